@@ -1,0 +1,54 @@
+package rankcache
+
+import (
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// Limits of what a caller may name, in bytes.
+const (
+	MaxMemberLen = 128
+	MaxOrderLen  = 128
+)
+
+// CheckMember returns an error that wraps [ErrMember] unless m is 1 to
+// [MaxMemberLen] bytes of UTF-8 text without control characters.
+func CheckMember(m string) error {
+	if !plainText(m, MaxMemberLen) {
+		return fmt.Errorf("%w %.40q: want 1 to %d bytes of UTF-8 without control characters", ErrMember, m, MaxMemberLen)
+	}
+	return nil
+}
+
+// CheckOrder returns an error that wraps [ErrOrder] unless no is 1 to
+// [MaxOrderLen] bytes of UTF-8 text without control characters.
+func CheckOrder(no string) error {
+	if !plainText(no, MaxOrderLen) {
+		return fmt.Errorf("%w %.40q: want 1 to %d bytes of UTF-8 without control characters", ErrOrder, no, MaxOrderLen)
+	}
+	return nil
+}
+
+// CheckScore returns an error that wraps [ErrScore] unless f is finite.
+func CheckScore(f float64) error {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return fmt.Errorf("%w %v: want a finite number", ErrScore, f)
+	}
+	return nil
+}
+
+func plainText(s string, limit int) bool {
+	if len(s) == 0 || len(s) > limit {
+		return false
+	}
+	ascii := true
+	for i := range len(s) {
+		c := s[i]
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+		ascii = ascii && c < utf8.RuneSelf
+	}
+	return ascii || utf8.ValidString(s)
+}

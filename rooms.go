@@ -1,0 +1,241 @@
+package rankcache
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Limits of a rooms file.
+const (
+	MaxRoomsFile = 1 << 20 // bytes
+	MaxRooms     = 10_000
+	maxUIDLen    = 64
+)
+
+// Mode is what the operator says of a room or a board.
+type Mode uint8
+
+// Modes, weakest first: where several speak of one board, the greatest wins.
+const (
+	ModeNone     Mode = iota // nothing said: small, or hot by its own traffic
+	ModeHot                  // pinned: top page kept locally
+	ModeSuperHot             // whole board kept locally
+	ModeBlocked              // no board: refused without asking Redis
+)
+
+var modeNames = [...]string{"none", "hot", "super-hot", "blocked"}
+
+// String returns the mode as it is written in the rooms file.
+func (m Mode) String() string { return modeNames[m] }
+
+// ParseMode returns the mode that s names in a rooms file.
+func ParseMode(s string) (Mode, error) {
+	for m, name := range modeNames {
+		if m > 0 && name == s {
+			return Mode(m), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown mode %.20q: want super-hot, hot or blocked", s)
+}
+
+// Room is one live room by its host's uid. Boards is nil when Redis says which
+// boards run in it.
+type Room struct {
+	UID    string
+	Mode   Mode
+	Boards []BoardID
+}
+
+// BoardRule gives a mode to the boards whose id matches a [path.Match] pattern.
+type BoardRule struct {
+	Match string
+	Mode  Mode
+}
+
+// Rooms is one parsed rooms file. It is not changed after it was parsed.
+type Rooms struct {
+	Rooms []Room
+	Rules []BoardRule
+}
+
+// ParseRooms reads a rooms file. Unknown keys, values that were not written as
+// strings (an unquoted 1_2_3 is the number 123) and rooms named twice are
+// errors that say the line. An empty file is an empty Rooms.
+func ParseRooms(data []byte) (*Rooms, error) {
+	if len(data) > MaxRoomsFile {
+		return nil, fmt.Errorf("rooms file has %d bytes, want at most %d", len(data), MaxRoomsFile)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("rooms file: %w", err)
+	}
+	rooms := &Rooms{}
+	if len(doc.Content) == 0 {
+		return rooms, nil
+	}
+	err := fields(doc.Content[0], map[string]func(*yaml.Node) error{
+		"rooms":  func(n *yaml.Node) error { return each(n, rooms.addRoom) },
+		"boards": func(n *yaml.Node) error { return each(n, rooms.addRule) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("rooms file: %w", err)
+	}
+	return rooms, rooms.checkUnique()
+}
+
+func (r *Rooms) addRoom(n *yaml.Node) error {
+	var room Room
+	err := fields(n, map[string]func(*yaml.Node) error{
+		"uid":  intoString(&room.UID),
+		"mode": mode(&room.Mode),
+		"boards": func(n *yaml.Node) error {
+			room.Boards = []BoardID{} // said to have none is not the same as unsaid
+			return each(n, room.addBoard)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := CheckUID(room.UID); err != nil {
+		return at(n, err)
+	}
+	if room.Mode == ModeNone {
+		return at(n, fmt.Errorf("room %q has no mode: want super-hot, hot or blocked", room.UID))
+	}
+	r.Rooms = append(r.Rooms, room)
+	return nil
+}
+
+func (room *Room) addBoard(n *yaml.Node) error {
+	s, err := quoted(n)
+	if err != nil {
+		return err
+	}
+	b, err := ParseBoardID(s)
+	room.Boards = append(room.Boards, b)
+	return at(n, err)
+}
+
+func (r *Rooms) addRule(n *yaml.Node) error {
+	var rule BoardRule
+	err := fields(n, map[string]func(*yaml.Node) error{
+		"match": intoString(&rule.Match),
+		"mode":  mode(&rule.Mode),
+	})
+	if err != nil {
+		return err
+	}
+	r.Rules = append(r.Rules, rule)
+	return at(n, rule.check())
+}
+
+// check refuses patterns that a sidecar could not follow: which boards a
+// wildcard stands for is not known before they are asked for.
+func (b BoardRule) check() error {
+	if _, err := path.Match(b.Match, ""); err != nil || b.Match == "" {
+		return fmt.Errorf("match %q is not a pattern: want an id with * or ?", b.Match)
+	}
+	switch {
+	case b.Mode == ModeNone:
+		return fmt.Errorf("match %q has no mode: want super-hot, hot or blocked", b.Match)
+	case b.Mode != ModeBlocked && strings.ContainsAny(b.Match, `*?[\`):
+		return fmt.Errorf("match %q is a pattern, which can only be blocked: name the board to make it %s", b.Match, b.Mode)
+	case b.Mode != ModeBlocked:
+		return BoardID(b.Match).Check()
+	}
+	return nil
+}
+
+func (r *Rooms) checkUnique() error {
+	if len(r.Rooms) > MaxRooms {
+		return fmt.Errorf("rooms file names %d rooms, want at most %d", len(r.Rooms), MaxRooms)
+	}
+	seen := make(map[string]bool, len(r.Rooms))
+	for _, room := range r.Rooms {
+		if seen[room.UID] {
+			return fmt.Errorf("rooms file names room %q twice: keep one entry", room.UID)
+		}
+		seen[room.UID] = true
+	}
+	return nil
+}
+
+// CheckUID returns an error unless uid can name a room.
+func CheckUID(uid string) error {
+	if !plainText(uid, maxUIDLen) {
+		return fmt.Errorf("room uid %.40q: want 1 to %d bytes of UTF-8 without control characters", uid, maxUIDLen)
+	}
+	return nil
+}
+
+// fields walks a mapping and gives each value to the function of its key.
+func fields(n *yaml.Node, known map[string]func(*yaml.Node) error) error {
+	if n.Kind != yaml.MappingNode {
+		return at(n, errors.New("want a mapping"))
+	}
+	seen := make(map[string]bool)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		read, ok := known[key.Value]
+		if !ok || seen[key.Value] {
+			return at(key, fmt.Errorf("unknown or repeated key %.40q", key.Value))
+		}
+		seen[key.Value] = true
+		if err := read(n.Content[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func each(n *yaml.Node, read func(*yaml.Node) error) error {
+	if n.Tag == "!!null" {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		return at(n, errors.New("want a list"))
+	}
+	for _, item := range n.Content {
+		if err := read(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoted returns a scalar that was written as a string.
+func quoted(n *yaml.Node) (string, error) {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
+		return "", at(n, fmt.Errorf("want a string in quotes, such as %q", n.Value))
+	}
+	return n.Value, nil
+}
+
+func intoString(to *string) func(*yaml.Node) error {
+	return func(n *yaml.Node) (err error) {
+		*to, err = quoted(n)
+		return err
+	}
+}
+
+func mode(to *Mode) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		s, err := quoted(n)
+		if err != nil {
+			return err
+		}
+		*to, err = ParseMode(s)
+		return at(n, err)
+	}
+}
+
+func at(n *yaml.Node, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("line %d: %w", n.Line, err)
+}

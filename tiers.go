@@ -1,0 +1,81 @@
+package rankcache
+
+import (
+	"path"
+	"slices"
+)
+
+// Tiers is what the operator has said, resolved to boards: rooms with their
+// boards of this moment, and rules. It is immutable; whoever follows the rooms
+// publishes a new one.
+type Tiers struct {
+	boards map[BoardID]Mode
+	rooms  map[string]Mode
+	rules  []BoardRule // blocked patterns only; the others name one board
+}
+
+// Resolve returns the tiers of the rooms. running says which boards run in a
+// room whose entry names none; it may be nil.
+func (r *Rooms) Resolve(running map[string][]BoardID) *Tiers {
+	t := &Tiers{boards: make(map[BoardID]Mode), rooms: make(map[string]Mode, len(r.Rooms))}
+	for _, room := range r.Rooms {
+		t.rooms[room.UID] = room.Mode
+		boards := room.Boards
+		if boards == nil {
+			boards = running[room.UID]
+		}
+		for _, b := range boards {
+			t.boards[b] = max(t.boards[b], room.Mode)
+		}
+	}
+	for _, rule := range r.Rules {
+		if b := BoardID(rule.Match); b.Check() == nil {
+			t.boards[b] = max(t.boards[b], rule.Mode)
+		} else {
+			t.rules = append(t.rules, rule)
+		}
+	}
+	for b, m := range t.boards {
+		t.boards[b] = max(m, t.ruled(b))
+	}
+	return t
+}
+
+// Mode returns what was said of the board, or of the room that the caller names
+// ("" for none); the greater mode wins. A nil Tiers says nothing.
+func (t *Tiers) Mode(board BoardID, room string) Mode {
+	if t == nil {
+		return ModeNone
+	}
+	m, known := t.boards[board]
+	if !known {
+		m = t.ruled(board)
+	}
+	if room != "" {
+		m = max(m, t.rooms[room])
+	}
+	return m
+}
+
+// Boards returns the boards of one mode, sorted. The slice is the caller's.
+func (t *Tiers) Boards(mode Mode) []BoardID {
+	var boards []BoardID
+	if t != nil {
+		for b, m := range t.boards {
+			if m == mode {
+				boards = append(boards, b)
+			}
+		}
+	}
+	slices.Sort(boards)
+	return boards
+}
+
+func (t *Tiers) ruled(b BoardID) Mode {
+	for _, rule := range t.rules {
+		if ok, _ := path.Match(rule.Match, string(b)); ok {
+			return rule.Mode
+		}
+	}
+	return ModeNone
+}
