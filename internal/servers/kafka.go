@@ -1,0 +1,86 @@
+package servers
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// KafkaOptions says how a broker is started. The zero value is a broker on a free loopback port with its data in a temporary folder.
+type KafkaOptions struct {
+	Dir   string            // its folder, kept at Close; empty: a temporary one. One that holds data of an earlier broker is taken over
+	Port  int               // 0: a free one
+	Libs  string            // the folder with Kafka's jars; empty: see KafkaLibs
+	Heap  string            // the most memory for Java objects, as in "512m", which is the default
+	Props map[string]string // broker settings, which win over the defaults, such as "log.retention.check.interval.ms": "500"
+}
+
+// Kafka is a running Apache Kafka broker, which is its own controller too (KRaft).
+type Kafka struct{ *Server }
+
+// StartKafka starts a broker and returns once it serves metadata, about three seconds later. ctx bounds the start, at most a minute, not the broker's life.
+// The error wraps ErrNotInstalled when Java or the jars are missing, and ends in the broker's output when it did not come up.
+func StartKafka(ctx context.Context, o KafkaOptions) (*Kafka, error) {
+	j, err := findJava(o)
+	if err != nil {
+		return nil, err
+	}
+	sp, err := kafkaSpec(ctx, j, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := launch(ctx, sp)
+	if err != nil {
+		return nil, err
+	}
+	return &Kafka{s}, nil
+}
+
+// kafkaSpec makes the broker's folder ready: settings and formatted storage.
+func kafkaSpec(ctx context.Context, j java, o KafkaOptions) (sp spec, err error) {
+	dir, own, err := folder(o.Dir, "kafka")
+	if err != nil {
+		return spec{}, err
+	}
+	defer func() {
+		if err != nil && own {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	props, err := brokerProps(dir, o)
+	if err != nil {
+		return spec{}, err
+	}
+	settings := filepath.Join(dir, "server.properties")
+	if err := os.WriteFile(settings, encodeProps(props), 0o600); err != nil {
+		return spec{}, fmt.Errorf("write the broker's settings: %w", err)
+	}
+	if err := format(ctx, j, settings); err != nil {
+		return spec{}, err
+	}
+	addr := props["advertised.listeners"][len("PLAINTEXT://"):]
+	return spec{
+		name: "kafka", argv: j.command("kafka.Kafka", settings), addr: addr, dir: dir, ownDir: own,
+		patient: time.Minute, poll: 20 * time.Millisecond, probe: probeKafka(addr, filepath.Join(props["log.dirs"], "meta.properties")),
+	}, nil
+}
+
+// format prepares the storage under a new cluster id; storage that is formatted already is left alone.
+func format(ctx context.Context, j java, settings string) error {
+	id := make([]byte, 16)
+	rand.Read(id)
+	id[0] &= 0x7f // an id that starts with "-" would be read as a flag
+	argv := j.command("kafka.tools.StorageTool", "format", "--ignore-formatted",
+		"-t", base64.RawURLEncoding.EncodeToString(id), "-c", settings)
+	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("format the broker's storage: %w; Kafka 4 needs Java 17 or newer; output:\n%s", err, out)
+	}
+	return nil
+}

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package servers
+
+import "syscall"
+
+// childAttr puts the child into a process group of its own; see the Linux form, which can do more.
+func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,0 +1,63 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// RedisOptions says how a redis-server is started. The zero value is a server on a free loopback port that writes nothing to disk.
+type RedisOptions struct {
+	Dir  string   // its folder, kept at Close; empty: a temporary one
+	Port int      // 0: a free one
+	Unix bool     // listen on a Unix socket in the folder instead of a port
+	Args []string // further arguments, which win over the defaults, such as "--appendonly", "yes"
+}
+
+// Redis is a running redis-server.
+type Redis struct{ *Server }
+
+// StartRedis starts the redis-server found in PATH and returns once it answers PING. ctx bounds the start, at most ten seconds, not the server's life. The
+// error wraps ErrNotInstalled when there is no redis-server, and ends in the server's output when it did not come up.
+func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("redis-server: %w: install it (Debian's package redis-server) or put it in PATH", ErrNotInstalled)
+	}
+	sp, err := redisSpec(bin, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := launch(ctx, sp)
+	if err != nil {
+		return nil, err
+	}
+	return &Redis{s}, nil
+}
+
+func redisSpec(bin string, o RedisOptions) (spec, error) {
+	port, err := o.Port, error(nil)
+	if port == 0 && !o.Unix {
+		if port, err = freePort(); err != nil {
+			return spec{}, err
+		}
+	}
+	dir, own, err := folder(o.Dir, "redis")
+	if err != nil {
+		return spec{}, err
+	}
+	network, addr := "tcp", loopback(port)
+	args := []string{bin, "--port", strconv.Itoa(port), "--bind", "127.0.0.1"}
+	if o.Unix {
+		network, addr = "unix", filepath.Join(dir, "redis.sock")
+		args = []string{bin, "--port", "0", "--unixsocket", addr}
+	}
+	args = append(args, "--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no")
+	return spec{
+		name: "redis-server", argv: append(args, o.Args...), addr: addr, dir: dir, ownDir: own,
+		patient: 10 * time.Second, poll: 5 * time.Millisecond, probe: probeRedis(network, addr),
+	}, nil
+}
