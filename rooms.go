@@ -1,7 +1,6 @@
 package rankcache
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -171,4 +170,3 @@ func CheckUID(uid string) error {
 	}
 	return nil
 }
-
