@@ -30,7 +30,7 @@ func probeKafka(addr, metaFile string) func(context.Context, int) error {
 }
 
 func metadata(ctx context.Context, addr string) (*kmsg.MetadataResponse, error) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0), kgo.MetadataMinAge(time.Millisecond))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,22 @@
+// Package testkit is what the tests of two or more packages need: real servers, names that are free, and waiting by polling.
+//
+// A package whose tests use the shared servers hands its TestMain over, which is how they are ended:
+//
+//	func TestMain(m *testing.M) { testkit.Main(m) }
+//
+//	func TestReplay(t *testing.T) {
+//		broker := testkit.Kafka(t)                                      // host:port, one broker for the whole test binary
+//		cache := testkit.Redis(t)                                       // host:port
+//		board := testkit.Name(t)                                        // nobody else's board or topic
+//		testkit.CreateTopic(t, broker, board, 1, nil)
+//		…
+//		testkit.Eventually(t, 5*time.Second, func() error { … })
+//	}
+//
+// A test that stops, pauses or restarts a server starts one of its own with StartRedis or StartKafka: the shared ones belong to everybody, so a test neither flushes them nor
+// counts on being alone there. Kfake gives a fake broker that makes faults on demand.
+//
+// The environment decides what "shared" means. RANKCACHE_TEST_REDIS and RANKCACHE_TEST_KAFKA (host:port) name servers that run already, as they do
+// under "make test", where all packages use the same two. Otherwise the first test that asks starts one for its binary. Where Kafka or Java is not
+// installed, Kafka hands out kfake and says so; what can't do without the real thing is skipped and says so. RANKCACHE_REQUIRE_REAL=1 makes failures of both.
+package testkit
