@@ -29,8 +29,8 @@ const DefaultEvery = 2 * time.Second
 
 // Origin says which boards run in rooms.
 type Origin interface {
-	// RoomBoards returns the boards of each uid; its error wraps
-	// [rankcache.ErrUnavailable] when Redis could not be asked.
+	// RoomBoards returns the boards of each uid, sorted. A room of which Redis
+	// could not be asked is missing from the map and explained by the error.
 	RoomBoards(ctx context.Context, uids []string) (map[string][]rankcache.BoardID, error)
 }
 
@@ -167,8 +167,7 @@ func readLimited(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, rankcache.MaxRoomsFile+1))
 }
 
-// askRedis looks up the boards of the rooms that name none. When Redis can't be
-// asked the last answer stays.
+// askRedis looks up the boards of the rooms that name none.
 func (f *Follower) askRedis(ctx context.Context) (changed bool) {
 	var uids []string
 	for _, room := range f.file.Rooms {
@@ -178,21 +177,34 @@ func (f *Follower) askRedis(ctx context.Context) (changed bool) {
 	}
 	running := map[string][]rankcache.BoardID{}
 	if len(uids) > 0 {
-		var err error
-		if running, err = f.origin.RoomBoards(ctx, uids); err != nil {
-			f.metrics.redisErrors.Inc()
-			return false
-		}
+		running = f.runningIn(ctx, uids)
+	} else {
+		f.note(func(s *Status) { s.Resolved = true })
 	}
-	for _, boards := range running {
-		slices.Sort(boards) // a Redis set has no order
-	}
-	f.note(func(s *Status) { s.Resolved = true })
 	if maps.EqualFunc(running, f.running, slices.Equal) {
 		return false
 	}
 	f.running = running
 	return true
+}
+
+// runningIn returns what Redis says of the rooms, and its last answer for those
+// of which it could not be asked.
+func (f *Follower) runningIn(ctx context.Context, uids []string) map[string][]rankcache.BoardID {
+	answered, err := f.origin.RoomBoards(ctx, uids)
+	if err != nil {
+		f.metrics.redisErrors.Inc()
+	}
+	f.note(func(s *Status) { s.Resolved = s.Resolved || err == nil })
+	running := map[string][]rankcache.BoardID{}
+	for _, uid := range uids {
+		boards, ok := answered[uid]
+		if !ok {
+			boards = f.running[uid]
+		}
+		running[uid] = boards
+	}
+	return running
 }
 
 func (f *Follower) resolve() {

@@ -41,7 +41,7 @@ func (r *running) RoomBoards(_ context.Context, uids []string) (map[string][]ran
 	}
 	got := map[string][]rankcache.BoardID{}
 	for _, uid := range uids {
-		got[uid] = slices.Clone(r.boards[uid])
+		got[uid] = slices.Sorted(slices.Values(r.boards[uid]))
 	}
 	return got, nil
 }
