@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"rankcache"
+	"rankcache/internal/origin"
+)
+
+// commonOptions are the settings that every long-running command shares.
+type commonOptions struct {
+	redis        string
+	redisMode    string
+	redisTimeout time.Duration
+	kafka        string
+	kafkaKeys    map[string]string // kafka.* without the prefix
+	rooms        string
+	names        rankcache.Names
+	logLevel     string
+	logFormat    string
+}
+
+func (o *commonOptions) register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.redis, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
+	markSecret(flags, "redis")
+	flags.StringVar(&o.redisMode, "redis-mode", "single", "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)")
+	flags.DurationVar(&o.redisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
+	flags.StringVar(&o.kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
+	flags.StringVar(&o.rooms, "rooms", "", "rooms `file` (YAML); read again while running")
+	o.registerNames(flags)
+	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
+}
+
+func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
+	o.names = rankcache.DefaultNames()
+	flags.StringVar(&o.names.Board, "key-board", o.names.Board, "Redis key `pattern` of a board's sorted set")
+	flags.StringVar(&o.names.Seq, "key-seq", o.names.Seq, "Redis key `pattern` of a board's count of applied orders")
+	flags.StringVar(&o.names.OrderSeen, "key-order", o.names.OrderSeen, "Redis key `pattern` of an applied order number")
+	flags.StringVar(&o.names.Room, "key-room", o.names.Room, "Redis key `pattern` of the set of boards running in a room")
+	flags.StringVar(&o.names.Hot, "key-hot", o.names.Hot, "Redis key `pattern` of the shared hot-key verdict")
+	flags.StringVar(&o.names.Commands, "topic-commands", o.names.Commands, "Kafka topic of commands")
+	flags.StringVar(&o.names.UpdatePrefix, "topic-updates", o.names.UpdatePrefix, "beginning of the Kafka topic of each board's updates")
+}
+
+// load reads the configuration into the flags of cmd and checks what is common.
+func (o *commonOptions) load(cmd *cobra.Command) (err error) {
+	if o.kafkaKeys, err = loadConfig(cmd); err != nil {
+		return err
+	}
+	if err := o.names.Check(); err != nil {
+		return usageError("%w", err)
+	}
+	return nil
+}
+
+// dialRedis returns a client that connects when it is first used.
+func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
+	client, err := origin.Dial(origin.Options{URL: o.redis, Mode: o.redisMode, Timeout: o.redisTimeout})
+	if err != nil {
+		return nil, usageError("--redis: %w", err)
+	}
+	return client, nil
+}
+
+func (o *commonOptions) logger(to io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, usageError("--log-level %q: want debug, info, warn or error", o.logLevel)
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch o.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(to, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(to, opts)), nil
+	}
+	return nil, usageError("--log-format %q: want text or json", o.logFormat)
+}
+
+// noArgs is cobra.NoArgs with our exit code.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return &exitError{exitUsage, fmt.Errorf("%s takes no argument, got %q", cmd.CommandPath(), args[0])}
+	}
+	return nil
+}
