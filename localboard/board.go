@@ -1,0 +1,116 @@
+package localboard
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rankcache"
+)
+
+// Board is one leaderboard in memory. Its writing methods may be called by any
+// goroutine and wait for each other; its reading methods take no lock and wait
+// for nobody. Until the first Publish there is nothing to read.
+type Board struct {
+	id   rankcache.BoardID
+	view atomic.Pointer[view]
+	// current is when the copy was last known to equal the origin.
+	current atomic.Pointer[time.Time]
+
+	// mu serialises the writers and guards what follows. It is the last lock
+	// taken: nothing is called with it held that takes another.
+	mu      sync.Mutex
+	members members
+	order   *order // nil until the first publication since New or Reset
+	seen    seen
+	orders  orders
+	changes []change
+	live    int // members on the board, changes counted
+	// moved says that members is no longer the storage that readers use.
+	moved bool
+	// unforgotten is how many removed members the last move had to keep, and
+	// movedAt how many members there were.
+	unforgotten, movedAt int
+	// forgotten is the highest seq of a removed member that was forgotten.
+	forgotten uint64
+}
+
+// New returns an empty board.
+func New(id rankcache.BoardID) *Board {
+	b := &Board{id: id}
+	b.clear()
+	return b
+}
+
+// ID returns the board's id.
+func (b *Board) ID() rankcache.BoardID { return b.id }
+
+// Reset empties the board for a fill from the beginning. Readers keep the last
+// view, until the next Publish.
+func (b *Board) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.clear()
+}
+
+// clear begins with new storage; readers may still be in the old.
+func (b *Board) clear() {
+	b.members = newMembers(maphash.MakeSeed(), 0)
+	b.order, b.changes, b.live = nil, nil, 0
+	b.seen, b.orders = seen{}, newOrders()
+	b.moved, b.unforgotten, b.movedAt, b.forgotten = true, 0, 0, 0
+}
+
+// Progress returns how far the board has come, unpublished changes included.
+func (b *Board) Progress() rankcache.Progress {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.progress()
+}
+
+func (b *Board) progress() rankcache.Progress {
+	return rankcache.Progress{
+		Contiguous: b.seen.contiguous,
+		Highest:    b.seen.highest,
+		Orders:     uint64(len(b.orders.seen)),
+		Members:    b.live,
+	}
+}
+
+// Score returns the member's score, unpublished changes included, and the
+// highest seq applied to it. ok is false if it is not on the board; memberSeq
+// then is its removal's, 0 if that is not remembered.
+func (b *Board) Score(member string) (score float64, memberSeq uint64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h, known := b.members.find(member)
+	if !known {
+		return 0, 0, false
+	}
+	s := b.members.slot(h)
+	if score = b.score(s); isAbsent(score) {
+		return 0, s.seq, false
+	}
+	return score, s.seq, true
+}
+
+// MarkCurrent says that the copy was known to equal the origin at t. It only
+// moves forward. It takes no lock.
+func (b *Board) MarkCurrent(t time.Time) {
+	for {
+		before := b.current.Load()
+		if before != nil && !t.After(*before) || b.current.CompareAndSwap(before, &t) {
+			return
+		}
+	}
+}
+
+// CurrentAt returns when the copy was last known to equal the origin, and the
+// zero time if it never was.
+func (b *Board) CurrentAt() time.Time {
+	if t := b.current.Load(); t != nil {
+		return *t
+	}
+	return time.Time{}
+}

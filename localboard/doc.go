@@ -1,0 +1,33 @@
+// Package localboard keeps whole boards in memory, ordered exactly as Redis
+// orders a sorted set, with one writer and any number of readers that never
+// take a lock.
+//
+// # One update
+//
+// [Board.Apply] looks each update up in seen (has this seq been counted?) or in
+// orders (has this order number?), finds or adds its member in members, and
+// notes the new score in the list of changes. Two updates of one member between
+// two publications are one change. Before the first publication there are no
+// readers and no order is kept: the score goes straight into the member's slot.
+//
+// # One publication
+//
+// [Board.Publish] carries the changes into the order, an array of chunks of
+// which each one that a reader may see is copied before it is written, freezes
+// the order as a ranking, and puts a new view in place: ranking, members and top
+// of one moment. The first publication sorts everything once.
+//
+// # One read
+//
+// A read loads the view, once. A page walks its ranking. A standing finds the
+// member's slot by hash and the score in the slot, and with the score its row in
+// the ranking; publish.go tells why score and ranking always belong together.
+//
+// # Memory
+//
+// Nothing per member holds a pointer: ids lie in byte arenas, slots in pages, the
+// hash table and the chunks hold numbers. The collector walks a few thousand
+// pointers whatever the board's size. A removed member keeps its slot for as
+// long as an older update of it could still come; then the board moves what is
+// left into new storage (move.go), while readers finish with the old.
+package localboard

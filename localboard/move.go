@@ -1,0 +1,77 @@
+package localboard
+
+// When a board moves to new storage: removed members outnumber half of those
+// that are there, or those that are there have become four times as many since
+// the common prefix of their ids was chosen. Both only above a floor, under
+// which memory is not worth the work.
+const (
+	moveFloor  = 1024
+	moveGrowth = 4
+)
+
+// tidy moves what is still needed into new storage when enough is not.
+func (b *Board) tidy() {
+	removed := int(b.members.n) - b.live - len(b.changes) // at least; the changes' are not settled yet
+	switch {
+	case removed-b.unforgotten > b.live/2+moveFloor:
+		b.move()
+	case b.order != nil && b.live > moveGrowth*b.movedAt+moveFloor:
+		b.movedAt = b.live
+		if b.members.commonPrefix() != b.members.prefix {
+			b.move()
+		}
+	}
+}
+
+// move leaves out the removed members that may be forgotten and gives the rest
+// new handles, in new storage. Nothing of the old is written any more, so that
+// readers finish in it undisturbed. A view of the new comes with the next
+// publication that has something to show.
+func (b *Board) move() {
+	from := b.members
+	b.members = newMembers(from.seed, b.live)
+	handles := make([]uint32, from.n)
+	for h := range from.n {
+		s := from.slot(h)
+		if b.forgettable(s) {
+			b.forgotten = max(b.forgotten, s.seq)
+			continue
+		}
+		handles[h] = b.adopt(from.ids.at(s.id), s)
+	}
+	for i := range b.changes {
+		b.changes[i].handle = handles[b.changes[i].handle]
+	}
+	b.members.prefix = b.members.commonPrefix()
+	if b.order != nil {
+		b.order = b.order.renamed(&b.members, handles)
+	}
+	b.moved, b.movedAt = true, b.live
+	b.unforgotten = max(0, int(b.members.n)-b.live-len(b.changes))
+}
+
+// forgettable says that a slot's member is removed for good: every update that
+// may still come has a higher seq than the removal.
+func (b *Board) forgettable(s *slot) bool {
+	return isAbsent(s.published()) && s.change.Load() == 0 && s.seq <= b.seen.contiguous
+}
+
+// adopt gives a member of the old storage a slot in the new.
+func (b *Board) adopt(id string, s *slot) uint32 {
+	h := b.members.add(id)
+	to := b.members.slot(h)
+	to.score.Store(s.score.Load())
+	to.seq = s.seq
+	to.change.Store(s.change.Load())
+	return h
+}
+
+// renamed returns the same order with other handles.
+func (o *order) renamed(m *members, handles []uint32) *order {
+	b := newBuilder(o.age)
+	for r := range o.all() {
+		h := handles[r.handle]
+		b.add(row{r.score, m.key(m.id(h)), h})
+	}
+	return b.close()
+}

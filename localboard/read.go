@@ -1,0 +1,102 @@
+package localboard
+
+import (
+	"slices"
+
+	"rankcache"
+)
+
+// Top returns the head of the board as last published, nil before the first
+// Publish. It costs one atomic load.
+func (b *Board) Top() *rankcache.Top {
+	if v := b.view.Load(); v != nil {
+		return v.top
+	}
+	return nil
+}
+
+// Page returns at most limit rows from the 0-based index start on, in the order
+// asked for; past the end, none. Its entries may be shared with other readers.
+// Their ids keep memory of the board: clone what is kept for long.
+func (b *Board) Page(start, limit int, order rankcache.Order) rankcache.Page {
+	v := b.view.Load()
+	if v == nil {
+		return rankcache.Page{Start: start}
+	}
+	return v.page(start, limit, order)
+}
+
+// page cuts start and limit to what there is.
+func (v *view) page(start, limit int, order rankcache.Order) rankcache.Page {
+	p := rankcache.Page{Stamp: v.stamp(), Start: start}
+	n := min(limit, v.rows-start)
+	if start < 0 || n <= 0 {
+		return p
+	}
+	first := start // of the rows, best first
+	if order == rankcache.Asc {
+		first = v.rows - start - n
+	}
+	if order == rankcache.Desc && start+n <= len(v.top.Entries) {
+		p.Entries = v.top.Entries[start : start+n : start+n]
+		return p
+	}
+	p.Entries = make([]rankcache.Entry, n)
+	v.read(&v.members, p.Entries, first)
+	if order == rankcache.Asc {
+		slices.Reverse(p.Entries)
+	}
+	return p
+}
+
+// Standings appends the standing of each of members to dst, all of one moment,
+// and returns that moment. The appended standings hold the strings of members.
+// It allocates only what dst has to grow.
+func (b *Board) Standings(dst []rankcache.Standing, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp) {
+	from := len(dst)
+	for _, m := range members {
+		dst = append(dst, rankcache.Standing{Member: m})
+	}
+	v := b.standings(dst[from:], order)
+	if v == nil {
+		return dst, rankcache.Stamp{}
+	}
+	return dst, v.stamp()
+}
+
+// standings fills in score and rank of rows, whose Member is set, and returns
+// the view that they are of, nil before the first.
+func (b *Board) standings(rows []rankcache.Standing, order rankcache.Order) *view {
+	for {
+		v := b.view.Load() // r1
+		if v == nil {
+			return nil
+		}
+		v.lookup(rows)                                 // r2
+		if over := v.overwritten.Load(); over != nil { // r3
+			v.restore(rows, *over)  // r4
+			if b.view.Load() != v { // r5
+				continue
+			}
+		}
+		v.rank(rows, order)
+		return v
+	}
+}
+
+// Around returns the member's rank, and the page of it with at most n
+// neighbours on either side, all of one moment. If the member is not on the
+// board, ok is false and the page has a stamp only.
+func (b *Board) Around(member string, n int, order rankcache.Order) (page rankcache.Page, rank int, ok bool) {
+	me := [1]rankcache.Standing{{Member: member}}
+	v := b.standings(me[:], order)
+	if v == nil {
+		return page, 0, false
+	}
+	rank = me[0].Rank
+	if rank == 0 {
+		return rankcache.Page{Stamp: v.stamp()}, 0, false
+	}
+	start := max(0, rank-1-n)
+	return v.page(start, rank+n-start, order), rank, true
+}

@@ -1,0 +1,71 @@
+package localboard
+
+import (
+	"sync/atomic"
+
+	"rankcache"
+)
+
+// view is a board at one moment, as readers see it. Its fields are never
+// changed; the scores in the slots of its members are (see publish.go).
+type view struct {
+	members
+	ranking
+	top *rankcache.Top
+
+	// overwritten is set before the first score of this view's slots is
+	// overwritten by the next publication: the changes it makes, with the
+	// scores that belong to this view.
+	overwritten atomic.Pointer[[]change]
+}
+
+// change is a member's new score, to be published.
+type change struct {
+	handle    uint32
+	old, next float64 // old is the score published before
+}
+
+func (v *view) stamp() rankcache.Stamp {
+	return rankcache.Stamp{Seq: v.top.Seq, Members: v.top.Members, At: v.top.PublishedAt}
+}
+
+// lookup fills in the score of each row's member as its slot has it, and leaves
+// its handle + 1 as rank, for restore and rank.
+func (v *view) lookup(rows []rankcache.Standing) {
+	for i := range rows {
+		r := &rows[i]
+		r.Score, r.Rank = absent, 0
+		if h, ok := v.members.find(r.Member); ok {
+			r.Score, r.Rank = v.slot(h).published(), int(h)+1
+		}
+	}
+}
+
+// restore gives rows that were overwritten their score in this view back.
+func (v *view) restore(rows []rankcache.Standing, overwritten []change) {
+	for i := range rows {
+		r := &rows[i]
+		if r.Rank == 0 {
+			continue
+		}
+		h := uint32(r.Rank - 1)
+		if n := v.slot(h).change.Load(); n > 0 && int(n) <= len(overwritten) && overwritten[n-1].handle == h {
+			r.Score = overwritten[n-1].old
+		}
+	}
+}
+
+// rank turns the handles that lookup left into ranks.
+func (v *view) rank(rows []rankcache.Standing, order rankcache.Order) {
+	for i := range rows {
+		r := &rows[i]
+		if isAbsent(r.Score) {
+			r.Score, r.Rank = 0, 0
+			continue
+		}
+		before := v.place(&v.members, row{r.Score, v.key(r.Member), uint32(r.Rank - 1)})
+		if r.Rank = before + 1; order == rankcache.Asc {
+			r.Rank = v.rows - before
+		}
+	}
+}
