@@ -1,0 +1,45 @@
+package sidecar
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+)
+
+// NewAdmin returns the handler of the admin listener: /status, /status/{board},
+// /rooms, /metrics, /debug/pprof and the probes. The caller may add more to it,
+// such as /hotkeys; what changes anything goes through [RequireToken].
+func NewAdmin(st *Status, r *Readiness, metrics http.Handler) *http.ServeMux {
+	mux := http.NewServeMux()
+	addProbes(mux, r)
+	mux.HandleFunc("GET /status", st.all)
+	mux.HandleFunc("GET /status/{board}", st.board)
+	mux.HandleFunc("GET /rooms", st.rooms)
+	if metrics != nil {
+		mux.Handle("GET /metrics", metrics)
+	}
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// RequireToken lets a request pass to next only with "Authorization: Bearer
+// token". With an empty token nothing passes.
+func RequireToken(token string, next http.Handler) http.Handler {
+	want := sha256.Sum256([]byte(token)) // equal lengths compare in constant time
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		got := sha256.Sum256([]byte(given))
+		if token == "" || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			writeProblem(w, &problem{code: CodeToken, detail: "want the admin token as Authorization: Bearer"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,49 @@
+package sidecar
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"rankcache"
+)
+
+// Sentinels of a [Reader], beside [rankcache.ErrUnknownMember],
+// [rankcache.ErrUnavailable], [rankcache.ErrBoard] and [rankcache.ErrMember].
+var (
+	// ErrBlocked says that the operator gave the board or its room no board.
+	ErrBlocked = errors.New("board is blocked")
+	// ErrOverloaded says that too many questions wait for Redis already.
+	ErrOverloaded = errors.New("too many reads wait for the origin")
+	// ErrRange reports a start or a number of rows outside what one answer holds.
+	ErrRange = errors.New("rows out of range")
+)
+
+// Query says which board is read and how.
+type Query struct {
+	Board rankcache.BoardID
+	// Room is the room that the caller speaks of, "" for none: it decides the
+	// tier together with the board.
+	Room  string
+	Order rankcache.Order
+}
+
+// Answer is a run of rows. Its entries are shared and must not be changed.
+type Answer struct {
+	rankcache.Page
+	Source Source
+	// CurrentAt is when the copy was last known to be what Redis had.
+	CurrentAt time.Time
+
+	// memo keeps the encoded pages of the value that these rows belong to; nil
+	// when the rows were made for this question alone.
+	memo *atomic.Value
+}
+
+// Standings is the place of some members, all of one moment.
+type Standings struct {
+	rankcache.Stamp
+	Source    Source
+	CurrentAt time.Time // as in [Answer]
+	Rows      []rankcache.Standing
+}

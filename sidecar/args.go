@@ -1,0 +1,162 @@
+package sidecar
+
+import (
+	"bytes"
+	"fmt"
+
+	"rankcache"
+)
+
+// defaultLimit is how many rows a top has when the caller does not say.
+const defaultLimit = 50
+
+// args are the query arguments of one request.
+type args struct {
+	start, limit int
+	around       int // -1: no neighbours asked for
+	profiles     bool
+	me           bool // c.member holds who asks
+	seen         [argCount]bool
+}
+
+// The query arguments. Unknown and repeated ones are errors: a misspelt limit
+// would otherwise be answered with the wrong page.
+const (
+	argStart = iota
+	argLimit
+	argOrder
+	argMe
+	argProfiles
+	argRoom
+	argAround
+	argCount
+)
+
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around"}
+
+// argsOf says which arguments a route takes.
+var argsOf = [routes][argCount]bool{
+	routeTop:    {argStart: true, argLimit: true, argOrder: true, argMe: true, argProfiles: true, argRoom: true},
+	routeMember: {argOrder: true, argProfiles: true, argRoom: true, argAround: true},
+	routeBatch:  {argOrder: true, argProfiles: true, argRoom: true},
+}
+
+// parseArgs fills the call from the raw query.
+func (c *call) parseArgs(query []byte) *problem {
+	c.args = args{limit: defaultLimit, around: -1}
+	for len(query) > 0 {
+		var pair []byte
+		if i := bytes.IndexByte(query, '&'); i >= 0 {
+			pair, query = query[:i], query[i+1:]
+		} else {
+			pair, query = query, nil
+		}
+		if len(pair) == 0 {
+			continue
+		}
+		if p := c.parseArg(pair); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func (c *call) parseArg(pair []byte) *problem {
+	var raw []byte
+	if i := bytes.IndexByte(pair, '='); i >= 0 {
+		pair, raw = pair[:i], pair[i+1:]
+	}
+	for arg, name := range argNames {
+		if string(pair) != name {
+			continue
+		}
+		if c.args.seen[arg] {
+			return badArgument(name, "is given twice")
+		}
+		if !argsOf[c.route][arg] {
+			break
+		}
+		c.args.seen[arg] = true
+		value, ok := c.decode(raw, true)
+		if !ok {
+			return badArgument(name, "is not percent-encoded")
+		}
+		return c.setArg(arg, value)
+	}
+	return badArgument(string(pair[:min(len(pair), 40)]), "is no argument here: want "+c.route.wants())
+}
+
+// setArg checks one decoded value.
+func (c *call) setArg(arg int, value string) *problem {
+	switch arg {
+	case argStart:
+		return setNumber(&c.args.start, "start", value, 0, maxStart)
+	case argLimit:
+		return setNumber(&c.args.limit, "limit", value, 1, rankcache.MaxTop)
+	case argAround:
+		return setNumber(&c.args.around, "around", value, 0, MaxAround)
+	case argOrder:
+		return setWord(value, "order", "desc", "asc", func(asc bool) {
+			if asc {
+				c.query.Order = rankcache.Asc
+			}
+		})
+	case argProfiles:
+		return setWord(value, "profiles", "0", "1", func(on bool) { c.args.profiles = on })
+	case argRoom:
+		return c.setRoom(value)
+	}
+	c.args.me, c.member[0] = true, value
+	if err := rankcache.CheckMember(value); err != nil {
+		return badArgument("me", err.Error())
+	}
+	return nil
+}
+
+func (c *call) setRoom(uid string) *problem {
+	c.query.Room = uid
+	if err := rankcache.CheckUID(uid); err != nil {
+		return badArgument("room", err.Error())
+	}
+	return nil
+}
+
+// setNumber reads plain decimal digits.
+func setNumber(to *int, name, value string, least, most int) *problem {
+	n := 0
+	for i := range len(value) {
+		d := value[i] - '0'
+		if n = n*10 + int(d); d > 9 || n > most {
+			n = -1
+			break
+		}
+	}
+	if n < least || value == "" {
+		return badArgument(name, fmt.Sprintf("is %.40q: want %d to %d", value, least, most))
+	}
+	*to = n
+	return nil
+}
+
+// setWord calls set with whether value is the second of the two words.
+func setWord(value, name, first, second string, set func(bool)) *problem {
+	if value != first && value != second {
+		return badArgument(name, fmt.Sprintf("is %.40q: want %s or %s", value, first, second))
+	}
+	set(value == second)
+	return nil
+}
+
+// wants names the arguments of a route.
+func (r route) wants() string {
+	var names string
+	for arg, name := range argNames {
+		if argsOf[r][arg] {
+			names += " " + name
+		}
+	}
+	if names == "" {
+		return "none"
+	}
+	return names[1:]
+}

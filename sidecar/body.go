@@ -1,0 +1,71 @@
+package sidecar
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// body is one encoded answer that many requests share.
+type body struct {
+	plain []byte
+	etag  []byte
+	// fresh says whether the profiles in it are still the newest; nil: there
+	// are none, or they hold for good.
+	fresh func() bool
+
+	packed [codings]atomic.Pointer[packed] // made when first asked for
+	mu     sync.Mutex                      // to make one
+}
+
+// packed is a body in a content coding. It has an ETag of its own, as it is
+// other bytes.
+type packed struct {
+	data, etag []byte
+}
+
+// newBody returns a body that owns a copy of plain.
+func newBody(plain []byte, source Source, fresh func() bool) *body {
+	return &body{plain: bytes.Clone(plain), etag: appendETag(nil, plain, source), fresh: fresh}
+}
+
+// pack returns the body in the coding c.
+func (b *body) pack(c coding, p *packer) *packed {
+	if k := b.packed[c].Load(); k != nil {
+		return k
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k := b.packed[c].Load(); k != nil {
+		return k
+	}
+	etag := append(bytes.Clone(b.etag[:len(b.etag)-1]), '-', c.String()[0], '"')
+	k := &packed{data: p.pack(c, b.plain), etag: etag}
+	b.packed[c].Store(k)
+	return k
+}
+
+// appendETag appends the tag of an answer: a hash of its bytes. What Redis
+// answers anew each time differs in published_at alone while the board stands
+// still, so its tag is weak and leaves that out.
+func appendETag(dst, plain []byte, source Source) []byte {
+	if source != SourceRedis {
+		return appendHash(append(dst, '"'), xxhash.Sum64(plain))
+	}
+	const field = `"published_at":`
+	var h xxhash.Digest
+	h.Reset()
+	at := max(bytes.Index(plain, []byte(field)), 0)
+	h.Write(plain[:at])
+	h.Write(plain[min(at+len(field)+len(timeLayout), len(plain)):])
+	return appendHash(append(dst, `W/"`...), h.Sum64())
+}
+
+func appendHash(dst []byte, sum uint64) []byte {
+	var b [8]byte
+	return append(hex.AppendEncode(dst, binary.BigEndian.AppendUint64(b[:0], sum)), '"')
+}

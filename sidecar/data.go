@@ -1,0 +1,184 @@
+package sidecar
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"rankcache"
+)
+
+// Limits of the data listener, and the defaults of [DataConfig].
+const (
+	maxHeader = 8 << 10   // bytes of request line and header
+	maxBody   = 256 << 10 // bytes; 500 members of 128 bytes, most of them escaped
+
+	DefaultMaxConns     = 8192
+	DefaultReadTimeout  = 5 * time.Second  // a whole request, from its first byte
+	DefaultWriteTimeout = 5 * time.Second  // one answer
+	DefaultIdleTimeout  = 90 * time.Second // between requests
+	DefaultDrainTimeout = 5 * time.Second  // requests in hand when serving ends
+)
+
+// DataConfig is how the data listener behaves; zeros take the defaults.
+type DataConfig struct {
+	// Hosts are names, without port, that callers may use for a listener on
+	// loopback, beside localhost and the loopback addresses.
+	Hosts        []string
+	MaxConns     int // per listener; more are told 503 and closed
+	ReadTimeout  time.Duration
+	WriteTimeout time.Duration
+	IdleTimeout  time.Duration
+	DrainTimeout time.Duration
+}
+
+// DataServer answers the app. It may serve several listeners at once.
+type DataServer struct {
+	reader   *Reader
+	cfg      DataConfig
+	log      *slog.Logger
+	counters *counters
+	packer   *packer
+	calls    sync.Pool
+	draining atomic.Bool
+	conns    atomic.Int64
+}
+
+// NewDataServer returns a server of r and registers its metrics. It starts
+// nothing.
+func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.Registerer) (*DataServer, error) {
+	cfg.MaxConns = cmp.Or(cfg.MaxConns, DefaultMaxConns)
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, DefaultReadTimeout)
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
+	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout)
+	cfg.DrainTimeout = cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
+	packer, err := newPacker()
+	if err != nil {
+		return nil, err
+	}
+	s := &DataServer{reader: r, cfg: cfg, log: log, counters: newCounters(), packer: packer}
+	s.calls.New = func() any { return &call{rows: make([]rankcache.Standing, 0, 4)} }
+	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rankcache_data_connections",
+		Help: "Connections now open to the data listeners.",
+	}, func() float64 { return float64(s.conns.Load()) })
+	return s, register(reg, s.counters, conns)
+}
+
+// Drain makes every answer from now on end its connection, so that few are left
+// when serving ends. Requests are answered as before.
+func (s *DataServer) Drain() { s.draining.Store(true) }
+
+// Serve answers requests on ln until ctx is done, then closes ln, finishes the
+// requests in hand and returns. The error says why ln failed, or that requests
+// were still unfinished after DrainTimeout.
+func (s *DataServer) Serve(ctx context.Context, ln net.Listener) error {
+	srv := s.server(ln)
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(ln) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("data listener %s: %w", ln.Addr(), cmp.Or(err, net.ErrClosed))
+	case <-ctx.Done():
+	}
+	s.Drain()
+	_ = ln.Close() // should Serve not have got to it yet, Shutdown would not know of it
+	<-failed
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
+	defer cancel()
+	if err := srv.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("data listener %s: requests unfinished after %v: %w", ln.Addr(), s.cfg.DrainTimeout, err)
+	}
+	return nil
+}
+
+// server returns the HTTP server of one listener.
+func (s *DataServer) server(ln net.Listener) *fasthttp.Server {
+	handler := s.handle
+	if onLoopback(ln.Addr()) {
+		handler = s.checkHost
+	}
+	return &fasthttp.Server{
+		Handler: handler, ErrorHandler: s.unreadable, ConnState: s.countConn,
+		Logger:      slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		Concurrency: s.cfg.MaxConns, ReadBufferSize: maxHeader, WriteBufferSize: 8 << 10,
+		MaxRequestBodySize: maxBody, ReadTimeout: s.cfg.ReadTimeout,
+		WriteTimeout: s.cfg.WriteTimeout, IdleTimeout: s.cfg.IdleTimeout,
+		CloseOnShutdown: true, NoDefaultServerHeader: true, NoDefaultContentType: true,
+		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true,
+	}
+}
+
+func (s *DataServer) countConn(_ net.Conn, state fasthttp.ConnState) {
+	switch state {
+	case fasthttp.StateNew:
+		s.conns.Add(1)
+	case fasthttp.StateClosed:
+		s.conns.Add(-1)
+	}
+}
+
+// checkHost refuses requests for other names, which a page in a browser can make
+// after rebinding its own name to this address.
+func (s *DataServer) checkHost(ctx *fasthttp.RequestCtx) {
+	if !hostAllowed(view(ctx.Host()), s.cfg.Hosts) {
+		s.refuse(ctx, routeNone, &problem{code: CodeWrongHost, detail: "want localhost, a loopback address or a configured name"})
+		return
+	}
+	s.handle(ctx)
+}
+
+// handle answers one request. fasthttp lets a panic end the process, so it is
+// caught here.
+func (s *DataServer) handle(ctx *fasthttp.RequestCtx) {
+	c := s.calls.Get().(*call)
+	defer s.finish(ctx, c)
+	if p := s.serve(ctx, c); p != nil {
+		s.refuse(ctx, c.route, p)
+	}
+}
+
+// finish gives c back, unless the request ended in a panic.
+func (s *DataServer) finish(ctx *fasthttp.RequestCtx, c *call) {
+	if fault := recover(); fault != nil {
+		s.log.Error("request handler panicked", "fault", fault, "route", c.route.String(), "stack", string(debug.Stack()))
+		s.refuse(ctx, c.route, &problem{code: CodeInternal})
+	} else {
+		c.reset()
+		s.calls.Put(c)
+	}
+	if s.draining.Load() {
+		ctx.SetConnectionClose()
+	}
+}
+
+func (s *DataServer) refuse(ctx *fasthttp.RequestCtx, r route, p *problem) {
+	p.write(ctx)
+	s.counters.add(ctx.ConnID(), r, firstProblem+outcome(p.code.index()))
+}
+
+// unreadable answers what could not be read as a request; the connection is
+// closed afterwards.
+func (s *DataServer) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	p := &problem{code: CodeBadRequest, detail: "the request is not well-formed HTTP/1.1"}
+	var timeout net.Error
+	switch {
+	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
+		p = &problem{code: CodeHeaderTooLarge, detail: "want at most 8 KiB of request line and header"}
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		p = &problem{code: CodeBodyTooLarge, detail: "want at most 256 KiB"}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		p = &problem{code: CodeTimeout}
+	}
+	s.refuse(ctx, routeNone, p)
+}

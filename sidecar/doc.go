@@ -1,0 +1,27 @@
+// Package sidecar is what the app and the probes see of rankcache: which tier
+// answers a read, the read itself, its JSON, HTTP, readiness, status, metrics.
+//
+// A GET of a top page passes, in this order:
+//
+//	data.go      the listener's limits, the Host check, panics, counting
+//	route.go     path to route, board and member, percent-decoded
+//	args.go      query arguments, each checked and named when it is wrong
+//	reader.go    Reader.Page: where is the board read? (tier.go, pure)
+//	               local  the board's *Top, or its ordered set behind the head
+//	               hot    the refreshed top page
+//	               redis  flight.go: one flight per question, few at once
+//	memo.go      the page encoded for this *Top, kept with it; made once by
+//	             page.go (and join.go, when profiles are asked for)
+//	me.go        the caller's own standing, written behind the kept bytes
+//	send.go      ETag and 304, compression, the headers that change by themselves
+//
+// A cached top is answered without a lock and without an allocation: strings
+// taken from the request share its memory, which is why [Boards], [Board] and
+// [Hot] must not keep what they are asked for. Whatever goes to Redis is copied
+// first, because a flight may outlive the request that began it.
+//
+// [Reader] is the same path without HTTP, for Go programs that embed rankcache.
+//
+// ready.go, health.go, admin.go and status.go are the probes' and the
+// operator's side, on net/http.
+package sidecar

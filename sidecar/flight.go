@@ -1,0 +1,174 @@
+package sidecar
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
+
+	"rankcache"
+)
+
+// Origin is Redis, the system of record. Its errors wrap
+// [rankcache.ErrUnavailable] or [rankcache.ErrUnknownMember]; any other is
+// answered like the first.
+type Origin interface {
+	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Order) (rankcache.Page, error)
+	Standings(ctx context.Context, board rankcache.BoardID, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp, error)
+	Around(ctx context.Context, board rankcache.BoardID, member string, n int, order rankcache.Order) (rankcache.Page, int, error)
+}
+
+// Defaults of [OriginLimits].
+const (
+	DefaultOriginTimeout = time.Second // waiting for a place and asking, together
+	DefaultOriginCalls   = 32          // calls at once
+	DefaultOriginQueue   = 512         // calls that wait for a place
+)
+
+// OriginLimits bounds what this process asks of Redis; zeros take the defaults.
+type OriginLimits struct {
+	Timeout time.Duration
+	Calls   int
+	Queue   int
+}
+
+// flights asks Redis: callers with the same question share one call (a flight),
+// few calls run at once, a bounded number waits, the rest are told to come back.
+//
+// A caller that joins a flight may get an answer that Redis gave before the
+// caller asked, by at most the time of one call.
+type flights struct {
+	origin  Origin
+	limits  OriginLimits
+	group   singleflight.Group
+	slots   *semaphore.Weighted
+	waiting atomic.Int64 // flights that hold or wait for a slot
+	metrics *originMetrics
+}
+
+func newFlights(origin Origin, limits OriginLimits, reg prometheus.Registerer) (*flights, error) {
+	limits.Timeout = cmp.Or(limits.Timeout, DefaultOriginTimeout)
+	limits.Calls = cmp.Or(limits.Calls, DefaultOriginCalls)
+	limits.Queue = cmp.Or(limits.Queue, DefaultOriginQueue)
+	if limits.Timeout < 0 || limits.Calls < 0 || limits.Queue < 0 {
+		return nil, fmt.Errorf("origin limits %+v: want positive numbers", limits)
+	}
+	f := &flights{origin: origin, limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls))}
+	var err error
+	f.metrics, err = newOriginMetrics(reg, func() float64 { return float64(f.waiting.Load()) })
+	return f, err
+}
+
+// page asks for a run of rows. The answer has a memo, so that those who share
+// the flight also share the encoded page.
+func (f *flights) page(ctx context.Context, q Query, start, limit int) (Answer, error) {
+	if err := q.Board.Check(); err != nil {
+		return Answer{}, err
+	}
+	q = q.own()
+	key := fmt.Sprintf("page\x00%s\x00%d\x00%d\x00%d", q.Board, q.Order, start, limit)
+	return fly(ctx, f, "page", key, func(ctx context.Context) (Answer, error) {
+		page, err := f.origin.Page(ctx, q.Board, start, limit, q.Order)
+		return Answer{Page: page, Source: SourceRedis, CurrentAt: page.At, memo: new(atomic.Value)}, err
+	})
+}
+
+func (f *flights) standings(ctx context.Context, q Query, dst []rankcache.Standing, members []string) (Standings, error) {
+	if err := q.check(members); err != nil {
+		return Standings{}, err
+	}
+	q = q.own()
+	names := strings.Join(members, "\x00") // a copy; no member holds a control character
+	key := fmt.Sprintf("standings\x00%s\x00%d\x00%s", q.Board, q.Order, names)
+	s, err := fly(ctx, f, "standings", key, func(ctx context.Context) (Standings, error) {
+		rows, stamp, err := f.origin.Standings(ctx, q.Board, strings.Split(names, "\x00"), q.Order)
+		return Standings{Stamp: stamp, Source: SourceRedis, CurrentAt: stamp.At, Rows: rows}, err
+	})
+	s.Rows = append(dst, s.Rows...) // those who share the flight share its rows
+	return s, err
+}
+
+func (f *flights) around(ctx context.Context, q Query, member string, n int) (Answer, int, error) {
+	if err := q.check([]string{member}); err != nil {
+		return Answer{}, 0, err
+	}
+	q, member = q.own(), strings.Clone(member)
+	type found struct {
+		Answer
+		rank int
+	}
+	key := fmt.Sprintf("around\x00%s\x00%d\x00%d\x00%s", q.Board, q.Order, n, member)
+	a, err := fly(ctx, f, "around", key, func(ctx context.Context) (found, error) {
+		page, rank, err := f.origin.Around(ctx, q.Board, member, n, q.Order)
+		if own := rank - 1 - page.Start; err == nil && (own < 0 || own >= len(page.Entries)) {
+			err = fmt.Errorf("origin answered rank %d with %d rows from %d", rank, len(page.Entries), page.Start)
+		}
+		return found{Answer{Page: page, Source: SourceRedis, CurrentAt: page.At}, rank}, err
+	})
+	return a.Answer, a.rank, err
+}
+
+// check refuses what could not be a key or an argument of Redis.
+func (q *Query) check(members []string) error {
+	for _, m := range members {
+		if err := rankcache.CheckMember(m); err != nil {
+			return err
+		}
+	}
+	return q.Board.Check()
+}
+
+// own returns q with strings that may outlive the request.
+func (q Query) own() Query {
+	q.Board, q.Room = rankcache.BoardID(strings.Clone(string(q.Board))), ""
+	return q
+}
+
+// fly returns what ask returns, asking once for all who come with the same key
+// meanwhile. The flight goes on when its first caller leaves: others wait for
+// it, and its own timeout ends it.
+func fly[T any](ctx context.Context, f *flights, op, key string, ask func(context.Context) (T, error)) (T, error) {
+	landed := f.group.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), f.limits.Timeout)
+		defer cancel()
+		return askOnce(ctx, f, op, ask)
+	})
+	var none T
+	select {
+	case <-ctx.Done():
+		return none, fmt.Errorf("%w: the caller's deadline passed: %w", rankcache.ErrUnavailable, ctx.Err())
+	case res := <-landed:
+		if res.Shared {
+			f.metrics.shared.Inc() // counts the flight's first caller too
+		}
+		if res.Err != nil {
+			return none, res.Err
+		}
+		return res.Val.(T), nil
+	}
+}
+
+// askOnce waits for a slot and asks.
+func askOnce[T any](ctx context.Context, f *flights, op string, ask func(context.Context) (T, error)) (T, error) {
+	var none T
+	defer f.waiting.Add(-1)
+	if f.waiting.Add(1) > int64(f.limits.Calls+f.limits.Queue) {
+		f.metrics.done(op, ErrOverloaded, 0)
+		return none, ErrOverloaded
+	}
+	if f.slots.Acquire(ctx, 1) != nil {
+		f.metrics.done(op, ErrOverloaded, 0)
+		return none, fmt.Errorf("%w: no place within %v", ErrOverloaded, f.limits.Timeout)
+	}
+	defer f.slots.Release(1)
+	began := time.Now()
+	v, err := ask(ctx)
+	f.metrics.done(op, err, time.Since(began))
+	return v, err
+}

@@ -1,0 +1,108 @@
+package sidecar
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"rankcache"
+)
+
+// maxProbeBoards is how many boards a probe's body lists: it is read by people
+// through kubectl describe, which cuts it.
+const maxProbeBoards = 20
+
+// Health returns the handler of the health listener: /livez, /readyz, /startupz
+// and, unless metrics is nil, /metrics.
+//
+// Liveness says only that this process answers. Readiness and startup say 503
+// with the reason and the boards that are not there yet; startup stays 200 once
+// the process was ready.
+func Health(r *Readiness, metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	addProbes(mux, r)
+	if metrics != nil {
+		mux.Handle("GET /metrics", metrics)
+	}
+	return mux
+}
+
+func addProbes(mux *http.ServeMux, r *Readiness) {
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]string{"state": "alive"})
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		now := r.Now()
+		writeProbe(w, r, now, now.State == StateReady)
+	})
+	mux.HandleFunc("GET /startupz", func(w http.ResponseWriter, _ *http.Request) {
+		now := r.Now()
+		writeProbe(w, r, now, now.Started)
+	})
+}
+
+// probeBody is what readiness and startup answer.
+type probeBody struct {
+	State  State       `json:"state"`
+	Reason string      `json:"reason"`
+	Since  time.Time   `json:"since"`
+	Open   int         `json:"boards_open"`
+	Boards int         `json:"boards_total"`
+	Behind []boardBody `json:"boards,omitempty"` // those that are not open
+}
+
+func writeProbe(w http.ResponseWriter, r *Readiness, now Current, ok bool) {
+	body := probeBody{State: now.State, Reason: now.Reason, Since: now.Since}
+	for _, b := range r.boards() {
+		body.Boards++
+		if b.State == rankcache.StateOpen {
+			body.Open++
+		} else if len(body.Behind) < maxProbeBoards {
+			body.Behind = append(body.Behind, boardBodyOf(b))
+		}
+	}
+	status := http.StatusOK
+	if !ok {
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(w, status, body)
+}
+
+// boardBody is one super-hot board as probes and operators see it.
+type boardBody struct {
+	Board   rankcache.BoardID    `json:"board"`
+	State   rankcache.BoardState `json:"state"`
+	Reason  string               `json:"reason,omitempty"`
+	Since   time.Time            `json:"since"`
+	Have    uint64               `json:"have"`
+	Want    *uint64              `json:"want"` // null: not known
+	Rate    float64              `json:"updates_per_s"`
+	ETA     *float64             `json:"eta_s"` // null: not known
+	Members int                  `json:"members"`
+}
+
+func boardBodyOf(b rankcache.BoardStatus) boardBody {
+	body := boardBody{Board: b.Board, State: b.State, Reason: b.Reason, Since: b.Since,
+		Have: b.Have, Rate: b.Rate, Members: b.Members}
+	if b.Want > 0 {
+		body.Want = &b.Want
+	}
+	if b.ETA > 0 {
+		eta := b.ETA.Seconds()
+		body.ETA = &eta
+	}
+	return body
+}
+
+// writeJSON answers v.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", contentJSON)
+	w.Header().Set("Cache-Control", "no-store")
+	body, err := json.Marshal(v)
+	if err != nil { // a NaN in a rate, say: better a clear error than half a body
+		writeProblem(w, &problem{code: CodeInternal, detail: err.Error()})
+		return
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // a caller that left is none of our business
+}

@@ -1,0 +1,76 @@
+package sidecar
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rankcache"
+)
+
+// originMetrics counts calls to Redis. They cost tens of microseconds each, so
+// ordinary counters are cheap enough.
+type originMetrics struct {
+	calls   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+	shared  prometheus.Counter
+}
+
+func newOriginMetrics(reg prometheus.Registerer, waiting func() float64) (*originMetrics, error) {
+	m := &originMetrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rankcache_origin_calls_total",
+			Help: "Reads asked of Redis, by operation and result (ok, unknown_member, unavailable, overloaded, error).",
+		}, []string{"op", "result"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "rankcache_origin_call_duration_seconds",
+			Help:    "Time that Redis took to answer a read.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 11),
+		}, []string{"op"}),
+		shared: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "rankcache_origin_shared_total",
+			Help: "Reads that shared one call to Redis with others.",
+		}),
+	}
+	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rankcache_origin_in_flight",
+		Help: "Reads that are asked of Redis or wait for a place.",
+	}, waiting)
+	return m, register(reg, m.calls, m.seconds, m.shared, inFlight)
+}
+
+func (m *originMetrics) done(op string, err error, took time.Duration) {
+	m.calls.WithLabelValues(op, result(err)).Inc()
+	if took > 0 {
+		m.seconds.WithLabelValues(op).Observe(took.Seconds())
+	}
+}
+
+func result(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, rankcache.ErrUnknownMember):
+		return "unknown_member"
+	case errors.Is(err, rankcache.ErrUnavailable):
+		return "unavailable"
+	case errors.Is(err, ErrOverloaded):
+		return "overloaded"
+	}
+	return "error"
+}
+
+// register registers all collectors, or says which name clashes. A nil reg
+// registers nothing.
+func register(reg prometheus.Registerer, cs ...prometheus.Collector) error {
+	if reg == nil {
+		return nil
+	}
+	for _, c := range cs {
+		if err := reg.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package sidecar
+
+import (
+	"strconv"
+	"time"
+
+	"rankcache"
+)
+
+// timeLayout is RFC 3339 with milliseconds.
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// appendHead begins the object of an answer.
+func appendHead(dst []byte, q Query, source Source, s rankcache.Stamp) []byte {
+	dst = append(dst, `{"board":"`...)
+	dst = append(dst, q.Board...) // its alphabet needs no escapes
+	dst = append(dst, `","source":"`...)
+	dst = append(dst, source.String()...)
+	dst = append(dst, `","seq":`...)
+	dst = appendSeq(dst, s.Seq)
+	dst = append(dst, `,"total":`...)
+	dst = strconv.AppendInt(dst, int64(s.Members), 10)
+	dst = append(dst, `,"published_at":`...)
+	dst = appendTime(dst, s.At)
+	dst = append(append(dst, `,"order":"`...), q.Order.String()...)
+	return append(dst, '"')
+}
+
+// appendPage appends a whole page of q.
+func appendPage(dst []byte, q Query, limit int, a *Answer, j *joined) []byte {
+	dst = appendHead(dst, q, a.Source, a.Stamp)
+	dst = append(dst, `,"start":`...)
+	dst = strconv.AppendInt(dst, int64(a.Start), 10)
+	dst = append(dst, `,"limit":`...)
+	dst = strconv.AppendInt(dst, int64(limit), 10)
+	dst = appendRows(append(dst, `,"entries":`...), a.Page, j)
+	return append(appendMissing(dst, j), '}')
+}
+
+// appendRows appends the rows of a page as an array.
+func appendRows(dst []byte, p rankcache.Page, j *joined) []byte {
+	dst = append(dst, '[')
+	for i := range p.Entries {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		e := &p.Entries[i]
+		dst = append(dst, '{')
+		dst = appendPlace(dst, p.Start+i+1, e.Member, e.Score)
+		dst = appendProfile(dst, j, i)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// appendPlace appends the fields of one row; rank 0 is a member that is not on
+// the board.
+func appendPlace(dst []byte, rank int, member string, score float64) []byte {
+	if rank == 0 {
+		dst = rankcache.AppendString(append(dst, `"rank":null,"member":`...), member)
+		return append(dst, `,"score":null`...)
+	}
+	dst = strconv.AppendInt(append(dst, `"rank":`...), int64(rank), 10)
+	dst = rankcache.AppendString(append(dst, `,"member":`...), member)
+	return rankcache.AppendScore(append(dst, `,"score":`...), score)
+}
+
+func appendProfile(dst []byte, j *joined, i int) []byte {
+	if p, asked := j.at(i); asked {
+		dst = append(append(dst, `,"profile":`...), p...)
+	}
+	return dst
+}
+
+// appendMissing says how many profiles may still come.
+func appendMissing(dst []byte, j *joined) []byte {
+	if j.profiles == nil {
+		return dst
+	}
+	return strconv.AppendInt(append(dst, `,"profiles_missing":`...), int64(j.missing), 10)
+}
+
+func appendSeq(dst []byte, seq uint64) []byte {
+	if seq == 0 {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendUint(dst, seq, 10)
+}
+
+func appendTime(dst []byte, t time.Time) []byte {
+	return append(t.UTC().AppendFormat(append(dst, '"'), timeLayout), '"')
+}

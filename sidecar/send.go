@@ -1,0 +1,99 @@
+package sidecar
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Header fields in the form that fasthttp stores them in, so that it need not
+// normalise them.
+var (
+	headerAge         = []byte("Rankcache-Age-Ms")
+	headerSource      = []byte("Rankcache-Source")
+	headerETag        = []byte("Etag")
+	headerVary        = []byte("Vary")
+	headerIfNoneMatch = []byte("If-None-Match")
+	headerAccept      = []byte("Accept-Encoding")
+	valueAccept       = []byte("Accept-Encoding")
+	valueSource       = [sources][]byte{[]byte("local"), []byte("hot"), []byte("redis")}
+)
+
+const contentJSON = "application/json"
+
+// sendBody answers with a kept body, packed if the caller takes that.
+func (s *DataServer) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source Source, currentAt time.Time) {
+	data, etag := b.plain, b.etag
+	if header := ctx.Request.Header.PeekCanonical(headerAccept); len(header) > 0 {
+		if coding := accepted(header); coding != codingNone {
+			k := b.pack(coding, s.packer)
+			data, etag = k.data, k.etag
+			ctx.Response.Header.SetContentEncoding(coding.String())
+		}
+	}
+	ctx.Response.Header.SetCanonical(headerVary, valueAccept)
+	if !s.notModified(ctx, c, etag) {
+		ctx.Response.Header.SetContentType(contentJSON)
+		ctx.Response.SetBodyRaw(data)
+		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+	}
+	s.stamp(ctx, c, etag, source, currentAt)
+}
+
+// sendOut answers with c.out, which is copied: c serves another request while
+// this answer is still being written.
+func (s *DataServer) sendOut(ctx *fasthttp.RequestCtx, c *call, source Source, currentAt time.Time) {
+	c.etag = appendETag(c.etag, c.out, source)
+	if !s.notModified(ctx, c, c.etag) {
+		ctx.Response.Header.SetContentType(contentJSON)
+		ctx.Response.SetBody(c.out)
+		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+	}
+	s.stamp(ctx, c, c.etag, source, currentAt)
+}
+
+// sendProfiles answers with c.out, which speaks of no board.
+func (s *DataServer) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
+	ctx.Response.Header.SetContentType(contentJSON)
+	ctx.Response.SetBody(c.out)
+	s.counters.add(ctx.ConnID(), c.route, outcomeProfiles)
+}
+
+// stamp sets the fields that change while the body stays the same.
+func (s *DataServer) stamp(ctx *fasthttp.RequestCtx, c *call, etag []byte, source Source, currentAt time.Time) {
+	h := &ctx.Response.Header
+	h.SetCanonical(headerETag, etag)
+	h.SetCanonical(headerSource, valueSource[source])
+	var room [20]byte
+	age := max(ctx.Time().Sub(currentAt).Milliseconds(), 0)
+	h.SetCanonical(headerAge, strconv.AppendInt(room[:0], age, 10))
+}
+
+// notModified answers 304 when the caller has these bytes already.
+func (s *DataServer) notModified(ctx *fasthttp.RequestCtx, c *call, etag []byte) bool {
+	known := ctx.Request.Header.PeekCanonical(headerIfNoneMatch)
+	if len(known) == 0 || c.route.post() || !matches(known, etag) {
+		return false
+	}
+	ctx.Response.Header.SetContentEncoding("")
+	ctx.SetStatusCode(fasthttp.StatusNotModified)
+	s.counters.add(ctx.ConnID(), c.route, outcomeNotModified)
+	return true
+}
+
+// matches compares If-None-Match with a tag as RFC 9110 says for it: weakly. Tags
+// of ours hold no comma.
+func matches(header, etag []byte) bool {
+	etag = bytes.TrimPrefix(etag, []byte("W/"))
+	for len(header) > 0 {
+		var tag []byte
+		tag, header, _ = bytes.Cut(header, []byte(","))
+		tag = bytes.TrimSpace(tag)
+		if string(tag) == "*" || bytes.Equal(bytes.TrimPrefix(tag, []byte("W/")), etag) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,176 @@
+package sidecar
+
+import (
+	"context"
+
+	"github.com/valyala/fasthttp"
+
+	"rankcache"
+)
+
+// call is the state of one request; it is used again for the next.
+type call struct {
+	route   route
+	query   Query
+	member  [1]string // the member of the path, or who asks
+	args    args
+	decoded []byte               // strings that came percent-encoded
+	out     []byte               // an answer made for this request alone
+	etag    []byte               // its tag
+	rows    []rankcache.Standing // room for the standings of a local board
+}
+
+// reset forgets the request: its strings are about to be overwritten.
+func (c *call) reset() {
+	clear(c.rows)
+	*c = call{decoded: c.decoded[:0], out: c.out[:0], etag: c.etag[:0], rows: c.rows[:0]}
+}
+
+// serve answers one request, or says what is wrong with it. Reads wait for
+// Redis and profiles as long as those allow, which is bounded, so they are given
+// no deadline of their own here.
+func (s *DataServer) serve(ctx *fasthttp.RequestCtx, c *call) *problem {
+	if p := c.parsePath(ctx.URI().PathOriginal()); p != nil {
+		return p
+	}
+	if p := c.checkMethod(&ctx.Request.Header); p != nil {
+		return p
+	}
+	if p := c.parseArgs(ctx.URI().QueryString()); p != nil {
+		return p
+	}
+	if c.args.profiles && s.reader.profiles == nil {
+		return badArgument("profiles", "no profile source is configured")
+	}
+	switch c.route {
+	case routeTop:
+		return s.top(ctx, c)
+	case routeMember:
+		return s.memberOf(ctx, c)
+	case routeBatch:
+		return s.batch(ctx, c)
+	}
+	return s.profiles(ctx, c)
+}
+
+func (c *call) checkMethod(h *fasthttp.RequestHeader) *problem {
+	switch {
+	case c.route.post() && !h.IsPost():
+		return &problem{code: CodeBadMethod, allow: "POST"}
+	case !c.route.post() && !h.IsGet() && !h.IsHead():
+		return &problem{code: CodeBadMethod, allow: "GET, HEAD"}
+	}
+	return nil
+}
+
+func (s *DataServer) top(ctx *fasthttp.RequestCtx, c *call) *problem {
+	at, err := s.reader.find(c.query)
+	if err != nil {
+		return problemOf(err)
+	}
+	a, err := s.reader.page(context.Background(), c.query, &at, c.args.start, c.args.limit)
+	if err != nil {
+		return problemOf(err)
+	}
+	if a.memo == nil {
+		c.out = s.appendPage(c.out, c, &a)
+		return s.finishPage(ctx, c, &at, &a)
+	}
+	b := s.encoded(c, &a)
+	if !c.args.me {
+		s.sendBody(ctx, c, b, a.Source, a.CurrentAt)
+		return nil
+	}
+	c.out = append(c.out, b.plain...)
+	return s.finishPage(ctx, c, &at, &a)
+}
+
+// encoded returns the page kept for the value that a was cut from.
+func (s *DataServer) encoded(c *call, a *Answer) *body {
+	key := pageKey{c.args.start, c.args.limit, c.query.Order, c.args.profiles}
+	l := memoOf(a.memo).leaf(key)
+	if b := l.kept(); b != nil {
+		return b
+	}
+	return s.encode(l, c, a)
+}
+
+// encode is apart from encoded because the function that it makes would cost the
+// kept page an allocation.
+func (s *DataServer) encode(l *leaf, c *call, a *Answer) *body {
+	page := *a
+	return l.renew(func() *body {
+		j := s.join(c, page.Entries)
+		plain := appendPage(nil, c.query, c.args.limit, &page, &j)
+		return newBody(plain, page.Source, j.fresh)
+	})
+}
+
+// appendPage appends a page that is made for this request alone.
+func (s *DataServer) appendPage(dst []byte, c *call, a *Answer) []byte {
+	j := s.join(c, a.Entries)
+	return appendPage(dst, c.query, c.args.limit, a, &j)
+}
+
+// finishPage sends the page in c.out, with the caller's own standing behind it
+// when that was asked for. A page that is here is not refused because Redis could
+// not say where the caller stands: it says so instead.
+func (s *DataServer) finishPage(ctx *fasthttp.RequestCtx, c *call, at *place, a *Answer) *problem {
+	if c.args.me {
+		me, seq, err := s.reader.me(context.Background(), c.query, at, a, c.rows, c.member[:])
+		c.out = c.out[:len(c.out)-1]
+		if err != nil {
+			c.out = appendMeError(c.out, problemOf(err).code)
+		} else {
+			j := s.joinMembers(c, me.Member)
+			c.out = appendMe(c.out, me, seq, &j)
+		}
+	}
+	s.sendOut(ctx, c, a.Source, a.CurrentAt)
+	return nil
+}
+
+func (s *DataServer) memberOf(ctx *fasthttp.RequestCtx, c *call) *problem {
+	if c.args.around >= 0 {
+		return s.around(ctx, c)
+	}
+	found, err := s.reader.Standings(context.Background(), c.query, c.rows, c.member[:])
+	if err != nil {
+		return problemOf(err)
+	}
+	if found.Rows[0].Rank == 0 {
+		return problemOf(rankcache.ErrUnknownMember)
+	}
+	j := s.joinMembers(c, found.Rows[0].Member)
+	c.rows = found.Rows
+	c.out = appendStanding(c.out, c.query, &found, &j)
+	s.sendOut(ctx, c, found.Source, found.CurrentAt)
+	return nil
+}
+
+func (s *DataServer) around(ctx *fasthttp.RequestCtx, c *call) *problem {
+	a, rank, err := s.reader.Around(context.Background(), c.query, c.member[0], c.args.around)
+	if err != nil {
+		return problemOf(err)
+	}
+	j := s.join(c, a.Entries)
+	c.out = appendAround(c.out, c.query, &a, rank, &j)
+	s.sendOut(ctx, c, a.Source, a.CurrentAt)
+	return nil
+}
+
+func (s *DataServer) batch(ctx *fasthttp.RequestCtx, c *call) *problem {
+	members, p := parseBatch(ctx.PostBody())
+	if p != nil {
+		return p
+	}
+	found, err := s.reader.Standings(context.Background(), c.query, c.rows, members)
+	if err != nil {
+		return problemOf(err)
+	}
+	c.rows = found.Rows
+	j := s.joinMembers(c, members...)
+	c.out = appendBatch(c.out, c.query, &found, &j)
+	s.sendOut(ctx, c, found.Source, found.CurrentAt)
+	return nil
+}
