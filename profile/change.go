@@ -1,0 +1,19 @@
+package profile
+
+import "sync/atomic"
+
+// groupBits is the size of the change counters: 16,384 groups, 64 KiB, which
+// stays in a core's cache. More groups, fewer pages encoded anew for a stranger.
+const groupBits = 14
+
+// changes counts, per group of members, how often a profile was stored or
+// dropped. It outlives the entries: a member that was evicted and loaded again,
+// or refused by the cache, has still changed.
+type changes [1 << groupBits]atomic.Uint32
+
+func group(key uint64) uint32 { return uint32(key >> (64 - groupBits)) } // the shards of the store use the low bits
+
+func (c *changes) count(key uint64) uint32 { return c[group(key)].Load() }
+
+// bump is called after the store was changed, and returns the new count.
+func (c *changes) bump(key uint64) uint32 { return c[group(key)].Add(1) }

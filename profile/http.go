@@ -1,0 +1,123 @@
+package profile
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Defaults of [HTTPOptions].
+const (
+	DefaultMaxAnswer   = 4 << 20          // bytes
+	DefaultMaxProfile  = 16 << 10         // bytes
+	DefaultIdleTimeout = 90 * time.Second // of a kept connection
+)
+
+// HTTPOptions say how a profile service is asked over HTTP.
+type HTTPOptions struct {
+	// URL takes POST {"members":["…"]} and answers
+	// {"profiles":{"<member>":{…}}}, without the members it does not know.
+	URL string
+	// Header is sent with every request, such as Authorization.
+	Header http.Header
+	// TLS is used for https. nil: the system's certificates.
+	TLS *tls.Config
+	// Timeout bounds one request, its answer included. 0: as long as the cache
+	// waits, see [Options].CallTimeout.
+	Timeout time.Duration
+	// Connections is how many idle connections are kept, for IdleTimeout. 0:
+	// [DefaultCalls] and [DefaultIdleTimeout].
+	Connections int
+	IdleTimeout time.Duration
+	// MaxAnswer and MaxProfile bound an answer and one profile in it, in bytes.
+	MaxAnswer  int64
+	MaxProfile int
+}
+
+// HTTP is a [Source] that asks a profile service over HTTP.
+type HTTP struct {
+	opts   HTTPOptions
+	client *http.Client
+}
+
+// NewHTTP returns a source for the options. It connects to nothing yet. Its
+// errors never show the URL, which may hold a secret.
+func NewHTTP(opts HTTPOptions) (*HTTP, error) {
+	u, err := url.Parse(opts.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("profile URL: want http://host[:port]/path or https://…")
+	}
+	opts.MaxAnswer = cmp.Or(opts.MaxAnswer, DefaultMaxAnswer)
+	opts.MaxProfile = cmp.Or(opts.MaxProfile, DefaultMaxProfile)
+	opts.Header = opts.Header.Clone()
+	if opts.Header == nil {
+		opts.Header = make(http.Header)
+	}
+	opts.Header.Set("Content-Type", "application/json")
+	opts.Header.Set("Accept", "application/json")
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = opts.TLS
+	transport.MaxIdleConnsPerHost = cmp.Or(opts.Connections, DefaultCalls)
+	transport.IdleConnTimeout = cmp.Or(opts.IdleTimeout, DefaultIdleTimeout)
+	return &HTTP{opts, &http.Client{Transport: transport, Timeout: opts.Timeout, CheckRedirect: noRedirect}}, nil
+}
+
+// noRedirect: a redirect would turn the POST into a GET, or send the headers'
+// secrets elsewhere.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// Close closes the idle connections.
+func (h *HTTP) Close() { h.client.CloseIdleConnections() }
+
+// Load implements [Source].
+func (h *HTTP) Load(ctx context.Context, members []string, answers []Answer) error {
+	req, err := h.request(ctx, members)
+	if err != nil {
+		return err
+	}
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return fmt.Errorf("profile service: %w", withoutURL(err))
+	}
+	defer resp.Body.Close() // unread, which drops the connection: it may have 200 MB more to say
+	if resp.StatusCode != http.StatusOK {
+		return bad(KindStatus, "HTTP %s", resp.Status)
+	}
+	if resp.ContentLength > h.opts.MaxAnswer {
+		return bad(KindSize, "%d bytes, want at most %d", resp.ContentLength, h.opts.MaxAnswer)
+	}
+	body := &limitReader{resp.Body, h.opts.MaxAnswer}
+	if err := decodeAnswer(body, members, answers, h.opts.MaxProfile); err != nil {
+		return fmt.Errorf("profile service: %w", err)
+	}
+	return nil
+}
+
+func (h *HTTP) request(ctx context.Context, members []string) (*http.Request, error) {
+	body, err := json.Marshal(struct {
+		Members []string `json:"members"`
+	}{members})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.opts.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("profile URL: no request can be made for it")
+	}
+	req.Header = h.opts.Header // only read: the client copies what it adds
+	return req, nil
+}
+
+func withoutURL(err error) error {
+	if urlErr, ok := errors.AsType[*url.Error](err); ok {
+		return urlErr.Err
+	}
+	return err
+}

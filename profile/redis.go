@@ -1,0 +1,137 @@
+package profile
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+)
+
+// Types of keys that hold profiles.
+const (
+	RedisString = "string" // the JSON object
+	RedisHash   = "hash"   // field and value; the profile is an object of strings
+)
+
+// RedisOptions say where profiles lie in Redis.
+type RedisOptions struct {
+	// Key is a pattern with <member> in it once, such as "profile:<member>".
+	Key string
+	// Type is [RedisString] (also "") or [RedisHash].
+	Type string
+	// MaxProfile bounds one profile, in bytes. 0: [DefaultMaxProfile].
+	MaxProfile int
+}
+
+// Pipeliner is the part of a go-redis client that is needed. Its context
+// time-outs have to be enabled.
+type Pipeliner interface {
+	Pipeline() redis.Pipeliner
+}
+
+// Redis is a [Source] that reads one key per member, pipelined.
+type Redis struct {
+	client        Pipeliner
+	before, after string // the key, around the member
+	hash          bool
+	maxProfile    int
+}
+
+// NewRedis returns a source that reads through client, which stays the
+// caller's.
+func NewRedis(client Pipeliner, opts RedisOptions) (*Redis, error) {
+	before, after, ok := strings.Cut(opts.Key, "<member>")
+	if !ok || strings.Contains(after, "<member>") {
+		return nil, fmt.Errorf("profile key pattern %q: want <member> in it once", opts.Key)
+	}
+	if opts.Type != "" && opts.Type != RedisString && opts.Type != RedisHash {
+		return nil, fmt.Errorf("profile key type %q: want %s or %s", opts.Type, RedisString, RedisHash)
+	}
+	return &Redis{client, before, after, opts.Type == RedisHash, cmp.Or(opts.MaxProfile, DefaultMaxProfile)}, nil
+}
+
+// Load implements [Source].
+func (r *Redis) Load(ctx context.Context, members []string, answers []Answer) error {
+	pipe := r.client.Pipeline()
+	read := make([]func() Answer, len(members))
+	for i, member := range members {
+		key := r.before + member + r.after
+		if r.hash {
+			read[i] = r.object(pipe.HGetAll(ctx, key))
+		} else {
+			read[i] = r.text(pipe.GetRange(ctx, key, 0, int64(r.maxProfile))) // one byte more than allowed, and not 200 MB
+		}
+	}
+	cmds, _ := pipe.Exec(ctx) // the first command's error; each has its own
+	for _, cmd := range cmds {
+		if err := cmd.Err(); err != nil && !answered(err) {
+			return fmt.Errorf("profile Redis: %w", err)
+		}
+	}
+	for i := range answers {
+		answers[i] = read[i]()
+	}
+	return nil
+}
+
+// answered reports whether Redis itself said the error, about the one command,
+// such as WRONGTYPE. A server that is loading or refuses the caller speaks for
+// all of them.
+func answered(err error) bool {
+	if _, ok := errors.AsType[redis.Error](err); !ok {
+		return false
+	}
+	return strings.HasPrefix(err.Error(), "WRONGTYPE")
+}
+
+func (r *Redis) text(cmd *redis.StringCmd) func() Answer {
+	return func() Answer {
+		value, err := cmd.Bytes()
+		switch {
+		case err != nil:
+			return Answer{Err: bad(KindValue, "%w", err)}
+		case len(value) == 0:
+			return Answer{} // GETRANGE of a key that is not there
+		case len(value) <= r.maxProfile && !json.Valid(value):
+			return Answer{Err: bad(KindJSON, "a value that is not JSON")}
+		}
+		return r.checked(bytes.TrimSpace(value))
+	}
+}
+
+func (r *Redis) object(cmd *redis.MapStringStringCmd) func() Answer {
+	return func() Answer {
+		fields, err := cmd.Result()
+		switch {
+		case err != nil:
+			return Answer{Err: bad(KindValue, "%w", err)}
+		case len(fields) == 0:
+			return Answer{} // HGETALL of a key that is not there
+		}
+		object := []byte{'{'}
+		for i, name := range slices.Sorted(maps.Keys(fields)) { // the same bytes for the same fields
+			if i > 0 {
+				object = append(object, ',')
+			}
+			object = append(rankcache.AppendString(object, name), ':')
+			object = rankcache.AppendString(object, fields[name])
+		}
+		return r.checked(append(object, '}'))
+	}
+}
+
+func (r *Redis) checked(object []byte) Answer {
+	if err := checkProfile(object, r.maxProfile); err != nil {
+		return Answer{Err: err}
+	}
+	return Answer{JSON: object}
+}

@@ -1,0 +1,76 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Source is the service that owns the profiles. Load is called from several
+// goroutines.
+type Source interface {
+	// Load asks for members, none twice, and sets answers[i] to what the service
+	// said of members[i]. An error means that none of the answers may be used; it
+	// wraps a [*BadAnswer] when the service answered, but not what was asked.
+	// Load keeps neither slice.
+	Load(ctx context.Context, members []string, answers []Answer) error
+}
+
+// Answer is what the service said of one member: the profile, an error about
+// this profile alone, or neither when it does not know the member.
+type Answer struct {
+	JSON []byte // an object, byte for byte as the service wrote it
+	Err  error  // a *BadAnswer
+}
+
+// Kinds of bad answers, fit for a metric label.
+const (
+	KindStatus    = "status"    // an HTTP status other than 200
+	KindJSON      = "json"      // not JSON, cut off, or more behind it
+	KindShape     = "shape"     // JSON, but not {"profiles":{…}}
+	KindSize      = "size"      // too many bytes
+	KindDuplicate = "duplicate" // a key twice
+	KindUnasked   = "unasked"   // a member that nobody asked for
+	KindValue     = "value"     // a profile that is not a JSON object of UTF-8 text
+)
+
+// BadAnswer is the error of a service that answers, but not what was asked.
+type BadAnswer struct {
+	Kind string
+	Err  error
+}
+
+func (e *BadAnswer) Error() string { return "bad answer (" + e.Kind + "): " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *BadAnswer) Unwrap() error { return e.Err }
+
+func bad(kind, format string, args ...any) error {
+	return &BadAnswer{kind, fmt.Errorf(format, args...)}
+}
+
+// kindOf names the error for a metric label.
+func kindOf(err error) string {
+	if bad, ok := errors.AsType[*BadAnswer](err); ok {
+		return bad.Kind
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "unavailable"
+}
+
+// checkProfile returns a [*BadAnswer] unless json, which is valid JSON, may be
+// put into a page.
+func checkProfile(json []byte, limit int) error {
+	switch {
+	case len(json) > limit:
+		return bad(KindSize, "a profile of %d bytes, want at most %d", len(json), limit)
+	case len(json) == 0 || json[0] != '{':
+		return bad(KindValue, "a profile that starts with %.10q, want an object", json)
+	case !utf8.Valid(json):
+		return bad(KindValue, "a profile that is not UTF-8")
+	}
+	return nil
+}
