@@ -45,3 +45,31 @@ func BenchmarkFresh(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFreshAmidChanges is the same while strangers' profiles are stored
+// between any two looks.
+func BenchmarkFreshAmidChanges(b *testing.B) {
+	c, page := hitPage(b, 50)
+	_, fresh := c.Join(b.Context(), page, make([][]byte, len(page)))
+	stranger := strangerTo(c, page)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.changes.bump(stranger)
+		if !fresh() {
+			b.Fatal("not fresh")
+		}
+	}
+}
+
+// strangerTo returns a key whose group is none of the page's.
+func strangerTo(c *Cache, page []string) uint64 {
+	taken := make(map[uint32]bool)
+	for _, member := range page {
+		taken[group(c.key(member))] = true
+	}
+	for key := uint64(0); ; key += 1 << (64 - groupBits) {
+		if !taken[group(key)] {
+			return key
+		}
+	}
+}

@@ -130,7 +130,7 @@ func TestPageIsOneCallAndThenNone(t *testing.T) {
 			t.Fatalf("missing %d, fresh %v, want 0, true", missing, fresh())
 		}
 		for i := range page {
-			if want, _ := nick(nil, page[i]); string(dst[i]) != string(want) {
+			if want, _ := nick(t.Context(), page[i]); string(dst[i]) != string(want) {
 				t.Fatalf("row %d: %q, want %q", i, dst[i], want)
 			}
 		}
@@ -159,7 +159,7 @@ func TestFailedLoadIsMissingAndTriedAgain(t *testing.T) {
 		if broken {
 			return nil, errors.New("down")
 		}
-		return nick(nil, member)
+		return nick(t.Context(), member)
 	})
 	c := start(t, Options{Retry: 20 * time.Millisecond}, source)
 	if json, missing := get(t, c, "a"); json != "" || missing != 1 {

@@ -22,9 +22,10 @@
 //
 // Whoever encodes a page keeps the function that [Cache.Join] returned with it
 // and asks it before using the page again. It answers in about a tenth of a
-// microsecond for 50 rows: each row remembers how often its member's group had
-// changed when it was looked up, and the page remembers when its first row must
-// be looked at again. A false answer means "join again", which also starts the
+// microsecond: each row remembers how often its member's group had changed when
+// it was looked up, and the page remembers when its first row must be looked at
+// again, and up to which change of all it has found its rows unchanged. A false
+// answer means "join again", which also starts the
 // refresh of what has expired; it is always given when one of the page's own
 // profiles was loaded, refreshed or dropped, and now and then (one change in
 // 16,384 per row) because of a stranger's.

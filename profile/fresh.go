@@ -1,11 +1,17 @@
 package profile
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // stamp is what a kept page remembers of the profiles it was made from. It is
-// filled while the page is joined and not changed afterwards.
+// filled while the page is joined; afterwards only checked changes.
 type stamp struct {
 	rows []seen
+	// checked is the count of all changes for which the rows were last found
+	// unchanged: while it stands, nobody need look at the rows.
+	checked atomic.Uint64
 	// until is when the first row has to be looked at again: it expires, or it
 	// is stale or missing and worth another try.
 	until time.Duration
@@ -36,14 +42,23 @@ func (s *stamp) again(t time.Duration) {
 
 // fresh reports whether joining the page again would give the same profiles and
 // start no load.
+//
+// The count of all changes is read before the rows and noted after them. A
+// change that comes in between, too late for the rows, raises it after it was
+// read, so the next call differs from what was noted and looks at the rows.
 func (s *stamp) fresh(c *changes, now time.Duration) bool {
 	if now >= s.until {
 		return false
 	}
+	all := c.all.Load()
+	if s.checked.Load() == all+1 { // 0: never checked
+		return true
+	}
 	for i := range s.rows {
-		if c[s.rows[i].group&(1<<groupBits-1)].Load() != s.rows[i].count {
+		if c.groups[s.rows[i].group%(1<<groupBits)].Load() != s.rows[i].count {
 			return false
 		}
 	}
+	s.checked.Store(all + 1)
 	return true
 }
