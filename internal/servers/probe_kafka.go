@@ -16,8 +16,6 @@ import (
 // of brokers and can create topics. The cluster id, which the storage was formatted with, tells it from a stranger on the same port.
 func probeKafka(addr, metaFile string) func(context.Context, int) error {
 	return func(ctx context.Context, _ int) error {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
 		md, err := metadata(ctx, addr)
 		if err != nil {
 			return err
@@ -29,8 +27,9 @@ func probeKafka(addr, metaFile string) func(context.Context, int) error {
 	}
 }
 
+// metadata asks once. The client waits ten seconds for the first answer on a connection whatever the context says, hence the option.
 func metadata(ctx context.Context, addr string) (*kmsg.MetadataResponse, error) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0), kgo.RequestTimeoutOverhead(time.Second))
 	if err != nil {
 		return nil, err
 	}
