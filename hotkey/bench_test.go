@@ -1,0 +1,67 @@
+package hotkey
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rankcache"
+)
+
+// The cost of one reader's request while GOMAXPROCS readers count in parallel
+// is ns/op times GOMAXPROCS.
+func BenchmarkCount(b *testing.B) {
+	b.Run("boards=5000", func(b *testing.B) { benchmarkCount(b, boardNames("1", 5000)) })
+	b.Run("one", func(b *testing.B) { benchmarkCount(b, boardNames("1", 1)) })
+	b.Run("flood=1000000", func(b *testing.B) { benchmarkCount(b, floodNames(1_000_000)) })
+}
+
+func benchmarkCount(b *testing.B, names []rankcache.BoardID) {
+	c := newCounters(8)
+	var readers atomic.Int64
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		i := int(readers.Add(1)) * len(names) / 3
+		for ; pb.Next(); i++ {
+			c.count(names[i%len(names)])
+		}
+	})
+}
+
+func BenchmarkRoll(b *testing.B) {
+	c := newCounters(8)
+	for _, name := range floodNames(1_000_000) {
+		c.count(name)
+	}
+	var busy []boardCount
+	for b.Loop() {
+		busy = c.roll(25, busy[:0])
+	}
+}
+
+// A read of a hot board: the map, the page, its age.
+func BenchmarkTop(b *testing.B) {
+	t := newTestTracker(b, Config{}, nil)
+	t.apply(time.Now(), []change{{board: "1_2_3", cause: CauseOwn}})
+	(*t.pages.Load())["1_2_3"].publish(&rankcache.Top{Board: "1_2_3"}, time.Now().Add(time.Hour))
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, _, ok := t.Top("1_2_3"); !ok {
+				b.Error("no page")
+			}
+		}
+	})
+}
+
+// What "rankcache bench hot" prints.
+func BenchmarkMeasureCounters(b *testing.B) {
+	var cost CounterCost
+	for b.Loop() {
+		cost = MeasureCounters()
+	}
+	b.ReportMetric(cost.CountNS, "count_ns")
+	b.ReportMetric(cost.CountFloodNS, "count_flood_ns")
+	b.ReportMetric(float64(cost.MemBytes), "mem_bytes")
+}

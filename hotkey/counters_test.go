@@ -1,0 +1,188 @@
+package hotkey
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"rankcache"
+)
+
+// boardNames returns n board ids that differ in their middle, as real ones do.
+func boardNames(prefix string, n int) []rankcache.BoardID {
+	names := make([]rankcache.BoardID, n)
+	for i := range names {
+		names[i] = rankcache.BoardID(fmt.Sprintf("%s_%d_1", prefix, i))
+	}
+	return names
+}
+
+// Four readers count 5,000 boards while the seconds roll; every request must be
+// in exactly one second of its board.
+func TestCountersAreExactWhileBoardsFit(t *testing.T) {
+	const readers, rounds = 4, 8
+	boards := boardNames("1", 5000)
+	c := newCounters(1)
+	got := make(map[rankcache.BoardID]uint64)
+	rollInto := func() {
+		c.roll(1, nil)
+		for _, b := range boards {
+			got[b] += uint64(c.lastSecond(b))
+		}
+	}
+	var counting sync.WaitGroup
+	for r := range readers {
+		counting.Go(func() {
+			rnd := rand.New(rand.NewPCG(1, uint64(r)))
+			for range rounds {
+				for _, i := range rnd.Perm(len(boards)) {
+					c.count(boards[i])
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { counting.Wait(); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+			rollInto()
+		}
+	}
+	rollInto()
+	for _, b := range boards {
+		if got[b] != readers*rounds {
+			t.Fatalf("board %s: %d requests counted, want %d", b, got[b], readers*rounds)
+		}
+	}
+}
+
+// Made-up names, each asked for once or twice, must not hide the boards that are really asked for,
+// neither those known before the flood nor those that get hot in it.
+func TestCountersFindBusyBoardsInAFlood(t *testing.T) {
+	c := newCounters(8)
+	known, late := boardNames("known", 25), boardNames("late", 25)
+	flood, turn := floodNames(400_000), 0
+	second := func(busy []rankcache.BoardID) []boardCount {
+		for i := range 200_000 {
+			c.count(flood[turn%len(flood)])
+			turn++
+			if i%4_000 == 0 { // 50 requests a second each
+				for _, b := range busy {
+					c.count(b)
+				}
+			}
+		}
+		return c.roll(25, nil)
+	}
+	second(known)
+	second(known)
+	both := append(slices.Clone(known), late...)
+	second(both)
+	found := make(map[rankcache.BoardID]uint32)
+	for _, b := range second(both) {
+		found[b.board] = b.n
+	}
+	for _, b := range both {
+		if found[b] < 25 || found[b] > 60 {
+			t.Errorf("board %s: %d of 50 requests found", b, found[b])
+		}
+	}
+	if len(found) > len(both)+5 {
+		t.Errorf("%d boards called busy, want about %d", len(found), len(both))
+	}
+	if n := c.named.Load(); n > maxNamed {
+		t.Errorf("%d names kept, want at most %d", n, maxNamed)
+	}
+}
+
+// floodNames returns n names that nobody has boards for.
+func floodNames(n int) []rankcache.BoardID { return boardNames("made-up", n) }
+
+// A bucket with as many boards as slots gives up none that is asked for, and
+// gives the slots of silent boards to new ones.
+func TestCountersGiveSilentSlotsAway(t *testing.T) {
+	c := newCounters(1)
+	var same []rankcache.BoardID // boards of one bucket
+	for i := 0; len(same) < 2*bucketSlots; i++ {
+		b := rankcache.BoardID(fmt.Sprintf("b%d", i))
+		if k, _ := c.bucket(b); k == &c.buckets[7] {
+			same = append(same, b)
+		}
+	}
+	old, fresh := same[:bucketSlots], same[bucketSlots:]
+	for _, b := range old {
+		c.count(b)
+	}
+	for range 2 { // one second to be counted, one to be silent
+		c.roll(1, nil)
+	}
+	for range 3 {
+		for _, b := range fresh {
+			c.count(b)
+		}
+		c.roll(1, nil)
+	}
+	for _, b := range fresh {
+		if n := c.lastSecond(b); n != 1 {
+			t.Errorf("board %s: %d requests in the last second, want 1", b, n)
+		}
+	}
+	if n := c.named.Load(); n != bucketSlots {
+		t.Errorf("%d names kept, want %d", n, bucketSlots)
+	}
+}
+
+// The id may be a view of a request buffer that is used again.
+func TestCountersKeepNoCallerMemory(t *testing.T) {
+	c := newCounters(1)
+	buf := []byte("1_2_3")
+	c.count(rankcache.BoardID(unsafeString(buf)))
+	copy(buf, "9_9_9")
+	if got := c.roll(1, nil); len(got) != 1 || got[0].board != "1_2_3" {
+		t.Errorf("counted %v, want board 1_2_3", got)
+	}
+}
+
+func TestCountAllocatesNothing(t *testing.T) {
+	c := newCounters(4)
+	boards := boardNames("1", 100)
+	for range 8 {
+		for _, b := range boards {
+			c.count(b)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		for _, b := range boards {
+			c.count(b)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for 100 requests, want 0", n)
+	}
+}
+
+// Random counting against a plain map, with seconds of different lengths.
+func TestCountersMatchAMap(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	c, boards := newCounters(1), boardNames("m", 300)
+	for range 50 {
+		want := make(map[rankcache.BoardID]uint32)
+		for range rnd.IntN(2000) {
+			b := boards[min(rnd.IntN(300), rnd.IntN(300))]
+			c.count(b)
+			want[b]++
+		}
+		got := make(map[rankcache.BoardID]uint32)
+		for _, b := range c.roll(1, nil) {
+			got[b.board] = b.n
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("rolled %d boards, want %d, or their counts differ", len(got), len(want))
+		}
+	}
+}

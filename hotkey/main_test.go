@@ -1,0 +1,29 @@
+package hotkey
+
+import (
+	"log/slog"
+	"testing"
+	"unsafe"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func unsafeString(b []byte) string { return unsafe.String(&b[0], len(b)) }
+
+// newTestTracker returns a tracker whose operator says nothing.
+func newTestTracker(t testing.TB, cfg Config, origin Origin) *Tracker {
+	t.Helper()
+	tracker, err := New(cfg, Parts{Origin: origin, Tiers: func() *rankcache.Tiers { return nil }, Log: quiet(),
+		Registry: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tracker
+}

@@ -1,0 +1,119 @@
+package hotkey
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rankcache"
+)
+
+// metrics are the tracker's.
+type metrics struct {
+	promotions *prometheus.CounterVec
+	demotions  *prometheus.CounterVec
+	flips      prometheus.Counter
+	evictions  prometheus.Counter
+	refreshes  *prometheus.CounterVec
+	hits       prometheus.Counter
+
+	counted map[rankcache.BoardID]counted // what hits has of each page; only tick uses it
+}
+
+type counted struct {
+	page *page
+	hits uint64
+}
+
+func newMetrics(reg prometheus.Registerer, t *Tracker) *metrics {
+	m := &metrics{
+		promotions: counterVec("promotions_total", "Boards promoted to hot, by cause.", "cause"),
+		demotions:  counterVec("demotions_total", "Hot boards demoted, by reason.", "reason"),
+		flips:      counter("flips_total", "Promotions of boards that were demoted less than 5 minutes before."),
+		evictions:  counter("evictions_total", "Hot boards demoted because the cap was reached by hotter ones."),
+		refreshes:  counterVec("page_refreshes_total", "Pages of hot boards read from Redis, by result.", "result"),
+		hits:       counter("page_hits_total", "Reads answered from the local page of a hot board."),
+	}
+	reg.MustRegister(m.promotions, m.demotions, m.flips, m.evictions, m.refreshes, m.hits,
+		counterFunc("page_misses_total", "Reads of hot boards that found no fresh page.", func() float64 { return float64(t.misses.Load()) }),
+		gaugeFunc("boards", "Boards that are hot now.", func() float64 { return float64(len(*t.pages.Load())) }),
+		gaugeFunc("page_age_seconds", "Age of the oldest page that is served.", func() float64 { return t.oldestPage().Seconds() }),
+		gaugeFunc("verdict_age_seconds", "Time since a new verdict was seen, -1 before the first.", t.verdictAge),
+	)
+	return m
+}
+
+// change counts a promotion or demotion.
+func (m *metrics) change(c change) {
+	if c.cause != "" {
+		m.promotions.WithLabelValues(string(c.cause)).Inc()
+	} else {
+		m.demotions.WithLabelValues(c.reason).Inc()
+	}
+	if c.flip {
+		m.flips.Inc()
+	}
+	if c.reason == reasonEvicted {
+		m.evictions.Inc()
+	}
+}
+
+// countHits adds the hits of the pages since the last call. Readers count per
+// page only: one more counter shared by all boards would slow them down.
+func (m *metrics) countHits(pages pageMap) {
+	next := make(map[rankcache.BoardID]counted, len(pages))
+	for b, p := range pages {
+		hits, before := p.hits.Load(), uint64(0)
+		if c := m.counted[b]; c.page == p {
+			before = c.hits
+		}
+		m.hits.Add(float64(hits - before))
+		next[b] = counted{p, hits}
+	}
+	m.counted = next
+}
+
+// oldestPage returns the age of the oldest page held, 0 when there is none.
+func (t *Tracker) oldestPage() (oldest time.Duration) {
+	now := time.Now()
+	for _, p := range *t.pages.Load() {
+		if h := p.held.Load(); h != nil {
+			oldest = max(oldest, now.Sub(h.at))
+		}
+	}
+	return oldest
+}
+
+func (t *Tracker) verdictAge() float64 {
+	v := t.verdict.Load()
+	if v.seen.IsZero() {
+		return -1
+	}
+	return time.Since(v.seen).Seconds()
+}
+
+const namespace, subsystem = "rankcache", "hot"
+
+func opts(name, help string) prometheus.Opts {
+	return prometheus.Opts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts(opts(name, help)))
+}
+
+func counterVec(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts(opts(name, help)), []string{label})
+}
+
+func counterFunc(name, help string, f func() float64) prometheus.CounterFunc {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts(opts(name, help)), f)
+}
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts(opts(name, help)))
+}
+
+func gaugeFunc(name, help string, f func() float64) prometheus.GaugeFunc {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts(name, help)), f)
+}
