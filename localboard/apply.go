@@ -36,20 +36,16 @@ func (b *Board) apply(u *rankcache.Update) outcome {
 	} else if !b.seen.add(u.Seq) {
 		return duplicate
 	}
-	h, ok := b.handle(u.Member)
-	if !ok {
+	h, r := b.member(u.Member)
+	if r == nil || u.Seq != 0 && u.Seq < r.seq {
 		return stale
 	}
-	s := b.members.slot(h)
-	if u.Seq != 0 && u.Seq < s.seq {
-		return stale
-	}
-	score := after(b.score(s), u)
+	score := after(b.score(r), u)
 	if isAbsent(score) && u.Op != rankcache.OpDelete {
 		return stale
 	}
-	s.seq = max(s.seq, u.Seq)
-	b.change(h, s, score)
+	r.seq = max(r.seq, u.Seq)
+	b.change(h, r, score)
 	return applied
 }
 
@@ -68,39 +64,39 @@ func after(before float64, u *rankcache.Update) float64 {
 	}
 }
 
-// handle returns the member's handle, a new one if it is not known; false if it
-// cannot be held.
-func (b *Board) handle(member string) (uint32, bool) {
-	if h, ok := b.members.find(member); ok {
-		return h, true
+// member returns the member's handle and record, a new one if it is not known;
+// nil if it cannot be held.
+func (b *Board) member(id string) (uint32, *record) {
+	if h, r := b.members.find(id); r != nil {
+		return h, r
 	}
-	if !b.members.ids.fits(member) {
-		return 0, false
+	if !b.members.fits(id) {
+		return 0, nil
 	}
-	return b.members.add(member), true
+	return b.members.add(id)
 }
 
-// score returns the score in s as the writer knows it.
-func (b *Board) score(s *slot) float64 {
-	if n := s.change.Load(); n > 0 {
+// score returns the score of r as the writer knows it.
+func (b *Board) score(r *record) float64 {
+	if n := r.change.Load(); n > 0 {
 		return b.changes[n-1].next
 	}
-	return s.published()
+	return r.published()
 }
 
 // change gives a member a score. Once there is an order, readers may be in the
-// slot, and the score waits for Publish.
-func (b *Board) change(handle uint32, s *slot, score float64) {
-	before := b.score(s)
+// record, and the score waits for Publish.
+func (b *Board) change(handle uint32, r *record, score float64) {
+	before := b.score(r)
 	b.live += on(score) - on(before)
-	switch n := s.change.Load(); {
+	switch n := r.change.Load(); {
 	case b.order == nil:
-		s.publish(score)
+		r.publish(score)
 	case n > 0:
 		b.changes[n-1].next = score
 	default:
 		b.changes = append(b.changes, change{handle, before, score})
-		s.change.Store(uint32(len(b.changes)))
+		r.change.Store(uint32(len(b.changes)))
 	}
 }
 

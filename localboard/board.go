@@ -84,15 +84,14 @@ func (b *Board) progress() rankcache.Progress {
 func (b *Board) Score(member string) (score float64, memberSeq uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	h, known := b.members.find(member)
-	if !known {
+	_, r := b.members.find(member)
+	if r == nil {
 		return 0, 0, false
 	}
-	s := b.members.slot(h)
-	if score = b.score(s); isAbsent(score) {
-		return 0, s.seq, false
+	if score = b.score(r); isAbsent(score) {
+		return 0, r.seq, false
 	}
-	return score, s.seq, true
+	return score, r.seq, true
 }
 
 // MarkCurrent says that the copy was known to equal the origin at t. It only

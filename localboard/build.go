@@ -88,7 +88,7 @@ func (o *order) all() func(yield func(row) bool) {
 // bitset is a set of handles.
 type bitset []uint64
 
-func newBitset(n uint32) bitset { return make(bitset, (n+63)/64) }
+func newBitset(end uint32) bitset { return make(bitset, end/64+1) }
 
 func (s bitset) put(h uint32) { s[h/64] |= 1 << (h % 64) }
 

@@ -18,7 +18,7 @@ type row struct {
 }
 
 // before says whether a stands before b in Redis's falling order: by score,
-// then by the bytes of the id. ids holds both members.
+// then by the bytes of the id.
 func (m *members) before(a, b row) bool {
 	if a.score != b.score {
 		return a.score > b.score
@@ -26,7 +26,7 @@ func (m *members) before(a, b row) bool {
 	if a.key != b.key {
 		return a.key > b.key
 	}
-	return a.handle != b.handle && m.id(a.handle) > m.id(b.handle)
+	return a.handle != b.handle && m.at(a.handle).name() > m.at(b.handle).name()
 }
 
 // chunk is a run of rows, best first, column by column, so that a search by
@@ -42,6 +42,8 @@ type chunk struct {
 }
 
 func (c *chunk) row(i int) row { return row{c.scores[i], c.keys[i], c.handles[i]} }
+
+func (c *chunk) head() head { return head{c.scores[0], c.keys[0]} }
 
 func (c *chunk) set(i int, r row) { c.scores[i], c.keys[i], c.handles[i] = r.score, r.key, r.handle }
 

@@ -8,7 +8,7 @@
 // orders (has this order number?), finds or adds its member in members, and
 // notes the new score in the list of changes. Two updates of one member between
 // two publications are one change. Before the first publication there are no
-// readers and no order is kept: the score goes straight into the member's slot.
+// readers and no order is kept: the score goes straight into the member's record.
 //
 // # One publication
 //
@@ -20,14 +20,14 @@
 // # One read
 //
 // A read loads the view, once. A page walks its ranking. A standing finds the
-// member's slot by hash and the score in the slot, and with the score its row in
-// the ranking; publish.go tells why score and ranking always belong together.
+// member's record by hash, in it the score, and with the score its row in the
+// ranking; publish.go tells why score and ranking always belong together.
 //
 // # Memory
 //
-// Nothing per member holds a pointer: ids lie in byte arenas, slots in pages, the
-// hash table and the chunks hold numbers. The collector walks a few thousand
-// pointers whatever the board's size. A removed member keeps its slot for as
-// long as an older update of it could still come; then the board moves what is
-// left into new storage (move.go), while readers finish with the old.
+// Nothing per member holds a pointer: records with their ids lie in large blocks,
+// the hash table and the order hold numbers, so that the collector has next to
+// nothing to walk. A removed member keeps its record for as long as an older
+// update of it could still come; then the board moves what is left into new
+// storage (move.go), while readers finish with the old.
 package localboard

@@ -33,16 +33,25 @@ func (m *members) key(id string) uint64 {
 }
 
 // commonPrefix returns what the ids of a sample have in common. Any answer is
-// correct; a good one makes keys tell more.
+// correct; a good one makes keys tell more. The table, being sorted by hash, is
+// where a fair sample is found.
 func (m *members) commonPrefix() string {
-	if m.n < prefixSample {
+	if m.count < prefixSample {
 		return ""
 	}
-	prefix := m.id(0)
-	for i := range uint32(prefixSample) {
-		prefix = prefix[:shared(prefix, m.id(uint32(uint64(i)*uint64(m.n)/prefixSample)))]
+	prefix, all := "", m.table.entries
+	for i := range prefixSample {
+		at := i * len(all) / prefixSample
+		for all[at].Load() == 0 {
+			at = m.table.next(at)
+		}
+		id := m.at(uint32(all[at].Load()) - 1).name()
+		if i == 0 {
+			prefix = id
+		}
+		prefix = prefix[:shared(prefix, id)]
 	}
-	return strings.Clone(prefix) // not to keep an arena chunk
+	return strings.Clone(prefix) // not to keep the id's block
 }
 
 // shared returns how many leading bytes a and b have in common.

@@ -37,7 +37,7 @@ func (b *Board) Load(seq uint64, es []rankcache.Entry) error {
 }
 
 func (b *Board) check(e *rankcache.Entry) error {
-	if !b.members.ids.fits(e.Member) {
+	if !b.members.fits(e.Member) {
 		return fmt.Errorf("member %.40q has %d bytes, want at most %d", e.Member, len(e.Member), maxMember)
 	}
 	if isAbsent(e.Score) {
@@ -47,37 +47,38 @@ func (b *Board) check(e *rankcache.Entry) error {
 }
 
 // take gives the members of a snapshot their scores and returns their handles.
-func (b *Board) take(seq uint64, es []rankcache.Entry) bitset {
-	taken := newBitset(b.members.n + uint32(len(es)))
+func (b *Board) take(seq uint64, es []rankcache.Entry) []uint32 {
+	taken := make([]uint32, 0, len(es))
 	for i := range es {
-		h, ok := b.handle(es[i].Member)
-		if !ok {
-			continue
+		if h, r := b.member(es[i].Member); r != nil {
+			taken = append(taken, h)
+			b.settle(h, r, seq, es[i].Score+0)
 		}
-		taken.put(h)
-		b.settle(h, seq, es[i].Score+0)
 	}
 	return taken
 }
 
 // vanish removes the members that were not taken from a snapshot.
-func (b *Board) vanish(seq uint64, taken bitset) {
-	for h := range b.members.n {
-		if !taken.has(h) {
-			b.settle(h, seq, absent)
+func (b *Board) vanish(seq uint64, taken []uint32) {
+	stay := newBitset(b.members.limit)
+	for _, h := range taken {
+		stay.put(h)
+	}
+	for h, r := range b.members.all {
+		if !stay.has(h) {
+			b.settle(h, r, seq, absent)
 		}
 	}
 }
 
 // settle gives a member the state that it had at seq, unless it has a later one.
-func (b *Board) settle(h uint32, seq uint64, score float64) {
-	s := b.members.slot(h)
-	if s.seq > seq {
+func (b *Board) settle(h uint32, r *record, seq uint64, score float64) {
+	if r.seq > seq {
 		return
 	}
-	s.seq = seq
-	if before := b.score(s); before != score && !(isAbsent(before) && isAbsent(score)) {
-		b.change(h, s, score)
+	r.seq = seq
+	if before := b.score(r); before != score && !(isAbsent(before) && isAbsent(score)) {
+		b.change(h, r, score)
 	}
 }
 

@@ -11,7 +11,7 @@ const (
 
 // tidy moves what is still needed into new storage when enough is not.
 func (b *Board) tidy() {
-	removed := int(b.members.n) - b.live - len(b.changes) // at least; the changes' are not settled yet
+	removed := b.members.count - b.live - len(b.changes) // at least; the changes' are not settled yet
 	switch {
 	case removed-b.unforgotten > b.live/2+moveFloor:
 		b.move()
@@ -30,14 +30,13 @@ func (b *Board) tidy() {
 func (b *Board) move() {
 	from := b.members
 	b.members = newMembers(from.seed, b.live)
-	handles := make([]uint32, from.n)
-	for h := range from.n {
-		s := from.slot(h)
-		if b.forgettable(s) {
-			b.forgotten = max(b.forgotten, s.seq)
+	handles := make([]uint32, from.limit)
+	for h, r := range from.all {
+		if b.forgettable(r) {
+			b.forgotten = max(b.forgotten, r.seq)
 			continue
 		}
-		handles[h] = b.adopt(from.ids.at(s.id), s)
+		handles[h] = b.adopt(r)
 	}
 	for i := range b.changes {
 		b.changes[i].handle = handles[b.changes[i].handle]
@@ -47,22 +46,21 @@ func (b *Board) move() {
 		b.order = b.order.renamed(&b.members, handles)
 	}
 	b.moved, b.movedAt = true, b.live
-	b.unforgotten = max(0, int(b.members.n)-b.live-len(b.changes))
+	b.unforgotten = max(0, b.members.count-b.live-len(b.changes))
 }
 
-// forgettable says that a slot's member is removed for good: every update that
-// may still come has a higher seq than the removal.
-func (b *Board) forgettable(s *slot) bool {
-	return isAbsent(s.published()) && s.change.Load() == 0 && s.seq <= b.seen.contiguous
+// forgettable says that a member is removed for good: every update that may
+// still come has a higher seq than the removal.
+func (b *Board) forgettable(r *record) bool {
+	return isAbsent(r.published()) && r.change.Load() == 0 && r.seq <= b.seen.contiguous
 }
 
-// adopt gives a member of the old storage a slot in the new.
-func (b *Board) adopt(id string, s *slot) uint32 {
-	h := b.members.add(id)
-	to := b.members.slot(h)
-	to.score.Store(s.score.Load())
-	to.seq = s.seq
-	to.change.Store(s.change.Load())
+// adopt gives a member of the old storage a record in the new.
+func (b *Board) adopt(from *record) uint32 {
+	h, r := b.members.add(from.name())
+	r.score.Store(from.score.Load())
+	r.seq = from.seq
+	r.change.Store(from.change.Load())
 	return h
 }
 
@@ -71,7 +69,7 @@ func (o *order) renamed(m *members, handles []uint32) *order {
 	b := newBuilder(o.age)
 	for r := range o.all() {
 		h := handles[r.handle]
-		b.add(row{r.score, m.key(m.id(h)), h})
+		b.add(row{r.score, m.key(m.at(h).name()), h})
 	}
 	return b.close()
 }

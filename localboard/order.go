@@ -15,7 +15,13 @@ type order struct {
 // is empty.
 type spine struct {
 	chunks []*chunk
-	heads  []row // first row of each chunk
+	heads  []head // first row of each chunk
+}
+
+// head is a row without its handle, which the chunk has: it is rarely asked for.
+type head struct {
+	score float64
+	key   uint64
 }
 
 // chunkOf returns the chunk that r is in, or belongs in: the last one whose head
@@ -24,13 +30,25 @@ func (s *spine) chunkOf(m *members, r row) int {
 	lo, hi := 1, len(s.heads)
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
-		if m.before(r, s.heads[mid]) {
+		if s.isAfter(m, mid, r) {
 			hi = mid
 		} else {
 			lo = mid + 1
 		}
 	}
 	return lo - 1
+}
+
+// isAfter says whether chunk i begins after r.
+func (s *spine) isAfter(m *members, i int, r row) bool {
+	h := s.heads[i]
+	if h.score != r.score {
+		return h.score < r.score
+	}
+	if h.key != r.key {
+		return h.key < r.key
+	}
+	return m.before(r, s.chunks[i].row(0))
 }
 
 // insert adds r, which is not in the order.
@@ -40,7 +58,7 @@ func (o *order) insert(m *members, r row) {
 	}
 	i := o.chunkOf(m, r)
 	if o.chunks[i].n == chunkRows {
-		if o.split(i); !m.before(r, o.heads[i+1]) {
+		if o.split(i); !o.isAfter(m, i+1, r) {
 			i++
 		}
 	}
@@ -68,7 +86,7 @@ func (o *order) remove(m *members, r row) {
 // Most moves stay in their chunk and cost one copy of it at the most.
 func (o *order) move(m *members, from, to row) {
 	i := o.chunkOf(m, from)
-	if i > 0 && m.before(to, o.heads[i]) || i+1 < len(o.heads) && !m.before(to, o.heads[i+1]) {
+	if i > 0 && o.isAfter(m, i, to) || i+1 < len(o.heads) && !o.isAfter(m, i+1, to) {
 		o.remove(m, from)
 		o.insert(m, to)
 		return
@@ -93,7 +111,7 @@ func (o *order) own(i int) *chunk {
 // resized writes down what the spine knows of chunk i.
 func (o *order) resized(i int) {
 	c := o.chunks[i]
-	o.counts[i], o.heads[i] = uint32(c.n), c.row(0)
+	o.counts[i], o.heads[i] = uint32(c.n), c.head()
 }
 
 // split moves the second half of chunk i into a new chunk behind it.
@@ -122,7 +140,7 @@ func (o *order) merge(i int) {
 
 func (o *order) link(i int, c *chunk) {
 	o.chunks = slices.Insert(o.chunks, i, c)
-	o.heads = slices.Insert(o.heads, i, c.row(0))
+	o.heads = slices.Insert(o.heads, i, c.head())
 	o.counts = slices.Insert(o.counts, i, uint32(c.n))
 }
 

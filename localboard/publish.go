@@ -18,14 +18,14 @@ const keepChanges = 1024
 // next to nothing. The first one sorts the board, and from then on the order is
 // kept: do not publish a board that is still being filled.
 //
-// Scores live in the slots, which the views share, so that a standing costs one
+// Scores live in the records, which the views share, so that a standing costs one
 // look-up. What keeps a score together with the view it is read for:
 //
 //	writer                                reader
 //	w1 set old view's overwritten         r1 load view
 //	w2 overwrite scores                   r2 load scores
 //	w3 set new view                       r3 load view's overwritten: none? done
-//	w4 clear the slots' change            r4 load changes of the slots, restore
+//	w4 clear the records' change          r4 load the records' change, restore
 //	                                      r5 load view: the same? done, else again
 //
 // If r3 finds none, w1 had not happened, so that all scores of r2 are the
@@ -72,13 +72,13 @@ func (b *Board) next(old *view) *view {
 
 func (b *Board) overwrite(changes []change) {
 	for i := range changes {
-		b.members.slot(changes[i].handle).publish(changes[i].next)
+		b.members.at(changes[i].handle).publish(changes[i].next)
 	}
 }
 
 func (b *Board) finish(changes []change) {
 	for i := range changes {
-		b.members.slot(changes[i].handle).change.Store(0)
+		b.members.at(changes[i].handle).change.Store(0)
 	}
 	b.moved = false
 	b.changes = make([]change, 0, min(len(changes), keepChanges)) // readers may still be in the old list
@@ -100,7 +100,7 @@ func (b *Board) arrange() {
 }
 
 func (b *Board) arrangeOne(c *change) {
-	key := b.members.key(b.members.id(c.handle))
+	key := b.members.key(b.members.at(c.handle).name())
 	from, to := row{c.old, key, c.handle}, row{c.next, key, c.handle}
 	switch was, is := !isAbsent(c.old), !isAbsent(c.next); {
 	case was && is && c.old != c.next:
@@ -115,10 +115,9 @@ func (b *Board) arrangeOne(c *change) {
 // everyRow returns a row for every member, unsorted.
 func (b *Board) everyRow() []row {
 	rows := make([]row, 0, b.live)
-	for h := range b.members.n {
-		s := b.members.slot(h)
-		if score := s.published(); !isAbsent(score) {
-			rows = append(rows, row{score, b.members.key(b.members.ids.at(s.id)), h})
+	for h, r := range b.members.all {
+		if score := r.published(); !isAbsent(score) {
+			rows = append(rows, row{score, b.members.key(r.name()), h})
 		}
 	}
 	return rows
@@ -126,7 +125,7 @@ func (b *Board) everyRow() []row {
 
 // changed returns which members have a change.
 func (b *Board) changed() bitset {
-	set := newBitset(b.members.n)
+	set := newBitset(b.members.limit)
 	for i := range b.changes {
 		set.put(b.changes[i].handle)
 	}
@@ -138,7 +137,7 @@ func (b *Board) comingRows() []row {
 	rows := make([]row, 0, len(b.changes))
 	for _, c := range b.changes {
 		if !isAbsent(c.next) {
-			rows = append(rows, row{c.next, b.members.key(b.members.id(c.handle)), c.handle})
+			rows = append(rows, row{c.next, b.members.key(b.members.at(c.handle).name()), c.handle})
 		}
 	}
 	return rows

@@ -25,7 +25,7 @@ func (k *ranking) read(m *members, dst []rankcache.Entry, start int) {
 	if len(dst) == 0 {
 		return
 	}
-	for c, i := k.at(start); ; c, i = c+1, 0 {
+	for c, i := k.locate(start); ; c, i = c+1, 0 {
 		n := min(k.chunks[c].n-i, len(dst))
 		k.chunks[c].read(m, dst[:n], i)
 		if dst = dst[n:]; len(dst) == 0 {
@@ -34,8 +34,8 @@ func (k *ranking) read(m *members, dst []rankcache.Entry, start int) {
 	}
 }
 
-// at returns the chunk, and the row within it, of the row with index i of all.
-func (k *ranking) at(i int) (chunk, row int) {
+// locate returns the chunk, and the row within it, of the row with index i of all.
+func (k *ranking) locate(i int) (chunk, row int) {
 	chunk, found := slices.BinarySearch(k.starts, uint32(i))
 	if !found {
 		chunk--
@@ -45,6 +45,6 @@ func (k *ranking) at(i int) (chunk, row int) {
 
 func (c *chunk) read(m *members, dst []rankcache.Entry, from int) {
 	for i := range dst {
-		dst[i] = rankcache.Entry{Member: m.id(c.handles[from+i]), Score: c.scores[from+i]}
+		dst[i] = rankcache.Entry{Member: m.at(c.handles[from+i]).name(), Score: c.scores[from+i]}
 	}
 }

@@ -7,13 +7,13 @@ import (
 )
 
 // view is a board at one moment, as readers see it. Its fields are never
-// changed; the scores in the slots of its members are (see publish.go).
+// changed; the scores in its members' records are (see publish.go).
 type view struct {
 	members
 	ranking
 	top *rankcache.Top
 
-	// overwritten is set before the first score of this view's slots is
+	// overwritten is set before the first score of this view's records is
 	// overwritten by the next publication: the changes it makes, with the
 	// scores that belong to this view.
 	overwritten atomic.Pointer[[]change]
@@ -29,14 +29,14 @@ func (v *view) stamp() rankcache.Stamp {
 	return rankcache.Stamp{Seq: v.top.Seq, Members: v.top.Members, At: v.top.PublishedAt}
 }
 
-// lookup fills in the score of each row's member as its slot has it, and leaves
+// lookup fills in the score of each row's member as its record has it, and leaves
 // its handle + 1 as rank, for restore and rank.
 func (v *view) lookup(rows []rankcache.Standing) {
 	for i := range rows {
 		r := &rows[i]
 		r.Score, r.Rank = absent, 0
-		if h, ok := v.members.find(r.Member); ok {
-			r.Score, r.Rank = v.slot(h).published(), int(h)+1
+		if h, m := v.find(r.Member); m != nil {
+			r.Score, r.Rank = m.published(), int(h)+1
 		}
 	}
 }
@@ -49,7 +49,7 @@ func (v *view) restore(rows []rankcache.Standing, overwritten []change) {
 			continue
 		}
 		h := uint32(r.Rank - 1)
-		if n := v.slot(h).change.Load(); n > 0 && int(n) <= len(overwritten) && overwritten[n-1].handle == h {
+		if n := v.at(h).change.Load(); n > 0 && int(n) <= len(overwritten) && overwritten[n-1].handle == h {
 			r.Score = overwritten[n-1].old
 		}
 	}

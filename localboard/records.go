@@ -1,0 +1,121 @@
+package localboard
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// Sizes in words of 8 bytes. The first blocks are smaller, so that a small board
+// stays small.
+const (
+	wordBytes       = 8
+	blockWords      = 8 << 10 // 64 KiB
+	firstBlockWords = 512     // 4 KiB
+)
+
+// maxMember is the longest member id, in bytes, that fits a block.
+const maxMember = blockWords*wordBytes - idOffset
+
+// record is the beginning of what is known of one member; the rest of the id
+// follows it. Score, seq and id share a cache line for the ids that are usual.
+type record struct {
+	// score is the published score's bits, absent's if there is none. Readers
+	// load it; only the writer stores.
+	score atomic.Uint64
+	// seq is the highest seq applied to the member, also after its removal, so
+	// that an older update that comes late is known for one. Writer only.
+	seq uint64
+	// change is the member's place in the list of changes, counted from 1; 0 if
+	// it is unchanged since the last publication. Readers load it too.
+	change atomic.Uint32
+	size   uint16  // the id's length + 1, so that 0 is no record
+	id     [2]byte // the id's first bytes
+}
+
+const idOffset = int(unsafe.Offsetof(record{}.id))
+
+// records holds the members' records one behind the other in blocks without
+// pointers. A record's handle is where it is; handles rise in order of arrival.
+//
+// A record's size and id are written before anybody knows its handle and never
+// again, so that an id is handed out as a string over its bytes, without a copy.
+// A copy of the struct is a reader's: it has the records that existed when it was
+// made, and shares them with the writer.
+type records struct {
+	blocks [][]uint64
+	used   int // words used of the last block
+}
+
+// words returns how many words the record of an id of n bytes takes.
+func words(n int) int { return max(int(unsafe.Sizeof(record{})), idOffset+n+wordBytes-1) / wordBytes }
+
+// fits says whether a record for id can be added: the id is short enough, and
+// the place can be told in 32 bits.
+func (s *records) fits(id string) bool {
+	return len(id) <= maxMember && len(s.blocks) < 1<<32/blockWords-1
+}
+
+// add makes a record for id, which fits, and returns its handle.
+func (s *records) add(id string) (uint32, *record) {
+	need := words(len(id))
+	if n := len(s.blocks); n == 0 || s.used+need > len(s.blocks[n-1]) {
+		s.blocks = append(s.blocks, make([]uint64, max(need, blockSize(n))))
+		s.used = 0
+	}
+	h := uint32(len(s.blocks)-1)*blockWords + uint32(s.used)
+	s.used += need
+	r := s.at(h)
+	r.size = uint16(len(id) + 1)
+	copy(unsafe.Slice(&r.id[0], len(id)), id)
+	return h, r
+}
+
+// blockSize returns the words of the block with number n.
+func blockSize(n int) int {
+	if n < 2 {
+		return firstBlockWords << (2 * n)
+	}
+	return blockWords
+}
+
+// at returns the record with a handle that add returned. The block has room for
+// the whole of it, and is kept by the pointer.
+func (s *records) at(handle uint32) *record {
+	return (*record)(unsafe.Pointer(&s.blocks[handle/blockWords][handle%blockWords]))
+}
+
+// name returns the id. It shares the memory of the record, which add filled for
+// that many bytes, and keeps the record's block from being collected.
+func (r *record) name() string { return unsafe.String(&r.id[0], int(r.size)-1) }
+
+// end returns a handle above that of every record.
+func (s *records) end() uint32 {
+	if len(s.blocks) == 0 {
+		return 0
+	}
+	return uint32(len(s.blocks)-1)*blockWords + uint32(s.used)
+}
+
+// all yields every record in order of arrival.
+func (s *records) all(yield func(uint32, *record) bool) {
+	for i, c := range s.blocks {
+		for at := 0; at+words(0) <= len(c); {
+			h := uint32(i)*blockWords + uint32(at)
+			r := s.at(h)
+			if r.size == 0 {
+				break // the rest of the block is free
+			}
+			if !yield(h, r) {
+				return
+			}
+			at += words(int(r.size) - 1)
+		}
+	}
+}
+
+func (s *records) bytes() (n int) {
+	for _, c := range s.blocks {
+		n += wordBytes * len(c)
+	}
+	return n
+}
