@@ -10,9 +10,9 @@ import (
 // The demo's synthetic evening: one room that everybody watches and a few
 // hundred that almost nobody does.
 const (
-	demoStarUID    = "88"    // the super-hot room's host
-	demoMembers    = 57_000  // members of its board
-	demoHistory    = 200_000 // gifts already in the log, at least one a member
+	demoStarUID    = "88"   // the super-hot room's host
+	demoMembers    = 57_000 // members of its board
+	demoHistory    = 4      // gifts in the log, per member
 	demoSmallRooms = 300
 	demoZipf       = 1.1 // skew of who gives: a few give most
 )
@@ -20,14 +20,15 @@ const (
 // evening makes up who gives what. It is not safe for concurrent use; each
 // goroutine makes one of its own.
 type evening struct {
-	run  string // keeps this run's boards apart from those of earlier ones
-	rng  *rand.Rand
-	zipf *rand.Zipf
+	run     string // keeps this run's boards apart from those of earlier ones
+	members int
+	rng     *rand.Rand
+	zipf    *rand.Zipf
 }
 
-func newEvening(run string, seed uint64) *evening {
+func newEvening(run string, members int, seed uint64) *evening {
 	rng := rand.New(rand.NewPCG(seed, 88))
-	return &evening{run: run, rng: rng, zipf: rand.NewZipf(rng, demoZipf, 50, demoMembers-1)}
+	return &evening{run: run, members: members, rng: rng, zipf: rand.NewZipf(rng, demoZipf, 50, uint64(members-1))}
 }
 
 // starBoard is the board of the super-hot room, smallBoard that of a small one.
@@ -45,7 +46,7 @@ func (e *evening) blockedBoard() rankcache.BoardID {
 
 // member returns the i-th giver's id. Ids are not in the order of generosity.
 func (e *evening) member(i uint64) string {
-	return fmt.Sprint(1_000_000 + i*7919%demoMembers)
+	return fmt.Sprint(1_000_000 + i*7919%uint64(e.members)) // 7919 is a prime: no two share an id
 }
 
 // giver draws who gives next.
@@ -60,11 +61,11 @@ func (e *evening) gift() float64 {
 // history returns the updates that made the star board what it is when the demo
 // begins, in order, and the scores that they left.
 func (e *evening) history() ([]rankcache.Update, map[string]float64) {
-	updates := make([]rankcache.Update, demoHistory)
-	scores := make(map[string]float64, demoMembers)
+	updates := make([]rankcache.Update, demoHistory*e.members)
+	scores := make(map[string]float64, e.members)
 	for i := range updates {
 		member := e.giver()
-		if i < demoMembers {
+		if i < e.members {
 			member = e.member(uint64(i)) // everybody gives once
 		}
 		delta := e.gift()

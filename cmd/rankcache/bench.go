@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"rankcache/hotkey"
+)
+
+func newBenchCommand() *cobra.Command {
+	bench := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure on this machine what docs/BENCHMARKS.md reports",
+		Example: `  rankcache bench replay -o json
+  rankcache bench read -o json > read.json && rankcache bench chart read.json > read.svg
+  rankcache bench hot -o json`,
+	}
+	bench.AddCommand(newBenchReplayCommand(), newBenchReadCommand(), newBenchTargetCommand(), newBenchChartCommand(),
+		newBenchHotCommand(), newBenchProfileCommand())
+	return bench
+}
+
+func newBenchHotCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hot",
+		Short: "Measure what counting requests costs",
+		Args:  noArgs,
+	}
+	output := outputFlag(cmd.Flags(), "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c := hotkey.MeasureCounters()
+		if *output == "json" {
+			return printJSON(cmd.OutOrStdout(), c)
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "count, 5,000 boards:           %6.1f ns\ncount, 1,000,000 made-up names: %5.1f ns\nmemory of the counters:        %6d KiB\n",
+			c.CountNS, c.CountFloodNS, c.MemBytes>>10)
+		return err
+	}
+	return cmd
+}
+
+func printJSON(to io.Writer, v any) error {
+	enc := json.NewEncoder(to)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// median returns the middle of values, the lower of two. It sorts them.
+func median[T int64 | float64](values []T) T {
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}

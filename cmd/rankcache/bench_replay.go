@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"rankcache"
+	"rankcache/internal/origin"
+	"rankcache/internal/servers"
+	"rankcache/localboard"
+	"rankcache/replay"
+)
+
+// replayBench is one run of rankcache bench replay.
+type replayBench struct {
+	kafka      string
+	updates    int
+	members    int
+	partitions []int
+	rounds     int
+	progress   io.Writer
+	kafkaWhat  string
+	redis      *redis.Client
+	origin     *origin.Origin
+}
+
+// replayRow is the stable JSON of one row; figures are medians over the rounds.
+type replayRow struct {
+	Partitions        int     `json:"partitions"`
+	Members           int     `json:"members"`
+	Updates           int     `json:"updates"`
+	UpdatesPerSecond  float64 `json:"updates_per_s"`      // from Run to open
+	BareUpdatesPerSec float64 `json:"bare_updates_per_s"` // polling the same records and dropping them
+	Ratio             float64 `json:"ratio"`              // of the two, median of the rounds' ratios
+	OpenSeconds       float64 `json:"open_s"`
+	BytesPerMember    float64 `json:"bytes_per_member"` // heap above the ids' own bytes
+}
+
+type replayReport struct {
+	Kafka string      `json:"kafka"`
+	CPUs  int         `json:"cpus"`
+	Rows  []replayRow `json:"rows"`
+}
+
+func newBenchReplayCommand() *cobra.Command {
+	b := &replayBench{}
+	cmd := &cobra.Command{
+		Use:   "replay",
+		Short: "Measure a replay from Kafka to an open board, beside a bare consume loop",
+		Long: `Fill a topic, then in turns poll it with nothing behind (the bare loop) and replay
+it to an open board: decode, apply, order, compare with Redis. Needs a redis-server
+in PATH; starts a Kafka broker of its own if its jars are there (make setup), else
+kfake, unless --kafka names one.`,
+		Example: "  rankcache bench replay -o json\n  rankcache bench replay --updates 100000 --members 21000 --kafka broker:9092",
+		Args:    noArgs,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; a topic is made there and deleted")
+	flags.IntVar(&b.updates, "updates", 1_000_000, "updates in the topic")
+	flags.IntVar(&b.members, "members", 210_000, "members of the board")
+	flags.IntSliceVar(&b.partitions, "partitions", []int{1, 4}, "partitions of the topic, a row each")
+	flags.IntVar(&b.rounds, "rounds", 3, "rounds of bare loop and replay in turns")
+	output := outputFlag(flags, "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		b.progress = cmd.ErrOrStderr()
+		report, err := b.run(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if *output == "json" {
+			return printJSON(cmd.OutOrStdout(), report)
+		}
+		return report.print(cmd.OutOrStdout())
+	}
+	return cmd
+}
+
+func (b *replayBench) run(ctx context.Context) (*replayReport, error) {
+	if b.members < 1 || b.updates < b.members || b.rounds < 1 {
+		return nil, usageError("want --members of 1 or more, at least as many --updates, and --rounds of 1 or more")
+	}
+	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("start redis-server: %w", err)
+	}
+	defer server.Close()
+	b.redis = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
+	defer b.redis.Close()
+	b.origin = origin.New(b.redis, rankcache.DefaultNames(), origin.WithTimeout(5*time.Second))
+	stop, err := b.startKafka(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	report := &replayReport{Kafka: b.kafkaWhat, CPUs: runtime.NumCPU()}
+	for _, partitions := range b.partitions {
+		row, err := b.row(ctx, partitions)
+		if err != nil {
+			return nil, err
+		}
+		report.Rows = append(report.Rows, row)
+	}
+	return report, nil
+}
+
+// startKafka takes the broker that was named, or starts the best that is there.
+func (b *replayBench) startKafka(ctx context.Context) (stop func() error, err error) {
+	b.kafkaWhat = "the Kafka given by --kafka"
+	if b.kafka != "" {
+		return func() error { return nil }, nil
+	}
+	broker, err := servers.StartKafka(ctx, servers.KafkaOptions{})
+	if err == nil {
+		b.kafka, b.kafkaWhat = broker.Addr(), "Apache Kafka, one node on this machine"
+		return broker.Close, nil
+	}
+	if !errors.Is(err, servers.ErrNotInstalled) {
+		return nil, fmt.Errorf("start Kafka: %w", err)
+	}
+	fmt.Fprintln(b.progress, "no Kafka here, measuring against kfake:", err)
+	fake, err := servers.StartKfake()
+	if err != nil {
+		return nil, err
+	}
+	b.kafka, b.kafkaWhat = fake.Addr(), "kfake"
+	return func() error { fake.Close(); return nil }, nil
+}
+
+func (b *replayBench) row(ctx context.Context, partitions int) (row replayRow, err error) {
+	board := rankcache.BoardID(fmt.Sprintf("bench_%d_%d", time.Now().UnixNano(), partitions))
+	fmt.Fprintf(b.progress, "%d partitions: producing %d updates of %d members\n", partitions, b.updates, b.members)
+	if err := b.fill(ctx, board, partitions); err != nil {
+		return row, err
+	}
+	defer func() {
+		err = errors.Join(err, deleteTopic(context.WithoutCancel(ctx), b.kafka, rankcache.DefaultNames().Topic(board)))
+	}()
+	var bare, whole, ratios, open, bytes []float64
+	for round := range b.rounds {
+		bareRate, err := b.bareRound(ctx, board)
+		if err != nil {
+			return row, err
+		}
+		seconds, perMember, err := b.wholeRound(ctx, board)
+		if err != nil {
+			return row, err
+		}
+		rate := float64(b.updates) / seconds
+		fmt.Fprintf(b.progress, "  round %d: bare %.0f/s, replay %.0f/s, open in %.2f s\n", round+1, bareRate, rate, seconds)
+		bare, whole, open = append(bare, bareRate), append(whole, rate), append(open, seconds)
+		ratios, bytes = append(ratios, rate/bareRate), append(bytes, perMember)
+	}
+	return replayRow{Partitions: partitions, Members: b.members, Updates: b.updates,
+		UpdatesPerSecond: median(whole), BareUpdatesPerSec: median(bare), Ratio: median(ratios),
+		OpenSeconds: median(open), BytesPerMember: median(bytes)}, nil
+}
+
+// bareRound polls the whole topic with the replay's own consumer settings and
+// returns records a second.
+func (b *replayBench) bareRound(ctx context.Context, board rankcache.BoardID) (float64, error) {
+	names := rankcache.DefaultNames()
+	start := time.Now()
+	n, err := replay.Drain(ctx, replay.Config{Brokers: b.kafka, Names: names}, []string{names.Topic(board)})
+	if err == nil && n != b.updates {
+		err = fmt.Errorf("the bare loop saw %d records, want %d", n, b.updates)
+	}
+	return float64(n) / time.Since(start).Seconds(), err
+}
+
+// wholeRound runs a replay from nothing to open.
+func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID) (seconds, bytesPerMember float64, err error) {
+	before := heapNow()
+	boards := localboard.NewBoards()
+	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: rankcache.DefaultNames(), Deadline: 5 * time.Minute},
+		filledBoards{boards}, gateOrigin{b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	if err != nil {
+		return 0, 0, err
+	}
+	runner.Follow([]rankcache.BoardID{board})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	start := time.Now()
+	go func() { ended <- runner.Run(ctx) }()
+	for !(openBoards{boards}).isOpen(board) {
+		select {
+		case err := <-ended:
+			return 0, 0, fmt.Errorf("the replay ended before the board was open: %w", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	seconds = time.Since(start).Seconds()
+	status := runner.Status()
+	cancel()
+	if err := <-ended; err != nil {
+		return 0, 0, err
+	}
+	if len(status) != 1 || status[0].State != rankcache.StateOpen {
+		return 0, 0, fmt.Errorf("the board is not open: %+v", status)
+	}
+	perMember := float64(heapNow()-before)/float64(b.members) - b.idBytes()
+	runtime.KeepAlive(boards)
+	return seconds, perMember, nil
+}
+
+// heapNow returns the live heap in bytes.
+func heapNow() int64 {
+	runtime.GC()
+	runtime.GC() // the first one only marks what finalizers free
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// idBytes is the mean length of the members' ids.
+func (b *replayBench) idBytes() float64 {
+	n := 0
+	for i := range b.members {
+		n += len(benchMember(i))
+	}
+	return float64(n) / float64(b.members)
+}
+
+func benchMember(i int) string { return fmt.Sprint(10_000_000 + i) }
+
+// benchUpdates yields the updates of a board: everybody once, then by Zipf.
+func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *rankcache.Update) error) (map[string]float64, error) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(rng, 1.1, 50, uint64(b.members-1))
+	order := rng.Perm(b.members)
+	scores := make(map[string]float64, b.members)
+	for i := range b.updates {
+		who := 0
+		if i < b.members {
+			who = order[i]
+		} else {
+			who = int(zipf.Uint64())
+		}
+		member := benchMember(who)
+		scores[member]++
+		u := rankcache.Update{Board: board, Member: member, Op: rankcache.OpIncr, Delta: 1, Score: scores[member],
+			Seq: uint64(i) + 1, Order: fmt.Sprintf("order-%d", i), At: 1_700_000_000_000 + int64(i)}
+		if err := each(&u); err != nil {
+			return nil, err
+		}
+	}
+	return scores, nil
+}
+
+func (b *replayBench) fill(ctx context.Context, board rankcache.BoardID, partitions int) error {
+	topic := rankcache.DefaultNames().Topic(board)
+	producer, err := newFiller(ctx, b.kafka, topic, partitions)
+	if err != nil {
+		return err
+	}
+	defer producer.close()
+	scores, err := b.benchUpdates(board, producer.put)
+	if err != nil {
+		return err
+	}
+	if err := producer.flush(ctx); err != nil {
+		return err
+	}
+	return fillRedis(ctx, b.redis, rankcache.DefaultNames(), board, scores, uint64(b.updates), 0)
+}
+
+// fillRedis makes Redis what it is after the updates of a board. A life of 0 is
+// for ever.
+func fillRedis(ctx context.Context, client redis.UniversalClient, names rankcache.Names, board rankcache.BoardID, scores map[string]float64, seq uint64, life time.Duration) error {
+	rows := make([]redis.Z, 0, len(scores))
+	for member, score := range scores {
+		rows = append(rows, redis.Z{Score: score, Member: member})
+	}
+	pipe := client.Pipeline()
+	for chunk := range slices.Chunk(rows, 1000) {
+		pipe.ZAdd(ctx, names.BoardKey(board), chunk...)
+	}
+	pipe.Set(ctx, names.SeqKey(board), seq, life)
+	if life > 0 {
+		pipe.Expire(ctx, names.BoardKey(board), life)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("fill Redis: %w", err)
+	}
+	return nil
+}
+
+func (r *replayReport) print(to io.Writer) error {
+	fmt.Fprintf(to, "broker: %s, %d CPUs\n%10s %9s %9s %12s %12s %7s %8s %9s\n", r.Kafka, r.CPUs,
+		"partitions", "members", "updates", "replay/s", "bare/s", "ratio", "open s", "B/member")
+	for _, row := range r.Rows {
+		if _, err := fmt.Fprintf(to, "%10d %9d %9d %12.0f %12.0f %7.2f %8.2f %9.1f\n", row.Partitions, row.Members, row.Updates,
+			row.UpdatesPerSecond, row.BareUpdatesPerSec, row.Ratio, row.OpenSeconds, row.BytesPerMember); err != nil {
+			return err
+		}
+	}
+	return nil
+}

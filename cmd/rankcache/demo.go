@@ -1,0 +1,351 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache"
+	"rankcache/hotkey"
+)
+
+// Defaults of rankcache demo.
+const (
+	defaultDemoRate     = 3000 // gifts a second
+	defaultDemoRateSlow = 300  // on miniredis, which sorts on every ranged read
+	demoLife            = time.Hour
+	demoReadyWait       = 2 * time.Minute
+)
+
+// demoOptions are the settings of rankcache demo.
+type demoOptions struct {
+	redis, kafka        string
+	duration            time.Duration
+	members, rate       int
+	data, admin, health string
+	profileFaults       bool
+	verbose             bool
+}
+
+func newDemoCommand() *cobra.Command {
+	o := &demoOptions{}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch a super-hot room being rebuilt and served, in one process",
+		Long: `Run everything in one process with nothing installed: a Kafka broker (kfake), a
+redis-server if one is found and miniredis if not, the writer, the sidecar, a
+profile service, and a synthetic evening. At the end the local board is compared
+with Redis entry by entry; the exit code is 3 if they differ.`,
+		Example: `  rankcache demo
+  rankcache demo --duration 30s --profile-faults
+  rankcache demo --redis redis://127.0.0.1:6379 --kafka 127.0.0.1:9092`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.members < 100 || o.rate < 0 {
+				return usageError("want --members of 100 or more and --rate of 0 or more")
+			}
+			return demo(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.redis, "redis", "", "Redis `URL` to use instead of an own one; the demo's keys expire there after an hour")
+	markSecret(flags, "redis")
+	flags.StringVar(&o.kafka, "kafka", "", "Kafka `brokers` to use instead of the embedded one; the demo's topics are deleted at the end")
+	flags.DurationVar(&o.duration, "duration", 0, "end by itself after this; 0: at Ctrl-C")
+	flags.IntVar(&o.members, "members", demoMembers, "members of the super-hot board")
+	flags.IntVar(&o.rate, "rate", 0, "live gifts a second; 0: 3000, or 300 on miniredis")
+	flags.StringVar(&o.data, "data", defaultData, "`address` of the data port")
+	flags.StringVar(&o.admin, "admin", defaultAdmin, "`address` of the admin port")
+	flags.StringVar(&o.health, "health", "127.0.0.1:8972", "`address` of the health port")
+	flags.BoolVar(&o.profileFaults, "profile-faults", false, "make the profile service slow and failing")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "show the sidecar's and the writer's log")
+	return cmd
+}
+
+// demoRun is one demo under way.
+type demoRun struct {
+	*demoOptions
+	stdout, stderr io.Writer
+	log            *slog.Logger
+	screen         *screen
+	servers        *demoServers
+	run            string
+	dir            string
+	names          rankcache.Names
+	client         *http.Client
+	sidecar        *sidecarProcess
+}
+
+// demo runs until the duration has passed or ctx is done, then compares.
+func demo(ctx context.Context, o *demoOptions, stdout, stderr io.Writer) (err error) {
+	d := &demoRun{demoOptions: o, stdout: stdout, stderr: stderr, screen: newScreen(stderr), names: rankcache.DefaultNames(),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: 5 * time.Second}}
+	level := slog.LevelError
+	if o.verbose {
+		level = slog.LevelInfo
+	}
+	d.log = slog.New(slog.NewTextHandler(d.screen, &slog.HandlerOptions{Level: level}))
+	if d.servers, err = startDemoServers(ctx, o.redis, o.kafka); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.servers.close()) }()
+	if d.dir, err = os.MkdirTemp("", "rankcache-demo-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(d.dir)
+	d.nameRun()
+	return d.evening(ctx)
+}
+
+// nameRun gives servers that outlive the demo names that no other run has.
+func (d *demoRun) nameRun() {
+	d.run = "tonight"
+	if d.redis != "" || d.kafka != "" {
+		d.run = strconv.FormatInt(time.Now().Unix(), 36)
+	}
+	d.names.Commands = "demo_" + d.run + "_commands"
+	if d.rate == 0 {
+		d.rate = defaultDemoRate
+		if d.servers.slowRedis() {
+			d.rate = defaultDemoRateSlow
+		}
+	}
+}
+
+// evening is the demo in order: the past, the rebuild, the live part, the check.
+func (d *demoRun) evening(ctx context.Context) error {
+	e := newEvening(d.run, d.members, 1)
+	fmt.Fprintf(d.stdout, "Redis:  %s\nKafka:  %s\n", d.servers.redisWhat, d.servers.kafkaWhat)
+	fmt.Fprintf(d.stdout, "Before: %d gifts of %d members are put into the log of %s\n", demoHistory*d.members, d.members, e.starBoard())
+	if err := d.past(ctx, e); err != nil {
+		return err
+	}
+	defer d.clean(context.WithoutCancel(ctx), e)
+	parts, ctx := errgroup.WithContext(ctx)
+	live, stop := context.WithCancel(context.WithoutCancel(ctx)) // the parts outlive Ctrl-C for the check
+	if err := d.start(live, parts, e); err != nil {
+		stop()
+		return errors.Join(err, parts.Wait())
+	}
+	err := d.live(ctx, e)
+	stop()
+	return errors.Join(err, parts.Wait())
+}
+
+// past leaves in Redis and in the log what the writer would have left there,
+// without the order numbers of long ago.
+func (d *demoRun) past(ctx context.Context, e *evening) error {
+	filler, err := newFiller(ctx, d.servers.kafka, d.names.Topic(e.starBoard()), 1)
+	if err != nil {
+		return err
+	}
+	defer filler.close()
+	if err := createTopic(ctx, filler.client, d.names.Commands, 1); err != nil {
+		return err
+	}
+	updates, scores := e.history()
+	for i := range updates {
+		if err := filler.put(&updates[i]); err != nil {
+			return err
+		}
+	}
+	if err := filler.flush(ctx); err != nil {
+		return err
+	}
+	client, err := d.common().dialRedis()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return fillRedis(ctx, client, d.names, e.starBoard(), scores, uint64(len(updates)), demoLife)
+}
+
+func (d *demoRun) clean(ctx context.Context, e *evening) {
+	for _, topic := range []string{d.names.Commands, d.names.Topic(e.starBoard())} {
+		if err := deleteTopic(ctx, d.servers.kafka, topic); err != nil {
+			d.log.Error("clean up", "err", err)
+		}
+	}
+}
+
+// common returns the settings that the demo's writer and sidecar share: the
+// defaults of the real commands, pointed at the demo's servers.
+func (d *demoRun) common() *commonOptions {
+	c := &commonOptions{}
+	c.register(pflag.NewFlagSet("demo", pflag.ContinueOnError))
+	c.redis, c.kafka, c.names = d.servers.redisURL, d.servers.kafka, d.names
+	c.redisTimeout = 2 * time.Second // one machine runs everything
+	c.rooms = filepath.Join(d.dir, "rooms.yaml")
+	return c
+}
+
+// start starts the writer, the profile service and the sidecar, and returns
+// when the sidecar is ready.
+func (d *demoRun) start(live context.Context, parts *errgroup.Group, e *evening) error {
+	rooms := fmt.Sprintf("rooms:\n- {uid: %q, mode: super-hot, boards: [%q]}\nboards:\n- {match: %q, mode: blocked}\n",
+		demoStarUID, e.starBoard(), e.blockedBoard())
+	if err := os.WriteFile(filepath.Join(d.dir, "rooms.yaml"), []byte(rooms), 0o600); err != nil {
+		return err
+	}
+	w, err := newWriterProcess(d.writeOptions(), d.log)
+	if err != nil {
+		return err
+	}
+	parts.Go(func() error { return w.run(live) })
+	profiles, url, err := serveDemoProfiles(d.profileFaults)
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(live, func() { profiles.Close() })
+	if d.sidecar, err = newSidecar(d.serveOptions(url), d.log); err != nil {
+		return err
+	}
+	fmt.Fprintln(d.stdout, "Now:    the sidecar starts and replays the log")
+	begin := time.Now()
+	d.screen.follow(d.sidecar.runner)
+	parts.Go(func() error { return d.sidecar.run(live) })
+	if err := d.waitReady(live); err != nil {
+		return err
+	}
+	d.screen.close()
+	fmt.Fprintf(d.stdout, "Ready:  %s is open after %.2f s\n", e.starBoard(), time.Since(begin).Seconds())
+	return nil
+}
+
+func (d *demoRun) writeOptions() *writeOptions {
+	o := &writeOptions{}
+	o.register(pflag.NewFlagSet("demo", pflag.ContinueOnError))
+	o.commonOptions = *d.common()
+	o.scores, o.health = "", ""
+	o.group, o.boardLife = "demo_"+d.run, demoLife
+	return o
+}
+
+func (d *demoRun) serveOptions(profileURL string) *serveOptions {
+	o := &serveOptions{}
+	o.register(pflag.NewFlagSet("demo", pflag.ContinueOnError))
+	o.commonOptions = *d.common()
+	o.data, o.admin, o.health = d.data, d.admin, d.health
+	o.drain = 0
+	o.profiles.url = profileURL
+	// A room cools down while one watches.
+	o.hot.Residency, o.hot.ExitAfter, o.hot.CoolDown = 10*time.Second, 5*time.Second, 5*time.Second
+	return o
+}
+
+func (d *demoRun) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, demoReadyWait)
+	defer cancel()
+	for !d.sidecar.isReady() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the sidecar is not ready: %s", d.sidecar.ready.Now().Reason)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// live lets gifts and readers loose until the duration has passed or ctx is
+// done, and then compares the board with Redis.
+func (d *demoRun) live(ctx context.Context, e *evening) error {
+	after := context.WithoutCancel(ctx)
+	d.printCurls(e)
+	if d.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.duration)
+		defer cancel()
+	}
+	givers := errgroup.Group{}
+	givers.Go(func() error {
+		return giveGifts(ctx, d.servers.kafka, d.names.Commands, newEvening(d.run, d.members, 2), d.rate)
+	})
+	givers.Go(func() error { watchRooms(ctx, d.client, d.base(), newEvening(d.run, d.members, 3)); return nil })
+	d.show(ctx, e)
+	if err := givers.Wait(); err != nil {
+		return err
+	}
+	fmt.Fprintln(d.stdout, "\nThe last gift is given; comparing the local board with Redis …")
+	rows, err := checkDemo(after, d.client, d.base(), e.starBoard(), d.sidecar.origin)
+	if err != nil {
+		return &exitError{exitDiffers, fmt.Errorf("the local board is not Redis's: %w", err)}
+	}
+	fmt.Fprintf(d.stdout, "Equal: %d entries, one by one.\n", rows)
+	return nil
+}
+
+func (d *demoRun) base() string { return "http://" + d.sidecar.listeners.addr("data") }
+
+func (d *demoRun) printCurls(e *evening) {
+	admin, health := d.sidecar.listeners.addr("admin"), d.sidecar.listeners.addr("health")
+	fmt.Fprintf(d.stdout, `
+Try, while it runs:
+  curl '%[1]s/v1/boards/%[2]s/top?limit=10&profiles=1'
+  curl '%[1]s/v1/boards/%[2]s/members/%[3]s?around=4'
+  curl '%[1]s/v1/boards/%[4]s/top?limit=10'          # a small room: Redis answers
+  curl '%[1]s/v1/boards/%[5]s/top'                   # a blocked one
+  curl -i 'http://%[6]s/readyz'
+  curl 'http://%[7]s/status'
+  curl 'http://%[7]s/hotkeys'
+
+`, d.base(), e.starBoard(), e.giver(), e.smallBoard(0), e.blockedBoard(), health, admin)
+}
+
+// show draws the live top 10 and says which rooms become hot and cool down.
+func (d *demoRun) show(ctx context.Context, e *evening) {
+	every := 5 * time.Second
+	if d.screen.isTerm {
+		every = time.Second
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	hot := map[rankcache.BoardID]bool{}
+	for again := false; ; again = d.screen.isTerm {
+		if d.tellHot(hot) {
+			again = false // the lines stay above the next drawing
+		}
+		page, err := fetchPage(ctx, d.client, fmt.Sprintf("%s/v1/boards/%s/top?limit=10&profiles=1", d.base(), e.starBoard()))
+		if err == nil {
+			drawTop(d.stdout, page, again)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// tellHot prints what changed among the hot rooms and reports whether anything did.
+func (d *demoRun) tellHot(hot map[rankcache.BoardID]bool) (told bool) {
+	now := map[rankcache.BoardID]bool{}
+	for _, row := range d.sidecar.tracker.Hot() {
+		if row.State != hotkey.StateHot {
+			continue
+		}
+		now[row.Board] = true
+		if !hot[row.Board] {
+			fmt.Fprintf(d.stdout, "* %s became hot (%s, %.0f requests/s)\n", row.Board, row.Cause, row.Rate)
+			hot[row.Board], told = true, true
+		}
+	}
+	for board := range hot {
+		if !now[board] {
+			fmt.Fprintf(d.stdout, "* %s cooled down\n", board)
+			delete(hot, board)
+			told = true
+		}
+	}
+	return told
+}

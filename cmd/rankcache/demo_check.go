@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/origin"
+)
+
+// checkDemo compares the board that the sidecar serves with Redis's, entry by
+// entry, after the last gift has arrived. The error says the first difference.
+func checkDemo(ctx context.Context, client *http.Client, base string, board rankcache.BoardID, redis *origin.Origin) (rows int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := waitLevel(ctx, client, base, board, redis); err != nil {
+		return 0, err
+	}
+	for start := 0; ; start += rankcache.MaxTop {
+		want, err := redis.Page(ctx, board, start, rankcache.MaxTop, rankcache.Desc)
+		if err != nil {
+			return rows, err
+		}
+		url := fmt.Sprintf("%s/v1/boards/%s/top?start=%d&limit=%d", base, board, start, rankcache.MaxTop)
+		got, err := fetchPage(ctx, client, url)
+		if err != nil {
+			return rows, err
+		}
+		if err := samePage(got, want); err != nil {
+			return rows, err
+		}
+		if rows += len(want.Entries); len(want.Entries) < rankcache.MaxTop {
+			return rows, nil
+		}
+	}
+}
+
+// waitLevel waits until the served board has Redis's seq and stays there.
+func waitLevel(ctx context.Context, client *http.Client, base string, board rankcache.BoardID, redis *origin.Origin) error {
+	var before uint64
+	for {
+		want, err := redis.Page(ctx, board, 0, 1, rankcache.Desc)
+		if err != nil {
+			return err
+		}
+		got, err := fetchPage(ctx, client, fmt.Sprintf("%s/v1/boards/%s/top?limit=1", base, board))
+		if err != nil {
+			return err
+		}
+		if got.Seq == want.Seq && want.Seq == before {
+			return nil
+		}
+		before = want.Seq
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the local board is at seq %d, Redis at %d: %w", got.Seq, want.Seq, ctx.Err())
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func samePage(got *demoPage, want rankcache.Page) error {
+	if got.Source != "local" {
+		return fmt.Errorf("answered from %s, want local", got.Source)
+	}
+	if len(got.Entries) != len(want.Entries) || got.Total != want.Members {
+		return fmt.Errorf("from %d: %d rows of %d members, Redis has %d of %d", want.Start, len(got.Entries), got.Total, len(want.Entries), want.Members)
+	}
+	for i, e := range want.Entries {
+		if g := got.Entries[i]; g.Member != e.Member || g.Score != e.Score || g.Rank != want.Start+i+1 {
+			return fmt.Errorf("rank %d: %s with %v, Redis has %s with %v", want.Start+i+1, g.Member, g.Score, e.Member, e.Score)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"rankcache/hotkey"
+	"rankcache/replay"
+)
+
+// Defaults of rankcache serve that no folder of the star owns.
+const (
+	defaultData   = "127.0.0.1:8970"
+	defaultAdmin  = "127.0.0.1:8971"
+	defaultHealth = ":8972"
+	// defaultDrain covers the seconds that a Service needs to take a pod out.
+	defaultDrain = 5 * time.Second
+)
+
+// serveOptions are the settings of rankcache serve.
+type serveOptions struct {
+	commonOptions
+	data, socket  string
+	admin, health string
+	hosts         []string
+	drain         time.Duration
+	total         string
+	deadline      time.Duration
+	perUpdate     time.Duration
+	publishEvery  time.Duration
+	hotKeys       bool
+	hot           hotkey.Config
+	poll          pollOptions
+	profiles      profileOptions
+}
+
+func newServeCommand() *cobra.Command {
+	o := &serveOptions{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the sidecar",
+		Long: `Run the sidecar: answer the app's reads from local memory where a board is hot or
+super-hot and from Redis where it is not.
+
+The health port says ready once every super-hot board equals Redis, or has been
+given up to Redis because its deadline passed.`,
+		Example: `  rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
+  rankcache serve --config rankcache.yaml --socket /run/rankcache/data.sock
+  rankcache serve --redis 'rediss://app:secret@node1:6379?addr=node2:6379' --redis-mode cluster \
+      --kafka.security.protocol=sasl_ssl --kafka.sasl.username=app`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.load(cmd); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), o, cmd.ErrOrStderr())
+		},
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func (o *serveOptions) register(flags *pflag.FlagSet) {
+	o.commonOptions.register(flags)
+	flags.StringVar(&o.data, "data", defaultData, "`address` of the data port, for the app; keep it on loopback")
+	flags.StringVar(&o.socket, "socket", "", "Unix socket `file` for the app, in addition to the data port")
+	flags.StringVar(&o.admin, "admin", defaultAdmin, "`address` of the admin port; keep it on loopback")
+	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
+	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
+	flags.DurationVar(&o.drain, "drain", defaultDrain, "how long to go on answering, not ready, after SIGTERM")
+	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
+	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")
+	flags.DurationVar(&o.perUpdate, "give-up-per-update", replay.DefaultDeadlinePerUpdate, "see --give-up-after")
+	flags.DurationVar(&o.publishEvery, "publish-every", replay.DefaultPublishEvery, "shortest time between two publications of a board")
+	registerHot(flags, &o.hotKeys, &o.hot)
+	o.poll.register(flags)
+	o.profiles.register(flags)
+}
+
+// serve runs the sidecar until ctx is done and everything has ended.
+func serve(ctx context.Context, o *serveOptions, stderr io.Writer) error {
+	screen := newScreen(stderr)
+	log, err := o.logger(screen)
+	if err != nil {
+		return err
+	}
+	s, err := newSidecar(o, log)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	screen.follow(s.runner)
+	defer screen.close()
+	return s.run(ctx)
+}

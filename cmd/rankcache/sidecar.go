@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache"
+	"rankcache/hotkey"
+	"rankcache/internal/origin"
+	"rankcache/internal/rooms"
+	"rankcache/localboard"
+	"rankcache/profile"
+	"rankcache/replay"
+	"rankcache/sidecar"
+)
+
+// sidecarProcess is one sidecar: the folders of the star joined, and its listeners.
+type sidecarProcess struct {
+	options  *serveOptions
+	log      *slog.Logger
+	started  time.Time
+	registry *prometheus.Registry
+	redis    redis.UniversalClient
+	origin   *origin.Origin
+	rooms    *rooms.Follower
+	boards   *localboard.Boards
+	runner   *replay.Runner
+	tracker  *hotkey.Tracker // nil: no hot tier
+	hotParts []runnable      // follower and poller of the verdict
+	profiles *profile.Cache  // nil: no profiles
+	reader   *sidecar.Reader
+	ready    *sidecar.Readiness
+
+	dataServer *sidecar.DataServer
+	listeners  listeners
+}
+
+// runnable is a long-lived part.
+type runnable interface{ Run(context.Context) error }
+
+// newSidecar builds every part and opens the listeners, so that a bad setting
+// or a port that is taken is said at once. It starts nothing.
+func newSidecar(o *serveOptions, log *slog.Logger) (s *sidecarProcess, err error) {
+	s = &sidecarProcess{options: o, log: log, started: time.Now(), registry: prometheus.NewRegistry(), boards: localboard.NewBoards()}
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	for _, build := range []func() error{s.buildOrigin, s.buildReplay, s.buildRooms, s.buildHot, s.buildProfiles, s.buildReader, s.listen} {
+		if err := build(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *sidecarProcess) buildOrigin() (err error) {
+	if s.redis, err = s.options.dialRedis(); err != nil {
+		return err
+	}
+	total, err := origin.ParseTotal(s.options.total)
+	if err != nil {
+		return usageError("--total: %w", err)
+	}
+	s.origin = origin.New(s.redis, s.options.names, origin.WithTotal(total),
+		origin.WithTimeout(s.options.redisTimeout), origin.WithRegisterer(s.registry))
+	return nil
+}
+
+func (s *sidecarProcess) buildReplay() (err error) {
+	o := s.options
+	s.runner, err = replay.New(replay.Config{
+		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, Total: replayTotal(o.total),
+		PublishEvery: o.publishEvery, Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
+	}, filledBoards{s.boards}, gateOrigin{s.origin}, s.log, s.registry)
+	return err
+}
+
+// replayTotal says in replay's words what --total says.
+func replayTotal(total string) replay.Total {
+	switch total {
+	case "seq":
+		return replay.TotalSeq
+	case "none":
+		return replay.TotalNone
+	}
+	return replay.TotalOrders // key:<pattern>
+}
+
+func (s *sidecarProcess) buildRooms() error {
+	changed := func(t *rankcache.Tiers) { s.runner.Follow(t.Boards(rankcache.ModeSuperHot)) }
+	s.rooms = rooms.New(s.options.rooms, 0, s.origin, changed, s.log, s.registry)
+	if err := s.rooms.Load(); err != nil {
+		return usageError("--rooms: %w", err)
+	}
+	return nil
+}
+
+func (s *sidecarProcess) buildReader() (err error) {
+	cfg := sidecar.Config{Tiers: s.rooms.Tiers, Boards: openBoards{s.boards}, Origin: s.origin}
+	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
+		cfg.Hot = s.tracker
+	}
+	if s.profiles != nil {
+		cfg.Profiles = s.profiles
+	}
+	if s.reader, err = sidecar.NewReader(cfg, s.registry); err != nil {
+		return err
+	}
+	s.ready = sidecar.NewReadiness(s.settled, s.runner.Status)
+	s.dataServer, err = sidecar.NewDataServer(s.reader, sidecar.DataConfig{Hosts: s.options.hosts}, s.log, s.registry)
+	return err
+}
+
+// settled says whether the super-hot boards are open or given up. Until Redis
+// has said which boards run in the rooms, nobody knows them.
+func (s *sidecarProcess) settled() (bool, string) {
+	if !s.rooms.Status().Resolved && time.Since(s.started) < s.options.deadline {
+		return false, "waiting for Redis to say which boards run in the rooms"
+	}
+	return s.runner.Settled()
+}
+
+func (s *sidecarProcess) listen() (err error) {
+	o := s.options
+	s.listeners, err = openListeners(flagAddr{"data", o.data}, flagAddr{"socket", unixAddr(o.socket)},
+		flagAddr{"admin", o.admin}, flagAddr{"health", o.health})
+	return err
+}
+
+// close frees what run has not. It is harmless after it.
+func (s *sidecarProcess) close() {
+	s.listeners.close()
+	if s.redis != nil {
+		s.redis.Close()
+	}
+}
+
+// errStopped is the cause with which the parts are told to end.
+var errStopped = errors.New("asked to stop")
+
+// run works until ctx is done; then it is not ready, answers for the drain time
+// and ends. The first part that fails ends the others.
+func (s *sidecarProcess) run(ctx context.Context) error {
+	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(errStopped)
+	group, live := errgroup.WithContext(live)
+	s.startParts(group, live)
+	s.startListeners(group, live)
+	s.log.Info("serving", "data", s.listeners.addr("data"), "admin", s.listeners.addr("admin"), "health", s.listeners.addr("health"), "version", version)
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			s.drainThen(live, stop)
+		case <-live.Done():
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// drainThen tells callers to go elsewhere, gives them time to, and stops.
+func (s *sidecarProcess) drainThen(live context.Context, stop context.CancelCauseFunc) {
+	s.ready.Stop("asked to stop")
+	s.dataServer.Drain()
+	s.log.Info("stopping", "drain", s.options.drain)
+	select {
+	case <-time.After(s.options.drain):
+	case <-live.Done():
+	}
+	stop(errStopped)
+}
+
+func (s *sidecarProcess) startParts(group *errgroup.Group, ctx context.Context) {
+	parts := append([]runnable{s.runner, s.rooms}, s.hotParts...)
+	if s.tracker != nil {
+		parts = append(parts, s.tracker)
+	}
+	if s.profiles != nil {
+		parts = append(parts, s.profiles)
+	}
+	for _, part := range parts {
+		group.Go(func() error { return part.Run(ctx) })
+	}
+}
+
+func (s *sidecarProcess) startListeners(group *errgroup.Group, ctx context.Context) {
+	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
+	handlers := map[string]http.Handler{"admin": s.adminHandler(metrics), "health": sidecar.Health(s.ready, metrics)}
+	for _, l := range s.listeners {
+		if handler := handlers[l.flag]; handler != nil {
+			cfg := sidecar.HTTPConfig{Hosts: s.options.hosts}
+			group.Go(func() error { return sidecar.ServeHTTP(ctx, l, handler, cfg, s.log) })
+			continue
+		}
+		group.Go(func() error { return s.dataServer.Serve(ctx, l) })
+	}
+}
+
+func (s *sidecarProcess) adminHandler(metrics http.Handler) http.Handler {
+	status := &sidecar.Status{Readiness: s.ready, Reader: s.reader, Version: version, Started: s.started,
+		Sections: map[string]func() any{"rooms_file": func() any { return s.rooms.Status() }}}
+	mux := sidecar.NewAdmin(status, s.ready, metrics)
+	s.addHot(mux)
+	return mux
+}
+
+func (s *sidecarProcess) isReady() bool { return s.ready.Now().State == sidecar.StateReady }

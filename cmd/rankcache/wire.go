@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+
+	"rankcache"
+	"rankcache/internal/origin"
+	"rankcache/localboard"
+	"rankcache/replay"
+	"rankcache/sidecar"
+)
+
+// The folders of the star do not know each other: each says in its own words
+// what it needs. These adapters say that in the other's words.
+
+// openBoards gives the read path the boards that may be read.
+type openBoards struct{ *localboard.Boards }
+
+// Get returns a nil interface, not a nil board in one, when there is none.
+func (b openBoards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
+	if board, ok := b.Boards.Get(id); ok {
+		return board, true
+	}
+	return nil, false
+}
+
+func (b openBoards) isOpen(id rankcache.BoardID) bool {
+	_, ok := b.Boards.Get(id)
+	return ok
+}
+
+// filledBoards gives the replay the boards that it fills.
+type filledBoards struct{ *localboard.Boards }
+
+func (b filledBoards) Create(id rankcache.BoardID) replay.Board { return b.Boards.Create(id) }
+
+// gateOrigin gives the gate what it compares boards with.
+type gateOrigin struct{ *origin.Origin }
+
+func (o gateOrigin) Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (replay.Sample, error) {
+	s, err := o.Origin.Sample(ctx, board, members, random)
+	return replay.Sample(s), err
+}

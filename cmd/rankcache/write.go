@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache/internal/origin"
+	"rankcache/internal/rooms"
+	"rankcache/internal/writer"
+	"rankcache/sidecar"
+)
+
+// Defaults of rankcache write.
+const (
+	defaultScores      = "127.0.0.1:8973"
+	defaultWriteHealth = ":8974"
+	// defaultBoardLife outlives an evening and the questions about it.
+	defaultBoardLife = 72 * time.Hour
+)
+
+// writeOptions are the settings of rankcache write.
+type writeOptions struct {
+	commonOptions
+	scores, health string
+	hosts          []string
+	group          string
+	publishAll     bool
+	boardLife      time.Duration
+	topics         writer.Topics
+}
+
+func newWriteCommand() *cobra.Command {
+	o := &writeOptions{}
+	cmd := &cobra.Command{
+		Use:   "write",
+		Short: "Run the write side: commands to Redis, updates to Kafka",
+		Long: `Run the write side. Commands come from the Kafka topic update_rank and from
+POST /v1/scores; each changes a score in Redis once per order number, and for
+boards of super-hot rooms the update is produced for the sidecars. Run as many as
+you like: they share one consumer group.`,
+		Example: `  rankcache write --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
+  curl -d '{"order":"gift-1","board":"1_2_3","member":"1000123","op":"incr","delta":1}' 127.0.0.1:8973/v1/scores`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.load(cmd); err != nil {
+				return err
+			}
+			return write(cmd.Context(), o, cmd.ErrOrStderr())
+		},
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func (o *writeOptions) register(flags *pflag.FlagSet) {
+	o.commonOptions.register(flags)
+	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")
+	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
+	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
+	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
+	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
+	flags.DurationVar(&o.boardLife, "board-life", defaultBoardLife, "how long after its first order a board and its companions expire; 0 for never")
+	flags.IntVar(&o.topics.Partitions, "topic-partitions", 1, "partitions of a board's topic; one keeps its updates in order")
+	flags.IntVar(&o.topics.Replication, "topic-replication", 0, "replication factor of topics; 0 for the broker's default")
+	flags.StringToStringVar(&o.topics.Settings, "topic-setting", nil, "settings of a board's topic, as `key=value`; they win over retention for ever")
+	flags.IntVar(&o.topics.CommandPartitions, "command-partitions", 0, "make the command topic with so many partitions if it is missing; 0 leaves it to you")
+}
+
+// write runs the write side until ctx is done and the batch in hand is committed.
+func write(ctx context.Context, o *writeOptions, stderr io.Writer) error {
+	log, err := o.logger(stderr)
+	if err != nil {
+		return err
+	}
+	w, err := newWriterProcess(o, log)
+	if err != nil {
+		return err
+	}
+	return w.run(ctx)
+}
+
+// writerProcess is one write side and its listeners.
+type writerProcess struct {
+	options   *writeOptions
+	log       *slog.Logger
+	registry  *prometheus.Registry
+	redis     redis.UniversalClient
+	rooms     *rooms.Follower
+	writer    *writer.Writer
+	listeners listeners
+}
+
+// newWriterProcess builds every part and opens the listeners. It starts nothing.
+func newWriterProcess(o *writeOptions, log *slog.Logger) (w *writerProcess, err error) {
+	w = &writerProcess{options: o, log: log, registry: prometheus.NewRegistry()}
+	w.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if w.redis, err = o.dialRedis(); err != nil {
+		return nil, err
+	}
+	w.rooms = rooms.New(o.rooms, 0, origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)), nil, log, w.registry)
+	if err := w.rooms.Load(); err != nil {
+		return nil, usageError("--rooms: %w", err)
+	}
+	kafka := map[string]string{"bootstrap.servers": o.kafka}
+	maps.Copy(kafka, o.kafkaKeys)
+	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, Group: o.group,
+		PublishAll: o.publishAll, BoardLife: o.boardLife, Topics: o.topics, Log: log, Registerer: w.registry})
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	w.listeners, err = openListeners(flagAddr{"scores", o.scores}, flagAddr{"health", o.health})
+	return w, err
+}
+
+// run works until ctx is done and the batch in hand is committed. The first part
+// that fails ends the others.
+func (w *writerProcess) run(ctx context.Context) error {
+	defer w.redis.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.rooms.Run(ctx) })
+	group.Go(func() error { return w.writer.Run(ctx) })
+	ready := sidecar.NewReadiness(nil, nil)
+	handlers := map[string]http.Handler{
+		"scores": w.writer.Handler(),
+		"health": sidecar.Health(ready, promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})),
+	}
+	for _, l := range w.listeners {
+		cfg := sidecar.HTTPConfig{Hosts: w.options.hosts}
+		group.Go(func() error { return sidecar.ServeHTTP(ctx, l, handlers[l.flag], cfg, w.log) })
+	}
+	w.log.Info("writing", "scores", w.listeners.addr("scores"), "health", w.listeners.addr("health"),
+		"group", w.options.group, "version", version)
+	return group.Wait()
+}
