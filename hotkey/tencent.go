@@ -1,0 +1,133 @@
+package hotkey
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"rankcache"
+)
+
+// Defaults of [TencentConfig].
+const (
+	DefaultTencentEndpoint = "https://redis.tencentcloudapi.com"
+	// DefaultTencentMinCount, per statistic of 5 s: about 100 requests/s of the
+	// whole fleet.
+	DefaultTencentMinCount = 500
+)
+
+// TencentConfig says which instance of Tencent Cloud's Redis is asked. Zero
+// fields take the defaults of this package.
+type TencentConfig struct {
+	Instance string // instance id, such as crs-1234abcd
+	Region   string // such as ap-guangzhou
+	// Endpoint is a URL; http only on loopback.
+	Endpoint string
+	// Credentials is one of the TencentCredentials words; default auto.
+	Credentials string
+	// MinCount is the least count, in requests per 5 s, of a key that is hot:
+	// the API lists the busiest keys, however idle they are.
+	MinCount int64
+}
+
+func (c TencentConfig) withDefaults() TencentConfig {
+	c.Endpoint = cmp.Or(c.Endpoint, DefaultTencentEndpoint)
+	c.Credentials = cmp.Or(c.Credentials, TencentAuto)
+	c.MinCount = cmp.Or(c.MinCount, DefaultTencentMinCount)
+	return c
+}
+
+func (c TencentConfig) check() error {
+	if c.Instance == "" || c.Region == "" {
+		return errors.New("tencent hot keys: set the instance (crs-...) and the region (such as ap-guangzhou)")
+	}
+	u, err := url.Parse(c.Endpoint)
+	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/")+u.RawQuery != "" {
+		return errors.New("tencent hot keys: endpoint is not a URL such as " + DefaultTencentEndpoint)
+	}
+	ip := net.ParseIP(u.Hostname())
+	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	if u.Scheme != "https" && !(u.Scheme == "http" && local) {
+		return fmt.Errorf("tencent hot keys: endpoint %s: want https", c.Endpoint)
+	}
+	return nil
+}
+
+// Tencent asks DescribeInstanceMonitorHotKey: statistics of 5 s, up to 20 s old.
+// Hot may be called by any goroutine; one call is made at a time.
+type Tencent struct {
+	api      *tencentAPI
+	names    rankcache.Names
+	minCount int64
+	// busy holds a token while the SDK works: it looks up credentials without
+	// regard to the context, so a call may outlive its caller.
+	busy chan struct{}
+}
+
+// NewTencent returns the source of one instance. It asks nothing and looks up
+// no credentials yet.
+func NewTencent(cfg TencentConfig, names rankcache.Names) (*Tencent, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	keys, err := newTencentKeys(cfg.Credentials)
+	if err != nil {
+		return nil, err
+	}
+	return &Tencent{api: newTencentAPI(cfg, keys), names: names, minCount: cfg.MinCount, busy: make(chan struct{}, 1)}, nil
+}
+
+// Name returns "tencent".
+func (t *Tencent) Name() string { return "tencent" }
+
+// Hot returns the boards among the instance's hot keys. Count is the requests
+// of the last statistic. The error is a [*CallError] and holds no credential.
+func (t *Tencent) Hot(ctx context.Context) (Sample, error) {
+	select {
+	case t.busy <- struct{}{}:
+	case <-ctx.Done():
+		return Sample{}, tencentTimeout(ctx)
+	}
+	type reply struct {
+		keys []*tencentHotKey
+		err  error
+	}
+	done := make(chan reply, 1)
+	go func() {
+		keys, err := t.api.hotKeys(ctx)
+		<-t.busy
+		done <- reply{keys, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil && ctx.Err() != nil { // the SDK's error can't be asked for its cause
+			return Sample{}, tencentTimeout(ctx)
+		}
+		return t.sample(r.keys), r.err
+	case <-ctx.Done():
+		return Sample{}, tencentTimeout(ctx)
+	}
+}
+
+// sample picks the boards that are hot enough.
+func (t *Tencent) sample(keys []*tencentHotKey) (s Sample) {
+	for _, k := range keys {
+		switch {
+		case k == nil || k.Key == nil || k.Count == nil || !k.mayBeBoard():
+			s.Ignored++
+		case *k.Count >= t.minCount:
+			s.addKey(t.names, *k.Key, *k.Count)
+		}
+	}
+	return s
+}
+
+func tencentTimeout(ctx context.Context) error {
+	return &CallError{"timeout", AfterPause, fmt.Errorf("tencent %s did not answer in time: check the way to the API "+
+		"and, with role credentials, to the metadata service: %w", tencentAction, context.Cause(ctx))}
+}

@@ -1,0 +1,117 @@
+package hotkey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common"
+	tchttp "github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common/http"
+	"github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common/profile"
+)
+
+const (
+	tencentAction  = "DescribeInstanceMonitorHotKey"
+	tencentVersion = "2018-04-12"
+	// tencentNow asks for the current statistics.
+	tencentNow = 1
+	// maxTencentReply bounds the memory of one answer; a thousand keys are
+	// about 100 KB.
+	maxTencentReply = 1 << 20
+)
+
+type tencentRequest struct {
+	*tchttp.BaseRequest
+	InstanceId string
+	SpanType   int64
+}
+
+type tencentResponse struct {
+	*tchttp.BaseResponse
+	Response *struct {
+		Data      []*tencentHotKey
+		RequestId string
+	}
+}
+
+type tencentHotKey struct {
+	Key   *string
+	Type  *string
+	Count *int64
+}
+
+// mayBeBoard is false for keys of the other Redis types.
+func (k *tencentHotKey) mayBeBoard() bool {
+	return k.Type == nil || !slices.Contains([]string{"string", "list", "set", "hash", "stream"}, strings.ToLower(*k.Type))
+}
+
+// tencentAPI makes the call. One goroutine uses it at a time.
+type tencentAPI struct {
+	client   *common.Client
+	instance string
+	keys     *tencentKeys
+}
+
+func newTencentAPI(cfg TencentConfig, keys *tencentKeys) *tencentAPI {
+	endpoint, _ := url.Parse(cfg.Endpoint) // checked
+	p := profile.NewClientProfile()        // without retries: they sleep past the context
+	p.HttpProfile.Scheme, p.HttpProfile.Endpoint = endpoint.Scheme, endpoint.Host
+	p.HttpProfile.ReqTimeout = 60 // seconds; the context is shorter
+	p.Language = "en-US"
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.IdleConnTimeout = 30 * time.Second
+	client := common.NewCommonClient(nil, cfg.Region, p).WithHttpTransport(guard{transport})
+	return &tencentAPI{client: client, instance: cfg.Instance, keys: keys}
+}
+
+// hotKeys returns the instance's hot keys, none when there are none now.
+func (a *tencentAPI) hotKeys(ctx context.Context) ([]*tencentHotKey, error) {
+	credential, err := a.keys.get(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	req := &tencentRequest{BaseRequest: &tchttp.BaseRequest{}, InstanceId: a.instance, SpanType: tencentNow}
+	req.Init().WithApiInfo("redis", tencentVersion, tencentAction)
+	req.SetContext(ctx)
+	resp := &tencentResponse{BaseResponse: &tchttp.BaseResponse{}}
+	err = a.client.WithCredential(credential).Send(req, resp)
+	if err != nil {
+		call := explainTencent(err, credential)
+		if call.Code == "AuthFailure" {
+			a.keys.forget()
+		}
+		return nil, call
+	}
+	if resp.Response == nil { // "{}" is JSON and no error
+		return nil, &CallError{"empty", AfterPause, fmt.Errorf("tencent %s answered without a Response: is a proxy in between?", tencentAction)}
+	}
+	return resp.Response.Data, nil
+}
+
+// guard bounds what a server can make the SDK's client do: read without end, or
+// follow a redirect, which would take the session token along.
+type guard struct{ next http.RoundTripper }
+
+var errRedirected = errors.New("the API answered with a redirect, which is not followed: check the endpoint")
+
+func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := g.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 == 3 {
+		_ = resp.Body.Close()
+		return nil, errRedirected
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxTencentReply), resp.Body}
+	return resp, nil
+}
