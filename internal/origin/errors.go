@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -54,22 +53,25 @@ func (e *badReply) Error() string {
 	return fmt.Sprintf("key %q %s: check that the key names are right and that only a writer changes it", e.key, e.what)
 }
 
-// firstError returns the first error among the commands of a pipeline that is
-// more than "no such key". err is what the pipeline as a whole returned, which
-// may be such a "no such key" in front of a worse one.
+// firstError returns what went wrong first in a transaction. What its client
+// returns as a whole, err, may hide that: "no such key" is no error here but may
+// come before one, and a refused command shows as "the transaction was aborted".
 func firstError(cmds []redis.Cmder, err error) error {
-	if !errors.Is(err, redis.Nil) {
+	if err == nil || !errors.Is(err, redis.Nil) && !isAborted(err) {
 		return err
 	}
 	for _, cmd := range cmds {
-		if e := cmd.Err(); e != nil && !errors.Is(e, redis.Nil) {
+		if e := cmd.Err(); e != nil && !errors.Is(e, redis.Nil) && !isAborted(e) {
 			return e
 		}
+	}
+	if isAborted(err) {
+		return err
 	}
 	return nil
 }
 
+func isAborted(err error) bool { return redis.HasErrorPrefix(err, "EXECABORT") }
+
 // isNoScript reports whether Redis has lost, or never had, a script.
-func isNoScript(err error) bool {
-	return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT")
-}
+func isNoScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }

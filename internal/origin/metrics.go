@@ -21,16 +21,16 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	f := promauto.With(reg)
 	return metrics{
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "rankcache_origin_seconds",
+			Name:    "rankcache_redis_seconds",
 			Help:    "Time of one round trip to Redis, retries included.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 10), // 0.1 ms to 0.38 s
 		}, []string{"op"}),
 		errors: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "rankcache_origin_errors_total",
+			Name: "rankcache_redis_errors_total",
 			Help: "Round trips to Redis that failed: unavailable, refused (Redis answered an error) or canceled by the caller.",
 		}, []string{"op", "kind"}),
 		badBoards: f.NewCounter(prometheus.CounterOpts{
-			Name: "rankcache_origin_bad_room_boards_total",
+			Name: "rankcache_redis_bad_room_boards_total",
 			Help: "Ids read from rooms' sets of boards that name no board and were ignored.",
 		}),
 	}

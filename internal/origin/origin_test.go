@@ -3,6 +3,7 @@ package origin
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"testing"
 	"time"
@@ -14,7 +15,10 @@ import (
 	"rankcache/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) {
+	LogTo(slog.New(slog.DiscardHandler)) // tests take servers away on purpose
+	testkit.Main(m)
+}
 
 // patient outlasts a shared machine; the time-out itself has its own test.
 const patient = 10 * time.Second

@@ -1,0 +1,104 @@
+package writer
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+)
+
+// BenchmarkWriter takes b.N increments of 57,000 members of one board, which lie
+// in a real Kafka topic, to acknowledged updates. Joining the group (3 s on a
+// broker with default settings) is not measured.
+func BenchmarkWriter(b *testing.B) {
+	for _, published := range []bool{true, false} {
+		b.Run(fmt.Sprintf("published=%v", published), func(b *testing.B) { benchWriter(b, published) })
+	}
+}
+
+func benchWriter(b *testing.B, published bool) {
+	h := newHouse(b, testkit.RealKafka(b), func(o *Options) {
+		if !published {
+			o.Tiers = tiers{}
+		}
+	})
+	h.makeCommandTopicFor(b)
+	records := make([]*kgo.Record, b.N)
+	for i := range records {
+		records[i] = &kgo.Record{Topic: h.opts.Names.Commands, Key: []byte(h.board), Value: []byte(h.randomCommand(i))}
+	}
+	testkit.Produce(b, h.kafka, records...)
+	h.run(b)
+	testkit.Eventually(b, patience, func() error {
+		if h.count("applied") == 0 {
+			return errors.New("has not joined")
+		}
+		return nil
+	})
+	first := h.count("applied")
+	b.ResetTimer()
+	h.await(b, "applied", b.N)
+	b.ReportMetric(float64(b.N-first)/b.Elapsed().Seconds(), "commands/s")
+}
+
+func (h *house) randomCommand(i int) string {
+	return h.command(fmt.Sprint("order-", i), fmt.Sprint(1_000_000+rand.IntN(57_000)))
+}
+
+// BenchmarkApply is Redis's part alone: batches of 1000 commands.
+func BenchmarkApply(b *testing.B) {
+	h := newHouse(b, "unused:1", nil)
+	next := 0
+	before := redisCPU(b, h.client)
+	for b.Loop() {
+		jobs := make([]*job, maxBatch)
+		for i := range jobs {
+			c, err := DecodeCommand([]byte(h.randomCommand(next)), 0)
+			must(b, err)
+			jobs[i], next = &job{Command: c}, next+1
+		}
+		must(b, h.applier.apply(b.Context(), jobs))
+	}
+	b.ReportMetric(float64(next)/b.Elapsed().Seconds(), "commands/s")
+	b.ReportMetric((redisCPU(b, h.client)-before)*1e6/float64(next), "redis-cpu-us/command")
+}
+
+// redisCPU returns the seconds of CPU that the server has used.
+func redisCPU(t testing.TB, client *redis.Client) (seconds float64) {
+	t.Helper()
+	info, err := client.InfoMap(t.Context(), "cpu").Result()
+	must(t, err)
+	for _, key := range []string{"used_cpu_user", "used_cpu_sys"} {
+		f, err := strconv.ParseFloat(info["CPU"][key], 64)
+		must(t, err)
+		seconds += f
+	}
+	return seconds
+}
+
+// BenchmarkDecode reads one command of the usual size.
+func BenchmarkDecode(b *testing.B) {
+	data := []byte(`{"order":"20250101-000001","board":"1_2_3","room":"88","member":"1000123","op":"incr","delta":1,"at":1760000000000}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := DecodeCommand(data, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkEncode writes the update of one command.
+func BenchmarkEncode(b *testing.B) {
+	u := rankcache.Update{Board: "1_2_3", Member: "1000123", Op: rankcache.OpIncr, Delta: 1, Score: 42, Seq: 917, Order: "20250101-000001", At: 1760000000000}
+	var buf []byte
+	for b.Loop() {
+		buf = rankcache.AppendUpdate(buf[:0], &u)
+	}
+}

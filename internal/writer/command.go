@@ -1,0 +1,152 @@
+package writer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"rankcache"
+)
+
+// MaxCommandLen is the longest command that is read, in bytes.
+const MaxCommandLen = rankcache.MaxUpdateLen
+
+// Command is one score change that a caller asks for. It is not changed after
+// it was decoded.
+type Command struct {
+	Board  rankcache.BoardID
+	Room   string // may be empty; decides the tier together with the board
+	Member string
+	Op     rankcache.Op
+	Number float64 // the delta of an incr, the score of a set
+	Order  string  // idempotency key
+	At     int64   // Unix milliseconds
+}
+
+// Refusal says why a command is not applied. Reason is one of a few fixed
+// words, fit for a metric label; those up to "at" name a field of the command.
+type Refusal struct {
+	Reason string // size, json, board, room, member, op, delta, score, order, at; blocked, overflow, type
+	Err    error
+}
+
+func (r *Refusal) Error() string { return "command refused (" + r.Reason + "): " + r.Err.Error() }
+
+// Unwrap returns the cause.
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// wireCommand is a command as callers write it.
+type wireCommand struct {
+	Board  string   `json:"board"`
+	Room   string   `json:"room"`
+	Member string   `json:"member"`
+	Op     string   `json:"op"`
+	Delta  *float64 `json:"delta"`
+	Score  *float64 `json:"score"`
+	Order  string   `json:"order"`
+	At     int64    `json:"at"`
+
+	Older json.RawMessage `json:"rank_id"` // says that it is the older form
+}
+
+// DecodeCommand reads one command: JSON of the current form, or the older
+// {"rank_id","inviter_uid","invitee_uid"}. now (Unix milliseconds) stands in for
+// a time that the command does not give. The command may share the memory of
+// data. The error is a [*Refusal].
+func DecodeCommand(data []byte, now int64) (*Command, error) {
+	if len(data) > MaxCommandLen {
+		return nil, &Refusal{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxCommandLen)}
+	}
+	if !utf8.Valid(data) { // encoding/json would replace the bad bytes and name another member
+		return nil, &Refusal{"json", errors.New("not UTF-8")}
+	}
+	var w wireCommand
+	if err := json.Unmarshal(data, &w); err != nil {
+		return nil, badJSON(err)
+	}
+	c, err := w.command(data)
+	if err != nil {
+		return nil, err
+	}
+	if c.At == 0 {
+		c.At = now
+	}
+	return c, nil
+}
+
+// badJSON names the field if it is only that one that can't be read, such as a
+// score of 1e999.
+func badJSON(err error) error {
+	reason := "json"
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		reason, err = wrong.Field, fmt.Errorf("%s is not a %s in range", wrong.Value, wrong.Type)
+	}
+	return &Refusal{reason, err}
+}
+
+func (w *wireCommand) command(data []byte) (*Command, error) {
+	if w.Older != nil {
+		return older(data)
+	}
+	op, err := rankcache.ParseOp(w.Op)
+	if err != nil {
+		return nil, &Refusal{"op", err}
+	}
+	c := &Command{Board: rankcache.BoardID(w.Board), Room: w.Room, Member: w.Member, Op: op, Order: w.Order, At: w.At}
+	if c.Number, err = w.number(op); err != nil {
+		return nil, err
+	}
+	return c, c.check()
+}
+
+// number returns the field that the operation uses; others are ignored.
+func (w *wireCommand) number(op rankcache.Op) (float64, error) {
+	field, v := "delta", w.Delta
+	switch op {
+	case rankcache.OpDelete:
+		return 0, nil
+	case rankcache.OpSet:
+		field, v = "score", w.Score
+	}
+	if v == nil {
+		return 0, &Refusal{field, fmt.Errorf("%s without %s", op, field)}
+	}
+	return *v + 0, nil // -0 becomes 0
+}
+
+// check looks at what the type does not say.
+func (c *Command) check() error {
+	var room error
+	if c.Room != "" {
+		room = rankcache.CheckUID(c.Room)
+	}
+	var at error
+	if c.At < 0 {
+		at = fmt.Errorf("%d is before 1970: want Unix milliseconds", c.At)
+	}
+	for _, f := range []struct {
+		field string
+		err   error
+	}{
+		{"board", c.Board.Check()}, {"member", rankcache.CheckMember(c.Member)},
+		{"order", rankcache.CheckOrder(c.Order)}, {"room", room}, {"at", at},
+	} {
+		if f.err != nil {
+			return &Refusal{f.field, f.err}
+		}
+	}
+	return nil
+}
+
+// older reads an invitation, which the root package knows as an update.
+func older(data []byte) (*Command, error) {
+	var u rankcache.Update
+	if err := rankcache.DecodeUpdate(data, &u); err != nil {
+		bad, _ := errors.AsType[*rankcache.BadUpdate](err)
+		return nil, &Refusal{bad.Reason, bad.Err}
+	}
+	c := &Command{Board: u.Board, Member: u.Member, Op: u.Op, Number: u.Delta, Order: strings.Clone(u.Order), At: u.At}
+	return c, c.check()
+}

@@ -1,0 +1,143 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+const (
+	// maxBatch is the most records taken from Kafka at a time; a batch costs
+	// one round trip to Redis, and is what a crash repeats.
+	maxBatch = 1000
+	// pollEvery is how often a waiting consumer looks whether it shall stop.
+	pollEvery = 100 * time.Millisecond
+)
+
+// batch is a run of records of the command topic.
+type batch struct {
+	records []*kafka.Message
+	ends    offsets
+}
+
+// offsets says for each partition where the records not yet dealt with begin.
+type offsets map[int32]kafka.Offset
+
+// consumer reads the command topic as a member of the writers' group.
+type consumer struct {
+	client  *kafka.Consumer
+	topic   string
+	log     *slog.Logger
+	trouble rarely
+	drains  sync.WaitGroup // the goroutine that reads the client's log
+}
+
+// newConsumer returns a consumer that has asked to join its group. The caller
+// closes it.
+func newConsumer(conf *kafka.ConfigMap, topic string, log *slog.Logger) (*consumer, error) {
+	client, err := kafka.NewConsumer(conf)
+	if err != nil {
+		return nil, fmt.Errorf("kafka consumer: %w", err)
+	}
+	c := &consumer{client: client, topic: topic, log: log}
+	c.drains.Go(func() { drainLogs(log, client.Logs()) })
+	if err := client.Subscribe(topic, nil); err != nil {
+		c.close()
+		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", topic, err)
+	}
+	return c, nil
+}
+
+func (c *consumer) close() {
+	if err := c.client.Close(); err != nil {
+		c.log.Warn("kafka consumer did not close cleanly", "err", err)
+	}
+	c.drains.Wait()
+}
+
+// next waits for a record and returns it with those that are there already: few
+// when little comes, many when batches take long. It returns nil when ctx ends,
+// and an error when the client can't go on.
+func (c *consumer) next(ctx context.Context) (*batch, error) {
+	for ctx.Err() == nil {
+		m, err := c.poll(pollEvery)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			return c.fill(m)
+		}
+	}
+	return nil, nil
+}
+
+func (c *consumer) fill(m *kafka.Message) (*batch, error) {
+	b := &batch{ends: make(offsets)}
+	for m != nil {
+		b.records = append(b.records, m)
+		b.ends[m.TopicPartition.Partition] = m.TopicPartition.Offset + 1
+		if len(b.records) == maxBatch {
+			break
+		}
+		var err error
+		if m, err = c.poll(0); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// poll returns a record, or nil when there is none or something else was to be
+// seen to.
+func (c *consumer) poll(wait time.Duration) (*kafka.Message, error) {
+	switch ev := c.client.Poll(int(wait.Milliseconds())).(type) {
+	case *kafka.Message:
+		if ev.TopicPartition.Error == nil {
+			return ev, nil
+		}
+		c.trouble.log(c.log, slog.LevelWarn, "kafka consumer", "err", ev.TopicPartition.Error)
+	case kafka.Error:
+		if ev.IsFatal() {
+			return nil, fmt.Errorf("kafka consumer can't go on: %w", ev)
+		}
+		c.trouble.log(c.log, slog.LevelWarn, "kafka consumer", "err", ev)
+	}
+	return nil, nil
+}
+
+// commit commits the offsets of those partitions that are still assigned to
+// this writer; the others are their new owner's, who repeats what was not
+// committed.
+func (c *consumer) commit(ends offsets) error {
+	mine, err := c.client.Assignment()
+	if err != nil {
+		return fmt.Errorf("kafka assignment: %w", err)
+	}
+	var commits []kafka.TopicPartition
+	for _, tp := range mine {
+		if end, ok := ends[tp.Partition]; ok {
+			commits = append(commits, kafka.TopicPartition{Topic: &c.topic, Partition: tp.Partition, Offset: end})
+		}
+	}
+	if len(commits) == 0 {
+		return nil
+	}
+	committed, err := c.client.CommitOffsets(commits)
+	if err != nil {
+		return fmt.Errorf("kafka commit: %w", err)
+	}
+	for _, tp := range committed {
+		if tp.Error != nil {
+			return fmt.Errorf("kafka commit of partition %d: %w", tp.Partition, tp.Error)
+		}
+	}
+	return nil
+}
+
+// add notes that the records before the ends are dealt with.
+func (o offsets) add(ends offsets) { maps.Copy(o, ends) }

@@ -1,0 +1,116 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+// Topics says how a topic that is missing is made.
+type Topics struct {
+	// Partitions of a board's topic. 0: one, which keeps its updates in order.
+	Partitions int
+	// Replication factor. 0: the broker's default.
+	Replication int
+	// Settings of a board's topic, which win over [DefaultTopicSettings].
+	Settings map[string]string
+	// CommandPartitions of the command topic. 0: that topic is not made.
+	CommandPartitions int
+}
+
+// DefaultTopicSettings keep a board's updates as long as its topic is there, so
+// that a sidecar can rebuild the board from the first one.
+func DefaultTopicSettings() map[string]string {
+	return map[string]string{"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+}
+
+// maxKnownTopics bounds the memory of topics that are there; beyond it the
+// broker is asked again.
+const maxKnownTopics = 100_000
+
+// topics makes sure that topics exist. It may be used concurrently.
+type topics struct {
+	conf    Topics
+	metrics *metrics
+
+	mu    sync.Mutex      // not held while the broker is asked
+	known map[string]bool // topics seen or made by this process
+}
+
+func newTopics(conf Topics, m *metrics) *topics {
+	return &topics{conf: conf, metrics: m, known: make(map[string]bool)}
+}
+
+// ensure makes those of the boards' topics that are missing.
+func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []string) error {
+	settings := DefaultTopicSettings()
+	maps.Copy(settings, t.conf.Settings)
+	var specs []kafka.TopicSpecification
+	for _, name := range t.unknown(names) {
+		specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.Partitions, 1),
+			ReplicationFactor: t.conf.Replication, Config: settings})
+	}
+	return t.create(ctx, admin, specs)
+}
+
+// ensureCommands makes the command topic if it is missing and wanted.
+func (t *topics) ensureCommands(ctx context.Context, admin *kafka.AdminClient, name string) error {
+	if t.conf.CommandPartitions == 0 {
+		return nil
+	}
+	return t.create(ctx, admin, []kafka.TopicSpecification{{Topic: name,
+		NumPartitions: t.conf.CommandPartitions, ReplicationFactor: t.conf.Replication}})
+}
+
+func (t *topics) create(ctx context.Context, admin *kafka.AdminClient, specs []kafka.TopicSpecification) error {
+	if len(specs) == 0 {
+		return nil
+	}
+	results, err := admin.CreateTopics(ctx, specs)
+	if err != nil {
+		return fmt.Errorf("creating topic %s: %w", specs[0].Topic, err)
+	}
+	for _, r := range results {
+		switch r.Error.Code() {
+		case kafka.ErrNoError:
+			t.metrics.topics.Inc()
+		case kafka.ErrTopicAlreadyExists:
+		default:
+			return fmt.Errorf("creating topic %s: %w: check that the writer may create topics and that the settings are the broker's", r.Topic, r.Error)
+		}
+		t.note(r.Topic)
+	}
+	return nil
+}
+
+func (t *topics) unknown(names []string) (missing []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	seen := make(map[string]bool)
+	for _, name := range names {
+		if !t.known[name] && !seen[name] {
+			seen[name] = true
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+func (t *topics) note(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.known) >= maxKnownTopics {
+		clear(t.known)
+	}
+	t.known[name] = true
+}
+
+// forget makes the next ensure ask again: the topic was deleted.
+func (t *topics) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.known, name)
+}
