@@ -36,7 +36,7 @@ type Cache struct {
 	lingers  []*flight          // those that have landed and linger, in no order
 	lingered int                // bytes of the entries among them
 	queue    queue
-	version  uint64 // of the newest flight
+	version  uint32 // of the newest flight
 	closed   bool   // Run has returned: nothing will be loaded any more
 }
 
@@ -64,6 +64,11 @@ func (c *Cache) Run(ctx context.Context) error {
 	if err := c.store.open(c.opts.Budget); err != nil {
 		return err
 	}
+	return c.serve(ctx)
+}
+
+// serve runs the workers of an open cache.
+func (c *Cache) serve(ctx context.Context) error {
 	defer c.shut()
 	g, ctx := errgroup.WithContext(ctx)
 	for range c.opts.Calls {
@@ -84,7 +89,7 @@ func (c *Cache) now() time.Duration { return time.Since(c.base) }
 // hard is when the entry is too old to be served at all.
 func (c *Cache) hard(e entry) time.Duration {
 	if e.head.json == 0 {
-		return e.head.soft + c.opts.NegativeTTL
+		return e.soft() + c.opts.NegativeTTL
 	}
-	return e.head.soft + c.opts.StaleFor
+	return e.soft() + c.opts.StaleFor
 }

@@ -12,7 +12,7 @@ import (
 type flight struct {
 	member  string
 	key     uint64
-	version uint64
+	version uint32
 	call    *call
 	dropped bool // guarded by Cache.mu: its value must not be kept
 

@@ -36,7 +36,8 @@ type HTTPOptions struct {
 	// [DefaultCalls] and [DefaultIdleTimeout].
 	Connections int
 	IdleTimeout time.Duration
-	// MaxAnswer and MaxProfile bound an answer and one profile in it, in bytes.
+	// MaxAnswer and MaxProfile bound an answer and one profile in it, in bytes;
+	// the latter is 65,535 at most.
 	MaxAnswer  int64
 	MaxProfile int
 }

@@ -70,7 +70,7 @@ func (c *Cache) look(key uint64, member string, now time.Duration) (entry, fresh
 	switch {
 	case !ok || now >= c.hard(e):
 		return entry{}, absent
-	case now >= e.head.soft:
+	case now >= e.soft():
 		return e, stale
 	}
 	return e, fresh
@@ -98,7 +98,7 @@ func (c *Cache) join(ctx context.Context, members []string, dst [][]byte, s *sta
 			old = append(old, member)
 			s.again(now + c.opts.Retry)
 		} else {
-			s.again(e.head.soft)
+			s.again(e.soft())
 		}
 	}
 	c.metrics.looked(t, len(gaps))

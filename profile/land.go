@@ -10,9 +10,11 @@ const (
 	// keepRefused is how long a profile that the cache refused is kept with its
 	// flight. It bounds the loads of a hot page's member that is not admitted.
 	keepRefused = 2 * time.Second
-	// refusedShare is the part of the budget that these may take at any time.
-	refusedShare = 1.0 / 32
-	sweepEvery   = time.Second
+	// flightCost is what a lingering flight takes beside its entry.
+	flightCost = 256
+	// lingerShare is the part of the budget that lingering flights may take.
+	lingerShare = 1.0 / 32
+	sweepEvery  = time.Second
 )
 
 // arrival is what a flight brings: an item, or nothing when the load failed.
@@ -30,6 +32,8 @@ func (c *Cache) arrivals(flights []*flight, answers []Answer, asked time.Duratio
 		case err != nil:
 		case answers[i].Err != nil:
 			c.metrics.badProfile(answers[i].Err)
+		case len(answers[i].JSON) > maxJSON:
+			c.metrics.badProfile(bad(KindSize, "%d bytes", len(answers[i].JSON)))
 		default:
 			list[i].e, list[i].cost = newEntry(f.version, asked+c.ttl(answers[i].JSON), f.member, answers[i].JSON)
 		}
@@ -53,7 +57,7 @@ func (c *Cache) land(calls []*call, list []arrival) {
 	now := c.now()
 	refused := c.keep(list)
 	for i, a := range list {
-		a.f.value, a.f.cost = a.e, a.cost
+		a.f.value, a.f.cost = a.e, a.cost+flightCost
 		switch {
 		case a.f.dropped: // not on the map any more; its page is to be joined again
 			a.f.count = c.changes.count(a.key) - 1
@@ -68,6 +72,7 @@ func (c *Cache) land(calls []*call, list []arrival) {
 		}
 	}
 	for _, k := range calls {
+		k.flights = nil // one that lingers would hold them all
 		close(k.done)
 	}
 }
@@ -89,7 +94,7 @@ func (c *Cache) keep(list []arrival) (refused []bool) {
 // linger leaves a landed flight on the map, unless the lingering ones take too
 // much already.
 func (c *Cache) linger(f *flight, until time.Duration) {
-	if float64(c.lingered+f.cost) > refusedShare*float64(c.opts.Budget) {
+	if float64(c.lingered+f.cost) > lingerShare*float64(c.opts.Budget) {
 		delete(c.flights, f.member)
 		return
 	}

@@ -28,7 +28,8 @@ type RedisOptions struct {
 	Key string
 	// Type is [RedisString] (also "") or [RedisHash].
 	Type string
-	// MaxProfile bounds one profile, in bytes. 0: [DefaultMaxProfile].
+	// MaxProfile bounds one profile, in bytes, 65,535 at most. 0:
+	// [DefaultMaxProfile].
 	MaxProfile int
 }
 

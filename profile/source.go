@@ -65,8 +65,8 @@ func kindOf(err error) string {
 // put into a page.
 func checkProfile(json []byte, limit int) error {
 	switch {
-	case len(json) > limit:
-		return bad(KindSize, "a profile of %d bytes, want at most %d", len(json), limit)
+	case len(json) > min(limit, maxJSON):
+		return bad(KindSize, "a profile of %d bytes, want at most %d", len(json), min(limit, maxJSON))
 	case len(json) == 0 || json[0] != '{':
 		return bad(KindValue, "a profile that starts with %.10q, want an object", json)
 	case !utf8.Valid(json):

@@ -30,7 +30,7 @@ func (c *Cache) fill(ctx context.Context, gaps []int, members []string, dst [][]
 		}
 		dst[r.row] = r.f.value.profile() // never from the store again, which may have refused it
 		s.see(r.row, r.f.key, r.f.count)
-		s.again(r.f.value.head.soft)
+		s.again(r.f.value.soft())
 	}
 	if missing > 0 {
 		s.again(c.now() + c.opts.Retry)
@@ -80,7 +80,7 @@ func (c *Cache) landedMeanwhile(row int, member string, now time.Duration, dst [
 		return false
 	}
 	dst[row] = e.profile()
-	s.again(max(e.head.soft, now+c.opts.Retry))
+	s.again(max(e.soft(), now+c.opts.Retry))
 	return true
 }
 
