@@ -1,0 +1,92 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// CPU returns how long the threads of some processes have run until now, user and
+// system time together, to the nanosecond. Threads that have ended are not counted,
+// so take differences over a while in which none ends.
+func CPU(pids []int) (total time.Duration, err error) {
+	for _, pid := range pids {
+		tasks, err := tasksOf(pid)
+		if err != nil {
+			return 0, err
+		}
+		for _, task := range tasks {
+			ran, err := runTime(task)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has just ended
+				return 0, err
+			}
+			total += ran
+		}
+	}
+	return total, nil
+}
+
+// tasksOf returns the folders of a process's threads.
+func tasksOf(pid int) ([]string, error) {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	if err == nil && len(tasks) == 0 {
+		err = fmt.Errorf("process %d has no threads: has the server ended?", pid)
+	}
+	return tasks, err
+}
+
+// runTime reads the first number of schedstat: ns on a CPU.
+func runTime(task string) (time.Duration, error) {
+	text, err := os.ReadFile(filepath.Join(task, "schedstat"))
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := bytes.Cut(text, []byte(" "))
+	ns, err := strconv.ParseInt(string(first), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("schedstat of %s says %q", task, text)
+	}
+	return time.Duration(ns), nil
+}
+
+// Pin ties every thread of a process, and those that it makes later, to one core.
+func Pin(pid, core int) error {
+	var set unix.CPUSet
+	set.Set(core)
+	pinned := map[string]bool{}
+	for more := true; more; { // a thread that was made meanwhile has its maker's old cores
+		tasks, err := tasksOf(pid)
+		if err != nil {
+			return err
+		}
+		more = false
+		for _, task := range tasks {
+			if pinned[task] {
+				continue
+			}
+			more, pinned[task] = true, true
+			if err := pinTask(task, &set); err != nil {
+				return fmt.Errorf("tie process %d to core %d: %w", pid, core, err)
+			}
+		}
+	}
+	return nil
+}
+
+func pinTask(task string, set *unix.CPUSet) error {
+	tid, err := strconv.Atoi(filepath.Base(task))
+	if err != nil {
+		return err
+	}
+	if err := unix.SchedSetaffinity(tid, set); err != unix.ESRCH { // it has just ended
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package load
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Run needs Linux.
+func Run(context.Context, Config) (*Result, error) { return nil, errors.ErrUnsupported }
+
+// CPU needs Linux.
+func CPU([]int) (time.Duration, error) { return 0, errors.ErrUnsupported }
+
+// Pin needs Linux.
+func Pin(pid, core int) error { return errors.ErrUnsupported }

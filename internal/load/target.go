@@ -1,0 +1,74 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Target is a listening server and how it is spoken to.
+type Target struct {
+	Network string // "tcp" or "unix"
+	Addr    string // host:port, or the path of a socket
+	Proto   Proto
+}
+
+// Proto is the protocol of a target.
+type Proto uint8
+
+// The protocols.
+const (
+	HTTP Proto = iota // HTTP/1.1
+	RESP              // Redis, version 2
+)
+
+// Question is what is asked, and what a good reply is.
+type Question struct {
+	// Requests are whole requests as they go over the wire, asked in turn.
+	Requests [][]byte
+	// Replies is how many replies one request gets, 0 for one; more for
+	// pipelined commands.
+	Replies int
+	// Status is the HTTP status of a good reply.
+	Status int
+	// Length is the exact length of a good reply's body, in bytes. 0: any but an
+	// empty one, and an empty one for a status that has no body.
+	Length int
+}
+
+func (q *Question) check() error {
+	for _, r := range q.Requests {
+		if len(r) == 0 {
+			return errors.New("a request of no bytes")
+		}
+	}
+	if len(q.Requests) == 0 {
+		return errors.New("no request")
+	}
+	return nil
+}
+
+// Config is one run.
+type Config struct {
+	Target      Target
+	Question    Question
+	Connections int
+	// Warmup comes before the window and counts for nothing.
+	Warmup, Window time.Duration
+	// Rate is requests a second. 0: as many as are answered.
+	Rate float64
+	// Pids are the server's processes, whose CPU time is measured.
+	Pids []int
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Connections < 1:
+		return fmt.Errorf("%d connections: want 1 or more", c.Connections)
+	case c.Window <= 0 || c.Warmup < 0:
+		return fmt.Errorf("window %v, warm-up %v: want a positive window", c.Window, c.Warmup)
+	case c.Rate < 0:
+		return fmt.Errorf("rate %v: want 0 or more", c.Rate)
+	}
+	return c.Question.check()
+}
