@@ -34,6 +34,7 @@ type Board struct {
 	unforgotten, movedAt int
 	// forgotten is the highest seq of a removed member that was forgotten.
 	forgotten uint64
+	pause     func() // see paused; nil outside tests
 }
 
 // New returns an empty board.

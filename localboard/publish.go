@@ -42,12 +42,22 @@ func (b *Board) Publish() {
 		return
 	}
 	next, changes := b.next(old), b.changes
-	if !b.moved { // nobody reads storage that was moved to
+	if !b.moved { // else nobody reads this storage yet
 		old.overwritten.Store(&changes) // w1
 	}
+	b.paused()
 	b.overwrite(changes) // w2
-	b.view.Store(next)   // w3
-	b.finish(changes)    // w4
+	b.paused()
+	b.view.Store(next) // w3
+	b.paused()
+	b.finish(changes) // w4
+}
+
+// paused lets a test hold the writer between two steps of a publication.
+func (b *Board) paused() {
+	if b.pause != nil {
+		b.pause()
+	}
 }
 
 // next makes the view that shows the changes.

@@ -57,13 +57,13 @@ func (s *seen) settle(seq uint64) {
 // advance moves contiguous over the seqs that follow it without a hole, and
 // drops the pages that it leaves.
 func (s *seen) advance() {
-	for {
+	for s.contiguous < s.highest {
 		next := s.contiguous + 1
 		if next%seenPage == 0 {
 			s.drop(next/seenPage - 1)
 		}
 		b := s.ahead[next/seenPage]
-		if b == nil || next == 0 {
+		if b == nil {
 			return
 		}
 		run := b.run(next % seenPage)
@@ -71,6 +71,8 @@ func (s *seen) advance() {
 			return
 		}
 	}
+	clear(s.ahead)
+	s.last = nil
 }
 
 func (s *seen) page(no uint64) *bitmap {

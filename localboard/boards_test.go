@@ -1,0 +1,92 @@
+package localboard
+
+import (
+	"sync"
+	"testing"
+
+	"rankcache"
+)
+
+func TestBoards(t *testing.T) {
+	s := NewBoards()
+	readable := func(id rankcache.BoardID) bool { _, ok := s.Get(id); return ok }
+	s.Open("a")
+	if readable("a") || s.Len() != 0 {
+		t.Error("a board that is not there was opened")
+	}
+	b := s.Create("b")
+	a := s.Create("a")
+	b.Apply([]rankcache.Update{set("x", 1, 1)})
+	if readable("b") || b.Top() != nil || s.Create("b") != b || b.ID() != "b" {
+		t.Error("a board that is being filled is readable, or made twice")
+	}
+	s.Open("b")
+	if got, ok := s.Get("b"); !ok || got != b || b.Top().Members != 1 {
+		t.Error("an open board is not readable")
+	}
+	if all := s.All(); len(all) != 2 || all[0] != a || all[1] != b {
+		t.Errorf("all: %v", all)
+	}
+	s.Close("b")
+	if readable("b") || s.Create("b") != b {
+		t.Error("a closed board is readable, or gone")
+	}
+	s.Open("b")
+	s.Drop("b")
+	if readable("b") || s.Len() != 1 || s.Create("b") == b {
+		t.Error("a dropped board is still there")
+	}
+}
+
+func TestBoardsReplace(t *testing.T) {
+	s := NewBoards()
+	s.Create("a")
+	closed := New("a")
+	s.Replace("a", closed)
+	if _, ok := s.Get("a"); ok || closed.Top() != nil || s.Create("a") != closed {
+		t.Error("a closed board was replaced by an open one, or not at all")
+	}
+	s.Open("a")
+	second := New("a")
+	second.Apply([]rankcache.Update{set("x", 1, 1)})
+	s.Replace("a", second)
+	if got, ok := s.Get("a"); !ok || got != second || second.Top().Members != 1 {
+		t.Error("an open board was not replaced by one that is published")
+	}
+}
+
+// TestBoardsNeverHalfBuilt looks at boards while they are filled and opened:
+// whoever can be read is whole.
+func TestBoardsNeverHalfBuilt(t *testing.T) {
+	s := NewBoards()
+	const rounds, size = 200, 300
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if b, ok := s.Get("b"); ok {
+					if top := b.Top(); top == nil || top.Members != size || len(b.Page(0, size, rankcache.Asc).Entries) != size {
+						t.Errorf("half-built: %+v", top)
+						return
+					}
+				}
+			}
+		})
+	}
+	for range rounds {
+		b := s.Create("b")
+		for i := range size {
+			b.Apply([]rankcache.Update{set(string(rune('a'+i)), 1, uint64(i+1))})
+		}
+		s.Open("b")
+		s.Drop("b")
+	}
+	close(done)
+	wg.Wait()
+}

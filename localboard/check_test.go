@@ -1,0 +1,110 @@
+package localboard
+
+import (
+	"math"
+	"testing"
+
+	"rankcache"
+)
+
+// newBoard returns an empty board whose structure is checked when the test ends.
+func newBoard(t testing.TB) *Board {
+	b := New("board")
+	t.Cleanup(func() { check(t, b) })
+	return b
+}
+
+// check fails the test if the board's parts contradict each other or their own
+// rules.
+func check(t testing.TB, b *Board) {
+	t.Helper()
+	checkMembers(t, b)
+	if b.order == nil {
+		return
+	}
+	checkSpine(t, b)
+	checkRows(t, b)
+	if v := b.view.Load(); !b.moved {
+		checkView(t, b, v)
+	}
+}
+
+func checkMembers(t testing.TB, b *Board) {
+	t.Helper()
+	count, live := 0, 0
+	for h, r := range b.members.all {
+		count++
+		live += on(b.score(r))
+		if found, _ := b.members.find(r.name()); found != h {
+			t.Errorf("member %q has handle %d, the table says %d", r.name(), h, found)
+		}
+		if n := r.change.Load(); n > 0 && b.changes[n-1].handle != h {
+			t.Errorf("member %q: change %d is that of handle %d, want %d", r.name(), n, b.changes[n-1].handle, h)
+		}
+	}
+	if count != b.members.count || count != b.members.table.used || live != b.live {
+		t.Errorf("%d members, %d of them on the board; counted %d (table %d) and %d",
+			count, live, b.members.count, b.members.table.used, b.live)
+	}
+}
+
+func checkSpine(t testing.TB, b *Board) {
+	t.Helper()
+	rows := 0
+	for i, c := range b.order.chunks {
+		rows += c.n
+		if c.n == 0 || c.n > chunkRows || int(b.order.counts[i]) != c.n || b.order.heads[i] != c.head() {
+			t.Errorf("chunk %d has %d rows from %v, the spine says %d from %v", i, c.n, c.head(), b.order.counts[i], b.order.heads[i])
+		}
+	}
+	if n := len(b.order.chunks); n != len(b.order.heads) || n != len(b.order.counts) || rows != b.order.rows {
+		t.Errorf("%d chunks, %d heads, %d counts; %d rows, counted %d", n, len(b.order.heads), len(b.order.counts), rows, b.order.rows)
+	}
+}
+
+// checkRows wants the rows sorted and one for each published member.
+func checkRows(t testing.TB, b *Board) {
+	t.Helper()
+	m, published := &b.members, 0
+	for _, r := range m.all {
+		published += on(r.published())
+	}
+	if published != b.order.rows {
+		t.Errorf("%d rows for %d published members", b.order.rows, published)
+	}
+	var last *row
+	for r := range b.order.all() {
+		rec := m.at(r.handle)
+		if r.score != rec.published() || r.key != m.key(rec.name()) {
+			t.Errorf("row of %q is %v, its score is %v and its key %d", rec.name(), r, rec.published(), m.key(rec.name()))
+		}
+		if last != nil && !m.before(*last, r) {
+			t.Errorf("row %v stands before %v", *last, r)
+		}
+		last = &r
+	}
+}
+
+func checkView(t testing.TB, b *Board, v *view) {
+	t.Helper()
+	if v.rows != b.order.rows || v.top.Members != v.rows || len(v.top.Entries) != min(v.rows, rankcache.MaxTop) {
+		t.Errorf("view of %d rows, order of %d, top of %d, %d entries", v.rows, b.order.rows, v.top.Members, len(v.top.Entries))
+	}
+	i := 0
+	for r := range b.order.all() {
+		if got := v.place(&v.members, r); got != i {
+			t.Errorf("row %d stands at %d in the view", i, got)
+		}
+		e := rankcache.Entry{Member: v.at(r.handle).name(), Score: r.score}
+		if i < len(v.top.Entries) && v.top.Entries[i] != e {
+			t.Errorf("row %d is %v, in the top %v", i, e, v.top.Entries[i])
+		}
+		i++
+	}
+}
+
+// ordered maps doubles to integers that sort alike.
+func ordered(score float64) int64 {
+	n := int64(math.Float64bits(score + 0))
+	return n ^ int64(uint64(n>>63)>>1)
+}

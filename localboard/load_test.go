@@ -1,0 +1,166 @@
+package localboard
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"rankcache"
+)
+
+func TestLoadFence(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		b := newBoard(t)
+		b.Apply([]rankcache.Update{
+			set("old", 1, 1), set("gone", 1, 2), set("same", 3, 3),
+			set("newer", 9, 12), del("removed since", 13),
+		})
+		if open {
+			b.Publish()
+		}
+		// The scan began after seq 10 and saw some of what came later.
+		err := b.Load(10, []rankcache.Entry{
+			{Member: "old", Score: 5}, {Member: "same", Score: 3}, {Member: "newer", Score: 8},
+			{Member: "removed since", Score: 2}, {Member: "unheard of", Score: math.Copysign(0, -1)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Publish()
+		want := []rankcache.Entry{
+			{Member: "newer", Score: 9}, {Member: "old", Score: 5}, {Member: "same", Score: 3}, {Member: "unheard of", Score: 0},
+		}
+		if diff := gocmp.Diff(want, whole(b, rankcache.Desc)); diff != "" {
+			t.Errorf("open %v (-want +got):\n%s", open, diff)
+		}
+		if p := b.Progress(); p != (rankcache.Progress{Contiguous: 10, Highest: 13, Members: 4}) {
+			t.Errorf("open %v: progress %+v", open, p)
+		}
+		if top := b.Top().Entries; math.Signbit(top[3].Score) {
+			t.Error("-0 was kept")
+		}
+		if n := b.Apply([]rankcache.Update{set("old", 4, 4), set("old", 7, 11)}); n != (rankcache.Applied{Applied: 1, Duplicate: 1}) {
+			t.Errorf("after the snapshot: %+v", n)
+		}
+		if p := b.Progress(); p.Contiguous != 13 {
+			t.Errorf("the hole at 11 is filled: %+v", p)
+		}
+	}
+}
+
+// TestLoadIsTheModel loads snapshots between updates, into boards that are open
+// and not.
+func TestLoadIsTheModel(t *testing.T) {
+	b, m := newBoard(t), newModel()
+	s := &script{Rand: rand.New(rand.NewPCG(11, 12)), members: 400, scores: gifts}
+	for range 80 {
+		us := s.batch(100, true)
+		b.Apply(us)
+		m.apply(us)
+		if s.IntN(4) == 0 {
+			seq := s.seq - uint64(s.IntN(200))
+			es := snapshot(s)
+			if err := b.Load(seq, es); err != nil {
+				t.Fatal(err)
+			}
+			m.load(seq, es)
+		}
+		if s.IntN(3) == 0 {
+			b.Settle(s.seq - 50)
+			m.settle(s.seq - 50)
+			b.Publish()
+			m.compare(t, b)
+			check(t, b)
+		}
+	}
+}
+
+// snapshot returns some of the members, each once.
+func snapshot(s *script) []rankcache.Entry {
+	es, in := []rankcache.Entry{}, map[string]bool{}
+	for range s.IntN(s.members) {
+		if id := s.id(); !in[id] {
+			in[id] = true
+			es = append(es, rankcache.Entry{Member: id, Score: gifts(s.Rand)})
+		}
+	}
+	return es
+}
+
+func TestLoadRefuses(t *testing.T) {
+	b := newBoard(t)
+	b.Apply([]rankcache.Update{set("a", 1, 1)})
+	for name, e := range map[string]rankcache.Entry{
+		"65,5":     {Member: strings.Repeat("x", maxMember+1)},
+		"a number": {Member: "b", Score: math.NaN()},
+	} {
+		err := b.Load(5, []rankcache.Entry{{Member: "c", Score: 1}, e})
+		if err == nil || !strings.Contains(err.Error(), strings.Split(name, ",")[0]) {
+			t.Errorf("error %v, want it to speak of %s", err, name)
+		}
+	}
+	if p := b.Progress(); p != (rankcache.Progress{Contiguous: 1, Highest: 1, Members: 1}) {
+		t.Errorf("something was loaded: %+v", p)
+	}
+}
+
+// TestLoadOlderThanForgotten tells why a board remembers the last removal that
+// it forgot: a snapshot read before it still has the member.
+func TestLoadOlderThanForgotten(t *testing.T) {
+	b := newBoard(t)
+	seq := churn(b, 0, 3*moveFloor)
+	if b.forgotten == 0 {
+		t.Fatal("nothing was forgotten")
+	}
+	err := b.Load(b.forgotten-1, []rankcache.Entry{{Member: "guest0", Score: 1}})
+	if !errors.Is(err, ErrOldSnapshot) {
+		t.Errorf("error %v, want ErrOldSnapshot", err)
+	}
+	if err := b.Load(seq, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestApplyWhatCannotBeHeld(t *testing.T) {
+	b := newBoard(t)
+	got := b.Apply([]rankcache.Update{
+		set("a", math.NaN(), 1),
+		set(strings.Repeat("x", maxMember+1), 1, 2),
+		{Member: "i", Op: rankcache.OpIncr, Delta: math.Inf(1), Order: "1"},
+		{Member: "i", Op: rankcache.OpIncr, Delta: math.Inf(-1), Order: "2"},
+		set("b", math.Inf(1), 3),
+	})
+	if got != (rankcache.Applied{Applied: 2, Stale: 3}) {
+		t.Errorf("%+v", got)
+	}
+	b.Publish()
+	if want := []rankcache.Entry{{Member: "i", Score: math.Inf(1)}, {Member: "b", Score: math.Inf(1)}}; !gocmp.Equal(whole(b, rankcache.Desc), want) {
+		t.Errorf("%v", whole(b, rankcache.Desc))
+	}
+}
+
+func TestReset(t *testing.T) {
+	b := newBoard(t)
+	b.Apply([]rankcache.Update{set("a", 1, 1), {Member: "a", Op: rankcache.OpIncr, Delta: 1, Order: "o"}})
+	b.Publish()
+	top := b.Top()
+	b.Reset()
+	if b.Top() != top || b.Page(0, 1, rankcache.Desc).Entries[0].Score != 2 {
+		t.Error("readers lost the last view")
+	}
+	if p := b.Progress(); p != (rankcache.Progress{}) {
+		t.Errorf("progress %+v", p)
+	}
+	n := b.Apply([]rankcache.Update{set("b", 1, 1), {Member: "b", Op: rankcache.OpIncr, Delta: 1, Order: "o"}})
+	if n.Applied != 2 {
+		t.Errorf("the old updates are remembered: %+v", n)
+	}
+	b.Publish()
+	if got := whole(b, rankcache.Desc); !gocmp.Equal(got, []rankcache.Entry{{Member: "b", Score: 2}}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,271 @@
+package localboard
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/wangjia184/sortedset"
+
+	"rankcache"
+)
+
+// model is what a board is meant to be, in the plainest terms: it remembers
+// everything and sorts when asked.
+type model struct {
+	members map[string]modelMember
+	seqs    map[uint64]bool
+	orders  map[string]bool
+	settled uint64
+}
+
+type modelMember struct {
+	score float64
+	seq   uint64
+	on    bool
+}
+
+func newModel() *model {
+	return &model{members: map[string]modelMember{}, seqs: map[uint64]bool{}, orders: map[string]bool{}}
+}
+
+func (m *model) apply(us []rankcache.Update) (n rankcache.Applied) {
+	for _, u := range us {
+		old := m.members[u.Member]
+		switch {
+		case u.Seq == 0 && m.orders[u.Order], u.Seq != 0 && (m.seqs[u.Seq] || u.Seq <= m.settled):
+			n.Duplicate++
+			continue
+		case u.Seq == 0:
+			m.orders[u.Order] = true
+		default:
+			m.seqs[u.Seq] = true
+		}
+		if u.Seq != 0 && u.Seq < old.seq {
+			n.Stale++
+			continue
+		}
+		n.Applied++
+		m.members[u.Member] = old.after(u)
+	}
+	return n
+}
+
+func (old modelMember) after(u rankcache.Update) modelMember {
+	is := modelMember{score: u.Score, seq: max(old.seq, u.Seq), on: u.Op != rankcache.OpDelete}
+	if u.Seq == 0 && u.Op == rankcache.OpIncr {
+		is.score = u.Delta
+		if old.on {
+			is.score += old.score
+		}
+	}
+	if is.score == 0 {
+		is.score = 0 // not -0
+	}
+	return is
+}
+
+func (m *model) load(seq uint64, es []rankcache.Entry) {
+	in := map[string]bool{}
+	for _, e := range es {
+		in[e.Member] = true
+		if m.members[e.Member].seq <= seq {
+			m.members[e.Member] = modelMember{score: e.Score, seq: seq, on: true}
+		}
+	}
+	for id, is := range m.members {
+		if !in[id] && is.seq <= seq {
+			m.members[id] = modelMember{seq: seq}
+		}
+	}
+	m.settle(seq)
+}
+
+func (m *model) settle(seq uint64) { m.settled = max(m.settled, seq) }
+
+// progress counts everything anew.
+func (m *model) progress() rankcache.Progress {
+	p := rankcache.Progress{Contiguous: m.settled, Highest: m.settled, Orders: uint64(len(m.orders)), Members: len(m.rows())}
+	for seq := range m.seqs {
+		p.Highest = max(p.Highest, seq)
+	}
+	for m.seqs[p.Contiguous+1] {
+		p.Contiguous++
+	}
+	return p
+}
+
+// rows returns the board, best first.
+func (m *model) rows() []rankcache.Entry {
+	rows := []rankcache.Entry{}
+	for id, is := range m.members {
+		if is.on {
+			rows = append(rows, rankcache.Entry{Member: id, Score: is.score})
+		}
+	}
+	slices.SortFunc(rows, func(a, b rankcache.Entry) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(b.Member, a.Member))
+	})
+	return rows
+}
+
+// compare fails the test unless the published board is the model.
+func (m *model) compare(t testing.TB, b *Board) {
+	t.Helper()
+	want := m.rows()
+	if diff := gocmp.Diff(m.progress(), b.Progress()); diff != "" {
+		t.Fatalf("progress (-want +got):\n%s", diff)
+	}
+	if diff := gocmp.Diff(want, whole(b, rankcache.Desc)); diff != "" {
+		t.Fatalf("rows (-want +got):\n%s", diff)
+	}
+	compareTop(t, b.Top(), want)
+	compareStandings(t, b, want)
+	for id, is := range m.members {
+		score, seq, on := b.Score(id)
+		forgotten := !on && seq == 0 // and rightly so: TestForget
+		if on != is.on || on && score != is.score || seq != is.seq && !forgotten {
+			t.Fatalf("score of %q: %v, seq %d, %v; want %+v", id, score, seq, on, is)
+		}
+	}
+}
+
+func compareTop(t testing.TB, top *rankcache.Top, want []rankcache.Entry) {
+	t.Helper()
+	if diff := gocmp.Diff(want[:min(len(want), rankcache.MaxTop)], top.Entries); diff != "" || top.Members != len(want) {
+		t.Fatalf("top of %d, want of %d (-want +got):\n%s", top.Members, len(want), diff)
+	}
+}
+
+func compareStandings(t testing.TB, b *Board, want []rankcache.Entry) {
+	t.Helper()
+	ids := []string{"nobody"}
+	for _, e := range want {
+		ids = append(ids, e.Member)
+	}
+	desc, _ := b.Standings(nil, ids, rankcache.Desc)
+	asc, _ := b.Standings(nil, ids, rankcache.Asc)
+	if desc[0] != (rankcache.Standing{Member: "nobody"}) {
+		t.Fatalf("somebody: %+v", desc[0])
+	}
+	for i, e := range want {
+		if d, a := desc[i+1], asc[i+1]; d.Rank != i+1 || a.Rank != len(want)-i || d.Score != e.Score || a.Score != e.Score {
+			t.Fatalf("standing of row %d, %+v: %+v, from below %+v", i, e, d, a)
+		}
+	}
+}
+
+// whole returns all rows of a board.
+func whole(b *Board, order rankcache.Order) []rankcache.Entry {
+	es := b.Page(0, 1<<30, order).Entries
+	if es == nil {
+		return []rankcache.Entry{}
+	}
+	return es
+}
+
+// script makes random updates: with a seq, delivered out of order and more than
+// once, or without, each with an order number, some of which are repeated.
+type script struct {
+	*rand.Rand
+	members int
+	scores  func(*rand.Rand) float64
+	seq     uint64
+	sent    []rankcache.Update
+}
+
+func (s *script) id() string { return fmt.Sprintf("user:%d", s.IntN(s.members)) }
+
+func (s *script) update(withSeq bool) rankcache.Update {
+	u := rankcache.Update{Member: s.id(), Op: rankcache.Op(1 + s.IntN(3)), Order: fmt.Sprint("o", s.IntN(1<<20))}
+	u.Score, u.Delta = s.scores(s.Rand), s.scores(s.Rand)
+	if withSeq {
+		s.seq++
+		u.Seq = s.seq
+	}
+	s.sent = append(s.sent, u)
+	return u
+}
+
+// batch returns n updates, shuffled, some of them sent before.
+func (s *script) batch(n int, withSeq bool) []rankcache.Update {
+	us := make([]rankcache.Update, n)
+	for i := range us {
+		if len(s.sent) > 0 && s.IntN(10) == 0 {
+			us[i] = s.sent[s.IntN(len(s.sent))]
+		} else {
+			us[i] = s.update(withSeq)
+		}
+	}
+	s.Shuffle(n, func(i, j int) { us[i], us[j] = us[j], us[i] })
+	return us
+}
+
+func gifts(r *rand.Rand) float64 { return float64(r.IntN(20)) - 5 }
+
+func TestBoardIsTheModel(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		members int
+		seq     func(*rand.Rand) bool
+	}{
+		{"with seq", 2000, func(*rand.Rand) bool { return true }},
+		{"without", 2000, func(*rand.Rand) bool { return false }},
+		{"mixed", 300, func(r *rand.Rand) bool { return r.IntN(2) == 0 }},
+		{"few members", 3, func(*rand.Rand) bool { return true }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, m := newBoard(t), newModel()
+			s := &script{Rand: rand.New(rand.NewPCG(3, uint64(c.members))), members: c.members, scores: gifts}
+			for round := range 60 {
+				us := s.batch(1+s.IntN(400), c.seq(s.Rand))
+				if got, want := b.Apply(us), m.apply(us); got != want {
+					t.Fatalf("round %d: applied %+v, want %+v", round, got, want)
+				}
+				if round >= 5 && s.IntN(2) == 0 { // the first rounds fill, without an order
+					b.Publish()
+					m.compare(t, b)
+					check(t, b)
+				}
+			}
+			b.Publish()
+			m.compare(t, b)
+		})
+	}
+}
+
+// TestBoardIsTheSortedSet compares with another implementation. Its scores are
+// integers, to which the doubles are mapped in order; its ranks rise.
+func TestBoardIsTheSortedSet(t *testing.T) {
+	b, m, set := newBoard(t), newModel(), sortedset.New()
+	s := &script{Rand: rand.New(rand.NewPCG(5, 6)), members: 1500, scores: anyScore}
+	for range 40 {
+		us := s.batch(200, true)
+		b.Apply(us)
+		m.apply(us)
+		b.Publish()
+	}
+	for id, is := range m.members {
+		if is.on {
+			set.AddOrUpdate(id, sortedset.SCORE(ordered(is.score)), nil)
+		}
+	}
+	if set.GetCount() != b.Top().Members {
+		t.Fatalf("%d members, want %d", b.Top().Members, set.GetCount())
+	}
+	for i, e := range whole(b, rankcache.Asc) {
+		if n := set.GetByRank(i+1, false); n.Key() != e.Member || int64(n.Score()) != ordered(e.Score) {
+			t.Fatalf("row %d from below is %+v, want %q", i, e, n.Key())
+		}
+	}
+	for id := range m.members {
+		got, _ := b.Standings(nil, []string{id}, rankcache.Asc)
+		if want := set.FindRank(id); got[0].Rank != want {
+			t.Fatalf("rank of %q from below is %d, want %d", id, got[0].Rank, want)
+		}
+	}
+}

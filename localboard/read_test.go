@@ -1,0 +1,133 @@
+package localboard
+
+import (
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"rankcache"
+)
+
+// five is a board of e 5, d 4, c 3, b 2, a 1.
+func five(t testing.TB) *Board {
+	b := newBoard(t)
+	for i, id := range []string{"a", "b", "c", "d", "e"} {
+		b.Apply([]rankcache.Update{set(id, float64(i+1), uint64(i+1))})
+	}
+	b.Publish()
+	return b
+}
+
+func names(es []rankcache.Entry) (s string) {
+	for _, e := range es {
+		s += e.Member
+	}
+	return s
+}
+
+func TestPage(t *testing.T) {
+	b := five(t)
+	for _, c := range []struct {
+		start, limit int
+		order        rankcache.Order
+		want         string
+	}{
+		{0, 2, rankcache.Desc, "ed"}, {3, 9, rankcache.Desc, "ba"}, {5, 1, rankcache.Desc, ""}, {99, 1, rankcache.Desc, ""},
+		{0, 2, rankcache.Asc, "ab"}, {3, 9, rankcache.Asc, "de"}, {5, 1, rankcache.Asc, ""}, {2, 1, rankcache.Asc, "c"},
+		{0, 0, rankcache.Desc, ""}, {-1, 3, rankcache.Desc, ""}, {1, -3, rankcache.Asc, ""},
+	} {
+		p := b.Page(c.start, c.limit, c.order)
+		if names(p.Entries) != c.want || p.Start != c.start || p.Seq != 5 || p.Members != 5 || p.At != b.Top().PublishedAt {
+			t.Errorf("%d from %d %v: %+v, want %q", c.limit, c.start, c.order, p, c.want)
+		}
+	}
+}
+
+// TestPageIsNotTheTop wants a caller's append to leave the top alone.
+func TestPageIsNotTheTop(t *testing.T) {
+	b := five(t)
+	_ = append(b.Page(0, 2, rankcache.Desc).Entries, rankcache.Entry{Member: "x"})
+	if got := names(b.Top().Entries); got != "edcba" {
+		t.Errorf("top is %q", got)
+	}
+}
+
+func TestAround(t *testing.T) {
+	b := five(t)
+	for _, c := range []struct {
+		member string
+		n      int
+		order  rankcache.Order
+		want   string
+		rank   int
+	}{
+		{"c", 1, rankcache.Desc, "dcb", 3}, {"c", 1, rankcache.Asc, "bcd", 3}, {"e", 2, rankcache.Desc, "edc", 1},
+		{"a", 2, rankcache.Desc, "cba", 5}, {"a", 2, rankcache.Asc, "abc", 1}, {"b", 0, rankcache.Desc, "b", 4}, {"c", 99, rankcache.Desc, "edcba", 3},
+	} {
+		p, rank, ok := b.Around(c.member, c.n, c.order)
+		if !ok || rank != c.rank || names(p.Entries) != c.want || names(p.Entries[rank-1-p.Start:][:1]) != c.member {
+			t.Errorf("%d around %s %v: %+v, rank %d, want %q, %d", c.n, c.member, c.order, p, rank, c.want, c.rank)
+		}
+	}
+	p, rank, ok := b.Around("nobody", 1, rankcache.Desc)
+	if ok || rank != 0 || len(p.Entries) != 0 || p.Seq != 5 || p.Members != 5 {
+		t.Errorf("around nobody: %+v, %d, %v", p, rank, ok)
+	}
+}
+
+func TestReadBeforePublish(t *testing.T) {
+	b := newBoard(t)
+	b.Apply([]rankcache.Update{set("a", 1, 1)})
+	rows, stamp := b.Standings(nil, []string{"a"}, rankcache.Desc)
+	if !gocmp.Equal(rows, []rankcache.Standing{{Member: "a"}}) || stamp != (rankcache.Stamp{}) {
+		t.Errorf("standings %+v of %+v", rows, stamp)
+	}
+	if p := b.Page(0, 5, rankcache.Desc); len(p.Entries) != 0 || p.Stamp != stamp {
+		t.Errorf("page %+v", p)
+	}
+	if p, _, ok := b.Around("a", 5, rankcache.Desc); ok || len(p.Entries) != 0 {
+		t.Errorf("around %+v", p)
+	}
+}
+
+func TestStandingsAppends(t *testing.T) {
+	b := five(t)
+	dst := []rankcache.Standing{{Member: "kept", Rank: 7}}
+	dst, stamp := b.Standings(dst, []string{"b", "x", "b"}, rankcache.Desc)
+	want := []rankcache.Standing{{Member: "kept", Rank: 7}, {Member: "b", Score: 2, Rank: 4}, {Member: "x"}, {Member: "b", Score: 2, Rank: 4}}
+	if diff := gocmp.Diff(want, dst); diff != "" || stamp.Members != 5 {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestReadsDoNotAllocate(t *testing.T) {
+	b, set := five(t), NewBoards()
+	set.Replace("board", b)
+	set.Open("board")
+	ids, dst := []string{"a", "e", "nobody"}, make([]rankcache.Standing, 0, 3)
+	for name, read := range map[string]func(){
+		"Get":       func() { set.Get("board") },
+		"Top":       func() { b.Top() },
+		"Page":      func() { b.Page(1, 3, rankcache.Desc) },
+		"Standings": func() { b.Standings(dst, ids, rankcache.Asc) },
+		"CurrentAt": func() { b.CurrentAt() },
+	} {
+		if n := testing.AllocsPerRun(100, read); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+func TestMarkCurrent(t *testing.T) {
+	b := newBoard(t)
+	if !b.CurrentAt().IsZero() {
+		t.Error("current before it was said")
+	}
+	now := time.Now()
+	b.MarkCurrent(now)
+	b.MarkCurrent(now.Add(-time.Second))
+	if got := b.CurrentAt(); got != now {
+		t.Errorf("current at %v, want %v", got, now)
+	}
+}
