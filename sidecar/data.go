@@ -35,7 +35,7 @@ type DataConfig struct {
 	// Hosts are names, without port, that callers may use for a listener on
 	// loopback, beside localhost and the loopback addresses.
 	Hosts        []string
-	MaxConns     int // per listener; more are told 503 and closed
+	MaxConns     int // on all listeners; more are told 503 and closed
 	ReadTimeout  time.Duration
 	WriteTimeout time.Duration
 	IdleTimeout  time.Duration
@@ -85,7 +85,7 @@ func (s *DataServer) Drain() { s.draining.Store(true) }
 func (s *DataServer) Serve(ctx context.Context, ln net.Listener) error {
 	srv := s.server(ln)
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(ln) }()
+	go func() { failed <- srv.Serve(cappedListener{ln, s}) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("data listener %s: %w", ln.Addr(), cmp.Or(err, net.ErrClosed))
@@ -109,14 +109,20 @@ func (s *DataServer) server(ln net.Listener) *fasthttp.Server {
 		handler = s.checkHost
 	}
 	return &fasthttp.Server{
-		Handler: handler, ErrorHandler: s.unreadable, ConnState: s.countConn,
-		Logger:      slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-		Concurrency: s.cfg.MaxConns, ReadBufferSize: maxHeader, WriteBufferSize: 8 << 10,
+		HeaderReceived: markConflict, Handler: s.checkFrame(handler), ErrorHandler: s.unreadable, ConnState: s.countConn,
+		// What it logs are broken requests and connections, which are counted.
+		Logger:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Concurrency: 2 * s.cfg.MaxConns, ReadBufferSize: maxHeader, WriteBufferSize: 8 << 10,
 		MaxRequestBodySize: maxBody, ReadTimeout: s.cfg.ReadTimeout,
 		WriteTimeout: s.cfg.WriteTimeout, IdleTimeout: s.cfg.IdleTimeout,
 		CloseOnShutdown: true, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true,
 	}
+}
+
+// slack is by how much time-outs may come early: a second by default.
+func (s *DataServer) slack() time.Duration {
+	return min(s.cfg.ReadTimeout, s.cfg.WriteTimeout, s.cfg.IdleTimeout) / 5
 }
 
 func (s *DataServer) countConn(_ net.Conn, state fasthttp.ConnState) {
@@ -170,7 +176,7 @@ func (s *DataServer) refuse(ctx *fasthttp.RequestCtx, r route, p *problem) {
 // unreadable answers what could not be read as a request; the connection is
 // closed afterwards.
 func (s *DataServer) unreadable(ctx *fasthttp.RequestCtx, err error) {
-	p := &problem{code: CodeBadRequest, detail: "the request is not well-formed HTTP/1.1"}
+	p := unreadable()
 	var timeout net.Error
 	switch {
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):

@@ -1,20 +1,347 @@
 package sidecar
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+
+	"rankcache"
 )
 
-func TestSmoke(t *testing.T) {
+var update = flag.Bool("update", false, "write the golden bodies anew")
+
+// TestGolden compares whole bodies with testdata, one request a file.
+func TestGolden(t *testing.T) {
 	s := start(t, newWorld(), DataConfig{})
+	for _, c := range []struct{ name, method, path, body string }{
+		{"top", "GET", "/v1/boards/local/top?limit=3", ""},
+		{"top_asc_deep", "GET", "/v1/boards/local/top?start=2&limit=2&order=asc", ""},
+		{"top_me", "GET", "/v1/boards/local/top?limit=2&me=m000900", ""},
+		{"top_me_absent", "GET", "/v1/boards/tiny/top?me=nobody", ""},
+		{"top_profiles", "GET", "/v1/boards/tiny/top?profiles=1&me=m000001", ""},
+		{"top_hot", "GET", "/v1/boards/hot/top?limit=2", ""},
+		{"top_redis", "GET", "/v1/boards/1_2_3/top?limit=2", ""},
+		{"top_past_end", "GET", "/v1/boards/local/top?start=57000", ""},
+		{"member", "GET", "/v1/boards/local/members/m000009", ""},
+		{"member_asc", "GET", "/v1/boards/1_2_3/members/m000009?order=asc", ""},
+		{"member_profiles", "GET", "/v1/boards/local/members/m000009?profiles=1", ""},
+		{"around", "GET", "/v1/boards/local/members/m000001?around=2", ""},
+		{"around_profiles", "GET", "/v1/boards/tiny/members/m000001?around=1&profiles=1", ""},
+		{"batch", "POST", "/v1/boards/local/members:batch", `{"members":["m000004","no \"body\"","m000000"]}`},
+		{"batch_profiles", "POST", "/v1/boards/local/members:batch?profiles=1", `{"members":["m000004","xno","late"]}`},
+		{"profile", "GET", "/v1/profiles/m000004", ""},
+		{"profiles_batch", "POST", "/v1/profiles:batch", `{"members":["m000004","xno","late"]}`},
+		{"blocked", "GET", "/v1/boards/shut/top", ""},
+		{"unknown_member", "GET", "/v1/boards/local/members/nobody", ""},
+		{"bad_argument", "GET", "/v1/boards/local/top?limit=501", ""},
+		{"unknown_argument", "GET", "/v1/boards/local/top?limt=5", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := s.do(t, c.method, c.path, c.body)
+			golden(t, c.name, a.body)
+			if !json.Valid([]byte(a.body)) {
+				t.Error("the body is not JSON")
+			}
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".json")
+	if *update {
+		if err := os.WriteFile(file, []byte(got+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.TrimSuffix(string(want), "\n"), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// TestRefusals checks status, code and argument of what is wrong.
+func TestRefusals(t *testing.T) {
+	w := newWorld()
+	s := start(t, w, DataConfig{})
+	long := strings.Repeat("m", rankcache.MaxMemberLen+1)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code               Code
+		argument           string
+	}{
+		{"GET", "/", "", 404, CodeUnknownPath, ""},
+		{"GET", "/v1/boards/local", "", 404, CodeUnknownPath, ""},
+		{"GET", "/v1/boards//top", "", 400, CodeBadArgument, "board"},
+		{"GET", "/v1/boards/a%20b/top", "", 400, CodeBadArgument, "board"},
+		{"GET", "/v1/boards/a/b/top", "", 404, CodeUnknownPath, ""},
+		{"GET", "/v1/boards/local/top/", "", 404, CodeUnknownPath, ""},
+		{"GET", "/v1/boards/local/members/", "", 400, CodeBadArgument, "member"},
+		{"GET", "/v1/boards/local/members/%00", "", 400, CodeBadArgument, "member"},
+		{"GET", "/v1/boards/local/members/%ff", "", 400, CodeBadArgument, "member"},
+		{"GET", "/v1/boards/local/members/" + long, "", 400, CodeBadArgument, "member"},
+		{"GET", "/v1/boards/local/members/a/b", "", 404, CodeUnknownPath, ""},
+		{"GET", "/v1/boards/local/members/a%2Fb", "", 404, CodeUnknownMember, ""},
+		{"GET", "/v1/boards/local/top?limit=0", "", 400, CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?limit=501", "", 400, CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?limit=", "", 400, CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?limit=1e2", "", 400, CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?limit=99999999999999999999999", "", 400, CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?start=-1", "", 400, CodeBadArgument, "start"},
+		{"GET", "/v1/boards/local/top?order=up", "", 400, CodeBadArgument, "order"},
+		{"GET", "/v1/boards/local/top?profiles=yes", "", 400, CodeBadArgument, "profiles"},
+		{"GET", "/v1/boards/local/top?me=", "", 400, CodeBadArgument, "me"},
+		{"GET", "/v1/boards/local/top?me=%2", "", 400, CodeBadArgument, "me"},
+		{"GET", "/v1/boards/local/top?room=", "", 400, CodeBadArgument, "room"},
+		{"GET", "/v1/boards/local/top?limit=5&limit=6", "", 400, CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?around=4", "", 400, CodeBadArgument, "around"},
+		{"GET", "/v1/boards/local/members/a?around=101", "", 400, CodeBadArgument, "around"},
+		{"GET", "/v1/boards/local/members/a?limit=4", "", 400, CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/shut/top", "", 403, CodeBlocked, ""},
+		{"GET", "/v1/boards/shut/members/a", "", 403, CodeBlocked, ""},
+		{"GET", "/v1/boards/local/top?room=99", "", 403, CodeBlocked, ""},
+		{"GET", "/v1/profiles/xno", "", 404, CodeUnknownProfile, ""},
+		{"GET", "/v1/profiles/late", "", 503, CodeNoProfiles, ""},
+		{"POST", "/v1/boards/local/top", "", 405, CodeBadMethod, ""},
+		{"DELETE", "/v1/boards/local/members/a", "", 405, CodeBadMethod, ""},
+		{"GET", "/v1/boards/local/members:batch", "", 405, CodeBadMethod, ""},
+		{"POST", "/v1/boards/local/members:batch", `{"members":[]}`, 400, CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":[""]}`, 400, CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":[1]}`, 400, CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"member":["a"]}`, 400, CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":["a"]}{}`, 400, CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", "{\"members\":[\"\xff\"]}", 400, CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", ``, 400, CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":["a"` + strings.Repeat(`,"a"`, 500) + `]}`, 400, CodeBadArgument, "members"},
+	} {
+		t.Run(c.method+" "+c.path[:min(60, len(c.path))], func(t *testing.T) {
+			a := s.do(t, c.method, c.path, c.body)
+			checkProblem(t, a, c.status, c.code, c.argument)
+		})
+	}
+	if n := w.origin.calls.Load(); n != 0 {
+		t.Errorf("%d calls to Redis for requests that are refused", n)
+	}
+}
+
+func checkProblem(t *testing.T, a answer, status int, code Code, argument string) {
+	t.Helper()
+	var p struct {
+		Status         int
+		Title          string
+		Code           Code
+		Argument       string
+		Detail         string
+		Type, Instance string
+	}
+	dec := json.NewDecoder(strings.NewReader(a.body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&p); err != nil {
+		t.Fatalf("%v in %q", err, a.body)
+	}
+	if a.status != status || p.Status != status || p.Code != code || p.Argument != argument || p.Title == "" {
+		t.Errorf("%d %s, want %d %s %s", a.status, a.body, status, code, argument)
+	}
+	if ct := a.header.Get("Content-Type"); ct != "application/problem+json" {
+		t.Errorf("Content-Type %q", ct)
+	}
+	if (status == 503) != (a.header.Get("Retry-After") != "") || (status == 405) != (a.header.Get("Allow") != "") {
+		t.Errorf("header %v", a.header)
+	}
+}
+
+func TestConditional(t *testing.T) {
+	w := newWorld()
+	s := start(t, w, DataConfig{})
 	for _, path := range []string{
-		"/v1/boards/local/top?limit=3", "/v1/boards/local/top?limit=2&me=m000900", "/v1/boards/hot/top?limit=2&me=m000050",
-		"/v1/boards/small/top?limit=2&me=m000001", "/v1/boards/local/members/m000005?around=1", "/v1/boards/shut/top",
-		"/v1/boards/tiny/members/nobody", "/v1/boards/local/top?limt=3", "/v1/boards/local/top?limit=2&profiles=1&me=m000001",
-		"/v1/profiles/abc", "/v1/profiles/xbc", "/",
+		"/v1/boards/local/top", "/v1/boards/local/top?start=600", "/v1/boards/local/top?me=m000900",
+		"/v1/boards/hot/top", "/v1/boards/any/top", "/v1/boards/local/members/m000001", "/v1/boards/any/members/m000001?around=1",
+	} {
+		first := s.get(t, path)
+		tag := first.header.Get("ETag")
+		for _, known := range []string{tag, `"other", ` + tag, "*", "W/" + strings.TrimPrefix(tag, "W/")} {
+			a := s.get(t, path, "If-None-Match", known)
+			if a.status != 304 || a.body != "" || a.header.Get("ETag") != tag || a.header.Get("Rankcache-Source") == "" {
+				t.Errorf("%s with %s: %d %v %q", path, known, a.status, a.header, a.body)
+			}
+		}
+		if a := s.get(t, path, "If-None-Match", `"other"`); a.status != 200 || a.body == "" {
+			t.Errorf("%s with another tag: %d", path, a.status)
+		}
+		w.local.publish(w.local.top.Load().Seq + 1)
+		w.hot.tops["hot"] = fakeTop("hot", 2000, 100, w.local.top.Load().Seq)
+		w.origin.seq.Add(1)
+		if a := s.get(t, path, "If-None-Match", tag); a.status != 200 || a.header.Get("ETag") == tag {
+			t.Errorf("%s after a change: %d %v", path, a.status, a.header)
+		}
+	}
+}
+
+// TestSameBytes: a body is the same for as long as the top is; what changes by
+// itself is in headers.
+func TestSameBytes(t *testing.T) {
+	w := newWorld()
+	s := start(t, w, DataConfig{})
+	a, b := s.get(t, "/v1/boards/local/top"), s.get(t, "/v1/boards/local/top")
+	if a.body != b.body {
+		t.Error("the same top has two bodies")
+	}
+	w.local.at = w.local.at.Add(1e9)
+	if c := s.get(t, "/v1/boards/local/top"); c.body != a.body || c.header.Get("Rankcache-Age-Ms") == a.header.Get("Rankcache-Age-Ms") {
+		t.Error("the age is not in the header alone")
+	}
+}
+
+func TestHead(t *testing.T) {
+	s := start(t, newWorld(), DataConfig{})
+	get, head := s.get(t, "/v1/boards/local/top"), s.do(t, "HEAD", "/v1/boards/local/top", "")
+	for _, h := range []string{"Content-Length", "Content-Type", "ETag", "Rankcache-Source"} {
+		if get.header.Get(h) == "" || get.header.Get(h) != head.header.Get(h) {
+			t.Errorf("%s: HEAD says %q, GET %q", h, head.header.Get(h), get.header.Get(h))
+		}
+	}
+	if head.status != 200 || head.body != "" {
+		t.Errorf("HEAD: %d %q", head.status, head.body)
+	}
+}
+
+func TestCompression(t *testing.T) {
+	s := start(t, newWorld(), DataConfig{})
+	for _, path := range []string{"/v1/boards/local/top", "/v1/boards/hot/top", "/v1/boards/any/top?limit=500"} {
+		plain := s.get(t, path)
+		for coding, unpack := range map[string]func([]byte) ([]byte, error){"gzip": gunzip, "zstd": unzstd} {
+			a := s.get(t, path, "Accept-Encoding", coding)
+			body, err := unpack([]byte(a.body))
+			if err != nil || a.header.Get("Content-Encoding") != coding || !sameRows(plain.body, string(body)) {
+				t.Errorf("%s %s: %v, %v", path, coding, a.header, err)
+			}
+			if len(a.body) >= len(plain.body) || a.header.Get("ETag") == plain.header.Get("ETag") || a.header.Get("Vary") != "Accept-Encoding" {
+				t.Errorf("%s %s: %d bytes of %d, header %v", path, coding, len(a.body), len(plain.body), a.header)
+			}
+			if again := s.get(t, path, "Accept-Encoding", coding, "If-None-Match", a.header.Get("ETag")); again.status != 304 {
+				t.Errorf("%s %s: %d to its own tag", path, coding, again.status)
+			}
+		}
+	}
+}
+
+func gunzip(p []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(p))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+func unzstd(p []byte) ([]byte, error) {
+	r, err := zstd.NewReader(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return r.DecodeAll(p, nil)
+}
+
+func sameRows(a, b string) bool {
+	_, a, _ = strings.Cut(a, `"entries"`)
+	_, b, _ = strings.Cut(b, `"entries"`)
+	return a == b && a != ""
+}
+
+// TestOriginAway: what needs Redis is 503; what is here is answered, and says
+// that the caller's own standing is what is missing.
+func TestOriginAway(t *testing.T) {
+	w := newWorld()
+	s := start(t, w, DataConfig{})
+	w.origin.failWith(errors.New("dial tcp 10.1.2.3:6379: password hunter2"))
+	for path, status := range map[string]int{
+		"/v1/boards/any/top": 503, "/v1/boards/any/members/m000001": 503, "/v1/boards/any/members/m000001?around=1": 503,
+		"/v1/boards/filling/top": 503, "/v1/boards/hot/top?start=90": 503, "/v1/boards/hot/members/m000001": 503,
+		"/v1/boards/local/top": 200, "/v1/boards/hot/top": 200, "/v1/boards/local/members/m000001": 200,
 	} {
 		a := s.get(t, path)
-		t.Log(path, a.status, a.header, a.body)
+		if strings.Contains(a.body, "hunter2") || strings.Contains(a.body, "10.1.2.3") {
+			t.Errorf("%s: %s", path, a.body)
+		}
+		if a.status != status {
+			t.Errorf("%s: %d, want %d", path, a.status, status)
+		} else if status == 503 {
+			checkProblem(t, a, 503, CodeUnavailable, "")
+		}
 	}
-	t.Log(s.do(t, "POST", "/v1/boards/local/members:batch", `{"members":["m000001","zz"]}`))
-	t.Log(s.raw(t, "unix", "GET /v1/boards/tiny/top HTTP/1.1\r\nHost: anything\r\nConnection: close\r\n\r\n"))
+	a := s.get(t, "/v1/boards/hot/top?limit=1&me=m000500")
+	if a.status != 200 || !strings.HasSuffix(a.body, `"me":null,"me_error":"origin_unavailable"}`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// TestDecodedMembers: what a path or an argument says percent-encoded is the
+// member's id, whatever it holds.
+func TestDecodedMembers(t *testing.T) {
+	w := newWorld()
+	s := start(t, w, DataConfig{})
+	for path, want := range map[string]string{
+		"/v1/boards/%6cocal/members/m%30%30%30001":              `"member":"m000001"`,
+		"/v1/boards/local/top?limit=1&me=%6d000001":             `"me":{"rank":2,"member":"m000001"`,
+		"/v1/boards/local/top?limit=1&me=a+b%2Bc%26d&room=r%20": `"me":null`,
+	} {
+		if a := s.get(t, path); a.status != 200 || !strings.Contains(a.body, want) {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	a := s.get(t, "/v1/profiles/%E5%90%8D%2F%22+1")
+	if !strings.HasPrefix(a.body, `{"member":"名/\"+1",`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestProfilesNotConfigured(t *testing.T) {
+	w := newWorld()
+	cfg := w.config()
+	cfg.Profiles = nil
+	r, err := NewReader(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewDataServer(r, DataConfig{}, failOnWarn(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, status := range map[string]int{"/v1/boards/local/top?profiles=1": 400, "/v1/boards/local/top?profiles=0": 200, "/v1/profiles/a": 404} {
+		ctx := requestCtx(path)
+		if s.handle(ctx); ctx.Response.StatusCode() != status {
+			t.Errorf("%s: %s", path, ctx.Response.String())
+		}
+	}
+}
+
+// TestProfilesRefresh: a kept page is used again while its profiles are the
+// newest, and made anew when one of them has changed.
+func TestProfilesRefresh(t *testing.T) {
+	w := newWorld()
+	s := start(t, w, DataConfig{})
+	const path = "/v1/boards/tiny/top?profiles=1"
+	a, b := s.get(t, path), s.get(t, path)
+	if a.body != b.body || w.profiles.joins.Load() != 1 {
+		t.Errorf("%d joins for one page", w.profiles.joins.Load())
+	}
+	w.profiles.epoch.Add(1)
+	c := s.get(t, path, "If-None-Match", a.header.Get("ETag"))
+	if c.status != 200 || !strings.Contains(c.body, `"v":1`) || strings.Contains(c.body, `"v":0`) {
+		t.Errorf("after a refresh: %d %s", c.status, c.body)
+	}
 }

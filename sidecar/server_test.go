@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // failOnWarn is a log that fails the test on warnings: servers report there what
@@ -107,6 +108,7 @@ func (r *running) raw(t testing.TB, network, request string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second)) // a server that does not close fails the test soon
 	go func() { _, _ = io.WriteString(conn, request) }() // the server may answer and close before it has all
 	data, _ := io.ReadAll(conn)                          // so may a reset end it
 	return string(data)

@@ -1,0 +1,149 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankcache"
+)
+
+// TestStampede: 5,000 readers of one small board at once are one call to Redis,
+// whatever they ask of it is the same.
+func TestStampede(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.origin.hold = make(chan struct{})
+		r := w.reader()
+		const readers = 5000
+		var answered sync.WaitGroup
+		var memos sync.Map
+		for range readers {
+			answered.Go(func() {
+				a, err := r.Top(context.Background(), Query{Board: "any"}, 50)
+				if err != nil || len(a.Entries) != 50 {
+					t.Errorf("%d rows, %v", len(a.Entries), err)
+				}
+				memos.Store(a.memo, true)
+			})
+		}
+		synctest.Wait() // all of them wait for Redis now
+		close(w.origin.hold)
+		answered.Wait()
+		if n := w.origin.calls.Load(); n != 1 {
+			t.Errorf("%d calls to Redis, want 1", n)
+		}
+		if n := sizeOf(&memos); n != 1 {
+			t.Errorf("%d pages to encode, want 1", n)
+		}
+	})
+}
+
+func sizeOf(m *sync.Map) (n int) {
+	m.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+// TestOverload: beyond the calls that run and those that may wait, readers are
+// told at once; nobody waits longer than the time-out.
+func TestOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.limits = OriginLimits{Timeout: time.Second, Calls: 4, Queue: 6}
+		w.origin.hold = make(chan struct{})
+		defer close(w.origin.hold)
+		r := w.reader()
+		began := time.Now()
+		var refusedAtOnce, unavailable, noPlace atomic.Int64
+		var done sync.WaitGroup
+		for i := range 25 { // 25 questions, all different
+			done.Go(func() {
+				_, err := r.Page(context.Background(), Query{Board: "any"}, i, 10)
+				switch waited := time.Since(began); {
+				case errors.Is(err, ErrOverloaded) && waited == 0:
+					refusedAtOnce.Add(1)
+				case errors.Is(err, rankcache.ErrUnavailable) && waited == time.Second:
+					unavailable.Add(1)
+				case errors.Is(err, ErrOverloaded) && waited == time.Second:
+					noPlace.Add(1)
+				default:
+					t.Errorf("after %v: %v", waited, err)
+				}
+			})
+		}
+		done.Wait()
+		// Whether a slot freed at the last moment is still taken is a matter of
+		// the scheduler, so those two are counted together.
+		if a, b := refusedAtOnce.Load(), unavailable.Load()+noPlace.Load(); a != 15 || b != 10 {
+			t.Errorf("%d refused at once and %d after the time-out, want 15 and 10", a, b)
+		}
+		if n := w.origin.calls.Load(); n < 4 || n > 10 {
+			t.Errorf("%d calls to Redis, want 4 to 10", n)
+		}
+	})
+}
+
+// TestFirstCallerLeaves: the flight serves those who came later, though the one
+// who began it has gone.
+func TestFirstCallerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.origin.hold = make(chan struct{})
+		r := w.reader()
+		first, leave := context.WithCancel(context.Background())
+		var done sync.WaitGroup
+		done.Go(func() {
+			_, err := r.Top(first, Query{Board: "any"}, 10)
+			if !errors.Is(err, rankcache.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+				t.Errorf("first caller: %v", err)
+			}
+		})
+		synctest.Wait()
+		done.Go(func() {
+			if _, err := r.Top(context.Background(), Query{Board: "any"}, 10); err != nil {
+				t.Errorf("second caller: %v", err)
+			}
+		})
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		close(w.origin.hold)
+		done.Wait()
+		if n := w.origin.calls.Load(); n != 1 {
+			t.Errorf("%d calls to Redis, want 1", n)
+		}
+	})
+}
+
+// TestErrorsAreNotKept: an answer that failed is asked anew.
+func TestErrorsAreNotKept(t *testing.T) {
+	w := newWorld()
+	r := w.reader()
+	w.origin.failWith(errors.New("WRONGTYPE"))
+	if _, err := r.Top(context.Background(), Query{Board: "any"}, 10); err == nil {
+		t.Fatal("no error")
+	}
+	w.origin.fail.Store(nil)
+	if _, err := r.Top(context.Background(), Query{Board: "any"}, 10); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStandingsOfOneFlightAreApart: those who share a flight may append to what
+// they were given.
+func TestStandingsOfOneFlightAreApart(t *testing.T) {
+	w := newWorld()
+	r := w.reader()
+	dst := make([]rankcache.Standing, 0, 8)
+	s, err := r.Standings(context.Background(), Query{Board: "any"}, dst, []string{member(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if &s.Rows[0] != &dst[:1][0] {
+		t.Error("the rows are not in dst")
+	}
+}

@@ -1,0 +1,129 @@
+package sidecar
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+func testBody(s string, fresh func() bool) *body { return newBody([]byte(s), SourceLocal, fresh) }
+
+// TestRenewEncodesOnce walks the interleaving of the comment at renew: A and B
+// both see no page, A encodes and keeps it, B must find it.
+func TestRenewEncodesOnce(t *testing.T) {
+	l := new(leaf)
+	if l.kept() != nil {
+		t.Fatal("B sees a page")
+	}
+	a := l.renew(func() *body { return testBody("A", nil) })
+	b := l.renew(func() *body { t.Error("B encodes too"); return nil })
+	if a != b {
+		t.Error("B was given another page")
+	}
+}
+
+// TestBurstEncodesOnce: many readers of a page that has just been published make
+// one of them encode, though encoding waits for profiles.
+func TestBurstEncodesOnce(t *testing.T) {
+	w := newWorld()
+	w.profiles.hold = make(chan struct{})
+	s, err := NewDataServer(w.reader(), DataConfig{}, failOnWarn(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	for range 100 {
+		done.Go(func() {
+			ctx := requestCtx("/v1/boards/local/top?profiles=1")
+			if s.handle(ctx); ctx.Response.StatusCode() != 200 {
+				t.Error(ctx.Response.String())
+			}
+		})
+	}
+	close(w.profiles.hold)
+	done.Wait()
+	if n := w.profiles.joins.Load(); n != 1 {
+		t.Errorf("%d joins, want 1", n)
+	}
+}
+
+// TestPreviousPageWhileProfilesChange: when only profiles have changed, those
+// who come while one encodes are given the page as it was.
+func TestPreviousPageWhileProfilesChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stale atomic.Bool
+		l := new(leaf)
+		old := l.renew(func() *body { return testBody("old", func() bool { return !stale.Load() }) })
+		stale.Store(true)
+		profiles, done := make(chan struct{}), make(chan *body)
+		go func() {
+			done <- l.renew(func() *body { <-profiles; return testBody("new", nil) })
+		}()
+		synctest.Wait() // it holds the lock and waits for profiles
+		if got := l.renew(func() *body { t.Error("two encode"); return nil }); got != old {
+			t.Errorf("got %s meanwhile, want the old page", got.plain)
+		}
+		close(profiles)
+		if got := <-done; string(got.plain) != "new" || l.kept() != got {
+			t.Errorf("got %s, want the new page, kept", got.plain)
+		}
+	})
+}
+
+// TestMemoIsBounded: asking for every range keeps no more than maxKept pages, and
+// the newest is among them.
+func TestMemoIsBounded(t *testing.T) {
+	m := new(memo)
+	for i := range 10 * maxKept {
+		key := pageKey{start: i, limit: 50}
+		m.leaf(key).renew(func() *body { return testBody(fmt.Sprint(i), nil) })
+		if n := len(*m.pages.Load()); n > maxKept {
+			t.Fatalf("%d pages kept", n)
+		}
+		if l := m.find(key); l == nil || string(l.body.Load().plain) != fmt.Sprint(i) {
+			t.Fatalf("page %d is not kept", i)
+		}
+	}
+}
+
+func TestPackOnce(t *testing.T) {
+	p, err := newPacker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := testBody(string(bytes.Repeat([]byte("row "), 200)), nil)
+	seen := map[string]bool{string(b.etag): true}
+	for c := range codings {
+		k := b.pack(c, p)
+		if k != b.pack(c, p) {
+			t.Errorf("%v: packed twice", c)
+		}
+		if seen[string(k.etag)] {
+			t.Errorf("%v: tag %s is another coding's too", c, k.etag)
+		}
+		seen[string(k.etag)] = true
+	}
+}
+
+func TestAccepted(t *testing.T) {
+	for header, want := range map[string]coding{
+		"":                     codingNone,
+		"identity":             codingNone,
+		"gzip":                 codingGzip,
+		"gzip, deflate, br":    codingGzip,
+		"GZIP;q=0.5":           codingGzip,
+		"gzip, zstd":           codingZstd,
+		"zstd;q=0, gzip;q=1.0": codingGzip,
+		"gzip;q=0":             codingNone,
+		"gzip; q=0.000":        codingNone,
+		"gzip;q=0.001":         codingGzip,
+		"xgzip,;,,q=":          codingNone,
+	} {
+		if got := accepted([]byte(header)); got != want {
+			t.Errorf("accepted(%q) = %v, want %v", header, got, want)
+		}
+	}
+}

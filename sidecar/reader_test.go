@@ -1,0 +1,171 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"rankcache"
+)
+
+// TestReaderSources says for each question what answers it, and how often Redis
+// is asked.
+func TestReaderSources(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		q            Query
+		start, limit int
+		source       Source
+		calls        int64
+		rows, first  int // number of rows, and which member is first
+	}{
+		{"open super-hot", Query{Board: "local"}, 0, 50, SourceLocal, 0, 50, 0},
+		{"behind the head", Query{Board: "local"}, 480, 50, SourceLocal, 0, 50, 480},
+		{"past the end", Query{Board: "local"}, 57000, 50, SourceLocal, 0, 0, 0},
+		{"ascending", Query{Board: "local", Order: rankcache.Asc}, 0, 2, SourceLocal, 0, 2, 56999},
+		{"small enough for the head", Query{Board: "tiny"}, 2, 50, SourceLocal, 0, 1, 2},
+		{"not open yet", Query{Board: "filling"}, 0, 50, SourceRedis, 1, 50, 0},
+		{"hot", Query{Board: "hot"}, 0, 100, SourceHot, 0, 100, 0},
+		{"beyond the hot page", Query{Board: "hot"}, 60, 50, SourceRedis, 1, 50, 60},
+		{"hot, ascending", Query{Board: "hot", Order: rankcache.Asc}, 0, 5, SourceRedis, 1, 5, 999},
+		{"small", Query{Board: "any"}, 10, 5, SourceRedis, 1, 5, 10},
+		{"room of a super-hot board that nobody holds", Query{Board: "any", Room: "88"}, 0, 5, SourceRedis, 1, 5, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld()
+			a, err := w.reader().Page(context.Background(), c.q, c.start, c.limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Source != c.source || w.origin.calls.Load() != c.calls || len(a.Entries) != c.rows || a.Start != c.start {
+				t.Errorf("%v, %d calls, %d rows from %d; want %v, %d, %d from %d",
+					a.Source, w.origin.calls.Load(), len(a.Entries), a.Start, c.source, c.calls, c.rows, c.start)
+			}
+			if c.rows > 0 && a.Entries[0].Member != member(c.first) {
+				t.Errorf("first is %s, want %s", a.Entries[0].Member, member(c.first))
+			}
+		})
+	}
+}
+
+func TestReaderRefuses(t *testing.T) {
+	w := newWorld()
+	r := w.reader()
+	for _, c := range []struct {
+		name         string
+		q            Query
+		start, limit int
+		want         error
+	}{
+		{"blocked board", Query{Board: "shut"}, 0, 50, ErrBlocked},
+		{"blocked pattern", Query{Board: "9_1_1"}, 0, 50, ErrBlocked},
+		{"blocked room", Query{Board: "local", Room: "99"}, 0, 50, ErrBlocked},
+		{"no rows", Query{Board: "local"}, 0, 0, ErrRange},
+		{"too many rows", Query{Board: "local"}, 0, 501, ErrRange},
+		{"before the first row", Query{Board: "local"}, -1, 10, ErrRange},
+		{"bad board", Query{Board: "a b"}, 0, 10, rankcache.ErrBoard},
+	} {
+		if _, err := r.Page(context.Background(), c.q, c.start, c.limit); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+	if n := w.origin.calls.Load(); n != 0 {
+		t.Errorf("%d calls to Redis, want none", n)
+	}
+}
+
+func TestReaderStandings(t *testing.T) {
+	w := newWorld()
+	r := w.reader()
+	for _, c := range []struct {
+		board  rankcache.BoardID
+		source Source
+		calls  int64
+	}{{"local", SourceLocal, 0}, {"hot", SourceRedis, 1}, {"any", SourceRedis, 2}} {
+		s, err := r.Standings(context.Background(), Query{Board: c.board}, nil, []string{"m000004", "nobody", "m000000"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ranks := ranksOf(s.Rows); s.Source != c.source || ranks[0] != 5 || ranks[1] != 0 || ranks[2] != 1 {
+			t.Errorf("%s: %v %v", c.board, s.Source, ranks)
+		}
+		if n := w.origin.calls.Load(); n != c.calls {
+			t.Errorf("%s: %d calls, want %d", c.board, n, c.calls)
+		}
+	}
+	if _, err := r.Standings(context.Background(), Query{Board: "any"}, nil, []string{"a\x00b"}); !errors.Is(err, rankcache.ErrMember) {
+		t.Errorf("control character in a member: %v", err)
+	}
+	if _, err := r.Standings(context.Background(), Query{Board: "any"}, nil, nil); !errors.Is(err, ErrRange) {
+		t.Errorf("no members: %v", err)
+	}
+}
+
+func TestReaderAround(t *testing.T) {
+	w := newWorld()
+	r := w.reader()
+	for _, board := range []rankcache.BoardID{"local", "any"} {
+		a, rank, err := r.Around(context.Background(), Query{Board: board}, member(2), 4)
+		if err != nil || rank != 3 || a.Start != 0 || len(a.Entries) != 7 {
+			t.Errorf("%s: rank %d, %d rows from %d, %v", board, rank, len(a.Entries), a.Start, err)
+		}
+		if _, _, err := r.Around(context.Background(), Query{Board: board}, "nobody", 4); !errors.Is(err, rankcache.ErrUnknownMember) {
+			t.Errorf("%s: unknown member: %v", board, err)
+		}
+	}
+	if _, _, err := r.Around(context.Background(), Query{Board: "local"}, member(2), MaxAround+1); !errors.Is(err, ErrRange) {
+		t.Errorf("too many neighbours: %v", err)
+	}
+}
+
+// TestHotCountsWhatIsNotLocal checks which reads the hot tier is told of, and
+// that it is given ids that it may keep.
+func TestHotCountsWhatIsNotLocal(t *testing.T) {
+	w := newWorld()
+	r := w.reader()
+	memory := []byte("any")
+	for _, board := range []rankcache.BoardID{"local", "hot", "filling", "shut", rankcache.BoardID(view(memory))} {
+		_, _ = r.Top(context.Background(), Query{Board: board}, 10)
+	}
+	copy(memory, "xyz") // the request's memory serves the next one
+	want := map[rankcache.BoardID]bool{"hot": true, "filling": true, "any": true}
+	w.hot.counts.Range(func(id, _ any) bool {
+		if !want[id.(rankcache.BoardID)] {
+			t.Errorf("counted %v", id)
+		}
+		delete(want, id.(rankcache.BoardID))
+		return true
+	})
+	if len(want) > 0 {
+		t.Errorf("not counted: %v", want)
+	}
+}
+
+// TestLocalBoardWithoutHead: a board that is open but has published nothing is
+// not half answered.
+func TestLocalBoardWithoutHead(t *testing.T) {
+	w := newWorld()
+	w.local.top.Store(nil)
+	a, err := w.reader().Top(context.Background(), Query{Board: "local"}, 10)
+	if err != nil || a.Source != SourceRedis {
+		t.Errorf("%v, %v; want an answer of Redis", a.Source, err)
+	}
+}
+
+func TestReaderNeedsTiersAndOrigin(t *testing.T) {
+	if _, err := NewReader(Config{}, nil); err == nil {
+		t.Error("an empty config was accepted")
+	}
+	w := newWorld()
+	w.limits.Calls = -1
+	if _, err := NewReader(w.config(), nil); err == nil {
+		t.Error("a negative limit was accepted")
+	}
+	r, err := NewReader(Config{Tiers: tiersOf(""), Origin: w.origin}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := r.Top(context.Background(), Query{Board: "local"}, 1); err != nil || a.Source != SourceRedis {
+		t.Errorf("without local and hot boards: %v, %v", a.Source, err)
+	}
+}
