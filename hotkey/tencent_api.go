@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common"
+	tcerr "github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common/errors"
 	tchttp "github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common/http"
 	"github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common/profile"
 )
@@ -80,8 +81,7 @@ func (a *tencentAPI) hotKeys(ctx context.Context) ([]*tencentHotKey, error) {
 	req.Init().WithApiInfo("redis", tencentVersion, tencentAction)
 	req.SetContext(ctx)
 	resp := &tencentResponse{BaseResponse: &tchttp.BaseResponse{}}
-	err = a.client.WithCredential(credential).Send(req, resp)
-	if err != nil {
+	if err := a.send(req, resp, credential); err != nil {
 		call := explainTencent(err, credential)
 		if call.Code == "AuthFailure" {
 			a.keys.forget()
@@ -92,6 +92,17 @@ func (a *tencentAPI) hotKeys(ctx context.Context) ([]*tencentHotKey, error) {
 		return nil, &CallError{"empty", AfterPause, fmt.Errorf("tencent %s answered without a Response: is a proxy in between?", tencentAction)}
 	}
 	return resp.Response.Data, nil
+}
+
+// send turns a panic of the SDK into an error: an answer of "null" is one, and a
+// gateway's odd answer must not end the process.
+func (a *tencentAPI) send(req *tencentRequest, resp *tencentResponse, credential *common.Credential) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = tcerr.NewTencentCloudSDKError("ClientError.ParseJsonError", "", "")
+		}
+	}()
+	return a.client.WithCredential(credential).Send(req, resp)
 }
 
 // guard bounds what a server can make the SDK's client do: read without end, or

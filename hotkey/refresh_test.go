@@ -1,0 +1,283 @@
+package hotkey
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankcache"
+)
+
+// slowOrigin answers after a while, counts, and fails when told to.
+type slowOrigin struct {
+	mu      sync.Mutex
+	takes   time.Duration
+	err     error
+	frozen  bool // answers the same rows each time
+	calls   [][]rankcache.BoardID
+	flying  map[rankcache.BoardID]int
+	overlap bool // a board was asked for twice at once
+}
+
+func (o *slowOrigin) set(change func(*slowOrigin)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change(o)
+}
+
+func (o *slowOrigin) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([]*rankcache.Top, error) {
+	takes, err, version := o.begin(boards)
+	defer o.end(boards)
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return make([]*rankcache.Top, len(boards)), ctx.Err()
+	}
+	tops := make([]*rankcache.Top, len(boards))
+	if err == nil {
+		for i, b := range boards {
+			tops[i] = &rankcache.Top{Board: b, Entries: []rankcache.Entry{{Member: "m", Score: float64(version)}}, Members: n}
+		}
+	}
+	return tops, err
+}
+
+func (o *slowOrigin) begin(boards []rankcache.BoardID) (time.Duration, error, int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls = append(o.calls, boards)
+	for _, b := range boards {
+		if o.flying == nil {
+			o.flying = make(map[rankcache.BoardID]int)
+		}
+		o.flying[b]++
+		o.overlap = o.overlap || o.flying[b] > 1
+	}
+	version := len(o.calls)
+	if o.frozen {
+		version = 0
+	}
+	return o.takes, o.err, version
+}
+
+func (o *slowOrigin) end(boards []rankcache.BoardID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, b := range boards {
+		o.flying[b]--
+	}
+}
+
+func (o *slowOrigin) callCount() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.calls)
+}
+
+// inBubble runs a tracker with its boards promoted, in virtual time.
+func inBubble(t *testing.T, cfg Config, o *slowOrigin, boards int, play func(*Tracker)) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := newTestTracker(t, cfg, o)
+		var changes []change
+		for i := range boards {
+			changes = append(changes, change{board: board(i), cause: CauseOwn})
+		}
+		tracker.apply(time.Now(), changes)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- tracker.refresh.run(ctx, func() pageMap { return *tracker.pages.Load() })
+		}()
+		play(tracker)
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		if o.overlap {
+			t.Error("a board was asked for twice at once")
+		}
+	})
+}
+
+func board(i int) rankcache.BoardID { return rankcache.BoardID("b" + strconv.Itoa(i)) }
+
+// readFor asks for board 0 every 10 ms and returns the greatest age of its page
+// and the reads without one.
+func readFor(t *Tracker, d time.Duration) (oldest time.Duration, missed int) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if _, at, ok := t.Top(board(0)); ok {
+			oldest = max(oldest, time.Since(at))
+		} else {
+			missed++
+		}
+	}
+	return oldest, missed
+}
+
+func TestPageIsRefreshedAheadWhileRead(t *testing.T) {
+	o := &slowOrigin{takes: 20 * time.Millisecond}
+	inBubble(t, Config{}, o, 1, func(tr *Tracker) {
+		if _, missed := readFor(tr, time.Second); missed > 10 {
+			t.Errorf("%d reads without a page in the first second, want a page after 0.1 s", missed)
+		}
+		before := o.callCount()
+		oldest, missed := readFor(tr, 60*time.Second)
+		if missed != 0 || oldest > 1300*time.Millisecond {
+			t.Errorf("oldest page %v, %d reads without one; want at most 1.3s and 0", oldest, missed)
+		}
+		if n := o.callCount() - before; n < 52 || n > 68 {
+			t.Errorf("%d reads of Redis in 60 s, want about one a second", n)
+		}
+	})
+}
+
+func TestIdlePageIsDropped(t *testing.T) {
+	o := &slowOrigin{}
+	inBubble(t, Config{}, o, 1, func(tr *Tracker) {
+		readFor(tr, 3*time.Second)
+		time.Sleep(DefaultIdle + 2*time.Second)
+		before := o.callCount()
+		time.Sleep(time.Minute)
+		if n := o.callCount() - before; n != 0 {
+			t.Errorf("%d reads of Redis for a page that nobody asks for", n)
+		}
+		if _, _, ok := tr.Top(board(0)); ok {
+			t.Error("a page that nobody kept fresh was handed out")
+		}
+		time.Sleep(2 * lookEvery)
+		if _, at, ok := tr.Top(board(0)); !ok || time.Since(at) > 2*lookEvery {
+			t.Errorf("no fresh page %v after it was asked for again", 2*lookEvery)
+		}
+	})
+}
+
+// While Redis fails or hangs the last good page is served, with its age, until
+// it is too old; then readers are told to ask Redis; then all is well again.
+func TestPageOutlivesErrors(t *testing.T) {
+	for name, fault := range map[string]func(*slowOrigin){
+		"fails": func(o *slowOrigin) { o.err = errors.New("origin unavailable") },
+		"hangs": func(o *slowOrigin) { o.takes = time.Hour },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &slowOrigin{takes: time.Millisecond}
+			inBubble(t, Config{}, o, 1, func(tr *Tracker) {
+				readFor(tr, 3*time.Second)
+				o.set(fault)
+				oldest, missed := readFor(tr, 8*time.Second)
+				if missed != 0 || oldest < 7*time.Second {
+					t.Errorf("oldest page %v, %d reads without one; want the last good page", oldest, missed)
+				}
+				oldest, missed = readFor(tr, 10*time.Second)
+				if missed < 600 || oldest > DefaultStale {
+					t.Errorf("oldest page %v, %d of 1000 reads without one; want none older than %v", oldest, missed, DefaultStale)
+				}
+				if n := o.callCount(); n > 80 {
+					t.Errorf("Redis was asked %d times in 21 s", n)
+				}
+				o.set(func(o *slowOrigin) { o.err, o.takes = nil, time.Millisecond })
+				readFor(tr, 3*time.Second)
+				if _, missed = readFor(tr, 3*time.Second); missed != 0 {
+					t.Errorf("%d reads without a page after Redis came back", missed)
+				}
+			})
+		})
+	}
+}
+
+func TestBoardsDueTogetherShareAPipeline(t *testing.T) {
+	o := &slowOrigin{takes: 5 * time.Millisecond}
+	inBubble(t, Config{}, o, 40, func(tr *Tracker) {
+		for range 600 {
+			for i := range 40 {
+				tr.Top(board(i))
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		if n := o.callCount(); n > 40 {
+			t.Errorf("%d pipelines in 30 s for 40 boards, want about 30", n)
+		}
+		for _, batch := range o.calls {
+			if len(batch) != 40 {
+				t.Errorf("a pipeline of %d boards, want 40", len(batch))
+			}
+		}
+	})
+}
+
+func TestManyBoardsAreReadInBatches(t *testing.T) {
+	o := &slowOrigin{}
+	inBubble(t, Config{}, o, 2*maxBatch+1, func(*Tracker) { time.Sleep(2 * lookEvery) })
+	if len(o.calls) != 3 {
+		t.Errorf("%d pipelines, want 3", len(o.calls))
+	}
+}
+
+// A board that can't be read must not take the others of its pipeline along.
+func TestOneBadBoardDoesNotHurtTheOthers(t *testing.T) {
+	r := &refresher{cfg: Config{}.withDefaults(), log: quiet(), metrics: newTestTracker(t, Config{}, nil).metrics}
+	batch := []*page{{board: "good"}, {board: "bad"}}
+	r.land(batch, []*rankcache.Top{{Board: "good"}, nil}, time.Now())
+	if batch[0].held.Load() == nil || batch[0].fails != 0 || batch[1].held.Load() != nil || batch[1].fails != 1 {
+		t.Errorf("good %+v, bad %+v", batch[0], batch[1])
+	}
+}
+
+// An unchanged page keeps its pointer, so that what readers keep with it stays.
+func TestUnchangedPageKeepsItsPointer(t *testing.T) {
+	o := &slowOrigin{frozen: true}
+	inBubble(t, Config{}, o, 1, func(tr *Tracker) {
+		readFor(tr, 2*time.Second)
+		first, at, _ := tr.Top(board(0))
+		readFor(tr, 5*time.Second)
+		same, later, _ := tr.Top(board(0))
+		if first == nil || same != first || !later.After(at) {
+			t.Errorf("page %p of %v became %p of %v; want the same page, known to be current later", first, at, same, later)
+		}
+		o.set(func(o *slowOrigin) { o.frozen = false })
+		readFor(tr, 2*time.Second)
+		if changed, _, _ := tr.Top(board(0)); changed == first {
+			t.Error("a changed page kept its pointer")
+		}
+	})
+}
+
+// A read between the refresher's look at the clock of a page and its dropping
+// it must not lose the page for longer than one look: the read has left its
+// time, so the next look fetches.
+func TestReadWhileThePageIsDropped(t *testing.T) {
+	r := &refresher{cfg: Config{}.withDefaults()}
+	p := &page{board: "1"}
+	now := time.Now()
+	p.asked.Store(now.Add(-r.cfg.Idle - time.Second).UnixNano())
+	pages := pageMap{"1": p}
+	if batches := r.due(now, pages); len(batches) != 0 {
+		t.Fatalf("idle page is fetched: %v", batches)
+	}
+	if p.read(now, r.cfg.Stale) != nil {
+		t.Fatal("a dropped page was read")
+	}
+	if batches := r.due(now, pages); len(batches) != 1 || !p.flying {
+		t.Fatal("the page that was asked for is not fetched at the next look")
+	}
+	if batches := r.due(now, pages); len(batches) != 0 {
+		t.Fatal("a page in flight is fetched again")
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	if err := (Config{}).Check(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	for i, cfg := range []Config{
+		{PromoteRate: 0.5}, {PromoteSeconds: 4}, {ExitRate: 60}, {ListedExitRate: 3}, {MaxBoards: -1}, {Entries: 501},
+		{Residency: -1}, {Refresh: 20 * time.Second},
+	} {
+		if cfg.Check() == nil {
+			t.Errorf("%d: %+v is accepted", i, cfg)
+		}
+	}
+}
