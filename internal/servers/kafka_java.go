@@ -19,7 +19,7 @@ func KafkaLibs() (string, error) {
 	if dir == "" {
 		root, err := moduleRoot()
 		if err != nil {
-			return "", fmt.Errorf("Kafka's jars: %w: set %s to their folder (%v)", ErrNotInstalled, EnvKafkaLibs, err)
+			return "", fmt.Errorf("the jars of Kafka: %w: set %s to their folder (%v)", ErrNotInstalled, EnvKafkaLibs, err)
 		}
 		dir = filepath.Join(root, ".cache", "kafka", "libs")
 	}
@@ -29,7 +29,7 @@ func KafkaLibs() (string, error) {
 func checkLibs(dir string) error {
 	jars, err := filepath.Glob(filepath.Join(dir, "kafka_2.*.jar"))
 	if err != nil || len(jars) == 0 {
-		return fmt.Errorf("Kafka's jars: %w in %s: run scripts/setup.sh, or set %s to their folder", ErrNotInstalled, dir, EnvKafkaLibs)
+		return fmt.Errorf("the jars of Kafka: %w in %s: run scripts/setup.sh, or set %s to their folder", ErrNotInstalled, dir, EnvKafkaLibs)
 	}
 	return nil
 }

@@ -1,0 +1,37 @@
+# The targets are for people; each says what it does in "make help". The work is done by Go's own tools and the scripts.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+.DEFAULT_GOAL := help
+.PHONY: help build test lint fmt bench demo fuzz setup clean
+
+help: ## list the targets
+	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/rankcache
+	go build -ldflags '-X main.version=$(VERSION)' -o bin/rankcache ./cmd/rankcache
+
+test: ## run all tests with -race on a real Redis and a real Kafka, fetching both if need be
+	scripts/test.sh
+
+lint: ## check formatting, go vet, staticcheck
+	scripts/lint.sh
+
+fmt: ## format the sources
+	gofmt -w .
+
+bench: ## run the Go benchmarks of the boards
+	go test -run '^$$' -bench . ./localboard
+
+demo: build ## build and show the whole thing on this machine
+	-scripts/setup.sh redis
+	bin/rankcache demo
+
+fuzz: ## fuzz every target for 30 s
+	scripts/fuzz.sh
+
+setup: ## fetch what tests and demo need: redis-server, Java, Kafka's jars
+	scripts/setup.sh
+
+clean: ## remove what was built; Kafka's jars stay (rm -r .cache to fetch them anew)
+	rm -rf bin .cache/withservers

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Gets what the tests and the demo need besides Go and a C compiler: redis-server, Java 17 or newer, and the jars of a Kafka broker.
+#
+#   scripts/setup.sh              all of it
+#   scripts/setup.sh redis|kafka  one of the two
+#
+# What is there already is left alone, so a second run takes no time. What can't be had is said and left out, and the tests then do without it as far as
+# they can; with RANKCACHE_REQUIRE_REAL=1 it is an error.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly cache=.cache/kafka
+readonly pom=scripts/kafka/pom.xml
+readonly java_wanted=17
+missing=()
+
+say() { printf 'setup: %s\n' "$*"; }
+
+# lacks WHAT WHY: notes that something could not be had, and what to check.
+lacks() {
+  missing+=("$1")
+  say "NO $1: $2" >&2
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 "$@"; }
+
+# apt_install PACKAGE...: installs, with a fresh package list only when the one at hand does not do.
+apt_install() {
+  have apt-get || return 1
+  [ "$(id -u)" = 0 ] || have sudo || return 1
+  say "installing $* with apt-get"
+  apt install --no-install-recommends "$@" >/dev/null 2>&1 && return
+  say "fetching the package lists with apt-get update"
+  apt update && apt install --no-install-recommends "$@" >/dev/null
+}
+
+# Debian's package may start a service on port 6379. Nothing here uses it: the tests start servers of their own on free ports.
+setup_redis() {
+  have redis-server || apt_install redis-server || true
+  have redis-server || lacks redis-server 'install it by hand or check that apt-get reaches its packages'
+}
+
+# java_version prints the major version of the Java in PATH, 0 when there is none.
+java_version() {
+  have java || { echo 0; return; }
+  java -version 2>&1 | sed -n '1s/.*version "\([0-9]*\).*/\1/p'
+}
+
+setup_java() {
+  [ "$(java_version)" -ge $java_wanted ] && return
+  apt_install openjdk-$java_wanted-jre-headless || apt_install default-jre-headless || true
+  [ "$(java_version)" -ge $java_wanted ] || lacks "Java $java_wanted" "found version $(java_version) in PATH (0: none); install a newer one or put it first in PATH"
+}
+
+# The jars are complete when the pom that named them lies beside them: it is put there last.
+have_jars() { cmp -s $pom $cache/pom.xml; }
+
+setup_jars() {
+  if [ -n "${RANKCACHE_KAFKA_LIBS:-}" ]; then
+    say "using Kafka's jars in $RANKCACHE_KAFKA_LIBS (RANKCACHE_KAFKA_LIBS)"
+    return
+  fi
+  have_jars && return
+  have mvn || apt_install maven || true
+  if ! have mvn; then
+    lacks "Kafka's jars" 'Maven fetches them and is not here: install it by hand or check that apt-get reaches its packages'
+    return
+  fi
+  fetch_jars || lacks "Kafka's jars" "Maven could not fetch what $pom names (see above): check that it reaches its repository"
+}
+
+# fetch_jars copies the jars into a folder of its own first, so that a run that is broken off, or two at once, leave no half of them.
+fetch_jars() {
+  say "fetching Kafka's jars with Maven into $cache/libs, about a minute"
+  mkdir -p $cache
+  local new
+  new=$(mktemp -d "$PWD/$cache/new.XXXXXX")
+  if ! mvn -B -q -f $pom dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$new"; then
+    rm -rf "$new"
+    return 1
+  fi
+  chmod 755 "$new"
+  rm -rf $cache/libs
+  mv -T "$new" $cache/libs
+  cp $pom $cache/pom.xml
+}
+
+case "${1:-all}" in
+  redis) setup_redis ;;
+  kafka) setup_java; setup_jars ;;
+  all) setup_redis; setup_java; setup_jars ;;
+  *) say "unknown part '$1': redis or kafka" >&2; exit 2 ;;
+esac
+
+if [ ${#missing[@]} -gt 0 ]; then
+  [ "${RANKCACHE_REQUIRE_REAL:-}" != 1 ] || { say 'RANKCACHE_REQUIRE_REAL=1 asks for all of it' >&2; exit 1; }
+  say 'going on without' >&2
+fi

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs go test with the race detector against one redis-server and one Kafka broker that all packages share.
+#
+#   scripts/test.sh                            all packages
+#   scripts/test.sh -run TestGate ./replay     what go test takes
+#
+# RANKCACHE_FULL=1 runs the tests in full size; RANKCACHE_REQUIRE_REAL=1 fails where a real server is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+[ $# -gt 0 ] || set -- ./...
+
+scripts/setup.sh
+
+# Built and then run, because "go run" passes on neither signals nor the exit code.
+go build -o .cache/withservers ./internal/testkit/cmd/withservers
+exec .cache/withservers go test -race -timeout "${RANKCACHE_TEST_TIMEOUT:-15m}" "$@"
