@@ -78,7 +78,8 @@ type Writer struct {
 	topics   *topics
 	metrics  *metrics
 	log      *slog.Logger
-	refusals rarely // log lines about refused commands
+	refusals rarely        // log lines about refused commands
+	grace    time.Duration // stopGrace, but for tests
 	// producer is there while Run runs; requests come at any time.
 	producer atomic.Pointer[producer]
 }
@@ -105,7 +106,7 @@ func New(opts Options) (*Writer, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	m := newMetrics(opts.Registerer)
-	return &Writer{opts: opts, metrics: m, log: opts.Log, topics: newTopics(opts.Topics, m),
+	return &Writer{opts: opts, metrics: m, log: opts.Log, topics: newTopics(opts.Topics, m), grace: stopGrace,
 		applier: applier{opts.Redis, newOrderScript(opts.Names, opts.BoardLife)}}, nil
 }
 
@@ -123,7 +124,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	w.producer.Store(p)
 	defer w.producer.Store(nil)
 
-	work, cancel := outlive(ctx, stopGrace)
+	work, cancel := outlive(ctx, w.grace)
 	defer cancel()
 	if err := w.makeCommandTopic(ctx, p); err != nil {
 		return nil // only ctx ends it
