@@ -1,0 +1,74 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"rankcache"
+)
+
+// Defaults of [Config].
+const (
+	DefaultPublishEvery = 10 * time.Millisecond
+	DefaultPollEvery    = time.Second
+	DefaultDeadline     = 30 * time.Second
+	// DefaultDeadlinePerUpdate is twenty times what a replay needs per update.
+	DefaultDeadlinePerUpdate = 50 * time.Microsecond
+)
+
+// Total says what Redis keeps as a board's total.
+type Total string
+
+// Kinds of totals.
+const (
+	// TotalSeq is the seq that every update carries. It is the only one with
+	// which a snapshot of Redis can be joined to the log.
+	TotalSeq Total = "seq"
+	// TotalOrders is a count of the distinct orders, for boards whose updates
+	// carry no seq.
+	TotalOrders Total = "orders"
+	// TotalNone is no total at all: a board that has been read to the end of its
+	// log opens when a sample agrees.
+	TotalNone Total = "none"
+)
+
+// Config is what a [Runner] needs to know. Zero values take the defaults.
+type Config struct {
+	Brokers string // bootstrap servers: host:port, separated by commas
+	Names   rankcache.Names
+	// Kafka is passed to librdkafka as it is, and wins over our settings.
+	Kafka map[string]string
+	Total Total
+	// PublishEvery is the shortest time between two publications of a board.
+	PublishEvery time.Duration
+	// PollEvery is how often topics and totals are looked at, give or take a tenth.
+	PollEvery time.Duration
+	// A board that is not open after Deadline, plus DeadlinePerUpdate for each
+	// record in the logs to be read, is given up to Redis. It is still tried.
+	Deadline          time.Duration
+	DeadlinePerUpdate time.Duration
+}
+
+func (c Config) withDefaults() (Config, error) {
+	orDefault(&c.Total, TotalSeq)
+	orDefault(&c.PublishEvery, DefaultPublishEvery)
+	orDefault(&c.PollEvery, DefaultPollEvery)
+	orDefault(&c.Deadline, DefaultDeadline)
+	orDefault(&c.DeadlinePerUpdate, DefaultDeadlinePerUpdate)
+	switch {
+	case c.Brokers == "" && c.Kafka["bootstrap.servers"] == "":
+		return c, fmt.Errorf("no Kafka brokers: name at least one as host:port")
+	case c.Total != TotalSeq && c.Total != TotalOrders && c.Total != TotalNone:
+		return c, fmt.Errorf("total %q: want %s, %s or %s", c.Total, TotalSeq, TotalOrders, TotalNone)
+	case min(c.PublishEvery, c.PollEvery, c.Deadline, c.DeadlinePerUpdate) < 0:
+		return c, fmt.Errorf("a replay interval is negative: want a duration, or 0 for the default")
+	}
+	return c, c.Names.Check()
+}
+
+func orDefault[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}

@@ -1,0 +1,81 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Drain reads topics from beginning to end with the settings of a [Runner] and
+// does nothing with the records: the speed limit of a replay. It returns how many
+// there were and how long it took from the assignment to the last.
+func Drain(ctx context.Context, cfg Config, topics []string) (records int, took time.Duration, err error) {
+	cfg, err = cfg.withDefaults()
+	if err != nil {
+		return 0, 0, err
+	}
+	c, err := newClient(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	parts, err := beginnings(ctx, c, topics)
+	if err != nil {
+		return 0, 0, err
+	}
+	begun := time.Now()
+	if err = c.assign(parts); err == nil {
+		records, err = drain(ctx, c, parts)
+	}
+	return records, time.Since(begun), err
+}
+
+// beginnings returns the partitions of the topics with where they begin and end.
+func beginnings(ctx context.Context, c *client, topics []string) (parts []*partition, err error) {
+	infos, err := c.describe(ctx, topics)
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range infos {
+		if info.partitions == 0 {
+			return nil, fmt.Errorf("topic %s does not exist", info.name)
+		}
+		parts = append(parts, newTopic(info, false).partitions()...)
+	}
+	found, err := c.offsets(ctx, parts)
+	for _, p := range parts {
+		p.set(found)
+	}
+	return parts, err
+}
+
+func drain(ctx context.Context, c *client, parts []*partition) (records int, err error) {
+	type place struct {
+		topic  string
+		number int32
+	}
+	open := make(map[place]int64)
+	for _, p := range parts {
+		if p.low < p.high {
+			open[place{p.topic.name, p.number}] = p.high
+		}
+	}
+	var e event
+	for len(open) > 0 && ctx.Err() == nil {
+		c.poll(pollTimeout, &e)
+		next := e.offset
+		switch e.kind {
+		case errorEvent:
+			return records, e.err
+		case recordEvent:
+			records++
+			next++
+		}
+		if at := (place{e.topic, e.partition}); e.kind != nothing && next >= open[at] {
+			delete(open, at)
+		}
+	}
+	return records, ctx.Err()
+}

@@ -1,0 +1,267 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+const (
+	// askTimeout bounds a question to Kafka about topics.
+	askTimeout = 3 * time.Second
+	// pollTimeout is how long a poll waits for a record, and with it how long a
+	// changed assignment waits for its turn.
+	pollTimeout = 20 * time.Millisecond
+)
+
+// settings are what we ask of librdkafka.
+var settings = map[string]string{
+	// Partitions are assigned by us. The group is a name that librdkafka wants;
+	// nobody joins it and nothing is committed.
+	"group.id":                 "rankcache-replay",
+	"enable.auto.commit":       "false",
+	"enable.auto.offset.store": "false",
+	"auto.offset.reset":        "earliest",
+	"isolation.level":          "read_committed",
+	// The end of a log that ends in control records shows only as an EOF.
+	"enable.partition.eof": "true",
+	// A full queue otherwise pauses fetching for a second, which limits reading
+	// to the queue's 100,000 records a second.
+	"fetch.queue.backoff.ms": "10",
+	// The broker answers questions about topics behind a fetch that waits.
+	"fetch.wait.max.ms":          "100",
+	"fetch.error.backoff.ms":     "100",
+	"queued.max.messages.kbytes": "16384", // memory that Go's limit does not count
+	"reconnect.backoff.max.ms":   "1000",
+	"log.connection.close":       "false",
+	"enable.metrics.push":        "false",
+	"client.id":                  "rankcache",
+}
+
+// client is one consumer. poll and assign belong to one goroutine; the questions
+// may be asked by another.
+type client struct {
+	consumer *kafka.Consumer
+	admin    *kafka.AdminClient
+	logs     chan kafka.LogEvent
+	logged   chan struct{} // closed when the last log line was written
+}
+
+// event is what one poll returns: a record, the end of a partition, or an error.
+type event struct {
+	topic     string
+	partition int32
+	offset    int64 // of the record, or of the end
+	value     []byte
+	kind      eventKind
+	err       error
+}
+
+type eventKind uint8
+
+const (
+	nothing eventKind = iota
+	recordEvent
+	endEvent
+	errorEvent
+)
+
+// topicInfo is what Kafka says of a topic. It has no partitions if it does not
+// exist.
+type topicInfo struct {
+	name       string
+	id         string
+	partitions int
+}
+
+// offsets is where a partition's log begins and ends for a reader of committed
+// records.
+type offsets struct{ low, high int64 }
+
+func newClient(cfg Config, log *slog.Logger) (*client, error) {
+	c := &client{logs: make(chan kafka.LogEvent, 64), logged: make(chan struct{})}
+	conf := kafka.ConfigMap{"go.logs.channel.enable": true, "go.logs.channel": c.logs}
+	all := maps.Clone(settings)
+	all["bootstrap.servers"] = cfg.Brokers
+	maps.Copy(all, cfg.Kafka)
+	for k, v := range all {
+		conf[k] = v
+	}
+	var err error
+	if c.consumer, err = kafka.NewConsumer(&conf); err != nil {
+		return nil, fmt.Errorf("kafka consumer: %w; check the kafka settings", err)
+	}
+	if c.admin, err = kafka.NewAdminClientFromConsumer(c.consumer); err != nil {
+		return nil, errors.Join(fmt.Errorf("kafka admin client: %w", err), c.consumer.Close())
+	}
+	go c.writeLogs(log)
+	return c, nil
+}
+
+// close ends the consumer. No other call may be running.
+func (c *client) close() error {
+	c.admin.Close()
+	err := c.consumer.Close() // also ends what writes to logs
+	close(c.logs)
+	<-c.logged
+	return err
+}
+
+func (c *client) writeLogs(log *slog.Logger) {
+	defer close(c.logged)
+	for line := range c.logs {
+		level := slog.LevelDebug
+		if line.Level <= 4 { // syslog's warning
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, "kafka client", "tag", line.Tag, "message", line.Message)
+	}
+}
+
+// poll returns the next event, waiting for it at most the time-out.
+func (c *client) poll(timeout time.Duration, e *event) {
+	switch got := c.consumer.Poll(int(timeout.Milliseconds())).(type) {
+	case *kafka.Message:
+		tp := &got.TopicPartition
+		*e = event{topic: *tp.Topic, partition: tp.Partition, offset: int64(tp.Offset), value: got.Value, kind: recordEvent}
+		if tp.Error != nil {
+			e.kind, e.err = errorEvent, tp.Error
+		}
+	case kafka.PartitionEOF:
+		*e = event{topic: *got.Topic, partition: got.Partition, offset: int64(got.Offset), kind: endEvent}
+	case kafka.Error:
+		*e = event{kind: errorEvent, err: got}
+	default:
+		*e = event{}
+	}
+}
+
+// fatal says that the consumer will never work again.
+func fatal(err error) bool {
+	var kerr kafka.Error
+	return errors.As(err, &kerr) && kerr.IsFatal()
+}
+
+// assign begins reading partitions at their low offsets.
+func (c *client) assign(parts []*partition) error {
+	return c.consumer.IncrementalAssign(topicPartitions(parts))
+}
+
+// unassign ends reading. No record of the partitions is polled afterwards.
+func (c *client) unassign(parts []*partition) error {
+	return c.consumer.IncrementalUnassign(topicPartitions(parts))
+}
+
+func topicPartitions(parts []*partition) []kafka.TopicPartition {
+	tps := make([]kafka.TopicPartition, len(parts))
+	for i, p := range parts {
+		tps[i] = kafka.TopicPartition{Topic: &p.topic.name, Partition: p.number, Offset: kafka.Offset(p.low)}
+	}
+	return tps
+}
+
+// describe returns what Kafka knows of the topics. It creates none.
+func (c *client) describe(ctx context.Context, names []string) ([]topicInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	answer, err := c.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames(names))
+	if err != nil {
+		return nil, fmt.Errorf("ask kafka for topics: %w; check the brokers' addresses and that they run", err)
+	}
+	infos := make([]topicInfo, 0, len(names))
+	for _, d := range answer.TopicDescriptions {
+		switch code := d.Error.Code(); code {
+		case kafka.ErrNoError:
+			infos = append(infos, topicInfo{d.Name, d.TopicID.String(), len(d.Partitions)})
+		case kafka.ErrUnknownTopicOrPart:
+			infos = append(infos, topicInfo{name: d.Name})
+		default:
+			err = fmt.Errorf("ask kafka for topic %s: %w", d.Name, d.Error)
+		}
+	}
+	return infos, err
+}
+
+// offsets returns where the partitions begin and end. It leaves out those that
+// Kafka could not answer for, and returns one of the reasons.
+func (c *client) offsets(ctx context.Context, parts []*partition) (map[*partition]offsets, error) {
+	lows, err := c.listOffsets(ctx, parts, kafka.EarliestOffsetSpec)
+	if err != nil {
+		return nil, err
+	}
+	highs, err := c.listOffsets(ctx, parts, kafka.LatestOffsetSpec)
+	found := make(map[*partition]offsets, len(parts))
+	for p, high := range highs {
+		if low, ok := lows[p]; ok {
+			found[p] = offsets{low, high}
+		}
+	}
+	return found, err
+}
+
+// ends returns where the partitions end.
+func (c *client) ends(ctx context.Context, parts []*partition) (map[*partition]int64, error) {
+	return c.listOffsets(ctx, parts, kafka.LatestOffsetSpec)
+}
+
+// listOffsets asks at the consumer's own isolation level: the end of a reader of
+// committed records is before the first open transaction.
+func (c *client) listOffsets(ctx context.Context, parts []*partition, spec kafka.OffsetSpec) (map[*partition]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	ask := make(map[kafka.TopicPartition]kafka.OffsetSpec, len(parts))
+	for _, p := range parts {
+		ask[kafka.TopicPartition{Topic: &p.topic.name, Partition: p.number}] = spec
+	}
+	answer, err := c.admin.ListOffsets(ctx, ask, kafka.SetAdminIsolationLevel(kafka.IsolationLevelReadCommitted))
+	if err != nil {
+		return nil, fmt.Errorf("ask kafka for offsets: %w", err)
+	}
+	type key struct {
+		topic     string
+		partition int32
+	}
+	byName := make(map[key]int64, len(parts))
+	for tp, info := range answer.ResultInfos {
+		if info.Error.Code() == kafka.ErrNoError && info.Offset >= 0 {
+			byName[key{*tp.Topic, tp.Partition}] = int64(info.Offset)
+		} else {
+			err = fmt.Errorf("ask kafka for offsets of %s: %w", tp, info.Error)
+		}
+	}
+	found := make(map[*partition]int64, len(parts))
+	for _, p := range parts {
+		if at, ok := byName[key{p.topic.name, p.number}]; ok {
+			found[p] = at
+		}
+	}
+	return found, err
+}
+
+// policies returns the cleanup policy of each topic that Kafka let us see.
+func (c *client) policies(ctx context.Context, topics []string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	ask := make([]kafka.ConfigResource, len(topics))
+	for i, name := range topics {
+		ask[i] = kafka.ConfigResource{Type: kafka.ResourceTopic, Name: name}
+	}
+	answer, err := c.admin.DescribeConfigs(ctx, ask)
+	if err != nil {
+		return nil, fmt.Errorf("ask kafka for the settings of topics: %w", err)
+	}
+	found := make(map[string]string, len(topics))
+	for _, a := range answer {
+		if a.Error.Code() == kafka.ErrNoError {
+			found[a.Name] = a.Config["cleanup.policy"].Value
+		} else {
+			err = fmt.Errorf("ask kafka for the settings of topic %s: %w", a.Name, a.Error)
+		}
+	}
+	return found, err
+}

@@ -1,0 +1,96 @@
+package replay
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are counted while running. What is known per board is collected when
+// asked for, so that a board that is dropped leaves nothing behind.
+type metrics struct {
+	records     prometheus.Counter
+	bad         *prometheus.CounterVec // by reason, a fixed few
+	snapshots   prometheus.Counter
+	refills     prometheus.Counter
+	kafkaErrors prometheus.Counter
+	redisErrors prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "rankcache_replay_" + name, Help: help})
+	}
+	return &metrics{
+		records: counter("records_total", "Records read from update topics."),
+		bad: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_replay_skipped_records_total",
+			Help: "Records that were not applied, by reason."}, []string{"reason"}),
+		snapshots:   counter("snapshots_total", "Boards loaded from Redis because the log could not give them."),
+		refills:     counter("refills_total", "Open boards that were closed and filled again."),
+		kafkaErrors: counter("kafka_errors_total", "Errors of the Kafka client and of questions to Kafka."),
+		redisErrors: counter("redis_errors_total", "Readings of totals that Redis did not answer in full."),
+	}
+}
+
+func (m *metrics) register(reg prometheus.Registerer) (err error) {
+	for _, c := range []prometheus.Collector{m.records, m.bad, m.snapshots, m.refills, m.kafkaErrors, m.redisErrors} {
+		err = errors.Join(err, reg.Register(c))
+	}
+	return err
+}
+
+var (
+	updatesDesc = prometheus.NewDesc("rankcache_replay_updates_total", "Updates of a board, by what became of them.", []string{"board", "result"}, nil)
+	stateDesc   = prometheus.NewDesc("rankcache_replay_board_state", "1 for the state that a board is in.", []string{"board", "state"}, nil)
+	lagDesc     = prometheus.NewDesc("rankcache_replay_lag_updates", "Updates that Redis had at the last look and the board has not now.", []string{"board"}, nil)
+	memberDesc  = prometheus.NewDesc("rankcache_replay_members", "Members on a board.", []string{"board"}, nil)
+	offsetDesc  = prometheus.NewDesc("rankcache_replay_offset", "Offset up to which a partition has been applied.", []string{"topic", "partition"}, nil)
+)
+
+// collector tells of the boards and partitions of the moment.
+type collector struct{ r *Runner }
+
+func (collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{updatesDesc, stateDesc, lagDesc, memberDesc, offsetDesc} {
+		out <- d
+	}
+}
+
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	topics := make(map[*topic]bool)
+	for _, f := range c.r.followers() {
+		f.collect(out)
+		if t := f.topicNow(); t != nil && !topics[t] {
+			topics[t] = true // two boards may share it
+			t.collect(out)
+		}
+	}
+}
+
+func (f *follower) collect(out chan<- prometheus.Metric) {
+	board := string(f.id)
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, kind, float64(v), labels...)
+	}
+	send(updatesDesc, prometheus.CounterValue, f.tally.applied.Load(), board, "applied")
+	send(updatesDesc, prometheus.CounterValue, f.tally.duplicate.Load(), board, "duplicate")
+	send(updatesDesc, prometheus.CounterValue, f.tally.stale.Load(), board, "stale")
+	s := f.describe()
+	send(stateDesc, prometheus.GaugeValue, 1, board, string(s.State))
+	send(memberDesc, prometheus.GaugeValue, uint64(s.Members), board)
+	p, seq := f.board.Progress(), f.lastTotal()
+	send(lagDesc, prometheus.GaugeValue, max(seq, p.Total())-p.Total(), board)
+}
+
+func (f *follower) lastTotal() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.total.seq
+}
+
+func (t *topic) collect(out chan<- prometheus.Metric) {
+	for _, p := range t.partitions() {
+		out <- prometheus.MustNewConstMetric(offsetDesc, prometheus.GaugeValue, float64(p.next.Load()), t.name, strconv.Itoa(int(p.number)))
+	}
+}

@@ -1,0 +1,56 @@
+package replay
+
+import (
+	"context"
+	"time"
+
+	"rankcache"
+)
+
+// Board is a board being filled. Its methods may be called by several goroutines.
+// The strings of updates and entries are valid only during the call.
+type Board interface {
+	Apply([]rankcache.Update) rankcache.Applied
+	// Load takes a snapshot of Redis that was read after seq.
+	Load(seq uint64, es []rankcache.Entry) error
+	// Settle counts every seq up to seq as seen.
+	Settle(seq uint64)
+	Reset()
+	Progress() rankcache.Progress
+	// Score includes what is not published yet. memberSeq is the highest seq
+	// applied to the member, its removal's if it is not ok.
+	Score(member string) (score float64, memberSeq uint64, ok bool)
+	Publish()
+	// MarkCurrent says that the board equalled Redis at t.
+	MarkCurrent(t time.Time)
+}
+
+// Boards is where boards live. A created board is not readable before Open.
+type Boards interface {
+	Create(rankcache.BoardID) Board
+	Open(rankcache.BoardID)
+	Close(rankcache.BoardID)
+	Drop(rankcache.BoardID)
+}
+
+// Origin is Redis. A total of 0 is an unknown one.
+type Origin interface {
+	// Totals returns the total and the size of each board. A stamp without a
+	// time was not read, and the error says why.
+	Totals(context.Context, []rankcache.BoardID) ([]rankcache.Stamp, error)
+	// Sample returns the scores of the members and of random others, the total
+	// and the size, all of one instant.
+	Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (Sample, error)
+	// Scan gives the whole board to fn in pieces, and returns the totals read
+	// before the first and after the last.
+	Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after uint64, err error)
+}
+
+// Sample is what a board is compared with.
+type Sample struct {
+	rankcache.Stamp
+	// Given has the score of each asked member that is on the board.
+	Given map[string]float64
+	// Random are other members; one may come twice.
+	Random []rankcache.Entry
+}

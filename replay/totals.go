@@ -1,0 +1,104 @@
+package replay
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"rankcache"
+)
+
+// totals reads the totals of all boards from Redis, in one round trip each time:
+// the gates' goal, and the audit of open boards.
+type totals struct {
+	origin  Origin
+	cfg     Config
+	routes  *atomic.Pointer[routes]
+	kick    chan struct{} // asks for a reading now
+	metrics *metrics
+	log     *slog.Logger
+	errLog  limiter
+}
+
+func newTotals(r *Runner) *totals {
+	return &totals{origin: r.origin, cfg: r.cfg, routes: &r.routes, kick: r.totalsKick, metrics: r.metrics, log: r.log}
+}
+
+func (t *totals) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		t.read(ctx)
+		rest(ctx, t.cfg.PollEvery, t.kick)
+	}
+	return nil
+}
+
+func (t *totals) read(ctx context.Context) {
+	var all []*follower
+	var ids []rankcache.BoardID
+	var before []rankcache.Progress
+	for id, f := range *t.routes.Load() {
+		all, ids, before = append(all, f), append(ids, id), append(before, f.board.Progress())
+	}
+	if len(all) == 0 {
+		return
+	}
+	asked := time.Now()
+	stamps, err := t.origin.Totals(ctx, ids)
+	if err != nil && ctx.Err() == nil {
+		t.failed(err, all)
+	}
+	for i, f := range all {
+		if i < len(stamps) && !stamps[i].At.IsZero() {
+			t.learn(f, reading{stamps[i].Seq, stamps[i].Members, asked}, before[i])
+		}
+	}
+}
+
+func (t *totals) failed(err error, all []*follower) {
+	t.metrics.redisErrors.Inc()
+	for _, f := range all {
+		f.redisFailed(err)
+	}
+	if skipped, ok := t.errLog.allow(time.Now()); ok {
+		t.log.Warn("totals of Redis are not known", "err", err, "more", skipped)
+	}
+}
+
+// learn tells a board what Redis has, and an open one's readers how old it is.
+func (t *totals) learn(f *follower, r reading, before rankcache.Progress) {
+	f.learn(r)
+	if !f.readable.Load() {
+		f.audit = audit{}
+		return
+	}
+	after := f.board.Progress()
+	switch {
+	case t.cfg.Total == TotalNone:
+		f.currentByLog()
+	case r.seq != 0 && after.Total() >= r.seq:
+		f.board.Publish() // usually nothing to do; then readers have all that is counted
+		f.board.MarkCurrent(r.asked)
+		f.overdue.Store(nil)
+	case r.seq != 0:
+		f.overdue.CompareAndSwap(nil, &r) // the pump will see it reached
+	}
+	if t.cfg.Total != TotalSeq {
+		return // without seqs a board can't be filled from a snapshot
+	}
+	if why := f.audit.look(r, before, after, f.dry); why != nil {
+		f.report(*why)
+	}
+}
+
+// rest waits for about d, or until it is kicked. The jitter keeps a fleet of
+// sidecars that was started together from asking together.
+func rest(ctx context.Context, d time.Duration, kick <-chan struct{}) {
+	timer := time.NewTimer(jitter(d))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-kick:
+	case <-timer.C:
+	}
+}

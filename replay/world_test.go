@@ -1,0 +1,282 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"rankcache"
+	"rankcache/internal/origin"
+	"rankcache/internal/testkit"
+	"rankcache/localboard"
+	"rankcache/replay"
+)
+
+const patience = 30 * time.Second
+
+// world is a Redis and a Kafka with boards in them, and what a writer would do.
+type world struct {
+	t      testing.TB
+	kafka  string
+	redis  *redis.Client
+	names  rankcache.Names
+	client *kgo.Client
+}
+
+func newWorld(t testing.TB, kafka string) *world {
+	c := redis.NewClient(&redis.Options{Addr: testkit.Redis(t)})
+	t.Cleanup(func() { c.Close() })
+	return &world{t: t, kafka: kafka, redis: c, names: rankcache.DefaultNames(),
+		client: testkit.KafkaClient(t, kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))}
+}
+
+// board is one board of the world, written by the test alone.
+type board struct {
+	*world
+	id    rankcache.BoardID
+	seq   uint64
+	parts int32
+}
+
+// newBoard makes a board with a topic of so many partitions; 0 for no topic.
+func (w *world) newBoard(partitions int32, configs map[string]string) *board {
+	b := &board{world: w, id: rankcache.BoardID(testkit.Name(w.t)), parts: partitions}
+	if partitions > 0 {
+		testkit.CreateTopic(w.t, w.kafka, b.topic(), partitions, configs)
+	}
+	return b
+}
+
+func (b *board) topic() string { return b.names.Topic(b.id) }
+
+// incr applies a change to Redis and returns the update that says so.
+func (b *board) incr(member string, delta float64) rankcache.Update {
+	b.t.Helper()
+	b.seq++
+	var score *redis.FloatCmd
+	_, err := b.redis.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
+		score = p.ZIncrBy(context.Background(), b.names.BoardKey(b.id), delta, member)
+		p.Set(context.Background(), b.names.SeqKey(b.id), b.seq, 0)
+		return nil
+	})
+	b.check(err)
+	return rankcache.Update{Board: b.id, Member: member, Op: rankcache.OpIncr, Delta: delta,
+		Score: score.Val(), Seq: b.seq, Order: fmt.Sprint(b.seq), At: 1}
+}
+
+// remove is incr for a delete.
+func (b *board) remove(member string) rankcache.Update {
+	b.t.Helper()
+	b.seq++
+	_, err := b.redis.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
+		p.ZRem(context.Background(), b.names.BoardKey(b.id), member)
+		p.Set(context.Background(), b.names.SeqKey(b.id), b.seq, 0)
+		return nil
+	})
+	b.check(err)
+	return rankcache.Update{Board: b.id, Member: member, Op: rankcache.OpDelete, Seq: b.seq, Order: fmt.Sprint(b.seq), At: 1}
+}
+
+// gifts returns the updates of n random changes, made in Redis.
+func (b *board) gifts(n, members int) []rankcache.Update {
+	b.t.Helper()
+	us := make([]rankcache.Update, n)
+	for i := range us {
+		if member := fmt.Sprintf("m%d", rand.IntN(members)); rand.IntN(10) == 0 {
+			us[i] = b.remove(member)
+		} else {
+			us[i] = b.incr(member, float64(rand.IntN(100)))
+		}
+	}
+	return us
+}
+
+// produce writes updates to the board's topic, each member's to one partition.
+func (b *board) produce(us ...rankcache.Update) {
+	b.t.Helper()
+	b.send(b.client, us...)
+}
+
+func (b *board) send(client *kgo.Client, us ...rankcache.Update) {
+	b.t.Helper()
+	b.check(client.ProduceSync(context.Background(), b.records(us...)...).FirstErr())
+}
+
+func (b *board) records(us ...rankcache.Update) []*kgo.Record {
+	rs := make([]*kgo.Record, len(us))
+	for i := range us {
+		rs[i] = &kgo.Record{Topic: b.topic(), Key: []byte(us[i].Member), Value: rankcache.AppendUpdate(nil, &us[i]),
+			Partition: int32(len(us[i].Member)+int(us[i].Member[len(us[i].Member)-1])) % b.parts}
+	}
+	return rs
+}
+
+func (w *world) check(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// set adapts localboard, as cmd does, and notes what was opened and closed.
+type set struct {
+	*localboard.Boards
+	mu     sync.Mutex
+	events []string
+}
+
+func (s *set) Create(id rankcache.BoardID) replay.Board { return s.Boards.Create(id) }
+
+func (s *set) Open(id rankcache.BoardID) {
+	s.note("open " + string(id))
+	s.Boards.Open(id)
+}
+
+func (s *set) Close(id rankcache.BoardID) {
+	s.note("close " + string(id))
+	s.Boards.Close(id)
+}
+
+func (s *set) note(event string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, event)
+}
+
+func (s *set) noted() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.events)
+}
+
+// redisOrigin adapts origin, as cmd does.
+type redisOrigin struct{ *origin.Origin }
+
+func (o redisOrigin) Sample(ctx context.Context, b rankcache.BoardID, members []string, random int) (replay.Sample, error) {
+	s, err := o.Origin.Sample(ctx, b, members, random)
+	return replay.Sample(s), err
+}
+
+// sidecar is a running Runner with its boards.
+type sidecar struct {
+	*replay.Runner
+	w      *world
+	boards *set
+	reg    *prometheus.Registry
+	stop   func()
+}
+
+type option func(*replay.Config, *replay.Origin)
+
+// start runs a Runner until the end of the test, or until stop.
+func (w *world) start(boards []rankcache.BoardID, opts ...option) *sidecar {
+	w.t.Helper()
+	cfg := replay.Config{Brokers: w.kafka, Names: w.names}
+	var from replay.Origin = redisOrigin{origin.New(w.redis, w.names)}
+	for _, opt := range opts {
+		opt(&cfg, &from)
+	}
+	s := &sidecar{w: w, boards: &set{Boards: localboard.NewBoards()}, reg: prometheus.NewRegistry()}
+	var err error
+	s.Runner, err = replay.New(cfg, s.boards, from, slog.New(slog.NewTextHandler(w.t.Output(), nil)), s.reg)
+	w.check(err)
+	s.Follow(boards)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Errorf("Run: %v", err)
+		}
+	})
+	w.t.Cleanup(s.stop)
+	return s
+}
+
+func (s *sidecar) status(id rankcache.BoardID) rankcache.BoardStatus {
+	for _, b := range s.Status() {
+		if b.Board == id {
+			return b
+		}
+	}
+	return rankcache.BoardStatus{}
+}
+
+// waitOpen waits until the board is open, and holds it against Redis.
+func (s *sidecar) waitOpen(id rankcache.BoardID) {
+	s.w.t.Helper()
+	testkit.Eventually(s.w.t, patience, func() error { return s.equal(id) })
+}
+
+// equal returns nil if the board is open and equals Redis entry by entry.
+func (s *sidecar) equal(id rankcache.BoardID) error {
+	b, ok := s.boards.Get(id)
+	if !ok {
+		return fmt.Errorf("not open: %+v", s.status(id))
+	}
+	rows, err := s.w.redis.ZRevRangeWithScores(context.Background(), s.w.names.BoardKey(id), 0, -1).Result()
+	if err != nil {
+		return err
+	}
+	page := b.Page(0, len(rows)+1, rankcache.Desc)
+	if len(page.Entries) != len(rows) {
+		return fmt.Errorf("%d entries, Redis has %d", len(page.Entries), len(rows))
+	}
+	for i, r := range rows {
+		if e := page.Entries[i]; e.Member != r.Member || e.Score != r.Score {
+			return fmt.Errorf("rank %d: %v, Redis has %v", i+1, e, r)
+		}
+	}
+	return nil
+}
+
+func (s *sidecar) waitSettled() {
+	s.w.t.Helper()
+	testkit.Eventually(s.w.t, patience, func() error {
+		if ok, why := s.Settled(); !ok {
+			return errors.New(why)
+		}
+		return nil
+	})
+}
+
+func (s *sidecar) counter(name string, labels ...string) (sum float64) {
+	s.w.t.Helper()
+	families, err := s.reg.Gather()
+	s.w.check(err)
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.Metric {
+			has := 0
+			for _, l := range m.Label {
+				if slices.Contains(labels, l.GetValue()) {
+					has++
+				}
+			}
+			if has == len(labels) {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func ids(boards ...*board) (all []rankcache.BoardID) {
+	for _, b := range boards {
+		all = append(all, b.id)
+	}
+	return all
+}
