@@ -18,8 +18,7 @@ func onLoopback(addr net.Addr) bool {
 // loopback address or one of names, with any port.
 func hostAllowed(host string, names []string) bool {
 	host = withoutPort(host)
-	switch host {
-	case "localhost", "127.0.0.1", "::1":
+	if host == "127.0.0.1" || strings.EqualFold(host, "localhost") { // nearly always
 		return true
 	}
 	for _, name := range names {
@@ -27,11 +26,8 @@ func hostAllowed(host string, names []string) bool {
 			return true
 		}
 	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
 	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback()
+	return err == nil && addr.Zone() == "" && addr.IsLoopback()
 }
 
 // withoutPort returns the host of "host", "host:port", "[v6]" or "[v6]:port".

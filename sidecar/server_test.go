@@ -109,7 +109,7 @@ func (r *running) raw(t testing.TB, network, request string) string {
 	}
 	defer conn.Close()
 	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second)) // a server that does not close fails the test soon
-	go func() { _, _ = io.WriteString(conn, request) }() // the server may answer and close before it has all
-	data, _ := io.ReadAll(conn)                          // so may a reset end it
+	go func() { _, _ = io.WriteString(conn, request) }()       // the server may answer and close before it has all
+	data, _ := io.ReadAll(conn)                                // so may a reset end it
 	return string(data)
 }

@@ -1,0 +1,72 @@
+package sidecar_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"rankcache"
+	"rankcache/localboard"
+	"rankcache/sidecar"
+)
+
+// openBoards hands local boards to a Reader.
+type openBoards struct{ *localboard.Boards }
+
+func (b openBoards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
+	board, ok := b.Boards.Get(id)
+	return board, ok
+}
+
+// noOrigin stands where Redis would be; nothing here asks it.
+type noOrigin struct{ sidecar.Origin }
+
+// A Go program reads boards by package call: no HTTP, no encoding, and for an
+// open super-hot board no allocation.
+func ExampleReader() {
+	boards := localboard.NewBoards()
+	board := boards.Create("1_2_3")
+	board.Apply([]rankcache.Update{
+		{Board: "1_2_3", Member: "ann", Op: rankcache.OpIncr, Score: 30, Seq: 1},
+		{Board: "1_2_3", Member: "bob", Op: rankcache.OpIncr, Score: 50, Seq: 2},
+		{Board: "1_2_3", Member: "cyd", Op: rankcache.OpIncr, Score: 40, Seq: 3},
+	})
+	boards.Open("1_2_3")
+
+	rooms, err := rankcache.ParseRooms([]byte(`rooms: [{uid: "88", mode: super-hot, boards: ["1_2_3"]}]`))
+	if err != nil {
+		log.Fatal(err)
+	}
+	tiers := rooms.Resolve(nil)
+	reader, err := sidecar.NewReader(sidecar.Config{
+		Tiers:  func() *rankcache.Tiers { return tiers },
+		Boards: openBoards{boards},
+		Origin: noOrigin{},
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	ctx, query := context.Background(), sidecar.Query{Board: "1_2_3"}
+	top, err := reader.Top(ctx, query, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s at seq %d, %d members\n", top.Source, top.Seq, top.Members)
+	for i, e := range top.Entries {
+		fmt.Println(top.Start+i+1, e.Member, e.Score)
+	}
+	own, err := reader.Standings(ctx, query, nil, []string{"ann", "zoe"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, s := range own.Rows {
+		fmt.Println(s.Member, s.Rank)
+	}
+	// Output:
+	// local at seq 3, 3 members
+	// 1 bob 50
+	// 2 cyd 40
+	// ann 3
+	// zoe 0
+}

@@ -1,0 +1,263 @@
+package sidecar
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"rankcache"
+)
+
+// settling is a gate that a test opens.
+type settling struct{ open atomic.Bool }
+
+func (g *settling) settled() (bool, string) {
+	if g.open.Load() {
+		return true, "2 of 2 boards settled"
+	}
+	return false, "1 of 2 boards settled"
+}
+
+func someBoards() []rankcache.BoardStatus {
+	return []rankcache.BoardStatus{
+		{Board: "local", State: rankcache.StateOpen, Have: 917, Want: 917, Members: 57000},
+		{Board: "filling", State: rankcache.StateReplaying, Reason: "reading the log", Have: 300, Want: 900, Rate: 1e5, ETA: 6 * time.Second},
+		{Board: "waiting", State: rankcache.StateWaiting},
+	}
+}
+
+func ask(h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, path, nil)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	return rec
+}
+
+// TestProbes walks through the life of a process.
+func TestProbes(t *testing.T) {
+	gate := new(settling)
+	r := NewReadiness(gate.settled, someBoards)
+	h := Health(r, nil)
+	expect := func(when string, live, ready, startup int, state State, reason string) {
+		t.Helper()
+		for path, want := range map[string]int{"/livez": live, "/readyz": ready, "/startupz": startup} {
+			rec := ask(h, "GET", path)
+			var body probeBody
+			if err := json.Unmarshal(rec.Body.Bytes(), &body); err != nil || rec.Code != want {
+				t.Errorf("%s: %s is %d, want %d: %s", when, path, rec.Code, want, rec.Body)
+			}
+			if path != "/livez" && (body.State != state || body.Reason != reason) {
+				t.Errorf("%s: %s says %s", when, path, rec.Body)
+			}
+		}
+	}
+	expect("at start", 200, 503, 503, StateStarting, "1 of 2 boards settled")
+	gate.open.Store(true)
+	expect("settled", 200, 200, 200, StateReady, "2 of 2 boards settled")
+	gate.open.Store(false)
+	expect("when the world blinks", 200, 200, 200, StateReady, "2 of 2 boards settled")
+	r.Stop("SIGTERM")
+	r.Stop("SIGTERM again")
+	expect("when it ends", 200, 503, 200, StateStopping, "SIGTERM")
+}
+
+func TestStopBeforeReady(t *testing.T) {
+	gate := new(settling)
+	r := NewReadiness(gate.settled, nil)
+	r.Stop("SIGTERM")
+	gate.open.Store(true)
+	if now := r.Now(); now.State != StateStopping || now.Started {
+		t.Errorf("%+v", now)
+	}
+	if now := NewReadiness(nil, nil).Now(); now.State != StateReady {
+		t.Errorf("with nothing to wait for: %+v", now)
+	}
+}
+
+func TestProbeBody(t *testing.T) {
+	h := Health(NewReadiness(new(settling).settled, someBoards), nil)
+	var body struct {
+		Open   int `json:"boards_open"`
+		Total  int `json:"boards_total"`
+		Boards []struct {
+			Board string
+			Want  *uint64
+			ETA   *float64 `json:"eta_s"`
+		}
+	}
+	if err := json.Unmarshal(ask(h, "GET", "/readyz").Body.Bytes(), &body); err != nil {
+		t.Fatal(err)
+	}
+	if body.Open != 1 || body.Total != 3 || len(body.Boards) != 2 || *body.Boards[0].ETA != 6 || body.Boards[1].Want != nil {
+		t.Errorf("%+v", body)
+	}
+	if rec := ask(h, "POST", "/readyz"); rec.Code != 405 {
+		t.Errorf("POST: %d", rec.Code)
+	}
+	if rec := ask(h, "HEAD", "/readyz"); rec.Code != 503 {
+		t.Errorf("HEAD: %d", rec.Code)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	w := newWorld()
+	rooms, err := rankcache.ParseRooms([]byte(testRooms))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &Status{Readiness: NewReadiness(nil, someBoards), Reader: w.reader(), Version: "v1.2.3", Started: time.Now(),
+		Rooms:    func() *rankcache.Rooms { return rooms },
+		Sections: map[string]func() any{"kafka": func() any { return map[string]int{"lag": 12345678} }}}
+	admin := NewAdmin(st, st.Readiness, nil)
+	for path, want := range map[string]struct {
+		status int
+		part   string
+	}{
+		"/status":                           {200, `"tiers":{"blocked":1,"hot":1,"super-hot":3}`},
+		"/status?expect=state=ready":        {200, `"version":"v1.2.3"`},
+		"/status?expect=state=starting":     {503, `"state":"ready"`},
+		"/status?expect=kafka.lag=12345678": {200, ``},
+		"/status?expect=boards.1.board=filling&expect=boards.0.state=open": {200, ``},
+		"/status?expect=boards.9.board=filling":                            {503, ``},
+		"/status?expect=nonsense":                                          {400, `"argument":"expect"`},
+		"/status/local":                                                    {200, `"tier":"super-hot","source":"local","seq":917,"total":57000`},
+		"/status/filling":                                                  {200, `"tier":"small","source":"redis","seq":12`},
+		"/status/shut":                                                     {200, `"tier":"blocked","total":0,"age_ms":0,"top":[],"error":"blocked"`},
+		"/status/a%20b":                                                    {400, `"argument":"board"`},
+		"/rooms":                                                           {200, `{"uid":"88","mode":"super-hot","boards":["local","tiny","filling"]}`},
+		"/livez":                                                           {200, ``},
+		"/debug/pprof/cmdline":                                             {200, ``},
+	} {
+		rec := ask(admin, "GET", path)
+		if rec.Code != want.status || !strings.Contains(rec.Body.String(), want.part) {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+}
+
+func TestRequireToken(t *testing.T) {
+	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })
+	for _, c := range []struct {
+		token, header string
+		status        int
+	}{
+		{"secret", "Bearer secret", 204}, {"secret", "Bearer secre", 401}, {"secret", "", 401},
+		{"secret", "Bearer ", 401}, {"", "Bearer ", 401}, {"", "", 401},
+	} {
+		rec := ask(RequireToken(c.token, ok), "POST", "/rooms", "Authorization", c.header)
+		if rec.Code != c.status || strings.Contains(rec.Body.String(), "secret") {
+			t.Errorf("token %q, header %q: %d %s", c.token, c.header, rec.Code, rec.Body)
+		}
+	}
+}
+
+// TestServeHTTP: the Host check on loopback, big headers, and an end in peace.
+func TestServeHTTP(t *testing.T) {
+	ln, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- ServeHTTP(ctx, ln, Health(NewReadiness(nil, nil), nil), HTTPConfig{}, failOnWarn(t))
+	}()
+	for _, c := range []struct {
+		host, big string
+		status    int
+	}{{"localhost", "x", 200}, {"evil.example", "x", 421}, {"localhost", strings.Repeat("x", 2*maxHeader), 431}} {
+		req, _ := http.NewRequest("GET", "http://"+ln.Addr().String()+"/readyz", nil)
+		req.Host = c.host
+		req.Header.Set("X", c.big)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != c.status {
+			t.Errorf("Host %s, header of %d: %d, want %d", c.host, len(c.big), res.StatusCode, c.status)
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// TestListenSocket: a dead socket is replaced, a live one and a plain file are
+// not.
+func TestListenSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.sock")
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false) // as after SIGKILL
+	dead.Close()
+	live, err := Listen("unix:" + path)
+	if err != nil {
+		t.Fatalf("dead socket: %v", err)
+	}
+	defer live.Close()
+	if ln, err := Listen("unix:" + path); err == nil {
+		ln.Close()
+		t.Error("a socket in use was taken over")
+	}
+	if _, err := Listen("127.0.0.1:99999"); err == nil || errors.Is(err, net.ErrClosed) {
+		t.Errorf("bad port: %v", err)
+	}
+}
+
+// TestMetrics: names and help pass the linter, requests are counted by what
+// became of them, and two readers on one registry are an error.
+func TestMetrics(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	w := newWorld()
+	r, err := NewReader(w.config(), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewDataServer(r, DataConfig{}, failOnWarn(t), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"local/top", "local/top", "hot/top", "any/top", "shut/top", "any/members/nobody"} {
+		s.handle(requestCtx("/v1/boards/" + path))
+	}
+	if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+	want := `
+# HELP rankcache_requests_total Requests to the data listener, by route, result (ok, not_modified or the code of the error) and what answered.
+# TYPE rankcache_requests_total counter
+rankcache_requests_total{result="blocked",route="top",source=""} 1
+rankcache_requests_total{result="ok",route="top",source="hot"} 1
+rankcache_requests_total{result="ok",route="top",source="local"} 2
+rankcache_requests_total{result="ok",route="top",source="redis"} 1
+rankcache_requests_total{result="unknown_member",route="member",source=""} 1
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "rankcache_requests_total"); err != nil {
+		t.Error(err)
+	}
+	if n := testutil.ToFloat64(r.flights.metrics.calls.WithLabelValues("page", "ok")); n != 1 {
+		t.Errorf("%v pages asked of Redis, want 1", n)
+	}
+	if _, err := NewReader(w.config(), reg); err == nil {
+		t.Error("two readers on one registry")
+	}
+}
