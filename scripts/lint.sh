@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the sources without running them: gofmt, go vet, staticcheck. All three are run, so that one run names everything.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 status=0
 

@@ -32,7 +32,12 @@ func startShared() (handle, error) {
 // itself; use names made with Name.
 func Kafka(t testing.TB) string {
 	t.Helper()
-	h, err := sharedKafka.get(t)
+	return kafka(t, &sharedKafka)
+}
+
+func kafka(t testing.TB, s *sharedServer) string {
+	t.Helper()
+	h, err := s.get(t)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +51,12 @@ func Kafka(t testing.TB) string {
 // RealKafka is Kafka for tests of what kfake does not do, such as compaction. It skips where Kafka is not installed, which it says.
 func RealKafka(t testing.TB) string {
 	t.Helper()
-	h, err := sharedKafka.get(t)
+	return realKafka(t, &sharedKafka)
+}
+
+func realKafka(t testing.TB, s *sharedServer) string {
+	t.Helper()
+	h, err := s.get(t)
 	if h.fake {
 		err = h.why
 	}
