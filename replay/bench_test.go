@@ -1,0 +1,151 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+	"rankcache/replay"
+)
+
+const (
+	benchUpdates = 1_000_000
+	benchMembers = 210_000
+)
+
+// fill gives the board n Zipf-distributed gifts, in the log and in Redis.
+func (b *board) fill(n, members int) {
+	b.t.Helper()
+	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 100, uint64(members-1))
+	scores := make(map[string]float64, members)
+	client := testkit.KafkaClient(b.t, b.kafka, kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.MaxBufferedRecords(20_000))
+	for i := range n {
+		m := fmt.Sprint(1_000_000 + zipf.Uint64())
+		if i < members {
+			m = fmt.Sprint(1_000_000 + i) // everybody once
+		}
+		scores[m]++
+		u := rankcache.Update{Board: b.id, Member: m, Op: rankcache.OpIncr, Delta: 1, Score: scores[m],
+			Seq: uint64(i + 1), Order: fmt.Sprint(i), At: 1_760_000_000_000 + int64(i)}
+		client.Produce(context.Background(), &kgo.Record{Topic: b.topic(), Key: []byte(m), Value: rankcache.AppendUpdate(nil, &u)}, nil)
+	}
+	b.check(client.Flush(context.Background()))
+	var zs []redis.Z
+	for m, score := range scores {
+		zs = append(zs, redis.Z{Member: m, Score: score})
+	}
+	for len(zs) > 0 {
+		part := zs[:min(5000, len(zs))]
+		zs = zs[len(part):]
+		b.check(b.redis.ZAdd(context.Background(), b.names.BoardKey(b.id), part...).Err())
+	}
+	b.check(b.redis.Set(context.Background(), b.names.SeqKey(b.id), n, 0).Err())
+}
+
+// BenchmarkReplay is a whole replay to the opening beside a bare consume loop
+// with the same settings: go test -run '^$' -bench Replay -benchtime 3x ./replay
+func BenchmarkReplay(b *testing.B) {
+	for _, partitions := range []int32{1, 4} {
+		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) {
+			w := newWorld(b, testkit.Kafka(b))
+			board := w.newBoard(partitions, nil)
+			board.fill(benchUpdates, benchMembers)
+			var bare, whole time.Duration
+			for b.Loop() {
+				n, took, err := replay.Drain(b.Context(), replay.Config{Brokers: w.kafka, Names: w.names}, []string{board.topic()})
+				if err != nil || n != benchUpdates {
+					b.Fatal(n, err)
+				}
+				bare += took
+				whole += replayOnce(w, board)
+			}
+			rate := func(d time.Duration) float64 { return float64(b.N) * benchUpdates / d.Seconds() }
+			b.ReportMetric(rate(whole), "updates/s")
+			b.ReportMetric(rate(bare), "bare/s")
+			b.ReportMetric(rate(whole)/rate(bare), "of_bare")
+		})
+	}
+}
+
+func replayOnce(w *world, board *board) time.Duration {
+	runtime.GC()
+	begun := time.Now()
+	s := w.start(ids(board))
+	defer s.stop()
+	for {
+		if ok, _ := s.Settled(); ok {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if st := s.status(board.id); st.State != rankcache.StateOpen || st.Members != benchMembers {
+		w.t.Fatalf("%+v", st)
+	}
+	return time.Since(begun)
+}
+
+// BenchmarkOpen is why partitions are assigned: the time from nothing to the
+// first record, and to the first record of a topic made while reading.
+func BenchmarkOpen(b *testing.B) {
+	for _, mode := range []string{"assign", "regex"} {
+		b.Run(mode, func(b *testing.B) {
+			w := newWorld(b, testkit.Kafka(b))
+			var first, later time.Duration
+			for b.Loop() {
+				old, fresh := w.newBoard(1, nil), &board{world: w, id: rankcache.BoardID(testkit.Name(b)), parts: 1}
+				old.produce(old.gifts(1, 1)...)
+				begun := time.Now()
+				var seen func(*board)
+				if mode == "assign" {
+					s := w.start(ids(old, fresh))
+					defer s.stop()
+					seen = func(o *board) { s.waitOpen(o.id) }
+				} else {
+					seen = subscribe(w)
+				}
+				seen(old)
+				first += time.Since(begun)
+				testkit.CreateTopic(b, w.kafka, fresh.topic(), 1, nil)
+				begun = time.Now()
+				fresh.produce(fresh.gifts(1, 1)...)
+				seen(fresh)
+				later += time.Since(begun)
+			}
+			b.ReportMetric(first.Seconds()*1000/float64(b.N), "first_ms")
+			b.ReportMetric(later.Seconds()*1000/float64(b.N), "new_topic_ms")
+		})
+	}
+}
+
+// subscribe reads all update topics by a regex, as a group of its own, and
+// returns what waits for a board's first record.
+func subscribe(w *world) func(*board) {
+	c, err := kafka.NewConsumer(&kafka.ConfigMap{
+		"bootstrap.servers": w.kafka, "group.id": testkit.Name(w.t), "auto.offset.reset": "earliest", "enable.auto.commit": false,
+		"partition.assignment.strategy": "cooperative-sticky", "topic.metadata.refresh.interval.ms": 1000,
+	})
+	w.check(err)
+	w.t.Cleanup(func() { c.Close() })
+	w.check(c.Subscribe("^update_cache_.*", nil))
+	got := make(map[string]bool)
+	return func(b *board) {
+		for end := time.Now().Add(patience); !got[b.topic()] && time.Now().Before(end); {
+			if m, ok := c.Poll(20).(*kafka.Message); ok && m.TopicPartition.Error == nil {
+				got[*m.TopicPartition.Topic] = true
+			}
+		}
+		if !got[b.topic()] {
+			w.t.Fatal("no record of", b.topic())
+		}
+	}
+}
