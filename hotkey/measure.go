@@ -19,19 +19,19 @@ type CounterCost struct {
 
 const (
 	measureReaders = 2
-	measureRounds  = 5
+	measureRounds  = 25
 	measureBoards  = 5_000
 	measureFlood   = 1_000_000
-	measureEach    = 1_000_000 // requests of each reader in one round
+	measureEach    = 200_000 // requests of each reader in one round
 )
 
 // MeasureCounters measures Tracker.Count with two readers in parallel. A figure
-// is the median over five rounds of the time that one reader spends on one
-// request: wall-clock time of the round over the requests of one reader (with
-// fewer than two cores it is twice what it should be). The names are made
-// beforehand and walked in order, each reader from a place of its own; the
-// counters roll once per round. The process must be quiet otherwise. It takes about two seconds and allocates
-// about 50 MB.
+// is the median over 25 rounds of the time that one reader spends on one request:
+// wall-clock time of the round over the requests of one reader, so whatever else
+// runs on the machine shows, and on one core it is twice what it should be. The
+// names are made beforehand and walked in order, each reader from a place of its
+// own; the counters roll after each round. It takes about two seconds and
+// allocates about 50 MB.
 func MeasureCounters() CounterCost { return measureCounters(measureEach) }
 
 func measureCounters(each int) CounterCost {

@@ -23,8 +23,9 @@ const (
 	// a tenth of one call a second allowed to an account with 20 instances.
 	DefaultPollEvery   = 2 * time.Second
 	DefaultCallTimeout = 5 * time.Second
-	// DefaultLease bounds how long the fleet goes without a poller.
-	DefaultLease = 2 * time.Second
+	// DefaultLease bounds how long the fleet goes without a poller: should one
+	// die, the next call is made within 1.2 leases, or when the turn is free.
+	DefaultLease = 1500 * time.Millisecond
 	// DefaultStopPause is how long a poller stays away after an answer that
 	// only an operator can mend.
 	DefaultStopPause = 5 * time.Minute
@@ -165,7 +166,7 @@ func (p *Poller) resign(ctx context.Context) {
 func (p *Poller) poll(ctx context.Context) (pause time.Duration, stop bool) {
 	mine, err := p.rdb.SetNX(ctx, p.turn, p.cfg.ID, p.cfg.Every*9/10).Result()
 	if err != nil || !mine {
-		return jitter(p.cfg.Every / 2), false
+		return jitter(p.cfg.Every / 8), false
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.cfg.CallTimeout)
 	defer cancel()

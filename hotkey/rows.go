@@ -44,7 +44,7 @@ func (t *Tracker) Hot() []Row {
 		}
 		rows[i].Hits = p.hits.Load()
 		if h := p.held.Load(); h != nil {
-			rows[i].PageAge = now.Sub(h.at)
+			rows[i].PageAge = now.Sub(h.at).Milliseconds()
 		}
 	}
 	return rows

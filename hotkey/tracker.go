@@ -115,6 +115,13 @@ func (t *Tracker) Observe(v Verdict) {
 	t.verdict.Store(s)
 }
 
+// Verdict returns the newest verdict and when it was first seen, by this clock;
+// zero before the first.
+func (t *Tracker) Verdict() (v Verdict, seen time.Time) {
+	s := t.verdict.Load()
+	return s.Verdict, s.seen
+}
+
 // Run decides once a second and refreshes pages until ctx is done; it returns
 // nil.
 func (t *Tracker) Run(ctx context.Context) error {

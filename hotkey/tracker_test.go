@@ -65,7 +65,7 @@ func TestStepOfLoadFlipsOnce(t *testing.T) {
 		}
 		rows := tr.Hot()
 		if len(rows) != 1 || rows[0].State != StateHot || rows[0].Cause != CauseOwn || rows[0].Rate < 450 || rows[0].Hits == 0 ||
-			rows[0].PageAge < 0 || rows[0].PageAge > 1300*time.Millisecond {
+			rows[0].PageAge < 0 || rows[0].PageAge > 1300 {
 			t.Errorf("rows %+v", rows)
 		}
 		time.Sleep(5 * time.Minute)
