@@ -46,7 +46,8 @@ type house struct {
 
 func redisClient(t testing.TB, addr string) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, ContextTimeoutEnabled: true,
+		DialerRetries: 1})
 	t.Cleanup(func() { client.Close() })
 	return client
 }

@@ -143,7 +143,8 @@ func (p *producer) enqueue(ctx context.Context, messages []message) (reports cha
 		err = p.client.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &m.topic, Partition: kafka.PartitionAny},
 			Key: m.key, Value: m.value, Opaque: i}, reports)
 		if err != nil {
-			return reports, p.client, i, err
+			p.forgetIfGone(m.topic, err)
+			return reports, p.client, i, fmt.Errorf("producing to %s: %w", m.topic, err)
 		}
 	}
 	return reports, p.client, len(messages), nil
@@ -162,10 +163,17 @@ func (p *producer) report(ev kafka.Event, messages []message, acked []bool) erro
 		p.metrics.published.Inc()
 		return nil
 	}
-	if e, ok := errors.AsType[kafka.Error](err); ok && (e.Code() == kafka.ErrUnknownTopicOrPart || e.Code() == kafka.ErrUnknownTopic) {
-		p.topics.forget(messages[i].topic)
-	}
+	p.forgetIfGone(messages[i].topic, err)
 	return fmt.Errorf("producing to %s: %w", messages[i].topic, err)
+}
+
+// forgetIfGone makes the next attempt look for the topic, and make it again.
+func (p *producer) forgetIfGone(topic string, err error) {
+	e, _ := errors.AsType[kafka.Error](err)
+	switch e.Code() {
+	case kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownTopic, kafka.ErrUnknownPartition:
+		p.topics.forget(topic)
+	}
 }
 
 func unacked(messages []message, acked []bool) (rest []message) {

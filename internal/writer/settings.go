@@ -41,6 +41,9 @@ var producerSettings = settings{
 	"compression.type":   "lz4",
 	"message.timeout.ms": "300000",
 	"partitioner":        "murmur2_random", // as the Java client places keys
+	// A topic is there before its first update. One that can't be found was
+	// deleted: we want to hear of it soon and make it again.
+	"topic.metadata.propagation.max.ms": "2000",
 }
 
 // owned are the settings that the promise of this package rests on.

@@ -63,8 +63,11 @@ type Options struct {
 	Group string // consumer group; empty: DefaultGroup
 	// PublishAll publishes the updates of all boards, not of super-hot ones only.
 	PublishAll bool
-	// BoardLife is how long after its first order a board, its count and its
-	// orders expire. 0: never; somebody has to delete them.
+	// BoardLife is how long after its first order a board expires, together with
+	// its count and its orders. 0: never, because a board that is gone by itself
+	// is worse than one that stays; somebody then has to delete the three kinds
+	// of keys, and an order takes about 140 bytes of Redis's memory till then
+	// (180 with a life).
 	BoardLife  time.Duration
 	Topics     Topics
 	Log        *slog.Logger          // nil: silent
