@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -23,7 +24,8 @@ type filler struct {
 
 // newFiller makes the topic and returns its filler.
 func newFiller(ctx context.Context, brokers, topic string, partitions int) (*filler, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers), kgo.DefaultProduceTopic(topic), kgo.MaxBufferedRecords(100_000))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers), kgo.DefaultProduceTopic(topic), kgo.MaxBufferedRecords(100_000),
+		kgo.ProducerLinger(20*time.Millisecond)) // full batches, as a busy producer makes
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}

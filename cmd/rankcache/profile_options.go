@@ -3,7 +3,6 @@ package main
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -58,6 +57,3 @@ func (o *profileOptions) header() http.Header {
 	}
 	return header
 }
-
-// warmEvery is how often boards are looked at for top pages to warm profiles for.
-const warmEvery = time.Second

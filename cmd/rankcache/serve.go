@@ -27,6 +27,7 @@ type serveOptions struct {
 	data, socket  string
 	admin, health string
 	hosts         []string
+	adminToken    string
 	drain         time.Duration
 	total         string
 	deadline      time.Duration
@@ -71,6 +72,8 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.admin, "admin", defaultAdmin, "`address` of the admin port; keep it on loopback")
 	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
+	flags.StringVar(&o.adminToken, "admin-token", "", "token that changes on the admin port need; empty: nothing can be changed there")
+	markSecret(flags, "admin-token")
 	flags.DurationVar(&o.drain, "drain", defaultDrain, "how long to go on answering, not ready, after SIGTERM")
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")

@@ -35,8 +35,8 @@ type sidecarProcess struct {
 	boards   *localboard.Boards
 	runner   *replay.Runner
 	tracker  *hotkey.Tracker // nil: no hot tier
-	hotParts []runnable      // follower and poller of the verdict
 	profiles *profile.Cache  // nil: no profiles
+	parts    []runnable      // in the order in which they were built
 	reader   *sidecar.Reader
 	ready    *sidecar.Readiness
 
@@ -57,7 +57,7 @@ func newSidecar(o *serveOptions, log *slog.Logger) (s *sidecarProcess, err error
 			s.close()
 		}
 	}()
-	for _, build := range []func() error{s.buildOrigin, s.buildReplay, s.buildRooms, s.buildHot, s.buildProfiles, s.buildReader, s.listen} {
+	for _, build := range []func() error{s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
 		if err := build(); err != nil {
 			return nil, err
 		}
@@ -83,7 +83,8 @@ func (s *sidecarProcess) buildReplay() (err error) {
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, Total: replayTotal(o.total),
 		PublishEvery: o.publishEvery, Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
-	}, filledBoards{s.boards}, gateOrigin{s.origin}, s.log, s.registry)
+	}, filledBoards{s.boards, s.profiles}, gateOrigin{s.origin}, s.log, s.registry)
+	s.parts = append(s.parts, s.runner)
 	return err
 }
 
@@ -104,6 +105,7 @@ func (s *sidecarProcess) buildRooms() error {
 	if err := s.rooms.Load(); err != nil {
 		return usageError("--rooms: %w", err)
 	}
+	s.parts = append(s.parts, s.rooms)
 	return nil
 }
 
@@ -156,7 +158,9 @@ func (s *sidecarProcess) run(ctx context.Context) error {
 	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errStopped)
 	group, live := errgroup.WithContext(live)
-	s.startParts(group, live)
+	for _, part := range s.parts {
+		group.Go(func() error { return part.Run(live) })
+	}
 	s.startListeners(group, live)
 	s.log.Info("serving", "data", s.listeners.addr("data"), "admin", s.listeners.addr("admin"), "health", s.listeners.addr("health"), "version", version)
 	group.Go(func() error {
@@ -182,19 +186,6 @@ func (s *sidecarProcess) drainThen(live context.Context, stop context.CancelCaus
 	stop(errStopped)
 }
 
-func (s *sidecarProcess) startParts(group *errgroup.Group, ctx context.Context) {
-	parts := append([]runnable{s.runner, s.rooms}, s.hotParts...)
-	if s.tracker != nil {
-		parts = append(parts, s.tracker)
-	}
-	if s.profiles != nil {
-		parts = append(parts, s.profiles)
-	}
-	for _, part := range parts {
-		group.Go(func() error { return part.Run(ctx) })
-	}
-}
-
 func (s *sidecarProcess) startListeners(group *errgroup.Group, ctx context.Context) {
 	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	handlers := map[string]http.Handler{"admin": s.adminHandler(metrics), "health": sidecar.Health(s.ready, metrics)}
@@ -212,7 +203,8 @@ func (s *sidecarProcess) adminHandler(metrics http.Handler) http.Handler {
 	status := &sidecar.Status{Readiness: s.ready, Reader: s.reader, Version: version, Started: s.started,
 		Sections: map[string]func() any{"rooms_file": func() any { return s.rooms.Status() }}}
 	mux := sidecar.NewAdmin(status, s.ready, metrics)
-	s.addHot(mux)
+	mux.HandleFunc("GET /hotkeys", s.serveHot)
+	mux.Handle("DELETE /profiles/{member}", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(s.dropProfile)))
 	return mux
 }
 

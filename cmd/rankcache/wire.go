@@ -6,6 +6,7 @@ import (
 	"rankcache"
 	"rankcache/internal/origin"
 	"rankcache/localboard"
+	"rankcache/profile"
 	"rankcache/replay"
 	"rankcache/sidecar"
 )
@@ -30,9 +31,19 @@ func (b openBoards) isOpen(id rankcache.BoardID) bool {
 }
 
 // filledBoards gives the replay the boards that it fills.
-type filledBoards struct{ *localboard.Boards }
+type filledBoards struct {
+	*localboard.Boards
+	profiles *profile.Cache // nil: none
+}
 
+// Create returns the board, unread until it is opened.
 func (b filledBoards) Create(id rankcache.BoardID) replay.Board { return b.Boards.Create(id) }
+
+// Open makes the board readable, with the profiles of its head there already.
+func (b filledBoards) Open(id rankcache.BoardID) {
+	warmBoard(b.Boards.Create(id), b.profiles)
+	b.Boards.Open(id)
+}
 
 // gateOrigin gives the gate what it compares boards with.
 type gateOrigin struct{ *origin.Origin }

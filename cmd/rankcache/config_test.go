@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// runConfig returns what rankcache config prints, by key.
+func runConfig(t *testing.T, args ...string) (map[string]string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := run(context.Background(), append([]string{"config"}, args...), &out, &out); err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	if err := yaml.Unmarshal(out.Bytes(), &values); err != nil {
+		t.Fatalf("%v in:\n%s", err, out.String())
+	}
+	return values, nil
+}
+
+func TestFlagsWinOverEnvironmentOverFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rankcache.yaml")
+	content := "redis-timeout: 1s\ndrain: 2s\ndata: 127.0.0.1:1\nkafka.linger.ms: 7\nkafka.acks: all\nallow-host: [a, b]\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RANKCACHE_DRAIN", "3s")
+	t.Setenv("RANKCACHE_DATA", "127.0.0.1:2")
+	t.Setenv("RANKCACHE_KAFKA_ACKS", "1")
+	t.Setenv("RANKCACHE_PORT_8972_TCP_ADDR", "10.0.0.1") // what Kubernetes adds for a Service of this name
+	got, err := runConfig(t, "--config", file, "--data", "127.0.0.1:3", "--kafka.security.protocol=ssl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"redis-timeout":           "1s",
+		"drain":                   "3s",
+		"data":                    "127.0.0.1:3",
+		"admin":                   "127.0.0.1:8971",
+		"allow-host":              "[a,b]",
+		"kafka.linger.ms":         "7",
+		"kafka.acks":              "1",
+		"kafka.security.protocol": "ssl",
+	} {
+		if got[key] != want {
+			t.Errorf("%s is %q, want %q", key, got[key], want)
+		}
+	}
+}
+
+func TestUnknownKeysAreErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rankcache.yaml")
+	if err := os.WriteFile(file, []byte("redis-timout: 1s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range map[string]func(t *testing.T) error{
+		"file": func(t *testing.T) error { _, err := runConfig(t, "--config", file); return err },
+		"environment": func(t *testing.T) error {
+			t.Setenv("RANKCACHE_REDIS_TIMOUT", "1s")
+			_, err := runConfig(t)
+			return err
+		},
+		"flag":      func(t *testing.T) error { _, err := runConfig(t, "--redis-timout", "1s"); return err },
+		"bad value": func(t *testing.T) error { t.Setenv("RANKCACHE_DRAIN", "soon"); _, err := runConfig(t); return err },
+		"no file":   func(t *testing.T) error { _, err := runConfig(t, "--config", file+".none"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := try(t)
+			var exit *exitError
+			if !errors.As(err, &exit) || exit.code != exitUsage {
+				t.Errorf("got %v, want a usage error", err)
+			}
+		})
+	}
+}
+
+func TestConfigMasksSecrets(t *testing.T) {
+	t.Setenv("RANKCACHE_KAFKA_SASL_PASSWORD", "hush-1")
+	got, err := runConfig(t, "--redis", "rediss://app:hush-2@redis:6379/1?dial_timeout=1s", "--admin-token", "hush-3",
+		"--kafka.ssl.key.password=hush-4", "--profile-url", "https://u:hush-5@profiles/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range got {
+		if strings.Contains(value, "hush") {
+			t.Errorf("%s shows its secret: %s", key, value)
+		}
+	}
+	if !strings.Contains(got["redis"], "app") || !strings.Contains(got["redis"], "dial_timeout=1s") {
+		t.Errorf("the Redis URL is masked beyond its password: %s", got["redis"])
+	}
+}
+
+// One file may hold the settings of several commands.
+func TestConfigOfEveryLongRunningCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rankcache.yaml")
+	if err := os.WriteFile(file, []byte("group: g1\ndrain: 2s\npoll-every: 3s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string][2]string{"write": {"group", "g1"}, "poll": {"poll-every", "3s"}} {
+		got, err := runConfig(t, command, "--config", file)
+		if err != nil {
+			t.Errorf("%s: %v", command, err)
+		} else if got[want[0]] != want[1] {
+			t.Errorf("%s: %s is %q, want %q", command, want[0], got[want[0]], want[1])
+		}
+	}
+}

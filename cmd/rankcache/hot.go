@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankcache/hotkey"
+)
+
+// hotAnswer is the stable JSON of /hotkeys.
+type hotAnswer struct {
+	Boards []hotkey.Row `json:"boards"`
+}
+
+// serveHot answers GET /hotkeys on the admin port.
+func (s *sidecarProcess) serveHot(w http.ResponseWriter, _ *http.Request) {
+	answer := hotAnswer{Boards: []hotkey.Row{}}
+	if s.tracker != nil {
+		answer.Boards = append(answer.Boards, s.tracker.Hot()...)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	printJSON(w, answer) // a caller who has gone needs no answer
+}
+
+func newHotCommand() *cobra.Command {
+	var admin string
+	cmd := &cobra.Command{
+		Use:   "hot",
+		Short: "Print which boards a running sidecar holds for hot",
+		Example: `  rankcache hot
+  kubectl exec app-0 -c rankcache -- rankcache hot -o json`,
+		Args: noArgs,
+	}
+	cmd.Flags().StringVar(&admin, "admin", defaultAdmin, "`address` of the sidecar's admin port")
+	output := outputFlag(cmd.Flags(), "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		answer, err := fetchHot(cmd.Context(), "http://"+admin+"/hotkeys")
+		if err != nil {
+			return fmt.Errorf("%w; is the sidecar running, and is --admin its admin port?", err)
+		}
+		if *output == "json" {
+			return printJSON(cmd.OutOrStdout(), answer)
+		}
+		return printHot(cmd.OutOrStdout(), answer)
+	}
+	return cmd
+}
+
+func fetchHot(ctx context.Context, url string) (*hotAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: %s", url, resp.Status)
+	}
+	answer := &hotAnswer{}
+	return answer, json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(answer)
+}
+
+func printHot(to io.Writer, answer *hotAnswer) error {
+	if len(answer.Boards) == 0 {
+		_, err := fmt.Fprintln(to, "no board is hot or near it")
+		return err
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "BOARD\tSTATE\tCAUSE\tSINCE\tREQUESTS/S\tAPI COUNT\tPAGE AGE\tHITS")
+	for _, r := range answer.Boards {
+		since, age := "-", "-"
+		if !r.Since.IsZero() {
+			since = time.Since(r.Since).Round(time.Second).String()
+		}
+		if r.PageAge >= 0 {
+			age = r.PageAge.Round(time.Millisecond).String()
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1f\t%d\t%s\t%d\n", r.Board, r.State, r.Cause, since, r.Rate, r.APICount, age, r.Hits)
+	}
+	return table.Flush()
+}
