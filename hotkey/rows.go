@@ -27,7 +27,7 @@ type Row struct {
 	Since    time.Time         `json:"since,omitzero"` // of the state; zero for a watched board
 	Rate     float64           `json:"rate"`           // own requests/s over 10 seconds
 	APICount int64             `json:"api_count"`      // what the verdict counted; its source's unit
-	PageAge  time.Duration     `json:"page_age_ns"`    // how long ago the page was current; -1 without a page
+	PageAge  int64             `json:"page_age_ms"`    // how long ago the page was current, ms; -1 without a page
 	Hits     uint64            `json:"hits"`           // reads answered from the page since the promotion
 }
 
