@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // CPU returns how long the threads of some processes have run until now, user and
@@ -54,39 +52,4 @@ func runTime(task string) (time.Duration, error) {
 		return 0, fmt.Errorf("schedstat of %s says %q", task, text)
 	}
 	return time.Duration(ns), nil
-}
-
-// Pin ties every thread of a process, and those that it makes later, to one core.
-func Pin(pid, core int) error {
-	var set unix.CPUSet
-	set.Set(core)
-	pinned := map[string]bool{}
-	for more := true; more; { // a thread that was made meanwhile has its maker's old cores
-		tasks, err := tasksOf(pid)
-		if err != nil {
-			return err
-		}
-		more = false
-		for _, task := range tasks {
-			if pinned[task] {
-				continue
-			}
-			more, pinned[task] = true, true
-			if err := pinTask(task, &set); err != nil {
-				return fmt.Errorf("tie process %d to core %d: %w", pid, core, err)
-			}
-		}
-	}
-	return nil
-}
-
-func pinTask(task string, set *unix.CPUSet) error {
-	tid, err := strconv.Atoi(filepath.Base(task))
-	if err != nil {
-		return err
-	}
-	if err := unix.SchedSetaffinity(tid, set); err != unix.ESRCH { // it has just ended
-		return err
-	}
-	return nil
 }

@@ -9,6 +9,7 @@
 //	http.go     what a whole reply is, in HTTP/1.1
 //	resp.go     the same in Redis's protocol
 //	cpu.go      what the servers' processes spent on the window
+//	pin.go      which cores the servers and the load have
 //	result.go   what is reported: rate, CPU per request, latencies, errors
 //
 // The loop is one thread over epoll with non-blocking sockets, two system calls

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -283,8 +284,32 @@ func TestOnceReturnsTheBytes(t *testing.T) {
 	}
 }
 
-func TestPinKeepsAProcessOnItsCore(t *testing.T) {
-	if err := Pin(-1, 0); err == nil {
+func TestPinTiesEveryThread(t *testing.T) {
+	cores, err := Cores()
+	if err != nil || len(cores) == 0 {
+		t.Fatal(cores, err)
+	}
+	cat := exec.Command("cat")
+	in, err := cat.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cat.Start(); err != nil {
+		t.Fatal(err)
+	}
+	last := cores[len(cores)-1]
+	if err := Pin(cat.Process.Pid, last); err != nil {
+		t.Error(err)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cat.Process.Pid))
+	if want := fmt.Sprintf("Cpus_allowed_list:\t%d\n", last); err != nil || !strings.Contains(string(status), want) {
+		t.Errorf("want %q in %s (%v)", want, status, err)
+	}
+	in.Close()
+	if err := cat.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := Pin(cat.Process.Pid, last); err == nil {
 		t.Error("no error for a process that is not there")
 	}
 }

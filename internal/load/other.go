@@ -14,5 +14,8 @@ func Run(context.Context, Config) (*Result, error) { return nil, errors.ErrUnsup
 // CPU needs Linux.
 func CPU([]int) (time.Duration, error) { return 0, errors.ErrUnsupported }
 
+// Cores needs Linux.
+func Cores() ([]int, error) { return nil, errors.ErrUnsupported }
+
 // Pin needs Linux.
-func Pin(pid, core int) error { return errors.ErrUnsupported }
+func Pin(int, ...int) error { return errors.ErrUnsupported }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+// A target is one server of bench read in a process of its own, so that its CPU
+// time can be told from everybody else's. When it is ready it prints one line of
+// JSON (targetReady). Then each line "updates N" on its input sets how many
+// updates a second it applies, and is answered by a line "ok". The end of its
+// input ends it, so that it never outlives who started it.
+
+// targetOptions are what the targets are told by flags.
+type targetOptions struct {
+	socket   string
+	redis    string
+	replies  string
+	members  int
+	profiles int
+}
+
+// targetReady is the first line of a target.
+type targetReady struct {
+	TCP    string `json:"tcp"`
+	HeapMB int    `json:"heap_mb"` // live heap, ready and idle
+}
+
+// target is one server.
+type target interface {
+	// serve answers on ln until ctx is done. It is called for each listener.
+	serve(ctx context.Context, ln net.Listener) error
+}
+
+// backgroundTarget has more to do than to answer.
+type backgroundTarget interface {
+	run(ctx context.Context) error
+}
+
+// updatedTarget can apply updates while it answers.
+type updatedTarget interface{ setUpdates(perSecond int) }
+
+// targetMakers builds the targets by name, filled and ready to serve.
+var targetMakers = map[string]func(context.Context, *targetOptions) (target, error){
+	"rankcache": newRankcacheTarget,
+	"fixed":     newFixedTarget,
+	"plain":     newPlainTarget,
+	"sortedset": newSortedsetTarget,
+}
+
+// newBenchTargetCommand is for bench read, which calls this program again.
+func newBenchTargetCommand() *cobra.Command {
+	o := &targetOptions{}
+	cmd := &cobra.Command{Use: "target NAME", Short: "One server of bench read", Hidden: true, Args: oneArg}
+	flags := cmd.Flags()
+	flags.StringVar(&o.socket, "target-socket", "", "Unix socket `file` to listen on")
+	flags.StringVar(&o.redis, "target-redis", "", "`address` of a filled Redis")
+	flags.StringVar(&o.replies, "target-replies", "", "`folder` of the replies that target fixed gives")
+	flags.IntVar(&o.members, "target-members", benchMembers, "members of the board")
+	flags.IntVar(&o.profiles, "target-profiles", 0, "profiles cached beside it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		build, ok := targetMakers[args[0]]
+		if !ok {
+			return usageError("no target %q", args[0])
+		}
+		return runTarget(cmd.Context(), build, o, cmd.InOrStdin(), cmd.OutOrStdout())
+	}
+	return cmd
+}
+
+// errInputEnded is the cause with which a target ends.
+var errInputEnded = errors.New("input ended")
+
+func runTarget(ctx context.Context, build func(context.Context, *targetOptions) (target, error), o *targetOptions, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t, err := build(ctx, o)
+	if err != nil {
+		return err
+	}
+	opened, err := openListeners(flagAddr{"data", "127.0.0.1:0"}, flagAddr{"target-socket", unixAddr(o.socket)})
+	if err != nil {
+		return err
+	}
+	parts, ctx := errgroup.WithContext(ctx)
+	for _, ln := range opened {
+		parts.Go(func() error { return t.serve(ctx, ln) })
+	}
+	if t, ok := t.(backgroundTarget); ok {
+		parts.Go(func() error { return t.run(ctx) })
+	}
+	go func() { cancel(obey(t, targetReady{TCP: opened.addr("data"), HeapMB: int(heapNow() >> 20)}, in, out)) }()
+	if err := parts.Wait(); err != nil && !errors.Is(context.Cause(ctx), errInputEnded) {
+		return err
+	}
+	return nil
+}
+
+// obey says that t is ready and does what the lines of in say. It returns when
+// there are no more.
+func obey(t target, ready targetReady, in io.Reader, out io.Writer) error {
+	if err := json.NewEncoder(out).Encode(ready); err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if err := command(t, lines.Text()); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(out, "ok"); err != nil {
+			return err
+		}
+	}
+	return errInputEnded
+}
+
+func command(t target, line string) error {
+	text, ok := strings.CutPrefix(line, "updates ")
+	perSecond, err := strconv.Atoi(text)
+	updated, can := t.(updatedTarget)
+	if !ok || err != nil || !can {
+		return fmt.Errorf("a target that can't %q", line)
+	}
+	updated.setUpdates(perSecond)
+	return nil
+}
