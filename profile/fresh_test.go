@@ -21,8 +21,10 @@ func TestKeptPageIsFreshUntilItsOwnProfileChanges(t *testing.T) {
 	c := start(t, Options{}, versions(t))
 	page, dst := members("p", 50), make([][]byte, 50)
 	_, fresh := c.Join(t.Context(), page, dst)
-	if !fresh() || !fresh() {
-		t.Fatal("a page just joined is not fresh")
+	for range 2 { // the second look takes the short way
+		if !fresh() {
+			t.Fatal("a page just joined is not fresh")
+		}
 	}
 	c.changes.bump(strangerTo(c, page))
 	if !fresh() {

@@ -3,6 +3,8 @@ package profile
 import (
 	"context"
 	"time"
+
+	"rankcache"
 )
 
 // Join sets dst[i] to the profile of members[i], a JSON object that nobody may
@@ -33,7 +35,7 @@ func (c *Cache) Warm(members []string) {
 	now := c.now()
 	var wanted []string
 	for _, member := range members {
-		if _, state := c.look(c.key(member), member, now); state != fresh {
+		if _, state := c.look(c.key(member), member, now); state != fresh && rankcache.CheckMember(member) == nil {
 			wanted = append(wanted, member)
 		}
 	}

@@ -31,9 +31,6 @@ const (
 	reuseRounds     = 2_000_000 // looks
 	fillBudget      = 64 << 20  // bytes
 	fillPages       = 8_000     // of 50 members each, more than the budget holds
-	traceBudget     = 8 << 20   // bytes
-	tracePages      = 40_000
-	traceMembers    = 500_000
 	traceSkew       = 1.05
 	measureDeadline = 10 * time.Second // nothing is answered without its profiles
 )
@@ -111,35 +108,46 @@ func measureBytes(ctx context.Context, f *Figures) error {
 }
 
 func measureHits(ctx context.Context, f *Figures) error {
+	return measureTrace(ctx, f, trace{budget: 8 << 20, pages: 40_000, members: 500_000})
+}
+
+// trace is pages of members drawn from a Zipf distribution.
+type trace struct {
+	budget  int64 // of the cache
+	pages   int
+	members uint64
+}
+
+func measureTrace(ctx context.Context, f *Figures, tr trace) error {
 	source := &measuredSource{}
-	return measured(ctx, Options{Budget: traceBudget}, source, func(c *Cache) error {
-		f.HitRatio = ratio(func(members []string) int {
+	return measured(ctx, Options{Budget: tr.budget}, source, func(c *Cache) error {
+		f.HitRatio = tr.ratio(func(members []string) int {
 			before := source.loaded
 			c.Get(ctx, members, make([][]byte, measuredRows))
 			return source.loaded - before
 		})
 		cache := newLRU(c.store.entries())
-		f.HitRatioLRU = ratio(cache.misses)
+		f.HitRatioLRU = tr.ratio(cache.misses)
 		return ctx.Err()
 	})
 }
 
 // ratio plays the trace, always the same one, and returns the part of the
 // lookups in its second half that were hits.
-func ratio(misses func(members []string) int) float64 {
+func (tr trace) ratio(misses func(members []string) int) float64 {
 	random := rand.New(rand.NewPCG(1, 2))
-	zipf := rand.NewZipf(random, traceSkew, 1, traceMembers-1)
+	zipf := rand.NewZipf(random, traceSkew, 1, tr.members-1)
 	missed := 0
-	for n := range tracePages {
+	for n := range tr.pages {
 		members := make([]string, measuredRows)
 		for i := range members {
 			members[i] = strconv.FormatUint(1e9+zipf.Uint64(), 10)
 		}
-		if m := misses(members); n >= tracePages/2 {
+		if m := misses(members); n >= tr.pages/2 {
 			missed += m
 		}
 	}
-	return 1 - float64(missed)/float64(tracePages/2*measuredRows)
+	return 1 - float64(missed)/float64(tr.pages/2*measuredRows)
 }
 
 // measured calls do with a cache that runs.
