@@ -32,7 +32,8 @@ type Board struct {
 	// unforgotten is how many removed members the last move had to keep, and
 	// movedAt how many members there were.
 	unforgotten, movedAt int
-	// forgotten is the highest seq of a removed member that was forgotten.
+	// forgotten is the seq up to which a member that is not known may have been
+	// removed: the highest of the removals forgotten, or of a snapshot's.
 	forgotten uint64
 	pause     func() // see paused; nil outside tests
 }

@@ -7,9 +7,9 @@ import (
 	"rankcache"
 )
 
-// ErrOldSnapshot says that a snapshot is older than a removal that the board has
-// already forgotten, so that loading it could bring a member back. Read a new
-// one.
+// ErrOldSnapshot says that a snapshot is older than another that was loaded, or
+// than a removal that the board has already forgotten, so that loading it could
+// bring a member back. Read a new one.
 var ErrOldSnapshot = errors.New("snapshot is older than what the board has forgotten")
 
 // Load makes the board what a snapshot of the origin says, which was read after
@@ -32,6 +32,7 @@ func (b *Board) Load(seq uint64, es []rankcache.Entry) error {
 	}
 	b.vanish(seq, b.take(seq, es))
 	b.seen.settle(seq)
+	b.forgotten = max(b.forgotten, seq)
 	b.tidy()
 	return nil
 }

@@ -57,6 +57,7 @@ func TestLoadFence(t *testing.T) {
 func TestLoadIsTheModel(t *testing.T) {
 	b, m := newBoard(t), newModel()
 	s := &script{Rand: rand.New(rand.NewPCG(11, 12)), members: 400, scores: gifts}
+	loaded := 0
 	for range 80 {
 		us := s.batch(100, true)
 		b.Apply(us)
@@ -64,10 +65,12 @@ func TestLoadIsTheModel(t *testing.T) {
 		if s.IntN(4) == 0 {
 			seq := s.seq - uint64(s.IntN(200))
 			es := snapshot(s)
-			if err := b.Load(seq, es); err != nil {
+			if err := b.Load(seq, es); err == nil {
+				m.load(seq, es)
+				loaded++
+			} else if !errors.Is(err, ErrOldSnapshot) {
 				t.Fatal(err)
 			}
-			m.load(seq, es)
 		}
 		if s.IntN(3) == 0 {
 			b.Settle(s.seq - 50)
@@ -76,6 +79,9 @@ func TestLoadIsTheModel(t *testing.T) {
 			m.compare(t, b)
 			check(t, b)
 		}
+	}
+	if loaded < 5 {
+		t.Errorf("only %d snapshots were loaded", loaded)
 	}
 }
 
@@ -122,6 +128,20 @@ func TestLoadOlderThanForgotten(t *testing.T) {
 	}
 	if err := b.Load(seq, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLoadOlderThanLoaded: the newer snapshot said that nobody is there.
+func TestLoadOlderThanLoaded(t *testing.T) {
+	b := newBoard(t)
+	if err := b.Load(10, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Load(9, []rankcache.Entry{{Member: "a", Score: 1}}); !errors.Is(err, ErrOldSnapshot) {
+		t.Errorf("error %v, want ErrOldSnapshot", err)
+	}
+	if err := b.Load(10, []rankcache.Entry{{Member: "a", Score: 1}}); err != nil {
+		t.Errorf("a second snapshot of the same seq: %v", err)
 	}
 }
 

@@ -83,6 +83,30 @@ func TestOldViewOutlivesMove(t *testing.T) {
 	}
 }
 
+// TestOldViewBesideNewMembers looks members up that came after the view, through
+// the table that both share: their records may lie where the view has nothing.
+func TestOldViewBesideNewMembers(t *testing.T) {
+	b := newBoard(t)
+	b.Apply([]rankcache.Update{set("a", 1, 1)})
+	b.members.table = newTable(10_000)
+	b.members.table.put(b.members.tag("a"), 0)
+	b.Publish()
+	v := b.view.Load()
+	var us []rankcache.Update
+	for i := range 9000 {
+		us = append(us, set(fmt.Sprint(7919*i%9001, "late"), 1, uint64(2+i))) // no common prefix: nothing moves
+	}
+	b.Apply(us)
+	if v.table != b.members.table {
+		t.Fatal("the table is not shared")
+	}
+	for _, u := range us {
+		if _, r := v.find(u.Member); r != nil {
+			t.Fatalf("the view knows %q", u.Member)
+		}
+	}
+}
+
 // TestGrowthChoosesPrefix opens a board when it is small; the ids that come
 // later have a beginning in common, which their keys are to leave out.
 func TestGrowthChoosesPrefix(t *testing.T) {

@@ -194,7 +194,7 @@ func TestRacingReaders(t *testing.T) {
 		})
 	}
 	moves := 0
-	for range 300 {
+	for range 150 {
 		g.play()
 		if b.moved {
 			moves++

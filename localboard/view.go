@@ -48,8 +48,8 @@ func (v *view) restore(rows []rankcache.Standing, overwritten []change) {
 		if r.Rank == 0 {
 			continue
 		}
-		h := uint32(r.Rank - 1)
-		if n := v.at(h).change.Load(); n > 0 && int(n) <= len(overwritten) && overwritten[n-1].handle == h {
+		n := int(v.at(uint32(r.Rank - 1)).change.Load())
+		if n > 0 && n <= len(overwritten) { // more only if the reader has to begin again
 			r.Score = overwritten[n-1].old
 		}
 	}

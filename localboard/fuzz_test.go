@@ -1,0 +1,64 @@
+package localboard
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"rankcache"
+)
+
+// FuzzBoard runs operations, eight bytes each, on a board and on the model.
+func FuzzBoard(f *testing.F) {
+	f.Add([]byte("\x00a\x01\x00\x00\x00\x00\x05\x07........\x00a\x02\x00\x00\x00\x00\x06\x07......."))
+	f.Add([]byte("\x01a.......\x03b......\x08.......\x05c......\x09\xff.....\x0a......\x07......."))
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		if len(ops) > 8*512 {
+			return
+		}
+		b, m := newBoard(t), newModel()
+		for ; len(ops) >= 8; ops = ops[8:] {
+			step(t, b, m, ops)
+		}
+		b.Publish()
+		m.compare(t, b)
+	})
+}
+
+// step does one operation: what, member, seq (2 bytes), score (3 bytes), order.
+func step(t *testing.T, b *Board, m *model, op []byte) {
+	seq := uint64(binary.BigEndian.Uint16(op[2:]))
+	score := float64(int8(op[4])) * math.Pow(2, float64(int8(op[5])))
+	u := rankcache.Update{Member: fuzzID(op[1]), Delta: score, Score: score, Order: string(op[7])}
+	switch what := op[0] % 16; what {
+	case 6:
+		b.Settle(seq)
+		m.settle(seq)
+	case 7:
+		es := []rankcache.Entry{{Member: u.Member, Score: score}, {Member: fuzzID(op[6]), Score: 1}}
+		if es[0].Member == es[1].Member {
+			es = es[:1]
+		}
+		if b.Load(seq, es) == nil {
+			m.load(seq, es)
+		}
+	case 8, 9:
+		b.Publish()
+		m.compare(t, b)
+	case 10:
+		b.move() // at any time, not only when it is worth it
+		check(t, b)
+	default:
+		u.Op = rankcache.Op(what%3 + 1)
+		if what < 11 {
+			u.Seq = seq + 1
+		}
+		if got, want := b.Apply([]rankcache.Update{u}), m.apply([]rankcache.Update{u}); got != want {
+			t.Fatalf("%+v: applied %+v, want %+v", u, got, want)
+		}
+	}
+}
+
+// fuzzID returns ids that are prefixes of each other, with bytes that are not
+// text.
+func fuzzID(b byte) string { return "user:\xff\x00zzzzzzzz"[:1+b%15] }
