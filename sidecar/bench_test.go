@@ -140,7 +140,7 @@ func BenchmarkServer(b *testing.B) {
 		}}
 		b.Run(p.name+"/fixed", func(b *testing.B) { exchange(b, bare.Serve, p.path) })
 		b.Run(p.name+"/rankcache", func(b *testing.B) {
-			exchange(b, func(ln net.Listener) error { return s.server(ln).Serve(ln) }, p.path)
+			exchange(b, func(ln net.Listener) error { return s.Serve(context.Background(), ln) }, p.path)
 		})
 	}
 }

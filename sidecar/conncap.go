@@ -22,7 +22,7 @@ func (l cappedListener) Accept() (net.Conn, error) {
 		}
 		// The server counts a connection before it accepts the next.
 		if l.server.conns.Load() < int64(l.server.cfg.MaxConns) {
-			return &lazyConn{Conn: conn, slack: l.server.slack()}, nil
+			return &timedConn{Conn: conn, limits: &l.server.limits}, nil
 		}
 		l.server.turnAway(conn)
 	}

@@ -25,7 +25,7 @@ const (
 
 	DefaultMaxConns     = 8192
 	DefaultReadTimeout  = 5 * time.Second  // a whole request, from its first byte
-	DefaultWriteTimeout = 5 * time.Second  // one answer
+	DefaultWriteTimeout = 5 * time.Second  // one answer, or each part of a long one
 	DefaultIdleTimeout  = 90 * time.Second // between requests
 	DefaultDrainTimeout = 5 * time.Second  // requests in hand when serving ends
 )
@@ -50,6 +50,7 @@ type DataServer struct {
 	counters *counters
 	packer   *packer
 	calls    sync.Pool
+	limits   timeLimits
 	draining atomic.Bool
 	conns    atomic.Int64
 }
@@ -67,6 +68,8 @@ func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.R
 		return nil, err
 	}
 	s := &DataServer{reader: r, cfg: cfg, log: log, counters: newCounters(), packer: packer}
+	s.limits.began = time.Now()
+	s.limits.read, s.limits.write, s.limits.idle = cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout
 	s.calls.New = func() any { return &call{rows: make([]rankcache.Standing, 0, 4)} }
 	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_data_connections",
@@ -84,6 +87,9 @@ func (s *DataServer) Drain() { s.draining.Store(true) }
 // were still unfinished after DrainTimeout.
 func (s *DataServer) Serve(ctx context.Context, ln net.Listener) error {
 	srv := s.server(ln)
+	stopClock := make(chan struct{})
+	defer close(stopClock)
+	go s.limits.tick(stopClock)
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(cappedListener{ln, s}) }()
 	select {
@@ -109,23 +115,21 @@ func (s *DataServer) server(ln net.Listener) *fasthttp.Server {
 		handler = s.checkHost
 	}
 	return &fasthttp.Server{
-		HeaderReceived: markConflict, Handler: s.checkFrame(handler), ErrorHandler: s.unreadable, ConnState: s.countConn,
+		HeaderReceived: markConflict, Handler: s.checkFrame(handler), ErrorHandler: s.unreadable, ConnState: s.connState,
 		// What it logs are broken requests and connections, which are counted.
 		Logger:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		Concurrency: 2 * s.cfg.MaxConns, ReadBufferSize: maxHeader, WriteBufferSize: 8 << 10,
-		MaxRequestBodySize: maxBody, ReadTimeout: s.cfg.ReadTimeout,
-		WriteTimeout: s.cfg.WriteTimeout, IdleTimeout: s.cfg.IdleTimeout,
-		CloseOnShutdown: true, NoDefaultServerHeader: true, NoDefaultContentType: true,
+		MaxRequestBodySize: maxBody, // time-outs are those of timedConn
+		CloseOnShutdown:    true, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true,
 	}
 }
 
-// slack is by how much time-outs may come early: a second by default.
-func (s *DataServer) slack() time.Duration {
-	return min(s.cfg.ReadTimeout, s.cfg.WriteTimeout, s.cfg.IdleTimeout) / 5
-}
-
-func (s *DataServer) countConn(_ net.Conn, state fasthttp.ConnState) {
+// connState follows each connection.
+func (s *DataServer) connState(conn net.Conn, state fasthttp.ConnState) {
+	if c, ok := conn.(*timedConn); ok {
+		c.state(state)
+	}
 	switch state {
 	case fasthttp.StateNew:
 		s.conns.Add(1)

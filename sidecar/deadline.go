@@ -2,62 +2,95 @@ package sidecar
 
 import (
 	"net"
+	"sync/atomic"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
-// lazyConn sets deadlines when it is about to read or write, and only if the one
-// in force is not near enough. The server asks for three per request: idle until
-// the next one begins, then reading it, then writing the answer. Setting each
-// costs a timer, and most requests come in one piece and need none of them anew.
-// One goroutine reads, writes and sets deadlines; any may close.
-type lazyConn struct {
+// timedConn cuts off slow clients. The HTTP library would do that too, at the
+// price of three timers set and three looks at the clock for each request; here
+// a request that comes in one piece costs none of them. Its methods are called by
+// the goroutine that serves the connection; any may call Close.
+type timedConn struct {
 	net.Conn
-	slack       time.Duration // by how much a deadline may come early
-	read, write deadline
+	limits *timeLimits
+
+	idle    bool  // between two requests
+	armed   bool  // the deadline of the request in hand is set
+	idleSet int64 // coarse time at which the idle deadline in force was set, 0: none is
+	sendSet int64 // the same of the write deadline
 }
 
-// deadline is one asked for and the one in force.
-type deadline struct{ want, have time.Time }
+// timeLimits is shared by the connections of one server. Time-outs may come
+// early, by at most a sixth of the shortest of them.
+type timeLimits struct {
+	read, write, idle time.Duration
+	began             time.Time    // where the coarse time begins
+	now               atomic.Int64 // coarse time, in nanoseconds
+}
 
-// due reports whether the deadline in force has to be changed, and takes it that
-// it is.
-func (d *deadline) due(slack time.Duration) bool {
-	if early := d.want.Sub(d.have); early >= 0 && early < slack && !d.want.IsZero() == !d.have.IsZero() {
+// slack is how old a deadline may be and still serve for one set now.
+func (l *timeLimits) slack() time.Duration { return min(l.read, l.write, l.idle) / 9 }
+
+// tick moves the coarse time until stop is closed. Several may do so.
+func (l *timeLimits) tick(stop <-chan struct{}) {
+	ticker := time.NewTicker(l.slack() / 2)
+	defer ticker.Stop()
+	for {
+		l.now.Store(int64(time.Since(l.began)))
+		select {
+		case <-ticker.C:
+		case <-stop:
+			return
+		}
+	}
+}
+
+// due reports whether a deadline set at the coarse time *set is too old, and
+// takes it that it is set now.
+func (l *timeLimits) due(set *int64) bool {
+	now := l.now.Load()
+	if *set != 0 && now-*set < int64(l.slack()) {
 		return false
 	}
-	d.have = d.want
+	*set = max(now, 1)
 	return true
 }
 
-func (c *lazyConn) SetReadDeadline(t time.Time) error {
-	c.read.want = t
-	return nil
-}
-
-func (c *lazyConn) SetWriteDeadline(t time.Time) error {
-	c.write.want = t
-	return nil
-}
-
-func (c *lazyConn) SetDeadline(t time.Time) error {
-	c.read.want, c.write.want = t, t
-	return nil
-}
-
-func (c *lazyConn) Read(p []byte) (int, error) {
-	if c.read.due(c.slack) {
-		if err := c.Conn.SetReadDeadline(c.read.have); err != nil {
-			return 0, err
-		}
+// Read waits for the next request as long as connections may be idle, and for
+// the rest of one that has begun until one deadline for all of it.
+func (c *timedConn) Read(p []byte) (int, error) {
+	var err error
+	switch {
+	case c.idle && c.limits.due(&c.idleSet):
+		err = c.SetReadDeadline(time.Now().Add(c.limits.idle))
+	case !c.idle && !c.armed:
+		c.armed, c.idleSet = true, 0
+		err = c.SetReadDeadline(time.Now().Add(c.limits.read))
+	}
+	if err != nil {
+		return 0, err
 	}
 	return c.Conn.Read(p)
 }
 
-func (c *lazyConn) Write(p []byte) (int, error) {
-	if c.write.due(c.slack) {
-		if err := c.Conn.SetWriteDeadline(c.write.have); err != nil {
+// Write gives the client time for p, which is an answer or a good part of one.
+func (c *timedConn) Write(p []byte) (int, error) {
+	if c.limits.due(&c.sendSet) {
+		if err := c.SetWriteDeadline(time.Now().Add(c.limits.write)); err != nil {
 			return 0, err
 		}
 	}
 	return c.Conn.Write(p)
+}
+
+// state is told where the server is with the connection.
+func (c *timedConn) state(s fasthttp.ConnState) {
+	switch s {
+	case fasthttp.StateActive: // the first byte of a request is here
+		c.idle, c.armed = false, false
+	case fasthttp.StateIdle:
+		c.idle = true
+	}
 }
