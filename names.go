@@ -52,10 +52,23 @@ func (n Names) Check() error {
 			return fmt.Errorf("%s pattern %q: want %s in it once", p.what, p.pattern, p.must)
 		}
 	}
-	for _, topic := range []string{n.Commands, n.UpdatePrefix} {
-		if BoardID(topic).Check() != nil || strings.Contains(topic, ":") || len(topic) > 40 {
-			return fmt.Errorf("topic name %q: want 1 to 40 characters of A-Z a-z 0-9 . _ -", topic)
+	if err := checkTopic("command topic", n.Commands, maxTopicLen); err != nil {
+		return err
+	}
+	return checkTopic("update topic prefix", n.UpdatePrefix, maxTopicLen-MaxBoardLen)
+}
+
+// maxTopicLen is Kafka's own limit.
+const maxTopicLen = 249
+
+func checkTopic(what, name string, limit int) error {
+	for i := range len(name) {
+		if !boardChar[name[i]] || name[i] == ':' {
+			return fmt.Errorf("%s %q: want characters of A-Z a-z 0-9 . _ -", what, name)
 		}
+	}
+	if len(name) == 0 || len(name) > limit {
+		return fmt.Errorf("%s %q: want 1 to %d characters", what, name, limit)
 	}
 	return nil
 }
