@@ -22,7 +22,7 @@ import (
 	"rankcache/replay"
 )
 
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // world is a Redis and a Kafka with boards in them, and what a writer would do.
 type world struct {
@@ -31,12 +31,17 @@ type world struct {
 	redis  *redis.Client
 	names  rankcache.Names
 	client *kgo.Client
+	// still says that Redis does not change while boards are opened, so that they
+	// can be held against it at that moment.
+	still bool
 }
 
-func newWorld(t testing.TB, kafka string) *world {
-	c := redis.NewClient(&redis.Options{Addr: testkit.Redis(t)})
+func newWorld(t testing.TB, kafka string) *world { return newWorldOn(t, kafka, testkit.Redis(t)) }
+
+func newWorldOn(t testing.TB, kafka, cache string) *world {
+	c := redis.NewClient(&redis.Options{Addr: cache, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { c.Close() })
-	return &world{t: t, kafka: kafka, redis: c, names: rankcache.DefaultNames(),
+	return &world{t: t, kafka: kafka, redis: c, names: rankcache.DefaultNames(), still: true,
 		client: testkit.KafkaClient(t, kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))}
 }
 
@@ -131,6 +136,7 @@ func (w *world) check(err error) {
 // set adapts localboard, as cmd does, and notes what was opened and closed.
 type set struct {
 	*localboard.Boards
+	opened func(rankcache.BoardID)
 	mu     sync.Mutex
 	events []string
 }
@@ -140,6 +146,7 @@ func (s *set) Create(id rankcache.BoardID) replay.Board { return s.Boards.Create
 func (s *set) Open(id rankcache.BoardID) {
 	s.note("open " + string(id))
 	s.Boards.Open(id)
+	s.opened(id)
 }
 
 func (s *set) Close(id rankcache.BoardID) {
@@ -176,19 +183,42 @@ type sidecar struct {
 	stop   func()
 }
 
-type option func(*replay.Config, *replay.Origin)
+// setup is what an option may change.
+type setup struct {
+	replay.Config
+	origin replay.Origin
+	w      *world
+}
+
+type option func(*setup)
+
+func deadline(d time.Duration) option { return func(s *setup) { s.Deadline = d } }
+
+// totalIn has the board's total read from where origin is told.
+func totalIn(kind replay.Total, where string) option {
+	return func(s *setup) {
+		total, err := origin.ParseTotal(where)
+		s.w.check(err)
+		s.Total = kind
+		s.origin = redisOrigin{origin.New(s.w.redis, s.w.names, origin.WithTotal(total))}
+	}
+}
 
 // start runs a Runner until the end of the test, or until stop.
 func (w *world) start(boards []rankcache.BoardID, opts ...option) *sidecar {
 	w.t.Helper()
-	cfg := replay.Config{Brokers: w.kafka, Names: w.names}
-	var from replay.Origin = redisOrigin{origin.New(w.redis, w.names)}
+	with := setup{replay.Config{Brokers: w.kafka, Names: w.names}, redisOrigin{origin.New(w.redis, w.names)}, w}
 	for _, opt := range opts {
-		opt(&cfg, &from)
+		opt(&with)
 	}
 	s := &sidecar{w: w, boards: &set{Boards: localboard.NewBoards()}, reg: prometheus.NewRegistry()}
+	s.boards.opened = func(id rankcache.BoardID) {
+		if err := s.equal(id); err != nil && w.still {
+			w.t.Errorf("board %s was opened too early: %v", id, err)
+		}
+	}
 	var err error
-	s.Runner, err = replay.New(cfg, s.boards, from, slog.New(slog.NewTextHandler(w.t.Output(), nil)), s.reg)
+	s.Runner, err = replay.New(with.Config, s.boards, with.origin, slog.New(slog.NewTextHandler(w.t.Output(), nil)), s.reg)
 	w.check(err)
 	s.Follow(boards)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,0 +1,166 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"rankcache"
+	"rankcache/internal/servers"
+	"rankcache/internal/testkit"
+	"rankcache/replay"
+)
+
+// Every board is held against Redis, entry by entry, at the moment when it is
+// opened: see world.still.
+
+func TestLogThatEndsInControlRecords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b := w.newBoard(1, nil)
+	tx := testkit.KafkaClient(t, w.kafka, kgo.TransactionalID(string(b.id)), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	b.transact(tx, kgo.TryCommit, b.gifts(20, 5)...)
+	b.transact(tx, kgo.TryAbort, b.wrong()...)
+	s := w.start(ids(b))
+	s.waitOpen(b.id)
+	if n := s.counter("rankcache_replay_snapshots_total"); n != 0 {
+		t.Error("the board came from Redis though the log has it all")
+	}
+}
+
+func TestOpenTransaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b := w.newBoard(1, nil)
+	tx := testkit.KafkaClient(t, w.kafka, kgo.TransactionalID(string(b.id)), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	b.transact(tx, kgo.TryCommit, b.gifts(20, 5)...)
+	w.check(tx.BeginTransaction())
+	b.send(tx, b.gifts(10, 5)...)
+	s := w.start(ids(b))
+	s.waitOpen(b.id) // through a snapshot: the log gives two thirds only
+	w.check(tx.EndTransaction(context.Background(), kgo.TryCommit))
+	b.produce(b.incr("last", 1))
+	s.waitOpen(b.id)
+}
+
+func (b *board) transact(tx *kgo.Client, end kgo.TransactionEndTry, us ...rankcache.Update) {
+	b.t.Helper()
+	b.check(tx.BeginTransaction())
+	b.send(tx, us...)
+	b.check(tx.EndTransaction(context.Background(), end))
+}
+
+// wrong returns updates of what never happened.
+func (b *board) wrong() (us []rankcache.Update) {
+	for i := range uint64(5) {
+		us = append(us, rankcache.Update{Board: b.id, Member: "wrong", Op: rankcache.OpSet, Score: 666, Seq: b.seq + i + 1, Order: "x"})
+	}
+	return us
+}
+
+func TestCompactedTopic(t *testing.T) {
+	t.Parallel()
+	kafka := testkit.StartKafka(t, servers.KafkaOptions{Props: map[string]string{
+		"log.cleaner.backoff.ms": "100", "log.cleaner.dedupe.buffer.size": "4194304"}})
+	w := newWorld(t, kafka.Addr())
+	b := w.newBoard(1, map[string]string{"cleanup.policy": "compact", "segment.bytes": "1048576", "segment.ms": "100",
+		"min.cleanable.dirty.ratio": "0.001", "max.compaction.lag.ms": "1"})
+	var us []rankcache.Update
+	for i := range 300 {
+		us = append(us, b.incr(fmt.Sprintf("m%d", i%30), 1))
+	}
+	b.produce(us...)
+	testkit.Eventually(t, patience, func() error {
+		b.produce(b.incr("roll", 1)) // segments are rolled by what is written
+		if got := b.logged(); got > 150 {
+			return fmt.Errorf("%d of %d records are left", got, b.seq)
+		}
+		return nil
+	})
+	s := w.start(ids(b))
+	s.waitOpen(b.id)
+	if n := s.counter("rankcache_replay_snapshots_total"); n != 0 {
+		t.Error("the board came from Redis though the log has the last update of everybody")
+	}
+	b.produce(b.gifts(20, 40)...)
+	s.waitOpen(b.id)
+}
+
+// logged returns how many records the topic's log holds.
+func (b *board) logged() int {
+	b.t.Helper()
+	n, _, err := replay.Drain(context.Background(), replay.Config{Brokers: b.kafka, Names: b.names}, []string{b.topic()})
+	b.check(err)
+	return n
+}
+
+func TestCutLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b := w.newBoard(1, nil)
+	b.produce(b.gifts(100, 20)...)
+	b.deleteRecords(40)
+	s := w.start(ids(b))
+	s.waitOpen(b.id)
+	if n := s.counter("rankcache_replay_snapshots_total"); n != 1 {
+		t.Errorf("%v snapshots, want 1", n)
+	}
+	b.produce(b.gifts(50, 20)...)
+	s.waitOpen(b.id)
+}
+
+func TestLostOrder(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string][2]int{"in the middle": {30, 31}, "at the beginning": {0, 5}, "at the end": {95, 100}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, testkit.Kafka(t))
+			b := w.newBoard(1, nil)
+			us := b.gifts(100, 20)
+			b.produce(append(us[:lost[0]:lost[0]], us[lost[1]:]...)...)
+			s := w.start(ids(b))
+			s.waitOpen(b.id)
+			if n := s.counter("rankcache_replay_snapshots_total"); n != 1 {
+				t.Errorf("%v snapshots, want 1", n)
+			}
+		})
+	}
+}
+
+// A log may be complete by its seqs and wrong all the same.
+func TestLogThatDiffersFromRedis(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b := w.newBoard(1, nil)
+	us := b.gifts(100, 20)
+	us[99].Op, us[99].Score, us[99].Member = rankcache.OpSet, 1e9, "stranger"
+	b.produce(us...)
+	s := w.start(ids(b))
+	s.waitOpen(b.id)
+	if n := s.counter("rankcache_replay_snapshots_total"); n != 1 {
+		t.Errorf("%v snapshots, want 1", n)
+	}
+}
+
+func TestUnknownTotal(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b, empty := w.newBoard(1, nil), w.newBoard(1, nil)
+	b.produce(b.gifts(10, 5)...)
+	w.check(w.redis.Del(context.Background(), w.names.SeqKey(b.id)).Err())
+	s := w.start(ids(b, empty), deadline(time.Second))
+	s.waitSettled()
+	for _, id := range ids(b, empty) {
+		if st := s.status(id); st.State != rankcache.StateGivenUp || !strings.Contains(st.Reason, "no total") {
+			t.Errorf("%+v, want it given up", st)
+		}
+	}
+	b.incr("late", 1) // brings the total; its update is lost
+	empty.produce(empty.gifts(3, 3)...)
+	s.waitOpen(b.id) // given up, and still tried
+	s.waitOpen(empty.id)
+}
