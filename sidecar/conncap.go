@@ -3,28 +3,30 @@ package sidecar
 import (
 	"net"
 	"strconv"
+	"sync"
 	"time"
 )
 
-// cappedListener accepts no more connections than the server may have open. One
-// above that is told so and closed at once: left waiting it would look like a
-// hanging sidecar.
+// cappedListener accepts no more connections than the server may have open. At
+// the cap, idle ones are closed to make room: their clients connect again, while
+// a new one would fail. If all are busy, the new one is told so and closed; left
+// waiting it would look like a hanging sidecar.
 type cappedListener struct {
 	net.Listener
 	server *DataServer
 }
 
 func (l cappedListener) Accept() (net.Conn, error) {
+	s := l.server
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		// The server counts a connection before it accepts the next.
-		if l.server.conns.Load() < int64(l.server.cfg.MaxConns) {
-			return &timedConn{Conn: conn, limits: &l.server.limits}, nil
+		if s.conns.len() < s.cfg.MaxConns || s.conns.makeRoom(s.limits.now.Load()-int64(s.cfg.SpareAfter), s.cfg.MaxConns/8+1) {
+			return s.conns.add(conn, &s.limits), nil
 		}
-		l.server.turnAway(conn)
+		s.turnAway(conn)
 	}
 }
 
@@ -39,4 +41,51 @@ func (s *DataServer) turnAway(conn net.Conn) {
 	_, _ = conn.Write([]byte(answer)) // it is being turned away in any case
 	_ = conn.Close()
 	s.counters.add(0, routeNone, firstProblem+outcome(p.code.index()))
+}
+
+// connSet is the connections that are open.
+type connSet struct {
+	mu   sync.Mutex
+	open map[*timedConn]struct{}
+}
+
+func (s *connSet) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+func (s *connSet) add(conn net.Conn, limits *timeLimits) *timedConn {
+	c := &timedConn{Conn: conn, limits: limits}
+	c.waiting.Store(max(limits.now.Load(), 1))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = make(map[*timedConn]struct{})
+	}
+	s.open[c] = struct{}{}
+	return c
+}
+
+func (s *connSet) remove(c *timedConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+// makeRoom closes up to most connections that have waited for a request since
+// before the coarse time, and reports whether there were any. It takes many at
+// once, so that a flood of new ones does not look through all for each.
+func (s *connSet) makeRoom(before int64, most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	closed := 0
+	for c := range s.open {
+		if since := c.waiting.Load(); since != 0 && since <= before && closed < most {
+			_ = c.Close()
+			delete(s.open, c)
+			closed++
+		}
+	}
+	return closed > 0
 }

@@ -23,7 +23,8 @@ const (
 	maxHeader = 8 << 10   // bytes of request line and header
 	maxBody   = 256 << 10 // bytes; 500 members of 128 bytes, most of them escaped
 
-	DefaultMaxConns     = 8192
+	DefaultMaxConns     = 4096 // about 20 KiB each when idle
+	DefaultSpareAfter   = time.Second
 	DefaultReadTimeout  = 5 * time.Second  // a whole request, from its first byte
 	DefaultWriteTimeout = 5 * time.Second  // one answer, or each part of a long one
 	DefaultIdleTimeout  = 90 * time.Second // between requests
@@ -34,8 +35,12 @@ const (
 type DataConfig struct {
 	// Hosts are names, without port, that callers may use for a listener on
 	// loopback, beside localhost and the loopback addresses.
-	Hosts        []string
-	MaxConns     int // on all listeners; more are told 503 and closed
+	Hosts    []string
+	MaxConns int // on all listeners
+	// SpareAfter is how long a connection must have been idle to be closed for a
+	// new one that would be over MaxConns. If there is none, the new one is told
+	// 503 and closed.
+	SpareAfter   time.Duration
 	ReadTimeout  time.Duration
 	WriteTimeout time.Duration
 	IdleTimeout  time.Duration
@@ -52,13 +57,14 @@ type DataServer struct {
 	calls    sync.Pool
 	limits   timeLimits
 	draining atomic.Bool
-	conns    atomic.Int64
+	conns    connSet
 }
 
 // NewDataServer returns a server of r and registers its metrics. It starts
 // nothing.
 func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.Registerer) (*DataServer, error) {
 	cfg.MaxConns = cmp.Or(cfg.MaxConns, DefaultMaxConns)
+	cfg.SpareAfter = cmp.Or(cfg.SpareAfter, DefaultSpareAfter)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, DefaultReadTimeout)
 	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout)
@@ -74,7 +80,7 @@ func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.R
 	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_data_connections",
 		Help: "Connections now open to the data listeners.",
-	}, func() float64 { return float64(s.conns.Load()) })
+	}, func() float64 { return float64(s.conns.len()) })
 	return s, register(reg, s.counters, conns)
 }
 
@@ -118,7 +124,7 @@ func (s *DataServer) server(ln net.Listener) *fasthttp.Server {
 		HeaderReceived: markConflict, Handler: s.checkFrame(handler), ErrorHandler: s.unreadable, ConnState: s.connState,
 		// What it logs are broken requests and connections, which are counted.
 		Logger:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		Concurrency: 2 * s.cfg.MaxConns, ReadBufferSize: maxHeader, WriteBufferSize: 8 << 10,
+		Concurrency: 2 * s.cfg.MaxConns, ReadBufferSize: maxHeader, WriteBufferSize: 4 << 10,
 		MaxRequestBodySize: maxBody, // time-outs are those of timedConn
 		CloseOnShutdown:    true, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true,
@@ -127,14 +133,12 @@ func (s *DataServer) server(ln net.Listener) *fasthttp.Server {
 
 // connState follows each connection.
 func (s *DataServer) connState(conn net.Conn, state fasthttp.ConnState) {
-	if c, ok := conn.(*timedConn); ok {
-		c.state(state)
+	c, ok := conn.(*timedConn)
+	if !ok {
+		return
 	}
-	switch state {
-	case fasthttp.StateNew:
-		s.conns.Add(1)
-	case fasthttp.StateClosed:
-		s.conns.Add(-1)
+	if c.state(state); state == fasthttp.StateClosed {
+		s.conns.remove(c)
 	}
 }
 

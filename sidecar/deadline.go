@@ -16,6 +16,10 @@ type timedConn struct {
 	net.Conn
 	limits *timeLimits
 
+	// waiting is the coarse time since when no byte of a request has come, 0
+	// while there is one: who makes room looks at it.
+	waiting atomic.Int64
+
 	idle    bool  // between two requests
 	armed   bool  // the deadline of the request in hand is set
 	idleSet int64 // coarse time at which the idle deadline in force was set, 0: none is
@@ -72,7 +76,11 @@ func (c *timedConn) Read(p []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	if !c.idle && n > 0 && c.waiting.Load() != 0 { // the first request has begun
+		c.waiting.Store(0)
+	}
+	return n, err
 }
 
 // Write gives the client time for p, which is an answer or a good part of one.
@@ -88,9 +96,13 @@ func (c *timedConn) Write(p []byte) (int, error) {
 // state is told where the server is with the connection.
 func (c *timedConn) state(s fasthttp.ConnState) {
 	switch s {
-	case fasthttp.StateActive: // the first byte of a request is here
+	case fasthttp.StateActive: // the first byte is here, except of the first request
+		if c.idle {
+			c.waiting.Store(0)
+		}
 		c.idle, c.armed = false, false
 	case fasthttp.StateIdle:
 		c.idle = true
+		c.waiting.Store(max(c.limits.now.Load(), 1))
 	}
 }
