@@ -191,6 +191,22 @@ func TestTooManyWaitingAreNotAskedFor(t *testing.T) {
 	})
 }
 
+func TestFailedMemberIsLeftAloneForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newFake(t, func(context.Context, string) ([]byte, error) { return nil, context.DeadlineExceeded })
+		c := start(t, Options{}, source)
+		for range 10 {
+			if _, missing := get(t, c, "a"); missing != 1 {
+				t.Errorf("missing %d, want 1", missing)
+			}
+			time.Sleep(DefaultRetry / 5)
+		}
+		if _, loads := source.counts("a"); loads != 2 {
+			t.Errorf("loaded %d times within two retries, want 2", loads)
+		}
+	})
+}
+
 // A profile that the full cache refuses is there for a while all the same.
 func TestRefusedProfileIsNotLoadedForEveryPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

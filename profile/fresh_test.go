@@ -3,6 +3,7 @@ package profile
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -54,6 +55,34 @@ func TestChangeDuringJoinIsNoticed(t *testing.T) {
 	get(t, c, "a") // the refresh, between the reader's two steps
 	if s.fresh(&c.changes, c.now()) {
 		t.Errorf("the page with %s is taken for fresh", e.profile())
+	}
+}
+
+// The same race run for real: whenever a page is still fresh in the end, it
+// holds what a new page would.
+func TestFreshPageHoldsTheLatest(t *testing.T) {
+	c := start(t, Options{}, versions(t))
+	page := []string{"a", "b", "c", "d"}
+	for range 500 {
+		dst := make([][]byte, len(page))
+		var fresh func() bool
+		var wg sync.WaitGroup
+		wg.Go(func() { _, fresh = c.Join(t.Context(), page, dst) })
+		wg.Go(func() {
+			for _, member := range page {
+				c.Drop(member)
+				get(t, c, member)
+			}
+		})
+		wg.Wait()
+		if !fresh() {
+			continue
+		}
+		for i, member := range page {
+			if now, _ := get(t, c, member); now != string(dst[i]) {
+				t.Fatalf("a fresh page holds %s of %s, which is now %s", dst[i], member, now)
+			}
+		}
 	}
 }
 
