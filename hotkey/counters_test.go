@@ -62,17 +62,17 @@ func TestCountersAreExactWhileBoardsFit(t *testing.T) {
 	}
 }
 
-// Made-up names, each asked for once or twice, must not hide the boards that are really asked for,
+// Made-up names, each asked for twice, must not hide the boards that are really asked for,
 // neither those known before the flood nor those that get hot in it.
 func TestCountersFindBusyBoardsInAFlood(t *testing.T) {
 	c := newCounters(8)
 	known, late := boardNames("known", 25), boardNames("late", 25)
-	flood, turn := floodNames(400_000), 0
+	flood, turn := floodNames(200_000), 0
 	second := func(busy []rankcache.BoardID) []boardCount {
-		for i := range 200_000 {
+		for i := range 100_000 {
 			c.count(flood[turn%len(flood)])
 			turn++
-			if i%4_000 == 0 { // 50 requests a second each
+			if i%2_000 == 0 { // 50 requests a second each
 				for _, b := range busy {
 					c.count(b)
 				}

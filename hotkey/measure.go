@@ -32,10 +32,10 @@ const (
 // names are made beforehand and walked in order, each reader from a place of its
 // own; the counters roll after each round. It takes about two seconds and
 // allocates about 50 MB.
-func MeasureCounters() CounterCost { return measureCounters(measureEach) }
+func MeasureCounters() CounterCost { return measureCounters(measureEach, measureFlood) }
 
-func measureCounters(each int) CounterCost {
-	boards, flood := measureNames("1_2_%d", measureBoards), measureNames("made-up_%d", measureFlood)
+func measureCounters(each, made int) CounterCost {
+	boards, flood := measureNames("1_2_%d", measureBoards), measureNames("made-up_%d", made)
 	before := heapInUse()
 	c := newCounters(uint32(min(DefaultPromoteRate/2, 8)))
 	cost := CounterCost{CountNS: c.measure(boards, each), CountFloodNS: c.measure(flood, each)}

@@ -3,7 +3,7 @@ package hotkey
 import "testing"
 
 func TestMeasureCounters(t *testing.T) {
-	cost := measureCounters(20_000)
+	cost := measureCounters(1000, 50_000)
 	t.Logf("%+v", cost)
 	if cost.CountNS <= 0 || cost.CountFloodNS <= 0 {
 		t.Errorf("cost %+v: want a time", cost)

@@ -30,7 +30,7 @@ func (o *slowOrigin) set(change func(*slowOrigin)) {
 }
 
 func (o *slowOrigin) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([]*rankcache.Top, error) {
-	takes, err, version := o.begin(boards)
+	takes, version, err := o.begin(boards)
 	defer o.end(boards)
 	select {
 	case <-time.After(takes):
@@ -46,7 +46,7 @@ func (o *slowOrigin) Tops(ctx context.Context, boards []rankcache.BoardID, n int
 	return tops, err
 }
 
-func (o *slowOrigin) begin(boards []rankcache.BoardID) (time.Duration, error, int) {
+func (o *slowOrigin) begin(boards []rankcache.BoardID) (takes time.Duration, version int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.calls = append(o.calls, boards)
@@ -57,11 +57,11 @@ func (o *slowOrigin) begin(boards []rankcache.BoardID) (time.Duration, error, in
 		o.flying[b]++
 		o.overlap = o.overlap || o.flying[b] > 1
 	}
-	version := len(o.calls)
+	version = len(o.calls)
 	if o.frozen {
 		version = 0
 	}
-	return o.takes, o.err, version
+	return o.takes, version, o.err
 }
 
 func (o *slowOrigin) end(boards []rankcache.BoardID) {

@@ -82,7 +82,9 @@ func TestTencentAnswers(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			body(200, "data: 1\n\n")(w, r)
 		}, "garbled", AfterPause},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 307) }, "network", AfterPause},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		}, "network", AfterPause},
 		{"connection reset", hangUp(""), "network", AfterPause},
 		{"reset in the body", hangUp("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"Resp"), "garbled", AfterPause},
 		{"too many calls", body(200, apiError("RequestLimitExceeded", "slow down")), "RequestLimitExceeded", AfterBackoff},
