@@ -61,7 +61,7 @@ func appendETag(dst, plain []byte, source Source) []byte {
 	h.Reset()
 	at := max(bytes.Index(plain, []byte(field)), 0)
 	h.Write(plain[:at])
-	h.Write(plain[min(at+len(field)+len(timeLayout), len(plain)):])
+	h.Write(plain[min(at+len(field)+timeLen, len(plain)):])
 	return appendHash(append(dst, `W/"`...), h.Sum64())
 }
 

@@ -7,9 +7,6 @@ import (
 	"rankcache"
 )
 
-// timeLayout is RFC 3339 with milliseconds.
-const timeLayout = "2006-01-02T15:04:05.000Z07:00"
-
 // appendHead begins the object of an answer.
 func appendHead(dst []byte, q Query, source Source, s rankcache.Stamp) []byte {
 	dst = append(dst, `{"board":"`...)
@@ -87,6 +84,31 @@ func appendSeq(dst []byte, seq uint64) []byte {
 	return strconv.AppendUint(dst, seq, 10)
 }
 
+// appendTime appends t in RFC 3339 with milliseconds, UTC. It is written out
+// because Time.AppendFormat takes a fifth of the time of a whole standing.
 func appendTime(dst []byte, t time.Time) []byte {
-	return append(t.UTC().AppendFormat(append(dst, '"'), timeLayout), '"')
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	dst = appendDigits(append(dst, '"'), year, 4)
+	dst = appendDigits(append(dst, '-'), int(month), 2)
+	dst = appendDigits(append(dst, '-'), day, 2)
+	dst = appendDigits(append(dst, 'T'), hour, 2)
+	dst = appendDigits(append(dst, ':'), minute, 2)
+	dst = appendDigits(append(dst, ':'), second, 2)
+	dst = appendDigits(append(dst, '.'), t.Nanosecond()/1e6, 3)
+	return append(dst, `Z"`...)
+}
+
+// timeLen is the length of what appendTime appends, quotes included.
+const timeLen = len(`"2006-01-02T15:04:05.000Z"`)
+
+// appendDigits appends the last width digits of n, which is not negative.
+func appendDigits(dst []byte, n, width int) []byte {
+	dst = append(dst, "0000"[:width]...)
+	for i := len(dst) - 1; width > 0; i, width = i-1, width-1 {
+		dst[i] += byte(n % 10)
+		n /= 10
+	}
+	return dst
 }

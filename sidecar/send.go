@@ -23,10 +23,13 @@ var (
 
 const contentJSON = "application/json"
 
+// minPacked is the least body, in bytes, that packing is worth it.
+const minPacked = 1 << 10
+
 // sendBody answers with a kept body, packed if the caller takes that.
 func (s *DataServer) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source Source, currentAt time.Time) {
 	data, etag := b.plain, b.etag
-	if header := ctx.Request.Header.PeekCanonical(headerAccept); len(header) > 0 {
+	if header := ctx.Request.Header.PeekCanonical(headerAccept); len(header) > 0 && len(data) >= minPacked {
 		if coding := accepted(header); coding != codingNone {
 			k := b.pack(coding, s.packer)
 			data, etag = k.data, k.etag
@@ -39,7 +42,7 @@ func (s *DataServer) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source
 		ctx.Response.SetBodyRaw(data)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	s.stamp(ctx, c, etag, source, currentAt)
+	stamp(ctx, etag, source, currentAt)
 }
 
 // sendOut answers with c.out, which is copied: c serves another request while
@@ -51,7 +54,7 @@ func (s *DataServer) sendOut(ctx *fasthttp.RequestCtx, c *call, source Source, c
 		ctx.Response.SetBody(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	s.stamp(ctx, c, c.etag, source, currentAt)
+	stamp(ctx, c.etag, source, currentAt)
 }
 
 // sendProfiles answers with c.out, which speaks of no board.
@@ -61,11 +64,15 @@ func (s *DataServer) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 	s.counters.add(ctx.ConnID(), c.route, outcomeProfiles)
 }
 
-// stamp sets the fields that change while the body stays the same.
-func (s *DataServer) stamp(ctx *fasthttp.RequestCtx, c *call, etag []byte, source Source, currentAt time.Time) {
+// stamp sets the fields that change while the body stays the same. The age of a
+// copy that was never compared with Redis is not known, and not said.
+func stamp(ctx *fasthttp.RequestCtx, etag []byte, source Source, currentAt time.Time) {
 	h := &ctx.Response.Header
 	h.SetCanonical(headerETag, etag)
 	h.SetCanonical(headerSource, valueSource[source])
+	if currentAt.IsZero() {
+		return
+	}
 	var room [20]byte
 	age := max(ctx.Time().Sub(currentAt).Milliseconds(), 0)
 	h.SetCanonical(headerAge, strconv.AppendInt(room[:0], age, 10))

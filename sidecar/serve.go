@@ -101,7 +101,8 @@ func (s *DataServer) encode(l *leaf, c *call, a *Answer) *body {
 	page := *a
 	return l.renew(func() *body {
 		j := s.join(c, page.Entries)
-		plain := appendPage(nil, c.query, c.args.limit, &page, &j)
+		plain := appendPage(c.out[:0], c.query, c.args.limit, &page, &j)
+		c.out = plain[:0]
 		return newBody(plain, page.Source, j.fresh)
 	})
 }

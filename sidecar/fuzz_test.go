@@ -1,0 +1,131 @@
+package sidecar
+
+import (
+	"encoding/json"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"rankcache"
+)
+
+// FuzzTarget gives paths and queries to the parser. What it accepts must be
+// within limits, and a member must be what net/url reads.
+func FuzzTarget(f *testing.F) {
+	f.Add("/v1/boards/1_2_3/top", "start=0&limit=50&order=desc&me=a%20b&profiles=1&room=88")
+	f.Add("/v1/boards/1_2_3/members/a%2Fb", "around=4")
+	f.Add("/v1/boards/x/members:batch", "&&order=asc")
+	f.Add("/v1/profiles/%E5%90%8D+", "")
+	f.Add("/v1/boards/%/top", "limit=%zz&=&+=+")
+	f.Fuzz(func(t *testing.T, path, query string) {
+		c := new(call)
+		if p := c.parsePath([]byte(path)); p != nil {
+			checkFuzzed(t, p)
+			return
+		}
+		member := c.member[0]
+		if c.route == routeMember || c.route == routeProfile {
+			raw := path[strings.LastIndexByte(path, '/')+1:]
+			if want, err := url.PathUnescape(raw); err != nil || member != want {
+				t.Fatalf("member %q of %q, want %q, %v", member, raw, want, err)
+			}
+		}
+		if p := c.parseArgs([]byte(query)); p != nil {
+			checkFuzzed(t, p)
+			return
+		}
+		a := c.args
+		if a.limit < 1 || a.limit > rankcache.MaxTop || a.start < 0 || a.start > maxStart || a.around < -1 || a.around > MaxAround {
+			t.Fatalf("%+v", a)
+		}
+		if (a.me || c.route == routeMember) && rankcache.CheckMember(c.member[0]) != nil {
+			t.Fatalf("member %q", c.member[0])
+		}
+		if got, err := url.ParseQuery(query); a.me && (err != nil || got.Get("me") != c.member[0]) {
+			t.Fatalf("me %q, want %q, %v", c.member[0], got.Get("me"), err)
+		}
+	})
+}
+
+// checkFuzzed checks that a refusal is one that can be answered.
+func checkFuzzed(t *testing.T, p *problem) {
+	t.Helper()
+	body := p.append(nil)
+	if !json.Valid(body) || !utf8.Valid(body) || len(body) > 2000 {
+		t.Fatalf("problem %q", body)
+	}
+}
+
+// FuzzBatch: what is accepted is what encoding/json reads, within limits.
+func FuzzBatch(f *testing.F) {
+	f.Add([]byte(`{"members":["a","b"]}`))
+	f.Add([]byte(`{"members":["\u0061\n"]}`))
+	f.Add([]byte(`{"members":null} `))
+	f.Add([]byte("{\"members\":[\"\xff\"]}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		members, p := parseBatch(data)
+		if p != nil {
+			checkFuzzed(t, p)
+			return
+		}
+		if len(members) < 1 || len(members) > rankcache.MaxTop {
+			t.Fatalf("%d members", len(members))
+		}
+		for _, m := range members {
+			if err := rankcache.CheckMember(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// FuzzPage: whatever members and scores are, the body is JSON that reads back.
+func FuzzPage(f *testing.F) {
+	f.Add("a", 1.5, "b\"\\", -0.0, uint64(7))
+	f.Add("\xff\x00", 1e300, "名", 1e-300, uint64(0))
+	f.Fuzz(func(t *testing.T, m1 string, s1 float64, m2 string, s2 float64, seq uint64) {
+		if rankcache.CheckScore(s1) != nil || rankcache.CheckScore(s2) != nil {
+			t.Skip()
+		}
+		a := Answer{Page: rankcache.Page{Start: 3, Entries: []rankcache.Entry{{Member: m1, Score: s1}, {Member: m2, Score: s2}}}}
+		a.Seq = seq
+		body := appendPage(nil, Query{Board: "b"}, 50, &a, &joined{})
+		body = appendMe(body[:len(body)-1], rankcache.Standing{Member: m1, Score: s1, Rank: 4}, seq, &joined{})
+		var p pageBody
+		if err := json.Unmarshal(body, &p); err != nil {
+			t.Fatalf("%v in %q", err, body)
+		}
+		same := func(m, got string) bool { return got == strings.ToValidUTF8(m, "\ufffd") || !utf8.ValidString(m) }
+		if !same(m1, p.Entries[0].Member) || p.Entries[0].Score != s1 || !same(m2, p.Entries[1].Member) ||
+			p.Entries[1].Score != s2 || p.Entries[1].Rank != 5 || p.Seq != seq || p.Me.Rank != 4 {
+			t.Fatalf("%q", body)
+		}
+	})
+}
+
+// FuzzHost: no name is taken for a loopback one that a resolver would not.
+func FuzzHost(f *testing.F) {
+	for _, h := range []string{"localhost:1", "[::1]", "127.0.0.1.evil", "localhost:evil", "[::1]evil", "127.1"} {
+		f.Add(h)
+	}
+	f.Fuzz(func(t *testing.T, host string) {
+		if !hostAllowed(host, nil) {
+			return
+		}
+		if name := withoutPort(host); !strings.EqualFold(name, "localhost") && !net.ParseIP(name).IsLoopback() {
+			t.Fatalf("%q is allowed as %q", host, name)
+		}
+	})
+}
+
+func FuzzEncodings(f *testing.F) {
+	f.Add("gzip;q=0.5, zstd", `W/"a", "b"`)
+	f.Fuzz(func(t *testing.T, accept, match string) {
+		_ = accepted([]byte(accept))
+		if matches([]byte(match), []byte(`"0123456789abcdef"`)) && !strings.Contains(match, "0123456789abcdef") && !strings.Contains(match, "*") {
+			t.Fatalf("%q matches", match)
+		}
+	})
+}
