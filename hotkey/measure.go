@@ -29,9 +29,9 @@ const (
 // is the median over 25 rounds of the time that one reader spends on one request:
 // wall-clock time of the round over the requests of one reader, so whatever else
 // runs on the machine shows, and on one core it is twice what it should be. The
-// names are made beforehand and walked in order, each reader from a place of its
-// own; the counters roll after each round. It takes about two seconds and
-// allocates about 50 MB.
+// names are made beforehand and walked in order, round after round, each reader
+// from a place of its own; the counters roll after each round. It takes some
+// seconds and allocates about 50 MB.
 func MeasureCounters() CounterCost { return measureCounters(measureEach, measureFlood) }
 
 func measureCounters(each, made int) CounterCost {
@@ -50,10 +50,11 @@ func measureCounters(each, made int) CounterCost {
 func (c *counters) measure(names []rankcache.BoardID, each int) float64 {
 	var rounds []float64
 	var readers sync.WaitGroup
-	for range measureRounds {
+	for round := range measureRounds {
 		begin := time.Now()
 		for r := range measureReaders {
-			readers.Go(func() { c.countAll(names, r*len(names)/measureReaders, each) })
+			from := (round*each + r*len(names)/measureReaders) % len(names)
+			readers.Go(func() { c.countAll(names, from, each) })
 		}
 		readers.Wait()
 		rounds = append(rounds, float64(time.Since(begin).Nanoseconds())/float64(each))
