@@ -3,8 +3,11 @@ package localboard
 import (
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/wangjia184/sortedset"
 
@@ -52,7 +55,7 @@ func benchIncr(b *testing.B, e *evening, board *Board, zipf bool) {
 	us := make([]rankcache.Update, 0, benchBatch)
 	pick := e.picker(zipf)
 	e.live(board, 100*benchBatch, pick) // until the chunks are filled as they are in use
-	b.ReportAllocs()
+	defer cpu(b)()
 	for b.Loop() {
 		us = append(us, e.incr(pick()))
 		if len(us) == benchBatch {
@@ -67,7 +70,7 @@ func benchIncr(b *testing.B, e *evening, board *Board, zipf bool) {
 
 func benchIncrTheirs(b *testing.B, e *evening, set *sortedset.SortedSet, zipf bool) {
 	pick := e.picker(zipf)
-	b.ReportAllocs()
+	defer cpu(b)()
 	for b.Loop() {
 		u := e.incr(pick())
 		set.AddOrUpdate(u.Member, sortedset.SCORE(u.Score), nil)
@@ -77,24 +80,27 @@ func benchIncrTheirs(b *testing.B, e *evening, set *sortedset.SortedSet, zipf bo
 func benchReads(b *testing.B, e *evening, board *Board) {
 	pick := e.picker(false)
 	b.Run("top50", func(b *testing.B) {
+		defer cpu(b)()
 		for b.Loop() {
 			sink(board.Top().Entries[:50])
 		}
 	})
 	b.Run("page50-deep", func(b *testing.B) {
+		defer cpu(b)()
 		for b.Loop() {
 			sink(board.Page(e.n()/2, 50, rankcache.Desc).Entries)
 		}
 	})
 	b.Run("standing", func(b *testing.B) {
+		defer cpu(b)()
 		one, dst := make([]string, 1), make([]rankcache.Standing, 0, 1)
-		b.ReportAllocs()
 		for b.Loop() {
 			one[0] = e.id(pick())
 			dst, _ = board.Standings(dst[:0], one, rankcache.Desc)
 		}
 	})
 	b.Run("around4", func(b *testing.B) {
+		defer cpu(b)()
 		for b.Loop() {
 			page, _, _ := board.Around(e.id(pick()), 4, rankcache.Desc)
 			sink(page.Entries)
@@ -105,26 +111,82 @@ func benchReads(b *testing.B, e *evening, board *Board) {
 func benchReadsTheirs(b *testing.B, e *evening, set *sortedset.SortedSet) {
 	pick := e.picker(false)
 	b.Run("top50", func(b *testing.B) {
+		defer cpu(b)()
 		for b.Loop() {
 			sink(set.GetByRankRange(-1, -50, false))
 		}
 	})
 	b.Run("page50-deep", func(b *testing.B) {
+		defer cpu(b)()
 		for b.Loop() {
 			sink(set.GetByRankRange(-e.n()/2, -e.n()/2-49, false))
 		}
 	})
 	b.Run("standing", func(b *testing.B) {
+		defer cpu(b)()
 		for b.Loop() {
 			set.FindRank(e.id(pick()))
 		}
 	})
 	b.Run("around4", func(b *testing.B) {
+		defer cpu(b)()
 		for b.Loop() {
 			r := set.FindRank(e.id(pick()))
 			sink(set.GetByRankRange(max(1, r-4), r+4, false))
 		}
 	})
+}
+
+// BenchmarkStandingLive reads standings while 50,000 updates a second are applied
+// and published every 10 ms, and while nothing is, for comparison. The writer's
+// processor time is not in ns/op, but what it does to the reader is.
+func BenchmarkStandingLive(b *testing.B) {
+	const every, batch = 10 * time.Millisecond, 500
+	for _, writing := range []bool{false, true} {
+		b.Run(map[bool]string{false: "quiet", true: "writing"}[writing], func(b *testing.B) {
+			e := newEvening(210_000)
+			board := e.board()
+			ids := newEvening(210_000) // the writer's evening is its own
+			stop, done := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(done)
+				us, pick := make([]rankcache.Update, batch), e.picker(false)
+				for tick := time.NewTicker(every); writing; {
+					select {
+					case <-stop:
+						return
+					case <-tick.C:
+					}
+					for i := range us {
+						us[i] = e.incr(pick())
+					}
+					board.Apply(us)
+					board.Publish()
+				}
+			}()
+			readStandings(b, board, ids)
+			close(stop)
+			<-done
+		})
+	}
+}
+
+// readStandings reports the median and the slow ones beside the mean.
+func readStandings(b *testing.B, board *Board, e *evening) {
+	pick, one, dst := e.picker(false), make([]string, 1), make([]rankcache.Standing, 0, 1)
+	took := make([]time.Duration, 0, 1<<20)
+	for b.Loop() {
+		one[0] = e.id(pick())
+		start := time.Now()
+		dst, _ = board.Standings(dst[:0], one, rankcache.Desc)
+		if len(took) < cap(took) {
+			took = append(took, time.Since(start))
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2]), "p50-ns")
+	b.ReportMetric(float64(took[len(took)*99/100]), "p99-ns")
+	b.ReportMetric(float64(took[len(took)*999/1000]), "p99.9-ns")
 }
 
 // BenchmarkReplay is the filling of a board: updates applied in batches, no
@@ -134,8 +196,8 @@ func BenchmarkReplay(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			e := newEvening(n)
 			us := e.log(1_000_000)
-			b.ReportAllocs()
 			b.ResetTimer()
+			defer cpu(b)()
 			board := New("b")
 			for i := 0; i < b.N; i += benchBatch {
 				if i%len(us) == 0 {
@@ -154,6 +216,7 @@ func BenchmarkBuild(b *testing.B) {
 			e := newEvening(n)
 			board := New("b")
 			e.fill(board)
+			defer cpu(b)()
 			for b.Loop() {
 				board.order, board.moved = nil, true
 				board.Publish()
@@ -186,6 +249,23 @@ func BenchmarkMemory(b *testing.B) {
 			runtime.KeepAlive(e)
 		})
 	}
+}
+
+// cpu begins to measure, and returns a function that reports the processor time
+// of the whole process per operation, the collector's included: on a machine that
+// is shared, the figure to compare.
+func cpu(b *testing.B) func() {
+	b.ReportAllocs()
+	before := cpuTime()
+	return func() { b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op") }
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func heap() int {

@@ -7,8 +7,8 @@ import (
 )
 
 // mergeShare decides how a publication changes the order: with more than rows /
-// mergeShare changes it is written anew in one pass, which costs about 10 ns a
-// row, else row by row, about 1 µs a change.
+// mergeShare changes it is written anew in one pass, else row by row. Measured at
+// 210,000 rows, a pass costs as much as some 2,000 changes.
 const mergeShare = 64
 
 // keepChanges is how many changes the next list has room for from the start.
