@@ -3,7 +3,9 @@
 //
 // A GET of a top page passes, in this order:
 //
-//	data.go      the listener's limits, the Host check, panics, counting
+//	conncap.go   room for the connection; deadline.go cuts off slow clients
+//	frame.go     where the request ends, without a doubt
+//	data.go      the Host check, panics, counting (counters.go)
 //	route.go     path to route, board and member, percent-decoded
 //	args.go      query arguments, each checked and named when it is wrong
 //	reader.go    Reader.Page: where is the board read? (tier.go, pure)
@@ -13,7 +15,8 @@
 //	memo.go      the page encoded for this *Top, kept with it; made once by
 //	             page.go (and join.go, when profiles are asked for)
 //	me.go        the caller's own standing, written behind the kept bytes
-//	send.go      ETag and 304, compression, the headers that change by themselves
+//	send.go      ETag and 304, compression (body.go, pack.go), the headers that
+//	             change by themselves; problem.go for all that is refused
 //
 // A cached top is answered without a lock and without an allocation: strings
 // taken from the request share its memory, which is why [Boards], [Board] and

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/valyala/fasthttp"
 )
 
@@ -52,6 +53,20 @@ func (s *DataServer) sendOut(ctx *fasthttp.RequestCtx, c *call, source Source, c
 	if !s.notModified(ctx, c, c.etag) {
 		ctx.Response.Header.SetContentType(contentJSON)
 		ctx.Response.SetBody(c.out)
+		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+	}
+	stamp(ctx, c.etag, source, currentAt)
+}
+
+// sendBehind answers with a kept page whose closing brace c.out replaces. It is
+// not packed: two packed parts are not one answer to every client.
+func (s *DataServer) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source Source, currentAt time.Time) {
+	c.etag = append(c.etag, b.etag[:len(b.etag)-1]...)
+	c.etag = appendHash(append(c.etag, '-'), xxhash.Sum64(c.out))
+	if !s.notModified(ctx, c, c.etag) {
+		ctx.Response.Header.SetContentType(contentJSON)
+		ctx.Response.SetBody(b.plain[:len(b.plain)-1])
+		ctx.Response.AppendBody(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
 	stamp(ctx, c.etag, source, currentAt)

@@ -74,15 +74,20 @@ func (s *DataServer) top(ctx *fasthttp.RequestCtx, c *call) *problem {
 	}
 	if a.memo == nil {
 		c.out = s.appendPage(c.out, c, &a)
-		return s.finishPage(ctx, c, &at, &a)
+		if c.args.me {
+			c.out = s.appendMe(c.out[:len(c.out)-1], c, &at, &a)
+		}
+		s.sendOut(ctx, c, a.Source, a.CurrentAt)
+		return nil
 	}
 	b := s.encoded(c, &a)
 	if !c.args.me {
 		s.sendBody(ctx, c, b, a.Source, a.CurrentAt)
 		return nil
 	}
-	c.out = append(c.out, b.plain...)
-	return s.finishPage(ctx, c, &at, &a)
+	c.out = s.appendMe(c.out, c, &at, &a)
+	s.sendBehind(ctx, c, b, a.Source, a.CurrentAt)
+	return nil
 }
 
 // encoded returns the page kept for the value that a was cut from.
@@ -113,22 +118,16 @@ func (s *DataServer) appendPage(dst []byte, c *call, a *Answer) []byte {
 	return appendPage(dst, c.query, c.args.limit, a, &j)
 }
 
-// finishPage sends the page in c.out, with the caller's own standing behind it
-// when that was asked for. A page that is here is not refused because Redis could
-// not say where the caller stands: it says so instead.
-func (s *DataServer) finishPage(ctx *fasthttp.RequestCtx, c *call, at *place, a *Answer) *problem {
-	if c.args.me {
-		me, seq, err := s.reader.me(context.Background(), c.query, at, a, c.rows, c.member[:])
-		c.out = c.out[:len(c.out)-1]
-		if err != nil {
-			c.out = appendMeError(c.out, problemOf(err).code)
-		} else {
-			j := s.joinMembers(c, me.Member)
-			c.out = appendMe(c.out, me, seq, &j)
-		}
+// appendMe appends the caller's own standing and what closes the page. A page
+// that is here is not refused because Redis could not say where the caller
+// stands: it says so instead.
+func (s *DataServer) appendMe(dst []byte, c *call, at *place, a *Answer) []byte {
+	me, seq, err := s.reader.me(context.Background(), c.query, at, a, c.rows, c.member[:])
+	if err != nil {
+		return appendMeError(dst, problemOf(err).code)
 	}
-	s.sendOut(ctx, c, a.Source, a.CurrentAt)
-	return nil
+	j := s.joinMembers(c, me.Member)
+	return appendMe(dst, me, seq, &j)
 }
 
 func (s *DataServer) memberOf(ctx *fasthttp.RequestCtx, c *call) *problem {
