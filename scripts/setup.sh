@@ -53,7 +53,8 @@ java_version() {
 setup_java() {
   [ "$(java_version)" -ge $java_wanted ] && return
   apt_install openjdk-$java_wanted-jre-headless || apt_install default-jre-headless || true
-  [ "$(java_version)" -ge $java_wanted ] || lacks "Java $java_wanted" "found version $(java_version) in PATH (0: none); install a newer one or put it first in PATH"
+  [ "$(java_version)" -ge $java_wanted ] ||
+    lacks "Java $java_wanted" "found version $(java_version) in PATH (0: none); install a newer one or put it first in PATH"
 }
 
 # The jars are complete when the pom that named them lies beside them: it is put there last.
@@ -79,7 +80,7 @@ fetch_jars() {
   mkdir -p $cache
   local new
   new=$(mktemp -d "$PWD/$cache/new.XXXXXX")
-  if ! mvn -B -q -f $pom dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$new"; then
+  if ! mvn -B -q -Dstyle.color=never -f $pom dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$new"; then
     rm -rf "$new"
     return 1
   fi

@@ -76,8 +76,8 @@ func findJava(o KafkaOptions) (java, error) {
 	return j, nil
 }
 
-// command returns the command line that runs a class. Compiling with the quick compiler only and collecting on one thread saves a second of each start and is no
-// slower for a broker that lives for one test run. Log lines below WARN are left out.
+// command returns the command line that runs a class. Compiling with the quick compiler only and collecting on one thread saves a second of each start and
+// is no slower for a broker that lives for one test run. Log lines below WARN are left out.
 func (j java) command(class string, args ...string) []string {
 	argv := []string{j.bin, "-Xmx" + j.heap, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=WARN",
 		"-cp", filepath.Join(j.libs, "*"), class}

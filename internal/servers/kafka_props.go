@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// brokerProps returns the settings of one node that is broker and controller, with the caller's on top. Whatever a consumer notices is left as users have it, such
-// as the three seconds in which a new group gathers its members (group.initial.rebalance.delay.ms); what is changed is what one node needs.
+// brokerProps returns the settings of one node that is broker and controller, with the caller's on top. Whatever a consumer notices is left as users have it,
+// such as the three seconds in which a new group gathers its members (group.initial.rebalance.delay.ms); what is changed is what one node needs.
 func brokerProps(dir string, o KafkaOptions) (map[string]string, error) {
 	port, err := o.Port, error(nil)
 	if port == 0 {

@@ -28,8 +28,8 @@ func startShared() (handle, error) {
 	return handle{addr: fake.Addr(), fake: true, why: err, close: func() error { fake.Close(); return nil }}, nil
 }
 
-// Kafka returns the host:port of the broker that all tests share: a real one, or kfake where Kafka is not installed, which it says. The broker makes no topic by
-// itself; use names made with Name.
+// Kafka returns the host:port of the broker that all tests share: a real one, or kfake where Kafka is not installed, which it says. The broker makes no
+// topic by itself; use names made with Name.
 func Kafka(t testing.TB) string {
 	t.Helper()
 	return kafka(t, &sharedKafka)

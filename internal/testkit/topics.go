@@ -29,17 +29,8 @@ func KafkaClient(t testing.TB, addr string, opts ...kgo.Opt) *kgo.Client {
 // CreateTopic makes a topic and returns once it can be written to. Configs are its settings, such as "cleanup.policy": "compact".
 func CreateTopic(t testing.TB, addr, topic string, partitions int32, configs map[string]string) {
 	t.Helper()
-	req := kmsg.NewPtrCreateTopicsRequest()
-	rt := kmsg.NewCreateTopicsRequestTopic()
-	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, partitions, 1
-	for name, value := range configs {
-		c := kmsg.NewCreateTopicsRequestTopicConfig()
-		c.Name, c.Value = name, &value
-		rt.Configs = append(rt.Configs, c)
-	}
-	req.Topics = append(req.Topics, rt)
 	cl := KafkaClient(t, addr)
-	resp, err := req.RequestWith(callCtx(t), cl)
+	resp, err := createRequest(topic, partitions, configs).RequestWith(callCtx(t), cl)
 	if err == nil {
 		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
 	}
@@ -47,6 +38,19 @@ func CreateTopic(t testing.TB, addr, topic string, partitions int32, configs map
 		t.Fatalf("create topic %s on %s: %v", topic, addr, err)
 	}
 	Eventually(t, clientTimeout, func() error { return hasLeaders(callCtx(t), cl, topic, int(partitions)) })
+}
+
+func createRequest(topic string, partitions int32, configs map[string]string) *kmsg.CreateTopicsRequest {
+	rt := kmsg.NewCreateTopicsRequestTopic()
+	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, partitions, 1
+	for name, value := range configs {
+		c := kmsg.NewCreateTopicsRequestTopicConfig()
+		c.Name, c.Value = name, &value
+		rt.Configs = append(rt.Configs, c)
+	}
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Topics = append(req.Topics, rt)
+	return req
 }
 
 // hasLeaders returns nil once all partitions of a topic can be written to. A broker answers CreateTopics before it leads them.
@@ -96,8 +100,8 @@ func Produce(t testing.TB, addr string, records ...*kgo.Record) {
 	}
 }
 
-// Records reads a topic from its beginning, and returns its first n records in the order of each partition. It fails the test when there are fewer after the time-out of half
-// a minute.
+// Records reads a topic from its beginning and returns its first n records, in the order of each partition. It fails the test when there are fewer within
+// half a minute.
 func Records(t testing.TB, addr, topic string, n int) []*kgo.Record {
 	t.Helper()
 	cl, ctx := KafkaClient(t, addr, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), callCtx(t)
