@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +34,7 @@ type readBench struct {
 	members     int
 	profiles    int
 	only        string
+	pprof       string // folder; "": no profiles
 	progress    io.Writer
 
 	servers *benchServers
@@ -87,9 +91,10 @@ redis-server and nginx are looked for in PATH, and what is missing is said.`,
 	flags.IntVar(&b.members, "board-members", benchMembers, "members of the board")
 	flags.IntVar(&b.profiles, "profiles", benchProfiles, "profiles cached in the busy rows")
 	flags.StringVar(&b.only, "only", "", "measure rows whose name and transport match this regular `expression`")
+	flags.StringVar(&b.pprof, "pprof", "", "`folder` to put a CPU profile of each of our own servers into, taken row by row after the last round")
 	output := outputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		b.progress = cmd.ErrOrStderr()
+		b.progress = &lineWriter{to: cmd.ErrOrStderr()}
 		report, err := b.run(cmd.Context())
 		if err != nil {
 			return err
@@ -187,7 +192,7 @@ func (b *readBench) measure(ctx context.Context, c *readCase) error {
 	if err := awaitSource(c.target, c.question.Requests[0], c.row.source); err != nil {
 		return err
 	}
-	if err := c.server.setUpdates(c.row.updates); err != nil {
+	if err := c.setUpdates(c.row.updates); err != nil {
 		return err
 	}
 	cfg := load.Config{Target: c.target, Question: c.question, Connections: b.connections,
@@ -196,11 +201,53 @@ func (b *readBench) measure(ctx context.Context, c *readCase) error {
 	if err != nil {
 		return err
 	}
-	cfg.Rate = closed.Rate() / 2
-	paced, err := load.Run(ctx, cfg)
+	paced := &load.Result{}
+	if cfg.Rate = closed.Rate() / 2; cfg.Rate > 0 { // else nothing was answered
+		if paced, err = load.Run(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	c.samples = append(c.samples, readSample{closed, paced})
+	if b.pprof != "" && len(c.samples) == b.rounds && c.server.order != nil {
+		cfg.Rate = 0
+		if err := b.profileOne(ctx, c, cfg); err != nil {
+			return err
+		}
+	}
+	return c.setUpdates(0)
+}
+
+func (c *readCase) setUpdates(perSecond int) error {
+	if c.row.updates == 0 {
+		return nil
+	}
+	return c.server.order(fmt.Sprint("updates ", perSecond))
+}
+
+// profileOne runs a row once more, for its CPU profile alone.
+func (b *readBench) profileOne(ctx context.Context, c *readCase, cfg load.Config) error {
+	dir, err := filepath.Abs(b.pprof)
 	if err != nil {
 		return err
 	}
-	c.samples = append(c.samples, readSample{closed, paced})
-	return c.server.setUpdates(0)
+	name := strings.NewReplacer(" ", "-", "/", "-").Replace(c.row.name + " " + c.transport)
+	if err := c.server.order("profile " + filepath.Join(dir, name+".pprof")); err != nil {
+		return err
+	}
+	if _, err := load.Run(ctx, cfg); err != nil {
+		return err
+	}
+	return c.server.order("profile")
+}
+
+// lineWriter lets the servers' errors and our own progress go to one place.
+type lineWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(p)
 }

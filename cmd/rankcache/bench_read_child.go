@@ -48,14 +48,13 @@ func (s *benchServers) startTarget(name, kind string, args ...string) (*benchSer
 	fmt.Fprintf(s.bench.progress, "  %s is ready with %d MiB of live heap\n", name, ready.HeapMB)
 	pids := []int{cmd.Process.Pid}
 	server := &benchServer{tcp: ready.TCP, unix: s.socket(name), pids: pids, own: pids, close: end}
-	if kind == "rankcache" {
-		server.setUpdates = func(perSecond int) error { return orderUpdates(in, answers, perSecond) }
-	}
+	server.order = func(line string) error { return order(in, answers, line) }
 	return server, nil
 }
 
-func orderUpdates(in io.Writer, answers *bufio.Reader, perSecond int) error {
-	if _, err := fmt.Fprintln(in, "updates", perSecond); err != nil {
+// order has a target obey one line.
+func order(in io.Writer, answers *bufio.Reader, line string) error {
+	if _, err := fmt.Fprintln(in, line); err != nil {
 		return err
 	}
 	answer, err := answers.ReadString('\n')

@@ -28,12 +28,12 @@ type benchServers struct {
 
 // benchServer is one running server.
 type benchServer struct {
-	tcp, unix  string
-	proto      load.Proto
-	pids       []int // whose CPU time its answers cost
-	own        []int // those of them that were started for it alone
-	setUpdates func(perSecond int) error
-	close      func() error
+	tcp, unix string
+	proto     load.Proto
+	pids      []int                   // whose CPU time its answers cost
+	own       []int                   // those of them that were started for it alone
+	order     func(line string) error // nil: not a target; see bench_target.go
+	close     func() error
 }
 
 func newBenchServers(ctx context.Context, b *readBench) (*benchServers, error) {
@@ -58,9 +58,6 @@ func (s *benchServers) get(name string) (*benchServer, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	if server != nil && server.setUpdates == nil {
-		server.setUpdates = func(int) error { return nil }
 	}
 	s.started[name] = server
 	return server, nil

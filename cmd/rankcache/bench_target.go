@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 
@@ -17,9 +19,14 @@ import (
 
 // A target is one server of bench read in a process of its own, so that its CPU
 // time can be told from everybody else's. When it is ready it prints one line of
-// JSON (targetReady). Then each line "updates N" on its input sets how many
-// updates a second it applies, and is answered by a line "ok". The end of its
-// input ends it, so that it never outlives who started it.
+// JSON (targetReady). Then it obeys the lines of its input, each of which is
+// answered by a line "ok":
+//
+//	updates N     apply N updates a second
+//	profile FILE  begin a CPU profile
+//	profile       end it
+//
+// The end of its input ends it, so that it never outlives who started it.
 
 // targetOptions are what the targets are told by flags.
 type targetOptions struct {
@@ -124,12 +131,29 @@ func obey(t target, ready targetReady, in io.Reader, out io.Writer) error {
 }
 
 func command(t target, line string) error {
-	text, ok := strings.CutPrefix(line, "updates ")
-	perSecond, err := strconv.Atoi(text)
-	updated, can := t.(updatedTarget)
-	if !ok || err != nil || !can {
-		return fmt.Errorf("a target that can't %q", line)
+	word, arg, _ := strings.Cut(line, " ")
+	switch word {
+	case "updates":
+		perSecond, err := strconv.Atoi(arg)
+		if updated, can := t.(updatedTarget); can && err == nil {
+			updated.setUpdates(perSecond)
+			return nil
+		}
+	case "profile":
+		return profileInto(arg)
 	}
-	updated.setUpdates(perSecond)
-	return nil
+	return fmt.Errorf("a target that can't %q", line)
+}
+
+// profileInto begins a CPU profile, or ends the one that was begun.
+func profileInto(file string) error {
+	if file == "" {
+		pprof.StopCPUProfile()
+		return nil
+	}
+	f, err := os.Create(file) // stays open until the process ends, soon
+	if err != nil {
+		return err
+	}
+	return pprof.StartCPUProfile(f)
 }
