@@ -1,48 +1,75 @@
 package origin
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"sync"
+	"net"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"rankcache"
+	"rankcache/internal/testkit"
 )
 
-// Two members hold the total between them and every change adds a member:
-// an answer whose parts are of different moments can't add up.
+// Two members hold the total between them and every change adds a member: an
+// answer whose parts are of different moments can't add up.
 const change = `
 local n = redis.call('INCR', KEYS[2])
 redis.call('ZADD', KEYS[1], n, 'a', -n, 'b', -1000000 - n, 'm' .. n)
 return n`
 
+// The board changes between any two commands of an answer:
+//
+//	reader  MULTI          ZREVRANGE          ZCARD          GET seq
+//	writer         change             change         change
+//
+// and the answer is of one instant all the same.
 func TestAnswersAreOfOneInstant(t *testing.T) {
 	b := newBoard(t)
 	keys := []string{b.names.BoardKey(b.id), b.names.SeqKey(b.id)}
-	must(t, b.client.Eval(t.Context(), change, keys).Err())
-	ctx, stop := context.WithCancel(t.Context())
-	var changing sync.WaitGroup
-	changing.Go(func() {
-		for ctx.Err() == nil {
-			if err := b.client.Eval(ctx, change, keys).Err(); err != nil && !errors.Is(err, context.Canceled) {
-				t.Error(err)
-				return
-			}
-		}
-	})
-	defer changing.Wait()
-	defer stop()
-	for range 300 {
-		for _, read := range []func() (rankcache.Stamp, float64, float64, error){b.viaPage, b.viaStandings, b.viaAround, b.viaTops, b.viaSample} {
+	changeBoard := func() { must(t, b.client.Eval(context.Background(), change, keys).Err()) }
+	changeBoard()
+	reader := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &slowConn{conn, changeBoard}, err
+		}})
+	defer reader.Close()
+	b.Origin = New(reader, b.names, WithTimeout(patient))
+	for range 20 {
+		for name, read := range map[string]func() (rankcache.Stamp, float64, float64, error){
+			"page": b.viaPage, "standings": b.viaStandings, "around": b.viaAround, "tops": b.viaTops, "sample": b.viaSample} {
 			stamp, a, other, err := read()
 			must(t, err)
 			n := float64(stamp.Seq)
 			if a != n || other != -n || stamp.Members != int(stamp.Seq)+2 {
-				t.Fatalf("seq %d, %d members, a has %v, b has %v", stamp.Seq, stamp.Members, a, other)
+				t.Fatalf("%s: seq %d, %d members, a has %v, b has %v", name, stamp.Seq, stamp.Members, a, other)
 			}
 		}
 	}
+}
+
+// slowConn sends one command at a time, and something happens before each.
+type slowConn struct {
+	net.Conn
+	before func()
+}
+
+func (c *slowConn) Write(p []byte) (int, error) {
+	for sent := 0; sent < len(p); {
+		next := len(p)
+		if i := bytes.Index(p[sent+1:], []byte("\r\n*")); i >= 0 {
+			next = sent + 1 + i + 2
+		}
+		c.before()
+		if n, err := c.Conn.Write(p[sent:next]); err != nil {
+			return sent + n, err
+		}
+		sent = next
+	}
+	return len(p), nil
 }
 
 func (b board) viaPage() (rankcache.Stamp, float64, float64, error) {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -42,10 +44,21 @@ func benchWriter(b *testing.B, published bool) {
 		}
 		return nil
 	})
-	first := h.count("applied")
+	first, cpu, redisBefore := h.count("applied"), ownCPU(b), redisCPU(b, h.client)
 	b.ResetTimer()
 	h.await(b, "applied", b.N)
-	b.ReportMetric(float64(b.N-first)/b.Elapsed().Seconds(), "commands/s")
+	n := float64(b.N - first)
+	b.ReportMetric(n/b.Elapsed().Seconds(), "commands/s")
+	b.ReportMetric((ownCPU(b)-cpu)*1e6/n, "writer-cpu-us/command")
+	b.ReportMetric((redisCPU(b, h.client)-redisBefore)*1e6/n, "redis-cpu-us/command")
+}
+
+// ownCPU returns the seconds of CPU that this process has used, librdkafka's
+// threads included. On a busy machine it says more than the rate.
+func ownCPU(b *testing.B) float64 {
+	var u syscall.Rusage
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 func (h *house) randomCommand(i int) string {

@@ -15,19 +15,9 @@ import (
 // requestTimeout bounds one posted command, Redis and Kafka together.
 const requestTimeout = 5 * time.Second
 
-var errBlocked = errors.New("the operator has switched this board or its room off")
-
 // errNotAcked says that Redis took a command and Kafka did not yet take its
 // update.
 var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge the update")
-
-// admit returns a refusal if the operator blocked the board or the room.
-func (w *Writer) admit(c *Command) error {
-	if w.opts.Tiers.Mode(c.Board, c.Room) == rankcache.ModeBlocked {
-		return &Refusal{"blocked", errBlocked}
-	}
-	return nil
-}
 
 // Handler serves POST /v1/scores: one command as JSON, answered with its update
 // and whether the order was applied before. For a super-hot board the answer

@@ -56,10 +56,12 @@ func (p *producer) open() (err error) {
 	}
 	if p.admin, err = kafka.NewAdminClientFromProducer(p.client); err != nil {
 		p.client.Close()
+		p.client = nil
 		return fmt.Errorf("kafka admin: %w", err)
 	}
-	p.drains.Go(func() { drainLogs(p.log, p.client.Logs()) })
-	p.drains.Go(func() { drainEvents(p.log, p.client.Events()) })
+	logs, events := p.client.Logs(), p.client.Events()
+	p.drains.Go(func() { drainLogs(p.log, logs) })
+	p.drains.Go(func() { drainEvents(p.log, events) })
 	return nil
 }
 

@@ -2,6 +2,7 @@ package writer
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -43,7 +44,18 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	begin := time.Now()
 	err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, jobs) })
 	w.metrics.apply.Observe(time.Since(begin).Seconds())
-	return &appliedBatch{w.messages(jobs), b.ends}, err
+	if err != nil {
+		return nil, err
+	}
+	return &appliedBatch{w.messages(jobs), b.ends}, nil
+}
+
+// admit returns a refusal if the operator blocked the board or the room.
+func (w *Writer) admit(c *Command) error {
+	if w.opts.Tiers.Mode(c.Board, c.Room) == rankcache.ModeBlocked {
+		return &Refusal{"blocked", errors.New("the operator has switched this board or its room off")}
+	}
+	return nil
 }
 
 // messages counts the outcomes and returns the updates to publish.
@@ -106,7 +118,7 @@ func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, b
 // at worst commands are repeated.
 func (w *Writer) commit(c *consumer, done offsets) bool {
 	if err := c.commit(done); err != nil {
-		w.log.Warn("commands will be repeated after a restart", "err", err)
+		w.trouble.log(w.log, slog.LevelWarn, "offsets are not committed, trying again", "err", err)
 		return false
 	}
 	clear(done)

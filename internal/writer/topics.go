@@ -46,12 +46,12 @@ func newTopics(conf Topics, m *metrics) *topics {
 
 // ensure makes those of the boards' topics that are missing.
 func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []string) error {
-	settings := DefaultTopicSettings()
-	maps.Copy(settings, t.conf.Settings)
+	config := DefaultTopicSettings()
+	maps.Copy(config, t.conf.Settings)
 	var specs []kafka.TopicSpecification
 	for _, name := range t.unknown(names) {
 		specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.Partitions, 1),
-			ReplicationFactor: t.conf.Replication, Config: settings})
+			ReplicationFactor: t.conf.Replication, Config: config})
 	}
 	return t.create(ctx, admin, specs)
 }

@@ -82,6 +82,7 @@ type Writer struct {
 	metrics  *metrics
 	log      *slog.Logger
 	refusals rarely        // log lines about refused commands
+	trouble  rarely        // log lines about commits
 	grace    time.Duration // stopGrace, but for tests
 	// producer is there while Run runs; requests come at any time.
 	producer atomic.Pointer[producer]
