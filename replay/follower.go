@@ -1,18 +1,12 @@
 package replay
 
 import (
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"rankcache"
 )
-
-// recentMembers is how many of the members last written to are remembered, to be
-// compared with Redis: a removed member is not among Redis's random ones.
-const recentMembers = 16
 
 // follower is one followed board.
 type follower struct {
@@ -148,66 +142,17 @@ func (f *follower) refill(why *fault, boards Boards) {
 	f.epoch++
 }
 
-// flush applies the updates that the pump has gathered.
-func (f *follower) flush() {
-	done := f.board.Apply(f.batch)
-	f.tally.applied.Add(uint64(done.Applied))
-	f.tally.duplicate.Add(uint64(done.Duplicate))
-	f.tally.stale.Add(uint64(done.Stale))
-	f.tally.counted.Add(uint64(done.Applied + done.Stale))
-	f.remember(f.batch[len(f.batch)-1].Member)
-	clear(f.batch) // the records' memory
-	f.batch = f.batch[:0]
-}
-
-func (f *follower) remember(member string) {
+func (f *follower) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.recent) == recentMembers {
-		f.recent = slices.Delete(f.recent, 0, 1)
-	}
-	f.recent = append(f.recent, strings.Clone(member))
+	f.dropped = true
+	f.readable.Store(false)
 }
 
-// publish shows readers what was applied, and how old it is now.
-func (f *follower) publish() {
-	if !f.readable.Load() {
-		return
-	}
-	due := f.overdue.Load()
-	caughtUp := due != nil && f.board.Progress().Total() >= due.seq
-	f.board.Publish()
-	if caughtUp {
-		f.board.MarkCurrent(due.asked)
-		f.overdue.CompareAndSwap(due, nil)
-	}
-}
-
-// observe returns what Kafka and Redis have said of the board.
-func (f *follower) observe() observation {
+func (f *follower) settled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.reading
-	o := observation{
-		kafkaKnown: t != nil || f.absent, redisKnown: !f.total.asked.IsZero(),
-		want: f.want, members: f.total.members,
-		kafkaTrouble: f.kafkaTrouble, redisTrouble: f.redisTrouble,
-	}
-	if t != nil && !t.gone.Load() {
-		o.topicKnown, o.ended, o.cut, o.compacted = true, t.ended(), t.cut(), t.compacted
-	}
-	return o
-}
-
-// learn takes a total that Redis said.
-func (f *follower) learn(r reading) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.total = r
-	if f.want == 0 && r.seq != 0 {
-		f.want = r.seq
-		f.nudge()
-	}
+	return f.status.settled
 }
 
 func (f *follower) setStatus(state rankcache.BoardState, reason string, now time.Time) (before rankcache.BoardState) {
@@ -236,66 +181,4 @@ func (f *follower) takeFault() *fault {
 	why := f.fault
 	f.fault = nil
 	return why
-}
-
-func (f *follower) recentMembers() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.recent)
-}
-
-// topicAbsent notes that Kafka has no topic for the board.
-func (f *follower) topicAbsent() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.absent, f.kafkaTrouble = true, ""
-}
-
-func (f *follower) kafkaFailed(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.kafkaTrouble = err.Error()
-}
-
-func (f *follower) redisFailed(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.redisTrouble = err.Error()
-}
-
-func (f *follower) topicNow() *topic {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.reading
-}
-
-// dry says that since asked the log has nothing more to give.
-func (f *follower) dry(asked time.Time) bool {
-	t := f.topicNow()
-	return t == nil || t.gone.Load() || t.dry(asked)
-}
-
-// currentByLog marks a board without a total by the end of its log.
-func (f *follower) currentByLog() {
-	t := f.topicNow()
-	if t == nil || t.gone.Load() {
-		return
-	}
-	if end := t.end.Load(); end != nil && t.dry(end.asked.Add(-1)) {
-		f.board.Publish()
-		f.board.MarkCurrent(end.asked)
-	}
-}
-
-func (f *follower) drop() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.dropped = true
-	f.readable.Store(false)
-}
-
-func (f *follower) settled() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.status.settled
 }

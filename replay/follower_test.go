@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,9 +75,10 @@ func TestGateOpensNothingThatBeganAnew(t *testing.T) {
 }
 
 func pumpOf(f *follower) *pump {
-	var r atomic.Pointer[routes]
-	r.Store(&routes{f.id: f})
-	p := newPump(Config{PublishEvery: time.Hour}, newBatches(), &r, f.board.(*script), newMetrics(), slog.New(slog.DiscardHandler))
+	r := &Runner{cfg: Config{PublishEvery: time.Hour}, boards: f.board.(*script), metrics: newMetrics(),
+		log: slog.New(slog.DiscardHandler), totalsKick: make(chan struct{}, 1)}
+	r.routes.Store(&routes{f.id: f})
+	p := newPump(r, newBatches())
 	p.timer = time.NewTimer(time.Hour)
 	return p
 }

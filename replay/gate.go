@@ -11,13 +11,17 @@ import (
 )
 
 const (
-	// gateEvery is how often a gate looks when nothing wakes it.
-	gateEvery = 100 * time.Millisecond
+	// gateEvery is how often a gate looks when nothing wakes it, and openEvery
+	// how often that of an open board, which then only takes its rate.
+	gateEvery, openEvery = 100 * time.Millisecond, time.Second
 	// vacantAfter is how long a board that has no topic holds readiness: there
 	// is nothing to wait for, and Redis answers.
 	vacantAfter = 5 * time.Second
 	// What failed or did not agree is tried again after this long, growing.
 	retryFirst, retryMost = 200 * time.Millisecond, 30 * time.Second
+	// sound is how long a board must have been open for its next fault to be
+	// the first again.
+	sound = 5 * time.Minute
 )
 
 // gate brings one board to its opening, and again when it has a fault. It runs in
@@ -40,23 +44,25 @@ type gate struct {
 	differs  string    // how the board was found to be wrong
 	trouble  string    // why the last action came to nothing
 	isOpen   bool
-	retryAt  time.Time
-	retry    backoff.ExponentialBackOff
+	openedAt time.Time
+	retryAt  time.Time // no action before it
+
+	retry *backoff.ExponentialBackOff // outlives epochs
 }
 
 // run follows the board until ctx ends.
 func (g *gate) run(ctx context.Context) {
+	g.retry = backoff.NewExponentialBackOff()
+	g.retry.InitialInterval, g.retry.MaxInterval = retryFirst, retryMost
 	g.begin(time.Now())
 	for ctx.Err() == nil {
 		now := time.Now()
 		g.f.measure(now)
-		if why := g.f.takeFault(); why != nil && g.isOpen {
-			g.log.Warn("board is closed and filled again", "board", g.f.id, "reason", why.reason)
-			g.f.refill(why, g.boards)
-			g.metrics.refills.Inc()
-		}
+		why := g.f.takeFault()
 		if g.f.epochNow() != g.epoch {
 			g.begin(now)
+		} else if why != nil && g.isOpen {
+			g.refill(why, now)
 		}
 		if !g.isOpen {
 			g.advance(ctx, now)
@@ -65,14 +71,21 @@ func (g *gate) run(ctx context.Context) {
 	}
 }
 
-// begin forgets what was found out in an earlier epoch. The pace of retries stays,
-// so that a board that is filled again and again does so ever more rarely.
-func (g *gate) begin(now time.Time) {
-	if g.retry.InitialInterval == 0 {
-		g.retry = *backoff.NewExponentialBackOff()
-		g.retry.InitialInterval, g.retry.MaxInterval = retryFirst, retryMost
+// refill closes the board and fills it again. One that has a fault again and again
+// is filled ever more rarely.
+func (g *gate) refill(why *fault, now time.Time) {
+	g.log.Warn("board is closed and filled again", "board", g.f.id, "reason", why.reason)
+	g.metrics.refills.Inc()
+	if now.Sub(g.openedAt) >= sound {
 		g.retry.Reset()
 	}
+	g.f.refill(why, g.boards)
+	g.begin(now)
+	g.later()
+}
+
+// begin forgets what was found out in an earlier epoch.
+func (g *gate) begin(now time.Time) {
 	g.epoch, g.begun = g.f.epochNow(), now
 	g.endedAt, g.loadedAt, g.retryAt = time.Time{}, time.Time{}, time.Time{}
 	g.after, g.differs, g.trouble, g.isOpen = 0, "", "", false
@@ -80,7 +93,11 @@ func (g *gate) begin(now time.Time) {
 
 // wait sleeps until the next look.
 func (g *gate) wait(ctx context.Context) {
-	timer := time.NewTimer(gateEvery)
+	every := gateEvery
+	if g.isOpen {
+		every = openEvery
+	}
+	timer := time.NewTimer(every)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -108,10 +125,12 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 func (g *gate) observe(now time.Time) observation {
 	o := g.f.observe()
 	o.total, o.differs, o.after = g.cfg.Total, g.differs, g.after
-	if o.ended && g.endedAt.IsZero() {
+	switch {
+	case !o.ended:
+		g.endedAt = time.Time{} // also when the log is read again for another board
+	case g.endedAt.IsZero():
 		g.endedAt = now
-	}
-	if o.ended {
+	default:
 		o.endedFor = now.Sub(g.endedAt)
 	}
 	if o.loaded = !g.loadedAt.IsZero(); o.loaded {
@@ -169,7 +188,7 @@ func (g *gate) check(ctx context.Context, act action, want uint64) {
 		g.f.board.Settle(want)
 	}
 	if g.f.open(g.epoch, g.boards) {
-		g.isOpen = true
+		g.isOpen, g.openedAt = true, time.Now()
 		g.state(rankcache.StateOpen, "equal to Redis", time.Now())
 	}
 }

@@ -15,7 +15,8 @@ type pump struct {
 	in      batches
 	routes  *atomic.Pointer[routes]
 	boards  Boards
-	every   time.Duration // between two publications
+	every   time.Duration   // between two publications
+	totals  chan<- struct{} // asks for Redis's totals now
 	metrics *metrics
 	log     *slog.Logger
 	badLog  limiter
@@ -35,8 +36,8 @@ type pump struct {
 // routes is the followed boards. It is not changed, only replaced.
 type routes map[rankcache.BoardID]*follower
 
-func newPump(cfg Config, in batches, r *atomic.Pointer[routes], boards Boards, m *metrics, log *slog.Logger) *pump {
-	return &pump{in: in, routes: r, boards: boards, every: cfg.PublishEvery, metrics: m, log: log}
+func newPump(r *Runner, in batches) *pump {
+	return &pump{in: in, routes: &r.routes, boards: r.boards, every: r.cfg.PublishEvery, totals: r.totalsKick, metrics: r.metrics, log: r.log}
 }
 
 // run applies batches until ctx ends.
@@ -162,10 +163,13 @@ func (p *pump) nudge(t *topic) {
 	}
 }
 
+// begin tells the boards of a topic that it is read. Their gates want to know
+// what Redis has by now.
 func (p *pump) begin(t *topic) {
 	for _, f := range *p.now {
 		if f.topic == t.name {
 			f.begin(t, p.boards)
 		}
 	}
+	nudge(p.totals)
 }

@@ -72,7 +72,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	read := newReader(c, ring, r.metrics, r.log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return read.run(ctx) })
-	group.Go(func() error { return newPump(r.cfg, ring, &r.routes, r.boards, r.metrics, r.log).run(ctx) })
+	group.Go(func() error { return newPump(r, ring).run(ctx) })
 	group.Go(func() error { return newCatalogue(r, c, read).run(ctx) })
 	group.Go(func() error { return newTotals(r).run(ctx) })
 	group.Go(func() error { return r.keepRoster(ctx, group) })
