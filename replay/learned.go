@@ -71,4 +71,3 @@ func (f *follower) currentByLog() {
 		f.board.MarkCurrent(end.asked)
 	}
 }
-
