@@ -2,7 +2,9 @@ package profile
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 )
 
 // hitPage returns a cache in which a page of n rows is fresh.
@@ -71,5 +73,35 @@ func strangerTo(c *Cache, page []string) uint64 {
 		if !taken[group(key)] {
 			return key
 		}
+	}
+}
+
+// BenchmarkReadBesideMany is a page joined and encoded into new memory, which
+// keeps the collector busy, while the cache holds few or many other profiles
+// that it has to walk.
+func BenchmarkReadBesideMany(b *testing.B) {
+	for _, others := range []int{0, 500_000} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			c := start(b, Options{Budget: 256 << 20, Deadline: measureDeadline}, &measuredSource{})
+			dst := make([][]byte, measuredRows)
+			for n := range others/measuredRows + 1 {
+				c.Get(b.Context(), page(n), dst)
+			}
+			if have := c.store.entries(); have < others {
+				b.Fatalf("%d entries, want %d", have, others)
+			}
+			readers := page(0)
+			var kept [256][]byte
+			var took []time.Duration
+			for n := 0; b.Loop(); n++ {
+				start := time.Now()
+				c.Join(b.Context(), readers, dst)
+				kept[n%len(kept)] = encodePage(make([]byte, 0, 16<<10), readers, dst)
+				took = append(took, time.Since(start))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
+			b.ReportMetric(float64(took[len(took)*999/1000].Nanoseconds()), "p99.9-ns")
+		})
 	}
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // minBudget leaves room for what the cache needs while it is empty.
-const minBudget = 2 << 20
+const minBudget = 4 << 20
 
 // Options say how much is kept, for how long, and how it is loaded. The zero
 // value of each field is its default.

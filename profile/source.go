@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"unicode/utf8"
 )
 
@@ -55,7 +56,7 @@ func kindOf(err error) string {
 	if bad, ok := errors.AsType[*BadAnswer](err); ok {
 		return bad.Kind
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() { // a connection's or a context's
 		return "timeout"
 	}
 	return "unavailable"

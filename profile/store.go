@@ -22,8 +22,9 @@ const (
 	// countersPerEntry trades the memory of the counters (4 bytes each) for
 	// a better choice of what to keep.
 	countersPerEntry = 4
-	// emptyCost is ristretto's buffer of writes and its empty maps.
-	emptyCost = 512 << 10
+	// emptyCost is ristretto's buffer of writes, its empty maps, and the map of
+	// flights.
+	emptyCost = 1 << 20
 	// getBuffer is how many lookups are noted before their counters are raised.
 	getBuffer = 64
 )
@@ -50,7 +51,7 @@ func (s *store) open(budget int64) error {
 	counters := max(budget/typicalEntry*countersPerEntry, 1<<10)
 	cache, err := ristretto.NewCache(&ristretto.Config[uint64, entry]{
 		NumCounters:        counters,
-		MaxCost:            max(budget-counterBytes(counters)-emptyCost, 1),
+		MaxCost:            max(budget-counterBytes(counters)-emptyCost-int64(lingerShare*float64(budget)), 1),
 		BufferItems:        getBuffer,
 		IgnoreInternalCost: true, // slotCost says what it really is
 		KeyToHash:          func(key uint64) (uint64, uint64) { return key, 0 },
