@@ -58,6 +58,8 @@ type DataServer struct {
 	limits   timeLimits
 	draining atomic.Bool
 	conns    connSet
+	// complained is the second in which a failed read was last logged.
+	complained atomic.Int64
 }
 
 // NewDataServer returns a server of r and registers its metrics. It starts

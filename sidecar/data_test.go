@@ -7,9 +7,11 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -266,6 +268,8 @@ func sameRows(a, b string) bool {
 // that the caller's own standing is what is missing.
 func TestOriginAway(t *testing.T) {
 	w := newWorld()
+	var logged syncBuffer
+	w.log = slog.New(slog.NewTextHandler(&logged, nil))
 	s := start(t, w, DataConfig{})
 	w.origin.failWith(errors.New("dial tcp 10.1.2.3:6379: password hunter2"))
 	for path, status := range map[string]int{
@@ -283,10 +287,31 @@ func TestOriginAway(t *testing.T) {
 			checkProblem(t, a, 503, CodeUnavailable, "")
 		}
 	}
+	if logged.lines() == 0 {
+		t.Error("nothing was logged")
+	}
 	a := s.get(t, "/v1/boards/hot/top?limit=1&me=m000500")
 	if a.status != 200 || !strings.HasSuffix(a.body, `"me":null,"me_error":"origin_unavailable"}`) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
+}
+
+// syncBuffer is a log that several goroutines write.
+type syncBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *syncBuffer) lines() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Count(b.all.Bytes(), []byte("\n"))
 }
 
 // TestDecodedMembers: what a path or an argument says percent-encoded is the

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -239,6 +240,7 @@ type world struct {
 	origin      *fakeOrigin
 	profiles    *fakeProfiles
 	limits      OriginLimits
+	log         *slog.Logger // nil: a warning fails the test
 }
 
 func newWorld() *world {

@@ -83,7 +83,7 @@ func FuzzBatch(f *testing.F) {
 
 // FuzzPage: whatever members and scores are, the body is JSON that reads back.
 func FuzzPage(f *testing.F) {
-	f.Add("a", 1.5, "b\"\\", -0.0, uint64(7))
+	f.Add("a", 1.5, "b\"\\", -1.0, uint64(7))
 	f.Add("\xff\x00", 1e300, "名", 1e-300, uint64(0))
 	f.Fuzz(func(t *testing.T, m1 string, s1 float64, m2 string, s2 float64, seq uint64) {
 		if rankcache.CheckScore(s1) != nil || rankcache.CheckScore(s2) != nil {

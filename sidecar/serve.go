@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"context"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -66,11 +67,11 @@ func (c *call) checkMethod(h *fasthttp.RequestHeader) *problem {
 func (s *DataServer) top(ctx *fasthttp.RequestCtx, c *call) *problem {
 	at, err := s.reader.find(c.query)
 	if err != nil {
-		return problemOf(err)
+		return s.problemOf(err)
 	}
 	a, err := s.reader.page(context.Background(), c.query, &at, c.args.start, c.args.limit)
 	if err != nil {
-		return problemOf(err)
+		return s.problemOf(err)
 	}
 	if a.memo == nil {
 		c.out = s.appendPage(c.out, c, &a)
@@ -124,7 +125,7 @@ func (s *DataServer) appendPage(dst []byte, c *call, a *Answer) []byte {
 func (s *DataServer) appendMe(dst []byte, c *call, at *place, a *Answer) []byte {
 	me, seq, err := s.reader.me(context.Background(), c.query, at, a, c.rows, c.member[:])
 	if err != nil {
-		return appendMeError(dst, problemOf(err).code)
+		return appendMeError(dst, s.problemOf(err).code)
 	}
 	j := s.joinMembers(c, me.Member)
 	return appendMe(dst, me, seq, &j)
@@ -136,10 +137,10 @@ func (s *DataServer) memberOf(ctx *fasthttp.RequestCtx, c *call) *problem {
 	}
 	found, err := s.reader.Standings(context.Background(), c.query, c.rows, c.member[:])
 	if err != nil {
-		return problemOf(err)
+		return s.problemOf(err)
 	}
 	if found.Rows[0].Rank == 0 {
-		return problemOf(rankcache.ErrUnknownMember)
+		return &problem{code: CodeUnknownMember}
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
@@ -151,7 +152,7 @@ func (s *DataServer) memberOf(ctx *fasthttp.RequestCtx, c *call) *problem {
 func (s *DataServer) around(ctx *fasthttp.RequestCtx, c *call) *problem {
 	a, rank, err := s.reader.Around(context.Background(), c.query, c.member[0], c.args.around)
 	if err != nil {
-		return problemOf(err)
+		return s.problemOf(err)
 	}
 	j := s.join(c, a.Entries)
 	c.out = appendAround(c.out, c.query, &a, rank, &j)
@@ -166,11 +167,25 @@ func (s *DataServer) batch(ctx *fasthttp.RequestCtx, c *call) *problem {
 	}
 	found, err := s.reader.Standings(context.Background(), c.query, c.rows, members)
 	if err != nil {
-		return problemOf(err)
+		return s.problemOf(err)
 	}
 	c.rows = found.Rows
 	j := s.joinMembers(c, members...)
 	c.out = appendBatch(c.out, c.query, &found, &j)
 	s.sendOut(ctx, c, found.Source, found.CurrentAt)
 	return nil
+}
+
+// problemOf says what the caller is told of err. Why Redis could not be asked is
+// for the log, once a second.
+func (s *DataServer) problemOf(err error) *problem {
+	p := problemOf(err)
+	if p.code != CodeUnavailable {
+		return p
+	}
+	now, last := time.Now().Unix(), s.complained.Load()
+	if now != last && s.complained.CompareAndSwap(last, now) {
+		s.log.Warn("reads of Redis fail", "error", err)
+	}
+	return p
 }

@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -35,7 +36,7 @@ type running struct {
 // start serves r until the test ends, and waits then until serving has ended.
 func start(t testing.TB, w *world, cfg DataConfig) *running {
 	t.Helper()
-	s, err := NewDataServer(w.reader(), cfg, failOnWarn(t), nil)
+	s, err := NewDataServer(w.reader(), cfg, cmp.Or(w.log, failOnWarn(t)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -230,6 +230,7 @@ func servedSoon(t *testing.T, s *running) {
 func TestIdleFlood(t *testing.T) {
 	w := newWorld()
 	w.origin.hold = make(chan struct{})
+	w.log = slog.New(slog.DiscardHandler) // a slow machine may make the held read fail
 	s := start(t, w, DataConfig{MaxConns: 10, SpareAfter: time.Nanosecond})
 	busy := make(chan answer, 1)
 	go func() { busy <- s.get(t, "/v1/boards/any/top") }()
