@@ -141,33 +141,35 @@ func benchReadsTheirs(b *testing.B, e *evening, set *sortedset.SortedSet) {
 // and published every 10 ms, and while nothing is, for comparison. The writer's
 // processor time is not in ns/op, but what it does to the reader is.
 func BenchmarkStandingLive(b *testing.B) {
-	const every, batch = 10 * time.Millisecond, 500
 	for _, writing := range []bool{false, true} {
 		b.Run(map[bool]string{false: "quiet", true: "writing"}[writing], func(b *testing.B) {
 			e := newEvening(210_000)
 			board := e.board()
-			ids := newEvening(210_000) // the writer's evening is its own
 			stop, done := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(done)
-				us, pick := make([]rankcache.Update, batch), e.picker(false)
-				for tick := time.NewTicker(every); writing; {
-					select {
-					case <-stop:
-						return
-					case <-tick.C:
-					}
-					for i := range us {
-						us[i] = e.incr(pick())
-					}
-					board.Apply(us)
-					board.Publish()
+				if writing {
+					e.write(board, stop)
 				}
 			}()
-			readStandings(b, board, ids)
+			readStandings(b, board, newEvening(210_000)) // the writer's evening is its own
 			close(stop)
 			<-done
 		})
+	}
+}
+
+// write applies and publishes 500 updates every 10 ms, until stop is closed.
+func (e *evening) write(b *Board, stop <-chan struct{}) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for pick := e.picker(false); ; {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+			e.live(b, 2*benchBatch, pick)
+		}
 	}
 }
 

@@ -25,8 +25,7 @@ func (b *Board) tidy() {
 
 // move leaves out the removed members that may be forgotten and gives the rest
 // new handles, in new storage. Nothing of the old is written any more, so that
-// readers finish in it undisturbed. A view of the new comes with the next
-// publication that has something to show.
+// readers finish in it undisturbed; the next Publish leads new ones here.
 func (b *Board) move() {
 	from := b.members
 	b.members = newMembers(from.seed, b.live)

@@ -97,6 +97,7 @@ func (b *Board) Around(member string, n int, order rankcache.Order) (page rankca
 	if rank == 0 {
 		return rankcache.Page{Stamp: v.stamp()}, 0, false
 	}
+	n = min(n, v.rows)
 	start := max(0, rank-1-n)
 	return v.page(start, rank+n-start, order), rank, true
 }

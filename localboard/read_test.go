@@ -1,6 +1,7 @@
 package localboard
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -63,7 +64,7 @@ func TestAround(t *testing.T) {
 		rank   int
 	}{
 		{"c", 1, rankcache.Desc, "dcb", 3}, {"c", 1, rankcache.Asc, "bcd", 3}, {"e", 2, rankcache.Desc, "edc", 1},
-		{"a", 2, rankcache.Desc, "cba", 5}, {"a", 2, rankcache.Asc, "abc", 1}, {"b", 0, rankcache.Desc, "b", 4}, {"c", 99, rankcache.Desc, "edcba", 3},
+		{"a", 2, rankcache.Desc, "cba", 5}, {"a", 2, rankcache.Asc, "abc", 1}, {"b", 0, rankcache.Desc, "b", 4}, {"c", math.MaxInt, rankcache.Desc, "edcba", 3},
 	} {
 		p, rank, ok := b.Around(c.member, c.n, c.order)
 		if !ok || rank != c.rank || names(p.Entries) != c.want || names(p.Entries[rank-1-p.Start:][:1]) != c.member {

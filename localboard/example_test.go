@@ -1,0 +1,30 @@
+package localboard_test
+
+import (
+	"fmt"
+
+	"rankcache"
+	"rankcache/localboard"
+)
+
+func Example() {
+	boards := localboard.NewBoards()
+	b := boards.Create("1_2_3")
+	b.Apply([]rankcache.Update{
+		{Member: "ann", Op: rankcache.OpIncr, Score: 5, Seq: 1},
+		{Member: "bob", Op: rankcache.OpIncr, Score: 7, Seq: 2},
+		{Member: "ann", Op: rankcache.OpIncr, Score: 9, Seq: 3},
+	})
+	_, readable := boards.Get("1_2_3")
+	fmt.Println("while it is filled:", readable)
+
+	boards.Open("1_2_3")
+	open, _ := boards.Get("1_2_3")
+	fmt.Println("top:", open.Top().Entries)
+	mine, stamp := open.Standings(nil, []string{"bob"}, rankcache.Desc)
+	fmt.Println("bob is number", mine[0].Rank, "of", stamp.Members, "at seq", stamp.Seq)
+	// Output:
+	// while it is filled: false
+	// top: [{ann 9} {bob 7}]
+	// bob is number 2 of 2 at seq 3
+}
