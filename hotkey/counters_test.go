@@ -108,13 +108,7 @@ func floodNames(n int) []rankcache.BoardID { return boardNames("made-up", n) }
 // gives the slots of silent boards to new ones.
 func TestCountersGiveSilentSlotsAway(t *testing.T) {
 	c := newCounters(1)
-	var same []rankcache.BoardID // boards of one bucket
-	for i := 0; len(same) < 2*bucketSlots; i++ {
-		b := rankcache.BoardID(fmt.Sprintf("b%d", i))
-		if k, _ := c.bucket(b); k == &c.buckets[7] {
-			same = append(same, b)
-		}
-	}
+	same := bucketMates(c, 2*bucketSlots)
 	old, fresh := same[:bucketSlots], same[bucketSlots:]
 	for _, b := range old {
 		c.count(b)
@@ -185,4 +179,78 @@ func TestCountersMatchAMap(t *testing.T) {
 			t.Fatalf("rolled %d boards, want %d, or their counts differ", len(got), len(want))
 		}
 	}
+}
+
+// bucketMates returns n boards that share a bucket of c.
+func bucketMates(c *counters, n int) (mates []rankcache.BoardID) {
+	for i := 0; len(mates) < n; i++ {
+		b := rankcache.BoardID(fmt.Sprintf("b%d", i))
+		if k, _ := c.bucket(b); k == &c.buckets[7] {
+			mates = append(mates, b)
+		}
+	}
+	return mates
+}
+
+// Right after a roll no board has requests in the new second yet; strangers must
+// not take the slots of boards that were busy in the last one.
+func TestCountersStrangersDoNotTakeBusySlots(t *testing.T) {
+	c := newCounters(1)
+	mates := bucketMates(c, bucketSlots+30)
+	busy, strangers := mates[:bucketSlots], mates[bucketSlots:]
+	for _, b := range busy {
+		for range 50 {
+			c.count(b)
+		}
+	}
+	c.roll(1, nil)
+	for _, b := range strangers {
+		c.count(b)
+	}
+	for _, b := range busy {
+		if n := c.lastSecond(b); n != 50 {
+			t.Errorf("board %s: %d requests in the last second, want 50", b, n)
+		}
+	}
+}
+
+// Below crowded nothing is given up, which is what keeps the counts exact: a
+// slot freed under a request would lose it.
+func TestCountersGiveNothingUpWhileThereIsRoom(t *testing.T) {
+	c := newCounters(1)
+	for _, b := range bucketMates(c, crowded-1) {
+		c.count(b)
+	}
+	for range 5 {
+		c.roll(1, nil)
+	}
+	if n := c.buckets[7].used(); n != crowded-1 {
+		t.Errorf("%d slots used after silent seconds, want %d", n, crowded-1)
+	}
+}
+
+// The race that names is about: a request for a has found its slot, the slot is
+// taken by b, and then the request gives it a's name. b's requests must not be
+// called a's, and b gets its own name a second later.
+func TestCountersNameOfASlotThatWasTaken(t *testing.T) {
+	c := newCounters(2)
+	mates := bucketMates(c, 2)
+	a, b := mates[0], mates[1]
+	c.count(a)
+	bucket, _ := c.bucket(a)
+	_, hashB := c.bucket(b)
+	c.free(bucket, 0, hashB) // taken
+	c.setName(bucket, 0, a)  // and named by the late request
+	for range 2 {
+		c.count(b)
+		c.count(b)
+		got := c.roll(1, nil)
+		if len(got) == 1 && got[0].board == b {
+			return
+		}
+		if len(got) != 0 {
+			t.Fatalf("counted %v, want %s or nothing yet", got, b)
+		}
+	}
+	t.Errorf("%s never got its name", b)
 }

@@ -140,6 +140,9 @@ func TestIdlePageIsDropped(t *testing.T) {
 	inBubble(t, Config{}, o, 1, func(tr *Tracker) {
 		readFor(tr, 3*time.Second)
 		time.Sleep(DefaultIdle + 2*time.Second)
+		if (*tr.pages.Load())[board(0)].held.Load() != nil { // it is not too old to be served yet
+			t.Error("an idle page is kept")
+		}
 		before := o.callCount()
 		time.Sleep(time.Minute)
 		if n := o.callCount() - before; n != 0 {

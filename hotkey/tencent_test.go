@@ -343,3 +343,38 @@ func FuzzTencentAnswer(f *testing.F) {
 		}
 	})
 }
+
+// A redirect would take the session token to whoever is named in it.
+func TestTencentFollowsNoRedirect(t *testing.T) {
+	f, other := newFakeTencent(t), newFakeTencent(t)
+	f.plays(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	})
+	_, err := newTestTencent(t, f).Hot(t.Context())
+	checkCall(t, err, "network", AfterPause)
+	if n := other.calls.Load(); n != 0 {
+		t.Errorf("%d requests reached the other server", n)
+	}
+}
+
+// Credentials that the API refuses are looked up again at the next call: they
+// may have been replaced.
+func TestTencentRefusedCredentialsAreLookedUpAgain(t *testing.T) {
+	s, lookups := newTestTencent(t, newFakeTencent(t)), 0
+	s.api.keys.lookup = func(string) (common.Provider, time.Duration, error) {
+		if lookups++; lookups == 1 {
+			return testKeys{testID, "old", testToken}, 0, nil
+		}
+		return goodKeys("")
+	}
+	_, err := s.Hot(t.Context())
+	checkCall(t, err, "AuthFailure", AfterOperator)
+	for range 2 {
+		if _, err := s.Hot(t.Context()); err != nil {
+			t.Errorf("with the new credentials: %v", err)
+		}
+	}
+	if lookups != 2 {
+		t.Errorf("%d lookups, want 2", lookups)
+	}
+}
