@@ -41,7 +41,8 @@ type Cache struct {
 }
 
 // New returns a cache before source. It starts nothing; until [Cache.Run] is
-// running, it knows no profile. A nil registerer registers nothing.
+// running, it knows no profile. A nil logger logs nothing, a nil registerer
+// registers nothing.
 func New(opts Options, source Source, log *slog.Logger, reg prometheus.Registerer) (*Cache, error) {
 	opts = opts.withDefaults()
 	if err := opts.check(); err != nil {
@@ -49,6 +50,9 @@ func New(opts Options, source Source, log *slog.Logger, reg prometheus.Registere
 	}
 	if source == nil {
 		return nil, errors.New("a profile cache needs a source")
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{opts: opts, source: source, log: log, base: time.Now(), seed: maphash.MakeSeed(),
 		flights: make(map[string]*flight), queue: newQueue()}

@@ -18,9 +18,8 @@ func group(key uint64) uint32 { return uint32(key >> (64 - groupBits)) } // the 
 
 func (c *changes) count(key uint64) uint32 { return c.groups[group(key)].Load() }
 
-// bump is called after the store was changed, and returns the group's new count.
-func (c *changes) bump(key uint64) uint32 {
-	count := c.groups[group(key)].Add(1)
+// bump is called after the store was changed.
+func (c *changes) bump(key uint64) {
+	c.groups[group(key)].Add(1)
 	c.all.Add(1)
-	return count
 }

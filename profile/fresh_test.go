@@ -42,6 +42,15 @@ func TestKeptPageIsFreshUntilItsOwnProfileChanges(t *testing.T) {
 	}
 }
 
+// With 500 rows, some surely share a group of the change counters.
+func TestRowsThatShareAGroupArriveTogether(t *testing.T) {
+	c := start(t, Options{Batch: 500}, versions(t))
+	page := members("p", 500)
+	if _, fresh := c.Join(t.Context(), page, make([][]byte, 500)); !fresh() {
+		t.Error("a page just loaded in one call is not fresh")
+	}
+}
+
 // A reader looks the member up, a refresh stores a new profile and counts the
 // change, and only then the reader would note the count: it would hold the old
 // profile and take it for fresh. see comes first for this reason.
@@ -61,7 +70,9 @@ func TestChangeDuringJoinIsNoticed(t *testing.T) {
 // The same race run for real: whenever a page is still fresh in the end, it
 // holds what a new page would.
 func TestFreshPageHoldsTheLatest(t *testing.T) {
-	c := start(t, Options{}, versions(t))
+	source := versions(t)
+	source.dropped = true
+	c := start(t, Options{}, source)
 	page := []string{"a", "b", "c", "d"}
 	for range 500 {
 		dst := make([][]byte, len(page))

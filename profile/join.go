@@ -43,7 +43,8 @@ func (c *Cache) Warm(members []string) {
 }
 
 // Drop forgets the member's profile and what is being loaded of it, so that the
-// next page asks the source anew. It reports whether there was anything.
+// next page asks the source anew, if need be beside the call that still brings
+// what was forgotten. It reports whether there was anything.
 func (c *Cache) Drop(member string) bool {
 	key := c.key(member)
 	c.mu.Lock()

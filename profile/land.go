@@ -64,10 +64,10 @@ func (c *Cache) land(calls []*call, list []arrival) {
 		case a.e.head == nil:
 			c.linger(a.f, now+c.opts.Retry)
 		case refused[i]:
-			a.f.count = c.changes.bump(a.key)
+			a.f.count = c.changes.count(a.key)
 			c.linger(a.f, now+keepRefused)
 		default:
-			a.f.count = c.changes.bump(a.key)
+			a.f.count = c.changes.count(a.key)
 			delete(c.flights, a.f.member)
 		}
 	}
@@ -77,7 +77,10 @@ func (c *Cache) land(calls []*call, list []arrival) {
 	}
 }
 
-// keep puts what arrived into the store and says which of the list it refused.
+// keep puts what arrived into the store, counts the changes and says which of
+// the list the store refused. All are counted before any count is noted: two
+// members of one page may share a group, and its page would never look fresh
+// to the one that was counted first.
 func (c *Cache) keep(list []arrival) (refused []bool) {
 	var items []item
 	var index []int
@@ -88,6 +91,9 @@ func (c *Cache) keep(list []arrival) (refused []bool) {
 	}
 	refused = make([]bool, len(list))
 	c.store.put(items, func(i int) { refused[index[i]] = true })
+	for _, it := range items {
+		c.changes.bump(it.key)
+	}
 	return refused
 }
 
