@@ -165,7 +165,15 @@ func (b *readBench) newCase(row readSpec, transport string) (*readCase, error) {
 		return nil, err
 	}
 	c := &readCase{row: row, transport: transport, server: server, target: server.target(transport)}
-	c.question, err = row.ask(b, c.target)
+	if c.question, err = row.ask(b, c.target); err == nil && row.source != "" {
+		if err := awaitSource(c.target, c.question.Requests[0], row.source); err != nil {
+			return nil, err
+		}
+		c.question, err = row.ask(b, c.target) // a hot board's first answer came from Redis
+	}
+	if row.updates > 0 {
+		c.question.Length = 0 // scores grow, and pages with them
+	}
 	return c, err
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +73,7 @@ func awaitSource(t load.Target, request []byte, source string) error {
 func askPage(path string) func(*readBench, load.Target) (load.Question, error) {
 	return func(b *readBench, t load.Target) (q load.Question, err error) {
 		q = load.Question{Requests: [][]byte{getRequest(path)}, Status: http.StatusOK}
-		want := b.servers.bodies[path]
+		want := b.servers.bodies["/"+filepath.Base(path)]
 		_, body, err := firstReply(t, q.Requests[0])
 		if err == nil && !bytes.Equal(body, want) {
 			err = fmt.Errorf("answered %d bytes, want the %d of rankcache's page: %.80s", len(body), len(want), body)
@@ -90,6 +91,7 @@ func askTop(path string, n int) func(*readBench, load.Target) (load.Question, er
 		if err != nil {
 			return q, err
 		}
+		q.Length = len(body)
 		return q, checkRows(body, b.servers.top[:n])
 	}
 }

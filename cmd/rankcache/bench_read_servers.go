@@ -81,6 +81,8 @@ func (s *benchServers) start(name string) (*benchServer, error) {
 		return s.startFixed(name, s.write("/profiles50", "busy", profilesPath))
 	case "sortedset":
 		return s.startTarget(name, name, s.size())
+	case "updated": // apart from rankcache, whose pages stay as they were written down
+		return s.startOverRedis(name, "rankcache", s.size())
 	case "busy":
 		return s.startOverRedis(name, "rankcache", s.size(), fmt.Sprint("--target-profiles=", s.bench.profiles))
 	case "plain":
