@@ -19,8 +19,8 @@ import (
 
 // Defaults of [PollerConfig].
 const (
-	// DefaultPollEvery is well under the 5 s over which Tencent Cloud counts and
-	// a tenth of one call a second allowed to an account with 20 instances.
+	// DefaultPollEvery is well under the 5 s over which Tencent Cloud counts, and
+	// is half a call a second of the 20 that one account may make in a region.
 	DefaultPollEvery   = 2 * time.Second
 	DefaultCallTimeout = 5 * time.Second
 	// DefaultLease bounds how long the fleet goes without a poller: should one
