@@ -159,20 +159,7 @@ func subset(some, of []*follower) bool {
 // carryOut finds out where the new readings begin and hands them to the reader. A
 // topic whose offsets are not known yet is left for the next look.
 func (c *catalogue) carryOut(ctx context.Context, todo *change) error {
-	var parts []*partition
-	for _, t := range todo.begin {
-		parts = append(parts, t.partitions()...)
-	}
-	parts = append(parts, todo.more...)
-	var unknown error
-	if len(parts) > 0 {
-		var found map[*partition]offsets
-		found, unknown = c.client.offsets(ctx, parts)
-		unset := func(p *partition) bool { return !p.set(found) }
-		todo.begin = slices.DeleteFunc(todo.begin, func(t *topic) bool { return slices.ContainsFunc(t.partitions(), unset) })
-		todo.more = slices.DeleteFunc(todo.more, unset)
-	}
-	c.policies(ctx, todo.begin)
+	unknown := c.askBeginnings(ctx, todo)
 	if len(todo.begin)+len(todo.end)+len(todo.more) == 0 {
 		return unknown
 	}
@@ -180,6 +167,29 @@ func (c *catalogue) carryOut(ctx context.Context, todo *change) error {
 		return err
 	}
 	return unknown
+}
+
+// askBeginnings finds out where the new readings begin, and drops those that
+// Kafka does not tell.
+func (c *catalogue) askBeginnings(ctx context.Context, todo *change) error {
+	var parts []*partition
+	for _, t := range todo.begin {
+		parts = append(parts, t.partitions()...)
+	}
+	if parts = append(parts, todo.more...); len(parts) == 0 {
+		return nil
+	}
+	policies := make(chan struct{})
+	go func() {
+		defer close(policies)
+		c.policies(ctx, todo.begin)
+	}()
+	found, err := c.client.offsets(ctx, parts)
+	<-policies
+	unset := func(p *partition) bool { return !p.set(found) }
+	todo.begin = slices.DeleteFunc(todo.begin, func(t *topic) bool { return slices.ContainsFunc(t.partitions(), unset) })
+	todo.more = slices.DeleteFunc(todo.more, unset)
+	return err
 }
 
 // begin notes the new readings, before the reader is told: the boards that they

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -190,11 +191,17 @@ func (c *client) describe(ctx context.Context, names []string) ([]topicInfo, err
 // offsets returns where the partitions begin and end. It leaves out those that
 // Kafka could not answer for, and returns one of the reasons.
 func (c *client) offsets(ctx context.Context, parts []*partition) (map[*partition]offsets, error) {
-	lows, err := c.listOffsets(ctx, parts, kafka.EarliestOffsetSpec)
-	if err != nil {
-		return nil, err
-	}
-	highs, err := c.listOffsets(ctx, parts, kafka.LatestOffsetSpec)
+	var lows, highs map[*partition]int64
+	var both errgroup.Group // questions asked together wait together behind a fetch
+	both.Go(func() (err error) {
+		lows, err = c.listOffsets(ctx, parts, kafka.EarliestOffsetSpec)
+		return err
+	})
+	both.Go(func() (err error) {
+		highs, err = c.listOffsets(ctx, parts, kafka.LatestOffsetSpec)
+		return err
+	})
+	err := both.Wait()
 	found := make(map[*partition]offsets, len(parts))
 	for p, high := range highs {
 		if low, ok := lows[p]; ok {

@@ -114,7 +114,9 @@ func (b *board) produce(us ...rankcache.Update) {
 
 func (b *board) send(client *kgo.Client, us ...rankcache.Update) {
 	b.t.Helper()
-	b.check(client.ProduceSync(context.Background(), b.records(us...)...).FirstErr())
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	b.check(client.ProduceSync(ctx, b.records(us...)...).FirstErr())
 }
 
 func (b *board) records(us ...rankcache.Update) []*kgo.Record {
