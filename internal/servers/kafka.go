@@ -24,8 +24,8 @@ type KafkaOptions struct {
 // Kafka is a running Apache Kafka broker, which is its own controller too (KRaft).
 type Kafka struct{ *Server }
 
-// StartKafka starts a broker and returns once it serves metadata, about three seconds later. ctx bounds the start, at most a minute, not the broker's life.
-// The error wraps ErrNotInstalled when Java or the jars are missing, and ends in the broker's output when it did not come up.
+// StartKafka starts a broker and returns once it serves metadata, about three seconds later and more on a busy machine. ctx bounds the start, at most three
+// minutes, not the broker's life. The error wraps ErrNotInstalled when Java or the jars are missing, and ends in the broker's output when it did not come up.
 //
 // A Restart after a Kill takes nine seconds longer, because the controller holds the dead broker's place until its session ends; with the setting
 // broker.session.timeout.ms=2000 and broker.heartbeat.interval.ms=500 it takes two.
@@ -70,7 +70,7 @@ func kafkaSpec(ctx context.Context, j java, o KafkaOptions) (sp spec, err error)
 	addr := props["advertised.listeners"][len("PLAINTEXT://"):]
 	return spec{
 		name: "kafka", argv: j.command("kafka.Kafka", settings), addr: addr, dir: dir, ownDir: own,
-		patient: time.Minute, poll: 20 * time.Millisecond, probe: probeKafka(addr, filepath.Join(props["log.dirs"], "meta.properties")),
+		patient: 3 * time.Minute, poll: 20 * time.Millisecond, probe: probeKafka(addr, filepath.Join(props["log.dirs"], "meta.properties")),
 	}, nil
 }
 

@@ -20,7 +20,7 @@ type RedisOptions struct {
 // Redis is a running redis-server.
 type Redis struct{ *Server }
 
-// StartRedis starts the redis-server found in PATH and returns once it answers PING. ctx bounds the start, at most ten seconds, not the server's life. The
+// StartRedis starts the redis-server found in PATH and returns once it answers PING. ctx bounds the start, at most half a minute, not the server's life. The
 // error wraps ErrNotInstalled when there is no redis-server, and ends in the server's output when it did not come up.
 func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	bin, err := exec.LookPath("redis-server")
@@ -58,6 +58,6 @@ func redisSpec(bin string, o RedisOptions) (spec, error) {
 	args = append(args, "--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no")
 	return spec{
 		name: "redis-server", argv: append(args, o.Args...), addr: addr, dir: dir, ownDir: own,
-		patient: 10 * time.Second, poll: 5 * time.Millisecond, probe: probeRedis(network, addr),
+		patient: 30 * time.Second, poll: 5 * time.Millisecond, probe: probeRedis(network, addr),
 	}, nil
 }
