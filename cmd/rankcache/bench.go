@@ -20,7 +20,7 @@ func newBenchCommand() *cobra.Command {
   rankcache bench read -o json > read.json && rankcache bench chart read.json > read.svg
   rankcache bench hot -o json`,
 	}
-	bench.AddCommand(newBenchReplayCommand(),
+	bench.AddCommand(newBenchReplayCommand(), newBenchReadCommand(), newBenchTargetCommand(), newBenchChartCommand(),
 		newBenchHotCommand(), newBenchProfileCommand())
 	return bench
 }

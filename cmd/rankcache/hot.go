@@ -85,7 +85,7 @@ func printHot(to io.Writer, answer *hotAnswer) error {
 			since = time.Since(r.Since).Round(time.Second).String()
 		}
 		if r.PageAge >= 0 {
-			age = r.PageAge.Round(time.Millisecond).String()
+			age = fmt.Sprintf("%d ms", r.PageAge)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1f\t%d\t%s\t%d\n", r.Board, r.State, r.Cause, since, r.Rate, r.APICount, age, r.Hits)
 	}
