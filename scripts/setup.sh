@@ -61,8 +61,8 @@ setup_java() {
 have_jars() { cmp -s $pom $cache/pom.xml; }
 
 setup_jars() {
-  if [ -n "${RANKCACHE_KAFKA_LIBS:-}" ]; then
-    say "using Kafka's jars in $RANKCACHE_KAFKA_LIBS (RANKCACHE_KAFKA_LIBS)"
+  if [ -n "${RANKCACHE_TEST_KAFKA_LIBS:-}" ]; then
+    say "using Kafka's jars in $RANKCACHE_TEST_KAFKA_LIBS (RANKCACHE_TEST_KAFKA_LIBS)"
     return
   fi
   have_jars && return

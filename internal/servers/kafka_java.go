@@ -10,9 +10,9 @@ import (
 )
 
 // EnvKafkaLibs names the folder with Kafka's jars when it is not the module's own cache.
-const EnvKafkaLibs = "RANKCACHE_KAFKA_LIBS"
+const EnvKafkaLibs = "RANKCACHE_TEST_KAFKA_LIBS"
 
-// KafkaLibs returns the folder with Kafka's jars: the one named by RANKCACHE_KAFKA_LIBS, or .cache/kafka/libs below the module root, which is looked for from
+// KafkaLibs returns the folder with Kafka's jars: the one named by RANKCACHE_TEST_KAFKA_LIBS, or .cache/kafka/libs below the module root, which is looked for from
 // the working folder up. The error wraps ErrNotInstalled when there is none.
 func KafkaLibs() (string, error) {
 	dir := os.Getenv(EnvKafkaLibs)
