@@ -227,6 +227,10 @@ func (p *Poller) say(call *CallError) {
 		p.log.Info("hot keys are answered again", "source", p.source.Name())
 		p.wrong = ""
 	case call.Err == nil || p.wrong == call.Code:
+	case call.Code == codeUnsupported:
+		p.log.Info("hot keys are not polled: the server has none to tell; own request rates still promote",
+			"source", p.source.Name(), "err", call.Err)
+		p.wrong = call.Code
 	case call.After == AfterOperator:
 		p.log.Error("hot keys are not polled until an operator looks; own request rates still promote",
 			"source", p.source.Name(), "code", call.Code, "again_in", p.cfg.StopPause, "err", call.Err)

@@ -32,6 +32,9 @@ const (
 	hotKeysFirst = time.Second
 )
 
+// codeUnsupported is the code of a server that has no HOTKEYS, which is no fault.
+const codeUnsupported = "unsupported"
+
 // RedisHotKeysConfig says when Redis's own statistics call a key hot. Zero
 // fields take the defaults of this package.
 type RedisHotKeysConfig struct {
@@ -140,7 +143,7 @@ func explainHotKeys(err error) error {
 	text := strings.ToLower(err.Error())
 	switch {
 	case strings.Contains(text, "unknown command") || strings.Contains(text, "unknown subcommand"):
-		return &CallError{"unsupported", AfterOperator, fmt.Errorf("redis has no HOTKEYS, which came with Redis 8.6: choose another source of hot keys: %w", err)}
+		return &CallError{codeUnsupported, AfterOperator, fmt.Errorf("redis has no HOTKEYS, which came with Redis 8.6: choose another source of hot keys: %w", err)}
 	case strings.HasPrefix(text, "noperm") || strings.HasPrefix(text, "noauth") || strings.HasPrefix(text, "wrongpass"):
 		return &CallError{"forbidden", AfterOperator, fmt.Errorf("redis refuses HOTKEYS: grant the user +hotkeys: %w", err)}
 	case strings.Contains(text, "already in progress"):

@@ -21,6 +21,7 @@ const (
 // could not be made, for the reason given.
 type verdict struct {
 	agrees  bool
+	at      time.Time // of the sample that agrees
 	differs string
 	unknown string
 }
@@ -56,7 +57,7 @@ func (g *gate) sample(ctx context.Context, members []string, random int, act act
 		return s, v
 	}
 	differs := g.difference(&s, members)
-	return s, verdict{agrees: differs == "", differs: differs}
+	return s, verdict{agrees: differs == "", at: s.At, differs: differs}
 }
 
 // await waits until the board has every update up to seq, or, if holes are

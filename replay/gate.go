@@ -187,6 +187,7 @@ func (g *gate) check(ctx context.Context, act action, want uint64) {
 	if act == actSettle {
 		g.f.board.Settle(want)
 	}
+	g.f.board.MarkCurrent(v.at) // so that the first answer knows its age
 	if g.f.open(g.epoch, g.boards) {
 		g.isOpen, g.openedAt = true, time.Now()
 		g.state(rankcache.StateOpen, "equal to Redis", time.Now())

@@ -123,6 +123,7 @@ func (h *fakeHot) Top(id rankcache.BoardID) (*rankcache.Top, time.Time, bool) {
 
 func (h *fakeHot) Count(id rankcache.BoardID) {
 	h.reads.Add(1)
+	id = rankcache.BoardID(strings.Clone(string(id))) // it may be the memory of a request
 	n, _ := h.counts.LoadOrStore(id, new(atomic.Int64))
 	n.(*atomic.Int64).Add(1)
 }

@@ -33,26 +33,18 @@ func (r *Reader) find(q Query) (place, error) {
 		}
 	}
 	local, hot := at.top != nil, false
-	if !local && mode != rankcache.ModeBlocked && r.hot != nil {
-		if at.top, at.hotAt, hot = r.hot.Top(q.Board); !hot {
-			at.top = nil
+	if mode != rankcache.ModeBlocked && r.hot != nil {
+		r.hot.Count(q.Board)
+		if !local {
+			if at.top, at.hotAt, hot = r.hot.Top(q.Board); !hot {
+				at.top = nil
+			}
 		}
-		r.count(q, at.top)
 	}
 	if at.tier = decide(mode, local, hot); at.tier == TierBlocked {
 		return place{}, ErrBlocked
 	}
 	return at, nil
-}
-
-// count counts a read for the hot tier under an id that may be kept: q's may be
-// the memory of a request.
-func (r *Reader) count(q Query, top *rankcache.Top) {
-	if top != nil {
-		r.hot.Count(top.Board)
-		return
-	}
-	r.hot.Count(q.own().Board)
 }
 
 // covers reports whether the head holds all the rows that were asked for.

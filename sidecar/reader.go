@@ -32,13 +32,13 @@ type Boards interface {
 	Get(rankcache.BoardID) (Board, bool)
 }
 
-// Hot keeps the top pages of hot boards fresh. Top must not keep the id; Count
-// is given one that it may keep.
+// Hot keeps the top pages of hot boards fresh. It must not keep the ids that it
+// is given: they may be the memory of a request.
 type Hot interface {
 	// Top returns the refreshed head of the board and when it was last known to
 	// be what Redis had; false when there is none that may be served.
 	Top(rankcache.BoardID) (top *rankcache.Top, currentAt time.Time, ok bool)
-	// Count counts a read that no open local board answers.
+	// Count counts a read, whoever answers it.
 	Count(rankcache.BoardID)
 }
 

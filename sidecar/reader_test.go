@@ -118,9 +118,9 @@ func TestReaderAround(t *testing.T) {
 	}
 }
 
-// TestHotCountsWhatIsNotLocal checks which reads the hot tier is told of, and
-// that it is given ids that it may keep.
-func TestHotCountsWhatIsNotLocal(t *testing.T) {
+// TestHotCountsWhoeverAnswers checks which reads the hot tier is told of: all
+// but those that are refused.
+func TestHotCountsWhoeverAnswers(t *testing.T) {
 	w := newWorld()
 	r := w.reader()
 	memory := []byte("any")
@@ -128,7 +128,7 @@ func TestHotCountsWhatIsNotLocal(t *testing.T) {
 		_, _ = r.Top(context.Background(), Query{Board: board}, 10)
 	}
 	copy(memory, "xyz") // the request's memory serves the next one
-	want := map[rankcache.BoardID]bool{"hot": true, "filling": true, "any": true}
+	want := map[rankcache.BoardID]bool{"local": true, "hot": true, "filling": true, "any": true}
 	w.hot.counts.Range(func(id, _ any) bool {
 		if !want[id.(rankcache.BoardID)] {
 			t.Errorf("counted %v", id)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
 	"rankcache/internal/origin"
@@ -35,7 +36,8 @@ func TestNothingIsLostWhenWritersAreKilled(t *testing.T) {
 
 	stopKilling := load.keepTwoWriters(t)
 	load.produce(t)
-	load.waitApplied(t, 10*time.Minute)
+	load.waitApplied(t, 20*time.Minute)
+	load.waitCommitted(t, time.Minute) // an update that a killed writer owes comes with the repeat
 	stopKilling()
 
 	before.waitReady(time.Minute)
@@ -65,6 +67,7 @@ type commandLoad struct {
 	origin    *origin.Origin
 	commands  []loadCommand
 	orders    int // distinct
+	kills     int // of each writer
 	want      map[string]float64
 }
 
@@ -92,6 +95,10 @@ func newCommandLoad(t *testing.T, members, commands int) *commandLoad {
 	l.client = redis.NewClient(&redis.Options{Addr: l.redisAddr, Protocol: 2})
 	t.Cleanup(func() { l.client.Close() })
 	l.origin = origin.New(l.client, rankcache.DefaultNames(), origin.WithTimeout(5*time.Second))
+	l.kills = 3
+	if testkit.Full() {
+		l.kills = 10
+	}
 	l.make(members, commands)
 	return l
 }
@@ -158,7 +165,7 @@ func (l *commandLoad) keepTwoWriters(t *testing.T) (stop func()) {
 			for kills := 0; ctx.Err() == nil; kills++ {
 				w := startChild(t, l.writeArgs()...)
 				life := time.Duration(2000+rng.IntN(6000)) * time.Millisecond
-				if kills >= 3 {
+				if kills >= l.kills {
 					life = time.Hour // enough killing; let it finish
 				}
 				select {
@@ -205,6 +212,40 @@ func (l *commandLoad) waitApplied(t *testing.T, atMost time.Duration) {
 		}
 		return err
 	})
+}
+
+// waitCommitted waits until the writers' group has committed every command.
+func (l *commandLoad) waitCommitted(t *testing.T, atMost time.Duration) {
+	t.Helper()
+	client := testkit.KafkaClient(t, l.kafkaAddr)
+	testkit.Eventually(t, atMost, func() error {
+		req := kmsg.NewPtrOffsetFetchRequest()
+		group := kmsg.NewOffsetFetchRequestGroup()
+		topic := kmsg.NewOffsetFetchRequestGroupTopic()
+		topic.Topic, topic.Partitions = l.topic, []int32{0, 1, 2, 3}
+		group.Group, group.Topics = l.topic, append(group.Topics, topic)
+		req.Groups = append(req.Groups, group)
+		resp, err := req.RequestWith(t.Context(), client)
+		if err != nil {
+			return err
+		}
+		if n := committed(resp); n != int64(len(l.commands)) {
+			return fmt.Errorf("%d commands of %d are committed", n, len(l.commands))
+		}
+		return nil
+	})
+}
+
+// committed adds up the offsets of an answer.
+func committed(resp *kmsg.OffsetFetchResponse) (n int64) {
+	for _, group := range resp.Groups {
+		for _, topic := range group.Topics {
+			for _, p := range topic.Partitions {
+				n += max(p.Offset, 0)
+			}
+		}
+	}
+	return n
 }
 
 func (l *commandLoad) checkRedis(t *testing.T) {

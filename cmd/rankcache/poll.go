@@ -18,6 +18,7 @@ import (
 
 	"rankcache"
 	"rankcache/hotkey"
+	"rankcache/internal/origin"
 	"rankcache/sidecar"
 )
 
@@ -134,6 +135,7 @@ func poll(ctx context.Context, o *pollCommandOptions, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	origin.LogTo(log)
 	client, err := o.dialRedis()
 	if err != nil {
 		return err

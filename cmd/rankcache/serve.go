@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rankcache/hotkey"
+	"rankcache/internal/origin"
 	"rankcache/replay"
 )
 
@@ -91,6 +92,7 @@ func serve(ctx context.Context, o *serveOptions, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	origin.LogTo(log)
 	s, err := newSidecar(o, log)
 	if err != nil {
 		return err

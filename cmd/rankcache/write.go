@@ -84,6 +84,7 @@ func write(ctx context.Context, o *writeOptions, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	origin.LogTo(log)
 	w, err := newWriterProcess(o, log)
 	if err != nil {
 		return err
