@@ -29,6 +29,7 @@ type replayBench struct {
 	members    int
 	partitions []int
 	rounds     int
+	liveRate   int
 	progress   io.Writer
 	kafkaWhat  string
 	redis      *redis.Client
@@ -45,6 +46,7 @@ type replayRow struct {
 	Ratio             float64 `json:"ratio"`              // of the two, median of the rounds' ratios
 	OpenSeconds       float64 `json:"open_s"`
 	BytesPerMember    float64 `json:"bytes_per_member"` // heap above the ids' own bytes
+	liveRow
 }
 
 type replayReport struct {
@@ -71,6 +73,7 @@ kfake, unless --kafka names one.`,
 	flags.IntVar(&b.members, "members", 210_000, "members of the board")
 	flags.IntSliceVar(&b.partitions, "partitions", []int{1, 4}, "partitions of the topic, a row each")
 	flags.IntVar(&b.rounds, "rounds", 3, "rounds of bare loop and replay in turns")
+	flags.IntVar(&b.liveRate, "live", 50_000, "updates a second of the live tail behind the last round, for 5 s; 0 for none")
 	output := outputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
@@ -147,23 +150,24 @@ func (b *replayBench) row(ctx context.Context, partitions int) (row replayRow, e
 		err = errors.Join(err, deleteTopic(context.WithoutCancel(ctx), b.kafka, rankcache.DefaultNames().Topic(board)))
 	}()
 	var bare, whole, ratios, open, bytes []float64
+	var live liveRow
 	for round := range b.rounds {
 		bareRate, err := b.bareRound(ctx, board)
 		if err != nil {
 			return row, err
 		}
-		seconds, perMember, err := b.wholeRound(ctx, board)
+		seconds, perMember, tail, err := b.wholeRound(ctx, board, round == b.rounds-1)
 		if err != nil {
 			return row, err
 		}
 		rate := float64(b.updates) / seconds
 		fmt.Fprintf(b.progress, "  round %d: bare %.0f/s, replay %.0f/s, open in %.2f s\n", round+1, bareRate, rate, seconds)
 		bare, whole, open = append(bare, bareRate), append(whole, rate), append(open, seconds)
-		ratios, bytes = append(ratios, rate/bareRate), append(bytes, perMember)
+		ratios, bytes, live = append(ratios, rate/bareRate), append(bytes, perMember), tail
 	}
 	return replayRow{Partitions: partitions, Members: b.members, Updates: b.updates,
 		UpdatesPerSecond: median(whole), BareUpdatesPerSec: median(bare), Ratio: median(ratios),
-		OpenSeconds: median(open), BytesPerMember: median(bytes)}, nil
+		OpenSeconds: median(open), BytesPerMember: median(bytes), liveRow: live}, nil
 }
 
 // bareRound polls the whole topic with the replay's own consumer settings and
@@ -177,14 +181,15 @@ func (b *replayBench) bareRound(ctx context.Context, board rankcache.BoardID) (f
 	return float64(n) / took.Seconds(), err
 }
 
-// wholeRound runs a replay from nothing to open.
-func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID) (seconds, bytesPerMember float64, err error) {
+// wholeRound runs a replay from nothing to open; in the last one the board is
+// then kept open for the live tail, which changes the topic.
+func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, last bool) (seconds, bytesPerMember float64, live liveRow, err error) {
 	before := heapNow()
 	boards := localboard.NewBoards()
 	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: rankcache.DefaultNames(), Deadline: 5 * time.Minute},
 		filledBoards{boards, nil}, gateOrigin{b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, live, err
 	}
 	runner.Follow([]rankcache.BoardID{board})
 	ctx, cancel := context.WithCancel(ctx)
@@ -195,22 +200,24 @@ func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID) (
 	for !(openBoards{boards}).isOpen(board) {
 		select {
 		case err := <-ended:
-			return 0, 0, fmt.Errorf("the replay ended before the board was open: %w", err)
+			return 0, 0, live, fmt.Errorf("the replay ended before the board was open: %w", err)
 		case <-time.After(time.Millisecond):
 		}
 	}
 	seconds = time.Since(start).Seconds()
-	status := runner.Status()
+	if status := runner.Status(); len(status) != 1 || status[0].State != rankcache.StateOpen {
+		return 0, 0, live, fmt.Errorf("the board is not open: %+v", status)
+	}
+	bytesPerMember = float64(heapNow()-before)/float64(b.members) - b.idBytes()
+	if open, _ := boards.Get(board); last && b.liveRate > 0 {
+		tail := &liveTail{acked: map[uint64]time.Time{}}
+		if live, err = tail.measure(ctx, b, board, open, b.liveRate, uint64(b.updates)); err != nil {
+			return 0, 0, live, err
+		}
+	}
 	cancel()
-	if err := <-ended; err != nil {
-		return 0, 0, err
-	}
-	if len(status) != 1 || status[0].State != rankcache.StateOpen {
-		return 0, 0, fmt.Errorf("the board is not open: %+v", status)
-	}
-	perMember := float64(heapNow()-before)/float64(b.members) - b.idBytes()
 	runtime.KeepAlive(boards)
-	return seconds, perMember, nil
+	return seconds, bytesPerMember, live, <-ended
 }
 
 // heapNow returns the live heap in bytes.
@@ -296,11 +303,11 @@ func fillRedis(ctx context.Context, client redis.UniversalClient, names rankcach
 }
 
 func (r *replayReport) print(to io.Writer) error {
-	fmt.Fprintf(to, "broker: %s, %d CPUs\n%10s %9s %9s %12s %12s %7s %8s %9s\n", r.Kafka, r.CPUs,
-		"partitions", "members", "updates", "replay/s", "bare/s", "ratio", "open s", "B/member")
+	fmt.Fprintf(to, "broker: %s, %d CPUs\n%10s %9s %9s %12s %12s %7s %8s %9s %10s %8s %8s\n", r.Kafka, r.CPUs,
+		"partitions", "members", "updates", "replay/s", "bare/s", "ratio", "open s", "B/member", "live/s", "p50 ms", "p99 ms")
 	for _, row := range r.Rows {
-		if _, err := fmt.Fprintf(to, "%10d %9d %9d %12.0f %12.0f %7.2f %8.2f %9.1f\n", row.Partitions, row.Members, row.Updates,
-			row.UpdatesPerSecond, row.BareUpdatesPerSec, row.Ratio, row.OpenSeconds, row.BytesPerMember); err != nil {
+		if _, err := fmt.Fprintf(to, "%10d %9d %9d %12.0f %12.0f %7.2f %8.2f %9.1f %10.0f %8.1f %8.1f\n", row.Partitions, row.Members, row.Updates,
+			row.UpdatesPerSecond, row.BareUpdatesPerSec, row.Ratio, row.OpenSeconds, row.BytesPerMember, row.LiveRate, row.DelayP50, row.DelayP99); err != nil {
 			return err
 		}
 	}
