@@ -96,12 +96,13 @@ func (s *screen) drawBoard(drawn map[rankcache.BoardID]*mpb.Bar, b rankcache.Boa
 				decor.Name("  ETA "), decor.AverageETA(decor.ET_STYLE_GO)))
 		drawn[b.Board] = bar
 	}
-	open := b.State == rankcache.StateOpen
-	if bar.SetTotal(int64(max(b.Want, b.Have)), false); !open {
-		bar.SetCurrent(int64(b.Have))
+	total := int64(max(b.Want, b.Have))
+	bar.SetTotal(total, false)
+	if b.State == rankcache.StateOpen {
+		bar.SetCurrent(total) // complete, also when the last updates came in a snapshot
 		return
 	}
-	bar.SetTotal(int64(max(b.Want, b.Have)), true)
+	bar.SetCurrent(min(int64(b.Have), total-1))
 }
 
 // finish waits for the last drawing and goes back to plain writing.
