@@ -153,9 +153,12 @@ func TestProbesFromStartToStop(t *testing.T) {
 	h.give(t, h.star, 2)
 	args := append([]string{"--give-up-after", "3s", "--drain", "2s"}, "--kafka", "127.0.0.1:1") // nobody there
 	s := h.serve(t, args...)
-	if code, body := s.status("health", "/startupz"); code != http.StatusServiceUnavailable || !strings.Contains(body, string(h.star)) {
-		t.Errorf("starting: %d %s, want 503 with the board", code, body)
-	}
+	testkit.Eventually(t, 2*time.Second, func() error {
+		if code, body := s.status("health", "/startupz"); code != http.StatusServiceUnavailable || !strings.Contains(body, string(h.star)) {
+			return fmt.Errorf("starting: %d %s, want 503 with the board", code, body)
+		}
+		return nil
+	})
 	if code, _ := s.status("health", "/livez"); code != http.StatusOK {
 		t.Errorf("liveness depends on Kafka: %d", code)
 	}

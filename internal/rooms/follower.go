@@ -106,6 +106,8 @@ func (f *Follower) Load() error {
 	if _, err := f.reload(); err != nil {
 		return err
 	}
+	named := len(f.unnamed()) == 0
+	f.note(func(s *Status) { s.Resolved = named })
 	f.resolve()
 	return nil
 }
@@ -169,14 +171,8 @@ func readLimited(path string) ([]byte, error) {
 
 // askRedis looks up the boards of the rooms that name none.
 func (f *Follower) askRedis(ctx context.Context) (changed bool) {
-	var uids []string
-	for _, room := range f.file.Rooms {
-		if room.Boards == nil {
-			uids = append(uids, room.UID)
-		}
-	}
 	running := map[string][]rankcache.BoardID{}
-	if len(uids) > 0 {
+	if uids := f.unnamed(); len(uids) > 0 {
 		running = f.runningIn(ctx, uids)
 	} else {
 		f.note(func(s *Status) { s.Resolved = true })
@@ -186,6 +182,16 @@ func (f *Follower) askRedis(ctx context.Context) (changed bool) {
 	}
 	f.running = running
 	return true
+}
+
+// unnamed returns the rooms whose boards the file does not name.
+func (f *Follower) unnamed() (uids []string) {
+	for _, room := range f.file.Rooms {
+		if room.Boards == nil {
+			uids = append(uids, room.UID)
+		}
+	}
+	return uids
 }
 
 // runningIn returns what Redis says of the rooms, and its last answer for those
