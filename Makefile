@@ -20,8 +20,12 @@ lint: ## check formatting, go vet, staticcheck
 fmt: ## format the sources
 	gofmt -w .
 
-bench: ## run the Go benchmarks of the boards
+bench: build ## run all benchmarks, some 20 minutes; nginx is a row if it is installed
 	go test -run '^$$' -bench . ./localboard
+	bin/rankcache bench replay
+	bin/rankcache bench hot
+	bin/rankcache bench profile
+	bin/rankcache bench read
 
 demo: build ## build and show the whole thing on this machine
 	-scripts/setup.sh redis

@@ -58,9 +58,9 @@ func newCounters(nameAt uint32) *counters {
 // count adds one request for the board.
 func (c *counters) count(board rankcache.BoardID) {
 	b, h := c.bucket(board)
-	i := b.find(h)
+	i, full := b.find(h)
 	if i < 0 {
-		if i = c.slotFor(b, h); i < 0 {
+		if i = c.slotFor(b, h, full); i < 0 {
 			return
 		}
 	}
@@ -72,7 +72,7 @@ func (c *counters) count(board rankcache.BoardID) {
 // lastSecond returns the board's requests in the second before the last roll.
 func (c *counters) lastSecond(board rankcache.BoardID) uint32 {
 	b, h := c.bucket(board)
-	if i := b.find(h); i >= 0 {
+	if i, _ := b.find(h); i >= 0 {
 		return b.last[i].Load()
 	}
 	return 0
@@ -114,15 +114,15 @@ func (c *counters) bucket(board rankcache.BoardID) (*bucket, uint64) {
 	return &c.buckets[h%buckets], h
 }
 
-// slotFor returns a slot for a board that has none: a free one or, for enough
-// votes, the coldest; -1 when it has to wait.
+// slotFor returns a slot for a board that has none: a free one or, if the bucket
+// is full and for enough votes, the coldest; -1 when it has to wait.
 //
 // Two goroutines may want the first slot of the same board at once. Slots are
 // taken in order by compare-and-swap, so the loser looks at the same slot again
 // and finds its own hash there. Only after a crowded bucket has freed a slot in
 // its middle can one board get two; the later one falls silent and is freed.
-func (c *counters) slotFor(b *bucket, h uint64) int {
-	for i := range b.hash {
+func (c *counters) slotFor(b *bucket, h uint64, full bool) int {
+	for i := 0; !full && i < len(b.hash); i++ {
 		if b.hash[i].Load() == 0 && b.hash[i].CompareAndSwap(0, h) || b.hash[i].Load() == h {
 			return i
 		}
@@ -176,13 +176,19 @@ func (c *counters) names(name string, b *bucket, i int) bool {
 	return false
 }
 
-func (b *bucket) find(h uint64) int {
+// find returns the slot of a hash, -1 without one, and then whether no slot is
+// free.
+func (b *bucket) find(h uint64) (slot int, full bool) {
+	full = true
 	for i := range b.hash {
-		if b.hash[i].Load() == h {
-			return i
+		switch b.hash[i].Load() {
+		case h:
+			return i, false
+		case 0:
+			full = false
 		}
 	}
-	return -1
+	return -1, full
 }
 
 func (b *bucket) used() (n int) {
