@@ -114,3 +114,25 @@ func TestConfigOfEveryLongRunningCommand(t *testing.T) {
 		}
 	}
 }
+
+// A setting that makes no sense once ended serve with a panic in its clean-up.
+func TestBadSettingsEndWithTheirName(t *testing.T) {
+	for name, args := range map[string][]string{
+		"hot":         {"serve", "--hot-promote-rate", "5", "--hot-exit-rate", "25"},
+		"total":       {"serve", "--total", "sum"},
+		"rooms":       {"serve", "--rooms", "/nowhere/rooms.yaml"},
+		"redis":       {"serve", "--redis", "not a url"},
+		"hot-source":  {"serve", "--hot-source", "oracle"},
+		"board life":  {"write", "--board-life", "-1s"},
+		"log-format":  {"write", "--log-format", "xml"},
+		"nothing":     {"poll", "--hot-source", "none"},
+		"profile-url": {"serve", "--profile-url", "http://x/", "--profile-redis-key", "p:<member>"},
+	} {
+		args = append(args, "--health", "127.0.0.1:0")
+		var out bytes.Buffer
+		err := run(t.Context(), args, &out, &out)
+		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: got %v (exit code %d), want a usage error that names %q", args, err, exitCode(err), name)
+		}
+	}
+}

@@ -22,13 +22,8 @@ type demoServers struct {
 
 // startDemoServers takes the servers that the caller names and starts the others:
 // a redis-server if there is one, else miniredis, and kfake.
-func startDemoServers(ctx context.Context, redisURL, kafka string) (s *demoServers, err error) {
-	s = &demoServers{redisURL: redisURL, redisWhat: "the Redis given by --redis", kafka: kafka, kafkaWhat: "the Kafka given by --kafka"}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
+func startDemoServers(ctx context.Context, redisURL, kafka string) (*demoServers, error) {
+	s := &demoServers{redisURL: redisURL, redisWhat: "the Redis given by --redis", kafka: kafka, kafkaWhat: "the Kafka given by --kafka"}
 	if redisURL == "" {
 		if err := s.startRedis(ctx); err != nil {
 			return nil, err
@@ -37,7 +32,7 @@ func startDemoServers(ctx context.Context, redisURL, kafka string) (s *demoServe
 	if kafka == "" {
 		fake, err := servers.StartKfake(kfake.NumBrokers(1))
 		if err != nil {
-			return nil, fmt.Errorf("embedded Kafka: %w", err)
+			return nil, errors.Join(fmt.Errorf("embedded Kafka: %w", err), s.close())
 		}
 		s.closers = append(s.closers, func() error { fake.Close(); return nil })
 		s.kafka, s.kafkaWhat = fake.Addr(), "kfake, embedded (the real protocol, in memory)"

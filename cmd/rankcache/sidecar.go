@@ -49,16 +49,12 @@ type runnable interface{ Run(context.Context) error }
 
 // newSidecar builds every part and opens the listeners, so that a bad setting
 // or a port that is taken is said at once. It starts nothing.
-func newSidecar(o *serveOptions, log *slog.Logger) (s *sidecarProcess, err error) {
-	s = &sidecarProcess{options: o, log: log, started: time.Now(), registry: prometheus.NewRegistry(), boards: localboard.NewBoards()}
+func newSidecar(o *serveOptions, log *slog.Logger) (*sidecarProcess, error) {
+	s := &sidecarProcess{options: o, log: log, started: time.Now(), registry: prometheus.NewRegistry(), boards: localboard.NewBoards()}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
 	for _, build := range []func() error{s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
 		if err := build(); err != nil {
+			s.close()
 			return nil, err
 		}
 	}

@@ -104,25 +104,35 @@ type writerProcess struct {
 }
 
 // newWriterProcess builds every part and opens the listeners. It starts nothing.
-func newWriterProcess(o *writeOptions, log *slog.Logger) (w *writerProcess, err error) {
-	w = &writerProcess{options: o, log: log, registry: prometheus.NewRegistry()}
+func newWriterProcess(o *writeOptions, log *slog.Logger) (*writerProcess, error) {
+	w := &writerProcess{options: o, log: log, registry: prometheus.NewRegistry()}
 	w.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var err error
 	if w.redis, err = o.dialRedis(); err != nil {
 		return nil, err
 	}
+	if err := w.build(); err != nil {
+		w.redis.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *writerProcess) build() (err error) {
+	o, log := w.options, w.log
 	w.rooms = rooms.New(o.rooms, 0, origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)), nil, log, w.registry)
 	if err := w.rooms.Load(); err != nil {
-		return nil, usageError("--rooms: %w", err)
+		return usageError("--rooms: %w", err)
 	}
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
 	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, Group: o.group,
 		PublishAll: o.publishAll, BoardLife: o.boardLife, Topics: o.topics, Log: log, Registerer: w.registry})
 	if err != nil {
-		return nil, usageError("%w", err)
+		return usageError("%w", err)
 	}
 	w.listeners, err = openListeners(flagAddr{"scores", o.scores}, flagAddr{"health", o.health})
-	return w, err
+	return err
 }
 
 // run works until ctx is done and the batch in hand is committed. The first part
