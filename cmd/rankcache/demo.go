@@ -268,8 +268,11 @@ func (d *demoRun) live(ctx context.Context, e *evening) error {
 		defer cancel()
 	}
 	givers := errgroup.Group{}
+	seq := uint64(demoHistory * d.members) // what Redis has to count in the end
 	givers.Go(func() error {
-		return giveGifts(ctx, d.servers.kafka, d.names.Commands, newEvening(d.run, d.members, 2), d.rate)
+		given, err := giveGifts(ctx, d.servers.kafka, d.names.Commands, newEvening(d.run, d.members, 2), d.rate)
+		seq += given
+		return err
 	})
 	givers.Go(func() error { watchRooms(ctx, d.client, d.base(), newEvening(d.run, d.members, 3)); return nil })
 	d.show(ctx, e)
@@ -277,11 +280,11 @@ func (d *demoRun) live(ctx context.Context, e *evening) error {
 		return err
 	}
 	fmt.Fprintln(d.stdout, "\nThe last gift is given; comparing the local board with Redis …")
-	rows, err := checkDemo(after, d.client, d.base(), e.starBoard(), d.sidecar.origin)
+	rows, err := checkDemo(after, d.client, d.base(), e.starBoard(), d.sidecar.origin, seq)
 	if err != nil {
 		return &exitError{exitDiffers, fmt.Errorf("the local board is not Redis's: %w", err)}
 	}
-	fmt.Fprintf(d.stdout, "Equal: %d entries, one by one.\n", rows)
+	fmt.Fprintf(d.stdout, "Equal: %d entries, one by one, after %d gifts.\n", rows, seq)
 	return nil
 }
 

@@ -11,11 +11,11 @@ import (
 )
 
 // checkDemo compares the board that the sidecar serves with Redis's, entry by
-// entry, after the last gift has arrived. The error says the first difference.
-func checkDemo(ctx context.Context, client *http.Client, base string, board rankcache.BoardID, redis *origin.Origin) (rows int, err error) {
+// entry, once both have counted seq orders. The error says the first difference.
+func checkDemo(ctx context.Context, client *http.Client, base string, board rankcache.BoardID, redis *origin.Origin, seq uint64) (rows int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := waitLevel(ctx, client, base, board, redis); err != nil {
+	if err := waitLevel(ctx, client, base, board, redis, seq); err != nil {
 		return 0, err
 	}
 	for start := 0; ; start += rankcache.MaxTop {
@@ -37,9 +37,8 @@ func checkDemo(ctx context.Context, client *http.Client, base string, board rank
 	}
 }
 
-// waitLevel waits until the served board has Redis's seq and stays there.
-func waitLevel(ctx context.Context, client *http.Client, base string, board rankcache.BoardID, redis *origin.Origin) error {
-	var before uint64
+// waitLevel waits until Redis and the served board have counted seq orders.
+func waitLevel(ctx context.Context, client *http.Client, base string, board rankcache.BoardID, redis *origin.Origin, seq uint64) error {
 	for {
 		want, err := redis.Page(ctx, board, 0, 1, rankcache.Desc)
 		if err != nil {
@@ -49,14 +48,13 @@ func waitLevel(ctx context.Context, client *http.Client, base string, board rank
 		if err != nil {
 			return err
 		}
-		if got.Seq == want.Seq && want.Seq == before {
+		if want.Seq == seq && got.Seq == seq {
 			return nil
 		}
-		before = want.Seq
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the local board is at seq %d, Redis at %d: %w", got.Seq, want.Seq, ctx.Err())
-		case <-time.After(200 * time.Millisecond):
+			return fmt.Errorf("of %d orders Redis has counted %d, the local board %d: %w", seq, want.Seq, got.Seq, ctx.Err())
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

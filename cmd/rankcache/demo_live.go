@@ -25,11 +25,11 @@ type demoCommand struct {
 }
 
 // giveGifts produces commands at rate a second until ctx is done: nine of ten to
-// the star's board. It returns when all are acknowledged.
-func giveGifts(ctx context.Context, brokers, topic string, e *evening, rate int) error {
+// the star's board. It returns when all are acknowledged, and how many went there.
+func giveGifts(ctx context.Context, brokers, topic string, e *evening, rate int) (toStar uint64, err error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers), kgo.DefaultProduceTopic(topic))
 	if err != nil {
-		return fmt.Errorf("kafka client: %w", err)
+		return 0, fmt.Errorf("kafka client: %w", err)
 	}
 	defer client.Close()
 	const beat = 20 * time.Millisecond
@@ -38,12 +38,16 @@ func giveGifts(ctx context.Context, brokers, topic string, e *evening, rate int)
 	for n, due := 0, 0.0; ; {
 		select {
 		case <-ctx.Done():
-			return client.Flush(context.WithoutCancel(ctx))
+			return toStar, client.Flush(context.WithoutCancel(ctx))
 		case <-tick.C:
 		}
 		for due += float64(rate) * beat.Seconds(); due >= 1; due-- {
 			n++
-			value, _ := json.Marshal(e.command(n)) // numbers and strings always marshal
+			c := e.command(n)
+			if c.Board == e.starBoard() {
+				toStar++
+			}
+			value, _ := json.Marshal(c) // numbers and strings always marshal
 			client.Produce(context.WithoutCancel(ctx), &kgo.Record{Key: []byte(e.starBoard()), Value: value}, nil)
 		}
 	}

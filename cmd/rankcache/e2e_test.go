@@ -47,7 +47,7 @@ func TestNothingIsLostWhenWritersAreKilled(t *testing.T) {
 	load.checkRedis(t)
 	for name, sidecar := range map[string]*child{"started before": before, "started after": after} {
 		base := strings.TrimSuffix(sidecar.url("data", ""), "/")
-		rows, err := checkDemo(t.Context(), http.DefaultClient, base, load.board, load.origin)
+		rows, err := checkDemo(t.Context(), http.DefaultClient, base, load.board, load.origin, uint64(load.orders))
 		if err != nil {
 			t.Errorf("the sidecar %s differs after %d rows: %v", name, rows, err)
 		} else if rows != len(load.want) {
