@@ -15,15 +15,14 @@ import (
 	"time"
 
 	"rankcache/internal/load"
+	"rankcache/internal/testkit"
 	"rankcache/localboard"
 )
 
 // TestBenchReadMeasuresEveryRow is the whole bench with windows too short to mean
 // anything: every server starts, every first reply is right, nothing fails.
 func TestBenchReadMeasuresEveryRow(t *testing.T) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Skip("needs redis-server")
-	}
+	testkit.Redis(t) // says so, or fails, where there is no redis-server
 	t.Setenv(envRunMain, "1")
 	var out, progress bytes.Buffer
 	err := run(t.Context(), []string{"bench", "read", "-o", "json", "--rounds", "1", "--duration", "20ms",
