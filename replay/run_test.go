@@ -77,6 +77,7 @@ func TestTopicMadeAgain(t *testing.T) {
 			s.waitOpen(other.id)
 			b.bury()
 			b.produce(b.gifts(120, 30)...) // longer than before: offsets alone would not tell
+			s.waitClosed(b.id)             // until the id is seen, the new tail may pass for the old one's
 			s.waitOpen(b.id)
 			other.produce(other.gifts(5, 20)...)
 			s.waitOpen(other.id)
@@ -85,8 +86,8 @@ func TestTopicMadeAgain(t *testing.T) {
 			if n := s.counter("rankcache_replay_updates_total", string(other.id)); n != 55 {
 				t.Errorf("%v updates of the other board, want 55: each one once", n)
 			}
-			if !slices.Contains(s.boards.noted(), "close "+string(b.id)) || slices.Contains(s.boards.noted(), "close "+string(other.id)) {
-				t.Errorf("want the board closed and the other not: %q", s.boards.noted())
+			if slices.Contains(s.boards.noted(), "close "+string(other.id)) {
+				t.Errorf("want the other board open all the time: %q", s.boards.noted())
 			}
 		})
 	}

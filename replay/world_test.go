@@ -251,6 +251,17 @@ func (s *sidecar) waitOpen(id rankcache.BoardID) {
 	testkit.Eventually(s.w.t, patience, func() error { return s.equal(id) })
 }
 
+// waitClosed waits until the board has been closed since it was first opened.
+func (s *sidecar) waitClosed(id rankcache.BoardID) {
+	s.w.t.Helper()
+	testkit.Eventually(s.w.t, patience, func() error {
+		if !slices.Contains(s.boards.noted(), "close "+string(id)) {
+			return fmt.Errorf("not closed: %+v", s.status(id))
+		}
+		return nil
+	})
+}
+
 // equal returns nil if the board is open and equals Redis entry by entry.
 func (s *sidecar) equal(id rankcache.BoardID) error {
 	b, ok := s.boards.Get(id)
