@@ -16,6 +16,7 @@ type Names struct {
 	Seq       string // count of applied orders
 	OrderSeen string // an order number that was applied
 	Room      string // set of the boards now running in a room
+	Rooms     string // hash of what operators have said of rooms at run time
 	Hot       string // shared hot-key verdict
 
 	// Commands is the topic of commands, UpdatePrefix begins the topic of each
@@ -31,6 +32,7 @@ func DefaultNames() Names {
 		Seq:          "{<board>}:seq",
 		OrderSeen:    "{<board>}:order:<order>",
 		Room:         "rankcache:room:<uid>:boards",
+		Rooms:        "rankcache:rooms",
 		Hot:          "rankcache:hot:<instance>",
 		Commands:     "update_rank",
 		UpdatePrefix: "update_cache_",
@@ -51,6 +53,9 @@ func (n Names) Check() error {
 		if strings.Count(p.pattern, p.must) != 1 {
 			return fmt.Errorf("%s pattern %q: want %s in it once", p.what, p.pattern, p.must)
 		}
+	}
+	if n.Rooms == "" || strings.Contains(n.Rooms, "<") {
+		return fmt.Errorf("rooms key %q: want one key, without a placeholder", n.Rooms)
 	}
 	if err := checkTopic("command topic", n.Commands, maxTopicLen); err != nil {
 		return err
@@ -95,6 +100,9 @@ func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>",
 // is the sorted set of, and false for every other key. With the default pattern
 // any legal id is a board, except a key that fits one of the other patterns.
 func (n Names) BoardOfKey(key string) (BoardID, bool) {
+	if key == n.Rooms {
+		return "", false
+	}
 	for _, other := range []string{n.Seq, n.OrderSeen, n.Room, n.Hot} {
 		if fits(key, other) {
 			return "", false

@@ -33,7 +33,7 @@ func TestBoardOfKeyIsTheInverse(t *testing.T) {
 			if got, ok := n.BoardOfKey(n.BoardKey(b)); !ok || got != b {
 				t.Errorf("%s: got %q %v", n.BoardKey(b), got, ok)
 			}
-			for _, key := range []string{n.SeqKey(b), n.OrderKey(b, "9"), n.RoomKey("88"), n.HotKey("i"), "", "a b", strings.Repeat("x", 300)} {
+			for _, key := range []string{n.SeqKey(b), n.OrderKey(b, "9"), n.RoomKey("88"), n.HotKey("i"), n.Rooms, "", "a b", strings.Repeat("x", 300)} {
 				if got, ok := n.BoardOfKey(key); ok {
 					t.Errorf("key %q taken for board %q", key, got)
 				}
@@ -46,6 +46,11 @@ func TestNamesCheckSaysWhatIsMissing(t *testing.T) {
 	n := DefaultNames()
 	n.OrderSeen = "{<board>}:order"
 	if err := n.Check(); err == nil || !strings.Contains(err.Error(), "<order>") {
+		t.Errorf("got %v", err)
+	}
+	n = DefaultNames()
+	n.Rooms = ""
+	if err := n.Check(); err == nil || !strings.Contains(err.Error(), "rooms key") {
 		t.Errorf("got %v", err)
 	}
 	n = DefaultNames()

@@ -99,13 +99,22 @@ func (r *Rooms) addRoom(n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
+	r.Rooms = append(r.Rooms, room)
+	return at(n, room.check())
+}
+
+func (room *Room) check() error {
 	if err := CheckUID(room.UID); err != nil {
-		return at(n, err)
+		return err
 	}
 	if room.Mode == ModeNone {
-		return at(n, fmt.Errorf("room %q has no mode: want super-hot, hot or blocked", room.UID))
+		return fmt.Errorf("room %q has no mode: want super-hot, hot or blocked", room.UID)
 	}
-	r.Rooms = append(r.Rooms, room)
+	for _, b := range room.Boards {
+		if err := b.Check(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -9,14 +9,13 @@ import (
 )
 
 // NewAdmin returns the handler of the admin listener: /status, /status/{board},
-// /rooms, /metrics, /debug/pprof and the probes. The caller may add more to it,
-// such as /hotkeys; what changes anything goes through [RequireToken].
+// /metrics, /debug/pprof and the probes. The caller may add more to it, such as
+// /hotkeys and /rooms; what changes anything goes through [RequireToken].
 func NewAdmin(st *Status, r *Readiness, metrics http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
 	addProbes(mux, r)
 	mux.HandleFunc("GET /status", st.all)
 	mux.HandleFunc("GET /status/{board}", st.board)
-	mux.HandleFunc("GET /rooms", st.rooms)
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)
 	}

@@ -57,6 +57,13 @@ func CheckHost(names []string, next http.Handler) http.Handler {
 	})
 }
 
+// WriteProblem answers an error as application/problem+json, for handlers that
+// others add to the admin listener. code is one of the codes of this package;
+// argument is for [CodeBadArgument] and may be empty.
+func WriteProblem(w http.ResponseWriter, code Code, argument, detail string) {
+	writeProblem(w, &problem{code: code, argument: argument, detail: detail})
+}
+
 // writeProblem answers p.
 func writeProblem(w http.ResponseWriter, p *problem) {
 	w.Header().Set("Content-Type", "application/problem+json")

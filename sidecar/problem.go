@@ -21,6 +21,7 @@ const (
 	CodeBlocked        Code = "blocked"              // 403: the operator gave this board or room no board
 	CodeUnknownMember  Code = "unknown_member"       // 404: the member is not on the board
 	CodeUnknownProfile Code = "unknown_profile"      // 404: the profile service does not know the member
+	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
 	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
 	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow says which are
 	CodeTimeout        Code = "request_timeout"      // 408: the request came in too slowly
@@ -48,6 +49,7 @@ var codeTable = [...]codeInfo{
 	{CodeBlocked, 403, "Board is blocked"},
 	{CodeUnknownMember, 404, "Member is not on the board"},
 	{CodeUnknownProfile, 404, "Member has no profile"},
+	{CodeUnknownRoom, 404, "Room is not set at run time"},
 	{CodeUnknownPath, 404, "No such resource"},
 	{CodeBadMethod, 405, "Method not allowed"},
 	{CodeTimeout, 408, "Request came in too slowly"},

@@ -115,12 +115,7 @@ func TestProbeBody(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	w := newWorld()
-	rooms, err := rankcache.ParseRooms([]byte(testRooms))
-	if err != nil {
-		t.Fatal(err)
-	}
 	st := &Status{Readiness: NewReadiness(nil, someBoards), Reader: w.reader(), Version: "v1.2.3", Started: time.Now(),
-		Rooms:    func() *rankcache.Rooms { return rooms },
 		Sections: map[string]func() any{"kafka": func() any { return map[string]int{"lag": 12345678} }}}
 	admin := NewAdmin(st, st.Readiness, nil)
 	for path, want := range map[string]struct {
@@ -138,7 +133,6 @@ func TestStatus(t *testing.T) {
 		"/status/filling":                                                  {200, `"tier":"small","source":"redis","seq":12`},
 		"/status/shut":                                                     {200, `"tier":"blocked","total":0,"age_ms":0,"top":[],"error":"blocked"`},
 		"/status/a%20b":                                                    {400, `"argument":"board"`},
-		"/rooms":                                                           {200, `{"uid":"88","mode":"super-hot","boards":["local","tiny","filling"]}`},
 		"/livez":                                                           {200, ``},
 		"/debug/pprof/cmdline":                                             {200, ``},
 	} {

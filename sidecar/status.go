@@ -17,8 +17,6 @@ type Status struct {
 	Reader    *Reader
 	Version   string
 	Started   time.Time
-	// Rooms returns the rooms file in force; nil if there is none.
-	Rooms func() *rankcache.Rooms
 	// Sections adds parts to /status under their own names; the values are
 	// marshalled to JSON.
 	Sections map[string]func() any

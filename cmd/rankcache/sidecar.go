@@ -97,7 +97,8 @@ func replayTotal(total string) replay.Total {
 
 func (s *sidecarProcess) buildRooms() error {
 	changed := func(t *rankcache.Tiers) { s.runner.Follow(t.Boards(rankcache.ModeSuperHot)) }
-	s.rooms = rooms.New(s.options.rooms, 0, s.origin, changed, s.log, s.registry)
+	s.rooms = rooms.New(rooms.Config{File: s.options.rooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
+		Changed: changed, Log: s.log}, s.registry)
 	if err := s.rooms.Load(); err != nil {
 		return usageError("--rooms: %w", err)
 	}
@@ -124,8 +125,8 @@ func (s *sidecarProcess) buildReader() (err error) {
 // settled says whether the super-hot boards are open or given up. Until Redis
 // has said which boards run in the rooms, nobody knows them.
 func (s *sidecarProcess) settled() (bool, string) {
-	if !s.rooms.Status().Resolved && time.Since(s.started) < s.options.deadline {
-		return false, "waiting for Redis to say which boards run in the rooms"
+	if !s.rooms.Resolved() && time.Since(s.started) < s.options.deadline {
+		return false, "waiting for Redis to say which rooms are set at run time and which boards run in them"
 	}
 	return s.runner.Settled()
 }
@@ -197,9 +198,16 @@ func (s *sidecarProcess) startListeners(group *errgroup.Group, ctx context.Conte
 
 func (s *sidecarProcess) adminHandler(metrics http.Handler) http.Handler {
 	status := &sidecar.Status{Readiness: s.ready, Reader: s.reader, Version: version, Started: s.started,
-		Sections: map[string]func() any{"rooms_file": func() any { return s.rooms.Status() }}}
+		Sections: map[string]func() any{
+			"rooms_file":    func() any { return s.rooms.Status().File },
+			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
+		}}
 	mux := sidecar.NewAdmin(status, s.ready, metrics)
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
+	h := rooms.NewHandler(s.rooms, writeProblem)
+	mux.HandleFunc("GET /rooms", h.Get)
+	mux.Handle("POST /rooms", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(h.Post)))
+	mux.Handle("DELETE /rooms", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(h.Delete)))
 	mux.Handle("DELETE /profiles/{member}", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(s.dropProfile)))
 	return mux
 }

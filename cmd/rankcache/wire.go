@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"net/http"
+
+	"github.com/redis/go-redis/v9"
 
 	"rankcache"
 	"rankcache/internal/origin"
+	"rankcache/internal/rooms"
 	"rankcache/localboard"
 	"rankcache/profile"
 	"rankcache/replay"
@@ -51,4 +55,14 @@ type gateOrigin struct{ *origin.Origin }
 func (o gateOrigin) Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (replay.Sample, error) {
 	s, err := o.Origin.Sample(ctx, board, members, random)
 	return replay.Sample(s), err
+}
+
+// sharedRooms is the hash of rooms that are set at run time.
+func (o *commonOptions) sharedRooms(client redis.UniversalClient) rooms.Shared {
+	return rooms.NewHash(client, o.names.Rooms, o.redisTimeout)
+}
+
+// writeProblem answers errors of handlers that know nothing of the listener.
+func writeProblem(w http.ResponseWriter, code, argument, detail string) {
+	sidecar.WriteProblem(w, sidecar.Code(code), argument, detail)
 }

@@ -120,7 +120,8 @@ func newWriterProcess(o *writeOptions, log *slog.Logger) (*writerProcess, error)
 
 func (w *writerProcess) build() (err error) {
 	o, log := w.options, w.log
-	w.rooms = rooms.New(o.rooms, 0, origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)), nil, log, w.registry)
+	w.rooms = rooms.New(rooms.Config{File: o.rooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
+		Shared: o.sharedRooms(w.redis), Log: log}, w.registry)
 	if err := w.rooms.Load(); err != nil {
 		return usageError("--rooms: %w", err)
 	}

@@ -1,18 +1,25 @@
-// Package rooms follows what the operator says of rooms: it reads the rooms
-// file, asks Redis which boards run in the rooms that name none, resolves both
-// to a [rankcache.Tiers] and publishes it. Each step is repeated every
-// [DefaultEvery], so that rooms and boards come and go without a restart.
+// Package rooms follows what operators say of rooms and publishes it as a
+// [rankcache.Tiers].
+//
+// One look, in order: the rooms file is read again (file.go); the hash that all
+// sidecars share is read, in which operators set rooms at run time (shared.go,
+// dynamic.go); both become one list in which the file wins (merge.go); Redis is
+// asked which boards run in the rooms that name none (running.go); and if
+// anything differs, all of it is resolved and published (follower.go). A look is
+// taken about every [DefaultEvery], and at once by the process on which a room is
+// set (http.go).
+//
+// # Locks
+//
+// Follower.turn is held for a whole look, answers of Redis included, so that one
+// look never undoes a newer one. Follower.mu guards the status and is taken with
+// turn held; nothing is called with it held.
 package rooms
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
-	"maps"
-	"os"
-	"slices"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,10 +29,15 @@ import (
 	"rankcache"
 )
 
-// DefaultEvery is how often the file and the rooms' boards are looked at. The
+// DefaultEvery is how often file, hash and rooms' boards are looked at, give or
+// take a tenth: what is said on one sidecar has then reached all within 2 s. The
 // file is read, not watched: a ConfigMap's symlink swap, an editor's rename and
 // a copy all look the same to a reader.
-const DefaultEvery = 2 * time.Second
+const DefaultEvery = time.Second
+
+// patience is for how many looks a Redis that does not answer is waited for
+// before what is known is published without it.
+const patience = 3
 
 // Origin says which boards run in rooms.
 type Origin interface {
@@ -34,49 +46,57 @@ type Origin interface {
 	RoomBoards(ctx context.Context, uids []string) (map[string][]rankcache.BoardID, error)
 }
 
+// Config is what a [Follower] follows.
+type Config struct {
+	File   string        // rooms file; "" stands for one that names no room
+	Every  time.Duration // 0: DefaultEvery
+	Origin Origin
+	Shared Shared // rooms set at run time; nil: none
+	// Changed is called with every new tiers, one call at a time, by whoever
+	// took the look; the first call waits until all is known or Redis has failed
+	// to answer a few times. nil: nobody is told.
+	Changed func(*rankcache.Tiers)
+	Log     *slog.Logger
+}
+
 // Follower publishes the tiers in force. Its methods may be called from any
 // goroutine.
 type Follower struct {
-	path    string
-	every   time.Duration
-	origin  Origin
-	changed func(*rankcache.Tiers)
-	log     *slog.Logger
+	cfg     Config
 	metrics metrics
 
 	tiers atomic.Pointer[rankcache.Tiers]
+	list  atomic.Pointer[list] // what the tiers were made of
 
-	// Only Load and Run touch these, one after the other.
-	data    []byte
+	turn    sync.Mutex // before mu; held for a look, guards what follows
+	data    []byte     // of the file in force
 	file    *rankcache.Rooms
+	dynamic map[string]rankcache.RoomEntry // by field; replaced, never changed
 	running map[string][]rankcache.BoardID
+	// answered says that Redis has told once which boards run in all rooms, and
+	// heard that it has told once which rooms are set at run time.
+	answered, heard bool
+	looks           int
+	told            bool // Changed is called from now on
 
 	mu     sync.Mutex
 	status Status
 }
 
-// Status is what operators see of the rooms file.
-type Status struct {
-	File     string    `json:"file"`
-	LoadedAt time.Time `json:"loaded_at"`       // when the file in force was read
-	Rooms    int       `json:"rooms"`           // rooms in force
-	Error    string    `json:"error,omitempty"` // why the newest file is not in force
-	Resolved bool      `json:"resolved"`        // Redis has said once which boards run in the rooms
-}
-
-// New returns a follower of the rooms file at path; "" stands for a file that
-// names no room. changed is called from Run's goroutine with every new tiers; it
-// may be nil. Call Load before Run.
-func New(path string, every time.Duration, origin Origin, changed func(*rankcache.Tiers), log *slog.Logger, reg prometheus.Registerer) *Follower {
-	if every <= 0 {
-		every = DefaultEvery
+// New returns a follower that starts nothing. Call Load before Run.
+func New(cfg Config, reg prometheus.Registerer) *Follower {
+	if cfg.Every <= 0 {
+		cfg.Every = DefaultEvery
 	}
-	if changed == nil {
-		changed = func(*rankcache.Tiers) {}
+	if cfg.Changed == nil {
+		cfg.Changed = func(*rankcache.Tiers) {}
 	}
-	f := &Follower{path: path, every: every, origin: origin, changed: changed, log: log,
-		metrics: newMetrics(reg), file: &rankcache.Rooms{}, status: Status{File: path}}
-	f.tiers.Store(f.file.Resolve(nil))
+	f := &Follower{cfg: cfg, metrics: newMetrics(reg), file: &rankcache.Rooms{}}
+	f.status.File.File = cfg.File
+	if cfg.Shared != nil {
+		f.status.Dynamic.Key = cfg.Shared.Key()
+	}
+	f.resolve()
 	return f
 }
 
@@ -88,154 +108,78 @@ func (f *Follower) Mode(board rankcache.BoardID, room string) rankcache.Mode {
 	return f.tiers.Load().Mode(board, room)
 }
 
-// Status returns what is known of the file and its rooms.
-func (f *Follower) Status() Status {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.status
-}
-
 // Load reads the file for the first time and publishes the tiers that need no
 // Redis. A file that can't be read or parsed is an error here; later the last
 // good one stays in force.
 func (f *Follower) Load() error {
-	if f.path == "" {
-		f.note(func(s *Status) { s.Resolved = true })
-		return nil
-	}
+	f.turn.Lock()
+	defer f.turn.Unlock()
 	if _, err := f.reload(); err != nil {
 		return err
 	}
-	named := len(f.unnamed()) == 0
-	f.note(func(s *Status) { s.Resolved = named })
 	f.resolve()
+	f.tell()
 	return nil
 }
 
-// Run follows the file and the rooms' boards until ctx is done; it returns nil.
+// Run follows file, hash and the rooms' boards until ctx is done; it returns nil.
 func (f *Follower) Run(ctx context.Context) error {
-	tick := time.NewTicker(f.every)
-	defer tick.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
-		f.step(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-timer.C:
 		}
+		f.look(ctx)
+		timer.Reset(f.cfg.Every*9/10 + rand.N(f.cfg.Every/5)) // a fleet that was started together asks apart
 	}
 }
 
-func (f *Follower) step(ctx context.Context) {
-	fileChanged := false
-	if f.path != "" {
-		var err error
-		fileChanged, err = f.reload()
-		f.noteFile(err)
-	}
-	if f.askRedis(ctx) || fileChanged {
+// look brings everything up to date.
+func (f *Follower) look(ctx context.Context) {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	fileChanged, err := f.reload()
+	f.noteFile(err)
+	sharedChanged := f.readShared(ctx)
+	if f.askRunning(ctx) || fileChanged || sharedChanged {
 		f.resolve()
+		f.changed()
 	}
+	f.looks++
+	f.tell()
 }
 
-// reload reads the file and, if it differs from the one in force and is good,
-// puts it in force.
-func (f *Follower) reload() (changed bool, err error) {
-	data, err := readLimited(f.path)
-	if err != nil {
-		return false, fmt.Errorf("read rooms file: %w", err)
-	}
-	if f.data != nil && bytes.Equal(data, f.data) {
-		return false, nil
-	}
-	parsed, err := rankcache.ParseRooms(data)
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", f.path, err)
-	}
-	f.data, f.file = data, parsed
-	f.note(func(s *Status) { s.LoadedAt, s.Rooms = time.Now(), len(parsed.Rooms) })
-	f.log.Info("rooms file in force", "file", f.path, "rooms", len(parsed.Rooms), "rules", len(parsed.Rules))
-	return true, nil
-}
-
-// readLimited reads one byte more than a rooms file may have, so that ParseRooms
-// can refuse a file of any size without it being held.
-func readLimited(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, rankcache.MaxRoomsFile+1))
-}
-
-// askRedis looks up the boards of the rooms that name none.
-func (f *Follower) askRedis(ctx context.Context) (changed bool) {
-	running := map[string][]rankcache.BoardID{}
-	if uids := f.unnamed(); len(uids) > 0 {
-		running = f.runningIn(ctx, uids)
-	} else {
-		f.note(func(s *Status) { s.Resolved = true })
-	}
-	if maps.EqualFunc(running, f.running, slices.Equal) {
-		return false
-	}
-	f.running = running
-	return true
-}
-
-// unnamed returns the rooms whose boards the file does not name.
-func (f *Follower) unnamed() (uids []string) {
-	for _, room := range f.file.Rooms {
-		if room.Boards == nil {
-			uids = append(uids, room.UID)
-		}
-	}
-	return uids
-}
-
-// runningIn returns what Redis says of the rooms, and its last answer for those
-// of which it could not be asked.
-func (f *Follower) runningIn(ctx context.Context, uids []string) map[string][]rankcache.BoardID {
-	answered, err := f.origin.RoomBoards(ctx, uids)
-	if err != nil {
-		f.metrics.redisErrors.Inc()
-	}
-	f.note(func(s *Status) { s.Resolved = s.Resolved || err == nil })
-	running := map[string][]rankcache.BoardID{}
-	for _, uid := range uids {
-		boards, ok := answered[uid]
-		if !ok {
-			boards = f.running[uid]
-		}
-		running[uid] = boards
-	}
-	return running
-}
-
+// resolve publishes what is known.
 func (f *Follower) resolve() {
-	t := f.file.Resolve(f.running)
+	l := merge(f.file, f.dynamic, f.running)
+	t := l.inForce.Resolve(f.running)
+	f.list.Store(l)
 	f.tiers.Store(t)
 	f.metrics.superHot.Set(float64(len(t.Boards(rankcache.ModeSuperHot))))
-	f.changed(t)
 }
 
-// noteFile keeps and logs a change of the file's error, not its repetition.
-func (f *Follower) noteFile(err error) {
-	text := ""
-	f.metrics.fileBad.Set(0)
-	if err != nil {
-		text = err.Error()
-		f.metrics.fileBad.Set(1)
+// changed tells of new tiers whoever has been told of others before.
+func (f *Follower) changed() {
+	if f.told {
+		f.cfg.Changed(f.Tiers())
 	}
-	if text != f.Status().Error && err != nil {
-		f.log.Error("rooms file refused, the last good one stays in force", "err", err)
-	}
-	f.note(func(s *Status) { s.Error = text })
 }
 
-func (f *Follower) note(change func(*Status)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change(&f.status)
+// tell begins to tell of tiers: not before they are complete, because readiness
+// waits for the boards of the first ones, but not never because Redis is away.
+func (f *Follower) tell() {
+	heard := f.heard || f.cfg.Shared == nil || f.looks >= patience
+	f.answered = f.answered || len(f.list.Load().unnamed()) == 0
+	if complete := heard && f.answered; complete {
+		f.note(func(s *Status) { s.File.Resolved = true })
+	} else if f.looks < patience {
+		return
+	}
+	if !f.told {
+		f.told = true
+		f.changed()
+	}
 }

@@ -73,12 +73,12 @@ func TestUnresolvedUntilRedisAnswersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redis := &running{err: rankcache.ErrUnavailable}
 		f := start(t, path, redis)
-		if f.Status().Resolved {
+		if f.Resolved() {
 			t.Error("resolved without an answer")
 		}
 		redis.set("88", nil, "a")
 		nextTick()
-		if !f.Status().Resolved {
+		if !f.Resolved() {
 			t.Error("not resolved by an answer")
 		}
 	})
@@ -112,7 +112,7 @@ func TestBadFileIsRefusedWholeAndTheLastGoodOneStays(t *testing.T) {
 		must(t, os.WriteFile(path, []byte("boards:\n- {match: \"b\", mode: super-hot}\n- {match: 1_2, mode: hot}"), 0o644))
 		nextTick()
 		wantSuperHot(t, f, "a")
-		if got := f.Status().Error; !strings.Contains(got, path) || !strings.Contains(got, "line 3") {
+		if got := f.Status().File.Error; !strings.Contains(got, path) || !strings.Contains(got, "line 3") {
 			t.Errorf("status says %q, want file and line", got)
 		}
 		must(t, os.Remove(path))
@@ -121,7 +121,7 @@ func TestBadFileIsRefusedWholeAndTheLastGoodOneStays(t *testing.T) {
 		must(t, os.WriteFile(path, []byte(`boards: [{match: "c", mode: super-hot}]`), 0o644))
 		nextTick()
 		wantSuperHot(t, f, "c")
-		if got := f.Status().Error; got != "" {
+		if got := f.Status().File.Error; got != "" {
 			t.Errorf("error stays: %q", got)
 		}
 	})
@@ -129,7 +129,7 @@ func TestBadFileIsRefusedWholeAndTheLastGoodOneStays(t *testing.T) {
 
 func TestLoadFailsOnABadFile(t *testing.T) {
 	for _, path := range []string{writeFile(t, "rooms: x"), filepath.Join(t.TempDir(), "none")} {
-		f := rooms.New(path, 0, &running{}, nil, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+		f := newFollower(rooms.Config{File: path, Origin: &running{}})
 		if err := f.Load(); err == nil {
 			t.Errorf("%s: loaded", path)
 		} else if strings.Contains(path, "none") && !errors.Is(err, os.ErrNotExist) {
@@ -138,11 +138,20 @@ func TestLoadFailsOnABadFile(t *testing.T) {
 	}
 }
 
-// start loads and runs a follower inside a synctest bubble and waits for its
-// first look.
+func newFollower(cfg rooms.Config) *rooms.Follower {
+	cfg.Every, cfg.Log = time.Second, slog.New(slog.DiscardHandler)
+	return rooms.New(cfg, prometheus.NewRegistry())
+}
+
 func start(t *testing.T, path string, redis rooms.Origin) *rooms.Follower {
 	t.Helper()
-	f := rooms.New(path, time.Second, redis, nil, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	return run(t, newFollower(rooms.Config{File: path, Origin: redis}))
+}
+
+// run loads and runs a follower inside a synctest bubble and waits for its first
+// look.
+func run(t *testing.T, f *rooms.Follower) *rooms.Follower {
+	t.Helper()
 	must(t, f.Load())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -155,8 +164,9 @@ func start(t *testing.T, path string, redis rooms.Origin) *rooms.Follower {
 	return f
 }
 
+// nextTick waits, in virtual time, until another look has been taken.
 func nextTick() {
-	time.Sleep(time.Second) // virtual
+	time.Sleep(time.Second * 11 / 10)
 	synctest.Wait()
 }
 
