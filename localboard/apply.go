@@ -34,12 +34,17 @@ func (b *Board) apply(u *rankcache.Update) outcome {
 			return duplicate
 		}
 	} else if !b.seen.add(u.Seq) {
-		return duplicate
+		return b.late(u)
 	}
 	h, r := b.member(u.Member)
 	if r == nil || u.Seq != 0 && u.Seq < r.seq {
 		return stale
 	}
+	return b.put(h, r, u)
+}
+
+// put gives a member the state that u says.
+func (b *Board) put(h uint32, r *record, u *rankcache.Update) outcome {
 	score := after(b.score(r), u)
 	if isAbsent(score) && u.Op != rankcache.OpDelete {
 		return stale

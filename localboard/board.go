@@ -35,7 +35,9 @@ type Board struct {
 	// forgotten is the seq up to which a member that is not known may have been
 	// removed: the highest of the removals forgotten, or of a snapshot's.
 	forgotten uint64
-	pause     func() // see paused; nil outside tests
+	// settled is the seq up to which updates count as seen that may not have been.
+	settled uint64
+	pause   func() // see paused; nil outside tests
 }
 
 // New returns an empty board.
@@ -61,7 +63,7 @@ func (b *Board) clear() {
 	b.members = newMembers(maphash.MakeSeed(), 0)
 	b.order, b.changes, b.live = nil, nil, 0
 	b.seen, b.orders = seen{}, newOrders()
-	b.moved, b.unforgotten, b.movedAt, b.forgotten = true, 0, 0, 0
+	b.moved, b.unforgotten, b.movedAt, b.forgotten, b.settled = true, 0, 0, 0, 0
 }
 
 // Progress returns how far the board has come, unpublished changes included.
@@ -82,13 +84,14 @@ func (b *Board) progress() rankcache.Progress {
 
 // Score returns the member's score, unpublished changes included, and the
 // highest seq applied to it. ok is false if it is not on the board; memberSeq
-// then is its removal's, 0 if that is not remembered.
+// then is its removal's or, if that is not remembered, the seq up to which it may
+// have been.
 func (b *Board) Score(member string) (score float64, memberSeq uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, r := b.members.find(member)
 	if r == nil {
-		return 0, 0, false
+		return 0, b.forgotten, false
 	}
 	if score = b.score(r); isAbsent(score) {
 		return 0, r.seq, false

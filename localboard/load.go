@@ -82,11 +82,3 @@ func (b *Board) settle(h uint32, r *record, seq uint64, score float64) {
 		b.change(h, r, score)
 	}
 }
-
-// Settle counts all updates up to seq as seen, though some may never come: a
-// compacted log has holes.
-func (b *Board) Settle(seq uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.seen.settle(seq)
-}
