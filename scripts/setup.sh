@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh              all of it
 #   scripts/setup.sh redis|kafka  one of the two
+#   scripts/setup.sh musl         what a static build takes besides (scripts/static.sh)
 #
 # What is there already is left alone, so a second run takes no time. What can't be had is said and left out, and the tests then do without it as far as
 # they can; with RANKCACHE_REQUIRE_REAL=1 it is an error.
@@ -42,6 +43,11 @@ apt_install() {
 setup_redis() {
   have redis-server || apt_install redis-server || true
   have redis-server || lacks redis-server 'install it by hand or check that apt-get reaches its packages'
+}
+
+setup_musl() {
+  have musl-gcc || apt_install musl-tools || true
+  have musl-gcc || lacks musl-gcc 'install the package musl-tools by hand or check that apt-get reaches its packages'
 }
 
 # java_version prints the major version of the Java in PATH, 0 when there is none.
@@ -93,8 +99,9 @@ fetch_jars() {
 case "${1:-all}" in
   redis) setup_redis ;;
   kafka) setup_java; setup_jars ;;
+  musl) setup_musl ;;
   all) setup_redis; setup_java; setup_jars ;;
-  *) say "unknown part '$1': redis or kafka" >&2; exit 2 ;;
+  *) say "unknown part '$1': redis, kafka or musl" >&2; exit 2 ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,6 +21,9 @@ import (
 // envRunMain makes the test binary be rankcache itself, so that the end-to-end
 // tests run the real command as a process of its own, under the race detector.
 const envRunMain = "RANKCACHE_TEST_RUN_MAIN"
+
+// envBinary names another rankcache to run instead, such as the static one.
+const envBinary = "RANKCACHE_TEST_BINARY"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envRunMain) != "" {
@@ -43,7 +47,7 @@ type child struct {
 // startChild runs rankcache with args, logging JSON, and returns at once.
 func startChild(t testing.TB, args ...string) *child {
 	t.Helper()
-	c := &child{t: t, cmd: exec.Command(os.Args[0], args...), done: make(chan struct{})}
+	c := &child{t: t, cmd: exec.Command(cmp.Or(os.Getenv(envBinary), os.Args[0]), args...), done: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), envRunMain+"=1")
 	stderr, err := c.cmd.StderrPipe()
 	if err != nil {

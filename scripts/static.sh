@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Builds rankcache as one static file, as deploy/Dockerfile does, and proves that it works.
+#
+#   scripts/static.sh build FILE [VERSION]   build it
+#   scripts/static.sh check                  build it, run it in an empty root, and end to end on a real Redis and a real Kafka
+#
+# It takes musl-gcc, of Debian's package musl-tools; check fetches it if need be.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# The musl tag picks librdkafka's musl library; the other two let Go look up names and users itself.
+build() {
+  CC=musl-gcc CGO_ENABLED=1 go build -trimpath -tags musl,netgo,osusergo \
+    -ldflags "-s -w -linkmode external -extldflags -static -X main.version=${2:-unknown}" -o "$1" ./cmd/rankcache
+}
+
+# in_empty_root runs the file with nothing else around it and as nobody, as the image does.
+in_empty_root() {
+  local root
+  root=$(mktemp -d)
+  cp "$1" "$root/rankcache"
+  chmod 755 "$root"
+  if [ "$(id -u)" = 0 ]; then
+    chroot --userspec=65532:65532 "$root" /rankcache "${@:2}" || { rm -r "$root"; return 1; }
+  else
+    unshare --map-root-user chroot "$root" /rankcache "${@:2}" || { rm -r "$root"; return 1; }
+  fi
+  rm -r "$root"
+}
+
+check() {
+  local file=$PWD/.cache/static/rankcache
+  scripts/setup.sh musl
+  mkdir -p "$(dirname "$file")"
+  build "$file" checked
+  in_empty_root "$file" version
+  in_empty_root "$file" config >/dev/null
+  RANKCACHE_TEST_BINARY=$file scripts/test.sh -count=1 -run 'TestServeAnswersByTier|TestProbesFromStartToStop' ./cmd/rankcache
+}
+
+case "${1:-}" in
+  build) build "${@:2}" ;;
+  check) check ;;
+  *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
