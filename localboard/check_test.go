@@ -2,6 +2,7 @@ package localboard
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"rankcache"
@@ -56,6 +57,9 @@ func checkSpine(t testing.TB, b *Board) {
 		if c.n == 0 || c.n > chunkRows || int(b.order.counts[i]) != c.n || b.order.heads[i] != c.head() {
 			t.Errorf("chunk %d has %d rows from %v, the spine says %d from %v", i, c.n, c.head(), b.order.counts[i], b.order.heads[i])
 		}
+		if slices.ContainsFunc(c.marks[c.n:], func(m mark) bool { return m != mark{} }) {
+			t.Errorf("chunk %d has marks behind its %d rows", i, c.n)
+		}
 	}
 	if n := len(b.order.chunks); n != len(b.order.heads) || n != len(b.order.counts) || rows != b.order.rows {
 		t.Errorf("%d chunks, %d heads, %d counts; %d rows, counted %d", n, len(b.order.heads), len(b.order.counts), rows, b.order.rows)
@@ -75,7 +79,7 @@ func checkRows(t testing.TB, b *Board) {
 	var last *row
 	for r := range b.order.all() {
 		rec := m.at(r.handle)
-		if r.score != rec.published() || r.key != m.key(rec.name()) {
+		if r.value() != rec.published() || r.key != m.key(rec.name()) {
 			t.Errorf("row of %q is %v, its score is %v and its key %d", rec.name(), r, rec.published(), m.key(rec.name()))
 		}
 		if last != nil && !m.before(*last, r) {
@@ -95,7 +99,7 @@ func checkView(t testing.TB, b *Board, v *view) {
 		if got := v.place(&v.members, r); got != i {
 			t.Errorf("row %d stands at %d in the view", i, got)
 		}
-		e := rankcache.Entry{Member: v.at(r.handle).name(), Score: r.score}
+		e := rankcache.Entry{Member: v.at(r.handle).name(), Score: r.value()}
 		if i < len(v.top.Entries) && v.top.Entries[i] != e {
 			t.Errorf("row %d is %v, in the top %v", i, e, v.top.Entries[i])
 		}

@@ -1,5 +1,7 @@
 package localboard
 
+import "sort"
+
 // chunkRows is how many rows a chunk holds at most: 63 make 1,280 bytes, one of
 // the allocator's sizes. Chosen by measurement (BenchmarkSet): with 32 the spine
 // is long to copy at each publication, with 133 the chunks are; standings hardly
@@ -10,69 +12,86 @@ const (
 	chunkFill = chunkRows * 3 / 4
 )
 
-// row is one place of the order: a member with its score. key is the member's
-// sort key, so that equal scores rarely need the ids.
+// row is one place of the order: a member with what it sorts by.
 type row struct {
-	score  float64
-	key    uint64
+	mark
 	handle uint32
+}
+
+func newRow(score float64, key uint64, handle uint32) row {
+	return row{newMark(score, key), handle}
 }
 
 // before says whether a stands before b in Redis's falling order: by score,
 // then by the bytes of the id.
 func (m *members) before(a, b row) bool {
-	if a.score != b.score {
-		return a.score > b.score
-	}
-	if a.key != b.key {
-		return a.key > b.key
+	if a.mark != b.mark {
+		return a.mark.before(b.mark) == 1
 	}
 	return a.handle != b.handle && m.at(a.handle).name() > m.at(b.handle).name()
 }
 
-// chunk is a run of rows, best first, column by column, so that a search by
-// score reads nothing else.
+// chunk is a run of rows, best first. Marks and handles are apart, so that a
+// search reads marks only.
 type chunk struct {
 	// age is the publication that it was made for. The writer changes chunks of
 	// the coming publication; older ones belong to readers.
 	age     uint64
 	n       int
-	scores  [chunkRows]float64
-	keys    [chunkRows]uint64
+	marks   [chunkRows]mark // zero from n on, so that a search need not look at n
 	handles [chunkRows]uint32
 }
 
-func (c *chunk) row(i int) row { return row{c.scores[i], c.keys[i], c.handles[i]} }
+func (c *chunk) row(i int) row { return row{c.marks[i], c.handles[i]} }
 
-func (c *chunk) head() head { return head{c.scores[0], c.keys[0]} }
+func (c *chunk) head() mark { return c.marks[0] }
 
-func (c *chunk) set(i int, r row) { c.scores[i], c.keys[i], c.handles[i] = r.score, r.key, r.handle }
+func (c *chunk) set(i int, r row) { c.marks[i], c.handles[i] = r.mark, r.handle }
 
 // place returns how many rows stand before r: where it is, or belongs.
 func (c *chunk) place(m *members, r row) int {
-	lo, hi := 0, c.n
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if c.isBefore(m, mid, r) {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
+	i := c.countBefore(r.mark)
+	if i < c.n && c.marks[i] == r.mark && c.handles[i] != r.handle {
+		return c.placeByID(m, r, i)
 	}
-	return lo
+	return i
 }
 
-func (c *chunk) isBefore(m *members, i int, r row) bool {
-	if s := c.scores[i]; s != r.score {
-		return s > r.score
+// index is place for a row of the chunk. It reads marks only, and hardly ever
+// more of them than the search has.
+func (c *chunk) index(m *members, r row) int {
+	i := c.countBefore(r.mark)
+	if i+1 < chunkRows && c.marks[i+1] == r.mark {
+		return c.placeByID(m, r, i)
 	}
-	return m.before(c.row(i), r)
+	return i
+}
+
+// countBefore is what the function of that name does, in two steps of known
+// length: which eight of the rows, and which of them.
+func (c *chunk) countBefore(a mark) int {
+	const eight = 8
+	n := 0
+	for i := eight - 1; i < chunkRows; i += eight {
+		n += c.marks[i].before(a)
+	}
+	n *= eight
+	block := c.marks[n : n+eight-1]
+	for i := range block {
+		n += block[i].before(a)
+	}
+	return n
+}
+
+// placeByID is place for rows whose marks do not tell them apart; from is the
+// first with the mark of r.
+func (c *chunk) placeByID(m *members, r row, from int) int {
+	return from + sort.Search(c.n-from, func(i int) bool { return !m.before(c.row(from+i), r) })
 }
 
 // shift moves rows [from, to) to begin at at, within the chunk.
 func (c *chunk) shift(at, from, to int) {
-	copy(c.scores[at:], c.scores[from:to])
-	copy(c.keys[at:], c.keys[from:to])
+	copy(c.marks[at:], c.marks[from:to])
 	copy(c.handles[at:], c.handles[from:to])
 }
 
@@ -84,7 +103,13 @@ func (c *chunk) insert(i int, r row) {
 
 func (c *chunk) remove(i int) {
 	c.shift(i, i+1, c.n)
-	c.n--
+	c.cut(c.n - 1)
+}
+
+// cut drops the rows from n on.
+func (c *chunk) cut(n int) {
+	clear(c.marks[n:c.n])
+	c.n = n
 }
 
 // move takes row i away and puts r where to rows stand before it, the row
@@ -101,8 +126,7 @@ func (c *chunk) move(i, to int, r row) {
 
 // take appends rows [from, to) of other.
 func (c *chunk) take(other *chunk, from, to int) {
-	copy(c.scores[c.n:], other.scores[from:to])
-	copy(c.keys[c.n:], other.keys[from:to])
+	copy(c.marks[c.n:], other.marks[from:to])
 	copy(c.handles[c.n:], other.handles[from:to])
 	c.n += to - from
 }

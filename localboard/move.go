@@ -68,7 +68,7 @@ func (o *order) renamed(m *members, handles []uint32) *order {
 	b := newBuilder(o.age)
 	for r := range o.all() {
 		h := handles[r.handle]
-		b.add(row{r.score, m.key(m.at(h).name()), h})
+		b.add(row{mark{r.score, m.key(m.at(h).name())}, h})
 	}
 	return b.close()
 }

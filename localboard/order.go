@@ -1,6 +1,9 @@
 package localboard
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // order is the writer's ordered set: chunks of rows, best first. It never
 // changes a chunk that was frozen into a ranking, but replaces it by a copy.
@@ -15,38 +18,23 @@ type order struct {
 // is empty.
 type spine struct {
 	chunks []*chunk
-	heads  []head // first row of each chunk
-}
-
-// head is a row without its handle, which the chunk has: it is rarely asked for.
-type head struct {
-	score float64
-	key   uint64
+	heads  []mark // of the first row of each chunk
 }
 
 // chunkOf returns the chunk that r is in, or belongs in: the last one whose head
 // is not after r. The spine is not empty.
 func (s *spine) chunkOf(m *members, r row) int {
-	lo, hi := 1, len(s.heads)
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if s.isAfter(m, mid, r) {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
+	i := countBefore(s.heads[1:], r.mark)
+	if rest := len(s.heads) - 1 - i; rest > 0 && s.heads[i+1] == r.mark { // it is r's, or r's id decides
+		i += sort.Search(rest, func(k int) bool { return s.isAfter(m, i+1+k, r) })
 	}
-	return lo - 1
+	return i
 }
 
 // isAfter says whether chunk i begins after r.
 func (s *spine) isAfter(m *members, i int, r row) bool {
-	h := s.heads[i]
-	if h.score != r.score {
-		return h.score < r.score
-	}
-	if h.key != r.key {
-		return h.key < r.key
+	if h := s.heads[i]; h != r.mark {
+		return h.before(r.mark) == 0
 	}
 	return m.before(r, s.chunks[i].row(0))
 }
@@ -119,7 +107,7 @@ func (o *order) split(i int) {
 	c, half := o.own(i), chunkRows/2
 	tail := &chunk{age: o.age}
 	tail.take(c, half, c.n)
-	c.n = half
+	c.cut(half)
 	o.resized(i)
 	o.link(i+1, tail)
 }

@@ -111,7 +111,7 @@ func (b *Board) arrange() {
 
 func (b *Board) arrangeOne(c *change) {
 	key := b.members.key(b.members.at(c.handle).name())
-	from, to := row{c.old, key, c.handle}, row{c.next, key, c.handle}
+	from, to := newRow(c.old, key, c.handle), newRow(c.next, key, c.handle)
 	switch was, is := !isAbsent(c.old), !isAbsent(c.next); {
 	case was && is && c.old != c.next:
 		b.order.move(&b.members, from, to)
@@ -127,7 +127,7 @@ func (b *Board) everyRow() []row {
 	rows := make([]row, 0, b.live)
 	for h, r := range b.members.all {
 		if score := r.published(); !isAbsent(score) {
-			rows = append(rows, row{score, b.members.key(r.name()), h})
+			rows = append(rows, newRow(score, b.members.key(r.name()), h))
 		}
 	}
 	return rows
@@ -147,7 +147,7 @@ func (b *Board) comingRows() []row {
 	rows := make([]row, 0, len(b.changes))
 	for _, c := range b.changes {
 		if !isAbsent(c.next) {
-			rows = append(rows, row{c.next, b.members.key(b.members.at(c.handle).name()), c.handle})
+			rows = append(rows, newRow(c.next, b.members.key(b.members.at(c.handle).name()), c.handle))
 		}
 	}
 	return rows

@@ -16,7 +16,7 @@ type ranking struct {
 // place returns how many rows stand before r, which is in the ranking.
 func (k *ranking) place(m *members, r row) int {
 	i := k.chunkOf(m, r)
-	return int(k.starts[i]) + k.chunks[i].place(m, r)
+	return int(k.starts[i]) + k.chunks[i].index(m, r)
 }
 
 // read fills dst with the rows from index start on, best first. There must be
@@ -45,6 +45,6 @@ func (k *ranking) locate(i int) (chunk, row int) {
 
 func (c *chunk) read(m *members, dst []rankcache.Entry, from int) {
 	for i := range dst {
-		dst[i] = rankcache.Entry{Member: m.at(c.handles[from+i]).name(), Score: c.scores[from+i]}
+		dst[i] = rankcache.Entry{Member: m.at(c.handles[from+i]).name(), Score: c.marks[from+i].value()}
 	}
 }

@@ -27,12 +27,12 @@ func (b *Board) Bytes() int {
 
 func (o *order) bytes() int {
 	return len(o.chunks)*int(unsafe.Sizeof(chunk{})) + cap(o.chunks)*8 +
-		cap(o.heads)*int(unsafe.Sizeof(head{})) + cap(o.counts)*4
+		cap(o.heads)*int(unsafe.Sizeof(mark{})) + cap(o.counts)*4
 }
 
 // ownBytes is what a view holds that it shares with nobody.
 func (v *view) ownBytes() int {
-	perChunk := 8 + int(unsafe.Sizeof(head{})) + 4
+	perChunk := 8 + int(unsafe.Sizeof(mark{})) + 4
 	return int(unsafe.Sizeof(view{})) + cap(v.chunks)*perChunk +
 		cap(v.top.Entries)*int(unsafe.Sizeof(rankcache.Entry{}))
 }

@@ -63,7 +63,7 @@ func (v *view) rank(rows []rankcache.Standing, order rankcache.Order) {
 			r.Score, r.Rank = 0, 0
 			continue
 		}
-		before := v.place(&v.members, row{r.Score, v.key(r.Member), uint32(r.Rank - 1)})
+		before := v.place(&v.members, newRow(r.Score, v.key(r.Member), uint32(r.Rank-1)))
 		if r.Rank = before + 1; order == rankcache.Asc {
 			r.Rank = v.rows - before
 		}

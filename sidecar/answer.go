@@ -46,4 +46,8 @@ type Standings struct {
 	Source    Source
 	CurrentAt time.Time // as in [Answer]
 	Rows      []rankcache.Standing
+
+	// top is the head of the local board that answered, nil for other sources. It
+	// may be older than the rows.
+	top *rankcache.Top
 }

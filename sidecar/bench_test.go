@@ -115,10 +115,9 @@ func BenchmarkHandler(b *testing.B) {
 }
 
 func requestCtx(path string) *fasthttp.RequestCtx {
-	var req fasthttp.Request
-	req.SetRequestURI("http://localhost" + path)
 	var ctx fasthttp.RequestCtx
-	ctx.Init(&req, nil, nil)
+	ctx.Init2(&timedConn{limits: &timeLimits{}}, nil, false)
+	ctx.Request.SetRequestURI("http://localhost" + path)
 	ctx.URI() // parsed before the handler is called, as the server does
 	return &ctx
 }

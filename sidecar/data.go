@@ -8,14 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
-
-	"rankcache"
 )
 
 // Limits of the data listener, and the defaults of [DataConfig].
@@ -54,7 +51,6 @@ type DataServer struct {
 	log      *slog.Logger
 	counters *counters
 	packer   *packer
-	calls    sync.Pool
 	limits   timeLimits
 	draining atomic.Bool
 	conns    connSet
@@ -78,7 +74,6 @@ func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.R
 	s := &DataServer{reader: r, cfg: cfg, log: log, counters: newCounters(), packer: packer}
 	s.limits.began = time.Now()
 	s.limits.read, s.limits.write, s.limits.idle = cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout
-	s.calls.New = func() any { return &call{rows: make([]rankcache.Standing, 0, 4)} }
 	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_data_connections",
 		Help: "Connections now open to the data listeners.",
@@ -157,21 +152,18 @@ func (s *DataServer) checkHost(ctx *fasthttp.RequestCtx) {
 // handle answers one request. fasthttp lets a panic end the process, so it is
 // caught here.
 func (s *DataServer) handle(ctx *fasthttp.RequestCtx) {
-	c := s.calls.Get().(*call)
+	c := callOf(ctx)
 	defer s.finish(ctx, c)
 	if p := s.serve(ctx, c); p != nil {
 		s.refuse(ctx, c.route, p)
 	}
 }
 
-// finish gives c back, unless the request ended in a panic.
+// finish ends the request, also one that ended in a panic.
 func (s *DataServer) finish(ctx *fasthttp.RequestCtx, c *call) {
 	if fault := recover(); fault != nil {
 		s.log.Error("request handler panicked", "fault", fault, "route", c.route.String(), "stack", string(debug.Stack()))
 		s.refuse(ctx, c.route, &problem{code: CodeInternal})
-	} else {
-		c.reset()
-		s.calls.Put(c)
 	}
 	if s.draining.Load() {
 		ctx.SetConnectionClose()

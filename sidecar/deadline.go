@@ -15,6 +15,7 @@ import (
 type timedConn struct {
 	net.Conn
 	limits *timeLimits
+	call   *call // of the connection's requests, which come one after the other
 
 	// waiting is the coarse time since when no byte of a request has come, 0
 	// while there is one: who makes room looks at it.
@@ -101,8 +102,11 @@ func (c *timedConn) state(s fasthttp.ConnState) {
 			c.waiting.Store(0)
 		}
 		c.idle, c.armed = false, false
-	case fasthttp.StateIdle:
+	case fasthttp.StateIdle: // the answer has been written
 		c.idle = true
+		if c.call != nil {
+			c.call.shrink()
+		}
 		c.waiting.Store(max(c.limits.now.Load(), 1))
 	}
 }

@@ -25,6 +25,24 @@ type memo struct {
 	pages atomic.Pointer[[]*leaf]
 	mu    sync.Mutex // to replace pages
 	next  int        // whose place a page takes when all are taken
+	// head is how answers about members of a local board begin.
+	head atomic.Pointer[[]byte]
+}
+
+// appendHeadOf is appendHead for an answer from a local board, kept as long as
+// its top is: formatting a time and four numbers takes as long as finding a member.
+func appendHeadOf(dst []byte, q Query, s *Standings) []byte {
+	if s.top == nil || q.Order != rankcache.Desc || s.Seq != s.top.Seq || !s.At.Equal(s.top.PublishedAt) {
+		return appendHead(dst, q, s.Source, s.Stamp) // or a publication came in between
+	}
+	m := memoOf(&s.top.Memo)
+	head := m.head.Load()
+	if head == nil {
+		made := appendHead(nil, q, s.Source, s.Stamp)
+		head = &made
+		m.head.Store(head)
+	}
+	return append(dst, *head...)
 }
 
 // leaf is one encoded page, or the place where one will be.

@@ -123,7 +123,7 @@ func (r *Reader) standings(ctx context.Context, q Query, at *place, dst []rankca
 		return r.flights.standings(ctx, q, dst, members)
 	}
 	rows, stamp := at.board.Standings(dst, members, q.Order)
-	return Standings{Stamp: stamp, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), Rows: rows}, nil
+	return Standings{Stamp: stamp, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), Rows: rows, top: at.top}, nil
 }
 
 // Around returns the member's row among up to n neighbours on either side, 0 to

@@ -46,13 +46,12 @@ func (s *DataServer) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source
 	stamp(ctx, etag, source, currentAt)
 }
 
-// sendOut answers with c.out, which is copied: c serves another request while
-// this answer is still being written.
+// sendOut answers with c.out.
 func (s *DataServer) sendOut(ctx *fasthttp.RequestCtx, c *call, source Source, currentAt time.Time) {
 	c.etag = appendETag(c.etag, c.out, source)
 	if !s.notModified(ctx, c, c.etag) {
 		ctx.Response.Header.SetContentType(contentJSON)
-		ctx.Response.SetBody(c.out)
+		ctx.Response.SetBodyRaw(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
 	stamp(ctx, c.etag, source, currentAt)
@@ -75,7 +74,7 @@ func (s *DataServer) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, sour
 // sendProfiles answers with c.out, which speaks of no board.
 func (s *DataServer) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 	ctx.Response.Header.SetContentType(contentJSON)
-	ctx.Response.SetBody(c.out)
+	ctx.Response.SetBodyRaw(c.out)
 	s.counters.add(ctx.ConnID(), c.route, outcomeProfiles)
 }
 

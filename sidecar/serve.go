@@ -9,7 +9,8 @@ import (
 	"rankcache"
 )
 
-// call is the state of one request; it is used again for the next.
+// call is the state of one request. A connection uses one for all of its
+// requests, so that an answer may stand in it until it has been written.
 type call struct {
 	route   route
 	query   Query
@@ -21,7 +22,31 @@ type call struct {
 	rows    []rankcache.Standing // room for the standings of a local board
 }
 
-// reset forgets the request: its strings are about to be overwritten.
+// callOf returns the call of the request's connection, as good as new.
+func callOf(ctx *fasthttp.RequestCtx) *call {
+	conn, ok := ctx.Conn().(*timedConn)
+	if !ok || conn.call == nil {
+		c := &call{rows: make([]rankcache.Standing, 0, 1)}
+		if ok {
+			conn.call = c
+		}
+		return c
+	}
+	conn.call.reset()
+	return conn.call
+}
+
+// mostKept is the longest answer, in bytes, whose room an idle connection keeps.
+const mostKept = 4 << 10
+
+// shrink frees the room of an unusually long answer.
+func (c *call) shrink() {
+	if cap(c.out) > mostKept {
+		c.out, c.decoded, c.rows = nil, nil, nil
+	}
+}
+
+// reset forgets the request before: its strings have been overwritten.
 func (c *call) reset() {
 	clear(c.rows)
 	*c = call{decoded: c.decoded[:0], out: c.out[:0], etag: c.etag[:0], rows: c.rows[:0]}

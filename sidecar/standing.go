@@ -9,7 +9,7 @@ import (
 // appendStanding appends the answer about one member.
 func appendStanding(dst []byte, q Query, s *Standings, j *joined) []byte {
 	row := &s.Rows[len(s.Rows)-1]
-	dst = appendHead(dst, q, s.Source, s.Stamp)
+	dst = appendHeadOf(dst, q, s)
 	dst = appendPlace(append(dst, ','), row.Rank, row.Member, row.Score)
 	return append(appendMissing(appendProfile(dst, j, 0), j), '}')
 }
@@ -27,7 +27,7 @@ func appendAround(dst []byte, q Query, a *Answer, rank int, j *joined) []byte {
 
 // appendBatch appends the answer about several members, in the order asked for.
 func appendBatch(dst []byte, q Query, s *Standings, j *joined) []byte {
-	dst = appendHead(dst, q, s.Source, s.Stamp)
+	dst = appendHeadOf(dst, q, s)
 	dst = append(dst, `,"members":[`...)
 	for i := range s.Rows {
 		if i > 0 {

@@ -13,12 +13,13 @@ type readSpec struct {
 }
 
 const (
-	topPath      = "/v1/boards/" + string(benchBoardID) + "/top"
+	boardPath    = "/v1/boards/" + string(benchBoardID)
+	topPath      = boardPath + "/top"
 	top50Path    = topPath + "?limit=50"
 	profilesPath = topPath + "?limit=50&profiles=1"
 	hotPath      = "/v1/boards/" + string(benchHotBoard) + "/top?limit=50"
-	memberPath   = "/v1/boards/" + string(benchBoardID) + "/members/"
-	batchPath    = "/v1/boards/" + string(benchBoardID) + "/members:batch"
+	memberPath   = boardPath + "/members/"
+	batchPath    = boardPath + "/members:batch"
 
 	updatesBusy, updatesMany = 5_000, 50_000 // a second
 )
@@ -27,7 +28,7 @@ const (
 // round, measured: what is compared stands close together.
 var readRows = []readSpec{
 	{"rankcache top50 super-hot", "rankcache", askTop(top50Path, 50), 0, "local"},
-	{"fixed body", "fixed", askPage("/top50"), 0, ""},
+	{"fixed body", "fixed", askPage(boardPath + "/top50"), 0, ""},
 	{"rankcache top50 hot", "rankcache", askTop(hotPath, 50), 0, "hot"},
 	{"nginx static", "nginx", askPage("/top50"), 0, ""},
 	{"nginx static open_file_cache", "nginx", askPage("/cached/top50"), 0, ""},
@@ -40,10 +41,11 @@ var readRows = []readSpec{
 	{"fixed body profiles", "fixed profiles", askPage("/profiles50"), 0, ""},
 	{"rankcache standing", "rankcache", askStandings(""), 0, "local"},
 	{"rankcache standing updates 5k/s", "updated", askStandings(""), updatesBusy, "local"},
-	{"fixed body small", "fixed", askPage("/standing"), 0, ""},
+	{"fixed body small", "fixed", askPage(memberPath + "standing"), 0, ""},
 	{"rankcache neighbours", "rankcache", askStandings("?around=4"), 0, "local"},
 	{"rankcache batch", "rankcache", askBatch, 0, "local"},
 	{"sortedset rwmutex json", "sortedset", askTop("/top?limit=50", 50), 0, ""},
+	{"sortedset rwmutex json fasthttp", "sortedset fasthttp", askTop("/top?limit=50", 50), 0, ""},
 	{"plain go service", "plain", askTop("/top?limit=50", 50), 0, ""},
 	{"redis zrevrange50", "redis", askRange, 0, ""},
 	{"redis zrevrank+zscore", "redis", askRank, 0, ""},

@@ -79,7 +79,7 @@ func (s *benchServers) start(name string) (*benchServer, error) {
 			s.write("/standing", "rankcache", memberPath+s.bench.someMembers()[0])))
 	case "fixed profiles":
 		return s.startFixed(name, s.write("/profiles50", "busy", profilesPath))
-	case "sortedset":
+	case "sortedset", "sortedset fasthttp":
 		return s.startTarget(name, name, s.size())
 	case "updated": // apart from rankcache, whose pages stay as they were written down
 		return s.startOverRedis(name, "rankcache", s.size())

@@ -59,10 +59,11 @@ type updatedTarget interface{ setUpdates(perSecond int) }
 
 // targetMakers builds the targets by name, filled and ready to serve.
 var targetMakers = map[string]func(context.Context, *targetOptions) (target, error){
-	"rankcache": newRankcacheTarget,
-	"fixed":     newFixedTarget,
-	"plain":     newPlainTarget,
-	"sortedset": newSortedsetTarget,
+	"rankcache":          newRankcacheTarget,
+	"fixed":              newFixedTarget,
+	"plain":              newPlainTarget,
+	"sortedset":          newSortedsetTarget,
+	"sortedset fasthttp": newFastSortedsetTarget,
 }
 
 // newBenchTargetCommand is for bench read, which calls this program again.

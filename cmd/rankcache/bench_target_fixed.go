@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -17,7 +18,7 @@ import (
 // of the library that the sidecar's data port uses: what is left when there is no
 // board. It sends the header fields that rankcache sends.
 type fixedTarget struct {
-	replies map[string]*fixedReply // by path
+	replies map[string]*fixedReply // by the last part of the path
 }
 
 type fixedReply struct {
@@ -27,7 +28,8 @@ type fixedReply struct {
 }
 
 // newFixedTarget reads the folder's files: each is a whole HTTP reply, answered
-// to the path with its name.
+// to every path that ends in its name: a path as long as the real one is as much
+// to read.
 func newFixedTarget(_ context.Context, o *targetOptions) (target, error) {
 	files, err := filepath.Glob(filepath.Join(o.replies, "*"))
 	if err != nil {
@@ -35,7 +37,7 @@ func newFixedTarget(_ context.Context, o *targetOptions) (target, error) {
 	}
 	t := &fixedTarget{replies: make(map[string]*fixedReply)}
 	for _, file := range files {
-		if t.replies["/"+filepath.Base(file)], err = readReply(file); err != nil {
+		if t.replies[filepath.Base(file)], err = readReply(file); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +67,8 @@ func readReply(file string) (*fixedReply, error) {
 
 func (t *fixedTarget) serve(ctx context.Context, ln net.Listener) error {
 	return serveFast(ctx, ln, func(ctx *fasthttp.RequestCtx) {
-		r := t.replies[string(ctx.Path())]
+		path := ctx.Path()
+		r := t.replies[string(path[bytes.LastIndexByte(path, '/')+1:])]
 		if r == nil {
 			ctx.NotFound()
 			return

@@ -5,15 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/valyala/fasthttp"
-	"github.com/wangjia184/sortedset"
 )
 
 // What people would write instead. Both answer GET /top?limit=n with rows of the
@@ -39,8 +35,13 @@ func newPlainTarget(_ context.Context, o *targetOptions) (target, error) {
 }
 
 func (t *plainTarget) serve(ctx context.Context, ln net.Listener) error {
+	return serveStandard(ctx, ln, t.top)
+}
+
+// serveStandard answers GET /top on ln with net/http until ctx is done.
+func serveStandard(ctx context.Context, ln net.Listener, top http.HandlerFunc) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /top", t.top)
+	mux.HandleFunc("GET /top", top)
 	srv := &http.Server{Handler: mux}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // no time for requests in hand
 	defer stop()
@@ -67,47 +68,4 @@ func (t *plainTarget) top(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(page) // the caller has gone; nobody to tell
-}
-
-// sortedsetTarget is a board in memory as a first version is written:
-// wangjia184/sortedset under an RWMutex and encoding/json for every request, on
-// the HTTP library that rankcache uses.
-type sortedsetTarget struct {
-	mu  sync.RWMutex
-	set *sortedset.SortedSet
-}
-
-func newSortedsetTarget(_ context.Context, o *targetOptions) (target, error) {
-	t := &sortedsetTarget{set: sortedset.New()}
-	for member, score := range benchScores(o.members) {
-		// SCORE is an integer; the bits of a double that is not negative order
-		// as the double does.
-		t.set.AddOrUpdate(member, sortedset.SCORE(math.Float64bits(score)), nil)
-	}
-	return t, nil
-}
-
-func (t *sortedsetTarget) serve(ctx context.Context, ln net.Listener) error {
-	return serveFast(ctx, ln, t.top)
-}
-
-func (t *sortedsetTarget) top(ctx *fasthttp.RequestCtx) {
-	limit, err := ctx.QueryArgs().GetUint("limit")
-	if err != nil {
-		ctx.Error("limit", fasthttp.StatusBadRequest)
-		return
-	}
-	page := plainPage{Board: string(benchBoardID), Source: "local", Entries: make([]plainRow, 0, limit)}
-	t.mu.RLock()
-	for i, node := range t.set.GetByRankRange(-1, -limit, false) {
-		page.Entries = append(page.Entries, plainRow{i + 1, node.Key(), math.Float64frombits(uint64(node.Score()))})
-	}
-	t.mu.RUnlock()
-	data, err := json.Marshal(page)
-	if err != nil {
-		ctx.Error(err.Error(), fasthttp.StatusInternalServerError)
-		return
-	}
-	ctx.SetContentType("application/json")
-	ctx.SetBody(data)
 }

@@ -1,0 +1,62 @@
+package localboard
+
+import (
+	"math"
+	"math/bits"
+)
+
+// mark is what a row sorts by: the score and the sort key of the id, both as
+// numbers of which the greater stands first. Rows of different members rarely
+// have the same mark; those that do sort by their ids.
+//
+// The zero mark stands behind that of every row: no score maps to 0.
+type mark struct{ score, key uint64 }
+
+func newMark(score float64, key uint64) mark { return mark{sortable(score), key} }
+
+// sortable returns a number that is greater for the greater score. score is no
+// NaN and no -0.
+func sortable(score float64) uint64 {
+	b := math.Float64bits(score)
+	return b ^ (uint64(int64(b)>>63) | 1<<63)
+}
+
+// value returns the score again.
+func (a mark) value() float64 {
+	return math.Float64frombits(a.score ^ (^uint64(int64(a.score)>>63) | 1<<63))
+}
+
+// before returns 1 if a stands before b, else 0. It subtracts instead of
+// branching: where a search goes next can't be guessed, and a wrong guess costs
+// more than the comparison.
+func (a mark) before(b mark) int {
+	_, borrow := bits.Sub64(b.key, a.key, 0)
+	_, borrow = bits.Sub64(b.score, a.score, borrow)
+	return int(borrow)
+}
+
+// fewMarks is how many marks are better counted than searched.
+const fewMarks, ways = 24, 16
+
+// countBefore returns how many of marks, which are sorted, stand before a.
+//
+// Each step looks at 15 marks that do not depend on each other, so that the
+// processor fetches them all at once: of a board that is larger than the cache, a
+// search that halves waits for memory six times where this one does twice.
+func countBefore(marks []mark, a mark) int {
+	from := 0
+	for len(marks) > fewMarks {
+		step, n := len(marks)/ways, 0
+		for i := step - 1; i < (ways-1)*step; i += step {
+			n += marks[i].before(a)
+		}
+		from += n * step
+		if marks = marks[n*step:]; n < ways-1 {
+			marks = marks[:step-1] // the one behind them does not stand before a
+		}
+	}
+	for i := range marks {
+		from += marks[i].before(a)
+	}
+	return from
+}
