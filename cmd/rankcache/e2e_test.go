@@ -141,7 +141,7 @@ func (l *commandLoad) draw(rng *rand.Rand, member string) {
 
 func (l *commandLoad) commonArgs() []string {
 	return []string{"--redis", "redis://" + l.redisAddr, "--kafka", l.kafkaAddr, "--rooms", l.rooms,
-		"--topic-commands", l.topic, "--redis-timeout", "2s"}
+		"--topic-commands", l.topic, "--redis-timeout", "2s", "--key-rooms", l.topic + ":rooms"}
 }
 
 func (l *commandLoad) serveArgs() []string {

@@ -12,7 +12,7 @@ import (
 )
 
 func newRoomsCommand() *cobra.Command {
-	rooms := &cobra.Command{Use: "rooms", Short: "Work with rooms files"}
+	rooms := &cobra.Command{Use: "rooms", Short: "Check rooms files; list, set and delete rooms of running sidecars"}
 	check := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say whether a rooms file would be accepted",
@@ -25,7 +25,7 @@ what it says. A file that serve would refuse is an error with its line.`,
 	check.RunE = func(cmd *cobra.Command, args []string) error {
 		return checkRooms(cmd.OutOrStdout(), args[0], *output)
 	}
-	rooms.AddCommand(check)
+	rooms.AddCommand(check, newRoomsListCommand(), newRoomsSetCommand(), newRoomsDeleteCommand())
 	return rooms
 }
 

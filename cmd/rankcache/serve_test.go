@@ -33,7 +33,7 @@ func newHouse(t *testing.T) *house {
 	h.nameRooms(t, h.star)
 	commands := testkit.Name(t)
 	h.common = []string{"--redis", "redis://" + testkit.Redis(t), "--kafka", testkit.Kafka(t), "--rooms", h.rooms,
-		"--topic-commands", commands, "--redis-timeout", "2s"}
+		"--topic-commands", commands, "--redis-timeout", "2s", "--key-rooms", commands + ":rooms"}
 	h.writer = startListening(t, append([]string{"write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--group", commands, "--command-partitions", "1"}, h.common...)...)
 	return h

@@ -51,7 +51,8 @@ type runnable interface{ Run(context.Context) error }
 // or a port that is taken is said at once. It starts nothing.
 func newSidecar(o *serveOptions, log *slog.Logger) (*sidecarProcess, error) {
 	s := &sidecarProcess{options: o, log: log, started: time.Now(), registry: prometheus.NewRegistry(), boards: localboard.NewBoards()}
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		localboard.Collector(s.boards))
 	for _, build := range []func() error{s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
 		if err := build(); err != nil {
 			s.close()
