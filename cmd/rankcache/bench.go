@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -29,7 +27,9 @@ func newBenchHotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hot",
 		Short: "Measure what counting requests costs",
-		Args:  noArgs,
+		Example: `  rankcache bench hot
+  rankcache bench hot -o json`,
+		Args: noArgs,
 	}
 	output := outputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -44,12 +44,6 @@ func newBenchHotCommand() *cobra.Command {
 	return cmd
 }
 
-func printJSON(to io.Writer, v any) error {
-	enc := json.NewEncoder(to)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
 // median returns the middle of values, the lower of two. It sorts them.
 func median[T int64 | float64](values []T) T {
 	slices.Sort(values)
@@ -60,7 +54,9 @@ func newBenchProfileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "profile",
 		Short: "Measure joining profiles, reusing a page, and the cache's hit ratio",
-		Args:  noArgs,
+		Example: `  rankcache bench profile
+  rankcache bench profile -o json`,
+		Args: noArgs,
 	}
 	output := outputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -99,10 +99,7 @@ redis-server and nginx are looked for in PATH, and what is missing is said.`,
 		if err != nil {
 			return err
 		}
-		if *output == "json" {
-			return printJSON(cmd.OutOrStdout(), report)
-		}
-		return report.print(cmd.OutOrStdout())
+		return printAs(cmd.OutOrStdout(), *output, report, report.print)
 	}
 	return cmd
 }

@@ -81,10 +81,7 @@ kfake, unless --kafka names one.`,
 		if err != nil {
 			return err
 		}
-		if *output == "json" {
-			return printJSON(cmd.OutOrStdout(), report)
-		}
-		return report.print(cmd.OutOrStdout())
+		return printAs(cmd.OutOrStdout(), *output, report, report.print)
 	}
 	return cmd
 }

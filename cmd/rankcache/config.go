@@ -122,6 +122,9 @@ func setFlag(flags *pflag.FlagSet, name string, value any) error {
 // addKafkaFlags makes every --kafka.<key> on the command line a flag, so that
 // librdkafka's settings need no list here.
 func addKafkaFlags(root *cobra.Command, args []string) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return nil // the shell asks; nothing is run
+	}
 	cmd, _, err := root.Find(args)
 	if err != nil {
 		return &exitError{exitUsage, err}

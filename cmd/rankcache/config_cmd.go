@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"io"
 	"net/url"
 	"regexp"
 
@@ -26,9 +26,10 @@ itself a configuration file, except that secrets are masked.`
 // configOf returns a command with the flags of like that prints them.
 func configOf(like *cobra.Command, name string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   name,
-		Short: "Print the configuration of rankcache " + like.Name(),
-		Args:  noArgs,
+		Use:     name,
+		Short:   "Print the configuration of rankcache " + like.Name(),
+		Example: "  rankcache config " + name + " --config rankcache.yaml -o json",
+		Args:    noArgs,
 	}
 	cmd.Flags().AddFlagSet(like.Flags())
 	names := flagNames(cmd.Flags())
@@ -48,11 +49,6 @@ func flagNames(flags *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// outputFlag registers -o with its default form.
-func outputFlag(flags *pflag.FlagSet, form string) *string {
-	return flags.StringP("output", "o", form, "how to print: "+form+" or json")
-}
-
 func inForce(flags *pflag.FlagSet, names []string, kafka map[string]string) map[string]string {
 	values := map[string]string{}
 	for _, name := range names {
@@ -68,14 +64,7 @@ func inForce(flags *pflag.FlagSet, names []string, kafka map[string]string) map[
 }
 
 func printConfig(cmd *cobra.Command, values map[string]string, output string) error {
-	to := cmd.OutOrStdout()
-	switch output {
-	case "json":
-		return json.NewEncoder(to).Encode(values)
-	case "yaml":
-		return yaml.NewEncoder(to).Encode(values)
-	}
-	return usageError("-o %q: want yaml or json", output)
+	return printAs(cmd.OutOrStdout(), output, values, func(to io.Writer) error { return yaml.NewEncoder(to).Encode(values) })
 }
 
 const masked = "****"

@@ -45,10 +45,7 @@ func newHotCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%w; is the sidecar running, and is --admin its admin port?", err)
 		}
-		if *output == "json" {
-			return printJSON(cmd.OutOrStdout(), answer)
-		}
-		return printHot(cmd.OutOrStdout(), answer)
+		return printAs(cmd.OutOrStdout(), *output, answer, func(to io.Writer) error { return printHot(to, answer) })
 	}
 	return cmd
 }

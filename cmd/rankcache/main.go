@@ -58,12 +58,14 @@ func main() {
 // is done and everything it started has stopped.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root := newRootCommand()
-	if err := addKafkaFlags(root, args); err != nil {
-		return err
-	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.InitDefaultHelpCmd()       // cobra would add both after addKafkaFlags has
+	root.InitDefaultCompletionCmd() // looked for the command
+	if err := addKafkaFlags(root, args); err != nil {
+		return err
+	}
 	return root.ExecuteContext(ctx)
 }
 

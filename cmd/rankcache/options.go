@@ -30,13 +30,14 @@ type commonOptions struct {
 func (o *commonOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.redis, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
 	markSecret(flags, "redis")
-	flags.StringVar(&o.redisMode, "redis-mode", "single", "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)")
+	choiceVar(flags, &o.redisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
+		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
 	flags.DurationVar(&o.redisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
 	flags.StringVar(&o.kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
 	flags.StringVar(&o.rooms, "rooms", "", "rooms `file` (YAML); read again while running")
 	o.registerNames(flags)
-	flags.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
-	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	choiceVar(flags, &o.logLevel, "log-level", "", "info", "least that is logged: debug, info, warn or error", "debug", "info", "warn", "error")
+	choiceVar(flags, &o.logFormat, "log-format", "", "text", "how the log is written: text or json", "text", "json")
 }
 
 func (o *commonOptions) registerNames(flags *pflag.FlagSet) {

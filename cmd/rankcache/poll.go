@@ -43,7 +43,8 @@ type pollOptions struct {
 }
 
 func (o *pollOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.source, "hot-source", sourceAuto, "who says which keys are hot: tencent, redis (HOTKEYS), none, or auto: tencent if --tencent-instance is set, else redis")
+	choiceVar(flags, &o.source, "hot-source", "", sourceAuto, "who says which keys are hot: tencent, redis (HOTKEYS), none, or auto: tencent if --tencent-instance is set, else redis",
+		sourceAuto, sourceTencent, sourceRedis, sourceNone)
 	flags.StringVar(&o.instance, "hot-instance", "", "`name` of the Redis in the shared verdict's key; empty: --tencent-instance, else \"default\"")
 	flags.DurationVar(&o.poller.Every, "poll-every", hotkey.DefaultPollEvery, "time between two calls of the whole fleet")
 	flags.DurationVar(&o.poller.CallTimeout, "poll-timeout", hotkey.DefaultCallTimeout, "deadline of one call")
@@ -52,7 +53,8 @@ func (o *pollOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.tencent.Instance, "tencent-instance", "", "Tencent Cloud Redis `instance`, such as crs-1234abcd")
 	flags.StringVar(&o.tencent.Region, "tencent-region", "", "its `region`, such as ap-guangzhou")
 	flags.StringVar(&o.tencent.Endpoint, "tencent-endpoint", hotkey.DefaultTencentEndpoint, "`URL` of the API")
-	flags.StringVar(&o.tencent.Credentials, "tencent-credentials", hotkey.TencentAuto, "where they come from: env, tke, cvm or auto")
+	choiceVar(flags, &o.tencent.Credentials, "tencent-credentials", "", hotkey.TencentAuto, "where its credentials come from: env, tke, cvm or auto",
+		hotkey.TencentAuto, hotkey.TencentEnv, hotkey.TencentTKE, hotkey.TencentCVM)
 	flags.Int64Var(&o.tencent.MinCount, "tencent-min-count", hotkey.DefaultTencentMinCount, "least `requests` per 5 s of a hot key")
 	flags.DurationVar(&o.redis.MinCPU, "hotkeys-min-cpu", hotkey.DefaultRedisMinCPU, "least CPU time per second of a key that Redis's HOTKEYS lists")
 }

@@ -25,7 +25,7 @@ func (o *profileOptions) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.headers, "profile-header", nil, "`header` of each request to the profile service, as \"Name: value\"")
 	markSecret(flags, "profile-header")
 	flags.StringVar(&o.redisKey, "profile-redis-key", "", "Redis key `pattern` of a profile, such as profile:<member>; empty: see --profile-url")
-	flags.StringVar(&o.redisAs, "profile-redis-type", profile.RedisString, "what such a key is: string (a JSON object) or hash")
+	choiceVar(flags, &o.redisAs, "profile-redis-type", "", profile.RedisString, "what such a key is: string (a JSON object) or hash", profile.RedisString, profile.RedisHash)
 	flags.Int64Var(&o.budgetMB, "profile-budget-mib", profile.DefaultBudget>>20, "heap that profiles may take, in `MiB`")
 	flags.DurationVar(&o.cache.TTL, "profile-ttl", profile.DefaultTTL, "how long a profile is fresh")
 	flags.DurationVar(&o.cache.NegativeTTL, "profile-negative-ttl", profile.DefaultNegativeTTL, "how long an unknown member stays unknown")

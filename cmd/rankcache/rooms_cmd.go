@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,12 @@ import (
 )
 
 func newRoomsCommand() *cobra.Command {
-	rooms := &cobra.Command{Use: "rooms", Short: "Check rooms files; list, set and delete rooms of running sidecars"}
+	rooms := &cobra.Command{
+		Use:   "rooms",
+		Short: "Check rooms files; list, set and delete rooms of running sidecars",
+		Example: `  rankcache rooms check rooms.yaml
+  rankcache rooms list`,
+	}
 	check := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say whether a rooms file would be accepted",
@@ -50,12 +54,11 @@ func checkRooms(to io.Writer, path, output string) error {
 	for _, room := range parsed.Rooms {
 		s.Rooms[room.Mode.String()]++
 	}
-	if output == "json" {
-		return json.NewEncoder(to).Encode(s)
-	}
-	_, err = fmt.Fprintf(to, "%s is good: %d rooms (%d super-hot, %d hot, %d blocked), %d board rules\n", path,
-		len(parsed.Rooms), s.Rooms["super-hot"], s.Rooms["hot"], s.Rooms["blocked"], s.Rules)
-	return err
+	return printAs(to, output, s, func(to io.Writer) error {
+		_, err := fmt.Fprintf(to, "%s is good: %d rooms (%d super-hot, %d hot, %d blocked), %d board rules\n", path,
+			len(parsed.Rooms), s.Rooms["super-hot"], s.Rooms["hot"], s.Rooms["blocked"], s.Rules)
+		return err
+	})
 }
 
 // oneArg is cobra.ExactArgs(1) with our exit code.

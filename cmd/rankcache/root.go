@@ -1,11 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"runtime"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -27,18 +22,7 @@ and a key of the YAML file given by --config (redis-timeout).`,
 		return usageError("%w (see %s --help)", err, cmd.CommandPath())
 	})
 	root.AddCommand(newServeCommand(), newWriteCommand(), newPollCommand(), newDemoCommand(),
-		newBenchCommand(), newHotCommand(), newRoomsCommand(), newConfigCommand(), newVersionCommand())
+		newBenchCommand(), newHotCommand(), newRoomsCommand(), newConfigCommand(), newWaitCommand(), newVersionCommand())
+	completeFlags(root)
 	return root
-}
-
-func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "rankcache %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
-		},
-	}
 }

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// everyCommand calls check with each command that people see, the shell's
+// completion included and cobra's help left out.
+func everyCommand(check func(*cobra.Command)) {
+	root := newRootCommand()
+	root.InitDefaultCompletionCmd()
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		check(cmd)
+		for _, sub := range cmd.Commands() {
+			if sub.Name() != "help" && !sub.Hidden {
+				walk(sub)
+			}
+		}
+	}
+	walk(root)
+}
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	everyCommand(func(cmd *cobra.Command) {
+		if cmd.Short == "" || cmd.Long == "" && cmd.Example == "" {
+			t.Errorf("%s: want a short text, and a long one or an example", cmd.CommandPath())
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") {
+				t.Errorf("%s --%s: usage %q: want a text without a full stop", cmd.CommandPath(), f.Name, f.Usage)
+			}
+		})
+	})
+}
+
+func TestEveryExampleParses(t *testing.T) {
+	sh := newShims(t)
+	everyCommand(func(cmd *cobra.Command) {
+		if strings.HasPrefix(cmd.CommandPath(), "rankcache completion") {
+			return
+		}
+		for _, line := range commandLines(cmd.Example) {
+			calls := sh.calls(t, line)
+			if len(calls) == 0 {
+				t.Errorf("%s: example %q calls nothing that is known", cmd.CommandPath(), line)
+			}
+			for _, call := range calls {
+				if err := checkCall(call); err != nil {
+					t.Errorf("%s: example %q: %v", cmd.CommandPath(), line, err)
+				}
+			}
+		}
+	})
+}
+
+// commandLines returns the lines of a text with continued ones joined, without
+// comments and blank lines.
+func commandLines(text string) (lines []string) {
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// shims are programs that only note how they were called, so that a real shell
+// takes the lines of the documentation apart.
+type shims struct{ dir string }
+
+func newShims(t *testing.T) shims {
+	s := shims{t.TempDir()}
+	const script = "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\" >>\"$CALLS\"\nprintf '\\n' >>\"$CALLS\"\n"
+	if err := os.Mkdir(filepath.Join(s.dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"rankcache", "bin/rankcache", "curl", "make", "kubectl"} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// calls returns the arguments with which the line calls the shims.
+func (s shims) calls(t *testing.T, line string) (calls [][]string) {
+	t.Helper()
+	note := filepath.Join(t.TempDir(), "calls")
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"PATH=" + s.dir + ":" + os.Getenv("PATH"), "CALLS=" + note}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%q: %v: %s", line, err, out)
+	}
+	noted, err := os.ReadFile(note)
+	if err != nil {
+		return nil
+	}
+	for call := range strings.SplitSeq(strings.TrimSuffix(string(noted), "\x00\n"), "\x00\n") {
+		calls = append(calls, strings.Split(call, "\x00"))
+	}
+	return calls
+}
+
+// checkCall returns an error if our own command would not take the arguments.
+// Behind kubectl's "--" is one of ours too.
+func checkCall(call []string) error {
+	if i := slices.Index(call, "rankcache"); call[0] == "kubectl" && i > 0 && call[i-1] == "--" {
+		call = call[i:]
+	}
+	if call[0] != "rankcache" {
+		return nil
+	}
+	root := newRootCommand()
+	root.InitDefaultCompletionCmd()
+	if err := addKafkaFlags(root, call[1:]); err != nil {
+		return err
+	}
+	cmd, rest, err := root.Find(call[1:])
+	if err != nil {
+		return err
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	if !cmd.Runnable() {
+		return usageError("%s does nothing by itself", cmd.CommandPath())
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{"completion", shell}, &out, &out); err != nil || !strings.Contains(out.String(), "__complete") {
+			t.Errorf("%s: %v, %d bytes", shell, err, out.Len())
+		}
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			t.Logf("%s is not installed: its script was made but not read by it", shell)
+			continue
+		}
+		check := exec.Command(path, "-n")
+		check.Stdin = &out
+		if said, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s does not read its script: %v %s", shell, err, said)
+		}
+	}
+	for line, want := range map[string]string{
+		"serve --redis-mode ":          "single cluster sentinel :4",
+		"serve --hot-source t":         "auto tencent redis none :4",
+		"write --log-format ":          "text json :4",
+		"config poll --redis-mode s":   "single cluster sentinel :4",
+		"version -o ":                  "text json :4",
+		"serve --rooms ":               ":0", // files
+		"serve --redis-timeout ":       ":4", // nothing
+		"rooms ":                       "check",
+		"serve --tencent-credentials ": "env tke cvm",
+	} {
+		var out bytes.Buffer
+		args := append([]string{"__complete"}, strings.Split(line, " ")...)
+		if err := run(t.Context(), args, &out, &bytes.Buffer{}); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+		if got := strings.Join(strings.Split(out.String(), "\n"), " "); !strings.Contains(got, want) {
+			t.Errorf("%q completes to %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestVersionSaysWhatItWasBuiltWith(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"version", "-o", "json"}, &out, &out); err != nil {
+		t.Fatal(err)
+	}
+	var v versionInfo
+	if err := json.Unmarshal(out.Bytes(), &v); err != nil {
+		t.Fatal(err)
+	}
+	if v.Version == "" || v.Commit == "" || !strings.HasPrefix(v.Go, "go1.") || !strings.HasPrefix(v.Librdkafka, "2.") {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestWrongWordsAreRefusedWithTheRightOnes(t *testing.T) {
+	for want, args := range map[string][]string{
+		"text or json":               {"hot", "-o", "xml"},
+		"single, cluster or sentine": {"config", "--redis-mode", "many"},
+	} {
+		err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{})
+		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want a usage error with %q", args, err, want)
+		}
+	}
+}
