@@ -38,6 +38,7 @@ const (
 	StateReplaying BoardState = "replaying" // reading the log up to its end at start
 	StateChecking  BoardState = "checking"  // totals and a sample are compared with Redis
 	StateSnapshot  BoardState = "snapshot"  // the log can't give it: loading from Redis
+	StateStale     BoardState = "stale"     // answered from an earlier run's file, because Redis can't answer
 	StateOpen      BoardState = "open"      // answered from local memory
 	StateGivenUp   BoardState = "given-up"  // the deadline passed: answered by Redis, still tried
 )

@@ -86,11 +86,13 @@ func (c *catalogue) look(ctx context.Context) error {
 	return err
 }
 
-// wanted returns the boards of each topic.
+// wanted returns the boards of each topic that are ready to be filled from it.
 func (c *catalogue) wanted() map[string][]*follower {
 	wanted := make(map[string][]*follower)
 	for _, f := range *c.routes.Load() {
-		wanted[f.topic] = append(wanted[f.topic], f)
+		if !f.restoring.Load() {
+			wanted[f.topic] = append(wanted[f.topic], f)
+		}
 	}
 	return wanted
 }
@@ -110,7 +112,9 @@ func (c *catalogue) plan(info topicInfo, followers []*follower, todo *change) {
 	case info.partitions == 0:
 		c.missing(e, followers, todo)
 	case e == nil:
-		todo.begin = append(todo.begin, newTopic(info, false))
+		t := newTopic(info, false)
+		t.resumeAt = resumeAt(info, followers)
+		todo.begin = append(todo.begin, t)
 	case e.topic.id != info.id || e.topic.torn.Load():
 		c.log.Warn("topic was made again: its boards begin anew", "topic", info.name)
 		todo.begin = append(todo.begin, newTopic(info, true))
@@ -189,6 +193,11 @@ func (c *catalogue) askBeginnings(ctx context.Context, todo *change) error {
 	unset := func(p *partition) bool { return !p.set(found) }
 	todo.begin = slices.DeleteFunc(todo.begin, func(t *topic) bool { return slices.ContainsFunc(t.partitions(), unset) })
 	todo.more = slices.DeleteFunc(todo.more, unset)
+	for _, t := range todo.begin {
+		if t.resumeAt != nil && !t.goOn() {
+			c.log.Warn("log does not have what follows the saved boards: it is read from its beginning", "topic", t.name)
+		}
+	}
 	return err
 }
 
@@ -201,7 +210,7 @@ func (c *catalogue) begin(ctx context.Context, todo *change) error {
 	}
 	for _, t := range todo.begin {
 		c.known[t.name] = &entry{t, wanted[t.name]}
-		c.log.Info("topic is read", "topic", t.name, "partitions", len(t.partitions()), "records", t.size(), "again", t.anew)
+		c.log.Info("topic is read", "topic", t.name, "partitions", len(t.partitions()), "records", t.size(), "again", t.anew, "resumed", t.resumed)
 	}
 	var sum int64
 	for _, e := range c.known {
@@ -214,7 +223,7 @@ func (c *catalogue) begin(ctx context.Context, todo *change) error {
 // set takes the partition's beginning and end.
 func (p *partition) set(found map[*partition]offsets) bool {
 	at, ok := found[p]
-	p.low, p.high, p.reached = at.low, at.high, at.low
+	p.low, p.high, p.from, p.reached = at.low, at.high, at.low, at.low
 	p.next.Store(at.low)
 	return ok
 }

@@ -8,7 +8,8 @@ import (
 
 const (
 	// sampleMembers is how many random members are compared before a board
-	// opens, and largeSample how many where updates are known to be missing.
+	// opens, and largeSample how many where updates are known to be missing, or
+	// where not all came from the log.
 	sampleMembers = 64
 	largeSample   = 512
 	// sampleWait is how long a board may take to reach the total of a sample,
@@ -31,7 +32,7 @@ type verdict struct {
 // meantime looks like one that was never there.
 func (g *gate) compareWith(ctx context.Context, act action) verdict {
 	members, random := g.f.recentMembers(), sampleMembers
-	if act == actSettle {
+	if act == actSettle || g.f.savedNow() != nil {
 		random = largeSample
 	}
 	for again := false; ; again = true {

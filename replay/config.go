@@ -14,6 +14,8 @@ const (
 	DefaultDeadline     = 30 * time.Second
 	// DefaultDeadlinePerUpdate is twenty times what a replay needs per update.
 	DefaultDeadlinePerUpdate = 50 * time.Microsecond
+	DefaultSaveEvery         = 30 * time.Second
+	DefaultStaleMost         = 10 * time.Minute
 )
 
 // Total says what Redis keeps as a board's total.
@@ -47,6 +49,13 @@ type Config struct {
 	// record in the logs to be read, is given up to Redis. It is still tried.
 	Deadline          time.Duration
 	DeadlinePerUpdate time.Duration
+	// Files keeps boards over a restart; nil: nothing is kept. It takes boards
+	// with seqs only. SaveEvery is how often each is saved, give or take a tenth.
+	Files     Files
+	SaveEvery time.Duration
+	// StaleMost is the greatest age at which a saved board is answered from while
+	// Redis can't answer.
+	StaleMost time.Duration
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -55,12 +64,14 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.PollEvery, DefaultPollEvery)
 	orDefault(&c.Deadline, DefaultDeadline)
 	orDefault(&c.DeadlinePerUpdate, DefaultDeadlinePerUpdate)
+	orDefault(&c.SaveEvery, DefaultSaveEvery)
+	orDefault(&c.StaleMost, DefaultStaleMost)
 	switch {
 	case c.Brokers == "" && c.Kafka["bootstrap.servers"] == "":
 		return c, fmt.Errorf("no Kafka brokers: name at least one as host:port")
 	case c.Total != TotalSeq && c.Total != TotalOrders && c.Total != TotalNone:
 		return c, fmt.Errorf("total %q: want %s, %s or %s", c.Total, TotalSeq, TotalOrders, TotalNone)
-	case min(c.PublishEvery, c.PollEvery, c.Deadline, c.DeadlinePerUpdate) < 0:
+	case min(c.PublishEvery, c.PollEvery, c.Deadline, c.DeadlinePerUpdate, c.SaveEvery, c.StaleMost) < 0:
 		return c, fmt.Errorf("a replay interval is negative: want a duration, or 0 for the default")
 	}
 	return c, c.Names.Check()

@@ -30,9 +30,12 @@ func (f *follower) remember(member string) {
 	f.recent = append(f.recent, strings.Clone(member))
 }
 
+// shown says that readers find the board, and want what is applied.
+func (f *follower) shown() bool { return f.readable.Load() || f.stale.Load() }
+
 // publish shows readers what was applied, and how old it is now.
 func (f *follower) publish() {
-	if !f.readable.Load() {
+	if !f.shown() {
 		return
 	}
 	due := f.overdue.Load()

@@ -16,6 +16,9 @@ type follower struct {
 
 	// readable says that the pump shall publish it.
 	readable atomic.Bool
+	// restoring says that the board's file, if there is one, is still to be loaded,
+	// and stale that the board is answered from it though nobody has compared it.
+	restoring, stale atomic.Bool
 	// overdue is a total of Redis that the board had not reached when it was
 	// read. Whoever sees that it has marks the board as current at that time.
 	overdue atomic.Pointer[reading]
@@ -34,6 +37,11 @@ type follower struct {
 	absent bool
 	// epoch rises whenever what was found out about the board becomes void.
 	epoch int
+	// saved is the file that the board was filled from. It is nil if there is none,
+	// if it has become void, and once the board was opened.
+	saved *Saved
+	// redisAway says that Redis did not answer the last time.
+	redisAway bool
 	// dropped says that the board is not followed any more.
 	dropped bool
 	// total is the newest that Redis said, and want the first of this epoch.
@@ -95,7 +103,7 @@ func (f *follower) begin(t *topic, boards Boards) {
 		return
 	}
 	f.reading, f.absent = t, false
-	if t.anew {
+	if t.anew || f.outdates(t) {
 		f.shut(boards)
 		f.empty()
 		f.epoch++
@@ -111,6 +119,8 @@ func (f *follower) open(epoch int, boards Boards) bool {
 		return false
 	}
 	f.readable.Store(true) // first: else what is applied in between stays unpublished
+	f.stale.Store(false)
+	f.saved = nil
 	boards.Open(f.id)
 	return true
 }
@@ -118,6 +128,7 @@ func (f *follower) open(epoch int, boards Boards) bool {
 // shut makes the board unreadable. The lock is held.
 func (f *follower) shut(boards Boards) {
 	f.readable.Store(false)
+	f.stale.Store(false)
 	f.overdue.Store(nil)
 	boards.Close(f.id)
 }
@@ -126,6 +137,7 @@ func (f *follower) shut(boards Boards) {
 func (f *follower) empty() {
 	f.board.Reset()
 	f.tally.counted.Store(0)
+	f.saved = nil
 	f.want, f.total = 0, reading{}
 }
 
@@ -147,6 +159,7 @@ func (f *follower) drop() {
 	defer f.mu.Unlock()
 	f.dropped = true
 	f.readable.Store(false)
+	f.stale.Store(false)
 }
 
 func (f *follower) settled() bool {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"testing"
@@ -32,10 +33,14 @@ func (s *script) Progress() rankcache.Progress         { return s.have }
 func (s *script) Score(string) (float64, uint64, bool) { return 0, 0, false }
 func (s *script) Publish()                             { s.note("publish") }
 func (s *script) MarkCurrent(t time.Time)              { s.current = t }
-func (s *script) Create(rankcache.BoardID) Board       { return s }
-func (s *script) Open(rankcache.BoardID)               { s.note("open") }
-func (s *script) Close(rankcache.BoardID)              { s.note("close") }
-func (s *script) Drop(rankcache.BoardID)               {}
+func (s *script) CurrentAt() time.Time                 { return s.current }
+func (s *script) Image() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
+	return rankcache.Stamp{Seq: s.have.Contiguous, Members: s.have.Members}, nil
+}
+func (s *script) Create(rankcache.BoardID) Board { return s }
+func (s *script) Open(rankcache.BoardID)         { s.note("open") }
+func (s *script) Close(rankcache.BoardID)        { s.note("close") }
+func (s *script) Drop(rankcache.BoardID)         {}
 func (s *script) want(t *testing.T, want ...string) {
 	t.Helper()
 	if !slices.Equal(s.done, want) {

@@ -61,7 +61,7 @@ func (g *gate) run(ctx context.Context) {
 		why := g.f.takeFault()
 		if g.f.epochNow() != g.epoch {
 			g.begin(now)
-		} else if why != nil && g.isOpen {
+		} else if why != nil && (g.isOpen || why.void) {
 			g.refill(why, now)
 		}
 		if !g.isOpen {
@@ -110,8 +110,10 @@ func (g *gate) wait(ctx context.Context) {
 func (g *gate) advance(ctx context.Context, now time.Time) {
 	o := g.observe(now)
 	s := decide(&o)
+	idle := s.act == actWait || now.Before(g.retryAt)
+	g.fallBack(!idle && s.act != actSnapshot, now)
 	g.say(&o, s, now)
-	if s.act == actWait || now.Before(g.retryAt) {
+	if idle {
 		return
 	}
 	g.trouble = ""
@@ -152,6 +154,9 @@ func (g *gate) say(o *observation, s step, now time.Time) {
 	}
 	if waited >= limit {
 		s.state, s.reason = rankcache.StateGivenUp, "not open after "+limit.String()+", answered by Redis: "+s.reason
+	}
+	if g.f.stale.Load() {
+		s = g.f.staleStep(s, now)
 	}
 	g.state(s.state, s.reason, now)
 }

@@ -148,7 +148,7 @@ func fatal(err error) bool {
 	return errors.As(err, &kerr) && kerr.IsFatal()
 }
 
-// assign begins reading partitions at their low offsets.
+// assign begins reading partitions where they are to be read from.
 func (c *client) assign(parts []*partition) error {
 	return c.consumer.IncrementalAssign(topicPartitions(parts))
 }
@@ -161,7 +161,7 @@ func (c *client) unassign(parts []*partition) error {
 func topicPartitions(parts []*partition) []kafka.TopicPartition {
 	tps := make([]kafka.TopicPartition, len(parts))
 	for i, p := range parts {
-		tps[i] = kafka.TopicPartition{Topic: &p.topic.name, Partition: p.number, Offset: kafka.Offset(p.low)}
+		tps[i] = kafka.TopicPartition{Topic: &p.topic.name, Partition: p.number, Offset: kafka.Offset(p.from)}
 	}
 	return tps
 }

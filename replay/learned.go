@@ -22,7 +22,8 @@ func (f *follower) observe() observation {
 func (f *follower) learn(r reading) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.total = r
+	f.total, f.redisAway = r, false
+	f.refute(r)
 	if f.want == 0 && r.seq != 0 {
 		f.want = r.seq
 		f.nudge()
@@ -45,7 +46,7 @@ func (f *follower) kafkaFailed(err error) {
 func (f *follower) redisFailed(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.redisTrouble = err.Error()
+	f.redisTrouble, f.redisAway = err.Error(), true
 }
 
 func (f *follower) topicNow() *topic {

@@ -14,6 +14,7 @@ type metrics struct {
 	bad         *prometheus.CounterVec // by reason, a fixed few
 	snapshots   prometheus.Counter
 	refills     prometheus.Counter
+	stales      prometheus.Counter
 	kafkaErrors prometheus.Counter
 	redisErrors prometheus.Counter
 }
@@ -28,13 +29,14 @@ func newMetrics() *metrics {
 			Help: "Records that were not applied, by reason."}, []string{"reason"}),
 		snapshots:   counter("snapshots_total", "Boards loaded from Redis because the log could not give them."),
 		refills:     counter("refills_total", "Open boards that were closed and filled again."),
+		stales:      counter("stale_opens_total", "Boards answered from their files because Redis did not answer."),
 		kafkaErrors: counter("kafka_errors_total", "Errors of the Kafka client and of questions to Kafka."),
 		redisErrors: counter("redis_errors_total", "Readings of totals that Redis did not answer in full."),
 	}
 }
 
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
-	for _, c := range []prometheus.Collector{m.records, m.bad, m.snapshots, m.refills, m.kafkaErrors, m.redisErrors} {
+	for _, c := range []prometheus.Collector{m.records, m.bad, m.snapshots, m.refills, m.stales, m.kafkaErrors, m.redisErrors} {
 		err = errors.Join(err, reg.Register(c))
 	}
 	return err

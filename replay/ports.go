@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"rankcache"
@@ -23,6 +24,9 @@ type Board interface {
 	Publish()
 	// MarkCurrent says that the board equalled Redis at t.
 	MarkCurrent(t time.Time)
+	CurrentAt() time.Time
+	// Image returns what was last published, in pieces.
+	Image() (rankcache.Stamp, iter.Seq[[]rankcache.Entry])
 }
 
 // Boards is where boards live. A created board is not readable before Open.

@@ -5,7 +5,7 @@ import "time"
 // soil notes a board to be published. One that is not readable is published
 // when it is opened.
 func (p *pump) soil(f *follower) {
-	if f.dirty || !f.readable.Load() {
+	if f.dirty || !f.shown() {
 		return
 	}
 	f.dirty = true

@@ -31,6 +31,7 @@ type Runner struct {
 	backlog atomic.Int64
 
 	rosterKick, catalogueKick, totalsKick chan struct{}
+	loads                                 chan struct{} // room for loadsAtOnce
 
 	mu     sync.Mutex // before a follower's
 	wanted []rankcache.BoardID
@@ -50,9 +51,14 @@ func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometh
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
+	if cfg.Files != nil && cfg.Total != TotalSeq {
+		log.Warn("boards are not kept over a restart: without seqs a saved board can't be joined to its log", "total", cfg.Total)
+		cfg.Files = nil
+	}
 	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, seats: make(map[rankcache.BoardID]*seat)}
 	r.routes.Store(&routes{})
 	r.rosterKick, r.catalogueKick, r.totalsKick = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	r.loads = make(chan struct{}, loadsAtOnce)
 	r.metrics = newMetrics()
 	if reg != nil {
 		err = errors.Join(r.metrics.register(reg), reg.Register(collector{r}))
@@ -77,6 +83,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	group.Go(func() error { return newTotals(r).run(ctx) })
 	group.Go(func() error { return r.keepRoster(ctx, group) })
 	group.Go(func() error { return r.narrate(ctx) })
+	group.Go(func() error { return r.keepFiles(ctx) })
 	return errors.Join(group.Wait(), c.close())
 }
 

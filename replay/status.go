@@ -14,7 +14,8 @@ type status struct {
 	state  rankcache.BoardState
 	reason string
 	since  time.Time
-	// settled says that the board has once been open or given up.
+	// settled says that the board has once been open, stale or given up: that all is
+	// done that can be for whoever reads it.
 	settled bool
 	applied meter // updates
 	read    meter // records of its topic
@@ -27,7 +28,8 @@ func (s *status) set(state rankcache.BoardState, reason string, now time.Time) (
 		s.state, s.since = state, now
 	}
 	s.reason = reason
-	s.settled = s.settled || state == rankcache.StateOpen || state == rankcache.StateGivenUp
+	s.settled = s.settled || state == rankcache.StateOpen ||
+		state == rankcache.StateStale || state == rankcache.StateGivenUp
 	return before
 }
 

@@ -15,6 +15,10 @@ type topic struct {
 	anew bool
 	// parts is replaced when partitions are added.
 	parts atomic.Pointer[[]*partition]
+	// resumeAt is where reading should begin in each partition, because files have
+	// what is before; nil for the beginning. resumed says that it does.
+	resumeAt []int64
+	resumed  bool
 	// compacted is whether the log may have lost updates that later ones
 	// replace.
 	compacted bool
@@ -39,6 +43,8 @@ type partition struct {
 	// low and high are the first offset and the end when reading began. The gate
 	// waits for high, not for the end of the moment, which runs ahead of it.
 	low, high int64
+	// from is where reading began: low, or later if files have the rest.
+	from int64
 	// next says that everything before it has been applied.
 	next atomic.Int64
 
@@ -71,13 +77,16 @@ func (t *topic) left() (n int64) {
 // size returns how many records the log had when reading began.
 func (t *topic) size() (n int64) {
 	for _, p := range t.partitions() {
-		n += p.high - p.low
+		n += p.high - p.from
 	}
 	return n
 }
 
-// cut says that the log has lost its beginning.
+// cut says that the log has lost its beginning, and nothing else has it.
 func (t *topic) cut() bool {
+	if t.resumed {
+		return false
+	}
 	for _, p := range t.partitions() {
 		if p.low > 0 {
 			return true

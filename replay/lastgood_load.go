@@ -1,0 +1,141 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"rankcache"
+)
+
+// loadsAtOnce bounds the files that are in memory beside their boards.
+const loadsAtOnce = 2
+
+// restore fills a board from its file, if there is a good one. Until it is done
+// the catalogue leaves the board's topic alone: the file says where to begin.
+func (r *Runner) restore(ctx context.Context, f *follower) {
+	if r.cfg.Files == nil {
+		return
+	}
+	defer nudge(r.catalogueKick)
+	defer f.restoring.Store(false)
+	select {
+	case r.loads <- struct{}{}:
+		defer func() { <-r.loads }()
+	case <-ctx.Done():
+		return
+	}
+	begin := time.Now()
+	saved, entries, err := r.cfg.Files.Load(f.id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		err = f.restore(saved, entries, begin)
+	}
+	if err != nil {
+		r.log.Warn("saved board is not used", "board", f.id, "err", err)
+		return
+	}
+	r.log.Info("board loaded from its file", "board", f.id, "members", len(entries), "seq", saved.Seq,
+		"saved_at", saved.TakenAt, "took", time.Since(begin))
+}
+
+// restore takes a saved board. All updates up to its seq count as seen; those
+// that follow come from the log.
+func (f *follower) restore(s Saved, entries []rankcache.Entry, now time.Time) error {
+	switch {
+	case s.Total != string(TotalSeq) || s.Seq == 0:
+		return fmt.Errorf("its total is %d of kind %q, want seqs", s.Seq, s.Total)
+	case s.Topic != f.topic:
+		return fmt.Errorf("its topic was %s, now it is %s: the names were changed", s.Topic, f.topic)
+	}
+	if err := f.board.Load(s.Seq, entries); err != nil {
+		return err
+	}
+	if _, ok := s.age(now); ok {
+		f.board.MarkCurrent(s.CurrentAt)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.saved = &s
+	f.recent = someMembers(entries)
+	return nil
+}
+
+// someMembers returns as many as are compared before the board opens: Redis's
+// random ones don't show a member that only the file has.
+func someMembers(entries []rankcache.Entry) (some []string) {
+	for i := range min(recentMembers, len(entries)) {
+		some = append(some, strings.Clone(entries[i*len(entries)/recentMembers].Member))
+	}
+	return some
+}
+
+// savedNow returns the file that the board was filled from, nil if there is none
+// or it has become void.
+func (f *follower) savedNow() *Saved {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.saved
+}
+
+// outdates says whether t is not the topic that the board was saved with. The
+// lock is held.
+func (f *follower) outdates(t *topic) bool { return f.saved != nil && f.saved.TopicID != t.id }
+
+// refute looks whether Redis shows that the file is wrong: a total that was
+// reached can't be lower later, unless Redis has lost writes or the board began
+// anew. The lock is held.
+func (f *follower) refute(r reading) {
+	if f.saved == nil || r.seq == 0 || r.seq >= f.saved.Seq {
+		return
+	}
+	f.fault = &fault{fmt.Sprintf("its file is at update %d, Redis at %d: Redis has lost writes or began anew", f.saved.Seq, r.seq), true}
+	f.nudge()
+}
+
+// beginning is where a partition is read from its first offset.
+const beginning = -1
+
+// resumeAt returns where reading goes on, per partition, if all boards of the
+// topic were filled from files of it; nil if it is read from its beginning.
+func resumeAt(info topicInfo, followers []*follower) []int64 {
+	var at []int64
+	for _, f := range followers {
+		s := f.savedNow()
+		if s == nil || s.TopicID != info.id || len(s.Offsets) > info.partitions {
+			return nil
+		}
+		theirs := append(slices.Clone(s.Offsets), slices.Repeat([]int64{beginning}, info.partitions-len(s.Offsets))...)
+		for i := range at {
+			theirs[i] = min(at[i], theirs[i])
+		}
+		at = theirs
+	}
+	return at
+}
+
+// goOn has the reading begin at resumeAt. It returns false if the log has lost
+// something after that, or ends before: then it is read from its beginning, and
+// the gate sees what is missing.
+func (t *topic) goOn() bool {
+	parts, at := t.partitions(), t.resumeAt
+	for i, p := range parts {
+		if at[i] != beginning && (at[i] < p.low || at[i] > p.high) {
+			return false
+		}
+	}
+	for i, p := range parts {
+		if at[i] != beginning {
+			p.from, p.reached = at[i], at[i]
+			p.next.Store(at[i])
+		}
+	}
+	t.resumed = true
+	return true
+}

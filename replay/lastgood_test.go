@@ -1,0 +1,396 @@
+package replay_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"rankcache"
+	"rankcache/internal/servers"
+	"rankcache/internal/testkit"
+	"rankcache/lastgood"
+	"rankcache/replay"
+)
+
+// folder adapts lastgood, as cmd does. A frozen one forgets what is saved, which
+// is how a process that was killed leaves it.
+type folder struct {
+	*lastgood.Store
+	dir    string
+	saved  atomic.Int64
+	frozen atomic.Bool
+}
+
+func newFolder(t testing.TB) *folder { return folderAt(t, t.TempDir()) }
+
+func folderAt(t testing.TB, dir string) *folder {
+	s, err := lastgood.New(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &folder{Store: s, dir: dir}
+}
+
+func (f *folder) Save(s replay.Saved, pieces iter.Seq[[]rankcache.Entry]) error {
+	f.saved.Add(1)
+	if f.frozen.Load() {
+		return nil
+	}
+	return f.Store.Save(lastgood.Snapshot(s), pieces)
+}
+
+func (f *folder) Load(id rankcache.BoardID) (replay.Saved, []rankcache.Entry, error) {
+	s, entries, err := f.Store.Load(id)
+	return replay.Saved(s), entries, err
+}
+
+// edit changes a board's file behind its back.
+func (f *folder) edit(b *board, change func(*lastgood.Snapshot, []rankcache.Entry)) {
+	b.t.Helper()
+	s, entries, err := f.Store.Load(b.id)
+	b.check(err)
+	change(&s, entries)
+	b.check(f.Store.Save(s, slices.Values([][]rankcache.Entry{entries})))
+}
+
+func keptIn(f *folder) option { return func(s *setup) { s.Files = f } }
+
+func saveEvery(d time.Duration) option { return func(s *setup) { s.SaveEvery = d } }
+
+// saveOnce runs a sidecar until the boards are open, and ends it, which saves them.
+func (w *world) saveOnce(f *folder, boards ...*board) {
+	w.t.Helper()
+	s := w.start(ids(boards...), keptIn(f))
+	for _, b := range boards {
+		s.waitOpen(b.id)
+		s.waitCurrent(b.id)
+	}
+	s.stop()
+}
+
+func TestRestartReadsTheTailOnly(t *testing.T) {
+	t.Parallel()
+	for _, partitions := range []int32{1, 4} {
+		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, testkit.Kafka(t))
+			b, kept := w.newBoard(partitions, nil), newFolder(t)
+			b.produce(b.gifts(300, 50)...)
+			w.saveOnce(kept, b)
+			b.produce(b.gifts(20, 60)...)
+			s := w.start(ids(b), keptIn(kept))
+			s.waitOpen(b.id)
+			if n := s.counter("rankcache_replay_records_total"); n != 20 {
+				t.Errorf("%v records were read, want the 20 after the file", n)
+			}
+			if n := s.counter("rankcache_replay_snapshots_total"); n != 0 {
+				t.Error("the board came from Redis")
+			}
+			b.produce(b.gifts(20, 60)...)
+			s.waitOpen(b.id)
+		})
+	}
+}
+
+func TestRestartAfterPartitionsWereAdded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b, kept := w.newBoard(1, nil), newFolder(t)
+	b.produce(b.gifts(50, 20)...)
+	w.saveOnce(kept, b)
+	b.widen(3)
+	b.client = testkit.KafkaClient(t, w.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	b.produce(b.gifts(30, 20)...)
+	s := w.start(ids(b), keptIn(kept))
+	s.waitOpen(b.id)
+	if n := s.counter("rankcache_replay_records_total"); n != 30 {
+		t.Errorf("%v records were read, want the 30 after the file", n)
+	}
+}
+
+// Files that are written while updates stream in, and are all that a killed
+// process leaves, give the board back each time.
+func TestRestartAfterAKillUnderWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	w.still = false
+	b, dir := w.newBoard(4, nil), t.TempDir()
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				b.produce(b.gifts(7, 40)...)
+			}
+		}
+	}()
+	for range 4 {
+		kept := folderAt(t, dir)
+		s := w.start(ids(b), keptIn(kept), saveEvery(time.Millisecond))
+		testkit.Eventually(t, patience, func() error {
+			if n := kept.saved.Load(); n < 4 {
+				return fmt.Errorf("%d saves, %+v", n, s.status(b.id))
+			}
+			return nil
+		})
+		kept.frozen.Store(true)
+		s.stop()
+	}
+	close(stop)
+	<-done
+	s := w.start(ids(b), keptIn(folderAt(t, dir)))
+	s.waitOpen(b.id)
+	if n := s.counter("rankcache_replay_snapshots_total"); n != 0 {
+		t.Error("the board came from Redis")
+	}
+	if n := s.counter("rankcache_replay_records_total"); n >= float64(b.seq) {
+		t.Errorf("%v records were read of %d: no file was used", n, b.seq)
+	}
+}
+
+// Whatever a file says, a board is open only when it equals Redis, which is looked
+// at as it is opened (world.still).
+func TestWrongFileOpensNothing(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*board, *folder){
+		"scores": func(b *board, f *folder) {
+			f.edit(b, func(_ *lastgood.Snapshot, es []rankcache.Entry) {
+				for i := range es {
+					es[i].Score += 5
+				}
+			})
+		},
+		"a stranger": func(b *board, f *folder) {
+			f.edit(b, func(_ *lastgood.Snapshot, es []rankcache.Entry) { es[0].Member = "stranger" })
+		},
+		"seq ahead of Redis": func(b *board, f *folder) {
+			f.edit(b, func(s *lastgood.Snapshot, es []rankcache.Entry) { s.Seq += 1000; es[0].Score++ })
+		},
+		"topic made again": func(b *board, _ *folder) {
+			b.bury()
+			b.produce(b.gifts(200, 30)...) // longer than before: offsets alone would not tell
+		},
+		"log cut after the file": func(b *board, _ *folder) {
+			b.produce(b.gifts(50, 30)...)
+			b.deleteRecords(120)
+		},
+		"log lost its end": func(b *board, f *folder) {
+			f.edit(b, func(s *lastgood.Snapshot, _ []rankcache.Entry) { s.Offsets[0] += 1000 })
+		},
+		"offsets too far": func(b *board, f *folder) {
+			f.edit(b, func(s *lastgood.Snapshot, _ []rankcache.Entry) { s.Offsets[0] += 5 })
+			b.produce(b.gifts(10, 30)...)
+		},
+		"cut file": func(b *board, f *folder) {
+			file := filepath.Join(f.dir, string(b.id)+".board")
+			b.check(os.Truncate(file, 100))
+		},
+		"other topic": func(b *board, f *folder) {
+			f.edit(b, func(s *lastgood.Snapshot, _ []rankcache.Entry) { s.Topic = "update_cache_other" })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, testkit.Kafka(t))
+			b, kept := w.newBoard(1, nil), newFolder(t)
+			b.produce(b.gifts(100, 30)...)
+			w.saveOnce(kept, b)
+			spoil(b, kept)
+			s := w.start(ids(b), keptIn(kept))
+			s.waitOpen(b.id)
+			b.produce(b.gifts(20, 30)...)
+			s.waitOpen(b.id)
+		})
+	}
+}
+
+// A Redis that has lost what the file has is right all the same.
+func TestRedisThatIsBehindTheFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b, kept := w.newBoard(1, nil), newFolder(t)
+	b.produce(b.gifts(100, 30)...)
+	w.saveOnce(kept, b)
+	b.loseWrites()
+	s := w.start(ids(b), keptIn(kept))
+	s.waitOpen(b.id)
+	if n := s.counter("rankcache_replay_refills_total"); n != 1 {
+		t.Errorf("filled again %v times, want 1: the file is void", n)
+	}
+}
+
+// With neither Redis nor Kafka there, a board is answered from its file, as old as
+// it is, and the process is ready. When Redis is back it answers itself.
+func TestStaleCopyWithoutRedisAndKafka(t *testing.T) {
+	t.Parallel()
+	cache := testkit.StartRedis(t, servers.RedisOptions{})
+	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
+	b, kept := w.newBoard(1, nil), newFolder(t)
+	b.produce(b.gifts(100, 30)...)
+	w.saveOnce(kept, b)
+	saved, entries, err := kept.Load(b.id)
+	w.check(err)
+	w.check(cache.Pause())
+	w.still = false
+	s := w.start(ids(b), keptIn(kept), func(s *setup) { s.Brokers = "127.0.0.1:1" })
+	s.waitSettled()
+	s.waitState(b.id, rankcache.StateStale)
+	got, ok := s.boards.Get(b.id)
+	if !ok {
+		t.Fatal("not readable")
+	}
+	if page := got.Page(0, 1000, rankcache.Desc); !slices.Equal(page.Entries, entries) || page.Seq != saved.Seq {
+		t.Errorf("seq %d with %d entries, want the file's %d with %d", page.Seq, len(page.Entries), saved.Seq, len(entries))
+	}
+	if at := got.CurrentAt(); !at.Equal(saved.CurrentAt) {
+		t.Errorf("current at %v, want the file's %v", at, saved.CurrentAt)
+	}
+	w.check(cache.Resume())
+	testkit.Eventually(t, patience, func() error {
+		if _, open := s.boards.Get(b.id); open {
+			return fmt.Errorf("still answered from the file: %+v", s.status(b.id))
+		}
+		return nil
+	})
+	if at := got.CurrentAt(); !at.Equal(saved.CurrentAt) {
+		t.Errorf("current at %v though nobody has compared it", at)
+	}
+	if ok, why := s.Settled(); !ok {
+		t.Error("readiness fell:", why)
+	}
+}
+
+func (s *sidecar) waitState(id rankcache.BoardID, want rankcache.BoardState) {
+	s.w.t.Helper()
+	testkit.Eventually(s.w.t, patience, func() error {
+		if st := s.status(id); st.State != want {
+			return fmt.Errorf("%+v, want it %s", st, want)
+		}
+		return nil
+	})
+}
+
+// A stale copy takes the rest of its log; when Redis is back and agrees, the board
+// is open without having been closed.
+func TestStaleCopyBecomesTheBoard(t *testing.T) {
+	t.Parallel()
+	cache := testkit.StartRedis(t, servers.RedisOptions{})
+	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
+	b, kept := w.newBoard(1, nil), newFolder(t)
+	b.produce(b.gifts(100, 30)...)
+	w.saveOnce(kept, b)
+	b.produce(b.gifts(20, 30)...)
+	w.check(cache.Pause())
+	w.still = false
+	s := w.start(ids(b), keptIn(kept))
+	s.waitState(b.id, rankcache.StateStale)
+	testkit.Eventually(t, patience, func() error {
+		if got, ok := s.boards.Get(b.id); !ok || got.Top().Seq != b.seq {
+			return fmt.Errorf("the rest of the log is not shown: %+v", s.status(b.id))
+		}
+		return nil
+	})
+	w.check(cache.Resume())
+	s.waitState(b.id, rankcache.StateOpen)
+	s.waitOpen(b.id)
+	s.waitCurrent(b.id)
+	if events := s.boards.noted(); slices.Contains(events, "close "+string(b.id)) {
+		t.Errorf("%q: want it open all the time", events)
+	}
+}
+
+// A Redis that comes back as another closes the stale copy.
+func TestStaleCopyThatRedisRefutes(t *testing.T) {
+	t.Parallel()
+	cache := testkit.StartRedis(t, servers.RedisOptions{})
+	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
+	b, kept := w.newBoard(1, nil), newFolder(t)
+	b.produce(b.gifts(100, 30)...)
+	w.saveOnce(kept, b)
+	w.check(cache.Pause())
+	w.still = false
+	s := w.start(ids(b), keptIn(kept))
+	s.waitState(b.id, rankcache.StateStale)
+	w.check(cache.Restart(context.Background())) // empty
+	s.waitClosed(b.id)
+	b.seq = 0
+	b.gifts(10, 30)
+	s.waitOpen(b.id)
+	s.waitCurrent(b.id)
+}
+
+func TestStaleCopyThatIsTooOld(t *testing.T) {
+	t.Parallel()
+	cache := testkit.StartRedis(t, servers.RedisOptions{})
+	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
+	b, old, future := w.newBoard(1, nil), newFolder(t), newFolder(t)
+	b.produce(b.gifts(100, 30)...)
+	w.saveOnce(old, b)
+	w.saveOnce(future, b)
+	old.edit(b, func(s *lastgood.Snapshot, _ []rankcache.Entry) { s.CurrentAt = s.CurrentAt.Add(-time.Hour) })
+	future.edit(b, func(s *lastgood.Snapshot, _ []rankcache.Entry) { s.CurrentAt = s.CurrentAt.Add(time.Hour) })
+	w.check(cache.Pause())
+	w.still = false
+	for name, kept := range map[string]*folder{"old": old, "of the future": future} {
+		s := w.start(ids(b), keptIn(kept), deadline(time.Second))
+		s.waitState(b.id, rankcache.StateGivenUp)
+		if _, open := s.boards.Get(b.id); open {
+			t.Errorf("a file that is %s is answered from", name)
+		}
+		s.stop()
+	}
+	w.check(cache.Resume())
+	s := w.start(ids(b), keptIn(old)) // is still where to begin
+	s.waitOpen(b.id)
+	if n := s.counter("rankcache_replay_records_total"); n != 0 {
+		t.Errorf("%v records were read, want none", n)
+	}
+}
+
+// A disk that takes nothing concerns nobody but the next start.
+func TestDiskThatTakesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	file := filepath.Join(t.TempDir(), "file")
+	w.check(os.WriteFile(file, nil, 0o600))
+	b, kept := w.newBoard(1, nil), folderAt(t, filepath.Join(file, "in-it"))
+	b.produce(b.gifts(100, 30)...)
+	s := w.start(ids(b), keptIn(kept), saveEvery(time.Millisecond))
+	s.waitOpen(b.id)
+	testkit.Eventually(t, patience, func() error {
+		if n := kept.saved.Load(); n < 2 {
+			return fmt.Errorf("saving was tried %d times", n)
+		}
+		return nil
+	})
+	b.produce(b.gifts(20, 30)...)
+	s.waitOpen(b.id)
+	if ok, why := s.Settled(); !ok {
+		t.Error(why)
+	}
+}
+
+// Without seqs a saved board can't be joined to its log, so it is not saved.
+func TestBoardsWithoutSeqAreNotSaved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b, kept := w.newBoard(1, nil), newFolder(t)
+	b.produce(b.gifts(100, 30)...)
+	s := w.start(ids(b), keptIn(kept), totalIn(replay.TotalNone, "none"), saveEvery(time.Millisecond))
+	s.waitOpen(b.id)
+	s.stop()
+	if kept.saved.Load() != 0 {
+		t.Error("it was saved")
+	}
+}
