@@ -38,8 +38,9 @@ type follower struct {
 	// epoch rises whenever what was found out about the board becomes void.
 	epoch int
 	// saved is the file that the board was filled from. It is nil if there is none,
-	// if it has become void, and once the board was opened.
-	saved *Saved
+	// if it has become void, and once the board was opened. place is the same file
+	// as a place in the log, which it remains when its entries are void.
+	saved, place *Saved
 	// redisAway says that Redis did not answer the last time.
 	redisAway bool
 	// dropped says that the board is not followed any more.

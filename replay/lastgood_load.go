@@ -62,8 +62,9 @@ func (f *follower) restore(s Saved, entries []rankcache.Entry, now time.Time) er
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.saved = &s
+	f.saved, f.place = &s, &s
 	f.recent = someMembers(entries)
+	f.refute(f.total)
 	return nil
 }
 
@@ -82,6 +83,12 @@ func (f *follower) savedNow() *Saved {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.saved
+}
+
+func (f *follower) placeNow() *Saved {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.place
 }
 
 // outdates says whether t is not the topic that the board was saved with. The
@@ -103,11 +110,13 @@ func (f *follower) refute(r reading) {
 const beginning = -1
 
 // resumeAt returns where reading goes on, per partition, if all boards of the
-// topic were filled from files of it; nil if it is read from its beginning.
+// topic have files of it; nil if it is read from its beginning. A file that Redis
+// has refuted still tells the place: what Redis has lost is before it in the log,
+// and must not come back from there.
 func resumeAt(info topicInfo, followers []*follower) []int64 {
 	var at []int64
 	for _, f := range followers {
-		s := f.savedNow()
+		s := f.placeNow()
 		if s == nil || s.TopicID != info.id || len(s.Offsets) > info.partitions {
 			return nil
 		}

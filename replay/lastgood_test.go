@@ -177,6 +177,7 @@ func TestWrongFileOpensNothing(t *testing.T) {
 		"seq ahead of Redis": func(b *board, f *folder) {
 			f.edit(b, func(s *lastgood.Snapshot, es []rankcache.Entry) { s.Seq += 1000; es[0].Score++ })
 		},
+		"Redis lost writes": func(b *board, _ *folder) { b.loseWrites() },
 		"topic made again": func(b *board, _ *folder) {
 			b.bury()
 			b.produce(b.gifts(200, 30)...) // longer than before: offsets alone would not tell
@@ -212,21 +213,6 @@ func TestWrongFileOpensNothing(t *testing.T) {
 			b.produce(b.gifts(20, 30)...)
 			s.waitOpen(b.id)
 		})
-	}
-}
-
-// A Redis that has lost what the file has is right all the same.
-func TestRedisThatIsBehindTheFile(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b, kept := w.newBoard(1, nil), newFolder(t)
-	b.produce(b.gifts(100, 30)...)
-	w.saveOnce(kept, b)
-	b.loseWrites()
-	s := w.start(ids(b), keptIn(kept))
-	s.waitOpen(b.id)
-	if n := s.counter("rankcache_replay_refills_total"); n != 1 {
-		t.Errorf("filled again %v times, want 1: the file is void", n)
 	}
 }
 
