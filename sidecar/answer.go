@@ -26,6 +26,20 @@ type Query struct {
 	// tier together with the board.
 	Room  string
 	Order rankcache.Order
+
+	// What follows bounds how old the answer may be. A copy that is too old is
+	// waited for and then passed over: Redis is asked.
+
+	// MaxAge is how long ago the copy must have been known to be current; 0: any
+	// copy will do. An answer of Redis is as old as the call took.
+	MaxAge time.Duration
+	// MinSeq is the least seq that the answer may have, such as that of the
+	// caller's own write; 0: any. If Redis has not reached it either, the error is
+	// [ErrNotReached].
+	MinSeq uint64
+	// Wait is how long the copy may take to become fresh enough, at most
+	// [MaxWait]; 0: not at all.
+	Wait time.Duration
 }
 
 // Answer is a run of rows. Its entries are shared and must not be changed.

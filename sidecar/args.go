@@ -3,6 +3,7 @@ package sidecar
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"rankcache"
 )
@@ -29,16 +30,22 @@ const (
 	argProfiles
 	argRoom
 	argAround
+	argMaxAge
+	argMinSeq
+	argWait
 	argCount
 )
 
-var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around"}
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "wait_ms"}
 
 // argsOf says which arguments a route takes.
 var argsOf = [routes][argCount]bool{
-	routeTop:    {argStart: true, argLimit: true, argOrder: true, argMe: true, argProfiles: true, argRoom: true},
-	routeMember: {argOrder: true, argProfiles: true, argRoom: true, argAround: true},
-	routeBatch:  {argOrder: true, argProfiles: true, argRoom: true},
+	routeTop: {argStart: true, argLimit: true, argOrder: true, argMe: true, argProfiles: true, argRoom: true,
+		argMaxAge: true, argMinSeq: true, argWait: true},
+	routeMember: {argOrder: true, argProfiles: true, argRoom: true, argAround: true,
+		argMaxAge: true, argMinSeq: true, argWait: true},
+	routeBatch: {argOrder: true, argProfiles: true, argRoom: true,
+		argMaxAge: true, argMinSeq: true, argWait: true},
 }
 
 // parseArgs fills the call from the raw query.
@@ -105,6 +112,8 @@ func (c *call) setArg(arg int, value string) *problem {
 		return setWord(value, "profiles", "0", "1", func(on bool) { c.args.profiles = on })
 	case argRoom:
 		return c.setRoom(value)
+	case argMaxAge, argMinSeq, argWait:
+		return c.setBound(arg, value)
 	}
 	c.args.me, c.member[0] = true, value
 	if err := rankcache.CheckMember(value); err != nil {
@@ -119,6 +128,30 @@ func (c *call) setRoom(uid string) *problem {
 		return badArgument("room", err.Error())
 	}
 	return nil
+}
+
+// Limits of the arguments that bound the age of an answer.
+const (
+	maxAgeMs = 24 * 60 * 60 * 1000
+	maxSeq   = 1 << 53 // what JSON carries to every reader
+)
+
+// setBound reads one of the arguments that bound the age of the answer. An age of
+// 0 is one that no copy has: only an answer of Redis will do.
+func (c *call) setBound(arg int, value string) (p *problem) {
+	n := 0
+	switch arg {
+	case argMaxAge:
+		p = setNumber(&n, "max_age_ms", value, 0, maxAgeMs)
+		c.query.MaxAge = max(time.Duration(n)*time.Millisecond, 1)
+	case argMinSeq:
+		p = setNumber(&n, "min_seq", value, 0, maxSeq)
+		c.query.MinSeq = uint64(n)
+	default:
+		p = setNumber(&n, "wait_ms", value, 0, int(MaxWait/time.Millisecond))
+		c.query.Wait = time.Duration(n) * time.Millisecond
+	}
+	return p
 }
 
 // setNumber reads plain decimal digits.

@@ -82,8 +82,12 @@ func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.R
 }
 
 // Drain makes every answer from now on end its connection, so that few are left
-// when serving ends. Requests are answered as before.
-func (s *DataServer) Drain() { s.draining.Store(true) }
+// when serving ends. Requests are answered as before, but do not wait for local
+// copies any more.
+func (s *DataServer) Drain() {
+	s.draining.Store(true)
+	s.reader.EndWaits()
+}
 
 // Serve answers requests on ln until ctx is done, then closes ln, finishes the
 // requests in hand and returns. The error says why ln failed, or that requests

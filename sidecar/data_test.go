@@ -47,6 +47,7 @@ func TestGolden(t *testing.T) {
 		{"unknown_member", "GET", "/v1/boards/local/members/nobody", ""},
 		{"bad_argument", "GET", "/v1/boards/local/top?limit=501", ""},
 		{"unknown_argument", "GET", "/v1/boards/local/top?limt=5", ""},
+		{"seq_not_reached", "GET", "/v1/boards/local/top?min_seq=918&wait_ms=1", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := s.do(t, c.method, c.path, c.body)
@@ -113,6 +114,11 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/v1/boards/local/top?around=4", "", 400, CodeBadArgument, "around"},
 		{"GET", "/v1/boards/local/members/a?around=101", "", 400, CodeBadArgument, "around"},
 		{"GET", "/v1/boards/local/members/a?limit=4", "", 400, CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?max_age_ms=-1", "", 400, CodeBadArgument, "max_age_ms"},
+		{"GET", "/v1/boards/local/top?max_age_ms=86400001", "", 400, CodeBadArgument, "max_age_ms"},
+		{"GET", "/v1/boards/local/top?min_seq=9007199254740993", "", 400, CodeBadArgument, "min_seq"},
+		{"GET", "/v1/boards/local/top?wait_ms=5001", "", 400, CodeBadArgument, "wait_ms"},
+		{"POST", "/v1/profiles:batch?min_seq=1", `{"members":["a"]}`, 400, CodeBadArgument, "min_seq"},
 		{"GET", "/v1/boards/shut/top", "", 403, CodeBlocked, ""},
 		{"GET", "/v1/boards/shut/members/a", "", 403, CodeBlocked, ""},
 		{"GET", "/v1/boards/local/top?room=99", "", 403, CodeBlocked, ""},

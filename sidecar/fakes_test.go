@@ -95,7 +95,7 @@ func (b *fakeBoard) Around(m string, n int, order rankcache.Order) (rankcache.Pa
 	rows, _ := b.Standings(nil, []string{m}, order)
 	rank := rows[0].Rank
 	if rank == 0 {
-		return rankcache.Page{}, 0, false
+		return rankcache.Page{Stamp: b.stamp()}, 0, false
 	}
 	start := max(rank-1-n, 0)
 	return b.Page(start, rank+n-start, order), rank, true
@@ -112,13 +112,14 @@ func (s fakeBoards) Get(id rankcache.BoardID) (Board, bool) {
 // fakeHot is a hot tier with fixed pages.
 type fakeHot struct {
 	tops   map[rankcache.BoardID]*rankcache.Top
+	at     time.Time // when they were current
 	counts sync.Map
 	reads  atomic.Int64
 }
 
 func (h *fakeHot) Top(id rankcache.BoardID) (*rankcache.Top, time.Time, bool) {
 	t := h.tops[id]
-	return t, published, t != nil
+	return t, h.at, t != nil
 }
 
 func (h *fakeHot) Count(id rankcache.BoardID) {
@@ -247,7 +248,7 @@ type world struct {
 func newWorld() *world {
 	return &world{
 		local: newFakeBoard("local", 57000, 917), tiny: newFakeBoard("tiny", 3, 7),
-		hot: &fakeHot{tops: map[rankcache.BoardID]*rankcache.Top{
+		hot: &fakeHot{at: published, tops: map[rankcache.BoardID]*rankcache.Top{
 			"hot": fakeTop("hot", 2000, 100, 33),
 		}},
 		origin: newFakeOrigin(1000, 12), profiles: &fakeProfiles{},

@@ -3,7 +3,10 @@ package sidecar
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,8 +24,13 @@ import (
 type Origin interface {
 	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Order) (rankcache.Page, error)
 	Standings(ctx context.Context, board rankcache.BoardID, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp, error)
+	// Around's page has a stamp when the member is not on the board, too.
 	Around(ctx context.Context, board rankcache.BoardID, member string, n int, order rankcache.Order) (rankcache.Page, int, error)
 }
+
+// ErrFault says that asking Redis ended in a panic, which is in the log. It
+// wraps no details.
+var ErrFault = errors.New("fault of this process, see its log")
 
 // Defaults of [OriginLimits].
 const (
@@ -42,26 +50,29 @@ type OriginLimits struct {
 // few calls run at once, a bounded number waits, the rest are told to come back.
 //
 // A caller that joins a flight may get an answer that Redis gave before the
-// caller asked, by at most the time of one call.
+// caller asked, by at most the time of one call. One that bounds the age of its
+// answer does not take that for good: see [askFresh].
 type flights struct {
 	origin  Origin
 	limits  OriginLimits
 	group   singleflight.Group
 	slots   *semaphore.Weighted
 	waiting atomic.Int64 // flights that hold or wait for a slot
+	readers atomic.Int64 // who waits for them
+	log     *slog.Logger
 	metrics *originMetrics
 }
 
-func newFlights(origin Origin, limits OriginLimits, reg prometheus.Registerer) (*flights, error) {
+func newFlights(origin Origin, limits OriginLimits, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
 	limits.Timeout = cmp.Or(limits.Timeout, DefaultOriginTimeout)
 	limits.Calls = cmp.Or(limits.Calls, DefaultOriginCalls)
 	limits.Queue = cmp.Or(limits.Queue, DefaultOriginQueue)
 	if limits.Timeout < 0 || limits.Calls < 0 || limits.Queue < 0 {
 		return nil, fmt.Errorf("origin limits %+v: want positive numbers", limits)
 	}
-	f := &flights{origin: origin, limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls))}
+	f := &flights{origin: origin, limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls)), log: log}
 	var err error
-	f.metrics, err = newOriginMetrics(reg, func() float64 { return float64(f.waiting.Load()) })
+	f.metrics, err = newOriginMetrics(reg, &f.waiting, &f.readers)
 	return f, err
 }
 
@@ -73,7 +84,7 @@ func (f *flights) page(ctx context.Context, q Query, start, limit int) (Answer, 
 	}
 	q = q.own()
 	key := fmt.Sprintf("page\x00%s\x00%d\x00%d\x00%d", q.Board, q.Order, start, limit)
-	return fly(ctx, f, "page", key, func(ctx context.Context) (Answer, error) {
+	return askFresh(ctx, f, &q, "page", key, func(ctx context.Context) (Answer, error) {
 		page, err := f.origin.Page(ctx, q.Board, start, limit, q.Order)
 		return Answer{Page: page, Source: SourceRedis, CurrentAt: page.At, memo: new(atomic.Value)}, err
 	})
@@ -86,7 +97,7 @@ func (f *flights) standings(ctx context.Context, q Query, dst []rankcache.Standi
 	q = q.own()
 	names := strings.Join(members, "\x00") // a copy; no member holds a control character
 	key := fmt.Sprintf("standings\x00%s\x00%d\x00%s", q.Board, q.Order, names)
-	s, err := fly(ctx, f, "standings", key, func(ctx context.Context) (Standings, error) {
+	s, err := askFresh(ctx, f, &q, "standings", key, func(ctx context.Context) (Standings, error) {
 		rows, stamp, err := f.origin.Standings(ctx, q.Board, strings.Split(names, "\x00"), q.Order)
 		return Standings{Stamp: stamp, Source: SourceRedis, CurrentAt: stamp.At, Rows: rows}, err
 	})
@@ -104,7 +115,7 @@ func (f *flights) around(ctx context.Context, q Query, member string, n int) (An
 		rank int
 	}
 	key := fmt.Sprintf("around\x00%s\x00%d\x00%d\x00%s", q.Board, q.Order, n, member)
-	a, err := fly(ctx, f, "around", key, func(ctx context.Context) (found, error) {
+	a, err := askFresh(ctx, f, &q, "around", key, func(ctx context.Context) (found, error) {
 		page, rank, err := f.origin.Around(ctx, q.Board, member, n, q.Order)
 		if own := rank - 1 - page.Start; err == nil && (own < 0 || own >= len(page.Entries)) {
 			err = fmt.Errorf("origin answered rank %d with %d rows from %d", rank, len(page.Entries), page.Start)
@@ -130,45 +141,91 @@ func (q Query) own() Query {
 	return q
 }
 
+// moment is an answer that says which moment of the board it is of.
+type moment interface{ moment() rankcache.Stamp }
+
+func (a Answer) moment() rankcache.Stamp    { return a.Stamp }
+func (s Standings) moment() rankcache.Stamp { return s.Stamp }
+
+// askFresh is fly for a question that may bound the age of its answer.
+//
+// A flight that was joined may have asked Redis before the caller wrote what it
+// now wants to read. If the answer does not say otherwise, the caller asks again
+// when the flight has landed: the next one begins after the caller came, whoever
+// begins it, so that the second answer is the last.
+//
+//	writer            A                        B
+//	                  a1 begins a flight
+//	w1 writes seq 7   a2 Redis answers seq 6
+//	                                           b1 wants seq 7, joins
+//	                  a3 the flight lands      b2 has seq 6, asks again
+func askFresh[T moment](ctx context.Context, f *flights, q *Query, op, key string, ask func(context.Context) (T, error)) (T, error) {
+	came := time.Now()
+	for again := false; ; again = true {
+		v, own, err := fly(ctx, f, op, key, ask)
+		if !q.bounded() || err != nil && !errors.Is(err, rankcache.ErrUnknownMember) {
+			return v, err
+		}
+		at, last := v.moment(), own || again
+		inTime := last || q.MaxAge == 0 || came.Sub(at.At) <= q.MaxAge
+		switch {
+		case inTime && at.Seq >= q.MinSeq:
+			return v, err
+		case last:
+			return v, &notReached{q.MinSeq, at.Seq}
+		}
+	}
+}
+
 // fly returns what ask returns, asking once for all who come with the same key
-// meanwhile. The flight goes on when its first caller leaves: others wait for
-// it, and its own timeout ends it.
-func fly[T any](ctx context.Context, f *flights, op, key string, ask func(context.Context) (T, error)) (T, error) {
+// meanwhile; own says that this caller began it. The flight goes on when its
+// first caller leaves: others wait for it, and its own timeout ends it.
+func fly[T any](ctx context.Context, f *flights, op, key string, ask func(context.Context) (T, error)) (v T, own bool, err error) {
+	began := false
 	landed := f.group.DoChan(key, func() (any, error) {
+		began = true // read when it has landed
 		ctx, cancel := context.WithTimeout(context.Background(), f.limits.Timeout)
 		defer cancel()
 		return askOnce(ctx, f, op, ask)
 	})
-	var none T
+	f.readers.Add(1)
+	defer f.readers.Add(-1)
 	select {
 	case <-ctx.Done():
-		return none, fmt.Errorf("%w: the caller's deadline passed: %w", rankcache.ErrUnavailable, ctx.Err())
+		return v, false, fmt.Errorf("%w: the caller's deadline passed: %w", rankcache.ErrUnavailable, ctx.Err())
 	case res := <-landed:
 		if res.Shared {
 			f.metrics.shared.Inc() // counts the flight's first caller too
 		}
-		if res.Err != nil {
-			return none, res.Err
-		}
-		return res.Val.(T), nil
+		return res.Val.(T), began, res.Err
 	}
 }
 
 // askOnce waits for a slot and asks.
-func askOnce[T any](ctx context.Context, f *flights, op string, ask func(context.Context) (T, error)) (T, error) {
-	var none T
+func askOnce[T any](ctx context.Context, f *flights, op string, ask func(context.Context) (T, error)) (v T, err error) {
 	defer f.waiting.Add(-1)
 	if f.waiting.Add(1) > int64(f.limits.Calls+f.limits.Queue) {
 		f.metrics.done(op, ErrOverloaded, 0)
-		return none, ErrOverloaded
+		return v, ErrOverloaded
 	}
 	if f.slots.Acquire(ctx, 1) != nil {
 		f.metrics.done(op, ErrOverloaded, 0)
-		return none, fmt.Errorf("%w: no place within %v", ErrOverloaded, f.limits.Timeout)
+		return v, fmt.Errorf("%w: no place within %v", ErrOverloaded, f.limits.Timeout)
 	}
 	defer f.slots.Release(1)
 	began := time.Now()
-	v, err := ask(ctx)
-	f.metrics.done(op, err, time.Since(began))
-	return v, err
+	defer func() { f.metrics.done(op, err, time.Since(began)) }()
+	return guard(ctx, f, op, ask)
+}
+
+// guard makes a panic of ask the error of its flight: it is nobody's stack that
+// could catch it further up, so that it would end the process.
+func guard[T any](ctx context.Context, f *flights, op string, ask func(context.Context) (T, error)) (v T, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			f.log.Error("asking Redis panicked", "op", op, "fault", fault, "stack", string(debug.Stack()))
+			err = ErrFault
+		}
+	}()
+	return ask(ctx)
 }

@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,11 +18,11 @@ type originMetrics struct {
 	shared  prometheus.Counter
 }
 
-func newOriginMetrics(reg prometheus.Registerer, waiting func() float64) (*originMetrics, error) {
+func newOriginMetrics(reg prometheus.Registerer, waiting, readers *atomic.Int64) (*originMetrics, error) {
 	m := &originMetrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rankcache_origin_calls_total",
-			Help: "Reads asked of Redis, by operation and result (ok, unknown_member, unavailable, overloaded, error).",
+			Help: "Reads asked of Redis, by operation and result (ok, unknown_member, unavailable, overloaded, panic, error).",
 		}, []string{"op", "result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "rankcache_origin_call_duration_seconds",
@@ -36,8 +37,12 @@ func newOriginMetrics(reg prometheus.Registerer, waiting func() float64) (*origi
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_origin_in_flight",
 		Help: "Reads that are asked of Redis or wait for a place.",
-	}, waiting)
-	return m, register(reg, m.calls, m.seconds, m.shared, inFlight)
+	}, func() float64 { return float64(waiting.Load()) })
+	waitFor := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rankcache_origin_readers_waiting",
+		Help: "Callers that wait for an answer of Redis, several of them for one call.",
+	}, func() float64 { return float64(readers.Load()) })
+	return m, register(reg, m.calls, m.seconds, m.shared, inFlight, waitFor)
 }
 
 func (m *originMetrics) done(op string, err error, took time.Duration) {
@@ -57,6 +62,8 @@ func result(err error) string {
 		return "unavailable"
 	case errors.Is(err, ErrOverloaded):
 		return "overloaded"
+	case errors.Is(err, ErrFault):
+		return "panic"
 	}
 	return "error"
 }

@@ -24,6 +24,7 @@ const (
 	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
 	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
 	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow says which are
+	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
 	CodeTimeout        Code = "request_timeout"      // 408: the request came in too slowly
 	CodeBodyTooLarge   Code = "body_too_large"       // 413
 	CodeWrongHost      Code = "wrong_host"           // 421: Host is none of this listener's names
@@ -52,6 +53,7 @@ var codeTable = [...]codeInfo{
 	{CodeUnknownRoom, 404, "Room is not set at run time"},
 	{CodeUnknownPath, 404, "No such resource"},
 	{CodeBadMethod, 405, "Method not allowed"},
+	{CodeNotReached, 409, "Board has not reached min_seq"},
 	{CodeTimeout, 408, "Request came in too slowly"},
 	{CodeBodyTooLarge, 413, "Body too large"},
 	{CodeWrongHost, 421, "Host is not served here"},
@@ -71,6 +73,7 @@ type problem struct {
 	detail   string
 	argument string // for CodeBadArgument
 	allow    string // for CodeBadMethod
+	seq      uint64 // for CodeNotReached: where Redis is, 0 if it knows none
 }
 
 func badArgument(name, detail string) *problem {
@@ -85,6 +88,10 @@ func problemOf(err error) *problem {
 		return &problem{code: CodeBlocked, detail: "the operator has switched this board or its room off"}
 	case errors.Is(err, rankcache.ErrUnknownMember):
 		return &problem{code: CodeUnknownMember}
+	case errors.Is(err, ErrNotReached):
+		return notReachedProblem(err)
+	case errors.Is(err, ErrFault):
+		return &problem{code: CodeInternal}
 	case errors.Is(err, ErrOverloaded):
 		return &problem{code: CodeOverloaded}
 	case errors.Is(err, rankcache.ErrBoard):
@@ -95,6 +102,14 @@ func problemOf(err error) *problem {
 		return badArgument("limit", err.Error())
 	}
 	return &problem{code: CodeUnavailable, detail: "the board is not held here and Redis could not be asked in time"}
+}
+
+func notReachedProblem(err error) *problem {
+	p := &problem{code: CodeNotReached, detail: "Redis was asked and is not there yet: it lost writes, or the seq is not of this board"}
+	if e, ok := errors.AsType[*notReached](err); ok {
+		p.seq = e.have
+	}
+	return p
 }
 
 // index returns the code's place in codeTable.
@@ -113,6 +128,9 @@ func (p *problem) append(dst []byte) []byte {
 	dst = rankcache.AppendString(append(dst, `{"title":`...), info.title)
 	dst = strconv.AppendInt(append(dst, `,"status":`...), int64(info.status), 10)
 	dst = rankcache.AppendString(append(dst, `,"code":`...), string(p.code))
+	if p.code == CodeNotReached {
+		dst = appendSeq(append(dst, `,"seq":`...), p.seq)
+	}
 	if p.argument != "" {
 		dst = rankcache.AppendString(append(dst, `,"argument":`...), p.argument)
 	}

@@ -1,9 +1,11 @@
 package sidecar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,7 +23,8 @@ type Board interface {
 	// Standings appends one row per member to dst, all of one moment.
 	Standings(dst []rankcache.Standing, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp)
 	// Around returns the member's row with up to n neighbours on either side,
-	// and its rank; false when it is not on the board.
+	// and its rank; false, and a page that has a stamp only, when it is not on the
+	// board.
 	Around(member string, n int, order rankcache.Order) (rankcache.Page, int, bool)
 	// CurrentAt is when the copy was last known to be what Redis had.
 	CurrentAt() time.Time
@@ -51,6 +54,7 @@ type Config struct {
 	Profiles Profiles // nil: answers carry no profiles
 	Origin   Origin
 	Limits   OriginLimits
+	Log      *slog.Logger // of faults while asking the origin; nil: they are only counted
 }
 
 // Reader answers reads of boards from the nearest tier that may. All methods
@@ -61,6 +65,7 @@ type Reader struct {
 	hot      Hot
 	profiles Profiles
 	flights  *flights
+	waits    *waits
 }
 
 // NewReader returns a reader and registers its metrics. It starts nothing.
@@ -68,12 +73,16 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if cfg.Tiers == nil || cfg.Origin == nil {
 		return nil, errors.New("a reader needs tiers and an origin")
 	}
-	flights, err := newFlights(cfg.Origin, cfg.Limits, reg)
+	flights, err := newFlights(cfg.Origin, cfg.Limits, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
+	if err != nil {
+		return nil, err
+	}
+	waits, err := newWaits(reg)
 	if err != nil {
 		return nil, err
 	}
 	return &Reader{tiers: cfg.Tiers, boards: cfg.Boards, hot: cfg.Hot,
-		profiles: cfg.Profiles, flights: flights}, nil
+		profiles: cfg.Profiles, flights: flights, waits: waits}, nil
 }
 
 // Top returns the best limit rows of the board, 1 to [rankcache.MaxTop].
@@ -87,7 +96,7 @@ func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (Answer, e
 	if start < 0 || start > maxStart || limit < 1 || limit > rankcache.MaxTop {
 		return Answer{}, fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, maxStart)
 	}
-	at, err := r.find(q)
+	at, err := r.locate(ctx, q, start, limit)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -100,7 +109,9 @@ func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int)
 	}
 	if at.tier == TierLocal {
 		page := at.board.Page(start, limit, q.Order)
-		return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt()}, nil
+		if page.Seq >= q.MinSeq { // else it began anew since it was found fresh enough
+			return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt()}, nil
+		}
 	}
 	return r.flights.page(ctx, q, start, limit)
 }
@@ -111,7 +122,7 @@ func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standin
 	if len(members) == 0 || len(members) > rankcache.MaxTop {
 		return Standings{}, fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
 	}
-	at, err := r.find(q)
+	at, err := r.locate(ctx, q, 0, 0)
 	if err != nil {
 		return Standings{}, err
 	}
@@ -123,6 +134,9 @@ func (r *Reader) standings(ctx context.Context, q Query, at *place, dst []rankca
 		return r.flights.standings(ctx, q, dst, members)
 	}
 	rows, stamp := at.board.Standings(dst, members, q.Order)
+	if stamp.Seq < q.MinSeq { // as in page
+		return r.flights.standings(ctx, q, dst, members)
+	}
 	return Standings{Stamp: stamp, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), Rows: rows, top: at.top}, nil
 }
 
@@ -133,7 +147,7 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 	if n < 0 || n > MaxAround {
 		return Answer{}, 0, fmt.Errorf("%w: %d neighbours, want 0 to %d", ErrRange, n, MaxAround)
 	}
-	at, err := r.find(q)
+	at, err := r.locate(ctx, q, 0, 0)
 	if err != nil {
 		return Answer{}, 0, err
 	}
@@ -141,6 +155,9 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 		return r.flights.around(ctx, q, member, n)
 	}
 	page, rank, ok := at.board.Around(member, n, q.Order)
+	if page.Seq < q.MinSeq { // as in page
+		return r.flights.around(ctx, q, member, n)
+	}
 	if !ok {
 		return Answer{}, 0, rankcache.ErrUnknownMember
 	}

@@ -108,7 +108,7 @@ func (s *sidecarProcess) buildRooms() error {
 }
 
 func (s *sidecarProcess) buildReader() (err error) {
-	cfg := sidecar.Config{Tiers: s.rooms.Tiers, Boards: openBoards{s.boards}, Origin: s.origin}
+	cfg := sidecar.Config{Tiers: s.rooms.Tiers, Boards: openBoards{s.boards}, Origin: s.origin, Log: s.log}
 	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
 		cfg.Hot = s.tracker
 	}

@@ -1,0 +1,170 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// MaxWait is the longest that a read waits for the local copy, whatever its
+// [Query].Wait says.
+const MaxWait = 5 * time.Second
+
+const (
+	// maxWaiters is how many reads wait for local copies at once; a further one
+	// goes to Redis without waiting.
+	maxWaiters = 1024
+	// lookEvery is the pause between two looks at a copy, as long as few wait.
+	lookEvery = 2 * time.Millisecond
+	// lookShare is what each waiter adds to that pause, so that all of them
+	// together look 20,000 times a second at most.
+	lookShare = 50 * time.Microsecond
+)
+
+// ErrNotReached says that Redis itself has not counted up to [Query].MinSeq: it
+// lost writes, keeps no seq of the board, or was never at that number.
+var ErrNotReached = errors.New("board has not reached the seq")
+
+// notReached is ErrNotReached with the numbers.
+type notReached struct{ want, have uint64 }
+
+func (e *notReached) Error() string {
+	if e.have == 0 {
+		return fmt.Sprintf("%v: want %d, and Redis knows none", ErrNotReached, e.want)
+	}
+	return fmt.Sprintf("%v: want %d, and Redis is at %d", ErrNotReached, e.want, e.have)
+}
+
+func (e *notReached) Is(target error) bool { return target == ErrNotReached }
+
+// bounded reports whether q limits how old its answer may be.
+func (q *Query) bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 }
+
+// fresh reports whether q may be answered from a copy at seq that was known to
+// be current at the given time.
+func (q *Query) fresh(seq uint64, currentAt time.Time) bool {
+	return seq >= q.MinSeq && (q.MaxAge == 0 || time.Since(currentAt) <= q.MaxAge)
+}
+
+// holds reports whether the place answers rows or, with limit 0, standings
+// without asking Redis.
+func (at *place) holds(start, limit int, q *Query) bool {
+	return at.tier == TierLocal || limit > 0 && at.top != nil && covers(at.top, start, limit, q.Order)
+}
+
+// fresh reports whether the copy at the place may answer q. The age is looked at
+// first: a copy that is published in between is only newer.
+func (at *place) fresh(q *Query) bool {
+	if at.tier == TierLocal {
+		currentAt := at.board.CurrentAt()
+		at.top = at.board.Top()
+		return at.top != nil && q.fresh(at.top.Seq, currentAt)
+	}
+	return q.fresh(at.top.Seq, at.hotAt)
+}
+
+// locate finds where q is read: limit rows from start, or standings if limit is
+// 0. For a q that bounds the age of its answer the place is one with a copy fresh
+// enough, which it may wait for, or Redis.
+func (r *Reader) locate(ctx context.Context, q Query, start, limit int) (place, error) {
+	at, err := r.find(q)
+	if err != nil || !q.bounded() || !at.holds(start, limit, &q) {
+		return at, err
+	}
+	if at.fresh(&q) {
+		r.waits.answered(answeredCopy)
+		return at, nil
+	}
+	if q.Wait > 0 && r.waits.enter() {
+		defer r.waits.leave()
+		if at, ok := r.await(ctx, q, start, limit); ok {
+			r.waits.answered(answeredWaited)
+			return at, nil
+		}
+	}
+	r.waits.answered(answeredRedis)
+	return place{tier: TierRedis}, nil
+}
+
+// await looks at the copy again and again until it is fresh enough for q. It
+// gives up when there is no copy any more.
+func (r *Reader) await(ctx context.Context, q Query, start, limit int) (place, bool) {
+	for end := time.Now().Add(min(q.Wait, MaxWait)); ; {
+		left := time.Until(end)
+		if left <= 0 || !r.waits.pause(ctx, left) {
+			return place{}, false
+		}
+		at := r.nearest(q)
+		if !at.holds(start, limit, &q) {
+			return place{}, false
+		}
+		if at.fresh(&q) {
+			return at, true
+		}
+	}
+}
+
+// What answered a read that bounds the age of its answer.
+const (
+	answeredCopy = iota
+	answeredWaited
+	answeredRedis
+	answeredBy
+)
+
+// waits bounds and counts the reads that wait for local copies.
+type waits struct {
+	n     atomic.Int64
+	ended chan struct{} // closed when nobody is to wait any more
+	end   sync.Once
+	by    [answeredBy]prometheus.Counter
+}
+
+func newWaits(reg prometheus.Registerer) (*waits, error) {
+	w := &waits{ended: make(chan struct{})}
+	answers := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rankcache_bounded_reads_total",
+		Help: "Reads with max_age_ms or min_seq of a board that has a local copy, by answer: from the copy at once (copy), after waiting for it (waited), or by Redis (redis).",
+	}, []string{"answer"})
+	for i, by := range [answeredBy]string{"copy", "waited", "redis"} {
+		w.by[i] = answers.WithLabelValues(by)
+	}
+	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rankcache_bounded_reads_waiting",
+		Help: "Reads that now wait for a local copy to be fresh enough.",
+	}, func() float64 { return float64(w.n.Load()) })
+	return w, register(reg, answers, waiting)
+}
+
+func (w *waits) answered(by int) { w.by[by].Inc() }
+
+func (w *waits) enter() bool {
+	if w.n.Add(1) > maxWaiters {
+		w.n.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (w *waits) leave() { w.n.Add(-1) }
+
+// pause waits until the next look, but not beyond left; false when the wait is over.
+func (w *waits) pause(ctx context.Context, left time.Duration) bool {
+	every := max(lookEvery, time.Duration(w.n.Load())*lookShare)
+	select {
+	case <-time.After(min(left, every)):
+		return true
+	case <-ctx.Done():
+	case <-w.ended:
+	}
+	return false
+}
+
+// EndWaits lets no read wait for a local copy any more: it is answered by Redis
+// at once. It is for a process that is about to end.
+func (r *Reader) EndWaits() { r.waits.end.Do(func() { close(r.waits.ended) }) }
