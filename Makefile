@@ -3,7 +3,7 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint fmt bench demo fuzz setup clean
+.PHONY: help build test lint fmt bench demo fuzz docs setup clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ demo: build ## build and show the whole thing on this machine
 
 fuzz: ## fuzz every target for 30 s
 	scripts/fuzz.sh
+
+docs: build ## write the references that are made from the code, docs/CONFIG.md and docs/METRICS.md
+	bin/rankcache docs config > docs/CONFIG.md
+	bin/rankcache docs metrics > docs/METRICS.md
 
 setup: ## fetch what tests and demo need: redis-server, Java, Kafka's jars
 	scripts/setup.sh

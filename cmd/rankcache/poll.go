@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
@@ -143,8 +142,7 @@ func poll(ctx context.Context, o *pollCommandOptions, stderr io.Writer) error {
 		return err
 	}
 	defer client.Close()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := newRegistry()
 	poller, err := o.poll.newPoller(client, o.names, log, registry)
 	if err != nil {
 		return err

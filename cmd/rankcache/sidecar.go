@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
@@ -28,7 +26,7 @@ type sidecarProcess struct {
 	options  *serveOptions
 	log      *slog.Logger
 	started  time.Time
-	registry *prometheus.Registry
+	registry *registry
 	redis    redis.UniversalClient
 	origin   *origin.Origin
 	rooms    *rooms.Follower
@@ -50,9 +48,8 @@ type runnable interface{ Run(context.Context) error }
 // newSidecar builds every part and opens the listeners, so that a bad setting
 // or a port that is taken is said at once. It starts nothing.
 func newSidecar(o *serveOptions, log *slog.Logger) (*sidecarProcess, error) {
-	s := &sidecarProcess{options: o, log: log, started: time.Now(), registry: prometheus.NewRegistry(), boards: localboard.NewBoards()}
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		localboard.Collector(s.boards))
+	s := &sidecarProcess{options: o, log: log, started: time.Now(), registry: newRegistry(), boards: localboard.NewBoards()}
+	s.registry.MustRegister(localboard.Collector(s.boards))
 	for _, build := range []func() error{s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
 		if err := build(); err != nil {
 			s.close()

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
@@ -96,7 +94,7 @@ func write(ctx context.Context, o *writeOptions, stderr io.Writer) error {
 type writerProcess struct {
 	options   *writeOptions
 	log       *slog.Logger
-	registry  *prometheus.Registry
+	registry  *registry
 	redis     redis.UniversalClient
 	rooms     *rooms.Follower
 	writer    *writer.Writer
@@ -105,8 +103,7 @@ type writerProcess struct {
 
 // newWriterProcess builds every part and opens the listeners. It starts nothing.
 func newWriterProcess(o *writeOptions, log *slog.Logger) (*writerProcess, error) {
-	w := &writerProcess{options: o, log: log, registry: prometheus.NewRegistry()}
-	w.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	w := &writerProcess{options: o, log: log, registry: newRegistry()}
 	var err error
 	if w.redis, err = o.dialRedis(); err != nil {
 		return nil, err
