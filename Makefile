@@ -3,7 +3,7 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint fmt bench demo fuzz docs setup clean
+.PHONY: help build test lint security fmt bench demo fuzz docs setup clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,9 @@ test: ## run all tests with -race on a real Redis and a real Kafka, fetching bot
 
 lint: ## check formatting, go vet, staticcheck
 	scripts/lint.sh
+
+security: ## look for insecure code with gosec
+	scripts/security.sh
 
 fmt: ## format the sources
 	gofmt -w .

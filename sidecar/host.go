@@ -14,6 +14,13 @@ func onLoopback(addr net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
+// OnLoopback reports whether only this machine reaches an address of an open
+// listener, "ip:port" or the path of a socket.
+func OnLoopback(addr string) bool {
+	ip, err := netip.ParseAddrPort(addr)
+	return err != nil || ip.Addr().IsLoopback()
+}
+
 // hostAllowed reports whether a Host header names this machine: localhost, a
 // loopback address or one of names, with any port.
 func hostAllowed(host string, names []string) bool {

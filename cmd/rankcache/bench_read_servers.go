@@ -159,7 +159,7 @@ func (s *benchServers) write(path, server, ask string) error {
 	}
 	s.bodies[path] = body
 	for folder, data := range map[string][]byte{s.folder("replies"): raw, s.folder("static"): body} {
-		if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(folder+path, data, 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(folder, 0o750), os.WriteFile(folder+path, data, 0o600)); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -42,7 +43,7 @@ func (t *plainTarget) serve(ctx context.Context, ln net.Listener) error {
 func serveStandard(ctx context.Context, ln net.Listener, top http.HandlerFunc) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /top", top)
-	srv := &http.Server{Handler: mux}
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() }) // no time for requests in hand
 	defer stop()
 	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {

@@ -18,6 +18,9 @@ import (
 type commonOptions struct {
 	redis        string
 	redisMode    string
+	redisUser    string
+	redisSecret  string
+	redisCA      string
 	redisTimeout time.Duration
 	kafka        string
 	kafkaKeys    map[string]string // kafka.* without the prefix
@@ -32,6 +35,10 @@ func (o *commonOptions) register(flags *pflag.FlagSet) {
 	markSecret(flags, "redis")
 	choiceVar(flags, &o.redisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
 		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
+	flags.StringVar(&o.redisUser, "redis-user", "", "ACL user `name`; wins over the URL's")
+	flags.StringVar(&o.redisSecret, "redis-password", "", "password of Redis; wins over the URL's")
+	markSecret(flags, "redis-password")
+	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
 	flags.DurationVar(&o.redisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
 	flags.StringVar(&o.kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
 	flags.StringVar(&o.rooms, "rooms", "", "rooms `file` (YAML); read again while running")
@@ -65,7 +72,8 @@ func (o *commonOptions) load(cmd *cobra.Command) (err error) {
 
 // dialRedis returns a client that connects when it is first used.
 func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
-	client, err := origin.Dial(origin.Options{URL: o.redis, Mode: o.redisMode, Timeout: o.redisTimeout})
+	client, err := origin.Dial(origin.Options{URL: o.redis, Mode: o.redisMode, Timeout: o.redisTimeout,
+		Username: o.redisUser, Password: o.redisSecret, CAFile: o.redisCA})
 	if err != nil {
 		return nil, usageError("--redis: %w", err)
 	}

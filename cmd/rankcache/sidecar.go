@@ -133,6 +133,11 @@ func (s *sidecarProcess) listen() (err error) {
 	o := s.options
 	s.listeners, err = openListeners(flagAddr{"data", o.data}, flagAddr{"socket", unixAddr(o.socket)},
 		flagAddr{"admin", o.admin}, flagAddr{"health", o.health})
+	for _, flag := range []string{"data", "admin"} {
+		if addr := s.listeners.addr(flag); addr != "" && !sidecar.OnLoopback(addr) {
+			s.log.Warn("port can be reached from outside the pod and asks nobody who he is", "port", flag, "addr", addr)
+		}
+	}
 	return err
 }
 
