@@ -38,6 +38,7 @@ type serveOptions struct {
 	hot           hotkey.Config
 	poll          pollOptions
 	profiles      profileOptions
+	snapshots     snapshotOptions
 }
 
 func newServeCommand() *cobra.Command {
@@ -49,9 +50,11 @@ func newServeCommand() *cobra.Command {
 super-hot and from Redis where it is not.
 
 The health port says ready once every super-hot board equals Redis, or has been
-given up to Redis because its deadline passed.`,
+given up to Redis because its deadline passed. With --snapshot-dir boards are kept
+in files, so that a restart reads only what came since; where Redis is away at the
+start, they are answered from, with their honest age.`,
 		Example: `  rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
-  rankcache serve --config rankcache.yaml --socket /run/rankcache/data.sock
+  rankcache serve --config rankcache.yaml --socket /run/rankcache/data.sock --snapshot-dir /var/lib/rankcache
   rankcache serve --redis 'rediss://app:secret@node1:6379?addr=node2:6379' --redis-mode cluster \
       --kafka.security.protocol=sasl_ssl --kafka.sasl.username=app`,
 		Args: noArgs,
@@ -80,6 +83,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")
 	flags.DurationVar(&o.perUpdate, "give-up-per-update", replay.DefaultDeadlinePerUpdate, "see --give-up-after")
 	flags.DurationVar(&o.publishEvery, "publish-every", replay.DefaultPublishEvery, "shortest time between two publications of a board")
+	o.snapshots.register(flags)
 	registerHot(flags, &o.hotKeys, &o.hot)
 	o.poll.register(flags)
 	o.profiles.register(flags)

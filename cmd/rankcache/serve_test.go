@@ -27,12 +27,14 @@ type house struct {
 	writer               *child
 }
 
-func newHouse(t *testing.T) *house {
+func newHouse(t *testing.T) *house { return newHouseOn(t, testkit.Redis(t)) }
+
+func newHouseOn(t *testing.T, redis string) *house {
 	h := &house{star: rankcache.BoardID(testkit.Name(t)), small: rankcache.BoardID(testkit.Name(t)),
 		blocked: rankcache.BoardID(testkit.Name(t)), rooms: filepath.Join(t.TempDir(), "rooms.yaml")}
 	h.nameRooms(t, h.star)
 	commands := testkit.Name(t)
-	h.common = []string{"--redis", "redis://" + testkit.Redis(t), "--kafka", testkit.Kafka(t), "--rooms", h.rooms,
+	h.common = []string{"--redis", "redis://" + redis, "--kafka", testkit.Kafka(t), "--rooms", h.rooms,
 		"--topic-commands", commands, "--redis-timeout", "2s", "--key-rooms", commands + ":rooms"}
 	h.writer = startListening(t, append([]string{"write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--group", commands, "--command-partitions", "1"}, h.common...)...)

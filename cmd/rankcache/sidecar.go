@@ -74,9 +74,14 @@ func (s *sidecarProcess) buildOrigin() (err error) {
 
 func (s *sidecarProcess) buildReplay() (err error) {
 	o := s.options
+	files, err := s.files()
+	if err != nil {
+		return err
+	}
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, Total: replayTotal(o.total),
 		PublishEvery: o.publishEvery, Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
+		Files: files, SaveEvery: o.snapshots.every, StaleMost: o.snapshots.maxAge,
 	}, filledBoards{s.boards, s.profiles}, gateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
