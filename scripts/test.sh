@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly packages=$#
+readonly packages=$# timeout=${RANKCACHE_TEST_TIMEOUT:-15m}
 [ $# -gt 0 ] || set -- ./...
 
 scripts/setup.sh
@@ -20,4 +20,20 @@ fi
 
 # Built and then run, because "go run" passes on neither signals nor the exit code.
 go build -o .cache/withservers ./internal/testkit/cmd/withservers
-exec .cache/withservers go test -race -timeout "${RANKCACHE_TEST_TIMEOUT:-15m}" "$@"
+if [ "$packages" != 0 ]; then
+  exec .cache/withservers go test -race -timeout "$timeout" "$@"
+fi
+
+# Among a thousand tests on real servers one may fail because the machine was busy. What fails is run once more, alone,
+# and named at the end; a data race or more than a few failures end the run.
+GOBIN="$PWD/.cache" go install gotest.tools/gotestsum@v1.13.0
+rm -f .cache/again.txt
+status=0
+.cache/withservers .cache/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=6 \
+  --rerun-fails-abort-on-data-race --rerun-fails-run-root-test --rerun-fails-report=.cache/again.txt --packages='./...' \
+  -- -race -timeout "$timeout" || status=$?
+if [ -s .cache/again.txt ]; then
+  printf '\n*** These tests failed at first, look at them:\n'
+  cat .cache/again.txt
+fi
+exit $status
