@@ -3,7 +3,7 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint security fmt bench demo fuzz docs setup clean
+.PHONY: help build test lint security fmt bench demo fuzz docs faults soak setup clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,15 @@ fuzz: ## fuzz every target for 30 s
 docs: build ## write the references that are made from the code, docs/CONFIG.md and docs/METRICS.md
 	bin/rankcache docs config > docs/CONFIG.md
 	bin/rankcache docs metrics > docs/METRICS.md
+
+faults: ## cause every fault and compare each answer, some ten minutes; writes the table in docs/RELIABILITY.md
+	scripts/setup.sh
+	RANKCACHE_FULL=1 RANKCACHE_REQUIRE_REAL=1 RANKCACHE_FAULTS_TABLE=$(CURDIR)/docs/RELIABILITY.md \
+		go test -count=1 -timeout 40m -run '^TestFaults$$' ./internal/faults
+
+soak: ## read and write for RANKCACHE_SOAK (default 10m) while faults happen at random
+	scripts/setup.sh
+	RANKCACHE_SOAK=$${RANKCACHE_SOAK:-10m} RANKCACHE_REQUIRE_REAL=1 go test -count=1 -v -timeout 2h -run '^TestSoak$$' ./internal/faults
 
 setup: ## fetch what tests and demo need: redis-server, Java, Kafka's jars
 	scripts/setup.sh

@@ -1,0 +1,36 @@
+package faults
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"rankcache/internal/testkit"
+)
+
+// TestFaults runs the rows of the suite, the quick ones only unless it is run in
+// full size, and writes the table where it is asked to.
+func TestFaults(t *testing.T) {
+	h := newHouse(t)
+	var results []Result
+	for _, f := range allFaults() {
+		if f.known != "" {
+			t.Logf("NOT RUN, known to fail: %s: %s", f.name, f.known)
+			results = append(results, Result{Fault: f.name, Known: f.known})
+			continue
+		}
+		if !f.quick && !testkit.Full() {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) { results = append(results, f.run(t, h)) })
+	}
+	if file := os.Getenv(envTable); file != "" && !t.Failed() {
+		if err := WriteTable(file, results); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func allFaults() []fault {
+	return slices.Concat(redisFaults(), kafkaFaults(), orderFaults(), processFaults(), edgeFaults())
+}

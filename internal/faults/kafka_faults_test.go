@@ -1,0 +1,174 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+)
+
+func kafkaFaults() []fault {
+	return []fault{{
+		name: "Kafka is down at the start", quick: true,
+		start: func(w *world) {
+			w.proxy.Cut()
+			w.startFilled()
+		},
+		heal: func(w *world) { w.must(w.proxy.Restore()) },
+	}, {
+		name: "Kafka dies in the middle of a replay",
+		start: func(w *world) {
+			w.startWriter()
+			w.writes.Fill(w.Context(), 1)
+			w.proxy.Throttle(8 << 10)
+			w.startSidecar()
+			w.startLoad(2)
+		},
+		inject: func(w *world) { w.must(w.broker.Kill()) },
+		heal:   func(w *world) { w.must(errors.Join(w.broker.Restart(context.Background()), w.proxy.Restore())) },
+	}, {
+		name:   "Kafka dies (SIGKILL)",
+		inject: func(w *world) { w.must(w.broker.Kill()) },
+		heal:   func(w *world) { w.must(w.broker.Restart(context.Background())) },
+	}, {
+		name:   "Kafka restarts",
+		inject: func(w *world) { w.must(w.broker.Restart(context.Background())) },
+	}, {
+		name:   "Kafka hangs (SIGSTOP)",
+		inject: func(w *world) { w.must(w.broker.Pause()) },
+		heal:   func(w *world) { w.must(w.broker.Resume()) },
+	}, {
+		name: "the sidecar alone can't reach Kafka", quick: true, note: "writes go on",
+		inject: func(w *world) { w.proxy.Cut() },
+		heal:   func(w *world) { w.must(w.proxy.Restore()) },
+	}, {
+		name: "a replay never catches up (2 KB/s)", note: "ready after --give-up-after",
+		args: []string{"--give-up-after", "3s"},
+		start: func(w *world) {
+			w.startWriter()
+			w.writes.Fill(w.Context(), 1)
+			w.proxy.Throttle(2 << 10)
+			w.startSidecar()
+			w.startLoad(2)
+		},
+		hold: func(w *world) { w.sidecar().waitReady(w, settleWithin) },
+		heal: func(w *world) { w.must(w.proxy.Restore()) },
+	}, {
+		name:   "a board's topic is deleted and made again",
+		inject: func(w *world) { testkit.DeleteTopic(w, w.direct, w.topic()) },
+	}, {
+		name: "retention has cut the log before a sidecar starts", due: nothing, note: "the start is the fault",
+		inject: func(w *world) {
+			w.sidecar().kill()
+			w.deleteRecords()
+			w.startSidecar()
+		},
+	}, {
+		name: "a transaction of wrong updates is aborted", quick: true,
+		inject: func(w *world) { w.transaction(func() {}) },
+	}, {
+		name: "a transaction stays open", note: "nobody can read past it",
+		inject: func(w *world) { w.transaction(func() { w.waitReads(faultyReads) }) },
+	}, {
+		name: "poison records", quick: true,
+		inject: func(w *world) { w.produce(w.poison()...) },
+	}, {
+		name: "a record of 10 MB",
+		inject: func(w *world) {
+			w.produce(&kgo.Record{Topic: w.topic(), Value: bytes.Repeat([]byte("rankcache!"), 1<<20)})
+		},
+	}}
+}
+
+// startFilled starts the writer, gives every board its members, and starts the
+// sidecar and the load.
+func (w *world) startFilled() {
+	w.Helper()
+	w.startWriter()
+	w.writes.Fill(w.Context(), 1)
+	w.startSidecar()
+	w.startLoad(2)
+}
+
+// topic is that of the first local board.
+func (w *world) topic() string { return rankcache.DefaultNames().Topic(w.board("local").ID) }
+
+// producer returns a client that takes large records.
+func (w *world) producer(opts ...kgo.Opt) *kgo.Client {
+	w.Helper()
+	return testkit.KafkaClient(w, w.direct, append(opts, kgo.ProducerBatchMaxBytes(16<<20), kgo.ProducerBatchCompression(kgo.NoCompression()))...)
+}
+
+func (w *world) produce(records ...*kgo.Record) {
+	w.Helper()
+	w.must(w.producer().ProduceSync(w.Context(), records...).FirstErr())
+}
+
+// wrongUpdates are updates that look as if they came next, and did not happen.
+func (w *world) wrongUpdates() (records []*kgo.Record) {
+	b := w.board("local")
+	at := w.oracle.Reached(b.ID)
+	for i := range uint64(200) {
+		u := rankcache.Update{Board: b.ID, Member: memberName(int(i) % b.Members), Op: rankcache.OpSet, Score: 1e6,
+			Seq: at + i + 1, Order: fmt.Sprint("wrong-", i)}
+		records = append(records, &kgo.Record{Topic: w.topic(), Key: []byte(u.Member), Value: rankcache.AppendUpdate(nil, &u)})
+	}
+	return records
+}
+
+// transaction writes wrong updates in a transaction, which is aborted when
+// meanwhile is over.
+func (w *world) transaction(meanwhile func()) {
+	w.Helper()
+	cl := w.producer(kgo.TransactionalID(testkit.Name(w)), kgo.TransactionTimeout(10*time.Minute))
+	w.must(cl.BeginTransaction())
+	w.must(cl.ProduceSync(w.Context(), w.wrongUpdates()...).FirstErr())
+	meanwhile()
+	w.must(cl.EndTransaction(w.Context(), kgo.TryAbort))
+}
+
+// poison is what the topics may hold that is no update and no command of a board.
+func (w *world) poison() (records []*kgo.Record) {
+	b := string(w.board("local").ID)
+	add := func(topic, value string) {
+		records = append(records, &kgo.Record{Topic: topic, Value: []byte(value)})
+	}
+	for _, value := range []string{"", "{", "null", "[]", "\x00\xff\xfe", "\x1f\x8b\x08\x00", `{"v":1}`, strings.Repeat(`{"v":`, 50_000)} {
+		add(w.topic(), value)
+		add(w.commands(), value)
+	}
+	// Each of these would be an update but for one thing.
+	good := fmt.Sprintf(`{"v":1,"board":%q,"member":"m0001","op":"set","score":1e9,"seq":1000000,"order":"x","at":1}`, b)
+	for _, change := range [][2]string{{`"v":1`, `"v":2`}, {"set", "steal"}, {"m0001", ""}, {"m0001", strings.Repeat("m", 5000)}, {"m0001", `m\n1`},
+		{"1e9", "1e999"}, {"1e9", "null"}, {":1000000", ":-1"}, {":1000000", ":99999999999999999999999"}, {b, b + "_else"}, {b, "../../" + b}, {b, ""}} {
+		add(w.topic(), strings.Replace(good, change[0], change[1], 1))
+	}
+	for _, change := range [][2]string{{"set", "steal"}, {"m0001", ""}, {"1e9", "1e999"}, {"1e9", "null"}, {b, "../../" + b}, {`"x"`, `""`}} {
+		add(w.commands(), strings.Replace(good, change[0], change[1], 1))
+	}
+	return append(records, &kgo.Record{Topic: w.topic(), Key: []byte("m0001")}) // a tombstone
+}
+
+// deleteRecords cuts the first local board's log off at its end.
+func (w *world) deleteRecords() {
+	w.Helper()
+	cl := testkit.KafkaClient(w, w.direct)
+	part := kmsg.NewDeleteRecordsRequestTopicPartition()
+	part.Offset = -1
+	topic := kmsg.NewDeleteRecordsRequestTopic()
+	topic.Topic, topic.Partitions = w.topic(), append(topic.Partitions, part)
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	req.Topics = append(req.Topics, topic)
+	resp, err := req.RequestWith(w.Context(), cl)
+	w.must(err)
+	w.must(kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode))
+}

@@ -1,0 +1,103 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"rankcache"
+)
+
+const board = rankcache.BoardID("1_2_3")
+
+// threeOrders is an oracle that knows for a second: a has 1, then b 2, then a is
+// gone.
+func threeOrders(t *testing.T) *Oracle {
+	o := NewOracle()
+	for i, u := range []rankcache.Update{
+		{Member: "a", Op: rankcache.OpSet, Score: 1}, {Member: "b", Op: rankcache.OpSet, Score: 2}, {Member: "a", Op: rankcache.OpDelete},
+	} {
+		u.Board, u.Seq = board, uint64(i+1)
+		if err := o.Applied(u, time.Now().Add(-time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o
+}
+
+func top(seq uint64, total int, rows ...Row) *Reply {
+	return &Reply{Code: 200, Source: "local", Seq: seq, Total: total, Rows: rows, Age: time.Hour}
+}
+
+// TestOracleFindsWhatIsWrong: an oracle that finds nothing is worth nothing.
+func TestOracleFindsWhatIsWrong(t *testing.T) {
+	a, b := Row{Rank: 1, Member: "a", Score: 1}, Row{Rank: 1, Member: "b", Score: 2}
+	second := Row{Rank: 2, Member: "a", Score: 1}
+	for name, c := range map[string]struct {
+		reply *Reply
+		want  string // "" for right
+	}{
+		"right at 1":     {top(1, 1, a), ""},
+		"right at 2":     {top(2, 2, b, second), ""},
+		"right at 3":     {top(3, 1, b), ""},
+		"another seq's":  {top(3, 2, b, second), "total"},
+		"wrong order":    {top(2, 2, a, Row{Rank: 2, Member: "b", Score: 2}), "row 1"},
+		"wrong score":    {top(1, 1, Row{Rank: 1, Member: "a", Score: 1.5}), "row 1"},
+		"wrong rank":     {top(1, 1, Row{Rank: 2, Member: "a", Score: 1}), "row 1"},
+		"empty":          {top(3, 1), "0 rows"},
+		"unknown seq":    {top(4, 1, b), "nobody knows"},
+		"no seq":         {top(0, 2, b, second), ""},
+		"no seq, wrong":  {top(0, 2, second, b), "not the board at any seq"},
+		"unknown source": {&Reply{Code: 200, Source: "hearsay", Seq: 1, Total: 1, Rows: []Row{a}}, "source"},
+		"fresh, too old": {&Reply{Code: 200, Source: "local", Seq: 1, Total: 1, Rows: []Row{a}}, "older than its age says"},
+	} {
+		o := threeOrders(t)
+		o.Tell(o.Ask(Question{Board: board, Kind: KindTop, Limit: 10}), c.reply)
+		wantVerdict(t, name, o, c.want)
+	}
+}
+
+func wantVerdict(t *testing.T, name string, o *Oracle, want string) {
+	t.Helper()
+	v := o.Judge(true)
+	switch {
+	case v.Judged != 1:
+		t.Errorf("%s: %d judged", name, v.Judged)
+	case want == "" && len(v.Wrong) > 0:
+		t.Errorf("%s: %v", name, v.Wrong[0])
+	case want != "" && (len(v.Wrong) != 1 || !strings.Contains(v.Wrong[0].Why, want)):
+		t.Errorf("%s: got %v, want %q", name, v.Wrong, want)
+	}
+}
+
+func TestOracleFindsAnswersThatGoBack(t *testing.T) {
+	o, q := threeOrders(t), Question{Board: board, Kind: KindTop, Limit: 10}
+	o.Tell(o.Ask(q), top(3, 1, Row{Rank: 1, Member: "b", Score: 2}))
+	if v := o.Judge(true); len(v.Wrong) > 0 {
+		t.Fatal(v.Wrong)
+	}
+	o.Tell(o.Ask(q), top(1, 1, Row{Rank: 1, Member: "a", Score: 1}))
+	wantVerdict(t, "back to 1", o, "went back")
+}
+
+// TestOracleFollowsRedisThatLosesWrites: what was lost is an answer of its own
+// kind until the recovery, and a mixture of both histories is wrong.
+func TestOracleFollowsRedisThatLosesWrites(t *testing.T) {
+	o, q := threeOrders(t), Question{Board: board, Kind: KindTop, Limit: 10}
+	o.Enter(Faulty)
+	o.Rewind(board, 1)
+	for seq, member := range []string{2: "c", 3: "d"} {
+		if member != "" {
+			o.Applied(rankcache.Update{Board: board, Member: member, Op: rankcache.OpSet, Score: 9, Seq: uint64(seq)}, time.Now())
+		}
+	}
+	lost := top(3, 1, Row{Rank: 1, Member: "b", Score: 2})
+	o.Tell(o.Ask(q), lost)
+	o.Tell(o.Ask(q), top(2, 3, Row{Rank: 1, Member: "c", Score: 9}, Row{Rank: 2, Member: "b", Score: 2}, Row{Rank: 3, Member: "a", Score: 1}))
+	if v := o.Judge(true); len(v.Lost) != 1 || len(v.Wrong) != 1 {
+		t.Errorf("%d lost, %d wrong, want 1 and 1: %v", len(v.Lost), len(v.Wrong), v.Wrong)
+	}
+	o.Enter(Recovered)
+	o.Tell(o.Ask(q), lost)
+	wantVerdict(t, "after the recovery", o, "lost")
+}

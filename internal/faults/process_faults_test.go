@@ -1,0 +1,143 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// processFaults are those of rankcache itself, its files and its neighbours.
+func processFaults() []fault {
+	return []fault{{
+		name: "the sidecar is killed (SIGKILL)", due: nothing,
+		inject: func(w *world) { w.sidecar().kill() },
+		heal:   func(w *world) { w.startSidecar() },
+	}, {
+		name: "the sidecar is stopped (SIGTERM)", quick: true, note: "callers go to the next when it is not ready",
+		args:   []string{"--drain", "3s"},
+		inject: func(w *world) { w.replaceSidecar() },
+	}, {
+		name: "the writer is killed (SIGKILL)", quick: true,
+		inject: func(w *world) { w.writing().kill() },
+		heal:   func(w *world) { w.startWriter() },
+	}, {
+		name: "the rooms file is broken", quick: true,
+		inject: func(w *world) { w.writeRooms("rooms:\n- {uid: 88, mode: lukewarm}\n") },
+		hold:   func(w *world) { w.waitMetric("rankcache_rooms_file_bad 1") },
+		heal:   func(w *world) { w.writeRooms(w.roomsText()) },
+	}, {
+		name: "orders are given years ago and years ahead", note: "stands for clocks that step",
+		inject: func(w *world) { w.writes.Clock.Store(&wildClock) },
+		heal:   func(w *world) { w.writes.Clock.Store(nil) },
+	}, profileFault("the profile service is down", func(rw http.ResponseWriter, _ *http.Request) {
+		panic(http.ErrAbortHandler)
+	}), profileFault("the profile service is slow", func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	}), profileFault("the profile service answers garbage", func(rw http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(rw, `{"profiles":{"m0001":"<html>", "m0002":[[[[`)
+	}), hotFault("the hot-key API is down", func(rw http.ResponseWriter, _ *http.Request) {
+		panic(http.ErrAbortHandler)
+	}), hotFault("the hot-key API is slow", func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	}), hotFault("the hot-key API answers garbage", func(rw http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(rw, "<html>502 Bad Gateway</html>")
+	})}
+}
+
+// wildClock returns times that jump to and fro by ten years.
+var wildClock = func() int64 {
+	now := time.Now()
+	return now.AddDate(int(now.UnixNano()%3-1)*10, 0, 0).UnixMilli()
+}
+
+// replaceSidecar does what a Deployment does: the next one becomes ready, the old
+// one is told to end, and callers leave it when it says that it is not ready.
+func (w *world) replaceSidecar() {
+	w.Helper()
+	old := w.sidecar()
+	next := w.launchSidecar()
+	next.waitReady(w, settleWithin)
+	old.signal(syscall.SIGTERM)
+	w.eventually(func() error {
+		resp, err := http.Get(old.url("health") + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			return fmt.Errorf("still ready")
+		}
+		return nil
+	})
+	w.waitReads(100) // it answers while it drains
+	w.useSidecar(next)
+	if code := old.wait(w, settleWithin); code != 0 {
+		w.Errorf("the old sidecar ended with %d", code)
+	}
+}
+
+// profileFault makes the profile service ill.
+func profileFault(name string, ill http.HandlerFunc) fault {
+	var sick *atomic.Bool
+	return fault{name: name, note: "pages come without profiles",
+		prepare: func(w *world) {
+			var url string
+			url, sick = w.neighbour(serveProfiles, ill)
+			w.args = append(w.args, "--profile-url", url, "--profile-ttl", "200ms", "--profile-stale-for", "400ms")
+			w.reads.Query = "profiles=1"
+		},
+		inject: func(*world) { sick.Store(true) },
+		heal:   func(*world) { sick.Store(false) },
+	}
+}
+
+// serveProfiles answers as a healthy profile service.
+func serveProfiles(rw http.ResponseWriter, r *http.Request) {
+	var asked struct{ Members []string }
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		http.Error(rw, err.Error(), http.StatusBadRequest)
+		return
+	}
+	profiles := map[string]json.RawMessage{}
+	for _, m := range asked.Members {
+		profiles[m] = json.RawMessage(profileOf(m))
+	}
+	_ = json.NewEncoder(rw).Encode(map[string]any{"profiles": profiles}) // the caller may have gone
+}
+
+// hotFault makes the cloud's hot-key API ill.
+func hotFault(name string, ill http.HandlerFunc) fault {
+	var sick *atomic.Bool
+	return fault{name: name,
+		prepare: func(w *world) {
+			w.Setenv("TENCENTCLOUD_SECRET_ID", "id")
+			w.Setenv("TENCENTCLOUD_SECRET_KEY", "key")
+			var url string
+			url, sick = w.neighbour(func(rw http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(rw, `{"Response":{"Data":[],"RequestId":"r-1"}}`)
+			}, ill)
+			w.args = append(w.args, "--hot-source", "tencent", "--tencent-instance", "crs-1", "--tencent-region", "ap-guangzhou",
+				"--tencent-endpoint", url, "--tencent-credentials", "env", "--poll-every", "300ms")
+		},
+		inject: func(*world) { sick.Store(true) },
+		heal:   func(*world) { sick.Store(false) },
+	}
+}
+
+// neighbour is a service beside the sidecar that a row makes ill.
+func (w *world) neighbour(well, ill http.HandlerFunc) (url string, sick *atomic.Bool) {
+	sick = new(atomic.Bool)
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if sick.Load() {
+			ill(rw, r)
+			return
+		}
+		well(rw, r)
+	}))
+	w.Cleanup(s.Close)
+	return s.URL, sick
+}

@@ -1,0 +1,156 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+)
+
+// redisAway says which reads are due an answer while Redis is away: those that a
+// copy in memory can answer.
+func redisAway(q *Question) bool {
+	switch q.Tier {
+	case "local":
+		return true
+	case "hot": // its page, which holds 100 rows
+		return q.Kind == KindTop
+	}
+	return false
+}
+
+// localOnly is due when hot pages are too old as well.
+func localOnly(q *Question) bool { return q.Tier == "local" }
+
+func nothing(*Question) bool { return false }
+
+func redisFaults() []fault {
+	return []fault{{
+		name: "Redis is down at the start", due: nothing,
+		start: func(w *world) { w.startWithoutRedis() },
+		heal:  func(w *world) { w.must(w.redis.Restart(context.Background())) },
+	}, {
+		name: "Redis dies (SIGKILL)", quick: true, due: redisAway,
+		inject: func(w *world) { w.must(w.redis.Kill()) },
+		heal:   func(w *world) { w.must(w.redis.Restart(context.Background())) },
+	}, {
+		name: "Redis is away for longer than hot pages may be served", due: localOnly, args: []string{"--hot-stale", "2s"},
+		inject: func(w *world) { w.readsRedis.Cut(); w.writesRedis.Cut() },
+		hold:   func(w *world) { w.waitSeen("hot", "503") },
+		heal:   func(w *world) { w.must(errors.Join(w.readsRedis.Restore(), w.writesRedis.Restore())) },
+	}, {
+		name: "Redis hangs (SIGSTOP)", quick: true, due: redisAway,
+		inject: func(w *world) { w.must(w.redis.Pause()) },
+		heal:   func(w *world) { w.must(w.redis.Resume()) },
+	}, {
+		name:   "Redis is slow (400 ms more)",
+		inject: func(w *world) { w.readsRedis.Delay(200 * time.Millisecond) },
+		heal:   func(w *world) { w.must(w.readsRedis.Restore()) },
+	}, {
+		name: "the sidecar alone can't reach Redis", due: redisAway, note: "writes go on",
+		inject: func(w *world) { w.readsRedis.Cut() },
+		heal:   func(w *world) { w.must(w.readsRedis.Restore()) },
+	}, {
+		name: "connections to Redis hang, new ones too", due: redisAway, note: "writes go on",
+		inject: func(w *world) { w.readsRedis.Stall() },
+		heal:   func(w *world) { w.must(w.readsRedis.Restore()) },
+	}, {
+		name: "Redis restarts empty", quick: true, losesWrites: true, due: redisAway,
+		inject: func(w *world) { w.emptyRedis() },
+	}, {
+		name: "Redis fails over and loses a few writes", known: "the seqs come again before the loss is noticed", losesWrites: true, due: redisAway,
+		inject: func(w *world) { w.failOver(5) },
+	}, {
+		name: "Redis fails over and loses many writes", losesWrites: true, due: redisAway,
+		inject: func(w *world) { w.failOver(400) },
+	}}
+}
+
+// must fails the row if something that causes or heals a fault did not work.
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// startWithoutRedis starts sidecar and writer on boards that were filled before
+// Redis went away.
+func (w *world) startWithoutRedis() {
+	w.startWriter()
+	w.writes.Fill(w.Context(), 1)
+	w.must(w.redis.Stop())
+	w.startSidecar()
+	w.startLoad(2)
+}
+
+// emptyRedis stops Redis and starts it with nothing in it.
+func (w *world) emptyRedis() {
+	w.Helper()
+	w.writes.Pause()
+	defer w.writes.Resume()
+	w.must(w.redis.Stop())
+	w.must(os.RemoveAll(filepath.Join(w.redis.Dir(), "appendonlydir")))
+	w.must(w.redis.Restart(context.Background()))
+	for _, b := range w.boards {
+		w.oracle.Rewind(b.ID, 0)
+	}
+}
+
+// failOver puts a replica in Redis's place that lacks the last writes of each
+// board.
+func (w *world) failOver(lost uint64) {
+	w.Helper()
+	old, link := w.client(), w.newProxy(w.redis.Addr())
+	replica := w.newRedis()
+	next := redis.NewClient(&redis.Options{Addr: replica.Addr(), Protocol: 2})
+	w.Cleanup(func() { next.Close() })
+	host, port, err := net.SplitHostPort(link.Addr())
+	w.must(err)
+	w.must(next.ReplicaOf(w.Context(), host, port).Err())
+	w.eventually(func() error { return caughtUp(w.Context(), old, next, w.boards) })
+	link.Cut()
+	local := w.board("local").ID
+	from := w.oracle.Reached(local)
+	w.eventually(func() error {
+		if at := w.oracle.Reached(local); at < from+lost {
+			return fmt.Errorf("%d of %d writes to be lost", at-from, lost)
+		}
+		return nil
+	})
+	w.writes.Pause()
+	defer w.writes.Resume()
+	w.must(w.redis.Kill())
+	w.must(next.ReplicaOf(w.Context(), "no", "one").Err())
+	for _, b := range w.boards {
+		seq, err := next.Get(w.Context(), rankcache.DefaultNames().SeqKey(b.ID)).Uint64()
+		w.must(err)
+		w.Logf("%s falls back from %d to %d", b.ID, w.oracle.Reached(b.ID), seq)
+		w.oracle.Rewind(b.ID, seq)
+	}
+	w.redis = replica
+	w.readsRedis.Redirect(replica.Addr())
+	w.writesRedis.Redirect(replica.Addr())
+}
+
+// caughtUp says whether a replica has every board's seq of some moment.
+func caughtUp(ctx context.Context, master, replica *redis.Client, boards []Board) error {
+	for _, b := range boards {
+		key := rankcache.DefaultNames().SeqKey(b.ID)
+		has, err := replica.Get(ctx, key).Uint64()
+		if err != nil {
+			return err
+		}
+		if has == 0 {
+			return fmt.Errorf("the replica knows nothing of %s", b.ID)
+		}
+	}
+	return master.Ping(ctx).Err()
+}

@@ -1,0 +1,198 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rankcache"
+)
+
+const (
+	posters   = 4
+	postEvery = 40 * time.Millisecond
+	// postAgain is the pause before a command is posted once more.
+	postAgain = 100 * time.Millisecond
+)
+
+// Writes posts commands to the writer until its context ends, each until it is
+// answered.
+type Writes struct {
+	Boards []Board
+	Oracle *Oracle
+	Base   func() string // URL of the writer's port at this moment
+	Prefix string        // of order numbers, which must be nobody else's
+
+	// Publish is told of every update that Redis has applied; it may be nil.
+	Publish func(rankcache.Update)
+	// Clock holds what returns the time that a command says it was given at; nil:
+	// now.
+	Clock atomic.Pointer[func() int64]
+
+	// held while commands are posted: read by posters, written by who pauses them.
+	busy sync.RWMutex
+	mu   sync.Mutex
+	next int
+	bad  []error
+}
+
+// command is a command in the wire form, written here without the writer's own
+// encoder.
+type command struct {
+	Order  string            `json:"order"`
+	Board  rankcache.BoardID `json:"board"`
+	Member string            `json:"member"`
+	Op     string            `json:"op"`
+	Delta  *float64          `json:"delta,omitempty"`
+	Score  *float64          `json:"score,omitempty"`
+	At     int64             `json:"at"`
+}
+
+// Run blocks until ctx ends and no command is on its way, or giveUp ends too.
+func (l *Writes) Run(ctx, giveUp context.Context, seed uint64) {
+	client := newClient(posters)
+	defer client.CloseIdleConnections()
+	var all sync.WaitGroup
+	for i := range posters {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		all.Go(func() {
+			each(ctx, postEvery, func() {
+				l.busy.RLock()
+				defer l.busy.RUnlock()
+				if ctx.Err() == nil {
+					l.post(giveUp, client, l.draw(rng, pick(rng, l.Boards)))
+				}
+			})
+		})
+	}
+	all.Wait()
+}
+
+// Pause waits until no command is on its way and keeps it so until Resume.
+func (l *Writes) Pause() { l.busy.Lock() }
+
+// Resume ends a Pause.
+func (l *Writes) Resume() { l.busy.Unlock() }
+
+// Errs returns what must not have happened.
+func (l *Writes) Errs() []error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bad
+}
+
+// Fill posts n commands to each board that make it as large as it will be.
+func (l *Writes) Fill(ctx context.Context, seed uint64) {
+	client := newClient(len(l.Boards))
+	defer client.CloseIdleConnections()
+	var all sync.WaitGroup
+	for i, b := range l.Boards {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		all.Go(func() {
+			for m := range b.Members {
+				c := l.draw(rng, b)
+				score := float64(rng.IntN(200))
+				c.Member, c.Op, c.Score, c.Delta = memberName(m), "set", &score, nil
+				l.post(ctx, client, c)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// draw makes up a command. Few scores and many members make ties.
+func (l *Writes) draw(rng *rand.Rand, b Board) *command {
+	l.mu.Lock()
+	l.next++
+	c := &command{Order: fmt.Sprintf("%s-%d", l.Prefix, l.next), Board: b.ID, At: time.Now().UnixMilli()}
+	l.mu.Unlock()
+	if clock := l.Clock.Load(); clock != nil {
+		c.At = (*clock)()
+	}
+	amount := float64(rng.IntN(40))
+	who := rng.IntN(b.Members)
+	switch dice := rng.IntN(100); {
+	case dice < 85:
+		c.Op, c.Delta = "incr", &amount
+	case dice < 93:
+		c.Op, c.Score = "set", &amount
+	default:
+		c.Op = "delete"
+	}
+	c.Member = memberName(who)
+	return c
+}
+
+// post posts the command until it is answered or ctx ends.
+func (l *Writes) post(ctx context.Context, client *http.Client, c *command) {
+	for ctx.Err() == nil {
+		again, err := l.try(client, c)
+		if err != nil {
+			l.mu.Lock()
+			l.bad = append(l.bad, err)
+			l.mu.Unlock()
+		}
+		if !again {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(postAgain):
+		}
+	}
+}
+
+// try posts the command once. The error is of an answer that must not come.
+func (l *Writes) try(client *http.Client, c *command) (again bool, err error) {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return false, err
+	}
+	resp, err := client.Post(l.Base()+"/v1/scores", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return true, nil // the writer is away
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	at := time.Now()
+	switch {
+	case err != nil || resp.StatusCode == http.StatusServiceUnavailable:
+		return true, nil
+	case resp.StatusCode != http.StatusOK:
+		return false, fmt.Errorf("the writer answered %s with %d %s", body, resp.StatusCode, answer)
+	}
+	u, err := readUpdate(answer)
+	if err != nil || u.Board != c.Board || u.Member != c.Member || u.Order != c.Order {
+		return false, fmt.Errorf("the writer answered %s with %s (%v)", body, answer, err)
+	}
+	err = l.Oracle.Applied(u, at)
+	if l.Publish != nil {
+		l.Publish(u)
+	}
+	return false, err
+}
+
+// readUpdate reads the writer's answer without its decoder.
+func readUpdate(answer []byte) (u rankcache.Update, err error) {
+	var w struct {
+		Board  rankcache.BoardID
+		Member string
+		Op     string
+		Score  float64
+		Seq    uint64
+		Order  string
+	}
+	if err := json.Unmarshal(answer, &w); err != nil {
+		return u, err
+	}
+	u = rankcache.Update{Board: w.Board, Member: w.Member, Score: w.Score, Seq: w.Seq, Order: w.Order}
+	u.Op, err = rankcache.ParseOp(w.Op)
+	return u, err
+}
