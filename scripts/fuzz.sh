@@ -2,8 +2,9 @@
 # Fuzzes every target of every package for a time each, one after the other.
 #
 #   scripts/fuzz.sh [time]     such as 10s; 30s without
+#   scripts/fuzz.sh keep       copies what reached new code in earlier runs on this machine into testdata/fuzz
 #
-# What it finds goes into the package's testdata/fuzz, where go test runs it from then on: commit it with the fix.
+# What fails goes into the package's testdata/fuzz, where go test runs it from then on: commit it with the fix.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,12 +20,27 @@ targets() {
   go test -list '^Fuzz' "${dirs[@]}" | awk '/^Fuzz/ { found[n++] = $1 } $1 == "ok" { for (i = 0; i < n; i++) print $2, found[i]; n = 0 }'
 }
 
+# keep copies the shortest inputs of a target that the fuzzer found worth keeping.
+keep() {
+  local from to most=12
+  from=$(go env GOCACHE)/fuzz/$1/$2
+  to=.${1#"$(go list -m)"}/testdata/fuzz/$2
+  [ -d "$from" ] || return 0
+  mkdir -p "$to"
+  find "$from" -type f -size -2k -printf '%s %p\n' | sort -n | head -n "$most" | cut -d' ' -f2- | xargs -r cp -t "$to"
+  echo "fuzz: $1 $2: $(find "$to" -type f | wc -l) inputs kept"
+}
+
 list=$(targets)
 if [ -z "$list" ]; then
   echo 'fuzz: no target found'
   exit
 fi
 while read -r package target; do
+  if [ "$time" = keep ]; then
+    keep "$package" "$target"
+    continue
+  fi
   echo "fuzz: $package $target for $time"
   go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$package"
 done <<<"$list"
