@@ -30,6 +30,14 @@
 // how old it is and whether it still keeps up (audit.go). One that doesn't is
 // closed and filled again, alone.
 //
+// # Files
+//
+// With [Config.Files] open boards are saved now and then, with the place in the log
+// that belongs to them (lastgood_save.go). A board that has a file is filled from it
+// before its topic is read from there on (lastgood_load.go); the gate then decides
+// as for any other. While Redis is away it may be answered from the file, as a
+// stale copy that counts as nothing more (lastgood_stale.go).
+//
 // # Locks
 //
 // [Runner]'s mutex guards the roster; a follower's (follower.go) guards its state.
