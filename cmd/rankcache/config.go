@@ -52,9 +52,10 @@ func loadConfig(cmd *cobra.Command) (kafka map[string]string, err error) {
 }
 
 // notOurs are variables with our prefix that are not configuration: what
-// Kubernetes injects for a Service named rankcache (RANKCACHE_SERVICE_HOST,
-// RANKCACHE_PORT_8972_TCP_ADDR …) and what steers this project's tests.
-var notOurs = regexp.MustCompile(`^RANKCACHE_(PORT(_\d.*)?|SERVICE_(HOST|PORT.*)|TEST_.*|REQUIRE_REAL|FULL)$`)
+// Kubernetes injects for a Service named rankcache or rankcache-something
+// (RANKCACHE_SERVICE_HOST, RANKCACHE_KAFKA_PORT_9092_TCP_ADDR …) and what steers
+// this project's tests.
+var notOurs = regexp.MustCompile(`^RANKCACHE_(([A-Z0-9_]+_)?(PORT(_\d.*)?|SERVICE_(HOST|PORT.*))|TEST_.*|REQUIRE_REAL|FULL)$`)
 
 // envKey turns RANKCACHE_REDIS_TIMEOUT into redis-timeout and
 // RANKCACHE_KAFKA_SASL_USERNAME into kafka.sasl.username.

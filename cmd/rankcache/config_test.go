@@ -99,6 +99,24 @@ func TestConfigMasksSecrets(t *testing.T) {
 	}
 }
 
+// A Service named rankcache-kafka in the pod's namespace once kept the sidecar
+// from starting: its variables were taken for unknown settings.
+func TestVariablesOfServicesAreNoSettings(t *testing.T) {
+	for _, name := range []string{"RANKCACHE_SERVICE_HOST", "RANKCACHE_PORT", "RANKCACHE_WRITER_SERVICE_PORT_HTTP",
+		"RANKCACHE_KAFKA_PORT_9092_TCP_ADDR", "RANKCACHE_KAFKA_SERVICE_HOST", "RANKCACHE_REDIS_PORT"} {
+		t.Setenv(name, "tcp://10.0.0.1:9092")
+	}
+	got, err := runConfig(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range got {
+		if strings.Contains(value, "10.0.0.1") {
+			t.Errorf("%s is %q", key, value)
+		}
+	}
+}
+
 // One file may hold the settings of several commands.
 func TestConfigOfEveryLongRunningCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rankcache.yaml")

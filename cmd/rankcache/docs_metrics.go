@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/pflag"
+
+	"rankcache/sidecar"
 )
 
 const metricsIntro = `# Metrics
@@ -87,6 +89,7 @@ func pollRegistry() (*registry, error) {
 	}
 	defer client.Close()
 	metrics := newRegistry()
+	registerProcess(metrics, sidecar.NewReadiness(nil, nil))
 	_, err = o.poll.newPoller(client, o.names, slog.New(slog.DiscardHandler), metrics)
 	return metrics, err
 }

@@ -156,7 +156,9 @@ func poll(ctx context.Context, o *pollCommandOptions, stderr io.Writer) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return poller.Run(ctx) })
-	health := sidecar.Health(sidecar.NewReadiness(nil, nil), promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	ready := sidecar.NewReadiness(nil, nil)
+	registerProcess(registry, ready)
+	health := sidecar.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	for _, l := range listeners {
 		group.Go(func() error { return sidecar.ServeHTTP(ctx, l, health, sidecar.HTTPConfig{}, log) })
 	}

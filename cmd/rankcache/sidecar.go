@@ -121,6 +121,8 @@ func (s *sidecarProcess) buildReader() (err error) {
 		return err
 	}
 	s.ready = sidecar.NewReadiness(s.settled, s.runner.Status)
+	registerProcess(s.registry, s.ready)
+	s.registry.MustRegister(boardAges{s.boards, s.runner.Status})
 	s.dataServer, err = sidecar.NewDataServer(s.reader, sidecar.DataConfig{Hosts: s.options.hosts}, s.log, s.registry)
 	return err
 }

@@ -98,12 +98,14 @@ type writerProcess struct {
 	redis     redis.UniversalClient
 	rooms     *rooms.Follower
 	writer    *writer.Writer
+	ready     *sidecar.Readiness
 	listeners listeners
 }
 
 // newWriterProcess builds every part and opens the listeners. It starts nothing.
 func newWriterProcess(o *writeOptions, log *slog.Logger) (*writerProcess, error) {
-	w := &writerProcess{options: o, log: log, registry: newRegistry()}
+	w := &writerProcess{options: o, log: log, registry: newRegistry(), ready: sidecar.NewReadiness(nil, nil)}
+	registerProcess(w.registry, w.ready)
 	var err error
 	if w.redis, err = o.dialRedis(); err != nil {
 		return nil, err
@@ -140,10 +142,9 @@ func (w *writerProcess) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.rooms.Run(ctx) })
 	group.Go(func() error { return w.writer.Run(ctx) })
-	ready := sidecar.NewReadiness(nil, nil)
 	handlers := map[string]http.Handler{
 		"scores": w.writer.Handler(),
-		"health": sidecar.Health(ready, promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})),
+		"health": sidecar.Health(w.ready, promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})),
 	}
 	for _, l := range w.listeners {
 		cfg := sidecar.HTTPConfig{Hosts: w.options.hosts}
