@@ -11,6 +11,7 @@ if [ -n "$unformatted" ]; then
   status=1
 fi
 go vet ./... || status=1
+(cd deploy/check && go vet ./...) || status=1
 go tool staticcheck ./... || status=1
 
 [ $status != 0 ] || echo 'lint: clean'

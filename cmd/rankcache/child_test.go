@@ -40,7 +40,7 @@ type child struct {
 
 	mu     sync.Mutex
 	output bytes.Buffer
-	addrs  map[string]string // of its "serving" or "writing" line
+	addrs  map[string]string // of its "serving", "writing" or "polling" line
 	done   chan struct{}     // closed when it has ended
 }
 
@@ -96,7 +96,7 @@ func (c *child) note(line []byte) {
 	c.output.Write(line)
 	c.output.WriteByte('\n')
 	var said map[string]any
-	if json.Unmarshal(line, &said) != nil || said["msg"] != "serving" && said["msg"] != "writing" {
+	if json.Unmarshal(line, &said) != nil || said["msg"] != "serving" && said["msg"] != "writing" && said["msg"] != "polling" {
 		return
 	}
 	c.addrs = map[string]string{}

@@ -162,7 +162,7 @@ func poll(ctx context.Context, o *pollCommandOptions, stderr io.Writer) error {
 	for _, l := range listeners {
 		group.Go(func() error { return sidecar.ServeHTTP(ctx, l, health, sidecar.HTTPConfig{}, log) })
 	}
-	log.Info("polling", "source", o.poll.source, "key", o.names.HotKey(o.poll.verdictInstance()), "version", version)
+	log.Info("polling", "health", listeners.addr("health"), "source", o.poll.source, "key", o.names.HotKey(o.poll.verdictInstance()), "version", version)
 	return group.Wait()
 }
 

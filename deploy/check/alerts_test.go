@@ -1,0 +1,128 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// rules returns the alerts, checked as promtool check rules does.
+func rules(t *testing.T) (all []rulefmt.Rule) {
+	t.Helper()
+	for _, r := range buildWith(t, k8s+"/components/alerts").Resources() {
+		if r.GetKind() != "PrometheusRule" {
+			continue
+		}
+		data, err := r.MarshalJSON() // JSON is YAML
+		var object struct{ Spec json.RawMessage }
+		if err == nil {
+			err = json.Unmarshal(data, &object)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups, errs := rulefmt.Parse(object.Spec, false, model.UTF8Validation, promQL, slog.New(slog.DiscardHandler))
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		for _, g := range groups.Groups {
+			all = append(all, g.Rules...)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("no alerts")
+	}
+	return all
+}
+
+// alertCase is a moment of some series, and how many instances of an alert fire
+// at it.
+type alertCase struct {
+	Name   string
+	At     time.Duration
+	Fires  int
+	Series []string
+}
+
+// readCases returns the cases of each alert.
+func readCases(t *testing.T) map[string][]alertCase {
+	t.Helper()
+	var list []struct {
+		Alert string
+		Cases []alertCase
+	}
+	data, err := os.ReadFile("testdata/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string][]alertCase{}
+	for _, one := range list {
+		cases[one.Alert] = one.Cases
+	}
+	return cases
+}
+
+func TestAlertsFireWhenTheyShould(t *testing.T) {
+	cases := readCases(t)
+	for _, rule := range rules(t) {
+		fired, quiet := false, false
+		for _, c := range cases[rule.Alert] {
+			n := firing(t, rule.Expr, time.Duration(rule.For), parseSeries(t, c.Series), c.At)
+			if n != c.Fires {
+				t.Errorf("%s, %s: %d fire at %v, want %d", rule.Alert, c.Name, n, c.At, c.Fires)
+			}
+			fired, quiet = fired || c.Fires > 0, quiet || c.Fires == 0
+		}
+		if !fired || !quiet {
+			t.Errorf("%s: want a case in which it fires and one in which it does not", rule.Alert)
+		}
+	}
+}
+
+func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
+	text, err := os.ReadFile("../../docs/RUNBOOKS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sections []string
+	for _, m := range regexp.MustCompile(`(?m)^## (Rankcache\w+)$`).FindAllSubmatch(text, -1) {
+		sections = append(sections, string(m[1]))
+	}
+	var alerts []string
+	for _, rule := range rules(t) {
+		alerts = append(alerts, rule.Alert)
+		if want := "/RUNBOOKS.md#" + strings.ToLower(rule.Alert); !strings.HasSuffix(rule.Annotations["runbook_url"], want) {
+			t.Errorf("%s points at %s, want …%s", rule.Alert, rule.Annotations["runbook_url"], want)
+		}
+		if s := rule.Labels["severity"]; s != "critical" && s != "warning" || rule.Annotations["summary"] == "" {
+			t.Errorf("%s has severity %q and summary %q", rule.Alert, s, rule.Annotations["summary"])
+		}
+	}
+	slices.Sort(alerts)
+	slices.Sort(sections)
+	if !slices.Equal(alerts, sections) {
+		t.Errorf("alerts   %v\nrunbooks %v", alerts, sections)
+	}
+	for _, section := range regexp.MustCompile(`(?m)^## Rankcache`).Split(string(text), -1)[1:] {
+		for _, part := range []string{"**Means.**", "**Users see.**", "**Look.**", "**Do.**"} {
+			if !strings.Contains(section, part) {
+				t.Errorf("the runbook of Rankcache%.20s… has no %s", section, part)
+			}
+		}
+	}
+}

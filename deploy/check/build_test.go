@@ -1,0 +1,127 @@
+package check
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/resid"
+)
+
+const k8s = "../k8s"
+
+// kustomizations are what people apply.
+func kustomizations(t *testing.T) []string {
+	t.Helper()
+	overlays, err := filepath.Glob(k8s + "/overlays/*")
+	if err != nil || len(overlays) < 2 {
+		t.Fatalf("overlays: %v, %v", overlays, err)
+	}
+	return append(overlays, k8s+"/base", "testdata/own-app")
+}
+
+// build is kubectl kustomize.
+func build(t *testing.T, dir string) resmap.ResMap {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		t.Fatalf("kustomize %s: %v", dir, err)
+	}
+	if built.Size() == 0 {
+		t.Fatalf("kustomize %s gives nothing", dir)
+	}
+	return built
+}
+
+// buildWith builds the base with one more component.
+func buildWith(t *testing.T, component string) resmap.ResMap {
+	t.Helper()
+	dir := t.TempDir()
+	text := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n" +
+		"resources: [" + relative(t, dir, k8s+"/base") + "]\ncomponents: [" + relative(t, dir, component) + "]\n"
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return build(t, dir)
+}
+
+func relative(t *testing.T, from, to string) string {
+	t.Helper()
+	to, err := filepath.Abs(to)
+	if err == nil {
+		to, err = filepath.Rel(from, to)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func TestEveryComponentAddsSomethingToTheBase(t *testing.T) {
+	components, err := filepath.Glob(k8s + "/components/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := build(t, k8s+"/base").AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range components {
+		if filepath.Base(component) == "sidecar" {
+			continue // the base has it
+		}
+		text, err := buildWith(t, component).AsYaml()
+		if err != nil || string(text) == string(base) {
+			t.Errorf("%s changes nothing (%v)", component, err)
+		}
+	}
+}
+
+// The name of the settings changes with their content, the name of the rooms
+// does not: pods that run shall see new rooms, not be replaced for them.
+func TestNamesOfTheConfigMaps(t *testing.T) {
+	names := map[string]bool{}
+	for _, r := range build(t, k8s+"/base").Resources() {
+		if r.GetKind() == "ConfigMap" {
+			names[r.GetName()] = true
+		}
+	}
+	hashed := false
+	for name := range names {
+		hashed = hashed || strings.HasPrefix(name, "rankcache-") && name != "rankcache-rooms"
+	}
+	if !names["rankcache-rooms"] || names["rankcache"] || !hashed {
+		t.Errorf("ConfigMaps %v, want rankcache-rooms as it is and rankcache-<hash>", names)
+	}
+}
+
+// An app's own init containers and volumes stay, and the sidecar starts first.
+func TestSidecarJoinsAnyApp(t *testing.T) {
+	built := build(t, "testdata/own-app")
+	app := deployment(t, built, "own")
+	var order []string
+	for _, c := range app.Spec.Template.Spec.InitContainers {
+		order = append(order, c.Name)
+	}
+	if fmt.Sprint(order) != "[rankcache migrate]" {
+		t.Errorf("init containers %v, want the sidecar before the app's own", order)
+	}
+	if app.Spec.Template.Metadata.Labels["rankcache"] != "sidecar" || app.Spec.Template.Metadata.Labels["app"] != "own" {
+		t.Errorf("labels %v", app.Spec.Template.Metadata.Labels)
+	}
+	if other := deployment(t, built, "other"); len(other.Spec.Template.Spec.InitContainers) != 0 {
+		t.Error("a Deployment without the label got a sidecar")
+	}
+	config, err := built.GetById(resid.NewResIdWithNamespace(resid.NewGvk("", "v1", "ConfigMap"), "rankcache-rooms", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := config.GetDataMap()["rooms.yaml"]; !strings.Contains(text, "own_board") {
+		t.Errorf("the overlay's rooms are not used: %s", text)
+	}
+}
