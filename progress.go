@@ -54,4 +54,19 @@ type BoardStatus struct {
 	Rate    float64   // updates applied per second, lately
 	ETA     time.Duration
 	Members int
+	Audit   AuditStatus
+}
+
+// AuditStatus is what the comparisons of an open board with Redis have found
+// since it is followed.
+type AuditStatus struct {
+	At      time.Time // of the last comparison, zero before the first
+	Checks  uint64    // comparisons
+	Unknown uint64    // comparisons that could not be made: Redis or Kafka was late
+	Members uint64    // members compared
+	// Differences counts what was wrong, Repairs the members that were given
+	// Redis's state, Rebuilds how often the whole board was filled again.
+	Differences, Repairs, Rebuilds uint64
+	Last                           string    // the last difference
+	LastAt                         time.Time // when it was found
 }

@@ -116,7 +116,7 @@ func (c *catalogue) plan(info topicInfo, followers []*follower, todo *change) {
 		t.resumeAt = resumeAt(info, followers)
 		todo.begin = append(todo.begin, t)
 	case e.topic.id != info.id || e.topic.torn.Load():
-		c.log.Warn("topic was made again: its boards begin anew", "topic", info.name)
+		c.log.Warn("topic is read again and its boards begin anew", "topic", info.name, "made_again", e.topic.id != info.id)
 		todo.begin = append(todo.begin, newTopic(info, true))
 	case e.topic.gone.Load() || !subset(followers, e.followers):
 		todo.begin = append(todo.begin, newTopic(info, false))

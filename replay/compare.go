@@ -27,38 +27,45 @@ type verdict struct {
 	unknown string
 }
 
-// compareWith compares the board with Redis. Members that differ are asked for
-// again with a second sample: a member that was removed and forgotten in the
-// meantime looks like one that was never there.
+// compareWith compares the board with Redis before it is opened. Members that
+// differ are asked for again with a second sample: without seqs, a member that was
+// removed in the meantime looks like one that was never there.
 func (g *gate) compareWith(ctx context.Context, act action) verdict {
 	members, random := g.f.recentMembers(), sampleMembers
 	if act == actSettle || g.f.savedNow() != nil {
 		random = largeSample
 	}
 	for again := false; ; again = true {
-		s, v := g.sample(ctx, members, random, act)
+		heard, v := g.sample(ctx, members, random, act)
 		if v.differs == "" || again {
 			return v
 		}
-		for _, e := range s.Random {
-			members = append(members, e.Member)
-		}
+		members = heard.members()
 	}
 }
 
-func (g *gate) sample(ctx context.Context, members []string, random int, act action) (Sample, verdict) {
-	s, err := g.origin.Sample(ctx, g.f.id, members, random)
+func (g *gate) sample(ctx context.Context, members []string, random int, act action) (*testimony, verdict) {
+	before := g.f.board.Progress()
+	heard, err := g.askForMembers(ctx, members, random)
 	switch {
 	case err != nil:
-		return s, verdict{unknown: "compare with Redis: " + err.Error()}
-	case s.Seq == 0 && g.cfg.Total != TotalNone:
-		return s, verdict{unknown: "Redis has lost the board's total"}
+		return heard, verdict{unknown: "compare with Redis: " + err.Error()}
+	case heard.Seq == 0 && g.cfg.Total != TotalNone:
+		return heard, verdict{unknown: "Redis has lost the board's total"}
+	case g.cfg.Total == TotalNone || newest(g.cfg.Total, before) <= heard.Seq:
+	case g.cfg.Total == TotalOrders:
+		return heard, verdict{differs: fmt.Sprintf("%d orders here, %d in Redis", before.Total(), heard.Seq)}
+	default: // what is beyond Redis's total can't be compared with it
+		g.f.report(g.epoch, aheadOf(heard.Seq, before.Highest), g.boards)
+		return heard, verdict{unknown: "Redis has lost writes or began anew"}
 	}
-	if v, ok := g.await(ctx, s.Seq, act); !ok {
-		return s, v
+	if v, ok := g.await(ctx, heard.Seq, act); !ok {
+		return heard, v
 	}
-	differs := g.difference(&s, members)
-	return s, verdict{agrees: differs == "", at: s.At, differs: differs}
+	if wrong := g.judge(heard); len(wrong) > 0 {
+		return heard, verdict{differs: wrong[0].String()}
+	}
+	return heard, verdict{agrees: true, at: heard.At}
 }
 
 // await waits until the board has every update up to seq, or, if holes are
@@ -70,6 +77,8 @@ func (g *gate) await(ctx context.Context, seq uint64, act action) (v verdict, re
 		switch {
 		case p.Total() >= seq || act == actSettle && p.Highest >= seq:
 			return verdict{}, true
+		case g.isOpen && !g.f.readable.Load():
+			return verdict{unknown: "closed meanwhile"}, false
 		case ctx.Err() != nil:
 			return verdict{unknown: "stopping"}, false
 		case time.Now().Before(end):
@@ -79,35 +88,4 @@ func (g *gate) await(ctx context.Context, seq uint64, act action) (v verdict, re
 			return verdict{unknown: fmt.Sprintf("the log is behind Redis: %d of %d", p.Total(), seq)}, false
 		}
 	}
-}
-
-// difference returns how the board differs from the sample, or "". The sample is
-// of one instant, at the total s.Seq; the board has all up to that and may be
-// ahead. Each update beyond has changed the number of members by one at most,
-// and a member's score only if it is the member's.
-func (g *gate) difference(s *Sample, members []string) string {
-	p := g.f.board.Progress()
-	ahead := max(p.Highest, p.Orders, s.Seq) - s.Seq
-	if off := max(p.Members-s.Members, s.Members-p.Members); uint64(off) > ahead {
-		return fmt.Sprintf("%d members here, %d in Redis", p.Members, s.Members)
-	}
-	for _, m := range members {
-		if score, ok := s.Given[m]; g.memberDiffers(m, score, ok, s.Seq) {
-			return fmt.Sprintf("member %q differs from Redis", m)
-		}
-	}
-	for _, e := range s.Random {
-		if g.memberDiffers(e.Member, e.Score, true, s.Seq) {
-			return fmt.Sprintf("member %q differs from Redis", e.Member)
-		}
-	}
-	return ""
-}
-
-func (g *gate) memberDiffers(member string, score float64, there bool, seq uint64) bool {
-	mine, memberSeq, here := g.f.board.Score(member)
-	if memberSeq > seq {
-		return false // changed since: can't be told
-	}
-	return here != there || here && mine != score
 }

@@ -11,6 +11,8 @@ import (
 const (
 	DefaultPublishEvery = 10 * time.Millisecond
 	DefaultPollEvery    = time.Second
+	DefaultTotalsEvery  = time.Second
+	DefaultAuditEvery   = 5 * time.Second
 	DefaultDeadline     = 30 * time.Second
 	// DefaultDeadlinePerUpdate is twenty times what a replay needs per update.
 	DefaultDeadlinePerUpdate = 50 * time.Microsecond
@@ -43,8 +45,13 @@ type Config struct {
 	Total Total
 	// PublishEvery is the shortest time between two publications of a board.
 	PublishEvery time.Duration
-	// PollEvery is how often topics and totals are looked at, give or take a tenth.
-	PollEvery time.Duration
+	// PollEvery is how often topics are looked at, and TotalsEvery how often the
+	// totals of all boards are read from Redis, in one round trip: an answer's age
+	// is at least that at times. Give or take a tenth.
+	PollEvery, TotalsEvery time.Duration
+	// AuditEvery is how often each open board is compared with Redis, give or take
+	// a tenth; negative for never.
+	AuditEvery time.Duration
 	// A board that is not open after Deadline, plus DeadlinePerUpdate for each
 	// record in the logs to be read, is given up to Redis. It is still tried.
 	Deadline          time.Duration
@@ -62,6 +69,8 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.Total, TotalSeq)
 	orDefault(&c.PublishEvery, DefaultPublishEvery)
 	orDefault(&c.PollEvery, DefaultPollEvery)
+	orDefault(&c.TotalsEvery, DefaultTotalsEvery)
+	orDefault(&c.AuditEvery, DefaultAuditEvery)
 	orDefault(&c.Deadline, DefaultDeadline)
 	orDefault(&c.DeadlinePerUpdate, DefaultDeadlinePerUpdate)
 	orDefault(&c.SaveEvery, DefaultSaveEvery)
@@ -71,7 +80,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("no Kafka brokers: name at least one as host:port")
 	case c.Total != TotalSeq && c.Total != TotalOrders && c.Total != TotalNone:
 		return c, fmt.Errorf("total %q: want %s, %s or %s", c.Total, TotalSeq, TotalOrders, TotalNone)
-	case min(c.PublishEvery, c.PollEvery, c.Deadline, c.DeadlinePerUpdate, c.SaveEvery, c.StaleMost) < 0:
+	case min(c.PublishEvery, c.PollEvery, c.TotalsEvery, c.Deadline, c.DeadlinePerUpdate, c.SaveEvery, c.StaleMost) < 0:
 		return c, fmt.Errorf("a replay interval is negative: want a duration, or 0 for the default")
 	}
 	return c, c.Names.Check()

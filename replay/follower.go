@@ -10,9 +10,10 @@ import (
 
 // follower is one followed board.
 type follower struct {
-	id    rankcache.BoardID
-	topic string // where its updates come from
-	board Board
+	id      rankcache.BoardID
+	topic   string // where its updates come from
+	board   Board
+	metrics *metrics
 
 	// readable says that the pump shall publish it.
 	readable atomic.Bool
@@ -26,7 +27,7 @@ type follower struct {
 	// wake tells the gate to look again.
 	wake chan struct{}
 
-	audit audit              // belongs to the totals
+	watch watch              // belongs to the totals
 	batch []rankcache.Update // the pump's own
 	dirty bool               // the pump's own: has updates to be published
 
@@ -46,11 +47,14 @@ type follower struct {
 	// dropped says that the board is not followed any more.
 	dropped bool
 	// total is the newest that Redis said, and want the first of this epoch.
-	total  reading
-	want   uint64
-	fault  *fault
-	recent []string // oldest first
-	status status
+	total reading
+	want  uint64
+	fault *fault
+	// history is of the updates applied since the board was last empty.
+	history history
+	ledger  ledger
+	recent  []string // oldest first
+	status  status
 	// Why Kafka or Redis has not answered, if so.
 	kafkaTrouble, redisTrouble string
 }
@@ -62,13 +66,6 @@ type reading struct {
 	asked   time.Time // zero before the first
 }
 
-// fault is a reason to fill an open board again.
-type fault struct {
-	reason string
-	// void says that the board's own seqs can't be trusted either.
-	void bool
-}
-
 // tally counts what became of a board's updates.
 type tally struct {
 	applied, duplicate, stale atomic.Uint64
@@ -76,8 +73,8 @@ type tally struct {
 	counted atomic.Uint64
 }
 
-func newFollower(id rankcache.BoardID, topic string, b Board, now time.Time) *follower {
-	f := &follower{id: id, topic: topic, board: b, wake: make(chan struct{}, 1)}
+func newFollower(id rankcache.BoardID, topic string, b Board, m *metrics, now time.Time) *follower {
+	f := &follower{id: id, topic: topic, board: b, metrics: m, wake: make(chan struct{}, 1)}
 	f.status = status{state: rankcache.StateWaiting, reason: "just named", since: now}
 	return f
 }
@@ -107,6 +104,7 @@ func (f *follower) begin(t *topic, boards Boards) {
 	if t.anew || f.outdates(t) {
 		f.shut(boards)
 		f.empty()
+		f.fault = nil
 		f.epoch++
 	}
 	f.nudge()
@@ -116,7 +114,7 @@ func (f *follower) begin(t *topic, boards Boards) {
 func (f *follower) open(epoch int, boards Boards) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.epoch != epoch || f.dropped {
+	if f.epoch != epoch || f.dropped || f.fault != nil {
 		return false
 	}
 	f.readable.Store(true) // first: else what is applied in between stays unpublished
@@ -139,20 +137,8 @@ func (f *follower) empty() {
 	f.board.Reset()
 	f.tally.counted.Store(0)
 	f.saved = nil
+	f.history.clear()
 	f.want, f.total = 0, reading{}
-}
-
-// refill begins a new epoch of a board that has a fault.
-func (f *follower) refill(why *fault, boards Boards) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.shut(boards)
-	if why.void {
-		f.empty()
-	}
-	f.want = f.total.seq
-	f.fault = nil
-	f.epoch++
 }
 
 func (f *follower) drop() {
@@ -179,20 +165,4 @@ func (f *follower) epochNow() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.epoch
-}
-
-// report asks the gate to fill the board again.
-func (f *follower) report(why fault) {
-	f.mu.Lock()
-	f.fault = &why
-	f.mu.Unlock()
-	f.nudge()
-}
-
-func (f *follower) takeFault() *fault {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	why := f.fault
-	f.fault = nil
-	return why
 }

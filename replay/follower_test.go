@@ -37,6 +37,14 @@ func (s *script) CurrentAt() time.Time                 { return s.current }
 func (s *script) Image() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	return rankcache.Stamp{Seq: s.have.Contiguous, Members: s.have.Members}, nil
 }
+func (s *script) Repair(m string, _ float64, _ bool, seq uint64) bool {
+	s.note("repair %s at %d", m, seq)
+	return true
+}
+func (s *script) Page(int, int, rankcache.Order) rankcache.Page { return rankcache.Page{} }
+func (s *script) Standings(dst []rankcache.Standing, ms []string, _ rankcache.Order) ([]rankcache.Standing, rankcache.Stamp) {
+	return append(dst, make([]rankcache.Standing, len(ms))...), rankcache.Stamp{}
+}
 func (s *script) Create(rankcache.BoardID) Board { return s }
 func (s *script) Open(rankcache.BoardID)         { s.note("open") }
 func (s *script) Close(rankcache.BoardID)        { s.note("close") }
@@ -60,7 +68,7 @@ func readTopic(anew bool, high int64) *topic {
 // another one. The board must not be opened, empty as it is then.
 func TestGateOpensNothingThatBeganAnew(t *testing.T) {
 	s := &script{}
-	f := newFollower("b", "update_cache_b", s, time.Now())
+	f := newFollower("b", "update_cache_b", s, newMetrics(), time.Now())
 	f.begin(readTopic(false, 5), s)
 	checked := f.epochNow()
 	f.begin(readTopic(true, 0), s)
@@ -80,7 +88,8 @@ func TestGateOpensNothingThatBeganAnew(t *testing.T) {
 }
 
 func pumpOf(f *follower) *pump {
-	r := &Runner{cfg: Config{PublishEvery: time.Hour}, boards: f.board.(*script), metrics: newMetrics(),
+	boards, _ := f.board.(*script)
+	r := &Runner{cfg: Config{PublishEvery: time.Hour}, boards: boards, metrics: newMetrics(),
 		log: slog.New(slog.DiscardHandler), totalsKick: make(chan struct{}, 1)}
 	r.routes.Store(&routes{f.id: f})
 	p := newPump(r, newBatches())
@@ -97,7 +106,7 @@ func updateAt(part *partition, offset int64) item {
 // applied before the board begins anew.
 func TestPumpStopsWhenOffsetsGoBack(t *testing.T) {
 	s := &script{}
-	f := newFollower("b", "update_cache_b", s, time.Now())
+	f := newFollower("b", "update_cache_b", s, newMetrics(), time.Now())
 	p, old := pumpOf(f), readTopic(false, 4)
 	part := old.partitions()[0]
 	p.apply([]item{{part: part, kind: itemBegin}, updateAt(part, 0), updateAt(part, 3)})
@@ -119,7 +128,7 @@ func TestPumpStopsWhenOffsetsGoBack(t *testing.T) {
 
 // A log may end in what never arrives: only the end itself tells.
 func TestLogEndsByPosition(t *testing.T) {
-	f := newFollower("b", "update_cache_b", &script{}, time.Now())
+	f := newFollower("b", "update_cache_b", &script{}, newMetrics(), time.Now())
 	p, log := pumpOf(f), readTopic(false, 9)
 	part := log.partitions()[0]
 	p.apply([]item{updateAt(part, 0), updateAt(part, 7)})
@@ -136,7 +145,7 @@ func TestLogEndsByPosition(t *testing.T) {
 // then together with what follows.
 func TestPublishing(t *testing.T) {
 	s := &script{have: rankcache.Progress{Contiguous: 3, Highest: 3}}
-	f := newFollower("b", "update_cache_b", s, time.Now())
+	f := newFollower("b", "update_cache_b", s, newMetrics(), time.Now())
 	p, log := pumpOf(f), readTopic(false, 9)
 	part := log.partitions()[0]
 	p.apply([]item{updateAt(part, 0)})

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -31,7 +32,8 @@ type gate struct {
 	boards  Boards
 	origin  Origin
 	cfg     Config
-	backlog func() int64 // records in the logs of all boards when reading began
+	backlog func() int64    // records in the logs of all boards when reading began
+	totals  chan<- struct{} // asks for Redis's totals now
 	metrics *metrics
 	log     *slog.Logger
 
@@ -45,9 +47,12 @@ type gate struct {
 	trouble  string    // why the last action came to nothing
 	isOpen   bool
 	openedAt time.Time
+	auditAt  time.Time // of the next
 	retryAt  time.Time // no action before it
 
-	retry *backoff.ExponentialBackOff // outlives epochs
+	retry  *backoff.ExponentialBackOff // outlives epochs
+	cursor int                         // the rank from which the audit goes on; outlives them too
+	doubts doubts
 }
 
 // run follows the board until ctx ends.
@@ -58,30 +63,40 @@ func (g *gate) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := time.Now()
 		g.f.measure(now)
-		why := g.f.takeFault()
-		if g.f.epochNow() != g.epoch {
-			g.begin(now)
-		} else if why != nil && (g.isOpen || why.void) {
+		if why := g.f.heal(g.cfg.Total, g.boards); why != nil {
 			g.refill(why, now)
+		} else if g.f.epochNow() != g.epoch {
+			g.begin(now)
 		}
-		if !g.isOpen {
+		switch {
+		case !g.isOpen:
 			g.advance(ctx, now)
+		case g.auditDue(now):
+			g.audit(ctx)
 		}
 		g.wait(ctx)
 	}
 }
 
-// refill closes the board and fills it again. One that has a fault again and again
-// is filled ever more rarely.
+// refill fills a board again that was closed because of a fault. One that has a
+// fault again and again is filled ever more rarely.
 func (g *gate) refill(why *fault, now time.Time) {
-	g.log.Warn("board is closed and filled again", "board", g.f.id, "reason", why.reason)
-	g.metrics.refills.Inc()
-	if now.Sub(g.openedAt) >= sound {
+	wasOpen, begun := g.isOpen, g.begun
+	g.log.Warn("board is filled again", "board", g.f.id, "was_open", wasOpen, "reason", why.reason)
+	g.begin(now)
+	if wasOpen {
+		g.metrics.refills.Inc()
+	} else {
+		g.begun = begun // a log full of faults must not hold readiness for ever
+	}
+	if wasOpen && now.Sub(g.openedAt) >= sound {
 		g.retry.Reset()
 	}
-	g.f.refill(why, g.boards)
-	g.begin(now)
+	if g.cfg.Total == TotalSeq {
+		g.differs = why.reason
+	}
 	g.later()
+	nudge(g.totals)
 }
 
 // begin forgets what was found out in an earlier epoch.
@@ -96,6 +111,9 @@ func (g *gate) wait(ctx context.Context) {
 	every := gateEvery
 	if g.isOpen {
 		every = openEvery
+		if g.cfg.AuditEvery > 0 {
+			every = max(0, min(every, time.Until(g.auditAt)))
+		}
 	}
 	timer := time.NewTimer(every)
 	defer timer.Stop()
@@ -194,7 +212,8 @@ func (g *gate) check(ctx context.Context, act action, want uint64) {
 	}
 	g.f.board.MarkCurrent(v.at) // so that the first answer knows its age
 	if g.f.open(g.epoch, g.boards) {
-		g.isOpen, g.openedAt = true, time.Now()
+		g.isOpen, g.openedAt, g.doubts = true, time.Now(), nil
+		g.auditAt = g.openedAt.Add(time.Duration(rand.Float64() * float64(g.cfg.AuditEvery)))
 		g.state(rankcache.StateOpen, "equal to Redis", time.Now())
 	}
 }

@@ -102,7 +102,8 @@ func (f *follower) refute(r reading) {
 	if f.saved == nil || r.seq == 0 || r.seq >= f.saved.Seq {
 		return
 	}
-	f.fault = &fault{fmt.Sprintf("its file is at update %d, Redis at %d: Redis has lost writes or began anew", f.saved.Seq, r.seq), true}
+	why := aheadOf(r.seq, f.saved.Seq)
+	f.fault = &why
 	f.nudge()
 }
 

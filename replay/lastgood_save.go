@@ -127,7 +127,9 @@ func (f *follower) image(ctx context.Context) (Saved, iter.Seq[[]rankcache.Entry
 		return saved, nil, false
 	}
 	saved.CurrentAt = f.board.CurrentAt() // before the image, which is no older
-	f.board.Publish()
+	if !f.show(time.Time{}) {
+		return saved, nil, false
+	}
 	stamp, pieces := f.board.Image()
 	saved.Seq, saved.Members, saved.TakenAt = stamp.Seq, stamp.Members, time.Now()
 	// If the board was emptied meanwhile, the epoch has passed.

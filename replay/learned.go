@@ -18,16 +18,21 @@ func (f *follower) observe() observation {
 	return o
 }
 
-// learn takes a total that Redis said.
-func (f *follower) learn(r reading) {
+// learn takes a total that Redis said, which was asked for in an epoch, and says
+// whether that is still the board's.
+func (f *follower) learn(r reading, epoch int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.total, f.redisAway = r, false
+	if f.epoch != epoch {
+		return false
+	}
+	f.total, f.redisAway, f.redisTrouble = r, false, ""
 	f.refute(r)
 	if f.want == 0 && r.seq != 0 {
 		f.want = r.seq
 		f.nudge()
 	}
+	return true
 }
 
 // topicAbsent notes that Kafka has no topic for the board.
@@ -68,7 +73,6 @@ func (f *follower) currentByLog() {
 		return
 	}
 	if end := t.end.Load(); end != nil && t.dry(end.asked.Add(-1)) {
-		f.board.Publish()
-		f.board.MarkCurrent(end.asked)
+		f.show(end.asked)
 	}
 }

@@ -17,13 +17,22 @@ type metrics struct {
 	stales      prometheus.Counter
 	kafkaErrors prometheus.Counter
 	redisErrors prometheus.Counter
+
+	// Of the audit:
+	checks      *prometheus.CounterVec // by result
+	compared    prometheus.Counter
+	differences *prometheus.CounterVec // by kind, a fixed few
+	repairs     prometheus.Counter
 }
 
 func newMetrics() *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "rankcache_replay_" + name, Help: help})
 	}
-	return &metrics{
+	audit := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Name: "rankcache_audit_" + name, Help: help}
+	}
+	m := &metrics{
 		records: counter("records_total", "Records read from update topics."),
 		bad: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_replay_skipped_records_total",
 			Help: "Records that were not applied, by reason."}, []string{"reason"}),
@@ -32,11 +41,22 @@ func newMetrics() *metrics {
 		stales:      counter("stale_opens_total", "Boards answered from their files because Redis did not answer."),
 		kafkaErrors: counter("kafka_errors_total", "Errors of the Kafka client and of questions to Kafka."),
 		redisErrors: counter("redis_errors_total", "Readings of totals that Redis did not answer in full."),
+		checks: prometheus.NewCounterVec(audit("checks_total",
+			"Comparisons of open boards with Redis, by result; unknown is one that could not be made."), []string{"result"}),
+		compared: prometheus.NewCounter(audit("members_total", "Members compared with Redis.")),
+		differences: prometheus.NewCounterVec(audit("differences_total",
+			"Differences found between boards and Redis, by kind."), []string{"kind"}),
+		repairs: prometheus.NewCounter(audit("repairs_total", "Members that were given Redis's state.")),
 	}
+	for _, kind := range kinds {
+		m.differences.WithLabelValues(kind) // so that a first difference is seen as a rise
+	}
+	return m
 }
 
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
-	for _, c := range []prometheus.Collector{m.records, m.bad, m.snapshots, m.refills, m.stales, m.kafkaErrors, m.redisErrors} {
+	for _, c := range []prometheus.Collector{m.records, m.bad, m.snapshots, m.refills, m.stales, m.kafkaErrors, m.redisErrors,
+		m.checks, m.compared, m.differences, m.repairs} {
 		err = errors.Join(err, reg.Register(c))
 	}
 	return err
@@ -47,6 +67,7 @@ var (
 	stateDesc   = prometheus.NewDesc("rankcache_replay_board_state", "1 for the state that a board is in.", []string{"board", "state"}, nil)
 	lagDesc     = prometheus.NewDesc("rankcache_replay_lag_updates", "Updates that Redis had at the last look and the board has not now.", []string{"board"}, nil)
 	memberDesc  = prometheus.NewDesc("rankcache_replay_members", "Members on a board.", []string{"board"}, nil)
+	auditDesc   = prometheus.NewDesc("rankcache_audit_last_timestamp_seconds", "When an open board was last compared with Redis.", []string{"board"}, nil)
 	offsetDesc  = prometheus.NewDesc("rankcache_replay_offset", "Offset up to which a partition has been applied.", []string{"topic", "partition"}, nil)
 )
 
@@ -54,7 +75,7 @@ var (
 type collector struct{ r *Runner }
 
 func (collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{updatesDesc, stateDesc, lagDesc, memberDesc, offsetDesc} {
+	for _, d := range []*prometheus.Desc{updatesDesc, stateDesc, lagDesc, memberDesc, auditDesc, offsetDesc} {
 		out <- d
 	}
 }
@@ -81,6 +102,9 @@ func (f *follower) collect(out chan<- prometheus.Metric) {
 	s := f.describe()
 	send(stateDesc, prometheus.GaugeValue, 1, board, string(s.State))
 	send(memberDesc, prometheus.GaugeValue, uint64(s.Members), board)
+	if !s.Audit.At.IsZero() {
+		send(auditDesc, prometheus.GaugeValue, uint64(s.Audit.At.Unix()), board)
+	}
 	p, seq := f.board.Progress(), f.lastTotal()
 	send(lagDesc, prometheus.GaugeValue, max(seq, p.Total())-p.Total(), board)
 }

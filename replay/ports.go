@@ -19,9 +19,16 @@ type Board interface {
 	Reset()
 	Progress() rankcache.Progress
 	// Score includes what is not published yet. memberSeq is the highest seq
-	// applied to the member, its removal's if it is not ok.
+	// applied to the member; if it is not ok its removal's, or the seq up to which
+	// it may have been removed.
 	Score(member string) (score float64, memberSeq uint64, ok bool)
 	Publish()
+	// Repair gives a member the state that Redis had at seq, unless it has, or may
+	// have had, an update beyond. It says whether that changed anything.
+	Repair(member string, score float64, there bool, seq uint64) bool
+	// Page and Standings tell what is published.
+	Page(start, limit int, order rankcache.Order) rankcache.Page
+	Standings(dst []rankcache.Standing, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp)
 	// MarkCurrent says that the board equalled Redis at t.
 	MarkCurrent(t time.Time)
 	CurrentAt() time.Time
@@ -45,6 +52,8 @@ type Origin interface {
 	// Sample returns the scores of the members and of random others, the total
 	// and the size, all of one instant.
 	Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (Sample, error)
+	// Page returns rows with the total and the size of the same instant.
+	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Order) (rankcache.Page, error)
 	// Scan gives the whole board to fn in pieces, and returns the totals read
 	// before the first and after the last.
 	Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after uint64, err error)

@@ -138,7 +138,7 @@ func (p *pump) reach(part *partition, next int64) {
 // a gate that sees a log's end must see its updates on the board.
 func (p *pump) flush() {
 	for _, f := range p.filled {
-		f.flush()
+		f.flush(p.boards)
 		p.soil(f)
 	}
 	clear(p.filled)

@@ -89,10 +89,10 @@ func (r *Runner) reseat(ctx context.Context, group *errgroup.Group) (gone []*sea
 // sit begins to follow a board.
 func (r *Runner) sit(ctx context.Context, group *errgroup.Group, id rankcache.BoardID) *seat {
 	ctx, stop := context.WithCancel(ctx)
-	f := newFollower(id, r.cfg.Names.Topic(id), r.boards.Create(id), time.Now())
+	f := newFollower(id, r.cfg.Names.Topic(id), r.boards.Create(id), r.metrics, time.Now())
 	f.restoring.Store(r.cfg.Files != nil)
 	s := &seat{f, stop, make(chan struct{})}
-	g := &gate{f: f, boards: r.boards, origin: r.origin, cfg: r.cfg, backlog: r.backlog.Load, metrics: r.metrics, log: r.log}
+	g := &gate{f: f, boards: r.boards, origin: r.origin, cfg: r.cfg, backlog: r.backlog.Load, totals: r.totalsKick, metrics: r.metrics, log: r.log}
 	group.Go(func() error {
 		defer close(s.done)
 		defer stop()

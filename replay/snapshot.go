@@ -25,7 +25,7 @@ func (g *gate) snapshot(ctx context.Context) (after uint64, err error) {
 		err = errNoTotal
 	}
 	if err == nil {
-		err = g.f.board.Load(before, entries)
+		err = g.f.load(g.epoch, before, entries)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("load board %s from Redis: %w", g.f.id, err)
@@ -33,4 +33,16 @@ func (g *gate) snapshot(ctx context.Context) (after uint64, err error) {
 	g.metrics.snapshots.Inc()
 	g.log.Info("board loaded from Redis", "board", g.f.id, "members", len(entries), "seq", before, "took", time.Since(begin))
 	return after, nil
+}
+
+var errPassed = errors.New("the board has begun anew meanwhile")
+
+// load takes a snapshot that was asked for in an epoch.
+func (f *follower) load(epoch int, seq uint64, es []rankcache.Entry) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.epoch != epoch || f.dropped {
+		return errPassed
+	}
+	return f.board.Load(seq, es)
 }

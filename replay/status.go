@@ -76,7 +76,7 @@ func (f *follower) describe() rankcache.BoardStatus {
 	s := rankcache.BoardStatus{
 		Board: f.id, State: f.status.state, Reason: f.status.reason, Since: f.status.since,
 		Have: max(p.Total(), f.tally.counted.Load()), Want: f.want,
-		Rate: f.status.applied.rate, Members: p.Members,
+		Rate: f.status.applied.rate, Members: p.Members, Audit: f.ledger.AuditStatus,
 	}
 	if s.State == rankcache.StateOpen {
 		s.Have, s.Want = p.Total(), max(f.total.seq, f.want)

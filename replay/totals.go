@@ -15,6 +15,7 @@ type totals struct {
 	origin  Origin
 	cfg     Config
 	routes  *atomic.Pointer[routes]
+	boards  Boards
 	kick    chan struct{} // asks for a reading now
 	metrics *metrics
 	log     *slog.Logger
@@ -22,13 +23,13 @@ type totals struct {
 }
 
 func newTotals(r *Runner) *totals {
-	return &totals{origin: r.origin, cfg: r.cfg, routes: &r.routes, kick: r.totalsKick, metrics: r.metrics, log: r.log}
+	return &totals{origin: r.origin, cfg: r.cfg, routes: &r.routes, boards: r.boards, kick: r.totalsKick, metrics: r.metrics, log: r.log}
 }
 
 func (t *totals) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		t.read(ctx)
-		rest(ctx, t.cfg.PollEvery, t.kick)
+		rest(ctx, t.cfg.TotalsEvery, t.kick)
 	}
 	return nil
 }
@@ -36,9 +37,9 @@ func (t *totals) run(ctx context.Context) error {
 func (t *totals) read(ctx context.Context) {
 	var all []*follower
 	var ids []rankcache.BoardID
-	var before []rankcache.Progress
+	var before []standpoint
 	for id, f := range *t.routes.Load() {
-		all, ids, before = append(all, f), append(ids, id), append(before, f.board.Progress())
+		all, ids, before = append(all, f), append(ids, id), append(before, f.standpoint())
 	}
 	if len(all) == 0 {
 		return
@@ -65,29 +66,40 @@ func (t *totals) failed(err error, all []*follower) {
 	}
 }
 
+// standpoint is where a board was before Redis was asked.
+type standpoint struct {
+	epoch int
+	rankcache.Progress
+}
+
+func (f *follower) standpoint() standpoint {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return standpoint{f.epoch, f.board.Progress()}
+}
+
 // learn tells a board what Redis has, and an open one's readers how old it is.
-func (t *totals) learn(f *follower, r reading, before rankcache.Progress) {
-	f.learn(r)
-	if !f.readable.Load() {
-		f.audit = audit{}
+func (t *totals) learn(f *follower, r reading, before standpoint) {
+	if !f.learn(r, before.epoch) || !f.readable.Load() {
+		f.watch = watch{}
 		return
 	}
+	if f.watch.epoch != before.epoch {
+		f.watch = watch{epoch: before.epoch}
+	}
 	after := f.board.Progress()
+	if why := f.watch.look(t.cfg.Total, r, before.Progress, after, f.dry); why != nil {
+		f.report(before.epoch, *why, t.boards)
+		return
+	}
 	switch {
 	case t.cfg.Total == TotalNone:
 		f.currentByLog()
-	case r.seq != 0 && after.Total() >= r.seq:
-		f.board.Publish() // usually nothing to do; then readers have all that is counted
-		f.board.MarkCurrent(r.asked)
+	case after.Total() >= r.seq:
+		f.show(r.asked)
 		f.overdue.Store(nil)
-	case r.seq != 0:
+	default:
 		f.overdue.CompareAndSwap(nil, &r) // the pump will see it reached
-	}
-	if t.cfg.Total != TotalSeq {
-		return // without seqs a board can't be filled from a snapshot
-	}
-	if why := f.audit.look(r, before, after, f.dry); why != nil {
-		f.report(*why)
 	}
 }
 
