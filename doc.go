@@ -12,6 +12,7 @@
 //	hotkey            which boards are hot, and their refreshed tops
 //	profile           member to nick and avatar: read-through cache
 //	sidecar           what the app sees: tier decision, read path, HTTP
+//	operator          the page that operators look at
 //	internal/origin   reading Redis, the system of record
 //	internal/writer   the write side: command, Lua script, update
 //	internal/rooms    following the rooms file and the boards of its rooms

@@ -9,13 +9,14 @@ import (
 )
 
 // NewAdmin returns the handler of the admin listener: /status, /status/{board},
-// /metrics, /debug/pprof and the probes. The caller may add more to it, such as
-// /hotkeys and /rooms; what changes anything goes through [RequireToken].
+// /boards/{board}/top, /metrics, /debug/pprof and the probes. The caller may add more
+// to it, such as /hotkeys and /rooms; what changes anything goes through [RequireToken].
 func NewAdmin(st *Status, r *Readiness, metrics http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
 	addProbes(mux, r)
 	mux.HandleFunc("GET /status", st.all)
 	mux.HandleFunc("GET /status/{board}", st.board)
+	mux.HandleFunc("GET /boards/{board}/top", st.top)
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)
 	}

@@ -19,6 +19,7 @@ const (
 	CodeBadArgument    Code = "bad_argument"         // 400: "argument" names it, "detail" says what is allowed
 	CodeToken          Code = "token_required"       // 401: an admin change without the right token
 	CodeBlocked        Code = "blocked"              // 403: the operator gave this board or room no board
+	CodeCrossOrigin    Code = "cross_origin"         // 403: a browser asked for another site's page
 	CodeUnknownMember  Code = "unknown_member"       // 404: the member is not on the board
 	CodeUnknownProfile Code = "unknown_profile"      // 404: the profile service does not know the member
 	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
@@ -48,6 +49,7 @@ var codeTable = [...]codeInfo{
 	{CodeBadArgument, 400, "Bad argument"},
 	{CodeToken, 401, "Admin token required"},
 	{CodeBlocked, 403, "Board is blocked"},
+	{CodeCrossOrigin, 403, "Request of another site"},
 	{CodeUnknownMember, 404, "Member is not on the board"},
 	{CodeUnknownProfile, 404, "Member has no profile"},
 	{CodeUnknownRoom, 404, "Room is not set at run time"},

@@ -134,7 +134,7 @@ func TestStatus(t *testing.T) {
 		"/status/shut":                                                     {200, `"tier":"blocked","total":0,"age_ms":0,"top":[],"error":"blocked"`},
 		"/status/a%20b":                                                    {400, `"argument":"board"`},
 		"/livez":                                                           {200, ``},
-		"/debug/pprof/cmdline":                                             {200, ``},
+		"/debug/pprof/cmdline":                                             {404, ``},
 	} {
 		rec := ask(admin, "GET", path)
 		if rec.Code != want.status || !strings.Contains(rec.Body.String(), want.part) {

@@ -36,14 +36,14 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, badArgument("board", err.Error()))
 		return
 	}
-	q := Query{Board: id}
+	q, reader := Query{Board: id}, st.Reader.quiet()
 	body := boardStatus{Board: id, Mode: st.Reader.tiers().Mode(id, "").String(), Top: []rankRow{}}
-	if at, err := st.Reader.find(q); err == nil {
+	if at, err := reader.find(q); err == nil {
 		body.Tier = at.tier.String()
 	} else {
 		body.Tier = TierBlocked.String()
 	}
-	if a, err := st.Reader.Top(r.Context(), q, boardSample); err == nil {
+	if a, err := reader.Top(r.Context(), q, boardSample); err == nil {
 		body.fill(&a)
 	} else {
 		body.Error = string(problemOf(err).code)

@@ -26,6 +26,7 @@ const (
 	defaultDemoRateSlow = 300  // on miniredis, which sorts on every ranged read
 	demoLife            = time.Hour
 	demoReadyWait       = 2 * time.Minute
+	demoToken           = "demo" // of the admin port, which is on loopback
 )
 
 // demoOptions are the settings of rankcache demo.
@@ -115,6 +116,7 @@ func (d *demoRun) nameRun() {
 		d.run = strconv.FormatInt(time.Now().Unix(), 36)
 	}
 	d.names.Commands = "demo_" + d.run + "_commands"
+	d.names.Rooms = "demo_" + d.run + "_rooms"
 	if d.rate == 0 {
 		d.rate = defaultDemoRate
 		if d.servers.slowRedis() {
@@ -238,6 +240,7 @@ func (d *demoRun) serveOptions(profileURL string) *serveOptions {
 	o.commonOptions = *d.common()
 	o.data, o.admin, o.health = d.data, d.admin, d.health
 	o.drain = 0
+	o.adminToken = demoToken
 	o.profiles.url = profileURL
 	// A room cools down while one watches.
 	o.hot.Residency, o.hot.ExitAfter, o.hot.CoolDown = 10*time.Second, 5*time.Second, 5*time.Second
@@ -293,7 +296,9 @@ func (d *demoRun) base() string { return "http://" + d.sidecar.listeners.addr("d
 func (d *demoRun) printCurls(e *evening) {
 	admin, health := d.sidecar.listeners.addr("admin"), d.sidecar.listeners.addr("health")
 	fmt.Fprintf(d.stdout, `
-Try, while it runs:
+Look at http://%[7]s/ in a browser; changes there take the token "%[8]s".
+
+Or try, while it runs:
   curl '%[1]s/v1/boards/%[2]s/top?limit=10&profiles=1'
   curl '%[1]s/v1/boards/%[2]s/members/%[3]s?around=4'
   curl '%[1]s/v1/boards/%[4]s/top?limit=10'          # a small room: Redis answers
@@ -302,7 +307,7 @@ Try, while it runs:
   curl 'http://%[7]s/status'
   curl 'http://%[7]s/hotkeys'
 
-`, d.base(), e.starBoard(), e.giver(), e.smallBoard(0), e.blockedBoard(), health, admin)
+`, d.base(), e.starBoard(), e.giver(), e.smallBoard(0), e.blockedBoard(), health, admin, demoToken)
 }
 
 // show draws the live top 10 and says which rooms become hot and cool down.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,17 +17,43 @@ import (
 
 // hotAnswer is the stable JSON of /hotkeys.
 type hotAnswer struct {
-	Boards []hotkey.Row `json:"boards"`
+	Enabled bool         `json:"enabled"` // false: there is no hot tier
+	Boards  []hotkey.Row `json:"boards"`
+	Verdict *hotVerdict  `json:"verdict"` // the fleet's newest; null before the first
+}
+
+// hotVerdict is the fleet's verdict and how long ago it was first seen here.
+type hotVerdict struct {
+	Source  string              `json:"source"`
+	Poller  string              `json:"poller"`
+	At      time.Time           `json:"at"` // by the poller's clock
+	SeenAgo int64               `json:"seen_ago_ms"`
+	Counts  bool                `json:"counts"` // false: it is too old and decides nothing
+	Boards  []hotkey.BoardCount `json:"boards"`
+	Ignored int                 `json:"ignored"` // hot keys that are no board's
 }
 
 // serveHot answers GET /hotkeys on the admin port.
 func (s *sidecarProcess) serveHot(w http.ResponseWriter, _ *http.Request) {
-	answer := hotAnswer{Boards: []hotkey.Row{}}
-	if s.tracker != nil {
+	answer := hotAnswer{Enabled: s.tracker != nil, Boards: []hotkey.Row{}}
+	if answer.Enabled {
 		answer.Boards = append(answer.Boards, s.tracker.Hot()...)
+		answer.Verdict = s.fleetVerdict()
 	}
 	w.Header().Set("Content-Type", "application/json")
 	printJSON(w, answer) // a caller who has gone needs no answer
+}
+
+// fleetVerdict returns the newest verdict, nil before the first.
+func (s *sidecarProcess) fleetVerdict() *hotVerdict {
+	v, seen := s.tracker.Verdict()
+	if seen.IsZero() {
+		return nil
+	}
+	ago := time.Since(seen)
+	return &hotVerdict{Source: v.Source, Poller: v.Poller, At: v.At, SeenAgo: ago.Milliseconds(),
+		Counts: ago <= cmp.Or(s.options.hot.VerdictAge, hotkey.DefaultVerdictAge),
+		Boards: append([]hotkey.BoardCount{}, v.Boards...), Ignored: v.Ignored}
 }
 
 func newHotCommand() *cobra.Command {

@@ -213,13 +213,14 @@ func (s *sidecarProcess) adminHandler(metrics http.Handler) http.Handler {
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
 		}}
 	mux := sidecar.NewAdmin(status, s.ready, metrics)
+	s.addOperator(status, mux)
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
 	h := rooms.NewHandler(s.rooms, writeProblem)
 	mux.HandleFunc("GET /rooms", h.Get)
 	mux.Handle("POST /rooms", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(h.Post)))
 	mux.Handle("DELETE /rooms", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(h.Delete)))
 	mux.Handle("DELETE /profiles/{member}", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(s.dropProfile)))
-	return mux
+	return sidecar.CheckOrigin(mux)
 }
 
 func (s *sidecarProcess) isReady() bool { return s.ready.Now().State == sidecar.StateReady }

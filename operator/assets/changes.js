@@ -1,0 +1,52 @@
+// The changes that there are: what the operator is asked and told, and the
+// request that makes it.
+
+const says = {
+  'super-hot': (n) => `Every sidecar that shares this Redis rebuilds ${n} in its memory and answers from there once that equals Redis. It takes memory and a replay of the log.`,
+  hot: (n) => `Every sidecar that shares this Redis keeps the top page of ${n} in memory and refreshes it, busy or not.`,
+  blocked: (n) => `Every sidecar that shares this Redis refuses reads of ${n} with 403. Nobody will be given it.`,
+};
+const verbs = { 'super-hot': 'Promote', hot: 'Pin', blocked: 'Block' };
+
+// setting gives a room (uid) or board (match) a mode. boards are those of the
+// room; without any, Redis says which run in it.
+export function setting(kind, name, mode, boards) {
+  const body = { [kind]: name, mode };
+  if (kind === 'uid' && boards.length > 0) body.boards = boards;
+  const whom = kind === 'uid' ? `room ${name}` : name;
+  return {
+    title: `${verbs[mode]} ${whom}?`,
+    what: says[mode](kind === 'uid' ? `the boards of room ${name}` : name),
+    verb: `${verbs[mode]} ${whom}`,
+    danger: mode === 'blocked',
+    done: `${whom} is set to ${mode}. All sidecars follow within 2 seconds.`,
+    method: 'POST',
+    path: '/rooms',
+    body,
+  };
+}
+
+// unset takes back what was set at run time.
+export function unset(kind, name) {
+  const whom = kind === 'uid' ? `room ${name}` : name;
+  return {
+    title: `Unset ${whom}?`,
+    what: `What was set at run time for ${whom} is taken back on every sidecar that shares this Redis. What the rooms file says of it stays.`,
+    verb: `Unset ${whom}`,
+    done: `${whom} is no longer set at run time. All sidecars follow within 2 seconds.`,
+    method: 'DELETE',
+    path: `/rooms?${new URLSearchParams({ [kind]: name })}`,
+  };
+}
+
+// drop forgets one profile.
+export function drop(member) {
+  return {
+    title: 'Drop a profile?',
+    what: `This sidecar forgets the nick and avatar of member ${member} and asks for them anew. Other sidecars keep theirs until they expire.`,
+    verb: 'Drop the profile',
+    done: `The profile of ${member} is dropped.`,
+    method: 'DELETE',
+    path: `/profiles/${encodeURIComponent(member)}`,
+  };
+}

@@ -1,0 +1,45 @@
+// The head of the page: state, reason, uptime, version, and the row of figures.
+
+import { byId, text, tone } from './dom.js';
+import { bytes, count, rate, span } from './format.js';
+import { Spark } from './spark.js';
+
+const tones = { ready: 'good', starting: 'busy', stopping: 'warn' };
+const updates = new Spark(byId('spark-updates'));
+const requests = new Spark(byId('spark-requests'));
+
+export function draw({ status, hot }) {
+  state(status.state, status.reason);
+  text(byId('uptime'), span(status.uptime_s * 1000));
+  text(byId('version'), status.version);
+  figures(status, hot);
+}
+
+// lost says that the sidecar does not answer.
+export function lost() { state('no answer', 'the sidecar is not running, or the way to it is cut'); }
+
+function state(word, reason) {
+  tone(text(byId('state'), word), tones[word] ?? 'bad'); // a live region: spoken when it changes
+  text(byId('reason'), reason ?? '');
+  document.title = word === 'ready' ? 'rankcache' : `${word} · rankcache`;
+}
+
+function figures(status, hot) {
+  const boards = status.boards ?? [];
+  const local = status.local_boards ?? [];
+  const rows = hot.boards ?? [];
+  const open = boards.filter((b) => b.state === 'open').length;
+  const add = (items, field) => items.reduce((sum, item) => sum + (item[field] ?? 0), 0);
+  const applied = add(boards, 'updates_per_s');
+  const asked = add(rows, 'rate');
+  const ages = local.filter((b) => b.open && b.age_ms >= 0).map((b) => b.age_ms);
+
+  text(byId('sum-open'), boards.length ? `${open} of ${boards.length}` : '0');
+  text(byId('sum-members'), count(add(local, 'members')));
+  text(byId('sum-bytes'), bytes(add(local, 'bytes')));
+  text(byId('sum-updates'), rate(applied));
+  text(byId('sum-requests'), rate(asked));
+  text(byId('sum-age'), ages.length ? span(Math.max(...ages)) : span(NaN));
+  updates.push(applied);
+  requests.push(asked);
+}
