@@ -1,0 +1,113 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+)
+
+// probeBoard names keys to ask with; none of them exists.
+const probeBoard = rankcache.BoardID("rankcache-doctor-probe")
+
+// ability is one command that a role needs, with arguments that name one of its
+// keys, because an ACL is about both.
+type ability struct {
+	args   []any
+	writes bool
+}
+
+func (a ability) String() string { return strings.ToUpper(fmt.Sprint(a.args[0])) }
+
+// needs returns what a role asks of Redis.
+func (r Redis) needs(role string) []ability {
+	board, seq, order := r.Names.BoardKey(probeBoard), r.Names.SeqKey(probeBoard), r.Names.OrderKey(probeBoard, "1")
+	hot := r.Names.HotKey("doctor")
+	read := func(args ...any) ability { return ability{args, false} }
+	write := func(args ...any) ability { return ability{args, true} }
+	switch role {
+	case "serve":
+		list := []ability{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
+			read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("ZSCAN", board, 0), read("EVALSHA", noScript, 1, board),
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HGETALL", r.Names.Rooms), read("GET", hot)}
+		if key, isKey := strings.CutPrefix(r.Total, "key:"); isKey {
+			seq = strings.Replace(key, "<board>", string(probeBoard), 1)
+		}
+		if r.Total != "none" {
+			list = append(list, read("GET", seq))
+		}
+		return append(list, write("EVAL", "return 0", 1, board), write("MULTI"))
+	case "write":
+		return []ability{read("GET", order), read("ZSCORE", board, "m"), read("PTTL", seq), read("ZCARD", board), read("EVALSHA", noScript, 1, board),
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HGETALL", r.Names.Rooms), write("EVAL", "return 0", 1, board),
+			write("INCR", seq), write("ZINCRBY", board, 1, "m"), write("ZADD", board, 1, "m"), write("ZREM", board, "m"),
+			write("PEXPIRE", board, 1), write("SET", order, "x")}
+	case "poll":
+		return []ability{read("GET", hot), read("EVALSHA", noScript, 1, hot), write("SET", hot, "x"), write("EVAL", "return 0", 1, hot),
+			write("PEXPIRE", hot, 1), write("DEL", hot)}
+	}
+	return nil
+}
+
+// noScript is the digest of no script: allowed means NOSCRIPT.
+const noScript = "0000000000000000000000000000000000000000"
+
+// commands says which commands of the roles the user may not use. ACL DRYRUN
+// (Redis 7) answers for all without running any; without it the reads are tried.
+func (r Redis) commands(ctx context.Context) Verdict {
+	user, err := r.Client.Do(ctx, "ACL", "WHOAMI").Text()
+	dry := err == nil && r.Client.Do(ctx, "ACL", "DRYRUN", user, "PING").Err() == nil
+	var refused []string
+	untried := 0
+	for _, role := range r.Roles {
+		var missing []string
+		for _, a := range r.needs(role) {
+			if !dry && a.writes {
+				untried++
+				continue
+			}
+			ok, err := r.may(ctx, dry, user, a)
+			if err != nil {
+				return Verdict{Fail, explain(err)}
+			}
+			if !ok && !slices.Contains(missing, a.String()) {
+				missing = append(missing, a.String())
+			}
+		}
+		if len(missing) > 0 {
+			refused = append(refused, role+" needs "+strings.Join(missing, ", "))
+		}
+	}
+	roles := strings.Join(r.Roles, ", ")
+	switch {
+	case len(refused) > 0:
+		return failf("the user may not use all commands on rankcache's keys: %s: grant them by ACL", strings.Join(refused, "; "))
+	case !dry:
+		return okf("all reads that %s needs are allowed; %d commands were not tried, because this server or user has no ACL DRYRUN", roles, untried)
+	}
+	return okf("user %q may use every command that %s needs", user, roles)
+}
+
+// may reports whether the user may do a.
+func (r Redis) may(ctx context.Context, dry bool, user string, a ability) (bool, error) {
+	if dry {
+		answer, err := r.Client.Do(ctx, append([]any{"ACL", "DRYRUN", user}, a.args...)...).Text()
+		if _, refused := errors.AsType[redis.Error](err); refused { // a command that the server does not have
+			return false, nil
+		}
+		return answer == "OK", err
+	}
+	err := r.Client.Do(ctx, a.args...).Err()
+	if redis.HasErrorPrefix(err, "NOPERM") || err != nil && strings.Contains(err.Error(), "unknown command") {
+		return false, nil
+	}
+	if _, answered := errors.AsType[redis.Error](err); answered { // NOSCRIPT, nil: allowed
+		return true, nil
+	}
+	return err == nil, err
+}

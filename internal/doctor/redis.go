@@ -1,0 +1,104 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+)
+
+// Redis says how Redis is looked at. The client stays the caller's to close.
+type Redis struct {
+	Client redis.UniversalClient
+	Mode   string // single, cluster or sentinel
+	Names  rankcache.Names
+	Total  string   // what --total says
+	Roles  []string // of serve, write and poll
+}
+
+// Names of checks that others need.
+const (
+	CheckRedis = "redis"
+	CheckKafka = "kafka"
+)
+
+// Checks returns the checks of Redis; all need the first.
+func (r Redis) Checks() []Check {
+	return []Check{
+		{CheckRedis, "", r.reachable},
+		{"redis-mode", CheckRedis, r.mode},
+		{"redis-acl", CheckRedis, r.commands},
+		{"redis-eviction", CheckRedis, r.eviction},
+		{"redis-clock", CheckRedis, r.clock},
+	}
+}
+
+func (r Redis) reachable(ctx context.Context) Verdict {
+	begin := time.Now()
+	if err := r.Client.Ping(ctx).Err(); err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
+		return Verdict{Fail, explain(err)}
+	}
+	took := time.Since(begin)
+	begin = time.Now()
+	_ = r.Client.Ping(ctx).Err() // the first one also connected
+	version := r.info(ctx, "server")["redis_version"]
+	if version == "" {
+		version = "(version not told)"
+	}
+	return okf("Redis %s answers in %v, the first time in %v", version, time.Since(begin).Round(10*time.Microsecond), took.Round(10*time.Microsecond))
+}
+
+// info returns a section of INFO, empty where the user may not ask.
+func (r Redis) info(ctx context.Context, section string) map[string]string {
+	text, err := r.Client.Info(ctx, section).Result()
+	if err != nil {
+		return nil
+	}
+	fields := map[string]string{}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+func (r Redis) mode(ctx context.Context) Verdict {
+	server, cluster := r.info(ctx, "server")["redis_mode"], r.info(ctx, "cluster")["cluster_enabled"]
+	return judgeMode(r.Mode, server, cluster)
+}
+
+func (r Redis) eviction(ctx context.Context) Verdict {
+	memory := r.info(ctx, "memory")
+	return judgeEviction(memory["maxmemory_policy"], memory["maxmemory"], memory["maxmemory_human"])
+}
+
+// clock compares Redis's clock with this machine's, give or take the round trip.
+func (r Redis) clock(ctx context.Context) Verdict {
+	begin := time.Now()
+	theirs, err := r.Client.Time(ctx).Result()
+	if err != nil {
+		return warnf("Redis does not tell its time: %s", explain(err))
+	}
+	trip := time.Since(begin)
+	return judgeSkew("Redis", theirs.Sub(begin.Add(trip/2)), trip/2)
+}
+
+// HotKeys is the check of HOTKEYS, for fleets that let Redis say what is hot.
+func (r Redis) HotKeys() Check {
+	return Check{"hot-source", CheckRedis, func(ctx context.Context) Verdict {
+		err := r.Client.Do(ctx, "HOTKEYS", "GET").Err()
+		text := strings.ToLower(fmt.Sprint(err))
+		switch {
+		case err == nil || err == redis.Nil:
+			return okf("Redis has HOTKEYS")
+		case strings.Contains(text, "unknown"):
+			return warnf("this Redis has no HOTKEYS (new in 8.6): boards get hot by each sidecar's own counters only; --hot-source none says so without a call")
+		}
+		return warnf("HOTKEYS can't be asked, so boards get hot by each sidecar's own counters only: %s", explain(err))
+	}}
+}
