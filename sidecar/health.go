@@ -79,11 +79,40 @@ type boardBody struct {
 	Rate    float64              `json:"updates_per_s"`
 	ETA     *float64             `json:"eta_s"` // null: not known
 	Members int                  `json:"members"`
+	Audit   *auditBody           `json:"audit,omitempty"`
+}
+
+// auditBody is what the comparisons of a board with Redis have found.
+type auditBody struct {
+	At          *time.Time `json:"at"` // of the last one; null: none yet
+	Checks      uint64     `json:"checks"`
+	Unknown     uint64     `json:"unknown"` // that could not be made
+	Members     uint64     `json:"members"` // compared
+	Differences uint64     `json:"differences"`
+	Repairs     uint64     `json:"repairs"`
+	Rebuilds    uint64     `json:"rebuilds"`
+	Last        string     `json:"last,omitempty"` // the last difference
+	LastAt      *time.Time `json:"last_at,omitempty"`
+}
+
+func auditBodyOf(a rankcache.AuditStatus) *auditBody {
+	if a == (rankcache.AuditStatus{}) {
+		return nil
+	}
+	body := &auditBody{Checks: a.Checks, Unknown: a.Unknown, Members: a.Members,
+		Differences: a.Differences, Repairs: a.Repairs, Rebuilds: a.Rebuilds, Last: a.Last}
+	if !a.At.IsZero() {
+		body.At = &a.At
+	}
+	if !a.LastAt.IsZero() {
+		body.LastAt = &a.LastAt
+	}
+	return body
 }
 
 func boardBodyOf(b rankcache.BoardStatus) boardBody {
 	body := boardBody{Board: b.Board, State: b.State, Reason: b.Reason, Since: b.Since,
-		Have: b.Have, Rate: b.Rate, Members: b.Members}
+		Have: b.Have, Rate: b.Rate, Members: b.Members, Audit: auditBodyOf(b.Audit)}
 	if b.Want > 0 {
 		body.Want = &b.Want
 	}

@@ -34,6 +34,8 @@ type serveOptions struct {
 	deadline      time.Duration
 	perUpdate     time.Duration
 	publishEvery  time.Duration
+	totalsEvery   time.Duration
+	auditEvery    time.Duration
 	hotKeys       bool
 	hot           hotkey.Config
 	poll          pollOptions
@@ -83,6 +85,8 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")
 	flags.DurationVar(&o.perUpdate, "give-up-per-update", replay.DefaultDeadlinePerUpdate, "see --give-up-after")
 	flags.DurationVar(&o.publishEvery, "publish-every", replay.DefaultPublishEvery, "shortest time between two publications of a board")
+	flags.DurationVar(&o.totalsEvery, "totals-every", replay.DefaultTotalsEvery, "how often the totals of all super-hot boards are read from Redis, in one round trip; an answer's age reaches this")
+	flags.DurationVar(&o.auditEvery, "audit-every", replay.DefaultAuditEvery, "how often each open super-hot board is compared with Redis; 0: never")
 	o.snapshots.register(flags)
 	registerHot(flags, &o.hotKeys, &o.hot)
 	o.poll.register(flags)

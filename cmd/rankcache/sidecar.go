@@ -80,11 +80,19 @@ func (s *sidecarProcess) buildReplay() (err error) {
 	}
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, Total: replayTotal(o.total),
-		PublishEvery: o.publishEvery, Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
+		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: auditEvery(o.auditEvery), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
 		Files: files, SaveEvery: o.snapshots.every, StaleMost: o.snapshots.maxAge,
 	}, filledBoards{s.boards, s.profiles}, gateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
+}
+
+// auditEvery says in replay's words that 0 is never.
+func auditEvery(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
 }
 
 // replayTotal says in replay's words what --total says.
