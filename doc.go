@@ -9,6 +9,7 @@
 //	localboard        whole boards in memory: ordered set, dedup, immutable tops
 //	replay            Kafka to boards: consume, decode, apply, the gate
 //	lastgood          boards in files, to begin again from
+//	admission         which boards fit the memory budget
 //	hotkey            which boards are hot, and their refreshed tops
 //	profile           member to nick and avatar: read-through cache
 //	sidecar           what the app sees: tier decision, read path, HTTP

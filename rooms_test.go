@@ -97,6 +97,13 @@ func TestTiersModeTheGreaterWins(t *testing.T) {
 	if got := tiers.Boards(ModeSuperHot); !slices.Equal(got, []BoardID{"1_2_3", "7_1_1"}) {
 		t.Errorf("super-hot boards: %v", got)
 	}
+	late, err := ParseRooms([]byte("boards:\n- {match: \"b\", mode: super-hot}\n- {match: \"a\", mode: super-hot}\n- {match: \"c\", mode: hot}\n- {match: \"b\", mode: hot}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := late.Resolve(nil).InOrder(ModeSuperHot); !slices.Equal(got, []BoardID{"b", "a"}) {
+		t.Errorf("super-hot boards in order: %v", got)
+	}
 	if got := (*Tiers)(nil).Mode("1_2_3", "88"); got != ModeNone {
 		t.Errorf("nil tiers say %v", got)
 	}

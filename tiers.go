@@ -10,6 +10,7 @@ import (
 // publishes a new one.
 type Tiers struct {
 	boards map[BoardID]Mode
+	order  []BoardID // of boards, as they were first named
 	rooms  map[string]Mode
 	rules  []BoardRule // blocked patterns only; the others name one board
 }
@@ -25,12 +26,12 @@ func (r *Rooms) Resolve(running map[string][]BoardID) *Tiers {
 			boards = running[room.UID]
 		}
 		for _, b := range boards {
-			t.boards[b] = max(t.boards[b], room.Mode)
+			t.say(b, room.Mode)
 		}
 	}
 	for _, rule := range r.Rules {
 		if b := BoardID(rule.Match); b.Check() == nil {
-			t.boards[b] = max(t.boards[b], rule.Mode)
+			t.say(b, rule.Mode)
 		} else {
 			t.rules = append(t.rules, rule)
 		}
@@ -39,6 +40,13 @@ func (r *Rooms) Resolve(running map[string][]BoardID) *Tiers {
 		t.boards[b] = max(m, t.ruled(b))
 	}
 	return t
+}
+
+func (t *Tiers) say(b BoardID, m Mode) {
+	if _, named := t.boards[b]; !named {
+		t.order = append(t.order, b)
+	}
+	t.boards[b] = max(t.boards[b], m)
 }
 
 // Mode returns what was said of the board, or of the room that the caller names
@@ -68,6 +76,18 @@ func (t *Tiers) Boards(mode Mode) []BoardID {
 		}
 	}
 	slices.Sort(boards)
+	return boards
+}
+
+// InOrder returns the boards of one mode in the order in which they were named,
+// which is that of their importance. The slice is the caller's.
+func (t *Tiers) InOrder(mode Mode) []BoardID {
+	var boards []BoardID
+	for _, b := range t.order {
+		if t.boards[b] == mode {
+			boards = append(boards, b)
+		}
+	}
 	return boards
 }
 

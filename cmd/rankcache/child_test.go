@@ -44,10 +44,16 @@ type child struct {
 	done   chan struct{}     // closed when it has ended
 }
 
-// startChild runs rankcache with args, logging JSON, and returns at once.
+// startChild runs rankcache with args and returns at once.
 func startChild(t testing.TB, args ...string) *child {
 	t.Helper()
-	c := &child{t: t, cmd: exec.Command(cmp.Or(os.Getenv(envBinary), os.Args[0]), args...), done: make(chan struct{})}
+	return startCommand(t, cmp.Or(os.Getenv(envBinary), os.Args[0]), args...)
+}
+
+// startCommand is startChild for a command that becomes rankcache.
+func startCommand(t testing.TB, command string, args ...string) *child {
+	t.Helper()
+	c := &child{t: t, cmd: exec.Command(command, args...), done: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), envRunMain+"=1")
 	stderr, err := c.cmd.StderrPipe()
 	if err != nil {
@@ -70,8 +76,13 @@ func startChild(t testing.TB, args ...string) *child {
 // startListening also waits until it says where it listens.
 func startListening(t testing.TB, args ...string) *child {
 	t.Helper()
-	c := startChild(t, append(args, "--log-format", "json")...)
-	testkit.Eventually(t, 30*time.Second, func() error {
+	return startChild(t, append(args, "--log-format", "json")...).waitListening()
+}
+
+// waitListening waits until it says, in JSON, where it listens.
+func (c *child) waitListening() *child {
+	c.t.Helper()
+	testkit.Eventually(c.t, 30*time.Second, func() error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.addrs == nil {

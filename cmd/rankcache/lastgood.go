@@ -30,6 +30,7 @@ func (s *sidecarProcess) files() (replay.Files, error) {
 		return nil, nil
 	}
 	store, err := lastgood.New(s.options.snapshots.dir, s.registry)
+	s.kept = store
 	return keptBoards{store}, err
 }
 

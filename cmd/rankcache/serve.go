@@ -36,6 +36,7 @@ type serveOptions struct {
 	publishEvery  time.Duration
 	totalsEvery   time.Duration
 	auditEvery    time.Duration
+	memoryBudget  string
 	hotKeys       bool
 	hot           hotkey.Config
 	poll          pollOptions
@@ -88,6 +89,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.totalsEvery, "totals-every", replay.DefaultTotalsEvery, "how often the totals of all super-hot boards are read from Redis, in one round trip; an answer's age reaches this")
 	flags.DurationVar(&o.auditEvery, "audit-every", replay.DefaultAuditEvery, "how often each open super-hot board is compared with Redis; 0: never")
 	o.snapshots.register(flags)
+	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit")
 	registerHot(flags, &o.hotKeys, &o.hot)
 	o.poll.register(flags)
 	o.profiles.register(flags)
@@ -101,6 +103,7 @@ func serve(ctx context.Context, o *serveOptions, stderr io.Writer) error {
 		return err
 	}
 	origin.LogTo(log)
+	limitGo(log, o.kafkaKeys)
 	s, err := newSidecar(o, log)
 	if err != nil {
 		return err

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"rankcache"
 	"rankcache/internal/testkit"
 )
@@ -48,9 +50,20 @@ func (h *house) nameRooms(t *testing.T, superHot ...rankcache.BoardID) {
 	for _, b := range superHot {
 		text += fmt.Sprintf("- {match: %q, mode: super-hot}\n", b)
 	}
-	if err := os.WriteFile(h.rooms, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	h.writeRooms(t, text)
+}
+
+// writeRooms replaces the rooms file at once, so that nobody reads half of it.
+func (h *house) writeRooms(t *testing.T, text string) {
+	t.Helper()
+	must(t, os.WriteFile(h.rooms+".new", []byte(text), 0o644))
+	must(t, os.Rename(h.rooms+".new", h.rooms))
+}
+
+func (h *house) redis(t *testing.T) *redis.Client {
+	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2})
+	t.Cleanup(func() { client.Close() })
+	return client
 }
 
 func (h *house) serve(t *testing.T, more ...string) *child {

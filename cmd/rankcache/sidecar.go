@@ -12,9 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache"
+	"rankcache/admission"
 	"rankcache/hotkey"
 	"rankcache/internal/origin"
 	"rankcache/internal/rooms"
+	"rankcache/lastgood"
 	"rankcache/localboard"
 	"rankcache/profile"
 	"rankcache/replay"
@@ -23,20 +25,23 @@ import (
 
 // sidecarProcess is one sidecar: the folders of the star joined, and its listeners.
 type sidecarProcess struct {
-	options  *serveOptions
-	log      *slog.Logger
-	started  time.Time
-	registry *registry
-	redis    redis.UniversalClient
-	origin   *origin.Origin
-	rooms    *rooms.Follower
-	boards   *localboard.Boards
-	runner   *replay.Runner
-	tracker  *hotkey.Tracker // nil: no hot tier
-	profiles *profile.Cache  // nil: no profiles
-	parts    []runnable      // in the order in which they were built
-	reader   *sidecar.Reader
-	ready    *sidecar.Readiness
+	options   *serveOptions
+	log       *slog.Logger
+	started   time.Time
+	registry  *registry
+	redis     redis.UniversalClient
+	origin    *origin.Origin
+	rooms     *rooms.Follower
+	memory    memoryLimits
+	boards    *localboard.Boards
+	kept      *lastgood.Store // nil: boards are not kept over a restart
+	runner    *replay.Runner
+	admission *admission.Admission
+	tracker   *hotkey.Tracker // nil: no hot tier
+	profiles  *profile.Cache  // nil: no profiles
+	parts     []runnable      // in the order in which they were built
+	reader    *sidecar.Reader
+	ready     *sidecar.Readiness
 
 	dataServer *sidecar.DataServer
 	listeners  listeners
@@ -50,7 +55,7 @@ type runnable interface{ Run(context.Context) error }
 func newSidecar(o *serveOptions, log *slog.Logger) (*sidecarProcess, error) {
 	s := &sidecarProcess{options: o, log: log, started: time.Now(), registry: newRegistry(), boards: localboard.NewBoards()}
 	s.registry.MustRegister(localboard.Collector(s.boards))
-	for _, build := range []func() error{s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
+	for _, build := range []func() error{s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
 		if err := build(); err != nil {
 			s.close()
 			return nil, err
@@ -107,7 +112,7 @@ func replayTotal(total string) replay.Total {
 }
 
 func (s *sidecarProcess) buildRooms() error {
-	changed := func(t *rankcache.Tiers) { s.runner.Follow(t.Boards(rankcache.ModeSuperHot)) }
+	changed := func(t *rankcache.Tiers) { s.admission.Want(t.InOrder(rankcache.ModeSuperHot)) }
 	s.rooms = rooms.New(rooms.Config{File: s.options.rooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
 		Changed: changed, Log: s.log}, s.registry)
 	if err := s.rooms.Load(); err != nil {
@@ -136,10 +141,17 @@ func (s *sidecarProcess) buildReader() (err error) {
 }
 
 // settled says whether the super-hot boards are open or given up. Until Redis
-// has said which boards run in the rooms, nobody knows them.
+// has said which boards run in the rooms and how large they are, nobody knows
+// them; a Redis that does not say so is waited for as long as for a board.
 func (s *sidecarProcess) settled() (bool, string) {
-	if !s.rooms.Resolved() && time.Since(s.started) < s.options.deadline {
+	waited := time.Since(s.started) >= s.options.deadline
+	switch {
+	case !s.rooms.Resolved() && !waited:
 		return false, "waiting for Redis to say which rooms are set at run time and which boards run in them"
+	case !s.admission.Decided() && !waited:
+		return false, "waiting for Redis to say how large the boards are"
+	case !s.admission.Decided():
+		return true, "Redis has not said how large the boards are: they are answered by Redis until it does"
 	}
 	return s.runner.Settled()
 }
@@ -219,6 +231,7 @@ func (s *sidecarProcess) adminHandler(metrics http.Handler) http.Handler {
 		Sections: map[string]func() any{
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
+			"memory":        func() any { return memoryStatus{s.memory, s.admission.Status()} },
 		}}
 	mux := sidecar.NewAdmin(status, s.ready, metrics)
 	s.addOperator(status, mux)
