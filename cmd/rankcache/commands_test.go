@@ -204,3 +204,13 @@ func TestWrongWordsAreRefusedWithTheRightOnes(t *testing.T) {
 		}
 	}
 }
+
+func TestPlanSaysWhenItIsNotNeeded(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"plan", "--requests", "1000", "--pods", "2"}, &out, &out); err != nil || !strings.Contains(out.String(), "not needed") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	if err := run(t.Context(), []string{"plan", "--pods", "0"}, &out, &out); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--pods") {
+		t.Errorf("no pods: %v", err)
+	}
+}

@@ -22,7 +22,7 @@ and a key of the YAML file given by --config (redis-timeout).`,
 		return usageError("%w (see %s --help)", err, cmd.CommandPath())
 	})
 	root.AddCommand(newServeCommand(), newWriteCommand(), newPollCommand(), newDemoCommand(),
-		newBenchCommand(), newHotCommand(), newRoomsCommand(), newConfigCommand(), newWaitCommand(), newDoctorCommand(), newDocsCommand(), newVersionCommand())
+		newBenchCommand(), newHotCommand(), newRoomsCommand(), newConfigCommand(), newWaitCommand(), newDoctorCommand(), newPlanCommand(), newDocsCommand(), newVersionCommand())
 	completeFlags(root)
 	return root
 }
