@@ -167,6 +167,46 @@ func TestManifestsVariablesAreSettings(t *testing.T) {
 	}
 }
 
+// The start hook of clusters before 1.29 waits for a sidecar whose ports are the
+// manifests' own, which are the defaults.
+func TestManifestsHookIsACommand(t *testing.T) {
+	found := 0
+	for path, text := range manifestTexts(t) {
+		for _, m := range regexp.MustCompile(`command: \[/rankcache, (.*)\]`).FindAllStringSubmatch(text, -1) {
+			found++
+			var out bytes.Buffer
+			err := run(t.Context(), append(strings.Split(m[1], ", "), "--max=0s"), &out, &out) // nobody is there
+			if exitCode(err) != exitFailed {
+				t.Errorf("%s: rankcache %s: %v", path, m[1], err)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no hook found")
+	}
+}
+
+// Every state has its line for the operator who sees it at night.
+func TestEveryStateOfABoardIsExplained(t *testing.T) {
+	source, err := os.ReadFile("../../progress.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../docs/BOARDS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := regexp.MustCompile(`BoardState = "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(states) < 7 {
+		t.Fatalf("only %v found", states)
+	}
+	for _, state := range states {
+		if !strings.Contains(string(text), "\n| `"+state[1]+"` | ") {
+			t.Errorf("docs/BOARDS.md does not explain %q", state[1])
+		}
+	}
+}
+
 func TestManifestsRoomsAreGood(t *testing.T) {
 	data, err := os.ReadFile(manifests + "/config/rooms.yaml")
 	if err != nil {

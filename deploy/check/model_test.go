@@ -38,6 +38,9 @@ type (
 		Env                        []struct{ Name, Value string }
 		StartupProbe, ReadinessProbe,
 		LivenessProbe *probe
+		Lifecycle struct {
+			PostStart struct{ Exec struct{ Command []string } }
+		}
 		Resources       struct{ Requests, Limits map[string]string }
 		SecurityContext securityContext
 		VolumeMounts    []struct{ Name, MountPath, SubPath string }

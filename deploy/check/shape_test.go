@@ -95,6 +95,9 @@ func TestBefore129TheSidecarIsThePodsFirstContainer(t *testing.T) {
 	if len(pod.InitContainers) != 0 || len(pod.Containers) != 2 || pod.Containers[0].Name != "rankcache" || pod.Containers[0].RestartPolicy != "" {
 		t.Fatalf("containers %+v, init containers %+v", pod.Containers, pod.InitContainers)
 	}
+	if hook := strings.Join(pod.Containers[0].Lifecycle.PostStart.Exec.Command, " "); !strings.HasPrefix(hook, "/rankcache wait ") {
+		t.Errorf("the start hook is %q, which does not hold the app back", hook)
+	}
 	drain := ""
 	for _, e := range pod.Containers[0].Env {
 		if e.Name == "RANKCACHE_DRAIN" {
