@@ -66,11 +66,10 @@ func kafkaFaults() []fault {
 		name:   "a board's topic is deleted and made again",
 		inject: func(w *world) { testkit.DeleteTopic(w, w.direct, w.topic()) },
 	}, {
-		name: "retention has cut the log before a sidecar starts", due: nothing, note: "the start is the fault",
+		name: "retention has cut the log before a sidecar starts",
 		inject: func(w *world) {
-			w.sidecar().kill()
 			w.deleteRecords()
-			w.startSidecar()
+			w.restartSidecar()
 		},
 	}, {
 		name: "a transaction of wrong updates is aborted", quick: true,

@@ -89,6 +89,19 @@ func (o *Oracle) Enter(p Phase) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.phase = p
+	o.forgetFloors()
+}
+
+// Restarted notes that the sidecar is another one: it may begin with older copies
+// than the one before had, as long as it says how old they are.
+func (o *Oracle) Restarted() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forgetFloors()
+}
+
+// forgetFloors is called with the lock held.
+func (o *Oracle) forgetFloors() {
 	for _, k := range o.boards {
 		clear(k.floor)
 	}

@@ -39,8 +39,17 @@ type Reads struct {
 	Oracle *Oracle
 	Tally  *Tally
 	Base   func() string // URL of the data port at this moment
-	Query  string        // further arguments of every top, such as "profiles=1"
+	Query  string        // further arguments, such as "profiles=1"
+
+	// asking is held while a question is on its way.
+	asking sync.RWMutex
 }
+
+// Pause waits until no question is on its way and keeps it so until Resume.
+func (l *Reads) Pause() { l.asking.Lock() }
+
+// Resume ends a Pause.
+func (l *Reads) Resume() { l.asking.Unlock() }
 
 // Run blocks until ctx ends and all answers are in.
 func (l *Reads) Run(ctx context.Context, seed uint64) {
@@ -56,7 +65,11 @@ func (l *Reads) Run(ctx context.Context, seed uint64) {
 			seed++
 			rng := rand.New(rand.NewPCG(seed, 0))
 			all.Go(func() {
-				each(ctx, readEvery, func() { l.one(client, l.draw(rng, pick(rng, boards))) })
+				each(ctx, readEvery, func() {
+					l.asking.RLock()
+					defer l.asking.RUnlock()
+					l.one(client, l.Tally, l.draw(rng, pick(rng, boards)))
+				})
 			})
 		}
 	}
@@ -82,9 +95,9 @@ func each(ctx context.Context, pace time.Duration, do func()) {
 	}
 }
 
-// one asks q and hands the answer over. What was asked is answered to the end,
+// one asks q and hands the answer to the oracle and the tally. What was asked is answered to the end,
 // whatever becomes of the run.
-func (l *Reads) one(client *http.Client, q Question) (*Ask, *Reply) {
+func (l *Reads) one(client *http.Client, tally *Tally, q Question) (*Ask, *Reply) {
 	ask, r := l.Oracle.Ask(q), &Reply{}
 	base := l.Base()
 	resp, err := client.Do(q.request(base))
@@ -100,7 +113,7 @@ func (l *Reads) one(client *http.Client, q Question) (*Ask, *Reply) {
 		r.Err = err
 	}
 	l.Oracle.Tell(ask, r)
-	l.Tally.count(ask, r)
+	tally.count(ask, r)
 	return ask, r
 }
 

@@ -37,6 +37,15 @@ func redisFaults() []fault {
 		start: func(w *world) { w.startWithoutRedis() },
 		heal:  func(w *world) { w.must(w.redis.Restart(context.Background())) },
 	}, {
+		name: "Redis is down at the start, boards are kept in files", quick: true, due: localOnly, note: "--snapshot-dir",
+		prepare: func(w *world) { w.args = append(w.args, "--snapshot-dir", w.TempDir(), "--snapshot-every", "1s") },
+		inject: func(w *world) {
+			w.waitReads(steadyReads) // until there are files
+			w.must(w.redis.Kill())
+			w.restartSidecar()
+		},
+		heal: func(w *world) { w.must(w.redis.Restart(context.Background())) },
+	}, {
 		name: "Redis dies (SIGKILL)", quick: true, due: redisAway,
 		inject: func(w *world) { w.must(w.redis.Kill()) },
 		heal:   func(w *world) { w.must(w.redis.Restart(context.Background())) },

@@ -177,6 +177,18 @@ func (w *world) launchSidecar() *child {
 	return startListening(w, append(args, w.args...)...)
 }
 
+// restartSidecar kills the sidecar and starts it again. Callers wait until it is
+// ready, as a Service makes them.
+func (w *world) restartSidecar() {
+	w.Helper()
+	w.reads.Pause()
+	defer w.reads.Resume()
+	w.sidecar().kill()
+	w.startSidecar()
+	w.sidecar().waitReady(w, settleWithin)
+	w.oracle.Restarted()
+}
+
 // startWriter starts rankcache write, again if it has run before.
 func (w *world) startWriter() {
 	w.Helper()
@@ -197,6 +209,10 @@ func (w *world) startLoad(seed uint64) {
 	var reads, writes sync.WaitGroup
 	readCtx, stopReads := context.WithCancel(context.Background())
 	writes.Go(func() { w.writes.Run(ctx, giveUp, seed) })
+	if !w.fault.losesWrites { // what is lost with a command that is not committed would come back unseen
+		topic := w.commandTopic()
+		writes.Go(func() { topic.run(ctx, giveUp, seed) })
+	}
 	reads.Go(func() { w.reads.Run(readCtx, seed) })
 	w.stop = sync.OnceFunc(func() {
 		stop()
@@ -267,9 +283,7 @@ func (w *world) client() *redis.Client {
 
 // ask asks the sidecar, outside of the load; the answer is judged all the same.
 func (w *world) ask(q Question) (*Ask, *Reply) {
-	l := *w.reads
-	l.Tally = NewTally(nil)
-	return l.one(http.DefaultClient, q)
+	return w.reads.one(http.DefaultClient, NewTally(nil), q)
 }
 
 // wantSource waits until a board is answered from its tier, not older than
