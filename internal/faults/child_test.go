@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +36,7 @@ type child struct {
 func startChild(t testing.TB, args ...string) *child {
 	t.Helper()
 	c := &child{cmd: exec.Command(binary, append(args, "--log-format", "json")...), done: make(chan struct{})}
+	c.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "RANKCACHE_") }) // ours, not its settings
 	stderr, err := c.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
