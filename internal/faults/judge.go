@@ -59,7 +59,8 @@ func (q *Question) floorKey(source string) string {
 type Verdicts struct {
 	Judged int
 	Wrong  []Wrong
-	Lost   []Ask // answered from what Redis had acknowledged and then lost
+	Lost   []Ask   // answered from what Redis had acknowledged and then lost
+	Ahead  []Wrong // right at their seq, but for later updates that were in them already
 }
 
 // Judge judges the answers whose seq is known by now; at the end, when no order is
@@ -86,12 +87,16 @@ func (k *knowledge) judge(end bool, v *Verdicts) {
 			continue
 		}
 		v.Judged++
-		why := j.against(k.now)
-		if why != "" && k.wasLost(j) {
+		why, lost := k.verdict(&j)
+		if lost {
 			v.Lost = append(v.Lost, *j.Ask)
-			if why = ""; j.Phase == Recovered {
+			if why == "" && j.Phase == Recovered {
 				why = "of writes that Redis has lost"
 			}
+		}
+		if why != "" && !lost && j.Seq != 0 && j.Seq <= k.now.known() && j.ahead(k.now) {
+			v.Ahead = append(v.Ahead, Wrong{*j.Ask, *j.Reply, why})
+			why = ""
 		}
 		if why != "" {
 			v.Wrong = append(v.Wrong, Wrong{*j.Ask, *j.Reply, why})
@@ -100,9 +105,20 @@ func (k *knowledge) judge(end bool, v *Verdicts) {
 	k.asked = later
 }
 
-// wasLost reports whether the answer was right in a Redis that has lost writes.
-func (k *knowledge) wasLost(j judged) bool {
-	return slices.ContainsFunc(k.past, func(h *history) bool { return j.against(h) == "" })
+// verdict returns what is wrong with the answer, and whether some of it is right in
+// a Redis that has lost writes since. A page and the standing beside it may be of
+// two histories, for each names its seq.
+func (k *knowledge) verdict(j *judged) (why string, lost bool) {
+	for _, against := range []func(*history) string{j.against, j.meAgainst} {
+		what := against(k.now)
+		if what != "" && slices.ContainsFunc(k.past, func(h *history) bool { return against(h) == "" }) {
+			what, lost = "", true
+		}
+		if why == "" {
+			why = what
+		}
+	}
+	return why, lost
 }
 
 // Current says why the answer is not of what Redis has and knows now, "" if it is.
@@ -168,26 +184,24 @@ func (j *judged) compare(h *history) string {
 		return fmt.Sprintf("total %d, want %d", j.Total, len(h.rows))
 	}
 	switch j.Kind {
-	case KindTop:
+	case KindTop, KindMe: // whose standing has a seq of its own
 		return sameRows(j.Rows, j.Start, h.page(j.Question.Start, j.Limit))
-	case KindMe:
-		if why := sameRows(j.Rows, j.Start, h.page(j.Question.Start, j.Limit)); why != "" {
-			return why
-		}
-		return j.compareMe(h)
 	case KindMember:
 		return j.compareMember(h)
 	}
 	return samePlaces(j.Places, j.Members, h)
 }
 
-// compareMe checks the caller's own standing, which is of a seq of its own.
-func (j *judged) compareMe(h *history) string {
-	if j.Me == nil || j.Me.Seq == 0 || j.Me.Seq > h.known() {
+// meAgainst returns what is wrong with the caller's own standing, which is of a
+// seq of its own.
+func (j *judged) meAgainst(h *history) string {
+	switch {
+	case j.Me == nil || j.Me.Seq == 0:
 		return "" // not on the board, or not known when
+	case j.Me.Seq > h.known():
+		return fmt.Sprintf("nobody knows the seq %d of me, only up to %d", j.Me.Seq, h.known())
 	}
 	h.walk(j.Me.Seq)
-	defer h.walk(j.Seq)
 	return samePlaces([]Row{*j.Me}, j.Members, h)
 }
 

@@ -80,6 +80,27 @@ func TestOracleFindsAnswersThatGoBack(t *testing.T) {
 	wantVerdict(t, "back to 1", o, "went back")
 }
 
+// TestOracleTellsAheadFromWrong: an answer that holds an update before an earlier
+// one is counted apart, and nothing else is.
+func TestOracleTellsAheadFromWrong(t *testing.T) {
+	q := Question{Board: board, Kind: KindTop, Limit: 10}
+	for name, c := range map[string]struct {
+		reply        *Reply
+		ahead, wrong int
+	}{
+		"2 without 1":   {top(1, 2, Row{Rank: 1, Member: "b", Score: 2}, Row{Rank: 2, Member: "a", Score: 1}), 1, 0},
+		"never so":      {top(1, 2, Row{Rank: 1, Member: "b", Score: 3}, Row{Rank: 2, Member: "a", Score: 1}), 0, 1},
+		"out of order":  {top(1, 2, Row{Rank: 1, Member: "a", Score: 1}, Row{Rank: 2, Member: "b", Score: 2}), 0, 1},
+		"nothing later": {top(3, 2, Row{Rank: 1, Member: "b", Score: 2}, Row{Rank: 2, Member: "a", Score: 1}), 0, 1},
+	} {
+		o := threeOrders(t)
+		o.Tell(o.Ask(q), c.reply)
+		if v := o.Judge(true); len(v.Ahead) != c.ahead || len(v.Wrong) != c.wrong {
+			t.Errorf("%s: %d ahead, %d wrong, want %d and %d", name, len(v.Ahead), len(v.Wrong), c.ahead, c.wrong)
+		}
+	}
+}
+
 // TestOracleFollowsRedisThatLosesWrites: what was lost is an answer of its own
 // kind until the recovery, and a mixture of both histories is wrong.
 func TestOracleFollowsRedisThatLosesWrites(t *testing.T) {

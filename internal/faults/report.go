@@ -16,6 +16,7 @@ type Result struct {
 	Answers   int // judged
 	Wrong     int
 	Lost      int // of writes that Redis lost
+	Ahead     int // that held later updates too
 	Failed    int // reads that were due an answer
 	Spared    int // reads that failed where nothing could have answered
 	Note      string
@@ -43,8 +44,8 @@ func WriteTable(file string, results []Result) error {
 
 func table(results []Result) string {
 	var b strings.Builder
-	b.WriteString("| fault | super-hot board | hot board | small board | oldest copy served | recovered in | answers | wrong | failed |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| fault | super-hot board | hot board | small board | oldest copy served | recovered in | answers | wrong | ahead | failed |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		b.WriteString(r.line())
 	}
@@ -57,10 +58,10 @@ func (r *Result) line() string {
 		name += " (" + r.Note + ")"
 	}
 	if r.Known != "" {
-		return fmt.Sprintf("| %s | **known to fail**: %s | | | | | | | |\n", name, r.Known)
+		return fmt.Sprintf("| %s | **known to fail**: %s | | | | | | | | |\n", name, r.Known)
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %d | %d | %d |\n", name, r.Saw[0], r.Saw[1], r.Saw[2],
-		seconds(r.Oldest), seconds(r.Recovered), r.Answers, r.Wrong, r.Failed)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %d | %d | %d | %d |\n", name, r.Saw[0], r.Saw[1], r.Saw[2],
+		seconds(r.Oldest), seconds(r.Recovered), r.Answers, r.Wrong, r.Ahead, r.Failed)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

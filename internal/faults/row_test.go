@@ -92,7 +92,10 @@ func (w *world) finish(took time.Duration) Result {
 	f, t := w.fault, w.tally
 	res := Result{Fault: f.name, Saw: [3]string{t.saw("local"), t.saw("hot"), t.saw("redis")}, Recovered: took, Note: f.note,
 		Oldest: max(t.oldest["local"], t.oldest["hot"]), Answers: v.Judged, Wrong: len(v.Wrong), Lost: len(v.Lost),
-		Failed: len(t.failed), Spared: t.spared}
+		Ahead: len(v.Ahead), Failed: len(t.failed), Spared: t.spared}
+	for _, a := range v.Ahead[:min(len(v.Ahead), 5)] {
+		w.Logf("ahead of its seq: %v", a)
+	}
 	if !f.losesWrites && res.Lost > 0 {
 		w.Errorf("%d answers were of writes that Redis had lost, but none was lost", res.Lost)
 	}

@@ -80,6 +80,7 @@ type soak struct {
 	away   bool // the second board's room has gone
 	rooms  int  // that came and went
 	judged int
+	ahead  int // of the judged
 }
 
 func (s *soak) run() {
@@ -94,7 +95,7 @@ func (s *soak) run() {
 		s.Logf("%d faults, now %+v", n, s.measure())
 	}
 	res := s.finish(0)
-	s.Logf("%d answers, %d rooms came and went", s.judged+res.Answers, s.rooms)
+	s.Logf("%d answers, %d of them ahead of their seq, %d rooms came and went", s.judged+res.Answers, s.ahead+res.Ahead, s.rooms)
 	s.eventually(func() error { return s.measure().above(first) })
 }
 
@@ -131,6 +132,7 @@ func (s *soak) judge() {
 	s.Helper()
 	v := s.oracle.Judge(false)
 	s.judged += v.Judged
+	s.ahead += len(v.Ahead)
 	s.report("wrong answers", len(v.Wrong), func(i int) string { return v.Wrong[i].String() })
 }
 
