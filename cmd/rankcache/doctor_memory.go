@@ -1,32 +1,37 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
+	"rankcache/admission"
 	"rankcache/internal/doctor"
 )
 
-const (
-	// boardBytes and memberBytes are a local board's: docs/BENCHMARKS.md, "The
-	// ordered set", 67 B above an id of up to 31 bytes.
-	boardBytes  = 128 << 10
-	memberBytes = 98
-)
-
-// memory holds the super-hot boards against what there is for them.
+// memory holds the super-hot boards against what --memory-budget gives them,
+// reckoned as serve reckons when it decides which of them it keeps.
 func (p *patient) memory(ctx context.Context) doctor.Verdict {
+	limits, _ := findMemoryLimits() // the zero value says that nobody knows
+	budget, err := limits.budget(p.memoryBudget)
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+	}
 	boards, err := p.superHot(ctx)
 	if err != nil {
 		return doctor.Verdict{Status: doctor.Warn, Advice: "which boards are super-hot is not known: " + err.Error()}
 	}
-	m := doctor.Memory{Boards: len(boards), Estimate: boardBytes * int64(len(boards))}
-	stamps, err := p.origin.Totals(ctx, boards)
+	sizes, err := boardSizes{origin: p.origin}.Sizes(ctx, boards)
 	if err != nil {
 		return doctor.Verdict{Status: doctor.Warn, Advice: "the boards' sizes are not known: " + err.Error()}
 	}
-	for _, s := range stamps {
-		m.Members += int64(s.Members)
+	m := doctor.Memory{Boards: len(boards), Budget: cmp.Or(budget, limits.Limit),
+		Source: fmt.Sprintf("--memory-budget %s; the %s has %d MiB", p.memoryBudget, limits.Source, limits.Limit>>20)}
+	for _, size := range sizes {
+		if size != nil {
+			m.Members += int64(size.Members)
+			m.Estimate += admission.Estimate(*size)
+		}
 	}
-	m.Estimate += memberBytes * m.Members
 	return m.Judge()
 }
