@@ -51,6 +51,9 @@ func newMetrics() *metrics {
 	for _, kind := range kinds {
 		m.differences.WithLabelValues(kind) // so that a first difference is seen as a rise
 	}
+	for _, reason := range badReasons {
+		m.bad.WithLabelValues(reason)
+	}
 	return m
 }
 

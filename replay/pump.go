@@ -105,17 +105,26 @@ func (p *pump) route(t *topic) *follower {
 		p.last = (*p.now)[p.update.Board]
 	}
 	if p.last == nil || p.last.topic != t.name {
-		p.metrics.bad.WithLabelValues("not-followed").Inc()
+		p.metrics.bad.WithLabelValues(reasonNotFollowed).Inc()
 		return nil
 	}
 	return p.last
 }
 
+// Reasons for which a record is not applied, beside those of a
+// [rankcache.BadUpdate].
+const (
+	reasonNotFollowed = "not-followed"
+	reasonOther       = "other"
+)
+
+var badReasons = []string{"size", "json", "version", "board", "member", "op", "score", "order", reasonNotFollowed, reasonOther}
+
 func badReason(err error) string {
 	if bad, ok := errors.AsType[*rankcache.BadUpdate](err); ok {
 		return bad.Reason
 	}
-	return "other"
+	return reasonOther
 }
 
 func (p *pump) bad(it *item, reason string, err error) {

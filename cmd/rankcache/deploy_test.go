@@ -186,6 +186,36 @@ func TestManifestsHookIsACommand(t *testing.T) {
 	}
 }
 
+// What a runbook says to look for in the log must be what is logged.
+func TestRunbooksLogLinesExist(t *testing.T) {
+	text, err := os.ReadFile("../../docs/RUNBOOKS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	for _, folder := range []string{"replay", "internal", "hotkey", "profile", "admission", "sidecar"} {
+		err := filepath.WalkDir("../../"+folder, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				data, _ := os.ReadFile(path)
+				source.Write(data)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	greps := regexp.MustCompile(`kubectl logs .*grep '([^']+)'`).FindAllStringSubmatch(string(text), -1)
+	if len(greps) < 3 {
+		t.Errorf("only %v found", greps)
+	}
+	for _, m := range greps {
+		if !strings.Contains(source.String(), m[1]) {
+			t.Errorf("nothing is logged with %q", m[1])
+		}
+	}
+}
+
 // Every state has its line for the operator who sees it at night.
 func TestEveryStateOfABoardIsExplained(t *testing.T) {
 	source, err := os.ReadFile("../../progress.go")

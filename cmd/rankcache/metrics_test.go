@@ -29,8 +29,15 @@ func TestMetricsAreNamedWell(t *testing.T) {
 		if !strings.Contains(text, "rankcache_ready 1\n") || !strings.Contains(text, "rankcache_build_info{") {
 			t.Errorf("%s does not tell its version and that it is ready", command)
 		}
-		if command == "serve" && !strings.Contains(text, "rankcache_board_age_seconds{") {
-			t.Error("serve does not tell the age of its boards")
+		if command != "serve" {
+			continue
+		}
+		// A counter that is born with its first event has not risen by it, and no alert fires.
+		for _, want := range []string{"rankcache_board_age_seconds{", `rankcache_replay_skipped_records_total{reason="json"} 0`,
+			`rankcache_audit_differences_total{kind="score"} 0`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("serve does not tell %s", want)
+			}
 		}
 	}
 }
