@@ -31,11 +31,15 @@ type child struct {
 	addrs map[string]string // of its "serving" or "writing" line
 }
 
-// startChild runs the command and returns at once. It is killed at the end of the
-// test.
-func startChild(t testing.TB, args ...string) *child {
+// startChild runs the command, inside the cgroup if one is given, and returns at
+// once. It is killed at the end of the test.
+func startChild(t testing.TB, cgroup string, args ...string) *child {
 	t.Helper()
-	c := &child{cmd: exec.Command(binary, append(args, "--log-format", "json")...), done: make(chan struct{})}
+	argv := append([]string{binary}, append(args, "--log-format", "json")...)
+	if cgroup != "" { // joined before the command is there to look at its limit
+		argv = append([]string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, cgroup}, argv...)
+	}
+	c := &child{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
 	c.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "RANKCACHE_") }) // ours, not its settings
 	stderr, err := c.cmd.StderrPipe()
 	if err != nil {
@@ -55,9 +59,9 @@ func startChild(t testing.TB, args ...string) *child {
 }
 
 // startListening also waits until it says where it listens.
-func startListening(t testing.TB, args ...string) *child {
+func startListening(t testing.TB, cgroup string, args ...string) *child {
 	t.Helper()
-	c := startChild(t, args...)
+	c := startChild(t, cgroup, args...)
 	testkit.Eventually(t, time.Minute, func() error {
 		if c.url("health") == "" {
 			return fmt.Errorf("not listening yet: %s", c.log())

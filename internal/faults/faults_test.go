@@ -32,5 +32,5 @@ func TestFaults(t *testing.T) {
 }
 
 func allFaults() []fault {
-	return slices.Concat(redisFaults(), kafkaFaults(), orderFaults(), processFaults(), edgeFaults())
+	return slices.Concat(redisFaults(), kafkaFaults(), orderFaults(), processFaults(), edgeFaults(), memoryFaults())
 }

@@ -3,6 +3,7 @@ package faults
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -133,11 +134,15 @@ func (w *world) neighbour(well, ill http.HandlerFunc) (url string, sick *atomic.
 	sick = new(atomic.Bool)
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if sick.Load() {
+			io.Copy(io.Discard, r.Body) // else a handler is not told that its caller has gone
 			ill(rw, r)
 			return
 		}
 		well(rw, r)
 	}))
-	w.Cleanup(s.Close)
+	w.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
 	return s.URL, sick
 }

@@ -47,6 +47,7 @@ type world struct {
 	writerRooms string         // the writer's, the same unless a row says otherwise
 	relay       *publisher     // who publishes updates if the writer does not
 	crowded     []net.Conn     // connections that do nothing useful
+	cgroup      string         // the sidecar's folder of the memory controller, if any
 
 	boards []Board
 	oracle *Oracle
@@ -174,7 +175,7 @@ func (w *world) launchSidecar() *child {
 	args := []string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.rooms,
 		"--redis", "redis://" + w.readsRedis.Addr(), "--redis-timeout", "900ms", "--kafka", w.proxy.Addr(),
 		"--drain", "1s", "--give-up-after", "20s", "--hot-source", "none", "--hot-promote-rate", "100000", "--hot-stale", "2m"}
-	return startListening(w, append(args, w.args...)...)
+	return startListening(w, w.cgroup, append(args, w.args...)...)
 }
 
 // restartSidecar kills the sidecar and starts it again. Callers wait until it is
@@ -192,7 +193,7 @@ func (w *world) restartSidecar() {
 // startWriter starts rankcache write, again if it has run before.
 func (w *world) startWriter() {
 	w.Helper()
-	c := startListening(w, "write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.writerRooms, "--redis-timeout", "2s",
+	c := startListening(w, "", "write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.writerRooms, "--redis-timeout", "2s",
 		"--redis", "redis://"+w.writesRedis.Addr(), "--kafka", w.direct, "--topic-commands", w.commands(), "--group", w.commands(), "--command-partitions", "1")
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -279,6 +280,17 @@ func (w *world) client() *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: w.redis.Addr(), Protocol: 2})
 	w.Cleanup(func() { c.Close() })
 	return c
+}
+
+// fetch asks the sidecar for a path, past the oracle.
+func (w *world) fetch(path string, r *Reply) {
+	w.Helper()
+	resp, err := http.Get(w.sidecar().url("data") + path)
+	w.must(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	w.must(err)
+	r.read(resp.StatusCode, resp.Header, body)
 }
 
 // ask asks the sidecar, outside of the load; the answer is judged all the same.

@@ -1,0 +1,76 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+)
+
+const (
+	// memoryLimit is what the kernel lets the sidecar have, and hugeMembers a
+	// board that would not fit.
+	memoryLimit = 128 << 20
+	hugeMembers = 1_000_000
+)
+
+func memoryFaults() []fault {
+	return []fault{{
+		name: "a board is named that does not fit into memory", note: fmt.Sprintf("limit %d MiB", memoryLimit>>20),
+		prepare: func(w *world) { w.cgroup = w.newCgroup(memoryLimit) },
+		inject: func(w *world) {
+			w.writeRooms(w.roomsText() + fmt.Sprintf("- {match: %q, mode: super-hot}\n", w.huge()))
+		},
+		hold: func(w *world) {
+			w.waitMetric(`rankcache_memory_refused_boards{reason="over_budget"} 1`)
+			w.waitReads(faultyReads)
+			w.checkHuge()
+		},
+		heal: func(w *world) { w.writeRooms(w.roomsText()) },
+	}}
+}
+
+// newCgroup makes a memory cgroup, where we may; the row then goes without the
+// kernel's limit, and says so.
+func (w *world) newCgroup(limit int) string {
+	w.Helper()
+	dir := filepath.Join("/sys/fs/cgroup/memory", "rankcache-"+string(w.boards[0].ID))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		w.Logf("NO CGROUP, so the kernel does not limit the sidecar and --memory-budget takes its place: %v", err)
+		w.args = append(w.args, "--memory-budget", fmt.Sprint(limit/2))
+		return ""
+	}
+	w.Cleanup(func() { os.Remove(dir) })
+	w.must(os.WriteFile(filepath.Join(dir, "memory.limit_in_bytes"), fmt.Append(nil, limit), 0o644))
+	return dir
+}
+
+// huge makes a board in Redis that nobody writes to, and returns its name.
+func (w *world) huge() rankcache.BoardID {
+	w.Helper()
+	board := w.boards[0].ID + "_huge"
+	pipe := w.client().Pipeline()
+	for i := range hugeMembers {
+		pipe.ZAdd(w.Context(), string(board), redis.Z{Score: float64(i), Member: fmt.Sprintf("member-%08d", i)})
+		if pipe.Len() == 10_000 {
+			_, err := pipe.Exec(w.Context())
+			w.must(err)
+		}
+	}
+	w.must(w.client().Set(w.Context(), rankcache.DefaultNames().SeqKey(board), hugeMembers, 0).Err())
+	return board
+}
+
+// checkHuge asks for the board: Redis answers it.
+func (w *world) checkHuge() {
+	w.Helper()
+	resp := &Reply{}
+	w.fetch(fmt.Sprintf("/v1/boards/%s_huge/top?limit=1", w.boards[0].ID), resp)
+	want := Row{Rank: 1, Member: fmt.Sprintf("member-%08d", hugeMembers-1), Score: hugeMembers - 1}
+	if resp.Err != nil || resp.Source == "local" || resp.Total != hugeMembers || len(resp.Rows) != 1 || resp.Rows[0] != want {
+		w.Errorf("the board that does not fit is answered %+v", resp)
+	}
+}
