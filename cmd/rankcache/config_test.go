@@ -144,6 +144,7 @@ func TestBadSettingsEndWithTheirName(t *testing.T) {
 		"board life":  {"write", "--board-life", "-1s"},
 		"log-format":  {"write", "--log-format", "xml"},
 		"nothing":     {"poll", "--hot-source", "none"},
+		"otlp":        {"serve", "--otlp-endpoint", "collector:4318"},
 		"profile-url": {"serve", "--profile-url", "http://x/", "--profile-redis-key", "p:<member>"},
 	} {
 		args = append(args, "--health", "127.0.0.1:0")

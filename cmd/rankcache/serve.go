@@ -41,6 +41,7 @@ type serveOptions struct {
 	hot           hotkey.Config
 	poll          pollOptions
 	profiles      profileOptions
+	tracing       tracingOptions
 	snapshots     snapshotOptions
 }
 
@@ -93,6 +94,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	registerHot(flags, &o.hotKeys, &o.hot)
 	o.poll.register(flags)
 	o.profiles.register(flags)
+	o.tracing.register(flags)
 }
 
 // serve runs the sidecar until ctx is done and everything has ended.

@@ -68,6 +68,9 @@ func (s *sidecarProcess) buildOrigin() (err error) {
 	if s.redis, err = s.options.dialRedis(); err != nil {
 		return err
 	}
+	if err := s.buildTracing(); err != nil {
+		return err
+	}
 	total, err := origin.ParseTotal(s.options.total)
 	if err != nil {
 		return usageError("--total: %w", err)
