@@ -33,8 +33,8 @@ func newCatalogue(r *Runner, c *client, read *reader) *catalogue {
 // entry is a topic that is or was being read.
 type entry struct {
 	topic *topic
-	// followers are the boards that get the topic from its beginning. Another
-	// one has missed something.
+	// followers are the boards that get the topic from its beginning, or from where
+	// their files end. Another one has missed something.
 	followers []*follower
 }
 
@@ -86,12 +86,21 @@ func (c *catalogue) look(ctx context.Context) error {
 	return err
 }
 
-// wanted returns the boards of each topic that are ready to be filled from it.
+// wanted returns the boards of each topic. One that still loads its file is not
+// among them, and a topic is not begun before all its boards can say from where.
 func (c *catalogue) wanted() map[string][]*follower {
 	wanted := make(map[string][]*follower)
+	var early []string
 	for _, f := range *c.routes.Load() {
-		if !f.restoring.Load() {
+		if f.restoring.Load() {
+			early = append(early, f.topic)
+		} else {
 			wanted[f.topic] = append(wanted[f.topic], f)
+		}
+	}
+	for _, name := range early {
+		if c.known[name] == nil {
+			delete(wanted, name)
 		}
 	}
 	return wanted
@@ -113,7 +122,7 @@ func (c *catalogue) plan(info topicInfo, followers []*follower, todo *change) {
 		c.missing(e, followers, todo)
 	case e == nil:
 		t := newTopic(info, false)
-		t.resumeAt = resumeAt(info, followers)
+		t.resumeAt, t.resumeFor = resumeAt(info, followers), followers
 		todo.begin = append(todo.begin, t)
 	case e.topic.id != info.id || e.topic.torn.Load():
 		c.log.Warn("topic is read again and its boards begin anew", "topic", info.name, "made_again", e.topic.id != info.id)
@@ -209,7 +218,11 @@ func (c *catalogue) begin(ctx context.Context, todo *change) error {
 		return err
 	}
 	for _, t := range todo.begin {
-		c.known[t.name] = &entry{t, wanted[t.name]}
+		boards := wanted[t.name]
+		if t.resumed {
+			boards = t.resumeFor // one that came since has missed what files have
+		}
+		c.known[t.name] = &entry{t, boards}
 		c.log.Info("topic is read", "topic", t.name, "partitions", len(t.partitions()), "records", t.size(), "again", t.anew, "resumed", t.resumed)
 	}
 	var sum int64

@@ -12,8 +12,13 @@ import (
 	"rankcache"
 )
 
-// loadsAtOnce bounds the files that are in memory beside their boards.
-const loadsAtOnce = 2
+const (
+	// loadsAtOnce bounds the files that are in memory beside their boards.
+	loadsAtOnce = 2
+	// loadMost is how long a board waits for its file: a disk that hangs must not
+	// keep it from its log.
+	loadMost = 10 * time.Second
+)
 
 // restore fills a board from its file, if there is a good one. Until it is done
 // the catalogue leaves the board's topic alone: the file says where to begin.
@@ -30,19 +35,44 @@ func (r *Runner) restore(ctx context.Context, f *follower) {
 		return
 	}
 	begin := time.Now()
-	saved, entries, err := r.cfg.Files.Load(f.id)
-	if errors.Is(err, fs.ErrNotExist) {
+	got := r.load(ctx, f.id)
+	if errors.Is(got.err, fs.ErrNotExist) || ctx.Err() != nil {
 		return
 	}
-	if err == nil {
-		err = f.restore(saved, entries, begin)
+	if got.err == nil {
+		got.err = f.restore(got.saved, got.entries, begin)
 	}
-	if err != nil {
-		r.log.Warn("saved board is not used", "board", f.id, "err", err)
+	if got.err != nil {
+		r.log.Warn("saved board is not used", "board", f.id, "err", got.err)
 		return
 	}
-	r.log.Info("board loaded from its file", "board", f.id, "members", len(entries), "seq", saved.Seq,
-		"saved_at", saved.TakenAt, "took", time.Since(begin))
+	r.log.Info("board loaded from its file", "board", f.id, "members", len(got.entries), "seq", got.saved.Seq,
+		"saved_at", got.saved.TakenAt, "took", time.Since(begin))
+}
+
+// loaded is what a file gave.
+type loaded struct {
+	saved   Saved
+	entries []rankcache.Entry
+	err     error
+}
+
+// load reads a board's file, but waits for it only so long.
+func (r *Runner) load(ctx context.Context, id rankcache.BoardID) loaded {
+	done := make(chan loaded, 1)
+	go func() {
+		var l loaded
+		l.saved, l.entries, l.err = r.cfg.Files.Load(id)
+		done <- l
+	}()
+	ctx, cancel := context.WithTimeout(ctx, loadMost)
+	defer cancel()
+	select {
+	case l := <-done:
+		return l
+	case <-ctx.Done():
+		return loaded{err: fmt.Errorf("the disk does not answer: %w", ctx.Err())}
+	}
 }
 
 // restore takes a saved board. All updates up to its seq count as seen; those

@@ -42,7 +42,7 @@ func (f *follower) staleWanted(now time.Time, most time.Duration) bool {
 func (f *follower) openStale(epoch int, boards Boards) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.stale.Load() || f.epoch != epoch || f.dropped {
+	if f.stale.Load() || f.epoch != epoch || f.dropped || f.fault != nil {
 		return false
 	}
 	f.stale.Store(true) // first: else what is applied in between stays unpublished

@@ -116,6 +116,52 @@ func TestRestartAfterPartitionsWereAdded(t *testing.T) {
 	}
 }
 
+// Two boards of one topic go on where the earlier of their files ends.
+func TestRestartOfBoardsThatShareATopic(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	dot, colon, kept := w.newBoard(0, nil), w.newBoard(0, nil), newFolder(t)
+	dot.id, colon.id = dot.id+".1", dot.id+":1"
+	dot.parts, colon.parts = 1, 1
+	testkit.CreateTopic(t, w.kafka, dot.topic(), 1, nil)
+	dot.produce(dot.gifts(20, 10)...)
+	w.saveOnce(kept, dot)
+	colon.produce(colon.gifts(20, 10)...)
+	w.saveOnce(kept, colon)
+	dot.produce(dot.gifts(5, 10)...)
+	s := w.start(ids(dot, colon), keptIn(kept))
+	s.waitOpen(dot.id)
+	s.waitOpen(colon.id)
+	if n := s.counter("rankcache_replay_records_total"); n != 25 {
+		t.Errorf("%v records were read, want the 25 after the older file", n)
+	}
+	if n := s.counter("rankcache_replay_snapshots_total"); n != 0 {
+		t.Error("a board came from Redis")
+	}
+}
+
+// A large board is open without a record being read, and equal entry by entry.
+func TestRestartOfALargeBoard(t *testing.T) {
+	t.Parallel()
+	members := 21_000
+	if testkit.Full() {
+		members = benchMembers
+	}
+	w := newWorld(t, testkit.Kafka(t))
+	b, kept := w.newBoard(1, nil), newFolder(t)
+	b.fill(2*members, members)
+	begin := time.Now()
+	w.saveOnce(kept, b)
+	whole := time.Since(begin)
+	begin = time.Now()
+	s := w.start(ids(b), keptIn(kept))
+	s.waitOpen(b.id)
+	t.Logf("%d members: from the log %v, from the file %v, comparing all entries included", members, whole, time.Since(begin))
+	if n := s.counter("rankcache_replay_records_total"); n != 0 {
+		t.Errorf("%v records were read", n)
+	}
+}
+
 // Files that are written while updates stream in, and are all that a killed
 // process leaves, give the board back each time.
 func TestRestartAfterAKillUnderWrites(t *testing.T) {

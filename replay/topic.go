@@ -15,10 +15,12 @@ type topic struct {
 	anew bool
 	// parts is replaced when partitions are added.
 	parts atomic.Pointer[[]*partition]
-	// resumeAt is where reading should begin in each partition, because files have
-	// what is before; nil for the beginning. resumed says that it does.
-	resumeAt []int64
-	resumed  bool
+	// resumeAt is where reading should begin in each partition, because the files of
+	// the boards resumeFor have what is before; nil for the beginning. resumed says
+	// that it does.
+	resumeAt  []int64
+	resumeFor []*follower
+	resumed   bool
 	// compacted is whether the log may have lost updates that later ones
 	// replace.
 	compacted bool
