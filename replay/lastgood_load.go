@@ -125,14 +125,17 @@ func (f *follower) placeNow() *Saved {
 // lock is held.
 func (f *follower) outdates(t *topic) bool { return f.saved != nil && f.saved.TopicID != t.id }
 
-// refute looks whether Redis shows that the file is wrong: a total that was
-// reached can't be lower later, unless Redis has lost writes or the board began
-// anew. The lock is held.
+// refute looks whether Redis shows that the file is void: a total that was reached
+// can't be lower later, or gone, unless Redis has lost writes or the board. The
+// lock is held.
 func (f *follower) refute(r reading) {
-	if f.saved == nil || r.seq == 0 || r.seq >= f.saved.Seq {
+	if f.saved == nil || r.asked.IsZero() || r.seq >= f.saved.Seq {
 		return
 	}
 	why := aheadOf(r.seq, f.saved.Seq)
+	if r.seq == 0 {
+		why = gone("total")
+	}
 	f.fault = &why
 	f.nudge()
 }
