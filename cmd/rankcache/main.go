@@ -18,13 +18,13 @@ import (
 // version is set by the build (-ldflags "-X main.version=…").
 var version = "dev"
 
-// Exit codes, documented in README.md.
+// Exit codes, documented in README.md and in rankcache --help.
 const (
-	exitOK       = 0
-	exitFailed   = 1 // what was asked for did not work
-	exitUsage    = 2 // bad flag, configuration key or argument
-	exitDiffers  = 3 // demo: the local board is not Redis's
-	exitSignaled = 130
+	exitOK       = 0   // done; for a long-running command: stopped by one signal, after its drain
+	exitFailed   = 1   // what was asked for did not work
+	exitUsage    = 2   // bad flag, configuration key or argument
+	exitDiffers  = 3   // demo: the local board is not Redis's
+	exitSignaled = 130 // a second signal ended it at once
 )
 
 // exitError carries the exit code of a failure that isn't exitFailed.
@@ -42,16 +42,28 @@ func usageError(format string, args ...any) error {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		<-ctx.Done()
-		stop() // a second signal ends the process at once
-	}()
+	ctx := untilSignal()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "rankcache:", err)
 	}
 	os.Exit(exitCode(err))
+}
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends. A second
+// one ends the process at once, by its own hand: the kernel's default would do
+// nothing to a container's first process.
+func untilSignal() context.Context {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		stop()
+		fmt.Fprintf(os.Stderr, "rankcache: %v again: ended at once\n", <-signals)
+		os.Exit(exitSignaled)
+	}()
+	return ctx
 }
 
 // run executes one command line. It returns when the command has ended or ctx

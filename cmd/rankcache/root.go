@@ -10,7 +10,11 @@ func newRootCommand() *cobra.Command {
 from memory. Kafka and Redis stay the systems of record.
 
 Every flag is also an environment variable (--redis-timeout: RANKCACHE_REDIS_TIMEOUT)
-and a key of the YAML file given by --config (redis-timeout).`,
+and a key of the YAML file given by --config (redis-timeout).
+
+Exit codes: 0 done, or stopped by one SIGTERM or SIGINT; 1 failed; 2 bad flag or
+configuration; 3 the demo's board differs from Redis; 130 ended at once by a second
+signal.`,
 		Example: `  rankcache demo
   rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache write --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml`,

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -160,39 +159,6 @@ func TestBoardsComeAndGoWhileRunning(t *testing.T) {
 	source(h.star, "redis")
 	if code, body := s.status("health", "/readyz"); code != http.StatusOK {
 		t.Errorf("coming and going boards touched readiness: %d %s", code, body)
-	}
-}
-
-func TestProbesFromStartToStop(t *testing.T) {
-	h := newHouse(t)
-	h.give(t, h.star, 2)
-	args := append([]string{"--give-up-after", "3s", "--drain", "2s"}, "--kafka", "127.0.0.1:1") // nobody there
-	s := h.serve(t, args...)
-	testkit.Eventually(t, 2*time.Second, func() error {
-		if code, body := s.status("health", "/startupz"); code != http.StatusServiceUnavailable || !strings.Contains(body, string(h.star)) {
-			return fmt.Errorf("starting: %d %s, want 503 with the board", code, body)
-		}
-		return nil
-	})
-	if code, _ := s.status("health", "/livez"); code != http.StatusOK {
-		t.Errorf("liveness depends on Kafka: %d", code)
-	}
-	if page, err := fetchPage(t.Context(), http.DefaultClient, s.url("data", "/v1/boards/"+string(h.star)+"/top")); err != nil || page.Source != "redis" {
-		t.Errorf("a board that is not open answers %+v, %v, want Redis's answer", page, err)
-	}
-	s.waitReady(30 * time.Second) // given up to Redis
-	s.signal(syscall.SIGTERM)
-	testkit.Eventually(t, 2*time.Second, func() error {
-		if code, body := s.status("health", "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "stopping") {
-			return fmt.Errorf("stopping: %d %s", code, body)
-		}
-		return nil
-	})
-	if _, err := fetchPage(t.Context(), http.DefaultClient, s.url("data", "/v1/boards/"+string(h.star)+"/top")); err != nil {
-		t.Errorf("no answer during the drain: %v", err)
-	}
-	if code := s.wait(30 * time.Second); code != exitOK {
-		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+)
+
+// TestProbesInEveryState: each probe's answer while the sidecar starts, is ready
+// and stops.
+func TestProbesInEveryState(t *testing.T) {
+	h := newHouse(t)
+	h.give(t, h.star, 2)
+	s := h.serve(t, "--give-up-after", "5s", "--drain", "10s", "--kafka", "127.0.0.1:1") // nobody there
+	want := func(state string, startup, ready int) {
+		t.Helper()
+		testkit.Eventually(t, 30*time.Second, func() error {
+			if code, body := s.status("health", "/readyz"); code != ready || !strings.Contains(body, `"state":"`+state+`"`) {
+				return fmt.Errorf("%s: readiness answers %d %s, want %d", state, code, body, ready)
+			}
+			return nil
+		})
+		for path, code := range map[string]int{"/startupz": startup, "/livez": http.StatusOK} {
+			for _, listener := range []string{"health", "admin"} {
+				if got, body := s.status(listener, path); got != code {
+					t.Errorf("%s: %s%s answers %d %s, want %d", state, listener, path, got, body, code)
+				}
+			}
+		}
+	}
+	want("starting", http.StatusServiceUnavailable, http.StatusServiceUnavailable)
+	if _, body := s.status("health", "/startupz"); !strings.Contains(body, string(h.star)) {
+		t.Errorf("the startup probe does not name the board that it waits for: %s", body)
+	}
+	if code, source := s.answers(h.star); code != http.StatusOK || source != "redis" {
+		t.Errorf("a board that is not open is answered %d from %q, want Redis", code, source)
+	}
+	want("ready", http.StatusOK, http.StatusOK) // the board is given up to Redis
+	s.signal(syscall.SIGTERM)
+	want("stopping", http.StatusOK, http.StatusServiceUnavailable)
+	if code, _ := s.answers(h.star); code != http.StatusOK {
+		t.Errorf("the app is answered %d during the drain", code)
+	}
+	s.signal(syscall.SIGTERM)
+	if code := s.wait(5 * time.Second); code != exitSignaled { // long before the drain is over
+		t.Errorf("a second signal ends with %d, want %d", code, exitSignaled)
+	}
+}
+
+// TestStopUnderLoad: from SIGTERM to the end of the drain no request fails, one
+// that was begun before the end is finished after it, and the exit code is 0.
+func TestStopUnderLoad(t *testing.T) {
+	h := newHouse(t)
+	h.give(t, h.star, 5)
+	h.give(t, h.small, 3)
+	s := h.serve(t, "--drain", "3s")
+	s.waitReady(time.Minute)
+	load := startReads(t, s, h.star, h.small)
+	load.atLeast(t, 200)
+	slow := s.begin(h.star)
+	s.signal(syscall.SIGTERM)
+	testkit.Eventually(t, 2*time.Second, func() error {
+		if code, _ := s.status("health", "/readyz"); code != http.StatusServiceUnavailable {
+			return fmt.Errorf("still ready: %d", code)
+		}
+		return nil
+	})
+	load.atLeast(t, 200) // more, as callers that have not heard yet
+	load.stop(t)         // now they have: a Service sends nobody any more
+	testkit.Eventually(t, 10*time.Second, func() error {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url("data", ""), "http://"))
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return nil
+		} else if err == nil {
+			conn.Close()
+		}
+		return fmt.Errorf("the data port still listens: %v", err)
+	})
+	slow.finish(t)
+	if code := s.wait(10 * time.Second); code != exitOK {
+		t.Errorf("exit code %d, want %d", code, exitOK)
+	}
+}
+
+// atLeast waits until so many more requests were answered.
+func (r *reads) atLeast(t *testing.T, n int) {
+	t.Helper()
+	before := r.count()
+	testkit.Eventually(t, 30*time.Second, func() error {
+		if more := r.count() - before; more < n {
+			return fmt.Errorf("%d requests of %d", more, n)
+		}
+		return nil
+	})
+}
+
+func (r *reads) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.done
+}
+
+// begun is a request of which the server has not all yet.
+type begun struct {
+	conn net.Conn
+	body string
+}
+
+func (c *child) begin(board rankcache.BoardID) *begun {
+	c.t.Helper()
+	addr := strings.TrimPrefix(c.url("data", ""), "http://")
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { conn.Close() })
+	const body = `{"members":["m0","m1"]}`
+	fmt.Fprintf(conn, "POST /v1/boards/%s/members:batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", board, len(body), body[:5])
+	return &begun{conn, body[5:]}
+}
+
+func (b *begun) finish(t *testing.T) {
+	t.Helper()
+	b.conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.WriteString(b.conn, b.body); err != nil {
+		t.Fatalf("a request that was begun can't be finished: %v", err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(b.conn), nil)
+	if err != nil {
+		t.Fatalf("a request that was begun is not answered: %v", err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), `"m1"`) {
+		t.Errorf("a request that was begun is answered %d %s, %v", resp.StatusCode, text, err)
+	}
+}
+
+// TestGroupsAtTheBroker: a sidecar has no consumer group, running or stopped, and
+// a writer that is stopped has left its own.
+func TestGroupsAtTheBroker(t *testing.T) {
+	h := newHouse(t)
+	h.give(t, h.star, 2)
+	s := h.serve(t, "--drain", "0s")
+	s.waitReady(time.Minute)
+	group := h.common[7] // the topic of commands, by whose name it goes
+	testkit.Eventually(t, 30*time.Second, func() error {
+		if state := groupState(t, group); state != "Stable" {
+			return fmt.Errorf("the writer's group is %s while it runs", state)
+		}
+		return nil
+	})
+	if state := groupState(t, "rankcache-replay"); state != "Dead" {
+		t.Errorf("the sidecar's group is %s, want none", state)
+	}
+	s.signal(syscall.SIGTERM)
+	h.writer.signal(syscall.SIGTERM)
+	var all sync.WaitGroup
+	for name, c := range map[string]*child{"sidecar": s, "writer": h.writer} {
+		all.Go(func() {
+			if code := c.wait(20 * time.Second); code != exitOK {
+				t.Errorf("the %s ends with %d", name, code)
+			}
+		})
+	}
+	all.Wait()
+	if state := groupState(t, group); state != "Empty" {
+		t.Errorf("the writer has ended and its group is %s: it did not leave", state)
+	}
+	if state := groupState(t, "rankcache-replay"); state != "Dead" {
+		t.Errorf("the sidecar's group is %s, want none", state)
+	}
+}
+
+// groupState returns what the broker says of a consumer group: Stable with
+// members, Empty without, Dead if there is none.
+func groupState(t *testing.T, group string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req := kmsg.NewPtrDescribeGroupsRequest()
+	req.Groups = []string{group}
+	resp, err := req.RequestWith(ctx, testkit.KafkaClient(t, testkit.Kafka(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.Groups[0].State
+}
