@@ -1,0 +1,435 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/servers"
+	"rankcache/internal/testkit"
+	"rankcache/localboard"
+	"rankcache/replay"
+)
+
+func auditEvery(d time.Duration) option { return func(s *setup) { s.AuditEvery = d } }
+
+func totalsEvery(d time.Duration) option { return func(s *setup) { s.TotalsEvery = d } }
+
+const often = 20 * time.Millisecond
+
+// local is the board behind the sidecar's back.
+func (s *sidecar) local(id rankcache.BoardID) *localboard.Board {
+	s.w.t.Helper()
+	b, ok := s.boards.Get(id)
+	if !ok {
+		s.w.t.Fatalf("not open: %+v", s.status(id))
+	}
+	return b
+}
+
+func (s *sidecar) closings(id rankcache.BoardID) int { return s.events("close", id) }
+
+func (s *sidecar) events(what string, id rankcache.BoardID) (n int) {
+	for _, event := range s.boards.noted() {
+		if event == what+" "+string(id) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *sidecar) wantDifferences(kinds ...string) {
+	s.w.t.Helper()
+	for _, kind := range kinds {
+		if s.counter("rankcache_audit_differences_total", kind) == 0 {
+			s.w.t.Errorf("no difference of kind %s was counted", kind)
+		}
+	}
+}
+
+// A wrong, a missing and an extra member are repaired, and the board stays open.
+func TestAuditRepairsMembers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b := w.newBoard(2, nil)
+	b.produce(b.gifts(300, 100)...)
+	b.produce(b.incr("wrong", 5), b.incr("missing", 6))
+	s := w.start(ids(b), auditEvery(often))
+	s.waitOpen(b.id)
+	local := s.local(b.id)
+	local.Repair("wrong", 1e6, true, b.seq)
+	local.Repair("missing", 0, false, b.seq)
+	local.Repair("extra", 3, true, b.seq)
+	local.Publish()
+	s.waitOpen(b.id)
+	b.produce(b.incr("wrong", 1), b.incr("extra", 1))
+	s.waitOpen(b.id)
+	s.wantDifferences("score", "missing", "extra")
+	st := s.status(b.id)
+	if n := s.closings(b.id); n != 0 || st.Audit.Repairs != 3 || st.Audit.Rebuilds != 0 || st.Audit.At.IsZero() || st.Audit.Last == "" {
+		t.Errorf("closed %d times, %+v: want three repairs", n, st.Audit)
+	}
+}
+
+// What somebody does to Redis behind the writer's back is Redis's truth.
+func TestAuditFollowsRedis(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b := w.newBoard(1, nil)
+	b.produce(b.gifts(300, 100)...)
+	s := w.start(ids(b), auditEvery(often))
+	s.waitOpen(b.id)
+	key := w.names.BoardKey(b.id)
+	w.check(w.redis.ZIncrBy(t.Context(), key, 1000, "behind our back").Err())
+	s.waitOpen(b.id)
+	w.check(w.redis.ZPopMax(t.Context(), key, 1).Err())
+	s.waitOpen(b.id)
+	w.check(w.redis.ZRemRangeByRank(t.Context(), key, 0, 49).Err()) // too many to repair
+	s.waitOpen(b.id)
+	if st := s.status(b.id); st.Audit.Rebuilds == 0 || st.Audit.Repairs < 2 {
+		t.Errorf("%+v: want two members repaired and the rest loaded", st.Audit)
+	}
+}
+
+// One wrong member among many shifts the ranks of others, which shows before its
+// own turn comes.
+func TestAuditFindsOneOfMany(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b := w.newBoard(1, nil)
+	var us []rankcache.Update
+	for i := range 3000 {
+		us = append(us, b.incr(fmt.Sprint("member", i), float64(3000-i)))
+	}
+	b.produce(us...)
+	s := w.start(ids(b), auditEvery(often))
+	s.waitOpen(b.id)
+	local := s.local(b.id)
+	local.Repair("member2500", 1500.5, true, b.seq)
+	local.Publish()
+	s.waitOpen(b.id)
+	w.check(w.redis.ZRem(t.Context(), w.names.BoardKey(b.id), "member2900").Err())
+	s.waitOpen(b.id)
+	t.Logf("%+v", s.status(b.id).Audit)
+}
+
+// Redis fails over to a replica without the last writes and counts their seqs
+// again: the board follows, whether the fallen total or a reused seq is seen first.
+func TestFailoverThatLosesWrites(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]option{
+		"seen by the total":      {totalsEvery(often), auditEvery(-1)},
+		"seen by the seqs":       {totalsEvery(time.Hour), auditEvery(-1)},
+		"seen by whatever first": {totalsEvery(often), auditEvery(often)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, testkit.Kafka(t))
+			w.still = false // it may open between the loss and what is written then
+			b := w.newBoard(1, nil)
+			b.produce(b.gifts(200, 40)...)
+			s := w.start(ids(b), opts...)
+			s.waitOpen(b.id)
+			saved := b.dump()
+			b.produce(b.gifts(30, 40)...)
+			s.waitOpen(b.id)
+			b.restore(saved)
+			us := b.gifts(45, 40)
+			for i := range us {
+				us[i].Order = "again" + us[i].Order
+			}
+			b.produce(us...)
+			if name == "seen by the seqs" {
+				s.waitClosed(b.id)
+				s.wantDifferences("reused")
+				return // without totals it can't open again
+			}
+			s.waitOpen(b.id)
+			if n := s.counter("rankcache_audit_differences_total", "reused") + s.counter("rankcache_audit_differences_total", "ahead"); n == 0 {
+				t.Error("the loss was not noticed")
+			}
+			b.produce(b.gifts(10, 40)...)
+			s.waitOpen(b.id)
+		})
+	}
+}
+
+// dump returns the board as Redis has it, with its seq.
+func (b *board) dump() map[string]string {
+	b.t.Helper()
+	all := map[string]string{}
+	for _, key := range []string{b.names.BoardKey(b.id), b.names.SeqKey(b.id)} {
+		value, err := b.redis.Dump(context.Background(), key).Result()
+		b.check(err)
+		all[key] = value
+	}
+	return all
+}
+
+// restore is a failover to a Redis that has what was dumped.
+func (b *board) restore(all map[string]string) {
+	b.t.Helper()
+	pipe := b.redis.TxPipeline()
+	for key, value := range all {
+		pipe.RestoreReplace(context.Background(), key, 0, value)
+	}
+	_, err := pipe.Exec(context.Background())
+	b.check(err)
+	seq, err := b.redis.Get(context.Background(), b.names.SeqKey(b.id)).Uint64()
+	b.check(err)
+	b.seq = seq
+}
+
+// A board that was deleted in Redis is gone here too, and one of the same name
+// and topic begins with nothing of it, also in a sidecar that replays both.
+func TestBoardDeletedInRedis(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b := w.newBoard(1, nil)
+	b.produce(b.gifts(2000, 40)...) // more than the ring of recent seqs holds
+	s := w.start(ids(b), totalsEvery(often), auditEvery(often))
+	s.waitOpen(b.id)
+	w.check(w.redis.Del(t.Context(), w.names.BoardKey(b.id), w.names.SeqKey(b.id)).Err())
+	s.waitGone(b.id)
+	s.wantDifferences("gone")
+	b.seq = 0
+	b.produce(b.gifts(20, 60)...)
+	s.waitOpen(b.id)
+	w.start(ids(b)).waitOpen(b.id)
+}
+
+// waitGone waits until the board is not answered here any more.
+func (s *sidecar) waitGone(id rankcache.BoardID) {
+	s.w.t.Helper()
+	testkit.Eventually(s.w.t, patience, func() error {
+		if _, open := s.boards.Get(id); open {
+			return errors.New("still open")
+		}
+		return nil
+	})
+}
+
+// FLUSHALL is a Redis that restarted empty.
+func TestRedisFlushed(t *testing.T) {
+	t.Parallel()
+	cache := testkit.StartRedis(t, servers.RedisOptions{})
+	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
+	a, b := w.newBoard(1, nil), w.newBoard(2, nil)
+	a.produce(a.gifts(100, 40)...)
+	b.produce(b.gifts(100, 40)...)
+	s := w.start(ids(a, b), totalsEvery(often))
+	s.waitOpen(a.id)
+	s.waitOpen(b.id)
+	w.check(w.redis.FlushAll(t.Context()).Err())
+	s.waitGone(a.id)
+	s.waitGone(b.id)
+	a.seq, b.seq = 0, 0
+	a.produce(a.gifts(150, 40)...)
+	b.produce(b.gifts(10, 40)...)
+	s.waitOpen(a.id)
+	s.waitOpen(b.id)
+}
+
+// A topic made again whose updates are read before its id is seen must not add
+// them to the old board.
+func TestTopicMadeAgainIsSeenBySeqs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kfake(t).Addr())
+	b := w.newBoard(1, nil)
+	b.produce(b.gifts(50, 20)...)
+	s := w.start(ids(b), auditEvery(often), totalsEvery(often))
+	s.waitOpen(b.id)
+	b.bury()
+	b.produce(b.gifts(120, 30)...)
+	s.waitClosed(b.id)
+	s.waitOpen(b.id)
+	b.produce(b.gifts(5, 30)...)
+	s.waitOpen(b.id)
+}
+
+// The audit of a board that is written to all the time finds nothing.
+func TestAuditUnderWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	w.still = false
+	b := w.newBoard(4, nil)
+	b.produce(b.gifts(500, 300)...)
+	s := w.start(ids(b), auditEvery(time.Millisecond), totalsEvery(often))
+	s.waitOpen(b.id)
+	for b.seq < 8000 {
+		b.produce(b.gifts(1+int(b.seq%37), 300)...)
+	}
+	s.waitOpen(b.id)
+	testkit.Eventually(t, patience, func() error {
+		if st := s.status(b.id); st.Audit.Checks < 200 {
+			return fmt.Errorf("%+v: want 200 comparisons", st.Audit)
+		}
+		return nil
+	})
+	st := s.status(b.id)
+	t.Logf("%+v", st.Audit)
+	if st.Audit.Differences != 0 || s.closings(b.id) != 0 {
+		t.Errorf("%+v, closed %d times: false alarm", st.Audit, s.closings(b.id))
+	}
+}
+
+// Readers never see a board that is half filled, neither those that look it up
+// each time nor those that keep it in hand.
+func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	w.still = false
+	const members = 400
+	b := w.newBoard(1, nil)
+	var us []rankcache.Update
+	for i := range members {
+		us = append(us, b.incr(fmt.Sprint("m", i), float64(i)))
+	}
+	b.produce(us...)
+	s := w.start(ids(b), auditEvery(often), totalsEvery(often))
+	s.waitOpen(b.id)
+	stop, done, kept := make(chan struct{}), make(chan int, 2), s.local(b.id)
+	read := func(board func() *localboard.Board) {
+		n := 0
+		for ; ; n++ {
+			select {
+			case <-stop:
+				done <- n
+				return
+			default:
+			}
+			if local := board(); local != nil {
+				if p := local.Page(0, members+50, rankcache.Desc); p.Members != members || len(p.Entries) != members {
+					t.Errorf("a board of %d members, %d rows", p.Members, len(p.Entries))
+				}
+			}
+		}
+	}
+	go read(func() *localboard.Board { return kept })
+	go read(func() *localboard.Board {
+		local, _ := s.boards.Get(b.id)
+		return local
+	})
+	for range 4 {
+		saved := b.dump()
+		b.produce(b.risen(20, members)...)
+		s.waitOpen(b.id)
+		before := s.closings(b.id)
+		b.restore(saved)
+		again := b.risen(25, members)
+		for i := range again {
+			again[i].Order = fmt.Sprint("again", before, "-", i)
+		}
+		b.produce(again...)
+		s.waitOpen(b.id)
+		if s.closings(b.id) == before {
+			t.Error("the board was not filled again")
+		}
+	}
+	close(stop)
+	t.Logf("%d and %d reads, %+v", <-done, <-done, s.status(b.id).Audit)
+}
+
+// risen is gifts to members that are there.
+func (b *board) risen(n, members int) (us []rankcache.Update) {
+	for i := range n {
+		us = append(us, b.incr(fmt.Sprint("m", (i*37+int(b.seq))%members), 3))
+	}
+	return us
+}
+
+// A board without seqs that is found to be wrong is filled from its log again.
+func TestBoardsWithoutSeqsAreHealed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Kafka(t))
+	b := w.newBoard(1, nil)
+	invite := func(inviter, invitee int) {
+		u := rankcache.Update{Board: b.id, Member: fmt.Sprint(inviter), Op: rankcache.OpIncr, Delta: 1, Order: fmt.Sprint(invitee)}
+		w.check(w.redis.ZIncrBy(t.Context(), w.names.BoardKey(b.id), 1, u.Member).Err())
+		w.check(w.redis.Incr(t.Context(), "{"+string(b.id)+"}:count").Err())
+		b.produce(u)
+	}
+	for i := range 40 {
+		invite(1000+i%7, i)
+	}
+	counted := w.start(ids(b), totalIn(replay.TotalOrders, "key:{<board>}:count"), auditEvery(often))
+	none := w.start(ids(b), totalIn(replay.TotalNone, "none"), auditEvery(often))
+	for _, s := range []*sidecar{counted, none} {
+		s.waitOpen(b.id)
+		local := s.local(b.id)
+		local.Repair("1000", 77, true, 0)
+		local.Publish()
+	}
+	for _, s := range []*sidecar{counted, none} {
+		s.waitClosed(b.id)
+		s.waitOpen(b.id)
+	}
+	invite(1000, 99)
+	for _, s := range []*sidecar{counted, none} {
+		s.waitOpen(b.id)
+		if n := s.events("open", b.id); n != 2 {
+			t.Errorf("opened %d times, want 2: %q", n, s.boards.noted())
+		}
+	}
+}
+
+// The age of a copy is honest: it grows while Redis or Kafka can't be reached, and
+// only then.
+func TestAgeGrowsWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	cache := testkit.StartRedis(t, servers.RedisOptions{})
+	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
+	b := w.newBoard(1, nil)
+	b.produce(b.gifts(20, 10)...)
+	s := w.start(ids(b), totalsEvery(often), auditEvery(often))
+	s.waitOpen(b.id)
+	s.waitCurrent(b.id)
+	w.check(cache.Pause())
+	paused := time.Now()
+	s.staysOld(b.id, paused)
+	w.check(cache.Resume())
+	s.waitCurrent(b.id)
+	if n := s.closings(b.id); n != 0 {
+		t.Error("a Redis that does not answer closed the board")
+	}
+}
+
+func TestAgeGrowsWhileKafkaIsAway(t *testing.T) {
+	t.Parallel()
+	kafka := testkit.StartKafka(t, servers.KafkaOptions{})
+	w := newWorld(t, kafka.Addr())
+	b := w.newBoard(1, nil)
+	b.produce(b.gifts(20, 10)...)
+	s := w.start(ids(b), totalsEvery(often), auditEvery(often))
+	s.waitOpen(b.id)
+	s.waitCurrent(b.id)
+	w.check(kafka.Pause())
+	u := b.incr("late", 1) // in Redis, and not in the log
+	missed := time.Now()
+	s.staysOld(b.id, missed)
+	w.check(kafka.Resume())
+	b.produce(u)
+	s.waitCurrent(b.id)
+	s.waitOpen(b.id)
+	if n := s.closings(b.id); n != 0 {
+		t.Error("a Kafka that does not answer closed the board")
+	}
+}
+
+// staysOld wants the board open and not marked as current after t, until its age
+// has grown to a second.
+func (s *sidecar) staysOld(id rankcache.BoardID, t time.Time) {
+	s.w.t.Helper()
+	testkit.Eventually(s.w.t, patience, func() error {
+		local := s.local(id)
+		if at := local.CurrentAt(); at.After(t) {
+			s.w.t.Fatalf("current %v after it could be known", at.Sub(t))
+		} else if age := time.Since(at); age < time.Second {
+			return fmt.Errorf("age %v", age)
+		}
+		return nil
+	})
+}
