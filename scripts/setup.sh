@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Gets what the tests and the demo need besides Go and a C compiler: redis-server, Java 17 or newer, and the jars of a Kafka broker.
+# Gets what the tests and the demo need besides Go and a C compiler: redis-server, Java 17 or newer, the jars of a Kafka broker,
+# and Chromium, in which the operator's page is tested.
 #
-#   scripts/setup.sh              all of it
-#   scripts/setup.sh redis|kafka  one of the two
+#   scripts/setup.sh                       all of it
+#   scripts/setup.sh redis|kafka|chromium  one of them
 #   scripts/setup.sh musl         what a static build takes besides (scripts/static.sh)
 #
 # What is there already is left alone, so a second run takes no time. What can't be had is said and left out, and the tests then do without it as far as
@@ -96,12 +97,20 @@ fetch_jars() {
   cp $pom $cache/pom.xml
 }
 
+have_chromium() { have chromium || have chromium-browser || have google-chrome; }
+
+setup_chromium() {
+  have_chromium || apt_install chromium || true
+  have_chromium || lacks Chromium 'install it by hand or check that apt-get reaches its packages'
+}
+
 case "${1:-all}" in
   redis) setup_redis ;;
   kafka) setup_java; setup_jars ;;
   musl) setup_musl ;;
-  all) setup_redis; setup_java; setup_jars ;;
-  *) say "unknown part '$1': redis, kafka or musl" >&2; exit 2 ;;
+  chromium) setup_chromium ;;
+  all) setup_redis; setup_java; setup_jars; setup_chromium ;;
+  *) say "unknown part '$1': redis, kafka, chromium or musl" >&2; exit 2 ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then

@@ -11,6 +11,8 @@ const isNumber = (n) => typeof n === 'number' && Number.isFinite(n);
 
 export const count = (n) => (isNumber(n) ? whole.format(n) : none);
 
+export const many = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
+
 export const score = (n) => (isNumber(n) ? precise.format(n) : none);
 
 export function rate(n) {

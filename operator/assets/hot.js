@@ -2,7 +2,7 @@
 
 import { open as openChange } from './dialog.js';
 import { button, byId, pill, show, table, text, tone } from './dom.js';
-import { count, none, rate, since, span } from './format.js';
+import { count, many, none, rate, since, span } from './format.js';
 import { choose } from './top.js';
 
 const most = 50; // rows; the answer is sorted, hottest first
@@ -42,7 +42,7 @@ function verdict({ verdict: v, enabled, problem }) {
   } else if (!v) {
     tone(text(line, 'No verdict of the fleet: this sidecar’s own counters decide alone.'), 'calm');
   } else {
-    const what = `Verdict of ${v.source}, asked by ${v.poller}: ${count(v.boards?.length ?? 0)} hot boards, first seen ${span(v.seen_ago_ms)} ago`;
+    const what = `Verdict of ${v.source}, asked by ${v.poller}: ${many(v.boards?.length ?? 0, 'hot board')}, first seen ${span(v.seen_ago_ms)} ago`;
     tone(text(line, v.counts ? `${what}.` : `${what}. That is too old, it decides nothing.`), v.counts ? 'good' : 'warn');
   }
 }

@@ -3,7 +3,7 @@
 import { unset } from './changes.js';
 import { confirm, open as openChange } from './dialog.js';
 import { button, byId, el, foreign, list, pill, show, table, text, tone } from './dom.js';
-import { count, since } from './format.js';
+import { many, since } from './format.js';
 import { choose } from './top.js';
 
 const modes = { 'super-hot': ['super-hot', 'good'], hot: ['pinned', 'busy'], blocked: ['blocked', 'bad'] };
@@ -75,10 +75,10 @@ function sources({ file, dynamic, problem }) {
   const line = byId('rooms-file');
   if (problem) tone(text(line, problem.message), 'bad');
   else if (file?.error) tone(text(line, `Rooms file refused, the last good one stays in force: ${file.error}`), 'bad');
-  else if (file?.file) tone(text(line, `Rooms file ${file.file}: ${count(file.rooms)} rooms, read ${since(file.loaded_at)} ago.`), 'calm');
+  else if (file?.file) tone(text(line, `Rooms file ${file.file}: ${many(file.rooms, 'room')}, read ${since(file.loaded_at)} ago.`), 'calm');
   else tone(text(line, 'No rooms file (--rooms).'), 'calm');
   const shared = byId('rooms-dynamic');
   if (dynamic?.error) tone(text(shared, `Set at run time: Redis key ${dynamic.key} can’t be read, the last known entries stay: ${dynamic.error}`), 'warn');
-  else if (dynamic?.key) tone(text(shared, `Set at run time: Redis key ${dynamic.key}, ${count(dynamic.entries)} entries, read ${since(dynamic.read_at)} ago.`), 'calm');
+  else if (dynamic?.key) tone(text(shared, `Set at run time: Redis key ${dynamic.key}, ${many(dynamic.entries, 'entry', 'entries')}, read ${since(dynamic.read_at)} ago.`), 'calm');
   else text(shared, '');
 }
