@@ -19,7 +19,8 @@ const (
 	// envSoak says how long the soak lasts; it is not run without.
 	envSoak = "RANKCACHE_SOAK"
 	// envSeed repeats an earlier soak's choice of faults.
-	envSeed = "RANKCACHE_SEED"
+	envSeed   = "RANKCACHE_SEED"
+	soakToken = "soak"
 	// A process may keep some goroutines and heap more than it began with: pools,
 	// connections, profiles. What leaks grows with every fault.
 	goroutinesMore = 60
@@ -67,7 +68,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("%s=%d repeats this choice of faults", envSeed, seed)
 	w := newWorld(t, newHouse(t), &fault{name: "soak"})
 	w.tally.Due = func(q *Question) bool { return q.Board != w.boards[1].ID && redisAway(q) } // the second comes and goes
-	w.args = append(w.args, "--hot-stale", "10m")
+	w.args = append(w.args, "--hot-stale", "10m", "--admin-token", soakToken)
 	s := &soak{world: w, rng: rand.New(rand.NewPCG(seed, 0)), until: time.Now().Add(lasts)}
 	s.run()
 }
@@ -77,8 +78,7 @@ type soak struct {
 	*world
 	rng    *rand.Rand
 	until  time.Time
-	away   bool // the second board's room has gone
-	rooms  int  // that came and went
+	rooms  int // that came and went
 	judged int
 	ahead  int // of the judged
 }
@@ -112,19 +112,42 @@ func (s *soak) suffer(c calamity) {
 	s.oracle.Enter(Recovered)
 }
 
-// moveRoom lets the second super-hot board leave or come back: its reads are
-// right whoever answers them.
+// moveRoom lets the second super-hot board leave or come back, by the rooms file
+// or by the admin port: its reads are right whoever answers them.
 func (s *soak) moveRoom() {
 	s.Helper()
 	s.rooms++
-	if s.away = !s.away; s.away {
-		s.boards[1].Tier = "redis"
-	} else {
-		s.boards[1].Tier = "local"
+	board := &s.boards[1]
+	switch {
+	case board.ID == s.posted:
+		s.admin(http.MethodDelete, "/rooms?match="+string(board.ID), "")
+		board.Tier, s.posted = "redis", ""
+	case board.Tier == "local":
+		board.Tier = "redis"
+		s.writeRooms(s.roomsText())
+	case s.rng.IntN(2) == 0:
+		s.admin(http.MethodPost, "/rooms", fmt.Sprintf(`{"match":%q,"mode":"super-hot"}`, board.ID))
+		board.Tier, s.posted = "local", board.ID
+	default:
+		board.Tier = "local"
+		s.writeRooms(s.roomsText())
 	}
-	s.writeRooms(s.roomsText())
 	s.recovered()
 	s.waitReads(50)
+}
+
+// admin changes something on the admin port.
+func (s *soak) admin(method, path, body string) {
+	s.Helper()
+	req, err := http.NewRequestWithContext(s.Context(), method, s.sidecar().url("admin")+path, strings.NewReader(body))
+	s.must(err)
+	req.Header.Set("Authorization", "Bearer "+soakToken)
+	resp, err := http.DefaultClient.Do(req)
+	s.must(err)
+	defer resp.Body.Close()
+	if answer, _ := io.ReadAll(resp.Body); resp.StatusCode >= 300 {
+		s.Errorf("%s %s %s: %d %s", method, path, body, resp.StatusCode, answer)
+	}
 }
 
 // judge keeps the answers from piling up.

@@ -50,6 +50,7 @@ type world struct {
 	cgroup      string         // the sidecar's folder of the memory controller, if any
 
 	boards []Board
+	posted rankcache.BoardID // is super-hot by the admin port, not by the file
 	oracle *Oracle
 	tally  *Tally
 	reads  *Reads
@@ -125,10 +126,11 @@ func (w *world) board(tier string) Board {
 func (w *world) roomsText() string {
 	text := fmt.Sprintf("rooms:\n- {uid: %q, mode: super-hot, boards: [%q]}\nboards:\n", w.boards[0].ID, w.boards[0].ID)
 	for _, b := range w.boards[1:] {
-		switch b.Tier {
-		case "local":
+		switch {
+		case b.ID == w.posted:
+		case b.Tier == "local":
 			text += fmt.Sprintf("- {match: %q, mode: super-hot}\n", b.ID)
-		case "hot":
+		case b.Tier == "hot":
 			text += fmt.Sprintf("- {match: %q, mode: hot}\n", b.ID)
 		}
 	}
