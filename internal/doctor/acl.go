@@ -34,7 +34,7 @@ func (r Redis) needs(role string) []ability {
 	case "serve":
 		list := []ability{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
 			read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("ZSCAN", board, 0), read("EVALSHA", noScript, 1, board),
-			read("SMEMBERS", r.Names.RoomKey("0")), read("HGETALL", r.Names.Rooms), read("GET", hot)}
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot)}
 		if key, isKey := strings.CutPrefix(r.Total, "key:"); isKey {
 			seq = strings.Replace(key, "<board>", string(probeBoard), 1)
 		}
@@ -44,7 +44,7 @@ func (r Redis) needs(role string) []ability {
 		return append(list, write("EVAL", "return 0", 1, board), write("MULTI"))
 	case "write":
 		return []ability{read("GET", order), read("ZSCORE", board, "m"), read("PTTL", seq), read("ZCARD", board), read("EVALSHA", noScript, 1, board),
-			read("SMEMBERS", r.Names.RoomKey("0")), read("HGETALL", r.Names.Rooms), write("EVAL", "return 0", 1, board),
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), write("EVAL", "return 0", 1, board),
 			write("INCR", seq), write("ZINCRBY", board, 1, "m"), write("ZADD", board, 1, "m"), write("ZREM", board, "m"),
 			write("PEXPIRE", board, 1), write("SET", order, "x")}
 	case "poll":
