@@ -12,9 +12,10 @@
 //	history.go  from these answers: what a board was at every seq
 //	reads.go    readers ask for tops, standings and batches
 //	answer.go   what an answer said
-//	oracle.go   an answer with seq S must be the board at S, entry by entry, must
+//	oracle.go,  an answer with seq S must be the board at S, entry by entry, must
 //	            not be older than its age says, and not go back behind an answer
-//	            that was complete before it was asked for
+//	judge.go    that was complete before it was asked for
+//	ahead.go    tells an answer that is nothing but ahead of its seq from a wrong one
 //	tally.go    what callers saw, phase by phase
 //	report.go   the table in docs/RELIABILITY.md
 //

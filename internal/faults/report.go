@@ -20,7 +20,6 @@ type Result struct {
 	Failed    int // reads that were due an answer
 	Spared    int // reads that failed where nothing could have answered
 	Note      string
-	Known     string // why it was not run: it is known to come out badly
 }
 
 const (
@@ -56,9 +55,6 @@ func (r *Result) line() string {
 	name := r.Fault
 	if r.Note != "" {
 		name += " (" + r.Note + ")"
-	}
-	if r.Known != "" {
-		return fmt.Sprintf("| %s | **known to fail**: %s | | | | | | | | |\n", name, r.Known)
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %d | %d | %d | %d |\n", name, r.Saw[0], r.Saw[1], r.Saw[2],
 		seconds(r.Oldest), seconds(r.Recovered), r.Answers, r.Wrong, r.Ahead, r.Failed)

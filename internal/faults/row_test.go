@@ -26,9 +26,6 @@ type fault struct {
 	due func(*Question) bool
 	// losesWrites: what Redis lost may be answered until the row has recovered.
 	losesWrites bool
-	// known is why the row is known to come out badly. It is not run, and the table
-	// says so.
-	known string
 	// lasts is how many reads the fault lasts; 0: faultyReads.
 	lasts int
 }
