@@ -16,6 +16,7 @@ type Snapshot struct {
 	// Seq is up to where every update is in the members. Later ones may be, too.
 	Seq     uint64
 	Members int
+	// TakenAt is when the members were as they are in the file.
 	TakenAt time.Time
 	// CurrentAt is when the board was last known to equal the origin.
 	CurrentAt time.Time

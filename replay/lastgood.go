@@ -27,6 +27,7 @@ type Saved struct {
 	// Seq is up to where every update is in the entries. Later ones may be, too.
 	Seq     uint64
 	Members int
+	// TakenAt is when the entries were published.
 	TakenAt time.Time
 	// CurrentAt is when the board was last known to equal Redis.
 	CurrentAt time.Time

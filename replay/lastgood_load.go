@@ -47,7 +47,7 @@ func (r *Runner) restore(ctx context.Context, f *follower) {
 		return
 	}
 	r.log.Info("board loaded from its file", "board", f.id, "members", len(got.entries), "seq", got.saved.Seq,
-		"saved_at", got.saved.TakenAt, "took", time.Since(begin))
+		"taken_at", got.saved.TakenAt, "took", time.Since(begin))
 }
 
 // loaded is what a file gave.

@@ -24,17 +24,21 @@ const (
 type saver struct {
 	r      *Runner
 	due    map[*follower]time.Time
-	last   map[*follower]Saved
+	last   map[*follower]written
 	sweep  time.Time // the next
 	errLog limiter
 }
+
+// written is when a file was written, and which publication is in it: a repair
+// changes a board without a new seq.
+type written struct{ image, at time.Time }
 
 // keepFiles saves boards until ctx ends, and then all of them once more.
 func (r *Runner) keepFiles(ctx context.Context) error {
 	if r.cfg.Files == nil {
 		return nil
 	}
-	s := &saver{r: r, due: make(map[*follower]time.Time), last: make(map[*follower]Saved), sweep: time.Now().Add(jitter(sweepEvery))}
+	s := &saver{r: r, due: make(map[*follower]time.Time), last: make(map[*follower]written), sweep: time.Now().Add(jitter(sweepEvery))}
 	for ctx.Err() == nil {
 		s.round(ctx, time.Now())
 		pause(ctx, saveLook)
@@ -73,7 +77,7 @@ func (s *saver) forget(followers []*follower) {
 		return
 	}
 	due, last := s.due, s.last
-	s.due, s.last = make(map[*follower]time.Time), make(map[*follower]Saved)
+	s.due, s.last = make(map[*follower]time.Time), make(map[*follower]written)
 	for _, f := range followers {
 		if at, ok := due[f]; ok {
 			s.due[f], s.last[f] = at, last[f]
@@ -90,7 +94,7 @@ func (s *saver) save(ctx context.Context, f *follower, now time.Time) {
 		return
 	}
 	last := s.last[f]
-	if ctx.Err() == nil && last.Seq == saved.Seq && now.Sub(last.TakenAt) < s.r.cfg.StaleMost/2 {
+	if ctx.Err() == nil && last.image.Equal(saved.TakenAt) && now.Sub(last.at) < s.r.cfg.StaleMost/2 {
 		return
 	}
 	if err := s.r.cfg.Files.Save(saved, pieces); err != nil {
@@ -99,7 +103,7 @@ func (s *saver) save(ctx context.Context, f *follower, now time.Time) {
 		}
 		return
 	}
-	s.last[f] = saved
+	s.last[f] = written{saved.TakenAt, now}
 }
 
 func (s *saver) sweepFiles(followers []*follower) {
@@ -131,7 +135,7 @@ func (f *follower) image(ctx context.Context) (Saved, iter.Seq[[]rankcache.Entry
 		return saved, nil, false
 	}
 	stamp, pieces := f.board.Image()
-	saved.Seq, saved.Members, saved.TakenAt = stamp.Seq, stamp.Members, time.Now()
+	saved.Seq, saved.Members, saved.TakenAt = stamp.Seq, stamp.Members, stamp.At
 	// If the board was emptied meanwhile, the epoch has passed.
 	return saved, pieces, stamp.Seq >= highest && f.epochNow() == epoch
 }
