@@ -71,12 +71,12 @@ func (at *place) fresh(q *Query) bool {
 // locate finds where q is read: limit rows from start, or standings if limit is
 // 0. For a q that bounds the age of its answer the place is one with a copy fresh
 // enough, which it may wait for, or Redis.
-func (r *Reader) locate(ctx context.Context, q Query, start, limit int) (place, error) {
+func (r *Reader) locate(ctx context.Context, q *Query, start, limit int) (place, error) {
 	at, err := r.find(q)
-	if err != nil || !q.bounded() || !at.holds(start, limit, &q) {
+	if err != nil || !q.bounded() || !at.holds(start, limit, q) {
 		return at, err
 	}
-	if at.fresh(&q) {
+	if at.fresh(q) {
 		r.waits.answered(answeredCopy)
 		return at, nil
 	}
@@ -93,17 +93,17 @@ func (r *Reader) locate(ctx context.Context, q Query, start, limit int) (place, 
 
 // await looks at the copy again and again until it is fresh enough for q. It
 // gives up when there is no copy any more.
-func (r *Reader) await(ctx context.Context, q Query, start, limit int) (place, bool) {
+func (r *Reader) await(ctx context.Context, q *Query, start, limit int) (place, bool) {
 	for end := time.Now().Add(min(q.Wait, MaxWait)); ; {
 		left := time.Until(end)
 		if left <= 0 || !r.waits.pause(ctx, left) {
 			return place{}, false
 		}
 		at := r.nearest(q)
-		if !at.holds(start, limit, &q) {
+		if !at.holds(start, limit, q) {
 			return place{}, false
 		}
-		if at.fresh(&q) {
+		if at.fresh(q) {
 			return at, true
 		}
 	}

@@ -24,7 +24,7 @@ type place struct {
 
 // find decides where q is read. A local board without a published head counts as
 // not open.
-func (r *Reader) find(q Query) (place, error) {
+func (r *Reader) find(q *Query) (place, error) {
 	at := r.nearest(q)
 	if at.tier == TierBlocked {
 		return place{}, ErrBlocked
@@ -36,7 +36,7 @@ func (r *Reader) find(q Query) (place, error) {
 }
 
 // nearest is find without counting the read.
-func (r *Reader) nearest(q Query) (at place) {
+func (r *Reader) nearest(q *Query) (at place) {
 	mode := r.tiers().Mode(q.Board, q.Room)
 	if mode == rankcache.ModeSuperHot && r.boards != nil {
 		if b, ok := r.boards.Get(q.Board); ok {

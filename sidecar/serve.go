@@ -90,7 +90,7 @@ func (c *call) checkMethod(h *fasthttp.RequestHeader) *problem {
 }
 
 func (s *DataServer) top(ctx *fasthttp.RequestCtx, c *call) *problem {
-	at, err := s.reader.locate(context.Background(), c.query, c.args.start, c.args.limit)
+	at, err := s.reader.locate(context.Background(), &c.query, c.args.start, c.args.limit)
 	if err != nil {
 		return s.problemOf(err)
 	}
