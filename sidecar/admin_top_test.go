@@ -23,7 +23,7 @@ func TestAdminTop(t *testing.T) {
 		"/boards/local/top?limit=501": {400, `"argument":"limit"`},
 		"/boards/local/top?limit=x":   {400, `"argument":"limit"`},
 	} {
-		rec := ask(admin, "GET", path)
+		rec := ask(t, admin, "GET", path)
 		if rec.Code != want.status || !strings.Contains(rec.Body.String(), want.part) {
 			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
 		}
@@ -39,7 +39,7 @@ func TestOperatorsDoNotMakeBoardsHot(t *testing.T) {
 	st := &Status{Readiness: NewReadiness(nil, nil), Reader: w.reader()}
 	admin := NewAdmin(st, st.Readiness, nil)
 	for _, path := range []string{"/boards/hot/top", "/boards/filling/top", "/status/hot"} {
-		if rec := ask(admin, "GET", path); rec.Code != 200 {
+		if rec := ask(t, admin, "GET", path); rec.Code != 200 {
 			t.Fatalf("%s: %d %s", path, rec.Code, rec.Body)
 		}
 	}

@@ -68,27 +68,27 @@ func (at *place) fresh(q *Query) bool {
 	return q.fresh(at.top.Seq, at.hotAt)
 }
 
-// locate finds where q is read: limit rows from start, or standings if limit is
-// 0. For a q that bounds the age of its answer the place is one with a copy fresh
-// enough, which it may wait for, or Redis.
-func (r *Reader) locate(ctx context.Context, q *Query, start, limit int) (place, error) {
-	at, err := r.find(q)
-	if err != nil || !q.bounded() || !at.holds(start, limit, q) {
-		return at, err
+// settle returns where a q that bounds the age of its answer is read: limit rows
+// from start, or standings if limit is 0. That is the place at if it holds a copy
+// that is fresh enough, or becomes so in the time that q gives it, and otherwise
+// Redis. Where there is no copy to wait for, the place stays as it is.
+func (r *Reader) settle(ctx context.Context, q *Query, at place, start, limit int) place {
+	if !at.holds(start, limit, q) {
+		return at
 	}
 	if at.fresh(q) {
 		r.waits.answered(answeredCopy)
-		return at, nil
+		return at
 	}
 	if q.Wait > 0 && r.waits.enter() {
 		defer r.waits.leave()
 		if at, ok := r.await(ctx, q, start, limit); ok {
 			r.waits.answered(answeredWaited)
-			return at, nil
+			return at
 		}
 	}
 	r.waits.answered(answeredRedis)
-	return place{tier: TierRedis}, nil
+	return place{tier: TierRedis}
 }
 
 // await looks at the copy again and again until it is fresh enough for q. It
@@ -99,8 +99,8 @@ func (r *Reader) await(ctx context.Context, q *Query, start, limit int) (place, 
 		if left <= 0 || !r.waits.pause(ctx, left) {
 			return place{}, false
 		}
-		at := r.nearest(q)
-		if !at.holds(start, limit, q) {
+		at, err := r.find(q, false)
+		if err != nil || !at.holds(start, limit, q) {
 			return place{}, false
 		}
 		if at.fresh(q) {

@@ -13,7 +13,8 @@ type outcome uint8
 const (
 	outcomeProfiles    = outcome(sources) // answered from profiles alone
 	outcomeNotModified = outcomeProfiles + 1
-	firstProblem       = outcomeNotModified + 1
+	outcomeReference   = outcomeNotModified + 1
+	firstProblem       = outcomeReference + 1
 	outcomes           = firstProblem + outcome(len(codeTable))
 )
 
@@ -25,6 +26,8 @@ func (o outcome) labels() (result, source string) {
 		return "ok", "profiles"
 	case o == outcomeNotModified:
 		return "not_modified", ""
+	case o == outcomeReference:
+		return "ok", ""
 	}
 	return string(codeTable[o-firstProblem].code), ""
 }

@@ -29,7 +29,7 @@ func TestCheckOrigin(t *testing.T) {
 		"a rebound name that reads": {"GET", "http://evil.example:8971/status", []string{"Sec-Fetch-Site", "same-origin"}, 421, "wrong_host"},
 		"a link from another site":  {"GET", own, []string{"Sec-Fetch-Site", "cross-site"}, 204, ""},
 	} {
-		rec := ask(h, c.method, c.url, c.header...)
+		rec := ask(t, h, c.method, c.url, c.header...)
 		if rec.Code != c.status || !strings.Contains(rec.Body.String(), c.code) {
 			t.Errorf("%s: %d %s, want %d %s", name, rec.Code, rec.Body, c.status, c.code)
 		}

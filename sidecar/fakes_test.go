@@ -210,7 +210,7 @@ func (p *fakeProfiles) Join(_ context.Context, members []string, dst [][]byte) (
 		case strings.Contains(m, "late") && epoch == 0:
 			missing++
 		case m[0] != 'x':
-			dst[i] = fmt.Appendf(nil, `{"nick":"N-%s","v":%d}`, m, epoch)
+			dst[i] = fmt.Appendf(nil, `{"nick":%q,"v":%d}`, "N-"+m, epoch)
 		}
 	}
 	return missing, func() bool { return p.epoch.Load() == epoch }

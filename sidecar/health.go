@@ -24,7 +24,7 @@ func Health(r *Readiness, metrics http.Handler) http.Handler {
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)
 	}
-	return mux
+	return Routed(mux)
 }
 
 func addProbes(mux *http.ServeMux, r *Readiness) {

@@ -77,6 +77,10 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 	if p.allow != "" {
 		w.Header().Set("Allow", p.allow)
 	}
-	w.WriteHeader(codeTable[p.code.index()].status)
+	status := codeTable[p.code.index()].status
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	w.WriteHeader(status)
 	_, _ = w.Write(p.append(nil)) // a caller that left is none of our business
 }

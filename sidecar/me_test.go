@@ -51,7 +51,7 @@ func TestMe(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := Query{Board: c.board, Order: c.order}
-			at, _ := r.find(&q)
+			at, _ := r.find(&q, true)
 			a, err := r.page(context.Background(), q, &at, 0, 10)
 			if err != nil {
 				t.Fatal(err)

@@ -23,34 +23,30 @@ type place struct {
 }
 
 // find decides where q is read. A local board without a published head counts as
-// not open.
-func (r *Reader) find(q *Query) (place, error) {
-	at := r.nearest(q)
-	if at.tier == TierBlocked {
-		return place{}, ErrBlocked
-	}
-	if r.hot != nil {
-		r.hot.Count(q.Board)
-	}
-	return at, nil
-}
-
-// nearest is find without counting the read.
-func (r *Reader) nearest(q *Query) (at place) {
+// not open. count says whether the hot tier is told of the read.
+func (r *Reader) find(q *Query, count bool) (place, error) {
 	mode := r.tiers().Mode(q.Board, q.Room)
+	at := place{}
 	if mode == rankcache.ModeSuperHot && r.boards != nil {
 		if b, ok := r.boards.Get(q.Board); ok {
 			at.board, at.top = b, b.Top()
 		}
 	}
 	local, hot := at.top != nil, false
-	if mode != rankcache.ModeBlocked && r.hot != nil && !local {
-		if at.top, at.hotAt, hot = r.hot.Top(q.Board); !hot {
-			at.top = nil
+	if mode != rankcache.ModeBlocked && r.hot != nil {
+		if count {
+			r.hot.Count(q.Board)
+		}
+		if !local {
+			if at.top, at.hotAt, hot = r.hot.Top(q.Board); !hot {
+				at.top = nil
+			}
 		}
 	}
-	at.tier = decide(mode, local, hot)
-	return at
+	if at.tier = decide(mode, local, hot); at.tier == TierBlocked {
+		return place{}, ErrBlocked
+	}
+	return at, nil
 }
 
 // covers reports whether the head holds all the rows that were asked for.

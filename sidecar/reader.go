@@ -96,9 +96,12 @@ func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (Answer, e
 	if start < 0 || start > maxStart || limit < 1 || limit > rankcache.MaxTop {
 		return Answer{}, fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, maxStart)
 	}
-	at, err := r.locate(ctx, &q, start, limit)
+	at, err := r.find(&q, true)
 	if err != nil {
 		return Answer{}, err
+	}
+	if q.bounded() {
+		at = r.settle(ctx, &q, at, start, limit)
 	}
 	return r.page(ctx, q, &at, start, limit)
 }
@@ -122,9 +125,12 @@ func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standin
 	if len(members) == 0 || len(members) > rankcache.MaxTop {
 		return Standings{}, fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
 	}
-	at, err := r.locate(ctx, &q, 0, 0)
+	at, err := r.find(&q, true)
 	if err != nil {
 		return Standings{}, err
+	}
+	if q.bounded() {
+		at = r.settle(ctx, &q, at, 0, 0)
 	}
 	return r.standings(ctx, q, &at, dst, members)
 }
@@ -147,9 +153,12 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 	if n < 0 || n > MaxAround {
 		return Answer{}, 0, fmt.Errorf("%w: %d neighbours, want 0 to %d", ErrRange, n, MaxAround)
 	}
-	at, err := r.locate(ctx, &q, 0, 0)
+	at, err := r.find(&q, true)
 	if err != nil {
 		return Answer{}, 0, err
+	}
+	if q.bounded() {
+		at = r.settle(ctx, &q, at, 0, 0)
 	}
 	if at.tier != TierLocal {
 		return r.flights.around(ctx, q, member, n)

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rankcache"
+	"rankcache/internal/testkit/apitest"
 )
 
 // settling is a gate that a test opens.
@@ -37,13 +38,18 @@ func someBoards() []rankcache.BoardStatus {
 	}
 }
 
-func ask(h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+func ask(t testing.TB, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(method, path, nil)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, req)
+	if strings.HasPrefix(path, "http") { // of a handler that stands in for ours
+		return rec
+	}
+	inDocument(t, apitest.Exchange{Method: method, Target: path, RequestHeader: req.Header,
+		Status: rec.Code, Header: rec.Header(), Body: rec.Body.String()})
 	return rec
 }
 
@@ -55,7 +61,7 @@ func TestProbes(t *testing.T) {
 	expect := func(when string, live, ready, startup int, state State, reason string) {
 		t.Helper()
 		for path, want := range map[string]int{"/livez": live, "/readyz": ready, "/startupz": startup} {
-			rec := ask(h, "GET", path)
+			rec := ask(t, h, "GET", path)
 			var body probeBody
 			if err := json.Unmarshal(rec.Body.Bytes(), &body); err != nil || rec.Code != want {
 				t.Errorf("%s: %s is %d, want %d: %s", when, path, rec.Code, want, rec.Body)
@@ -99,16 +105,16 @@ func TestProbeBody(t *testing.T) {
 			ETA   *float64 `json:"eta_s"`
 		}
 	}
-	if err := json.Unmarshal(ask(h, "GET", "/readyz").Body.Bytes(), &body); err != nil {
+	if err := json.Unmarshal(ask(t, h, "GET", "/readyz").Body.Bytes(), &body); err != nil {
 		t.Fatal(err)
 	}
 	if body.Open != 1 || body.Total != 3 || len(body.Boards) != 2 || *body.Boards[0].ETA != 6 || body.Boards[1].Want != nil {
 		t.Errorf("%+v", body)
 	}
-	if rec := ask(h, "POST", "/readyz"); rec.Code != 405 {
+	if rec := ask(t, h, "POST", "/readyz"); rec.Code != 405 {
 		t.Errorf("POST: %d", rec.Code)
 	}
-	if rec := ask(h, "HEAD", "/readyz"); rec.Code != 503 {
+	if rec := ask(t, h, "HEAD", "/readyz"); rec.Code != 503 {
 		t.Errorf("HEAD: %d", rec.Code)
 	}
 }
@@ -134,9 +140,9 @@ func TestStatus(t *testing.T) {
 		"/status/shut":                                                     {200, `"tier":"blocked","total":0,"age_ms":0,"top":[],"error":"blocked"`},
 		"/status/a%20b":                                                    {400, `"argument":"board"`},
 		"/livez":                                                           {200, ``},
-		"/debug/pprof/cmdline":                                             {404, ``},
+		"/debug/pprof/cmdline":                                             {404, `"unknown_path"`},
 	} {
-		rec := ask(admin, "GET", path)
+		rec := ask(t, admin, "GET", path)
 		if rec.Code != want.status || !strings.Contains(rec.Body.String(), want.part) {
 			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
 		}
@@ -152,7 +158,7 @@ func TestRequireToken(t *testing.T) {
 		{"secret", "Bearer secret", 204}, {"secret", "Bearer secre", 401}, {"secret", "", 401},
 		{"secret", "Bearer ", 401}, {"", "Bearer ", 401}, {"", "", 401},
 	} {
-		rec := ask(RequireToken(c.token, ok), "POST", "/rooms", "Authorization", c.header)
+		rec := ask(t, RequireToken(c.token, ok), "DELETE", "/profiles/a", "Authorization", c.header)
 		if rec.Code != c.status || strings.Contains(rec.Body.String(), "secret") {
 			t.Errorf("token %q, header %q: %d %s", c.token, c.header, rec.Code, rec.Body)
 		}

@@ -17,11 +17,12 @@ const (
 	routeBatch
 	routeProfile
 	routeProfiles
+	routeReference
 	routes
 )
 
 func (r route) String() string {
-	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch"}[r]
+	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch", "openapi"}[r]
 }
 
 // post reports whether the route is asked by POST; all others by GET or HEAD.
@@ -47,6 +48,10 @@ func (c *call) parsePath(path []byte) *problem {
 			return c.setMember(member)
 		}
 	}
+	if string(path) == pathOpenAPI {
+		c.route = routeReference
+		return nil
+	}
 	return unknownPath()
 }
 
@@ -71,7 +76,7 @@ func (c *call) boardRoute(rest []byte) *problem {
 func unknownPath() *problem {
 	return &problem{code: CodeUnknownPath, detail: "want /v1/boards/{board}/top, " +
 		"/v1/boards/{board}/members/{member}, /v1/boards/{board}/members:batch, " +
-		"/v1/profiles/{member} or /v1/profiles:batch"}
+		"/v1/profiles/{member}, /v1/profiles:batch or /openapi.yaml"}
 }
 
 func (c *call) setBoard(raw []byte) *problem {

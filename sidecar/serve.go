@@ -75,6 +75,8 @@ func (s *DataServer) serve(ctx *fasthttp.RequestCtx, c *call) *problem {
 		return s.memberOf(ctx, c)
 	case routeBatch:
 		return s.batch(ctx, c)
+	case routeReference:
+		return s.reference(ctx, c)
 	}
 	return s.profiles(ctx, c)
 }
@@ -90,9 +92,12 @@ func (c *call) checkMethod(h *fasthttp.RequestHeader) *problem {
 }
 
 func (s *DataServer) top(ctx *fasthttp.RequestCtx, c *call) *problem {
-	at, err := s.reader.locate(context.Background(), &c.query, c.args.start, c.args.limit)
+	at, err := s.reader.find(&c.query, true)
 	if err != nil {
 		return s.problemOf(err)
+	}
+	if c.query.bounded() {
+		at = s.reader.settle(context.Background(), &c.query, at, c.args.start, c.args.limit)
 	}
 	a, err := s.reader.page(context.Background(), c.query, &at, c.args.start, c.args.limit)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rankcache/internal/testkit/apitest"
 )
 
 // failOnWarn is a log that fails the test on warnings: servers report there what
@@ -92,6 +94,8 @@ func (r *running) do(t testing.TB, method, path, body string, header ...string) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	inDocument(t, apitest.Exchange{Method: method, Target: path, RequestHeader: req.Header, RequestBody: body,
+		Status: res.StatusCode, Header: res.Header, Body: string(data)})
 	return answer{res.StatusCode, res.Header, string(data)}
 }
 

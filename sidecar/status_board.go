@@ -38,7 +38,7 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 	}
 	q, reader := Query{Board: id}, st.Reader.quiet()
 	body := boardStatus{Board: id, Mode: st.Reader.tiers().Mode(id, "").String(), Top: []rankRow{}}
-	if at, err := reader.find(&q); err == nil {
+	if at, err := reader.find(&q, true); err == nil {
 		body.Tier = at.tier.String()
 	} else {
 		body.Tier = TierBlocked.String()

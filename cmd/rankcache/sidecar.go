@@ -244,7 +244,7 @@ func (s *sidecarProcess) adminHandler(metrics http.Handler) http.Handler {
 	mux.Handle("POST /rooms", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(h.Post)))
 	mux.Handle("DELETE /rooms", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(h.Delete)))
 	mux.Handle("DELETE /profiles/{member}", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(s.dropProfile)))
-	return sidecar.CheckOrigin(mux)
+	return sidecar.CheckOrigin(sidecar.Routed(mux))
 }
 
 func (s *sidecarProcess) isReady() bool { return s.ready.Now().State == sidecar.StateReady }
