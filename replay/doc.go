@@ -24,19 +24,18 @@
 // Every board has a gate (gate.go). It looks at how far the log and the board
 // have come and at what Redis says, asks decide (decide.go) for the next step
 // and takes it: wait, compare a sample with Redis (compare.go), load the board
-// from Redis because the log can't give it (snapshot.go), or open it. Once a
-// second the totals of all boards are read from Redis in one round trip
-// (totals.go): a gate learns from them what it has to reach, and an open board
-// how old it is and whether it still keeps up (audit.go). One that doesn't is
-// closed and filled again, alone.
+// from Redis because the log can't give it (snapshot.go), or open it.
 //
-// # Files
+// # The audit
 //
-// With [Config.Files] open boards are saved now and then, with the place in the log
-// that belongs to them (lastgood_save.go). A board that has a file is filled from it
-// before its topic is read from there on (lastgood_load.go); the gate then decides
-// as for any other. While Redis is away it may be answered from the file, as a
-// stale copy that counts as nothing more (lastgood_stale.go).
+// Every [Config.TotalsEvery] the totals of all boards are read from Redis in one
+// round trip (totals.go): a gate learns from them what it has to reach, and an
+// open board how old it is and whether it still keeps up (watch.go). Every
+// [Config.AuditEvery] a gate compares its open board with rows and members of
+// Redis (audit.go, without seqs doubts.go); judge.go tells why live writes are
+// never taken for a difference. Single members are repaired (repair.go). Anything
+// else is a fault (fault.go), as is a seq that comes again as another order
+// (history.go): the board is closed at once and filled again, alone.
 //
 // # Locks
 //

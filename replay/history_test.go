@@ -123,3 +123,21 @@ func BenchmarkPump(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/updates, "ns/update")
 }
+
+// BenchmarkHistory is what looking for reused seqs adds to each update.
+func BenchmarkHistory(b *testing.B) {
+	var h history
+	us := make([]rankcache.Update, 1024)
+	for i := range us {
+		us[i] = rankcache.Update{Member: fmt.Sprint(1_000_000 + i), Op: rankcache.OpIncr, Score: float64(i), Order: fmt.Sprint("gift-", i)}
+	}
+	seq := uint64(0)
+	for b.Loop() {
+		u := &us[seq%1024]
+		seq++
+		u.Seq = seq
+		if h.clashes(u) {
+			b.Fatal("clash")
+		}
+	}
+}
