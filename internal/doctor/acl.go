@@ -22,7 +22,13 @@ type ability struct {
 	writes bool
 }
 
-func (a ability) String() string { return strings.ToUpper(fmt.Sprint(a.args[0])) }
+// String returns the command as an ACL names it.
+func (a ability) String() string {
+	if a.args[0] == "SCRIPT" {
+		return fmt.Sprintf("SCRIPT|%s", a.args[1])
+	}
+	return fmt.Sprint(a.args[0])
+}
 
 // needs returns what a role asks of Redis.
 func (r Redis) needs(role string) []ability {
@@ -44,7 +50,7 @@ func (r Redis) needs(role string) []ability {
 		return append(list, write("EVAL", "return 0", 1, board), write("MULTI"))
 	case "write":
 		return []ability{read("GET", order), read("ZSCORE", board, "m"), read("PTTL", seq), read("ZCARD", board), read("EVALSHA", noScript, 1, board),
-			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), write("EVAL", "return 0", 1, board),
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), write("SCRIPT", "LOAD", "return 0"),
 			write("INCR", seq), write("ZINCRBY", board, 1, "m"), write("ZADD", board, 1, "m"), write("ZREM", board, "m"),
 			write("PEXPIRE", board, 1), write("SET", order, "x")}
 	case "poll":
@@ -52,6 +58,17 @@ func (r Redis) needs(role string) []ability {
 			write("PEXPIRE", hot, 1), write("DEL", hot)}
 	}
 	return nil
+}
+
+// Needs returns the commands of which an ACL must grant each to a role: serve,
+// write or poll.
+func (r Redis) Needs(role string) (commands []string) {
+	for _, a := range r.needs(role) {
+		if !slices.Contains(commands, a.String()) {
+			commands = append(commands, a.String())
+		}
+	}
+	return commands
 }
 
 // noScript is the digest of no script: allowed means NOSCRIPT.
