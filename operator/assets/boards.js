@@ -1,7 +1,7 @@
 // Super-hot boards: those that are, or are to be, whole in local memory.
 
 import { open as openChange } from './dialog.js';
-import { button, byId, pill, show, table, text } from './dom.js';
+import { button, byId, pill, show, table, text, tone } from './dom.js';
 import { bytes, count, none, rate, span } from './format.js';
 import { tones } from './replay.js';
 import { choose } from './top.js';
@@ -34,6 +34,21 @@ export function draw({ status, hot }) {
   show(byId('superhot-none'), boards.length === 0);
   show(byId('superhot-table'), boards.length > 0);
   table(byId('superhot-rows'), columns, boards, (b) => b.board);
+  memory(status.memory);
+}
+
+// memory says what boards may take, and which were refused for want of it.
+function memory(m) {
+  const line = byId('refused');
+  if (!m) {
+    text(line, '');
+    return;
+  }
+  const refused = Array.isArray(m.refused) ? m.refused : [];
+  const names = refused.slice(0, 5).map((r) => r.board ?? r).join(', ');
+  const budget = m.budget_bytes > 0 ? `Memory: ${bytes(m.used_bytes)} of ${bytes(m.budget_bytes)}.` : '';
+  tone(text(line, refused.length ? `${budget} No room for ${names}${refused.length > 5 ? ` and ${refused.length - 5} more` : ''}: Redis answers them.` : budget),
+    refused.length ? 'warn' : 'calm');
 }
 
 // behind says how many updates of Redis's count are not here yet.
