@@ -82,6 +82,9 @@ func (t *Tiers) Boards(mode Mode) []BoardID {
 // InOrder returns the boards of one mode in the order in which they were named,
 // which is that of their importance. The slice is the caller's.
 func (t *Tiers) InOrder(mode Mode) []BoardID {
+	if t == nil {
+		return nil
+	}
 	var boards []BoardID
 	for _, b := range t.order {
 		if t.boards[b] == mode {

@@ -8,17 +8,17 @@ import (
 // Stats is a [Cache] at one moment, for people who look at it. Counts are since
 // the start.
 type Stats struct {
-	Bytes    int64  `json:"bytes"`  // heap that the cached profiles cost
-	Budget   int64  `json:"budget"` // heap that the whole cache may take
-	Hits     uint64 `json:"hits"`   // rows answered with a fresh profile, or known to have none
-	Stale    uint64 `json:"stale"`  // answered with an expired one that is being refreshed
-	Misses   uint64 `json:"misses"`
-	Missing  uint64 `json:"missing"` // misses that did not come in time
-	Pending  int    `json:"pending"` // members that wait for a call of the source
-	Loads    uint64 `json:"loads"`   // calls of the source, those that failed included
-	Failed   uint64 `json:"failed"`
-	Evicted  uint64 `json:"evicted"`
-	Breaker  string `json:"breaker"` // before the source: closed, half-open or open
+	Bytes   int64  `json:"bytes"`  // heap that the cached profiles cost
+	Budget  int64  `json:"budget"` // heap that the whole cache may take
+	Hits    uint64 `json:"hits"`   // rows answered with a fresh profile, or known to have none
+	Stale   uint64 `json:"stale"`  // answered with an expired one that is being refreshed
+	Misses  uint64 `json:"misses"`
+	Missing uint64 `json:"missing"` // misses that did not come in time
+	Pending int    `json:"pending"` // members that wait for a call of the source
+	Loads   uint64 `json:"loads"`   // calls of the source, those that failed included
+	Failed  uint64 `json:"failed"`
+	Evicted uint64 `json:"evicted"`
+	Breaker string `json:"breaker"` // before the source: closed, half-open or open
 }
 
 // Stats returns what the cache holds and has done. It may be called by any
