@@ -17,10 +17,11 @@ type house struct {
 	direct string
 }
 
-// newHouse starts the broker. A broker tells its clients where to go on, so it
+// newHouse builds the command and starts the broker. A broker tells its clients where to go on, so it
 // listens twice: under its own address and under the proxy's.
 func newHouse(t *testing.T) *house {
 	t.Helper()
+	build(t)
 	own, proxied, controller := freeAddr(t), freeAddr(t), freeAddr(t)
 	proxy, err := NewProxy(proxied)
 	if err != nil {

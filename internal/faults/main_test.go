@@ -2,8 +2,6 @@ package faults
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -16,20 +14,10 @@ import (
 // envTable names the file that the table is written into.
 const envTable = "RANKCACHE_FAULTS_TABLE"
 
-// binary is the command as it is built for these tests.
+// binary is the command as it was built for the test that is running.
 var binary string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "rankcache-faults-")
-	if err == nil {
-		binary = filepath.Join(dir, "rankcache")
-		err = build(binary)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-		os.Exit(1)
-	}
-	defer os.RemoveAll(dir)
 	redis.SetLogger(quiet{}) // a server that is away is what we are about
 	testkit.Main(m)
 }
@@ -40,10 +28,12 @@ type quiet struct{}
 // Printf implements go-redis's logger.
 func (quiet) Printf(context.Context, string, ...any) {}
 
-func build(to string) error {
-	out, err := exec.Command("go", "build", "-o", to, "rankcache/cmd/rankcache").CombinedOutput()
+// build builds the command for a test.
+func build(t *testing.T) {
+	t.Helper()
+	binary = filepath.Join(t.TempDir(), "rankcache")
+	out, err := exec.Command("go", "build", "-o", binary, "rankcache/cmd/rankcache").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("build the command: %w\n%s", err, out)
+		t.Fatalf("build the command: %v\n%s", err, out)
 	}
-	return nil
 }
