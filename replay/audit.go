@@ -159,7 +159,7 @@ func (g *gate) confirm(ctx context.Context, l *look, doubted map[string]bool) {
 // hear asks Redis and waits until the board has all that Redis then had. It
 // returns nil if that came to nothing.
 func (g *gate) hear(ctx context.Context, l *look, ask func() (*testimony, error)) *testimony {
-	before := g.f.board.Progress()
+	before := g.f.progress()
 	heard, err := ask()
 	switch {
 	case err != nil:

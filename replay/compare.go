@@ -45,7 +45,7 @@ func (g *gate) compareWith(ctx context.Context, act action) verdict {
 }
 
 func (g *gate) sample(ctx context.Context, members []string, random int, act action) (*testimony, verdict) {
-	before := g.f.board.Progress()
+	before := g.f.progress()
 	heard, err := g.askForMembers(ctx, members, random)
 	switch {
 	case err != nil:
@@ -73,7 +73,7 @@ func (g *gate) sample(ctx context.Context, members []string, random int, act act
 // there is a hole.
 func (g *gate) await(ctx context.Context, seq uint64, act action) (v verdict, reached bool) {
 	for end := time.Now().Add(sampleWait); ; pause(ctx, samplePause) {
-		p := g.f.board.Progress()
+		p := g.f.progress()
 		switch {
 		case p.Total() >= seq || act == actSettle && p.Highest >= seq:
 			return verdict{}, true

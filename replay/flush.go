@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"rankcache"
 )
 
 // recentMembers is how many of the members last written to are remembered, to be
@@ -13,13 +15,16 @@ const recentMembers = 16
 // flush applies the updates that the pump has gathered; it alone calls it.
 func (f *follower) flush(boards Boards) {
 	f.note(boards)
-	done := f.board.Apply(f.batch)
+	f.apply()
+	clear(f.batch) // the records' memory
+	f.batch = f.batch[:0]
+}
+
+func (f *follower) count(done rankcache.Applied) {
 	f.tally.applied.Add(uint64(done.Applied))
 	f.tally.duplicate.Add(uint64(done.Duplicate))
 	f.tally.stale.Add(uint64(done.Stale))
 	f.tally.counted.Add(uint64(done.Applied + done.Stale))
-	clear(f.batch) // the records' memory
-	f.batch = f.batch[:0]
 }
 
 // note takes down what is about to be applied. A seq that is used again closes

@@ -50,6 +50,10 @@ type follower struct {
 	total reading
 	want  uint64
 	fault *fault
+	// holding says that updates which come early are held.
+	holding bool
+	held    held
+	ready   []rankcache.Update // the pump's own, used again
 	// history is of the updates applied since the board was last empty.
 	history history
 	ledger  ledger
@@ -119,6 +123,7 @@ func (f *follower) open(epoch int, boards Boards) bool {
 	}
 	f.readable.Store(true) // first: else what is applied in between stays unpublished
 	f.stale.Store(false)
+	f.holding = true
 	f.saved = nil
 	boards.Open(f.id)
 	return true
@@ -130,11 +135,13 @@ func (f *follower) shut(boards Boards) {
 	f.stale.Store(false)
 	f.overdue.Store(nil)
 	boards.Close(f.id)
+	f.spill()
 }
 
 // empty forgets all updates. The lock is held.
 func (f *follower) empty() {
 	f.board.Reset()
+	f.held = held{}
 	f.tally.counted.Store(0)
 	f.saved = nil
 	f.history.clear()

@@ -156,7 +156,7 @@ func (g *gate) observe(now time.Time) observation {
 	if o.loaded = !g.loadedAt.IsZero(); o.loaded {
 		o.loadedFor = now.Sub(g.loadedAt)
 	}
-	o.have = g.f.board.Progress()
+	o.have = g.f.progress()
 	return o
 }
 
@@ -200,8 +200,12 @@ func (g *gate) load(ctx context.Context) {
 
 // check compares the board with Redis and opens it if they agree.
 func (g *gate) check(ctx context.Context, act action, want uint64) {
+	if act != actSettle { // its holes are there to stay
+		g.f.hold()
+	}
 	v := g.compareWith(ctx, act)
 	if !v.agrees {
+		g.f.letGo()
 		g.later()
 		g.differs = v.differs
 		g.failed(ctx, v.unknown+v.differs)

@@ -158,7 +158,7 @@ func (f *follower) bookmark() (s Saved, epoch int, ok bool) {
 // settledAt returns the highest seq that the board has, once it has all up to it.
 // A board that takes updates without a seq can't be joined to its log by one.
 func (f *follower) settledAt(ctx context.Context) (highest uint64, ok bool) {
-	p := f.board.Progress()
+	p := f.progress()
 	highest = p.Highest
 	for end := time.Now().Add(saveWait); p.Contiguous < highest; p = f.board.Progress() {
 		if ctx.Err() != nil || time.Now().After(end) {

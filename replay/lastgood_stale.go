@@ -46,6 +46,7 @@ func (f *follower) openStale(epoch int, boards Boards) bool {
 		return false
 	}
 	f.stale.Store(true) // first: else what is applied in between stays unpublished
+	f.holding = true
 	boards.Open(f.id)
 	return true
 }

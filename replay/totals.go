@@ -75,7 +75,7 @@ type standpoint struct {
 func (f *follower) standpoint() standpoint {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return standpoint{f.epoch, f.board.Progress()}
+	return standpoint{f.epoch, f.progressLocked()}
 }
 
 // learn tells a board what Redis has, and an open one's readers how old it is.
@@ -87,7 +87,7 @@ func (t *totals) learn(f *follower, r reading, before standpoint) {
 	if f.watch.epoch != before.epoch {
 		f.watch = watch{epoch: before.epoch}
 	}
-	after := f.board.Progress()
+	after := f.progress()
 	if why := f.watch.look(t.cfg.Total, r, before.Progress, after, f.dry); why != nil {
 		f.report(before.epoch, *why, t.boards)
 		return
