@@ -100,7 +100,7 @@ func (b *Board) change(handle uint32, r *record, score float64) {
 	case n > 0:
 		b.changes[n-1].next = score
 	default:
-		b.changes = append(b.changes, change{handle, before, score})
+		b.changes = append(b.changes, change{handle, b.members.key(r.name()), before, score})
 		r.change.Store(uint32(len(b.changes)))
 	}
 }

@@ -37,10 +37,12 @@ func (b *Board) move() {
 		}
 		handles[h] = b.adopt(r)
 	}
-	for i := range b.changes {
-		b.changes[i].handle = handles[b.changes[i].handle]
-	}
 	b.members.prefix = b.members.commonPrefix()
+	for i := range b.changes {
+		c := &b.changes[i]
+		c.handle = handles[c.handle]
+		c.key = b.members.key(b.members.at(c.handle).name())
+	}
 	if b.order != nil {
 		b.order = b.order.renamed(&b.members, handles)
 	}

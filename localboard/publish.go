@@ -110,8 +110,7 @@ func (b *Board) arrange() {
 }
 
 func (b *Board) arrangeOne(c *change) {
-	key := b.members.key(b.members.at(c.handle).name())
-	from, to := newRow(c.old, key, c.handle), newRow(c.next, key, c.handle)
+	from, to := newRow(c.old, c.key, c.handle), newRow(c.next, c.key, c.handle)
 	switch was, is := !isAbsent(c.old), !isAbsent(c.next); {
 	case was && is && c.old != c.next:
 		b.order.move(&b.members, from, to)
@@ -147,7 +146,7 @@ func (b *Board) comingRows() []row {
 	rows := make([]row, 0, len(b.changes))
 	for _, c := range b.changes {
 		if !isAbsent(c.next) {
-			rows = append(rows, newRow(c.next, b.members.key(b.members.at(c.handle).name()), c.handle))
+			rows = append(rows, newRow(c.next, c.key, c.handle))
 		}
 	}
 	return rows

@@ -22,6 +22,7 @@ type view struct {
 // change is a member's new score, to be published.
 type change struct {
 	handle    uint32
+	key       uint64  // the member's sort key, taken while its id is in the cache
 	old, next float64 // old is the score published before
 }
 
