@@ -38,7 +38,7 @@ func WriteTable(file string, results []Result) error {
 	if !ok || !ok2 {
 		return fmt.Errorf("%s: the markers %q and %q are not both there", file, tableBegin, tableEnd)
 	}
-	return os.WriteFile(file, []byte(before+tableBegin+"\n\n"+table(results)+"\n"+tableEnd+after), 0o644)
+	return os.WriteFile(file, []byte(before+tableBegin+"\n\n"+table(results)+"\n"+tableEnd+after), 0o600) // the page is there and keeps its mode
 }
 
 func table(results []Result) string {
