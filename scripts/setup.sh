@@ -104,12 +104,18 @@ setup_chromium() {
   have_chromium || lacks Chromium 'install it by hand or check that apt-get reaches its packages'
 }
 
+# The documented commands are run as they are written, and call it.
+setup_curl() {
+  have curl || apt_install curl || true
+  have curl || lacks curl 'install it by hand or check that apt-get reaches its packages'
+}
+
 case "${1:-all}" in
   redis) setup_redis ;;
   kafka) setup_java; setup_jars ;;
   musl) setup_musl ;;
   chromium) setup_chromium ;;
-  all) setup_redis; setup_java; setup_jars; setup_chromium ;;
+  all) setup_redis; setup_java; setup_jars; setup_chromium; setup_curl ;;
   *) say "unknown part '$1': redis, kafka, chromium or musl" >&2; exit 2 ;;
 esac
 

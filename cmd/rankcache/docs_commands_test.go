@@ -176,6 +176,9 @@ esac
 %[3]q "$@"
 `, admin, health, os.Args[0])+note)
 	curl, err := exec.LookPath("curl")
+	if err != nil && testkit.RequireReal() {
+		t.Fatal("curl is not installed")
+	}
 	if err != nil {
 		t.Skip("curl is not installed: the documented commands are not run")
 	}
