@@ -4,7 +4,7 @@
 #
 #   scripts/setup.sh                       all of it
 #   scripts/setup.sh redis|kafka|chromium  one of them
-#   scripts/setup.sh musl         what a static build takes besides (scripts/static.sh)
+#   scripts/setup.sh musl                  what a static build takes besides (scripts/static.sh)
 #
 # What is there already is left alone, so a second run takes no time. What can't be had is said and left out, and the tests then do without it as far as
 # they can; with RANKCACHE_REQUIRE_REAL=1 it is an error.
