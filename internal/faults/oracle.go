@@ -169,7 +169,7 @@ func (o *Oracle) Tell(a *Ask, r *Reply) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	k := o.of(a.Board)
-	if a.Phase == Steady {
+	if a.Phase == Steady || a.Phase == Recovered {
 		a.Phase = o.phase // a fault that comes while a read is on its way is the fault's
 	}
 	if r.failed() {
