@@ -92,10 +92,12 @@ func (f *follower) apply() {
 	for {
 		f.count(f.board.Apply(f.ready))
 		clear(f.ready)
-		if len(f.held.updates) == 0 {
+		contiguous := f.board.Progress().Contiguous
+		if f.held.highest <= contiguous { // what is left are repeats of what it had
+			f.held = held{}
 			return
 		}
-		if f.ready, _ = f.held.release(f.ready[:0], f.board.Progress().Contiguous+1); len(f.ready) == 0 {
+		if f.ready, _ = f.held.release(f.ready[:0], contiguous+1); len(f.ready) == 0 {
 			return
 		}
 	}
