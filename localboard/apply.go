@@ -70,7 +70,8 @@ func after(before float64, u *rankcache.Update) float64 {
 }
 
 // member returns the member's handle and record, a new one if it is not known;
-// nil if it cannot be held.
+// nil if it cannot be held. A new one counts as removed up to the seq that is
+// forgotten, since it may have been.
 func (b *Board) member(id string) (uint32, *record) {
 	if h, r := b.members.find(id); r != nil {
 		return h, r
@@ -78,7 +79,9 @@ func (b *Board) member(id string) (uint32, *record) {
 	if !b.members.fits(id) {
 		return 0, nil
 	}
-	return b.members.add(id)
+	h, r := b.members.add(id)
+	r.seq = b.forgotten
+	return h, r
 }
 
 // score returns the score of r as the writer knows it.

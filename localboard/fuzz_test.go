@@ -53,10 +53,26 @@ func step(t *testing.T, b *Board, m *model, op []byte) {
 		if what < 11 {
 			u.Seq = seq + 1
 		}
+		forget(t, b, m, u.Member)
 		if got, want := b.Apply([]rankcache.Update{u}), m.apply([]rankcache.Update{u}); got != want {
 			t.Fatalf("%+v: applied %+v, want %+v", u, got, want)
 		}
 	}
+}
+
+// forget lets the model count a member as removed for as long as the board does,
+// which forgets removals: at least as long as it was, and for no update that may
+// still be missing.
+func forget(t *testing.T, b *Board, m *model, id string) {
+	_, until, on := b.Score(id)
+	if on {
+		return
+	}
+	is := m.members[id]
+	if is.on || until < is.seq || until > b.Progress().Contiguous && until != is.seq {
+		t.Fatalf("%q is removed until seq %d, want %+v", id, until, is)
+	}
+	m.members[id] = modelMember{seq: until}
 }
 
 // fuzzID returns ids that are prefixes of each other, with bytes that are not

@@ -20,7 +20,8 @@ type model struct {
 	members map[string]modelMember
 	seqs    map[uint64]bool
 	orders  map[string]bool
-	settled uint64
+	settled uint64 // all up to here count as come
+	holes   uint64 // settled by Settle: some up to here may come yet
 	loaded  uint64
 }
 
@@ -38,8 +39,7 @@ func (m *model) apply(us []rankcache.Update) (n rankcache.Applied) {
 	for _, u := range us {
 		old := m.members[u.Member]
 		switch {
-		case u.Seq == 0 && m.orders[u.Order], u.Seq != 0 && (m.seqs[u.Seq] || u.Seq <= m.loaded),
-			u.Seq != 0 && u.Seq <= m.settled && u.Seq <= old.seq:
+		case u.Seq == 0 && m.orders[u.Order], u.Seq != 0 && m.came(u.Seq, old):
 			n.Duplicate++
 			continue
 		case u.Seq == 0:
@@ -55,6 +55,18 @@ func (m *model) apply(us []rankcache.Update) (n rankcache.Applied) {
 		m.members[u.Member] = old.after(u)
 	}
 	return n
+}
+
+// came says whether an update with this seq has come, as far as a board can know.
+func (m *model) came(seq uint64, to modelMember) bool {
+	switch {
+	case seq <= m.loaded:
+		return true
+	case seq <= m.holes:
+		return seq <= to.seq
+	default:
+		return m.seqs[seq]
+	}
 }
 
 func (old modelMember) after(u rankcache.Update) modelMember {
@@ -84,20 +96,29 @@ func (m *model) load(seq uint64, es []rankcache.Entry) {
 			m.members[id] = modelMember{seq: seq}
 		}
 	}
-	m.settle(seq)
+	m.settled = max(m.settled, seq)
 	m.loaded = max(m.loaded, seq)
 }
 
-func (m *model) settle(seq uint64) { m.settled = max(m.settled, seq) }
+func (m *model) settle(seq uint64) {
+	if seq > m.contiguous() {
+		m.settled, m.holes = seq, seq
+	}
+}
+
+func (m *model) contiguous() uint64 {
+	seq := m.settled
+	for m.seqs[seq+1] {
+		seq++
+	}
+	return seq
+}
 
 // progress counts everything anew.
 func (m *model) progress() rankcache.Progress {
-	p := rankcache.Progress{Contiguous: m.settled, Highest: m.settled, Orders: uint64(len(m.orders)), Members: len(m.rows())}
+	p := rankcache.Progress{Contiguous: m.contiguous(), Highest: m.settled, Orders: uint64(len(m.orders)), Members: len(m.rows())}
 	for seq := range m.seqs {
 		p.Highest = max(p.Highest, seq)
-	}
-	for m.seqs[p.Contiguous+1] {
-		p.Contiguous++
 	}
 	return p
 }

@@ -14,12 +14,12 @@ func (b *Board) Repair(member string, score float64, there bool, seq uint64) (ch
 	defer b.mu.Unlock()
 	h, r := b.members.find(member)
 	if r == nil {
-		if !there || seq < b.forgotten || !b.members.fits(member) {
+		if !there || seq < b.forgotten {
 			return false
 		}
-		h, r = b.members.add(member)
+		h, r = b.member(member)
 	}
-	if r.seq > seq {
+	if r == nil || r.seq > seq {
 		return false
 	}
 	if score += 0; !there {

@@ -101,3 +101,21 @@ func TestLateUpdateAfterSettle(t *testing.T) {
 		t.Errorf("an update that a snapshot has: %+v", n)
 	}
 }
+
+// An update without a seq makes a forgotten member known again, but not the
+// updates from before its removal news.
+func TestForgottenStaysRemoved(t *testing.T) {
+	b := newBoard(t)
+	b.Settle(churn(b, 0, 3*moveFloor) + 10)
+	until := b.forgotten
+	if until == 0 {
+		t.Fatal("nobody was forgotten")
+	}
+	b.Apply([]rankcache.Update{{Member: "somebody", Op: rankcache.OpIncr, Delta: 1, Order: "o"}})
+	if got := b.Apply([]rankcache.Update{set("somebody", 9, until)}); got.Duplicate != 1 {
+		t.Errorf("an update from before the removal: %+v, want a duplicate", got)
+	}
+	if score, _, _ := b.Score("somebody"); score != 1 {
+		t.Errorf("score %v, want 1", score)
+	}
+}

@@ -31,13 +31,21 @@ keep() {
   echo "fuzz: $1 $2: $(find "$to" -type f | wc -l) inputs kept"
 }
 
-# fuzz_one fuzzes a target. When the time ends in the middle of an input, go test now and then calls that a failure,
-# without an input that failed: there is nothing to mend then.
+# show prints a file of a package's, named in its folder.
+show() {
+  [ -z "$2" ] || { echo "fuzz: $2:" && cat ".${1#"$(go list -m)"}/$2"; }
+}
+
+# fuzz_one fuzzes a target, and spends at most a second on making an interesting input shorter: the default, a minute,
+# would leave little of the time for finding others. It prints an input that fails, for where nobody sees the file.
+# When the time ends in the middle of an input, go test now and then calls that a failure, without an input that
+# failed: there is nothing to mend then.
 fuzz_one() {
   local said
   said=$(mktemp)
-  if ! go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" "$1" 2>&1 | tee "$said"; then
+  if ! go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 1s "$1" 2>&1 | tee "$said"; then
     if ! grep -q '^    context deadline exceeded$' "$said" || grep -q 'Failing input' "$said"; then
+      show "$1" "$(sed -n 's/.*Failing input written to //p' "$said")"
       rm -f "$said"
       return 1
     fi
@@ -51,11 +59,16 @@ if [ -z "$list" ]; then
   echo 'fuzz: no target found'
   exit
 fi
+failed=()
 while read -r package target; do
   if [ "$time" = keep ]; then
     keep "$package" "$target"
     continue
   fi
   echo "fuzz: $package $target for $time"
-  fuzz_one "$package" "$target"
+  fuzz_one "$package" "$target" || failed+=("$package $target")
 done <<<"$list"
+if [ ${#failed[@]} -gt 0 ]; then
+  printf 'fuzz: failed: %s\n' "${failed[@]}"
+  exit 1
+fi
