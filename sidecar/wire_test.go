@@ -150,6 +150,11 @@ func TestHosts(t *testing.T) {
 	if codes := statuses(t, s.raw(t, "tcp", "GET http://localhost"+path+" HTTP/1.1\r\nHost: localhost\r\n"+closing)); codes[0] != 200 {
 		t.Errorf("absolute target of our own: %v", codes)
 	}
+	for target, status := range map[string]int{path + "#part": 200, "//evil.example" + path: 404, "*": 404, "localhost" + path: 400} {
+		if codes := statuses(t, s.raw(t, "tcp", "GET "+target+" HTTP/1.1\r\nHost: localhost\r\n"+closing)); codes[0] != status {
+			t.Errorf("target %s: %v, want %d", target, codes, status)
+		}
+	}
 	if codes := statuses(t, s.raw(t, "unix", "GET "+path+" HTTP/1.1\r\nHost: anything\r\n"+closing)); codes[0] != 200 {
 		t.Errorf("socket: %v", codes)
 	}
