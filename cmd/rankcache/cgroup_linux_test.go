@@ -62,8 +62,9 @@ func TestMemoryStaysUnderTheCgroupsLimit(t *testing.T) {
 	all, rooms := manyBoards(t, boards, members)
 	s := group.start(t, binary, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--redis", "redis://"+testkit.Redis(t), "--kafka", testkit.Kafka(t), "--rooms", rooms, "--redis-timeout", "5s",
-		"--key-rooms", testkit.Name(t), "--hot=false", "--log-format", "json").waitListening()
-	s.waitReady(2 * time.Minute)
+		"--key-rooms", testkit.Name(t), "--hot=false")
+	s.WaitListening()
+	s.WaitReady(2 * time.Minute)
 
 	s.waitStatus("memory.limit_source", "cgroup")
 	s.waitStatus("memory.limit_bytes", fmt.Sprint(limit))
@@ -79,8 +80,8 @@ func TestMemoryStaysUnderTheCgroupsLimit(t *testing.T) {
 		t.Errorf("%d boards are answered locally, want %d", local, want)
 	}
 	s.waitStatus("memory.admitted", fmt.Sprint(local))
-	if !strings.Contains(s.text(), `"msg":"limits"`) {
-		t.Errorf("Go's memory is not limited: %s", s.text())
+	if !strings.Contains(s.Log(), `"msg":"limits"`) {
+		t.Errorf("Go's memory is not limited: %s", s.Log())
 	}
 	if used, err := os.ReadFile(filepath.Join(group.dir, "memory.max_usage_in_bytes")); err == nil {
 		t.Logf("%d boards open, %d refused, at most %.1f MiB used of %d", local, boards-local, mib(used), limit>>20)

@@ -255,7 +255,7 @@ func TestManifestsProbesAnswer(t *testing.T) {
 			t.Errorf("%s has %d probes", c.file, len(c.probes))
 		}
 		for _, p := range append(c.probes, manifestProbe{path: "/metrics"}) {
-			if code, body := children[c.command].status("health", p.path); code != 200 {
+			if code, body := children[c.command].Get("health", p.path); code != 200 {
 				t.Errorf("%s: rankcache %s answers %s with %d %s", c.file, c.command, p.path, code, body)
 			}
 		}
@@ -268,7 +268,7 @@ func startAll(t *testing.T) map[string]*child {
 	h.give(t, h.star, 3)
 	poller := startListening(t, "poll", "--redis", h.common[1], "--hot-source", "redis", "--health", "127.0.0.1:0")
 	s := h.serve(t)
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	return map[string]*child{"serve": s, "write": h.writer, "poll": poller}
 }
 

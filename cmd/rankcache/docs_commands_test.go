@@ -142,7 +142,7 @@ func newStage(t *testing.T) *stage {
 	sidecar := startListening(t, append([]string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--admin-token", token}, common...)...)
 	poller := startListening(t, append([]string{"poll", "--health", "127.0.0.1:0", "--hot-source", "redis"}, common...)...)
-	addr := func(c *child, listener string) string { return strings.TrimPrefix(c.url(listener, ""), "http://") }
+	addr := (*child).Addr
 	var pairs []string
 	for port, at := range map[string]string{"8970": addr(sidecar, "data"), "8971": addr(sidecar, "admin"), "8972": addr(sidecar, "health"),
 		"8973": addr(writer, "scores"), "8974": addr(writer, "health"), "8975": addr(poller, "health")} {
@@ -152,7 +152,7 @@ func newStage(t *testing.T) *stage {
 	s.shims(t, addr(sidecar, "admin"), addr(sidecar, "health"))
 	s.env = append(os.Environ(), envRunMain+"=1", "RANKCACHE_ADMIN_TOKEN="+token, "PATH="+s.dir+":"+os.Getenv("PATH"))
 	s.fill(t, writer)
-	sidecar.waitReady(time.Minute)
+	sidecar.WaitReady(time.Minute)
 	return s
 }
 
@@ -190,7 +190,7 @@ func (s *stage) fill(t *testing.T, writer *child) {
 	for _, member := range []string{"1000123", "1000124"} {
 		body := fmt.Sprintf(`{"order":"fill-%s","board":"1_2_3","member":%q,"op":"incr","delta":5}`, member, member)
 		testkit.Eventually(t, time.Minute, func() error { // the producer needs a moment at the start
-			resp, err := http.Post(writer.url("scores", "/v1/scores"), "application/json", strings.NewReader(body))
+			resp, err := http.Post(writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(body))
 			if err != nil {
 				return err
 			}

@@ -39,13 +39,13 @@ func TestCommandsThatDoctorWantsAreEnough(t *testing.T) {
 	h := &house{star: rankcache.BoardID(board), writer: startListening(t, append(args("write"), "--scores", "127.0.0.1:0", "--command-partitions", "1", "--group", board)...)}
 	h.give(t, h.star, 3)
 	s := startListening(t, append(args("serve"), "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--hot-source", "none", "--audit-every", "100ms")...)
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	for path, want := range map[string]int{
 		"/v1/boards/" + board + "/top?start=0": http.StatusOK, "/v1/boards/" + board + "/members/m1?around=2": http.StatusOK,
 		"/v1/boards/small/top": http.StatusOK, "/v1/boards/small/top?order=asc&start=900": http.StatusOK,
 		"/v1/boards/small/members/m1": http.StatusNotFound, "/v1/boards/small/members/m1?around=2&order=asc": http.StatusNotFound,
 	} {
-		if code, body := s.status("data", path); code != want {
+		if code, body := s.Get("data", path); code != want {
 			t.Errorf("%s answers %d %s", path, code, body)
 		}
 	}

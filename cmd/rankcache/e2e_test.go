@@ -40,13 +40,13 @@ func TestNothingIsLostWhenWritersAreKilled(t *testing.T) {
 	load.waitCommitted(t, time.Minute) // an update that a killed writer owes comes with the repeat
 	stopKilling()
 
-	before.waitReady(time.Minute)
+	before.WaitReady(time.Minute)
 	after := startListening(t, load.serveArgs()...)
-	after.waitReady(2 * time.Minute)
+	after.WaitReady(2 * time.Minute)
 
 	load.checkRedis(t)
 	for name, sidecar := range map[string]*child{"started before": before, "started after": after} {
-		base := strings.TrimSuffix(sidecar.url("data", ""), "/")
+		base := strings.TrimSuffix(sidecar.URL("data", ""), "/")
 		rows, err := checkDemo(t.Context(), http.DefaultClient, base, load.board, load.origin, uint64(load.orders))
 		if err != nil {
 			t.Errorf("the sidecar %s differs after %d rows: %v", name, rows, err)
@@ -170,12 +170,12 @@ func (l *commandLoad) keepTwoWriters(t *testing.T) (stop func()) {
 				}
 				select {
 				case <-ctx.Done():
-				case <-w.done:
-					t.Errorf("writer %d ended by itself: %s", i, w.text())
+				case <-w.Done():
+					t.Errorf("writer %d ended by itself: %s", i, w.Log())
 					return
 				case <-time.After(life):
 				}
-				w.kill()
+				w.Kill()
 			}
 		})
 	}

@@ -47,7 +47,7 @@ type answer struct {
 
 func (d *degraded) ask(c *child, board rankcache.BoardID) (a answer) {
 	d.t.Helper()
-	resp, err := http.Get(c.url("data", "/v1/boards/"+string(board)+"/top"))
+	resp, err := http.Get(c.URL("data", "/v1/boards/"+string(board)+"/top"))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestAnswersWhileRedisIsAway(t *testing.T) {
 		d.give(t, b, 3)
 	}
 	s := d.serve(t, "--redis-timeout", "200ms", "--hot-stale", "3s")
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	d.until(s, d.star, "the local copy", fromLocal)
 	d.until(s, d.hot, "the hot page", fromHot)
 	d.until(s, d.small, "Redis", fromRedis)
@@ -122,7 +122,7 @@ func TestAnswersWhileRedisIsAway(t *testing.T) {
 	if since := time.Since(killed); !fromLocal(a) || a.age > since+2*time.Second {
 		t.Errorf("%v after Redis was killed the super-hot board answers %+v", since, a)
 	}
-	if code, body := s.status("health", "/readyz"); code != http.StatusOK {
+	if code, body := s.Get("health", "/readyz"); code != http.StatusOK {
 		t.Errorf("readiness fell: %d %s", code, body)
 	}
 
@@ -143,10 +143,10 @@ func TestStartWithoutRedis(t *testing.T) {
 	d.give(t, d.star, 5)
 	dir := filepath.Join(t.TempDir(), "boards")
 	first := d.serve(t, "--snapshot-dir", dir, "--drain", "0s")
-	first.waitReady(time.Minute)
+	first.WaitReady(time.Minute)
 	d.until(first, d.star, "the local copy", fromLocal)
-	first.signal(syscall.SIGTERM)
-	if code := first.wait(30 * time.Second); code != exitOK {
+	first.Signal(syscall.SIGTERM)
+	if code := first.Wait(30 * time.Second); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
 	saved := time.Now()
@@ -156,36 +156,36 @@ func TestStartWithoutRedis(t *testing.T) {
 
 	for name, more := range map[string][]string{"Kafka is there": nil, "Kafka is away too": {"--kafka", "127.0.0.1:1"}} {
 		s := d.serve(t, append([]string{"--snapshot-dir", dir, "--redis-timeout", "200ms", "--give-up-after", "10m"}, more...)...)
-		s.waitReady(time.Minute)
+		s.WaitReady(time.Minute)
 		a := d.ask(s, d.star)
 		if least := time.Since(saved) - time.Second; !fromLocal(a) || a.seq != 5 || a.age < least {
 			t.Errorf("%s: answered with %+v, want the file's, at least %v old", name, a, least)
 		}
-		if _, body := s.status("admin", "/status/"+string(d.star)); !strings.Contains(body, `"stale"`) {
+		if _, body := s.Get("admin", "/status/"+string(d.star)); !strings.Contains(body, `"stale"`) {
 			t.Errorf("%s: %s", name, body)
 		}
 		if a := d.ask(s, d.small); !refused(a) {
 			t.Errorf("%s: a board without a file answers %+v", name, a)
 		}
-		s.kill() // leaves the file as it was
+		s.Kill() // leaves the file as it was
 	}
 	old := d.serve(t, "--snapshot-dir", dir, "--redis-timeout", "200ms", "--give-up-after", "1s", "--snapshot-max-age", "1ms")
-	old.waitReady(time.Minute) // given up
+	old.WaitReady(time.Minute) // given up
 	if a := d.ask(old, d.star); !refused(a) {
 		t.Errorf("a file that is too old answers %+v", a)
 	}
-	old.kill()
+	old.Kill()
 
 	s := d.serve(t, "--snapshot-dir", dir, "--redis-timeout", "200ms", "--give-up-after", "10m")
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	if err := d.redis.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d.until(s, d.star, "a current copy", func(a answer) bool { return fromLocal(a) && a.age < 2*time.Second })
-	if _, body := s.status("admin", "/status/"+string(d.star)); !strings.Contains(body, `"open"`) {
+	if _, body := s.Get("admin", "/status/"+string(d.star)); !strings.Contains(body, `"open"`) {
 		t.Errorf("want it open: %s", body)
 	}
-	if _, body := s.status("admin", "/metrics"); !strings.Contains(body, `rankcache_lastgood_loads_total{result="ok"} 1`) ||
+	if _, body := s.Get("admin", "/metrics"); !strings.Contains(body, `rankcache_lastgood_loads_total{result="ok"} 1`) ||
 		!strings.Contains(body, "rankcache_replay_stale_opens_total 1") {
 		t.Error("the file is not counted")
 	}

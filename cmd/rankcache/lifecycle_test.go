@@ -29,34 +29,34 @@ func TestProbesInEveryState(t *testing.T) {
 	want := func(state string, startup, ready int) {
 		t.Helper()
 		testkit.Eventually(t, 30*time.Second, func() error {
-			if code, body := s.status("health", "/readyz"); code != ready || !strings.Contains(body, `"state":"`+state+`"`) {
+			if code, body := s.Get("health", "/readyz"); code != ready || !strings.Contains(body, `"state":"`+state+`"`) {
 				return fmt.Errorf("%s: readiness answers %d %s, want %d", state, code, body, ready)
 			}
 			return nil
 		})
 		for path, code := range map[string]int{"/startupz": startup, "/livez": http.StatusOK} {
 			for _, listener := range []string{"health", "admin"} {
-				if got, body := s.status(listener, path); got != code {
+				if got, body := s.Get(listener, path); got != code {
 					t.Errorf("%s: %s%s answers %d %s, want %d", state, listener, path, got, body, code)
 				}
 			}
 		}
 	}
 	want("starting", http.StatusServiceUnavailable, http.StatusServiceUnavailable)
-	if _, body := s.status("health", "/startupz"); !strings.Contains(body, string(h.star)) {
+	if _, body := s.Get("health", "/startupz"); !strings.Contains(body, string(h.star)) {
 		t.Errorf("the startup probe does not name the board that it waits for: %s", body)
 	}
 	if code, source := s.answers(h.star); code != http.StatusOK || source != "redis" {
 		t.Errorf("a board that is not open is answered %d from %q, want Redis", code, source)
 	}
 	want("ready", http.StatusOK, http.StatusOK) // the board is given up to Redis
-	s.signal(syscall.SIGTERM)
+	s.Signal(syscall.SIGTERM)
 	want("stopping", http.StatusOK, http.StatusServiceUnavailable)
 	if code, _ := s.answers(h.star); code != http.StatusOK {
 		t.Errorf("the app is answered %d during the drain", code)
 	}
-	s.signal(syscall.SIGTERM)
-	if code := s.wait(5 * time.Second); code != exitSignaled { // long before the drain is over
+	s.Signal(syscall.SIGTERM)
+	if code := s.Wait(5 * time.Second); code != exitSignaled { // long before the drain is over
 		t.Errorf("a second signal ends with %d, want %d", code, exitSignaled)
 	}
 }
@@ -68,13 +68,13 @@ func TestStopUnderLoad(t *testing.T) {
 	h.give(t, h.star, 5)
 	h.give(t, h.small, 3)
 	s := h.serve(t, "--drain", "3s")
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	load := startReads(t, s, h.star, h.small)
 	load.atLeast(t, 200)
 	slow := s.begin(h.star)
-	s.signal(syscall.SIGTERM)
+	s.Signal(syscall.SIGTERM)
 	testkit.Eventually(t, 2*time.Second, func() error {
-		if code, _ := s.status("health", "/readyz"); code != http.StatusServiceUnavailable {
+		if code, _ := s.Get("health", "/readyz"); code != http.StatusServiceUnavailable {
 			return fmt.Errorf("still ready: %d", code)
 		}
 		return nil
@@ -82,7 +82,7 @@ func TestStopUnderLoad(t *testing.T) {
 	load.atLeast(t, 200) // more, as callers that have not heard yet
 	load.stop(t)         // now they have: a Service sends nobody any more
 	testkit.Eventually(t, 10*time.Second, func() error {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url("data", ""), "http://"))
+		conn, err := net.Dial("tcp", s.Addr("data"))
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return nil
 		} else if err == nil {
@@ -91,7 +91,7 @@ func TestStopUnderLoad(t *testing.T) {
 		return fmt.Errorf("the data port still listens: %v", err)
 	})
 	slow.finish(t)
-	if code := s.wait(10 * time.Second); code != exitOK {
+	if code := s.Wait(10 * time.Second); code != exitOK {
 		t.Errorf("exit code %d, want %d", code, exitOK)
 	}
 }
@@ -122,8 +122,7 @@ type begun struct {
 
 func (c *child) begin(board rankcache.BoardID) *begun {
 	c.t.Helper()
-	addr := strings.TrimPrefix(c.url("data", ""), "http://")
-	conn, err := net.Dial("tcp", addr)
+	conn, err := net.Dial("tcp", c.Addr("data"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -155,7 +154,7 @@ func TestGroupsAtTheBroker(t *testing.T) {
 	h := newHouse(t)
 	h.give(t, h.star, 2)
 	s := h.serve(t, "--drain", "0s")
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	group := h.common[7] // the topic of commands, by whose name it goes
 	testkit.Eventually(t, 30*time.Second, func() error {
 		if state := groupState(t, group); state != "Stable" {
@@ -166,12 +165,12 @@ func TestGroupsAtTheBroker(t *testing.T) {
 	if state := groupState(t, "rankcache-replay"); state != "Dead" {
 		t.Errorf("the sidecar's group is %s, want none", state)
 	}
-	s.signal(syscall.SIGTERM)
-	h.writer.signal(syscall.SIGTERM)
+	s.Signal(syscall.SIGTERM)
+	h.writer.Signal(syscall.SIGTERM)
 	var all sync.WaitGroup
 	for name, c := range map[string]*child{"sidecar": s, "writer": h.writer} {
 		all.Go(func() {
-			if code := c.wait(20 * time.Second); code != exitOK {
+			if code := c.Wait(20 * time.Second); code != exitOK {
 				t.Errorf("the %s ends with %d", name, code)
 			}
 		})

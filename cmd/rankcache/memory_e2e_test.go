@@ -22,17 +22,17 @@ func TestBoardsBeyondTheBudgetAreAnsweredByRedis(t *testing.T) {
 		h.give(t, b, 3)
 	}
 	s := h.serve(t, "--memory-budget", "300KiB", "--hot-promote-rate", "1e9")
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	s.waitSource(h.star, "local")
 	s.waitSource(h.small, "local")
 	if code, source := s.answers(third); code != http.StatusOK || source != "redis" {
 		t.Errorf("the third board answers %d from %s", code, source)
 	}
 	s.waitStatus("memory.refused.0.board", string(third))
-	if _, body := s.status("admin", "/metrics"); !strings.Contains(body, "\nrankcache_memory_refused_boards{reason=\"over_budget\"} 1\n") {
+	if _, body := s.Get("admin", "/metrics"); !strings.Contains(body, "\nrankcache_memory_refused_boards{reason=\"over_budget\"} 1\n") {
 		t.Error("no metric tells of the refused board")
 	}
-	if text := s.text(); !strings.Contains(text, "board is not kept in memory") || !strings.Contains(text, "300 KiB") {
+	if text := s.Log(); !strings.Contains(text, "board is not kept in memory") || !strings.Contains(text, "300 KiB") {
 		t.Errorf("no log line tells of the refused board: %s", text)
 	}
 	h.nameRooms(t, h.small, third)
@@ -46,7 +46,7 @@ func TestARefusedBoardMayBecomeHot(t *testing.T) {
 	h := newHouse(t)
 	h.give(t, h.star, 3)
 	s := h.serve(t, "--memory-budget", "1KiB", "--hot-promote-rate", "5", "--hot-exit-rate", "1", "--hot-promote-seconds", "1")
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	testkit.Eventually(t, 30*time.Second, func() error {
 		for range 50 {
 			if code, source := s.answers(h.star); source == "hot" {
@@ -70,11 +70,11 @@ func TestReadinessWaitsForBoardsThatOnlyRedisNames(t *testing.T) {
 	h.writeRooms(t, fmt.Sprintf("rooms:\n- {uid: %q, mode: super-hot}\n", uid))
 	for range 5 {
 		s := h.serve(t)
-		s.waitReady(time.Minute)
+		s.WaitReady(time.Minute)
 		if _, source := s.answers(h.star); source != "local" {
 			t.Fatalf("ready, and answers from %s", source)
 		}
-		s.kill()
+		s.Kill()
 	}
 }
 
@@ -82,5 +82,5 @@ func TestReadinessWaitsForBoardsThatOnlyRedisNames(t *testing.T) {
 func TestASidecarWithoutRoomsIsReady(t *testing.T) {
 	h := newHouse(t)
 	s := h.serve(t, "--rooms", "")
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 }

@@ -18,7 +18,7 @@ func TestMetricsAreNamedWell(t *testing.T) {
 	children := startAll(t)
 	ask(t, children["serve"], 1)
 	for command, c := range children {
-		_, text := c.status("health", "/metrics")
+		_, text := c.Get("health", "/metrics")
 		problems, err := promlint.New(strings.NewReader(text)).Lint()
 		if err != nil {
 			t.Fatal(err)
@@ -86,14 +86,14 @@ func TestRequestsLeaveTheLogAsItIs(t *testing.T) {
 	h := newHouse(t)
 	h.give(t, h.star, 3)
 	c := h.serve(t, "--hot=false") // a board that gets hot is a change of state
-	c.waitReady(time.Minute)
+	c.WaitReady(time.Minute)
 	ask(t, c, 1)
-	before := c.text()
+	before := c.Log()
 	ask(t, c, 100)
-	if more := strings.TrimPrefix(c.text(), before); more != "" {
+	if more := strings.TrimPrefix(c.Log(), before); more != "" {
 		t.Errorf("100 requests of each kind are logged:\n%s", more)
 	}
-	for line := range bytes.Lines([]byte(c.text())) {
+	for line := range bytes.Lines([]byte(c.Log())) {
 		var said struct{ Time, Level, Msg string }
 		if err := json.Unmarshal(line, &said); err != nil || said.Time == "" || said.Level == "" || said.Msg == "" {
 			t.Errorf("not a structured line: %s", line)
@@ -106,15 +106,15 @@ func ask(t *testing.T, c *child, n int) {
 	t.Helper()
 	for range n {
 		for _, path := range []string{"/v1/boards/1_2_3/top", "/v1/boards/1_2_3/top?limit=0", "/v1/boards/1_2_3/members/nobody", "/v1/boards/%20/top", "/nowhere"} {
-			c.status("data", path)
+			c.Get("data", path)
 		}
 		for _, path := range []string{"/livez", "/readyz", "/startupz", "/metrics", "/nowhere"} {
-			c.status("health", path)
+			c.Get("health", path)
 		}
 		for _, path := range []string{"/status", "/rooms", "/hotkeys", "/nowhere"} {
-			c.status("admin", path)
+			c.Get("admin", path)
 		}
-		req, err := http.NewRequest(http.MethodDelete, c.url("admin", "/profiles/m1"), nil)
+		req, err := http.NewRequest(http.MethodDelete, c.URL("admin", "/profiles/m1"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

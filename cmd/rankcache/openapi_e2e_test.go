@@ -32,7 +32,7 @@ func TestRunningAnswersAreInTheDocument(t *testing.T) {
 	h := newHouse(t)
 	h.give(t, h.star, 3)
 	s := h.serve(t, "--admin-token", "open sesame", "--profile-redis-key", "profile:<member>")
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	for _, a := range h.everyRoute(s) {
 		e, err := a.ask()
 		if err != nil {
@@ -86,7 +86,7 @@ func (h *house) everyRoute(s *child) []asked {
 }
 
 func (a asked) ask() (e apitest.Exchange, err error) {
-	req, err := http.NewRequest(a.method, a.c.url(a.listener, a.target), strings.NewReader(a.body))
+	req, err := http.NewRequest(a.method, a.c.URL(a.listener, a.target), strings.NewReader(a.body))
 	if err != nil {
 		return e, err
 	}

@@ -34,8 +34,8 @@ func TestOperatorPage(t *testing.T) {
 	h.give(t, h.small, 3)
 	h.giveTo(t, h.star, foreignText, 1000)
 	s := h.serve(t, "--profile-url", nicks, "--admin-token", adminToken)
-	s.waitReady(time.Minute)
-	p := openTab(t, s.url("admin", "/"))
+	s.WaitReady(time.Minute)
+	p := openTab(t, s.URL("admin", "/"))
 
 	p.await("ready", `document.getElementById('state').textContent === 'ready'`)
 	p.await("the super-hot board", rowSays("superhot-rows", string(h.star), "open"))
@@ -96,7 +96,7 @@ func (h *house) roomsWithMarkup(t *testing.T) {
 func (h *house) giveTo(t *testing.T, board rankcache.BoardID, member string, score float64) {
 	t.Helper()
 	body, _ := json.Marshal(map[string]any{"order": testkit.Name(t), "board": board, "member": member, "op": "incr", "delta": score})
-	resp, err := http.Post(h.writer.url("scores", "/v1/scores"), "application/json", strings.NewReader(string(body)))
+	resp, err := http.Post(h.writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(string(body)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func (p *tab) checkDrop(t *testing.T) {
 
 // checkLost ends the sidecar: the last figures stay and are said to be old.
 func (p *tab) checkLost(t *testing.T, s *child) {
-	s.kill()
+	s.Kill()
 	p.await("the banner", `!document.getElementById('lost').hidden && document.getElementById('lost-text').textContent.includes('ago')`)
 	p.await("greyed figures", `document.body.classList.contains('stale') && document.querySelectorAll('#top-rows tr').length === 10`)
 	p.await("the state", `document.getElementById('state').textContent === 'no answer'`)
@@ -259,7 +259,7 @@ func TestReplayBarMoves(t *testing.T) {
 	h.nameRooms(t, board)
 	h.common = []string{"--redis", "redis://" + redisAddr, "--kafka", broker.Addr(), "--rooms", h.rooms, "--key-rooms", testkit.Name(t)}
 	s := h.serve(t, "--kafka.fetch.message.max.bytes=1000", "--kafka.max.partition.fetch.bytes=1000", "--give-up-after", "5m")
-	p := openTab(t, s.url("admin", "/"))
+	p := openTab(t, s.URL("admin", "/"))
 
 	p.await("starting", `document.getElementById('state').textContent === 'starting'`)
 	p.await("a bar", `document.querySelectorAll('#replays progress').length === 1`)

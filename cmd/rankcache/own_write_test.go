@@ -21,7 +21,7 @@ func TestOwnWritesAreRead(t *testing.T) {
 	h.give(t, h.star, 2)
 	h.give(t, h.small, 2)
 	s := h.serve(t)
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	over := make(chan struct{})
 	var readers, writers sync.WaitGroup
 	for range 4 {
@@ -31,8 +31,8 @@ func TestOwnWritesAreRead(t *testing.T) {
 				case <-over:
 					return
 				default:
-					s.status("data", "/v1/boards/"+string(h.star)+"/top")
-					s.status("data", "/v1/boards/"+string(h.small)+"/top")
+					s.Get("data", "/v1/boards/"+string(h.star)+"/top")
+					s.Get("data", "/v1/boards/"+string(h.small)+"/top")
 				}
 			}
 		})
@@ -61,7 +61,7 @@ func TestOwnWritesAreRead(t *testing.T) {
 // what answered.
 func (h *house) ownWrite(t *testing.T, s *child, board rankcache.BoardID, member string, n int) string {
 	body := fmt.Sprintf(`{"order":"%s-%d","board":%q,"member":%q,"op":"incr","delta":1}`, member, n, board, member)
-	resp, err := http.Post(h.writer.url("scores", "/v1/scores"), "application/json", strings.NewReader(body))
+	resp, err := http.Post(h.writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return ""
@@ -77,7 +77,7 @@ func (h *house) ownWrite(t *testing.T, s *child, board rankcache.BoardID, member
 		Score  float64
 		Source string
 	}
-	code, text := s.status("data", fmt.Sprintf("/v1/boards/%s/members/%s?min_seq=%d&wait_ms=500", board, member, wrote.Seq))
+	code, text := s.Get("data", fmt.Sprintf("/v1/boards/%s/members/%s?min_seq=%d&wait_ms=500", board, member, wrote.Seq))
 	if err := json.Unmarshal([]byte(text), &read); err != nil || code != 200 || read.Score != float64(n) || read.Seq < wrote.Seq {
 		t.Errorf("write %d of %s at seq %d is read as %d %s", n, member, wrote.Seq, code, text)
 	}

@@ -23,9 +23,9 @@ func TestProfilesAreJoinedAndDropped(t *testing.T) {
 	h := newHouse(t)
 	h.give(t, h.star, 3)
 	s := h.serve(t, "--profile-url", url, "--admin-token", "t0ken")
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 
-	page, err := fetchPage(t.Context(), http.DefaultClient, s.url("data", "/v1/boards/"+string(h.star)+"/top?profiles=1"))
+	page, err := fetchPage(t.Context(), http.DefaultClient, s.URL("data", "/v1/boards/"+string(h.star)+"/top?profiles=1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestProfilesAreJoinedAndDropped(t *testing.T) {
 	if got := nick("m2", page.Entries[0].Profile); got != want.Nick {
 		t.Errorf("the first page after opening has %q, want %q: profiles are warmed before a board opens", got, want.Nick)
 	}
-	if code, body := s.status("data", "/v1/profiles/m2"); code != http.StatusOK || !strings.Contains(body, want.Nick) {
+	if code, body := s.Get("data", "/v1/profiles/m2"); code != http.StatusOK || !strings.Contains(body, want.Nick) {
 		t.Errorf("the profile answers %d %s", code, body)
 	}
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestProfilesAreJoinedAndDropped(t *testing.T) {
 
 func (c *child) drop(t *testing.T, member, token string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, c.url("admin", "/profiles/"+member), nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, c.URL("admin", "/profiles/"+member), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +68,10 @@ func TestHotCommand(t *testing.T) {
 	h := newHouse(t)
 	h.give(t, h.small, 3)
 	s := h.serve(t, "--hot-promote-rate", "5", "--hot-exit-rate", "2")
-	admin := strings.TrimPrefix(s.url("admin", ""), "http://")
+	admin := strings.TrimPrefix(s.URL("admin", ""), "http://")
 	testkit.Eventually(t, 30*time.Second, func() error {
 		for range 20 {
-			s.status("data", "/v1/boards/"+string(h.small)+"/top")
+			s.Get("data", "/v1/boards/"+string(h.small)+"/top")
 		}
 		var out bytes.Buffer
 		if err := run(t.Context(), []string{"hot", "--admin", admin}, &out, &out); err != nil {
@@ -83,7 +83,7 @@ func TestHotCommand(t *testing.T) {
 		return nil
 	})
 	testkit.Eventually(t, 10*time.Second, func() error {
-		page, err := fetchPage(t.Context(), http.DefaultClient, s.url("data", "/v1/boards/"+string(h.small)+"/top"))
+		page, err := fetchPage(t.Context(), http.DefaultClient, s.URL("data", "/v1/boards/"+string(h.small)+"/top"))
 		if err == nil && page.Source != "hot" {
 			err = fmt.Errorf("answered from %s, want hot", page.Source)
 		}

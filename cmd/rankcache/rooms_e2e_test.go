@@ -33,13 +33,13 @@ func tryRooms(t *testing.T, c *child, args ...string) (string, error) {
 	t.Helper()
 	t.Setenv(envAdminToken, testToken)
 	var out bytes.Buffer
-	err := run(t.Context(), append([]string{"rooms"}, append(args, "--admin", c.url("admin", ""))...), &out, &out)
+	err := run(t.Context(), append([]string{"rooms"}, append(args, "--admin", c.URL("admin", ""))...), &out, &out)
 	return out.String(), err
 }
 
 // answers returns the status code and source of a board's page.
 func (c *child) answers(board rankcache.BoardID) (int, string) {
-	code, body := c.status("data", "/v1/boards/"+string(board)+"/top")
+	code, body := c.Get("data", "/v1/boards/"+string(board)+"/top")
 	var page struct{ Source string }
 	json.Unmarshal([]byte(body), &page)
 	return code, page.Source
@@ -62,8 +62,8 @@ func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
 	h.give(t, h.star, 2)
 	h.give(t, h.small, 3)
 	here, there := h.serve(t, "--admin-token", testToken), h.serve(t, "--admin-token", testToken)
-	here.waitReady(time.Minute)
-	there.waitReady(time.Minute)
+	here.WaitReady(time.Minute)
+	there.WaitReady(time.Minute)
 
 	if out := rankcacheRooms(t, here, "set", "--match", string(h.small), "--mode", "blocked"); !strings.Contains(out, "is blocked on all sidecars") {
 		t.Errorf("set says %s", out)
@@ -100,8 +100,8 @@ func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
 func (h *house) waitWriter(t *testing.T, text string) {
 	t.Helper()
 	testkit.Eventually(t, 30*time.Second, func() error {
-		if !strings.Contains(h.writer.text(), text) {
-			return fmt.Errorf("the writer has not said %s: %s", text, h.writer.text())
+		if !strings.Contains(h.writer.Log(), text) {
+			return fmt.Errorf("the writer has not said %s: %s", text, h.writer.Log())
 		}
 		return nil
 	})
@@ -131,7 +131,7 @@ func TestOnlyTheTokenSetsRooms(t *testing.T) {
 	for token, want := range map[string]int{"": http.StatusUnauthorized, testToken: http.StatusUnauthorized} {
 		s := h.serve(t, "--admin-token", token)
 		for _, method := range []string{"POST", "DELETE"} {
-			req, err := http.NewRequest(method, s.url("admin", "/rooms?uid=88"), strings.NewReader(`{"uid":"88","mode":"blocked"}`))
+			req, err := http.NewRequest(method, s.URL("admin", "/rooms?uid=88"), strings.NewReader(`{"uid":"88","mode":"blocked"}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +192,7 @@ func TestConfigMapSwapsUnderLoad(t *testing.T) {
 	h.give(t, h.star, 5)
 	h.give(t, h.small, 3)
 	s := h.serve(t, "--hot-promote-rate", "1e9") // only the file makes a board hot
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	load := startReads(t, s, h.star, h.small)
 
 	mount.put(fmt.Sprintf("boards:\n%s- {match: %q, mode: super-hot}\n", star, h.small))
@@ -204,7 +204,7 @@ func TestConfigMapSwapsUnderLoad(t *testing.T) {
 
 	mount.put("boards:\n- {match: 1_2_3, mode: super-hot}\n") // not in quotes
 	s.waitStatus("rooms_file.error", mount.file()+": rooms file: line 2: want a string in quotes, such as \"1_2_3\"")
-	if code, body := s.status("admin", "/metrics"); code != 200 || !strings.Contains(body, "\nrankcache_rooms_file_bad 1\n") {
+	if code, body := s.Get("admin", "/metrics"); code != 200 || !strings.Contains(body, "\nrankcache_rooms_file_bad 1\n") {
 		t.Errorf("metrics answer %d without rankcache_rooms_file_bad 1", code)
 	}
 	s.waitSource(h.star, "local")
@@ -231,7 +231,7 @@ func TestConfigMapSwapsUnderLoad(t *testing.T) {
 func (c *child) waitStatus(path, want string) {
 	c.t.Helper()
 	testkit.Eventually(c.t, 30*time.Second, func() error {
-		if code, body := c.status("admin", "/status?expect="+url.QueryEscape(path+"="+want)); code != http.StatusOK {
+		if code, body := c.Get("admin", "/status?expect="+url.QueryEscape(path+"="+want)); code != http.StatusOK {
 			return fmt.Errorf("%s is not %s: %d %s", path, want, code, body)
 		}
 		return nil
@@ -242,7 +242,7 @@ func (c *child) waitStatus(path, want string) {
 func (c *child) waitBytes(board rankcache.BoardID, want bool) {
 	c.t.Helper()
 	testkit.Eventually(c.t, 10*time.Second, func() error {
-		_, body := c.status("admin", "/metrics")
+		_, body := c.Get("admin", "/metrics")
 		if got := strings.Contains(body, fmt.Sprintf("rankcache_board_bytes{board=%q} ", board)); got != want {
 			return fmt.Errorf("bytes of %s are in the metrics: %v, want %v", board, got, want)
 		}
@@ -271,7 +271,7 @@ func startReads(t *testing.T, c *child, boards ...rankcache.BoardID) *reads {
 					return
 				default:
 				}
-				code, body := c.status("data", "/v1/boards/"+string(boards[i%len(boards)])+"/top?limit=3")
+				code, body := c.Get("data", "/v1/boards/"+string(boards[i%len(boards)])+"/top?limit=3")
 				r.note(code, body)
 			}
 		})

@@ -35,16 +35,16 @@ func TestSecretsAreNotTold(t *testing.T) {
 		"--drain", "0s", "--log-level", "debug"}, args...)...)
 	told := map[string]string{}
 	for _, path := range []string{"/v1/boards/1_2_3/top?profiles=1", "/v1/profiles/1000123", "/v1/boards/1_2_3/members/1000123?profiles=1"} {
-		told["data "+path] = answerOf(t, c.url("data", path))
+		told["data "+path] = answerOf(t, c.URL("data", path))
 	}
 	for _, path := range []string{"/status", "/rooms", "/hotkeys", "/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/"} {
-		told["admin "+path] = answerOf(t, c.url("admin", path))
+		told["admin "+path] = answerOf(t, c.URL("admin", path))
 	}
-	told["health /readyz"] = answerOf(t, c.url("health", "/readyz"))
+	told["health /readyz"] = answerOf(t, c.URL("health", "/readyz"))
 	testkit.Eventually(t, 30*time.Second, func() error { // until Redis has been found away
-		return contains(c.text(), "reads of Redis fail")
+		return contains(c.Log(), "reads of Redis fail")
 	})
-	told["log"] = c.text()
+	told["log"] = c.Log()
 	for where, text := range told {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
@@ -72,11 +72,11 @@ func answerOf(t *testing.T, url string) string {
 func TestOpenPortIsSaid(t *testing.T) {
 	t.Parallel()
 	c := startListening(t, "serve", "--data", "0.0.0.0:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1")
-	if err := contains(c.text(), `"port":"data"`); err != nil {
+	if err := contains(c.Log(), `"port":"data"`); err != nil {
 		t.Error(err)
 	}
-	if contains(c.text(), `"port":"admin"`) == nil {
-		t.Errorf("a warning of the admin port on loopback: %s", c.text())
+	if contains(c.Log(), `"port":"admin"`) == nil {
+		t.Errorf("a warning of the admin port on loopback: %s", c.Log())
 	}
 }
 

@@ -77,7 +77,7 @@ func (h *house) give(t *testing.T, board rankcache.BoardID, n int) {
 	for i := range n {
 		body := fmt.Sprintf(`{"order":"%s-%d","board":%q,"member":"m%d","op":"incr","delta":%d}`, testkit.Name(t), i, board, i, i+1)
 		testkit.Eventually(t, 30*time.Second, func() error { // the producer needs a moment at the start
-			resp, err := http.Post(h.writer.url("scores", "/v1/scores"), "application/json", strings.NewReader(body))
+			resp, err := http.Post(h.writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(body))
 			if err != nil {
 				return err
 			}
@@ -96,23 +96,23 @@ func TestServeAnswersByTier(t *testing.T) {
 	h.give(t, h.small, 3)
 	socket := filepath.Join(t.TempDir(), "data.sock")
 	s := h.serve(t, "--socket", socket)
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 
-	page, err := fetchPage(t.Context(), http.DefaultClient, s.url("data", "/v1/boards/"+string(h.star)+"/top"))
+	page, err := fetchPage(t.Context(), http.DefaultClient, s.URL("data", "/v1/boards/"+string(h.star)+"/top"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if page.Source != "local" || page.Seq != 5 || page.Total != 5 || page.Entries[0].Member != "m4" || page.age == "" {
 		t.Errorf("the super-hot board answers %+v", page)
 	}
-	page, err = fetchPage(t.Context(), http.DefaultClient, s.url("data", "/v1/boards/"+string(h.small)+"/top"))
+	page, err = fetchPage(t.Context(), http.DefaultClient, s.URL("data", "/v1/boards/"+string(h.small)+"/top"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if page.Source != "redis" || page.Total != 3 {
 		t.Errorf("the small board answers %+v", page)
 	}
-	if code, body := s.status("data", "/v1/boards/"+string(h.blocked)+"/top"); code != http.StatusForbidden || !strings.Contains(body, `"blocked"`) {
+	if code, body := s.Get("data", "/v1/boards/"+string(h.blocked)+"/top"); code != http.StatusForbidden || !strings.Contains(body, `"blocked"`) {
 		t.Errorf("the blocked board answers %d %s", code, body)
 	}
 	unix := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -122,7 +122,7 @@ func TestServeAnswersByTier(t *testing.T) {
 		t.Errorf("the socket answers %+v, %v", page, err)
 	}
 	for _, path := range []string{"/status", "/status/" + string(h.star), "/hotkeys", "/rooms", "/metrics"} {
-		if code, body := s.status("admin", path); code != http.StatusOK {
+		if code, body := s.Get("admin", path); code != http.StatusOK {
 			t.Errorf("admin %s answers %d %s", path, code, body)
 		}
 	}
@@ -132,13 +132,13 @@ func TestBoardsComeAndGoWhileRunning(t *testing.T) {
 	h := newHouse(t)
 	h.give(t, h.star, 2)
 	s := h.serve(t)
-	s.waitReady(time.Minute)
+	s.WaitReady(time.Minute)
 	h.give(t, h.small, 3) // before it is super-hot: none of this is in a log
 	h.nameRooms(t, h.star, h.small)
 	source := func(board rankcache.BoardID, want string) {
 		t.Helper()
 		testkit.Eventually(t, 30*time.Second, func() error {
-			page, err := fetchPage(t.Context(), http.DefaultClient, s.url("data", "/v1/boards/"+string(board)+"/top"))
+			page, err := fetchPage(t.Context(), http.DefaultClient, s.URL("data", "/v1/boards/"+string(board)+"/top"))
 			if err == nil && page.Source != want {
 				err = fmt.Errorf("answered from %s, want %s", page.Source, want)
 			}
@@ -147,7 +147,7 @@ func TestBoardsComeAndGoWhileRunning(t *testing.T) {
 	}
 	// The writer has to hear of the room too, before its next update is for the log.
 	testkit.Eventually(t, 30*time.Second, func() error {
-		if text := h.writer.text(); strings.Count(text, "rooms file in force") < 2 {
+		if text := h.writer.Log(); strings.Count(text, "rooms file in force") < 2 {
 			return fmt.Errorf("the writer has not read the new rooms file: %s", text)
 		}
 		return nil
@@ -157,7 +157,7 @@ func TestBoardsComeAndGoWhileRunning(t *testing.T) {
 	source(h.star, "local")
 	h.nameRooms(t, h.small)
 	source(h.star, "redis")
-	if code, body := s.status("health", "/readyz"); code != http.StatusOK {
+	if code, body := s.Get("health", "/readyz"); code != http.StatusOK {
 		t.Errorf("coming and going boards touched readiness: %d %s", code, body)
 	}
 }

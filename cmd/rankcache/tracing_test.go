@@ -21,7 +21,7 @@ func TestServeSendsTraces(t *testing.T) {
 	defer collector.Close()
 	s := startListening(t, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--kafka", "127.0.0.1:1",
 		"--redis", "redis://"+testkit.Redis(t), "--redis-timeout", "2s", "--otlp-endpoint", collector.URL, "--otlp-ratio", "1")
-	s.status("data", "/v1/boards/"+testkit.Name(t)+"/top")
+	s.Get("data", "/v1/boards/"+testkit.Name(t)+"/top")
 	select {
 	case got := <-came:
 		if got != "POST /v1/traces" {

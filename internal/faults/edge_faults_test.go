@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"rankcache/internal/testkit"
 )
 
 // edgeFaults are what strangers and broken clients do to the listeners.
@@ -29,7 +31,7 @@ func edgeFaults() []fault {
 // by byte, and keeps them open.
 func (w *world) crowd(idle, slow int) {
 	w.Helper()
-	addr := w.sidecar().addr("data")
+	addr := w.sidecar().Addr("data")
 	for range idle {
 		w.crowded = append(w.crowded, w.dial(addr))
 	}
@@ -87,7 +89,7 @@ func (w *world) attack() {
 				continue // net/http takes the chunks, as RFC 9112 allows
 			}
 			all.Go(func() {
-				if why := answersTo(w.sidecar().addr(listener), bytes); why != "" {
+				if why := answersTo(w.sidecar().Addr(listener), bytes); why != "" {
 					w.Errorf("%s port, %s: %s", listener, name, why)
 				}
 			})
@@ -157,7 +159,7 @@ func answersTo(addr, bytes string) string {
 func (w *world) randomBytes(listener string) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for range 50 {
-		conn := w.dial(w.sidecar().addr(listener))
+		conn := w.dial(w.sidecar().Addr(listener))
 		noise := make([]byte, 1+rng.IntN(4000))
 		for i := range noise {
 			noise[i] = byte(rng.Uint32())
@@ -169,8 +171,8 @@ func (w *world) randomBytes(listener string) {
 
 // memoryOf returns the resident memory of a process in bytes, 0 where the system
 // does not tell.
-func memoryOf(c *child) int {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", c.cmd.Process.Pid))
+func memoryOf(c *testkit.Child) int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", c.PID()))
 	fields := strings.Fields(string(text))
 	if err != nil || len(fields) < 2 {
 		return 0

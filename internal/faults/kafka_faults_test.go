@@ -60,7 +60,7 @@ func kafkaFaults() []fault {
 			w.startSidecar()
 			w.startLoad(2)
 		},
-		hold: func(w *world) { w.sidecar().waitReady(w, settleWithin) },
+		hold: func(w *world) { w.sidecar().WaitReady(settleWithin) },
 		heal: func(w *world) { w.must(w.proxy.Restore()) },
 	}, {
 		name:   "a board's topic is deleted and made again",

@@ -2,8 +2,11 @@ package faults
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -36,4 +39,17 @@ func build(t *testing.T) {
 	if err != nil {
 		t.Fatalf("build the command: %v\n%s", err, out)
 	}
+}
+
+// startListening runs the command, inside the cgroup if one is given, and waits
+// until it listens.
+func startListening(t testing.TB, cgroup string, args ...string) *testkit.Child {
+	t.Helper()
+	argv := append([]string{binary}, append(args, "--log-format", "json")...)
+	if cgroup != "" { // joined before the command is there to look at its limit
+		argv = append([]string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, cgroup}, argv...)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "RANKCACHE_") }) // ours, not its settings
+	return testkit.StartChild(t, cmd).WaitListening()
 }

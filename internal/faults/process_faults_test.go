@@ -15,7 +15,7 @@ import (
 func processFaults() []fault {
 	return []fault{{
 		name: "the sidecar is killed (SIGKILL)", due: nothing,
-		inject: func(w *world) { w.sidecar().kill() },
+		inject: func(w *world) { w.sidecar().Kill() },
 		heal:   func(w *world) { w.startSidecar() },
 	}, {
 		name: "the sidecar is stopped (SIGTERM)", quick: true, note: "callers go to the next when it is not ready",
@@ -23,7 +23,7 @@ func processFaults() []fault {
 		inject: func(w *world) { w.replaceSidecar() },
 	}, {
 		name: "the writer is killed (SIGKILL)", quick: true,
-		inject: func(w *world) { w.writing().kill() },
+		inject: func(w *world) { w.writing().Kill() },
 		heal:   func(w *world) { w.startWriter() },
 	}, {
 		name: "the rooms file is broken", quick: true,
@@ -61,22 +61,17 @@ func (w *world) replaceSidecar() {
 	w.Helper()
 	old := w.sidecar()
 	next := w.launchSidecar()
-	next.waitReady(w, settleWithin)
-	old.signal(syscall.SIGTERM)
+	next.WaitReady(settleWithin)
+	old.Signal(syscall.SIGTERM)
 	w.eventually(func() error {
-		resp, err := http.Get(old.url("health") + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode == http.StatusOK {
-			return fmt.Errorf("still ready")
+		if code, body := old.Get("health", "/readyz"); code != http.StatusServiceUnavailable {
+			return fmt.Errorf("still ready: %d %s", code, body)
 		}
 		return nil
 	})
 	w.waitReads(100) // it answers while it drains
 	w.useSidecar(next)
-	if code := old.wait(w, settleWithin); code != 0 {
+	if code := old.Wait(settleWithin); code != 0 {
 		w.Errorf("the old sidecar ended with %d", code)
 	}
 }

@@ -74,7 +74,7 @@ func (w *world) startSteady() {
 	w.writes.Fill(w.Context(), 1)
 	w.startLoad(2)
 	w.recovered()
-	w.sidecar().waitReady(w, settleWithin)
+	w.sidecar().WaitReady(settleWithin)
 	w.waitReads(steadyReads)
 }
 

@@ -46,7 +46,7 @@ func calamities() []calamity {
 		{"Kafka is slow", func(w *world) { w.proxy.Throttle(20 << 10) }, func(w *world) { w.must(w.proxy.Restore()) }},
 		{"Kafka hangs", func(w *world) { w.must(w.broker.Pause()) }, func(w *world) { w.must(w.broker.Resume()) }},
 		{"Kafka dies", func(w *world) { w.must(w.broker.Kill()) }, func(w *world) { w.must(w.broker.Restart(ctx)) }},
-		{"the writer dies", func(w *world) { w.writing().kill() }, func(w *world) { w.startWriter() }},
+		{"the writer dies", func(w *world) { w.writing().Kill() }, func(w *world) { w.startWriter() }},
 		{"poison records", func(w *world) { w.produce(w.poison()...) }, func(*world) {}},
 		{"a transaction is aborted", func(w *world) { w.transaction(func() {}) }, func(*world) {}},
 		{"the rooms file is broken", func(w *world) { w.writeRooms("rooms: 7\n") }, func(w *world) { w.writeRooms(w.roomsText()) }},
@@ -139,7 +139,7 @@ func (s *soak) moveRoom() {
 // admin changes something on the admin port.
 func (s *soak) admin(method, path, body string) {
 	s.Helper()
-	req, err := http.NewRequestWithContext(s.Context(), method, s.sidecar().url("admin")+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(s.Context(), method, s.sidecar().URL("admin", path), strings.NewReader(body))
 	s.must(err)
 	req.Header.Set("Authorization", "Bearer "+soakToken)
 	resp, err := http.DefaultClient.Do(req)
@@ -177,7 +177,7 @@ func (s size) above(first size) error {
 // measure asks the sidecar how large it is, after a garbage collection.
 func (s *soak) measure() size {
 	s.Helper()
-	admin := s.sidecar().url("admin") + "/debug/pprof/"
+	admin := s.sidecar().URL("admin", "/debug/pprof/")
 	return size{s.number(admin+"goroutine?debug=1", "goroutine profile: total "), s.number(admin+"heap?gc=1&debug=1", "# HeapAlloc = ")}
 }
 

@@ -58,8 +58,8 @@ type world struct {
 	stop   func() // ends the load
 
 	mu     sync.Mutex // guards those that are restarted
-	serve  *child
-	writer *child
+	serve  *testkit.Child
+	writer *testkit.Child
 }
 
 // newWorld makes the world of a fault. It starts no rankcache yet.
@@ -77,8 +77,8 @@ func newWorld(t *testing.T, h *house, f *fault) *world {
 	}
 	w.writeRooms(w.roomsText())
 	w.writerRooms = w.rooms
-	w.reads = &Reads{Boards: slices.Clone(w.boards), Oracle: w.oracle, Tally: w.tally, Base: func() string { return w.sidecar().url("data") }}
-	w.writes = &Writes{Boards: slices.Clone(w.boards), Oracle: w.oracle, Prefix: name, Base: func() string { return w.writing().url("scores") }}
+	w.reads = &Reads{Boards: slices.Clone(w.boards), Oracle: w.oracle, Tally: w.tally, Base: func() string { return w.sidecar().URL("data", "") }}
+	w.writes = &Writes{Boards: slices.Clone(w.boards), Oracle: w.oracle, Prefix: name, Base: func() string { return w.writing().URL("scores", "") }}
 	t.Cleanup(func() { w.house.restore(t) })
 	return w
 }
@@ -146,13 +146,13 @@ func (w *world) writeRooms(text string) {
 	}
 }
 
-func (w *world) sidecar() *child {
+func (w *world) sidecar() *testkit.Child {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.serve
 }
 
-func (w *world) writing() *child {
+func (w *world) writing() *testkit.Child {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writer
@@ -165,14 +165,14 @@ func (w *world) startSidecar() {
 }
 
 // useSidecar sends the reads to c.
-func (w *world) useSidecar(c *child) {
+func (w *world) useSidecar(c *testkit.Child) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.serve = c
 }
 
 // launchSidecar starts one more.
-func (w *world) launchSidecar() *child {
+func (w *world) launchSidecar() *testkit.Child {
 	w.Helper()
 	args := []string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.rooms,
 		"--redis", "redis://" + w.readsRedis.Addr(), "--redis-timeout", "900ms", "--kafka", w.proxy.Addr(),
@@ -186,9 +186,9 @@ func (w *world) restartSidecar() {
 	w.Helper()
 	w.reads.Pause()
 	defer w.reads.Resume()
-	w.sidecar().kill()
+	w.sidecar().Kill()
 	w.startSidecar()
-	w.sidecar().waitReady(w, settleWithin)
+	w.sidecar().WaitReady(settleWithin)
 	w.oracle.Restarted()
 }
 
@@ -264,16 +264,10 @@ func (w *world) eventually(cond func() error) {
 func (w *world) waitMetric(line string) {
 	w.Helper()
 	w.eventually(func() error {
-		resp, err := http.Get(w.sidecar().url("health") + "/metrics")
-		if err != nil {
-			return err
+		if code, text := w.sidecar().Get("health", "/metrics"); !strings.Contains("\n"+text, "\n"+line+"\n") {
+			return fmt.Errorf("no metric %q: %d", line, code)
 		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err == nil && !strings.Contains("\n"+string(text), "\n"+line+"\n") {
-			err = fmt.Errorf("no metric %q", line)
-		}
-		return err
+		return nil
 	})
 }
 
@@ -287,7 +281,7 @@ func (w *world) client() *redis.Client {
 // fetch asks the sidecar for a path, past the oracle.
 func (w *world) fetch(path string, r *Reply) {
 	w.Helper()
-	resp, err := http.Get(w.sidecar().url("data") + path)
+	resp, err := http.Get(w.sidecar().URL("data", path))
 	w.must(err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
