@@ -117,8 +117,8 @@ func BenchmarkHandler(b *testing.B) {
 func requestCtx(path string) *fasthttp.RequestCtx {
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(&timedConn{limits: &timeLimits{}}, nil, false)
-	ctx.Request.Header.SetHost("localhost")
-	ctx.Request.Header.SetRequestURI(path)
+	ctx.Request.SetRequestURI("http://localhost" + path)
+	ctx.URI() // parsed before the handler is called, as the server does
 	return &ctx
 }
 

@@ -146,7 +146,7 @@ func (s *DataServer) connState(conn net.Conn, state fasthttp.ConnState) {
 // checkHost refuses requests for other names, which a page in a browser can make
 // after rebinding its own name to this address.
 func (s *DataServer) checkHost(ctx *fasthttp.RequestCtx) {
-	if host, _, _ := target(ctx); !hostAllowed(view(host), s.cfg.Hosts) {
+	if !hostAllowed(view(ctx.Host()), s.cfg.Hosts) {
 		s.refuse(ctx, routeNone, &problem{code: CodeWrongHost, detail: "want localhost, a loopback address or a configured name"})
 		return
 	}

@@ -56,14 +56,13 @@ func (c *call) reset() {
 // Redis and profiles as long as those allow, which is bounded, so they are given
 // no deadline of their own here.
 func (s *DataServer) serve(ctx *fasthttp.RequestCtx, c *call) *problem {
-	_, path, query := target(ctx)
-	if p := c.parsePath(path); p != nil {
+	if p := c.parsePath(ctx.URI().PathOriginal()); p != nil {
 		return p
 	}
 	if p := c.checkMethod(&ctx.Request.Header); p != nil {
 		return p
 	}
-	if p := c.parseArgs(query); p != nil {
+	if p := c.parseArgs(ctx.URI().QueryString()); p != nil {
 		return p
 	}
 	if c.args.profiles && s.reader.profiles == nil {
