@@ -217,27 +217,27 @@ func (l *commandLoad) waitApplied(t *testing.T, atMost time.Duration) {
 // waitCommitted waits until the writers' group has committed every command.
 func (l *commandLoad) waitCommitted(t *testing.T, atMost time.Duration) {
 	t.Helper()
-	client := testkit.KafkaClient(t, l.kafkaAddr)
 	testkit.Eventually(t, atMost, func() error {
-		req := kmsg.NewPtrOffsetFetchRequest()
-		group := kmsg.NewOffsetFetchRequestGroup()
-		topic := kmsg.NewOffsetFetchRequestGroupTopic()
-		topic.Topic, topic.Partitions = l.topic, []int32{0, 1, 2, 3}
-		group.Group, group.Topics = l.topic, append(group.Topics, topic)
-		req.Groups = append(req.Groups, group)
-		resp, err := req.RequestWith(t.Context(), client)
-		if err != nil {
-			return err
-		}
-		if n := committed(resp); n != int64(len(l.commands)) {
-			return fmt.Errorf("%d commands of %d are committed", n, len(l.commands))
+		if n, err := committed(t, l.kafkaAddr, l.topic); err != nil || n != int64(len(l.commands)) {
+			return fmt.Errorf("%d commands of %d are committed, %v", n, len(l.commands), err)
 		}
 		return nil
 	})
 }
 
-// committed adds up the offsets of an answer.
-func committed(resp *kmsg.OffsetFetchResponse) (n int64) {
+// committed returns how many commands the group that goes by the name of their
+// topic has committed.
+func committed(t *testing.T, kafka, topic string) (n int64, err error) {
+	req := kmsg.NewPtrOffsetFetchRequest()
+	group := kmsg.NewOffsetFetchRequestGroup()
+	of := kmsg.NewOffsetFetchRequestGroupTopic()
+	of.Topic, of.Partitions = topic, []int32{0, 1, 2, 3}
+	group.Group, group.Topics = topic, append(group.Topics, of)
+	req.Groups = append(req.Groups, group)
+	resp, err := req.RequestWith(t.Context(), testkit.KafkaClient(t, kafka))
+	if err != nil {
+		return 0, err
+	}
 	for _, group := range resp.Groups {
 		for _, topic := range group.Topics {
 			for _, p := range topic.Partitions {
@@ -245,7 +245,7 @@ func committed(resp *kmsg.OffsetFetchResponse) (n int64) {
 			}
 		}
 	}
-	return n
+	return n, nil
 }
 
 func (l *commandLoad) checkRedis(t *testing.T) {

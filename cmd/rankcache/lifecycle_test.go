@@ -16,7 +16,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"rankcache"
 	"rankcache/internal/testkit"
 )
 
@@ -71,33 +70,45 @@ func TestStopUnderLoad(t *testing.T) {
 	s.WaitReady(time.Minute)
 	load := startReads(t, s, h.star, h.small)
 	load.atLeast(t, 200)
-	slow := s.begin(h.star)
+	slow := s.begin("data", "/v1/boards/"+string(h.star)+"/members:batch", `{"members":["m0","m1"]}`)
 	s.Signal(syscall.SIGTERM)
-	testkit.Eventually(t, 2*time.Second, func() error {
-		if code, _ := s.Get("health", "/readyz"); code != http.StatusServiceUnavailable {
-			return fmt.Errorf("still ready: %d", code)
-		}
-		return nil
-	})
+	s.waitNotReady()
 	load.atLeast(t, 200) // more, as callers that have not heard yet
 	load.stop(t)         // now they have: a Service sends nobody any more
-	testkit.Eventually(t, 10*time.Second, func() error {
-		conn, err := net.Dial("tcp", s.Addr("data"))
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			return nil
-		} else if err == nil {
-			conn.Close()
-		}
-		return fmt.Errorf("the data port still listens: %v", err)
-	})
-	slow.finish(t)
+	s.waitClosed("data")
+	slow.finish(t, `"m1"`)
 	if code := s.Wait(10 * time.Second); code != exitOK {
 		t.Errorf("exit code %d, want %d", code, exitOK)
 	}
 }
 
+// waitNotReady waits until the readiness probe says so, not until it is gone.
+func (c *child) waitNotReady() {
+	c.t.Helper()
+	testkit.Eventually(c.t, 2*time.Second, func() error {
+		if code, body := c.Get("health", "/readyz"); code != http.StatusServiceUnavailable {
+			return fmt.Errorf("still ready: %d %s", code, body)
+		}
+		return nil
+	})
+}
+
+// waitClosed waits until a listener refuses connections.
+func (c *child) waitClosed(listener string) {
+	c.t.Helper()
+	testkit.Eventually(c.t, 10*time.Second, func() error {
+		conn, err := net.Dial("tcp", c.Addr(listener))
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return nil
+		} else if err == nil {
+			conn.Close()
+		}
+		return fmt.Errorf("the %s port still listens: %v", listener, err)
+	})
+}
+
 // atLeast waits until so many more requests were answered.
-func (r *reads) atLeast(t *testing.T, n int) {
+func (r *steadyLoad) atLeast(t *testing.T, n int) {
 	t.Helper()
 	before := r.count()
 	testkit.Eventually(t, 30*time.Second, func() error {
@@ -108,7 +119,7 @@ func (r *reads) atLeast(t *testing.T, n int) {
 	})
 }
 
-func (r *reads) count() int {
+func (r *steadyLoad) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.done
@@ -120,19 +131,20 @@ type begun struct {
 	body string
 }
 
-func (c *child) begin(board rankcache.BoardID) *begun {
+// begin posts the beginning of a body to a listener.
+func (c *child) begin(listener, path, body string) *begun {
 	c.t.Helper()
-	conn, err := net.Dial("tcp", c.Addr("data"))
+	conn, err := net.Dial("tcp", c.Addr(listener))
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { conn.Close() })
-	const body = `{"members":["m0","m1"]}`
-	fmt.Fprintf(conn, "POST /v1/boards/%s/members:batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", board, len(body), body[:5])
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body[:5])
 	return &begun{conn, body[5:]}
 }
 
-func (b *begun) finish(t *testing.T) {
+// finish posts the rest and wants an answer with a text in it.
+func (b *begun) finish(t *testing.T, want string) {
 	t.Helper()
 	b.conn.SetDeadline(time.Now().Add(5 * time.Second))
 	if _, err := io.WriteString(b.conn, b.body); err != nil {
@@ -143,7 +155,7 @@ func (b *begun) finish(t *testing.T) {
 		t.Fatalf("a request that was begun is not answered: %v", err)
 	}
 	defer resp.Body.Close()
-	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), `"m1"`) {
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
 		t.Errorf("a request that was begun is answered %d %s, %v", resp.StatusCode, text, err)
 	}
 }
@@ -155,7 +167,7 @@ func TestGroupsAtTheBroker(t *testing.T) {
 	h.give(t, h.star, 2)
 	s := h.serve(t, "--drain", "0s")
 	s.WaitReady(time.Minute)
-	group := h.common[7] // the topic of commands, by whose name it goes
+	group := h.commands()
 	testkit.Eventually(t, 30*time.Second, func() error {
 		if state := groupState(t, group); state != "Stable" {
 			return fmt.Errorf("the writer's group is %s while it runs", state)

@@ -250,8 +250,8 @@ func (c *child) waitBytes(board rankcache.BoardID, want bool) {
 	})
 }
 
-// reads is a steady load of requests of which none may fail.
-type reads struct {
+// steadyLoad is a load of requests of which none may fail.
+type steadyLoad struct {
 	quit chan struct{}
 	all  sync.WaitGroup
 
@@ -261,9 +261,17 @@ type reads struct {
 }
 
 // startReads asks for the boards in turn, with a few connections.
-func startReads(t *testing.T, c *child, boards ...rankcache.BoardID) *reads {
-	r := &reads{quit: make(chan struct{})}
-	for range 4 {
+func startReads(t *testing.T, c *child, boards ...rankcache.BoardID) *steadyLoad {
+	return startLoad(t, func(_, i int) (int, string) {
+		return c.Get("data", "/v1/boards/"+string(boards[i%len(boards)])+"/top?limit=3")
+	})
+}
+
+// startLoad calls ask, which returns status and body, from a few goroutines with
+// their number and the request's.
+func startLoad(t *testing.T, ask func(caller, i int) (int, string)) *steadyLoad {
+	r := &steadyLoad{quit: make(chan struct{})}
+	for caller := range 4 {
 		r.all.Go(func() {
 			for i := 0; ; i++ {
 				select {
@@ -271,8 +279,7 @@ func startReads(t *testing.T, c *child, boards ...rankcache.BoardID) *reads {
 					return
 				default:
 				}
-				code, body := c.Get("data", "/v1/boards/"+string(boards[i%len(boards)])+"/top?limit=3")
-				r.note(code, body)
+				r.note(ask(caller, i))
 			}
 		})
 	}
@@ -280,7 +287,7 @@ func startReads(t *testing.T, c *child, boards ...rankcache.BoardID) *reads {
 	return r
 }
 
-func (r *reads) note(code int, body string) {
+func (r *steadyLoad) note(code int, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done++
@@ -289,7 +296,7 @@ func (r *reads) note(code int, body string) {
 	}
 }
 
-func (r *reads) end() {
+func (r *steadyLoad) end() {
 	select {
 	case <-r.quit:
 	default:
@@ -299,7 +306,7 @@ func (r *reads) end() {
 }
 
 // stop ends the load and fails the test if a request did.
-func (r *reads) stop(t *testing.T) {
+func (r *steadyLoad) stop(t *testing.T) {
 	t.Helper()
 	r.end()
 	if len(r.failed) > 0 || r.done < 100 {

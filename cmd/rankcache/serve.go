@@ -18,8 +18,6 @@ const (
 	defaultData   = "127.0.0.1:8970"
 	defaultAdmin  = "127.0.0.1:8971"
 	defaultHealth = ":8972"
-	// defaultDrain covers the seconds that a Service needs to take a pod out.
-	defaultDrain = 5 * time.Second
 )
 
 // serveOptions are the settings of rankcache serve.
@@ -82,7 +80,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	flags.StringVar(&o.adminToken, "admin-token", "", "token that changes on the admin port need; empty: nothing can be changed there")
 	markSecret(flags, "admin-token")
-	flags.DurationVar(&o.drain, "drain", defaultDrain, "how long to go on answering, not ready, after SIGTERM")
+	registerDrain(flags, &o.drain)
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")
 	flags.DurationVar(&o.perUpdate, "give-up-per-update", replay.DefaultDeadlinePerUpdate, "see --give-up-after")

@@ -28,17 +28,21 @@ type house struct {
 	writer               *child
 }
 
-func newHouse(t *testing.T) *house { return newHouseOn(t, testkit.Redis(t)) }
+// newHouse makes a house on the shared servers; the writer gets further arguments.
+func newHouse(t *testing.T, writer ...string) *house {
+	return newHouseOn(t, testkit.Redis(t), writer...)
+}
 
-func newHouseOn(t *testing.T, redis string) *house {
+func newHouseOn(t *testing.T, redis string, writer ...string) *house {
 	h := &house{star: rankcache.BoardID(testkit.Name(t)), small: rankcache.BoardID(testkit.Name(t)),
 		blocked: rankcache.BoardID(testkit.Name(t)), rooms: filepath.Join(t.TempDir(), "rooms.yaml")}
 	h.nameRooms(t, h.star)
 	commands := testkit.Name(t)
 	h.common = []string{"--redis", "redis://" + redis, "--kafka", testkit.Kafka(t), "--rooms", h.rooms,
 		"--topic-commands", commands, "--redis-timeout", "2s", "--key-rooms", commands + ":rooms"}
-	h.writer = startListening(t, append([]string{"write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0",
-		"--group", commands, "--command-partitions", "1"}, h.common...)...)
+	args := append([]string{"write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0",
+		"--group", commands, "--command-partitions", "1"}, h.common...)
+	h.writer = startListening(t, append(args, writer...)...)
 	return h
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -179,9 +178,6 @@ func (s *sidecarProcess) close() {
 	}
 }
 
-// errStopped is the cause with which the parts are told to end.
-var errStopped = errors.New("asked to stop")
-
 // run works until ctx is done; then it is not ready, answers for the drain time
 // and ends. The first part that fails ends the others.
 func (s *sidecarProcess) run(ctx context.Context) error {
@@ -193,27 +189,13 @@ func (s *sidecarProcess) run(ctx context.Context) error {
 	}
 	s.startListeners(group, live)
 	s.log.Info("serving", "data", s.listeners.addr("data"), "admin", s.listeners.addr("admin"), "health", s.listeners.addr("health"), "version", version)
+	defer context.AfterFunc(ctx, s.dataServer.Drain)()
 	group.Go(func() error {
-		select {
-		case <-ctx.Done():
-			s.drainThen(live, stop)
-		case <-live.Done():
-		}
+		drained(ctx, live, s.ready, s.options.drain, s.log)
+		stop(errStopped)
 		return nil
 	})
 	return group.Wait()
-}
-
-// drainThen tells callers to go elsewhere, gives them time to, and stops.
-func (s *sidecarProcess) drainThen(live context.Context, stop context.CancelCauseFunc) {
-	s.ready.Stop("asked to stop")
-	s.dataServer.Drain()
-	s.log.Info("stopping", "drain", s.options.drain)
-	select {
-	case <-time.After(s.options.drain):
-	case <-live.Done():
-	}
-	stop(errStopped)
 }
 
 func (s *sidecarProcess) startListeners(group *errgroup.Group, ctx context.Context) {

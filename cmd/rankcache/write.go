@@ -33,6 +33,7 @@ type writeOptions struct {
 	commonOptions
 	scores, health string
 	hosts          []string
+	drain          time.Duration
 	group          string
 	publishAll     bool
 	boardLife      time.Duration
@@ -67,6 +68,7 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")
 	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
+	registerDrain(flags, &o.drain)
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
 	flags.DurationVar(&o.boardLife, "board-life", defaultBoardLife, "how long after its first order a board and its companions expire; 0 for never")
@@ -76,7 +78,7 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 	flags.IntVar(&o.topics.CommandPartitions, "command-partitions", 0, "make the command topic with so many partitions if it is missing; 0 leaves it to you")
 }
 
-// write runs the write side until ctx is done and the batch in hand is committed.
+// write runs the write side until ctx is done and everything has ended.
 func write(ctx context.Context, o *writeOptions, stderr io.Writer) error {
 	log, err := o.logger(stderr)
 	if err != nil {
@@ -135,22 +137,58 @@ func (w *writerProcess) build() (err error) {
 	return err
 }
 
-// run works until ctx is done and the batch in hand is committed. The first part
+// run works until ctx is done; then it is not ready, goes on for the drain time,
+// answers the posts in hand, finishes the batch in hand and ends. The first part
 // that fails ends the others.
 func (w *writerProcess) run(ctx context.Context) error {
 	defer w.redis.Close()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return w.rooms.Run(ctx) })
-	group.Go(func() error { return w.writer.Run(ctx) })
-	handlers := map[string]http.Handler{
-		"scores": w.writer.Handler(),
-		"health": sidecar.Health(w.ready, promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})),
-	}
-	for _, l := range w.listeners {
-		cfg := sidecar.HTTPConfig{Hosts: w.options.hosts}
-		group.Go(func() error { return sidecar.ServeHTTP(ctx, l, handlers[l.flag], cfg, w.log) })
-	}
+	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(errStopped)
+	group, live := errgroup.WithContext(live)
+	posts, endPosts := context.WithCancel(live)
+	group.Go(func() error { return w.rooms.Run(live) })
+	group.Go(func() error { return w.writer.Run(live) })
+	group.Go(func() error { return w.serveHealth(live) })
+	group.Go(func() error {
+		defer stop(errStopped) // not before: the last post needs Redis and Kafka too
+		return w.servePosts(posts)
+	})
+	group.Go(func() error {
+		defer endPosts()
+		drained(ctx, live, w.ready, w.drain(), w.log)
+		return nil
+	})
 	w.log.Info("writing", "scores", w.listeners.addr("scores"), "health", w.listeners.addr("health"),
 		"group", w.options.group, "version", version)
 	return group.Wait()
+}
+
+// drain is how long callers are given to go elsewhere: none if there can't be any.
+func (w *writerProcess) drain() time.Duration {
+	if w.options.scores == "" {
+		return 0
+	}
+	return w.options.drain
+}
+
+func (w *writerProcess) servePosts(ctx context.Context) error {
+	cfg := sidecar.HTTPConfig{Hosts: w.options.hosts, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
+	return w.serve(ctx, "scores", leaving(w.ready, w.writer.Handler()), cfg)
+}
+
+func (w *writerProcess) serveHealth(ctx context.Context) error {
+	metrics := promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})
+	return w.serve(ctx, "health", sidecar.Health(w.ready, metrics), sidecar.HTTPConfig{Hosts: w.options.hosts})
+}
+
+// serve answers on the listener of a flag, if there is one, until ctx is done and
+// the requests in hand are answered.
+func (w *writerProcess) serve(ctx context.Context, flag string, h http.Handler, cfg sidecar.HTTPConfig) error {
+	for _, l := range w.listeners {
+		if l.flag == flag {
+			return sidecar.ServeHTTP(ctx, l, h, cfg, w.log)
+		}
+	}
+	<-ctx.Done()
+	return nil
 }

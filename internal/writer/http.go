@@ -12,8 +12,8 @@ import (
 	"rankcache"
 )
 
-// requestTimeout bounds one posted command, Redis and Kafka together.
-const requestTimeout = 5 * time.Second
+// PostTimeout bounds one posted command, Redis and Kafka together.
+const PostTimeout = 5 * time.Second
 
 // errNotAcked says that Redis took a command and Kafka did not yet take its
 // update.
@@ -38,7 +38,7 @@ func (w *Writer) Handler() http.Handler {
 }
 
 func (w *Writer) postScore(rw http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), PostTimeout)
 	defer cancel()
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, MaxCommandLen))
 	if err != nil {
