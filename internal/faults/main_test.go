@@ -45,10 +45,7 @@ func build(t *testing.T) {
 // until it listens.
 func startListening(t testing.TB, cgroup string, args ...string) *testkit.Child {
 	t.Helper()
-	argv := append([]string{binary}, append(args, "--log-format", "json")...)
-	if cgroup != "" { // joined before the command is there to look at its limit
-		argv = append([]string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, cgroup}, argv...)
-	}
+	argv := testkit.InCgroup(cgroup, append([]string{binary}, append(args, "--log-format", "json")...)...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "RANKCACHE_") }) // ours, not its settings
 	return testkit.StartChild(t, cmd).WaitListening()

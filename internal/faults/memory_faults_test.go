@@ -2,12 +2,11 @@ package faults
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/internal/testkit"
 )
 
 const (
@@ -20,7 +19,7 @@ const (
 func memoryFaults() []fault {
 	return []fault{{
 		name: "a board is named that does not fit into memory", note: fmt.Sprintf("limit %d MiB", memoryLimit>>20),
-		prepare: func(w *world) { w.cgroup = w.newCgroup(memoryLimit) },
+		prepare: func(w *world) { w.limitMemory(memoryLimit) },
 		inject: func(w *world) {
 			w.writeRooms(w.roomsText() + fmt.Sprintf("- {match: %q, mode: super-hot}\n", w.huge()))
 		},
@@ -33,19 +32,14 @@ func memoryFaults() []fault {
 	}}
 }
 
-// newCgroup makes a memory cgroup, where we may; the row then goes without the
-// kernel's limit, and says so.
-func (w *world) newCgroup(limit int) string {
+// limitMemory lets the kernel limit the sidecar, where we may; otherwise the row
+// goes without, and says so.
+func (w *world) limitMemory(limit int) {
 	w.Helper()
-	dir := filepath.Join("/sys/fs/cgroup/memory", "rankcache-"+string(w.boards[0].ID))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		w.Logf("NO CGROUP, so the kernel does not limit the sidecar and --memory-budget takes its place: %v", err)
+	if w.cgroup = testkit.MemoryCgroup(w, limit); w.cgroup == "" {
+		w.Log("NO CGROUP can be made, so the kernel does not limit the sidecar and --memory-budget takes its place")
 		w.args = append(w.args, "--memory-budget", fmt.Sprint(limit/2))
-		return ""
 	}
-	w.Cleanup(func() { os.Remove(dir) })
-	w.must(os.WriteFile(filepath.Join(dir, "memory.limit_in_bytes"), fmt.Append(nil, limit), 0o644))
-	return dir
 }
 
 // huge makes a board in Redis that nobody writes to, and returns its name.
