@@ -136,9 +136,9 @@ func TestUpdaterChangesTheBoardAtItsRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	board.Publish()
-	for who, name := range u.names {
-		if score, _, ok := board.Score(name); !ok || score != u.scores[who] {
-			t.Fatalf("%s has %v, want %v", name, score, u.scores[who])
+	for who, want := range u.scores {
+		if score, _, ok := board.Score(u.names.at(who)); !ok || score != want {
+			t.Fatalf("%s has %v, want %v", u.names.at(who), score, want)
 		}
 	}
 }

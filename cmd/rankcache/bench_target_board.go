@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"rankcache"
 	"rankcache/localboard"
@@ -57,7 +58,7 @@ const (
 type updater struct {
 	board  *localboard.Board
 	draws  []uint32 // who gives, by Zipf over the places
-	names  []string
+	names  idTable
 	scores []float64
 	seq    uint64
 	batch  []rankcache.Update
@@ -66,12 +67,12 @@ type updater struct {
 
 // newUpdater fills the board, the first updates of which are everybody's score.
 func newUpdater(board *localboard.Board, members int) *updater {
-	u := &updater{board: board, names: make([]string, members), scores: make([]float64, members),
+	u := &updater{board: board, scores: make([]float64, members),
 		draws: make([]uint32, drawnUpdates), batch: make([]rankcache.Update, 0, updatesBatch)}
 	start, places := benchScores(members), benchPlaces(members)
 	for i := range members {
-		u.names[i] = benchMember(i)
-		u.scores[i] = start[u.names[i]]
+		u.names.add(benchMember(i))
+		u.scores[i] = start[u.names.at(i)]
 		u.add(rankcache.OpSet, i, 0)
 	}
 	u.flush()
@@ -86,7 +87,7 @@ func newUpdater(board *localboard.Board, members int) *updater {
 func (u *updater) add(op rankcache.Op, who int, delta float64) {
 	u.scores[who] += delta
 	u.seq++
-	u.batch = append(u.batch, rankcache.Update{Board: u.board.ID(), Member: u.names[who], Op: op,
+	u.batch = append(u.batch, rankcache.Update{Board: u.board.ID(), Member: u.names.at(who), Op: op,
 		Delta: delta, Score: u.scores[who], Seq: u.seq})
 	if len(u.batch) == updatesBatch {
 		u.flush()
@@ -128,4 +129,25 @@ func (u *updater) apply(n int) {
 		u.add(rankcache.OpIncr, int(u.draws[u.seq%drawnUpdates]), 1)
 	}
 	u.flush()
+}
+
+// idTable holds ids without a pointer for each, which the collector would follow
+// again and again: the board under test has none either.
+type idTable struct {
+	text []byte
+	ends []uint32
+}
+
+func (t *idTable) add(id string) {
+	t.text = append(t.text, id...)
+	t.ends = append(t.ends, uint32(len(t.text)))
+}
+
+// at returns the i-th id, in the table's own memory.
+func (t *idTable) at(i int) string {
+	from := uint32(0)
+	if i > 0 {
+		from = t.ends[i-1]
+	}
+	return unsafe.String(&t.text[from], t.ends[i]-from)
 }
