@@ -89,7 +89,7 @@ func (b *Board) score(r *record) float64 {
 	if n := r.change.Load(); n > 0 {
 		return b.changes[n-1].next
 	}
-	return r.published()
+	return b.members.published(r)
 }
 
 // change gives a member a score. Once there is an order, readers may be in the
@@ -99,7 +99,7 @@ func (b *Board) change(handle uint32, r *record, score float64) {
 	b.live += on(score) - on(before)
 	switch n := r.change.Load(); {
 	case b.order == nil:
-		r.publish(score)
+		b.members.publish(r, score)
 	case n > 0:
 		b.changes[n-1].next = score
 	default:

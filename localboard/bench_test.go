@@ -137,6 +137,50 @@ func benchReadsTheirs(b *testing.B, e *evening, set *sortedset.SortedSet) {
 	})
 }
 
+// BenchmarkPublish is an update of an open board of 210,000, applied and
+// published together with others: with 50 of them as at 5,000 a second and a
+// publication every 10 ms, with 500 as at 50,000, with 2,500 as of a writer that
+// catches up.
+func BenchmarkPublish(b *testing.B) {
+	e := newEvening(210_000)
+	board, pick := e.board(), e.picker(true)
+	for _, n := range []int{50, 500, 2500} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			us := make([]rankcache.Update, 0, n)
+			defer cpu(b)()
+			for b.Loop() {
+				if us = append(us, e.incr(pick())); len(us) == n {
+					board.Apply(us)
+					board.Publish()
+					us = us[:0]
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkStandingCold is a standing as a server's is: between two of them other
+// work takes the core's cache, here 16 KiB of it. idle is that work alone.
+func BenchmarkStandingCold(b *testing.B) {
+	const line = 64
+	e := newEvening(210_000)
+	board, pick := e.board(), e.picker(false)
+	one, dst, other := make([]string, 1), make([]rankcache.Standing, 0, 1), make([]byte, 1<<20)
+	for _, idle := range []bool{true, false} {
+		b.Run(map[bool]string{true: "idle", false: "standing"}[idle], func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				for at := range 16 << 10 / line {
+					other[(i<<14+at*line)%len(other)]++
+				}
+				one[0] = e.id(pick())
+				if !idle {
+					dst, _ = board.Standings(dst[:0], one, rankcache.Desc)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkStandingLive reads standings while 50,000 updates a second are applied
 // and published every 10 ms, and while nothing is, for comparison. The writer's
 // processor time is not in ns/op, but what it does to the reader is.

@@ -5,7 +5,8 @@ import "slices"
 // builder makes an order from rows that come best first.
 type builder struct {
 	order
-	last *chunk
+	shelf *shelf // to be linked
+	chunk *chunk // to be linked in it
 }
 
 func newBuilder(age uint64) *builder {
@@ -13,20 +14,37 @@ func newBuilder(age uint64) *builder {
 }
 
 func (b *builder) add(r row) {
-	if b.last == nil || b.last.n == chunkFill {
-		b.close()
-		b.last = &chunk{age: b.age}
+	if b.chunk == nil || b.chunk.n == chunkFill {
+		b.closeChunk()
+		b.chunk = &chunk{age: b.age}
 	}
-	b.last.set(b.last.n, r)
-	b.last.n++
+	b.chunk.set(b.chunk.n, r)
+	b.chunk.n++
 	b.rows++
 }
 
-func (b *builder) close() *order {
-	if b.last != nil {
-		b.link(len(b.chunks), b.last)
-		b.last = nil
+func (b *builder) closeChunk() {
+	if b.chunk == nil {
+		return
 	}
+	if b.shelf == nil || b.shelf.n == shelfFill {
+		b.closeShelf()
+		b.shelf = &shelf{age: b.age}
+	}
+	b.shelf.link(b.shelf.n, b.chunk)
+	b.chunk = nil
+}
+
+func (b *builder) closeShelf() {
+	if b.shelf != nil {
+		b.link(len(b.shelves), b.shelf)
+		b.shelf = nil
+	}
+}
+
+func (b *builder) close() *order {
+	b.closeChunk()
+	b.closeShelf()
 	return &b.order
 }
 
@@ -56,7 +74,7 @@ func (m *members) compare(a, b row) int {
 func (o *order) merged(m *members, gone bitset, come []row) *order {
 	slices.SortFunc(come, m.compare)
 	b := newBuilder(o.age)
-	for r := range o.all() {
+	for r := range o.all {
 		if gone.has(r.handle) {
 			continue
 		}
@@ -70,19 +88,6 @@ func (o *order) merged(m *members, gone bitset, come []row) *order {
 		b.add(r)
 	}
 	return b.close()
-}
-
-// all yields every row, best first.
-func (o *order) all() func(yield func(row) bool) {
-	return func(yield func(row) bool) {
-		for _, c := range o.chunks {
-			for i := range c.n {
-				if !yield(c.row(i)) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // bitset is a set of handles.

@@ -52,17 +52,38 @@ func checkMembers(t testing.TB, b *Board) {
 func checkSpine(t testing.TB, b *Board) {
 	t.Helper()
 	rows := 0
-	for i, c := range b.order.chunks {
-		rows += c.n
-		if c.n == 0 || c.n > chunkRows || int(b.order.counts[i]) != c.n || b.order.heads[i] != c.head() {
-			t.Errorf("chunk %d has %d rows from %v, the spine says %d from %v", i, c.n, c.head(), b.order.counts[i], b.order.heads[i])
+	for i, s := range b.order.shelves {
+		checkShelf(t, s)
+		rows += s.rows()
+		if int(b.order.counts[i]) != s.rows() || b.order.heads[i] != s.head() {
+			t.Errorf("shelf %d has %d rows from %v, the spine says %d from %v", i, s.rows(), s.head(), b.order.counts[i], b.order.heads[i])
+		}
+	}
+	if n := len(b.order.shelves); n != len(b.order.heads) || n != len(b.order.counts) || rows != b.order.rows {
+		t.Errorf("%d shelves, %d heads, %d counts; %d rows, counted %d", n, len(b.order.heads), len(b.order.counts), rows, b.order.rows)
+	}
+}
+
+func checkShelf(t testing.TB, s *shelf) {
+	t.Helper()
+	if s.n == 0 || s.n > shelfChunks {
+		t.Fatalf("a shelf has %d chunks", s.n)
+	}
+	rows := 0
+	for i, c := range s.chunks[:s.n] {
+		if c.n == 0 || c.n > chunkRows || int(s.starts[i]) != rows || s.heads[i] != c.head() {
+			t.Errorf("chunk %d has %d rows from %v, %d before it; the shelf says from %v, %d", i, c.n, c.head(), rows, s.heads[i], s.starts[i])
 		}
 		if slices.ContainsFunc(c.marks[c.n:], func(m mark) bool { return m != mark{} }) {
 			t.Errorf("chunk %d has marks behind its %d rows", i, c.n)
 		}
+		rows += c.n
 	}
-	if n := len(b.order.chunks); n != len(b.order.heads) || n != len(b.order.counts) || rows != b.order.rows {
-		t.Errorf("%d chunks, %d heads, %d counts; %d rows, counted %d", n, len(b.order.heads), len(b.order.counts), rows, b.order.rows)
+	if s.rows() != rows {
+		t.Errorf("a shelf says %d rows, counted %d", s.rows(), rows)
+	}
+	if slices.ContainsFunc(s.heads[s.n:], func(m mark) bool { return m != mark{} }) || slices.ContainsFunc(s.chunks[s.n:], func(c *chunk) bool { return c != nil }) {
+		t.Errorf("a shelf has something behind its %d chunks", s.n)
 	}
 }
 
@@ -71,16 +92,16 @@ func checkRows(t testing.TB, b *Board) {
 	t.Helper()
 	m, published := &b.members, 0
 	for _, r := range m.all {
-		published += on(r.published())
+		published += on(m.published(r))
 	}
 	if published != b.order.rows {
 		t.Errorf("%d rows for %d published members", b.order.rows, published)
 	}
 	var last *row
-	for r := range b.order.all() {
+	for r := range b.order.all {
 		rec := m.at(r.handle)
-		if r.value() != rec.published() || r.key != m.key(rec.name()) {
-			t.Errorf("row of %q is %v, its score is %v and its key %d", rec.name(), r, rec.published(), m.key(rec.name()))
+		if r.value() != m.published(rec) || r.key != m.key(rec.name()) {
+			t.Errorf("row of %q is %v, its score is %v and its key %d", rec.name(), r, m.published(rec), m.key(rec.name()))
 		}
 		if last != nil && !m.before(*last, r) {
 			t.Errorf("row %v stands before %v", *last, r)
@@ -95,7 +116,7 @@ func checkView(t testing.TB, b *Board, v *view) {
 		t.Errorf("view of %d rows, order of %d, top of %d, %d entries", v.rows, b.order.rows, v.top.Members, len(v.top.Entries))
 	}
 	i := 0
-	for r := range b.order.all() {
+	for r := range b.order.all {
 		if got := v.place(&v.members, r); got != i {
 			t.Errorf("row %d stands at %d in the view", i, got)
 		}

@@ -2,13 +2,10 @@ package localboard
 
 import "sort"
 
-// chunkRows is how many rows a chunk holds at most: 63 make 1,280 bytes, one of
-// the allocator's sizes. Chosen by measurement (BenchmarkSet): with 32 the spine
-// is long to copy at each publication, with 133 the chunks are; standings hardly
-// differ. chunkFill is how full a rebuilt one is, which leaves room for rows that
-// come.
+// chunkRows is how many rows a chunk holds at most, and chunkFill how full a
+// rebuilt one is, which leaves room for rows that come.
 const (
-	chunkRows = 63
+	chunkRows = nodeMarks
 	chunkFill = chunkRows * 3 / 4
 )
 
@@ -34,12 +31,12 @@ func (m *members) before(a, b row) bool {
 // chunk is a run of rows, best first. Marks and handles are apart, so that a
 // search reads marks only.
 type chunk struct {
+	marks   [nodeMarks]mark // zero from n on; first, so that they begin with a cache line
+	handles [chunkRows]uint32
+	n       int
 	// age is the publication that it was made for. The writer changes chunks of
 	// the coming publication; older ones belong to readers.
-	age     uint64
-	n       int
-	marks   [chunkRows]mark // zero from n on, so that a search need not look at n
-	handles [chunkRows]uint32
+	age uint64
 }
 
 func (c *chunk) row(i int) row { return row{c.marks[i], c.handles[i]} }
@@ -50,7 +47,7 @@ func (c *chunk) set(i int, r row) { c.marks[i], c.handles[i] = r.mark, r.handle 
 
 // place returns how many rows stand before r: where it is, or belongs.
 func (c *chunk) place(m *members, r row) int {
-	i := c.countBefore(r.mark)
+	i := countInNode(&c.marks, r.mark)
 	if i < c.n && c.marks[i] == r.mark && c.handles[i] != r.handle {
 		return c.placeByID(m, r, i)
 	}
@@ -60,27 +57,11 @@ func (c *chunk) place(m *members, r row) int {
 // index is place for a row of the chunk. It reads marks only, and hardly ever
 // more of them than the search has.
 func (c *chunk) index(m *members, r row) int {
-	i := c.countBefore(r.mark)
+	i := countInNode(&c.marks, r.mark)
 	if i+1 < chunkRows && c.marks[i+1] == r.mark {
 		return c.placeByID(m, r, i)
 	}
 	return i
-}
-
-// countBefore is what the function of that name does, in two steps of known
-// length: which eight of the rows, and which of them.
-func (c *chunk) countBefore(a mark) int {
-	const eight = 8
-	n := 0
-	for i := eight - 1; i < chunkRows; i += eight {
-		n += c.marks[i].before(a)
-	}
-	n *= eight
-	block := c.marks[n : n+eight-1]
-	for i := range block {
-		n += block[i].before(a)
-	}
-	return n
 }
 
 // placeByID is place for rows whose marks do not tell them apart; from is the

@@ -12,16 +12,20 @@
 //
 // # One publication
 //
-// [Board.Publish] carries the changes into the order, an array of chunks of
-// which each one that a reader may see is copied before it is written, freezes
-// the order as a ranking, and puts a new view in place: ranking, members and top
-// of one moment. The first publication sorts everything once.
+// [Board.Publish] carries the changes into the order, freezes it as a ranking,
+// and puts a new view in place: ranking, members and top of one moment. The order
+// is a tree of three levels: the spine, shelves of up to 63 chunks, chunks of up
+// to 63 rows; a chunk or shelf that a reader may see is copied before it is
+// written. The first publication sorts everything once.
 //
 // # One read
 //
 // A read loads the view, once. A page walks its ranking. A standing finds the
-// member's record by hash, in it the score, and with the score its row in the
-// ranking; publish.go tells why score and ranking always belong together.
+// member's score by hash and with the score its row in the ranking, and then looks
+// whether the record has the id that was asked for; publish.go tells why score and
+// ranking always belong together. A board is larger than a core's cache, so that
+// what a standing costs is how often it waits for memory: twice, for the hash table
+// and for the chunk.
 //
 // # Memory
 //

@@ -21,7 +21,7 @@ func (b *Board) Image() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 // pieces yields the rows chunk by chunk.
 func (v *view) pieces(yield func([]rankcache.Entry) bool) {
 	var buf [chunkRows]rankcache.Entry
-	for _, c := range v.chunks {
+	for c := range v.chunks {
 		piece := buf[:c.n]
 		c.read(&v.members, piece, 0)
 		if !yield(piece) {

@@ -39,13 +39,13 @@ func (m *members) commonPrefix() string {
 	if m.count < prefixSample {
 		return ""
 	}
-	prefix, all := "", m.table.entries
+	prefix, all := "", m.table.slots
 	for i := range prefixSample {
 		at := i * len(all) / prefixSample
-		for all[at].Load() == 0 {
+		for all[at].entry.Load() == 0 {
 			at = m.table.next(at)
 		}
-		id := m.at(uint32(all[at].Load()) - 1).name()
+		id := m.at(uint32(all[at].entry.Load()) - 1).name()
 		if i == 0 {
 			prefix = id
 		}

@@ -44,10 +44,10 @@ func TestCountBefore(t *testing.T) {
 			if got := countBefore(marks, a); got != want {
 				t.Fatalf("%d of %d stand before %v, want %d", got, n, a, want)
 			}
-			if n <= chunkRows {
-				c := chunk{n: n}
+			if n <= nodeMarks {
+				var c chunk
 				copy(c.marks[:], marks)
-				if got := c.countBefore(a); got != want {
+				if got := countInNode(&c.marks, a); got != want {
 					t.Fatalf("%d of a chunk's %d stand before %v, want %d", got, n, a, want)
 				}
 			}

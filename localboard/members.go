@@ -3,6 +3,7 @@ package localboard
 import (
 	"hash/maphash"
 	"math"
+	"unsafe"
 )
 
 // absent is the score of a member that is not on the board. NaN never is a
@@ -34,17 +35,27 @@ func (m *members) tag(id string) uint32 { return uint32(maphash.String(m.seed, i
 // find returns the member's record and handle, nil if it is not known. A copy
 // finds only what it has, though it shares the table.
 func (m *members) find(id string) (uint32, *record) {
-	tag := m.tag(id)
-	t := m.table
+	h, s := m.look(id, true)
+	if s == nil {
+		return 0, nil
+	}
+	return h, m.at(h)
+}
+
+// look returns the member's handle and slot, nil if it is not known. Unless it is
+// to be sure, it goes by the hash alone and does not wait for the record: the
+// member hardly ever is another one, but may be.
+func (m *members) look(id string, sure bool) (uint32, *slot) {
+	tag, t := m.tag(id), m.table
 	for i := t.first(tag); ; i = t.next(i) {
-		e := t.entries[i].Load()
+		s := &t.slots[i]
+		e := s.entry.Load()
 		if e == 0 {
 			return 0, nil
 		}
-		if h := uint32(e) - 1; uint32(e>>32) == tag && h < m.limit {
-			if r := m.at(h); r.name() == id {
-				return h, r
-			}
+		h := uint32(e) - 1
+		if uint32(e>>32) == tag && h < m.limit && (!sure || m.at(h).name() == id) {
+			return h, s
 		}
 	}
 }
@@ -53,18 +64,26 @@ func (m *members) find(id string) (uint32, *record) {
 // The record is complete before the table leads to it. Writer only.
 func (m *members) add(id string) (uint32, *record) {
 	h, r := m.records.add(id)
-	r.publish(absent)
 	m.limit = m.end()
 	m.count++
 	if m.table.full() {
-		m.table = m.table.grown()
+		m.grow()
 	}
-	m.table.put(m.tag(id), h)
+	r.slot = m.table.put(m.tag(id), h, absent)
 	return h, r
 }
 
-func (m *members) bytes() int { return m.records.bytes() + 8*len(m.table.entries) }
+// grow goes over to a larger table. Readers of the old one finish in it.
+func (m *members) grow() {
+	m.table = m.table.grown(func(handle, slot uint32) { m.at(handle).slot = slot })
+}
 
-func (r *record) published() float64 { return math.Float64frombits(r.score.Load()) }
+func (m *members) bytes() int {
+	return m.records.bytes() + int(unsafe.Sizeof(slot{}))*len(m.table.slots)
+}
 
-func (r *record) publish(score float64) { r.score.Store(math.Float64bits(score)) }
+// published returns the score that readers see of r, absent if there is none.
+// Writer only, as publish.
+func (m *members) published(r *record) float64 { return m.table.slots[r.slot].published() }
+
+func (m *members) publish(r *record, score float64) { m.table.slots[r.slot].publish(score) }

@@ -31,11 +31,11 @@ func (b *Board) move() {
 	b.members = newMembers(from.seed, b.live)
 	handles := make([]uint32, from.limit)
 	for h, r := range from.all {
-		if b.forgettable(r) {
+		if b.forgettable(&from, r) {
 			b.forgotten = max(b.forgotten, r.seq)
 			continue
 		}
-		handles[h] = b.adopt(r)
+		handles[h] = b.adopt(&from, r)
 	}
 	b.members.prefix = b.members.commonPrefix()
 	for i := range b.changes {
@@ -52,14 +52,14 @@ func (b *Board) move() {
 
 // forgettable says that a member is removed for good: every update that may
 // still come has a higher seq than the removal.
-func (b *Board) forgettable(r *record) bool {
-	return isAbsent(r.published()) && r.change.Load() == 0 && r.seq <= b.seen.contiguous
+func (b *Board) forgettable(m *members, r *record) bool {
+	return isAbsent(m.published(r)) && r.change.Load() == 0 && r.seq <= b.seen.contiguous
 }
 
 // adopt gives a member of the old storage a record in the new.
-func (b *Board) adopt(from *record) uint32 {
+func (b *Board) adopt(m *members, from *record) uint32 {
 	h, r := b.members.add(from.name())
-	r.score.Store(from.score.Load())
+	b.members.publish(r, m.published(from))
 	r.seq = from.seq
 	r.change.Store(from.change.Load())
 	return h
@@ -68,7 +68,7 @@ func (b *Board) adopt(from *record) uint32 {
 // renamed returns the same order with other handles.
 func (o *order) renamed(m *members, handles []uint32) *order {
 	b := newBuilder(o.age)
-	for r := range o.all() {
+	for r := range o.all {
 		h := handles[r.handle]
 		b.add(row{mark{r.score, m.key(m.at(h).name())}, h})
 	}

@@ -70,11 +70,13 @@ func TestOldViewOutlivesMove(t *testing.T) {
 	b.move()
 	b.Publish()
 	rows := []rankcache.Standing{{Member: "a"}, {Member: "b"}}
-	v.lookup(rows)
+	v.lookup(rows, false)
 	if v.overwritten.Load() != nil {
 		t.Error("the old storage was written to")
 	}
-	v.rank(rows, rankcache.Desc)
+	if !v.rank(rows, rankcache.Desc) {
+		t.Error("a hash led to another member")
+	}
 	if rows[0].Score != 1 || rows[0].Rank != 2 || rows[1].Rank != 1 {
 		t.Errorf("old view: %+v", rows)
 	}
@@ -88,8 +90,10 @@ func TestOldViewOutlivesMove(t *testing.T) {
 func TestOldViewBesideNewMembers(t *testing.T) {
 	b := newBoard(t)
 	b.Apply([]rankcache.Update{set("a", 1, 1)})
-	b.members.table = newTable(10_000)
-	b.members.table.put(b.members.tag("a"), 0)
+	_, r := b.members.find("a")
+	table := newTable(10_000)
+	r.slot = table.put(b.members.tag("a"), 0, b.members.published(r))
+	b.members.table = table
 	b.Publish()
 	v := b.view.Load()
 	var us []rankcache.Update
@@ -162,7 +166,7 @@ func TestRecords(t *testing.T) {
 	}
 	i := 0
 	for h, r := range m.all {
-		if r.name() != ids[i] || h >= m.limit || !math.IsNaN(r.published()) {
+		if r.name() != ids[i] || h >= m.limit || !math.IsNaN(m.published(r)) {
 			t.Fatalf("record %d is %q, want %q", i, r.name(), ids[i])
 		}
 		if found, _ := m.find(ids[i]); found != h {

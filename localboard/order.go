@@ -5,25 +5,25 @@ import (
 	"sort"
 )
 
-// order is the writer's ordered set: chunks of rows, best first. It never
-// changes a chunk that was frozen into a ranking, but replaces it by a copy.
+// order is the writer's ordered set: shelves of chunks of rows, best first. What
+// was frozen into a ranking it never changes, but replaces it by a copy: of a
+// chunk that is touched and of the shelf that it stands in.
 type order struct {
 	spine
-	counts []uint32 // rows of each chunk
+	counts []uint32 // rows of each shelf
 	rows   int
-	age    uint64 // of the coming publication; chunks of this age are the writer's
+	age    uint64 // of the coming publication; what is of this age is the writer's
 }
 
-// spine is what a search goes through before it reaches a chunk. No chunk in it
-// is empty.
+// spine is where a search begins. No shelf in it is empty.
 type spine struct {
-	chunks []*chunk
-	heads  []mark // of the first row of each chunk
+	shelves []*shelf
+	heads   []mark // of the first row of each shelf
 }
 
-// chunkOf returns the chunk that r is in, or belongs in: the last one whose head
-// is not after r. The spine is not empty.
-func (s *spine) chunkOf(m *members, r row) int {
+// shelfOf returns the shelf that r is in, or belongs in: the last one whose head
+// is not after r, or the first. The spine is not empty.
+func (s *spine) shelfOf(m *members, r row) int {
 	i := countBefore(s.heads[1:], r.mark)
 	if rest := len(s.heads) - 1 - i; rest > 0 && s.heads[i+1] == r.mark { // it is r's, or r's id decides
 		i += sort.Search(rest, func(k int) bool { return s.isAfter(m, i+1+k, r) })
@@ -31,38 +31,59 @@ func (s *spine) chunkOf(m *members, r row) int {
 	return i
 }
 
-// isAfter says whether chunk i begins after r.
+// isAfter says whether shelf i begins after r.
 func (s *spine) isAfter(m *members, i int, r row) bool {
 	if h := s.heads[i]; h != r.mark {
 		return h.before(r.mark) == 0
 	}
-	return m.before(r, s.chunks[i].row(0))
+	return m.before(r, s.shelves[i].first())
+}
+
+// all yields every row, best first.
+func (s *spine) all(yield func(row) bool) {
+	for c := range s.chunks {
+		for i := range c.n {
+			if !yield(c.row(i)) {
+				return
+			}
+		}
+	}
+}
+
+// chunks yields every chunk, best first.
+func (s *spine) chunks(yield func(*chunk) bool) {
+	for _, shelf := range s.shelves {
+		for _, c := range shelf.chunks[:shelf.n] {
+			if !yield(c) {
+				return
+			}
+		}
+	}
 }
 
 // insert adds r, which is not in the order.
 func (o *order) insert(m *members, r row) {
-	if len(o.chunks) == 0 {
-		o.link(0, &chunk{age: o.age})
+	if len(o.shelves) == 0 {
+		o.shelves, o.heads, o.counts = []*shelf{{age: o.age}}, []mark{{}}, []uint32{0}
 	}
-	i := o.chunkOf(m, r)
-	if o.chunks[i].n == chunkRows {
+	i := o.shelfOf(m, r)
+	if o.shelves[i].n == shelfChunks {
 		if o.split(i); !o.isAfter(m, i+1, r) {
 			i++
 		}
 	}
-	c := o.own(i)
-	c.insert(c.place(m, r), r)
-	o.resized(i)
+	o.own(i).insert(m, r)
 	o.rows++
+	o.resized(i)
 }
 
 // remove takes r out, which is in the order.
 func (o *order) remove(m *members, r row) {
-	i := o.chunkOf(m, r)
-	c := o.own(i)
-	c.remove(c.place(m, r))
+	i := o.shelfOf(m, r)
+	s := o.own(i)
+	s.remove(m, r)
 	o.rows--
-	if c.n == 0 {
+	if s.n == 0 {
 		o.drop(i)
 		return
 	}
@@ -73,67 +94,66 @@ func (o *order) remove(m *members, r row) {
 // move changes the score of a row: from is in the order, to is the same member.
 // Most moves stay in their chunk and cost one copy of it at the most.
 func (o *order) move(m *members, from, to row) {
-	i := o.chunkOf(m, from)
-	if i > 0 && o.isAfter(m, i, to) || i+1 < len(o.heads) && !o.isAfter(m, i+1, to) {
-		o.remove(m, from)
-		o.insert(m, to)
+	i := o.shelfOf(m, from)
+	stays := (i == 0 || !o.isAfter(m, i, to)) && (i+1 == len(o.heads) || o.isAfter(m, i+1, to))
+	if stays && o.own(i).move(m, from, to) {
+		o.heads[i] = o.shelves[i].head()
 		return
 	}
-	c := o.own(i)
-	c.move(c.place(m, from), c.place(m, to), to)
-	o.resized(i)
+	o.remove(m, from)
+	o.insert(m, to)
 }
 
-// own returns chunk i as one that the writer may change.
-func (o *order) own(i int) *chunk {
-	c := o.chunks[i]
-	if c.age != o.age {
-		mine := *c
+// own returns shelf i as one that the writer may change.
+func (o *order) own(i int) *shelf {
+	s := o.shelves[i]
+	if s.age != o.age {
+		mine := *s
 		mine.age = o.age
-		c = &mine
-		o.chunks[i] = c
+		s = &mine
+		o.shelves[i] = s
 	}
-	return c
+	return s
 }
 
-// resized writes down what the spine knows of chunk i.
+// resized writes down what the spine knows of shelf i.
 func (o *order) resized(i int) {
-	c := o.chunks[i]
-	o.counts[i], o.heads[i] = uint32(c.n), c.head()
+	s := o.shelves[i]
+	o.counts[i], o.heads[i] = uint32(s.rows()), s.head()
 }
 
-// split moves the second half of chunk i into a new chunk behind it.
+// split moves the second half of shelf i into a new shelf behind it.
 func (o *order) split(i int) {
-	c, half := o.own(i), chunkRows/2
-	tail := &chunk{age: o.age}
-	tail.take(c, half, c.n)
-	c.cut(half)
+	s, half := o.own(i), shelfChunks/2
+	tail := &shelf{age: o.age}
+	tail.take(s, half, s.n)
+	s.unlink(half, s.n)
 	o.resized(i)
 	o.link(i+1, tail)
 }
 
-// merge joins chunk i with a neighbour if both leave room in one.
+// merge joins shelf i with a neighbour if both leave room in one.
 func (o *order) merge(i int) {
-	if i+1 == len(o.chunks) || i > 0 && o.counts[i-1] < o.counts[i+1] {
+	if i+1 == len(o.shelves) || i > 0 && o.shelves[i-1].n < o.shelves[i+1].n {
 		i--
 	}
-	if i < 0 || o.counts[i]+o.counts[i+1] > chunkFill {
+	if i < 0 || o.shelves[i].n+o.shelves[i+1].n > shelfFill {
 		return
 	}
-	c, tail := o.own(i), o.chunks[i+1]
-	c.take(tail, 0, tail.n)
+	s, tail := o.own(i), o.shelves[i+1]
+	s.take(tail, 0, tail.n)
 	o.resized(i)
 	o.drop(i + 1)
 }
 
-func (o *order) link(i int, c *chunk) {
-	o.chunks = slices.Insert(o.chunks, i, c)
-	o.heads = slices.Insert(o.heads, i, c.head())
-	o.counts = slices.Insert(o.counts, i, uint32(c.n))
+func (o *order) link(i int, s *shelf) {
+	o.shelves = slices.Insert(o.shelves, i, s)
+	o.heads = slices.Insert(o.heads, i, s.head())
+	o.counts = slices.Insert(o.counts, i, uint32(s.rows()))
 }
 
 func (o *order) drop(i int) {
-	o.chunks = slices.Delete(o.chunks, i, i+1)
+	o.shelves = slices.Delete(o.shelves, i, i+1)
 	o.heads = slices.Delete(o.heads, i, i+1)
 	o.counts = slices.Delete(o.counts, i, i+1)
 }
@@ -142,13 +162,13 @@ func (o *order) drop(i int) {
 func (o *order) freeze() ranking {
 	o.age++
 	return ranking{
-		spine:  spine{slices.Clone(o.chunks), slices.Clone(o.heads)},
+		spine:  spine{slices.Clone(o.shelves), slices.Clone(o.heads)},
 		starts: starts(o.counts),
 		rows:   o.rows,
 	}
 }
 
-// starts returns how many rows stand before each chunk.
+// starts returns how many rows stand before each shelf.
 func starts(counts []uint32) []uint32 {
 	before := make([]uint32, len(counts))
 	var n uint32

@@ -18,8 +18,9 @@ const keepChanges = 1024
 // next to nothing. The first one sorts the board, and from then on the order is
 // kept: do not publish a board that is still being filled.
 //
-// Scores live in the records, which the views share, so that a standing costs one
-// look-up. What keeps a score together with the view it is read for:
+// Scores live in the table, which the views share, so that a standing costs one
+// look-up. (Should the table grow, older views keep theirs, in which nothing is
+// overwritten any more.) What keeps a score together with the view it is read for:
 //
 //	writer                                reader
 //	w1 set old view's overwritten         r1 load view
@@ -82,7 +83,7 @@ func (b *Board) next(old *view) *view {
 
 func (b *Board) overwrite(changes []change) {
 	for i := range changes {
-		b.members.at(changes[i].handle).publish(changes[i].next)
+		b.members.publish(b.members.at(changes[i].handle), changes[i].next)
 	}
 }
 
@@ -125,7 +126,7 @@ func (b *Board) arrangeOne(c *change) {
 func (b *Board) everyRow() []row {
 	rows := make([]row, 0, b.live)
 	for h, r := range b.members.all {
-		if score := r.published(); !isAbsent(score) {
+		if score := b.members.published(r); !isAbsent(score) {
 			rows = append(rows, newRow(score, b.members.key(r.name()), h))
 		}
 	}
@@ -156,21 +157,10 @@ func (b *Board) comingRows() []row {
 // they come from was touched.
 func (v *view) best(old *view) []rankcache.Entry {
 	n := min(v.rows, rankcache.MaxTop)
-	if old != nil && v.sameHead(old, n) {
+	if old != nil && n == len(old.top.Entries) && v.sameHead(&old.ranking, n) {
 		return old.top.Entries
 	}
 	es := make([]rankcache.Entry, n)
 	v.read(&v.members, es, 0)
 	return es
-}
-
-// sameHead says whether both views have the same n first rows, as far as their
-// chunks tell.
-func (v *view) sameHead(old *view, n int) bool {
-	for i := 0; i < len(v.chunks) && int(v.starts[i]) < n; i++ {
-		if i >= len(old.chunks) || v.chunks[i] != old.chunks[i] {
-			return false
-		}
-	}
-	return n == len(old.top.Entries)
 }

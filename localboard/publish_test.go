@@ -23,6 +23,7 @@ type scene struct {
 	board *Board
 	asked []string
 	want  map[uint64][]rankcache.Standing // by seq
+	grows bool                            // the table grows before each publication
 }
 
 var sceneUpdates = [][]rankcache.Update{
@@ -61,6 +62,9 @@ func (s *scene) publish(at func()) {
 	s.board.pause = at
 	for _, us := range sceneUpdates[1:] {
 		s.board.Apply(us)
+		if s.grows {
+			s.board.members.grow()
+		}
 		at()
 		s.board.Publish()
 		at()
@@ -92,10 +96,16 @@ func TestReadersPassASuspendedWriter(t *testing.T) {
 // steps r1 to r5 of one read over the gaps between the steps of two
 // publications, in every way. A read that finishes must be of one moment.
 func TestReaderSteps(t *testing.T) {
+	t.Run("one table", func(t *testing.T) { spreadReader(t, false) })
+	t.Run("tables grow", func(t *testing.T) { spreadReader(t, true) })
+}
+
+func spreadReader(t *testing.T, grows bool) {
 	const gaps, steps = 10, 5
 	finished, again := 0, 0
 	for at := range spread(gaps, steps) {
 		s := newScene(t)
+		s.grows = grows
 		r, gap := slowReader{board: s.board, asked: s.asked}, 0
 		s.publish(func() {
 			for i, g := range at {
@@ -110,7 +120,9 @@ func TestReaderSteps(t *testing.T) {
 			continue
 		}
 		finished++
-		r.view.rank(r.rows, rankcache.Desc)
+		if !r.view.rank(r.rows, rankcache.Desc) {
+			t.Error("a hash led to another member")
+		}
 		if diff := gocmp.Diff(s.want[r.view.top.Seq], r.rows); diff != "" {
 			t.Errorf("steps in gaps %v, seq %d (-want +got):\n%s", at, r.view.top.Seq, diff)
 		}
@@ -138,7 +150,7 @@ func (r *slowReader) step(i int) {
 		for _, id := range r.asked {
 			r.rows = append(r.rows, rankcache.Standing{Member: id})
 		}
-		r.view.lookup(r.rows)
+		r.view.lookup(r.rows, false)
 	case 2: // r3
 		r.over = r.view.overwritten.Load()
 	case 3: // r4

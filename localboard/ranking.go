@@ -1,6 +1,7 @@
 package localboard
 
 import (
+	"iter"
 	"slices"
 
 	"rankcache"
@@ -9,14 +10,16 @@ import (
 // ranking is the order of one moment. Nothing in it is ever changed.
 type ranking struct {
 	spine
-	starts []uint32 // rows before each chunk
+	starts []uint32 // rows before each shelf
 	rows   int
 }
 
 // place returns how many rows stand before r, which is in the ranking.
 func (k *ranking) place(m *members, r row) int {
-	i := k.chunkOf(m, r)
-	return int(k.starts[i]) + k.chunks[i].index(m, r)
+	i := k.shelfOf(m, r)
+	s := k.shelves[i]
+	j := s.chunkOf(m, r)
+	return int(k.starts[i]+s.starts[j]) + s.chunks[j].index(m, r)
 }
 
 // read fills dst with the rows from index start on, best first. There must be
@@ -25,22 +28,36 @@ func (k *ranking) read(m *members, dst []rankcache.Entry, start int) {
 	if len(dst) == 0 {
 		return
 	}
-	for c, i := k.locate(start); ; c, i = c+1, 0 {
-		n := min(k.chunks[c].n-i, len(dst))
-		k.chunks[c].read(m, dst[:n], i)
-		if dst = dst[n:]; len(dst) == 0 {
-			return
+	i, found := slices.BinarySearch(k.starts, uint32(start))
+	if !found {
+		i--
+	}
+	c, from := k.shelves[i].locate(start - int(k.starts[i]))
+	for ; len(dst) > 0; i, c = i+1, 0 {
+		s := k.shelves[i]
+		for ; c < s.n && len(dst) > 0; c, from = c+1, 0 {
+			n := min(s.chunks[c].n-from, len(dst))
+			s.chunks[c].read(m, dst[:n], from)
+			dst = dst[n:]
 		}
 	}
 }
 
-// locate returns the chunk, and the row within it, of the row with index i of all.
-func (k *ranking) locate(i int) (chunk, row int) {
-	chunk, found := slices.BinarySearch(k.starts, uint32(i))
-	if !found {
-		chunk--
+// sameHead says whether both have the same n first rows, as far as their chunks
+// tell.
+func (k *ranking) sameHead(other *ranking, n int) bool {
+	theirs, stop := iter.Pull(other.chunks)
+	defer stop()
+	for c := range k.chunks {
+		if n <= 0 {
+			break
+		}
+		if t, _ := theirs(); t != c {
+			return false
+		}
+		n -= c.n
 	}
-	return chunk, i - int(k.starts[chunk])
+	return true
 }
 
 func (c *chunk) read(m *members, dst []rankcache.Entry, from int) {

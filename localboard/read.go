@@ -67,20 +67,22 @@ func (b *Board) Standings(dst []rankcache.Standing, members []string, order rank
 // standings fills in score and rank of rows, whose Member is set, and returns
 // the view that they are of, nil before the first.
 func (b *Board) standings(rows []rankcache.Standing, order rankcache.Order) *view {
-	for {
+	for sure := false; ; {
 		v := b.view.Load() // r1
 		if v == nil {
 			return nil
 		}
-		v.lookup(rows)                                 // r2
+		v.lookup(rows, sure)                           // r2
 		if over := v.overwritten.Load(); over != nil { // r3
 			v.restore(rows, *over)  // r4
 			if b.view.Load() != v { // r5
 				continue
 			}
 		}
-		v.rank(rows, order)
-		return v
+		if v.rank(rows, order) {
+			return v
+		}
+		sure = true // a member of the same hash was taken for another
 	}
 }
 

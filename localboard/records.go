@@ -17,17 +17,15 @@ const (
 const maxMember = blockWords*wordBytes - idOffset
 
 // record is the beginning of what is known of one member; the rest of the id
-// follows it. Score, seq and id share a cache line for the ids that are usual.
+// follows it. It is in one cache line for the ids that are usual.
 type record struct {
-	// score is the published score's bits, absent's if there is none. Readers
-	// load it; only the writer stores.
-	score atomic.Uint64
 	// seq is the highest seq applied to the member, also after its removal, so
 	// that an older update that comes late is known for one. Writer only.
 	seq uint64
 	// change is the member's place in the list of changes, counted from 1; 0 if
 	// it is unchanged since the last publication. Readers load it too.
 	change atomic.Uint32
+	slot   uint32  // in the table that the writer uses, where the score is. Writer only.
 	size   uint16  // the id's length + 1, so that 0 is no record
 	id     [2]byte // the id's first bytes
 }

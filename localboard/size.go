@@ -19,20 +19,28 @@ func (b *Board) Bytes() int {
 	if v := b.view.Load(); v != nil {
 		n += v.ownBytes()
 		if b.moved {
-			n += v.members.bytes() + len(v.chunks)*int(unsafe.Sizeof(chunk{}))
+			n += v.members.bytes() + v.spine.bytes()
 		}
 	}
 	return n
 }
 
 func (o *order) bytes() int {
-	return len(o.chunks)*int(unsafe.Sizeof(chunk{})) + cap(o.chunks)*8 +
-		cap(o.heads)*int(unsafe.Sizeof(mark{})) + cap(o.counts)*4
+	return o.spine.bytes() + cap(o.shelves)*8 + cap(o.heads)*int(unsafe.Sizeof(mark{})) + cap(o.counts)*4
+}
+
+// bytes is what the shelves hold.
+func (s *spine) bytes() int {
+	n := len(s.shelves) * int(unsafe.Sizeof(shelf{}))
+	for range s.chunks {
+		n += int(unsafe.Sizeof(chunk{}))
+	}
+	return n
 }
 
 // ownBytes is what a view holds that it shares with nobody.
 func (v *view) ownBytes() int {
-	perChunk := 8 + int(unsafe.Sizeof(mark{})) + 4
-	return int(unsafe.Sizeof(view{})) + cap(v.chunks)*perChunk +
+	perShelf := 8 + int(unsafe.Sizeof(mark{})) + 4
+	return int(unsafe.Sizeof(view{})) + cap(v.shelves)*perShelf +
 		cap(v.top.Entries)*int(unsafe.Sizeof(rankcache.Entry{}))
 }

@@ -1,9 +1,12 @@
 package localboard
 
-import "sync/atomic"
+import (
+	"math"
+	"sync/atomic"
+)
 
-// Size of a new table and how full it may become, in entries. Linear probing at
-// 4/5 looks at 3 entries for a hit and 13 for a miss: two cache lines.
+// Size of a new table and how full it may become, in slots. Linear probing at
+// 4/5 looks at 3 slots for a hit and 13 for a miss.
 const (
 	tableFirst  = 64
 	tableLoad   = 5 // full at 4/5
@@ -11,58 +14,73 @@ const (
 )
 
 // table is an open-addressing hash table from the upper half of an id's hash to
-// a handle. One writer puts; readers may look at the same time, because an entry
-// is one word and is never changed or taken out. A table that is full is
-// replaced by a larger one; readers of the old one find in it all that their
-// view holds.
+// a handle and the published score. One writer puts; readers may look at the same
+// time, because an entry is one word and is never changed or taken out. A table
+// that is full is replaced by a larger one; readers of the old one find in it all
+// that their view holds.
 type table struct {
-	entries []atomic.Uint64 // hash tag << 32 | handle + 1; 0 is free
-	used    int
+	slots []slot
+	used  int
+}
+
+// slot is a member's place in the table. The score stands here and not in the
+// record: a search for its rank can begin while the record, by which the member
+// is known for certain, is still on its way from memory.
+type slot struct {
+	entry atomic.Uint64 // hash tag << 32 | handle + 1; 0 is free
+	score atomic.Uint64 // the published score's bits, absent's if there is none
 }
 
 // newTable returns a table with room for n entries.
 func newTable(n int) *table {
 	size := max(tableFirst, n+n/(tableLoad-1)+1)
-	return &table{entries: make([]atomic.Uint64, size)}
+	return &table{slots: make([]slot, size)}
 }
 
 // first returns where the search for tag begins. The place comes from the tag
 // alone, so that growing needs no id.
 func (t *table) first(tag uint32) int {
-	return int(uint64(tag) * uint64(len(t.entries)) >> 32)
+	return int(uint64(tag) * uint64(len(t.slots)) >> 32)
 }
 
 func (t *table) next(i int) int {
-	if i++; i < len(t.entries) {
+	if i++; i < len(t.slots) {
 		return i
 	}
 	return 0
 }
 
 func (t *table) full() bool {
-	return t.used >= len(t.entries)-len(t.entries)/tableLoad
+	return t.used >= len(t.slots)-len(t.slots)/tableLoad
 }
 
-func (t *table) put(tag, handle uint32) {
-	t.place(uint64(tag)<<32 | uint64(handle+1))
-}
-
-func (t *table) place(entry uint64) {
-	i := t.first(uint32(entry >> 32))
-	for t.entries[i].Load() != 0 {
+// put adds an entry and returns its slot. The score is there before the entry
+// leads to it.
+func (t *table) put(tag, handle uint32, score float64) uint32 {
+	i := t.first(tag)
+	for t.slots[i].entry.Load() != 0 {
 		i = t.next(i)
 	}
-	t.entries[i].Store(entry)
+	t.slots[i].publish(score)
+	t.slots[i].entry.Store(uint64(tag)<<32 | uint64(handle+1))
 	t.used++
+	return uint32(i)
 }
 
-// grown returns a larger table with the same entries.
-func (t *table) grown() *table {
-	to := &table{entries: make([]atomic.Uint64, len(t.entries)+len(t.entries)/tableGrowth)}
-	for i := range t.entries {
-		if e := t.entries[i].Load(); e != 0 {
-			to.place(e)
+// grown returns a larger table with the same entries, and calls moved with the
+// new slot of each handle.
+func (t *table) grown(moved func(handle, slot uint32)) *table {
+	to := &table{slots: make([]slot, len(t.slots)+len(t.slots)/tableGrowth)}
+	for i := range t.slots {
+		s := &t.slots[i]
+		if e := s.entry.Load(); e != 0 {
+			handle := uint32(e) - 1
+			moved(handle, to.put(uint32(e>>32), handle, s.published()))
 		}
 	}
 	return to
 }
+
+func (s *slot) published() float64 { return math.Float64frombits(s.score.Load()) }
+
+func (s *slot) publish(score float64) { s.score.Store(math.Float64bits(score)) }

@@ -30,14 +30,14 @@ func (v *view) stamp() rankcache.Stamp {
 	return rankcache.Stamp{Seq: v.top.Seq, Members: v.top.Members, At: v.top.PublishedAt}
 }
 
-// lookup fills in the score of each row's member as its record has it, and leaves
-// its handle + 1 as rank, for restore and rank.
-func (v *view) lookup(rows []rankcache.Standing) {
+// lookup fills in the score of each row's member as the table has it, and leaves
+// its handle + 1 as rank, for restore and rank. sure is as for look.
+func (v *view) lookup(rows []rankcache.Standing, sure bool) {
 	for i := range rows {
 		r := &rows[i]
 		r.Score, r.Rank = absent, 0
-		if h, m := v.find(r.Member); m != nil {
-			r.Score, r.Rank = m.published(), int(h)+1
+		if h, s := v.look(r.Member, sure); s != nil {
+			r.Score, r.Rank = s.published(), int(h)+1
 		}
 	}
 }
@@ -56,17 +56,32 @@ func (v *view) restore(rows []rankcache.Standing, overwritten []change) {
 	}
 }
 
-// rank turns the handles that lookup left into ranks.
-func (v *view) rank(rows []rankcache.Standing, order rankcache.Order) {
+// rank turns the handles that lookup left into ranks. It returns false if one is
+// another member's, which lookup took for it. The records that tell are fetched
+// while the processor still waits for the order.
+func (v *view) rank(rows []rankcache.Standing, order rankcache.Order) bool {
 	for i := range rows {
 		r := &rows[i]
-		if isAbsent(r.Score) {
-			r.Score, r.Rank = 0, 0
+		if r.Rank == 0 {
+			r.Score = 0
 			continue
 		}
-		before := v.place(&v.members, newRow(r.Score, v.key(r.Member), uint32(r.Rank-1)))
-		if r.Rank = before + 1; order == rankcache.Asc {
-			r.Rank = v.rows - before
+		h := uint32(r.Rank - 1)
+		v.rankOne(r, h, order)
+		if v.at(h).name() != r.Member {
+			return false
 		}
+	}
+	return true
+}
+
+func (v *view) rankOne(r *rankcache.Standing, handle uint32, order rankcache.Order) {
+	if isAbsent(r.Score) {
+		r.Score, r.Rank = 0, 0
+		return
+	}
+	before := v.place(&v.members, newRow(r.Score, v.key(r.Member), handle))
+	if r.Rank = before + 1; order == rankcache.Asc {
+		r.Rank = v.rows - before
 	}
 }
