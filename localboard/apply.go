@@ -1,6 +1,10 @@
 package localboard
 
-import "rankcache"
+import (
+	"slices"
+
+	"rankcache"
+)
 
 // outcome is what became of one update.
 type outcome uint8
@@ -19,8 +23,11 @@ func (b *Board) Apply(us []rankcache.Update) rankcache.Applied {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var n [stale + 1]int
-	for i := range us {
-		n[b.apply(&us[i])]++
+	for batch := range slices.Chunk(us, fetchAhead) {
+		b.members.fetch(batch)
+		for i := range batch {
+			n[b.apply(&batch[i])]++
+		}
 	}
 	b.tidy()
 	return rankcache.Applied{Applied: n[applied], Duplicate: n[duplicate], Stale: n[stale]}

@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"math"
 	"unsafe"
+
+	"rankcache"
 )
 
 // absent is the score of a member that is not on the board. NaN never is a
@@ -56,6 +58,25 @@ func (m *members) look(id string, sure bool) (uint32, *slot) {
 		h := uint32(e) - 1
 		if uint32(e>>32) == tag && h < m.limit && (!sure || m.at(h).name() == id) {
 			return h, s
+		}
+	}
+}
+
+// fetchAhead is how many updates' members are fetched from memory at once.
+const fetchAhead = 16
+
+// fetch looks at what the updates, fetchAhead at the most, will need of the table
+// and of the records. Looks that do not depend on each other are answered together,
+// where one update after the other would wait for memory twice each.
+func (m *members) fetch(us []rankcache.Update) {
+	var tags [fetchAhead]uint32
+	for i := range us {
+		tags[i] = m.tag(us[i].Member)
+		m.table.slots[m.table.first(tags[i])].entry.Load()
+	}
+	for i := range us {
+		if h, ok := m.table.any(tags[i]); ok {
+			m.at(h).change.Load()
 		}
 	}
 }

@@ -67,6 +67,16 @@ func (t *table) put(tag, handle uint32, score float64) uint32 {
 	return uint32(i)
 }
 
+// any returns the handle of a member with this tag.
+func (t *table) any(tag uint32) (handle uint32, ok bool) {
+	for i := t.first(tag); ; i = t.next(i) {
+		e := t.slots[i].entry.Load()
+		if e == 0 || uint32(e>>32) == tag {
+			return uint32(e) - 1, e != 0
+		}
+	}
+}
+
 // grown returns a larger table with the same entries, and calls moved with the
 // new slot of each handle.
 func (t *table) grown(moved func(handle, slot uint32)) *table {
