@@ -14,8 +14,8 @@
 //
 // [Board.Publish] carries the changes into the order, freezes it as a ranking,
 // and puts a new view in place: ranking, members and top of one moment. The order
-// is a tree of three levels: the spine, shelves of up to 63 chunks, chunks of up
-// to 63 rows; a chunk or shelf that a reader may see is copied before it is
+// is a tree of three levels: the spine, shelves of up to 31 chunks, chunks of up
+// to 31 rows; a chunk or shelf that a reader may see is copied before it is
 // written. The first publication sorts everything once.
 //
 // # One read
