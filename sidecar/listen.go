@@ -22,6 +22,9 @@ const (
 	DefaultHTTPReadTimeout  = 5 * time.Second
 	DefaultHTTPWriteTimeout = 90 * time.Second // a CPU profile takes 30 s by default
 	DefaultHTTPIdleTimeout  = 30 * time.Second
+	// DefaultHTTPDrainTimeout is longer than the five seconds for which net/http lets
+	// connections live that have sent nothing yet, such as a browser's spare ones.
+	DefaultHTTPDrainTimeout = 7 * time.Second
 )
 
 // HTTPConfig is how [ServeHTTP] behaves; zeros take the defaults.
@@ -56,7 +59,7 @@ func ServeHTTP(ctx context.Context, ln net.Listener, h http.Handler, cfg HTTPCon
 		return fmt.Errorf("listener %s: %w", ln.Addr(), err)
 	case <-ctx.Done():
 	}
-	drain := cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
+	drain := cmp.Or(cfg.DrainTimeout, DefaultHTTPDrainTimeout)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	if err := srv.Shutdown(ctx); err != nil {

@@ -261,3 +261,43 @@ rankcache_requests_total{result="unknown_member",route="member",source=""} 1
 		t.Error("two readers on one registry")
 	}
 }
+
+// TestServeHTTPEndsBesideSilentConnections: a browser opens spare connections on
+// which nothing may ever come.
+func TestServeHTTPEndsBesideSilentConnections(t *testing.T) {
+	t.Parallel() // net/http waits for five seconds
+	ln, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan struct{}, 1)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- ServeHTTP(ctx, telling{ln, accepted}, http.NotFoundHandler(), HTTPConfig{}, failOnWarn(t))
+	}()
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	<-accepted
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// telling is a listener that says when it has accepted a connection.
+type telling struct {
+	net.Listener
+	accepted chan<- struct{}
+}
+
+func (l telling) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted <- struct{}{}
+	}
+	return conn, err
+}

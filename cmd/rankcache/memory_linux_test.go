@@ -29,7 +29,7 @@ func TestMemoryStaysUnderTheLimit(t *testing.T) {
 	serve := []string{binary, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--redis", "redis://" + testkit.Redis(t), "--kafka", testkit.Kafka(t), "--rooms", rooms, "--redis-timeout", "5s",
 		"--key-rooms", testkit.Name(t), "--hot=false"}
-	const fit = limit * 60 / 100 / (128<<10 + members*98)
+	const fit = limit * 60 / 100 / (128<<10 + members*108)
 	t.Run("of a cgroup", func(t *testing.T) {
 		group := testkit.MemoryCgroup(t, limit)
 		if group == "" {
