@@ -138,14 +138,17 @@ func (w *world) check(err error) {
 // set adapts localboard, as cmd does, and notes what was opened and closed.
 type set struct {
 	*localboard.Boards
-	opened func(rankcache.BoardID)
-	mu     sync.Mutex
-	events []string
+	opened  func(rankcache.BoardID)
+	opening sync.Mutex // held while a board is opened and looked at
+	mu      sync.Mutex // guards events
+	events  []string
 }
 
 func (s *set) Create(id rankcache.BoardID) replay.Board { return s.Boards.Create(id) }
 
 func (s *set) Open(id rankcache.BoardID) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
 	s.note("open " + string(id))
 	s.Boards.Open(id)
 	s.opened(id)
@@ -245,10 +248,15 @@ func (s *sidecar) status(id rankcache.BoardID) rankcache.BoardStatus {
 	return rankcache.BoardStatus{}
 }
 
-// waitOpen waits until the board is open, and holds it against Redis.
+// waitOpen waits until the board is open, and holds it against Redis. Afterwards the caller may change Redis: nobody is still looking whether the board was
+// opened too early.
 func (s *sidecar) waitOpen(id rankcache.BoardID) {
 	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error { return s.equal(id) })
+	testkit.Eventually(s.w.t, patience, func() error {
+		s.boards.opening.Lock()
+		defer s.boards.opening.Unlock()
+		return s.equal(id)
+	})
 }
 
 // waitClosed waits until the board has been closed since it was first opened.

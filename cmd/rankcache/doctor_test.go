@@ -96,7 +96,7 @@ func TestDoctorOnRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cluster := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
+	cluster := testkit.StartRedis(t, servers.RedisOptions{Cluster: true})
 	for name, c := range map[string]struct {
 		url, mode string
 		want      map[string]string

@@ -2,7 +2,6 @@ package faults
 
 import (
 	"fmt"
-	"net"
 	"testing"
 
 	"rankcache/internal/servers"
@@ -46,10 +45,9 @@ func newHouse(t *testing.T) *house {
 // freeAddr returns a loopback address that was free a moment ago.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := servers.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	return fmt.Sprint("127.0.0.1:", port)
 }

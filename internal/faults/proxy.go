@@ -3,10 +3,13 @@ package faults
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
 	"time"
+
+	"rankcache/internal/servers"
 )
 
 // Proxy passes TCP connections on to a server, and fails in the ways of a
@@ -30,10 +33,15 @@ type weather struct {
 	stalled bool          // nothing moves, connections stay open
 }
 
-// NewProxy listens on a free loopback port and passes connections to upstream.
+// NewProxy listens on a free loopback port and passes connections to upstream. The port is not the kernel's choice: while the proxy is cut, an outgoing
+// connection could get that one.
 func NewProxy(upstream string) (*Proxy, error) {
 	p := &Proxy{upstream: upstream, conns: make(map[net.Conn]struct{}), changed: make(chan struct{})}
-	if err := p.listen("127.0.0.1:0"); err != nil {
+	port, err := servers.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.listen(fmt.Sprint("127.0.0.1:", port)); err != nil {
 		return nil, err
 	}
 	p.addr = p.listener.Addr().String()

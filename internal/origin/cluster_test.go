@@ -18,8 +18,9 @@ import (
 func startCluster(t *testing.T) string {
 	t.Helper()
 	var nodes []*redis.Client
+	firstBus := 0
 	for i := range 3 {
-		server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
+		server := testkit.StartRedis(t, servers.RedisOptions{Cluster: true})
 		node := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
 		t.Cleanup(func() { node.Close() })
 		first, last := i*16384/3, (i+1)*16384/3-1
@@ -27,9 +28,11 @@ func startCluster(t *testing.T) string {
 		must(t, node.Do(t.Context(), "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err())
 		if i > 0 {
 			host, port, _ := net.SplitHostPort(nodes[0].Options().Addr)
-			must(t, node.ClusterMeet(t.Context(), host, port).Err())
+			must(t, node.Do(t.Context(), "CLUSTER", "MEET", host, port, firstBus).Err())
 		}
-		nodes = append(nodes, node)
+		if nodes = append(nodes, node); i == 0 {
+			firstBus = server.Bus
+		}
 	}
 	for _, node := range nodes {
 		testkit.Eventually(t, patient, func() error { return wholeCluster(t.Context(), node) })

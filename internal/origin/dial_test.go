@@ -106,7 +106,9 @@ func TestAccessControl(t *testing.T) {
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := selfSigned(t, dir)
-	port := freePort(t)
+	free, err := servers.FreePort()
+	must(t, err)
+	port := fmt.Sprint(free)
 	testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--tls-port", port, "--tls-cert-file", cert,
 		"--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"}})
 	for _, c := range []struct {
@@ -139,12 +141,4 @@ func selfSigned(t *testing.T, dir string) (cert, key string) {
 	must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600))
 	return cert, key
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }

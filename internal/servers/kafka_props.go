@@ -13,11 +13,11 @@ import (
 func brokerProps(dir string, o KafkaOptions) (map[string]string, error) {
 	port, err := o.Port, error(nil)
 	if port == 0 {
-		if port, err = freePort(); err != nil {
+		if port, err = FreePort(); err != nil {
 			return nil, err
 		}
 	}
-	controller, err := freePort()
+	controller, err := FreePort()
 	if err != nil {
 		return nil, err
 	}

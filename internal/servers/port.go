@@ -11,8 +11,8 @@ import (
 // ":0" is from that range, and between our look and the server's bind, or while a server is down for a restart, any client on the machine could get it.
 const firstPort, lastPort = 15000, 32000
 
-// freePort returns a loopback TCP port that nobody listens on now. Its random choice keeps test binaries that run side by side apart.
-func freePort() (int, error) {
+// FreePort returns a loopback TCP port that nobody listens on now. Its random choice keeps test binaries that run side by side apart.
+func FreePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
 		l, err := net.Listen("tcp", loopback(port))

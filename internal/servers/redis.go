@@ -11,14 +11,18 @@ import (
 
 // RedisOptions says how a redis-server is started. The zero value is a server on a free loopback port that writes nothing to disk.
 type RedisOptions struct {
-	Dir  string   // its folder, kept at Close; empty: a temporary one
-	Port int      // 0: a free one
-	Unix bool     // listen on a Unix socket in the folder instead of a port
-	Args []string // further arguments, which win over the defaults, such as "--appendonly", "yes"
+	Dir     string   // its folder, kept at Close; empty: a temporary one
+	Port    int      // 0: a free one
+	Cluster bool     // a node of a cluster
+	Unix    bool     // listen on a Unix socket in the folder instead of a port
+	Args    []string // further arguments, which win over the defaults, such as "--appendonly", "yes"
 }
 
 // Redis is a running redis-server.
-type Redis struct{ *Server }
+type Redis struct {
+	*Server
+	Bus int // the port on which it talks with the other nodes of a cluster, or 0
+}
 
 // StartRedis starts the redis-server found in PATH and returns once it answers PING. ctx bounds the start, at most half a minute, not the server's life. The
 // error wraps ErrNotInstalled when there is no redis-server, and ends in the server's output when it did not come up.
@@ -26,6 +30,14 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, fmt.Errorf("redis-server: %w: install it (Debian's package redis-server) or put it in PATH", ErrNotInstalled)
+	}
+	bus := 0
+	if o.Cluster {
+		// Redis's own choice, 10,000 above its port, may be one that an outgoing connection has.
+		if bus, err = FreePort(); err != nil {
+			return nil, err
+		}
+		o.Args = append([]string{"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus)}, o.Args...)
 	}
 	sp, err := redisSpec(bin, o)
 	if err != nil {
@@ -35,13 +47,13 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Redis{s}, nil
+	return &Redis{s, bus}, nil
 }
 
 func redisSpec(bin string, o RedisOptions) (spec, error) {
 	port, err := o.Port, error(nil)
 	if port == 0 && !o.Unix {
-		if port, err = freePort(); err != nil {
+		if port, err = FreePort(); err != nil {
 			return spec{}, err
 		}
 	}

@@ -17,7 +17,7 @@ func MemoryCgroup(t testing.TB, limit int) (dir string) {
 		{"/sys/fs/cgroup", "memory.max"},
 	} {
 		dir := filepath.Join(v.root, name)
-		if os.Mkdir(dir, 0o755) != nil {
+		if os.Mkdir(dir, 0o700) != nil {
 			continue
 		}
 		t.Cleanup(func() { _ = os.Remove(dir) })

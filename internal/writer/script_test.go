@@ -236,7 +236,7 @@ func (h *house) expiresIn(t *testing.T, want time.Duration, keys ...string) {
 // Every key is named in KEYS and lies in the board's slot: a cluster refuses
 // scripts for which that is not so.
 func TestClusterSlots(t *testing.T) {
-	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
+	server := testkit.StartRedis(t, servers.RedisOptions{Cluster: true})
 	node := redisClient(t, server.Addr())
 	must(t, node.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err())
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}, Protocol: 2})
