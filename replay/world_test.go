@@ -139,7 +139,7 @@ func (w *world) check(err error) {
 type set struct {
 	*localboard.Boards
 	opened  func(rankcache.BoardID)
-	opening sync.Mutex // held while a board is opened and looked at
+	opening sync.Mutex // held while a board is opened and looked at; taken last
 	mu      sync.Mutex // guards events
 	events  []string
 }
@@ -252,11 +252,9 @@ func (s *sidecar) status(id rankcache.BoardID) rankcache.BoardStatus {
 // opened too early.
 func (s *sidecar) waitOpen(id rankcache.BoardID) {
 	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error {
-		s.boards.opening.Lock()
-		defer s.boards.opening.Unlock()
-		return s.equal(id)
-	})
+	testkit.Eventually(s.w.t, patience, func() error { return s.equal(id) })
+	s.boards.opening.Lock() // not while asking: a board is opened with locks held that a status needs
+	defer s.boards.opening.Unlock()
 }
 
 // waitClosed waits until the board has been closed since it was first opened.
