@@ -57,4 +57,9 @@ type Top struct {
 	// pages), so that it lives exactly as long as they do. It is a cache, not
 	// part of the value; one package stores into it, always the same type.
 	Memo atomic.Value
+
+	// Handover is what readers of one top leave to those of the board's next one,
+	// whose rows are nearly the same; nil: nothing can be left. All tops of a
+	// board share it.
+	Handover *atomic.Value
 }

@@ -17,6 +17,8 @@ type Board struct {
 	view atomic.Pointer[view]
 	// current is when the copy was last known to equal the origin.
 	current atomic.Pointer[time.Time]
+	// handover is that of every top.
+	handover atomic.Value
 
 	// mu serialises the writers and guards what follows. It is the last lock
 	// taken: nothing is called with it held that takes another.

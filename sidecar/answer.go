@@ -52,6 +52,8 @@ type Answer struct {
 	// memo keeps the encoded pages of the value that these rows belong to; nil
 	// when the rows were made for this question alone.
 	memo *atomic.Value
+	// handover is that of the same value, nil if it has none.
+	handover *atomic.Value
 }
 
 // Standings is the place of some members, all of one moment.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,6 +52,7 @@ type DataServer struct {
 	log      *slog.Logger
 	counters *counters
 	packer   *packer
+	room     sync.Pool // of *[]byte, to encode pages in before it is known how long they are
 	limits   timeLimits
 	draining atomic.Bool
 	conns    connSet
@@ -72,6 +74,7 @@ func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.R
 		return nil, err
 	}
 	s := &DataServer{reader: r, cfg: cfg, log: log, counters: newCounters(), packer: packer}
+	s.room.New = func() any { return new([]byte) }
 	s.limits.began = time.Now()
 	s.limits.read, s.limits.write, s.limits.idle = cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout
 	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{

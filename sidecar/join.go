@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"context"
+	"time"
 
 	"rankcache"
 )
@@ -23,6 +24,8 @@ type joined struct {
 	profiles [][]byte // nil when profiles were not asked for
 	missing  int
 	fresh    func() bool
+	asked    time.Time // when the cache was
+	spots    []int     // where each row's profile begins in the encoded page; nil: nobody wants to know
 }
 
 // join asks for the profiles of all entries in one call.
@@ -35,7 +38,7 @@ func join(ctx context.Context, p Profiles, entries []rankcache.Entry) joined {
 }
 
 func joinMembers(ctx context.Context, p Profiles, members []string) joined {
-	j := joined{profiles: make([][]byte, len(members))}
+	j := joined{profiles: make([][]byte, len(members)), asked: time.Now()}
 	j.missing, j.fresh = p.Join(ctx, members, j.profiles)
 	return j
 }

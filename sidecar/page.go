@@ -64,7 +64,11 @@ func appendPlace(dst []byte, rank int, member string, score float64) []byte {
 
 func appendProfile(dst []byte, j *joined, i int) []byte {
 	if p, asked := j.at(i); asked {
-		dst = append(append(dst, `,"profile":`...), p...)
+		dst = append(dst, `,"profile":`...)
+		if j.spots != nil {
+			j.spots[i] = len(dst)
+		}
+		dst = append(dst, p...)
 	}
 	return dst
 }

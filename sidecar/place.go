@@ -59,7 +59,7 @@ func (at *place) head(start, limit int) Answer {
 	top := at.top
 	from := min(start, len(top.Entries))
 	to := min(start+limit, len(top.Entries))
-	a := Answer{Source: SourceHot, CurrentAt: at.hotAt, memo: &top.Memo, Page: rankcache.Page{
+	a := Answer{Source: SourceHot, CurrentAt: at.hotAt, memo: &top.Memo, handover: top.Handover, Page: rankcache.Page{
 		Stamp:   rankcache.Stamp{Seq: top.Seq, Members: top.Members, At: top.PublishedAt},
 		Start:   start,
 		Entries: top.Entries[from:to:to],

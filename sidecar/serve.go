@@ -136,10 +136,13 @@ func (s *DataServer) encoded(c *call, a *Answer) *body {
 func (s *DataServer) encode(l *leaf, c *call, a *Answer) *body {
 	page := *a
 	return l.renew(func() *body {
-		j := s.join(c, page.Entries)
-		plain := appendPage(c.out[:0], c.query, c.args.limit, &page, &j)
-		c.out = plain[:0]
-		return newBody(plain, page.Source, j.fresh)
+		j := s.inherit(c, &page)
+		room := s.room.Get().(*[]byte)
+		defer s.room.Put(room)
+		*room = appendPage((*room)[:0], c.query, c.args.limit, &page, &j)
+		b := newBody(*room, page.Source, j.fresh)
+		handOver(&page, &j, b)
+		return b
 	})
 }
 
