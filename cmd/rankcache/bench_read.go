@@ -76,7 +76,8 @@ time of the server's processes for each) and then at half of that rate by a time
 (p50, p99, p99.9 from the time when a request was due). With two cores or more the
 servers run on the first and the load on the second.
 
-Our own rows run with one core (GOMAXPROCS=1). Updates are applied to the board in
+Our own rows run with GOMAXPROCS=2, Go's own choice in a container that is limited
+to one core. Updates are applied to the board in
 the same process, as replay does it but without Kafka and decoding. Needs Linux;
 redis-server and nginx are looked for in PATH, and what is missing is said.`,
 		Example: `  rankcache bench read

@@ -28,7 +28,7 @@ func (s *benchServers) startTarget(name, kind string, args ...string) (*benchSer
 		return nil, err
 	}
 	cmd := exec.CommandContext(s.ctx, self, append([]string{"bench", "target", kind, "--target-socket", s.socket(name)}, args...)...)
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=2") // Go's own choice in a container that is limited to one core
 	cmd.Stderr = s.bench.progress
 	in, inErr := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
