@@ -60,6 +60,6 @@ type Top struct {
 
 	// Handover is what readers of one top leave to those of the board's next one,
 	// whose rows are nearly the same; nil: nothing can be left. All tops of a
-	// board share it.
+	// board share it. As Memo, it is stored into by one package, always the same type.
 	Handover *atomic.Value
 }

@@ -17,8 +17,8 @@ type Board struct {
 	view atomic.Pointer[view]
 	// current is when the copy was last known to equal the origin.
 	current atomic.Pointer[time.Time]
-	// handover is that of every top.
-	handover atomic.Value
+	// handover is that of every top, apart from the board, which a top is not to keep.
+	handover *atomic.Value
 
 	// mu serialises the writers and guards what follows. It is the last lock
 	// taken: nothing is called with it held that takes another.
@@ -44,7 +44,7 @@ type Board struct {
 
 // New returns an empty board.
 func New(id rankcache.BoardID) *Board {
-	b := &Board{id: id}
+	b := &Board{id: id, handover: new(atomic.Value)}
 	b.clear()
 	return b
 }

@@ -77,7 +77,7 @@ func (b *Board) next(old *view) *view {
 		Seq:         b.progress().Total(),
 		Members:     v.rows,
 		PublishedAt: time.Now(),
-		Handover:    &b.handover,
+		Handover:    b.handover,
 	}
 	return v
 }

@@ -248,8 +248,8 @@ func (s *sidecar) status(id rankcache.BoardID) rankcache.BoardStatus {
 	return rankcache.BoardStatus{}
 }
 
-// waitOpen waits until the board is open, and holds it against Redis. Afterwards the caller may change Redis: nobody is still looking whether the board was
-// opened too early.
+// waitOpen waits until the board is open, and holds it against Redis. Afterwards the
+// caller may change Redis: nobody is still looking whether it was opened too early.
 func (s *sidecar) waitOpen(id rankcache.BoardID) {
 	s.w.t.Helper()
 	testkit.Eventually(s.w.t, patience, func() error { return s.equal(id) })

@@ -28,13 +28,15 @@ func (s *DataServer) inherit(c *call, a *Answer) joined {
 	if !c.args.profiles || a.handover == nil {
 		return s.join(c, a.Entries)
 	}
-	j, ok := joined{}, false
 	if h, _ := a.handover.Load().(*handover); h != nil && time.Since(h.asked) < keepJoined {
-		j, ok = h.join(a.Entries)
+		if j, ok := h.join(a.Entries); ok {
+			if len(a.Entries) >= len(h.entries) { // a top 3 leaves the top 50 its profiles
+				j.spots = make([]int, len(a.Entries))
+			}
+			return j
+		}
 	}
-	if !ok {
-		j = s.join(c, a.Entries)
-	}
+	j := s.join(c, a.Entries)
 	j.spots = make([]int, len(a.Entries))
 	return j
 }

@@ -72,7 +72,8 @@ func TestProfilesGoFromPageToPage(t *testing.T) {
 		{"a b c d e", 1},
 		{"a c b d e", 0},
 		{"e a b c d", 0},
-		{"d a b e", 0},   // one has left
+		{"d a b", 0},     // fewer rows
+		{"d a b c e", 0}, // and as many as before
 		{"d a b e f", 1}, // one has come
 		{"f e d b a", 0},
 		{"f e xa b a", 1}, // known to have none

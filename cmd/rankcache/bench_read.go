@@ -77,9 +77,9 @@ time of the server's processes for each) and then at half of that rate by a time
 servers run on the first and the load on the second.
 
 Our own rows run with GOMAXPROCS=2, Go's own choice in a container that is limited
-to one core. Updates are applied to the board in
-the same process, as replay does it but without Kafka and decoding. Needs Linux;
-redis-server and nginx are looked for in PATH, and what is missing is said.`,
+to one core. Updates are applied to the board in the same process, as replay does it
+but without Kafka and decoding. Needs Linux; redis-server and nginx are looked for in
+PATH, and what is missing is said.`,
 		Example: `  rankcache bench read
   rankcache bench read -o json > read.json
   rankcache bench read --only 'top50 super-hot|fixed' --rounds 3`,

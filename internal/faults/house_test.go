@@ -45,9 +45,9 @@ func newHouse(t *testing.T) *house {
 // freeAddr returns a loopback address that was free a moment ago.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	port, err := servers.FreePort()
+	addr, err := servers.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprint("127.0.0.1:", port)
+	return addr
 }

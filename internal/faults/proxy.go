@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -33,15 +32,16 @@ type weather struct {
 	stalled bool          // nothing moves, connections stay open
 }
 
-// NewProxy listens on a free loopback port and passes connections to upstream. The port is not the kernel's choice: while the proxy is cut, an outgoing
-// connection could get that one.
+// NewProxy listens on a free loopback port and passes connections to upstream. The
+// port is not the kernel's choice, which an outgoing connection could get while the
+// proxy is cut.
 func NewProxy(upstream string) (*Proxy, error) {
 	p := &Proxy{upstream: upstream, conns: make(map[net.Conn]struct{}), changed: make(chan struct{})}
-	port, err := servers.FreePort()
+	addr, err := servers.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.listen(fmt.Sprint("127.0.0.1:", port)); err != nil {
+	if err := p.listen(addr); err != nil {
 		return nil, err
 	}
 	p.addr = p.listener.Addr().String()

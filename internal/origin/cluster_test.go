@@ -18,21 +18,20 @@ import (
 func startCluster(t *testing.T) string {
 	t.Helper()
 	var nodes []*redis.Client
-	firstBus := 0
+	var first *servers.Redis
 	for i := range 3 {
 		server := testkit.StartRedis(t, servers.RedisOptions{Cluster: true})
 		node := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
 		t.Cleanup(func() { node.Close() })
-		first, last := i*16384/3, (i+1)*16384/3-1
-		must(t, node.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", first, last).Err())
+		must(t, node.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", i*16384/3, (i+1)*16384/3-1).Err())
 		must(t, node.Do(t.Context(), "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err())
-		if i > 0 {
-			host, port, _ := net.SplitHostPort(nodes[0].Options().Addr)
-			must(t, node.Do(t.Context(), "CLUSTER", "MEET", host, port, firstBus).Err())
+		if i == 0 {
+			first = server
+		} else {
+			host, port, _ := net.SplitHostPort(first.Addr())
+			must(t, node.Do(t.Context(), "CLUSTER", "MEET", host, port, first.Bus).Err())
 		}
-		if nodes = append(nodes, node); i == 0 {
-			firstBus = server.Bus
-		}
+		nodes = append(nodes, node)
 	}
 	for _, node := range nodes {
 		testkit.Eventually(t, patient, func() error { return wholeCluster(t.Context(), node) })

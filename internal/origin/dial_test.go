@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -106,9 +105,9 @@ func TestAccessControl(t *testing.T) {
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := selfSigned(t, dir)
-	free, err := servers.FreePort()
+	free, err := servers.FreeAddr()
 	must(t, err)
-	port := fmt.Sprint(free)
+	_, port, _ := net.SplitHostPort(free)
 	testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--tls-port", port, "--tls-cert-file", cert,
 		"--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"}})
 	for _, c := range []struct {

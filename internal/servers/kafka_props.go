@@ -13,11 +13,11 @@ import (
 func brokerProps(dir string, o KafkaOptions) (map[string]string, error) {
 	port, err := o.Port, error(nil)
 	if port == 0 {
-		if port, err = FreePort(); err != nil {
+		if port, err = freePort(); err != nil {
 			return nil, err
 		}
 	}
-	controller, err := FreePort()
+	controller, err := freePort()
 	if err != nil {
 		return nil, err
 	}

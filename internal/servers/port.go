@@ -11,8 +11,14 @@ import (
 // ":0" is from that range, and between our look and the server's bind, or while a server is down for a restart, any client on the machine could get it.
 const firstPort, lastPort = 15000, 32000
 
-// FreePort returns a loopback TCP port that nobody listens on now. Its random choice keeps test binaries that run side by side apart.
-func FreePort() (int, error) {
+// FreeAddr returns a loopback host:port that nobody listens on now, and that no outgoing connection gets while a server on it is down.
+func FreeAddr() (string, error) {
+	port, err := freePort()
+	return loopback(port), err
+}
+
+// freePort returns a loopback TCP port that nobody listens on now. Its random choice keeps test binaries that run side by side apart.
+func freePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
 		l, err := net.Listen("tcp", loopback(port))

@@ -34,7 +34,7 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	bus := 0
 	if o.Cluster {
 		// Redis's own choice, 10,000 above its port, may be one that an outgoing connection has.
-		if bus, err = FreePort(); err != nil {
+		if bus, err = freePort(); err != nil {
 			return nil, err
 		}
 		o.Args = append([]string{"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus)}, o.Args...)
@@ -53,7 +53,7 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 func redisSpec(bin string, o RedisOptions) (spec, error) {
 	port, err := o.Port, error(nil)
 	if port == 0 && !o.Unix {
-		if port, err = FreePort(); err != nil {
+		if port, err = freePort(); err != nil {
 			return spec{}, err
 		}
 	}
