@@ -23,14 +23,10 @@ func (b *Board) Apply(us []rankcache.Update) rankcache.Applied {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var n [stale + 1]int
-	pace := rankcache.NewPace()
 	for batch := range slices.Chunk(us, fetchAhead) {
 		b.members.fetch(batch)
 		for i := range batch {
 			n[b.apply(&batch[i])]++
-		}
-		if b.order != nil {
-			pace.Step()
 		}
 	}
 	b.tidy()

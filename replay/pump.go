@@ -26,7 +26,6 @@ type pump struct {
 	filled  []*follower  // with updates gathered
 	touched []*partition // with records or an end gathered
 	update  rankcache.Update
-	pace    rankcache.Pace // of decoding what readers wait for
 
 	dirty     []*follower // readable, applied to and not published
 	timer     *time.Timer // runs while armed
@@ -60,7 +59,7 @@ func (p *pump) run(ctx context.Context) error {
 }
 
 func (p *pump) apply(batch []item) {
-	p.now, p.last, p.pace = p.routes.Load(), nil, rankcache.NewPace()
+	p.now, p.last = p.routes.Load(), nil
 	for i := range batch {
 		switch it := &batch[i]; it.kind {
 		case itemRecord:
@@ -96,9 +95,6 @@ func (p *pump) record(it *item) {
 			p.filled = append(p.filled, f)
 		}
 		f.batch = append(f.batch, p.update)
-		if f.readable.Load() { // nobody else is to be filled more slowly
-			p.pace.Step()
-		}
 	}
 }
 

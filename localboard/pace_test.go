@@ -1,4 +1,4 @@
-package rankcache
+package localboard
 
 import (
 	"runtime"
@@ -8,19 +8,20 @@ import (
 )
 
 // slept works for d, makes a step and returns how long that took.
-func slept(p *Pace, d time.Duration) time.Duration {
+func slept(p *pace, d time.Duration) time.Duration {
 	time.Sleep(d)
 	began := time.Now()
-	p.Step()
+	p.step()
 	return time.Since(began)
 }
 
 func TestPace(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(fewProcessors))
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPace()
+		p := newPace()
 		for i, c := range []struct{ work, want time.Duration }{
 			{paceOn / 2, 0}, {paceOn / 4, 0}, {paceOn / 4, paceOff}, {paceOn / 2, 0}, {paceOn, paceOff}, {time.Second, paceOff},
+			{paceOn, paceOff}, {time.Second, 0}, // no more than paceMost
 		} {
 			if got := slept(&p, c.work); got != c.want {
 				t.Errorf("step %d took %v, want %v", i, got, c.want)
@@ -33,7 +34,7 @@ func TestPace(t *testing.T) {
 func TestPaceWithManyProcessors(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(fewProcessors + 1))
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPace()
+		p := newPace()
 		if got := slept(&p, time.Second); got != 0 {
 			t.Errorf("a step took %v", got)
 		}
@@ -42,9 +43,9 @@ func TestPaceWithManyProcessors(t *testing.T) {
 
 // A break that takes far longer than asked for says that nobody is waiting.
 func TestPaceEndsWhenIdle(t *testing.T) {
-	p := Pace{since: time.Now().Add(-time.Hour)}
+	p := pace{left: paceMost}
 	p.rested(time.Now().Add(-paceIdle - time.Second))
-	if !p.since.IsZero() {
+	if p.left != 0 {
 		t.Error("breaks go on")
 	}
 }
