@@ -2,7 +2,9 @@ package profile
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -82,14 +84,7 @@ func strangerTo(c *Cache, page []string) uint64 {
 func BenchmarkReadBesideMany(b *testing.B) {
 	for _, others := range []int{0, 500_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {
-			c := start(b, Options{Budget: 256 << 20, Deadline: measureDeadline}, &measuredSource{})
-			dst := make([][]byte, measuredRows)
-			for n := range others/measuredRows + 1 {
-				c.Get(b.Context(), page(n), dst)
-			}
-			if have := c.store.entries(); have < others {
-				b.Fatalf("%d entries, want %d", have, others)
-			}
+			c, dst := filled(b, others), make([][]byte, measuredRows)
 			readers := page(0)
 			var kept [256][]byte
 			var took []time.Duration
@@ -104,4 +99,35 @@ func BenchmarkReadBesideMany(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*999/1000].Nanoseconds()), "p99.9-ns")
 		})
 	}
+}
+
+// BenchmarkCollect is what one collection costs with few and with many profiles
+// in memory, on all processors together.
+func BenchmarkCollect(b *testing.B) {
+	for _, n := range []int{0, 500_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			c := filled(b, n)
+			var before, after syscall.Rusage
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+			for b.Loop() {
+				runtime.GC()
+			}
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+			b.ReportMetric(float64(after.Utime.Nano()-before.Utime.Nano())/float64(b.N)/1e6, "cpu-ms")
+			runtime.KeepAlive(c)
+		})
+	}
+}
+
+// filled returns a cache with n profiles beside those of page 0.
+func filled(b *testing.B, n int) *Cache {
+	c := start(b, Options{Budget: 256 << 20, Deadline: measureDeadline}, &measuredSource{})
+	dst := make([][]byte, measuredRows)
+	for i := range n/measuredRows + 1 {
+		c.Get(b.Context(), page(i), dst)
+	}
+	if have := c.store.Load().entries(); have < n {
+		b.Fatalf("%d entries, want %d", have, n)
+	}
+	return c
 }

@@ -25,9 +25,9 @@ type Cache struct {
 	// lastErr explains the breaker's change of state in the log.
 	lastErr atomic.Value // of error text
 
-	base    time.Time    // all times are kept as durations since then: 8 bytes, and monotonic
-	seed    maphash.Seed // of the keys, so that nobody can choose members that collide
-	store   store
+	base    time.Time             // all times are kept as durations since then: 8 bytes, and monotonic
+	seed    maphash.Seed          // of the keys, so that nobody can choose members that collide
+	store   atomic.Pointer[store] // nil until Run, and after Close
 	changes changes
 
 	// mu guards everything below and every write to the store.
@@ -58,17 +58,28 @@ func New(opts Options, source Source, log *slog.Logger, reg prometheus.Registere
 		flights: make(map[string]*flight), queue: newQueue()}
 	c.breaker = c.newBreaker()
 	c.metrics = newMetrics(reg, c)
-	c.store.evicted = c.metrics.evictions.Inc
 	return c, nil
 }
 
 // Run loads what pages miss until ctx ends, and then returns nil. Calls that are
 // under way are cancelled. What is cached stays readable until [Cache.Close].
 func (c *Cache) Run(ctx context.Context) error {
-	if err := c.store.open(c.opts.Budget); err != nil {
+	if err := c.open(); err != nil {
 		return err
 	}
 	return c.serve(ctx)
+}
+
+func (c *Cache) open() error {
+	s, err := newStore(c.opts.Budget, c.key, c.metrics.evictions.Inc)
+	if err != nil {
+		return err
+	}
+	if !c.store.CompareAndSwap(nil, s) {
+		s.close()
+		return errors.New("profile cache: runs already")
+	}
+	return nil
 }
 
 // serve runs the workers of an open cache.
@@ -84,7 +95,7 @@ func (c *Cache) serve(ctx context.Context) error {
 
 // Close gives the memory back after Run has returned. Nobody may be using the
 // cache any more.
-func (c *Cache) Close() { c.store.close() }
+func (c *Cache) Close() { c.store.Swap(nil).close() }
 
 func (c *Cache) key(member string) uint64 { return maphash.String(c.seed, member) }
 

@@ -5,7 +5,8 @@
 // The path of a page, in this order:
 //
 //	join.go     Cache.Join or Cache.Get: one lookup per row, no lock, no wait
-//	store.go    the cached entries, in ristretto (entry.go: one entry)
+//	store.go    where the cached entries are, in ristretto
+//	slabs.go    the entries, in slabs of memory (slab.go, entry.go)
 //	              fresh    answered
 //	              stale    answered, and refreshed behind the page's back
 //	              absent   the rows that have to be loaded:
@@ -38,6 +39,17 @@
 // carry a version, waiting pages are answered from their flight and never by
 // reading the cache again, and a refused entry lingers with its flight for a
 // while, so that a full cache does not turn every page into a load.
+//
+// # What the collector walks
+//
+// Half a million entries that are each a block of memory cost a collection 90 ms
+// of processor time, in which requests on one or two processors wait for tens of
+// milliseconds. So entries stand one behind the other in slabs of 64 KiB, and
+// ristretto has numbers that say where, not pointers: 17 ms, nearly all of them for
+// ristretto's maps (BenchmarkCollect). Entries never change; once more than an
+// eighth of the slabs was left by entries that are gone, what remains in the
+// emptiest slab is copied to another one, and the collector takes the old one when
+// nobody reads a profile in it any more.
 //
 // # Lock order
 //

@@ -6,9 +6,8 @@ import (
 )
 
 // entry is one cached profile, or the knowledge that there is none: a single
-// block of memory without pointers, so that the collector marks it and looks no
-// further, and the cache pays for one allocation and one pointer. It is never
-// changed. The block is a header, the member's id, the JSON.
+// block of memory without pointers. It is never changed. The block is a header, the
+// member's id, the JSON.
 type entry struct{ head *header }
 
 // header is the fixed part of an entry's block, 12 bytes.
@@ -26,16 +25,35 @@ const (
 	maxJSON = 1<<16 - 1
 )
 
-// newEntry copies member and json into a new entry and returns how many bytes
-// the allocator really gave for it.
-func newEntry(version uint32, soft time.Duration, member string, json []byte) (entry, int) {
-	block := append([]byte(nil), make([]byte, headerLen+len(member)+len(json))...) // its capacity is the allocator's size class
-	copy(block[headerLen:], member)
-	copy(block[headerLen+len(member):], json)
+// newEntry copies member and json into a new entry.
+func newEntry(version uint32, soft time.Duration, member string, json []byte) entry {
+	size := headerLen + len(member) + len(json)
+	words := make([]uint64, wordsOf(size)) // not bytes, which need not be aligned
+	text := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)[headerLen:]
+	copy(text[copy(text, member):], json)
 	ms := soft.Milliseconds()
-	h := (*header)(unsafe.Pointer(&block[0])) // aligned: the allocator gives no block of this kind less than 16 bytes
+	h := (*header)(unsafe.Pointer(&words[0]))
 	*h = header{version: version, softLow: uint32(ms), softTop: uint8(ms >> 32), json: uint16(len(json)), member: uint8(len(member))}
-	return entry{h}, cap(block)
+	return entry{h}
+}
+
+// size is how many bytes the entry has, 0 if it is none.
+func (e entry) size() int {
+	if e.head == nil {
+		return 0
+	}
+	return headerLen + int(e.head.member) + int(e.head.json)
+}
+
+// words is how many words it takes in a slab.
+func (e entry) words() int { return wordsOf(e.size()) }
+
+func wordsOf(size int) int { return (size + wordBytes - 1) / wordBytes }
+
+// cost is what it costs the budget.
+func (e entry) cost() int64 {
+	bytes := wordBytes * int64(e.words())
+	return slotCost + bytes + bytes/spareShare
 }
 
 // newer reports whether e was asked for after f. Versions may wrap.
@@ -49,7 +67,12 @@ func (e entry) soft() time.Duration {
 // is reports whether this is the entry of member, and not one whose key has the
 // same hash.
 func (e entry) is(member string) bool {
-	return e.head != nil && int(e.head.member) == len(member) && string(e.text(0, len(member))) == member
+	return e.head != nil && e.member() == member
+}
+
+// member returns the id, in the entry's own memory.
+func (e entry) member() string {
+	return unsafe.String((*byte)(unsafe.Add(unsafe.Pointer(e.head), headerLen)), int(e.head.member))
 }
 
 // profile returns the JSON, or nil when the service does not know the member.

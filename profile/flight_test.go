@@ -148,7 +148,7 @@ func TestPagesGoBeforeWarmUps(t *testing.T) {
 			t.Errorf("loaded %d times, want 1", loads)
 		}
 		for _, w := range members("w", 10_000) {
-			if _, ok := c.store.get(c.key(w), w); !ok {
+			if _, ok := c.store.Load().get(c.key(w), w); !ok {
 				t.Fatalf("%s was not warmed", w)
 			}
 		}
@@ -214,7 +214,7 @@ func TestRefusedProfileIsNotLoadedForEveryPage(t *testing.T) {
 		copy(huge, "{")
 		source := newFake(t, func(context.Context, string) ([]byte, error) { return huge, nil })
 		c := start(t, Options{Budget: 64 << 20}, source)
-		c.store.cache.Load().UpdateMaxCost(1) // refuse everything
+		c.store.Load().cache.UpdateMaxCost(1) // refuse everything
 		for range 100 {
 			_, fresh := c.Join(t.Context(), []string{"a"}, make([][]byte, 1))
 			if !fresh() {

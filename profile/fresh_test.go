@@ -59,7 +59,7 @@ func TestChangeDuringJoinIsNoticed(t *testing.T) {
 	get(t, c, "a")
 	s, key := newStamp(1), c.key("a")
 	s.see(0, key, c.changes.count(key))
-	e, _ := c.store.get(key, "a")
+	e, _ := c.store.Load().get(key, "a")
 	c.Drop("a")
 	get(t, c, "a") // the refresh, between the reader's two steps
 	if s.fresh(&c.changes, c.now()) {

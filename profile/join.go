@@ -54,7 +54,7 @@ func (c *Cache) Drop(member string) bool {
 		f.dropped = true // what it brings may be what is to be forgotten
 		delete(c.flights, member)
 	}
-	stored := c.store.remove(key, member)
+	stored := c.store.Load().remove(key, member)
 	c.changes.bump(key)
 	return flying || stored
 }
@@ -69,7 +69,7 @@ const (
 )
 
 func (c *Cache) look(key uint64, member string, now time.Duration) (entry, freshness) {
-	e, ok := c.store.get(key, member)
+	e, ok := c.store.Load().get(key, member)
 	switch {
 	case !ok || now >= c.hard(e):
 		return entry{}, absent

@@ -35,7 +35,7 @@ func (c *Cache) arrivals(flights []*flight, answers []Answer, asked time.Duratio
 		case len(answers[i].JSON) > maxJSON:
 			c.metrics.badProfile(bad(KindSize, "%d bytes", len(answers[i].JSON)))
 		default:
-			list[i].e, list[i].cost = newEntry(f.version, asked+c.ttl(answers[i].JSON), f.member, answers[i].JSON)
+			list[i].e = newEntry(f.version, asked+c.ttl(answers[i].JSON), f.member, answers[i].JSON)
 		}
 	}
 	return list
@@ -57,7 +57,7 @@ func (c *Cache) land(calls []*call, list []arrival) {
 	now := c.now()
 	refused := c.keep(list)
 	for i, a := range list {
-		a.f.value, a.f.cost = a.e, a.cost+flightCost
+		a.f.value, a.f.cost = a.e, a.e.size()+flightCost
 		switch {
 		case a.f.dropped: // not on the map any more; its page is to be joined again
 			a.f.count = c.changes.count(a.key) - 1
@@ -90,7 +90,7 @@ func (c *Cache) keep(list []arrival) (refused []bool) {
 		}
 	}
 	refused = make([]bool, len(list))
-	c.store.put(items, func(i int) { refused[index[i]] = true })
+	c.store.Load().put(items, func(i int) { refused[index[i]] = true })
 	for _, it := range items {
 		c.changes.bump(it.key)
 	}

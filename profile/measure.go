@@ -102,7 +102,7 @@ func measureBytes(ctx context.Context, f *Figures) error {
 		for n := range fillPages {
 			c.Get(ctx, page(n), dst)
 		}
-		f.BytesPerEntry = float64(liveHeap()-before) / float64(c.store.entries())
+		f.BytesPerEntry = float64(liveHeap()-before) / float64(c.store.Load().entries())
 		return nil
 	})
 }
@@ -126,7 +126,7 @@ func measureTrace(ctx context.Context, f *Figures, tr trace) error {
 			c.Get(ctx, members, make([][]byte, measuredRows))
 			return source.loaded - before
 		})
-		cache := newLRU(c.store.entries())
+		cache := newLRU(c.store.Load().entries())
 		f.HitRatioLRU = tr.ratio(cache.misses)
 		return ctx.Err()
 	})
@@ -157,7 +157,7 @@ func measured(ctx context.Context, opts Options, source Source, do func(*Cache) 
 	if err != nil {
 		return err
 	}
-	if err := c.store.open(c.opts.Budget); err != nil {
+	if err := c.open(); err != nil {
 		return err
 	}
 	defer c.Close()

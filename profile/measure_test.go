@@ -49,7 +49,7 @@ func TestMemoryStaysWithinBudget(t *testing.T) {
 				}
 				took := liveHeap() - before
 				checkHeap(t, took, budget)
-				t.Logf("%.2f of the budget after %d members, %d entries", float64(took)/float64(budget), asked, c.store.entries())
+				t.Logf("%.2f of the budget after %d members, %d entries", float64(took)/float64(budget), asked, c.store.Load().entries())
 				return nil
 			})
 			if err != nil {

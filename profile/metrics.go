@@ -29,7 +29,7 @@ func newMetrics(reg prometheus.Registerer, c *Cache) *metrics {
 	lookups := vec("lookups_total", "Rows looked up in the cache: hit, stale (served and refreshed), negative (known to have no profile), miss.", "result")
 	loads := vec("loads_total", "Calls of the profile service: ok, timeout, unavailable, refused (by the circuit breaker), or the kind of a bad answer.", "result")
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "rankcache_profile_bytes", Help: "Heap that the cached profiles cost."},
-		func() float64 { return float64(c.store.used()) })
+		func() float64 { return float64(c.store.Load().used()) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "rankcache_profile_breaker", Help: "Circuit breaker before the profile service: 0 closed, 1 trying, 2 open."},
 		func() float64 { return float64(c.breaker.State()) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "rankcache_profile_pending", Help: "Members that wait for a call of the profile service."}, c.pending)

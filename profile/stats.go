@@ -25,7 +25,7 @@ type Stats struct {
 // goroutine, also before Run.
 func (c *Cache) Stats() Stats {
 	m := c.metrics
-	s := Stats{Bytes: c.store.used(), Budget: c.opts.Budget, Pending: int(c.pending()), Breaker: c.breaker.State().String(),
+	s := Stats{Bytes: c.store.Load().used(), Budget: c.opts.Budget, Pending: int(c.pending()), Breaker: c.breaker.State().String(),
 		Hits: count(m.hits) + count(m.negative), Stale: count(m.stale), Misses: count(m.misses),
 		Missing: count(m.missing), Evicted: count(m.evictions)}
 	s.Loads, s.Failed = m.calls()

@@ -1,11 +1,9 @@
 package profile
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
-	"sync/atomic"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
@@ -31,64 +29,94 @@ const (
 
 // item is an entry on its way into the store.
 type item struct {
-	key  uint64
-	e    entry
-	cost int
+	key uint64
+	e   entry
 }
 
-// store keeps entries in ristretto. get may be called by anybody at any time;
-// put and remove by one goroutine at a time, which makes them exact although
-// ristretto's are hints: there is never more than one batch in its buffer, and
-// both return when it is applied. So no write is dropped, none is overtaken, and
-// a get that follows sees it.
+// store keeps entries in slabs, and in ristretto where they are. get may be called
+// by anybody at any time; put and remove by one goroutine at a time, which makes
+// them exact although ristretto's are hints: there is never more than one batch in
+// its buffer, and both return when it is applied. So no write is dropped, none is
+// overtaken, and a get that follows sees it. A nil store has nothing.
 type store struct {
-	cache   atomic.Pointer[ristretto.Cache[uint64, entry]] // nil until open: everything misses
-	evicted func()
+	cache *ristretto.Cache[uint64, handle]
+	slabs *slabs
+	key   func(member string) uint64
 }
 
-// open makes the cache, which starts two goroutines that close ends.
-func (s *store) open(budget int64) error {
+// newStore returns a store for entries of budget bytes with all that belongs to
+// them. It starts two goroutines that close ends.
+func newStore(budget int64, key func(member string) uint64, evicted func()) (*store, error) {
+	s := &store{slabs: newSlabs(), key: key}
 	counters := max(budget/typicalEntry*countersPerEntry, 1<<10)
-	cache, err := ristretto.NewCache(&ristretto.Config[uint64, entry]{
+	room := budget - counterBytes(counters) - emptyCost - spareWords*wordBytes - int64(lingerShare*float64(budget))
+	var err error
+	s.cache, err = ristretto.NewCache(&ristretto.Config[uint64, handle]{
 		NumCounters:        counters,
-		MaxCost:            max(budget-counterBytes(counters)-emptyCost-int64(lingerShare*float64(budget)), 1),
+		MaxCost:            max(room, 1),
 		BufferItems:        getBuffer,
 		IgnoreInternalCost: true, // slotCost says what it really is
 		KeyToHash:          func(key uint64) (uint64, uint64) { return key, 0 },
-		ShouldUpdate:       func(next, prev entry) bool { return next.newer(prev) },
-		OnEvict:            func(*ristretto.Item[entry]) { s.evicted() },
+		ShouldUpdate:       func(next, prev handle) bool { return !s.entry(prev).newer(s.entry(next)) }, // the same version: moved
+		OnEvict:            func(*ristretto.Item[handle]) { evicted() },
+		OnExit:             s.slabs.release,
 	})
 	if err != nil {
-		return fmt.Errorf("profile cache: %w", err)
+		return nil, fmt.Errorf("profile cache: %w", err)
 	}
-	if !s.cache.CompareAndSwap(nil, cache) {
-		cache.Close()
-		return errors.New("profile cache: runs already")
-	}
-	return nil
+	return s, nil
 }
 
-// close gives the memory back. Nobody may be calling get: ristretto would send
-// on a closed channel.
-func (s *store) close() { s.cache.Swap(nil).Close() }
+// close ends the store. Nobody may be calling get: ristretto would send on a closed
+// channel.
+func (s *store) close() { s.cache.Close() }
 
-// get returns the member's entry, fresh or not.
+// get returns the member's entry, fresh or not. An entry that is moved just now
+// is where ristretto says the second time.
 func (s *store) get(key uint64, member string) (entry, bool) {
-	e, _ := s.cache.Load().Get(key) // a nil cache has nothing
-	return e, e.is(member)
+	if s == nil {
+		return entry{}, false
+	}
+	for {
+		h, ok := s.cache.Get(key)
+		if !ok {
+			return entry{}, false
+		}
+		if e, ok := s.slabs.at(h); ok {
+			return e, e.is(member)
+		}
+	}
 }
 
-// put stores items and calls refused with the index of each that was not kept.
+// entry returns the entry of a handle that was not released.
+func (s *store) entry(h handle) entry {
+	e, _ := s.slabs.at(h)
+	return e
+}
+
+// put stores copies of items and calls refused with the index of each that was
+// not kept.
 func (s *store) put(items []item, refused func(i int)) {
-	cache := s.cache.Load()
 	for _, it := range items {
-		cache.Set(it.key, it.e, int64(it.cost+slotCost))
+		s.cache.Set(it.key, s.slabs.add(it.e), it.e.cost())
 	}
-	cache.Wait()
+	s.cache.Wait()
 	for i, it := range items {
-		if _, kept := cache.GetTTL(it.key); !kept { // unlike Get, it does not count as a use
+		if _, kept := s.cache.GetTTL(it.key); !kept { // unlike Get, it does not count as a use
 			refused(i)
 		}
+	}
+	s.tidy()
+}
+
+// tidy moves what is left in slabs that are mostly empty, and gives these up.
+func (s *store) tidy() {
+	for number, ok := s.slabs.emptiest(); ok; number, ok = s.slabs.emptiest() {
+		for _, e := range s.slabs.slab(number).left {
+			s.cache.Set(s.key(e.member()), s.slabs.add(e), e.cost()) // which releases it where it was
+		}
+		s.slabs.drop(number)
+		s.cache.Wait()
 	}
 }
 
@@ -97,22 +125,24 @@ func (s *store) remove(key uint64, member string) bool {
 	if _, found := s.get(key, member); !found {
 		return false
 	}
-	cache := s.cache.Load()
-	cache.Del(key)
-	cache.Wait()
+	s.cache.Del(key)
+	s.cache.Wait()
+	s.tidy()
 	return true
 }
 
 // used returns the bytes that the entries cost at present.
 func (s *store) used() int64 {
-	cache := s.cache.Load()
-	return cache.MaxCost() - cache.RemainingCost()
+	if s == nil {
+		return 0
+	}
+	return s.cache.MaxCost() - s.cache.RemainingCost()
 }
 
 // entries counts the entries, for tests and measurements: it locks the store
 // part by part and looks at every entry.
 func (s *store) entries() (n int) {
-	s.cache.Load().IterValues(func(entry) bool { n++; return false })
+	s.cache.IterValues(func(handle) bool { n++; return false })
 	return n
 }
 

@@ -2,25 +2,26 @@ package profile
 
 import (
 	"fmt"
+	"hash/maphash"
 	"testing"
 )
 
 func openStore(t testing.TB, budget int64) *store {
 	t.Helper()
-	s := &store{evicted: func() {}}
-	if err := s.open(budget); err != nil {
+	s, err := newStore(budget, keyOf, func() {})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.close)
 	return s
 }
 
-// keyOf is a hash good enough for tests, the same in every run.
-func keyOf(n int) uint64 { return uint64(n+1) * 0x9e3779b97f4a7c15 }
+var testSeed = maphash.MakeSeed()
 
-func newItem(key uint64, version uint32, member string) item {
-	e, cost := newEntry(version, 0, member, fmt.Appendf(nil, `{"v":%d}`, version))
-	return item{key, e, cost}
+func keyOf(member string) uint64 { return maphash.String(testSeed, member) }
+
+func newItem(version uint32, member string) item {
+	return item{keyOf(member), newEntry(version, 0, member, fmt.Appendf(nil, `{"v":%d}`, version))}
 }
 
 func noRefusal(t testing.TB) func(int) {
@@ -34,7 +35,7 @@ func TestPutIsNeverDroppedAndSeenAtOnce(t *testing.T) {
 	for n := 0; n < 50_000; n += 100 {
 		items := make([]item, 100)
 		for i := range items {
-			items[i] = newItem(keyOf(n+i), 1, fmt.Sprint(n+i))
+			items[i] = newItem(1, fmt.Sprint(n+i))
 		}
 		s.put(items, noRefusal(t))
 		for i := range items {
@@ -62,11 +63,11 @@ func TestNewerEntryStays(t *testing.T) {
 			for _, batch := range tt.versions {
 				var items []item
 				for _, v := range batch {
-					items = append(items, newItem(keyOf(1), v, "a"))
+					items = append(items, newItem(v, "a"))
 				}
 				s.put(items, noRefusal(t))
 			}
-			if e, ok := s.get(keyOf(1), "a"); !ok || e.head.version != tt.want {
+			if e, ok := s.get(keyOf("a"), "a"); !ok || e.head.version != tt.want {
 				t.Errorf("version %v (found %v), want %d", e, ok, tt.want)
 			}
 		})
@@ -75,7 +76,7 @@ func TestNewerEntryStays(t *testing.T) {
 
 func TestMembersWithTheSameKeyAreToldApart(t *testing.T) {
 	s := openStore(t, 4<<20)
-	s.put([]item{newItem(7, 1, "alice")}, noRefusal(t))
+	s.put([]item{{7, newItem(1, "alice").e}}, noRefusal(t))
 	if _, ok := s.get(7, "bobby"); ok {
 		t.Error("bobby was given alice's profile")
 	}
@@ -92,7 +93,7 @@ func TestMembersWithTheSameKeyAreToldApart(t *testing.T) {
 
 func TestEntryKeepsWhatItIsGiven(t *testing.T) {
 	json := []byte(`{"a":1}`)
-	e, cost := newEntry(3, 35*365*24*3600e9/2, "12", json)
+	e := newEntry(3, 35*365*24*3600e9/2, "12", json)
 	json[1] = 'X'
 	if got := string(e.profile()); got != `{"a":1}` || !e.is("12") || e.is("1") || e.is("13") {
 		t.Errorf("profile %q of 12: %v, of 1: %v", got, e.is("12"), e.is("1"))
@@ -100,8 +101,8 @@ func TestEntryKeepsWhatItIsGiven(t *testing.T) {
 	if e.soft() != 35*365*24*3600e9/2 {
 		t.Errorf("soft %v, want 17.5 years", e.soft())
 	}
-	if want := headerLen + 2 + len(json); cost < want || cost > want+16 {
-		t.Errorf("cost %d for %d bytes", cost, want)
+	if want := headerLen + 2 + len(json); e.size() != want || e.words() != (want+7)/8 {
+		t.Errorf("size %d, %d words for %d bytes", e.size(), e.words(), want)
 	}
 	if p := e.profile(); cap(p) != len(p) {
 		t.Error("an append would write behind the profile")
