@@ -105,10 +105,8 @@ func (b *Board) arrange() {
 	case len(b.changes) > b.order.rows/mergeShare:
 		b.order = b.order.merged(&b.members, b.changed(), b.comingRows())
 	default:
-		pace := newPace()
 		for i := range b.changes {
 			b.arrangeOne(&b.changes[i])
-			pace.step()
 		}
 	}
 }
