@@ -8,9 +8,10 @@ import (
 )
 
 // Join sets dst[i] to the profile of members[i], a JSON object that nobody may
-// change, or to nil when there is none. It waits for profiles that have to be
-// loaded, but not beyond ctx or [Options].Deadline; missing says how many of the
-// nils it does not know about yet, and these go on being loaded. dst is as long
+// change, or to nil when there is none. It keeps 64 KiB of the cache's memory from
+// being given back: clone what is kept for long. Join waits for profiles that have
+// to be loaded, but not beyond ctx or [Options].Deadline; missing says how many of
+// the nils it does not know about yet, and these go on being loaded. dst is as long
 // as members; neither is kept.
 //
 // fresh is kept with what is encoded from dst, and asked before that is used

@@ -7,7 +7,7 @@ import (
 
 const (
 	wordBytes = 8
-	// slabWords are 64 KiB: some 350 profiles, and half a millisecond to move.
+	// slabWords are 64 KiB: some 350 profiles of the usual size.
 	slabWords = 64 << 10 / wordBytes
 	// ownWords is from what size on an entry has a slab of its own: the end of no
 	// shared slab stays empty by more.
