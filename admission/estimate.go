@@ -3,10 +3,10 @@ package admission
 // What a board of n members is reckoned at, in bytes. Measured are 75 to 88 a
 // member above its id from 57,000 members on, live updates included and whether the
 // hash table has just grown or is about to, and under 100 KiB for all that a board of
-// 1,000 takes (BenchmarkMemory of localboard,
-// TestEstimateCoversWhatBoardsTake of cmd/rankcache). What is reckoned above that
-// is for members that come, for removed ones that are not forgotten yet, and for
-// what readers still hold of the publication before.
+// 1,000 takes (BenchmarkMemory of localboard, TestEstimateCoversWhatBoardsTake of
+// cmd/rankcache). What is reckoned above that is for members that come, for removed
+// ones that are not forgotten yet, and for what readers still hold of the
+// publication before.
 const (
 	perBoard  = 128 << 10
 	perMember = 100

@@ -93,8 +93,8 @@ func (c *Cache) serve(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Close gives the memory back after Run has returned. Nobody may be using the
-// cache any more.
+// Close gives the memory back after Run has returned, or if it never ran. Nobody
+// may be using the cache any more.
 func (c *Cache) Close() { c.store.Swap(nil).close() }
 
 func (c *Cache) key(member string) uint64 { return maphash.String(c.seed, member) }

@@ -175,3 +175,13 @@ func TestFailedLoadIsMissingAndTriedAgain(t *testing.T) {
 		return nil
 	})
 }
+
+// A process that ends before its cache ran closes it all the same.
+func TestCloseWithoutRun(t *testing.T) {
+	c, err := New(Options{}, newFake(t, nick), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	c.Close()
+}

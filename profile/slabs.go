@@ -7,11 +7,12 @@ import "sync/atomic"
 // no processor's cache has. The zero handle is no entry.
 type handle uint64
 
+// From the top, a handle has 24 bits of the slab's number, then of its birth, then
+// of the word.
 const (
-	handleNumber = 24 // bits: of the slab's number, then of its birth, then of the word
-	handleBirth  = 24
-	handleWord   = 16
-	lastBirth    = 1<<handleBirth - 1
+	handleBirth = 24
+	handleWord  = 16
+	lastBirth   = 1<<handleBirth - 1
 )
 
 func newHandle(number, birth uint32, word int) handle {

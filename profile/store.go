@@ -8,7 +8,7 @@ import (
 	"github.com/dgraph-io/ristretto/v2"
 )
 
-// Heap that an entry takes beside its own block, and that the cache takes when
+// Heap that an entry takes beside its words in a slab, and that the cache takes when
 // it is empty. TestMemoryStaysWithinBudget holds them to what is measured.
 const (
 	// slotCost is the entry's place in ristretto's two maps: 102 to 172 bytes in
@@ -16,7 +16,7 @@ const (
 	slotCost = 192
 	// typicalEntry is what an entry is expected to cost with everything, to
 	// choose the number of frequency counters.
-	typicalEntry = 360
+	typicalEntry = 384
 	// countersPerEntry trades the memory of the counters (4 bytes each) for
 	// a better choice of what to keep.
 	countersPerEntry = 4
@@ -69,7 +69,11 @@ func newStore(budget int64, key func(member string) uint64, evicted func()) (*st
 
 // close ends the store. Nobody may be calling get: ristretto would send on a closed
 // channel.
-func (s *store) close() { s.cache.Close() }
+func (s *store) close() {
+	if s != nil {
+		s.cache.Close()
+	}
+}
 
 // get returns the member's entry, fresh or not. An entry that is moved just now
 // is where ristretto says the second time.
