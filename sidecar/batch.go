@@ -28,7 +28,7 @@ func parseBatch(data []byte) ([]string, *problem) {
 		err = fmt.Errorf("not UTF-8")
 	}
 	if err != nil {
-		return nil, badArgument("members", `want {"members":["id",…]}: `+err.Error())
+		return nil, badArgument("members", fmt.Sprintf(`want {"members":["id",…]}: %.100v`, err))
 	}
 	return req.Members, checkBatch(req.Members)
 }

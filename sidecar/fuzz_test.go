@@ -65,6 +65,7 @@ func FuzzBatch(f *testing.F) {
 	f.Add([]byte(`{"members":["\u0061\n"]}`))
 	f.Add([]byte(`{"members":null} `))
 	f.Add([]byte("{\"members\":[\"\xff\"]}"))
+	f.Add([]byte(`{"` + strings.Repeat("\xff", 900) + `":1}`)) // the decoder names it whole
 	f.Fuzz(func(t *testing.T, data []byte) {
 		members, p := parseBatch(data)
 		if p != nil {
