@@ -70,7 +70,7 @@ func unmarshalStrict(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		return err
+		return fmt.Errorf("%.100w", err) // it may name a foreign field of 64 KiB
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return errors.New("something follows the JSON object")

@@ -145,13 +145,13 @@ func (r *Rooms) addRule(n *yaml.Node) error {
 // wildcard stands for is not known before they are asked for.
 func (b BoardRule) check() error {
 	if _, err := path.Match(b.Match, ""); err != nil || b.Match == "" {
-		return fmt.Errorf("match %q is not a pattern: want an id with * or ?", b.Match)
+		return fmt.Errorf("match %.100q is not a pattern: want an id with * or ?", b.Match)
 	}
 	switch {
 	case b.Mode == ModeNone:
-		return fmt.Errorf("match %q has no mode: want super-hot, hot or blocked", b.Match)
+		return fmt.Errorf("match %.100q has no mode: want super-hot, hot or blocked", b.Match)
 	case b.Mode != ModeBlocked && strings.ContainsAny(b.Match, `*?[\`):
-		return fmt.Errorf("match %q is a pattern, which can only be blocked: name the board to make it %s", b.Match, b.Mode)
+		return fmt.Errorf("match %.100q is a pattern, which can only be blocked: name the board to make it %s", b.Match, b.Mode)
 	case b.Mode != ModeBlocked:
 		return BoardID(b.Match).Check()
 	}
