@@ -57,6 +57,7 @@ func (s *connSet) len() int {
 
 func (s *connSet) add(conn net.Conn, limits *timeLimits) *timedConn {
 	c := &timedConn{Conn: conn, limits: limits}
+	c.raw.open(conn)
 	c.waiting.Store(max(limits.now.Load(), 1))
 	s.mu.Lock()
 	defer s.mu.Unlock()

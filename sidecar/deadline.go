@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"net"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,8 @@ type timedConn struct {
 	net.Conn
 	limits *timeLimits
 	call   *call // of the connection's requests, which come one after the other
+	raw    rawReader
+	turn   turn
 
 	// waiting is the coarse time since when no byte of a request has come, 0
 	// while there is one: who makes room looks at it.
@@ -77,9 +80,25 @@ func (c *timedConn) Read(p []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := c.Conn.Read(p)
+	n, err := c.read(p)
 	if !c.idle && n > 0 && c.waiting.Load() != 0 { // the first request has begun
 		c.waiting.Store(0)
+	}
+	return n, err
+}
+
+// read lets the other connections go first when that is likely to pay.
+func (c *timedConn) read(p []byte) (int, error) {
+	if c.raw.conn == nil {
+		return c.Conn.Read(p)
+	}
+	gaveWay := c.idle && c.turn.due()
+	if gaveWay {
+		runtime.Gosched()
+	}
+	n, waited, err := c.raw.read(p)
+	if gaveWay {
+		c.turn.learn(waited)
 	}
 	return n, err
 }
