@@ -10,7 +10,7 @@ type builder struct {
 }
 
 func newBuilder(age uint64) *builder {
-	return &builder{order: order{age: age}}
+	return &builder{order: order{age: age, spares: new(spares)}}
 }
 
 func (b *builder) add(r row) {
@@ -29,7 +29,7 @@ func (b *builder) closeChunk() {
 	}
 	if b.shelf == nil || b.shelf.n == shelfFill {
 		b.closeShelf()
-		b.shelf = &shelf{age: b.age}
+		b.shelf = &shelf{age: b.age, spares: b.spares}
 	}
 	b.shelf.link(b.shelf.n, b.chunk)
 	b.chunk = nil

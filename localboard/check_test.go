@@ -25,6 +25,7 @@ func check(t testing.TB, b *Board) {
 	}
 	checkSpine(t, b)
 	checkRows(t, b)
+	checkSpares(t, b)
 	if v := b.view.Load(); !b.moved {
 		checkView(t, b, v)
 	}
@@ -108,6 +109,38 @@ func checkRows(t testing.TB, b *Board) {
 		}
 		last = &r
 	}
+}
+
+// checkSpares wants nothing among the spares that the writer or a reader may be in.
+func checkSpares(t testing.TB, b *Board) {
+	t.Helper()
+	s, shelves, chunks := b.order.spares, map[*shelf]bool{}, map[*chunk]bool{}
+	inUse := []spine{b.order.spine, b.view.Load().spine}
+	for _, l := range s.lots {
+		shelves, chunks = add(shelves, l.shelves), add(chunks, l.chunks)
+	}
+	for _, spine := range inUse {
+		shelves = add(shelves, spine.shelves)
+		for c := range spine.chunks {
+			chunks[c] = true
+		}
+	}
+	if !b.view.Load().holds.idle() {
+		t.Error("a reader that has gone is counted")
+	}
+	if slices.ContainsFunc(s.shelves, func(f *shelf) bool { return shelves[f] }) || slices.ContainsFunc(s.chunks, func(c *chunk) bool { return chunks[c] }) {
+		t.Error("something that may be read is among the spares")
+	}
+	if len(add(map[*chunk]bool{}, s.chunks)) != len(s.chunks) || len(add(map[*shelf]bool{}, s.shelves)) != len(s.shelves) {
+		t.Error("something is twice among the spares")
+	}
+}
+
+func add[T any](to map[*T]bool, all []*T) map[*T]bool {
+	for _, one := range all {
+		to[one] = true
+	}
+	return to
 }
 
 func checkView(t testing.TB, b *Board, v *view) {

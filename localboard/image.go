@@ -11,10 +11,12 @@ import (
 // a time, while the board goes on; a piece is valid until the next. Before the
 // first Publish there is nothing.
 func (b *Board) Image() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
-	v := b.view.Load()
+	v, hold := b.hold()
 	if v == nil {
 		return rankcache.Stamp{}, func(func([]rankcache.Entry) bool) {}
 	}
+	defer hold.release()
+	v.holds.kept.Store(true) // nobody says when it has been read
 	return v.stamp(), v.pieces
 }
 

@@ -13,6 +13,7 @@ type order struct {
 	counts []uint32 // rows of each shelf
 	rows   int
 	age    uint64 // of the coming publication; what is of this age is the writer's
+	spares *spares
 }
 
 // spine is where a search begins. No shelf in it is empty.
@@ -64,7 +65,7 @@ func (s *spine) chunks(yield func(*chunk) bool) {
 // insert adds r, which is not in the order.
 func (o *order) insert(m *members, r row) {
 	if len(o.shelves) == 0 {
-		o.shelves, o.heads, o.counts = []*shelf{{age: o.age}}, []mark{{}}, []uint32{0}
+		o.shelves, o.heads, o.counts = []*shelf{{age: o.age, spares: o.spares}}, []mark{{}}, []uint32{0}
 	}
 	i := o.shelfOf(m, r)
 	if o.shelves[i].n == shelfChunks {
@@ -108,9 +109,8 @@ func (o *order) move(m *members, from, to row) {
 func (o *order) own(i int) *shelf {
 	s := o.shelves[i]
 	if s.age != o.age {
-		mine := *s
-		mine.age = o.age
-		s = &mine
+		s = o.spares.copyShelf(s)
+		s.age = o.age
 		o.shelves[i] = s
 	}
 	return s
@@ -125,7 +125,7 @@ func (o *order) resized(i int) {
 // split moves the second half of shelf i into a new shelf behind it.
 func (o *order) split(i int) {
 	s, half := o.own(i), shelfChunks/2
-	tail := &shelf{age: o.age}
+	tail := &shelf{age: o.age, spares: o.spares}
 	tail.take(s, half, s.n)
 	s.unlink(half, s.n)
 	o.resized(i)
@@ -165,6 +165,8 @@ func (o *order) freeze() ranking {
 		spine:  spine{slices.Clone(o.shelves), slices.Clone(o.heads)},
 		starts: starts(o.counts),
 		rows:   o.rows,
+		age:    o.age - 1,
+		holds:  new(holds),
 	}
 }
 

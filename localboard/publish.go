@@ -52,6 +52,9 @@ func (b *Board) Publish() {
 	b.view.Store(next) // w3
 	b.paused()
 	b.finish(changes) // w4
+	if old != nil && old.holds != next.holds {
+		b.order.spares.replaced(&old.ranking)
+	}
 }
 
 // paused lets a test hold the writer between two steps of a publication.

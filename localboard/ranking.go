@@ -7,11 +7,14 @@ import (
 	"rankcache"
 )
 
-// ranking is the order of one moment. Nothing in it is ever changed.
+// ranking is the order of one moment. Nothing in it is changed while anybody may
+// read it; see holds.
 type ranking struct {
 	spine
 	starts []uint32 // rows before each shelf
 	rows   int
+	age    uint64 // of the youngest chunk and shelf in it, at the most
+	holds  *holds
 }
 
 // place returns how many rows stand before r, which is in the ranking.

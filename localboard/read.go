@@ -19,10 +19,11 @@ func (b *Board) Top() *rankcache.Top {
 // asked for; past the end, none. Its entries may be shared with other readers.
 // Their ids keep memory of the board: clone what is kept for long.
 func (b *Board) Page(start, limit int, order rankcache.Order) rankcache.Page {
-	v := b.view.Load()
+	v, hold := b.hold()
 	if v == nil {
 		return rankcache.Page{Start: start}
 	}
+	defer hold.release()
 	return v.page(start, limit, order)
 }
 
@@ -57,7 +58,8 @@ func (b *Board) Standings(dst []rankcache.Standing, members []string, order rank
 	for _, m := range members {
 		dst = append(dst, rankcache.Standing{Member: m})
 	}
-	v := b.standings(dst[from:], order)
+	v, hold := b.standings(dst[from:], order)
+	hold.release()
 	if v == nil {
 		return dst, rankcache.Stamp{}
 	}
@@ -65,23 +67,25 @@ func (b *Board) Standings(dst []rankcache.Standing, members []string, order rank
 }
 
 // standings fills in score and rank of rows, whose Member is set, and returns
-// the view that they are of, nil before the first.
-func (b *Board) standings(rows []rankcache.Standing, order rankcache.Order) *view {
+// the view that they are of, held, nil before the first.
+func (b *Board) standings(rows []rankcache.Standing, order rankcache.Order) (*view, hold) {
 	for sure := false; ; {
-		v := b.view.Load() // r1
+		v, hold := b.hold() // r1
 		if v == nil {
-			return nil
+			return nil, hold
 		}
 		v.lookup(rows, sure)                           // r2
 		if over := v.overwritten.Load(); over != nil { // r3
 			v.restore(rows, *over)  // r4
 			if b.view.Load() != v { // r5
+				hold.release()
 				continue
 			}
 		}
 		if v.rank(rows, order) {
-			return v
+			return v, hold
 		}
+		hold.release()
 		sure = true // a member of the same hash was taken for another
 	}
 }
@@ -91,10 +95,11 @@ func (b *Board) standings(rows []rankcache.Standing, order rankcache.Order) *vie
 // board, ok is false and the page has a stamp only.
 func (b *Board) Around(member string, n int, order rankcache.Order) (page rankcache.Page, rank int, ok bool) {
 	me := [1]rankcache.Standing{{Member: member}}
-	v := b.standings(me[:], order)
+	v, hold := b.standings(me[:], order)
 	if v == nil {
 		return page, 0, false
 	}
+	defer hold.release()
 	rank = me[0].Rank
 	if rank == 0 {
 		return rankcache.Page{Stamp: v.stamp()}, 0, false

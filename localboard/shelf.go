@@ -20,6 +20,7 @@ type shelf struct {
 	chunks [shelfChunks]*chunk
 	n      int
 	age    uint64 // as that of a chunk
+	spares *spares
 }
 
 func (s *shelf) head() mark { return s.heads[0] }
@@ -99,9 +100,8 @@ func (s *shelf) move(m *members, from, to row) bool {
 func (s *shelf) own(i int) *chunk {
 	c := s.chunks[i]
 	if c.age != s.age {
-		mine := *c
-		mine.age = s.age
-		c = &mine
+		c = s.spares.copyChunk(c)
+		c.age = s.age
 		s.chunks[i] = c
 	}
 	return c

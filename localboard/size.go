@@ -26,7 +26,7 @@ func (b *Board) Bytes() int {
 }
 
 func (o *order) bytes() int {
-	return o.spine.bytes() + cap(o.shelves)*8 + cap(o.heads)*int(unsafe.Sizeof(mark{})) + cap(o.counts)*4
+	return o.spine.bytes() + o.spares.bytes() + cap(o.shelves)*8 + cap(o.heads)*int(unsafe.Sizeof(mark{})) + cap(o.counts)*4
 }
 
 // bytes is what the shelves hold.
