@@ -1,6 +1,6 @@
 package admission
 
-// What a board of n members is reckoned at, in bytes. Measured are 75 to 88 a
+// What a board of n members is reckoned at, in bytes. Measured are 75 to 97 a
 // member above its id from 57,000 members on, live updates included and whether the
 // hash table has just grown or is about to, and under 100 KiB for all that a board of
 // 1,000 takes (BenchmarkMemory of localboard, TestEstimateCoversWhatBoardsTake of

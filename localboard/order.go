@@ -167,6 +167,7 @@ func (o *order) freeze() ranking {
 		rows:   o.rows,
 		age:    o.age - 1,
 		holds:  new(holds),
+		spares: o.spares,
 	}
 }
 

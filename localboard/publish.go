@@ -53,7 +53,7 @@ func (b *Board) Publish() {
 	b.paused()
 	b.finish(changes) // w4
 	if old != nil && old.holds != next.holds {
-		b.order.spares.replaced(&old.ranking)
+		old.spares.replaced(&old.ranking)
 	}
 }
 

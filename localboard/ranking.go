@@ -15,6 +15,7 @@ type ranking struct {
 	rows   int
 	age    uint64 // of the youngest chunk and shelf in it, at the most
 	holds  *holds
+	spares *spares // of the order that it is of: those of another have nothing of it
 }
 
 // place returns how many rows stand before r, which is in the ranking.

@@ -1,6 +1,9 @@
 package localboard
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 // Limits of spares. A publication of 500 changes copies some 350 chunks and 130
 // shelves; a ranking that is read for longer than mostLots publications is left
@@ -70,7 +73,7 @@ func (s *spares) replaced(k *ranking) {
 	s.coming = lot{chunks: make([]*chunk, 0, len(s.coming.chunks)), shelves: make([]*shelf, 0, len(s.coming.shelves))}
 	for len(s.lots) > 0 && (s.lots[0].holds.idle() || len(s.lots) > mostLots) {
 		s.takeBack(&s.lots[0])
-		s.lots = append(s.lots[:0], s.lots[1:]...)
+		s.lots = slices.Delete(s.lots, 0, 1)
 	}
 }
 

@@ -94,6 +94,12 @@ func TestSparesAreUsed(t *testing.T) {
 			held.release()
 		},
 		"held for good": func(s *stirred) { s.Image() },
+		"begun anew after that": func(s *stirred) {
+			s.stir(500)
+			s.Image()
+			s.Reset()
+			s.apply(stirredRows, func(i int) int { return i })
+		},
 		"written anew": func(s *stirred) {
 			s.apply(stirredRows, func(i int) int { return i })
 		},
