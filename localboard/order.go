@@ -161,9 +161,12 @@ func (o *order) drop(i int) {
 // freeze hands the order as it is now to readers, and begins a new age.
 func (o *order) freeze() ranking {
 	o.age++
+	room := o.spares.makeRoom()
+	room.shelves = append(room.shelves[:0], o.shelves...)
+	room.heads = append(room.heads[:0], o.heads...)
+	room.starts = appendStarts(room.starts[:0], o.counts)
 	return ranking{
-		spine:  spine{slices.Clone(o.shelves), slices.Clone(o.heads)},
-		starts: starts(o.counts),
+		room:   room,
 		rows:   o.rows,
 		age:    o.age - 1,
 		holds:  new(holds),
@@ -171,12 +174,11 @@ func (o *order) freeze() ranking {
 	}
 }
 
-// starts returns how many rows stand before each shelf.
-func starts(counts []uint32) []uint32 {
-	before := make([]uint32, len(counts))
+// appendStarts appends how many rows stand before each shelf.
+func appendStarts(before, counts []uint32) []uint32 {
 	var n uint32
-	for i, c := range counts {
-		before[i] = n
+	for _, c := range counts {
+		before = append(before, n)
 		n += c
 	}
 	return before

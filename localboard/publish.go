@@ -77,9 +77,10 @@ func (b *Board) next(old *view) *view {
 	if b.moved { // its handles are others
 		old = nil
 	}
+	v.head = v.newHead(old)
 	v.top = &rankcache.Top{
 		Board:       b.id,
-		Entries:     v.best(old),
+		Entries:     v.head.entries,
 		Seq:         b.progress().Total(),
 		Members:     v.rows,
 		PublishedAt: time.Now(),
@@ -158,37 +159,4 @@ func (b *Board) comingRows() []row {
 		}
 	}
 	return rows
-}
-
-// best returns the entries of the top. They are the old view's if no chunk that
-// they come from was touched.
-func (v *view) best(old *view) []rankcache.Entry {
-	n := min(v.rows, rankcache.MaxTop)
-	if old != nil && n == len(old.top.Entries) && v.sameHead(&old.ranking, n) {
-		v.handles = old.handles
-		return old.top.Entries
-	}
-	es, handles := make([]rankcache.Entry, 0, n), make([]uint32, 0, n)
-	for c := range v.chunks {
-		for i := range min(c.n, n-len(es)) {
-			h := c.handles[i]
-			es = append(es, rankcache.Entry{Member: v.nameOf(h, len(es), old), Score: c.marks[i].value()})
-			handles = append(handles, h)
-		}
-		if len(es) == n {
-			break
-		}
-	}
-	v.handles = handles
-	return es
-}
-
-// nameOf returns the id of the row that is in the top at place. Most stand where
-// they stood before, so that their records, of which few are in the cache, need
-// not be looked at.
-func (v *view) nameOf(handle uint32, place int, old *view) string {
-	if old != nil && place < len(old.handles) && old.handles[place] == handle {
-		return old.top.Entries[place].Member
-	}
-	return v.at(handle).name()
 }

@@ -1,7 +1,6 @@
 package localboard
 
 import (
-	"iter"
 	"slices"
 
 	"rankcache"
@@ -10,12 +9,17 @@ import (
 // ranking is the order of one moment. Nothing in it is changed while anybody may
 // read it; see holds.
 type ranking struct {
-	spine
-	starts []uint32 // rows before each shelf
+	room
 	rows   int
 	age    uint64 // of the youngest chunk and shelf in it, at the most
 	holds  *holds
 	spares *spares // of the order that it is of: those of another have nothing of it
+}
+
+// room is what a ranking shares with no other.
+type room struct {
+	spine
+	starts []uint32 // rows before each shelf
 }
 
 // place returns how many rows stand before r, which is in the ranking.
@@ -45,23 +49,6 @@ func (k *ranking) read(m *members, dst []rankcache.Entry, start int) {
 			dst = dst[n:]
 		}
 	}
-}
-
-// sameHead says whether both have the same n first rows, as far as their chunks
-// tell.
-func (k *ranking) sameHead(other *ranking, n int) bool {
-	theirs, stop := iter.Pull(other.chunks)
-	defer stop()
-	for c := range k.chunks {
-		if n <= 0 {
-			break
-		}
-		if t, _ := theirs(); t != c {
-			return false
-		}
-		n -= c.n
-	}
-	return true
 }
 
 func (c *chunk) read(m *members, dst []rankcache.Entry, from int) {

@@ -40,7 +40,14 @@ func (s *spine) bytes() int {
 
 // ownBytes is what a view holds that it shares with nobody.
 func (v *view) ownBytes() int {
-	perShelf := 8 + int(unsafe.Sizeof(mark{})) + 4
-	return int(unsafe.Sizeof(view{})) + cap(v.shelves)*perShelf +
-		cap(v.top.Entries)*int(unsafe.Sizeof(rankcache.Entry{}))
+	return int(unsafe.Sizeof(view{})) + v.room.ownBytes() + v.head.bytes()
+}
+
+// ownBytes leaves out the shelves.
+func (r *room) ownBytes() int {
+	return cap(r.shelves)*8 + cap(r.heads)*int(unsafe.Sizeof(mark{})) + cap(r.starts)*4
+}
+
+func (h *head) bytes() int {
+	return cap(h.entries)*int(unsafe.Sizeof(rankcache.Entry{})) + cap(h.handles)*4 + cap(h.parts)*int(unsafe.Sizeof(part{}))
 }

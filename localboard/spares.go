@@ -21,6 +21,7 @@ const (
 type spares struct {
 	chunks  []*chunk
 	shelves []*shelf
+	rooms   []room
 	lots    []lot // replaced, but perhaps read; oldest first
 	coming  lot   // replaced for the coming publication
 	// kept is the newest age of which a ranking may be read for good. What is as
@@ -36,6 +37,7 @@ type lot struct {
 	age     uint64 // its own
 	chunks  []*chunk
 	shelves []*shelf
+	room    room // which it alone had
 }
 
 // copyChunk returns a copy of c, which it replaces.
@@ -65,10 +67,18 @@ func pop[T any](pile *[]*T) *T {
 	return last
 }
 
+// makeRoom returns what a ranking may be written in.
+func (s *spares) makeRoom() (r room) {
+	if n := len(s.rooms); n > 0 {
+		r, s.rooms = s.rooms[n-1], s.rooms[:n-1]
+	}
+	return r
+}
+
 // replaced is told that a ranking is no longer the current one, and takes back
 // what nobody reads any more.
 func (s *spares) replaced(k *ranking) {
-	s.coming.holds, s.coming.age = k.holds, k.age
+	s.coming.holds, s.coming.age, s.coming.room = k.holds, k.age, k.room
 	s.lots = append(s.lots, s.coming)
 	s.coming = lot{chunks: make([]*chunk, 0, len(s.coming.chunks)), shelves: make([]*shelf, 0, len(s.coming.shelves))}
 	for len(s.lots) > 0 && (s.lots[0].holds.idle() || len(s.lots) > mostLots) {
@@ -82,6 +92,8 @@ func (s *spares) replaced(k *ranking) {
 func (s *spares) takeBack(l *lot) {
 	if !l.holds.idle() || l.holds.kept.Load() {
 		s.kept, s.hasKept = max(s.kept, l.age), true
+	} else {
+		s.rooms = append(s.rooms, l.room)
 	}
 	for _, c := range l.chunks {
 		if s.isFree(c.age) && len(s.chunks) < mostSpareChunks {
@@ -100,10 +112,14 @@ func (s *spares) takeBack(l *lot) {
 func (s *spares) isFree(age uint64) bool { return !s.hasKept || age > s.kept }
 
 func (s *spares) bytes() int {
-	chunks, shelves := len(s.chunks)+len(s.coming.chunks), len(s.shelves)+len(s.coming.shelves)
+	chunks, shelves, rooms := len(s.chunks)+len(s.coming.chunks), len(s.shelves)+len(s.coming.shelves), 0
 	for i := range s.lots {
 		chunks += len(s.lots[i].chunks)
 		shelves += len(s.lots[i].shelves)
+		rooms += s.lots[i].room.ownBytes()
 	}
-	return chunks*int(unsafe.Sizeof(chunk{})) + shelves*int(unsafe.Sizeof(shelf{}))
+	for i := range s.rooms {
+		rooms += s.rooms[i].ownBytes()
+	}
+	return chunks*int(unsafe.Sizeof(chunk{})) + shelves*int(unsafe.Sizeof(shelf{})) + rooms
 }

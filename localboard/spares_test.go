@@ -2,6 +2,7 @@ package localboard
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -109,8 +110,11 @@ func TestSparesAreUsed(t *testing.T) {
 			s.stir(100)
 			disturb(s)
 			s.stir(400)
-			before := s.nodes()
+			before, rooms := s.nodes(), s.rooms()
 			s.stir(50)
+			if !maps.Equal(s.rooms(), rooms) {
+				t.Error("rankings are written in new memory")
+			}
 			anew := 0
 			for n := range s.nodes() {
 				if !before[n] {
@@ -122,6 +126,18 @@ func TestSparesAreUsed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rooms returns what the rankings that the board knows of are written in.
+func (s *stirred) rooms() map[any]bool {
+	all, spare := map[any]bool{&s.view.Load().starts[0]: true}, s.order.spares
+	for _, r := range spare.rooms {
+		all[&r.starts[0]] = true
+	}
+	for _, l := range spare.lots {
+		all[&l.room.starts[0]] = true
+	}
+	return all
 }
 
 // nodes returns every chunk and shelf that the board knows of.

@@ -11,8 +11,8 @@ import (
 type view struct {
 	members
 	ranking
-	top     *rankcache.Top
-	handles []uint32 // of the top's entries
+	head head
+	top  *rankcache.Top
 
 	// overwritten is set before the first score of this view's records is
 	// overwritten by the next publication: the changes it makes, with the
