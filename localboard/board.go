@@ -39,6 +39,7 @@ type Board struct {
 	forgotten uint64
 	// settled is the seq up to which updates count as seen that may not have been.
 	settled uint64
+	giveWay func() // see GivingWay; nil: there is none
 	pause   func() // see paused; nil outside tests
 }
 

@@ -20,12 +20,24 @@ type Boards struct {
 	// lock may be taken with it held, never the other way round.
 	mu  sync.Mutex
 	all map[rankcache.BoardID]*Board
+
+	giveWay func() // of the boards that it creates
 }
 
+// Option changes what NewBoards returns.
+type Option func(*Boards)
+
+// GivingWay has publications call fn now and then, to let readers go first who have
+// no other core. fn may take its time, but not call what writes to a board.
+func GivingWay(fn func()) Option { return func(s *Boards) { s.giveWay = fn } }
+
 // NewBoards returns an empty set.
-func NewBoards() *Boards {
+func NewBoards(options ...Option) *Boards {
 	s := &Boards{all: make(map[rankcache.BoardID]*Board)}
 	s.open.Store(&map[rankcache.BoardID]*Board{})
+	for _, o := range options {
+		o(s)
+	}
 	return s
 }
 
@@ -36,6 +48,7 @@ func (s *Boards) Create(id rankcache.BoardID) *Board {
 	b := s.all[id]
 	if b == nil {
 		b = New(id)
+		b.setGiveWay(s.giveWay)
 		s.all[id] = b
 	}
 	return b
@@ -79,6 +92,7 @@ func (s *Boards) Replace(id rankcache.BoardID, b *Board) {
 	if _, open := s.Get(id); open {
 		b.Publish()
 	}
+	b.setGiveWay(s.giveWay)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all[id] = b

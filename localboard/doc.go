@@ -16,8 +16,9 @@
 // and puts a new view in place: ranking, members and top of one moment. The order
 // is a tree of three levels: the spine, shelves of up to 31 chunks, chunks of up
 // to 31 rows; a chunk or shelf that a reader may see is copied before it is
-// written, into one that nobody reads any more (hold.go, spares.go). The first
-// publication sorts everything once.
+// written, into one that nobody reads any more (hold.go, spares.go). Now and then
+// the writer lets readers go first (giveway.go). The first publication sorts
+// everything once.
 //
 // # One read
 //

@@ -112,7 +112,8 @@ func (b *Board) arrange() {
 	case len(b.changes) > b.order.rows/mergeShare:
 		b.order = b.order.merged(&b.members, b.changed(), b.comingRows())
 	default:
-		for i := range b.changes {
+		for m, i := b.manners(), 0; i < len(b.changes); i++ {
+			m.before(i)
 			b.arrangeOne(&b.changes[i])
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"rankcache"
 	"rankcache/internal/origin"
 	"rankcache/internal/servers"
+	"rankcache/internal/yield"
 	"rankcache/localboard"
 	"rankcache/replay"
 )
@@ -182,7 +183,12 @@ func (b *replayBench) bareRound(ctx context.Context, board rankcache.BoardID) (f
 // then kept open for the live tail, which changes the topic.
 func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, last bool) (seconds, bytesPerMember float64, live liveRow, err error) {
 	before := heapNow()
-	boards := localboard.NewBoards()
+	way, err := yield.New()
+	if err != nil {
+		return 0, 0, live, err
+	}
+	defer way.Close()
+	boards := localboard.NewBoards(localboard.GivingWay(way.Yield))
 	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: rankcache.DefaultNames(), Deadline: 5 * time.Minute},
 		filledBoards{boards, nil}, gateOrigin{b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"rankcache"
 	"rankcache/hotkey"
 	"rankcache/internal/origin"
+	"rankcache/internal/yield"
 	"rankcache/localboard"
 	"rankcache/profile"
 	"rankcache/sidecar"
@@ -35,7 +36,11 @@ func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
 	registry, log := prometheus.NewRegistry(), slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	client := redis.NewClient(&redis.Options{Addr: o.redis, Protocol: 2, DisableIdentity: true})
 	from := origin.New(client, rankcache.DefaultNames(), origin.WithRegisterer(registry))
-	boards := localboard.NewBoards()
+	way, err := yield.New() // open until the process ends
+	if err != nil {
+		return nil, err
+	}
+	boards := localboard.NewBoards(localboard.GivingWay(way.Yield))
 	t := &rankcacheTarget{updates: newUpdater(boards.Create(benchBoardID), o.members)}
 	boards.Open(benchBoardID)
 	tiers, err := benchTiers()

@@ -15,6 +15,7 @@ import (
 	"rankcache/hotkey"
 	"rankcache/internal/origin"
 	"rankcache/internal/rooms"
+	"rankcache/internal/yield"
 	"rankcache/lastgood"
 	"rankcache/localboard"
 	"rankcache/profile"
@@ -32,6 +33,7 @@ type sidecarProcess struct {
 	origin    *origin.Origin
 	rooms     *rooms.Follower
 	memory    memoryLimits
+	way       *yield.Poller // that publications give
 	boards    *localboard.Boards
 	kept      *lastgood.Store // nil: boards are not kept over a restart
 	runner    *replay.Runner
@@ -52,15 +54,23 @@ type runnable interface{ Run(context.Context) error }
 // newSidecar builds every part and opens the listeners, so that a bad setting
 // or a port that is taken is said at once. It starts nothing.
 func newSidecar(o *serveOptions, log *slog.Logger) (*sidecarProcess, error) {
-	s := &sidecarProcess{options: o, log: log, started: time.Now(), registry: newRegistry(), boards: localboard.NewBoards()}
-	s.registry.MustRegister(localboard.Collector(s.boards))
-	for _, build := range []func() error{s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
+	s := &sidecarProcess{options: o, log: log, started: time.Now(), registry: newRegistry()}
+	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
 		if err := build(); err != nil {
 			s.close()
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+func (s *sidecarProcess) buildBoards() (err error) {
+	if s.way, err = yield.New(); err != nil {
+		return err
+	}
+	s.boards = localboard.NewBoards(localboard.GivingWay(s.way.Yield))
+	s.registry.MustRegister(localboard.Collector(s.boards))
+	return nil
 }
 
 func (s *sidecarProcess) buildOrigin() (err error) {
@@ -173,6 +183,9 @@ func (s *sidecarProcess) listen() (err error) {
 // close frees what run has not. It is harmless after it.
 func (s *sidecarProcess) close() {
 	s.listeners.close()
+	if s.way != nil {
+		_ = s.way.Close() // a pipe of our own
+	}
 	if s.redis != nil {
 		s.redis.Close()
 	}

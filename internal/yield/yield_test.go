@@ -1,0 +1,105 @@
+package yield_test
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"rankcache/internal/yield"
+)
+
+func newPoller(t testing.TB) *yield.Poller {
+	t.Helper()
+	p, err := yield.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// waiter reads from a pipe, and counts what it has read.
+type waiter struct {
+	to   *os.File
+	done atomic.Int32
+}
+
+func newWaiter(t testing.TB) *waiter {
+	t.Helper()
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &waiter{to: to}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for buf := make([]byte, 1); ; w.done.Add(1) {
+			if _, err := from.Read(buf); err != nil {
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		_ = to.Close()
+		reading.Wait()
+		_ = from.Close()
+	})
+	return w
+}
+
+// TestOthersGoFirst: on one core, what has come for somebody else is taken before
+// the second Yield has returned. The first may come back before it.
+func TestOthersGoFirst(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	p, w := newPoller(t), newWaiter(t)
+	for i := range int32(200) {
+		if _, err := w.to.Write([]byte{0}); err != nil {
+			t.Fatal(err)
+		}
+		p.Yield()
+		p.Yield()
+		if w.done.Load() != i+1 {
+			t.Fatalf("the other goroutine has read %d bytes of %d", w.done.Load(), i+1)
+		}
+	}
+}
+
+// TestManyYield: each call returns, whoever takes whose byte, also those that
+// Close finds waiting.
+func TestManyYield(t *testing.T) {
+	p := newPoller(t)
+	var all sync.WaitGroup
+	var calls atomic.Int32
+	for range 8 {
+		all.Go(func() {
+			for range 1000 {
+				p.Yield()
+				calls.Add(1)
+			}
+		})
+	}
+	for calls.Load() < 2000 {
+		runtime.Gosched()
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+}
+
+func TestYieldAfterClose(t *testing.T) {
+	p := newPoller(t)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.Yield()
+}
+
+func BenchmarkYield(b *testing.B) {
+	p := newPoller(b)
+	for b.Loop() {
+		p.Yield()
+	}
+}
