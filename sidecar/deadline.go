@@ -17,7 +17,7 @@ type timedConn struct {
 	net.Conn
 	limits *timeLimits
 	call   *call // of the connection's requests, which come one after the other
-	raw    rawReader
+	raw    rawConn
 	turn   turn
 
 	// waiting is the coarse time since when no byte of a request has come, 0
@@ -110,7 +110,10 @@ func (c *timedConn) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return c.Conn.Write(p)
+	if c.raw.conn == nil {
+		return c.Conn.Write(p)
+	}
+	return c.raw.write(p)
 }
 
 // state is told where the server is with the connection.
