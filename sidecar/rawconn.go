@@ -5,14 +5,13 @@ import (
 	"net"
 	"os"
 	"syscall"
-	"unsafe"
 )
 
 // rawConn reads and writes a socket without telling Go's scheduler of the system
 // calls. A socket in Go never waits in them. But as long as the scheduler is told
 // of any, a thread of its own wakes up every 20 µs to see whether one takes long,
 // which on one busy core is 6 to 14 % of what an answer costs
-// (docs/BENCHMARKS.md).
+// (docs/BENCHMARKS.md). rawcall.go has the calls.
 //
 // One goroutine may read and one write at a time. Deadlines and Close act as they
 // do on the socket.
@@ -71,12 +70,12 @@ func (t *transfer) end(op string, err error) (int, error) {
 }
 
 // tryRead returns false if nothing has come.
-func (t *transfer) tryRead(fd uintptr) bool { return t.move(syscall.SYS_READ, fd) }
+func (t *transfer) tryRead(fd uintptr) bool { return t.move(rawRead, fd) }
 
 // tryWrite returns false if there is no room for what is left.
 func (t *transfer) tryWrite(fd uintptr) bool {
 	for len(t.left) > 0 && t.err == nil {
-		if !t.move(syscall.SYS_WRITE, fd) {
+		if !t.move(rawWrite, fd) {
 			return false
 		}
 	}
@@ -85,13 +84,13 @@ func (t *transfer) tryWrite(fd uintptr) bool {
 
 // move makes one system call, again if a signal interrupts it. It returns false if
 // that can't be done without waiting.
-func (t *transfer) move(trap, fd uintptr) bool {
+func (t *transfer) move(call func(fd uintptr, p []byte) (int, error), fd uintptr) bool {
 	p := t.left[:min(len(t.left), mostAtOnce)]
 	for {
-		n, _, errno := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
-		switch errno {
-		case 0:
-			t.n += int(n)
+		n, err := call(fd, p)
+		switch err {
+		case nil:
+			t.n += n
 			t.left = t.left[n:]
 			return true
 		case syscall.EINTR:
@@ -99,7 +98,7 @@ func (t *transfer) move(trap, fd uintptr) bool {
 			t.waited = true
 			return false
 		default:
-			t.err = errno
+			t.err = err
 			return true
 		}
 	}
