@@ -9,9 +9,9 @@ import (
 
 // rawConn reads and writes a socket without telling Go's scheduler of the system
 // calls. A socket in Go never waits in them. But as long as the scheduler is told
-// of any, a thread of its own wakes up every 20 µs to see whether one takes long,
-// which on one busy core is 6 to 14 % of what an answer costs
-// (docs/BENCHMARKS.md). rawcall.go has the calls.
+// of any, a thread of its own wakes up again and again, 15,600 times a second at
+// 8,000 requests, to see whether one takes long: a third of the CPU there, and up
+// to a tenth at full load (docs/BENCHMARKS.md). rawcall.go has the calls.
 //
 // One goroutine may read and one write at a time. Deadlines and Close act as they
 // do on the socket.

@@ -6,25 +6,20 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"rankcache/internal/testkit"
 )
 
 // socketPair returns both ends of a connection.
 func socketPair(t *testing.T, network string) (near, far net.Conn) {
 	t.Helper()
-	addr := "127.0.0.1:0"
-	if network == "unix" {
-		addr = filepath.Join(t.TempDir(), "s")
-	}
-	ln, err := net.Listen(network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := testkit.Listen(t, network)
 	defer ln.Close()
+	var err error
 	if far, err = net.Dial(network, ln.Addr().String()); err == nil {
 		near, err = ln.Accept()
 	}
@@ -35,41 +30,48 @@ func socketPair(t *testing.T, network string) (near, far net.Conn) {
 	return near, far
 }
 
-func TestRawRead(t *testing.T) {
+// onSockets runs a test on both kinds of connection.
+func onSockets(t *testing.T, test func(t *testing.T, near, far net.Conn)) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
 			near, far := socketPair(t, network)
-			var r rawConn
-			r.open(near)
-			buf := make([]byte, 8)
-			read := func(want string, wantWaited bool, wantErr func(error) bool) {
-				t.Helper()
-				n, waited, err := r.read(buf)
-				if string(buf[:n]) != want || waited != wantWaited || !wantErr(err) {
-					t.Errorf("read %q, waited %v, error %v; want %q, %v", buf[:n], waited, err, want, wantWaited)
-				}
-			}
-			none := func(err error) bool { return err == nil }
-			timedOut := func(err error) bool {
-				timeout, ok := errors.AsType[net.Error](err)
-				return ok && timeout.Timeout()
-			}
-
-			send(t, far, "here already")
-			read("here alr", false, none)
-			read("eady", false, none)
-			whenBlocked(&r.in, func() { send(t, far, "late") })
-			read("late", true, none)
-			whenBlocked(&r.in, func() { near.SetReadDeadline(time.Now()) })
-			read("", true, timedOut)
-			read("", false, timedOut)
-			near.SetReadDeadline(time.Time{})
-			send(t, far, "end")
-			far.Close()
-			read("end", false, none)
-			read("", false, func(err error) bool { return err == io.EOF })
+			test(t, near, far)
 		})
 	}
+}
+
+func TestRawRead(t *testing.T) {
+	onSockets(t, func(t *testing.T, near, far net.Conn) {
+		var r rawConn
+		r.open(near)
+		buf := make([]byte, 8)
+		read := func(want string, wantWaited bool, wantErr func(error) bool) {
+			t.Helper()
+			n, waited, err := r.read(buf)
+			if string(buf[:n]) != want || waited != wantWaited || !wantErr(err) {
+				t.Errorf("read %q, waited %v, error %v; want %q, %v", buf[:n], waited, err, want, wantWaited)
+			}
+		}
+		none := func(err error) bool { return err == nil }
+		timedOut := func(err error) bool {
+			timeout, ok := errors.AsType[net.Error](err)
+			return ok && timeout.Timeout()
+		}
+
+		send(t, far, "here already")
+		read("here alr", false, none)
+		read("eady", false, none)
+		whenBlocked(&r.in, func() { send(t, far, "late") })
+		read("late", true, none)
+		whenBlocked(&r.in, func() { near.SetReadDeadline(time.Now()) })
+		read("", true, timedOut)
+		read("", false, timedOut)
+		near.SetReadDeadline(time.Time{})
+		send(t, far, "end")
+		far.Close()
+		read("end", false, none)
+		read("", false, func(err error) bool { return err == io.EOF })
+	})
 }
 
 // whenBlocked has do called when the next try can't do anything.
@@ -91,7 +93,7 @@ func TestRawReadEndsWithItsConnection(t *testing.T) {
 	near, _ := socketPair(t, "unix")
 	var r rawConn
 	r.open(near)
-	time.AfterFunc(20*time.Millisecond, func() { near.Close() })
+	whenBlocked(&r.in, func() { go near.Close() }) // it waits for the try
 	if n, _, err := r.read(make([]byte, 8)); n != 0 || !errors.Is(err, net.ErrClosed) {
 		t.Errorf("read %d bytes, %v; want %v", n, err, net.ErrClosed)
 	}
@@ -106,7 +108,7 @@ func TestRawReadOfResetConnection(t *testing.T) {
 	var r rawConn
 	r.open(near)
 	far.(*net.TCPConn).SetLinger(0)
-	time.AfterFunc(20*time.Millisecond, func() { far.Close() })
+	whenBlocked(&r.in, func() { far.Close() })
 	if n, _, err := r.read(make([]byte, 8)); n != 0 || err == nil || err == io.EOF {
 		t.Errorf("read %d bytes, %v; want 0 and a reset", n, err)
 	}
@@ -115,37 +117,34 @@ func TestRawReadOfResetConnection(t *testing.T) {
 // TestRawWrite sends more than the socket has room for, to somebody who begins to
 // read when it is full.
 func TestRawWrite(t *testing.T) {
-	for _, network := range []string{"tcp", "unix"} {
-		t.Run(network, func(t *testing.T) {
-			near, far := socketPair(t, network)
-			var r rawConn
-			r.open(near)
-			want := make([]byte, 32<<20+1)
-			for i := range want {
-				want[i] = byte(i >> 8)
-			}
-			got, blocked := make([]byte, len(want)), false
-			var reading sync.WaitGroup
-			whenBlocked(&r.out, func() {
-				blocked = true
-				reading.Go(func() {
-					if _, err := io.ReadFull(far, got); err != nil {
-						t.Error(err)
-					}
-				})
+	onSockets(t, func(t *testing.T, near, far net.Conn) {
+		var r rawConn
+		r.open(near)
+		want := make([]byte, 32<<20+1)
+		for i := range want {
+			want[i] = byte(i >> 8)
+		}
+		got, blocked := make([]byte, len(want)), false
+		var reading sync.WaitGroup
+		whenBlocked(&r.out, func() {
+			blocked = true
+			reading.Go(func() {
+				if _, err := io.ReadFull(far, got); err != nil {
+					t.Error(err)
+				}
 			})
-			if n, err := r.write(want); n != len(want) || err != nil {
-				t.Errorf("wrote %d bytes of %d, %v", n, len(want), err)
-			}
-			reading.Wait()
-			if !blocked || !bytes.Equal(got, want) {
-				t.Errorf("the socket was full: %v, and the other end has the same: %v", blocked, bytes.Equal(got, want))
-			}
-			if n, err := r.write(nil); n != 0 || err != nil {
-				t.Errorf("wrote %d bytes of none, %v", n, err)
-			}
 		})
-	}
+		if n, err := r.write(want); n != len(want) || err != nil {
+			t.Errorf("wrote %d bytes of %d, %v", n, len(want), err)
+		}
+		reading.Wait()
+		if !blocked || !bytes.Equal(got, want) {
+			t.Errorf("the socket was full: %v, and the other end has the same: %v", blocked, bytes.Equal(got, want))
+		}
+		if n, err := r.write(nil); n != 0 || err != nil {
+			t.Errorf("wrote %d bytes of none, %v", n, err)
+		}
+	})
 }
 
 // TestRawWriteFails: to somebody who does not read until the deadline has passed,

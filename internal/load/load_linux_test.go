@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"rankcache/internal/testkit"
 )
 
 const getRoot = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -23,14 +25,7 @@ const getRoot = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 // serve starts an HTTP server and returns how to reach it.
 func serve(t *testing.T, network string, h http.HandlerFunc) Target {
 	t.Helper()
-	addr := "127.0.0.1:0"
-	if network == "unix" {
-		addr = filepath.Join(t.TempDir(), "s")
-	}
-	ln, err := net.Listen(network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := testkit.Listen(t, network)
 	srv := httptest.NewUnstartedServer(h)
 	srv.Listener.Close()
 	srv.Listener = ln
