@@ -24,9 +24,9 @@ func (b *Board) Apply(us []rankcache.Update) rankcache.Applied {
 	defer b.mu.Unlock()
 	var n [stale + 1]int
 	for batch := range slices.Chunk(us, fetchAhead) {
-		b.members.fetch(batch)
+		tags := b.members.fetch(batch)
 		for i := range batch {
-			n[b.apply(&batch[i])]++
+			n[b.apply(&batch[i], tags[i])]++
 		}
 	}
 	b.tidy()
@@ -34,8 +34,8 @@ func (b *Board) Apply(us []rankcache.Update) rankcache.Applied {
 }
 
 // apply follows the apply rule: with a seq, a member takes the state of its
-// highest; without one, each order number counts once.
-func (b *Board) apply(u *rankcache.Update) outcome {
+// highest; without one, each order number counts once. tag is the member's.
+func (b *Board) apply(u *rankcache.Update, tag uint32) outcome {
 	if u.Seq == 0 {
 		if !b.orders.add(u.Order) {
 			return duplicate
@@ -43,7 +43,10 @@ func (b *Board) apply(u *rankcache.Update) outcome {
 	} else if !b.seen.add(u.Seq) {
 		return b.late(u)
 	}
-	h, r := b.member(u.Member)
+	h, r := b.members.findTagged(tag, u.Member)
+	if r == nil {
+		h, r = b.newcomer(u.Member)
+	}
 	if r == nil || u.Seq != 0 && u.Seq < r.seq {
 		return stale
 	}
@@ -77,12 +80,17 @@ func after(before float64, u *rankcache.Update) float64 {
 }
 
 // member returns the member's handle and record, a new one if it is not known;
-// nil if it cannot be held. A new one counts as removed up to the seq that is
-// forgotten, since it may have been.
+// nil if it cannot be held.
 func (b *Board) member(id string) (uint32, *record) {
 	if h, r := b.members.find(id); r != nil {
 		return h, r
 	}
+	return b.newcomer(id)
+}
+
+// newcomer returns a record for a member that is not known, nil if it cannot be
+// held. It counts as removed up to the seq that is forgotten, since it may have been.
+func (b *Board) newcomer(id string) (uint32, *record) {
 	if !b.members.fits(id) {
 		return 0, nil
 	}

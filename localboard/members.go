@@ -36,8 +36,11 @@ func (m *members) tag(id string) uint32 { return uint32(maphash.String(m.seed, i
 
 // find returns the member's record and handle, nil if it is not known. A copy
 // finds only what it has, though it shares the table.
-func (m *members) find(id string) (uint32, *record) {
-	h, s := m.look(id, true)
+func (m *members) find(id string) (uint32, *record) { return m.findTagged(m.tag(id), id) }
+
+// findTagged is find for an id whose tag is known already.
+func (m *members) findTagged(tag uint32, id string) (uint32, *record) {
+	h, s := m.look(tag, id, true)
 	if s == nil {
 		return 0, nil
 	}
@@ -47,8 +50,8 @@ func (m *members) find(id string) (uint32, *record) {
 // look returns the member's handle and slot, nil if it is not known. Unless it is
 // to be sure, it goes by the hash alone and does not wait for the record: the
 // member hardly ever is another one, but may be.
-func (m *members) look(id string, sure bool) (uint32, *slot) {
-	tag, t := m.tag(id), m.table
+func (m *members) look(tag uint32, id string, sure bool) (uint32, *slot) {
+	t := m.table
 	for i := t.first(tag); ; i = t.next(i) {
 		s := &t.slots[i]
 		e := s.entry.Load()
@@ -65,13 +68,15 @@ func (m *members) look(id string, sure bool) (uint32, *slot) {
 // fetchAhead is how many updates' members are fetched from memory at once.
 const fetchAhead = 16
 
-// fetch looks at what the updates, fetchAhead at the most, will need of the table
-// and of the records. Looks that do not depend on each other are answered together,
-// where one update after the other would wait for memory twice each.
-func (m *members) fetch(us []rankcache.Update) {
-	var tags [fetchAhead]uint32
+// fetch returns the members' tags of the updates, fetchAhead at the most, and looks
+// at what they will need of the table and of the records. Looks that do not depend on
+// each other, with little in between, are answered together, where one update after
+// the other would wait for memory twice each.
+func (m *members) fetch(us []rankcache.Update) (tags [fetchAhead]uint32) {
 	for i := range us {
 		tags[i] = m.tag(us[i].Member)
+	}
+	for i := range us {
 		m.table.slots[m.table.first(tags[i])].entry.Load()
 	}
 	for i := range us {
@@ -79,6 +84,7 @@ func (m *members) fetch(us []rankcache.Update) {
 			m.at(h).change.Load()
 		}
 	}
+	return tags
 }
 
 // add makes a record for id, which is not known yet and fits, with no score.

@@ -1,6 +1,7 @@
 package localboard
 
 import (
+	"slices"
 	"time"
 
 	"rankcache"
@@ -10,9 +11,6 @@ import (
 // mergeShare changes it is written anew in one pass, else row by row. Measured at
 // 210,000 rows, a pass costs as much as some 2,000 changes.
 const mergeShare = 64
-
-// keepChanges is how many changes the next list has room for from the start.
-const keepChanges = 1024
 
 // Publish makes what was applied readable, if anything was, and otherwise costs
 // next to nothing. The first one sorts the board, and from then on the order is
@@ -53,7 +51,7 @@ func (b *Board) Publish() {
 	b.paused()
 	b.finish(changes) // w4
 	if old != nil && old.holds != next.holds {
-		old.spares.replaced(&old.ranking)
+		old.spares.replaced(&old.ranking, changes)
 	}
 }
 
@@ -90,8 +88,13 @@ func (b *Board) next(old *view) *view {
 }
 
 func (b *Board) overwrite(changes []change) {
-	for i := range changes {
-		b.members.publish(b.members.at(changes[i].handle), changes[i].next)
+	for batch := range slices.Chunk(changes, fetchAhead) {
+		for i := range batch { // all at once from memory
+			b.members.published(b.members.at(batch[i].handle))
+		}
+		for i := range batch {
+			b.members.publish(b.members.at(batch[i].handle), batch[i].next)
+		}
 	}
 }
 
@@ -100,7 +103,9 @@ func (b *Board) finish(changes []change) {
 		b.members.at(changes[i].handle).change.Store(0)
 	}
 	b.moved = false
-	b.changes = make([]change, 0, min(len(changes), keepChanges)) // readers may still be in the old list
+	if len(changes) > 0 { // else there is nothing in the list that readers could be at
+		b.changes = b.order.spares.makeList(len(changes))
+	}
 }
 
 // arrange brings the order up to the changes.

@@ -11,6 +11,7 @@ import (
 const (
 	mostSpareChunks  = 2048
 	mostSpareShelves = 512
+	mostSpareChanges = 4096 // of one list
 	mostLots         = 4
 )
 
@@ -22,6 +23,7 @@ type spares struct {
 	chunks  []*chunk
 	shelves []*shelf
 	rooms   []room
+	lists   [][]change
 	lots    []lot // replaced, but perhaps read; oldest first
 	coming  lot   // replaced for the coming publication
 	// kept is the newest age of which a ranking may be read for good. What is as
@@ -37,7 +39,8 @@ type lot struct {
 	age     uint64 // its own
 	chunks  []*chunk
 	shelves []*shelf
-	room    room // which it alone had
+	room    room     // which it alone had
+	changes []change // that overwrote it
 }
 
 // copyChunk returns a copy of c, which it replaces.
@@ -75,15 +78,27 @@ func (s *spares) makeRoom() (r room) {
 	return r
 }
 
-// replaced is told that a ranking is no longer the current one, and takes back
-// what nobody reads any more.
-func (s *spares) replaced(k *ranking) {
-	s.coming.holds, s.coming.age, s.coming.room = k.holds, k.age, k.room
+// makeList returns what some n changes may be listed in.
+func (s *spares) makeList(n int) []change {
+	if last := len(s.lists) - 1; last >= 0 {
+		l := s.lists[last]
+		s.lists = s.lists[:last]
+		return l[:0]
+	}
+	return make([]change, 0, min(n, mostSpareChanges))
+}
+
+// replaced is told that a ranking is no longer the current one, and by which
+// changes, and takes back what nobody reads any more.
+func (s *spares) replaced(k *ranking, by []change) {
+	s.coming.holds, s.coming.age, s.coming.room, s.coming.changes = k.holds, k.age, k.room, by
 	s.lots = append(s.lots, s.coming)
-	s.coming = lot{chunks: make([]*chunk, 0, len(s.coming.chunks)), shelves: make([]*shelf, 0, len(s.coming.shelves))}
+	s.coming = lot{}
 	for len(s.lots) > 0 && (s.lots[0].holds.idle() || len(s.lots) > mostLots) {
-		s.takeBack(&s.lots[0])
+		l := s.lots[0]
 		s.lots = slices.Delete(s.lots, 0, 1)
+		s.takeBack(&l)
+		s.coming.chunks, s.coming.shelves = l.chunks[:0], l.shelves[:0]
 	}
 }
 
@@ -94,6 +109,9 @@ func (s *spares) takeBack(l *lot) {
 		s.kept, s.hasKept = max(s.kept, l.age), true
 	} else {
 		s.rooms = append(s.rooms, l.room)
+		if cap(l.changes) <= mostSpareChanges {
+			s.lists = append(s.lists, l.changes)
+		}
 	}
 	for _, c := range l.chunks {
 		if s.isFree(c.age) && len(s.chunks) < mostSpareChunks {
@@ -112,14 +130,18 @@ func (s *spares) takeBack(l *lot) {
 func (s *spares) isFree(age uint64) bool { return !s.hasKept || age > s.kept }
 
 func (s *spares) bytes() int {
-	chunks, shelves, rooms := len(s.chunks)+len(s.coming.chunks), len(s.shelves)+len(s.coming.shelves), 0
+	chunks, shelves, rooms, changes := len(s.chunks)+len(s.coming.chunks), len(s.shelves)+len(s.coming.shelves), 0, 0
 	for i := range s.lots {
 		chunks += len(s.lots[i].chunks)
 		shelves += len(s.lots[i].shelves)
 		rooms += s.lots[i].room.ownBytes()
+		changes += cap(s.lots[i].changes)
+	}
+	for _, l := range s.lists {
+		changes += cap(l)
 	}
 	for i := range s.rooms {
 		rooms += s.rooms[i].ownBytes()
 	}
-	return chunks*int(unsafe.Sizeof(chunk{})) + shelves*int(unsafe.Sizeof(shelf{})) + rooms
+	return chunks*int(unsafe.Sizeof(chunk{})) + shelves*int(unsafe.Sizeof(shelf{})) + rooms + changes*int(unsafe.Sizeof(change{}))
 }

@@ -54,11 +54,14 @@ func TestHeldRankingStays(t *testing.T) {
 	for _, publications := range []int{1, 2, mostLots, mostLots + 1, 3 * mostLots} {
 		v, held := s.hold()
 		want := rowsOf(v)
+		s.stir(1)
+		over := *v.overwritten.Load()
+		wantOver := slices.Clone(over)
 		for range publications {
-			s.stir(1)
-			if !slices.Equal(rowsOf(v), want) {
-				t.Fatalf("a ranking held for %d publications was written in", publications)
+			if !slices.Equal(rowsOf(v), want) || !slices.Equal(over, wantOver) {
+				t.Fatalf("a ranking held for %d publications, or the list of what overwrote it, was written in", publications)
 			}
+			s.stir(1)
 		}
 		held.release()
 		s.stir(5)
@@ -128,7 +131,8 @@ func TestSparesAreUsed(t *testing.T) {
 	}
 }
 
-// rooms returns what the rankings that the board knows of are written in.
+// rooms returns what the rankings that the board knows of are written in, and the
+// lists of changes.
 func (s *stirred) rooms() map[any]bool {
 	all, spare := map[any]bool{&s.view.Load().starts[0]: true}, s.order.spares
 	for _, r := range spare.rooms {
@@ -136,6 +140,10 @@ func (s *stirred) rooms() map[any]bool {
 	}
 	for _, l := range spare.lots {
 		all[&l.room.starts[0]] = true
+		all[&l.changes[:1][0]] = true
+	}
+	for _, l := range append(spare.lists, s.changes) {
+		all[&l[:1][0]] = true
 	}
 	return all
 }

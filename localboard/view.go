@@ -37,7 +37,7 @@ func (v *view) lookup(rows []rankcache.Standing, sure bool) {
 	for i := range rows {
 		r := &rows[i]
 		r.Score, r.Rank = absent, 0
-		if h, s := v.look(r.Member, sure); s != nil {
+		if h, s := v.look(v.tag(r.Member), r.Member, sure); s != nil {
 			r.Score, r.Rank = s.published(), int(h)+1
 		}
 	}
