@@ -98,6 +98,8 @@ func (s *spares) replaced(k *ranking, by []change) {
 		l := s.lots[0]
 		s.lots = slices.Delete(s.lots, 0, 1)
 		s.takeBack(&l)
+		clear(l.chunks) // not to keep those that were left to the collector
+		clear(l.shelves)
 		s.coming.chunks, s.coming.shelves = l.chunks[:0], l.shelves[:0]
 	}
 }
