@@ -55,6 +55,10 @@ func serveOn(t testing.TB, s *DataServer, addr string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveListener(t, s, ln)
+}
+
+func serveListener(t testing.TB, s *DataServer, ln net.Listener) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, ln) }()

@@ -81,9 +81,13 @@ func (t *fixedTarget) serve(ctx context.Context, ln net.Listener) error {
 	})
 }
 
+// sendAtOnce is how long an answer may be to be sent by one system call, in bytes, as
+// on the data port.
+const sendAtOnce = 16 << 10
+
 // serveFast answers on ln with a bare server until ctx is done.
 func serveFast(ctx context.Context, ln net.Listener, h fasthttp.RequestHandler) error {
-	srv := &fasthttp.Server{Handler: h, NoDefaultServerHeader: true, CloseOnShutdown: true}
+	srv := &fasthttp.Server{Handler: h, NoDefaultServerHeader: true, CloseOnShutdown: true, WriteBufferSize: sendAtOnce}
 	stop := context.AfterFunc(ctx, func() { _ = srv.ShutdownWithContext(ctx) }) // no time for requests in hand
 	defer stop()
 	if err := srv.Serve(ln); ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {

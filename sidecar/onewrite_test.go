@@ -1,0 +1,51 @@
+package sidecar
+
+import (
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+)
+
+// writesListener counts the writes to its connections, which hide their sockets.
+type writesListener struct {
+	net.Listener
+	writes atomic.Int64
+}
+
+type writesConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (l *writesListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return writesConn{conn, &l.writes}, nil
+}
+
+func (c writesConn) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// TestPageIsOneWrite: a page as long as one of 50 rows with profiles is sent at once.
+func TestPageIsOneWrite(t *testing.T) {
+	const profiled = 9 << 10
+	ln, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := &writesListener{Listener: ln}
+	s := start(t, newWorld(), DataConfig{})
+	s.tcp = serveListener(t, s.DataServer, counted)
+	for _, path := range []string{"/v1/boards/local/top?limit=300", "/v1/boards/any/top?limit=300"} {
+		before := counted.writes.Load()
+		a := s.get(t, path)
+		if n := counted.writes.Load() - before; a.status != http.StatusOK || len(a.body) < profiled || n != 1 {
+			t.Errorf("%s: %d, %d bytes in %d writes, want one and %d bytes or more", path, a.status, len(a.body), n, profiled)
+		}
+	}
+}
