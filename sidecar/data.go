@@ -22,7 +22,7 @@ const (
 	maxBody   = 256 << 10 // bytes; 500 members of 128 bytes, most of them escaped
 
 	// writeBuffer is how long an answer, header included, may be to be sent by one
-	// system call, in bytes: 50 rows with profiles take some 9 KiB. Sent by two they
+	// system call, in bytes: 50 rows with profiles take some 8 kB. Sent by two they
 	// took 1.6 times the CPU over TCP (docs/BENCHMARKS.md).
 	writeBuffer = 16 << 10
 

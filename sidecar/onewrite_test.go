@@ -33,7 +33,7 @@ func (c writesConn) Write(p []byte) (int, error) {
 
 // TestPageIsOneWrite: a page as long as one of 50 rows with profiles is sent at once.
 func TestPageIsOneWrite(t *testing.T) {
-	const profiled = 9 << 10
+	const profiled = 8 << 10
 	ln, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
