@@ -21,10 +21,10 @@ const (
 	maxHeader = 8 << 10   // bytes of request line and header
 	maxBody   = 256 << 10 // bytes; 500 members of 128 bytes, most of them escaped
 
-	// writeBuffer is how long an answer, header included, may be to be sent by one
+	// WriteBuffer is how long an answer, header included, may be to be sent by one
 	// system call, in bytes: 50 rows with profiles take some 8 kB. Sent by two they
 	// took 1.6 times the CPU over TCP (docs/BENCHMARKS.md).
-	writeBuffer = 16 << 10
+	WriteBuffer = 16 << 10
 
 	DefaultMaxConns     = 4096 // about 32 KiB each when idle
 	DefaultSpareAfter   = time.Second
@@ -133,7 +133,7 @@ func (s *DataServer) server(ln net.Listener) *fasthttp.Server {
 		HeaderReceived: markConflict, Handler: s.checkFrame(handler), ErrorHandler: s.unreadable, ConnState: s.connState,
 		// What it logs are broken requests and connections, which are counted.
 		Logger:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		Concurrency: 2 * s.cfg.MaxConns, ReadBufferSize: maxHeader, WriteBufferSize: writeBuffer,
+		Concurrency: 2 * s.cfg.MaxConns, ReadBufferSize: maxHeader, WriteBufferSize: WriteBuffer,
 		MaxRequestBodySize: maxBody, // time-outs are those of timedConn
 		CloseOnShutdown:    true, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true,

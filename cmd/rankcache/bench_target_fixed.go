@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 
 	"github.com/valyala/fasthttp"
+
+	"rankcache/sidecar"
 )
 
 // fixedTarget answers with bytes that were written down before, on a bare server
@@ -81,13 +83,10 @@ func (t *fixedTarget) serve(ctx context.Context, ln net.Listener) error {
 	})
 }
 
-// sendAtOnce is how long an answer may be to be sent by one system call, in bytes, as
-// on the data port.
-const sendAtOnce = 16 << 10
-
-// serveFast answers on ln with a bare server until ctx is done.
+// serveFast answers on ln with a bare server until ctx is done. It sends as much by one
+// system call as the data port.
 func serveFast(ctx context.Context, ln net.Listener, h fasthttp.RequestHandler) error {
-	srv := &fasthttp.Server{Handler: h, NoDefaultServerHeader: true, CloseOnShutdown: true, WriteBufferSize: sendAtOnce}
+	srv := &fasthttp.Server{Handler: h, NoDefaultServerHeader: true, CloseOnShutdown: true, WriteBufferSize: sidecar.WriteBuffer}
 	stop := context.AfterFunc(ctx, func() { _ = srv.ShutdownWithContext(ctx) }) // no time for requests in hand
 	defer stop()
 	if err := srv.Serve(ln); ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
