@@ -116,7 +116,7 @@ func BenchmarkHandler(b *testing.B) {
 
 func requestCtx(path string) *fasthttp.RequestCtx {
 	var ctx fasthttp.RequestCtx
-	ctx.Init2(&timedConn{limits: &timeLimits{}}, nil, false)
+	ctx.Init2(&dataConn{limits: &timeLimits{}}, nil, false)
 	ctx.Request.SetRequestURI("http://localhost" + path)
 	ctx.URI() // parsed before the handler is called, as the server does
 	return &ctx

@@ -12,29 +12,44 @@ import (
 
 // body is one encoded answer that many requests share.
 type body struct {
-	plain []byte
-	etag  []byte
+	coded
+	source Source
 	// fresh says whether the profiles in it are still the newest; nil: there
 	// are none, or they hold for good.
 	fresh func() bool
 
-	packed [codings]atomic.Pointer[packed] // made when first asked for
-	mu     sync.Mutex                      // to make one
+	packed [codings]atomic.Pointer[coded] // made when first asked for
+	mu     sync.Mutex                     // to make one
 }
 
-// packed is a body in a content coding. It has an ETag of its own, as it is
-// other bytes.
-type packed struct {
+// coded is a body in one content coding. It has an ETag of its own, as it is other
+// bytes.
+type coded struct {
+	coding     coding
 	data, etag []byte
+	head       []byte // see newHead
 }
 
 // newBody returns a body that owns a copy of plain.
 func newBody(plain []byte, source Source, fresh func() bool) *body {
-	return &body{plain: bytes.Clone(plain), etag: appendETag(nil, plain, source), fresh: fresh}
+	b := &body{coded: coded{coding: codingNone, data: bytes.Clone(plain), etag: appendETag(nil, plain, source)}, source: source, fresh: fresh}
+	b.head = newHead(&b.coded, source)
+	return b
 }
 
-// pack returns the body in the coding c.
-func (b *body) pack(c coding, p *packer) *packed {
+// minPacked is the least body, in bytes, that packing is worth it.
+const minPacked = 1 << 10
+
+// in returns the body for a caller who takes the coding c.
+func (b *body) in(c coding, p *packer) *coded {
+	if c == codingNone || len(b.data) < minPacked {
+		return &b.coded
+	}
+	return b.pack(c, p)
+}
+
+// pack returns the body in the coding c, which is not codingNone.
+func (b *body) pack(c coding, p *packer) *coded {
 	if k := b.packed[c].Load(); k != nil {
 		return k
 	}
@@ -44,7 +59,8 @@ func (b *body) pack(c coding, p *packer) *packed {
 		return k
 	}
 	etag := append(bytes.Clone(b.etag[:len(b.etag)-1]), '-', c.String()[0], '"')
-	k := &packed{data: p.pack(c, b.plain), etag: etag}
+	k := &coded{coding: c, data: p.pack(c, b.data), etag: etag}
+	k.head = newHead(k, b.source)
 	b.packed[c].Store(k)
 	return k
 }

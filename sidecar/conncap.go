@@ -13,7 +13,8 @@ import (
 // waiting it would look like a hanging sidecar.
 type cappedListener struct {
 	net.Listener
-	server *DataServer
+	server  *DataServer
+	repeats *repeats
 }
 
 func (l cappedListener) Accept() (net.Conn, error) {
@@ -24,10 +25,18 @@ func (l cappedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if s.conns.len() < s.cfg.MaxConns || s.conns.makeRoom(s.limits.now.Load()-int64(s.cfg.SpareAfter), s.cfg.MaxConns/8+1) {
-			return s.conns.add(conn, &s.limits), nil
+			return s.conns.add(s.newConn(conn, l.repeats)), nil
 		}
 		s.turnAway(conn)
 	}
+}
+
+// newConn returns a connection that waits for its first request.
+func (s *DataServer) newConn(conn net.Conn, known *repeats) *dataConn {
+	c := &dataConn{Conn: conn, limits: &s.limits, server: s, repeats: known}
+	c.raw.open(conn)
+	c.waiting.Store(max(s.limits.now.Load(), 1))
+	return c
 }
 
 // turnAway answers 503 without reading a request. The answer fits an empty
@@ -46,7 +55,8 @@ func (s *DataServer) turnAway(conn net.Conn) {
 // connSet is the connections that are open.
 type connSet struct {
 	mu   sync.Mutex
-	open map[*timedConn]struct{}
+	open map[*dataConn]struct{}
+	last uint64 // id given
 }
 
 func (s *connSet) len() int {
@@ -55,20 +65,19 @@ func (s *connSet) len() int {
 	return len(s.open)
 }
 
-func (s *connSet) add(conn net.Conn, limits *timeLimits) *timedConn {
-	c := &timedConn{Conn: conn, limits: limits}
-	c.raw.open(conn)
-	c.waiting.Store(max(limits.now.Load(), 1))
+func (s *connSet) add(c *dataConn) *dataConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.last++
+	c.id = s.last
 	if s.open == nil {
-		s.open = make(map[*timedConn]struct{})
+		s.open = make(map[*dataConn]struct{})
 	}
 	s.open[c] = struct{}{}
 	return c
 }
 
-func (s *connSet) remove(c *timedConn) {
+func (s *connSet) remove(c *dataConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
@@ -82,7 +91,7 @@ func (s *connSet) makeRoom(before int64, most int) bool {
 	defer s.mu.Unlock()
 	closed := 0
 	for c := range s.open {
-		if since := c.waiting.Load(); since != 0 && since <= before && closed < most {
+		if since := c.waiting.Load(); since > 0 && since <= before && closed < most {
 			_ = c.Close()
 			delete(s.open, c)
 			closed++

@@ -81,6 +81,7 @@ func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.R
 	s := &DataServer{reader: r, cfg: cfg, log: log, counters: newCounters(), packer: packer}
 	s.room.New = func() any { return new([]byte) }
 	s.limits.began = time.Now()
+	s.limits.move(s.limits.began)
 	s.limits.read, s.limits.write, s.limits.idle = cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout
 	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_data_connections",
@@ -106,7 +107,7 @@ func (s *DataServer) Serve(ctx context.Context, ln net.Listener) error {
 	defer close(stopClock)
 	go s.limits.tick(stopClock)
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(cappedListener{ln, s}) }()
+	go func() { failed <- srv.Serve(cappedListener{ln, s, new(repeats)}) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("data listener %s: %w", ln.Addr(), cmp.Or(err, net.ErrClosed))
@@ -134,7 +135,7 @@ func (s *DataServer) server(ln net.Listener) *fasthttp.Server {
 		// What it logs are broken requests and connections, which are counted.
 		Logger:      slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		Concurrency: 2 * s.cfg.MaxConns, ReadBufferSize: maxHeader, WriteBufferSize: WriteBuffer,
-		MaxRequestBodySize: maxBody, // time-outs are those of timedConn
+		MaxRequestBodySize: maxBody, // time-outs are those of dataConn
 		CloseOnShutdown:    true, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true,
 	}
@@ -142,7 +143,7 @@ func (s *DataServer) server(ln net.Listener) *fasthttp.Server {
 
 // connState follows each connection.
 func (s *DataServer) connState(conn net.Conn, state fasthttp.ConnState) {
-	c, ok := conn.(*timedConn)
+	c, ok := conn.(*dataConn)
 	if !ok {
 		return
 	}

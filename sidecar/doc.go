@@ -3,7 +3,10 @@
 //
 // A GET of a top page passes, in this order:
 //
-//	conncap.go   room for the connection; deadline.go cuts off slow clients
+//	conncap.go   room for the connection
+//	conn.go      its reads and writes, cut off when they take long (deadline.go);
+//	             a request whose bytes are known (repeats.go) is answered here and
+//	             now (repeat.go, head.go) if its page is kept, as nearly all are
 //	frame.go     where the request ends, without a doubt
 //	data.go      the Host check, panics, counting (counters.go)
 //	route.go     path to route, board and member, percent-decoded

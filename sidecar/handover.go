@@ -77,7 +77,7 @@ func handOver(a *Answer, j *joined, b *body) {
 	for i, p := range h.profiles {
 		if p != nil { // where it stands now: the page before is not to be kept
 			from, to := j.spots[i], j.spots[i]+len(p)
-			h.profiles[i] = b.plain[from:to:to]
+			h.profiles[i] = b.data[from:to:to]
 		}
 	}
 	a.handover.Store(h)

@@ -64,11 +64,11 @@ func TestPreviousPageWhileProfilesChange(t *testing.T) {
 		}()
 		synctest.Wait() // it holds the lock and waits for profiles
 		if got := l.renew(func() *body { t.Error("two encode"); return nil }); got != old {
-			t.Errorf("got %s meanwhile, want the old page", got.plain)
+			t.Errorf("got %s meanwhile, want the old page", got.data)
 		}
 		close(profiles)
-		if got := <-done; string(got.plain) != "new" || l.kept() != got {
-			t.Errorf("got %s, want the new page, kept", got.plain)
+		if got := <-done; string(got.data) != "new" || l.kept() != got {
+			t.Errorf("got %s, want the new page, kept", got.data)
 		}
 	})
 }
@@ -83,7 +83,7 @@ func TestMemoIsBounded(t *testing.T) {
 		if n := len(*m.pages.Load()); n > maxKept {
 			t.Fatalf("%d pages kept", n)
 		}
-		if l := m.find(key); l == nil || string(l.body.Load().plain) != fmt.Sprint(i) {
+		if l := m.find(key); l == nil || string(l.body.Load().data) != fmt.Sprint(i) {
 			t.Fatalf("page %d is not kept", i)
 		}
 	}

@@ -35,7 +35,7 @@ func (r *Reader) find(q *Query, count bool) (place, error) {
 	local, hot := at.top != nil, false
 	if mode != rankcache.ModeBlocked && r.hot != nil {
 		if count {
-			r.hot.Count(q.Board)
+			r.count(q.Board)
 		}
 		if !local {
 			if at.top, at.hotAt, hot = r.hot.Top(q.Board); !hot {
@@ -47,6 +47,13 @@ func (r *Reader) find(q *Query, count bool) (place, error) {
 		return place{}, ErrBlocked
 	}
 	return at, nil
+}
+
+// count tells the hot tier of a read.
+func (r *Reader) count(id rankcache.BoardID) {
+	if r.hot != nil {
+		r.hot.Count(id)
+	}
 }
 
 // covers reports whether the head holds all the rows that were asked for.

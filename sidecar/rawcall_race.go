@@ -2,7 +2,11 @@
 
 package sidecar
 
-import "syscall"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
 
 // The race detector knows that what was sent is before what is done once it has
 // come, but learns of it only from the calls that the scheduler is told of.
@@ -10,3 +14,9 @@ import "syscall"
 func rawRead(fd uintptr, p []byte) (int, error) { return syscall.Read(int(fd), p) }
 
 func rawWrite(fd uintptr, p []byte) (int, error) { return syscall.Write(int(fd), p) }
+
+type parts struct{}
+
+func rawWriteBoth(fd uintptr, p, behind []byte, _ *parts) (int, error) {
+	return unix.Writev(int(fd), [][]byte{p, behind})
+}

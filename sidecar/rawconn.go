@@ -24,7 +24,9 @@ type rawConn struct {
 type transfer struct {
 	try    func(fd uintptr) bool // made once, not for each transfer
 	left   []byte                // to be filled, or to be sent
-	n      int                   // bytes transferred
+	behind []byte                // to be sent behind that
+	parts  parts
+	n      int // bytes transferred
 	err    error
 	waited bool
 }
@@ -44,7 +46,7 @@ func (r *rawConn) open(conn net.Conn) {
 // read reads what has come, and waits for it if there is nothing yet. It tells
 // whether it had to.
 func (r *rawConn) read(p []byte) (n int, waited bool, err error) {
-	r.in.begin(p)
+	r.in.begin(p, nil)
 	err = r.conn.Read(r.in.try)
 	if n, err = r.in.end("read", err); n == 0 && err == nil && len(p) > 0 {
 		err = io.EOF
@@ -52,17 +54,19 @@ func (r *rawConn) read(p []byte) (n int, waited bool, err error) {
 	return n, r.in.waited, err
 }
 
-// write sends all of p, unless it fails.
-func (r *rawConn) write(p []byte) (int, error) {
-	r.out.begin(p)
+// write sends all of p and of what is behind it, unless it fails.
+func (r *rawConn) write(p, behind []byte) (int, error) {
+	r.out.begin(p, behind)
 	return r.out.end("write", r.conn.Write(r.out.try))
 }
 
-func (t *transfer) begin(p []byte) { t.left, t.n, t.err, t.waited = p, 0, nil, false }
+func (t *transfer) begin(p, behind []byte) {
+	t.left, t.behind, t.n, t.err, t.waited = p, behind, 0, nil, false
+}
 
 // end returns what came of it. err is that of waiting.
 func (t *transfer) end(op string, err error) (int, error) {
-	t.left = nil
+	t.left, t.behind = nil, nil
 	if err == nil && t.err != nil {
 		err = &net.OpError{Op: op, Err: os.NewSyscallError(op, t.err)}
 	}
@@ -70,12 +74,12 @@ func (t *transfer) end(op string, err error) (int, error) {
 }
 
 // tryRead returns false if nothing has come.
-func (t *transfer) tryRead(fd uintptr) bool { return t.move(rawRead, fd) }
+func (t *transfer) tryRead(fd uintptr) bool { return t.move((*transfer).receive, fd) }
 
 // tryWrite returns false if there is no room for what is left.
 func (t *transfer) tryWrite(fd uintptr) bool {
 	for len(t.left) > 0 && t.err == nil {
-		if !t.move(rawWrite, fd) {
+		if !t.move((*transfer).send, fd) {
 			return false
 		}
 	}
@@ -84,14 +88,12 @@ func (t *transfer) tryWrite(fd uintptr) bool {
 
 // move makes one system call, again if a signal interrupts it. It returns false if
 // that can't be done without waiting.
-func (t *transfer) move(call func(fd uintptr, p []byte) (int, error), fd uintptr) bool {
-	p := t.left[:min(len(t.left), mostAtOnce)]
+func (t *transfer) move(call func(*transfer, uintptr) (int, error), fd uintptr) bool {
 	for {
-		n, err := call(fd, p)
+		n, err := call(t, fd)
 		switch err {
 		case nil:
-			t.n += n
-			t.left = t.left[n:]
+			t.advance(n)
 			return true
 		case syscall.EINTR:
 		case syscall.EAGAIN:
@@ -103,3 +105,24 @@ func (t *transfer) move(call func(fd uintptr, p []byte) (int, error), fd uintptr
 		}
 	}
 }
+
+func (t *transfer) advance(n int) {
+	t.n += n
+	if past := n - len(t.left); past >= 0 {
+		t.left, t.behind = t.behind[past:], nil
+		return
+	}
+	t.left = t.left[n:]
+}
+
+func (t *transfer) receive(fd uintptr) (int, error) { return rawRead(fd, atOnce(t.left)) }
+
+func (t *transfer) send(fd uintptr) (int, error) {
+	if len(t.behind) == 0 || len(t.left) > mostAtOnce {
+		return rawWrite(fd, atOnce(t.left))
+	}
+	return rawWriteBoth(fd, atOnce(t.left), atOnce(t.behind), &t.parts)
+}
+
+// atOnce returns as much of p as one system call is to move.
+func atOnce(p []byte) []byte { return p[:min(len(p), mostAtOnce)] }

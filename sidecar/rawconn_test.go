@@ -134,14 +134,14 @@ func TestRawWrite(t *testing.T) {
 				}
 			})
 		})
-		if n, err := r.write(want); n != len(want) || err != nil {
+		if n, err := r.write(want, nil); n != len(want) || err != nil {
 			t.Errorf("wrote %d bytes of %d, %v", n, len(want), err)
 		}
 		reading.Wait()
 		if !blocked || !bytes.Equal(got, want) {
 			t.Errorf("the socket was full: %v, and the other end has the same: %v", blocked, bytes.Equal(got, want))
 		}
-		if n, err := r.write(nil); n != 0 || err != nil {
+		if n, err := r.write(nil, nil); n != 0 || err != nil {
 			t.Errorf("wrote %d bytes of none, %v", n, err)
 		}
 	})
@@ -164,11 +164,11 @@ func TestRawWriteFails(t *testing.T) {
 			r.open(near)
 			whenBlocked(&r.out, func() { c.breaks(near, far) })
 			much := make([]byte, 32<<20)
-			n, err := r.write(much)
+			n, err := r.write(much, nil)
 			if n == 0 || n == len(much) || !errors.Is(err, c.want) {
 				t.Errorf("wrote %d bytes, %v; want some and %v", n, err, c.want)
 			}
-			if n, err := r.write(much[:1]); n != 0 || !errors.Is(err, c.want) {
+			if n, err := r.write(much[:1], nil); n != 0 || !errors.Is(err, c.want) {
 				t.Errorf("then wrote %d bytes, %v; want 0 and %v", n, err, c.want)
 			}
 		})

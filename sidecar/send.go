@@ -24,26 +24,29 @@ var (
 
 const contentJSON = "application/json"
 
-// minPacked is the least body, in bytes, that packing is worth it.
-const minPacked = 1 << 10
-
 // sendBody answers with a kept body, packed if the caller takes that.
 func (s *DataServer) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source Source, currentAt time.Time) {
-	data, etag := b.plain, b.etag
-	if header := ctx.Request.Header.PeekCanonical(headerAccept); len(header) > 0 && len(data) >= minPacked {
-		if coding := accepted(header); coding != codingNone {
-			k := b.pack(coding, s.packer)
-			data, etag = k.data, k.etag
-			ctx.Response.Header.SetContentEncoding(coding.String())
+	takes := accepted(ctx.Request.Header.PeekCanonical(headerAccept))
+	k := b.in(takes, s.packer)
+	h := &ctx.Response.Header
+	setCoding(h, k.coding)
+	if !s.notModified(ctx, c, k.etag) {
+		h.SetContentType(contentJSON)
+		ctx.Response.SetBodyRaw(k.data)
+		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+		if source != SourceRedis { // which asks anew
+			c.teach(ctx, takes)
 		}
 	}
-	ctx.Response.Header.SetCanonical(headerVary, valueAccept)
-	if !s.notModified(ctx, c, etag) {
-		ctx.Response.Header.SetContentType(contentJSON)
-		ctx.Response.SetBodyRaw(data)
-		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+	stamp(ctx, k.etag, source, currentAt)
+}
+
+// setCoding sets the fields of a page that is sent in the coding.
+func setCoding(h *fasthttp.ResponseHeader, c coding) {
+	if c != codingNone {
+		h.SetContentEncoding(c.String())
 	}
-	stamp(ctx, etag, source, currentAt)
+	h.SetCanonical(headerVary, valueAccept)
 }
 
 // sendOut answers with c.out.
@@ -64,7 +67,7 @@ func (s *DataServer) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, sour
 	c.etag = appendHash(append(c.etag, '-'), xxhash.Sum64(c.out))
 	if !s.notModified(ctx, c, c.etag) {
 		ctx.Response.Header.SetContentType(contentJSON)
-		ctx.Response.SetBody(b.plain[:len(b.plain)-1])
+		ctx.Response.SetBody(b.data[:len(b.data)-1])
 		ctx.Response.AppendBody(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
@@ -82,14 +85,21 @@ func (s *DataServer) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 // copy that was never compared with Redis is not known, and not said.
 func stamp(ctx *fasthttp.RequestCtx, etag []byte, source Source, currentAt time.Time) {
 	h := &ctx.Response.Header
-	h.SetCanonical(headerETag, etag)
-	h.SetCanonical(headerSource, valueSource[source])
+	setTag(h, etag, source)
 	if currentAt.IsZero() {
 		return
 	}
 	var room [20]byte
-	age := max(ctx.Time().Sub(currentAt).Milliseconds(), 0)
-	h.SetCanonical(headerAge, strconv.AppendInt(room[:0], age, 10))
+	h.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
+}
+
+func setTag(h *fasthttp.ResponseHeader, etag []byte, source Source) {
+	h.SetCanonical(headerETag, etag)
+	h.SetCanonical(headerSource, valueSource[source])
+}
+
+func appendAge(dst []byte, now, currentAt time.Time) []byte {
+	return strconv.AppendInt(dst, max(now.Sub(currentAt).Milliseconds(), 0), 10)
 }
 
 // notModified answers 304 when the caller has these bytes already.

@@ -24,7 +24,7 @@ type call struct {
 
 // callOf returns the call of the request's connection, as good as new.
 func callOf(ctx *fasthttp.RequestCtx) *call {
-	conn, ok := ctx.Conn().(*timedConn)
+	conn, ok := ctx.Conn().(*dataConn)
 	if !ok || conn.call == nil {
 		c := &call{rows: make([]rankcache.Standing, 0, 1)}
 		if ok {
@@ -121,10 +121,13 @@ func (s *DataServer) top(ctx *fasthttp.RequestCtx, c *call) *problem {
 	return nil
 }
 
+func (c *call) pageKey() pageKey {
+	return pageKey{c.args.start, c.args.limit, c.query.Order, c.args.profiles}
+}
+
 // encoded returns the page kept for the value that a was cut from.
 func (s *DataServer) encoded(c *call, a *Answer) *body {
-	key := pageKey{c.args.start, c.args.limit, c.query.Order, c.args.profiles}
-	l := memoOf(a.memo).leaf(key)
+	l := memoOf(a.memo).leaf(c.pageKey())
 	if b := l.kept(); b != nil {
 		return b
 	}

@@ -38,7 +38,12 @@ type running struct {
 // start serves r until the test ends, and waits then until serving has ended.
 func start(t testing.TB, w *world, cfg DataConfig) *running {
 	t.Helper()
-	s, err := NewDataServer(w.reader(), cfg, cmp.Or(w.log, failOnWarn(t)), nil)
+	return startReader(t, w.reader(), cfg, cmp.Or(w.log, failOnWarn(t)))
+}
+
+func startReader(t testing.TB, r *Reader, cfg DataConfig, log *slog.Logger) *running {
+	t.Helper()
+	s, err := NewDataServer(r, cfg, log, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,419 @@
+package sidecar
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+)
+
+// client is one connection to a data server.
+type client struct {
+	*testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func (r *running) dial(t *testing.T, network string) *client {
+	t.Helper()
+	conn, err := net.Dial(network, map[string]string{"tcp": r.tcp, "unix": r.unix}[network])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second)) // a server that does not answer fails the test soon
+	return &client{t, conn, bufio.NewReader(conn)}
+}
+
+// changing is what two answers that say the same need not have in common.
+var changing = regexp.MustCompile(`(Date: [^\r]{29}|Rankcache-Age-Ms: \d+)\r\n`)
+
+// ask sends bytes and returns the bytes of as many answers.
+func (c *client) ask(request string, answers int) string {
+	c.Helper()
+	send(c.T, c.conn, request)
+	var got bytes.Buffer
+	in := bufio.NewReader(io.TeeReader(c.in, &got))
+	for range answers {
+		method := &http.Request{Method: strings.SplitN(request, " ", 2)[0]}
+		res, err := http.ReadResponse(in, method)
+		if err == nil {
+			_, err = io.Copy(io.Discard, res.Body)
+		}
+		if err != nil {
+			c.Fatalf("%v after %q", err, got.String())
+		}
+	}
+	return got.String()
+}
+
+// repeated returns how many connections answered a request by its bytes alone.
+func (s *DataServer) repeated() (n int) {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	for c := range s.conns.open {
+		if c.repeats.isKnown() {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *repeats) isKnown() bool {
+	for i := range r.known {
+		if r.known[i].Load() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+const hostLine = " HTTP/1.1\r\nHost: localhost\r\n"
+
+// TestRepeatedRequests: the same bytes get the same answer, byte by byte, whether
+// they are read as a request or known.
+func TestRepeatedRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		request string
+		answers int
+		learnt  bool
+	}{
+		"top of a local board":      {"GET /v1/boards/local/top" + hostLine + "\r\n", 1, true},
+		"ten rows":                  {"GET /v1/boards/local/top?limit=10" + hostLine + "\r\n", 1, true},
+		"rows from the middle":      {"GET /v1/boards/local/top?limit=10&start=20" + hostLine + "\r\n", 1, true},
+		"escaped, with a room":      {"GET /v1/boards/%6cocal/top?room=88" + hostLine + "\r\n", 1, true},
+		"profiles":                  {"GET /v1/boards/local/top?profiles=1" + hostLine + "\r\n", 1, true},
+		"hot board":                 {"GET /v1/boards/hot/top?limit=50" + hostLine + "\r\n", 1, true},
+		"small board":               {"GET /v1/boards/tiny/top" + hostLine + "\r\n", 1, true},
+		"gzip":                      {"GET /v1/boards/local/top" + hostLine + "Accept-Encoding: gzip\r\n\r\n", 1, true},
+		"zstd":                      {"GET /v1/boards/local/top" + hostLine + "accept-encoding: gzip, zstd\r\n\r\n", 1, true},
+		"gzip of a small board":     {"GET /v1/boards/tiny/top" + hostLine + "Accept-Encoding: gzip\r\n\r\n", 1, true},
+		"stay":                      {"GET /v1/boards/local/top" + hostLine + "Connection: keep-alive\r\n\r\n", 1, true},
+		"other fields":              {"GET /v1/boards/local/top" + hostLine + "user-agent: a\r\nX-Any: b\r\n\r\n", 1, true},
+		"a body":                    {"GET /v1/boards/local/top" + hostLine + "Content-Length: 3\r\n\r\nabc", 1, true},
+		"HEAD":                      {"HEAD /v1/boards/local/top" + hostLine + "\r\n", 1, false},
+		"HTTP/1.0":                  {"GET /v1/boards/local/top HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n", 1, false},
+		"unless it is this":         {"GET /v1/boards/local/top" + hostLine + "If-None-Match: \"0\"\r\n\r\n", 1, false},
+		"no older than":             {"GET /v1/boards/local/top?min_seq=5" + hostLine + "\r\n", 1, false},
+		"with oneself":              {"GET /v1/boards/local/top?me=m000007" + hostLine + "\r\n", 1, false},
+		"a standing":                {"GET /v1/boards/local/members/m000007" + hostLine + "\r\n", 1, false},
+		"beyond the head":           {"GET /v1/boards/local/top?start=5000" + hostLine + "\r\n", 1, false},
+		"the worst":                 {"GET /v1/boards/local/top?order=asc" + hostLine + "\r\n", 1, false},
+		"a board in Redis":          {"GET /v1/boards/any/top" + hostLine + "\r\n", 1, false},
+		"no board":                  {"GET /v1/boards/shut/top" + hostLine + "\r\n", 1, false},
+		"wrong argument":            {"GET /v1/boards/local/top?limit=0" + hostLine + "\r\n", 1, false},
+		"two at once":               {strings.Repeat("GET /v1/boards/local/top"+hostLine+"\r\n", 2), 2, false},
+		"a standing and a top":      {"GET /v1/boards/local/members/m000007" + hostLine + "\r\nGET /v1/boards/local/top" + hostLine + "\r\n", 2, false},
+		"a top and a standing":      {"GET /v1/boards/local/top" + hostLine + "\r\nGET /v1/boards/local/members/m000007" + hostLine + "\r\n", 2, false},
+		"two with bare line ends":   {"GET /v1/boards/local/top HTTP/1.1\nHost: localhost\n\nGET /v1/boards/tiny/top" + hostLine + "\r\n", 2, false},
+		"a wrong host and a top":    {"GET /v1/boards/tiny/top HTTP/1.1\r\nHost: evil\r\n\r\nGET /v1/boards/local/top" + hostLine + "\r\n", 2, false},
+		"too long to be remembered": {"GET /v1/boards/local/top" + hostLine + "X: " + strings.Repeat("x", maxRepeated) + "\r\n\r\n", 1, false},
+	} {
+		for _, network := range []string{"tcp", "unix"} {
+			t.Run(name+" "+network, func(t *testing.T) {
+				s := start(t, newWorld(), DataConfig{})
+				conn := s.dial(t, network)
+				first := conn.ask(c.request, c.answers)
+				for i := range 6 {
+					got := conn.ask(c.request, c.answers)
+					if changing.ReplaceAllString(got, "") != changing.ReplaceAllString(first, "") {
+						t.Fatalf("answer %d is\n%s\nwant\n%s", i+2, got, first)
+					}
+					if n := len(changing.FindAllString(got, -1)); n != len(changing.FindAllString(first, -1)) {
+						t.Fatalf("answer %d has other fields:\n%s\nwant\n%s", i+2, got, first)
+					}
+				}
+				if got := s.repeated() == 1; got != c.learnt {
+					t.Errorf("learnt %v, want %v", got, c.learnt)
+				}
+			})
+		}
+	}
+}
+
+// TestQuestionsOwnTheirStrings: the memory of the request that they were learnt from
+// is overwritten by the next.
+func TestQuestionsOwnTheirStrings(t *testing.T) {
+	s := start(t, newWorld(), DataConfig{})
+	for _, board := range []string{"local", "%6cocal"} {
+		conn := s.dial(t, "unix")
+		conn.learn(s, "GET /v1/boards/"+board+"/top?room=88"+hostLine+"\r\n")
+		conn.ask("GET /v1/boards/%6ether"+"/top?room=99"+hostLine+"\r\n", 1)
+		conn.ask("GET /v1/boards/other"+"/top?room=99"+hostLine+"\r\n", 1)
+		for i := range s.only().repeats.known {
+			if q := s.only().repeats.known[i].Load(); q != nil && (q.query.Board != "local" || q.query.Room != "88") {
+				t.Errorf("%q now asks for %+v", q.request, q.query)
+			}
+		}
+		conn.conn.Close()
+	}
+}
+
+// learn has the connection ask until its request is known.
+func (c *client) learn(s *running, request string) (answer string) {
+	c.Helper()
+	for range 4 {
+		answer = c.ask(request, 1)
+	}
+	if s.repeated() == 0 {
+		c.Fatalf("%q is not learnt", request)
+	}
+	return answer
+}
+
+const topRequest = "GET /v1/boards/local/top?profiles=1" + hostLine + "\r\n"
+
+// TestRepeatsFollowTheBoard: a request that is known gets what is true now.
+func TestRepeatsFollowTheBoard(t *testing.T) {
+	w := newWorld()
+	var tiers atomic.Pointer[rankcache.Tiers]
+	set := func(rooms string) { tiers.Store(tiersOf(rooms)()) }
+	set(testRooms)
+	cfg := w.config()
+	cfg.Tiers = tiers.Load
+	s := startReader(t, readerOf(t, cfg), DataConfig{}, failOnWarn(t))
+	conn := s.dial(t, "unix")
+	for _, step := range []struct {
+		name   string
+		change func()
+		want   string
+	}{
+		{"at first", func() {}, `"source":"local","seq":917,`},
+		{"published", func() { w.local.publish(918) }, `"source":"local","seq":918,`},
+		{"other profiles", func() { w.profiles.epoch.Store(5) }, `"nick":"N-m000000","v":5}`},
+		{"not super-hot", func() { set("boards:\n  - {match: \"9_*\", mode: blocked}") }, `"source":"redis"`},
+		{"blocked", func() { set("boards:\n  - {match: \"lo*\", mode: blocked}") }, "HTTP/1.1 403 "},
+		{"super-hot again", func() { set(testRooms) }, `"source":"local","seq":918,`},
+		{"draining", s.Drain, "Connection: close\r\n"},
+	} {
+		step.change()
+		if step.name == "at first" {
+			conn.learn(s, topRequest)
+		}
+		if got := conn.ask(topRequest, 1); !strings.Contains(got, step.want) {
+			t.Fatalf("%s: want %s in\n%s", step.name, step.want, got)
+		}
+	}
+}
+
+func readerOf(t *testing.T, cfg Config) *Reader {
+	t.Helper()
+	r, err := NewReader(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestListenersLearnApart: what the socket lets pass TCP does not.
+func TestListenersLearnApart(t *testing.T) {
+	s := start(t, newWorld(), DataConfig{})
+	request := "GET /v1/boards/local/top HTTP/1.1\r\nHost: evil.example\r\n\r\n"
+	s.dial(t, "unix").learn(s, request)
+	conn := s.dial(t, "tcp")
+	for range 6 {
+		if got := conn.ask(request, 1); !strings.HasPrefix(got, "HTTP/1.1 421 ") {
+			t.Fatalf("%s", got)
+		}
+	}
+}
+
+// TestRepeatsAreCounted: each read counts once, whoever answers.
+func TestRepeatsAreCounted(t *testing.T) {
+	const asked = 50
+	w := newWorld()
+	s := start(t, w, DataConfig{})
+	conn := s.dial(t, "tcp")
+	for i := range asked {
+		if i == asked/2 {
+			w.local.publish(918) // once the library has to
+		}
+		conn.ask(topRequest, 1)
+	}
+	if n := s.counters.sum(routeTop, outcome(SourceLocal)); n != asked || w.hot.reads.Load() != asked {
+		t.Errorf("%d requests and %d reads of %d are counted", n, w.hot.reads.Load(), asked)
+	}
+}
+
+// TestRepeatsAllocateNothing measures whole exchanges.
+func TestRepeatsAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("under the race detector answers are sent otherwise")
+	}
+	w := newWorld()
+	cfg := w.config()
+	cfg.Hot = quietHot{w.hot}
+	s := startReader(t, readerOf(t, cfg), DataConfig{}, failOnWarn(t))
+	conn := s.dial(t, "unix")
+	answer, request := []byte(conn.learn(s, topRequest)), []byte(topRequest)
+	n := testing.AllocsPerRun(500, func() {
+		_, err := conn.conn.Write(request)
+		if _, readErr := io.ReadFull(conn.conn, answer); err != nil || readErr != nil {
+			t.Fatal(err, readErr)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestCloseWaitsForTheRepeat: whoever closes a connection, at the end or to make room
+// for another, does not cut the answer to a known request.
+func TestCloseWaitsForTheRepeat(t *testing.T) {
+	s := start(t, newWorld(), DataConfig{})
+	conn := s.dial(t, "unix")
+	const request = "GET /v1/boards/local/top?limit=500" + hostLine + "\r\n"
+	answer := len(conn.learn(s, request))
+	served := s.only()
+	asked := 4
+	for ; served.waiting.Load() != repeating; asked++ { // one by one, and none is read, until there is no room
+		if asked > 10_000 {
+			t.Fatal("the server can send as much as it likes")
+		}
+		send(t, conn.conn, request)
+		testkit.Eventually(t, 20*time.Second, func() error {
+			if n := s.counters.sum(routeTop, outcome(SourceLocal)); n <= uint64(asked) {
+				return fmt.Errorf("%d requests of %d are read", n, asked+1)
+			}
+			return nil
+		})
+		for range 20 {
+			if served.waiting.Load() == repeating {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	if err := served.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn.in)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !strings.Contains(err.Error(), "reset") {
+		t.Fatal(err)
+	}
+	if want := (asked - 4) * answer; len(got) != want {
+		t.Errorf("%d bytes, want %d: whole answers to all that was asked", len(got), want)
+	}
+}
+
+// only returns the one connection.
+func (s *DataServer) only() *dataConn {
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	for c := range s.conns.open {
+		return c
+	}
+	return nil
+}
+
+// TestRepeatsGoIdle: a connection that asks no more is closed as any other, and one
+// that is waiting makes room.
+func TestRepeatsGoIdle(t *testing.T) {
+	s := start(t, newWorld(), DataConfig{IdleTimeout: 300 * time.Millisecond})
+	conn := s.dial(t, "tcp")
+	conn.learn(s, topRequest)
+	if c := s.only(); c.waiting.Load() <= 0 {
+		t.Errorf("between requests it says %d", c.waiting.Load())
+	}
+	if n, err := conn.in.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("read %d bytes, %v; want the end", n, err)
+	}
+}
+
+// script is a connection on which each read gets one of the pieces, in turn, until
+// there have been as many reads as there are to be.
+type script struct {
+	net.Conn // nil: nobody asks for more
+	pieces   []string
+	reads    int
+	each     func() // called before each read
+	out      bytes.Buffer
+}
+
+func (c *script) Read(p []byte) (int, error) {
+	c.each()
+	if c.reads--; c.reads < 0 {
+		return 0, io.EOF
+	}
+	piece := c.pieces[0]
+	c.pieces = append(c.pieces[1:], piece)
+	return copy(p, piece), nil
+}
+
+func (c *script) Write(p []byte) (int, error)      { return c.out.Write(p) }
+func (c *script) SetReadDeadline(time.Time) error  { return nil }
+func (c *script) SetWriteDeadline(time.Time) error { return nil }
+func (c *script) Close() error                     { return nil }
+func (c *script) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (c *script) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+
+// TestPieces: a request that comes in pieces is not known by the first of them.
+func TestPieces(t *testing.T) {
+	const times = 6
+	s, err := NewDataServer(newWorld().reader(), DataConfig{}, failOnWarn(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &script{pieces: []string{topRequest[:40], topRequest[40:]}, reads: 2 * times, each: func() {}}
+	known := new(repeats)
+	if err := s.server(testkit.Listen(t, "tcp")).ServeConn(s.newConn(c, known)); err != nil {
+		t.Fatal(err)
+	}
+	codes := statuses(t, c.out.String())
+	if slices.ContainsFunc(codes, func(code int) bool { return code != http.StatusOK }) || len(codes) != times || known.isKnown() {
+		t.Errorf("answers %v, known %v", codes, known.isKnown())
+	}
+}
+
+// FuzzRepeats has any bytes come again and again, on a connection that learns what
+// they ask for and on one that forgets it at once. Both must answer the same.
+func FuzzRepeats(f *testing.F) {
+	const times = 5
+	top := "GET /v1/boards/local/top?limit=3" + hostLine
+	for _, bytes := range []string{
+		top + "\r\n", top + "Content-Length: 2\r\n\r\nab", top + "Accept-Encoding: gzip\r\n\r\n", top + "Connection: close\r\n\r\n",
+		"GET /v1/boards/local/top?limit=3 HTTP/1.1\nHost: localhost\n\nGET /v1/boards/tiny/top" + hostLine + "\r\n",
+		"\r\n" + top + "Expect: 100-continue\r\n\r\n", top + "\r\n" + top + "\r\nGET", "HEAD /v1/boards/tiny/top" + hostLine + "\r\n",
+		"GET /v1/boards/tiny/top HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n", top + "If-None-Match: *\r\n\r\n",
+	} {
+		f.Add(bytes)
+	}
+	w := newWorld()
+	w.log = slog.New(slog.DiscardHandler)
+	s, err := NewDataServer(w.reader(), DataConfig{}, w.log, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	srv := s.server(testkit.Listen(f, "tcp"))
+	serve := func(bytes string, forget bool) string {
+		c := &script{pieces: []string{bytes}, reads: times}
+		known := new(repeats)
+		c.each = func() {
+			if forget {
+				*known = repeats{}
+			}
+		}
+		_ = srv.ServeConn(s.newConn(c, known)) // it ends with what is wrong with the bytes
+		return changing.ReplaceAllString(c.out.String(), "")
+	}
+	f.Fuzz(func(t *testing.T, bytes string) {
+		if len(bytes) > maxHeader {
+			t.Skip("a socket would give them in pieces")
+		}
+		if got, want := serve(bytes, false), serve(bytes, true); got != want {
+			t.Errorf("%q is answered by\n%s\nwant\n%s", bytes, got, want)
+		}
+	})
+}
