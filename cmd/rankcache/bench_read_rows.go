@@ -28,6 +28,7 @@ const (
 // round, measured: what is compared stands close together.
 var readRows = []readSpec{
 	{"rankcache top50 super-hot", "rankcache", askTop(top50Path, 50), 0, "local"},
+	{"bare loop", "loop", askPage(boardPath + "/top50"), 0, ""},
 	{"fixed body", "fixed", askPage(boardPath + "/top50"), 0, ""},
 	{"rankcache top50 hot", "rankcache", askTop(hotPath, 50), 0, "hot"},
 	{"nginx static", "nginx", askPage("/top50"), 0, ""},
@@ -64,6 +65,7 @@ type readRatio struct {
 var readRatios = []readRatio{
 	{"top50_super_hot_cpu_vs_fixed_body", "rankcache top50 super-hot", "fixed body", cpuOf, 1.15, true},
 	{"top50_hot_cpu_vs_fixed_body", "rankcache top50 hot", "fixed body", cpuOf, 1.15, true},
+	{"top50_super_hot_cpu_vs_bare_loop", "rankcache top50 super-hot", "bare loop", cpuOf, 1.5, true},
 	{"top50_super_hot_cpu_vs_nginx", "rankcache top50 super-hot", "nginx static", cpuOf, 1, true},
 	{"top50_super_hot_cpu_vs_nginx_open_file_cache", "rankcache top50 super-hot", "nginx static open_file_cache", cpuOf, 1, true},
 	{"standing_cpu_at_5k_updates_vs_fixed_body_small", "rankcache standing updates 5k/s", "fixed body small", cpuOf, 1.3, true},

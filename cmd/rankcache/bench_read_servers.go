@@ -74,11 +74,13 @@ func (s *benchServers) start(name string) (*benchServer, error) {
 		}
 		return startNginx(s.ctx, s.dir, s.folder("static"), s.bench.progress)
 	case "fixed":
-		return s.startFixed(name, errors.Join(
+		return s.startFixed(name, "fixed", errors.Join(
 			s.write("/top50", "rankcache", top50Path),
 			s.write("/standing", "rankcache", memberPath+s.bench.someMembers()[0])))
+	case "loop":
+		return s.startFixed(name, "loop", s.write("/top50", "rankcache", top50Path))
 	case "fixed profiles":
-		return s.startFixed(name, s.write("/profiles50", "busy", profilesPath))
+		return s.startFixed(name, "fixed", s.write("/profiles50", "busy", profilesPath))
 	case "sortedset", "sortedset fasthttp":
 		return s.startTarget(name, name, s.size())
 	case "updated": // apart from rankcache, whose pages stay as they were written down
@@ -131,12 +133,12 @@ func (s *benchServers) startRedis() (*benchServer, error) {
 func (s *benchServers) socket(name string) string { return filepath.Join(s.dir, name+".sock") }
 func (s *benchServers) folder(name string) string { return filepath.Join(s.dir, name) }
 
-// startFixed starts a fixed body with what was written down so far.
-func (s *benchServers) startFixed(name string, writeErr error) (*benchServer, error) {
+// startFixed starts a target that answers with what was written down so far.
+func (s *benchServers) startFixed(name, kind string, writeErr error) (*benchServer, error) {
 	if writeErr != nil {
 		return nil, writeErr
 	}
-	return s.startTarget(name, "fixed", "--target-replies", s.folder("replies"))
+	return s.startTarget(name, kind, "--target-replies", s.folder("replies"))
 }
 
 // write asks a rankcache for a page and keeps it under a path: the whole reply

@@ -61,6 +61,7 @@ type updatedTarget interface{ setUpdates(perSecond int) }
 var targetMakers = map[string]func(context.Context, *targetOptions) (target, error){
 	"rankcache":          newRankcacheTarget,
 	"fixed":              newFixedTarget,
+	"loop":               newLoopTarget,
 	"plain":              newPlainTarget,
 	"sortedset":          newSortedsetTarget,
 	"sortedset fasthttp": newFastSortedsetTarget,
