@@ -27,14 +27,22 @@ type body struct {
 type coded struct {
 	coding     coding
 	data, etag []byte
-	head       []byte // see newHead
+	// Of the answer with data and of the one that leaves it out; none for what Redis
+	// answered, which is not asked for by the bytes of a request.
+	whole, same head
 }
 
 // newBody returns a body that owns a copy of plain.
 func newBody(plain []byte, source Source, fresh func() bool) *body {
 	b := &body{coded: coded{coding: codingNone, data: bytes.Clone(plain), etag: appendETag(nil, plain, source)}, source: source, fresh: fresh}
-	b.head = newHead(&b.coded, source)
+	b.setHeads(source)
 	return b
+}
+
+func (k *coded) setHeads(source Source) {
+	if source != SourceRedis {
+		k.whole, k.same = newHeads(k, source)
+	}
 }
 
 // minPacked is the least body, in bytes, that packing is worth it.
@@ -60,7 +68,7 @@ func (b *body) pack(c coding, p *packer) *coded {
 	}
 	etag := append(bytes.Clone(b.etag[:len(b.etag)-1]), '-', c.String()[0], '"')
 	k := &coded{coding: c, data: p.pack(c, b.data), etag: etag}
-	k.head = newHead(k, b.source)
+	k.setHeads(b.source)
 	b.packed[c].Store(k)
 	return k
 }

@@ -8,16 +8,16 @@ import (
 
 // teach tells the connection what the request in hand asks for, so that the same
 // bytes need not be read as a request again. It is called for one that was answered
-// with the whole of a kept page. Requests that were answered thus because of what
-// else they say are left to the library.
+// from a kept page alone. Those that the library answers in a way of its own are left
+// to it.
 func (c *call) teach(ctx *fasthttp.RequestCtx, takes coding) {
 	conn, ok := ctx.Conn().(*dataConn)
 	if !ok || !conn.lesson.wanted() || c.query.bounded() {
 		return
 	}
 	h := &ctx.Request.Header
-	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() && len(h.PeekCanonical(headerIfNoneMatch)) == 0 {
-		conn.lesson.learn(c, takes)
+	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() {
+		conn.lesson.learn(c, takes, h.PeekCanonical(headerIfNoneMatch))
 	}
 }
 
@@ -49,8 +49,12 @@ func (s *DataServer) repeat(conn *dataConn, q *question) (done bool, err error) 
 		return false, nil
 	}
 	s.reader.count(q.query.Board)
-	s.counters.add(conn.id, routeTop, outcome(a.Source))
 	k := b.in(q.takes, s.packer)
-	conn.head = appendHeader(conn.head[:0], k.head, s.limits.date(), a.CurrentAt)
-	return true, conn.send(k.data)
+	head, data, result := k.whole, k.data, outcome(a.Source)
+	if len(q.has) > 0 && matches(q.has, k.etag) {
+		head, data, result = k.same, nil, outcomeNotModified
+	}
+	s.counters.add(conn.id, routeTop, result)
+	conn.head = head.append(conn.head[:0], s.limits.date(), a.CurrentAt)
+	return true, conn.send(data)
 }

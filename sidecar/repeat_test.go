@@ -106,7 +106,9 @@ func TestRepeatedRequests(t *testing.T) {
 		"a body":                    {"GET /v1/boards/local/top" + hostLine + "Content-Length: 3\r\n\r\nabc", 1, true},
 		"HEAD":                      {"HEAD /v1/boards/local/top" + hostLine + "\r\n", 1, false},
 		"HTTP/1.0":                  {"GET /v1/boards/local/top HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n", 1, false},
-		"unless it is this":         {"GET /v1/boards/local/top" + hostLine + "If-None-Match: \"0\"\r\n\r\n", 1, false},
+		"unless it is this":         {"GET /v1/boards/local/top" + hostLine + "If-None-Match: \"0\"\r\n\r\n", 1, true},
+		"unless it is any":          {"GET /v1/boards/local/top" + hostLine + "If-None-Match: *\r\n\r\n", 1, true},
+		"the same, packed":          {"GET /v1/boards/local/top" + hostLine + "Accept-Encoding: zstd\r\nif-none-match: W/\"0\", *\r\n\r\n", 1, true},
 		"no older than":             {"GET /v1/boards/local/top?min_seq=5" + hostLine + "\r\n", 1, false},
 		"with oneself":              {"GET /v1/boards/local/top?me=m000007" + hostLine + "\r\n", 1, false},
 		"a standing":                {"GET /v1/boards/local/members/m000007" + hostLine + "\r\n", 1, false},
@@ -205,6 +207,28 @@ func TestRepeatsFollowTheBoard(t *testing.T) {
 		}
 		if got := conn.ask(topRequest, 1); !strings.Contains(got, step.want) {
 			t.Fatalf("%s: want %s in\n%s", step.name, step.want, got)
+		}
+	}
+}
+
+// TestRepeatedTag: a caller who has the page is told so, until there is another.
+func TestRepeatedTag(t *testing.T) {
+	w := newWorld()
+	s := start(t, w, DataConfig{})
+	conn := s.dial(t, "tcp")
+	_, rest, _ := strings.Cut(conn.ask(topRequest, 1), "Etag: ")
+	tag, _, _ := strings.Cut(rest, "\r\n")
+	request := strings.Replace(topRequest, "\r\n\r\n", "\r\nIf-None-Match: "+tag+"\r\n\r\n", 1)
+	if got := conn.learn(s, request); !strings.HasPrefix(got, "HTTP/1.1 304 ") {
+		t.Errorf("%s", got)
+	}
+	if n := s.counters.sum(routeTop, outcomeNotModified); n != 4 {
+		t.Errorf("%d answers are counted as not modified, want 4", n)
+	}
+	w.local.publish(918)
+	for range 3 {
+		if got := conn.ask(request, 1); !strings.HasPrefix(got, "HTTP/1.1 200 ") || !strings.Contains(got, `"seq":918,`) {
+			t.Errorf("%s", got)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"bytes"
 	"strings"
 	"sync/atomic"
 
@@ -27,12 +28,13 @@ const (
 	maxRepeated = 1 << 10
 )
 
-// question is what one request asks for: a kept page, without conditions.
+// question is what one request asks for: a kept page, of any age.
 type question struct {
 	request string // its bytes
 	query   Query  // of strings that it owns
 	key     pageKey
 	takes   coding
+	has     []byte // tags, as in If-None-Match
 }
 
 // find returns what request asks for, nil if that is not known.
@@ -84,10 +86,10 @@ func (l *lesson) begin(r *repeats, request []byte) *question {
 func (l *lesson) wanted() bool { return len(l.request) > 0 }
 
 // learn is told what the request in hand asks for.
-func (l *lesson) learn(c *call, takes coding) {
+func (l *lesson) learn(c *call, takes coding, has []byte) {
 	query := c.query
 	query.Board, query.Room = rankcache.BoardID(strings.Clone(string(query.Board))), strings.Clone(query.Room)
-	l.question = &question{request: string(l.request), query: query, key: c.pageKey(), takes: takes}
+	l.question = &question{request: string(l.request), query: query, key: c.pageKey(), takes: takes, has: bytes.Clone(has)}
 }
 
 // next is told that the library found a request.

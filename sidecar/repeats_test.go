@@ -15,7 +15,7 @@ func visit(l *lesson, r *repeats, bytes string, kept ...bool) (known bool) {
 		l.next()
 		if c := new(call); kept && l.wanted() {
 			c.query.Board = "b"
-			l.learn(c, codingNone)
+			l.learn(c, codingNone, nil)
 		}
 	}
 	l.end(r)
@@ -44,7 +44,7 @@ func TestLesson(t *testing.T) {
 			}
 			l.next()
 			if l.wanted() {
-				l.learn(new(call), codingNone)
+				l.learn(new(call), codingNone, nil)
 			}
 			l.next()
 			l.spoil() // the rest of the other is read

@@ -34,9 +34,9 @@ func (s *DataServer) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source
 		h.SetContentType(contentJSON)
 		ctx.Response.SetBodyRaw(k.data)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
-		if source != SourceRedis { // which asks anew
-			c.teach(ctx, takes)
-		}
+	}
+	if source != SourceRedis { // which asks anew
+		c.teach(ctx, takes)
 	}
 	stamp(ctx, k.etag, source, currentAt)
 }
