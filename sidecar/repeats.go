@@ -23,8 +23,8 @@ const (
 	// repeatSlots is a power of two well above the number of rooms that are read
 	// much. Two requests with the same slot take turns in it.
 	repeatSlots = 1 << 10
-	// maxRepeated is the longest request that is looked up, in bytes. All of them
-	// together take at most 1 MiB and a half.
+	// maxRepeated is the longest request that is looked up, in bytes. With the tags in
+	// them, all that are known take at most 2.5 MiB.
 	maxRepeated = 1 << 10
 )
 

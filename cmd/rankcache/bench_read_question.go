@@ -22,6 +22,9 @@ import (
 const (
 	manyMembers = 4096 // different members asked for in turn
 	batchSize   = 20   // members of one batch
+	// manyTraces is so many requests, each with a trace of its own, that none is the
+	// same as one that a server may remember.
+	manyTraces = 1 << 14
 )
 
 // getRequest composes a GET; fields are whole header lines.
@@ -94,6 +97,17 @@ func askTop(path string, n int) func(*readBench, load.Target) (load.Question, er
 		q.Length = len(body)
 		return q, checkRows(body, b.servers.top[:n])
 	}
+}
+
+// askTraced asks for the first 50 rows with other bytes each time, as an app does that
+// traces its requests.
+func askTraced(b *readBench, t load.Target) (load.Question, error) {
+	q, err := askTop(top50Path, 50)(b, t)
+	q.Requests = make([][]byte, manyTraces)
+	for i := range q.Requests {
+		q.Requests[i] = getRequest(top50Path, fmt.Sprintf("traceparent: 00-%032x-%016x-01", i+1, i+1))
+	}
+	return q, err
 }
 
 // checkRows says whether a page has these rows.

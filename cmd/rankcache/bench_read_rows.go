@@ -33,6 +33,7 @@ var readRows = []readSpec{
 	{"rankcache top50 hot", "rankcache", askTop(hotPath, 50), 0, "hot"},
 	{"nginx static", "nginx", askPage("/top50"), 0, ""},
 	{"nginx static open_file_cache", "nginx", askPage("/cached/top50"), 0, ""},
+	{"rankcache top50 traced", "rankcache", askTraced, 0, "local"},
 	{"rankcache top10", "rankcache", askTop(topPath+"?limit=10", 10), 0, "local"},
 	{"rankcache top50 304", "rankcache", askNotModified, 0, "local"},
 	{"rankcache top50 gzip", "rankcache", askGzip, 0, "local"},
@@ -64,6 +65,7 @@ type readRatio struct {
 // readRatios are the aims of docs/BENCHMARKS.md.
 var readRatios = []readRatio{
 	{"top50_super_hot_cpu_vs_fixed_body", "rankcache top50 super-hot", "fixed body", cpuOf, 1.15, true},
+	{"top50_traced_cpu_vs_fixed_body", "rankcache top50 traced", "fixed body", cpuOf, 1.15, true},
 	{"top50_hot_cpu_vs_fixed_body", "rankcache top50 hot", "fixed body", cpuOf, 1.15, true},
 	{"top50_super_hot_cpu_vs_bare_loop", "rankcache top50 super-hot", "bare loop", cpuOf, 1.5, true},
 	{"top50_super_hot_cpu_vs_nginx", "rankcache top50 super-hot", "nginx static", cpuOf, 1, true},
