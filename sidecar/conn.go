@@ -9,11 +9,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// dataConn stands between a socket and the HTTP library. It answers what came before
-// itself, and cuts off slow clients. The library would do the latter too, at the
-// price of three timers set and three looks at the clock for each request; here
-// a request that comes in one piece costs none of them. Its methods are called by
-// the goroutine that serves the connection; any may call Close.
+// dataConn stands between a socket and the HTTP library. Requests that are known it
+// answers itself; the library never sees them. And it cuts off slow clients: the
+// library would do that too, at the price of three timers set and three looks at the
+// clock for each request; here a request that comes in one piece costs none of them.
+//
+// Its methods are called by the goroutine that serves the connection; any may call
+// Close.
 type dataConn struct {
 	net.Conn
 	server  *DataServer

@@ -8,9 +8,9 @@ import (
 )
 
 // rawRead, rawWrite and rawWriteBoth are system calls that Go's scheduler is not told
-// of. What they return is valid only without an error.
+// of. What they return is valid only without an error. They are sockets' own calls,
+// which cost less than read, write and writev (docs/BENCHMARKS.md).
 
-// A socket's own calls cost less than those that files have too.
 func rawRead(fd uintptr, p []byte) (int, error) { return rawCall(syscall.SYS_RECVFROM, fd, p) }
 
 func rawWrite(fd uintptr, p []byte) (int, error) { return rawCall(syscall.SYS_SENDTO, fd, p) }
@@ -28,7 +28,7 @@ type parts struct {
 }
 
 // rawWriteBoth writes p and what is behind it, neither of which is empty, with room
-// for naming them. (writev does the same, for 8 to 13 % more.)
+// for naming them.
 func rawWriteBoth(fd uintptr, p, behind []byte, room *parts) (int, error) {
 	for i, piece := range [...][]byte{p, behind} {
 		room.pieces[i].Base = unsafe.SliceData(piece)

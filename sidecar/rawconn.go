@@ -56,6 +56,9 @@ func (r *rawConn) read(p []byte) (n int, waited bool, err error) {
 
 // write sends all of p and of what is behind it, unless it fails.
 func (r *rawConn) write(p, behind []byte) (int, error) {
+	if len(p) == 0 {
+		p, behind = behind, nil
+	}
 	r.out.begin(p, behind)
 	return r.out.end("write", r.conn.Write(r.out.try))
 }

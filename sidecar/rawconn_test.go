@@ -147,6 +147,34 @@ func TestRawWrite(t *testing.T) {
 	})
 }
 
+// TestRawWriteOfTwo: the second piece comes behind the first, however much of them the
+// socket takes at once.
+func TestRawWriteOfTwo(t *testing.T) {
+	whole := make([]byte, 2<<20)
+	for i := range whole {
+		whole[i] = byte(i * 7 >> 3)
+	}
+	for _, first := range []int{0, 1, 300, mostAtOnce, mostAtOnce + 1, 1 << 20, len(whole)} {
+		onSockets(t, func(t *testing.T, near, far net.Conn) {
+			var r rawConn
+			r.open(near)
+			got := make([]byte, len(whole))
+			var reading sync.WaitGroup
+			reading.Go(func() {
+				if _, err := io.ReadFull(far, got); err != nil {
+					t.Error(err)
+				}
+			})
+			n, err := r.write(whole[:first], whole[first:])
+			near.Close() // or the reader waits for what was lost
+			reading.Wait()
+			if n != len(whole) || err != nil || !bytes.Equal(got, whole) {
+				t.Errorf("with %d bytes in front: wrote %d of %d, %v, and the other end has the same: %v", first, n, len(whole), err, bytes.Equal(got, whole))
+			}
+		})
+	}
+}
+
 // TestRawWriteFails: to somebody who does not read until the deadline has passed,
 // who has gone, and after Close.
 func TestRawWriteFails(t *testing.T) {
