@@ -5,8 +5,8 @@
 //
 //	conncap.go   room for the connection
 //	conn.go      its reads and writes, cut off when they take long (deadline.go);
-//	             a request whose bytes are known (repeats.go) is answered here and
-//	             now (repeat.go, head.go) if its page is kept, as nearly all are
+//	             a request whose bytes are known (lesson.go, repeats.go) is answered
+//	             here and now (repeat.go, head.go) if its page is kept
 //	frame.go     where the request ends, without a doubt
 //	data.go      the Host check, panics, counting (counters.go)
 //	route.go     path to route, board and member, percent-decoded
