@@ -17,10 +17,7 @@ func TestNoAllocations(t *testing.T) {
 	cfg := w.config()
 	cfg.Hot = quietHot{w.hot}
 	cfg.Boards = fakeBoards{"local": bigBoard(t, "local", 20_000)}
-	r, err := NewReader(cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := readerOf(t, cfg)
 	s, err := NewDataServer(r, DataConfig{}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)

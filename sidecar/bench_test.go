@@ -35,11 +35,7 @@ func benchReader(tb testing.TB) *Reader {
 	w := newWorld()
 	cfg := w.config()
 	cfg.Boards = fakeBoards{"local": bigBoard(tb, "local", bigSize)}
-	r, err := NewReader(cfg, nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return r
+	return readerOf(tb, cfg)
 }
 
 func BenchmarkReaderTop(b *testing.B) {
@@ -116,7 +112,7 @@ func BenchmarkHandler(b *testing.B) {
 
 func requestCtx(path string) *fasthttp.RequestCtx {
 	var ctx fasthttp.RequestCtx
-	ctx.Init2(&dataConn{limits: &timeLimits{}}, nil, false)
+	ctx.Init2(&dataConn{}, nil, false)
 	ctx.Request.SetRequestURI("http://localhost" + path)
 	ctx.URI() // parsed before the handler is called, as the server does
 	return &ctx

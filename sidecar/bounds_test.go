@@ -282,10 +282,7 @@ func TestCopyBeginsAnew(t *testing.T) {
 	w.origin.seq.Store(6000)
 	cfg := w.config()
 	cfg.Boards = fakeBoards{"local": rewound{w.local}}
-	r, err := NewReader(cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := readerOf(t, cfg)
 	q := Query{Board: "local", MinSeq: 918}
 	if a, err := r.Page(t.Context(), q, 400, 50); err != nil || a.Source != SourceRedis {
 		t.Errorf("page: %v at %d, %v", a.Source, a.Seq, err)

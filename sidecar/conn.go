@@ -20,8 +20,7 @@ type dataConn struct {
 	net.Conn
 	server  *DataServer
 	repeats *repeats // of the listener
-	limits  *timeLimits
-	id      uint64 // tells connections apart where they count
+	id      uint64   // tells connections apart where they count
 
 	raw    rawConn
 	turn   turn
@@ -77,11 +76,11 @@ func (c *dataConn) Read(p []byte) (int, error) {
 func (c *dataConn) readSome(p []byte) (int, error) {
 	var err error
 	switch {
-	case c.idle && c.limits.due(&c.idleSet):
-		err = c.SetReadDeadline(time.Now().Add(c.limits.idle))
+	case c.idle && c.server.limits.due(&c.idleSet):
+		err = c.SetReadDeadline(time.Now().Add(c.server.limits.idle))
 	case !c.idle && !c.armed:
 		c.armed, c.idleSet = true, 0
-		err = c.SetReadDeadline(time.Now().Add(c.limits.read))
+		err = c.SetReadDeadline(time.Now().Add(c.server.limits.read))
 	}
 	if err != nil {
 		return 0, err
@@ -121,10 +120,10 @@ func (c *dataConn) Write(p []byte) (int, error) {
 }
 
 func (c *dataConn) limitWrite() error {
-	if !c.limits.due(&c.sendSet) {
+	if !c.server.limits.due(&c.sendSet) {
 		return nil
 	}
-	return c.SetWriteDeadline(time.Now().Add(c.limits.write))
+	return c.SetWriteDeadline(time.Now().Add(c.server.limits.write))
 }
 
 // send writes the answer that c.head begins and body ends.
@@ -163,6 +162,6 @@ func (c *dataConn) state(s fasthttp.ConnState) {
 		if c.call != nil {
 			c.call.shrink()
 		}
-		c.waiting.Store(max(c.limits.now.Load(), 1))
+		c.waiting.Store(max(c.server.limits.now.Load(), 1))
 	}
 }

@@ -33,7 +33,7 @@ func (l cappedListener) Accept() (net.Conn, error) {
 
 // newConn returns a connection that waits for its first request.
 func (s *DataServer) newConn(conn net.Conn, known *repeats) *dataConn {
-	c := &dataConn{Conn: conn, limits: &s.limits, server: s, repeats: known}
+	c := &dataConn{Conn: conn, server: s, repeats: known}
 	c.raw.open(conn)
 	c.waiting.Store(max(s.limits.now.Load(), 1))
 	return c

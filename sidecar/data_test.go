@@ -344,10 +344,7 @@ func TestProfilesNotConfigured(t *testing.T) {
 	w := newWorld()
 	cfg := w.config()
 	cfg.Profiles = nil
-	r, err := NewReader(cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := readerOf(t, cfg)
 	s, err := NewDataServer(r, DataConfig{}, failOnWarn(t), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -46,10 +46,7 @@ func TestMe(t *testing.T) {
 			cfg := w.config()
 			cfg.Tiers = tiersOf(`rooms: [{uid: "1", mode: super-hot, boards: ["local", "moved", "tiny"]}]`)
 			cfg.Boards.(fakeBoards)["moved"] = movedBoard{newFakeBoard("moved", 1000, 100), newFakeBoard("moved", 1000, 101)}
-			r, err := NewReader(cfg, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := readerOf(t, cfg)
 			q := Query{Board: c.board, Order: c.order}
 			at, _ := r.find(&q, true)
 			a, err := r.page(context.Background(), q, &at, 0, 10)

@@ -33,10 +33,7 @@ func TestPanicOfTheOrigin(t *testing.T) {
 		w.origin.hold = make(chan struct{})
 		cfg := w.config()
 		cfg.Origin, cfg.Log = &faultyOrigin{fakeOrigin: w.origin}, slog.New(slog.NewTextHandler(&log, nil))
-		r, err := NewReader(cfg, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := readerOf(t, cfg)
 		var done sync.WaitGroup
 		for range 100 {
 			done.Go(func() {

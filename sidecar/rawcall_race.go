@@ -3,9 +3,8 @@
 package sidecar
 
 import (
+	"slices"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // The race detector knows that what was sent is before what is done once it has
@@ -18,5 +17,5 @@ func rawWrite(fd uintptr, p []byte) (int, error) { return syscall.Write(int(fd),
 type parts struct{}
 
 func rawWriteBoth(fd uintptr, p, behind []byte, _ *parts) (int, error) {
-	return unix.Writev(int(fd), [][]byte{p, behind})
+	return syscall.Write(int(fd), slices.Concat(p, behind))
 }

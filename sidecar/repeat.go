@@ -26,7 +26,7 @@ func (c *call) teach(ctx *fasthttp.RequestCtx, takes coding) {
 func (c *dataConn) repeat(q *question) (done bool, err error) {
 	c.waiting.Store(repeating)
 	done, err = c.server.repeat(c, q)
-	if !c.waiting.CompareAndSwap(repeating, max(c.limits.now.Load(), 1)) {
+	if !c.waiting.CompareAndSwap(repeating, max(c.server.limits.now.Load(), 1)) {
 		_ = c.Conn.Close()
 		err = net.ErrClosed
 	}

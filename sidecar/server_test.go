@@ -54,6 +54,15 @@ func startReader(t testing.TB, r *Reader, cfg DataConfig, log *slog.Logger) *run
 	return run
 }
 
+func readerOf(t testing.TB, cfg Config) *Reader {
+	t.Helper()
+	r, err := NewReader(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func serveOn(t testing.TB, s *DataServer, addr string) string {
 	t.Helper()
 	ln, err := Listen(addr)

@@ -105,10 +105,7 @@ func TestTornPagesOfLocalBoard(t *testing.T) {
 	w := newWorld()
 	cfg := w.config()
 	cfg.Boards = fakeBoards{"local": board}
-	r, err := NewReader(cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := readerOf(t, cfg)
 	s, err := NewDataServer(r, DataConfig{}, failOnWarn(t), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -338,10 +338,7 @@ func TestPanic(t *testing.T) {
 	w := newWorld()
 	cfg := w.config()
 	cfg.Boards = fakeBoards{"local": nil} // an open board that is nil
-	r, err := NewReader(cfg, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := readerOf(t, cfg)
 	var logged strings.Builder
 	s, err := NewDataServer(r, DataConfig{}, slog.New(slog.NewTextHandler(&logged, nil)), nil)
 	if err != nil {

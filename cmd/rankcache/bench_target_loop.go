@@ -29,9 +29,9 @@ func (t *loopTarget) serve(ctx context.Context, ln net.Listener) error {
 		return err
 	}
 	defer loop.close()
+	parts, ctx := errgroup.WithContext(ctx) // whichever ends, the other does
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
 	defer stop()
-	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return loop.run(ctx) })
 	parts.Go(func() error {
 		for {
