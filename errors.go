@@ -10,11 +10,6 @@ var (
 	ErrMember = errors.New("bad member id")
 	// ErrScore reports a score or delta that is not a finite number.
 	ErrScore = errors.New("bad score")
-	// ErrOrder reports an order number that is missing, too long or not plain text.
-	ErrOrder = errors.New("bad order number")
-	// ErrOp reports an operation other than incr, set and delete.
-	ErrOp = errors.New("unknown op")
-
 	// ErrUnknownMember says that the member is not on the board.
 	ErrUnknownMember = errors.New("member is not on the board")
 	// ErrUnavailable says that Redis could not be asked or did not answer in time.

@@ -6,26 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what a caller may name, in bytes.
-const (
-	MaxMemberLen = 128
-	MaxOrderLen  = 128
-)
+// MaxMemberLen is the longest member id, in bytes.
+const MaxMemberLen = 128
 
 // CheckMember returns an error that wraps [ErrMember] unless m is 1 to
 // [MaxMemberLen] bytes of UTF-8 text without control characters.
 func CheckMember(m string) error {
-	if !plainText(m, MaxMemberLen) {
+	if !PlainText(m, MaxMemberLen) {
 		return fmt.Errorf("%w %.40q: want 1 to %d bytes of UTF-8 without control characters", ErrMember, m, MaxMemberLen)
-	}
-	return nil
-}
-
-// CheckOrder returns an error that wraps [ErrOrder] unless no is 1 to
-// [MaxOrderLen] bytes of UTF-8 text without control characters.
-func CheckOrder(no string) error {
-	if !plainText(no, MaxOrderLen) {
-		return fmt.Errorf("%w %.40q: want 1 to %d bytes of UTF-8 without control characters", ErrOrder, no, MaxOrderLen)
 	}
 	return nil
 }
@@ -38,7 +26,9 @@ func CheckScore(f float64) error {
 	return nil
 }
 
-func plainText(s string, limit int) bool {
+// PlainText reports whether s is 1 to limit bytes of UTF-8 without control
+// characters, which is what every id may be.
+func PlainText(s string, limit int) bool {
 	if len(s) == 0 || len(s) > limit {
 		return false
 	}

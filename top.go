@@ -22,19 +22,19 @@ type Standing struct {
 	Rank   int
 }
 
-// Order is the direction of a board.
-type Order uint8
+// Direction says which end of a board is its best.
+type Direction uint8
 
-// Desc is ZREVRANGE's order (score, then member bytes, both falling); Asc is
-// ZRANGE's.
+// Descending is ZREVRANGE's order (score, then member bytes, both falling);
+// Ascending is ZRANGE's.
 const (
-	Desc Order = iota
-	Asc
+	Descending Direction = iota
+	Ascending
 )
 
-// String returns the order as callers write it: "desc" or "asc".
-func (o Order) String() string {
-	if o == Asc {
+// String returns the direction as callers write it: "desc" or "asc".
+func (d Direction) String() string {
+	if d == Ascending {
 		return "asc"
 	}
 	return "desc"

@@ -35,7 +35,7 @@ type Follower struct {
 }
 
 // NewFollower returns a follower of the verdict under key (see
-// rankcache.Names.HotKey). It starts nothing; rdb stays the caller's to close.
+// wire.Names.HotKey). It starts nothing; rdb stays the caller's to close.
 func NewFollower(rdb redis.Cmdable, key string, to Observer, log *slog.Logger, reg prometheus.Registerer) *Follower {
 	f := &Follower{rdb: rdb, key: key, to: to, log: log,
 		reads: counterVec("verdict_reads_total", "Readings of the fleet's hot-key verdict, by result.", "result")}

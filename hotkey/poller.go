@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // Defaults of [PollerConfig].
@@ -89,7 +89,7 @@ type Poller struct {
 
 // NewPoller returns a poller of source for one Redis instance, whose name is
 // part of the keys in Redis. It starts nothing; rdb stays the caller's to close.
-func NewPoller(cfg PollerConfig, source Source, rdb redis.Cmdable, names rankcache.Names, instance string,
+func NewPoller(cfg PollerConfig, source Source, rdb redis.Cmdable, names wire.Names, instance string,
 	log *slog.Logger, reg prometheus.Registerer) (*Poller, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {

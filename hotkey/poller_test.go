@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // sharedAPI is the one API that a fleet asks: who called, and when.
@@ -71,7 +71,7 @@ func newSidecar(t testing.TB, redisAddr, instance string, api *sharedAPI, cfg Po
 	t.Helper()
 	cfg.ID = fmt.Sprintf("pod-%d", i)
 	s := &sidecar{id: cfg.ID, rdb: newClient(t, redisAddr)}
-	names, reg := rankcache.DefaultNames(), prometheus.NewRegistry()
+	names, reg := wire.DefaultNames(), prometheus.NewRegistry()
 	var err error
 	if s.poller, err = NewPoller(cfg, api.of(cfg.ID), s.rdb, names, instance, quiet(), reg); err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func TestPollerAfterFailures(t *testing.T) {
 		{AfterOperator, true, 0, 0},
 	} {
 		t.Run(string(tt.after), func(t *testing.T) {
-			api, names, instance := &sharedAPI{}, rankcache.DefaultNames(), testkit.Name(t)
+			api, names, instance := &sharedAPI{}, wire.DefaultNames(), testkit.Name(t)
 			s := newSidecar(t, testkit.Redis(t), instance, api, PollerConfig{Every: time.Second}, 0)
 			s.poller.poll(t.Context())
 			good := s.rdb.Get(t.Context(), names.HotKey(instance)).Val()
@@ -321,7 +321,7 @@ func TestFollowerReads(t *testing.T) {
 
 func TestPollerConfig(t *testing.T) {
 	for _, cfg := range []PollerConfig{{}, {ID: "a", Every: time.Millisecond}, {ID: "a", Lease: -1}} {
-		if _, err := NewPoller(cfg, nil, nil, rankcache.DefaultNames(), "x", quiet(), prometheus.NewRegistry()); err == nil {
+		if _, err := NewPoller(cfg, nil, nil, wire.DefaultNames(), "x", quiet(), prometheus.NewRegistry()); err == nil {
 			t.Errorf("%+v is accepted", cfg)
 		}
 	}

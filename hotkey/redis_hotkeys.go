@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // Defaults of [RedisHotKeysConfig].
@@ -50,7 +50,7 @@ type RedisHotKeysConfig struct {
 // Hot is called by one goroutine at a time.
 type RedisHotKeys struct {
 	rdb   *redis.Client
-	names rankcache.Names
+	names wire.Names
 	cfg   RedisHotKeysConfig
 
 	started int64  // when the session that we started began, see hotKeysSession.start; 0: none
@@ -60,7 +60,7 @@ type RedisHotKeys struct {
 // NewRedisHotKeys returns the source of one server. The statistics are a
 // server's own, so client must not be a cluster's; it stays the caller's to
 // close.
-func NewRedisHotKeys(cfg RedisHotKeysConfig, client redis.UniversalClient, names rankcache.Names) (*RedisHotKeys, error) {
+func NewRedisHotKeys(cfg RedisHotKeysConfig, client redis.UniversalClient, names wire.Names) (*RedisHotKeys, error) {
 	rdb, ok := client.(*redis.Client)
 	if !ok {
 		return nil, errors.New("redis hot keys: HOTKEYS speaks of one server, so it can't be asked through a cluster client")

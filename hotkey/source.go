@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // Source says which boards are hot. Tencent and RedisHotKeys ask a server on
@@ -30,7 +31,7 @@ type BoardCount struct {
 }
 
 // addKey adds a Redis key to the sample: as a board if it is one.
-func (s *Sample) addKey(names rankcache.Names, key string, count int64) {
+func (s *Sample) addKey(names wire.Names, key string, count int64) {
 	if b, ok := names.BoardOfKey(key); ok {
 		s.Boards = append(s.Boards, BoardCount{b, count})
 		return

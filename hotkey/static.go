@@ -4,15 +4,16 @@ import (
 	"context"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 // Static is the boards that the operator has pinned.
 type Static struct {
-	tiers func() *rankcache.Tiers
+	tiers func() *rooms.Tiers
 }
 
 // NewStatic returns the source of the boards that tiers says are hot.
-func NewStatic(tiers func() *rankcache.Tiers) *Static { return &Static{tiers} }
+func NewStatic(tiers func() *rooms.Tiers) *Static { return &Static{tiers} }
 
 // Name returns "static".
 func (s *Static) Name() string { return "static" }
@@ -26,4 +27,4 @@ func (s *Static) Hot(context.Context) (Sample, error) {
 	return sample, nil
 }
 
-func (s *Static) boards() []rankcache.BoardID { return s.tiers().Boards(rankcache.ModeHot) }
+func (s *Static) boards() []rankcache.BoardID { return s.tiers().Boards(rooms.ModeHot) }

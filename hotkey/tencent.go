@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"strings"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // Defaults of [TencentConfig].
@@ -61,7 +61,7 @@ func (c TencentConfig) check() error {
 // Hot may be called by any goroutine; one call is made at a time.
 type Tencent struct {
 	api      *tencentAPI
-	names    rankcache.Names
+	names    wire.Names
 	minCount int64
 	// busy holds a token while the SDK works: it looks up credentials without
 	// regard to the context, so a call may outlive its caller.
@@ -70,7 +70,7 @@ type Tencent struct {
 
 // NewTencent returns the source of one instance. It asks nothing and looks up
 // no credentials yet.
-func NewTencent(cfg TencentConfig, names rankcache.Names) (*Tencent, error) {
+func NewTencent(cfg TencentConfig, names wire.Names) (*Tencent, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // testKeys hands out the credentials that the fake knows.
@@ -28,7 +28,7 @@ func goodKeys(string) (common.Provider, time.Duration, error) {
 
 func newTestTencent(t testing.TB, f *fakeTencent) *Tencent {
 	t.Helper()
-	s, err := NewTencent(TencentConfig{Instance: "crs-test", Region: testRegion, Endpoint: f.URL}, rankcache.DefaultNames())
+	s, err := NewTencent(TencentConfig{Instance: "crs-test", Region: testRegion, Endpoint: f.URL}, wire.DefaultNames())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestTencentRequestIsRefused(t *testing.T) {
 	}
 	t.Run("wrong region", func(t *testing.T) {
 		f := newFakeTencent(t)
-		s, err := NewTencent(TencentConfig{Instance: "crs-test", Region: "ap-nowhere", Endpoint: f.URL}, rankcache.DefaultNames())
+		s, err := NewTencent(TencentConfig{Instance: "crs-test", Region: "ap-nowhere", Endpoint: f.URL}, wire.DefaultNames())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +294,7 @@ func TestTencentConfig(t *testing.T) {
 	good := TencentConfig{Instance: "crs-1", Region: "ap-x"}
 	for _, endpoint := range []string{"", "https://redis.internal.tencentcloudapi.com", "http://127.0.0.1:99", "http://localhost:99/"} {
 		good.Endpoint = endpoint
-		if _, err := NewTencent(good, rankcache.DefaultNames()); err != nil {
+		if _, err := NewTencent(good, wire.DefaultNames()); err != nil {
 			t.Errorf("%q: %v", endpoint, err)
 		}
 	}
@@ -306,7 +306,7 @@ func TestTencentConfig(t *testing.T) {
 		{Instance: "crs-1", Region: "ap-x", Endpoint: "https://host/path"},
 		{Instance: "crs-1", Region: "ap-x", Credentials: "magic"},
 	} {
-		if _, err := NewTencent(bad, rankcache.DefaultNames()); err == nil {
+		if _, err := NewTencent(bad, wire.DefaultNames()); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}
 	}
@@ -322,7 +322,7 @@ func FuzzTencentAnswer(f *testing.F) {
 	f.Add(200, "text/html", "<html>")
 	f.Add(200, "", "null")
 	f.Add(502, "", apiError("InternalError", "x"))
-	s, err := NewTencent(TencentConfig{Instance: "crs-test", Region: testRegion}, rankcache.DefaultNames())
+	s, err := NewTencent(TencentConfig{Instance: "crs-test", Region: testRegion}, wire.DefaultNames())
 	if err != nil {
 		f.Fatal(err)
 	}

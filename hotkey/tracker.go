@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 // second is how often the counters are rolled and the policy is asked.
@@ -24,7 +25,7 @@ type pageMap = map[rankcache.BoardID]*page
 // is called once.
 type Tracker struct {
 	cfg     Config
-	tiers   func() *rankcache.Tiers
+	tiers   func() *rooms.Tiers
 	open    func(rankcache.BoardID) bool
 	log     *slog.Logger
 	metrics *metrics
@@ -53,7 +54,7 @@ type seenVerdict struct {
 type Parts struct {
 	Origin Origin
 	// Tiers returns what the operator says now; nil counts as nothing said.
-	Tiers func() *rankcache.Tiers
+	Tiers func() *rooms.Tiers
 	// Open reports whether a super-hot board is answered from its whole local
 	// copy; such a board needs no page. Nil: none is.
 	Open     func(rankcache.BoardID) bool
@@ -155,7 +156,7 @@ func (t *Tracker) tick(now time.Time) {
 		rate:   t.own.Rate,
 		listed: t.listed(now),
 		pinned: t.pinned.boards(),
-		barred: func(b rankcache.BoardID) bool { return tiers.Mode(b, "") == rankcache.ModeBlocked || t.open(b) },
+		barred: func(b rankcache.BoardID) bool { return tiers.Mode(b, "") == rooms.ModeBlocked || t.open(b) },
 	})
 	t.metrics.countHits(*t.pages.Load())
 	t.apply(now, changes)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 // runTracker runs a whole tracker in virtual time.
@@ -21,7 +22,7 @@ func runTracker(t *testing.T, parts Parts, play func(*Tracker)) {
 			parts.Origin = &slowOrigin{takes: time.Millisecond}
 		}
 		if parts.Tiers == nil {
-			parts.Tiers = func() *rankcache.Tiers { return nil }
+			parts.Tiers = func() *rooms.Tiers { return nil }
 		}
 		tracker, err := New(Config{}, parts)
 		if err != nil {
@@ -83,13 +84,13 @@ func TestStepOfLoadFlipsOnce(t *testing.T) {
 }
 
 func TestOperatorDecides(t *testing.T) {
-	rooms := &rankcache.Rooms{Rules: []rankcache.BoardRule{
-		{Match: "pinned", Mode: rankcache.ModeHot}, {Match: "bad*", Mode: rankcache.ModeBlocked},
-		{Match: "filling", Mode: rankcache.ModeSuperHot}, {Match: "open", Mode: rankcache.ModeSuperHot},
+	file := &rooms.File{Rules: []rooms.Rule{
+		{Match: "pinned", Mode: rooms.ModeHot}, {Match: "bad*", Mode: rooms.ModeBlocked},
+		{Match: "filling", Mode: rooms.ModeSuperHot}, {Match: "open", Mode: rooms.ModeSuperHot},
 	}}
 	var filled atomic.Bool
 	parts := Parts{
-		Tiers: func() *rankcache.Tiers { return rooms.Resolve(nil) },
+		Tiers: func() *rooms.Tiers { return file.Resolve(nil) },
 		Open:  func(b rankcache.BoardID) bool { return b == "open" || b == "filling" && filled.Load() },
 	}
 	runTracker(t, parts, func(tr *Tracker) {
@@ -149,8 +150,8 @@ func TestVerdictCountsForALimitedTime(t *testing.T) {
 
 // Every source gives the same kind of answer.
 func TestOwnSources(t *testing.T) {
-	rooms := &rankcache.Rooms{Rules: []rankcache.BoardRule{{Match: "p", Mode: rankcache.ModeHot}}}
-	static := NewStatic(func() *rankcache.Tiers { return rooms.Resolve(nil) })
+	file := &rooms.File{Rules: []rooms.Rule{{Match: "p", Mode: rooms.ModeHot}}}
+	static := NewStatic(func() *rooms.Tiers { return file.Resolve(nil) })
 	self := newSelf(50)
 	for range 120 {
 		self.counters.count("s")
@@ -182,7 +183,7 @@ func TestTopAllocatesNothing(t *testing.T) {
 
 func TestTrackerMetricsAreWellFormed(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	tiers := func() *rankcache.Tiers { return nil }
+	tiers := func() *rooms.Tiers { return nil }
 	if _, err := New(Config{}, Parts{Tiers: tiers, Log: quiet(), Registry: reg}); err != nil {
 		t.Fatal(err)
 	}

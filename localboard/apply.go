@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // outcome is what became of one update.
@@ -19,7 +20,7 @@ const (
 // Readers see it after the next Publish. Nothing of us is kept. An update that
 // no board can hold (a score that is no number, an id of 64 KiB) changes nothing
 // and counts as stale.
-func (b *Board) Apply(us []rankcache.Update) rankcache.Applied {
+func (b *Board) Apply(us []wire.Update) rankcache.Applied {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var n [stale + 1]int
@@ -35,7 +36,7 @@ func (b *Board) Apply(us []rankcache.Update) rankcache.Applied {
 
 // apply follows the apply rule: with a seq, a member takes the state of its
 // highest; without one, each order number counts once. tag is the member's.
-func (b *Board) apply(u *rankcache.Update, tag uint32) outcome {
+func (b *Board) apply(u *wire.Update, tag uint32) outcome {
 	if u.Seq == 0 {
 		if !b.orders.add(u.Order) {
 			return duplicate
@@ -54,9 +55,9 @@ func (b *Board) apply(u *rankcache.Update, tag uint32) outcome {
 }
 
 // put gives a member the state that u says.
-func (b *Board) put(h uint32, r *record, u *rankcache.Update) outcome {
+func (b *Board) put(h uint32, r *record, u *wire.Update) outcome {
 	score := after(b.score(r), u)
-	if isAbsent(score) && u.Op != rankcache.OpDelete {
+	if isAbsent(score) && u.Op != wire.OpDelete {
 		return stale
 	}
 	r.seq = max(r.seq, u.Seq)
@@ -66,11 +67,11 @@ func (b *Board) put(h uint32, r *record, u *rankcache.Update) outcome {
 
 // after returns a member's score after u; absent if u removes it. An update
 // with a seq says itself what it is.
-func after(before float64, u *rankcache.Update) float64 {
+func after(before float64, u *wire.Update) float64 {
 	switch {
-	case u.Op == rankcache.OpDelete:
+	case u.Op == wire.OpDelete:
 		return absent
-	case u.Seq != 0 || u.Op == rankcache.OpSet:
+	case u.Seq != 0 || u.Op == wire.OpSet:
 		return u.Score + 0 // makes -0 a 0, as it prints
 	case isAbsent(before):
 		return u.Delta + 0

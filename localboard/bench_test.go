@@ -12,6 +12,7 @@ import (
 	"github.com/wangjia184/sortedset"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // Sizes of the boards measured: a popular room, a very popular one, and more
@@ -52,7 +53,7 @@ func benchTheirs(b *testing.B, e *evening, set *sortedset.SortedSet) {
 }
 
 func benchIncr(b *testing.B, e *evening, board *Board, zipf bool) {
-	us := make([]rankcache.Update, 0, benchBatch)
+	us := make([]wire.Update, 0, benchBatch)
 	pick := e.picker(zipf)
 	e.live(board, 100*benchBatch, pick) // until the chunks are filled as they are in use
 	defer cpu(b)()
@@ -88,7 +89,7 @@ func benchReads(b *testing.B, e *evening, board *Board) {
 	b.Run("page50-deep", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
-			sink(board.Page(e.n()/2, 50, rankcache.Desc).Entries)
+			sink(board.Page(e.n()/2, 50, rankcache.Descending).Entries)
 		}
 	})
 	b.Run("standing", func(b *testing.B) {
@@ -96,13 +97,13 @@ func benchReads(b *testing.B, e *evening, board *Board) {
 		one, dst := make([]string, 1), make([]rankcache.Standing, 0, 1)
 		for b.Loop() {
 			one[0] = e.id(pick())
-			dst, _ = board.Standings(dst[:0], one, rankcache.Desc)
+			dst, _ = board.Standings(dst[:0], one, rankcache.Descending)
 		}
 	})
 	b.Run("around4", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
-			page, _, _ := board.Around(e.id(pick()), 4, rankcache.Desc)
+			page, _, _ := board.Around(e.id(pick()), 4, rankcache.Descending)
 			sink(page.Entries)
 		}
 	})
@@ -146,7 +147,7 @@ func BenchmarkPublish(b *testing.B) {
 	board, pick := e.board(), e.picker(true)
 	for _, n := range []int{50, 500, 2500} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			us := make([]rankcache.Update, 0, n)
+			us := make([]wire.Update, 0, n)
 			defer cpu(b)()
 			for b.Loop() {
 				if us = append(us, e.incr(pick())); len(us) == n {
@@ -174,7 +175,7 @@ func BenchmarkStandingCold(b *testing.B) {
 				}
 				one[0] = e.id(pick())
 				if !idle {
-					dst, _ = board.Standings(dst[:0], one, rankcache.Desc)
+					dst, _ = board.Standings(dst[:0], one, rankcache.Descending)
 				}
 			}
 		})
@@ -224,7 +225,7 @@ func readStandings(b *testing.B, board *Board, e *evening) {
 	for b.Loop() {
 		one[0] = e.id(pick())
 		start := time.Now()
-		dst, _ = board.Standings(dst[:0], one, rankcache.Desc)
+		dst, _ = board.Standings(dst[:0], one, rankcache.Descending)
 		if len(took) < cap(took) {
 			took = append(took, time.Since(start))
 		}
@@ -363,16 +364,16 @@ func (e *evening) picker(zipf bool) func() int {
 	return func() int { return int(z.Uint64()) }
 }
 
-func (e *evening) incr(i int) rankcache.Update {
+func (e *evening) incr(i int) wire.Update {
 	e.scores[i]++
 	e.seq++
-	return rankcache.Update{Member: e.id(i), Op: rankcache.OpIncr, Delta: 1, Score: e.scores[i], Seq: e.seq}
+	return wire.Update{Member: e.id(i), Op: wire.OpIncr, Delta: 1, Score: e.scores[i], Seq: e.seq}
 }
 
 // log returns n updates, about half of which name a member for the first time
 // where there are that many.
-func (e *evening) log(n int) []rankcache.Update {
-	us := make([]rankcache.Update, n)
+func (e *evening) log(n int) []wire.Update {
+	us := make([]wire.Update, n)
 	zipf, uniform := e.picker(true), e.picker(false)
 	for i := range us {
 		if i%2 == 0 {
@@ -387,7 +388,7 @@ func (e *evening) log(n int) []rankcache.Update {
 func (e *evening) fill(b *Board) {
 	for i, score := range e.scores {
 		e.seq++
-		b.Apply([]rankcache.Update{{Member: e.id(i), Op: rankcache.OpSet, Score: score, Seq: e.seq}})
+		b.Apply([]wire.Update{{Member: e.id(i), Op: wire.OpSet, Score: score, Seq: e.seq}})
 	}
 }
 
@@ -400,7 +401,7 @@ func (e *evening) board() *Board {
 
 // live applies n updates as they come while a board is open.
 func (e *evening) live(b *Board, n int, pick func() int) {
-	us := make([]rankcache.Update, benchBatch)
+	us := make([]wire.Update, benchBatch)
 	for range n / benchBatch {
 		for i := range us {
 			us[i] = e.incr(pick())

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 func TestBoards(t *testing.T) {
@@ -16,7 +17,7 @@ func TestBoards(t *testing.T) {
 	}
 	b := s.Create("b")
 	a := s.Create("a")
-	b.Apply([]rankcache.Update{set("x", 1, 1)})
+	b.Apply([]wire.Update{set("x", 1, 1)})
 	if readable("b") || b.Top() != nil || s.Create("b") != b || b.ID() != "b" {
 		t.Error("a board that is being filled is readable, or made twice")
 	}
@@ -48,7 +49,7 @@ func TestBoardsReplace(t *testing.T) {
 	}
 	s.Open("a")
 	second := New("a")
-	second.Apply([]rankcache.Update{set("x", 1, 1)})
+	second.Apply([]wire.Update{set("x", 1, 1)})
 	s.Replace("a", second)
 	if got, ok := s.Get("a"); !ok || got != second || second.Top().Members != 1 {
 		t.Error("an open board was not replaced by one that is published")
@@ -71,7 +72,7 @@ func TestBoardsNeverHalfBuilt(t *testing.T) {
 				default:
 				}
 				if b, ok := s.Get("b"); ok {
-					if top := b.Top(); top == nil || top.Members != size || len(b.Page(0, size, rankcache.Asc).Entries) != size {
+					if top := b.Top(); top == nil || top.Members != size || len(b.Page(0, size, rankcache.Ascending).Entries) != size {
 						t.Errorf("half-built: %+v", top)
 						return
 					}
@@ -82,7 +83,7 @@ func TestBoardsNeverHalfBuilt(t *testing.T) {
 	for range rounds {
 		b := s.Create("b")
 		for i := range size {
-			b.Apply([]rankcache.Update{set(string(rune('a'+i)), 1, uint64(i+1))})
+			b.Apply([]wire.Update{set(string(rune('a'+i)), 1, uint64(i+1))})
 		}
 		s.Open("b")
 		s.Drop("b")

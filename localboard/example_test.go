@@ -5,15 +5,16 @@ import (
 
 	"rankcache"
 	"rankcache/localboard"
+	"rankcache/wire"
 )
 
 func Example() {
 	boards := localboard.NewBoards()
 	b := boards.Create("1_2_3")
-	b.Apply([]rankcache.Update{
-		{Member: "ann", Op: rankcache.OpIncr, Score: 5, Seq: 1},
-		{Member: "bob", Op: rankcache.OpIncr, Score: 7, Seq: 2},
-		{Member: "ann", Op: rankcache.OpIncr, Score: 9, Seq: 3},
+	b.Apply([]wire.Update{
+		{Member: "ann", Op: wire.OpIncr, Score: 5, Seq: 1},
+		{Member: "bob", Op: wire.OpIncr, Score: 7, Seq: 2},
+		{Member: "ann", Op: wire.OpIncr, Score: 9, Seq: 3},
 	})
 	_, readable := boards.Get("1_2_3")
 	fmt.Println("while it is filled:", readable)
@@ -21,7 +22,7 @@ func Example() {
 	boards.Open("1_2_3")
 	open, _ := boards.Get("1_2_3")
 	fmt.Println("top:", open.Top().Entries)
-	mine, stamp := open.Standings(nil, []string{"bob"}, rankcache.Desc)
+	mine, stamp := open.Standings(nil, []string{"bob"}, rankcache.Descending)
 	fmt.Println("bob is number", mine[0].Rank, "of", stamp.Members, "at seq", stamp.Seq)
 	// Output:
 	// while it is filled: false

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // FuzzBoard runs operations, eight bytes each, on a board and on the model.
@@ -29,7 +30,7 @@ func FuzzBoard(f *testing.F) {
 func step(t *testing.T, b *Board, m *model, op []byte) {
 	seq := uint64(binary.BigEndian.Uint16(op[2:]))
 	score := float64(int8(op[4])) * math.Pow(2, float64(int8(op[5])))
-	u := rankcache.Update{Member: fuzzID(op[1]), Delta: score, Score: score, Order: string(op[7])}
+	u := wire.Update{Member: fuzzID(op[1]), Delta: score, Score: score, Order: string(op[7])}
 	switch what := op[0] % 16; what {
 	case 6:
 		b.Settle(seq)
@@ -49,12 +50,12 @@ func step(t *testing.T, b *Board, m *model, op []byte) {
 		b.move() // at any time, not only when it is worth it
 		check(t, b)
 	default:
-		u.Op = rankcache.Op(what%3 + 1)
+		u.Op = wire.Op(what%3 + 1)
 		if what < 11 {
 			u.Seq = seq + 1
 		}
 		forget(t, b, m, u.Member)
-		if got, want := b.Apply([]rankcache.Update{u}), m.apply([]rankcache.Update{u}); got != want {
+		if got, want := b.Apply([]wire.Update{u}), m.apply([]wire.Update{u}); got != want {
 			t.Fatalf("%+v: applied %+v, want %+v", u, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // polite is a board whose publications call way.
@@ -20,7 +21,7 @@ func polite(rows int, way func(*Board)) *Board {
 
 // publishScores sets the scores of n members to from and above.
 func publishScores(b *Board, from, n int) {
-	us := make([]rankcache.Update, n)
+	us := make([]wire.Update, n)
 	for i := range us {
 		us[i] = set(fmt.Sprint("user:", i), float64(from+i), uint64(from+i+1))
 	}
@@ -38,21 +39,21 @@ func writerGivesWay(t *testing.T) {
 	var want rankcache.Page
 	b := polite(rows, func(b *Board) {
 		times++
-		page := b.Page(0, rows, rankcache.Desc)
+		page := b.Page(0, rows, rankcache.Descending)
 		if page.Stamp != want.Stamp || !slices.Equal(page.Entries, want.Entries) {
 			t.Errorf("time %d: the page of %+v, want that of %+v", times, page.Stamp, want.Stamp)
 		}
-		if got, at := b.Standings(nil, []string{"user:0"}, rankcache.Asc); got[0].Rank != 1 || at != want.Stamp {
+		if got, at := b.Standings(nil, []string{"user:0"}, rankcache.Ascending); got[0].Rank != 1 || at != want.Stamp {
 			t.Errorf("time %d: %+v at %+v, want the last row", times, got, at)
 		}
 	})
-	want = b.Page(0, rows, rankcache.Desc)
+	want = b.Page(0, rows, rankcache.Descending)
 	publishScores(b, rows, 4*fewestInPiece)
 	if times != 3 {
 		t.Errorf("the writer gave way %d times between 4 pieces", times)
 	}
 	check(t, b)
-	if got, _ := b.Standings(nil, []string{"user:0"}, rankcache.Asc); got[0].Score != rows {
+	if got, _ := b.Standings(nil, []string{"user:0"}, rankcache.Ascending); got[0].Score != rows {
 		t.Errorf("after the publication user:0 has %+v", got)
 	}
 }

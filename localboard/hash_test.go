@@ -7,21 +7,22 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // TestSameHash asks for members whose hashes are the same, on the board and not.
 func TestSameHash(t *testing.T) {
 	b := newBoard(t)
 	first, second := sameTag(t, &b.members)
-	b.Apply([]rankcache.Update{set(first, 1, 1), set("best", 9, 2)})
+	b.Apply([]wire.Update{set(first, 1, 1), set("best", 9, 2)})
 	b.Publish()
 	wantStandings(t, b, []rankcache.Standing{{Member: second}, {Member: first, Score: 1, Rank: 2}})
 
-	b.Apply([]rankcache.Update{set(second, 5, 3), del("best", 4)})
+	b.Apply([]wire.Update{set(second, 5, 3), del("best", 4)})
 	b.Publish()
 	wantStandings(t, b, []rankcache.Standing{{Member: second, Score: 5, Rank: 1}, {Member: first, Score: 1, Rank: 2}})
 
-	b.Apply([]rankcache.Update{del(first, 5)})
+	b.Apply([]wire.Update{del(first, 5)})
 	b.Publish()
 	wantStandings(t, b, []rankcache.Standing{{Member: first}, {Member: second, Score: 5, Rank: 1}})
 }
@@ -32,12 +33,12 @@ func wantStandings(t *testing.T, b *Board, want []rankcache.Standing) {
 	for _, s := range want {
 		ids = append(ids, s.Member)
 	}
-	got, _ := b.Standings(nil, ids, rankcache.Desc)
+	got, _ := b.Standings(nil, ids, rankcache.Descending)
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("standings (-want +got):\n%s", diff)
 	}
 	for _, s := range want {
-		if got, _ := b.Standings(nil, []string{s.Member}, rankcache.Desc); got[0] != s {
+		if got, _ := b.Standings(nil, []string{s.Member}, rankcache.Descending); got[0] != s {
 			t.Errorf("standing %+v, want %+v", got[0], s)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // An image is one moment, whatever is published while it is read.
@@ -18,12 +19,12 @@ func TestImageIsOfOneMoment(t *testing.T) {
 	give := func() {
 		for i := range 3000 {
 			seq++
-			b.Apply([]rankcache.Update{{Board: "1", Member: fmt.Sprint(i * int(seq) % 5000), Op: rankcache.OpIncr, Score: float64(seq), Seq: seq}})
+			b.Apply([]wire.Update{{Board: "1", Member: fmt.Sprint(i * int(seq) % 5000), Op: wire.OpIncr, Score: float64(seq), Seq: seq}})
 		}
 		b.Publish()
 	}
 	give()
-	want := b.Page(0, 10_000, rankcache.Desc)
+	want := b.Page(0, 10_000, rankcache.Descending)
 	at, pieces := b.Image()
 	var got []rankcache.Entry
 	for piece := range pieces {

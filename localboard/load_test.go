@@ -10,12 +10,13 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 func TestLoadFence(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		b := newBoard(t)
-		b.Apply([]rankcache.Update{
+		b.Apply([]wire.Update{
 			set("old", 1, 1), set("gone", 1, 2), set("same", 3, 3),
 			set("newer", 9, 12), del("removed since", 13),
 		})
@@ -34,7 +35,7 @@ func TestLoadFence(t *testing.T) {
 		want := []rankcache.Entry{
 			{Member: "newer", Score: 9}, {Member: "old", Score: 5}, {Member: "same", Score: 3}, {Member: "unheard of", Score: 0},
 		}
-		if diff := gocmp.Diff(want, whole(b, rankcache.Desc)); diff != "" {
+		if diff := gocmp.Diff(want, whole(b, rankcache.Descending)); diff != "" {
 			t.Errorf("open %v (-want +got):\n%s", open, diff)
 		}
 		if p := b.Progress(); p != (rankcache.Progress{Contiguous: 10, Highest: 13, Members: 4}) {
@@ -43,7 +44,7 @@ func TestLoadFence(t *testing.T) {
 		if top := b.Top().Entries; math.Signbit(top[3].Score) {
 			t.Error("-0 was kept")
 		}
-		if n := b.Apply([]rankcache.Update{set("old", 4, 4), set("old", 7, 11)}); n != (rankcache.Applied{Applied: 1, Duplicate: 1}) {
+		if n := b.Apply([]wire.Update{set("old", 4, 4), set("old", 7, 11)}); n != (rankcache.Applied{Applied: 1, Duplicate: 1}) {
 			t.Errorf("after the snapshot: %+v", n)
 		}
 		if p := b.Progress(); p.Contiguous != 13 {
@@ -99,7 +100,7 @@ func snapshot(s *script) []rankcache.Entry {
 
 func TestLoadRefuses(t *testing.T) {
 	b := newBoard(t)
-	b.Apply([]rankcache.Update{set("a", 1, 1)})
+	b.Apply([]wire.Update{set("a", 1, 1)})
 	for name, e := range map[string]rankcache.Entry{
 		"65,5":     {Member: strings.Repeat("x", maxMember+1)},
 		"a number": {Member: "b", Score: math.NaN()},
@@ -147,40 +148,40 @@ func TestLoadOlderThanLoaded(t *testing.T) {
 
 func TestApplyWhatCannotBeHeld(t *testing.T) {
 	b := newBoard(t)
-	got := b.Apply([]rankcache.Update{
+	got := b.Apply([]wire.Update{
 		set("a", math.NaN(), 1),
 		set(strings.Repeat("x", maxMember+1), 1, 2),
-		{Member: "i", Op: rankcache.OpIncr, Delta: math.Inf(1), Order: "1"},
-		{Member: "i", Op: rankcache.OpIncr, Delta: math.Inf(-1), Order: "2"},
+		{Member: "i", Op: wire.OpIncr, Delta: math.Inf(1), Order: "1"},
+		{Member: "i", Op: wire.OpIncr, Delta: math.Inf(-1), Order: "2"},
 		set("b", math.Inf(1), 3),
 	})
 	if got != (rankcache.Applied{Applied: 2, Stale: 3}) {
 		t.Errorf("%+v", got)
 	}
 	b.Publish()
-	if want := []rankcache.Entry{{Member: "i", Score: math.Inf(1)}, {Member: "b", Score: math.Inf(1)}}; !gocmp.Equal(whole(b, rankcache.Desc), want) {
-		t.Errorf("%v", whole(b, rankcache.Desc))
+	if want := []rankcache.Entry{{Member: "i", Score: math.Inf(1)}, {Member: "b", Score: math.Inf(1)}}; !gocmp.Equal(whole(b, rankcache.Descending), want) {
+		t.Errorf("%v", whole(b, rankcache.Descending))
 	}
 }
 
 func TestReset(t *testing.T) {
 	b := newBoard(t)
-	b.Apply([]rankcache.Update{set("a", 1, 1), {Member: "a", Op: rankcache.OpIncr, Delta: 1, Order: "o"}})
+	b.Apply([]wire.Update{set("a", 1, 1), {Member: "a", Op: wire.OpIncr, Delta: 1, Order: "o"}})
 	b.Publish()
 	top := b.Top()
 	b.Reset()
-	if b.Top() != top || b.Page(0, 1, rankcache.Desc).Entries[0].Score != 2 {
+	if b.Top() != top || b.Page(0, 1, rankcache.Descending).Entries[0].Score != 2 {
 		t.Error("readers lost the last view")
 	}
 	if p := b.Progress(); p != (rankcache.Progress{}) {
 		t.Errorf("progress %+v", p)
 	}
-	n := b.Apply([]rankcache.Update{set("b", 1, 1), {Member: "b", Op: rankcache.OpIncr, Delta: 1, Order: "o"}})
+	n := b.Apply([]wire.Update{set("b", 1, 1), {Member: "b", Op: wire.OpIncr, Delta: 1, Order: "o"}})
 	if n.Applied != 2 {
 		t.Errorf("the old updates are remembered: %+v", n)
 	}
 	b.Publish()
-	if got := whole(b, rankcache.Desc); !gocmp.Equal(got, []rankcache.Entry{{Member: "b", Score: 2}}) {
+	if got := whole(b, rankcache.Descending); !gocmp.Equal(got, []rankcache.Entry{{Member: "b", Score: 2}}) {
 		t.Errorf("%v", got)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"unsafe"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // absent is the score of a member that is not on the board. NaN never is a
@@ -72,7 +72,7 @@ const fetchAhead = 16
 // at what they will need of the table and of the records. Looks that do not depend on
 // each other, with little in between, are answered together, where one update after
 // the other would wait for memory twice each.
-func (m *members) fetch(us []rankcache.Update) (tags [fetchAhead]uint32) {
+func (m *members) fetch(us []wire.Update) (tags [fetchAhead]uint32) {
 	for i := range us {
 		tags[i] = m.tag(us[i].Member)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/wangjia184/sortedset"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // model is what a board is meant to be, in the plainest terms: it remembers
@@ -35,7 +36,7 @@ func newModel() *model {
 	return &model{members: map[string]modelMember{}, seqs: map[uint64]bool{}, orders: map[string]bool{}}
 }
 
-func (m *model) apply(us []rankcache.Update) (n rankcache.Applied) {
+func (m *model) apply(us []wire.Update) (n rankcache.Applied) {
 	for _, u := range us {
 		old := m.members[u.Member]
 		switch {
@@ -69,9 +70,9 @@ func (m *model) came(seq uint64, to modelMember) bool {
 	}
 }
 
-func (old modelMember) after(u rankcache.Update) modelMember {
-	is := modelMember{score: u.Score, seq: max(old.seq, u.Seq), on: u.Op != rankcache.OpDelete}
-	if u.Seq == 0 && u.Op == rankcache.OpIncr {
+func (old modelMember) after(u wire.Update) modelMember {
+	is := modelMember{score: u.Score, seq: max(old.seq, u.Seq), on: u.Op != wire.OpDelete}
+	if u.Seq == 0 && u.Op == wire.OpIncr {
 		is.score = u.Delta
 		if old.on {
 			is.score += old.score
@@ -145,7 +146,7 @@ func (m *model) compare(t testing.TB, b *Board) {
 	if diff := gocmp.Diff(progress, b.Progress()); diff != "" {
 		t.Fatalf("progress (-want +got):\n%s", diff)
 	}
-	if diff := gocmp.Diff(want, whole(b, rankcache.Desc)); diff != "" {
+	if diff := gocmp.Diff(want, whole(b, rankcache.Descending)); diff != "" {
 		t.Fatalf("rows (-want +got):\n%s", diff)
 	}
 	compareTop(t, b.Top(), want)
@@ -172,8 +173,8 @@ func compareStandings(t testing.TB, b *Board, want []rankcache.Entry) {
 	for _, e := range want {
 		ids = append(ids, e.Member)
 	}
-	desc, _ := b.Standings(nil, ids, rankcache.Desc)
-	asc, _ := b.Standings(nil, ids, rankcache.Asc)
+	desc, _ := b.Standings(nil, ids, rankcache.Descending)
+	asc, _ := b.Standings(nil, ids, rankcache.Ascending)
 	if desc[0] != (rankcache.Standing{Member: "nobody"}) {
 		t.Fatalf("somebody: %+v", desc[0])
 	}
@@ -185,7 +186,7 @@ func compareStandings(t testing.TB, b *Board, want []rankcache.Entry) {
 }
 
 // whole returns all rows of a board.
-func whole(b *Board, order rankcache.Order) []rankcache.Entry {
+func whole(b *Board, order rankcache.Direction) []rankcache.Entry {
 	es := b.Page(0, 1<<30, order).Entries
 	if es == nil {
 		return []rankcache.Entry{}
@@ -200,13 +201,13 @@ type script struct {
 	members int
 	scores  func(*rand.Rand) float64
 	seq     uint64
-	sent    []rankcache.Update
+	sent    []wire.Update
 }
 
 func (s *script) id() string { return fmt.Sprintf("user:%d", s.IntN(s.members)) }
 
-func (s *script) update(withSeq bool) rankcache.Update {
-	u := rankcache.Update{Member: s.id(), Op: rankcache.Op(1 + s.IntN(3)), Order: fmt.Sprint("o", s.IntN(1<<20))}
+func (s *script) update(withSeq bool) wire.Update {
+	u := wire.Update{Member: s.id(), Op: wire.Op(1 + s.IntN(3)), Order: fmt.Sprint("o", s.IntN(1<<20))}
 	u.Score, u.Delta = s.scores(s.Rand), s.scores(s.Rand)
 	if withSeq {
 		s.seq++
@@ -217,8 +218,8 @@ func (s *script) update(withSeq bool) rankcache.Update {
 }
 
 // batch returns n updates, shuffled, some of them sent before.
-func (s *script) batch(n int, withSeq bool) []rankcache.Update {
-	us := make([]rankcache.Update, n)
+func (s *script) batch(n int, withSeq bool) []wire.Update {
+	us := make([]wire.Update, n)
 	for i := range us {
 		if len(s.sent) > 0 && s.IntN(10) == 0 {
 			us[i] = s.sent[s.IntN(len(s.sent))]
@@ -282,13 +283,13 @@ func TestBoardIsTheSortedSet(t *testing.T) {
 	if set.GetCount() != b.Top().Members {
 		t.Fatalf("%d members, want %d", b.Top().Members, set.GetCount())
 	}
-	for i, e := range whole(b, rankcache.Asc) {
+	for i, e := range whole(b, rankcache.Ascending) {
 		if n := set.GetByRank(i+1, false); n.Key() != e.Member || int64(n.Score()) != ordered(e.Score) {
 			t.Fatalf("row %d from below is %+v, want %q", i, e, n.Key())
 		}
 	}
 	for id := range m.members {
-		got, _ := b.Standings(nil, []string{id}, rankcache.Asc)
+		got, _ := b.Standings(nil, []string{id}, rankcache.Ascending)
 		if want := set.FindRank(id); got[0].Rank != want {
 			t.Fatalf("rank of %q from below is %d, want %d", id, got[0].Rank, want)
 		}

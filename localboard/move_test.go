@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // churn lets n guests come and go one after the other and returns the last seq.
 func churn(b *Board, seq uint64, n int) uint64 {
 	for i := range n {
 		id := fmt.Sprint("guest", i)
-		b.Apply([]rankcache.Update{set(id, 1, seq+1), del(id, seq+2)})
+		b.Apply([]wire.Update{set(id, 1, seq+1), del(id, seq+2)})
 		if seq += 2; i%10 == 0 && b.order != nil {
 			b.Publish()
 		}
@@ -26,7 +27,7 @@ func churn(b *Board, seq uint64, n int) uint64 {
 func TestForget(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		b := newBoard(t)
-		b.Apply([]rankcache.Update{set("resident", 5, 1)})
+		b.Apply([]wire.Update{set("resident", 5, 1)})
 		if open {
 			b.Publish()
 		}
@@ -48,12 +49,12 @@ func TestForget(t *testing.T) {
 // may come: while there is a hole before it.
 func TestForgetNotYet(t *testing.T) {
 	b := newBoard(t)
-	b.Apply([]rankcache.Update{del("late", 5)}) // 1 to 4 are to come
+	b.Apply([]wire.Update{del("late", 5)}) // 1 to 4 are to come
 	seq := churn(b, 5, 5*moveFloor)
-	if n := b.Apply([]rankcache.Update{set("late", 1, 4)}); n.Stale != 1 {
+	if n := b.Apply([]wire.Update{set("late", 1, 4)}); n.Stale != 1 {
 		t.Errorf("an update older than the removal: %+v", n)
 	}
-	b.Apply([]rankcache.Update{set("x", 1, 1), set("x", 1, 2), set("x", 1, 3)})
+	b.Apply([]wire.Update{set("x", 1, 1), set("x", 1, 2), set("x", 1, 3)})
 	churn(b, seq, 15*moveFloor)
 	if _, r := b.members.find("late"); r != nil || b.members.count > 3*moveFloor {
 		t.Errorf("%d members are still remembered when the holes are closed", b.members.count)
@@ -63,10 +64,10 @@ func TestForgetNotYet(t *testing.T) {
 // TestOldViewOutlivesMove reads a view whose storage was left behind.
 func TestOldViewOutlivesMove(t *testing.T) {
 	b := newBoard(t)
-	b.Apply([]rankcache.Update{set("a", 1, 1), set("b", 2, 2)})
+	b.Apply([]wire.Update{set("a", 1, 1), set("b", 2, 2)})
 	b.Publish()
 	v := b.view.Load()
-	b.Apply([]rankcache.Update{set("a", 7, 3), del("b", 4)})
+	b.Apply([]wire.Update{set("a", 7, 3), del("b", 4)})
 	b.move()
 	b.Publish()
 	rows := []rankcache.Standing{{Member: "a"}, {Member: "b"}}
@@ -74,13 +75,13 @@ func TestOldViewOutlivesMove(t *testing.T) {
 	if v.overwritten.Load() != nil {
 		t.Error("the old storage was written to")
 	}
-	if !v.rank(rows, rankcache.Desc) {
+	if !v.rank(rows, rankcache.Descending) {
 		t.Error("a hash led to another member")
 	}
 	if rows[0].Score != 1 || rows[0].Rank != 2 || rows[1].Rank != 1 {
 		t.Errorf("old view: %+v", rows)
 	}
-	if now, _ := b.Standings(nil, []string{"a", "b"}, rankcache.Desc); now[0].Rank != 1 || now[1].Rank != 0 {
+	if now, _ := b.Standings(nil, []string{"a", "b"}, rankcache.Descending); now[0].Rank != 1 || now[1].Rank != 0 {
 		t.Errorf("new view: %+v", now)
 	}
 }
@@ -89,14 +90,14 @@ func TestOldViewOutlivesMove(t *testing.T) {
 // the table that both share: their records may lie where the view has nothing.
 func TestOldViewBesideNewMembers(t *testing.T) {
 	b := newBoard(t)
-	b.Apply([]rankcache.Update{set("a", 1, 1)})
+	b.Apply([]wire.Update{set("a", 1, 1)})
 	_, r := b.members.find("a")
 	table := newTable(10_000)
 	r.slot = table.put(b.members.tag("a"), 0, b.members.published(r))
 	b.members.table = table
 	b.Publish()
 	v := b.view.Load()
-	var us []rankcache.Update
+	var us []wire.Update
 	for i := range 9000 {
 		us = append(us, set(fmt.Sprint(7919*i%9001, "late"), 1, uint64(2+i))) // no common prefix: nothing moves
 	}

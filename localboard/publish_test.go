@@ -6,15 +6,16 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // set is an update with a seq.
-func set(member string, score float64, seq uint64) rankcache.Update {
-	return rankcache.Update{Member: member, Op: rankcache.OpSet, Score: score, Seq: seq}
+func set(member string, score float64, seq uint64) wire.Update {
+	return wire.Update{Member: member, Op: wire.OpSet, Score: score, Seq: seq}
 }
 
-func del(member string, seq uint64) rankcache.Update {
-	return rankcache.Update{Member: member, Op: rankcache.OpDelete, Seq: seq}
+func del(member string, seq uint64) wire.Update {
+	return wire.Update{Member: member, Op: wire.OpDelete, Seq: seq}
 }
 
 // scene is a board with two publications to come, which between them change,
@@ -26,7 +27,7 @@ type scene struct {
 	grows bool                            // the table grows before each publication
 }
 
-var sceneUpdates = [][]rankcache.Update{
+var sceneUpdates = [][]wire.Update{
 	{set("a", 30, 1), set("b", 20, 2), set("c", 10, 3)},
 	{set("a", 15, 4), del("b", 5), set("d", 40, 6)},
 	{set("a", 5, 7), set("b", 20, 8), set("c", 50, 9)},
@@ -78,11 +79,11 @@ func TestReadersPassASuspendedWriter(t *testing.T) {
 	s, reads := newScene(t), 0
 	s.publish(func() {
 		reads++
-		rows, stamp := s.board.Standings(nil, s.asked, rankcache.Desc)
+		rows, stamp := s.board.Standings(nil, s.asked, rankcache.Descending)
 		if diff := gocmp.Diff(s.want[stamp.Seq], rows); diff != "" {
 			t.Errorf("pause %d, seq %d (-want +got):\n%s", reads, stamp.Seq, diff)
 		}
-		page, rank, ok := s.board.Around("a", 5, rankcache.Desc)
+		page, rank, ok := s.board.Around("a", 5, rankcache.Descending)
 		if want := s.want[page.Seq][0]; !ok || rank != want.Rank || page.Entries[rank-1].Score != want.Score {
 			t.Errorf("pause %d: around a: %+v, rank %d, want %+v", reads, page, rank, want)
 		}
@@ -120,7 +121,7 @@ func spreadReader(t *testing.T, grows bool) {
 			continue
 		}
 		finished++
-		if !r.view.rank(r.rows, rankcache.Desc) {
+		if !r.view.rank(r.rows, rankcache.Descending) {
 			t.Error("a hash led to another member")
 		}
 		if diff := gocmp.Diff(s.want[r.view.top.Seq], r.rows); diff != "" {
@@ -194,18 +195,18 @@ func TestPublishNothing(t *testing.T) {
 	if empty == nil || empty.Members != 0 || len(empty.Entries) != 0 {
 		t.Errorf("top of an empty board: %+v", empty)
 	}
-	b.Apply([]rankcache.Update{set("a", 1, 1)})
+	b.Apply([]wire.Update{set("a", 1, 1)})
 	if b.Top() != empty {
 		t.Error("a new top without a publication")
 	}
 	b.Publish()
 	top := b.Top()
-	b.Apply([]rankcache.Update{set("a", 1, 1)})
+	b.Apply([]wire.Update{set("a", 1, 1)})
 	b.Publish()
 	if b.Top() != top {
 		t.Error("a new top, though nothing changed")
 	}
-	b.Apply([]rankcache.Update{set("a", 1, 2)})
+	b.Apply([]wire.Update{set("a", 1, 2)})
 	b.Publish()
 	if b.Top() == top || b.Top().Seq != 2 {
 		t.Error("seq alone is no change")

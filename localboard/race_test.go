@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // TestRacingReaders reads everything while a writer moves points between members
@@ -58,7 +59,7 @@ type game struct {
 
 func newGame(b *Board) *game {
 	g := &game{Rand: rand.New(rand.NewPCG(7, 8)), board: b}
-	var us []rankcache.Update
+	var us []wire.Update
 	for i := range players {
 		g.ids = append(g.ids, fmt.Sprint("player", i))
 		us = append(us, g.give(i, points))
@@ -70,19 +71,19 @@ func newGame(b *Board) *game {
 
 func (g *game) next() uint64 { g.seq++; return g.seq }
 
-func (g *game) give(i int, n float64) rankcache.Update {
+func (g *game) give(i int, n float64) wire.Update {
 	g.scores[i] += n
 	return set(g.ids[i], g.scores[i], g.next())
 }
 
-func (g *game) apply(us []rankcache.Update) {
+func (g *game) apply(us []wire.Update) {
 	seq := g.next()
 	g.board.Apply(append(us, set("seq", float64(seq), seq)))
 }
 
 // play moves some points and lets guests without points come or go.
 func (g *game) play() {
-	var us []rankcache.Update
+	var us []wire.Update
 	for range 20 {
 		n := float64(g.IntN(10))
 		us = append(us, g.give(g.IntN(players), n), g.give(g.IntN(players), -n))
@@ -101,7 +102,7 @@ func (g *game) play() {
 func (g *game) read(t *testing.T, how int) {
 	switch how {
 	case 0:
-		rows, stamp := g.board.Standings(nil, g.ids, rankcache.Desc)
+		rows, stamp := g.board.Standings(nil, g.ids, rankcache.Descending)
 		sum := 0.0
 		for _, r := range rows[:players] {
 			sum += r.Score
@@ -112,14 +113,14 @@ func (g *game) read(t *testing.T, how int) {
 		sum, seq := sums(top.Entries)
 		g.fair(t, "top", sum, seq, top.Seq)
 	case 2:
-		page := g.board.Page(0, 1<<20, rankcache.Asc)
+		page := g.board.Page(0, 1<<20, rankcache.Ascending)
 		sum, seq := sums(page.Entries)
 		g.fair(t, "page", sum, seq, page.Seq)
 		if len(page.Entries) != page.Members {
 			t.Errorf("page: %d of %d members", len(page.Entries), page.Members)
 		}
 	case 3:
-		page, rank, ok := g.board.Around("seq", 1<<20, rankcache.Desc)
+		page, rank, ok := g.board.Around("seq", 1<<20, rankcache.Descending)
 		sum, seq := sums(page.Entries)
 		g.fair(t, "around", sum, seq, page.Seq)
 		if !ok || page.Entries[rank-1].Member != "seq" {

@@ -18,7 +18,7 @@ func (b *Board) Top() *rankcache.Top {
 // Page returns at most limit rows from the 0-based index start on, in the order
 // asked for; past the end, none. Its entries may be shared with other readers.
 // Their ids keep memory of the board: clone what is kept for long.
-func (b *Board) Page(start, limit int, order rankcache.Order) rankcache.Page {
+func (b *Board) Page(start, limit int, order rankcache.Direction) rankcache.Page {
 	v, hold := b.hold()
 	if v == nil {
 		return rankcache.Page{Start: start}
@@ -28,23 +28,23 @@ func (b *Board) Page(start, limit int, order rankcache.Order) rankcache.Page {
 }
 
 // page cuts start and limit to what there is.
-func (v *view) page(start, limit int, order rankcache.Order) rankcache.Page {
+func (v *view) page(start, limit int, order rankcache.Direction) rankcache.Page {
 	p := rankcache.Page{Stamp: v.stamp(), Start: start}
 	n := min(limit, v.rows-start)
 	if start < 0 || n <= 0 {
 		return p
 	}
 	first := start // of the rows, best first
-	if order == rankcache.Asc {
+	if order == rankcache.Ascending {
 		first = v.rows - start - n
 	}
-	if order == rankcache.Desc && start+n <= len(v.top.Entries) {
+	if order == rankcache.Descending && start+n <= len(v.top.Entries) {
 		p.Entries = v.top.Entries[start : start+n : start+n]
 		return p
 	}
 	p.Entries = make([]rankcache.Entry, n)
 	v.read(&v.members, p.Entries, first)
-	if order == rankcache.Asc {
+	if order == rankcache.Ascending {
 		slices.Reverse(p.Entries)
 	}
 	return p
@@ -53,7 +53,7 @@ func (v *view) page(start, limit int, order rankcache.Order) rankcache.Page {
 // Standings appends the standing of each of members to dst, all of one moment,
 // and returns that moment. The appended standings hold the strings of members.
 // It allocates only what dst has to grow.
-func (b *Board) Standings(dst []rankcache.Standing, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp) {
+func (b *Board) Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
 	from := len(dst)
 	for _, m := range members {
 		dst = append(dst, rankcache.Standing{Member: m})
@@ -68,7 +68,7 @@ func (b *Board) Standings(dst []rankcache.Standing, members []string, order rank
 
 // standings fills in score and rank of rows, whose Member is set, and returns
 // the view that they are of, held, nil before the first.
-func (b *Board) standings(rows []rankcache.Standing, order rankcache.Order) (*view, hold) {
+func (b *Board) standings(rows []rankcache.Standing, order rankcache.Direction) (*view, hold) {
 	for sure := false; ; {
 		v, hold := b.hold() // r1
 		if v == nil {
@@ -93,7 +93,7 @@ func (b *Board) standings(rows []rankcache.Standing, order rankcache.Order) (*vi
 // Around returns the member's rank, and the page of it with at most n
 // neighbours on either side, all of one moment. If the member is not on the
 // board, ok is false and the page has a stamp only.
-func (b *Board) Around(member string, n int, order rankcache.Order) (page rankcache.Page, rank int, ok bool) {
+func (b *Board) Around(member string, n int, order rankcache.Direction) (page rankcache.Page, rank int, ok bool) {
 	me := [1]rankcache.Standing{{Member: member}}
 	v, hold := b.standings(me[:], order)
 	if v == nil {

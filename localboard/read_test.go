@@ -8,13 +8,14 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // five is a board of e 5, d 4, c 3, b 2, a 1.
 func five(t testing.TB) *Board {
 	b := newBoard(t)
 	for i, id := range []string{"a", "b", "c", "d", "e"} {
-		b.Apply([]rankcache.Update{set(id, float64(i+1), uint64(i+1))})
+		b.Apply([]wire.Update{set(id, float64(i+1), uint64(i+1))})
 	}
 	b.Publish()
 	return b
@@ -31,12 +32,12 @@ func TestPage(t *testing.T) {
 	b := five(t)
 	for _, c := range []struct {
 		start, limit int
-		order        rankcache.Order
+		order        rankcache.Direction
 		want         string
 	}{
-		{0, 2, rankcache.Desc, "ed"}, {3, 9, rankcache.Desc, "ba"}, {5, 1, rankcache.Desc, ""}, {99, 1, rankcache.Desc, ""},
-		{0, 2, rankcache.Asc, "ab"}, {3, 9, rankcache.Asc, "de"}, {5, 1, rankcache.Asc, ""}, {2, 1, rankcache.Asc, "c"},
-		{0, 0, rankcache.Desc, ""}, {-1, 3, rankcache.Desc, ""}, {1, -3, rankcache.Asc, ""},
+		{0, 2, rankcache.Descending, "ed"}, {3, 9, rankcache.Descending, "ba"}, {5, 1, rankcache.Descending, ""}, {99, 1, rankcache.Descending, ""},
+		{0, 2, rankcache.Ascending, "ab"}, {3, 9, rankcache.Ascending, "de"}, {5, 1, rankcache.Ascending, ""}, {2, 1, rankcache.Ascending, "c"},
+		{0, 0, rankcache.Descending, ""}, {-1, 3, rankcache.Descending, ""}, {1, -3, rankcache.Ascending, ""},
 	} {
 		p := b.Page(c.start, c.limit, c.order)
 		if names(p.Entries) != c.want || p.Start != c.start || p.Seq != 5 || p.Members != 5 || p.At != b.Top().PublishedAt {
@@ -48,7 +49,7 @@ func TestPage(t *testing.T) {
 // TestPageIsNotTheTop wants a caller's append to leave the top alone.
 func TestPageIsNotTheTop(t *testing.T) {
 	b := five(t)
-	_ = append(b.Page(0, 2, rankcache.Desc).Entries, rankcache.Entry{Member: "x"})
+	_ = append(b.Page(0, 2, rankcache.Descending).Entries, rankcache.Entry{Member: "x"})
 	if got := names(b.Top().Entries); got != "edcba" {
 		t.Errorf("top is %q", got)
 	}
@@ -59,19 +60,19 @@ func TestAround(t *testing.T) {
 	for _, c := range []struct {
 		member string
 		n      int
-		order  rankcache.Order
+		order  rankcache.Direction
 		want   string
 		rank   int
 	}{
-		{"c", 1, rankcache.Desc, "dcb", 3}, {"c", 1, rankcache.Asc, "bcd", 3}, {"e", 2, rankcache.Desc, "edc", 1},
-		{"a", 2, rankcache.Desc, "cba", 5}, {"a", 2, rankcache.Asc, "abc", 1}, {"b", 0, rankcache.Desc, "b", 4}, {"c", math.MaxInt, rankcache.Desc, "edcba", 3},
+		{"c", 1, rankcache.Descending, "dcb", 3}, {"c", 1, rankcache.Ascending, "bcd", 3}, {"e", 2, rankcache.Descending, "edc", 1},
+		{"a", 2, rankcache.Descending, "cba", 5}, {"a", 2, rankcache.Ascending, "abc", 1}, {"b", 0, rankcache.Descending, "b", 4}, {"c", math.MaxInt, rankcache.Descending, "edcba", 3},
 	} {
 		p, rank, ok := b.Around(c.member, c.n, c.order)
 		if !ok || rank != c.rank || names(p.Entries) != c.want || names(p.Entries[rank-1-p.Start:][:1]) != c.member {
 			t.Errorf("%d around %s %v: %+v, rank %d, want %q, %d", c.n, c.member, c.order, p, rank, c.want, c.rank)
 		}
 	}
-	p, rank, ok := b.Around("nobody", 1, rankcache.Desc)
+	p, rank, ok := b.Around("nobody", 1, rankcache.Descending)
 	if ok || rank != 0 || len(p.Entries) != 0 || p.Seq != 5 || p.Members != 5 {
 		t.Errorf("around nobody: %+v, %d, %v", p, rank, ok)
 	}
@@ -79,15 +80,15 @@ func TestAround(t *testing.T) {
 
 func TestReadBeforePublish(t *testing.T) {
 	b := newBoard(t)
-	b.Apply([]rankcache.Update{set("a", 1, 1)})
-	rows, stamp := b.Standings(nil, []string{"a"}, rankcache.Desc)
+	b.Apply([]wire.Update{set("a", 1, 1)})
+	rows, stamp := b.Standings(nil, []string{"a"}, rankcache.Descending)
 	if !gocmp.Equal(rows, []rankcache.Standing{{Member: "a"}}) || stamp != (rankcache.Stamp{}) {
 		t.Errorf("standings %+v of %+v", rows, stamp)
 	}
-	if p := b.Page(0, 5, rankcache.Desc); len(p.Entries) != 0 || p.Stamp != stamp {
+	if p := b.Page(0, 5, rankcache.Descending); len(p.Entries) != 0 || p.Stamp != stamp {
 		t.Errorf("page %+v", p)
 	}
-	if p, _, ok := b.Around("a", 5, rankcache.Desc); ok || len(p.Entries) != 0 {
+	if p, _, ok := b.Around("a", 5, rankcache.Descending); ok || len(p.Entries) != 0 {
 		t.Errorf("around %+v", p)
 	}
 }
@@ -95,7 +96,7 @@ func TestReadBeforePublish(t *testing.T) {
 func TestStandingsAppends(t *testing.T) {
 	b := five(t)
 	dst := []rankcache.Standing{{Member: "kept", Rank: 7}}
-	dst, stamp := b.Standings(dst, []string{"b", "x", "b"}, rankcache.Desc)
+	dst, stamp := b.Standings(dst, []string{"b", "x", "b"}, rankcache.Descending)
 	want := []rankcache.Standing{{Member: "kept", Rank: 7}, {Member: "b", Score: 2, Rank: 4}, {Member: "x"}, {Member: "b", Score: 2, Rank: 4}}
 	if diff := gocmp.Diff(want, dst); diff != "" || stamp.Members != 5 {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -110,8 +111,8 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	for name, read := range map[string]func(){
 		"Get":       func() { set.Get("board") },
 		"Top":       func() { b.Top() },
-		"Page":      func() { b.Page(1, 3, rankcache.Desc) },
-		"Standings": func() { b.Standings(dst, ids, rankcache.Asc) },
+		"Page":      func() { b.Page(1, 3, rankcache.Descending) },
+		"Standings": func() { b.Standings(dst, ids, rankcache.Ascending) },
 		"CurrentAt": func() { b.CurrentAt() },
 	} {
 		if n := testing.AllocsPerRun(100, read); n != 0 {

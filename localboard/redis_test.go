@@ -13,6 +13,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -46,7 +47,7 @@ func fillBoth(t *testing.T, rdb *redis.Client, key string, b *Board, id func(*ra
 	t.Helper()
 	r, seq := rand.New(rand.NewPCG(1, 2)), uint64(0)
 	for range 20 {
-		pipe, us := rdb.Pipeline(), []rankcache.Update{}
+		pipe, us := rdb.Pipeline(), []wire.Update{}
 		for range 200 {
 			seq++
 			u := set(id(r), score(r), seq)
@@ -76,7 +77,7 @@ func compareRedis(t *testing.T, rdb *redis.Client, key string, b *Board) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for order, zs := range map[rankcache.Order][]redis.Z{rankcache.Desc: desc, rankcache.Asc: asc} {
+	for order, zs := range map[rankcache.Direction][]redis.Z{rankcache.Descending: desc, rankcache.Ascending: asc} {
 		if diff := gocmp.Diff(exact(fromRedis(zs)), exact(whole(b, order))); diff != "" {
 			t.Fatalf("%s (-redis +board):\n%s", order, diff)
 		}
@@ -85,7 +86,7 @@ func compareRedis(t *testing.T, rdb *redis.Client, key string, b *Board) {
 	for i := 0; i < len(desc); i += 97 {
 		member := desc[i].Member.(string)
 		want, err := rdb.ZRevRank(t.Context(), key, member).Result()
-		got, _ := b.Standings(nil, []string{member}, rankcache.Desc)
+		got, _ := b.Standings(nil, []string{member}, rankcache.Descending)
 		if err != nil || got[0].Rank != int(want)+1 {
 			t.Errorf("rank of %q is %d, ZREVRANK says %d, %v", member, got[0].Rank, want, err)
 		}

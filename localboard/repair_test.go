@@ -7,12 +7,13 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 func TestRepair(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		b := newBoard(t)
-		b.Apply([]rankcache.Update{set("wrong", 1, 1), set("extra", 2, 2), set("right", 3, 3), set("newer", 9, 6), del("removed", 7)})
+		b.Apply([]wire.Update{set("wrong", 1, 1), set("extra", 2, 2), set("right", 3, 3), set("newer", 9, 6), del("removed", 7)})
 		if open {
 			b.Publish()
 		}
@@ -26,14 +27,14 @@ func TestRepair(t *testing.T) {
 		}
 		b.Publish()
 		want := []rankcache.Entry{{Member: "newer", Score: 9}, {Member: "wrong", Score: 3}, {Member: "right", Score: 3}, {Member: "missing", Score: 3}}
-		if diff := gocmp.Diff(want, whole(b, rankcache.Desc)); diff != "" {
+		if diff := gocmp.Diff(want, whole(b, rankcache.Descending)); diff != "" {
 			t.Errorf("open %v (-want +got):\n%s", open, diff)
 		}
 		// What the repair knew already changes nothing when it comes.
-		if n := b.Apply([]rankcache.Update{set("wrong", 2, 4), set("missing", 8, 5)}); n.Stale != 1 || n.Applied != 1 {
+		if n := b.Apply([]wire.Update{set("wrong", 2, 4), set("missing", 8, 5)}); n.Stale != 1 || n.Applied != 1 {
 			t.Errorf("updates up to the repair: %+v", n)
 		}
-		b.Apply([]rankcache.Update{set("extra", 4, 8)})
+		b.Apply([]wire.Update{set("extra", 4, 8)})
 		if score, _, ok := b.Score("extra"); !ok || score != 4 {
 			t.Error("the removed member can't come back")
 		}
@@ -72,7 +73,7 @@ func TestRepairAgreesWithUpdates(t *testing.T) {
 		b.Repair(id, is.score, is.on, s.seq) // ahead of the log
 		b.Apply(us[5:])
 		b.Publish()
-		if diff := gocmp.Diff(origin.rows(), whole(b, rankcache.Desc)); diff != "" {
+		if diff := gocmp.Diff(origin.rows(), whole(b, rankcache.Descending)); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	}
@@ -83,21 +84,21 @@ func TestRepairAgreesWithUpdates(t *testing.T) {
 // comes after all, is applied unless its member is further.
 func TestLateUpdateAfterSettle(t *testing.T) {
 	b := newBoard(t)
-	b.Apply([]rankcache.Update{set("a", 1, 1), set("b", 2, 5), set("c", 3, 6)})
+	b.Apply([]wire.Update{set("a", 1, 1), set("b", 2, 5), set("c", 3, 6)})
 	b.Settle(6)
-	n := b.Apply([]rankcache.Update{set("a", 7, 2), set("b", 8, 3), set("d", 9, 4), set("c", 3, 6), set("a", 7, 2)})
+	n := b.Apply([]wire.Update{set("a", 7, 2), set("b", 8, 3), set("d", 9, 4), set("c", 3, 6), set("a", 7, 2)})
 	if n != (rankcache.Applied{Applied: 2, Duplicate: 3}) {
 		t.Errorf("%+v", n)
 	}
 	b.Publish()
 	want := []rankcache.Entry{{Member: "d", Score: 9}, {Member: "a", Score: 7}, {Member: "c", Score: 3}, {Member: "b", Score: 2}}
-	if diff := gocmp.Diff(want, whole(b, rankcache.Desc)); diff != "" {
+	if diff := gocmp.Diff(want, whole(b, rankcache.Descending)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if err := b.Load(6, want[1:]); err != nil {
 		t.Fatal(err)
 	}
-	if n := b.Apply([]rankcache.Update{set("d", 9, 4)}); n.Duplicate != 1 {
+	if n := b.Apply([]wire.Update{set("d", 9, 4)}); n.Duplicate != 1 {
 		t.Errorf("an update that a snapshot has: %+v", n)
 	}
 }
@@ -111,8 +112,8 @@ func TestForgottenStaysRemoved(t *testing.T) {
 	if until == 0 {
 		t.Fatal("nobody was forgotten")
 	}
-	b.Apply([]rankcache.Update{{Member: "somebody", Op: rankcache.OpIncr, Delta: 1, Order: "o"}})
-	if got := b.Apply([]rankcache.Update{set("somebody", 9, until)}); got.Duplicate != 1 {
+	b.Apply([]wire.Update{{Member: "somebody", Op: wire.OpIncr, Delta: 1, Order: "o"}})
+	if got := b.Apply([]wire.Update{set("somebody", 9, until)}); got.Duplicate != 1 {
 		t.Errorf("an update from before the removal: %+v, want a duplicate", got)
 	}
 	if score, _, _ := b.Score("somebody"); score != 1 {

@@ -1,6 +1,8 @@
 package localboard
 
-import "rankcache"
+import (
+	"rankcache/wire"
+)
 
 // Settle counts all updates up to seq as seen, though some may never come: a
 // compacted log has holes. One that comes nevertheless is still applied.
@@ -17,7 +19,7 @@ func (b *Board) Settle(seq uint64) {
 // come, because its producer crashed between Redis and the log. Its member
 // decides: an update above the member's own seq is news, every other one is not.
 // A member that is not known may have been removed later, and forgotten.
-func (b *Board) late(u *rankcache.Update) outcome {
+func (b *Board) late(u *wire.Update) outcome {
 	if u.Seq > b.settled {
 		return duplicate
 	}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // TestShelves grows a board to many shelves row by row, moves rows between them,
@@ -15,9 +15,9 @@ func TestShelves(t *testing.T) {
 	b, m := newBoard(t), newModel()
 	b.Publish() // from now on the order is kept row by row
 	rng, seq := rand.New(rand.NewPCG(11, 12)), uint64(0)
-	do := func(op rankcache.Op, who int) {
+	do := func(op wire.Op, who int) {
 		seq++
-		us := []rankcache.Update{{Member: fmt.Sprint("user:", who), Op: op, Score: float64(rng.IntN(most / 4)), Seq: seq}}
+		us := []wire.Update{{Member: fmt.Sprint("user:", who), Op: op, Score: float64(rng.IntN(most / 4)), Seq: seq}}
 		b.Apply(us)
 		m.apply(us)
 		if seq%256 == 0 { // few enough that it is not merged
@@ -34,21 +34,21 @@ func TestShelves(t *testing.T) {
 		}
 	}
 	for _, who := range rng.Perm(most) {
-		do(rankcache.OpSet, who)
+		do(wire.OpSet, who)
 	}
 	settled("grown", 6, 24)
 	for range most {
-		do(rankcache.OpSet, rng.IntN(most))
+		do(wire.OpSet, rng.IntN(most))
 	}
 	settled("moved", 6, 24)
 	for _, who := range rng.Perm(most)[:most-500] {
-		do(rankcache.OpDelete, who)
+		do(wire.OpDelete, who)
 	}
 	settled("shrunk", 1, 3)
 	for who := range most {
-		do(rankcache.OpDelete, who)
+		do(wire.OpDelete, who)
 	}
 	settled("emptied", 0, 0)
-	do(rankcache.OpSet, 1)
+	do(wire.OpSet, 1)
 	settled("begun again", 1, 1)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // stirred is a board whose rows are moved about, few enough at a time that the
@@ -29,7 +30,7 @@ func newStirred(t testing.TB) *stirred {
 }
 
 func (s *stirred) apply(n int, who func(i int) int) {
-	us := make([]rankcache.Update, n)
+	us := make([]wire.Update, n)
 	for i := range us {
 		s.seq++
 		us[i] = set(fmt.Sprint("user:", who(i)), float64(s.rng.IntN(1000)), s.seq)
@@ -175,7 +176,7 @@ func TestImageStaysWhileRowsMove(t *testing.T) {
 	s := newStirred(t)
 	for range 3 {
 		s.stir(20)
-		want := s.Page(0, stirredRows, rankcache.Desc)
+		want := s.Page(0, stirredRows, rankcache.Descending)
 		at, pieces := s.Image()
 		var got []rankcache.Entry
 		for piece := range pieces {
@@ -200,13 +201,13 @@ func TestRacingHolders(t *testing.T) {
 	var stop atomic.Bool
 	var readers sync.WaitGroup
 	for _, read := range []func() []rankcache.Entry{
-		func() []rankcache.Entry { return s.Page(0, stirredRows, rankcache.Desc).Entries },
+		func() []rankcache.Entry { return s.Page(0, stirredRows, rankcache.Descending).Entries },
 		func() []rankcache.Entry {
-			page, _, _ := s.Around("user:1", stirredRows, rankcache.Desc)
+			page, _, _ := s.Around("user:1", stirredRows, rankcache.Descending)
 			return page.Entries
 		},
 		func() []rankcache.Entry {
-			rows, _ := s.Standings(nil, everybody, rankcache.Desc)
+			rows, _ := s.Standings(nil, everybody, rankcache.Descending)
 			return inOrder(rows)
 		},
 		func() []rankcache.Entry {

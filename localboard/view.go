@@ -60,7 +60,7 @@ func (v *view) restore(rows []rankcache.Standing, overwritten []change) {
 // rank turns the handles that lookup left into ranks. It returns false if one is
 // another member's, which lookup took for it. The records that tell are fetched
 // while the processor still waits for the order.
-func (v *view) rank(rows []rankcache.Standing, order rankcache.Order) bool {
+func (v *view) rank(rows []rankcache.Standing, order rankcache.Direction) bool {
 	for i := range rows {
 		r := &rows[i]
 		if r.Rank == 0 {
@@ -76,13 +76,13 @@ func (v *view) rank(rows []rankcache.Standing, order rankcache.Order) bool {
 	return true
 }
 
-func (v *view) rankOne(r *rankcache.Standing, handle uint32, order rankcache.Order) {
+func (v *view) rankOne(r *rankcache.Standing, handle uint32, order rankcache.Direction) {
 	if isAbsent(r.Score) {
 		r.Score, r.Rank = 0, 0
 		return
 	}
 	before := v.place(&v.members, newRow(r.Score, v.key(r.Member), handle))
-	if r.Rank = before + 1; order == rankcache.Asc {
+	if r.Rank = before + 1; order == rankcache.Ascending {
 		r.Rank = v.rows - before
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // Figures is what [Measure] finds.
@@ -86,8 +86,8 @@ func perRound(rounds int, do func()) (ns float64) {
 func encodePage(dst []byte, members []string, profiles [][]byte) []byte {
 	for i, member := range members {
 		dst = strconv.AppendInt(append(dst, `{"rank":`...), int64(i+1), 10)
-		dst = rankcache.AppendString(append(dst, `,"member":`...), member)
-		dst = rankcache.AppendScore(append(dst, `,"score":`...), float64(1e6-i))
+		dst = wire.AppendString(append(dst, `,"member":`...), member)
+		dst = wire.AppendScore(append(dst, `,"score":`...), float64(1e6-i))
 		dst = append(append(dst, `,"profile":`...), profiles[i]...)
 		dst = append(dst, '}', ',')
 	}

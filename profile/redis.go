@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // Types of keys that hold profiles.
@@ -123,8 +123,8 @@ func (r *Redis) object(cmd *redis.MapStringStringCmd) func() Answer {
 			if i > 0 {
 				object = append(object, ',')
 			}
-			object = append(rankcache.AppendString(object, name), ':')
-			object = rankcache.AppendString(object, fields[name])
+			object = append(wire.AppendString(object, name), ':')
+			object = wire.AppendString(object, fields[name])
 		}
 		return r.checked(append(object, '}'))
 	}

@@ -127,7 +127,7 @@ func (g *gate) doubtOwn(heard *testimony, start, limit int, doubted map[string]b
 	for i := range heard.claims {
 		theirs[heard.claims[i].member] = true
 	}
-	for _, e := range g.f.board.Page(start, limit, rankcache.Desc).Entries {
+	for _, e := range g.f.board.Page(start, limit, rankcache.Descending).Entries {
 		if !theirs[e.Member] && len(doubted) < askMost {
 			doubted[e.Member] = true
 		}

@@ -14,6 +14,7 @@ import (
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
 	"rankcache/replay"
+	"rankcache/wire"
 )
 
 func auditEvery(d time.Duration) option { return func(s *setup) { s.AuditEvery = d } }
@@ -108,7 +109,7 @@ func TestAuditFindsOneOfMany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testkit.Kafka(t))
 	b := w.newBoard(1, nil)
-	var us []rankcache.Update
+	var us []wire.Update
 	for i := range 3000 {
 		us = append(us, b.incr(fmt.Sprint("member", i), float64(3000-i)))
 	}
@@ -292,7 +293,7 @@ func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
 	w.still = false
 	const members = 400
 	b := w.newBoard(1, nil)
-	var us []rankcache.Update
+	var us []wire.Update
 	for i := range members {
 		us = append(us, b.incr(fmt.Sprint("m", i), float64(i)))
 	}
@@ -310,7 +311,7 @@ func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
 			default:
 			}
 			if local := board(); local != nil {
-				if p := local.Page(0, members+50, rankcache.Desc); p.Members != members || len(p.Entries) != members {
+				if p := local.Page(0, members+50, rankcache.Descending); p.Members != members || len(p.Entries) != members {
 					t.Errorf("a board of %d members, %d rows", p.Members, len(p.Entries))
 				}
 			}
@@ -342,7 +343,7 @@ func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
 }
 
 // risen is gifts to members that are there.
-func (b *board) risen(n, members int) (us []rankcache.Update) {
+func (b *board) risen(n, members int) (us []wire.Update) {
 	for i := range n {
 		us = append(us, b.incr(fmt.Sprint("m", (i*37+int(b.seq))%members), 3))
 	}
@@ -355,7 +356,7 @@ func TestBoardsWithoutSeqsAreHealed(t *testing.T) {
 	w := newWorld(t, testkit.Kafka(t))
 	b := w.newBoard(1, nil)
 	invite := func(inviter, invitee int) {
-		u := rankcache.Update{Board: b.id, Member: fmt.Sprint(inviter), Op: rankcache.OpIncr, Delta: 1, Order: fmt.Sprint(invitee)}
+		u := wire.Update{Board: b.id, Member: fmt.Sprint(inviter), Op: wire.OpIncr, Delta: 1, Order: fmt.Sprint(invitee)}
 		w.check(w.redis.ZIncrBy(t.Context(), w.names.BoardKey(b.id), 1, u.Member).Err())
 		w.check(w.redis.Incr(t.Context(), "{"+string(b.id)+"}:count").Err())
 		b.produce(u)

@@ -15,6 +15,7 @@ import (
 	"rankcache"
 	"rankcache/internal/testkit"
 	"rankcache/replay"
+	"rankcache/wire"
 )
 
 const (
@@ -35,9 +36,9 @@ func (b *board) fill(n, members int) {
 			m = fmt.Sprint(1_000_000 + i) // everybody once
 		}
 		scores[m]++
-		u := rankcache.Update{Board: b.id, Member: m, Op: rankcache.OpIncr, Delta: 1, Score: scores[m],
+		u := wire.Update{Board: b.id, Member: m, Op: wire.OpIncr, Delta: 1, Score: scores[m],
 			Seq: uint64(i + 1), Order: fmt.Sprint(i), At: 1_760_000_000_000 + int64(i)}
-		client.Produce(context.Background(), &kgo.Record{Topic: b.topic(), Key: []byte(m), Value: rankcache.AppendUpdate(nil, &u)}, nil)
+		client.Produce(context.Background(), &kgo.Record{Topic: b.topic(), Key: []byte(m), Value: wire.AppendUpdate(nil, &u)}, nil)
 	}
 	b.check(client.Flush(context.Background()))
 	var zs []redis.Z

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // Defaults of [Config].
@@ -39,7 +39,7 @@ const (
 // Config is what a [Runner] needs to know. Zero values take the defaults.
 type Config struct {
 	Brokers string // bootstrap servers: host:port, separated by commas
-	Names   rankcache.Names
+	Names   wire.Names
 	// Kafka is passed to librdkafka as it is, and wins over our settings.
 	Kafka map[string]string
 	Total Total

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 func TestDecide(t *testing.T) {
@@ -128,13 +129,13 @@ func TestMeter(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	good := Config{Brokers: "a:1", Names: rankcache.DefaultNames()}
+	good := Config{Brokers: "a:1", Names: wire.DefaultNames()}
 	if c, err := good.withDefaults(); err != nil || c.Total != TotalSeq || c.Deadline != DefaultDeadline {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for name, change := range map[string]func(*Config){
 		"no brokers":    func(c *Config) { c.Brokers = "" },
-		"no names":      func(c *Config) { c.Names = rankcache.Names{} },
+		"no names":      func(c *Config) { c.Names = wire.Names{} },
 		"unknown total": func(c *Config) { c.Total = "x" },
 		"negative":      func(c *Config) { c.PollEvery = -1 },
 	} {

@@ -20,7 +20,7 @@ func TestEarlyUpdatesAreNotSeen(t *testing.T) {
 	s := w.start(ids(b))
 	s.waitOpen(b.id)
 	local, _ := s.boards.Get(b.id)
-	before := local.Page(0, 1000, rankcache.Desc)
+	before := local.Page(0, 1000, rankcache.Descending)
 	us := b.gifts(100, 20)
 	b.produce(us[1:]...)
 	testkit.Eventually(t, patience, func() error {
@@ -36,7 +36,7 @@ func TestEarlyUpdatesAreNotSeen(t *testing.T) {
 		}
 		return nil
 	})
-	now := local.Page(0, 1000, rankcache.Desc)
+	now := local.Page(0, 1000, rankcache.Descending)
 	if now.Seq != before.Seq || gocmp.Diff(before.Entries, now.Entries) != "" {
 		t.Errorf("seq %d, was %d: %s", now.Seq, before.Seq, gocmp.Diff(before.Entries, now.Entries))
 	}

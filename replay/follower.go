@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // follower is one followed board.
@@ -27,9 +28,9 @@ type follower struct {
 	// wake tells the gate to look again.
 	wake chan struct{}
 
-	watch watch              // belongs to the totals
-	batch []rankcache.Update // the pump's own
-	dirty bool               // the pump's own: has updates to be published
+	watch watch         // belongs to the totals
+	batch []wire.Update // the pump's own
+	dirty bool          // the pump's own: has updates to be published
 
 	mu sync.Mutex // may be held when the board's methods are called
 	// reading is the topic as it is being read, nil before Kafka has shown it.
@@ -53,7 +54,7 @@ type follower struct {
 	// holding says that updates which come early are held.
 	holding bool
 	held    held
-	ready   []rankcache.Update // the pump's own, used again
+	ready   []wire.Update // the pump's own, used again
 	// history is of the updates applied since the board was last empty.
 	history history
 	ledger  ledger

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // script is a board and its set that note what is done to them.
@@ -22,7 +23,7 @@ func (s *script) note(format string, args ...any) {
 	s.done = append(s.done, fmt.Sprintf(format, args...))
 }
 
-func (s *script) Apply(us []rankcache.Update) rankcache.Applied {
+func (s *script) Apply(us []wire.Update) rankcache.Applied {
 	s.note("apply %d", len(us))
 	return rankcache.Applied{Applied: len(us)}
 }
@@ -41,8 +42,8 @@ func (s *script) Repair(m string, _ float64, _ bool, seq uint64) bool {
 	s.note("repair %s at %d", m, seq)
 	return true
 }
-func (s *script) Page(int, int, rankcache.Order) rankcache.Page { return rankcache.Page{} }
-func (s *script) Standings(dst []rankcache.Standing, ms []string, _ rankcache.Order) ([]rankcache.Standing, rankcache.Stamp) {
+func (s *script) Page(int, int, rankcache.Direction) rankcache.Page { return rankcache.Page{} }
+func (s *script) Standings(dst []rankcache.Standing, ms []string, _ rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
 	return append(dst, make([]rankcache.Standing, len(ms))...), rankcache.Stamp{}
 }
 func (s *script) Create(rankcache.BoardID) Board { return s }
@@ -98,8 +99,8 @@ func pumpOf(f *follower) *pump {
 }
 
 func updateAt(part *partition, offset int64) item {
-	u := rankcache.Update{Board: "b", Member: "m", Op: rankcache.OpIncr, Delta: 1, Score: 1, Seq: uint64(offset + 1), Order: "o"}
-	return item{part: part, offset: offset, value: rankcache.AppendUpdate(nil, &u)}
+	u := wire.Update{Board: "b", Member: "m", Op: wire.OpIncr, Delta: 1, Score: 1, Seq: uint64(offset + 1), Order: "o"}
+	return item{part: part, offset: offset, value: wire.AppendUpdate(nil, &u)}
 }
 
 // Offsets that go back are another log under the same name: nothing of it is

@@ -13,6 +13,7 @@ import (
 	"rankcache/internal/servers"
 	"rankcache/internal/testkit"
 	"rankcache/replay"
+	"rankcache/wire"
 )
 
 // Every board is held against Redis, entry by entry, at the moment when it is
@@ -47,7 +48,7 @@ func TestOpenTransaction(t *testing.T) {
 	s.waitOpen(b.id)
 }
 
-func (b *board) transact(tx *kgo.Client, end kgo.TransactionEndTry, us ...rankcache.Update) {
+func (b *board) transact(tx *kgo.Client, end kgo.TransactionEndTry, us ...wire.Update) {
 	b.t.Helper()
 	b.check(tx.BeginTransaction())
 	b.send(tx, us...)
@@ -55,9 +56,9 @@ func (b *board) transact(tx *kgo.Client, end kgo.TransactionEndTry, us ...rankca
 }
 
 // wrong returns updates of what never happened.
-func (b *board) wrong() (us []rankcache.Update) {
+func (b *board) wrong() (us []wire.Update) {
 	for i := range uint64(5) {
-		us = append(us, rankcache.Update{Board: b.id, Member: "wrong", Op: rankcache.OpSet, Score: 666, Seq: b.seq + i + 1, Order: "x"})
+		us = append(us, wire.Update{Board: b.id, Member: "wrong", Op: wire.OpSet, Score: 666, Seq: b.seq + i + 1, Order: "x"})
 	}
 	return us
 }
@@ -69,7 +70,7 @@ func TestCompactedTopic(t *testing.T) {
 	w := newWorld(t, kafka.Addr())
 	b := w.newBoard(1, map[string]string{"cleanup.policy": "compact", "segment.bytes": "1048576", "segment.ms": "100",
 		"min.cleanable.dirty.ratio": "0.001", "max.compaction.lag.ms": "1"})
-	var us []rankcache.Update
+	var us []wire.Update
 	for i := range 300 {
 		us = append(us, b.incr(fmt.Sprintf("m%d", i%30), 1))
 	}
@@ -137,7 +138,7 @@ func TestLogThatDiffersFromRedis(t *testing.T) {
 	w := newWorld(t, testkit.Kafka(t))
 	b := w.newBoard(1, nil)
 	us := b.gifts(100, 20)
-	us[99].Op, us[99].Score, us[99].Member = rankcache.OpSet, 1e9, "stranger"
+	us[99].Op, us[99].Score, us[99].Member = wire.OpSet, 1e9, "stranger"
 	b.produce(us...)
 	s := w.start(ids(b))
 	s.waitOpen(b.id)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // An answer is of one moment: the board as it was at its seq. Updates come out of
@@ -19,14 +20,14 @@ const heldMost = 64 << 10
 
 // held is the updates of one board that came before an earlier one.
 type held struct {
-	updates map[uint64]rankcache.Update // by seq; their strings are their own
+	updates map[uint64]wire.Update // by seq; their strings are their own
 	highest uint64
 }
 
 // arrange appends to ready what may be applied now to a board that has every
 // update up to contiguous, in the order of seqs, and keeps the rest of the batch.
 // Updates without a seq, and those that are late, are for the board to judge.
-func (h *held) arrange(ready, batch []rankcache.Update, contiguous uint64) []rankcache.Update {
+func (h *held) arrange(ready, batch []wire.Update, contiguous uint64) []wire.Update {
 	next := contiguous + 1
 	for i := range batch {
 		switch u := &batch[i]; {
@@ -45,9 +46,9 @@ func (h *held) arrange(ready, batch []rankcache.Update, contiguous uint64) []ran
 	return ready
 }
 
-func (h *held) keep(u *rankcache.Update) {
+func (h *held) keep(u *wire.Update) {
 	if h.updates == nil {
-		h.updates = make(map[uint64]rankcache.Update)
+		h.updates = make(map[uint64]wire.Update)
 	}
 	mine := *u
 	mine.Member, mine.Order = strings.Clone(u.Member), strings.Clone(u.Order)
@@ -57,7 +58,7 @@ func (h *held) keep(u *rankcache.Update) {
 
 // release appends those that follow without a hole from next on, and returns the
 // seq that is missing then.
-func (h *held) release(ready []rankcache.Update, next uint64) ([]rankcache.Update, uint64) {
+func (h *held) release(ready []wire.Update, next uint64) ([]wire.Update, uint64) {
 	for {
 		u, ok := h.updates[next]
 		if !ok {
@@ -70,7 +71,7 @@ func (h *held) release(ready []rankcache.Update, next uint64) ([]rankcache.Updat
 }
 
 // giveUp appends all, in no order, and holds nothing any more.
-func (h *held) giveUp(ready []rankcache.Update) []rankcache.Update {
+func (h *held) giveUp(ready []wire.Update) []wire.Update {
 	for _, u := range h.updates {
 		ready = append(ready, u)
 	}

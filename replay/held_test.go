@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // strict takes updates as a board does, and fails when one comes ahead of another.
@@ -15,7 +15,7 @@ type strict struct {
 	applied    map[uint64]string
 }
 
-func (s *strict) apply(us []rankcache.Update) {
+func (s *strict) apply(us []wire.Update) {
 	for _, u := range us {
 		if u.Seq > s.contiguous+1 {
 			s.t.Fatalf("update %d is applied after %d", u.Seq, s.contiguous)
@@ -35,10 +35,10 @@ func TestHeldArranges(t *testing.T) {
 		for from := 0; from < n; from += 100 {
 			order := rng.Perm(100)
 			for len(order) > 0 {
-				var batch []rankcache.Update
+				var batch []wire.Update
 				for range min(len(order), 1+rng.IntN(20)) {
 					seq := uint64(from + order[0] + 1)
-					batch, order = append(batch, rankcache.Update{Seq: seq, Member: fmt.Sprint(seq)}), order[1:]
+					batch, order = append(batch, wire.Update{Seq: seq, Member: fmt.Sprint(seq)}), order[1:]
 					if rng.IntN(5) == 0 {
 						batch = append(batch, batch[rng.IntN(len(batch))])
 					}
@@ -61,7 +61,7 @@ func TestHeldArranges(t *testing.T) {
 func TestHeldGivesUp(t *testing.T) {
 	h, applied := held{}, 0
 	for seq := uint64(2); seq <= heldMost+5; seq++ {
-		applied += len(h.arrange(nil, []rankcache.Update{{Seq: seq}}, 0))
+		applied += len(h.arrange(nil, []wire.Update{{Seq: seq}}, 0))
 	}
 	if len(h.updates)+applied != heldMost+4 || applied < heldMost {
 		t.Errorf("%d held and %d applied of %d", len(h.updates), applied, heldMost+4)

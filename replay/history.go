@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"math"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // historyLen is how many of its latest seqs a board remembers, 16 bytes each.
@@ -22,7 +22,7 @@ type history struct {
 type slot struct{ seq, sum uint64 }
 
 // clashes notes u and says whether its seq stood for something else before.
-func (h *history) clashes(u *rankcache.Update) bool {
+func (h *history) clashes(u *wire.Update) bool {
 	if u.Seq == 0 {
 		return false
 	}
@@ -39,10 +39,10 @@ func (h *history) clashes(u *rankcache.Update) bool {
 	return clash
 }
 
-func (h *history) sum(u *rankcache.Update) uint64 {
+func (h *history) sum(u *wire.Update) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	n := maphash.String(h.seed, u.Order)*odd ^ maphash.String(h.seed, u.Member)
-	if u.Op == rankcache.OpDelete {
+	if u.Op == wire.OpDelete {
 		return ^n
 	}
 	return n*odd ^ math.Float64bits(u.Score+0)

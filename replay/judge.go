@@ -64,7 +64,7 @@ func (g *gate) askForMembers(ctx context.Context, members []string, random int) 
 
 // askForRows asks Redis for limit rows from start on.
 func (g *gate) askForRows(ctx context.Context, start, limit int) (*testimony, error) {
-	p, err := g.origin.Page(ctx, g.f.id, start, limit, rankcache.Desc)
+	p, err := g.origin.Page(ctx, g.f.id, start, limit, rankcache.Descending)
 	t := &testimony{Stamp: p.Stamp}
 	for i, e := range p.Entries {
 		t.claims = append(t.claims, claim{e.Member, e.Score, true, start + i + 1})
@@ -87,7 +87,7 @@ func (g *gate) askForRows(ctx context.Context, start, limit int) (*testimony, er
 // The places are read first and the progress last, so that every update that
 // could have played a part in the others is counted in it.
 func (g *gate) judge(t *testimony) (wrong []difference) {
-	places, shown := g.f.board.Standings(nil, t.members(), rankcache.Desc)
+	places, shown := g.f.board.Standings(nil, t.members(), rankcache.Descending)
 	var ranks []int // of the claims whose score is right
 	for i := range t.claims {
 		switch kind, known := g.compare(&t.claims[i], t.Seq); {

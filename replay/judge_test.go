@@ -11,19 +11,20 @@ import (
 
 	"rankcache"
 	"rankcache/localboard"
+	"rankcache/wire"
 )
 
 // history of one board as Redis lives it: what it says at each seq.
 type life struct {
 	*rand.Rand
 	scores  map[string]float64
-	updates []rankcache.Update
+	updates []wire.Update
 }
 
 func (l *life) write() {
-	u := rankcache.Update{Op: rankcache.OpSet, Member: fmt.Sprint("m", l.IntN(80)), Score: float64(l.IntN(30)), Seq: uint64(len(l.updates) + 1)}
+	u := wire.Update{Op: wire.OpSet, Member: fmt.Sprint("m", l.IntN(80)), Score: float64(l.IntN(30)), Seq: uint64(len(l.updates) + 1)}
 	if l.scores[u.Member] = u.Score; l.IntN(4) == 0 {
-		u.Op = rankcache.OpDelete
+		u.Op = wire.OpDelete
 		delete(l.scores, u.Member)
 	}
 	l.updates = append(l.updates, u)

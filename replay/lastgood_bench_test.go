@@ -10,6 +10,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // BenchmarkRestart is the time from Run to open of a board of 210,000 members with
@@ -73,9 +74,9 @@ func (w *world) restartOnce(board *board, read float64, opts ...option) time.Dur
 // refill gives more gifts, one after the other to members in turn.
 func (b *board) refill(from, to int) {
 	b.t.Helper()
-	var us []rankcache.Update
+	var us []wire.Update
 	for seq := from + 1; seq <= to; seq++ {
-		us = append(us, rankcache.Update{Board: b.id, Member: fmt.Sprint(1_000_000 + seq%benchMembers), Op: rankcache.OpIncr, Delta: 1,
+		us = append(us, wire.Update{Board: b.id, Member: fmt.Sprint(1_000_000 + seq%benchMembers), Op: wire.OpIncr, Delta: 1,
 			Score: float64(seq), Seq: uint64(seq), Order: fmt.Sprint(seq), At: 1_760_000_000_000})
 		if len(us) == 10_000 || seq == to {
 			b.note(us)
@@ -85,7 +86,7 @@ func (b *board) refill(from, to int) {
 }
 
 // note makes updates in the log and in Redis at once.
-func (b *board) note(us []rankcache.Update) {
+func (b *board) note(us []wire.Update) {
 	b.t.Helper()
 	b.produce(us...)
 	pipe := b.redis.Pipeline()

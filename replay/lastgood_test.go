@@ -282,7 +282,7 @@ func TestStaleCopyWithoutRedisAndKafka(t *testing.T) {
 	if !ok {
 		t.Fatal("not readable")
 	}
-	if page := got.Page(0, 1000, rankcache.Desc); !slices.Equal(page.Entries, entries) || page.Seq != saved.Seq {
+	if page := got.Page(0, 1000, rankcache.Descending); !slices.Equal(page.Entries, entries) || page.Seq != saved.Seq {
 		t.Errorf("seq %d with %d entries, want the file's %d with %d", page.Seq, len(page.Entries), saved.Seq, len(entries))
 	}
 	if at := got.CurrentAt(); !at.Equal(saved.CurrentAt) {

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // Board is a board being filled. Its methods may be called by several goroutines.
 // The strings of updates and entries are valid only during the call.
 type Board interface {
-	Apply([]rankcache.Update) rankcache.Applied
+	Apply([]wire.Update) rankcache.Applied
 	// Load takes a snapshot of Redis that was read after seq.
 	Load(seq uint64, es []rankcache.Entry) error
 	// Settle counts every seq up to seq as seen.
@@ -27,8 +28,8 @@ type Board interface {
 	// have had, an update beyond. It says whether that changed anything.
 	Repair(member string, score float64, there bool, seq uint64) bool
 	// Page and Standings tell what is published.
-	Page(start, limit int, order rankcache.Order) rankcache.Page
-	Standings(dst []rankcache.Standing, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp)
+	Page(start, limit int, order rankcache.Direction) rankcache.Page
+	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp)
 	// MarkCurrent says that the board equalled Redis at t.
 	MarkCurrent(t time.Time)
 	CurrentAt() time.Time
@@ -53,7 +54,7 @@ type Origin interface {
 	// and the size, all of one instant.
 	Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (Sample, error)
 	// Page returns rows with the total and the size of the same instant.
-	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Order) (rankcache.Page, error)
+	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error)
 	// Scan gives the whole board to fn in pieces, and returns the totals read
 	// before the first and after the last.
 	Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after uint64, err error)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // pump applies what the reader has read. It is the only one to apply updates.
@@ -25,7 +26,7 @@ type pump struct {
 	last    *follower    // the board of the previous record: mostly the next one's too
 	filled  []*follower  // with updates gathered
 	touched []*partition // with records or an end gathered
-	update  rankcache.Update
+	update  wire.Update
 
 	dirty     []*follower // readable, applied to and not published
 	timer     *time.Timer // runs while armed
@@ -86,7 +87,7 @@ func (p *pump) record(it *item) {
 		return
 	}
 	p.reach(part, it.offset+1)
-	if err := rankcache.DecodeUpdate(it.value, &p.update); err != nil {
+	if err := wire.DecodeUpdate(it.value, &p.update); err != nil {
 		p.bad(it, badReason(err), err)
 		return
 	}
@@ -112,7 +113,7 @@ func (p *pump) route(t *topic) *follower {
 }
 
 // Reasons for which a record is not applied, beside those of a
-// [rankcache.BadUpdate].
+// [wire.BadUpdate].
 const (
 	reasonNotFollowed = "not-followed"
 	reasonOther       = "other"
@@ -121,7 +122,7 @@ const (
 var badReasons = []string{"size", "json", "version", "board", "member", "op", "score", "order", reasonNotFollowed, reasonOther}
 
 func badReason(err error) string {
-	if bad, ok := errors.AsType[*rankcache.BadUpdate](err); ok {
+	if bad, ok := errors.AsType[*wire.BadUpdate](err); ok {
 		return bad.Reason
 	}
 	return reasonOther

@@ -14,6 +14,7 @@ import (
 	"rankcache"
 	"rankcache/internal/testkit"
 	"rankcache/replay"
+	"rankcache/wire"
 )
 
 // A new topic is noticed, and the records of the old ones do not come again.
@@ -162,12 +163,12 @@ func TestPoisonRecords(t *testing.T) {
 	b, other := w.newBoard(1, nil), w.newBoard(0, nil)
 	b.produce(b.gifts(10, 5)...)
 	for _, poison := range []string{"", "{", "\x00\xff", `{"v":2,"board":"x"}`, `{"v":1,"board":"` + string(b.id) + `","member":"m","op":"zap","seq":1}`,
-		strings.Repeat("x", rankcache.MaxUpdateLen+1)} {
+		strings.Repeat("x", wire.MaxUpdateLen+1)} {
 		w.check(w.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: []byte(poison)}).FirstErr())
 	}
 	w.check(w.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic()}).FirstErr()) // a tombstone
 	stray := other.incr("m", 1)
-	w.check(w.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: rankcache.AppendUpdate(nil, &stray)}).FirstErr())
+	w.check(w.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: wire.AppendUpdate(nil, &stray)}).FirstErr())
 	b.produce(b.gifts(10, 5)...)
 	s := w.start(ids(b))
 	s.waitOpen(b.id)

@@ -16,10 +16,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
-	"rankcache/internal/origin"
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
+	"rankcache/origin"
 	"rankcache/replay"
+	"rankcache/wire"
 )
 
 const patience = 60 * time.Second
@@ -29,7 +30,7 @@ type world struct {
 	t      testing.TB
 	kafka  string
 	redis  *redis.Client
-	names  rankcache.Names
+	names  wire.Names
 	client *kgo.Client
 	// still says that Redis does not change while boards are opened, so that they
 	// can be held against it at that moment.
@@ -41,7 +42,7 @@ func newWorld(t testing.TB, kafka string) *world { return newWorldOn(t, kafka, t
 func newWorldOn(t testing.TB, kafka, cache string) *world {
 	c := redis.NewClient(&redis.Options{Addr: cache, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { c.Close() })
-	return &world{t: t, kafka: kafka, redis: c, names: rankcache.DefaultNames(), still: true,
+	return &world{t: t, kafka: kafka, redis: c, names: wire.DefaultNames(), still: true,
 		client: testkit.KafkaClient(t, kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))}
 }
 
@@ -65,7 +66,7 @@ func (w *world) newBoard(partitions int32, configs map[string]string) *board {
 func (b *board) topic() string { return b.names.Topic(b.id) }
 
 // incr applies a change to Redis and returns the update that says so.
-func (b *board) incr(member string, delta float64) rankcache.Update {
+func (b *board) incr(member string, delta float64) wire.Update {
 	b.t.Helper()
 	b.seq++
 	var score *redis.FloatCmd
@@ -75,12 +76,12 @@ func (b *board) incr(member string, delta float64) rankcache.Update {
 		return nil
 	})
 	b.check(err)
-	return rankcache.Update{Board: b.id, Member: member, Op: rankcache.OpIncr, Delta: delta,
+	return wire.Update{Board: b.id, Member: member, Op: wire.OpIncr, Delta: delta,
 		Score: score.Val(), Seq: b.seq, Order: fmt.Sprint(b.seq), At: 1}
 }
 
 // remove is incr for a delete.
-func (b *board) remove(member string) rankcache.Update {
+func (b *board) remove(member string) wire.Update {
 	b.t.Helper()
 	b.seq++
 	_, err := b.redis.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
@@ -89,13 +90,13 @@ func (b *board) remove(member string) rankcache.Update {
 		return nil
 	})
 	b.check(err)
-	return rankcache.Update{Board: b.id, Member: member, Op: rankcache.OpDelete, Seq: b.seq, Order: fmt.Sprint(b.seq), At: 1}
+	return wire.Update{Board: b.id, Member: member, Op: wire.OpDelete, Seq: b.seq, Order: fmt.Sprint(b.seq), At: 1}
 }
 
 // gifts returns the updates of n random changes, made in Redis.
-func (b *board) gifts(n, members int) []rankcache.Update {
+func (b *board) gifts(n, members int) []wire.Update {
 	b.t.Helper()
-	us := make([]rankcache.Update, n)
+	us := make([]wire.Update, n)
 	for i := range us {
 		if member := fmt.Sprintf("m%d", rand.IntN(members)); rand.IntN(10) == 0 {
 			us[i] = b.remove(member)
@@ -107,22 +108,22 @@ func (b *board) gifts(n, members int) []rankcache.Update {
 }
 
 // produce writes updates to the board's topic, each member's to one partition.
-func (b *board) produce(us ...rankcache.Update) {
+func (b *board) produce(us ...wire.Update) {
 	b.t.Helper()
 	b.send(b.client, us...)
 }
 
-func (b *board) send(client *kgo.Client, us ...rankcache.Update) {
+func (b *board) send(client *kgo.Client, us ...wire.Update) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	b.check(client.ProduceSync(ctx, b.records(us...)...).FirstErr())
 }
 
-func (b *board) records(us ...rankcache.Update) []*kgo.Record {
+func (b *board) records(us ...wire.Update) []*kgo.Record {
 	rs := make([]*kgo.Record, len(us))
 	for i := range us {
-		rs[i] = &kgo.Record{Topic: b.topic(), Key: []byte(us[i].Member), Value: rankcache.AppendUpdate(nil, &us[i]),
+		rs[i] = &kgo.Record{Topic: b.topic(), Key: []byte(us[i].Member), Value: wire.AppendUpdate(nil, &us[i]),
 			Partition: int32(len(us[i].Member)+int(us[i].Member[len(us[i].Member)-1])) % b.parts}
 	}
 	return rs
@@ -278,7 +279,7 @@ func (s *sidecar) equal(id rankcache.BoardID) error {
 	if err != nil {
 		return err
 	}
-	page := b.Page(0, len(rows)+1, rankcache.Desc)
+	page := b.Page(0, len(rows)+1, rankcache.Descending)
 	if len(page.Entries) != len(rows) {
 		return fmt.Errorf("%d entries, Redis has %d", len(page.Entries), len(rows))
 	}

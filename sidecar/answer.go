@@ -25,7 +25,7 @@ type Query struct {
 	// Room is the room that the caller speaks of, "" for none: it decides the
 	// tier together with the board.
 	Room  string
-	Order rankcache.Order
+	Order rankcache.Direction
 
 	// What follows bounds how old the answer may be. A copy that is too old is
 	// waited for and then passed over: Redis is asked.

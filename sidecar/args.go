@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 // defaultLimit is how many rows a top has when the caller does not say.
@@ -105,7 +106,7 @@ func (c *call) setArg(arg int, value string) *problem {
 	case argOrder:
 		return setWord(value, "order", "desc", "asc", func(asc bool) {
 			if asc {
-				c.query.Order = rankcache.Asc
+				c.query.Order = rankcache.Ascending
 			}
 		})
 	case argProfiles:
@@ -124,7 +125,7 @@ func (c *call) setArg(arg int, value string) *problem {
 
 func (c *call) setRoom(uid string) *problem {
 	c.query.Room = uid
-	if err := rankcache.CheckUID(uid); err != nil {
+	if err := rooms.CheckUID(uid); err != nil {
 		return badArgument("room", err.Error())
 	}
 	return nil

@@ -151,14 +151,14 @@ type slowOrigin struct {
 	takes time.Duration
 }
 
-func (o *slowOrigin) Page(_ context.Context, _ rankcache.BoardID, start, limit int, order rankcache.Order) (rankcache.Page, error) {
+func (o *slowOrigin) Page(_ context.Context, _ rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error) {
 	p := o.look().Page(start, limit, order)
 	p.At = time.Now()
 	time.Sleep(o.takes)
 	return p, nil
 }
 
-func (o *slowOrigin) Around(_ context.Context, _ rankcache.BoardID, m string, n int, order rankcache.Order) (rankcache.Page, int, error) {
+func (o *slowOrigin) Around(_ context.Context, _ rankcache.BoardID, m string, n int, order rankcache.Direction) (rankcache.Page, int, error) {
 	p, rank, ok := o.look().Around(m, n, order)
 	p.At = time.Now()
 	time.Sleep(o.takes)

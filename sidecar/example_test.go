@@ -7,7 +7,9 @@ import (
 
 	"rankcache"
 	"rankcache/localboard"
+	"rankcache/rooms"
 	"rankcache/sidecar"
+	"rankcache/wire"
 )
 
 // openBoards hands local boards to a Reader.
@@ -26,20 +28,20 @@ type noOrigin struct{ sidecar.Origin }
 func ExampleReader() {
 	boards := localboard.NewBoards()
 	board := boards.Create("1_2_3")
-	board.Apply([]rankcache.Update{
-		{Board: "1_2_3", Member: "ann", Op: rankcache.OpIncr, Score: 30, Seq: 1},
-		{Board: "1_2_3", Member: "bob", Op: rankcache.OpIncr, Score: 50, Seq: 2},
-		{Board: "1_2_3", Member: "cyd", Op: rankcache.OpIncr, Score: 40, Seq: 3},
+	board.Apply([]wire.Update{
+		{Board: "1_2_3", Member: "ann", Op: wire.OpIncr, Score: 30, Seq: 1},
+		{Board: "1_2_3", Member: "bob", Op: wire.OpIncr, Score: 50, Seq: 2},
+		{Board: "1_2_3", Member: "cyd", Op: wire.OpIncr, Score: 40, Seq: 3},
 	})
 	boards.Open("1_2_3")
 
-	rooms, err := rankcache.ParseRooms([]byte(`rooms: [{uid: "88", mode: super-hot, boards: ["1_2_3"]}]`))
+	file, err := rooms.Parse([]byte(`rooms: [{uid: "88", mode: super-hot, boards: ["1_2_3"]}]`))
 	if err != nil {
 		log.Fatal(err)
 	}
-	tiers := rooms.Resolve(nil)
+	tiers := file.Resolve(nil)
 	reader, err := sidecar.NewReader(sidecar.Config{
-		Tiers:  func() *rankcache.Tiers { return tiers },
+		Tiers:  func() *rooms.Tiers { return tiers },
 		Boards: openBoards{boards},
 		Origin: noOrigin{},
 	}, nil)

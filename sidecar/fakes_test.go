@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 // fakeBoard is a local board whose every state follows from its seq: member i
@@ -56,11 +57,11 @@ func (b *fakeBoard) stamp() rankcache.Stamp {
 	return rankcache.Stamp{Seq: b.top.Load().Seq, Members: b.n, At: published}
 }
 
-func (b *fakeBoard) Page(start, limit int, order rankcache.Order) rankcache.Page {
+func (b *fakeBoard) Page(start, limit int, order rankcache.Direction) rankcache.Page {
 	p := rankcache.Page{Stamp: b.stamp(), Start: start}
 	for r := start; r < min(start+limit, b.n); r++ {
 		i := r
-		if order == rankcache.Asc {
+		if order == rankcache.Ascending {
 			i = b.n - 1 - r
 		}
 		p.Entries = append(p.Entries, rankcache.Entry{Member: member(i), Score: scoreAt(p.Seq, b.n, i)})
@@ -68,13 +69,13 @@ func (b *fakeBoard) Page(start, limit int, order rankcache.Order) rankcache.Page
 	return p
 }
 
-func (b *fakeBoard) Standings(dst []rankcache.Standing, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp) {
+func (b *fakeBoard) Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
 	s := b.stamp()
 	for _, m := range members {
 		row := rankcache.Standing{Member: m}
 		if i, ok := b.index(m); ok {
 			row.Rank, row.Score = i+1, scoreAt(s.Seq, b.n, i)
-			if order == rankcache.Asc {
+			if order == rankcache.Ascending {
 				row.Rank = b.n - i
 			}
 		}
@@ -91,7 +92,7 @@ func (b *fakeBoard) index(m string) (int, bool) {
 	return i, true
 }
 
-func (b *fakeBoard) Around(m string, n int, order rankcache.Order) (rankcache.Page, int, bool) {
+func (b *fakeBoard) Around(m string, n int, order rankcache.Direction) (rankcache.Page, int, bool) {
 	rows, _ := b.Standings(nil, []string{m}, order)
 	rank := rows[0].Rank
 	if rank == 0 {
@@ -162,7 +163,7 @@ func (o *fakeOrigin) ask(ctx context.Context) (*fakeBoard, error) {
 
 func (o *fakeOrigin) failWith(err error) { o.fail.Store(&err) }
 
-func (o *fakeOrigin) Page(ctx context.Context, _ rankcache.BoardID, start, limit int, order rankcache.Order) (rankcache.Page, error) {
+func (o *fakeOrigin) Page(ctx context.Context, _ rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error) {
 	b, err := o.ask(ctx)
 	if err != nil {
 		return rankcache.Page{}, err
@@ -170,7 +171,7 @@ func (o *fakeOrigin) Page(ctx context.Context, _ rankcache.BoardID, start, limit
 	return b.Page(start, limit, order), nil
 }
 
-func (o *fakeOrigin) Standings(ctx context.Context, _ rankcache.BoardID, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp, error) {
+func (o *fakeOrigin) Standings(ctx context.Context, _ rankcache.BoardID, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp, error) {
 	b, err := o.ask(ctx)
 	if err != nil {
 		return nil, rankcache.Stamp{}, err
@@ -179,7 +180,7 @@ func (o *fakeOrigin) Standings(ctx context.Context, _ rankcache.BoardID, members
 	return rows, stamp, nil
 }
 
-func (o *fakeOrigin) Around(ctx context.Context, _ rankcache.BoardID, m string, n int, order rankcache.Order) (rankcache.Page, int, error) {
+func (o *fakeOrigin) Around(ctx context.Context, _ rankcache.BoardID, m string, n int, order rankcache.Direction) (rankcache.Page, int, error) {
 	b, err := o.ask(ctx)
 	if err != nil {
 		return rankcache.Page{}, 0, err
@@ -217,13 +218,13 @@ func (p *fakeProfiles) Join(_ context.Context, members []string, dst [][]byte) (
 }
 
 // tiersOf returns tiers from a rooms file.
-func tiersOf(yaml string) func() *rankcache.Tiers {
-	rooms, err := rankcache.ParseRooms([]byte(yaml))
+func tiersOf(yaml string) func() *rooms.Tiers {
+	file, err := rooms.Parse([]byte(yaml))
 	if err != nil {
 		panic(err)
 	}
-	t := rooms.Resolve(nil)
-	return func() *rankcache.Tiers { return t }
+	t := file.Resolve(nil)
+	return func() *rooms.Tiers { return t }
 }
 
 const testRooms = `

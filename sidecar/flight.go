@@ -22,10 +22,10 @@ import (
 // [rankcache.ErrUnavailable] or [rankcache.ErrUnknownMember]; any other is
 // answered like the first.
 type Origin interface {
-	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Order) (rankcache.Page, error)
-	Standings(ctx context.Context, board rankcache.BoardID, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp, error)
+	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error)
+	Standings(ctx context.Context, board rankcache.BoardID, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp, error)
 	// Around's page has a stamp when the member is not on the board, too.
-	Around(ctx context.Context, board rankcache.BoardID, member string, n int, order rankcache.Order) (rankcache.Page, int, error)
+	Around(ctx context.Context, board rankcache.BoardID, member string, n int, order rankcache.Direction) (rankcache.Page, int, error)
 }
 
 // ErrFault says that asking Redis ended in a panic, which is in the log. It

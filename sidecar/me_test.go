@@ -13,7 +13,7 @@ type movedBoard struct {
 	later *fakeBoard
 }
 
-func (b movedBoard) Standings(dst []rankcache.Standing, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp) {
+func (b movedBoard) Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
 	return b.later.Standings(dst, members, order)
 }
 
@@ -24,22 +24,22 @@ func TestMe(t *testing.T) {
 		name   string
 		board  rankcache.BoardID
 		member int
-		order  rankcache.Order
+		order  rankcache.Direction
 		rank   int
 		seq    uint64
 		calls  int64 // to Redis, the page included
 	}{
-		{"local, same moment", "local", 900, rankcache.Desc, 901, 917, 0},
-		{"moved on, in the page", "moved", 3, rankcache.Desc, 4, 100, 0},
-		{"moved on, elsewhere", "moved", 900, rankcache.Desc, 901, 101, 0},
-		{"hot, in the page", "hot", 1, rankcache.Desc, 2, 33, 0},
-		{"hot, in the head behind the page", "hot", 99, rankcache.Desc, 100, 33, 0},
-		{"hot, elsewhere", "hot", 500, rankcache.Desc, 501, 12, 1},
-		{"hot, ascending", "hot", 0, rankcache.Asc, 1000, 12, 2},
-		{"small, in the page", "any", 5, rankcache.Desc, 6, 12, 1},
-		{"small, elsewhere", "any", 500, rankcache.Desc, 501, 12, 2},
-		{"nobody on a whole board", "tiny", 99, rankcache.Desc, 0, 7, 0},
-		{"nobody", "any", 2000, rankcache.Desc, 0, 12, 2},
+		{"local, same moment", "local", 900, rankcache.Descending, 901, 917, 0},
+		{"moved on, in the page", "moved", 3, rankcache.Descending, 4, 100, 0},
+		{"moved on, elsewhere", "moved", 900, rankcache.Descending, 901, 101, 0},
+		{"hot, in the page", "hot", 1, rankcache.Descending, 2, 33, 0},
+		{"hot, in the head behind the page", "hot", 99, rankcache.Descending, 100, 33, 0},
+		{"hot, elsewhere", "hot", 500, rankcache.Descending, 501, 12, 1},
+		{"hot, ascending", "hot", 0, rankcache.Ascending, 1000, 12, 2},
+		{"small, in the page", "any", 5, rankcache.Descending, 6, 12, 1},
+		{"small, elsewhere", "any", 500, rankcache.Descending, 501, 12, 2},
+		{"nobody on a whole board", "tiny", 99, rankcache.Descending, 0, 7, 0},
+		{"nobody", "any", 2000, rankcache.Descending, 0, 12, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld()

@@ -14,7 +14,7 @@ const maxKept = 16
 // pageKey tells the pages of one top apart.
 type pageKey struct {
 	start, limit int
-	order        rankcache.Order
+	order        rankcache.Direction
 	profiles     bool
 }
 
@@ -32,7 +32,7 @@ type memo struct {
 // appendHeadOf is appendHead for an answer from a local board, kept as long as
 // its top is: formatting a time and four numbers takes as long as finding a member.
 func appendHeadOf(dst []byte, q Query, s *Standings) []byte {
-	if s.top == nil || q.Order != rankcache.Desc || s.Seq != s.top.Seq || !s.At.Equal(s.top.PublishedAt) {
+	if s.top == nil || q.Order != rankcache.Descending || s.Seq != s.top.Seq || !s.At.Equal(s.top.PublishedAt) {
 		return appendHead(dst, q, s.Source, s.Stamp) // or a publication came in between
 	}
 	m := memoOf(&s.top.Memo)

@@ -18,7 +18,7 @@ type faultyOrigin struct {
 	once sync.Once
 }
 
-func (o *faultyOrigin) Page(ctx context.Context, id rankcache.BoardID, start, limit int, order rankcache.Order) (rankcache.Page, error) {
+func (o *faultyOrigin) Page(ctx context.Context, id rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error) {
 	p, err := o.fakeOrigin.Page(ctx, id, start, limit, order)
 	o.once.Do(func() { panic("no such index") })
 	return p, err

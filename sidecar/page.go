@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // appendHead begins the object of an answer.
@@ -54,12 +55,12 @@ func appendRows(dst []byte, p rankcache.Page, j *joined) []byte {
 // the board.
 func appendPlace(dst []byte, rank int, member string, score float64) []byte {
 	if rank == 0 {
-		dst = rankcache.AppendString(append(dst, `"rank":null,"member":`...), member)
+		dst = wire.AppendString(append(dst, `"rank":null,"member":`...), member)
 		return append(dst, `,"score":null`...)
 	}
 	dst = strconv.AppendInt(append(dst, `"rank":`...), int64(rank), 10)
-	dst = rankcache.AppendString(append(dst, `,"member":`...), member)
-	return rankcache.AppendScore(append(dst, `,"score":`...), score)
+	dst = wire.AppendString(append(dst, `,"member":`...), member)
+	return wire.AppendScore(append(dst, `,"score":`...), score)
 }
 
 func appendProfile(dst []byte, j *joined, i int) []byte {

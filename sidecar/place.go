@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 // Limits of one answer.
@@ -27,13 +28,13 @@ type place struct {
 func (r *Reader) find(q *Query, count bool) (place, error) {
 	mode := r.tiers().Mode(q.Board, q.Room)
 	at := place{}
-	if mode == rankcache.ModeSuperHot && r.boards != nil {
+	if mode == rooms.ModeSuperHot && r.boards != nil {
 		if b, ok := r.boards.Get(q.Board); ok {
 			at.board, at.top = b, b.Top()
 		}
 	}
 	local, hot := at.top != nil, false
-	if mode != rankcache.ModeBlocked && r.hot != nil {
+	if mode != rooms.ModeBlocked && r.hot != nil {
 		if count {
 			r.count(q.Board)
 		}
@@ -57,8 +58,8 @@ func (r *Reader) count(id rankcache.BoardID) {
 }
 
 // covers reports whether the head holds all the rows that were asked for.
-func covers(top *rankcache.Top, start, limit int, order rankcache.Order) bool {
-	return order == rankcache.Desc && (start+limit <= len(top.Entries) || len(top.Entries) >= top.Members)
+func covers(top *rankcache.Top, start, limit int, order rankcache.Direction) bool {
+	return order == rankcache.Descending && (start+limit <= len(top.Entries) || len(top.Entries) >= top.Members)
 }
 
 // head returns the rows of the place's top, which covers them.

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // Code is the stable name of an error that a caller can decide by. It is the
@@ -127,17 +128,17 @@ func (c Code) index() int {
 // append appends the problem as JSON.
 func (p *problem) append(dst []byte) []byte {
 	info := &codeTable[p.code.index()]
-	dst = rankcache.AppendString(append(dst, `{"title":`...), info.title)
+	dst = wire.AppendString(append(dst, `{"title":`...), info.title)
 	dst = strconv.AppendInt(append(dst, `,"status":`...), int64(info.status), 10)
-	dst = rankcache.AppendString(append(dst, `,"code":`...), string(p.code))
+	dst = wire.AppendString(append(dst, `,"code":`...), string(p.code))
 	if p.code == CodeNotReached {
 		dst = appendSeq(append(dst, `,"seq":`...), p.seq)
 	}
 	if p.argument != "" {
-		dst = rankcache.AppendString(append(dst, `,"argument":`...), p.argument)
+		dst = wire.AppendString(append(dst, `,"argument":`...), p.argument)
 	}
 	if p.detail != "" {
-		dst = rankcache.AppendString(append(dst, `,"detail":`...), p.detail)
+		dst = wire.AppendString(append(dst, `,"detail":`...), p.detail)
 	}
 	return append(dst, '}')
 }

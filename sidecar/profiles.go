@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // join returns the profiles of a page if they were asked for.
@@ -60,7 +61,7 @@ func (s *DataServer) profile(ctx *fasthttp.RequestCtx, c *call) *problem {
 	default:
 		return &problem{code: CodeUnknownProfile}
 	}
-	c.out = rankcache.AppendString(append(c.out, `{"member":`...), c.member[0])
+	c.out = wire.AppendString(append(c.out, `{"member":`...), c.member[0])
 	c.out = append(appendProfile(c.out, &j, 0), '}')
 	s.sendProfiles(ctx, c)
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 // Board is one open local board. All methods may be called concurrently and
@@ -19,13 +20,13 @@ type Board interface {
 	// Top returns the published head, best first, nil before the first one.
 	Top() *rankcache.Top
 	// Page returns up to limit rows from the 0-based start, none past the end.
-	Page(start, limit int, order rankcache.Order) rankcache.Page
+	Page(start, limit int, order rankcache.Direction) rankcache.Page
 	// Standings appends one row per member to dst, all of one moment.
-	Standings(dst []rankcache.Standing, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp)
+	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp)
 	// Around returns the member's row with up to n neighbours on either side,
 	// and its rank; false, and a page that has a stamp only, when it is not on the
 	// board.
-	Around(member string, n int, order rankcache.Order) (rankcache.Page, int, bool)
+	Around(member string, n int, order rankcache.Direction) (rankcache.Page, int, bool)
 	// CurrentAt is when the copy was last known to be what Redis had.
 	CurrentAt() time.Time
 }
@@ -48,7 +49,7 @@ type Hot interface {
 // Config is what a [Reader] reads from. Zero numbers take their defaults.
 type Config struct {
 	// Tiers returns what the operator says at this moment.
-	Tiers    func() *rankcache.Tiers
+	Tiers    func() *rooms.Tiers
 	Boards   Boards   // nil: no super-hot tier
 	Hot      Hot      // nil: no hot tier
 	Profiles Profiles // nil: answers carry no profiles
@@ -60,7 +61,7 @@ type Config struct {
 // Reader answers reads of boards from the nearest tier that may. All methods
 // may be called concurrently.
 type Reader struct {
-	tiers    func() *rankcache.Tiers
+	tiers    func() *rooms.Tiers
 	boards   Boards
 	hot      Hot
 	profiles Profiles

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/rooms"
 )
 
 // client is one connection to a data server.
@@ -174,7 +174,7 @@ const topRequest = "GET /v1/boards/local/top?profiles=1" + hostLine + "\r\n"
 // TestRepeatsFollowTheBoard: a request that is known gets what is true now.
 func TestRepeatsFollowTheBoard(t *testing.T) {
 	w := newWorld()
-	var tiers atomic.Pointer[rankcache.Tiers]
+	var tiers atomic.Pointer[rooms.Tiers]
 	set := func(rooms string) { tiers.Store(tiersOf(rooms)()) }
 	set(testRooms)
 	cfg := w.config()

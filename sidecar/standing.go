@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // appendStanding appends the answer about one member.
@@ -65,7 +66,7 @@ func appendProfiles(dst []byte, members []string, j *joined) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = rankcache.AppendString(append(dst, `{"member":`...), m)
+		dst = wire.AppendString(append(dst, `{"member":`...), m)
 		dst = append(appendProfile(dst, j, i), '}')
 	}
 	dst = append(dst, `],"profiles_missing":`...)

@@ -2,8 +2,8 @@ package sidecar
 
 import (
 	"rankcache/hotkey"
-	"rankcache/internal/origin"
 	"rankcache/localboard"
+	"rankcache/origin"
 	"rankcache/profile"
 )
 

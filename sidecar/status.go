@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"rankcache"
+	"rankcache/rooms"
 )
 
 // Status is what operators ask on the admin listener. Its fields are set before
@@ -67,7 +67,7 @@ func (st *Status) body() map[string]any {
 func (st *Status) tierCounts() map[string]int {
 	tiers := st.Reader.tiers()
 	counts := make(map[string]int)
-	for _, m := range []rankcache.Mode{rankcache.ModeHot, rankcache.ModeSuperHot, rankcache.ModeBlocked} {
+	for _, m := range []rooms.Mode{rooms.ModeHot, rooms.ModeSuperHot, rooms.ModeBlocked} {
 		counts[m.String()] = len(tiers.Boards(m))
 	}
 	return counts

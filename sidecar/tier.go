@@ -1,6 +1,8 @@
 package sidecar
 
-import "rankcache"
+import (
+	"rankcache/rooms"
+)
 
 // Tier says where one board is read.
 type Tier uint8
@@ -22,11 +24,11 @@ func (t Tier) String() string {
 // localOpen whether its local copy may be read, hotHas whether a fresh top page
 // of it is here. A super-hot board that is not open falls down the list. A local
 // copy that nobody named (its room just left the file) is no longer read.
-func decide(mode rankcache.Mode, localOpen, hotHas bool) Tier {
+func decide(mode rooms.Mode, localOpen, hotHas bool) Tier {
 	switch {
-	case mode == rankcache.ModeBlocked:
+	case mode == rooms.ModeBlocked:
 		return TierBlocked
-	case mode == rankcache.ModeSuperHot && localOpen:
+	case mode == rooms.ModeSuperHot && localOpen:
 		return TierLocal
 	case hotHas:
 		return TierHot

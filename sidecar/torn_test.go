@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"rankcache"
 	"rankcache/localboard"
+	"rankcache/wire"
 )
 
 // pageBody is a page as a caller reads it.
@@ -96,7 +96,7 @@ func TestTornPagesOfLocalBoard(t *testing.T) {
 	const members = 50
 	board := localboard.New("local")
 	apply := func(seq uint64) {
-		board.Apply([]rankcache.Update{{Board: "local", Member: member(int(seq % members)), Op: rankcache.OpSet, Score: float64(seq), Seq: seq}})
+		board.Apply([]wire.Update{{Board: "local", Member: member(int(seq % members)), Op: wire.OpSet, Score: float64(seq), Seq: seq}})
 		board.Publish()
 	}
 	for seq := range uint64(members) {

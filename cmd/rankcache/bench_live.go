@@ -11,6 +11,7 @@ import (
 
 	"rankcache"
 	"rankcache/localboard"
+	"rankcache/wire"
 )
 
 // The live tail: updates come at a steady rate into a board that is open and
@@ -67,7 +68,7 @@ func (l *liveTail) measure(ctx context.Context, b *replayBench, id rankcache.Boa
 	defer cancel()
 	last := seq + uint64(rate*int(liveFor/time.Second))
 	// There is no writer here. Redis has to know of the updates, or the board would be taken for wrong.
-	if err := b.redis.Set(ctx, rankcache.DefaultNames().SeqKey(id), last, 0).Err(); err != nil {
+	if err := b.redis.Set(ctx, wire.DefaultNames().SeqKey(id), last, 0).Err(); err != nil {
 		return row, fmt.Errorf("raise the board's total: %w", err)
 	}
 	produced := make(chan error, 1)
@@ -95,7 +96,7 @@ func (l *liveTail) measure(ctx context.Context, b *replayBench, id rankcache.Boa
 }
 
 func (l *liveTail) produce(ctx context.Context, b *replayBench, id rankcache.BoardID, rate int, seq, last uint64) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.kafka), kgo.DefaultProduceTopic(rankcache.DefaultNames().Topic(id)),
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.kafka), kgo.DefaultProduceTopic(wire.DefaultNames().Topic(id)),
 		kgo.ProducerLinger(time.Millisecond))
 	if err != nil {
 		return fmt.Errorf("kafka client: %w", err)
@@ -116,9 +117,9 @@ func (l *liveTail) produce(ctx context.Context, b *replayBench, id rankcache.Boa
 
 // put sends the update with this seq: a gift of a member drawn by its number.
 func (l *liveTail) put(ctx context.Context, client *kgo.Client, b *replayBench, id rankcache.BoardID, seq uint64) {
-	u := rankcache.Update{Board: id, Member: benchMember(int(seq * 2654435761 % uint64(b.members))), Op: rankcache.OpIncr,
+	u := wire.Update{Board: id, Member: benchMember(int(seq * 2654435761 % uint64(b.members))), Op: wire.OpIncr,
 		Delta: 1, Score: float64(seq), Seq: seq, Order: fmt.Sprintf("live-%d", seq), At: time.Now().UnixMilli()}
-	record := &kgo.Record{Key: []byte(u.Member), Value: rankcache.AppendUpdate(nil, &u)}
+	record := &kgo.Record{Key: []byte(u.Member), Value: wire.AppendUpdate(nil, &u)}
 	client.Produce(ctx, record, func(_ *kgo.Record, err error) {
 		if err == nil && seq%liveEvery == 0 {
 			l.ack(seq)

@@ -17,6 +17,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/load"
+	"rankcache/wire"
 )
 
 const (
@@ -222,7 +223,7 @@ func askRange(b *readBench, t load.Target) (load.Question, error) {
 	}
 	want := fmt.Appendf(nil, "*%d\r\n", 100)
 	for _, e := range b.servers.top[:50] {
-		for _, field := range []string{e.Member, string(rankcache.AppendScore(nil, e.Score))} {
+		for _, field := range []string{e.Member, string(wire.AppendScore(nil, e.Score))} {
 			want = fmt.Appendf(want, "$%d\r\n%s\r\n", len(field), field)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"rankcache"
 	"rankcache/internal/load"
 	"rankcache/internal/servers"
+	"rankcache/wire"
 )
 
 // benchServers are the servers of one run, started when a row first needs them.
@@ -122,7 +123,7 @@ func (s *benchServers) startRedis() (*benchServer, error) {
 	defer client.Close()
 	scores := benchScores(s.bench.members)
 	for _, board := range []rankcache.BoardID{benchBoardID, benchHotBoard} {
-		if err := fillRedis(s.ctx, client, rankcache.DefaultNames(), board, scores, uint64(len(scores)), 0); err != nil {
+		if err := fillRedis(s.ctx, client, wire.DefaultNames(), board, scores, uint64(len(scores)), 0); err != nil {
 			return nil, errors.Join(err, server.Close())
 		}
 	}

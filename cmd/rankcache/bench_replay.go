@@ -16,11 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankcache"
-	"rankcache/internal/origin"
 	"rankcache/internal/servers"
 	"rankcache/internal/yield"
 	"rankcache/localboard"
+	"rankcache/origin"
 	"rankcache/replay"
+	"rankcache/wire"
 )
 
 // replayBench is one run of rankcache bench replay.
@@ -98,7 +99,7 @@ func (b *replayBench) run(ctx context.Context) (*replayReport, error) {
 	defer server.Close()
 	b.redis = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
 	defer b.redis.Close()
-	b.origin = origin.New(b.redis, rankcache.DefaultNames(), origin.WithTimeout(5*time.Second))
+	b.origin = origin.New(b.redis, wire.DefaultNames(), origin.WithTimeout(5*time.Second))
 	stop, err := b.startKafka(ctx)
 	if err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func (b *replayBench) row(ctx context.Context, partitions int) (row replayRow, e
 		return row, err
 	}
 	defer func() {
-		err = errors.Join(err, deleteTopic(context.WithoutCancel(ctx), b.kafka, rankcache.DefaultNames().Topic(board)))
+		err = errors.Join(err, deleteTopic(context.WithoutCancel(ctx), b.kafka, wire.DefaultNames().Topic(board)))
 	}()
 	var bare, whole, ratios, open, bytes []float64
 	var live liveRow
@@ -171,7 +172,7 @@ func (b *replayBench) row(ctx context.Context, partitions int) (row replayRow, e
 // bareRound polls the whole topic with the replay's own consumer settings and
 // returns records a second, from the first to the last.
 func (b *replayBench) bareRound(ctx context.Context, board rankcache.BoardID) (float64, error) {
-	names := rankcache.DefaultNames()
+	names := wire.DefaultNames()
 	n, took, err := replay.Drain(ctx, replay.Config{Brokers: b.kafka, Names: names}, []string{names.Topic(board)})
 	if err == nil && n != b.updates {
 		err = fmt.Errorf("the bare loop saw %d records, want %d", n, b.updates)
@@ -189,7 +190,7 @@ func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, l
 	}
 	defer way.Close()
 	boards := localboard.NewBoards(localboard.GivingWay(way.Yield))
-	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: rankcache.DefaultNames(), Deadline: 5 * time.Minute},
+	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: wire.DefaultNames(), Deadline: 5 * time.Minute},
 		filledBoards{boards, nil}, gateOrigin{b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
 		return 0, 0, live, err
@@ -244,7 +245,7 @@ func (b *replayBench) idBytes() float64 {
 func benchMember(i int) string { return fmt.Sprint(10_000_000 + i) }
 
 // benchUpdates yields the updates of a board: everybody once, then by Zipf.
-func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *rankcache.Update) error) (map[string]float64, error) {
+func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *wire.Update) error) (map[string]float64, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 50, uint64(b.members-1))
 	order := rng.Perm(b.members)
@@ -258,7 +259,7 @@ func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *rankcac
 		}
 		member := benchMember(who)
 		scores[member]++
-		u := rankcache.Update{Board: board, Member: member, Op: rankcache.OpIncr, Delta: 1, Score: scores[member],
+		u := wire.Update{Board: board, Member: member, Op: wire.OpIncr, Delta: 1, Score: scores[member],
 			Seq: uint64(i) + 1, Order: fmt.Sprintf("order-%d", i), At: 1_700_000_000_000 + int64(i)}
 		if err := each(&u); err != nil {
 			return nil, err
@@ -268,7 +269,7 @@ func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *rankcac
 }
 
 func (b *replayBench) fill(ctx context.Context, board rankcache.BoardID, partitions int) error {
-	topic := rankcache.DefaultNames().Topic(board)
+	topic := wire.DefaultNames().Topic(board)
 	producer, err := newFiller(ctx, b.kafka, topic, partitions)
 	if err != nil {
 		return err
@@ -281,12 +282,12 @@ func (b *replayBench) fill(ctx context.Context, board rankcache.BoardID, partiti
 	if err := producer.flush(ctx); err != nil {
 		return err
 	}
-	return fillRedis(ctx, b.redis, rankcache.DefaultNames(), board, scores, uint64(b.updates), 0)
+	return fillRedis(ctx, b.redis, wire.DefaultNames(), board, scores, uint64(b.updates), 0)
 }
 
 // fillRedis makes Redis what it is after the updates of a board. A life of 0 is
 // for ever.
-func fillRedis(ctx context.Context, client redis.UniversalClient, names rankcache.Names, board rankcache.BoardID, scores map[string]float64, seq uint64, life time.Duration) error {
+func fillRedis(ctx context.Context, client redis.UniversalClient, names wire.Names, board rankcache.BoardID, scores map[string]float64, seq uint64, life time.Duration) error {
 	rows := make([]redis.Z, 0, len(scores))
 	for member, score := range scores {
 		rows = append(rows, redis.Z{Score: score, Member: member})

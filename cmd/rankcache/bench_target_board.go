@@ -12,6 +12,7 @@ import (
 	"rankcache"
 	"rankcache/localboard"
 	"rankcache/replay"
+	"rankcache/wire"
 )
 
 const (
@@ -61,19 +62,19 @@ type updater struct {
 	names  idTable
 	scores []float64
 	seq    uint64
-	batch  []rankcache.Update
+	batch  []wire.Update
 	rate   atomic.Int64 // updates a second
 }
 
 // newUpdater fills the board, the first updates of which are everybody's score.
 func newUpdater(board *localboard.Board, members int) *updater {
 	u := &updater{board: board, scores: make([]float64, members),
-		draws: make([]uint32, drawnUpdates), batch: make([]rankcache.Update, 0, updatesBatch)}
+		draws: make([]uint32, drawnUpdates), batch: make([]wire.Update, 0, updatesBatch)}
 	start, places := benchScores(members), benchPlaces(members)
 	for i := range members {
 		u.names.add(benchMember(i))
 		u.scores[i] = start[u.names.at(i)]
-		u.add(rankcache.OpSet, i, 0)
+		u.add(wire.OpSet, i, 0)
 	}
 	u.flush()
 	rng := rand.New(rand.NewPCG(7, 11))
@@ -84,10 +85,10 @@ func newUpdater(board *localboard.Board, members int) *updater {
 	return u
 }
 
-func (u *updater) add(op rankcache.Op, who int, delta float64) {
+func (u *updater) add(op wire.Op, who int, delta float64) {
 	u.scores[who] += delta
 	u.seq++
-	u.batch = append(u.batch, rankcache.Update{Board: u.board.ID(), Member: u.names.at(who), Op: op,
+	u.batch = append(u.batch, wire.Update{Board: u.board.ID(), Member: u.names.at(who), Op: op,
 		Delta: delta, Score: u.scores[who], Seq: u.seq})
 	if len(u.batch) == updatesBatch {
 		u.flush()
@@ -126,7 +127,7 @@ func (u *updater) run(ctx context.Context) error {
 
 func (u *updater) apply(n int) {
 	for range n {
-		u.add(rankcache.OpIncr, int(u.draws[u.seq%drawnUpdates]), 1)
+		u.add(wire.OpIncr, int(u.draws[u.seq%drawnUpdates]), 1)
 	}
 	u.flush()
 }

@@ -16,11 +16,13 @@ import (
 
 	"rankcache"
 	"rankcache/hotkey"
-	"rankcache/internal/origin"
 	"rankcache/internal/yield"
 	"rankcache/localboard"
+	"rankcache/origin"
 	"rankcache/profile"
+	"rankcache/rooms"
 	"rankcache/sidecar"
+	"rankcache/wire"
 )
 
 // rankcacheTarget is the read side of a sidecar as serve joins it: a super-hot
@@ -35,7 +37,7 @@ type rankcacheTarget struct {
 func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
 	registry, log := prometheus.NewRegistry(), slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	client := redis.NewClient(&redis.Options{Addr: o.redis, Protocol: 2, DisableIdentity: true})
-	from := origin.New(client, rankcache.DefaultNames(), origin.WithRegisterer(registry))
+	from := origin.New(client, wire.DefaultNames(), origin.WithRegisterer(registry))
 	way, err := yield.New() // open until the process ends
 	if err != nil {
 		return nil, err
@@ -67,8 +69,8 @@ func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
 }
 
 // benchTiers is a rooms file with a super-hot and a hot room.
-func benchTiers() (func() *rankcache.Tiers, error) {
-	rooms, err := rankcache.ParseRooms(fmt.Appendf(nil, `
+func benchTiers() (func() *rooms.Tiers, error) {
+	file, err := rooms.Parse(fmt.Appendf(nil, `
 rooms:
   - {uid: "88", mode: super-hot, boards: [%q]}
   - {uid: "89", mode: hot, boards: [%q]}
@@ -76,8 +78,8 @@ rooms:
 	if err != nil {
 		return nil, err
 	}
-	tiers := rooms.Resolve(nil)
-	return func() *rankcache.Tiers { return tiers }, nil
+	tiers := file.Resolve(nil)
+	return func() *rooms.Tiers { return tiers }, nil
 }
 
 func (t *rankcacheTarget) serve(ctx context.Context, ln net.Listener) error {

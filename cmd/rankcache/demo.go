@@ -18,6 +18,7 @@ import (
 
 	"rankcache"
 	"rankcache/hotkey"
+	"rankcache/wire"
 )
 
 // Defaults of rankcache demo.
@@ -83,14 +84,14 @@ type demoRun struct {
 	servers        *demoServers
 	run            string
 	dir            string
-	names          rankcache.Names
+	names          wire.Names
 	client         *http.Client
 	sidecar        *sidecarProcess
 }
 
 // demo runs until the duration has passed or ctx is done, then compares.
 func demo(ctx context.Context, o *demoOptions, stdout, stderr io.Writer) (err error) {
-	d := &demoRun{demoOptions: o, stdout: stdout, stderr: stderr, screen: newScreen(stderr), names: rankcache.DefaultNames(),
+	d := &demoRun{demoOptions: o, stdout: stdout, stderr: stderr, screen: newScreen(stderr), names: wire.DefaultNames(),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: 5 * time.Second}}
 	level := slog.LevelError
 	if o.verbose {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/internal/origin"
+	"rankcache/origin"
 )
 
 // checkDemo compares the board that the sidecar serves with Redis's, entry by
@@ -19,7 +19,7 @@ func checkDemo(ctx context.Context, client *http.Client, base string, board rank
 		return 0, err
 	}
 	for start := 0; ; start += rankcache.MaxTop {
-		want, err := redis.Page(ctx, board, start, rankcache.MaxTop, rankcache.Desc)
+		want, err := redis.Page(ctx, board, start, rankcache.MaxTop, rankcache.Descending)
 		if err != nil {
 			return rows, err
 		}
@@ -40,7 +40,7 @@ func checkDemo(ctx context.Context, client *http.Client, base string, board rank
 // waitLevel waits until Redis and the served board have counted seq orders.
 func waitLevel(ctx context.Context, client *http.Client, base string, board rankcache.BoardID, redis *origin.Origin, seq uint64) error {
 	for {
-		want, err := redis.Page(ctx, board, 0, 1, rankcache.Desc)
+		want, err := redis.Page(ctx, board, 0, 1, rankcache.Descending)
 		if err != nil {
 			return err
 		}

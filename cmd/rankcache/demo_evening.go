@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // The demo's synthetic evening: one room that everybody watches and a few
@@ -60,8 +61,8 @@ func (e *evening) gift() float64 {
 
 // history returns the updates that made the star board what it is when the demo
 // begins, in order, and the scores that they left.
-func (e *evening) history() ([]rankcache.Update, map[string]float64) {
-	updates := make([]rankcache.Update, demoHistory*e.members)
+func (e *evening) history() ([]wire.Update, map[string]float64) {
+	updates := make([]wire.Update, demoHistory*e.members)
 	scores := make(map[string]float64, e.members)
 	for i := range updates {
 		member := e.giver()
@@ -70,7 +71,7 @@ func (e *evening) history() ([]rankcache.Update, map[string]float64) {
 		}
 		delta := e.gift()
 		scores[member] += delta
-		updates[i] = rankcache.Update{Board: e.starBoard(), Member: member, Op: rankcache.OpIncr, Delta: delta,
+		updates[i] = wire.Update{Board: e.starBoard(), Member: member, Op: wire.OpIncr, Delta: delta,
 			Score: scores[member], Seq: uint64(i) + 1, Order: fmt.Sprintf("history-%d", i)}
 	}
 	return updates, scores

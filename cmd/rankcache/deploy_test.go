@@ -17,7 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"rankcache"
+	"rankcache/rooms"
 )
 
 // manifests is what people apply. That it is good Kubernetes is checked in
@@ -242,7 +242,7 @@ func TestManifestsRoomsAreGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rooms, err := rankcache.ParseRooms(data); err != nil || len(rooms.Rooms) == 0 {
+	if file, err := rooms.Parse(data); err != nil || len(file.Rooms) == 0 {
 		t.Errorf("%v", err)
 	}
 }

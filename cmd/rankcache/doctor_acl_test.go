@@ -12,6 +12,7 @@ import (
 	"rankcache/internal/doctor"
 	"rankcache/internal/servers"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // What doctor asks for must be all that serve and write need: with just these
@@ -21,7 +22,7 @@ func TestCommandsThatDoctorWantsAreEnough(t *testing.T) {
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer admin.Close()
 	defer tellRefused(t, admin)
-	needs := doctor.Redis{Names: rankcache.DefaultNames(), Total: "seq"}
+	needs := doctor.Redis{Names: wire.DefaultNames(), Total: "seq"}
 	for _, role := range []string{"serve", "write"} {
 		user := []any{"ACL", "SETUSER", role, "on", ">secret", "~*", "-@all", "+ping", "+exec"}
 		for _, command := range needs.Needs(role) {

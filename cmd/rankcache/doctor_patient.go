@@ -18,8 +18,9 @@ import (
 	"rankcache"
 	"rankcache/hotkey"
 	"rankcache/internal/doctor"
-	"rankcache/internal/origin"
-	"rankcache/internal/rooms"
+	"rankcache/internal/roomsync"
+	"rankcache/origin"
+	"rankcache/rooms"
 )
 
 // patient is what the settings name: the clients of the checks.
@@ -76,7 +77,7 @@ func (p *patient) roomsFile(context.Context) doctor.Verdict {
 	if err != nil {
 		return doctor.Verdict{Status: doctor.Fail, Advice: "--rooms: " + err.Error()}
 	}
-	parsed, err := rankcache.ParseRooms(data)
+	parsed, err := rooms.Parse(data)
 	if err != nil {
 		return doctor.Verdict{Status: doctor.Fail, Advice: p.rooms + ": " + err.Error()}
 	}
@@ -86,7 +87,7 @@ func (p *patient) roomsFile(context.Context) doctor.Verdict {
 // superHot returns the boards that serve would keep whole: of the file, of the
 // rooms' sets in Redis and of what was set at run time.
 func (p *patient) superHot(ctx context.Context) ([]rankcache.BoardID, error) {
-	follower := rooms.New(rooms.Config{File: p.rooms, Every: 100 * time.Millisecond, Origin: p.origin, Shared: p.sharedRooms(p.redis),
+	follower := roomsync.New(roomsync.Config{File: p.rooms, Every: 100 * time.Millisecond, Origin: p.origin, Shared: p.sharedRooms(p.redis),
 		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
 	if err := follower.Load(); err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func (p *patient) superHot(ctx context.Context) ([]rankcache.BoardID, error) {
 	for {
 		status := follower.Status()
 		if status.File.Resolved && !status.Dynamic.ReadAt.IsZero() {
-			return follower.Tiers().Boards(rankcache.ModeSuperHot), nil
+			return follower.Tiers().Boards(rooms.ModeSuperHot), nil
 		}
 		if !sleep(ctx, 5*time.Millisecond) {
 			return nil, fmt.Errorf("redis has not said which boards run in the rooms: %s", status.Dynamic.Error)

@@ -18,8 +18,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
-	"rankcache/internal/origin"
 	"rankcache/internal/testkit"
+	"rankcache/origin"
+	"rankcache/wire"
 )
 
 // TestNothingIsLostWhenWritersAreKilled is the promise of the whole system:
@@ -94,7 +95,7 @@ func newCommandLoad(t *testing.T, members, commands int) *commandLoad {
 	testkit.CreateTopic(t, l.kafkaAddr, l.topic, 4, nil)
 	l.client = redis.NewClient(&redis.Options{Addr: l.redisAddr, Protocol: 2})
 	t.Cleanup(func() { l.client.Close() })
-	l.origin = origin.New(l.client, rankcache.DefaultNames(), origin.WithTimeout(5*time.Second))
+	l.origin = origin.New(l.client, wire.DefaultNames(), origin.WithTimeout(5*time.Second))
 	l.kills = 3
 	if testkit.Full() {
 		l.kills = 10
@@ -204,7 +205,7 @@ func (l *commandLoad) produce(t *testing.T) {
 // waitApplied waits until Redis has counted every distinct order.
 func (l *commandLoad) waitApplied(t *testing.T, atMost time.Duration) {
 	t.Helper()
-	key := rankcache.DefaultNames().SeqKey(l.board)
+	key := wire.DefaultNames().SeqKey(l.board)
 	testkit.Eventually(t, atMost, func() error {
 		seq, err := l.client.Get(t.Context(), key).Int()
 		if err == nil && seq != l.orders {

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // filler writes the updates of one board to its topic, for the demo and the
@@ -37,8 +37,8 @@ func newFiller(ctx context.Context, brokers, topic string, partitions int) (*fil
 }
 
 // put queues one update, keyed by its member. It blocks while too many are queued.
-func (f *filler) put(u *rankcache.Update) error {
-	record := &kgo.Record{Key: []byte(u.Member), Value: rankcache.AppendUpdate(nil, u)}
+func (f *filler) put(u *wire.Update) error {
+	record := &kgo.Record{Key: []byte(u.Member), Value: wire.AppendUpdate(nil, u)}
 	f.client.Produce(context.Background(), record, func(_ *kgo.Record, err error) {
 		if err != nil {
 			f.failed.CompareAndSwap(nil, &err)

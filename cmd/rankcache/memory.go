@@ -15,9 +15,9 @@ import (
 
 	"rankcache"
 	"rankcache/admission"
-	"rankcache/internal/origin"
 	"rankcache/lastgood"
 	"rankcache/localboard"
+	"rankcache/origin"
 )
 
 const (

@@ -9,6 +9,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // TestBoardsBeyondTheBudgetAreAnsweredByRedis: with room for two boards the third
@@ -66,7 +67,7 @@ func TestReadinessWaitsForBoardsThatOnlyRedisNames(t *testing.T) {
 	h.give(t, h.star, 3)
 	client := h.redis(t)
 	uid := testkit.Name(t)
-	must(t, client.SAdd(t.Context(), rankcache.DefaultNames().RoomKey(uid), string(h.star)).Err())
+	must(t, client.SAdd(t.Context(), wire.DefaultNames().RoomKey(uid), string(h.star)).Err())
 	h.writeRooms(t, fmt.Sprintf("rooms:\n- {uid: %q, mode: super-hot}\n", uid))
 	for range 5 {
 		s := h.serve(t)

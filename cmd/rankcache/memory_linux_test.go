@@ -13,6 +13,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // TestMemoryStaysUnderTheLimit runs the real binary, not the one with the race
@@ -102,7 +103,7 @@ func manyBoards(t *testing.T, boards, members int) (all []rankcache.BoardID, roo
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, ReadTimeout: time.Minute})
 	t.Cleanup(func() { client.Close() })
-	names, text := rankcache.DefaultNames(), "boards:\n"
+	names, text := wire.DefaultNames(), "boards:\n"
 	scores := make(map[string]float64, members)
 	for i := range members {
 		scores[fmt.Sprintf("%08d", i)] = float64(i)

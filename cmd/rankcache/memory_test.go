@@ -8,6 +8,7 @@ import (
 	"rankcache"
 	"rankcache/admission"
 	"rankcache/localboard"
+	"rankcache/wire"
 )
 
 // TestEstimateCoversWhatBoardsTake keeps the figures of admission's estimate true:
@@ -31,16 +32,16 @@ func TestEstimateCoversWhatBoardsTake(t *testing.T) {
 func takenBy(members, idLen int) (most int) {
 	b := localboard.New("b")
 	seq := uint64(0)
-	update := func(i int) rankcache.Update {
+	update := func(i int) wire.Update {
 		seq++
-		return rankcache.Update{Board: "b", Member: fmt.Sprintf("%0*d", idLen, i), Op: rankcache.OpSet, Score: float64(seq % 1000), Seq: seq}
+		return wire.Update{Board: "b", Member: fmt.Sprintf("%0*d", idLen, i), Op: wire.OpSet, Score: float64(seq % 1000), Seq: seq}
 	}
 	for i := range members {
-		b.Apply([]rankcache.Update{update(i)})
+		b.Apply([]wire.Update{update(i)})
 	}
 	b.Publish()
 	for i := range min(members, 5000) {
-		b.Apply([]rankcache.Update{update(i * 7919 % members)})
+		b.Apply([]wire.Update{update(i * 7919 % members)})
 		if i%250 == 0 {
 			most = max(most, b.Bytes())
 			b.Publish()

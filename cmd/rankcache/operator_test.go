@@ -17,6 +17,7 @@ import (
 	"rankcache"
 	"rankcache/internal/servers"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 const adminToken = "page-t0ken"
@@ -293,7 +294,7 @@ func TestReplayBarMoves(t *testing.T) {
 // fillReplay leaves a log of updates, in small batches, and what it made of Redis.
 func fillReplay(t *testing.T, kafka, redisAddr string, board rankcache.BoardID, updates, batch int) {
 	t.Helper()
-	names := rankcache.DefaultNames()
+	names := wire.DefaultNames()
 	f, err := newFiller(t.Context(), kafka, names.Topic(board), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +304,7 @@ func fillReplay(t *testing.T, kafka, redisAddr string, board rankcache.BoardID, 
 	for i := range updates {
 		member := fmt.Sprint("m", i)
 		scores[member] = float64(i)
-		u := rankcache.Update{Board: board, Member: member, Op: rankcache.OpSet, Score: float64(i), Seq: uint64(i) + 1, Order: fmt.Sprint(i)}
+		u := wire.Update{Board: board, Member: member, Op: wire.OpSet, Score: float64(i), Seq: uint64(i) + 1, Order: fmt.Sprint(i)}
 		if err := f.put(&u); err != nil {
 			t.Fatal(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"rankcache"
-	"rankcache/internal/origin"
+	"rankcache/origin"
+	"rankcache/wire"
 )
 
 // commonOptions are the settings that every long-running command shares.
@@ -25,7 +25,7 @@ type commonOptions struct {
 	kafka        string
 	kafkaKeys    map[string]string // kafka.* without the prefix
 	rooms        string
-	names        rankcache.Names
+	names        wire.Names
 	logLevel     string
 	logFormat    string
 }
@@ -48,7 +48,7 @@ func (o *commonOptions) register(flags *pflag.FlagSet) {
 }
 
 func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
-	o.names = rankcache.DefaultNames()
+	o.names = wire.DefaultNames()
 	flags.StringVar(&o.names.Board, "key-board", o.names.Board, "Redis key `pattern` of a board's sorted set")
 	flags.StringVar(&o.names.Seq, "key-seq", o.names.Seq, "Redis key `pattern` of a board's count of applied orders")
 	flags.StringVar(&o.names.OrderSeen, "key-order", o.names.OrderSeen, "Redis key `pattern` of an applied order number")

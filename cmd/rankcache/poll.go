@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"rankcache"
 	"rankcache/hotkey"
-	"rankcache/internal/origin"
+	"rankcache/origin"
 	"rankcache/sidecar"
+	"rankcache/wire"
 )
 
 // defaultPollHealth is the health port of rankcache poll.
@@ -64,7 +64,7 @@ func (o *pollOptions) verdictInstance() string {
 }
 
 // newSource returns the source that is configured, nil for none.
-func (o *pollOptions) newSource(client redis.UniversalClient, names rankcache.Names) (hotkey.Source, error) {
+func (o *pollOptions) newSource(client redis.UniversalClient, names wire.Names) (hotkey.Source, error) {
 	source := o.source
 	if _, single := client.(*redis.Client); source == sourceAuto {
 		switch {
@@ -88,7 +88,7 @@ func (o *pollOptions) newSource(client redis.UniversalClient, names rankcache.Na
 }
 
 // newPoller returns the poller of the source that is configured, nil for none.
-func (o *pollOptions) newPoller(client redis.UniversalClient, names rankcache.Names, log *slog.Logger, reg prometheus.Registerer) (*hotkey.Poller, error) {
+func (o *pollOptions) newPoller(client redis.UniversalClient, names wire.Names, log *slog.Logger, reg prometheus.Registerer) (*hotkey.Poller, error) {
 	source, err := o.newSource(client, names)
 	if err != nil || source == nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 func newRoomsCommand() *cobra.Command {
@@ -45,12 +46,12 @@ func checkRooms(to io.Writer, path, output string) error {
 	if err != nil {
 		return fmt.Errorf("read rooms file: %w", err)
 	}
-	parsed, err := rankcache.ParseRooms(data)
+	parsed, err := rooms.Parse(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	s := roomsSummary{Rooms: map[string]int{}, Rules: len(parsed.Rules),
-		Boards: parsed.Resolve(nil).Boards(rankcache.ModeSuperHot)}
+		Boards: parsed.Resolve(nil).Boards(rooms.ModeSuperHot)}
 	for _, room := range parsed.Rooms {
 		s.Rooms[room.Mode.String()]++
 	}

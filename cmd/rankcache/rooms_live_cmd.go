@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rankcache"
+	"rankcache/rooms"
 )
 
 func newRoomsListCommand() *cobra.Command {
@@ -102,7 +102,7 @@ func roomEntry(args []string, match, mode string, boards []string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	_, err = rankcache.ParseRoomEntry(text)
+	_, err = rooms.ParseEntry(text)
 	return text, err
 }
 

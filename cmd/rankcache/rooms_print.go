@@ -8,15 +8,15 @@ import (
 	"text/tabwriter"
 
 	"rankcache"
-	"rankcache/internal/rooms"
+	"rankcache/internal/roomsync"
 )
 
 // roomsAnswer is what is printed of GET /rooms.
 type roomsAnswer struct {
-	Rooms   []rooms.RoomRow     `json:"rooms"`
-	Boards  []rooms.RuleRow     `json:"boards"`
-	File    rooms.FileStatus    `json:"file"`
-	Dynamic rooms.DynamicStatus `json:"dynamic"`
+	Rooms   []roomsync.RoomRow     `json:"rooms"`
+	Boards  []roomsync.RuleRow     `json:"boards"`
+	File    roomsync.FileStatus    `json:"file"`
+	Dynamic roomsync.DynamicStatus `json:"dynamic"`
 }
 
 func printRooms(to io.Writer, body []byte) error {

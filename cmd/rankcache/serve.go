@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rankcache/hotkey"
-	"rankcache/internal/origin"
+	"rankcache/origin"
 	"rankcache/replay"
 )
 

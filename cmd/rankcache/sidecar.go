@@ -10,16 +10,16 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"rankcache"
 	"rankcache/admission"
 	"rankcache/hotkey"
-	"rankcache/internal/origin"
-	"rankcache/internal/rooms"
+	"rankcache/internal/roomsync"
 	"rankcache/internal/yield"
 	"rankcache/lastgood"
 	"rankcache/localboard"
+	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/replay"
+	"rankcache/rooms"
 	"rankcache/sidecar"
 )
 
@@ -31,7 +31,7 @@ type sidecarProcess struct {
 	registry  *registry
 	redis     redis.UniversalClient
 	origin    *origin.Origin
-	rooms     *rooms.Follower
+	rooms     *roomsync.Follower
 	memory    memoryLimits
 	way       *yield.Poller // that publications give
 	boards    *localboard.Boards
@@ -124,8 +124,8 @@ func replayTotal(total string) replay.Total {
 }
 
 func (s *sidecarProcess) buildRooms() error {
-	changed := func(t *rankcache.Tiers) { s.admission.Want(t.InOrder(rankcache.ModeSuperHot)) }
-	s.rooms = rooms.New(rooms.Config{File: s.options.rooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
+	changed := func(t *rooms.Tiers) { s.admission.Want(t.InOrder(rooms.ModeSuperHot)) }
+	s.rooms = roomsync.New(roomsync.Config{File: s.options.rooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
 		Changed: changed, Log: s.log}, s.registry)
 	if err := s.rooms.Load(); err != nil {
 		return usageError("--rooms: %w", err)
@@ -234,7 +234,7 @@ func (s *sidecarProcess) adminHandler(metrics http.Handler) http.Handler {
 	mux := sidecar.NewAdmin(status, s.ready, metrics)
 	s.addOperator(status, mux)
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
-	h := rooms.NewHandler(s.rooms, writeProblem)
+	h := roomsync.NewHandler(s.rooms, writeProblem)
 	mux.HandleFunc("GET /rooms", h.Get)
 	mux.Handle("POST /rooms", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(h.Post)))
 	mux.Handle("DELETE /rooms", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(h.Delete)))

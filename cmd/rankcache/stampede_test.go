@@ -14,11 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
-	"rankcache"
-	"rankcache/internal/origin"
 	"rankcache/internal/servers"
 	"rankcache/internal/testkit"
+	"rankcache/origin"
+	"rankcache/rooms"
 	"rankcache/sidecar"
+	"rankcache/wire"
 )
 
 // stampede is the read side of a sidecar over a Redis that is being held.
@@ -37,9 +38,9 @@ func newStampede(t *testing.T) *stampede {
 	if err := s.client.ZAdd(t.Context(), "1_2_3", redis.Z{Member: "a", Score: 2}, redis.Z{Member: "b", Score: 1}).Err(); err != nil {
 		t.Fatal(err)
 	}
-	from := origin.New(s.client, rankcache.DefaultNames(), origin.WithTimeout(time.Minute))
+	from := origin.New(s.client, wire.DefaultNames(), origin.WithTimeout(time.Minute))
 	var err error
-	s.reader, err = sidecar.NewReader(sidecar.Config{Tiers: func() *rankcache.Tiers { return nil }, Origin: from,
+	s.reader, err = sidecar.NewReader(sidecar.Config{Tiers: func() *rooms.Tiers { return nil }, Origin: from,
 		Limits: sidecar.OriginLimits{Timeout: time.Minute}}, s.registry)
 	if err != nil {
 		t.Fatal(err)

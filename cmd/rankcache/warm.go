@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/internal/origin"
 	"rankcache/localboard"
+	"rankcache/origin"
 	"rankcache/profile"
+	"rankcache/rooms"
 	"rankcache/sidecar"
 )
 
@@ -47,7 +48,7 @@ func (s *sidecarProcess) warmNamed(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		tiers := s.rooms.Tiers()
-		boards := append(tiers.Boards(rankcache.ModeSuperHot), tiers.Boards(rankcache.ModeHot)...)
+		boards := append(tiers.Boards(rooms.ModeSuperHot), tiers.Boards(rooms.ModeHot)...)
 		if tops, err := s.origin.Tops(ctx, boards, warmRows); err == nil {
 			for _, top := range tops {
 				s.profiles.Warm(heads(top))

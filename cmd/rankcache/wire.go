@@ -7,9 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
-	"rankcache/internal/origin"
-	"rankcache/internal/rooms"
+	"rankcache/internal/roomsync"
 	"rankcache/localboard"
+	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/replay"
 	"rankcache/sidecar"
@@ -58,8 +58,8 @@ func (o gateOrigin) Sample(ctx context.Context, board rankcache.BoardID, members
 }
 
 // sharedRooms is the hash of rooms that are set at run time.
-func (o *commonOptions) sharedRooms(client redis.UniversalClient) rooms.Shared {
-	return rooms.NewHash(client, o.names.Rooms, o.redisTimeout)
+func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Shared {
+	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
 }
 
 // writeProblem answers errors of handlers that know nothing of the listener.

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"rankcache/internal/origin"
-	"rankcache/internal/rooms"
+	"rankcache/internal/roomsync"
 	"rankcache/internal/writer"
+	"rankcache/origin"
 	"rankcache/sidecar"
 )
 
@@ -98,7 +98,7 @@ type writerProcess struct {
 	log       *slog.Logger
 	registry  *registry
 	redis     redis.UniversalClient
-	rooms     *rooms.Follower
+	rooms     *roomsync.Follower
 	writer    *writer.Writer
 	ready     *sidecar.Readiness
 	listeners listeners
@@ -121,7 +121,7 @@ func newWriterProcess(o *writeOptions, log *slog.Logger) (*writerProcess, error)
 
 func (w *writerProcess) build() (err error) {
 	o, log := w.options, w.log
-	w.rooms = rooms.New(rooms.Config{File: o.rooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
+	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
 		Shared: o.sharedRooms(w.redis), Log: log}, w.registry)
 	if err := w.rooms.Load(); err != nil {
 		return usageError("--rooms: %w", err)

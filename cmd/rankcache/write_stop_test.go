@@ -13,8 +13,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // TestWriterStopsUnderLoad: from SIGTERM to the end of the drain every post is
@@ -84,8 +84,8 @@ func (p *postedOrders) post(h *house, order string) (status int, body string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	var u rankcache.Update
-	if rankcache.DecodeUpdate(answer, &u) == nil && resp.StatusCode == http.StatusOK {
+	var u wire.Update
+	if wire.DecodeUpdate(answer, &u) == nil && resp.StatusCode == http.StatusOK {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.seqs[order] = u.Seq
@@ -131,7 +131,7 @@ func (h *house) waitCommits(t *testing.T) {
 // each with the seq that its caller was told.
 func (h *house) checkWritten(t *testing.T, answered map[string]uint64, more int) {
 	t.Helper()
-	total, err := h.redis(t).Get(t.Context(), rankcache.DefaultNames().SeqKey(h.star)).Int()
+	total, err := h.redis(t).Get(t.Context(), wire.DefaultNames().SeqKey(h.star)).Int()
 	must(t, err)
 	commands, err := committed(t, testkit.Kafka(t), h.commands())
 	must(t, err)
@@ -139,9 +139,9 @@ func (h *house) checkWritten(t *testing.T, answered map[string]uint64, more int)
 		t.Errorf("Redis counts %d orders: want %d answered, %d committed and %d more", total, len(answered), commands, more)
 	}
 	logged, seqs := map[string]uint64{}, map[uint64]bool{}
-	for _, r := range testkit.Records(t, testkit.Kafka(t), rankcache.DefaultNames().Topic(h.star), total) {
-		var u rankcache.Update
-		must(t, rankcache.DecodeUpdate(r.Value, &u))
+	for _, r := range testkit.Records(t, testkit.Kafka(t), wire.DefaultNames().Topic(h.star), total) {
+		var u wire.Update
+		must(t, wire.DecodeUpdate(r.Value, &u))
 		logged[u.Order], seqs[u.Seq] = u.Seq, true
 	}
 	for order, seq := range answered {

@@ -11,12 +11,13 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // Kafka looks at the brokers with the same client and settings as the replay.
 type Kafka struct {
 	boards func(context.Context) ([]rankcache.BoardID, error)
-	names  rankcache.Names
+	names  wire.Names
 	total  string
 
 	consumer *kafka.Consumer
@@ -30,7 +31,7 @@ type Kafka struct {
 
 // OpenKafka returns the checks' client, whose threads run until Close. boards
 // returns the super-hot boards; total is what --total says.
-func OpenKafka(brokers string, settings map[string]string, names rankcache.Names, total string, boards func(context.Context) ([]rankcache.BoardID, error)) (*Kafka, error) {
+func OpenKafka(brokers string, settings map[string]string, names wire.Names, total string, boards func(context.Context) ([]rankcache.BoardID, error)) (*Kafka, error) {
 	k := &Kafka{boards: boards, names: names, total: total, logs: make(chan kafka.LogEvent, 64), logged: make(chan struct{})}
 	conf := kafka.ConfigMap{"bootstrap.servers": brokers, "group.id": "rankcache-doctor", "enable.auto.commit": "false",
 		"client.id": "rankcache-doctor", "enable.metrics.push": "false", "go.logs.channel.enable": true, "go.logs.channel": k.logs}

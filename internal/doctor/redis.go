@@ -8,14 +8,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // Redis says how Redis is looked at. The client stays the caller's to close.
 type Redis struct {
 	Client redis.UniversalClient
 	Mode   string // single, cluster or sentinel
-	Names  rankcache.Names
+	Names  wire.Names
 	Total  string   // what --total says
 	Roles  []string // of serve, write and poll
 }

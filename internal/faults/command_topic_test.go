@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // commandTopic gives commands through Kafka, one after the other. What became of
@@ -53,7 +53,7 @@ func (c *commandTopic) give(ctx context.Context, cmd *command) {
 			return
 		}
 	}
-	key := rankcache.DefaultNames().OrderKey(cmd.Board, cmd.Order)
+	key := wire.DefaultNames().OrderKey(cmd.Board, cmd.Order)
 	known, found := context.WithCancel(ctx)
 	defer found()
 	each(known, 20*time.Millisecond, func() {
@@ -67,12 +67,12 @@ func (c *commandTopic) give(ctx context.Context, cmd *command) {
 // applied tells the oracle of an order that Redis remembers as "seq op delta score
 // time member".
 func (c *commandTopic) applied(cmd *command, record string) {
-	u := rankcache.Update{Board: cmd.Board, Member: cmd.Member, Order: cmd.Order}
+	u := wire.Update{Board: cmd.Board, Member: cmd.Member, Order: cmd.Order}
 	fields := strings.SplitN(record, " ", 6)
 	var err error
 	if len(fields) != 6 || fields[5] != cmd.Member {
 		err = fmt.Errorf("Redis remembers order %s as %q", cmd.Order, record)
-	} else if u.Op, err = rankcache.ParseOp(fields[1]); err == nil {
+	} else if u.Op, err = wire.ParseOp(fields[1]); err == nil {
 		_, err = fmt.Sscan(fields[0]+" "+fields[3], &u.Seq, &u.Score)
 	}
 	if err == nil {

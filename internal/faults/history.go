@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // history is what one board was at each seq, as one Redis remembers it. It is
 // kept as the list of changes and one copy of the board that walks along it.
 type history struct {
-	changes []change                    // the i-th made seq i+1
-	early   map[uint64]rankcache.Update // known, but not yet joined to changes
-	last    map[string]place            // every member at the end of changes
+	changes []change               // the i-th made seq i+1
+	early   map[uint64]wire.Update // known, but not yet joined to changes
+	last    map[string]place       // every member at the end of changes
 
 	at     uint64 // the seq that rows and scores are of
 	rows   []rankcache.Entry
@@ -34,7 +35,7 @@ type place struct {
 }
 
 func newHistory() *history {
-	return &history{early: map[uint64]rankcache.Update{}, last: map[string]place{}, scores: map[string]float64{}}
+	return &history{early: map[uint64]wire.Update{}, last: map[string]place{}, scores: map[string]float64{}}
 }
 
 // known returns the seq up to which everything is known.
@@ -42,7 +43,7 @@ func (h *history) known() uint64 { return uint64(len(h.changes)) }
 
 // add notes an order that Redis has applied, in any sequence. Told twice, it must
 // be the same.
-func (h *history) add(u rankcache.Update) error {
+func (h *history) add(u wire.Update) error {
 	if u.Seq <= h.known() {
 		c, p := h.changes[u.Seq-1], placeAfter(u)
 		if c.member != u.Member || c.after != p {
@@ -62,8 +63,8 @@ func (h *history) add(u rankcache.Update) error {
 	}
 }
 
-func placeAfter(u rankcache.Update) place {
-	if u.Op == rankcache.OpDelete {
+func placeAfter(u wire.Update) place {
+	if u.Op == wire.OpDelete {
 		return place{}
 	}
 	return place{u.Score, true}

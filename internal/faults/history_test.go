@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // TestHistoryIsEveryBoardThatWas compares the walk with a plain map, sorted anew
@@ -15,11 +16,11 @@ import (
 func TestHistoryIsEveryBoardThatWas(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	scores, was := map[string]float64{}, [][]rankcache.Entry{nil}
-	var updates []rankcache.Update
+	var updates []wire.Update
 	for seq := range uint64(500) {
-		u := rankcache.Update{Member: memberName(rng.IntN(30)), Op: rankcache.OpSet, Score: float64(rng.IntN(5)), Seq: seq + 1}
+		u := wire.Update{Member: memberName(rng.IntN(30)), Op: wire.OpSet, Score: float64(rng.IntN(5)), Seq: seq + 1}
 		if scores[u.Member] = u.Score; rng.IntN(4) == 0 {
-			u.Op = rankcache.OpDelete
+			u.Op = wire.OpDelete
 			delete(scores, u.Member)
 		}
 		updates, was = append(updates, u), append(was, sorted(scores))

@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 func kafkaFaults() []fault {
@@ -99,7 +99,7 @@ func (w *world) startFilled() {
 }
 
 // topic is that of the first local board.
-func (w *world) topic() string { return rankcache.DefaultNames().Topic(w.board("local").ID) }
+func (w *world) topic() string { return wire.DefaultNames().Topic(w.board("local").ID) }
 
 // producer returns a client that takes large records.
 func (w *world) producer(opts ...kgo.Opt) *kgo.Client {
@@ -117,9 +117,9 @@ func (w *world) wrongUpdates() (records []*kgo.Record) {
 	b := w.board("local")
 	at := w.oracle.Reached(b.ID)
 	for i := range uint64(200) {
-		u := rankcache.Update{Board: b.ID, Member: memberName(int(i) % b.Members), Op: rankcache.OpSet, Score: 1e6,
+		u := wire.Update{Board: b.ID, Member: memberName(int(i) % b.Members), Op: wire.OpSet, Score: 1e6,
 			Seq: at + i + 1, Order: fmt.Sprint("wrong-", i)}
-		records = append(records, &kgo.Record{Topic: w.topic(), Key: []byte(u.Member), Value: rankcache.AppendUpdate(nil, &u)})
+		records = append(records, &kgo.Record{Topic: w.topic(), Key: []byte(u.Member), Value: wire.AppendUpdate(nil, &u)})
 	}
 	return records
 }

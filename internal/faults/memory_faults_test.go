@@ -7,6 +7,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 const (
@@ -54,7 +55,7 @@ func (w *world) huge() rankcache.BoardID {
 			w.must(err)
 		}
 	}
-	w.must(w.client().Set(w.Context(), rankcache.DefaultNames().SeqKey(board), hugeMembers, 0).Err())
+	w.must(w.client().Set(w.Context(), wire.DefaultNames().SeqKey(board), hugeMembers, 0).Err())
 	return board
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // Phase is where a row stands.
@@ -115,7 +116,7 @@ func (o *Oracle) Phase() Phase {
 }
 
 // Applied notes an order that Redis had applied at a time.
-func (o *Oracle) Applied(u rankcache.Update, at time.Time) error {
+func (o *Oracle) Applied(u wire.Update, at time.Time) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	k := o.of(u.Board)

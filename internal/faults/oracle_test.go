@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 const board = rankcache.BoardID("1_2_3")
@@ -14,8 +15,8 @@ const board = rankcache.BoardID("1_2_3")
 // gone.
 func threeOrders(t *testing.T) *Oracle {
 	o := NewOracle()
-	for i, u := range []rankcache.Update{
-		{Member: "a", Op: rankcache.OpSet, Score: 1}, {Member: "b", Op: rankcache.OpSet, Score: 2}, {Member: "a", Op: rankcache.OpDelete},
+	for i, u := range []wire.Update{
+		{Member: "a", Op: wire.OpSet, Score: 1}, {Member: "b", Op: wire.OpSet, Score: 2}, {Member: "a", Op: wire.OpDelete},
 	} {
 		u.Board, u.Seq = board, uint64(i+1)
 		if err := o.Applied(u, time.Now().Add(-time.Second)); err != nil {
@@ -109,7 +110,7 @@ func TestOracleFollowsRedisThatLosesWrites(t *testing.T) {
 	o.Rewind(board, 1)
 	for seq, member := range []string{2: "c", 3: "d"} {
 		if member != "" {
-			o.Applied(rankcache.Update{Board: board, Member: member, Op: rankcache.OpSet, Score: 9, Seq: uint64(seq)}, time.Now())
+			o.Applied(wire.Update{Board: board, Member: member, Op: wire.OpSet, Score: 9, Seq: uint64(seq)}, time.Now())
 		}
 	}
 	lost := top(3, 1, Row{Rank: 1, Member: "b", Score: 2})

@@ -10,6 +10,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // orderFaults are those of a log that another producer writes: the writer changes
@@ -54,7 +55,7 @@ func (w *world) startRelay(how relay) {
 	p.fail = func(err error) { w.Errorf("relay: %v", err) }
 	for _, b := range w.boards {
 		if b.Tier == "local" {
-			p.topics[b.ID] = rankcache.DefaultNames().Topic(b.ID)
+			p.topics[b.ID] = wire.DefaultNames().Topic(b.ID)
 			testkit.CreateTopic(w, w.direct, p.topics[b.ID], 1, nil)
 		}
 	}
@@ -63,14 +64,14 @@ func (w *world) startRelay(how relay) {
 }
 
 // publish keeps an update until there are enough to shuffle.
-func (p *publisher) publish(u rankcache.Update) {
+func (p *publisher) publish(u wire.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	topic := p.topics[u.Board]
 	if topic == "" || p.rng.IntN(100) < p.how.lose {
 		return
 	}
-	r := kgo.Record{Topic: topic, Key: []byte(u.Member), Value: rankcache.AppendUpdate(nil, &u)}
+	r := kgo.Record{Topic: topic, Key: []byte(u.Member), Value: wire.AppendUpdate(nil, &u)}
 	if p.batch = append(p.batch, &r); p.rng.IntN(100) < p.how.double {
 		again := r
 		p.batch = append(p.batch, &again)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // redisAway says which reads are due an answer while Redis is away: those that a
@@ -139,7 +139,7 @@ func (w *world) failOver(lost uint64) {
 	w.must(w.redis.Kill())
 	w.must(next.ReplicaOf(w.Context(), "no", "one").Err())
 	for _, b := range w.boards {
-		seq, err := next.Get(w.Context(), rankcache.DefaultNames().SeqKey(b.ID)).Uint64()
+		seq, err := next.Get(w.Context(), wire.DefaultNames().SeqKey(b.ID)).Uint64()
 		w.must(err)
 		w.Logf("%s falls back from %d to %d", b.ID, w.oracle.Reached(b.ID), seq)
 		w.oracle.Rewind(b.ID, seq)
@@ -152,7 +152,7 @@ func (w *world) failOver(lost uint64) {
 // caughtUp says whether a replica has every board's seq of some moment.
 func caughtUp(ctx context.Context, master, replica *redis.Client, boards []Board) error {
 	for _, b := range boards {
-		key := rankcache.DefaultNames().SeqKey(b.ID)
+		key := wire.DefaultNames().SeqKey(b.ID)
 		has, err := replica.Get(ctx, key).Uint64()
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 const (
@@ -31,7 +32,7 @@ type Writes struct {
 	Prefix string        // of order numbers, which must be nobody else's
 
 	// Publish is told of every update that Redis has applied; it may be nil.
-	Publish func(rankcache.Update)
+	Publish func(wire.Update)
 	// Clock holds what returns the time that a command says it was given at; nil:
 	// now.
 	Clock atomic.Pointer[func() int64]
@@ -180,7 +181,7 @@ func (l *Writes) try(client *http.Client, c *command) (again bool, err error) {
 }
 
 // readUpdate reads the writer's answer without its decoder.
-func readUpdate(answer []byte) (u rankcache.Update, err error) {
+func readUpdate(answer []byte) (u wire.Update, err error) {
 	var w struct {
 		Board  rankcache.BoardID
 		Member string
@@ -192,7 +193,7 @@ func readUpdate(answer []byte) (u rankcache.Update, err error) {
 	if err := json.Unmarshal(answer, &w); err != nil {
 		return u, err
 	}
-	u = rankcache.Update{Board: w.Board, Member: w.Member, Score: w.Score, Seq: w.Seq, Order: w.Order}
-	u.Op, err = rankcache.ParseOp(w.Op)
+	u = wire.Update{Board: w.Board, Member: w.Member, Score: w.Score, Seq: w.Seq, Order: w.Order}
+	u.Op, err = wire.ParseOp(w.Op)
 	return u, err
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // Question is a fleet and its load.
@@ -101,7 +101,7 @@ func (q Question) updateBytes() int {
 	member := strings.Repeat("9", max(q.IDBytes, 1))
 	value := q.UpdateBytes
 	if value == 0 {
-		value = len(rankcache.AppendUpdate(nil, &rankcache.Update{Board: "1_2_3", Member: member, Op: rankcache.OpIncr, Delta: 10,
+		value = len(wire.AppendUpdate(nil, &wire.Update{Board: "1_2_3", Member: member, Op: wire.OpIncr, Delta: 10,
 			Score: 974000, Seq: 1e6, Order: "gift-1000000000", At: 1700000000123}))
 	}
 	return value + len(member) + recordBytes

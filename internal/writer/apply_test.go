@@ -10,6 +10,7 @@ import (
 	"rankcache"
 	"rankcache/internal/servers"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // Redis forgets its scripts when it restarts or is told to; a batch goes
@@ -45,7 +46,7 @@ func TestRedisRefusesToWrite(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
 	must(t, h.client.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	jobs := []*job{{Command: &Command{Board: "b", Member: "m", Op: rankcache.OpIncr, Number: 1, Order: "o"}}}
+	jobs := []*job{{Command: &Command{Board: "b", Member: "m", Op: wire.OpIncr, Number: 1, Order: "o"}}}
 	if err := h.applier.apply(t.Context(), jobs); !errors.Is(err, rankcache.ErrUnavailable) || jobs[0].done {
 		t.Fatal("error", err)
 	}
@@ -57,7 +58,7 @@ func TestRedisRefusesToWrite(t *testing.T) {
 // A second attempt sends only what was not answered.
 func TestApplyAgain(t *testing.T) {
 	h := quiet(t, nil)
-	jobs := []*job{{Command: &Command{Board: h.board, Member: "m", Op: rankcache.OpIncr, Number: 1, Order: "o"}}}
+	jobs := []*job{{Command: &Command{Board: h.board, Member: "m", Op: wire.OpIncr, Number: 1, Order: "o"}}}
 	must(t, h.applier.apply(t.Context(), jobs))
 	must(t, h.applier.apply(t.Context(), jobs))
 	equal(t, "outcome", []any{jobs[0].Update.Seq, jobs[0].Duplicate}, []any{uint64(1), false})

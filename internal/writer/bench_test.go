@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // BenchmarkWriter takes b.N increments of 57,000 members of one board, which lie
@@ -109,9 +109,9 @@ func BenchmarkDecode(b *testing.B) {
 
 // BenchmarkEncode writes the update of one command.
 func BenchmarkEncode(b *testing.B) {
-	u := rankcache.Update{Board: "1_2_3", Member: "1000123", Op: rankcache.OpIncr, Delta: 1, Score: 42, Seq: 917, Order: "20250101-000001", At: 1760000000000}
+	u := wire.Update{Board: "1_2_3", Member: "1000123", Op: wire.OpIncr, Delta: 1, Score: 42, Seq: 917, Order: "20250101-000001", At: 1760000000000}
 	var buf []byte
 	for b.Loop() {
-		buf = rankcache.AppendUpdate(buf[:0], &u)
+		buf = wire.AppendUpdate(buf[:0], &u)
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"unicode/utf8"
 
 	"rankcache"
+	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // MaxCommandLen is the longest command that is read, in bytes.
-const MaxCommandLen = rankcache.MaxUpdateLen
+const MaxCommandLen = wire.MaxUpdateLen
 
 // Command is one score change that a caller asks for. It is not changed after
 // it was decoded.
@@ -19,7 +21,7 @@ type Command struct {
 	Board  rankcache.BoardID
 	Room   string // may be empty; decides the tier together with the board
 	Member string
-	Op     rankcache.Op
+	Op     wire.Op
 	Number float64 // the delta of an incr, the score of a set
 	Order  string  // idempotency key
 	At     int64   // Unix milliseconds
@@ -90,7 +92,7 @@ func (w *wireCommand) command(data []byte) (*Command, error) {
 	if w.Older != nil {
 		return older(data)
 	}
-	op, err := rankcache.ParseOp(w.Op)
+	op, err := wire.ParseOp(w.Op)
 	if err != nil {
 		return nil, &Refusal{"op", err}
 	}
@@ -102,12 +104,12 @@ func (w *wireCommand) command(data []byte) (*Command, error) {
 }
 
 // number returns the field that the operation uses; others are ignored.
-func (w *wireCommand) number(op rankcache.Op) (float64, error) {
+func (w *wireCommand) number(op wire.Op) (float64, error) {
 	field, v := "delta", w.Delta
 	switch op {
-	case rankcache.OpDelete:
+	case wire.OpDelete:
 		return 0, nil
-	case rankcache.OpSet:
+	case wire.OpSet:
 		field, v = "score", w.Score
 	}
 	if v == nil {
@@ -120,7 +122,7 @@ func (w *wireCommand) number(op rankcache.Op) (float64, error) {
 func (c *Command) check() error {
 	var room error
 	if c.Room != "" {
-		room = rankcache.CheckUID(c.Room)
+		room = rooms.CheckUID(c.Room)
 	}
 	var at error
 	if c.At < 0 {
@@ -131,7 +133,7 @@ func (c *Command) check() error {
 		err   error
 	}{
 		{"board", c.Board.Check()}, {"member", rankcache.CheckMember(c.Member)},
-		{"order", rankcache.CheckOrder(c.Order)}, {"room", room}, {"at", at},
+		{"order", wire.CheckOrderID(c.Order)}, {"room", room}, {"at", at},
 	} {
 		if f.err != nil {
 			return &Refusal{f.field, f.err}
@@ -142,9 +144,9 @@ func (c *Command) check() error {
 
 // older reads an invitation, which the root package knows as an update.
 func older(data []byte) (*Command, error) {
-	var u rankcache.Update
-	if err := rankcache.DecodeUpdate(data, &u); err != nil {
-		bad, _ := errors.AsType[*rankcache.BadUpdate](err)
+	var u wire.Update
+	if err := wire.DecodeUpdate(data, &u); err != nil {
+		bad, _ := errors.AsType[*wire.BadUpdate](err)
 		return nil, &Refusal{bad.Reason, bad.Err}
 	}
 	c := &Command{Board: u.Board, Member: u.Member, Op: u.Op, Number: u.Delta, Order: strings.Clone(u.Order), At: u.At}

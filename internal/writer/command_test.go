@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 func TestDecodeCommand(t *testing.T) {
 	for data, want := range map[string]Command{
-		`{"order":"o1","board":"1_2_3","room":"88","member":"m","op":"incr","delta":1.5,"at":7}`:     {"1_2_3", "88", "m", rankcache.OpIncr, 1.5, "o1", 7},
-		`{"order":"o1","board":"1_2_3","member":"m","op":"set","score":-0.0,"delta":4,"other":[{}]}`: {"1_2_3", "", "m", rankcache.OpSet, 0, "o1", 99},
-		`{"order":"é","board":"a:b","member":"m n","op":"delete"}`:                                   {"a:b", "", "m n", rankcache.OpDelete, 0, "é", 99},
-		`{"rank_id":"1_2_3","inviter_uid":"7","invitee_uid":8}`:                                      {"1_2_3", "", "7", rankcache.OpIncr, 1, "1_2_3_7_8", 99},
-		`{"rank_id":12,"inviter_uid":7,"invitee_uid":"8","at":3}`:                                    {"12", "", "7", rankcache.OpIncr, 1, "12_7_8", 3},
+		`{"order":"o1","board":"1_2_3","room":"88","member":"m","op":"incr","delta":1.5,"at":7}`:     {"1_2_3", "88", "m", wire.OpIncr, 1.5, "o1", 7},
+		`{"order":"o1","board":"1_2_3","member":"m","op":"set","score":-0.0,"delta":4,"other":[{}]}`: {"1_2_3", "", "m", wire.OpSet, 0, "o1", 99},
+		`{"order":"é","board":"a:b","member":"m n","op":"delete"}`:                                   {"a:b", "", "m n", wire.OpDelete, 0, "é", 99},
+		`{"rank_id":"1_2_3","inviter_uid":"7","invitee_uid":8}`:                                      {"1_2_3", "", "7", wire.OpIncr, 1, "1_2_3_7_8", 99},
+		`{"rank_id":12,"inviter_uid":7,"invitee_uid":"8","at":3}`:                                    {"12", "", "7", wire.OpIncr, 1, "12_7_8", 3},
 	} {
 		c, err := DecodeCommand([]byte(data), 99)
 		must(t, err)
@@ -88,15 +88,15 @@ func FuzzDecodeCommand(f *testing.F) {
 			}
 			return
 		}
-		u := rankcache.Update{Board: c.Board, Member: c.Member, Op: c.Op, Order: c.Order, At: c.At, Seq: 1}
+		u := wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, Order: c.Order, At: c.At, Seq: 1}
 		switch c.Op {
-		case rankcache.OpIncr:
+		case wire.OpIncr:
 			u.Delta, u.Score = c.Number, c.Number
-		case rankcache.OpSet:
+		case wire.OpSet:
 			u.Score = c.Number
 		}
-		var back rankcache.Update
-		if err := rankcache.DecodeUpdate(rankcache.AppendUpdate(nil, &u), &back); err != nil {
+		var back wire.Update
+		if err := wire.DecodeUpdate(wire.AppendUpdate(nil, &u), &back); err != nil {
 			t.Fatalf("%q: %v", data, err)
 		}
 		equal(t, string(data), back, u)

@@ -17,9 +17,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"rankcache"
 	"rankcache/internal/servers"
 	"rankcache/internal/testkit"
+	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // again is another writer of the same group, as after a restart.
@@ -144,10 +145,10 @@ func (h *house) scores(t testing.TB) map[string]float64 {
 // published checks what is on the board's topic by now.
 func (h *house) published(t testing.TB, n int, want map[string]float64) error {
 	bySeq := make(map[uint64]string)
-	got := make(map[string]rankcache.Update)
+	got := make(map[string]wire.Update)
 	for _, value := range h.allUpdates(t) {
-		var u rankcache.Update
-		must(t, rankcache.DecodeUpdate([]byte(value), &u))
+		var u wire.Update
+		must(t, wire.DecodeUpdate([]byte(value), &u))
 		if first, ok := bySeq[u.Seq]; ok && first != value {
 			t.Fatalf("seq %d is %s and %s", u.Seq, first, value)
 		}
@@ -198,7 +199,7 @@ func TestStopCommits(t *testing.T) {
 
 func TestBadCommandsAreSkipped(t *testing.T) {
 	h := newHouse(t, testkit.Kfake(t).Addr(), func(o *Options) {
-		o.Tiers = tiers{rooms: map[string]rankcache.Mode{"88": rankcache.ModeBlocked}}
+		o.Tiers = tiers{rooms: map[string]rooms.Mode{"88": rooms.ModeBlocked}}
 	})
 	must(t, h.client.Set(t.Context(), string(h.board)+"x", "no board", 0).Err())
 	h.run(t)
@@ -223,9 +224,9 @@ func TestWhatIsPublished(t *testing.T) {
 		all, want bool
 	}{
 		{"small", tiers{}, false, false},
-		{"hot", tiers{all: rankcache.ModeHot}, false, false},
+		{"hot", tiers{all: rooms.ModeHot}, false, false},
 		{"all", tiers{}, true, true},
-		{"room", tiers{rooms: map[string]rankcache.Mode{"77": rankcache.ModeSuperHot}}, false, true},
+		{"room", tiers{rooms: map[string]rooms.Mode{"77": rooms.ModeSuperHot}}, false, true},
 	} {
 		h := newHouse(t, broker.Addr(), func(o *Options) { o.Tiers, o.PublishAll = c.tiers, c.all })
 		h.run(t)
@@ -303,7 +304,7 @@ func (h *house) awaitRetry(t testing.TB, of string) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	good := Options{Redis: redis.NewClient(&redis.Options{}), Tiers: tiers{}, Names: rankcache.DefaultNames(),
+	good := Options{Redis: redis.NewClient(&redis.Options{}), Tiers: tiers{}, Names: wire.DefaultNames(),
 		Kafka: map[string]string{"bootstrap.servers": "x"}}
 	_, err := New(good)
 	must(t, err)

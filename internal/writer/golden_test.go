@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"rankcache"
 	"rankcache/internal/servers"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // What the writer publishes is, byte for byte, what readers are tested with.
@@ -21,14 +21,14 @@ func TestGoldenUpdates(t *testing.T) {
 	checked := 0
 	for line := range bytes.Lines(golden) {
 		line = bytes.TrimSpace(line)
-		var u rankcache.Update
-		must(t, rankcache.DecodeUpdate(line, &u))
+		var u wire.Update
+		must(t, wire.DecodeUpdate(line, &u))
 		if u.Seq == 0 || u.Seq > 1<<53 || u.At < 0 { // from other producers
 			continue
 		}
 		h.before(t, &u)
 		got := h.do1(t, string(line)) // an update reads as the command behind it
-		equal(t, "update", string(rankcache.AppendUpdate(nil, &got.Update)), string(line))
+		equal(t, "update", string(wire.AppendUpdate(nil, &got.Update)), string(line))
 		checked++
 	}
 	if checked < 3 {
@@ -37,7 +37,7 @@ func TestGoldenUpdates(t *testing.T) {
 }
 
 // before puts the board into the state that the update starts from.
-func (h *house) before(t *testing.T, u *rankcache.Update) {
+func (h *house) before(t *testing.T, u *wire.Update) {
 	t.Helper()
 	must(t, h.client.Set(t.Context(), h.opts.Names.SeqKey(u.Board), u.Seq-1, 0).Err())
 	must(t, h.client.ZAdd(t.Context(), h.opts.Names.BoardKey(u.Board), redis.Z{Member: u.Member, Score: u.Score - u.Delta}).Err())

@@ -18,6 +18,8 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -27,12 +29,12 @@ const patience = time.Minute
 
 // tiers gives every board one mode, except those named.
 type tiers struct {
-	all    rankcache.Mode
-	boards map[rankcache.BoardID]rankcache.Mode
-	rooms  map[string]rankcache.Mode
+	all    rooms.Mode
+	boards map[rankcache.BoardID]rooms.Mode
+	rooms  map[string]rooms.Mode
 }
 
-func (t tiers) Mode(b rankcache.BoardID, room string) rankcache.Mode {
+func (t tiers) Mode(b rankcache.BoardID, room string) rooms.Mode {
 	return max(t.all, t.boards[b], t.rooms[room])
 }
 
@@ -57,7 +59,7 @@ func redisClient(t testing.TB, addr string) *redis.Client {
 func newHouse(t testing.TB, kafkaAddr string, change func(*Options)) *house {
 	t.Helper()
 	h := &house{client: redisClient(t, testkit.Redis(t)), kafka: kafkaAddr, board: rankcache.BoardID(testkit.Name(t))}
-	opts := Options{Redis: h.client, Names: rankcache.DefaultNames(), Tiers: tiers{all: rankcache.ModeSuperHot},
+	opts := Options{Redis: h.client, Names: wire.DefaultNames(), Tiers: tiers{all: rooms.ModeSuperHot},
 		Kafka: map[string]string{"bootstrap.servers": kafkaAddr}, Group: testkit.Name(t),
 		Topics: Topics{CommandPartitions: 2}, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))}
 	opts.Names.Commands = "c_" + lastPart(string(h.board))

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 // PostTimeout bounds one posted command, Redis and Kafka together.
@@ -91,7 +91,7 @@ func (w *Writer) publishOne(ctx context.Context, m message) error {
 
 // appendAnswer is the update with the one thing that only this caller is told.
 func appendAnswer(dst []byte, o *Outcome) []byte {
-	dst = rankcache.AppendUpdate(dst, &o.Update)
+	dst = wire.AppendUpdate(dst, &o.Update)
 	dst = append(dst[:len(dst)-1], `,"duplicate":`...)
 	return append(strconv.AppendBool(dst, o.Duplicate), "}\n"...)
 }

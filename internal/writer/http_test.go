@@ -12,6 +12,7 @@ import (
 	"rankcache"
 	"rankcache/internal/servers"
 	"rankcache/internal/testkit"
+	"rankcache/rooms"
 )
 
 func TestPostScore(t *testing.T) {
@@ -29,7 +30,7 @@ func TestPostScore(t *testing.T) {
 
 func TestPostProblems(t *testing.T) {
 	h := quiet(t, func(o *Options) {
-		o.Tiers = tiers{boards: map[rankcache.BoardID]rankcache.Mode{"blocked": rankcache.ModeBlocked}}
+		o.Tiers = tiers{boards: map[rankcache.BoardID]rooms.Mode{"blocked": rooms.ModeBlocked}}
 	})
 	h.do1(t, h.order("set", "o1", "rich", "score", math.MaxFloat64))
 	must(t, h.client.Set(t.Context(), string(h.board)+"x", "no board", 0).Err())

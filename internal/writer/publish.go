@@ -8,7 +8,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"rankcache"
+	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 const (
@@ -52,7 +53,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 
 // admit returns a refusal if the operator blocked the board or the room.
 func (w *Writer) admit(c *Command) error {
-	if w.opts.Tiers.Mode(c.Board, c.Room) == rankcache.ModeBlocked {
+	if w.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
 		return &Refusal{"blocked", errors.New("the operator has switched this board or its room off")}
 	}
 	return nil
@@ -77,10 +78,10 @@ func (w *Writer) message(j *job) (message, bool) {
 		return message{}, false
 	}
 	w.metrics.countOutcome(&j.Outcome)
-	if !w.opts.PublishAll && w.opts.Tiers.Mode(j.Board, j.Room) != rankcache.ModeSuperHot {
+	if !w.opts.PublishAll && w.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
 		return message{}, false
 	}
-	return message{w.opts.Names.Topic(j.Board), []byte(j.Update.Member), rankcache.AppendUpdate(nil, &j.Update)}, true
+	return message{w.opts.Names.Topic(j.Board), []byte(j.Update.Member), wire.AppendUpdate(nil, &j.Update)}, true
 }
 
 func (w *Writer) refuse(r *Refusal, where ...any) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"rankcache"
+	"rankcache/wire"
 )
 
 //go:embed order.lua
@@ -20,11 +20,11 @@ var orderSource string
 // as hash tag, so that a cluster runs it in the board's slot.
 type orderScript struct {
 	*redis.Script
-	names rankcache.Names
+	names wire.Names
 	life  string // of a new board, in milliseconds
 }
 
-func newOrderScript(names rankcache.Names, life time.Duration) orderScript {
+func newOrderScript(names wire.Names, life time.Duration) orderScript {
 	return orderScript{redis.NewScript(orderSource), names, strconv.FormatInt(life.Milliseconds(), 10)}
 }
 
@@ -41,7 +41,7 @@ func (s orderScript) args(c *Command) []any {
 // repeat of the order gets again unchanged whatever else the repeat says, or a
 // refusal.
 type Outcome struct {
-	Update    rankcache.Update
+	Update    wire.Update
 	Duplicate bool // the order was applied before
 	Refusal   *Refusal
 }
@@ -60,14 +60,14 @@ func outcome(c *Command, answer string) (Outcome, error) {
 }
 
 // readRecord reads what the script keeps under an order.
-func readRecord(record string) (u rankcache.Update, err error) {
+func readRecord(record string) (u wire.Update, err error) {
 	f := strings.SplitN(record, " ", 6)
 	if len(f) != 6 {
 		return u, badRecord(record)
 	}
 	var errs [5]error
 	u.Seq, errs[0] = strconv.ParseUint(f[0], 10, 64)
-	u.Op, errs[1] = rankcache.ParseOp(f[1])
+	u.Op, errs[1] = wire.ParseOp(f[1])
 	u.Delta, errs[2] = strconv.ParseFloat(f[2], 64)
 	u.Score, errs[3] = strconv.ParseFloat(f[3], 64)
 	u.At, errs[4] = strconv.ParseInt(f[4], 10, 64)

@@ -13,6 +13,7 @@ import (
 	"rankcache"
 	"rankcache/internal/servers"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // quiet is a writer that only changes scores.
@@ -47,7 +48,7 @@ func TestRepeatIsTheSameUpdate(t *testing.T) {
 		for range 2 {
 			again := h.do1(t, h.order("set", fmt.Sprint("o", i), "somebody else", "score", 77))
 			equal(t, "duplicate", again.Duplicate, true)
-			equal(t, "update", string(rankcache.AppendUpdate(nil, &again.Update)), string(rankcache.AppendUpdate(nil, &done.Update)))
+			equal(t, "update", string(wire.AppendUpdate(nil, &again.Update)), string(wire.AppendUpdate(nil, &done.Update)))
 		}
 	}
 	if err := h.client.ZScore(t.Context(), string(h.board), "somebody else").Err(); err != redis.Nil {
@@ -75,7 +76,7 @@ func TestOverflowChangesNothing(t *testing.T) {
 // A key of the board that holds something else refuses the order and is left
 // as it was: no seq is used up.
 func TestWrongTypes(t *testing.T) {
-	names := rankcache.DefaultNames()
+	names := wire.DefaultNames()
 	for name, key := range map[string]func(rankcache.BoardID) string{
 		"board": names.BoardKey, "seq": names.SeqKey,
 		"order": func(b rankcache.BoardID) string { return names.OrderKey(b, "o") },
@@ -245,7 +246,7 @@ func TestClusterSlots(t *testing.T) {
 	testkit.Eventually(t, patience, func() error { return cluster.Set(t.Context(), "x", 1, 0).Err() })
 	jobs := make([]*job, 200)
 	for i := range jobs {
-		jobs[i] = &job{Command: &Command{Board: rankcache.BoardID(fmt.Sprint("b", i%20)), Member: "m", Op: rankcache.OpIncr,
+		jobs[i] = &job{Command: &Command{Board: rankcache.BoardID(fmt.Sprint("b", i%20)), Member: "m", Op: wire.OpIncr,
 			Number: 1, Order: fmt.Sprint("o", i)}}
 	}
 	must(t, h.applier.apply(t.Context(), jobs))

@@ -35,6 +35,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache"
+	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // Defaults.
@@ -49,13 +51,13 @@ const (
 // Tiers says what the operator decided about a board, or about the room that a
 // command names ("" for none). It is asked from several goroutines.
 type Tiers interface {
-	Mode(board rankcache.BoardID, room string) rankcache.Mode
+	Mode(board rankcache.BoardID, room string) rooms.Mode
 }
 
 // Options are what a Writer works with.
 type Options struct {
 	Redis redis.UniversalClient // stays the caller's to close
-	Names rankcache.Names
+	Names wire.Names
 	Tiers Tiers
 	// Kafka holds librdkafka's settings by their own names, at least
 	// bootstrap.servers.

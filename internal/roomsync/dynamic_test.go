@@ -1,0 +1,201 @@
+package roomsync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"rankcache"
+	"rankcache/internal/roomsync"
+	"rankcache/rooms"
+)
+
+// shared is the hash, in memory.
+type shared struct {
+	mu     sync.Mutex
+	fields map[string]string
+	err    error
+}
+
+func (s *shared) Key() string { return "the:hash" }
+
+func (s *shared) Entries(context.Context) (map[string]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.fields), s.err
+}
+
+func (s *shared) Put(_ context.Context, field, value string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.fields[field] = value
+	}
+	return s.err
+}
+
+func (s *shared) Remove(_ context.Context, field string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, there := s.fields[field]
+	if s.err == nil {
+		delete(s.fields, field)
+	}
+	return there && s.err == nil, s.err
+}
+
+func (s *shared) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func newShared(entries ...string) *shared {
+	s := &shared{fields: map[string]string{}}
+	for _, text := range entries {
+		s.fields[parse(text).Field()] = text
+	}
+	return s
+}
+
+func parse(text string) rooms.Entry {
+	e, err := rooms.ParseEntry([]byte(text))
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+var errRedis = errors.New("redis is away")
+
+func TestFileAndHashAreMergedAndTheFileWins(t *testing.T) {
+	path := writeFile(t, "rooms:\n- {uid: \"88\", mode: hot, boards: [\"a\"]}\nboards:\n- {match: \"b\", mode: super-hot}\n")
+	synctest.Test(t, func(t *testing.T) {
+		hash := newShared(`{"uid":"88","mode":"blocked"}`, `{"match":"b","mode":"hot"}`,
+			`{"match":"c","mode":"super-hot"}`, `{"uid":"89","mode":"super-hot"}`)
+		redis := &running{}
+		redis.set("89", nil, "d")
+		f := run(t, newFollower(roomsync.Config{File: path, Origin: redis, Shared: hash}))
+		wantSuperHot(t, f, "b", "c", "d")
+		if got := f.Mode("a", "88"); got != rooms.ModeHot {
+			t.Errorf("room 88 is %v, want what the file says", got)
+		}
+	})
+}
+
+func TestSetActsHereAtOnceAndElsewhereWithTheNextLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hash := newShared()
+		here := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash}))
+		there := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash}))
+		must(t, here.Set(t.Context(), parse(`{"match":"a","mode":"super-hot"}`)))
+		wantSuperHot(t, here, "a")
+		nextTick()
+		wantSuperHot(t, there, "a")
+
+		if ok, err := there.Unset(t.Context(), rooms.BoardField("a")); !ok || err != nil {
+			t.Errorf("unset: %v, %v", ok, err)
+		}
+		wantSuperHot(t, there)
+		if ok, err := there.Unset(t.Context(), rooms.BoardField("a")); ok || err != nil {
+			t.Errorf("unset again: %v, %v", ok, err)
+		}
+		nextTick()
+		wantSuperHot(t, here)
+	})
+}
+
+func TestWhatWasLastReadStaysWhileRedisIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hash := newShared(`{"match":"a","mode":"super-hot"}`)
+		f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash}))
+		hash.fail(errRedis)
+		nextTick()
+		wantSuperHot(t, f, "a")
+		if got := f.Status().Dynamic; got.Error != errRedis.Error() || got.Entries != 1 {
+			t.Errorf("status %+v", got)
+		}
+		if err := f.Set(t.Context(), parse(`{"match":"b","mode":"super-hot"}`)); !errors.Is(err, errRedis) {
+			t.Errorf("set: %v", err)
+		}
+		wantSuperHot(t, f, "a")
+		hash.fail(nil)
+		nextTick()
+		if got := f.Status().Dynamic.Error; got != "" {
+			t.Errorf("error stays: %s", got)
+		}
+	})
+}
+
+func TestBadEntriesAreIgnoredAndTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hash := newShared(`{"match":"a","mode":"super-hot"}`)
+		hash.fields["board:b"] = `{"match":"c","mode":"super-hot"}` // another one's
+		hash.fields["junk"] = `<html>`
+		f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash}))
+		wantSuperHot(t, f, "a")
+		got := f.Status().Dynamic
+		if got.Entries != 1 || got.BadEntries != 2 || got.Bad[0].Field != "board:b" || !strings.Contains(got.Bad[0].Reason, "board:c") {
+			t.Errorf("status %+v", got)
+		}
+	})
+}
+
+// Readiness waits for the boards of the first tiers, so they have to be whole;
+// but a Redis that is away must not hold it.
+func TestTheFirstTiersAreWholeUnlessRedisIsAway(t *testing.T) {
+	path := writeFile(t, superHot88)
+	for _, away := range []error{nil, errRedis} {
+		synctest.Test(t, func(t *testing.T) {
+			hash := newShared(`{"match":"c","mode":"super-hot"}`)
+			hash.fail(away)
+			redis := &running{}
+			redis.set("88", away, "a")
+			told := make(chan []rankcache.BoardID, 1)
+			var once sync.Once
+			f := newFollower(roomsync.Config{File: path, Origin: redis, Shared: hash, Changed: func(t *rooms.Tiers) {
+				once.Do(func() { told <- t.Boards(rooms.ModeSuperHot) })
+			}})
+			run(t, f)
+			if got := <-told; (away == nil) != (len(got) == 2) {
+				t.Errorf("redis %v: first told of %v", away, got)
+			}
+			if f.Resolved() != (away == nil) {
+				t.Errorf("redis %v: resolved %v", away, f.Resolved())
+			}
+		})
+	}
+}
+
+// A sidecar without a rooms file follows no board, and says so.
+func TestNoFileIsToldToo(t *testing.T) {
+	told := 0
+	f := newFollower(roomsync.Config{Changed: func(*rooms.Tiers) { told++ }})
+	must(t, f.Load())
+	if told != 1 || !f.Resolved() {
+		t.Errorf("told %d times, resolved %v", told, f.Resolved())
+	}
+}
+
+func TestNoMoreEntriesThanEverybodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hash := newShared()
+		for i := range roomsync.MaxDynamic {
+			e := fmt.Sprintf(`{"match":"b%d","mode":"hot"}`, i)
+			hash.fields[parse(e).Field()] = e
+		}
+		f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash}))
+		if err := f.Set(t.Context(), parse(`{"match":"more","mode":"hot"}`)); !errors.Is(err, roomsync.ErrFull) {
+			t.Errorf("got %v", err)
+		}
+		must(t, f.Set(t.Context(), parse(`{"match":"b7","mode":"blocked"}`)))
+		if got := f.Mode("b7", ""); got != rooms.ModeBlocked {
+			t.Errorf("b7 is %v", got)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package origin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+)
+
+// Two members hold the total between them and every change adds a member: an
+// answer whose parts are of different moments can't add up.
+const change = `
+local n = redis.call('INCR', KEYS[2])
+redis.call('ZADD', KEYS[1], n, 'a', -n, 'b', -1000000 - n, 'm' .. n)
+return n`
+
+// The board changes between any two commands of an answer:
+//
+//	reader  MULTI          ZREVRANGE          ZCARD          GET seq
+//	writer         change             change         change
+//
+// and the answer is of one instant all the same.
+func TestAnswersAreOfOneInstant(t *testing.T) {
+	b := newBoard(t)
+	keys := []string{b.names.BoardKey(b.id), b.names.SeqKey(b.id)}
+	changeBoard := func() { must(t, b.client.Eval(context.Background(), change, keys).Err()) }
+	changeBoard()
+	reader := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &slowConn{conn, changeBoard}, err
+		}})
+	defer reader.Close()
+	b.Origin = New(reader, b.names, WithTimeout(patient))
+	for range 20 {
+		for name, read := range map[string]func() (rankcache.Stamp, float64, float64, error){
+			"page": b.viaPage, "standings": b.viaStandings, "around": b.viaAround, "tops": b.viaTops, "sample": b.viaSample} {
+			stamp, a, other, err := read()
+			must(t, err)
+			n := float64(stamp.Seq)
+			if a != n || other != -n || stamp.Members != int(stamp.Seq)+2 {
+				t.Fatalf("%s: seq %d, %d members, a has %v, b has %v", name, stamp.Seq, stamp.Members, a, other)
+			}
+		}
+	}
+}
+
+// slowConn sends one command at a time, and something happens before each.
+type slowConn struct {
+	net.Conn
+	before func()
+}
+
+func (c *slowConn) Write(p []byte) (int, error) {
+	for sent := 0; sent < len(p); {
+		next := len(p)
+		if i := bytes.Index(p[sent+1:], []byte("\r\n*")); i >= 0 {
+			next = sent + 1 + i + 2
+		}
+		c.before()
+		if n, err := c.Conn.Write(p[sent:next]); err != nil {
+			return sent + n, err
+		}
+		sent = next
+	}
+	return len(p), nil
+}
+
+func (b board) viaPage() (rankcache.Stamp, float64, float64, error) {
+	page, err := b.Page(context.Background(), b.id, 0, 2, rankcache.Descending)
+	return both(page, err)
+}
+
+func (b board) viaAround() (rankcache.Stamp, float64, float64, error) {
+	page, _, err := b.Around(context.Background(), b.id, "a", 1, rankcache.Descending)
+	return both(page, err)
+}
+
+func (b board) viaTops() (rankcache.Stamp, float64, float64, error) {
+	tops, err := b.Tops(context.Background(), []rankcache.BoardID{b.id}, 2)
+	if err != nil {
+		return rankcache.Stamp{}, 0, 0, err
+	}
+	return both(rankcache.Page{Stamp: rankcache.Stamp{Seq: tops[0].Seq, Members: tops[0].Members}, Entries: tops[0].Entries}, nil)
+}
+
+func (b board) viaStandings() (rankcache.Stamp, float64, float64, error) {
+	places, stamp, err := b.Standings(context.Background(), b.id, []string{"a", "b"}, rankcache.Descending)
+	if err != nil {
+		return stamp, 0, 0, err
+	}
+	return stamp, places[0].Score, places[1].Score, nil
+}
+
+func (b board) viaSample() (rankcache.Stamp, float64, float64, error) {
+	s, err := b.Sample(context.Background(), b.id, []string{"a", "b"}, 0)
+	return s.Stamp, s.Given["a"], s.Given["b"], err
+}
+
+func both(page rankcache.Page, err error) (rankcache.Stamp, float64, float64, error) {
+	if err == nil && len(page.Entries) != 2 {
+		err = fmt.Errorf("%d rows", len(page.Entries))
+	}
+	if err != nil {
+		return page.Stamp, 0, 0, err
+	}
+	return page.Stamp, page.Entries[0].Score, page.Entries[1].Score, nil
+}

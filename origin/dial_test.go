@@ -1,0 +1,144 @@
+package origin
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/servers"
+	"rankcache/internal/testkit"
+	"rankcache/wire"
+)
+
+func TestDialErrorsHideSecrets(t *testing.T) {
+	for _, o := range []Options{
+		{URL: "redis://user:s3cret#x@host"},
+		{URL: "redis://user:s3cret/x@host"},
+		{URL: "redis://user:123/s3cret@host"},
+		{URL: "redis://user:123#s3cret@host"},
+		{URL: "redis://user:123?s3cret@host"},
+		{URL: "redis://user:%s3cret@host"},
+		{URL: "http://user:s3cret@host"},
+		{URL: "redis://user:s3cret@host/notanumber"},
+		{URL: "redis://user:s3cret@host?read_timeout=soon"},
+		{URL: "redis://user:s3cret@host?unknown=1"},
+		{URL: "redis://user:s3cret@host?unknown=1", Mode: ModeCluster},
+		{URL: "redis://user:s3cret@host", Mode: ModeSentinel},
+		{URL: "redis://host?master_name=m&password=s3cret&pool_size=x", Mode: ModeSentinel},
+		{URL: "redis://host?master_name=m&password=s3cret&route_randomly=true", Mode: ModeSentinel},
+		{URL: "redis://user:s3cret@host", Mode: "many"},
+		{URL: "redis://user:s3cret@host", CAFile: "/none"},
+		{URL: "rediss://user:s3cret@host", CAFile: "/none"},
+		{URL: ""},
+	} {
+		_, err := Dial(o)
+		if err == nil {
+			t.Errorf("%q %s was taken", o.URL, o.Mode)
+		} else if strings.Contains(err.Error(), "3cret") {
+			t.Errorf("%q %s: secret in %q", o.URL, o.Mode, err)
+		}
+	}
+}
+
+func TestDialOptions(t *testing.T) {
+	single := dialed(t, Options{URL: "redis://u:p@host:1/3?pool_size=7&read_timeout=2s", Timeout: time.Second, Password: "other"}).(*redis.Client).Options()
+	equal(t, "single", []any{single.Addr, single.DB, single.Username, single.Password, single.PoolSize, single.ReadTimeout, single.DialTimeout, single.Protocol,
+		single.DisableIdentity, single.ContextTimeoutEnabled, single.DialerRetries},
+		[]any{"host:1", 3, "u", "other", 7, 2 * time.Second, time.Second, 2, true, true, 1})
+
+	cluster := dialed(t, Options{Mode: ModeCluster, URL: "redis://host:1?addr=host2:2&dialer_retries=4"}).(*redis.ClusterClient).Options()
+	equal(t, "cluster", []any{cluster.Addrs, cluster.ReadTimeout, cluster.Protocol, cluster.DisableIdentity, cluster.ContextTimeoutEnabled, cluster.DialerRetries},
+		[]any{[]string{"host:1", "host2:2"}, DefaultTimeout, 2, true, true, 4})
+
+	sentinel := dialed(t, Options{Mode: ModeSentinel, URL: "redis://host:1?master_name=m&addr=host2:2&username=u"}).(*redis.Client).Options()
+	equal(t, "sentinel", []any{sentinel.Username, sentinel.ReadTimeout, sentinel.Protocol, sentinel.DisableIdentity, sentinel.ContextTimeoutEnabled, sentinel.DialerRetries},
+		[]any{"u", DefaultTimeout, 2, true, true, 1})
+}
+
+func dialed(t *testing.T, o Options) redis.UniversalClient {
+	t.Helper()
+	client, err := Dial(o)
+	must(t, err)
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// Everything that an Origin does is allowed to a user that may only read, and a
+// user that may not read gets Redis's own words.
+func TestAccessControl(t *testing.T) {
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	admin := dialed(t, Options{URL: "redis://" + server.Addr(), Timeout: patient})
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">p@ss", "~*", "-@all",
+		"+@read", "+multi", "+exec", "+eval", "+evalsha", "+ping").Err())
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "nobody", "on", ">p@ss", "~*", "-@all", "+multi", "+exec").Err())
+
+	reader := dialed(t, Options{URL: "redis://reader@" + server.Addr(), Password: "p@ss", Timeout: patient})
+	for method, err := range everyMethod(t.Context(), New(reader, wire.DefaultNames(), WithTimeout(patient)), "1_2_3") {
+		if err != nil && method != "around" {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	nobody := dialed(t, Options{URL: "redis://nobody:p%40ss@" + server.Addr(), Timeout: patient})
+	for method, err := range everyMethod(t.Context(), New(nobody, wire.DefaultNames(), WithTimeout(patient)), "1_2_3") {
+		if err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	wrong := dialed(t, Options{URL: "redis://reader:wrong@" + server.Addr(), Timeout: patient})
+	_, err := New(wrong, wire.DefaultNames(), WithTimeout(patient)).Page(t.Context(), "1_2_3", 0, 1, rankcache.Descending)
+	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+		t.Errorf("wrong password: %v", err)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := selfSigned(t, dir)
+	free, err := servers.FreeAddr()
+	must(t, err)
+	_, port, _ := net.SplitHostPort(free)
+	testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--tls-port", port, "--tls-cert-file", cert,
+		"--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no"}})
+	for _, c := range []struct {
+		opts Options
+		ok   bool
+	}{
+		{Options{URL: "rediss://127.0.0.1:" + port, CAFile: cert, Timeout: patient}, true},
+		{Options{URL: "rediss://127.0.0.1:" + port + "?skip_verify=true", Timeout: patient}, true},
+		{Options{URL: "rediss://127.0.0.1:" + port, Timeout: patient}, false},
+	} {
+		o := New(dialed(t, c.opts), wire.DefaultNames(), WithTimeout(patient))
+		if _, err := o.Page(t.Context(), "1_2_3", 0, 1, rankcache.Descending); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c.opts, err)
+		}
+	}
+}
+
+// selfSigned writes a certificate for 127.0.0.1 and its key.
+func selfSigned(t *testing.T, dir string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	must(t, err)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	must(t, err)
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600))
+	return cert, key
+}

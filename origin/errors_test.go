@@ -1,0 +1,137 @@
+package origin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/servers"
+	"rankcache/internal/testkit"
+	"rankcache/wire"
+)
+
+// everyMethod asks each method once and returns its errors by name.
+func everyMethod(ctx context.Context, o *Origin, b rankcache.BoardID) map[string]error {
+	errs := make(map[string]error)
+	_, errs["page"] = o.Page(ctx, b, 0, 50, rankcache.Descending)
+	_, _, errs["standings"] = o.Standings(ctx, b, []string{"a"}, rankcache.Descending)
+	_, _, errs["around"] = o.Around(ctx, b, "a", 4, rankcache.Descending)
+	_, errs["tops"] = o.Tops(ctx, []rankcache.BoardID{b}, 50)
+	_, errs["totals"] = o.Totals(ctx, []rankcache.BoardID{b})
+	_, errs["sample"] = o.Sample(ctx, b, []string{"a"}, 3)
+	_, _, errs["scan"] = o.Scan(ctx, b, func([]rankcache.Entry) error { return nil })
+	_, errs["rooms"] = o.RoomBoards(ctx, []string{string(b)})
+	return errs
+}
+
+func TestUnavailable(t *testing.T) {
+	for name, breakIt := range map[string]func(*servers.Redis) error{
+		"stopped": func(r *servers.Redis) error { return r.Stop() },
+		"paused":  func(r *servers.Redis) error { return r.Pause() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := testkit.StartRedis(t, servers.RedisOptions{})
+			client, err := Dial(Options{URL: "redis://" + server.Addr(), Timeout: 50 * time.Millisecond})
+			must(t, err)
+			defer client.Close()
+			o := New(client, wire.DefaultNames(), WithTimeout(50*time.Millisecond))
+			must(t, breakIt(server))
+			for method, err := range everyMethod(t.Context(), o, "1_2_3") {
+				if !errors.Is(err, rankcache.ErrUnavailable) {
+					t.Errorf("%s: %v", method, err)
+				}
+			}
+			equal(t, "counted", testutil.ToFloat64(o.metrics.errors.WithLabelValues("page", "unavailable")), 1.0)
+		})
+	}
+}
+
+// What Redis answers is not an outage: its own words are kept.
+func TestRefused(t *testing.T) {
+	b := newBoard(t)
+	for _, key := range []string{b.names.BoardKey(b.id), b.names.RoomKey(string(b.id))} {
+		must(t, b.client.Set(t.Context(), key, "no board", 0).Err())
+	}
+	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
+		if errors.Is(err, rankcache.ErrUnavailable) || err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
+// A total that is no number and a score that nobody can carry are errors, not a
+// page with something made up.
+func TestBadReply(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 1, abc...)
+	must(t, b.client.Set(t.Context(), b.names.SeqKey(b.id), "many", 0).Err())
+	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
+		if method != "rooms" && (err == nil || !strings.Contains(err.Error(), `"many"`)) {
+			t.Errorf("total: %s: %v", method, err)
+		}
+	}
+	must(t, b.client.Del(t.Context(), b.names.SeqKey(b.id)).Err())
+	must(t, b.client.Do(t.Context(), "ZADD", b.names.BoardKey(b.id), "+inf", "a").Err())
+	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
+		if method != "rooms" && method != "totals" && (err == nil || !strings.Contains(err.Error(), "+Inf")) {
+			t.Errorf("score: %s: %v", method, err)
+		}
+	}
+}
+
+func TestCallerWentAway(t *testing.T) {
+	b := newBoard(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for method, err := range everyMethod(ctx, b.Origin, b.id) {
+		if !errors.Is(err, context.Canceled) || errors.Is(err, rankcache.ErrUnavailable) {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	for method, err := range everyMethod(ctx, b.Origin, b.id) {
+		if !errors.Is(err, rankcache.ErrUnavailable) {
+			t.Errorf("deadline: %s: %v", method, err)
+		}
+	}
+}
+
+// A reply that is cut off in the middle leaves the client library with rows
+// that it made room for and an error. They must not be handed out as a page.
+func TestCutReply(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	go cutReplies(listener)
+	client := redis.NewClient(&redis.Options{Addr: listener.Addr().String(), Protocol: 2, DisableIdentity: true,
+		MaxRetries: -1, ContextTimeoutEnabled: true})
+	defer client.Close()
+	page, err := New(client, wire.DefaultNames(), WithTimeout(patient)).Page(t.Context(), "1_2_3", 0, 50, rankcache.Descending)
+	if !errors.Is(err, rankcache.ErrUnavailable) || page.Entries != nil {
+		t.Errorf("got %d rows, error %v", len(page.Entries), err)
+	}
+}
+
+// cutReplies answers a transaction of three commands, but stops after the first
+// row of 50.
+func cutReplies(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		buf := make([]byte, 4096)
+		_, _ = conn.Read(buf)
+		_, _ = io.WriteString(conn, "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n*100\r\n$1\r\na\r\n$1\r\n7\r\n$1\r\nb\r\n")
+		conn.Close()
+	}
+}

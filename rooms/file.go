@@ -1,0 +1,183 @@
+package rooms
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"rankcache"
+)
+
+// Limits of a rooms file.
+const (
+	MaxFile   = 1 << 20 // bytes
+	MaxRooms  = 10_000
+	maxUIDLen = 64
+)
+
+// Mode is what the operator says of a room or a board.
+type Mode uint8
+
+// Modes, weakest first: where several speak of one board, the greatest wins.
+const (
+	ModeNone     Mode = iota // nothing said: small, or hot by its own traffic
+	ModeHot                  // pinned: top page kept locally
+	ModeSuperHot             // whole board kept locally
+	ModeBlocked              // no board: refused without asking Redis
+)
+
+var modeNames = [...]string{"none", "hot", "super-hot", "blocked"}
+
+// String returns the mode as it is written in the rooms file.
+func (m Mode) String() string { return modeNames[m] }
+
+// ParseMode returns the mode that s names in a rooms file.
+func ParseMode(s string) (Mode, error) {
+	for m, name := range modeNames {
+		if m > 0 && name == s {
+			return Mode(m), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown mode %.20q: want super-hot, hot or blocked", s)
+}
+
+// Room is one live room by its host's uid. Boards is nil when Redis says which
+// boards run in it.
+type Room struct {
+	UID    string
+	Mode   Mode
+	Boards []rankcache.BoardID
+}
+
+// Rule gives a mode to the boards whose id matches a [path.Match] pattern.
+type Rule struct {
+	Match string
+	Mode  Mode
+}
+
+// File is one parsed rooms file. It is not changed after it was parsed.
+type File struct {
+	Rooms []Room
+	Rules []Rule
+}
+
+// Parse reads a rooms file. Unknown keys, values that were not written as
+// strings (an unquoted 1_2_3 is the number 123) and rooms named twice are
+// errors that say the line. An empty file is an empty File.
+func Parse(data []byte) (*File, error) {
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("rooms file has %d bytes, want at most %d", len(data), MaxFile)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("rooms file: %w", err)
+	}
+	f := &File{}
+	if len(doc.Content) == 0 {
+		return f, nil
+	}
+	err := fields(doc.Content[0], map[string]func(*yaml.Node) error{
+		"rooms":  func(n *yaml.Node) error { return each(n, f.addRoom) },
+		"boards": func(n *yaml.Node) error { return each(n, f.addRule) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("rooms file: %w", err)
+	}
+	return f, f.checkUnique()
+}
+
+func (f *File) addRoom(n *yaml.Node) error {
+	var room Room
+	err := fields(n, map[string]func(*yaml.Node) error{
+		"uid":  intoString(&room.UID),
+		"mode": mode(&room.Mode),
+		"boards": func(n *yaml.Node) error {
+			room.Boards = []rankcache.BoardID{} // said to have none is not the same as unsaid
+			return each(n, room.addBoard)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	f.Rooms = append(f.Rooms, room)
+	return at(n, room.check())
+}
+
+func (room *Room) check() error {
+	if err := CheckUID(room.UID); err != nil {
+		return err
+	}
+	if room.Mode == ModeNone {
+		return fmt.Errorf("room %q has no mode: want super-hot, hot or blocked", room.UID)
+	}
+	for _, b := range room.Boards {
+		if err := b.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (room *Room) addBoard(n *yaml.Node) error {
+	s, err := quoted(n)
+	if err != nil {
+		return err
+	}
+	b, err := rankcache.ParseBoardID(s)
+	room.Boards = append(room.Boards, b)
+	return at(n, err)
+}
+
+func (f *File) addRule(n *yaml.Node) error {
+	var rule Rule
+	err := fields(n, map[string]func(*yaml.Node) error{
+		"match": intoString(&rule.Match),
+		"mode":  mode(&rule.Mode),
+	})
+	if err != nil {
+		return err
+	}
+	f.Rules = append(f.Rules, rule)
+	return at(n, rule.check())
+}
+
+// check refuses patterns that a sidecar could not follow: which boards a
+// wildcard stands for is not known before they are asked for.
+func (b Rule) check() error {
+	if _, err := path.Match(b.Match, ""); err != nil || b.Match == "" {
+		return fmt.Errorf("match %.100q is not a pattern: want an id with * or ?", b.Match)
+	}
+	switch {
+	case b.Mode == ModeNone:
+		return fmt.Errorf("match %.100q has no mode: want super-hot, hot or blocked", b.Match)
+	case b.Mode != ModeBlocked && strings.ContainsAny(b.Match, `*?[\`):
+		return fmt.Errorf("match %.100q is a pattern, which can only be blocked: name the board to make it %s", b.Match, b.Mode)
+	case b.Mode != ModeBlocked:
+		return rankcache.BoardID(b.Match).Check()
+	}
+	return nil
+}
+
+func (f *File) checkUnique() error {
+	if len(f.Rooms) > MaxRooms {
+		return fmt.Errorf("rooms file names %d rooms, want at most %d", len(f.Rooms), MaxRooms)
+	}
+	seen := make(map[string]bool, len(f.Rooms))
+	for _, room := range f.Rooms {
+		if seen[room.UID] {
+			return fmt.Errorf("rooms file names room %q twice: keep one entry", room.UID)
+		}
+		seen[room.UID] = true
+	}
+	return nil
+}
+
+// CheckUID returns an error unless uid can name a room.
+func CheckUID(uid string) error {
+	if !rankcache.PlainText(uid, maxUIDLen) {
+		return fmt.Errorf("room uid %.40q: want 1 to %d bytes of UTF-8 without control characters", uid, maxUIDLen)
+	}
+	return nil
+}

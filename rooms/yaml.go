@@ -1,0 +1,80 @@
+package rooms
+
+import (
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The rooms file is read from YAML nodes, not through struct tags: a node knows
+// its line and how it was written, so that an unquoted 1_2_3 is refused with its
+// line and not read as the number 123.
+
+// fields walks a mapping and gives each value to the function of its key.
+func fields(n *yaml.Node, known map[string]func(*yaml.Node) error) error {
+	if n.Kind != yaml.MappingNode {
+		return at(n, errors.New("want a mapping"))
+	}
+	seen := make(map[string]bool)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		read, ok := known[key.Value]
+		if !ok || seen[key.Value] {
+			return at(key, fmt.Errorf("unknown or repeated key %.40q", key.Value))
+		}
+		seen[key.Value] = true
+		if err := read(n.Content[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func each(n *yaml.Node, read func(*yaml.Node) error) error {
+	if n.Tag == "!!null" {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		return at(n, errors.New("want a list"))
+	}
+	for _, item := range n.Content {
+		if err := read(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoted returns a scalar that was written as a string.
+func quoted(n *yaml.Node) (string, error) {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
+		return "", at(n, fmt.Errorf("want a string in quotes, such as %q", n.Value))
+	}
+	return n.Value, nil
+}
+
+func intoString(to *string) func(*yaml.Node) error {
+	return func(n *yaml.Node) (err error) {
+		*to, err = quoted(n)
+		return err
+	}
+}
+
+func mode(to *Mode) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		s, err := quoted(n)
+		if err != nil {
+			return err
+		}
+		*to, err = ParseMode(s)
+		return at(n, err)
+	}
+}
+
+func at(n *yaml.Node, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("line %d: %w", n.Line, err)
+}

@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+
+	"rankcache"
+)
+
+// Names builds and parses every Redis key and Kafka topic name. The zero value
+// is not usable; start from [DefaultNames]. A Names is immutable after
+// [Names.Check] and may be shared.
+type Names struct {
+	// Redis key patterns. <board>, <order>, <uid> and <instance> stand for
+	// the value. The companions of a board carry its id as hash tag, so that a
+	// cluster keeps them in the board's slot.
+	Board     string // the sorted set
+	Seq       string // count of applied orders
+	OrderSeen string // an order number that was applied
+	Room      string // set of the boards now running in a room
+	Rooms     string // hash of what operators have said of rooms at run time
+	Hot       string // shared hot-key verdict
+
+	// Commands is the topic of commands, UpdatePrefix begins the topic of each
+	// board's updates.
+	Commands     string
+	UpdatePrefix string
+}
+
+// DefaultNames returns the names of the wire contract.
+func DefaultNames() Names {
+	return Names{
+		Board:        "<board>",
+		Seq:          "{<board>}:seq",
+		OrderSeen:    "{<board>}:order:<order>",
+		Room:         "rankcache:room:<uid>:boards",
+		Rooms:        "rankcache:rooms",
+		Hot:          "rankcache:hot:<instance>",
+		Commands:     "update_rank",
+		UpdatePrefix: "update_cache_",
+	}
+}
+
+// Check returns an error naming the first pattern that lacks its placeholder or
+// the first topic name that Kafka would refuse.
+func (n Names) Check() error {
+	for _, p := range []struct{ what, pattern, must string }{
+		{"board key", n.Board, "<board>"},
+		{"seq key", n.Seq, "<board>"},
+		{"order key", n.OrderSeen, "<board>"},
+		{"order key", n.OrderSeen, "<order>"},
+		{"room key", n.Room, "<uid>"},
+		{"hot key", n.Hot, "<instance>"},
+	} {
+		if strings.Count(p.pattern, p.must) != 1 {
+			return fmt.Errorf("%s pattern %q: want %s in it once", p.what, p.pattern, p.must)
+		}
+	}
+	if n.Rooms == "" || strings.Contains(n.Rooms, "<") {
+		return fmt.Errorf("rooms key %q: want one key, without a placeholder", n.Rooms)
+	}
+	if err := checkTopic("command topic", n.Commands, maxTopicLen); err != nil {
+		return err
+	}
+	return checkTopic("update topic prefix", n.UpdatePrefix, maxTopicLen-rankcache.MaxBoardLen)
+}
+
+// maxTopicLen is Kafka's own limit.
+const maxTopicLen = 249
+
+func checkTopic(what, name string, limit int) error {
+	if len(name) == 0 || len(name) > limit {
+		return fmt.Errorf("%s %q: want 1 to %d characters", what, name, limit)
+	}
+	for i := range len(name) { // a topic may be longer than a board id, and has no ":"
+		if c := name[i : i+1]; c == ":" || rankcache.BoardID(c).Check() != nil {
+			return fmt.Errorf("%s %q: want characters of A-Z a-z 0-9 . _ -", what, name)
+		}
+	}
+	return nil
+}
+
+// BoardKey returns the key of the board's sorted set.
+func (n Names) BoardKey(b rankcache.BoardID) string { return fill(n.Board, "<board>", string(b)) }
+
+// SeqKey returns the key of the board's count of applied orders.
+func (n Names) SeqKey(b rankcache.BoardID) string { return fill(n.Seq, "<board>", string(b)) }
+
+// OrderKey returns the key that remembers one applied order of the board. The
+// order number is put in last, so that nothing in it is taken for a placeholder.
+func (n Names) OrderKey(b rankcache.BoardID, order string) string {
+	return fill(fill(n.OrderSeen, "<board>", string(b)), "<order>", order)
+}
+
+// RoomKey returns the key of the set of boards running in the room of uid.
+func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
+
+// HotKey returns the key under which the hot-key verdict of instance is shared.
+func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>", instance) }
+
+// BoardOfKey is the inverse of [Names.BoardKey]: it says which board a Redis key
+// is the sorted set of, and false for every other key. With the default pattern
+// any legal id is a board, except a key that fits one of the other patterns.
+func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
+	if key == n.Rooms {
+		return "", false
+	}
+	for _, other := range []string{n.Seq, n.OrderSeen, n.Room, n.Hot} {
+		if fits(key, other) {
+			return "", false
+		}
+	}
+	before, after, _ := strings.Cut(n.Board, "<board>")
+	id, ok := cutBoth(key, before, after)
+	b := rankcache.BoardID(id)
+	return b, ok && b.Check() == nil
+}
+
+// Topic returns the topic of the board's updates. Kafka allows no ":" in a
+// name, so it becomes "."; an update names its board, so nothing depends on the
+// way back.
+func (n Names) Topic(b rankcache.BoardID) string {
+	return n.UpdatePrefix + strings.ReplaceAll(string(b), ":", ".")
+}
+
+func fill(pattern, placeholder, value string) string {
+	before, after, _ := strings.Cut(pattern, placeholder)
+	return before + value + after
+}
+
+// fits reports whether key could be made from pattern by filling its first
+// placeholder (and anything after a second one).
+func fits(key, pattern string) bool {
+	before, rest, _ := strings.Cut(pattern, "<")
+	_, after, _ := strings.Cut(rest, ">")
+	after, _, open := strings.Cut(after, "<")
+	if !open {
+		_, ok := cutBoth(key, before, after)
+		return ok
+	}
+	key, ok := strings.CutPrefix(key, before)
+	return ok && strings.Contains(key, after)
+}
+
+func cutBoth(s, before, after string) (string, bool) {
+	s, ok := strings.CutPrefix(s, before)
+	if !ok {
+		return "", false
+	}
+	return strings.CutSuffix(s, after)
+}

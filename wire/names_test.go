@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+
+	"rankcache"
+)
+
+func TestDefaultNamesAreTheContract(t *testing.T) {
+	n := DefaultNames()
+	if err := n.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for got, want := range map[string]string{
+		n.BoardKey("1_2_3"):             "1_2_3",
+		n.SeqKey("1_2_3"):               "{1_2_3}:seq",
+		n.OrderKey("1_2_3", "gift:<9>"): "{1_2_3}:order:gift:<9>",
+		n.RoomKey("88"):                 "rankcache:room:88:boards",
+		n.HotKey("crs-1"):               "rankcache:hot:crs-1",
+		n.Topic("a:b.c"):                "update_cache_a.b.c",
+		n.OrderKey("1_2_3", "<board>"):  "{1_2_3}:order:<board>",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestBoardOfKeyIsTheInverse(t *testing.T) {
+	own := DefaultNames()
+	own.Board, own.Seq, own.OrderSeen = "rank:{<board>}:z", "rank:{<board>}:n", "rank:{<board>}:o:<order>"
+	for _, n := range []Names{DefaultNames(), own} {
+		for _, b := range []rankcache.BoardID{"1_2_3", "a:b", "x.y-z"} {
+			if got, ok := n.BoardOfKey(n.BoardKey(b)); !ok || got != b {
+				t.Errorf("%s: got %q %v", n.BoardKey(b), got, ok)
+			}
+			for _, key := range []string{n.SeqKey(b), n.OrderKey(b, "9"), n.RoomKey("88"), n.HotKey("i"), n.Rooms, "", "a b", strings.Repeat("x", 300)} {
+				if got, ok := n.BoardOfKey(key); ok {
+					t.Errorf("key %q taken for board %q", key, got)
+				}
+			}
+		}
+	}
+}
+
+func TestNamesCheckSaysWhatIsMissing(t *testing.T) {
+	n := DefaultNames()
+	n.OrderSeen = "{<board>}:order"
+	if err := n.Check(); err == nil || !strings.Contains(err.Error(), "<order>") {
+		t.Errorf("got %v", err)
+	}
+	n = DefaultNames()
+	n.Rooms = ""
+	if err := n.Check(); err == nil || !strings.Contains(err.Error(), "rooms key") {
+		t.Errorf("got %v", err)
+	}
+	n = DefaultNames()
+	n.Commands = "a b"
+	if err := n.Check(); err == nil || !strings.Contains(err.Error(), "topic") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBoardID(t *testing.T) {
+	for _, good := range []string{"1_2_3", "A.z:0-9", strings.Repeat("x", rankcache.MaxBoardLen)} {
+		if _, err := rankcache.ParseBoardID(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "a b", "{a}", "a/b", "ü", strings.Repeat("x", rankcache.MaxBoardLen+1)} {
+		if _, err := rankcache.ParseBoardID(bad); err == nil {
+			t.Errorf("%q accepted", bad)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"rankcache"
+)
+
+// Sentinels by which callers decide. They are wrapped with what to check.
+var (
+	// ErrOrderID reports an order id that is missing, too long or not plain text.
+	ErrOrderID = errors.New("bad order id")
+	// ErrOp reports an operation other than incr, set and delete.
+	ErrOp = errors.New("unknown op")
+)
+
+// MaxOrderIDLen is the longest order id, in bytes.
+const MaxOrderIDLen = 128
+
+// CheckOrderID returns an error that wraps [ErrOrderID] unless id is 1 to
+// [MaxOrderIDLen] bytes of UTF-8 text without control characters.
+func CheckOrderID(id string) error {
+	if !rankcache.PlainText(id, MaxOrderIDLen) {
+		return fmt.Errorf("%w %.40q: want 1 to %d bytes of UTF-8 without control characters", ErrOrderID, id, MaxOrderIDLen)
+	}
+	return nil
+}
+
+// Op is what a command does to a member's score.
+type Op uint8
+
+// The operations of commands and updates.
+const (
+	OpIncr Op = iota + 1
+	OpSet
+	OpDelete
+)
+
+var opNames = [...]string{OpIncr: "incr", OpSet: "set", OpDelete: "delete"}
+
+// ParseOp returns the operation that s names, or an error that wraps [ErrOp].
+func ParseOp(s string) (Op, error) {
+	for op, name := range opNames {
+		if name == s && s != "" {
+			return Op(op), nil
+		}
+	}
+	return 0, fmt.Errorf("%w %.20q: want incr, set or delete", ErrOp, s)
+}
+
+// String returns the operation as it is written on the wire.
+func (op Op) String() string {
+	if op >= OpIncr && op <= OpDelete {
+		return opNames[op]
+	}
+	return "op(" + strconv.Itoa(int(op)) + ")"
+}
+
+// Update is one applied change of one board, as it travels on the board's topic.
+// A member takes the state of its highest Seq, which makes duplicates,
+// reordering and re-reads harmless; with Seq 0 (a producer that keeps none) the
+// change counts once per Order.
+type Update struct {
+	Board  rankcache.BoardID
+	Member string
+	Op     Op
+	Delta  float64 // what an incr added
+	Score  float64 // the member's score after the change; unused by delete
+	Seq    uint64  // the board's count of applied orders after the change
+	Order  string  // the caller's idempotency key
+	At     int64   // when the command was given, Unix milliseconds
+}
+
+// AppendUpdate appends u in the wire form (JSON, version 1) and returns the
+// longer slice. What it appends, [DecodeUpdate] reads back unchanged, provided
+// that u is valid.
+func AppendUpdate(dst []byte, u *Update) []byte {
+	dst = append(dst, `{"v":1,"board":`...)
+	dst = AppendString(dst, string(u.Board))
+	dst = append(dst, `,"member":`...)
+	dst = AppendString(dst, u.Member)
+	dst = append(dst, `,"op":"`...)
+	dst = append(dst, u.Op.String()...)
+	dst = append(dst, '"')
+	if u.Op == OpIncr {
+		dst = AppendScore(append(dst, `,"delta":`...), u.Delta)
+	}
+	if u.Op != OpDelete {
+		dst = AppendScore(append(dst, `,"score":`...), u.Score)
+	}
+	if u.Seq != 0 {
+		dst = strconv.AppendUint(append(dst, `,"seq":`...), u.Seq, 10)
+	}
+	dst = AppendString(append(dst, `,"order":`...), u.Order)
+	dst = strconv.AppendInt(append(dst, `,"at":`...), u.At, 10)
+	return append(dst, '}')
+}
