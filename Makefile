@@ -8,8 +8,8 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build bin/rankcache
-	go build -ldflags '-X main.version=$(VERSION)' -o bin/rankcache ./cmd/rankcache
+build: ## build bin/rankcache and bin/rankcache-lab
+	go build -ldflags '-X rankcache/internal/app.Version=$(VERSION)' -o bin/ ./cmd/...
 
 test: ## run all tests with -race on a real Redis and a real Kafka, fetching both if need be
 	scripts/test.sh
@@ -25,14 +25,14 @@ fmt: ## format the sources
 
 bench: build ## run all benchmarks, some 20 minutes; nginx is a row if it is installed
 	go test -run '^$$' -bench . ./localboard
-	bin/rankcache bench replay
-	bin/rankcache bench hot
-	bin/rankcache bench profile
-	bin/rankcache bench read
+	bin/rankcache-lab bench replay
+	bin/rankcache-lab bench hot
+	bin/rankcache-lab bench profile
+	bin/rankcache-lab bench read
 
 demo: build ## build and show the whole thing on this machine
 	-scripts/setup.sh redis
-	bin/rankcache demo
+	bin/rankcache-lab demo
 
 fuzz: ## fuzz every target for 30 s
 	scripts/fuzz.sh
@@ -44,11 +44,11 @@ docs: build ## write the references that are made from the code, docs/CONFIG.md 
 faults: ## cause every fault and compare each answer, some ten minutes; writes the table in docs/RELIABILITY.md
 	scripts/setup.sh
 	RANKCACHE_FULL=1 RANKCACHE_REQUIRE_REAL=1 RANKCACHE_FAULTS_TABLE=$(CURDIR)/docs/RELIABILITY.md \
-		go test -count=1 -timeout 40m -run '^TestFaults$$' ./internal/faults
+		go test -count=1 -timeout 40m -run '^TestFaults$$' ./internal/lab/faults
 
 soak: ## read and write for RANKCACHE_SOAK (default 10m) while faults happen at random
 	scripts/setup.sh
-	RANKCACHE_SOAK=$${RANKCACHE_SOAK:-10m} RANKCACHE_REQUIRE_REAL=1 go test -count=1 -v -timeout 2h -run '^TestSoak$$' ./internal/faults
+	RANKCACHE_SOAK=$${RANKCACHE_SOAK:-10m} RANKCACHE_REQUIRE_REAL=1 go test -count=1 -v -timeout 2h -run '^TestSoak$$' ./internal/lab/faults
 
 setup: ## fetch what tests and demo need: redis-server, Java, Kafka's jars, Chromium
 	scripts/setup.sh

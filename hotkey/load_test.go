@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache"
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )

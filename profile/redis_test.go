@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 )
 

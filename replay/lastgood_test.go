@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/lastgood"
 	"rankcache/replay"

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 # The musl tag picks librdkafka's musl library; the other two let Go look up names and users itself.
 build() {
   CC=musl-gcc CGO_ENABLED=1 go build -trimpath -tags musl,netgo,osusergo \
-    -ldflags "-s -w -linkmode external -extldflags -static -X main.version=${2:-unknown}" -o "$1" ./cmd/rankcache
+    -ldflags "-s -w -linkmode external -extldflags -static -X rankcache/internal/app.Version=${2:-unknown}" -o "$1" ./cmd/rankcache
 }
 
 # in_empty_root runs the file with nothing else around it and as nobody, as the image does.
@@ -35,7 +35,7 @@ check() {
   build "$file" checked
   in_empty_root "$file" version
   in_empty_root "$file" config >/dev/null
-  RANKCACHE_TEST_BINARY=$file scripts/test.sh -count=1 -run 'TestServeAnswersByTier|TestProbesFromStartToStop' ./cmd/rankcache
+  RANKCACHE_TEST_BINARY=$file scripts/test.sh -count=1 -run 'TestServeAnswersByTier|TestProbesInEveryState' ./internal/app
 }
 
 case "${1:-}" in

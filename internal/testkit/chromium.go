@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 )
 
 // Chromium returns the path of the browser. It skips where none is installed, which it says.

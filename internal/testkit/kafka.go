@@ -7,7 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 )
 
 var sharedKafka = sharedServer{env: EnvKafka, start: startShared}

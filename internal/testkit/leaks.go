@@ -11,6 +11,6 @@ import (
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	ignore := goleak.IgnoreCurrent()
-	server := goleak.IgnoreAnyFunction("rankcache/internal/servers.(*process).run") // of a shared server that this test was the first to ask for
+	server := goleak.IgnoreAnyFunction("rankcache/internal/lab/servers.(*process).run") // of a shared server that this test was the first to ask for
 	t.Cleanup(func() { goleak.VerifyNone(t, ignore, server) })
 }

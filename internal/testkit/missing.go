@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 )
 
 // announced keeps what this binary has said on standard error, so that it says it once.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 )
 
 var sharedRedis = sharedServer{env: EnvRedis, start: func() (handle, error) {

@@ -5,7 +5,7 @@ import (
 	"net"
 	"testing"
 
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 )
 
 func TestWithoutKafkaTestsRunOnKfakeAndSaySo(t *testing.T) {

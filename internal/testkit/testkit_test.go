@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 )
 
 func TestNameIsLegalAndNew(t *testing.T) {

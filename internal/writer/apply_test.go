@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )

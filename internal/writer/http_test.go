@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"rankcache"
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
 )

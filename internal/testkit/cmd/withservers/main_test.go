@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"rankcache/internal/servers"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 )
 

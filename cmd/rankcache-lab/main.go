@@ -1,0 +1,10 @@
+// Command rankcache-lab shows rankcache and measures it. It links servers, load
+// generators and other people's ordered sets, which no pod needs.
+package main
+
+import (
+	"rankcache/internal/app"
+	"rankcache/internal/lab"
+)
+
+func main() { app.Main(lab.NewCommand()) }

@@ -1,6 +1,0 @@
-package main
-
-import "syscall"
-
-// endWithUs has the kernel end a child should we die without a chance to.
-func endWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }

@@ -1,0 +1,135 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"rankcache/internal/testkit"
+)
+
+// tab is a page in a Chromium of its own, which ends with the test.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu   sync.Mutex
+	said []string // on the console: warnings, errors, refusals by the page's policy
+}
+
+// openTab opens a page as wide as a desk's screen.
+func openTab(t *testing.T, url string) *tab {
+	t.Helper()
+	allocator, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(testkit.Chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()))...)
+	t.Cleanup(end) // waits until the process has gone, after it was told to by the next
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	p := &tab{t: t, ctx: ctx}
+	messages := chromedp.Console(ctx)
+	go func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			p.note(m)
+		}
+	}()
+	p.width(1360)
+	p.do(chromedp.Navigate(url))
+	return p
+}
+
+// run runs a part of a test on the page.
+func (p *tab) run(t *testing.T, name string, part func(*testing.T)) {
+	whole := p.t
+	defer func() { p.t = whole }()
+	t.Run(name, func(t *testing.T) {
+		p.t = t
+		part(t)
+	})
+}
+
+func (p *tab) note(m chromedp.ConsoleMessage) {
+	if m.Type == chromedp.ConsoleDebug || m.Type == chromedp.ConsoleLog || m.Type == chromedp.ConsoleInfo {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said = append(p.said, m.String()+" "+m.URL)
+}
+
+// complaints returns what the console said since the last call.
+func (p *tab) complaints() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	said := p.said
+	p.said = nil
+	return said
+}
+
+func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		p.t.Fatalf("browser: %v\n%s", err, strings.Join(p.complaints(), "\n"))
+	}
+}
+
+// value returns what a JavaScript expression is now, as JSON.
+func (p *tab) value(js string) string {
+	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[any](js))
+	if err != nil {
+		return err.Error()
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// await waits until a JavaScript expression is true.
+func (p *tab) await(what, js string) {
+	p.t.Helper()
+	testkit.Eventually(p.t, 30*time.Second, func() error {
+		if got := p.value(js); got != "true" {
+			return fmt.Errorf("%s: %s is %s; the page shows:\n%s", what, js, got, p.value("document.body.innerText"))
+		}
+		return nil
+	})
+}
+
+func (p *tab) click(css string) { p.t.Helper(); p.do(chromedp.Click(chromedp.CSS(css))) }
+
+func (p *tab) write(css, text string) {
+	p.t.Helper()
+	p.do(chromedp.Clear(chromedp.CSS(css)), chromedp.SendKeys(chromedp.CSS(css), text))
+}
+
+func (p *tab) width(pixels int64) {
+	p.t.Helper()
+	metrics := emulation.SetDeviceMetricsOverrideParams{Width: pixels, Height: 900, DeviceScaleFactor: 1, Mobile: pixels < 600}
+	if _, err := chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, metrics); err != nil {
+		p.t.Fatalf("browser: %v", err)
+	}
+}
+
+// prefer says which colours the system of the browser's user likes.
+func (p *tab) prefer(scheme string) {
+	p.t.Helper()
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, media); err != nil {
+		p.t.Fatalf("browser: %v", err)
+	}
+}

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// choice is a flag that takes one of a few words. A wrong word is refused when
+// the flag is read, wherever it came from, and the shell completes the right
+// ones (see completeChoices).
+type choice struct {
+	value *string
+	words []string
+}
+
+// choiceVar registers a flag that takes one of words; first is its default.
+func choiceVar(flags *pflag.FlagSet, value *string, name, short, first, usage string, words ...string) {
+	*value = first
+	flags.VarP(&choice{value, words}, name, short, usage)
+}
+
+func (c *choice) String() string { return *c.value }
+
+func (c *choice) Type() string { return "word" }
+
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.words, s) {
+		return fmt.Errorf("want %s", orList(c.words))
+	}
+	*c.value = s
+	return nil
+}
+
+// orList returns "a, b or c".
+func orList(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// completeFlags tells the shell what the flags of cmd and its sub-commands take:
+// one of a few words, a file, or nothing that a file name could help with.
+func completeFlags(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		// An error says that the flag, shared with another command, has it already.
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, completion(f))
+	})
+	for _, sub := range cmd.Commands() {
+		completeFlags(sub)
+	}
+}
+
+func completion(f *pflag.Flag) cobra.CompletionFunc {
+	if c, ok := f.Value.(*choice); ok {
+		return cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	if what, _ := pflag.UnquoteUsage(f); what == "file" || what == "folder" {
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+	}
+	return cobra.NoFileCompletions
+}

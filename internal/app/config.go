@@ -1,0 +1,145 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// One configuration: a flag wins over its environment variable, that over the
+// YAML file. The names are the same in all three: --redis-timeout,
+// RANKCACHE_REDIS_TIMEOUT, redis-timeout. A key that no command knows is an
+// error, so a typing mistake never becomes a default.
+const (
+	envPrefix   = "RANKCACHE_"
+	kafkaPrefix = "kafka." // kafka.<key> is librdkafka's <key>
+	// flatKeys is a delimiter that no key has: names such as kafka.sasl.username
+	// are whole, not paths.
+	flatKeys = "\x00"
+)
+
+// secretFlag is the annotation of flags whose value is never printed.
+const secretFlag = "rankcache_secret"
+
+// loadConfig gives the flags of cmd that were not set on the command line their
+// value from the environment or the file, and returns the kafka.* keys.
+func loadConfig(cmd *cobra.Command) (kafka map[string]string, err error) {
+	k := koanf.New(flatKeys)
+	path, _ := cmd.Flags().GetString("config")
+	if path == "" {
+		path = os.Getenv(envPrefix + "CONFIG")
+	}
+	if path != "" {
+		if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
+			return nil, Usagef("configuration file %s: %w", path, err)
+		}
+	}
+	if err := k.Load(env.Provider(flatKeys, env.Opt{Prefix: envPrefix, TransformFunc: envKey}), nil); err != nil {
+		return nil, Usagef("environment: %w", err)
+	}
+	if err := checkKeys(cmd.Root(), k.Keys()); err != nil {
+		return nil, err
+	}
+	return applyConfig(cmd, k)
+}
+
+// notOurs are variables with our prefix that are not configuration: what
+// Kubernetes injects for a Service named rankcache or rankcache-something
+// (RANKCACHE_SERVICE_HOST, RANKCACHE_KAFKA_PORT_9092_TCP_ADDR …) and what steers
+// this project's tests.
+var notOurs = regexp.MustCompile(`^RANKCACHE_(([A-Z0-9_]+_)?(PORT(_\d.*)?|SERVICE_(HOST|PORT.*))|TEST_.*|REQUIRE_REAL|FULL)$`)
+
+// envKey turns RANKCACHE_REDIS_TIMEOUT into redis-timeout and
+// RANKCACHE_KAFKA_SASL_USERNAME into kafka.sasl.username.
+func envKey(name, value string) (string, any) {
+	if notOurs.MatchString(name) {
+		return "", nil // leaves it out
+	}
+	key := strings.ToLower(strings.TrimPrefix(name, envPrefix))
+	if rest, ok := strings.CutPrefix(key, "kafka_"); ok {
+		return kafkaPrefix + strings.ReplaceAll(rest, "_", "."), value
+	}
+	return strings.ReplaceAll(key, "_", "-"), value
+}
+
+// checkKeys refuses keys that are no flag of any command: one file and one
+// environment may serve them all.
+func checkKeys(root *cobra.Command, keys []string) error {
+	known := map[string]bool{"config": true}
+	for _, cmd := range append(root.Commands(), root) {
+		for _, sub := range append(cmd.Commands(), cmd) {
+			sub.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+		}
+	}
+	for _, key := range keys {
+		if !known[key] && !strings.HasPrefix(key, kafkaPrefix) {
+			return Usagef("unknown configuration key %q: rankcache help lists the flags, whose names are the keys", key)
+		}
+	}
+	return nil
+}
+
+func applyConfig(cmd *cobra.Command, k *koanf.Koanf) (map[string]string, error) {
+	kafka := map[string]string{}
+	for _, key := range k.Keys() {
+		if name, ok := strings.CutPrefix(key, kafkaPrefix); ok {
+			kafka[name] = k.String(key)
+		}
+	}
+	var err error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if name, ok := strings.CutPrefix(f.Name, kafkaPrefix); ok {
+			kafka[name] = f.Value.String()
+		} else if !f.Changed && k.Exists(f.Name) && err == nil {
+			err = setFlag(cmd.Flags(), f.Name, k.Get(f.Name))
+		}
+	})
+	return kafka, err
+}
+
+func setFlag(flags *pflag.FlagSet, name string, value any) error {
+	text := fmt.Sprint(value)
+	if list, ok := value.([]any); ok {
+		items := make([]string, len(list))
+		for i, item := range list {
+			items[i] = fmt.Sprint(item)
+		}
+		text = strings.Join(items, ",")
+	}
+	if err := flags.Set(name, text); err != nil {
+		return Usagef("configuration key %s: %w", name, err)
+	}
+	return nil
+}
+
+// addKafkaFlags makes every --kafka.<key> on the command line a flag, so that
+// librdkafka's settings need no list here.
+func addKafkaFlags(root *cobra.Command, args []string) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return nil // the shell asks; nothing is run
+	}
+	cmd, _, err := root.Find(args)
+	if err != nil {
+		return &ExitError{ExitUsage, err}
+	}
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if strings.HasPrefix(arg, "--"+kafkaPrefix) && cmd.Flags().Lookup(name) == nil {
+			cmd.Flags().String(name, "", "librdkafka setting")
+		}
+	}
+	return nil
+}
+
+// MarkSecret keeps the flag's value out of rankcache config.
+func MarkSecret(flags *pflag.FlagSet, name string) {
+	flags.Lookup(name).Annotations = map[string][]string{secretFlag: nil}
+}

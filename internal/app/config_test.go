@@ -1,0 +1,157 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// runConfig returns what rankcache config prints, by key.
+func runConfig(t *testing.T, args ...string) (map[string]string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Run(context.Background(), NewCommand(), append([]string{"config"}, args...), &out, &out); err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	if err := yaml.Unmarshal(out.Bytes(), &values); err != nil {
+		t.Fatalf("%v in:\n%s", err, out.String())
+	}
+	return values, nil
+}
+
+func TestFlagsWinOverEnvironmentOverFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rankcache.yaml")
+	content := "redis-timeout: 1s\ndrain: 2s\ndata: 127.0.0.1:1\nkafka.linger.ms: 7\nkafka.acks: all\nallow-host: [a, b]\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RANKCACHE_DRAIN", "3s")
+	t.Setenv("RANKCACHE_DATA", "127.0.0.1:2")
+	t.Setenv("RANKCACHE_KAFKA_ACKS", "1")
+	t.Setenv("RANKCACHE_PORT_8972_TCP_ADDR", "10.0.0.1") // what Kubernetes adds for a Service of this name
+	got, err := runConfig(t, "--config", file, "--data", "127.0.0.1:3", "--kafka.security.protocol=ssl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"redis-timeout":           "1s",
+		"drain":                   "3s",
+		"data":                    "127.0.0.1:3",
+		"admin":                   "127.0.0.1:8971",
+		"allow-host":              "[a,b]",
+		"kafka.linger.ms":         "7",
+		"kafka.acks":              "1",
+		"kafka.security.protocol": "ssl",
+	} {
+		if got[key] != want {
+			t.Errorf("%s is %q, want %q", key, got[key], want)
+		}
+	}
+}
+
+func TestUnknownKeysAreErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rankcache.yaml")
+	if err := os.WriteFile(file, []byte("redis-timout: 1s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range map[string]func(t *testing.T) error{
+		"file": func(t *testing.T) error { _, err := runConfig(t, "--config", file); return err },
+		"environment": func(t *testing.T) error {
+			t.Setenv("RANKCACHE_REDIS_TIMOUT", "1s")
+			_, err := runConfig(t)
+			return err
+		},
+		"flag":      func(t *testing.T) error { _, err := runConfig(t, "--redis-timout", "1s"); return err },
+		"bad value": func(t *testing.T) error { t.Setenv("RANKCACHE_DRAIN", "soon"); _, err := runConfig(t); return err },
+		"no file":   func(t *testing.T) error { _, err := runConfig(t, "--config", file+".none"); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := try(t)
+			var exit *ExitError
+			if !errors.As(err, &exit) || exit.Code != ExitUsage {
+				t.Errorf("got %v, want a usage error", err)
+			}
+		})
+	}
+}
+
+func TestConfigMasksSecrets(t *testing.T) {
+	t.Setenv("RANKCACHE_KAFKA_SASL_PASSWORD", "hush-1")
+	got, err := runConfig(t, "--redis", "rediss://app:hush-2@redis:6379/1?dial_timeout=1s", "--admin-token", "hush-3",
+		"--kafka.ssl.key.password=hush-4", "--profile-url", "https://u:hush-5@profiles/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range got {
+		if strings.Contains(value, "hush") {
+			t.Errorf("%s shows its secret: %s", key, value)
+		}
+	}
+	if !strings.Contains(got["redis"], "app") || !strings.Contains(got["redis"], "dial_timeout=1s") {
+		t.Errorf("the Redis URL is masked beyond its password: %s", got["redis"])
+	}
+}
+
+// A Service named rankcache-kafka in the pod's namespace once kept the sidecar
+// from starting: its variables were taken for unknown settings.
+func TestVariablesOfServicesAreNoSettings(t *testing.T) {
+	for _, name := range []string{"RANKCACHE_SERVICE_HOST", "RANKCACHE_PORT", "RANKCACHE_WRITER_SERVICE_PORT_HTTP",
+		"RANKCACHE_KAFKA_PORT_9092_TCP_ADDR", "RANKCACHE_KAFKA_SERVICE_HOST", "RANKCACHE_REDIS_PORT"} {
+		t.Setenv(name, "tcp://10.0.0.1:9092")
+	}
+	got, err := runConfig(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range got {
+		if strings.Contains(value, "10.0.0.1") {
+			t.Errorf("%s is %q", key, value)
+		}
+	}
+}
+
+// One file may hold the settings of several commands.
+func TestConfigOfEveryLongRunningCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rankcache.yaml")
+	if err := os.WriteFile(file, []byte("group: g1\ndrain: 2s\npoll-every: 3s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string][2]string{"write": {"group", "g1"}, "poll": {"poll-every", "3s"}} {
+		got, err := runConfig(t, command, "--config", file)
+		if err != nil {
+			t.Errorf("%s: %v", command, err)
+		} else if got[want[0]] != want[1] {
+			t.Errorf("%s: %s is %q, want %q", command, want[0], got[want[0]], want[1])
+		}
+	}
+}
+
+// A setting that makes no sense once ended serve with a panic in its clean-up.
+func TestBadSettingsEndWithTheirName(t *testing.T) {
+	for name, args := range map[string][]string{
+		"hot":         {"serve", "--hot-promote-rate", "5", "--hot-exit-rate", "25"},
+		"total":       {"serve", "--total", "sum"},
+		"rooms":       {"serve", "--rooms", "/nowhere/rooms.yaml"},
+		"redis":       {"serve", "--redis", "not a url"},
+		"hot-source":  {"serve", "--hot-source", "oracle"},
+		"board life":  {"write", "--board-life", "-1s"},
+		"log-format":  {"write", "--log-format", "xml"},
+		"nothing":     {"poll", "--hot-source", "none"},
+		"otlp":        {"serve", "--otlp-endpoint", "collector:4318"},
+		"profile-url": {"serve", "--profile-url", "http://x/", "--profile-redis-key", "p:<member>"},
+	} {
+		args = append(args, "--health", "127.0.0.1:0")
+		var out bytes.Buffer
+		err := Run(t.Context(), NewCommand(), args, &out, &out)
+		if ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: got %v (exit code %d), want a usage error that names %q", args, err, ExitCode(err), name)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/doctext"
+)
+
+// TestEveryDocumentedCommandRuns runs what the documentation says against a
+// writer and a sidecar on real servers. Of a line only addresses are replaced,
+// by those of this test. What runs until it is stopped, or needs a cluster, is
+// held against our flags and the Makefile's targets.
+func TestEveryDocumentedCommandRuns(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage, sh := newStage(t), doctext.NewShims(t)
+	for _, l := range doctext.Lines(t, "../..") {
+		if l.NotRun != "" {
+			t.Logf("not run (%s): %s: %s", l.NotRun, l.File, l.Text)
+			continue
+		}
+		calls := sh.Calls(t, l.Text)
+		if len(calls) == 0 {
+			t.Errorf("%s: %q calls nothing", l.File, l.Text)
+		}
+		for _, call := range calls {
+			if err := checkCall(call); err != nil {
+				t.Errorf("%s: %q: %v", l.File, l.Text, err)
+			}
+			if call[0] == "make" && len(call) > 1 && !strings.Contains(string(makefile), "\n"+call[1]+": ") {
+				t.Errorf("%s: make has no target %s", l.File, call[1])
+			}
+		}
+		if runsHere(calls) {
+			stage.run(t, l)
+		}
+	}
+}
+
+// runsHere says whether the calls end by themselves and need no cluster.
+func runsHere(calls [][]string) bool {
+	for _, call := range calls {
+		lasting := len(call) > 1 && slices.Contains([]string{"serve", "write", "poll"}, call[1])
+		if call[0] == "make" || call[0] == "rankcache-lab" || call[0] == "kubectl" || call[0] == "rankcache" && lasting {
+			return false
+		}
+	}
+	return true
+}
+
+// stage is what the documented commands are run against.
+type stage struct {
+	dir   string
+	env   []string
+	names *strings.Replacer
+}
+
+func newStage(t *testing.T) *stage {
+	const token = "a-token-of-sixteen-bytes-or-more"
+	s := &stage{dir: t.TempDir()}
+	s.write(t, "rooms.yaml", "rooms:\n- {uid: \"88\", mode: super-hot, boards: [\"1_2_3\"]}\nboards:\n- {match: \"9_*\", mode: blocked}\n")
+	s.write(t, "rankcache.yaml", "drain: 2s\n")
+	redis, brokers := testkit.StartRedis(t, servers.RedisOptions{}).Addr(), testkit.Kafka(t)
+	common := []string{"--redis", "redis://" + redis, "--kafka", brokers, "--rooms", filepath.Join(s.dir, "rooms.yaml"),
+		"--topic-updates", testkit.Name(t) + "_", "--topic-commands", testkit.Name(t), "--redis-timeout", "2s"}
+	writer := startListening(t, append([]string{"write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0", "--command-partitions", "1"}, common...)...)
+	sidecar := startListening(t, append([]string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
+		"--admin-token", token}, common...)...)
+	poller := startListening(t, append([]string{"poll", "--health", "127.0.0.1:0", "--hot-source", "redis"}, common...)...)
+	addr := (*child).Addr
+	var pairs []string
+	for port, at := range map[string]string{"8970": addr(sidecar, "data"), "8971": addr(sidecar, "admin"), "8972": addr(sidecar, "health"),
+		"8973": addr(writer, "scores"), "8974": addr(writer, "health"), "8975": addr(poller, "health")} {
+		pairs = append(pairs, "localhost:"+port, at, "127.0.0.1:"+port, at)
+	}
+	s.names = strings.NewReplacer(append(pairs, "redis://redis:6379", "redis://"+redis, "kafka:9092", brokers)...)
+	s.shims(t, addr(sidecar, "admin"), addr(sidecar, "health"))
+	s.env = append(os.Environ(), envRunMain+"=1", "RANKCACHE_ADMIN_TOKEN="+token, "PATH="+s.dir+":"+os.Getenv("PATH"))
+	s.fill(t, writer)
+	sidecar.WaitReady(time.Minute)
+	return s
+}
+
+func (s *stage) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shims makes rankcache this binary, told where the ports are, and has curl fail
+// where the server refuses. Both note a failure, which a pipe would hide.
+func (s *stage) shims(t *testing.T, admin, health string) {
+	const note = "code=$?; [ $code = 0 ] || echo \"$0 ended with $code\" >>failed; exit $code\n"
+	s.write(t, "rankcache", fmt.Sprintf(`#!/bin/sh
+case "$1 $2" in
+hot*|"rooms list"|"rooms set"|"rooms delete") set -- "$@" --admin %[1]s;;
+wait*) shift; set -- wait --admin %[1]s --health http://%[2]s "$@";;
+doctor*) set -- "$@" --data 127.0.0.1:0 --admin 127.0.0.1:0 --health 127.0.0.1:0;;
+esac
+%[3]q "$@"
+`, admin, health, os.Args[0])+note)
+	curl, err := exec.LookPath("curl")
+	if err != nil && testkit.RequireReal() {
+		t.Fatal("curl is not installed")
+	}
+	if err != nil {
+		t.Skip("curl is not installed: the documented commands are not run")
+	}
+	s.write(t, "curl", fmt.Sprintf("#!/bin/sh\n%q --fail --max-time 20 -sS \"$@\"\n", curl)+note)
+}
+
+// fill gives the board the members that the documentation asks for.
+func (s *stage) fill(t *testing.T, writer *child) {
+	for _, member := range []string{"1000123", "1000124"} {
+		body := fmt.Sprintf(`{"order":"fill-%s","board":"1_2_3","member":%q,"op":"incr","delta":5}`, member, member)
+		testkit.Eventually(t, time.Minute, func() error { // the producer needs a moment at the start
+			resp, err := http.Post(writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(body))
+			if err != nil {
+				return err
+			}
+			defer resp.Body.Close()
+			if answer, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+				return fmt.Errorf("%s: %s", resp.Status, answer)
+			}
+			return nil
+		})
+	}
+}
+
+func (s *stage) run(t *testing.T, l doctext.Line) {
+	t.Helper()
+	failed := filepath.Join(s.dir, "failed")
+	os.Remove(failed)
+	cmd := exec.Command("sh", "-c", s.names.Replace(l.Text))
+	cmd.Dir, cmd.Env = s.dir, s.env
+	out, _ := cmd.CombinedOutput() // the shell's own status is that of a pipe's end
+	if note, err := os.ReadFile(failed); err == nil {
+		t.Errorf("%s: %s\n%s%s", l.File, l.Text, note, out)
+	}
+}

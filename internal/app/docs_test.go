@@ -1,0 +1,85 @@
+package app
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+)
+
+func TestReferencesAreUpToDate(t *testing.T) {
+	for name := range references {
+		var want bytes.Buffer
+		if err := Run(t.Context(), NewCommand(), []string{"docs", name}, &want, &want); err != nil {
+			t.Fatal(err)
+		}
+		file := "../../docs/" + strings.ToUpper(name) + ".md"
+		got, err := os.ReadFile(file)
+		if err != nil || !bytes.Equal(got, want.Bytes()) {
+			t.Errorf("%s is not what the code says (%v): run make docs and commit it", file, err)
+		}
+		if bytes.Contains(want.Bytes(), []byte("| unknown |")) {
+			t.Errorf("%s: a metric's type is not known", file)
+		}
+	}
+}
+
+// What is described must be what is served, type included.
+func TestMetricsAreDescribedAsTheyAreServed(t *testing.T) {
+	for name, build := range map[string]func() (*registry, error){"serve": serveRegistry, "write": writeRegistry, "poll": pollRegistry} {
+		r, err := build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		described := map[string]string{}
+		for _, d := range describeAll(r) {
+			described[d.name] = d.kind
+			if d.help == "" || strings.Contains(d.name, "{") {
+				t.Errorf("%s: %s has no help, or was not taken apart", name, d.name)
+			}
+		}
+		served, err := r.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range served {
+			if !strings.HasPrefix(family.GetName(), "rankcache_") {
+				continue
+			}
+			if want := strings.ToLower(family.GetType().String()); described[family.GetName()] != want {
+				t.Errorf("%s: %s is described as %q and served as %q", name, family.GetName(), described[family.GetName()], want)
+			}
+		}
+		lint(t, name, r)
+	}
+}
+
+// lint holds the metrics that have series against Prometheus's conventions.
+func lint(t *testing.T, name string, from prometheus.Gatherer) {
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "rankcache_") {
+			t.Errorf("%s: %s: %s", name, p.Metric, p.Text)
+		}
+	}
+}
+
+func TestEnvironmentNamesGoBothWays(t *testing.T) {
+	for _, cmd := range NewCommand().Commands() {
+		for _, name := range flagNames(cmd.Flags()) {
+			if got, _ := envKey(envName(name), ""); got != name {
+				t.Errorf("%s is read back as %q", envName(name), got)
+			}
+		}
+	}
+}

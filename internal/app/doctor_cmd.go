@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankcache/internal/doctor"
+)
+
+// defaultDoctorTimeout bounds one check: a Kafka that is not there shows only as
+// silence.
+const defaultDoctorTimeout = 5 * time.Second
+
+// doctorOptions are those of serve and how to look at what they name.
+type doctorOptions struct {
+	serveOptions
+	roles   []string
+	timeout time.Duration
+}
+
+// doctorReport is the stable JSON of rankcache doctor.
+type doctorReport struct {
+	Failed   int              `json:"failed"`
+	Warnings int              `json:"warnings"`
+	Checks   []doctor.Finding `json:"checks"`
+}
+
+func newDoctorCommand() *cobra.Command {
+	o := &doctorOptions{}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look at all that a sidecar depends on and say what to mend",
+		Long: `Look at Redis (address, TLS, user, ACL, kind, eviction, clock), Kafka (address,
+user, topics of the super-hot boards, retention, replicas, clock), the cloud's
+hot-key API, memory, ports and the rooms file, with the settings of rankcache serve.
+It only reads, prints one line for each check, never a secret, and never hangs.
+
+Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad flag.`,
+		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
+  rankcache doctor --config rankcache.yaml --for serve,write,poll -o json
+  kubectl exec app-0 -c rankcache -- rankcache doctor`,
+		Args: NoArgs,
+	}
+	o.register(cmd.Flags())
+	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "whose Redis `commands` to check: of serve, write, poll")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultDoctorTimeout, "deadline of one check")
+	output := OutputFlag(cmd.Flags(), "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := o.load(cmd); err != nil {
+			return err
+		}
+		report, err := runDoctor(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		if err := PrintAs(cmd.OutOrStdout(), *output, report, report.print); err != nil {
+			return err
+		}
+		if report.Failed > 0 {
+			return fmt.Errorf("doctor: %d of %d checks failed", report.Failed, len(report.Checks))
+		}
+		return nil
+	}
+	return cmd
+}
+
+func runDoctor(ctx context.Context, o *doctorOptions) (*doctorReport, error) {
+	for _, role := range o.roles {
+		if !slices.Contains([]string{"serve", "write", "poll"}, role) {
+			return nil, Usagef("--for %q: want serve, write or poll", role)
+		}
+	}
+	if o.timeout <= 0 {
+		return nil, Usagef("--timeout %v: want more than 0", o.timeout)
+	}
+	p, err := newPatient(o)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	report := &doctorReport{}
+	doctor.Run(ctx, p.checks(), o.timeout, func(f doctor.Finding) {
+		report.Checks = append(report.Checks, f)
+		switch f.Status {
+		case doctor.Fail:
+			report.Failed++
+		case doctor.Warn:
+			report.Warnings++
+		}
+	})
+	return report, nil
+}
+
+func (r *doctorReport) print(to io.Writer) error {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	for _, f := range r.Checks {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", strings.ToUpper(string(f.Status)), f.Check, f.Advice)
+	}
+	fmt.Fprintf(table, "\n%d checks, %d failed, %d warnings\n", len(r.Checks), r.Failed, r.Warnings)
+	return table.Flush()
+}

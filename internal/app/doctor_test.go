@@ -1,0 +1,212 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"rankcache/internal/doctor"
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+)
+
+// examine runs rankcache doctor and returns its findings by check.
+func examine(t *testing.T, args ...string) (map[string]doctor.Finding, int, string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	args = append([]string{"doctor", "-o", "json", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
+		"--hot-source", "none", "--timeout", "20s"}, args...)
+	code := ExitCode(Run(t.Context(), NewCommand(), args, &out, &errs))
+	var report doctorReport
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatalf("%v in %q %q", err, out.String(), errs.String())
+	}
+	found := map[string]doctor.Finding{}
+	for _, f := range report.Checks {
+		found[f.Check] = f
+	}
+	return found, code, out.String()
+}
+
+// expect holds a finding against "status: part of the advice".
+func expect(t *testing.T, found map[string]doctor.Finding, check, want string) {
+	t.Helper()
+	status, advice, _ := strings.Cut(want, ": ")
+	if f := found[check]; string(f.Status) != status || !strings.Contains(f.Advice, advice) {
+		t.Errorf("%s: got %s: %s\nwant %s", check, f.Status, f.Advice, want)
+	}
+}
+
+// superHotRooms writes a rooms file.
+func superHotRooms(t *testing.T, boards ...string) string {
+	text := "boards:\n"
+	for _, b := range boards {
+		text += fmt.Sprintf("- {match: %q, mode: super-hot}\n", b)
+	}
+	file := filepath.Join(t.TempDir(), "rooms.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestDoctorFindsNothingWrong(t *testing.T) {
+	board := testkit.Name(t)
+	brokers := testkit.Kafka(t)
+	testkit.CreateTopic(t, brokers, "update_cache_"+board, 1, map[string]string{"retention.ms": "-1"})
+	found, code, text := examine(t, "--redis", "redis://"+testkit.Redis(t), "--kafka", brokers, "--rooms", superHotRooms(t, board),
+		"--for", "serve,write,poll", "--key-rooms", testkit.Name(t))
+	if code != ExitOK {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+	for check, want := range map[string]string{
+		"rooms": "ok: 1 board rules", "redis": "ok: Redis ", "redis-mode": "ok", "redis-acl": `ok: user "default" may use every command that serve, write, poll`,
+		"redis-eviction": "ok: noeviction", "redis-clock": "ok: agrees", "kafka": "ok: 1 brokers", "kafka-topics": "ok: each of 1",
+		"kafka-retention": "ok: kept for ever", "kafka-replicas": "ok: one broker", "kafka-clock": "ok", "ports": "ok",
+	} {
+		expect(t, found, check, want)
+	}
+	if f := found["memory"]; f.Status == doctor.Fail {
+		t.Errorf("memory: %+v", f)
+	}
+}
+
+func TestDoctorOnRedis(t *testing.T) {
+	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	for _, acl := range [][]any{
+		{"ACL", "SETUSER", "reader", "on", ">hush-hush", "~*", "+@all", "-zscan", "-hgetall"},
+		{"ACL", "SETUSER", "old", "on", ">hush-hush", "~*", "+@all", "-@admin", "-zrevrank"}, // no ACL DRYRUN
+		{"ACL", "SETUSER", "narrow", "on", ">hush-hush", "~1_*", "+@all"},
+	} {
+		if err := client.Do(t.Context(), acl...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cluster := testkit.StartRedis(t, servers.RedisOptions{Cluster: true})
+	for name, c := range map[string]struct {
+		url, mode string
+		want      map[string]string
+	}{
+		"evicts":        {"redis://" + server.Addr(), "single", map[string]string{"redis-eviction": "fail: allkeys-lru"}},
+		"bad password":  {"redis://reader:hush-wrong@" + server.Addr(), "single", map[string]string{"redis": "fail: refuses the user or the password", "redis-acl": "skip: redis failed"}},
+		"ACL":           {"redis://reader:hush-hush@" + server.Addr(), "single", map[string]string{"redis": "ok", "redis-acl": "fail: serve needs ZSCAN, HGETALL"}},
+		"ACL, tried":    {"redis://old:hush-hush@" + server.Addr(), "single", map[string]string{"redis": "ok", "redis-acl": "fail: serve needs ZREVRANK"}},
+		"ACL of keys":   {"redis://narrow:hush-hush@" + server.Addr(), "single", map[string]string{"redis-acl": "fail: serve needs ZCARD"}},
+		"no cluster":    {"redis://" + server.Addr(), "cluster", map[string]string{"redis": "fail: use --redis-mode single"}},
+		"a cluster":     {"redis://" + cluster.Addr(), "single", map[string]string{"redis-mode": "fail: use --redis-mode cluster"}},
+		"no TLS":        {"rediss://" + server.Addr(), "single", map[string]string{"redis": "fail: "}},
+		"nobody":        {"redis://127.0.0.1:1", "single", map[string]string{"redis": "fail: nothing listens there", "memory": "skip"}},
+		"no such host":  {"redis://nowhere.invalid:6379", "single", map[string]string{"redis": "fail: "}},
+		"a black hole":  {"redis://" + silence(t), "single", map[string]string{"redis": "fail: no answer in time"}},
+		"not this user": {"redis://nobody:hush-hush@" + server.Addr(), "single", map[string]string{"redis": "fail: refuses the user or the password"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, code, text := examine(t, "--redis", c.url, "--redis-mode", c.mode, "--kafka", "127.0.0.1:1", "--timeout", "1s")
+			for check, want := range c.want {
+				expect(t, found, check, want)
+			}
+			if code != ExitFailed {
+				t.Errorf("exit code %d", code)
+			}
+			if strings.Contains(text, "hush") {
+				t.Errorf("a password is told: %s", text)
+			}
+		})
+	}
+}
+
+// silence returns an address that accepts connections and never answers.
+func silence(t *testing.T) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln.Addr().String()
+}
+
+func TestDoctorOnKafka(t *testing.T) {
+	brokers, cache := testkit.RealKafka(t), "redis://"+testkit.Redis(t)
+	kept, short, cut, missing := testkit.Name(t), testkit.Name(t), testkit.Name(t), testkit.Name(t)
+	testkit.CreateTopic(t, brokers, "update_cache_"+kept, 1, map[string]string{"cleanup.policy": "compact"})
+	testkit.CreateTopic(t, brokers, "update_cache_"+short, 1, map[string]string{"retention.ms": "3600000"})
+	testkit.CreateTopic(t, brokers, "update_cache_"+cut, 1, map[string]string{"retention.ms": "-1", "min.insync.replicas": "2"})
+	testkit.Produce(t, brokers, &kgo.Record{Topic: "update_cache_" + short, Value: []byte("x"), Timestamp: time.Now().Add(30 * time.Minute)})
+	cutLog(t, brokers, "update_cache_"+cut)
+	rooms := testkit.Name(t)
+	at := func(more ...string) (map[string]doctor.Finding, int) {
+		found, code, _ := examine(t, append([]string{"--redis", cache, "--kafka", brokers, "--key-rooms", rooms}, more...)...)
+		return found, code
+	}
+	found, code := at("--rooms", superHotRooms(t, kept, short, missing))
+	expect(t, found, "kafka-topics", "warn: 1 of 3 super-hot boards have no update topic: "+missing)
+	expect(t, found, "kafka-retention", "warn: cut by age or size one day: "+short)
+	expect(t, found, "kafka-clock", "warn: of board "+short)
+	if code != ExitOK {
+		t.Errorf("warnings end with exit code %d", code)
+	}
+	found, code = at("--rooms", superHotRooms(t, kept, cut))
+	expect(t, found, "kafka-retention", "warn: lost their beginning: "+cut)
+	expect(t, found, "kafka-replicas", "fail: nothing can be produced: "+cut)
+	if code != ExitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	found, _ = at("--rooms", superHotRooms(t, cut), "--total", "none")
+	expect(t, found, "kafka-retention", "fail: never open")
+	found, _ = at("--kafka", silence(t), "--timeout", "1s")
+	expect(t, found, "kafka", "fail: no answer in time")
+}
+
+// cutLog writes a record and takes it away again, as retention would.
+func cutLog(t *testing.T, brokers, topic string) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cl := testkit.KafkaClient(t, brokers, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
+	if err := cl.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("x")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	part := kmsg.NewDeleteRecordsRequestTopicPartition()
+	part.Offset = 1
+	of := kmsg.NewDeleteRecordsRequestTopic()
+	of.Topic, of.Partitions = topic, append(of.Partitions, part)
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	req.Topics, req.TimeoutMillis = append(req.Topics, of), 10_000
+	resp, err := req.RequestWith(ctx, cl)
+	if err == nil {
+		err = kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
+	}
+	if err != nil {
+		t.Fatalf("delete records of %s: %v", topic, err)
+	}
+}
+
+func TestDoctorRefusesWrongSettings(t *testing.T) {
+	for _, args := range [][]string{{"--for", "everything"}, {"--timeout", "0"}, {"--total", "sum"}, {"--kafka.no.such=1"}} {
+		var out bytes.Buffer
+		if err := Run(t.Context(), NewCommand(), append([]string{"doctor"}, args...), &out, &out); ExitCode(err) != ExitUsage {
+			t.Errorf("%v: %v, want a usage error", args, err)
+		}
+	}
+}
+
+func TestDoctorSeesTheSidecarBehindTakenPorts(t *testing.T) {
+	taken := silence(t)
+	found, _, _ := examine(t, "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1", "--timeout", "1s", "--data", taken)
+	expect(t, found, "ports", "fail: --data")
+	found, _, _ = examine(t, "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1", "--timeout", "1s", "--rooms", "/nowhere/rooms.yaml")
+	expect(t, found, "rooms", "fail: --rooms")
+}

@@ -1,0 +1,47 @@
+package app
+
+import (
+	"iter"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"rankcache"
+	"rankcache/lastgood"
+	"rankcache/replay"
+)
+
+// snapshotOptions say whether boards are kept in files over a restart.
+type snapshotOptions struct {
+	dir    string
+	every  time.Duration
+	maxAge time.Duration
+}
+
+func (o *snapshotOptions) register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.dir, "snapshot-dir", "", "`folder`, of this sidecar alone, in which super-hot boards are kept over a restart; empty: they are not")
+	flags.DurationVar(&o.every, "snapshot-every", replay.DefaultSaveEvery, "how often each board is saved there, give or take a tenth; also at the end")
+	flags.DurationVar(&o.maxAge, "snapshot-max-age", replay.DefaultStaleMost, "greatest age at which a saved board is answered from while Redis can't be read; older ones only speed up the start")
+}
+
+// files returns what the replay keeps boards in, nil if nothing is kept.
+func (s *Sidecar) files() (replay.Files, error) {
+	if s.options.snapshots.dir == "" {
+		return nil, nil
+	}
+	store, err := lastgood.New(s.options.snapshots.dir, s.registry)
+	s.kept = store
+	return keptBoards{store}, err
+}
+
+// keptBoards gives the replay the files of its boards.
+type keptBoards struct{ *lastgood.Store }
+
+func (k keptBoards) Save(s replay.Saved, pieces iter.Seq[[]rankcache.Entry]) error {
+	return k.Store.Save(lastgood.Snapshot(s), pieces)
+}
+
+func (k keptBoards) Load(id rankcache.BoardID) (replay.Saved, []rankcache.Entry, error) {
+	s, entries, err := k.Store.Load(id)
+	return replay.Saved(s), entries, err
+}

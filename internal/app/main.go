@@ -1,0 +1,99 @@
+// Package app is rankcache's command line: every sub-command, its settings, and
+// the place where the folders of the star meet.
+//
+// [Main] prints and exits; [Run] does the work and can be called by a test.
+// Every sub-command has a file of its own; config.go gives them their settings
+// and wire.go joins the folders of the star.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Version is set by the build (-ldflags "-X rankcache/internal/app.Version=…").
+var Version = "dev"
+
+// Exit codes, documented in README.md and in rankcache --help.
+const (
+	ExitOK       = 0   // done; for a long-running command: stopped by one signal, after its drain
+	ExitFailed   = 1   // what was asked for did not work
+	ExitUsage    = 2   // bad flag, configuration key or argument
+	ExitDiffers  = 3   // rankcache-lab demo: the local board differs from Redis's
+	ExitSignaled = 130 // a second signal ended it at once
+)
+
+// ExitError carries the exit code of a failure that isn't [ExitFailed].
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Usagef returns an error with [ExitUsage], for a mistake of the caller.
+func Usagef(format string, args ...any) error {
+	return &ExitError{ExitUsage, fmt.Errorf(format, args...)}
+}
+
+// Main runs the command line of the process and exits with its code. The first
+// SIGINT or SIGTERM ends the command, after its drain.
+func Main(root *cobra.Command) {
+	err := Run(untilSignal(), root, os.Args[1:], os.Stdout, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, root.Name()+":", err)
+	}
+	os.Exit(ExitCode(err))
+}
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends. A second
+// one ends the process at once, by its own hand: the kernel's default would do
+// nothing to a container's first process.
+func untilSignal() context.Context {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		stop()
+		fmt.Fprintf(os.Stderr, "rankcache: %v again: ended at once\n", <-signals)
+		os.Exit(ExitSignaled)
+	}()
+	return ctx
+}
+
+// Run executes one command line. It returns when the command has ended or ctx
+// is done and everything it started has stopped.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) error {
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.InitDefaultHelpCmd()       // cobra would add both after addKafkaFlags has
+	root.InitDefaultCompletionCmd() // looked for the command
+	if err := addKafkaFlags(root, args); err != nil {
+		return err
+	}
+	return root.ExecuteContext(ctx)
+}
+
+// ExitCode returns the exit code that err stands for.
+func ExitCode(err error) int {
+	var exit *ExitError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &exit):
+		return exit.Code
+	}
+	return ExitFailed
+}

@@ -1,0 +1,181 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/dustin/go-humanize"
+
+	"rankcache"
+	"rankcache/admission"
+	"rankcache/lastgood"
+	"rankcache/localboard"
+	"rankcache/origin"
+)
+
+const (
+	// defaultMemoryBudget leaves the rest to the profile cache, hot pages, Kafka's
+	// client, and what the garbage collector has not collected yet.
+	defaultMemoryBudget = "60%"
+	// goShare is what Go may use of what is left for it.
+	goShare = 0.9
+	// kafkaQueue and kafkaRest are what librdkafka takes that Go knows nothing of:
+	// its queue, unless --kafka.queued.max.messages.kbytes says otherwise, and its
+	// buffers and threads.
+	kafkaQueue = 16 << 20
+	kafkaRest  = 16 << 20
+)
+
+// memoryLimits are what the process may use.
+type memoryLimits struct {
+	Limit  int64  `json:"limit_bytes"`
+	Source string `json:"limit_source"` // cgroup or machine
+}
+
+// memoryStatus is the part of /status about memory.
+type memoryStatus struct {
+	memoryLimits
+	admission.Status
+}
+
+// findMemoryLimits asks the cgroup, and the machine where that has no limit.
+func findMemoryLimits() (memoryLimits, error) {
+	machine, machineErr := memlimit.FromSystem()
+	cgroup, err := memlimit.FromCgroup()
+	switch {
+	case err == nil && (machineErr != nil || cgroup < machine):
+		return memoryLimits{int64(cgroup), "cgroup"}, nil
+	case machineErr == nil:
+		return memoryLimits{int64(min(machine, math.MaxInt64)), "machine"}, nil
+	}
+	return memoryLimits{}, fmt.Errorf("neither the cgroup's nor the machine's memory is known: %w", errors.Join(err, machineErr))
+}
+
+// budget reads --memory-budget: bytes, or a share of the limit.
+func (l memoryLimits) budget(text string) (int64, error) {
+	bad := func() (int64, error) {
+		return 0, Usagef("--memory-budget %q: want bytes such as 300MiB, a share such as 60%%, or 0", text)
+	}
+	if share, ok := strings.CutSuffix(text, "%"); ok {
+		percent, err := strconv.ParseFloat(share, 64)
+		if err != nil || !(percent >= 0 && percent <= 100) {
+			return bad()
+		}
+		return int64(float64(l.Limit) * percent / 100), nil
+	}
+	bytes, err := humanize.ParseBytes(text)
+	if err != nil || bytes > math.MaxInt64 {
+		return bad()
+	}
+	return int64(bytes), nil
+}
+
+// limitGo makes the garbage collector keep Go's memory below the cgroup's limit,
+// less what librdkafka takes. GOMEMLIMIT in the environment wins. GOMAXPROCS
+// follows the cgroup by Go itself.
+func limitGo(log *slog.Logger, kafkaKeys map[string]string) {
+	outside := uint64(kafkaRest + kafkaQueue)
+	if kb, err := strconv.ParseUint(kafkaKeys["queued.max.messages.kbytes"], 10, 32); err == nil {
+		outside = kafkaRest + kb<<10
+	}
+	limit, err := memlimit.Set(memlimit.WithRatio(goShare), memlimit.WithProvider(func() (uint64, error) {
+		limit, err := memlimit.FromCgroup()
+		return limit - min(outside, limit/2), err
+	}))
+	if err != nil {
+		log.Warn("the cgroup's memory limit is not known, Go's is left as it is", "err", err)
+		return
+	}
+	if limit < math.MaxInt64 {
+		log.Info("limits", "go_memory", humanize.IBytes(uint64(limit)), "gomaxprocs", runtime.GOMAXPROCS(0))
+	}
+}
+
+// buildAdmission builds what decides which boards are kept.
+func (s *Sidecar) buildAdmission() (err error) {
+	if s.memory, err = findMemoryLimits(); err != nil && strings.HasSuffix(s.options.memoryBudget, "%") {
+		return fmt.Errorf("--memory-budget %s: %w: give it in bytes", s.options.memoryBudget, err)
+	}
+	budget, err := s.memory.budget(s.options.memoryBudget)
+	if err != nil {
+		return err
+	}
+	s.admission = admission.New(admission.Config{Budget: budget, Origin: boardSizes{s.origin, s.kept}, Held: heldBoards{s.boards}.held,
+		Follow: s.runner.Follow, Log: s.log}, s.registry)
+	s.parts = append(s.parts, s.admission)
+	return nil
+}
+
+// boardSizes says how large boards are, by their first rows in Redis (which stand
+// for the length of the ids), or by their files while Redis does not say.
+type boardSizes struct {
+	origin *origin.Origin
+	kept   *lastgood.Store // nil: none
+}
+
+const (
+	sizeRows   = 20
+	sizeBoards = 100 // in one round trip
+)
+
+// Sizes returns the size of each board, nil where it is not known.
+func (o boardSizes) Sizes(ctx context.Context, boards []rankcache.BoardID) ([]*admission.Size, error) {
+	sizes := make([]*admission.Size, len(boards))
+	err := o.inRedis(ctx, boards, sizes)
+	for i, id := range boards {
+		if sizes[i] == nil && o.kept != nil {
+			if head, idBytes, err := o.kept.Head(id); err == nil { // else Redis's error says enough
+				sizes[i] = &admission.Size{Members: head.Members, IDBytes: idBytes}
+			}
+		}
+	}
+	return sizes, err
+}
+
+// inRedis asks for some boards at a time, and no more once Redis is away.
+func (o boardSizes) inRedis(ctx context.Context, boards []rankcache.BoardID, sizes []*admission.Size) (err error) {
+	for from := 0; from < len(boards); from += sizeBoards {
+		to := min(from+sizeBoards, len(boards))
+		tops, failed := o.origin.Tops(ctx, boards[from:to], sizeRows)
+		err = errors.Join(err, failed)
+		for i, top := range tops {
+			sizes[from+i] = sizeOf(top)
+		}
+		if errors.Is(failed, rankcache.ErrUnavailable) {
+			break
+		}
+	}
+	return err
+}
+
+func sizeOf(top *rankcache.Top) *admission.Size {
+	if top == nil {
+		return nil
+	}
+	bytes := 0
+	for _, e := range top.Entries {
+		bytes += len(e.Member)
+	}
+	rows := max(1, len(top.Entries))
+	return &admission.Size{Members: top.Members, IDBytes: (bytes + rows - 1) / rows}
+}
+
+// heldBoards says what the local boards take.
+type heldBoards struct{ *localboard.Boards }
+
+func (b heldBoards) held() map[rankcache.BoardID]admission.Held {
+	held := make(map[rankcache.BoardID]admission.Held)
+	for _, board := range b.All() {
+		_, open := b.Get(board.ID())
+		held[board.ID()] = admission.Held{Size: admission.Size{Members: board.Progress().Members},
+			Bytes: int64(board.Bytes()), Open: open}
+	}
+	return held
+}

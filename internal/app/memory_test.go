@@ -1,0 +1,68 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"rankcache"
+	"rankcache/admission"
+	"rankcache/localboard"
+	"rankcache/wire"
+)
+
+// TestEstimateCoversWhatBoardsTake keeps the figures of admission's estimate true:
+// it covers real boards, and not by so much that a budget is wasted.
+func TestEstimateCoversWhatBoardsTake(t *testing.T) {
+	for _, members := range []int{0, 1, 100, 1000, 10_000, 57_000, 120_000} {
+		for _, idLen := range []int{8, 20, 64, rankcache.MaxMemberLen} {
+			took := int64(takenBy(members, idLen))
+			reckoned := admission.Estimate(admission.Size{Members: members, IDBytes: idLen})
+			if reckoned < took {
+				t.Errorf("%d members with ids of %d bytes take %d bytes, reckoned are %d", members, idLen, took, reckoned)
+			}
+			if members > 50_000 && reckoned > took*3/2 {
+				t.Errorf("%d members with ids of %d bytes take %d bytes, reckoned are %d: much too many", members, idLen, took, reckoned)
+			}
+		}
+	}
+}
+
+// takenBy returns the most that a board holds when it is opened and updated.
+func takenBy(members, idLen int) (most int) {
+	b := localboard.New("b")
+	seq := uint64(0)
+	update := func(i int) wire.Update {
+		seq++
+		return wire.Update{Board: "b", Member: fmt.Sprintf("%0*d", idLen, i), Op: wire.OpSet, Score: float64(seq % 1000), Seq: seq}
+	}
+	for i := range members {
+		b.Apply([]wire.Update{update(i)})
+	}
+	b.Publish()
+	for i := range min(members, 5000) {
+		b.Apply([]wire.Update{update(i * 7919 % members)})
+		if i%250 == 0 {
+			most = max(most, b.Bytes())
+			b.Publish()
+		}
+	}
+	return max(most, b.Bytes())
+}
+
+func TestMemoryBudget(t *testing.T) {
+	limits := memoryLimits{Limit: 1000 << 20}
+	for text, want := range map[string]int64{
+		"60%": 600 << 20, "0": 0, "0%": 0, "100%": 1000 << 20, "12.5%": 125 << 20,
+		"300MiB": 300 << 20, "300Mi": 300 << 20, "1GB": 1e9, "1048576": 1 << 20,
+	} {
+		if got, err := limits.budget(text); err != nil || got != want {
+			t.Errorf("%s: %d, %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "%", "-1", "-1%", "101%", "NaN%", "lots", "60 percent", "1e30GB"} {
+		if got, err := limits.budget(text); err == nil || ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), "--memory-budget") {
+			t.Errorf("%q: %d, %v, want a usage error", text, got, err)
+		}
+	}
+}

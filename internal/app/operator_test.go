@@ -1,0 +1,323 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"rankcache"
+	"rankcache/internal/lab/fill"
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+	"rankcache/wire"
+)
+
+const adminToken = "page-t0ken"
+
+// foreignText is what a member or a nick may be called. It must stay text.
+const foreignText = `"><img src=x onerror="window.struck=1"><b>`
+
+// TestOperatorPage drives the page in Chromium on the real sidecar.
+func TestOperatorPage(t *testing.T) {
+	testkit.Chromium(t) // before anything is started for it
+	nicks := serveNicks(t, `<script>window.struck=1</script>`+foreignText)
+	h := newHouse(t)
+	h.roomsWithMarkup(t)
+	h.give(t, h.star, 12)
+	h.give(t, h.small, 3)
+	h.giveTo(t, h.star, foreignText, 1000)
+	s := h.serve(t, "--profile-url", nicks, "--admin-token", adminToken)
+	s.WaitReady(time.Minute)
+	p := openTab(t, s.URL("admin", "/"))
+
+	p.await("ready", `document.getElementById('state').textContent === 'ready'`)
+	p.await("the super-hot board", rowSays("superhot-rows", string(h.star), "open"))
+	p.await("the rooms file's rule", rowSays("rooms-rows", string(h.blocked), "blocked"))
+	p.await("ten rows of the top", `document.querySelectorAll('#top-rows tr').length === 10`)
+	p.await("the source of the top", `document.getElementById('top-source').textContent === 'local memory'`)
+	p.await("figures of profiles", `document.getElementById('profiles-rows').textContent !== '–'`)
+	if said := p.complaints(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
+	}
+	p.run(t, "ForeignTextStaysText", func(t *testing.T) { p.checkForeignText(t) })
+	p.run(t, "Colours", func(t *testing.T) { p.checkColours(t) })
+	p.run(t, "Phone", func(t *testing.T) { p.checkPhone(t) })
+	p.run(t, "Accessible", func(t *testing.T) { p.checkNames(t) })
+	p.run(t, "Change", func(t *testing.T) { p.checkChanges(t, h) })
+	p.run(t, "Drop", func(t *testing.T) { p.checkDrop(t) })
+	p.run(t, "Lost", func(t *testing.T) { p.checkLost(t, s) })
+}
+
+// rowSays is an expression: a row of a table has these texts.
+func rowSays(body string, texts ...string) string {
+	list, _ := json.Marshal(texts)
+	return fmt.Sprintf(`[...document.querySelectorAll('#%s tr')].some((row) => %s.every((s) => row.textContent.includes(s)))`, body, list)
+}
+
+// serveNicks is a profile service that calls everybody the same.
+func serveNicks(t *testing.T, nick string) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ask struct{ Members []string }
+		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		profiles := map[string]any{}
+		for _, m := range ask.Members {
+			profiles[m] = map[string]string{"nick": nick, "avatar": "https://elsewhere.example/a.png"}
+		}
+		json.NewEncoder(w).Encode(map[string]any{"profiles": profiles})
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// roomsWithMarkup adds a room whose uid is markup to the rooms file.
+func (h *house) roomsWithMarkup(t *testing.T) {
+	t.Helper()
+	file, err := os.OpenFile(h.rooms, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := fmt.Fprintf(file, "rooms:\n- {uid: %q, mode: hot, boards: []}\n", "<b>88</b>"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// giveTo posts one gift of a member with any id.
+func (h *house) giveTo(t *testing.T, board rankcache.BoardID, member string, score float64) {
+	t.Helper()
+	body, _ := json.Marshal(map[string]any{"order": testkit.Name(t), "board": board, "member": member, "op": "incr", "delta": score})
+	resp, err := http.Post(h.writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("gift of %s: %s", member, resp.Status)
+	}
+}
+
+func (p *tab) checkForeignText(t *testing.T) {
+	text, _ := json.Marshal(foreignText)
+	p.await("the member's id as text", fmt.Sprintf(`document.querySelector('#top-rows .member').textContent === %s`, text))
+	p.await("the nick as text", `document.querySelector('#top-rows .nick').textContent.startsWith('<script>')`)
+	p.await("the room as text", rowSays("rooms-rows", "<b>88</b>"))
+	if got := p.value(`document.querySelectorAll('main b, main tbody img, main script, main iframe').length`); got != "0" {
+		t.Errorf("%s elements came out of foreign text", got)
+	}
+	if got := p.value(`window.struck === undefined`); got != "true" {
+		t.Error("foreign text was run")
+	}
+	if got := p.value(`(() => { try { document.body.insertAdjacentHTML('beforeend', '<b>'); return 'made' } catch (e) { return e.name } })()`); got != `"TypeError"` {
+		t.Errorf("markup from text: %s, want the page's policy to refuse it", got)
+	}
+	p.value(`addEventListener('securitypolicyviolation', (e) => { window.refused = e.effectiveDirective; });
+		document.body.append(Object.assign(document.createElement('img'), { src: 'https://elsewhere.example/a.png' }))`)
+	p.await("no pictures of other hosts", `window.refused === 'img-src'`)
+	p.complaints() // the refusals that were asked for
+}
+
+func (p *tab) checkColours(t *testing.T) {
+	back := func() string { return p.value(`getComputedStyle(document.body).backgroundColor`) }
+	p.prefer("light")
+	light := back()
+	p.prefer("dark")
+	dark := back()
+	if light == dark {
+		t.Errorf("both %s: the system's choice of colours changes nothing", light)
+	}
+	p.click("#theme") // auto, light
+	if got := back(); got != light {
+		t.Errorf("light was chosen, the page is %s", got)
+	}
+	p.click("#theme")
+	p.prefer("light")
+	if got := back(); got != dark {
+		t.Errorf("dark was chosen, the page is %s", got)
+	}
+	p.click("#theme")
+	if got := back(); got != light {
+		t.Errorf("the system was chosen, the page is %s", got)
+	}
+}
+
+func (p *tab) checkPhone(t *testing.T) {
+	p.width(360)
+	defer p.width(1360)
+	p.await("no sideways scroll", `document.documentElement.scrollWidth <= 360`)
+	wide := p.value(`[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.spoken, thead')).map((e) => e.tagName + '.' + e.className)`)
+	if wide != "[]" {
+		t.Errorf("wider than the screen: %s", wide)
+	}
+}
+
+// checkNames: what can be pressed or filled in has a name, tables have heads,
+// and changes of state are spoken.
+func (p *tab) checkNames(t *testing.T) {
+	for what, js := range map[string]string{
+		"buttons without a name": `[...document.querySelectorAll('button')].filter((b) => !(b.textContent.trim() || b.getAttribute('aria-label'))).length`,
+		"fields without a label": `[...document.querySelectorAll('input')].filter((i) => i.labels.length === 0).length`,
+		"tables without heads":   `[...document.querySelectorAll('table')].filter((t) => !t.querySelector('th[scope=col]') || !t.getAttribute('aria-labelledby')).length`,
+		"bars without a label":   `[...document.querySelectorAll('progress')].filter((b) => !b.getAttribute('aria-label')).length`,
+		"states not spoken":      `document.getElementById('state').getAttribute('role') === 'status' ? 0 : 1`,
+	} {
+		if got := p.value(js); got != "0" {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+}
+
+// checkChanges promotes the small board, first with a wrong token, and takes it
+// back.
+func (p *tab) checkChanges(t *testing.T, h *house) {
+	small := string(h.small)
+	p.click("#new-change")
+	p.write("#change-name", small)
+	p.click("#choose button[type=submit]")
+	p.await("a step to confirm", `!document.getElementById('confirm').hidden && document.getElementById('choose').hidden`)
+	p.write("#token", "wrong")
+	p.click("#go")
+	p.await("the refusal", `document.getElementById('change-problem').textContent.includes('does not take this token')`)
+	if got := p.value(rowSays("superhot-rows", small)); got != "false" {
+		t.Error("promoted with a wrong token")
+	}
+	p.complaints() // the browser logs the 401
+	p.write("#token", adminToken)
+	p.click("#keep")
+	p.click("#go")
+	p.await("the dialog closed", `!document.getElementById('change').open`)
+	p.await("the promoted board", rowSays("superhot-rows", small))
+	testkit.Eventually(t, 30*time.Second, func() error { // the writer makes its topic with the first gift that it hears of
+		h.giveTo(t, h.small, "late", 1)
+		if got := p.value(rowSays("superhot-rows", small, "open")); got != "true" {
+			return fmt.Errorf("not open yet; the page shows:\n%s", p.value("document.body.innerText"))
+		}
+		return nil
+	})
+	p.await("where it was set", rowSays("rooms-rows", small, "run time"))
+	if got := p.value(`location.href + document.cookie + JSON.stringify(localStorage)`); strings.Contains(got, adminToken) {
+		t.Errorf("the token is in %s", got)
+	}
+	p.click(`#rooms-rows button[aria-label="Unset ` + small + `"]`)
+	p.await("the kept token", `!document.getElementById('token-held').hidden`)
+	p.click("#go")
+	p.await("the board gone", "!"+rowSays("superhot-rows", small))
+	if said := p.complaints(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
+	}
+}
+
+func (p *tab) checkDrop(t *testing.T) {
+	p.write("#drop-member", "m1")
+	p.click("#drop button")
+	p.await("the question", `document.getElementById('confirm-what').textContent.includes('m1')`)
+	p.click("#go")
+	p.await("the answer", `document.getElementById('toast').textContent === 'The profile of m1 is dropped.'`)
+	if said := p.complaints(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
+	}
+}
+
+// checkLost ends the sidecar: the last figures stay and are said to be old.
+func (p *tab) checkLost(t *testing.T, s *child) {
+	s.Kill()
+	p.await("the banner", `!document.getElementById('lost').hidden && document.getElementById('lost-text').textContent.includes('ago')`)
+	p.await("greyed figures", `document.body.classList.contains('stale') && document.querySelectorAll('#top-rows tr').length === 10`)
+	p.await("the state", `document.getElementById('state').textContent === 'no answer'`)
+}
+
+// TestReplayBarMoves lets the broker answer one fetch after the other and looks
+// at the bar in between.
+func TestReplayBarMoves(t *testing.T) {
+	testkit.Chromium(t)
+	const updates, batch = 20_000, 100
+	broker, err := servers.StartKfake(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	board := rankcache.BoardID(testkit.Name(t))
+	redisAddr := testkit.Redis(t)
+	fillReplay(t, broker.Addr(), redisAddr, board, updates, batch)
+	steps := make(chan struct{})
+	t.Cleanup(func() { close(steps) })
+	broker.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		<-steps // and not SleepControl, which races with itself when one sleep follows another
+		return nil, nil, false
+	})
+	h := &house{rooms: t.TempDir() + "/rooms.yaml", blocked: "none"}
+	h.nameRooms(t, board)
+	h.common = []string{"--redis", "redis://" + redisAddr, "--kafka", broker.Addr(), "--rooms", h.rooms, "--key-rooms", testkit.Name(t)}
+	s := h.serve(t, "--kafka.fetch.message.max.bytes=1000", "--kafka.max.partition.fetch.bytes=1000", "--give-up-after", "5m")
+	p := openTab(t, s.URL("admin", "/"))
+
+	p.await("starting", `document.getElementById('state').textContent === 'starting'`)
+	p.await("a bar", `document.querySelectorAll('#replays progress').length === 1`)
+	bar := `(document.querySelector('#replays progress')?.value ?? -1)`
+	letThrough := func(what, js string) {
+		t.Helper()
+		testkit.Eventually(t, time.Minute, func() error {
+			select {
+			case steps <- struct{}{}:
+			case <-time.After(50 * time.Millisecond):
+			}
+			if got := p.value(js); got != "true" {
+				return fmt.Errorf("%s: %s; the page shows:\n%s", what, got, p.value("document.body.innerText"))
+			}
+			return nil
+		})
+	}
+	letThrough("the bar's first move", bar+` > 0`)
+	first := p.value(bar)
+	letThrough("the bar's next move", bar+` > `+first+` && `+bar+` < 1`)
+	second := p.value(bar)
+	letThrough("an open board", rowSays("superhot-rows", string(board), "open"))
+	p.await("ready", `document.getElementById('state').textContent === 'ready'`)
+	p.await("no bar when all is open", `document.getElementById('replay').hidden`)
+	t.Logf("the bar stood at %s and %s", first, second)
+	if said := p.complaints(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
+	}
+}
+
+// fillReplay leaves a log of updates, in small batches, and what it made of Redis.
+func fillReplay(t *testing.T, kafka, redisAddr string, board rankcache.BoardID, updates, batch int) {
+	t.Helper()
+	names := wire.DefaultNames()
+	f, err := fill.NewTopic(t.Context(), kafka, names.Topic(board), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	scores := map[string]float64{}
+	for i := range updates {
+		member := fmt.Sprint("m", i)
+		scores[member] = float64(i)
+		u := wire.Update{Board: board, Member: member, Op: wire.OpSet, Score: float64(i), Seq: uint64(i) + 1, Order: fmt.Sprint(i)}
+		if err := f.Put(&u); err != nil {
+			t.Fatal(err)
+		}
+		if (i+1)%batch == 0 {
+			if err := f.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	client := redis.NewClient(&redis.Options{Addr: redisAddr, Protocol: 2})
+	defer client.Close()
+	if err := fill.Redis(t.Context(), client, names, board, scores, uint64(updates), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,104 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"rankcache/origin"
+	"rankcache/wire"
+)
+
+// commonOptions are the settings that every long-running command shares.
+type commonOptions struct {
+	redis        string
+	redisMode    string
+	redisUser    string
+	redisSecret  string
+	redisCA      string
+	redisTimeout time.Duration
+	kafka        string
+	kafkaKeys    map[string]string // kafka.* without the prefix
+	rooms        string
+	names        wire.Names
+	logLevel     string
+	logFormat    string
+}
+
+func (o *commonOptions) register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.redis, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
+	MarkSecret(flags, "redis")
+	choiceVar(flags, &o.redisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
+		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
+	flags.StringVar(&o.redisUser, "redis-user", "", "ACL user `name`; wins over the URL's")
+	flags.StringVar(&o.redisSecret, "redis-password", "", "password of Redis; wins over the URL's")
+	MarkSecret(flags, "redis-password")
+	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
+	flags.DurationVar(&o.redisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
+	flags.StringVar(&o.kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
+	flags.StringVar(&o.rooms, "rooms", "", "rooms `file` (YAML); read again while running")
+	o.registerNames(flags)
+	choiceVar(flags, &o.logLevel, "log-level", "", "info", "least that is logged: debug, info, warn or error", "debug", "info", "warn", "error")
+	choiceVar(flags, &o.logFormat, "log-format", "", "text", "how the log is written: text or json", "text", "json")
+}
+
+func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
+	o.names = wire.DefaultNames()
+	flags.StringVar(&o.names.Board, "key-board", o.names.Board, "Redis key `pattern` of a board's sorted set")
+	flags.StringVar(&o.names.Seq, "key-seq", o.names.Seq, "Redis key `pattern` of a board's count of applied orders")
+	flags.StringVar(&o.names.OrderSeen, "key-order", o.names.OrderSeen, "Redis key `pattern` of an applied order number")
+	flags.StringVar(&o.names.Room, "key-room", o.names.Room, "Redis key `pattern` of the set of boards running in a room")
+	flags.StringVar(&o.names.Rooms, "key-rooms", o.names.Rooms, "Redis `key` of the hash of rooms that are set at run time")
+	flags.StringVar(&o.names.Hot, "key-hot", o.names.Hot, "Redis key `pattern` of the shared hot-key verdict")
+	flags.StringVar(&o.names.Commands, "topic-commands", o.names.Commands, "Kafka topic of commands")
+	flags.StringVar(&o.names.UpdatePrefix, "topic-updates", o.names.UpdatePrefix, "beginning of the Kafka topic of each board's updates")
+}
+
+// load reads the configuration into the flags of cmd and checks what is common.
+func (o *commonOptions) load(cmd *cobra.Command) (err error) {
+	if o.kafkaKeys, err = loadConfig(cmd); err != nil {
+		return err
+	}
+	if err := o.names.Check(); err != nil {
+		return Usagef("%w", err)
+	}
+	return nil
+}
+
+// dialRedis returns a client that connects when it is first used.
+func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
+	client, err := origin.Dial(origin.Options{URL: o.redis, Mode: o.redisMode, Timeout: o.redisTimeout,
+		Username: o.redisUser, Password: o.redisSecret, CAFile: o.redisCA})
+	if err != nil {
+		return nil, Usagef("--redis: %w", err)
+	}
+	return client, nil
+}
+
+func (o *commonOptions) logger(to io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+		return nil, Usagef("--log-level %q: want debug, info, warn or error", o.logLevel)
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch o.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(to, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(to, opts)), nil
+	}
+	return nil, Usagef("--log-format %q: want text or json", o.logFormat)
+}
+
+// NoArgs is cobra.NoArgs with our exit code.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return &ExitError{ExitUsage, fmt.Errorf("%s takes no argument, got %q", cmd.CommandPath(), args[0])}
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache/hotkey"
+	"rankcache/origin"
+	"rankcache/sidecar"
+	"rankcache/wire"
+)
+
+// defaultPollHealth is the health port of rankcache poll.
+const defaultPollHealth = ":8975"
+
+// Sources of the fleet's verdict.
+const (
+	sourceAuto    = "auto"
+	sourceTencent = "tencent"
+	sourceRedis   = "redis"
+	sourceNone    = "none"
+)
+
+// pollOptions say how a server is asked which keys are hot.
+type pollOptions struct {
+	source   string
+	instance string
+	poller   hotkey.PollerConfig
+	tencent  hotkey.TencentConfig
+	redis    hotkey.RedisHotKeysConfig
+}
+
+func (o *pollOptions) register(flags *pflag.FlagSet) {
+	choiceVar(flags, &o.source, "hot-source", "", sourceAuto, "who says which keys are hot: tencent, redis (HOTKEYS), none, or auto: tencent if --tencent-instance is set, else redis",
+		sourceAuto, sourceTencent, sourceRedis, sourceNone)
+	flags.StringVar(&o.instance, "hot-instance", "", "`name` of the Redis in the shared verdict's key; empty: --tencent-instance, else \"default\"")
+	flags.DurationVar(&o.poller.Every, "poll-every", hotkey.DefaultPollEvery, "time between two calls of the whole fleet")
+	flags.DurationVar(&o.poller.CallTimeout, "poll-timeout", hotkey.DefaultCallTimeout, "deadline of one call")
+	flags.DurationVar(&o.poller.Lease, "poll-lease", hotkey.DefaultLease, "how long the fleet goes without a poller when one dies")
+	flags.StringVar(&o.poller.ID, "poll-id", "", "`name` of this poller; empty: host name and process id")
+	flags.StringVar(&o.tencent.Instance, "tencent-instance", "", "Tencent Cloud Redis `instance`, such as crs-1234abcd")
+	flags.StringVar(&o.tencent.Region, "tencent-region", "", "its `region`, such as ap-guangzhou")
+	flags.StringVar(&o.tencent.Endpoint, "tencent-endpoint", hotkey.DefaultTencentEndpoint, "`URL` of the API")
+	choiceVar(flags, &o.tencent.Credentials, "tencent-credentials", "", hotkey.TencentAuto, "where its credentials come from: env, tke, cvm or auto",
+		hotkey.TencentAuto, hotkey.TencentEnv, hotkey.TencentTKE, hotkey.TencentCVM)
+	flags.Int64Var(&o.tencent.MinCount, "tencent-min-count", hotkey.DefaultTencentMinCount, "least `requests` per 5 s of a hot key")
+	flags.DurationVar(&o.redis.MinCPU, "hotkeys-min-cpu", hotkey.DefaultRedisMinCPU, "least CPU time per second of a key that Redis's HOTKEYS lists")
+}
+
+// verdictInstance names the Redis in the key of the fleet's verdict.
+func (o *pollOptions) verdictInstance() string {
+	return cmp.Or(o.instance, o.tencent.Instance, "default")
+}
+
+// newSource returns the source that is configured, nil for none.
+func (o *pollOptions) newSource(client redis.UniversalClient, names wire.Names) (hotkey.Source, error) {
+	source := o.source
+	if _, single := client.(*redis.Client); source == sourceAuto {
+		switch {
+		case o.tencent.Instance != "":
+			source = sourceTencent
+		case single:
+			source = sourceRedis
+		default:
+			source = sourceNone // HOTKEYS speaks of one server
+		}
+	}
+	switch source {
+	case sourceTencent:
+		return hotkey.NewTencent(o.tencent, names)
+	case sourceRedis:
+		return hotkey.NewRedisHotKeys(o.redis, client, names)
+	case sourceNone:
+		return nil, nil
+	}
+	return nil, Usagef("--hot-source %q: want auto, tencent, redis or none", o.source)
+}
+
+// newPoller returns the poller of the source that is configured, nil for none.
+func (o *pollOptions) newPoller(client redis.UniversalClient, names wire.Names, log *slog.Logger, reg prometheus.Registerer) (*hotkey.Poller, error) {
+	source, err := o.newSource(client, names)
+	if err != nil || source == nil {
+		return nil, err
+	}
+	if o.poller.ID == "" {
+		host, _ := os.Hostname()
+		o.poller.ID = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	return hotkey.NewPoller(o.poller, source, client, names, o.verdictInstance(), log, reg)
+}
+
+// pollCommandOptions are the settings of rankcache poll.
+type pollCommandOptions struct {
+	commonOptions
+	poll   pollOptions
+	health string
+}
+
+func newPollCommand() *cobra.Command {
+	o := &pollCommandOptions{}
+	cmd := &cobra.Command{
+		Use:   "poll",
+		Short: "Run the fleet's hot-key poller alone",
+		Long: `Ask the cloud which Redis keys are hot and share the verdict with all sidecars
+through Redis. A lease elects one poller however many run. With this command
+running, sidecars need no cloud credentials: give them --hot-source none.`,
+		Example: "  rankcache poll --redis redis://redis:6379 --tencent-instance crs-1234abcd --tencent-region ap-guangzhou",
+		Args:    NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.load(cmd); err != nil {
+				return err
+			}
+			return poll(cmd.Context(), o, cmd.ErrOrStderr())
+		},
+	}
+	o.commonOptions.register(cmd.Flags())
+	o.poll.register(cmd.Flags())
+	cmd.Flags().StringVar(&o.health, "health", defaultPollHealth, "`address` of the health port")
+	return cmd
+}
+
+// poll runs the poller until ctx is done.
+func poll(ctx context.Context, o *pollCommandOptions, stderr io.Writer) error {
+	log, err := o.logger(stderr)
+	if err != nil {
+		return err
+	}
+	origin.LogTo(log)
+	client, err := o.dialRedis()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	registry := newRegistry()
+	poller, err := o.poll.newPoller(client, o.names, log, registry)
+	if err != nil {
+		return err
+	}
+	if poller == nil {
+		return Usagef("--hot-source %s: there is nothing to poll; want tencent or redis", o.poll.source)
+	}
+	listeners, err := openListeners(flagAddr{"health", o.health})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return poller.Run(ctx) })
+	ready := sidecar.NewReadiness(nil, nil)
+	registerProcess(registry, ready)
+	health := sidecar.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	for _, l := range listeners {
+		group.Go(func() error { return sidecar.ServeHTTP(ctx, l, health, sidecar.HTTPConfig{}, log) })
+	}
+	log.Info("polling", "health", listeners.addr("health"), "source", o.poll.source, "key", o.names.HotKey(o.poll.verdictInstance()), "version", Version)
+	return group.Wait()
+}
+
+// buildHot builds the hot tier: the tracker, the follower of the fleet's verdict
+// and, unless another process polls, the poller.
+func (s *Sidecar) buildHot() (err error) {
+	o := s.options
+	if !o.hotKeys {
+		return nil
+	}
+	s.tracker, err = hotkey.New(o.hot, hotkey.Parts{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.rooms.Tiers,
+		Open: OpenBoards{s.boards}.IsOpen, Log: s.log, Registry: s.registry})
+	if err != nil {
+		return Usagef("hot boards: %w", err)
+	}
+	key := o.names.HotKey(o.poll.verdictInstance())
+	s.parts = append(s.parts, s.tracker, hotkey.NewFollower(s.redis, key, s.tracker, s.log, s.registry))
+	poller, err := o.poll.newPoller(s.redis, o.names, s.log, s.registry)
+	if err != nil {
+		return Usagef("hot-key source: %w", err)
+	}
+	if poller != nil {
+		s.parts = append(s.parts, poller)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"rankcache/profile"
+)
+
+// profileOptions say where nicks and avatars come from.
+type profileOptions struct {
+	url      string
+	headers  []string
+	redisKey string
+	redisAs  string
+	budgetMB int64
+	cache    profile.Options
+}
+
+func (o *profileOptions) register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.url, "profile-url", "", "`URL` of the profile service, asked by POST; empty: see --profile-redis-key")
+	MarkSecret(flags, "profile-url")
+	flags.StringSliceVar(&o.headers, "profile-header", nil, "`header` of each request to the profile service, as \"Name: value\"")
+	MarkSecret(flags, "profile-header")
+	flags.StringVar(&o.redisKey, "profile-redis-key", "", "Redis key `pattern` of a profile, such as profile:<member>; empty: see --profile-url")
+	choiceVar(flags, &o.redisAs, "profile-redis-type", "", profile.RedisString, "what such a key is: string (a JSON object) or hash", profile.RedisString, profile.RedisHash)
+	flags.Int64Var(&o.budgetMB, "profile-budget-mib", profile.DefaultBudget>>20, "heap that profiles may take, in `MiB`")
+	flags.DurationVar(&o.cache.TTL, "profile-ttl", profile.DefaultTTL, "how long a profile is fresh")
+	flags.DurationVar(&o.cache.NegativeTTL, "profile-negative-ttl", profile.DefaultNegativeTTL, "how long an unknown member stays unknown")
+	flags.DurationVar(&o.cache.StaleFor, "profile-stale-for", profile.DefaultStaleFor, "how long an expired profile is still served while it is refreshed")
+	flags.DurationVar(&o.cache.Deadline, "profile-deadline", profile.DefaultDeadline, "longest that a page waits for profiles")
+	flags.DurationVar(&o.cache.CallTimeout, "profile-timeout", profile.DefaultCallTimeout, "deadline of one call of the profile service")
+	flags.IntVar(&o.cache.Batch, "profile-batch", profile.DefaultBatch, "most `members` of one call")
+	flags.IntVar(&o.cache.Calls, "profile-calls", profile.DefaultCalls, "most `calls` at once")
+}
+
+// source returns the profile source that is configured, nil for none.
+func (o *profileOptions) source(redis profile.Pipeliner) (profile.Source, error) {
+	switch {
+	case o.url != "" && o.redisKey != "":
+		return nil, Usagef("--profile-url and --profile-redis-key: want one of them")
+	case o.url != "":
+		return profile.NewHTTP(profile.HTTPOptions{URL: o.url, Header: o.header(), Timeout: o.cache.CallTimeout, Connections: o.cache.Calls})
+	case o.redisKey != "":
+		return profile.NewRedis(redis, profile.RedisOptions{Key: o.redisKey, Type: o.redisAs})
+	}
+	return nil, nil
+}
+
+func (o *profileOptions) header() http.Header {
+	header := http.Header{}
+	for _, line := range o.headers {
+		name, value, _ := strings.Cut(line, ":")
+		header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	return header
+}

@@ -1,0 +1,115 @@
+package app
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"rankcache/hotkey"
+	"rankcache/origin"
+	"rankcache/replay"
+)
+
+// Defaults of rankcache serve that no folder of the star owns.
+const (
+	DefaultData   = "127.0.0.1:8970"
+	DefaultAdmin  = "127.0.0.1:8971"
+	defaultHealth = ":8972"
+)
+
+// serveOptions are the settings of rankcache serve.
+type serveOptions struct {
+	commonOptions
+	data, socket  string
+	admin, health string
+	hosts         []string
+	adminToken    string
+	drain         time.Duration
+	total         string
+	deadline      time.Duration
+	perUpdate     time.Duration
+	publishEvery  time.Duration
+	totalsEvery   time.Duration
+	auditEvery    time.Duration
+	memoryBudget  string
+	hotKeys       bool
+	hot           hotkey.Config
+	poll          pollOptions
+	profiles      profileOptions
+	tracing       tracingOptions
+	snapshots     snapshotOptions
+}
+
+func newServeCommand() *cobra.Command {
+	o := &serveOptions{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the sidecar",
+		Long: `Run the sidecar: answer the app's reads from local memory where a board is hot or
+super-hot and from Redis where it is not.
+
+The health port says ready once every super-hot board equals Redis, or has been
+given up to Redis because its deadline passed. With --snapshot-dir boards are kept
+in files, so that a restart reads only what came since; where Redis is away at the
+start, they are answered from, with their honest age.`,
+		Example: `  rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
+  rankcache serve --config rankcache.yaml --socket /run/rankcache/data.sock --snapshot-dir /var/lib/rankcache
+  rankcache serve --redis 'rediss://app:secret@node1:6379?addr=node2:6379' --redis-mode cluster \
+      --kafka.security.protocol=sasl_ssl --kafka.sasl.username=app`,
+		Args: NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.load(cmd); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), o, cmd.ErrOrStderr())
+		},
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func (o *serveOptions) register(flags *pflag.FlagSet) {
+	o.commonOptions.register(flags)
+	flags.StringVar(&o.data, "data", DefaultData, "`address` of the data port, for the app; keep it on loopback")
+	flags.StringVar(&o.socket, "socket", "", "Unix socket `file` for the app, in addition to the data port")
+	flags.StringVar(&o.admin, "admin", DefaultAdmin, "`address` of the admin port; keep it on loopback")
+	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
+	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
+	flags.StringVar(&o.adminToken, "admin-token", "", "token that changes on the admin port need; empty: nothing can be changed there")
+	MarkSecret(flags, "admin-token")
+	registerDrain(flags, &o.drain)
+	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
+	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")
+	flags.DurationVar(&o.perUpdate, "give-up-per-update", replay.DefaultDeadlinePerUpdate, "see --give-up-after")
+	flags.DurationVar(&o.publishEvery, "publish-every", replay.DefaultPublishEvery, "shortest time between two publications of a board")
+	flags.DurationVar(&o.totalsEvery, "totals-every", replay.DefaultTotalsEvery, "how often the totals of all super-hot boards are read from Redis, in one round trip; an answer's age reaches this")
+	flags.DurationVar(&o.auditEvery, "audit-every", replay.DefaultAuditEvery, "how often each open super-hot board is compared with Redis; 0: never")
+	o.snapshots.register(flags)
+	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit")
+	registerHot(flags, &o.hotKeys, &o.hot)
+	o.poll.register(flags)
+	o.profiles.register(flags)
+	o.tracing.register(flags)
+}
+
+// serve runs the sidecar until ctx is done and everything has ended.
+func serve(ctx context.Context, o *serveOptions, stderr io.Writer) error {
+	screen := NewScreen(stderr)
+	log, err := o.logger(screen)
+	if err != nil {
+		return err
+	}
+	origin.LogTo(log)
+	limitGo(log, o.kafkaKeys)
+	s, err := newSidecar(o, log)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	screen.Follow(s.runner)
+	defer screen.Close()
+	return s.run(ctx)
+}

@@ -1,0 +1,68 @@
+package app
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/roomsync"
+	"rankcache/localboard"
+	"rankcache/origin"
+	"rankcache/profile"
+	"rankcache/replay"
+	"rankcache/sidecar"
+)
+
+// The folders of the star do not know each other: each says in its own words
+// what it needs. These adapters say that in the other's words.
+
+// OpenBoards gives the read path the boards that may be read.
+type OpenBoards struct{ *localboard.Boards }
+
+// Get returns a nil interface, not a nil board in one, when there is none.
+func (b OpenBoards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
+	if board, ok := b.Boards.Get(id); ok {
+		return board, true
+	}
+	return nil, false
+}
+
+func (b OpenBoards) IsOpen(id rankcache.BoardID) bool {
+	_, ok := b.Boards.Get(id)
+	return ok
+}
+
+// FilledBoards gives the replay the boards that it fills.
+type FilledBoards struct {
+	*localboard.Boards
+	Profiles *profile.Cache // nil: none
+}
+
+// Create returns the board, unread until it is opened.
+func (b FilledBoards) Create(id rankcache.BoardID) replay.Board { return b.Boards.Create(id) }
+
+// Open makes the board readable, with the profiles of its head there already.
+func (b FilledBoards) Open(id rankcache.BoardID) {
+	warmBoard(b.Boards.Create(id), b.Profiles)
+	b.Boards.Open(id)
+}
+
+// GateOrigin gives the gate what it compares boards with.
+type GateOrigin struct{ *origin.Origin }
+
+func (o GateOrigin) Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (replay.Sample, error) {
+	s, err := o.Origin.Sample(ctx, board, members, random)
+	return replay.Sample(s), err
+}
+
+// sharedRooms is the hash of rooms that are set at run time.
+func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Shared {
+	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
+}
+
+// writeProblem answers errors of handlers that know nothing of the listener.
+func writeProblem(w http.ResponseWriter, code, argument, detail string) {
+	sidecar.WriteProblem(w, sidecar.Code(code), argument, detail)
+}

@@ -1,0 +1,194 @@
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache/internal/roomsync"
+	"rankcache/internal/writer"
+	"rankcache/origin"
+	"rankcache/sidecar"
+)
+
+// Defaults of rankcache write.
+const (
+	defaultScores      = "127.0.0.1:8973"
+	defaultWriteHealth = ":8974"
+	// defaultBoardLife outlives an evening and the questions about it.
+	defaultBoardLife = 72 * time.Hour
+)
+
+// writeOptions are the settings of rankcache write.
+type writeOptions struct {
+	commonOptions
+	scores, health string
+	hosts          []string
+	drain          time.Duration
+	group          string
+	publishAll     bool
+	boardLife      time.Duration
+	topics         writer.Topics
+}
+
+func newWriteCommand() *cobra.Command {
+	o := &writeOptions{}
+	cmd := &cobra.Command{
+		Use:   "write",
+		Short: "Run the write side: commands to Redis, updates to Kafka",
+		Long: `Run the write side. Commands come from the Kafka topic update_rank and from
+POST /v1/scores; each changes a score in Redis once per order number, and for
+boards of super-hot rooms the update is produced for the sidecars. Run as many as
+you like: they share one consumer group.`,
+		Example: `  rankcache write --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
+  curl -d '{"order":"gift-1","board":"1_2_3","member":"1000123","op":"incr","delta":1}' 127.0.0.1:8973/v1/scores`,
+		Args: NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.load(cmd); err != nil {
+				return err
+			}
+			return write(cmd.Context(), o, cmd.ErrOrStderr())
+		},
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func (o *writeOptions) register(flags *pflag.FlagSet) {
+	o.commonOptions.register(flags)
+	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")
+	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
+	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
+	registerDrain(flags, &o.drain)
+	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
+	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
+	flags.DurationVar(&o.boardLife, "board-life", defaultBoardLife, "how long after its first order a board and its companions expire; 0 for never")
+	flags.IntVar(&o.topics.Partitions, "topic-partitions", 1, "partitions of a board's topic; one keeps its updates in order")
+	flags.IntVar(&o.topics.Replication, "topic-replication", 0, "replication factor of topics; 0 for the broker's default")
+	flags.StringToStringVar(&o.topics.Settings, "topic-setting", nil, "settings of a board's topic, as `key=value`; they win over retention for ever")
+	flags.IntVar(&o.topics.CommandPartitions, "command-partitions", 0, "make the command topic with so many partitions if it is missing; 0 leaves it to you")
+}
+
+// write runs the write side until ctx is done and everything has ended.
+func write(ctx context.Context, o *writeOptions, stderr io.Writer) error {
+	log, err := o.logger(stderr)
+	if err != nil {
+		return err
+	}
+	origin.LogTo(log)
+	w, err := newWriter(o, log)
+	if err != nil {
+		return err
+	}
+	return w.run(ctx)
+}
+
+// Writer is one write side and its listeners.
+type Writer struct {
+	options   *writeOptions
+	log       *slog.Logger
+	registry  *registry
+	redis     redis.UniversalClient
+	rooms     *roomsync.Follower
+	writer    *writer.Writer
+	ready     *sidecar.Readiness
+	listeners listeners
+}
+
+// newWriter builds every part and opens the listeners. It starts nothing.
+func newWriter(o *writeOptions, log *slog.Logger) (*Writer, error) {
+	w := &Writer{options: o, log: log, registry: newRegistry(), ready: sidecar.NewReadiness(nil, nil)}
+	registerProcess(w.registry, w.ready)
+	var err error
+	if w.redis, err = o.dialRedis(); err != nil {
+		return nil, err
+	}
+	if err := w.build(); err != nil {
+		w.redis.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Writer) build() (err error) {
+	o, log := w.options, w.log
+	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
+		Shared: o.sharedRooms(w.redis), Log: log}, w.registry)
+	if err := w.rooms.Load(); err != nil {
+		return Usagef("--rooms: %w", err)
+	}
+	kafka := map[string]string{"bootstrap.servers": o.kafka}
+	maps.Copy(kafka, o.kafkaKeys)
+	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, Group: o.group,
+		PublishAll: o.publishAll, BoardLife: o.boardLife, Topics: o.topics, Log: log, Registerer: w.registry})
+	if err != nil {
+		return Usagef("%w", err)
+	}
+	w.listeners, err = openListeners(flagAddr{"scores", o.scores}, flagAddr{"health", o.health})
+	return err
+}
+
+// run works until ctx is done; then it is not ready, goes on for the drain time,
+// answers the posts in hand, finishes the batch in hand and ends. The first part
+// that fails ends the others.
+func (w *Writer) run(ctx context.Context) error {
+	defer w.redis.Close()
+	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(errStopped)
+	group, live := errgroup.WithContext(live)
+	posts, endPosts := context.WithCancel(live)
+	group.Go(func() error { return w.rooms.Run(live) })
+	group.Go(func() error { return w.writer.Run(live) })
+	group.Go(func() error { return w.serveHealth(live) })
+	group.Go(func() error {
+		defer stop(errStopped) // not before: the last post needs Redis and Kafka too
+		return w.servePosts(posts)
+	})
+	group.Go(func() error {
+		defer endPosts()
+		drained(ctx, live, w.ready, w.drain(), w.log)
+		return nil
+	})
+	w.log.Info("writing", "scores", w.listeners.addr("scores"), "health", w.listeners.addr("health"),
+		"group", w.options.group, "version", Version)
+	return group.Wait()
+}
+
+// drain is how long callers are given to go elsewhere: none if there can't be any.
+func (w *Writer) drain() time.Duration {
+	if w.options.scores == "" {
+		return 0
+	}
+	return w.options.drain
+}
+
+func (w *Writer) servePosts(ctx context.Context) error {
+	cfg := sidecar.HTTPConfig{Hosts: w.options.hosts, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
+	return w.serve(ctx, "scores", leaving(w.ready, w.writer.Handler()), cfg)
+}
+
+func (w *Writer) serveHealth(ctx context.Context) error {
+	metrics := promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})
+	return w.serve(ctx, "health", sidecar.Health(w.ready, metrics), sidecar.HTTPConfig{Hosts: w.options.hosts})
+}
+
+// serve answers on the listener of a flag, if there is one, until ctx is done and
+// the requests in hand are answered.
+func (w *Writer) serve(ctx context.Context, flag string, h http.Handler, cfg sidecar.HTTPConfig) error {
+	for _, l := range w.listeners {
+		if l.flag == flag {
+			return sidecar.ServeHTTP(ctx, l, h, cfg, w.log)
+		}
+	}
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"rankcache/hotkey"
+	"rankcache/internal/app"
+	"rankcache/profile"
+)
+
+// NewCommand returns the command of the benchmarks.
+func NewCommand() *cobra.Command {
+	bench := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure on this machine what docs/BENCHMARKS.md reports",
+		Example: `  rankcache-lab bench replay -o json
+  rankcache-lab bench read -o json > read.json && rankcache-lab bench chart read.json > read.svg
+  rankcache-lab bench hot -o json`,
+	}
+	bench.AddCommand(newBenchReplayCommand(), newBenchReadCommand(), newBenchTargetCommand(), newBenchChartCommand(),
+		newBenchHotCommand(), newBenchProfileCommand())
+	return bench
+}
+
+func newBenchHotCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hot",
+		Short: "Measure what counting requests costs",
+		Example: `  rankcache-lab bench hot
+  rankcache-lab bench hot -o json`,
+		Args: app.NoArgs,
+	}
+	output := app.OutputFlag(cmd.Flags(), "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c := hotkey.MeasureCounters()
+		if *output == "json" {
+			return app.PrintJSON(cmd.OutOrStdout(), c)
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "count, 5,000 boards:           %6.1f ns\ncount, 1,000,000 made-up names: %5.1f ns\nmemory of the counters:        %6d KiB\n",
+			c.CountNS, c.CountFloodNS, c.MemBytes>>10)
+		return err
+	}
+	return cmd
+}
+
+// median returns the middle of values, the lower of two. It sorts them.
+func median[T int64 | float64](values []T) T {
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}
+
+func newBenchProfileCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "profile",
+		Short: "Measure joining profiles, reusing a page, and the cache's hit ratio",
+		Example: `  rankcache-lab bench profile
+  rankcache-lab bench profile -o json`,
+		Args: app.NoArgs,
+	}
+	output := app.OutputFlag(cmd.Flags(), "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		f, err := profile.Measure(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if *output == "json" {
+			return app.PrintJSON(cmd.OutOrStdout(), f)
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "page of 50, joined and encoded: %6.1f us\nthe same page kept, reused:     %6.1f ns, %g allocations\nheap per profile of 150 bytes:  %6.0f bytes\nhit ratio: %.3f, exact LRU of as many entries: %.3f\n",
+			f.PageEncodeUs, f.PageReuseNs, f.PageReuseAllocs, f.BytesPerEntry, f.HitRatio, f.HitRatioLRU)
+		return err
+	}
+	return cmd
+}

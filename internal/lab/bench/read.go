@@ -1,0 +1,260 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankcache/internal/app"
+	"rankcache/internal/lab/load"
+)
+
+// bench read loads real servers on loopback in turn:
+//
+//	bench_read.go           the command, the rounds, one measurement
+//	bench_read_rows.go      what is measured, row by row
+//	bench_read_servers.go   starting and filling the servers
+//	bench_read_question.go  requests, and whether the first reply is right
+//	bench_read_report.go    medians, ratios, JSON and table
+//	bench_target*.go        the servers that are programs of ours
+//	bench_chart.go          the JSON as a picture
+
+// readBench is one run.
+type readBench struct {
+	rounds      int
+	duration    time.Duration
+	connections int
+	members     int
+	profiles    int
+	only        string
+	pprof       string // folder; "": no profiles
+	progress    io.Writer
+
+	servers *benchServers
+	pinned  bool // the servers have a core of their own
+	cases   []*readCase
+}
+
+// readCase is one row that is being measured.
+type readCase struct {
+	row       readSpec
+	transport string
+	target    load.Target
+	question  load.Question
+	server    *benchServer
+	samples   []readSample
+}
+
+// readSample is what one round showed of one row.
+type readSample struct {
+	closed, paced *load.Result
+}
+
+// Defaults of bench read.
+const (
+	benchRounds   = 5
+	benchDuration = time.Second // of the closed and of the paced run, each
+	benchConns    = 64
+	benchProfiles = 500_000
+)
+
+func newBenchReadCommand() *cobra.Command {
+	b := &readBench{}
+	cmd := &cobra.Command{
+		Use:   "read",
+		Short: "Measure reads beside a fixed body, nginx, Redis and what people would write instead",
+		Long: `Start real servers on loopback, fill them with the same board, and load them in
+turn, round after round. A round asks each as fast as it answers (requests/s, CPU
+time of the server's processes for each) and then at half of that rate by a timetable
+(p50, p99, p99.9 from the time when a request was due). With two cores or more the
+servers run on the first and the load on the second.
+
+Our own rows run with GOMAXPROCS=2, Go's own choice in a container that is limited
+to one core. Updates are applied to the board in the same process, as replay does it
+but without Kafka and decoding. Needs Linux; redis-server and nginx are looked for in
+PATH, and what is missing is said.`,
+		Example: `  rankcache-lab bench read
+  rankcache-lab bench read -o json > read.json
+  rankcache-lab bench read --only 'top50 super-hot|fixed' --rounds 3`,
+		Args: app.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&b.rounds, "rounds", benchRounds, "rounds; the figures are medians over them")
+	flags.DurationVar(&b.duration, "duration", benchDuration, "of each of the two runs of a row in a round")
+	flags.IntVar(&b.connections, "connections", benchConns, "connections at once")
+	flags.IntVar(&b.members, "board-members", benchMembers, "members of the board")
+	flags.IntVar(&b.profiles, "profiles", benchProfiles, "profiles cached in the busy rows")
+	flags.StringVar(&b.only, "only", "", "measure rows whose name and transport match this regular `expression`")
+	flags.StringVar(&b.pprof, "pprof", "", "`folder` to put a CPU profile of each of our own servers into, taken row by row after the last round")
+	output := app.OutputFlag(flags, "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		b.progress = &lineWriter{to: cmd.ErrOrStderr()}
+		report, err := b.run(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return app.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
+	}
+	return cmd
+}
+
+func (b *readBench) run(ctx context.Context) (report *readReport, err error) {
+	only, err := regexp.Compile(b.only)
+	if err != nil || b.rounds < 1 || b.duration <= 0 || b.connections < 1 || b.members < 1000 || b.profiles < b.members {
+		return nil, app.Usagef("want --rounds and --connections of 1 or more, a --duration, 1000 or more --board-members, no fewer --profiles, and --only a regular expression (%v)", err)
+	}
+	if b.servers, err = newBenchServers(ctx, b); err != nil {
+		return nil, err
+	}
+	defer b.servers.close()
+	if err := b.prepare(only); err != nil {
+		return nil, err
+	}
+	undo, err := b.pin()
+	if err != nil {
+		return nil, err
+	}
+	defer undo()
+	for round := range b.rounds {
+		for _, c := range b.cases {
+			if err := b.measure(ctx, c); err != nil {
+				return nil, fmt.Errorf("%s over %s: %w", c.row.name, c.transport, err)
+			}
+		}
+		fmt.Fprintf(b.progress, "round %d of %d done\n", round+1, b.rounds)
+	}
+	return b.report(), nil
+}
+
+// prepare makes the cases: it starts their servers and looks whether the first
+// reply of each is right.
+func (b *readBench) prepare(only *regexp.Regexp) error {
+	for _, row := range readRows {
+		for _, transport := range []string{"tcp", "unix"} {
+			if !only.MatchString(row.name + " " + transport) {
+				continue
+			}
+			c, err := b.newCase(row, transport)
+			if err != nil {
+				return fmt.Errorf("%s over %s: %w", row.name, transport, err)
+			}
+			if c != nil {
+				b.cases = append(b.cases, c)
+			}
+		}
+	}
+	if len(b.cases) == 0 {
+		return app.Usagef("--only %q leaves no row", b.only)
+	}
+	return nil
+}
+
+// newCase returns nil if the row's server is not installed here.
+func (b *readBench) newCase(row readSpec, transport string) (*readCase, error) {
+	server, err := b.servers.get(row.server)
+	if server == nil || err != nil {
+		return nil, err
+	}
+	c := &readCase{row: row, transport: transport, server: server, target: server.target(transport)}
+	if c.question, err = row.ask(b, c.target); err == nil && row.source != "" {
+		if err := awaitSource(c.target, c.question.Requests[0], row.source); err != nil {
+			return nil, err
+		}
+		c.question, err = row.ask(b, c.target) // a hot board's first answer came from Redis
+	}
+	if row.updates > 0 {
+		c.question.Length = 0 // scores grow, and pages with them
+	}
+	return c, err
+}
+
+// pin parts the servers from the load, and returns how to undo that for this
+// process. With one core they have to share it.
+func (b *readBench) pin() (undo func(), err error) {
+	cores, err := load.Cores()
+	if err != nil {
+		return nil, err
+	}
+	if len(cores) < 2 {
+		fmt.Fprintln(b.progress, "one core: the servers and the load share it, so that the rates are too low")
+		return func() {}, nil
+	}
+	if err := b.servers.pin(cores[0]); err != nil {
+		return nil, err
+	}
+	b.pinned = true
+	return func() { _ = load.Pin(os.Getpid(), cores...) }, load.Pin(os.Getpid(), cores[1])
+}
+
+// measure adds one round of one row.
+func (b *readBench) measure(ctx context.Context, c *readCase) error {
+	if err := awaitSource(c.target, c.question.Requests[0], c.row.source); err != nil {
+		return err
+	}
+	if err := c.setUpdates(c.row.updates); err != nil {
+		return err
+	}
+	cfg := load.Config{Target: c.target, Question: c.question, Connections: b.connections,
+		Warmup: b.duration / 10, Window: b.duration, Pids: c.server.pids}
+	closed, err := load.Run(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	paced := &load.Result{}
+	if cfg.Rate = closed.Rate() / 2; cfg.Rate > 0 { // else nothing was answered
+		if paced, err = load.Run(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	c.samples = append(c.samples, readSample{closed, paced})
+	if b.pprof != "" && len(c.samples) == b.rounds && c.server.order != nil {
+		cfg.Rate = 0
+		if err := b.profileOne(ctx, c, cfg); err != nil {
+			return err
+		}
+	}
+	return c.setUpdates(0)
+}
+
+func (c *readCase) setUpdates(perSecond int) error {
+	if c.row.updates == 0 {
+		return nil
+	}
+	return c.server.order(fmt.Sprint("updates ", perSecond))
+}
+
+// profileOne runs a row once more, for its CPU profile alone.
+func (b *readBench) profileOne(ctx context.Context, c *readCase, cfg load.Config) error {
+	dir, err := filepath.Abs(b.pprof)
+	if err != nil {
+		return err
+	}
+	name := strings.NewReplacer(" ", "-", "/", "-").Replace(c.row.name + " " + c.transport)
+	if err := c.server.order("profile " + filepath.Join(dir, name+".pprof")); err != nil {
+		return err
+	}
+	if _, err := load.Run(ctx, cfg); err != nil {
+		return err
+	}
+	return c.server.order("profile")
+}
+
+// lineWriter lets the servers' errors and our own progress go to one place.
+type lineWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(p)
+}

@@ -1,0 +1,226 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankcache/internal/app"
+	"rankcache/internal/lab/load"
+	"rankcache/internal/testkit"
+	"rankcache/localboard"
+)
+
+// envRunMain makes the test binary be rankcache-lab: bench read starts itself
+// again as each of its servers.
+const envRunMain = "RANKCACHE_TEST_RUN_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envRunMain) != "" {
+		app.Main(benchOnly())
+		return
+	}
+	testkit.Main(m)
+}
+
+func benchOnly() *cobra.Command {
+	root := app.NewRoot(&cobra.Command{Use: "rankcache-lab"})
+	root.AddCommand(NewCommand())
+	return root
+}
+
+// TestBenchReadMeasuresEveryRow is the whole bench with windows too short to mean
+// anything: every server starts, every first reply is right, nothing fails.
+func TestBenchReadMeasuresEveryRow(t *testing.T) {
+	testkit.Redis(t) // says so, or fails, where there is no redis-server
+	t.Setenv(envRunMain, "1")
+	var out, progress bytes.Buffer
+	err := app.Run(t.Context(), benchOnly(), []string{"bench", "read", "-o", "json", "--rounds", "1", "--duration", "20ms",
+		"--connections", "4", "--board-members", "2000", "--profiles", "3000"}, &out, &progress)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	var report readReport
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	measured := 0
+	for _, row := range report.Rows {
+		if row.Errors != 0 || row.P99 < row.P50 || row.P999 < row.P99 {
+			t.Errorf("%+v", row)
+		}
+		if row.RPS > 0 { // on a busy machine a short window may see no answer
+			measured++
+		}
+	}
+	if measured == 0 {
+		t.Error("nothing was answered")
+	}
+	want := 2 * len(readRows)
+	if _, err := exec.LookPath("nginx"); err != nil {
+		want -= 4
+	}
+	if len(report.Rows) != want || (len(report.Missing) > 0) != (want < 2*len(readRows)) {
+		t.Errorf("%d rows, want %d; left out: %q", len(report.Rows), want, report.Missing)
+	}
+	if ratios := 2 * len(readRatios); len(report.Ratios) != ratios-(2*len(readRows)-want) { // nginx: a ratio for each of its rows
+		t.Errorf("%d ratios: %v", len(report.Ratios), report.Ratios)
+	}
+}
+
+func TestBenchReadLeavesOutWhatIsNotInstalled(t *testing.T) {
+	t.Setenv(envRunMain, "1")
+	t.Setenv("PATH", t.TempDir())
+	var out, progress bytes.Buffer
+	err := app.Run(t.Context(), benchOnly(), []string{"bench", "read", "--only", "sortedset|zrevrange", "--rounds", "1", "--duration", "10ms",
+		"--board-members", "1000", "--profiles", "1000"}, &out, &progress)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	for _, text := range []string{out.String(), progress.String()} {
+		if !strings.Contains(strings.ToLower(text), "left out: redis-server: not installed") {
+			t.Errorf("does not say what is left out:\n%s", text)
+		}
+	}
+	if !strings.Contains(out.String(), "sortedset rwmutex json") {
+		t.Errorf("the other rows are not there:\n%s", &out)
+	}
+}
+
+// TestTargetEndsWithItsInput keeps targets from outliving a bench that was killed.
+func TestTargetEndsWithItsInput(t *testing.T) {
+	in, hold := io.Pipe()
+	out, answers := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- runTarget(t.Context(), newSortedsetTarget, &targetOptions{members: 1000, socket: filepath.Join(t.TempDir(), "s")}, in, answers)
+	}()
+	var ready targetReady
+	if err := json.NewDecoder(out).Decode(&ready); err != nil || ready.TCP == "" {
+		t.Fatal(ready, err)
+	}
+	hold.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := load.Once(load.Target{Network: "tcp", Addr: ready.TCP}, getRequest("/top?limit=1")); err == nil {
+		t.Error("still answers")
+	}
+}
+
+func TestTargetRefusesWhatItCannotDo(t *testing.T) {
+	in, out := strings.NewReader("updates 5\n"), io.Discard
+	err := runTarget(t.Context(), newSortedsetTarget, &targetOptions{members: 1000}, in, out)
+	if err != nil && !strings.Contains(err.Error(), "updates 5") {
+		t.Errorf("got %v", err)
+	}
+	for _, line := range []string{"updates", "updates x", "stop"} {
+		if err := command(&rankcacheTarget{}, line); err == nil {
+			t.Errorf("%q: no error", line)
+		}
+	}
+}
+
+// TestUpdaterChangesTheBoardAtItsRate also looks whether what it says of the board
+// is what the board says.
+func TestUpdaterChangesTheBoardAtItsRate(t *testing.T) {
+	const members = 1000
+	board := localboard.New(benchBoardID)
+	u := newUpdater(board, members)
+	board.Publish()
+	if got, want := board.Top().Entries[:50], benchTop(benchScores(members), 50); !equalRows(got, want) {
+		t.Fatalf("the board begins with %v, want %v", got, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- u.run(ctx) }()
+	u.rate.Store(100_000)
+	for deadline := time.Now().Add(10 * time.Second); board.Top().Seq < members+1000; {
+		if time.Now().After(deadline) {
+			t.Fatalf("seq is %d", board.Top().Seq)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	board.Publish()
+	for who, want := range u.scores {
+		if score, _, ok := board.Score(u.names.at(who)); !ok || score != want {
+			t.Fatalf("%s has %v, want %v", u.names.at(who), score, want)
+		}
+	}
+}
+
+func equalRows[T comparable](a, b []T) bool {
+	for i := range b {
+		if len(a) != len(b) || a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func TestRatioIsTheMedianOfTheRounds(t *testing.T) {
+	sample := func(us int) readSample {
+		return readSample{closed: &load.Result{Requests: 1, CPU: time.Duration(us) * time.Microsecond, Window: time.Second}}
+	}
+	of, to := []readSample{sample(10), sample(40), sample(9)}, []readSample{sample(10), sample(20), sample(10)}
+	ratio := readRatio{figure: cpuOf, goal: 1.15, atMost: true}
+	if line := ratio.line(of, to); line.Value != 1 || !line.Met || line.Is != "at_most" {
+		t.Errorf("%+v", line)
+	}
+	ratio.atMost = false
+	if line := ratio.line(of, to); line.Met || line.Is != "at_least" {
+		t.Errorf("%+v", line)
+	}
+}
+
+func TestWrongRowsAreNoAnswer(t *testing.T) {
+	want := benchTop(benchScores(1000), 2)
+	good := `{"source":"local","entries":[{"rank":1,"member":"` + want[0].Member + `","score":50000000},{"rank":2,"member":"` + want[1].Member + `","score":47619047}]}`
+	if err := checkRows([]byte(good), want); err != nil {
+		t.Error(err)
+	}
+	for _, body := range []string{"", "{}", strings.Replace(good, `"rank":2`, `"rank":3`, 1), strings.Replace(good, "47619047", "1", 1)} {
+		if checkRows([]byte(body), want) == nil {
+			t.Errorf("%s: no error", body)
+		}
+	}
+}
+
+func TestChartIsWellFormed(t *testing.T) {
+	report := &readReport{Machine: readMachine{CPU: "a < b"}, Rows: []readRow{{Name: "rankcache x", Transport: "tcp", CPU: 7},
+		{Name: "rankcache x", Transport: "unix", CPU: 5}, {Name: "y & z", Transport: "tcp", CPU: 70}}}
+	file := filepath.Join(t.TempDir(), "read.json")
+	data, _ := json.Marshal(report)
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var svg bytes.Buffer
+	if err := app.Run(t.Context(), benchOnly(), []string{"bench", "chart", file}, &svg, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(svg.String(), "<rect"); n != 3 {
+		t.Errorf("%d bars, want 3", n)
+	}
+	for dec := xml.NewDecoder(&svg); ; {
+		if _, err := dec.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

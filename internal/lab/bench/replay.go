@@ -1,0 +1,299 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"rankcache"
+	"rankcache/internal/app"
+	"rankcache/internal/lab/fill"
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/yield"
+	"rankcache/localboard"
+	"rankcache/origin"
+	"rankcache/replay"
+	"rankcache/wire"
+)
+
+// replayBench is one run of rankcache-lab bench replay.
+type replayBench struct {
+	kafka      string
+	updates    int
+	members    int
+	partitions []int
+	rounds     int
+	liveRate   int
+	progress   io.Writer
+	kafkaWhat  string
+	redis      *redis.Client
+	origin     *origin.Origin
+}
+
+// replayRow is the stable JSON of one row; figures are medians over the rounds.
+type replayRow struct {
+	Partitions        int     `json:"partitions"`
+	Members           int     `json:"members"`
+	Updates           int     `json:"updates"`
+	UpdatesPerSecond  float64 `json:"updates_per_s"`      // from Run to open
+	BareUpdatesPerSec float64 `json:"bare_updates_per_s"` // polling the same records and dropping them
+	Ratio             float64 `json:"ratio"`              // of the two, median of the rounds' ratios
+	OpenSeconds       float64 `json:"open_s"`
+	BytesPerMember    float64 `json:"bytes_per_member"` // heap above the ids' own bytes
+	liveRow
+}
+
+type replayReport struct {
+	Kafka string      `json:"kafka"`
+	CPUs  int         `json:"cpus"`
+	Rows  []replayRow `json:"rows"`
+}
+
+func newBenchReplayCommand() *cobra.Command {
+	b := &replayBench{}
+	cmd := &cobra.Command{
+		Use:   "replay",
+		Short: "Measure a replay from Kafka to an open board, beside a bare consume loop",
+		Long: `Fill a topic, then in turns poll it with nothing behind (the bare loop) and replay
+it to an open board: decode, apply, order, compare with Redis. Needs a redis-server
+in PATH; starts a Kafka broker of its own if its jars are there (make setup), else
+kfake, unless --kafka names one.`,
+		Example: "  rankcache-lab bench replay -o json\n  rankcache-lab bench replay --updates 100000 --members 21000 --kafka broker:9092",
+		Args:    app.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; a topic is made there and deleted")
+	flags.IntVar(&b.updates, "updates", 1_000_000, "updates in the topic")
+	flags.IntVar(&b.members, "members", 210_000, "members of the board")
+	flags.IntSliceVar(&b.partitions, "partitions", []int{1, 4}, "partitions of the topic, a row each")
+	flags.IntVar(&b.rounds, "rounds", 3, "rounds of bare loop and replay in turns")
+	flags.IntVar(&b.liveRate, "live", 50_000, "updates a second of the live tail behind the last round, for 5 s; 0 for none")
+	output := app.OutputFlag(flags, "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		b.progress = cmd.ErrOrStderr()
+		report, err := b.run(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return app.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
+	}
+	return cmd
+}
+
+func (b *replayBench) run(ctx context.Context) (*replayReport, error) {
+	if b.members < 1 || b.updates < b.members || b.rounds < 1 {
+		return nil, app.Usagef("want --members of 1 or more, at least as many --updates, and --rounds of 1 or more")
+	}
+	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("start redis-server: %w", err)
+	}
+	defer server.Close()
+	b.redis = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
+	defer b.redis.Close()
+	b.origin = origin.New(b.redis, wire.DefaultNames(), origin.WithTimeout(5*time.Second))
+	stop, err := b.startKafka(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	report := &replayReport{Kafka: b.kafkaWhat, CPUs: runtime.NumCPU()}
+	for _, partitions := range b.partitions {
+		row, err := b.row(ctx, partitions)
+		if err != nil {
+			return nil, err
+		}
+		report.Rows = append(report.Rows, row)
+	}
+	return report, nil
+}
+
+// startKafka takes the broker that was named, or starts the best that is there.
+func (b *replayBench) startKafka(ctx context.Context) (stop func() error, err error) {
+	b.kafkaWhat = "the Kafka given by --kafka"
+	if b.kafka != "" {
+		return func() error { return nil }, nil
+	}
+	broker, err := servers.StartKafka(ctx, servers.KafkaOptions{})
+	if err == nil {
+		b.kafka, b.kafkaWhat = broker.Addr(), "Apache Kafka, one node on this machine"
+		return broker.Close, nil
+	}
+	if !errors.Is(err, servers.ErrNotInstalled) {
+		return nil, fmt.Errorf("start Kafka: %w", err)
+	}
+	fmt.Fprintln(b.progress, "no Kafka here, measuring against kfake:", err)
+	fake, err := servers.StartKfake()
+	if err != nil {
+		return nil, err
+	}
+	b.kafka, b.kafkaWhat = fake.Addr(), "kfake"
+	return func() error { fake.Close(); return nil }, nil
+}
+
+func (b *replayBench) row(ctx context.Context, partitions int) (row replayRow, err error) {
+	board := rankcache.BoardID(fmt.Sprintf("bench_%d_%d", time.Now().UnixNano(), partitions))
+	fmt.Fprintf(b.progress, "%d partitions: producing %d updates of %d members\n", partitions, b.updates, b.members)
+	if err := b.fill(ctx, board, partitions); err != nil {
+		return row, err
+	}
+	defer func() {
+		err = errors.Join(err, fill.DeleteTopic(context.WithoutCancel(ctx), b.kafka, wire.DefaultNames().Topic(board)))
+	}()
+	var bare, whole, ratios, open, bytes []float64
+	var live liveRow
+	for round := range b.rounds {
+		bareRate, err := b.bareRound(ctx, board)
+		if err != nil {
+			return row, err
+		}
+		seconds, perMember, tail, err := b.wholeRound(ctx, board, round == b.rounds-1)
+		if err != nil {
+			return row, err
+		}
+		rate := float64(b.updates) / seconds
+		fmt.Fprintf(b.progress, "  round %d: bare %.0f/s, replay %.0f/s, open in %.2f s\n", round+1, bareRate, rate, seconds)
+		bare, whole, open = append(bare, bareRate), append(whole, rate), append(open, seconds)
+		ratios, bytes, live = append(ratios, rate/bareRate), append(bytes, perMember), tail
+	}
+	return replayRow{Partitions: partitions, Members: b.members, Updates: b.updates,
+		UpdatesPerSecond: median(whole), BareUpdatesPerSec: median(bare), Ratio: median(ratios),
+		OpenSeconds: median(open), BytesPerMember: median(bytes), liveRow: live}, nil
+}
+
+// bareRound polls the whole topic with the replay's own consumer settings and
+// returns records a second, from the first to the last.
+func (b *replayBench) bareRound(ctx context.Context, board rankcache.BoardID) (float64, error) {
+	names := wire.DefaultNames()
+	n, took, err := replay.Drain(ctx, replay.Config{Brokers: b.kafka, Names: names}, []string{names.Topic(board)})
+	if err == nil && n != b.updates {
+		err = fmt.Errorf("the bare loop saw %d records, want %d", n, b.updates)
+	}
+	return float64(n) / took.Seconds(), err
+}
+
+// wholeRound runs a replay from nothing to open; in the last one the board is
+// then kept open for the live tail, which changes the topic.
+func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, last bool) (seconds, bytesPerMember float64, live liveRow, err error) {
+	before := heapNow()
+	way, err := yield.New()
+	if err != nil {
+		return 0, 0, live, err
+	}
+	defer way.Close()
+	boards := localboard.NewBoards(localboard.GivingWay(way.Yield))
+	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: wire.DefaultNames(), Deadline: 5 * time.Minute},
+		app.FilledBoards{Boards: boards}, app.GateOrigin{Origin: b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	if err != nil {
+		return 0, 0, live, err
+	}
+	runner.Follow([]rankcache.BoardID{board})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	start := time.Now()
+	go func() { ended <- runner.Run(ctx) }()
+	for !(app.OpenBoards{Boards: boards}).IsOpen(board) {
+		select {
+		case err := <-ended:
+			return 0, 0, live, fmt.Errorf("the replay ended before the board was open: %w", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	seconds = time.Since(start).Seconds()
+	if status := runner.Status(); len(status) != 1 || status[0].State != rankcache.StateOpen {
+		return 0, 0, live, fmt.Errorf("the board is not open: %+v", status)
+	}
+	bytesPerMember = float64(heapNow()-before)/float64(b.members) - b.idBytes()
+	if open, _ := boards.Get(board); last && b.liveRate > 0 {
+		tail := &liveTail{acked: map[uint64]time.Time{}}
+		if live, err = tail.measure(ctx, b, board, open, b.liveRate, uint64(b.updates)); err != nil {
+			return 0, 0, live, err
+		}
+	}
+	cancel()
+	runtime.KeepAlive(boards)
+	return seconds, bytesPerMember, live, <-ended
+}
+
+// heapNow returns the live heap in bytes.
+func heapNow() int64 {
+	runtime.GC()
+	runtime.GC() // the first one only marks what finalizers free
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// idBytes is the mean length of the members' ids.
+func (b *replayBench) idBytes() float64 {
+	n := 0
+	for i := range b.members {
+		n += len(benchMember(i))
+	}
+	return float64(n) / float64(b.members)
+}
+
+func benchMember(i int) string { return fmt.Sprint(10_000_000 + i) }
+
+// benchUpdates yields the updates of a board: everybody once, then by Zipf.
+func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *wire.Update) error) (map[string]float64, error) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(rng, 1.1, 50, uint64(b.members-1))
+	order := rng.Perm(b.members)
+	scores := make(map[string]float64, b.members)
+	for i := range b.updates {
+		who := 0
+		if i < b.members {
+			who = order[i]
+		} else {
+			who = int(zipf.Uint64())
+		}
+		member := benchMember(who)
+		scores[member]++
+		u := wire.Update{Board: board, Member: member, Op: wire.OpIncr, Delta: 1, Score: scores[member],
+			Seq: uint64(i) + 1, Order: fmt.Sprintf("order-%d", i), At: 1_700_000_000_000 + int64(i)}
+		if err := each(&u); err != nil {
+			return nil, err
+		}
+	}
+	return scores, nil
+}
+
+func (b *replayBench) fill(ctx context.Context, board rankcache.BoardID, partitions int) error {
+	topic := wire.DefaultNames().Topic(board)
+	producer, err := fill.NewTopic(ctx, b.kafka, topic, partitions)
+	if err != nil {
+		return err
+	}
+	defer producer.Close()
+	scores, err := b.benchUpdates(board, producer.Put)
+	if err != nil {
+		return err
+	}
+	if err := producer.Flush(ctx); err != nil {
+		return err
+	}
+	return fill.Redis(ctx, b.redis, wire.DefaultNames(), board, scores, uint64(b.updates), 0)
+}
+
+func (r *replayReport) print(to io.Writer) error {
+	fmt.Fprintf(to, "broker: %s, %d CPUs\n%10s %9s %9s %12s %12s %7s %8s %9s %10s %8s %8s\n", r.Kafka, r.CPUs,
+		"partitions", "members", "updates", "replay/s", "bare/s", "ratio", "open s", "B/member", "live/s", "p50 ms", "p99 ms")
+	for _, row := range r.Rows {
+		if _, err := fmt.Fprintf(to, "%10d %9d %9d %12.0f %12.0f %7.2f %8.2f %9.1f %10.0f %8.1f %8.1f\n", row.Partitions, row.Members, row.Updates,
+			row.UpdatesPerSecond, row.BareUpdatesPerSec, row.Ratio, row.OpenSeconds, row.BytesPerMember, row.LiveRate, row.DelayP50, row.DelayP99); err != nil {
+			return err
+		}
+	}
+	return nil
+}

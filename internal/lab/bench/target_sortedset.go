@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+	"github.com/wangjia184/sortedset"
+)
+
+// sortedsetTarget is a board in memory as a first version is written:
+// wangjia184/sortedset under an RWMutex, encoding/json for every request, and
+// net/http.
+type sortedsetTarget struct {
+	mu  sync.RWMutex
+	set *sortedset.SortedSet
+}
+
+func newSortedsetTarget(_ context.Context, o *targetOptions) (target, error) {
+	return fillSortedset(o), nil
+}
+
+func fillSortedset(o *targetOptions) *sortedsetTarget {
+	t := &sortedsetTarget{set: sortedset.New()}
+	for member, score := range benchScores(o.members) {
+		// SCORE is an integer; the bits of a double that is not negative order
+		// as the double does.
+		t.set.AddOrUpdate(member, sortedset.SCORE(math.Float64bits(score)), nil)
+	}
+	return t
+}
+
+func (t *sortedsetTarget) serve(ctx context.Context, ln net.Listener) error {
+	return serveStandard(ctx, ln, func(w http.ResponseWriter, r *http.Request) {
+		limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+		if err != nil {
+			http.Error(w, "limit", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(t.top(limit)) // the caller has gone; nobody to tell
+	})
+}
+
+// top returns the first limit rows.
+func (t *sortedsetTarget) top(limit int) plainPage {
+	page := plainPage{Board: string(benchBoardID), Source: "local", Entries: make([]plainRow, 0, limit)}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for i, node := range t.set.GetByRankRange(-1, -limit, false) {
+		page.Entries = append(page.Entries, plainRow{i + 1, node.Key(), math.Float64frombits(uint64(node.Score()))})
+	}
+	return page
+}
+
+// fastSortedsetTarget is the same on the HTTP library that rankcache uses.
+type fastSortedsetTarget struct{ *sortedsetTarget }
+
+func newFastSortedsetTarget(_ context.Context, o *targetOptions) (target, error) {
+	return fastSortedsetTarget{fillSortedset(o)}, nil
+}
+
+func (t fastSortedsetTarget) serve(ctx context.Context, ln net.Listener) error {
+	return serveFast(ctx, ln, func(ctx *fasthttp.RequestCtx) {
+		limit, err := ctx.QueryArgs().GetUint("limit")
+		if err != nil {
+			ctx.Error("limit", fasthttp.StatusBadRequest)
+			return
+		}
+		data, err := json.Marshal(t.top(limit))
+		if err != nil {
+			ctx.Error(err.Error(), fasthttp.StatusInternalServerError)
+			return
+		}
+		ctx.SetContentType("application/json")
+		ctx.SetBody(data)
+	})
+}

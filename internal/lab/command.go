@@ -1,0 +1,28 @@
+// Package lab is rankcache-lab: the demo, the benchmarks, and the servers, loads
+// and faults that they and the tests use.
+package lab
+
+import (
+	"github.com/spf13/cobra"
+
+	"rankcache/internal/app"
+	"rankcache/internal/lab/bench"
+	"rankcache/internal/lab/demo"
+)
+
+// NewCommand returns the command line of rankcache-lab.
+func NewCommand() *cobra.Command {
+	root := app.NewRoot(&cobra.Command{
+		Use:   "rankcache-lab",
+		Short: "The workbench of rankcache: a demo and benchmarks",
+		Long: `rankcache-lab shows rankcache at work and measures it on this machine. It is not
+deployed: pods run rankcache.
+
+Exit codes: 0 done; 1 failed; 2 bad flag or argument; 3 the demo's board differs from
+Redis; 130 ended at once by a second signal.`,
+		Example: `  rankcache-lab demo --duration 30s
+  rankcache-lab bench read -o json`,
+	})
+	root.AddCommand(demo.NewCommand(), bench.NewCommand())
+	return root
+}

@@ -1,0 +1,150 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// fault is one row of the suite.
+type fault struct {
+	name  string
+	quick bool     // a part of every test run, not of the full size alone
+	args  []string // further arguments of serve
+	note  string   // what the table should say beside the name
+
+	// prepare is called before anything is started.
+	prepare func(w *world)
+	// start brings sidecar and writer up; nil: both, and steady before the fault.
+	start func(w *world)
+	// inject causes the fault; hold, if any, waits for what it should bring
+	// about; heal makes an end of it, nil if it passes by itself.
+	inject, hold, heal func(w *world)
+	// due is [Tally.Due].
+	due func(*Question) bool
+	// losesWrites: what Redis lost may be answered until the row has recovered.
+	losesWrites bool
+	// lasts is how many reads the fault lasts; 0: faultyReads.
+	lasts int
+}
+
+// run runs the row and returns what it measured.
+func (f *fault) run(t *testing.T, h *house) Result {
+	w := newWorld(t, h, f)
+	if f.prepare != nil {
+		f.prepare(w)
+	}
+	if f.start != nil {
+		w.oracle.Enter(Faulty)
+		f.start(w)
+	} else {
+		w.startSteady()
+	}
+	w.oracle.Enter(Faulty)
+	if f.inject != nil {
+		f.inject(w)
+	}
+	lasts := f.lasts
+	if lasts == 0 {
+		lasts = faultyReads
+	}
+	w.waitReads(lasts)
+	if f.hold != nil {
+		f.hold(w)
+	}
+	w.oracle.Enter(Recovering)
+	healed := time.Now()
+	if f.heal != nil {
+		f.heal(w)
+	}
+	w.recovered()
+	took := time.Since(healed)
+	w.oracle.Enter(Recovered)
+	w.waitReads(steadyReads)
+	return w.finish(took)
+}
+
+// startSteady brings everything up and waits until nothing happens any more.
+func (w *world) startSteady() {
+	w.Helper()
+	w.startWriter()
+	w.startSidecar()
+	w.writes.Fill(w.Context(), 1)
+	w.startLoad(2)
+	w.recovered()
+	w.sidecar().WaitReady(settleWithin)
+	w.waitReads(steadyReads)
+}
+
+// finish ends the load, compares everything and fails the test for what is wrong.
+func (w *world) finish(took time.Duration) Result {
+	w.Helper()
+	w.stop()
+	if w.relay != nil {
+		w.relay.set(relay{window: 1})
+	}
+	v := w.oracle.Judge(true)
+	f, t := w.fault, w.tally
+	res := Result{Fault: f.name, Saw: [3]string{t.saw("local"), t.saw("hot"), t.saw("redis")}, Recovered: took, Note: f.note,
+		Oldest: max(t.oldest["local"], t.oldest["hot"]), Answers: v.Judged, Wrong: len(v.Wrong), Lost: len(v.Lost),
+		Ahead: len(v.Ahead), Failed: len(t.failed), Spared: t.spared}
+	for _, a := range v.Ahead[:min(len(v.Ahead), 5)] {
+		w.Logf("ahead of its seq: %v", a)
+	}
+	if !f.losesWrites && res.Lost > 0 {
+		w.Errorf("%d answers were of writes that Redis had lost, but none was lost", res.Lost)
+	}
+	w.report("wrong answers", len(v.Wrong), func(i int) string { return v.Wrong[i].String() })
+	w.report("failed reads", len(t.failed), func(i int) string { return t.failed[i] })
+	if err := errors.Join(w.writes.Errs()...); err != nil {
+		w.Error(err)
+	}
+	for _, b := range w.boards {
+		if err := w.sameAsRedis(b); err != nil {
+			w.Errorf("in the end: %v", err)
+		}
+	}
+	w.Logf("%+v", res)
+	return res
+}
+
+func (w *world) report(what string, n int, line func(int) string) {
+	w.Helper()
+	for i := range min(n, 5) {
+		w.Errorf("%s: %s", what, line(i))
+	}
+	if n > 5 {
+		w.Errorf("%s: %d in all", what, n)
+	}
+}
+
+// sameAsRedis compares a board entry by entry: the sidecar's with Redis's and
+// with the history. The load has ended.
+func (w *world) sameAsRedis(b Board) error {
+	rows, err := w.client().ZRevRangeWithScores(w.Context(), string(b.ID), 0, -1).Result()
+	if err != nil {
+		return err
+	}
+	want := make([]Row, len(rows))
+	for i, r := range rows {
+		want[i] = Row{Rank: i + 1, Member: r.Member.(string), Score: r.Score}
+	}
+	w.wantSource(b)
+	_, got := w.ask(Question{Board: b.ID, Tier: b.Tier, Kind: KindTop, Limit: 500})
+	if got.Err != nil {
+		return got.Err
+	}
+	if len(got.Rows) != len(want) {
+		return fmt.Errorf("%s has %d rows, Redis %d", b.ID, len(got.Rows), len(want))
+	}
+	for i := range want {
+		if got.Rows[i] != want[i] {
+			return fmt.Errorf("%s: row %d is %+v, Redis has %+v", b.ID, i+1, got.Rows[i], want[i])
+		}
+	}
+	if v := w.oracle.Judge(true); len(v.Wrong) > 0 {
+		return fmt.Errorf("the last answer is not what the commands say: %v", v.Wrong[0])
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+)
+
+const (
+	// settleWithin is how long anything may take to come to rest. Nothing is
+	// asserted about time but this.
+	settleWithin = 3 * time.Minute
+	// steadyReads is how many answers make a row steady, and what is asked for
+	// after it has recovered.
+	steadyReads = 150
+	// faultyReads is how many reads a fault lasts at least.
+	faultyReads = 500
+)
+
+// world is the servers, processes and load of one row.
+type world struct {
+	*testing.T
+	*house
+	fault *fault
+
+	redis       *servers.Redis // the one in use
+	readsRedis  *Proxy         // the sidecar's way to it
+	writesRedis *Proxy         // the writer's
+	args        []string       // further arguments of serve
+	rooms       string         // file
+	writerRooms string         // the writer's, the same unless a row says otherwise
+	relay       *publisher     // who publishes updates if the writer does not
+	crowded     []net.Conn     // connections that do nothing useful
+	cgroup      string         // the sidecar's folder of the memory controller, if any
+
+	boards []Board
+	posted rankcache.BoardID // is super-hot by the admin port, not by the file
+	oracle *Oracle
+	tally  *Tally
+	reads  *Reads
+	writes *Writes
+	stop   func() // ends the load
+
+	mu     sync.Mutex // guards those that are restarted
+	serve  *testkit.Child
+	writer *testkit.Child
+}
+
+// newWorld makes the world of a fault. It starts no rankcache yet.
+func newWorld(t *testing.T, h *house, f *fault) *world {
+	w := &world{T: t, house: h, fault: f, args: f.args, oracle: NewOracle(), tally: NewTally(f.due), rooms: filepath.Join(t.TempDir(), "rooms.yaml")}
+	w.redis = w.newRedis()
+	w.readsRedis, w.writesRedis = w.newProxy(w.redis.Addr()), w.newProxy(w.redis.Addr())
+	name := testkit.Name(t)
+	name = name[len(name)-8:]
+	w.boards = []Board{
+		{rankcache.BoardID(name + "_room"), "local", 120, 3},
+		{rankcache.BoardID(name + "_named"), "local", 40, 2},
+		{rankcache.BoardID(name + "_hot"), "hot", 120, 2},
+		{rankcache.BoardID(name + "_small"), "redis", 60, 2},
+	}
+	w.writeRooms(w.roomsText())
+	w.writerRooms = w.rooms
+	w.reads = &Reads{Boards: slices.Clone(w.boards), Oracle: w.oracle, Tally: w.tally, Base: func() string { return w.sidecar().URL("data", "") }}
+	w.writes = &Writes{Boards: slices.Clone(w.boards), Oracle: w.oracle, Prefix: name, Base: func() string { return w.writing().URL("scores", "") }}
+	t.Cleanup(func() { w.house.restore(t) })
+	return w
+}
+
+// newRedis starts a redis-server. With an append-only file that is written before
+// anybody is answered, a killed one loses nothing that anybody knows of.
+func (w *world) newRedis() *servers.Redis {
+	w.Helper()
+	return testkit.StartRedis(w, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "no"}})
+}
+
+func (w *world) newProxy(to string) *Proxy {
+	w.Helper()
+	p, err := NewProxy(to)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(p.Close)
+	return p
+}
+
+// restore makes the house whole for the next row.
+func (h *house) restore(t *testing.T) {
+	if err := h.proxy.Restore(); err != nil {
+		t.Error(err)
+	}
+	if !h.broker.Running() {
+		if err := h.broker.Restart(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// board returns the first board of a tier.
+func (w *world) board(tier string) Board {
+	for _, b := range w.boards {
+		if b.Tier == tier {
+			return b
+		}
+	}
+	panic("no board of tier " + tier)
+}
+
+// roomsText is the rooms file: what makes the boards of the tiers that they have.
+func (w *world) roomsText() string {
+	text := fmt.Sprintf("rooms:\n- {uid: %q, mode: super-hot, boards: [%q]}\nboards:\n", w.boards[0].ID, w.boards[0].ID)
+	for _, b := range w.boards[1:] {
+		switch {
+		case b.ID == w.posted:
+		case b.Tier == "local":
+			text += fmt.Sprintf("- {match: %q, mode: super-hot}\n", b.ID)
+		case b.Tier == "hot":
+			text += fmt.Sprintf("- {match: %q, mode: hot}\n", b.ID)
+		}
+	}
+	return text
+}
+
+// writeRooms replaces the rooms file at once, as an operator's tool would.
+func (w *world) writeRooms(text string) {
+	w.Helper()
+	next := w.rooms + ".next"
+	if err := errors.Join(os.WriteFile(next, []byte(text), 0o644), os.Rename(next, w.rooms)); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) sidecar() *testkit.Child {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.serve
+}
+
+func (w *world) writing() *testkit.Child {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writer
+}
+
+// startSidecar starts rankcache serve, again if it has run before.
+func (w *world) startSidecar() {
+	w.Helper()
+	w.useSidecar(w.launchSidecar())
+}
+
+// useSidecar sends the reads to c.
+func (w *world) useSidecar(c *testkit.Child) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serve = c
+}
+
+// launchSidecar starts one more.
+func (w *world) launchSidecar() *testkit.Child {
+	w.Helper()
+	args := []string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.rooms,
+		"--redis", "redis://" + w.readsRedis.Addr(), "--redis-timeout", "900ms", "--kafka", w.proxy.Addr(),
+		"--drain", "1s", "--give-up-after", "20s", "--hot-source", "none", "--hot-promote-rate", "100000", "--hot-stale", "2m"}
+	return startListening(w, w.cgroup, append(args, w.args...)...)
+}
+
+// restartSidecar kills the sidecar and starts it again. Callers wait until it is
+// ready, as a Service makes them.
+func (w *world) restartSidecar() {
+	w.Helper()
+	w.reads.Pause()
+	defer w.reads.Resume()
+	w.sidecar().Kill()
+	w.startSidecar()
+	w.sidecar().WaitReady(settleWithin)
+	w.oracle.Restarted()
+}
+
+// startWriter starts rankcache write, again if it has run before.
+func (w *world) startWriter() {
+	w.Helper()
+	c := startListening(w, "", "write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.writerRooms, "--redis-timeout", "2s",
+		"--redis", "redis://"+w.writesRedis.Addr(), "--kafka", w.direct, "--topic-commands", w.commands(), "--group", w.commands(), "--command-partitions", "1")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writer = c
+}
+
+// commands is the topic of commands of this world.
+func (w *world) commands() string { return "commands_" + string(w.boards[0].ID) }
+
+// startLoad begins reading and writing.
+func (w *world) startLoad(seed uint64) {
+	ctx, stop := context.WithCancel(context.Background())
+	giveUp, abandon := context.WithCancel(context.Background())
+	var reads, writes sync.WaitGroup
+	readCtx, stopReads := context.WithCancel(context.Background())
+	writes.Go(func() { w.writes.Run(ctx, giveUp, seed) })
+	if !w.fault.losesWrites { // what is lost with a command that is not committed would come back unseen
+		topic := w.commandTopic()
+		writes.Go(func() { topic.run(ctx, giveUp, seed) })
+	}
+	reads.Go(func() { w.reads.Run(readCtx, seed) })
+	w.stop = sync.OnceFunc(func() {
+		stop()
+		timer := time.AfterFunc(settleWithin, abandon)
+		writes.Wait()
+		timer.Stop()
+		stopReads()
+		reads.Wait()
+	})
+	w.Cleanup(func() {
+		abandon()
+		w.stop()
+	})
+}
+
+// waitReads waits until n more reads of the phase of now have been answered.
+func (w *world) waitReads(n int) {
+	w.Helper()
+	phase := w.oracle.Phase()
+	n += w.tally.Asked(phase)
+	w.eventually(func() error {
+		if got := w.tally.Asked(phase); got < n {
+			return fmt.Errorf("%d of %d reads in phase %d", got, n, phase)
+		}
+		return nil
+	})
+}
+
+// waitSeen waits until callers of a tier have seen something.
+func (w *world) waitSeen(tier, what string) {
+	w.Helper()
+	w.eventually(func() error {
+		if w.tally.Seen(tier, what) < 10 {
+			return fmt.Errorf("readers of %s boards have hardly seen %s: %s", tier, what, w.tally.saw(tier))
+		}
+		return nil
+	})
+}
+
+func (w *world) eventually(cond func() error) {
+	w.Helper()
+	testkit.Eventually(w, settleWithin, cond)
+}
+
+// waitMetric waits until the sidecar shows a line among its metrics.
+func (w *world) waitMetric(line string) {
+	w.Helper()
+	w.eventually(func() error {
+		if code, text := w.sidecar().Get("health", "/metrics"); !strings.Contains("\n"+text, "\n"+line+"\n") {
+			return fmt.Errorf("no metric %q: %d", line, code)
+		}
+		return nil
+	})
+}
+
+// client returns a client of the Redis in use, past all proxies.
+func (w *world) client() *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: w.redis.Addr(), Protocol: 2})
+	w.Cleanup(func() { c.Close() })
+	return c
+}
+
+// fetch asks the sidecar for a path, past the oracle.
+func (w *world) fetch(path string, r *Reply) {
+	w.Helper()
+	resp, err := http.Get(w.sidecar().URL("data", path))
+	w.must(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	w.must(err)
+	r.read(resp.StatusCode, resp.Header, body)
+}
+
+// ask asks the sidecar, outside of the load; the answer is judged all the same.
+func (w *world) ask(q Question) (*Ask, *Reply) {
+	return w.reads.one(http.DefaultClient, NewTally(nil), q)
+}
+
+// wantSource waits until a board is answered from its tier, not older than
+// what was written by now.
+func (w *world) wantSource(b Board) {
+	w.Helper()
+	least := w.oracle.Reached(b.ID)
+	w.eventually(func() error {
+		a, r := w.ask(Question{Board: b.ID, Tier: b.Tier, Kind: KindTop, Limit: 100}) // as many as a hot page holds
+		switch {
+		case r.Err != nil:
+			return r.Err
+		case w.fault.losesWrites && w.oracle.Current(a, r) != "":
+			return fmt.Errorf("%s is not what Redis has now: %s", b.ID, w.oracle.Current(a, r))
+		case r.Source != b.Tier || r.Seq < least || r.Age > 3*time.Second:
+			return fmt.Errorf("%s is answered by %s at %d, %v old; want %s at %d or later", b.ID, r.Source, r.Seq, r.Age, b.Tier, least)
+		}
+		return nil
+	})
+}
+
+// recovered waits until every board is answered from its tier.
+func (w *world) recovered() {
+	w.Helper()
+	for _, b := range w.boards {
+		w.wantSource(b)
+	}
+}
