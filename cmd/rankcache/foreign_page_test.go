@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache/internal/testkit"
+)
+
+// TestForeignPageChangesNoScore: a page that comes from another port of this machine
+// posts in each way that a browser allows without asking the writer first.
+func TestForeignPageChangesNoScore(t *testing.T) {
+	t.Parallel()
+	testkit.Chromium(t) // before anything is started for it
+	h := newHouse(t)
+	h.give(t, h.small, 1)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<!doctype html><title>elsewhere</title><link rel=icon href=data:,>")
+	}))
+	defer page.Close()
+	p := openTab(t, page.URL)
+	for _, contentType := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json"} {
+		p.value(fmt.Sprintf(`window.sent = false; fetch(%q, {method: 'POST', mode: 'no-cors', body: new Blob([%q], {type: %q})})
+			.catch(() => {}).finally(() => { window.sent = true }); 0`, h.writer.URL("scores", "/v1/scores"), h.theft(contentType), contentType))
+		p.await("posted as "+contentType, `window.sent === true`)
+	}
+	if score, err := h.redis(t).ZScore(t.Context(), string(h.small), "thief").Result(); err != redis.Nil {
+		t.Errorf("the page's member has score %v, %v", score, err)
+	}
+}
+
+// theft is a command of the page.
+func (h *house) theft(order string) string {
+	return fmt.Sprintf(`{"order":"theft-%s","board":%q,"member":"thief","op":"incr","delta":1000}`, order, h.small)
+}
+
+// TestWriteToken: with a token set, nothing else changes a score.
+func TestWriteToken(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "--write-token", "hush-write")
+	for authorization, want := range map[string]int{"": 401, "hush-write": 401, "Bearer hush": 401, "bearer hush-write": 200} {
+		req, err := http.NewRequest("POST", h.writer.URL("scores", "/v1/scores"), strings.NewReader(h.theft("no theft")))
+		must(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Authorization", authorization)
+		resp, err := http.DefaultClient.Do(req)
+		must(t, err)
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != want || strings.Contains(string(body), "hush") || (resp.Header.Get("WWW-Authenticate") == "Bearer") != (want == 401) {
+			t.Errorf("%q: %s %v %s, want %d", authorization, resp.Status, resp.Header, body, want)
+		}
+	}
+	if score, err := h.redis(t).ZScore(t.Context(), string(h.small), "thief").Result(); err != nil || score != 1000 {
+		t.Errorf("score %v, %v; want the one that had the token", score, err)
+	}
+	if strings.Contains(h.writer.Log(), "hush") {
+		t.Error("the log tells the token")
+	}
+}
