@@ -11,6 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/apitest"
+	"rankcache/sidecar"
 )
 
 // TestForeignPageChangesNoScore: a page that comes from another port of this machine
@@ -43,19 +45,32 @@ func (h *house) theft(order string) string {
 // TestWriteToken: with a token set, nothing else changes a score.
 func TestWriteToken(t *testing.T) {
 	t.Parallel()
+	doc, err := apitest.Load(sidecar.OpenAPI())
+	must(t, err)
 	h := newHouse(t, "--write-token", "hush-write")
-	for authorization, want := range map[string]int{"": 401, "hush-write": 401, "Bearer hush": 401, "bearer hush-write": 200} {
+	for _, c := range []struct {
+		authorization, contentType, site string
+		status                           int
+	}{
+		{"", "application/json", "", 401}, {"hush-write", "application/json", "", 401}, {"Bearer hush", "application/json", "", 401},
+		{"Bearer hush-write", "text/plain", "", 415}, {"Bearer hush-write", "application/json", "cross-site", 403},
+		{"bearer hush-write", "application/json", "", 200},
+	} {
 		req, err := http.NewRequest("POST", h.writer.URL("scores", "/v1/scores"), strings.NewReader(h.theft("no theft")))
 		must(t, err)
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Authorization", authorization)
+		req.Header = http.Header{"Authorization": {c.authorization}, "Content-Type": {c.contentType}, "Sec-Fetch-Site": {c.site}}
 		resp, err := http.DefaultClient.Do(req)
 		must(t, err)
 		body, err := io.ReadAll(resp.Body)
 		must(t, err)
 		resp.Body.Close()
-		if resp.StatusCode != want || strings.Contains(string(body), "hush") || (resp.Header.Get("WWW-Authenticate") == "Bearer") != (want == 401) {
-			t.Errorf("%q: %s %v %s, want %d", authorization, resp.Status, resp.Header, body, want)
+		asked := resp.Header.Get("WWW-Authenticate") == "Bearer"
+		if resp.StatusCode != c.status || strings.Contains(string(body), "hush") || asked != (c.status == 401) {
+			t.Errorf("%+v: %s %v %s", c, resp.Status, resp.Header, body)
+		}
+		if c.contentType == "application/json" { // the document knows no other
+			must(t, doc.Check(apitest.Exchange{Method: "POST", Target: "/v1/scores", RequestHeader: req.Header, RequestBody: h.theft("no theft"),
+				Status: resp.StatusCode, Header: resp.Header, Body: string(body)}))
 		}
 	}
 	if score, err := h.redis(t).ZScore(t.Context(), string(h.small), "thief").Result(); err != nil || score != 1000 {
