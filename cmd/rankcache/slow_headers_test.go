@@ -17,12 +17,12 @@ func TestSlowHeadersKeepNobodyOut(t *testing.T) {
 	for _, port := range []struct {
 		c              *child
 		listener, path string
-		want           int
+		slow, want     int
 	}{
-		{s, "data", "/openapi.yaml", 200}, {s, "admin", "/livez", 200}, {s, "health", "/livez", 200},
-		{h.writer, "scores", "/v1/scores", 405}, {h.writer, "health", "/livez", 200},
+		{s, "data", "/openapi.yaml", 600, 200}, {s, "admin", "/livez", 600, 200}, {s, "health", "/livez", 600, 200},
+		{h.writer, "scores", "/v1/scores", postConns + 600, 405}, {h.writer, "health", "/livez", 600, 200},
 	} {
-		for range 600 {
+		for range port.slow {
 			conn, err := net.Dial("tcp", port.c.Addr(port.listener))
 			must(t, err)
 			defer conn.Close()

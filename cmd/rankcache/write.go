@@ -27,6 +27,9 @@ const (
 	defaultWriteHealth = ":8974"
 	// defaultBoardLife outlives an evening and the questions about it.
 	defaultBoardLife = 72 * time.Hour
+	// postConns is for the instances of an app, which keep theirs: at the cap a post in
+	// hand could be cut off.
+	postConns = 1024
 )
 
 // writeOptions are the settings of rankcache write.
@@ -177,7 +180,7 @@ func (w *writerProcess) drain() time.Duration {
 }
 
 func (w *writerProcess) servePosts(ctx context.Context) error {
-	cfg := httpserve.Config{Hosts: w.options.hosts, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
+	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	handler := w.writer.Handler()
 	if token := w.options.writeToken; token != "" {
 		handler = httpserve.RequireToken("the write token", token, handler)
