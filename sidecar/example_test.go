@@ -12,10 +12,10 @@ import (
 	"rankcache/wire"
 )
 
-// openBoards hands local boards to a Reader.
-type openBoards struct{ *localboard.Boards }
+// OpenBoards hands local boards to a Reader.
+type OpenBoards struct{ *localboard.Boards }
 
-func (b openBoards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
+func (b OpenBoards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
 	board, ok := b.Boards.Get(id)
 	return board, ok
 }
@@ -42,7 +42,7 @@ func ExampleReader() {
 	tiers := file.Resolve(nil)
 	reader, err := sidecar.NewReader(sidecar.Config{
 		Tiers:  func() *rooms.Tiers { return tiers },
-		Boards: openBoards{boards},
+		Boards: OpenBoards{boards},
 		Origin: noOrigin{},
 	}, nil)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // What the writer publishes is, byte for byte, what readers are tested with.
 func TestGoldenUpdates(t *testing.T) {
-	golden, err := os.ReadFile("../../testdata/updates.golden")
+	golden, err := os.ReadFile("../../wire/testdata/updates.golden")
 	must(t, err)
 	server := testkit.StartRedis(t, servers.RedisOptions{}) // the boards' names are the file's
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
