@@ -21,7 +21,7 @@ func NewCommand() *cobra.Command {
   rankcache-lab bench hot -o json`,
 	}
 	bench.AddCommand(newBenchReplayCommand(), newBenchReadCommand(), newBenchTargetCommand(), newBenchChartCommand(),
-		newBenchHotCommand(), newBenchProfileCommand())
+		newBenchHotCommand(), newBenchProfileCommand(), newBrokerCommand())
 	return bench
 }
 

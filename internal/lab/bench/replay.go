@@ -132,12 +132,9 @@ func (b *replayBench) startKafka(ctx context.Context) (stop func() error, err er
 		return nil, fmt.Errorf("start Kafka: %w", err)
 	}
 	fmt.Fprintln(b.progress, "no Kafka here, measuring against kfake:", err)
-	fake, err := servers.StartKfake()
-	if err != nil {
-		return nil, err
-	}
-	b.kafka, b.kafkaWhat = fake.Addr(), "kfake"
-	return func() error { fake.Close(); return nil }, nil
+	b.kafkaWhat = "kfake"
+	b.kafka, stop, err = startBroker(ctx, b.progress)
+	return stop, err
 }
 
 func (b *replayBench) row(ctx context.Context, partitions int) (row replayRow, err error) {
