@@ -1,35 +1,56 @@
-// Package rankcache holds the words and the wire of rankcache, a sidecar that
-// answers leaderboard reads from local memory: what a board, a member, an
-// update and a top are, how they are written in Redis, Kafka and the rooms
-// file. It does no I/O and starts no goroutine.
+// Package rankcache holds the domain types of rankcache, a sidecar that answers
+// leaderboard reads from local memory: board and member ids, entries, standings,
+// tops, pages, replay progress and the errors by which callers decide. It does
+// no I/O and starts no goroutine.
 //
-// The module is a star. Every folder imports this package and none of its
-// sisters; only cmd/rankcache knows them all:
+// # Folders
 //
-//	localboard        whole boards in memory: ordered set, dedup, immutable tops
-//	replay            Kafka to boards: consume, decode, apply, the gate
-//	lastgood          boards in files, to begin again from
-//	admission         which boards fit the memory budget
-//	hotkey            which boards are hot, and their refreshed tops
-//	profile           member to nick and avatar: read-through cache
-//	sidecar           what the app sees: tier decision, read path, HTTP
-//	operator          the page that operators look at
-//	internal/origin   reading Redis, the system of record
-//	internal/writer   the write side: command, Lua script, update
-//	internal/rooms    following the rooms file and the boards of its rooms
-//	cmd/rankcache     flags, wiring, signals; the only place where they meet
+// Three packages are the ground floor; each imports only those before it:
+//
+//	rankcache  domain types
+//	wire       commands and updates, their JSON, Redis keys and Kafka topics
+//	rooms      the rooms file: which boards are hot, super-hot or blocked
+//
+// On it stands a star of packages, none of which imports another:
+//
+//	localboard         whole boards in memory
+//	replay             Kafka to boards: consume, decode, apply, compare with Redis
+//	lastgood           boards in files, to start again from
+//	admission          which boards fit the memory budget
+//	hotkey             which boards are hot, and their refreshed tops
+//	profile            member to nick and avatar: read-through cache
+//	origin             reads Redis, the system of record
+//	sidecar            serves the app: tier, read path, HTTP
+//	operator           the operators' web page
+//	internal/writer    commands to Redis, updates to Kafka
+//	internal/roomsync  follows the rooms file and the rooms set at run time
+//	internal/doctor    checks of a deployment
+//	internal/plan      what a fleet costs
+//	internal/tracing   OpenTelemetry spans
+//
+// internal/app wires them for cmd/rankcache; internal/lab holds benchmarks, demo
+// and load generator for cmd/rankcache-lab. A test of this package checks these
+// imports.
 //
 // # One read
 //
-// The tier decision is one load of [Tiers]. A super-hot board that is open
-// hands out its [*Top] with one atomic load; a hot board likewise; any other
-// board is asked of Redis. The page encoded for a *Top is kept with it (see
-// [Top.Memo]), so a second reader only writes bytes; its profiles go on to the
-// page of the next *Top ([Top.Handover]).
+// The tier of a board is one lookup in [rankcache/rooms.Tiers]. An open super-hot
+// board and a hot board answer from an immutable [*Top], got by one atomic load;
+// any other board is read from Redis.
 //
 // # One update
 //
-// A command changes a score in Redis and there receives the board's next seq.
-// The [Update] that says so travels on the board's topic; [DecodeUpdate] reads
-// it, the board's only writer applies it, and a new *Top is published.
+// A command changes a score in Redis and gets the board's next seq there. The
+// resulting [rankcache/wire.Update] travels on the board's Kafka topic; each
+// sidecar decodes it, applies it to its copy and publishes a new *Top.
+//
+// # Glossary
+//
+//	board      one leaderboard, named by the Redis key of its sorted set
+//	seq        count of changes applied to one board: 1, 2, 3, ...
+//	order id   the caller's idempotency key of one change
+//	top        an immutable page head of one board at one seq
+//	standing   one member's rank and score
+//
+// Start reading at [Top].
 package rankcache

@@ -2,29 +2,29 @@ package rankcache
 
 import "time"
 
-// Applied counts what became of the updates given to a board.
-type Applied struct {
-	Applied   int // changed the board's state, or set it to what it was
-	Duplicate int // seen before (same seq, or same order number)
-	Stale     int // first seen, but its member already has a higher seq
+// ApplyResult counts the updates of one batch by what applying them did.
+type ApplyResult struct {
+	Applied   int // set the member's state
+	Duplicate int // seen before: same seq, or same order id
+	Stale     int // first seen, but the member already has a higher seq
 }
 
 // Progress is how far one board has come.
 type Progress struct {
 	// Contiguous is the seq up to which every update has been seen; Highest is
-	// the highest seen. They differ while holes are open.
+	// the highest seen. They differ while seqs are missing in between.
 	Contiguous, Highest uint64
-	// Orders counts the distinct orders applied without a seq.
-	Orders uint64
+	// OrderIDs counts the distinct order ids of updates applied without a seq.
+	OrderIDs uint64
 	// Members is the number of members now on the board.
 	Members int
 }
 
-// Total returns the number that is compared with Redis: the contiguous seq, or
-// the orders of a board whose producer keeps no seq.
-func (p Progress) Total() uint64 {
+// Applied returns the count that is compared with Redis: the contiguous seq, or
+// the number of order ids if the board's producer keeps no seq.
+func (p Progress) Applied() uint64 {
 	if p.Highest == 0 {
-		return p.Orders
+		return p.OrderIDs
 	}
 	return p.Contiguous
 }
@@ -34,37 +34,37 @@ type BoardState string
 
 // States of a super-hot board.
 const (
-	StateWaiting   BoardState = "waiting"   // its topic or Redis's total is not there yet
-	StateReplaying BoardState = "replaying" // reading the log up to its end at start
-	StateChecking  BoardState = "checking"  // totals and a sample are compared with Redis
-	StateSnapshot  BoardState = "snapshot"  // the log can't give it: loading from Redis
-	StateStale     BoardState = "stale"     // answered from an earlier run's file, because Redis can't answer
-	StateOpen      BoardState = "open"      // answered from local memory
-	StateGivenUp   BoardState = "given-up"  // the deadline passed: answered by Redis, still tried
+	StateWaiting   BoardState = "waiting"   // its topic or Redis's seq is not there yet
+	StateReplaying BoardState = "replaying" // reading its topic up to the end at start
+	StateChecking  BoardState = "checking"  // comparing seq and a sample of members with Redis
+	StateSnapshot  BoardState = "snapshot"  // its topic is incomplete: loading from Redis
+	StateStale     BoardState = "stale"     // served from a file of an earlier run, because Redis is unavailable
+	StateOpen      BoardState = "open"      // served from local memory
+	StateGivenUp   BoardState = "given-up"  // the deadline passed: served by Redis, still retried
 )
 
-// BoardStatus is one super-hot board as probes and operators see it.
+// BoardStatus is the state of one super-hot board as probes and operators see it.
 type BoardStatus struct {
 	Board   BoardID
 	State   BoardState
 	Reason  string    // why it is in this state
-	Since   time.Time // when it came into this state
-	Have    uint64    // updates counted so far
-	Want    uint64    // updates to reach, 0 when not known
-	Rate    float64   // updates applied per second, lately
+	Since   time.Time // when it entered this state
+	Have    uint64    // changes applied so far, as [Progress.Applied] counts
+	Want    uint64    // changes that Redis has, 0 if unknown
+	Rate    float64   // recent updates applied per second
 	ETA     time.Duration
 	Members int
 	Audit   AuditStatus
 }
 
-// AuditStatus is what the comparisons of an open board with Redis have found
-// since it is followed.
+// AuditStatus is what comparing an open board with Redis has found since the
+// board is followed.
 type AuditStatus struct {
 	At      time.Time // of the last comparison, zero before the first
 	Checks  uint64    // comparisons
-	Unknown uint64    // comparisons that could not be made: Redis or Kafka was late
+	Unknown uint64    // comparisons without a result: Redis or Kafka was late
 	Members uint64    // members compared
-	// Differences counts what was wrong, Repairs the members that were given
+	// Differences counts what differed, Repairs the members that were set to
 	// Redis's state, Rebuilds how often the whole board was filled again.
 	Differences, Repairs, Rebuilds uint64
 	Last                           string    // the last difference

@@ -14,25 +14,25 @@ type Entry struct {
 	Score  float64
 }
 
-// Standing is one member's place: Rank is 1-based, best first in the order that
-// was asked for. A Rank of 0 says that the member is not on the board.
+// Standing is one member's rank and score. Rank is 1-based, best first in the
+// requested direction; 0 means that the member is not on the board.
 type Standing struct {
 	Member string
 	Score  float64
 	Rank   int
 }
 
-// Direction says which end of a board is its best.
+// Direction decides which end of a board comes first.
 type Direction uint8
 
-// Descending is ZREVRANGE's order (score, then member bytes, both falling);
-// Ascending is ZRANGE's.
+// Descending sorts as ZREVRANGE does: by score, then by the member's bytes, both
+// falling. Ascending sorts as ZRANGE does.
 const (
 	Descending Direction = iota
 	Ascending
 )
 
-// String returns the direction as callers write it: "desc" or "asc".
+// String returns the direction as it is written in requests: "desc" or "asc".
 func (d Direction) String() string {
 	if d == Ascending {
 		return "asc"
@@ -46,11 +46,11 @@ func (d Direction) String() string {
 type Top struct {
 	Board   BoardID
 	Entries []Entry
-	// Seq is the board's count of applied orders, 0 when it is not known.
+	// Seq is the board's count of applied changes, 0 if unknown.
 	Seq uint64
 	// Members is the number of members of the whole board.
 	Members int
-	// PublishedAt is when this head was made, by the clock of this process.
+	// PublishedAt is when this top was made, by the clock of this process.
 	PublishedAt time.Time
 
 	// Memo keeps what the read path derives from the fields above (encoded
@@ -62,4 +62,22 @@ type Top struct {
 	// whose rows are nearly the same; nil: nothing can be left. All tops of a
 	// board share it. As Memo, it is stored into by one package, always the same type.
 	Handover *atomic.Value
+}
+
+// Stamp tells which state of a board an answer shows.
+type Stamp struct {
+	// Seq is the board's count of applied changes, 0 if unknown.
+	Seq uint64
+	// Members is the number of members of the whole board.
+	Members int
+	// At is when the answer was made, by the clock of this process.
+	At time.Time
+}
+
+// Page is a run of neighbouring rows of a board. Start is the 0-based index of
+// the first, so row i has rank Start+i+1. Entries are read-only.
+type Page struct {
+	Stamp
+	Start   int
+	Entries []Entry
 }

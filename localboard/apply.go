@@ -20,7 +20,7 @@ const (
 // Readers see it after the next Publish. Nothing of us is kept. An update that
 // no board can hold (a score that is no number, an id of 64 KiB) changes nothing
 // and counts as stale.
-func (b *Board) Apply(us []wire.Update) rankcache.Applied {
+func (b *Board) Apply(us []wire.Update) rankcache.ApplyResult {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var n [stale + 1]int
@@ -31,14 +31,14 @@ func (b *Board) Apply(us []wire.Update) rankcache.Applied {
 		}
 	}
 	b.tidy()
-	return rankcache.Applied{Applied: n[applied], Duplicate: n[duplicate], Stale: n[stale]}
+	return rankcache.ApplyResult{Applied: n[applied], Duplicate: n[duplicate], Stale: n[stale]}
 }
 
 // apply follows the apply rule: with a seq, a member takes the state of its
 // highest; without one, each order number counts once. tag is the member's.
 func (b *Board) apply(u *wire.Update, tag uint32) outcome {
 	if u.Seq == 0 {
-		if !b.orders.add(u.Order) {
+		if !b.orders.add(u.OrderID) {
 			return duplicate
 		}
 	} else if !b.seen.add(u.Seq) {

@@ -80,7 +80,7 @@ func (b *Board) progress() rankcache.Progress {
 	return rankcache.Progress{
 		Contiguous: b.seen.contiguous,
 		Highest:    b.seen.highest,
-		Orders:     uint64(len(b.orders.seen)),
+		OrderIDs:   uint64(len(b.orders.seen)),
 		Members:    b.live,
 	}
 }

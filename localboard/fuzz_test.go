@@ -30,7 +30,7 @@ func FuzzBoard(f *testing.F) {
 func step(t *testing.T, b *Board, m *model, op []byte) {
 	seq := uint64(binary.BigEndian.Uint16(op[2:]))
 	score := float64(int8(op[4])) * math.Pow(2, float64(int8(op[5])))
-	u := wire.Update{Member: fuzzID(op[1]), Delta: score, Score: score, Order: string(op[7])}
+	u := wire.Update{Member: fuzzID(op[1]), Delta: score, Score: score, OrderID: string(op[7])}
 	switch what := op[0] % 16; what {
 	case 6:
 		b.Settle(seq)

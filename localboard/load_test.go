@@ -44,7 +44,7 @@ func TestLoadFence(t *testing.T) {
 		if top := b.Top().Entries; math.Signbit(top[3].Score) {
 			t.Error("-0 was kept")
 		}
-		if n := b.Apply([]wire.Update{set("old", 4, 4), set("old", 7, 11)}); n != (rankcache.Applied{Applied: 1, Duplicate: 1}) {
+		if n := b.Apply([]wire.Update{set("old", 4, 4), set("old", 7, 11)}); n != (rankcache.ApplyResult{Applied: 1, Duplicate: 1}) {
 			t.Errorf("after the snapshot: %+v", n)
 		}
 		if p := b.Progress(); p.Contiguous != 13 {
@@ -151,11 +151,11 @@ func TestApplyWhatCannotBeHeld(t *testing.T) {
 	got := b.Apply([]wire.Update{
 		set("a", math.NaN(), 1),
 		set(strings.Repeat("x", maxMember+1), 1, 2),
-		{Member: "i", Op: wire.OpIncr, Delta: math.Inf(1), Order: "1"},
-		{Member: "i", Op: wire.OpIncr, Delta: math.Inf(-1), Order: "2"},
+		{Member: "i", Op: wire.OpIncr, Delta: math.Inf(1), OrderID: "1"},
+		{Member: "i", Op: wire.OpIncr, Delta: math.Inf(-1), OrderID: "2"},
 		set("b", math.Inf(1), 3),
 	})
-	if got != (rankcache.Applied{Applied: 2, Stale: 3}) {
+	if got != (rankcache.ApplyResult{Applied: 2, Stale: 3}) {
 		t.Errorf("%+v", got)
 	}
 	b.Publish()
@@ -166,7 +166,7 @@ func TestApplyWhatCannotBeHeld(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	b := newBoard(t)
-	b.Apply([]wire.Update{set("a", 1, 1), {Member: "a", Op: wire.OpIncr, Delta: 1, Order: "o"}})
+	b.Apply([]wire.Update{set("a", 1, 1), {Member: "a", Op: wire.OpIncr, Delta: 1, OrderID: "o"}})
 	b.Publish()
 	top := b.Top()
 	b.Reset()
@@ -176,7 +176,7 @@ func TestReset(t *testing.T) {
 	if p := b.Progress(); p != (rankcache.Progress{}) {
 		t.Errorf("progress %+v", p)
 	}
-	n := b.Apply([]wire.Update{set("b", 1, 1), {Member: "b", Op: wire.OpIncr, Delta: 1, Order: "o"}})
+	n := b.Apply([]wire.Update{set("b", 1, 1), {Member: "b", Op: wire.OpIncr, Delta: 1, OrderID: "o"}})
 	if n.Applied != 2 {
 		t.Errorf("the old updates are remembered: %+v", n)
 	}

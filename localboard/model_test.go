@@ -36,15 +36,15 @@ func newModel() *model {
 	return &model{members: map[string]modelMember{}, seqs: map[uint64]bool{}, orders: map[string]bool{}}
 }
 
-func (m *model) apply(us []wire.Update) (n rankcache.Applied) {
+func (m *model) apply(us []wire.Update) (n rankcache.ApplyResult) {
 	for _, u := range us {
 		old := m.members[u.Member]
 		switch {
-		case u.Seq == 0 && m.orders[u.Order], u.Seq != 0 && m.came(u.Seq, old):
+		case u.Seq == 0 && m.orders[u.OrderID], u.Seq != 0 && m.came(u.Seq, old):
 			n.Duplicate++
 			continue
 		case u.Seq == 0:
-			m.orders[u.Order] = true
+			m.orders[u.OrderID] = true
 		default:
 			m.seqs[u.Seq] = true
 		}
@@ -117,7 +117,7 @@ func (m *model) contiguous() uint64 {
 
 // progress counts everything anew.
 func (m *model) progress() rankcache.Progress {
-	p := rankcache.Progress{Contiguous: m.contiguous(), Highest: m.settled, Orders: uint64(len(m.orders)), Members: len(m.rows())}
+	p := rankcache.Progress{Contiguous: m.contiguous(), Highest: m.settled, OrderIDs: uint64(len(m.orders)), Members: len(m.rows())}
 	for seq := range m.seqs {
 		p.Highest = max(p.Highest, seq)
 	}
@@ -207,7 +207,7 @@ type script struct {
 func (s *script) id() string { return fmt.Sprintf("user:%d", s.IntN(s.members)) }
 
 func (s *script) update(withSeq bool) wire.Update {
-	u := wire.Update{Member: s.id(), Op: wire.Op(1 + s.IntN(3)), Order: fmt.Sprint("o", s.IntN(1<<20))}
+	u := wire.Update{Member: s.id(), Op: wire.Op(1 + s.IntN(3)), OrderID: fmt.Sprint("o", s.IntN(1<<20))}
 	u.Score, u.Delta = s.scores(s.Rand), s.scores(s.Rand)
 	if withSeq {
 		s.seq++

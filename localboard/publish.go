@@ -37,7 +37,7 @@ func (b *Board) Publish() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.view.Load()
-	if b.order != nil && !b.moved && len(b.changes) == 0 && old.top.Seq == b.progress().Total() {
+	if b.order != nil && !b.moved && len(b.changes) == 0 && old.top.Seq == b.progress().Applied() {
 		return
 	}
 	next, changes := b.next(old), b.changes
@@ -79,7 +79,7 @@ func (b *Board) next(old *view) *view {
 	v.top = &rankcache.Top{
 		Board:       b.id,
 		Entries:     v.head.entries,
-		Seq:         b.progress().Total(),
+		Seq:         b.progress().Applied(),
 		Members:     v.rows,
 		PublishedAt: time.Now(),
 		Handover:    b.handover,

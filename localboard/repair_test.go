@@ -87,7 +87,7 @@ func TestLateUpdateAfterSettle(t *testing.T) {
 	b.Apply([]wire.Update{set("a", 1, 1), set("b", 2, 5), set("c", 3, 6)})
 	b.Settle(6)
 	n := b.Apply([]wire.Update{set("a", 7, 2), set("b", 8, 3), set("d", 9, 4), set("c", 3, 6), set("a", 7, 2)})
-	if n != (rankcache.Applied{Applied: 2, Duplicate: 3}) {
+	if n != (rankcache.ApplyResult{Applied: 2, Duplicate: 3}) {
 		t.Errorf("%+v", n)
 	}
 	b.Publish()
@@ -112,7 +112,7 @@ func TestForgottenStaysRemoved(t *testing.T) {
 	if until == 0 {
 		t.Fatal("nobody was forgotten")
 	}
-	b.Apply([]wire.Update{{Member: "somebody", Op: wire.OpIncr, Delta: 1, Order: "o"}})
+	b.Apply([]wire.Update{{Member: "somebody", Op: wire.OpIncr, Delta: 1, OrderID: "o"}})
 	if got := b.Apply([]wire.Update{set("somebody", 9, until)}); got.Duplicate != 1 {
 		t.Errorf("an update from before the removal: %+v, want a duplicate", got)
 	}

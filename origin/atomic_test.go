@@ -13,19 +13,19 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// Two members hold the total between them and every change adds a member: an
-// answer whose parts are of different moments can't add up.
+// Every change sets a's score to the seq, b's to its negative, and adds a member,
+// so an answer with parts of different instants is inconsistent.
 const change = `
 local n = redis.call('INCR', KEYS[2])
 redis.call('ZADD', KEYS[1], n, 'a', -n, 'b', -1000000 - n, 'm' .. n)
 return n`
 
-// The board changes between any two commands of an answer:
+// The board changes between any two commands of a transaction:
 //
 //	reader  MULTI          ZREVRANGE          ZCARD          GET seq
 //	writer         change             change         change
 //
-// and the answer is of one instant all the same.
+// and still the answer is of one instant.
 func TestAnswersAreOfOneInstant(t *testing.T) {
 	b := newBoard(t)
 	keys := []string{b.names.BoardKey(b.id), b.names.SeqKey(b.id)}
@@ -37,7 +37,7 @@ func TestAnswersAreOfOneInstant(t *testing.T) {
 			return &slowConn{conn, changeBoard}, err
 		}})
 	defer reader.Close()
-	b.Origin = New(reader, b.names, WithTimeout(patient))
+	b.Origin = New(reader, b.names, WithTimeout(testTimeout))
 	for range 20 {
 		for name, read := range map[string]func() (rankcache.Stamp, float64, float64, error){
 			"page": b.viaPage, "standings": b.viaStandings, "around": b.viaAround, "tops": b.viaTops, "sample": b.viaSample} {
@@ -51,7 +51,7 @@ func TestAnswersAreOfOneInstant(t *testing.T) {
 	}
 }
 
-// slowConn sends one command at a time, and something happens before each.
+// slowConn sends one command at a time and calls before ahead of each.
 type slowConn struct {
 	net.Conn
 	before func()
@@ -74,12 +74,12 @@ func (c *slowConn) Write(p []byte) (int, error) {
 
 func (b board) viaPage() (rankcache.Stamp, float64, float64, error) {
 	page, err := b.Page(context.Background(), b.id, 0, 2, rankcache.Descending)
-	return both(page, err)
+	return scores(page, err)
 }
 
 func (b board) viaAround() (rankcache.Stamp, float64, float64, error) {
 	page, _, err := b.Around(context.Background(), b.id, "a", 1, rankcache.Descending)
-	return both(page, err)
+	return scores(page, err)
 }
 
 func (b board) viaTops() (rankcache.Stamp, float64, float64, error) {
@@ -87,15 +87,15 @@ func (b board) viaTops() (rankcache.Stamp, float64, float64, error) {
 	if err != nil {
 		return rankcache.Stamp{}, 0, 0, err
 	}
-	return both(rankcache.Page{Stamp: rankcache.Stamp{Seq: tops[0].Seq, Members: tops[0].Members}, Entries: tops[0].Entries}, nil)
+	return scores(rankcache.Page{Stamp: rankcache.Stamp{Seq: tops[0].Seq, Members: tops[0].Members}, Entries: tops[0].Entries}, nil)
 }
 
 func (b board) viaStandings() (rankcache.Stamp, float64, float64, error) {
-	places, stamp, err := b.Standings(context.Background(), b.id, []string{"a", "b"}, rankcache.Descending)
+	standings, stamp, err := b.Standings(context.Background(), b.id, []string{"a", "b"}, rankcache.Descending)
 	if err != nil {
 		return stamp, 0, 0, err
 	}
-	return stamp, places[0].Score, places[1].Score, nil
+	return stamp, standings[0].Score, standings[1].Score, nil
 }
 
 func (b board) viaSample() (rankcache.Stamp, float64, float64, error) {
@@ -103,7 +103,7 @@ func (b board) viaSample() (rankcache.Stamp, float64, float64, error) {
 	return s.Stamp, s.Given["a"], s.Given["b"], err
 }
 
-func both(page rankcache.Page, err error) (rankcache.Stamp, float64, float64, error) {
+func scores(page rankcache.Page, err error) (rankcache.Stamp, float64, float64, error) {
 	if err == nil && len(page.Entries) != 2 {
 		err = fmt.Errorf("%d rows", len(page.Entries))
 	}

@@ -1,10 +1,12 @@
 package origin
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
@@ -12,17 +14,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+	"golang.org/x/time/rate"
 )
 
 // Defaults of a client.
 const (
 	// DefaultTimeout bounds one round trip.
 	DefaultTimeout = 200 * time.Millisecond
-	// dialAttempts per connection: the caller has somebody waiting, and the
-	// library's five attempts cost 0.4 s on a refused connection.
+	// dialAttempts per connection: go-redis's default of five costs 0.4 s on a
+	// refused connection, while a request waits.
 	dialAttempts = 1
-	// protocol 2 and no CLIENT SETINFO suit every server, also those that know
-	// neither HELLO nor CLIENT.
+	// protocol 2 and no CLIENT SETINFO work with every server, also with those that
+	// lack HELLO and CLIENT.
 	protocol = 2
 )
 
@@ -33,28 +36,28 @@ const (
 	ModeSentinel = "sentinel"
 )
 
-// Options say how Redis is reached.
+// Options tell [Dial] how to reach Redis.
 type Options struct {
 	// URL is redis://user:password@host:port/db, rediss:// for TLS, or
-	// unix:///path. Its query takes go-redis's options of the mode, such as
+	// unix:///path. Its query takes go-redis's options for the mode, such as
 	// pool_size=40, addr=host2:6379 (cluster and sentinel nodes),
 	// master_name=m (sentinel), skip_verify=true (single and sentinel).
 	URL string
 	// Mode is single (also ""), cluster or sentinel.
 	Mode string
-	// Username and Password win over the URL's when set, so that a secret need
-	// not be part of an address.
+	// Username and Password, if set, override the URL's, which keeps secrets out
+	// of addresses.
 	Username, Password string
-	// CAFile holds the PEM certificates that a rediss:// server is checked
-	// against. Empty: those of the system.
+	// CAFile holds the PEM certificates that verify a rediss:// server. Empty:
+	// those of the system.
 	CAFile string
-	// Timeout is the default for reading, writing and dialling where the URL
-	// sets none. 0: DefaultTimeout.
+	// Timeout is the default for reads, writes and dials where the URL sets none.
+	// 0: DefaultTimeout.
 	Timeout time.Duration
 }
 
-// Dial returns a client for the options. It connects to nothing yet; the caller
-// closes it. Its errors never show the URL, which may hold a password.
+// Dial returns a client for the options, without connecting. The caller closes it.
+// Its errors never contain the URL, which may hold a password.
 func Dial(opts Options) (redis.UniversalClient, error) {
 	if err := checkURL(opts.URL); err != nil {
 		return nil, err
@@ -73,12 +76,12 @@ func Dial(opts Options) (redis.UniversalClient, error) {
 	return nil, fmt.Errorf("redis mode %q: want %s, %s or %s", opts.Mode, ModeSingle, ModeCluster, ModeSentinel)
 }
 
-// checkURL refuses what would be misread: a password with a bare "#", "/" or
-// "?" ends up in other parts of the URL, and from there in error texts.
+// checkURL rejects ambiguous URLs: a password with a bare "#", "/" or "?" ends up
+// in other parts of the URL, and from there in error texts.
 func checkURL(raw string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Fragment != "" || strings.Contains(u.Path+u.RawQuery, "@") {
-		return errors.New("redis url can't be read: want redis://user:password@host:port/db, with special characters of the password percent-encoded")
+		return errors.New("redis url is not valid: want redis://user:password@host:port/db, with special characters of the password percent-encoded")
 	}
 	return nil
 }
@@ -92,7 +95,7 @@ func (opts Options) single() (redis.UniversalClient, error) {
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
-	if err := opts.trust(o.TLSConfig); err != nil {
+	if err := opts.setCA(o.TLSConfig); err != nil {
 		return nil, err
 	}
 	return redis.NewClient(o), nil
@@ -107,7 +110,7 @@ func (opts Options) cluster() (redis.UniversalClient, error) {
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
-	if err := opts.trust(o.TLSConfig); err != nil {
+	if err := opts.setCA(o.TLSConfig); err != nil {
 		return nil, err
 	}
 	return redis.NewClusterClient(o), nil
@@ -127,14 +130,13 @@ func (opts Options) sentinel() (redis.UniversalClient, error) {
 	setDefault(&o.DialerRetries, dialAttempts)
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
-	if err := opts.trust(o.TLSConfig); err != nil {
+	if err := opts.setCA(o.TLSConfig); err != nil {
 		return nil, err
 	}
 	return redis.NewFailoverClient(o), nil
 }
 
-// common fills what the three kinds of options have in common and the URL left
-// unsaid.
+// common sets what the three modes share and the URL leaves unset.
 func (opts Options) common(proto *int, dial, read, write, pool *time.Duration, username, password *string) {
 	setDefault(proto, protocol)
 	for _, d := range []*time.Duration{dial, read, write, pool} {
@@ -148,8 +150,8 @@ func (opts Options) common(proto *int, dial, read, write, pool *time.Duration, u
 	}
 }
 
-// trust makes a TLS client check servers against CAFile.
-func (opts Options) trust(conf *tls.Config) error {
+// setCA makes a TLS client verify servers against CAFile.
+func (opts Options) setCA(conf *tls.Config) error {
 	if opts.CAFile == "" {
 		return nil
 	}
@@ -172,4 +174,24 @@ func setDefault[T comparable](v *T, def T) {
 	if *v == zero {
 		*v = def
 	}
+}
+
+// logEvery is the least time between two log lines of go-redis: it writes one per
+// failed connection, thousands a second during an outage of Redis.
+const logEvery = time.Second
+
+// LogTo makes go-redis write to log, at most one line a second, instead of to
+// standard error. It applies to the whole process: only main calls it.
+func LogTo(log *slog.Logger) {
+	redis.SetLogger(&redisLog{log: log, limit: rate.Sometimes{Interval: logEvery}})
+}
+
+// redisLog is go-redis's logger; its method may be called concurrently.
+type redisLog struct {
+	log   *slog.Logger
+	limit rate.Sometimes
+}
+
+func (l *redisLog) Printf(ctx context.Context, format string, v ...any) {
+	l.limit.Do(func() { l.log.WarnContext(ctx, fmt.Sprintf(format, v...), "of", "redis client") })
 }

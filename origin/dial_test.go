@@ -1,11 +1,13 @@
 package origin
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
 
 	"rankcache"
 	"rankcache/internal/lab/servers"
@@ -45,7 +48,7 @@ func TestDialErrorsHideSecrets(t *testing.T) {
 	} {
 		_, err := Dial(o)
 		if err == nil {
-			t.Errorf("%q %s was taken", o.URL, o.Mode)
+			t.Errorf("%q %s was accepted", o.URL, o.Mode)
 		} else if strings.Contains(err.Error(), "3cret") {
 			t.Errorf("%q %s: secret in %q", o.URL, o.Mode, err)
 		}
@@ -75,29 +78,29 @@ func dialed(t *testing.T, o Options) redis.UniversalClient {
 	return client
 }
 
-// Everything that an Origin does is allowed to a user that may only read, and a
-// user that may not read gets Redis's own words.
+// A user with read access can use every method; a user without it gets Redis's
+// error.
 func TestAccessControl(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
-	admin := dialed(t, Options{URL: "redis://" + server.Addr(), Timeout: patient})
+	admin := dialed(t, Options{URL: "redis://" + server.Addr(), Timeout: testTimeout})
 	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">p@ss", "~*", "-@all",
 		"+@read", "+multi", "+exec", "+eval", "+evalsha", "+ping").Err())
-	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "nobody", "on", ">p@ss", "~*", "-@all", "+multi", "+exec").Err())
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "denied", "on", ">p@ss", "~*", "-@all", "+multi", "+exec").Err())
 
-	reader := dialed(t, Options{URL: "redis://reader@" + server.Addr(), Password: "p@ss", Timeout: patient})
-	for method, err := range everyMethod(t.Context(), New(reader, wire.DefaultNames(), WithTimeout(patient)), "1_2_3") {
+	reader := dialed(t, Options{URL: "redis://reader@" + server.Addr(), Password: "p@ss", Timeout: testTimeout})
+	for method, err := range everyMethod(t.Context(), New(reader, wire.DefaultNames(), WithTimeout(testTimeout)), "1_2_3") {
 		if err != nil && method != "around" {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
-	nobody := dialed(t, Options{URL: "redis://nobody:p%40ss@" + server.Addr(), Timeout: patient})
-	for method, err := range everyMethod(t.Context(), New(nobody, wire.DefaultNames(), WithTimeout(patient)), "1_2_3") {
+	denied := dialed(t, Options{URL: "redis://denied:p%40ss@" + server.Addr(), Timeout: testTimeout})
+	for method, err := range everyMethod(t.Context(), New(denied, wire.DefaultNames(), WithTimeout(testTimeout)), "1_2_3") {
 		if err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
-	wrong := dialed(t, Options{URL: "redis://reader:wrong@" + server.Addr(), Timeout: patient})
-	_, err := New(wrong, wire.DefaultNames(), WithTimeout(patient)).Page(t.Context(), "1_2_3", 0, 1, rankcache.Descending)
+	wrong := dialed(t, Options{URL: "redis://reader:wrong@" + server.Addr(), Timeout: testTimeout})
+	_, err := New(wrong, wire.DefaultNames(), WithTimeout(testTimeout)).Page(t.Context(), "1_2_3", 0, 1, rankcache.Descending)
 	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("wrong password: %v", err)
 	}
@@ -115,11 +118,11 @@ func TestTLS(t *testing.T) {
 		opts Options
 		ok   bool
 	}{
-		{Options{URL: "rediss://127.0.0.1:" + port, CAFile: cert, Timeout: patient}, true},
-		{Options{URL: "rediss://127.0.0.1:" + port + "?skip_verify=true", Timeout: patient}, true},
-		{Options{URL: "rediss://127.0.0.1:" + port, Timeout: patient}, false},
+		{Options{URL: "rediss://127.0.0.1:" + port, CAFile: cert, Timeout: testTimeout}, true},
+		{Options{URL: "rediss://127.0.0.1:" + port + "?skip_verify=true", Timeout: testTimeout}, true},
+		{Options{URL: "rediss://127.0.0.1:" + port, Timeout: testTimeout}, false},
 	} {
-		o := New(dialed(t, c.opts), wire.DefaultNames(), WithTimeout(patient))
+		o := New(dialed(t, c.opts), wire.DefaultNames(), WithTimeout(testTimeout))
 		if _, err := o.Page(t.Context(), "1_2_3", 0, 1, rankcache.Descending); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c.opts, err)
 		}
@@ -141,4 +144,15 @@ func selfSigned(t *testing.T, dir string) (cert, key string) {
 	must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600))
 	return cert, key
+}
+
+func TestRedisLogIsLimited(t *testing.T) {
+	var out bytes.Buffer
+	l := &redisLog{slog.New(slog.NewTextHandler(&out, nil)), rate.Sometimes{Interval: logEvery}}
+	for i := range 100 {
+		l.Printf(t.Context(), "failed %d", i)
+	}
+	if got := out.String(); !strings.Contains(got, `msg="failed 0"`) || strings.Count(got, "\n") > 2 {
+		t.Errorf("logged %q", got)
+	}
 }

@@ -11,12 +11,12 @@ import (
 	"rankcache"
 )
 
-// notNow begins the answers of a Redis that is up but can't serve at the
-// moment; it is as unavailable as one that can't be reached.
-var notNow = []string{"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY ", "max number of clients"}
+// unavailablePrefixes start the error replies of a Redis that is up but can't
+// serve at the moment; it counts as unavailable.
+var unavailablePrefixes = []string{"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY ", "max number of clients"}
 
-// explain says what an error of the client means: the caller went away, Redis
-// refused (its text is kept), or it could not be asked in time.
+// explain classifies an error of the client: the caller canceled, Redis refused
+// (its text is kept), or Redis was unreachable or late.
 func explain(ctx context.Context, op string, err error) error {
 	switch {
 	case err == nil:
@@ -26,24 +26,24 @@ func explain(ctx context.Context, op string, err error) error {
 	case refused(err):
 		return fmt.Errorf("redis %s: %w", op, err)
 	}
-	return fmt.Errorf("redis %s: %w: %w: check that the address of Redis is right, that it is up, not overloaded, and the time-out long enough",
+	return fmt.Errorf("redis %s: %w: %w: check that the address of Redis is right, that it is up and not overloaded, and that the time-out is long enough",
 		op, rankcache.ErrUnavailable, err)
 }
 
-// refused reports whether Redis itself answered the error (WRONGTYPE, NOPERM,
-// NOAUTH, ...), or what it answered is not what a board looks like.
+// refused reports whether Redis replied with an error (WRONGTYPE, NOPERM, NOAUTH,
+// ...) or with data that can't be a board's.
 func refused(err error) bool {
 	var bad *badReply
 	if errors.As(err, &bad) {
 		return true
 	}
-	var answer redis.Error
-	return errors.As(err, &answer) && !slices.ContainsFunc(notNow, func(prefix string) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && !slices.ContainsFunc(unavailablePrefixes, func(prefix string) bool {
 		return redis.HasErrorPrefix(err, prefix)
 	})
 }
 
-// badReply is an answer that can't be what the key is supposed to hold.
+// badReply reports a reply that does not fit the kind of its key.
 type badReply struct {
 	key  string
 	what string
@@ -53,9 +53,9 @@ func (e *badReply) Error() string {
 	return fmt.Sprintf("key %q %s: check that the key names are right and that only a writer changes it", e.key, e.what)
 }
 
-// firstError returns what went wrong first in a transaction. What its client
-// returns as a whole, err, may hide that: "no such key" is no error here but may
-// come before one, and a refused command shows as "the transaction was aborted".
+// firstError returns the first failure in a transaction. err, which go-redis
+// returns for the whole, may hide it: a missing key is no failure but may precede
+// one, and a refused command shows as EXECABORT.
 func firstError(cmds []redis.Cmder, err error) error {
 	if err == nil || !errors.Is(err, redis.Nil) && !isAborted(err) {
 		return err
@@ -73,5 +73,5 @@ func firstError(cmds []redis.Cmder, err error) error {
 
 func isAborted(err error) bool { return redis.HasErrorPrefix(err, "EXECABORT") }
 
-// isNoScript reports whether Redis has lost, or never had, a script.
+// isNoScript reports whether Redis does not have a script.
 func isNoScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }

@@ -18,14 +18,14 @@ import (
 	"rankcache/wire"
 )
 
-// everyMethod asks each method once and returns its errors by name.
+// everyMethod calls each method once and returns the errors by name.
 func everyMethod(ctx context.Context, o *Origin, b rankcache.BoardID) map[string]error {
 	errs := make(map[string]error)
 	_, errs["page"] = o.Page(ctx, b, 0, 50, rankcache.Descending)
 	_, _, errs["standings"] = o.Standings(ctx, b, []string{"a"}, rankcache.Descending)
 	_, _, errs["around"] = o.Around(ctx, b, "a", 4, rankcache.Descending)
 	_, errs["tops"] = o.Tops(ctx, []rankcache.BoardID{b}, 50)
-	_, errs["totals"] = o.Totals(ctx, []rankcache.BoardID{b})
+	_, errs["stamps"] = o.Stamps(ctx, []rankcache.BoardID{b})
 	_, errs["sample"] = o.Sample(ctx, b, []string{"a"}, 3)
 	_, _, errs["scan"] = o.Scan(ctx, b, func([]rankcache.Entry) error { return nil })
 	_, errs["rooms"] = o.RoomBoards(ctx, []string{string(b)})
@@ -54,7 +54,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// What Redis answers is not an outage: its own words are kept.
+// An error reply of Redis is not an outage: its text is kept.
 func TestRefused(t *testing.T) {
 	b := newBoard(t)
 	for _, key := range []string{b.names.BoardKey(b.id), b.names.RoomKey(string(b.id))} {
@@ -67,27 +67,26 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A total that is no number and a score that nobody can carry are errors, not a
-// page with something made up.
+// A seq that is no number and an infinite score are errors.
 func TestBadReply(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 1, abc...)
 	must(t, b.client.Set(t.Context(), b.names.SeqKey(b.id), "many", 0).Err())
 	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
 		if method != "rooms" && (err == nil || !strings.Contains(err.Error(), `"many"`)) {
-			t.Errorf("total: %s: %v", method, err)
+			t.Errorf("seq: %s: %v", method, err)
 		}
 	}
 	must(t, b.client.Del(t.Context(), b.names.SeqKey(b.id)).Err())
 	must(t, b.client.Do(t.Context(), "ZADD", b.names.BoardKey(b.id), "+inf", "a").Err())
 	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
-		if method != "rooms" && method != "totals" && (err == nil || !strings.Contains(err.Error(), "+Inf")) {
+		if method != "rooms" && method != "stamps" && (err == nil || !strings.Contains(err.Error(), "+Inf")) {
 			t.Errorf("score: %s: %v", method, err)
 		}
 	}
 }
 
-func TestCallerWentAway(t *testing.T) {
+func TestCallerCancels(t *testing.T) {
 	b := newBoard(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -105,25 +104,25 @@ func TestCallerWentAway(t *testing.T) {
 	}
 }
 
-// A reply that is cut off in the middle leaves the client library with rows
-// that it made room for and an error. They must not be handed out as a page.
-func TestCutReply(t *testing.T) {
+// After a truncated reply go-redis returns preallocated rows and an error. The rows
+// must not become a page.
+func TestTruncatedReply(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close()
-	go cutReplies(listener)
+	go truncateReplies(listener)
 	client := redis.NewClient(&redis.Options{Addr: listener.Addr().String(), Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, ContextTimeoutEnabled: true})
 	defer client.Close()
-	page, err := New(client, wire.DefaultNames(), WithTimeout(patient)).Page(t.Context(), "1_2_3", 0, 50, rankcache.Descending)
+	page, err := New(client, wire.DefaultNames(), WithTimeout(testTimeout)).Page(t.Context(), "1_2_3", 0, 50, rankcache.Descending)
 	if !errors.Is(err, rankcache.ErrUnavailable) || page.Entries != nil {
 		t.Errorf("got %d rows, error %v", len(page.Entries), err)
 	}
 }
 
-// cutReplies answers a transaction of three commands, but stops after the first
-// row of 50.
-func cutReplies(l net.Listener) {
+// truncateReplies replies to a transaction of three commands and closes after the
+// first of 50 rows.
+func truncateReplies(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {

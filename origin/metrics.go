@@ -14,7 +14,7 @@ import (
 type metrics struct {
 	seconds   *prometheus.HistogramVec // by op; its count is the number of round trips
 	errors    *prometheus.CounterVec   // by op and kind
-	badBoards prometheus.Counter       // ids found in a room's set that name no board
+	badBoards prometheus.Counter       // invalid board ids in rooms' sets
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {

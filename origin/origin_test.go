@@ -2,6 +2,7 @@ package origin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -17,12 +18,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	LogTo(slog.New(slog.DiscardHandler)) // tests take servers away on purpose
+	LogTo(slog.New(slog.DiscardHandler)) // tests stop servers on purpose
 	testkit.Main(m)
 }
 
-// patient outlasts a shared machine; the time-out itself has its own test.
-const patient = 10 * time.Second
+// testTimeout is long enough for a busy machine; the time-out has its own test.
+const testTimeout = 10 * time.Second
 
 // board is one board on the shared Redis, with an Origin that reads it.
 type board struct {
@@ -33,24 +34,24 @@ type board struct {
 
 func newBoard(t testing.TB, opts ...Option) board {
 	t.Helper()
-	client, err := Dial(Options{URL: "redis://" + testkit.Redis(t), Timeout: patient})
+	client, err := Dial(Options{URL: "redis://" + testkit.Redis(t), Timeout: testTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	opts = append([]Option{WithTimeout(patient)}, opts...)
+	opts = append([]Option{WithTimeout(testTimeout)}, opts...)
 	return board{New(client, wire.DefaultNames(), opts...), client, rankcache.BoardID(testkit.Name(t))}
 }
 
-// fill sets scores and the total, as a writer leaves them.
-func (b board) fill(t testing.TB, total int, entries ...rankcache.Entry) {
+// fill sets scores and the seq as a writer does.
+func (b board) fill(t testing.TB, seq int, entries ...rankcache.Entry) {
 	t.Helper()
 	rows := make([]redis.Z, len(entries))
 	for i, e := range entries {
 		rows[i] = redis.Z{Member: e.Member, Score: e.Score}
 	}
 	must(t, b.client.ZAdd(t.Context(), b.names.BoardKey(b.id), rows...).Err())
-	must(t, b.client.Set(t.Context(), b.names.SeqKey(b.id), total, 0).Err())
+	must(t, b.client.Set(t.Context(), b.names.SeqKey(b.id), seq, 0).Err())
 }
 
 func must(t testing.TB, err error) {
@@ -71,7 +72,7 @@ func equal(t testing.TB, what string, got, want any) {
 var abc = []rankcache.Entry{{Member: "a", Score: 7.5}, {Member: "b", Score: 3}, {Member: "b1", Score: 3},
 	{Member: "c", Score: math.SmallestNonzeroFloat64}, {Member: "d", Score: -1e300}}
 
-// desc is abc in ZREVRANGE's order.
+// desc is abc as ZREVRANGE sorts it.
 var desc = []rankcache.Entry{abc[0], abc[2], abc[1], abc[3], abc[4]}
 
 func TestPage(t *testing.T) {
@@ -79,7 +80,7 @@ func TestPage(t *testing.T) {
 	b.fill(t, 917, abc...)
 	for _, c := range []struct {
 		start, limit int
-		order        rankcache.Direction
+		dir          rankcache.Direction
 		want         []rankcache.Entry
 	}{
 		{0, 50, rankcache.Descending, desc},
@@ -87,9 +88,9 @@ func TestPage(t *testing.T) {
 		{0, 50, rankcache.Ascending, []rankcache.Entry{abc[4], abc[3], abc[1], abc[2], abc[0]}},
 		{5, 50, rankcache.Descending, []rankcache.Entry{}},
 	} {
-		page, err := b.Page(t.Context(), b.id, c.start, c.limit, c.order)
+		page, err := b.Page(t.Context(), b.id, c.start, c.limit, c.dir)
 		must(t, err)
-		name := fmt.Sprint(c.start, c.limit, c.order)
+		name := fmt.Sprint(c.start, c.limit, c.dir)
 		equal(t, name, page.Entries, c.want)
 		equal(t, name, []any{page.Start, page.Seq, page.Members}, []any{c.start, uint64(917), 5})
 		if age := time.Since(page.At); age < 0 || age > time.Minute {
@@ -98,57 +99,87 @@ func TestPage(t *testing.T) {
 	}
 }
 
-func TestPageOfNothing(t *testing.T) {
+func TestPageOfMissingBoard(t *testing.T) {
 	b := newBoard(t)
 	page, err := b.Page(t.Context(), b.id, 0, 50, rankcache.Descending)
 	must(t, err)
 	equal(t, "page", []any{len(page.Entries), page.Seq, page.Members}, []any{0, uint64(0), 0})
 }
 
-func TestPageRefusesArguments(t *testing.T) {
+func TestPageRejectsArguments(t *testing.T) {
 	b := newBoard(t)
 	for _, c := range [][2]int{{-1, 1}, {0, 0}, {0, -1}, {0, rankcache.MaxTop + 1}} {
 		if _, err := b.Page(context.Background(), b.id, c[0], c[1], rankcache.Descending); err == nil {
-			t.Errorf("page %v was given", c)
+			t.Errorf("page %v was accepted", c)
 		}
-	}
-}
-
-func TestTopsAndTotals(t *testing.T) {
-	one, other := newBoard(t), newBoard(t)
-	one.fill(t, 917, abc...)
-	must(t, one.client.Set(t.Context(), string(other.id), "no board", 0).Err())
-	missing := rankcache.BoardID(testkit.Name(t))
-	boards := []rankcache.BoardID{one.id, other.id, missing}
-
-	tops, err := one.Tops(t.Context(), boards, 2)
-	if err == nil || tops[1] != nil {
-		t.Errorf("a key that is no board gave %v, error %v", tops[1], err)
-	}
-	equal(t, "top", tops[0].Entries, desc[:2])
-	equal(t, "top", []any{tops[0].Board, tops[0].Seq, tops[0].Members}, []any{one.id, uint64(917), 5})
-	equal(t, "top of nothing", []any{len(tops[2].Entries), tops[2].Seq, tops[2].Members}, []any{0, uint64(0), 0})
-
-	stamps, err := one.Totals(t.Context(), boards)
-	if err == nil {
-		t.Error("a key that is no board has totals")
-	}
-	for i, want := range []rankcache.Stamp{{Seq: 917, Members: 5}, {}, {}} {
-		stamps[i].At = time.Time{}
-		equal(t, string(boards[i]), stamps[i], want)
 	}
 }
 
 func TestStandings(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 917, abc...)
-	members := []string{"d", "nobody", "b", "a", ""}
-	places, stamp, err := b.Standings(t.Context(), b.id, members, rankcache.Descending)
+	members := []string{"d", "missing", "b", "a", ""}
+	standings, stamp, err := b.Standings(t.Context(), b.id, members, rankcache.Descending)
 	must(t, err)
-	equal(t, "desc", places, []rankcache.Standing{{Member: "d", Score: -1e300, Rank: 5}, {Member: "nobody"},
+	equal(t, "desc", standings, []rankcache.Standing{{Member: "d", Score: -1e300, Rank: 5}, {Member: "missing"},
 		{Member: "b", Score: 3, Rank: 3}, {Member: "a", Score: 7.5, Rank: 1}, {}})
 	equal(t, "stamp", []any{stamp.Seq, stamp.Members}, []any{uint64(917), 5})
-	places, _, err = b.Standings(t.Context(), b.id, members[:1], rankcache.Ascending)
+	standings, _, err = b.Standings(t.Context(), b.id, members[:1], rankcache.Ascending)
 	must(t, err)
-	equal(t, "asc", places, []rankcache.Standing{{Member: "d", Score: -1e300, Rank: 1}})
+	equal(t, "asc", standings, []rankcache.Standing{{Member: "d", Score: -1e300, Rank: 1}})
+}
+
+func TestAround(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 917, abc...)
+	for _, c := range []struct {
+		member      string
+		n           int
+		dir         rankcache.Direction
+		start, rank int
+		want        []rankcache.Entry
+	}{
+		{"b", 1, rankcache.Descending, 1, 3, desc[1:4]},
+		{"a", 1, rankcache.Descending, 0, 1, desc[:2]},
+		{"d", 2, rankcache.Descending, 2, 5, desc[2:]},
+		{"d", 0, rankcache.Ascending, 0, 1, abc[4:]},
+		{"b1", MaxAround, rankcache.Descending, 0, 2, desc},
+	} {
+		page, rank, err := b.Around(t.Context(), b.id, c.member, c.n, c.dir)
+		must(t, err)
+		name := fmt.Sprint(c.member, c.n, c.dir)
+		equal(t, name, page.Entries, c.want)
+		equal(t, name, []any{page.Start, rank, page.Seq, page.Members}, []any{c.start, c.rank, uint64(917), 5})
+	}
+}
+
+func TestAroundUnknownMember(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 917, abc...)
+	page, rank, err := b.Around(t.Context(), b.id, "missing", 4, rankcache.Descending)
+	if !errors.Is(err, rankcache.ErrUnknownMember) {
+		t.Fatal("error", err)
+	}
+	equal(t, "page", []any{len(page.Entries), rank, page.Seq, page.Members}, []any{0, 0, uint64(917), 5})
+	_, _, err = b.Around(t.Context(), rankcache.BoardID(testkit.Name(t)), "missing", 4, rankcache.Descending)
+	if !errors.Is(err, rankcache.ErrUnknownMember) {
+		t.Error("missing board: error", err)
+	}
+	for _, n := range []int{-1, MaxAround + 1} {
+		if _, _, err := b.Around(t.Context(), b.id, "a", n, rankcache.Descending); err == nil {
+			t.Error(n, "neighbours were accepted")
+		}
+	}
+}
+
+// A script that Redis has lost is sent again within the same call.
+func TestScriptFlush(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 1, abc...)
+	for range 2 {
+		must(t, b.client.ScriptFlush(context.Background()).Err()) // other tests load theirs again
+		_, rank, err := b.Around(t.Context(), b.id, "a", 1, rankcache.Descending)
+		must(t, err)
+		equal(t, "rank", rank, 1)
+	}
 }

@@ -11,12 +11,12 @@ import (
 	"rankcache"
 )
 
-// toEntries turns rows as go-redis parsed them into entries.
+// toEntries converts rows that go-redis has parsed.
 func toEntries(key string, rows []redis.Z) ([]rankcache.Entry, error) {
 	entries := make([]rankcache.Entry, len(rows))
 	for i, row := range rows {
 		member, _ := row.Member.(string)
-		score, err := normal(key, member, row.Score)
+		score, err := finite(key, member, row.Score)
 		if err != nil {
 			return nil, err
 		}
@@ -25,8 +25,8 @@ func toEntries(key string, rows []redis.Z) ([]rankcache.Entry, error) {
 	return entries, nil
 }
 
-// pairsToEntries turns the list member, score, member, score, ... of a script
-// or a scan into entries.
+// pairsToEntries converts the list member, score, member, score, ... of a script or
+// a scan.
 func pairsToEntries[T any](key string, pairs []T) ([]rankcache.Entry, error) {
 	entries := make([]rankcache.Entry, 0, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -40,28 +40,27 @@ func pairsToEntries[T any](key string, pairs []T) ([]rankcache.Entry, error) {
 	return entries, nil
 }
 
-// toScore reads a score as Redis writes it.
+// toScore parses a score as Redis writes it.
 func toScore(key, member string, v any) (float64, error) {
 	text, _ := v.(string)
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return 0, &badReply{key, fmt.Sprintf("gave the score %.40q of member %.40q", text, member)}
+		return 0, &badReply{key, fmt.Sprintf("holds the score %.40q of member %.40q", text, member)}
 	}
-	return normal(key, member, f)
+	return finite(key, member, f)
 }
 
-// normal refuses an infinite score, which no update or page can carry, and
-// makes -0 the 0 that it is everywhere else.
-func normal(key, member string, f float64) (float64, error) {
+// finite rejects an infinite score, which JSON can't carry, and turns -0 into 0.
+func finite(key, member string, f float64) (float64, error) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return 0, &badReply{key, fmt.Sprintf("holds the score %v of member %.40q", f, member)}
 	}
 	return f + 0, nil
 }
 
-// toTotal reads the value of a total's key; a missing key is 0, which means
-// unknown, never "nothing was applied".
-func toTotal(key string, v any) (uint64, error) {
+// toSeq parses the value of a seq key. A missing key is 0, which means unknown,
+// never "nothing was applied".
+func toSeq(key string, v any) (uint64, error) {
 	switch v := v.(type) {
 	case nil:
 		return 0, nil
@@ -69,18 +68,54 @@ func toTotal(key string, v any) (uint64, error) {
 		if n, err := strconv.ParseUint(v, 10, 64); err == nil {
 			return n, nil
 		}
-		return 0, &badReply{key, fmt.Sprintf("holds %.40q, which is no count", v)}
+		return 0, &badReply{key, fmt.Sprintf("holds %.40q, which is not a count", v)}
 	}
 	return 0, &badReply{key, fmt.Sprintf("answered %T", v)}
 }
 
-// toStamp reads the number of members and the total, as every script returns
-// them.
-func toStamp(keys []string, members, total any, at time.Time) (rankcache.Stamp, error) {
+// toStamp converts members and seq as every script returns them.
+func toStamp(keys []string, members, seq any, at time.Time) (rankcache.Stamp, error) {
 	n, ok := members.(int64)
 	if !ok {
 		return rankcache.Stamp{}, &badReply{keys[0], fmt.Sprintf("answered %T for its size", members)}
 	}
-	seq, err := toTotal(keys[len(keys)-1], total)
-	return rankcache.Stamp{Seq: seq, Members: int(n), At: at}, err
+	count, err := toSeq(keys[len(keys)-1], seq)
+	return rankcache.Stamp{Seq: count, Members: int(n), At: at}, err
+}
+
+func toStandings(key string, members []string, ranks []*redis.IntCmd, scores []*redis.FloatCmd) ([]rankcache.Standing, error) {
+	standings := make([]rankcache.Standing, len(members))
+	for i, m := range members {
+		standings[i].Member = m
+		if ranks[i].Err() != nil { // not on the board: firstError returns every other error
+			continue
+		}
+		score, err := finite(key, m, scores[i].Val())
+		if err != nil {
+			return nil, err
+		}
+		standings[i].Rank, standings[i].Score = int(ranks[i].Val())+1, score
+	}
+	return standings, nil
+}
+
+// toScores maps the members to their scores, without those that are not on the
+// board.
+func toScores(key string, members []string, v any) (map[string]float64, error) {
+	list, _ := v.([]any)
+	if len(list) != len(members) {
+		return nil, &badReply{key, fmt.Sprintf("answered %d scores, want %d", len(list), len(members))}
+	}
+	scores := make(map[string]float64, len(members))
+	for i, m := range members {
+		if list[i] == nil {
+			continue
+		}
+		score, err := toScore(key, m, list[i])
+		if err != nil {
+			return nil, err
+		}
+		scores[m] = score
+	}
+	return scores, nil
 }

@@ -1,7 +1,7 @@
--- Scores of some members and of members at random ranks, with the board's size
--- and total, of one instant. The random numbers come from outside because a
--- script's own are the same in every run.
--- KEYS: board [, total]. ARGV: number of members, the members, then fractions
+-- Scores of given members and of members at random ranks, with the board's members
+-- and seq, of one instant. The caller passes the random numbers because math.random
+-- returns the same ones in every run of a script.
+-- KEYS: board [, seq]. ARGV: number of members, the members, then fractions
 -- of the board from 0 up to (not including) 1.
 local size = redis.call('ZCARD', KEYS[1])
 local given, random = {}, {}

@@ -5,12 +5,15 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"rankcache"
 )
 
-// The scripts read only. Each gets the board's key and, where one is kept, the
-// key of its total, and names no other key, so that a cluster can place it.
+// The scripts only read. Each declares all its keys, the board's and that of its
+// seq if there is one, so that a cluster can route it.
 var (
 	//go:embed page.lua
 	pageSource string
@@ -30,33 +33,67 @@ type scriptCall struct {
 	args []any
 }
 
-// runAll runs the script once per call in one pipeline, and those that Redis
-// does not have in a second one that carries the source. The answers are in the
-// order of the calls; each has its own error.
-func (o *Origin) runAll(ctx context.Context, script *redis.Script, calls []scriptCall) []*redis.Cmd {
-	answers := make([]*redis.Cmd, len(calls))
-	_, _ = o.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each answer has its error
+// runAll runs the script once per call in one pipeline, and repeats those that
+// Redis did not have in a second one with the source. The replies are in the order
+// of the calls; each has its own error.
+func runAll(ctx context.Context, client redis.UniversalClient, script *redis.Script, calls []scriptCall) []*redis.Cmd {
+	replies := make([]*redis.Cmd, len(calls))
+	_, _ = client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its error
 		for i, c := range calls {
-			answers[i] = script.EvalSha(ctx, p, c.keys, c.args...)
+			replies[i] = script.EvalSha(ctx, p, c.keys, c.args...)
 		}
 		return nil
 	})
-	_, _ = o.client.Pipelined(ctx, func(p redis.Pipeliner) error { // sends nothing when nothing is added
+	_, _ = client.Pipelined(ctx, func(p redis.Pipeliner) error { // an empty pipeline sends nothing
 		for i, c := range calls {
-			if isNoScript(answers[i].Err()) {
-				answers[i] = script.Eval(ctx, p, c.keys, c.args...)
+			if isNoScript(replies[i].Err()) {
+				replies[i] = script.Eval(ctx, p, c.keys, c.args...)
 			}
 		}
 		return nil
 	})
-	return answers
+	return replies
 }
 
-// fields returns the answer of a script, which is a list of n values.
-func fields(key string, answer *redis.Cmd, n int) ([]any, error) {
-	list, err := answer.Slice()
+// fields returns the reply of a script, a list of n values.
+func fields(key string, reply *redis.Cmd, n int) ([]any, error) {
+	list, err := reply.Slice()
 	if errors.Is(err, redis.Nil) || err == nil && len(list) != n {
 		return nil, &badReply{key, fmt.Sprintf("answered %d values, want %d", len(list), n)}
 	}
 	return list, err
+}
+
+// toPage converts the reply of page.lua.
+func toPage(keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page, err error) {
+	list, err := fields(keys[0], reply, 3)
+	if err != nil {
+		return page, err
+	}
+	if page.Stamp, err = toStamp(keys, list[1], list[2], at); err != nil {
+		return page, err
+	}
+	rows, _ := list[0].([]any)
+	page.Entries, err = pairsToEntries(keys[0], rows)
+	return page, err
+}
+
+// toAround converts the reply of around.lua.
+func toAround(keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page, rank int, err error) {
+	list, err := fields(keys[0], reply, 5)
+	if err != nil {
+		return page, 0, err
+	}
+	if page.Stamp, err = toStamp(keys, list[3], list[4], at); err != nil {
+		return page, 0, err
+	}
+	index, ok := list[0].(int64)
+	if !ok {
+		return page, 0, nil
+	}
+	start, _ := list[1].(int64)
+	rows, _ := list[2].([]any)
+	page.Start = int(start)
+	page.Entries, err = pairsToEntries(keys[0], rows)
+	return page, int(index) + 1, err
 }

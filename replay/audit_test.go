@@ -148,7 +148,7 @@ func TestFailoverThatLosesWrites(t *testing.T) {
 			b.restore(saved)
 			us := b.gifts(45, 40)
 			for i := range us {
-				us[i].Order = "again" + us[i].Order
+				us[i].OrderID = "again" + us[i].OrderID
 			}
 			b.produce(us...)
 			if name == "seen by the seqs" {
@@ -330,7 +330,7 @@ func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
 		b.restore(saved)
 		again := b.risen(25, members)
 		for i := range again {
-			again[i].Order = fmt.Sprint("again", before, "-", i)
+			again[i].OrderID = fmt.Sprint("again", before, "-", i)
 		}
 		b.produce(again...)
 		s.waitOpen(b.id)
@@ -356,7 +356,7 @@ func TestBoardsWithoutSeqsAreHealed(t *testing.T) {
 	w := newWorld(t, testkit.Kafka(t))
 	b := w.newBoard(1, nil)
 	invite := func(inviter, invitee int) {
-		u := wire.Update{Board: b.id, Member: fmt.Sprint(inviter), Op: wire.OpIncr, Delta: 1, Order: fmt.Sprint(invitee)}
+		u := wire.Update{Board: b.id, Member: fmt.Sprint(inviter), Op: wire.OpIncr, Delta: 1, OrderID: fmt.Sprint(invitee)}
 		w.check(w.redis.ZIncrBy(t.Context(), w.names.BoardKey(b.id), 1, u.Member).Err())
 		w.check(w.redis.Incr(t.Context(), "{"+string(b.id)+"}:count").Err())
 		b.produce(u)

@@ -37,7 +37,7 @@ func (b *board) fill(n, members int) {
 		}
 		scores[m]++
 		u := wire.Update{Board: b.id, Member: m, Op: wire.OpIncr, Delta: 1, Score: scores[m],
-			Seq: uint64(i + 1), Order: fmt.Sprint(i), At: 1_760_000_000_000 + int64(i)}
+			Seq: uint64(i + 1), OrderID: fmt.Sprint(i), At: 1_760_000_000_000 + int64(i)}
 		client.Produce(context.Background(), &kgo.Record{Topic: b.topic(), Key: []byte(m), Value: wire.AppendUpdate(nil, &u)}, nil)
 	}
 	b.check(client.Flush(context.Background()))

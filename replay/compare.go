@@ -54,7 +54,7 @@ func (g *gate) sample(ctx context.Context, members []string, random int, act act
 		return heard, verdict{unknown: "Redis has lost the board's total"}
 	case g.cfg.Total == TotalNone || newest(g.cfg.Total, before) <= heard.Seq:
 	case g.cfg.Total == TotalOrders:
-		return heard, verdict{differs: fmt.Sprintf("%d orders here, %d in Redis", before.Total(), heard.Seq)}
+		return heard, verdict{differs: fmt.Sprintf("%d orders here, %d in Redis", before.Applied(), heard.Seq)}
 	default: // what is beyond Redis's total can't be compared with it
 		g.f.report(g.epoch, aheadOf(heard.Seq, before.Highest), g.boards)
 		return heard, verdict{unknown: "Redis has lost writes or began anew"}
@@ -75,7 +75,7 @@ func (g *gate) await(ctx context.Context, seq uint64, act action) (v verdict, re
 	for end := time.Now().Add(sampleWait); ; pause(ctx, samplePause) {
 		p := g.f.progress()
 		switch {
-		case p.Total() >= seq || act == actSettle && p.Highest >= seq:
+		case p.Applied() >= seq || act == actSettle && p.Highest >= seq:
 			return verdict{}, true
 		case g.isOpen && !g.f.readable.Load():
 			return verdict{unknown: "closed meanwhile"}, false
@@ -85,7 +85,7 @@ func (g *gate) await(ctx context.Context, seq uint64, act action) (v verdict, re
 		case p.Highest >= seq:
 			return verdict{differs: fmt.Sprintf("update %d does not come", p.Contiguous+1)}, false
 		default:
-			return verdict{unknown: fmt.Sprintf("the log is behind Redis: %d of %d", p.Total(), seq)}, false
+			return verdict{unknown: fmt.Sprintf("the log is behind Redis: %d of %d", p.Applied(), seq)}, false
 		}
 	}
 }

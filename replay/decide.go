@@ -87,7 +87,7 @@ func decide(o *observation) step {
 
 // afterReplay goes on from the end of the log.
 func afterReplay(o *observation) step {
-	short := o.have.Total() < o.want
+	short := o.have.Applied() < o.want
 	switch {
 	case o.differs != "" && o.total == TotalSeq:
 		return compare(o, actCompare) // waiting for the rest would not help
@@ -96,7 +96,7 @@ func afterReplay(o *observation) step {
 	case !short:
 		return compare(o, actCompare)
 	case o.total != TotalSeq:
-		return stay(rankcache.StateChecking, "the log gave %d of %d orders, and without seqs a snapshot can't be joined to it", o.have.Total(), o.want)
+		return stay(rankcache.StateChecking, "the log gave %d of %d orders, and without seqs a snapshot can't be joined to it", o.have.Applied(), o.want)
 	case o.cut || o.endedFor >= holeGrace:
 		return step{actSnapshot, rankcache.StateSnapshot, fmt.Sprintf("the log gives updates up to %d of %d without a hole: loading from Redis", o.have.Contiguous, o.want)}
 	}

@@ -44,12 +44,12 @@ func TestDecide(t *testing.T) {
 		"loaded, waiting": {func(o *observation) { o.loaded, o.after = true, 11 }, actWait, rankcache.StateSnapshot},
 		"loaded, late":    {func(o *observation) { o.loaded, o.after, o.loadedFor = true, 11, holeGrace }, actSnapshot, rankcache.StateSnapshot},
 		"loaded, differs": {func(o *observation) { o.loaded, o.after, o.differs = true, 10, "x" }, actSnapshot, rankcache.StateSnapshot},
-		"orders":          {func(o *observation) { o.total, o.have = TotalOrders, rankcache.Progress{Orders: 10} }, actCompare, rankcache.StateChecking},
+		"orders":          {func(o *observation) { o.total, o.have = TotalOrders, rankcache.Progress{OrderIDs: 10} }, actCompare, rankcache.StateChecking},
 		"orders, short": {func(o *observation) {
-			o.total, o.have, o.endedFor = TotalOrders, rankcache.Progress{Orders: 9}, time.Hour
+			o.total, o.have, o.endedFor = TotalOrders, rankcache.Progress{OrderIDs: 9}, time.Hour
 		}, actWait, rankcache.StateChecking},
-		"orders, differs":  {func(o *observation) { o.total, o.have, o.differs = TotalOrders, rankcache.Progress{Orders: 10}, "x" }, actCompare, rankcache.StateChecking},
-		"no total":         {func(o *observation) { o.total, o.want, o.have = TotalNone, 0, rankcache.Progress{Orders: 9} }, actCompare, rankcache.StateChecking},
+		"orders, differs":  {func(o *observation) { o.total, o.have, o.differs = TotalOrders, rankcache.Progress{OrderIDs: 10}, "x" }, actCompare, rankcache.StateChecking},
+		"no total":         {func(o *observation) { o.total, o.want, o.have = TotalNone, 0, rankcache.Progress{OrderIDs: 9} }, actCompare, rankcache.StateChecking},
 		"no total, nobody": {func(o *observation) { o.total, o.want, o.members = TotalNone, 0, 0 }, actWait, rankcache.StateWaiting},
 	} {
 		o := caughtUp
@@ -101,7 +101,7 @@ func kindOf(f *fault) string {
 func TestWatchWithoutTotal(t *testing.T) {
 	var w watch
 	begun := time.Now()
-	here := rankcache.Progress{Orders: 5, Members: 3}
+	here := rankcache.Progress{OrderIDs: 5, Members: 3}
 	for i, c := range []struct {
 		members int
 		fault   string

@@ -20,7 +20,7 @@ func (f *follower) flush(boards Boards) {
 	f.batch = f.batch[:0]
 }
 
-func (f *follower) count(done rankcache.Applied) {
+func (f *follower) count(done rankcache.ApplyResult) {
 	f.tally.applied.Add(uint64(done.Applied))
 	f.tally.duplicate.Add(uint64(done.Duplicate))
 	f.tally.stale.Add(uint64(done.Stale))
@@ -59,7 +59,7 @@ func (f *follower) publish() {
 		return
 	}
 	due := f.overdue.Load()
-	caughtUp := due != nil && f.board.Progress().Total() >= due.seq
+	caughtUp := due != nil && f.board.Progress().Applied() >= due.seq
 	f.board.Publish()
 	if caughtUp {
 		f.board.MarkCurrent(due.asked)

@@ -23,9 +23,9 @@ func (s *script) note(format string, args ...any) {
 	s.done = append(s.done, fmt.Sprintf(format, args...))
 }
 
-func (s *script) Apply(us []wire.Update) rankcache.Applied {
+func (s *script) Apply(us []wire.Update) rankcache.ApplyResult {
 	s.note("apply %d", len(us))
-	return rankcache.Applied{Applied: len(us)}
+	return rankcache.ApplyResult{Applied: len(us)}
 }
 func (s *script) Load(uint64, []rankcache.Entry) error { return nil }
 func (s *script) Settle(uint64)                        {}
@@ -99,7 +99,7 @@ func pumpOf(f *follower) *pump {
 }
 
 func updateAt(part *partition, offset int64) item {
-	u := wire.Update{Board: "b", Member: "m", Op: wire.OpIncr, Delta: 1, Score: 1, Seq: uint64(offset + 1), Order: "o"}
+	u := wire.Update{Board: "b", Member: "m", Op: wire.OpIncr, Delta: 1, Score: 1, Seq: uint64(offset + 1), OrderID: "o"}
 	return item{part: part, offset: offset, value: wire.AppendUpdate(nil, &u)}
 }
 

@@ -58,7 +58,7 @@ func (b *board) transact(tx *kgo.Client, end kgo.TransactionEndTry, us ...wire.U
 // wrong returns updates of what never happened.
 func (b *board) wrong() (us []wire.Update) {
 	for i := range uint64(5) {
-		us = append(us, wire.Update{Board: b.id, Member: "wrong", Op: wire.OpSet, Score: 666, Seq: b.seq + i + 1, Order: "x"})
+		us = append(us, wire.Update{Board: b.id, Member: "wrong", Op: wire.OpSet, Score: 666, Seq: b.seq + i + 1, OrderID: "x"})
 	}
 	return us
 }

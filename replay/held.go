@@ -51,7 +51,7 @@ func (h *held) keep(u *wire.Update) {
 		h.updates = make(map[uint64]wire.Update)
 	}
 	mine := *u
-	mine.Member, mine.Order = strings.Clone(u.Member), strings.Clone(u.Order)
+	mine.Member, mine.OrderID = strings.Clone(u.Member), strings.Clone(u.OrderID)
 	h.updates[u.Seq] = mine
 	h.highest = max(h.highest, u.Seq)
 }

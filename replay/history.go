@@ -41,7 +41,7 @@ func (h *history) clashes(u *wire.Update) bool {
 
 func (h *history) sum(u *wire.Update) uint64 {
 	const odd = 0x9e3779b97f4a7c15
-	n := maphash.String(h.seed, u.Order)*odd ^ maphash.String(h.seed, u.Member)
+	n := maphash.String(h.seed, u.OrderID)*odd ^ maphash.String(h.seed, u.Member)
 	if u.Op == wire.OpDelete {
 		return ^n
 	}

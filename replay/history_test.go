@@ -12,7 +12,7 @@ import (
 
 func TestHistory(t *testing.T) {
 	u := func(seq uint64, order, member string, score float64) *wire.Update {
-		return &wire.Update{Op: wire.OpSet, Seq: seq, Order: order, Member: member, Score: score}
+		return &wire.Update{Op: wire.OpSet, Seq: seq, OrderID: order, Member: member, Score: score}
 	}
 	var h history
 	for i, c := range []struct {
@@ -26,8 +26,8 @@ func TestHistory(t *testing.T) {
 		{u(1, "x", "m", 1), false}, // what it stands for now
 		{u(2, "b", "n", 2), true},
 		{u(2, "b", "n", 3), true},
-		{&wire.Update{Op: wire.OpDelete, Seq: 2, Order: "b", Member: "n"}, true},
-		{&wire.Update{Op: wire.OpDelete, Seq: 2, Order: "b", Member: "n", Score: 7}, false},
+		{&wire.Update{Op: wire.OpDelete, Seq: 2, OrderID: "b", Member: "n"}, true},
+		{&wire.Update{Op: wire.OpDelete, Seq: 2, OrderID: "b", Member: "n", Score: 7}, false},
 		{u(0, "b", "n", 2), false},
 		{u(historyLen+2, "y", "m", 5), false},
 		{u(2, "z", "m", 5), false}, // too long ago
@@ -53,7 +53,7 @@ func TestReusedSeqClosesAtOnce(t *testing.T) {
 	p.apply([]item{{part: part, kind: itemBegin}, updateAt(part, 0), updateAt(part, 1)})
 	f.open(f.epochNow(), s)
 	s.want(t, "apply 2", "open")
-	other := wire.Update{Board: "b", Member: "m", Op: wire.OpSet, Score: 5, Seq: 2, Order: "another"}
+	other := wire.Update{Board: "b", Member: "m", Op: wire.OpSet, Score: 5, Seq: 2, OrderID: "another"}
 	p.apply([]item{{part: part, offset: 2, value: wire.AppendUpdate(nil, &other)}})
 	s.want(t, "close", "apply 1")
 	if f.readable.Load() || f.open(f.epochNow(), s) {
@@ -105,7 +105,7 @@ func BenchmarkPump(b *testing.B) {
 	values := make([][]byte, updates)
 	for i := range values {
 		u := wire.Update{Board: "b", Member: fmt.Sprint(1_000_000 + i*7919%21_000), Op: wire.OpIncr, Delta: 1,
-			Score: float64(i), Seq: uint64(i + 1), Order: fmt.Sprint("gift-", i), At: 1_760_000_000_000}
+			Score: float64(i), Seq: uint64(i + 1), OrderID: fmt.Sprint("gift-", i), At: 1_760_000_000_000}
 		values[i] = wire.AppendUpdate(nil, &u)
 	}
 	batch := make([]item, 0, batchItems)
@@ -130,7 +130,7 @@ func BenchmarkHistory(b *testing.B) {
 	var h history
 	us := make([]wire.Update, 1024)
 	for i := range us {
-		us[i] = wire.Update{Member: fmt.Sprint(1_000_000 + i), Op: wire.OpIncr, Score: float64(i), Order: fmt.Sprint("gift-", i)}
+		us[i] = wire.Update{Member: fmt.Sprint(1_000_000 + i), Op: wire.OpIncr, Score: float64(i), OrderID: fmt.Sprint("gift-", i)}
 	}
 	seq := uint64(0)
 	for b.Loop() {

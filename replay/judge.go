@@ -98,7 +98,7 @@ func (g *gate) judge(t *testimony) (wrong []difference) {
 		}
 	}
 	p := g.f.board.Progress()
-	window := int(max(p.Highest, p.Orders, t.Seq) - t.Seq)
+	window := int(max(p.Highest, p.OrderIDs, t.Seq) - t.Seq)
 	if abs(p.Members-t.Members) > window {
 		wrong = append(wrong, difference{kind: kindMembers, seq: t.Seq, why: fmt.Sprintf("%d members here, %d in Redis", p.Members, t.Members)})
 	}

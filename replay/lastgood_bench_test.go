@@ -77,7 +77,7 @@ func (b *board) refill(from, to int) {
 	var us []wire.Update
 	for seq := from + 1; seq <= to; seq++ {
 		us = append(us, wire.Update{Board: b.id, Member: fmt.Sprint(1_000_000 + seq%benchMembers), Op: wire.OpIncr, Delta: 1,
-			Score: float64(seq), Seq: uint64(seq), Order: fmt.Sprint(seq), At: 1_760_000_000_000})
+			Score: float64(seq), Seq: uint64(seq), OrderID: fmt.Sprint(seq), At: 1_760_000_000_000})
 		if len(us) == 10_000 || seq == to {
 			b.note(us)
 			us = us[:0]

@@ -166,5 +166,5 @@ func (f *follower) settledAt(ctx context.Context) (highest uint64, ok bool) {
 		}
 		pause(ctx, savePause)
 	}
-	return highest, highest > 0 && p.Orders == 0
+	return highest, highest > 0 && p.OrderIDs == 0
 }

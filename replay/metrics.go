@@ -109,7 +109,7 @@ func (f *follower) collect(out chan<- prometheus.Metric) {
 		send(auditDesc, prometheus.GaugeValue, uint64(s.Audit.At.Unix()), board)
 	}
 	p, seq := f.board.Progress(), f.lastTotal()
-	send(lagDesc, prometheus.GaugeValue, max(seq, p.Total())-p.Total(), board)
+	send(lagDesc, prometheus.GaugeValue, max(seq, p.Applied())-p.Applied(), board)
 }
 
 func (f *follower) lastTotal() uint64 {

@@ -12,7 +12,7 @@ import (
 // Board is a board being filled. Its methods may be called by several goroutines.
 // The strings of updates and entries are valid only during the call.
 type Board interface {
-	Apply([]wire.Update) rankcache.Applied
+	Apply([]wire.Update) rankcache.ApplyResult
 	// Load takes a snapshot of Redis that was read after seq.
 	Load(seq uint64, es []rankcache.Entry) error
 	// Settle counts every seq up to seq as seen.
@@ -47,9 +47,9 @@ type Boards interface {
 
 // Origin is Redis. A total of 0 is an unknown one.
 type Origin interface {
-	// Totals returns the total and the size of each board. A stamp without a
+	// Stamps returns the total and the size of each board. A stamp without a
 	// time was not read, and the error says why.
-	Totals(context.Context, []rankcache.BoardID) ([]rankcache.Stamp, error)
+	Stamps(context.Context, []rankcache.BoardID) ([]rankcache.Stamp, error)
 	// Sample returns the scores of the members and of random others, the total
 	// and the size, all of one instant.
 	Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (Sample, error)

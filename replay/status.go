@@ -75,11 +75,11 @@ func (f *follower) describe() rankcache.BoardStatus {
 	defer f.mu.Unlock()
 	s := rankcache.BoardStatus{
 		Board: f.id, State: f.status.state, Reason: f.status.reason, Since: f.status.since,
-		Have: max(p.Total(), f.tally.counted.Load()), Want: f.want,
+		Have: max(p.Applied(), f.tally.counted.Load()), Want: f.want,
 		Rate: f.status.applied.rate, Members: p.Members, Audit: f.ledger.AuditStatus,
 	}
 	if s.State == rankcache.StateOpen {
-		s.Have, s.Want = p.Total(), max(f.total.seq, f.want)
+		s.Have, s.Want = p.Applied(), max(f.total.seq, f.want)
 	}
 	if f.reading != nil && s.State != rankcache.StateOpen && f.status.read.rate > 0 {
 		s.ETA = time.Duration(float64(f.reading.left()) / f.status.read.rate * float64(time.Second))

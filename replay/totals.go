@@ -45,7 +45,7 @@ func (t *totals) read(ctx context.Context) {
 		return
 	}
 	asked := time.Now()
-	stamps, err := t.origin.Totals(ctx, ids)
+	stamps, err := t.origin.Stamps(ctx, ids)
 	if err != nil && ctx.Err() == nil {
 		t.failed(err, all)
 	}
@@ -95,7 +95,7 @@ func (t *totals) learn(f *follower, r reading, before standpoint) {
 	switch {
 	case t.cfg.Total == TotalNone:
 		f.currentByLog()
-	case after.Total() >= r.seq:
+	case after.Applied() >= r.seq:
 		f.show(r.asked)
 		f.overdue.Store(nil)
 	default:

@@ -38,17 +38,17 @@ func (w *watch) look(total Total, r reading, before, after rankcache.Progress, d
 	case newest(total, before) > r.seq:
 		return new(aheadOf(r.seq, newest(total, before)))
 	}
-	if after.Total() >= w.behind.seq {
+	if after.Applied() >= w.behind.seq {
 		w.behind = reading{}
 	}
-	if w.behind.seq == 0 && after.Total() < r.seq {
+	if w.behind.seq == 0 && after.Applied() < r.seq {
 		w.behind = r
 	}
 	late := w.behind.seq != 0 && r.asked.Sub(w.behind.asked) >= behindMost
 	if !late || after.Highest < w.behind.seq && !dry(w.behind.asked) {
 		return nil
 	}
-	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Total()+1, r.seq)}
+	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Applied()+1, r.seq)}
 }
 
 // lookAtMembers watches a board without a total: only that Redis has it at all.
@@ -69,5 +69,5 @@ func newest(total Total, p rankcache.Progress) uint64 {
 	if total == TotalSeq {
 		return p.Highest
 	}
-	return p.Total()
+	return p.Applied()
 }

@@ -77,7 +77,7 @@ func (b *board) incr(member string, delta float64) wire.Update {
 	})
 	b.check(err)
 	return wire.Update{Board: b.id, Member: member, Op: wire.OpIncr, Delta: delta,
-		Score: score.Val(), Seq: b.seq, Order: fmt.Sprint(b.seq), At: 1}
+		Score: score.Val(), Seq: b.seq, OrderID: fmt.Sprint(b.seq), At: 1}
 }
 
 // remove is incr for a delete.
@@ -90,7 +90,7 @@ func (b *board) remove(member string) wire.Update {
 		return nil
 	})
 	b.check(err)
-	return wire.Update{Board: b.id, Member: member, Op: wire.OpDelete, Seq: b.seq, Order: fmt.Sprint(b.seq), At: 1}
+	return wire.Update{Board: b.id, Member: member, Op: wire.OpDelete, Seq: b.seq, OrderID: fmt.Sprint(b.seq), At: 1}
 }
 
 // gifts returns the updates of n random changes, made in Redis.
@@ -203,10 +203,10 @@ func deadline(d time.Duration) option { return func(s *setup) { s.Deadline = d }
 // totalIn has the board's total read from where origin is told.
 func totalIn(kind replay.Total, where string) option {
 	return func(s *setup) {
-		total, err := origin.ParseTotal(where)
+		total, err := origin.ParseTotalSource(where)
 		s.w.check(err)
 		s.Total = kind
-		s.origin = redisOrigin{origin.New(s.w.redis, s.w.names, origin.WithTotal(total))}
+		s.origin = redisOrigin{origin.New(s.w.redis, s.w.names, origin.WithTotalSource(total))}
 	}
 }
 

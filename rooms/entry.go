@@ -11,32 +11,32 @@ import (
 	"rankcache"
 )
 
-// MaxEntry is the longest JSON form of a [Entry], in bytes.
+// MaxEntry is the longest JSON form of an [Entry], in bytes.
 const MaxEntry = 64 << 10
 
-// Entry is one entry of a rooms file on its own, as operators set it at run
-// time. One of its fields is set. It is not changed after it was parsed.
+// Entry is one room or rule of a rooms file on its own, as operators set it at
+// run time. Exactly one field is set. It is immutable after parsing.
 type Entry struct {
 	Room *Room
 	Rule *Rule
 }
 
-// roomEntryJSON is an entry on the wire. Boards that are missing (Redis says
-// which run in the room) are not the same as none.
-type roomEntryJSON struct {
+// entryJSON is an entry on the wire. Missing boards (those in the room's Redis
+// set) differ from an empty list (none).
+type entryJSON struct {
 	UID    string              `json:"uid,omitempty"`
 	Match  string              `json:"match,omitempty"`
 	Mode   string              `json:"mode"`
 	Boards []rankcache.BoardID `json:"boards,omitzero"`
 }
 
-// ParseEntry reads {"uid","mode","boards"} or {"match","mode"}. What a rooms
-// file may not say is an error here too, as is an unknown field.
+// ParseEntry parses {"uid","mode","boards"} or {"match","mode"}, by the rules of a
+// rooms file. An unknown field is an error.
 func ParseEntry(data []byte) (Entry, error) {
 	if len(data) > MaxEntry {
 		return Entry{}, fmt.Errorf("room entry has %d bytes, want at most %d", len(data), MaxEntry)
 	}
-	var j roomEntryJSON
+	var j entryJSON
 	if err := unmarshalStrict(data, &j); err != nil {
 		return Entry{}, fmt.Errorf("room entry: %w", err)
 	}
@@ -47,7 +47,7 @@ func ParseEntry(data []byte) (Entry, error) {
 	return entry, nil
 }
 
-func (j *roomEntryJSON) entry() (Entry, error) {
+func (j *entryJSON) entry() (Entry, error) {
 	mode, err := ParseMode(j.Mode)
 	switch {
 	case err != nil:
@@ -64,7 +64,7 @@ func (j *roomEntryJSON) entry() (Entry, error) {
 	return Entry{Room: room}, room.check()
 }
 
-// unmarshalStrict reads one JSON value and nothing behind it.
+// unmarshalStrict decodes exactly one JSON value without unknown fields.
 func unmarshalStrict(data []byte, into any) error {
 	if !utf8.Valid(data) { // encoding/json would replace the bad bytes and name another room
 		return errors.New("not UTF-8")
@@ -72,20 +72,20 @@ func unmarshalStrict(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		return fmt.Errorf("%.100w", err) // it may name a foreign field of 64 KiB
+		return fmt.Errorf("%.100w", err) // it may quote a field name of 64 KiB
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("something follows the JSON object")
+		return errors.New("data follows the JSON object")
 	}
 	return nil
 }
 
-// MarshalJSON returns the form that [ParseEntry] reads.
+// MarshalJSON returns the form that [ParseEntry] parses.
 func (e Entry) MarshalJSON() ([]byte, error) {
 	if e.Rule != nil {
-		return json.Marshal(roomEntryJSON{Match: e.Rule.Match, Mode: e.Rule.Mode.String()})
+		return json.Marshal(entryJSON{Match: e.Rule.Match, Mode: e.Rule.Mode.String()})
 	}
-	return json.Marshal(roomEntryJSON{UID: e.Room.UID, Mode: e.Room.Mode.String(), Boards: e.Room.Boards})
+	return json.Marshal(entryJSON{UID: e.Room.UID, Mode: e.Room.Mode.String(), Boards: e.Room.Boards})
 }
 
 // Field returns the entry's field in the hash of rooms set at run time:

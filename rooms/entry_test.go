@@ -10,7 +10,7 @@ import (
 	"rankcache"
 )
 
-func TestRoomEntryRoundTrips(t *testing.T) {
+func TestEntryRoundTrips(t *testing.T) {
 	for text, want := range map[string]struct {
 		entry Entry
 		field string
@@ -35,8 +35,7 @@ func TestRoomEntryRoundTrips(t *testing.T) {
 	}
 }
 
-// An entry may say what a rooms file may, and nothing else.
-func TestParseRoomEntryRefuses(t *testing.T) {
+func TestParseEntryRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                                       "EOF",
 		`{}`:                                     "unknown mode",
@@ -66,9 +65,9 @@ func TestParseRoomEntryRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseRoomEntry holds that what is accepted is written and read back as the
-// same entry, and is what a rooms file could say.
-func FuzzParseRoomEntry(f *testing.F) {
+// FuzzParseEntry checks that an accepted entry is written and read back as the
+// same entry, and that it names legal boards only.
+func FuzzParseEntry(f *testing.F) {
 	f.Add([]byte(`{"uid":"88","mode":"super-hot","boards":["1_2_3"]}`))
 	f.Add([]byte(`{"match":"9_*","mode":"blocked"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -82,7 +81,7 @@ func FuzzParseRoomEntry(f *testing.F) {
 		}
 		back, err := ParseEntry(text)
 		if err != nil && len(text) <= MaxEntry { // escapes may make it longer
-			t.Fatalf("accepted %q, then refused %q: %v", data, text, err)
+			t.Fatalf("accepted %q, then rejected %q: %v", data, text, err)
 		}
 		if diff := cmp.Diff(entry, back); err == nil && diff != "" {
 			t.Fatal(diff)

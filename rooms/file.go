@@ -17,15 +17,15 @@ const (
 	maxUIDLen = 64
 )
 
-// Mode is what the operator says of a room or a board.
+// Mode is the operator's setting for a room or a board.
 type Mode uint8
 
-// Modes, weakest first: where several speak of one board, the greatest wins.
+// Modes, weakest first: if several apply to one board, the greatest wins.
 const (
-	ModeNone     Mode = iota // nothing said: small, or hot by its own traffic
+	ModeNone     Mode = iota // no setting: small, or hot by its own traffic
 	ModeHot                  // pinned: top page kept locally
 	ModeSuperHot             // whole board kept locally
-	ModeBlocked              // no board: refused without asking Redis
+	ModeBlocked              // requests are refused without reading Redis
 )
 
 var modeNames = [...]string{"none", "hot", "super-hot", "blocked"}
@@ -33,7 +33,7 @@ var modeNames = [...]string{"none", "hot", "super-hot", "blocked"}
 // String returns the mode as it is written in the rooms file.
 func (m Mode) String() string { return modeNames[m] }
 
-// ParseMode returns the mode that s names in a rooms file.
+// ParseMode returns the mode written as s in a rooms file; "none" is an error.
 func ParseMode(s string) (Mode, error) {
 	for m, name := range modeNames {
 		if m > 0 && name == s {
@@ -43,8 +43,8 @@ func ParseMode(s string) (Mode, error) {
 	return 0, fmt.Errorf("unknown mode %.20q: want super-hot, hot or blocked", s)
 }
 
-// Room is one live room by its host's uid. Boards is nil when Redis says which
-// boards run in it.
+// Room is one live room by its host's uid. Boards is nil if the entry names none;
+// the room's boards are then those of its Redis set.
 type Room struct {
 	UID    string
 	Mode   Mode
@@ -57,15 +57,15 @@ type Rule struct {
 	Mode  Mode
 }
 
-// File is one parsed rooms file. It is not changed after it was parsed.
+// File is one parsed rooms file. It is immutable after parsing.
 type File struct {
 	Rooms []Room
 	Rules []Rule
 }
 
-// Parse reads a rooms file. Unknown keys, values that were not written as
-// strings (an unquoted 1_2_3 is the number 123) and rooms named twice are
-// errors that say the line. An empty file is an empty File.
+// Parse parses a rooms file. Unknown keys, ids that are not written as strings (an
+// unquoted 1_2_3 is the number 123) and duplicate rooms are errors; those of one
+// entry give its line. An empty file is an empty File.
 func Parse(data []byte) (*File, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("rooms file has %d bytes, want at most %d", len(data), MaxFile)
@@ -94,7 +94,7 @@ func (f *File) addRoom(n *yaml.Node) error {
 		"uid":  intoString(&room.UID),
 		"mode": mode(&room.Mode),
 		"boards": func(n *yaml.Node) error {
-			room.Boards = []rankcache.BoardID{} // said to have none is not the same as unsaid
+			room.Boards = []rankcache.BoardID{} // an empty list means no boards, a missing one those of Redis
 			return each(n, room.addBoard)
 		},
 	})
@@ -121,7 +121,7 @@ func (room *Room) check() error {
 }
 
 func (room *Room) addBoard(n *yaml.Node) error {
-	s, err := quoted(n)
+	s, err := stringScalar(n)
 	if err != nil {
 		return err
 	}
@@ -143,38 +143,39 @@ func (f *File) addRule(n *yaml.Node) error {
 	return at(n, rule.check())
 }
 
-// check refuses patterns that a sidecar could not follow: which boards a
-// wildcard stands for is not known before they are asked for.
-func (b Rule) check() error {
-	if _, err := path.Match(b.Match, ""); err != nil || b.Match == "" {
-		return fmt.Errorf("match %.100q is not a pattern: want an id with * or ?", b.Match)
+// check allows wildcards only to block: which boards match is unknown until they
+// are requested, so they can't be loaded in advance.
+func (rule Rule) check() error {
+	if _, err := path.Match(rule.Match, ""); err != nil || rule.Match == "" {
+		return fmt.Errorf("match %.100q is not a pattern: want an id with * or ?", rule.Match)
 	}
 	switch {
-	case b.Mode == ModeNone:
-		return fmt.Errorf("match %.100q has no mode: want super-hot, hot or blocked", b.Match)
-	case b.Mode != ModeBlocked && strings.ContainsAny(b.Match, `*?[\`):
-		return fmt.Errorf("match %.100q is a pattern, which can only be blocked: name the board to make it %s", b.Match, b.Mode)
-	case b.Mode != ModeBlocked:
-		return rankcache.BoardID(b.Match).Check()
+	case rule.Mode == ModeNone:
+		return fmt.Errorf("match %.100q has no mode: want super-hot, hot or blocked", rule.Match)
+	case rule.Mode != ModeBlocked && strings.ContainsAny(rule.Match, `*?[\`):
+		return fmt.Errorf("match %.100q is a pattern, which can only be blocked: name the board to make it %s", rule.Match, rule.Mode)
+	case rule.Mode != ModeBlocked:
+		return rankcache.BoardID(rule.Match).Check()
 	}
 	return nil
 }
 
 func (f *File) checkUnique() error {
 	if len(f.Rooms) > MaxRooms {
-		return fmt.Errorf("rooms file names %d rooms, want at most %d", len(f.Rooms), MaxRooms)
+		return fmt.Errorf("rooms file has %d rooms, want at most %d", len(f.Rooms), MaxRooms)
 	}
 	seen := make(map[string]bool, len(f.Rooms))
 	for _, room := range f.Rooms {
 		if seen[room.UID] {
-			return fmt.Errorf("rooms file names room %q twice: keep one entry", room.UID)
+			return fmt.Errorf("rooms file has room %q twice: keep one entry", room.UID)
 		}
 		seen[room.UID] = true
 	}
 	return nil
 }
 
-// CheckUID returns an error unless uid can name a room.
+// CheckUID returns an error unless uid is 1 to 64 bytes of UTF-8 without control
+// characters.
 func CheckUID(uid string) error {
 	if !rankcache.PlainText(uid, maxUIDLen) {
 		return fmt.Errorf("room uid %.40q: want 1 to %d bytes of UTF-8 without control characters", uid, maxUIDLen)

@@ -1,7 +1,6 @@
 package rooms
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +9,7 @@ import (
 	"rankcache"
 )
 
-const sampleRooms = `
+const sampleFile = `
 rooms:
   - uid: "88"
     mode: super-hot
@@ -27,7 +26,7 @@ boards:
 `
 
 func TestParse(t *testing.T) {
-	got, err := Parse([]byte(sampleRooms))
+	got, err := Parse([]byte(sampleFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +43,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefusesWithItsLine(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for file, want := range map[string]string{
 		"rooms:\n- uid: 88\n  mode: hot":                          "line 2: want a string in quotes",
 		"rooms:\n- uid: \"88\"\n  mode: hot\n  boards: [1_2_3]":   "line 4: want a string in quotes",
@@ -70,51 +69,10 @@ func TestParseRefusesWithItsLine(t *testing.T) {
 	}
 }
 
-func TestTiersModeTheGreaterWins(t *testing.T) {
-	file, err := Parse([]byte(sampleRooms))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tiers := file.Resolve(map[string][]rankcache.BoardID{"88": {"not_asked"}, "89": {"5_5_5", "1_2_3"}, "90": {"6_6_6"}})
-	for _, c := range []struct {
-		board rankcache.BoardID
-		room  string
-		want  Mode
-	}{
-		{"1_2_3", "", ModeSuperHot}, // hot by room 89, super-hot by room 88
-		{"5_5_5", "", ModeHot},
-		{"6_6_6", "", ModeBlocked},
-		{"7_1_1", "", ModeSuperHot},
-		{"9_1", "", ModeBlocked},
-		{"4_4_4", "", ModeNone},
-		{"4_4_4", "89", ModeHot},
-		{"1_2_3", "90", ModeBlocked},
-		{"1_2_3", "unknown", ModeSuperHot},
-		{"not_asked", "", ModeNone}, // the file says which boards room 88 has
-	} {
-		if got := tiers.Mode(c.board, c.room); got != c.want {
-			t.Errorf("%s in room %q: got %v, want %v", c.board, c.room, got, c.want)
-		}
-	}
-	if got := tiers.Boards(ModeSuperHot); !slices.Equal(got, []rankcache.BoardID{"1_2_3", "7_1_1"}) {
-		t.Errorf("super-hot boards: %v", got)
-	}
-	late, err := Parse([]byte("boards:\n- {match: \"b\", mode: super-hot}\n- {match: \"a\", mode: super-hot}\n- {match: \"c\", mode: hot}\n- {match: \"b\", mode: hot}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := late.Resolve(nil).InOrder(ModeSuperHot); !slices.Equal(got, []rankcache.BoardID{"b", "a"}) {
-		t.Errorf("super-hot boards in order: %v", got)
-	}
-	if got := (*Tiers)(nil).Mode("1_2_3", "88"); got != ModeNone {
-		t.Errorf("nil tiers say %v", got)
-	}
-}
-
-// FuzzParse holds that no file panics and that an accepted one resolves to
+// FuzzParse checks that no file panics and that an accepted one resolves to
 // legal boards only.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(sampleRooms))
+	f.Add([]byte(sampleFile))
 	f.Add([]byte("rooms:\n- &a {uid: \"1\", mode: hot}\n- *a"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse(data)

@@ -7,18 +7,17 @@ import (
 	"rankcache"
 )
 
-// Tiers is what the operator has said, resolved to boards: rooms with their
-// boards of this moment, and rules. It is immutable; whoever follows the rooms
-// publishes a new one.
+// Tiers holds the mode of every configured board and room: the operator's rooms
+// and rules, resolved to boards. It is immutable; a change publishes a new one.
 type Tiers struct {
-	boards map[rankcache.BoardID]Mode
-	order  []rankcache.BoardID // of boards, as they were first named
-	rooms  map[string]Mode
-	rules  []Rule // blocked patterns only; the others name one board
+	boards   map[rankcache.BoardID]Mode
+	priority []rankcache.BoardID // keys of boards in the order of their first mention
+	rooms    map[string]Mode
+	patterns []Rule // rules with wildcards, which only block
 }
 
-// Resolve returns the tiers of the rooms. running says which boards run in a
-// room whose entry names none; it may be nil.
+// Resolve returns the tiers of the file. running holds the boards of those rooms
+// whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 	t := &Tiers{boards: make(map[rankcache.BoardID]Mode), rooms: make(map[string]Mode, len(f.Rooms))}
 	for _, room := range f.Rooms {
@@ -28,38 +27,39 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 			boards = running[room.UID]
 		}
 		for _, b := range boards {
-			t.say(b, room.Mode)
+			t.raise(b, room.Mode)
 		}
 	}
 	for _, rule := range f.Rules {
 		if b := rankcache.BoardID(rule.Match); b.Check() == nil {
-			t.say(b, rule.Mode)
+			t.raise(b, rule.Mode)
 		} else {
-			t.rules = append(t.rules, rule)
+			t.patterns = append(t.patterns, rule)
 		}
 	}
 	for b, m := range t.boards {
-		t.boards[b] = max(m, t.ruled(b))
+		t.boards[b] = max(m, t.matching(b))
 	}
 	return t
 }
 
-func (t *Tiers) say(b rankcache.BoardID, m Mode) {
+// raise sets the board's mode unless a greater one applies.
+func (t *Tiers) raise(b rankcache.BoardID, m Mode) {
 	if _, named := t.boards[b]; !named {
-		t.order = append(t.order, b)
+		t.priority = append(t.priority, b)
 	}
 	t.boards[b] = max(t.boards[b], m)
 }
 
-// Mode returns what was said of the board, or of the room that the caller names
-// ("" for none); the greater mode wins. A nil Tiers says nothing.
+// Mode returns the greater of the modes of the board and of the room that the
+// caller names ("" for none). A nil Tiers returns ModeNone.
 func (t *Tiers) Mode(board rankcache.BoardID, room string) Mode {
 	if t == nil {
 		return ModeNone
 	}
 	m, known := t.boards[board]
 	if !known {
-		m = t.ruled(board)
+		m = t.matching(board)
 	}
 	if room != "" {
 		m = max(m, t.rooms[room])
@@ -81,14 +81,14 @@ func (t *Tiers) Boards(mode Mode) []rankcache.BoardID {
 	return boards
 }
 
-// InOrder returns the boards of one mode in the order in which they were named,
-// which is that of their importance. The slice is the caller's.
-func (t *Tiers) InOrder(mode Mode) []rankcache.BoardID {
+// ByPriority returns the boards of one mode, the most important first: those that
+// the file names first. The slice is the caller's.
+func (t *Tiers) ByPriority(mode Mode) []rankcache.BoardID {
 	if t == nil {
 		return nil
 	}
 	var boards []rankcache.BoardID
-	for _, b := range t.order {
+	for _, b := range t.priority {
 		if t.boards[b] == mode {
 			boards = append(boards, b)
 		}
@@ -96,8 +96,9 @@ func (t *Tiers) InOrder(mode Mode) []rankcache.BoardID {
 	return boards
 }
 
-func (t *Tiers) ruled(b rankcache.BoardID) Mode {
-	for _, rule := range t.rules {
+// matching returns the mode of the first pattern that matches the board.
+func (t *Tiers) matching(b rankcache.BoardID) Mode {
+	for _, rule := range t.patterns {
 		if ok, _ := path.Match(rule.Match, string(b)); ok {
 			return rule.Mode
 		}

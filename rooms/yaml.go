@@ -7,11 +7,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The rooms file is read from YAML nodes, not through struct tags: a node knows
-// its line and how it was written, so that an unquoted 1_2_3 is refused with its
-// line and not read as the number 123.
+// The rooms file is parsed from YAML nodes, not through struct tags: a node has
+// its line and its notation, so an unquoted 1_2_3 is an error with a line and not
+// the number 123.
 
-// fields walks a mapping and gives each value to the function of its key.
+// fields calls the function of each key of a mapping with its value.
 func fields(n *yaml.Node, known map[string]func(*yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return at(n, errors.New("want a mapping"))
@@ -31,6 +31,7 @@ func fields(n *yaml.Node, known map[string]func(*yaml.Node) error) error {
 	return nil
 }
 
+// each calls read with every item of a list.
 func each(n *yaml.Node, read func(*yaml.Node) error) error {
 	if n.Tag == "!!null" {
 		return nil
@@ -46,8 +47,8 @@ func each(n *yaml.Node, read func(*yaml.Node) error) error {
 	return nil
 }
 
-// quoted returns a scalar that was written as a string.
-func quoted(n *yaml.Node) (string, error) {
+// stringScalar returns a scalar that is written as a string.
+func stringScalar(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
 		return "", at(n, fmt.Errorf("want a string in quotes, such as %q", n.Value))
 	}
@@ -56,14 +57,14 @@ func quoted(n *yaml.Node) (string, error) {
 
 func intoString(to *string) func(*yaml.Node) error {
 	return func(n *yaml.Node) (err error) {
-		*to, err = quoted(n)
+		*to, err = stringScalar(n)
 		return err
 	}
 }
 
 func mode(to *Mode) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
-		s, err := quoted(n)
+		s, err := stringScalar(n)
 		if err != nil {
 			return err
 		}
@@ -72,6 +73,7 @@ func mode(to *Mode) func(*yaml.Node) error {
 	}
 }
 
+// at adds the line of n to an error.
 func at(n *yaml.Node, err error) error {
 	if err == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 const MaxUpdateLen = 16 << 10
 
 // BadUpdate is the error of [DecodeUpdate]. Reason is one of a few fixed words,
-// fit for a metric label.
+// usable as a metric label.
 type BadUpdate struct {
 	Reason string // size, json, version, board, member, op, score, order
 	Err    error
@@ -24,41 +24,41 @@ func (e *BadUpdate) Error() string { return "bad update (" + e.Reason + "): " + 
 // Unwrap returns the cause.
 func (e *BadUpdate) Unwrap() error { return e.Err }
 
-// DecodeUpdate reads one record of an update topic into u: the form that
-// [AppendUpdate] writes, or the older {"rank_id","inviter_uid","invitee_uid"}.
+// DecodeUpdate decodes one record of an update topic into u: the form that
+// [AppendUpdate] writes, or the legacy {"rank_id","inviter_uid","invitee_uid"}.
 // The strings of u share the memory of data, which must not be changed
 // afterwards. The error is a [*BadUpdate] and leaves u undefined.
 func DecodeUpdate(data []byte, u *Update) error {
 	if len(data) > MaxUpdateLen {
 		return &BadUpdate{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxUpdateLen)}
 	}
-	var w wireUpdate
+	var w rawUpdate
 	if !w.scan(data) {
-		w = wireUpdate{}
+		w = rawUpdate{}
 		if err := w.unmarshal(data); err != nil {
 			return &BadUpdate{"json", err}
 		}
 	}
 	if w.rank != "" {
-		return w.older(u)
+		return w.legacy(u)
 	}
 	return w.update(u)
 }
 
-// wireUpdate is a record before it is checked. has tells a field that is
-// missing from one that is zero.
-type wireUpdate struct {
-	version                  uint64
-	board, member, op, order string
-	delta, score             float64
-	seq                      uint64
-	at                       int64
-	rank, inviter, invitee   string
-	hasDelta, hasScore       bool
+// rawUpdate is a decoded record before it is checked. hasDelta and hasScore tell
+// a missing field from a zero.
+type rawUpdate struct {
+	version                    uint64
+	board, member, op, orderID string
+	delta, score               float64
+	seq                        uint64
+	at                         int64
+	rank, inviter, invitee     string
+	hasDelta, hasScore         bool
 }
 
-// update checks the current form and fills u.
-func (w *wireUpdate) update(u *Update) error {
+// update checks a record of the current form and fills u.
+func (w *rawUpdate) update(u *Update) error {
 	if w.version != 1 {
 		return &BadUpdate{"version", fmt.Errorf("v is %d, want 1", w.version)}
 	}
@@ -67,20 +67,20 @@ func (w *wireUpdate) update(u *Update) error {
 		return &BadUpdate{"op", err}
 	}
 	*u = Update{Board: rankcache.BoardID(w.board), Member: w.member, Op: op, Delta: w.delta,
-		Score: w.score, Seq: w.seq, Order: w.order, At: w.at}
+		Score: w.score, Seq: w.seq, OrderID: w.orderID, At: w.at}
 	if err := w.checkScore(op); err != nil {
 		return &BadUpdate{"score", err}
 	}
-	if w.seq == 0 || w.order != "" { // with a seq the order number only explains
-		if err := CheckOrderID(w.order); err != nil {
+	if w.seq == 0 || w.orderID != "" { // with a seq the order id is only informative
+		if err := CheckOrderID(w.orderID); err != nil {
 			return &BadUpdate{"order", err}
 		}
 	}
 	return u.checkNames()
 }
 
-// checkScore wants the field that the apply rule will use.
-func (w *wireUpdate) checkScore(op Op) error {
+// checkScore requires the number from which the update will be applied.
+func (w *rawUpdate) checkScore(op Op) error {
 	switch {
 	case op == OpDelete:
 		return nil
@@ -92,14 +92,13 @@ func (w *wireUpdate) checkScore(op Op) error {
 	return errors.Join(rankcache.CheckScore(w.delta), rankcache.CheckScore(w.score))
 }
 
-// older turns an invitation into the update that it stands for: +1 for the
-// inviter, once per pair.
-func (w *wireUpdate) older(u *Update) error {
+// legacy turns an invitation into an update: +1 for the inviter, once per pair.
+func (w *rawUpdate) legacy(u *Update) error {
 	if w.inviter == "" || w.invitee == "" {
 		return &BadUpdate{"member", errors.New("inviter_uid or invitee_uid is missing")}
 	}
 	*u = Update{Board: rankcache.BoardID(w.rank), Member: w.inviter, Op: OpIncr, Delta: 1,
-		Order: w.rank + "_" + w.inviter + "_" + w.invitee, At: w.at}
+		OrderID: w.rank + "_" + w.inviter + "_" + w.invitee, At: w.at}
 	if err := rankcache.CheckMember(w.invitee); err != nil {
 		return &BadUpdate{"order", err}
 	}
@@ -116,8 +115,8 @@ func (u *Update) checkNames() error {
 	return nil
 }
 
-// unmarshal reads what scan gives up on: escapes, nested values, odd numbers.
-func (w *wireUpdate) unmarshal(data []byte) error {
+// unmarshal decodes what scan does not: escapes, nested values, unusual numbers.
+func (w *rawUpdate) unmarshal(data []byte) error {
 	var j struct {
 		V                 uint64
 		Board, Member, Op string
@@ -135,7 +134,7 @@ func (w *wireUpdate) unmarshal(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	*w = wireUpdate{version: j.V, board: j.Board, member: j.Member, op: j.Op, seq: j.Seq, order: j.Order, at: j.At,
+	*w = rawUpdate{version: j.V, board: j.Board, member: j.Member, op: j.Op, seq: j.Seq, orderID: j.Order, at: j.At,
 		rank: string(j.RankID), inviter: string(j.InviterUID), invitee: string(j.InviteeUID)}
 	if w.hasDelta = j.Delta != nil; w.hasDelta {
 		w.delta = *j.Delta
@@ -146,7 +145,7 @@ func (w *wireUpdate) unmarshal(data []byte) error {
 	return nil
 }
 
-// idText is an id that older producers write as a string or as a number.
+// idText is an id that legacy producers write as a string or as a number.
 type idText string
 
 func (t *idText) UnmarshalJSON(data []byte) error {

@@ -14,15 +14,15 @@ type Names struct {
 	// Redis key patterns. <board>, <order>, <uid> and <instance> stand for
 	// the value. The companions of a board carry its id as hash tag, so that a
 	// cluster keeps them in the board's slot.
-	Board     string // the sorted set
-	Seq       string // count of applied orders
-	OrderSeen string // an order number that was applied
-	Room      string // set of the boards now running in a room
-	Rooms     string // hash of what operators have said of rooms at run time
-	Hot       string // shared hot-key verdict
+	Board string // sorted set of a board
+	Seq   string // count of a board's applied changes
+	Order string // record of one applied order id
+	Room  string // set of the boards now running in a room
+	Rooms string // hash of the rooms that operators set at run time
+	Hot   string // hot-key verdict shared by the sidecars of an instance
 
-	// Commands is the topic of commands, UpdatePrefix begins the topic of each
-	// board's updates.
+	// Commands is the topic of commands; UpdatePrefix starts the name of each
+	// board's update topic.
 	Commands     string
 	UpdatePrefix string
 }
@@ -32,7 +32,7 @@ func DefaultNames() Names {
 	return Names{
 		Board:        "<board>",
 		Seq:          "{<board>}:seq",
-		OrderSeen:    "{<board>}:order:<order>",
+		Order:        "{<board>}:order:<order>",
 		Room:         "rankcache:room:<uid>:boards",
 		Rooms:        "rankcache:rooms",
 		Hot:          "rankcache:hot:<instance>",
@@ -41,14 +41,14 @@ func DefaultNames() Names {
 	}
 }
 
-// Check returns an error naming the first pattern that lacks its placeholder or
-// the first topic name that Kafka would refuse.
+// Check returns an error that names the first pattern without its placeholder or
+// the first topic name that Kafka would reject.
 func (n Names) Check() error {
 	for _, p := range []struct{ what, pattern, must string }{
 		{"board key", n.Board, "<board>"},
 		{"seq key", n.Seq, "<board>"},
-		{"order key", n.OrderSeen, "<board>"},
-		{"order key", n.OrderSeen, "<order>"},
+		{"order key", n.Order, "<board>"},
+		{"order key", n.Order, "<order>"},
 		{"room key", n.Room, "<uid>"},
 		{"hot key", n.Hot, "<instance>"},
 	} {
@@ -65,7 +65,7 @@ func (n Names) Check() error {
 	return checkTopic("update topic prefix", n.UpdatePrefix, maxTopicLen-rankcache.MaxBoardLen)
 }
 
-// maxTopicLen is Kafka's own limit.
+// maxTopicLen is Kafka's limit.
 const maxTopicLen = 249
 
 func checkTopic(what, name string, limit int) error {
@@ -83,30 +83,30 @@ func checkTopic(what, name string, limit int) error {
 // BoardKey returns the key of the board's sorted set.
 func (n Names) BoardKey(b rankcache.BoardID) string { return fill(n.Board, "<board>", string(b)) }
 
-// SeqKey returns the key of the board's count of applied orders.
+// SeqKey returns the key of the board's count of applied changes.
 func (n Names) SeqKey(b rankcache.BoardID) string { return fill(n.Seq, "<board>", string(b)) }
 
-// OrderKey returns the key that remembers one applied order of the board. The
-// order number is put in last, so that nothing in it is taken for a placeholder.
-func (n Names) OrderKey(b rankcache.BoardID, order string) string {
-	return fill(fill(n.OrderSeen, "<board>", string(b)), "<order>", order)
+// OrderKey returns the key that records one applied order id of the board. The
+// order id is filled in last, so that nothing in it is taken for a placeholder.
+func (n Names) OrderKey(b rankcache.BoardID, orderID string) string {
+	return fill(fill(n.Order, "<board>", string(b)), "<order>", orderID)
 }
 
 // RoomKey returns the key of the set of boards running in the room of uid.
 func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 
-// HotKey returns the key under which the hot-key verdict of instance is shared.
+// HotKey returns the key of the hot-key verdict of a Redis instance.
 func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>", instance) }
 
-// BoardOfKey is the inverse of [Names.BoardKey]: it says which board a Redis key
-// is the sorted set of, and false for every other key. With the default pattern
-// any legal id is a board, except a key that fits one of the other patterns.
+// BoardOfKey is the inverse of [Names.BoardKey]: it returns the board whose sorted
+// set is at key, and false for every other key. With the default pattern any legal
+// id is a board, except a key that matches one of the other patterns.
 func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
 	if key == n.Rooms {
 		return "", false
 	}
-	for _, other := range []string{n.Seq, n.OrderSeen, n.Room, n.Hot} {
-		if fits(key, other) {
+	for _, other := range []string{n.Seq, n.Order, n.Room, n.Hot} {
+		if matches(key, other) {
 			return "", false
 		}
 	}
@@ -116,9 +116,8 @@ func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
 	return b, ok && b.Check() == nil
 }
 
-// Topic returns the topic of the board's updates. Kafka allows no ":" in a
-// name, so it becomes "."; an update names its board, so nothing depends on the
-// way back.
+// Topic returns the topic of the board's updates. Kafka allows no ":" in a name,
+// so it becomes "."; readers take the board from the update, never from the topic.
 func (n Names) Topic(b rankcache.BoardID) string {
 	return n.UpdatePrefix + strings.ReplaceAll(string(b), ":", ".")
 }
@@ -128,9 +127,9 @@ func fill(pattern, placeholder, value string) string {
 	return before + value + after
 }
 
-// fits reports whether key could be made from pattern by filling its first
+// matches reports whether key could be made from pattern by filling its first
 // placeholder (and anything after a second one).
-func fits(key, pattern string) bool {
+func matches(key, pattern string) bool {
 	before, rest, _ := strings.Cut(pattern, "<")
 	_, after, _ := strings.Cut(rest, ">")
 	after, _, open := strings.Cut(after, "<")

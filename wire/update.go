@@ -1,14 +1,16 @@
 package wire
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 
 	"rankcache"
 )
 
-// Sentinels by which callers decide. They are wrapped with what to check.
+// Sentinel errors. They come wrapped with what to check.
 var (
 	// ErrOrderID reports an order id that is missing, too long or not plain text.
 	ErrOrderID = errors.New("bad order id")
@@ -40,7 +42,7 @@ const (
 
 var opNames = [...]string{OpIncr: "incr", OpSet: "set", OpDelete: "delete"}
 
-// ParseOp returns the operation that s names, or an error that wraps [ErrOp].
+// ParseOp returns the operation named s, or an error that wraps [ErrOp].
 func ParseOp(s string) (Op, error) {
 	for op, name := range opNames {
 		if name == s && s != "" {
@@ -59,23 +61,22 @@ func (op Op) String() string {
 }
 
 // Update is one applied change of one board, as it travels on the board's topic.
-// A member takes the state of its highest Seq, which makes duplicates,
-// reordering and re-reads harmless; with Seq 0 (a producer that keeps none) the
-// change counts once per Order.
+// A member takes the state of its highest Seq, so duplicates, reordering and
+// re-reads are harmless; with Seq 0 (the producer keeps none) the change counts
+// once per OrderID.
 type Update struct {
-	Board  rankcache.BoardID
-	Member string
-	Op     Op
-	Delta  float64 // what an incr added
-	Score  float64 // the member's score after the change; unused by delete
-	Seq    uint64  // the board's count of applied orders after the change
-	Order  string  // the caller's idempotency key
-	At     int64   // when the command was given, Unix milliseconds
+	Board   rankcache.BoardID
+	Member  string
+	Op      Op
+	Delta   float64 // what an incr added
+	Score   float64 // the member's score after the change; unused by delete
+	Seq     uint64  // the board's count of applied changes, this one included
+	OrderID string  // the caller's idempotency key
+	At      int64   // when the command was given, Unix milliseconds
 }
 
 // AppendUpdate appends u in the wire form (JSON, version 1) and returns the
-// longer slice. What it appends, [DecodeUpdate] reads back unchanged, provided
-// that u is valid.
+// longer slice. [DecodeUpdate] reads a valid u back unchanged.
 func AppendUpdate(dst []byte, u *Update) []byte {
 	dst = append(dst, `{"v":1,"board":`...)
 	dst = AppendString(dst, string(u.Board))
@@ -93,7 +94,34 @@ func AppendUpdate(dst []byte, u *Update) []byte {
 	if u.Seq != 0 {
 		dst = strconv.AppendUint(append(dst, `,"seq":`...), u.Seq, 10)
 	}
-	dst = AppendString(append(dst, `,"order":`...), u.Order)
+	dst = AppendString(append(dst, `,"order":`...), u.OrderID)
 	dst = strconv.AppendInt(append(dst, `,"at":`...), u.At, 10)
 	return append(dst, '}')
+}
+
+// AppendString appends s as a JSON string. Bytes that are not UTF-8 become
+// U+FFFD, as in encoding/json.
+func AppendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			quoted, _ := json.Marshal(s) // a string always marshals
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
+// AppendScore appends a finite f as the shortest JSON number that reads back as
+// the same double; -0 is written 0.
+func AppendScore(dst []byte, f float64) []byte {
+	if i := int64(f); float64(i) == f && i > -1e15 && i < 1e15 {
+		return strconv.AppendInt(dst, i, 10)
+	}
+	format := byte('f')
+	if abs := math.Abs(f); abs < 1e-6 || abs >= 1e21 {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, f, format, -1, 64)
 }

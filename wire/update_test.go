@@ -16,14 +16,14 @@ import (
 // file is the contract between the writer and the readers of the topic: change
 // it only together with the version of the event.
 var goldenUpdates = []Update{
-	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 1, Score: 42, Seq: 917, Order: "gift-1", At: 1700000000123},
-	{Board: "1_2_3", Member: "1000123", Op: OpSet, Score: -0.5, Seq: 918, Order: "gift-2", At: 1700000000124},
-	{Board: "1_2_3", Member: "1000123", Op: OpDelete, Seq: 919, Order: "gift-3", At: 1700000000125},
-	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 2.5, Score: 1e300, Order: "no-seq"},
-	{Board: "a.b:c-d", Member: `"ünï\"`, Op: OpIncr, Delta: -1e-7, Seq: 1<<54 + 1, Order: "<1>", At: -1},
+	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 1, Score: 42, Seq: 917, OrderID: "gift-1", At: 1700000000123},
+	{Board: "1_2_3", Member: "1000123", Op: OpSet, Score: -0.5, Seq: 918, OrderID: "gift-2", At: 1700000000124},
+	{Board: "1_2_3", Member: "1000123", Op: OpDelete, Seq: 919, OrderID: "gift-3", At: 1700000000125},
+	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 2.5, Score: 1e300, OrderID: "no-seq"},
+	{Board: "a.b:c-d", Member: `"ünï\"`, Op: OpIncr, Delta: -1e-7, Seq: 1<<54 + 1, OrderID: "<1>", At: -1},
 }
 
-func TestUpdateGolden(t *testing.T) {
+func TestGoldenUpdates(t *testing.T) {
 	golden, err := os.ReadFile("testdata/updates.golden")
 	if err != nil {
 		t.Fatal(err)
@@ -46,14 +46,14 @@ func TestUpdateGolden(t *testing.T) {
 	}
 }
 
-func TestDecodeOlderForm(t *testing.T) {
+func TestDecodeLegacyForm(t *testing.T) {
 	for _, record := range []string{
 		`{"rank_id":"1_2_3","inviter_uid":88,"invitee_uid":99}`,
 		`{"rank_id":"1_2_3","inviter_uid":"88","invitee_uid":"99"}`,
 		`{ "rank_id" : "1_2_3", "inviter_uid": 88, "invitee_uid": "9\u0039" }`,
 		`{"rank_id":"1_2_3","inviter_uid":88,"invitee_uid":99,"extra":{"deep":[1]}}`,
 	} {
-		want := Update{Board: "1_2_3", Member: "88", Op: OpIncr, Delta: 1, Order: "1_2_3_88_99"}
+		want := Update{Board: "1_2_3", Member: "88", Op: OpIncr, Delta: 1, OrderID: "1_2_3_88_99"}
 		var got Update
 		if err := DecodeUpdate([]byte(record), &got); err != nil {
 			t.Errorf("%s: %v", record, err)
@@ -64,7 +64,7 @@ func TestDecodeOlderForm(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesByReason(t *testing.T) {
+func TestDecodeUpdateRejects(t *testing.T) {
 	const head = `{"v":1,"board":"b","member":"m","order":"o",`
 	for record, reason := range map[string]string{
 		``:                                  "json",
@@ -100,8 +100,8 @@ func TestDecodeRefusesByReason(t *testing.T) {
 	}
 }
 
-// FuzzDecodeUpdate holds three things: nothing panics, what is accepted can be
-// written and read back, and the scanner never disagrees with encoding/json.
+// FuzzDecodeUpdate checks that nothing panics, that what is accepted can be
+// written and read back, and that the scanner never disagrees with encoding/json.
 func FuzzDecodeUpdate(f *testing.F) {
 	for i := range goldenUpdates {
 		f.Add(AppendUpdate(nil, &goldenUpdates[i]))
@@ -109,12 +109,12 @@ func FuzzDecodeUpdate(f *testing.F) {
 	f.Add([]byte(`{"rank_id":"1_2_3","inviter_uid":88,"invitee_uid":"99"}`))
 	f.Add([]byte(`{"v":1,"board":"b","member":"m","op":"set","score":-1.5e-3,"seq":1,"more":null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var fast, slow wireUpdate
+		var fast, slow rawUpdate
 		if fast.scan(data) {
 			if err := slow.unmarshal(data); err == nil && fast != slow {
 				t.Fatalf("scanner read %+v, encoding/json %+v", fast, slow)
 			} else if err != nil && json.Valid(data) && !strings.Contains(err.Error(), "UTF-8") {
-				t.Fatalf("scanner took what encoding/json refuses: %v", err)
+				t.Fatalf("scanner accepted what encoding/json rejects: %v", err)
 			}
 		}
 		var u, again Update
@@ -122,7 +122,7 @@ func FuzzDecodeUpdate(f *testing.F) {
 			return
 		}
 		if err := DecodeUpdate(AppendUpdate(nil, &u), &again); err != nil {
-			t.Fatalf("accepted %+v, then refused it: %v", u, err)
+			t.Fatalf("accepted %+v, then rejected it: %v", u, err)
 		}
 		u.Delta, u.Score = usedNumbers(u)
 		if u != again {
@@ -175,7 +175,7 @@ func BenchmarkDecodeUpdate(b *testing.B) {
 func BenchmarkDecodeUpdateEncodingJSON(b *testing.B) {
 	data := AppendUpdate(nil, &goldenUpdates[0])
 	b.ReportAllocs()
-	var w wireUpdate
+	var w rawUpdate
 	for b.Loop() {
 		if err := w.unmarshal(data); err != nil {
 			b.Fatal(err)

@@ -36,14 +36,14 @@ func newPatient(o *doctorOptions) (*patient, error) {
 	p := &patient{doctorOptions: o}
 	// A slow answer is an answer: the deadline is the check's.
 	o.redisTimeout = max(o.redisTimeout, o.timeout)
-	total, err := origin.ParseTotal(o.total)
+	total, err := origin.ParseTotalSource(o.total)
 	if err != nil {
 		return nil, Usagef("--total: %w", err)
 	}
 	if p.redis, err = o.dialRedis(); err != nil {
 		return nil, err
 	}
-	p.origin = origin.New(p.redis, o.names, origin.WithTotal(total), origin.WithTimeout(o.redisTimeout))
+	p.origin = origin.New(p.redis, o.names, origin.WithTotalSource(total), origin.WithTimeout(o.redisTimeout))
 	if p.kafka, err = doctor.OpenKafka(o.kafka, o.kafkaKeys, o.names, o.total, p.superHot); err != nil {
 		p.redis.Close()
 		return nil, Usagef("%w", err)

@@ -305,7 +305,7 @@ func fillReplay(t *testing.T, kafka, redisAddr string, board rankcache.BoardID, 
 	for i := range updates {
 		member := fmt.Sprint("m", i)
 		scores[member] = float64(i)
-		u := wire.Update{Board: board, Member: member, Op: wire.OpSet, Score: float64(i), Seq: uint64(i) + 1, Order: fmt.Sprint(i)}
+		u := wire.Update{Board: board, Member: member, Op: wire.OpSet, Score: float64(i), Seq: uint64(i) + 1, OrderID: fmt.Sprint(i)}
 		if err := f.Put(&u); err != nil {
 			t.Fatal(err)
 		}

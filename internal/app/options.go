@@ -51,7 +51,7 @@ func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
 	o.names = wire.DefaultNames()
 	flags.StringVar(&o.names.Board, "key-board", o.names.Board, "Redis key `pattern` of a board's sorted set")
 	flags.StringVar(&o.names.Seq, "key-seq", o.names.Seq, "Redis key `pattern` of a board's count of applied orders")
-	flags.StringVar(&o.names.OrderSeen, "key-order", o.names.OrderSeen, "Redis key `pattern` of an applied order number")
+	flags.StringVar(&o.names.Order, "key-order", o.names.Order, "Redis key `pattern` of an applied order number")
 	flags.StringVar(&o.names.Room, "key-room", o.names.Room, "Redis key `pattern` of the set of boards running in a room")
 	flags.StringVar(&o.names.Rooms, "key-rooms", o.names.Rooms, "Redis `key` of the hash of rooms that are set at run time")
 	flags.StringVar(&o.names.Hot, "key-hot", o.names.Hot, "Redis key `pattern` of the shared hot-key verdict")

@@ -81,11 +81,11 @@ func (s *Sidecar) buildOrigin() (err error) {
 	if err := s.buildTracing(); err != nil {
 		return err
 	}
-	total, err := origin.ParseTotal(s.options.total)
+	total, err := origin.ParseTotalSource(s.options.total)
 	if err != nil {
 		return Usagef("--total: %w", err)
 	}
-	s.origin = origin.New(s.redis, s.options.names, origin.WithTotal(total),
+	s.origin = origin.New(s.redis, s.options.names, origin.WithTotalSource(total),
 		origin.WithTimeout(s.options.redisTimeout), origin.WithRegisterer(s.registry))
 	return nil
 }
@@ -125,7 +125,7 @@ func replayTotal(total string) replay.Total {
 }
 
 func (s *Sidecar) buildRooms() error {
-	changed := func(t *rooms.Tiers) { s.admission.Want(t.InOrder(rooms.ModeSuperHot)) }
+	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
 	s.rooms = roomsync.New(roomsync.Config{File: s.options.rooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
 		Changed: changed, Log: s.log}, s.registry)
 	if err := s.rooms.Load(); err != nil {

@@ -142,7 +142,7 @@ func (h *house) checkWritten(t *testing.T, answered map[string]uint64, more int)
 	for _, r := range testkit.Records(t, testkit.Kafka(t), wire.DefaultNames().Topic(h.star), total) {
 		var u wire.Update
 		must(t, wire.DecodeUpdate(r.Value, &u))
-		logged[u.Order], seqs[u.Seq] = u.Seq, true
+		logged[u.OrderID], seqs[u.Seq] = u.Seq, true
 	}
 	for order, seq := range answered {
 		if logged[order] != seq {

@@ -20,7 +20,7 @@ import (
 	"rankcache/rooms"
 )
 
-// running is the rooms' sets in Redis.
+// running is a roomsync.Origin in memory.
 type running struct {
 	mu     sync.Mutex
 	boards map[string][]rankcache.BoardID
@@ -49,7 +49,7 @@ func (r *running) RoomBoards(_ context.Context, uids []string) (map[string][]ran
 
 const superHot88 = "rooms:\n- {uid: \"88\", mode: super-hot}\n"
 
-func TestBoardsComeAndGoWithTheRoomsSet(t *testing.T) {
+func TestBoardsFollowTheRoomSet(t *testing.T) {
 	path := writeFile(t, superHot88)
 	synctest.Test(t, func(t *testing.T) {
 		redis := &running{}
@@ -57,19 +57,19 @@ func TestBoardsComeAndGoWithTheRoomsSet(t *testing.T) {
 		f := start(t, path, redis)
 		wantSuperHot(t, f, "a", "b")
 		redis.set("88", nil, "b", "c")
-		nextTick()
+		nextPoll()
 		wantSuperHot(t, f, "b", "c")
 
 		redis.set("88", rankcache.ErrUnavailable)
-		nextTick()
-		wantSuperHot(t, f, "b", "c") // the last answer stays
+		nextPoll()
+		wantSuperHot(t, f, "b", "c") // the last boards stay
 		redis.set("88", nil)
-		nextTick()
+		nextPoll()
 		wantSuperHot(t, f)
 	})
 }
 
-func TestUnresolvedUntilRedisAnswersOnce(t *testing.T) {
+func TestUnresolvedUntilRedisAnswers(t *testing.T) {
 	path := writeFile(t, superHot88)
 	synctest.Test(t, func(t *testing.T) {
 		redis := &running{err: rankcache.ErrUnavailable}
@@ -78,7 +78,7 @@ func TestUnresolvedUntilRedisAnswersOnce(t *testing.T) {
 			t.Error("resolved without an answer")
 		}
 		redis.set("88", nil, "a")
-		nextTick()
+		nextPoll()
 		if !f.Resolved() {
 			t.Error("not resolved by an answer")
 		}
@@ -101,26 +101,26 @@ func TestConfigMapSwap(t *testing.T) {
 		f := start(t, filepath.Join(dir, "rooms.yaml"), &running{})
 		wantSuperHot(t, f, "a")
 		swap("..2", `boards: [{match: "b", mode: super-hot}]`)
-		nextTick()
+		nextPoll()
 		wantSuperHot(t, f, "b")
 	})
 }
 
-func TestBadFileIsRefusedWholeAndTheLastGoodOneStays(t *testing.T) {
+func TestBadFileIsRejectedAndTheLastGoodOneStays(t *testing.T) {
 	path := writeFile(t, `boards: [{match: "a", mode: super-hot}]`)
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, path, &running{})
 		must(t, os.WriteFile(path, []byte("boards:\n- {match: \"b\", mode: super-hot}\n- {match: 1_2, mode: hot}"), 0o644))
-		nextTick()
+		nextPoll()
 		wantSuperHot(t, f, "a")
 		if got := f.Status().File.Error; !strings.Contains(got, path) || !strings.Contains(got, "line 3") {
-			t.Errorf("status says %q, want file and line", got)
+			t.Errorf("status has %q, want file and line", got)
 		}
 		must(t, os.Remove(path))
-		nextTick()
+		nextPoll()
 		wantSuperHot(t, f, "a")
 		must(t, os.WriteFile(path, []byte(`boards: [{match: "c", mode: super-hot}]`), 0o644))
-		nextTick()
+		nextPoll()
 		wantSuperHot(t, f, "c")
 		if got := f.Status().File.Error; got != "" {
 			t.Errorf("error stays: %q", got)
@@ -150,7 +150,7 @@ func start(t *testing.T, path string, redis roomsync.Origin) *roomsync.Follower 
 }
 
 // run loads and runs a follower inside a synctest bubble and waits for its first
-// look.
+// poll.
 func run(t *testing.T, f *roomsync.Follower) *roomsync.Follower {
 	t.Helper()
 	must(t, f.Load())
@@ -165,8 +165,8 @@ func run(t *testing.T, f *roomsync.Follower) *roomsync.Follower {
 	return f
 }
 
-// nextTick waits, in virtual time, until another look has been taken.
-func nextTick() {
+// nextPoll waits, in virtual time, for another poll.
+func nextPoll() {
 	time.Sleep(time.Second * 11 / 10)
 	synctest.Wait()
 }

@@ -7,8 +7,8 @@ import (
 	"rankcache/rooms"
 )
 
-// FuzzParseEntries holds that whatever lies in the hash is an entry under its own
-// field or is told as bad, and that operators can be shown either.
+// FuzzParseEntries checks that each field of the hash is either a valid entry under
+// its own field or reported as bad, and that both can be encoded for operators.
 func FuzzParseEntries(f *testing.F) {
 	f.Add("room:88", `{"uid":"88","mode":"super-hot","boards":["a"]}`)
 	f.Add("board:9_*", `{"match":"9_*","mode":"blocked"}`)
@@ -21,9 +21,9 @@ func FuzzParseEntries(f *testing.F) {
 		if e, good := entries[field]; good && e.Field() != field {
 			t.Fatalf("%q holds the entry of %q", field, e.Field())
 		}
-		l := merge(&rooms.File{}, entries, nil)
-		l.inForce.Resolve(nil)
-		if _, err := json.Marshal([]any{l.rooms, l.rules, bad}); err != nil {
+		m := merge(&rooms.File{}, entries, nil)
+		m.inForce.Resolve(nil)
+		if _, err := json.Marshal([]any{m.rooms, m.rules, bad}); err != nil {
 			t.Fatal(err)
 		}
 	})

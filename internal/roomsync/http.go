@@ -10,7 +10,7 @@ import (
 	"rankcache/rooms"
 )
 
-// Codes that a [ProblemWriter] is called with.
+// Problem codes passed to a [ProblemWriter].
 const (
 	CodeBadArgument = "bad_argument"
 	CodeTooLarge    = "body_too_large"
@@ -18,35 +18,35 @@ const (
 	CodeUnavailable = "origin_unavailable"
 )
 
-// ProblemWriter answers an error in the form of the listener. argument is empty
-// where none is to blame.
+// ProblemWriter writes an error response in the listener's format. argument names
+// the wrong argument, if there is one.
 type ProblemWriter func(w http.ResponseWriter, code, argument, detail string)
 
-// Handler answers GET, POST and DELETE of /rooms on the admin port. Who may POST
-// and DELETE is the caller's to check.
+// Handler serves GET, POST and DELETE of /rooms on the admin port. The caller
+// authorizes POST and DELETE.
 type Handler struct {
 	follower *Follower
 	problem  ProblemWriter
 }
 
-// NewHandler returns the handler of what f follows.
+// NewHandler returns a handler that shows and changes the rooms of f.
 func NewHandler(f *Follower, problem ProblemWriter) *Handler { return &Handler{f, problem} }
 
-// listBody answers GET /rooms.
+// listBody is the response of GET /rooms.
 type listBody struct {
 	Rooms  []RoomRow `json:"rooms"`
 	Boards []RuleRow `json:"boards"`
 	Status
 }
 
-// Get lists what is said of rooms and boards, and where.
+// Get lists all configured rooms and boards with their source.
 func (h *Handler) Get(w http.ResponseWriter, _ *http.Request) {
-	l := h.follower.list.Load()
-	body := listBody{Rooms: append([]RoomRow{}, l.rooms...), Boards: append([]RuleRow{}, l.rules...), Status: h.follower.Status()}
+	m := h.follower.merged.Load()
+	body := listBody{Rooms: append([]RoomRow{}, m.rooms...), Boards: append([]RuleRow{}, m.rules...), Status: h.follower.Status()}
 	writeJSON(w, body)
 }
 
-// Post sets one room or board on all sidecars, and answers it as Get shows it.
+// Post sets one room or board on all sidecars and responds with its row of Get.
 func (h *Handler) Post(w http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rooms.MaxEntry))
 	var large *http.MaxBytesError
@@ -59,18 +59,18 @@ func (h *Handler) Post(w http.ResponseWriter, r *http.Request) {
 		h.problem(w, CodeBadArgument, "body", err.Error())
 		return
 	}
-	// A caller that leaves does not undo it: half of the sidecars may have heard.
+	// The change continues if the client disconnects: other sidecars may have it.
 	switch err := h.follower.Set(context.WithoutCancel(r.Context()), entry); {
 	case errors.Is(err, ErrFull):
 		h.problem(w, CodeBadArgument, "body", err.Error())
 	case err != nil:
 		h.unavailable(w, err)
 	default:
-		writeJSON(w, h.follower.list.Load().find(entry))
+		writeJSON(w, h.follower.merged.Load().find(entry))
 	}
 }
 
-// Delete takes back what was set for ?uid= or ?match=.
+// Delete removes what was set at run time for ?uid= or ?match=.
 func (h *Handler) Delete(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	field, err := fieldOf(q.Get("uid"), q.Get("match"))
@@ -78,43 +78,43 @@ func (h *Handler) Delete(w http.ResponseWriter, r *http.Request) {
 		h.problem(w, CodeBadArgument, "uid", err.Error())
 		return
 	}
-	switch there, err := h.follower.Unset(context.WithoutCancel(r.Context()), field); {
+	switch found, err := h.follower.Unset(context.WithoutCancel(r.Context()), field); {
 	case err != nil:
 		h.unavailable(w, err)
-	case !there:
+	case !found:
 		h.problem(w, CodeUnknownRoom, "", "nothing is set at run time for "+field)
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// unavailable answers that Redis failed. Its words stay in the log.
+// unavailable responds that Redis failed. The error itself goes only to the log.
 func (h *Handler) unavailable(w http.ResponseWriter, err error) {
 	h.follower.cfg.Log.Error("a room could not be set at run time", "err", err)
-	h.problem(w, CodeUnavailable, "", "Redis did not take the change; other sidecars may or may not hear of it: try again")
+	h.problem(w, CodeUnavailable, "", "Redis did not confirm the change; other sidecars may or may not get it: try again")
 }
 
 // find returns the row of an entry that was set at run time.
-func (l *list) find(e rooms.Entry) any {
-	for _, row := range l.rules {
+func (m *merged) find(e rooms.Entry) any {
+	for _, row := range m.rules {
 		if e.Rule != nil && row.Match == e.Rule.Match && row.Source == sourceDynamic {
 			return row
 		}
 	}
-	for _, row := range l.rooms {
+	for _, row := range m.rooms {
 		if e.Room != nil && row.UID == e.Room.UID && row.Source == sourceDynamic {
 			return row
 		}
 	}
-	return e // taken back meanwhile
+	return e // removed meanwhile
 }
 
 func writeJSON(w http.ResponseWriter, v any) {
 	body, err := json.Marshal(v)
-	if err != nil { // strings and numbers only: can't be
+	if err != nil { // impossible: strings and numbers only
 		panic(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(body, '\n')) // a caller that left is none of our business
+	_, _ = w.Write(append(body, '\n')) // fails only if the client disconnected
 }

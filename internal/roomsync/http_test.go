@@ -17,13 +17,13 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// problems answers an error as "code argument".
+// problems writes an error as "code argument".
 func problems(w http.ResponseWriter, code, argument, _ string) {
 	w.WriteHeader(400)
 	w.Write([]byte(code + " " + argument))
 }
 
-func ask(f *roomsync.Follower, method, target, body string) (int, string) {
+func request(f *roomsync.Follower, method, target, body string) (int, string) {
 	h := roomsync.NewHandler(f, problems)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /rooms", h.Get)
@@ -34,7 +34,7 @@ func ask(f *roomsync.Follower, method, target, body string) (int, string) {
 	return rec.Code, strings.TrimSpace(rec.Body.String())
 }
 
-func TestRoomsOverHTTP(t *testing.T) {
+func TestHandler(t *testing.T) {
 	hash := newShared()
 	f := newFollower(roomsync.Config{File: writeFile(t, "rooms: [{uid: \"88\", mode: hot, boards: [\"a\"]}]"), Origin: &running{}, Shared: hash})
 	must(t, f.Load())
@@ -57,7 +57,7 @@ func TestRoomsOverHTTP(t *testing.T) {
 		{"DELETE", "/rooms", "", 400, `bad_argument uid`},
 		{"DELETE", "/rooms?uid=1&match=2", "", 400, `bad_argument uid`},
 	} {
-		if status, body := ask(f, c.method, c.target, c.body); status != c.status || body != c.want {
+		if status, body := request(f, c.method, c.target, c.body); status != c.status || body != c.want {
 			t.Errorf("%s %s %.60s: %d %s, want %d %s", c.method, c.target, c.body, status, body, c.status, c.want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestRoomsOverHTTP(t *testing.T) {
 		File    roomsync.FileStatus
 		Dynamic roomsync.DynamicStatus
 	}
-	_, body := ask(f, "GET", "/rooms", "")
+	_, body := request(f, "GET", "/rooms", "")
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +76,12 @@ func TestRoomsOverHTTP(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	hash.fail(errRedis)
-	if status, body := ask(f, "POST", "/rooms", `{"match":"c","mode":"hot"}`); status != 400 || body != "origin_unavailable" {
-		t.Errorf("Redis away: %d %s", status, body)
+	if status, body := request(f, "POST", "/rooms", `{"match":"c","mode":"hot"}`); status != 400 || body != "origin_unavailable" {
+		t.Errorf("Redis is down: %d %s", status, body)
 	}
 }
 
-// The hash on a real Redis, also when its key holds something else or too much.
+// A real Redis: the hash, one with too many fields, and a key of another type.
 func TestHash(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2})
 	t.Cleanup(func() { client.Close() })
@@ -95,8 +95,8 @@ func TestHash(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for _, want := range []bool{true, false} {
-		if there, err := h.Remove(ctx, "a"); err != nil || there != want {
-			t.Errorf("removed %v, %v, want %v", there, err, want)
+		if found, err := h.Remove(ctx, "a"); err != nil || found != want {
+			t.Errorf("removed %v, %v, want %v", found, err, want)
 		}
 	}
 	for i := range roomsync.MaxDynamic + 1 {

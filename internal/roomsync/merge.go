@@ -8,7 +8,7 @@ import (
 	"rankcache/rooms"
 )
 
-// Sources of what is said of a room.
+// Sources of a room or rule.
 const (
 	sourceFile    = "file"
 	sourceDynamic = "dynamic"
@@ -18,7 +18,7 @@ const (
 type RoomRow struct {
 	UID        string              `json:"uid"`
 	Mode       string              `json:"mode"`
-	Boards     []rankcache.BoardID `json:"boards"` // as named, else as Redis says
+	Boards     []rankcache.BoardID `json:"boards"` // as configured, else those of its Redis set
 	Source     string              `json:"source"` // file or dynamic
 	Overridden bool                `json:"overridden"`
 }
@@ -31,62 +31,62 @@ type RuleRow struct {
 	Overridden bool   `json:"overridden"`
 }
 
-// list is everything that is said of rooms, from where, and what of it is in
-// force. It is immutable.
-type list struct {
+// merged holds all rooms and rules with their source, and which are in force. It is
+// immutable.
+type merged struct {
 	inForce *rooms.File
 	rooms   []RoomRow
 	rules   []RuleRow
 }
 
-// merge returns the file's entries in their order and behind them the dynamic
-// ones, sorted by field. A dynamic entry for a room or a pattern that the file
-// names is overridden: what was reviewed wins over what was typed in a hurry.
-func merge(file *rooms.File, dynamic map[string]rooms.Entry, running map[string][]rankcache.BoardID) *list {
-	l := &list{inForce: &rooms.File{}}
+// merge returns the file's entries in their order, followed by the dynamic ones,
+// sorted by field. The file overrides a dynamic entry for the same room or pattern,
+// because the file was reviewed.
+func merge(file *rooms.File, dynamic map[string]rooms.Entry, running map[string][]rankcache.BoardID) *merged {
+	m := &merged{inForce: &rooms.File{}}
 	named := make(map[string]bool)
 	for _, room := range file.Rooms {
-		l.room(room, sourceFile, false, running)
+		m.addRoom(room, sourceFile, false, running)
 		named[rooms.RoomField(room.UID)] = true
 	}
 	for _, rule := range file.Rules {
-		l.rule(rule, sourceFile, false)
+		m.addRule(rule, sourceFile, false)
 		named[rooms.BoardField(rule.Match)] = true
 	}
 	for _, field := range slices.Sorted(maps.Keys(dynamic)) {
 		if e := dynamic[field]; e.Rule != nil {
-			l.rule(*e.Rule, sourceDynamic, named[field])
+			m.addRule(*e.Rule, sourceDynamic, named[field])
 		} else {
-			l.room(*e.Room, sourceDynamic, named[field], running)
+			m.addRoom(*e.Room, sourceDynamic, named[field], running)
 		}
 	}
-	return l
+	return m
 }
 
-func (l *list) room(room rooms.Room, source string, overridden bool, running map[string][]rankcache.BoardID) {
+func (m *merged) addRoom(room rooms.Room, source string, overridden bool, running map[string][]rankcache.BoardID) {
 	boards := room.Boards
 	if boards == nil {
 		boards = running[room.UID]
 	}
 	if boards == nil {
-		boards = []rankcache.BoardID{} // [] and not null for those who read JSON
+		boards = []rankcache.BoardID{} // [] in JSON, not null
 	}
-	l.rooms = append(l.rooms, RoomRow{room.UID, room.Mode.String(), boards, source, overridden})
+	m.rooms = append(m.rooms, RoomRow{room.UID, room.Mode.String(), boards, source, overridden})
 	if !overridden {
-		l.inForce.Rooms = append(l.inForce.Rooms, room)
+		m.inForce.Rooms = append(m.inForce.Rooms, room)
 	}
 }
 
-func (l *list) rule(rule rooms.Rule, source string, overridden bool) {
-	l.rules = append(l.rules, RuleRow{rule.Match, rule.Mode.String(), source, overridden})
+func (m *merged) addRule(rule rooms.Rule, source string, overridden bool) {
+	m.rules = append(m.rules, RuleRow{rule.Match, rule.Mode.String(), source, overridden})
 	if !overridden {
-		l.inForce.Rules = append(l.inForce.Rules, rule)
+		m.inForce.Rules = append(m.inForce.Rules, rule)
 	}
 }
 
-// unnamed returns the rooms in force whose boards nobody names.
-func (l *list) unnamed() (uids []string) {
-	for _, room := range l.inForce.Rooms {
+// roomsWithoutBoards returns the rooms in force whose entry names no boards.
+func (m *merged) roomsWithoutBoards() (uids []string) {
+	for _, room := range m.inForce.Rooms {
 		if room.Boards == nil {
 			uids = append(uids, room.UID)
 		}

@@ -1,25 +1,32 @@
 package roomsync
 
-import "time"
+import (
+	"time"
 
-// Status is what operators see of the sources.
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// maxBadShown is the most invalid entries in the status.
+const maxBadShown = 10
+
+// Status is the state of the sources as operators see it.
 type Status struct {
 	File    FileStatus    `json:"file"`
 	Dynamic DynamicStatus `json:"dynamic"`
 }
 
-// FileStatus is the rooms file's.
+// FileStatus is the state of the rooms file.
 type FileStatus struct {
 	File     string    `json:"file"`
 	LoadedAt time.Time `json:"loaded_at"`       // when the file in force was read
 	Rooms    int       `json:"rooms"`           // rooms in force
 	Error    string    `json:"error,omitempty"` // why the newest file is not in force
-	// Resolved says that Redis has said once which boards run in the rooms, and
-	// which rooms are set at run time, or was waited for long enough.
+	// Resolved tells that the rooms' boards and the rooms set at run time were read
+	// from Redis once, or that the wait for them is over.
 	Resolved bool `json:"resolved"`
 }
 
-// DynamicStatus is that of the rooms set at run time.
+// DynamicStatus is the state of the rooms set at run time.
 type DynamicStatus struct {
 	Key        string     `json:"key"`
 	ReadAt     time.Time  `json:"read_at"`
@@ -29,18 +36,33 @@ type DynamicStatus struct {
 	Error      string     `json:"error,omitempty"`
 }
 
-// Status returns what is known of the sources.
-func (f *Follower) Status() Status {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.status
+type metrics struct {
+	fileBad, superHot, dynamic, dynamicBad, sharedRead prometheus.Gauge
+	redisErrors                                        prometheus.Counter
 }
 
-// Resolved reports whether the boards of all rooms are known.
-func (f *Follower) Resolved() bool { return f.Status().File.Resolved }
-
-func (f *Follower) note(change func(*Status)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change(&f.status)
+func newMetrics(reg prometheus.Registerer) metrics {
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		reg.MustRegister(g)
+		return g
+	}
+	m := metrics{
+		fileBad: gauge("rankcache_rooms_file_bad",
+			"1 while the newest rooms file is refused and the last good one is in force."),
+		superHot: gauge("rankcache_rooms_super_hot_boards",
+			"Boards that the rooms in force make super-hot."),
+		dynamic: gauge("rankcache_rooms_dynamic_entries",
+			"Rooms and boards that are set at run time."),
+		dynamicBad: gauge("rankcache_rooms_dynamic_bad_entries",
+			"Entries of the hash of rooms set at run time that are ignored because they are not valid."),
+		sharedRead: gauge("rankcache_rooms_dynamic_read_timestamp_seconds",
+			"When the hash of rooms set at run time was last read, in Unix time; 0 before the first time."),
+		redisErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "rankcache_rooms_redis_errors_total",
+			Help: "Failed reads from Redis of the rooms set at run time or of the boards that run in rooms.",
+		}),
+	}
+	reg.MustRegister(m.redisErrors)
+	return m
 }

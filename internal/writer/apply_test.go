@@ -1,11 +1,15 @@
 package writer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"rankcache"
 	"rankcache/internal/lab/servers"
@@ -13,40 +17,38 @@ import (
 	"rankcache/wire"
 )
 
-// Redis forgets its scripts when it restarts or is told to; a batch goes
-// through all the same.
+// Redis loses its scripts in a restart or SCRIPT FLUSH; a batch is applied anyway.
 func TestScriptFlush(t *testing.T) {
 	h := quiet(t, nil)
 	for i := range 3 {
 		must(t, h.client.ScriptFlush(t.Context()).Err())
-		equal(t, "seq", h.do1(t, h.order("incr", fmt.Sprint("o", i), "m", "delta", 1)).Update.Seq, uint64(i+1))
+		equal(t, "seq", h.do1(t, h.opCommand("incr", fmt.Sprint("o", i), "m", "delta", 1)).Update.Seq, uint64(i+1))
 	}
 }
 
-func TestRedisAway(t *testing.T) {
+func TestApplyDuringOutage(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
-	h.do1(t, h.order("incr", "o1", "m", "delta", 1))
+	h.do1(t, h.opCommand("incr", "o1", "m", "delta", 1))
 	must(t, server.Stop())
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := h.do(ctx, []byte(h.order("incr", "o2", "m", "delta", 1))); !errors.Is(err, rankcache.ErrUnavailable) {
+	if _, err := h.do(ctx, []byte(h.opCommand("incr", "o2", "m", "delta", 1))); !errors.Is(err, rankcache.ErrUnavailable) {
 		t.Fatal("error", err)
 	}
 	must(t, server.Restart(t.Context()))
-	testkit.Eventually(t, patience, func() error {
-		_, err := h.do(t.Context(), []byte(h.order("incr", "o2", "m", "delta", 1)))
+	testkit.Eventually(t, testTimeout, func() error {
+		_, err := h.do(t.Context(), []byte(h.opCommand("incr", "o2", "m", "delta", 1)))
 		return err
 	})
 }
 
-// A Redis that is full or may only read says so; that is waited for, not
-// counted as a bad command.
-func TestRedisRefusesToWrite(t *testing.T) {
+// A Redis that is full or read-only is unavailable; the command is not refused.
+func TestRedisRejectsWrites(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
 	must(t, h.client.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	jobs := []*job{{Command: &Command{Board: "b", Member: "m", Op: wire.OpIncr, Number: 1, Order: "o"}}}
+	jobs := []*job{{Command: &Command{Board: "b", Member: "m", Op: wire.OpIncr, Number: 1, OrderID: "o"}}}
 	if err := h.applier.apply(t.Context(), jobs); !errors.Is(err, rankcache.ErrUnavailable) || jobs[0].done {
 		t.Fatal("error", err)
 	}
@@ -55,11 +57,42 @@ func TestRedisRefusesToWrite(t *testing.T) {
 	equal(t, "seq", jobs[0].Update.Seq, uint64(1))
 }
 
-// A second attempt sends only what was not answered.
-func TestApplyAgain(t *testing.T) {
+// A second attempt sends only jobs without a reply.
+func TestApplySkipsDoneJobs(t *testing.T) {
 	h := quiet(t, nil)
-	jobs := []*job{{Command: &Command{Board: h.board, Member: "m", Op: wire.OpIncr, Number: 1, Order: "o"}}}
+	jobs := []*job{{Command: &Command{Board: h.board, Member: "m", Op: wire.OpIncr, Number: 1, OrderID: "o"}}}
 	must(t, h.applier.apply(t.Context(), jobs))
 	must(t, h.applier.apply(t.Context(), jobs))
 	equal(t, "outcome", []any{jobs[0].Update.Seq, jobs[0].Duplicate}, []any{uint64(1), false})
+}
+
+// The writer publishes byte for byte the updates with which readers are tested.
+func TestGoldenUpdates(t *testing.T) {
+	golden, err := os.ReadFile("../../wire/testdata/updates.golden")
+	must(t, err)
+	server := testkit.StartRedis(t, servers.RedisOptions{}) // the file fixes the board ids
+	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
+	checked := 0
+	for line := range bytes.Lines(golden) {
+		line = bytes.TrimSpace(line)
+		var u wire.Update
+		must(t, wire.DecodeUpdate(line, &u))
+		if u.Seq == 0 || u.Seq > 1<<53 || u.At < 0 { // from other producers
+			continue
+		}
+		h.setState(t, &u)
+		got := h.do1(t, string(line)) // an update decodes as its command, too
+		equal(t, "update", string(wire.AppendUpdate(nil, &got.Update)), string(line))
+		checked++
+	}
+	if checked < 3 {
+		t.Errorf("only %d golden updates are from the writer", checked)
+	}
+}
+
+// setState gives the board the state before the update.
+func (h *fixture) setState(t *testing.T, u *wire.Update) {
+	t.Helper()
+	must(t, h.client.Set(t.Context(), h.opts.Names.SeqKey(u.Board), u.Seq-1, 0).Err())
+	must(t, h.client.ZAdd(t.Context(), h.opts.Names.BoardKey(u.Board), redis.Z{Member: u.Member, Score: u.Score - u.Delta}).Err())
 }

@@ -16,9 +16,9 @@ import (
 	"rankcache/wire"
 )
 
-// BenchmarkWriter takes b.N increments of 57,000 members of one board, which lie
-// in a real Kafka topic, to acknowledged updates. Joining the group (3 s on a
-// broker with default settings) is not measured.
+// BenchmarkWriter processes b.N increments of 57,000 members of one board, from a
+// real Kafka topic to acknowledged updates. Joining the group (3 s on a broker with
+// default settings) is not measured.
 func BenchmarkWriter(b *testing.B) {
 	for _, published := range []bool{true, false} {
 		b.Run(fmt.Sprintf("published=%v", published), func(b *testing.B) { benchWriter(b, published) })
@@ -26,7 +26,7 @@ func BenchmarkWriter(b *testing.B) {
 }
 
 func benchWriter(b *testing.B, published bool) {
-	h := newHouse(b, testkit.RealKafka(b), func(o *Options) {
+	h := newFixture(b, testkit.RealKafka(b), func(o *Options) {
 		if !published {
 			o.Tiers = tiers{}
 		}
@@ -38,7 +38,7 @@ func benchWriter(b *testing.B, published bool) {
 	}
 	testkit.Produce(b, h.kafka, records...)
 	h.run(b)
-	testkit.Eventually(b, patience, func() error {
+	testkit.Eventually(b, testTimeout, func() error {
 		if h.count("applied") == 0 {
 			return errors.New("has not joined")
 		}
@@ -54,20 +54,20 @@ func benchWriter(b *testing.B, published bool) {
 }
 
 // ownCPU returns the seconds of CPU that this process has used, librdkafka's
-// threads included. On a busy machine it says more than the rate.
+// threads included. It is steadier than the rate on a busy machine.
 func ownCPU(b *testing.B) float64 {
 	var u syscall.Rusage
 	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-func (h *house) randomCommand(i int) string {
+func (h *fixture) randomCommand(i int) string {
 	return h.command(fmt.Sprint("order-", i), fmt.Sprint(1_000_000+rand.IntN(57_000)))
 }
 
-// BenchmarkApply is Redis's part alone: batches of 1000 commands.
+// BenchmarkApply measures Redis's part alone: batches of 1000 commands.
 func BenchmarkApply(b *testing.B) {
-	h := newHouse(b, "unused:1", nil)
+	h := newFixture(b, "unused:1", nil)
 	next := 0
 	before := redisCPU(b, h.client)
 	for b.Loop() {
@@ -96,7 +96,7 @@ func redisCPU(t testing.TB, client *redis.Client) (seconds float64) {
 	return seconds
 }
 
-// BenchmarkDecode reads one command of the usual size.
+// BenchmarkDecode decodes one command of the usual size.
 func BenchmarkDecode(b *testing.B) {
 	data := []byte(`{"order":"20250101-000001","board":"1_2_3","room":"88","member":"1000123","op":"incr","delta":1,"at":1760000000000}`)
 	b.ReportAllocs()
@@ -107,9 +107,9 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkEncode writes the update of one command.
+// BenchmarkEncode encodes the update of one command.
 func BenchmarkEncode(b *testing.B) {
-	u := wire.Update{Board: "1_2_3", Member: "1000123", Op: wire.OpIncr, Delta: 1, Score: 42, Seq: 917, Order: "20250101-000001", At: 1760000000000}
+	u := wire.Update{Board: "1_2_3", Member: "1000123", Op: wire.OpIncr, Delta: 1, Score: 42, Seq: 917, OrderID: "20250101-000001", At: 1760000000000}
 	var buf []byte
 	for b.Loop() {
 		buf = wire.AppendUpdate(buf[:0], &u)

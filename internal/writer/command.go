@@ -15,20 +15,19 @@ import (
 // MaxCommandLen is the longest command that is read, in bytes.
 const MaxCommandLen = wire.MaxUpdateLen
 
-// Command is one score change that a caller asks for. It is not changed after
-// it was decoded.
+// Command is one requested score change. It is immutable after decoding.
 type Command struct {
-	Board  rankcache.BoardID
-	Room   string // may be empty; decides the tier together with the board
-	Member string
-	Op     wire.Op
-	Number float64 // the delta of an incr, the score of a set
-	Order  string  // idempotency key
-	At     int64   // Unix milliseconds
+	Board   rankcache.BoardID
+	Room    string // may be empty; its mode applies as well as the board's
+	Member  string
+	Op      wire.Op
+	Number  float64 // the delta of an incr, the score of a set
+	OrderID string  // the caller's idempotency key
+	At      int64   // Unix milliseconds
 }
 
-// Refusal says why a command is not applied. Reason is one of a few fixed
-// words, fit for a metric label; those up to "at" name a field of the command.
+// Refusal is the reason why a command is not applied. Reason is one of a few fixed
+// words, usable as a metric label; those up to "at" name a field of the command.
 type Refusal struct {
 	Reason string // size, json, board, room, member, op, delta, score, order, at; blocked, overflow, type
 	Err    error
@@ -39,8 +38,8 @@ func (r *Refusal) Error() string { return "command refused (" + r.Reason + "): "
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// wireCommand is a command as callers write it.
-type wireCommand struct {
+// rawCommand is a decoded command before it is checked.
+type rawCommand struct {
 	Board  string   `json:"board"`
 	Room   string   `json:"room"`
 	Member string   `json:"member"`
@@ -50,13 +49,13 @@ type wireCommand struct {
 	Order  string   `json:"order"`
 	At     int64    `json:"at"`
 
-	Older json.RawMessage `json:"rank_id"` // says that it is the older form
+	RankID json.RawMessage `json:"rank_id"` // only in the legacy form
 }
 
-// DecodeCommand reads one command: JSON of the current form, or the older
-// {"rank_id","inviter_uid","invitee_uid"}. now (Unix milliseconds) stands in for
-// a time that the command does not give. The command may share the memory of
-// data. The error is a [*Refusal].
+// DecodeCommand decodes one command: JSON of the current form, or the legacy
+// {"rank_id","inviter_uid","invitee_uid"}. now (Unix milliseconds) is the time of a
+// command without one. The command may share the memory of data. The error is a
+// [*Refusal].
 func DecodeCommand(data []byte, now int64) (*Command, error) {
 	if len(data) > MaxCommandLen {
 		return nil, &Refusal{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxCommandLen)}
@@ -64,7 +63,7 @@ func DecodeCommand(data []byte, now int64) (*Command, error) {
 	if !utf8.Valid(data) { // encoding/json would replace the bad bytes and name another member
 		return nil, &Refusal{"json", errors.New("not UTF-8")}
 	}
-	var w wireCommand
+	var w rawCommand
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, badJSON(err)
 	}
@@ -78,8 +77,7 @@ func DecodeCommand(data []byte, now int64) (*Command, error) {
 	return c, nil
 }
 
-// badJSON names the field if it is only that one that can't be read, such as a
-// score of 1e999.
+// badJSON names the field if only one is invalid, such as a score of 1e999.
 func badJSON(err error) error {
 	reason := "json"
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
@@ -88,23 +86,23 @@ func badJSON(err error) error {
 	return &Refusal{reason, err}
 }
 
-func (w *wireCommand) command(data []byte) (*Command, error) {
-	if w.Older != nil {
-		return older(data)
+func (w *rawCommand) command(data []byte) (*Command, error) {
+	if w.RankID != nil {
+		return legacyCommand(data)
 	}
 	op, err := wire.ParseOp(w.Op)
 	if err != nil {
 		return nil, &Refusal{"op", err}
 	}
-	c := &Command{Board: rankcache.BoardID(w.Board), Room: w.Room, Member: w.Member, Op: op, Order: w.Order, At: w.At}
+	c := &Command{Board: rankcache.BoardID(w.Board), Room: w.Room, Member: w.Member, Op: op, OrderID: w.Order, At: w.At}
 	if c.Number, err = w.number(op); err != nil {
 		return nil, err
 	}
 	return c, c.check()
 }
 
-// number returns the field that the operation uses; others are ignored.
-func (w *wireCommand) number(op wire.Op) (float64, error) {
+// number returns the number that the operation uses; the other one is ignored.
+func (w *rawCommand) number(op wire.Op) (float64, error) {
 	field, v := "delta", w.Delta
 	switch op {
 	case wire.OpDelete:
@@ -118,7 +116,7 @@ func (w *wireCommand) number(op wire.Op) (float64, error) {
 	return *v + 0, nil // -0 becomes 0
 }
 
-// check looks at what the type does not say.
+// check validates ids and time.
 func (c *Command) check() error {
 	var room error
 	if c.Room != "" {
@@ -133,7 +131,7 @@ func (c *Command) check() error {
 		err   error
 	}{
 		{"board", c.Board.Check()}, {"member", rankcache.CheckMember(c.Member)},
-		{"order", wire.CheckOrderID(c.Order)}, {"room", room}, {"at", at},
+		{"order", wire.CheckOrderID(c.OrderID)}, {"room", room}, {"at", at},
 	} {
 		if f.err != nil {
 			return &Refusal{f.field, f.err}
@@ -142,13 +140,13 @@ func (c *Command) check() error {
 	return nil
 }
 
-// older reads an invitation, which the root package knows as an update.
-func older(data []byte) (*Command, error) {
+// legacyCommand decodes an invitation, which [wire.DecodeUpdate] supports.
+func legacyCommand(data []byte) (*Command, error) {
 	var u wire.Update
 	if err := wire.DecodeUpdate(data, &u); err != nil {
 		bad, _ := errors.AsType[*wire.BadUpdate](err)
 		return nil, &Refusal{bad.Reason, bad.Err}
 	}
-	c := &Command{Board: u.Board, Member: u.Member, Op: u.Op, Number: u.Delta, Order: strings.Clone(u.Order), At: u.At}
+	c := &Command{Board: u.Board, Member: u.Member, Op: u.Op, Number: u.Delta, OrderID: strings.Clone(u.OrderID), At: u.At}
 	return c, c.check()
 }

@@ -26,7 +26,7 @@ func TestDecodeCommand(t *testing.T) {
 	}
 }
 
-func TestDecodeCommandRefuses(t *testing.T) {
+func TestDecodeCommandRejects(t *testing.T) {
 	long := strings.Repeat("x", 201)
 	for data, reason := range map[string]string{
 		``:    "json",
@@ -69,8 +69,7 @@ func TestDecodeCommandRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecodeCommand looks for commands that would be applied and could then not
-// be told on.
+// FuzzDecodeCommand looks for accepted commands whose update could not be decoded.
 func FuzzDecodeCommand(f *testing.F) {
 	for _, seed := range []string{
 		`{"order":"o1","board":"1_2_3","room":"88","member":"m","op":"incr","delta":1.5,"at":7}`,
@@ -88,7 +87,7 @@ func FuzzDecodeCommand(f *testing.F) {
 			}
 			return
 		}
-		u := wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, Order: c.Order, At: c.At, Seq: 1}
+		u := wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, OrderID: c.OrderID, At: c.At, Seq: 1}
 		switch c.Op {
 		case wire.OpIncr:
 			u.Delta, u.Score = c.Number, c.Number

@@ -24,10 +24,10 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// patience is how long a shared machine may take.
-const patience = time.Minute
+// testTimeout is long enough for a busy machine.
+const testTimeout = time.Minute
 
-// tiers gives every board one mode, except those named.
+// tiers is a Tiers with one mode for all boards, except the listed ones.
 type tiers struct {
 	all    rooms.Mode
 	boards map[rankcache.BoardID]rooms.Mode
@@ -38,8 +38,8 @@ func (t tiers) Mode(b rankcache.BoardID, room string) rooms.Mode {
 	return max(t.all, t.boards[b], t.rooms[room])
 }
 
-// house is a writer with its servers and a command topic of its own.
-type house struct {
+// fixture is a writer with its servers and its own command topic.
+type fixture struct {
 	*Writer
 	client *redis.Client
 	kafka  string
@@ -54,11 +54,11 @@ func redisClient(t testing.TB, addr string) *redis.Client {
 	return client
 }
 
-// newHouse makes a writer on the shared servers whose boards are all super-hot,
-// unless change says otherwise. Its names begin with the test's.
-func newHouse(t testing.TB, kafkaAddr string, change func(*Options)) *house {
+// newFixture returns a writer on the shared servers whose boards are all super-hot,
+// unless change changes its options. Its names start with the test's.
+func newFixture(t testing.TB, kafkaAddr string, change func(*Options)) *fixture {
 	t.Helper()
-	h := &house{client: redisClient(t, testkit.Redis(t)), kafka: kafkaAddr, board: rankcache.BoardID(testkit.Name(t))}
+	h := &fixture{client: redisClient(t, testkit.Redis(t)), kafka: kafkaAddr, board: rankcache.BoardID(testkit.Name(t))}
 	opts := Options{Redis: h.client, Names: wire.DefaultNames(), Tiers: tiers{all: rooms.ModeSuperHot},
 		Kafka: map[string]string{"bootstrap.servers": kafkaAddr}, Group: testkit.Name(t),
 		Topics: Topics{CommandPartitions: 2}, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))}
@@ -78,7 +78,7 @@ func newHouse(t testing.TB, kafkaAddr string, change func(*Options)) *house {
 // lastPart keeps a name short enough for a topic with a prefix of 40 characters.
 func lastPart(name string) string { return name[max(0, len(name)-20):] }
 
-// testLog shows the writer's log with the test that fails.
+// testLog shows the writer's log in a failed test.
 type testLog struct{ t testing.TB }
 
 func (l testLog) Write(line []byte) (int, error) {
@@ -86,8 +86,8 @@ func (l testLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// run starts the writer; stop ends it and waits, as the test's end does.
-func (h *house) run(t testing.TB) (stop func()) {
+// run starts the writer; stop stops it and waits, as does the end of the test.
+func (h *fixture) run(t testing.TB) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -102,7 +102,7 @@ func (h *house) run(t testing.TB) (stop func()) {
 		}
 	}
 	t.Cleanup(stop)
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, testTimeout, func() error {
 		if h.producer.Load() == nil {
 			return fmt.Errorf("no producer yet")
 		}
@@ -112,12 +112,12 @@ func (h *house) run(t testing.TB) (stop func()) {
 }
 
 // command is the JSON of an incr by one.
-func (h *house) command(order, member string) string {
+func (h *fixture) command(order, member string) string {
 	return fmt.Sprintf(`{"order":%q,"board":%q,"member":%q,"op":"incr","delta":1,"at":5}`, order, h.board, member)
 }
 
-// give makes the command topic if need be and writes commands to it.
-func (h *house) give(t testing.TB, commands ...string) {
+// produce creates the command topic if needed and writes commands to it.
+func (h *fixture) produce(t testing.TB, commands ...string) {
 	t.Helper()
 	h.makeCommandTopicFor(t)
 	records := make([]*kgo.Record, len(commands))
@@ -127,7 +127,7 @@ func (h *house) give(t testing.TB, commands ...string) {
 	testkit.Produce(t, h.kafka, records...)
 }
 
-func (h *house) makeCommandTopicFor(t testing.TB) {
+func (h *fixture) makeCommandTopicFor(t testing.TB) {
 	t.Helper()
 	p, err := newProducer(settings(h.opts.Kafka).producer(), h.topics, h.metrics, h.log)
 	must(t, err)
@@ -136,7 +136,7 @@ func (h *house) makeCommandTopicFor(t testing.TB) {
 }
 
 // updates reads the first n records of the board's topic.
-func (h *house) updates(t testing.TB, n int) []string {
+func (h *fixture) updates(t testing.TB, n int) []string {
 	t.Helper()
 	var values []string
 	for _, r := range testkit.Records(t, h.kafka, h.opts.Names.Topic(h.board), n) {
@@ -145,10 +145,10 @@ func (h *house) updates(t testing.TB, n int) []string {
 	return values
 }
 
-// await waits until so many commands had the result.
-func (h *house) await(t testing.TB, result string, n int) {
+// await waits until n commands had the result.
+func (h *fixture) await(t testing.TB, result string, n int) {
 	t.Helper()
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, testTimeout, func() error {
 		if got := h.count(result); got != n {
 			return fmt.Errorf("%d commands %s, want %d", got, result, n)
 		}
@@ -156,12 +156,12 @@ func (h *house) await(t testing.TB, result string, n int) {
 	})
 }
 
-func (h *house) count(result string) int {
+func (h *fixture) count(result string) int {
 	return int(testutil.ToFloat64(h.metrics.commands.WithLabelValues(result)))
 }
 
 // do1 applies one command directly, without Kafka.
-func (h *house) do1(t testing.TB, command string) Outcome {
+func (h *fixture) do1(t testing.TB, command string) Outcome {
 	t.Helper()
 	out, err := h.Writer.do(t.Context(), []byte(command))
 	must(t, err)
@@ -169,14 +169,14 @@ func (h *house) do1(t testing.TB, command string) Outcome {
 }
 
 // post sends one command over HTTP.
-func (h *house) post(t testing.TB, body string) (status int, answer string) {
+func (h *fixture) post(t testing.TB, body string) (status int, answer string) {
 	t.Helper()
 	rec := h.send(body, "Content-Type", "application/json")
 	return rec.Code, strings.TrimSpace(rec.Body.String())
 }
 
-// send posts body with nothing but the header in pairs.
-func (h *house) send(body string, header ...string) *httptest.ResponseRecorder {
+// send posts body with no header but those of the pairs.
+func (h *fixture) send(body string, header ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(http.MethodPost, "/v1/scores", strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])

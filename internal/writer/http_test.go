@@ -16,7 +16,7 @@ import (
 )
 
 func TestPostScore(t *testing.T) {
-	h := newHouse(t, testkit.Kfake(t).Addr(), nil)
+	h := newFixture(t, testkit.Kfake(t).Addr(), nil)
 	h.run(t)
 	update := fmt.Sprintf(`{"v":1,"board":%q,"member":"a","op":"incr","delta":1,"score":1,"seq":1,"order":"o1","at":5`, h.board)
 	status, answer := h.post(t, h.command("o1", "a"))
@@ -32,7 +32,7 @@ func TestPostProblems(t *testing.T) {
 	h := quiet(t, func(o *Options) {
 		o.Tiers = tiers{boards: map[rankcache.BoardID]rooms.Mode{"blocked": rooms.ModeBlocked}}
 	})
-	h.do1(t, h.order("set", "o1", "rich", "score", math.MaxFloat64))
+	h.do1(t, h.opCommand("set", "o1", "rich", "score", math.MaxFloat64))
 	must(t, h.client.Set(t.Context(), string(h.board)+"x", "no board", 0).Err())
 	with := func(old, replacement string) string {
 		return strings.Replace(h.command("o2", "a"), old, replacement, 1)
@@ -43,8 +43,8 @@ func TestPostProblems(t *testing.T) {
 		with(`"a"`, `""`):                    {Status: 400, Code: "bad_argument", Argument: "member"},
 		with(`:1,`, `:1e999,`):               {Status: 400, Code: "bad_argument", Argument: "delta"},
 		with(string(h.board), "blocked"):     {Status: 403, Code: "blocked"},
-		with(string(h.board), string(h.board)+"x"):              {Status: 409, Code: "wrong_type"},
-		h.order("incr", "o3", "rich", "delta", math.MaxFloat64): {Status: 422, Code: "score_overflow"},
+		with(string(h.board), string(h.board)+"x"):                  {Status: 409, Code: "wrong_type"},
+		h.opCommand("incr", "o3", "rich", "delta", math.MaxFloat64): {Status: 422, Code: "score_overflow"},
 	} {
 		status, answer := h.post(t, body)
 		checkProblem(t, body, status, answer, want)
@@ -100,7 +100,7 @@ func checkProblem(t *testing.T, what string, status int, answer string, want htt
 // Without Kafka the score is changed, which the caller is told; the same
 // command again is harmless and brings the update.
 func TestPostWhileKafkaIsAway(t *testing.T) {
-	h := newHouse(t, testkit.Kfake(t).Addr(), nil)
+	h := newFixture(t, testkit.Kfake(t).Addr(), nil)
 	status, answer := h.post(t, h.command("o1", "a"))
 	checkProblem(t, "post", status, answer, httpserve.Problem{Status: 503, Code: "kafka_unavailable"})
 	h.run(t)

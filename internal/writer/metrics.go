@@ -10,7 +10,7 @@ type metrics struct {
 	refused   *prometheus.CounterVec // by reason
 	published prometheus.Counter
 	topics    prometheus.Counter
-	retries   *prometheus.CounterVec // by what did not answer
+	retries   *prometheus.CounterVec // by the server that failed
 	apply     prometheus.Histogram
 	publish   prometheus.Histogram
 	batch     prometheus.Histogram
@@ -29,7 +29,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		topics: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_topics_created_total",
 			Help: "Topics created because they were missing."}),
 		retries: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_retries_total",
-			Help: "Attempts that failed and were made again, by what did not answer: redis, kafka."}, []string{"of"}),
+			Help: "Attempts that failed and were repeated, by server: redis, kafka."}, []string{"of"}),
 		apply: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_write_apply_seconds",
 			Help: "Time until Redis answered one batch, retries included.", Buckets: seconds}),
 		publish: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_write_publish_seconds",

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"golang.org/x/time/rate"
 )
 
-// flushTimeout is how long updates of callers that went away may still take
-// when the writer stops.
+// flushTimeout is how long queued updates may take when the writer stops.
 const flushTimeout = 5 * time.Second
 
-// purgeTimeout is how long librdkafka may take to report what was thrown away.
+// purgeTimeout is how long librdkafka may take to report purged messages.
 const purgeTimeout = time.Second
 
 // message is one update on its way to its board's topic.
@@ -25,16 +25,16 @@ type message struct {
 	value []byte
 }
 
-// producer hands updates to Kafka and waits until they are acknowledged. It may
-// be used concurrently.
+// producer sends updates to Kafka and waits for their acknowledgement. It is safe
+// for concurrent use.
 type producer struct {
 	conf    *kafka.ConfigMap
 	topics  *topics
 	metrics *metrics
 	log     *slog.Logger
 
-	// mu is held for reading while a client is being used and for writing while
-	// it is replaced or closed: librdkafka's handle must not be used after that.
+	// mu is read-locked while a client is in use and locked while it is replaced or
+	// closed, because a closed librdkafka handle must not be used.
 	mu     sync.RWMutex
 	client *kafka.Producer    // nil once closed
 	admin  *kafka.AdminClient // shares the client's connections
@@ -65,16 +65,16 @@ func (p *producer) open() (err error) {
 	return nil
 }
 
-// close lets what is queued go out, for a while, and ends the client.
+// close flushes queued messages, for a limited time, and closes the client.
 func (p *producer) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.shut(flushTimeout)
+	p.closeClient(flushTimeout)
 }
 
-// shut ends the client. What could not go out in time is reported as failed to
-// those that wait for it.
-func (p *producer) shut(flush time.Duration) {
+// closeClient closes the client. Messages that can't be sent in time are reported to
+// their senders as failed. The caller holds mu.
+func (p *producer) closeClient(flush time.Duration) {
 	if p.client == nil {
 		return
 	}
@@ -88,22 +88,20 @@ func (p *producer) shut(flush time.Duration) {
 	p.client = nil
 }
 
-// renew replaces a client that librdkafka has given up for good, as it does when
-// it can't tell any more what an idempotent producer has sent. What was queued
-// is sent again by those that wait for it.
+// renew replaces a client after a fatal error, which librdkafka reports when it has
+// lost track of what an idempotent producer has sent. Senders retry what was queued.
 func (p *producer) renew(used *kafka.Producer) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.client == nil || p.client != used || p.client.GetFatalError() == nil {
-		return nil // closed, replaced by another caller, or not broken
+		return nil // closed, replaced by another caller, or without a fatal error
 	}
-	p.shut(0)
+	p.closeClient(0)
 	return p.open()
 }
 
-// send returns once Kafka has acknowledged all messages. One attempt: after an
-// error some may be acknowledged and others not, and rest returns those that
-// are not known to be.
+// send makes one attempt and returns once Kafka has acknowledged all messages. After
+// an error, rest holds the messages whose acknowledgement is missing.
 func (p *producer) send(ctx context.Context, messages []message) (rest []message, err error) {
 	reports, client, queued, err := p.enqueue(ctx, messages)
 	acked := make([]bool, len(messages))
@@ -123,9 +121,9 @@ func (p *producer) send(ctx context.Context, messages []message) (rest []message
 	return unacked(messages, acked), err
 }
 
-// enqueue gives messages to librdkafka until it refuses one. queued of them
-// will be reported on the channel, which has room for all, so that nobody is
-// held up if we stop reading.
+// enqueue passes messages to librdkafka until it rejects one. queued of them will be
+// reported on the channel, whose capacity is for all, so that librdkafka never
+// blocks if send stops reading.
 func (p *producer) enqueue(ctx context.Context, messages []message) (reports chan kafka.Event, client *kafka.Producer, queued int, err error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -152,7 +150,7 @@ func (p *producer) enqueue(ctx context.Context, messages []message) (reports cha
 	return reports, p.client, len(messages), nil
 }
 
-// report notes the fate of one message and returns its error.
+// report records the delivery of one message and returns its error.
 func (p *producer) report(ev kafka.Event, messages []message, acked []bool) error {
 	m, ok := ev.(*kafka.Message)
 	if !ok {
@@ -169,7 +167,7 @@ func (p *producer) report(ev kafka.Event, messages []message, acked []bool) erro
 	return fmt.Errorf("producing to %s: %w", messages[i].topic, err)
 }
 
-// forgetIfGone makes the next attempt look for the topic, and make it again.
+// forgetIfGone makes the next attempt check for the topic and create it again.
 func (p *producer) forgetIfGone(topic string, err error) {
 	e, _ := errors.AsType[kafka.Error](err)
 	switch e.Code() {
@@ -185,4 +183,29 @@ func unacked(messages []message, acked []bool) (rest []message) {
 		}
 	}
 	return rest
+}
+
+// logLimit allows one log line a second of one kind; metrics count every event.
+func logLimit() rate.Sometimes { return rate.Sometimes{Interval: time.Second} }
+
+// drainLogs forwards librdkafka's log lines until its client is closed.
+func drainLogs(log *slog.Logger, lines <-chan kafka.LogEvent) {
+	for line := range lines {
+		level := slog.LevelDebug
+		if line.Level <= 4 { // syslog's warning, error and worse
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, line.Message, "client", line.Name, "fac", line.Tag)
+	}
+}
+
+// drainEvents logs the errors of a producer that concern no message, until it is
+// closed.
+func drainEvents(log *slog.Logger, events <-chan kafka.Event) {
+	limit := logLimit()
+	for ev := range events {
+		if err, ok := ev.(kafka.Error); ok {
+			limit.Do(func() { log.Warn("kafka producer", "err", err) })
+		}
+	}
 }

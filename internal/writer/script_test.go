@@ -16,10 +16,10 @@ import (
 	"rankcache/wire"
 )
 
-// quiet is a writer that only changes scores.
-func quiet(t testing.TB, change func(*Options)) *house {
+// quiet returns a writer that changes scores and publishes nothing.
+func quiet(t testing.TB, change func(*Options)) *fixture {
 	t.Helper()
-	return newHouse(t, "unused:1", func(o *Options) {
+	return newFixture(t, "unused:1", func(o *Options) {
 		o.Tiers = tiers{}
 		if change != nil {
 			change(o)
@@ -27,41 +27,41 @@ func quiet(t testing.TB, change func(*Options)) *house {
 	})
 }
 
-func (h *house) order(op, order, member, field string, number float64) string {
-	return fmt.Sprintf(`{"order":%q,"board":%q,"member":%q,"op":%q,%q:%s}`, order, h.board, member, op, field,
+// opCommand is the JSON of a command with one number.
+func (h *fixture) opCommand(op, orderID, member, field string, number float64) string {
+	return fmt.Sprintf(`{"order":%q,"board":%q,"member":%q,"op":%q,%q:%s}`, orderID, h.board, member, op, field,
 		strconv.FormatFloat(number, 'g', -1, 64))
 }
 
-// A repeat with other content is answered with what was done the first time,
-// byte for byte.
+// A repeat with other fields gets the first update again, byte for byte.
 func TestRepeatIsTheSameUpdate(t *testing.T) {
 	h := quiet(t, nil)
 	for i, first := range []string{
 		fmt.Sprintf(`{"order":"o0","board":%q,"member":"a","op":"incr","delta":0.1,"at":5}`, h.board),
 		fmt.Sprintf(`{"order":"o1","board":%q,"member":"b c é","op":"set","score":1e300,"at":6}`, h.board),
-		fmt.Sprintf(`{"order":"o2","board":%q,"member":"nobody","op":"delete","at":7}`, h.board),
+		fmt.Sprintf(`{"order":"o2","board":%q,"member":"missing","op":"delete","at":7}`, h.board),
 	} {
 		done := h.do1(t, first)
 		equal(t, "seq", []any{done.Update.Seq, done.Duplicate}, []any{uint64(i + 1), false})
-		h.do1(t, h.order("incr", fmt.Sprint("between", i), "b c é", "delta", 1)) // what came since does not matter
+		h.do1(t, h.opCommand("incr", fmt.Sprint("between", i), "b c é", "delta", 1)) // later changes do not matter
 		must(t, h.client.DecrBy(t.Context(), h.opts.Names.SeqKey(h.board), 1).Err())
 		for range 2 {
-			again := h.do1(t, h.order("set", fmt.Sprint("o", i), "somebody else", "score", 77))
+			again := h.do1(t, h.opCommand("set", fmt.Sprint("o", i), "another", "score", 77))
 			equal(t, "duplicate", again.Duplicate, true)
 			equal(t, "update", string(wire.AppendUpdate(nil, &again.Update)), string(wire.AppendUpdate(nil, &done.Update)))
 		}
 	}
-	if err := h.client.ZScore(t.Context(), string(h.board), "somebody else").Err(); err != redis.Nil {
+	if err := h.client.ZScore(t.Context(), string(h.board), "another").Err(); err != redis.Nil {
 		t.Error("a repeat changed the board:", err)
 	}
 }
 
 func TestOverflowChangesNothing(t *testing.T) {
 	h := quiet(t, nil)
-	h.do1(t, h.order("set", "o1", "a", "score", math.MaxFloat64))
-	h.do1(t, h.order("set", "o2", "b", "score", -math.MaxFloat64))
+	h.do1(t, h.opCommand("set", "o1", "a", "score", math.MaxFloat64))
+	h.do1(t, h.opCommand("set", "o2", "b", "score", -math.MaxFloat64))
 	for member, delta := range map[string]float64{"a": math.MaxFloat64, "b": -math.MaxFloat64} {
-		_, err := h.do(t.Context(), []byte(h.order("incr", "o3", member, "delta", delta)))
+		_, err := h.do(t.Context(), []byte(h.opCommand("incr", "o3", member, "delta", delta)))
 		refusal := asRefusal(err)
 		if refusal == nil || refusal.Reason != "overflow" {
 			t.Fatal("error", err)
@@ -70,11 +70,11 @@ func TestOverflowChangesNothing(t *testing.T) {
 	equal(t, "seq", h.client.Get(t.Context(), h.opts.Names.SeqKey(h.board)).Val(), "2")
 	equal(t, "order", h.client.Exists(t.Context(), h.opts.Names.OrderKey(h.board, "o3")).Val(), int64(0))
 	equal(t, "score", h.client.ZScore(t.Context(), string(h.board), "a").Val(), math.MaxFloat64)
-	equal(t, "then", h.do1(t, h.order("incr", "o3", "a", "delta", -math.MaxFloat64)).Update.Score, 0.0)
+	equal(t, "then", h.do1(t, h.opCommand("incr", "o3", "a", "delta", -math.MaxFloat64)).Update.Score, 0.0)
 }
 
-// A key of the board that holds something else refuses the order and is left
-// as it was: no seq is used up.
+// If a key of the board has another type, the command is refused and nothing
+// changes: no seq is used.
 func TestWrongTypes(t *testing.T) {
 	names := wire.DefaultNames()
 	for name, key := range map[string]func(rankcache.BoardID) string{
@@ -85,7 +85,7 @@ func TestWrongTypes(t *testing.T) {
 			h := quiet(t, nil)
 			must(t, h.client.Set(t.Context(), key(h.board), "no number", 0).Err())
 			field := map[string]string{"incr": "delta", "set": "score", "delete": "none"}[op]
-			_, err := h.do(t.Context(), []byte(h.order(op, "o", "m", field, 1)))
+			_, err := h.do(t.Context(), []byte(h.opCommand(op, "o", "m", field, 1)))
 			if refusal := asRefusal(err); refusal == nil || refusal.Reason != "type" {
 				t.Errorf("%s, %s: %v", name, op, err)
 			}
@@ -96,23 +96,23 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// Doubles come back from Redis bit for bit, in small boards (a list) and in
-// large ones (a hash), and sums are those of Go.
+// Doubles come back from Redis bit for bit, from small boards (a list) and from large
+// ones (a hash), and increments equal Go's sums.
 func TestDoublesRoundTrip(t *testing.T) {
 	for _, members := range []int{1, 300} {
 		h := quiet(t, nil)
 		for i := range members {
-			h.do1(t, h.order("set", fmt.Sprint("fill", i), fmt.Sprint("f", i), "score", 1))
+			h.do1(t, h.opCommand("set", fmt.Sprint("fill", i), fmt.Sprint("f", i), "score", 1))
 		}
 		for i, f := range doubles(200) {
-			set := h.do1(t, h.order("set", fmt.Sprint("s", i), "m", "score", f))
+			set := h.do1(t, h.opCommand("set", fmt.Sprint("s", i), "m", "score", f))
 			sameBits(t, "set", set.Update.Score, f+0)
 			sameBits(t, "kept", h.client.ZScore(t.Context(), string(h.board), "m").Val(), f+0)
 			delta := rand.NormFloat64() * max(1, math.Abs(f)/2)
 			if math.IsInf(f+delta, 0) {
 				continue
 			}
-			incr := h.do1(t, h.order("incr", fmt.Sprint("i", i), "m", "delta", delta))
+			incr := h.do1(t, h.opCommand("incr", fmt.Sprint("i", i), "m", "delta", delta))
 			sameBits(t, "delta", incr.Update.Delta, delta)
 			sameBits(t, "sum", incr.Update.Score, f+delta+0)
 		}
@@ -137,21 +137,21 @@ func doubles(n int) []float64 {
 	return fs
 }
 
-// Random orders, with repeats, leave the board that a plain map says.
-func TestRandomOrdersEqualModel(t *testing.T) {
+// Random commands, with repeats, leave the same board as a plain map.
+func TestRandomCommandsEqualModel(t *testing.T) {
 	h := quiet(t, nil)
 	want, seen := make(map[string]float64), make(map[string]Outcome)
 	for i := range 2000 {
-		order, member := fmt.Sprint("o", rand.IntN(1500)), fmt.Sprint("m", rand.IntN(40))
+		orderID, member := fmt.Sprint("o", rand.IntN(1500)), fmt.Sprint("m", rand.IntN(40))
 		op := []string{"incr", "incr", "set", "delete"}[rand.IntN(4)]
 		number := math.Round(rand.NormFloat64()*1000) / 8
-		got := h.do1(t, h.order(op, order, member, map[string]string{"incr": "delta", "set": "score", "delete": "none"}[op], number))
-		if first, ok := seen[order]; ok {
+		got := h.do1(t, h.opCommand(op, orderID, member, map[string]string{"incr": "delta", "set": "score", "delete": "none"}[op], number))
+		if first, ok := seen[orderID]; ok {
 			first.Duplicate = true
 			equal(t, "repeat", got, first)
 			continue
 		}
-		seen[order] = got
+		seen[orderID] = got
 		model(want, op, member, number)
 		equal(t, fmt.Sprint(i, op, member), []any{got.Update.Seq, got.Update.Score, got.Duplicate}, []any{uint64(len(seen)), want[member], false})
 	}
@@ -176,50 +176,49 @@ func model(board map[string]float64, op, member string, number float64) {
 	}
 }
 
-// The board, its count and its orders expire together, by the clock that began
-// with the first order.
+// The board, its seq and its order keys expire together, a board life after the
+// first command.
 func TestExpiry(t *testing.T) {
 	const life = time.Hour
 	h := quiet(t, func(o *Options) { o.BoardLife = life })
 	names := h.opts.Names
-	h.do1(t, h.order("set", "o1", "a", "score", 1))
-	h.expiresIn(t, life, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o1"))
+	h.do1(t, h.opCommand("set", "o1", "a", "score", 1))
+	h.checkExpiry(t, life, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o1"))
 
-	// Half of the life is over; what comes now lives the other half, also a
-	// board that was emptied and filled again.
+	// Halfway through its life new keys get the rest of it, also those of a board
+	// that was emptied and filled again.
 	must(t, h.client.PExpire(t.Context(), names.SeqKey(h.board), life/2).Err())
-	h.do1(t, h.order("delete", "o2", "a", "none", 0))
+	h.do1(t, h.opCommand("delete", "o2", "a", "none", 0))
 	equal(t, "emptied", h.client.Exists(t.Context(), names.BoardKey(h.board)).Val(), int64(0))
-	h.do1(t, h.order("incr", "o3", "b", "delta", 1))
-	h.do1(t, h.order("incr", "o4", "c", "delta", 1))
-	h.expiresIn(t, life/2, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o2"),
+	h.do1(t, h.opCommand("incr", "o3", "b", "delta", 1))
+	h.do1(t, h.opCommand("incr", "o4", "c", "delta", 1))
+	h.checkExpiry(t, life/2, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o2"),
 		names.OrderKey(h.board, "o3"), names.OrderKey(h.board, "o4"))
 }
 
-// A board that was there before its first order keeps the life it had, be it
-// for ever.
-func TestExpiryOfBoardThatWasThere(t *testing.T) {
+// A board that is older than its first command keeps its own expiry, here none.
+func TestExpiryOfExistingBoard(t *testing.T) {
 	h := quiet(t, func(o *Options) { o.BoardLife = time.Hour })
 	names := h.opts.Names
 	must(t, h.client.ZAdd(t.Context(), names.BoardKey(h.board), redis.Z{Score: 5, Member: "old"}).Err())
-	h.do1(t, h.order("incr", "o1", "old", "delta", 1))
-	h.expiresIn(t, -1, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o1"))
+	h.do1(t, h.opCommand("incr", "o1", "old", "delta", 1))
+	h.checkExpiry(t, -1, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o1"))
 }
 
 func TestNoExpiryByDefault(t *testing.T) {
 	h := quiet(t, nil)
 	names := h.opts.Names
-	h.do1(t, h.order("incr", "o1", "a", "delta", 1))
-	h.expiresIn(t, -1, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o1"))
+	h.do1(t, h.opCommand("incr", "o1", "a", "delta", 1))
+	h.checkExpiry(t, -1, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o1"))
 }
 
-// sameEnd is how far apart keys may end that are to end together: redis-server
-// 7.0 reads the clock anew for each command of a script.
+// sameEnd is the tolerance for keys that expire together: redis-server 7.0 reads the
+// clock for each command of a script.
 const sameEnd = 10 * time.Millisecond
 
-// expiresIn wants each key to live so long, give or take a minute, and all of
-// them to end in the same moment; -1 is for ever.
-func (h *house) expiresIn(t *testing.T, want time.Duration, keys ...string) {
+// checkExpiry compares each key's time to live with want, give or take a minute, and
+// all expire times with each other; -1 means no expiry.
+func (h *fixture) checkExpiry(t *testing.T, want time.Duration, keys ...string) {
 	t.Helper()
 	first := h.client.PExpireTime(t.Context(), keys[0]).Val()
 	for _, key := range keys {
@@ -234,8 +233,8 @@ func (h *house) expiresIn(t *testing.T, want time.Duration, keys ...string) {
 	}
 }
 
-// Every key is named in KEYS and lies in the board's slot: a cluster refuses
-// scripts for which that is not so.
+// All keys are declared in KEYS and lie in the board's slot; a cluster rejects other
+// scripts.
 func TestClusterSlots(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{Cluster: true})
 	node := redisClient(t, server.Addr())
@@ -243,11 +242,11 @@ func TestClusterSlots(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}, Protocol: 2})
 	t.Cleanup(func() { cluster.Close() })
 	h := quiet(t, func(o *Options) { o.Redis, o.BoardLife = cluster, time.Hour })
-	testkit.Eventually(t, patience, func() error { return cluster.Set(t.Context(), "x", 1, 0).Err() })
+	testkit.Eventually(t, testTimeout, func() error { return cluster.Set(t.Context(), "x", 1, 0).Err() })
 	jobs := make([]*job, 200)
 	for i := range jobs {
 		jobs[i] = &job{Command: &Command{Board: rankcache.BoardID(fmt.Sprint("b", i%20)), Member: "m", Op: wire.OpIncr,
-			Number: 1, Order: fmt.Sprint("o", i)}}
+			Number: 1, OrderID: fmt.Sprint("o", i)}}
 	}
 	must(t, h.applier.apply(t.Context(), jobs))
 	for i, j := range jobs {

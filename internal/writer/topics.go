@@ -9,42 +9,41 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
-// Topics says how a topic that is missing is made.
+// Topics configures how missing topics are created.
 type Topics struct {
-	// Partitions of a board's topic. 0: one, which keeps its updates in order.
+	// Partitions of a board's topic. 0: one, which keeps its updates in sequence.
 	Partitions int
 	// Replication factor. 0: the broker's default.
 	Replication int
-	// Settings of a board's topic, which win over [DefaultTopicSettings].
+	// Settings of a board's topic, which override [DefaultTopicSettings].
 	Settings map[string]string
-	// CommandPartitions of the command topic. 0: that topic is not made.
+	// CommandPartitions of the command topic. 0: it is not created.
 	CommandPartitions int
 }
 
-// DefaultTopicSettings keep a board's updates as long as its topic is there, so
-// that a sidecar can rebuild the board from the first one.
+// DefaultTopicSettings keep a board's updates as long as its topic exists, so that a
+// sidecar can rebuild the board from the first one.
 func DefaultTopicSettings() map[string]string {
 	return map[string]string{"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 }
 
-// maxKnownTopics bounds the memory of topics that are there; beyond it the
-// broker is asked again.
+// maxKnownTopics limits the cache of existing topics; it is cleared beyond that.
 const maxKnownTopics = 100_000
 
-// topics makes sure that topics exist. It may be used concurrently.
+// topics creates missing topics. It is safe for concurrent use.
 type topics struct {
 	conf    Topics
 	metrics *metrics
 
-	mu    sync.Mutex      // not held while the broker is asked
-	known map[string]bool // topics seen or made by this process
+	mu    sync.Mutex      // not held during requests to the broker
+	known map[string]bool // topics found or created by this process
 }
 
 func newTopics(conf Topics, m *metrics) *topics {
 	return &topics{conf: conf, metrics: m, known: make(map[string]bool)}
 }
 
-// ensure makes those of the boards' topics that are missing.
+// ensure creates the missing ones of the boards' topics.
 func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []string) error {
 	config := DefaultTopicSettings()
 	maps.Copy(config, t.conf.Settings)
@@ -56,7 +55,7 @@ func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []s
 	return t.create(ctx, admin, specs)
 }
 
-// ensureCommands makes the command topic if it is missing and wanted.
+// ensureCommands creates the command topic if it is missing and configured.
 func (t *topics) ensureCommands(ctx context.Context, admin *kafka.AdminClient, name string) error {
 	if t.conf.CommandPartitions == 0 {
 		return nil
@@ -79,7 +78,7 @@ func (t *topics) create(ctx context.Context, admin *kafka.AdminClient, specs []k
 			t.metrics.topics.Inc()
 		case kafka.ErrTopicAlreadyExists:
 		default:
-			return fmt.Errorf("creating topic %s: %w: check that the writer may create topics and that the settings are the broker's", r.Topic, r.Error)
+			return fmt.Errorf("creating topic %s: %w: check that the writer may create topics and that the broker knows the settings", r.Topic, r.Error)
 		}
 		t.note(r.Topic)
 	}
@@ -108,7 +107,7 @@ func (t *topics) note(name string) {
 	t.known[name] = true
 }
 
-// forget makes the next ensure ask again: the topic was deleted.
+// forget makes the next ensure check a topic that was deleted.
 func (t *topics) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

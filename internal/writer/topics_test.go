@@ -9,10 +9,9 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// A board's topic is made when its first update comes, with the settings asked
-// for.
-func TestTopicIsMade(t *testing.T) {
-	h := newHouse(t, testkit.Kafka(t), func(o *Options) {
+// A board's topic is created before its first update, with the configured settings.
+func TestTopicIsCreated(t *testing.T) {
+	h := newFixture(t, testkit.Kafka(t), func(o *Options) {
 		o.Topics.Partitions, o.Topics.Settings = 3, map[string]string{"cleanup.policy": "compact"}
 	})
 	h.run(t)
@@ -50,31 +49,31 @@ func partitions(t *testing.T, addr, topic string) int {
 	return len(resp.Topics[0].Partitions)
 }
 
-// Somebody deletes a board's topic while the writer knows it: the next update
-// makes it again instead of failing for ever.
-func TestDeletedTopicIsMadeAgain(t *testing.T) {
+// After a known topic was deleted the next update creates it again instead of failing
+// for ever.
+func TestDeletedTopicIsCreatedAgain(t *testing.T) {
 	broker := testkit.Kfake(t)
-	h := newHouse(t, broker.Addr(), nil)
+	h := newFixture(t, broker.Addr(), nil)
 	h.run(t)
 	status, answer := h.post(t, h.command("o1", "a"))
 	equal(t, answer, status, 200)
 	must(t, broker.DeleteTopic(h.opts.Names.Topic(h.board)))
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, testTimeout, func() error {
 		if status, answer := h.post(t, h.command("o2", "a")); status != 200 {
 			return fmt.Errorf("%d %s", status, answer)
 		}
 		return nil
 	})
 	if broker.TopicInfo(h.opts.Names.Topic(h.board)) == nil {
-		t.Error("acknowledged by a topic that is not there")
+		t.Error("update acknowledged without a topic")
 	}
 }
 
-func TestKnownTopicsAreBounded(t *testing.T) {
+func TestKnownTopicsAreLimited(t *testing.T) {
 	topics := newTopics(Topics{}, newMetrics(nil))
 	for i := range maxKnownTopics + 1 {
 		topics.note(fmt.Sprint(i))
 	}
 	equal(t, "known", len(topics.known), 1)
-	equal(t, "asked for once", len(topics.unknown([]string{"a", "a", fmt.Sprint(maxKnownTopics)})), 1)
+	equal(t, "unknown", len(topics.unknown([]string{"a", "a", fmt.Sprint(maxKnownTopics)})), 1)
 }

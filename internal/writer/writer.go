@@ -1,25 +1,3 @@
-// Package writer is the write side of rankcache: it turns commands into score
-// changes in Redis and, for super-hot boards, into updates on Kafka.
-//
-// The way of a command, in order: consume.go reads a batch of the command
-// topic; command.go decodes and checks each record; apply.go sends the batch to
-// Redis in one pipeline, where order.lua applies each order once and counts it;
-// publish.go has producer.go hand the updates of super-hot boards to Kafka, on
-// topics that topics.go has made; when all are acknowledged the batch's offsets
-// are committed. http.go takes the same way with one command of a caller that
-// has no Kafka.
-//
-// # What is promised
-//
-// A crash anywhere repeats commands that were not committed. Redis remembers
-// each order together with what it did, so a repeat changes nothing and gives
-// the very same update again: nothing is lost, and what comes twice is known by
-// its seq. Several writers may share the work, and may overlap.
-//
-// Not promised: a command posted over HTTP is repeated by its caller or by
-// nobody; one that failed after Redis took it leaves the board's log with a gap
-// that sidecars close from Redis. And a Redis that loses acknowledged writes in
-// a failover loses the orders with the scores.
 package writer
 
 import (
@@ -30,97 +8,57 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
+	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
-	"rankcache"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
 
-// Defaults.
 const (
-	// DefaultGroup is the consumer group that all writers of one command topic
-	// share.
-	DefaultGroup = "rankcache-writer"
-	// stopGrace is how long the batch in hand may take when the writer stops.
+	// stopGrace is how long the current batch may take after the writer was stopped.
 	stopGrace = 10 * time.Second
+	// commitEvery is the time between commits of offsets: one for many batches, and
+	// little to repeat after a crash.
+	commitEvery = 100 * time.Millisecond
+	// Pauses between attempts while Redis or Kafka is unavailable.
+	firstPause = 20 * time.Millisecond
+	maxPause   = 2 * time.Second
 )
 
-// Tiers says what the operator decided about a board, or about the room that a
-// command names ("" for none). It is asked from several goroutines.
-type Tiers interface {
-	Mode(board rankcache.BoardID, room string) rooms.Mode
-}
-
-// Options are what a Writer works with.
-type Options struct {
-	Redis redis.UniversalClient // stays the caller's to close
-	Names wire.Names
-	Tiers Tiers
-	// Kafka holds librdkafka's settings by their own names, at least
-	// bootstrap.servers.
-	Kafka map[string]string
-	Group string // consumer group; empty: DefaultGroup
-	// PublishAll publishes the updates of all boards, not of super-hot ones only.
-	PublishAll bool
-	// BoardLife is how long after its first order a board expires, together with
-	// its count and its orders. 0: never, because a board that is gone by itself
-	// is worse than one that stays; somebody then has to delete the three kinds
-	// of keys, and an order takes about 140 bytes of Redis's memory till then
-	// (180 with a life).
-	BoardLife  time.Duration
-	Topics     Topics
-	Log        *slog.Logger          // nil: silent
-	Registerer prometheus.Registerer // nil: metrics are counted but not shown
-}
-
-// Writer is the write side. Make it with [New].
+// Writer applies commands in Redis and publishes their updates. Make it with [New].
 type Writer struct {
-	opts     Options
-	applier  applier
-	topics   *topics
-	metrics  *metrics
-	log      *slog.Logger
-	refusals rarely        // log lines about refused commands
-	trouble  rarely        // log lines about commits
-	grace    time.Duration // stopGrace, but for tests
-	// producer is there while Run runs; requests come at any time.
+	opts       Options
+	applier    applier
+	topics     *topics
+	metrics    *metrics
+	log        *slog.Logger
+	refusedLog rate.Sometimes
+	commitLog  rate.Sometimes
+	grace      time.Duration // stopGrace, except in tests
+	// producer is set while Run runs; posted commands use it at any time.
 	producer atomic.Pointer[producer]
 }
 
-// New returns a Writer for the options, or an error that says which is wrong.
-// It starts nothing and connects to nothing.
+// New returns a Writer for the options, or an error that names the wrong one. It
+// starts nothing and connects to nothing.
 func New(opts Options) (*Writer, error) {
-	if opts.Redis == nil || opts.Tiers == nil {
-		return nil, errors.New("writer: Redis and Tiers are needed")
-	}
-	if err := settings(opts.Kafka).check(); err != nil {
+	opts, err := opts.check()
+	if err != nil {
 		return nil, err
-	}
-	if err := opts.Names.Check(); err != nil {
-		return nil, err
-	}
-	if opts.BoardLife < 0 {
-		return nil, fmt.Errorf("board life %v: want 0 or more", opts.BoardLife)
-	}
-	if opts.Group == "" {
-		opts.Group = DefaultGroup
-	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	m := newMetrics(opts.Registerer)
 	return &Writer{opts: opts, metrics: m, log: opts.Log, topics: newTopics(opts.Topics, m), grace: stopGrace,
-		applier: applier{opts.Redis, newOrderScript(opts.Names, opts.BoardLife)}}, nil
+		refusedLog: logLimit(), commitLog: logLimit(),
+		applier: applier{opts.Redis, newApplyScript(opts.Names, opts.BoardLife)}}, nil
 }
 
-// Run works until ctx ends, then finishes the batch in hand, commits it and
-// returns nil. A Redis or Kafka that is away is waited for. The error says that
-// the clients could not be made, that the consumer can't go on, or that the
-// last batch was given up, in which case it is repeated at the next start.
-// Run must not be called twice at a time.
+// Run works until ctx ends, then finishes and commits the current batch and returns
+// nil. It retries while Redis or Kafka is unavailable. An error means that a client
+// could not be created, that the consumer failed for good, or that the last batch
+// timed out, which is then repeated at the next start. Run must not be called
+// concurrently.
 func (w *Writer) Run(ctx context.Context) error {
 	p, err := newProducer(settings(w.opts.Kafka).producer(), w.topics, w.metrics, w.log)
 	if err != nil {
@@ -133,20 +71,19 @@ func (w *Writer) Run(ctx context.Context) error {
 	work, cancel := outlive(ctx, w.grace)
 	defer cancel()
 	if err := w.makeCommandTopic(ctx, p); err != nil {
-		return nil // only ctx ends it
+		return nil // its only error is that ctx has ended
 	}
 	c, err := newConsumer(settings(w.opts.Kafka).consumer(w.opts.Group), w.opts.Names.Commands, w.log)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	return w.flow(ctx, work, c, p)
+	return w.pipeline(ctx, work, c, p)
 }
 
-// flow runs the two halves of a batch's way side by side, so that Redis works
-// on a batch while Kafka acknowledges the one before it. At most one batch
-// waits between them.
-func (w *Writer) flow(ctx, work context.Context, c *consumer, p *producer) error {
+// pipeline runs the two stages concurrently, so that Redis applies a batch while
+// Kafka acknowledges the one before it. At most one batch waits between them.
+func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) error {
 	applied := make(chan *appliedBatch)
 	g, work := errgroup.WithContext(work)
 	g.Go(func() error {
@@ -160,7 +97,7 @@ func (w *Writer) flow(ctx, work context.Context, c *consumer, p *producer) error
 	return nil
 }
 
-// applyBatches reads until ctx ends and works on what was read until work ends.
+// applyBatches reads until ctx ends and applies what was read until work ends.
 func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied chan<- *appliedBatch) error {
 	both, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -182,13 +119,156 @@ func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied ch
 	}
 }
 
-// outlive returns a context that ends grace after ctx does.
+// appliedBatch is a batch that Redis has applied.
+type appliedBatch struct {
+	updates []message // to publish
+	ends    offsets   // to commit afterwards
+}
+
+// applyBatch decodes and applies a batch. Its only error is that ctx has ended.
+func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error) {
+	w.metrics.batch.Observe(float64(len(b.records)))
+	jobs := make([]*job, 0, len(b.records))
+	for _, m := range b.records {
+		c, err := DecodeCommand(m.Value, max(0, m.Timestamp.UnixMilli()))
+		if err == nil {
+			err = w.admit(c)
+		}
+		if err != nil {
+			w.refuse(asRefusal(err), "partition", m.TopicPartition.Partition, "offset", m.TopicPartition.Offset)
+			continue
+		}
+		jobs = append(jobs, &job{Command: c})
+	}
+	begin := time.Now()
+	err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, jobs) })
+	w.metrics.apply.Observe(time.Since(begin).Seconds())
+	if err != nil {
+		return nil, err
+	}
+	return &appliedBatch{w.messages(jobs), b.ends}, nil
+}
+
+// admit refuses commands of a blocked board or room.
+func (w *Writer) admit(c *Command) error {
+	if w.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
+		return &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
+	}
+	return nil
+}
+
+// messages counts the outcomes of the jobs and returns the updates to publish.
+func (w *Writer) messages(jobs []*job) (messages []message) {
+	for _, j := range jobs {
+		if m, ok := w.message(j); ok {
+			messages = append(messages, m)
+		}
+	}
+	return messages
+}
+
+// message counts the outcome of a job and returns its update if it must be
+// published. Duplicates are published too: a crash between Redis and Kafka makes a
+// command a duplicate without its update being in Kafka.
+func (w *Writer) message(j *job) (message, bool) {
+	if j.Refusal != nil {
+		w.refuse(j.Refusal, "board", j.Board, "order", j.OrderID)
+		return message{}, false
+	}
+	w.metrics.countOutcome(&j.Outcome)
+	if !w.opts.PublishAll && w.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
+		return message{}, false
+	}
+	return message{w.opts.Names.Topic(j.Board), []byte(j.Update.Member), wire.AppendUpdate(nil, &j.Update)}, true
+}
+
+func (w *Writer) refuse(r *Refusal, where ...any) {
+	w.metrics.countRefusal(r)
+	w.refusedLog.Do(func() { w.log.Warn("command refused", append([]any{"err", r}, where...)...) })
+}
+
+// publishBatches publishes and commits batches in the order of the channel until it
+// is closed.
+func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, batches <-chan *appliedBatch) error {
+	done := make(offsets)
+	var due <-chan time.Time // nil while there is nothing to commit
+	for {
+		select {
+		case b, ok := <-batches:
+			if !ok {
+				w.commit(c, done)
+				return nil
+			}
+			if err := w.publish(ctx, p, b.updates); err != nil {
+				return err
+			}
+			if done.add(b.ends); due == nil {
+				due = time.After(commitEvery)
+			}
+		case <-due:
+			if due = nil; !w.commit(c, done) {
+				due = time.After(commitEvery)
+			}
+		}
+	}
+}
+
+// commit commits the offsets and reports success. After a failure the next commit
+// includes them; at worst commands are repeated.
+func (w *Writer) commit(c *consumer, done offsets) bool {
+	if err := c.commit(done); err != nil {
+		w.commitLog.Do(func() { w.log.Warn("offsets not committed, retrying", "err", err) })
+		return false
+	}
+	clear(done)
+	return true
+}
+
+// publish returns once Kafka has acknowledged all messages. Its only error is that
+// ctx has ended.
+func (w *Writer) publish(ctx context.Context, p *producer, messages []message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	begin := time.Now()
+	err := w.retry(ctx, "kafka", func() (err error) {
+		messages, err = p.send(ctx, messages)
+		return err
+	})
+	w.metrics.publish.Observe(time.Since(begin).Seconds())
+	return err
+}
+
+// retry calls attempt until it succeeds or ctx ends, which is its only error.
+func (w *Writer) retry(ctx context.Context, of string, attempt func() error) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
+	limit := logLimit()
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, attempt() },
+		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0),
+		backoff.WithNotify(func(err error, next time.Duration) {
+			w.metrics.retries.WithLabelValues(of).Inc()
+			limit.Do(func() { w.log.Warn("attempt failed, retrying", "of", of, "in", next, "err", err) })
+		}))
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// makeCommandTopic creates the command topic if needed. Its only error is that ctx
+// has ended.
+func (w *Writer) makeCommandTopic(ctx context.Context, p *producer) error {
+	return w.retry(ctx, "kafka", func() error { return p.topics.ensureCommands(ctx, p.admin, w.opts.Names.Commands) })
+}
+
+// outlive returns a context that ends grace after ctx.
 func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(grace, func() { cancel(errGivenUp) })
+		time.AfterFunc(grace, func() { cancel(errStopTimeout) })
 	})
 	return work, func() { stop(); cancel(nil) }
 }
 
-var errGivenUp = errors.New("the batch in hand could not be finished in time: Redis or Kafka did not answer; it is repeated at the next start")
+var errStopTimeout = errors.New("the last batch was not finished in time: Redis or Kafka did not answer; it is repeated at the next start")

@@ -118,7 +118,7 @@ func (l *liveTail) produce(ctx context.Context, b *replayBench, id rankcache.Boa
 // put sends the update with this seq: a gift of a member drawn by its number.
 func (l *liveTail) put(ctx context.Context, client *kgo.Client, b *replayBench, id rankcache.BoardID, seq uint64) {
 	u := wire.Update{Board: id, Member: benchMember(int(seq * 2654435761 % uint64(b.members))), Op: wire.OpIncr,
-		Delta: 1, Score: float64(seq), Seq: seq, Order: fmt.Sprintf("live-%d", seq), At: time.Now().UnixMilli()}
+		Delta: 1, Score: float64(seq), Seq: seq, OrderID: fmt.Sprintf("live-%d", seq), At: time.Now().UnixMilli()}
 	record := &kgo.Record{Key: []byte(u.Member), Value: wire.AppendUpdate(nil, &u)}
 	client.Produce(ctx, record, func(_ *kgo.Record, err error) {
 		if err == nil && seq%liveEvery == 0 {

@@ -258,7 +258,7 @@ func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *wire.Up
 		member := benchMember(who)
 		scores[member]++
 		u := wire.Update{Board: board, Member: member, Op: wire.OpIncr, Delta: 1, Score: scores[member],
-			Seq: uint64(i) + 1, Order: fmt.Sprintf("order-%d", i), At: 1_700_000_000_000 + int64(i)}
+			Seq: uint64(i) + 1, OrderID: fmt.Sprintf("order-%d", i), At: 1_700_000_000_000 + int64(i)}
 		if err := each(&u); err != nil {
 			return nil, err
 		}

@@ -72,7 +72,7 @@ func (e *evening) history() ([]wire.Update, map[string]float64) {
 		delta := e.gift()
 		scores[member] += delta
 		updates[i] = wire.Update{Board: e.starBoard(), Member: member, Op: wire.OpIncr, Delta: delta,
-			Score: scores[member], Seq: uint64(i) + 1, Order: fmt.Sprintf("history-%d", i)}
+			Score: scores[member], Seq: uint64(i) + 1, OrderID: fmt.Sprintf("history-%d", i)}
 	}
 	return updates, scores
 }

@@ -67,7 +67,7 @@ func (c *commandTopic) give(ctx context.Context, cmd *command) {
 // applied tells the oracle of an order that Redis remembers as "seq op delta score
 // time member".
 func (c *commandTopic) applied(cmd *command, record string) {
-	u := wire.Update{Board: cmd.Board, Member: cmd.Member, Order: cmd.Order}
+	u := wire.Update{Board: cmd.Board, Member: cmd.Member, OrderID: cmd.Order}
 	fields := strings.SplitN(record, " ", 6)
 	var err error
 	if len(fields) != 6 || fields[5] != cmd.Member {

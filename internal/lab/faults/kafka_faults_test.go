@@ -118,7 +118,7 @@ func (w *world) wrongUpdates() (records []*kgo.Record) {
 	at := w.oracle.Reached(b.ID)
 	for i := range uint64(200) {
 		u := wire.Update{Board: b.ID, Member: memberName(int(i) % b.Members), Op: wire.OpSet, Score: 1e6,
-			Seq: at + i + 1, Order: fmt.Sprint("wrong-", i)}
+			Seq: at + i + 1, OrderID: fmt.Sprint("wrong-", i)}
 		records = append(records, &kgo.Record{Topic: w.topic(), Key: []byte(u.Member), Value: wire.AppendUpdate(nil, &u)})
 	}
 	return records

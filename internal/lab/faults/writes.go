@@ -170,7 +170,7 @@ func (l *Writes) try(client *http.Client, c *command) (again bool, err error) {
 		return false, fmt.Errorf("the writer answered %s with %d %s", body, resp.StatusCode, answer)
 	}
 	u, err := readUpdate(answer)
-	if err != nil || u.Board != c.Board || u.Member != c.Member || u.Order != c.Order {
+	if err != nil || u.Board != c.Board || u.Member != c.Member || u.OrderID != c.Order {
 		return false, fmt.Errorf("the writer answered %s with %s (%v)", body, answer, err)
 	}
 	err = l.Oracle.Applied(u, at)
@@ -193,7 +193,7 @@ func readUpdate(answer []byte) (u wire.Update, err error) {
 	if err := json.Unmarshal(answer, &w); err != nil {
 		return u, err
 	}
-	u = wire.Update{Board: w.Board, Member: w.Member, Score: w.Score, Seq: w.Seq, Order: w.Order}
+	u = wire.Update{Board: w.Board, Member: w.Member, Score: w.Score, Seq: w.Seq, OrderID: w.Order}
 	u.Op, err = wire.ParseOp(w.Op)
 	return u, err
 }

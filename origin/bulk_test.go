@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -14,10 +15,35 @@ import (
 	"rankcache/internal/testkit"
 )
 
+func TestTopsAndStamps(t *testing.T) {
+	one, other := newBoard(t), newBoard(t)
+	one.fill(t, 917, abc...)
+	must(t, one.client.Set(t.Context(), string(other.id), "no board", 0).Err())
+	missing := rankcache.BoardID(testkit.Name(t))
+	boards := []rankcache.BoardID{one.id, other.id, missing}
+
+	tops, err := one.Tops(t.Context(), boards, 2)
+	if err == nil || tops[1] != nil {
+		t.Errorf("a key that is no board gave %v, error %v", tops[1], err)
+	}
+	equal(t, "top", tops[0].Entries, desc[:2])
+	equal(t, "top", []any{tops[0].Board, tops[0].Seq, tops[0].Members}, []any{one.id, uint64(917), 5})
+	equal(t, "top of nothing", []any{len(tops[2].Entries), tops[2].Seq, tops[2].Members}, []any{0, uint64(0), 0})
+
+	stamps, err := one.Stamps(t.Context(), boards)
+	if err == nil {
+		t.Error("a key that is no board has a stamp")
+	}
+	for i, want := range []rankcache.Stamp{{Seq: 917, Members: 5}, {}, {}} {
+		stamps[i].At = time.Time{}
+		equal(t, string(boards[i]), stamps[i], want)
+	}
+}
+
 func TestSample(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 917, abc...)
-	s, err := b.Sample(t.Context(), b.id, []string{"a", "nobody", "d"}, 200)
+	s, err := b.Sample(t.Context(), b.id, []string{"a", "missing", "d"}, 200)
 	must(t, err)
 	equal(t, "given", s.Given, map[string]float64{"a": 7.5, "d": -1e300})
 	equal(t, "stamp", []any{s.Seq, s.Members, len(s.Random)}, []any{uint64(917), 5, 200})
@@ -27,7 +53,7 @@ func TestSample(t *testing.T) {
 			t.Fatalf("%v is not on the board", e)
 		}
 	}
-	if len(seen) != len(abc) { // each is missed once in 10^19 runs
+	if len(seen) != len(abc) { // a member is missed once in 10^19 runs
 		t.Errorf("only %d of %d members were ever chosen", len(seen), len(abc))
 	}
 	again, err := b.Sample(t.Context(), b.id, nil, 200)
@@ -37,15 +63,15 @@ func TestSample(t *testing.T) {
 	}
 }
 
-func TestSampleOfNothing(t *testing.T) {
+func TestSampleOfMissingBoard(t *testing.T) {
 	b := newBoard(t)
 	s, err := b.Sample(t.Context(), b.id, []string{"a"}, 3)
 	must(t, err)
 	equal(t, "sample", []int{len(s.Given), len(s.Random), s.Members}, []int{0, 0, 0})
 }
 
-// Both encodings of a sorted set: a short list that ZSCAN gives at once, and a
-// hash that it walks in pieces, where members may come twice.
+// ZSCAN returns a small board (a list) at once, and a large one (a hash) in batches
+// with possible repetitions.
 func TestScan(t *testing.T) {
 	for _, n := range []int{0, 5, 5000} {
 		b := newBoard(t)
@@ -58,83 +84,39 @@ func TestScan(t *testing.T) {
 		if n > 0 {
 			b.fill(t, n, entries...)
 		}
-		got, pieces := make(map[string]float64), 0
-		before, after, err := b.Scan(t.Context(), b.id, func(piece []rankcache.Entry) error {
-			for pieces++; len(piece) > 0; piece = piece[1:] {
-				got[piece[0].Member] = piece[0].Score
+		got, batches := make(map[string]float64), 0
+		before, after, err := b.Scan(t.Context(), b.id, func(batch []rankcache.Entry) error {
+			for batches++; len(batch) > 0; batch = batch[1:] {
+				got[batch[0].Member] = batch[0].Score
 			}
 			return nil
 		})
 		must(t, err)
 		equal(t, strconv.Itoa(n), got, want)
-		equal(t, "totals", []uint64{before, after}, []uint64{uint64(n), uint64(n)})
-		if n == 5000 && pieces < 3 {
-			t.Errorf("%d members came in %d pieces", n, pieces)
+		equal(t, "seqs", []uint64{before, after}, []uint64{uint64(n), uint64(n)})
+		if n == 5000 && batches < 3 {
+			t.Errorf("%d members came in %d batches", n, batches)
 		}
 	}
 }
 
-func TestScanSeesTotalRiseAndFall(t *testing.T) {
+func TestScanSeqRisesAndFalls(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 10, abc...)
-	set := func(total int) func([]rankcache.Entry) error {
+	set := func(seq int) func([]rankcache.Entry) error {
 		return func([]rankcache.Entry) error {
-			return b.client.Set(t.Context(), b.names.SeqKey(b.id), total, 0).Err()
+			return b.client.Set(t.Context(), b.names.SeqKey(b.id), seq, 0).Err()
 		}
 	}
 	before, after, err := b.Scan(t.Context(), b.id, set(12))
 	must(t, err)
-	equal(t, "totals", []uint64{before, after}, []uint64{10, 12})
+	equal(t, "seqs", []uint64{before, after}, []uint64{10, 12})
 	if _, _, err = b.Scan(t.Context(), b.id, set(3)); err == nil {
-		t.Error("a total that fell is no error")
+		t.Error("a seq that fell is no error")
 	}
 	stop := errors.New("stop")
 	if _, _, err = b.Scan(t.Context(), b.id, func([]rankcache.Entry) error { return stop }); !errors.Is(err, stop) {
 		t.Error("error", err)
-	}
-}
-
-func TestTotalsElsewhere(t *testing.T) {
-	custom, err := ParseTotal("key:{<board>}:n")
-	must(t, err)
-	b := newBoard(t, WithTotal(custom))
-	b.fill(t, 1, abc...)
-	must(t, b.client.Set(t.Context(), "{"+string(b.id)+"}:n", 40, 0).Err())
-	checkTotal(t, b, 40)
-	none, err := ParseTotal("none")
-	must(t, err)
-	b.Origin = New(b.client, b.names, WithTimeout(patient), WithTotal(none))
-	checkTotal(t, b, 0)
-}
-
-// checkTotal asks every method that reads the total.
-func checkTotal(t *testing.T, b board, want uint64) {
-	t.Helper()
-	page, err := b.Page(t.Context(), b.id, 0, 1, rankcache.Descending)
-	must(t, err)
-	around, _, err := b.Around(t.Context(), b.id, "a", 0, rankcache.Descending)
-	must(t, err)
-	stamps, err := b.Totals(t.Context(), []rankcache.BoardID{b.id})
-	must(t, err)
-	sample, err := b.Sample(t.Context(), b.id, []string{"a"}, 1)
-	must(t, err)
-	before, after, err := b.Scan(t.Context(), b.id, func([]rankcache.Entry) error { return nil })
-	must(t, err)
-	equal(t, b.total.String(), []uint64{page.Seq, around.Seq, stamps[0].Seq, sample.Seq, before, after},
-		[]uint64{want, want, want, want, want, want})
-	equal(t, "members", []int{page.Members, around.Members, stamps[0].Members, sample.Members}, []int{5, 5, 5, 5})
-}
-
-func TestParseTotal(t *testing.T) {
-	for _, s := range []string{"seq", "none", "key:a<board>b"} {
-		total, err := ParseTotal(s)
-		must(t, err)
-		equal(t, "total", total.String(), s)
-	}
-	for _, s := range []string{"SEQ", "key:", "key:x", "key:<board><board>"} {
-		if _, err := ParseTotal(s); err == nil {
-			t.Errorf("%q was taken", s)
-		}
 	}
 }
 
@@ -155,5 +137,5 @@ func TestRoomBoards(t *testing.T) {
 	if err == nil {
 		t.Error("a room that could not be read is no error")
 	}
-	equal(t, "the others", rooms, want)
+	equal(t, "other rooms", rooms, want)
 }

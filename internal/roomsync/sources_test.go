@@ -15,7 +15,7 @@ import (
 	"rankcache/rooms"
 )
 
-// shared is the hash, in memory.
+// shared is a roomsync.Shared in memory.
 type shared struct {
 	mu     sync.Mutex
 	fields map[string]string
@@ -42,11 +42,11 @@ func (s *shared) Put(_ context.Context, field, value string) error {
 func (s *shared) Remove(_ context.Context, field string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, there := s.fields[field]
+	_, found := s.fields[field]
 	if s.err == nil {
 		delete(s.fields, field)
 	}
-	return there && s.err == nil, s.err
+	return found && s.err == nil, s.err
 }
 
 func (s *shared) fail(err error) {
@@ -71,9 +71,9 @@ func parse(text string) rooms.Entry {
 	return e
 }
 
-var errRedis = errors.New("redis is away")
+var errRedis = errors.New("redis is down")
 
-func TestFileAndHashAreMergedAndTheFileWins(t *testing.T) {
+func TestFileOverridesHash(t *testing.T) {
 	path := writeFile(t, "rooms:\n- {uid: \"88\", mode: hot, boards: [\"a\"]}\nboards:\n- {match: \"b\", mode: super-hot}\n")
 	synctest.Test(t, func(t *testing.T) {
 		hash := newShared(`{"uid":"88","mode":"blocked"}`, `{"match":"b","mode":"hot"}`,
@@ -83,19 +83,19 @@ func TestFileAndHashAreMergedAndTheFileWins(t *testing.T) {
 		f := run(t, newFollower(roomsync.Config{File: path, Origin: redis, Shared: hash}))
 		wantSuperHot(t, f, "b", "c", "d")
 		if got := f.Mode("a", "88"); got != rooms.ModeHot {
-			t.Errorf("room 88 is %v, want what the file says", got)
+			t.Errorf("room 88 is %v, want hot, as in the file", got)
 		}
 	})
 }
 
-func TestSetActsHereAtOnceAndElsewhereWithTheNextLook(t *testing.T) {
+func TestSetIsVisibleLocallyAtOnceAndElsewhereAfterAPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hash := newShared()
 		here := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash}))
 		there := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash}))
 		must(t, here.Set(t.Context(), parse(`{"match":"a","mode":"super-hot"}`)))
 		wantSuperHot(t, here, "a")
-		nextTick()
+		nextPoll()
 		wantSuperHot(t, there, "a")
 
 		if ok, err := there.Unset(t.Context(), rooms.BoardField("a")); !ok || err != nil {
@@ -105,17 +105,17 @@ func TestSetActsHereAtOnceAndElsewhereWithTheNextLook(t *testing.T) {
 		if ok, err := there.Unset(t.Context(), rooms.BoardField("a")); ok || err != nil {
 			t.Errorf("unset again: %v, %v", ok, err)
 		}
-		nextTick()
+		nextPoll()
 		wantSuperHot(t, here)
 	})
 }
 
-func TestWhatWasLastReadStaysWhileRedisIsAway(t *testing.T) {
+func TestLastEntriesStayDuringRedisOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hash := newShared(`{"match":"a","mode":"super-hot"}`)
 		f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash}))
 		hash.fail(errRedis)
-		nextTick()
+		nextPoll()
 		wantSuperHot(t, f, "a")
 		if got := f.Status().Dynamic; got.Error != errRedis.Error() || got.Entries != 1 {
 			t.Errorf("status %+v", got)
@@ -125,17 +125,17 @@ func TestWhatWasLastReadStaysWhileRedisIsAway(t *testing.T) {
 		}
 		wantSuperHot(t, f, "a")
 		hash.fail(nil)
-		nextTick()
+		nextPoll()
 		if got := f.Status().Dynamic.Error; got != "" {
 			t.Errorf("error stays: %s", got)
 		}
 	})
 }
 
-func TestBadEntriesAreIgnoredAndTold(t *testing.T) {
+func TestBadEntriesAreIgnoredAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hash := newShared(`{"match":"a","mode":"super-hot"}`)
-		hash.fields["board:b"] = `{"match":"c","mode":"super-hot"}` // another one's
+		hash.fields["board:b"] = `{"match":"c","mode":"super-hot"}` // another field's
 		hash.fields["junk"] = `<html>`
 		f := run(t, newFollower(roomsync.Config{Origin: &running{}, Shared: hash}))
 		wantSuperHot(t, f, "a")
@@ -146,43 +146,43 @@ func TestBadEntriesAreIgnoredAndTold(t *testing.T) {
 	})
 }
 
-// Readiness waits for the boards of the first tiers, so they have to be whole;
-// but a Redis that is away must not hold it.
-func TestTheFirstTiersAreWholeUnlessRedisIsAway(t *testing.T) {
+// Readiness waits for the boards of the first tiers, so they must be complete; but
+// an outage of Redis must not block it.
+func TestFirstTiersAreCompleteUnlessRedisIsDown(t *testing.T) {
 	path := writeFile(t, superHot88)
-	for _, away := range []error{nil, errRedis} {
+	for _, outage := range []error{nil, errRedis} {
 		synctest.Test(t, func(t *testing.T) {
 			hash := newShared(`{"match":"c","mode":"super-hot"}`)
-			hash.fail(away)
+			hash.fail(outage)
 			redis := &running{}
-			redis.set("88", away, "a")
-			told := make(chan []rankcache.BoardID, 1)
+			redis.set("88", outage, "a")
+			first := make(chan []rankcache.BoardID, 1)
 			var once sync.Once
 			f := newFollower(roomsync.Config{File: path, Origin: redis, Shared: hash, Changed: func(t *rooms.Tiers) {
-				once.Do(func() { told <- t.Boards(rooms.ModeSuperHot) })
+				once.Do(func() { first <- t.Boards(rooms.ModeSuperHot) })
 			}})
 			run(t, f)
-			if got := <-told; (away == nil) != (len(got) == 2) {
-				t.Errorf("redis %v: first told of %v", away, got)
+			if got := <-first; (outage == nil) != (len(got) == 2) {
+				t.Errorf("redis %v: first tiers have %v", outage, got)
 			}
-			if f.Resolved() != (away == nil) {
-				t.Errorf("redis %v: resolved %v", away, f.Resolved())
+			if f.Resolved() != (outage == nil) {
+				t.Errorf("redis %v: resolved %v", outage, f.Resolved())
 			}
 		})
 	}
 }
 
-// A sidecar without a rooms file follows no board, and says so.
-func TestNoFileIsToldToo(t *testing.T) {
-	told := 0
-	f := newFollower(roomsync.Config{Changed: func(*rooms.Tiers) { told++ }})
+// A sidecar without a rooms file publishes empty tiers.
+func TestNoFileIsPublished(t *testing.T) {
+	calls := 0
+	f := newFollower(roomsync.Config{Changed: func(*rooms.Tiers) { calls++ }})
 	must(t, f.Load())
-	if told != 1 || !f.Resolved() {
-		t.Errorf("told %d times, resolved %v", told, f.Resolved())
+	if calls != 1 || !f.Resolved() {
+		t.Errorf("Changed was called %d times, resolved %v", calls, f.Resolved())
 	}
 }
 
-func TestNoMoreEntriesThanEverybodyReads(t *testing.T) {
+func TestSetRejectsMoreThanMaxDynamic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hash := newShared()
 		for i := range roomsync.MaxDynamic {

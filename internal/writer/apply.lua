@@ -1,16 +1,16 @@
--- Applies one order to a board, once.
--- KEYS: board, count of its orders, this order.
--- ARGV: op, member, number (what incr adds or set sets), time of the order in
--- ms, life of a new board in ms (0: until it is deleted).
--- Answers "+" and a record when the order is applied now, "=" and the record of
--- then when it was applied before, "!" when the score would not be finite.
--- A record is what the update is made of: seq, op, delta, score, time, member.
-local seen = redis.call('GET', KEYS[3])
-if seen then
-  return '=' .. seen
+-- Applies one command to a board, once per order id.
+-- KEYS: board, its seq, the order id's record.
+-- ARGV: op, member, number (what incr adds or set sets), time of the command in
+-- ms, life of a new board in ms (0: no expiry).
+-- Returns "+" and a record if the command is applied now, "=" and the earlier
+-- record if its order id was applied before, "!" if the score would not be finite.
+-- A record holds the fields of the update: seq, op, delta, score, time, member.
+local applied = redis.call('GET', KEYS[3])
+if applied then
+  return '=' .. applied
 end
 
--- What can fail, fails here or at INCR, before anything is changed.
+-- Everything that can fail does so here or at INCR, before any change.
 local op, member, number = ARGV[1], ARGV[2], ARGV[3]
 local old = redis.call('ZSCORE', KEYS[1], member)
 if op == 'incr' then
@@ -20,22 +20,22 @@ if op == 'incr' then
   end
 end
 
--- The count decides how long the board, the count and its orders live. A board
--- that was there before it was counted keeps the life it has.
+-- Board, seq and order records expire together, as the seq does. A board that is
+-- older than its seq keeps its own expiry.
 local life = redis.call('PTTL', KEYS[2])
-local counted = life ~= -2
-if not counted then
+local has_seq = life ~= -2
+if not has_seq then
   life = redis.call('PTTL', KEYS[1])
   if life == -2 then
     life = ARGV[5] == '0' and -1 or tonumber(ARGV[5])
   end
 end
 if life == 0 then
-  life = 1 -- its last millisecond; 0 would be for ever
+  life = 1 -- the last millisecond; 0 would mean no expiry
 end
 
 local seq = redis.call('INCR', KEYS[2])
-if life > 0 and not counted then
+if life > 0 and not has_seq then
   redis.call('PEXPIRE', KEYS[2], life)
 end
 

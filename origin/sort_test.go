@@ -10,11 +10,11 @@ import (
 	"rankcache"
 )
 
-// What Redis hands out through MULTI and through a script are the same doubles
-// in the same order as the root package's words promise.
-func TestOrderAndDoubles(t *testing.T) {
+// MULTI and scripts return the same doubles, sorted as [rankcache.Descending] and
+// [rankcache.Ascending] define.
+func TestSortOrderAndDoubles(t *testing.T) {
 	b := newBoard(t)
-	entries := strange(300)
+	entries := randomEntries(300)
 	b.fill(t, 1, entries...)
 	slices.SortFunc(entries, func(x, y rankcache.Entry) int {
 		switch {
@@ -42,9 +42,9 @@ func TestOrderAndDoubles(t *testing.T) {
 	equal(t, "asc", page.Entries, entries)
 }
 
-// strange returns members with shared prefixes and scores of every kind, with
+// randomEntries returns members with shared prefixes and scores of every kind, with
 // ties and with both zeroes.
-func strange(n int) []rankcache.Entry {
+func randomEntries(n int) []rankcache.Entry {
 	special := []float64{0, math.Copysign(0, -1), math.MaxFloat64, -math.MaxFloat64,
 		math.SmallestNonzeroFloat64, -math.SmallestNonzeroFloat64, 1 << 53, 0.1, 1e21, 1e-7}
 	members := make(map[string]bool)

@@ -9,42 +9,42 @@ import (
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"golang.org/x/time/rate"
 )
 
 const (
-	// maxBatch is the most records taken from Kafka at a time; a batch costs
-	// one round trip to Redis, and is what a crash repeats.
+	// maxBatch is the most records of a batch, which costs one round trip to Redis
+	// and is what a crash repeats.
 	maxBatch = 1000
-	// pollEvery is how often a waiting consumer looks whether it shall stop.
+	// pollEvery is how often an idle consumer checks whether to stop.
 	pollEvery = 100 * time.Millisecond
 )
 
-// batch is a run of records of the command topic.
+// batch is a sequence of records of the command topic.
 type batch struct {
 	records []*kafka.Message
 	ends    offsets
 }
 
-// offsets says for each partition where the records not yet dealt with begin.
+// offsets holds the next offset to process of each partition.
 type offsets map[int32]kafka.Offset
 
 // consumer reads the command topic as a member of the writers' group.
 type consumer struct {
-	client  *kafka.Consumer
-	topic   string
-	log     *slog.Logger
-	trouble rarely
-	drains  sync.WaitGroup // the goroutine that reads the client's log
+	client   *kafka.Consumer
+	topic    string
+	log      *slog.Logger
+	errorLog rate.Sometimes
+	drains   sync.WaitGroup // the goroutine that reads the client's log
 }
 
-// newConsumer returns a consumer that has asked to join its group. The caller
-// closes it.
+// newConsumer returns a consumer that is joining its group. The caller closes it.
 func newConsumer(conf *kafka.ConfigMap, topic string, log *slog.Logger) (*consumer, error) {
 	client, err := kafka.NewConsumer(conf)
 	if err != nil {
 		return nil, fmt.Errorf("kafka consumer: %w", err)
 	}
-	c := &consumer{client: client, topic: topic, log: log}
+	c := &consumer{client: client, topic: topic, log: log, errorLog: logLimit()}
 	c.drains.Go(func() { drainLogs(log, client.Logs()) })
 	if err := client.Subscribe(topic, nil); err != nil {
 		c.close()
@@ -60,9 +60,9 @@ func (c *consumer) close() {
 	c.drains.Wait()
 }
 
-// next waits for a record and returns it with those that are there already: few
-// when little comes, many when batches take long. It returns nil when ctx ends,
-// and an error when the client can't go on.
+// next waits for a record and returns it with those already fetched: few at low
+// load, many if batches take long. It returns nil once ctx has ended, and an error
+// if the client has failed for good.
 func (c *consumer) next(ctx context.Context) (*batch, error) {
 	for ctx.Err() == nil {
 		m, err := c.poll(pollEvery)
@@ -92,27 +92,29 @@ func (c *consumer) fill(m *kafka.Message) (*batch, error) {
 	return b, nil
 }
 
-// poll returns a record, or nil when there is none or something else was to be
-// seen to.
+// poll returns a record, or nil if there is none or an event was handled instead.
 func (c *consumer) poll(wait time.Duration) (*kafka.Message, error) {
 	switch ev := c.client.Poll(int(wait.Milliseconds())).(type) {
 	case *kafka.Message:
 		if ev.TopicPartition.Error == nil {
 			return ev, nil
 		}
-		c.trouble.log(c.log, slog.LevelWarn, "kafka consumer", "err", ev.TopicPartition.Error)
+		c.logError(ev.TopicPartition.Error)
 	case kafka.Error:
 		if ev.IsFatal() {
-			return nil, fmt.Errorf("kafka consumer can't go on: %w", ev)
+			return nil, fmt.Errorf("kafka consumer failed: %w", ev)
 		}
-		c.trouble.log(c.log, slog.LevelWarn, "kafka consumer", "err", ev)
+		c.logError(ev)
 	}
 	return nil, nil
 }
 
-// commit commits the offsets of those partitions that are still assigned to
-// this writer; the others are their new owner's, who repeats what was not
-// committed.
+func (c *consumer) logError(err error) {
+	c.errorLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
+}
+
+// commit commits the offsets of the partitions that are still assigned to this
+// writer. The new owner of any other repeats what was not committed.
 func (c *consumer) commit(ends offsets) error {
 	mine, err := c.client.Assignment()
 	if err != nil {
@@ -139,5 +141,5 @@ func (c *consumer) commit(ends offsets) error {
 	return nil
 }
 
-// add notes that the records before the ends are dealt with.
+// add records that everything before the ends is processed.
 func (o offsets) add(ends offsets) { maps.Copy(o, ends) }

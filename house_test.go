@@ -1,0 +1,193 @@
+package rankcache_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "rankcache"
+
+// The import table. Every package stands in it once; only non-test files count.
+var (
+	// ground is the ground floor, lowest first: a package imports only those before
+	// it.
+	ground = []string{"rankcache", "rankcache/wire", "rankcache/rooms"}
+
+	// leaves import at most the root. Any package may import them, except that those
+	// below a folder's internal are for that folder.
+	leaves = []string{"rankcache/internal/yield", "rankcache/internal/httpserve", "rankcache/sidecar/internal/conn"}
+
+	// star folders import the ground floor and the leaves. A package below one also
+	// imports its own parents, never a sister.
+	star = []string{"rankcache/localboard", "rankcache/replay", "rankcache/lastgood", "rankcache/admission", "rankcache/hotkey",
+		"rankcache/profile", "rankcache/origin", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar",
+		"rankcache/internal/writer", "rankcache/internal/controller", "rankcache/internal/roomsync", "rankcache/internal/doctor",
+		"rankcache/internal/plan", "rankcache/internal/tracing"}
+
+	// assemblers import any folder.
+	assemblers = []string{"rankcache/internal/app", "rankcache/internal/lab", "rankcache/internal/testkit", "rankcache/cmd"}
+
+	// alone import no package of the module.
+	alone = []string{"rankcache/deploy", "rankcache/examples"}
+)
+
+// Packages that do I/O, which the ground floor must not import. A leading segment
+// stands for everything below it.
+var inputOutput = []string{"os", "net", "syscall", "log", "plugin", "database"}
+
+// groundModules are the only packages outside the standard library that the ground
+// floor imports.
+var groundModules = []string{"go.yaml.in/yaml/v3"}
+
+// toolPackages are only for tests, demo and benchmarks.
+var toolPackages = []string{"github.com/alicebob/miniredis", "github.com/twmb/franz-go/pkg/kfake", "github.com/wangjia184/sortedset",
+	"github.com/yuin/gopher-lua", "github.com/chromedp", "rankcache/internal/lab", "rankcache/internal/testkit"}
+
+// TestImportTable checks the imports of every package against the table.
+func TestImportTable(t *testing.T) {
+	packages := list(t, "./...")
+	if len(packages) < 20 {
+		t.Fatalf("go list found only %d packages", len(packages))
+	}
+	for _, p := range packages {
+		for _, imported := range p.Imports {
+			if !mayImport(p.ImportPath, imported) {
+				t.Errorf("%s imports %s, which the table does not allow", p.ImportPath, imported)
+			}
+		}
+		if !inTable(p.ImportPath) {
+			t.Errorf("%s is not in the table", p.ImportPath)
+		}
+	}
+}
+
+// TestImportTableRejects checks that the table does not allow everything.
+func TestImportTableRejects(t *testing.T) {
+	for _, c := range []struct{ importer, imported string }{
+		{"rankcache", "rankcache/wire"},
+		{"rankcache/wire", "rankcache/rooms"},
+		{"rankcache/wire", "os"},
+		{"rankcache/rooms", "net/http"},
+		{"rankcache/rooms", "golang.org/x/sync/errgroup"},
+		{"rankcache/rooms", "rankcache/internal/yield"},
+		{"rankcache/internal/yield", "rankcache/wire"},
+		{"rankcache/replay", "rankcache/localboard"},
+		{"rankcache/replay", "rankcache/sidecar/internal/conn"},
+		{"rankcache/sidecar", "rankcache/sidecar/httpapi"},
+		{"rankcache/sidecar/httpapi", "rankcache/sidecar/resp"},
+		{"rankcache/sidecar/httpapi", "rankcache/origin"},
+		{"rankcache/origin", "rankcache/internal/app"},
+		{"rankcache/origin", "rankcache/internal/testkit"},
+		{"rankcache/deploy/sample", "rankcache"},
+	} {
+		if mayImport(c.importer, c.imported) {
+			t.Errorf("%s may import %s", c.importer, c.imported)
+		}
+	}
+	for _, c := range []struct{ importer, imported string }{
+		{"rankcache/sidecar/httpapi", "rankcache/sidecar"},
+		{"rankcache/sidecar/httpapi", "rankcache/sidecar/internal/conn"},
+		{"rankcache/internal/app", "rankcache/replay"},
+	} {
+		if !mayImport(c.importer, c.imported) {
+			t.Errorf("%s may not import %s", c.importer, c.imported)
+		}
+	}
+}
+
+// TestDeployedBinaryLinksNoTools checks that nothing that only tests, the demo or
+// benchmarks need is linked into the deployed binary.
+func TestDeployedBinaryLinksNoTools(t *testing.T) {
+	for _, p := range list(t, "-deps", "./cmd/rankcache") {
+		if slices.ContainsFunc(toolPackages, func(tool string) bool { return within(p.ImportPath, tool) }) {
+			t.Errorf("cmd/rankcache depends on %s", p.ImportPath)
+		}
+	}
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+// list returns what go list prints for the arguments.
+func list(t *testing.T, args ...string) (packages []goPackage) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Imports"}, args...)...)
+	out, err := cmd.Output()
+	if err != nil {
+		if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+			t.Fatalf("go list: %v: %s", err, failed.Stderr)
+		}
+		t.Fatal(err)
+	}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		switch err := dec.Decode(&p); err {
+		case nil:
+			packages = append(packages, p)
+		case io.EOF:
+			return packages
+		default:
+			t.Fatal(err)
+		}
+	}
+}
+
+func inTable(path string) bool {
+	return slices.Contains(ground, path) || slices.Contains(leaves, path) ||
+		folder(star, path) != "" || folder(assemblers, path) != "" || folder(alone, path) != ""
+}
+
+func mayImport(importer, imported string) bool {
+	if !within(imported, module) {
+		return !slices.Contains(ground, importer) || pure(imported)
+	}
+	switch {
+	case slices.Contains(ground, importer):
+		return slices.Index(ground, imported) >= 0 && slices.Index(ground, imported) < slices.Index(ground, importer)
+	case slices.Contains(leaves, importer):
+		return imported == module
+	case folder(assemblers, importer) != "":
+		return true
+	case folder(star, importer) != "":
+		return slices.Contains(ground, imported) || isLeafFor(importer, imported) || within(importer, imported)
+	}
+	return false
+}
+
+// pure reports whether the ground floor may import a package from outside the
+// module.
+func pure(path string) bool {
+	if slices.Contains(groundModules, path) {
+		return true
+	}
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".") && !slices.Contains(inputOutput, first)
+}
+
+// isLeafFor reports whether imported is a leaf, and not internal to another folder.
+func isLeafFor(importer, imported string) bool {
+	owner, _, _ := strings.Cut(imported, "/internal/")
+	return slices.Contains(leaves, imported) && within(importer, owner)
+}
+
+// folder returns the folder in which path is, or "".
+func folder(folders []string, path string) string {
+	i := slices.IndexFunc(folders, func(f string) bool { return within(path, f) })
+	if i < 0 {
+		return ""
+	}
+	return folders[i]
+}
+
+// within reports whether path is folder or below it.
+func within(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}

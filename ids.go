@@ -1,0 +1,96 @@
+package rankcache
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// Sentinel errors. They come wrapped with what to check.
+var (
+	// ErrBoard reports a board id outside its alphabet or length.
+	ErrBoard = errors.New("bad board id")
+	// ErrMember reports a member id that is empty, too long or not plain text.
+	ErrMember = errors.New("bad member id")
+	// ErrScore reports a score or delta that is not a finite number.
+	ErrScore = errors.New("bad score")
+	// ErrUnknownMember reports a member that is not on the board.
+	ErrUnknownMember = errors.New("member is not on the board")
+	// ErrUnavailable reports that Redis is unreachable or did not answer in time.
+	ErrUnavailable = errors.New("origin unavailable")
+)
+
+// Limits of ids, in bytes. With its prefix the topic of the longest board id is
+// still within Kafka's 249 characters.
+const (
+	MaxBoardLen  = 200
+	MaxMemberLen = 128
+)
+
+// BoardID names one leaderboard; it is the id in its Redis key, such as "1_2_3"
+// (app, rank, sub-rank).
+type BoardID string
+
+// ParseBoardID returns s as a BoardID, or an error that wraps [ErrBoard].
+func ParseBoardID(s string) (BoardID, error) {
+	b := BoardID(s)
+	return b, b.Check()
+}
+
+// Check returns an error that wraps [ErrBoard] unless the id is 1 to
+// [MaxBoardLen] characters of A-Z, a-z, 0-9 and "._:-".
+func (b BoardID) Check() error {
+	if len(b) == 0 || len(b) > MaxBoardLen {
+		return fmt.Errorf("%w: %d characters, want 1 to %d", ErrBoard, len(b), MaxBoardLen)
+	}
+	for i := range len(b) {
+		if !boardChar[b[i]] {
+			return fmt.Errorf("%w %q: character %q at %d, want A-Z a-z 0-9 . _ : -", ErrBoard, string(b), b[i], i)
+		}
+	}
+	return nil
+}
+
+var boardChar = func() (set [256]bool) {
+	for c := range 256 {
+		alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		set[c] = alnum || strings.IndexByte("._:-", byte(c)) >= 0
+	}
+	return set
+}()
+
+// CheckMember returns an error that wraps [ErrMember] unless m is 1 to
+// [MaxMemberLen] bytes of UTF-8 text without control characters.
+func CheckMember(m string) error {
+	if !PlainText(m, MaxMemberLen) {
+		return fmt.Errorf("%w %.40q: want 1 to %d bytes of UTF-8 without control characters", ErrMember, m, MaxMemberLen)
+	}
+	return nil
+}
+
+// CheckScore returns an error that wraps [ErrScore] unless f is finite.
+func CheckScore(f float64) error {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return fmt.Errorf("%w %v: want a finite number", ErrScore, f)
+	}
+	return nil
+}
+
+// PlainText reports whether s is 1 to limit bytes of UTF-8 without control
+// characters, the rule of member ids, order ids and room uids.
+func PlainText(s string, limit int) bool {
+	if len(s) == 0 || len(s) > limit {
+		return false
+	}
+	ascii := true
+	for i := range len(s) {
+		c := s[i]
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+		ascii = ascii && c < utf8.RuneSelf
+	}
+	return ascii || utf8.ValidString(s)
+}

@@ -1,0 +1,210 @@
+package roomsync
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"rankcache"
+	"rankcache/rooms"
+)
+
+// ErrFull reports that no more entries can be set at run time.
+var ErrFull = fmt.Errorf("limit of %d rooms and boards set at run time reached: delete some, or move them to the rooms file", MaxDynamic)
+
+// readFile reads the rooms file and puts it in force if it has changed and is
+// valid.
+func (f *Follower) readFile() (changed bool, err error) {
+	if f.cfg.File == "" {
+		return false, nil
+	}
+	data, err := readLimited(f.cfg.File)
+	if err != nil {
+		return false, fmt.Errorf("read rooms file: %w", err)
+	}
+	if f.data != nil && bytes.Equal(data, f.data) {
+		return false, nil
+	}
+	parsed, err := rooms.Parse(data)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", f.cfg.File, err)
+	}
+	f.data, f.file = data, parsed
+	f.updateStatus(func(s *Status) { s.File.LoadedAt, s.File.Rooms = time.Now(), len(parsed.Rooms) })
+	f.cfg.Log.Info("rooms file in force", "file", f.cfg.File, "rooms", len(parsed.Rooms), "rules", len(parsed.Rules))
+	return true, nil
+}
+
+// readLimited reads at most one byte more than a rooms file may have, so that
+// rooms.Parse rejects a larger file without all of it in memory.
+func readLimited(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, rooms.MaxFile+1))
+}
+
+// recordFileError keeps the file's error for the status and logs it if it is new.
+func (f *Follower) recordFileError(err error) {
+	text := ""
+	f.metrics.fileBad.Set(0)
+	if err != nil {
+		text = err.Error()
+		f.metrics.fileBad.Set(1)
+	}
+	if text != f.Status().File.Error && err != nil {
+		f.cfg.Log.Error("rooms file rejected, the last good one stays in force", "err", err)
+	}
+	f.updateStatus(func(s *Status) { s.File.Error = text })
+}
+
+// readShared updates the dynamic entries. If the hash can't be read, the last
+// entries stay in force.
+func (f *Follower) readShared(ctx context.Context) (changed bool) {
+	if f.cfg.Shared == nil {
+		return false
+	}
+	fields, err := f.cfg.Shared.Entries(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			f.recordSharedError(err)
+		}
+		return false
+	}
+	entries, bad := parseEntries(fields)
+	f.recordBad(bad)
+	f.recordSharedRead()
+	f.sharedRead = true
+	return f.setDynamic(entries)
+}
+
+func (f *Follower) recordSharedRead() {
+	now := time.Now()
+	f.metrics.sharedRead.Set(float64(now.UnixMilli()) / 1000)
+	f.updateStatus(func(s *Status) { s.Dynamic.Error, s.Dynamic.ReadAt = "", now })
+}
+
+// recordSharedError logs the first error of an outage and keeps the latest for the
+// status.
+func (f *Follower) recordSharedError(err error) {
+	f.metrics.redisErrors.Inc()
+	if f.Status().Dynamic.Error == "" {
+		f.cfg.Log.Warn("rooms set at run time can't be read, the last ones stay in force", "err", err)
+	}
+	f.updateStatus(func(s *Status) { s.Dynamic.Error = err.Error() })
+}
+
+// recordBad keeps the first invalid fields for the status and logs new ones.
+func (f *Follower) recordBad(bad []BadEntry) {
+	f.metrics.dynamicBad.Set(float64(len(bad)))
+	shown := bad[:min(len(bad), maxBadShown)]
+	if len(bad) > 0 && !slices.Equal(shown, f.Status().Dynamic.Bad) {
+		f.cfg.Log.Error("invalid entries of rooms set at run time are ignored", "entries", len(bad), "first", bad[0].Field, "reason", bad[0].Reason)
+	}
+	f.updateStatus(func(s *Status) { s.Dynamic.BadEntries, s.Dynamic.Bad = len(bad), shown })
+}
+
+// setDynamic replaces the dynamic entries.
+func (f *Follower) setDynamic(entries map[string]rooms.Entry) (changed bool) {
+	if maps.EqualFunc(entries, f.dynamic, sameEntry) {
+		return false
+	}
+	f.dynamic = entries
+	f.metrics.dynamic.Set(float64(len(entries)))
+	f.updateStatus(func(s *Status) { s.Dynamic.Entries = len(entries) })
+	f.cfg.Log.Info("rooms set at run time have changed", "entries", len(entries))
+	return true
+}
+
+// readRunning reads the boards of the rooms that name none.
+func (f *Follower) readRunning(ctx context.Context) (changed bool) {
+	running := map[string][]rankcache.BoardID{}
+	if uids := merge(f.file, f.dynamic, nil).roomsWithoutBoards(); len(uids) > 0 {
+		running = f.fetchRunning(ctx, uids)
+	}
+	if maps.EqualFunc(running, f.running, slices.Equal) {
+		return false
+	}
+	f.running = running
+	return true
+}
+
+// fetchRunning returns the boards in the rooms' Redis sets; for a room that can't
+// be read, those of the last read.
+func (f *Follower) fetchRunning(ctx context.Context, uids []string) map[string][]rankcache.BoardID {
+	fetched, err := f.cfg.Origin.RoomBoards(ctx, uids)
+	if err != nil {
+		f.metrics.redisErrors.Inc()
+	}
+	f.runningRead = f.runningRead || err == nil
+	running := map[string][]rankcache.BoardID{}
+	for _, uid := range uids {
+		boards, ok := fetched[uid]
+		if !ok {
+			boards = f.running[uid]
+		}
+		running[uid] = boards
+	}
+	return running
+}
+
+// Set sets entry on all sidecars, and on this one before it returns. The error
+// wraps [ErrFull], or is of Redis and leaves unknown whether the others get it.
+func (f *Follower) Set(ctx context.Context, entry rooms.Entry) error {
+	value, err := json.Marshal(entry)
+	if err != nil {
+		return err
+	}
+	f.pollMu.Lock()
+	defer f.pollMu.Unlock()
+	field := entry.Field()
+	if _, known := f.dynamic[field]; !known && len(f.dynamic) >= MaxDynamic {
+		return ErrFull
+	}
+	if err := f.cfg.Shared.Put(ctx, field, string(value)); err != nil {
+		return err
+	}
+	f.cfg.Log.Info("set at run time", "entry", string(value))
+	entries := maps.Clone(f.dynamic)
+	if entries == nil { // the hash was never read
+		entries = map[string]rooms.Entry{}
+	}
+	entries[field] = entry
+	f.apply(ctx, entries)
+	return nil
+}
+
+// Unset removes the entry of a field from all sidecars, from this one before it
+// returns, and reports whether there was one.
+func (f *Follower) Unset(ctx context.Context, field string) (bool, error) {
+	f.pollMu.Lock()
+	defer f.pollMu.Unlock()
+	found, err := f.cfg.Shared.Remove(ctx, field)
+	if err != nil {
+		return false, err
+	}
+	if found {
+		f.cfg.Log.Info("no longer set at run time", "field", field)
+	}
+	entries := maps.Clone(f.dynamic)
+	delete(entries, field)
+	f.apply(ctx, entries)
+	return found, nil
+}
+
+// apply publishes entries that this process has just written.
+func (f *Follower) apply(ctx context.Context, entries map[string]rooms.Entry) {
+	if f.setDynamic(entries) {
+		f.readRunning(ctx)
+		f.publish()
+		f.notify()
+	}
+}

@@ -1,0 +1,151 @@
+package writer
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+// DefaultGroup is the consumer group that all writers of one command topic share.
+const DefaultGroup = "rankcache-writer"
+
+// Tiers returns the mode of a board, or of the room that a command names ("" for
+// none). It must be safe for concurrent use.
+type Tiers interface {
+	Mode(board rankcache.BoardID, room string) rooms.Mode
+}
+
+// Options configure a [Writer].
+type Options struct {
+	Redis redis.UniversalClient // closed by the caller
+	Names wire.Names
+	Tiers Tiers
+	// Kafka holds librdkafka settings, at least bootstrap.servers.
+	Kafka map[string]string
+	Group string // consumer group; empty: DefaultGroup
+	// PublishAll publishes the updates of all boards, not only of super-hot ones.
+	PublishAll bool
+	// BoardLife is the time from a board's first change until it expires, together
+	// with its seq and order keys. 0: never, because a board that vanishes is worse
+	// than one that stays; operators then delete the three kinds of keys. An order
+	// key takes about 140 bytes of Redis's memory (180 with a life).
+	BoardLife  time.Duration
+	Topics     Topics
+	Log        *slog.Logger          // nil: silent
+	Registerer prometheus.Registerer // nil: unregistered
+}
+
+// check returns the options with defaults set, or an error that names the wrong
+// one.
+func (opts Options) check() (Options, error) {
+	if opts.Redis == nil || opts.Tiers == nil {
+		return opts, errors.New("writer: Redis and Tiers are required")
+	}
+	if err := settings(opts.Kafka).check(); err != nil {
+		return opts, err
+	}
+	if err := opts.Names.Check(); err != nil {
+		return opts, err
+	}
+	if opts.BoardLife < 0 {
+		return opts, fmt.Errorf("board life %v: want 0 or more", opts.BoardLife)
+	}
+	if opts.Group == "" {
+		opts.Group = DefaultGroup
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	return opts, nil
+}
+
+// settings are librdkafka settings by name.
+type settings map[string]string
+
+// commonSettings apply to every client.
+var commonSettings = settings{
+	"client.id":                          "rankcache-writer",
+	"log.connection.close":               "false", // brokers close idle connections all the time
+	"enable.metrics.push":                "false",
+	"socket.keepalive.enable":            "true",
+	"topic.metadata.refresh.interval.ms": "10000", // finds topics that are created later
+}
+
+// consumerSettings apply to the consumer of commands.
+var consumerSettings = settings{
+	"auto.offset.reset":             "earliest", // a command is never skipped
+	"partition.assignment.strategy": "cooperative-sticky",
+	"isolation.level":               "read_committed",
+	"session.timeout.ms":            "10000", // another writer takes over this long after a crash
+	"heartbeat.interval.ms":         "3000",
+	"queued.max.messages.kbytes":    "16384", // memory outside of Go's heap
+	"fetch.queue.backoff.ms":        "10",    // the default of 1 s limits the rate
+}
+
+// producerSettings apply to the producer of updates. It retries for
+// message.timeout.ms, which covers the restart of a broker.
+var producerSettings = settings{
+	"acks":               "all",
+	"linger.ms":          "2", // a batch of commands is enqueued in less
+	"compression.type":   "lz4",
+	"message.timeout.ms": "300000",
+	"partitioner":        "murmur2_random", // as the Java client places keys
+	// A topic is created before its first update, so an unknown one was deleted and
+	// is to be created again soon.
+	"topic.metadata.propagation.max.ms": "2000",
+}
+
+// owned are the settings on which the guarantees of this package depend.
+var owned = settings{
+	"group.id":                 "",      // see Options.Group
+	"enable.auto.commit":       "false", // committed when the updates are acknowledged
+	"enable.auto.offset.store": "false",
+	"enable.idempotence":       "true",
+}
+
+// check rejects settings that operators can't set.
+func (s settings) check() error {
+	if s["bootstrap.servers"] == "" {
+		return errors.New("kafka setting bootstrap.servers is missing: want host:port[,host:port]")
+	}
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if _, ours := owned[key]; ours || strings.HasPrefix(key, "go.") {
+			return fmt.Errorf("kafka setting %s is set by rankcache: remove it", key)
+		}
+	}
+	return nil
+}
+
+// merge returns a client's configuration; later layers win.
+func merge(layers ...settings) *kafka.ConfigMap {
+	conf := kafka.ConfigMap{"go.logs.channel.enable": true}
+	for _, layer := range layers {
+		for key, value := range layer {
+			conf[key] = value
+		}
+	}
+	return &conf
+}
+
+func (s settings) consumer(group string) *kafka.ConfigMap {
+	return merge(commonSettings, consumerSettings, s, settings{"group.id": group,
+		"enable.auto.commit": "false", "enable.auto.offset.store": "false"})
+}
+
+func (s settings) producer() *kafka.ConfigMap {
+	conf := merge(commonSettings, producerSettings, s, settings{"enable.idempotence": "true"})
+	(*conf)["go.delivery.report.fields"] = "none" // the opaque value is its index
+	return conf
+}

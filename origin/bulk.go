@@ -1,0 +1,229 @@
+package origin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+)
+
+// Tops returns the first n rows of each board, read in one pipeline; each top is of
+// one instant of its board. The i-th is nil if board i could not be read; the error
+// joins the reasons.
+func (o *Origin) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([]*rankcache.Top, error) {
+	if n < 1 || n > rankcache.MaxTop {
+		return make([]*rankcache.Top, len(boards)), fmt.Errorf("tops of %d rows: want 1 to %d", n, rankcache.MaxTop)
+	}
+	tops := make([]*rankcache.Top, len(boards))
+	err := o.pages(ctx, "tops", boards, n, func(i int, page rankcache.Page) {
+		tops[i] = &rankcache.Top{Board: boards[i], Entries: page.Entries,
+			Seq: page.Seq, Members: page.Members, PublishedAt: page.At}
+	})
+	return tops, err
+}
+
+// Stamps returns the seq and the members of each board, read in one pipeline. A
+// seq of 0 is unknown: its key is missing, or (with an error that joins the
+// reasons) the board could not be read.
+func (o *Origin) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]rankcache.Stamp, error) {
+	stamps := make([]rankcache.Stamp, len(boards))
+	err := o.pages(ctx, "totals", boards, 0, func(i int, page rankcache.Page) {
+		stamps[i] = page.Stamp
+	})
+	return stamps, err
+}
+
+// pages reads the first n rows of each board in one pipeline and passes those that
+// could be read to got. It uses a script per board, because several transactions
+// can't share a pipeline in a cluster.
+func (o *Origin) pages(ctx context.Context, op string, boards []rankcache.BoardID, n int, got func(int, rankcache.Page)) error {
+	calls := make([]scriptCall, len(boards))
+	for i, b := range boards {
+		calls[i] = scriptCall{o.keys(b), []any{"ZREVRANGE", 0, n}}
+	}
+	var errs []error
+	err := o.call(ctx, op, func(ctx context.Context) error {
+		at := time.Now()
+		for i, answer := range runAll(ctx, o.client, pageScript, calls) {
+			page, err := toPage(calls[i].keys, answer, at)
+			if err == nil {
+				got(i, page)
+			}
+			errs = append(errs, err)
+		}
+		return cmp.Or(errs...)
+	})
+	if err == nil {
+		return nil
+	}
+	for i := range errs {
+		errs[i] = explain(ctx, op+" "+string(boards[i]), errs[i])
+	}
+	return joinFew(errs)
+}
+
+// Sample is a part of a board, all of one instant, with which a copy is compared.
+type Sample struct {
+	rankcache.Stamp
+	// Given holds the score of each given member that is on the board.
+	Given map[string]float64
+	// Random are members at random ranks, possibly with repetitions.
+	Random []rankcache.Entry
+}
+
+// Sample returns the scores of the given members and of random others.
+func (o *Origin) Sample(ctx context.Context, b rankcache.BoardID, members []string, random int) (sample Sample, err error) {
+	call := scriptCall{keys: o.keys(b), args: []any{len(members)}}
+	for _, m := range members {
+		call.args = append(call.args, m)
+	}
+	for range random {
+		call.args = append(call.args, rand.Float64())
+	}
+	err = o.call(ctx, "sample", func(ctx context.Context) (err error) {
+		at := time.Now()
+		list, err := fields(call.keys[0], runAll(ctx, o.client, sampleScript, []scriptCall{call})[0], 4)
+		if err != nil {
+			return err
+		}
+		if sample.Stamp, err = toStamp(call.keys, list[2], list[3], at); err != nil {
+			return err
+		}
+		if sample.Given, err = toScores(call.keys[0], members, list[0]); err != nil {
+			return err
+		}
+		rows, _ := list[1].([]any)
+		sample.Random, err = pairsToEntries(call.keys[0], rows)
+		return err
+	})
+	return sample, err
+}
+
+// scanCount is the number of rows per ZSCAN: about 1 ms of Redis's CPU, during
+// which it serves no other client.
+const scanCount = 1000
+
+// Scan reads the whole board in batches and passes each to fn, which owns it. It
+// returns the board's seq before the first batch and after the last. A member that
+// did not change meanwhile is seen; one that did is seen with any of its scores, or
+// not at all, and then has an update with a seq above before. A member may come
+// twice. A seq that fell, because Redis lost writes, is an error; an error of fn is
+// returned as it is.
+func (o *Origin) Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after uint64, err error) {
+	if before, err = o.readSeq(ctx, b); err != nil {
+		return 0, 0, err
+	}
+	for cursor := uint64(0); ; {
+		var batch []rankcache.Entry
+		if batch, cursor, err = o.scanBatch(ctx, b, cursor); err != nil {
+			return before, 0, err
+		}
+		if err = fn(batch); err != nil {
+			return before, 0, err
+		}
+		if cursor == 0 {
+			break
+		}
+	}
+	if after, err = o.readSeq(ctx, b); err == nil && after < before {
+		err = fmt.Errorf("scan of board %s: its seq fell from %d to %d: Redis was restarted, failed over or the board expired; scan again", b, before, after)
+	}
+	return before, after, err
+}
+
+func (o *Origin) scanBatch(ctx context.Context, b rankcache.BoardID, cursor uint64) (batch []rankcache.Entry, next uint64, err error) {
+	key := o.names.BoardKey(b)
+	err = o.call(ctx, "scan", func(ctx context.Context) error {
+		var pairs []string
+		pairs, next, err = o.client.ZScan(ctx, key, cursor, "", scanCount).Result()
+		if err == nil {
+			batch, err = pairsToEntries(key, pairs)
+		}
+		return err
+	})
+	return batch, next, err
+}
+
+func (o *Origin) readSeq(ctx context.Context, b rankcache.BoardID) (seq uint64, err error) {
+	key := o.total.key(o.names, b)
+	if key == "" {
+		return 0, nil
+	}
+	err = o.call(ctx, "total", func(ctx context.Context) error {
+		text, err := o.client.Get(ctx, key).Result()
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
+		if err == nil {
+			seq, err = toSeq(key, text)
+		}
+		return err
+	})
+	return seq, err
+}
+
+// RoomBoards returns the boards now running in each room, sorted, read in one
+// pipeline. Invalid board ids are skipped and counted. A room whose set could not
+// be read is missing from the map, and the error joins the reasons; a room without
+// boards has an empty list.
+func (o *Origin) RoomBoards(ctx context.Context, uids []string) (map[string][]rankcache.BoardID, error) {
+	rooms := make(map[string][]rankcache.BoardID, len(uids))
+	answers := make([]*redis.StringSliceCmd, len(uids))
+	err := o.call(ctx, "rooms", func(ctx context.Context) error {
+		_, err := o.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i, uid := range uids {
+				answers[i] = p.SMembers(ctx, o.names.RoomKey(uid))
+			}
+			return nil
+		})
+		return err
+	})
+	var errs []error
+	for i, uid := range uids {
+		ids, failed := answers[i].Result()
+		if failed != nil {
+			errs = append(errs, explain(ctx, "rooms "+uid, failed))
+			continue
+		}
+		rooms[uid] = o.validBoards(ids)
+	}
+	if err == nil {
+		return rooms, nil
+	}
+	return rooms, joinFew(errs)
+}
+
+// validBoards returns the ids that are board ids, sorted.
+func (o *Origin) validBoards(ids []string) []rankcache.BoardID {
+	boards := make([]rankcache.BoardID, 0, len(ids))
+	for _, id := range ids {
+		b, err := rankcache.ParseBoardID(id)
+		if err != nil {
+			o.metrics.badBoards.Inc()
+			continue
+		}
+		boards = append(boards, b)
+	}
+	slices.Sort(boards)
+	return boards
+}
+
+// joinFew joins the first few errors: a thousand boards on one unreachable Redis
+// fail for the same reason.
+func joinFew(errs []error) error {
+	const maxJoined = 3
+	var few []error
+	for _, err := range errs {
+		if err != nil && len(few) < maxJoined {
+			few = append(few, err)
+		}
+	}
+	return errors.Join(few...)
+}

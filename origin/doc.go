@@ -1,0 +1,24 @@
+// Package origin reads boards from Redis, the system of record. It writes nothing
+// there.
+//
+// The path of a call, in order: [Dial] makes the client from a URL (dial.go); a
+// method of [Origin] names the keys of its board and sends one round trip, for one
+// request (origin.go) or for the background work on many boards (bulk.go). It uses
+// MULTI if the commands are known in advance, and a read-only script if a command
+// needs an earlier reply or several boards share a pipeline (script.go, *.lua);
+// reply.go converts replies to domain types; errors.go tells an unreachable Redis
+// from one that refuses.
+//
+// Whatever one reply tells of one board is of one instant: its rows, its number of
+// members and its seq belong together.
+//
+// # Glossary
+//
+//	seq           count of a board's applied changes; 0 if unknown
+//	total source  where Redis keeps the seq: the seq key, another key, or nowhere
+//	stamp         seq, members and time of a reply
+//	sample        members of a board with which a copy is compared
+//	script        a read-only Lua script, run once per board
+//
+// Start reading at [New].
+package origin

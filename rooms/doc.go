@@ -1,0 +1,19 @@
+// Package rooms defines the rooms file, in which operators set which boards are
+// hot, super-hot or blocked, and the tiers that follow from it. It does no I/O.
+// docs/ROOMS.md describes the file for operators.
+//
+// The path of a setting, in order: [Parse] reads the file from YAML nodes
+// (file.go, yaml.go); [ParseEntry] reads one room or rule that was set at run
+// time (entry.go); [File.Resolve] turns both into [Tiers], which answer with the
+// mode of a board (tiers.go).
+//
+// # Glossary
+//
+//	room       a live room, named by its host's uid; has one or more boards
+//	rule       a mode for the boards whose id matches a pattern
+//	mode       none, hot, super-hot or blocked
+//	tiers      the mode of every configured board and room
+//	entry      one room or rule, set at run time
+//
+// Start reading at [Parse].
+package rooms
