@@ -14,23 +14,23 @@ import (
 // seen, and when it comes all are.
 func TestEarlyUpdatesAreNotSeen(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kfake(t).Addr())
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kfake(t).Addr())
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(50, 20)...)
-	s := w.start(ids(b))
+	s := e.start(ids(b))
 	s.waitOpen(b.id)
 	local, _ := s.boards.Get(b.id)
 	before := local.Page(0, 1000, rankcache.Desc)
 	us := b.gifts(100, 20)
 	b.produce(us[1:]...)
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, timeout, func() error {
 		if n := s.counter("rankcache_replay_records_total"); n != 149 {
 			return fmt.Errorf("%v records", n)
 		}
 		return nil
 	})
 	b.produce(us[20]) // a repeat, so that all before it have been applied
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, timeout, func() error {
 		if n := s.counter("rankcache_replay_records_total"); n != 150 {
 			return fmt.Errorf("%v records", n)
 		}

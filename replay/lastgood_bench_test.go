@@ -18,14 +18,14 @@ import (
 //
 //	go test -run '^$' -bench Restart -benchtime 5x ./replay
 func BenchmarkRestart(b *testing.B) {
-	w := newWorld(b, testkit.Kafka(b))
-	w.still = false // no comparison of every entry within the time
-	board, whole, older := w.newBoard(1, nil), newFolder(b), newFolder(b)
+	e := newEnv(b, testkit.Kafka(b))
+	e.still = false // no comparison of every entry within the time
+	board, whole, older := e.newBoard(1, nil), newFolder(b), newFolder(b)
 	const tail = 100_000
 	board.fill(benchUpdates-tail, benchMembers)
-	w.saveOnce(older, board)
+	e.saveOnce(older, board)
 	board.refill(benchUpdates-tail, benchUpdates)
-	w.saveOnce(whole, board)
+	e.saveOnce(whole, board)
 	for _, c := range []struct {
 		name string
 		opts []option
@@ -41,31 +41,31 @@ func BenchmarkRestart(b *testing.B) {
 			}
 			var all time.Duration
 			for b.Loop() {
-				all += w.restartOnce(board, c.read, c.opts...)
+				all += e.restartOnce(board, c.read, c.opts...)
 			}
 			b.ReportMetric(all.Seconds()*1000/float64(b.N), "open_ms")
 		})
 	}
 }
 
-func (w *world) restartOnce(board *board, read float64, opts ...option) time.Duration {
-	w.t.Helper()
+func (e *env) restartOnce(board *board, read float64, opts ...option) time.Duration {
+	e.t.Helper()
 	runtime.GC()
 	begun := time.Now()
-	s := w.start(ids(board), opts...)
+	s := e.start(ids(board), opts...)
 	defer s.stop()
 	for {
-		if ok, _ := s.Settled(); ok {
+		if ok, _ := s.Ready(); ok {
 			break
 		}
 		time.Sleep(time.Millisecond)
 	}
 	took := time.Since(begun)
 	if st := s.status(board.id); st.State != rankcache.StateOpen || st.Members != benchMembers || st.Have != benchUpdates {
-		w.t.Fatalf("%+v", st)
+		e.t.Fatalf("%+v", st)
 	}
 	if n := s.counter("rankcache_replay_records_total"); n != read {
-		w.t.Fatalf("%v records were read, want %v", n, read)
+		e.t.Fatalf("%v records were read, want %v", n, read)
 	}
 	return took
 }

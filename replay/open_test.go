@@ -8,15 +8,15 @@ import (
 )
 
 func TestBoardsOpenEqualToRedis(t *testing.T) {
-	w := newWorld(t, testkit.Kafka(t))
-	one, four := w.newBoard(1, nil), w.newBoard(4, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	one, four := e.newBoard(1, nil), e.newBoard(4, nil)
 	for _, b := range []*board{one, four} {
 		b.produce(b.gifts(500, 50)...)
 	}
-	s := w.start(ids(one, four))
+	s := e.start(ids(one, four))
 	s.waitOpen(one.id)
 	s.waitOpen(four.id)
-	s.waitSettled()
+	s.waitReady()
 	for _, b := range []*board{one, four} {
 		b.produce(b.gifts(300, 60)...)
 		s.waitOpen(b.id)

@@ -22,10 +22,10 @@ import (
 	"rankcache/replay"
 )
 
-const patience = 60 * time.Second
+const timeout = 60 * time.Second
 
-// world is a Redis and a Kafka with boards in them, and what a writer would do.
-type world struct {
+// env is a Redis and a Kafka with boards in them, and what a writer would do.
+type env struct {
 	t      testing.TB
 	kafka  string
 	redis  *redis.Client
@@ -36,28 +36,28 @@ type world struct {
 	still bool
 }
 
-func newWorld(t testing.TB, kafka string) *world { return newWorldOn(t, kafka, testkit.Redis(t)) }
+func newEnv(t testing.TB, kafka string) *env { return newEnvOn(t, kafka, testkit.Redis(t)) }
 
-func newWorldOn(t testing.TB, kafka, cache string) *world {
+func newEnvOn(t testing.TB, kafka, cache string) *env {
 	c := redis.NewClient(&redis.Options{Addr: cache, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { c.Close() })
-	return &world{t: t, kafka: kafka, redis: c, names: rankcache.DefaultNames(), still: true,
+	return &env{t: t, kafka: kafka, redis: c, names: rankcache.DefaultNames(), still: true,
 		client: testkit.KafkaClient(t, kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))}
 }
 
-// board is one board of the world, written by the test alone.
+// board is one board of the env, written by the test alone.
 type board struct {
-	*world
+	*env
 	id    rankcache.BoardID
 	seq   uint64
 	parts int32
 }
 
 // newBoard makes a board with a topic of so many partitions; 0 for no topic.
-func (w *world) newBoard(partitions int32, configs map[string]string) *board {
-	b := &board{world: w, id: rankcache.BoardID(testkit.Name(w.t)), parts: partitions}
+func (e *env) newBoard(partitions int32, configs map[string]string) *board {
+	b := &board{env: e, id: rankcache.BoardID(testkit.Name(e.t)), parts: partitions}
 	if partitions > 0 {
-		testkit.CreateTopic(w.t, w.kafka, b.topic(), partitions, configs)
+		testkit.CreateTopic(e.t, e.kafka, b.topic(), partitions, configs)
 	}
 	return b
 }
@@ -114,7 +114,7 @@ func (b *board) produce(us ...rankcache.Update) {
 
 func (b *board) send(client *kgo.Client, us ...rankcache.Update) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	b.check(client.ProduceSync(ctx, b.records(us...)...).FirstErr())
 }
@@ -128,10 +128,10 @@ func (b *board) records(us ...rankcache.Update) []*kgo.Record {
 	return rs
 }
 
-func (w *world) check(err error) {
-	w.t.Helper()
+func (e *env) check(err error) {
+	e.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		e.t.Fatal(err)
 	}
 }
 
@@ -182,7 +182,7 @@ func (o redisOrigin) Sample(ctx context.Context, b rankcache.BoardID, members []
 // sidecar is a running Runner with its boards.
 type sidecar struct {
 	*replay.Runner
-	w      *world
+	env    *env
 	boards *set
 	reg    *prometheus.Registry
 	stop   func()
@@ -192,7 +192,7 @@ type sidecar struct {
 type setup struct {
 	replay.Config
 	origin replay.Origin
-	w      *world
+	env    *env
 }
 
 type option func(*setup)
@@ -200,31 +200,31 @@ type option func(*setup)
 func deadline(d time.Duration) option { return func(s *setup) { s.Deadline = d } }
 
 // totalIn has the board's total read from where origin is told.
-func totalIn(kind replay.Total, where string) option {
+func totalIn(kind replay.TotalSource, where string) option {
 	return func(s *setup) {
 		total, err := origin.ParseTotal(where)
-		s.w.check(err)
-		s.Total = kind
-		s.origin = redisOrigin{origin.New(s.w.redis, s.w.names, origin.WithTotal(total))}
+		s.env.check(err)
+		s.TotalSource = kind
+		s.origin = redisOrigin{origin.New(s.env.redis, s.env.names, origin.WithTotal(total))}
 	}
 }
 
 // start runs a Runner until the end of the test, or until stop.
-func (w *world) start(boards []rankcache.BoardID, opts ...option) *sidecar {
-	w.t.Helper()
-	with := setup{replay.Config{Brokers: w.kafka, Names: w.names}, redisOrigin{origin.New(w.redis, w.names)}, w}
+func (e *env) start(boards []rankcache.BoardID, opts ...option) *sidecar {
+	e.t.Helper()
+	with := setup{replay.Config{Brokers: e.kafka, Names: e.names}, redisOrigin{origin.New(e.redis, e.names)}, e}
 	for _, opt := range opts {
 		opt(&with)
 	}
-	s := &sidecar{w: w, boards: &set{Boards: localboard.NewBoards()}, reg: prometheus.NewRegistry()}
+	s := &sidecar{env: e, boards: &set{Boards: localboard.NewBoards()}, reg: prometheus.NewRegistry()}
 	s.boards.opened = func(id rankcache.BoardID) {
-		if err := s.equal(id); err != nil && w.still {
-			w.t.Errorf("board %s was opened too early: %v", id, err)
+		if err := s.equal(id); err != nil && e.still {
+			e.t.Errorf("board %s was opened too early: %v", id, err)
 		}
 	}
 	var err error
-	s.Runner, err = replay.New(with.Config, s.boards, with.origin, slog.New(slog.NewTextHandler(w.t.Output(), nil)), s.reg)
-	w.check(err)
+	s.Runner, err = replay.New(with.Config, s.boards, with.origin, slog.New(slog.NewTextHandler(e.t.Output(), nil)), s.reg)
+	e.check(err)
 	s.Follow(boards)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -232,10 +232,10 @@ func (w *world) start(boards []rankcache.BoardID, opts ...option) *sidecar {
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			w.t.Errorf("Run: %v", err)
+			e.t.Errorf("Run: %v", err)
 		}
 	})
-	w.t.Cleanup(s.stop)
+	e.t.Cleanup(s.stop)
 	return s
 }
 
@@ -251,16 +251,16 @@ func (s *sidecar) status(id rankcache.BoardID) rankcache.BoardStatus {
 // waitOpen waits until the board is open, and holds it against Redis. Afterwards the
 // caller may change Redis: nobody is still looking whether it was opened too early.
 func (s *sidecar) waitOpen(id rankcache.BoardID) {
-	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error { return s.equal(id) })
+	s.env.t.Helper()
+	testkit.Eventually(s.env.t, timeout, func() error { return s.equal(id) })
 	s.boards.opening.Lock() // not while asking: a board is opened with locks held that a status needs
 	defer s.boards.opening.Unlock()
 }
 
 // waitClosed waits until the board has been closed since it was first opened.
 func (s *sidecar) waitClosed(id rankcache.BoardID) {
-	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error {
+	s.env.t.Helper()
+	testkit.Eventually(s.env.t, timeout, func() error {
 		if !slices.Contains(s.boards.noted(), "close "+string(id)) {
 			return fmt.Errorf("not closed: %+v", s.status(id))
 		}
@@ -274,7 +274,7 @@ func (s *sidecar) equal(id rankcache.BoardID) error {
 	if !ok {
 		return fmt.Errorf("not open: %+v", s.status(id))
 	}
-	rows, err := s.w.redis.ZRevRangeWithScores(context.Background(), s.w.names.BoardKey(id), 0, -1).Result()
+	rows, err := s.env.redis.ZRevRangeWithScores(context.Background(), s.env.names.BoardKey(id), 0, -1).Result()
 	if err != nil {
 		return err
 	}
@@ -290,10 +290,10 @@ func (s *sidecar) equal(id rankcache.BoardID) error {
 	return nil
 }
 
-func (s *sidecar) waitSettled() {
-	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error {
-		if ok, why := s.Settled(); !ok {
+func (s *sidecar) waitReady() {
+	s.env.t.Helper()
+	testkit.Eventually(s.env.t, timeout, func() error {
+		if ok, why := s.Ready(); !ok {
 			return errors.New(why)
 		}
 		return nil
@@ -301,9 +301,9 @@ func (s *sidecar) waitSettled() {
 }
 
 func (s *sidecar) counter(name string, labels ...string) (sum float64) {
-	s.w.t.Helper()
+	s.env.t.Helper()
 	families, err := s.reg.Gather()
-	s.w.check(err)
+	s.env.check(err)
 	for _, f := range families {
 		if f.GetName() != name {
 			continue

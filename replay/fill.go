@@ -1,0 +1,120 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"rankcache"
+)
+
+const (
+	// maxFileLoads bounds the files that are in memory beside their boards.
+	maxFileLoads = 2
+	// maxFileWait is how long a board waits for its file: a disk that hangs must
+	// not keep it from its log.
+	maxFileWait = 10 * time.Second
+)
+
+// filler loads whole boards: from their files at the start, and from Redis when the
+// log can't give them. All gates share it; nothing in it changes.
+type filler struct {
+	origin  Origin
+	files   Files         // nil: none
+	slots   chan struct{} // holds one element per file being loaded
+	topics  signal        // wakes the topic watcher
+	metrics *metrics
+	log     *slog.Logger
+}
+
+func newFiller(r *Runner) *filler {
+	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), topics: r.topicsWake,
+		metrics: r.metrics, log: r.log}
+}
+
+var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't be joined to the log")
+
+// fromRedis loads a board in an epoch. It returns the total that the log has to
+// reach before the two belong together: members that changed during the scan have
+// updates beyond the total read before it, which the log brings.
+func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after uint64, err error) {
+	var entries []rankcache.Entry
+	begin := time.Now()
+	before, after, err := l.origin.Scan(ctx, r.id, func(es []rankcache.Entry) error {
+		entries = append(entries, es...)
+		return ctx.Err()
+	})
+	if err == nil && before == 0 {
+		err = errNoTotal
+	}
+	if err == nil {
+		err = r.load(epoch, before, entries)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("load board %s from Redis: %w", r.id, err)
+	}
+	l.metrics.snapshots.Inc()
+	l.log.Info("board loaded from Redis", "board", r.id, "members", len(entries), "seq", before, "took", time.Since(begin))
+	return after, nil
+}
+
+// fromFile loads a board from its file, if there is a good one. Until it returns the
+// topic watcher does not start the board's topic: the file tells where to begin.
+func (l *filler) fromFile(ctx context.Context, f *feed) {
+	if l.files == nil {
+		return
+	}
+	defer l.topics.wake()
+	defer f.restoring.Store(false)
+	select {
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
+	case <-ctx.Done():
+		return
+	}
+	begin := time.Now()
+	got := l.readFile(ctx, f.id)
+	if errors.Is(got.err, fs.ErrNotExist) || ctx.Err() != nil {
+		return
+	}
+	if got.err == nil && got.saved.Topic != f.topicName {
+		got.err = fmt.Errorf("its topic was %s, now it is %s: the names were changed", got.saved.Topic, f.topicName)
+	}
+	if got.err == nil {
+		got.err = f.replica.restore(got.saved, got.entries, begin)
+	}
+	if got.err != nil {
+		l.log.Warn("saved board is not used", "board", f.id, "err", got.err)
+		return
+	}
+	l.log.Info("board loaded from its file", "board", f.id, "members", len(got.entries), "seq", got.saved.Seq,
+		"taken_at", got.saved.TakenAt, "took", time.Since(begin))
+}
+
+// fileContent is what a file gave.
+type fileContent struct {
+	saved   Saved
+	entries []rankcache.Entry
+	err     error
+}
+
+// readFile reads a board's file, waiting for it no longer than maxFileWait.
+func (l *filler) readFile(ctx context.Context, id rankcache.BoardID) fileContent {
+	done := make(chan fileContent, 1)
+	go func() {
+		var c fileContent
+		c.saved, c.entries, c.err = l.files.Load(id)
+		done <- c
+	}()
+	ctx, cancel := context.WithTimeout(ctx, maxFileWait)
+	defer cancel()
+	select {
+	case c := <-done:
+		return c
+	case <-ctx.Done():
+		return fileContent{err: fmt.Errorf("the disk does not answer: %w", ctx.Err())}
+	}
+}

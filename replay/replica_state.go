@@ -1,0 +1,303 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"rankcache"
+)
+
+// begin says that the records of t follow. If they replace what was read of the
+// topic before, the board starts from nothing: it is closed before it is emptied,
+// so that nobody reads it half full.
+//
+// Its gate may just have found the old board good and be about to open it. Both
+// hold the lock, so either open comes first and is undone here, or it sees that
+// the epoch has passed.
+func (r *replica) begin(t *topic) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dropped {
+		return
+	}
+	r.sources.begin(t)
+	if otherTopic := r.loaded != nil && r.loaded.TopicID != t.id; t.reset || otherTopic {
+		r.closeLocked()
+		r.resetLocked()
+		r.fault = nil
+		r.epoch++
+	}
+	r.wake.wake()
+}
+
+// opening is what a comparison has found out about a board that is opened.
+type opening struct {
+	equalAt     time.Time // when the board equalled Redis
+	acceptHoles uint64    // the seq up to which holes are accepted; 0: there are none
+}
+
+// open makes the board readable. It returns false if anything has happened since
+// the epoch.
+func (r *replica) open(epoch int, o opening) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.soundLocked(epoch) {
+		return false
+	}
+	if o.acceptHoles > 0 {
+		r.board.Settle(o.acceptHoles)
+	}
+	r.board.MarkCurrent(o.equalAt) // so that the first answer knows its age
+	r.readable.Store(true)         // first: else what is applied in between stays unpublished
+	r.stale.Store(false)
+	r.reorder.enabled = true
+	r.loaded = nil
+	r.boards.Open(r.id)
+	return true
+}
+
+func (r *replica) soundLocked(epoch int) bool {
+	return r.epoch == epoch && !r.dropped && r.fault == nil
+}
+
+// openStale makes a board readable that was filled from its file, unless it is
+// already or anything has happened since the epoch.
+func (r *replica) openStale(epoch int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stale.Load() || !r.soundLocked(epoch) {
+		return false
+	}
+	r.stale.Store(true) // first: else what is applied in between stays unpublished
+	r.reorder.enabled = true
+	r.boards.Open(r.id)
+	return true
+}
+
+// closeStale closes a stale board. It returns false if the board is not stale.
+func (r *replica) closeStale() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stale.Load() {
+		return false
+	}
+	r.closeLocked()
+	return true
+}
+
+// staleWanted says whether the board's file is all there is to answer from.
+func (r *replica) staleWanted(now time.Time, maxAge time.Duration) bool {
+	s := r.loadedFile()
+	if s == nil || !r.sources.redisAway() {
+		return false
+	}
+	age, ok := s.age(now)
+	return ok && age <= maxAge
+}
+
+func (r *replica) closeLocked() {
+	r.readable.Store(false)
+	r.stale.Store(false)
+	r.awaited.Store(nil)
+	r.boards.Close(r.id)
+	r.flushLocked()
+}
+
+// resetLocked empties the board and forgets all its updates.
+func (r *replica) resetLocked() {
+	r.board.Reset()
+	r.reorder.Clear()
+	r.counts.distinct.Store(0)
+	r.loaded = nil
+	r.ring.Clear()
+	r.sources.reset()
+}
+
+// drop says that the board is not followed any more.
+func (r *replica) drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropped = true
+	r.readable.Store(false)
+	r.stale.Store(false)
+}
+
+func (r *replica) currentEpoch() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.epoch
+}
+
+// report closes the board at once, because it is known to be wrong, and has its
+// gate fill it again. A fault found in an epoch that has passed is ignored.
+func (r *replica) report(epoch int, why fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.epoch == epoch && !r.dropped {
+		r.reportLocked(why)
+	}
+}
+
+func (r *replica) reportLocked(why fault) {
+	if r.visible() {
+		r.closeLocked()
+	}
+	if r.fault == nil || why.void {
+		r.fault = &why
+	}
+	if !why.counted {
+		r.audit.difference(why.kind, why.reason, time.Now())
+	}
+	r.wake.wake()
+}
+
+// startRefill starts a new epoch of a board that has a fault, and returns that; nil
+// if it has none. Without seqs a load from Redis can't be joined to the log, so the
+// log is read again from its beginning.
+//
+// The board is filled again in place. While it is known to be wrong nobody may
+// read it anyway, so that a second copy would only cost its memory; and nobody
+// sees this one half full: it is published only with the lock held and the board
+// readable, or when the gate opens it.
+func (r *replica) startRefill(total TotalSource) *fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	why := r.fault
+	if why == nil {
+		return nil
+	}
+	r.closeLocked()
+	if why.void || total != TotalSeq {
+		r.resetLocked()
+	}
+	if log := r.sources.topic(); total != TotalSeq && log != nil {
+		log.rewound.Store(true)
+	}
+	r.sources.retarget()
+	r.fault = nil
+	r.audit.refill()
+	r.epoch++
+	return why
+}
+
+// learn takes a total of Redis that was asked for in an epoch. It returns false if
+// that has passed.
+func (r *replica) learn(t reading, epoch int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.epoch != epoch {
+		return false
+	}
+	first := r.sources.learn(t)
+	r.checkFileLocked(t)
+	if first {
+		r.wake.wake()
+	}
+	return true
+}
+
+var errEpochPassed = errors.New("the board was reset meanwhile")
+
+// load replaces the board by entries that were read from Redis after seq, in an
+// epoch.
+func (r *replica) load(epoch int, seq uint64, es []rankcache.Entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.epoch != epoch || r.dropped {
+		return errEpochPassed
+	}
+	return r.board.Load(seq, es)
+}
+
+// restore fills the board from a file. All updates up to its seq count as seen;
+// those that follow come from the log.
+func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) error {
+	if s.Total != string(TotalSeq) || s.Seq == 0 {
+		return fmt.Errorf("its total is %d of kind %q, want seqs", s.Seq, s.Total)
+	}
+	if err := r.board.Load(s.Seq, entries); err != nil {
+		return err
+	}
+	if _, ok := s.age(now); ok {
+		r.board.MarkCurrent(s.CurrentAt)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.loaded, r.resumeAt = &s, &s
+	r.recent = spread(entries)
+	latest, _ := r.sources.totals()
+	r.checkFileLocked(latest)
+	return nil
+}
+
+// spread returns some members of a file, to be compared before the board opens:
+// Redis's random ones don't show a member that only the file has.
+func spread(entries []rankcache.Entry) (some recentMembers) {
+	for i := range min(maxRecent, len(entries)) {
+		some = append(some, strings.Clone(entries[i*len(entries)/maxRecent].Member))
+	}
+	return some
+}
+
+// checkFileLocked looks whether Redis shows that the file is void: a total that was
+// reached can't be lower later, or gone, unless Redis has lost writes or the board.
+func (r *replica) checkFileLocked(t reading) {
+	if r.loaded == nil || t.asked.IsZero() || t.seq >= r.loaded.Seq {
+		return
+	}
+	why := faultAhead(t.seq, r.loaded.Seq)
+	if t.seq == 0 {
+		why = faultGone("total")
+	}
+	r.fault = &why
+	r.wake.wake()
+}
+
+// loadedFile returns the file that the board was filled from; nil if there is none
+// or it has become void.
+func (r *replica) loadedFile() *Saved {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.loaded
+}
+
+// resumeFile returns the file with the place at which the log is resumed.
+func (r *replica) resumeFile() *Saved {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.resumeAt
+}
+
+// resumePoint returns the place in the log that an open board has reached.
+func (r *replica) resumePoint() (s Saved, epoch int, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.sources.topic()
+	if !r.readable.Load() || r.dropped || t == nil || t.gone.Load() || t.rewound.Load() {
+		return s, 0, false
+	}
+	s = Saved{Board: r.id, Total: string(TotalSeq), Topic: t.name, TopicID: t.id}
+	for _, p := range t.partitions() {
+		s.Offsets = append(s.Offsets, p.next.Load())
+	}
+	return s, r.epoch, true
+}
+
+// repair gives members the state that Redis told in an epoch, publishes that and
+// returns how many have changed. The board keeps members that were updated since.
+func (r *replica) repair(epoch int, wrong []difference) (repaired int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.epoch != epoch || !r.readable.Load() {
+		return 0
+	}
+	for i := range wrong {
+		if d := &wrong[i]; r.board.Repair(d.member, d.score, d.there, d.seq) {
+			repaired++
+		}
+	}
+	r.board.Publish()
+	return repaired
+}
