@@ -109,7 +109,7 @@ func (c *comparer) beforeOpening(ctx context.Context, epoch int, acceptHoles boo
 	if acceptHoles {
 		need = toOpenWithHoles
 	}
-	if acceptHoles || c.replica.loadedFile() != nil {
+	if acceptHoles || c.replica.file.entries() != nil {
 		random = largeSample
 	}
 	for again := false; ; again = true {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
 	"rankcache"
@@ -117,4 +119,81 @@ func (l *filler) readFile(ctx context.Context, id rankcache.BoardID) fileContent
 	case <-ctx.Done():
 		return fileContent{err: fmt.Errorf("the disk does not answer: %w", ctx.Err())}
 	}
+}
+
+// fileState is the file that a board was filled from. It is written with the
+// replica's lock held. mu is a leaf: nothing is called with it held.
+type fileState struct {
+	mu sync.Mutex
+	// loaded is nil without a file, once its entries are void, and once the board
+	// was opened. resume is the same file as a place in the log, which it remains.
+	loaded, resume *Saved
+}
+
+func (f *fileState) set(s *Saved) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loaded, f.resume = s, s
+}
+
+// discard forgets the entries.
+func (f *fileState) discard() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loaded = nil
+}
+
+// entries returns the file that the board's entries come from, nil if they come from
+// elsewhere.
+func (f *fileState) entries() *Saved {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loaded
+}
+
+// resumePoint returns the file that tells where the log is resumed, nil without one.
+func (f *fileState) resumePoint() *Saved {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.resume
+}
+
+// isOfAnother returns whether the entries come from another topic than t.
+func (f *fileState) isOfAnother(t *topic) bool {
+	s := f.entries()
+	return s != nil && s.TopicID != t.id
+}
+
+// isYounger returns whether there are entries that are known to be no older than
+// maxAge.
+func (f *fileState) isYounger(now time.Time, maxAge time.Duration) bool {
+	s := f.entries()
+	if s == nil {
+		return false
+	}
+	age, ok := s.age(now)
+	return ok && age <= maxAge
+}
+
+// disprovedBy returns a fault if a total of Redis shows that the entries are void: a
+// total that was reached can't be lower later, or gone, unless Redis has lost writes
+// or the board.
+func (f *fileState) disprovedBy(t reading) *fault {
+	s := f.entries()
+	switch {
+	case s == nil || t.asked.IsZero() || t.seq >= s.Seq:
+		return nil
+	case t.seq == 0:
+		return new(faultGone("total"))
+	}
+	return new(faultAhead(t.seq, s.Seq))
+}
+
+// spread returns some members of a file, to be compared before the board opens:
+// Redis's random ones don't show a member that only the file has.
+func spread(entries []rankcache.Entry) (some recentMembers) {
+	for i := range min(maxRecent, len(entries)) {
+		some = append(some, strings.Clone(entries[i*len(entries)/maxRecent].Member))
+	}
+	return some
 }

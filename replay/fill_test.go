@@ -74,8 +74,8 @@ func TestFileOfAnotherTopicIsVoid(t *testing.T) {
 	b := f.replica.board.(*fakeBoard)
 	f.replica.begin(logTo(5, false))
 	b.want(t, "close", "reset")
-	if f.replica.loadedFile() != nil || f.replica.currentEpoch() != 1 {
-		t.Errorf("file %v, epoch %d", f.replica.loadedFile(), f.replica.currentEpoch())
+	if f.file.entries() != nil || f.replica.currentEpoch() != 1 {
+		t.Errorf("file %v, epoch %d", f.file.entries(), f.replica.currentEpoch())
 	}
 }
 
@@ -93,7 +93,7 @@ func TestFileIsVoidByAnEarlierTotal(t *testing.T) {
 		t.Errorf("%+v, want the file void", f.replica.fault)
 	}
 	f.replica.startRefill(TotalSeq)
-	if f.replica.loadedFile() != nil || f.replica.resumeFile() == nil {
+	if f.file.entries() != nil || f.file.resumePoint() == nil {
 		t.Error("want the entries void and the place in the log kept")
 	}
 }

@@ -215,7 +215,7 @@ func (g *gate) failed(ctx context.Context, why string) {
 // comparing says that the board is about to be compared, which takes a moment: it
 // is left as it is until then.
 func (g *gate) fallBack(comparing bool, now time.Time) {
-	wanted := g.replica.staleWanted(now, g.cfg.MaxStale)
+	wanted := g.feed.sources.redisAway() && g.feed.file.isYounger(now, g.cfg.MaxStale)
 	switch {
 	case wanted && g.replica.openStale(g.epoch):
 		g.metrics.stales.Inc()
@@ -240,7 +240,7 @@ func (g *gate) setStatus(in *gateInput, s step, now time.Time) {
 	}
 	if g.replica.stale.Load() {
 		s.state = rankcache.StateStale
-		if file := g.replica.loadedFile(); file != nil {
+		if file := g.feed.file.entries(); file != nil {
 			age, _ := file.age(now)
 			s.reason = "answered from its file, " + age.Round(time.Second).String() + " old, because Redis does not answer: " + s.reason
 		}

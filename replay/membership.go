@@ -20,6 +20,7 @@ type feed struct {
 	topicName string
 	replica   *replica
 	sources   sources
+	file      fileState
 	status    status
 	audit     *auditStats
 	// restoring says that the board's file, if there is one, is still to be loaded.
@@ -33,7 +34,7 @@ type feed struct {
 
 func newFeed(id rankcache.BoardID, topicName string, boards Boards, m *metrics, now time.Time) *feed {
 	f := &feed{id: id, topicName: topicName, audit: newAuditStats(id, m)}
-	f.replica = newReplica(id, boards, &f.sources, f.audit)
+	f.replica = newReplica(f, boards)
 	f.status.set(rankcache.StateWaiting, "just named", now)
 	return f
 }

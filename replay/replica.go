@@ -17,13 +17,14 @@ import (
 // The dispatcher applies and publishes. The gate opens the replica, fills it and
 // starts a new epoch after a fault. Anybody who finds it wrong reports that, which
 // closes it at once. All of them lock mu, which is held while the board's own
-// methods are called, before sources' and the audit statistics' locks, after the
-// membership's. Nothing waits for the network with it held.
+// methods are called, before the locks of sources, file and audit, after the membership's.
+// Nothing waits for the network with it held.
 type replica struct {
 	id      rankcache.BoardID
 	board   Board
 	boards  Boards // opens and closes the board for readers
 	sources *sources
+	file    *fileState
 	audit   *auditStats
 	wake    signal // wakes the gate
 	counts  updateCounts
@@ -44,14 +45,10 @@ type replica struct {
 	reorder reorderBuffer
 	ring    seqRing
 	recent  recentMembers
-	// loaded is the file that the board was filled from: nil without one, once it
-	// has become void, and once the board was opened. resumeAt is the same file as a
-	// place in the log, which it remains when its entries are void.
-	loaded, resumeAt *Saved
 }
 
-func newReplica(id rankcache.BoardID, boards Boards, s *sources, audit *auditStats) *replica {
-	return &replica{id: id, board: boards.Create(id), boards: boards, sources: s, audit: audit, wake: newSignal()}
+func newReplica(f *feed, boards Boards) *replica {
+	return &replica{id: f.id, board: boards.Create(f.id), boards: boards, sources: &f.sources, file: &f.file, audit: f.audit, wake: newSignal()}
 }
 
 // updateCounts counts what became of a board's updates. They are counted with the

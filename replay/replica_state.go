@@ -3,7 +3,6 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"rankcache"
@@ -23,7 +22,7 @@ func (r *replica) begin(t *topic) {
 		return
 	}
 	r.sources.begin(t)
-	if otherTopic := r.loaded != nil && r.loaded.TopicID != t.id; t.reset || otherTopic {
+	if t.reset || r.file.isOfAnother(t) {
 		r.closeLocked()
 		r.resetLocked()
 		r.fault = nil
@@ -53,7 +52,7 @@ func (r *replica) open(epoch int, o opening) bool {
 	r.readable.Store(true)         // first: else what is applied in between stays unpublished
 	r.stale.Store(false)
 	r.reorder.enabled = true
-	r.loaded = nil
+	r.file.discard()
 	r.boards.Open(r.id)
 	return true
 }
@@ -87,16 +86,6 @@ func (r *replica) closeStale() bool {
 	return true
 }
 
-// staleWanted says whether the board's file is all there is to answer from.
-func (r *replica) staleWanted(now time.Time, maxAge time.Duration) bool {
-	s := r.loadedFile()
-	if s == nil || !r.sources.redisAway() {
-		return false
-	}
-	age, ok := s.age(now)
-	return ok && age <= maxAge
-}
-
 func (r *replica) closeLocked() {
 	r.readable.Store(false)
 	r.stale.Store(false)
@@ -110,7 +99,7 @@ func (r *replica) resetLocked() {
 	r.board.Reset()
 	r.reorder.Clear()
 	r.counts.distinct.Store(0)
-	r.loaded = nil
+	r.file.discard()
 	r.ring.Clear()
 	r.sources.reset()
 }
@@ -225,49 +214,20 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.loaded, r.resumeAt = &s, &s
+	r.file.set(&s)
 	r.recent = spread(entries)
 	latest, _ := r.sources.totals()
 	r.checkFileLocked(latest)
 	return nil
 }
 
-// spread returns some members of a file, to be compared before the board opens:
-// Redis's random ones don't show a member that only the file has.
-func spread(entries []rankcache.Entry) (some recentMembers) {
-	for i := range min(maxRecent, len(entries)) {
-		some = append(some, strings.Clone(entries[i*len(entries)/maxRecent].Member))
-	}
-	return some
-}
-
-// checkFileLocked looks whether Redis shows that the file is void: a total that was
-// reached can't be lower later, or gone, unless Redis has lost writes or the board.
+// checkFileLocked reports a fault if a total of Redis shows that the file is void.
+// It is not counted as a difference: the board was not open.
 func (r *replica) checkFileLocked(t reading) {
-	if r.loaded == nil || t.asked.IsZero() || t.seq >= r.loaded.Seq {
-		return
+	if why := r.file.disprovedBy(t); why != nil {
+		r.fault = why
+		r.wake.wake()
 	}
-	why := faultAhead(t.seq, r.loaded.Seq)
-	if t.seq == 0 {
-		why = faultGone("total")
-	}
-	r.fault = &why
-	r.wake.wake()
-}
-
-// loadedFile returns the file that the board was filled from; nil if there is none
-// or it has become void.
-func (r *replica) loadedFile() *Saved {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.loaded
-}
-
-// resumeFile returns the file with the place at which the log is resumed.
-func (r *replica) resumeFile() *Saved {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.resumeAt
 }
 
 // resumePoint returns the place in the log that an open board has reached.
@@ -285,7 +245,7 @@ func (r *replica) resumePoint() (s Saved, epoch int, ok bool) {
 	return s, r.epoch, true
 }
 
-// repair gives members the state that Redis told in an epoch, publishes that and
+// repair gives members the state that was observed in Redis in an epoch, publishes that and
 // returns how many have changed. The board keeps members that were updated since.
 func (r *replica) repair(epoch int, wrong []difference) (repaired int) {
 	r.mu.Lock()

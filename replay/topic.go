@@ -144,7 +144,7 @@ const fromLow = -1
 func resumeOffsets(info topicInfo, boards []*feed) []int64 {
 	var at []int64
 	for _, f := range boards {
-		s := f.replica.resumeFile()
+		s := f.file.resumePoint()
 		if s == nil || s.TopicID != info.id || len(s.Offsets) > info.partitions {
 			return nil
 		}

@@ -38,19 +38,19 @@ func (t *totalsPoller) run(ctx context.Context) error {
 	return nil
 }
 
-// asked is where a board was before Redis was asked.
-type asked struct {
+// probe is where a board was before the request to Redis.
+type probe struct {
 	feed   *feed
 	epoch  int
 	before rankcache.Progress
 }
 
 func (t *totalsPoller) read(ctx context.Context) {
-	var all []asked
+	var all []probe
 	var ids []rankcache.BoardID
 	for id, f := range t.feeds.current() {
 		epoch, before := f.replica.position()
-		all, ids = append(all, asked{f, epoch, before}), append(ids, id)
+		all, ids = append(all, probe{f, epoch, before}), append(ids, id)
 	}
 	if len(all) == 0 {
 		return
@@ -67,27 +67,28 @@ func (t *totalsPoller) read(ctx context.Context) {
 	}
 }
 
-func (t *totalsPoller) failed(err error, all []asked) {
+func (t *totalsPoller) failed(err error, all []probe) {
 	t.metrics.redisErrors.Inc()
-	for _, a := range all {
-		a.feed.sources.redisFailed(err)
+	for _, p := range all {
+		p.feed.sources.redisFailed(err)
 	}
 	t.errLog.Do(func() { t.log.Warn("totals of Redis are not known", "err", err) })
 }
 
-// learn tells a board what Redis has, and an open one's readers how old it is.
-func (t *totalsPoller) learn(a *asked, r reading) {
-	f := a.feed
-	if !f.replica.learn(r, a.epoch) || !f.replica.readable.Load() {
+// learn gives a board the total of Redis, checks that an open one keeps up, and
+// marks it as current if it does.
+func (t *totalsPoller) learn(p *probe, r reading) {
+	f := p.feed
+	if !f.replica.learn(r, p.epoch) || !f.replica.readable.Load() {
 		f.lag = lagWatch{}
 		return
 	}
-	if f.lag.epoch != a.epoch {
-		f.lag = lagWatch{epoch: a.epoch}
+	if f.lag.epoch != p.epoch {
+		f.lag = lagWatch{epoch: p.epoch}
 	}
 	after := f.replica.progress()
-	if why := f.lag.look(t.total, r, a.before, after, f.sources.drained); why != nil {
-		f.replica.report(a.epoch, *why)
+	if why := f.lag.look(t.total, r, p.before, after, f.sources.drained); why != nil {
+		f.replica.report(p.epoch, *why)
 		return
 	}
 	switch {
