@@ -22,7 +22,7 @@ func totalsEvery(d time.Duration) option { return func(s *setup) { s.TotalsEvery
 
 const often = 20 * time.Millisecond
 
-// local is the board behind the sidecar's back.
+// local returns the open board itself, to be changed without the Runner.
 func (s *sidecar) local(id rankcache.BoardID) *localboard.Board {
 	s.env.t.Helper()
 	b, ok := s.boards.Get(id)
@@ -76,7 +76,7 @@ func TestAuditRepairsMembers(t *testing.T) {
 	}
 }
 
-// What somebody does to Redis behind the writer's back is Redis's truth.
+// A change of Redis that did not go through the writer is followed.
 func TestAuditFollowsRedis(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Kafka(t))
@@ -124,8 +124,8 @@ func TestAuditFindsOneOfMany(t *testing.T) {
 	t.Logf("%+v", s.status(b.id).Audit)
 }
 
-// Redis fails over to a replica without the last writes and counts their seqs
-// again: the board follows, whether the fallen total or a reused seq is seen first.
+// Redis fails over to a replica without the last writes and gives their seqs out
+// again: the board follows, whether the lower total or a reused seq is seen first.
 func TestFailoverThatLosesWrites(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]option{
@@ -220,7 +220,7 @@ func (s *sidecar) waitGone(id rankcache.BoardID) {
 	})
 }
 
-// FLUSHALL is a Redis that restarted empty.
+// FLUSHALL stands for a Redis that restarted empty.
 func TestRedisFlushed(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})
@@ -241,16 +241,16 @@ func TestRedisFlushed(t *testing.T) {
 	s.waitOpen(b.id)
 }
 
-// A topic made again whose updates are read before its id is seen must not add
+// A recreated topic whose updates are read before its id is seen must not add
 // them to the old board.
-func TestTopicMadeAgainIsSeenBySeqs(t *testing.T) {
+func TestRecreatedTopicIsSeenBySeqs(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Kfake(t).Addr())
 	b := e.newBoard(1, nil)
 	b.produce(b.gifts(50, 20)...)
 	s := e.start(ids(b), auditEvery(often), totalsEvery(often))
 	s.waitOpen(b.id)
-	b.bury()
+	b.recreate()
 	b.produce(b.gifts(120, 30)...)
 	s.waitClosed(b.id)
 	s.waitOpen(b.id)
@@ -384,8 +384,7 @@ func TestBoardsWithoutSeqsAreHealed(t *testing.T) {
 	}
 }
 
-// The age of a copy is honest: it grows while Redis or Kafka can't be reached, and
-// only then.
+// The age of a copy grows while Redis or Kafka can't be reached, and only then.
 func TestAgeGrowsWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})

@@ -13,7 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
 	"rankcache/internal/origin"
@@ -24,7 +26,7 @@ import (
 
 const timeout = 60 * time.Second
 
-// env is a Redis and a Kafka with boards in them, and what a writer would do.
+// env is a Redis and a Kafka with boards in them, and does what a writer does.
 type env struct {
 	t      testing.TB
 	kafka  string
@@ -32,7 +34,7 @@ type env struct {
 	names  rankcache.Names
 	client *kgo.Client
 	// still says that Redis does not change while boards are opened, so that they
-	// can be held against it at that moment.
+	// can be compared with it at that moment.
 	still bool
 }
 
@@ -64,7 +66,7 @@ func (e *env) newBoard(partitions int32, configs map[string]string) *board {
 
 func (b *board) topic() string { return b.names.Topic(b.id) }
 
-// incr applies a change to Redis and returns the update that says so.
+// incr applies a change to Redis and returns its update.
 func (b *board) incr(member string, delta float64) rankcache.Update {
 	b.t.Helper()
 	b.seq++
@@ -135,7 +137,7 @@ func (e *env) check(err error) {
 	}
 }
 
-// set adapts localboard, as cmd does, and notes what was opened and closed.
+// set adapts localboard, as cmd does, and records what was opened and closed.
 type set struct {
 	*localboard.Boards
 	opened  func(rankcache.BoardID)
@@ -199,7 +201,7 @@ type option func(*setup)
 
 func deadline(d time.Duration) option { return func(s *setup) { s.Deadline = d } }
 
-// totalIn has the board's total read from where origin is told.
+// totalIn makes the origin read the board's total from where.
 func totalIn(kind replay.TotalSource, where string) option {
 	return func(s *setup) {
 		total, err := origin.ParseTotal(where)
@@ -248,12 +250,12 @@ func (s *sidecar) status(id rankcache.BoardID) rankcache.BoardStatus {
 	return rankcache.BoardStatus{}
 }
 
-// waitOpen waits until the board is open, and holds it against Redis. Afterwards the
-// caller may change Redis: nobody is still looking whether it was opened too early.
+// waitOpen waits until the board is open and equals Redis. Afterwards the caller may
+// change Redis: the comparison at the opening is over.
 func (s *sidecar) waitOpen(id rankcache.BoardID) {
 	s.env.t.Helper()
 	testkit.Eventually(s.env.t, timeout, func() error { return s.equal(id) })
-	s.boards.opening.Lock() // not while asking: a board is opened with locks held that a status needs
+	s.boards.opening.Lock()
 	defer s.boards.opening.Unlock()
 }
 
@@ -329,3 +331,45 @@ func ids(boards ...*board) (all []rankcache.BoardID) {
 	}
 	return all
 }
+
+// deleteRecords truncates the log of partition 0 at its beginning.
+func (b *board) deleteRecords(before int64) {
+	b.t.Helper()
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	rt := kmsg.NewDeleteRecordsRequestTopic()
+	rp := kmsg.NewDeleteRecordsRequestTopicPartition()
+	rt.Topic, rp.Offset, req.TimeoutMillis = b.topic(), before, 10_000
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(context.Background(), b.client)
+	b.check(err)
+	b.check(kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode))
+}
+
+// create creates the board's topic; an error if the broker still has one of the name.
+func (b *board) create() error {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	rt := kmsg.NewCreateTopicsRequestTopic()
+	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = b.topic(), b.parts, 1
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(context.Background(), b.client)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+}
+
+// addPartitions gives the board's topic more partitions.
+func (b *board) addPartitions(partitions int32) {
+	b.t.Helper()
+	req := kmsg.NewPtrCreatePartitionsRequest()
+	rt := kmsg.NewCreatePartitionsRequestTopic()
+	rt.Topic, rt.Count, req.TimeoutMillis = b.topic(), partitions, 10_000
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(context.Background(), b.client)
+	b.check(err)
+	b.check(kerr.ErrorForCode(resp.Topics[0].ErrorCode))
+	b.parts = partitions
+}
+
+func TestMain(m *testing.M) { testkit.Main(m) }

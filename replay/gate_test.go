@@ -15,7 +15,7 @@ import (
 	"rankcache/replay"
 )
 
-// Every board is held against Redis, entry by entry, at the moment when it is
+// Every board is compared with Redis, entry by entry, at the moment when it is
 // opened: see env.still.
 
 func TestLogThatEndsInControlRecords(t *testing.T) {
@@ -98,7 +98,7 @@ func (b *board) logged() int {
 	return n
 }
 
-func TestCutLog(t *testing.T) {
+func TestTruncatedLog(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Kafka(t))
 	b := e.newBoard(1, nil)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
@@ -53,7 +54,7 @@ func TestNewPartitions(t *testing.T) {
 	b.produce(b.gifts(20, 20)...)
 	s := e.start(ids(b))
 	s.waitOpen(b.id)
-	b.widen(3)
+	b.addPartitions(3)
 	b.client = testkit.KafkaClient(t, e.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	b.produce(b.gifts(20, 20)...)
 	s.waitOpen(b.id)
@@ -62,8 +63,8 @@ func TestNewPartitions(t *testing.T) {
 	}
 }
 
-// A topic that was deleted and made again fills its board anew, and no other.
-func TestTopicMadeAgain(t *testing.T) {
+// A topic that was deleted and recreated resets its board, and no other.
+func TestRecreatedTopic(t *testing.T) {
 	t.Parallel()
 	for name, kafka := range brokers(t) {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestTopicMadeAgain(t *testing.T) {
 			s := e.start(ids(b, other))
 			s.waitOpen(b.id)
 			s.waitOpen(other.id)
-			b.bury()
+			b.recreate()
 			b.produce(b.gifts(120, 30)...) // longer than before: offsets alone would not tell
 			s.waitClosed(b.id)             // until the id is seen, the new tail may pass for the old one's
 			s.waitOpen(b.id)
@@ -93,8 +94,8 @@ func TestTopicMadeAgain(t *testing.T) {
 	}
 }
 
-// bury ends the board in Redis and in Kafka, and begins another of its name.
-func (b *board) bury() {
+// recreate deletes the board in Redis and in Kafka, and creates another of its name.
+func (b *board) recreate() {
 	b.t.Helper()
 	b.check(b.redis.Del(context.Background(), b.names.BoardKey(b.id), b.names.SeqKey(b.id)).Err())
 	testkit.DeleteTopic(b.t, b.kafka, b.topic())
@@ -289,4 +290,67 @@ func TestNoBoards(t *testing.T) {
 	e := newEnv(t, testkit.Kfake(t).Addr())
 	s := e.start(nil)
 	s.waitReady()
+}
+
+func TestBoardsOpenEqualToRedis(t *testing.T) {
+	e := newEnv(t, testkit.Kafka(t))
+	one, four := e.newBoard(1, nil), e.newBoard(4, nil)
+	for _, b := range []*board{one, four} {
+		b.produce(b.gifts(500, 50)...)
+	}
+	s := e.start(ids(one, four))
+	s.waitOpen(one.id)
+	s.waitOpen(four.id)
+	s.waitReady()
+	for _, b := range []*board{one, four} {
+		b.produce(b.gifts(300, 60)...)
+		s.waitOpen(b.id)
+	}
+	for _, b := range s.Status() {
+		if b.State != rankcache.StateOpen || b.Have != 800 {
+			t.Errorf("status %+v", b)
+		}
+	}
+}
+
+// An answer is of one moment: while an update is missing, those behind it are not
+// seen, and when it comes all are.
+func TestEarlyUpdatesAreNotSeen(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, testkit.Kfake(t).Addr())
+	b := e.newBoard(1, nil)
+	b.produce(b.gifts(50, 20)...)
+	s := e.start(ids(b))
+	s.waitOpen(b.id)
+	local, _ := s.boards.Get(b.id)
+	before := local.Page(0, 1000, rankcache.Desc)
+	us := b.gifts(100, 20)
+	b.produce(us[1:]...)
+	testkit.Eventually(t, timeout, func() error {
+		if n := s.counter("rankcache_replay_records_total"); n != 149 {
+			return fmt.Errorf("%v records", n)
+		}
+		return nil
+	})
+	b.produce(us[20]) // a repeat, so that all before it have been applied
+	testkit.Eventually(t, timeout, func() error {
+		if n := s.counter("rankcache_replay_records_total"); n != 150 {
+			return fmt.Errorf("%v records", n)
+		}
+		return nil
+	})
+	now := local.Page(0, 1000, rankcache.Desc)
+	if now.Seq != before.Seq || gocmp.Diff(before.Entries, now.Entries) != "" {
+		t.Errorf("seq %d, was %d: %s", now.Seq, before.Seq, gocmp.Diff(before.Entries, now.Entries))
+	}
+	b.produce(us[0])
+	s.waitOpen(b.id)
+	if got := local.Top().Seq; got != 150 {
+		t.Errorf("seq %d, want 150", got)
+	}
+	for _, e := range s.boards.noted() {
+		if e == "close "+string(b.id) {
+			t.Error("the board was closed")
+		}
+	}
 }

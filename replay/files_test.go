@@ -20,8 +20,8 @@ import (
 	"rankcache/replay"
 )
 
-// folder adapts lastgood, as cmd does. A frozen one forgets what is saved, which
-// is how a process that was killed leaves it.
+// folder adapts lastgood, as cmd does. A frozen one drops what is saved, as a process
+// that was killed does.
 type folder struct {
 	*lastgood.Store
 	dir    string
@@ -52,7 +52,7 @@ func (f *folder) Load(id rankcache.BoardID) (replay.Saved, []rankcache.Entry, er
 	return replay.Saved(s), entries, err
 }
 
-// edit changes a board's file behind its back.
+// edit changes a board's file.
 func (f *folder) edit(b *board, change func(*lastgood.Snapshot, []rankcache.Entry)) {
 	b.t.Helper()
 	s, entries, err := f.Store.Load(b.id)
@@ -106,7 +106,7 @@ func TestRestartAfterPartitionsWereAdded(t *testing.T) {
 	b, kept := e.newBoard(1, nil), newFolder(t)
 	b.produce(b.gifts(50, 20)...)
 	e.saveOnce(kept, b)
-	b.widen(3)
+	b.addPartitions(3)
 	b.client = testkit.KafkaClient(t, e.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	b.produce(b.gifts(30, 20)...)
 	s := e.start(ids(b), keptIn(kept))
@@ -205,8 +205,8 @@ func TestRestartAfterAKillUnderWrites(t *testing.T) {
 	}
 }
 
-// Whatever a file says, a board is open only when it equals Redis, which is looked
-// at as it is opened (env.still).
+// Whatever is in a file, a board is open only when it equals Redis, which is compared
+// as it is opened (env.still).
 func TestWrongFileOpensNothing(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*board, *folder){
@@ -224,11 +224,11 @@ func TestWrongFileOpensNothing(t *testing.T) {
 			f.edit(b, func(s *lastgood.Snapshot, es []rankcache.Entry) { s.Seq += 1000; es[0].Score++ })
 		},
 		"Redis lost writes": func(b *board, _ *folder) { b.loseWrites() },
-		"topic made again": func(b *board, _ *folder) {
-			b.bury()
+		"recreated topic": func(b *board, _ *folder) {
+			b.recreate()
 			b.produce(b.gifts(200, 30)...) // longer than before: offsets alone would not tell
 		},
-		"log cut after the file": func(b *board, _ *folder) {
+		"log truncated after the file": func(b *board, _ *folder) {
 			b.produce(b.gifts(50, 30)...)
 			b.deleteRecords(120)
 		},
@@ -239,7 +239,7 @@ func TestWrongFileOpensNothing(t *testing.T) {
 			f.edit(b, func(s *lastgood.Snapshot, _ []rankcache.Entry) { s.Offsets[0] += 5 })
 			b.produce(b.gifts(10, 30)...)
 		},
-		"cut file": func(b *board, f *folder) {
+		"truncated file": func(b *board, f *folder) {
 			file := filepath.Join(f.dir, string(b.id)+".board")
 			b.check(os.Truncate(file, 100))
 		},
@@ -296,7 +296,7 @@ func TestStaleCopyWithoutRedisAndKafka(t *testing.T) {
 		return nil
 	})
 	if at := got.CurrentAt(); !at.Equal(saved.CurrentAt) {
-		t.Errorf("current at %v though nobody has compared it", at)
+		t.Errorf("current at %v though it was not compared", at)
 	}
 	if ok, why := s.Ready(); !ok {
 		t.Error("readiness fell:", why)
@@ -343,7 +343,7 @@ func TestStaleCopyBecomesTheBoard(t *testing.T) {
 }
 
 // A Redis that comes back as another closes the stale copy.
-func TestStaleCopyThatRedisRefutes(t *testing.T) {
+func TestStaleCopyThatRedisDisproves(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})
 	e := newEnvOn(t, testkit.Kafka(t), cache.Addr())
@@ -390,8 +390,8 @@ func TestStaleCopyThatIsTooOld(t *testing.T) {
 	}
 }
 
-// A disk that takes nothing concerns nobody but the next start.
-func TestDiskThatTakesNothing(t *testing.T) {
+// A disk that can't be written to does not matter before the next start.
+func TestDiskThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Kafka(t))
 	file := filepath.Join(t.TempDir(), "file")
