@@ -192,7 +192,7 @@ func (a *auditor) confirm(ctx context.Context, l *look, suspected map[string]boo
 }
 
 // observe fetches from Redis, waits until the board has all that Redis had, and
-// publishes it. It returns nil, and says why in l, if they can't be compared.
+// publishes it. If they can't be compared, it returns nil and sets l.unknown.
 func (a *auditor) observe(ctx context.Context, l *look, fetch func() (*observation, error)) *observation {
 	before := a.replica.progress()
 	observed, err := fetch()

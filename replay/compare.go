@@ -154,8 +154,8 @@ const (
 	toAudit                     // every update, and it must stay open
 )
 
-// await waits until the board has the updates of an observation at seq. When the
-// wait is over and a later update has come, there is a hole.
+// await waits until the board has the updates of an observation at seq. If it still
+// lacks them after maxWait and has a later one, there is a hole.
 func (c *comparer) await(ctx context.Context, seq uint64, need need) (v verdict, reached bool) {
 	for end := time.Now().Add(maxWait); ; sleep(ctx, waitPause) {
 		p := c.replica.progress()
@@ -214,8 +214,8 @@ func (c *comparer) differences(o *observation) (wrong []difference) {
 	return wrong
 }
 
-// differs returns how a member differs from a claim that was observed at seq; known
-// is whether that can be told.
+// differs returns how a member differs from a claim that was observed at seq. known
+// is false if it can't be compared, because it has changed since.
 func (c *comparer) differs(claimed *claim, seq uint64) (kind string, known bool) {
 	score, memberSeq, here := c.replica.board.Score(claimed.member)
 	switch {

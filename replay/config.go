@@ -20,8 +20,8 @@ const (
 	DefaultMaxStale          = 10 * time.Minute
 )
 
-// TotalSource is what Redis keeps as a board's total, the number that tells how
-// many updates a complete board has.
+// TotalSource is what Redis keeps as a board's total, the number of updates that a
+// complete board has.
 type TotalSource string
 
 // Sources of totals.
@@ -46,7 +46,7 @@ type Config struct {
 	TotalSource TotalSource
 	// PublishEvery is the shortest time between two publications of a board.
 	PublishEvery time.Duration
-	// PollEvery is how often Kafka is asked for the boards' topics, and TotalsEvery
+	// PollEvery is how often the boards' topics are looked up in Kafka, TotalsEvery
 	// how often the totals of all boards are read from Redis, in one round trip: an
 	// answer's age reaches TotalsEvery. Both vary by a tenth.
 	PollEvery, TotalsEvery time.Duration

@@ -92,8 +92,8 @@ func (c *consumer) reassign(ctx context.Context, r reassignment) error {
 	}
 }
 
-// run polls until ctx ends. The error says that the Kafka client will never work
-// again.
+// run polls until ctx ends. It returns an error if the Kafka client has failed for
+// good.
 func (c *consumer) run(ctx context.Context) error {
 	for {
 		if err := c.newBatch(ctx); err != nil {

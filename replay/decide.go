@@ -68,13 +68,13 @@ func stay(state rankcache.BoardState, reason string, args ...any) step {
 func decide(in *gateInput) step {
 	switch {
 	case !in.kafkaKnown:
-		return stay(rankcache.StateWaiting, "Kafka has not answered yet: %s", cmp.Or(in.kafkaErr, "asked"))
+		return stay(rankcache.StateWaiting, "Kafka has not answered yet: %s", cmp.Or(in.kafkaErr, "request sent"))
 	case !in.topicKnown:
 		return stay(rankcache.StateWaiting, "its topic does not exist yet: the writer makes it with the first update")
 	case !in.ended:
 		return stay(rankcache.StateReplaying, "reading the log up to its end at the start")
 	case !in.redisKnown:
-		return stay(rankcache.StateWaiting, "Redis has not answered yet: %s", cmp.Or(in.redisErr, "asked"))
+		return stay(rankcache.StateWaiting, "Redis has not answered yet: %s", cmp.Or(in.redisErr, "request sent"))
 	case in.total == TotalNone && in.members == 0:
 		return stay(rankcache.StateWaiting, "Redis has no such board yet")
 	case in.total != TotalNone && in.target == 0:

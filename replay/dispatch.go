@@ -134,8 +134,8 @@ func (d *dispatcher) flush() {
 	d.publish.schedule()
 }
 
-// begin tells the boards of a topic that its records follow. Their gates need a
-// new total of Redis.
+// begin passes a new reading to the boards of its topic. Their gates need a new
+// total of Redis.
 func (d *dispatcher) begin(t *topic) {
 	d.eachOf(t, func(r *replica) { r.begin(t) })
 	d.totals.wake()
@@ -197,8 +197,8 @@ func (p *publisher) add(f *feed) {
 	p.dirty = append(p.dirty, f)
 }
 
-// schedule publishes the dirty boards at once if the interval is over, else arms the
-// timer for its end.
+// schedule publishes the dirty boards at once if the interval is over, and arms the
+// timer for its end otherwise.
 func (p *publisher) schedule() {
 	if len(p.dirty) == 0 || p.armed {
 		return

@@ -70,11 +70,11 @@ func TestPublishing(t *testing.T) {
 	d.dispatch([]item{updateAt(part, 0)})
 	b.want(t, "apply 1")
 	openNow(f.replica)
-	asked := time.Now()
-	f.replica.awaited.Store(&reading{seq: 3, asked: asked})
+	requested := time.Now()
+	f.replica.awaited.Store(&reading{seq: 3, requested: requested})
 	d.dispatch([]item{updateAt(part, 1)})
 	b.want(t, "open", "apply 1", "publish")
-	if !b.current.Equal(asked) || f.replica.awaited.Load() != nil {
+	if !b.current.Equal(requested) || f.replica.awaited.Load() != nil {
 		t.Error("the board reached the reading and is not marked as current")
 	}
 	d.dispatch([]item{updateAt(part, 2)})

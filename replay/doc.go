@@ -19,27 +19,26 @@
 // just those boards and has the consumer assign their partitions, from the first
 // offset or from where the boards' files end (topic.go). There is no consumer group
 // and nothing is committed, so no broker delays the start and no old record comes
-// again because a topic was created. A topic's id tells when it was deleted and
-// recreated; its boards, and no others, are then reset.
+// again because a topic was created. A changed id shows that a topic was
+// deleted and recreated: its boards, and no others, are then reset.
 //
 // # Opening and auditing
 //
-// Every board has a gate (gate.go), a goroutine that asks decide (decide.go) for the
-// next step and takes it: wait, compare a sample with Redis (compare.go), load the
+// Every board has a gate (gate.go), a goroutine that gets the next step from decide
+// (decide.go) and takes it: wait, compare a sample with Redis (compare.go), load the
 // board because the log can't give it (fill.go), or open it. From then on it audits
 // the board (audit.go). The totals poller (totals.go) reads the totals of all boards
 // in one round trip: the gates' targets, the age of an open board, and whether it
-// keeps up. Whoever finds a board wrong reports a fault (fault.go): it is closed at
-// once, and its gate fills it again, alone. The saver (saver.go) writes open boards
+// keeps up. A part that finds a board wrong reports a fault (fault.go): the board is
+// closed at once, and its gate fills it again, alone. The saver (saver.go) writes open boards
 // to files, from which the next process starts (fill.go).
 //
 // # Who owns what
 //
 // A feed (membership.go) is one followed board. Of its parts the replica
-// (replica.go, replica_state.go), sources, status and auditStats are shared and have
-// a lock each; the others belong to one goroutine. Lock order: membership, replica,
-// then any one of sources, status and auditStats. Nothing waits for the network with
-// one held.
+// (replica.go, replica_state.go), sources, fileState, status and auditStats are shared
+// and have a lock each; the others belong to one goroutine. Lock order: membership,
+// replica, then any one of the others. Nothing waits for the network with one held.
 //
 // # Glossary
 //

@@ -20,7 +20,7 @@ const (
 	kindRank    = "rank"    // a member with the right score has another rank
 	kindHole    = "hole"    // an update does not come
 	kindAhead   = "ahead"   // Redis's total fell below what was applied
-	kindGone    = "gone"    // Redis has no such board any more
+	kindGone    = "gone"    // Redis no longer has the board
 	kindReused  = "reused"  // a seq came again as another update
 )
 
@@ -29,10 +29,10 @@ var kinds = []string{kindScore, kindMissing, kindExtra, kindMembers, kindRank, k
 // fault is a reason to fill a board again.
 type fault struct {
 	kind, reason string
-	// void says that the board's own seqs can't be trusted either: they count
-	// what Redis has lost.
+	// void means that the board's own seqs are wrong, too: they count what Redis
+	// has lost. The board is emptied before it is filled.
 	void bool
-	// counted says that the differences behind it have been counted.
+	// counted means that the differences behind it have been counted.
 	counted bool
 }
 
@@ -55,8 +55,7 @@ func faultReused(seq uint64) fault {
 const auditLogEvery = time.Minute
 
 // auditStats is what comparisons of one board with Redis have found. The gate
-// writes it, and whoever reports a fault. mu is a leaf: nothing is called with it
-// held.
+// and all reporters of faults write it. mu is a leaf: nothing is called with it held.
 type auditStats struct {
 	board   rankcache.BoardID
 	metrics *metrics
@@ -76,8 +75,7 @@ func (s *auditStats) status() rankcache.AuditStatus {
 	return s.found
 }
 
-// comparison counts a comparison of so many members; unknown says that it could not
-// be made.
+// comparison counts a comparison of members; unknown is one that could not be made.
 func (s *auditStats) comparison(members int, different, unknown bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

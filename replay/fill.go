@@ -64,7 +64,7 @@ func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after ui
 }
 
 // fromFile loads a board from its file, if there is a good one. Until it returns the
-// topic watcher does not start the board's topic: the file tells where to begin.
+// topic watcher does not start the board's topic: the file has the offsets.
 func (l *filler) fromFile(ctx context.Context, f *feed) {
 	if l.files == nil {
 		return
@@ -151,7 +151,7 @@ func (f *fileState) entries() *Saved {
 	return f.loaded
 }
 
-// resumePoint returns the file that tells where the log is resumed, nil without one.
+// resumePoint returns the file whose offsets the log is resumed at, nil without one.
 func (f *fileState) resumePoint() *Saved {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +181,7 @@ func (f *fileState) isYounger(now time.Time, maxAge time.Duration) bool {
 func (f *fileState) disprovedBy(t reading) *fault {
 	s := f.entries()
 	switch {
-	case s == nil || t.asked.IsZero() || t.seq >= s.Seq:
+	case s == nil || t.requested.IsZero() || t.seq >= s.Seq:
 		return nil
 	case t.seq == 0:
 		return new(faultGone("total"))

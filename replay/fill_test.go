@@ -82,7 +82,7 @@ func TestFileOfAnotherTopicIsVoid(t *testing.T) {
 // The total of Redis may have been read before the file was loaded.
 func TestFileIsVoidByAnEarlierTotal(t *testing.T) {
 	f := feedOf(&fakeBoard{})
-	f.replica.learn(reading{seq: 9, members: 3, asked: time.Now()}, 0)
+	f.replica.learn(reading{seq: 9, members: 3, requested: time.Now()}, 0)
 	if f.replica.fault != nil {
 		t.Fatal("nothing was wrong yet")
 	}

@@ -178,7 +178,7 @@ func (g *gate) load(ctx context.Context) {
 // tryOpen compares the board with Redis and opens it if they agree. Holes are
 // accepted up to a seq, 0 for none.
 func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
-	if acceptHoles == 0 { // else updates would wait for what never comes
+	if acceptHoles == 0 { // otherwise updates would wait for what never comes
 		g.replica.startOrdering()
 	}
 	v := g.compare.beforeOpening(ctx, g.epoch, acceptHoles > 0)
@@ -206,14 +206,12 @@ func (g *gate) failed(ctx context.Context, why string) {
 	g.log.Warn("board is not open", "board", g.feed.id, "reason", why)
 }
 
-// fallBack answers from the board's file or stops that. A board that was filled from
-// a file may be read before it is opened, with the age that the file tells, but only
-// while Redis can't answer: a copy that nobody has compared is better than a failed
-// read, and worse than Redis. It never counts as open: it is not marked as current
-// and not saved, and once Redis answers it is compared and opened, or closed.
-//
-// comparing says that the board is about to be compared, which takes a moment: it
-// is left as it is until then.
+// fallBack makes a board that was filled from its file readable before it is opened,
+// or closes it again. It is read with the file's age and only while Redis can't
+// answer: a copy that was not compared is better than a failed read, and worse than
+// Redis. It never counts as open: it is not marked as current and not saved, and once
+// Redis answers it is compared and opened, or closed. If comparing, it is left as it
+// is until the comparison has ended.
 func (g *gate) fallBack(comparing bool, now time.Time) {
 	wanted := g.feed.sources.redisAway() && g.feed.file.isYounger(now, g.cfg.MaxStale)
 	switch {

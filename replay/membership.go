@@ -14,7 +14,7 @@ import (
 )
 
 // feed is one followed board: the parts that work on it. The fields are set when it
-// is made; each part says who writes it and what guards it.
+// is made; each part's type documents its owner and its lock.
 type feed struct {
 	id        rankcache.BoardID
 	topicName string
@@ -23,8 +23,8 @@ type feed struct {
 	file      fileState
 	status    status
 	audit     *auditStats
-	// restoring says that the board's file, if there is one, is still to be loaded.
-	// The gate's goroutine clears it.
+	// restoring is set while the board's file is to be loaded or looked for. The
+	// gate's goroutine clears it.
 	restoring atomic.Bool
 
 	batch []rankcache.Update // the dispatcher's alone: gathered, to be applied
@@ -97,8 +97,8 @@ func (m *membership) want(boards []rankcache.BoardID) {
 	m.changed.wake()
 }
 
-// update starts the boards that are wanted and not followed, and returns those that
-// are followed and not wanted, which nobody finds any more.
+// update starts the boards that are wanted and not followed, and removes and returns
+// those that are followed and not wanted.
 func (m *membership) update(start func(rankcache.BoardID) *followed) (gone []*followed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

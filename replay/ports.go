@@ -48,7 +48,7 @@ type Boards interface {
 // Origin is Redis. A total of 0 is an unknown one.
 type Origin interface {
 	// Totals returns the total and the size of each board. A stamp without a
-	// time was not read, and the error says why.
+	// time was not read, and the error has the reason.
 	Totals(context.Context, []rankcache.BoardID) ([]rankcache.Stamp, error)
 	// Sample returns the scores of the members and of random others, the total
 	// and the size, all of one instant.

@@ -15,8 +15,8 @@ import (
 // closing, faults and filling.
 //
 // The dispatcher applies and publishes. The gate opens the replica, fills it and
-// starts a new epoch after a fault. Anybody who finds it wrong reports that, which
-// closes it at once. All of them lock mu, which is held while the board's own
+// starts a new epoch after a fault. Any goroutine may report a fault, which closes it
+// at once. All of them lock mu, which is held while the board's own
 // methods are called, before the locks of sources, file and audit, after the membership's.
 // Nothing waits for the network with it held.
 type replica struct {
@@ -29,12 +29,12 @@ type replica struct {
 	wake    signal // wakes the gate
 	counts  updateCounts
 
-	// readable says that the board is open. stale says that it is answered from its
-	// file though nobody has compared it. They are written with mu held.
+	// readable is set while the board is open, stale while it is answered from its
+	// file and was not compared. They are written with mu held.
 	readable, stale atomic.Bool
 	// awaited is a total of Redis that the board had not reached when it was read.
-	// The totals poller sets it; whoever sees that the board has reached it clears it
-	// and marks the board as current at that time.
+	// The totals poller sets it. When the board has reached it, the dispatcher or the
+	// poller clears it and marks the board as current at that time.
 	awaited atomic.Pointer[reading]
 
 	mu sync.Mutex
@@ -96,7 +96,7 @@ func (r *replica) checkSeqs(batch []rankcache.Update) {
 	}
 }
 
-// visible says that readers find the board, and want what is applied.
+// visible returns whether readers find the board, open or stale.
 func (r *replica) visible() bool { return r.readable.Load() || r.stale.Load() }
 
 // publish shows readers what was applied, and how old it is now. It does nothing to
@@ -111,7 +111,7 @@ func (r *replica) publish() {
 	reached := due != nil && r.board.Progress().Total() >= due.seq
 	r.board.Publish()
 	if reached {
-		r.board.MarkCurrent(due.asked)
+		r.board.MarkCurrent(due.requested)
 		r.awaited.CompareAndSwap(due, nil)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"rankcache"
 )
 
-// begin says that the records of t follow. If they replace what was read of the
+// begin is called before the first record of t. If t replaces what was read of the
 // topic before, the board starts from nothing: it is closed before it is emptied,
-// so that nobody reads it half full.
+// so that it is not read half full.
 //
 // Its gate may just have found the old board good and be about to open it. Both
 // hold the lock, so either open comes first and is undone here, or it sees that
@@ -49,7 +49,7 @@ func (r *replica) open(epoch int, o opening) bool {
 		r.board.Settle(o.acceptHoles)
 	}
 	r.board.MarkCurrent(o.equalAt) // so that the first answer knows its age
-	r.readable.Store(true)         // first: else what is applied in between stays unpublished
+	r.readable.Store(true)         // first: what is applied from now on must be published
 	r.stale.Store(false)
 	r.reorder.enabled = true
 	r.file.discard()
@@ -69,7 +69,7 @@ func (r *replica) openStale(epoch int) bool {
 	if r.stale.Load() || !r.soundLocked(epoch) {
 		return false
 	}
-	r.stale.Store(true) // first: else what is applied in between stays unpublished
+	r.stale.Store(true) // first: what is applied from now on must be published
 	r.reorder.enabled = true
 	r.boards.Open(r.id)
 	return true
@@ -104,7 +104,7 @@ func (r *replica) resetLocked() {
 	r.sources.reset()
 }
 
-// drop says that the board is not followed any more.
+// drop ends the use of the board: it is not followed any more.
 func (r *replica) drop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,10 +146,10 @@ func (r *replica) reportLocked(why fault) {
 // if it has none. Without seqs a load from Redis can't be joined to the log, so the
 // log is read again from its beginning.
 //
-// The board is filled again in place. While it is known to be wrong nobody may
-// read it anyway, so that a second copy would only cost its memory; and nobody
-// sees this one half full: it is published only with the lock held and the board
-// readable, or when the gate opens it.
+// The board is filled again in place. While it is known to be wrong it is not read,
+// so that a second copy would only cost memory; and this one is not seen half full:
+// it is published only with the lock held and the board readable, or when the gate
+// opens it.
 func (r *replica) startRefill(total TotalSource) *fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,8 +171,8 @@ func (r *replica) startRefill(total TotalSource) *fault {
 	return why
 }
 
-// learn takes a total of Redis that was asked for in an epoch. It returns false if
-// that has passed.
+// learn takes a total of Redis that was requested in an epoch. It returns false if
+// the epoch has passed.
 func (r *replica) learn(t reading, epoch int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -153,7 +153,7 @@ func TestClosedBoardIsNotPublished(t *testing.T) {
 	passed := r.currentEpoch()
 	r.startRefill(TotalSeq)
 	b.want(t, "close", "reset")
-	if r.load(passed, 5, nil) == nil || r.learn(reading{seq: 9, asked: time.Now()}, passed) {
+	if r.load(passed, 5, nil) == nil || r.learn(reading{seq: 9, requested: time.Now()}, passed) {
 		t.Error("took what belongs to an epoch that has passed")
 	}
 	r.report(passed, faultGone("total"))

@@ -36,8 +36,8 @@ type Runner struct {
 	topicsWake, totalsWake signal // wake the topic watcher and the totals poller
 }
 
-// New returns a Runner that starts nothing before Run. The error says what is
-// wrong with cfg, or that reg has such metrics already.
+// New returns a Runner that starts nothing before Run. It fails if cfg is wrong, or
+// if reg has such metrics already.
 func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometheus.Registerer) (*Runner, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -76,9 +76,9 @@ func (r *Runner) Status() []rankcache.BoardStatus {
 	return all
 }
 
-// Run fills boards until ctx ends, and then leaves them as they are. The error
-// says that the Kafka client could not be made, or will never work again; a Kafka
-// or a Redis that can't be reached is no error. Run may be called once.
+// Run fills boards until ctx ends, and then leaves them as they are. It
+// fails if the Kafka client can't be made or has failed for good; a Kafka or a Redis
+// that can't be reached is no error. Run may be called once.
 func (r *Runner) Run(ctx context.Context) error {
 	c, err := newClient(r.cfg, r.log)
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *Runner) keepMembership(ctx context.Context, group *errgroup.Group) erro
 	for {
 		for _, gone := range r.members.update(func(id rankcache.BoardID) *followed { return r.start(ctx, group, id) }) {
 			gone.stop()
-			<-gone.done // else the gate might open the board after it was dropped
+			<-gone.done // otherwise the gate might open the board after it was dropped
 			gone.feed.replica.drop()
 			r.boards.Drop(gone.feed.id)
 			r.log.Info("board is not followed any more", "board", gone.feed.id)

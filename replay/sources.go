@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// reading is a total read from Redis: of a moment after asked.
+// reading is a total read from Redis, of a moment after requested.
 type reading struct {
-	seq     uint64
-	members int
-	asked   time.Time // zero before the first
+	seq       uint64
+	members   int
+	requested time.Time // zero before the first
 }
 
 // sources is what Kafka and Redis have answered about one board. The topic watcher
@@ -31,7 +31,7 @@ type sources struct {
 func (s *sources) observe(in *gateInput) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in.kafkaKnown, in.redisKnown = s.log != nil || s.absent, !s.latest.asked.IsZero()
+	in.kafkaKnown, in.redisKnown = s.log != nil || s.absent, !s.latest.requested.IsZero()
 	in.target, in.members = s.target, s.latest.members
 	in.kafkaErr, in.redisErr = s.kafkaErr, s.redisErr
 	if t := s.log; t != nil && !t.gone.Load() {
@@ -109,10 +109,10 @@ func (s *sources) topic() *topic {
 	return s.log
 }
 
-// drained says that no update that was in the log at asked is still to come.
-func (s *sources) drained(asked time.Time) bool {
+// drained returns whether everything that was in the log at a time has been applied.
+func (s *sources) drained(at time.Time) bool {
 	t := s.topic()
-	return t == nil || t.gone.Load() || t.drained(asked)
+	return t == nil || t.gone.Load() || t.drained(at)
 }
 
 // readToEnd returns a time at which the log held nothing that was not applied since.
@@ -122,8 +122,8 @@ func (s *sources) readToEnd() (at time.Time, ok bool) {
 		return at, false
 	}
 	end := t.end.Load()
-	if end == nil || !t.drained(end.asked.Add(-1)) {
+	if end == nil || !t.drained(end.requested.Add(-1)) {
 		return at, false
 	}
-	return end.asked, true
+	return end.requested, true
 }

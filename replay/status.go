@@ -19,8 +19,8 @@ type status struct {
 	state  rankcache.BoardState
 	reason string
 	since  time.Time
-	// ready says that the board has once been open, stale or given up: that readers
-	// have the best answer there is.
+	// ready is set once the board was open, stale or given up: from then on readers
+	// have had the best answer there is.
 	ready   bool
 	applied meter // updates
 	read    meter // records of its topic

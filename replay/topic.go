@@ -14,31 +14,30 @@ import (
 type topic struct {
 	name string
 	id   string // Kafka's; another id is another topic of the same name
-	// reset says that what was read of this name before is void.
+	// reset is set if what was read of this name before is void.
 	reset bool
 	// parts is replaced by the consumer when partitions are added.
 	parts atomic.Pointer[[]*partition]
 	// resumeAt is where reading may begin in each partition, because the files of
-	// resumeFor have what is before; nil for the beginning. resumed says that it does.
+	// resumeFor have what is before; nil for the beginning. resumed is set if it does.
 	resumeAt  []int64
 	resumeFor []*feed
 	resumed   bool
 	// compacted is whether the log may have lost updates that later ones replace.
 	compacted bool
-	// gone says that Kafka has no such topic any more (set by the topic watcher).
+	// gone is set by the topic watcher when Kafka no longer has the topic.
 	gone atomic.Bool
-	// rewound says that offsets went back, or that the log has to be read again:
-	// nothing more is taken from this reading (set by the dispatcher and the gate).
+	// rewound is set by the dispatcher when offsets went back, and by the gate when the
+	// log has to be read again: nothing more is taken from this reading.
 	rewound atomic.Bool
-	// end is the newest answer to where the log ends, nil before the first (set by
-	// the topic watcher).
+	// end is where the log ended at the topic watcher's last look, nil before the first.
 	end atomic.Pointer[logEnd]
 }
 
 // logEnd is where the log ended at a time, per partition.
 type logEnd struct {
-	asked time.Time
-	high  []int64
+	requested time.Time
+	high      []int64
 }
 
 // partition is one partition being read. Offsets count records of the log.
@@ -50,7 +49,8 @@ type partition struct {
 	low, high int64
 	// from is where reading began: low, or later if files have the rest.
 	from int64
-	// next says that everything before it has been applied (set by the dispatcher).
+	// next is the offset before which everything has been applied, set by the
+	// dispatcher.
 	next atomic.Int64
 
 	reached int64 // the dispatcher's own: as next, but not yet applied
@@ -75,8 +75,8 @@ func (p *partition) setOffsets(found map[*partition]offsets) bool {
 	return ok
 }
 
-// ended says that what the log held when reading began has been applied. It goes
-// by position: control records and what compaction removed never arrive.
+// ended returns whether what the log held when reading began has been applied. It
+// goes by position: control records and what compaction removed never arrive.
 func (p *partition) ended() bool { return p.next.Load() >= p.high }
 
 func (t *topic) partitions() []*partition { return *t.parts.Load() }
@@ -101,14 +101,14 @@ func (t *topic) size() (n int64) {
 	return n
 }
 
-// truncated says that the log has lost its beginning and no file has it.
+// truncated returns whether the log has lost its beginning and no file has it.
 func (t *topic) truncated() bool {
 	return !t.resumed && slices.ContainsFunc(t.partitions(), func(p *partition) bool { return p.low > 0 })
 }
 
 // setEnd records where the log ended, if found has all its partitions.
-func (t *topic) setEnd(asked time.Time, found map[*partition]int64) {
-	end := &logEnd{asked: asked}
+func (t *topic) setEnd(requested time.Time, found map[*partition]int64) {
+	end := &logEnd{requested: requested}
 	for _, p := range t.partitions() {
 		high, ok := found[p]
 		if !ok {
@@ -119,11 +119,10 @@ func (t *topic) setEnd(asked time.Time, found map[*partition]int64) {
 	t.end.Store(end)
 }
 
-// drained says that everything that was in the log at some time after asked has
-// been applied.
-func (t *topic) drained(asked time.Time) bool {
+// drained returns whether everything that was in the log at a time has been applied.
+func (t *topic) drained(at time.Time) bool {
 	end := t.end.Load()
-	if end == nil || !end.asked.After(asked) {
+	if end == nil || !end.requested.After(at) {
 		return false
 	}
 	for i, p := range t.partitions() {
@@ -138,9 +137,9 @@ func (t *topic) drained(asked time.Time) bool {
 const fromLow = -1
 
 // resumeOffsets returns where reading resumes, per partition, if all boards of the
-// topic have files of it; nil if it is read from its beginning. A file whose entries
-// Redis has proved void still tells the offsets: what Redis has lost is before them
-// in the log, and must not be read again.
+// topic have files of it; nil if it is read from its beginning. The offsets of a file
+// count although Redis has proved its entries void: what Redis has lost is before
+// them in the log, and must not be read again.
 func resumeOffsets(info topicInfo, boards []*feed) []int64 {
 	var at []int64
 	for _, f := range boards {

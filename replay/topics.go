@@ -88,7 +88,7 @@ func (w *topicWatcher) look(ctx context.Context) error {
 }
 
 // wanted returns the boards of each topic. A topic is not started before the files
-// of all its boards are loaded, because they tell where to begin.
+// of all its boards are loaded, because they have the offsets to begin at.
 func (w *topicWatcher) wanted() map[string][]*feed {
 	wanted := make(map[string][]*feed)
 	var loading []string
@@ -229,7 +229,7 @@ func (w *topicWatcher) fetchPolicies(ctx context.Context, topics []*topic) {
 	}
 }
 
-// readEnds asks where the logs of boards end that are behind Redis: a log with
+// readEnds reads where the logs end of boards that are behind Redis: a log with
 // nothing more in it will not bring the missing update.
 func (w *topicWatcher) readEnds(ctx context.Context) error {
 	var parts []*partition
@@ -242,10 +242,10 @@ func (w *topicWatcher) readEnds(ctx context.Context) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	asked := time.Now()
+	requested := time.Now()
 	found, err := w.client.ends(ctx, parts)
 	for _, t := range topics {
-		t.setEnd(asked, found)
+		t.setEnd(requested, found)
 	}
 	return err
 }

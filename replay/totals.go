@@ -97,7 +97,7 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 			f.replica.publishCurrent(at)
 		}
 	case after.Total() >= r.seq:
-		f.replica.publishCurrent(r.asked)
+		f.replica.publishCurrent(r.requested)
 		f.replica.awaited.Store(nil)
 	default:
 		f.replica.awaited.CompareAndSwap(nil, &r) // the dispatcher will see it reached
@@ -112,12 +112,12 @@ const maxLag = 10 * time.Second
 type lagWatch struct {
 	epoch  int
 	behind reading // the oldest reading that the board has not reached
-	empty  reading // the first reading in a row without a member, where no total tells
+	empty  reading // the first reading in a row without a member, of a board without a total
 }
 
 // look takes a reading of Redis with the board's progress before the request and
-// after the answer. drained says that the log has nothing more that was written
-// before the reading at hand in behind. It returns a fault that does not pass by
+// after the answer. drained returns whether everything that was in the log at
+// a time has been applied. It returns a fault that does not pass by
 // itself, or nil.
 //
 // An update is in Redis before it is in the log. So a total below what had been
@@ -141,8 +141,8 @@ func (w *lagWatch) look(total TotalSource, r reading, before, after rankcache.Pr
 	if w.behind.seq == 0 && after.Total() < r.seq {
 		w.behind = r
 	}
-	late := w.behind.seq != 0 && r.asked.Sub(w.behind.asked) >= maxLag
-	if !late || after.Highest < w.behind.seq && !drained(w.behind.asked) {
+	late := w.behind.seq != 0 && r.requested.Sub(w.behind.requested) >= maxLag
+	if !late || after.Highest < w.behind.seq && !drained(w.behind.requested) {
 		return nil
 	}
 	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Total()+1, r.seq)}
@@ -153,9 +153,9 @@ func (w *lagWatch) lookAtMembers(r reading, after rankcache.Progress) *fault {
 	switch {
 	case r.members > 0 || after.Members == 0:
 		w.empty = reading{}
-	case w.empty.asked.IsZero():
+	case w.empty.requested.IsZero():
 		w.empty = r
-	case r.asked.Sub(w.empty.asked) >= maxLag:
+	case r.requested.Sub(w.empty.requested) >= maxLag:
 		return new(faultGone("member"))
 	}
 	return nil

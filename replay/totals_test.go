@@ -26,10 +26,10 @@ func TestLagWatch(t *testing.T) {
 		var w lagWatch
 		begun := time.Now()
 		for i, l := range looks {
-			asked := begun.Add(time.Duration(i) * maxLag / 2)
+			requested := begun.Add(time.Duration(i) * maxLag / 2)
 			before := rankcache.Progress{Contiguous: l.before, Highest: l.before}
 			after := rankcache.Progress{Contiguous: l.after, Highest: max(l.after, l.highest)}
-			why := w.look(TotalSeq, reading{seq: l.seq, asked: asked}, before, after, func(time.Time) bool { return l.drained })
+			why := w.look(TotalSeq, reading{seq: l.seq, requested: requested}, before, after, func(time.Time) bool { return l.drained })
 			if got := kindOf(why); got != l.fault {
 				t.Errorf("%s, look %d: %+v, want %q", name, i, why, l.fault)
 			}
@@ -53,7 +53,7 @@ func TestLagWatchWithoutTotal(t *testing.T) {
 		members int
 		fault   string
 	}{{3, ""}, {0, ""}, {3, ""}, {0, ""}, {0, ""}, {0, kindGone}} {
-		r := reading{members: c.members, asked: begun.Add(time.Duration(i) * maxLag / 2)}
+		r := reading{members: c.members, requested: begun.Add(time.Duration(i) * maxLag / 2)}
 		if got := kindOf(w.look(TotalNone, r, here, here, nil)); got != c.fault {
 			t.Errorf("look %d: %q, want %q", i, got, c.fault)
 		}
