@@ -19,10 +19,10 @@ const (
 	auditTop    = 50
 	auditRows   = 256
 	auditRandom = 16
-	// maxLooks is how often an audit looks again after a difference, and maxRepairs
-	// how many members it repairs before the whole board is loaded.
-	maxLooks   = 3
-	maxRepairs = 16
+	// maxCompares is how often an audit compares again after a difference, and
+	// maxRepairs how many members it repairs before the whole board is loaded.
+	maxCompares = 3
+	maxRepairs  = 16
 	// maxQueried bounds the members that one request names.
 	maxQueried = 512
 )
@@ -75,26 +75,26 @@ func (a *auditor) run(ctx context.Context, now time.Time) {
 func (a *auditor) audit(ctx context.Context) {
 	repaired := 0
 	for n := 1; ; n++ {
-		l := a.look(ctx)
-		a.count(&l)
+		res := a.compareOnce(ctx)
+		a.count(&res)
 		switch {
-		case l.unknown != "" || !a.replica.readable.Load():
+		case res.unknown != "" || !a.replica.readable.Load():
 			return
-		case len(l.all()) == 0:
-			a.cursor = l.next
-			return
-		}
-		a.stats.differences(l.all(), a.log)
-		if repaired += len(l.members); repaired > maxRepairs || n == maxLooks || len(l.members) == 0 && n > 1 {
-			a.replica.report(a.epoch, l.fault())
+		case len(res.all()) == 0:
+			a.cursor = res.next
 			return
 		}
-		a.stats.repairs(a.replica.repair(a.epoch, l.members))
+		a.stats.differences(res.all(), a.log)
+		if repaired += len(res.members); repaired > maxRepairs || n == maxCompares || len(res.members) == 0 && n > 1 {
+			a.replica.report(a.epoch, res.fault())
+			return
+		}
+		a.replica.repair(a.epoch, res.members)
 	}
 }
 
-// look is one comparison.
-type look struct {
+// auditResult is what one comparison has found.
+type auditResult struct {
 	unknown string       // why it could not be made
 	members []difference // each of one member, observed twice
 	shifts  []difference // of rank and size
@@ -102,57 +102,57 @@ type look struct {
 	next    int          // the rank from which to go on
 }
 
-func (l *look) all() []difference { return append(slices.Clip(l.members), l.shifts...) }
+func (res *auditResult) all() []difference { return append(slices.Clip(res.members), res.shifts...) }
 
-func (l *look) fault() fault {
-	all := l.all()
+func (res *auditResult) fault() fault {
+	all := res.all()
 	return fault{kind: all[0].kind, reason: fmt.Sprintf("%d differences from Redis, such as: %s", len(all), &all[0]), counted: true}
 }
 
 // addShift adds one difference of a kind: one wrong member shifts the ranks of many.
-func (l *look) addShift(d difference) {
+func (res *auditResult) addShift(d difference) {
 	same := func(other difference) bool { return other.kind == d.kind }
-	if !slices.ContainsFunc(l.shifts, same) {
-		l.shifts = append(l.shifts, d)
+	if !slices.ContainsFunc(res.shifts, same) {
+		res.shifts = append(res.shifts, d)
 	}
 }
 
-func (a *auditor) count(l *look) {
-	a.stats.comparison(l.seen, len(l.all()) > 0, l.unknown != "", time.Now())
+func (a *auditor) count(res *auditResult) {
+	a.stats.comparison(res.seen, len(res.all()) > 0, res.unknown != "", time.Now())
 }
 
-// look compares the top, the next stretch of rows and some random members. A member
-// that looks wrong, or that is among the board's own rows of the stretch and not
+// compareOnce compares the top, the next stretch of rows and some random members. A
+// member that differs, or that is among the board's own rows of the stretch and not
 // among Redis's, is suspected and fetched again: only the second observation counts,
 // and is what the member is repaired with.
-func (a *auditor) look(ctx context.Context) (l look) {
+func (a *auditor) compareOnce(ctx context.Context) (res auditResult) {
 	suspected := make(map[string]bool)
 	for _, start := range []int{0, a.cursor} {
 		limit := auditRows
 		if start == 0 && a.cursor != 0 {
 			limit = auditTop
 		}
-		observed := a.observe(ctx, &l, func() (*observation, error) { return a.compare.fetchRows(ctx, start, limit) })
+		observed := a.observe(ctx, &res, func() (*observation, error) { return a.compare.fetchRows(ctx, start, limit) })
 		if observed == nil {
-			return l
+			return res
 		}
 		for _, d := range a.compare.differences(observed) {
 			if d.kind == kindRank || d.kind == kindMembers {
-				l.addShift(d)
+				res.addShift(d)
 			} else {
 				suspected[d.member] = true
 			}
 		}
 		a.suspectOwn(observed, start, limit, suspected)
-		if l.next = start + limit; l.next >= observed.Members {
-			l.next = 0
+		if res.next = start + limit; res.next >= observed.Members {
+			res.next = 0
 		}
 		if a.cursor == 0 {
 			break
 		}
 	}
-	a.confirm(ctx, &l, suspected)
-	return l
+	a.confirm(ctx, &res, suspected)
+	return res
 }
 
 // suspectOwn suspects the members that are in a stretch of the board and not in
@@ -170,12 +170,12 @@ func (a *auditor) suspectOwn(observed *observation, start, limit int, suspected 
 }
 
 // confirm fetches the suspected members, those written to last and random others.
-func (a *auditor) confirm(ctx context.Context, l *look, suspected map[string]bool) {
+func (a *auditor) confirm(ctx context.Context, res *auditResult, suspected map[string]bool) {
 	members := a.replica.recentMembers()
 	for m := range suspected {
 		members = append(members, m)
 	}
-	observed := a.observe(ctx, l, func() (*observation, error) { return a.compare.fetchMembers(ctx, members, auditRandom) })
+	observed := a.observe(ctx, res, func() (*observation, error) { return a.compare.fetchMembers(ctx, members, auditRandom) })
 	if observed == nil {
 		return
 	}
@@ -183,39 +183,39 @@ func (a *auditor) confirm(ctx context.Context, l *look, suspected map[string]boo
 	for _, d := range a.compare.differences(observed) {
 		switch {
 		case d.kind == kindMembers:
-			l.addShift(d)
+			res.addShift(d)
 		case !named[d.member]:
 			named[d.member] = true
-			l.members = append(l.members, d)
+			res.members = append(res.members, d)
 		}
 	}
 }
 
 // observe fetches from Redis, waits until the board has all that Redis had, and
-// publishes it. If they can't be compared, it returns nil and sets l.unknown.
-func (a *auditor) observe(ctx context.Context, l *look, fetch func() (*observation, error)) *observation {
+// publishes it. If they can't be compared, it returns nil and sets res.unknown.
+func (a *auditor) observe(ctx context.Context, res *auditResult, fetch func() (*observation, error)) *observation {
 	before := a.replica.progress()
 	observed, err := fetch()
 	switch {
 	case err != nil:
-		l.unknown = err.Error()
+		res.unknown = err.Error()
 	case observed.Seq == 0:
-		l.unknown = "Redis has no total of the board"
+		res.unknown = "Redis has no total of the board"
 		a.replica.report(a.epoch, faultGone("total"))
 	case before.Highest > observed.Seq:
-		l.unknown = "Redis has lost writes"
+		res.unknown = "Redis has lost writes"
 		a.replica.report(a.epoch, faultAhead(observed.Seq, before.Highest))
 	default:
 		v, _ := a.compare.await(ctx, observed.Seq, toAudit)
-		l.unknown = v.unknown + v.differs // holes are reported by lagWatch
+		res.unknown = v.unknown + v.differs // holes are reported by lagWatch
 	}
-	if l.unknown == "" && !a.replica.publishCurrent(observed.At) {
-		l.unknown = "closed"
+	if res.unknown == "" && !a.replica.publishCurrent(observed.At) {
+		res.unknown = "closed"
 	}
-	if l.unknown != "" {
+	if res.unknown != "" {
 		return nil
 	}
-	l.seen += len(observed.claims)
+	res.seen += len(observed.claims)
 	return observed
 }
 
@@ -231,18 +231,18 @@ type suspect struct {
 
 // auditWithoutSeqs compares a board whose updates carry no seq.
 func (a *auditor) auditWithoutSeqs(ctx context.Context) {
-	var l look
+	var res auditResult
 	members := a.nextMembers()
 	observed, err := a.compare.fetchMembers(ctx, members[:min(len(members), maxQueried)], auditRows)
 	if err != nil {
-		l.unknown = err.Error()
+		res.unknown = err.Error()
 	} else {
-		l.seen, l.members = len(observed.claims), a.confirmSuspects(observed, time.Now())
+		res.seen, res.members = len(observed.claims), a.confirmSuspects(observed, time.Now())
 	}
-	a.count(&l)
-	if len(l.members) > 0 {
-		a.stats.differences(l.members, a.log)
-		a.replica.report(a.epoch, l.fault())
+	a.count(&res)
+	if len(res.members) > 0 {
+		a.stats.differences(res.members, a.log)
+		a.replica.report(a.epoch, res.fault())
 	}
 }
 

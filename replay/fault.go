@@ -123,11 +123,11 @@ func (s *auditStats) differences(all []difference, log *slog.Logger) {
 	})
 }
 
-func (s *auditStats) repairs(n int) {
+func (s *auditStats) repair() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.found.Repairs += uint64(n)
-	s.metrics.repairs.Add(float64(n))
+	s.found.Repairs++
+	s.metrics.repairs.Inc()
 }
 
 func (s *auditStats) refill() {

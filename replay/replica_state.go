@@ -21,13 +21,13 @@ func (r *replica) begin(t *topic) {
 	if r.dropped {
 		return
 	}
-	r.sources.begin(t)
 	if t.reset || r.file.isOfAnother(t) {
 		r.closeLocked()
 		r.resetLocked()
 		r.fault = nil
 		r.epoch++
 	}
+	r.sources.begin(t)
 	r.wake.wake()
 }
 
@@ -245,19 +245,18 @@ func (r *replica) resumePoint() (s Saved, epoch int, ok bool) {
 	return s, r.epoch, true
 }
 
-// repair gives members the state that was observed in Redis in an epoch, publishes that and
-// returns how many have changed. The board keeps members that were updated since.
-func (r *replica) repair(epoch int, wrong []difference) (repaired int) {
+// repair gives members the state that was observed in Redis in an epoch, and
+// publishes that. The board keeps members that were updated since.
+func (r *replica) repair(epoch int, wrong []difference) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.epoch != epoch || !r.readable.Load() {
-		return 0
+		return
 	}
 	for i := range wrong {
 		if d := &wrong[i]; r.board.Repair(d.member, d.score, d.there, d.seq) {
-			repaired++
+			r.audit.repair()
 		}
 	}
 	r.board.Publish()
-	return repaired
 }

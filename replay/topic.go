@@ -30,7 +30,7 @@ type topic struct {
 	// rewound is set by the dispatcher when offsets went back, and by the gate when the
 	// log has to be read again: nothing more is taken from this reading.
 	rewound atomic.Bool
-	// end is where the log ended at the topic watcher's last look, nil before the first.
+	// end is where the log ended at the topic watcher's last poll, nil before the first.
 	end atomic.Pointer[logEnd]
 }
 

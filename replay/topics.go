@@ -43,7 +43,7 @@ func newTopicWatcher(r *Runner, client *client, consumer *consumer) *topicWatche
 
 func (w *topicWatcher) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := w.look(ctx); err != nil && ctx.Err() == nil {
+		if err := w.poll(ctx); err != nil && ctx.Err() == nil {
 			w.failed(err)
 		}
 		w.wake.wait(ctx, jitter(w.cfg.PollEvery))
@@ -59,9 +59,9 @@ func (w *topicWatcher) failed(err error) {
 	w.errLog.Do(func() { w.log.Warn("topics can't be followed", "err", err) })
 }
 
-// look compares the topics that Kafka has with those being read, and sends the
+// poll compares the topics that Kafka has with those being read, and sends the
 // consumer what has to change.
-func (w *topicWatcher) look(ctx context.Context) error {
+func (w *topicWatcher) poll(ctx context.Context) error {
 	wanted := w.wanted()
 	var todo reassignment
 	for name, known := range w.known {
@@ -147,7 +147,7 @@ func subset(some, of []*feed) bool {
 }
 
 // carryOut finds out where the new readings begin and sends them to the consumer.
-// A topic whose offsets are not known yet is left for the next look.
+// A topic whose offsets are not known yet is left for the next poll.
 func (w *topicWatcher) carryOut(ctx context.Context, todo *reassignment) error {
 	unknown := w.fetchOffsets(ctx, todo)
 	if len(todo.start)+len(todo.stop)+len(todo.grow) == 0 {

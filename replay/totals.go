@@ -32,7 +32,7 @@ func newTotalsPoller(r *Runner) *totalsPoller {
 
 func (t *totalsPoller) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		t.read(ctx)
+		t.poll(ctx)
 		t.wake.wait(ctx, jitter(t.every))
 	}
 	return nil
@@ -45,7 +45,7 @@ type probe struct {
 	before rankcache.Progress
 }
 
-func (t *totalsPoller) read(ctx context.Context) {
+func (t *totalsPoller) poll(ctx context.Context) {
 	var all []probe
 	var ids []rankcache.BoardID
 	for id, f := range t.feeds.current() {
@@ -87,7 +87,7 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 		f.lag = lagWatch{epoch: p.epoch}
 	}
 	after := f.replica.progress()
-	if why := f.lag.look(t.total, r, p.before, after, f.sources.drained); why != nil {
+	if why := f.lag.check(t.total, r, p.before, after, f.sources.drained); why != nil {
 		f.replica.report(p.epoch, *why)
 		return
 	}
@@ -115,7 +115,7 @@ type lagWatch struct {
 	empty  reading // the first reading in a row without a member, of a board without a total
 }
 
-// look takes a reading of Redis with the board's progress before the request and
+// check takes a reading of Redis with the board's progress before the request and
 // after the answer. drained returns whether everything that was in the log at
 // a time has been applied. It returns a fault that does not pass by
 // itself, or nil.
@@ -126,10 +126,10 @@ type lagWatch struct {
 //
 // A board without its updates only because Kafka is slow or away has no fault:
 // closing it would turn all its readers to Redis.
-func (w *lagWatch) look(total TotalSource, r reading, before, after rankcache.Progress, drained func(time.Time) bool) *fault {
+func (w *lagWatch) check(total TotalSource, r reading, before, after rankcache.Progress, drained func(time.Time) bool) *fault {
 	switch {
 	case total == TotalNone:
-		return w.lookAtMembers(r, after)
+		return w.checkMembers(r, after)
 	case r.seq == 0:
 		return new(faultGone("total"))
 	case newest(total, before) > r.seq:
@@ -148,8 +148,8 @@ func (w *lagWatch) look(total TotalSource, r reading, before, after rankcache.Pr
 	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Total()+1, r.seq)}
 }
 
-// lookAtMembers watches a board without a total: only that Redis has it at all.
-func (w *lagWatch) lookAtMembers(r reading, after rankcache.Progress) *fault {
+// checkMembers watches a board without a total: only that Redis has it at all.
+func (w *lagWatch) checkMembers(r reading, after rankcache.Progress) *fault {
 	switch {
 	case r.members > 0 || after.Members == 0:
 		w.empty = reading{}

@@ -8,12 +8,12 @@ import (
 )
 
 func TestLagWatch(t *testing.T) {
-	type look struct {
+	type poll struct {
 		seq, before, after, highest uint64
 		drained                     bool
 		fault                       string
 	}
-	for name, looks := range map[string][]look{
+	for name, polls := range map[string][]poll{
 		"keeps up":             {{seq: 5, before: 5, after: 5}, {seq: 9, before: 5, after: 9}, {seq: 9, before: 9, after: 9}},
 		"behind, but coming":   {{seq: 9, after: 1}, {seq: 20, before: 1, after: 10, highest: 10}, {seq: 30, before: 10, after: 19, highest: 19}},
 		"behind, Kafka away":   {{seq: 9, after: 1}, {seq: 20, after: 1}, {seq: 30, after: 1}, {seq: 40, after: 1}},
@@ -25,13 +25,13 @@ func TestLagWatch(t *testing.T) {
 	} {
 		var w lagWatch
 		begun := time.Now()
-		for i, l := range looks {
+		for i, l := range polls {
 			requested := begun.Add(time.Duration(i) * maxLag / 2)
 			before := rankcache.Progress{Contiguous: l.before, Highest: l.before}
 			after := rankcache.Progress{Contiguous: l.after, Highest: max(l.after, l.highest)}
-			why := w.look(TotalSeq, reading{seq: l.seq, requested: requested}, before, after, func(time.Time) bool { return l.drained })
+			why := w.check(TotalSeq, reading{seq: l.seq, requested: requested}, before, after, func(time.Time) bool { return l.drained })
 			if got := kindOf(why); got != l.fault {
-				t.Errorf("%s, look %d: %+v, want %q", name, i, why, l.fault)
+				t.Errorf("%s, poll %d: %+v, want %q", name, i, why, l.fault)
 			}
 		}
 	}
@@ -54,8 +54,8 @@ func TestLagWatchWithoutTotal(t *testing.T) {
 		fault   string
 	}{{3, ""}, {0, ""}, {3, ""}, {0, ""}, {0, ""}, {0, kindGone}} {
 		r := reading{members: c.members, requested: begun.Add(time.Duration(i) * maxLag / 2)}
-		if got := kindOf(w.look(TotalNone, r, here, here, nil)); got != c.fault {
-			t.Errorf("look %d: %q, want %q", i, got, c.fault)
+		if got := kindOf(w.check(TotalNone, r, here, here, nil)); got != c.fault {
+			t.Errorf("poll %d: %q, want %q", i, got, c.fault)
 		}
 	}
 }
