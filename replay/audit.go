@@ -127,32 +127,35 @@ func (a *auditor) count(res *auditResult) {
 // and is what the member is repaired with.
 func (a *auditor) compareOnce(ctx context.Context) (res auditResult) {
 	suspected := make(map[string]bool)
-	for _, start := range []int{0, a.cursor} {
-		limit := auditRows
-		if start == 0 && a.cursor != 0 {
-			limit = auditTop
-		}
-		observed := a.observe(ctx, &res, func() (*observation, error) { return a.compare.fetchRows(ctx, start, limit) })
-		if observed == nil {
-			return res
-		}
-		for _, d := range a.compare.differences(observed) {
-			if d.kind == kindRank || d.kind == kindMembers {
-				res.addShift(d)
-			} else {
-				suspected[d.member] = true
-			}
-		}
-		a.suspectOwn(observed, start, limit, suspected)
-		if res.next = start + limit; res.next >= observed.Members {
-			res.next = 0
-		}
-		if a.cursor == 0 {
-			break
+	first := auditTop
+	if a.cursor == 0 {
+		first = auditRows
+	}
+	if a.compareRows(ctx, &res, 0, first, suspected) &&
+		(a.cursor == 0 || a.compareRows(ctx, &res, a.cursor, auditRows, suspected)) {
+		a.confirm(ctx, &res, suspected)
+	}
+	return res
+}
+
+// compareRows compares a stretch of rows. It returns false if that can't be done.
+func (a *auditor) compareRows(ctx context.Context, res *auditResult, start, limit int, suspected map[string]bool) bool {
+	observed := a.observe(ctx, res, func() (*observation, error) { return a.compare.fetchRows(ctx, start, limit) })
+	if observed == nil {
+		return false
+	}
+	for _, d := range a.compare.differences(observed) {
+		if d.kind == kindRank || d.kind == kindMembers {
+			res.addShift(d)
+		} else {
+			suspected[d.member] = true
 		}
 	}
-	a.confirm(ctx, &res, suspected)
-	return res
+	a.suspectOwn(observed, start, limit, suspected)
+	if res.next = start + limit; res.next >= observed.Members {
+		res.next = 0
+	}
+	return true
 }
 
 // suspectOwn suspects the members that are in a stretch of the board and not in

@@ -52,14 +52,10 @@ func beginnings(ctx context.Context, c *client, topics []string) (parts []*parti
 }
 
 func drain(ctx context.Context, c *client, parts []*partition) (records int, err error) {
-	type place struct {
-		topic  string
-		number int32
-	}
-	open := make(map[place]int64)
+	open := make(map[topicPartition]int64) // the end of each partition that is not read yet
 	for _, p := range parts {
 		if p.low < p.high {
-			open[place{p.topic.name, p.number}] = p.high
+			open[topicPartition{p.topic.name, p.number}] = p.high
 		}
 	}
 	var e event
@@ -73,7 +69,7 @@ func drain(ctx context.Context, c *client, parts []*partition) (records int, err
 			records++
 			next++
 		}
-		if at := (place{e.topic, e.partition}); e.kind != noEvent && next >= open[at] {
+		if at := (topicPartition{e.topic, e.partition}); e.kind != noEvent && next >= open[at] {
 			delete(open, at)
 		}
 	}

@@ -79,21 +79,17 @@ func (l *filler) fromFile(ctx context.Context, f *feed) {
 	}
 	begin := time.Now()
 	got := l.readFile(ctx, f.id)
-	if errors.Is(got.err, fs.ErrNotExist) || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return
 	}
-	if got.err == nil && got.saved.Topic != f.topicName {
-		got.err = fmt.Errorf("its topic was %s, now it is %s: the names were changed", got.saved.Topic, f.topicName)
+	switch err := got.restore(f, begin); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		l.log.Warn("saved board is not used", "board", f.id, "err", err)
+	default:
+		l.log.Info("board loaded from its file", "board", f.id, "members", len(got.entries), "seq", got.saved.Seq,
+			"taken_at", got.saved.TakenAt, "took", time.Since(begin))
 	}
-	if got.err == nil {
-		got.err = f.replica.restore(got.saved, got.entries, begin)
-	}
-	if got.err != nil {
-		l.log.Warn("saved board is not used", "board", f.id, "err", got.err)
-		return
-	}
-	l.log.Info("board loaded from its file", "board", f.id, "members", len(got.entries), "seq", got.saved.Seq,
-		"taken_at", got.saved.TakenAt, "took", time.Since(begin))
 }
 
 // fileContent is what a file gave.
@@ -101,6 +97,17 @@ type fileContent struct {
 	saved   Saved
 	entries []rankcache.Entry
 	err     error
+}
+
+// restore loads the board from the file's content.
+func (c *fileContent) restore(f *feed, now time.Time) error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.saved.Topic != f.topicName {
+		return fmt.Errorf("its topic was %s, now it is %s: the names were changed", c.saved.Topic, f.topicName)
+	}
+	return f.replica.restore(c.saved, c.entries, now)
 }
 
 // readFile reads a board's file, waiting for it no longer than maxFileWait.

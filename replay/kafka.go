@@ -230,25 +230,31 @@ func (c *client) listOffsets(ctx context.Context, parts []*partition, spec kafka
 	if err != nil {
 		return nil, fmt.Errorf("list kafka offsets: %w", err)
 	}
-	type key struct {
-		topic     string
-		partition int32
-	}
-	byName := make(map[key]int64, len(parts))
-	for tp, info := range answer.ResultInfos {
-		if info.Error.Code() == kafka.ErrNoError && info.Offset >= 0 {
-			byName[key{*tp.Topic, tp.Partition}] = int64(info.Offset)
-		} else {
-			err = fmt.Errorf("list kafka offsets of %s: %w", tp, info.Error)
-		}
-	}
-	found := make(map[*partition]int64, len(parts))
+	return offsetsOf(parts, answer.ResultInfos)
+}
+
+// offsetsOf finds the partitions in an answer, whose keys have other pointers.
+func offsetsOf(parts []*partition, answer map[kafka.TopicPartition]kafka.ListOffsetsResultInfo) (found map[*partition]int64, err error) {
+	byName := make(map[topicPartition]*partition, len(parts))
 	for _, p := range parts {
-		if at, ok := byName[key{p.topic.name, p.number}]; ok {
-			found[p] = at
+		byName[topicPartition{p.topic.name, p.number}] = p
+	}
+	found = make(map[*partition]int64, len(parts))
+	for tp, info := range answer {
+		p := byName[topicPartition{*tp.Topic, tp.Partition}]
+		if info.Error.Code() != kafka.ErrNoError || info.Offset < 0 {
+			err = fmt.Errorf("list kafka offsets of %s: %w", tp, info.Error)
+		} else if p != nil {
+			found[p] = int64(info.Offset)
 		}
 	}
 	return found, err
+}
+
+// topicPartition names a partition.
+type topicPartition struct {
+	topic  string
+	number int32
 }
 
 // policies returns the cleanup policy of each topic whose settings may be read.

@@ -27,34 +27,36 @@ type metrics struct {
 
 func newMetrics() *metrics {
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "rankcache_replay_" + name, Help: help})
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "rankcache_" + name, Help: help})
 	}
-	audit := func(name, help string) prometheus.CounterOpts {
-		return prometheus.CounterOpts{Name: "rankcache_audit_" + name, Help: help}
+	by := func(label, name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_" + name, Help: help}, []string{label})
 	}
 	m := &metrics{
-		records: counter("records_total", "Records read from update topics."),
-		skipped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_replay_skipped_records_total",
-			Help: "Records that were not applied, by reason."}, []string{"reason"}),
-		snapshots:   counter("snapshots_total", "Boards loaded from Redis because the log could not give them."),
-		refills:     counter("refills_total", "Open boards that were closed and filled again."),
-		stales:      counter("stale_opens_total", "Boards answered from their files because Redis did not answer."),
-		kafkaErrors: counter("kafka_errors_total", "Errors of the Kafka client and failed requests to Kafka."),
-		redisErrors: counter("redis_errors_total", "Reads of totals that Redis did not answer in full."),
-		checks: prometheus.NewCounterVec(audit("checks_total",
-			"Comparisons of open boards with Redis, by result; unknown is one that could not be made."), []string{"result"}),
-		compared: prometheus.NewCounter(audit("members_total", "Members compared with Redis.")),
-		differences: prometheus.NewCounterVec(audit("differences_total",
-			"Differences found between boards and Redis, by kind."), []string{"kind"}),
-		repairs: prometheus.NewCounter(audit("repairs_total", "Members repaired with their state in Redis.")),
+		records:     counter("replay_records_total", "Records read from update topics."),
+		skipped:     by("reason", "replay_skipped_records_total", "Records that were not applied, by reason."),
+		snapshots:   counter("replay_snapshots_total", "Boards loaded from Redis because the log could not give them."),
+		refills:     counter("replay_refills_total", "Open boards that were closed and filled again."),
+		stales:      counter("replay_stale_opens_total", "Boards answered from their files because Redis did not answer."),
+		kafkaErrors: counter("replay_kafka_errors_total", "Errors of the Kafka client and failed requests to Kafka."),
+		redisErrors: counter("replay_redis_errors_total", "Reads of totals that Redis did not answer in full."),
+		checks:      by("result", "audit_checks_total", "Comparisons of open boards with Redis, by result; unknown is one that could not be made."),
+		compared:    counter("audit_members_total", "Members compared with Redis."),
+		differences: by("kind", "audit_differences_total", "Differences found between boards and Redis, by kind."),
+		repairs:     counter("audit_repairs_total", "Members repaired with their state in Redis."),
 	}
+	m.presetLabels()
+	return m
+}
+
+// presetLabels makes the series with 0, so that the first count shows as a rise.
+func (m *metrics) presetLabels() {
 	for _, kind := range kinds {
-		m.differences.WithLabelValues(kind) // so that the first difference shows as a rise
+		m.differences.WithLabelValues(kind)
 	}
 	for _, reason := range skipReasons {
 		m.skipped.WithLabelValues(reason)
 	}
-	return m
 }
 
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
