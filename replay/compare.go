@@ -105,15 +105,15 @@ type verdict struct {
 // fetched again with a second sample: without seqs, a member that was removed in
 // the meantime looks like one that was never there.
 func (c *comparer) beforeOpening(ctx context.Context, epoch int, acceptHoles bool) verdict {
-	members, random, need := c.replica.recentMembers(), smallSample, toOpen
+	members, random, what := c.replica.recentMembers(), smallSample, toOpen
 	if acceptHoles {
-		need = toOpenWithHoles
+		what = toOpenWithHoles
 	}
 	if acceptHoles || c.replica.file.entries() != nil {
 		random = largeSample
 	}
 	for again := false; ; again = true {
-		observed, v := c.sample(ctx, epoch, members, random, need)
+		observed, v := c.sample(ctx, epoch, members, random, what)
 		if v.differs == "" || again {
 			return v
 		}
@@ -121,7 +121,7 @@ func (c *comparer) beforeOpening(ctx context.Context, epoch int, acceptHoles boo
 	}
 }
 
-func (c *comparer) sample(ctx context.Context, epoch int, members []string, random int, need need) (*observation, verdict) {
+func (c *comparer) sample(ctx context.Context, epoch int, members []string, random int, what need) (*observation, verdict) {
 	before := c.replica.progress()
 	observed, err := c.fetchMembers(ctx, members, random)
 	switch {
@@ -136,7 +136,7 @@ func (c *comparer) sample(ctx context.Context, epoch int, members []string, rand
 		c.replica.report(epoch, faultAhead(observed.Seq, before.Highest))
 		return observed, verdict{unknown: "Redis has lost writes or was reset"}
 	}
-	if v, ok := c.await(ctx, observed.Seq, need); !ok {
+	if v, ok := c.await(ctx, observed.Seq, what); !ok {
 		return observed, v
 	}
 	if wrong := c.differences(observed); len(wrong) > 0 {
@@ -156,13 +156,13 @@ const (
 
 // await waits until the board has the updates of an observation at seq. If it still
 // lacks them after maxWait and has a later one, there is a hole.
-func (c *comparer) await(ctx context.Context, seq uint64, need need) (v verdict, reached bool) {
+func (c *comparer) await(ctx context.Context, seq uint64, what need) (v verdict, reached bool) {
 	for end := time.Now().Add(maxWait); ; sleep(ctx, waitPause) {
 		p := c.replica.progress()
 		switch {
-		case p.Total() >= seq || need == toOpenWithHoles && p.Highest >= seq:
+		case p.Total() >= seq || what == toOpenWithHoles && p.Highest >= seq:
 			return verdict{}, true
-		case need == toAudit && !c.replica.readable.Load():
+		case what == toAudit && !c.replica.readable.Load():
 			return verdict{unknown: "closed meanwhile"}, false
 		case ctx.Err() != nil:
 			return verdict{unknown: "stopping"}, false

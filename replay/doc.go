@@ -1,5 +1,5 @@
 // Package replay fills boards from Kafka, decides when each may be read, and keeps
-// comparing them with Redis. [New] and [Runner.Run] are where to begin.
+// comparing them with Redis. [New] is the entry function.
 //
 // # One update, in the order of the code
 //
@@ -9,8 +9,8 @@
 //     gives each board's to its replica, while the consumer fills the next batch.
 //  3. replica.go: the replica checks the seqs (seqring.go), puts early updates into
 //     its reorder buffer (reorder.go) and applies the rest to the [Board].
-//  4. dispatch.go: the partitions advance, and the publisher publishes the boards that
-//     are open, at most every [Config.PublishEvery].
+//  4. dispatch.go: the partitions advance, and the publisher has the replicas of open
+//     boards published, at most every [Config.PublishEvery].
 //
 // # Which topics
 //
@@ -19,8 +19,8 @@
 // just those boards and has the consumer assign their partitions, from the first
 // offset or from where the boards' files end (topic.go). There is no consumer group
 // and nothing is committed, so no broker delays the start and no old record comes
-// again because a topic was created. A changed id shows that a topic was
-// deleted and recreated: its boards, and no others, are then reset.
+// again because a topic was created. A changed id shows that a topic was deleted and
+// recreated: its boards, and no others, are then reset.
 //
 // # Opening and auditing
 //
@@ -30,8 +30,8 @@
 // the board (audit.go). The totals poller (totals.go) reads the totals of all boards
 // in one round trip: the gates' targets, the age of an open board, and whether it
 // keeps up. A part that finds a board wrong reports a fault (fault.go): the board is
-// closed at once, and its gate fills it again, alone. The saver (saver.go) writes open boards
-// to files, from which the next process starts (fill.go).
+// closed at once, and its gate fills it again, alone. The saver (saver.go) writes open
+// boards to files, from which the next process starts (fill.go).
 //
 // # Who owns what
 //
@@ -42,10 +42,9 @@
 //
 // # Glossary
 //
-//   - gate: decides when a replica may be read; gives it up to Redis after a deadline.
-//   - seq: number of an update of its board, 1, 2, 3 …; total: how many Redis has.
-//   - epoch: time in which what was found out about a replica holds; ends with a reset
-//     or a refill.
+//   - gate: decides when a replica may be read; after a deadline Redis answers instead.
+//   - seq: the number of a board's update, 1, 2, 3 …; total: how many Redis has.
+//   - epoch: how long findings about a replica hold: until it is reset or refilled.
 //   - fault: proof that a replica is wrong; void: its own seqs are wrong, too.
 //   - stale: answered from a file of an earlier process, because Redis can't answer.
 package replay

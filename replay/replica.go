@@ -16,9 +16,9 @@ import (
 //
 // The dispatcher applies and publishes. The gate opens the replica, fills it and
 // starts a new epoch after a fault. Any goroutine may report a fault, which closes it
-// at once. All of them lock mu, which is held while the board's own
-// methods are called, before the locks of sources, file and audit, after the membership's.
-// Nothing waits for the network with it held.
+// at once. All of them lock mu: after the membership's lock, before those of sources,
+// file and audit, and around calls of the board. Nothing waits for the network with it
+// held.
 type replica struct {
 	id      rankcache.BoardID
 	board   Board
