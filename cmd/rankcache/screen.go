@@ -19,7 +19,7 @@ const maxBars = 12
 // progressing is what the screen draws: boards on their way to being open.
 type progressing interface {
 	Status() []rankcache.BoardStatus
-	Settled() (bool, string)
+	Ready() (bool, string)
 }
 
 // screen is where a command writes its log. On a terminal it draws a progress
@@ -72,7 +72,7 @@ func (s *screen) draw(boards progressing) {
 		case <-s.stop:
 			settled = true
 		case <-tick.C:
-			settled, _ = boards.Settled()
+			settled, _ = boards.Ready()
 		}
 		for _, b := range boards.Status() {
 			s.drawBoard(drawn, b)
