@@ -23,12 +23,12 @@ func totalsEvery(d time.Duration) option { return func(s *setup) { s.TotalsEvery
 
 const often = 20 * time.Millisecond
 
-// local is the board behind the sidecar's back.
+// local returns the open board itself, to be changed without the Runner.
 func (s *sidecar) local(id rankcache.BoardID) *localboard.Board {
-	s.w.t.Helper()
+	s.env.t.Helper()
 	b, ok := s.boards.Get(id)
 	if !ok {
-		s.w.t.Fatalf("not open: %+v", s.status(id))
+		s.env.t.Fatalf("not open: %+v", s.status(id))
 	}
 	return b
 }
@@ -45,10 +45,10 @@ func (s *sidecar) events(what string, id rankcache.BoardID) (n int) {
 }
 
 func (s *sidecar) wantDifferences(kinds ...string) {
-	s.w.t.Helper()
+	s.env.t.Helper()
 	for _, kind := range kinds {
 		if s.counter("rankcache_audit_differences_total", kind) == 0 {
-			s.w.t.Errorf("no difference of kind %s was counted", kind)
+			s.env.t.Errorf("no difference of kind %s was counted", kind)
 		}
 	}
 }
@@ -56,11 +56,11 @@ func (s *sidecar) wantDifferences(kinds ...string) {
 // A wrong, a missing and an extra member are repaired, and the board stays open.
 func TestAuditRepairsMembers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(2, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(2, nil)
 	b.produce(b.gifts(300, 100)...)
 	b.produce(b.incr("wrong", 5), b.incr("missing", 6))
-	s := w.start(ids(b), auditEvery(often))
+	s := e.start(ids(b), auditEvery(often))
 	s.waitOpen(b.id)
 	local := s.local(b.id)
 	local.Repair("wrong", 1e6, true, b.seq)
@@ -77,26 +77,26 @@ func TestAuditRepairsMembers(t *testing.T) {
 	}
 }
 
-// What somebody does to Redis behind the writer's back is Redis's truth.
+// A change of Redis that did not go through the writer is followed.
 func TestAuditFollowsRedis(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(300, 100)...)
-	s := w.start(ids(b), auditEvery(often))
+	s := e.start(ids(b), auditEvery(often))
 	s.waitOpen(b.id)
-	key := w.names.BoardKey(b.id)
-	best := w.redis.ZRangeArgs(t.Context(), redis.ZRangeArgs{Key: key, Start: 0, Stop: 0, Rev: true}).Val()[0]
-	w.check(w.redis.ZIncrBy(t.Context(), key, 1, best).Err()) // neither the size nor a rank tells
+	key := e.names.BoardKey(b.id)
+	best := e.redis.ZRangeArgs(t.Context(), redis.ZRangeArgs{Key: key, Start: 0, Stop: 0, Rev: true}).Val()[0]
+	e.check(e.redis.ZIncrBy(t.Context(), key, 1, best).Err()) // neither the size nor a rank tells
 	s.waitOpen(b.id)
 	if st := s.status(b.id); st.Audit.Repairs == 0 || st.Audit.Rebuilds > 0 {
 		t.Errorf("%+v: want one member repaired", st.Audit)
 	}
-	w.check(w.redis.ZIncrBy(t.Context(), key, 1000, "behind our back").Err())
+	e.check(e.redis.ZIncrBy(t.Context(), key, 1000, "behind our back").Err())
 	s.waitOpen(b.id)
-	w.check(w.redis.ZPopMax(t.Context(), key, 1).Err())
+	e.check(e.redis.ZPopMax(t.Context(), key, 1).Err())
 	s.waitOpen(b.id)                                                // repaired, or loaded if the size was looked at first
-	w.check(w.redis.ZRemRangeByRank(t.Context(), key, 0, 49).Err()) // too many to repair
+	e.check(e.redis.ZRemRangeByRank(t.Context(), key, 0, 49).Err()) // too many to repair
 	s.waitOpen(b.id)
 	if st := s.status(b.id); st.Audit.Rebuilds == 0 {
 		t.Errorf("%+v: want the board loaded", st.Audit)
@@ -107,26 +107,26 @@ func TestAuditFollowsRedis(t *testing.T) {
 // own turn comes.
 func TestAuditFindsOneOfMany(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(1, nil)
 	var us []wire.Update
 	for i := range 3000 {
 		us = append(us, b.incr(fmt.Sprint("member", i), float64(3000-i)))
 	}
 	b.produce(us...)
-	s := w.start(ids(b), auditEvery(often))
+	s := e.start(ids(b), auditEvery(often))
 	s.waitOpen(b.id)
 	local := s.local(b.id)
 	local.Repair("member2500", 1500.5, true, b.seq)
 	local.Publish()
 	s.waitOpen(b.id)
-	w.check(w.redis.ZRem(t.Context(), w.names.BoardKey(b.id), "member2900").Err())
+	e.check(e.redis.ZRem(t.Context(), e.names.BoardKey(b.id), "member2900").Err())
 	s.waitOpen(b.id)
 	t.Logf("%+v", s.status(b.id).Audit)
 }
 
-// Redis fails over to a replica without the last writes and counts their seqs
-// again: the board follows, whether the fallen total or a reused seq is seen first.
+// Redis fails over to a replica without the last writes and gives their seqs out
+// again: the board follows, whether the lower total or a reused seq is seen first.
 func TestFailoverThatLosesWrites(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]option{
@@ -136,11 +136,11 @@ func TestFailoverThatLosesWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, testkit.Kafka(t))
-			w.still = false // it may open between the loss and what is written then
-			b := w.newBoard(1, nil)
+			e := newEnv(t, testkit.Kafka(t))
+			e.still = false // it may open between the loss and what is written then
+			b := e.newBoard(1, nil)
 			b.produce(b.gifts(200, 40)...)
-			s := w.start(ids(b), opts...)
+			s := e.start(ids(b), opts...)
 			s.waitOpen(b.id)
 			saved := b.dump()
 			b.produce(b.gifts(30, 40)...)
@@ -196,24 +196,24 @@ func (b *board) restore(all map[string]string) {
 // and topic begins with nothing of it, also in a sidecar that replays both.
 func TestBoardDeletedInRedis(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(2000, 40)...) // more than the ring of recent seqs holds
-	s := w.start(ids(b), totalsEvery(often), auditEvery(often))
+	s := e.start(ids(b), totalsEvery(often), auditEvery(often))
 	s.waitOpen(b.id)
-	w.check(w.redis.Del(t.Context(), w.names.BoardKey(b.id), w.names.SeqKey(b.id)).Err())
+	e.check(e.redis.Del(t.Context(), e.names.BoardKey(b.id), e.names.SeqKey(b.id)).Err())
 	s.waitGone(b.id)
 	s.wantDifferences("gone")
 	b.seq = 0
 	b.produce(b.gifts(20, 60)...)
 	s.waitOpen(b.id)
-	w.start(ids(b)).waitOpen(b.id)
+	e.start(ids(b)).waitOpen(b.id)
 }
 
 // waitGone waits until the board is not answered here any more.
 func (s *sidecar) waitGone(id rankcache.BoardID) {
-	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error {
+	s.env.t.Helper()
+	testkit.Eventually(s.env.t, timeout, func() error {
 		if _, open := s.boards.Get(id); open {
 			return errors.New("still open")
 		}
@@ -221,18 +221,18 @@ func (s *sidecar) waitGone(id rankcache.BoardID) {
 	})
 }
 
-// FLUSHALL is a Redis that restarted empty.
+// FLUSHALL stands for a Redis that restarted empty.
 func TestRedisFlushed(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})
-	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
-	a, b := w.newBoard(1, nil), w.newBoard(2, nil)
+	e := newEnvOn(t, testkit.Kafka(t), cache.Addr())
+	a, b := e.newBoard(1, nil), e.newBoard(2, nil)
 	a.produce(a.gifts(100, 40)...)
 	b.produce(b.gifts(100, 40)...)
-	s := w.start(ids(a, b), totalsEvery(often))
+	s := e.start(ids(a, b), totalsEvery(often))
 	s.waitOpen(a.id)
 	s.waitOpen(b.id)
-	w.check(w.redis.FlushAll(t.Context()).Err())
+	e.check(e.redis.FlushAll(t.Context()).Err())
 	s.waitGone(a.id)
 	s.waitGone(b.id)
 	a.seq, b.seq = 0, 0
@@ -242,16 +242,16 @@ func TestRedisFlushed(t *testing.T) {
 	s.waitOpen(b.id)
 }
 
-// A topic made again whose updates are read before its id is seen must not add
+// A recreated topic whose updates are read before its id is seen must not add
 // them to the old board.
-func TestTopicMadeAgainIsSeenBySeqs(t *testing.T) {
+func TestRecreatedTopicIsSeenBySeqs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kfake(t).Addr())
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kfake(t).Addr())
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(50, 20)...)
-	s := w.start(ids(b), auditEvery(often), totalsEvery(often))
+	s := e.start(ids(b), auditEvery(often), totalsEvery(often))
 	s.waitOpen(b.id)
-	b.bury()
+	b.recreate()
 	b.produce(b.gifts(120, 30)...)
 	s.waitClosed(b.id)
 	s.waitOpen(b.id)
@@ -262,17 +262,17 @@ func TestTopicMadeAgainIsSeenBySeqs(t *testing.T) {
 // The audit of a board that is written to all the time finds nothing.
 func TestAuditUnderWrites(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	w.still = false
-	b := w.newBoard(4, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	e.still = false
+	b := e.newBoard(4, nil)
 	b.produce(b.gifts(500, 300)...)
-	s := w.start(ids(b), auditEvery(time.Millisecond), totalsEvery(often))
+	s := e.start(ids(b), auditEvery(time.Millisecond), totalsEvery(often))
 	s.waitOpen(b.id)
 	for b.seq < 8000 {
 		b.produce(b.gifts(1+int(b.seq%37), 300)...)
 	}
 	s.waitOpen(b.id)
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, timeout, func() error {
 		if st := s.status(b.id); st.Audit.Checks < 200 {
 			return fmt.Errorf("%+v: want 200 comparisons", st.Audit)
 		}
@@ -289,16 +289,16 @@ func TestAuditUnderWrites(t *testing.T) {
 // each time nor those that keep it in hand.
 func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	w.still = false
+	e := newEnv(t, testkit.Kafka(t))
+	e.still = false
 	const members = 400
-	b := w.newBoard(1, nil)
+	b := e.newBoard(1, nil)
 	var us []wire.Update
 	for i := range members {
 		us = append(us, b.incr(fmt.Sprint("m", i), float64(i)))
 	}
 	b.produce(us...)
-	s := w.start(ids(b), auditEvery(often), totalsEvery(often))
+	s := e.start(ids(b), auditEvery(often), totalsEvery(often))
 	s.waitOpen(b.id)
 	stop, done, kept := make(chan struct{}), make(chan int, 2), s.local(b.id)
 	read := func(board func() *localboard.Board) {
@@ -353,19 +353,19 @@ func (b *board) risen(n, members int) (us []wire.Update) {
 // A board without seqs that is found to be wrong is filled from its log again.
 func TestBoardsWithoutSeqsAreHealed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(1, nil)
 	invite := func(inviter, invitee int) {
 		u := wire.Update{Board: b.id, Member: fmt.Sprint(inviter), Op: wire.OpIncr, Delta: 1, OrderID: fmt.Sprint(invitee)}
-		w.check(w.redis.ZIncrBy(t.Context(), w.names.BoardKey(b.id), 1, u.Member).Err())
-		w.check(w.redis.Incr(t.Context(), "{"+string(b.id)+"}:count").Err())
+		e.check(e.redis.ZIncrBy(t.Context(), e.names.BoardKey(b.id), 1, u.Member).Err())
+		e.check(e.redis.Incr(t.Context(), "{"+string(b.id)+"}:count").Err())
 		b.produce(u)
 	}
 	for i := range 40 {
 		invite(1000+i%7, i)
 	}
-	counted := w.start(ids(b), totalIn(replay.TotalOrders, "key:{<board>}:count"), auditEvery(often))
-	none := w.start(ids(b), totalIn(replay.TotalNone, "none"), auditEvery(often))
+	counted := e.start(ids(b), totalIn(replay.TotalOrders, "key:{<board>}:count"), auditEvery(often))
+	none := e.start(ids(b), totalIn(replay.TotalNone, "none"), auditEvery(often))
 	for _, s := range []*sidecar{counted, none} {
 		s.waitOpen(b.id)
 		local := s.local(b.id)
@@ -385,21 +385,20 @@ func TestBoardsWithoutSeqsAreHealed(t *testing.T) {
 	}
 }
 
-// The age of a copy is honest: it grows while Redis or Kafka can't be reached, and
-// only then.
+// The age of a copy grows while Redis or Kafka can't be reached, and only then.
 func TestAgeGrowsWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})
-	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
-	b := w.newBoard(1, nil)
+	e := newEnvOn(t, testkit.Kafka(t), cache.Addr())
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(20, 10)...)
-	s := w.start(ids(b), totalsEvery(often), auditEvery(often))
+	s := e.start(ids(b), totalsEvery(often), auditEvery(often))
 	s.waitOpen(b.id)
 	s.waitCurrent(b.id)
-	w.check(cache.Pause())
+	e.check(cache.Pause())
 	paused := time.Now()
 	s.staysOld(b.id, paused)
-	w.check(cache.Resume())
+	e.check(cache.Resume())
 	s.waitCurrent(b.id)
 	if n := s.closings(b.id); n != 0 {
 		t.Error("a Redis that does not answer closed the board")
@@ -409,17 +408,17 @@ func TestAgeGrowsWhileRedisIsAway(t *testing.T) {
 func TestAgeGrowsWhileKafkaIsAway(t *testing.T) {
 	t.Parallel()
 	kafka := testkit.StartKafka(t, servers.KafkaOptions{})
-	w := newWorld(t, kafka.Addr())
-	b := w.newBoard(1, nil)
+	e := newEnv(t, kafka.Addr())
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(20, 10)...)
-	s := w.start(ids(b), totalsEvery(often), auditEvery(often))
+	s := e.start(ids(b), totalsEvery(often), auditEvery(often))
 	s.waitOpen(b.id)
 	s.waitCurrent(b.id)
-	w.check(kafka.Pause())
+	e.check(kafka.Pause())
 	u := b.incr("late", 1) // in Redis, and not in the log
 	missed := time.Now()
 	s.staysOld(b.id, missed)
-	w.check(kafka.Resume())
+	e.check(kafka.Resume())
 	b.produce(u)
 	s.waitCurrent(b.id)
 	s.waitOpen(b.id)
@@ -431,11 +430,11 @@ func TestAgeGrowsWhileKafkaIsAway(t *testing.T) {
 // staysOld wants the board open and not marked as current after t, until its age
 // has grown to a second.
 func (s *sidecar) staysOld(id rankcache.BoardID, t time.Time) {
-	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error {
+	s.env.t.Helper()
+	testkit.Eventually(s.env.t, timeout, func() error {
 		local := s.local(id)
 		if at := local.CurrentAt(); at.After(t) {
-			s.w.t.Fatalf("current %v after it could be known", at.Sub(t))
+			s.env.t.Fatalf("current %v after it could be known", at.Sub(t))
 		} else if age := time.Since(at); age < time.Second {
 			return fmt.Errorf("age %v", age)
 		}

@@ -58,17 +58,17 @@ func (b *board) fill(n, members int) {
 func BenchmarkReplay(b *testing.B) {
 	for _, partitions := range []int32{1, 4} {
 		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) {
-			w := newWorld(b, testkit.Kafka(b))
-			board := w.newBoard(partitions, nil)
+			e := newEnv(b, testkit.Kafka(b))
+			board := e.newBoard(partitions, nil)
 			board.fill(benchUpdates, benchMembers)
 			var bare, whole time.Duration
 			for b.Loop() {
-				n, took, err := replay.Drain(b.Context(), replay.Config{Brokers: w.kafka, Names: w.names}, []string{board.topic()})
+				n, took, err := replay.Drain(b.Context(), replay.Config{Brokers: e.kafka, Names: e.names}, []string{board.topic()})
 				if err != nil || n != benchUpdates {
 					b.Fatal(n, err)
 				}
 				bare += took
-				whole += replayOnce(w, board)
+				whole += replayOnce(e, board)
 			}
 			rate := func(d time.Duration) float64 { return float64(b.N) * benchUpdates / d.Seconds() }
 			b.ReportMetric(rate(whole), "updates/s")
@@ -78,19 +78,19 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-func replayOnce(w *world, board *board) time.Duration {
+func replayOnce(e *env, board *board) time.Duration {
 	runtime.GC()
 	begun := time.Now()
-	s := w.start(ids(board))
+	s := e.start(ids(board))
 	defer s.stop()
 	for {
-		if ok, _ := s.Settled(); ok {
+		if ok, _ := s.Ready(); ok {
 			break
 		}
 		time.Sleep(time.Millisecond)
 	}
 	if st := s.status(board.id); st.State != rankcache.StateOpen || st.Members != benchMembers {
-		w.t.Fatalf("%+v", st)
+		e.t.Fatalf("%+v", st)
 	}
 	return time.Since(begun)
 }
@@ -100,23 +100,23 @@ func replayOnce(w *world, board *board) time.Duration {
 func BenchmarkOpen(b *testing.B) {
 	for _, mode := range []string{"assign", "regex"} {
 		b.Run(mode, func(b *testing.B) {
-			w := newWorld(b, testkit.Kafka(b))
+			e := newEnv(b, testkit.Kafka(b))
 			var first, later time.Duration
 			for b.Loop() {
-				old, fresh := w.newBoard(1, nil), &board{world: w, id: rankcache.BoardID(testkit.Name(b)), parts: 1}
+				old, fresh := e.newBoard(1, nil), &board{env: e, id: rankcache.BoardID(testkit.Name(b)), parts: 1}
 				old.produce(old.gifts(1, 1)...)
 				begun := time.Now()
 				var seen func(*board)
 				if mode == "assign" {
-					s := w.start(ids(old, fresh))
+					s := e.start(ids(old, fresh))
 					defer s.stop()
 					seen = func(o *board) { s.waitOpen(o.id) }
 				} else {
-					seen = subscribe(w)
+					seen = subscribe(e)
 				}
 				seen(old)
 				first += time.Since(begun)
-				testkit.CreateTopic(b, w.kafka, fresh.topic(), 1, nil)
+				testkit.CreateTopic(b, e.kafka, fresh.topic(), 1, nil)
 				begun = time.Now()
 				fresh.produce(fresh.gifts(1, 1)...)
 				seen(fresh)
@@ -130,23 +130,108 @@ func BenchmarkOpen(b *testing.B) {
 
 // subscribe reads all update topics by a regex, as a group of its own, and
 // returns what waits for a board's first record.
-func subscribe(w *world) func(*board) {
+func subscribe(e *env) func(*board) {
 	c, err := kafka.NewConsumer(&kafka.ConfigMap{
-		"bootstrap.servers": w.kafka, "group.id": testkit.Name(w.t), "auto.offset.reset": "earliest", "enable.auto.commit": false,
+		"bootstrap.servers": e.kafka, "group.id": testkit.Name(e.t), "auto.offset.reset": "earliest", "enable.auto.commit": false,
 		"partition.assignment.strategy": "cooperative-sticky", "topic.metadata.refresh.interval.ms": 1000,
 	})
-	w.check(err)
-	w.t.Cleanup(func() { go c.Close() }) // leaving the group may take long, and is not what is measured
-	w.check(c.Subscribe("^update_cache_.*", nil))
+	e.check(err)
+	e.t.Cleanup(func() { go c.Close() }) // leaving the group may take long, and is not what is measured
+	e.check(c.Subscribe("^update_cache_.*", nil))
 	got := make(map[string]bool)
 	return func(b *board) {
-		for end := time.Now().Add(patience); !got[b.topic()] && time.Now().Before(end); {
+		for end := time.Now().Add(timeout); !got[b.topic()] && time.Now().Before(end); {
 			if m, ok := c.Poll(20).(*kafka.Message); ok && m.TopicPartition.Error == nil {
 				got[*m.TopicPartition.Topic] = true
 			}
 		}
 		if !got[b.topic()] {
-			w.t.Fatal("no record of", b.topic())
+			e.t.Fatal("no record of", b.topic())
 		}
 	}
+}
+
+// BenchmarkRestart is the time from Run to open of a board of 210,000 members with
+// 1,000,000 updates in its log: from the log alone, from a file, and from a file
+// with 100,000 updates after it.
+//
+//	go test -run '^$' -bench Restart -benchtime 5x ./replay
+func BenchmarkRestart(b *testing.B) {
+	e := newEnv(b, testkit.Kafka(b))
+	e.still = false // no comparison of every entry within the time
+	board, whole, older := e.newBoard(1, nil), newFolder(b), newFolder(b)
+	const tail = 100_000
+	board.fill(benchUpdates-tail, benchMembers)
+	e.saveOnce(older, board)
+	board.refill(benchUpdates-tail, benchUpdates)
+	e.saveOnce(whole, board)
+	for _, c := range []struct {
+		name string
+		opts []option
+		read float64
+	}{
+		{"log", nil, benchUpdates},
+		{"file", []option{keptIn(whole)}, 0},
+		{"file+tail", []option{keptIn(older)}, tail},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for _, kept := range []*folder{whole, older} {
+				kept.frozen.Store(true)
+			}
+			var all time.Duration
+			for b.Loop() {
+				all += e.restartOnce(board, c.read, c.opts...)
+			}
+			b.ReportMetric(all.Seconds()*1000/float64(b.N), "open_ms")
+		})
+	}
+}
+
+func (e *env) restartOnce(board *board, read float64, opts ...option) time.Duration {
+	e.t.Helper()
+	runtime.GC()
+	begun := time.Now()
+	s := e.start(ids(board), opts...)
+	defer s.stop()
+	for {
+		if ok, _ := s.Ready(); ok {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	took := time.Since(begun)
+	if st := s.status(board.id); st.State != rankcache.StateOpen || st.Members != benchMembers || st.Have != benchUpdates {
+		e.t.Fatalf("%+v", st)
+	}
+	if n := s.counter("rankcache_replay_records_total"); n != read {
+		e.t.Fatalf("%v records were read, want %v", n, read)
+	}
+	return took
+}
+
+// refill gives more gifts, one after the other to members in turn.
+func (b *board) refill(from, to int) {
+	b.t.Helper()
+	var us []wire.Update
+	for seq := from + 1; seq <= to; seq++ {
+		us = append(us, wire.Update{Board: b.id, Member: fmt.Sprint(1_000_000 + seq%benchMembers), Op: wire.OpIncr, Delta: 1,
+			Score: float64(seq), Seq: uint64(seq), OrderID: fmt.Sprint(seq), At: 1_760_000_000_000})
+		if len(us) == 10_000 || seq == to {
+			b.write(us)
+			us = us[:0]
+		}
+	}
+}
+
+// write makes updates in the log and in Redis at once.
+func (b *board) write(us []wire.Update) {
+	b.t.Helper()
+	b.produce(us...)
+	pipe := b.redis.Pipeline()
+	for i := range us {
+		pipe.ZAdd(b.t.Context(), b.names.BoardKey(b.id), redis.Z{Member: us[i].Member, Score: us[i].Score})
+	}
+	pipe.Set(b.t.Context(), b.names.SeqKey(b.id), us[len(us)-1].Seq, 0)
+	_, err := pipe.Exec(b.t.Context())
+	b.check(err)
 }

@@ -4,80 +4,165 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"rankcache"
 )
 
 const (
-	// sampleMembers is how many random members are compared before a board
-	// opens, and largeSample how many where updates are known to be missing, or
-	// where not all came from the log.
-	sampleMembers = 64
-	largeSample   = 512
-	// sampleWait is how long a board may take to reach the total of a sample,
-	// and samplePause the time between two looks.
-	sampleWait  = 2 * time.Second
-	samplePause = 5 * time.Millisecond
+	// smallSample is how many random members are compared before a board opens, and
+	// largeSample how many where updates are known to be missing, or where not all
+	// came from the log.
+	smallSample = 64
+	largeSample = 512
+	// maxWait is how long a board may take to reach the total of an observation,
+	// and waitPause the time between two looks.
+	maxWait   = 2 * time.Second
+	waitPause = 5 * time.Millisecond
 )
+
+// comparer compares one board with Redis. It belongs to the board's gate.
+type comparer struct {
+	replica *replica
+	origin  Origin
+	total   TotalSource
+}
+
+// claim is the state of one member in an observation.
+type claim struct {
+	member string
+	score  float64
+	there  bool // on the board
+	rank   int  // from 1, best first; 0: not observed
+}
+
+// observation is what Redis had at one instant.
+type observation struct {
+	rankcache.Stamp
+	claims []claim
+}
+
+func (o *observation) members() []string {
+	all := make([]string, len(o.claims))
+	for i := range o.claims {
+		all[i] = o.claims[i].member
+	}
+	return all
+}
+
+// difference is a claim that the board contradicts, or a contradiction that
+// concerns no single member.
+type difference struct {
+	kind string
+	claim
+	seq uint64 // of the observation
+	why string
+}
+
+func (d *difference) String() string {
+	if d.why != "" {
+		return d.why
+	}
+	return fmt.Sprintf("member %q differs from Redis (%s)", d.member, d.kind)
+}
+
+// fetchMembers reads the members and random others from Redis.
+func (c *comparer) fetchMembers(ctx context.Context, members []string, random int) (*observation, error) {
+	s, err := c.origin.Sample(ctx, c.replica.id, members, random)
+	o := &observation{Stamp: s.Stamp}
+	if err != nil {
+		return o, err
+	}
+	for _, m := range members {
+		score, there := s.Given[m]
+		o.claims = append(o.claims, claim{member: m, score: score, there: there})
+	}
+	for _, e := range s.Random {
+		o.claims = append(o.claims, claim{member: e.Member, score: e.Score, there: true})
+	}
+	return o, nil
+}
+
+// fetchRows reads limit rows from Redis, from start on.
+func (c *comparer) fetchRows(ctx context.Context, start, limit int) (*observation, error) {
+	p, err := c.origin.Page(ctx, c.replica.id, start, limit, rankcache.Descending)
+	o := &observation{Stamp: p.Stamp}
+	for i, e := range p.Entries {
+		o.claims = append(o.claims, claim{e.Member, e.Score, true, start + i + 1})
+	}
+	return o, err
+}
 
 // verdict is the outcome of a comparison. Without agreement and difference, it
 // could not be made, for the reason given.
 type verdict struct {
 	agrees  bool
-	at      time.Time // of the sample that agrees
+	at      time.Time // of the observation that agrees
 	differs string
 	unknown string
 }
 
-// compareWith compares the board with Redis before it is opened. Members that
-// differ are asked for again with a second sample: without seqs, a member that was
-// removed in the meantime looks like one that was never there.
-func (g *gate) compareWith(ctx context.Context, act action) verdict {
-	members, random := g.f.recentMembers(), sampleMembers
-	if act == actSettle || g.f.savedNow() != nil {
+// beforeOpening compares the board with a sample of Redis. Members that differ are
+// fetched again with a second sample: without seqs, a member that was removed in
+// the meantime looks like one that was never there.
+func (c *comparer) beforeOpening(ctx context.Context, epoch int, acceptHoles bool) verdict {
+	members, random, what := c.replica.recentMembers(), smallSample, toOpen
+	if acceptHoles {
+		what = toOpenWithHoles
+	}
+	if acceptHoles || c.replica.file.entries() != nil {
 		random = largeSample
 	}
 	for again := false; ; again = true {
-		heard, v := g.sample(ctx, members, random, act)
+		observed, v := c.sample(ctx, epoch, members, random, what)
 		if v.differs == "" || again {
 			return v
 		}
-		members = heard.members()
+		members = observed.members()
 	}
 }
 
-func (g *gate) sample(ctx context.Context, members []string, random int, act action) (*testimony, verdict) {
-	before := g.f.progress()
-	heard, err := g.askForMembers(ctx, members, random)
+func (c *comparer) sample(ctx context.Context, epoch int, members []string, random int, what need) (*observation, verdict) {
+	before := c.replica.progress()
+	observed, err := c.fetchMembers(ctx, members, random)
 	switch {
 	case err != nil:
-		return heard, verdict{unknown: "compare with Redis: " + err.Error()}
-	case heard.Seq == 0 && g.cfg.Total != TotalNone:
-		return heard, verdict{unknown: "Redis has lost the board's total"}
-	case g.cfg.Total == TotalNone || newest(g.cfg.Total, before) <= heard.Seq:
-	case g.cfg.Total == TotalOrders:
-		return heard, verdict{differs: fmt.Sprintf("%d orders here, %d in Redis", before.Applied(), heard.Seq)}
+		return observed, verdict{unknown: "compare with Redis: " + err.Error()}
+	case observed.Seq == 0 && c.total != TotalNone:
+		return observed, verdict{unknown: "Redis has lost the board's total"}
+	case c.total == TotalNone || newest(c.total, before) <= observed.Seq:
+	case c.total == TotalOrders:
+		return observed, verdict{differs: fmt.Sprintf("%d orders here, %d in Redis", before.Applied(), observed.Seq)}
 	default: // what is beyond Redis's total can't be compared with it
-		g.f.report(g.epoch, aheadOf(heard.Seq, before.Highest), g.boards)
-		return heard, verdict{unknown: "Redis has lost writes or began anew"}
+		c.replica.report(epoch, faultAhead(observed.Seq, before.Highest))
+		return observed, verdict{unknown: "Redis has lost writes or was reset"}
 	}
-	if v, ok := g.await(ctx, heard.Seq, act); !ok {
-		return heard, v
+	if v, ok := c.await(ctx, observed.Seq, what); !ok {
+		return observed, v
 	}
-	if wrong := g.judge(heard); len(wrong) > 0 {
-		return heard, verdict{differs: wrong[0].String()}
+	if wrong := c.differences(observed); len(wrong) > 0 {
+		return observed, verdict{differs: wrong[0].String()}
 	}
-	return heard, verdict{agrees: true, at: heard.At}
+	return observed, verdict{agrees: true, at: observed.At}
 }
 
-// await waits until the board has every update up to seq, or, if holes are
-// expected, one at or beyond it. When the wait is over and a later one has come,
-// there is a hole.
-func (g *gate) await(ctx context.Context, seq uint64, act action) (v verdict, reached bool) {
-	for end := time.Now().Add(sampleWait); ; pause(ctx, samplePause) {
-		p := g.f.progress()
+// need is what a board has to have, or to be, for a comparison.
+type need uint8
+
+const (
+	toOpen          need = iota // every update up to the observation
+	toOpenWithHoles             // an update at or beyond it
+	toAudit                     // every update, and it must stay open
+)
+
+// await waits until the board has the updates of an observation at seq. If it still
+// lacks them after maxWait and has a later one, there is a hole.
+func (c *comparer) await(ctx context.Context, seq uint64, what need) (v verdict, reached bool) {
+	for end := time.Now().Add(maxWait); ; sleep(ctx, waitPause) {
+		p := c.replica.progress()
 		switch {
-		case p.Applied() >= seq || act == actSettle && p.Highest >= seq:
+		case p.Applied() >= seq || what == toOpenWithHoles && p.Highest >= seq:
 			return verdict{}, true
-		case g.isOpen && !g.f.readable.Load():
+		case what == toAudit && !c.replica.readable.Load():
 			return verdict{unknown: "closed meanwhile"}, false
 		case ctx.Err() != nil:
 			return verdict{unknown: "stopping"}, false
@@ -89,3 +174,61 @@ func (g *gate) await(ctx context.Context, seq uint64, act action) (v verdict, re
 		}
 	}
 }
+
+// differences returns how the board differs from an observation. The board has
+// every update up to the observation's seq and may have later ones, so that nothing
+// is taken for a difference that live writes explain:
+//
+//   - A member whose own seq is beyond the observation's has changed since. Any
+//     other has had its last update at or before it, and the board has that:
+//     presence and score must be equal.
+//   - Each update beyond has added or removed one member at most, so that the
+//     numbers of members differ by no more than there are such updates.
+//   - Each update beyond has moved one member, which shifts another one's rank by
+//     one place at most.
+//
+// Ranks are read first and the progress last, so that every update that could have
+// played a part in the others is counted in it.
+func (c *comparer) differences(o *observation) (wrong []difference) {
+	standings, published := c.replica.board.Standings(nil, o.members(), rankcache.Descending)
+	var ranks []int // of the claims whose score is right
+	for i := range o.claims {
+		switch kind, known := c.differs(&o.claims[i], o.Seq); {
+		case kind != "":
+			wrong = append(wrong, difference{kind: kind, claim: o.claims[i], seq: o.Seq})
+		case known && o.claims[i].rank > 0 && standings[i].Rank > 0:
+			ranks = append(ranks, i)
+		}
+	}
+	p := c.replica.board.Progress()
+	window := int(max(p.Highest, p.OrderIDs, o.Seq) - o.Seq)
+	if abs(p.Members-o.Members) > window {
+		wrong = append(wrong, difference{kind: kindMembers, seq: o.Seq, why: fmt.Sprintf("%d members here, %d in Redis", p.Members, o.Members)})
+	}
+	for _, i := range ranks {
+		if claim := &o.claims[i]; published.Seq >= o.Seq && abs(standings[i].Rank-claim.rank) > window {
+			wrong = append(wrong, difference{kind: kindRank, claim: *claim, seq: o.Seq,
+				why: fmt.Sprintf("member %q has rank %d here, %d in Redis", claim.member, standings[i].Rank, claim.rank)})
+		}
+	}
+	return wrong
+}
+
+// differs returns how a member differs from a claim that was observed at seq. known
+// is false if it can't be compared, because it has changed since.
+func (c *comparer) differs(claimed *claim, seq uint64) (kind string, known bool) {
+	score, memberSeq, here := c.replica.board.Score(claimed.member)
+	switch {
+	case memberSeq > seq:
+		return "", false // changed since
+	case here && !claimed.there:
+		return kindExtra, true
+	case claimed.there && !here:
+		return kindMissing, true
+	case here && score != claimed.score:
+		return kindScore, true
+	}
+	return "", true
+}
+
+func abs(n int) int { return max(n, -n) }

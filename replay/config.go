@@ -17,56 +17,57 @@ const (
 	// DefaultDeadlinePerUpdate is twenty times what a replay needs per update.
 	DefaultDeadlinePerUpdate = 50 * time.Microsecond
 	DefaultSaveEvery         = 30 * time.Second
-	DefaultStaleMost         = 10 * time.Minute
+	DefaultMaxStale          = 10 * time.Minute
 )
 
-// Total says what Redis keeps as a board's total.
-type Total string
+// TotalSource is what Redis keeps as a board's total, the number of updates that a
+// complete board has.
+type TotalSource string
 
-// Kinds of totals.
+// Sources of totals.
 const (
-	// TotalSeq is the seq that every update carries. It is the only one with
-	// which a snapshot of Redis can be joined to the log.
-	TotalSeq Total = "seq"
-	// TotalOrders is a count of the distinct orders, for boards whose updates
+	// TotalSeq is the seq that every update carries. It is the only source with
+	// which a load from Redis can be joined to the log.
+	TotalSeq TotalSource = "seq"
+	// TotalOrders is a count of the distinct order ids, for boards whose updates
 	// carry no seq.
-	TotalOrders Total = "orders"
-	// TotalNone is no total at all: a board that has been read to the end of its
-	// log opens when a sample agrees.
-	TotalNone Total = "none"
+	TotalOrders TotalSource = "orders"
+	// TotalNone is no total at all: a board that was read to the end of its log
+	// opens when a sample agrees.
+	TotalNone TotalSource = "none"
 )
 
-// Config is what a [Runner] needs to know. Zero values take the defaults.
+// Config configures a [Runner]. Zero values take the defaults.
 type Config struct {
 	Brokers string // bootstrap servers: host:port, separated by commas
 	Names   wire.Names
-	// Kafka is passed to librdkafka as it is, and wins over our settings.
-	Kafka map[string]string
-	Total Total
+	// Kafka is passed to librdkafka as it is, and overrides our settings.
+	Kafka       map[string]string
+	TotalSource TotalSource
 	// PublishEvery is the shortest time between two publications of a board.
 	PublishEvery time.Duration
-	// PollEvery is how often topics are looked at, and TotalsEvery how often the
-	// totals of all boards are read from Redis, in one round trip: an answer's age
-	// is at least that at times. Give or take a tenth.
+	// PollEvery is how often the boards' topics are looked up in Kafka, TotalsEvery
+	// how often the totals of all boards are read from Redis, in one round trip: an
+	// answer's age reaches TotalsEvery. Both vary by a tenth.
 	PollEvery, TotalsEvery time.Duration
 	// AuditEvery is how often each open board is compared with Redis, give or take
 	// a tenth; negative for never.
 	AuditEvery time.Duration
 	// A board that is not open after Deadline, plus DeadlinePerUpdate for each
-	// record in the logs to be read, is given up to Redis. It is still tried.
+	// record in the logs to be read, is given up to Redis. Its gate keeps trying.
 	Deadline          time.Duration
 	DeadlinePerUpdate time.Duration
 	// Files keeps boards over a restart; nil: nothing is kept. It takes boards
 	// with seqs only. SaveEvery is how often each is saved, give or take a tenth.
 	Files     Files
 	SaveEvery time.Duration
-	// StaleMost is the greatest age at which a saved board is answered from while
-	// Redis can't answer.
-	StaleMost time.Duration
+	// MaxStale is the greatest age at which a saved board is answered from while
+	// Redis can't be read.
+	MaxStale time.Duration
 }
 
 func (c Config) withDefaults() (Config, error) {
-	orDefault(&c.Total, TotalSeq)
+	orDefault(&c.TotalSource, TotalSeq)
 	orDefault(&c.PublishEvery, DefaultPublishEvery)
 	orDefault(&c.PollEvery, DefaultPollEvery)
 	orDefault(&c.TotalsEvery, DefaultTotalsEvery)
@@ -74,13 +75,13 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.Deadline, DefaultDeadline)
 	orDefault(&c.DeadlinePerUpdate, DefaultDeadlinePerUpdate)
 	orDefault(&c.SaveEvery, DefaultSaveEvery)
-	orDefault(&c.StaleMost, DefaultStaleMost)
+	orDefault(&c.MaxStale, DefaultMaxStale)
 	switch {
 	case c.Brokers == "" && c.Kafka["bootstrap.servers"] == "":
 		return c, fmt.Errorf("no Kafka brokers: name at least one as host:port")
-	case c.Total != TotalSeq && c.Total != TotalOrders && c.Total != TotalNone:
-		return c, fmt.Errorf("total %q: want %s, %s or %s", c.Total, TotalSeq, TotalOrders, TotalNone)
-	case min(c.PublishEvery, c.PollEvery, c.TotalsEvery, c.Deadline, c.DeadlinePerUpdate, c.SaveEvery, c.StaleMost) < 0:
+	case c.TotalSource != TotalSeq && c.TotalSource != TotalOrders && c.TotalSource != TotalNone:
+		return c, fmt.Errorf("total %q: want %s, %s or %s", c.TotalSource, TotalSeq, TotalOrders, TotalNone)
+	case min(c.PublishEvery, c.PollEvery, c.TotalsEvery, c.Deadline, c.DeadlinePerUpdate, c.SaveEvery, c.MaxStale) < 0:
 		return c, fmt.Errorf("a replay interval is negative: want a duration, or 0 for the default")
 	}
 	return c, c.Names.Check()

@@ -1,47 +1,50 @@
-// Package replay fills boards from Kafka, decides when each may be read, and
-// keeps watching that it stays right.
+// Package replay fills boards from Kafka, decides when each may be read, and keeps
+// comparing them with Redis. [New] is the entry function.
 //
-// # One update
+// # One update, in the order of the code
 //
-// The reader polls the consumer and puts records into batches (reader.go). The
-// pump decodes a batch, groups it by board, applies each group and notes how far
-// every partition has come (pump.go); while it does, the reader fills the next
-// batch on another core. Boards that are readable are published at most every
-// [Config.PublishEvery].
+//  1. consumer.go: one goroutine polls the Kafka client (kafka.go) and puts records
+//     into batches.
+//  2. dispatch.go: one goroutine decodes a batch, groups its updates by board and
+//     gives each board's to its replica, while the consumer fills the next batch.
+//  3. replica.go: the replica checks the seqs (seqring.go), puts early updates into
+//     its reorder buffer (reorder.go) and applies the rest to the [Board].
+//  4. dispatch.go: the partitions advance, and the publisher has the replicas of open
+//     boards published, at most every [Config.PublishEvery].
 //
 // # Which topics
 //
-// [Runner.Follow] names the wanted boards, the roster creates and drops them
-// (roster.go). About once a second the catalogue asks Kafka for the topics of
-// just those boards and assigns their partitions, from the first offset to be
-// had (catalogue.go). There is no group and nothing is committed, so no broker
-// delays the start and no old record comes again because a topic was made. A
-// topic's id tells when it was deleted and made again; its boards, and no others,
-// then begin anew.
+// [Runner.Follow] names the boards; the membership (membership.go) starts and drops
+// them. About once a second the topic watcher (topics.go) describes the topics of
+// just those boards and has the consumer assign their partitions, from the first
+// offset or from where the boards' files end (topic.go). There is no consumer group
+// and nothing is committed, so no broker delays the start and no old record comes
+// again because a topic was created. A changed id shows that a topic was deleted and
+// recreated: its boards, and no others, are then reset.
 //
-// # The gate
+// # Opening and auditing
 //
-// Every board has a gate (gate.go). It looks at how far the log and the board
-// have come and at what Redis says, asks decide (decide.go) for the next step
-// and takes it: wait, compare a sample with Redis (compare.go), load the board
-// from Redis because the log can't give it (snapshot.go), or open it.
+// Every board has a gate (gate.go), a goroutine that gets the next step from decide
+// (decide.go) and takes it: wait, compare a sample with Redis (compare.go), load the
+// board because the log can't give it (fill.go), or open it. From then on it audits
+// the board (audit.go). The totals poller (totals.go) reads the totals of all boards
+// in one round trip: the gates' targets, the age of an open board, and whether it
+// keeps up. A part that finds a board wrong reports a fault (fault.go): the board is
+// closed at once, and its gate fills it again, alone. The saver (saver.go) writes open
+// boards to files, from which the next process starts (fill.go).
 //
-// # The audit
+// # Who owns what
 //
-// Every [Config.TotalsEvery] the totals of all boards are read from Redis in one
-// round trip (totals.go): a gate learns from them what it has to reach, and an
-// open board how old it is and whether it still keeps up (watch.go). Every
-// [Config.AuditEvery] a gate compares its open board with rows and members of
-// Redis (audit.go, without seqs doubts.go); judge.go tells why live writes are
-// never taken for a difference. Single members are repaired (repair.go). Anything
-// else is a fault (fault.go), as is a seq that comes again as another order
-// (history.go): the board is closed at once and filled again, alone.
+// A feed (membership.go) is one followed board. Of its parts the replica
+// (replica.go, replica_state.go), sources, fileState, status and auditStats are shared
+// and have a lock each; the others belong to one goroutine. Lock order: membership,
+// replica, then any one of the others. Nothing waits for the network with one held.
 //
-// # Locks
+// # Glossary
 //
-// [Runner]'s mutex guards the roster; a follower's (follower.go) guards its state.
-// The first may be held while the second is taken, and the second while the
-// board's own methods are called. Nothing blocks on the network with one held.
-//
-// Only kafka.go knows the Kafka client.
+//   - gate: decides when a replica may be read; after a deadline Redis answers instead.
+//   - seq: the number of a board's update, 1, 2, 3 …; total: how many Redis has.
+//   - epoch: how long findings about a replica hold: until it is reset or refilled.
+//   - fault: proof that a replica is wrong; void: its own seqs are wrong, too.
+//   - stale: answered from a file of an earlier process, because Redis can't answer.
 package replay

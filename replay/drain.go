@@ -9,8 +9,8 @@ import (
 )
 
 // Drain reads topics from beginning to end with the settings of a [Runner] and
-// does nothing with the records: the speed limit of a replay. It returns how many
-// there were and how long it took from the assignment to the last.
+// drops the records: the speed limit of a replay, for benchmarks. It returns the
+// number of records and the time from the assignment to the last.
 func Drain(ctx context.Context, cfg Config, topics []string) (records int, took time.Duration, err error) {
 	cfg, err = cfg.withDefaults()
 	if err != nil {
@@ -46,20 +46,16 @@ func beginnings(ctx context.Context, c *client, topics []string) (parts []*parti
 	}
 	found, err := c.offsets(ctx, parts)
 	for _, p := range parts {
-		p.set(found)
+		p.setOffsets(found)
 	}
 	return parts, err
 }
 
 func drain(ctx context.Context, c *client, parts []*partition) (records int, err error) {
-	type place struct {
-		topic  string
-		number int32
-	}
-	open := make(map[place]int64)
+	open := make(map[topicPartition]int64) // the end of each partition that is not read yet
 	for _, p := range parts {
 		if p.low < p.high {
-			open[place{p.topic.name, p.number}] = p.high
+			open[topicPartition{p.topic.name, p.number}] = p.high
 		}
 	}
 	var e event
@@ -73,7 +69,7 @@ func drain(ctx context.Context, c *client, parts []*partition) (records int, err
 			records++
 			next++
 		}
-		if at := (place{e.topic, e.partition}); e.kind != nothing && next >= open[at] {
+		if at := (topicPartition{e.topic, e.partition}); e.kind != noEvent && next >= open[at] {
 			delete(open, at)
 		}
 	}

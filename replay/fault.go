@@ -2,7 +2,13 @@ package replay
 
 import (
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
+
+	"rankcache"
 )
 
 // Kinds of differences between an open board and Redis, as metrics count them.
@@ -14,7 +20,7 @@ const (
 	kindRank    = "rank"    // a member with the right score has another rank
 	kindHole    = "hole"    // an update does not come
 	kindAhead   = "ahead"   // Redis's total fell below what was applied
-	kindGone    = "gone"    // Redis has no such board any more
+	kindGone    = "gone"    // Redis no longer has the board
 	kindReused  = "reused"  // a seq came again as another update
 )
 
@@ -23,75 +29,109 @@ var kinds = []string{kindScore, kindMissing, kindExtra, kindMembers, kindRank, k
 // fault is a reason to fill a board again.
 type fault struct {
 	kind, reason string
-	// void says that the board's own seqs can't be trusted either: they count
-	// what Redis has lost.
+	// void means that the board's own seqs are wrong, too: they count what Redis
+	// has lost. The board is emptied before it is filled.
 	void bool
-	// counted says that the differences behind it have been counted.
+	// counted means that the differences behind it have been counted.
 	counted bool
 }
 
-func gone(what string) fault {
+func faultGone(what string) fault {
 	return fault{kind: kindGone, reason: "Redis has no " + what + " of the board any more", void: true}
 }
 
-func aheadOf(redis, board uint64) fault {
+func faultAhead(redis, board uint64) fault {
 	return fault{kind: kindAhead, void: true,
-		reason: fmt.Sprintf("Redis is at update %d, the board at %d: Redis has lost writes or began anew", redis, board)}
+		reason: fmt.Sprintf("Redis is at update %d, the board at %d: Redis has lost writes or was reset", redis, board)}
 }
 
-func reused(seq uint64) fault {
+func faultReused(seq uint64) fault {
 	return fault{kind: kindReused, void: true,
-		reason: fmt.Sprintf("update %d came again as another order: Redis has lost writes or began anew", seq)}
+		reason: fmt.Sprintf("update %d came again as another order: Redis has lost writes or was reset", seq)}
 }
 
-// report closes the board at once, because it is known to be wrong, and has its
-// gate fill it again. What was found out about an epoch that has passed is void.
-func (f *follower) report(epoch int, why fault, boards Boards) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.epoch == epoch && !f.dropped {
-		f.accuse(why, boards)
-	}
+// auditLogEvery is the shortest time between two log lines about one board's
+// differences.
+const auditLogEvery = time.Minute
+
+// auditStats is what comparisons of one board with Redis have found. The gate
+// and all reporters of faults write it. mu is a leaf: nothing is called with it held.
+type auditStats struct {
+	board   rankcache.BoardID
+	metrics *metrics
+
+	mu      sync.Mutex
+	found   rankcache.AuditStatus
+	warning rate.Sometimes
 }
 
-// accuse is report with the lock held.
-func (f *follower) accuse(why fault, boards Boards) {
-	if f.shown() {
-		f.shut(boards)
-	}
-	if f.fault == nil || why.void {
-		f.fault = &why
-	}
-	if !why.counted {
-		f.differs(why.kind, why.reason, time.Now())
-	}
-	f.nudge()
+func newAuditStats(board rankcache.BoardID, m *metrics) *auditStats {
+	return &auditStats{board: board, metrics: m, warning: rate.Sometimes{Interval: auditLogEvery}}
 }
 
-// heal begins a new epoch of a board that has a fault, and returns that; nil if
-// it has none. Where no seq tells what comes after a snapshot, the log is read
-// again from its beginning.
-//
-// The board is filled again in place. While it is known to be wrong nobody may
-// read it anyway, so that a second copy would only cost its memory; and nobody
-// sees this one half full: a view is published only with the lock held and the
-// board readable (show), or when the gate opens it.
-func (f *follower) heal(total Total, boards Boards) *fault {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	why := f.fault
-	if why == nil {
-		return nil
+func (s *auditStats) status() rankcache.AuditStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.found
+}
+
+// comparison counts a comparison of members; unknown is one that could not be made.
+func (s *auditStats) comparison(members int, different, unknown bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case unknown:
+		s.metrics.checks.WithLabelValues(resultUnknown).Inc()
+		s.found.Unknown++
+		return
+	case different:
+		s.metrics.checks.WithLabelValues(resultDifferent).Inc()
+	default:
+		s.metrics.checks.WithLabelValues(resultEqual).Inc()
 	}
-	f.shut(boards)
-	if why.void || total != TotalSeq {
-		f.empty()
+	s.metrics.compared.Add(float64(members))
+	s.found.At = now
+	s.found.Checks++
+	s.found.Members += uint64(members)
+}
+
+// Results of comparisons, as metrics count them.
+const (
+	resultEqual     = "equal"
+	resultDifferent = "different"
+	resultUnknown   = "unknown"
+)
+
+// difference counts one difference.
+func (s *auditStats) difference(kind, what string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found.Differences++
+	s.found.Last, s.found.LastAt = what, now
+	s.metrics.differences.WithLabelValues(kind).Inc()
+}
+
+// differences counts differences that are about to be healed, at least one, and logs
+// the first.
+func (s *auditStats) differences(all []difference, log *slog.Logger) {
+	now := time.Now()
+	for i := range all {
+		s.difference(all[i].kind, all[i].String(), now)
 	}
-	if total != TotalSeq && f.reading != nil {
-		f.reading.torn.Store(true)
-	}
-	f.want, f.fault = f.total.seq, nil
-	f.ledger.Rebuilds++
-	f.epoch++
-	return why
+	s.warning.Do(func() {
+		log.Warn("board differs from Redis and is healed", "board", s.board, "differences", len(all), "first", all[0].String())
+	})
+}
+
+func (s *auditStats) repair() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found.Repairs++
+	s.metrics.repairs.Inc()
+}
+
+func (s *auditStats) refill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found.Rebuilds++
 }

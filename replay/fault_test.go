@@ -21,21 +21,21 @@ func TestKafkaIsAwayAtTheStart(t *testing.T) {
 	_, port, _ := strings.Cut(fake.Addr(), ":")
 	var number int
 	fmt.Sscan(port, &number)
-	w := newWorld(t, fake.Addr())
+	e := newEnv(t, fake.Addr())
 	fake.Close()
-	b := w.newBoard(0, nil)
+	b := e.newBoard(0, nil)
 	b.parts = 1
 	us := b.gifts(20, 10)
-	s := w.start(ids(b), deadline(2*time.Second))
-	testkit.Eventually(t, patience, func() error {
-		if _, why := s.Settled(); !strings.Contains(why, "Kafka has not answered") {
+	s := e.start(ids(b), deadline(2*time.Second))
+	testkit.Eventually(t, timeout, func() error {
+		if _, why := s.Ready(); !strings.Contains(why, "Kafka has not answered") {
 			return errors.New(why)
 		}
 		return nil
 	})
-	s.waitSettled()
+	s.waitReady()
 	testkit.Kfake(t, kfake.Ports(number))
-	testkit.CreateTopic(t, w.kafka, b.topic(), 1, nil)
+	testkit.CreateTopic(t, e.kafka, b.topic(), 1, nil)
 	b.produce(us...)
 	s.waitOpen(b.id)
 }
@@ -43,19 +43,19 @@ func TestKafkaIsAwayAtTheStart(t *testing.T) {
 func TestRedisIsAwayAtTheStart(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})
-	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
-	b := w.newBoard(1, nil)
+	e := newEnvOn(t, testkit.Kafka(t), cache.Addr())
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(20, 10)...)
-	w.check(cache.Pause())
-	s := w.start(ids(b), deadline(3*time.Second))
-	testkit.Eventually(t, patience, func() error {
-		if _, why := s.Settled(); !strings.Contains(why, "Redis has not answered") {
+	e.check(cache.Pause())
+	s := e.start(ids(b), deadline(3*time.Second))
+	testkit.Eventually(t, timeout, func() error {
+		if _, why := s.Ready(); !strings.Contains(why, "Redis has not answered") {
 			return errors.New(why)
 		}
 		return nil
 	})
-	s.waitSettled()
-	w.check(cache.Resume())
+	s.waitReady()
+	e.check(cache.Resume())
 	s.waitOpen(b.id)
 }
 
@@ -63,16 +63,16 @@ func TestRedisIsAwayAtTheStart(t *testing.T) {
 // and filled from Redis, and no other.
 func TestOpenBoardsAreWatched(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
+	e := newEnv(t, testkit.Kafka(t))
 	var all []*board
 	for range 3 {
-		b := w.newBoard(1, nil)
+		b := e.newBoard(1, nil)
 		b.produce(b.gifts(50, 20)...)
 		all = append(all, b)
 	}
 	hole, ahead, fine := all[0], all[1], all[2]
-	s := w.start(ids(all...))
-	s.waitSettled()
+	s := e.start(ids(all...))
+	s.waitReady()
 	for _, b := range all {
 		s.waitCurrent(b.id)
 	}

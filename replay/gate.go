@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -13,97 +12,102 @@ import (
 
 const (
 	// gateEvery is how often a gate looks when nothing wakes it, and openEvery
-	// how often that of an open board, which then only takes its rate.
+	// how often that of an open board, which then only measures its rates.
 	gateEvery, openEvery = 100 * time.Millisecond, time.Second
-	// vacantAfter is how long a board that has no topic holds readiness: there
-	// is nothing to wait for, and Redis answers.
-	vacantAfter = 5 * time.Second
+	// noTopicDeadline is how long a board without a topic holds readiness: there is
+	// nothing to wait for, and Redis answers.
+	noTopicDeadline = 5 * time.Second
 	// What failed or did not agree is tried again after this long, growing.
-	retryFirst, retryMost = 200 * time.Millisecond, 30 * time.Second
-	// sound is how long a board must have been open for its next fault to be
+	minRetry, maxRetry = 200 * time.Millisecond, 30 * time.Second
+	// soundAfter is how long a board must have been open for its next fault to be
 	// the first again.
-	sound = 5 * time.Minute
+	soundAfter = 5 * time.Minute
 )
 
-// gate brings one board to its opening, and again when it has a fault. It runs in
-// a goroutine of its own, because it may wait for Redis.
+// gate opens one board, keeps it audited, and fills and opens it again when it has
+// a fault. Its fields belong to the goroutine of run, which is the gate's own because
+// it may wait for Redis.
 type gate struct {
-	f       *follower
-	boards  Boards
-	origin  Origin
+	feed    *feed
+	replica *replica
+	compare *comparer
+	audit   *auditor
+	filler  *filler
 	cfg     Config
-	backlog func() int64    // records in the logs of all boards when reading began
-	totals  chan<- struct{} // asks for Redis's totals now
+	backlog func() int64 // records in the logs of all boards when reading began
+	totals  signal       // wakes the totals poller
 	metrics *metrics
 	log     *slog.Logger
 
-	// Of this epoch:
-	epoch    int
-	begun    time.Time
-	endedAt  time.Time // zero as long as the log is not read
-	loadedAt time.Time // zero without a snapshot
-	after    uint64    // the total read after the snapshot
-	differs  string    // how the board was found to be wrong
-	trouble  string    // why the last action came to nothing
-	isOpen   bool
-	openedAt time.Time
-	auditAt  time.Time // of the next
-	retryAt  time.Time // no action before it
-
-	retry  *backoff.ExponentialBackOff // outlives epochs
-	cursor int                         // the rank from which the audit goes on; outlives them too
-	doubts doubts
+	attempt
+	retry *backoff.ExponentialBackOff // kept over epochs
 }
 
-// run follows the board until ctx ends.
+// attempt is what a gate has found out in one epoch.
+type attempt struct {
+	epoch    int
+	begun    time.Time
+	endedAt  time.Time // when the log was read; zero before
+	loadedAt time.Time // when the board was loaded from Redis; zero if it was not
+	after    uint64    // the total read after that load
+	differs  string    // how the board was found to be wrong
+	trouble  string    // why the last action failed
+	isOpen   bool
+	openedAt time.Time
+	retryAt  time.Time // no action before it
+}
+
+func newGate(r *Runner, f *feed) *gate {
+	g := &gate{feed: f, replica: f.replica, filler: r.filler, cfg: r.cfg, backlog: r.backlog.Load, totals: r.totalsWake,
+		metrics: r.metrics, log: r.log, retry: backoff.NewExponentialBackOff()}
+	g.compare = &comparer{f.replica, r.origin, r.cfg.TotalSource}
+	g.audit = newAuditor(f, g.compare, r.cfg.AuditEvery, r.log)
+	g.retry.InitialInterval, g.retry.MaxInterval = minRetry, maxRetry
+	return g
+}
+
+// run works on the board until ctx ends.
 func (g *gate) run(ctx context.Context) {
-	g.retry = backoff.NewExponentialBackOff()
-	g.retry.InitialInterval, g.retry.MaxInterval = retryFirst, retryMost
 	g.begin(time.Now())
 	for ctx.Err() == nil {
 		now := time.Now()
-		g.f.measure(now)
-		if why := g.f.heal(g.cfg.Total, g.boards); why != nil {
+		g.feed.measure(now)
+		if why := g.replica.startRefill(g.cfg.TotalSource); why != nil {
 			g.refill(why, now)
-		} else if g.f.epochNow() != g.epoch {
+		} else if g.replica.currentEpoch() != g.epoch {
 			g.begin(now)
 		}
-		switch {
-		case !g.isOpen:
+		if g.isOpen {
+			g.audit.run(ctx, now)
+		} else {
 			g.advance(ctx, now)
-		case g.auditDue(now):
-			g.audit(ctx)
 		}
 		g.wait(ctx)
 	}
 }
 
-// refill fills a board again that was closed because of a fault. One that has a
-// fault again and again is filled ever more rarely.
+// begin starts an attempt in the replica's epoch.
+func (g *gate) begin(now time.Time) { g.attempt = attempt{epoch: g.replica.currentEpoch(), begun: now} }
+
+// refill begins to fill a board again that has a fault. One that has faults again
+// and again is filled ever more rarely.
 func (g *gate) refill(why *fault, now time.Time) {
-	wasOpen, begun := g.isOpen, g.begun
-	g.log.Warn("board is filled again", "board", g.f.id, "was_open", wasOpen, "reason", why.reason)
+	last := g.attempt
+	g.log.Warn("board is filled again", "board", g.feed.id, "was_open", last.isOpen, "reason", why.reason)
 	g.begin(now)
-	if wasOpen {
+	if last.isOpen {
 		g.metrics.refills.Inc()
 	} else {
-		g.begun = begun // a log full of faults must not hold readiness for ever
+		g.begun = last.begun // a log full of faults must not hold readiness for ever
 	}
-	if wasOpen && now.Sub(g.openedAt) >= sound {
+	if last.isOpen && now.Sub(last.openedAt) >= soundAfter {
 		g.retry.Reset()
 	}
-	if g.cfg.Total == TotalSeq {
+	if g.cfg.TotalSource == TotalSeq {
 		g.differs = why.reason
 	}
 	g.later()
-	nudge(g.totals)
-}
-
-// begin forgets what was found out in an earlier epoch.
-func (g *gate) begin(now time.Time) {
-	g.epoch, g.begun = g.f.epochNow(), now
-	g.endedAt, g.loadedAt, g.retryAt = time.Time{}, time.Time{}, time.Time{}
-	g.after, g.differs, g.trouble, g.isOpen = 0, "", "", false
+	g.totals.wake()
 }
 
 // wait sleeps until the next look.
@@ -111,114 +115,84 @@ func (g *gate) wait(ctx context.Context) {
 	every := gateEvery
 	if g.isOpen {
 		every = openEvery
-		if g.cfg.AuditEvery > 0 {
-			every = max(0, min(every, time.Until(g.auditAt)))
+		if g.audit.enabled() {
+			every = max(0, min(every, time.Until(g.audit.due)))
 		}
 	}
-	timer := time.NewTimer(every)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-g.f.wake:
-	case <-timer.C:
-	}
+	g.replica.wake.wait(ctx, every)
 }
 
-// advance takes one step.
+// advance takes one step of a board that is not open.
 func (g *gate) advance(ctx context.Context, now time.Time) {
-	o := g.observe(now)
-	s := decide(&o)
+	in := g.observe(now)
+	s := decide(&in)
 	idle := s.act == actWait || now.Before(g.retryAt)
-	g.fallBack(!idle && s.act != actSnapshot, now)
-	g.say(&o, s, now)
+	g.fallBack(!idle && s.act != actLoad, now)
+	g.setStatus(&in, s, now)
 	if idle {
 		return
 	}
 	g.trouble = ""
-	if s.act == actSnapshot {
+	switch s.act {
+	case actLoad:
 		g.load(ctx)
-	} else {
-		g.check(ctx, s.act, o.want)
+	case actCompare:
+		g.tryOpen(ctx, 0)
+	case actAcceptHoles:
+		g.tryOpen(ctx, in.target)
 	}
 }
 
-func (g *gate) observe(now time.Time) observation {
-	o := g.f.observe()
-	o.total, o.differs, o.after = g.cfg.Total, g.differs, g.after
+// observe collects what decide needs.
+func (g *gate) observe(now time.Time) gateInput {
+	in := gateInput{total: g.cfg.TotalSource, differs: g.differs, after: g.after}
+	g.feed.sources.observe(&in)
 	switch {
-	case !o.ended:
+	case !in.ended:
 		g.endedAt = time.Time{} // also when the log is read again for another board
 	case g.endedAt.IsZero():
 		g.endedAt = now
 	default:
-		o.endedFor = now.Sub(g.endedAt)
+		in.endedFor = now.Sub(g.endedAt)
 	}
-	if o.loaded = !g.loadedAt.IsZero(); o.loaded {
-		o.loadedFor = now.Sub(g.loadedAt)
+	if in.loaded = !g.loadedAt.IsZero(); in.loaded {
+		in.loadedFor = now.Sub(g.loadedAt)
 	}
-	o.have = g.f.progress()
-	return o
+	in.have = g.replica.progress()
+	return in
 }
 
-// say tells the state, which is given up once the time is over.
-func (g *gate) say(o *observation, s step, now time.Time) {
-	if g.trouble != "" {
-		s.reason += " (" + g.trouble + ")"
-	}
-	waited := now.Sub(g.begun)
-	limit := g.cfg.Deadline + time.Duration(g.backlog())*g.cfg.DeadlinePerUpdate
-	if o.kafkaKnown && !o.topicKnown {
-		limit = min(limit, vacantAfter)
-	}
-	if waited >= limit {
-		s.state, s.reason = rankcache.StateGivenUp, "not open after "+limit.String()+", answered by Redis: "+s.reason
-	}
-	if g.f.stale.Load() {
-		s = g.f.staleStep(s, now)
-	}
-	g.state(s.state, s.reason, now)
-}
-
-func (g *gate) state(state rankcache.BoardState, reason string, now time.Time) {
-	if before := g.f.setStatus(state, reason, now); before != state {
-		g.log.Info("board", "board", g.f.id, "state", state, "was", before, "reason", reason)
-	}
-}
-
-// load takes a snapshot. What a later comparison says is about the new one.
+// load fills the board from Redis.
 func (g *gate) load(ctx context.Context) {
 	g.later() // also after a success: loading again at once would not help
-	after, err := g.snapshot(ctx)
+	after, err := g.filler.fromRedis(ctx, g.replica, g.epoch)
 	if err != nil {
 		g.failed(ctx, err.Error())
 		return
 	}
-	g.after, g.loadedAt, g.differs = after, time.Now(), ""
+	g.after, g.loadedAt, g.differs = after, time.Now(), "" // a difference was of what is replaced
 	g.retryAt = time.Time{}
-	g.f.nudge()
+	g.replica.wake.wake()
 }
 
-// check compares the board with Redis and opens it if they agree.
-func (g *gate) check(ctx context.Context, act action, want uint64) {
-	if act != actSettle { // its holes are there to stay
-		g.f.hold()
+// tryOpen compares the board with Redis and opens it if they agree. Holes are
+// accepted up to a seq, 0 for none.
+func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
+	if acceptHoles == 0 { // otherwise updates would wait for what never comes
+		g.replica.startOrdering()
 	}
-	v := g.compareWith(ctx, act)
+	v := g.compare.beforeOpening(ctx, g.epoch, acceptHoles > 0)
 	if !v.agrees {
-		g.f.letGo()
+		g.replica.stopOrdering()
 		g.later()
 		g.differs = v.differs
 		g.failed(ctx, v.unknown+v.differs)
 		return
 	}
-	if act == actSettle {
-		g.f.board.Settle(want)
-	}
-	g.f.board.MarkCurrent(v.at) // so that the first answer knows its age
-	if g.f.open(g.epoch, g.boards) {
-		g.isOpen, g.openedAt, g.doubts = true, time.Now(), nil
-		g.auditAt = g.openedAt.Add(time.Duration(rand.Float64() * float64(g.cfg.AuditEvery)))
-		g.state(rankcache.StateOpen, "equal to Redis", time.Now())
+	if g.replica.open(g.epoch, opening{equalAt: v.at, acceptHoles: acceptHoles}) {
+		g.isOpen, g.openedAt = true, time.Now()
+		g.audit.start(g.epoch, g.openedAt)
+		g.changeState(rankcache.StateOpen, "equal to Redis", time.Now())
 	}
 }
 
@@ -229,15 +203,51 @@ func (g *gate) failed(ctx context.Context, why string) {
 		return
 	}
 	g.trouble = why
-	g.log.Warn("board is not open", "board", g.f.id, "reason", why)
+	g.log.Warn("board is not open", "board", g.feed.id, "reason", why)
 }
 
-// pause waits for d or the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+// fallBack makes a board that was filled from its file readable before it is opened,
+// or closes it again. It is read with the file's age and only while Redis can't
+// answer: a copy that was not compared is better than a failed read, and worse than
+// Redis. It never counts as open: it is not marked as current and not saved, and once
+// Redis answers it is compared and opened, or closed. If comparing, it is left as it
+// is until the comparison has ended.
+func (g *gate) fallBack(comparing bool, now time.Time) {
+	wanted := g.feed.sources.redisAway() && g.feed.file.isYounger(now, g.cfg.MaxStale)
+	switch {
+	case wanted && g.replica.openStale(g.epoch):
+		g.metrics.stales.Inc()
+		g.log.Warn("board is answered from its file: Redis does not answer", "board", g.feed.id)
+	case !wanted && !comparing && g.replica.closeStale():
+		g.log.Info("board is not answered from its file any more", "board", g.feed.id)
+	}
+}
+
+// setStatus sets the state of a board that is not open. After the deadline it is
+// given up to Redis.
+func (g *gate) setStatus(in *gateInput, s step, now time.Time) {
+	if g.trouble != "" {
+		s.reason += " (" + g.trouble + ")"
+	}
+	limit := g.cfg.Deadline + time.Duration(g.backlog())*g.cfg.DeadlinePerUpdate
+	if in.kafkaKnown && !in.topicKnown {
+		limit = min(limit, noTopicDeadline)
+	}
+	if now.Sub(g.begun) >= limit {
+		s.state, s.reason = rankcache.StateGivenUp, "not open after "+limit.String()+", answered by Redis: "+s.reason
+	}
+	if g.replica.stale.Load() {
+		s.state = rankcache.StateStale
+		if file := g.feed.file.entries(); file != nil {
+			age, _ := file.age(now)
+			s.reason = "answered from its file, " + age.Round(time.Second).String() + " old, because Redis does not answer: " + s.reason
+		}
+	}
+	g.changeState(s.state, s.reason, now)
+}
+
+func (g *gate) changeState(state rankcache.BoardState, reason string, now time.Time) {
+	if before := g.feed.status.set(state, reason, now); before != state {
+		g.log.Info("board", "board", g.feed.id, "state", state, "was", before, "reason", reason)
 	}
 }

@@ -16,17 +16,17 @@ import (
 	"rankcache/wire"
 )
 
-// Every board is held against Redis, entry by entry, at the moment when it is
-// opened: see world.still.
+// Every board is compared with Redis, entry by entry, at the moment when it is
+// opened: see env.still.
 
 func TestLogThatEndsInControlRecords(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(1, nil)
-	tx := testkit.KafkaClient(t, w.kafka, kgo.TransactionalID(string(b.id)), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(1, nil)
+	tx := testkit.KafkaClient(t, e.kafka, kgo.TransactionalID(string(b.id)), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	b.transact(tx, kgo.TryCommit, b.gifts(20, 5)...)
 	b.transact(tx, kgo.TryAbort, b.wrong()...)
-	s := w.start(ids(b))
+	s := e.start(ids(b))
 	s.waitOpen(b.id)
 	if n := s.counter("rankcache_replay_snapshots_total"); n != 0 {
 		t.Error("the board came from Redis though the log has it all")
@@ -35,15 +35,15 @@ func TestLogThatEndsInControlRecords(t *testing.T) {
 
 func TestOpenTransaction(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(1, nil)
-	tx := testkit.KafkaClient(t, w.kafka, kgo.TransactionalID(string(b.id)), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(1, nil)
+	tx := testkit.KafkaClient(t, e.kafka, kgo.TransactionalID(string(b.id)), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	b.transact(tx, kgo.TryCommit, b.gifts(20, 5)...)
-	w.check(tx.BeginTransaction())
+	e.check(tx.BeginTransaction())
 	b.send(tx, b.gifts(10, 5)...)
-	s := w.start(ids(b))
+	s := e.start(ids(b))
 	s.waitOpen(b.id) // through a snapshot: the log gives two thirds only
-	w.check(tx.EndTransaction(context.Background(), kgo.TryCommit))
+	e.check(tx.EndTransaction(context.Background(), kgo.TryCommit))
 	b.produce(b.incr("last", 1))
 	s.waitOpen(b.id)
 }
@@ -67,22 +67,22 @@ func TestCompactedTopic(t *testing.T) {
 	t.Parallel()
 	kafka := testkit.StartKafka(t, servers.KafkaOptions{Props: map[string]string{
 		"log.cleaner.backoff.ms": "100", "log.cleaner.dedupe.buffer.size": "4194304"}})
-	w := newWorld(t, kafka.Addr())
-	b := w.newBoard(1, map[string]string{"cleanup.policy": "compact", "segment.bytes": "1048576", "segment.ms": "100",
+	e := newEnv(t, kafka.Addr())
+	b := e.newBoard(1, map[string]string{"cleanup.policy": "compact", "segment.bytes": "1048576", "segment.ms": "100",
 		"min.cleanable.dirty.ratio": "0.001", "max.compaction.lag.ms": "1"})
 	var us []wire.Update
 	for i := range 300 {
 		us = append(us, b.incr(fmt.Sprintf("m%d", i%30), 1))
 	}
 	b.produce(us...)
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, timeout, func() error {
 		b.produce(b.incr("roll", 1)) // segments are rolled by what is written
 		if got := b.logged(); got > 150 {
 			return fmt.Errorf("%d of %d records are left", got, b.seq)
 		}
 		return nil
 	})
-	s := w.start(ids(b))
+	s := e.start(ids(b))
 	s.waitOpen(b.id)
 	if n := s.counter("rankcache_replay_snapshots_total"); n != 0 {
 		t.Error("the board came from Redis though the log has the last update of everybody")
@@ -99,13 +99,13 @@ func (b *board) logged() int {
 	return n
 }
 
-func TestCutLog(t *testing.T) {
+func TestTruncatedLog(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(100, 20)...)
 	b.deleteRecords(40)
-	s := w.start(ids(b))
+	s := e.start(ids(b))
 	s.waitOpen(b.id)
 	if n := s.counter("rankcache_replay_snapshots_total"); n != 1 {
 		t.Errorf("%v snapshots, want 1", n)
@@ -119,11 +119,11 @@ func TestLostOrder(t *testing.T) {
 	for name, lost := range map[string][2]int{"in the middle": {30, 31}, "at the beginning": {0, 5}, "at the end": {95, 100}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, testkit.Kafka(t))
-			b := w.newBoard(1, nil)
+			e := newEnv(t, testkit.Kafka(t))
+			b := e.newBoard(1, nil)
 			us := b.gifts(100, 20)
 			b.produce(append(us[:lost[0]:lost[0]], us[lost[1]:]...)...)
-			s := w.start(ids(b))
+			s := e.start(ids(b))
 			s.waitOpen(b.id)
 			if n := s.counter("rankcache_replay_snapshots_total"); n != 1 {
 				t.Errorf("%v snapshots, want 1", n)
@@ -135,12 +135,12 @@ func TestLostOrder(t *testing.T) {
 // A log may be complete by its seqs and wrong all the same.
 func TestLogThatDiffersFromRedis(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(1, nil)
 	us := b.gifts(100, 20)
 	us[99].Op, us[99].Score, us[99].Member = wire.OpSet, 1e9, "stranger"
 	b.produce(us...)
-	s := w.start(ids(b))
+	s := e.start(ids(b))
 	s.waitOpen(b.id)
 	if n := s.counter("rankcache_replay_snapshots_total"); n != 1 {
 		t.Errorf("%v snapshots, want 1", n)
@@ -149,14 +149,14 @@ func TestLogThatDiffersFromRedis(t *testing.T) {
 
 func TestUnknownTotal(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b, empty := w.newBoard(1, nil), w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b, empty := e.newBoard(1, nil), e.newBoard(1, nil)
 	b.produce(b.gifts(10, 5)...)
-	w.check(w.redis.Del(context.Background(), w.names.SeqKey(b.id)).Err())
-	s := w.start(ids(b, empty), deadline(time.Second))
-	s.waitSettled()
+	e.check(e.redis.Del(context.Background(), e.names.SeqKey(b.id)).Err())
+	s := e.start(ids(b, empty), deadline(time.Second))
+	s.waitReady()
 	for _, id := range ids(b, empty) {
-		testkit.Eventually(t, patience, func() error {
+		testkit.Eventually(t, timeout, func() error {
 			if st := s.status(id); st.State != rankcache.StateGivenUp || !strings.Contains(st.Reason, "no total") {
 				return fmt.Errorf("%+v, want it given up", st)
 			}

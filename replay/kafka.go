@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// askTimeout bounds a question to Kafka about topics.
-	askTimeout = 3 * time.Second
+	// requestTimeout bounds a request to Kafka about topics.
+	requestTimeout = 3 * time.Second
 	// pollTimeout is how long a poll waits for a record, and with it how long a
-	// changed assignment waits for its turn.
+	// reassignment waits for its turn.
 	pollTimeout = 20 * time.Millisecond
 )
 
-// settings are what we ask of librdkafka.
+// settings of librdkafka.
 var settings = map[string]string{
-	// Partitions are assigned by us. The group is a name that librdkafka wants;
-	// nobody joins it and nothing is committed.
+	// Partitions are assigned explicitly. librdkafka requires a group name; no
+	// consumer joins the group and nothing is committed.
 	"group.id":                 "rankcache-replay",
 	"enable.auto.commit":       "false",
 	"enable.auto.offset.store": "false",
@@ -34,7 +34,7 @@ var settings = map[string]string{
 	// A full queue otherwise pauses fetching for a second, which limits reading
 	// to the queue's 100,000 records a second.
 	"fetch.queue.backoff.ms": "10",
-	// The broker answers questions about topics behind a fetch that waits.
+	// The broker answers requests about topics after a fetch that waits.
 	"fetch.wait.max.ms":          "100",
 	"fetch.error.backoff.ms":     "100",
 	"queued.max.messages.kbytes": "16384", // memory that Go's limit does not count
@@ -44,8 +44,9 @@ var settings = map[string]string{
 	"client.id":                  "rankcache",
 }
 
-// client is one consumer. poll and assign belong to one goroutine; the questions
-// may be asked by another.
+// client wraps librdkafka's consumer and admin client. poll, assign and unassign
+// belong to the consumer's goroutine; describe, offsets, ends and policies may be
+// called by another.
 type client struct {
 	consumer *kafka.Consumer
 	admin    *kafka.AdminClient
@@ -66,14 +67,14 @@ type event struct {
 type eventKind uint8
 
 const (
-	nothing eventKind = iota
+	noEvent eventKind = iota
 	recordEvent
 	endEvent
 	errorEvent
 )
 
-// topicInfo is what Kafka says of a topic. It has no partitions if it does not
-// exist.
+// topicInfo is Kafka's description of a topic. It has no partitions if the topic
+// does not exist.
 type topicInfo struct {
 	name       string
 	id         string
@@ -104,7 +105,7 @@ func newClient(cfg Config, log *slog.Logger) (*client, error) {
 	return c, nil
 }
 
-// close ends the consumer. No other call may be running.
+// close closes the client. No other call may be running.
 func (c *client) close() error {
 	c.admin.Close()
 	err := c.consumer.Close() // also ends what writes to logs
@@ -124,7 +125,7 @@ func (c *client) writeLogs(log *slog.Logger) {
 	}
 }
 
-// poll returns the next event, waiting for it at most the time-out.
+// poll stores the next event in e, waiting for it at most the time-out.
 func (c *client) poll(timeout time.Duration, e *event) {
 	switch got := c.consumer.Poll(int(timeout.Milliseconds())).(type) {
 	case *kafka.Message:
@@ -142,18 +143,18 @@ func (c *client) poll(timeout time.Duration, e *event) {
 	}
 }
 
-// fatal says that the consumer will never work again.
+// fatal returns whether the client will never work again.
 func fatal(err error) bool {
 	var kerr kafka.Error
 	return errors.As(err, &kerr) && kerr.IsFatal()
 }
 
-// assign begins reading partitions where they are to be read from.
+// assign starts reading partitions at their from.
 func (c *client) assign(parts []*partition) error {
 	return c.consumer.IncrementalAssign(topicPartitions(parts))
 }
 
-// unassign ends reading. No record of the partitions is polled afterwards.
+// unassign stops reading. No record of the partitions is polled afterwards.
 func (c *client) unassign(parts []*partition) error {
 	return c.consumer.IncrementalUnassign(topicPartitions(parts))
 }
@@ -166,13 +167,13 @@ func topicPartitions(parts []*partition) []kafka.TopicPartition {
 	return tps
 }
 
-// describe returns what Kafka knows of the topics. It creates none.
+// describe returns the topics' descriptions. It creates none.
 func (c *client) describe(ctx context.Context, names []string) ([]topicInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	answer, err := c.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames(names))
 	if err != nil {
-		return nil, fmt.Errorf("ask kafka for topics: %w; check the brokers' addresses and that they run", err)
+		return nil, fmt.Errorf("describe kafka topics: %w; check the brokers' addresses and that they run", err)
 	}
 	infos := make([]topicInfo, 0, len(names))
 	for _, d := range answer.TopicDescriptions {
@@ -182,17 +183,17 @@ func (c *client) describe(ctx context.Context, names []string) ([]topicInfo, err
 		case kafka.ErrUnknownTopicOrPart:
 			infos = append(infos, topicInfo{name: d.Name})
 		default:
-			err = fmt.Errorf("ask kafka for topic %s: %w", d.Name, d.Error)
+			err = fmt.Errorf("describe kafka topic %s: %w", d.Name, d.Error)
 		}
 	}
 	return infos, err
 }
 
-// offsets returns where the partitions begin and end. It leaves out those that
-// Kafka could not answer for, and returns one of the reasons.
+// offsets returns where the partitions begin and end. It leaves out those without
+// an answer, and returns one of the reasons.
 func (c *client) offsets(ctx context.Context, parts []*partition) (map[*partition]offsets, error) {
 	var lows, highs map[*partition]int64
-	var both errgroup.Group // questions asked together wait together behind a fetch
+	var both errgroup.Group // requests sent together wait together for a fetch
 	both.Go(func() (err error) {
 		lows, err = c.listOffsets(ctx, parts, kafka.EarliestOffsetSpec)
 		return err
@@ -216,59 +217,71 @@ func (c *client) ends(ctx context.Context, parts []*partition) (map[*partition]i
 	return c.listOffsets(ctx, parts, kafka.LatestOffsetSpec)
 }
 
-// listOffsets asks at the consumer's own isolation level: the end of a reader of
-// committed records is before the first open transaction.
+// listOffsets reads offsets at the consumer's own isolation level: the end of a
+// reader of committed records is before the first open transaction.
 func (c *client) listOffsets(ctx context.Context, parts []*partition, spec kafka.OffsetSpec) (map[*partition]int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	ask := make(map[kafka.TopicPartition]kafka.OffsetSpec, len(parts))
+	request := make(map[kafka.TopicPartition]kafka.OffsetSpec, len(parts))
 	for _, p := range parts {
-		ask[kafka.TopicPartition{Topic: &p.topic.name, Partition: p.number}] = spec
+		request[kafka.TopicPartition{Topic: &p.topic.name, Partition: p.number}] = spec
 	}
-	answer, err := c.admin.ListOffsets(ctx, ask, kafka.SetAdminIsolationLevel(kafka.IsolationLevelReadCommitted))
+	answer, err := c.admin.ListOffsets(ctx, request, kafka.SetAdminIsolationLevel(kafka.IsolationLevelReadCommitted))
 	if err != nil {
-		return nil, fmt.Errorf("ask kafka for offsets: %w", err)
+		return nil, fmt.Errorf("list kafka offsets: %w", err)
 	}
-	type key struct {
-		topic     string
-		partition int32
-	}
-	byName := make(map[key]int64, len(parts))
-	for tp, info := range answer.ResultInfos {
-		if info.Error.Code() == kafka.ErrNoError && info.Offset >= 0 {
-			byName[key{*tp.Topic, tp.Partition}] = int64(info.Offset)
-		} else {
-			err = fmt.Errorf("ask kafka for offsets of %s: %w", tp, info.Error)
-		}
-	}
-	found := make(map[*partition]int64, len(parts))
+	return offsetsOf(parts, answer.ResultInfos)
+}
+
+// offsetsOf finds the partitions in an answer, whose keys have other pointers.
+func offsetsOf(parts []*partition, answer map[kafka.TopicPartition]kafka.ListOffsetsResultInfo) (found map[*partition]int64, err error) {
+	byName := make(map[topicPartition]*partition, len(parts))
 	for _, p := range parts {
-		if at, ok := byName[key{p.topic.name, p.number}]; ok {
-			found[p] = at
+		byName[topicPartition{p.topic.name, p.number}] = p
+	}
+	found = make(map[*partition]int64, len(parts))
+	for tp, info := range answer {
+		p := byName[topicPartition{*tp.Topic, tp.Partition}]
+		if info.Error.Code() != kafka.ErrNoError || info.Offset < 0 {
+			err = fmt.Errorf("list kafka offsets of %s: %w", tp, info.Error)
+		} else if p != nil {
+			found[p] = int64(info.Offset)
 		}
 	}
 	return found, err
 }
 
-// policies returns the cleanup policy of each topic that Kafka let us see.
+// topicPartition names a partition.
+type topicPartition struct {
+	topic  string
+	number int32
+}
+
+// policies returns the cleanup policy of each topic whose settings may be read.
 func (c *client) policies(ctx context.Context, topics []string) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	ask := make([]kafka.ConfigResource, len(topics))
+	request := make([]kafka.ConfigResource, len(topics))
 	for i, name := range topics {
-		ask[i] = kafka.ConfigResource{Type: kafka.ResourceTopic, Name: name}
+		request[i] = kafka.ConfigResource{Type: kafka.ResourceTopic, Name: name}
 	}
-	answer, err := c.admin.DescribeConfigs(ctx, ask)
+	answer, err := c.admin.DescribeConfigs(ctx, request)
 	if err != nil {
-		return nil, fmt.Errorf("ask kafka for the settings of topics: %w", err)
+		return nil, fmt.Errorf("read the settings of kafka topics: %w", err)
 	}
 	found := make(map[string]string, len(topics))
 	for _, a := range answer {
 		if a.Error.Code() == kafka.ErrNoError {
 			found[a.Name] = a.Config["cleanup.policy"].Value
 		} else {
-			err = fmt.Errorf("ask kafka for the settings of topic %s: %w", a.Name, a.Error)
+			err = fmt.Errorf("read the settings of kafka topic %s: %w", a.Name, a.Error)
 		}
 	}
 	return found, err
+}
+
+// ClientVersion returns the version of librdkafka, the Kafka client.
+func ClientVersion() string {
+	_, text := kafka.LibraryVersion()
+	return text
 }

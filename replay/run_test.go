@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
@@ -23,10 +24,10 @@ func TestNewTopic(t *testing.T) {
 	for name, kafka := range brokers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, kafka)
-			old, fresh := w.newBoard(2, nil), w.newBoard(0, nil)
+			e := newEnv(t, kafka)
+			old, fresh := e.newBoard(2, nil), e.newBoard(0, nil)
 			old.produce(old.gifts(200, 20)...)
-			s := w.start(ids(old, fresh))
+			s := e.start(ids(old, fresh))
 			s.waitOpen(old.id)
 			fresh.parts = 1
 			testkit.CreateTopic(t, kafka, fresh.topic(), 1, nil)
@@ -49,13 +50,13 @@ func brokers(t *testing.T) map[string]string {
 
 func TestNewPartitions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kfake(t).Addr())
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kfake(t).Addr())
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(20, 20)...)
-	s := w.start(ids(b))
+	s := e.start(ids(b))
 	s.waitOpen(b.id)
-	b.widen(3)
-	b.client = testkit.KafkaClient(t, w.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	b.addPartitions(3)
+	b.client = testkit.KafkaClient(t, e.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	b.produce(b.gifts(20, 20)...)
 	s.waitOpen(b.id)
 	if n := s.counter("rankcache_replay_records_total"); n != 40 {
@@ -63,20 +64,20 @@ func TestNewPartitions(t *testing.T) {
 	}
 }
 
-// A topic that was deleted and made again fills its board anew, and no other.
-func TestTopicMadeAgain(t *testing.T) {
+// A topic that was deleted and recreated resets its board, and no other.
+func TestRecreatedTopic(t *testing.T) {
 	t.Parallel()
 	for name, kafka := range brokers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, kafka)
-			b, other := w.newBoard(1, nil), w.newBoard(1, nil)
+			e := newEnv(t, kafka)
+			b, other := e.newBoard(1, nil), e.newBoard(1, nil)
 			b.produce(b.gifts(50, 20)...)
 			other.produce(other.gifts(50, 20)...)
-			s := w.start(ids(b, other))
+			s := e.start(ids(b, other))
 			s.waitOpen(b.id)
 			s.waitOpen(other.id)
-			b.bury()
+			b.recreate()
 			b.produce(b.gifts(120, 30)...) // longer than before: offsets alone would not tell
 			s.waitClosed(b.id)             // until the id is seen, the new tail may pass for the old one's
 			s.waitOpen(b.id)
@@ -94,38 +95,38 @@ func TestTopicMadeAgain(t *testing.T) {
 	}
 }
 
-// bury ends the board in Redis and in Kafka, and begins another of its name.
-func (b *board) bury() {
+// recreate deletes the board in Redis and in Kafka, and creates another of its name.
+func (b *board) recreate() {
 	b.t.Helper()
 	b.check(b.redis.Del(context.Background(), b.names.BoardKey(b.id), b.names.SeqKey(b.id)).Err())
 	testkit.DeleteTopic(b.t, b.kafka, b.topic())
 	b.seq = 0
 	b.client = testkit.KafkaClient(b.t, b.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	testkit.Eventually(b.t, patience, b.create) // the broker deletes in its own time
+	testkit.Eventually(b.t, timeout, b.create) // the broker deletes in its own time
 }
 
 func TestBoardsComeAndGo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
+	e := newEnv(t, testkit.Kafka(t))
 	var all []*board
 	for range 4 {
-		b := w.newBoard(1, nil)
+		b := e.newBoard(1, nil)
 		b.produce(b.gifts(30, 10)...)
 		all = append(all, b)
 	}
-	s := w.start(ids(all[0], all[1]))
+	s := e.start(ids(all[0], all[1]))
 	s.waitOpen(all[0].id)
-	s.waitSettled()
+	s.waitReady()
 	for i := range 6 {
 		now := []*board{all[i%4], all[(i+1)%4], all[(i+2)%4]}
 		s.Follow(ids(now...))
-		if ok, why := s.Settled(); !ok {
+		if ok, why := s.Ready(); !ok {
 			t.Fatal("readiness fell:", why)
 		}
 		for _, b := range now {
 			s.waitOpen(b.id)
 		}
-		testkit.Eventually(t, patience, func() error {
+		testkit.Eventually(t, timeout, func() error {
 			if n, gone := s.boards.Len(), all[(i+3)%4].id; n != 3 || s.status(gone) != (rankcache.BoardStatus{}) {
 				return fmt.Errorf("%d boards; the dropped one: %+v", n, s.status(gone))
 			}
@@ -138,15 +139,15 @@ func TestBoardsComeAndGo(t *testing.T) {
 // later gets the topic from its beginning.
 func TestBoardsThatShareATopic(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	dot, colon := w.newBoard(0, nil), w.newBoard(0, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	dot, colon := e.newBoard(0, nil), e.newBoard(0, nil)
 	dot.id, colon.id = dot.id+".1", dot.id+":1"
 	dot.parts, colon.parts = 1, 1
-	testkit.CreateTopic(t, w.kafka, dot.topic(), 1, nil)
+	testkit.CreateTopic(t, e.kafka, dot.topic(), 1, nil)
 	for _, b := range []*board{dot, colon, dot, colon} {
 		b.produce(b.gifts(20, 10)...)
 	}
-	s := w.start(ids(dot))
+	s := e.start(ids(dot))
 	s.waitOpen(dot.id)
 	s.Follow(ids(dot, colon))
 	s.waitOpen(colon.id)
@@ -159,18 +160,18 @@ func TestBoardsThatShareATopic(t *testing.T) {
 
 func TestPoisonRecords(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b, other := w.newBoard(1, nil), w.newBoard(0, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b, other := e.newBoard(1, nil), e.newBoard(0, nil)
 	b.produce(b.gifts(10, 5)...)
 	for _, poison := range []string{"", "{", "\x00\xff", `{"v":2,"board":"x"}`, `{"v":1,"board":"` + string(b.id) + `","member":"m","op":"zap","seq":1}`,
 		strings.Repeat("x", wire.MaxUpdateLen+1)} {
-		w.check(w.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: []byte(poison)}).FirstErr())
+		e.check(e.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: []byte(poison)}).FirstErr())
 	}
-	w.check(w.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic()}).FirstErr()) // a tombstone
+	e.check(e.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic()}).FirstErr()) // a tombstone
 	stray := other.incr("m", 1)
-	w.check(w.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: wire.AppendUpdate(nil, &stray)}).FirstErr())
+	e.check(e.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: wire.AppendUpdate(nil, &stray)}).FirstErr())
 	b.produce(b.gifts(10, 5)...)
-	s := w.start(ids(b))
+	s := e.start(ids(b))
 	s.waitOpen(b.id)
 	for reason, want := range map[string]float64{"json": 4, "version": 1, "op": 1, "size": 1, "not-followed": 1} {
 		if n := s.counter("rankcache_replay_skipped_records_total", reason); n != want {
@@ -182,21 +183,21 @@ func TestPoisonRecords(t *testing.T) {
 // The older form carries no seq; the total is a count of orders under a key.
 func TestOlderForm(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(1, nil)
 	invite := func(inviter, invitee int) {
 		value := fmt.Sprintf(`{"rank_id":%q,"inviter_uid":%d,"invitee_uid":%d}`, b.id, inviter, invitee)
 		for range 2 { // each twice
-			w.check(w.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: []byte(value)}).FirstErr())
+			e.check(e.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: []byte(value)}).FirstErr())
 		}
-		w.check(w.redis.ZIncrBy(t.Context(), w.names.BoardKey(b.id), 1, fmt.Sprint(inviter)).Err())
-		w.check(w.redis.Incr(t.Context(), "{"+string(b.id)+"}:count").Err())
+		e.check(e.redis.ZIncrBy(t.Context(), e.names.BoardKey(b.id), 1, fmt.Sprint(inviter)).Err())
+		e.check(e.redis.Incr(t.Context(), "{"+string(b.id)+"}:count").Err())
 	}
 	for i := range 30 {
 		invite(1000+i%7, i)
 	}
-	counted := w.start(ids(b), totalIn(replay.TotalOrders, "key:{<board>}:count"))
-	none := w.start(ids(b), totalIn(replay.TotalNone, "none"))
+	counted := e.start(ids(b), totalIn(replay.TotalOrders, "key:{<board>}:count"))
+	none := e.start(ids(b), totalIn(replay.TotalNone, "none"))
 	for _, s := range []*sidecar{counted, none} {
 		s.waitOpen(b.id)
 	}
@@ -209,9 +210,9 @@ func TestOlderForm(t *testing.T) {
 
 // waitCurrent waits until the board is known to be as new as now.
 func (s *sidecar) waitCurrent(id rankcache.BoardID) {
-	s.w.t.Helper()
+	s.env.t.Helper()
 	now := time.Now()
-	testkit.Eventually(s.w.t, patience, func() error {
+	testkit.Eventually(s.env.t, timeout, func() error {
 		if b, ok := s.boards.Get(id); !ok || !b.CurrentAt().After(now) {
 			return errors.New("not known to be current")
 		}
@@ -223,11 +224,11 @@ func (s *sidecar) waitCurrent(id rankcache.BoardID) {
 // until the deadline.
 func TestMissingOrders(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(10, 5)[1:]...)
-	s := w.start(ids(b), totalIn(replay.TotalOrders, "seq"), deadline(2*time.Second))
-	s.waitSettled()
+	s := e.start(ids(b), totalIn(replay.TotalOrders, "seq"), deadline(2*time.Second))
+	s.waitReady()
 	if st := s.status(b.id); st.State != rankcache.StateGivenUp {
 		t.Errorf("%+v, want it given up", st)
 	}
@@ -236,9 +237,9 @@ func TestMissingOrders(t *testing.T) {
 // Boards open while they are written to, from logs with and without holes.
 func TestBoardsOpenUnderWrites(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	w.still = false
-	whole, holes := w.newBoard(4, nil), w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kafka(t))
+	e.still = false
+	whole, holes := e.newBoard(4, nil), e.newBoard(1, nil)
 	whole.produce(whole.gifts(100, 20)...)
 	holes.produce(holes.gifts(100, 20)[3:]...)
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -254,8 +255,8 @@ func TestBoardsOpenUnderWrites(t *testing.T) {
 			}
 		}
 	}()
-	s := w.start(ids(whole, holes))
-	testkit.Eventually(t, patience, func() error {
+	s := e.start(ids(whole, holes))
+	testkit.Eventually(t, timeout, func() error {
 		for _, id := range ids(whole, holes) {
 			if st := s.status(id); st.State != rankcache.StateOpen {
 				return fmt.Errorf("%+v", st)
@@ -275,10 +276,10 @@ func TestBoardsOpenUnderWrites(t *testing.T) {
 
 func TestRunLeavesNothingRunning(t *testing.T) {
 	testkit.NoLeaks(t)
-	w := newWorld(t, testkit.Kfake(t).Addr())
-	b := w.newBoard(1, nil)
+	e := newEnv(t, testkit.Kfake(t).Addr())
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(20, 10)...)
-	s := w.start(ids(b))
+	s := e.start(ids(b))
 	s.waitOpen(b.id)
 	s.stop()
 	if err := s.equal(b.id); err != nil {
@@ -287,7 +288,70 @@ func TestRunLeavesNothingRunning(t *testing.T) {
 }
 
 func TestNoBoards(t *testing.T) {
-	w := newWorld(t, testkit.Kfake(t).Addr())
-	s := w.start(nil)
-	s.waitSettled()
+	e := newEnv(t, testkit.Kfake(t).Addr())
+	s := e.start(nil)
+	s.waitReady()
+}
+
+func TestBoardsOpenEqualToRedis(t *testing.T) {
+	e := newEnv(t, testkit.Kafka(t))
+	one, four := e.newBoard(1, nil), e.newBoard(4, nil)
+	for _, b := range []*board{one, four} {
+		b.produce(b.gifts(500, 50)...)
+	}
+	s := e.start(ids(one, four))
+	s.waitOpen(one.id)
+	s.waitOpen(four.id)
+	s.waitReady()
+	for _, b := range []*board{one, four} {
+		b.produce(b.gifts(300, 60)...)
+		s.waitOpen(b.id)
+	}
+	for _, b := range s.Status() {
+		if b.State != rankcache.StateOpen || b.Have != 800 {
+			t.Errorf("status %+v", b)
+		}
+	}
+}
+
+// An answer is of one moment: while an update is missing, those behind it are not
+// seen, and when it comes all are.
+func TestEarlyUpdatesAreNotSeen(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, testkit.Kfake(t).Addr())
+	b := e.newBoard(1, nil)
+	b.produce(b.gifts(50, 20)...)
+	s := e.start(ids(b))
+	s.waitOpen(b.id)
+	local, _ := s.boards.Get(b.id)
+	before := local.Page(0, 1000, rankcache.Descending)
+	us := b.gifts(100, 20)
+	b.produce(us[1:]...)
+	testkit.Eventually(t, timeout, func() error {
+		if n := s.counter("rankcache_replay_records_total"); n != 149 {
+			return fmt.Errorf("%v records", n)
+		}
+		return nil
+	})
+	b.produce(us[20]) // a repeat, so that all before it have been applied
+	testkit.Eventually(t, timeout, func() error {
+		if n := s.counter("rankcache_replay_records_total"); n != 150 {
+			return fmt.Errorf("%v records", n)
+		}
+		return nil
+	})
+	now := local.Page(0, 1000, rankcache.Descending)
+	if now.Seq != before.Seq || gocmp.Diff(before.Entries, now.Entries) != "" {
+		t.Errorf("seq %d, was %d: %s", now.Seq, before.Seq, gocmp.Diff(before.Entries, now.Entries))
+	}
+	b.produce(us[0])
+	s.waitOpen(b.id)
+	if got := local.Top().Seq; got != 150 {
+		t.Errorf("seq %d, want 150", got)
+	}
+	for _, e := range s.boards.noted() {
+		if e == "close "+string(b.id) {
+			t.Error("the board was closed")
+		}
+	}
 }

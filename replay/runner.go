@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
+	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -17,7 +15,11 @@ import (
 	"rankcache"
 )
 
-// Runner keeps a set of boards filled from Kafka.
+// logEvery is the shortest time between two log lines of one kind.
+const logEvery = time.Second
+
+// Runner keeps a set of boards filled from Kafka. Its methods may be called by any
+// goroutine.
 type Runner struct {
 	cfg     Config
 	boards  Boards
@@ -25,115 +27,145 @@ type Runner struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	// routes is what followers are found by without the lock.
-	routes atomic.Pointer[routes]
+	members *membership
+	feeds   feeds
+	filler  *filler
 	// backlog is how many records the logs held when their reading began.
 	backlog atomic.Int64
 
-	rosterKick, catalogueKick, totalsKick chan struct{}
-	loads                                 chan struct{} // room for loadsAtOnce
-
-	mu     sync.Mutex // before a follower's
-	wanted []rankcache.BoardID
-	named  bool // Follow was called
-	seats  map[rankcache.BoardID]*seat
-	// atStart are the boards wanted when the first were followed: readiness waits
-	// for them, and once it came it stays.
-	atStart []rankcache.BoardID
-	started bool
-	ready   bool
+	topicsWake, totalsWake signal // wake the topic watcher and the totals poller
 }
 
-// New returns a Runner that starts nothing before Run. The error says what is
-// wrong with cfg, or that reg has such metrics already.
+// New returns a Runner that starts nothing before Run. It fails if cfg is wrong, or
+// if reg has such metrics already.
 func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometheus.Registerer) (*Runner, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	if cfg.Files != nil && cfg.Total != TotalSeq {
-		log.Warn("boards are not kept over a restart: without seqs a saved board can't be joined to its log", "total", cfg.Total)
+	if cfg.Files != nil && cfg.TotalSource != TotalSeq {
+		log.Warn("boards are not kept over a restart: without seqs a saved board can't be joined to its log", "total", cfg.TotalSource)
 		cfg.Files = nil
 	}
-	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, seats: make(map[rankcache.BoardID]*seat)}
-	r.routes.Store(&routes{})
-	r.rosterKick, r.catalogueKick, r.totalsKick = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
-	r.loads = make(chan struct{}, loadsAtOnce)
-	r.metrics = newMetrics()
+	r := &Runner{cfg: cfg, boards: boards, origin: origin, log: log, metrics: newMetrics(), topicsWake: newSignal(), totalsWake: newSignal()}
+	r.members = newMembership(&r.feeds)
+	r.filler = newFiller(r)
 	if reg != nil {
-		err = errors.Join(r.metrics.register(reg), reg.Register(collector{r}))
+		err = errors.Join(r.metrics.register(reg), reg.Register(collector{&r.feeds}))
 	}
 	return r, err
 }
 
-// Run fills boards until ctx ends, and then leaves them as they are. The error
-// says that the Kafka client could not be made, or will never work again; a Kafka
-// or a Redis that is away is no error. Run may be called once.
+// Follow names the boards to keep: new ones are created, filled and opened, those
+// not named any more are dropped. It returns at once, may be called before Run, and
+// does not keep the slice.
+func (r *Runner) Follow(boards []rankcache.BoardID) { r.members.want(boards) }
+
+// Ready returns whether every board that was wanted at the start is open, answered
+// from its file or given up to Redis, and if not, which is not and why. Once true it
+// stays so.
+func (r *Runner) Ready() (ready bool, reason string) { return r.members.readiness() }
+
+// Status returns every followed board, sorted by id.
+func (r *Runner) Status() []rankcache.BoardStatus {
+	boards := r.feeds.sorted()
+	all := make([]rankcache.BoardStatus, len(boards))
+	for i, f := range boards {
+		all[i] = f.describe()
+	}
+	return all
+}
+
+// Run fills boards until ctx ends, and then leaves them as they are. It
+// fails if the Kafka client can't be made or has failed for good; a Kafka or a Redis
+// that can't be reached is no error. Run may be called once.
 func (r *Runner) Run(ctx context.Context) error {
 	c, err := newClient(r.cfg, r.log)
 	if err != nil {
 		return err
 	}
-	ring := newBatches()
-	read := newReader(c, ring, r.metrics, r.log)
+	queue := newBatches()
+	consumer := newConsumer(c, queue, r.metrics, r.log)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return read.run(ctx) })
-	group.Go(func() error { return newPump(r, ring).run(ctx) })
-	group.Go(func() error { return newCatalogue(r, c, read).run(ctx) })
-	group.Go(func() error { return newTotals(r).run(ctx) })
-	group.Go(func() error { return r.keepRoster(ctx, group) })
-	group.Go(func() error { return r.narrate(ctx) })
-	group.Go(func() error { return r.keepFiles(ctx) })
+	group.Go(func() error { return consumer.run(ctx) })
+	group.Go(func() error { return newDispatcher(r, queue).run(ctx) })
+	group.Go(func() error { return newTopicWatcher(r, c, consumer).run(ctx) })
+	group.Go(func() error { return newTotalsPoller(r).run(ctx) })
+	group.Go(func() error { return r.keepMembership(ctx, group) })
+	group.Go(func() error { return logProgress(ctx, r.Status, r.log) })
+	if r.cfg.Files != nil {
+		group.Go(func() error { return newSaver(r).run(ctx) })
+	}
 	return errors.Join(group.Wait(), c.close())
 }
 
-// Settled says whether every board that was wanted at the start is open or has
-// been given up to Redis, and if not, which is not and why. Once it is true it
-// stays so. It may be called by any goroutine.
-func (r *Runner) Settled() (ready bool, reason string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ready {
-		return true, ""
-	}
-	if !r.started {
-		return false, "the boards to follow are not known yet"
-	}
-	missing := r.unsettled()
-	if r.ready = len(missing) == 0; r.ready {
-		return true, ""
-	}
-	return false, fmt.Sprintf("%d of %d boards are not open: %s", len(missing), len(r.atStart), firstFew(missing))
-}
-
-// unsettled tells of each board that readiness waits for. One that is not
-// followed any more is not waited for. The lock is held.
-func (r *Runner) unsettled() (missing []string) {
-	for _, id := range r.atStart {
-		if s := r.seats[id]; s != nil && !s.f.settled() {
-			missing = append(missing, summary(s.f.describe()))
+// keepMembership starts and drops boards as Follow names them. Gates run in the
+// group.
+func (r *Runner) keepMembership(ctx context.Context, group *errgroup.Group) error {
+	for {
+		for _, gone := range r.members.update(func(id rankcache.BoardID) *followed { return r.start(ctx, group, id) }) {
+			gone.stop()
+			<-gone.done // otherwise the gate might open the board after it was dropped
+			gone.feed.replica.drop()
+			r.boards.Drop(gone.feed.id)
+			r.log.Info("board is not followed any more", "board", gone.feed.id)
+		}
+		r.topicsWake.wake()
+		r.totalsWake.wake()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.members.changed:
 		}
 	}
-	return missing
 }
 
-func firstFew(all []string) string {
-	const few = 3
-	if len(all) > few {
-		return strings.Join(all[:few], "; ") + "; …"
-	}
-	return strings.Join(all, "; ")
-}
-
-// summary is a board's status in a line.
-func summary(s rankcache.BoardStatus) string {
-	return fmt.Sprintf("%s is %s %d/%d (%s)", s.Board, s.State, s.Have, s.Want, s.Reason)
-}
-
-// followers returns the followed boards, sorted by id.
-func (r *Runner) followers() []*follower {
-	now := *r.routes.Load()
-	return slices.SortedFunc(maps.Values(now), func(a, b *follower) int {
-		return strings.Compare(string(a.id), string(b.id))
+// start begins to follow a board.
+func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.BoardID) *followed {
+	ctx, stop := context.WithCancel(ctx)
+	f := newFeed(id, r.cfg.Names.Topic(id), r.boards, r.metrics, time.Now())
+	f.restoring.Store(r.cfg.Files != nil)
+	b := &followed{f, stop, make(chan struct{})}
+	group.Go(func() error {
+		defer close(b.done)
+		defer stop()
+		r.filler.fromFile(ctx, f)
+		newGate(r, f).run(ctx)
+		return nil
 	})
+	return b
+}
+
+// signal wakes the one goroutine that waits for it. Wake-ups sent before it looks
+// count as one.
+type signal chan struct{}
+
+func newSignal() signal { return make(signal, 1) }
+
+// wake never blocks. It may be called by any goroutine, with or without locks.
+func (s signal) wake() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns after d, at a wake-up or at the end of ctx.
+func (s signal) wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-s:
+	case <-timer.C:
+	}
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) { signal(nil).wait(ctx, d) }
+
+// jitter returns d, give or take a tenth, so that a fleet of sidecars that was
+// started together does not send its requests together.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64()))
 }

@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"context"
+	"log/slog"
+	"sync"
 	"time"
 
 	"rankcache"
@@ -9,28 +12,57 @@ import (
 // rateWindow is over how long a rate is taken.
 const rateWindow = time.Second
 
-// status is where a follower stands, as its gate has last said.
+// status is a board's state, as its gate has set it. Only the gate writes it; mu is
+// a leaf: nothing is called with it held.
 type status struct {
+	mu     sync.Mutex
 	state  rankcache.BoardState
 	reason string
 	since  time.Time
-	// settled says that the board has once been open, stale or given up: that all is
-	// done that can be for whoever reads it.
-	settled bool
+	// ready is set once the board was open, stale or given up: from then on readers
+	// have had the best answer there is.
+	ready   bool
 	applied meter // updates
 	read    meter // records of its topic
 }
 
-// set notes the state and returns the one before.
+// set sets the state and returns the one before.
 func (s *status) set(state rankcache.BoardState, reason string, now time.Time) (before rankcache.BoardState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	before = s.state
 	if s.state != state {
 		s.state, s.since = state, now
 	}
 	s.reason = reason
-	s.settled = s.settled || state == rankcache.StateOpen ||
+	s.ready = s.ready || state == rankcache.StateOpen ||
 		state == rankcache.StateStale || state == rankcache.StateGivenUp
 	return before
+}
+
+func (s *status) wasReady() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ready
+}
+
+// observe updates the rates.
+func (s *status) observe(now time.Time, applied uint64, log *topic) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.applied.observe(now, int64(applied))
+	if log != nil {
+		s.read.observe(now, -log.left())
+	}
+}
+
+// fill sets the status' own part of what operators see, and returns how many
+// records of the board's topic are read per second.
+func (s *status) fill(out *rankcache.BoardStatus) (readRate float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out.State, out.Reason, out.Since, out.Rate = s.state, s.reason, s.since, s.applied.rate
+	return s.read.rate
 }
 
 // meter is the rate of a rising count.
@@ -40,7 +72,7 @@ type meter struct {
 	rate  float64 // per second
 }
 
-// observe takes the count of now. A count that fell begins anew.
+// observe takes the count at now. A count that fell starts again.
 func (m *meter) observe(now time.Time, count int64) {
 	passed := now.Sub(m.at)
 	switch {
@@ -58,41 +90,65 @@ func (m *meter) observe(now time.Time, count int64) {
 	*m = meter{at: now, count: count, rate: m.rate + weight*(rate-m.rate)}
 }
 
-// Status returns every followed board, sorted by id. It may be called by any
-// goroutine.
-func (r *Runner) Status() []rankcache.BoardStatus {
-	followers := r.followers()
-	all := make([]rankcache.BoardStatus, len(followers))
-	for i, f := range followers {
-		all[i] = f.describe()
-	}
-	return all
+// measure updates the board's rates.
+func (f *feed) measure(now time.Time) {
+	f.status.observe(now, f.replica.counts.applied.Load(), f.sources.topic())
 }
 
-func (f *follower) describe() rankcache.BoardStatus {
-	p := f.board.Progress()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s := rankcache.BoardStatus{
-		Board: f.id, State: f.status.state, Reason: f.status.reason, Since: f.status.since,
-		Have: max(p.Applied(), f.tally.counted.Load()), Want: f.want,
-		Rate: f.status.applied.rate, Members: p.Members, Audit: f.ledger.AuditStatus,
-	}
+// describe returns the board as operators see it.
+func (f *feed) describe() rankcache.BoardStatus {
+	p := f.replica.board.Progress()
+	latest, target := f.sources.totals()
+	s := rankcache.BoardStatus{Board: f.id, Have: max(p.Applied(), f.replica.counts.distinct.Load()), Want: target,
+		Members: p.Members, Audit: f.audit.status()}
+	readRate := f.status.fill(&s)
 	if s.State == rankcache.StateOpen {
-		s.Have, s.Want = p.Applied(), max(f.total.seq, f.want)
-	}
-	if f.reading != nil && s.State != rankcache.StateOpen && f.status.read.rate > 0 {
-		s.ETA = time.Duration(float64(f.reading.left()) / f.status.read.rate * float64(time.Second))
+		s.Have, s.Want = p.Applied(), max(latest.seq, target)
+	} else if log := f.sources.topic(); log != nil && readRate > 0 {
+		s.ETA = time.Duration(float64(log.left()) / readRate * float64(time.Second))
 	}
 	return s
 }
 
-// measure brings the rates up to date.
-func (f *follower) measure(now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.status.applied.observe(now, int64(f.tally.applied.Load()))
-	if f.reading != nil {
-		f.status.read.observe(now, -f.reading.left())
+// logProgress logs how far the boards have come, once a second while they advance.
+func logProgress(ctx context.Context, status func() []rankcache.BoardStatus, log *slog.Logger) error {
+	tick := time.NewTicker(logEvery)
+	defer tick.Stop()
+	var before uint64
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		sum := sumUp(status())
+		if sum.filling > 0 && sum.have != before {
+			log.Info("boards are filled", "boards", sum.boards, "filling", sum.filling, "have", sum.have,
+				"want", sum.want, "updates_per_s", int(sum.rate), "eta", sum.eta.Round(time.Second/10))
+		}
+		before = sum.have
 	}
+}
+
+// sum is the status of several boards as one.
+type sum struct {
+	boards, filling int
+	have, want      uint64 // of those being filled
+	rate            float64
+	eta             time.Duration
+}
+
+func sumUp(all []rankcache.BoardStatus) sum {
+	s := sum{boards: len(all)}
+	for _, b := range all {
+		if b.State == rankcache.StateOpen {
+			continue
+		}
+		s.filling++
+		s.have += b.Have
+		s.want += b.Want
+		s.rate += b.Rate
+		s.eta = max(s.eta, b.ETA)
+	}
+	return s
 }

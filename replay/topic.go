@@ -1,41 +1,43 @@
 package replay
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
 
-// topic is one reading of a board's topic, from its first offset on. A topic
-// that has to be read again, because it was made again or because another board
-// wants it too, gets a new one.
+// topic is one reading of a board's topic, from its beginning or from where files
+// end. When a topic is read again, because it was recreated or because another
+// board needs its beginning, that reading is a new value. The topic watcher sets
+// the plain fields before it hands the value to the consumer; after that they are
+// only read.
 type topic struct {
 	name string
-	id   string // Kafka's; another one means another topic of the same name
-	// anew says that what was read of this name before is void.
-	anew bool
-	// parts is replaced when partitions are added.
+	id   string // Kafka's; another id is another topic of the same name
+	// reset is set if what was read of this name before is void.
+	reset bool
+	// parts is replaced by the consumer when partitions are added.
 	parts atomic.Pointer[[]*partition]
-	// resumeAt is where reading should begin in each partition, because the files of
-	// the boards resumeFor have what is before; nil for the beginning. resumed says
-	// that it does.
+	// resumeAt is where reading may begin in each partition, because the files of
+	// resumeFor have what is before; nil for the beginning. resumed is set if it does.
 	resumeAt  []int64
-	resumeFor []*follower
+	resumeFor []*feed
 	resumed   bool
-	// compacted is whether the log may have lost updates that later ones
-	// replace.
+	// compacted is whether the log may have lost updates that later ones replace.
 	compacted bool
-	// gone says that Kafka has no such topic any more.
+	// gone is set by the topic watcher when Kafka no longer has the topic.
 	gone atomic.Bool
-	// torn says that offsets went back: what is read is not what was begun.
-	torn atomic.Bool
-	// end is the newest look at the ends of the log; nil before the first.
+	// rewound is set by the dispatcher when offsets went back, and by the gate when the
+	// log has to be read again: nothing more is taken from this reading.
+	rewound atomic.Bool
+	// end is where the log ended at the topic watcher's last poll, nil before the first.
 	end atomic.Pointer[logEnd]
 }
 
 // logEnd is where the log ended at a time, per partition.
 type logEnd struct {
-	asked time.Time
-	high  []int64
+	requested time.Time
+	high      []int64
 }
 
 // partition is one partition being read. Offsets count records of the log.
@@ -43,29 +45,44 @@ type partition struct {
 	topic  *topic
 	number int32
 	// low and high are the first offset and the end when reading began. The gate
-	// waits for high, not for the end of the moment, which runs ahead of it.
+	// waits for high, not for the current end, which keeps moving.
 	low, high int64
 	// from is where reading began: low, or later if files have the rest.
 	from int64
-	// next says that everything before it has been applied.
+	// next is the offset before which everything has been applied, set by the
+	// dispatcher.
 	next atomic.Int64
 
-	reached int64 // the pump's own: as next, but not yet applied
+	reached int64 // the dispatcher's own: as next, but not yet applied
 }
 
-// ended says that what the log held when reading began has been applied. It goes
-// by position: control records and what compaction removed never arrive.
+// newTopic returns a reading whose offsets are still to be set.
+func newTopic(info topicInfo, reset bool) *topic {
+	t := &topic{name: info.name, id: info.id, reset: reset}
+	parts := make([]*partition, info.partitions)
+	for n := range parts {
+		parts[n] = &partition{topic: t, number: int32(n)}
+	}
+	t.parts.Store(&parts)
+	return t
+}
+
+// setOffsets sets where the partition begins and ends; false if found has no answer.
+func (p *partition) setOffsets(found map[*partition]offsets) bool {
+	at, ok := found[p]
+	p.low, p.high, p.from, p.reached = at.low, at.high, at.low, at.low
+	p.next.Store(at.low)
+	return ok
+}
+
+// ended returns whether what the log held when reading began has been applied. It
+// goes by position: control records and what compaction removed never arrive.
 func (p *partition) ended() bool { return p.next.Load() >= p.high }
 
 func (t *topic) partitions() []*partition { return *t.parts.Load() }
 
 func (t *topic) ended() bool {
-	for _, p := range t.partitions() {
-		if !p.ended() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.partitions(), func(p *partition) bool { return !p.ended() })
 }
 
 // left returns how many records are left to read up to the end at the start.
@@ -84,23 +101,28 @@ func (t *topic) size() (n int64) {
 	return n
 }
 
-// cut says that the log has lost its beginning, and nothing else has it.
-func (t *topic) cut() bool {
-	if t.resumed {
-		return false
-	}
-	for _, p := range t.partitions() {
-		if p.low > 0 {
-			return true
-		}
-	}
-	return false
+// truncated returns whether the log has lost its beginning and no file has it.
+func (t *topic) truncated() bool {
+	return !t.resumed && slices.ContainsFunc(t.partitions(), func(p *partition) bool { return p.low > 0 })
 }
 
-// dry says that since asked the log has nothing that was not applied.
-func (t *topic) dry(asked time.Time) bool {
+// setEnd records where the log ended, if found has all its partitions.
+func (t *topic) setEnd(requested time.Time, found map[*partition]int64) {
+	end := &logEnd{requested: requested}
+	for _, p := range t.partitions() {
+		high, ok := found[p]
+		if !ok {
+			return
+		}
+		end.high = append(end.high, high)
+	}
+	t.end.Store(end)
+}
+
+// drained returns whether everything that was in the log at a time has been applied.
+func (t *topic) drained(at time.Time) bool {
 	end := t.end.Load()
-	if end == nil || !end.asked.After(asked) {
+	if end == nil || !end.requested.After(at) {
 		return false
 	}
 	for i, p := range t.partitions() {
@@ -108,5 +130,48 @@ func (t *topic) dry(asked time.Time) bool {
 			return false
 		}
 	}
+	return true
+}
+
+// fromLow stands for a partition that is read from its first offset.
+const fromLow = -1
+
+// resumeOffsets returns where reading resumes, per partition, if all boards of the
+// topic have files of it; nil if it is read from its beginning. The offsets of a file
+// count although Redis has proved its entries void: what Redis has lost is before
+// them in the log, and must not be read again.
+func resumeOffsets(info topicInfo, boards []*feed) []int64 {
+	var at []int64
+	for _, f := range boards {
+		s := f.file.resumePoint()
+		if s == nil || s.TopicID != info.id || len(s.Offsets) > info.partitions {
+			return nil
+		}
+		theirs := append(slices.Clone(s.Offsets), slices.Repeat([]int64{fromLow}, info.partitions-len(s.Offsets))...)
+		for i := range at {
+			theirs[i] = min(at[i], theirs[i])
+		}
+		at = theirs
+	}
+	return at
+}
+
+// resume makes reading begin at resumeAt. It returns false if the log was truncated
+// after that, or ends before: then it is read from its beginning, and the gate sees
+// what is missing.
+func (t *topic) resume() bool {
+	parts, at := t.partitions(), t.resumeAt
+	for i, p := range parts {
+		if at[i] != fromLow && (at[i] < p.low || at[i] > p.high) {
+			return false
+		}
+	}
+	for i, p := range parts {
+		if at[i] != fromLow {
+			p.from, p.reached = at[i], at[i]
+			p.next.Store(at[i])
+		}
+	}
+	t.resumed = true
 	return true
 }

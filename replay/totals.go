@@ -2,115 +2,169 @@ package replay
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"rankcache"
 )
 
-// totals reads the totals of all boards from Redis, in one round trip each time:
-// the gates' goal, and the audit of open boards.
-type totals struct {
+// totalsPoller reads the totals of all boards from Redis, in one round trip each
+// time: the gates' target, and a check that open boards keep up. Its fields belong
+// to the goroutine of run.
+type totalsPoller struct {
 	origin  Origin
-	cfg     Config
-	routes  *atomic.Pointer[routes]
-	boards  Boards
-	kick    chan struct{} // asks for a reading now
+	total   TotalSource
+	every   time.Duration
+	feeds   *feeds
+	wake    signal
 	metrics *metrics
 	log     *slog.Logger
-	errLog  limiter
+	errLog  rate.Sometimes
 }
 
-func newTotals(r *Runner) *totals {
-	return &totals{origin: r.origin, cfg: r.cfg, routes: &r.routes, boards: r.boards, kick: r.totalsKick, metrics: r.metrics, log: r.log}
+func newTotalsPoller(r *Runner) *totalsPoller {
+	return &totalsPoller{origin: r.origin, total: r.cfg.TotalSource, every: r.cfg.TotalsEvery, feeds: &r.feeds, wake: r.totalsWake,
+		metrics: r.metrics, log: r.log, errLog: rate.Sometimes{Interval: logEvery}}
 }
 
-func (t *totals) run(ctx context.Context) error {
+func (t *totalsPoller) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		t.read(ctx)
-		rest(ctx, t.cfg.TotalsEvery, t.kick)
+		t.poll(ctx)
+		t.wake.wait(ctx, jitter(t.every))
 	}
 	return nil
 }
 
-func (t *totals) read(ctx context.Context) {
-	var all []*follower
+// probe is where a board was before the request to Redis.
+type probe struct {
+	feed   *feed
+	epoch  int
+	before rankcache.Progress
+}
+
+func (t *totalsPoller) poll(ctx context.Context) {
+	var all []probe
 	var ids []rankcache.BoardID
-	var before []standpoint
-	for id, f := range *t.routes.Load() {
-		all, ids, before = append(all, f), append(ids, id), append(before, f.standpoint())
+	for id, f := range t.feeds.current() {
+		epoch, before := f.replica.position()
+		all, ids = append(all, probe{f, epoch, before}), append(ids, id)
 	}
 	if len(all) == 0 {
 		return
 	}
-	asked := time.Now()
+	at := time.Now()
 	stamps, err := t.origin.Stamps(ctx, ids)
 	if err != nil && ctx.Err() == nil {
 		t.failed(err, all)
 	}
-	for i, f := range all {
+	for i := range all {
 		if i < len(stamps) && !stamps[i].At.IsZero() {
-			t.learn(f, reading{stamps[i].Seq, stamps[i].Members, asked}, before[i])
+			t.learn(&all[i], reading{stamps[i].Seq, stamps[i].Members, at})
 		}
 	}
 }
 
-func (t *totals) failed(err error, all []*follower) {
+func (t *totalsPoller) failed(err error, all []probe) {
 	t.metrics.redisErrors.Inc()
-	for _, f := range all {
-		f.redisFailed(err)
+	for _, p := range all {
+		p.feed.sources.redisFailed(err)
 	}
-	if skipped, ok := t.errLog.allow(time.Now()); ok {
-		t.log.Warn("totals of Redis are not known", "err", err, "more", skipped)
-	}
+	t.errLog.Do(func() { t.log.Warn("totals of Redis are not known", "err", err) })
 }
 
-// standpoint is where a board was before Redis was asked.
-type standpoint struct {
-	epoch int
-	rankcache.Progress
-}
-
-func (f *follower) standpoint() standpoint {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return standpoint{f.epoch, f.progressLocked()}
-}
-
-// learn tells a board what Redis has, and an open one's readers how old it is.
-func (t *totals) learn(f *follower, r reading, before standpoint) {
-	if !f.learn(r, before.epoch) || !f.readable.Load() {
-		f.watch = watch{}
+// learn gives a board the total of Redis, checks that an open one keeps up, and
+// marks it as current if it does.
+func (t *totalsPoller) learn(p *probe, r reading) {
+	f := p.feed
+	if !f.replica.learn(r, p.epoch) || !f.replica.readable.Load() {
+		f.lag = lagWatch{}
 		return
 	}
-	if f.watch.epoch != before.epoch {
-		f.watch = watch{epoch: before.epoch}
+	if f.lag.epoch != p.epoch {
+		f.lag = lagWatch{epoch: p.epoch}
 	}
-	after := f.progress()
-	if why := f.watch.look(t.cfg.Total, r, before.Progress, after, f.dry); why != nil {
-		f.report(before.epoch, *why, t.boards)
+	after := f.replica.progress()
+	if why := f.lag.check(t.total, r, p.before, after, f.sources.drained); why != nil {
+		f.replica.report(p.epoch, *why)
 		return
 	}
 	switch {
-	case t.cfg.Total == TotalNone:
-		f.currentByLog()
+	case t.total == TotalNone:
+		if at, ok := f.sources.readToEnd(); ok {
+			f.replica.publishCurrent(at)
+		}
 	case after.Applied() >= r.seq:
-		f.show(r.asked)
-		f.overdue.Store(nil)
+		f.replica.publishCurrent(r.requested)
+		f.replica.awaited.Store(nil)
 	default:
-		f.overdue.CompareAndSwap(nil, &r) // the pump will see it reached
+		f.replica.awaited.CompareAndSwap(nil, &r) // the dispatcher will see it reached
 	}
 }
 
-// rest waits for about d, or until it is kicked. The jitter keeps a fleet of
-// sidecars that was started together from asking together.
-func rest(ctx context.Context, d time.Duration, kick <-chan struct{}) {
-	timer := time.NewTimer(jitter(d))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-kick:
-	case <-timer.C:
+// maxLag is how long an open board may lack an update that Redis has.
+const maxLag = 10 * time.Second
+
+// lagWatch finds out whether an open board keeps up with Redis's total. It belongs
+// to the totals poller.
+type lagWatch struct {
+	epoch  int
+	behind reading // the oldest reading that the board has not reached
+	empty  reading // the first reading in a row without a member, of a board without a total
+}
+
+// check takes a reading of Redis with the board's progress before the request and
+// after the answer. drained returns whether everything that was in the log at
+// a time has been applied. It returns a fault that does not pass by
+// itself, or nil.
+//
+// An update is in Redis before it is in the log. So a total below what had been
+// applied before the request, or none at all, can't be lag: Redis has lost writes,
+// or the board was deleted.
+//
+// A board without its updates only because Kafka is slow or away has no fault:
+// closing it would turn all its readers to Redis.
+func (w *lagWatch) check(total TotalSource, r reading, before, after rankcache.Progress, drained func(time.Time) bool) *fault {
+	switch {
+	case total == TotalNone:
+		return w.checkMembers(r, after)
+	case r.seq == 0:
+		return new(faultGone("total"))
+	case newest(total, before) > r.seq:
+		return new(faultAhead(r.seq, newest(total, before)))
 	}
+	if after.Applied() >= w.behind.seq {
+		w.behind = reading{}
+	}
+	if w.behind.seq == 0 && after.Applied() < r.seq {
+		w.behind = r
+	}
+	late := w.behind.seq != 0 && r.requested.Sub(w.behind.requested) >= maxLag
+	if !late || after.Highest < w.behind.seq && !drained(w.behind.requested) {
+		return nil
+	}
+	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Applied()+1, r.seq)}
+}
+
+// checkMembers watches a board without a total: only that Redis has it at all.
+func (w *lagWatch) checkMembers(r reading, after rankcache.Progress) *fault {
+	switch {
+	case r.members > 0 || after.Members == 0:
+		w.empty = reading{}
+	case w.empty.requested.IsZero():
+		w.empty = r
+	case r.requested.Sub(w.empty.requested) >= maxLag:
+		return new(faultGone("member"))
+	}
+	return nil
+}
+
+// newest returns the highest total that the board has seen proof of.
+func newest(total TotalSource, p rankcache.Progress) uint64 {
+	if total == TotalSeq {
+		return p.Highest
+	}
+	return p.Applied()
 }

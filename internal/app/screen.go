@@ -19,7 +19,7 @@ const maxBars = 12
 // Progressing is what the screen draws: boards on their way to being open.
 type Progressing interface {
 	Status() []rankcache.BoardStatus
-	Settled() (bool, string)
+	Ready() (bool, string)
 }
 
 // Screen is where a command writes its log. On a terminal it draws a progress
@@ -73,7 +73,7 @@ func (s *Screen) draw(boards Progressing) {
 		case <-s.stop:
 			settled = true
 		case <-tick.C:
-			settled, _ = boards.Settled()
+			settled, _ = boards.Ready()
 		}
 		for _, b := range boards.Status() {
 			s.drawBoard(drawn, b)

@@ -97,9 +97,9 @@ func (s *Sidecar) buildReplay() (err error) {
 		return err
 	}
 	s.runner, err = replay.New(replay.Config{
-		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, Total: replayTotal(o.total),
+		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: auditEvery(o.auditEvery), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
-		Files: files, SaveEvery: o.snapshots.every, StaleMost: o.snapshots.maxAge,
+		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge,
 	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
@@ -114,7 +114,7 @@ func auditEvery(d time.Duration) time.Duration {
 }
 
 // replayTotal says in replay's words what --total says.
-func replayTotal(total string) replay.Total {
+func replayTotal(total string) replay.TotalSource {
 	switch total {
 	case "seq":
 		return replay.TotalSeq
@@ -166,7 +166,7 @@ func (s *Sidecar) settled() (bool, string) {
 	case !s.admission.Decided():
 		return true, "Redis has not said how large the boards are: they are answered by Redis until it does"
 	}
-	return s.runner.Settled()
+	return s.runner.Ready()
 }
 
 func (s *Sidecar) listen() (err error) {

@@ -20,8 +20,8 @@ import (
 	"rankcache/replay"
 )
 
-// folder adapts lastgood, as cmd does. A frozen one forgets what is saved, which
-// is how a process that was killed leaves it.
+// folder adapts lastgood, as cmd does. A frozen one drops what is saved, as a process
+// that was killed does.
 type folder struct {
 	*lastgood.Store
 	dir    string
@@ -52,7 +52,7 @@ func (f *folder) Load(id rankcache.BoardID) (replay.Saved, []rankcache.Entry, er
 	return replay.Saved(s), entries, err
 }
 
-// edit changes a board's file behind its back.
+// edit changes a board's file.
 func (f *folder) edit(b *board, change func(*lastgood.Snapshot, []rankcache.Entry)) {
 	b.t.Helper()
 	s, entries, err := f.Store.Load(b.id)
@@ -66,9 +66,9 @@ func keptIn(f *folder) option { return func(s *setup) { s.Files = f } }
 func saveEvery(d time.Duration) option { return func(s *setup) { s.SaveEvery = d } }
 
 // saveOnce runs a sidecar until the boards are open, and ends it, which saves them.
-func (w *world) saveOnce(f *folder, boards ...*board) {
-	w.t.Helper()
-	s := w.start(ids(boards...), keptIn(f))
+func (e *env) saveOnce(f *folder, boards ...*board) {
+	e.t.Helper()
+	s := e.start(ids(boards...), keptIn(f))
 	for _, b := range boards {
 		s.waitOpen(b.id)
 		s.waitCurrent(b.id)
@@ -81,12 +81,12 @@ func TestRestartReadsTheTailOnly(t *testing.T) {
 	for _, partitions := range []int32{1, 4} {
 		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, testkit.Kafka(t))
-			b, kept := w.newBoard(partitions, nil), newFolder(t)
+			e := newEnv(t, testkit.Kafka(t))
+			b, kept := e.newBoard(partitions, nil), newFolder(t)
 			b.produce(b.gifts(300, 50)...)
-			w.saveOnce(kept, b)
+			e.saveOnce(kept, b)
 			b.produce(b.gifts(20, 60)...)
-			s := w.start(ids(b), keptIn(kept))
+			s := e.start(ids(b), keptIn(kept))
 			s.waitOpen(b.id)
 			if n := s.counter("rankcache_replay_records_total"); n != 20 {
 				t.Errorf("%v records were read, want the 20 after the file", n)
@@ -102,14 +102,14 @@ func TestRestartReadsTheTailOnly(t *testing.T) {
 
 func TestRestartAfterPartitionsWereAdded(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b, kept := w.newBoard(1, nil), newFolder(t)
+	e := newEnv(t, testkit.Kafka(t))
+	b, kept := e.newBoard(1, nil), newFolder(t)
 	b.produce(b.gifts(50, 20)...)
-	w.saveOnce(kept, b)
-	b.widen(3)
-	b.client = testkit.KafkaClient(t, w.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	e.saveOnce(kept, b)
+	b.addPartitions(3)
+	b.client = testkit.KafkaClient(t, e.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	b.produce(b.gifts(30, 20)...)
-	s := w.start(ids(b), keptIn(kept))
+	s := e.start(ids(b), keptIn(kept))
 	s.waitOpen(b.id)
 	if n := s.counter("rankcache_replay_records_total"); n != 30 {
 		t.Errorf("%v records were read, want the 30 after the file", n)
@@ -119,17 +119,17 @@ func TestRestartAfterPartitionsWereAdded(t *testing.T) {
 // Two boards of one topic go on where the earlier of their files ends.
 func TestRestartOfBoardsThatShareATopic(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	dot, colon, kept := w.newBoard(0, nil), w.newBoard(0, nil), newFolder(t)
+	e := newEnv(t, testkit.Kafka(t))
+	dot, colon, kept := e.newBoard(0, nil), e.newBoard(0, nil), newFolder(t)
 	dot.id, colon.id = dot.id+".1", dot.id+":1"
 	dot.parts, colon.parts = 1, 1
-	testkit.CreateTopic(t, w.kafka, dot.topic(), 1, nil)
+	testkit.CreateTopic(t, e.kafka, dot.topic(), 1, nil)
 	dot.produce(dot.gifts(20, 10)...)
-	w.saveOnce(kept, dot)
+	e.saveOnce(kept, dot)
 	colon.produce(colon.gifts(20, 10)...)
-	w.saveOnce(kept, colon)
+	e.saveOnce(kept, colon)
 	dot.produce(dot.gifts(5, 10)...)
-	s := w.start(ids(dot, colon), keptIn(kept))
+	s := e.start(ids(dot, colon), keptIn(kept))
 	s.waitOpen(dot.id)
 	s.waitOpen(colon.id)
 	if n := s.counter("rankcache_replay_records_total"); n != 25 {
@@ -147,14 +147,14 @@ func TestRestartOfALargeBoard(t *testing.T) {
 	if testkit.Full() {
 		members = benchMembers
 	}
-	w := newWorld(t, testkit.Kafka(t))
-	b, kept := w.newBoard(1, nil), newFolder(t)
+	e := newEnv(t, testkit.Kafka(t))
+	b, kept := e.newBoard(1, nil), newFolder(t)
 	b.fill(2*members, members)
 	begin := time.Now()
-	w.saveOnce(kept, b)
+	e.saveOnce(kept, b)
 	whole := time.Since(begin)
 	begin = time.Now()
-	s := w.start(ids(b), keptIn(kept))
+	s := e.start(ids(b), keptIn(kept))
 	s.waitOpen(b.id)
 	t.Logf("%d members: from the log %v, from the file %v, comparing all entries included", members, whole, time.Since(begin))
 	if n := s.counter("rankcache_replay_records_total"); n != 0 {
@@ -166,9 +166,9 @@ func TestRestartOfALargeBoard(t *testing.T) {
 // process leaves, give the board back each time.
 func TestRestartAfterAKillUnderWrites(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	w.still = false
-	b, dir := w.newBoard(4, nil), t.TempDir()
+	e := newEnv(t, testkit.Kafka(t))
+	e.still = false
+	b, dir := e.newBoard(4, nil), t.TempDir()
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -183,8 +183,8 @@ func TestRestartAfterAKillUnderWrites(t *testing.T) {
 	}()
 	for range 4 {
 		kept := folderAt(t, dir)
-		s := w.start(ids(b), keptIn(kept), saveEvery(time.Millisecond))
-		testkit.Eventually(t, patience, func() error {
+		s := e.start(ids(b), keptIn(kept), saveEvery(time.Millisecond))
+		testkit.Eventually(t, timeout, func() error {
 			if n := kept.saved.Load(); n < 4 {
 				return fmt.Errorf("%d saves, %+v", n, s.status(b.id))
 			}
@@ -195,7 +195,7 @@ func TestRestartAfterAKillUnderWrites(t *testing.T) {
 	}
 	close(stop)
 	<-done
-	s := w.start(ids(b), keptIn(folderAt(t, dir)))
+	s := e.start(ids(b), keptIn(folderAt(t, dir)))
 	s.waitOpen(b.id)
 	if n := s.counter("rankcache_replay_snapshots_total"); n != 0 {
 		t.Error("the board came from Redis")
@@ -205,8 +205,8 @@ func TestRestartAfterAKillUnderWrites(t *testing.T) {
 	}
 }
 
-// Whatever a file says, a board is open only when it equals Redis, which is looked
-// at as it is opened (world.still).
+// Whatever is in a file, a board is open only when it equals Redis, which is compared
+// as it is opened (env.still).
 func TestWrongFileOpensNothing(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*board, *folder){
@@ -224,11 +224,11 @@ func TestWrongFileOpensNothing(t *testing.T) {
 			f.edit(b, func(s *lastgood.Snapshot, es []rankcache.Entry) { s.Seq += 1000; es[0].Score++ })
 		},
 		"Redis lost writes": func(b *board, _ *folder) { b.loseWrites() },
-		"topic made again": func(b *board, _ *folder) {
-			b.bury()
+		"recreated topic": func(b *board, _ *folder) {
+			b.recreate()
 			b.produce(b.gifts(200, 30)...) // longer than before: offsets alone would not tell
 		},
-		"log cut after the file": func(b *board, _ *folder) {
+		"log truncated after the file": func(b *board, _ *folder) {
 			b.produce(b.gifts(50, 30)...)
 			b.deleteRecords(120)
 		},
@@ -239,7 +239,7 @@ func TestWrongFileOpensNothing(t *testing.T) {
 			f.edit(b, func(s *lastgood.Snapshot, _ []rankcache.Entry) { s.Offsets[0] += 5 })
 			b.produce(b.gifts(10, 30)...)
 		},
-		"cut file": func(b *board, f *folder) {
+		"truncated file": func(b *board, f *folder) {
 			file := filepath.Join(f.dir, string(b.id)+".board")
 			b.check(os.Truncate(file, 100))
 		},
@@ -249,12 +249,12 @@ func TestWrongFileOpensNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, testkit.Kafka(t))
-			b, kept := w.newBoard(1, nil), newFolder(t)
+			e := newEnv(t, testkit.Kafka(t))
+			b, kept := e.newBoard(1, nil), newFolder(t)
 			b.produce(b.gifts(100, 30)...)
-			w.saveOnce(kept, b)
+			e.saveOnce(kept, b)
 			spoil(b, kept)
-			s := w.start(ids(b), keptIn(kept))
+			s := e.start(ids(b), keptIn(kept))
 			s.waitOpen(b.id)
 			b.produce(b.gifts(20, 30)...)
 			s.waitOpen(b.id)
@@ -267,16 +267,16 @@ func TestWrongFileOpensNothing(t *testing.T) {
 func TestStaleCopyWithoutRedisAndKafka(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})
-	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
-	b, kept := w.newBoard(1, nil), newFolder(t)
+	e := newEnvOn(t, testkit.Kafka(t), cache.Addr())
+	b, kept := e.newBoard(1, nil), newFolder(t)
 	b.produce(b.gifts(100, 30)...)
-	w.saveOnce(kept, b)
+	e.saveOnce(kept, b)
 	saved, entries, err := kept.Load(b.id)
-	w.check(err)
-	w.check(cache.Pause())
-	w.still = false
-	s := w.start(ids(b), keptIn(kept), func(s *setup) { s.Brokers = "127.0.0.1:1" })
-	s.waitSettled()
+	e.check(err)
+	e.check(cache.Pause())
+	e.still = false
+	s := e.start(ids(b), keptIn(kept), func(s *setup) { s.Brokers = "127.0.0.1:1" })
+	s.waitReady()
 	s.waitState(b.id, rankcache.StateStale)
 	got, ok := s.boards.Get(b.id)
 	if !ok {
@@ -288,24 +288,24 @@ func TestStaleCopyWithoutRedisAndKafka(t *testing.T) {
 	if at := got.CurrentAt(); !at.Equal(saved.CurrentAt) {
 		t.Errorf("current at %v, want the file's %v", at, saved.CurrentAt)
 	}
-	w.check(cache.Resume())
-	testkit.Eventually(t, patience, func() error {
+	e.check(cache.Resume())
+	testkit.Eventually(t, timeout, func() error {
 		if _, open := s.boards.Get(b.id); open {
 			return fmt.Errorf("still answered from the file: %+v", s.status(b.id))
 		}
 		return nil
 	})
 	if at := got.CurrentAt(); !at.Equal(saved.CurrentAt) {
-		t.Errorf("current at %v though nobody has compared it", at)
+		t.Errorf("current at %v though it was not compared", at)
 	}
-	if ok, why := s.Settled(); !ok {
+	if ok, why := s.Ready(); !ok {
 		t.Error("readiness fell:", why)
 	}
 }
 
 func (s *sidecar) waitState(id rankcache.BoardID, want rankcache.BoardState) {
-	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error {
+	s.env.t.Helper()
+	testkit.Eventually(s.env.t, timeout, func() error {
 		if st := s.status(id); st.State != want {
 			return fmt.Errorf("%+v, want it %s", st, want)
 		}
@@ -318,22 +318,22 @@ func (s *sidecar) waitState(id rankcache.BoardID, want rankcache.BoardState) {
 func TestStaleCopyBecomesTheBoard(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})
-	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
-	b, kept := w.newBoard(1, nil), newFolder(t)
+	e := newEnvOn(t, testkit.Kafka(t), cache.Addr())
+	b, kept := e.newBoard(1, nil), newFolder(t)
 	b.produce(b.gifts(100, 30)...)
-	w.saveOnce(kept, b)
+	e.saveOnce(kept, b)
 	b.produce(b.gifts(20, 30)...)
-	w.check(cache.Pause())
-	w.still = false
-	s := w.start(ids(b), keptIn(kept))
+	e.check(cache.Pause())
+	e.still = false
+	s := e.start(ids(b), keptIn(kept))
 	s.waitState(b.id, rankcache.StateStale)
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, timeout, func() error {
 		if got, ok := s.boards.Get(b.id); !ok || got.Top().Seq != b.seq {
 			return fmt.Errorf("the rest of the log is not shown: %+v", s.status(b.id))
 		}
 		return nil
 	})
-	w.check(cache.Resume())
+	e.check(cache.Resume())
 	s.waitState(b.id, rankcache.StateOpen)
 	s.waitOpen(b.id)
 	s.waitCurrent(b.id)
@@ -343,18 +343,18 @@ func TestStaleCopyBecomesTheBoard(t *testing.T) {
 }
 
 // A Redis that comes back as another closes the stale copy.
-func TestStaleCopyThatRedisRefutes(t *testing.T) {
+func TestStaleCopyThatRedisDisproves(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})
-	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
-	b, kept := w.newBoard(1, nil), newFolder(t)
+	e := newEnvOn(t, testkit.Kafka(t), cache.Addr())
+	b, kept := e.newBoard(1, nil), newFolder(t)
 	b.produce(b.gifts(100, 30)...)
-	w.saveOnce(kept, b)
-	w.check(cache.Pause())
-	w.still = false
-	s := w.start(ids(b), keptIn(kept))
+	e.saveOnce(kept, b)
+	e.check(cache.Pause())
+	e.still = false
+	s := e.start(ids(b), keptIn(kept))
 	s.waitState(b.id, rankcache.StateStale)
-	w.check(cache.Restart(context.Background())) // empty
+	e.check(cache.Restart(context.Background())) // empty
 	s.waitClosed(b.id)
 	b.seq = 0
 	b.gifts(10, 30)
@@ -365,42 +365,42 @@ func TestStaleCopyThatRedisRefutes(t *testing.T) {
 func TestStaleCopyThatIsTooOld(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})
-	w := newWorldOn(t, testkit.Kafka(t), cache.Addr())
-	b, old, future := w.newBoard(1, nil), newFolder(t), newFolder(t)
+	e := newEnvOn(t, testkit.Kafka(t), cache.Addr())
+	b, old, future := e.newBoard(1, nil), newFolder(t), newFolder(t)
 	b.produce(b.gifts(100, 30)...)
-	w.saveOnce(old, b)
-	w.saveOnce(future, b)
+	e.saveOnce(old, b)
+	e.saveOnce(future, b)
 	old.edit(b, func(s *lastgood.Snapshot, _ []rankcache.Entry) { s.CurrentAt = s.CurrentAt.Add(-time.Hour) })
 	future.edit(b, func(s *lastgood.Snapshot, _ []rankcache.Entry) { s.CurrentAt = s.CurrentAt.Add(time.Hour) })
-	w.check(cache.Pause())
-	w.still = false
+	e.check(cache.Pause())
+	e.still = false
 	for name, kept := range map[string]*folder{"old": old, "of the future": future} {
-		s := w.start(ids(b), keptIn(kept), deadline(time.Second))
+		s := e.start(ids(b), keptIn(kept), deadline(time.Second))
 		s.waitState(b.id, rankcache.StateGivenUp)
 		if _, open := s.boards.Get(b.id); open {
 			t.Errorf("a file that is %s is answered from", name)
 		}
 		s.stop()
 	}
-	w.check(cache.Resume())
-	s := w.start(ids(b), keptIn(old)) // is still where to begin
+	e.check(cache.Resume())
+	s := e.start(ids(b), keptIn(old)) // is still where to begin
 	s.waitOpen(b.id)
 	if n := s.counter("rankcache_replay_records_total"); n != 0 {
 		t.Errorf("%v records were read, want none", n)
 	}
 }
 
-// A disk that takes nothing concerns nobody but the next start.
-func TestDiskThatTakesNothing(t *testing.T) {
+// A disk that can't be written to does not matter before the next start.
+func TestDiskThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
+	e := newEnv(t, testkit.Kafka(t))
 	file := filepath.Join(t.TempDir(), "file")
-	w.check(os.WriteFile(file, nil, 0o600))
-	b, kept := w.newBoard(1, nil), folderAt(t, filepath.Join(file, "in-it"))
+	e.check(os.WriteFile(file, nil, 0o600))
+	b, kept := e.newBoard(1, nil), folderAt(t, filepath.Join(file, "in-it"))
 	b.produce(b.gifts(100, 30)...)
-	s := w.start(ids(b), keptIn(kept), saveEvery(time.Millisecond))
+	s := e.start(ids(b), keptIn(kept), saveEvery(time.Millisecond))
 	s.waitOpen(b.id)
-	testkit.Eventually(t, patience, func() error {
+	testkit.Eventually(t, timeout, func() error {
 		if n := kept.saved.Load(); n < 2 {
 			return fmt.Errorf("saving was tried %d times", n)
 		}
@@ -408,7 +408,7 @@ func TestDiskThatTakesNothing(t *testing.T) {
 	})
 	b.produce(b.gifts(20, 30)...)
 	s.waitOpen(b.id)
-	if ok, why := s.Settled(); !ok {
+	if ok, why := s.Ready(); !ok {
 		t.Error(why)
 	}
 }
@@ -416,10 +416,10 @@ func TestDiskThatTakesNothing(t *testing.T) {
 // Without seqs a saved board can't be joined to its log, so it is not saved.
 func TestBoardsWithoutSeqAreNotSaved(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, testkit.Kafka(t))
-	b, kept := w.newBoard(1, nil), newFolder(t)
+	e := newEnv(t, testkit.Kafka(t))
+	b, kept := e.newBoard(1, nil), newFolder(t)
 	b.produce(b.gifts(100, 30)...)
-	s := w.start(ids(b), keptIn(kept), totalIn(replay.TotalNone, "none"), saveEvery(time.Millisecond))
+	s := e.start(ids(b), keptIn(kept), totalIn(replay.TotalNone, "none"), saveEvery(time.Millisecond))
 	s.waitOpen(b.id)
 	s.stop()
 	if kept.saved.Load() != 0 {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
 	"rankcache/internal/testkit"
@@ -23,49 +25,49 @@ import (
 	"rankcache/wire"
 )
 
-const patience = 60 * time.Second
+const timeout = 60 * time.Second
 
-// world is a Redis and a Kafka with boards in them, and what a writer would do.
-type world struct {
+// env is a Redis and a Kafka with boards in them, and does what a writer does.
+type env struct {
 	t      testing.TB
 	kafka  string
 	redis  *redis.Client
 	names  wire.Names
 	client *kgo.Client
 	// still says that Redis does not change while boards are opened, so that they
-	// can be held against it at that moment.
+	// can be compared with it at that moment.
 	still bool
 }
 
-func newWorld(t testing.TB, kafka string) *world { return newWorldOn(t, kafka, testkit.Redis(t)) }
+func newEnv(t testing.TB, kafka string) *env { return newEnvOn(t, kafka, testkit.Redis(t)) }
 
-func newWorldOn(t testing.TB, kafka, cache string) *world {
+func newEnvOn(t testing.TB, kafka, cache string) *env {
 	c := redis.NewClient(&redis.Options{Addr: cache, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { c.Close() })
-	return &world{t: t, kafka: kafka, redis: c, names: wire.DefaultNames(), still: true,
+	return &env{t: t, kafka: kafka, redis: c, names: wire.DefaultNames(), still: true,
 		client: testkit.KafkaClient(t, kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0))}
 }
 
-// board is one board of the world, written by the test alone.
+// board is one board of the env, written by the test alone.
 type board struct {
-	*world
+	*env
 	id    rankcache.BoardID
 	seq   uint64
 	parts int32
 }
 
 // newBoard makes a board with a topic of so many partitions; 0 for no topic.
-func (w *world) newBoard(partitions int32, configs map[string]string) *board {
-	b := &board{world: w, id: rankcache.BoardID(testkit.Name(w.t)), parts: partitions}
+func (e *env) newBoard(partitions int32, configs map[string]string) *board {
+	b := &board{env: e, id: rankcache.BoardID(testkit.Name(e.t)), parts: partitions}
 	if partitions > 0 {
-		testkit.CreateTopic(w.t, w.kafka, b.topic(), partitions, configs)
+		testkit.CreateTopic(e.t, e.kafka, b.topic(), partitions, configs)
 	}
 	return b
 }
 
 func (b *board) topic() string { return b.names.Topic(b.id) }
 
-// incr applies a change to Redis and returns the update that says so.
+// incr applies a change to Redis and returns its update.
 func (b *board) incr(member string, delta float64) wire.Update {
 	b.t.Helper()
 	b.seq++
@@ -115,7 +117,7 @@ func (b *board) produce(us ...wire.Update) {
 
 func (b *board) send(client *kgo.Client, us ...wire.Update) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	b.check(client.ProduceSync(ctx, b.records(us...)...).FirstErr())
 }
@@ -129,14 +131,14 @@ func (b *board) records(us ...wire.Update) []*kgo.Record {
 	return rs
 }
 
-func (w *world) check(err error) {
-	w.t.Helper()
+func (e *env) check(err error) {
+	e.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		e.t.Fatal(err)
 	}
 }
 
-// set adapts localboard, as cmd does, and notes what was opened and closed.
+// set adapts localboard, as cmd does, and records what was opened and closed.
 type set struct {
 	*localboard.Boards
 	opened  func(rankcache.BoardID)
@@ -183,7 +185,7 @@ func (o redisOrigin) Sample(ctx context.Context, b rankcache.BoardID, members []
 // sidecar is a running Runner with its boards.
 type sidecar struct {
 	*replay.Runner
-	w      *world
+	env    *env
 	boards *set
 	reg    *prometheus.Registry
 	stop   func()
@@ -193,39 +195,39 @@ type sidecar struct {
 type setup struct {
 	replay.Config
 	origin replay.Origin
-	w      *world
+	env    *env
 }
 
 type option func(*setup)
 
 func deadline(d time.Duration) option { return func(s *setup) { s.Deadline = d } }
 
-// totalIn has the board's total read from where origin is told.
-func totalIn(kind replay.Total, where string) option {
+// totalIn makes the origin read the board's total from where.
+func totalIn(kind replay.TotalSource, where string) option {
 	return func(s *setup) {
 		total, err := origin.ParseTotalSource(where)
-		s.w.check(err)
-		s.Total = kind
-		s.origin = redisOrigin{origin.New(s.w.redis, s.w.names, origin.WithTotalSource(total))}
+		s.env.check(err)
+		s.TotalSource = kind
+		s.origin = redisOrigin{origin.New(s.env.redis, s.env.names, origin.WithTotalSource(total))}
 	}
 }
 
 // start runs a Runner until the end of the test, or until stop.
-func (w *world) start(boards []rankcache.BoardID, opts ...option) *sidecar {
-	w.t.Helper()
-	with := setup{replay.Config{Brokers: w.kafka, Names: w.names}, redisOrigin{origin.New(w.redis, w.names)}, w}
+func (e *env) start(boards []rankcache.BoardID, opts ...option) *sidecar {
+	e.t.Helper()
+	with := setup{replay.Config{Brokers: e.kafka, Names: e.names}, redisOrigin{origin.New(e.redis, e.names)}, e}
 	for _, opt := range opts {
 		opt(&with)
 	}
-	s := &sidecar{w: w, boards: &set{Boards: localboard.NewBoards()}, reg: prometheus.NewRegistry()}
+	s := &sidecar{env: e, boards: &set{Boards: localboard.NewBoards()}, reg: prometheus.NewRegistry()}
 	s.boards.opened = func(id rankcache.BoardID) {
-		if err := s.equal(id); err != nil && w.still {
-			w.t.Errorf("board %s was opened too early: %v", id, err)
+		if err := s.equal(id); err != nil && e.still {
+			e.t.Errorf("board %s was opened too early: %v", id, err)
 		}
 	}
 	var err error
-	s.Runner, err = replay.New(with.Config, s.boards, with.origin, slog.New(slog.NewTextHandler(w.t.Output(), nil)), s.reg)
-	w.check(err)
+	s.Runner, err = replay.New(with.Config, s.boards, with.origin, slog.New(slog.NewTextHandler(e.t.Output(), nil)), s.reg)
+	e.check(err)
 	s.Follow(boards)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -233,10 +235,10 @@ func (w *world) start(boards []rankcache.BoardID, opts ...option) *sidecar {
 	s.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
-			w.t.Errorf("Run: %v", err)
+			e.t.Errorf("Run: %v", err)
 		}
 	})
-	w.t.Cleanup(s.stop)
+	e.t.Cleanup(s.stop)
 	return s
 }
 
@@ -249,19 +251,19 @@ func (s *sidecar) status(id rankcache.BoardID) rankcache.BoardStatus {
 	return rankcache.BoardStatus{}
 }
 
-// waitOpen waits until the board is open, and holds it against Redis. Afterwards the
-// caller may change Redis: nobody is still looking whether it was opened too early.
+// waitOpen waits until the board is open and equals Redis. Afterwards the caller may
+// change Redis: the comparison at the opening is over.
 func (s *sidecar) waitOpen(id rankcache.BoardID) {
-	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error { return s.equal(id) })
-	s.boards.opening.Lock() // not while asking: a board is opened with locks held that a status needs
+	s.env.t.Helper()
+	testkit.Eventually(s.env.t, timeout, func() error { return s.equal(id) })
+	s.boards.opening.Lock()
 	defer s.boards.opening.Unlock()
 }
 
 // waitClosed waits until the board has been closed since it was first opened.
 func (s *sidecar) waitClosed(id rankcache.BoardID) {
-	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error {
+	s.env.t.Helper()
+	testkit.Eventually(s.env.t, timeout, func() error {
 		if !slices.Contains(s.boards.noted(), "close "+string(id)) {
 			return fmt.Errorf("not closed: %+v", s.status(id))
 		}
@@ -275,7 +277,7 @@ func (s *sidecar) equal(id rankcache.BoardID) error {
 	if !ok {
 		return fmt.Errorf("not open: %+v", s.status(id))
 	}
-	rows, err := s.w.redis.ZRevRangeWithScores(context.Background(), s.w.names.BoardKey(id), 0, -1).Result()
+	rows, err := s.env.redis.ZRevRangeWithScores(context.Background(), s.env.names.BoardKey(id), 0, -1).Result()
 	if err != nil {
 		return err
 	}
@@ -291,10 +293,10 @@ func (s *sidecar) equal(id rankcache.BoardID) error {
 	return nil
 }
 
-func (s *sidecar) waitSettled() {
-	s.w.t.Helper()
-	testkit.Eventually(s.w.t, patience, func() error {
-		if ok, why := s.Settled(); !ok {
+func (s *sidecar) waitReady() {
+	s.env.t.Helper()
+	testkit.Eventually(s.env.t, timeout, func() error {
+		if ok, why := s.Ready(); !ok {
 			return errors.New(why)
 		}
 		return nil
@@ -302,9 +304,9 @@ func (s *sidecar) waitSettled() {
 }
 
 func (s *sidecar) counter(name string, labels ...string) (sum float64) {
-	s.w.t.Helper()
+	s.env.t.Helper()
 	families, err := s.reg.Gather()
-	s.w.check(err)
+	s.env.check(err)
 	for _, f := range families {
 		if f.GetName() != name {
 			continue
@@ -330,3 +332,45 @@ func ids(boards ...*board) (all []rankcache.BoardID) {
 	}
 	return all
 }
+
+// deleteRecords truncates the log of partition 0 at its beginning.
+func (b *board) deleteRecords(before int64) {
+	b.t.Helper()
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	rt := kmsg.NewDeleteRecordsRequestTopic()
+	rp := kmsg.NewDeleteRecordsRequestTopicPartition()
+	rt.Topic, rp.Offset, req.TimeoutMillis = b.topic(), before, 10_000
+	rt.Partitions = append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(context.Background(), b.client)
+	b.check(err)
+	b.check(kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode))
+}
+
+// create creates the board's topic; an error if the broker still has one of the name.
+func (b *board) create() error {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	rt := kmsg.NewCreateTopicsRequestTopic()
+	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = b.topic(), b.parts, 1
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(context.Background(), b.client)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+}
+
+// addPartitions gives the board's topic more partitions.
+func (b *board) addPartitions(partitions int32) {
+	b.t.Helper()
+	req := kmsg.NewPtrCreatePartitionsRequest()
+	rt := kmsg.NewCreatePartitionsRequestTopic()
+	rt.Topic, rt.Count, req.TimeoutMillis = b.topic(), partitions, 10_000
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(context.Background(), b.client)
+	b.check(err)
+	b.check(kerr.ErrorForCode(resp.Topics[0].ErrorCode))
+	b.parts = partitions
+}
+
+func TestMain(m *testing.M) { testkit.Main(m) }

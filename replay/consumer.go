@@ -1,0 +1,236 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"golang.org/x/time/rate"
+)
+
+// Batches circulate between consumer and dispatcher, which bounds how many
+// records wait in between.
+const (
+	batchItems = 1024 // enough to make the hand-over cheap, about 2 ms of polling
+	batchCount = 6
+)
+
+// item is one step of the dispatcher, in the order in which the consumer saw it.
+type item struct {
+	part   *partition
+	offset int64  // of the record, or of the end
+	value  []byte // of the record
+	kind   itemKind
+}
+
+type itemKind uint8
+
+const (
+	itemRecord itemKind = iota
+	itemEnd             // everything before offset was read
+	itemBegin           // the records of part.topic follow, from its beginning
+)
+
+// batches are two queues: full ones for the dispatcher, free ones for the consumer.
+type batches struct {
+	full, free chan []item
+}
+
+func newBatches() batches {
+	b := batches{make(chan []item, batchCount), make(chan []item, batchCount)}
+	for range batchCount {
+		b.free <- make([]item, 0, batchItems)
+	}
+	return b
+}
+
+// recycle returns a batch to the consumer, and the records in it to the collector.
+func (b batches) recycle(batch []item) {
+	clear(batch)
+	b.free <- batch[:0] // never blocks: there are no more batches than places
+}
+
+// consumer polls the Kafka client and changes its assignment, both in one
+// goroutine, so that what it hands on is in order: everything of a topic's earlier
+// reading, then itemBegin, then everything of the new one. All fields but requests
+// belong to that goroutine.
+type consumer struct {
+	client   *client
+	out      batches
+	requests chan reassignment
+	metrics  *metrics
+	log      *slog.Logger
+	errLog   rate.Sometimes
+
+	topics map[string]*topic // those being read, by name
+	batch  []item
+}
+
+// reassignment is a request of the topic watcher to the consumer.
+type reassignment struct {
+	stop  []*topic     // stop reading these
+	start []*topic     // read these from where they begin
+	grow  []*partition // partitions added to topics being read
+	done  chan error
+}
+
+func newConsumer(c *client, out batches, m *metrics, log *slog.Logger) *consumer {
+	return &consumer{client: c, out: out, requests: make(chan reassignment), metrics: m, log: log,
+		errLog: rate.Sometimes{Interval: logEvery}, topics: make(map[string]*topic)}
+}
+
+// reassign sends a request to the consumer and waits until it is done. Another
+// goroutine calls it.
+func (c *consumer) reassign(ctx context.Context, r reassignment) error {
+	r.done = make(chan error, 1)
+	select {
+	case c.requests <- r:
+		return <-r.done
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run polls until ctx ends. It returns an error if the Kafka client has failed for
+// good.
+func (c *consumer) run(ctx context.Context) error {
+	for {
+		if err := c.newBatch(ctx); err != nil {
+			return nil
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+		select {
+		case r := <-c.requests:
+			r.done <- c.apply(r)
+		default:
+		}
+		c.send()
+	}
+}
+
+// newBatch waits for a batch that the dispatcher is done with.
+func (c *consumer) newBatch(ctx context.Context) error {
+	if c.batch != nil {
+		return ctx.Err()
+	}
+	select {
+	case c.batch = <-c.out.free:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// fill polls until the batch is full or nothing more is there. Only the first poll
+// waits.
+func (c *consumer) fill() error {
+	timeout := pollTimeout
+	var e event
+	for range batchItems {
+		c.client.poll(timeout, &e)
+		switch e.kind {
+		case noEvent:
+			return nil
+		case errorEvent:
+			if err := c.failed(e.err); err != nil {
+				return err
+			}
+		default:
+			c.add(&e)
+		}
+		timeout = 0
+	}
+	return nil
+}
+
+// add appends a record or an end. Those of topics that are not read any more are
+// dropped.
+func (c *consumer) add(e *event) {
+	t := c.topics[e.topic]
+	if t == nil {
+		return
+	}
+	parts := t.partitions()
+	if int(e.partition) >= len(parts) {
+		return
+	}
+	it := item{part: parts[e.partition], offset: e.offset, value: e.value}
+	if e.kind == endEvent {
+		it.kind = itemEnd
+	}
+	c.batch = append(c.batch, it)
+}
+
+func (c *consumer) failed(err error) error {
+	if fatal(err) {
+		return fmt.Errorf("kafka consumer: %w", err)
+	}
+	c.metrics.kafkaErrors.Inc()
+	c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
+	return nil
+}
+
+func (c *consumer) send() {
+	if len(c.batch) > 0 {
+		c.out.full <- c.batch // never blocks: there are no more batches than places
+		c.batch = nil
+	}
+}
+
+// apply carries out a request. One that fails half way is sent again; stopping a
+// topic that is not read, and starting one that is, are harmless.
+func (c *consumer) apply(r reassignment) error {
+	for _, t := range r.stop {
+		if err := c.stop(t.name); err != nil {
+			return err
+		}
+	}
+	for _, t := range r.start {
+		if err := c.start(t); err != nil {
+			return err
+		}
+	}
+	return c.grow(r.grow)
+}
+
+func (c *consumer) stop(name string) error {
+	t := c.topics[name]
+	if t == nil {
+		return nil
+	}
+	if err := c.client.unassign(t.partitions()); err != nil {
+		return fmt.Errorf("stop reading topic %s: %w", name, err)
+	}
+	delete(c.topics, name)
+	return nil
+}
+
+func (c *consumer) start(t *topic) error {
+	if err := c.stop(t.name); err != nil {
+		return err
+	}
+	if err := c.client.assign(t.partitions()); err != nil {
+		return fmt.Errorf("read topic %s: %w", t.name, err)
+	}
+	c.topics[t.name] = t
+	c.batch = append(c.batch, item{part: t.partitions()[0], kind: itemBegin})
+	return nil
+}
+
+func (c *consumer) grow(more []*partition) error {
+	for _, p := range more {
+		t := c.topics[p.topic.name]
+		if t != p.topic || len(t.partitions()) > int(p.number) {
+			continue
+		}
+		if err := c.client.assign([]*partition{p}); err != nil {
+			return fmt.Errorf("read partition %d of topic %s: %w", p.number, t.name, err)
+		}
+		parts := append(slices.Clip(t.partitions()), p)
+		t.parts.Store(&parts)
+	}
+	return nil
+}

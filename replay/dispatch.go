@@ -1,0 +1,225 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// dispatcher decodes batches, groups the updates by board and has each replica
+// apply its own. Its fields belong to the goroutine of run, the only one that
+// applies updates.
+type dispatcher struct {
+	in      batches
+	feeds   *feeds
+	totals  signal // wakes the totals poller
+	metrics *metrics
+	log     *slog.Logger
+	badLog  rate.Sometimes
+	publish publisher
+
+	now     map[rankcache.BoardID]*feed // of the batch in hand
+	last    *feed                       // the board of the previous record: mostly the next one's too
+	filled  []*feed                     // with updates gathered
+	touched []*partition                // with records or an end gathered
+	update  wire.Update
+}
+
+func newDispatcher(r *Runner, in batches) *dispatcher {
+	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery)}
+}
+
+// run applies batches until ctx ends.
+func (d *dispatcher) run(ctx context.Context) error {
+	defer d.publish.timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case batch := <-d.in.full:
+			d.dispatch(batch)
+			d.in.recycle(batch)
+		case <-d.publish.timer.C:
+			d.publish.all()
+		}
+	}
+}
+
+func (d *dispatcher) dispatch(batch []item) {
+	d.now, d.last = d.feeds.current(), nil
+	for i := range batch {
+		switch it := &batch[i]; it.kind {
+		case itemRecord:
+			d.record(it)
+		case itemEnd:
+			d.reach(it.part, it.offset)
+		case itemBegin:
+			d.flush()
+			d.begin(it.part.topic)
+		}
+	}
+	d.flush()
+}
+
+// record gathers one record. Offsets that go back show another log under the same
+// name: nothing more is taken from it until the topic watcher starts it again.
+func (d *dispatcher) record(it *item) {
+	part := it.part
+	d.metrics.records.Inc()
+	if it.offset < part.reached {
+		part.topic.rewound.Store(true)
+	}
+	if part.topic.rewound.Load() {
+		return
+	}
+	d.reach(part, it.offset+1)
+	if err := wire.DecodeUpdate(it.value, &d.update); err != nil {
+		d.skip(it, skipReason(err), err)
+		return
+	}
+	if f := d.route(part.topic); f != nil {
+		if len(f.batch) == 0 {
+			d.filled = append(d.filled, f)
+		}
+		f.batch = append(f.batch, d.update)
+	}
+}
+
+// route returns the board of the decoded update; nil if it is no followed board of
+// this topic.
+func (d *dispatcher) route(t *topic) *feed {
+	if d.last == nil || d.last.id != d.update.Board {
+		d.last = d.now[d.update.Board]
+	}
+	if d.last == nil || d.last.topicName != t.name {
+		d.metrics.skipped.WithLabelValues(skipNotFollowed).Inc()
+		return nil
+	}
+	return d.last
+}
+
+// reach notes that part was read up to next. It counts once it is applied.
+func (d *dispatcher) reach(part *partition, next int64) {
+	if part.reached == part.next.Load() {
+		d.touched = append(d.touched, part)
+	}
+	part.reached = max(part.reached, next)
+}
+
+// flush has the replicas apply what was gathered, and only then advances the
+// partitions: a gate that sees a log's end must see its updates on the board.
+func (d *dispatcher) flush() {
+	for _, f := range d.filled {
+		f.replica.apply(f.batch)
+		clear(f.batch) // releases the records' memory
+		f.batch = f.batch[:0]
+		d.publish.add(f)
+	}
+	clear(d.filled)
+	d.filled = d.filled[:0]
+	for _, part := range d.touched {
+		before := part.ended()
+		part.next.Store(part.reached)
+		if !before && part.ended() {
+			d.eachOf(part.topic, func(r *replica) { r.wake.wake() })
+		}
+	}
+	d.touched = d.touched[:0]
+	d.publish.schedule()
+}
+
+// begin passes a new reading to the boards of its topic. Their gates need a new
+// total of Redis.
+func (d *dispatcher) begin(t *topic) {
+	d.eachOf(t, func(r *replica) { r.begin(t) })
+	d.totals.wake()
+}
+
+func (d *dispatcher) eachOf(t *topic, do func(*replica)) {
+	for _, f := range d.now {
+		if f.topicName == t.name {
+			do(f.replica)
+		}
+	}
+}
+
+// Reasons for which a record is skipped, beside those of a [wire.BadUpdate].
+const (
+	skipNotFollowed = "not-followed"
+	skipOther       = "other"
+)
+
+var skipReasons = []string{"size", "json", "version", "board", "member", "op", "score", "order", skipNotFollowed, skipOther}
+
+func skipReason(err error) string {
+	if bad, ok := errors.AsType[*wire.BadUpdate](err); ok {
+		return bad.Reason
+	}
+	return skipOther
+}
+
+func (d *dispatcher) skip(it *item, reason string, err error) {
+	d.metrics.skipped.WithLabelValues(reason).Inc()
+	d.badLog.Do(func() {
+		d.log.Warn("record skipped", "topic", it.part.topic.name, "partition", it.part.number, "offset", it.offset, "err", err)
+	})
+}
+
+// publisher publishes the boards that updates were applied to, all together and at
+// most once per interval. It belongs to the dispatcher's goroutine.
+type publisher struct {
+	every time.Duration
+	dirty []*feed     // readable, applied to and not published
+	timer *time.Timer // runs while armed
+	armed bool
+	last  time.Time // of the last publication
+}
+
+func newPublisher(every time.Duration) publisher {
+	p := publisher{every: every, timer: time.NewTimer(every)}
+	p.timer.Stop()
+	return p
+}
+
+// add marks a board to be published. One that is not readable is published when
+// it is opened.
+func (p *publisher) add(f *feed) {
+	if f.dirty || !f.replica.visible() {
+		return
+	}
+	f.dirty = true
+	p.dirty = append(p.dirty, f)
+}
+
+// schedule publishes the dirty boards at once if the interval is over, and arms the
+// timer for its end otherwise.
+func (p *publisher) schedule() {
+	if len(p.dirty) == 0 || p.armed {
+		return
+	}
+	wait := p.every - time.Since(p.last)
+	if wait <= 0 {
+		p.all()
+		return
+	}
+	p.armed = true
+	p.timer.Reset(wait)
+}
+
+func (p *publisher) all() {
+	p.armed = false
+	for _, f := range p.dirty {
+		f.replica.publish()
+		f.dirty = false
+	}
+	clear(p.dirty)
+	p.dirty = p.dirty[:0]
+	p.last = time.Now()
+}

@@ -1,0 +1,206 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"rankcache"
+)
+
+const (
+	// maxFileLoads bounds the files that are in memory beside their boards.
+	maxFileLoads = 2
+	// maxFileWait is how long a board waits for its file: a disk that hangs must
+	// not keep it from its log.
+	maxFileWait = 10 * time.Second
+)
+
+// filler loads whole boards: from their files at the start, and from Redis when the
+// log can't give them. All gates share it; nothing in it changes.
+type filler struct {
+	origin  Origin
+	files   Files         // nil: none
+	slots   chan struct{} // holds one element per file being loaded
+	topics  signal        // wakes the topic watcher
+	metrics *metrics
+	log     *slog.Logger
+}
+
+func newFiller(r *Runner) *filler {
+	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), topics: r.topicsWake,
+		metrics: r.metrics, log: r.log}
+}
+
+var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't be joined to the log")
+
+// fromRedis loads a board in an epoch. It returns the total that the log has to
+// reach before the two belong together: members that changed during the scan have
+// updates beyond the total read before it, which the log brings.
+func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after uint64, err error) {
+	var entries []rankcache.Entry
+	begin := time.Now()
+	before, after, err := l.origin.Scan(ctx, r.id, func(es []rankcache.Entry) error {
+		entries = append(entries, es...)
+		return ctx.Err()
+	})
+	if err == nil && before == 0 {
+		err = errNoTotal
+	}
+	if err == nil {
+		err = r.load(epoch, before, entries)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("load board %s from Redis: %w", r.id, err)
+	}
+	l.metrics.snapshots.Inc()
+	l.log.Info("board loaded from Redis", "board", r.id, "members", len(entries), "seq", before, "took", time.Since(begin))
+	return after, nil
+}
+
+// fromFile loads a board from its file, if there is a good one. Until it returns the
+// topic watcher does not start the board's topic: the file has the offsets.
+func (l *filler) fromFile(ctx context.Context, f *feed) {
+	if l.files == nil {
+		return
+	}
+	defer l.topics.wake()
+	defer f.restoring.Store(false)
+	select {
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
+	case <-ctx.Done():
+		return
+	}
+	begin := time.Now()
+	got := l.readFile(ctx, f.id)
+	if ctx.Err() != nil {
+		return
+	}
+	switch err := got.restore(f, begin); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		l.log.Warn("saved board is not used", "board", f.id, "err", err)
+	default:
+		l.log.Info("board loaded from its file", "board", f.id, "members", len(got.entries), "seq", got.saved.Seq,
+			"taken_at", got.saved.TakenAt, "took", time.Since(begin))
+	}
+}
+
+// fileContent is what a file gave.
+type fileContent struct {
+	saved   Saved
+	entries []rankcache.Entry
+	err     error
+}
+
+// restore loads the board from the file's content.
+func (c *fileContent) restore(f *feed, now time.Time) error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.saved.Topic != f.topicName {
+		return fmt.Errorf("its topic was %s, now it is %s: the names were changed", c.saved.Topic, f.topicName)
+	}
+	return f.replica.restore(c.saved, c.entries, now)
+}
+
+// readFile reads a board's file, waiting for it no longer than maxFileWait.
+func (l *filler) readFile(ctx context.Context, id rankcache.BoardID) fileContent {
+	done := make(chan fileContent, 1)
+	go func() {
+		var c fileContent
+		c.saved, c.entries, c.err = l.files.Load(id)
+		done <- c
+	}()
+	ctx, cancel := context.WithTimeout(ctx, maxFileWait)
+	defer cancel()
+	select {
+	case c := <-done:
+		return c
+	case <-ctx.Done():
+		return fileContent{err: fmt.Errorf("the disk does not answer: %w", ctx.Err())}
+	}
+}
+
+// fileState is the file that a board was filled from. It is written with the
+// replica's lock held. mu is a leaf: nothing is called with it held.
+type fileState struct {
+	mu sync.Mutex
+	// loaded is nil without a file, once its entries are void, and once the board
+	// was opened. resume is the same file as a place in the log, which it remains.
+	loaded, resume *Saved
+}
+
+func (f *fileState) set(s *Saved) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loaded, f.resume = s, s
+}
+
+// discard forgets the entries.
+func (f *fileState) discard() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loaded = nil
+}
+
+// entries returns the file that the board's entries come from, nil if they come from
+// elsewhere.
+func (f *fileState) entries() *Saved {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loaded
+}
+
+// resumePoint returns the file whose offsets the log is resumed at, nil without one.
+func (f *fileState) resumePoint() *Saved {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.resume
+}
+
+// isOfAnother returns whether the entries come from another topic than t.
+func (f *fileState) isOfAnother(t *topic) bool {
+	s := f.entries()
+	return s != nil && s.TopicID != t.id
+}
+
+// isYounger returns whether there are entries that are known to be no older than
+// maxAge.
+func (f *fileState) isYounger(now time.Time, maxAge time.Duration) bool {
+	s := f.entries()
+	if s == nil {
+		return false
+	}
+	age, ok := s.age(now)
+	return ok && age <= maxAge
+}
+
+// disprovedBy returns a fault if a total of Redis shows that the entries are void: a
+// total that was reached can't be lower later, or gone, unless Redis has lost writes
+// or the board.
+func (f *fileState) disprovedBy(t reading) *fault {
+	s := f.entries()
+	switch {
+	case s == nil || t.requested.IsZero() || t.seq >= s.Seq:
+		return nil
+	case t.seq == 0:
+		return new(faultGone("total"))
+	}
+	return new(faultAhead(t.seq, s.Seq))
+}
+
+// spread returns some members of a file, to be compared before the board opens:
+// Redis's random ones don't show a member that only the file has.
+func spread(entries []rankcache.Entry) (some recentMembers) {
+	for i := range min(maxRecent, len(entries)) {
+		some = append(some, strings.Clone(entries[i*len(entries)/maxRecent].Member))
+	}
+	return some
+}

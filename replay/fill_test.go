@@ -1,0 +1,124 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankcache"
+)
+
+// fromFile returns a feed that was filled from a file with this place in the log.
+func fromFile(t *testing.T, topicID string, offsets ...int64) *feed {
+	t.Helper()
+	f := feedOf(&fakeBoard{})
+	s := Saved{Board: "b", Total: string(TotalSeq), Seq: 10, CurrentAt: time.Now(), Topic: f.topicName, TopicID: topicID, Offsets: offsets}
+	if err := f.replica.restore(s, nil, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestResumeOffsets(t *testing.T) {
+	fresh := feedOf(&fakeBoard{})
+	for name, c := range map[string]struct {
+		boards []*feed
+		want   []int64
+	}{
+		"one file":                         {[]*feed{fromFile(t, "id", 5, 7)}, []int64{5, 7}},
+		"the earlier of two":               {[]*feed{fromFile(t, "id", 5, 7), fromFile(t, "id", 6, 3)}, []int64{5, 3}},
+		"partitions were added":            {[]*feed{fromFile(t, "id", 5)}, []int64{5, fromLow}},
+		"partitions were added before one": {[]*feed{fromFile(t, "id", 5, 7), fromFile(t, "id", 5)}, []int64{5, fromLow}},
+		"another topic":                    {[]*feed{fromFile(t, "other", 5, 7)}, nil},
+		"more partitions than there are":   {[]*feed{fromFile(t, "id", 5, 7, 9)}, nil},
+		"one of two has none":              {[]*feed{fromFile(t, "id", 5, 7), fresh}, nil},
+	} {
+		if got := resumeOffsets(topicInfo{"update_cache_b", "id", 2}, c.boards); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestResume(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   int64
+		from int64
+		ok   bool
+	}{
+		"within":             {15, 15, true},
+		"at the low":         {10, 10, true},
+		"at the end":         {20, 20, true},
+		"truncated after it": {9, 10, false},
+		"lost its end":       {21, 10, false},
+		"not in a file":      {fromLow, 10, true},
+	} {
+		topic := newTopic(topicInfo{"update_cache_b", "id", 1}, false)
+		p := topic.partitions()[0]
+		p.setOffsets(map[*partition]offsets{p: {10, 20}})
+		topic.resumeAt = []int64{c.at}
+		if ok := topic.resume(); ok != c.ok || p.from != c.from || p.next.Load() != c.from || p.reached != c.from {
+			t.Errorf("%s: %v, from %d, next %d", name, ok, p.from, p.next.Load())
+		}
+	}
+}
+
+// A topic that is not the file's takes the entries away before its records come.
+func TestFileOfAnotherTopicIsVoid(t *testing.T) {
+	f := fromFile(t, "old", 5)
+	b := f.replica.board.(*fakeBoard)
+	f.replica.begin(logTo(5, false))
+	b.want(t, "close", "reset")
+	if f.file.entries() != nil || f.replica.currentEpoch() != 1 {
+		t.Errorf("file %v, epoch %d", f.file.entries(), f.replica.currentEpoch())
+	}
+}
+
+// The total of Redis may have been read before the file was loaded.
+func TestFileIsVoidByAnEarlierTotal(t *testing.T) {
+	f := feedOf(&fakeBoard{})
+	f.replica.learn(reading{seq: 9, members: 3, requested: time.Now()}, 0)
+	if f.replica.fault != nil {
+		t.Fatal("nothing was wrong yet")
+	}
+	if err := f.replica.restore(Saved{Total: "seq", Seq: 10, Topic: f.topicName}, nil, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if f.replica.fault == nil || !f.replica.fault.void || f.replica.openStale(0) {
+		t.Errorf("%+v, want the file void", f.replica.fault)
+	}
+	f.replica.startRefill(TotalSeq)
+	if f.file.entries() != nil || f.file.resumePoint() == nil {
+		t.Error("want the entries void and the place in the log kept")
+	}
+}
+
+// hungDisk does not answer.
+type hungDisk struct{ let chan struct{} }
+
+func (d hungDisk) Load(rankcache.BoardID) (Saved, []rankcache.Entry, error) {
+	<-d.let
+	return Saved{}, nil, fs.ErrNotExist
+}
+func (d hungDisk) Save(Saved, iter.Seq[[]rankcache.Entry]) error         { return errors.New("not now") }
+func (d hungDisk) Sweep(keep []rankcache.BoardID, _ time.Duration) error { return nil }
+
+func TestDiskThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := hungDisk{make(chan struct{})}
+		l := newFiller(&Runner{cfg: Config{Files: disk}, topicsWake: newSignal(), log: slog.New(slog.DiscardHandler)})
+		f := feedOf(&fakeBoard{})
+		f.restoring.Store(true)
+		begin := time.Now()
+		l.fromFile(context.Background(), f)
+		if f.restoring.Load() || time.Since(begin) != maxFileWait {
+			t.Errorf("waited %v, restoring %v", time.Since(begin), f.restoring.Load())
+		}
+		close(disk.let)
+	})
+}

@@ -1,9 +1,0 @@
-package replay_test
-
-import (
-	"testing"
-
-	"rankcache/internal/testkit"
-)
-
-func TestMain(m *testing.M) { testkit.Main(m) }

@@ -1,0 +1,164 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// feed is one followed board: the parts that work on it. The fields are set when it
+// is made; each part's type documents its owner and its lock.
+type feed struct {
+	id        rankcache.BoardID
+	topicName string
+	replica   *replica
+	sources   sources
+	file      fileState
+	status    status
+	audit     *auditStats
+	// restoring is set while the board's file is to be loaded or looked for. The
+	// gate's goroutine clears it.
+	restoring atomic.Bool
+
+	batch []wire.Update // the dispatcher's alone: gathered, to be applied
+	dirty bool          // the publisher's alone: to be published
+	lag   lagWatch      // the totals poller's alone
+}
+
+func newFeed(id rankcache.BoardID, topicName string, boards Boards, m *metrics, now time.Time) *feed {
+	f := &feed{id: id, topicName: topicName, audit: newAuditStats(id, m)}
+	f.replica = newReplica(f, boards)
+	f.status.set(rankcache.StateWaiting, "just named", now)
+	return f
+}
+
+// feeds is the set of followed boards, read without a lock. A map in it is not
+// changed, only replaced, by the membership.
+type feeds struct {
+	m atomic.Pointer[map[rankcache.BoardID]*feed]
+}
+
+func (s *feeds) current() map[rankcache.BoardID]*feed {
+	if m := s.m.Load(); m != nil {
+		return *m
+	}
+	return nil
+}
+
+func (s *feeds) replace(m map[rankcache.BoardID]*feed) { s.m.Store(&m) }
+
+// sorted returns the followed boards in the order of their ids.
+func (s *feeds) sorted() []*feed {
+	return slices.SortedFunc(maps.Values(s.current()), func(a, b *feed) int {
+		return strings.Compare(string(a.id), string(b.id))
+	})
+}
+
+// membership is which boards are wanted, which are followed, and whether those that
+// readiness waits for are done. mu may be held while a replica's is taken.
+type membership struct {
+	feeds   *feeds
+	changed signal // wakes Runner.keepMembership
+
+	mu     sync.Mutex
+	wanted []rankcache.BoardID
+	named  bool // want was called
+	boards map[rankcache.BoardID]*followed
+	// atStart are the boards wanted when the first were followed: readiness waits
+	// for them, and once it came it stays.
+	atStart []rankcache.BoardID
+	started bool
+	ready   bool
+}
+
+// followed is a feed whose gate is running.
+type followed struct {
+	feed *feed
+	stop context.CancelFunc
+	done chan struct{} // closed when the gate has ended
+}
+
+func newMembership(f *feeds) *membership {
+	return &membership{feeds: f, changed: newSignal(), boards: make(map[rankcache.BoardID]*followed)}
+}
+
+// want sets the boards to follow.
+func (m *membership) want(boards []rankcache.BoardID) {
+	m.mu.Lock()
+	m.wanted, m.named = slices.Clone(boards), true
+	m.mu.Unlock()
+	m.changed.wake()
+}
+
+// update starts the boards that are wanted and not followed, and removes and returns
+// those that are followed and not wanted.
+func (m *membership) update(start func(rankcache.BoardID) *followed) (gone []*followed) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.named {
+		return nil
+	}
+	next := make(map[rankcache.BoardID]*feed, len(m.wanted))
+	for _, id := range m.wanted {
+		if m.boards[id] == nil {
+			m.boards[id] = start(id)
+		}
+		next[id] = m.boards[id].feed
+	}
+	for id, b := range m.boards {
+		if next[id] == nil {
+			gone = append(gone, b)
+			delete(m.boards, id)
+		}
+	}
+	m.feeds.replace(next)
+	if !m.started {
+		m.atStart, m.started = m.wanted, true
+	}
+	return gone
+}
+
+// readiness implements [Runner.Ready].
+func (m *membership) readiness() (ready bool, reason string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ready {
+		return true, ""
+	}
+	if !m.started {
+		return false, "the boards to follow are not known yet"
+	}
+	missing := m.missingLocked()
+	if m.ready = len(missing) == 0; m.ready {
+		return true, ""
+	}
+	return false, fmt.Sprintf("%d of %d boards are not open: %s", len(missing), len(m.atStart), firstFew(missing))
+}
+
+// missingLocked describes each board that readiness waits for. One that is not
+// followed any more is not waited for.
+func (m *membership) missingLocked() (missing []string) {
+	for _, id := range m.atStart {
+		if b := m.boards[id]; b != nil && !b.feed.status.wasReady() {
+			s := b.feed.describe()
+			missing = append(missing, fmt.Sprintf("%s is %s %d/%d (%s)", s.Board, s.State, s.Have, s.Want, s.Reason))
+		}
+	}
+	return missing
+}
+
+func firstFew(all []string) string {
+	const few = 3
+	if len(all) > few {
+		return strings.Join(all[:few], "; ") + "; …"
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,162 @@
+package replay
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// fakeBoard is a board and its set that record what is done to them.
+type fakeBoard struct {
+	done    []string
+	have    rankcache.Progress
+	current time.Time
+}
+
+func (b *fakeBoard) note(format string, args ...any) {
+	b.done = append(b.done, fmt.Sprintf(format, args...))
+}
+
+func (b *fakeBoard) Apply(us []wire.Update) rankcache.ApplyResult {
+	b.note("apply %d", len(us))
+	return rankcache.ApplyResult{Applied: len(us)}
+}
+func (b *fakeBoard) Load(uint64, []rankcache.Entry) error { return nil }
+func (b *fakeBoard) Settle(seq uint64)                    { b.note("accept holes up to %d", seq) }
+func (b *fakeBoard) Reset()                               { b.note("reset") }
+func (b *fakeBoard) Progress() rankcache.Progress         { return b.have }
+func (b *fakeBoard) Score(string) (float64, uint64, bool) { return 0, 0, false }
+func (b *fakeBoard) Publish()                             { b.note("publish") }
+func (b *fakeBoard) MarkCurrent(t time.Time)              { b.current = t }
+func (b *fakeBoard) CurrentAt() time.Time                 { return b.current }
+func (b *fakeBoard) Image() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
+	return rankcache.Stamp{Seq: b.have.Contiguous, Members: b.have.Members}, nil
+}
+func (b *fakeBoard) Repair(m string, _ float64, _ bool, seq uint64) bool {
+	b.note("repair %s at %d", m, seq)
+	return true
+}
+func (b *fakeBoard) Page(int, int, rankcache.Direction) rankcache.Page { return rankcache.Page{} }
+func (b *fakeBoard) Standings(dst []rankcache.Standing, ms []string, _ rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
+	return append(dst, make([]rankcache.Standing, len(ms))...), rankcache.Stamp{}
+}
+func (b *fakeBoard) Create(rankcache.BoardID) Board { return b }
+func (b *fakeBoard) Open(rankcache.BoardID)         { b.note("open") }
+func (b *fakeBoard) Close(rankcache.BoardID)        { b.note("close") }
+func (b *fakeBoard) Drop(rankcache.BoardID)         {}
+func (b *fakeBoard) want(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(b.done, want) {
+		t.Errorf("done %q, want %q", b.done, want)
+	}
+	b.done = nil
+}
+
+// feedOf returns a feed of board b with that Board.
+func feedOf(boards Boards) *feed {
+	return newFeed("b", "update_cache_b", boards, newMetrics(), time.Now())
+}
+
+// openNow opens a replica in its own epoch.
+func openNow(r *replica) bool { return r.open(r.currentEpoch(), opening{equalAt: time.Now()}) }
+
+// logTo returns a reading of board b's topic with one partition that ends at high.
+func logTo(high int64, reset bool) *topic {
+	t := newTopic(topicInfo{"update_cache_b", "id", 1}, reset)
+	p := t.partitions()[0]
+	p.setOffsets(map[*partition]offsets{p: {0, high}})
+	return t
+}
+
+// The gate finds the board good; before it opens it, the topic turns out to be
+// another one. The board must not be opened, empty as it is then.
+func TestGateOpensNothingThatWasReset(t *testing.T) {
+	b := &fakeBoard{}
+	r := feedOf(b).replica
+	r.begin(logTo(5, false))
+	compared := r.currentEpoch()
+	r.begin(logTo(0, true))
+	if r.open(compared, opening{equalAt: time.Now(), acceptHoles: 5}) || r.readable.Load() {
+		t.Error("opened though it was reset")
+	}
+	b.want(t, "close", "reset") // and no holes are accepted in the empty board
+	if !b.current.IsZero() {
+		t.Error("marked as current though it was reset")
+	}
+	if !openNow(r) {
+		t.Error("not opened though nothing has happened since")
+	}
+	r.begin(logTo(0, true)) // the other order: it is closed before it is emptied
+	b.want(t, "open", "close", "reset")
+	r.drop()
+	if openNow(r) {
+		t.Error("opened though it was dropped")
+	}
+}
+
+// A log with holes opens with them accepted.
+func TestOpeningAcceptsHoles(t *testing.T) {
+	b := &fakeBoard{}
+	r := feedOf(b).replica
+	if !r.open(r.currentEpoch(), opening{equalAt: time.Now(), acceptHoles: 7}) {
+		t.Error("not opened")
+	}
+	b.want(t, "accept holes up to 7", "open")
+}
+
+// A seq that is used again closes the board before anything is applied, and what
+// had been found out about it before can't open it.
+func TestReusedSeqClosesAtOnce(t *testing.T) {
+	b := &fakeBoard{}
+	f := feedOf(b)
+	d, log := dispatcherOf(f), logTo(9, false)
+	part := log.partitions()[0]
+	d.dispatch([]item{{part: part, kind: itemBegin}, updateAt(part, 0), updateAt(part, 1)})
+	openNow(f.replica)
+	b.want(t, "apply 2", "open")
+	other := wire.Update{Board: "b", Member: "m", Op: wire.OpSet, Score: 5, Seq: 2, OrderID: "another"}
+	d.dispatch([]item{{part: part, offset: 2, value: wire.AppendUpdate(nil, &other)}})
+	b.want(t, "close", "apply 1")
+	if f.replica.readable.Load() || openNow(f.replica) {
+		t.Error("readable though its seqs are counted again")
+	}
+	if why := f.replica.startRefill(TotalSeq); why == nil || why.kind != kindReused {
+		t.Errorf("fault %+v", why)
+	}
+	b.want(t, "close", "reset")
+	d.dispatch([]item{updateAt(part, 3)})
+	b.want(t, "apply 1")
+	if why := f.replica.startRefill(TotalSeq); why != nil {
+		t.Errorf("the new count clashes with the old: %+v", why)
+	}
+}
+
+// A closed board may be half full: whoever still wants to publish it must not,
+// because a reader may have kept it since it was open.
+func TestClosedBoardIsNotPublished(t *testing.T) {
+	b := &fakeBoard{have: rankcache.Progress{Contiguous: 1, Highest: 1}}
+	r := feedOf(b).replica
+	openNow(r)
+	r.report(r.currentEpoch(), faultGone("total"))
+	r.publish()
+	r.repair(r.currentEpoch(), []difference{{claim: claim{member: "m"}}})
+	if r.publishCurrent(time.Now()) {
+		t.Error("published")
+	}
+	b.want(t, "open", "close")
+	passed := r.currentEpoch()
+	r.startRefill(TotalSeq)
+	b.want(t, "close", "reset")
+	if r.load(passed, 5, nil) == nil || r.learn(reading{seq: 9, requested: time.Now()}, passed) {
+		t.Error("took what belongs to an epoch that has passed")
+	}
+	r.report(passed, faultGone("total"))
+	if why := r.startRefill(TotalSeq); why != nil {
+		t.Errorf("a fault of an epoch that has passed: %+v", why)
+	}
+}

@@ -1,0 +1,129 @@
+package replay
+
+import (
+	"sync"
+	"time"
+)
+
+// reading is a total read from Redis, of a moment after requested.
+type reading struct {
+	seq       uint64
+	members   int
+	requested time.Time // zero before the first
+}
+
+// sources is what Kafka and Redis have answered about one board. The topic watcher
+// and the totals poller report here directly; what belongs to an epoch (log, latest,
+// target) is written by the replica alone, with its lock held, so that it never
+// changes within an epoch of another one. mu is a leaf: nothing is called with it
+// held.
+type sources struct {
+	mu     sync.Mutex
+	log    *topic // the topic as it is being read, nil before Kafka has shown it
+	absent bool   // Kafka has answered that there is no such topic
+	latest reading
+	target uint64 // the first total of this epoch, which the replay has to reach
+	// Why Kafka or Redis did not answer the last time, empty if it did.
+	kafkaErr, redisErr string
+}
+
+// observe fills in what the gate needs to know.
+func (s *sources) observe(in *gateInput) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in.kafkaKnown, in.redisKnown = s.log != nil || s.absent, !s.latest.requested.IsZero()
+	in.target, in.members = s.target, s.latest.members
+	in.kafkaErr, in.redisErr = s.kafkaErr, s.redisErr
+	if t := s.log; t != nil && !t.gone.Load() {
+		in.topicKnown, in.ended, in.truncated, in.compacted = true, t.ended(), t.truncated(), t.compacted
+	}
+}
+
+// begin sets the log that is read from now on.
+func (s *sources) begin(t *topic) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log, s.absent = t, false
+}
+
+// learn takes a total and returns whether it is the first of the epoch.
+func (s *sources) learn(r reading) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latest, s.redisErr = r, ""
+	if first = s.target == 0 && r.seq != 0; first {
+		s.target = r.seq
+	}
+	return first
+}
+
+// reset forgets the totals.
+func (s *sources) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latest, s.target = reading{}, 0
+}
+
+// retarget makes the latest total the one to reach.
+func (s *sources) retarget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.target = s.latest.seq
+}
+
+func (s *sources) topicAbsent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.absent, s.kafkaErr = true, ""
+}
+
+func (s *sources) kafkaFailed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kafkaErr = err.Error()
+}
+
+func (s *sources) redisFailed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.redisErr = err.Error()
+}
+
+// redisAway returns whether Redis did not answer the last time.
+func (s *sources) redisAway() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.redisErr != ""
+}
+
+// totals returns the latest total and the one to reach.
+func (s *sources) totals() (latest reading, target uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latest, s.target
+}
+
+func (s *sources) topic() *topic {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log
+}
+
+// drained returns whether everything that was in the log at a time has been applied.
+func (s *sources) drained(at time.Time) bool {
+	t := s.topic()
+	return t == nil || t.gone.Load() || t.drained(at)
+}
+
+// readToEnd returns a time at which the log held nothing that was not applied since.
+func (s *sources) readToEnd() (at time.Time, ok bool) {
+	t := s.topic()
+	if t == nil || t.gone.Load() {
+		return at, false
+	}
+	end := t.end.Load()
+	if end == nil || !t.drained(end.requested.Add(-1)) {
+		return at, false
+	}
+	return end.requested, true
+}

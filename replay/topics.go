@@ -1,0 +1,255 @@
+package replay
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// topicWatcher keeps the consumer assigned to the topics of the followed boards.
+// Its fields belong to the goroutine of run.
+type topicWatcher struct {
+	client   *client
+	consumer *consumer
+	feeds    *feeds
+	cfg      Config
+	wake     signal
+	metrics  *metrics
+	log      *slog.Logger
+	errLog   rate.Sometimes
+
+	known   map[string]readTopic // by name
+	backlog *atomic.Int64        // set to the records of all logs when their reading began
+}
+
+// readTopic is a topic that is or was being read.
+type readTopic struct {
+	topic *topic
+	// feeds are the boards that have everything since the topic's beginning, or
+	// since the end of their files. Any other has missed something.
+	feeds []*feed
+}
+
+func newTopicWatcher(r *Runner, client *client, consumer *consumer) *topicWatcher {
+	return &topicWatcher{client: client, consumer: consumer, feeds: &r.feeds, cfg: r.cfg, wake: r.topicsWake, metrics: r.metrics,
+		log: r.log, errLog: rate.Sometimes{Interval: logEvery}, known: make(map[string]readTopic), backlog: &r.backlog}
+}
+
+func (w *topicWatcher) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := w.poll(ctx); err != nil && ctx.Err() == nil {
+			w.failed(err)
+		}
+		w.wake.wait(ctx, jitter(w.cfg.PollEvery))
+	}
+	return nil
+}
+
+func (w *topicWatcher) failed(err error) {
+	w.metrics.kafkaErrors.Inc()
+	for _, f := range w.feeds.current() {
+		f.sources.kafkaFailed(err)
+	}
+	w.errLog.Do(func() { w.log.Warn("topics can't be followed", "err", err) })
+}
+
+// poll compares the topics that Kafka has with those being read, and sends the
+// consumer what has to change.
+func (w *topicWatcher) poll(ctx context.Context) error {
+	wanted := w.wanted()
+	var todo reassignment
+	for name, known := range w.known {
+		if wanted[name] == nil {
+			todo.stop = append(todo.stop, known.topic)
+			delete(w.known, name)
+		}
+	}
+	var err error
+	if len(wanted) > 0 {
+		var infos []topicInfo
+		infos, err = w.client.describe(ctx, slices.Collect(maps.Keys(wanted)))
+		for _, info := range infos {
+			w.plan(info, wanted[info.name], &todo)
+		}
+	}
+	if failed := w.carryOut(ctx, &todo); failed != nil {
+		return failed
+	}
+	if failed := w.readEnds(ctx); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// wanted returns the boards of each topic. A topic is not started before the files
+// of all its boards are loaded, because they have the offsets to begin at.
+func (w *topicWatcher) wanted() map[string][]*feed {
+	wanted := make(map[string][]*feed)
+	var loading []string
+	for _, f := range w.feeds.current() {
+		if f.restoring.Load() {
+			loading = append(loading, f.topicName)
+		} else {
+			wanted[f.topicName] = append(wanted[f.topicName], f)
+		}
+	}
+	for _, name := range loading {
+		if w.known[name].topic == nil {
+			delete(wanted, name)
+		}
+	}
+	return wanted
+}
+
+// plan adds to todo what a topic needs.
+func (w *topicWatcher) plan(info topicInfo, boards []*feed, todo *reassignment) {
+	known := w.known[info.name]
+	t := known.topic
+	switch {
+	case info.partitions == 0:
+		w.missing(t, boards, todo)
+	case t == nil:
+		t = newTopic(info, false)
+		t.resumeAt, t.resumeFor = resumeOffsets(info, boards), boards
+		todo.start = append(todo.start, t)
+	case t.id != info.id || t.rewound.Load():
+		w.log.Warn("topic is read again and its boards are reset", "topic", info.name, "recreated", t.id != info.id)
+		todo.start = append(todo.start, newTopic(info, true))
+	case t.gone.Load() || !subset(boards, known.feeds):
+		todo.start = append(todo.start, newTopic(info, false))
+	default:
+		for n := len(t.partitions()); n < info.partitions; n++ {
+			todo.grow = append(todo.grow, &partition{topic: t, number: int32(n)})
+		}
+	}
+}
+
+// missing stops reading a topic that Kafka does not have. It stays known, so that
+// the id of the next one of the name can be compared.
+func (w *topicWatcher) missing(t *topic, boards []*feed, todo *reassignment) {
+	for _, f := range boards {
+		f.sources.topicAbsent()
+	}
+	if t != nil && !t.gone.Swap(true) {
+		w.log.Warn("topic is gone", "topic", t.name)
+		todo.stop = append(todo.stop, t)
+	}
+}
+
+func subset(some, of []*feed) bool {
+	return !slices.ContainsFunc(some, func(f *feed) bool { return !slices.Contains(of, f) })
+}
+
+// carryOut finds out where the new readings begin and sends them to the consumer.
+// A topic whose offsets are not known yet is left for the next poll.
+func (w *topicWatcher) carryOut(ctx context.Context, todo *reassignment) error {
+	unknown := w.fetchOffsets(ctx, todo)
+	if len(todo.start)+len(todo.stop)+len(todo.grow) == 0 {
+		return unknown
+	}
+	if err := w.reassign(ctx, todo); err != nil {
+		return err
+	}
+	return unknown
+}
+
+// fetchOffsets finds out where the new readings begin, and drops those for which
+// Kafka has no answer.
+func (w *topicWatcher) fetchOffsets(ctx context.Context, todo *reassignment) error {
+	var parts []*partition
+	for _, t := range todo.start {
+		parts = append(parts, t.partitions()...)
+	}
+	if parts = append(parts, todo.grow...); len(parts) == 0 {
+		return nil
+	}
+	policies := make(chan struct{})
+	go func() {
+		defer close(policies)
+		w.fetchPolicies(ctx, todo.start)
+	}()
+	found, err := w.client.offsets(ctx, parts)
+	<-policies
+	unknown := func(p *partition) bool { return !p.setOffsets(found) }
+	todo.start = slices.DeleteFunc(todo.start, func(t *topic) bool { return slices.ContainsFunc(t.partitions(), unknown) })
+	todo.grow = slices.DeleteFunc(todo.grow, unknown)
+	for _, t := range todo.start {
+		if t.resumeAt != nil && !t.resume() {
+			w.log.Warn("log does not have what follows the saved boards: it is read from its beginning", "topic", t.name)
+		}
+	}
+	return err
+}
+
+// reassign sends the request and records the new readings. The boards that a
+// reading serves are those of before the request: later ones have missed records.
+func (w *topicWatcher) reassign(ctx context.Context, todo *reassignment) error {
+	wanted := w.wanted()
+	if err := w.consumer.reassign(ctx, *todo); err != nil {
+		return err
+	}
+	for _, t := range todo.start {
+		boards := wanted[t.name]
+		if t.resumed {
+			boards = t.resumeFor // any other has no file with what is before
+		}
+		w.known[t.name] = readTopic{t, boards}
+		w.log.Info("topic is read", "topic", t.name, "partitions", len(t.partitions()), "records", t.size(), "again", t.reset, "resumed", t.resumed)
+	}
+	var sum int64
+	for _, known := range w.known {
+		sum += known.topic.size()
+	}
+	w.backlog.Store(sum)
+	return nil
+}
+
+// fetchPolicies finds out which topics are compacted. Without the permission to
+// read that, a board whose log has holes is loaded from Redis.
+func (w *topicWatcher) fetchPolicies(ctx context.Context, topics []*topic) {
+	if len(topics) == 0 {
+		return
+	}
+	names := make([]string, len(topics))
+	for i, t := range topics {
+		names[i] = t.name
+	}
+	found, err := w.client.policies(ctx, names)
+	if err != nil && ctx.Err() == nil {
+		w.log.Warn("cleanup policies are not known: topics are taken for not compacted", "err", err)
+	}
+	for _, t := range topics {
+		t.compacted = strings.Contains(found[t.name], "compact")
+	}
+}
+
+// readEnds reads where the logs end of boards that are behind Redis: a log with
+// nothing more in it will not bring the missing update.
+func (w *topicWatcher) readEnds(ctx context.Context) error {
+	var parts []*partition
+	var topics []*topic
+	for _, known := range w.known {
+		if t := known.topic; !t.gone.Load() && slices.ContainsFunc(known.feeds, w.needsEnd) {
+			topics, parts = append(topics, t), append(parts, t.partitions()...)
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	requested := time.Now()
+	found, err := w.client.ends(ctx, parts)
+	for _, t := range topics {
+		t.setEnd(requested, found)
+	}
+	return err
+}
+
+func (w *topicWatcher) needsEnd(f *feed) bool {
+	return f.replica.readable.Load() && (w.cfg.TotalSource == TotalNone || f.replica.awaited.Load() != nil)
+}
