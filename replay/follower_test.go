@@ -27,14 +27,14 @@ func (s *script) Apply(us []rankcache.Update) rankcache.Applied {
 	return rankcache.Applied{Applied: len(us)}
 }
 func (s *script) Load(uint64, []rankcache.Entry) error { return nil }
-func (s *script) Settle(uint64)                        {}
+func (s *script) AcceptHoles(uint64)                   {}
 func (s *script) Reset()                               { s.note("reset") }
 func (s *script) Progress() rankcache.Progress         { return s.have }
 func (s *script) Score(string) (float64, uint64, bool) { return 0, 0, false }
 func (s *script) Publish()                             { s.note("publish") }
 func (s *script) MarkCurrent(t time.Time)              { s.current = t }
 func (s *script) CurrentAt() time.Time                 { return s.current }
-func (s *script) Image() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
+func (s *script) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	return rankcache.Stamp{Seq: s.have.Contiguous, Members: s.have.Members}, nil
 }
 func (s *script) Repair(m string, _ float64, _ bool, seq uint64) bool {

@@ -212,7 +212,7 @@ func (g *gate) check(ctx context.Context, act action, want uint64) {
 		return
 	}
 	if act == actSettle {
-		g.f.board.Settle(want)
+		g.f.board.AcceptHoles(want)
 	}
 	g.f.board.MarkCurrent(v.at) // so that the first answer knows its age
 	if g.f.open(g.epoch, g.boards) {

@@ -134,7 +134,7 @@ func (f *follower) image(ctx context.Context) (Saved, iter.Seq[[]rankcache.Entry
 	if !f.show(time.Time{}) {
 		return saved, nil, false
 	}
-	stamp, pieces := f.board.Image()
+	stamp, pieces := f.board.Snapshot()
 	saved.Seq, saved.Members, saved.TakenAt = stamp.Seq, stamp.Members, stamp.At
 	// If the board was emptied meanwhile, the epoch has passed.
 	return saved, pieces, stamp.Seq >= highest && f.epochNow() == epoch

@@ -14,8 +14,8 @@ type Board interface {
 	Apply([]rankcache.Update) rankcache.Applied
 	// Load takes a snapshot of Redis that was read after seq.
 	Load(seq uint64, es []rankcache.Entry) error
-	// Settle counts every seq up to seq as seen.
-	Settle(seq uint64)
+	// AcceptHoles counts every seq up to seq as seen.
+	AcceptHoles(seq uint64)
 	Reset()
 	Progress() rankcache.Progress
 	// Score includes what is not published yet. memberSeq is the highest seq
@@ -33,7 +33,7 @@ type Board interface {
 	MarkCurrent(t time.Time)
 	CurrentAt() time.Time
 	// Image returns what was last published, in pieces.
-	Image() (rankcache.Stamp, iter.Seq[[]rankcache.Entry])
+	Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry])
 }
 
 // Boards is where boards live. A created board is not readable before Open.
