@@ -1,13 +1,54 @@
 package localboard
 
 import (
+	"fmt"
+	"hash/maphash"
 	"slices"
 
 	"rankcache"
 	"rankcache/wire"
 )
 
-// outcome is what became of one update.
+// writerState is what the writers of a board change, with the board's lock held.
+type writerState struct {
+	members  members
+	index    *index // nil until the first publication since New or Reset
+	seqs     seqSet
+	orderIDs orderIDs
+	changes  []change // since the last publication
+	live     int      // members on the board, changes counted
+	// freshStorage is set while readers do not use members yet: since New, Reset or
+	// a compaction, until the next publication.
+	freshStorage bool
+	// tombstones is how many removed members the last compaction had to keep, and
+	// liveAtCompaction how many members were on the board.
+	tombstones, liveAtCompaction int
+	// forgottenSeq is the seq up to which a member without a record may have been
+	// removed: the highest seq of a dropped tombstone or of a loaded snapshot.
+	forgottenSeq uint64
+	// acceptedSeq is the seq up to which AcceptHoles counted updates as seen.
+	acceptedSeq uint64
+}
+
+// clear starts with new storage; readers may still use the old.
+func (s *writerState) clear() {
+	*s = writerState{
+		members:      newMembers(maphash.MakeSeed(), 0),
+		orderIDs:     newOrderIDs(),
+		freshStorage: true,
+	}
+}
+
+func (s *writerState) progress() rankcache.Progress {
+	return rankcache.Progress{
+		Contiguous: s.seqs.contiguous,
+		Highest:    s.seqs.highest,
+		OrderIDs:   uint64(len(s.orderIDs.hashes)),
+		Members:    s.live,
+	}
+}
+
+// outcome is the result of one update.
 type outcome uint8
 
 const (
@@ -16,63 +57,76 @@ const (
 	stale
 )
 
-// Apply applies a batch of the board's updates and counts what became of them.
-// Readers see it after the next Publish. Nothing of us is kept. An update that
-// no board can hold (a score that is no number, an id of 64 KiB) changes nothing
-// and counts as stale.
-func (b *Board) Apply(us []wire.Update) rankcache.ApplyResult {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *writerState) applyAll(us []wire.Update) rankcache.ApplyResult {
 	var n [stale + 1]int
-	for batch := range slices.Chunk(us, fetchAhead) {
-		tags := b.members.fetch(batch)
+	for batch := range slices.Chunk(us, prefetchBatch) {
+		tags := s.members.prefetch(batch)
 		for i := range batch {
-			n[b.apply(&batch[i], tags[i])]++
+			n[s.apply(&batch[i], tags[i])]++
 		}
 	}
-	b.tidy()
+	maybeCompact(s)
 	return rankcache.ApplyResult{Applied: n[applied], Duplicate: n[duplicate], Stale: n[stale]}
 }
 
 // apply follows the apply rule: with a seq, a member takes the state of its
-// highest; without one, each order number counts once. tag is the member's.
-func (b *Board) apply(u *wire.Update, tag uint32) outcome {
+// highest; without one, each order id counts once. tag is the member's.
+func (s *writerState) apply(u *wire.Update, tag uint32) outcome {
 	if u.Seq == 0 {
-		if !b.orders.add(u.OrderID) {
+		if !s.orderIDs.add(u.OrderID) {
 			return duplicate
 		}
-	} else if !b.seen.add(u.Seq) {
-		return b.late(u)
+	} else if !s.seqs.add(u.Seq) {
+		return s.applyLate(u)
 	}
-	h, r := b.members.findTagged(tag, u.Member)
+	h, r := s.members.findByTag(tag, u.Member)
 	if r == nil {
-		h, r = b.newcomer(u.Member)
+		h, r = s.addMember(u.Member)
 	}
 	if r == nil || u.Seq != 0 && u.Seq < r.seq {
 		return stale
 	}
-	return b.put(h, r, u)
+	return s.applyTo(h, r, u)
 }
 
-// put gives a member the state that u says.
-func (b *Board) put(h uint32, r *record, u *wire.Update) outcome {
-	score := after(b.score(r), u)
+// applyLate applies an update whose seq counts as seen. Up to acceptedSeq that may
+// be untrue, because its producer crashed between Redis and the log: then the
+// update is applied if its seq is above its member's own. A member without a
+// record may have been removed at any seq up to forgottenSeq.
+func (s *writerState) applyLate(u *wire.Update) outcome {
+	if u.Seq > s.acceptedSeq {
+		return duplicate
+	}
+	h, r := s.members.find(u.Member)
+	switch {
+	case r != nil && u.Seq <= r.seq, r == nil && u.Seq <= s.forgottenSeq:
+		return duplicate
+	case r == nil:
+		if h, r = s.findOrAdd(u.Member); r == nil {
+			return stale
+		}
+	}
+	return s.applyTo(h, r, u)
+}
+
+func (s *writerState) applyTo(h uint32, r *record, u *wire.Update) outcome {
+	score := scoreAfter(s.score(r), u)
 	if isAbsent(score) && u.Op != wire.OpDelete {
 		return stale
 	}
 	r.seq = max(r.seq, u.Seq)
-	b.change(h, r, score)
+	s.setScore(h, r, score)
 	return applied
 }
 
-// after returns a member's score after u; absent if u removes it. An update
-// with a seq says itself what it is.
-func after(before float64, u *wire.Update) float64 {
+// scoreAfter returns a member's score after u; absent if u removes it. An update
+// with a seq carries the resulting score.
+func scoreAfter(before float64, u *wire.Update) float64 {
 	switch {
 	case u.Op == wire.OpDelete:
 		return absent
 	case u.Seq != 0 || u.Op == wire.OpSet:
-		return u.Score + 0 // makes -0 a 0, as it prints
+		return u.Score + 0 // -0 becomes 0, as it prints
 	case isAbsent(before):
 		return u.Delta + 0
 	default:
@@ -80,54 +134,111 @@ func after(before float64, u *wire.Update) float64 {
 	}
 }
 
-// member returns the member's handle and record, a new one if it is not known;
-// nil if it cannot be held.
-func (b *Board) member(id string) (uint32, *record) {
-	if h, r := b.members.find(id); r != nil {
+// findOrAdd returns the member's handle and record; nil if no record can be made.
+func (s *writerState) findOrAdd(id string) (uint32, *record) {
+	if h, r := s.members.find(id); r != nil {
 		return h, r
 	}
-	return b.newcomer(id)
+	return s.addMember(id)
 }
 
-// newcomer returns a record for a member that is not known, nil if it cannot be
-// held. It counts as removed up to the seq that is forgotten, since it may have been.
-func (b *Board) newcomer(id string) (uint32, *record) {
-	if !b.members.fits(id) {
+// addMember makes a record for a member that has none; nil if it doesn't fit. The
+// member counts as removed at forgottenSeq, since it may have been.
+func (s *writerState) addMember(id string) (uint32, *record) {
+	if !s.members.fits(id) {
 		return 0, nil
 	}
-	h, r := b.members.add(id)
-	r.seq = b.forgotten
+	h, r := s.members.add(id)
+	r.seq = s.forgottenSeq
 	return h, r
 }
 
-// score returns the score of r as the writer knows it.
-func (b *Board) score(r *record) float64 {
-	if n := r.change.Load(); n > 0 {
-		return b.changes[n-1].next
+// score returns the score of r, unpublished changes included.
+func (s *writerState) score(r *record) float64 {
+	if n := r.changeNo.Load(); n > 0 {
+		return s.changes[n-1].next
 	}
-	return b.members.published(r)
+	return s.members.published(r)
 }
 
-// change gives a member a score. Once there is an order, readers may be in the
-// record, and the score waits for Publish.
-func (b *Board) change(handle uint32, r *record, score float64) {
-	before := b.score(r)
-	b.live += on(score) - on(before)
-	switch n := r.change.Load(); {
-	case b.order == nil:
-		b.members.publish(r, score)
+// setScore changes a member's score. Once there is an index, readers may use the
+// table, and the score waits in the list of changes for Publish.
+func (s *writerState) setScore(handle uint32, r *record, score float64) {
+	before := s.score(r)
+	s.live += present(score) - present(before)
+	switch n := r.changeNo.Load(); {
+	case s.index == nil:
+		s.members.publish(r, score)
 	case n > 0:
-		b.changes[n-1].next = score
+		s.changes[n-1].next = score
 	default:
-		b.changes = append(b.changes, change{handle, b.members.key(r.name()), before, score})
-		r.change.Store(uint32(len(b.changes)))
+		s.changes = append(s.changes, change{handle, s.members.idKey(r.id()), before, score})
+		r.changeNo.Store(uint32(len(s.changes)))
 	}
 }
 
-// on counts a member with this score: 1 if it is on the board.
-func on(score float64) int {
-	if isAbsent(score) {
-		return 0
+func (s *writerState) checkEntry(e *rankcache.Entry) error {
+	if !s.members.fits(e.Member) {
+		return fmt.Errorf("member %.40q has %d bytes, want at most %d", e.Member, len(e.Member), maxMember)
 	}
-	return 1
+	if isAbsent(e.Score) {
+		return fmt.Errorf("member %.40q: score is not a number", e.Member)
+	}
+	return nil
+}
+
+// load sets the members of a snapshot of seq and removes all others.
+func (s *writerState) load(seq uint64, es []rankcache.Entry) {
+	listed := make([]uint32, 0, len(es))
+	for i := range es {
+		if h, r := s.findOrAdd(es[i].Member); r != nil {
+			listed = append(listed, h)
+			s.setAsOf(seq, h, r, es[i].Score+0)
+		}
+	}
+	keep := newBitset(s.members.endHandle)
+	for _, h := range listed {
+		keep.put(h)
+	}
+	for h, r := range s.members.all {
+		if !keep.has(h) {
+			s.setAsOf(seq, h, r, absent)
+		}
+	}
+	s.seqs.acceptTo(seq)
+	s.forgottenSeq = max(s.forgottenSeq, seq)
+	maybeCompact(s)
+}
+
+// repair gives one member the state that it had at seq, and reports whether that
+// is a change. A member without a record is added only if it cannot have been
+// removed after seq.
+func (s *writerState) repair(member string, score float64, seq uint64) (changed bool) {
+	h, r := s.members.find(member)
+	if r == nil {
+		if isAbsent(score) || seq < s.forgottenSeq {
+			return false
+		}
+		h, r = s.addMember(member)
+	}
+	if r == nil || r.seq > seq {
+		return false
+	}
+	changed = s.setAsOf(seq, h, r, score)
+	maybeCompact(s)
+	return changed
+}
+
+// setAsOf gives a member the state that it had at seq, unless it has a later one,
+// and reports whether that changed its score.
+func (s *writerState) setAsOf(seq uint64, h uint32, r *record, score float64) (changed bool) {
+	if r.seq > seq {
+		return false
+	}
+	r.seq = seq
+	if before := s.score(r); before == score || isAbsent(before) && isAbsent(score) {
+		return false
+	}
+	s.setScore(h, r, score)
+	return true
 }

@@ -1,7 +1,6 @@
 package localboard
 
 import (
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,8 +14,8 @@ import (
 	"rankcache/wire"
 )
 
-// Sizes of the boards measured: a popular room, a very popular one, and more
-// than anybody has asked for.
+// Sizes of the boards measured: a popular room, a very popular one, and more than
+// has been asked for.
 var benchSizes = []int{57_000, 210_000, 1_000_000}
 
 // benchBatch is how many updates are applied between two publications.
@@ -29,36 +28,36 @@ func BenchmarkSet(b *testing.B) {
 	for _, n := range benchSizes {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.Run("localboard", func(b *testing.B) { // one at a time: each pays for its own garbage
-				e := newEvening(n)
-				benchOurs(b, e, e.board())
+				w := newWorkload(n)
+				benchBoard(b, w, w.board())
 			})
 			b.Run("sortedset", func(b *testing.B) {
-				e := newEvening(n)
-				benchTheirs(b, e, e.sortedset())
+				w := newWorkload(n)
+				benchSortedSet(b, w, w.sortedset())
 			})
 		})
 	}
 }
 
-func benchOurs(b *testing.B, e *evening, board *Board) {
-	b.Run("incr-zipf", func(b *testing.B) { benchIncr(b, e, board, true) })
-	b.Run("incr-uniform", func(b *testing.B) { benchIncr(b, e, board, false) })
-	benchReads(b, e, board)
+func benchBoard(b *testing.B, w *workload, board *Board) {
+	b.Run("incr-zipf", func(b *testing.B) { benchIncr(b, w, board, true) })
+	b.Run("incr-uniform", func(b *testing.B) { benchIncr(b, w, board, false) })
+	benchReads(b, w, board)
 }
 
-func benchTheirs(b *testing.B, e *evening, set *sortedset.SortedSet) {
-	b.Run("incr-zipf", func(b *testing.B) { benchIncrTheirs(b, e, set, true) })
-	b.Run("incr-uniform", func(b *testing.B) { benchIncrTheirs(b, e, set, false) })
-	benchReadsTheirs(b, e, set)
+func benchSortedSet(b *testing.B, w *workload, set *sortedset.SortedSet) {
+	b.Run("incr-zipf", func(b *testing.B) { benchIncrSortedSet(b, w, set, true) })
+	b.Run("incr-uniform", func(b *testing.B) { benchIncrSortedSet(b, w, set, false) })
+	benchReadsSortedSet(b, w, set)
 }
 
-func benchIncr(b *testing.B, e *evening, board *Board, zipf bool) {
+func benchIncr(b *testing.B, w *workload, board *Board, zipf bool) {
 	us := make([]wire.Update, 0, benchBatch)
-	pick := e.picker(zipf)
-	e.live(board, 100*benchBatch, pick) // until the chunks are filled as they are in use
+	pick := w.picker(zipf)
+	w.update(board, 100*benchBatch, pick) // until the leaves are as full as in use
 	defer cpu(b)()
 	for b.Loop() {
-		us = append(us, e.incr(pick()))
+		us = append(us, w.incr(pick()))
 		if len(us) == benchBatch {
 			board.Apply(us)
 			board.Publish()
@@ -69,17 +68,17 @@ func benchIncr(b *testing.B, e *evening, board *Board, zipf bool) {
 	board.Publish()
 }
 
-func benchIncrTheirs(b *testing.B, e *evening, set *sortedset.SortedSet, zipf bool) {
-	pick := e.picker(zipf)
+func benchIncrSortedSet(b *testing.B, w *workload, set *sortedset.SortedSet, zipf bool) {
+	pick := w.picker(zipf)
 	defer cpu(b)()
 	for b.Loop() {
-		u := e.incr(pick())
+		u := w.incr(pick())
 		set.AddOrUpdate(u.Member, sortedset.SCORE(u.Score), nil)
 	}
 }
 
-func benchReads(b *testing.B, e *evening, board *Board) {
-	pick := e.picker(false)
+func benchReads(b *testing.B, w *workload, board *Board) {
+	pick := w.picker(false)
 	b.Run("top50", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
@@ -89,28 +88,28 @@ func benchReads(b *testing.B, e *evening, board *Board) {
 	b.Run("page50-deep", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
-			sink(board.Page(e.n()/2, 50, rankcache.Descending).Entries)
+			sink(board.Page(w.n()/2, 50, rankcache.Descending).Entries)
 		}
 	})
 	b.Run("standing", func(b *testing.B) {
 		defer cpu(b)()
 		one, dst := make([]string, 1), make([]rankcache.Standing, 0, 1)
 		for b.Loop() {
-			one[0] = e.id(pick())
+			one[0] = w.id(pick())
 			dst, _ = board.Standings(dst[:0], one, rankcache.Descending)
 		}
 	})
 	b.Run("around4", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
-			page, _, _ := board.Around(e.id(pick()), 4, rankcache.Descending)
+			page, _, _ := board.Around(w.id(pick()), 4, rankcache.Descending)
 			sink(page.Entries)
 		}
 	})
 }
 
-func benchReadsTheirs(b *testing.B, e *evening, set *sortedset.SortedSet) {
-	pick := e.picker(false)
+func benchReadsSortedSet(b *testing.B, w *workload, set *sortedset.SortedSet) {
+	pick := w.picker(false)
 	b.Run("top50", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
@@ -120,19 +119,19 @@ func benchReadsTheirs(b *testing.B, e *evening, set *sortedset.SortedSet) {
 	b.Run("page50-deep", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
-			sink(set.GetByRankRange(-e.n()/2, -e.n()/2-49, false))
+			sink(set.GetByRankRange(-w.n()/2, -w.n()/2-49, false))
 		}
 	})
 	b.Run("standing", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
-			set.FindRank(e.id(pick()))
+			set.FindRank(w.id(pick()))
 		}
 	})
 	b.Run("around4", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
-			r := set.FindRank(e.id(pick()))
+			r := set.FindRank(w.id(pick()))
 			sink(set.GetByRankRange(max(1, r-4), r+4, false))
 		}
 	})
@@ -143,14 +142,14 @@ func benchReadsTheirs(b *testing.B, e *evening, set *sortedset.SortedSet) {
 // publication every 10 ms, with 500 as at 50,000, with 2,500 as of a writer that
 // catches up.
 func BenchmarkPublish(b *testing.B) {
-	e := newEvening(210_000)
-	board, pick := e.board(), e.picker(true)
+	w := newWorkload(210_000)
+	board, pick := w.board(), w.picker(true)
 	for _, n := range []int{50, 500, 2500} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			us := make([]wire.Update, 0, n)
 			defer cpu(b)()
 			for b.Loop() {
-				if us = append(us, e.incr(pick())); len(us) == n {
+				if us = append(us, w.incr(pick())); len(us) == n {
 					board.Apply(us)
 					board.Publish()
 					us = us[:0]
@@ -161,11 +160,11 @@ func BenchmarkPublish(b *testing.B) {
 }
 
 // BenchmarkStandingCold is a standing as a server's is: between two of them other
-// work takes the core's cache, here 16 KiB of it. idle is that work alone.
+// work fills the core's cache, here 16 KiB of it. idle is that work alone.
 func BenchmarkStandingCold(b *testing.B) {
 	const line = 64
-	e := newEvening(210_000)
-	board, pick := e.board(), e.picker(false)
+	w := newWorkload(210_000)
+	board, pick := w.board(), w.picker(false)
 	one, dst, other := make([]string, 1), make([]rankcache.Standing, 0, 1), make([]byte, 1<<20)
 	for _, idle := range []bool{true, false} {
 		b.Run(map[bool]string{true: "idle", false: "standing"}[idle], func(b *testing.B) {
@@ -173,7 +172,7 @@ func BenchmarkStandingCold(b *testing.B) {
 				for at := range 16 << 10 / line {
 					other[(i<<14+at*line)%len(other)]++
 				}
-				one[0] = e.id(pick())
+				one[0] = w.id(pick())
 				if !idle {
 					dst, _ = board.Standings(dst[:0], one, rankcache.Descending)
 				}
@@ -188,42 +187,28 @@ func BenchmarkStandingCold(b *testing.B) {
 func BenchmarkStandingLive(b *testing.B) {
 	for _, writing := range []bool{false, true} {
 		b.Run(map[bool]string{false: "quiet", true: "writing"}[writing], func(b *testing.B) {
-			e := newEvening(210_000)
-			board := e.board()
+			w := newWorkload(210_000)
+			board := w.board()
 			stop, done := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(done)
 				if writing {
-					e.write(board, stop)
+					w.write(board, stop)
 				}
 			}()
-			readStandings(b, board, newEvening(210_000)) // the writer's evening is its own
+			readStandings(b, board, newWorkload(210_000)) // the writer has a workload of its own
 			close(stop)
 			<-done
 		})
 	}
 }
 
-// write applies and publishes 500 updates every 10 ms, until stop is closed.
-func (e *evening) write(b *Board, stop <-chan struct{}) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for pick := e.picker(false); ; {
-		select {
-		case <-stop:
-			return
-		case <-tick.C:
-			e.live(b, 2*benchBatch, pick)
-		}
-	}
-}
-
 // readStandings reports the median and the slow ones beside the mean.
-func readStandings(b *testing.B, board *Board, e *evening) {
-	pick, one, dst := e.picker(false), make([]string, 1), make([]rankcache.Standing, 0, 1)
+func readStandings(b *testing.B, board *Board, w *workload) {
+	pick, one, dst := w.picker(false), make([]string, 1), make([]rankcache.Standing, 0, 1)
 	took := make([]time.Duration, 0, 1<<20)
 	for b.Loop() {
-		one[0] = e.id(pick())
+		one[0] = w.id(pick())
 		start := time.Now()
 		dst, _ = board.Standings(dst[:0], one, rankcache.Descending)
 		if len(took) < cap(took) {
@@ -237,12 +222,12 @@ func readStandings(b *testing.B, board *Board, e *evening) {
 }
 
 // BenchmarkReplay is the filling of a board: updates applied in batches, no
-// order kept, the ids known and unknown as they come.
+// index kept, the ids known and unknown as they come.
 func BenchmarkReplay(b *testing.B) {
 	for _, n := range benchSizes {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			e := newEvening(n)
-			us := e.log(1_000_000)
+			w := newWorkload(n)
+			us := w.log(1_000_000)
 			b.ResetTimer()
 			defer cpu(b)()
 			board := New("b")
@@ -260,12 +245,12 @@ func BenchmarkReplay(b *testing.B) {
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range benchSizes {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			e := newEvening(n)
+			w := newWorkload(n)
 			board := New("b")
-			e.fill(board)
+			w.fill(board)
 			defer cpu(b)()
 			for b.Loop() {
-				board.order, board.moved = nil, true
+				board.index, board.freshStorage = nil, true
 				board.Publish()
 			}
 		})
@@ -277,29 +262,29 @@ func BenchmarkBuild(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	for _, n := range benchSizes {
 		b.Run(strconv.Itoa(n)+"/localboard", func(b *testing.B) {
-			e := newEvening(n)
+			w := newWorkload(n)
 			before := heap()
-			board := e.board()
-			e.report(b, "open", heap()-before, idLen)
-			e.report(b, "estimate", board.Bytes(), idLen)
-			e.live(board, n, e.picker(false))
-			e.report(b, "live", heap()-before, idLen)
+			board := w.board()
+			w.report(b, "open", heap()-before, idLen)
+			w.report(b, "estimate", board.Bytes(), idLen)
+			w.update(board, n, w.picker(false))
+			w.report(b, "live", heap()-before, idLen)
 			runtime.KeepAlive(board)
-			runtime.KeepAlive(e)
+			runtime.KeepAlive(w)
 		})
 		b.Run(strconv.Itoa(n)+"/sortedset", func(b *testing.B) {
-			e := newEvening(n)
+			w := newWorkload(n)
 			before := heap()
-			set := e.sortedset()
-			e.report(b, "open", heap()-before, 0)
+			set := w.sortedset()
+			w.report(b, "open", heap()-before, 0)
 			runtime.KeepAlive(set)
-			runtime.KeepAlive(e)
+			runtime.KeepAlive(w)
 		})
 	}
 }
 
 // cpu begins to measure, and returns a function that reports the processor time
-// of the whole process per operation, the collector's included: on a machine that
+// of the whole process per operation, the garbage collector's included: on a machine that
 // is shared, the figure to compare.
 func cpu(b *testing.B) func() {
 	b.ReportAllocs()
@@ -325,103 +310,3 @@ func heap() int {
 
 // sink keeps a result from being optimised away.
 func sink[T any](v T) { runtime.KeepAlive(v) }
-
-// evening makes the updates of a board: members with the scores that they have.
-// It holds no pointers, so that the collector's work is the measured thing's.
-type evening struct {
-	rand   *rand.Rand
-	ids    string // of idLen bytes each
-	scores []float64
-	seq    uint64
-}
-
-const idLen = 8
-
-// newEvening returns n members of which the i-th has given n / (i+1) gifts, so
-// that half of them share the score 1.
-func newEvening(n int) *evening {
-	e := &evening{rand: rand.New(rand.NewPCG(1, 2)), scores: make([]float64, n)}
-	var ids []byte
-	for i, id := range e.rand.Perm(n) {
-		ids = strconv.AppendInt(ids, 10_000_000+7*int64(id), 10)
-		e.scores[i] = float64(n / (i + 1))
-	}
-	e.ids = string(ids)
-	return e
-}
-
-func (e *evening) n() int { return len(e.scores) }
-
-func (e *evening) id(i int) string { return e.ids[idLen*i:][:idLen] }
-
-// picker returns a function that picks a member: hot ones more often, or all
-// alike.
-func (e *evening) picker(zipf bool) func() int {
-	if !zipf {
-		return func() int { return e.rand.IntN(e.n()) }
-	}
-	z := rand.NewZipf(e.rand, 1.1, 1, uint64(e.n()-1))
-	return func() int { return int(z.Uint64()) }
-}
-
-func (e *evening) incr(i int) wire.Update {
-	e.scores[i]++
-	e.seq++
-	return wire.Update{Member: e.id(i), Op: wire.OpIncr, Delta: 1, Score: e.scores[i], Seq: e.seq}
-}
-
-// log returns n updates, about half of which name a member for the first time
-// where there are that many.
-func (e *evening) log(n int) []wire.Update {
-	us := make([]wire.Update, n)
-	zipf, uniform := e.picker(true), e.picker(false)
-	for i := range us {
-		if i%2 == 0 {
-			us[i] = e.incr(zipf())
-		} else {
-			us[i] = e.incr(uniform())
-		}
-	}
-	return us
-}
-
-func (e *evening) fill(b *Board) {
-	for i, score := range e.scores {
-		e.seq++
-		b.Apply([]wire.Update{{Member: e.id(i), Op: wire.OpSet, Score: score, Seq: e.seq}})
-	}
-}
-
-func (e *evening) board() *Board {
-	b := New("b")
-	e.fill(b)
-	b.Publish()
-	return b
-}
-
-// live applies n updates as they come while a board is open.
-func (e *evening) live(b *Board, n int, pick func() int) {
-	us := make([]wire.Update, benchBatch)
-	for range n / benchBatch {
-		for i := range us {
-			us[i] = e.incr(pick())
-		}
-		b.Apply(us)
-		b.Publish()
-	}
-}
-
-func (e *evening) sortedset() *sortedset.SortedSet {
-	s := sortedset.New()
-	for i, score := range e.scores {
-		s.AddOrUpdate(e.id(i), sortedset.SCORE(score), nil)
-	}
-	return s
-}
-
-// report gives the bytes of a structure per member, above those of the id, which
-// the board copies and the sorted set shares.
-func (e *evening) report(b *testing.B, name string, bytes, ids int) {
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(bytes)/float64(e.n())-float64(ids), name+"-B/member")
-}

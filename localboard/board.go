@@ -1,46 +1,39 @@
 package localboard
 
 import (
-	"hash/maphash"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
-// Board is one leaderboard in memory. Its writing methods may be called by any
-// goroutine and wait for each other; its reading methods take no lock and wait
-// for nobody. Until the first Publish there is nothing to read.
+// ErrOldSnapshot is returned by Load for a snapshot that was read before one that
+// is loaded already, or before a removal whose tombstone is gone: loading it could
+// bring a removed member back. Read a new snapshot.
+var ErrOldSnapshot = errors.New("snapshot is older than the state of the board")
+
+// Board is one leaderboard in memory. Any goroutine may call its methods. Those
+// that write exclude each other by a lock; Top, Page, Standings, Around and
+// Snapshot take no lock and never block, and find nothing before the first Publish.
 type Board struct {
 	id   rankcache.BoardID
-	view atomic.Pointer[view]
+	view viewPointer
 	// current is when the copy was last known to equal the origin.
 	current atomic.Pointer[time.Time]
-	// handover is that of every top, apart from the board, which a top is not to keep.
+	// handover is set in every top. It is allocated on its own, so that a top that
+	// is kept for long does not keep the board.
 	handover *atomic.Value
 
-	// mu serialises the writers and guards what follows. It is the last lock
-	// taken: nothing is called with it held that takes another.
-	mu      sync.Mutex
-	members members
-	order   *order // nil until the first publication since New or Reset
-	seen    seen
-	orders  orders
-	changes []change
-	live    int // members on the board, changes counted
-	// moved says that members is no longer the storage that readers use.
-	moved bool
-	// unforgotten is how many removed members the last move had to keep, and
-	// movedAt how many members there were.
-	unforgotten, movedAt int
-	// forgotten is the seq up to which a member that is not known may have been
-	// removed: the highest of the removals forgotten, or of a snapshot's.
-	forgotten uint64
-	// settled is the seq up to which updates count as seen that may not have been.
-	settled uint64
-	giveWay func() // see GivingWay; nil: there is none
-	pause   func() // see paused; nil outside tests
+	// mu guards the fields below. It is the last lock taken: no code that holds it
+	// takes another.
+	mu sync.Mutex
+	writerState
+	yield func() // see WithYield; may be nil
+	pause func() // test hook between the steps of Publish; nil outside tests
 }
 
 // New returns an empty board.
@@ -53,71 +46,149 @@ func New(id rankcache.BoardID) *Board {
 // ID returns the board's id.
 func (b *Board) ID() rankcache.BoardID { return b.id }
 
-// Reset empties the board for a fill from the beginning. Readers keep the last
-// view, until the next Publish.
+func (b *Board) setYield(fn func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.yield = fn
+}
+
+// Reset empties the board, to be filled from the beginning. Readers see the last
+// published view until the next Publish.
 func (b *Board) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clear()
 }
 
-// clear begins with new storage; readers may still be in the old.
-func (b *Board) clear() {
-	b.members = newMembers(maphash.MakeSeed(), 0)
-	b.order, b.changes, b.live = nil, nil, 0
-	b.seen, b.orders = seen{}, newOrders()
-	b.moved, b.unforgotten, b.movedAt, b.forgotten, b.settled = true, 0, 0, 0, 0
-}
-
-// Progress returns how far the board has come, unpublished changes included.
-func (b *Board) Progress() rankcache.Progress {
+// Apply applies a batch of the board's updates and counts the outcomes. Readers
+// see them after the next Publish. us is not retained. An update that no board
+// can hold (a NaN score, an id of 64 KiB) changes nothing and counts as stale.
+func (b *Board) Apply(us []wire.Update) rankcache.ApplyResult {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.progress()
+	return b.applyAll(us)
 }
 
-func (b *Board) progress() rankcache.Progress {
-	return rankcache.Progress{
-		Contiguous: b.seen.contiguous,
-		Highest:    b.seen.highest,
-		OrderIDs:   uint64(len(b.orders.seen)),
-		Members:    b.live,
-	}
-}
-
-// Score returns the member's score, unpublished changes included, and the
-// highest seq applied to it. ok is false if it is not on the board; memberSeq
-// then is its removal's or, if that is not remembered, the seq up to which it may
-// have been.
-func (b *Board) Score(member string) (score float64, memberSeq uint64, ok bool) {
+// AcceptHoles counts all updates up to seq as seen, though some may be missing
+// for good: a compacted log has holes. One that arrives later is still applied.
+func (b *Board) AcceptHoles(seq uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, r := b.members.find(member)
-	if r == nil {
-		return 0, b.forgotten, false
+	if seq > b.seqs.contiguous {
+		b.seqs.acceptTo(seq)
+		b.acceptedSeq = seq
 	}
-	if score = b.score(r); isAbsent(score) {
-		return 0, r.seq, false
-	}
-	return score, r.seq, true
 }
 
-// MarkCurrent says that the copy was known to equal the origin at t. It only
-// moves forward. It takes no lock.
-func (b *Board) MarkCurrent(t time.Time) {
-	for {
-		before := b.current.Load()
-		if before != nil && !t.After(*before) || b.current.CompareAndSwap(before, &t) {
-			return
+// Load replaces the board's state by a snapshot of the origin that was read after
+// the origin had reached seq. A member whose own seq is higher keeps its state,
+// also if that is removed; every other member takes the snapshot's state, or is
+// removed if the snapshot lacks it. All updates up to seq then count as seen. es
+// is not retained.
+//
+// The error wraps ErrOldSnapshot or names an entry that no board can hold; the
+// board is then unchanged.
+func (b *Board) Load(seq uint64, es []rankcache.Entry) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if seq < b.forgottenSeq {
+		return fmt.Errorf("board %s: %w: read a snapshot after seq %d; this one is of %d", b.id, ErrOldSnapshot, b.forgottenSeq, seq)
+	}
+	for i := range es {
+		if err := b.checkEntry(&es[i]); err != nil {
+			return fmt.Errorf("board %s: snapshot: %w", b.id, err)
 		}
 	}
+	b.load(seq, es)
+	return nil
 }
 
-// CurrentAt returns when the copy was last known to equal the origin, and the
-// zero time if it never was.
-func (b *Board) CurrentAt() time.Time {
-	if t := b.current.Load(); t != nil {
-		return *t
+// Repair gives one member the state that it had in the origin when the origin's
+// seq was seq: score if present, else removed. A member that has, or may have had,
+// an update beyond seq is left alone, so that a repair never overwrites a newer
+// state; later updates up to seq change nothing. It reports whether it changed the
+// board; readers see that after the next Publish. The id is not retained.
+func (b *Board) Repair(member string, score float64, present bool, seq uint64) (changed bool) {
+	if isAbsent(score) && present {
+		return false
 	}
-	return time.Time{}
+	if score += 0; !present {
+		score = absent
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.repair(member, score, seq)
+}
+
+// Publish makes applied updates visible to readers; without any it returns at
+// once. The first Publish sorts the board, and from then on the index is kept up
+// to date: do not publish a board that is still being filled.
+//
+// Scores are in the hash table, which successive views share, so that a standing
+// costs one lookup. (When the table grows, older views keep the old one, which is
+// no longer written.) This protocol keeps scores and view consistent:
+//
+//	writer                                reader
+//	w1 set old view's overwritten         r1 load view
+//	w2 overwrite scores                   r2 load scores
+//	w3 set new view                       r3 load view's overwritten: nil? done
+//	w4 clear the records' changeNo        r4 load the records' changeNo, restore
+//	                                      r5 load view: unchanged? done, else retry
+//
+// If r3 loads nil, w1 had not happened, so all scores of r2 are the view's. If r5
+// finds the same view, w3 had not happened: the scores are the view's or of this
+// one publication, and r4 restores the latter, because w4 had not happened either.
+// Otherwise a publication has completed and the reader retries with a newer view.
+// A reader never waits for a writer that was suspended between two steps.
+func (b *Board) Publish() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.view.Load()
+	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.top.Seq == b.progress().Applied() {
+		return
+	}
+	next, changes := b.buildView(old), b.changes
+	if !b.freshStorage { // else no reader uses this storage yet
+		old.overwritten.Store(&changes) // w1
+	}
+	b.paused()
+	b.storeScores(changes) // w2
+	b.paused()
+	b.view.Store(next) // w3
+	b.paused()
+	b.resetChanges(changes) // w4
+	if old != nil && old.pins != next.pins {
+		old.free.retire(&old.ranking, changes)
+	}
+}
+
+func (b *Board) paused() {
+	if b.pause != nil {
+		b.pause()
+	}
+}
+
+// buildView returns the view with all changes applied.
+func (b *Board) buildView(old *view) *view {
+	v := &view{}
+	if b.index != nil && len(b.changes) == 0 && !b.freshStorage {
+		v.ranking = old.ranking
+	} else {
+		b.updateIndex(b.yield)
+		v.ranking = b.index.freeze()
+	}
+	v.members = b.members
+	if b.freshStorage { // the old view's handles are invalid in it
+		old = nil
+	}
+	v.topRows = v.newTopRows(old)
+	v.top = &rankcache.Top{
+		Board:       b.id,
+		Entries:     v.topRows.entries,
+		Seq:         b.progress().Applied(),
+		Members:     v.rows,
+		PublishedAt: time.Now(),
+		Handover:    b.handover,
+	}
+	return v
 }

@@ -6,30 +6,32 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"rankcache"
 )
 
-// Boards is the set of boards of a process. A board that is being filled is in
-// it, but readers find it only once it is open. All methods may be called by any
-// goroutine.
+// Boards is the set of boards of a process. Readers find a board only while it is
+// open, not while it is being filled. Any goroutine may call its methods.
 type Boards struct {
-	// open is what readers look in; never changed, only replaced.
+	// open is what readers use. The map never changes, it is replaced.
 	open atomic.Pointer[map[rankcache.BoardID]*Board]
 
-	// mu guards all, and that open is replaced by one at a time. A board's own
-	// lock may be taken with it held, never the other way round.
+	// mu guards all, and serialises replacing open. A board's own lock may be taken
+	// with it held, never the other way round.
 	mu  sync.Mutex
 	all map[rankcache.BoardID]*Board
 
-	giveWay func() // of the boards that it creates
+	yield func() // for the boards that Create makes
 }
 
-// Option changes what NewBoards returns.
+// Option is an option of NewBoards.
 type Option func(*Boards)
 
-// GivingWay has publications call fn now and then, to let readers go first who have
-// no other core. fn may take its time, but not call what writes to a board.
-func GivingWay(fn func()) Option { return func(s *Boards) { s.giveWay = fn } }
+// WithYield makes publications call fn between pieces of their work, so that readers
+// can run that have no other core. fn may take its time; it must not call a method
+// that writes to a board.
+func WithYield(fn func()) Option { return func(s *Boards) { s.yield = fn } }
 
 // NewBoards returns an empty set.
 func NewBoards(options ...Option) *Boards {
@@ -41,65 +43,49 @@ func NewBoards(options ...Option) *Boards {
 	return s
 }
 
-// Create returns the board id, a new one that is not open if there is none yet.
+// Create returns the board with that id; if there is none, it makes one that is not
+// open.
 func (s *Boards) Create(id rankcache.BoardID) *Board {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.all[id]
 	if b == nil {
 		b = New(id)
-		b.setGiveWay(s.giveWay)
+		b.setYield(s.yield)
 		s.all[id] = b
 	}
 	return b
 }
 
-// Open publishes the board and makes it readable. It does nothing if there is no
-// such board.
+// Open publishes the board and makes it readable. It does nothing if the board does
+// not exist.
 func (s *Boards) Open(id rankcache.BoardID) {
 	b := s.get(id)
 	if b == nil {
 		return
 	}
-	b.Publish() // sorts a large board for a while; others need not wait for it
+	b.Publish() // without the lock: sorting a large board takes a while
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all[id] == b { // else it was dropped or replaced meanwhile
+	if s.all[id] == b { // else it was dropped meanwhile
 		s.setOpen(id, b)
 	}
 }
 
-// Close makes the board unreadable; it is still filled. Readers that have it in
-// hand finish with its last view.
+// Close makes the board unreadable; it can still be filled. Readers that have got it
+// before finish with its last view.
 func (s *Boards) Close(id rankcache.BoardID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.setOpen(id, nil)
 }
 
-// Drop closes the board and forgets it.
+// Drop closes the board and removes it from the set.
 func (s *Boards) Drop(id rankcache.BoardID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.setOpen(id, nil)
 	delete(s.all, id)
-}
-
-// Replace puts b, filled on the side, in the place of the board with its id.
-// If that one is open, b is published and readers go over to it at once; its
-// writer has to do likewise.
-func (s *Boards) Replace(id rankcache.BoardID, b *Board) {
-	if _, open := s.Get(id); open {
-		b.Publish()
-	}
-	b.setGiveWay(s.giveWay)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all[id] = b
-	if _, open := s.Get(id); open {
-		b.Publish() // nothing to do, unless it was opened just now
-		s.setOpen(id, b)
-	}
 }
 
 // Get returns the board if it is open. It takes no lock and allocates nothing.
@@ -119,20 +105,13 @@ func (s *Boards) All() []*Board {
 	return all
 }
 
-// Len returns the number of boards, open or not.
-func (s *Boards) Len() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.all)
-}
-
 func (s *Boards) get(id rankcache.BoardID) *Board {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[id]
 }
 
-// setOpen replaces open by a map with b under id, or without it if b is nil.
+// setOpen replaces open by a map with b as id, or without id if b is nil.
 func (s *Boards) setOpen(id rankcache.BoardID, b *Board) {
 	next := maps.Clone(*s.open.Load())
 	if b == nil {
@@ -141,4 +120,22 @@ func (s *Boards) setOpen(id rankcache.BoardID, b *Board) {
 		next[id] = b
 	}
 	s.open.Store(&next)
+}
+
+var bytesDesc = prometheus.NewDesc("rankcache_board_bytes",
+	"Memory of a local board, open or being filled, estimated from its structure.", []string{"board"}, nil)
+
+// collector collects metrics of the boards that exist at that moment, so that those
+// of a dropped board disappear.
+type collector struct{ boards *Boards }
+
+// Collector returns the metrics of the boards.
+func Collector(boards *Boards) prometheus.Collector { return collector{boards} }
+
+func (collector) Describe(out chan<- *prometheus.Desc) { out <- bytesDesc }
+
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	for _, b := range c.boards.All() {
+		out <- prometheus.MustNewConstMetric(bytesDesc, prometheus.GaugeValue, float64(b.Bytes()), string(b.ID()))
+	}
 }

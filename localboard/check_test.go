@@ -15,18 +15,17 @@ func newBoard(t testing.TB) *Board {
 	return b
 }
 
-// check fails the test if the board's parts contradict each other or their own
-// rules.
+// check fails the test if an invariant of the board or between its parts is broken.
 func check(t testing.TB, b *Board) {
 	t.Helper()
 	checkMembers(t, b)
-	if b.order == nil {
+	if b.index == nil {
 		return
 	}
-	checkSpine(t, b)
+	checkRoot(t, b)
 	checkRows(t, b)
-	checkSpares(t, b)
-	if v := b.view.Load(); !b.moved {
+	checkFreeList(t, b)
+	if v := b.view.Load(); !b.freshStorage {
 		checkView(t, b, v)
 	}
 }
@@ -36,12 +35,12 @@ func checkMembers(t testing.TB, b *Board) {
 	count, live := 0, 0
 	for h, r := range b.members.all {
 		count++
-		live += on(b.score(r))
-		if found, _ := b.members.find(r.name()); found != h {
-			t.Errorf("member %q has handle %d, the table says %d", r.name(), h, found)
+		live += present(b.score(r))
+		if found, _ := b.members.find(r.id()); found != h {
+			t.Errorf("member %q has handle %d, in the table %d", r.id(), h, found)
 		}
-		if n := r.change.Load(); n > 0 && b.changes[n-1].handle != h {
-			t.Errorf("member %q: change %d is that of handle %d, want %d", r.name(), n, b.changes[n-1].handle, h)
+		if n := r.changeNo.Load(); n > 0 && b.changes[n-1].handle != h {
+			t.Errorf("member %q: change %d is that of handle %d, want %d", r.id(), n, b.changes[n-1].handle, h)
 		}
 	}
 	if count != b.members.count || count != b.members.table.used || live != b.live {
@@ -50,41 +49,41 @@ func checkMembers(t testing.TB, b *Board) {
 	}
 }
 
-func checkSpine(t testing.TB, b *Board) {
+func checkRoot(t testing.TB, b *Board) {
 	t.Helper()
 	rows := 0
-	for i, s := range b.order.shelves {
-		checkShelf(t, s)
-		rows += s.rows()
-		if int(b.order.counts[i]) != s.rows() || b.order.heads[i] != s.head() {
-			t.Errorf("shelf %d has %d rows from %v, the spine says %d from %v", i, s.rows(), s.head(), b.order.counts[i], b.order.heads[i])
+	for i, in := range b.index.children {
+		checkInner(t, in)
+		rows += in.rows()
+		if int(b.index.counts[i]) != in.rows() || b.index.keys[i] != in.firstKey() {
+			t.Errorf("inner node %d has %d rows from %v, in the root %d from %v", i, in.rows(), in.firstKey(), b.index.counts[i], b.index.keys[i])
 		}
 	}
-	if n := len(b.order.shelves); n != len(b.order.heads) || n != len(b.order.counts) || rows != b.order.rows {
-		t.Errorf("%d shelves, %d heads, %d counts; %d rows, counted %d", n, len(b.order.heads), len(b.order.counts), rows, b.order.rows)
+	if n := len(b.index.children); n != len(b.index.keys) || n != len(b.index.counts) || rows != b.index.rows {
+		t.Errorf("%d inner nodes, %d keys, %d counts; %d rows, counted %d", n, len(b.index.keys), len(b.index.counts), rows, b.index.rows)
 	}
 }
 
-func checkShelf(t testing.TB, s *shelf) {
+func checkInner(t testing.TB, in *innerNode) {
 	t.Helper()
-	if s.n == 0 || s.n > shelfChunks {
-		t.Fatalf("a shelf has %d chunks", s.n)
+	if in.n == 0 || in.n > maxChildren {
+		t.Fatalf("an inner node has %d leaves", in.n)
 	}
 	rows := 0
-	for i, c := range s.chunks[:s.n] {
-		if c.n == 0 || c.n > chunkRows || int(s.starts[i]) != rows || s.heads[i] != c.head() {
-			t.Errorf("chunk %d has %d rows from %v, %d before it; the shelf says from %v, %d", i, c.n, c.head(), rows, s.heads[i], s.starts[i])
+	for i, l := range in.leaves[:in.n] {
+		if l.n == 0 || l.n > maxLeafRows || int(in.starts[i]) != rows || in.keys[i] != l.firstKey() {
+			t.Errorf("leaf %d has %d rows from %v, %d before it; in its inner node from %v, %d", i, l.n, l.firstKey(), rows, in.keys[i], in.starts[i])
 		}
-		if slices.ContainsFunc(c.marks[c.n:], func(m mark) bool { return m != mark{} }) {
-			t.Errorf("chunk %d has marks behind its %d rows", i, c.n)
+		if slices.ContainsFunc(l.keys[l.n:], func(k sortKey) bool { return k != sortKey{} }) {
+			t.Errorf("leaf %d has keys behind its %d rows", i, l.n)
 		}
-		rows += c.n
+		rows += l.n
 	}
-	if s.rows() != rows {
-		t.Errorf("a shelf says %d rows, counted %d", s.rows(), rows)
+	if in.rows() != rows {
+		t.Errorf("an inner node has %d rows, counted %d", in.rows(), rows)
 	}
-	if slices.ContainsFunc(s.heads[s.n:], func(m mark) bool { return m != mark{} }) || slices.ContainsFunc(s.chunks[s.n:], func(c *chunk) bool { return c != nil }) {
-		t.Errorf("a shelf has something behind its %d chunks", s.n)
+	if slices.ContainsFunc(in.keys[in.n:], func(k sortKey) bool { return k != sortKey{} }) || slices.ContainsFunc(in.leaves[in.n:], func(l *leaf) bool { return l != nil }) {
+		t.Errorf("an inner node has something behind its %d leaves", in.n)
 	}
 }
 
@@ -93,16 +92,16 @@ func checkRows(t testing.TB, b *Board) {
 	t.Helper()
 	m, published := &b.members, 0
 	for _, r := range m.all {
-		published += on(m.published(r))
+		published += present(m.published(r))
 	}
-	if published != b.order.rows {
-		t.Errorf("%d rows for %d published members", b.order.rows, published)
+	if published != b.index.rows {
+		t.Errorf("%d rows for %d published members", b.index.rows, published)
 	}
 	var last *row
-	for r := range b.order.all {
+	for r := range b.index.all {
 		rec := m.at(r.handle)
-		if r.value() != m.published(rec) || r.key != m.key(rec.name()) {
-			t.Errorf("row of %q is %v, its score is %v and its key %d", rec.name(), r, m.published(rec), m.key(rec.name()))
+		if r.value() != m.published(rec) || r.idKey != m.idKey(rec.id()) {
+			t.Errorf("row of %q is %v, its score is %v and its key %d", rec.id(), r, m.published(rec), m.idKey(rec.id()))
 		}
 		if last != nil && !m.before(*last, r) {
 			t.Errorf("row %v stands before %v", *last, r)
@@ -111,28 +110,28 @@ func checkRows(t testing.TB, b *Board) {
 	}
 }
 
-// checkSpares wants nothing among the spares that the writer or a reader may be in.
-func checkSpares(t testing.TB, b *Board) {
+// checkFreeList wants nothing in the free list that the writer or a reader may use.
+func checkFreeList(t testing.TB, b *Board) {
 	t.Helper()
-	s, shelves, chunks := b.order.spares, map[*shelf]bool{}, map[*chunk]bool{}
-	inUse := []spine{b.order.spine, b.view.Load().spine}
-	for _, l := range s.lots {
-		shelves, chunks = add(shelves, l.shelves), add(chunks, l.chunks)
+	s, inners, leaves := b.index.free, map[*innerNode]bool{}, map[*leaf]bool{}
+	inUse := []root{b.index.root, b.view.Load().root}
+	for _, r := range s.retired {
+		inners, leaves = add(inners, r.inners), add(leaves, r.leaves)
 	}
-	for _, spine := range inUse {
-		shelves = add(shelves, spine.shelves)
-		for c := range spine.chunks {
-			chunks[c] = true
+	for _, root := range inUse {
+		inners = add(inners, root.children)
+		for l := range root.leaves {
+			leaves[l] = true
 		}
 	}
-	if !b.view.Load().holds.idle() {
-		t.Error("a reader that has gone is counted")
+	if !b.view.Load().pins.idle() {
+		t.Error("a reader that has finished is counted")
 	}
-	if slices.ContainsFunc(s.shelves, func(f *shelf) bool { return shelves[f] }) || slices.ContainsFunc(s.chunks, func(c *chunk) bool { return chunks[c] }) {
-		t.Error("something that may be read is among the spares")
+	if slices.ContainsFunc(s.inners, func(in *innerNode) bool { return inners[in] }) || slices.ContainsFunc(s.leaves, func(l *leaf) bool { return leaves[l] }) {
+		t.Error("something that may be read is in the free list")
 	}
-	if len(add(map[*chunk]bool{}, s.chunks)) != len(s.chunks) || len(add(map[*shelf]bool{}, s.shelves)) != len(s.shelves) {
-		t.Error("something is twice among the spares")
+	if len(add(map[*leaf]bool{}, s.leaves)) != len(s.leaves) || len(add(map[*innerNode]bool{}, s.inners)) != len(s.inners) {
+		t.Error("something is in the free list twice")
 	}
 }
 
@@ -145,15 +144,15 @@ func add[T any](to map[*T]bool, all []*T) map[*T]bool {
 
 func checkView(t testing.TB, b *Board, v *view) {
 	t.Helper()
-	if v.rows != b.order.rows || v.top.Members != v.rows || len(v.top.Entries) != min(v.rows, rankcache.MaxTop) {
-		t.Errorf("view of %d rows, order of %d, top of %d, %d entries", v.rows, b.order.rows, v.top.Members, len(v.top.Entries))
+	if v.rows != b.index.rows || v.top.Members != v.rows || len(v.top.Entries) != min(v.rows, rankcache.MaxTop) {
+		t.Errorf("view of %d rows, index of %d, top of %d, %d entries", v.rows, b.index.rows, v.top.Members, len(v.top.Entries))
 	}
 	i := 0
-	for r := range b.order.all {
-		if got := v.place(&v.members, r); got != i {
+	for r := range b.index.all {
+		if got := v.rowsBefore(&v.members, r); got != i {
 			t.Errorf("row %d stands at %d in the view", i, got)
 		}
-		e := rankcache.Entry{Member: v.at(r.handle).name(), Score: r.value()}
+		e := rankcache.Entry{Member: v.at(r.handle).id(), Score: r.value()}
 		if i < len(v.top.Entries) && v.top.Entries[i] != e {
 			t.Errorf("row %d is %v, in the top %v", i, e, v.top.Entries[i])
 		}

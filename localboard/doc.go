@@ -1,39 +1,49 @@
-// Package localboard keeps whole boards in memory, ordered exactly as Redis
-// orders a sorted set, with one writer and any number of readers that never
-// take a lock.
+// Package localboard keeps whole boards in memory, ordered exactly as a Redis sorted
+// set, with one writer at a time and any number of readers that never take a lock.
+// The entry function is [NewBoards]: [Boards.Create] makes a board to be filled,
+// [Boards.Open] lets readers find it.
 //
-// # One update
+// # Update
 //
-// [Board.Apply] looks each update up in seen (has this seq been counted?) or in
-// orders (has this order number?), finds or adds its member in members, and
-// notes the new score in the list of changes. Two updates of one member between
-// two publications are one change. Before the first publication there are no
-// readers and no order is kept: the score goes straight into the member's record.
+// [Board.Apply] drops duplicates: updates whose seq is in the board's seqSet or,
+// without a seq, whose order id is in orderIDs (dedup.go). It finds or adds the
+// member's record (members.go, records.go) and appends the new score to the list of
+// changes; two updates of a member between two publications are one change (apply.go).
+// Before the first publication there are no readers and no index: scores are written
+// to the hash table at once.
 //
-// # One publication
+// # Publication
 //
-// [Board.Publish] carries the changes into the order, freezes it as a ranking,
-// and puts a new view in place: ranking, members and top of one moment. The order
-// is a tree of three levels: the spine, shelves of up to 31 chunks, chunks of up
-// to 31 rows; a chunk or shelf that a reader may see is copied before it is
-// written, into one that nobody reads any more (hold.go, spares.go). Now and then
-// the writer lets readers go first (giveway.go). The first publication sorts
-// everything once.
+// [Board.Publish] applies the changes to the index (publish.go), freezes it as a
+// ranking, and stores a pointer to a new view: ranking, members and top of one moment.
+// The index is a three-level counted B+ tree whose root is a slice: inner nodes of up
+// to 31 leaves, leaves of up to 31 rows (index.go, node.go), each row a handle and its
+// sort key (sortkey.go). A node that readers may use is copied before it is written,
+// into memory of the free list (freelist.go). The writer yields to readers between
+// pieces of its work. The first publication sorts the whole board.
 //
-// # One read
+// # Read
 //
-// A read loads the view, once. A page walks its ranking. A standing finds the
-// member's score by hash and with the score its row in the ranking, and then looks
-// whether the record has the id that was asked for; publish.go tells why score and
-// ranking always belong together. A board is larger than a core's cache, so that
-// what a standing costs is how often it waits for memory: twice, for the hash table
-// and for the chunk.
+// A read loads the view and pins it (pins.go). A page walks its ranking (view.go). A
+// standing takes the member's score from the hash table, searches its row in the
+// ranking by it, and then compares the record's id; [Board.Publish] explains why score
+// and ranking are of the same moment. A board is larger than a core's cache, so the
+// cost of a standing is its cache misses: two in a row, for the hash table and for the
+// leaf.
 //
 // # Memory
 //
-// Nothing per member holds a pointer: records with their ids lie in large blocks,
-// the hash table and the order hold numbers, so that the collector has next to
-// nothing to walk. A removed member keeps its record for as long as an older
-// update of it could still come; then the board moves what is left into new
-// storage (move.go), while readers finish with the old.
+// Nothing per member holds a pointer: records with their ids are in large blocks, and
+// hash table and index hold numbers, so that the garbage collector has next to nothing
+// to scan. A removed member keeps its record, as a tombstone, while an older update of
+// it may still arrive; then a compaction copies what is left into new storage
+// (compact.go), while readers finish in the old.
+//
+// # Glossary
+//
+//   - record, handle, tag: a member's id and seq; the record's place; half of its id's hash
+//   - sort key: score and first bytes of the id, as numbers that sort as rows do
+//   - change: a score that is applied and not yet published
+//   - ranking: an immutable version of the index; view: a ranking with members and top
+//   - pin: a reader's count on a ranking; retired: replaced nodes that may be pinned
 package localboard

@@ -26,15 +26,15 @@ func FuzzBoard(f *testing.F) {
 	})
 }
 
-// step does one operation: what, member, seq (2 bytes), score (3 bytes), order.
+// step does one operation: what, member, seq (2 bytes), score (3 bytes), order id.
 func step(t *testing.T, b *Board, m *model, op []byte) {
 	seq := uint64(binary.BigEndian.Uint16(op[2:]))
 	score := float64(int8(op[4])) * math.Pow(2, float64(int8(op[5])))
 	u := wire.Update{Member: fuzzID(op[1]), Delta: score, Score: score, OrderID: string(op[7])}
 	switch what := op[0] % 16; what {
 	case 6:
-		b.Settle(seq)
-		m.settle(seq)
+		b.AcceptHoles(seq)
+		m.acceptHoles(seq)
 	case 7:
 		es := []rankcache.Entry{{Member: u.Member, Score: score}, {Member: fuzzID(op[6]), Score: 1}}
 		if es[0].Member == es[1].Member {
@@ -47,7 +47,7 @@ func step(t *testing.T, b *Board, m *model, op []byte) {
 		b.Publish()
 		m.compare(t, b)
 	case 10:
-		b.move() // at any time, not only when it is worth it
+		compact(&b.writerState) // at any time, not only when it is due
 		check(t, b)
 	default:
 		u.Op = wire.Op(what%3 + 1)
@@ -61,16 +61,16 @@ func step(t *testing.T, b *Board, m *model, op []byte) {
 	}
 }
 
-// forget lets the model count a member as removed for as long as the board does,
-// which forgets removals: at least as long as it was, and for no update that may
-// still be missing.
+// forget gives the model the seq up to which the board counts a member as removed.
+// The board may have dropped the tombstone: then that seq is at least the removal's,
+// and no missing update is below it.
 func forget(t *testing.T, b *Board, m *model, id string) {
 	_, until, on := b.Score(id)
 	if on {
 		return
 	}
 	is := m.members[id]
-	if is.on || until < is.seq || until > b.Progress().Contiguous && until != is.seq {
+	if is.present || until < is.seq || until > b.Progress().Contiguous && until != is.seq {
 		t.Fatalf("%q is removed until seq %d, want %+v", id, until, is)
 	}
 	m.members[id] = modelMember{seq: until}

@@ -17,7 +17,7 @@ func TestLoadFence(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		b := newBoard(t)
 		b.Apply([]wire.Update{
-			set("old", 1, 1), set("gone", 1, 2), set("same", 3, 3),
+			set("old", 1, 1), set("unlisted", 1, 2), set("same", 3, 3),
 			set("newer", 9, 12), del("removed since", 13),
 		})
 		if open {
@@ -26,14 +26,14 @@ func TestLoadFence(t *testing.T) {
 		// The scan began after seq 10 and saw some of what came later.
 		err := b.Load(10, []rankcache.Entry{
 			{Member: "old", Score: 5}, {Member: "same", Score: 3}, {Member: "newer", Score: 8},
-			{Member: "removed since", Score: 2}, {Member: "unheard of", Score: math.Copysign(0, -1)},
+			{Member: "removed since", Score: 2}, {Member: "new", Score: math.Copysign(0, -1)},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.Publish()
 		want := []rankcache.Entry{
-			{Member: "newer", Score: 9}, {Member: "old", Score: 5}, {Member: "same", Score: 3}, {Member: "unheard of", Score: 0},
+			{Member: "newer", Score: 9}, {Member: "old", Score: 5}, {Member: "same", Score: 3}, {Member: "new", Score: 0},
 		}
 		if diff := gocmp.Diff(want, whole(b, rankcache.Descending)); diff != "" {
 			t.Errorf("open %v (-want +got):\n%s", open, diff)
@@ -57,7 +57,7 @@ func TestLoadFence(t *testing.T) {
 // and not.
 func TestLoadIsTheModel(t *testing.T) {
 	b, m := newBoard(t), newModel()
-	s := &script{Rand: rand.New(rand.NewPCG(11, 12)), members: 400, scores: gifts}
+	s := &generator{Rand: rand.New(rand.NewPCG(11, 12)), members: 400, scores: smallScores}
 	loaded := 0
 	for range 80 {
 		us := s.batch(100, true)
@@ -74,8 +74,8 @@ func TestLoadIsTheModel(t *testing.T) {
 			}
 		}
 		if s.IntN(3) == 0 {
-			b.Settle(s.seq - 50)
-			m.settle(s.seq - 50)
+			b.AcceptHoles(s.seq - 50)
+			m.acceptHoles(s.seq - 50)
 			b.Publish()
 			m.compare(t, b)
 			check(t, b)
@@ -87,12 +87,12 @@ func TestLoadIsTheModel(t *testing.T) {
 }
 
 // snapshot returns some of the members, each once.
-func snapshot(s *script) []rankcache.Entry {
+func snapshot(s *generator) []rankcache.Entry {
 	es, in := []rankcache.Entry{}, map[string]bool{}
 	for range s.IntN(s.members) {
 		if id := s.id(); !in[id] {
 			in[id] = true
-			es = append(es, rankcache.Entry{Member: id, Score: gifts(s.Rand)})
+			es = append(es, rankcache.Entry{Member: id, Score: smallScores(s.Rand)})
 		}
 	}
 	return es
@@ -107,7 +107,7 @@ func TestLoadRefuses(t *testing.T) {
 	} {
 		err := b.Load(5, []rankcache.Entry{{Member: "c", Score: 1}, e})
 		if err == nil || !strings.Contains(err.Error(), strings.Split(name, ",")[0]) {
-			t.Errorf("error %v, want it to speak of %s", err, name)
+			t.Errorf("error %v, want it to contain %q", err, name)
 		}
 	}
 	if p := b.Progress(); p != (rankcache.Progress{Contiguous: 1, Highest: 1, Members: 1}) {
@@ -115,15 +115,15 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// TestLoadOlderThanForgotten tells why a board remembers the last removal that
-// it forgot: a snapshot read before it still has the member.
+// TestLoadOlderThanForgotten: a snapshot that was read before a removal still has the
+// member. So the board keeps the seq of the last tombstone that it dropped.
 func TestLoadOlderThanForgotten(t *testing.T) {
 	b := newBoard(t)
-	seq := churn(b, 0, 3*moveFloor)
-	if b.forgotten == 0 {
-		t.Fatal("nothing was forgotten")
+	seq := churn(b, 0, 3*compactFloor)
+	if b.forgottenSeq == 0 {
+		t.Fatal("no tombstone was dropped")
 	}
-	err := b.Load(b.forgotten-1, []rankcache.Entry{{Member: "guest0", Score: 1}})
+	err := b.Load(b.forgottenSeq-1, []rankcache.Entry{{Member: "guest0", Score: 1}})
 	if !errors.Is(err, ErrOldSnapshot) {
 		t.Errorf("error %v, want ErrOldSnapshot", err)
 	}
@@ -132,7 +132,7 @@ func TestLoadOlderThanForgotten(t *testing.T) {
 	}
 }
 
-// TestLoadOlderThanLoaded: the newer snapshot said that nobody is there.
+// TestLoadOlderThanLoaded: the newer snapshot was empty.
 func TestLoadOlderThanLoaded(t *testing.T) {
 	b := newBoard(t)
 	if err := b.Load(10, nil); err != nil {
@@ -146,42 +146,72 @@ func TestLoadOlderThanLoaded(t *testing.T) {
 	}
 }
 
-func TestApplyWhatCannotBeHeld(t *testing.T) {
-	b := newBoard(t)
-	got := b.Apply([]wire.Update{
-		set("a", math.NaN(), 1),
-		set(strings.Repeat("x", maxMember+1), 1, 2),
-		{Member: "i", Op: wire.OpIncr, Delta: math.Inf(1), OrderID: "1"},
-		{Member: "i", Op: wire.OpIncr, Delta: math.Inf(-1), OrderID: "2"},
-		set("b", math.Inf(1), 3),
-	})
-	if got != (rankcache.ApplyResult{Applied: 2, Stale: 3}) {
-		t.Errorf("%+v", got)
-	}
-	b.Publish()
-	if want := []rankcache.Entry{{Member: "i", Score: math.Inf(1)}, {Member: "b", Score: math.Inf(1)}}; !gocmp.Equal(whole(b, rankcache.Descending), want) {
-		t.Errorf("%v", whole(b, rankcache.Descending))
+func TestRepair(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		b := newBoard(t)
+		b.Apply([]wire.Update{set("wrong", 1, 1), set("extra", 2, 2), set("right", 3, 3), set("newer", 9, 6), del("removed", 7)})
+		if open {
+			b.Publish()
+		}
+		for member, want := range map[string]bool{"wrong": true, "right": false, "newer": false, "removed": false, "missing": true} {
+			if got := b.Repair(member, 3, true, 5); got != want {
+				t.Errorf("%s repaired: %t", member, got)
+			}
+		}
+		if !b.Repair("extra", 0, false, 5) || b.Repair("absent", 0, false, 5) {
+			t.Error("want the extra member removed, and no change for one that neither side has")
+		}
+		b.Publish()
+		want := []rankcache.Entry{{Member: "newer", Score: 9}, {Member: "wrong", Score: 3}, {Member: "right", Score: 3}, {Member: "missing", Score: 3}}
+		if diff := gocmp.Diff(want, whole(b, rankcache.Descending)); diff != "" {
+			t.Errorf("open %v (-want +got):\n%s", open, diff)
+		}
+		// What the repair knew already changes nothing when it comes.
+		if n := b.Apply([]wire.Update{set("wrong", 2, 4), set("missing", 8, 5)}); n.Stale != 1 || n.Applied != 1 {
+			t.Errorf("updates up to the repair: %+v", n)
+		}
+		b.Apply([]wire.Update{set("extra", 4, 8)})
+		if score, _, ok := b.Score("extra"); !ok || score != 4 {
+			t.Error("the removed member can't come back")
+		}
 	}
 }
 
-func TestReset(t *testing.T) {
+// A removed member whose tombstone was dropped looks like one that never existed.
+func TestRepairDoesNotResurrect(t *testing.T) {
 	b := newBoard(t)
-	b.Apply([]wire.Update{set("a", 1, 1), {Member: "a", Op: wire.OpIncr, Delta: 1, OrderID: "o"}})
-	b.Publish()
-	top := b.Top()
-	b.Reset()
-	if b.Top() != top || b.Page(0, 1, rankcache.Descending).Entries[0].Score != 2 {
-		t.Error("readers lost the last view")
+	seq := churn(b, 0, 5*compactFloor)
+	if b.forgottenSeq == 0 {
+		t.Fatal("no tombstone was dropped")
 	}
-	if p := b.Progress(); p != (rankcache.Progress{}) {
-		t.Errorf("progress %+v", p)
+	if b.Repair("former", 1, true, b.forgottenSeq-1) {
+		t.Error("repaired with a state from before a removal whose tombstone was dropped")
 	}
-	n := b.Apply([]wire.Update{set("b", 1, 1), {Member: "b", Op: wire.OpIncr, Delta: 1, OrderID: "o"}})
-	if n.Applied != 2 {
-		t.Errorf("the old updates are remembered: %+v", n)
+	if _, known, ok := b.Score("former"); ok || known != b.forgottenSeq {
+		t.Errorf("unknown member's seq is %d, want %d", known, b.forgottenSeq)
 	}
-	b.Publish()
-	if got := whole(b, rankcache.Descending); !gocmp.Equal(got, []rankcache.Entry{{Member: "b", Score: 2}}) {
-		t.Errorf("%v", got)
+	if !b.Repair("former", 1, true, seq) {
+		t.Error("not repaired with a newer state")
 	}
+}
+
+// Repairs with the origin's own state, at any time, keep the board correct.
+func TestRepairAgreesWithUpdates(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	b, origin := newBoard(t), newModel()
+	s := &generator{Rand: rnd, members: 60, scores: smallScores}
+	for range 200 {
+		us := s.batch(10, true)
+		origin.apply(us)
+		id := s.id()
+		is := origin.members[id]
+		b.Apply(us[:5])
+		b.Repair(id, is.score, is.present, s.seq) // ahead of the log
+		b.Apply(us[5:])
+		b.Publish()
+		if diff := gocmp.Diff(origin.rows(), whole(b, rankcache.Descending)); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+	check(t, b)
 }

@@ -2,7 +2,6 @@ package localboard
 
 import (
 	"cmp"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,21 +14,20 @@ import (
 	"rankcache/wire"
 )
 
-// model is what a board is meant to be, in the plainest terms: it remembers
-// everything and sorts when asked.
+// model is a board in its simplest form: it keeps everything and sorts on every read.
 type model struct {
-	members map[string]modelMember
-	seqs    map[uint64]bool
-	orders  map[string]bool
-	settled uint64 // all up to here count as come
-	holes   uint64 // settled by Settle: some up to here may come yet
-	loaded  uint64
+	members     map[string]modelMember
+	seqs        map[uint64]bool
+	orders      map[string]bool
+	acceptedSeq uint64 // all up to here count as seen
+	holes       uint64 // by AcceptHoles: some up to here may be missing
+	loaded      uint64
 }
 
 type modelMember struct {
-	score float64
-	seq   uint64
-	on    bool
+	score   float64
+	seq     uint64
+	present bool
 }
 
 func newModel() *model {
@@ -40,7 +38,7 @@ func (m *model) apply(us []wire.Update) (n rankcache.ApplyResult) {
 	for _, u := range us {
 		old := m.members[u.Member]
 		switch {
-		case u.Seq == 0 && m.orders[u.OrderID], u.Seq != 0 && m.came(u.Seq, old):
+		case u.Seq == 0 && m.orders[u.OrderID], u.Seq != 0 && m.seen(u.Seq, old):
 			n.Duplicate++
 			continue
 		case u.Seq == 0:
@@ -58,8 +56,8 @@ func (m *model) apply(us []wire.Update) (n rankcache.ApplyResult) {
 	return n
 }
 
-// came says whether an update with this seq has come, as far as a board can know.
-func (m *model) came(seq uint64, to modelMember) bool {
+// seen reports whether an update with this seq was applied, as far as a board can know.
+func (m *model) seen(seq uint64, to modelMember) bool {
 	switch {
 	case seq <= m.loaded:
 		return true
@@ -71,10 +69,10 @@ func (m *model) came(seq uint64, to modelMember) bool {
 }
 
 func (old modelMember) after(u wire.Update) modelMember {
-	is := modelMember{score: u.Score, seq: max(old.seq, u.Seq), on: u.Op != wire.OpDelete}
+	is := modelMember{score: u.Score, seq: max(old.seq, u.Seq), present: u.Op != wire.OpDelete}
 	if u.Seq == 0 && u.Op == wire.OpIncr {
 		is.score = u.Delta
-		if old.on {
+		if old.present {
 			is.score += old.score
 		}
 	}
@@ -89,7 +87,7 @@ func (m *model) load(seq uint64, es []rankcache.Entry) {
 	for _, e := range es {
 		in[e.Member] = true
 		if m.members[e.Member].seq <= seq {
-			m.members[e.Member] = modelMember{score: e.Score, seq: seq, on: true}
+			m.members[e.Member] = modelMember{score: e.Score, seq: seq, present: true}
 		}
 	}
 	for id, is := range m.members {
@@ -97,27 +95,27 @@ func (m *model) load(seq uint64, es []rankcache.Entry) {
 			m.members[id] = modelMember{seq: seq}
 		}
 	}
-	m.settled = max(m.settled, seq)
+	m.acceptedSeq = max(m.acceptedSeq, seq)
 	m.loaded = max(m.loaded, seq)
 }
 
-func (m *model) settle(seq uint64) {
+func (m *model) acceptHoles(seq uint64) {
 	if seq > m.contiguous() {
-		m.settled, m.holes = seq, seq
+		m.acceptedSeq, m.holes = seq, seq
 	}
 }
 
 func (m *model) contiguous() uint64 {
-	seq := m.settled
+	seq := m.acceptedSeq
 	for m.seqs[seq+1] {
 		seq++
 	}
 	return seq
 }
 
-// progress counts everything anew.
+// progress recounts everything.
 func (m *model) progress() rankcache.Progress {
-	p := rankcache.Progress{Contiguous: m.contiguous(), Highest: m.settled, OrderIDs: uint64(len(m.orders)), Members: len(m.rows())}
+	p := rankcache.Progress{Contiguous: m.contiguous(), Highest: m.acceptedSeq, OrderIDs: uint64(len(m.orders)), Members: len(m.rows())}
 	for seq := range m.seqs {
 		p.Highest = max(p.Highest, seq)
 	}
@@ -128,7 +126,7 @@ func (m *model) progress() rankcache.Progress {
 func (m *model) rows() []rankcache.Entry {
 	rows := []rankcache.Entry{}
 	for id, is := range m.members {
-		if is.on {
+		if is.present {
 			rows = append(rows, rankcache.Entry{Member: id, Score: is.score})
 		}
 	}
@@ -153,8 +151,8 @@ func (m *model) compare(t testing.TB, b *Board) {
 	compareStandings(t, b, want)
 	for id, is := range m.members {
 		score, seq, on := b.Score(id)
-		forgotten := !on && seq >= is.seq && is.seq <= progress.Contiguous // a removal; TestForget
-		if on != is.on || on && score != is.score || seq != is.seq && !forgotten {
+		forgotten := !on && seq >= is.seq && is.seq <= progress.Contiguous // a removal; see TestTombstonesAreBounded
+		if on != is.present || on && score != is.score || seq != is.seq && !forgotten {
 			t.Fatalf("score of %q: %v, seq %d, %v; want %+v", id, score, seq, on, is)
 		}
 	}
@@ -169,14 +167,14 @@ func compareTop(t testing.TB, top *rankcache.Top, want []rankcache.Entry) {
 
 func compareStandings(t testing.TB, b *Board, want []rankcache.Entry) {
 	t.Helper()
-	ids := []string{"nobody"}
+	ids := []string{"absent"}
 	for _, e := range want {
 		ids = append(ids, e.Member)
 	}
 	desc, _ := b.Standings(nil, ids, rankcache.Descending)
 	asc, _ := b.Standings(nil, ids, rankcache.Ascending)
-	if desc[0] != (rankcache.Standing{Member: "nobody"}) {
-		t.Fatalf("somebody: %+v", desc[0])
+	if desc[0] != (rankcache.Standing{Member: "absent"}) {
+		t.Fatalf("a member that is not on the board: %+v", desc[0])
 	}
 	for i, e := range want {
 		if d, a := desc[i+1], asc[i+1]; d.Rank != i+1 || a.Rank != len(want)-i || d.Score != e.Score || a.Score != e.Score {
@@ -186,52 +184,13 @@ func compareStandings(t testing.TB, b *Board, want []rankcache.Entry) {
 }
 
 // whole returns all rows of a board.
-func whole(b *Board, order rankcache.Direction) []rankcache.Entry {
-	es := b.Page(0, 1<<30, order).Entries
+func whole(b *Board, direction rankcache.Direction) []rankcache.Entry {
+	es := b.Page(0, 1<<30, direction).Entries
 	if es == nil {
 		return []rankcache.Entry{}
 	}
 	return es
 }
-
-// script makes random updates: with a seq, delivered out of order and more than
-// once, or without, each with an order number, some of which are repeated.
-type script struct {
-	*rand.Rand
-	members int
-	scores  func(*rand.Rand) float64
-	seq     uint64
-	sent    []wire.Update
-}
-
-func (s *script) id() string { return fmt.Sprintf("user:%d", s.IntN(s.members)) }
-
-func (s *script) update(withSeq bool) wire.Update {
-	u := wire.Update{Member: s.id(), Op: wire.Op(1 + s.IntN(3)), OrderID: fmt.Sprint("o", s.IntN(1<<20))}
-	u.Score, u.Delta = s.scores(s.Rand), s.scores(s.Rand)
-	if withSeq {
-		s.seq++
-		u.Seq = s.seq
-	}
-	s.sent = append(s.sent, u)
-	return u
-}
-
-// batch returns n updates, shuffled, some of them sent before.
-func (s *script) batch(n int, withSeq bool) []wire.Update {
-	us := make([]wire.Update, n)
-	for i := range us {
-		if len(s.sent) > 0 && s.IntN(10) == 0 {
-			us[i] = s.sent[s.IntN(len(s.sent))]
-		} else {
-			us[i] = s.update(withSeq)
-		}
-	}
-	s.Shuffle(n, func(i, j int) { us[i], us[j] = us[j], us[i] })
-	return us
-}
-
-func gifts(r *rand.Rand) float64 { return float64(r.IntN(20)) - 5 }
 
 func TestBoardIsTheModel(t *testing.T) {
 	for _, c := range []struct {
@@ -246,13 +205,13 @@ func TestBoardIsTheModel(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, m := newBoard(t), newModel()
-			s := &script{Rand: rand.New(rand.NewPCG(3, uint64(c.members))), members: c.members, scores: gifts}
+			s := &generator{Rand: rand.New(rand.NewPCG(3, uint64(c.members))), members: c.members, scores: smallScores}
 			for round := range 60 {
 				us := s.batch(1+s.IntN(400), c.seq(s.Rand))
 				if got, want := b.Apply(us), m.apply(us); got != want {
 					t.Fatalf("round %d: applied %+v, want %+v", round, got, want)
 				}
-				if round >= 5 && s.IntN(2) == 0 { // the first rounds fill, without an order
+				if round >= 5 && s.IntN(2) == 0 { // the first rounds fill, without an index
 					b.Publish()
 					m.compare(t, b)
 					check(t, b)
@@ -268,7 +227,7 @@ func TestBoardIsTheModel(t *testing.T) {
 // integers, to which the doubles are mapped in order; its ranks rise.
 func TestBoardIsTheSortedSet(t *testing.T) {
 	b, m, set := newBoard(t), newModel(), sortedset.New()
-	s := &script{Rand: rand.New(rand.NewPCG(5, 6)), members: 1500, scores: anyScore}
+	s := &generator{Rand: rand.New(rand.NewPCG(5, 6)), members: 1500, scores: anyScore}
 	for range 40 {
 		us := s.batch(200, true)
 		b.Apply(us)
@@ -276,7 +235,7 @@ func TestBoardIsTheSortedSet(t *testing.T) {
 		b.Publish()
 	}
 	for id, is := range m.members {
-		if is.on {
+		if is.present {
 			set.AddOrUpdate(id, sortedset.SCORE(ordered(is.score)), nil)
 		}
 	}

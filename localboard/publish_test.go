@@ -18,29 +18,29 @@ func del(member string, seq uint64) wire.Update {
 	return wire.Update{Member: member, Op: wire.OpDelete, Seq: seq}
 }
 
-// scene is a board with two publications to come, which between them change,
-// remove, add and bring back members.
-type scene struct {
-	board *Board
-	asked []string
-	want  map[uint64][]rankcache.Standing // by seq
-	grows bool                            // the table grows before each publication
+// fixture is a board before two publications, which change, remove, add and restore
+// members.
+type fixture struct {
+	board   *Board
+	members []string
+	want    map[uint64][]rankcache.Standing // by seq
+	grows   bool                            // the table grows before each publication
 }
 
-var sceneUpdates = [][]wire.Update{
+var fixtureUpdates = [][]wire.Update{
 	{set("a", 30, 1), set("b", 20, 2), set("c", 10, 3)},
 	{set("a", 15, 4), del("b", 5), set("d", 40, 6)},
 	{set("a", 5, 7), set("b", 20, 8), set("c", 50, 9)},
 }
 
-func newScene(t testing.TB) *scene {
-	s := &scene{board: New("board"), asked: []string{"a", "b", "c", "d"}, want: map[uint64][]rankcache.Standing{}}
+func newFixture(t testing.TB) *fixture {
+	s := &fixture{board: New("board"), members: []string{"a", "b", "c", "d"}, want: map[uint64][]rankcache.Standing{}}
 	m := newModel()
-	for _, us := range sceneUpdates {
+	for _, us := range fixtureUpdates {
 		m.apply(us)
-		s.want[m.progress().Contiguous] = m.standings(s.asked)
+		s.want[m.progress().Contiguous] = m.standings(s.members)
 	}
-	s.board.Apply(sceneUpdates[0])
+	s.board.Apply(fixtureUpdates[0])
 	s.board.Publish()
 	return s
 }
@@ -58,10 +58,10 @@ func (m *model) standings(ids []string) []rankcache.Standing {
 	return all
 }
 
-// publish runs both publications, and at in each gap between two of their steps.
-func (s *scene) publish(at func()) {
+// publish runs both publications, and calls at between any two of their steps.
+func (s *fixture) publish(at func()) {
 	s.board.pause = at
-	for _, us := range sceneUpdates[1:] {
+	for _, us := range fixtureUpdates[1:] {
 		s.board.Apply(us)
 		if s.grows {
 			s.board.members.grow()
@@ -73,13 +73,13 @@ func (s *scene) publish(at func()) {
 	s.board.pause = nil
 }
 
-// TestReadersPassASuspendedWriter reads with the writer suspended at every step
-// of a publication: the read neither waits for it nor mixes two moments.
-func TestReadersPassASuspendedWriter(t *testing.T) {
-	s, reads := newScene(t), 0
+// TestReadsDuringSuspendedPublication reads with the writer suspended at every step of
+// a publication: the read neither waits nor mixes two moments.
+func TestReadsDuringSuspendedPublication(t *testing.T) {
+	s, reads := newFixture(t), 0
 	s.publish(func() {
 		reads++
-		rows, stamp := s.board.Standings(nil, s.asked, rankcache.Descending)
+		rows, stamp := s.board.Standings(nil, s.members, rankcache.Descending)
 		if diff := gocmp.Diff(s.want[stamp.Seq], rows); diff != "" {
 			t.Errorf("pause %d, seq %d (-want +got):\n%s", reads, stamp.Seq, diff)
 		}
@@ -93,10 +93,9 @@ func TestReadersPassASuspendedWriter(t *testing.T) {
 	}
 }
 
-// TestReaderSteps forces the interleavings that Publish speaks of: it spreads the
-// steps r1 to r5 of one read over the gaps between the steps of two
-// publications, in every way. A read that finishes must be of one moment.
-func TestReaderSteps(t *testing.T) {
+// TestReadInterleavings runs all interleavings of the steps r1 to r5 of one read with
+// the steps of two publications (see Publish). A read that finishes is of one moment.
+func TestReadInterleavings(t *testing.T) {
 	t.Run("one table", func(t *testing.T) { spreadReader(t, false) })
 	t.Run("tables grow", func(t *testing.T) { spreadReader(t, true) })
 }
@@ -105,9 +104,9 @@ func spreadReader(t *testing.T, grows bool) {
 	const gaps, steps = 10, 5
 	finished, again := 0, 0
 	for at := range spread(gaps, steps) {
-		s := newScene(t)
+		s := newFixture(t)
 		s.grows = grows
-		r, gap := slowReader{board: s.board, asked: s.asked}, 0
+		r, gap := stepReader{board: s.board, members: s.members}, 0
 		s.publish(func() {
 			for i, g := range at {
 				if g == gap {
@@ -116,54 +115,54 @@ func spreadReader(t *testing.T, grows bool) {
 			}
 			gap++
 		})
-		if r.again {
+		if r.retry {
 			again++
 			continue
 		}
 		finished++
 		if !r.view.rank(r.rows, rankcache.Descending) {
-			t.Error("a hash led to another member")
+			t.Error("a tag led to another member")
 		}
 		if diff := gocmp.Diff(s.want[r.view.top.Seq], r.rows); diff != "" {
 			t.Errorf("steps in gaps %v, seq %d (-want +got):\n%s", at, r.view.top.Seq, diff)
 		}
 	}
 	if finished == 0 || again == 0 {
-		t.Errorf("%d reads finished, %d began again: not all cases were met", finished, again)
+		t.Errorf("%d reads finished, %d were retried: not all cases occurred", finished, again)
 	}
 }
 
-// slowReader is Board.standings, step by step.
-type slowReader struct {
-	board *Board
-	asked []string
-	view  *view
-	rows  []rankcache.Standing
-	over  *[]change
-	again bool
+// stepReader is Board.standings, step by step.
+type stepReader struct {
+	board       *Board
+	members     []string
+	view        *view
+	rows        []rankcache.Standing
+	overwritten *[]change
+	retry       bool
 }
 
-func (r *slowReader) step(i int) {
+func (r *stepReader) step(i int) {
 	switch i {
 	case 0: // r1
 		r.view = r.board.view.Load()
 	case 1: // r2
-		for _, id := range r.asked {
+		for _, id := range r.members {
 			r.rows = append(r.rows, rankcache.Standing{Member: id})
 		}
 		r.view.lookup(r.rows, false)
 	case 2: // r3
-		r.over = r.view.overwritten.Load()
+		r.overwritten = r.view.overwritten.Load()
 	case 3: // r4
-		if r.over != nil {
-			r.view.restore(r.rows, *r.over)
+		if r.overwritten != nil {
+			r.view.restore(r.rows, *r.overwritten)
 		}
 	case 4: // r5
-		r.again = r.over != nil && r.board.view.Load() != r.view
+		r.retry = r.overwritten != nil && r.board.view.Load() != r.view
 	}
 }
 
-// spread yields every way of putting steps, in order, into gaps.
+// spread yields every way of distributing steps, in order, over gaps.
 func spread(gaps, steps int) func(yield func([]int) bool) {
 	return func(yield func([]int) bool) {
 		at := make([]int, steps)
@@ -209,6 +208,6 @@ func TestPublishNothing(t *testing.T) {
 	b.Apply([]wire.Update{set("a", 1, 2)})
 	b.Publish()
 	if b.Top() == top || b.Top().Seq != 2 {
-		t.Error("seq alone is no change")
+		t.Error("a new seq alone was not published")
 	}
 }

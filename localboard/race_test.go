@@ -13,33 +13,33 @@ import (
 
 // TestRacingReaders reads everything while a writer moves points between members
 // and publishes. Points are never lost, and the member "seq" has the seq as its
-// score, so that rows, scores and seq that do not belong together are noticed.
-// Others come and go by the thousand, so that the storage moves too.
+// score, so that a mix of rows, scores and seq of two moments is detected.
+// Others are added and removed by the thousand, so that the storage is compacted.
 func TestRacingReaders(t *testing.T) {
 	b := newBoard(t)
-	g := newGame(b)
+	tr := newTransfers(b)
 	b.Publish()
 	var stop atomic.Bool
 	var readers sync.WaitGroup
 	for i := range 4 {
 		readers.Go(func() {
 			for !stop.Load() && !t.Failed() {
-				g.read(t, i)
+				tr.read(t, i)
 			}
 		})
 	}
-	moves := 0
+	compactions := 0
 	for range 150 {
-		g.play()
-		if b.moved {
-			moves++
+		tr.step()
+		if b.freshStorage {
+			compactions++
 		}
 		b.Publish()
 	}
 	stop.Store(true)
 	readers.Wait()
-	if moves < 2 {
-		t.Errorf("storage moved %d times, want more: the test does not see it", moves)
+	if compactions < 2 {
+		t.Errorf("storage was compacted %d times, want more: the test does not cover it", compactions)
 	}
 }
 
@@ -48,7 +48,7 @@ const (
 	points  = 1000 // of each, at first
 )
 
-type game struct {
+type transfers struct {
 	*rand.Rand
 	board  *Board
 	scores [players]float64
@@ -57,72 +57,72 @@ type game struct {
 	guests int
 }
 
-func newGame(b *Board) *game {
-	g := &game{Rand: rand.New(rand.NewPCG(7, 8)), board: b}
+func newTransfers(b *Board) *transfers {
+	tr := &transfers{Rand: rand.New(rand.NewPCG(7, 8)), board: b}
 	var us []wire.Update
 	for i := range players {
-		g.ids = append(g.ids, fmt.Sprint("player", i))
-		us = append(us, g.give(i, points))
+		tr.ids = append(tr.ids, fmt.Sprint("player", i))
+		us = append(us, tr.give(i, points))
 	}
-	g.ids = append(g.ids, "seq")
-	g.apply(us)
-	return g
+	tr.ids = append(tr.ids, "seq")
+	tr.apply(us)
+	return tr
 }
 
-func (g *game) next() uint64 { g.seq++; return g.seq }
+func (tr *transfers) next() uint64 { tr.seq++; return tr.seq }
 
-func (g *game) give(i int, n float64) wire.Update {
-	g.scores[i] += n
-	return set(g.ids[i], g.scores[i], g.next())
+func (tr *transfers) give(i int, n float64) wire.Update {
+	tr.scores[i] += n
+	return set(tr.ids[i], tr.scores[i], tr.next())
 }
 
-func (g *game) apply(us []wire.Update) {
-	seq := g.next()
-	g.board.Apply(append(us, set("seq", float64(seq), seq)))
+func (tr *transfers) apply(us []wire.Update) {
+	seq := tr.next()
+	tr.board.Apply(append(us, set("seq", float64(seq), seq)))
 }
 
-// play moves some points and lets guests without points come or go.
-func (g *game) play() {
+// step moves some points and adds or removes guests without points.
+func (tr *transfers) step() {
 	var us []wire.Update
 	for range 20 {
-		n := float64(g.IntN(10))
-		us = append(us, g.give(g.IntN(players), n), g.give(g.IntN(players), -n))
+		n := float64(tr.IntN(10))
+		us = append(us, tr.give(tr.IntN(players), n), tr.give(tr.IntN(players), -n))
 	}
 	for i := range 500 {
-		if guest := fmt.Sprint("guest", g.guests+i); g.guests%1000 == 0 {
-			us = append(us, set(guest, 0, g.next()))
+		if guest := fmt.Sprint("guest", tr.guests+i); tr.guests%1000 == 0 {
+			us = append(us, set(guest, 0, tr.next()))
 		} else {
-			us = append(us, del(fmt.Sprint("guest", g.guests-500+i), g.next()))
+			us = append(us, del(fmt.Sprint("guest", tr.guests-500+i), tr.next()))
 		}
 	}
-	g.guests += 500
-	g.apply(us)
+	tr.guests += 500
+	tr.apply(us)
 }
 
-func (g *game) read(t *testing.T, how int) {
+func (tr *transfers) read(t *testing.T, how int) {
 	switch how {
 	case 0:
-		rows, stamp := g.board.Standings(nil, g.ids, rankcache.Descending)
+		rows, stamp := tr.board.Standings(nil, tr.ids, rankcache.Descending)
 		sum := 0.0
 		for _, r := range rows[:players] {
 			sum += r.Score
 		}
-		g.fair(t, "standings", sum, rows[players].Score, stamp.Seq)
+		tr.checkSums(t, "standings", sum, rows[players].Score, stamp.Seq)
 	case 1:
-		top := g.board.Top()
+		top := tr.board.Top()
 		sum, seq := sums(top.Entries)
-		g.fair(t, "top", sum, seq, top.Seq)
+		tr.checkSums(t, "top", sum, seq, top.Seq)
 	case 2:
-		page := g.board.Page(0, 1<<20, rankcache.Ascending)
+		page := tr.board.Page(0, 1<<20, rankcache.Ascending)
 		sum, seq := sums(page.Entries)
-		g.fair(t, "page", sum, seq, page.Seq)
+		tr.checkSums(t, "page", sum, seq, page.Seq)
 		if len(page.Entries) != page.Members {
 			t.Errorf("page: %d of %d members", len(page.Entries), page.Members)
 		}
 	case 3:
-		page, rank, ok := g.board.Around("seq", 1<<20, rankcache.Descending)
+		page, rank, ok := tr.board.Around("seq", 1<<20, rankcache.Descending)
 		sum, seq := sums(page.Entries)
-		g.fair(t, "around", sum, seq, page.Seq)
+		tr.checkSums(t, "around", sum, seq, page.Seq)
 		if !ok || page.Entries[rank-1].Member != "seq" {
 			t.Errorf("around: rank %d is %+v", rank, page.Entries[rank-1])
 		}
@@ -140,7 +140,7 @@ func sums(es []rankcache.Entry) (sum, seq float64) {
 	return sum, seq
 }
 
-func (g *game) fair(t *testing.T, what string, sum, clock float64, seq uint64) {
+func (tr *transfers) checkSums(t *testing.T, what string, sum, clock float64, seq uint64) {
 	if sum != players*points || clock != float64(seq) {
 		t.Errorf("%s of seq %d: %v points, want %v; the member seq has %v", what, seq, sum, players*points, clock)
 	}

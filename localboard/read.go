@@ -1,13 +1,59 @@
 package localboard
 
 import (
-	"slices"
+	"iter"
+	"time"
+	"unsafe"
 
 	"rankcache"
 )
 
-// Top returns the head of the board as last published, nil before the first
-// Publish. It costs one atomic load.
+// Progress returns how far the board has come, unpublished changes included.
+func (b *Board) Progress() rankcache.Progress {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.progress()
+}
+
+// Score returns the member's score, unpublished changes included, and the highest
+// seq applied to it. If the member is not on the board, ok is false and memberSeq
+// is the seq of its removal; without a tombstone, the seq up to which it may have
+// been removed.
+func (b *Board) Score(member string) (score float64, memberSeq uint64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, r := b.members.find(member)
+	if r == nil {
+		return 0, b.forgottenSeq, false
+	}
+	if score = b.score(r); isAbsent(score) {
+		return 0, r.seq, false
+	}
+	return score, r.seq, true
+}
+
+// MarkCurrent records that the copy was known to equal the origin at t. A time
+// before the recorded one is ignored. It takes no lock.
+func (b *Board) MarkCurrent(t time.Time) {
+	for {
+		before := b.current.Load()
+		if before != nil && !t.After(*before) || b.current.CompareAndSwap(before, &t) {
+			return
+		}
+	}
+}
+
+// CurrentAt returns when the copy was last known to equal the origin, and the
+// zero time if it never was. It takes no lock.
+func (b *Board) CurrentAt() time.Time {
+	if t := b.current.Load(); t != nil {
+		return *t
+	}
+	return time.Time{}
+}
+
+// Top returns the first rows as last published, nil before the first Publish. It
+// costs one atomic load.
 func (b *Board) Top() *rankcache.Top {
 	if v := b.view.Load(); v != nil {
 		return v.top
@@ -15,96 +61,108 @@ func (b *Board) Top() *rankcache.Top {
 	return nil
 }
 
-// Page returns at most limit rows from the 0-based index start on, in the order
-// asked for; past the end, none. Its entries may be shared with other readers.
-// Their ids keep memory of the board: clone what is kept for long.
-func (b *Board) Page(start, limit int, order rankcache.Direction) rankcache.Page {
-	v, hold := b.hold()
+// Page returns at most limit rows from the 0-based index start on, in the given
+// direction; past the end, none. Its entries may be shared with other readers and
+// must not be changed. Their ids keep memory of the board alive: clone those that
+// are kept for long.
+func (b *Board) Page(start, limit int, direction rankcache.Direction) rankcache.Page {
+	v, pinned := b.view.pin()
 	if v == nil {
 		return rankcache.Page{Start: start}
 	}
-	defer hold.release()
-	return v.page(start, limit, order)
-}
-
-// page cuts start and limit to what there is.
-func (v *view) page(start, limit int, order rankcache.Direction) rankcache.Page {
-	p := rankcache.Page{Stamp: v.stamp(), Start: start}
-	n := min(limit, v.rows-start)
-	if start < 0 || n <= 0 {
-		return p
-	}
-	first := start // of the rows, best first
-	if order == rankcache.Ascending {
-		first = v.rows - start - n
-	}
-	if order == rankcache.Descending && start+n <= len(v.top.Entries) {
-		p.Entries = v.top.Entries[start : start+n : start+n]
-		return p
-	}
-	p.Entries = make([]rankcache.Entry, n)
-	v.read(&v.members, p.Entries, first)
-	if order == rankcache.Ascending {
-		slices.Reverse(p.Entries)
-	}
-	return p
+	defer pinned.release()
+	return v.page(start, limit, direction)
 }
 
 // Standings appends the standing of each of members to dst, all of one moment,
 // and returns that moment. The appended standings hold the strings of members.
-// It allocates only what dst has to grow.
-func (b *Board) Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
+// It allocates only if dst has to grow.
+func (b *Board) Standings(dst []rankcache.Standing, members []string, direction rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
 	from := len(dst)
 	for _, m := range members {
 		dst = append(dst, rankcache.Standing{Member: m})
 	}
-	v, hold := b.standings(dst[from:], order)
-	hold.release()
+	v, pinned := b.standings(dst[from:], direction)
+	pinned.release()
 	if v == nil {
 		return dst, rankcache.Stamp{}
 	}
 	return dst, v.stamp()
 }
 
-// standings fills in score and rank of rows, whose Member is set, and returns
-// the view that they are of, held, nil before the first.
-func (b *Board) standings(rows []rankcache.Standing, order rankcache.Direction) (*view, hold) {
-	for sure := false; ; {
-		v, hold := b.hold() // r1
+// standings fills in score and rank of rows, whose Member is set. It returns the
+// view that they were read from, pinned; nil before the first. See Publish for r1
+// to r5.
+func (b *Board) standings(rows []rankcache.Standing, direction rankcache.Direction) (*view, pin) {
+	for verify := false; ; {
+		v, pinned := b.view.pin() // r1
 		if v == nil {
-			return nil, hold
+			return nil, pinned
 		}
-		v.lookup(rows, sure)                           // r2
+		v.lookup(rows, verify)                         // r2
 		if over := v.overwritten.Load(); over != nil { // r3
 			v.restore(rows, *over)  // r4
 			if b.view.Load() != v { // r5
-				hold.release()
+				pinned.release()
 				continue
 			}
 		}
-		if v.rank(rows, order) {
-			return v, hold
+		if v.rank(rows, direction) {
+			return v, pinned
 		}
-		hold.release()
-		sure = true // a member of the same hash was taken for another
+		pinned.release()
+		verify = true // two ids have the same tag
 	}
 }
 
-// Around returns the member's rank, and the page of it with at most n
-// neighbours on either side, all of one moment. If the member is not on the
-// board, ok is false and the page has a stamp only.
-func (b *Board) Around(member string, n int, order rankcache.Direction) (page rankcache.Page, rank int, ok bool) {
+// Around returns the member's rank, and the page of it with at most n neighbours
+// on either side, all of one moment. If the member is not on the board, ok is
+// false and only the page's stamp is set.
+func (b *Board) Around(member string, n int, direction rankcache.Direction) (page rankcache.Page, rank int, ok bool) {
 	me := [1]rankcache.Standing{{Member: member}}
-	v, hold := b.standings(me[:], order)
+	v, pinned := b.standings(me[:], direction)
 	if v == nil {
 		return page, 0, false
 	}
-	defer hold.release()
+	defer pinned.release()
 	rank = me[0].Rank
 	if rank == 0 {
 		return rankcache.Page{Stamp: v.stamp()}, 0, false
 	}
 	n = min(n, v.rows)
 	start := max(0, rank-1-n)
-	return v.page(start, rank+n-start, order), rank, true
+	return v.page(start, rank+n-start, direction), rank, true
+}
+
+// Snapshot returns the whole board as last published, best first and in pieces,
+// with the moment that it is of. One goroutine may iterate over it at any pace
+// while the board changes; a piece is valid until the next one. Before the first
+// Publish there are no pieces.
+func (b *Board) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
+	v, pinned := b.view.pin()
+	if v == nil {
+		return rankcache.Stamp{}, func(func([]rankcache.Entry) bool) {}
+	}
+	defer pinned.release()
+	v.pins.permanent.Store(true) // the end of the iteration is not known
+	return v.stamp(), v.pieces
+}
+
+// Bytes returns how much heap the board holds, estimated from its structure.
+// Memory that only slow readers still hold is not counted.
+func (b *Board) Bytes() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.members.bytes() + b.seqs.bytes() + b.orderIDs.bytes()
+	n += cap(b.changes) * int(unsafe.Sizeof(change{}))
+	if b.index != nil {
+		n += b.index.bytes()
+	}
+	if v := b.view.Load(); v != nil {
+		n += v.ownBytes()
+		if b.freshStorage {
+			n += v.members.bytes() + v.root.bytes()
+		}
+	}
+	return n
 }

@@ -1,7 +1,9 @@
 package localboard
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,17 +13,21 @@ import (
 	"rankcache/wire"
 )
 
-// five is a board of e 5, d 4, c 3, b 2, a 1.
-func five(t testing.TB) *Board {
+// fiveMembers is a board of e 5, d 4, c 3, b 2, a 1.
+func fiveMembers(t testing.TB) *Board {
 	b := newBoard(t)
-	for i, id := range []string{"a", "b", "c", "d", "e"} {
-		b.Apply([]wire.Update{set(id, float64(i+1), uint64(i+1))})
-	}
+	setFive(b)
 	b.Publish()
 	return b
 }
 
-func names(es []rankcache.Entry) (s string) {
+func setFive(b *Board) {
+	for i, id := range []string{"a", "b", "c", "d", "e"} {
+		b.Apply([]wire.Update{set(id, float64(i+1), uint64(i+1))})
+	}
+}
+
+func idsOf(es []rankcache.Entry) (s string) {
 	for _, e := range es {
 		s += e.Member
 	}
@@ -29,52 +35,52 @@ func names(es []rankcache.Entry) (s string) {
 }
 
 func TestPage(t *testing.T) {
-	b := five(t)
+	b := fiveMembers(t)
 	for _, c := range []struct {
 		start, limit int
-		order        rankcache.Direction
+		direction    rankcache.Direction
 		want         string
 	}{
 		{0, 2, rankcache.Descending, "ed"}, {3, 9, rankcache.Descending, "ba"}, {5, 1, rankcache.Descending, ""}, {99, 1, rankcache.Descending, ""},
 		{0, 2, rankcache.Ascending, "ab"}, {3, 9, rankcache.Ascending, "de"}, {5, 1, rankcache.Ascending, ""}, {2, 1, rankcache.Ascending, "c"},
 		{0, 0, rankcache.Descending, ""}, {-1, 3, rankcache.Descending, ""}, {1, -3, rankcache.Ascending, ""},
 	} {
-		p := b.Page(c.start, c.limit, c.order)
-		if names(p.Entries) != c.want || p.Start != c.start || p.Seq != 5 || p.Members != 5 || p.At != b.Top().PublishedAt {
-			t.Errorf("%d from %d %v: %+v, want %q", c.limit, c.start, c.order, p, c.want)
+		p := b.Page(c.start, c.limit, c.direction)
+		if idsOf(p.Entries) != c.want || p.Start != c.start || p.Seq != 5 || p.Members != 5 || p.At != b.Top().PublishedAt {
+			t.Errorf("%d from %d %v: %+v, want %q", c.limit, c.start, c.direction, p, c.want)
 		}
 	}
 }
 
-// TestPageIsNotTheTop wants a caller's append to leave the top alone.
+// TestPageIsNotTheTop: a caller's append to a page does not change the top.
 func TestPageIsNotTheTop(t *testing.T) {
-	b := five(t)
+	b := fiveMembers(t)
 	_ = append(b.Page(0, 2, rankcache.Descending).Entries, rankcache.Entry{Member: "x"})
-	if got := names(b.Top().Entries); got != "edcba" {
+	if got := idsOf(b.Top().Entries); got != "edcba" {
 		t.Errorf("top is %q", got)
 	}
 }
 
 func TestAround(t *testing.T) {
-	b := five(t)
+	b := fiveMembers(t)
 	for _, c := range []struct {
-		member string
-		n      int
-		order  rankcache.Direction
-		want   string
-		rank   int
+		member    string
+		n         int
+		direction rankcache.Direction
+		want      string
+		rank      int
 	}{
 		{"c", 1, rankcache.Descending, "dcb", 3}, {"c", 1, rankcache.Ascending, "bcd", 3}, {"e", 2, rankcache.Descending, "edc", 1},
 		{"a", 2, rankcache.Descending, "cba", 5}, {"a", 2, rankcache.Ascending, "abc", 1}, {"b", 0, rankcache.Descending, "b", 4}, {"c", math.MaxInt, rankcache.Descending, "edcba", 3},
 	} {
-		p, rank, ok := b.Around(c.member, c.n, c.order)
-		if !ok || rank != c.rank || names(p.Entries) != c.want || names(p.Entries[rank-1-p.Start:][:1]) != c.member {
-			t.Errorf("%d around %s %v: %+v, rank %d, want %q, %d", c.n, c.member, c.order, p, rank, c.want, c.rank)
+		p, rank, ok := b.Around(c.member, c.n, c.direction)
+		if !ok || rank != c.rank || idsOf(p.Entries) != c.want || idsOf(p.Entries[rank-1-p.Start:][:1]) != c.member {
+			t.Errorf("%d around %s %v: %+v, rank %d, want %q, %d", c.n, c.member, c.direction, p, rank, c.want, c.rank)
 		}
 	}
-	p, rank, ok := b.Around("nobody", 1, rankcache.Descending)
+	p, rank, ok := b.Around("absent", 1, rankcache.Descending)
 	if ok || rank != 0 || len(p.Entries) != 0 || p.Seq != 5 || p.Members != 5 {
-		t.Errorf("around nobody: %+v, %d, %v", p, rank, ok)
+		t.Errorf("around an absent member: %+v, %d, %v", p, rank, ok)
 	}
 }
 
@@ -94,7 +100,7 @@ func TestReadBeforePublish(t *testing.T) {
 }
 
 func TestStandingsAppends(t *testing.T) {
-	b := five(t)
+	b := fiveMembers(t)
 	dst := []rankcache.Standing{{Member: "kept", Rank: 7}}
 	dst, stamp := b.Standings(dst, []string{"b", "x", "b"}, rankcache.Descending)
 	want := []rankcache.Standing{{Member: "kept", Rank: 7}, {Member: "b", Score: 2, Rank: 4}, {Member: "x"}, {Member: "b", Score: 2, Rank: 4}}
@@ -104,12 +110,13 @@ func TestStandingsAppends(t *testing.T) {
 }
 
 func TestReadsDoNotAllocate(t *testing.T) {
-	b, set := five(t), NewBoards()
-	set.Replace("board", b)
-	set.Open("board")
-	ids, dst := []string{"a", "e", "nobody"}, make([]rankcache.Standing, 0, 3)
+	boards := NewBoards()
+	b := boards.Create("board")
+	setFive(b)
+	boards.Open("board")
+	ids, dst := []string{"a", "e", "absent"}, make([]rankcache.Standing, 0, 3)
 	for name, read := range map[string]func(){
-		"Get":       func() { set.Get("board") },
+		"Get":       func() { boards.Get("board") },
 		"Top":       func() { b.Top() },
 		"Page":      func() { b.Page(1, 3, rankcache.Descending) },
 		"Standings": func() { b.Standings(dst, ids, rankcache.Ascending) },
@@ -124,12 +131,47 @@ func TestReadsDoNotAllocate(t *testing.T) {
 func TestMarkCurrent(t *testing.T) {
 	b := newBoard(t)
 	if !b.CurrentAt().IsZero() {
-		t.Error("current before it was said")
+		t.Error("current before MarkCurrent")
 	}
 	now := time.Now()
 	b.MarkCurrent(now)
 	b.MarkCurrent(now.Add(-time.Second))
 	if got := b.CurrentAt(); got != now {
 		t.Errorf("current at %v, want %v", got, now)
+	}
+}
+
+// A snapshot is of one moment, whatever is published while it is read.
+func TestSnapshotIsOneMoment(t *testing.T) {
+	b := New("1")
+	if at, pieces := b.Snapshot(); at != (rankcache.Stamp{}) || len(slices.Collect(pieces)) != 0 {
+		t.Errorf("an unpublished board has a snapshot of %+v", at)
+	}
+	var seq uint64
+	give := func() {
+		for i := range 3000 {
+			seq++
+			b.Apply([]wire.Update{{Board: "1", Member: fmt.Sprint(i * int(seq) % 5000), Op: wire.OpIncr, Score: float64(seq), Seq: seq}})
+		}
+		b.Publish()
+	}
+	give()
+	want := b.Page(0, 10_000, rankcache.Descending)
+	at, pieces := b.Snapshot()
+	var got []rankcache.Entry
+	for piece := range pieces {
+		got = append(got, piece...)
+		if len(got)%500 < len(piece) {
+			give()
+		}
+	}
+	if at != want.Stamp || !slices.Equal(got, want.Entries) {
+		t.Errorf("snapshot of %+v with %d rows, want %+v with %d", at, len(got), want.Stamp, len(want.Entries))
+	}
+	for piece := range pieces {
+		if len(piece) == 0 {
+			t.Error("an empty piece")
+		}
+		break // a reader may stop early
 	}
 }

@@ -16,28 +16,29 @@ const (
 // maxMember is the longest member id, in bytes, that fits a block.
 const maxMember = blockWords*wordBytes - idOffset
 
-// record is the beginning of what is known of one member; the rest of the id
-// follows it. It is in one cache line for the ids that are usual.
+// record is the fixed part of a member's record; the rest of the id follows it in
+// memory. With an id of usual length a record fits one cache line.
 type record struct {
-	// seq is the highest seq applied to the member, also after its removal, so
-	// that an older update that comes late is known for one. Writer only.
+	// seq is the highest seq applied to the member. A removed member keeps it, as a
+	// tombstone by which late updates are recognised. Writer only.
 	seq uint64
-	// change is the member's place in the list of changes, counted from 1; 0 if
-	// it is unchanged since the last publication. Readers load it too.
-	change atomic.Uint32
-	slot   uint32  // in the table that the writer uses, where the score is. Writer only.
-	size   uint16  // the id's length + 1, so that 0 is no record
-	id     [2]byte // the id's first bytes
+	// changeNo is the member's place in the list of changes, from 1; 0 if it is
+	// unchanged since the last publication. Readers load it, too.
+	changeNo atomic.Uint32
+	slot     uint32  // of the writer's table, where the score is. Writer only.
+	size     uint16  // the id's length + 1, so that 0 is no record
+	idBytes  [2]byte // the id's first bytes
 }
 
-const idOffset = int(unsafe.Offsetof(record{}.id))
+const idOffset = int(unsafe.Offsetof(record{}.idBytes))
 
-// records holds the members' records one behind the other in blocks without
-// pointers. A record's handle is where it is; handles rise in order of arrival.
+// records stores the members' records one after the other in blocks without
+// pointers, which the garbage collector need not scan. A record's handle is its
+// place; handles rise in order of arrival.
 //
-// A record's size and id are written before anybody knows its handle and never
-// again, so that an id is handed out as a string over its bytes, without a copy.
-// A copy of the struct is a reader's: it has the records that existed when it was
+// A record's size and id are written before its handle is passed on and never
+// again, so that an id is returned as a string over its bytes, without a copy. A
+// copy of the struct is a reader's: it has the records that existed when it was
 // made, and shares them with the writer.
 type records struct {
 	blocks [][]uint64
@@ -47,8 +48,8 @@ type records struct {
 // words returns how many words the record of an id of n bytes takes.
 func words(n int) int { return max(int(unsafe.Sizeof(record{})), idOffset+n+wordBytes-1) / wordBytes }
 
-// fits says whether a record for id can be added: the id is short enough, and
-// the place can be told in 32 bits.
+// fits reports whether a record for id can be added: the id is short enough, and
+// there are 32-bit handles left.
 func (s *records) fits(id string) bool {
 	return len(id) <= maxMember && len(s.blocks) < 1<<32/blockWords-1
 }
@@ -64,11 +65,11 @@ func (s *records) add(id string) (uint32, *record) {
 	s.used += need
 	r := s.at(h)
 	r.size = uint16(len(id) + 1)
-	copy(unsafe.Slice(&r.id[0], len(id)), id)
+	copy(unsafe.Slice(&r.idBytes[0], len(id)), id)
 	return h, r
 }
 
-// blockSize returns the words of the block with number n.
+// blockSize returns the words of block n.
 func blockSize(n int) int {
 	if n < 2 {
 		return firstBlockWords << (2 * n)
@@ -76,15 +77,15 @@ func blockSize(n int) int {
 	return blockWords
 }
 
-// at returns the record with a handle that add returned. The block has room for
-// the whole of it, and is kept by the pointer.
+// at returns the record of a handle that add returned. Its block has room for the
+// whole of it; the pointer keeps the block alive.
 func (s *records) at(handle uint32) *record {
 	return (*record)(unsafe.Pointer(&s.blocks[handle/blockWords][handle%blockWords]))
 }
 
-// name returns the id. It shares the memory of the record, which add filled for
-// that many bytes, and keeps the record's block from being collected.
-func (r *record) name() string { return unsafe.String(&r.id[0], int(r.size)-1) }
+// id returns the id. The string shares the memory of the record, which add filled
+// for that many bytes, and keeps the record's block alive.
+func (r *record) id() string { return unsafe.String(&r.idBytes[0], int(r.size)-1) }
 
 // end returns a handle above that of every record.
 func (s *records) end() uint32 {

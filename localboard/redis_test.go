@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// TestBoardIsRedis gives a board and a Redis sorted set the same members and
-// wants the same order, down to the bits of the scores.
+// TestBoardIsRedis: a board and a Redis sorted set with the same members have the same
+// order, down to the bits of the scores.
 func TestBoardIsRedis(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: testkit.Redis(t)})
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -30,7 +30,7 @@ func TestBoardIsRedis(t *testing.T) {
 			return string([]byte{byte(r.Uint32()), byte(r.Uint32()), byte(r.IntN(2)), 0}[:r.IntN(5)])
 		},
 	} {
-		for kind, score := range map[string]func(*rand.Rand) float64{"gifts": gifts, "any score": anyScore} {
+		for kind, score := range map[string]func(*rand.Rand) float64{"small scores": smallScores, "any score": anyScore} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				key := testkit.Name(t)
 				t.Cleanup(func() { rdb.Del(t.Context(), key) })
@@ -77,9 +77,9 @@ func compareRedis(t *testing.T, rdb *redis.Client, key string, b *Board) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for order, zs := range map[rankcache.Direction][]redis.Z{rankcache.Descending: desc, rankcache.Ascending: asc} {
-		if diff := gocmp.Diff(exact(fromRedis(zs)), exact(whole(b, order))); diff != "" {
-			t.Fatalf("%s (-redis +board):\n%s", order, diff)
+	for direction, zs := range map[rankcache.Direction][]redis.Z{rankcache.Descending: desc, rankcache.Ascending: asc} {
+		if diff := gocmp.Diff(exact(fromRedis(zs)), exact(whole(b, direction))); diff != "" {
+			t.Fatalf("%s (-redis +board):\n%s", direction, diff)
 		}
 	}
 	compareStandings(t, b, fromRedis(desc))
@@ -88,7 +88,7 @@ func compareRedis(t *testing.T, rdb *redis.Client, key string, b *Board) {
 		want, err := rdb.ZRevRank(t.Context(), key, member).Result()
 		got, _ := b.Standings(nil, []string{member}, rankcache.Descending)
 		if err != nil || got[0].Rank != int(want)+1 {
-			t.Errorf("rank of %q is %d, ZREVRANK says %d, %v", member, got[0].Rank, want, err)
+			t.Errorf("rank of %q is %d, ZREVRANK gives %d, %v", member, got[0].Rank, want, err)
 		}
 	}
 }

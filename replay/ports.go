@@ -15,8 +15,8 @@ type Board interface {
 	Apply([]wire.Update) rankcache.ApplyResult
 	// Load replaces the board by entries that were read from Redis after seq.
 	Load(seq uint64, es []rankcache.Entry) error
-	// Settle counts every seq up to seq as seen: holes below it are accepted.
-	Settle(seq uint64)
+	// AcceptHoles counts every seq up to seq as seen: holes below it are accepted.
+	AcceptHoles(seq uint64)
 	Reset()
 	Progress() rankcache.Progress
 	// Score includes what is not published yet. memberSeq is the highest seq
@@ -33,8 +33,8 @@ type Board interface {
 	// MarkCurrent records that the board equalled Redis at t.
 	MarkCurrent(t time.Time)
 	CurrentAt() time.Time
-	// Image returns what was last published, in pieces.
-	Image() (rankcache.Stamp, iter.Seq[[]rankcache.Entry])
+	// Snapshot returns what was last published, in pieces.
+	Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry])
 }
 
 // Boards is the set of local boards. Readers do not find a created board before

@@ -46,7 +46,7 @@ func (r *replica) open(epoch int, o opening) bool {
 		return false
 	}
 	if o.acceptHoles > 0 {
-		r.board.Settle(o.acceptHoles)
+		r.board.AcceptHoles(o.acceptHoles)
 	}
 	r.board.MarkCurrent(o.equalAt) // so that the first answer knows its age
 	r.readable.Store(true)         // first: what is applied from now on must be published

@@ -27,14 +27,14 @@ func (b *fakeBoard) Apply(us []wire.Update) rankcache.ApplyResult {
 	return rankcache.ApplyResult{Applied: len(us)}
 }
 func (b *fakeBoard) Load(uint64, []rankcache.Entry) error { return nil }
-func (b *fakeBoard) Settle(seq uint64)                    { b.note("accept holes up to %d", seq) }
+func (b *fakeBoard) AcceptHoles(seq uint64)               { b.note("accept holes up to %d", seq) }
 func (b *fakeBoard) Reset()                               { b.note("reset") }
 func (b *fakeBoard) Progress() rankcache.Progress         { return b.have }
 func (b *fakeBoard) Score(string) (float64, uint64, bool) { return 0, 0, false }
 func (b *fakeBoard) Publish()                             { b.note("publish") }
 func (b *fakeBoard) MarkCurrent(t time.Time)              { b.current = t }
 func (b *fakeBoard) CurrentAt() time.Time                 { return b.current }
-func (b *fakeBoard) Image() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
+func (b *fakeBoard) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	return rankcache.Stamp{Seq: b.have.Contiguous, Members: b.have.Members}, nil
 }
 func (b *fakeBoard) Repair(m string, _ float64, _ bool, seq uint64) bool {

@@ -127,7 +127,7 @@ func TestBoardsComeAndGo(t *testing.T) {
 			s.waitOpen(b.id)
 		}
 		testkit.Eventually(t, timeout, func() error {
-			if n, gone := s.boards.Len(), all[(i+3)%4].id; n != 3 || s.status(gone) != (rankcache.BoardStatus{}) {
+			if n, gone := len(s.boards.All()), all[(i+3)%4].id; n != 3 || s.status(gone) != (rankcache.BoardStatus{}) {
 				return fmt.Errorf("%d boards; the dropped one: %+v", n, s.status(gone))
 			}
 			return nil

@@ -69,7 +69,7 @@ func (s *Sidecar) buildBoards() (err error) {
 	if s.way, err = yield.New(); err != nil {
 		return err
 	}
-	s.boards = localboard.NewBoards(localboard.GivingWay(s.way.Yield))
+	s.boards = localboard.NewBoards(localboard.WithYield(s.way.Yield))
 	s.registry.MustRegister(localboard.Collector(s.boards))
 	return nil
 }

@@ -1,9 +1,11 @@
-// Package yield lets a goroutine that works for long let others go first, those
-// included that wait for the network and whose data has come.
+// Package yield lets a goroutine with much work yield to others, including those that
+// wait for the network and whose data has arrived.
 //
-// [runtime.Gosched] does not: it runs what is known to be ready, and while a core is
-// at work Go does not ask the network poller what else is. A goroutine that wakes
-// itself through the poller finds the others before it.
+// [runtime.Gosched] runs goroutines that are known to be ready, and while a core is
+// busy Go does not ask the network poller for more. [time.Sleep] does, but on an idle
+// core it takes at least a millisecond, the resolution of the poller's timeout. A
+// goroutine that wakes itself through the network poller makes Go ask it, too, and on
+// an idle core it is back within some microseconds.
 package yield
 
 import (
@@ -14,11 +16,11 @@ import (
 
 var wake = []byte{0}
 
-// Poller lets its callers wait for one turn of the network poller. Any goroutine
-// may call its methods; those who yield at once do it one after the other.
+// Poller is a pipe through which goroutines wake themselves. Any goroutine may call
+// its methods; concurrent calls of Yield are serialised.
 type Poller struct {
 	from, to *os.File
-	waiting  syscall.RawConn // of from
+	reads    syscall.RawConn // of from
 }
 
 // New opens a pipe, which Close closes.
@@ -28,21 +30,22 @@ func New() (*Poller, error) {
 		return nil, fmt.Errorf("open a pipe: %w (is the limit of open files too low?)", err)
 	}
 	p := &Poller{from: from, to: to}
-	if p.waiting, err = from.SyscallConn(); err != nil {
+	if p.reads, err = from.SyscallConn(); err != nil {
 		_ = p.Close()
 		return nil, fmt.Errorf("pipe: %w", err)
 	}
 	return p, nil
 }
 
-// Yield returns after goroutines that are ready, or whose data has come, had a
-// turn. With nobody waiting it costs some microseconds: two system calls and a look
-// at the poller. After Close it returns at once.
+// Yield lets goroutines run that are ready or whose data has arrived. A single call may
+// return before some of them have run; the next call returns after them. If there are
+// none it costs some microseconds: two system calls and a poll of the network. After
+// Close it returns at once.
 func (p *Poller) Yield() {
 	woken := false
-	_ = p.waiting.Read(func(fd uintptr) bool { // fails once p is closed
+	_ = p.reads.Read(func(fd uintptr) bool { // fails once p is closed
 		if woken {
-			return p.take(int(fd))
+			return tryRead(int(fd))
 		}
 		woken = true
 		_, err := p.to.Write(wake)
@@ -50,18 +53,18 @@ func (p *Poller) Yield() {
 	})
 }
 
-// take returns false if there is nothing to take yet.
-func (p *Poller) take(fd int) bool {
-	var taken [1]byte
+// tryRead reads one byte. It returns false if there is none yet.
+func tryRead(fd int) bool {
+	var buf [1]byte
 	for {
-		_, err := syscall.Read(fd, taken[:])
+		_, err := syscall.Read(fd, buf[:])
 		if err != syscall.EINTR {
 			return err != syscall.EAGAIN
 		}
 	}
 }
 
-// Close lets everybody in Yield go.
+// Close ends all calls of Yield.
 func (p *Poller) Close() error {
 	err := p.to.Close()
 	if other := p.from.Close(); err == nil {

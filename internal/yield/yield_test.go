@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"rankcache/internal/yield"
 )
@@ -20,7 +21,7 @@ func newPoller(t testing.TB) *yield.Poller {
 	return p
 }
 
-// waiter reads from a pipe, and counts what it has read.
+// waiter reads from a pipe and counts the bytes.
 type waiter struct {
 	to   *os.File
 	done atomic.Int32
@@ -49,9 +50,9 @@ func newWaiter(t testing.TB) *waiter {
 	return w
 }
 
-// TestOthersGoFirst: on one core, what has come for somebody else is taken before
-// the second Yield has returned. The first may come back before it.
-func TestOthersGoFirst(t *testing.T) {
+// TestReadyReadersRun: on one core, a goroutine whose data has arrived runs before the
+// second Yield returns. The first may return before it.
+func TestReadyReadersRun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	p, w := newPoller(t), newWaiter(t)
 	for i := range int32(200) {
@@ -66,9 +67,9 @@ func TestOthersGoFirst(t *testing.T) {
 	}
 }
 
-// TestManyYield: each call returns, whoever takes whose byte, also those that
-// Close finds waiting.
-func TestManyYield(t *testing.T) {
+// TestConcurrentYields: each call returns, whichever byte it reads, also those that
+// are waiting when Close is called.
+func TestConcurrentYields(t *testing.T) {
 	p := newPoller(t)
 	var all sync.WaitGroup
 	var calls atomic.Int32
@@ -101,5 +102,12 @@ func BenchmarkYield(b *testing.B) {
 	p := newPoller(b)
 	for b.Loop() {
 		p.Yield()
+	}
+}
+
+// BenchmarkSleep is what BenchmarkYield is to be compared with: run both with -cpu 1.
+func BenchmarkSleep(b *testing.B) {
+	for b.Loop() {
+		time.Sleep(20 * time.Microsecond)
 	}
 }

@@ -187,7 +187,7 @@ func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, l
 		return 0, 0, live, err
 	}
 	defer way.Close()
-	boards := localboard.NewBoards(localboard.GivingWay(way.Yield))
+	boards := localboard.NewBoards(localboard.WithYield(way.Yield))
 	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: wire.DefaultNames(), Deadline: 5 * time.Minute},
 		app.FilledBoards{Boards: boards}, app.GateOrigin{Origin: b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {

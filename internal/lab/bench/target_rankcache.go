@@ -43,7 +43,7 @@ func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
 	if err != nil {
 		return nil, err
 	}
-	boards := localboard.NewBoards(localboard.GivingWay(way.Yield))
+	boards := localboard.NewBoards(localboard.WithYield(way.Yield))
 	t := &rankcacheTarget{updates: newUpdater(boards.Create(benchBoardID), o.members)}
 	boards.Open(benchBoardID)
 	tiers, err := benchTiers()

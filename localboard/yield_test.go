@@ -11,10 +11,10 @@ import (
 	"rankcache/wire"
 )
 
-// polite is a board whose publications call way.
-func polite(rows int, way func(*Board)) *Board {
+// newYieldingBoard returns a board whose publications call yield.
+func newYieldingBoard(rows int, yield func(*Board)) *Board {
 	var b *Board
-	b = NewBoards(GivingWay(func() { way(b) })).Create("b")
+	b = NewBoards(WithYield(func() { yield(b) })).Create("b")
 	publishScores(b, 0, rows)
 	return b
 }
@@ -29,15 +29,14 @@ func publishScores(b *Board, from, n int) {
 	b.Publish()
 }
 
-// TestWriterGivesWay: readers who get their turn within a publication find what
-// was there before it.
-func TestWriterGivesWay(t *testing.T) { synctest.Test(t, writerGivesWay) }
+// TestPublicationYields: readers that run within a publication find the state before it.
+func TestPublicationYields(t *testing.T) { synctest.Test(t, publicationYields) }
 
-func writerGivesWay(t *testing.T) {
-	const rows = mergeShare * fewestInPiece * 10
+func publicationYields(t *testing.T) {
+	const rows = mergeShare * minPiece * 10
 	times := 0
 	var want rankcache.Page
-	b := polite(rows, func(b *Board) {
+	b := newYieldingBoard(rows, func(b *Board) {
 		times++
 		page := b.Page(0, rows, rankcache.Descending)
 		if page.Stamp != want.Stamp || !slices.Equal(page.Entries, want.Entries) {
@@ -48,9 +47,9 @@ func writerGivesWay(t *testing.T) {
 		}
 	})
 	want = b.Page(0, rows, rankcache.Descending)
-	publishScores(b, rows, 4*fewestInPiece)
+	publishScores(b, rows, 4*minPiece)
 	if times != 3 {
-		t.Errorf("the writer gave way %d times between 4 pieces", times)
+		t.Errorf("the writer yielded %d times between 4 pieces", times)
 	}
 	check(t, b)
 	if got, _ := b.Standings(nil, []string{"user:0"}, rankcache.Ascending); got[0].Score != rows {
@@ -58,25 +57,25 @@ func writerGivesWay(t *testing.T) {
 	}
 }
 
-// TestGivingWayEnds: however many changes there are, and however long the readers
-// take, a publication ends soon.
-func TestGivingWayEnds(t *testing.T) {
-	const changes = 3 * mostPieces * fewestInPiece
-	for took, most := range map[time.Duration]int{
-		0:                   mostPieces,
-		mostWaiting / 2:     2,
-		mostWaiting * 3 / 4: 2,
+// TestYieldBudget: however many changes there are, and however long the readers take,
+// a publication yields only so often.
+func TestYieldBudget(t *testing.T) {
+	const changes = 3 * maxPieces * minPiece
+	for took, limit := range map[time.Duration]int{
+		0:                   maxPieces,
+		yieldBudget / 2:     2,
+		yieldBudget * 3 / 4: 2,
 		time.Hour:           1,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			times := 0
-			b := polite(mergeShare*changes, func(*Board) {
+			b := newYieldingBoard(mergeShare*changes, func(*Board) {
 				times++
 				time.Sleep(took)
 			})
 			publishScores(b, mergeShare*changes, changes)
-			if times == 0 || times > most {
-				t.Errorf("readers who took %v had %d turns, want 1 to %d", took, times, most)
+			if times == 0 || times > limit {
+				t.Errorf("with readers that take %v the writer yielded %d times, want 1 to %d", took, times, limit)
 			}
 		})
 	}

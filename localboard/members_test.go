@@ -2,6 +2,7 @@ package localboard
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -10,10 +11,10 @@ import (
 	"rankcache/wire"
 )
 
-// TestSameHash asks for members whose hashes are the same, on the board and not.
-func TestSameHash(t *testing.T) {
+// TestSameTag reads members whose ids have the same tag, on the board and not.
+func TestSameTag(t *testing.T) {
 	b := newBoard(t)
-	first, second := sameTag(t, &b.members)
+	first, second := idsWithSameTag(t, &b.members)
 	b.Apply([]wire.Update{set(first, 1, 1), set("best", 9, 2)})
 	b.Publish()
 	wantStandings(t, b, []rankcache.Standing{{Member: second}, {Member: first, Score: 1, Rank: 2}})
@@ -44,9 +45,9 @@ func wantStandings(t *testing.T, b *Board, want []rankcache.Standing) {
 	}
 }
 
-// sameTag returns two ids of one tag. Among a million ids there are about a
+// idsWithSameTag returns two such ids. Among a million ids there are about a
 // hundred such pairs.
-func sameTag(t *testing.T, m *members) (string, string) {
+func idsWithSameTag(t *testing.T, m *members) (string, string) {
 	ids := map[uint32]string{}
 	for i := range 1_000_000 {
 		id := fmt.Sprint("user:", i)
@@ -55,6 +56,39 @@ func sameTag(t *testing.T, m *members) (string, string) {
 		}
 		ids[m.tag(id)] = id
 	}
-	t.Fatal("no two ids have the same hash")
+	t.Fatal("no two ids have the same tag")
 	return "", ""
+}
+
+func TestRecords(t *testing.T) {
+	m := newMembers(New("x").members.seed, 0)
+	var ids []string
+	for n := range 300 {
+		ids = append(ids, string(make([]byte, n)), fmt.Sprintf("%0*d", n+1, 1))
+	}
+	for _, n := range []int{wordBytes*firstBlockWords - idOffset, maxMember - 1, maxMember} {
+		ids = append(ids, string(make([]byte, n)))
+	}
+	for _, id := range ids {
+		if !m.fits(id) {
+			t.Fatalf("id of %d bytes does not fit", len(id))
+		}
+		m.add(id)
+	}
+	if m.fits(string(make([]byte, maxMember+1))) {
+		t.Error("an id of 64 KiB fits")
+	}
+	i := 0
+	for h, r := range m.all {
+		if r.id() != ids[i] || h >= m.endHandle || !math.IsNaN(m.published(r)) {
+			t.Fatalf("record %d is %q, want %q", i, r.id(), ids[i])
+		}
+		if found, _ := m.find(ids[i]); found != h {
+			t.Fatalf("record %d is not found", i)
+		}
+		i++
+	}
+	if i != len(ids) {
+		t.Errorf("%d records, want %d", i, len(ids))
+	}
 }

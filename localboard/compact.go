@@ -1,0 +1,79 @@
+package localboard
+
+// The storage is compacted when removed members outnumber half of those on the
+// board, or when the board has grown to four times its size since the common
+// prefix of the ids was chosen. Both only above a floor, below which memory is not
+// worth the work.
+const (
+	compactFloor = 1024
+	prefixGrowth = 4
+)
+
+// maybeCompact compacts the storage when enough of it is not needed any more, or
+// when the board has grown so much that ids may have another common prefix.
+func maybeCompact(s *writerState) {
+	removed := s.members.count - s.live - len(s.changes) // at least: changes may be removals, too
+	switch {
+	case removed-s.tombstones > s.live/2+compactFloor:
+		compact(s)
+	case s.index != nil && s.live > prefixGrowth*s.liveAtCompaction+compactFloor:
+		s.liveAtCompaction = s.live
+		if s.members.commonPrefix() != s.members.prefix {
+			compact(s)
+		}
+	}
+}
+
+// compaction copies the members that are still needed into new storage, where they
+// get new handles. The old storage is not written any more, so that readers finish
+// in it undisturbed; the next Publish switches to the new.
+type compaction struct {
+	*writerState
+	from    members  // the old storage
+	handles []uint32 // new handle by old
+}
+
+func compact(s *writerState) {
+	c := compaction{writerState: s, from: s.members, handles: make([]uint32, s.members.endHandle)}
+	s.members = newMembers(c.from.seed, s.live)
+	c.copyRecords()
+	s.members.prefix = s.members.commonPrefix()
+	c.renumberChanges()
+	if s.index != nil {
+		s.index = s.index.withHandles(&s.members, c.handles)
+	}
+	s.freshStorage, s.liveAtCompaction = true, s.live
+	s.tombstones = max(0, s.members.count-s.live-len(s.changes))
+}
+
+func (c *compaction) copyRecords() {
+	for h, r := range c.from.all {
+		if c.droppable(r) {
+			c.forgottenSeq = max(c.forgottenSeq, r.seq)
+			continue
+		}
+		c.handles[h] = c.copyRecord(r)
+	}
+}
+
+// droppable reports whether r is a tombstone that is not needed: every update that
+// may still arrive has a higher seq than the removal.
+func (c *compaction) droppable(r *record) bool {
+	return isAbsent(c.from.published(r)) && r.changeNo.Load() == 0 && r.seq <= c.seqs.contiguous
+}
+
+func (c *compaction) copyRecord(from *record) uint32 {
+	h, r := c.members.add(from.id())
+	c.members.publish(r, c.from.published(from))
+	r.seq = from.seq
+	r.changeNo.Store(from.changeNo.Load())
+	return h
+}
+
+func (c *compaction) renumberChanges() {
+	for i := range c.changes {
+		ch := &c.changes[i]
+		ch.handle = c.handles[ch.handle]
+		ch.idKey = c.members.idKey(c.members.at(ch.handle).id())
+	}
+}
