@@ -14,7 +14,7 @@ import (
 )
 
 // runTracker runs a whole tracker in virtual time.
-func runTracker(t *testing.T, parts Parts, play func(*Tracker)) {
+func runTracker(t *testing.T, parts Deps, play func(*Tracker)) {
 	synctest.Test(t, func(t *testing.T) {
 		parts.Log, parts.Registry = quiet(), prometheus.NewPedanticRegistry()
 		if parts.Origin == nil {
@@ -58,7 +58,7 @@ func load(tr *Tracker, b rankcache.BoardID, perSecond int, d time.Duration, want
 }
 
 func TestStepOfLoadFlipsOnce(t *testing.T) {
-	runTracker(t, Parts{}, func(tr *Tracker) {
+	runTracker(t, Deps{}, func(tr *Tracker) {
 		time.Sleep(10*time.Second + 300*time.Millisecond) // not in step with the ticks
 		if after := load(tr, "1_2_3", 500, 30*time.Second, true); after < 0 || after > 3*time.Second {
 			t.Errorf("promoted after %v, want at most 3s", after)
@@ -88,7 +88,7 @@ func TestOperatorDecides(t *testing.T) {
 		{Match: "filling", Mode: rankcache.ModeSuperHot}, {Match: "open", Mode: rankcache.ModeSuperHot},
 	}}
 	var filled atomic.Bool
-	parts := Parts{
+	parts := Deps{
 		Tiers: func() *rankcache.Tiers { return rooms.Resolve(nil) },
 		Open:  func(b rankcache.BoardID) bool { return b == "open" || b == "filling" && filled.Load() },
 	}
@@ -123,7 +123,7 @@ func TestOperatorDecides(t *testing.T) {
 }
 
 func TestVerdictCountsForALimitedTime(t *testing.T) {
-	runTracker(t, Parts{}, func(tr *Tracker) {
+	runTracker(t, Deps{}, func(tr *Tracker) {
 		v := Verdict{At: time.UnixMilli(1), Source: "test", Boards: []BoardCount{{"1", 5000}}}
 		for range 40 { // the same verdict again and again, as a poller that has died leaves it
 			tr.Observe(v)
@@ -151,12 +151,12 @@ func TestVerdictCountsForALimitedTime(t *testing.T) {
 func TestOwnSources(t *testing.T) {
 	rooms := &rankcache.Rooms{Rules: []rankcache.BoardRule{{Match: "p", Mode: rankcache.ModeHot}}}
 	static := NewStatic(func() *rankcache.Tiers { return rooms.Resolve(nil) })
-	self := newSelf(50)
+	self := NewSelf(50)
 	for range 120 {
 		self.counters.count("s")
 	}
 	self.counters.count("rare")
-	self.roll(2 * time.Second)
+	self.Roll(2 * time.Second)
 	for _, tt := range []struct {
 		source Source
 		want   BoardCount
@@ -173,7 +173,7 @@ func TestOwnSources(t *testing.T) {
 
 func TestTopAllocatesNothing(t *testing.T) {
 	tr := newTestTracker(t, Config{}, nil)
-	tr.apply(time.Now(), []change{{board: "1", cause: CauseOwn}})
+	tr.apply(time.Now(), []transition{{board: "1", cause: CauseOwn}})
 	(*tr.pages.Load())["1"].publish(&rankcache.Top{}, time.Now())
 	if n := testing.AllocsPerRun(100, func() { tr.Top("1"); tr.Top("2") }); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
@@ -183,11 +183,11 @@ func TestTopAllocatesNothing(t *testing.T) {
 func TestTrackerMetricsAreWellFormed(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	tiers := func() *rankcache.Tiers { return nil }
-	if _, err := New(Config{}, Parts{Tiers: tiers, Log: quiet(), Registry: reg}); err != nil {
+	if _, err := New(Config{}, Deps{Tiers: tiers, Log: quiet(), Registry: reg}); err != nil {
 		t.Fatal(err)
 	}
 	newPollerMetrics(reg)
-	NewFollower(nil, "", nil, quiet(), reg)
+	NewVerdictReader(nil, "", nil, quiet(), reg)
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil || len(problems) != 0 {
 		t.Errorf("%v, %v", problems, err)
