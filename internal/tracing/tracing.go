@@ -38,30 +38,36 @@ const (
 type Tracer struct {
 	provider *sdk.TracerProvider
 	exporter *otlptrace.Exporter
+	upload   upload
 }
 
 // New returns a tracer that sends the share ratio of the traces, from 0 to 1, to the
 // OTLP/HTTP endpoint, such as http://127.0.0.1:4318. It opens no connection.
 func New(endpoint string, ratio float64, version string) (*Tracer, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	target, err := url.Parse(endpoint)
+	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
 		return nil, errors.New("endpoint is not a URL such as http://127.0.0.1:4318")
 	}
-	if u.User != nil {
+	if target.User != nil {
 		return nil, errors.New("endpoint contains a password, which is not supported: use a collector without one beside the pod")
 	}
 	if !(ratio >= 0 && ratio <= 1) {
 		return nil, fmt.Errorf("ratio %v: want 0 to 1", ratio)
 	}
-	if strings.Trim(u.Path, "/") == "" {
-		u.Path = "/v1/traces"
+	if strings.Trim(target.Path, "/") == "" {
+		target.Path = "/v1/traces"
 	}
 	about := resource.NewSchemaless(attribute.String("service.name", "rankcache"), attribute.String("service.version", version))
+	u := upload{target.String(), &http.Client{Timeout: sendTimeout}}
 	return &Tracer{
 		provider: sdk.NewTracerProvider(sdk.WithSampler(sdk.TraceIDRatioBased(ratio)), sdk.WithResource(about)),
-		exporter: otlptrace.NewUnstarted(upload{u.String(), &http.Client{Timeout: sendTimeout}}),
+		exporter: otlptrace.NewUnstarted(u),
+		upload:   u,
 	}, nil
 }
+
+// Probe sends an empty batch, to check that the collector accepts one.
+func (t *Tracer) Probe(ctx context.Context) error { return t.upload.UploadTraces(ctx, nil) }
 
 // Run sends spans until ctx is done, and then the remaining ones. Errors of the
 // collector go to OpenTelemetry's error handler and do not end Run.
@@ -141,6 +147,9 @@ func (u upload) UploadTraces(ctx context.Context, batch []*spans.ResourceSpans) 
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
 	resp, err := u.client.Do(req)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // without the URL, which may contain a secret
+	}
 	if err != nil {
 		return err
 	}
