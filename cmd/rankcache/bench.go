@@ -6,8 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rankcache/hotkey"
-	"rankcache/profile"
+	"rankcache/internal/lab/measure"
 )
 
 func newBenchCommand() *cobra.Command {
@@ -33,7 +32,7 @@ func newBenchHotCommand() *cobra.Command {
 	}
 	output := outputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c := hotkey.MeasureCounters()
+		c := measure.Counters()
 		if *output == "json" {
 			return printJSON(cmd.OutOrStdout(), c)
 		}
@@ -60,7 +59,7 @@ func newBenchProfileCommand() *cobra.Command {
 	}
 	output := outputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		f, err := profile.Measure(cmd.Context())
+		f, err := measure.Profiles(cmd.Context())
 		if err != nil {
 			return err
 		}
