@@ -2,8 +2,10 @@ package hotkey
 
 import (
 	"hash/maphash"
+	"math"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"rankcache"
 )
@@ -201,4 +203,35 @@ func (b *bucket) coldest() (slot int, weight uint32) {
 		}
 	}
 	return slot, weight
+}
+
+// OwnRates are the request rates of this sidecar. Count may be called by any
+// goroutine; Rate and Roll by one.
+type OwnRates struct {
+	counters *counters
+	promote  float64 // requests/s from which a board is busy
+	elapsed  time.Duration
+	busy     []BoardCount
+}
+
+// NewOwnRates returns rates of which Roll returns those of promoteRate requests/s or
+// more.
+func NewOwnRates(promoteRate float64) *OwnRates {
+	return &OwnRates{counters: newCounters(uint32(min(promoteRate/2, 8))), promote: promoteRate, elapsed: second}
+}
+
+// Count adds one request for the board. It keeps no reference to the id's memory.
+func (r *OwnRates) Count(board rankcache.BoardID) { r.counters.count(board) }
+
+// Rate returns the board's requests/s in the last second.
+func (r *OwnRates) Rate(board rankcache.BoardID) float64 {
+	return float64(r.counters.lastSecond(board)) / r.elapsed.Seconds()
+}
+
+// Roll ends a second that took elapsed and returns the boards that were busy in it,
+// with their requests. The slice is valid until the next call.
+func (r *OwnRates) Roll(elapsed time.Duration) []BoardCount {
+	r.elapsed = elapsed
+	r.busy = r.counters.roll(uint32(math.Ceil(r.promote*elapsed.Seconds())), r.busy[:0])
+	return r.busy
 }

@@ -7,17 +7,17 @@
 // and allocate nothing.
 //
 // The path of a promotion (tracker.go): once a second [Tracker.Run] rolls the
-// counters and collects the sources' answers, each a [Source]: own counters and
-// boards pinned by the operator (source.go) and, through the fleet's verdict, a
-// server-side one (tencent.go and its files, redis_hotkeys.go). The policy
-// (policy.go, candidate.go) promotes and demotes; the refresher (pages.go) reads the
+// counters and gives the policy (policy.go, candidate.go) the busy boards, those that
+// the operator has pinned and those of the fleet's verdict. The policy promotes and
+// demotes; the refresher (pages.go) reads the
 // pages of promoted boards before they are requested, boards due together in one
 // pipeline.
 //
 // The path of a verdict: a cloud API allows a few calls a second per account, so
 // of all [Poller] instances the one that has a lease in Redis (poller.go, lease.go)
-// calls the server-side source and publishes a [Verdict] (verdict.go), which each
-// sidecar's [VerdictReader] reads once a second.
+// calls the server-side [Source] (tencent.go and its files, redis_hotkeys.go) and
+// publishes a [Verdict] (verdict.go), which each sidecar's [VerdictReader] reads once
+// a second.
 //
 // Nothing here decides readiness: without Redis, without the cloud API and
 // without a verdict the own counters still promote, and reads of boards whose page

@@ -54,7 +54,7 @@ func newPolicy(cfg Config) *policy {
 // observation is the input of one step.
 type observation struct {
 	rate   func(rankcache.BoardID) float64 // own requests/s of the last second
-	busy   []rankcache.BoardID             // boards that may have reached the promote rate
+	busy   []BoardCount                    // boards that may have reached the promote rate
 	listed map[rankcache.BoardID]int64     // counts of a verdict that is not too old
 	pinned []rankcache.BoardID
 	barred func(rankcache.BoardID) bool // boards that must not be promoted
@@ -80,7 +80,7 @@ func (p *policy) step(now time.Time, o observation) []transition {
 // update sets the inputs of this second in every candidate.
 func (p *policy) update(now time.Time, o observation) {
 	for _, b := range o.busy {
-		p.at(b)
+		p.at(b.Board)
 	}
 	for b := range o.listed {
 		p.at(b)

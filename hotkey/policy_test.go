@@ -57,7 +57,7 @@ func (e *env) observation() observation {
 	}
 	for b, rate := range e.rates {
 		if rate >= e.policy.cfg.PromoteRate {
-			o.busy = append(o.busy, b)
+			o.busy = append(o.busy, BoardCount{Board: b})
 		}
 	}
 	return o

@@ -30,8 +30,7 @@ type Tracker struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	self    *Self
-	pinned  *Static
+	own     *OwnRates
 	policy  *policy    // only tick uses it
 	refresh *refresher // shares the pages with readers
 	rolled  time.Time  // when the counters were last rolled; only tick uses it
@@ -73,7 +72,7 @@ func New(cfg Config, deps Deps) (*Tracker, error) {
 		deps.Open = func(rankcache.BoardID) bool { return false }
 	}
 	t := &Tracker{cfg: cfg, tiers: deps.Tiers, open: deps.Open, log: deps.Log,
-		self: NewSelf(cfg.PromoteRate), pinned: NewStatic(deps.Tiers), policy: newPolicy(cfg)}
+		own: NewOwnRates(cfg.PromoteRate), policy: newPolicy(cfg)}
 	t.metrics = newMetrics(deps.Registry, t)
 	t.refresh = &refresher{cfg: cfg, origin: deps.Origin, log: deps.Log, metrics: t.metrics}
 	t.pages.Store(&pageMap{})
@@ -84,7 +83,7 @@ func New(cfg Config, deps Deps) (*Tracker, error) {
 
 // Count adds one request for the board, whichever tier answers it. It keeps no
 // reference to the id's memory.
-func (t *Tracker) Count(board rankcache.BoardID) { t.self.Count(board) }
+func (t *Tracker) Count(board rankcache.BoardID) { t.own.Count(board) }
 
 // Top returns the board's page and when it was last known to be current. ok is
 // false when the board is not promoted or its page is missing or too old; the
@@ -153,10 +152,10 @@ func (t *Tracker) tick(now time.Time) {
 	t.rolled = now
 	tiers := t.tiers()
 	transitions := t.policy.step(now, observation{
-		busy:   t.self.Roll(elapsed),
-		rate:   t.self.Rate,
+		busy:   t.own.Roll(elapsed),
+		rate:   t.own.Rate,
 		listed: t.listed(now),
-		pinned: t.pinned.boards(),
+		pinned: tiers.Boards(rankcache.ModeHot),
 		barred: func(b rankcache.BoardID) bool { return tiers.Mode(b, "") == rankcache.ModeBlocked || t.open(b) },
 	})
 	t.metrics.countHits(*t.pages.Load())

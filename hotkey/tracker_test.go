@@ -147,26 +147,16 @@ func TestVerdictCountsForALimitedTime(t *testing.T) {
 	})
 }
 
-// Every source gives the same kind of answer.
-func TestOwnSources(t *testing.T) {
-	rooms := &rankcache.Rooms{Rules: []rankcache.BoardRule{{Match: "p", Mode: rankcache.ModeHot}}}
-	static := NewStatic(func() *rankcache.Tiers { return rooms.Resolve(nil) })
-	self := NewSelf(50)
+func TestOwnRates(t *testing.T) {
+	own := NewOwnRates(50)
 	for range 120 {
-		self.counters.count("s")
+		own.Count("busy")
 	}
-	self.counters.count("rare")
-	self.Roll(2 * time.Second)
-	for _, tt := range []struct {
-		source Source
-		want   BoardCount
-	}{{static, BoardCount{"p", 0}}, {self, BoardCount{"s", 120}}} {
-		s, err := tt.source.Hot(t.Context())
-		if err != nil || len(s.Boards) != 1 || s.Boards[0] != tt.want {
-			t.Errorf("%s: %+v, %v; want %+v", tt.source.Name(), s, err, tt.want)
-		}
+	own.Count("rare")
+	if got := own.Roll(2 * time.Second); len(got) != 1 || got[0] != (BoardCount{"busy", 120}) {
+		t.Errorf("busy: %v, want one board of 120 requests", got)
 	}
-	if rate := self.Rate("s"); rate != 60 {
+	if rate := own.Rate("busy"); rate != 60 {
 		t.Errorf("rate %v, want 60", rate)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	countEach    = 200_000 // requests of each reader in one round
 )
 
-// Counters measures hotkey.Self.Count, what each request costs, with two readers in
+// Counters measures hotkey.OwnRates.Count, what each request costs, with two readers in
 // parallel. A figure is the median over 25 rounds of the time that one reader spends
 // on one request: wall-clock time of the round over the requests of one reader, so
 // other load of the machine shows, and on one core it is doubled. The names are made
@@ -38,39 +38,39 @@ func Counters() CounterCost { return measureCounters(countEach, floodBoards) }
 func measureCounters(each, flood int) CounterCost {
 	boards, invented := boardNames("1_2_%d", countBoards), boardNames("made-up_%d", flood)
 	before := liveHeap()
-	self := hotkey.NewSelf(hotkey.DefaultPromoteRate)
-	cost := CounterCost{CountNS: medianCount(self, boards, each), CountFloodNS: medianCount(self, invented, each)}
+	own := hotkey.NewOwnRates(hotkey.DefaultPromoteRate)
+	cost := CounterCost{CountNS: medianCount(own, boards, each), CountFloodNS: medianCount(own, invented, each)}
 	cost.MemBytes = int(liveHeap() - before)
-	runtime.KeepAlive(self)
+	runtime.KeepAlive(own)
 	runtime.KeepAlive(boards)
 	runtime.KeepAlive(invented)
 	return cost
 }
 
 // medianCount returns the median cost, in ns, of counting the names.
-func medianCount(self *hotkey.Self, names []rankcache.BoardID, each int) float64 {
+func medianCount(own *hotkey.OwnRates, names []rankcache.BoardID, each int) float64 {
 	var rounds []float64
 	var readers sync.WaitGroup
 	for round := range countRounds {
 		begin := time.Now()
 		for r := range countReaders {
 			from := (round*each + r*len(names)/countReaders) % len(names)
-			readers.Go(func() { countAll(self, names, from, each) })
+			readers.Go(func() { countAll(own, names, from, each) })
 		}
 		readers.Wait()
 		rounds = append(rounds, float64(time.Since(begin).Nanoseconds())/float64(each))
-		self.Roll(time.Hour) // so long that no board is busy, which would take memory
+		own.Roll(time.Hour) // so long that no board is busy, which would take memory
 	}
 	slices.Sort(rounds)
 	return rounds[len(rounds)/2]
 }
 
-func countAll(self *hotkey.Self, names []rankcache.BoardID, from, each int) {
+func countAll(own *hotkey.OwnRates, names []rankcache.BoardID, from, each int) {
 	for range each {
 		if from == len(names) {
 			from = 0
 		}
-		self.Count(names[from])
+		own.Count(names[from])
 		from++
 	}
 }
