@@ -3,27 +3,29 @@ package admission
 import (
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"rankcache"
 )
 
-// Refusal is a wanted board that is not kept, as operators see it.
+// Refusal is a wanted board that is not kept in memory.
 type Refusal struct {
 	Board  rankcache.BoardID `json:"board"`
-	Bytes  int64             `json:"bytes"` // it would need; 0: not known
+	Bytes  int64             `json:"bytes"` // estimate; 0: unknown
 	Reason string            `json:"reason"`
 	Since  time.Time         `json:"since"`
 }
 
-// Status is what operators see of the budget.
+// Status is the state of the budget, for operators.
 type Status struct {
 	Budget     int64     `json:"budget_bytes"` // 0: none
-	Used       int64     `json:"used_bytes"`   // by the admitted boards, reckoned
+	Used       int64     `json:"used_bytes"`   // by the admitted boards, estimated
 	OverBudget bool      `json:"over_budget"`
 	Admitted   int       `json:"admitted"`
-	Refused    []Refusal `json:"refused"` // and those of unknown size; in the order of naming
+	Refused    []Refusal `json:"refused"` // and boards of unknown size; in the order of naming
 }
 
-// Status returns what has been decided.
+// Status returns the last decisions.
 func (a *Admission) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -37,4 +39,37 @@ func (a *Admission) Status() Status {
 		}
 	}
 	return s
+}
+
+var (
+	budgetDesc   = prometheus.NewDesc("rankcache_memory_budget_bytes", "Memory budget of all local boards; 0 for none.", nil, nil)
+	boardsDesc   = prometheus.NewDesc("rankcache_memory_boards_bytes", "Estimated memory of the admitted boards.", nil, nil)
+	admittedDesc = prometheus.NewDesc("rankcache_memory_admitted_boards", "Super-hot boards that are kept in memory.", nil, nil)
+	refusedDesc  = prometheus.NewDesc("rankcache_memory_refused_boards", "Super-hot boards that are not kept in memory, by reason: over budget, or of unknown size.", []string{"reason"}, nil)
+)
+
+// collector reads the state when it is scraped.
+type collector struct{ a *Admission }
+
+func (collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{budgetDesc, boardsDesc, admittedDesc, refusedDesc} {
+		out <- d
+	}
+}
+
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	var count [kindAdmitted + 1]float64
+	for _, v := range c.a.verdict {
+		count[v.kind]++
+	}
+	gauge(budgetDesc, float64(c.a.cfg.Budget))
+	gauge(boardsDesc, float64(c.a.used))
+	gauge(admittedDesc, count[kindAdmitted])
+	gauge(refusedDesc, count[kindRefused], "over_budget")
+	gauge(refusedDesc, count[kindUnknown], "unknown_size")
 }

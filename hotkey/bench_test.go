@@ -34,7 +34,7 @@ func BenchmarkRoll(b *testing.B) {
 	for _, name := range floodNames(1_000_000) {
 		c.count(name)
 	}
-	var busy []boardCount
+	var busy []BoardCount
 	for b.Loop() {
 		busy = c.roll(25, busy[:0])
 	}
@@ -43,7 +43,7 @@ func BenchmarkRoll(b *testing.B) {
 // A read of a hot board: the map, the page, its age.
 func BenchmarkTop(b *testing.B) {
 	t := newTestTracker(b, Config{}, nil)
-	t.apply(time.Now(), []change{{board: "1_2_3", cause: CauseOwn}})
+	t.apply(time.Now(), []transition{{board: "1_2_3", cause: CauseOwn}})
 	(*t.pages.Load())["1_2_3"].publish(&rankcache.Top{Board: "1_2_3"}, time.Now().Add(time.Hour))
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
@@ -53,15 +53,4 @@ func BenchmarkTop(b *testing.B) {
 			}
 		}
 	})
-}
-
-// What "rankcache bench hot" prints.
-func BenchmarkMeasureCounters(b *testing.B) {
-	var cost CounterCost
-	for b.Loop() {
-		cost = MeasureCounters()
-	}
-	b.ReportMetric(cost.CountNS, "count_ns")
-	b.ReportMetric(cost.CountFloodNS, "count_flood_ns")
-	b.ReportMetric(float64(cost.MemBytes), "mem_bytes")
 }

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// burstSeconds are looked back on for the promote rate.
+	// burstSeconds is the window of the promote rate.
 	burstSeconds = 3
 	burstMask    = 1<<burstSeconds - 1
-	// rateSeconds are averaged for every other decision: a room asked for once
+	// rateSeconds are averaged for every other decision: a board with one request
 	// a second on average has many seconds with no request or three.
 	rateSeconds = 10
-	// listedSeconds of rates are wanted before a listed board is promoted.
+	// listedSeconds is how long rates are collected before a listed board is promoted.
 	listedSeconds = 5
 )
 
-// candidate is a board that is promoted, or was lately, or may be soon.
+// candidate is a board that is hot, was hot recently, or may become hot.
 type candidate struct {
 	board rankcache.BoardID
 	rates rateRing
@@ -26,15 +26,15 @@ type candidate struct {
 
 	// As of this step.
 	pinned, barred, cooling, inVerdict bool
-	count                              int64 // what the verdict counted
-	wants                              Cause
+	count                              int64 // of the verdict
+	newCause                           Cause // "" if it should not be promoted
 
 	hot        bool
 	cause      Cause     // of the promotion
 	since      time.Time // of the promotion, or of the demotion
-	below      time.Time // since when the rate is below the exit rate; zero: it is not
-	listedOnce bool      // the verdict has listed it since its promotion
-	leftAt     time.Time // when it was last demoted
+	belowSince time.Time // since when the rate is below the exit rate; zero: it is not
+	wasListed  bool      // the verdict has listed it since its promotion
+	demotedAt  time.Time // last
 	coolUntil  time.Time
 }
 
@@ -45,24 +45,23 @@ func (c *candidate) bursts() int { return bits.OnesCount8(c.burst) }
 // pinned board is never cold.
 func (c *candidate) coldSince(now time.Time, exit float64) time.Duration {
 	if c.pinned || c.rates.mean() >= exit {
-		c.below = time.Time{}
+		c.belowSince = time.Time{}
 		return -1
 	}
-	if c.below.IsZero() {
-		c.below = now
+	if c.belowSince.IsZero() {
+		c.belowSince = now
 	}
-	return now.Sub(c.below)
+	return now.Sub(c.belowSince)
 }
 
-// displaces reports whether the board may take the other's place under the cap:
-// pinned boards take anybody's, others must be enough hotter.
+// displaces reports whether the board may evict the other when the cap is reached:
+// a pinned board always, another one if it is hotter by evictMargin.
 func (c *candidate) displaces(other *candidate) bool {
 	return !other.pinned && (c.pinned || c.rates.mean() > evictMargin*other.rates.mean())
 }
 
-// followPin keeps the cause of a hot board true when the operator changes his
-// mind: one that is pinned no longer has to earn its place from now on.
-func (c *candidate) followPin() {
+// updatePin adapts the cause of a hot board when the operator pins or unpins it.
+func (c *candidate) updatePin() {
 	switch {
 	case c.hot && c.pinned:
 		c.cause = CausePinned
@@ -71,12 +70,36 @@ func (c *candidate) followPin() {
 	}
 }
 
-// enter promotes the board for the cause that it wants to be.
-func (c *candidate) enter(now time.Time) change {
-	flip := !c.leftAt.IsZero() && now.Sub(c.leftAt) < flapWindow
-	c.hot, c.cause, c.since, c.below = true, c.wants, now, time.Time{}
-	c.listedOnce = c.inVerdict
-	return change{board: c.board, cause: c.cause, flip: flip}
+// promote makes the board hot for its new cause.
+func (c *candidate) promote(now time.Time) transition {
+	flip := !c.demotedAt.IsZero() && now.Sub(c.demotedAt) < flapWindow
+	c.hot, c.cause, c.since, c.belowSince = true, c.newCause, now, time.Time{}
+	c.wasListed = c.inVerdict
+	return transition{board: c.board, cause: c.cause, flip: flip}
+}
+
+// demote ends the promotion and starts the cool-down.
+func (c *candidate) demote(now time.Time, coolDown time.Duration, reason string) transition {
+	c.hot, c.wasListed = false, false
+	c.cause, c.since, c.demotedAt = "", now, now
+	c.coolUntil = now.Add(coolDown)
+	c.cooling = true
+	return transition{board: c.board, reason: reason}
+}
+
+// state returns the board's state for operators, "" when it is only remembered.
+func (c *candidate) state() State {
+	switch {
+	case c.hot:
+		return StateHot
+	case c.barred && (c.burst != 0 || c.inVerdict || c.pinned):
+		return StateBarred
+	case c.cooling:
+		return StateCooling
+	case c.burst != 0 || c.inVerdict:
+		return StateWatched
+	}
+	return ""
 }
 
 // rateRing keeps the rates of the last seconds.

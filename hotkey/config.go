@@ -11,13 +11,13 @@ import (
 
 // Defaults of [Config].
 const (
-	// DefaultPromoteRate is far above what one Redis key minds from one sidecar
-	// and far below what a fleet of them adds up to.
+	// DefaultPromoteRate is no load for a Redis key from one sidecar, but is from a
+	// fleet of them.
 	DefaultPromoteRate    = 50.0 // requests/s
 	DefaultPromoteSeconds = 2    // of the last 3
 	DefaultExitRate       = 25.0 // requests/s
 	// A page costs one read of Redis a second, so a board listed by the verdict
-	// is worth holding wherever it is read more often than that.
+	// is promoted wherever it is read more often than that.
 	DefaultListedRate     = 2.0 // requests/s
 	DefaultListedExitRate = 1.0 // requests/s
 	DefaultResidency      = 60 * time.Second
@@ -27,7 +27,7 @@ const (
 	// DefaultVerdictAge is the life of a verdict in Redis.
 	DefaultVerdictAge = 30 * time.Second
 
-	// DefaultEntries lets a page of 50 from the 50th be answered locally.
+	// DefaultEntries covers a page of 50 entries from rank 51 on.
 	DefaultEntries      = 100
 	DefaultRefresh      = time.Second
 	DefaultFetchTimeout = time.Second
@@ -35,8 +35,8 @@ const (
 	DefaultStale        = 10 * time.Second
 )
 
-// Config says when boards become hot and how their pages are kept. Zero fields
-// take the defaults of this package.
+// Config sets when boards become hot and how their pages are kept. Zero fields take
+// the defaults of this package.
 type Config struct {
 	// PromoteRate, in requests/s of this sidecar, promotes a board that reaches
 	// it in PromoteSeconds of the last 3 seconds.
@@ -48,28 +48,27 @@ type Config struct {
 	// ListedRate and ListedExitRate are the same for boards that the fleet's
 	// verdict lists, over the last 10 seconds.
 	ListedRate, ListedExitRate float64
-	// Residency is the least time that a board stays promoted, unless the
-	// operator or the cap says otherwise.
+	// Residency is how long a board stays promoted at least, unless the operator
+	// or the cap demotes it.
 	Residency time.Duration
 	ExitAfter time.Duration
-	// CoolDown is how long a demoted board is not promoted again.
+	// CoolDown is how long after its demotion a board is not promoted again.
 	CoolDown time.Duration
-	// MaxBoards bounds the promoted boards; a hotter one evicts the coldest.
+	// MaxBoards bounds the promoted boards; a hotter board evicts the coldest.
 	MaxBoards int
-	// VerdictAge is how long a verdict counts after it was first seen.
+	// VerdictAge is how long a verdict is used after it was first seen.
 	VerdictAge time.Duration
 
 	// Entries is the length of a hot board's page, at most rankcache.MaxTop.
 	Entries int
-	// Refresh is how often a page is read ahead while it is asked for, with a
-	// tenth of jitter.
+	// Refresh is the interval, ± 10 %, of reading a page from Redis while it has
+	// readers.
 	Refresh time.Duration
 	// FetchTimeout bounds one read of pages.
 	FetchTimeout time.Duration
-	// Idle is how long a page is kept fresh after it was last asked for.
+	// Idle is how long a page is refreshed after it was last read.
 	Idle time.Duration
-	// Stale is the greatest age of a page that is still served while Redis
-	// can't be read.
+	// Stale is the maximum age of a page that is served while Redis can't be read.
 	Stale time.Duration
 }
 
@@ -93,8 +92,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Check returns an error that names every setting that makes no sense, after
-// the defaults are filled in.
+// Check returns an error that names every invalid setting. Zero fields count as
+// their defaults.
 func (c Config) Check() error {
 	c = c.withDefaults()
 	var errs []error

@@ -2,8 +2,10 @@ package hotkey
 
 import (
 	"hash/maphash"
+	"math"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"rankcache"
 )
@@ -15,23 +17,22 @@ const (
 	bucketSlots = 16
 	// maxNamed bounds the memory of names: 8,192 of at most 200 bytes.
 	maxNamed = 8192
-	// crowded is when a bucket gives up the slots of boards that are silent.
-	// Below it nothing is ever given up, which keeps the counts exact.
+	// crowded is the number of used slots from which on a bucket frees the slots of
+	// boards without requests. Below it no slot is freed, which keeps the counts exact.
 	crowded = 12
-	// takeVotes is how many requests for boards without a slot weigh as much as
-	// one counted request of the slot that they would take.
+	// takeVotes is how many requests for boards without a slot count as much as one
+	// request of the board whose slot they would take.
 	takeVotes = 8
 )
 
 // counters counts requests per board and second. It is exact while every board
-// finds a slot in its bucket, and of fixed size: once a bucket is full, boards
-// without a slot vote, and enough votes take the slot of the bucket's coldest
-// board. Under a flood of made-up names the busy boards thus keep or win slots
-// while the names pass through.
+// finds a slot in its bucket, and of fixed size: once a bucket is full, requests for
+// boards without a slot are votes, and enough votes replace the bucket's coldest
+// board. So in a flood of invented names, busy boards keep or get slots.
 //
-// A board is its 64-bit hash under a random seed, which callers can't aim at;
-// its name is kept only once it has been asked for nameAt times in one second.
-// count and last may be called by any goroutine; roll only by one.
+// A board is identified by its 64-bit hash under a random seed, which callers can't
+// predict; its name is kept only after nameAt requests in one second. count and
+// lastSecond may be called by any goroutine; roll by one.
 type counters struct {
 	seed    maphash.Seed
 	nameAt  uint32
@@ -49,8 +50,8 @@ type bucket struct {
 	_     [60]byte
 }
 
-// newCounters returns counters that know the names of boards asked for at least
-// nameAt times in one second.
+// newCounters returns counters that keep the names of boards with at least nameAt
+// requests in one second.
 func newCounters(nameAt uint32) *counters {
 	return &counters{seed: maphash.MakeSeed(), nameAt: max(nameAt, 1), buckets: make([]bucket, buckets)}
 }
@@ -78,22 +79,15 @@ func (c *counters) lastSecond(board rankcache.BoardID) uint32 {
 	return 0
 }
 
-// boardCount is one board's requests in one second.
-type boardCount struct {
-	board rankcache.BoardID
-	n     uint32
-}
-
-// roll ends the second and appends the boards that were asked for at least
-// least times in it.
-func (c *counters) roll(least uint32, into []boardCount) []boardCount {
+// roll ends the second and appends the boards with at least minCount requests in it.
+func (c *counters) roll(minCount uint32, into []BoardCount) []BoardCount {
 	for k := range c.buckets {
 		b := &c.buckets[k]
 		used := b.used()
 		b.votes.Store(0)
 		for i := range b.hash {
 			n := b.now[i].Load()
-			if n != 0 { // most slots are silent, and a swap costs ten loads
+			if n != 0 { // most slots have no requests, and a swap costs ten loads
 				n = b.now[i].Swap(0)
 			}
 			if silent := n == 0 && b.last[i].Load() == 0; silent && used >= crowded {
@@ -101,8 +95,8 @@ func (c *counters) roll(least uint32, into []boardCount) []boardCount {
 				continue
 			}
 			b.last[i].Store(n)
-			if name := b.name[i].Load(); name != nil && n >= least && c.names(*name, b, i) {
-				into = append(into, boardCount{rankcache.BoardID(*name), n})
+			if name := b.name[i].Load(); name != nil && n >= minCount && c.ownsSlot(*name, b, i) {
+				into = append(into, BoardCount{rankcache.BoardID(*name), int64(n)})
 			}
 		}
 	}
@@ -115,12 +109,12 @@ func (c *counters) bucket(board rankcache.BoardID) (*bucket, uint64) {
 }
 
 // slotFor returns a slot for a board that has none: a free one or, if the bucket
-// is full and for enough votes, the coldest; -1 when it has to wait.
+// is full and there are enough votes, the coldest; -1 without either.
 //
-// Two goroutines may want the first slot of the same board at once. Slots are
-// taken in order by compare-and-swap, so the loser looks at the same slot again
+// Two goroutines may take the first slot of the same board at once. Slots are
+// taken in order by compare-and-swap, so the loser checks the same slot again
 // and finds its own hash there. Only after a crowded bucket has freed a slot in
-// its middle can one board get two; the later one falls silent and is freed.
+// its middle can one board get two; the later one gets no more requests and is freed.
 func (c *counters) slotFor(b *bucket, h uint64, full bool) int {
 	for i := 0; !full && i < len(b.hash); i++ {
 		if b.hash[i].Load() == 0 && b.hash[i].CompareAndSwap(0, h) || b.hash[i].Load() == h {
@@ -128,7 +122,7 @@ func (c *counters) slotFor(b *bucket, h uint64, full bool) int {
 		}
 	}
 	votes := b.votes.Add(1)
-	if votes%takeVotes != 0 { // the coldest slot is looked for only now and then
+	if votes%takeVotes != 0 { // spares most requests the search for the coldest slot
 		return -1
 	}
 	i, weight := b.coldest()
@@ -139,7 +133,7 @@ func (c *counters) slotFor(b *bucket, h uint64, full bool) int {
 	return i
 }
 
-// free gives slot i to the board with hash next, or to nobody (0). A request for
+// free gives slot i to the board with hash next, or frees it (0). A request for
 // the old board that has just found the slot is counted for the new one.
 func (c *counters) free(b *bucket, i int, next uint64) {
 	if b.name[i].Swap(nil) != nil {
@@ -163,9 +157,9 @@ func (c *counters) setName(b *bucket, i int, board rankcache.BoardID) {
 	}
 }
 
-// names reports whether the slot still belongs to the board of that name: the
-// slot may have been taken between the request's search and its naming.
-func (c *counters) names(name string, b *bucket, i int) bool {
+// ownsSlot reports whether the slot still belongs to the board of that name: the
+// slot may have been replaced between the request's search and setName.
+func (c *counters) ownsSlot(name string, b *bucket, i int) bool {
 	_, h := c.bucket(rankcache.BoardID(name))
 	if b.hash[i].Load() == h {
 		return true
@@ -176,8 +170,7 @@ func (c *counters) names(name string, b *bucket, i int) bool {
 	return false
 }
 
-// find returns the slot of a hash, -1 without one, and then whether no slot is
-// free.
+// find returns the slot of a hash, or -1 and whether all slots are used.
 func (b *bucket) find(h uint64) (slot int, full bool) {
 	full = true
 	for i := range b.hash {
@@ -201,7 +194,7 @@ func (b *bucket) used() (n int) {
 }
 
 // coldest returns the slot with the fewest requests in this second and the one
-// before: right after a roll, this second alone would say nothing.
+// before: right after a roll, this second has no requests yet.
 func (b *bucket) coldest() (slot int, weight uint32) {
 	weight = ^uint32(0)
 	for i := range b.hash {
@@ -210,4 +203,35 @@ func (b *bucket) coldest() (slot int, weight uint32) {
 		}
 	}
 	return slot, weight
+}
+
+// OwnRates are the request rates of this sidecar. Count may be called by any
+// goroutine; Rate and Roll by one.
+type OwnRates struct {
+	counters *counters
+	promote  float64 // requests/s from which a board is busy
+	elapsed  time.Duration
+	busy     []BoardCount
+}
+
+// NewOwnRates returns rates of which Roll returns those of promoteRate requests/s or
+// more.
+func NewOwnRates(promoteRate float64) *OwnRates {
+	return &OwnRates{counters: newCounters(uint32(min(promoteRate/2, 8))), promote: promoteRate, elapsed: second}
+}
+
+// Count adds one request for the board. It keeps no reference to the id's memory.
+func (r *OwnRates) Count(board rankcache.BoardID) { r.counters.count(board) }
+
+// Rate returns the board's requests/s in the last second.
+func (r *OwnRates) Rate(board rankcache.BoardID) float64 {
+	return float64(r.counters.lastSecond(board)) / r.elapsed.Seconds()
+}
+
+// Roll ends a second that took elapsed and returns the boards that were busy in it,
+// with their requests. The slice is valid until the next call.
+func (r *OwnRates) Roll(elapsed time.Duration) []BoardCount {
+	r.elapsed = elapsed
+	r.busy = r.counters.roll(uint32(math.Ceil(r.promote*elapsed.Seconds())), r.busy[:0])
+	return r.busy
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -68,7 +70,7 @@ func TestCountersFindBusyBoardsInAFlood(t *testing.T) {
 	c := newCounters(8)
 	known, late := boardNames("known", 25), boardNames("late", 25)
 	flood, turn := floodNames(200_000), 0
-	second := func(busy []rankcache.BoardID) []boardCount {
+	second := func(busy []rankcache.BoardID) []BoardCount {
 		for i := range 100_000 {
 			c.count(flood[turn%len(flood)])
 			turn++
@@ -86,7 +88,7 @@ func TestCountersFindBusyBoardsInAFlood(t *testing.T) {
 	second(both)
 	found := make(map[rankcache.BoardID]uint32)
 	for _, b := range second(both) {
-		found[b.board] = b.n
+		found[b.Board] = uint32(b.Count)
 	}
 	for _, b := range both {
 		if found[b] < 25 || found[b] > 60 {
@@ -138,7 +140,7 @@ func TestCountersKeepNoCallerMemory(t *testing.T) {
 	buf := []byte("1_2_3")
 	c.count(rankcache.BoardID(unsafeString(buf)))
 	copy(buf, "9_9_9")
-	if got := c.roll(1, nil); len(got) != 1 || got[0].board != "1_2_3" {
+	if got := c.roll(1, nil); len(got) != 1 || got[0].Board != "1_2_3" {
 		t.Errorf("counted %v, want board 1_2_3", got)
 	}
 }
@@ -173,7 +175,7 @@ func TestCountersMatchAMap(t *testing.T) {
 		}
 		got := make(map[rankcache.BoardID]uint32)
 		for _, b := range c.roll(1, nil) {
-			got[b.board] = b.n
+			got[b.Board] = uint32(b.Count)
 		}
 		if !maps.Equal(got, want) {
 			t.Fatalf("rolled %d boards, want %d, or their counts differ", len(got), len(want))
@@ -245,7 +247,7 @@ func TestCountersNameOfASlotThatWasTaken(t *testing.T) {
 		c.count(b)
 		c.count(b)
 		got := c.roll(1, nil)
-		if len(got) == 1 && got[0].board == b {
+		if len(got) == 1 && got[0].Board == b {
 			return
 		}
 		if len(got) != 0 {
@@ -253,4 +255,34 @@ func TestCountersNameOfASlotThatWasTaken(t *testing.T) {
 		}
 	}
 	t.Errorf("%s never got its name", b)
+}
+
+// The worst that callers can do: names as long as allowed, each asked for often
+// enough to be kept.
+func TestCountersMemoryIsBounded(t *testing.T) {
+	long := boardNames(strings.Repeat("x", rankcache.MaxBoardLen-8), 20_000)
+	before := liveHeap()
+	c := newCounters(8)
+	for _, b := range long {
+		for range 8 {
+			c.count(b)
+		}
+	}
+	size := liveHeap() - before
+	t.Logf("%d bytes with %d names", size, c.named.Load())
+	if c.named.Load() != maxNamed {
+		t.Errorf("%d names kept, want %d", c.named.Load(), maxNamed)
+	}
+	if size >= 4<<20 {
+		t.Errorf("counters hold %d bytes, want less than 4 MiB", size)
+	}
+	runtime.KeepAlive(long)
+	runtime.KeepAlive(c)
+}
+
+func liveHeap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -1,24 +1,33 @@
 // Package hotkey finds the boards that are hot by their traffic and keeps their
-// top pages in local memory.
+// top pages in local memory. The entry function is [Tracker.Top].
 //
 // The path of a request: [Tracker.Count] adds one to the board's counter
-// (counters.go), whoever will answer it; [Tracker.Top] hands out the board's
-// page when the board is promoted and its page is fresh enough (page.go). Both
-// take no lock and allocate nothing.
+// (counters.go), whichever tier answers; [Tracker.Top] returns the board's page if
+// the board is promoted and its page is fresh enough (pages.go). Both take no lock
+// and allocate nothing.
 //
-// The path of a promotion: once a second [Tracker.Run] closes the counters'
-// second and takes what the sources say, each a [Source] in a file of its own:
-// self (own counters), static (boards pinned by the operator) and, through the
-// fleet's verdict, a server-side one (tencent, redis). The policy (policy.go)
-// promotes and demotes; the refresher (refresh.go) reads the pages of promoted
-// boards ahead of their readers, boards due together in one pipeline.
+// The path of a promotion (tracker.go): once a second [Tracker.Run] rolls the
+// counters and gives the policy (policy.go, candidate.go) the busy boards, those that
+// the operator has pinned and those of the fleet's verdict. The policy promotes and
+// demotes; the refresher (pages.go) reads the
+// pages of promoted boards before they are requested, boards due together in one
+// pipeline.
 //
-// The path of a verdict: a cloud API allows a few calls a second per account,
-// so of all [Poller] instances the one that holds a lease in Redis (lease.go)
-// asks the server-side source and publishes a [Verdict] (verdict.go), which each
-// sidecar's [Follower] reads once a second.
+// The path of a verdict: a cloud API allows a few calls a second per account, so
+// of all [Poller] instances the one that has a lease in Redis (poller.go, lease.go)
+// calls the server-side [Source] (tencent.go and its files, redis_hotkeys.go) and
+// publishes a [Verdict] (verdict.go), which each sidecar's [VerdictReader] reads once
+// a second.
 //
 // Nothing here decides readiness: without Redis, without the cloud API and
-// without a verdict the own counters still promote, and a page that can't be
-// refreshed falls through to Redis.
+// without a verdict the own counters still promote, and reads of boards whose page
+// can't be refreshed go to Redis.
+//
+// # Words
+//
+//	hot       a board whose top page is kept here; promoted is the same
+//	verdict   the hot boards of the whole fleet, found by one poller
+//	listed    named by a verdict that is not too old
+//	pinned    hot by order of the operator; barred: not hot whatever its rate
+//	lease     the right to poll, which one poller of the fleet has at a time
 package hotkey

@@ -39,7 +39,7 @@ func (f *simFleet) second(now time.Time, sec int) {
 			}
 			redis[b] += int64(n)
 			if rates[b] >= p.cfg.PromoteRate {
-				o.busy = append(o.busy, b)
+				o.busy = append(o.busy, BoardCount{Board: b})
 			}
 		}
 		for _, c := range p.step(now, o) {

@@ -53,7 +53,7 @@ func readsSeen(t *testing.T, rdb *redis.Client) int {
 	return n
 }
 
-// writeSteadily changes the board perSecond times a second until ctx is done.
+// writeSteadily transitions the board perSecond times a second until ctx is done.
 func writeSteadily(ctx context.Context, rdb *redis.Client, b rankcache.BoardID, perSecond int) error {
 	const perTick = 20 * time.Millisecond
 	tick := time.NewTicker(perTick)

@@ -20,7 +20,7 @@ func unsafeString(b []byte) string { return unsafe.String(&b[0], len(b)) }
 // newTestTracker returns a tracker whose operator says nothing.
 func newTestTracker(t testing.TB, cfg Config, origin Origin) *Tracker {
 	t.Helper()
-	tracker, err := New(cfg, Parts{Origin: origin, Tiers: func() *rooms.Tiers { return nil }, Log: quiet(),
+	tracker, err := New(cfg, Deps{Origin: origin, Tiers: func() *rooms.Tiers { return nil }, Log: quiet(),
 		Registry: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,6 @@
 package hotkey
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
@@ -17,7 +15,7 @@ type metrics struct {
 	refreshes  *prometheus.CounterVec
 	hits       prometheus.Counter
 
-	counted map[rankcache.BoardID]counted // what hits has of each page; only tick uses it
+	counted map[rankcache.BoardID]counted // the part of hits that is each page's; only tick uses it
 }
 
 type counted struct {
@@ -43,8 +41,7 @@ func newMetrics(reg prometheus.Registerer, t *Tracker) *metrics {
 	return m
 }
 
-// change counts a promotion or demotion.
-func (m *metrics) change(c change) {
+func (m *metrics) countTransition(c transition) {
 	if c.cause != "" {
 		m.promotions.WithLabelValues(string(c.cause)).Inc()
 	} else {
@@ -58,8 +55,8 @@ func (m *metrics) change(c change) {
 	}
 }
 
-// countHits adds the hits of the pages since the last call. Readers count per
-// page only: one more counter shared by all boards would slow them down.
+// countHits adds the hits of the pages since the last call. Readers count per page:
+// a counter shared by all boards would be contended.
 func (m *metrics) countHits(pages pageMap) {
 	next := make(map[rankcache.BoardID]counted, len(pages))
 	for b, p := range pages {
@@ -71,25 +68,6 @@ func (m *metrics) countHits(pages pageMap) {
 		next[b] = counted{p, hits}
 	}
 	m.counted = next
-}
-
-// oldestPage returns the age of the oldest page held, 0 when there is none.
-func (t *Tracker) oldestPage() (oldest time.Duration) {
-	now := time.Now()
-	for _, p := range *t.pages.Load() {
-		if h := p.held.Load(); h != nil {
-			oldest = max(oldest, now.Sub(h.at))
-		}
-	}
-	return oldest
-}
-
-func (t *Tracker) verdictAge() float64 {
-	v := t.verdict.Load()
-	if v.seen.IsZero() {
-		return -1
-	}
-	return time.Since(v.seen).Seconds()
 }
 
 const namespace, subsystem = "rankcache", "hot"

@@ -8,7 +8,7 @@ import (
 	"rankcache"
 )
 
-// Cause says why a board is hot.
+// Cause is the reason why a board is hot.
 type Cause string
 
 // Causes of a promotion.
@@ -26,22 +26,22 @@ const (
 )
 
 // evictMargin is how much hotter than the coldest board a candidate must be to
-// take its place: equals would take turns.
+// evict it: boards of equal rate would evict each other again and again.
 const evictMargin = 1.5
 
-// A promotion counts as a flip this soon after the board's demotion, as long as
-// so many boards are remembered at most.
+// A promotion counts as a flip within flapWindow of the board's demotion, unless
+// more than maxRemembered boards are known.
 const (
 	flapWindow    = 5 * time.Minute
 	maxRemembered = 5000
 )
 
-// policy decides which boards are promoted. It is a pure function of what step
-// is given, one call a second: no clock, no I/O, no lock.
+// policy is a state machine that decides which boards are promoted. Its state
+// depends on the inputs of step alone, one call a second: no clock, no I/O, no lock.
 //
-// A board comes in by its own rate, by the verdict or by the operator. Only its
-// own rate (or the operator, or the cap) takes it out: reads of a promoted board
-// no longer reach Redis, so a server-side source stops listing it.
+// A board is promoted by its own rate, by the verdict or by the operator. Only its
+// own rate, the operator or the cap demotes it: reads of a promoted board no longer
+// reach Redis, so a server-side source stops listing it.
 type policy struct {
 	cfg    Config
 	boards map[rankcache.BoardID]*candidate
@@ -51,36 +51,36 @@ func newPolicy(cfg Config) *policy {
 	return &policy{cfg: cfg, boards: make(map[rankcache.BoardID]*candidate)}
 }
 
-// observation is what is known at one step.
+// observation is the input of one step.
 type observation struct {
 	rate   func(rankcache.BoardID) float64 // own requests/s of the last second
-	busy   []rankcache.BoardID             // boards that may have reached the promote rate
-	listed map[rankcache.BoardID]int64     // a verdict that still counts
+	busy   []BoardCount                    // boards that may have reached the promote rate
+	listed map[rankcache.BoardID]int64     // counts of a verdict that is not too old
 	pinned []rankcache.BoardID
 	barred func(rankcache.BoardID) bool // boards that must not be promoted
 }
 
-// change is one promotion (Cause) or demotion (Reason).
-type change struct {
+// transition is one promotion, with a cause, or demotion, with a reason.
+type transition struct {
 	board  rankcache.BoardID
 	cause  Cause  // of a promotion
 	reason string // of a demotion
 	flip   bool   // promoted again shortly after its demotion
 }
 
-// step takes one second's observation and returns what changes.
-func (p *policy) step(now time.Time, o observation) []change {
-	p.watch(now, o)
-	changes := p.demote(now, o)
-	changes = append(changes, p.promote(now)...)
+// step takes one second's observation and returns the promotions and demotions.
+func (p *policy) step(now time.Time, o observation) []transition {
+	p.update(now, o)
+	transitions := p.demote(now, o)
+	transitions = append(transitions, p.promote(now)...)
 	p.forget(now)
-	return changes
+	return transitions
 }
 
-// watch brings every board that matters up to date.
-func (p *policy) watch(now time.Time, o observation) {
+// update sets the inputs of this second in every candidate.
+func (p *policy) update(now time.Time, o observation) {
 	for _, b := range o.busy {
-		p.at(b)
+		p.at(b.Board)
 	}
 	for b := range o.listed {
 		p.at(b)
@@ -97,7 +97,7 @@ func (p *policy) watch(now time.Time, o observation) {
 		}
 		c.count, c.inVerdict = o.listed[b], false
 		if _, c.inVerdict = o.listed[b]; c.inVerdict {
-			c.listedOnce = true
+			c.wasListed = true
 		}
 		c.pinned, c.barred = false, o.barred(b)
 		c.cooling = !c.hot && now.Before(c.coolUntil)
@@ -106,7 +106,7 @@ func (p *policy) watch(now time.Time, o observation) {
 		p.boards[b].pinned = true
 	}
 	for _, c := range p.boards {
-		c.followPin()
+		c.updatePin()
 	}
 }
 
@@ -119,48 +119,39 @@ func (p *policy) at(b rankcache.BoardID) *candidate {
 	return c
 }
 
-// demote takes out the boards that must go and those that have been cold for
-// long enough.
-func (p *policy) demote(now time.Time, o observation) (changes []change) {
+// demote demotes the barred boards and those that have been cold for long enough.
+func (p *policy) demote(now time.Time, o observation) (transitions []transition) {
 	for _, c := range p.boards {
 		if !c.hot {
 			continue
 		}
 		switch {
 		case c.barred:
-			changes = append(changes, p.leave(now, c, reasonBarred))
+			transitions = append(transitions, c.demote(now, p.cfg.CoolDown, reasonBarred))
 		case c.coldSince(now, p.exitRate(c)) >= p.cfg.ExitAfter && now.Sub(c.since) >= p.cfg.Residency:
-			changes = append(changes, p.leave(now, c, reasonCold))
+			transitions = append(transitions, c.demote(now, p.cfg.CoolDown, reasonCold))
 		}
 	}
-	return changes
+	return transitions
 }
 
-// exitRate is lower for a board that the fleet finds hot: here it may be asked
-// for rarely, and would be listed and promoted again at once.
+// exitRate is lower for a board that was listed: this sidecar may get few of its
+// requests, and would promote it again at once.
 func (p *policy) exitRate(c *candidate) float64 {
-	if c.listedOnce {
+	if c.wasListed {
 		return min(p.cfg.ListedExitRate, p.cfg.ExitRate)
 	}
 	return p.cfg.ExitRate
 }
 
-func (p *policy) leave(now time.Time, c *candidate, reason string) change {
-	c.hot, c.listedOnce = false, false
-	c.cause, c.since, c.leftAt = "", now, now
-	c.coolUntil = now.Add(p.cfg.CoolDown)
-	c.cooling = true
-	return change{board: c.board, reason: reason}
-}
-
-// promote takes in the boards that deserve it, the pinned ones first and then
-// the hottest, as far as the cap allows.
-func (p *policy) promote(now time.Time) (changes []change) {
+// promote promotes the boards that have a cause, the pinned ones first and then the
+// hottest, as far as the cap allows.
+func (p *policy) promote(now time.Time) (transitions []transition) {
 	var hot, want []*candidate
 	for _, c := range p.boards {
 		if c.hot {
 			hot = append(hot, c)
-		} else if c.wants = p.cause(c); c.wants != "" {
+		} else if c.newCause = p.cause(c); c.newCause != "" {
 			want = append(want, c)
 		}
 	}
@@ -170,15 +161,15 @@ func (p *policy) promote(now time.Time) (changes []change) {
 	for _, c := range want {
 		full := n >= p.cfg.MaxBoards
 		if full && len(hot) > 0 && c.displaces(hot[0]) {
-			changes = append(changes, p.leave(now, hot[0], reasonEvicted))
+			transitions = append(transitions, hot[0].demote(now, p.cfg.CoolDown, reasonEvicted))
 			hot, n = hot[1:], n-1
 		} else if full && !c.pinned {
 			break
 		}
-		changes = append(changes, c.enter(now))
+		transitions = append(transitions, c.promote(now))
 		n++
 	}
-	return changes
+	return transitions
 }
 
 // cause returns why the board should be promoted, "" if it should not.
@@ -209,14 +200,14 @@ func hotter(a, b *candidate) int {
 	return cmp.Or(cmp.Compare(a.rates.mean(), b.rates.mean()), cmp.Compare(b.board, a.board))
 }
 
-// forget drops what nobody asks about any more.
+// forget removes boards without requests, listing, pin or recent demotion.
 func (p *policy) forget(now time.Time) {
 	window := flapWindow
 	if len(p.boards) > maxRemembered {
 		window = p.cfg.CoolDown
 	}
 	for b, c := range p.boards {
-		recent := !c.leftAt.IsZero() && now.Sub(c.leftAt) < window
+		recent := !c.demotedAt.IsZero() && now.Sub(c.demotedAt) < window
 		if !c.hot && !c.inVerdict && !c.pinned && c.burst == 0 && !recent {
 			delete(p.boards, b)
 		}

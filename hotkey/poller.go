@@ -20,31 +20,29 @@ import (
 // Defaults of [PollerConfig].
 const (
 	// DefaultPollEvery is well under the 5 s over which Tencent Cloud counts, and
-	// is half a call a second of the 20 that one account may make in a region.
+	// half a call a second of the 20 that an account may make in a region.
 	DefaultPollEvery   = 2 * time.Second
 	DefaultCallTimeout = 5 * time.Second
-	// DefaultLease bounds how long the fleet goes without a poller: should one
-	// die, the next call is made within 1.2 leases, or when the turn is free.
+	// DefaultLease bounds how long the fleet has no poller: after one dies, the
+	// next call is made within 1.2 leases, or when the rate key expires.
 	DefaultLease = 1500 * time.Millisecond
-	// DefaultStopPause is how long a poller stays away after an answer that
-	// only an operator can mend.
+	// DefaultStopPause is the pause after an error that needs an operator.
 	DefaultStopPause = 5 * time.Minute
-	// maxBackoff is the longest pause between calls that are asked to slow down.
+	// maxBackoff is the longest pause of the exponential back-off.
 	maxBackoff = time.Minute
 )
 
 var errLeaseLost = errors.New("another poller has the lease")
 
-// PollerConfig says how a server-side source is polled. Zero fields take the
-// defaults of this package.
+// PollerConfig configures a [Poller]. Zero fields take the defaults of this package.
 type PollerConfig struct {
 	Every       time.Duration // between two calls of the whole fleet
 	CallTimeout time.Duration // of one call
 	Lease       time.Duration // life of the lease, renewed four times in it
 	VerdictAge  time.Duration // life of the verdict in Redis
-	StopPause   time.Duration // after an answer that only an operator can mend
-	// ID names this poller in the verdict; it must differ from that of every
-	// other poller, such as the pod's name.
+	StopPause   time.Duration // after an error that needs an operator
+	// ID identifies this poller and must be unique in the fleet, such as the pod's
+	// name.
 	ID string
 }
 
@@ -59,7 +57,7 @@ func (c PollerConfig) withDefaults() PollerConfig {
 
 func (c PollerConfig) check() error {
 	if c.ID == "" {
-		return errors.New("hot-key poller has no id: give it the name of the pod")
+		return errors.New("hot-key poller has no id: set it to the pod's name")
 	}
 	for _, d := range []time.Duration{c.Every, c.CallTimeout, c.Lease, c.VerdictAge, c.StopPause} {
 		if d < 20*time.Millisecond {
@@ -69,26 +67,26 @@ func (c PollerConfig) check() error {
 	return nil
 }
 
-// Poller asks a server-side source on behalf of the fleet while it holds the
-// lease, and publishes what it found.
+// Poller calls a server-side source on behalf of the fleet while it has the lease,
+// and publishes the verdict.
 type Poller struct {
 	cfg     PollerConfig
 	source  Source
 	rdb     redis.Cmdable
 	lease   lease
 	verdict string // Redis key of the verdict
-	turn    string // Redis key that bounds the rate of calls
+	rateKey string // Redis key that bounds the rate of calls
 	log     *slog.Logger
 	metrics *pollerMetrics
 
-	// Only the goroutine that leads uses these.
-	slow  *backoff.ExponentialBackOff // after answers that ask for fewer calls
-	prev  Verdict
-	wrong string // code of the last call when it failed; for logging changes
+	// Used by Run's goroutine alone.
+	backoff  *backoff.ExponentialBackOff // after errors with AfterBackoff
+	prev     Verdict
+	lastCode string // of the last call if it failed, "" otherwise; to log changes only
 }
 
 // NewPoller returns a poller of source for one Redis instance, whose name is
-// part of the keys in Redis. It starts nothing; rdb stays the caller's to close.
+// part of the keys in Redis. It starts nothing; the caller closes rdb.
 func NewPoller(cfg PollerConfig, source Source, rdb redis.Cmdable, names wire.Names, instance string,
 	log *slog.Logger, reg prometheus.Registerer) (*Poller, error) {
 	cfg = cfg.withDefaults()
@@ -96,28 +94,28 @@ func NewPoller(cfg PollerConfig, source Source, rdb redis.Cmdable, names wire.Na
 		return nil, err
 	}
 	p := &Poller{cfg: cfg, source: source, rdb: rdb, log: log, metrics: newPollerMetrics(reg),
-		verdict: names.HotKey(instance), turn: names.HotKey(instance + ":turn")}
+		verdict: names.HotKey(instance), rateKey: names.HotKey(instance + ":turn")}
 	p.lease = lease{rdb: rdb, key: names.HotKey(instance + ":lease"), id: cfg.ID, ttl: cfg.Lease}
-	p.slow = &backoff.ExponentialBackOff{InitialInterval: 2 * cfg.Every, MaxInterval: max(maxBackoff, 2*cfg.Every),
+	p.backoff = &backoff.ExponentialBackOff{InitialInterval: 2 * cfg.Every, MaxInterval: max(maxBackoff, 2*cfg.Every),
 		Multiplier: 2, RandomizationFactor: 0.3}
-	p.slow.Reset()
+	p.backoff.Reset()
 	return p, nil
 }
 
-// Run takes part in the election and polls whenever it is elected, until ctx is
-// done; it returns nil.
+// Run acquires the lease whenever it is free and polls while it has it, until ctx
+// is done; it returns nil.
 func (p *Poller) Run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
-		held, wait, err := p.lease.acquire(ctx)
+		acquired, wait, err := p.lease.acquire(ctx)
 		switch {
-		case held:
+		case acquired:
 			failing, wait = false, p.lead(ctx)
-		case err == nil: // when it runs out, not all at the same moment
+		case err == nil: // try when it expires, not all pollers at the same time
 			failing, wait = false, wait+rand.N(p.cfg.Lease/5)
 		default:
 			if !failing && ctx.Err() == nil {
-				p.log.Warn("hot keys are not polled while Redis can't be asked for the lease", "err", err)
+				p.log.Warn("hot keys are not polled: the lease can't be acquired from Redis", "err", err)
 			}
 			failing, wait = true, jitter(p.cfg.Lease/2)
 		}
@@ -126,16 +124,16 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// lead polls while the lease is held and returns how long to stay away from the
-// election.
-func (p *Poller) lead(ctx context.Context) (away time.Duration) {
+// lead polls while the poller has the lease and returns the pause before the next
+// attempt to acquire it.
+func (p *Poller) lead(ctx context.Context) (pause time.Duration) {
 	p.metrics.leading.Set(1)
 	defer p.metrics.leading.Set(0)
 	p.log.Info("polling hot keys for the fleet", "source", p.source.Name())
 	led, lost := context.WithCancelCause(ctx)
 	kept := make(chan struct{})
-	go func() { defer close(kept); p.lease.keep(led, lost) }()
-	defer func() { lost(nil); <-kept; p.resign(ctx) }()
+	go func() { defer close(kept); p.lease.keepAlive(led, lost) }()
+	defer func() { lost(nil); <-kept; p.release(ctx) }()
 	for led.Err() == nil {
 		pause, stop := p.poll(led)
 		if stop {
@@ -149,39 +147,39 @@ func (p *Poller) lead(ctx context.Context) (away time.Duration) {
 	return jitter(p.cfg.Lease / 2)
 }
 
-// resign gives the lease back. Should that fail, it runs out by itself.
-func (p *Poller) resign(ctx context.Context) {
+// release releases the lease. If that fails, the lease expires.
+func (p *Poller) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.Lease/2)
 	defer cancel()
 	_ = p.lease.release(ctx)
 }
 
 // poll makes one call if it is time for one and returns the pause until the
-// next, or stop when only an operator can help.
+// next, or stop after an error that needs an operator.
 //
-// The lease alone does not bound the rate: a poller stopped between its last
-// renewal and its call still calls when it goes on, and pods that are replaced
-// one by one hand the lease on each time. So a call also needs the turn, a key
-// that lives nearly as long as the time between two calls.
+// The lease alone does not bound the rate: a poller that is paused between its last
+// renewal and its call still calls when it continues, and the lease passes on with
+// each replaced pod. So a call also needs to set the rate key, which lives nearly as
+// long as the time between two calls.
 func (p *Poller) poll(ctx context.Context) (pause time.Duration, stop bool) {
-	mine, err := p.rdb.SetNX(ctx, p.turn, p.cfg.ID, p.cfg.Every*9/10).Result()
+	mine, err := p.rdb.SetNX(ctx, p.rateKey, p.cfg.ID, p.cfg.Every*9/10).Result()
 	if err != nil || !mine {
 		return jitter(p.cfg.Every / 8), false
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.cfg.CallTimeout)
 	defer cancel()
-	sample, err := p.source.Hot(bounded)
-	if ctx.Err() != nil { // no longer the leader: says nothing of the source
+	hot, err := p.source.Hot(bounded)
+	if ctx.Err() != nil { // the lease is lost: the error is not the source's
 		return 0, false
 	}
 	if err == nil {
-		err = p.publish(ctx, sample)
+		err = p.publish(ctx, hot)
 	}
-	return p.judge(err)
+	return p.afterCall(err)
 }
 
-// publish shares what a call found.
-func (p *Poller) publish(ctx context.Context, s Sample) error {
+// publish stores the verdict in Redis.
+func (p *Poller) publish(ctx context.Context, s HotBoards) error {
 	p.metrics.ignored.Add(float64(s.Ignored))
 	slices.SortFunc(s.Boards, func(a, b BoardCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Board, b.Board))
@@ -200,44 +198,45 @@ func (p *Poller) publish(ctx context.Context, s Sample) error {
 	return nil
 }
 
-// judge counts and logs the outcome of a call and returns when to call again.
-func (p *Poller) judge(err error) (pause time.Duration, stop bool) {
+// afterCall counts and logs the outcome of a call and returns the pause before the
+// next.
+func (p *Poller) afterCall(err error) (pause time.Duration, stop bool) {
 	call := &CallError{Code: "ok"}
 	if err != nil && !errors.As(err, &call) {
 		call = &CallError{"other", AfterBackoff, err}
 	}
 	p.metrics.calls.WithLabelValues(p.source.Name(), call.Code).Inc()
-	p.say(call)
+	p.logOutcome(call)
 	switch call.After {
 	case AfterOperator:
 		p.metrics.stopped.Set(1)
 		return 0, true
 	case AfterBackoff:
-		return p.slow.NextBackOff(), false
+		return p.backoff.NextBackOff(), false
 	}
 	p.metrics.stopped.Set(0)
-	p.slow.Reset()
+	p.backoff.Reset()
 	return jitter(p.cfg.Every), false
 }
 
-// say logs an outcome that differs from the one before.
-func (p *Poller) say(call *CallError) {
+// logOutcome logs an outcome that differs from the one before.
+func (p *Poller) logOutcome(call *CallError) {
 	switch {
-	case call.Err == nil && p.wrong != "":
-		p.log.Info("hot keys are answered again", "source", p.source.Name())
-		p.wrong = ""
-	case call.Err == nil || p.wrong == call.Code:
+	case call.Err == nil && p.lastCode != "":
+		p.log.Info("source of hot keys answers again", "source", p.source.Name())
+		p.lastCode = ""
+	case call.Err == nil || p.lastCode == call.Code:
 	case call.Code == codeUnsupported:
-		p.log.Info("hot keys are not polled: the server has none to tell; own request rates still promote",
+		p.log.Info("hot keys are not polled: the server does not support it; own request rates still promote",
 			"source", p.source.Name(), "err", call.Err)
-		p.wrong = call.Code
+		p.lastCode = call.Code
 	case call.After == AfterOperator:
-		p.log.Error("hot keys are not polled until an operator looks; own request rates still promote",
-			"source", p.source.Name(), "code", call.Code, "again_in", p.cfg.StopPause, "err", call.Err)
-		p.wrong = call.Code
+		p.log.Error("hot keys are not polled: the settings or rights of the source are wrong; own request rates still promote",
+			"source", p.source.Name(), "code", call.Code, "retry_in", p.cfg.StopPause, "err", call.Err)
+		p.lastCode = call.Code
 	default:
-		p.log.Warn("hot keys were not answered", "source", p.source.Name(), "code", call.Code, "then", string(call.After), "err", call.Err)
-		p.wrong = call.Code
+		p.log.Warn("source of hot keys failed", "source", p.source.Name(), "code", call.Code, "then", string(call.After), "err", call.Err)
+		p.lastCode = call.Code
 	}
 }
 
@@ -249,4 +248,25 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
+}
+
+type pollerMetrics struct {
+	calls     *prometheus.CounterVec
+	identical prometheus.Gauge
+	ignored   prometheus.Counter
+	leading   prometheus.Gauge
+	stopped   prometheus.Gauge
+}
+
+func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
+	m := &pollerMetrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts(opts("source_calls_total",
+			"Calls of the server-side hot-key source by this poller, by result code.")), []string{"source", "code"}),
+		identical: gauge("source_identical_answers", "Consecutive answers that were equal to the one before."),
+		ignored:   counter("source_ignored_keys_total", "Hot keys of the source that belong to no board."),
+		leading:   gauge("poller_leading", "1 while this poller has the fleet's lease."),
+		stopped:   gauge("source_stopped", "1 while this poller pauses because the source's settings or rights are wrong."),
+	}
+	reg.MustRegister(m.calls, m.identical, m.ignored, m.leading, m.stopped)
+	return m
 }

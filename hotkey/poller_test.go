@@ -23,7 +23,7 @@ type sharedAPI struct {
 	mu     sync.Mutex
 	by     []string
 	at     []time.Time
-	answer func() (Sample, error)
+	answer func() (HotBoards, error)
 }
 
 // of returns the API as the poller of that id sees it.
@@ -36,14 +36,14 @@ type apiCaller struct {
 
 func (c apiCaller) Name() string { return "test" }
 
-func (c apiCaller) Hot(context.Context) (Sample, error) {
+func (c apiCaller) Hot(context.Context) (HotBoards, error) {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
 	c.api.by, c.api.at = append(c.api.by, c.id), append(c.api.at, time.Now())
 	if c.api.answer != nil {
 		return c.api.answer()
 	}
-	return Sample{Boards: []BoardCount{{"1_2_3", 9000}}}, nil
+	return HotBoards{Boards: []BoardCount{{"1_2_3", 9000}}}, nil
 }
 
 func (a *sharedAPI) calls() (by []string, at []time.Time) {
@@ -57,7 +57,7 @@ type sidecar struct {
 	id       string
 	rdb      *redis.Client
 	poller   *Poller
-	follower *Follower
+	reader   *VerdictReader
 	verdicts atomic.Int64
 }
 
@@ -76,7 +76,7 @@ func newSidecar(t testing.TB, redisAddr, instance string, api *sharedAPI, cfg Po
 	if s.poller, err = NewPoller(cfg, api.of(cfg.ID), s.rdb, names, instance, quiet(), reg); err != nil {
 		t.Fatal(err)
 	}
-	s.follower = NewFollower(s.rdb, names.HotKey(instance), s, quiet(), reg)
+	s.reader = NewVerdictReader(s.rdb, names.HotKey(instance), s, quiet(), reg)
 	return s
 }
 
@@ -90,7 +90,7 @@ func runFleetOf(t *testing.T, n int, cfg PollerConfig, api *sharedAPI) (fleet ma
 		s := newSidecar(t, addr, instance, api, cfg, i)
 		fleet[s.id] = s
 		running.Go(func() error { return s.poller.Run(ctx) })
-		running.Go(func() error { return s.follower.Run(ctx) })
+		running.Go(func() error { return s.reader.Run(ctx) })
 	}
 	t.Cleanup(func() {
 		cancel()
@@ -222,8 +222,8 @@ func TestPollerAfterFailures(t *testing.T) {
 			s := newSidecar(t, testkit.Redis(t), instance, api, PollerConfig{Every: time.Second}, 0)
 			s.poller.poll(t.Context())
 			good := s.rdb.Get(t.Context(), names.HotKey(instance)).Val()
-			api.answer = func() (Sample, error) { return Sample{}, &CallError{"code", tt.after, errors.New("no")} }
-			s.rdb.Del(t.Context(), s.poller.turn)
+			api.answer = func() (HotBoards, error) { return HotBoards{}, &CallError{"code", tt.after, errors.New("no")} }
+			s.rdb.Del(t.Context(), s.poller.rateKey)
 			pause, stop := s.poller.poll(t.Context())
 			if stop != tt.stop || pause < tt.min || pause > tt.max {
 				t.Errorf("pause %v, stop %v; want %v to %v, %v", pause, stop, tt.min, tt.max, tt.stop)
@@ -243,21 +243,21 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 	limited := &CallError{"RequestLimitExceeded", AfterBackoff, errors.New("slow down")}
 	var pause time.Duration
 	for range 10 {
-		pause, _ = s.poller.judge(limited)
+		pause, _ = s.poller.afterCall(limited)
 	}
 	if pause < 30*time.Second || pause > 2*maxBackoff {
 		t.Errorf("pause %v after ten refusals, want about %v", pause, maxBackoff)
 	}
-	s.poller.judge(nil)
-	if pause, _ = s.poller.judge(limited); pause > 3*time.Second {
+	s.poller.afterCall(nil)
+	if pause, _ = s.poller.afterCall(limited); pause > 3*time.Second {
 		t.Errorf("pause %v after one refusal, want about 2s", pause)
 	}
 }
 
 // A poller whose settings are wrong lets others try and does not ask again soon.
 func TestStoppedPollerGivesTheLeaseAway(t *testing.T) {
-	api := &sharedAPI{answer: func() (Sample, error) {
-		return Sample{}, &CallError{"AuthFailure", AfterOperator, errors.New("no")}
+	api := &sharedAPI{answer: func() (HotBoards, error) {
+		return HotBoards{}, &CallError{"AuthFailure", AfterOperator, errors.New("no")}
 	}}
 	fleet, _ := runFleetOf(t, 5, PollerConfig{Every: 20 * time.Millisecond, Lease: 200 * time.Millisecond}, api)
 	testkit.Eventually(t, 30*time.Second, func() error {
@@ -283,24 +283,24 @@ func TestIdenticalAnswersAreCounted(t *testing.T) {
 	api := &sharedAPI{}
 	s := newSidecar(t, testkit.Redis(t), testkit.Name(t), api, PollerConfig{}, 0)
 	for _, want := range []float64{0, 1, 2} {
-		if err := s.poller.publish(t.Context(), Sample{Boards: []BoardCount{{"b", 1}, {"a", 2}}, Ignored: 1}); err != nil {
+		if err := s.poller.publish(t.Context(), HotBoards{Boards: []BoardCount{{"b", 1}, {"a", 2}}, Ignored: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if n := testutil.ToFloat64(s.poller.metrics.identical); n != want {
 			t.Errorf("%v identical answers, want %v", n, want)
 		}
 	}
-	if err := s.poller.publish(t.Context(), Sample{}); err != nil || testutil.ToFloat64(s.poller.metrics.identical) != 0 {
+	if err := s.poller.publish(t.Context(), HotBoards{}); err != nil || testutil.ToFloat64(s.poller.metrics.identical) != 0 {
 		t.Errorf("another answer is called identical, %v", err)
 	}
 }
 
-// Followers outlive a Redis that is away and verdicts that are none.
-func TestFollowerReads(t *testing.T) {
+// A verdict reader survives an outage of Redis and malformed verdicts.
+func TestVerdictReader(t *testing.T) {
 	addr, key := testkit.Redis(t), testkit.Name(t)
 	s := &sidecar{}
 	rdb := newClient(t, addr)
-	f := NewFollower(rdb, key, s, quiet(), prometheus.NewRegistry())
+	f := NewVerdictReader(rdb, key, s, quiet(), prometheus.NewRegistry())
 	step := func(wantResult string, wantErr bool) {
 		t.Helper()
 		if result, err := f.read(t.Context()); result != wantResult || (err != nil) != wantErr {

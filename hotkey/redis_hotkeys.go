@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,58 +18,57 @@ import (
 const (
 	// DefaultRedisMinCPU is about a hundred reads a second of a top 50.
 	DefaultRedisMinCPU = time.Millisecond
-	// DefaultRedisWindow is long enough to be steady and short enough to see a
-	// room get hot.
+	// DefaultRedisWindow is long enough for steady figures and short enough to
+	// notice a room that gets hot.
 	DefaultRedisWindow = 5 * time.Second
 )
 
 const (
-	// hotKeysCount is the most keys that HOTKEYS tracks.
+	// hotKeysCount is the maximum that HOTKEYS accepts.
 	hotKeysCount = 64
-	// hotKeysLife ends a tracking session that nobody reads any more, in
-	// windows.
+	// hotKeysLife is the duration of a tracking session, in windows, after which
+	// Redis ends it.
 	hotKeysLife = 6
-	// hotKeysFirst is the least age of a session that says anything.
-	hotKeysFirst = time.Second
+	// hotKeysMinAge is the age from which on the figures of a session are used.
+	hotKeysMinAge = time.Second
 )
 
-// codeUnsupported is the code of a server that has no HOTKEYS, which is no fault.
+// codeUnsupported is the code of a server without HOTKEYS, which is no failure.
 const codeUnsupported = "unsupported"
 
-// RedisHotKeysConfig says when Redis's own statistics call a key hot. Zero
-// fields take the defaults of this package.
+// RedisHotKeysConfig sets from which CPU time on a key is hot. Zero fields take the
+// defaults of this package.
 type RedisHotKeysConfig struct {
-	// MinCPU is the least CPU time per second that a hot key costs the server.
+	// MinCPU is the server's CPU time per second from which on a key is hot.
 	MinCPU time.Duration
-	// Window is how long one tracking session runs.
+	// Window is the length of one tracking session.
 	Window time.Duration
 }
 
-// RedisHotKeys asks HOTKEYS, which Redis has since 8.6 (Valkey and the clouds'
-// Redis have not). The server tracks one session at a time: this source starts
-// one per window and reads, but does not end, one that somebody else started.
-// Hot is called by one goroutine at a time.
+// RedisHotKeys calls HOTKEYS, which Redis has since 8.6, but neither Valkey nor the
+// clouds' Redis. The server has one tracking session at a time: this source starts
+// one per window; it reads sessions of other clients, but does not end them. Hot is
+// called by one goroutine at a time.
 type RedisHotKeys struct {
 	rdb   *redis.Client
 	names wire.Names
 	cfg   RedisHotKeysConfig
 
-	started int64  // when the session that we started began, see hotKeysSession.start; 0: none
-	last    Sample // what the last session that ran long enough said
+	started int64     // start of our session, see hotKeysSession.start; 0: none
+	last    HotBoards // of the last session that was long enough
 }
 
-// NewRedisHotKeys returns the source of one server. The statistics are a
-// server's own, so client must not be a cluster's; it stays the caller's to
-// close.
+// NewRedisHotKeys returns the source of one server. Each server has its own
+// statistics, so client must not be a cluster's. The caller closes it.
 func NewRedisHotKeys(cfg RedisHotKeysConfig, client redis.UniversalClient, names wire.Names) (*RedisHotKeys, error) {
 	rdb, ok := client.(*redis.Client)
 	if !ok {
-		return nil, errors.New("redis hot keys: HOTKEYS speaks of one server, so it can't be asked through a cluster client")
+		return nil, errors.New("redis hot keys: HOTKEYS is of one server and can't be used with a cluster client")
 	}
 	cfg.MinCPU = cmp.Or(cfg.MinCPU, DefaultRedisMinCPU)
 	cfg.Window = cmp.Or(cfg.Window, DefaultRedisWindow)
-	if cfg.MinCPU < time.Microsecond || cfg.Window < hotKeysFirst {
-		return nil, fmt.Errorf("redis hot keys: min CPU %v and window %v: want at least 1µs and %v", cfg.MinCPU, cfg.Window, hotKeysFirst)
+	if cfg.MinCPU < time.Microsecond || cfg.Window < hotKeysMinAge {
+		return nil, fmt.Errorf("redis hot keys: min CPU %v and window %v: want at least 1µs and %v", cfg.MinCPU, cfg.Window, hotKeysMinAge)
 	}
 	return &RedisHotKeys{rdb: rdb, names: names, cfg: cfg}, nil
 }
@@ -76,26 +76,26 @@ func NewRedisHotKeys(cfg RedisHotKeysConfig, client redis.UniversalClient, names
 // Name returns "redis".
 func (r *RedisHotKeys) Name() string { return "redis" }
 
-// Hot returns the boards whose keys cost the server much CPU time lately. Count
-// is in µs of CPU time per second. The error is a [*CallError].
-func (r *RedisHotKeys) Hot(ctx context.Context) (Sample, error) {
+// Hot returns the boards whose keys took at least MinCPU recently. Count is in µs of
+// CPU time per second. The error is a [*CallError].
+func (r *RedisHotKeys) Hot(ctx context.Context) (HotBoards, error) {
 	now, err := r.read(ctx)
 	if err != nil {
-		return Sample{}, explainHotKeys(err)
+		return HotBoards{}, explainHotKeys(err)
 	}
-	if now.length >= hotKeysFirst {
-		r.last = r.sample(now)
+	if now.length >= hotKeysMinAge {
+		r.last = r.hotBoards(now)
 	}
 	ours := now.active && now.start == r.started
 	if !now.active || ours && now.length >= r.cfg.Window {
 		if err := r.restart(ctx, ours); err != nil {
-			return Sample{}, explainHotKeys(err)
+			return HotBoards{}, explainHotKeys(err)
 		}
 	}
 	return r.last, nil
 }
 
-// read returns the session of now, the zero session when there is none.
+// read returns the current session, the zero session without one.
 func (r *RedisHotKeys) read(ctx context.Context) (hotKeysSession, error) {
 	reply, err := r.rdb.Do(ctx, "HOTKEYS", "GET").Result()
 	if errors.Is(err, redis.Nil) {
@@ -107,8 +107,8 @@ func (r *RedisHotKeys) read(ctx context.Context) (hotKeysSession, error) {
 	return parseHotKeys(reply)
 }
 
-// sample picks the boards that are hot enough.
-func (r *RedisHotKeys) sample(session hotKeysSession) (s Sample) {
+// hotBoards returns the boards of the session that are hot enough.
+func (r *RedisHotKeys) hotBoards(session hotKeysSession) (s HotBoards) {
 	for _, k := range session.byCPU {
 		if perSecond := int64(float64(k.us) / session.length.Seconds()); perSecond >= r.cfg.MinCPU.Microseconds() {
 			s.addKey(r.names, k.key, perSecond)
@@ -117,7 +117,7 @@ func (r *RedisHotKeys) sample(session hotKeysSession) (s Sample) {
 	return s
 }
 
-// restart begins a new session, after ending ours, and remembers which it is.
+// restart starts a session, after ending ours, and records its start.
 func (r *RedisHotKeys) restart(ctx context.Context, ours bool) error {
 	r.started = 0
 	if ours {
@@ -138,7 +138,7 @@ func (r *RedisHotKeys) restart(ctx context.Context, ours bool) error {
 	return err
 }
 
-// explainHotKeys tells a server that can't from one that is away.
+// explainHotKeys returns a [CallError] that says what to check.
 func explainHotKeys(err error) error {
 	text := strings.ToLower(err.Error())
 	switch {
@@ -147,7 +147,96 @@ func explainHotKeys(err error) error {
 	case strings.HasPrefix(text, "noperm") || strings.HasPrefix(text, "noauth") || strings.HasPrefix(text, "wrongpass"):
 		return &CallError{"forbidden", AfterOperator, fmt.Errorf("redis refuses HOTKEYS: grant the user +hotkeys: %w", err)}
 	case strings.Contains(text, "already in progress"):
-		return &CallError{"taken", AfterPause, fmt.Errorf("redis hot keys: somebody else's tracking session has begun: %w", err)}
+		return &CallError{"taken", AfterPause, fmt.Errorf("redis hot keys: another client has started a tracking session: %w", err)}
 	}
 	return &CallError{"network", AfterPause, fmt.Errorf("redis hot keys: %w", err)}
+}
+
+// hotKeysSession is a tracking session as HOTKEYS GET returns it.
+type hotKeysSession struct {
+	active bool
+	start  int64 // Unix ms by the server's clock; identifies the session
+	length time.Duration
+	byCPU  []keyCPU
+}
+
+type keyCPU struct {
+	key string
+	us  int64 // CPU time
+}
+
+// maxHotKeysLength is the longest accepted session: beyond it the arithmetic would
+// overflow.
+const maxHotKeysLength = int64(365 * 24 * time.Hour / time.Millisecond)
+
+// parseHotKeys parses an answer of HOTKEYS GET as the client decoded it: alternating
+// fields and values, or a map, or either as the only element of a list, as servers
+// with several shards send it.
+func parseHotKeys(reply any) (s hotKeysSession, err error) {
+	if list, ok := reply.([]any); ok && len(list) <= 1 {
+		if len(list) == 0 {
+			return s, nil
+		}
+		reply = list[0]
+	}
+	fields, err := hotKeysFields(reply)
+	if err != nil {
+		return s, err
+	}
+	active, okActive := number(fields["tracking-active"])
+	length, okLength := number(fields["collection-duration-ms"])
+	start, okStart := number(fields["collection-start-time-unix-ms"])
+	if !okActive || !okLength || !okStart || length < 0 || length > maxHotKeysLength {
+		return s, errors.New("unexpected answer to HOTKEYS GET: no state, start or duration in it")
+	}
+	s = hotKeysSession{active: active == 1, start: start, length: time.Duration(length) * time.Millisecond}
+	s.byCPU, err = keysByCPU(fields["by-cpu-time-us"])
+	return s, err
+}
+
+// hotKeysFields returns the fields by name.
+func hotKeysFields(reply any) (map[any]any, error) {
+	if m, ok := reply.(map[any]any); ok {
+		return m, nil
+	}
+	list, ok := reply.([]any)
+	if !ok || len(list)%2 != 0 {
+		return nil, fmt.Errorf("unexpected answer to HOTKEYS GET: %T", reply)
+	}
+	fields := make(map[any]any, len(list)/2)
+	for i := 0; i < len(list); i += 2 {
+		name, ok := list[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("unexpected answer to HOTKEYS GET: field name is a %T", list[i])
+		}
+		fields[name] = list[i+1]
+	}
+	return fields, nil
+}
+
+// keysByCPU reads alternating keys and CPU times. Without a list the session tracks
+// another metric.
+func keysByCPU(v any) (keys []keyCPU, err error) {
+	list, _ := v.([]any)
+	for i := 0; i+1 < len(list); i += 2 {
+		key, okKey := list[i].(string)
+		us, okTime := number(list[i+1])
+		if !okKey || !okTime || us < 0 {
+			return nil, errors.New("unexpected answer to HOTKEYS GET: want alternating keys and CPU times")
+		}
+		keys = append(keys, keyCPU{key, us})
+	}
+	return keys, nil
+}
+
+// number reads an integer, which servers send as a number or as text.
+func number(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		return n, err == nil
+	}
+	return 0, false
 }

@@ -7,31 +7,29 @@ import (
 	"rankcache/wire"
 )
 
-// Source says which boards are hot. Tencent and RedisHotKeys ask a server on
-// behalf of the fleet; Self and Static speak for this sidecar.
+// Source returns the boards that a server finds hot, for the whole fleet.
 type Source interface {
-	// Name is a word for logs and metrics.
+	// Name identifies the source in logs and metrics.
 	Name() string
 	// Hot returns the boards that are hot now. It returns soon after ctx is
-	// done. An error may wrap a [*CallError], which says when to call again.
-	Hot(ctx context.Context) (Sample, error)
+	// done. An error may wrap a [*CallError], which tells when to call again.
+	Hot(ctx context.Context) (HotBoards, error)
 }
 
-// Sample is one answer of a source. An empty one says that nothing is hot.
-type Sample struct {
-	Boards []BoardCount
-	// Ignored is the number of hot keys that are no board's.
-	Ignored int
+// HotBoards is one answer of a source.
+type HotBoards struct {
+	Boards  []BoardCount
+	Ignored int // hot keys that belong to no board
 }
 
-// BoardCount is one hot board. The unit of Count is its source's.
+// BoardCount is a board and its requests; a source may use another unit.
 type BoardCount struct {
 	Board rankcache.BoardID `json:"board"`
 	Count int64             `json:"count"`
 }
 
-// addKey adds a Redis key to the sample: as a board if it is one.
-func (s *Sample) addKey(names wire.Names, key string, count int64) {
+// addKey adds the board of a Redis key, or counts the key as ignored.
+func (s *HotBoards) addKey(names wire.Names, key string, count int64) {
 	if b, ok := names.BoardOfKey(key); ok {
 		s.Boards = append(s.Boards, BoardCount{b, count})
 		return
@@ -39,21 +37,21 @@ func (s *Sample) addKey(names wire.Names, key string, count int64) {
 	s.Ignored++
 }
 
-// After says when a source that failed is to be called again.
+// After tells when to call a source again after an error.
 type After string
 
 // Classes of failure.
 const (
-	AfterPause    After = "soon"     // a hiccup: at the usual pace
-	AfterBackoff  After = "back-off" // too many calls, or unknown: ever more slowly
-	AfterOperator After = "stop"     // settings or rights are wrong: an operator must look
+	AfterPause    After = "soon"     // temporary: at the usual interval
+	AfterBackoff  After = "back-off" // too many calls, or unknown: with exponential back-off
+	AfterOperator After = "stop"     // wrong settings or rights: after a long pause, an operator has to act
 )
 
 // CallError is a failed call of a source.
 type CallError struct {
-	Code  string // one of a few words, fit for a metric label
+	Code  string // one of a few words, a metric label
 	After After
-	Err   error // says what to check; holds no secret
+	Err   error // what to check; without secrets
 }
 
 func (e *CallError) Error() string { return e.Err.Error() }

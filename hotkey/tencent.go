@@ -15,22 +15,21 @@ import (
 // Defaults of [TencentConfig].
 const (
 	DefaultTencentEndpoint = "https://redis.tencentcloudapi.com"
-	// DefaultTencentMinCount, per statistic of 5 s: about 100 requests/s of the
-	// whole fleet.
+	// DefaultTencentMinCount is per 5 s: 100 requests/s of the whole fleet.
 	DefaultTencentMinCount = 500
 )
 
-// TencentConfig says which instance of Tencent Cloud's Redis is asked. Zero
+// TencentConfig configures the source of one instance of Tencent Cloud's Redis. Zero
 // fields take the defaults of this package.
 type TencentConfig struct {
 	Instance string // instance id, such as crs-1234abcd
 	Region   string // such as ap-guangzhou
-	// Endpoint is a URL; http only on loopback.
+	// Endpoint is a URL; http is accepted on loopback only.
 	Endpoint string
-	// Credentials is one of the TencentCredentials words; default auto.
+	// Credentials is one of TencentAuto, TencentEnv, TencentTKE and TencentCVM.
 	Credentials string
-	// MinCount is the least count, in requests per 5 s, of a key that is hot:
-	// the API lists the busiest keys, however idle they are.
+	// MinCount is the number of requests in 5 s from which on a key is hot: the
+	// API lists the busiest keys, however few requests they get.
 	MinCount int64
 }
 
@@ -57,19 +56,19 @@ func (c TencentConfig) check() error {
 	return nil
 }
 
-// Tencent asks DescribeInstanceMonitorHotKey: statistics of 5 s, up to 20 s old.
-// Hot may be called by any goroutine; one call is made at a time.
+// Tencent calls DescribeInstanceMonitorHotKey, whose statistics are of 5 s and up to
+// 20 s old. Hot may be called by any goroutine; one call is made at a time.
 type Tencent struct {
 	api      *tencentAPI
 	names    wire.Names
 	minCount int64
-	// busy holds a token while the SDK works: it looks up credentials without
-	// regard to the context, so a call may outlive its caller.
+	// busy has a token while the SDK works: its lookup of credentials ignores the
+	// context, so a call may outlive its caller.
 	busy chan struct{}
 }
 
-// NewTencent returns the source of one instance. It asks nothing and looks up
-// no credentials yet.
+// NewTencent returns the source of one instance. It makes no call and looks up no
+// credentials yet.
 func NewTencent(cfg TencentConfig, names wire.Names) (*Tencent, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -85,13 +84,13 @@ func NewTencent(cfg TencentConfig, names wire.Names) (*Tencent, error) {
 // Name returns "tencent".
 func (t *Tencent) Name() string { return "tencent" }
 
-// Hot returns the boards among the instance's hot keys. Count is the requests
-// of the last statistic. The error is a [*CallError] and holds no credential.
-func (t *Tencent) Hot(ctx context.Context) (Sample, error) {
+// Hot returns the boards among the instance's hot keys. Count is the requests in 5 s.
+// The error is a [*CallError] and contains no credentials.
+func (t *Tencent) Hot(ctx context.Context) (HotBoards, error) {
 	select {
 	case t.busy <- struct{}{}:
 	case <-ctx.Done():
-		return Sample{}, tencentTimeout(ctx)
+		return HotBoards{}, tencentTimeout(ctx)
 	}
 	type reply struct {
 		keys []*tencentHotKey
@@ -105,17 +104,17 @@ func (t *Tencent) Hot(ctx context.Context) (Sample, error) {
 	}()
 	select {
 	case r := <-done:
-		if r.err != nil && ctx.Err() != nil { // the SDK's error can't be asked for its cause
-			return Sample{}, tencentTimeout(ctx)
+		if r.err != nil && ctx.Err() != nil { // the SDK's error does not wrap its cause
+			return HotBoards{}, tencentTimeout(ctx)
 		}
-		return t.sample(r.keys), r.err
+		return t.hotBoards(r.keys), r.err
 	case <-ctx.Done():
-		return Sample{}, tencentTimeout(ctx)
+		return HotBoards{}, tencentTimeout(ctx)
 	}
 }
 
-// sample picks the boards that are hot enough.
-func (t *Tencent) sample(keys []*tencentHotKey) (s Sample) {
+// hotBoards returns the boards that are hot enough.
+func (t *Tencent) hotBoards(keys []*tencentHotKey) (s HotBoards) {
 	for _, k := range keys {
 		switch {
 		case k == nil || k.Key == nil || k.Count == nil || !k.mayBeBoard():
@@ -128,6 +127,6 @@ func (t *Tencent) sample(keys []*tencentHotKey) (s Sample) {
 }
 
 func tencentTimeout(ctx context.Context) error {
-	return &CallError{"timeout", AfterPause, fmt.Errorf("tencent %s did not answer in time: check the way to the API "+
+	return &CallError{"timeout", AfterPause, fmt.Errorf("tencent %s did not answer in time: check the network path to the API "+
 		"and, with role credentials, to the metadata service: %w", tencentAction, context.Cause(ctx))}
 }

@@ -20,7 +20,7 @@ import (
 const (
 	tencentAction  = "DescribeInstanceMonitorHotKey"
 	tencentVersion = "2018-04-12"
-	// tencentNow asks for the current statistics.
+	// tencentNow selects the current statistics.
 	tencentNow = 1
 	// maxTencentReply bounds the memory of one answer; a thousand keys are
 	// about 100 KB.
@@ -47,7 +47,7 @@ type tencentHotKey struct {
 	Count *int64
 }
 
-// mayBeBoard is false for keys of the other Redis types.
+// mayBeBoard returns false for keys of other Redis types than sorted sets.
 func (k *tencentHotKey) mayBeBoard() bool {
 	return k.Type == nil || !slices.Contains([]string{"string", "list", "set", "hash", "stream"}, strings.ToLower(*k.Type))
 }
@@ -61,7 +61,7 @@ type tencentAPI struct {
 
 func newTencentAPI(cfg TencentConfig, keys *tencentKeys) *tencentAPI {
 	endpoint, _ := url.Parse(cfg.Endpoint) // checked
-	p := profile.NewClientProfile()        // without retries: they sleep past the context
+	p := profile.NewClientProfile()        // without retries, which ignore the context
 	p.HttpProfile.Scheme, p.HttpProfile.Endpoint = endpoint.Scheme, endpoint.Host
 	p.HttpProfile.ReqTimeout = 60 // seconds; the context is shorter
 	p.Language = "en-US"
@@ -71,7 +71,7 @@ func newTencentAPI(cfg TencentConfig, keys *tencentKeys) *tencentAPI {
 	return &tencentAPI{client: client, instance: cfg.Instance, keys: keys}
 }
 
-// hotKeys returns the instance's hot keys, none when there are none now.
+// hotKeys returns the instance's current hot keys.
 func (a *tencentAPI) hotKeys(ctx context.Context) ([]*tencentHotKey, error) {
 	credential, err := a.keys.get(time.Now())
 	if err != nil {
@@ -89,13 +89,13 @@ func (a *tencentAPI) hotKeys(ctx context.Context) ([]*tencentHotKey, error) {
 		return nil, call
 	}
 	if resp.Response == nil { // "{}" is JSON and no error
-		return nil, &CallError{"empty", AfterPause, fmt.Errorf("tencent %s answered without a Response: is a proxy in between?", tencentAction)}
+		return nil, &CallError{"empty", AfterPause, fmt.Errorf("tencent %s answered without a Response: check for a proxy in between", tencentAction)}
 	}
 	return resp.Response.Data, nil
 }
 
-// send turns a panic of the SDK into an error: an answer of "null" is one, and a
-// gateway's odd answer must not end the process.
+// send turns a panic of the SDK, such as for an answer "null", into an error: a
+// gateway's unexpected answer must not end the process.
 func (a *tencentAPI) send(req *tencentRequest, resp *tencentResponse, credential *common.Credential) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -105,11 +105,11 @@ func (a *tencentAPI) send(req *tencentRequest, resp *tencentResponse, credential
 	return a.client.WithCredential(credential).Send(req, resp)
 }
 
-// guard bounds what a server can make the SDK's client do: read without end, or
-// follow a redirect, which would take the session token along.
+// guard bounds the bytes of an answer and refuses redirects, which would send the
+// session token to another host.
 type guard struct{ next http.RoundTripper }
 
-var errRedirected = errors.New("the API answered with a redirect, which is not followed: check the endpoint")
+var errRedirected = errors.New("the API answered with a redirect, which is refused: check the endpoint")
 
 func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := g.next.RoundTrip(req)

@@ -10,27 +10,27 @@ import (
 	tcerr "github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common/errors"
 )
 
-// Where the credentials of Tencent Cloud come from.
+// Origins of Tencent Cloud's credentials.
 const (
-	TencentAuto = "auto" // the first of env, tke and cvm that is there
+	TencentAuto = "auto" // the first available of env, tke and cvm
 	TencentEnv  = "env"  // TENCENTCLOUD_SECRET_ID and TENCENTCLOUD_SECRET_KEY
 	TencentTKE  = "tke"  // a Kubernetes service account bound to a role (OIDC)
 	TencentCVM  = "cvm"  // the role of the virtual machine
 )
 
-// How long credentials are used before they are asked for again. The library
-// would do it by itself, but writes what goes wrong to the standard logger.
+// How long credentials are used before they are looked up again. The SDK would do
+// that itself, but logs errors to the standard logger.
 const (
 	tkeKeysFor = 30 * time.Minute // of 2 hours
-	cvmKeysFor = 2 * time.Minute  // handed out with 5 minutes left or more
+	cvmKeysFor = 2 * time.Minute  // issued with 5 minutes left or more
 )
 
-// tencentKeys keeps the credentials in use. One goroutine uses it at a time.
+// tencentKeys caches the credentials. One goroutine uses it at a time.
 type tencentKeys struct {
 	kind    string
 	lookup  func(kind string) (common.Provider, time.Duration, error)
 	current *common.Credential
-	until   time.Time // when to look again; zero: never
+	until   time.Time // when to look them up again; zero: never
 }
 
 func newTencentKeys(kind string) (*tencentKeys, error) {
@@ -41,8 +41,8 @@ func newTencentKeys(kind string) (*tencentKeys, error) {
 	return nil, fmt.Errorf("tencent credentials %q: want %s, %s, %s or %s", kind, TencentAuto, TencentEnv, TencentTKE, TencentCVM)
 }
 
-// get returns the credentials. Those in use stay when new ones can't be had:
-// the API says when they are no longer good.
+// get returns the credentials. The current ones stay in use while the lookup of new
+// ones fails: the API refuses them once they have expired.
 func (k *tencentKeys) get(now time.Time) (*common.Credential, error) {
 	if k.current != nil && (k.until.IsZero() || now.Before(k.until)) {
 		return k.current, nil
@@ -60,7 +60,7 @@ func (k *tencentKeys) get(now time.Time) (*common.Credential, error) {
 	return k.current, nil
 }
 
-// forget has the next call look for new credentials.
+// forget makes the next get look up new credentials.
 func (k *tencentKeys) forget() { k.current, k.until = nil, time.Time{} }
 
 func (k *tencentKeys) fetch() (*common.Credential, time.Duration, error) {
@@ -74,13 +74,12 @@ func (k *tencentKeys) fetch() (*common.Credential, time.Duration, error) {
 	}
 	id, key, token := from.GetCredential()
 	if id == "" || key == "" {
-		return nil, keep, credentialError(errors.New("they are empty"))
+		return nil, keep, credentialError(errors.New("empty id or key"))
 	}
 	return common.NewTokenCredential(id, key, token), keep, nil
 }
 
-// tencentProvider returns where credentials are asked for and how long they are
-// used.
+// tencentProvider returns the SDK's provider and how long its credentials are used.
 func tencentProvider(kind string) (common.Provider, time.Duration, error) {
 	if kind == TencentAuto {
 		switch {
@@ -102,8 +101,8 @@ func tencentProvider(kind string) (common.Provider, time.Duration, error) {
 	return common.DefaultCvmRoleProvider(), cvmKeysFor, nil
 }
 
-// credentialError explains why there are no credentials, without the texts that
-// may quote an answer with credentials in it.
+// credentialError says why there are no credentials, without error texts that may
+// quote an answer that contains credentials.
 func credentialError(err error) error {
 	after := AfterOperator
 	var sdk *tcerr.TencentCloudSDKError

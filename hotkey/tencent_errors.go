@@ -9,8 +9,8 @@ import (
 	tcerr "github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common/errors"
 )
 
-// tencentCodes says what to do after the errors of the API, by the part of the
-// code before the first dot. They are also the metric labels.
+// tencentCodes gives the class of the API's errors, by the part of the code before
+// the first dot, which is also the metric label.
 var tencentCodes = map[string]After{
 	"InternalError":      AfterPause,
 	"FailedOperation":    AfterPause,
@@ -34,22 +34,22 @@ var tencentCodes = map[string]After{
 	"OperationDenied":       AfterOperator,
 }
 
-// tencentHints say what to check, by the longest matching beginning of the code.
+// tencentHints say what to check, by the longest matching prefix of the code.
 var tencentHints = map[string]string{
 	"AuthFailure":                 "check the credentials",
-	"AuthFailure.SignatureExpire": "the clock of this host is off: check its time synchronisation",
+	"AuthFailure.SignatureExpire": "the clock of this host is wrong: check its time synchronisation",
 	"UnauthorizedOperation":       "the credentials need the right redis:" + tencentAction,
 	"ResourceNotFound":            "check the instance id and its region",
 	"InvalidParameter":            "check the instance id and its region",
 	"UnsupportedRegion":           "check the region",
-	"RequestLimitExceeded":        "20 calls a second are allowed per account and region: does something else ask too?",
+	"RequestLimitExceeded":        "20 calls a second are allowed per account and region: check for other callers",
 }
 
-// maxTencentMessage is how much of a foreign error text is shown, in bytes.
+// maxTencentMessage bounds a foreign error text, in bytes.
 const maxTencentMessage = 200
 
-// explainTencent turns an error of the SDK into a CallError. Texts that quote a
-// whole answer are left out, and so is whatever looks like one of the secrets.
+// explainTencent turns an error of the SDK into a CallError, without texts that quote
+// a whole answer and with secrets redacted.
 func explainTencent(err error, c *common.Credential) *CallError {
 	var sdk *tcerr.TencentCloudSDKError
 	if !errors.As(err, &sdk) {
@@ -59,7 +59,7 @@ func explainTencent(err error, c *common.Credential) *CallError {
 	case "ClientError.NetworkError", "ClientError.IOError":
 		return &CallError{"network", AfterPause, fmt.Errorf("tencent %s: %s", tencentAction, redact(sdk.Message, c))}
 	case "ClientError.ParseJsonError", "ClientError.HttpStatusCodeError", "ClientError.TypeError":
-		return &CallError{"garbled", AfterPause, fmt.Errorf("tencent %s: the answer is not the API's (%s): is a proxy or gateway in between?",
+		return &CallError{"garbled", AfterPause, fmt.Errorf("tencent %s: the answer is not the API's (%s): check for a proxy or gateway in between",
 			tencentAction, sdk.Code)}
 	}
 	kind, _, _ := strings.Cut(sdk.Code, ".")
@@ -81,8 +81,8 @@ func tencentHint(code string) string {
 	return ""
 }
 
-// redact shortens a foreign text and takes out the credentials: the API's
-// messages name the secret id that was used.
+// redact shortens a foreign text and removes the credentials: the API's messages
+// contain the secret id.
 func redact(text string, c *common.Credential) string {
 	if c != nil {
 		for _, secret := range []string{c.Token, c.SecretKey, c.SecretId} {

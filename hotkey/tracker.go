@@ -1,9 +1,11 @@
 package hotkey
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,15 +16,14 @@ import (
 	"rankcache/rooms"
 )
 
-// second is how often the counters are rolled and the policy is asked.
+// second is the interval of rolling the counters and stepping the policy.
 const second = time.Second
 
-// pageMap is the promoted boards; a new one is published at every change.
+// pageMap has the pages of the promoted boards. It is never changed, but replaced.
 type pageMap = map[rankcache.BoardID]*page
 
-// Tracker counts the requests of every board, decides which are hot and holds
-// their pages. Count, Top, Hot and Observe may be called by any goroutine; Run
-// is called once.
+// Tracker counts the requests of every board, decides which boards are hot and keeps
+// their pages. Its methods may be called by any goroutine; Run is called once.
 type Tracker struct {
 	cfg     Config
 	tiers   func() *rooms.Tiers
@@ -30,13 +31,12 @@ type Tracker struct {
 	log     *slog.Logger
 	metrics *metrics
 
-	own     *Self
-	pinned  *Static
+	own     *OwnRates
 	policy  *policy    // only tick uses it
 	refresh *refresher // shares the pages with readers
 	rolled  time.Time  // when the counters were last rolled; only tick uses it
 
-	pages   atomic.Pointer[pageMap] // promoted boards; the map is never changed
+	pages   atomic.Pointer[pageMap] // of the promoted boards
 	verdict atomic.Pointer[seenVerdict]
 	rows    atomic.Pointer[[]Row] // as of the last tick
 	misses  atomic.Uint64         // reads of promoted boards without a fresh page
@@ -50,13 +50,13 @@ type seenVerdict struct {
 	listed map[rankcache.BoardID]int64
 }
 
-// Parts are what a Tracker is given.
-type Parts struct {
+// Deps are the dependencies of a [Tracker].
+type Deps struct {
 	Origin Origin
-	// Tiers returns what the operator says now; nil counts as nothing said.
+	// Tiers returns the operator's current tiers; it may return nil.
 	Tiers func() *rooms.Tiers
 	// Open reports whether a super-hot board is answered from its whole local
-	// copy; such a board needs no page. Nil: none is.
+	// copy; such a board needs no page. nil: no board is.
 	Open     func(rankcache.BoardID) bool
 	Log      *slog.Logger
 	Registry prometheus.Registerer
@@ -64,31 +64,31 @@ type Parts struct {
 
 // New returns a tracker with nothing promoted. It starts nothing. The error is
 // cfg's, see [Config.Check].
-func New(cfg Config, parts Parts) (*Tracker, error) {
+func New(cfg Config, deps Deps) (*Tracker, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	if parts.Open == nil {
-		parts.Open = func(rankcache.BoardID) bool { return false }
+	if deps.Open == nil {
+		deps.Open = func(rankcache.BoardID) bool { return false }
 	}
-	t := &Tracker{cfg: cfg, tiers: parts.Tiers, open: parts.Open, log: parts.Log,
-		own: newSelf(cfg.PromoteRate), pinned: NewStatic(parts.Tiers), policy: newPolicy(cfg)}
-	t.metrics = newMetrics(parts.Registry, t)
-	t.refresh = &refresher{cfg: cfg, origin: parts.Origin, log: parts.Log, metrics: t.metrics}
+	t := &Tracker{cfg: cfg, tiers: deps.Tiers, open: deps.Open, log: deps.Log,
+		own: NewOwnRates(cfg.PromoteRate), policy: newPolicy(cfg)}
+	t.metrics = newMetrics(deps.Registry, t)
+	t.refresh = &refresher{cfg: cfg, origin: deps.Origin, log: deps.Log, metrics: t.metrics}
 	t.pages.Store(&pageMap{})
 	t.verdict.Store(&seenVerdict{})
 	t.rows.Store(&[]Row{})
 	return t, nil
 }
 
-// Count adds one request for the board, whoever answers it. It keeps no
+// Count adds one request for the board, whichever tier answers it. It keeps no
 // reference to the id's memory.
-func (t *Tracker) Count(board rankcache.BoardID) { t.own.counters.count(board) }
+func (t *Tracker) Count(board rankcache.BoardID) { t.own.Count(board) }
 
 // Top returns the board's page and when it was last known to be current. ok is
-// false when the board is not promoted or its page is missing or too old; Redis
-// then has to answer.
+// false when the board is not promoted or its page is missing or too old; the
+// caller then reads Redis.
 func (t *Tracker) Top(board rankcache.BoardID) (top *rankcache.Top, currentAt time.Time, ok bool) {
 	p := (*t.pages.Load())[board]
 	if p == nil {
@@ -102,8 +102,8 @@ func (t *Tracker) Top(board rankcache.BoardID) (top *rankcache.Top, currentAt ti
 	return h.top, h.at, true
 }
 
-// Observe takes the newest verdict that was read. One that was seen before
-// counts from when it was first seen.
+// Observe takes the newest verdict. The age of a verdict counts from when it was
+// first observed.
 func (t *Tracker) Observe(v Verdict) {
 	old := t.verdict.Load()
 	if old.Verdict.same(v) {
@@ -123,8 +123,8 @@ func (t *Tracker) Verdict() (v Verdict, seen time.Time) {
 	return s.Verdict, s.seen
 }
 
-// Run decides once a second and refreshes pages until ctx is done; it returns
-// nil.
+// Run promotes and demotes boards once a second and refreshes pages until ctx is
+// done; it returns nil.
 func (t *Tracker) Run(ctx context.Context) error {
 	var loops errgroup.Group
 	loops.Go(func() error { return t.refresh.run(ctx, func() pageMap { return *t.pages.Load() }) })
@@ -146,24 +146,25 @@ func (t *Tracker) decide(ctx context.Context) error {
 	}
 }
 
-// tick ends a second: roll the counters, ask the policy, publish the pages.
+// tick ends a second: it rolls the counters, steps the policy and publishes the
+// pages.
 func (t *Tracker) tick(now time.Time) {
 	elapsed := max(now.Sub(t.rolled), second/2) // a late tick is followed by an early one
 	t.rolled = now
 	tiers := t.tiers()
-	changes := t.policy.step(now, observation{
-		busy:   t.own.roll(elapsed),
+	transitions := t.policy.step(now, observation{
+		busy:   t.own.Roll(elapsed),
 		rate:   t.own.Rate,
 		listed: t.listed(now),
-		pinned: t.pinned.boards(),
+		pinned: tiers.Boards(rooms.ModeHot),
 		barred: func(b rankcache.BoardID) bool { return tiers.Mode(b, "") == rooms.ModeBlocked || t.open(b) },
 	})
 	t.metrics.countHits(*t.pages.Load())
-	t.apply(now, changes)
+	t.apply(now, transitions)
 	t.publishRows()
 }
 
-// listed returns the boards of the verdict while it counts.
+// listed returns the boards of the verdict unless it is too old.
 func (t *Tracker) listed(now time.Time) map[rankcache.BoardID]int64 {
 	v := t.verdict.Load()
 	if now.Sub(v.seen) > t.cfg.VerdictAge {
@@ -172,23 +173,99 @@ func (t *Tracker) listed(now time.Time) map[rankcache.BoardID]int64 {
 	return v.listed
 }
 
-// apply publishes the map of pages after the changes.
-func (t *Tracker) apply(now time.Time, changes []change) {
-	if len(changes) == 0 {
+// apply publishes the pages after the transitions.
+func (t *Tracker) apply(now time.Time, transitions []transition) {
+	if len(transitions) == 0 {
 		return
 	}
 	pages := maps.Clone(*t.pages.Load())
-	for _, c := range changes {
-		t.metrics.change(c)
+	for _, c := range transitions {
+		t.metrics.countTransition(c)
 		if c.cause == "" {
 			delete(pages, c.board)
 			t.log.Info("hot board demoted", "board", c.board, "reason", c.reason)
 			continue
 		}
 		p := &page{board: c.board}
-		p.asked.Store(now.UnixNano()) // read it at once, its readers are there
+		p.lastRead.Store(now.UnixNano()) // not idle: the refresher reads it at once
 		pages[c.board] = p
 		t.log.Info("board promoted to hot", "board", c.board, "cause", c.cause, "flip", c.flip)
 	}
 	t.pages.Store(&pages)
+}
+
+// State is a board's state.
+type State string
+
+// States of a [Row].
+const (
+	StateHot     State = "hot"     // promoted
+	StateCooling State = "cooling" // demoted recently, not promoted again yet
+	StateWatched State = "watched" // busy or listed, not promoted
+	StateBarred  State = "barred"  // would be hot, but is blocked or super-hot and open
+)
+
+// Row is one board as shown to operators.
+type Row struct {
+	Board    rankcache.BoardID `json:"board"`
+	State    State             `json:"state"`
+	Cause    Cause             `json:"cause,omitempty"`
+	Since    time.Time         `json:"since,omitzero"` // of the state; zero for a watched board
+	Rate     float64           `json:"rate"`           // own requests/s over 10 seconds
+	APICount int64             `json:"api_count"`      // of the verdict, in the unit of its source
+	PageAge  int64             `json:"page_age_ms"`    // ms since the page was current; -1 without a page
+	Hits     uint64            `json:"hits"`           // reads answered from the page since the promotion
+}
+
+// Hot returns the boards that are hot or may become hot, hottest first, as of the
+// last second; ages and hits as of now. The caller owns the slice.
+func (t *Tracker) Hot() []Row {
+	rows := slices.Clone(*t.rows.Load())
+	pages, now := *t.pages.Load(), time.Now()
+	for i := range rows {
+		rows[i].PageAge = -1
+		p := pages[rows[i].Board]
+		if p == nil {
+			continue
+		}
+		rows[i].Hits = p.hits.Load()
+		if h := p.cached.Load(); h != nil {
+			rows[i].PageAge = now.Sub(h.at).Milliseconds()
+		}
+	}
+	return rows
+}
+
+// publishRows publishes the policy's state of this second for Hot.
+func (t *Tracker) publishRows() {
+	rows := make([]Row, 0, len(t.policy.boards))
+	for _, c := range t.policy.boards {
+		if c.state() != "" {
+			rows = append(rows, Row{Board: c.board, State: c.state(), Cause: c.cause, Since: c.since,
+				Rate: c.rates.mean(), APICount: c.count})
+		}
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Board, b.Board))
+	})
+	t.rows.Store(&rows)
+}
+
+// oldestPage returns the age of the oldest page, 0 without pages.
+func (t *Tracker) oldestPage() (oldest time.Duration) {
+	now := time.Now()
+	for _, p := range *t.pages.Load() {
+		if h := p.cached.Load(); h != nil {
+			oldest = max(oldest, now.Sub(h.at))
+		}
+	}
+	return oldest
+}
+
+func (t *Tracker) verdictAge() float64 {
+	v := t.verdict.Load()
+	if v.seen.IsZero() {
+		return -1
+	}
+	return time.Since(v.seen).Seconds()
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // runTracker runs a whole tracker in virtual time.
-func runTracker(t *testing.T, parts Parts, play func(*Tracker)) {
+func runTracker(t *testing.T, parts Deps, play func(*Tracker)) {
 	synctest.Test(t, func(t *testing.T) {
 		parts.Log, parts.Registry = quiet(), prometheus.NewPedanticRegistry()
 		if parts.Origin == nil {
@@ -59,7 +59,7 @@ func load(tr *Tracker, b rankcache.BoardID, perSecond int, d time.Duration, want
 }
 
 func TestStepOfLoadFlipsOnce(t *testing.T) {
-	runTracker(t, Parts{}, func(tr *Tracker) {
+	runTracker(t, Deps{}, func(tr *Tracker) {
 		time.Sleep(10*time.Second + 300*time.Millisecond) // not in step with the ticks
 		if after := load(tr, "1_2_3", 500, 30*time.Second, true); after < 0 || after > 3*time.Second {
 			t.Errorf("promoted after %v, want at most 3s", after)
@@ -89,7 +89,7 @@ func TestOperatorDecides(t *testing.T) {
 		{Match: "filling", Mode: rooms.ModeSuperHot}, {Match: "open", Mode: rooms.ModeSuperHot},
 	}}
 	var filled atomic.Bool
-	parts := Parts{
+	parts := Deps{
 		Tiers: func() *rooms.Tiers { return file.Resolve(nil) },
 		Open:  func(b rankcache.BoardID) bool { return b == "open" || b == "filling" && filled.Load() },
 	}
@@ -124,7 +124,7 @@ func TestOperatorDecides(t *testing.T) {
 }
 
 func TestVerdictCountsForALimitedTime(t *testing.T) {
-	runTracker(t, Parts{}, func(tr *Tracker) {
+	runTracker(t, Deps{}, func(tr *Tracker) {
 		v := Verdict{At: time.UnixMilli(1), Source: "test", Boards: []BoardCount{{"1", 5000}}}
 		for range 40 { // the same verdict again and again, as a poller that has died leaves it
 			tr.Observe(v)
@@ -148,33 +148,23 @@ func TestVerdictCountsForALimitedTime(t *testing.T) {
 	})
 }
 
-// Every source gives the same kind of answer.
-func TestOwnSources(t *testing.T) {
-	file := &rooms.File{Rules: []rooms.Rule{{Match: "p", Mode: rooms.ModeHot}}}
-	static := NewStatic(func() *rooms.Tiers { return file.Resolve(nil) })
-	self := newSelf(50)
+func TestOwnRates(t *testing.T) {
+	own := NewOwnRates(50)
 	for range 120 {
-		self.counters.count("s")
+		own.Count("busy")
 	}
-	self.counters.count("rare")
-	self.roll(2 * time.Second)
-	for _, tt := range []struct {
-		source Source
-		want   BoardCount
-	}{{static, BoardCount{"p", 0}}, {self, BoardCount{"s", 120}}} {
-		s, err := tt.source.Hot(t.Context())
-		if err != nil || len(s.Boards) != 1 || s.Boards[0] != tt.want {
-			t.Errorf("%s: %+v, %v; want %+v", tt.source.Name(), s, err, tt.want)
-		}
+	own.Count("rare")
+	if got := own.Roll(2 * time.Second); len(got) != 1 || got[0] != (BoardCount{"busy", 120}) {
+		t.Errorf("busy: %v, want one board of 120 requests", got)
 	}
-	if rate := self.Rate("s"); rate != 60 {
+	if rate := own.Rate("busy"); rate != 60 {
 		t.Errorf("rate %v, want 60", rate)
 	}
 }
 
 func TestTopAllocatesNothing(t *testing.T) {
 	tr := newTestTracker(t, Config{}, nil)
-	tr.apply(time.Now(), []change{{board: "1", cause: CauseOwn}})
+	tr.apply(time.Now(), []transition{{board: "1", cause: CauseOwn}})
 	(*tr.pages.Load())["1"].publish(&rankcache.Top{}, time.Now())
 	if n := testing.AllocsPerRun(100, func() { tr.Top("1"); tr.Top("2") }); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
@@ -184,11 +174,11 @@ func TestTopAllocatesNothing(t *testing.T) {
 func TestTrackerMetricsAreWellFormed(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	tiers := func() *rooms.Tiers { return nil }
-	if _, err := New(Config{}, Parts{Tiers: tiers, Log: quiet(), Registry: reg}); err != nil {
+	if _, err := New(Config{}, Deps{Tiers: tiers, Log: quiet(), Registry: reg}); err != nil {
 		t.Fatal(err)
 	}
 	newPollerMetrics(reg)
-	NewFollower(nil, "", nil, quiet(), reg)
+	NewVerdictReader(nil, "", nil, quiet(), reg)
 	problems, err := testutil.GatherAndLint(reg)
 	if err != nil || len(problems) != 0 {
 		t.Errorf("%v, %v", problems, err)

@@ -1,31 +1,35 @@
 package hotkey
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 )
 
-// Limits of a verdict that is read: a sidecar believes what Redis holds, but
-// not without bound.
+// Limits of a verdict that is read from Redis.
 const (
 	maxVerdictBytes  = 256 << 10
 	maxVerdictBoards = 1000
 )
 
-// verdictVersion is the form written here; others are refused.
+// verdictVersion is the format version that is written; others are refused.
 const verdictVersion = 1
 
-// Verdict is what one poll of a server-side source found, shared with the fleet
-// through Redis. It is not changed after it was made.
+// Verdict is the result of one poll of a server-side source, shared with the fleet
+// through Redis. It is immutable.
 type Verdict struct {
 	At      time.Time    // when the source answered, by the poller's clock
 	Source  string       // the source's name
-	Poller  string       // who asked
+	Poller  string       // ID of the poller
 	Boards  []BoardCount // the hot boards, most counted first
-	Ignored int          // hot keys that are no board's
+	Ignored int          // hot keys that belong to no board
 }
 
 // wireVerdict is the JSON form.
@@ -38,15 +42,15 @@ type wireVerdict struct {
 	Ignored int          `json:"ignored"`
 }
 
-// Encode returns the verdict as it is kept in Redis.
+// Encode returns the JSON of the verdict, as it is stored in Redis.
 func (v Verdict) Encode() []byte {
 	data, _ := json.Marshal(wireVerdict{V: verdictVersion, At: v.At.UnixMilli(), Source: v.Source, Poller: v.Poller,
 		Boards: v.Boards, Ignored: v.Ignored}) // strings and numbers always marshal
 	return data
 }
 
-// DecodeVerdict reads what [Verdict.Encode] wrote. Anything malformed, too long
-// or of another version is an error.
+// DecodeVerdict parses the result of [Verdict.Encode]. It returns an error for
+// malformed or too long data and for another version.
 func DecodeVerdict(data []byte) (Verdict, error) {
 	if len(data) > maxVerdictBytes {
 		return Verdict{}, fmt.Errorf("verdict has %d bytes, want at most %d", len(data), maxVerdictBytes)
@@ -76,11 +80,88 @@ func (w *wireVerdict) check() error {
 	return nil
 }
 
-// same reports whether both are the one verdict.
+// same reports whether v and w are results of the same poll.
 func (v Verdict) same(w Verdict) bool {
 	return v.At.Equal(w.At) && v.Poller == w.Poller && v.Source == w.Source
 }
 
-// sameBoards reports whether both list the same boards with the same counts: the
-// source's statistics have not moved.
+// sameBoards reports whether v and w list the same boards with the same counts.
 func (v Verdict) sameBoards(w Verdict) bool { return slices.Equal(v.Boards, w.Boards) }
+
+const (
+	// readVerdictEvery is the interval of reading the verdict, ± 10 %.
+	readVerdictEvery = time.Second
+	// readVerdictTimeout bounds one read.
+	readVerdictTimeout = 500 * time.Millisecond
+)
+
+// Observer receives verdicts; a [Tracker] is one.
+type Observer interface {
+	// Observe is called with every verdict that was read, often the same again.
+	Observe(Verdict)
+}
+
+// VerdictReader reads the fleet's verdict from Redis and passes it to an [Observer].
+type VerdictReader struct {
+	rdb     redis.Cmdable
+	key     string
+	to      Observer
+	log     *slog.Logger
+	reads   *prometheus.CounterVec
+	failing bool // the last read failed, which was logged
+}
+
+// NewVerdictReader returns a reader of the verdict under key (see
+// wire.Names.HotKey). It starts nothing; the caller closes rdb.
+func NewVerdictReader(rdb redis.Cmdable, key string, to Observer, log *slog.Logger, reg prometheus.Registerer) *VerdictReader {
+	r := &VerdictReader{rdb: rdb, key: key, to: to, log: log,
+		reads: counterVec("verdict_reads_total", "Reads of the fleet's hot-key verdict, by result.", "result")}
+	reg.MustRegister(r.reads)
+	return r
+}
+
+// Run reads the verdict about once a second until ctx is done; it returns nil.
+func (r *VerdictReader) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		result, err := r.read(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		r.reads.WithLabelValues(result).Inc()
+		r.logOutcome(err)
+		sleep(ctx, jitter(readVerdictEvery))
+	}
+	return nil
+}
+
+// read passes the verdict to the observer, if there is one.
+func (r *VerdictReader) read(ctx context.Context) (result string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readVerdictTimeout)
+	defer cancel()
+	data, err := r.rdb.Get(ctx, r.key).Bytes()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "none", nil
+	case err != nil:
+		return "error", fmt.Errorf("read the hot-key verdict %s: %w", r.key, err)
+	}
+	v, err := DecodeVerdict(data)
+	if err != nil {
+		return "bad", fmt.Errorf("%s: %w", r.key, err)
+	}
+	r.to.Observe(v)
+	return "ok", nil
+}
+
+// logOutcome logs the first failure and the first success after it.
+func (r *VerdictReader) logOutcome(err error) {
+	switch failing := err != nil; {
+	case failing == r.failing:
+	case failing:
+		r.failing = true
+		r.log.Warn("the hot-key verdict can't be read; own request rates still promote", "err", err)
+	default:
+		r.failing = false
+		r.log.Info("the hot-key verdict is read again")
+	}
+}

@@ -56,7 +56,7 @@ func FuzzDecodeVerdict(f *testing.F) {
 
 // A key that is no board's, or a companion of one, is not a hot board.
 func TestSampleKnowsBoardsByTheirKeys(t *testing.T) {
-	var s Sample
+	var s HotBoards
 	names := wire.DefaultNames()
 	for _, key := range []string{"1_2_3", "{1_2_3}:seq", names.RoomKey("88"), names.HotKey("x"), "with blank", ""} {
 		s.addKey(names, key, 1)

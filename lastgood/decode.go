@@ -12,25 +12,25 @@ import (
 	"rankcache"
 )
 
-// leastMember is the fewest bytes that a member takes in a file.
-const leastMember = 1 + scoreSize
+// minMemberBytes is the least number of bytes that a member takes in a file.
+const minMemberBytes = 1 + scoreSize
 
 // decoder reads a file.
 type decoder struct {
 	in  *bufio.Reader
-	sum uint32 // of everything read but checksums
+	sum uint32 // of everything read except checksums
 	buf []byte
 }
 
-// decode reads a file of so many bytes, to its end.
+// decode reads a file of size bytes to its end.
 func decode(r io.Reader, size int64) (Snapshot, []rankcache.Entry, error) {
 	d := &decoder{in: bufio.NewReaderSize(r, blockBytes)}
 	s, err := d.header()
 	if err != nil {
 		return Snapshot{}, nil, err
 	}
-	if int64(s.Members) > size/leastMember {
-		return Snapshot{}, nil, fmt.Errorf("%w: %d bytes, too few for its %d members", ErrCut, size, s.Members)
+	if int64(s.Members) > size/minMemberBytes {
+		return Snapshot{}, nil, fmt.Errorf("%w: %d bytes, too few for %d members", ErrTruncated, size, s.Members)
 	}
 	entries := make([]rankcache.Entry, 0, s.Members)
 	for more := true; more; {
@@ -39,7 +39,7 @@ func decode(r io.Reader, size int64) (Snapshot, []rankcache.Entry, error) {
 		}
 	}
 	if len(entries) != s.Members {
-		return Snapshot{}, nil, fmt.Errorf("%w: %d members, its header says %d", ErrCorrupt, len(entries), s.Members)
+		return Snapshot{}, nil, fmt.Errorf("%w: %d members, %d in the header", ErrCorrupt, len(entries), s.Members)
 	}
 	return s, entries, nil
 }
@@ -47,12 +47,12 @@ func decode(r io.Reader, size int64) (Snapshot, []rankcache.Entry, error) {
 func (d *decoder) header() (Snapshot, error) {
 	head, err := d.read(len(magic) + 8)
 	switch {
-	case errors.Is(err, ErrCut):
+	case errors.Is(err, ErrTruncated):
 		return Snapshot{}, fmt.Errorf("%w: no header", err)
 	case err != nil:
 		return Snapshot{}, err
 	case string(head[:len(magic)]) != magic:
-		return Snapshot{}, fmt.Errorf("%w: it begins otherwise than ours", ErrForeign)
+		return Snapshot{}, fmt.Errorf("%w: unknown format", ErrForeign)
 	}
 	if v := binary.LittleEndian.Uint32(head[len(magic):]); v != version {
 		return Snapshot{}, fmt.Errorf("%w: %d, want %d", ErrVersion, v, version)
@@ -64,7 +64,7 @@ func (d *decoder) header() (Snapshot, error) {
 	return parseHeader(body)
 }
 
-// block reads a block's members, or the trailer, after which there is no more.
+// block appends a block's members. more is false after the trailer.
 func (d *decoder) block(entries []rankcache.Entry) (_ []rankcache.Entry, more bool, err error) {
 	head, err := d.read(4)
 	if err != nil {
@@ -74,7 +74,7 @@ func (d *decoder) block(entries []rankcache.Entry) (_ []rankcache.Entry, more bo
 	if n == 0 {
 		return entries, false, d.trailer(len(entries))
 	}
-	body, err := d.part(n, blockMost)
+	body, err := d.part(n, maxBlock)
 	if err != nil {
 		return nil, false, err
 	}
@@ -88,18 +88,18 @@ func (d *decoder) trailer(members int) error {
 		return err
 	}
 	if n := binary.LittleEndian.Uint64(body); n != uint64(members) {
-		return fmt.Errorf("%w: %d members, its trailer says %d", ErrCorrupt, members, n)
+		return fmt.Errorf("%w: %d members, %d in the trailer", ErrCorrupt, members, n)
 	}
 	if _, err := d.in.ReadByte(); err != io.EOF {
-		return fmt.Errorf("%w: something follows the trailer", ErrCorrupt)
+		return fmt.Errorf("%w: data after the trailer", ErrCorrupt)
 	}
 	return nil
 }
 
-// part reads n bytes, at most most, and the checksum after them.
-func (d *decoder) part(n uint32, most int) ([]byte, error) {
-	if n > uint32(most) {
-		return nil, fmt.Errorf("%w: a part of %d bytes, want at most %d", ErrCorrupt, n, most)
+// part reads n bytes, at most maxLen, and the checksum after them.
+func (d *decoder) part(n uint32, maxLen int) ([]byte, error) {
+	if n > uint32(maxLen) {
+		return nil, fmt.Errorf("%w: a part of %d bytes, want at most %d", ErrCorrupt, n, maxLen)
 	}
 	body, err := d.read(int(n))
 	if err != nil {
@@ -115,7 +115,7 @@ func (d *decoder) part(n uint32, most int) ([]byte, error) {
 	return body, nil
 }
 
-// read returns the next n bytes, which stay what they are until the next read.
+// read returns the next n bytes, which are valid until the next read.
 func (d *decoder) read(n int) ([]byte, error) {
 	if cap(d.buf) < n {
 		d.buf = make([]byte, n)
@@ -131,17 +131,17 @@ func (d *decoder) read(n int) ([]byte, error) {
 func (d *decoder) fill(p []byte) error {
 	_, err := io.ReadFull(d.in, p)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return fmt.Errorf("%w: it ends within a part", ErrCut)
+		return fmt.Errorf("%w: unexpected end", ErrTruncated)
 	}
 	return err
 }
 
-// members appends the members of a block, whose ids share its memory.
+// members appends the members of a block, whose memory their ids share.
 func members(entries []rankcache.Entry, block string) ([]rankcache.Entry, error) {
 	for len(block) > 0 {
 		n, skip := uvarint(block)
 		if skip <= 0 || n > maxMember || len(block)-skip < int(n)+scoreSize {
-			return nil, fmt.Errorf("%w: a member can't be read", ErrCorrupt)
+			return nil, fmt.Errorf("%w: malformed member", ErrCorrupt)
 		}
 		id, rest := block[skip:skip+int(n)], block[skip+int(n):]
 		score := math.Float64frombits(binary.LittleEndian.Uint64([]byte(rest[:scoreSize])))
@@ -154,7 +154,7 @@ func members(entries []rankcache.Entry, block string) ([]rankcache.Entry, error)
 	return entries, nil
 }
 
-// uvarint reads a short one: ids are short.
+// uvarint decodes a length; ids are short, so most have one byte.
 func uvarint(s string) (uint64, int) {
 	if len(s) > 0 && s[0] < 0x80 {
 		return uint64(s[0]), 1

@@ -1,22 +1,22 @@
 // Package lastgood keeps boards in files over a restart: one file per board, the
-// last state that was known to be good, with the place in the board's log from
-// which reading goes on.
+// last state that equalled the origin, with the offsets in the board's log at which
+// reading continues. The entry function is [Store.Load].
 //
 // # One save
 //
-// [Store.Save] writes a temporary file beside the old one: a header (header.go),
-// the members in blocks (encode.go) and a trailer. It is synced, renamed over the
-// old file, and the folder is synced. A crash at any moment leaves the old file
-// or the new one, and perhaps a temporary one, which [Store.Sweep] removes.
+// [Store.Save] (store.go) writes a temporary file beside the previous one: a header
+// (format.go), the members in blocks (encode.go) and a trailer. It syncs the file,
+// renames it over the previous one and syncs the folder. A crash at any time leaves
+// the previous file or the new one, and perhaps a temporary one, which the next
+// process removes before its first load or save.
 //
 // # One load
 //
 // [Store.Load] reads a file from front to back (decode.go). Each part ends in the
-// CRC-32C of everything before it, so that a part that is damaged, missing or in
-// the wrong place is found where it stands, and nothing is kept of a file that is
-// not good to its last byte. No length is believed before it is held against a
-// limit. The error says by its kind what is wrong (errors.go); a file that is
-// damaged is moved aside, to be looked at.
+// CRC-32C of everything before it, so that a damaged, missing or misplaced part is
+// detected where it is; a file with any error is not used at all. Every length is
+// compared with a limit before it is used. The error wraps the reason (format.go); a
+// damaged file is renamed to end in .bad, for inspection.
 //
 // # The format
 //
@@ -26,5 +26,13 @@
 //	length:u32 (size member score:f64)* crc:u32        a block of members, any number of them
 //	0:u32 members:u64 crc:u32                          the trailer, the end of the file
 //
-// A file holds what the origin holds, so it is readable by its owner only.
+// A file has the same content as the origin, so only its owner may read it.
+//
+// # Words
+//
+//	snapshot  the header of a file: board, seq, times, place in the log
+//	seq       count of the board's applied changes
+//	block     members that share a length and a checksum
+//	part      header, block or trailer: bytes followed by a checksum
+//	foreign   a file of another board or another format
 package lastgood

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// blockBytes is how long a block becomes before it is written, and blockMost
-	// the longest that is read: one member more fits.
+	// blockBytes is the length from which on a block is written, maxBlock the
+	// maximum when it is read: one member more fits.
 	blockBytes = 64 << 10
-	blockMost  = blockBytes + maxMember + 16
+	maxBlock   = blockBytes + maxMember + 16
 	// maxMember is the longest member id, in bytes.
 	maxMember = 64 << 10
 	scoreSize = 8
@@ -27,7 +27,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // encoder writes a file. The first error ends all writing; finish returns it.
 type encoder struct {
 	out     *bufio.Writer
-	sum     uint32 // of everything written but checksums
+	sum     uint32 // of everything written except checksums
 	block   []byte
 	members int
 	err     error
@@ -75,9 +75,9 @@ func (e *encoder) flush() {
 	}
 }
 
-// part writes p and the checksum of everything until then. Checksums are not
-// summed themselves: a CRC over data and its own CRC is the same for any data, and
-// would tell nothing of the parts before.
+// part writes p and the checksum of everything so far. Checksums are not included:
+// a CRC over data and its own CRC is the same for any data, and would not depend on
+// the parts before.
 func (e *encoder) part(p []byte) {
 	e.write(p)
 	if e.err == nil {
@@ -94,7 +94,7 @@ func (e *encoder) write(p []byte) {
 
 func (e *encoder) finish(want int) error {
 	if e.err == nil && e.members != want {
-		e.err = fmt.Errorf("%d members to save, said to be %d", e.members, want)
+		e.err = fmt.Errorf("%d members to save, %d in the header", e.members, want)
 	}
 	e.flush()
 	e.part(binary.LittleEndian.AppendUint64(make([]byte, 4), uint64(e.members)))

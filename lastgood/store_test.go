@@ -89,7 +89,7 @@ func TestUnknownTimesStayUnknown(t *testing.T) {
 func TestDamageIsFound(t *testing.T) {
 	file := encoded(t, 200)
 	for n := range file {
-		if _, _, err := decode(bytes.NewReader(file[:n]), int64(n)); !errors.Is(err, ErrCut) {
+		if _, _, err := decode(bytes.NewReader(file[:n]), int64(n)); !errors.Is(err, ErrTruncated) {
 			t.Fatalf("cut to %d of %d bytes: %v", n, len(file), err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestWhatIsRefusedHasAKind(t *testing.T) {
 		aside bool
 	}{
 		"absent":  {nil, fs.ErrNotExist, false},
-		"cut":     {good[:len(good)-3], ErrCut, true},
+		"cut":     {good[:len(good)-3], ErrTruncated, true},
 		"corrupt": {turned, ErrCorrupt, true},
 		"foreign": {[]byte("something else, long enough to be read"), ErrForeign, false},
 		"version": {otherVersion, ErrVersion, false},
@@ -351,5 +351,84 @@ func BenchmarkFile(b *testing.B) {
 	})
 	if info, err := os.Stat(s.path(snap.Board)); err == nil {
 		b.Log(info.Size(), "bytes")
+	}
+}
+
+func TestReadHeaderReturnsTheSize(t *testing.T) {
+	s, err := New(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, members := range []int{0, 1, 1000, 50_000} {
+		entries := make([]rankcache.Entry, members)
+		for i := range entries {
+			entries[i] = rankcache.Entry{Member: fmt.Sprintf("%020d", i), Score: float64(-i)}
+		}
+		if err := s.Save(Snapshot{Board: "b", Members: members, TakenAt: time.Now()}, inPieces(entries)); err != nil {
+			t.Fatal(err)
+		}
+		snap, idBytes, err := s.ReadHeader("b")
+		if err != nil || snap.Members != members {
+			t.Errorf("%d members: %+v, %v", members, snap, err)
+		}
+		if members >= 1000 && (idBytes < 20 || idBytes > 22) {
+			t.Errorf("%d members: ids of %d bytes, want 20", members, idBytes)
+		}
+	}
+}
+
+func TestReadHeaderOfABadFile(t *testing.T) {
+	s, err := New(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.ReadHeader("none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, _, err := s.ReadHeader("../b"); !errors.Is(err, rankcache.ErrBoard) {
+		t.Errorf("no board: %v", err)
+	}
+	if err := os.WriteFile(s.path("b"), []byte("RANKLAST"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.ReadHeader("b"); !errors.Is(err, ErrTruncated) {
+		t.Errorf("cut: %v", err)
+	}
+	whole := encoded(t, 100)
+	if err := os.WriteFile(s.path("b"), whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.ReadHeader("b"); !errors.Is(err, ErrForeign) {
+		t.Errorf("another board's: %v", err)
+	}
+	if err := os.WriteFile(s.path("1_2:3"), whole[:200], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.ReadHeader("1_2:3"); !errors.Is(err, ErrTruncated) {
+		t.Errorf("too short for its members: %v", err)
+	}
+}
+
+// A process that was killed while it saved leaves a temporary file, which the next
+// process removes before it reads or writes anything, however new it is.
+func TestTemporaryFilesOfAKilledProcessAreRemoved(t *testing.T) {
+	snap, entries := sample(1)
+	for name, first := range map[string]func(*Store) error{
+		"load": func(s *Store) error { _, _, err := s.Load("none"); return err },
+		"save": func(s *Store) error { return s.Save(snap, inPieces(entries)) },
+	} {
+		s, _ := New(t.TempDir(), nil)
+		temp, other := filepath.Join(s.dir, "1_2:3.123.tmp"), filepath.Join(s.dir, "notes.txt")
+		writeFile(t, temp, []byte("RANKLAST"))
+		writeFile(t, other, nil)
+		if err := first(s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		if _, err := os.Stat(temp); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("first %s: the temporary file is still there: %v", name, err)
+		}
+		if _, err := os.Stat(other); err != nil {
+			t.Errorf("first %s: another file is gone: %v", name, err)
+		}
 	}
 }

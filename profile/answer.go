@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// decodeAnswer reads {"profiles":{"<member>":{…},…}} from r into answers, which
-// belong to members in their order. Fields beside "profiles" are skipped. It
-// stops at the first thing that is wrong with the whole; what is wrong with one
-// profile is its answer's error. All errors are [*BadAnswer]s, but for those of r.
+// decodeAnswer reads {"profiles":{"<member>":{…},…}} from r into answers, in the
+// order of members. Fields beside "profiles" are skipped. An error in the document
+// ends decoding; an error in one profile is set in its answer. All errors are
+// [*BadAnswer]s, except those of r.
 func decodeAnswer(r io.Reader, members []string, answers []Answer, maxProfile int) error {
 	d := answerDecoder{json.NewDecoder(r), maxProfile}
 	found := false
@@ -29,7 +29,7 @@ func decodeAnswer(r io.Reader, members []string, answers []Answer, maxProfile in
 	return d.end()
 }
 
-// answerDecoder reads an answer piece by piece, so that only one profile at a
+// answerDecoder reads an answer token by token, so that only one profile at a
 // time is in memory before it is checked.
 type answerDecoder struct {
 	*json.Decoder
@@ -42,9 +42,9 @@ func (d answerDecoder) profiles(members []string, answers []Answer) error {
 		row[member] = i
 	}
 	return d.object(`"profiles"`, func(member string) error {
-		i, asked := row[member]
-		if !asked {
-			return bad(KindUnasked, "a profile of %.40q, who was not asked for", member)
+		i, requested := row[member]
+		if !requested {
+			return bad(KindUnasked, "a profile of member %.40q, which was not requested", member)
 		}
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
@@ -59,7 +59,7 @@ func (d answerDecoder) profiles(members []string, answers []Answer) error {
 	})
 }
 
-// object reads an object and calls read for every key, to read the value.
+// object reads an object and calls read at every value, which read consumes.
 func (d answerDecoder) object(what string, read func(key string) error) error {
 	open, err := d.Token()
 	if err != nil {
@@ -92,7 +92,7 @@ func (d answerDecoder) skip() error {
 	return d.broken(d.Decode(&raw))
 }
 
-// end wants nothing but white space behind the answer.
+// end fails unless only white space follows the answer.
 func (d answerDecoder) end() error {
 	switch _, err := d.Token(); {
 	case errors.Is(err, io.EOF):
@@ -100,11 +100,11 @@ func (d answerDecoder) end() error {
 	case err != nil:
 		return d.broken(err)
 	}
-	return bad(KindJSON, "more behind the end of the answer")
+	return bad(KindJSON, "data after the end of the answer")
 }
 
-// broken tells bad JSON, which includes JSON that ends too early, from a reader
-// that failed.
+// broken makes a BadAnswer of bad or truncated JSON, and returns errors of the
+// reader as they are.
 func (d answerDecoder) broken(err error) error {
 	if err == nil {
 		return nil
@@ -116,8 +116,8 @@ func (d answerDecoder) broken(err error) error {
 	return err
 }
 
-// limitReader fails after n bytes, where io.LimitReader would only end and make
-// an answer that is too long look like one that was cut off.
+// limitReader fails after n bytes. io.LimitReader would end there, and an answer
+// that is too long would look like a truncated one.
 type limitReader struct {
 	r io.Reader
 	n int64 // bytes left
@@ -125,7 +125,7 @@ type limitReader struct {
 
 func (l *limitReader) Read(p []byte) (int, error) {
 	if l.n <= 0 {
-		return 0, bad(KindSize, "more bytes than allowed, see the answer limit")
+		return 0, bad(KindSize, "longer than the answer limit")
 	}
 	n, err := l.r.Read(p[:min(int64(len(p)), l.n)])
 	l.n -= int64(n)

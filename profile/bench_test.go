@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"slices"
@@ -58,7 +59,7 @@ func BenchmarkFreshAmidChanges(b *testing.B) {
 	stranger := strangerTo(c, page)
 	b.ReportAllocs()
 	for b.Loop() {
-		c.changes.bump(stranger)
+		c.store.revisions.bump(stranger)
 		if !fresh() {
 			b.Fatal("not fresh")
 		}
@@ -69,7 +70,7 @@ func BenchmarkFreshAmidChanges(b *testing.B) {
 func strangerTo(c *Cache, page []string) uint64 {
 	taken := make(map[uint32]bool)
 	for _, member := range page {
-		taken[group(c.key(member))] = true
+		taken[group(c.store.key(member))] = true
 	}
 	for key := uint64(0); ; key += 1 << (64 - groupBits) {
 		if !taken[group(key)] {
@@ -78,20 +79,19 @@ func strangerTo(c *Cache, page []string) uint64 {
 	}
 }
 
-// BenchmarkReadBesideMany is a page joined and encoded into new memory, which
-// keeps the collector busy, while the cache holds few or many other profiles
-// that it has to walk.
+// BenchmarkReadBesideMany joins a page and copies it into new memory, which keeps
+// the collector busy, while the cache holds few or many other profiles.
 func BenchmarkReadBesideMany(b *testing.B) {
 	for _, others := range []int{0, 500_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {
-			c, dst := filled(b, others), make([][]byte, measuredRows)
+			c, dst := filled(b, others), make([][]byte, pageRows)
 			readers := page(0)
 			var kept [256][]byte
 			var took []time.Duration
 			for n := 0; b.Loop(); n++ {
 				start := time.Now()
 				c.Join(b.Context(), readers, dst)
-				kept[n%len(kept)] = encodePage(make([]byte, 0, 16<<10), readers, dst)
+				kept[n%len(kept)] = bytes.Join(dst, []byte(","))
 				took = append(took, time.Since(start))
 			}
 			slices.Sort(took)
@@ -121,12 +121,12 @@ func BenchmarkCollect(b *testing.B) {
 
 // filled returns a cache with n profiles beside those of page 0.
 func filled(b *testing.B, n int) *Cache {
-	c := start(b, Options{Budget: 256 << 20, Deadline: measureDeadline}, &measuredSource{})
-	dst := make([][]byte, measuredRows)
-	for i := range n/measuredRows + 1 {
+	c := start(b, Options{Budget: 256 << 20, Deadline: 10 * time.Second}, allKnown{})
+	dst := make([][]byte, pageRows)
+	for i := range n/pageRows + 1 {
 		c.Get(b.Context(), page(i), dst)
 	}
-	if have := c.store.Load().entries(); have < n {
+	if have := c.Len(); have < n {
 		b.Fatalf("%d entries, want %d", have, n)
 	}
 	return c

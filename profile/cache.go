@@ -3,41 +3,22 @@ package profile
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/sony/gobreaker/v2"
-	"golang.org/x/sync/errgroup"
+
+	"rankcache"
 )
 
 // Cache answers with the profiles of members. All methods may be called
 // concurrently, also before Run and after it, when nothing is loaded.
 type Cache struct {
+	clock
 	opts    Options
-	source  Source
-	log     *slog.Logger
+	store   *store
+	loader  *loader
 	metrics *metrics
-	breaker *gobreaker.CircuitBreaker[struct{}]
-	// lastErr explains the breaker's change of state in the log.
-	lastErr atomic.Value // of error text
-
-	base    time.Time             // all times are kept as durations since then: 8 bytes, and monotonic
-	seed    maphash.Seed          // of the keys, so that nobody can choose members that collide
-	store   atomic.Pointer[store] // nil until Run, and after Close
-	changes changes
-
-	// mu guards everything below and every write to the store.
-	mu       sync.Mutex
-	flights  map[string]*flight // by member: under way, or lingering
-	lingers  []*flight          // those that have landed and linger, in no order
-	lingered int                // bytes of the entries among them
-	queue    queue
-	version  uint32 // of the newest flight
-	closed   bool   // Run has returned: nothing will be loaded any more
 }
 
 // New returns a cache before source. It starts nothing; until [Cache.Run] is
@@ -54,57 +35,96 @@ func New(opts Options, source Source, log *slog.Logger, reg prometheus.Registere
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c := &Cache{opts: opts, source: source, log: log, base: time.Now(), seed: maphash.MakeSeed(),
-		flights: make(map[string]*flight), queue: newQueue()}
-	c.breaker = c.newBreaker()
-	c.metrics = newMetrics(reg, c)
+	m := newMetrics(reg)
+	c := &Cache{clock: clock{time.Now()}, opts: opts, metrics: m, store: newStore(opts, m.evictions.Inc)}
+	c.loader = newLoader(c.clock, opts, c.store, newGuardedSource(source, opts.CallTimeout, log, m), m)
+	registerGauges(reg, c)
 	return c, nil
 }
 
-// Run loads what pages miss until ctx ends, and then returns nil. Calls that are
-// under way are cancelled. What is cached stays readable until [Cache.Close].
+// Run loads what pages miss until ctx ends, and then returns nil. Calls in
+// progress are cancelled. Cached profiles stay readable until [Cache.Close].
 func (c *Cache) Run(ctx context.Context) error {
-	if err := c.open(); err != nil {
+	if err := c.store.open(); err != nil {
 		return err
 	}
-	return c.serve(ctx)
+	return c.loader.run(ctx)
 }
 
-func (c *Cache) open() error {
-	s, err := newStore(c.opts.Budget, c.key, c.metrics.evictions.Inc)
-	if err != nil {
-		return err
-	}
-	if !c.store.CompareAndSwap(nil, s) {
-		s.close()
-		return errors.New("profile cache: runs already")
-	}
-	return nil
+// Close frees the memory after Run has returned, or if it never ran. No other
+// method may be running or be called afterwards.
+func (c *Cache) Close() { c.store.close() }
+
+// Join sets dst[i] to the profile of members[i], a JSON object that must not be
+// modified, or to nil when there is none. A profile keeps 64 KiB of the cache's
+// memory alive: clone what is kept for long. Join waits for profiles that have to
+// be loaded, but not beyond ctx or [Options].Deadline; missing counts the nils
+// whose load has not finished, which continues. dst is as long as members; neither
+// is kept.
+//
+// The caller keeps fresh with what it encodes from dst and calls it, from any
+// goroutine, before using that again. It returns false once one of the profiles
+// was refreshed, loaded or dropped, or is due for another lookup. It does not
+// allocate.
+func (c *Cache) Join(ctx context.Context, members []string, dst [][]byte) (missing int, fresh func() bool) {
+	s := newStamp(len(members))
+	missing = c.join(ctx, members, dst, s)
+	return missing, func() bool { return s.fresh(&c.store.revisions, c.now()) }
 }
 
-// serve runs the workers of an open cache.
-func (c *Cache) serve(ctx context.Context) error {
-	defer c.shut()
-	g, ctx := errgroup.WithContext(ctx)
-	for range c.opts.Calls {
-		g.Go(func() error { return c.work(ctx) })
-	}
-	g.Go(func() error { return c.sweep(ctx) })
-	return g.Wait()
+// Get is [Cache.Join] for an answer that is not kept. It does not allocate when
+// all profiles are cached and fresh.
+func (c *Cache) Get(ctx context.Context, members []string, dst [][]byte) (missing int) {
+	return c.join(ctx, members, dst, nil)
 }
 
-// Close gives the memory back after Run has returned, or if it never ran. Nobody
-// may be using the cache any more.
-func (c *Cache) Close() { c.store.Swap(nil).close() }
-
-func (c *Cache) key(member string) uint64 { return maphash.String(c.seed, member) }
-
-func (c *Cache) now() time.Duration { return time.Since(c.base) }
-
-// hard is when the entry is too old to be served at all.
-func (c *Cache) hard(e entry) time.Duration {
-	if e.head.json == 0 {
-		return e.soft() + c.opts.NegativeTTL
+// Warm starts loading the profiles of members that are not cached and fresh, at
+// lower priority than pages. It does not wait, and keeps no slice.
+func (c *Cache) Warm(members []string) {
+	now := c.now()
+	var wanted []string
+	for _, member := range members {
+		if _, state := c.store.lookup(c.store.key(member), member, now); state != fresh && rankcache.CheckMember(member) == nil {
+			wanted = append(wanted, member)
+		}
 	}
-	return e.soft() + c.opts.StaleFor
+	c.loader.refresh(wanted)
+}
+
+// Drop removes the member's profile and discards the result of a load in
+// progress, so that the next page loads it again, if need be in a second call
+// beside the first. It reports whether there was anything to remove.
+func (c *Cache) Drop(member string) bool { return c.loader.drop(member) }
+
+// Len counts the cached profiles, for measurements: it visits every one of them.
+func (c *Cache) Len() int { return c.store.entries() }
+
+// join looks up every member, starts refreshes of stale profiles and waits for
+// absent ones. s is nil when the caller keeps no page.
+func (c *Cache) join(ctx context.Context, members []string, dst [][]byte, s *stamp) int {
+	now := c.now()
+	var t tally
+	var staleMembers []string
+	var absentRows []int
+	for i, member := range members {
+		key := c.store.key(member)
+		s.record(i, key, c.store.revisions.of(key))
+		e, state := c.store.lookup(key, member, now)
+		if state == absent {
+			dst[i] = nil
+			absentRows = append(absentRows, i)
+			continue
+		}
+		dst[i] = e.profile()
+		t.count(e, state)
+		if state == stale {
+			staleMembers = append(staleMembers, member)
+			s.recheckAt(now + c.opts.Retry)
+		} else {
+			s.recheckAt(e.softExpiry())
+		}
+	}
+	c.metrics.looked(t, len(absentRows))
+	c.loader.refresh(staleMembers)
+	return c.loader.wait(ctx, absentRows, members, dst, s)
 }

@@ -101,7 +101,7 @@ func run(t testing.TB, c *Cache) {
 		}
 		c.Close()
 	})
-	for c.store.Load() == nil {
+	for c.store.cache.Load() == nil {
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -1,58 +1,64 @@
 // Package profile joins nick and avatar to members: a read-through cache before
 // the service that owns the profiles. A profile is an opaque JSON object, kept
-// byte for byte.
+// byte for byte. The entry function is [Cache.Join].
 //
 // The path of a page, in this order:
 //
-//	join.go     Cache.Join or Cache.Get: one lookup per row, no lock, no wait
-//	store.go    where the cached entries are, in ristretto
-//	slabs.go    the entries, in slabs of memory (slab.go, entry.go)
-//	              fresh    answered
-//	              stale    answered, and refreshed behind the page's back
-//	              absent   the rows that have to be loaded:
-//	wait.go     they board flights, one per member whoever asks (flight.go), and
-//	            the page waits for these, but not beyond its deadline
-//	queue.go    flights of one page are one call; pages go before warm-ups
-//	load.go     a worker takes calls, asks the Source through a circuit breaker
-//	source.go   what is behind: http.go (answer.go reads what it said), redis.go
-//	land.go     what was loaded is stored, the change is counted (change.go), the
-//	            waiting pages are answered from what was just loaded
-//	fresh.go    whether a page that was encoded from all this may be used again
+//	cache.go    Join or Get: one lookup per row, without lock or wait
+//	store.go    ristretto has the places of the entries, slabs.go their bytes
+//	            (entry.go); an entry is
+//	              fresh    the page uses it
+//	              stale    the page uses it, and a background call refreshes it
+//	              absent   the page waits for a flight, until its deadline
+//	loader.go   one flight per member, however many pages wait for it; the flights
+//	            of one page are one call; calls of pages precede background calls
+//	worker.go   a worker takes calls from the queue (flight.go), asks the source
+//	            through a circuit breaker (breaker.go), stores the results, raises
+//	            the members' revisions and wakes the waiting pages
+//	source.go   the interface of sources: http.go (answer.go decodes), redis.go
+//	fresh.go    whether an encoded page is still fresh
 //
-// # Pages that are kept
+// # Kept pages
 //
-// Whoever encodes a page keeps the function that [Cache.Join] returned with it
-// and asks it before using the page again. It answers in about a tenth of a
-// microsecond: each row remembers how often its member's group had changed when
-// it was looked up, and the page remembers when its first row must be looked at
-// again, and up to which change of all it has found its rows unchanged. A false
-// answer means "join again", which also starts the
-// refresh of what has expired; it is always given when one of the page's own
-// profiles was loaded, refreshed or dropped, and now and then (one change in
-// 16,384 per row) because of a stranger's.
+// The caller keeps the function that [Cache.Join] returned with the page that it
+// encoded, and calls it before using the page again, which takes about a tenth of a
+// microsecond. The page's stamp holds the revision of each row's group of members,
+// when the first row is due for another lookup, and the total revision at which the
+// rows were last checked. A false answer means "join again", which also starts the
+// refresh of expired profiles. It is always given when one of the page's own
+// profiles was loaded, refreshed or dropped, and sometimes (one change in 16,384 per
+// row) because of another member of the same group.
 //
 // # What ristretto does not promise
 //
-// A Set may be seen late, be dropped, or lose to an older one that is still on
-// its way; an entry may be refused altogether. So all writes are made by one
-// goroutine at a time, which waits until they are applied (store.go), entries
-// carry a version, waiting pages are answered from their flight and never by
-// reading the cache again, and a refused entry lingers with its flight for a
-// while, so that a full cache does not turn every page into a load.
+// A Set may be seen late, be dropped, or lose to an older one that is still
+// queued; an entry may be refused. So all writes are made by one goroutine at a
+// time, which waits until they are applied (store.go), entries carry a version,
+// waiting pages take their profiles from the flight and not from the cache, and a
+// refused entry is kept with its flight as a recent result, so that a full cache
+// does not turn every page into a load.
 //
-// # What the collector walks
+// # What the collector scans
 //
 // Half a million entries that are each a block of memory cost a collection 90 ms
-// of processor time, in which requests on one or two processors wait for tens of
-// milliseconds. So entries stand one behind the other in slabs of 64 KiB, and
-// ristretto has numbers that say where, not pointers: 17 ms, nearly all of them for
-// ristretto's maps (BenchmarkCollect). Entries never change; once more than an
-// eighth of the slabs was left by entries that are gone, what remains in the
-// emptiest slab is copied to another one, and the collector takes the old one when
-// nobody reads a profile in it any more.
+// of processor time, during which requests on one or two processors wait for tens
+// of milliseconds. So entries are stored one behind the other in slabs of 64 KiB,
+// and ristretto has numbers that give their place, not pointers: 17 ms, nearly all
+// of them for ristretto's maps (BenchmarkCollect). Entries never change; when
+// released entries take more than an eighth of the slabs, the live entries of the
+// emptiest slab are copied to another one, and the collector frees the old slab
+// when no profile in it is in use.
 //
 // # Lock order
 //
-// There is one lock, Cache.mu: it guards flights, queue and every write to the
-// store. Pages whose profiles are all there and fresh never take it.
+// There is one lock, loader.mu: it guards flights, queue and every write to the
+// store. Pages whose profiles are all cached and fresh never take it.
+//
+// # Words
+//
+//	entry     a cached profile, or the knowledge that a member has none
+//	flight    the one load of a member that several pages may wait for
+//	call      flights that are loaded together, at most a batch
+//	revision  how often the profiles of a group of members have changed
+//	slab      64 KiB of memory that holds entries; handle: a place in a slab
 package profile

@@ -5,39 +5,45 @@ import (
 	"unsafe"
 )
 
+// clock gives times as durations since the cache was made: 8 bytes, and monotonic.
+type clock struct{ start time.Time }
+
+func (c clock) now() time.Duration { return time.Since(c.start) }
+
 // entry is one cached profile, or the knowledge that there is none: a single
-// block of memory without pointers. It is never changed. The block is a header, the
+// block of memory without pointers, which is never changed: a header, the
 // member's id, the JSON.
 type entry struct{ head *header }
 
-// header is the fixed part of an entry's block, 12 bytes.
+// header is the fixed part of an entry's block, 12 bytes. Its soft expiry has 40
+// bits of milliseconds, which is 34 years.
 type header struct {
-	version uint32 // of the flight that brought it; see newer
-	softLow uint32 // when it is no longer fresh: milliseconds since the cache was made,
+	version uint32 // of the flight that loaded it, see newer
+	softLow uint32 // low 32 bits of the soft expiry
 	json    uint16 // length; 0 when the service does not know the member
 	member  uint8  // length
-	softTop uint8  // in 40 bits, which is 34 years
+	softTop uint8  // high 8 bits of the soft expiry
 }
 
 const (
 	headerLen = int(unsafe.Sizeof(header{}))
-	// maxJSON is the longest profile that an entry can hold.
+	// maxJSON is the longest profile that an entry can hold, in bytes.
 	maxJSON = 1<<16 - 1
 )
 
 // newEntry copies member and json into a new entry.
-func newEntry(version uint32, soft time.Duration, member string, json []byte) entry {
+func newEntry(version uint32, softExpiry time.Duration, member string, json []byte) entry {
 	size := headerLen + len(member) + len(json)
 	words := make([]uint64, wordsOf(size)) // not bytes, which need not be aligned
 	text := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)[headerLen:]
 	copy(text[copy(text, member):], json)
-	ms := soft.Milliseconds()
+	ms := softExpiry.Milliseconds()
 	h := (*header)(unsafe.Pointer(&words[0]))
 	*h = header{version: version, softLow: uint32(ms), softTop: uint8(ms >> 32), json: uint16(len(json)), member: uint8(len(member))}
 	return entry{h}
 }
 
-// size is how many bytes the entry has, 0 if it is none.
+// size returns the bytes of the entry, 0 for the zero entry.
 func (e entry) size() int {
 	if e.head == nil {
 		return 0
@@ -45,22 +51,22 @@ func (e entry) size() int {
 	return headerLen + int(e.head.member) + int(e.head.json)
 }
 
-// words is how many words it takes in a slab.
+// words returns the words that the entry takes in a slab.
 func (e entry) words() int { return wordsOf(e.size()) }
 
 func wordsOf(size int) int { return (size + wordBytes - 1) / wordBytes }
 
-// cost is what it costs the budget.
+// cost returns the bytes of the budget that the entry takes.
 func (e entry) cost() int64 {
 	bytes := wordBytes * int64(e.words())
 	return slotCost + bytes + bytes/spareShare
 }
 
-// newer reports whether e was asked for after f. Versions may wrap.
+// newer reports whether e was requested after f. Versions may wrap.
 func (e entry) newer(f entry) bool { return int32(e.head.version-f.head.version) > 0 }
 
-// soft is when the entry is no longer fresh.
-func (e entry) soft() time.Duration {
+// softExpiry is when the entry is no longer fresh.
+func (e entry) softExpiry() time.Duration {
 	return time.Duration(int64(e.head.softTop)<<32|int64(e.head.softLow)) * time.Millisecond
 }
 

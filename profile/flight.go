@@ -1,41 +1,38 @@
 package profile
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
-// flight is the one load of a member, whoever waits for it. When it has landed
-// it leaves Cache.flights, or lingers there for a while when its value is not in
-// the store: refused by the cache, so that the next pages need no load, or
-// failed, so that they do not try at once again.
+// flight is the one load of a member, however many pages wait for it. A flight
+// that is done leaves loader.flights, or stays there for a while as a recent
+// result when its value is not in the store: refused by the cache, so that the
+// next pages need no load, or failed, so that they do not retry at once.
 type flight struct {
 	member  string
 	key     uint64
 	version uint32
 	call    *call
-	dropped bool // guarded by Cache.mu: its value must not be kept
+	dropped bool // guarded by loader.mu: its value must not be kept
 
 	// Set before the call is done, not changed afterwards.
-	value entry         // none when the load failed
-	count uint32        // of the member's group when value was stored
-	until time.Duration // how long it lingers
-	cost  int           // bytes while it lingers
+	value    entry         // the zero entry when the load failed
+	revision uint32        // of the member's group when value was stored
+	expiry   time.Duration // of a recent result
+	bytes    int           // of a recent result
 }
 
-// call is the flights that are asked for together, at most a batch.
+// call is the flights that are loaded together, at most a batch.
 type call struct {
 	flights []*flight
-	done    chan struct{} // closed when all of them have landed
-	// begun is when the first page began to wait: pages that come later do not
-	// wait a whole deadline again for a service that hangs. Guarded by Cache.mu.
-	begun time.Duration
-	// background calls wait behind those of pages; queued ones are counted in
-	// the queue; taken ones are with a worker. Guarded by Cache.mu.
+	done    chan struct{} // closed when all of them are done
+	// waitedSince is when the first page began to wait: pages that come later do not
+	// wait a whole deadline again for a service that hangs. Guarded by loader.mu.
+	waitedSince time.Duration
+	// background calls come after those of pages; queued ones are counted in the
+	// queue; taken ones are with a worker. Guarded by loader.mu.
 	background, queued, taken bool
 }
 
-func (k *call) landed() bool {
+func (k *call) isDone() bool {
 	select {
 	case <-k.done:
 		return true
@@ -44,48 +41,55 @@ func (k *call) landed() bool {
 	}
 }
 
-// board returns the flight that brings the member: one that is under way or
-// lingers, or a new one, which it adds to begun and which [Cache.depart] then
-// sends off. It is nil when too many are waiting. Cache.mu is held.
-func (c *Cache) board(member string, now time.Duration, begun []*flight) (*flight, []*flight) {
-	if f := c.flights[member]; f != nil && (f.call == nil || !f.call.landed() || now < f.until) { // no call: boarded a moment ago
-		return f, begun
-	}
-	if c.closed || c.queue.members+len(begun) >= c.opts.Pending {
-		c.metrics.overflow.Inc()
-		return nil, begun
-	}
-	c.version++
-	f := &flight{member: strings.Clone(member), key: c.key(member), version: c.version}
-	c.flights[f.member] = f
-	return f, append(begun, f)
+// queue holds the calls that no worker has taken yet. loader.mu guards all but
+// ready.
+type queue struct {
+	pages, background []*call
+	members           int           // waiting in both
+	ready             chan struct{} // holds a token when there may be something to take
 }
 
-// depart queues new flights as calls of at most a batch. Cache.mu is held, and
-// has been since they were boarded.
-func (c *Cache) depart(begun []*flight, now time.Duration, background bool) {
-	for len(begun) > 0 {
-		n := min(len(begun), c.opts.Batch)
-		k := &call{flights: begun[:n:n], done: make(chan struct{}), begun: now, background: background}
-		for _, f := range k.flights {
-			f.call = k
+func newQueue() queue { return queue{ready: make(chan struct{}, 1)} }
+
+// push queues a call, or moves one from the background to the pages.
+func (q *queue) push(k *call) {
+	list := &q.pages
+	if k.background {
+		list = &q.background
+	}
+	*list = append(*list, k)
+	if !k.queued {
+		k.queued = true
+		q.members += len(k.flights)
+	}
+	q.wake()
+}
+
+// take returns as many calls as fit into one batch, those of pages first; none
+// when the queue is empty.
+func (q *queue) take(batch int) (calls []*call) {
+	for _, list := range []*[]*call{&q.pages, &q.background} {
+		for len(*list) > 0 {
+			k := (*list)[0]
+			if !k.taken && len(k.flights) > batch {
+				q.wake() // another worker
+				return calls
+			}
+			(*list)[0], *list = nil, (*list)[1:]
+			if !k.taken {
+				k.taken = true
+				calls = append(calls, k)
+				batch -= len(k.flights)
+				q.members -= len(k.flights)
+			}
 		}
-		c.queue.push(k)
-		begun = begun[n:]
 	}
+	return calls
 }
 
-// refresh sends members off behind the pages' backs.
-func (c *Cache) refresh(members []string) {
-	if len(members) == 0 {
-		return
+func (q *queue) wake() {
+	select {
+	case q.ready <- struct{}{}:
+	default:
 	}
-	now := c.now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var begun []*flight
-	for _, member := range members {
-		_, begun = c.board(member, now, begun)
-	}
-	c.depart(begun, now, true)
 }

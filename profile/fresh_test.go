@@ -27,7 +27,7 @@ func TestKeptPageIsFreshUntilItsOwnProfileChanges(t *testing.T) {
 			t.Fatal("a page just joined is not fresh")
 		}
 	}
-	c.changes.bump(strangerTo(c, page))
+	c.store.revisions.bump(strangerTo(c, page))
 	if !fresh() {
 		t.Error("not fresh after a stranger's change")
 	}
@@ -57,12 +57,12 @@ func TestRowsThatShareAGroupArriveTogether(t *testing.T) {
 func TestChangeDuringJoinIsNoticed(t *testing.T) {
 	c := start(t, Options{}, versions(t))
 	get(t, c, "a")
-	s, key := newStamp(1), c.key("a")
-	s.see(0, key, c.changes.count(key))
-	e, _ := c.store.Load().get(key, "a")
+	s, key := newStamp(1), c.store.key("a")
+	s.record(0, key, c.store.revisions.of(key))
+	e, _ := c.store.get(key, "a")
 	c.Drop("a")
 	get(t, c, "a") // the refresh, between the reader's two steps
-	if s.fresh(&c.changes, c.now()) {
+	if s.fresh(&c.store.revisions, c.now()) {
 		t.Errorf("the page with %s is taken for fresh", e.profile())
 	}
 }

@@ -20,20 +20,20 @@ const (
 	DefaultIdleTimeout = 90 * time.Second // of a kept connection
 )
 
-// HTTPOptions say how a profile service is asked over HTTP.
+// HTTPOptions configure a profile service that is reached over HTTP.
 type HTTPOptions struct {
-	// URL takes POST {"members":["…"]} and answers
-	// {"profiles":{"<member>":{…}}}, without the members it does not know.
+	// URL accepts POST {"members":["…"]} and answers
+	// {"profiles":{"<member>":{…}}}, without the members that it does not know.
 	URL string
 	// Header is sent with every request, such as Authorization.
 	Header http.Header
 	// TLS is used for https. nil: the system's certificates.
 	TLS *tls.Config
-	// Timeout bounds one request, its answer included. 0: as long as the cache
-	// waits, see [Options].CallTimeout.
+	// Timeout bounds one request, its answer included. 0: [Options].CallTimeout
+	// alone bounds it.
 	Timeout time.Duration
-	// Connections is how many idle connections are kept, for IdleTimeout. 0:
-	// [DefaultCalls] and [DefaultIdleTimeout].
+	// Connections is the number of idle connections that are kept, for IdleTimeout.
+	// 0: [DefaultCalls] and [DefaultIdleTimeout].
 	Connections int
 	IdleTimeout time.Duration
 	// MaxAnswer and MaxProfile bound an answer and one profile in it, in bytes;
@@ -42,14 +42,14 @@ type HTTPOptions struct {
 	MaxProfile int
 }
 
-// HTTP is a [Source] that asks a profile service over HTTP.
+// HTTP is a [Source] that loads profiles over HTTP.
 type HTTP struct {
 	opts   HTTPOptions
 	client *http.Client
 }
 
-// NewHTTP returns a source for the options. It connects to nothing yet. Its
-// errors never show the URL, which may hold a secret.
+// NewHTTP returns a source. It opens no connection yet. Errors never contain the
+// URL, which may hold a secret.
 func NewHTTP(opts HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(opts.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -70,8 +70,8 @@ func NewHTTP(opts HTTPOptions) (*HTTP, error) {
 	return &HTTP{opts, &http.Client{Transport: transport, Timeout: opts.Timeout, CheckRedirect: noRedirect}}, nil
 }
 
-// noRedirect: a redirect would turn the POST into a GET, or send the headers'
-// secrets elsewhere.
+// noRedirect refuses redirects: they would turn the POST into a GET, or send the
+// headers' secrets to another host.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close closes the idle connections.
@@ -87,7 +87,7 @@ func (h *HTTP) Load(ctx context.Context, members []string, answers []Answer) err
 	if err != nil {
 		return fmt.Errorf("profile service: %w", withoutURL(err))
 	}
-	defer resp.Body.Close() // unread, which drops the connection: it may have 200 MB more to say
+	defer resp.Body.Close() // a body that was not read to its end closes the connection: it may have 200 MB left
 	if resp.StatusCode != http.StatusOK {
 		return bad(KindStatus, "HTTP %s", resp.Status)
 	}
@@ -110,7 +110,7 @@ func (h *HTTP) request(ctx context.Context, members []string) (*http.Request, er
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.opts.URL, bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("profile URL: no request can be made for it")
+		return nil, errors.New("profile URL is not valid for a request")
 	}
 	req.Header = h.opts.Header // only read: the client copies what it adds
 	return req, nil

@@ -160,7 +160,7 @@ func TestBadAnswersAreNeitherCachedNorPassedOn(t *testing.T) {
 		if strings.Contains(json, "evil") {
 			t.Fatalf("passed on %s", json)
 		}
-		if _, cached := c.store.Load().get(c.key("stranger"), "stranger"); cached {
+		if _, cached := c.store.get(c.store.key("stranger"), "stranger"); cached {
 			t.Fatal("a stranger is cached")
 		}
 		if missing != 0 {

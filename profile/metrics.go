@@ -5,20 +5,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	dto "github.com/prometheus/client_model/go"
 )
 
 type metrics struct {
 	hits, stale, negative, misses prometheus.Counter // of lookups
-	missing                       prometheus.Counter
-	overflow                      prometheus.Counter
-	evictions                     prometheus.Counter
+	missing, overflow, evictions  prometheus.Counter
 	loads                         *prometheus.CounterVec // by result
 	refused                       prometheus.Counter     // one of loads
 	badProfiles                   *prometheus.CounterVec // by kind
 	batch, seconds                prometheus.Histogram
 }
 
-func newMetrics(reg prometheus.Registerer, c *Cache) *metrics {
+func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	counter := func(name, help string) prometheus.Counter {
 		return f.NewCounter(prometheus.CounterOpts{Name: "rankcache_profile_" + name, Help: help})
@@ -28,31 +27,37 @@ func newMetrics(reg prometheus.Registerer, c *Cache) *metrics {
 	}
 	lookups := vec("lookups_total", "Rows looked up in the cache: hit, stale (served and refreshed), negative (known to have no profile), miss.", "result")
 	loads := vec("loads_total", "Calls of the profile service: ok, timeout, unavailable, refused (by the circuit breaker), or the kind of a bad answer.", "result")
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "rankcache_profile_bytes", Help: "Heap that the cached profiles cost."},
-		func() float64 { return float64(c.store.Load().used()) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "rankcache_profile_breaker", Help: "Circuit breaker before the profile service: 0 closed, 1 trying, 2 open."},
-		func() float64 { return float64(c.breaker.State()) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "rankcache_profile_pending", Help: "Members that wait for a call of the profile service."}, c.pending)
 	return &metrics{
 		hits:        lookups.WithLabelValues("hit"),
 		stale:       lookups.WithLabelValues("stale"),
 		negative:    lookups.WithLabelValues("negative"),
 		misses:      lookups.WithLabelValues("miss"),
 		missing:     counter("missing_total", "Rows answered without a profile because it was not loaded in time."),
-		overflow:    counter("overflow_total", "Members not asked for because too many were waiting."),
+		overflow:    counter("overflow_total", "Members not loaded because too many were waiting."),
 		evictions:   counter("evictions_total", "Profiles evicted to make room."),
 		loads:       loads,
 		refused:     loads.WithLabelValues("refused"),
-		badProfiles: vec("bad_profiles_total", "Single profiles of otherwise good answers that were thrown away, by kind.", "kind"),
-		batch: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_profile_batch_members", Help: "Members asked for in one call.",
+		badProfiles: vec("bad_profiles_total", "Invalid profiles in otherwise valid answers, by kind.", "kind"),
+		batch: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_profile_batch_members", Help: "Members in one call of the profile service.",
 			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}}),
 		seconds: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_profile_load_seconds", Help: "Time of one call of the profile service.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 10)}), // 0.5 ms to 1.9 s
 	}
 }
 
-// tally is what one page's lookups found. Counted here first, because a page
-// would otherwise touch shared counters once per row.
+// registerGauges registers what is read from the cache when it is scraped.
+func registerGauges(reg prometheus.Registerer, c *Cache) {
+	gauge := func(name, help string, value func() float64) {
+		promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{Name: "rankcache_profile_" + name, Help: help}, value)
+	}
+	gauge("bytes", "Heap that the cached profiles take.", func() float64 { return float64(c.store.used()) })
+	gauge("breaker", "Circuit breaker before the profile service: 0 closed, 1 trying, 2 open.",
+		func() float64 { return float64(c.loader.source.breaker.State()) })
+	gauge("pending", "Members that wait for a call of the profile service.", func() float64 { return float64(c.loader.pending()) })
+}
+
+// tally counts the results of one page's lookups, so that a page touches the shared
+// counters once and not for every row.
 type tally struct{ hits, stale, negative int }
 
 func (t *tally) count(e entry, state freshness) {
@@ -91,8 +96,55 @@ func (m *metrics) loaded(members int, took time.Duration, err error) {
 
 func (m *metrics) badProfile(err error) { m.badProfiles.WithLabelValues(kindOf(err)).Inc() }
 
-func (c *Cache) pending() float64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return float64(c.queue.members)
+// Stats is the state of a [Cache] at one moment, for operators. Counts are since the
+// start.
+type Stats struct {
+	Bytes   int64  `json:"bytes"`  // heap that the cached profiles cost
+	Budget  int64  `json:"budget"` // heap that the whole cache may take
+	Hits    uint64 `json:"hits"`   // rows answered with a fresh profile, or known to have none
+	Stale   uint64 `json:"stale"`  // rows answered with an expired profile that is being refreshed
+	Misses  uint64 `json:"misses"`
+	Missing uint64 `json:"missing"` // misses that were not loaded in time
+	Pending int    `json:"pending"` // members that wait for a call of the source
+	Loads   uint64 `json:"loads"`   // calls of the source, failed ones included
+	Failed  uint64 `json:"failed"`
+	Evicted uint64 `json:"evicted"`
+	Breaker string `json:"breaker"` // before the source: closed, half-open or open
+}
+
+// Stats returns the state of the cache. It may be called by any goroutine, also
+// before Run.
+func (c *Cache) Stats() Stats {
+	m := c.metrics
+	s := Stats{Bytes: c.store.used(), Budget: c.opts.Budget, Pending: c.loader.pending(), Breaker: c.loader.source.breaker.State().String(),
+		Hits: count(m.hits) + count(m.negative), Stale: count(m.stale), Misses: count(m.misses),
+		Missing: count(m.missing), Evicted: count(m.evictions)}
+	s.Loads, s.Failed = m.calls()
+	return s
+}
+
+// calls adds up the calls of the source over their results.
+func (m *metrics) calls() (all, failed uint64) {
+	results := make(chan prometheus.Metric, 16)
+	go func() { m.loads.Collect(results); close(results) }()
+	for metric := range results {
+		var d dto.Metric
+		if metric.Write(&d) != nil {
+			continue
+		}
+		n := uint64(d.GetCounter().GetValue())
+		all += n
+		if label := d.GetLabel(); len(label) > 0 && label[0].GetValue() != "ok" {
+			failed += n
+		}
+	}
+	return all, failed
+}
+
+func count(c prometheus.Counter) uint64 {
+	var d dto.Metric
+	if c.Write(&d) != nil {
+		return 0
+	}
+	return uint64(d.GetCounter().GetValue())
 }

@@ -14,47 +14,47 @@ const (
 	DefaultBudget      = 128 << 20 // bytes
 	DefaultTTL         = 30 * time.Minute
 	DefaultNegativeTTL = time.Minute
-	DefaultStaleFor    = 24 * time.Hour // a service that is down all day costs no nick
+	DefaultStaleFor    = 24 * time.Hour // nicks survive a service that is down all day
 	DefaultDeadline    = 80 * time.Millisecond
 	DefaultCallTimeout = time.Second
 	DefaultRetry       = 500 * time.Millisecond
 	DefaultBatch       = 100    // members
-	DefaultCalls       = 8      // at once
+	DefaultCalls       = 8      // concurrent
 	DefaultPending     = 50_000 // members
 )
 
-// minBudget leaves room for what the cache needs while it is empty.
+// minBudget covers the overhead of an empty cache.
 const minBudget = 4 << 20
 
-// Options say how much is kept, for how long, and how it is loaded. The zero
-// value of each field is its default.
+// Options bound the memory, the age and the loads of cached profiles. The zero
+// value of each field selects its default.
 type Options struct {
 	// Budget is the heap, in bytes, that the cache may take.
 	Budget int64
-	// TTL is how long a profile is fresh; up to a tenth of it is taken off, by
-	// chance, so that what was loaded together does not expire together.
+	// TTL is how long a profile is fresh; a random part of up to a tenth is taken
+	// off, so that profiles loaded together do not expire together.
 	TTL time.Duration
-	// NegativeTTL is the TTL of "the service does not know this member".
+	// NegativeTTL is the TTL of members that the service does not know.
 	NegativeTTL time.Duration
 	// StaleFor is how long after its TTL a profile is still served while it is
-	// refreshed. Its end is the hard age, after which pages go without it.
+	// refreshed. Afterwards it counts as absent.
 	StaleFor time.Duration
 	// Deadline is the longest that a page waits for profiles.
 	Deadline time.Duration
-	// CallTimeout bounds one call of the source, which goes on behind pages
-	// that have stopped waiting.
+	// CallTimeout bounds one call of the source, which continues when its pages
+	// have stopped waiting.
 	CallTimeout time.Duration
-	// Retry is how soon a member is asked for again after a load that failed,
-	// and how soon a kept page looks again for what it misses.
+	// Retry is the pause before a member is loaded again after a failed load, and
+	// before a kept page looks up its missing profiles again.
 	Retry time.Duration
-	// Batch is the most members of one call, Calls the most calls at once.
+	// Batch bounds the members of one call, Calls the concurrent calls.
 	Batch, Calls int
-	// Pending is the most members that may wait to be loaded. Those beyond it
-	// are not asked for, and their pages do not wait.
+	// Pending bounds the members that wait to be loaded. Further members are not
+	// loaded, and their pages do not wait.
 	Pending int
 }
 
-// withDefaults returns the options in force.
+// withDefaults returns o with its zero fields filled.
 func (o Options) withDefaults() Options {
 	return Options{
 		Budget:      cmp.Or(o.Budget, DefaultBudget),
@@ -70,7 +70,7 @@ func (o Options) withDefaults() Options {
 	}
 }
 
-// check names the first option that cannot be.
+// check returns an error for the first invalid option.
 func (o Options) check() error {
 	if o.Budget < minBudget {
 		return fmt.Errorf("profile budget %d bytes: want at least %d", o.Budget, minBudget)

@@ -22,7 +22,7 @@ const (
 	RedisHash   = "hash"   // field and value; the profile is an object of strings
 )
 
-// RedisOptions say where profiles lie in Redis.
+// RedisOptions say where profiles are stored in Redis.
 type RedisOptions struct {
 	// Key is a pattern with <member> in it once, such as "profile:<member>".
 	Key string
@@ -33,8 +33,8 @@ type RedisOptions struct {
 	MaxProfile int
 }
 
-// Pipeliner is the part of a go-redis client that is needed. Its context
-// time-outs have to be enabled.
+// Pipeliner is the part of a go-redis client that [Redis] uses. The client must
+// respect context deadlines (ContextTimeoutEnabled).
 type Pipeliner interface {
 	Pipeline() redis.Pipeliner
 }
@@ -47,8 +47,7 @@ type Redis struct {
 	maxProfile    int
 }
 
-// NewRedis returns a source that reads through client, which stays the
-// caller's.
+// NewRedis returns a source that reads through client, which the caller closes.
 func NewRedis(client Pipeliner, opts RedisOptions) (*Redis, error) {
 	before, after, ok := strings.Cut(opts.Key, "<member>")
 	if !ok || strings.Contains(after, "<member>") {
@@ -69,12 +68,12 @@ func (r *Redis) Load(ctx context.Context, members []string, answers []Answer) er
 		if r.hash {
 			read[i] = r.object(pipe.HGetAll(ctx, key))
 		} else {
-			read[i] = r.text(pipe.GetRange(ctx, key, 0, int64(r.maxProfile))) // one byte more than allowed, and not 200 MB
+			read[i] = r.text(pipe.GetRange(ctx, key, 0, int64(r.maxProfile))) // at most one byte more than allowed
 		}
 	}
-	cmds, _ := pipe.Exec(ctx) // the first command's error; each has its own
+	cmds, _ := pipe.Exec(ctx) // the first command's error; each command has its own
 	for _, cmd := range cmds {
-		if err := cmd.Err(); err != nil && !answered(err) {
+		if err := cmd.Err(); err != nil && !ofOneKey(err) {
 			return fmt.Errorf("profile Redis: %w", err)
 		}
 	}
@@ -84,10 +83,9 @@ func (r *Redis) Load(ctx context.Context, members []string, answers []Answer) er
 	return nil
 }
 
-// answered reports whether Redis itself said the error, about the one command,
-// such as WRONGTYPE. A server that is loading or refuses the caller speaks for
-// all of them.
-func answered(err error) bool {
+// ofOneKey reports whether the error concerns one key, as WRONGTYPE does. Errors of a
+// server that is loading or refuses the user concern the whole call.
+func ofOneKey(err error) bool {
 	if _, ok := errors.AsType[redis.Error](err); !ok {
 		return false
 	}
@@ -101,9 +99,9 @@ func (r *Redis) text(cmd *redis.StringCmd) func() Answer {
 		case err != nil:
 			return Answer{Err: bad(KindValue, "%w", err)}
 		case len(value) == 0:
-			return Answer{} // GETRANGE of a key that is not there
+			return Answer{} // GETRANGE of an absent key
 		case len(value) <= r.maxProfile && !json.Valid(value):
-			return Answer{Err: bad(KindJSON, "a value that is not JSON")}
+			return Answer{Err: bad(KindJSON, "value is not JSON")}
 		}
 		return r.checked(bytes.TrimSpace(value))
 	}
@@ -116,7 +114,7 @@ func (r *Redis) object(cmd *redis.MapStringStringCmd) func() Answer {
 		case err != nil:
 			return Answer{Err: bad(KindValue, "%w", err)}
 		case len(fields) == 0:
-			return Answer{} // HGETALL of a key that is not there
+			return Answer{} // HGETALL of an absent key
 		}
 		object := []byte{'{'}
 		for i, name := range slices.Sorted(maps.Keys(fields)) { // the same bytes for the same fields

@@ -1,43 +1,108 @@
 package profile
 
-import "sync/atomic"
-
-// handle says where an entry is in the slabs. It is a number and no pointer: the
-// collector would follow half a million of them one by one, each into memory that
-// no processor's cache has. The zero handle is no entry.
-type handle uint64
-
-// From the top, a handle has 24 bits of the slab's number, then of its birth, then
-// of the word.
-const (
-	handleBirth = 24
-	handleWord  = 16
-	lastBirth   = 1<<handleBirth - 1
+import (
+	"sync/atomic"
+	"unsafe"
 )
 
-func newHandle(number, birth uint32, word int) handle {
-	return handle(number)<<(handleBirth+handleWord) | handle(birth)<<handleWord | handle(word)
+const (
+	wordBytes = 8
+	// slabWords are 64 KiB: some 350 profiles of the usual size.
+	slabWords = 64 << 10 / wordBytes
+	// largeWords is the size from which on an entry has a slab of its own, which
+	// bounds the unused end of a shared slab.
+	largeWords = slabWords / 16
+)
+
+// What the slabs may take beyond their live entries: an eighth of these for
+// released entries, and two slabs, one of them being filled. With less to spare
+// entries would be moved more often.
+const (
+	spareShare = 8
+	spareWords = 2 * slabWords
+)
+
+// handle is the place of an entry in the slabs. It is a number and no pointer: the
+// collector would follow half a million pointers one by one, each into memory that
+// is in no processor's cache. The zero handle is no entry.
+type handle uint64
+
+// From the top, a handle has 24 bits of the slab's number, 24 of its generation and
+// 16 of the word.
+const (
+	generationBits = 24
+	wordBits       = 16
+	maxGeneration  = 1<<generationBits - 1
+)
+
+func newHandle(number, generation uint32, word int) handle {
+	return handle(number)<<(generationBits+wordBits) | handle(generation)<<wordBits | handle(word)
 }
 
-func (h handle) number() int   { return int(h >> (handleBirth + handleWord)) }
-func (h handle) birth() uint32 { return uint32(h>>handleWord) & lastBirth }
-func (h handle) word() int     { return int(h & (1<<handleWord - 1)) }
+func (h handle) number() int        { return int(h >> (generationBits + wordBits)) }
+func (h handle) generation() uint32 { return uint32(h>>wordBits) & maxGeneration }
+func (h handle) word() int          { return int(h & (1<<wordBits - 1)) }
+
+// slab is memory into which entries are copied one behind the other, and which is
+// freed as a whole. Its content does not change once written; an entry or a profile
+// in use keeps the whole slab alive.
+type slab struct {
+	words      []uint64 // without pointers: the collector marks the slab and scans nothing
+	generation uint32   // differs from those of earlier slabs with the same number
+	used       int      // words; writer only
+	live       atomic.Int64
+	released   []atomic.Uint32 // a bit per word: the entry that begins there was released
+}
+
+func newSlab(words int, generation uint32) *slab {
+	return &slab{words: make([]uint64, words), generation: generation, released: make([]atomic.Uint32, words/32+1)}
+}
+
+// add copies e, which fits, and returns the word at which it begins.
+func (b *slab) add(e entry) int {
+	at := b.used
+	b.used += e.words()
+	b.live.Add(int64(e.words()))
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&b.words[at])), e.size()), unsafe.Slice((*byte)(unsafe.Pointer(e.head)), e.size()))
+	return at
+}
+
+func (b *slab) at(word int) entry { return entry{(*header)(unsafe.Pointer(&b.words[word]))} }
+
+// release marks the entry as unused and returns its size.
+func (b *slab) release(word int) (words int) {
+	b.released[word/32].Or(1 << (word % 32))
+	words = b.at(word).words()
+	b.live.Add(-int64(words))
+	return words
+}
+
+// liveEntries yields the entries that were not released, with their words.
+func (b *slab) liveEntries(yield func(word int, e entry) bool) {
+	for word := 0; word < b.used; {
+		e := b.at(word)
+		if b.released[word/32].Load()>>(word%32)&1 == 0 && !yield(word, e) {
+			return
+		}
+		word += e.words()
+	}
+}
 
 // slabs keep the bytes of all entries. One goroutine adds and drops; at and
 // release may be called at any time.
 type slabs struct {
-	table  atomic.Pointer[[]atomic.Pointer[slab]] // by number
-	free   []uint32                               // numbers without a slab
-	births uint32
-	open   uint32 // number of the slab that is being filled
-	held   int64  // words of all slabs
-	live   atomic.Int64
+	table      atomic.Pointer[[]atomic.Pointer[slab]] // by number
+	unused     []uint32                               // numbers without a slab
+	generation uint32                                 // of the newest slab
+	current    uint32                                 // number of the slab that is being filled
+	allocated  int64                                  // words of all slabs
+	live       atomic.Int64                           // words of the live entries
 }
 
 func newSlabs() *slabs {
 	s := &slabs{}
 	s.table.Store(new([]atomic.Pointer[slab]))
-	s.open = s.begin(slabWords)
+	s.current = s.allocate(slabWords)
 	return s
 }
 
@@ -48,29 +113,28 @@ func (s *slabs) at(h handle) (entry, bool) {
 		return entry{}, false
 	}
 	b := table[h.number()].Load()
-	if b == nil || b.birth != h.birth() {
+	if b == nil || b.generation != h.generation() {
 		return entry{}, false
 	}
 	return b.at(h.word()), true
 }
 
-// add copies e and returns where it is now.
+// add copies e and returns its place.
 func (s *slabs) add(e entry) handle {
-	number, n := s.open, e.words()
+	number, n := s.current, e.words()
 	switch b := s.slab(number); {
-	case n >= ownWords:
-		number = s.begin(n)
+	case n >= largeWords:
+		number = s.allocate(n)
 	case b.used+n > len(b.words):
-		number = s.begin(slabWords)
-		s.open = number
+		number = s.allocate(slabWords)
+		s.current = number
 	}
 	s.live.Add(int64(n))
 	b := s.slab(number)
-	return newHandle(number, b.birth, b.add(e))
+	return newHandle(number, b.generation, b.add(e))
 }
 
-// release says that nobody will ask for the entry again, which has not been
-// released before.
+// release marks the entry as unused. It is called once for each handle.
 func (s *slabs) release(h handle) {
 	if h != 0 {
 		s.live.Add(-int64(s.slab(uint32(h.number())).release(h.word())))
@@ -79,21 +143,21 @@ func (s *slabs) release(h handle) {
 
 func (s *slabs) slab(number uint32) *slab { return (*s.table.Load())[number].Load() }
 
-// begin makes a slab and returns its number.
-func (s *slabs) begin(words int) uint32 {
-	if len(s.free) == 0 {
+// allocate makes a slab and returns its number.
+func (s *slabs) allocate(words int) uint32 {
+	if len(s.unused) == 0 {
 		s.grow()
 	}
-	number := s.free[len(s.free)-1]
-	s.free = s.free[:len(s.free)-1]
-	s.births = s.births%lastBirth + 1
-	(*s.table.Load())[number].Store(newSlab(words, s.births))
-	s.held += int64(words)
+	number := s.unused[len(s.unused)-1]
+	s.unused = s.unused[:len(s.unused)-1]
+	s.generation = s.generation%maxGeneration + 1
+	(*s.table.Load())[number].Store(newSlab(words, s.generation))
+	s.allocated += int64(words)
 	return number
 }
 
-// grow makes numbers for more slabs. Who still reads the old table finds in it
-// what its handles mean, or that they mean nothing.
+// grow doubles the table. Readers of the old table still find their slab there, or
+// that it was dropped.
 func (s *slabs) grow() {
 	old := *s.table.Load()
 	table := make([]atomic.Pointer[slab], max(2*len(old), 16))
@@ -101,42 +165,34 @@ func (s *slabs) grow() {
 		table[i].Store(old[i].Load())
 	}
 	for n := len(table); n > len(old); n-- {
-		s.free = append(s.free, uint32(n-1))
+		s.unused = append(s.unused, uint32(n-1))
 	}
 	s.table.Store(&table)
 }
 
-// What the slabs may take beyond their live entries: an eighth of these, in which
-// others have been, and two slabs, one of them being filled. With less to spare
-// entries would be moved more often.
-const (
-	spareShare = 8
-	spareWords = 2 * slabWords
-)
-
-// emptiest returns which slab to move next, or false as long as there is no need
-// to: slabs are as full as they should be.
+// emptiest returns the slab to compact next, or false while the slabs waste no
+// more than they may.
 func (s *slabs) emptiest() (number uint32, ok bool) {
-	if live := s.live.Load(); s.held-live <= live/spareShare+spareWords {
+	if live := s.live.Load(); s.allocated-live <= live/spareShare+spareWords {
 		return 0, false
 	}
-	table, most := *s.table.Load(), 0.0
+	table, maxReleased := *s.table.Load(), 0.0
 	for i := range table {
 		b := table[i].Load()
-		if b == nil || uint32(i) == s.open {
+		if b == nil || uint32(i) == s.current {
 			continue
 		}
-		if gone := 1 - float64(b.live.Load())/float64(b.used); gone > most {
-			number, most = uint32(i), gone
+		if released := 1 - float64(b.live.Load())/float64(b.used); released > maxReleased {
+			number, maxReleased = uint32(i), released
 		}
 	}
-	return number, most > 0
+	return number, maxReleased > 0
 }
 
-// drop gives a slab up. Nobody may be given a handle into it any more.
+// drop removes a slab, all of whose entries are released or moved.
 func (s *slabs) drop(number uint32) {
 	b := s.slab(number)
-	s.held -= int64(len(b.words))
+	s.allocated -= int64(len(b.words))
 	(*s.table.Load())[number].Store(nil)
-	s.free = append(s.free, number)
+	s.unused = append(s.unused, number)
 }

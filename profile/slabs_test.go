@@ -42,8 +42,8 @@ func TestSlabs(t *testing.T) {
 			have[member] = s.add(sized(uint32(n), member, randomSize(random)))
 		}
 		for number, ok := s.emptiest(); ok; number, ok = s.emptiest() {
-			for word, e := range s.slab(number).left {
-				h := newHandle(number, s.slab(number).birth, word)
+			for word, e := range s.slab(number).liveEntries {
+				h := newHandle(number, s.slab(number).generation, word)
 				if have[e.member()] != h {
 					t.Fatalf("%s is left in slab %d, and should not be", e.member(), number)
 				}
@@ -74,8 +74,8 @@ func checkSlabs(t *testing.T, s *slabs, have map[string]handle) {
 			held += int64(len(b.words))
 		}
 	}
-	if live != s.live.Load() || held != s.held {
-		t.Errorf("%d words are live, counted %d; %d held, counted %d", live, s.live.Load(), held, s.held)
+	if live != s.live.Load() || held != s.allocated {
+		t.Errorf("%d words are live, counted %d; %d held, counted %d", live, s.live.Load(), held, s.allocated)
 	}
 	if most := live + live/spareShare + spareWords; held > most {
 		t.Errorf("%d words held for %d, want at most %d", held, live, most)
@@ -110,7 +110,7 @@ func TestEntriesAreFoundWhileTheyAreMoved(t *testing.T) {
 		s.put([]item{{keyOf(fmt.Sprint(i)), sized(1, fmt.Sprint(i), 100)}}, noRefusal(t))
 		s.put([]item{{keyOf("x"), sized(uint32(i), "x", 100)}}, noRefusal(t)) // what is around them goes
 	}
-	first, _ := s.cache.Get(keyOf("0"))
+	first, _ := s.cache.Load().Get(keyOf("0"))
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 2 {
@@ -123,7 +123,7 @@ func TestEntriesAreFoundWhileTheyAreMoved(t *testing.T) {
 	}
 	close(stop)
 	readers.Wait()
-	if now, _ := s.cache.Get(keyOf("0")); now == first {
+	if now, _ := s.cache.Load().Get(keyOf("0")); now == first {
 		t.Error("the first entry was not moved")
 	}
 	checkStore(t, s)
@@ -154,7 +154,7 @@ func readUntil(t *testing.T, s *store, members int, stop <-chan struct{}) {
 func checkStore(t *testing.T, s *store) {
 	t.Helper()
 	var live int64
-	s.cache.IterValues(func(h handle) bool {
+	s.cache.Load().IterValues(func(h handle) bool {
 		e, ok := s.slabs.at(h)
 		if !ok {
 			t.Error("a handle of nothing")
@@ -185,8 +185,8 @@ func TestStoreReleasesWhatGoes(t *testing.T) {
 		}
 	}
 	checkStore(t, s)
-	if most := s.slabs.live.Load()*(1+spareShare)/spareShare + spareWords; s.slabs.held > most {
-		t.Errorf("%d words held, want at most %d", s.slabs.held, most)
+	if most := s.slabs.live.Load()*(1+spareShare)/spareShare + spareWords; s.slabs.allocated > most {
+		t.Errorf("%d words held, want at most %d", s.slabs.allocated, most)
 	}
 }
 

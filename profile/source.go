@@ -11,32 +11,32 @@ import (
 // Source is the service that owns the profiles. Load is called from several
 // goroutines.
 type Source interface {
-	// Load asks for members, none twice, and sets answers[i] to what the service
-	// said of members[i]. An error means that none of the answers may be used; it
-	// wraps a [*BadAnswer] when the service answered, but not what was asked.
-	// Load keeps neither slice.
+	// Load requests the profiles of members, none of them twice, and sets answers[i]
+	// to the answer for members[i]. After an error none of the answers is used; the
+	// error wraps a [*BadAnswer] when the service answered something unusable. Load
+	// keeps neither slice.
 	Load(ctx context.Context, members []string, answers []Answer) error
 }
 
-// Answer is what the service said of one member: the profile, an error about
-// this profile alone, or neither when it does not know the member.
+// Answer is the service's answer for one member: the profile, an error of this
+// profile alone, or neither when the service does not know the member.
 type Answer struct {
-	JSON []byte // an object, byte for byte as the service wrote it
+	JSON []byte // an object, byte for byte as the service sent it
 	Err  error  // a *BadAnswer
 }
 
-// Kinds of bad answers, fit for a metric label.
+// Kinds of bad answers, used as metric labels.
 const (
 	KindStatus    = "status"    // an HTTP status other than 200
-	KindJSON      = "json"      // not JSON, cut off, or more behind it
+	KindJSON      = "json"      // not JSON, truncated, or followed by more data
 	KindShape     = "shape"     // JSON, but not {"profiles":{…}}
 	KindSize      = "size"      // too many bytes
 	KindDuplicate = "duplicate" // a key twice
-	KindUnasked   = "unasked"   // a member that nobody asked for
+	KindUnasked   = "unasked"   // a member that was not requested
 	KindValue     = "value"     // a profile that is not a JSON object of UTF-8 text
 )
 
-// BadAnswer is the error of a service that answers, but not what was asked.
+// BadAnswer is the error of a service whose answer can't be used.
 type BadAnswer struct {
 	Kind string
 	Err  error
@@ -51,7 +51,7 @@ func bad(kind, format string, args ...any) error {
 	return &BadAnswer{kind, fmt.Errorf(format, args...)}
 }
 
-// kindOf names the error for a metric label.
+// kindOf returns the metric label of an error.
 func kindOf(err error) string {
 	if bad, ok := errors.AsType[*BadAnswer](err); ok {
 		return bad.Kind
@@ -62,8 +62,8 @@ func kindOf(err error) string {
 	return "unavailable"
 }
 
-// checkProfile returns a [*BadAnswer] unless json, which is valid JSON, may be
-// put into a page.
+// checkProfile returns a [*BadAnswer] unless json, which is valid JSON, is an object
+// that fits into a page.
 func checkProfile(json []byte, limit int) error {
 	switch {
 	case len(json) > min(limit, maxJSON):

@@ -1,21 +1,25 @@
 package profile
 
 import (
+	"errors"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"math/bits"
+	"sync/atomic"
+	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
 
 // Heap that an entry takes beside its words in a slab, and that the cache takes when
-// it is empty. TestMemoryStaysWithinBudget holds them to what is measured.
+// it is empty. TestMemoryStaysWithinBudget compares them with what is measured.
 const (
 	// slotCost is the entry's place in ristretto's two maps: 102 to 172 bytes in
 	// maps that only grow, up to 229 once entries come and go.
 	slotCost = 192
-	// typicalEntry is what an entry is expected to cost with everything, to
-	// choose the number of frequency counters.
+	// typicalEntry is the expected cost of an entry, all included, from which the
+	// number of frequency counters follows.
 	typicalEntry = 384
 	// countersPerEntry trades the memory of the counters (4 bytes each) for
 	// a better choice of what to keep.
@@ -23,7 +27,7 @@ const (
 	// emptyCost is ristretto's buffer of writes, its empty maps, and the map of
 	// flights.
 	emptyCost = 1 << 20
-	// getBuffer is how many lookups are noted before their counters are raised.
+	// getBuffer is how many lookups are batched before their counters are raised.
 	getBuffer = 64
 )
 
@@ -33,56 +37,101 @@ type item struct {
 	e   entry
 }
 
-// store keeps entries in slabs, and in ristretto where they are. get may be called
-// by anybody at any time; put and remove by one goroutine at a time, which makes
-// them exact although ristretto's are hints: there is never more than one batch in
-// its buffer, and both return when it is applied. So no write is dropped, none is
-// overtaken, and a get that follows sees it. A nil store has nothing.
+// ristrettoCache maps the hash of a member to the place of its entry.
+type ristrettoCache = ristretto.Cache[uint64, handle]
+
+// store keeps entries in slabs, and their places in ristretto. get and lookup may be
+// called by any goroutine; put and remove by one at a time. That makes writes exact,
+// although ristretto's are hints: there is never more than one batch in its buffer,
+// and put and remove return when it is applied. So no write is dropped or overtaken,
+// and a get that follows sees it. A store that is not open has no entries.
 type store struct {
-	cache *ristretto.Cache[uint64, handle]
-	slabs *slabs
-	key   func(member string) uint64
+	opts      Options
+	evicted   func()
+	seed      maphash.Seed // of the keys: callers can't choose members whose keys collide
+	slabs     *slabs
+	cache     atomic.Pointer[ristrettoCache] // nil unless the store is open
+	revisions revisions
 }
 
-// newStore returns a store for entries of budget bytes with all that belongs to
-// them. It starts two goroutines that close ends.
-func newStore(budget int64, key func(member string) uint64, evicted func()) (*store, error) {
-	s := &store{slabs: newSlabs(), key: key}
-	counters := max(budget/typicalEntry*countersPerEntry, 1<<10)
-	room := budget - counterBytes(counters) - emptyCost - spareWords*wordBytes - int64(lingerShare*float64(budget))
-	var err error
-	s.cache, err = ristretto.NewCache(&ristretto.Config[uint64, handle]{
+// newStore returns a store for entries of opts.Budget bytes, overhead included. It
+// is not open.
+func newStore(opts Options, evicted func()) *store {
+	return &store{opts: opts, evicted: evicted, seed: maphash.MakeSeed(), slabs: newSlabs()}
+}
+
+// open starts ristretto's two goroutines, which close ends.
+func (s *store) open() error {
+	counters := max(s.opts.Budget/typicalEntry*countersPerEntry, 1<<10)
+	overhead := counterBytes(counters) + emptyCost + spareWords*wordBytes + int64(recentShare*float64(s.opts.Budget))
+	cache, err := ristretto.NewCache(&ristretto.Config[uint64, handle]{
 		NumCounters:        counters,
-		MaxCost:            max(room, 1),
+		MaxCost:            max(s.opts.Budget-overhead, 1),
 		BufferItems:        getBuffer,
-		IgnoreInternalCost: true, // slotCost says what it really is
+		IgnoreInternalCost: true, // slotCost stands for it
 		KeyToHash:          func(key uint64) (uint64, uint64) { return key, 0 },
 		ShouldUpdate:       func(next, prev handle) bool { return !s.entry(prev).newer(s.entry(next)) }, // the same version: moved
-		OnEvict:            func(*ristretto.Item[handle]) { evicted() },
+		OnEvict:            func(*ristretto.Item[handle]) { s.evicted() },
 		OnExit:             s.slabs.release,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("profile cache: %w", err)
+		return fmt.Errorf("profile cache: %w", err)
 	}
-	return s, nil
+	if !s.cache.CompareAndSwap(nil, cache) {
+		cache.Close()
+		return errors.New("profile cache is already running")
+	}
+	return nil
 }
 
-// close ends the store. Nobody may be calling get: ristretto would send on a closed
+// close ends the store. No get may be running: ristretto would send on a closed
 // channel.
 func (s *store) close() {
-	if s != nil {
-		s.cache.Close()
+	if cache := s.cache.Swap(nil); cache != nil {
+		cache.Close()
 	}
 }
 
-// get returns the member's entry, fresh or not. An entry that is moved just now
-// is where ristretto says the second time.
+func (s *store) key(member string) uint64 { return maphash.String(s.seed, member) }
+
+// freshness is the state of a looked-up profile.
+type freshness int
+
+const (
+	absent freshness = iota
+	stale
+	fresh
+)
+
+// lookup returns the member's entry unless it is too old to be served.
+func (s *store) lookup(key uint64, member string, now time.Duration) (entry, freshness) {
+	e, ok := s.get(key, member)
+	switch {
+	case !ok || now >= s.hardExpiry(e):
+		return entry{}, absent
+	case now >= e.softExpiry():
+		return e, stale
+	}
+	return e, fresh
+}
+
+// hardExpiry is when the entry is too old to be served at all.
+func (s *store) hardExpiry(e entry) time.Duration {
+	if e.head.json == 0 {
+		return e.softExpiry() + s.opts.NegativeTTL
+	}
+	return e.softExpiry() + s.opts.StaleFor
+}
+
+// get returns the member's entry of any age. If the entry is being moved,
+// ristretto has its new place at the second attempt.
 func (s *store) get(key uint64, member string) (entry, bool) {
-	if s == nil {
+	cache := s.cache.Load()
+	if cache == nil {
 		return entry{}, false
 	}
 	for {
-		h, ok := s.cache.Get(key)
+		h, ok := cache.Get(key)
 		if !ok {
 			return entry{}, false
 		}
@@ -98,55 +147,66 @@ func (s *store) entry(h handle) entry {
 	return e
 }
 
-// put stores copies of items and calls refused with the index of each that was
-// not kept.
+// put stores copies of items, raises the revisions of their members and calls
+// refused with the index of each item that ristretto did not keep.
 func (s *store) put(items []item, refused func(i int)) {
+	cache := s.cache.Load()
 	for _, it := range items {
-		s.cache.Set(it.key, s.slabs.add(it.e), it.e.cost())
+		cache.Set(it.key, s.slabs.add(it.e), it.e.cost())
 	}
-	s.cache.Wait()
+	cache.Wait()
 	for i, it := range items {
-		if _, kept := s.cache.GetTTL(it.key); !kept { // unlike Get, it does not count as a use
+		if _, kept := cache.GetTTL(it.key); !kept { // unlike Get, it does not count as a use
 			refused(i)
 		}
 	}
-	s.tidy()
-}
-
-// tidy moves what is left in slabs that are mostly empty, and gives these up.
-func (s *store) tidy() {
-	for number, ok := s.slabs.emptiest(); ok; number, ok = s.slabs.emptiest() {
-		for _, e := range s.slabs.slab(number).left {
-			s.cache.Set(s.key(e.member()), s.slabs.add(e), e.cost()) // which releases it where it was
-		}
-		s.slabs.drop(number)
-		s.cache.Wait()
+	s.compact(cache)
+	for _, it := range items {
+		s.revisions.bump(it.key)
 	}
 }
 
-// remove drops the member's entry and reports whether there was one.
+// remove drops the member's entry, raises the member's revision and reports
+// whether there was an entry.
 func (s *store) remove(key uint64, member string) bool {
+	defer s.revisions.bump(key)
 	if _, found := s.get(key, member); !found {
 		return false
 	}
-	s.cache.Del(key)
-	s.cache.Wait()
-	s.tidy()
+	cache := s.cache.Load()
+	cache.Del(key)
+	cache.Wait()
+	s.compact(cache)
 	return true
+}
+
+// compact moves the live entries out of slabs that are mostly empty and drops
+// these.
+func (s *store) compact(cache *ristrettoCache) {
+	for number, ok := s.slabs.emptiest(); ok; number, ok = s.slabs.emptiest() {
+		for _, e := range s.slabs.slab(number).liveEntries {
+			cache.Set(s.key(e.member()), s.slabs.add(e), e.cost()) // which releases the old copy
+		}
+		s.slabs.drop(number)
+		cache.Wait()
+	}
 }
 
 // used returns the bytes that the entries cost at present.
 func (s *store) used() int64 {
-	if s == nil {
+	cache := s.cache.Load()
+	if cache == nil {
 		return 0
 	}
-	return s.cache.MaxCost() - s.cache.RemainingCost()
+	return cache.MaxCost() - cache.RemainingCost()
 }
 
-// entries counts the entries, for tests and measurements: it locks the store
-// part by part and looks at every entry.
+// entries counts the entries: it locks ristretto's map part by part and visits
+// every entry.
 func (s *store) entries() (n int) {
-	s.cache.IterValues(func(handle) bool { n++; return false })
+	if cache := s.cache.Load(); cache != nil {
+		cache.IterValues(func(handle) bool { n++; return false })
+	}
 	return n
 }
 

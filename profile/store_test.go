@@ -8,8 +8,9 @@ import (
 
 func openStore(t testing.TB, budget int64) *store {
 	t.Helper()
-	s, err := newStore(budget, keyOf, func() {})
-	if err != nil {
+	s := newStore(Options{Budget: budget}, func() {})
+	s.seed = testSeed
+	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.close)
@@ -98,8 +99,8 @@ func TestEntryKeepsWhatItIsGiven(t *testing.T) {
 	if got := string(e.profile()); got != `{"a":1}` || !e.is("12") || e.is("1") || e.is("13") {
 		t.Errorf("profile %q of 12: %v, of 1: %v", got, e.is("12"), e.is("1"))
 	}
-	if e.soft() != 35*365*24*3600e9/2 {
-		t.Errorf("soft %v, want 17.5 years", e.soft())
+	if e.softExpiry() != 35*365*24*3600e9/2 {
+		t.Errorf("soft %v, want 17.5 years", e.softExpiry())
 	}
 	if want := headerLen + 2 + len(json); e.size() != want || e.words() != (want+7)/8 {
 		t.Errorf("size %d, %d words for %d bytes", e.size(), e.words(), want)

@@ -14,11 +14,12 @@ import (
 	"rankcache/internal/doctor"
 )
 
-// defaultDoctorTimeout bounds one check: a Kafka that is not there shows only as
-// silence.
+// defaultDoctorTimeout bounds one check: the only sign of a missing Kafka is a
+// time-out.
 const defaultDoctorTimeout = 5 * time.Second
 
-// doctorOptions are those of serve and how to look at what they name.
+// doctorOptions are the settings of serve, which name what is checked, and how to
+// check it.
 type doctorOptions struct {
 	serveOptions
 	roles   []string
@@ -36,11 +37,13 @@ func newDoctorCommand() *cobra.Command {
 	o := &doctorOptions{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look at all that a sidecar depends on and say what to mend",
-		Long: `Look at Redis (address, TLS, user, ACL, kind, eviction, clock), Kafka (address,
+		Short: "Check everything that a sidecar depends on, and say what to do",
+		Long: `Check Redis (address, TLS, user, ACL, mode, eviction, clock), Kafka (address,
 user, topics of the super-hot boards, retention, replicas, clock), the cloud's
-hot-key API, memory, ports and the rooms file, with the settings of rankcache serve.
-It only reads, prints one line for each check, never a secret, and never hangs.
+hot-key API, the profile service, the collector of traces, the folders of snapshots
+and socket, memory, ports and the rooms file, with the settings of rankcache serve.
+It changes nothing, except for a file that it creates and removes in the folders. It
+prints one line for each check, without secrets; every check has a deadline.
 
 Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad flag.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
@@ -49,7 +52,7 @@ Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad 
 		Args: NoArgs,
 	}
 	o.register(cmd.Flags())
-	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "whose Redis `commands` to check: of serve, write, poll")
+	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "`roles` whose Redis commands are checked: serve, write, poll")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultDoctorTimeout, "deadline of one check")
 	output := OutputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -80,13 +83,13 @@ func runDoctor(ctx context.Context, o *doctorOptions) (*doctorReport, error) {
 	if o.timeout <= 0 {
 		return nil, Usagef("--timeout %v: want more than 0", o.timeout)
 	}
-	p, err := newPatient(o)
+	t, err := newTargets(o)
 	if err != nil {
 		return nil, err
 	}
-	defer p.close()
+	defer t.close()
 	report := &doctorReport{}
-	doctor.Run(ctx, p.checks(), o.timeout, func(f doctor.Finding) {
+	doctor.Run(ctx, t.checks(), o.timeout, func(f doctor.Finding) {
 		report.Checks = append(report.Checks, f)
 		switch f.Status {
 		case doctor.Fail:

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,7 +77,7 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 	for check, want := range map[string]string{
 		"rooms": "ok: 1 board rules", "redis": "ok: Redis ", "redis-mode": "ok", "redis-acl": `ok: user "default" may use every command that serve, write, poll`,
 		"redis-eviction": "ok: noeviction", "redis-clock": "ok: agrees", "kafka": "ok: 1 brokers", "kafka-topics": "ok: each of 1",
-		"kafka-retention": "ok: kept for ever", "kafka-replicas": "ok: one broker", "kafka-clock": "ok", "ports": "ok",
+		"kafka-retention": "ok: no retention limit", "kafka-replicas": "ok: one broker", "kafka-clock": "ok", "ports": "ok",
 	} {
 		expect(t, found, check, want)
 	}
@@ -109,7 +112,7 @@ func TestDoctorOnRedis(t *testing.T) {
 		"no cluster":    {"redis://" + server.Addr(), "cluster", map[string]string{"redis": "fail: use --redis-mode single"}},
 		"a cluster":     {"redis://" + cluster.Addr(), "single", map[string]string{"redis-mode": "fail: use --redis-mode cluster"}},
 		"no TLS":        {"rediss://" + server.Addr(), "single", map[string]string{"redis": "fail: "}},
-		"nobody":        {"redis://127.0.0.1:1", "single", map[string]string{"redis": "fail: nothing listens there", "memory": "skip"}},
+		"nobody":        {"redis://127.0.0.1:1", "single", map[string]string{"redis": "fail: nothing listens on that address", "memory": "skip"}},
 		"no such host":  {"redis://nowhere.invalid:6379", "single", map[string]string{"redis": "fail: "}},
 		"a black hole":  {"redis://" + silence(t), "single", map[string]string{"redis": "fail: no answer in time"}},
 		"not this user": {"redis://nobody:hush-hush@" + server.Addr(), "single", map[string]string{"redis": "fail: refuses the user or the password"}},
@@ -154,7 +157,7 @@ func TestDoctorOnKafka(t *testing.T) {
 	}
 	found, code := at("--rooms", superHotRooms(t, kept, short, missing))
 	expect(t, found, "kafka-topics", "warn: 1 of 3 super-hot boards have no update topic: "+missing)
-	expect(t, found, "kafka-retention", "warn: cut by age or size one day: "+short)
+	expect(t, found, "kafka-retention", "warn: will be truncated by age or size: "+short)
 	expect(t, found, "kafka-clock", "warn: of board "+short)
 	if code != ExitOK {
 		t.Errorf("warnings end with exit code %d", code)
@@ -209,4 +212,49 @@ func TestDoctorSeesTheSidecarBehindTakenPorts(t *testing.T) {
 	expect(t, found, "ports", "fail: --data")
 	found, _, _ = examine(t, "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1", "--timeout", "1s", "--rooms", "/nowhere/rooms.yaml")
 	expect(t, found, "rooms", "fail: --rooms")
+}
+
+// The profile service, the collector and the folders are tried as serve uses them.
+func TestDoctorOnServicesAndFolders(t *testing.T) {
+	var asked atomic.Pointer[string]
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/v1/traces":
+			text := r.Method + " " + r.Header.Get("Content-Type")
+			asked.Store(&text)
+		case r.Header.Get("Authorization") == "Bearer hush-hush":
+			fmt.Fprint(w, `{"profiles":{}}`)
+		default:
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	defer service.Close()
+	dir := t.TempDir()
+	at := func(more ...string) map[string]doctor.Finding {
+		found, _, text := examine(t, append([]string{"--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1", "--timeout", "1s"}, more...)...)
+		if strings.Contains(text, "hush") {
+			t.Errorf("a secret is printed: %s", text)
+		}
+		return found
+	}
+	found := at("--profile-url", service.URL+"/hush", "--profile-header", "Authorization: Bearer hush-hush", "--otlp-endpoint", service.URL,
+		"--snapshot-dir", dir+"/boards", "--socket", dir+"/data.sock")
+	for check, want := range map[string]string{"profiles": "ok: answered in", "traces": "ok: answered in", "snapshots": "ok: can be created in " + dir, "socket": "ok"} {
+		expect(t, found, check, want)
+	}
+	if got := asked.Load(); got == nil || *got != "POST application/x-protobuf" {
+		t.Error("the collector got no traces")
+	}
+	found = at("--profile-url", service.URL+"/hush", "--profile-header", "Authorization: Bearer hush-wrong", "--otlp-endpoint", "http://127.0.0.1:1",
+		"--snapshot-dir", "/dev/null/boards", "--socket", dir+"/none/data.sock")
+	for check, want := range map[string]string{"profiles": "fail: check its credentials", "traces": "fail: nothing listens on that address",
+		"snapshots": "fail: --snapshot-dir", "socket": "fail: --socket: the folder does not exist"} {
+		expect(t, found, check, want)
+	}
+	found = at()
+	for _, check := range []string{"profiles", "traces", "snapshots", "socket"} {
+		if f, made := found[check]; made {
+			t.Errorf("%s is checked without its setting: %+v", check, f)
+		}
+	}
 }

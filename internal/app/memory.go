@@ -107,7 +107,7 @@ func (s *Sidecar) buildAdmission() (err error) {
 	if err != nil {
 		return err
 	}
-	s.admission = admission.New(admission.Config{Budget: budget, Origin: boardSizes{s.origin, s.kept}, Held: heldBoards{s.boards}.held,
+	s.admission = admission.New(admission.Config{Budget: budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.boards}.held,
 		Follow: s.runner.Follow, Log: s.log}, s.registry)
 	s.parts = append(s.parts, s.admission)
 	return nil
@@ -131,7 +131,7 @@ func (o boardSizes) Sizes(ctx context.Context, boards []rankcache.BoardID) ([]*a
 	err := o.inRedis(ctx, boards, sizes)
 	for i, id := range boards {
 		if sizes[i] == nil && o.kept != nil {
-			if head, idBytes, err := o.kept.Head(id); err == nil { // else Redis's error says enough
+			if head, idBytes, err := o.kept.ReadHeader(id); err == nil { // else Redis's error says enough
 				sizes[i] = &admission.Size{Members: head.Members, IDBytes: idBytes}
 			}
 		}
@@ -170,11 +170,11 @@ func sizeOf(top *rankcache.Top) *admission.Size {
 // heldBoards says what the local boards take.
 type heldBoards struct{ *localboard.Boards }
 
-func (b heldBoards) held() map[rankcache.BoardID]admission.Held {
-	held := make(map[rankcache.BoardID]admission.Held)
+func (b heldBoards) held() map[rankcache.BoardID]admission.Usage {
+	held := make(map[rankcache.BoardID]admission.Usage)
 	for _, board := range b.All() {
 		_, open := b.Get(board.ID())
-		held[board.ID()] = admission.Held{Size: admission.Size{Members: board.Progress().Members},
+		held[board.ID()] = admission.Usage{Size: admission.Size{Members: board.Progress().Members},
 			Bytes: int64(board.Bytes()), Open: open}
 	}
 	return held

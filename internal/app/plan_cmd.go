@@ -18,11 +18,13 @@ func newPlanCommand() *cobra.Command {
 	q := plan.Question{}
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Say what a fleet of sidecars will cost, and whether it is worth it",
-		Long: `Work out memory and CPU of a pod, the time to open, Kafka's traffic and what Redis
-is spared, from the figures in docs/BENCHMARKS.md: good for orders of magnitude.
-It says so plainly when you do not need sidecars. Nothing is asked of any server.`,
+		Short: "Compute the cost of a fleet of sidecars, and whether it pays",
+		Long: `Compute memory and CPU of a pod, the time to open, Kafka's traffic and the load of
+Redis with and without sidecars, from the figures in docs/BENCHMARKS.md: good for
+orders of magnitude. Without --pods it computes how many pods the reads need, at half
+a core for each sidecar. It tells you when you do not need sidecars. It calls no server.`,
 		Example: `  rankcache plan --members 57000,210000 --updates 500 --requests 200000 --pods 40
+  rankcache plan --requests 2000000
   rankcache plan --requests 3000 --pods 4 -o json`,
 		Args: NoArgs,
 	}
@@ -30,17 +32,20 @@ It says so plainly when you do not need sidecars. Nothing is asked of any server
 	flags.IntSliceVar(&q.Members, "members", nil, "`members` of each super-hot board")
 	flags.IntVar(&q.IDBytes, "id-bytes", 10, "length of a member's id, in `bytes`")
 	flags.Float64Var(&q.Updates, "updates", 0, "`updates/s` of all super-hot boards together")
-	flags.DurationVar(&q.History, "history", 3*time.Hour, "how long updates have been coming when a sidecar starts")
+	flags.DurationVar(&q.History, "history", 3*time.Hour, "`length` of the log that a starting sidecar replays")
 	flags.Float64Var(&q.Requests, "requests", 0, "`reads/s` of the whole fleet")
-	flags.Float64Var(&q.Small, "small", 0.05, "`share` of the reads, 0 to 1, that are of small boards and go to Redis")
-	flags.IntVar(&q.HotBoards, "hot-boards", 10, "`boards` that are hot at a time")
-	flags.DurationVar(&q.Refresh, "hot-refresh", hotkey.DefaultRefresh, "how often a hot page is read")
-	flags.IntVar(&q.Pods, "pods", 1, "`pods` with a sidecar")
-	flags.IntVar(&q.ProfileMiB, "profile-budget-mib", profile.DefaultBudget>>20, "heap of the profile cache, in `MiB`; 0 for none")
-	flags.DurationVar(&q.PollEvery, "poll-every", hotkey.DefaultPollEvery, "time between two calls of the cloud's API by the fleet; 0 for none")
-	flags.IntVar(&q.UpdateBytes, "update-bytes", 0, "`bytes` of one update; 0: as the writer writes it")
+	flags.Float64Var(&q.Small, "small", 0.05, "`share` of the reads, 0 to 1, that are of small boards and answered by Redis")
+	flags.IntVar(&q.HotBoards, "hot-boards", 10, "`boards` that are hot at the same time")
+	flags.DurationVar(&q.Refresh, "hot-refresh", hotkey.DefaultRefresh, "interval of reading a hot page from Redis")
+	flags.IntVar(&q.Pods, "pods", 0, "`pods` with a sidecar; without it, as many as the reads need")
+	flags.IntVar(&q.ProfileMiB, "profile-budget-mib", profile.DefaultBudget>>20, "heap of the profile cache, in `MiB`; 0: none")
+	flags.DurationVar(&q.PollEvery, "poll-every", hotkey.DefaultPollEvery, "interval of the fleet's calls to the cloud's API; 0: none")
+	flags.IntVar(&q.UpdateBytes, "update-bytes", 0, "`bytes` of one update; 0: as the writer encodes it")
 	output := OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if flags.Changed("pods") && q.Pods < 1 {
+			return Usagef("--pods %d: want 1 or more", q.Pods)
+		}
 		if wrong := q.Check(); wrong != "" {
 			return Usagef("--%s", wrong)
 		}
@@ -52,14 +57,19 @@ It says so plainly when you do not need sidecars. Nothing is asked of any server
 
 func printPlan(to io.Writer, a *plan.Answer) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	pods := "%d"
+	if a.PodsComputed {
+		pods = fmt.Sprintf("%%d, so that each sidecar takes at most %g cores", plan.MaxPodCPU)
+	}
 	for _, row := range []struct {
 		what, format string
 		values       []any
 	}{
-		{"memory of a pod", "%.0f MiB live, %.0f MiB as the least limit", []any{a.PodHeapMiB, a.PodMemoryMiB}},
+		{"pods", pods, []any{a.Pods}},
+		{"memory of a pod", "%.0f MiB live, %.0f MiB as the lowest limit", []any{a.PodHeapMiB, a.PodMemoryMiB}},
 		{"CPU of a pod", "%.2f cores for %.0f reads/s and %.0f updates/s", []any{a.PodCPU, a.PodReads, a.PodUpdates}},
 		{"open after", "%.1f s: %.0f updates, %.0f MiB of log", []any{a.OpenSeconds, a.LogUpdates, a.LogMiB}},
-		{"Kafka", "%.2f MB/s in, %.2f MB/s out to the fleet, %.0f MB when all pods start (%d B an update, uncompressed)",
+		{"Kafka", "%.2f MB/s in, %.2f MB/s out to the fleet, %.0f MB when all pods start (%d B for each update, uncompressed)",
 			[]any{a.KafkaIngressMB, a.KafkaEgressMB, a.RolloutMB, a.UpdateBytes}},
 		{"Redis without", "%.0f calls/s, %.2f cores", []any{a.RedisBefore, a.RedisBeforeCPU}},
 		{"Redis with", "%.0f calls/s, %.2f cores", []any{a.RedisAfter, a.RedisAfterCPU}},

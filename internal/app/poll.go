@@ -174,13 +174,13 @@ func (s *Sidecar) buildHot() (err error) {
 	if !o.hotKeys {
 		return nil
 	}
-	s.tracker, err = hotkey.New(o.hot, hotkey.Parts{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.rooms.Tiers,
+	s.tracker, err = hotkey.New(o.hot, hotkey.Deps{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.rooms.Tiers,
 		Open: OpenBoards{s.boards}.IsOpen, Log: s.log, Registry: s.registry})
 	if err != nil {
 		return Usagef("hot boards: %w", err)
 	}
 	key := o.names.HotKey(o.poll.verdictInstance())
-	s.parts = append(s.parts, s.tracker, hotkey.NewFollower(s.redis, key, s.tracker, s.log, s.registry))
+	s.parts = append(s.parts, s.tracker, hotkey.NewVerdictReader(s.redis, key, s.tracker, s.log, s.registry))
 	poller, err := o.poll.newPoller(s.redis, o.names, s.log, s.registry)
 	if err != nil {
 		return Usagef("hot-key source: %w", err)

@@ -12,33 +12,33 @@ import (
 	"rankcache"
 )
 
-// probeBoard names keys to ask with; none of them exists.
+// probeBoard names the keys of the probes; none of them exists.
 const probeBoard = rankcache.BoardID("rankcache-doctor-probe")
 
-// ability is one command that a role needs, with arguments that name one of its
-// keys, because an ACL is about both.
-type ability struct {
+// permission is one command that a role needs, with one of its keys as an argument,
+// because an ACL is about both.
+type permission struct {
 	args   []any
 	writes bool
 }
 
-// String returns the command as an ACL names it.
-func (a ability) String() string {
+// String returns the command as it is written in an ACL.
+func (a permission) String() string {
 	if a.args[0] == "SCRIPT" {
 		return fmt.Sprintf("SCRIPT|%s", a.args[1])
 	}
 	return fmt.Sprint(a.args[0])
 }
 
-// needs returns what a role asks of Redis.
-func (r Redis) needs(role string) []ability {
+// needs returns the permissions that a role needs.
+func (r Redis) needs(role string) []permission {
 	board, seq, order := r.Names.BoardKey(probeBoard), r.Names.SeqKey(probeBoard), r.Names.OrderKey(probeBoard, "1")
 	hot := r.Names.HotKey("doctor")
-	read := func(args ...any) ability { return ability{args, false} }
-	write := func(args ...any) ability { return ability{args, true} }
+	read := func(args ...any) permission { return permission{args, false} }
+	write := func(args ...any) permission { return permission{args, true} }
 	switch role {
 	case "serve":
-		list := []ability{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
+		list := []permission{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
 			read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("ZSCAN", board, 0), read("EVALSHA", noScript, 1, board),
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot)}
 		if key, isKey := strings.CutPrefix(r.Total, "key:"); isKey {
@@ -49,19 +49,18 @@ func (r Redis) needs(role string) []ability {
 		}
 		return append(list, write("EVAL", "return 0", 1, board), write("MULTI"))
 	case "write":
-		return []ability{read("GET", order), read("ZSCORE", board, "m"), read("PTTL", seq), read("ZCARD", board), read("EVALSHA", noScript, 1, board),
+		return []permission{read("GET", order), read("ZSCORE", board, "m"), read("PTTL", seq), read("ZCARD", board), read("EVALSHA", noScript, 1, board),
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), write("SCRIPT", "LOAD", "return 0"),
 			write("INCR", seq), write("ZINCRBY", board, 1, "m"), write("ZADD", board, 1, "m"), write("ZREM", board, "m"),
 			write("PEXPIRE", board, 1), write("SET", order, "x")}
 	case "poll":
-		return []ability{read("GET", hot), read("EVALSHA", noScript, 1, hot), write("SET", hot, "x"), write("EVAL", "return 0", 1, hot),
+		return []permission{read("GET", hot), read("EVALSHA", noScript, 1, hot), write("SET", hot, "x"), write("EVAL", "return 0", 1, hot),
 			write("PEXPIRE", hot, 1), write("DEL", hot)}
 	}
 	return nil
 }
 
-// Needs returns the commands of which an ACL must grant each to a role: serve,
-// write or poll.
+// Needs returns the commands that an ACL must grant to a role: serve, write or poll.
 func (r Redis) Needs(role string) (commands []string) {
 	for _, a := range r.needs(role) {
 		if !slices.Contains(commands, a.String()) {
@@ -71,11 +70,11 @@ func (r Redis) Needs(role string) (commands []string) {
 	return commands
 }
 
-// noScript is the digest of no script: allowed means NOSCRIPT.
+// noScript is the digest of no script: if EVALSHA is permitted, it fails with NOSCRIPT.
 const noScript = "0000000000000000000000000000000000000000"
 
-// commands says which commands of the roles the user may not use. ACL DRYRUN
-// (Redis 7) answers for all without running any; without it the reads are tried.
+// commands checks the permissions of the roles. ACL DRYRUN (Redis 7) tells them
+// without running the commands; without it the reads are tried.
 func (r Redis) commands(ctx context.Context) Verdict {
 	user, err := r.Client.Do(ctx, "ACL", "WHOAMI").Text()
 	dry := err == nil && r.Client.Do(ctx, "ACL", "DRYRUN", user, "PING").Err() == nil
@@ -103,18 +102,18 @@ func (r Redis) commands(ctx context.Context) Verdict {
 	roles := strings.Join(r.Roles, ", ")
 	switch {
 	case len(refused) > 0:
-		return failf("the user may not use all commands on rankcache's keys: %s: grant them by ACL", strings.Join(refused, "; "))
+		return failf("the user lacks permissions on rankcache's keys: %s: grant them by ACL", strings.Join(refused, "; "))
 	case !dry:
-		return okf("all reads that %s needs are allowed; %d commands were not tried, because this server or user has no ACL DRYRUN", roles, untried)
+		return okf("all reads that %s needs are permitted; %d other commands were not tried, because this server or user has no ACL DRYRUN", roles, untried)
 	}
 	return okf("user %q may use every command that %s needs", user, roles)
 }
 
-// may reports whether the user may do a.
-func (r Redis) may(ctx context.Context, dry bool, user string, a ability) (bool, error) {
+// may reports whether the user has the permission.
+func (r Redis) may(ctx context.Context, dry bool, user string, a permission) (bool, error) {
 	if dry {
 		answer, err := r.Client.Do(ctx, append([]any{"ACL", "DRYRUN", user}, a.args...)...).Text()
-		if _, refused := errors.AsType[redis.Error](err); refused { // a command that the server does not have
+		if _, refused := errors.AsType[redis.Error](err); refused { // the server has no such command
 			return false, nil
 		}
 		return answer == "OK", err
@@ -123,7 +122,7 @@ func (r Redis) may(ctx context.Context, dry bool, user string, a ability) (bool,
 	if redis.HasErrorPrefix(err, "NOPERM") || err != nil && strings.Contains(err.Error(), "unknown command") {
 		return false, nil
 	}
-	if _, answered := errors.AsType[redis.Error](err); answered { // NOSCRIPT, nil: allowed
+	if _, answered := errors.AsType[redis.Error](err); answered { // NOSCRIPT, nil: permitted
 		return true, nil
 	}
 	return err == nil, err

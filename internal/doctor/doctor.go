@@ -1,21 +1,34 @@
-// Package doctor looks at what a rankcache depends on and says what to mend.
+// Package doctor checks what a rankcache depends on and says what to do about
+// failures. The entry function is [Run].
 //
-// Run makes the checks one after the other, each under a deadline (doctor.go).
-// The checks of Redis (redis.go, acl.go) and of Kafka (kafka.go, topics.go) only
-// read; what they find is judged by pure functions (judge.go), and an error of
-// a client becomes what to do about it in explain.go. No finding holds a secret.
+// Run makes the checks one after the other, each under a deadline (doctor.go). The
+// checks of Redis (redis.go, acl.go) and of Kafka (kafka.go) only read; those of
+// folders (folder.go) create a file and remove it; [Call] checks any other service by
+// one call. Pure functions judge the results (judge.go), and explain turns an error
+// into advice. No finding contains a secret.
+//
+// # Words
+//
+//	check    one thing to look at, with the check on which it depends
+//	verdict  the outcome of a check: ok, warn, fail or skip, and advice
+//	finding  a verdict with the name of its check
+//	role     the part of rankcache whose Redis commands are checked
+//	survey   the settings of the update topics, as Kafka returns them
 package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"time"
 )
 
 // Status is the outcome of one check.
 type Status string
 
-// Outcomes. Skip says that a check made no sense after another one failed.
+// Outcomes. A check is skipped when the check on which it depends failed.
 const (
 	OK   Status = "ok"
 	Warn Status = "warn"
@@ -23,8 +36,7 @@ const (
 	Skip Status = "skip"
 )
 
-// Verdict is what a check found: the outcome and one line that says why or what
-// to do.
+// Verdict is the outcome of a check and one line with the reason or what to do.
 type Verdict struct {
 	Status Status `json:"status"`
 	Advice string `json:"advice"`
@@ -36,22 +48,22 @@ type Finding struct {
 	Verdict
 }
 
-// Check is one thing to look at. Look should end soon after its context.
+// Check is one thing to look at. Look should return soon after ctx is done.
 type Check struct {
 	Name  string
-	Needs string // the check without which this one makes no sense; "": none
+	Needs string // name of the check on which this one depends; "": none
 	Look  func(context.Context) Verdict
 }
 
-// lookGrace is how long a check may take beyond its deadline to say why.
+// lookGrace is how long a check may take beyond its deadline to return the reason.
 const lookGrace = time.Second
 
-// Run makes the checks in order, each within the deadline, and gives every
-// finding to found as it comes. A check that does not end is left behind.
+// Run makes the checks in order, each within the deadline, and calls found with
+// every finding. A check that does not return is abandoned.
 func Run(ctx context.Context, checks []Check, deadline time.Duration, found func(Finding)) {
 	failed := map[string]bool{}
 	for _, c := range checks {
-		v := Verdict{Skip, "not looked at: " + c.Needs + " failed"}
+		v := Verdict{Skip, "not checked: " + c.Needs + " failed"}
 		if !failed[c.Needs] {
 			v = look(ctx, c, deadline)
 		}
@@ -76,3 +88,52 @@ func look(ctx context.Context, c Check, deadline time.Duration) Verdict {
 func okf(format string, args ...any) Verdict   { return Verdict{OK, fmt.Sprintf(format, args...)} }
 func warnf(format string, args ...any) Verdict { return Verdict{Warn, fmt.Sprintf(format, args...)} }
 func failf(format string, args ...any) Verdict { return Verdict{Fail, fmt.Sprintf(format, args...)} }
+
+// Call returns the check that makes one call of a service. Its verdict has the time
+// that the call took, or the error and what to do about it.
+func Call(name, needs string, call func(context.Context) error) Check {
+	return Check{Name: name, Needs: needs, Look: func(ctx context.Context) Verdict {
+		begin := time.Now()
+		if err := call(ctx); err != nil {
+			return Verdict{Fail, explain(err)}
+		}
+		return okf("answered in %v", time.Since(begin).Round(10*time.Microsecond))
+	}}
+}
+
+// remedies are the advice for errors that contain one of the words. The first match
+// is used.
+var remedies = []struct{ words, advice string }{
+	{"wrongpass|noauth|invalid username-password|without any password configured", "Redis refuses the user or the password: check --redis, --redis-user and --redis-password"},
+	{"noperm", "Redis refuses the command to this user: grant it by ACL"},
+	{"cluster support disabled", "this Redis is not a cluster: use --redis-mode single"},
+	{"first record does not look like a tls handshake", "the server's port has no TLS: use the TLS port, or redis:// and http:// without TLS"},
+	{"certificate|x509", "the server's TLS certificate is not trusted: check its name and the authority that signed it"},
+	{"tls: |ssl handshake", "the TLS handshake failed: check whether the port has TLS and requires a client certificate"},
+	{"sasl|authentication", "Kafka refuses the user or the password: check kafka.security.protocol and kafka.sasl.*"},
+	{"authorization failed|not authorized", "Kafka refuses access to this user: grant Read and Describe on the update topics"},
+	{"connection refused", "nothing listens on that address: check the address and that the server is running"},
+	{"no such host|failed to resolve|name or service not known", "unknown host name: check its spelling and the DNS"},
+	{"loading", "Redis is loading its data: try again later"},
+	{"eof|connection reset", "the server closed the connection: a port with TLS needs rediss://, https:// or kafka.security.protocol=ssl"},
+	{"http 401|http 403|answered 401|answered 403", "the service refuses the request: check its credentials, such as --profile-header"},
+	{"http 404|http 405|answered 404|answered 405", "the service has no such path: check the path of the URL"},
+	{"transport failure|all brokers are down|timed out|i/o timeout|deadline exceeded", "no answer in time: check the address, firewalls and network policies, and that the server is not overloaded"},
+}
+
+// explain returns what to do about a client's error, followed by the error.
+func explain(err error) string {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	if timeout := net.Error(nil); errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		text += " (deadline exceeded)"
+	}
+	low := strings.ToLower(text)
+	for _, r := range remedies {
+		for word := range strings.SplitSeq(r.words, "|") {
+			if strings.Contains(low, word) {
+				return r.advice + " (" + text + ")"
+			}
+		}
+	}
+	return text
+}

@@ -4,92 +4,176 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"rankcache"
 )
 
 const (
-	// skewWarn is a difference that makes ages and times in answers wrong enough
-	// to mislead people.
+	// skewWarn is the difference of clocks from which on ages and times in answers
+	// mislead.
 	skewWarn = time.Second
-	// named is how many names a line of advice lists.
-	named = 5
+	// maxNames is the number of names that a line of advice lists.
+	maxNames = 5
 )
 
-// judgeMode holds --redis-mode against what the server says of itself.
+// judgeMode compares --redis-mode with the mode that the server reports.
 func judgeMode(mode, server, cluster string) Verdict {
 	isCluster := server == "cluster" || cluster == "1"
 	switch {
 	case server == "" && cluster == "":
-		return warnf("the user may not ask INFO: check by hand that the server is what --redis-mode %s says", mode)
+		return warnf("the user may not use INFO: check by hand that --redis-mode %s is right", mode)
 	case server == "sentinel" && mode != "sentinel":
-		return failf("this is a sentinel, not a Redis with boards: use --redis-mode sentinel and ?master_name=")
+		return failf("this is a sentinel, which has no boards: use --redis-mode sentinel and ?master_name=")
 	case isCluster && mode != "cluster":
-		return failf("this Redis is a node of a cluster and answers for a part of the boards only: use --redis-mode cluster")
+		return failf("this Redis is a node of a cluster and has only a part of the boards: use --redis-mode cluster")
 	case !isCluster && mode == "cluster":
-		return failf("this Redis is no cluster: use --redis-mode single")
+		return failf("this Redis is not a cluster: use --redis-mode single")
 	}
-	return okf("--redis-mode %s is what the server is", mode)
+	return okf("--redis-mode %s matches the server", mode)
 }
 
-// judgeEviction says what Redis would throw away when its memory is full.
+// judgeEviction judges what Redis evicts when its memory is full.
 func judgeEviction(policy, maxmemory, human string) Verdict {
 	switch {
 	case policy == "":
-		return warnf("the user may not ask INFO memory: check that maxmemory-policy is noeviction")
+		return warnf("the user may not use INFO memory: check that maxmemory-policy is noeviction")
 	case policy == "noeviction":
 		return okf("maxmemory-policy is noeviction")
 	case maxmemory == "0":
 		return okf("maxmemory-policy is %s, but there is no maxmemory, so nothing is evicted", policy)
 	case strings.HasPrefix(policy, "volatile-"):
-		return warnf("maxmemory-policy %s (maxmemory %s) evicts what expires, and boards do: set noeviction, or keep memory well below the limit", policy, human)
+		return warnf("maxmemory-policy %s (maxmemory %s) evicts keys that expire, as boards do: set noeviction, or keep memory well below the limit", policy, human)
 	}
-	return failf("maxmemory-policy %s (maxmemory %s) may evict boards and their counts of orders, which then start anew: set noeviction", policy, human)
+	return failf("maxmemory-policy %s (maxmemory %s) may evict boards and their seqs, which then start again at 0: set noeviction", policy, human)
 }
 
-// judgeSkew judges a clock that is ahead of ours by skew, known to within fuzz.
+// judgeSkew judges a clock that is ahead of this machine's by skew ± fuzz.
 func judgeSkew(whose string, skew, fuzz time.Duration) Verdict {
 	if skew.Abs() > skewWarn+fuzz {
 		where := "ahead of"
 		if skew < 0 {
 			where = "behind"
 		}
-		return warnf("the clock of %s is %v %s this machine's: run NTP on both, or ages in answers and logs mislead", whose, skew.Abs().Round(time.Millisecond), where)
+		return warnf("the clock of %s is %v %s this machine's: run NTP on both, otherwise ages in answers and logs are wrong", whose, skew.Abs().Round(time.Millisecond), where)
 	}
 	return okf("the clock of %s agrees with this machine's within %v", whose, max(skew.Abs(), fuzz).Round(time.Millisecond))
 }
 
-// Memory holds what the super-hot boards will take against what there is.
+// Memory compares the memory that the super-hot boards need with their budget.
 type Memory struct {
 	Boards   int
-	Members  int64 // of all super-hot boards
-	Estimate int64 // bytes that they will take
-	Budget   int64 // bytes that boards may take; 0: not known
-	Source   string
+	Members  int64  // of all super-hot boards
+	Estimate int64  // bytes that they will take
+	Budget   int64  // bytes that boards may take; 0: unknown
+	Source   string // of the budget
 }
 
-// Judge says whether the boards fit.
+// Judge returns the verdict on whether the boards fit.
 func (m Memory) Judge() Verdict {
 	const mib = 1 << 20
 	need := strconv.FormatFloat(float64(m.Estimate)/mib, 'f', 1, 64)
 	switch {
 	case m.Budget == 0:
-		return warnf("%d super-hot boards with %d members take about %s MiB; how much there is is not known", m.Boards, m.Members, need)
+		return warnf("%d super-hot boards with %d members take about %s MiB; the memory of this machine is unknown", m.Boards, m.Members, need)
 	case m.Estimate > m.Budget:
-		return failf("%d super-hot boards with %d members take about %s MiB, and %d MiB are for them (%s): give more memory or fewer boards", m.Boards, m.Members, need, m.Budget/mib, m.Source)
+		return failf("%d super-hot boards with %d members take about %s MiB, and %d MiB are for them (%s): raise the memory limit or make fewer boards super-hot", m.Boards, m.Members, need, m.Budget/mib, m.Source)
 	case m.Estimate > m.Budget*8/10:
 		return warnf("%d super-hot boards take about %s MiB of the %d MiB that are for them (%s): little room to grow", m.Boards, need, m.Budget/mib, m.Source)
 	}
 	return okf("%d super-hot boards with %d members take about %s MiB of the %d MiB that are for them (%s)", m.Boards, m.Members, need, m.Budget/mib, m.Source)
 }
 
-// list names the first few.
+// list joins the first few names.
 func list[T ~string](names []T) string {
 	var text []string
 	for i, n := range names {
-		if i == named {
-			text = append(text, "and "+strconv.Itoa(len(names)-named)+" more")
+		if i == maxNames {
+			text = append(text, "and "+strconv.Itoa(len(names)-maxNames)+" more")
 			break
 		}
 		text = append(text, string(n))
 	}
 	return strings.Join(text, ", ")
+}
+
+// judgeTopics judges which super-hot boards have a topic.
+func judgeTopics(s survey) Verdict {
+	switch {
+	case len(s.boards) == 0:
+		return okf("no board is super-hot, so no topic is needed; %d topics have the prefix of update topics", s.matching)
+	case len(s.missing) > 0:
+		return warnf("%d of %d super-hot boards have no update topic: %s: Redis answers each of them until the writer creates the topic with the board's next update; check --topic-updates and that the writer's rooms name the board",
+			len(s.missing), len(s.boards), list(s.missing))
+	}
+	return okf("each of %d super-hot boards has its topic; %d topics have the prefix of update topics", len(s.boards), s.matching)
+}
+
+// judgeRetention judges whether the logs are complete. A board without seqs can open
+// from a complete log only.
+func judgeRetention(s survey, total string) Verdict {
+	var cut, short []rankcache.BoardID
+	for _, t := range s.topics {
+		switch {
+		case strings.Contains(t.policy, "compact") && !strings.Contains(t.policy, "delete"):
+		case t.low > 0:
+			cut = append(cut, t.board)
+		case t.retention >= 0 || t.retentionBytes >= 0:
+			short = append(short, t.board)
+		}
+	}
+	judge, what := warnf, "such boards are loaded from Redis when a sidecar starts"
+	if total != "seq" {
+		judge, what = failf, "with --total "+total+" such boards never open"
+	}
+	const remedy = "set retention.ms=-1 and retention.bytes=-1, or cleanup.policy=compact"
+	switch {
+	case len(cut) > 0:
+		return judge("the logs of %d boards have lost their beginning: %s: %s; %s", len(cut), list(cut), what, remedy)
+	case len(short) > 0:
+		return warnf("the logs of %d boards will be truncated by age or size: %s: then %s; %s", len(short), list(short), what, remedy)
+	case len(s.topics) == 0:
+		return okf("no topic to check")
+	}
+	return okf("%d logs begin at their first record and have no retention limit", len(s.topics))
+}
+
+// judgeReplicas judges whether the loss of a broker stops updates.
+func judgeReplicas(s survey) Verdict {
+	var stuck, single, tight []rankcache.BoardID
+	for _, t := range s.topics {
+		switch {
+		case t.minISR > t.replicas:
+			stuck = append(stuck, t.board)
+		case t.replicas == 1 && s.brokers > 1:
+			single = append(single, t.board)
+		case t.minISR == t.replicas && t.replicas > 1:
+			tight = append(tight, t.board)
+		}
+	}
+	switch {
+	case len(stuck) > 0:
+		return failf("%d topics require more replicas in sync than they have (min.insync.replicas), so nothing can be produced: %s", len(stuck), list(stuck))
+	case len(single) > 0:
+		return warnf("%d topics have one replica and are lost with its broker: %s: use --topic-replication 3", len(single), list(single))
+	case len(tight) > 0:
+		return warnf("%d topics require all replicas in sync, so the loss of one broker stops the writer: %s: set min.insync.replicas one lower", len(tight), list(tight))
+	case s.brokers == 1:
+		return okf("one broker, which is fine for trials only")
+	}
+	return okf("%d topics survive the loss of a broker", len(s.topics))
+}
+
+// judgeNewest checks for records from the future: a producer's clock is ahead.
+func judgeNewest(s survey) Verdict {
+	var ahead time.Duration
+	var board rankcache.BoardID
+	for _, t := range s.topics {
+		if d := t.newest.Sub(s.now); d > ahead {
+			ahead, board = d, t.board
+		}
+	}
+	if ahead > skewWarn {
+		return warnf("the newest record of board %s is %v ahead of this machine's clock: run NTP on writers, brokers and here", board, ahead.Round(time.Millisecond))
+	}
+	return okf("no record is from the future")
 }

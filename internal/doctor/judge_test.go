@@ -3,7 +3,12 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,7 +61,7 @@ func TestJudgeTopics(t *testing.T) {
 	check(t, "none", judgeTopics(survey{}), "ok: no board is super-hot")
 	check(t, "missing", judgeTopics(survey{boards: []rankcache.BoardID{"b"}, missing: []rankcache.BoardID{"b"}}), "warn: 1 of 1")
 	check(t, "kept", judgeRetention(of(kept), "seq"), "ok")
-	check(t, "by age", judgeRetention(with(func(t *topic) { t.retention = 1000 }), "seq"), "warn: one day")
+	check(t, "by age", judgeRetention(with(func(t *topic) { t.retention = 1000 }), "seq"), "warn: will be truncated")
 	check(t, "by size", judgeRetention(with(func(t *topic) { t.retentionBytes = 1000 }), "none"), "warn: never open")
 	check(t, "cut", judgeRetention(with(func(t *topic) { t.low = 7 }), "seq"), "warn: lost their beginning")
 	check(t, "cut, no seqs", judgeRetention(with(func(t *topic) { t.low = 7 }), "none"), "fail: --total none")
@@ -65,7 +70,7 @@ func TestJudgeTopics(t *testing.T) {
 	check(t, "replicas", judgeReplicas(of(kept)), "ok: loss of a broker")
 	check(t, "stuck", judgeReplicas(with(func(t *topic) { t.minISR = 4 })), "fail: nothing can be produced")
 	check(t, "tight", judgeReplicas(with(func(t *topic) { t.minISR = 3 })), "warn: one lower")
-	check(t, "single", judgeReplicas(with(func(t *topic) { t.replicas, t.minISR = 1, 1 })), "warn: take")
+	check(t, "single", judgeReplicas(with(func(t *topic) { t.replicas, t.minISR = 1, 1 })), "warn: lost with its broker")
 	check(t, "future", judgeNewest(with(func(t *topic) { t.newest = now.Add(time.Minute) })), "warn: 1m0s ahead")
 	check(t, "past", judgeNewest(with(func(t *topic) { t.newest = now.Add(-time.Minute) })), "ok")
 }
@@ -110,4 +115,35 @@ func TestRunNeverHangs(t *testing.T) {
 		}
 		close(never)
 	})
+}
+
+func TestFolders(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look := func(c Check) Verdict { return c.Look(t.Context()) }
+	check(t, "there", look(Folder("snapshots", "snapshot-dir", dir)), "ok: files can be created in "+dir)
+	check(t, "not yet", look(Folder("snapshots", "snapshot-dir", filepath.Join(dir, "a", "b"))), "ok: can be created in "+dir)
+	check(t, "a file", look(Folder("snapshots", "snapshot-dir", file)), "fail: --snapshot-dir: it is not a folder")
+	check(t, "below a file", look(Folder("snapshots", "snapshot-dir", filepath.Join(file, "a"))), "fail: --snapshot-dir: it is not a folder")
+	check(t, "socket", look(Socket("socket", "socket", filepath.Join(dir, "s.sock"))), "ok: sockets can be created in "+dir)
+	check(t, "no folder", look(Socket("socket", "socket", filepath.Join(dir, "none", "s.sock"))), "fail: --socket: the folder does not exist")
+	check(t, "long", look(Socket("socket", "socket", "/"+strings.Repeat("x", 200))), "fail: a path of 201 bytes")
+	for _, err := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC} {
+		if got := explainFolder(fmt.Errorf("open: %w", err)); strings.HasPrefix(got, "check the folder") {
+			t.Errorf("%v: no advice: %s", err, got)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestCall(t *testing.T) {
+	ok := Call("service", "", func(context.Context) error { return nil })
+	check(t, "answers", ok.Look(t.Context()), "ok: answered in")
+	refused := Call("service", "", func(context.Context) error { return errors.New("bad answer (status): HTTP 401 Unauthorized") })
+	check(t, "refuses", refused.Look(t.Context()), "fail: --profile-header (bad answer")
 }

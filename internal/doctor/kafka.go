@@ -1,9 +1,12 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +17,7 @@ import (
 	"rankcache/wire"
 )
 
-// Kafka looks at the brokers with the same client and settings as the replay.
+// Kafka has the checks of Kafka, by the same client and settings as the replay.
 type Kafka struct {
 	boards func(context.Context) ([]rankcache.BoardID, error)
 	names  wire.Names
@@ -26,11 +29,11 @@ type Kafka struct {
 	logged   chan struct{}
 
 	mu      sync.Mutex
-	trouble string // what the client last complained of: its errors name no reason
+	lastLog string // last warning of the client: its errors lack the reason
 }
 
-// OpenKafka returns the checks' client, whose threads run until Close. boards
-// returns the super-hot boards; total is what --total says.
+// OpenKafka returns the client of the checks, whose threads run until Close. boards
+// returns the super-hot boards; total is the value of --total.
 func OpenKafka(brokers string, settings map[string]string, names wire.Names, total string, boards func(context.Context) ([]rankcache.BoardID, error)) (*Kafka, error) {
 	k := &Kafka{boards: boards, names: names, total: total, logs: make(chan kafka.LogEvent, 64), logged: make(chan struct{})}
 	conf := kafka.ConfigMap{"bootstrap.servers": brokers, "group.id": "rankcache-doctor", "enable.auto.commit": "false",
@@ -65,23 +68,24 @@ func (k *Kafka) listen() {
 	for line := range k.logs {
 		if line.Level <= 4 { // syslog's warning
 			k.mu.Lock()
-			k.trouble = line.Message
+			k.lastLog = line.Message
 			k.mu.Unlock()
 		}
 	}
 }
 
-// explain says what went wrong, with the reason that only the client's log knows.
+// explain returns the advice for an error, to which it adds the last warning of the
+// client's log.
 func (k *Kafka) explain(err error) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.trouble != "" {
-		err = fmt.Errorf("%w: %s", err, k.trouble)
+	if k.lastLog != "" {
+		err = fmt.Errorf("%w: %s", err, k.lastLog)
 	}
 	return explain(err)
 }
 
-// Checks returns the checks of Kafka; all need the first.
+// Checks returns the checks of Kafka; all depend on the first.
 func (k *Kafka) Checks() []Check {
 	return []Check{
 		{CheckKafka, "", k.reachable},
@@ -92,7 +96,7 @@ func (k *Kafka) Checks() []Check {
 	}
 }
 
-// remaining is the time that the context leaves, in the client's milliseconds.
+// remaining returns the time until the deadline of ctx, in ms.
 func remaining(ctx context.Context) int {
 	deadline, _ := ctx.Deadline()
 	return max(int(time.Until(deadline).Milliseconds()), 1)
@@ -100,7 +104,7 @@ func remaining(ctx context.Context) int {
 
 func (k *Kafka) reachable(ctx context.Context) Verdict {
 	begin := time.Now()
-	none := "" // a topic that can't be: only the brokers are of interest
+	none := "" // no topic can have this name: only the brokers matter
 	md, err := k.consumer.GetMetadata(&none, false, remaining(ctx))
 	if err != nil {
 		return Verdict{Fail, k.explain(err)}
@@ -108,12 +112,12 @@ func (k *Kafka) reachable(ctx context.Context) Verdict {
 	return okf("%d brokers, metadata in %v", len(md.Brokers), time.Since(begin).Round(time.Millisecond))
 }
 
-// with surveys the update topics and has judge say what that means.
+// with returns a check that surveys the update topics and judges the survey.
 func (k *Kafka) with(judge func(survey) Verdict) func(context.Context) Verdict {
 	return func(ctx context.Context) Verdict {
 		boards, err := k.boards(ctx)
 		if err != nil {
-			return warnf("which boards are super-hot is not known: %s", explain(err))
+			return warnf("the super-hot boards are unknown: %s", explain(err))
 		}
 		s, err := k.survey(ctx, boards)
 		if err != nil {
@@ -123,7 +127,7 @@ func (k *Kafka) with(judge func(survey) Verdict) func(context.Context) Verdict {
 	}
 }
 
-// matching returns how many topics begin as an update topic does, and of how many
+// matching returns the number of topics with the prefix of update topics, and of
 // brokers.
 func (k *Kafka) matching(ctx context.Context) (int, int, error) {
 	md, err := k.consumer.GetMetadata(nil, true, remaining(ctx))
@@ -137,4 +141,123 @@ func (k *Kafka) matching(ctx context.Context) (int, int, error) {
 		}
 	}
 	return n, len(md.Brokers), nil
+}
+
+// survey is the state of the topics of the super-hot boards.
+type survey struct {
+	boards   []rankcache.BoardID
+	topics   []topic // of the boards with a topic
+	missing  []rankcache.BoardID
+	matching int // all topics with the prefix of update topics
+	brokers  int
+	now      time.Time
+}
+
+// topic is one board's log.
+type topic struct {
+	board                     rankcache.BoardID
+	replicas, minISR          int
+	policy                    string
+	retention, retentionBytes int64 // -1: unlimited
+	low                       int64 // records that were removed from its beginning
+	newest                    time.Time
+}
+
+func (k *Kafka) survey(ctx context.Context, boards []rankcache.BoardID) (survey, error) {
+	s := survey{boards: boards, now: time.Now()}
+	var err error
+	if s.matching, s.brokers, err = k.matching(ctx); err != nil || len(boards) == 0 {
+		return s, err
+	}
+	names := make([]string, len(boards))
+	for i, b := range boards {
+		names[i] = k.names.Topic(b)
+	}
+	answer, err := k.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames(names))
+	if err != nil {
+		return s, err
+	}
+	parts := map[string]int{}
+	for _, d := range answer.TopicDescriptions {
+		board := boards[slices.Index(names, d.Name)]
+		switch {
+		case d.Error.Code() == kafka.ErrUnknownTopicOrPart:
+			s.missing = append(s.missing, board)
+			continue
+		case d.Error.Code() != kafka.ErrNoError:
+			return s, fmt.Errorf("topic %s: %w", d.Name, d.Error)
+		}
+		t := topic{board: board, minISR: 1, retention: -1, retentionBytes: -1}
+		if len(d.Partitions) > 0 {
+			t.replicas = len(d.Partitions[0].Replicas)
+		}
+		parts[d.Name] = len(d.Partitions)
+		s.topics = append(s.topics, t)
+	}
+	return s, cmp.Or(k.settings(ctx, s.topics), k.offsets(ctx, s.topics, parts))
+}
+
+// settings sets the fields that come from the topics' settings.
+func (k *Kafka) settings(ctx context.Context, topics []topic) error {
+	if len(topics) == 0 {
+		return nil
+	}
+	ask := make([]kafka.ConfigResource, len(topics))
+	for i, t := range topics {
+		ask[i] = kafka.ConfigResource{Type: kafka.ResourceTopic, Name: k.names.Topic(t.board)}
+	}
+	answer, err := k.admin.DescribeConfigs(ctx, ask)
+	if err != nil {
+		return err
+	}
+	for _, a := range answer {
+		if a.Error.Code() != kafka.ErrNoError {
+			return fmt.Errorf("settings of topic %s: %w", a.Name, a.Error)
+		}
+		t := &topics[slices.IndexFunc(topics, func(t topic) bool { return k.names.Topic(t.board) == a.Name })]
+		t.policy = a.Config["cleanup.policy"].Value
+		t.retention = number(a.Config["retention.ms"].Value, -1)
+		t.retentionBytes = number(a.Config["retention.bytes"].Value, -1)
+		t.minISR = int(number(a.Config["min.insync.replicas"].Value, 1))
+	}
+	return nil
+}
+
+func number(s string, otherwise int64) int64 {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// offsets sets the first offsets of the logs and the times of their newest records.
+func (k *Kafka) offsets(ctx context.Context, topics []topic, partitions map[string]int) error {
+	for _, spec := range []kafka.OffsetSpec{kafka.EarliestOffsetSpec, kafka.MaxTimestampOffsetSpec} {
+		ask := map[kafka.TopicPartition]kafka.OffsetSpec{}
+		for _, t := range topics {
+			name := k.names.Topic(t.board)
+			for p := range partitions[name] {
+				ask[kafka.TopicPartition{Topic: &name, Partition: int32(p)}] = spec
+			}
+		}
+		if len(ask) == 0 {
+			return nil
+		}
+		answer, err := k.admin.ListOffsets(ctx, ask)
+		if err != nil {
+			return err
+		}
+		for tp, info := range answer.ResultInfos {
+			if info.Error.Code() != kafka.ErrNoError {
+				continue // an old broker does not support MaxTimestamp
+			}
+			t := &topics[slices.IndexFunc(topics, func(t topic) bool { return k.names.Topic(t.board) == *tp.Topic })]
+			if spec == kafka.EarliestOffsetSpec {
+				t.low += max(int64(info.Offset), 0)
+			} else if at := time.UnixMilli(info.Timestamp); info.Timestamp > 0 && at.After(t.newest) {
+				t.newest = at
+			}
+		}
+	}
+	return nil
 }

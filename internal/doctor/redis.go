@@ -11,22 +11,22 @@ import (
 	"rankcache/wire"
 )
 
-// Redis says how Redis is looked at. The client stays the caller's to close.
+// Redis has the checks of Redis. The caller closes the client.
 type Redis struct {
 	Client redis.UniversalClient
 	Mode   string // single, cluster or sentinel
 	Names  wire.Names
-	Total  string   // what --total says
+	Total  string   // value of --total
 	Roles  []string // of serve, write and poll
 }
 
-// Names of checks that others need.
+// Names of checks on which others depend.
 const (
 	CheckRedis = "redis"
 	CheckKafka = "kafka"
 )
 
-// Checks returns the checks of Redis; all need the first.
+// Checks returns the checks of Redis; all depend on the first.
 func (r Redis) Checks() []Check {
 	return []Check{
 		{CheckRedis, "", r.reachable},
@@ -44,15 +44,15 @@ func (r Redis) reachable(ctx context.Context) Verdict {
 	}
 	took := time.Since(begin)
 	begin = time.Now()
-	_ = r.Client.Ping(ctx).Err() // the first one also connected
+	_ = r.Client.Ping(ctx).Err() // the first one included connecting
 	version := r.info(ctx, "server")["redis_version"]
 	if version == "" {
-		version = "(version not told)"
+		version = "(unknown version)"
 	}
 	return okf("Redis %s answers in %v, the first time in %v", version, time.Since(begin).Round(10*time.Microsecond), took.Round(10*time.Microsecond))
 }
 
-// info returns a section of INFO, empty where the user may not ask.
+// info returns a section of INFO, empty if the user has no permission.
 func (r Redis) info(ctx context.Context, section string) map[string]string {
 	text, err := r.Client.Info(ctx, section).Result()
 	if err != nil {
@@ -77,18 +77,18 @@ func (r Redis) eviction(ctx context.Context) Verdict {
 	return judgeEviction(memory["maxmemory_policy"], memory["maxmemory"], memory["maxmemory_human"])
 }
 
-// clock compares Redis's clock with this machine's, give or take the round trip.
+// clock compares Redis's clock with this machine's, as exactly as the round trip allows.
 func (r Redis) clock(ctx context.Context) Verdict {
 	begin := time.Now()
 	theirs, err := r.Client.Time(ctx).Result()
 	if err != nil {
-		return warnf("Redis does not tell its time: %s", explain(err))
+		return warnf("Redis refuses TIME: %s", explain(err))
 	}
 	trip := time.Since(begin)
 	return judgeSkew("Redis", theirs.Sub(begin.Add(trip/2)), trip/2)
 }
 
-// HotKeys is the check of HOTKEYS, for fleets that let Redis say what is hot.
+// HotKeys returns the check of HOTKEYS, for --hot-source redis.
 func (r Redis) HotKeys() Check {
 	return Check{"hot-source", CheckRedis, func(ctx context.Context) Verdict {
 		err := r.Client.Do(ctx, "HOTKEYS", "GET").Err()
@@ -97,8 +97,8 @@ func (r Redis) HotKeys() Check {
 		case err == nil || err == redis.Nil:
 			return okf("Redis has HOTKEYS")
 		case strings.Contains(text, "unknown"):
-			return warnf("this Redis has no HOTKEYS (new in 8.6): boards get hot by each sidecar's own counters only; --hot-source none says so without a call")
+			return warnf("this Redis has no HOTKEYS (new in 8.6): boards get hot by each sidecar's own counters only; set --hot-source none")
 		}
-		return warnf("HOTKEYS can't be asked, so boards get hot by each sidecar's own counters only: %s", explain(err))
+		return warnf("HOTKEYS fails, so boards get hot by each sidecar's own counters only: %s", explain(err))
 	}}
 }

@@ -1,40 +1,43 @@
 package plan
 
-// The figures that a plan is made from. All were measured on one core of a
-// shared virtual machine and are in docs/BENCHMARKS.md, in the section named; a
-// machine of yours differs, so a plan is good for orders of magnitude.
+// The measured figures of a plan, from docs/BENCHMARKS.md: TestFiguresAreThoseOfTheDocs
+// compares them. They are of one core of a shared virtual machine, so a plan is good
+// for orders of magnitude.
 const (
-	// "The ordered set", heap per member above its id, at 210,000 members.
-	memberBytes = 67
-	// "Hot keys and profiles", the counters.
+	// "The ordered set": heap per member above its id, of a live board of 210,000.
+	memberBytes = 89
+	// "Hot keys and profiles": memory of the counters.
 	counterBytes = 0.9e6
-	// A process with nothing to do takes 38 MiB (VmRSS of "rankcache serve" without
-	// boards); with librdkafka's queue of 16 MiB, buffers and threads, rounded up.
+	// "Reads": top 50 super-hot over TCP, CPU and requests/s, idle and beside 50,000
+	// updates/s.
+	readSeconds       = 6.5e-6
+	readsPerSecond    = 140_300
+	updatingPerSecond = 135_100
+	// "Reads": redis zrevrange50 over TCP, calls/s of one core and CPU of a call.
+	redisPerSecond = 59_300
+	redisSeconds   = 16.1e-6
+	// "Replay", one partition: decode, dedup, apply, order and the client.
+	replayPerSecond = 552_000
+	// "assign() or subscribe()": time to an open board, comparison included.
+	openSeconds = 0.19
+	// "Writer": CPU per command in Redis and in the writer.
+	commandRedisSeconds, commandWriterSeconds = 21e-6, 18e-6
+
+	// updateSeconds is the CPU of one live update, from the reads that a core loses
+	// to 50,000 of them a second.
+	updateSeconds = (1 - updatingPerSecond/float64(readsPerSecond)) / 50e3
+)
+
+// Figures that are not in docs/BENCHMARKS.md.
+const (
+	// A process without boards takes 38 MiB (VmRSS of "rankcache serve"); with
+	// librdkafka's queue of 16 MiB, buffers and threads, rounded up.
 	idleBytes = 64 << 20
 	// Go collects when the heap has doubled (GOGC 100).
 	heapFactor = 2
-
-	// "Reads", rankcache top50 super-hot and hot over TCP, CPU per request.
-	readSeconds = 8.2e-6
-	// "Replay", one partition: decode, dedup, apply, order and the client.
-	replayPerSecond = 610e3
-	// "Reads", top50 with 50,000 updates/s beside it: (1 - 101,800/117,800) of a
-	// core for 50,000 updates.
-	updateSeconds = 0.136 / 50e3
-	// "assign() or subscribe()": the least time to an open board, gate included.
-	openSeconds = 0.2
-
-	// "Reads", redis zrevrange50 over TCP: what one core of Redis answers, and
-	// the CPU of one such call.
-	redisPerSecond = 45.3e3
-	redisSeconds   = 21.4e-6
-	// "Writer", CPU per command in Redis and in the writer.
-	commandRedisSeconds, commandWriterSeconds = 21e-6, 18e-6
-
-	// A record in Kafka's log around key and value: lengths, offset, time stamp.
+	// A record in Kafka's log has 12 bytes beside key and value: lengths, offset, time.
 	recordBytes = 12
+	// Calls of each sidecar to Redis, in round trips a second: totals of the open
+	// boards 1, rooms and their boards 1, the fleet's verdict 1.
+	ownCalls = 3
 )
-
-// Calls that each sidecar makes of Redis by itself, in round trips a second:
-// totals of the open boards 1, rooms and their boards 1, the fleet's verdict 1.
-const ownCalls = 3

@@ -1,8 +1,9 @@
-// Package plan says what a fleet of sidecars will cost and whether it is worth
-// it: arithmetic over the measured figures in figures.go, and nothing else.
+// Package plan computes the cost of a fleet of sidecars and whether it pays, from the
+// load and the measured figures in figures.go. The entry function is [Make].
 package plan
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -10,26 +11,28 @@ import (
 	"rankcache/wire"
 )
 
-// Question is a fleet and its load.
+// Question describes a fleet and its load.
 type Question struct {
 	Members     []int         // of each super-hot board
 	IDBytes     int           // length of a member's id
 	Updates     float64       // a second, of all super-hot boards together
-	History     time.Duration // how long updates have been coming when a sidecar starts
+	History     time.Duration // length of the log that a starting sidecar replays
 	Requests    float64       // reads a second of the whole fleet
-	Small       float64       // share of them that no local copy answers, 0 to 1
-	HotBoards   int           // boards that are hot at a time
-	Refresh     time.Duration // how often a hot page is read
-	Pods        int
-	ProfileMiB  int           // the profile cache's budget
-	PollEvery   time.Duration // pause between two calls of the cloud's API; 0: no cloud
-	UpdateBytes int           // of one update as JSON; 0: as the writer writes it
+	Small       float64       // share of the reads that Redis answers, 0 to 1
+	HotBoards   int           // boards that are hot at the same time
+	Refresh     time.Duration // interval of reading a hot page from Redis
+	Pods        int           // 0: as many as the reads need
+	ProfileMiB  int           // budget of the profile cache
+	PollEvery   time.Duration // interval of calls to the cloud's API; 0: no cloud
+	UpdateBytes int           // of one update as JSON; 0: as the writer encodes it
 }
 
-// Answer is what the fleet will cost. Its JSON is stable.
+// Answer is the cost of the fleet. Its JSON is stable.
 type Answer struct {
+	Pods            int     `json:"pods"`
+	PodsComputed    bool    `json:"pods_computed"`     // from the reads, none were given
 	PodHeapMiB      float64 `json:"pod_heap_mib"`      // live: boards, profiles, counters
-	PodMemoryMiB    float64 `json:"pod_memory_mib"`    // with garbage and what Go does not count: the least limit
+	PodMemoryMiB    float64 `json:"pod_memory_mib"`    // with garbage and memory outside of Go's heap: the lowest limit
 	PodCPU          float64 `json:"pod_cpu_cores"`     // reads and updates
 	PodReads        float64 `json:"pod_reads_per_s"`   // answered by one pod
 	PodUpdates      float64 `json:"pod_updates_per_s"` // applied by each pod
@@ -51,11 +54,19 @@ type Answer struct {
 	Reasons []string `json:"reasons"`
 }
 
+// MaxPodCPU is the load, in cores, of a sidecar for which pods are computed: the rest
+// of a core is for peaks.
+const MaxPodCPU = 0.5
+
 const mib = 1 << 20
 
-// Make answers the question, which is taken to be sensible.
+// Make returns the cost for a question that [Question.Check] accepts.
 func Make(q Question) Answer {
-	a := Answer{UpdateBytes: q.updateBytes()}
+	a := Answer{UpdateBytes: q.updateBytes(), PodsComputed: q.Pods == 0}
+	if a.PodsComputed {
+		q.Pods = q.podsNeeded()
+	}
+	a.Pods = q.Pods
 	members := 0
 	for _, n := range q.Members {
 		members += n
@@ -81,8 +92,14 @@ func Make(q Question) Answer {
 	return a
 }
 
-// redis fills in what Redis has to do without sidecars and with them. Pages of
-// hot boards that are due together are read in one round trip.
+// podsNeeded returns how many pods keep each sidecar at or below MaxPodCPU.
+func (q Question) podsNeeded() int {
+	reads := q.Requests * readSeconds
+	return max(int(math.Ceil(reads/(MaxPodCPU-q.Updates*updateSeconds))), 1)
+}
+
+// redis sets the load of Redis without and with sidecars. Pages of hot boards that
+// are due together are read in one round trip.
 func (a *Answer) redis(q Question) {
 	pods, small := float64(q.Pods), q.Requests*q.Small
 	pages := 0.0
@@ -96,7 +113,7 @@ func (a *Answer) redis(q Question) {
 	a.RedisAfterCPU = (small+pages+pods*ownCalls)*redisSeconds + commands
 }
 
-// updateBytes is one record on the wire: value, key and what Kafka adds.
+// updateBytes returns the bytes of one record: value, key and Kafka's overhead.
 func (q Question) updateBytes() int {
 	member := strings.Repeat("9", max(q.IDBytes, 1))
 	value := q.UpdateBytes
@@ -107,10 +124,10 @@ func (q Question) updateBytes() int {
 	return value + len(member) + recordBytes
 }
 
-// Check returns what is wrong with the question, "" if nothing.
+// Check returns the first error in the question, "" without one.
 func (q Question) Check() string {
 	switch {
-	case q.Pods < 1:
+	case q.Pods < 0:
 		return "pods: want 1 or more"
 	case q.Small < 0 || q.Small > 1 || math.IsNaN(q.Small):
 		return "small: want a share from 0 to 1"
@@ -118,6 +135,8 @@ func (q Question) Check() string {
 		return "updates, requests: want 0 or more a second"
 	case q.HotBoards < 0 || q.IDBytes < 1 || q.ProfileMiB < 0 || q.UpdateBytes < 0 || q.History < 0 || q.PollEvery < 0:
 		return "want no negative numbers, and member ids of 1 byte or more"
+	case q.Pods == 0 && q.Updates*updateSeconds >= MaxPodCPU:
+		return fmt.Sprintf("updates: %.0f/s take %.2f cores of each sidecar, so the pods can't be computed: set --pods", q.Updates, q.Updates*updateSeconds)
 	case q.HotBoards > 0 && q.Refresh <= 0:
 		return "hot-refresh: want more than 0"
 	}
@@ -127,4 +146,46 @@ func (q Question) Check() string {
 		}
 	}
 	return ""
+}
+
+// Values of Answer.Verdict.
+const (
+	WorthIt   = "worth it"
+	Doubtful  = "doubtful"
+	NotNeeded = "not needed"
+)
+
+const (
+	// idleRedis is the load of Redis, in cores, below which sidecars are not needed.
+	idleRedis = 0.1
+	// minGain is the share of Redis's work that sidecars should save at least.
+	minGain = 0.5
+)
+
+// judge sets the verdict and its reasons.
+func (a *Answer) judge(q Question) {
+	doubt := func(format string, args ...any) { a.Reasons = append(a.Reasons, fmt.Sprintf(format, args...)) }
+	if share := q.Requests / redisPerSecond; share < idleRedis {
+		a.Verdict = NotNeeded
+		doubt("these reads keep one Redis core %.1f %% busy: a plain ZREVRANGE is simpler and always right", share*100)
+		return
+	}
+	if len(q.Members) > 0 && q.Updates > a.PodReads {
+		doubt("each pod would apply %.0f updates/s to answer %.0f reads/s: the hot tier, which refreshes a page, is cheaper than replaying the board", q.Updates, a.PodReads)
+	}
+	if saved := 1 - a.RedisAfterCPU/a.RedisBeforeCPU; saved < minGain {
+		doubt("sidecars save only %.0f %% of Redis's work: most reads are of small boards, or most of the work is updates", max(saved, 0)*100)
+	}
+	if total := a.PodMemoryMiB * float64(q.Pods); a.PodMemoryMiB > 2048 {
+		doubt("%.0f MiB in every pod, %.0f MiB in total: make fewer boards super-hot", a.PodMemoryMiB, total)
+	}
+	if a.WriterCPU > 1 {
+		doubt("these updates keep %.1f cores of writers busy: run several; Redis spends %.1f cores on them", a.WriterCPU, q.Updates*commandRedisSeconds)
+	}
+	a.Verdict = WorthIt
+	if len(a.Reasons) > 0 {
+		a.Verdict = Doubtful
+		return
+	}
+	doubt("Redis goes from %.0f to %.0f calls/s", a.RedisBefore, a.RedisAfter)
 }

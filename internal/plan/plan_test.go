@@ -2,6 +2,9 @@ package plan
 
 import (
 	"math"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,12 +23,12 @@ func near(t *testing.T, what string, got, want float64) {
 
 func TestMake(t *testing.T) {
 	a := Make(evening)
-	near(t, "heap", a.PodHeapMiB, 267_000*77/1048576.0+0.9e6/1048576+64)
+	near(t, "heap", a.PodHeapMiB, 267_000*(memberBytes+10)/1048576.0+0.9e6/1048576+64)
 	near(t, "memory", a.PodMemoryMiB, 2*a.PodHeapMiB+64)
 	near(t, "reads", a.PodReads, 5000)
-	near(t, "cpu", a.PodCPU, 5000*8.2e-6+500*2.72e-6)
+	near(t, "cpu", a.PodCPU, 5000*readSeconds+500*updateSeconds)
 	near(t, "log", a.LogUpdates, 5.4e6)
-	near(t, "open", a.OpenSeconds, 0.2+5.4e6/610e3)
+	near(t, "open", a.OpenSeconds, openSeconds+5.4e6/replayPerSecond)
 	near(t, "egress", a.KafkaEgressMB, 40*500*float64(a.UpdateBytes)/1e6)
 	near(t, "redis before", a.RedisBefore, 200_500)
 	near(t, "redis after", a.RedisAfter, 10_000+400+120+500)
@@ -46,7 +49,7 @@ func TestVerdict(t *testing.T) {
 		"as it is":      {func(*Question) {}, WorthIt, "Redis goes from"},
 		"few reads":     {func(q *Question) { q.Requests = 2000 }, NotNeeded, "ZREVRANGE is simpler"},
 		"many updates":  {func(q *Question) { q.Updates, q.Pods = 9000, 40 }, Doubtful, "updates/s to answer"},
-		"small boards":  {func(q *Question) { q.Small = 0.9 }, Doubtful, "spared only"},
+		"small boards":  {func(q *Question) { q.Small = 0.9 }, Doubtful, "save only"},
 		"huge boards":   {func(q *Question) { q.Members = []int{20_000_000} }, Doubtful, "in every pod"},
 		"many writers":  {func(q *Question) { q.Updates, q.Requests = 60_000, 9e6 }, Doubtful, "cores of writers"},
 		"no boards yet": {func(q *Question) { q.Members, q.Updates = nil, 0 }, WorthIt, ""},
@@ -65,17 +68,72 @@ func TestCheck(t *testing.T) {
 		t.Error(wrong)
 	}
 	for want, change := range map[string]func(*Question){
-		"pods":     func(q *Question) { q.Pods = 0 },
-		"small":    func(q *Question) { q.Small = 1.1 },
-		"updates":  func(q *Question) { q.Updates = math.NaN() },
-		"members":  func(q *Question) { q.Members = []int{-1} },
-		"hot-refr": func(q *Question) { q.Refresh = 0 },
-		"negative": func(q *Question) { q.History = -1 },
+		"cores of each sidecar": func(q *Question) { q.Pods, q.Updates = 0, 1e6 },
+		"pods":                  func(q *Question) { q.Pods = -1 },
+		"small":                 func(q *Question) { q.Small = 1.1 },
+		"updates":               func(q *Question) { q.Updates = math.NaN() },
+		"members":               func(q *Question) { q.Members = []int{-1} },
+		"hot-refr":              func(q *Question) { q.Refresh = 0 },
+		"negative":              func(q *Question) { q.History = -1 },
 	} {
 		q := evening
 		change(&q)
 		if wrong := q.Check(); !strings.Contains(wrong, want) {
 			t.Errorf("got %q, want %q in it", wrong, want)
+		}
+	}
+}
+
+// Without pods the plan computes how many keep each sidecar at half a core.
+func TestPodsFollowFromTheReads(t *testing.T) {
+	q := evening
+	q.Pods, q.Requests = 0, 1e6
+	a := Make(q)
+	if !a.PodsComputed || a.PodCPU > MaxPodCPU {
+		t.Errorf("%d pods of %.3f cores, computed: %v", a.Pods, a.PodCPU, a.PodsComputed)
+	}
+	q.Pods = a.Pods - 1
+	if fewer := Make(q); fewer.PodsComputed || fewer.PodCPU <= MaxPodCPU {
+		t.Errorf("%d pods are enough: %.3f cores", q.Pods, fewer.PodCPU)
+	}
+	q.Pods, q.Requests = 0, 0
+	if a := Make(q); a.Pods != 1 {
+		t.Errorf("%d pods without reads, want 1", a.Pods)
+	}
+}
+
+// docs/BENCHMARKS.md is what people read, so it must be what the plan computes with.
+func TestFiguresAreThoseOfTheDocs(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/BENCHMARKS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []struct {
+		name    string
+		value   float64
+		pattern string // its first group is the figure, in units of unit
+		unit    float64
+	}{
+		{"memberBytes", memberBytes, `\((\d+) B at 210,000, \d+ at 57,000\)`, 1},
+		{"counterBytes", counterBytes, `\| memory of the counters \| ([\d.]+) MB \|`, 1e6},
+		{"readSeconds", readSeconds, `\| rankcache top50 super-hot \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
+		{"readsPerSecond", readsPerSecond, `\| rankcache top50 super-hot \| tcp \| ([\d,]+) \|`, 1},
+		{"updatingPerSecond", updatingPerSecond, `\| rankcache top50 updates 50k/s \| tcp \| ([\d,]+) \|`, 1},
+		{"redisPerSecond", redisPerSecond, `\| redis zrevrange50 \| tcp \| ([\d,]+) \|`, 1},
+		{"redisSeconds", redisSeconds, `\| redis zrevrange50 \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
+		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 \| ([\d,]+) \|`, 1},
+		{"openSeconds", openSeconds, `topics a board was open, gate included, after [\d.]+-([\d.]+) s in most runs`, 1},
+		{"commandRedisSeconds", commandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
+		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},
+	} {
+		found := regexp.MustCompile(f.pattern).FindAllSubmatch(doc, -1)
+		if len(found) != 1 {
+			t.Errorf("%s: %d places in docs/BENCHMARKS.md match %s, want 1", f.name, len(found), f.pattern)
+			continue
+		}
+		want, err := strconv.ParseFloat(strings.ReplaceAll(string(found[0][1]), ",", ""), 64)
+		if want *= f.unit; err != nil || math.Abs(f.value-want) > 1e-9*want {
+			t.Errorf("%s is %g, docs/BENCHMARKS.md says %g (%v): copy its figure to figures.go", f.name, f.value, want, err)
 		}
 	}
 }

@@ -6,9 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rankcache/hotkey"
 	"rankcache/internal/app"
-	"rankcache/profile"
+	"rankcache/internal/lab/measure"
 )
 
 // NewCommand returns the command of the benchmarks.
@@ -35,7 +34,7 @@ func newBenchHotCommand() *cobra.Command {
 	}
 	output := app.OutputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c := hotkey.MeasureCounters()
+		c := measure.Counters()
 		if *output == "json" {
 			return app.PrintJSON(cmd.OutOrStdout(), c)
 		}
@@ -62,7 +61,7 @@ func newBenchProfileCommand() *cobra.Command {
 	}
 	output := app.OutputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		f, err := profile.Measure(cmd.Context())
+		f, err := measure.Profiles(cmd.Context())
 		if err != nil {
 			return err
 		}

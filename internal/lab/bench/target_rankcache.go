@@ -50,7 +50,7 @@ func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.tracker, err = hotkey.New(hotkey.Config{}, hotkey.Parts{Origin: from, Tiers: tiers, Open: app.OpenBoards{Boards: boards}.IsOpen, Log: log, Registry: registry})
+	t.tracker, err = hotkey.New(hotkey.Config{}, hotkey.Deps{Origin: from, Tiers: tiers, Open: app.OpenBoards{Boards: boards}.IsOpen, Log: log, Registry: registry})
 	if err != nil {
 		return nil, err
 	}

@@ -14,13 +14,13 @@ import (
 
 // slowOrigin answers after a while, counts, and fails when told to.
 type slowOrigin struct {
-	mu      sync.Mutex
-	takes   time.Duration
-	err     error
-	frozen  bool // answers the same rows each time
-	calls   [][]rankcache.BoardID
-	flying  map[rankcache.BoardID]int
-	overlap bool // a board was asked for twice at once
+	mu       sync.Mutex
+	takes    time.Duration
+	err      error
+	frozen   bool // answers the same rows each time
+	calls    [][]rankcache.BoardID
+	inFlight map[rankcache.BoardID]int
+	overlap  bool // a board was asked for twice at once
 }
 
 func (o *slowOrigin) set(change func(*slowOrigin)) {
@@ -51,11 +51,11 @@ func (o *slowOrigin) begin(boards []rankcache.BoardID) (takes time.Duration, ver
 	defer o.mu.Unlock()
 	o.calls = append(o.calls, boards)
 	for _, b := range boards {
-		if o.flying == nil {
-			o.flying = make(map[rankcache.BoardID]int)
+		if o.inFlight == nil {
+			o.inFlight = make(map[rankcache.BoardID]int)
 		}
-		o.flying[b]++
-		o.overlap = o.overlap || o.flying[b] > 1
+		o.inFlight[b]++
+		o.overlap = o.overlap || o.inFlight[b] > 1
 	}
 	version = len(o.calls)
 	if o.frozen {
@@ -68,7 +68,7 @@ func (o *slowOrigin) end(boards []rankcache.BoardID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, b := range boards {
-		o.flying[b]--
+		o.inFlight[b]--
 	}
 }
 
@@ -82,11 +82,11 @@ func (o *slowOrigin) callCount() int {
 func inBubble(t *testing.T, cfg Config, o *slowOrigin, boards int, play func(*Tracker)) {
 	synctest.Test(t, func(t *testing.T) {
 		tracker := newTestTracker(t, cfg, o)
-		var changes []change
+		var transitions []transition
 		for i := range boards {
-			changes = append(changes, change{board: board(i), cause: CauseOwn})
+			transitions = append(transitions, transition{board: board(i), cause: CauseOwn})
 		}
-		tracker.apply(time.Now(), changes)
+		tracker.apply(time.Now(), transitions)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
@@ -140,7 +140,7 @@ func TestIdlePageIsDropped(t *testing.T) {
 	inBubble(t, Config{}, o, 1, func(tr *Tracker) {
 		readFor(tr, 3*time.Second)
 		time.Sleep(DefaultIdle + 2*time.Second)
-		if (*tr.pages.Load())[board(0)].held.Load() != nil { // it is not too old to be served yet
+		if (*tr.pages.Load())[board(0)].cached.Load() != nil { // it is not too old to be served yet
 			t.Error("an idle page is kept")
 		}
 		before := o.callCount()
@@ -151,9 +151,9 @@ func TestIdlePageIsDropped(t *testing.T) {
 		if _, _, ok := tr.Top(board(0)); ok {
 			t.Error("a page that nobody kept fresh was handed out")
 		}
-		time.Sleep(2 * lookEvery)
-		if _, at, ok := tr.Top(board(0)); !ok || time.Since(at) > 2*lookEvery {
-			t.Errorf("no fresh page %v after it was asked for again", 2*lookEvery)
+		time.Sleep(2 * refreshTick)
+		if _, at, ok := tr.Top(board(0)); !ok || time.Since(at) > 2*refreshTick {
+			t.Errorf("no fresh page %v after it was asked for again", 2*refreshTick)
 		}
 	})
 }
@@ -213,7 +213,7 @@ func TestBoardsDueTogetherShareAPipeline(t *testing.T) {
 
 func TestManyBoardsAreReadInBatches(t *testing.T) {
 	o := &slowOrigin{}
-	inBubble(t, Config{}, o, 2*maxBatch+1, func(*Tracker) { time.Sleep(2 * lookEvery) })
+	inBubble(t, Config{}, o, 2*maxBatch+1, func(*Tracker) { time.Sleep(2 * refreshTick) })
 	if len(o.calls) != 3 {
 		t.Errorf("%d pipelines, want 3", len(o.calls))
 	}
@@ -223,8 +223,8 @@ func TestManyBoardsAreReadInBatches(t *testing.T) {
 func TestOneBadBoardDoesNotHurtTheOthers(t *testing.T) {
 	r := &refresher{cfg: Config{}.withDefaults(), log: quiet(), metrics: newTestTracker(t, Config{}, nil).metrics}
 	batch := []*page{{board: "good"}, {board: "bad"}}
-	r.land(batch, []*rankcache.Top{{Board: "good"}, nil}, time.Now())
-	if batch[0].held.Load() == nil || batch[0].fails != 0 || batch[1].held.Load() != nil || batch[1].fails != 1 {
+	r.complete(batch, []*rankcache.Top{{Board: "good"}, nil}, time.Now())
+	if batch[0].cached.Load() == nil || batch[0].fails != 0 || batch[1].cached.Load() != nil || batch[1].fails != 1 {
 		t.Errorf("good %+v, bad %+v", batch[0], batch[1])
 	}
 }
@@ -255,7 +255,7 @@ func TestReadWhileThePageIsDropped(t *testing.T) {
 	r := &refresher{cfg: Config{}.withDefaults()}
 	p := &page{board: "1"}
 	now := time.Now()
-	p.asked.Store(now.Add(-r.cfg.Idle - time.Second).UnixNano())
+	p.lastRead.Store(now.Add(-r.cfg.Idle - time.Second).UnixNano())
 	pages := pageMap{"1": p}
 	if batches := r.due(now, pages); len(batches) != 0 {
 		t.Fatalf("idle page is fetched: %v", batches)
@@ -263,7 +263,7 @@ func TestReadWhileThePageIsDropped(t *testing.T) {
 	if p.read(now, r.cfg.Stale) != nil {
 		t.Fatal("a dropped page was read")
 	}
-	if batches := r.due(now, pages); len(batches) != 1 || !p.flying {
+	if batches := r.due(now, pages); len(batches) != 1 || !p.inFlight {
 		t.Fatal("the page that was asked for is not fetched at the next look")
 	}
 	if batches := r.due(now, pages); len(batches) != 0 {

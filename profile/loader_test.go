@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// The page's lookup finds nothing; the flight that would have brought the
-// profile lands and is gone; the page comes to look for it.
-func TestFlightThatLandsBetweenLookupAndBoardingIsNotRepeated(t *testing.T) {
+// The page's lookup finds nothing; the flight that loads the profile is done and
+// removed before the page looks for it.
+func TestFlightThatIsDoneBetweenLookupAndEnqueueIsNotRepeated(t *testing.T) {
 	source := newFake(t, nick)
 	c := start(t, Options{}, source)
-	get(t, c, "a") // lands after the lookup of the page that follows
+	get(t, c, "a") // is done after the lookup of the page that follows
 	dst := make([][]byte, 1)
 	s := newStamp(1)
-	if missing := c.fill(t.Context(), []int{0}, []string{"a"}, dst, s); missing != 0 || dst[0] == nil {
+	if missing := c.loader.wait(t.Context(), []int{0}, []string{"a"}, dst, s); missing != 0 || dst[0] == nil {
 		t.Errorf("missing %d, row %q", missing, dst[0])
 	}
-	if !s.fresh(&c.changes, c.now()) {
+	if !s.fresh(&c.store.revisions, c.now()) {
 		t.Error("the page is not fresh")
 	}
 	if _, loads := source.counts("a"); loads != 1 {
@@ -148,7 +148,7 @@ func TestPagesGoBeforeWarmUps(t *testing.T) {
 			t.Errorf("loaded %d times, want 1", loads)
 		}
 		for _, w := range members("w", 10_000) {
-			if _, ok := c.store.Load().get(c.key(w), w); !ok {
+			if _, ok := c.store.get(c.store.key(w), w); !ok {
 				t.Fatalf("%s was not warmed", w)
 			}
 		}
@@ -183,10 +183,10 @@ func TestTooManyWaitingAreNotAskedFor(t *testing.T) {
 		if took := time.Since(began); took != DefaultDeadline {
 			t.Errorf("took %v, want %v", took, DefaultDeadline)
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.queue.members > 200 || len(c.flights) > 300 {
-			t.Errorf("%d members wait, %d are under way, want at most 200 and one call", c.queue.members, len(c.flights))
+		c.loader.mu.Lock()
+		defer c.loader.mu.Unlock()
+		if c.loader.queue.members > 200 || len(c.loader.flights) > 300 {
+			t.Errorf("%d members wait, %d flights, want at most 200 and one call", c.loader.queue.members, len(c.loader.flights))
 		}
 	})
 }
@@ -214,7 +214,7 @@ func TestRefusedProfileIsNotLoadedForEveryPage(t *testing.T) {
 		copy(huge, "{")
 		source := newFake(t, func(context.Context, string) ([]byte, error) { return huge, nil })
 		c := start(t, Options{Budget: 64 << 20}, source)
-		c.store.Load().cache.UpdateMaxCost(1) // refuse everything
+		c.store.cache.Load().UpdateMaxCost(1) // refuse everything
 		for range 100 {
 			_, fresh := c.Join(t.Context(), []string{"a"}, make([][]byte, 1))
 			if !fresh() {
@@ -225,10 +225,10 @@ func TestRefusedProfileIsNotLoadedForEveryPage(t *testing.T) {
 			t.Errorf("loaded %d times by 100 pages, want 1", loads)
 		}
 		time.Sleep(keepRefused + sweepEvery)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if len(c.flights) != 0 || len(c.lingers) != 0 || c.lingered != 0 {
-			t.Errorf("%d flights, %d lingering with %d bytes, want none after a while", len(c.flights), len(c.lingers), c.lingered)
+		c.loader.mu.Lock()
+		defer c.loader.mu.Unlock()
+		if len(c.loader.flights) != 0 || len(c.loader.recent) != 0 || c.loader.recentBytes != 0 {
+			t.Errorf("%d flights, %d recent results with %d bytes, want none after a while", len(c.loader.flights), len(c.loader.recent), c.loader.recentBytes)
 		}
 	})
 }

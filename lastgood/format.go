@@ -2,26 +2,28 @@ package lastgood
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"rankcache"
 )
 
-// Snapshot says what the members of a file belong to.
+// Snapshot is the header of a file: the state that its members belong to.
 type Snapshot struct {
 	Board rankcache.BoardID
-	// Total is what Seq counts, in the words of whoever saves.
+	// Total names what Seq counts, as the caller of Save defines it.
 	Total string
-	// Seq is up to where every update is in the members. Later ones may be, too.
+	// Seq: the members include every update up to it, and perhaps later ones.
 	Seq     uint64
 	Members int
-	// TakenAt is when the members were as they are in the file.
+	// TakenAt is the time of the state in the file.
 	TakenAt time.Time
 	// CurrentAt is when the board was last known to equal the origin.
 	CurrentAt time.Time
-	// Topic and TopicID name the board's log. Reading goes on at Offsets, one per
-	// partition: before them is no update later than Seq.
+	// Topic and TopicID name the board's log. Reading continues at Offsets, one per
+	// partition: no update later than Seq is before them.
 	Topic, TopicID string
 	Offsets        []int64
 }
@@ -30,7 +32,7 @@ const (
 	magic   = "RANKLAST"
 	version = 1
 
-	// Limits of what is read.
+	// Limits of a file that is read.
 	maxHeader     = 1 << 20
 	maxName       = 255
 	maxPartitions = 10_000
@@ -57,7 +59,7 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// appendTime writes the zero time as 0, which then is no moment of 1970.
+// appendTime writes the zero time as 0.
 func appendTime(dst []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return binary.AppendVarint(dst, 0)
@@ -78,7 +80,7 @@ func parseHeader(body []byte) (Snapshot, error) {
 		s.Offsets[i] = c.int()
 	}
 	if c.bad || len(c.rest) > 0 {
-		return Snapshot{}, fmt.Errorf("%w: the header can't be read", ErrCorrupt)
+		return Snapshot{}, fmt.Errorf("%w: malformed header", ErrCorrupt)
 	}
 	if err := s.Board.Check(); err != nil {
 		return Snapshot{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -86,8 +88,8 @@ func parseHeader(body []byte) (Snapshot, error) {
 	return s, nil
 }
 
-// cursor takes values from a body. Once one is not there it is bad, and gives
-// zeros.
+// cursor reads values from a body. After the first missing value it is bad and
+// returns zeros.
 type cursor struct {
 	rest []byte
 	bad  bool
@@ -103,8 +105,8 @@ func (c *cursor) int() int64 {
 	return v * int64(c.skip(n))
 }
 
-// skip goes n bytes on, which is not positive if there was no value. It returns 1
-// if there was and 0 if not.
+// skip advances by n bytes; n is not positive if there was no value. It returns 1 if
+// there was one, otherwise 0.
 func (c *cursor) skip(n int) uint64 {
 	if c.bad = c.bad || n <= 0; c.bad {
 		return 0
@@ -138,3 +140,37 @@ func (c *cursor) time() time.Time {
 	}
 	return time.Time{}
 }
+
+// Reasons for not using a file. The errors that wrap them give the details.
+var (
+	// ErrTruncated: the file ends too early.
+	ErrTruncated = errors.New("file is truncated")
+	// ErrCorrupt: a checksum or a length is wrong.
+	ErrCorrupt = errors.New("file is damaged")
+	// ErrForeign: the file has another format, or is of another board.
+	ErrForeign = errors.New("file is not of this board")
+	// ErrVersion: the file has another version of the format.
+	ErrVersion = errors.New("file has another format version")
+)
+
+// kind returns the metric label of err, "ok" for nil.
+func kind(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, fs.ErrNotExist):
+		return "absent"
+	case errors.Is(err, ErrTruncated):
+		return "cut"
+	case errors.Is(err, ErrCorrupt):
+		return "corrupt"
+	case errors.Is(err, ErrForeign):
+		return "foreign"
+	case errors.Is(err, ErrVersion):
+		return "version"
+	}
+	return "failed"
+}
+
+// damaged reports whether a file is unusable for every version of this program.
+func damaged(err error) bool { return errors.Is(err, ErrTruncated) || errors.Is(err, ErrCorrupt) }

@@ -1,55 +1,57 @@
-package profile
+// Package measure measures on this machine what the benchmark commands report of
+// counting requests and of the profile cache.
+package measure
 
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"time"
 
+	"rankcache/profile"
 	"rankcache/wire"
 )
 
-// Figures is what [Measure] finds.
-type Figures struct {
+// ProfileFigures is the result of [Profiles].
+type ProfileFigures struct {
 	PageEncodeUs    float64 `json:"page_encode_us"`    // a page of 50 rows: joined, all hits, and encoded
-	PageReuseNs     float64 `json:"page_reuse_ns"`     // the same page kept: is it fresh?
-	PageReuseAllocs float64 `json:"page_reuse_allocs"` // per look
+	PageReuseNs     float64 `json:"page_reuse_ns"`     // the check whether a kept page is fresh
+	PageReuseAllocs float64 `json:"page_reuse_allocs"` // per check
 	BytesPerEntry   float64 `json:"bytes_per_entry"`   // heap of a full cache, by profiles of 150 bytes in it
 	HitRatio        float64 `json:"hit_ratio"`         // of pages drawn from a Zipf distribution
 	HitRatioLRU     float64 `json:"hit_ratio_lru"`     // of an exact LRU of as many entries
 }
 
-// What is measured.
 const (
-	measuredRows    = 50
-	measuredProfile = 150       // bytes
-	encodeRounds    = 20_000    // pages
-	reuseRounds     = 2_000_000 // looks
-	fillBudget      = 64 << 20  // bytes
-	fillPages       = 8_000     // of 50 members each, more than the budget holds
-	traceSkew       = 1.05
-	measureDeadline = 10 * time.Second // nothing is answered without its profiles
+	pageRows     = 50
+	profileBytes = 150
+	encodeRounds = 20_000    // pages
+	reuseRounds  = 2_000_000 // checks
+	fillBudget   = 64 << 20  // bytes
+	fillPages    = 8_000     // of 50 members each, more than the budget holds
+	traceSkew    = 1.05
+	pageDeadline = 10 * time.Second // so long that every page waits for all its profiles
 )
 
-// Measure runs the package's benchmark against a service within the process.
-// It takes some seconds and some 200 MB, and expects to be alone in its process.
-func Measure(ctx context.Context) (Figures, error) {
-	var f Figures
-	for _, part := range []func(context.Context, *Figures) error{measurePage, measureBytes, measureHits} {
+// Profiles measures the profile cache before a service within the process. It
+// takes some seconds and some 200 MB; nothing else may run in the process.
+func Profiles(ctx context.Context) (ProfileFigures, error) {
+	var f ProfileFigures
+	for _, part := range []func(context.Context, *ProfileFigures) error{measurePage, measureBytes, measureHits} {
 		if err := part(ctx, &f); err != nil {
-			return Figures{}, err
+			return ProfileFigures{}, err
 		}
 	}
 	return f, nil
 }
 
-func measurePage(ctx context.Context, f *Figures) error {
-	return measured(ctx, Options{}, &measuredSource{}, func(c *Cache) error {
-		members, dst := page(1), make([][]byte, measuredRows)
+func measurePage(ctx context.Context, f *ProfileFigures) error {
+	return withCache(ctx, profile.Options{}, &countingSource{}, func(c *profile.Cache) error {
+		members, dst := page(1), make([][]byte, pageRows)
 		c.Join(ctx, members, dst)
 		var fresh func() bool
 		var buf []byte
@@ -68,7 +70,7 @@ func measurePage(ctx context.Context, f *Figures) error {
 		runtime.ReadMemStats(&after)
 		f.PageReuseAllocs = float64((after.Mallocs - before.Mallocs) / reuseRounds) // rounded down, as the testing package does
 		if reused != reuseRounds {
-			return fmt.Errorf("kept page: fresh in %d of %d looks", reused, reuseRounds)
+			return fmt.Errorf("kept page: fresh in %d of %d checks", reused, reuseRounds)
 		}
 		return nil
 	})
@@ -94,20 +96,20 @@ func encodePage(dst []byte, members []string, profiles [][]byte) []byte {
 	return dst
 }
 
-func measureBytes(ctx context.Context, f *Figures) error {
+func measureBytes(ctx context.Context, f *ProfileFigures) error {
 	before := liveHeap()
-	source := &measuredSource{}
-	return measured(ctx, Options{Budget: fillBudget}, source, func(c *Cache) error {
-		dst := make([][]byte, measuredRows)
+	source := &countingSource{}
+	return withCache(ctx, profile.Options{Budget: fillBudget}, source, func(c *profile.Cache) error {
+		dst := make([][]byte, pageRows)
 		for n := range fillPages {
 			c.Get(ctx, page(n), dst)
 		}
-		f.BytesPerEntry = float64(liveHeap()-before) / float64(c.store.Load().entries())
+		f.BytesPerEntry = float64(liveHeap()-before) / float64(c.Len())
 		return nil
 	})
 }
 
-func measureHits(ctx context.Context, f *Figures) error {
+func measureHits(ctx context.Context, f *ProfileFigures) error {
 	return measureTrace(ctx, f, trace{budget: 8 << 20, pages: 40_000, members: 500_000})
 }
 
@@ -118,15 +120,15 @@ type trace struct {
 	members uint64
 }
 
-func measureTrace(ctx context.Context, f *Figures, tr trace) error {
-	source := &measuredSource{}
-	return measured(ctx, Options{Budget: tr.budget}, source, func(c *Cache) error {
+func measureTrace(ctx context.Context, f *ProfileFigures, tr trace) error {
+	source := &countingSource{}
+	return withCache(ctx, profile.Options{Budget: tr.budget}, source, func(c *profile.Cache) error {
 		f.HitRatio = tr.ratio(func(members []string) int {
 			before := source.loaded
-			c.Get(ctx, members, make([][]byte, measuredRows))
+			c.Get(ctx, members, make([][]byte, pageRows))
 			return source.loaded - before
 		})
-		cache := newLRU(c.store.Load().entries())
+		cache := newLRU(c.Len())
 		f.HitRatioLRU = tr.ratio(cache.misses)
 		return ctx.Err()
 	})
@@ -139,7 +141,7 @@ func (tr trace) ratio(misses func(members []string) int) float64 {
 	zipf := rand.NewZipf(random, traceSkew, 1, tr.members-1)
 	missed := 0
 	for n := range tr.pages {
-		members := make([]string, measuredRows)
+		members := make([]string, pageRows)
 		for i := range members {
 			members[i] = strconv.FormatUint(1e9+zipf.Uint64(), 10)
 		}
@@ -147,53 +149,49 @@ func (tr trace) ratio(misses func(members []string) int) float64 {
 			missed += m
 		}
 	}
-	return 1 - float64(missed)/float64(tr.pages/2*measuredRows)
+	return 1 - float64(missed)/float64(tr.pages/2*pageRows)
 }
 
-// measured calls do with a cache that runs.
-func measured(ctx context.Context, opts Options, source Source, do func(*Cache) error) error {
-	opts.Deadline = measureDeadline
-	c, err := New(opts, source, slog.New(slog.DiscardHandler), nil)
+// withCache calls do with a running cache.
+func withCache(ctx context.Context, opts profile.Options, source profile.Source, do func(*profile.Cache) error) error {
+	opts.Deadline = pageDeadline
+	c, err := profile.New(opts, source, nil, nil)
 	if err != nil {
-		return err
-	}
-	if err := c.open(); err != nil {
 		return err
 	}
 	defer c.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- c.serve(ctx) }()
+	go func() { done <- c.Run(ctx) }()
 	err = do(c)
 	cancel()
-	<-done
-	return err
+	return errors.Join(err, <-done)
 }
 
-// measuredSource knows everybody. One page at a time waits for it, so its count
-// needs no lock.
-type measuredSource struct{ loaded int }
+// countingSource has a profile of every member. One page at a time waits for it, so
+// its count needs no lock.
+type countingSource struct{ loaded int }
 
-func (s *measuredSource) Load(_ context.Context, members []string, answers []Answer) error {
+func (s *countingSource) Load(_ context.Context, members []string, answers []profile.Answer) error {
 	s.loaded += len(members)
 	for i, member := range members {
-		answers[i].JSON = fmt.Appendf(nil, `{"nick":"nick of %s","avatar":"https://img.example/%0*d.webp"}`, member, measuredProfile-64, i)
+		answers[i].JSON = fmt.Appendf(nil, `{"nick":"nick of %s","avatar":"https://img.example/%0*d.webp"}`, member, profileBytes-64, i)
 	}
 	return nil
 }
 
-// page returns the members of the n-th page of many without a common one.
+// page returns the members of page n. No two pages have a member in common.
 func page(n int) []string {
-	members := make([]string, measuredRows)
+	members := make([]string, pageRows)
 	for i := range members {
-		members[i] = strconv.Itoa(1e9 + n*measuredRows + i)
+		members[i] = strconv.Itoa(1e9 + n*pageRows + i)
 	}
 	return members
 }
 
 func liveHeap() int64 {
 	runtime.GC()
-	runtime.GC() // sync.Pools are emptied by the second
+	runtime.GC() // the second empties sync.Pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
@@ -201,9 +199,9 @@ func liveHeap() int64 {
 
 // lru is an exact least-recently-used set of members.
 type lru struct {
-	size  int
-	order *list.List // of members, the latest first
-	at    map[string]*list.Element
+	size   int
+	recent *list.List // of members, the latest first
+	at     map[string]*list.Element
 }
 
 func newLRU(size int) *lru {
@@ -214,13 +212,13 @@ func newLRU(size int) *lru {
 func (l *lru) misses(members []string) (n int) {
 	for _, member := range members {
 		if e, ok := l.at[member]; ok {
-			l.order.MoveToFront(e)
+			l.recent.MoveToFront(e)
 			continue
 		}
 		n++
-		l.at[member] = l.order.PushFront(member)
-		if l.order.Len() > l.size {
-			delete(l.at, l.order.Remove(l.order.Back()).(string))
+		l.at[member] = l.recent.PushFront(member)
+		if l.recent.Len() > l.size {
+			delete(l.at, l.recent.Remove(l.recent.Back()).(string))
 		}
 	}
 	return n

@@ -1,0 +1,205 @@
+package hotkey
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rankcache"
+)
+
+// page is the local top page of one promoted board. read may be called by any
+// goroutine; the refresher alone writes.
+type page struct {
+	board    rankcache.BoardID
+	cached   atomic.Pointer[cachedTop] // nil: nothing read yet, or dropped when idle
+	lastRead atomic.Int64              // Unix ns of the last read, to about readGrain
+	hits     atomic.Uint64             // reads answered from this page
+
+	// Guarded by the refresher's lock.
+	inFlight bool      // being read from Redis
+	due      time.Time // when to read it next
+	fails    int       // failed reads in a row
+}
+
+// cachedTop is a page and when it was last known to equal Redis.
+type cachedTop struct {
+	top *rankcache.Top
+	at  time.Time
+}
+
+// readGrain limits how often readers of one page write the same cache line.
+const readGrain = int64(100 * time.Millisecond)
+
+// read returns the cached page, nil when it is older than stale, and records the
+// time of the read.
+func (p *page) read(now time.Time, stale time.Duration) *cachedTop {
+	if ns := now.UnixNano(); ns-p.lastRead.Load() > readGrain {
+		p.lastRead.Store(ns)
+	}
+	h := p.cached.Load()
+	if h == nil || now.Sub(h.at) > stale {
+		return nil
+	}
+	p.hits.Add(1)
+	return h
+}
+
+// idle reports whether the page was not read recently.
+func (p *page) idle(now time.Time, after time.Duration) bool {
+	return now.UnixNano()-p.lastRead.Load() > int64(after)
+}
+
+// publish replaces the cached page by top, whose reading began at at. An unchanged
+// page keeps its pointer, so that its encoded pages stay valid.
+func (p *page) publish(top *rankcache.Top, at time.Time) {
+	if old := p.cached.Load(); old != nil && sameTop(old.top, top) {
+		top = old.top
+	}
+	p.cached.Store(&cachedTop{top, at})
+}
+
+// sameTop reports whether two pages of a board are equal.
+func sameTop(a, b *rankcache.Top) bool {
+	if a.Seq != b.Seq || a.Members != b.Members || len(a.Entries) != len(b.Entries) {
+		return false
+	}
+	for i := range a.Entries {
+		if a.Entries[i] != b.Entries[i] {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	// refreshTick is the interval of looking for due pages. Pages that become due
+	// in one interval share a pipeline.
+	refreshTick = 50 * time.Millisecond
+	// maxBatch bounds one pipeline: 64 pages of 100 entries are about 200 KB.
+	maxBatch = 64
+	// retryFirst is the pause after a page's first failed read; it doubles up
+	// to the refresh interval.
+	retryFirst = 100 * time.Millisecond
+)
+
+// Origin reads the heads of boards from the system of record.
+type Origin interface {
+	// Tops returns the first n entries of each board. The i-th is nil when
+	// board i could not be read, and the error is the reason.
+	Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([]*rankcache.Top, error)
+}
+
+// refresher reads the pages of promoted boards from Redis: a page is read by one
+// fetch at a time, pages due together in one pipeline.
+type refresher struct {
+	cfg     Config
+	origin  Origin
+	log     *slog.Logger
+	metrics *metrics
+
+	mu      sync.Mutex // guards the scheduling fields of all pages; nothing is called under it
+	failing bool       // the last fetch failed, which was logged
+}
+
+// run fetches due pages until ctx is done, then waits for its fetches.
+func (r *refresher) run(ctx context.Context, pages func() pageMap) error {
+	var fetches sync.WaitGroup
+	defer fetches.Wait()
+	tick := time.NewTicker(refreshTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for _, batch := range r.due(time.Now(), pages()) {
+			fetches.Go(func() { r.fetch(ctx, batch) })
+		}
+	}
+}
+
+// due returns the pages to read now, in batches, and empties idle pages, so that the
+// next reader does not get an old one.
+func (r *refresher) due(now time.Time, pages pageMap) (batches [][]*page) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var batch []*page
+	for _, p := range pages {
+		if p.inFlight || p.due.After(now) {
+			continue
+		}
+		if p.idle(now, r.cfg.Idle) {
+			p.cached.Store(nil)
+			continue
+		}
+		p.inFlight = true
+		if batch = append(batch, p); len(batch) == maxBatch {
+			batches, batch = append(batches, batch), nil
+		}
+	}
+	if len(batch) > 0 {
+		batches = append(batches, batch)
+	}
+	return batches
+}
+
+// fetch reads the pages of a batch from Redis.
+func (r *refresher) fetch(ctx context.Context, batch []*page) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.FetchTimeout)
+	defer cancel()
+	boards := make([]rankcache.BoardID, len(batch))
+	for i, p := range batch {
+		boards[i] = p.board
+	}
+	begin := time.Now()
+	tops, err := r.origin.Tops(ctx, boards, r.cfg.Entries)
+	r.complete(batch, tops, begin)
+	r.logOutcome(ctx, err)
+}
+
+// complete publishes the pages of a fetch that started at begin. The whole batch is
+// due again at one time, so that it stays together.
+func (r *refresher) complete(batch []*page, tops []*rankcache.Top, begin time.Time) {
+	next := begin.Add(jitter(r.cfg.Refresh))
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, p := range batch {
+		p.inFlight = false
+		if i < len(tops) && tops[i] != nil {
+			p.publish(tops[i], begin)
+			p.fails, p.due = 0, next
+			r.metrics.refreshes.WithLabelValues("ok").Inc()
+			continue
+		}
+		p.due = now.Add(jitter(min(retryFirst<<min(p.fails, 10), r.cfg.Refresh)))
+		p.fails++
+		r.metrics.refreshes.WithLabelValues("error").Inc()
+	}
+}
+
+// logOutcome logs the first failure and the first success after it.
+func (r *refresher) logOutcome(ctx context.Context, err error) {
+	r.mu.Lock()
+	changed := r.failing != (err != nil)
+	r.failing = err != nil
+	r.mu.Unlock()
+	switch {
+	case !changed || context.Cause(ctx) == context.Canceled:
+	case err != nil:
+		r.log.Warn("pages of hot boards can't be refreshed; they are served until they are stale, then reads go to Redis",
+			"stale", r.cfg.Stale, "err", err)
+	default:
+		r.log.Info("pages of hot boards are refreshed again")
+	}
+}
+
+// jitter returns d ± 10 %, so that sidecars that were started together drift apart.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64()))
+}

@@ -1,0 +1,251 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/admission"
+	"rankcache/hotkey"
+	"rankcache/internal/doctor"
+	"rankcache/internal/roomsync"
+	"rankcache/internal/tracing"
+	"rankcache/origin"
+	"rankcache/profile"
+	"rankcache/rooms"
+)
+
+// targets are the clients of what the settings name.
+type targets struct {
+	*doctorOptions
+	redis  redis.UniversalClient
+	origin *origin.Origin
+	kafka  *doctor.Kafka
+}
+
+func newTargets(o *doctorOptions) (*targets, error) {
+	origin.LogTo(slog.New(slog.DiscardHandler)) // the checks report the clients' errors
+	t := &targets{doctorOptions: o}
+	// A slow answer is a success: the check's deadline bounds it.
+	o.redisTimeout = max(o.redisTimeout, o.timeout)
+	total, err := origin.ParseTotalSource(o.total)
+	if err != nil {
+		return nil, Usagef("--total: %w", err)
+	}
+	if t.redis, err = o.dialRedis(); err != nil {
+		return nil, err
+	}
+	t.origin = origin.New(t.redis, o.names, origin.WithTotalSource(total), origin.WithTimeout(o.redisTimeout))
+	if t.kafka, err = doctor.OpenKafka(o.kafka, o.kafkaKeys, o.names, o.total, t.superHot); err != nil {
+		t.redis.Close()
+		return nil, Usagef("%w", err)
+	}
+	return t, nil
+}
+
+func (t *targets) close() {
+	t.kafka.Close()
+	t.redis.Close()
+}
+
+// checks returns all checks in the order of the report: those on which others depend
+// come first.
+func (t *targets) checks() []doctor.Check {
+	r := doctor.Redis{Client: t.redis, Mode: t.redisMode, Names: t.names, Total: t.total, Roles: t.roles}
+	checks := append([]doctor.Check{{Name: "rooms", Look: t.roomsFile}}, r.Checks()...)
+	checks = append(checks, t.kafka.Checks()...)
+	if source := t.hotSource(r); source != nil {
+		checks = append(checks, *source)
+	}
+	checks = append(checks, t.services()...)
+	if t.snapshots.dir != "" {
+		checks = append(checks, doctor.Folder("snapshots", "snapshot-dir", t.snapshots.dir))
+	}
+	if t.socket != "" {
+		checks = append(checks, doctor.Socket("socket", "socket", t.socket))
+	}
+	return append(checks, doctor.Check{Name: "memory", Needs: doctor.CheckRedis, Look: t.memory},
+		doctor.Check{Name: "ports", Look: t.ports})
+}
+
+// services returns the checks of the profile source and of the collector of traces,
+// by the calls that serve makes.
+func (t *targets) services() (checks []doctor.Check) {
+	needs := ""
+	if t.profiles.redisKey != "" {
+		needs = doctor.CheckRedis
+	}
+	switch source, err := t.profiles.source(t.redis); {
+	case err != nil:
+		checks = append(checks, failed("profiles", err))
+	case source != nil:
+		checks = append(checks, doctor.Call("profiles", needs, func(ctx context.Context) error { return tryProfiles(ctx, source) }))
+	}
+	if t.tracing.endpoint == "" {
+		return checks
+	}
+	tracer, err := tracing.New(t.tracing.endpoint, t.tracing.ratio, Version)
+	if err != nil {
+		return append(checks, failed("traces", fmt.Errorf("--otlp-endpoint, --otlp-ratio: %w", err)))
+	}
+	return append(checks, doctor.Call("traces", "", tracer.Probe))
+}
+
+// tryProfiles loads the profile of a member that does not exist.
+func tryProfiles(ctx context.Context, source profile.Source) error {
+	answers := make([]profile.Answer, 1)
+	if err := source.Load(ctx, []string{"rankcache-doctor-probe"}, answers); err != nil {
+		return err
+	}
+	return answers[0].Err
+}
+
+// failed returns a check that fails because of wrong settings.
+func failed(name string, err error) doctor.Check {
+	return doctor.Check{Name: name, Look: func(context.Context) doctor.Verdict {
+		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+	}}
+}
+
+func (t *targets) roomsFile(context.Context) doctor.Verdict {
+	if t.rooms == "" {
+		return doctor.Verdict{Status: doctor.OK, Advice: "no rooms file: only rooms set at run time can be super-hot, pinned or blocked"}
+	}
+	data, err := os.ReadFile(t.rooms)
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Fail, Advice: "--rooms: " + err.Error()}
+	}
+	parsed, err := rooms.Parse(data)
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Fail, Advice: t.rooms + ": " + err.Error()}
+	}
+	return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("%s names %d rooms and %d board rules", t.rooms, len(parsed.Rooms), len(parsed.Rules))}
+}
+
+// superHot returns the boards of which serve would keep whole copies: from the file,
+// the rooms' sets in Redis and the rooms set at run time.
+func (t *targets) superHot(ctx context.Context) ([]rankcache.BoardID, error) {
+	follower := roomsync.New(roomsync.Config{File: t.rooms, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.sharedRooms(t.redis),
+		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
+	if err := follower.Load(); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = follower.Run(ctx) }() // ends with ctx, without an error
+	defer func() { stop(); <-done }()
+	for {
+		status := follower.Status()
+		if status.File.Resolved && !status.Dynamic.ReadAt.IsZero() {
+			return follower.Tiers().Boards(rooms.ModeSuperHot), nil
+		}
+		if !sleep(ctx, 5*time.Millisecond) {
+			return nil, fmt.Errorf("redis has not returned the boards of the rooms: %s", status.Dynamic.Error)
+		}
+	}
+}
+
+// hotSource returns the check of the server-side source of hot keys, nil without one.
+func (t *targets) hotSource(r doctor.Redis) *doctor.Check {
+	source, err := t.poll.newSource(t.redis, t.names)
+	check := &doctor.Check{Name: "hot-source"}
+	switch tencent := source.(type) {
+	case *hotkey.Tencent:
+		check.Look = func(ctx context.Context) doctor.Verdict { return tryTencent(ctx, tencent) }
+	case *hotkey.RedisHotKeys:
+		*check = r.HotKeys()
+	case nil:
+		if err == nil {
+			return nil
+		}
+		*check = failed("hot-source", err)
+	}
+	return check
+}
+
+// tryTencent makes the call that the poller makes, with the same credentials.
+func tryTencent(ctx context.Context, source *hotkey.Tencent) doctor.Verdict {
+	hot, err := source.Hot(ctx)
+	var call *hotkey.CallError
+	switch {
+	case err == nil:
+		return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("the cloud's API answers: %d hot boards", len(hot.Boards))}
+	case errors.As(err, &call) && call.After == hotkey.AfterOperator:
+		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+	}
+	return doctor.Verdict{Status: doctor.Warn, Advice: err.Error()}
+}
+
+// ports checks whether serve could listen. Addresses that a running sidecar uses pass.
+func (t *targets) ports(ctx context.Context) doctor.Verdict {
+	opened, err := openListeners(flagAddr{"data", t.data}, flagAddr{"socket", unixAddr(t.socket)}, flagAddr{"admin", t.admin}, flagAddr{"health", t.health})
+	opened.close()
+	if err == nil {
+		return doctor.Verdict{Status: doctor.OK, Advice: "all addresses can be listened on"}
+	}
+	if isSidecar(ctx, t.health) {
+		return doctor.Verdict{Status: doctor.OK, Advice: "a rankcache answers on the health port and uses the addresses"}
+	}
+	return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+}
+
+// isSidecar reports whether a rankcache answers liveness on the address.
+func isSidecar(ctx context.Context, address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/livez", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var alive struct{ State string }
+	return json.NewDecoder(io.LimitReader(resp.Body, waitBody)).Decode(&alive) == nil && alive.State == "alive"
+}
+
+// memory compares the super-hot boards with --memory-budget, by the estimate with
+// which serve admits boards.
+func (t *targets) memory(ctx context.Context) doctor.Verdict {
+	limits, _ := findMemoryLimits() // the zero value: unknown
+	budget, err := limits.budget(t.memoryBudget)
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+	}
+	boards, err := t.superHot(ctx)
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Warn, Advice: "the super-hot boards are unknown: " + err.Error()}
+	}
+	sizes, err := boardSizes{origin: t.origin}.Sizes(ctx, boards)
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Warn, Advice: "the boards' sizes are unknown: " + err.Error()}
+	}
+	m := doctor.Memory{Boards: len(boards), Budget: cmp.Or(budget, limits.Limit),
+		Source: fmt.Sprintf("--memory-budget %s; the %s has %d MiB", t.memoryBudget, limits.Source, limits.Limit>>20)}
+	for _, size := range sizes {
+		if size != nil {
+			m.Members += int64(size.Members)
+			m.Estimate += admission.Estimate(*size)
+		}
+	}
+	return m.Judge()
+}
