@@ -23,9 +23,9 @@
 //
 // The tier decision is one load of [Tiers]. A super-hot board that is open
 // hands out its [*Top] with one atomic load; a hot board likewise; any other
-// board is asked of Redis. The page encoded for a *Top is kept with it (see
-// [Top.Memo]), so a second reader only writes bytes; its profiles go on to the
-// page of the next *Top ([Top.Handover]).
+// board is asked of Redis. The page encoded for a *Top is kept until
+// there is a newer one, so a second reader only writes bytes; its profiles go on to
+// the page of the next *Top.
 //
 // # One update
 //

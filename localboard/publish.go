@@ -82,7 +82,6 @@ func (b *Board) next(old *view) *view {
 		Seq:         b.progress().Total(),
 		Members:     v.rows,
 		PublishedAt: time.Now(),
-		Handover:    b.handover,
 	}
 	return v
 }

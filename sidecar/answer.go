@@ -2,7 +2,6 @@ package sidecar
 
 import (
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"rankcache"
@@ -49,11 +48,9 @@ type Answer struct {
 	// CurrentAt is when the copy was last known to be what Redis had.
 	CurrentAt time.Time
 
-	// memo keeps the encoded pages of the value that these rows belong to; nil
-	// when the rows were made for this question alone.
-	memo *atomic.Value
-	// handover is that of the same value, nil if it has none.
-	handover *atomic.Value
+	at    place          // where the rows were read, for [Reader.Me]
+	top   *rankcache.Top // that the rows were cut from; nil: they were not
+	pages *Pages         // of rows that callers share who shared a call to Redis
 }
 
 // Standings is the place of some members, all of one moment.

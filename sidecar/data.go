@@ -55,6 +55,7 @@ type DataServer struct {
 	reader   *Reader
 	cfg      DataConfig
 	log      *slog.Logger
+	slot     Slot // of the page cache
 	counters *counters
 	packer   *packer
 	room     sync.Pool // of *[]byte, to encode pages in before it is known how long they are
@@ -78,7 +79,7 @@ func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.R
 	if err != nil {
 		return nil, err
 	}
-	s := &DataServer{reader: r, cfg: cfg, log: log, counters: newCounters(), packer: packer}
+	s := &DataServer{reader: r, slot: r.NewSlot(newPages), cfg: cfg, log: log, counters: newCounters(), packer: packer}
 	s.room.New = func() any { return new([]byte) }
 	s.limits.began = time.Now()
 	s.limits.move(s.limits.began)
@@ -105,7 +106,7 @@ func (s *DataServer) Serve(ctx context.Context, ln net.Listener) error {
 	srv := s.server(ln)
 	stopClock := make(chan struct{})
 	defer close(stopClock)
-	go s.limits.tick(stopClock)
+	go s.limits.tick(stopClock, s.reader.DropPages)
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(cappedListener{ln, s, new(repeats)}) }()
 	select {

@@ -22,12 +22,14 @@ func (l *timeLimits) slack() time.Duration { return min(l.read, l.write, l.idle)
 // mostStale is how old the coarse time may be: it is also that of Date fields.
 const mostStale = time.Second / 2
 
-// tick moves the coarse time until stop is closed. Several may do so.
-func (l *timeLimits) tick(stop <-chan struct{}) {
+// tick moves the coarse time until stop is closed, and calls each after that. Several
+// may do so.
+func (l *timeLimits) tick(stop <-chan struct{}, each func()) {
 	ticker := time.NewTicker(min(l.slack()/2, mostStale))
 	defer ticker.Stop()
 	for {
 		l.move(time.Now())
+		each()
 		select {
 		case <-ticker.C:
 		case <-stop:

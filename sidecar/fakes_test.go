@@ -42,7 +42,7 @@ func (b *fakeBoard) publish(seq uint64) {
 
 // fakeTop returns the head of up to rows entries of a board of n members.
 func fakeTop(id rankcache.BoardID, n, rows int, seq uint64) *rankcache.Top {
-	t := &rankcache.Top{Board: id, Seq: seq, Members: n, PublishedAt: published, Handover: new(atomic.Value)}
+	t := &rankcache.Top{Board: id, Seq: seq, Members: n, PublishedAt: published}
 	for i := range rows {
 		t.Entries = append(t.Entries, rankcache.Entry{Member: member(i), Score: scoreAt(seq, n, i)})
 	}

@@ -57,27 +57,27 @@ type flights struct {
 	limits  OriginLimits
 	group   singleflight.Group
 	slots   *semaphore.Weighted
+	pages   *pageCache   // makes the pages of an answer
 	waiting atomic.Int64 // flights that hold or wait for a slot
 	readers atomic.Int64 // who waits for them
 	log     *slog.Logger
 	metrics *originMetrics
 }
 
-func newFlights(origin Origin, limits OriginLimits, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
+func newFlights(origin Origin, limits OriginLimits, pages *pageCache, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
 	limits.Timeout = cmp.Or(limits.Timeout, DefaultOriginTimeout)
 	limits.Calls = cmp.Or(limits.Calls, DefaultOriginCalls)
 	limits.Queue = cmp.Or(limits.Queue, DefaultOriginQueue)
 	if limits.Timeout < 0 || limits.Calls < 0 || limits.Queue < 0 {
 		return nil, fmt.Errorf("origin limits %+v: want positive numbers", limits)
 	}
-	f := &flights{origin: origin, limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls)), log: log}
+	f := &flights{origin: origin, limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls)), pages: pages, log: log}
 	var err error
 	f.metrics, err = newOriginMetrics(reg, &f.waiting, &f.readers)
 	return f, err
 }
 
-// page asks for a run of rows. The answer has a memo, so that those who share
-// the flight also share the encoded page.
+// page asks for a run of rows. Those who share the flight also share its pages.
 func (f *flights) page(ctx context.Context, q Query, start, limit int) (Answer, error) {
 	if err := q.Board.Check(); err != nil {
 		return Answer{}, err
@@ -86,7 +86,7 @@ func (f *flights) page(ctx context.Context, q Query, start, limit int) (Answer, 
 	key := fmt.Sprintf("page\x00%s\x00%d\x00%d\x00%d", q.Board, q.Order, start, limit)
 	return askFresh(ctx, f, &q, "page", key, func(ctx context.Context) (Answer, error) {
 		page, err := f.origin.Page(ctx, q.Board, start, limit, q.Order)
-		return Answer{Page: page, Source: SourceRedis, CurrentAt: page.At, memo: new(atomic.Value)}, err
+		return Answer{Page: page, Source: SourceRedis, CurrentAt: page.At, pages: f.pages.shared()}, err
 	})
 }
 

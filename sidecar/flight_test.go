@@ -21,14 +21,14 @@ func TestStampede(t *testing.T) {
 		r := w.reader()
 		const readers = 5000
 		var answered sync.WaitGroup
-		var memos sync.Map
+		var pages sync.Map
 		for range readers {
 			answered.Go(func() {
 				a, err := r.Top(context.Background(), Query{Board: "any"}, 50)
 				if err != nil || len(a.Entries) != 50 {
 					t.Errorf("%d rows, %v", len(a.Entries), err)
 				}
-				memos.Store(a.memo, true)
+				pages.Store(a.pages, true)
 			})
 		}
 		synctest.Wait() // all of them wait for Redis now
@@ -37,7 +37,7 @@ func TestStampede(t *testing.T) {
 		if n := w.origin.calls.Load(); n != 1 {
 			t.Errorf("%d calls to Redis, want 1", n)
 		}
-		if n := sizeOf(&memos); n != 1 {
+		if n := sizeOf(&pages); n != 1 {
 			t.Errorf("%d pages to encode, want 1", n)
 		}
 	})

@@ -25,7 +25,7 @@ type joined struct {
 	missing  int
 	fresh    func() bool
 	asked    time.Time // when the cache was
-	spots    []int     // where each row's profile begins in the encoded page; nil: nobody wants to know
+	offsets  []int     // filled with where each row's profile begins in the encoded page; nil: not needed
 }
 
 // join asks for the profiles of all entries in one call.

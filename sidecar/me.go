@@ -6,13 +6,15 @@ import (
 	"rankcache"
 )
 
-// me returns the caller's own standing beside page a, and its seq.
+// Me returns the member's standing beside the page a, which is an answer to q, and its
+// seq. dst is room for one standing; member holds one id.
 //
 // The page and the standing are two looks at a board that moves. Where the page
 // itself (or the head that it is cut from) has the caller's row, that row is
 // taken, so that nobody reads rank 12 in the page and rank 11 below it. Otherwise
 // the standing is what it is now, and says its own seq.
-func (r *Reader) me(ctx context.Context, q Query, at *place, a *Answer, dst []rankcache.Standing, member []string) (rankcache.Standing, uint64, error) {
+func (r *Reader) Me(ctx context.Context, q Query, a *Answer, dst []rankcache.Standing, member []string) (rankcache.Standing, uint64, error) {
+	at := &a.at
 	if at.tier != TierLocal {
 		if row, known := at.known(a, member[0]); known {
 			return row, a.Seq, nil

@@ -48,12 +48,11 @@ func TestMe(t *testing.T) {
 			cfg.Boards.(fakeBoards)["moved"] = movedBoard{newFakeBoard("moved", 1000, 100), newFakeBoard("moved", 1000, 101)}
 			r := readerOf(t, cfg)
 			q := Query{Board: c.board, Order: c.order}
-			at, _ := r.find(&q, true)
-			a, err := r.page(context.Background(), q, &at, 0, 10)
+			a, err := r.Page(context.Background(), q, 0, 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			me, seq, err := r.me(context.Background(), q, &at, &a, nil, []string{member(c.member)})
+			me, seq, err := r.Me(context.Background(), q, &a, nil, []string{member(c.member)})
 			if err != nil || me.Rank != c.rank || seq != c.seq || me.Member != member(c.member) {
 				t.Errorf("%+v at seq %d, %v; want rank %d at %d", me, seq, err, c.rank, c.seq)
 			}

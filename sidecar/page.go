@@ -65,8 +65,8 @@ func appendPlace(dst []byte, rank int, member string, score float64) []byte {
 func appendProfile(dst []byte, j *joined, i int) []byte {
 	if p, asked := j.at(i); asked {
 		dst = append(dst, `,"profile":`...)
-		if j.spots != nil {
-			j.spots[i] = len(dst)
+		if j.offsets != nil {
+			j.offsets[i] = len(dst)
 		}
 		dst = append(dst, p...)
 	}

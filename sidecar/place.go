@@ -35,7 +35,7 @@ func (r *Reader) find(q *Query, count bool) (place, error) {
 	local, hot := at.top != nil, false
 	if mode != rankcache.ModeBlocked && r.hot != nil {
 		if count {
-			r.count(q.Board)
+			r.Count(q.Board)
 		}
 		if !local {
 			if at.top, at.hotAt, hot = r.hot.Top(q.Board); !hot {
@@ -49,8 +49,8 @@ func (r *Reader) find(q *Query, count bool) (place, error) {
 	return at, nil
 }
 
-// count tells the hot tier of a read.
-func (r *Reader) count(id rankcache.BoardID) {
+// Count tells the hot tier of a read of the board.
+func (r *Reader) Count(id rankcache.BoardID) {
 	if r.hot != nil {
 		r.hot.Count(id)
 	}
@@ -66,7 +66,7 @@ func (at *place) head(start, limit int) Answer {
 	top := at.top
 	from := min(start, len(top.Entries))
 	to := min(start+limit, len(top.Entries))
-	a := Answer{Source: SourceHot, CurrentAt: at.hotAt, memo: &top.Memo, handover: top.Handover, Page: rankcache.Page{
+	a := Answer{Source: SourceHot, CurrentAt: at.hotAt, at: *at, top: top, Page: rankcache.Page{
 		Stamp:   rankcache.Stamp{Seq: top.Seq, Members: top.Members, At: top.PublishedAt},
 		Start:   start,
 		Entries: top.Entries[from:to:to],

@@ -65,6 +65,7 @@ type Reader struct {
 	hot      Hot
 	profiles Profiles
 	flights  *flights
+	cache    *pageCache
 	waits    *waits
 }
 
@@ -73,7 +74,8 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if cfg.Tiers == nil || cfg.Origin == nil {
 		return nil, errors.New("a reader needs tiers and an origin")
 	}
-	flights, err := newFlights(cfg.Origin, cfg.Limits, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
+	cache := newPageCache()
+	flights, err := newFlights(cfg.Origin, cfg.Limits, cache, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +84,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 		return nil, err
 	}
 	return &Reader{tiers: cfg.Tiers, boards: cfg.Boards, hot: cfg.Hot,
-		profiles: cfg.Profiles, flights: flights, waits: waits}, nil
+		profiles: cfg.Profiles, flights: flights, cache: cache, waits: waits}, nil
 }
 
 // Top returns the best limit rows of the board, 1 to [rankcache.MaxTop].
@@ -106,6 +108,16 @@ func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (Answer, e
 	return r.page(ctx, q, &at, start, limit)
 }
 
+// Peek returns the rows if a top that is here covers them, whatever bounds q has, and
+// does not count the read.
+func (r *Reader) Peek(q *Query, start, limit int) (Answer, bool) {
+	at, err := r.find(q, false)
+	if err != nil || at.top == nil || !covers(at.top, start, limit, q.Order) {
+		return Answer{}, false
+	}
+	return at.head(start, limit), true
+}
+
 func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int) (Answer, error) {
 	if at.top != nil && covers(at.top, start, limit, q.Order) {
 		return at.head(start, limit), nil
@@ -113,10 +125,12 @@ func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int)
 	if at.tier == TierLocal {
 		page := at.board.Page(start, limit, q.Order)
 		if page.Seq >= q.MinSeq { // else it began anew since it was found fresh enough
-			return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt()}, nil
+			return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), at: *at}, nil
 		}
 	}
-	return r.flights.page(ctx, q, start, limit)
+	a, err := r.flights.page(ctx, q, start, limit)
+	a.at = *at
+	return a, err
 }
 
 // Standings appends one row per member to dst and returns them all, in the order

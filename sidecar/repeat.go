@@ -39,16 +39,15 @@ func (s *DataServer) repeat(conn *dataConn, q *question) (done bool, err error) 
 	if s.draining.Load() { // the library has the connection closed
 		return false, nil
 	}
-	at, err := s.reader.find(&q.query, false)
-	if err != nil || at.top == nil || !covers(at.top, q.key.start, q.key.limit, q.key.order) {
+	a, ok := s.reader.Peek(&q.query, q.key.start, q.key.limit)
+	if !ok {
 		return false, nil
 	}
-	a := at.head(q.key.start, q.key.limit)
-	b := memoOf(a.memo).leaf(q.key).kept()
+	b := s.pagesOf(&q.query, &a).entry(q.key).valid()
 	if b == nil {
 		return false, nil
 	}
-	s.reader.count(q.query.Board)
+	s.reader.Count(q.query.Board)
 	k := b.in(q.takes, s.packer)
 	head, data, result := k.whole, k.data, outcome(a.Source)
 	if len(q.has) > 0 && matches(q.has, k.etag) {

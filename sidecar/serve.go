@@ -92,31 +92,25 @@ func (c *call) checkMethod(h *fasthttp.RequestHeader) *problem {
 }
 
 func (s *DataServer) top(ctx *fasthttp.RequestCtx, c *call) *problem {
-	at, err := s.reader.find(&c.query, true)
+	a, err := s.reader.Page(context.Background(), c.query, c.args.start, c.args.limit)
 	if err != nil {
 		return s.problemOf(err)
 	}
-	if c.query.bounded() {
-		at = s.reader.settle(context.Background(), &c.query, at, c.args.start, c.args.limit)
-	}
-	a, err := s.reader.page(context.Background(), c.query, &at, c.args.start, c.args.limit)
-	if err != nil {
-		return s.problemOf(err)
-	}
-	if a.memo == nil {
+	p := s.pagesOf(&c.query, &a)
+	if p == nil {
 		c.out = s.appendPage(c.out, c, &a)
 		if c.args.me {
-			c.out = s.appendMe(c.out[:len(c.out)-1], c, &at, &a)
+			c.out = s.appendMe(c.out[:len(c.out)-1], c, &a)
 		}
 		s.sendOut(ctx, c, a.Source, a.CurrentAt)
 		return nil
 	}
-	b := s.encoded(c, &a)
+	b := s.encoded(c, p, &a)
 	if !c.args.me {
 		s.sendBody(ctx, c, b, a.Source, a.CurrentAt)
 		return nil
 	}
-	c.out = s.appendMe(c.out, c, &at, &a)
+	c.out = s.appendMe(c.out, c, &a)
 	s.sendBehind(ctx, c, b, a.Source, a.CurrentAt)
 	return nil
 }
@@ -125,26 +119,26 @@ func (c *call) pageKey() pageKey {
 	return pageKey{c.args.start, c.args.limit, c.query.Order, c.args.profiles}
 }
 
-// encoded returns the page kept for the value that a was cut from.
-func (s *DataServer) encoded(c *call, a *Answer) *body {
-	l := memoOf(a.memo).leaf(c.pageKey())
-	if b := l.kept(); b != nil {
+// encoded returns the page with the rows of a, encoded at most once for all callers.
+func (s *DataServer) encoded(c *call, p *pages, a *Answer) *body {
+	e := p.entry(c.pageKey())
+	if b := e.valid(); b != nil {
 		return b
 	}
-	return s.encode(l, c, a)
+	return s.encode(e, c, p, a)
 }
 
 // encode is apart from encoded because the function that it makes would cost the
 // kept page an allocation.
-func (s *DataServer) encode(l *leaf, c *call, a *Answer) *body {
+func (s *DataServer) encode(e *entry, c *call, p *pages, a *Answer) *body {
 	page := *a
-	return l.renew(func() *body {
-		j := s.inherit(c, &page)
+	return e.renew(func() *body {
+		j := s.joinRows(c, p, page.Entries)
 		room := s.room.Get().(*[]byte)
 		defer s.room.Put(room)
 		*room = appendPage((*room)[:0], c.query, c.args.limit, &page, &j)
 		b := newBody(*room, page.Source, j.fresh)
-		handOver(&page, &j, b)
+		p.keepPrevious(page.Entries, &j, b)
 		return b
 	})
 }
@@ -158,8 +152,8 @@ func (s *DataServer) appendPage(dst []byte, c *call, a *Answer) []byte {
 // appendMe appends the caller's own standing and what closes the page. A page
 // that is here is not refused because Redis could not say where the caller
 // stands: it says so instead.
-func (s *DataServer) appendMe(dst []byte, c *call, at *place, a *Answer) []byte {
-	me, seq, err := s.reader.me(context.Background(), c.query, at, a, c.rows, c.member[:])
+func (s *DataServer) appendMe(dst []byte, c *call, a *Answer) []byte {
+	me, seq, err := s.reader.Me(context.Background(), c.query, a, c.rows, c.member[:])
 	if err != nil {
 		return appendMeError(dst, s.problemOf(err).code)
 	}
@@ -180,7 +174,7 @@ func (s *DataServer) memberOf(ctx *fasthttp.RequestCtx, c *call) *problem {
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
-	c.out = appendStanding(c.out, c.query, &found, &j)
+	c.out = appendStanding(s.appendHead(c.out, &c.query, &found), &found, &j)
 	s.sendOut(ctx, c, found.Source, found.CurrentAt)
 	return nil
 }
@@ -207,7 +201,7 @@ func (s *DataServer) batch(ctx *fasthttp.RequestCtx, c *call) *problem {
 	}
 	c.rows = found.Rows
 	j := s.joinMembers(c, members...)
-	c.out = appendBatch(c.out, c.query, &found, &j)
+	c.out = appendBatch(s.appendHead(c.out, &c.query, &found), &found, &j)
 	s.sendOut(ctx, c, found.Source, found.CurrentAt)
 	return nil
 }

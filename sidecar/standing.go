@@ -6,10 +6,9 @@ import (
 	"rankcache"
 )
 
-// appendStanding appends the answer about one member.
-func appendStanding(dst []byte, q Query, s *Standings, j *joined) []byte {
+// appendStanding appends what follows the head of an answer about one member.
+func appendStanding(dst []byte, s *Standings, j *joined) []byte {
 	row := &s.Rows[len(s.Rows)-1]
-	dst = appendHeadOf(dst, q, s)
 	dst = appendPlace(append(dst, ','), row.Rank, row.Member, row.Score)
 	return append(appendMissing(appendProfile(dst, j, 0), j), '}')
 }
@@ -25,9 +24,9 @@ func appendAround(dst []byte, q Query, a *Answer, rank int, j *joined) []byte {
 	return append(appendMissing(dst, j), '}')
 }
 
-// appendBatch appends the answer about several members, in the order asked for.
-func appendBatch(dst []byte, q Query, s *Standings, j *joined) []byte {
-	dst = appendHeadOf(dst, q, s)
+// appendBatch appends what follows the head of an answer about several members, in the
+// order asked for.
+func appendBatch(dst []byte, s *Standings, j *joined) []byte {
 	dst = append(dst, `,"members":[`...)
 	for i := range s.Rows {
 		if i > 0 {

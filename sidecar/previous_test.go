@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,6 @@ type succession struct {
 	*testing.T
 	*world
 	server *DataServer
-	shared atomic.Value
 	seq    uint64
 }
 
@@ -29,12 +29,22 @@ func newSuccession(t *testing.T) *succession {
 	return s
 }
 
+// previous returns where the pages of the board leave their profiles.
+func (s *succession) previous() *atomic.Pointer[previousPage] {
+	q := Query{Board: "local"}
+	a, err := s.server.reader.Top(context.Background(), q, 1)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return s.server.pagesOf(&q, &a).previous
+}
+
 // page publishes a top of these members, in this order, and returns how many
 // times the cache was asked for its page.
 func (s *succession) page(members ...string) (joins int64) {
 	s.Helper()
 	s.seq++
-	top := &rankcache.Top{Board: "local", Seq: s.seq, Members: len(members), PublishedAt: published, Handover: &s.shared}
+	top := &rankcache.Top{Board: "local", Seq: s.seq, Members: len(members), PublishedAt: published}
 	for i, m := range members {
 		top.Entries = append(top.Entries, rankcache.Entry{Member: m, Score: float64(1000 - i)})
 	}
@@ -98,9 +108,9 @@ func TestProfilesGoFromPageToPage(t *testing.T) {
 func TestProfilesInUseAreAskedFor(t *testing.T) {
 	s := newSuccession(t)
 	s.page("a", "b")
-	old := *s.shared.Load().(*handover)
-	old.asked = time.Now().Add(-keepJoined)
-	s.shared.Store(&old)
+	old := *s.previous().Load()
+	old.asked = time.Now().Add(-maxReuse)
+	s.previous().Store(&old)
 	for i, want := range []int64{1, 0} {
 		if got := s.page("b", "a"); got != want {
 			t.Errorf("page %d: the cache was asked %d times, want %d", i, got, want)
@@ -108,14 +118,14 @@ func TestProfilesInUseAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestHandoverKeepsOnePage: profiles stand in the newest page, and the ones before
+// TestPreviousPageIsFreed: profiles stand in the newest page, and the ones before
 // are not kept.
-func TestHandoverKeepsOnePage(t *testing.T) {
+func TestPreviousPageIsFreed(t *testing.T) {
 	s := newSuccession(t)
 	s.page("a", "b", "c")
-	first := s.shared.Load().(*handover)
+	first := s.previous().Load()
 	s.page("c", "b", "a")
-	second := s.shared.Load().(*handover)
+	second := s.previous().Load()
 	for i, p := range second.profiles {
 		if string(p) != string(first.profiles[2-i]) || &p[0] == &first.profiles[2-i][0] {
 			t.Errorf("profile %d is %s, of the page before: %v", i, p, &p[0] == &first.profiles[2-i][0])
@@ -126,8 +136,8 @@ func TestHandoverKeepsOnePage(t *testing.T) {
 	}
 }
 
-func TestHandoverFinds(t *testing.T) {
-	h := &handover{}
+func TestPreviousPageFinds(t *testing.T) {
+	h := &previousPage{}
 	for _, m := range []string{"a", "b", "c", "d"} {
 		h.entries = append(h.entries, rankcache.Entry{Member: m})
 	}
@@ -141,7 +151,7 @@ func TestHandoverFinds(t *testing.T) {
 			}
 		}
 	}
-	if got := new(handover).find("a", 0); got != -1 {
+	if got := new(previousPage).find("a", 0); got != -1 {
 		t.Errorf("found at %d of nothing", got)
 	}
 }

@@ -14,12 +14,12 @@ func testBody(s string, fresh func() bool) *body { return newBody([]byte(s), Sou
 // TestRenewEncodesOnce walks the interleaving of the comment at renew: A and B
 // both see no page, A encodes and keeps it, B must find it.
 func TestRenewEncodesOnce(t *testing.T) {
-	l := new(leaf)
-	if l.kept() != nil {
+	e := new(entry)
+	if e.valid() != nil {
 		t.Fatal("B sees a page")
 	}
-	a := l.renew(func() *body { return testBody("A", nil) })
-	b := l.renew(func() *body { t.Error("B encodes too"); return nil })
+	a := e.renew(func() *body { return testBody("A", nil) })
+	b := e.renew(func() *body { t.Error("B encodes too"); return nil })
 	if a != b {
 		t.Error("B was given another page")
 	}
@@ -55,35 +55,35 @@ func TestBurstEncodesOnce(t *testing.T) {
 func TestPreviousPageWhileProfilesChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stale atomic.Bool
-		l := new(leaf)
-		old := l.renew(func() *body { return testBody("old", func() bool { return !stale.Load() }) })
+		e := new(entry)
+		old := e.renew(func() *body { return testBody("old", func() bool { return !stale.Load() }) })
 		stale.Store(true)
 		profiles, done := make(chan struct{}), make(chan *body)
 		go func() {
-			done <- l.renew(func() *body { <-profiles; return testBody("new", nil) })
+			done <- e.renew(func() *body { <-profiles; return testBody("new", nil) })
 		}()
 		synctest.Wait() // it holds the lock and waits for profiles
-		if got := l.renew(func() *body { t.Error("two encode"); return nil }); got != old {
+		if got := e.renew(func() *body { t.Error("two encode"); return nil }); got != old {
 			t.Errorf("got %s meanwhile, want the old page", got.data)
 		}
 		close(profiles)
-		if got := <-done; string(got.data) != "new" || l.kept() != got {
+		if got := <-done; string(got.data) != "new" || e.valid() != got {
 			t.Errorf("got %s, want the new page, kept", got.data)
 		}
 	})
 }
 
-// TestMemoIsBounded: asking for every range keeps no more than maxKept pages, and
+// TestPagesAreBounded: asking for every range keeps no more than maxPages pages, and
 // the newest is among them.
-func TestMemoIsBounded(t *testing.T) {
-	m := new(memo)
-	for i := range 10 * maxKept {
+func TestPagesAreBounded(t *testing.T) {
+	m := newPages(nil).(*pages)
+	for i := range 10 * maxPages {
 		key := pageKey{start: i, limit: 50}
-		m.leaf(key).renew(func() *body { return testBody(fmt.Sprint(i), nil) })
-		if n := len(*m.pages.Load()); n > maxKept {
+		m.entry(key).renew(func() *body { return testBody(fmt.Sprint(i), nil) })
+		if n := len(*m.entries.Load()); n > maxPages {
 			t.Fatalf("%d pages kept", n)
 		}
-		if l := m.find(key); l == nil || string(l.body.Load().data) != fmt.Sprint(i) {
+		if e := m.find(key); e == nil || string(e.body.Load().data) != fmt.Sprint(i) {
 			t.Fatalf("page %d is not kept", i)
 		}
 	}
