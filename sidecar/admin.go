@@ -1,16 +1,14 @@
 package sidecar
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
 	"net/http/pprof"
-	"strings"
 )
 
 // NewAdmin returns the handler of the admin listener: /status, /status/{board},
 // /boards/{board}/top, /metrics, /debug/pprof and the probes. The caller may add more
-// to it, such as /hotkeys and /rooms; what changes anything goes through [RequireToken].
+// to it, such as /hotkeys and /rooms; what changes anything goes through
+// httpserve.RequireToken.
 // The whole is to be served as [Routed].
 func NewAdmin(st *Status, r *Readiness, metrics http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
@@ -28,20 +26,4 @@ func NewAdmin(st *Status, r *Readiness, metrics http.Handler) *http.ServeMux {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	return mux
-}
-
-// RequireToken lets a request pass to next only with "Authorization: Bearer
-// token". With an empty token nothing passes.
-func RequireToken(token string, next http.Handler) http.Handler {
-	want := sha256.Sum256([]byte(token)) // equal lengths compare in constant time
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		got := sha256.Sum256([]byte(given))
-		if token == "" || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			writeProblem(w, &problem{code: CodeToken, detail: "want the admin token as Authorization: Bearer"})
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

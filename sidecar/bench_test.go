@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 	"rankcache/localboard"
 )
 
@@ -142,7 +143,7 @@ func BenchmarkServer(b *testing.B) {
 
 // exchange sends requests one after the other.
 func exchange(b *testing.B, serve func(net.Listener) error, path string) {
-	ln, err := Listen("unix:" + b.TempDir() + "/s")
+	ln, err := httpserve.Listen("unix:" + b.TempDir() + "/s")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"rankcache/internal/httpserve"
 )
 
 // dataConn stands between a socket and the HTTP library. Requests that are known it
@@ -28,22 +30,13 @@ type dataConn struct {
 	call   *call  // of the connection's requests, which come one after the other
 	head   []byte // room for that of an answer
 
-	// waiting is the coarse time since when no byte of a request has come, which
-	// who makes room looks at, or what is going on instead: see below.
-	waiting atomic.Int64
+	place atomic.Int64 // see Place; only this connection's goroutine and Close change it
 
 	idle    bool  // between two requests
 	armed   bool  // the deadline of the request in hand is set
 	idleSet int64 // coarse time at which the idle deadline in force was set, 0: none is
 	sendSet int64 // the same of the write deadline
 }
-
-// What dataConn.waiting says instead of a time.
-const (
-	busy      = 0  // the library has a request in hand
-	repeating = -1 // a known request is being answered
-	ending    = -2 // the same, and the connection is to be closed then
-)
 
 // Read returns the next bytes that the library has to see: requests that are known
 // are answered here.
@@ -85,11 +78,7 @@ func (c *dataConn) readSome(p []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := c.read(p)
-	if !c.idle && n > 0 && c.waiting.Load() != busy { // the first request has begun
-		c.waiting.Store(busy)
-	}
-	return n, err
+	return c.read(p)
 }
 
 // read lets the other connections go first when that is likely to pay.
@@ -142,7 +131,7 @@ func (c *dataConn) send(body []byte) error {
 // Close closes the connection, unless a known request is being answered: then that
 // is finished first, in the time that answers have.
 func (c *dataConn) Close() error {
-	if c.waiting.CompareAndSwap(repeating, ending) {
+	if now := c.Place(); now.Stage() == repeating && c.leave(now, ending) {
 		return nil
 	}
 	return c.Conn.Close()
@@ -153,7 +142,7 @@ func (c *dataConn) state(s fasthttp.ConnState) {
 	switch s {
 	case fasthttp.StateActive: // the first byte is here, except of the first request
 		if c.idle {
-			c.waiting.Store(busy)
+			c.enter(httpserve.ReadingHead)
 		}
 		c.lesson.next()
 		c.idle, c.armed = false, false
@@ -162,6 +151,6 @@ func (c *dataConn) state(s fasthttp.ConnState) {
 		if c.call != nil {
 			c.call.shrink()
 		}
-		c.waiting.Store(max(c.server.limits.now.Load(), 1))
+		c.enter(httpserve.Idle)
 	}
 }

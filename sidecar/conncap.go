@@ -2,15 +2,13 @@ package sidecar
 
 import (
 	"net"
-	"strconv"
-	"sync"
-	"time"
+
+	"rankcache/internal/httpserve"
 )
 
-// cappedListener accepts no more connections than the server may have open. At
-// the cap, idle ones are closed to make room: their clients connect again, while
-// a new one would fail. If all are busy, the new one is told so and closed; left
-// waiting it would look like a hanging sidecar.
+// cappedListener accepts no more connections than the server may have open: at the
+// cap one gives way to each new one. Its client connects again, while a new one that
+// is refused or left waiting would take the sidecar for broken.
 type cappedListener struct {
 	net.Listener
 	server  *DataServer
@@ -18,84 +16,40 @@ type cappedListener struct {
 }
 
 func (l cappedListener) Accept() (net.Conn, error) {
-	s := l.server
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if s.conns.len() < s.cfg.MaxConns || s.conns.makeRoom(s.limits.now.Load()-int64(s.cfg.SpareAfter), s.cfg.MaxConns/8+1) {
-			return s.conns.add(s.newConn(conn, l.repeats)), nil
-		}
-		s.turnAway(conn)
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	c := l.server.newConn(conn, l.repeats)
+	l.server.conns.Add(c)
+	return c, nil
 }
 
 // newConn returns a connection that waits for its first request.
 func (s *DataServer) newConn(conn net.Conn, known *repeats) *dataConn {
-	c := &dataConn{Conn: conn, server: s, repeats: known}
+	c := &dataConn{Conn: conn, server: s, repeats: known, id: s.lastConn.Add(1)}
 	c.raw.open(conn)
-	c.waiting.Store(max(s.limits.now.Load(), 1))
+	c.enter(httpserve.ReadingHead)
 	return c
 }
 
-// turnAway answers 503 without reading a request. The answer fits an empty
-// socket buffer, so nothing is waited for.
-func (s *DataServer) turnAway(conn net.Conn) {
-	p := &problem{code: CodeOverloaded, detail: "too many connections are open to this listener"}
-	body := p.append(nil)
-	answer := "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: " + retryAfter +
-		"\r\nContent-Type: application/problem+json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + string(body)
-	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-	_, _ = conn.Write([]byte(answer)) // it is being turned away in any case
-	_ = conn.Close()
-	s.counters.add(0, routeNone, firstProblem+outcome(p.code.index()))
+// What dataConn.place says beside the stages that all servers have. The library does
+// not say when a head is complete, so a body that is still to come counts as one.
+const (
+	repeating = httpserve.Answering + 1 + iota // a known request is being answered
+	ending                                     // the same, and the connection is to be closed then
+)
+
+// Place says where c is in the order of giving way.
+func (c *dataConn) Place() httpserve.Place { return httpserve.Place(c.place.Load()) }
+
+func (c *dataConn) enter(s httpserve.Stage) { c.place.Store(int64(c.placeNow(s))) }
+
+// leave is enter, unless c is not any more in the place where it was.
+func (c *dataConn) leave(was httpserve.Place, s httpserve.Stage) bool {
+	return c.place.CompareAndSwap(int64(was), int64(c.placeNow(s)))
 }
 
-// connSet is the connections that are open.
-type connSet struct {
-	mu   sync.Mutex
-	open map[*dataConn]struct{}
-	last uint64 // id given
-}
-
-func (s *connSet) len() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.open)
-}
-
-func (s *connSet) add(c *dataConn) *dataConn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last++
-	c.id = s.last
-	if s.open == nil {
-		s.open = make(map[*dataConn]struct{})
-	}
-	s.open[c] = struct{}{}
-	return c
-}
-
-func (s *connSet) remove(c *dataConn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, c)
-}
-
-// makeRoom closes up to most connections that have waited for a request since
-// before the coarse time, and reports whether there were any. It takes many at
-// once, so that a flood of new ones does not look through all for each.
-func (s *connSet) makeRoom(before int64, most int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	closed := 0
-	for c := range s.open {
-		if since := c.waiting.Load(); since > 0 && since <= before && closed < most {
-			_ = c.Close()
-			delete(s.open, c)
-			closed++
-		}
-	}
-	return closed > 0
+func (c *dataConn) placeNow(s httpserve.Stage) httpserve.Place {
+	return httpserve.PlaceOf(s, c.server.limits.now.Load())
 }

@@ -14,11 +14,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
+
+	"rankcache/internal/httpserve"
 )
 
 // Limits of the data listener, and the defaults of [DataConfig].
 const (
-	maxHeader = 8 << 10   // bytes of request line and header
+	maxHeader = httpserve.MaxHeader
 	maxBody   = 256 << 10 // bytes; 500 members of 128 bytes, most of them escaped
 
 	// WriteBuffer is how long an answer, header included, may be to be sent by one
@@ -26,8 +28,7 @@ const (
 	// took 1.6 times the CPU over TCP (docs/BENCHMARKS.md).
 	WriteBuffer = 16 << 10
 
-	DefaultMaxConns     = 4096 // about 32 KiB each when idle
-	DefaultSpareAfter   = time.Second
+	DefaultMaxConns     = 4096             // about 32 KiB each when idle
 	DefaultReadTimeout  = 5 * time.Second  // a whole request, from its first byte
 	DefaultWriteTimeout = 5 * time.Second  // one answer, or each part of a long one
 	DefaultIdleTimeout  = 90 * time.Second // between requests
@@ -38,12 +39,11 @@ const (
 type DataConfig struct {
 	// Hosts are names, without port, that callers may use for a listener on
 	// loopback, beside localhost and the loopback addresses.
-	Hosts    []string
-	MaxConns int // on all listeners
-	// SpareAfter is how long a connection must have been idle to be closed for a
-	// new one that would be over MaxConns. If there is none, the new one is told
-	// 503 and closed.
-	SpareAfter   time.Duration
+	Hosts []string
+	// MaxConns is for all listeners. At so many, one gives way to each new one: first
+	// the one that has waited for a complete request for longest, then the one that has
+	// been idle for longest, then the one whose request has.
+	MaxConns     int
 	ReadTimeout  time.Duration
 	WriteTimeout time.Duration
 	IdleTimeout  time.Duration
@@ -61,7 +61,8 @@ type DataServer struct {
 	room     sync.Pool // of *[]byte, to encode pages in before it is known how long they are
 	limits   timeLimits
 	draining atomic.Bool
-	conns    connSet
+	conns    *httpserve.Conns[*dataConn]
+	lastConn atomic.Uint64
 	// complained is the second in which a failed read was last logged.
 	complained atomic.Int64
 }
@@ -70,7 +71,6 @@ type DataServer struct {
 // nothing.
 func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.Registerer) (*DataServer, error) {
 	cfg.MaxConns = cmp.Or(cfg.MaxConns, DefaultMaxConns)
-	cfg.SpareAfter = cmp.Or(cfg.SpareAfter, DefaultSpareAfter)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, DefaultReadTimeout)
 	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout)
@@ -79,7 +79,8 @@ func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.R
 	if err != nil {
 		return nil, err
 	}
-	s := &DataServer{reader: r, slot: r.NewSlot(newPages), cfg: cfg, log: log, counters: newCounters(), packer: packer}
+	s := &DataServer{reader: r, slot: r.NewSlot(newPages), cfg: cfg, log: log, counters: newCounters(), packer: packer,
+		conns: httpserve.NewConns[*dataConn](cfg.MaxConns)}
 	s.room.New = func() any { return new([]byte) }
 	s.limits.began = time.Now()
 	s.limits.move(s.limits.began)
@@ -87,7 +88,7 @@ func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.R
 	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_data_connections",
 		Help: "Connections now open to the data listeners.",
-	}, func() float64 { return float64(s.conns.len()) })
+	}, func() float64 { return float64(s.conns.Len()) })
 	return s, register(reg, s.counters, conns)
 }
 
@@ -128,7 +129,7 @@ func (s *DataServer) Serve(ctx context.Context, ln net.Listener) error {
 // server returns the HTTP server of one listener.
 func (s *DataServer) server(ln net.Listener) *fasthttp.Server {
 	handler := s.handle
-	if onLoopback(ln.Addr()) {
+	if httpserve.OnLoopback(ln.Addr()) {
 		handler = s.checkHost
 	}
 	return &fasthttp.Server{
@@ -149,14 +150,14 @@ func (s *DataServer) connState(conn net.Conn, state fasthttp.ConnState) {
 		return
 	}
 	if c.state(state); state == fasthttp.StateClosed {
-		s.conns.remove(c)
+		s.conns.Remove(c)
 	}
 }
 
 // checkHost refuses requests for other names, which a page in a browser can make
 // after rebinding its own name to this address.
 func (s *DataServer) checkHost(ctx *fasthttp.RequestCtx) {
-	if !hostAllowed(view(ctx.Host()), s.cfg.Hosts) {
+	if !httpserve.HostAllowed(view(ctx.Host()), s.cfg.Hosts) {
 		s.refuse(ctx, routeNone, &problem{code: CodeWrongHost, detail: "want localhost, a loopback address or a configured name"})
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"github.com/valyala/fasthttp"
+
+	"rankcache/internal/httpserve"
 )
 
 // checkFrame refuses requests whose end two servers could see in different
@@ -11,6 +13,9 @@ import (
 // part of them.
 func (s *DataServer) checkFrame(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
+		if c, ok := ctx.Conn().(*dataConn); ok { // the request is complete
+			c.enter(httpserve.Answering)
+		}
 		if !wellFramed(&ctx.Request.Header) {
 			s.refuse(ctx, routeNone, unreadable())
 			ctx.SetConnectionClose()

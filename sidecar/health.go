@@ -1,11 +1,11 @@
 package sidecar
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 )
 
 // maxProbeBoards is how many boards a probe's body lists: it is read by people
@@ -29,7 +29,7 @@ func Health(r *Readiness, metrics http.Handler) http.Handler {
 
 func addProbes(mux *http.ServeMux, r *Readiness) {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]string{"state": "alive"})
+		httpserve.WriteJSON(w, http.StatusOK, map[string]string{"state": "alive"})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		now := r.Now()
@@ -65,7 +65,7 @@ func writeProbe(w http.ResponseWriter, r *Readiness, now Current, ok bool) {
 	if !ok {
 		status = http.StatusServiceUnavailable
 	}
-	writeJSON(w, status, body)
+	httpserve.WriteJSON(w, status, body)
 }
 
 // boardBody is one super-hot board as probes and operators see it.
@@ -121,17 +121,4 @@ func boardBodyOf(b rankcache.BoardStatus) boardBody {
 		body.ETA = &eta
 	}
 	return body
-}
-
-// writeJSON answers v.
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", contentJSON)
-	w.Header().Set("Cache-Control", "no-store")
-	body, err := json.Marshal(v)
-	if err != nil { // a NaN in a rate, say: better a clear error than half a body
-		writeProblem(w, &problem{code: CodeInternal, detail: err.Error()})
-		return
-	}
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // a caller that left is none of our business
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+
+	"rankcache/internal/httpserve"
 )
 
 // writesListener counts the writes to its connections, which hide their sockets.
@@ -34,7 +36,7 @@ func (c writesConn) Write(p []byte) (int, error) {
 // TestPageIsOneWrite: a page as long as one of 50 rows with profiles is sent at once.
 func TestPageIsOneWrite(t *testing.T) {
 	const profiled = 8 << 10
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := httpserve.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

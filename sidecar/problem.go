@@ -2,11 +2,13 @@ package sidecar
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 )
 
 // Code is the stable name of an error that a caller can decide by. It is the
@@ -17,7 +19,7 @@ type Code string
 const (
 	CodeBadRequest     Code = "bad_request"          // 400: not readable as HTTP/1.1
 	CodeBadArgument    Code = "bad_argument"         // 400: "argument" names it, "detail" says what is allowed
-	CodeToken          Code = "token_required"       // 401: an admin change without the right token
+	CodeToken          Code = "token_required"       // 401: a change without the right token
 	CodeBlocked        Code = "blocked"              // 403: the operator gave this board or room no board
 	CodeCrossOrigin    Code = "cross_origin"         // 403: a browser asked for another site's page
 	CodeUnknownMember  Code = "unknown_member"       // 404: the member is not on the board
@@ -47,7 +49,7 @@ type codeInfo struct {
 var codeTable = [...]codeInfo{
 	{CodeBadRequest, 400, "Request cannot be read"},
 	{CodeBadArgument, 400, "Bad argument"},
-	{CodeToken, 401, "Admin token required"},
+	{CodeToken, 401, "Token required"},
 	{CodeBlocked, 403, "Board is blocked"},
 	{CodeCrossOrigin, 403, "Request of another site"},
 	{CodeUnknownMember, 404, "Member is not on the board"},
@@ -140,6 +142,22 @@ func (p *problem) append(dst []byte) []byte {
 		dst = rankcache.AppendString(append(dst, `,"detail":`...), p.detail)
 	}
 	return append(dst, '}')
+}
+
+// WriteProblem answers an error as application/problem+json, for handlers that
+// others add to the admin listener. code is one of the codes of this package;
+// argument is for [CodeBadArgument] and may be empty.
+func WriteProblem(w http.ResponseWriter, code Code, argument, detail string) {
+	writeProblem(w, &problem{code: code, argument: argument, detail: detail})
+}
+
+// writeProblem answers p on net/http, where nothing is asked that has a seq.
+func writeProblem(w http.ResponseWriter, p *problem) {
+	if p.allow != "" {
+		w.Header().Set("Allow", p.allow)
+	}
+	info := &codeTable[p.code.index()]
+	httpserve.Problem{Title: info.title, Status: info.status, Code: string(p.code), Argument: p.argument, Detail: p.detail}.Write(w)
 }
 
 // write makes the problem the answer, whatever was set before.

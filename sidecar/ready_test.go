@@ -1,13 +1,9 @@
 package sidecar
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -149,80 +145,6 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-func TestRequireToken(t *testing.T) {
-	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })
-	for _, c := range []struct {
-		token, header string
-		status        int
-	}{
-		{"secret", "Bearer secret", 204}, {"secret", "Bearer secre", 401}, {"secret", "", 401},
-		{"secret", "Bearer ", 401}, {"", "Bearer ", 401}, {"", "", 401},
-	} {
-		rec := ask(t, RequireToken(c.token, ok), "DELETE", "/profiles/a", "Authorization", c.header)
-		if rec.Code != c.status || strings.Contains(rec.Body.String(), "secret") {
-			t.Errorf("token %q, header %q: %d %s", c.token, c.header, rec.Code, rec.Body)
-		}
-	}
-}
-
-// TestServeHTTP: the Host check on loopback, big headers, and an end in peace.
-func TestServeHTTP(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- ServeHTTP(ctx, ln, Health(NewReadiness(nil, nil), nil), HTTPConfig{}, failOnWarn(t))
-	}()
-	for _, c := range []struct {
-		host, big string
-		status    int
-	}{{"localhost", "x", 200}, {"evil.example", "x", 421}, {"localhost", strings.Repeat("x", 2*maxHeader), 431}} {
-		req, _ := http.NewRequest("GET", "http://"+ln.Addr().String()+"/readyz", nil)
-		req.Host = c.host
-		req.Header.Set("X", c.big)
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Body.Close()
-		if res.StatusCode != c.status {
-			t.Errorf("Host %s, header of %d: %d, want %d", c.host, len(c.big), res.StatusCode, c.status)
-		}
-	}
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	http.DefaultClient.CloseIdleConnections()
-}
-
-// TestListenSocket: a dead socket is replaced, a live one and a plain file are
-// not.
-func TestListenSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s.sock")
-	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.SetUnlinkOnClose(false) // as after SIGKILL
-	dead.Close()
-	live, err := Listen("unix:" + path)
-	if err != nil {
-		t.Fatalf("dead socket: %v", err)
-	}
-	defer live.Close()
-	if ln, err := Listen("unix:" + path); err == nil {
-		ln.Close()
-		t.Error("a socket in use was taken over")
-	}
-	if _, err := Listen("127.0.0.1:99999"); err == nil || errors.Is(err, net.ErrClosed) {
-		t.Errorf("bad port: %v", err)
-	}
-}
-
 // TestMetrics: names and help pass the linter, requests are counted by what
 // became of them, and two readers on one registry are an error.
 func TestMetrics(t *testing.T) {
@@ -260,44 +182,4 @@ rankcache_requests_total{result="unknown_member",route="member",source=""} 1
 	if _, err := NewReader(w.config(), reg); err == nil {
 		t.Error("two readers on one registry")
 	}
-}
-
-// TestServeHTTPEndsBesideSilentConnections: a browser opens spare connections on
-// which nothing may ever come.
-func TestServeHTTPEndsBesideSilentConnections(t *testing.T) {
-	t.Parallel() // net/http waits for five seconds
-	ln, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted := make(chan struct{}, 1)
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		done <- ServeHTTP(ctx, telling{ln, accepted}, http.NotFoundHandler(), HTTPConfig{}, failOnWarn(t))
-	}()
-	conn, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	<-accepted
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
-// telling is a listener that says when it has accepted a connection.
-type telling struct {
-	net.Listener
-	accepted chan<- struct{}
-}
-
-func (l telling) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err == nil {
-		l.accepted <- struct{}{}
-	}
-	return conn, err
 }

@@ -4,6 +4,8 @@ import (
 	"net"
 
 	"github.com/valyala/fasthttp"
+
+	"rankcache/internal/httpserve"
 )
 
 // teach tells the connection what the request in hand asks for, so that the same
@@ -24,9 +26,10 @@ func (c *call) teach(ctx *fasthttp.RequestCtx, takes coding) {
 // repeat answers a request whose bytes are known. It returns false if the library
 // has to, with an error if it can't.
 func (c *dataConn) repeat(q *question) (done bool, err error) {
-	c.waiting.Store(repeating)
+	during := c.placeNow(repeating)
+	c.place.Store(int64(during))
 	done, err = c.server.repeat(c, q)
-	if !c.waiting.CompareAndSwap(repeating, max(c.server.limits.now.Load(), 1)) {
+	if !c.leave(during, httpserve.Idle) {
 		_ = c.Conn.Close()
 		err = net.ErrClosed
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit"
 )
 
@@ -61,9 +62,7 @@ func (c *client) ask(request string, answers int) string {
 
 // repeated returns how many connections have answered a request by its bytes alone.
 func (s *DataServer) repeated() (n int) {
-	s.conns.mu.Lock()
-	defer s.conns.mu.Unlock()
-	for c := range s.conns.open {
+	for _, c := range s.conns.All() {
 		if c.repeated() {
 			n++
 		}
@@ -298,11 +297,11 @@ func (c *client) stuck(s *running) (served *dataConn, bytes int) {
 			return nil
 		})
 		for range 20 {
-			if served.waiting.Load() == repeating {
+			if served.Place().Stage() == repeating {
 				time.Sleep(time.Millisecond)
 			}
 		}
-		if served.waiting.Load() == repeating {
+		if served.Place().Stage() == repeating {
 			return served, bytes
 		}
 	}
@@ -333,7 +332,7 @@ func TestRepeatsAreCutOff(t *testing.T) {
 	s := start(t, newWorld(), DataConfig{WriteTimeout: 300 * time.Millisecond})
 	s.dial(t, "unix").stuck(s)
 	testkit.Eventually(t, 20*time.Second, func() error {
-		if n := s.conns.len(); n > 0 {
+		if n := s.conns.Len(); n > 0 {
 			return fmt.Errorf("%d connections are open", n)
 		}
 		return nil
@@ -342,9 +341,7 @@ func TestRepeatsAreCutOff(t *testing.T) {
 
 // only returns the one connection.
 func (s *DataServer) only() *dataConn {
-	s.conns.mu.Lock()
-	defer s.conns.mu.Unlock()
-	for c := range s.conns.open {
+	for _, c := range s.conns.All() {
 		return c
 	}
 	return nil
@@ -369,8 +366,8 @@ func TestRepeatsGoIdle(t *testing.T) {
 	conn.learn(s, topRequest)
 	served := s.only()
 	testkit.Eventually(t, 20*time.Second, func() error { // the answer is here before the server is done with it
-		if since := served.waiting.Load(); since <= 0 {
-			return fmt.Errorf("between requests it says %d", since)
+		if stage := served.Place().Stage(); stage != httpserve.Idle {
+			return fmt.Errorf("between requests it says %d", stage)
 		}
 		return nil
 	})

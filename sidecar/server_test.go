@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit/apitest"
 )
 
@@ -65,7 +66,7 @@ func readerOf(t testing.TB, cfg Config) *Reader {
 
 func serveOn(t testing.TB, s *DataServer, addr string) string {
 	t.Helper()
-	ln, err := Listen(addr)
+	ln, err := httpserve.Listen(addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 )
 
 // Status is what operators ask on the admin listener. Its fields are set before
@@ -29,7 +30,7 @@ func (st *Status) all(w http.ResponseWriter, r *http.Request) {
 	body := st.body()
 	expect := r.URL.Query()["expect"]
 	if len(expect) == 0 {
-		writeJSON(w, http.StatusOK, body)
+		httpserve.WriteJSON(w, http.StatusOK, body)
 		return
 	}
 	status := http.StatusOK
@@ -43,7 +44,7 @@ func (st *Status) all(w http.ResponseWriter, r *http.Request) {
 			status = http.StatusServiceUnavailable
 		}
 	}
-	writeJSON(w, status, body)
+	httpserve.WriteJSON(w, status, body)
 }
 
 func (st *Status) body() map[string]any {

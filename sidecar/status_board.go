@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 )
 
 // boardSample is how many of its best rows a board's status shows.
@@ -54,7 +55,7 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 			body.Replay = &replay
 		}
 	}
-	writeJSON(w, http.StatusOK, body)
+	httpserve.WriteJSON(w, http.StatusOK, body)
 }
 
 func (b *boardStatus) fill(a *Answer) {

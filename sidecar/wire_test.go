@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rankcache/internal/httpserve"
 )
 
 const closing = "Connection: close\r\n\r\n"
@@ -198,80 +200,6 @@ func drip(t *testing.T, s *running, every time.Duration) {
 	}
 }
 
-const request = "GET /v1/boards/tiny/top HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-// idleConn returns a connection that has been served a request.
-func idleConn(t *testing.T, s *running) net.Conn {
-	t.Helper()
-	conn, err := net.Dial("tcp", s.tcp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	if _, err := io.WriteString(conn, request); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
-		t.Fatal(err)
-	}
-	return conn
-}
-
-// servedSoon asks on new connections until one is answered.
-func servedSoon(t *testing.T, s *running) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		if strings.HasPrefix(s.raw(t, "unix", strings.TrimSuffix(request, "\r\n")+closing), "HTTP/1.1 200") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("a new connection is not served")
-		}
-	}
-}
-
-// TestIdleFlood: idle connections, also those that never said anything, keep a
-// new one out for no longer than SpareAfter. One in use is left alone.
-func TestIdleFlood(t *testing.T) {
-	w := newWorld()
-	w.origin.hold = make(chan struct{})
-	w.log = slog.New(slog.DiscardHandler) // a slow machine may make the held read fail
-	s := start(t, w, DataConfig{MaxConns: 10, SpareAfter: time.Nanosecond})
-	busy := make(chan answer, 1)
-	go func() { busy <- s.get(t, "/v1/boards/any/top") }()
-	for w.origin.calls.Load() == 0 { // until it is in hand
-		time.Sleep(time.Millisecond)
-	}
-	idleConn(t, s)
-	for range 8 {
-		conn, err := net.Dial("tcp", s.tcp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-	}
-	for range 5 {
-		servedSoon(t, s)
-	}
-	close(w.origin.hold)
-	if a := <-busy; a.status != 200 && a.status != 503 { // 503: Redis was slow, but it was answered
-		t.Errorf("the busy connection: %d", a.status)
-	}
-}
-
-// TestConnectionCap: connections over the cap are told so, and there is room
-// again when others have gone.
-func TestConnectionCap(t *testing.T) {
-	s := start(t, newWorld(), DataConfig{MaxConns: 3, SpareAfter: time.Hour})
-	open := []net.Conn{idleConn(t, s), idleConn(t, s), idleConn(t, s)}
-	stream := s.raw(t, "unix", "")
-	if codes := statuses(t, stream); len(codes) != 1 || codes[0] != 503 || !strings.Contains(stream, string(CodeOverloaded)) {
-		t.Errorf("over the cap: %q", stream)
-	}
-	open[0].Close()
-	servedSoon(t, s)
-}
-
 // TestDrain: a request in hand is finished when serving ends, and says that the
 // connection ends with it; so does every answer after Drain.
 func TestDrain(t *testing.T) {
@@ -281,7 +209,7 @@ func TestDrain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := httpserve.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +246,7 @@ func TestServeAfterTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := httpserve.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net"
 
-	"rankcache/sidecar"
+	"rankcache/internal/httpserve"
 )
 
 // flagAddr is an address and the flag that names it. An empty address is none.
@@ -25,7 +25,7 @@ func openListeners(addrs ...flagAddr) (opened listeners, err error) {
 		if a.addr == "" {
 			continue
 		}
-		ln, err := sidecar.Listen(a.addr)
+		ln, err := httpserve.Listen(a.addr)
 		if err != nil {
 			opened.close()
 			return nil, fmt.Errorf("--%s: %w (is another rankcache running?)", a.flag, err)

@@ -17,6 +17,7 @@ import (
 
 	"rankcache"
 	"rankcache/hotkey"
+	"rankcache/internal/httpserve"
 	"rankcache/internal/origin"
 	"rankcache/sidecar"
 )
@@ -160,7 +161,7 @@ func poll(ctx context.Context, o *pollCommandOptions, stderr io.Writer) error {
 	registerProcess(registry, ready)
 	health := sidecar.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	for _, l := range listeners {
-		group.Go(func() error { return sidecar.ServeHTTP(ctx, l, health, sidecar.HTTPConfig{}, log) })
+		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
 	}
 	log.Info("polling", "health", listeners.addr("health"), "source", o.poll.source, "key", o.names.HotKey(o.poll.verdictInstance()), "version", version)
 	return group.Wait()

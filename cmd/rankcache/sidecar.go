@@ -13,6 +13,7 @@ import (
 	"rankcache"
 	"rankcache/admission"
 	"rankcache/hotkey"
+	"rankcache/internal/httpserve"
 	"rankcache/internal/origin"
 	"rankcache/internal/rooms"
 	"rankcache/internal/yield"
@@ -173,7 +174,7 @@ func (s *sidecarProcess) listen() (err error) {
 	s.listeners, err = openListeners(flagAddr{"data", o.data}, flagAddr{"socket", unixAddr(o.socket)},
 		flagAddr{"admin", o.admin}, flagAddr{"health", o.health})
 	for _, flag := range []string{"data", "admin"} {
-		if addr := s.listeners.addr(flag); addr != "" && !sidecar.OnLoopback(addr) {
+		if addr := s.listeners.addr(flag); addr != "" && !httpserve.OnlyLocal(addr) {
 			s.log.Warn("port can be reached from outside the pod and asks nobody who he is", "port", flag, "addr", addr)
 		}
 	}
@@ -214,10 +215,10 @@ func (s *sidecarProcess) run(ctx context.Context) error {
 func (s *sidecarProcess) startListeners(group *errgroup.Group, ctx context.Context) {
 	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	handlers := map[string]http.Handler{"admin": s.adminHandler(metrics), "health": sidecar.Health(s.ready, metrics)}
+	configs := map[string]httpserve.Config{"admin": {Hosts: s.options.hosts}, "health": httpserve.ForProbes(s.options.hosts)}
 	for _, l := range s.listeners {
 		if handler := handlers[l.flag]; handler != nil {
-			cfg := sidecar.HTTPConfig{Hosts: s.options.hosts}
-			group.Go(func() error { return sidecar.ServeHTTP(ctx, l, handler, cfg, s.log) })
+			group.Go(func() error { return httpserve.Serve(ctx, l, handler, configs[l.flag], s.log) })
 			continue
 		}
 		group.Go(func() error { return s.dataServer.Serve(ctx, l) })
@@ -236,10 +237,10 @@ func (s *sidecarProcess) adminHandler(metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
 	h := rooms.NewHandler(s.rooms, writeProblem)
 	mux.HandleFunc("GET /rooms", h.Get)
-	mux.Handle("POST /rooms", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(h.Post)))
-	mux.Handle("DELETE /rooms", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(h.Delete)))
-	mux.Handle("DELETE /profiles/{member}", sidecar.RequireToken(s.options.adminToken, http.HandlerFunc(s.dropProfile)))
-	return sidecar.CheckOrigin(sidecar.Routed(mux))
+	mux.Handle("POST /rooms", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
+	mux.Handle("DELETE /rooms", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
+	mux.Handle("DELETE /profiles/{member}", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
+	return httpserve.CheckOrigin(sidecar.Routed(mux))
 }
 
 func (s *sidecarProcess) isReady() bool { return s.ready.Now().State == sidecar.StateReady }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"rankcache/internal/httpserve"
 	"rankcache/internal/origin"
 	"rankcache/internal/rooms"
 	"rankcache/internal/writer"
@@ -172,21 +173,21 @@ func (w *writerProcess) drain() time.Duration {
 }
 
 func (w *writerProcess) servePosts(ctx context.Context) error {
-	cfg := sidecar.HTTPConfig{Hosts: w.options.hosts, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
+	cfg := httpserve.Config{Hosts: w.options.hosts, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	return w.serve(ctx, "scores", leaving(w.ready, w.writer.Handler()), cfg)
 }
 
 func (w *writerProcess) serveHealth(ctx context.Context) error {
 	metrics := promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})
-	return w.serve(ctx, "health", sidecar.Health(w.ready, metrics), sidecar.HTTPConfig{Hosts: w.options.hosts})
+	return w.serve(ctx, "health", sidecar.Health(w.ready, metrics), httpserve.ForProbes(w.options.hosts))
 }
 
 // serve answers on the listener of a flag, if there is one, until ctx is done and
 // the requests in hand are answered.
-func (w *writerProcess) serve(ctx context.Context, flag string, h http.Handler, cfg sidecar.HTTPConfig) error {
+func (w *writerProcess) serve(ctx context.Context, flag string, h http.Handler, cfg httpserve.Config) error {
 	for _, l := range w.listeners {
 		if l.flag == flag {
-			return sidecar.ServeHTTP(ctx, l, h, cfg, w.log)
+			return httpserve.Serve(ctx, l, h, cfg, w.log)
 		}
 	}
 	<-ctx.Done()

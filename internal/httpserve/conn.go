@@ -1,0 +1,103 @@
+package httpserve
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// cappedListener accepts connections that [Conns] counts.
+type cappedListener struct {
+	net.Listener
+	conns *Conns[*conn]
+	began time.Time
+}
+
+func newCappedListener(ln net.Listener, most int) *cappedListener {
+	return &cappedListener{ln, NewConns[*conn](most), time.Now()}
+}
+
+func (l *cappedListener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: accepted, listener: l}
+	c.enter(ReadingHead)
+	l.conns.Add(c)
+	return c, nil
+}
+
+// conn knows how far it is with a request. net/http tells less: a connection on which
+// half a head has come is in the same state as one that is silent.
+type conn struct {
+	net.Conn
+	listener *cappedListener
+	place    atomic.Int64
+}
+
+// Place says where c is in the order of giving way.
+func (c *conn) Place() Place { return Place(c.place.Load()) }
+
+func (c *conn) enter(s Stage) {
+	c.place.Store(int64(PlaceOf(s, int64(time.Since(c.listener.began)))))
+}
+
+// Read sees when the next request begins.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && c.Place().Stage() == Idle {
+		c.enter(ReadingHead)
+	}
+	return n, err
+}
+
+func (c *conn) Close() error {
+	c.listener.conns.Remove(c)
+	return c.Conn.Close()
+}
+
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// followed tells the connection of a request that its head is complete, which is when
+// net/http calls a handler, and when its body is.
+func followed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := r.Context().Value(connKey{}).(*conn)
+		if r.ContentLength == 0 {
+			c.enter(Answering)
+		} else {
+			c.enter(ReadingBody)
+			r.Body = &body{r.Body, c}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// answered is called when net/http has sent an answer and waits for the next request.
+func answered(c net.Conn, s http.ConnState) {
+	if s == http.StateIdle {
+		c.(*conn).enter(Idle)
+	}
+}
+
+// body sees when the last of it has come.
+type body struct {
+	io.ReadCloser
+	conn *conn
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.conn.enter(Answering)
+	}
+	return n, err
+}

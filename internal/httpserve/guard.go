@@ -1,0 +1,48 @@
+package httpserve
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+)
+
+// CheckOrigin refuses requests that change something and that a browser sends
+// for another site's page, by Sec-Fetch-Site or Origin. Together with
+// [CheckHost], which a rebound DNS name does not pass, it keeps foreign pages
+// from acting through the browser of somebody who reaches this listener. Clients
+// that are no browsers send neither header and pass.
+func CheckOrigin(next http.Handler) http.Handler {
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		Problem{Status: http.StatusForbidden, Code: "cross_origin", Title: "Request of another site",
+			Detail: "changes are taken from this listener's own pages and from clients that are no browsers"}.Write(w)
+	}))
+	return guard.Handler(next)
+}
+
+// RequireToken lets a request pass to next only with "Authorization: Bearer
+// token", the scheme in any case. With an empty token nothing passes. what names
+// the token for who was refused.
+func RequireToken(what, token string, next http.Handler) http.Handler {
+	want := sha256.Sum256([]byte(token)) // equal lengths compare in constant time
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got := sha256.Sum256([]byte(bearer(r.Header.Get("Authorization"))))
+		if token == "" || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			Problem{Status: http.StatusUnauthorized, Code: "token_required", Title: "Token required",
+				Detail: "want " + what + " as Authorization: Bearer"}.Write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// bearer returns the token of an Authorization field, "" if it has none.
+func bearer(field string) string {
+	scheme, token, _ := strings.Cut(field, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimLeft(token, " ")
+}

@@ -1,0 +1,93 @@
+// Package httpserve serves net/http on a listener of ours: with a limit of
+// connections at which the least useful gives way, with the checks of who asks, and
+// with errors as application/problem+json. The cap is the data port's too.
+package httpserve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// MaxHeader is how long request line and header may be, in bytes.
+const MaxHeader = 8 << 10
+
+// Defaults of [Serve].
+const (
+	DefaultMaxConns     = 64
+	DefaultReadTimeout  = 5 * time.Second
+	DefaultWriteTimeout = 90 * time.Second // a CPU profile takes 30 s by default
+	DefaultIdleTimeout  = 30 * time.Second
+	// DefaultDrainTimeout is longer than the five seconds for which net/http lets
+	// connections live that have sent nothing yet, such as a browser's spare ones.
+	DefaultDrainTimeout = 7 * time.Second
+)
+
+// probeHeadTimeout is how long the head of a probe may take.
+const probeHeadTimeout = time.Second
+
+// Config is how [Serve] behaves; zeros take the defaults.
+type Config struct {
+	// Hosts are names, without port, that callers may use for a listener on
+	// loopback, beside localhost and the loopback addresses.
+	Hosts        []string
+	MaxConns     int           // at so many, one gives way to each new one, in the order of [Stage]
+	HeadTimeout  time.Duration // default: ReadTimeout
+	ReadTimeout  time.Duration // a whole request
+	WriteTimeout time.Duration
+	IdleTimeout  time.Duration
+	DrainTimeout time.Duration
+	NoKeepAlive  bool // every answer ends its connection
+}
+
+// ForProbes returns the Config of a health port: anybody in the network reaches it,
+// and nobody has a reason to stay.
+func ForProbes(hosts []string) Config {
+	return Config{Hosts: hosts, HeadTimeout: probeHeadTimeout, NoKeepAlive: true}
+}
+
+// Serve answers requests on ln with h until ctx is done, then closes ln, finishes
+// the requests in hand and returns. On loopback it answers only to loopback names and
+// cfg.Hosts. It is for listeners that are asked seldom; the data port has a server of
+// its own.
+func Serve(ctx context.Context, ln net.Listener, h http.Handler, cfg Config, log *slog.Logger) error {
+	if OnLoopback(ln.Addr()) {
+		h = CheckHost(cfg.Hosts, h)
+	}
+	srv := newServer(h, cfg, log)
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(newCappedListener(ln, cmp.Or(cfg.MaxConns, DefaultMaxConns))) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("listener %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	drain := cmp.Or(cfg.DrainTimeout, DefaultDrainTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		_ = srv.Close()
+		return fmt.Errorf("listener %s: requests unfinished after %v: %w", ln.Addr(), drain, err)
+	}
+	<-failed
+	return nil
+}
+
+func newServer(h http.Handler, cfg Config, log *slog.Logger) *http.Server {
+	read := cmp.Or(cfg.ReadTimeout, DefaultReadTimeout)
+	srv := &http.Server{
+		Handler: followed(h), ConnContext: withConn, ConnState: answered,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		MaxHeaderBytes:    MaxHeader - 4096, // net/http adds 4096 of its own
+		ReadTimeout:       read,
+		ReadHeaderTimeout: cmp.Or(cfg.HeadTimeout, read),
+		WriteTimeout:      cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout),
+		IdleTimeout:       cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout),
+	}
+	srv.SetKeepAlivesEnabled(!cfg.NoKeepAlive)
+	return srv
+}
