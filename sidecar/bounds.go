@@ -30,20 +30,24 @@ const (
 // lost writes, keeps no seq of the board, or was never at that number.
 var ErrNotReached = errors.New("board has not reached the seq")
 
-// notReached is ErrNotReached with the numbers.
-type notReached struct{ want, have uint64 }
-
-func (e *notReached) Error() string {
-	if e.have == 0 {
-		return fmt.Sprintf("%v: want %d, and Redis knows none", ErrNotReached, e.want)
-	}
-	return fmt.Sprintf("%v: want %d, and Redis is at %d", ErrNotReached, e.want, e.have)
+// NotReachedError is [ErrNotReached] with the numbers.
+type NotReachedError struct {
+	Want uint64
+	Have uint64 // 0: Redis keeps no seq of the board
 }
 
-func (e *notReached) Is(target error) bool { return target == ErrNotReached }
+func (e *NotReachedError) Error() string {
+	if e.Have == 0 {
+		return fmt.Sprintf("%v: want %d, and Redis knows none", ErrNotReached, e.Want)
+	}
+	return fmt.Sprintf("%v: want %d, and Redis is at %d", ErrNotReached, e.Want, e.Have)
+}
 
-// bounded reports whether q limits how old its answer may be.
-func (q *Query) bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 }
+// Is reports whether target is [ErrNotReached].
+func (e *NotReachedError) Is(target error) bool { return target == ErrNotReached }
+
+// Bounded reports whether q limits how old its answer may be.
+func (q *Query) Bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 }
 
 // fresh reports whether q may be answered from a copy at seq that was known to
 // be current at the given time.
@@ -68,11 +72,11 @@ func (at *place) fresh(q *Query) bool {
 	return q.fresh(at.top.Seq, at.hotAt)
 }
 
-// settle returns where a q that bounds the age of its answer is read: limit rows
+// resolveBounds returns where a q that bounds the age of its answer is read: limit rows
 // from start, or standings if limit is 0. That is the place at if it holds a copy
 // that is fresh enough, or becomes so in the time that q gives it, and otherwise
 // Redis. Where there is no copy to wait for, the place stays as it is.
-func (r *Reader) settle(ctx context.Context, q *Query, at place, start, limit int) place {
+func (r *Reader) resolveBounds(ctx context.Context, q *Query, at place, start, limit int) place {
 	if !at.holds(start, limit, q) {
 		return at
 	}

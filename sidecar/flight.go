@@ -163,7 +163,7 @@ func askFresh[T moment](ctx context.Context, f *flights, q *Query, op, key strin
 	came := time.Now()
 	for again := false; ; again = true {
 		v, own, err := fly(ctx, f, op, key, ask)
-		if !q.bounded() || err != nil && !errors.Is(err, rankcache.ErrUnknownMember) {
+		if !q.Bounded() || err != nil && !errors.Is(err, rankcache.ErrUnknownMember) {
 			return v, err
 		}
 		at, last := v.moment(), own || again
@@ -172,7 +172,7 @@ func askFresh[T moment](ctx context.Context, f *flights, q *Query, op, key strin
 		case inTime && at.Seq >= q.MinSeq:
 			return v, err
 		case last:
-			return v, &notReached{q.MinSeq, at.Seq}
+			return v, &NotReachedError{q.MinSeq, at.Seq}
 		}
 	}
 }

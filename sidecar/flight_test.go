@@ -10,15 +10,16 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // TestStampede: 5,000 readers of one small board at once are one call to Redis,
 // whatever they ask of it is the same.
 func TestStampede(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.origin.hold = make(chan struct{})
-		r := w.reader()
+		env := newEnv()
+		env.Origin.Hold = make(chan struct{})
+		r := env.reader()
 		const readers = 5000
 		var answered sync.WaitGroup
 		var pages sync.Map
@@ -32,9 +33,9 @@ func TestStampede(t *testing.T) {
 			})
 		}
 		synctest.Wait() // all of them wait for Redis now
-		close(w.origin.hold)
+		close(env.Origin.Hold)
 		answered.Wait()
-		if n := w.origin.calls.Load(); n != 1 {
+		if n := env.Origin.Calls.Load(); n != 1 {
 			t.Errorf("%d calls to Redis, want 1", n)
 		}
 		if n := sizeOf(&pages); n != 1 {
@@ -52,11 +53,11 @@ func sizeOf(m *sync.Map) (n int) {
 // told at once; nobody waits longer than the time-out.
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.limits = OriginLimits{Timeout: time.Second, Calls: 4, Queue: 6}
-		w.origin.hold = make(chan struct{})
-		defer close(w.origin.hold)
-		r := w.reader()
+		env := newEnv()
+		env.limits = OriginLimits{Timeout: time.Second, Calls: 4, Queue: 6}
+		env.Origin.Hold = make(chan struct{})
+		defer close(env.Origin.Hold)
+		r := env.reader()
 		began := time.Now()
 		var refusedAtOnce, unavailable, noPlace atomic.Int64
 		var done sync.WaitGroup
@@ -81,7 +82,7 @@ func TestOverload(t *testing.T) {
 		if a, b := refusedAtOnce.Load(), unavailable.Load()+noPlace.Load(); a != 15 || b != 10 {
 			t.Errorf("%d refused at once and %d after the time-out, want 15 and 10", a, b)
 		}
-		if n := w.origin.calls.Load(); n < 4 || n > 10 {
+		if n := env.Origin.Calls.Load(); n < 4 || n > 10 {
 			t.Errorf("%d calls to Redis, want 4 to 10", n)
 		}
 	})
@@ -91,9 +92,9 @@ func TestOverload(t *testing.T) {
 // who began it has gone.
 func TestFirstCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.origin.hold = make(chan struct{})
-		r := w.reader()
+		env := newEnv()
+		env.Origin.Hold = make(chan struct{})
+		r := env.reader()
 		first, leave := context.WithCancel(context.Background())
 		var done sync.WaitGroup
 		done.Go(func() {
@@ -111,9 +112,9 @@ func TestFirstCallerLeaves(t *testing.T) {
 		synctest.Wait()
 		leave()
 		synctest.Wait()
-		close(w.origin.hold)
+		close(env.Origin.Hold)
 		done.Wait()
-		if n := w.origin.calls.Load(); n != 1 {
+		if n := env.Origin.Calls.Load(); n != 1 {
 			t.Errorf("%d calls to Redis, want 1", n)
 		}
 	})
@@ -121,13 +122,13 @@ func TestFirstCallerLeaves(t *testing.T) {
 
 // TestErrorsAreNotKept: an answer that failed is asked anew.
 func TestErrorsAreNotKept(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
-	w.origin.failWith(errors.New("WRONGTYPE"))
+	env := newEnv()
+	r := env.reader()
+	env.Origin.FailWith(errors.New("WRONGTYPE"))
 	if _, err := r.Top(context.Background(), Query{Board: "any"}, 10); err == nil {
 		t.Fatal("no error")
 	}
-	w.origin.fail.Store(nil)
+	env.Origin.FailWith(nil)
 	if _, err := r.Top(context.Background(), Query{Board: "any"}, 10); err != nil {
 		t.Error(err)
 	}
@@ -136,10 +137,10 @@ func TestErrorsAreNotKept(t *testing.T) {
 // TestStandingsOfOneFlightAreApart: those who share a flight may append to what
 // they were given.
 func TestStandingsOfOneFlightAreApart(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	dst := make([]rankcache.Standing, 0, 8)
-	s, err := r.Standings(context.Background(), Query{Board: "any"}, dst, []string{member(1)})
+	s, err := r.Standings(context.Background(), Query{Board: "any"}, dst, []string{fixture.Member(1)})
 	if err != nil {
 		t.Fatal(err)
 	}

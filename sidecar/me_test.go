@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // movedBoard answers standings from a moment after its head.
 type movedBoard struct {
-	*fakeBoard
-	later *fakeBoard
+	*fixture.Board
+	later *fixture.Board
 }
 
 func (b movedBoard) Standings(dst []rankcache.Standing, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp) {
@@ -42,21 +43,21 @@ func TestMe(t *testing.T) {
 		{"nobody", "any", 2000, rankcache.Desc, 0, 12, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld()
-			cfg := w.config()
-			cfg.Tiers = tiersOf(`rooms: [{uid: "1", mode: super-hot, boards: ["local", "moved", "tiny"]}]`)
-			cfg.Boards.(fakeBoards)["moved"] = movedBoard{newFakeBoard("moved", 1000, 100), newFakeBoard("moved", 1000, 101)}
+			env := newEnv()
+			cfg := env.config()
+			cfg.Tiers = fixture.Tiers(`rooms: [{uid: "1", mode: super-hot, boards: ["local", "moved", "tiny"]}]`)
+			cfg.Boards.(fixture.Boards[Board])["moved"] = movedBoard{fixture.NewBoard("moved", 1000, 100), fixture.NewBoard("moved", 1000, 101)}
 			r := readerOf(t, cfg)
 			q := Query{Board: c.board, Order: c.order}
 			a, err := r.Page(context.Background(), q, 0, 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			me, seq, err := r.Me(context.Background(), q, &a, nil, []string{member(c.member)})
-			if err != nil || me.Rank != c.rank || seq != c.seq || me.Member != member(c.member) {
+			me, seq, err := r.Me(context.Background(), q, &a, nil, []string{fixture.Member(c.member)})
+			if err != nil || me.Rank != c.rank || seq != c.seq || me.Member != fixture.Member(c.member) {
 				t.Errorf("%+v at seq %d, %v; want rank %d at %d", me, seq, err, c.rank, c.seq)
 			}
-			if n := w.origin.calls.Load(); n != c.calls {
+			if n := env.Origin.Calls.Load(); n != c.calls {
 				t.Errorf("%d calls to Redis, want %d", n, c.calls)
 			}
 		})

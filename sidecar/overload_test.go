@@ -10,16 +10,17 @@ import (
 	"testing/synctest"
 
 	"rankcache"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // faultyOrigin panics once, when it is let go.
 type faultyOrigin struct {
-	*fakeOrigin
+	*fixture.Origin
 	once sync.Once
 }
 
 func (o *faultyOrigin) Page(ctx context.Context, id rankcache.BoardID, start, limit int, order rankcache.Order) (rankcache.Page, error) {
-	p, err := o.fakeOrigin.Page(ctx, id, start, limit, order)
+	p, err := o.Origin.Page(ctx, id, start, limit, order)
 	o.once.Do(func() { panic("no such index") })
 	return p, err
 }
@@ -29,22 +30,22 @@ func (o *faultyOrigin) Page(ctx context.Context, id rankcache.BoardID, start, li
 func TestPanicOfTheOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		w := newWorld()
-		w.origin.hold = make(chan struct{})
-		cfg := w.config()
-		cfg.Origin, cfg.Log = &faultyOrigin{fakeOrigin: w.origin}, slog.New(slog.NewTextHandler(&log, nil))
+		env := newEnv()
+		env.Origin.Hold = make(chan struct{})
+		cfg := env.config()
+		cfg.Origin, cfg.Log = &faultyOrigin{Origin: env.Origin}, slog.New(slog.NewTextHandler(&log, nil))
 		r := readerOf(t, cfg)
 		var done sync.WaitGroup
 		for range 100 {
 			done.Go(func() {
 				_, err := r.Top(t.Context(), Query{Board: "any"}, 10)
-				if p := problemOf(err); p.code != CodeInternal || p.detail != "" {
-					t.Errorf("%v is told as %+v", err, p)
+				if err != ErrFault { // with no details
+					t.Errorf("%v, want %v", err, ErrFault)
 				}
 			})
 		}
 		synctest.Wait()
-		close(w.origin.hold)
+		close(env.Origin.Hold)
 		done.Wait()
 		if text := log.String(); strings.Count(text, "no such index") != 1 || !strings.Contains(text, "overload_test.go") {
 			t.Errorf("logged: %s", text)

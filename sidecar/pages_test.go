@@ -9,13 +9,14 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // TestPagesFollowTheTop: pages are the same for as long as the top is, and those of a
 // new top are made from the ones before.
 func TestPagesFollowTheTop(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	slot := r.NewSlot(func(previous any) any {
 		n, _ := previous.(*int)
 		next := new(int)
@@ -40,7 +41,7 @@ func TestPagesFollowTheTop(t *testing.T) {
 	if pages("any") == pages("any") {
 		t.Error("two calls to Redis have the same pages")
 	}
-	w.local.publish(918)
+	env.Local.Publish(918)
 	if n := *pages("local").Kept(slot).(*int); n != 1 {
 		t.Errorf("the pages of the second top follow %d others, want 1", n)
 	}
@@ -51,8 +52,8 @@ func TestPagesFollowTheTop(t *testing.T) {
 
 // TestPagesBySlot: a protocol finds what it kept itself, also one that came late.
 func TestPagesBySlot(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	constant := func(s string) func(any) any { return func(any) any { return s } }
 	a := r.NewSlot(constant("a"))
 	q := Query{Board: "local"}
@@ -68,9 +69,9 @@ func TestPagesBySlot(t *testing.T) {
 // TestPagesAreDroppedWithTheBoard: what was kept for a board that is not read here any
 // more is freed, and so is what was kept for an older top.
 func TestPagesAreDroppedWithTheBoard(t *testing.T) {
-	w := newWorld()
-	boards := fakeBoards{"local": w.local, "tiny": w.tiny}
-	cfg := w.config()
+	env := newEnv()
+	boards := fixture.Boards[Board]{"local": env.Local, "tiny": env.Tiny}
+	cfg := env.config()
 	cfg.Boards = boards
 	r := readerOf(t, cfg)
 	r.NewSlot(func(any) any { return new([1 << 10]byte) })
@@ -93,12 +94,12 @@ func TestPagesAreDroppedWithTheBoard(t *testing.T) {
 		})
 	}
 	local, tiny, hot := kept("local"), kept("tiny"), kept("hot")
-	w.local.publish(918)
+	env.Local.Publish(918)
 	kept("local")
 	freed("an older top", local)
 	delete(boards, "tiny")
-	w.tiny.top.Store(nil)
-	delete(w.hot.tops, "hot")
+	env.Tiny.Head.Store(nil)
+	delete(env.Hot.Tops, "hot")
 	r.DropPages()
 	freed("a board that was closed", tiny)
 	freed("a board that is not hot any more", hot)

@@ -13,50 +13,6 @@ import (
 	"rankcache"
 )
 
-// Board is one open local board. All methods may be called concurrently and
-// must not keep the strings that they are given.
-type Board interface {
-	// Top returns the published head, best first, nil before the first one.
-	Top() *rankcache.Top
-	// Page returns up to limit rows from the 0-based start, none past the end.
-	Page(start, limit int, order rankcache.Order) rankcache.Page
-	// Standings appends one row per member to dst, all of one moment.
-	Standings(dst []rankcache.Standing, members []string, order rankcache.Order) ([]rankcache.Standing, rankcache.Stamp)
-	// Around returns the member's row with up to n neighbours on either side,
-	// and its rank; false, and a page that has a stamp only, when it is not on the
-	// board.
-	Around(member string, n int, order rankcache.Order) (rankcache.Page, int, bool)
-	// CurrentAt is when the copy was last known to be what Redis had.
-	CurrentAt() time.Time
-}
-
-// Boards finds open local boards. It must not keep the id.
-type Boards interface {
-	Get(rankcache.BoardID) (Board, bool)
-}
-
-// Hot keeps the top pages of hot boards fresh. It must not keep the ids that it
-// is given: they may be the memory of a request.
-type Hot interface {
-	// Top returns the refreshed head of the board and when it was last known to
-	// be what Redis had; false when there is none that may be served.
-	Top(rankcache.BoardID) (top *rankcache.Top, currentAt time.Time, ok bool)
-	// Count counts a read, whoever answers it.
-	Count(rankcache.BoardID)
-}
-
-// Config is what a [Reader] reads from. Zero numbers take their defaults.
-type Config struct {
-	// Tiers returns what the operator says at this moment.
-	Tiers    func() *rankcache.Tiers
-	Boards   Boards   // nil: no super-hot tier
-	Hot      Hot      // nil: no hot tier
-	Profiles Profiles // nil: answers carry no profiles
-	Origin   Origin
-	Limits   OriginLimits
-	Log      *slog.Logger // of faults while asking the origin; nil: they are only counted
-}
-
 // Reader answers reads of boards from the nearest tier that may. All methods
 // may be called concurrently.
 type Reader struct {
@@ -95,15 +51,15 @@ func (r *Reader) Top(ctx context.Context, q Query, limit int) (Answer, error) {
 // Page returns up to limit rows, 1 to [rankcache.MaxTop], from the 0-based start;
 // none past the end of the board.
 func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (Answer, error) {
-	if start < 0 || start > maxStart || limit < 1 || limit > rankcache.MaxTop {
-		return Answer{}, fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, maxStart)
+	if start < 0 || start > MaxStart || limit < 1 || limit > rankcache.MaxTop {
+		return Answer{}, fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, MaxStart)
 	}
 	at, err := r.find(&q, true)
 	if err != nil {
 		return Answer{}, err
 	}
-	if q.bounded() {
-		at = r.settle(ctx, &q, at, start, limit)
+	if q.Bounded() {
+		at = r.resolveBounds(ctx, &q, at, start, limit)
 	}
 	return r.page(ctx, q, &at, start, limit)
 }
@@ -143,8 +99,8 @@ func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standin
 	if err != nil {
 		return Standings{}, err
 	}
-	if q.bounded() {
-		at = r.settle(ctx, &q, at, 0, 0)
+	if q.Bounded() {
+		at = r.resolveBounds(ctx, &q, at, 0, 0)
 	}
 	return r.standings(ctx, q, &at, dst, members)
 }
@@ -171,8 +127,8 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 	if err != nil {
 		return Answer{}, 0, err
 	}
-	if q.bounded() {
-		at = r.settle(ctx, &q, at, 0, 0)
+	if q.Bounded() {
+		at = r.resolveBounds(ctx, &q, at, 0, 0)
 	}
 	if at.tier != TierLocal {
 		return r.flights.around(ctx, q, member, n)
@@ -185,4 +141,163 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 		return Answer{}, 0, rankcache.ErrUnknownMember
 	}
 	return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt()}, rank, nil
+}
+
+// Me returns the member's standing beside the page a, which is an answer to q, and its
+// seq. dst is room for one standing; member holds one id.
+//
+// The page and the standing are two looks at a board that moves. Where the page
+// itself (or the head that it is cut from) has the caller's row, that row is
+// taken, so that nobody reads rank 12 in the page and rank 11 below it. Otherwise
+// the standing is what it is now, and says its own seq.
+func (r *Reader) Me(ctx context.Context, q Query, a *Answer, dst []rankcache.Standing, member []string) (rankcache.Standing, uint64, error) {
+	at := &a.at
+	if at.tier != TierLocal {
+		if row, known := at.known(a, member[0]); known {
+			return row, a.Seq, nil
+		}
+	}
+	s, err := r.standings(ctx, q, at, dst, member)
+	if err != nil {
+		return rankcache.Standing{}, 0, err
+	}
+	if s.Seq == 0 || s.Seq != a.Seq { // published again between the two looks, or no way to tell
+		if row, ok := rowOf(a.Page, member[0]); ok {
+			return row, a.Seq, nil
+		}
+	}
+	return s.Rows[len(s.Rows)-1], s.Seq, nil
+}
+
+// known answers from rows that are here already, without asking Redis: those of
+// the page, those of the hot head that it was cut from, or the lack of them
+// where they are the whole board.
+func (at *place) known(a *Answer, member string) (rankcache.Standing, bool) {
+	rows := a.Page
+	if a.Source == SourceHot {
+		rows.Start, rows.Entries = 0, at.top.Entries
+	}
+	if row, ok := rowOf(rows, member); ok {
+		return row, true
+	}
+	whole := rows.Start == 0 && len(rows.Entries) >= rows.Members
+	return rankcache.Standing{Member: member}, whole
+}
+
+// rowOf returns the member's row on the page.
+func rowOf(p rankcache.Page, member string) (rankcache.Standing, bool) {
+	for i := range p.Entries {
+		if e := &p.Entries[i]; e.Member == member {
+			return rankcache.Standing{Member: member, Score: e.Score, Rank: p.Start + i + 1}, true
+		}
+	}
+	return rankcache.Standing{}, false
+}
+
+// place is where one board is read, found once per request.
+type place struct {
+	tier  Tier
+	board Board          // set for TierLocal
+	top   *rankcache.Top // set for TierLocal and TierHot
+	hotAt time.Time      // CurrentAt of a hot top
+}
+
+// Tier returns where q is read now.
+func (r *Reader) Tier(q *Query) Tier {
+	at, err := r.find(q, false)
+	if err != nil {
+		return TierBlocked
+	}
+	return at.tier
+}
+
+// Tiers returns what the operator says at this moment.
+func (r *Reader) Tiers() *rankcache.Tiers { return r.tiers() }
+
+// Profiles returns the source of profiles, nil if there is none.
+func (r *Reader) Profiles() Profiles { return r.profiles }
+
+// Uncounted returns a reader of the same boards whose reads do not make a board hot: an
+// operator who watches a board is not its traffic.
+func (r *Reader) Uncounted() *Reader {
+	u := *r
+	if r.hot != nil {
+		u.hot = uncounted{r.hot}
+	}
+	return &u
+}
+
+type uncounted struct{ Hot }
+
+func (uncounted) Count(rankcache.BoardID) {}
+
+// find decides where q is read. A local board without a published head counts as
+// not open. count says whether the hot tier is told of the read.
+func (r *Reader) find(q *Query, count bool) (place, error) {
+	mode := r.tiers().Mode(q.Board, q.Room)
+	at := place{}
+	if mode == rankcache.ModeSuperHot && r.boards != nil {
+		if b, ok := r.boards.Get(q.Board); ok {
+			at.board, at.top = b, b.Top()
+		}
+	}
+	local, hot := at.top != nil, false
+	if mode != rankcache.ModeBlocked && r.hot != nil {
+		if count {
+			r.Count(q.Board)
+		}
+		if !local {
+			if at.top, at.hotAt, hot = r.hot.Top(q.Board); !hot {
+				at.top = nil
+			}
+		}
+	}
+	if at.tier = decide(mode, local, hot); at.tier == TierBlocked {
+		return place{}, ErrBlocked
+	}
+	return at, nil
+}
+
+// Count tells the hot tier of a read of the board.
+func (r *Reader) Count(id rankcache.BoardID) {
+	if r.hot != nil {
+		r.hot.Count(id)
+	}
+}
+
+// covers reports whether the head holds all the rows that were asked for.
+func covers(top *rankcache.Top, start, limit int, order rankcache.Order) bool {
+	return order == rankcache.Desc && (start+limit <= len(top.Entries) || len(top.Entries) >= top.Members)
+}
+
+// head returns the rows of the place's top, which covers them.
+func (at *place) head(start, limit int) Answer {
+	top := at.top
+	from := min(start, len(top.Entries))
+	to := min(start+limit, len(top.Entries))
+	a := Answer{Source: SourceHot, CurrentAt: at.hotAt, at: *at, top: top, Page: rankcache.Page{
+		Stamp:   rankcache.Stamp{Seq: top.Seq, Members: top.Members, At: top.PublishedAt},
+		Start:   start,
+		Entries: top.Entries[from:to:to],
+	}}
+	if at.tier == TierLocal {
+		a.Source, a.CurrentAt = SourceLocal, at.board.CurrentAt()
+	}
+	return a
+}
+
+// decide says where a board is read: mode is what the operator said of it,
+// localOpen whether its local copy may be read, hotHas whether a fresh top page
+// of it is here. A super-hot board that is not open falls down the list. A local
+// copy that nobody named (its room just left the file) is no longer read.
+func decide(mode rankcache.Mode, localOpen, hotHas bool) Tier {
+	switch {
+	case mode == rankcache.ModeBlocked:
+		return TierBlocked
+	case mode == rankcache.ModeSuperHot && localOpen:
+		return TierLocal
+	case hotHas:
+		return TierHot
+	}
+	return TierRedis
 }

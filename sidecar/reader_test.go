@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"unsafe"
 
 	"rankcache"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // TestReaderSources says for each question what answers it, and how often Redis
@@ -32,25 +34,25 @@ func TestReaderSources(t *testing.T) {
 		{"room of a super-hot board that nobody holds", Query{Board: "any", Room: "88"}, 0, 5, SourceRedis, 1, 5, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld()
-			a, err := w.reader().Page(context.Background(), c.q, c.start, c.limit)
+			env := newEnv()
+			a, err := env.reader().Page(context.Background(), c.q, c.start, c.limit)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Source != c.source || w.origin.calls.Load() != c.calls || len(a.Entries) != c.rows || a.Start != c.start {
+			if a.Source != c.source || env.Origin.Calls.Load() != c.calls || len(a.Entries) != c.rows || a.Start != c.start {
 				t.Errorf("%v, %d calls, %d rows from %d; want %v, %d, %d from %d",
-					a.Source, w.origin.calls.Load(), len(a.Entries), a.Start, c.source, c.calls, c.rows, c.start)
+					a.Source, env.Origin.Calls.Load(), len(a.Entries), a.Start, c.source, c.calls, c.rows, c.start)
 			}
-			if c.rows > 0 && a.Entries[0].Member != member(c.first) {
-				t.Errorf("first is %s, want %s", a.Entries[0].Member, member(c.first))
+			if c.rows > 0 && a.Entries[0].Member != fixture.Member(c.first) {
+				t.Errorf("first is %s, want %s", a.Entries[0].Member, fixture.Member(c.first))
 			}
 		})
 	}
 }
 
 func TestReaderRefuses(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	for _, c := range []struct {
 		name         string
 		q            Query
@@ -69,14 +71,14 @@ func TestReaderRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
-	if n := w.origin.calls.Load(); n != 0 {
+	if n := env.Origin.Calls.Load(); n != 0 {
 		t.Errorf("%d calls to Redis, want none", n)
 	}
 }
 
 func TestReaderStandings(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	for _, c := range []struct {
 		board  rankcache.BoardID
 		source Source
@@ -86,10 +88,10 @@ func TestReaderStandings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ranks := ranksOf(s.Rows); s.Source != c.source || ranks[0] != 5 || ranks[1] != 0 || ranks[2] != 1 {
-			t.Errorf("%s: %v %v", c.board, s.Source, ranks)
+		if s.Source != c.source || s.Rows[0].Rank != 5 || s.Rows[1].Rank != 0 || s.Rows[2].Rank != 1 {
+			t.Errorf("%s: %v %v", c.board, s.Source, s.Rows)
 		}
-		if n := w.origin.calls.Load(); n != c.calls {
+		if n := env.Origin.Calls.Load(); n != c.calls {
 			t.Errorf("%s: %d calls, want %d", c.board, n, c.calls)
 		}
 	}
@@ -102,10 +104,10 @@ func TestReaderStandings(t *testing.T) {
 }
 
 func TestReaderAround(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	for _, board := range []rankcache.BoardID{"local", "any"} {
-		a, rank, err := r.Around(context.Background(), Query{Board: board}, member(2), 4)
+		a, rank, err := r.Around(context.Background(), Query{Board: board}, fixture.Member(2), 4)
 		if err != nil || rank != 3 || a.Start != 0 || len(a.Entries) != 7 {
 			t.Errorf("%s: rank %d, %d rows from %d, %v", board, rank, len(a.Entries), a.Start, err)
 		}
@@ -113,7 +115,7 @@ func TestReaderAround(t *testing.T) {
 			t.Errorf("%s: unknown member: %v", board, err)
 		}
 	}
-	if _, _, err := r.Around(context.Background(), Query{Board: "local"}, member(2), MaxAround+1); !errors.Is(err, ErrRange) {
+	if _, _, err := r.Around(context.Background(), Query{Board: "local"}, fixture.Member(2), MaxAround+1); !errors.Is(err, ErrRange) {
 		t.Errorf("too many neighbours: %v", err)
 	}
 }
@@ -121,15 +123,15 @@ func TestReaderAround(t *testing.T) {
 // TestHotCountsWhoeverAnswers checks which reads the hot tier is told of: all
 // but those that are refused.
 func TestHotCountsWhoeverAnswers(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	memory := []byte("any")
-	for _, board := range []rankcache.BoardID{"local", "hot", "filling", "shut", rankcache.BoardID(view(memory))} {
+	for _, board := range []rankcache.BoardID{"local", "hot", "filling", "shut", rankcache.BoardID(unsafe.String(&memory[0], len(memory)))} {
 		_, _ = r.Top(context.Background(), Query{Board: board}, 10)
 	}
 	copy(memory, "xyz") // the request's memory serves the next one
 	want := map[rankcache.BoardID]bool{"local": true, "hot": true, "filling": true, "any": true}
-	w.hot.counts.Range(func(id, _ any) bool {
+	env.Hot.Counts.Range(func(id, _ any) bool {
 		if !want[id.(rankcache.BoardID)] {
 			t.Errorf("counted %v", id)
 		}
@@ -141,12 +143,12 @@ func TestHotCountsWhoeverAnswers(t *testing.T) {
 	}
 }
 
-// TestLocalBoardWithoutHead: a board that is open but has published nothing is
+// TestLocalBoardWithoutHead: a board that is open but has fixture.Published nothing is
 // not half answered.
 func TestLocalBoardWithoutHead(t *testing.T) {
-	w := newWorld()
-	w.local.top.Store(nil)
-	a, err := w.reader().Top(context.Background(), Query{Board: "local"}, 10)
+	env := newEnv()
+	env.Local.Head.Store(nil)
+	a, err := env.reader().Top(context.Background(), Query{Board: "local"}, 10)
 	if err != nil || a.Source != SourceRedis {
 		t.Errorf("%v, %v; want an answer of Redis", a.Source, err)
 	}
@@ -156,12 +158,12 @@ func TestReaderNeedsTiersAndOrigin(t *testing.T) {
 	if _, err := NewReader(Config{}, nil); err == nil {
 		t.Error("an empty config was accepted")
 	}
-	w := newWorld()
-	w.limits.Calls = -1
-	if _, err := NewReader(w.config(), nil); err == nil {
+	env := newEnv()
+	env.limits.Calls = -1
+	if _, err := NewReader(env.config(), nil); err == nil {
 		t.Error("a negative limit was accepted")
 	}
-	r, err := NewReader(Config{Tiers: tiersOf(""), Origin: w.origin}, nil)
+	r, err := NewReader(Config{Tiers: fixture.Tiers(""), Origin: env.Origin}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"rankcache/localboard"
 	"rankcache/profile"
 	"rankcache/sidecar"
+	"rankcache/sidecar/httpapi"
 )
 
 // rankcacheTarget is the read side of a sidecar as serve joins it: a super-hot
@@ -29,7 +30,7 @@ type rankcacheTarget struct {
 	updates  *updater
 	tracker  *hotkey.Tracker
 	profiles *profile.Cache // nil: none
-	server   *sidecar.DataServer
+	server   *httpapi.Server
 }
 
 func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
@@ -62,7 +63,7 @@ func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.server, err = sidecar.NewDataServer(reader, sidecar.DataConfig{}, log, registry)
+	t.server, err = httpapi.New(reader, httpapi.Config{}, log, registry)
 	return t, err
 }
 

@@ -9,7 +9,7 @@ import (
 	"rankcache/internal/origin"
 	"rankcache/localboard"
 	"rankcache/profile"
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 // warmRows is how many rows of a board's head have their profiles loaded before
@@ -34,7 +34,7 @@ func (s *sidecarProcess) buildProfiles() error {
 // dropProfile answers DELETE /profiles/{member} on the admin port.
 func (s *sidecarProcess) dropProfile(w http.ResponseWriter, r *http.Request) {
 	if s.profiles == nil || !s.profiles.Drop(r.PathValue("member")) {
-		writeProblem(w, string(sidecar.CodeUnknownProfile), "", "no profile of this member is cached here")
+		writeProblem(w, adminapi.CodeUnknownProfile, "", "no profile of this member is cached here")
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

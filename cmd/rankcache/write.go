@@ -18,7 +18,7 @@ import (
 	"rankcache/internal/origin"
 	"rankcache/internal/rooms"
 	"rankcache/internal/writer"
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 // Defaults of rankcache write.
@@ -101,13 +101,13 @@ type writerProcess struct {
 	redis     redis.UniversalClient
 	rooms     *rooms.Follower
 	writer    *writer.Writer
-	ready     *sidecar.Readiness
+	ready     *adminapi.Readiness
 	listeners listeners
 }
 
 // newWriterProcess builds every part and opens the listeners. It starts nothing.
 func newWriterProcess(o *writeOptions, log *slog.Logger) (*writerProcess, error) {
-	w := &writerProcess{options: o, log: log, registry: newRegistry(), ready: sidecar.NewReadiness(nil, nil)}
+	w := &writerProcess{options: o, log: log, registry: newRegistry(), ready: adminapi.NewReadiness(nil, nil)}
 	registerProcess(w.registry, w.ready)
 	var err error
 	if w.redis, err = o.dialRedis(); err != nil {
@@ -179,7 +179,7 @@ func (w *writerProcess) servePosts(ctx context.Context) error {
 
 func (w *writerProcess) serveHealth(ctx context.Context) error {
 	metrics := promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})
-	return w.serve(ctx, "health", sidecar.Health(w.ready, metrics), httpserve.ForProbes(w.options.hosts))
+	return w.serve(ctx, "health", adminapi.Health(w.ready, metrics), httpserve.ForProbes(w.options.hosts))
 }
 
 // serve answers on the listener of a flag, if there is one, until ctx is done and

@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/fixture"
+)
+
+func testBody(s string, fresh func() bool) *body {
+	return newBody([]byte(s), sidecar.SourceLocal, fresh)
+}
+
+// TestRenewEncodesOnce walks the interleaving of the comment at renew: A and B
+// both see no page, A encodes and keeps it, B must find it.
+func TestRenewEncodesOnce(t *testing.T) {
+	e := new(entry)
+	if e.valid() != nil {
+		t.Fatal("B sees a page")
+	}
+	a := e.renew(func() *body { return testBody("A", nil) })
+	b := e.renew(func() *body { t.Error("B encodes too"); return nil })
+	if a != b {
+		t.Error("B was given another page")
+	}
+}
+
+// TestBurstEncodesOnce: many readers of a page that has just been fixture.Published make
+// one of them encode, though encoding waits for profiles.
+func TestBurstEncodesOnce(t *testing.T) {
+	env := newEnv()
+	env.Profiles.Hold = make(chan struct{})
+	s, err := New(env.reader(), Config{}, fixture.FailOnWarn(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done sync.WaitGroup
+	for range 100 {
+		done.Go(func() {
+			ctx := requestCtx("/v1/boards/local/top?profiles=1")
+			if s.handle(ctx); ctx.Response.StatusCode() != 200 {
+				t.Error(ctx.Response.String())
+			}
+		})
+	}
+	close(env.Profiles.Hold)
+	done.Wait()
+	if n := env.Profiles.Joins.Load(); n != 1 {
+		t.Errorf("%d joins, want 1", n)
+	}
+}
+
+// TestPreviousPageWhileProfilesChange: when only profiles have changed, those
+// who come while one encodes are given the page as it was.
+func TestPreviousPageWhileProfilesChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stale atomic.Bool
+		e := new(entry)
+		old := e.renew(func() *body { return testBody("old", func() bool { return !stale.Load() }) })
+		stale.Store(true)
+		profiles, done := make(chan struct{}), make(chan *body)
+		go func() {
+			done <- e.renew(func() *body { <-profiles; return testBody("new", nil) })
+		}()
+		synctest.Wait() // it holds the lock and waits for profiles
+		if got := e.renew(func() *body { t.Error("two encode"); return nil }); got != old {
+			t.Errorf("got %s meanwhile, want the old page", got.data)
+		}
+		close(profiles)
+		if got := <-done; string(got.data) != "new" || e.valid() != got {
+			t.Errorf("got %s, want the new page, kept", got.data)
+		}
+	})
+}
+
+// TestPagesAreBounded: asking for every range keeps no more than maxPages pages, and
+// the newest is among them.
+func TestPagesAreBounded(t *testing.T) {
+	m := newPages(nil).(*pages)
+	for i := range 10 * maxPages {
+		key := pageKey{start: i, limit: 50}
+		m.entry(key).renew(func() *body { return testBody(fmt.Sprint(i), nil) })
+		if n := len(*m.entries.Load()); n > maxPages {
+			t.Fatalf("%d pages kept", n)
+		}
+		if e := m.find(key); e == nil || string(e.body.Load().data) != fmt.Sprint(i) {
+			t.Fatalf("page %d is not kept", i)
+		}
+	}
+}
+
+func TestPackOnce(t *testing.T) {
+	p, err := newPacker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := testBody(string(bytes.Repeat([]byte("row "), 200)), nil)
+	seen := map[string]bool{string(b.etag): true}
+	for c := range codings {
+		k := b.pack(c, p)
+		if k != b.pack(c, p) {
+			t.Errorf("%v: packed twice", c)
+		}
+		if seen[string(k.etag)] {
+			t.Errorf("%v: tag %s is another coding's too", c, k.etag)
+		}
+		seen[string(k.etag)] = true
+	}
+}
+
+func TestAccepted(t *testing.T) {
+	for header, want := range map[string]coding{
+		"":                     codingNone,
+		"identity":             codingNone,
+		"gzip":                 codingGzip,
+		"gzip, deflate, br":    codingGzip,
+		"GZIP;q=0.5":           codingGzip,
+		"gzip, zstd":           codingZstd,
+		"zstd;q=0, gzip;q=1.0": codingGzip,
+		"gzip;q=0":             codingNone,
+		"gzip; q=0.000":        codingNone,
+		"gzip;q=0.001":         codingGzip,
+		"xgzip,;,,q=":          codingNone,
+	} {
+		if got := accepted([]byte(header)); got != want {
+			t.Errorf("accepted(%q) = %v, want %v", header, got, want)
+		}
+	}
+}

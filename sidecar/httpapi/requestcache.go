@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"sync/atomic"
+
+	"rankcache/sidecar"
+)
+
+// requestCache holds what the requests to one listener ask for, by their bytes: an app
+// asks for the page of a room with the same bytes again and again, and parsing them takes
+// longer than answering. Listeners share none, because they check the Host differently.
+// It may be used concurrently.
+type requestCache struct {
+	seen   [requestSlots]atomic.Uint64 // hash of the request last seen there
+	cached [requestSlots]atomic.Pointer[cachedRequest]
+}
+
+const (
+	// requestSlots is a power of two well above the number of rooms that are read
+	// much. Two requests with the same slot replace each other.
+	requestSlots = 1 << 10
+	// maxCachedRequest is the longest request that is looked up, in bytes. With the
+	// tags in them, all that are cached take at most 2.5 MiB.
+	maxCachedRequest = 1 << 10
+)
+
+// cachedRequest is what one request asks for: a kept page, of any age.
+type cachedRequest struct {
+	request     string        // its bytes
+	query       sidecar.Query // of strings that it owns
+	key         pageKey
+	takes       coding
+	ifNoneMatch []byte
+}
+
+// newRequestCache returns the cache of one listener, nil if requests are not cached.
+func (s *Server) newRequestCache() *requestCache {
+	if !s.cacheRequests {
+		return nil
+	}
+	return new(requestCache)
+}
+
+// find returns the cached request with these bytes, nil if there is none.
+func (c *requestCache) find(hash uint64, request []byte) *cachedRequest {
+	if q := c.cached[hash%requestSlots].Load(); q != nil && q.request == string(request) {
+		return q
+	}
+	return nil
+}
+
+// seenBefore reports whether the request came before, and takes note of it. Requests that
+// are new each time, such as with a trace, are thus never stored.
+func (c *requestCache) seenBefore(hash uint64) bool {
+	return c.seen[hash%requestSlots].Swap(hash) == hash
+}
+
+func (c *requestCache) put(hash uint64, q *cachedRequest) { c.cached[hash%requestSlots].Store(q) }
+
+// OnBytes implements [conn.Hooks]: it answers a request whose bytes are cached, if its
+// page is kept.
+func (c *clientConn) OnBytes(p []byte) (answered bool, err error) {
+	q := c.recorder.begin(c.requests, p)
+	if q == nil {
+		return false, nil
+	}
+	begun := c.BeginAnswer()
+	answered, err = c.server.answerCached(c, q)
+	if closed := c.EndAnswer(begun); closed != nil {
+		err = closed
+	}
+	return answered, err
+}
+
+// OnMore implements [conn.Hooks].
+func (c *clientConn) OnMore() { c.recorder.invalidate() }
+
+// OnNext implements [conn.Hooks].
+func (c *clientConn) OnNext() { c.recorder.end(c.requests) }
+
+// answerCached answers as the handler and fasthttp would. It returns false, and has done
+// nothing, if that takes more than a kept page.
+func (s *Server) answerCached(conn *clientConn, q *cachedRequest) (answered bool, err error) {
+	if s.draining.Load() { // fasthttp has to close the connection
+		return false, nil
+	}
+	a, ok := s.reader.Peek(&q.query, q.key.start, q.key.limit)
+	if !ok {
+		return false, nil
+	}
+	b := s.pagesOf(&q.query, &a).entry(q.key).valid()
+	if b == nil {
+		return false, nil
+	}
+	s.reader.Count(q.query.Board)
+	e := b.in(q.takes, s.packer)
+	header, data, result := e.full, e.data, outcome(a.Source)
+	if len(q.ifNoneMatch) > 0 && matches(q.ifNoneMatch, e.etag) {
+		header, data, result = e.notModified, nil, outcomeNotModified
+	}
+	s.counters.add(conn.id, routeTop, result)
+	conn.head = header.append(conn.head[:0], *s.date.Load(), a.CurrentAt)
+	return true, conn.WriteBoth(conn.head, data)
+}

@@ -1,0 +1,147 @@
+package httpapi
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/valyala/fasthttp"
+
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+)
+
+// Header fields in the form that fasthttp stores them in, so that it need not
+// normalise them.
+var (
+	headerAge         = []byte("Rankcache-Age-Ms")
+	headerSource      = []byte("Rankcache-Source")
+	headerETag        = []byte("Etag")
+	headerVary        = []byte("Vary")
+	headerIfNoneMatch = []byte("If-None-Match")
+	headerAccept      = []byte("Accept-Encoding")
+	valueAccept       = []byte("Accept-Encoding")
+	valueSource       = [...][]byte{sidecar.SourceLocal: []byte("local"), sidecar.SourceHot: []byte("hot"), sidecar.SourceRedis: []byte("redis")}
+)
+
+const contentJSON = "application/json"
+
+// sendBody answers with a kept body, packed if the caller takes that, and returns what the
+// caller takes.
+func (s *Server) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) coding {
+	takes := accepted(ctx.Request.Header.PeekCanonical(headerAccept))
+	e := b.in(takes, s.packer)
+	h := &ctx.Response.Header
+	setCoding(h, e.coding)
+	if !s.notModified(ctx, c, e.etag) {
+		h.SetContentType(contentJSON)
+		ctx.Response.SetBodyRaw(e.data)
+		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+	}
+	stamp(ctx, e.etag, source, currentAt)
+	return takes
+}
+
+// setCoding sets the fields of a page that is sent in the coding.
+func setCoding(h *fasthttp.ResponseHeader, c coding) {
+	if c != codingNone {
+		h.SetContentEncoding(c.String())
+	}
+	h.SetCanonical(headerVary, valueAccept)
+}
+
+// sendOut answers with c.out.
+func (s *Server) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, currentAt time.Time) {
+	c.etag = appendETag(c.etag, c.out, source)
+	if !s.notModified(ctx, c, c.etag) {
+		ctx.Response.Header.SetContentType(contentJSON)
+		ctx.Response.SetBodyRaw(c.out)
+		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+	}
+	stamp(ctx, c.etag, source, currentAt)
+}
+
+// sendBehind answers with a kept page whose closing brace c.out replaces. It is
+// not packed: two packed parts are not one answer to every client.
+func (s *Server) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) {
+	c.etag = append(c.etag, b.etag[:len(b.etag)-1]...)
+	c.etag = appendHash(append(c.etag, '-'), xxhash.Sum64(c.out))
+	if !s.notModified(ctx, c, c.etag) {
+		ctx.Response.Header.SetContentType(contentJSON)
+		ctx.Response.SetBody(b.data[:len(b.data)-1])
+		ctx.Response.AppendBody(c.out)
+		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+	}
+	stamp(ctx, c.etag, source, currentAt)
+}
+
+// sendProfiles answers with c.out, which speaks of no board.
+func (s *Server) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
+	ctx.Response.Header.SetContentType(contentJSON)
+	ctx.Response.SetBodyRaw(c.out)
+	s.counters.add(ctx.ConnID(), c.route, outcomeProfiles)
+}
+
+// stamp sets the fields that change while the body stays the same. The age of a
+// copy that was never compared with Redis is not known, and not said.
+func stamp(ctx *fasthttp.RequestCtx, etag []byte, source sidecar.Source, currentAt time.Time) {
+	h := &ctx.Response.Header
+	setTag(h, etag, source)
+	if currentAt.IsZero() {
+		return
+	}
+	var room [20]byte
+	h.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
+}
+
+func setTag(h *fasthttp.ResponseHeader, etag []byte, source sidecar.Source) {
+	h.SetCanonical(headerETag, etag)
+	h.SetCanonical(headerSource, valueSource[source])
+}
+
+func appendAge(dst []byte, now, currentAt time.Time) []byte {
+	return strconv.AppendInt(dst, max(now.Sub(currentAt).Milliseconds(), 0), 10)
+}
+
+// notModified answers 304 when the caller has these bytes already.
+func (s *Server) notModified(ctx *fasthttp.RequestCtx, c *call, etag []byte) bool {
+	known := ctx.Request.Header.PeekCanonical(headerIfNoneMatch)
+	if len(known) == 0 || c.route.post() || !matches(known, etag) {
+		return false
+	}
+	ctx.Response.Header.SetContentEncoding("")
+	ctx.SetStatusCode(fasthttp.StatusNotModified)
+	s.counters.add(ctx.ConnID(), c.route, outcomeNotModified)
+	return true
+}
+
+// matches compares If-None-Match with a tag as RFC 9110 says for it: weakly. Tags
+// of ours hold no comma.
+func matches(header, etag []byte) bool {
+	etag = bytes.TrimPrefix(etag, []byte("W/"))
+	for len(header) > 0 {
+		var tag []byte
+		tag, header, _ = bytes.Cut(header, []byte(","))
+		tag = bytes.TrimSpace(tag)
+		if string(tag) == "*" || bytes.Equal(bytes.TrimPrefix(tag, []byte("W/")), etag) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeProblem makes p the answer, whatever was set before.
+func writeProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
+	ctx.Response.Reset()
+	status := p.Info().Status
+	ctx.SetStatusCode(status)
+	ctx.Response.Header.SetContentType("application/problem+json")
+	if p.Allow != "" {
+		ctx.Response.Header.Set("Allow", p.Allow)
+	}
+	if status == fasthttp.StatusServiceUnavailable {
+		ctx.Response.Header.Set("Retry-After", apijson.RetryAfter)
+	}
+	ctx.Response.SetBodyRaw(p.Append(nil))
+}
