@@ -94,6 +94,9 @@ func TestConfigMasksSecrets(t *testing.T) {
 			t.Errorf("%s shows its secret: %s", key, value)
 		}
 	}
+	if written, err := runConfig(t, "write", "--write-token", "hush-6"); err != nil || written["write-token"] == "" || strings.Contains(written["write-token"], "hush") {
+		t.Errorf("write-token is %q, %v", written["write-token"], err)
+	}
 	if !strings.Contains(got["redis"], "app") || !strings.Contains(got["redis"], "dial_timeout=1s") {
 		t.Errorf("the Redis URL is masked beyond its password: %s", got["redis"])
 	}

@@ -91,6 +91,7 @@ func (a asked) ask() (e apitest.Exchange, err error) {
 		return e, err
 	}
 	req.Header.Set("Authorization", "Bearer open sesame")
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return e, err

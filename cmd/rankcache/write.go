@@ -27,12 +27,16 @@ const (
 	defaultWriteHealth = ":8974"
 	// defaultBoardLife outlives an evening and the questions about it.
 	defaultBoardLife = 72 * time.Hour
+	// postConns is for the instances of an app, which keep theirs: at the cap a post in
+	// hand could be cut off.
+	postConns = 1024
 )
 
 // writeOptions are the settings of rankcache write.
 type writeOptions struct {
 	commonOptions
 	scores, health string
+	writeToken     string
 	hosts          []string
 	drain          time.Duration
 	group          string
@@ -51,7 +55,8 @@ POST /v1/scores; each changes a score in Redis once per order number, and for
 boards of super-hot rooms the update is produced for the sidecars. Run as many as
 you like: they share one consumer group.`,
 		Example: `  rankcache write --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
-  curl -d '{"order":"gift-1","board":"1_2_3","member":"1000123","op":"incr","delta":1}' 127.0.0.1:8973/v1/scores`,
+  curl -H 'Content-Type: application/json' \
+    -d '{"order":"gift-1","board":"1_2_3","member":"1000123","op":"incr","delta":1}' 127.0.0.1:8973/v1/scores`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.load(cmd); err != nil {
@@ -67,6 +72,8 @@ you like: they share one consumer group.`,
 func (o *writeOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")
+	flags.StringVar(&o.writeToken, "write-token", "", "token that POST /v1/scores needs; empty: none")
+	markSecret(flags, "write-token")
 	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	registerDrain(flags, &o.drain)
@@ -173,8 +180,12 @@ func (w *writerProcess) drain() time.Duration {
 }
 
 func (w *writerProcess) servePosts(ctx context.Context) error {
-	cfg := httpserve.Config{Hosts: w.options.hosts, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
-	return w.serve(ctx, "scores", leaving(w.ready, w.writer.Handler()), cfg)
+	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
+	handler := w.writer.Handler()
+	if token := w.options.writeToken; token != "" {
+		handler = httpserve.RequireToken("the write token", token, handler)
+	}
+	return w.serve(ctx, "scores", leaving(w.ready, handler), cfg)
 }
 
 func (w *writerProcess) serveHealth(ctx context.Context) error {

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// served is a listener of ours that is served until the test ends. Its time-outs are
-// so long that no connection ends by them.
+// served is a listener of ours that is served until the test ends.
 type served struct {
 	addr  string
 	begun chan string   // the path of each request that a handler has
@@ -27,7 +26,6 @@ func serve(t *testing.T, cfg Config) *served {
 		t.Fatal(err)
 	}
 	s := &served{ln.Addr().String(), make(chan string, 1000), make(chan struct{})}
-	cfg.HeadTimeout, cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout = time.Hour, time.Hour, time.Hour, time.Hour
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, ln, s, cfg, failOnWarn(t)) }()
@@ -36,6 +34,12 @@ func serve(t *testing.T, cfg Config) *served {
 		<-done // that clients stay until they are cut off is what these tests are about
 	})
 	return s
+}
+
+// patient returns cfg with such time-outs that no connection ends by them.
+func patient(cfg Config) Config {
+	cfg.HeadTimeout, cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout = time.Hour, time.Hour, time.Hour, time.Hour
+	return cfg
 }
 
 func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +102,7 @@ var kinds = map[string]Config{"admin and writer": {}, "health": ForProbes(nil)}
 func TestSlowHeaders(t *testing.T) {
 	for name, cfg := range kinds {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, cfg)
+			s := serve(t, patient(cfg))
 			for range 600 {
 				s.dial(t, halfHead)
 			}
@@ -116,7 +120,7 @@ func TestSlowHeaders(t *testing.T) {
 func TestHeldConnections(t *testing.T) {
 	for name, cfg := range kinds {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, cfg)
+			s := serve(t, patient(cfg))
 			for range DefaultMaxConns {
 				conn := s.dial(t, whole)
 				if res := answer(t, conn); res.Close != cfg.NoKeepAlive {
@@ -130,10 +134,23 @@ func TestHeldConnections(t *testing.T) {
 	}
 }
 
+// TestHeadOfAProbeIsNotWaitedFor for as long as for that of another request.
+func TestHeadOfAProbeIsNotWaitedFor(t *testing.T) {
+	cfg := ForProbes(nil)
+	if cfg.HeadTimeout > time.Second {
+		t.Errorf("a head may take %v", cfg.HeadTimeout)
+	}
+	cfg.ReadTimeout = time.Hour
+	slow := serve(t, cfg).dial(t, halfHead)
+	if rest, err := io.ReadAll(slow); err != nil || strings.Contains(string(rest), " 200 ") {
+		t.Errorf("%q, %v; want to be closed", rest, err)
+	}
+}
+
 // TestRequestInProgressStays while others are silent, or half through a head or a
 // body, whatever comes.
 func TestRequestInProgressStays(t *testing.T) {
-	s := serve(t, Config{MaxConns: 8})
+	s := serve(t, patient(Config{MaxConns: 8}))
 	working := s.dial(t, "GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	if path := <-s.begun; path != "/held" {
 		t.Fatal(path)
@@ -153,7 +170,7 @@ func TestRequestInProgressStays(t *testing.T) {
 // TestAllInProgress: the request that has been in progress for longest is cut off for
 // a new one.
 func TestAllInProgress(t *testing.T) {
-	s := serve(t, Config{MaxConns: 2})
+	s := serve(t, patient(Config{MaxConns: 2}))
 	defer close(s.held)
 	held := strings.Replace(whole, "/x", "/held", 1)
 	oldest := s.dial(t, held)

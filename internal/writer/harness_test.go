@@ -169,9 +169,19 @@ func (h *house) do1(t testing.TB, command string) Outcome {
 // post sends one command over HTTP.
 func (h *house) post(t testing.TB, body string) (status int, answer string) {
 	t.Helper()
-	rec := httptest.NewRecorder()
-	h.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/v1/scores", strings.NewReader(body)))
+	rec := h.send(body, "Content-Type", "application/json")
 	return rec.Code, strings.TrimSpace(rec.Body.String())
+}
+
+// send posts body with nothing but the header in pairs.
+func (h *house) send(body string, header ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(http.MethodPost, "/v1/scores", strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	h.Handler().ServeHTTP(rec, req)
+	return rec
 }
 
 func must(t testing.TB, err error) {

@@ -2,14 +2,16 @@ package writer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 )
 
 // PostTimeout bounds one posted command, Redis and Kafka together.
@@ -23,35 +25,48 @@ var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge
 // and whether the order was applied before. For a super-hot board the answer
 // comes when Kafka has acknowledged the update. Errors are
 // application/problem+json; after a 503 the same command with the same order
-// number is to be posted again.
+// number is to be posted again. What a browser sends for another site's page is
+// refused.
 func (w *Writer) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/scores", w.postScore)
 	mux.HandleFunc("/v1/scores", func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Allow", http.MethodPost)
-		writeProblem(rw, problem{http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want POST", ""})
+		problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want POST").Write(rw)
 	})
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
-		writeProblem(rw, problem{http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores", ""})
+		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores").Write(rw)
 	})
-	return mux
+	return httpserve.CheckOrigin(mux)
 }
 
 func (w *Writer) postScore(rw http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), PostTimeout)
 	defer cancel()
+	if !isJSON(r.Header.Get("Content-Type")) {
+		problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "Unsupported media type", "want Content-Type: application/json").Write(rw)
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, MaxCommandLen))
 	if err != nil {
-		writeProblem(rw, bodyProblem(err))
+		bodyProblem(err).Write(rw)
 		return
 	}
 	out, err := w.do(ctx, body)
 	if err != nil {
-		writeProblem(rw, problemOf(err))
+		problemOf(err).Write(rw)
 		return
 	}
 	rw.Header().Set("Content-Type", "application/json")
 	_, _ = rw.Write(appendAnswer(nil, &out)) // the caller may have gone
+}
+
+// isJSON reports whether a Content-Type is application/json. Other types a page of
+// another site may send without asking first.
+func isJSON(contentType string) bool {
+	media, params, err := mime.ParseMediaType(contentType)
+	charset, ok := params["charset"]
+	return err == nil && media == "application/json" && (!ok || strings.EqualFold(charset, "utf-8"))
 }
 
 // do takes one command all the way.
@@ -96,48 +111,34 @@ func appendAnswer(dst []byte, o *Outcome) []byte {
 	return append(strconv.AppendBool(dst, o.Duplicate), "}\n"...)
 }
 
-// problem is the body of an error.
-type problem struct {
-	Status   int    `json:"status"`
-	Code     string `json:"code"` // stable: callers may decide by it
-	Title    string `json:"title"`
-	Detail   string `json:"detail,omitempty"`
-	Argument string `json:"argument,omitempty"` // the field of the command that is wrong
+func problem(status int, code, title, detail string) httpserve.Problem {
+	return httpserve.Problem{Status: status, Code: code, Title: title, Detail: detail}
 }
 
-func bodyProblem(err error) problem {
+func bodyProblem(err error) httpserve.Problem {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return problem{http.StatusRequestEntityTooLarge, "body_too_large", "Body too large", "want at most " + strconv.Itoa(MaxCommandLen) + " bytes", ""}
+		return problem(http.StatusRequestEntityTooLarge, "body_too_large", "Body too large", "want at most "+strconv.Itoa(MaxCommandLen)+" bytes")
 	}
-	return problem{http.StatusBadRequest, "bad_request", "Body could not be read", "", ""}
+	return problem(http.StatusBadRequest, "bad_request", "Body could not be read", "")
 }
 
-func problemOf(err error) problem {
+func problemOf(err error) httpserve.Problem {
 	r, ok := errors.AsType[*Refusal](err)
 	switch {
 	case errors.Is(err, errNotAcked):
-		return problem{http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
-			"the score is changed; post the same command with the same order again so that its update is published", ""}
+		return problem(http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
+			"the score is changed; post the same command with the same order again so that its update is published")
 	case !ok:
-		return problem{http.StatusServiceUnavailable, "origin_unavailable", "Redis did not answer",
-			"post the same command with the same order again", ""}
+		return problem(http.StatusServiceUnavailable, "origin_unavailable", "Redis did not answer",
+			"post the same command with the same order again")
 	case r.Reason == "blocked":
-		return problem{http.StatusForbidden, "blocked", "Board is blocked", r.Err.Error(), ""}
+		return problem(http.StatusForbidden, "blocked", "Board is blocked", r.Err.Error())
 	case r.Reason == "overflow":
-		return problem{http.StatusUnprocessableEntity, "score_overflow", "Score out of range", r.Err.Error(), ""}
+		return problem(http.StatusUnprocessableEntity, "score_overflow", "Score out of range", r.Err.Error())
 	case r.Reason == "type":
-		return problem{http.StatusConflict, "wrong_type", "Key of the board holds something else", "", ""}
+		return problem(http.StatusConflict, "wrong_type", "Key of the board holds something else", "")
 	case r.Reason == "json" || r.Reason == "size":
-		return problem{http.StatusBadRequest, "bad_request", "Command can't be read", r.Err.Error(), ""}
+		return problem(http.StatusBadRequest, "bad_request", "Command can't be read", r.Err.Error())
 	}
-	return problem{http.StatusBadRequest, "bad_argument", "Bad argument", r.Err.Error(), r.Reason}
-}
-
-func writeProblem(rw http.ResponseWriter, p problem) {
-	rw.Header().Set("Content-Type", "application/problem+json")
-	if p.Status == http.StatusServiceUnavailable {
-		rw.Header().Set("Retry-After", "1")
-	}
-	rw.WriteHeader(p.Status)
-	_ = json.NewEncoder(rw).Encode(p) // the caller may have gone
+	return httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: r.Reason, Detail: r.Err.Error()}
 }

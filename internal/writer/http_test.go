@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 	"rankcache/internal/servers"
 	"rankcache/internal/testkit"
 )
@@ -36,7 +36,7 @@ func TestPostProblems(t *testing.T) {
 	with := func(old, replacement string) string {
 		return strings.Replace(h.command("o2", "a"), old, replacement, 1)
 	}
-	for body, want := range map[string]problem{
+	for body, want := range map[string]httpserve.Problem{
 		`{`:                                  {Status: 400, Code: "bad_request"},
 		strings.Repeat(" ", MaxCommandLen+1): {Status: 413, Code: "body_too_large"},
 		with(`"a"`, `""`):                    {Status: 400, Code: "bad_argument", Argument: "member"},
@@ -52,9 +52,41 @@ func TestPostProblems(t *testing.T) {
 	equal(t, "refused", h.count("refused"), 6) // the body that was too large was never a command
 }
 
-func checkProblem(t *testing.T, what string, status int, answer string, want problem) {
+// TestForeignPosts: what a page of another site can make a browser send changes
+// nothing, however the browser tells.
+func TestForeignPosts(t *testing.T) {
+	h := quiet(t, nil)
+	const contentType, ours, json = "Content-Type", "http://example.com", "application/json" // httptest's host
+	for name, c := range map[string]struct {
+		header []string
+		status int
+		code   string
+	}{
+		"no type":                   {nil, 415, "unsupported_media_type"},
+		"a no-cors fetch":           {[]string{contentType, "text/plain;charset=UTF-8"}, 415, "unsupported_media_type"},
+		"a form, as curl -d":        {[]string{contentType, "application/x-www-form-urlencoded"}, 415, "unsupported_media_type"},
+		"a type that is like it":    {[]string{contentType, "text/plain; application/json"}, 415, "unsupported_media_type"},
+		"another charset":           {[]string{contentType, json + "; charset=utf-16"}, 415, "unsupported_media_type"},
+		"another site":              {[]string{contentType, json, "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}, 403, "cross_origin"},
+		"another port of this host": {[]string{contentType, json, "Sec-Fetch-Site", "same-site", "Origin", ours + ":3000"}, 403, "cross_origin"},
+		"an older browser":          {[]string{contentType, json, "Origin", "https://evil.example"}, 403, "cross_origin"},
+		"a page without an origin":  {[]string{contentType, json, "Origin", "null"}, 403, "cross_origin"},
+	} {
+		rec := h.send(h.command("o1", "a"), c.header...)
+		checkProblem(t, name, rec.Code, rec.Body.String(), httpserve.Problem{Status: c.status, Code: c.code})
+	}
+	equal(t, "board", h.scores(t), map[string]float64{})
+	for i, header := range [][]string{{contentType, json}, {contentType, "Application/JSON; charset=UTF-8"}, {contentType, json, "Sec-Fetch-Site", "same-origin", "Origin", ours}} {
+		if rec := h.send(h.command(fmt.Sprint("o", i), "a"), header...); rec.Code != 200 {
+			t.Errorf("%v: %d %s", header, rec.Code, rec.Body)
+		}
+	}
+	equal(t, "board", h.scores(t), map[string]float64{"a": 3})
+}
+
+func checkProblem(t *testing.T, what string, status int, answer string, want httpserve.Problem) {
 	t.Helper()
-	var got problem
+	var got httpserve.Problem
 	must(t, json.Unmarshal([]byte(answer), &got))
 	if got.Title == "" {
 		t.Errorf("%.60s: no title", what)
@@ -69,7 +101,7 @@ func checkProblem(t *testing.T, what string, status int, answer string, want pro
 func TestPostWhileKafkaIsAway(t *testing.T) {
 	h := newHouse(t, testkit.Kfake(t).Addr(), nil)
 	status, answer := h.post(t, h.command("o1", "a"))
-	checkProblem(t, "post", status, answer, problem{Status: 503, Code: "kafka_unavailable"})
+	checkProblem(t, "post", status, answer, httpserve.Problem{Status: 503, Code: "kafka_unavailable"})
 	h.run(t)
 	status, answer = h.post(t, h.command("o1", "a"))
 	if status != 200 || !strings.HasSuffix(answer, `"duplicate":true}`) {
@@ -82,15 +114,14 @@ func TestPostWhileRedisIsAway(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
 	must(t, server.Stop())
-	rec := httptest.NewRecorder()
-	h.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/v1/scores", strings.NewReader(h.command("o1", "a"))))
-	checkProblem(t, "post", rec.Code, rec.Body.String(), problem{Status: 503, Code: "origin_unavailable"})
+	rec := h.send(h.command("o1", "a"), "Content-Type", "application/json")
+	checkProblem(t, "post", rec.Code, rec.Body.String(), httpserve.Problem{Status: 503, Code: "origin_unavailable"})
 	equal(t, "header", []string{rec.Header().Get("Retry-After"), rec.Header().Get("Content-Type")}, []string{"1", "application/problem+json"})
 }
 
 func TestOtherPaths(t *testing.T) {
 	h := quiet(t, nil)
-	for target, want := range map[string]problem{
+	for target, want := range map[string]httpserve.Problem{
 		"GET /v1/scores":  {Status: 405, Code: "method_not_allowed"},
 		"POST /v1/score":  {Status: 404, Code: "unknown_path"},
 		"DELETE /metrics": {Status: 404, Code: "unknown_path"},
