@@ -151,7 +151,7 @@ func (s *sidecarProcess) buildReader() (err error) {
 	s.ready = adminapi.NewReadiness(s.settled, s.runner.Status)
 	registerProcess(s.registry, s.ready)
 	s.registry.MustRegister(boardAges{s.boards, s.runner.Status})
-	s.dataServer, err = httpapi.New(s.reader, httpapi.Config{Hosts: s.options.hosts}, s.log, s.registry)
+	s.dataServer, err = httpapi.New(s.reader, httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache}, s.log, s.registry)
 	return err
 }
 
