@@ -99,7 +99,7 @@ func TestPagesAreDroppedWithTheBoard(t *testing.T) {
 	freed("an older top", local)
 	delete(boards, "tiny")
 	env.Tiny.Head.Store(nil)
-	delete(env.Hot.Tops, "hot")
+	env.Hot.Cool("hot")
 	r.DropPages()
 	freed("a board that was closed", tiny)
 	freed("a board that is not hot any more", hot)

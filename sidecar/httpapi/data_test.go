@@ -197,7 +197,7 @@ func TestConditional(t *testing.T) {
 			t.Errorf("%s with another tag: %d", path, a.status)
 		}
 		env.Local.Publish(env.Local.Head.Load().Seq + 1)
-		env.Hot.Tops["hot"] = fixture.NewTop("hot", 2000, 100, env.Local.Head.Load().Seq)
+		env.Hot.Set(fixture.NewTop("hot", 2000, 100, env.Local.Head.Load().Seq))
 		env.Origin.Seq.Add(1)
 		if a := s.get(t, path, "If-None-Match", tag); a.status != 200 || a.header.Get("ETag") == tag {
 			t.Errorf("%s after a change: %d %v", path, a.status, a.header)
