@@ -83,7 +83,7 @@ func TestWaitForCopy(t *testing.T) {
 			}
 		})
 		done.Wait()
-		if took := time.Since(began); took > 30*time.Millisecond+2*lookEvery {
+		if took := time.Since(began); took > 30*time.Millisecond+2*pollEvery {
 			t.Errorf("took %v, want little more than 30 ms", took)
 		}
 		if n := env.Origin.Calls.Load(); n != 0 || r.waits.n.Load() != 0 {

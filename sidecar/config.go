@@ -36,25 +36,24 @@ type Hot interface {
 	// Top returns the refreshed head of the board and when it was last known to
 	// be what Redis had; false when there is none that may be served.
 	Top(rankcache.BoardID) (top *rankcache.Top, currentAt time.Time, ok bool)
-	// Count counts a read, whoever answers it.
+	// Count counts a read, whatever answers it.
 	Count(rankcache.BoardID)
 }
 
 // Profiles joins nick and avatar into answers.
 type Profiles interface {
-	// Join sets dst[i] to the profile of members[i], an opaque JSON object that
-	// nobody changes, or to nil when there is none. It waits for profiles that
-	// have to be loaded, but not beyond its own deadline; missing says how many
-	// of the nils it does not know about yet. fresh is kept with what was
-	// encoded from dst and asked before that is used again, from many goroutines:
-	// false once any of the profiles has changed, arrived or must be refreshed.
-	// Join keeps neither slice; members are strings that it may keep.
+	// Join sets dst[i] to the profile of members[i], a JSON object that must not be
+	// changed, or to nil when there is none. It waits for profiles that have to be
+	// loaded, up to its own deadline; missing is how many of the nils are not known yet.
+	// fresh is called before what was encoded from dst is used again, from many
+	// goroutines: it returns false once any of the profiles has changed, arrived or must
+	// be refreshed. Join keeps neither slice; it may keep the members' strings.
 	Join(ctx context.Context, members []string, dst [][]byte) (missing int, fresh func() bool)
 }
 
 // Config is what a [Reader] reads from. Zero numbers take their defaults.
 type Config struct {
-	// Tiers returns what the operator says at this moment.
+	// Tiers returns the operator's tiers of this moment.
 	Tiers    func() *rankcache.Tiers
 	Boards   Boards   // nil: no super-hot tier
 	Hot      Hot      // nil: no hot tier

@@ -51,7 +51,7 @@ func (r *Reader) HeadPages(q *Query, s *Standings) *Pages {
 }
 
 // DropPages drops the pages of boards that are neither open here nor hot any more.
-// Whoever serves a protocol calls it about once a second.
+// A server of a protocol calls it about once a second.
 func (r *Reader) DropPages() {
 	r.cache.drop(func(id rankcache.BoardID, s Source) (ok bool) {
 		switch {

@@ -10,9 +10,9 @@ import (
 // Sentinels of a [Reader], beside [rankcache.ErrUnknownMember],
 // [rankcache.ErrUnavailable], [rankcache.ErrBoard] and [rankcache.ErrMember].
 var (
-	// ErrBlocked says that the operator gave the board or its room no board.
+	// ErrBlocked reports that the operator switched the board or its room off.
 	ErrBlocked = errors.New("board is blocked")
-	// ErrOverloaded says that too many questions wait for Redis already.
+	// ErrOverloaded reports that too many reads wait for Redis already.
 	ErrOverloaded = errors.New("too many reads wait for the origin")
 	// ErrRange reports a start or a number of rows outside what one answer holds.
 	ErrRange = errors.New("rows out of range")
@@ -26,16 +26,16 @@ const (
 	MaxStart = 100_000_000
 )
 
-// Query says which board is read and how.
+// Query names the board and how it is read.
 type Query struct {
 	Board rankcache.BoardID
-	// Room is the room that the caller speaks of, "" for none: it decides the
-	// tier together with the board.
+	// Room is the live room of the caller, "" for none: it decides the tier together
+	// with the board.
 	Room  string
 	Order rankcache.Order
 
-	// What follows bounds how old the answer may be. A copy that is too old is
-	// waited for and then passed over: Redis is asked.
+	// What follows bounds how old the answer may be. If the copy is too old and stays
+	// so for Wait, Redis answers.
 
 	// MaxAge is how long ago the copy must have been known to be current; 0: any
 	// copy will do. An answer of Redis is as old as the call took.
@@ -58,10 +58,10 @@ type Answer struct {
 
 	at    place          // where the rows were read, for [Reader.Me]
 	top   *rankcache.Top // that the rows were cut from; nil: they were not
-	pages *Pages         // of rows that callers share who shared a call to Redis
+	pages *Pages         // of rows of one call to Redis, which callers share
 }
 
-// Standings is the place of some members, all of one moment.
+// Standings is the rank and score of some members, all of one moment.
 type Standings struct {
 	rankcache.Stamp
 	Source    Source
@@ -73,12 +73,12 @@ type Standings struct {
 	top *rankcache.Top
 }
 
-// Tier says where one board is read.
+// Tier is where one board is read.
 type Tier uint8
 
 // The tiers, in the order in which they are preferred after TierBlocked.
 const (
-	TierBlocked Tier = iota // refused, nobody is asked
+	TierBlocked Tier = iota // refused
 	TierLocal               // the whole board in memory
 	TierHot                 // the refreshed top page in memory, the rest in Redis
 	TierRedis               // Redis
@@ -89,7 +89,7 @@ func (t Tier) String() string {
 	return [...]string{"blocked", "super-hot", "hot", "small"}[t]
 }
 
-// Source says what answered a read.
+// Source is what answered a read.
 type Source uint8
 
 // The sources of an answer.

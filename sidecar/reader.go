@@ -80,7 +80,7 @@ func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int)
 	}
 	if at.tier == TierLocal {
 		page := at.board.Page(start, limit, q.Order)
-		if page.Seq >= q.MinSeq { // else it began anew since it was found fresh enough
+		if page.Seq >= q.MinSeq { // else it was reset since it was found fresh enough
 			return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), at: *at}, nil
 		}
 	}
@@ -146,10 +146,10 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 // Me returns the member's standing beside the page a, which is an answer to q, and its
 // seq. dst is room for one standing; member holds one id.
 //
-// The page and the standing are two looks at a board that moves. Where the page
-// itself (or the head that it is cut from) has the caller's row, that row is
-// taken, so that nobody reads rank 12 in the page and rank 11 below it. Otherwise
-// the standing is what it is now, and says its own seq.
+// The page and the standing are two reads of a board that changes. Where the page itself
+// (or the head that it is cut from) has the member's row, that row is taken, so that the
+// page can't show rank 12 and the standing rank 11. Otherwise the standing is the current
+// one, with its own seq.
 func (r *Reader) Me(ctx context.Context, q Query, a *Answer, dst []rankcache.Standing, member []string) (rankcache.Standing, uint64, error) {
 	at := &a.at
 	if at.tier != TierLocal {
@@ -169,9 +169,8 @@ func (r *Reader) Me(ctx context.Context, q Query, a *Answer, dst []rankcache.Sta
 	return s.Rows[len(s.Rows)-1], s.Seq, nil
 }
 
-// known answers from rows that are here already, without asking Redis: those of
-// the page, those of the hot head that it was cut from, or the lack of them
-// where they are the whole board.
+// known returns the member's row without a call to Redis: from the page, or from the hot
+// head that it was cut from, or rank 0 where those are the whole board.
 func (at *place) known(a *Answer, member string) (rankcache.Standing, bool) {
 	rows := a.Page
 	if a.Source == SourceHot {
@@ -211,7 +210,7 @@ func (r *Reader) Tier(q *Query) Tier {
 	return at.tier
 }
 
-// Tiers returns what the operator says at this moment.
+// Tiers returns the operator's tiers of this moment.
 func (r *Reader) Tiers() *rankcache.Tiers { return r.tiers() }
 
 // Profiles returns the source of profiles, nil if there is none.
@@ -231,8 +230,8 @@ type uncounted struct{ Hot }
 
 func (uncounted) Count(rankcache.BoardID) {}
 
-// find decides where q is read. A local board without a published head counts as
-// not open. count says whether the hot tier is told of the read.
+// find decides where q is read. A local board without a published head counts as not
+// open. count is whether the hot tier counts the read.
 func (r *Reader) find(q *Query, count bool) (place, error) {
 	mode := r.tiers().Mode(q.Board, q.Room)
 	at := place{}
@@ -258,7 +257,7 @@ func (r *Reader) find(q *Query, count bool) (place, error) {
 	return at, nil
 }
 
-// Count tells the hot tier of a read of the board.
+// Count has the hot tier count a read of the board.
 func (r *Reader) Count(id rankcache.BoardID) {
 	if r.hot != nil {
 		r.hot.Count(id)
@@ -286,10 +285,10 @@ func (at *place) head(start, limit int) Answer {
 	return a
 }
 
-// decide says where a board is read: mode is what the operator said of it,
-// localOpen whether its local copy may be read, hotHas whether a fresh top page
-// of it is here. A super-hot board that is not open falls down the list. A local
-// copy that nobody named (its room just left the file) is no longer read.
+// decide returns where a board is read: mode is the operator's, localOpen whether its local
+// copy may be read, hotHas whether a fresh top page of it is here. A super-hot board that is
+// not open is read from the next tier. A local copy that has no super-hot mode any more (its
+// room just left the file) is not read.
 func decide(mode rankcache.Mode, localOpen, hotHas bool) Tier {
 	switch {
 	case mode == rankcache.ModeBlocked:

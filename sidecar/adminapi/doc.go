@@ -7,5 +7,5 @@
 //
 // Words: ready is latched, only [Readiness.Stop] takes it back; a board has settled when it
 // is open or was given up to Redis; a probe is a kubelet's request; a section is a part of
-// /status that somebody else adds; behind is a board that is not open yet.
+// /status that another part of the process adds; behind is a board that is not open yet.
 package adminapi

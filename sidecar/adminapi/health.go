@@ -15,9 +15,8 @@ const maxProbeBoards = 20
 // Health returns the handler of the health listener: /livez, /readyz, /startupz
 // and, unless metrics is nil, /metrics.
 //
-// Liveness says only that this process answers. Readiness and startup say 503
-// with the reason and the boards that are not there yet; startup stays 200 once
-// the process was ready.
+// Liveness only shows that this process answers. Readiness and startup answer 503 with the
+// reason and the boards that are not open yet; startup stays 200 once the process was ready.
 func Health(r *Readiness, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	addProbes(mux, r)

@@ -31,7 +31,7 @@ type Readiness struct {
 	started bool // was ready once, which is what a startup probe asks
 }
 
-// NewReadiness returns a Readiness that is starting until settled says true; the
+// NewReadiness returns a Readiness that is starting until settled returns true; the
 // string beside it is the reason either way. boards lists the super-hot boards
 // with their progress. Either may be nil: nothing has to settle, no boards.
 func NewReadiness(settled func() (bool, string), boards func() []rankcache.BoardStatus) *Readiness {

@@ -26,7 +26,7 @@ type Status struct {
 }
 
 // all answers GET /status. With ?expect=path=value (dots between the steps of a
-// path, numbers for places in a list) the status code says whether it holds, for
+// path, numbers for places in a list) the status code tells whether it holds, for
 // curl -f.
 func (st *Status) all(w http.ResponseWriter, r *http.Request) {
 	body := st.body()
@@ -66,7 +66,7 @@ func (st *Status) body() map[string]any {
 	return body
 }
 
-// tierCounts says how many boards the operator put into each mode.
+// tierCounts returns how many boards the operator put into each mode.
 func (st *Status) tierCounts() map[string]int {
 	tiers := st.Reader.Tiers()
 	counts := make(map[string]int)

@@ -13,15 +13,15 @@ import (
 	"rankcache/sidecar/internal/apijson"
 )
 
-// defaultLimit is how many rows a top has when the caller does not say.
+// defaultLimit is how many rows a top has without the argument limit.
 const defaultLimit = 50
 
 // args are the query arguments of one request.
 type args struct {
 	start, limit int
-	around       int // -1: no neighbours asked for
+	around       int // -1: no neighbours
 	profiles     bool
-	me           bool // c.member holds who asks
+	me           bool // c.member is the caller
 	seen         [argCount]bool
 }
 
@@ -43,7 +43,7 @@ const (
 
 var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "wait_ms"}
 
-// argsOf says which arguments a route takes.
+// argsOf is which arguments a route takes.
 var argsOf = [routes][argCount]bool{
 	routeTop: {argStart: true, argLimit: true, argOrder: true, argMe: true, argProfiles: true, argRoom: true,
 		argMaxAge: true, argMinSeq: true, argWait: true},

@@ -17,8 +17,8 @@ import (
 type body struct {
 	encoded
 	source sidecar.Source
-	// fresh says whether the profiles in it are still the newest; nil: there
-	// are none, or they hold for good.
+	// fresh returns whether the profiles in it are still the newest; nil: there are none,
+	// or they never change.
 	fresh func() bool
 
 	packed [codings]atomic.Pointer[encoded] // made when first asked for
@@ -51,7 +51,7 @@ func (e *encoded) setHeaders(source sidecar.Source) {
 // minPacked is the least body, in bytes, that packing is worth it.
 const minPacked = 1 << 10
 
-// in returns the body for a caller who takes the coding c.
+// in returns the body for a caller that takes the coding c.
 func (b *body) in(c coding, p *packer) *encoded {
 	if c == codingNone || len(b.data) < minPacked {
 		return &b.encoded
@@ -76,9 +76,9 @@ func (b *body) pack(c coding, p *packer) *encoded {
 	return e
 }
 
-// appendETag appends the tag of an answer: a hash of its bytes. What Redis
-// answers anew each time differs in published_at alone while the board stands
-// still, so its tag is weak and leaves that out.
+// appendETag appends the tag of an answer: a hash of its bytes. Answers of
+// Redis differ in published_at alone while the board does not change, so their tag is weak
+// and leaves that out.
 func appendETag(dst, plain []byte, source sidecar.Source) []byte {
 	if source != sidecar.SourceRedis {
 		return appendHash(append(dst, '"'), xxhash.Sum64(plain))

@@ -21,7 +21,7 @@ const (
 	DefaultReadTimeout  = 5 * time.Second  // a whole request, from its first byte
 	DefaultWriteTimeout = 5 * time.Second  // one answer, or each part of a long one
 	DefaultIdleTimeout  = 90 * time.Second // between requests
-	DefaultDrainTimeout = 5 * time.Second  // requests in hand when serving ends
+	DefaultDrainTimeout = 5 * time.Second  // unfinished requests when serving ends
 )
 
 // Config is how the data listener behaves; zeros take the defaults.

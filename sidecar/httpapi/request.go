@@ -16,7 +16,7 @@ import (
 type call struct {
 	route   route
 	query   sidecar.Query
-	member  [1]string // the member of the path, or who asks
+	member  [1]string // the member of the path, or the caller
 	args    args
 	decoded []byte               // strings that came percent-encoded
 	out     []byte               // an answer made for this request alone
@@ -72,7 +72,7 @@ func (r route) String() string {
 	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch", "openapi"}[r]
 }
 
-// post reports whether the route is asked by POST; all others by GET or HEAD.
+// post reports whether the route takes POST; all others by GET or HEAD.
 func (r route) post() bool { return r == routeBatch || r == routeProfiles }
 
 // parsePath fills the call from the raw path: segments are split before they are
@@ -159,8 +159,8 @@ func (c *call) checkMethod(h *fasthttp.RequestHeader) *apijson.Problem {
 	return nil
 }
 
-// decode returns the percent-decoded raw; plus says whether "+" is a space, as
-// it is in a query. The string shares the memory of the request or of the call:
+// decode returns the percent-decoded raw; plus is whether "+" means a space, as
+// in a query. The string shares the memory of the request or of the call:
 // it must not be used after the request was answered.
 func (c *call) decode(raw []byte, plus bool) (string, bool) {
 	if bytes.IndexByte(raw, '%') < 0 && (!plus || bytes.IndexByte(raw, '+') < 0) {
@@ -185,7 +185,7 @@ func (c *call) decode(raw []byte, plus bool) (string, bool) {
 }
 
 // view returns b as a string without a copy. When decoded grows, earlier views
-// keep its old memory, which nobody writes any more.
+// keep its old memory, which is not written any more.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // unhex returns the value of a hex digit, 255 for any other byte.

@@ -116,7 +116,7 @@ func (s *Server) notModified(ctx *fasthttp.RequestCtx, c *call, etag []byte) boo
 	return true
 }
 
-// matches compares If-None-Match with a tag as RFC 9110 says for it: weakly. Tags
+// matches compares If-None-Match with a tag weakly, as RFC 9110 wants. Tags
 // of ours hold no comma.
 func matches(header, etag []byte) bool {
 	etag = bytes.TrimPrefix(etag, []byte("W/"))

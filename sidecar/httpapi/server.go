@@ -88,7 +88,7 @@ func (s *Server) Drain() {
 }
 
 // Serve answers requests on ln until ctx is done, then closes ln, finishes the
-// requests in hand and returns. The error says why ln failed, or that requests
+// current requests and returns. It returns an error if ln failed, or if requests
 // were still unfinished after DrainTimeout.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := s.server(ln)

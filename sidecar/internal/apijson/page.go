@@ -77,7 +77,7 @@ func AppendProfile(dst []byte, j *Joined, i int) []byte {
 	return dst
 }
 
-// appendMissing says how many profiles may still come.
+// appendMissing appends how many profiles may still come.
 func appendMissing(dst []byte, j *Joined) []byte {
 	if j.Profiles == nil {
 		return dst
@@ -119,7 +119,7 @@ func AppendBatch(dst []byte, s *sidecar.Standings, j *Joined) []byte {
 }
 
 // AppendMe appends the caller's own standing behind a page that lost its closing
-// brace. It says its own seq, because it may be newer than the page.
+// brace. It has its own seq, because it may be newer than the page.
 func AppendMe(dst []byte, me rankcache.Standing, seq uint64, j *Joined) []byte {
 	dst = append(dst, `,"me":`...)
 	if me.Rank == 0 {
@@ -130,7 +130,7 @@ func AppendMe(dst []byte, me rankcache.Standing, seq uint64, j *Joined) []byte {
 	return append(AppendProfile(dst, j, 0), `}}`...)
 }
 
-// AppendMeError says why a page lacks the caller's standing.
+// AppendMeError appends why a page lacks the caller's standing.
 func AppendMeError(dst []byte, code Code) []byte {
 	dst = append(dst, `,"me":null,"me_error":"`...)
 	return append(append(dst, code...), `"}`...)

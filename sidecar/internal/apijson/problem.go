@@ -81,8 +81,8 @@ func BadArgument(name, detail string) *Problem {
 	return &Problem{Code: CodeBadArgument, Argument: name, Detail: detail}
 }
 
-// ProblemOf says what the caller is told about an error of a [sidecar.Reader]. Details
-// of Redis stay inside.
+// ProblemOf returns what the caller is told about an error of a [sidecar.Reader]: no details
+// of Redis.
 func ProblemOf(err error) *Problem {
 	switch {
 	case errors.Is(err, sidecar.ErrBlocked):

@@ -13,7 +13,7 @@ type Joined struct {
 	Profiles [][]byte // nil when profiles were not asked for
 	Missing  int
 	Fresh    func() bool
-	Asked    time.Time // when the cache was
+	Asked    time.Time // when the profile cache was
 	Offsets  []int     // filled with where each row's profile begins in the encoded page; nil: not needed
 }
 
