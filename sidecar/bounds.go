@@ -75,31 +75,31 @@ func (at *place) fresh(q *Query) bool {
 // resolveBounds returns where a bounded q is read: limit rows from start, or standings if
 // limit is 0. That is the place at if it has a copy that is fresh enough, or becomes so
 // within q.Wait, and otherwise Redis. A place without a copy is returned as it is.
-func (r *Reader) resolveBounds(ctx context.Context, q *Query, at place, start, limit int) place {
+func (w *waits) resolveBounds(ctx context.Context, r *Reader, q *Query, at place, start, limit int) place {
 	if !at.holds(start, limit, q) {
 		return at
 	}
 	if at.fresh(q) {
-		r.waits.answered(answeredCopy)
+		w.answered(answeredCopy)
 		return at
 	}
-	if q.Wait > 0 && r.waits.enter() {
-		defer r.waits.leave()
-		if at, ok := r.await(ctx, q, start, limit); ok {
-			r.waits.answered(answeredWaited)
+	if q.Wait > 0 && w.enter() {
+		defer w.leave()
+		if at, ok := w.await(ctx, r, q, start, limit); ok {
+			w.answered(answeredWaited)
 			return at
 		}
 	}
-	r.waits.answered(answeredRedis)
+	w.answered(answeredRedis)
 	return place{tier: TierRedis}
 }
 
 // await polls the copy until it is fresh enough for q. It returns false when q.Wait is over
 // or there is no copy any more.
-func (r *Reader) await(ctx context.Context, q *Query, start, limit int) (place, bool) {
+func (w *waits) await(ctx context.Context, r *Reader, q *Query, start, limit int) (place, bool) {
 	for end := time.Now().Add(min(q.Wait, MaxWait)); ; {
 		left := time.Until(end)
-		if left <= 0 || !r.waits.pause(ctx, left) {
+		if left <= 0 || !w.pause(ctx, left) {
 			return place{}, false
 		}
 		at, err := r.find(q, false)
@@ -168,7 +168,3 @@ func (w *waits) pause(ctx context.Context, left time.Duration) bool {
 	}
 	return false
 }
-
-// EndWaits has reads that wait for a local copy, now or later, answered by Redis at once.
-// It is for a process that is about to end.
-func (r *Reader) EndWaits() { r.waits.end.Do(func() { close(r.waits.ended) }) }

@@ -59,7 +59,7 @@ func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (Answer, e
 		return Answer{}, err
 	}
 	if q.Bounded() {
-		at = r.resolveBounds(ctx, &q, at, start, limit)
+		at = r.waits.resolveBounds(ctx, r, &q, at, start, limit)
 	}
 	return r.page(ctx, q, &at, start, limit)
 }
@@ -100,7 +100,7 @@ func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standin
 		return Standings{}, err
 	}
 	if q.Bounded() {
-		at = r.resolveBounds(ctx, &q, at, 0, 0)
+		at = r.waits.resolveBounds(ctx, r, &q, at, 0, 0)
 	}
 	return r.standings(ctx, q, &at, dst, members)
 }
@@ -128,7 +128,7 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 		return Answer{}, 0, err
 	}
 	if q.Bounded() {
-		at = r.resolveBounds(ctx, &q, at, 0, 0)
+		at = r.waits.resolveBounds(ctx, r, &q, at, 0, 0)
 	}
 	if at.tier != TierLocal {
 		return r.flights.around(ctx, q, member, n)
@@ -200,6 +200,10 @@ type place struct {
 	top   *rankcache.Top // set for TierLocal and TierHot
 	hotAt time.Time      // CurrentAt of a hot top
 }
+
+// EndWaits has reads that wait for a local copy, now or later, answered by Redis at once.
+// It is for a process that is about to end.
+func (r *Reader) EndWaits() { r.waits.end.Do(func() { close(r.waits.ended) }) }
 
 // Tier returns where q is read now.
 func (r *Reader) Tier(q *Query) Tier {

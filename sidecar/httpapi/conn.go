@@ -33,13 +33,13 @@ func (l cappedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := l.server.newConn(accepted, l.requests)
+	c := newConn(accepted, l.server, l.requests)
 	l.server.conns.Add(c)
 	return c, nil
 }
 
 // newConn returns a connection that waits for its first request.
-func (s *Server) newConn(accepted net.Conn, requests *requestCache) *clientConn {
+func newConn(accepted net.Conn, s *Server, requests *requestCache) *clientConn {
 	c := &clientConn{server: s, requests: requests, id: s.lastConn.Add(1)}
 	if requests == nil {
 		c.Open(accepted, s.clock, nil)
@@ -50,7 +50,7 @@ func (s *Server) newConn(accepted net.Conn, requests *requestCache) *clientConn 
 }
 
 // connState is told by fasthttp where it is with each connection.
-func (s *Server) connState(nc net.Conn, state fasthttp.ConnState) {
+func connState(nc net.Conn, state fasthttp.ConnState) {
 	c, ok := nc.(*clientConn)
 	if !ok {
 		return
@@ -65,6 +65,6 @@ func (s *Server) connState(nc net.Conn, state fasthttp.ConnState) {
 			c.call.shrink()
 		}
 	case fasthttp.StateClosed:
-		s.conns.Remove(c)
+		c.server.conns.Remove(c)
 	}
 }

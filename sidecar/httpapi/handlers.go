@@ -65,7 +65,7 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	takes := s.sendBody(ctx, c, b, a.Source, a.CurrentAt)
 	if a.Source != sidecar.SourceRedis { // which has no page that is kept
-		s.record(ctx, c, takes)
+		record(ctx, c, takes)
 	}
 	return nil
 }
@@ -83,7 +83,10 @@ func (s *Server) encoded(c *call, p *pages, a *sidecar.Answer) *body {
 func (s *Server) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 	page := *a
 	return e.renew(func() *body {
-		j := s.joinRows(c, p, page.Entries)
+		var j apijson.Joined
+		if c.args.profiles {
+			j = p.joinRows(s.reader.Profiles(), page.Entries)
+		}
 		buffer := s.buffers.Get().(*[]byte)
 		defer s.buffers.Put(buffer)
 		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, &j)

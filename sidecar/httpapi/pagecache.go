@@ -20,10 +20,6 @@ type pageKey struct {
 	profiles     bool
 }
 
-func (c *call) pageKey() pageKey {
-	return pageKey{c.args.start, c.args.limit, c.query.Order, c.args.profiles}
-}
-
 // pages holds the encoded pages of one top. It lives as long as the top is the newest.
 type pages struct {
 	// entries is replaced, never changed, so that readers need no lock.
@@ -44,8 +40,16 @@ func newPages(old any) any {
 	return &pages{previous: new(atomic.Pointer[previousPage])}
 }
 
+// pageCache is the data port's part of the reader's page cache.
+type pageCache struct {
+	reader *sidecar.Reader
+	slot   sidecar.Slot
+}
+
+func newPageCache(r *sidecar.Reader) pageCache { return pageCache{r, r.NewSlot(newPages)} }
+
 // pagesOf returns the pages that the rows of a belong to, nil if there are none.
-func (s *Server) pagesOf(q *sidecar.Query, a *sidecar.Answer) *pages {
+func (s *pageCache) pagesOf(q *sidecar.Query, a *sidecar.Answer) *pages {
 	if p := s.reader.Pages(q, a); p != nil {
 		return p.Kept(s.slot).(*pages)
 	}
@@ -54,7 +58,7 @@ func (s *Server) pagesOf(q *sidecar.Query, a *sidecar.Answer) *pages {
 
 // appendHead begins an answer about members. Of a local board the bytes are kept:
 // formatting a time and four numbers takes as long as finding a member.
-func (s *Server) appendHead(dst []byte, q *sidecar.Query, found *sidecar.Standings) []byte {
+func (s *pageCache) appendHead(dst []byte, q *sidecar.Query, found *sidecar.Standings) []byte {
 	if q.Order != rankcache.Desc {
 		return apijson.AppendHead(dst, *q, found.Source, found.Stamp)
 	}

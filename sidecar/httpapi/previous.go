@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"time"
 
 	"rankcache"
+	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 )
 
@@ -25,10 +27,7 @@ type previousPage struct {
 
 // joinRows returns the profiles of a page's rows: those of the previous page, if it had
 // the same members, otherwise those of the profile cache.
-func (s *Server) joinRows(c *call, p *pages, entries []rankcache.Entry) apijson.Joined {
-	if !c.args.profiles {
-		return apijson.Joined{}
-	}
+func (p *pages) joinRows(profiles sidecar.Profiles, entries []rankcache.Entry) apijson.Joined {
 	if old := p.previous.Load(); old != nil && time.Since(old.asked) < maxReuse {
 		if j, ok := old.join(entries); ok {
 			if len(entries) >= len(old.entries) { // a top 3 does not replace the profiles of the top 50
@@ -37,7 +36,7 @@ func (s *Server) joinRows(c *call, p *pages, entries []rankcache.Entry) apijson.
 			return j
 		}
 	}
-	j := s.join(c, entries)
+	j := apijson.Join(context.Background(), profiles, entries)
 	j.Offsets = make([]int, len(entries))
 	return j
 }

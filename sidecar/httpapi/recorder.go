@@ -69,7 +69,7 @@ func (r *recorder) end(c *requestCache) {
 // record notes what the current request asks for, so that the same bytes need not be
 // parsed again. It is called for a request that was answered by a kept page alone.
 // Requests that fasthttp answers in a way of its own are left to it.
-func (s *Server) record(ctx *fasthttp.RequestCtx, c *call, takes coding) {
+func record(ctx *fasthttp.RequestCtx, c *call, takes coding) {
 	conn, ok := ctx.Conn().(*clientConn)
 	if !ok || !conn.recorder.wants() || c.query.Bounded() {
 		return

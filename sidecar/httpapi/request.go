@@ -149,6 +149,10 @@ func (c *call) setMember(raw []byte) *apijson.Problem {
 	return nil
 }
 
+func (c *call) pageKey() pageKey {
+	return pageKey{c.args.start, c.args.limit, c.query.Order, c.args.profiles}
+}
+
 func (c *call) checkMethod(h *fasthttp.RequestHeader) *apijson.Problem {
 	switch {
 	case c.route.post() && !h.IsPost():

@@ -1,7 +1,12 @@
 package httpapi
 
 import (
+	"bytes"
+	"strings"
 	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"rankcache/sidecar"
 )
@@ -33,9 +38,9 @@ type cachedRequest struct {
 	ifNoneMatch []byte
 }
 
-// newRequestCache returns the cache of one listener, nil if requests are not cached.
-func (s *Server) newRequestCache() *requestCache {
-	if !s.cacheRequests {
+// newRequestCache returns the cache of one listener, nil if it is not on.
+func newRequestCache(on bool) *requestCache {
+	if !on {
 		return nil
 	}
 	return new(requestCache)
@@ -65,7 +70,7 @@ func (c *clientConn) OnBytes(p []byte) (answered bool, err error) {
 		return false, nil
 	}
 	begun := c.BeginAnswer()
-	answered, err = c.server.answerCached(c, q)
+	answered, err = c.answerCached(q)
 	if closed := c.EndAnswer(begun); closed != nil {
 		err = closed
 	}
@@ -80,7 +85,8 @@ func (c *clientConn) OnNext() { c.recorder.end(c.requests) }
 
 // answerCached answers as the handler and fasthttp would. It returns false, and has done
 // nothing, if that takes more than a kept page.
-func (s *Server) answerCached(conn *clientConn, q *cachedRequest) (answered bool, err error) {
+func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
+	s := c.server
 	if s.draining.Load() { // fasthttp has to close the connection
 		return false, nil
 	}
@@ -98,7 +104,56 @@ func (s *Server) answerCached(conn *clientConn, q *cachedRequest) (answered bool
 	if len(q.ifNoneMatch) > 0 && matches(q.ifNoneMatch, e.etag) {
 		header, data, result = e.notModified, nil, outcomeNotModified
 	}
-	s.counters.add(conn.id, routeTop, result)
-	conn.head = header.append(conn.head[:0], *s.date.Load(), a.CurrentAt)
-	return true, conn.WriteBoth(conn.head, data)
+	s.counters.add(c.id, routeTop, result)
+	c.head = header.append(c.head[:0], *s.date.Load(), a.CurrentAt)
+	return true, c.WriteBoth(c.head, data)
+}
+
+// header is the header of an answer as fasthttp writes it, but for what differs from
+// answer to answer: the date, which is overwritten, and the age, which comes last.
+type header struct {
+	bytes []byte
+	date  int // offset of the date
+}
+
+const (
+	dateField  = "Date: "
+	lineEnd    = "\r\n"
+	headerRoom = 256 // bytes; none is longer
+)
+
+// newHeaders returns the header of an answer with the bytes of e, and that of an answer
+// 304, for a caller that has them already.
+func newHeaders(e *encoded, source sidecar.Source) (full, notModified header) {
+	answer := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(answer)
+	h := &answer.Header
+	setCoding(h, codingNone)
+	setTag(h, e.etag, source)
+	h.SetStatusCode(fasthttp.StatusNotModified)
+	notModified = headerOf(h)
+
+	h.Reset()
+	setCoding(h, e.coding)
+	setTag(h, e.etag, source)
+	h.SetContentType(contentJSON)
+	h.SetContentLength(len(e.data))
+	return headerOf(h), notModified
+}
+
+func headerOf(h *fasthttp.ResponseHeader) header {
+	bytes := bytes.TrimSuffix(h.AppendBytes(make([]byte, 0, headerRoom)), []byte(lineEnd))
+	return header{bytes, strings.Index(view(bytes), dateField) + len(dateField)}
+}
+
+// append appends the whole header.
+func (h header) append(dst, date []byte, currentAt time.Time) []byte {
+	from := len(dst) + h.date
+	dst = append(dst, h.bytes...)
+	copy(dst[from:], date)
+	if !currentAt.IsZero() {
+		dst = append(append(dst, headerAge...), ": "...)
+		dst = append(appendAge(dst, time.Now(), currentAt), lineEnd...)
+	}
+	return append(dst, lineEnd...)
 }

@@ -419,7 +419,7 @@ func TestPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &script{pieces: []string{topRequest[:40], topRequest[40:]}, reads: 2 * times, each: func() {}}
-	conn := s.newConn(c, new(requestCache))
+	conn := newConn(c, s, new(requestCache))
 	if err := s.server(testkit.Listen(t, "tcp")).ServeConn(conn); err != nil {
 		t.Fatal(err)
 	}
@@ -457,7 +457,7 @@ func FuzzCachedRequests(f *testing.F) {
 				*known = requestCache{}
 			}
 		}
-		_ = srv.ServeConn(s.newConn(c, known)) // it ends with what is wrong with the bytes
+		_ = srv.ServeConn(newConn(c, s, known)) // it ends with what is wrong with the bytes
 		return changing.ReplaceAllString(c.out.String(), "")
 	}
 	f.Fuzz(func(t *testing.T, bytes string) {

@@ -25,11 +25,17 @@ var (
 	valueSource       = [...][]byte{sidecar.SourceLocal: []byte("local"), sidecar.SourceHot: []byte("hot"), sidecar.SourceRedis: []byte("redis")}
 )
 
+// responder sends answers and counts them.
+type responder struct {
+	counters *counters
+	packer   *packer
+}
+
 const contentJSON = "application/json"
 
 // sendBody answers with a kept body, packed if the caller takes that, and returns what the
 // caller takes.
-func (s *Server) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) coding {
+func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) coding {
 	takes := accepted(ctx.Request.Header.PeekCanonical(headerAccept))
 	e := b.in(takes, s.packer)
 	h := &ctx.Response.Header
@@ -52,7 +58,7 @@ func setCoding(h *fasthttp.ResponseHeader, c coding) {
 }
 
 // sendOut answers with c.out.
-func (s *Server) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, currentAt time.Time) {
+func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, currentAt time.Time) {
 	c.etag = appendETag(c.etag, c.out, source)
 	if !s.notModified(ctx, c, c.etag) {
 		ctx.Response.Header.SetContentType(contentJSON)
@@ -64,7 +70,7 @@ func (s *Server) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Sourc
 
 // sendBehind answers with a kept page whose closing brace c.out replaces. It is
 // not packed: two packed parts are not one answer to every client.
-func (s *Server) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) {
+func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) {
 	c.etag = append(c.etag, b.etag[:len(b.etag)-1]...)
 	c.etag = appendHash(append(c.etag, '-'), xxhash.Sum64(c.out))
 	if !s.notModified(ctx, c, c.etag) {
@@ -77,7 +83,7 @@ func (s *Server) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source s
 }
 
 // sendProfiles answers with c.out, which speaks of no board.
-func (s *Server) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
+func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 	ctx.Response.Header.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(c.out)
 	s.counters.add(ctx.ConnID(), c.route, outcomeProfiles)
@@ -105,7 +111,7 @@ func appendAge(dst []byte, now, currentAt time.Time) []byte {
 }
 
 // notModified answers 304 when the caller has these bytes already.
-func (s *Server) notModified(ctx *fasthttp.RequestCtx, c *call, etag []byte) bool {
+func (s *responder) notModified(ctx *fasthttp.RequestCtx, c *call, etag []byte) bool {
 	known := ctx.Request.Header.PeekCanonical(headerIfNoneMatch)
 	if len(known) == 0 || c.route.post() || !matches(known, etag) {
 		return false

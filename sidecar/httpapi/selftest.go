@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -14,17 +15,13 @@ import (
 	"rankcache/sidecar"
 )
 
-// enableRequestCache reports whether requests are to be cached: not if check fails, which
-// is logged.
-func (s *Server) enableRequestCache(check func(*fasthttp.Server) error) bool {
-	if s.cfg.NoRequestCache {
-		return false
+// trusted reports whether the request cache may be on: not with an error of
+// [checkLibrary], which is logged.
+func trusted(err error, log *slog.Logger) bool {
+	if err != nil {
+		log.Error("request cache is off: this version of fasthttp does not behave as the cache relies on", "error", err)
 	}
-	if err := check(s.fasthttpServer(nil)); err != nil {
-		s.log.Error("request cache is off: this version of fasthttp does not behave as the cache relies on", "error", err)
-		return false
-	}
-	return true
+	return err == nil
 }
 
 // libraryEvents is what a recorder relies on, for the connection of libraryRequests:

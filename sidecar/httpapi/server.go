@@ -22,15 +22,57 @@ import (
 	"rankcache/sidecar/internal/conn"
 )
 
+// Limits of the data listener, and the defaults of [Config].
+const (
+	maxHeader = httpserve.MaxHeader
+	maxBody   = 256 << 10 // bytes; 500 members of 128 bytes, most of them escaped
+
+	// WriteBuffer is how long an answer, header included, may be to be sent by one
+	// system call, in bytes: 50 rows with profiles take some 8 kB. Sent by two they
+	// took 1.6 times the CPU over TCP (docs/BENCHMARKS.md).
+	WriteBuffer = 16 << 10
+
+	DefaultMaxConns     = 4096             // about 32 KiB each when idle
+	DefaultReadTimeout  = 5 * time.Second  // a whole request, from its first byte
+	DefaultWriteTimeout = 5 * time.Second  // one answer, or each part of a long one
+	DefaultIdleTimeout  = 90 * time.Second // between requests
+	DefaultDrainTimeout = 5 * time.Second  // unfinished requests when serving ends
+)
+
+// Config is how the data listener behaves; zeros take the defaults.
+type Config struct {
+	// Hosts are names, without port, that callers may use for a listener on
+	// loopback, beside localhost and the loopback addresses.
+	Hosts []string
+	// MaxConns is for all listeners. At so many, one gives way to each new one: first
+	// the one that has waited for a complete request for longest, then the one that has
+	// been idle for longest, then the one whose request has.
+	MaxConns     int
+	ReadTimeout  time.Duration
+	WriteTimeout time.Duration
+	IdleTimeout  time.Duration
+	DrainTimeout time.Duration
+	// NoRequestCache has every request parsed, also one whose bytes came before.
+	NoRequestCache bool
+}
+
+// withDefaults returns c with the defaults in the place of zeros.
+func (c Config) withDefaults() Config {
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
+	return c
+}
+
 // Server answers the app. It may serve several listeners at once.
 type Server struct {
-	reader        *sidecar.Reader
+	responder
+	pageCache
 	cfg           Config
 	log           *slog.Logger
-	slot          sidecar.Slot // of the page cache
 	cacheRequests bool
-	counters      *counters
-	packer        *packer
 	buffers       sync.Pool // of *[]byte, to encode pages in before their length is known
 	clock         *conn.Clock
 	date          atomic.Pointer[[]byte] // the present as a Date field has it
@@ -48,12 +90,12 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{reader: r, slot: r.NewSlot(newPages), cfg: cfg, log: log, counters: newCounters(), packer: packer,
+	s := &Server{responder: responder{newCounters(), packer}, pageCache: newPageCache(r), cfg: cfg, log: log,
 		conns: httpserve.NewConns[*clientConn](cfg.MaxConns)}
 	s.buffers.New = func() any { return new([]byte) }
 	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: cfg.IdleTimeout}, s.tick)
 	s.setDate(time.Now())
-	s.cacheRequests = s.enableRequestCache(checkLibrary)
+	s.cacheRequests = !cfg.NoRequestCache && trusted(checkLibrary(s.fasthttpServer(nil)), log)
 	return s, s.register(reg)
 }
 
@@ -96,7 +138,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer close(stopClock)
 	go s.clock.Run(stopClock)
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(cappedListener{ln, s, s.newRequestCache()}) }()
+	go func() { failed <- srv.Serve(cappedListener{ln, s, newRequestCache(s.cacheRequests)}) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("data listener %s: %w", ln.Addr(), cmp.Or(err, net.ErrClosed))
@@ -123,7 +165,7 @@ func (s *Server) server(ln net.Listener) *fasthttp.Server {
 
 func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
-		HeaderReceived: markConflict, Handler: handler, ErrorHandler: s.unreadable, ConnState: s.connState,
+		HeaderReceived: markConflict, Handler: handler, ErrorHandler: s.unreadable, ConnState: connState,
 		// What it logs are broken requests and connections, which are counted.
 		Logger: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		// Also those that gave way and have not ended yet; fasthttp answers 503 beyond.
