@@ -38,7 +38,7 @@ func TestPagesFollowTheTop(t *testing.T) {
 			t.Errorf("%s: the same top has other pages", board)
 		}
 	}
-	if pages("any") == pages("any") {
+	if first := pages("any"); pages("any") == first {
 		t.Error("two calls to Redis have the same pages")
 	}
 	env.Local.Publish(918)

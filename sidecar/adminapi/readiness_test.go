@@ -13,7 +13,7 @@ import (
 	"rankcache/internal/testkit/apitest"
 )
 
-// settling is a gate that a test opens.
+// settling is what a test sets to settled.
 type settling struct{ open atomic.Bool }
 
 func (g *settling) settled() (bool, string) {
@@ -68,10 +68,10 @@ func TestProbes(t *testing.T) {
 	gate.open.Store(true)
 	expect("settled", 200, 200, 200, StateReady, "2 of 2 boards settled")
 	gate.open.Store(false)
-	expect("when the world blinks", 200, 200, 200, StateReady, "2 of 2 boards settled")
+	expect("when the boards are not settled any more", 200, 200, 200, StateReady, "2 of 2 boards settled")
 	r.Stop("SIGTERM")
 	r.Stop("SIGTERM again")
-	expect("when it ends", 200, 503, 200, StateStopping, "SIGTERM")
+	expect("when the process ends", 200, 503, 200, StateStopping, "SIGTERM")
 }
 
 func TestStopBeforeReady(t *testing.T) {

@@ -13,15 +13,14 @@
 //	../pages.go       what is kept for the *Top that the rows are from
 //	pagecache.go      the encoded page among it; one that is not there is encoded once,
 //	                  by ../internal/apijson, with the profiles of previous.go
-//	response.go       ETag and 304, content coding (body.go, pack.go), age
+//	response.go       ETag and 304, content coding (body.go), age
 //	counters.go       the request is counted
 //
 // and leaves by Conn.Write. A kept page costs neither a lock nor an allocation: strings of
 // the request share its memory until it has been answered.
 //
-// conn.go ties a connection to its requests; header.go composes what fasthttp would write
-// in front of a page; selftest.go checks at construction that fasthttp behaves as the
-// request cache relies on; config.go has limits and settings.
+// conn.go ties a connection to its requests; selftest.go checks at construction that
+// fasthttp behaves as the request cache relies on.
 //
 // Entry: [New], then [Server.Serve].
 //

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -90,45 +89,6 @@ func TestPagesAreBounded(t *testing.T) {
 		}
 		if e := m.find(key); e == nil || string(e.body.Load().data) != fmt.Sprint(i) {
 			t.Fatalf("page %d is not kept", i)
-		}
-	}
-}
-
-func TestPackOnce(t *testing.T) {
-	p, err := newPacker()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := testBody(string(bytes.Repeat([]byte("row "), 200)), nil)
-	seen := map[string]bool{string(b.etag): true}
-	for c := range codings {
-		k := b.pack(c, p)
-		if k != b.pack(c, p) {
-			t.Errorf("%v: packed twice", c)
-		}
-		if seen[string(k.etag)] {
-			t.Errorf("%v: tag %s is another coding's too", c, k.etag)
-		}
-		seen[string(k.etag)] = true
-	}
-}
-
-func TestAccepted(t *testing.T) {
-	for header, want := range map[string]coding{
-		"":                     codingNone,
-		"identity":             codingNone,
-		"gzip":                 codingGzip,
-		"gzip, deflate, br":    codingGzip,
-		"GZIP;q=0.5":           codingGzip,
-		"gzip, zstd":           codingZstd,
-		"zstd;q=0, gzip;q=1.0": codingGzip,
-		"gzip;q=0":             codingNone,
-		"gzip; q=0.000":        codingNone,
-		"gzip;q=0.001":         codingGzip,
-		"xgzip,;,,q=":          codingNone,
-	} {
-		if got := accepted([]byte(header)); got != want {
-			t.Errorf("accepted(%q) = %v, want %v", header, got, want)
 		}
 	}
 }

@@ -79,12 +79,12 @@ func (c *clientConn) answeredFromCache() bool { return len(c.head) > 0 }
 const hostLine = " HTTP/1.1\r\nHost: localhost\r\n"
 
 // TestCachedRequests: the same bytes get the same answer, byte by byte, whether
-// they are read as a request or known.
+// they are parsed or found in the request cache.
 func TestCachedRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		request string
 		answers int
-		known   bool // in the end it is answered by its bytes
+		cached  bool // in the end it is answered from the request cache
 	}{
 		"top of a local board":      {"GET /v1/boards/local/top" + hostLine + "\r\n", 1, true},
 		"ten rows":                  {"GET /v1/boards/local/top?limit=10" + hostLine + "\r\n", 1, true},
@@ -133,8 +133,8 @@ func TestCachedRequests(t *testing.T) {
 						t.Fatalf("answer %d has other fields:\n%s\nwant\n%s", i+2, got, first)
 					}
 				}
-				if got := s.answeredFromCache() == 1; got != c.known {
-					t.Errorf("known %v, want %v", got, c.known)
+				if got := s.answeredFromCache() == 1; got != c.cached {
+					t.Errorf("cached %v, want %v", got, c.cached)
 				}
 			})
 		}
@@ -159,7 +159,7 @@ func TestCachedRequestsOwnTheirStrings(t *testing.T) {
 	}
 }
 
-// warm has the connection ask until its request is known.
+// warm has the connection ask until its request is cached.
 func (c *client) warm(s *running, request string) (answer string) {
 	c.Helper()
 	for range 4 {
@@ -187,7 +187,7 @@ func TestCachedRequestsFollowTheBoard(t *testing.T) {
 		name   string
 		change func()
 		want   string
-		asks   int // of which the library answers the first, if it is a change
+		asks   int // of which fasthttp answers the first, if it is a change
 	}{
 		{"at first", func() {}, `"source":"local","seq":917,`, 3},
 		{"published", func() { env.Local.Publish(918) }, `"source":"local","seq":918,`, 3},
@@ -252,7 +252,7 @@ func TestCachedRequestsAreCounted(t *testing.T) {
 	conn := s.dial(t, "tcp")
 	for i := range asked {
 		if i == asked/2 {
-			env.Local.Publish(918) // once the library has to
+			env.Local.Publish(918) // fasthttp answers the next one
 		}
 		conn.ask(topRequest, 1)
 	}
@@ -313,7 +313,7 @@ func (c *client) stuck(s *running) (served *clientConn, bytes int) {
 }
 
 // TestCloseWaitsForCachedAnswer: whoever closes a connection, at the end or to make room
-// for another, does not cut the answer to a known request.
+// for another, does not cut the answer to a cached request.
 func TestCloseWaitsForCachedAnswer(t *testing.T) {
 	s := start(t, newEnv(), Config{})
 	conn := s.dial(t, "unix")
@@ -350,7 +350,7 @@ func (s *Server) only() *clientConn {
 	return nil
 }
 
-// TestCachedRequestsRenewTimeouts: time-outs begin anew with each known request.
+// TestCachedRequestsRenewTimeouts: time-outs begin again with each cached request.
 func TestCachedRequestsRenewTimeouts(t *testing.T) {
 	const limit = time.Second
 	s := start(t, newEnv(), Config{WriteTimeout: limit, IdleTimeout: limit})
@@ -411,7 +411,7 @@ func (c *script) Close() error                     { return nil }
 func (c *script) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (c *script) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 
-// TestPieces: a request that comes in pieces is not known by the first of them.
+// TestPieces: a request that comes in pieces is not recorded by the first of them.
 func TestPieces(t *testing.T) {
 	const times = 6
 	s, err := New(newEnv().reader(), Config{}, fixture.FailOnWarn(t), nil)
@@ -425,7 +425,7 @@ func TestPieces(t *testing.T) {
 	}
 	codes := statuses(t, c.out.String())
 	if slices.ContainsFunc(codes, func(code int) bool { return code != http.StatusOK }) || len(codes) != times || conn.answeredFromCache() {
-		t.Errorf("answers %v, known %v", codes, conn.answeredFromCache())
+		t.Errorf("answers %v, cached %v", codes, conn.answeredFromCache())
 	}
 }
 
@@ -451,13 +451,13 @@ func FuzzCachedRequests(f *testing.F) {
 	srv := s.server(testkit.Listen(f, "tcp"))
 	serve := func(bytes string, forget bool) string {
 		c := &script{pieces: []string{bytes}, reads: times}
-		known := new(requestCache)
+		requests := new(requestCache)
 		c.each = func() {
 			if forget {
-				*known = requestCache{}
+				*requests = requestCache{}
 			}
 		}
-		_ = srv.ServeConn(newConn(c, s, known)) // it ends with what is wrong with the bytes
+		_ = srv.ServeConn(newConn(c, s, requests)) // it ends with what is wrong with the bytes
 		return changing.ReplaceAllString(c.out.String(), "")
 	}
 	f.Fuzz(func(t *testing.T, bytes string) {

@@ -30,9 +30,9 @@ type rowBody struct {
 	Seq    uint64
 }
 
-// TestTornPages reads while the board is fixture.Published anew all the time. Every
+// TestPagesAreConsistent reads while the board is fixture.Published anew all the time. Every
 // score follows from the seq beside it, and equal tags mean equal bodies.
-func TestTornPages(t *testing.T) {
+func TestPagesAreConsistent(t *testing.T) {
 	env := newEnv()
 	s := start(t, env, Config{})
 	stop := make(chan struct{})
@@ -91,10 +91,10 @@ func checkRow(t *testing.T, n int, e rowBody) {
 	}
 }
 
-// TestTornPagesOfLocalBoard does the same with a real local board: each update
+// TestPagesOfLocalBoardAreConsistent does the same with a real local board: each update
 // gives one member the score of its seq, so the sum over the whole board, which
 // is its head, follows from the seq.
-func TestTornPagesOfLocalBoard(t *testing.T) {
+func TestPagesOfLocalBoardAreConsistent(t *testing.T) {
 	const members = 50
 	board := localboard.New("local")
 	apply := func(seq uint64) {
