@@ -5,14 +5,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"rankcache"
-	"rankcache/sidecar/internal/fixture"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rankcache"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // TestStampede: 5,000 readers of one small board at once are one call to Redis,

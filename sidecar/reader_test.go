@@ -3,10 +3,11 @@ package sidecar
 import (
 	"context"
 	"errors"
-	"rankcache"
-	"rankcache/sidecar/internal/fixture"
 	"testing"
 	"unsafe"
+
+	"rankcache"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // TestReaderSources says for each question what answers it, and how often Redis

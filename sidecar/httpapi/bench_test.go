@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
 	"rankcache"
 	"rankcache/internal/httpserve"
 	"rankcache/localboard"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 	"rankcache/sidecar/internal/fixture"
-	"testing"
-
-	"github.com/valyala/fasthttp"
 )
 
 // bigBoard is a real local board of n members with Zipf-like scores.

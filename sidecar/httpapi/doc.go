@@ -4,7 +4,7 @@
 //
 //	../internal/conn  Conn.Read: deadlines, and the read of the socket (conn.go, socket.go)
 //	requestcache.go   OnBytes: bytes that came before are answered here, if their page is
-//	                  kept; recorder.go finds out which bytes are one request
+//	                  kept; else a recorder finds out whether they are one request
 //	server.go         everything else is parsed by fasthttp: framing, Host, panics
 //	request.go        path to route, board and member, percent-decoded
 //	args.go           query arguments, each checked and named when it is wrong
@@ -13,14 +13,14 @@
 //	../pages.go       what is kept for the *Top that the rows are from
 //	pagecache.go      the encoded page among it; one that is not there is encoded once,
 //	                  by ../internal/apijson, with the profiles of previous.go
-//	response.go       ETag and 304, content coding (body.go), age
+//	response.go       ETag and 304, content coding (pack.go, once), age
 //	counters.go       the request is counted
 //
 // and leaves by Conn.Write. A kept page costs neither a lock nor an allocation: strings of
 // the request share its memory until it has been answered.
 //
-// conn.go ties a connection to its requests; selftest.go checks at construction that
-// fasthttp behaves as the request cache relies on.
+// selftest.go checks at construction that fasthttp behaves as the request cache relies on;
+// config.go has limits and settings.
 //
 // Entry: [New], then [Server.Serve].
 //

@@ -1,12 +1,17 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
+	"weak"
 
+	"rankcache/internal/testkit"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/fixture"
 )
@@ -91,4 +96,27 @@ func TestPagesAreBounded(t *testing.T) {
 			t.Fatalf("page %d is not kept", i)
 		}
 	}
+}
+
+// TestServerDropsPages: what is kept for a board goes when the board is not read here any
+// more, though nobody asks for anything.
+func TestServerDropsPages(t *testing.T) {
+	env := newEnv()
+	s := start(t, env, Config{WriteTimeout: time.Second}) // the clock ticks in a fraction of it
+	q := sidecar.Query{Board: "hot"}
+	kept := func() weak.Pointer[pages] {
+		s.get(t, "/v1/boards/hot/top")
+		a, ok := s.reader.Peek(&q, 0, 50)
+		if !ok {
+			t.Fatal("the board is not hot")
+		}
+		return weak.Make(s.pagesOf(&q, &a))
+	}()
+	env.Hot.Cool("hot")
+	testkit.Eventually(t, 20*time.Second, func() error {
+		if runtime.GC(); kept.Value() != nil {
+			return errors.New("its pages are still in memory")
+		}
+		return nil
+	})
 }

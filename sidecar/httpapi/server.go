@@ -22,50 +22,6 @@ import (
 	"rankcache/sidecar/internal/conn"
 )
 
-// Limits of the data listener, and the defaults of [Config].
-const (
-	maxHeader = httpserve.MaxHeader
-	maxBody   = 256 << 10 // bytes; 500 members of 128 bytes, most of them escaped
-
-	// WriteBuffer is how long an answer, header included, may be to be sent by one
-	// system call, in bytes: 50 rows with profiles take some 8 kB. Sent by two they
-	// took 1.6 times the CPU over TCP (docs/BENCHMARKS.md).
-	WriteBuffer = 16 << 10
-
-	DefaultMaxConns     = 4096             // about 32 KiB each when idle
-	DefaultReadTimeout  = 5 * time.Second  // a whole request, from its first byte
-	DefaultWriteTimeout = 5 * time.Second  // one answer, or each part of a long one
-	DefaultIdleTimeout  = 90 * time.Second // between requests
-	DefaultDrainTimeout = 5 * time.Second  // unfinished requests when serving ends
-)
-
-// Config is how the data listener behaves; zeros take the defaults.
-type Config struct {
-	// Hosts are names, without port, that callers may use for a listener on
-	// loopback, beside localhost and the loopback addresses.
-	Hosts []string
-	// MaxConns is for all listeners. At so many, one gives way to each new one: first
-	// the one that has waited for a complete request for longest, then the one that has
-	// been idle for longest, then the one whose request has.
-	MaxConns     int
-	ReadTimeout  time.Duration
-	WriteTimeout time.Duration
-	IdleTimeout  time.Duration
-	DrainTimeout time.Duration
-	// NoRequestCache has every request parsed, also one whose bytes came before.
-	NoRequestCache bool
-}
-
-// withDefaults returns c with the defaults in the place of zeros.
-func (c Config) withDefaults() Config {
-	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
-	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
-	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
-	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
-	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
-	return c
-}
-
 // Server answers the app. It may serve several listeners at once.
 type Server struct {
 	responder
@@ -173,6 +129,67 @@ func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Serve
 		MaxRequestBodySize: maxBody, // time-outs are those of conn.Conn
 		CloseOnShutdown:    true, NoDefaultServerHeader: true, NoDefaultContentType: true,
 		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true,
+	}
+}
+
+// clientConn is a connection with what is kept for it from request to request.
+type clientConn struct {
+	conn.Conn
+	id       uint64        // tells connections apart where they count
+	call     *call         // of its requests, which come one after the other
+	requests *requestCache // of the listener, nil: none
+	recorder recorder
+	server   *Server
+	head     []byte // room for that of a cached answer
+}
+
+// cappedListener accepts no more connections than the server may have open: at the
+// cap one gives way to each new one. Its client connects again, while a new one that
+// is refused or left waiting would take the sidecar for broken.
+type cappedListener struct {
+	net.Listener
+	server   *Server
+	requests *requestCache
+}
+
+func (l cappedListener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(accepted, l.server, l.requests)
+	l.server.conns.Add(c)
+	return c, nil
+}
+
+// newConn returns a connection that waits for its first request.
+func newConn(accepted net.Conn, s *Server, requests *requestCache) *clientConn {
+	c := &clientConn{server: s, requests: requests, id: s.lastConn.Add(1)}
+	if requests == nil {
+		c.Open(accepted, s.clock, nil)
+	} else {
+		c.Open(accepted, s.clock, c)
+	}
+	return c
+}
+
+// connState is told by fasthttp where it is with each connection.
+func connState(nc net.Conn, state fasthttp.ConnState) {
+	c, ok := nc.(*clientConn)
+	if !ok {
+		return
+	}
+	switch state {
+	case fasthttp.StateActive: // the first byte is here
+		c.RequestBegun()
+		c.recorder.requestBegun()
+	case fasthttp.StateIdle: // the answer has been written
+		c.AnswerSent()
+		if c.call != nil {
+			c.call.shrink()
+		}
+	case fasthttp.StateClosed:
+		c.server.conns.Remove(c)
 	}
 }
 

@@ -8,14 +8,15 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"rankcache/internal/httpserve"
-	"rankcache/internal/testkit/apitest"
-	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"rankcache/internal/httpserve"
+	"rankcache/internal/testkit/apitest"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // running is a data server on a TCP port and a Unix socket.

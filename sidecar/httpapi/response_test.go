@@ -2,11 +2,12 @@ package httpapi
 
 import (
 	"bytes"
+	"testing"
+	"time"
+
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 	"rankcache/sidecar/internal/fixture"
-	"testing"
-	"time"
 )
 
 // TestWeakTagLeavesOutTheTime: answers of Redis that differ in published_at
