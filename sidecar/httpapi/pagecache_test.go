@@ -99,10 +99,10 @@ func TestPagesAreBounded(t *testing.T) {
 }
 
 // TestServerDropsPages: what is kept for a board goes when the board is not read here any
-// more, though nobody asks for anything.
+// more, without a further request.
 func TestServerDropsPages(t *testing.T) {
 	env := newEnv()
-	s := start(t, env, Config{WriteTimeout: time.Second}) // the clock ticks in a fraction of it
+	s := start(t, env, Config{})
 	q := sidecar.Query{Board: "hot"}
 	kept := func() weak.Pointer[pages] {
 		s.get(t, "/v1/boards/hot/top")

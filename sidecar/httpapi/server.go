@@ -35,6 +35,7 @@ type Server struct {
 	draining      atomic.Bool
 	conns         *httpserve.Conns[*clientConn]
 	lastConn      atomic.Uint64
+	dropped       atomic.Int64 // the second in which pages were last dropped
 	// complained is the second in which a failed read was last logged.
 	complained atomic.Int64
 }
@@ -66,10 +67,12 @@ func (s *Server) register(reg prometheus.Registerer) error {
 	return errors.Join(reg.Register(s.counters), reg.Register(conns))
 }
 
-// tick is called about twice a second.
+// tick is called some times a second, by the clock of each listener.
 func (s *Server) tick(now time.Time) {
 	s.setDate(now)
-	s.reader.DropPages()
+	if second := now.Unix(); s.dropped.Swap(second) != second {
+		s.reader.DropPages()
+	}
 }
 
 func (s *Server) setDate(now time.Time) {
