@@ -19,12 +19,12 @@ var (
 	// it.
 	ground = []string{"rankcache", "rankcache/wire", "rankcache/rooms"}
 
-	// leaves import at most the root. Any package may import them, except that those
-	// below a folder's internal are for that folder.
+	// leaves import at most the root and the leaves before them. Any package may import
+	// them, except that those below a folder's internal are for that folder.
 	leaves = []string{"rankcache/internal/yield", "rankcache/internal/httpserve", "rankcache/sidecar/internal/conn"}
 
 	// star folders import the ground floor and the leaves. A package below one also
-	// imports its own parents, never a sister.
+	// imports its own parents and what is below the folder's internal, never a sister.
 	star = []string{"rankcache/localboard", "rankcache/replay", "rankcache/lastgood", "rankcache/admission", "rankcache/hotkey",
 		"rankcache/profile", "rankcache/origin", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar",
 		"rankcache/internal/writer", "rankcache/internal/controller", "rankcache/internal/roomsync", "rankcache/internal/doctor",
@@ -77,6 +77,8 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/rooms", "golang.org/x/sync/errgroup"},
 		{"rankcache/rooms", "rankcache/internal/yield"},
 		{"rankcache/internal/yield", "rankcache/wire"},
+		{"rankcache/internal/httpserve", "rankcache/sidecar/internal/conn"},
+		{"rankcache/replay", "rankcache/sidecar/internal/apijson"},
 		{"rankcache/replay", "rankcache/localboard"},
 		{"rankcache/replay", "rankcache/sidecar/internal/conn"},
 		{"rankcache/sidecar", "rankcache/sidecar/httpapi"},
@@ -93,6 +95,8 @@ func TestImportTableRejects(t *testing.T) {
 	for _, c := range []struct{ importer, imported string }{
 		{"rankcache/sidecar/httpapi", "rankcache/sidecar"},
 		{"rankcache/sidecar/httpapi", "rankcache/sidecar/internal/conn"},
+		{"rankcache/sidecar/httpapi", "rankcache/sidecar/internal/apijson"},
+		{"rankcache/sidecar/internal/conn", "rankcache/internal/httpserve"},
 		{"rankcache/internal/app", "rankcache/replay"},
 	} {
 		if !mayImport(c.importer, c.imported) {
@@ -153,11 +157,12 @@ func mayImport(importer, imported string) bool {
 	case slices.Contains(ground, importer):
 		return slices.Index(ground, imported) >= 0 && slices.Index(ground, imported) < slices.Index(ground, importer)
 	case slices.Contains(leaves, importer):
-		return imported == module
+		return imported == module || slices.Contains(leaves[:slices.Index(leaves, importer)], imported)
 	case folder(assemblers, importer) != "":
 		return true
 	case folder(star, importer) != "":
-		return slices.Contains(ground, imported) || isLeafFor(importer, imported) || within(importer, imported)
+		return slices.Contains(ground, imported) || isLeafFor(importer, imported) ||
+			within(importer, imported) || within(imported, folder(star, importer)+"/internal")
 	}
 	return false
 }

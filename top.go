@@ -1,9 +1,6 @@
 package rankcache
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // MaxTop is the most entries that a [Top] or one answered page holds.
 const MaxTop = 500
@@ -52,16 +49,6 @@ type Top struct {
 	Members int
 	// PublishedAt is when this top was made, by the clock of this process.
 	PublishedAt time.Time
-
-	// Memo keeps what the read path derives from the fields above (encoded
-	// pages), so that it lives exactly as long as they do. It is a cache, not
-	// part of the value; one package stores into it, always the same type.
-	Memo atomic.Value
-
-	// Handover is what readers of one top leave to those of the board's next one,
-	// whose rows are nearly the same; nil: nothing can be left. All tops of a
-	// board share it. As Memo, it is stored into by one package, always the same type.
-	Handover *atomic.Value
 }
 
 // Stamp tells which state of a board an answer shows.

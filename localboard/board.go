@@ -24,9 +24,6 @@ type Board struct {
 	view viewPointer
 	// current is when the copy was last known to equal the origin.
 	current atomic.Pointer[time.Time]
-	// handover is set in every top. It is allocated on its own, so that a top that
-	// is kept for long does not keep the board.
-	handover *atomic.Value
 
 	// mu guards the fields below. It is the last lock taken: no code that holds it
 	// takes another.
@@ -38,7 +35,7 @@ type Board struct {
 
 // New returns an empty board.
 func New(id rankcache.BoardID) *Board {
-	b := &Board{id: id, handover: new(atomic.Value)}
+	b := &Board{id: id}
 	b.clear()
 	return b
 }
@@ -188,7 +185,6 @@ func (b *Board) buildView(old *view) *view {
 		Seq:         b.progress().Applied(),
 		Members:     v.rows,
 		PublishedAt: time.Now(),
-		Handover:    b.handover,
 	}
 	return v
 }

@@ -17,7 +17,7 @@ scripts/setup.sh
 # connections, which are read and written in another way without it.
 if [ "$packages" = 0 ]; then
   go test -count=1 -run 'Alloc|HitRatio|Memory' ./profile
-  go test -count=1 ./sidecar
+  go test -count=1 ./sidecar/...
   # A module of its own: Prometheus and kustomize are nobody else's business. Its tests read files outside of it, which
   # the cache of results does not look at.
   (cd deploy/check && go test -count=1 ./...)

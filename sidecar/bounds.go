@@ -12,38 +12,42 @@ import (
 )
 
 // MaxWait is the longest that a read waits for the local copy, whatever its
-// [Query].Wait says.
+// [Query].Wait is.
 const MaxWait = 5 * time.Second
 
 const (
 	// maxWaiters is how many reads wait for local copies at once; a further one
 	// goes to Redis without waiting.
 	maxWaiters = 1024
-	// lookEvery is the pause between two looks at a copy, as long as few wait.
-	lookEvery = 2 * time.Millisecond
-	// lookShare is what each waiter adds to that pause, so that all of them
-	// together look 20,000 times a second at most.
-	lookShare = 50 * time.Microsecond
+	// pollEvery is the pause between two polls of a copy, as long as few reads wait.
+	pollEvery = 2 * time.Millisecond
+	// pollShare is what each waiting read adds to that pause, so that all of them
+	// together poll 20,000 times a second at most.
+	pollShare = 50 * time.Microsecond
 )
 
-// ErrNotReached says that Redis itself has not counted up to [Query].MinSeq: it
+// ErrNotReached reports that Redis itself has not counted up to [Query].MinSeq: it
 // lost writes, keeps no seq of the board, or was never at that number.
 var ErrNotReached = errors.New("board has not reached the seq")
 
-// notReached is ErrNotReached with the numbers.
-type notReached struct{ want, have uint64 }
-
-func (e *notReached) Error() string {
-	if e.have == 0 {
-		return fmt.Sprintf("%v: want %d, and Redis knows none", ErrNotReached, e.want)
-	}
-	return fmt.Sprintf("%v: want %d, and Redis is at %d", ErrNotReached, e.want, e.have)
+// NotReachedError is [ErrNotReached] with the numbers.
+type NotReachedError struct {
+	Want uint64
+	Have uint64 // 0: Redis keeps no seq of the board
 }
 
-func (e *notReached) Is(target error) bool { return target == ErrNotReached }
+func (e *NotReachedError) Error() string {
+	if e.Have == 0 {
+		return fmt.Sprintf("%v: want %d, and Redis knows none", ErrNotReached, e.Want)
+	}
+	return fmt.Sprintf("%v: want %d, and Redis is at %d", ErrNotReached, e.Want, e.Have)
+}
 
-// bounded reports whether q limits how old its answer may be.
-func (q *Query) bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 }
+// Is reports whether target is [ErrNotReached].
+func (e *NotReachedError) Is(target error) bool { return target == ErrNotReached }
+
+// Bounded reports whether q limits how old its answer may be.
+func (q *Query) Bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 }
 
 // fresh reports whether q may be answered from a copy at seq that was known to
 // be current at the given time.
@@ -57,8 +61,8 @@ func (at *place) holds(start, limit int, q *Query) bool {
 	return at.tier == TierLocal || limit > 0 && at.top != nil && covers(at.top, start, limit, q.Order)
 }
 
-// fresh reports whether the copy at the place may answer q. The age is looked at
-// first: a copy that is published in between is only newer.
+// fresh reports whether the copy at the place may answer q. The age is read first: a copy
+// that is published in between is only newer.
 func (at *place) fresh(q *Query) bool {
 	if at.tier == TierLocal {
 		currentAt := at.board.CurrentAt()
@@ -68,35 +72,34 @@ func (at *place) fresh(q *Query) bool {
 	return q.fresh(at.top.Seq, at.hotAt)
 }
 
-// settle returns where a q that bounds the age of its answer is read: limit rows
-// from start, or standings if limit is 0. That is the place at if it holds a copy
-// that is fresh enough, or becomes so in the time that q gives it, and otherwise
-// Redis. Where there is no copy to wait for, the place stays as it is.
-func (r *Reader) settle(ctx context.Context, q *Query, at place, start, limit int) place {
+// resolveBounds returns where a bounded q is read: limit rows from start, or standings if
+// limit is 0. That is the place at if it has a copy that is fresh enough, or becomes so
+// within q.Wait, and otherwise Redis. A place without a copy is returned as it is.
+func (w *waits) resolveBounds(ctx context.Context, r *Reader, q *Query, at place, start, limit int) place {
 	if !at.holds(start, limit, q) {
 		return at
 	}
 	if at.fresh(q) {
-		r.waits.answered(answeredCopy)
+		w.answered(answeredCopy)
 		return at
 	}
-	if q.Wait > 0 && r.waits.enter() {
-		defer r.waits.leave()
-		if at, ok := r.await(ctx, q, start, limit); ok {
-			r.waits.answered(answeredWaited)
+	if q.Wait > 0 && w.enter() {
+		defer w.leave()
+		if at, ok := w.await(ctx, r, q, start, limit); ok {
+			w.answered(answeredWaited)
 			return at
 		}
 	}
-	r.waits.answered(answeredRedis)
+	w.answered(answeredRedis)
 	return place{tier: TierRedis}
 }
 
-// await looks at the copy again and again until it is fresh enough for q. It
-// gives up when there is no copy any more.
-func (r *Reader) await(ctx context.Context, q *Query, start, limit int) (place, bool) {
+// await polls the copy until it is fresh enough for q. It returns false when q.Wait is over
+// or there is no copy any more.
+func (w *waits) await(ctx context.Context, r *Reader, q *Query, start, limit int) (place, bool) {
 	for end := time.Now().Add(min(q.Wait, MaxWait)); ; {
 		left := time.Until(end)
-		if left <= 0 || !r.waits.pause(ctx, left) {
+		if left <= 0 || !w.pause(ctx, left) {
 			return place{}, false
 		}
 		at, err := r.find(q, false)
@@ -109,7 +112,7 @@ func (r *Reader) await(ctx context.Context, q *Query, start, limit int) (place, 
 	}
 }
 
-// What answered a read that bounds the age of its answer.
+// What answered a bounded read.
 const (
 	answeredCopy = iota
 	answeredWaited
@@ -120,7 +123,7 @@ const (
 // waits bounds and counts the reads that wait for local copies.
 type waits struct {
 	n     atomic.Int64
-	ended chan struct{} // closed when nobody is to wait any more
+	ended chan struct{} // closed when no read may wait any more
 	end   sync.Once
 	by    [answeredBy]prometheus.Counter
 }
@@ -153,9 +156,10 @@ func (w *waits) enter() bool {
 
 func (w *waits) leave() { w.n.Add(-1) }
 
-// pause waits until the next look, but not beyond left; false when the wait is over.
+// pause waits until the next poll, at most left. It returns false when the read may not wait
+// any longer.
 func (w *waits) pause(ctx context.Context, left time.Duration) bool {
-	every := max(lookEvery, time.Duration(w.n.Load())*lookShare)
+	every := max(pollEvery, time.Duration(w.n.Load())*pollShare)
 	select {
 	case <-time.After(min(left, every)):
 		return true
@@ -164,7 +168,3 @@ func (w *waits) pause(ctx context.Context, left time.Duration) bool {
 	}
 	return false
 }
-
-// EndWaits lets no read wait for a local copy any more: it is answered by Redis
-// at once. It is for a process that is about to end.
-func (r *Reader) EndWaits() { r.waits.end.Do(func() { close(r.waits.ended) }) }

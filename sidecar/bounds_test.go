@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"rankcache"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // TestBoundsChoose says for each bound whether the copy answers or Redis, which
@@ -38,11 +38,11 @@ func TestBoundsChoose(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, began := newWorld(), time.Now()
-				w.origin.seq.Store(1000)
-				w.local.at = began.Add(-c.age)
-				w.hot.at = began.Add(-c.age)
-				r := w.reader()
+				env, began := newEnv(), time.Now()
+				env.Origin.Seq.Store(1000)
+				env.Local.At = began.Add(-c.age)
+				env.Hot.At = began.Add(-c.age)
+				r := env.reader()
 				a, err := r.Top(context.Background(), c.q, c.limit)
 				if err != nil || a.Source != c.source || a.Seq < c.q.MinSeq {
 					t.Errorf("page: %v at seq %d, %v; want %v", a.Source, a.Seq, err, c.source)
@@ -50,7 +50,7 @@ func TestBoundsChoose(t *testing.T) {
 				if c.source == SourceHot {
 					c.source = SourceRedis // standings are not in a page
 				}
-				s, err := r.Standings(context.Background(), c.q, nil, []string{member(1)})
+				s, err := r.Standings(context.Background(), c.q, nil, []string{fixture.Member(1)})
 				if err != nil || s.Source != c.source || s.Seq < c.q.MinSeq && c.q.Board != "hot" {
 					t.Errorf("standing: %v at seq %d, %v; want %v", s.Source, s.Seq, err, c.source)
 				}
@@ -65,28 +65,28 @@ func TestBoundsChoose(t *testing.T) {
 // TestWaitForCopy: the copy is waited for, so that Redis is not asked.
 func TestWaitForCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, began := newWorld(), time.Now()
-		r := w.reader()
-		time.AfterFunc(30*time.Millisecond, func() { w.local.publish(918) })
+		env, began := newEnv(), time.Now()
+		r := env.reader()
+		time.AfterFunc(30*time.Millisecond, func() { env.Local.Publish(918) })
 		q := Query{Board: "local", MinSeq: 918, Wait: time.Second}
 		var done sync.WaitGroup
 		done.Go(func() {
 			a, err := r.Top(context.Background(), q, 50)
-			if err != nil || a.Source != SourceLocal || a.Seq != 918 || a.Entries[0].Score != scoreAt(918, w.local.n, 0) {
+			if err != nil || a.Source != SourceLocal || a.Seq != 918 || a.Entries[0].Score != fixture.ScoreAt(918, env.Local.N, 0) {
 				t.Errorf("page: %v at seq %d, %v", a.Source, a.Seq, err)
 			}
 		})
 		done.Go(func() {
-			a, rank, err := r.Around(context.Background(), q, member(3), 1)
+			a, rank, err := r.Around(context.Background(), q, fixture.Member(3), 1)
 			if err != nil || a.Source != SourceLocal || a.Seq != 918 || rank != 4 {
 				t.Errorf("around: %v at seq %d, %v", a.Source, a.Seq, err)
 			}
 		})
 		done.Wait()
-		if took := time.Since(began); took > 30*time.Millisecond+2*lookEvery {
+		if took := time.Since(began); took > 30*time.Millisecond+2*pollEvery {
 			t.Errorf("took %v, want little more than 30 ms", took)
 		}
-		if n := w.origin.calls.Load(); n != 0 || r.waits.n.Load() != 0 {
+		if n := env.Origin.Calls.Load(); n != 0 || r.waits.n.Load() != 0 {
 			t.Errorf("%d calls to Redis, %d still waiting", n, r.waits.n.Load())
 		}
 	})
@@ -96,8 +96,8 @@ func TestWaitForCopy(t *testing.T) {
 // not there either.
 func TestWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		r := w.reader()
+		env := newEnv()
+		r := env.reader()
 		ask := func(ctx context.Context, wait, took time.Duration) error {
 			t.Helper()
 			began := time.Now()
@@ -108,15 +108,15 @@ func TestWaitEnds(t *testing.T) {
 			return err
 		}
 		err := ask(t.Context(), 100*time.Millisecond, 100*time.Millisecond)
-		var not *notReached
-		if !errors.Is(err, ErrNotReached) || !errors.As(err, &not) || not.have != 12 {
+		var not *NotReachedError
+		if !errors.Is(err, ErrNotReached) || !errors.As(err, &not) || not.Have != 12 {
 			t.Errorf("Redis behind: %v", err)
 		}
-		w.origin.seq.Store(0)
+		env.Origin.Seq.Store(0)
 		if err := ask(t.Context(), 0, 0); !errors.Is(err, ErrNotReached) {
 			t.Errorf("Redis without a seq: %v", err)
 		}
-		w.origin.seq.Store(918)
+		env.Origin.Seq.Store(918)
 		if err := ask(t.Context(), time.Hour, MaxWait); err != nil {
 			t.Errorf("Redis there: %v", err)
 		}
@@ -135,10 +135,10 @@ func TestWaitEnds(t *testing.T) {
 // TestCopyVanishesWhileWaiting: a board that closes is not waited for.
 func TestCopyVanishesWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, began := newWorld(), time.Now()
-		w.origin.seq.Store(918)
-		time.AfterFunc(10*time.Millisecond, func() { w.local.top.Store(nil) })
-		a, err := w.reader().Top(t.Context(), Query{Board: "local", MinSeq: 918, Wait: time.Second}, 50)
+		env, began := newEnv(), time.Now()
+		env.Origin.Seq.Store(918)
+		time.AfterFunc(10*time.Millisecond, func() { env.Local.Head.Store(nil) })
+		a, err := env.reader().Top(t.Context(), Query{Board: "local", MinSeq: 918, Wait: time.Second}, 50)
 		if err != nil || a.Source != SourceRedis || time.Since(began) > 20*time.Millisecond {
 			t.Errorf("%v, %v after %v", a.Source, err, time.Since(began))
 		}
@@ -147,7 +147,7 @@ func TestCopyVanishesWhileWaiting(t *testing.T) {
 
 // slowOrigin is Redis that takes a while to say what it was when it was asked.
 type slowOrigin struct {
-	*fakeOrigin
+	*fixture.Origin
 	takes time.Duration
 }
 
@@ -168,14 +168,14 @@ func (o *slowOrigin) Around(_ context.Context, _ rankcache.BoardID, m string, n 
 	return p, rank, nil
 }
 
-func (o *slowOrigin) look() *fakeBoard {
-	o.calls.Add(1)
-	return newFakeBoard("", int(o.n.Load()), o.seq.Load())
+func (o *slowOrigin) look() *fixture.Board {
+	o.Calls.Add(1)
+	return fixture.NewBoard("", int(o.N.Load()), o.Seq.Load())
 }
 
-func slowReader(w *world) *Reader {
-	cfg := w.config()
-	cfg.Origin = &slowOrigin{w.origin, 100 * time.Millisecond}
+func slowReader(env *testEnv) *Reader {
+	cfg := env.config()
+	cfg.Origin = &slowOrigin{env.Origin, 100 * time.Millisecond}
 	r, err := NewReader(cfg, nil)
 	if err != nil {
 		panic(err)
@@ -188,8 +188,8 @@ func slowReader(w *world) *Reader {
 // seen it; together they ask once more.
 func TestOlderFlightIsNotEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		r := slowReader(w)
+		env := newEnv()
+		r := slowReader(env)
 		var done sync.WaitGroup
 		done.Go(func() {
 			if a, err := r.Top(t.Context(), Query{Board: "any"}, 10); err != nil || a.Seq != 12 {
@@ -197,7 +197,7 @@ func TestOlderFlightIsNotEnough(t *testing.T) {
 			}
 		})
 		time.Sleep(50 * time.Millisecond)
-		w.origin.seq.Store(13)
+		env.Origin.Seq.Store(13)
 		for range 1000 {
 			done.Go(func() {
 				if a, err := r.Top(t.Context(), Query{Board: "any", MinSeq: 13}, 10); err != nil || a.Seq != 13 {
@@ -206,7 +206,7 @@ func TestOlderFlightIsNotEnough(t *testing.T) {
 			})
 		}
 		done.Wait()
-		if n := w.origin.calls.Load(); n != 2 {
+		if n := env.Origin.Calls.Load(); n != 2 {
 			t.Errorf("%d calls to Redis, want 2", n)
 		}
 	})
@@ -216,19 +216,19 @@ func TestOlderFlightIsNotEnough(t *testing.T) {
 // asked, but is now, is found.
 func TestOlderFlightKnowsNoMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.origin.n.Store(3)
-		r := slowReader(w)
+		env := newEnv()
+		env.Origin.N.Store(3)
+		r := slowReader(env)
 		var done sync.WaitGroup
 		done.Go(func() {
-			if _, _, err := r.Around(t.Context(), Query{Board: "any"}, member(3), 1); !errors.Is(err, rankcache.ErrUnknownMember) {
+			if _, _, err := r.Around(t.Context(), Query{Board: "any"}, fixture.Member(3), 1); !errors.Is(err, rankcache.ErrUnknownMember) {
 				t.Errorf("who asked before: %v", err)
 			}
 		})
 		time.Sleep(50 * time.Millisecond)
-		w.origin.n.Store(4)
-		w.origin.seq.Store(13)
-		_, rank, err := r.Around(t.Context(), Query{Board: "any", MinSeq: 13}, member(3), 1)
+		env.Origin.N.Store(4)
+		env.Origin.Seq.Store(13)
+		_, rank, err := r.Around(t.Context(), Query{Board: "any", MinSeq: 13}, fixture.Member(3), 1)
 		if err != nil || rank != 4 {
 			t.Errorf("who wrote: rank %d, %v", rank, err)
 		}
@@ -248,8 +248,8 @@ func TestOlderFlightKnowsNoMember(t *testing.T) {
 // one is not.
 func TestMaxAgeSharesFlights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		r := slowReader(w)
+		env := newEnv()
+		r := slowReader(env)
 		var done sync.WaitGroup
 		read := func(age, takes time.Duration) {
 			done.Go(func() {
@@ -266,64 +266,31 @@ func TestMaxAgeSharesFlights(t *testing.T) {
 		read(49*time.Millisecond, 150*time.Millisecond) // joins, and asks again
 		read(1, 150*time.Millisecond)                   // shares that
 		done.Wait()
-		if n := w.origin.calls.Load(); n != 2 {
+		if n := env.Origin.Calls.Load(); n != 2 {
 			t.Errorf("%d calls to Redis, want 2", n)
 		}
 	})
 }
 
 // rewound is a board that began anew after it was found fresh enough.
-type rewound struct{ *fakeBoard }
+type rewound struct{ *fixture.Board }
 
-func (b rewound) Top() *rankcache.Top { return fakeTop("local", b.n, 10, 5000) }
+func (b rewound) Top() *rankcache.Top { return fixture.NewTop("local", b.N, 10, 5000) }
 
 func TestCopyBeginsAnew(t *testing.T) {
-	w := newWorld()
-	w.origin.seq.Store(6000)
-	cfg := w.config()
-	cfg.Boards = fakeBoards{"local": rewound{w.local}}
+	env := newEnv()
+	env.Origin.Seq.Store(6000)
+	cfg := env.config()
+	cfg.Boards = fixture.Boards[Board]{"local": rewound{env.Local}}
 	r := readerOf(t, cfg)
 	q := Query{Board: "local", MinSeq: 918}
 	if a, err := r.Page(t.Context(), q, 400, 50); err != nil || a.Source != SourceRedis {
 		t.Errorf("page: %v at %d, %v", a.Source, a.Seq, err)
 	}
-	if s, err := r.Standings(t.Context(), q, nil, []string{member(1)}); err != nil || s.Source != SourceRedis {
+	if s, err := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis {
 		t.Errorf("standing: %v at %d, %v", s.Source, s.Seq, err)
 	}
-	if a, _, err := r.Around(t.Context(), q, member(1), 1); err != nil || a.Source != SourceRedis {
+	if a, _, err := r.Around(t.Context(), q, fixture.Member(1), 1); err != nil || a.Source != SourceRedis {
 		t.Errorf("around: %v at %d, %v", a.Source, a.Seq, err)
-	}
-}
-
-// TestBoundsOverHTTP: the arguments mean what the fields of a query mean, and the
-// caller's own standing keeps to them as the page does.
-func TestBoundsOverHTTP(t *testing.T) {
-	w := newWorld()
-	w.local.at = time.Now().Add(-time.Minute)
-	w.origin.seq.Store(1000)
-	s := start(t, w, DataConfig{})
-	for path, source := range map[string]string{
-		"/v1/boards/local/top?max_age_ms=600000":               "local",
-		"/v1/boards/local/top?max_age_ms=30000":                "redis",
-		"/v1/boards/local/top?max_age_ms=0":                    "redis",
-		"/v1/boards/local/top?min_seq=0&wait_ms=5000":          "local",
-		"/v1/boards/local/top?min_seq=917&me=m000900":          "local",
-		"/v1/boards/local/top?min_seq=918&me=m000900&limit=10": "redis",
-		"/v1/boards/local/members/m000009?min_seq=918":         "redis",
-		"/v1/boards/local/members/m000009?min_seq=1":           "local",
-	} {
-		if a := s.get(t, path); a.status != 200 || a.header.Get("Rankcache-Source") != source {
-			t.Errorf("%s: %d from %s, want %s: %s", path, a.status, a.header.Get("Rankcache-Source"), source, a.body)
-		}
-	}
-	w.origin.seq.Store(900)
-	for _, path := range []string{"top?me=m000009&", "members/m000009?", "members/m000009?around=1&", "members/nobody?around=1&"} {
-		a := s.get(t, "/v1/boards/local/"+path+"min_seq=918")
-		if a.status != 409 || !strings.Contains(a.body, `"code":"seq_not_reached","seq":900`) {
-			t.Errorf("%s: %d %s, want 409 with Redis's seq", path, a.status, a.body)
-		}
-	}
-	if a := s.do(t, "POST", "/v1/boards/local/members:batch?min_seq=918", `{"members":["m000009"]}`); a.status != 409 {
-		t.Errorf("batch: %d %s", a.status, a.body)
 	}
 }

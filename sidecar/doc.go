@@ -1,33 +1,30 @@
-// Package sidecar is what the app and the probes see of rankcache: which tier
-// answers a read, the read itself, its JSON, HTTP, readiness, status, metrics.
+// Package sidecar reads boards for the app beside it: from a whole local copy, from the
+// refreshed top page of a hot board, or from Redis. The protocols that serve its answers
+// are packages of their own: httpapi (the data port) and adminapi (probes, status,
+// metrics). Go programs that embed rankcache use [Reader] directly.
 //
-// A GET of a top page passes, in this order:
+// A read of a page passes, in this order:
 //
-//	conncap.go   room for the connection
-//	conn.go      its reads and writes, cut off when they take long (deadline.go);
-//	             a request whose bytes are known (lesson.go, repeats.go) is answered
-//	             here and now (repeat.go, head.go) if its page is kept
-//	frame.go     where the request ends, without a doubt
-//	data.go      the Host check, panics, counting (counters.go)
-//	route.go     path to route, board and member, percent-decoded
-//	args.go      query arguments, each checked and named when it is wrong
-//	reader.go    Reader.Page: where is the board read? (tier.go, pure)
-//	               local  the board's *Top, or its ordered set behind the head
-//	               hot    the refreshed top page
-//	               redis  flight.go: one flight per question, few at once
-//	memo.go      the page encoded for this *Top, kept with it; made once by
-//	             page.go (and join.go, when profiles are asked for)
-//	me.go        the caller's own standing, written behind the kept bytes
-//	send.go      ETag and 304, compression (body.go, pack.go), the headers that
-//	             change by themselves; problem.go for all that is refused
+//	reader.go  Reader.Page: the tier of the board (decide is pure), by one load of the
+//	           operator's tiers and one look-up each of local board and hot page
+//	bounds.go  only with max_age_ms or min_seq: is the copy fresh enough, or soon?
+//	reader.go    local  rows of the board's *Top, or of its ordered set beyond that
+//	             hot    rows of the refreshed *Top
+//	flight.go    redis  one flight per query, few at once, a bounded queue
+//	pages.go   Reader.Pages: what a protocol keeps for the *Top that the rows are from,
+//	           such as encoded answers
 //
-// A cached top is answered without a lock and without an allocation: strings
-// taken from the request share its memory, which is why [Boards], [Board] and
-// [Hot] must not keep what they are asked for. Whatever goes to Redis is copied
-// first, because a flight may outlive the request that began it.
+// A read from a *Top takes no lock and allocates nothing. The ids of a query may be the
+// memory of a request, which is why [Boards], [Board] and [Hot] must not keep them.
+// Whatever goes to Redis is copied first, because a flight may outlive the request that
+// began it.
 //
-// [Reader] is the same path without HTTP, for Go programs that embed rankcache.
+// config.go has the interfaces that a Reader reads from, query.go what it takes and
+// returns, openapi.go the HTTP reference of all ports.
 //
-// ready.go, health.go, admin.go and status.go are the probes' and the
-// operator's side, on net/http.
+// Entry: [NewReader], then [Reader.Page].
+//
+// Words: a tier is where a board is read now; a flight is one call to Redis that callers
+// share; a bounded query limits how old its answer may be; pages are what protocols keep
+// for one top; a slot is the place of one protocol in them.
 package sidecar

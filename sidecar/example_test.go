@@ -12,10 +12,10 @@ import (
 	"rankcache/wire"
 )
 
-// OpenBoards hands local boards to a Reader.
-type OpenBoards struct{ *localboard.Boards }
+// openBoards hands local boards to a Reader.
+type openBoards struct{ *localboard.Boards }
 
-func (b OpenBoards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
+func (b openBoards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
 	board, ok := b.Boards.Get(id)
 	return board, ok
 }
@@ -42,7 +42,7 @@ func ExampleReader() {
 	tiers := file.Resolve(nil)
 	reader, err := sidecar.NewReader(sidecar.Config{
 		Tiers:  func() *rooms.Tiers { return tiers },
-		Boards: OpenBoards{boards},
+		Boards: openBoards{boards},
 		Origin: noOrigin{},
 	}, nil)
 	if err != nil {

@@ -28,8 +28,7 @@ type Origin interface {
 	Around(ctx context.Context, board rankcache.BoardID, member string, n int, order rankcache.Direction) (rankcache.Page, int, error)
 }
 
-// ErrFault says that asking Redis ended in a panic, which is in the log. It
-// wraps no details.
+// ErrFault reports that a call to Redis panicked; the log has the details.
 var ErrFault = errors.New("fault of this process, see its log")
 
 // Defaults of [OriginLimits].
@@ -46,47 +45,46 @@ type OriginLimits struct {
 	Queue   int
 }
 
-// flights asks Redis: callers with the same question share one call (a flight),
-// few calls run at once, a bounded number waits, the rest are told to come back.
+// flights calls Redis: callers with the same query share one call (a flight), few calls run
+// at once, a bounded number waits, further ones are refused.
 //
-// A caller that joins a flight may get an answer that Redis gave before the
-// caller asked, by at most the time of one call. One that bounds the age of its
-// answer does not take that for good: see [askFresh].
+// A caller that joins a flight may get an answer that Redis gave before the caller came, by
+// at most the time of one call. For bounded queries see [fetchFresh].
 type flights struct {
 	origin  Origin
 	limits  OriginLimits
 	group   singleflight.Group
 	slots   *semaphore.Weighted
+	pages   *pageCache   // makes the pages of an answer
 	waiting atomic.Int64 // flights that hold or wait for a slot
-	readers atomic.Int64 // who waits for them
+	readers atomic.Int64 // callers that wait for them
 	log     *slog.Logger
 	metrics *originMetrics
 }
 
-func newFlights(origin Origin, limits OriginLimits, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
+func newFlights(origin Origin, limits OriginLimits, pages *pageCache, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
 	limits.Timeout = cmp.Or(limits.Timeout, DefaultOriginTimeout)
 	limits.Calls = cmp.Or(limits.Calls, DefaultOriginCalls)
 	limits.Queue = cmp.Or(limits.Queue, DefaultOriginQueue)
 	if limits.Timeout < 0 || limits.Calls < 0 || limits.Queue < 0 {
 		return nil, fmt.Errorf("origin limits %+v: want positive numbers", limits)
 	}
-	f := &flights{origin: origin, limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls)), log: log}
+	f := &flights{origin: origin, limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls)), pages: pages, log: log}
 	var err error
 	f.metrics, err = newOriginMetrics(reg, &f.waiting, &f.readers)
 	return f, err
 }
 
-// page asks for a run of rows. The answer has a memo, so that those who share
-// the flight also share the encoded page.
+// page returns a run of rows. Callers that share the flight also share its pages.
 func (f *flights) page(ctx context.Context, q Query, start, limit int) (Answer, error) {
 	if err := q.Board.Check(); err != nil {
 		return Answer{}, err
 	}
 	q = q.own()
 	key := fmt.Sprintf("page\x00%s\x00%d\x00%d\x00%d", q.Board, q.Order, start, limit)
-	return askFresh(ctx, f, &q, "page", key, func(ctx context.Context) (Answer, error) {
+	return fetchFresh(ctx, f, &q, "page", key, func(ctx context.Context) (Answer, error) {
 		page, err := f.origin.Page(ctx, q.Board, start, limit, q.Order)
-		return Answer{Page: page, Source: SourceRedis, CurrentAt: page.At, memo: new(atomic.Value)}, err
+		return Answer{Page: page, Source: SourceRedis, CurrentAt: page.At, pages: f.pages.shared()}, err
 	})
 }
 
@@ -97,11 +95,11 @@ func (f *flights) standings(ctx context.Context, q Query, dst []rankcache.Standi
 	q = q.own()
 	names := strings.Join(members, "\x00") // a copy; no member holds a control character
 	key := fmt.Sprintf("standings\x00%s\x00%d\x00%s", q.Board, q.Order, names)
-	s, err := askFresh(ctx, f, &q, "standings", key, func(ctx context.Context) (Standings, error) {
+	s, err := fetchFresh(ctx, f, &q, "standings", key, func(ctx context.Context) (Standings, error) {
 		rows, stamp, err := f.origin.Standings(ctx, q.Board, strings.Split(names, "\x00"), q.Order)
 		return Standings{Stamp: stamp, Source: SourceRedis, CurrentAt: stamp.At, Rows: rows}, err
 	})
-	s.Rows = append(dst, s.Rows...) // those who share the flight share its rows
+	s.Rows = append(dst, s.Rows...) // callers that share the flight share its rows
 	return s, err
 }
 
@@ -115,7 +113,7 @@ func (f *flights) around(ctx context.Context, q Query, member string, n int) (An
 		rank int
 	}
 	key := fmt.Sprintf("around\x00%s\x00%d\x00%d\x00%s", q.Board, q.Order, n, member)
-	a, err := askFresh(ctx, f, &q, "around", key, func(ctx context.Context) (found, error) {
+	a, err := fetchFresh(ctx, f, &q, "around", key, func(ctx context.Context) (found, error) {
 		page, rank, err := f.origin.Around(ctx, q.Board, member, n, q.Order)
 		if own := rank - 1 - page.Start; err == nil && (own < 0 || own >= len(page.Entries)) {
 			err = fmt.Errorf("origin answered rank %d with %d rows from %d", rank, len(page.Entries), page.Start)
@@ -125,7 +123,7 @@ func (f *flights) around(ctx context.Context, q Query, member string, n int) (An
 	return a.Answer, a.rank, err
 }
 
-// check refuses what could not be a key or an argument of Redis.
+// check returns an error for what can't be a key or an argument of Redis.
 func (q *Query) check(members []string) error {
 	for _, m := range members {
 		if err := rankcache.CheckMember(m); err != nil {
@@ -141,29 +139,28 @@ func (q Query) own() Query {
 	return q
 }
 
-// moment is an answer that says which moment of the board it is of.
+// moment is an answer with the moment of the board that it is of.
 type moment interface{ moment() rankcache.Stamp }
 
 func (a Answer) moment() rankcache.Stamp    { return a.Stamp }
 func (s Standings) moment() rankcache.Stamp { return s.Stamp }
 
-// askFresh is fly for a question that may bound the age of its answer.
+// fetchFresh is fly for a query that may bound the age of its answer.
 //
-// A flight that was joined may have asked Redis before the caller wrote what it
-// now wants to read. If the answer does not say otherwise, the caller asks again
-// when the flight has landed: the next one begins after the caller came, whoever
-// begins it, so that the second answer is the last.
+// A flight that was joined may have read Redis before the caller wrote what it now wants to
+// read. If its answer is not within the bounds, the caller joins or begins the next flight:
+// that begins after the caller came, so the second answer is final.
 //
 //	writer            A                        B
 //	                  a1 begins a flight
 //	w1 writes seq 7   a2 Redis answers seq 6
 //	                                           b1 wants seq 7, joins
-//	                  a3 the flight lands      b2 has seq 6, asks again
-func askFresh[T moment](ctx context.Context, f *flights, q *Query, op, key string, ask func(context.Context) (T, error)) (T, error) {
+//	                  a3 the flight lands      b2 has seq 6, begins another
+func fetchFresh[T moment](ctx context.Context, f *flights, q *Query, op, key string, fetch func(context.Context) (T, error)) (T, error) {
 	came := time.Now()
 	for again := false; ; again = true {
-		v, own, err := fly(ctx, f, op, key, ask)
-		if !q.bounded() || err != nil && !errors.Is(err, rankcache.ErrUnknownMember) {
+		v, own, err := fly(ctx, f, op, key, fetch)
+		if !q.Bounded() || err != nil && !errors.Is(err, rankcache.ErrUnknownMember) {
 			return v, err
 		}
 		at, last := v.moment(), own || again
@@ -172,21 +169,21 @@ func askFresh[T moment](ctx context.Context, f *flights, q *Query, op, key strin
 		case inTime && at.Seq >= q.MinSeq:
 			return v, err
 		case last:
-			return v, &notReached{q.MinSeq, at.Seq}
+			return v, &NotReachedError{q.MinSeq, at.Seq}
 		}
 	}
 }
 
-// fly returns what ask returns, asking once for all who come with the same key
-// meanwhile; own says that this caller began it. The flight goes on when its
-// first caller leaves: others wait for it, and its own timeout ends it.
-func fly[T any](ctx context.Context, f *flights, op, key string, ask func(context.Context) (T, error)) (v T, own bool, err error) {
+// fly returns what fetch returns, called once for all callers that come with the same key
+// meanwhile; own reports whether this caller began the flight. The flight goes on when its
+// first caller leaves: others wait for it, and its own time-out ends it.
+func fly[T any](ctx context.Context, f *flights, op, key string, fetch func(context.Context) (T, error)) (v T, own bool, err error) {
 	began := false
 	landed := f.group.DoChan(key, func() (any, error) {
 		began = true // read when it has landed
 		ctx, cancel := context.WithTimeout(context.Background(), f.limits.Timeout)
 		defer cancel()
-		return askOnce(ctx, f, op, ask)
+		return fetchOnce(ctx, f, op, fetch)
 	})
 	f.readers.Add(1)
 	defer f.readers.Add(-1)
@@ -201,8 +198,8 @@ func fly[T any](ctx context.Context, f *flights, op, key string, ask func(contex
 	}
 }
 
-// askOnce waits for a slot and asks.
-func askOnce[T any](ctx context.Context, f *flights, op string, ask func(context.Context) (T, error)) (v T, err error) {
+// fetchOnce waits for a slot and fetches.
+func fetchOnce[T any](ctx context.Context, f *flights, op string, fetch func(context.Context) (T, error)) (v T, err error) {
 	defer f.waiting.Add(-1)
 	if f.waiting.Add(1) > int64(f.limits.Calls+f.limits.Queue) {
 		f.metrics.done(op, ErrOverloaded, 0)
@@ -215,17 +212,17 @@ func askOnce[T any](ctx context.Context, f *flights, op string, ask func(context
 	defer f.slots.Release(1)
 	began := time.Now()
 	defer func() { f.metrics.done(op, err, time.Since(began)) }()
-	return guard(ctx, f, op, ask)
+	return guard(ctx, f, op, fetch)
 }
 
-// guard makes a panic of ask the error of its flight: it is nobody's stack that
-// could catch it further up, so that it would end the process.
-func guard[T any](ctx context.Context, f *flights, op string, ask func(context.Context) (T, error)) (v T, err error) {
+// guard turns a panic of fetch into the error of its flight: no caller's stack could
+// recover it, so it would end the process.
+func guard[T any](ctx context.Context, f *flights, op string, fetch func(context.Context) (T, error)) (v T, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			f.log.Error("asking Redis panicked", "op", op, "fault", fault, "stack", string(debug.Stack()))
+			f.log.Error("a call to Redis panicked", "op", op, "fault", fault, "stack", string(debug.Stack()))
 			err = ErrFault
 		}
 	}()
-	return ask(ctx)
+	return fetch(ctx)
 }

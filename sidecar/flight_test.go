@@ -1,8 +1,11 @@
 package sidecar
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,34 +13,35 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // TestStampede: 5,000 readers of one small board at once are one call to Redis,
 // whatever they ask of it is the same.
 func TestStampede(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.origin.hold = make(chan struct{})
-		r := w.reader()
+		env := newEnv()
+		env.Origin.Hold = make(chan struct{})
+		r := env.reader()
 		const readers = 5000
 		var answered sync.WaitGroup
-		var memos sync.Map
+		var pages sync.Map
 		for range readers {
 			answered.Go(func() {
 				a, err := r.Top(context.Background(), Query{Board: "any"}, 50)
 				if err != nil || len(a.Entries) != 50 {
 					t.Errorf("%d rows, %v", len(a.Entries), err)
 				}
-				memos.Store(a.memo, true)
+				pages.Store(a.pages, true)
 			})
 		}
 		synctest.Wait() // all of them wait for Redis now
-		close(w.origin.hold)
+		close(env.Origin.Hold)
 		answered.Wait()
-		if n := w.origin.calls.Load(); n != 1 {
+		if n := env.Origin.Calls.Load(); n != 1 {
 			t.Errorf("%d calls to Redis, want 1", n)
 		}
-		if n := sizeOf(&memos); n != 1 {
+		if n := sizeOf(&pages); n != 1 {
 			t.Errorf("%d pages to encode, want 1", n)
 		}
 	})
@@ -52,11 +56,11 @@ func sizeOf(m *sync.Map) (n int) {
 // told at once; nobody waits longer than the time-out.
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.limits = OriginLimits{Timeout: time.Second, Calls: 4, Queue: 6}
-		w.origin.hold = make(chan struct{})
-		defer close(w.origin.hold)
-		r := w.reader()
+		env := newEnv()
+		env.limits = OriginLimits{Timeout: time.Second, Calls: 4, Queue: 6}
+		env.Origin.Hold = make(chan struct{})
+		defer close(env.Origin.Hold)
+		r := env.reader()
 		began := time.Now()
 		var refusedAtOnce, unavailable, noPlace atomic.Int64
 		var done sync.WaitGroup
@@ -81,7 +85,7 @@ func TestOverload(t *testing.T) {
 		if a, b := refusedAtOnce.Load(), unavailable.Load()+noPlace.Load(); a != 15 || b != 10 {
 			t.Errorf("%d refused at once and %d after the time-out, want 15 and 10", a, b)
 		}
-		if n := w.origin.calls.Load(); n < 4 || n > 10 {
+		if n := env.Origin.Calls.Load(); n < 4 || n > 10 {
 			t.Errorf("%d calls to Redis, want 4 to 10", n)
 		}
 	})
@@ -91,9 +95,9 @@ func TestOverload(t *testing.T) {
 // who began it has gone.
 func TestFirstCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.origin.hold = make(chan struct{})
-		r := w.reader()
+		env := newEnv()
+		env.Origin.Hold = make(chan struct{})
+		r := env.reader()
 		first, leave := context.WithCancel(context.Background())
 		var done sync.WaitGroup
 		done.Go(func() {
@@ -111,9 +115,9 @@ func TestFirstCallerLeaves(t *testing.T) {
 		synctest.Wait()
 		leave()
 		synctest.Wait()
-		close(w.origin.hold)
+		close(env.Origin.Hold)
 		done.Wait()
-		if n := w.origin.calls.Load(); n != 1 {
+		if n := env.Origin.Calls.Load(); n != 1 {
 			t.Errorf("%d calls to Redis, want 1", n)
 		}
 	})
@@ -121,13 +125,13 @@ func TestFirstCallerLeaves(t *testing.T) {
 
 // TestErrorsAreNotKept: an answer that failed is asked anew.
 func TestErrorsAreNotKept(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
-	w.origin.failWith(errors.New("WRONGTYPE"))
+	env := newEnv()
+	r := env.reader()
+	env.Origin.FailWith(errors.New("WRONGTYPE"))
 	if _, err := r.Top(context.Background(), Query{Board: "any"}, 10); err == nil {
 		t.Fatal("no error")
 	}
-	w.origin.fail.Store(nil)
+	env.Origin.FailWith(nil)
 	if _, err := r.Top(context.Background(), Query{Board: "any"}, 10); err != nil {
 		t.Error(err)
 	}
@@ -136,14 +140,57 @@ func TestErrorsAreNotKept(t *testing.T) {
 // TestStandingsOfOneFlightAreApart: those who share a flight may append to what
 // they were given.
 func TestStandingsOfOneFlightAreApart(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	dst := make([]rankcache.Standing, 0, 8)
-	s, err := r.Standings(context.Background(), Query{Board: "any"}, dst, []string{member(1)})
+	s, err := r.Standings(context.Background(), Query{Board: "any"}, dst, []string{fixture.Member(1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if &s.Rows[0] != &dst[:1][0] {
 		t.Error("the rows are not in dst")
 	}
+}
+
+// faultyOrigin panics once, when it is let go.
+type faultyOrigin struct {
+	*fixture.Origin
+	once sync.Once
+}
+
+func (o *faultyOrigin) Page(ctx context.Context, id rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error) {
+	p, err := o.Origin.Page(ctx, id, start, limit, order)
+	o.once.Do(func() { panic("no such index") })
+	return p, err
+}
+
+// TestPanicOfTheOrigin: it is the error of all who share the flight, logged once
+// with its stack, and not the end of the process.
+func TestPanicOfTheOrigin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		env := newEnv()
+		env.Origin.Hold = make(chan struct{})
+		cfg := env.config()
+		cfg.Origin, cfg.Log = &faultyOrigin{Origin: env.Origin}, slog.New(slog.NewTextHandler(&log, nil))
+		r := readerOf(t, cfg)
+		var done sync.WaitGroup
+		for range 100 {
+			done.Go(func() {
+				_, err := r.Top(t.Context(), Query{Board: "any"}, 10)
+				if err != ErrFault { // with no details
+					t.Errorf("%v, want %v", err, ErrFault)
+				}
+			})
+		}
+		synctest.Wait()
+		close(env.Origin.Hold)
+		done.Wait()
+		if text := log.String(); strings.Count(text, "no such index") != 1 || !strings.Contains(text, "flight_test.go") {
+			t.Errorf("logged: %s", text)
+		}
+		if _, err := r.Top(t.Context(), Query{Board: "any"}, 10); err != nil || r.flights.waiting.Load() != 0 {
+			t.Errorf("the next read: %v, %d calls left over", err, r.flights.waiting.Load())
+		}
+	})
 }

@@ -68,7 +68,7 @@ func result(err error) string {
 	return "error"
 }
 
-// register registers all collectors, or says which name clashes. A nil reg
+// register registers all collectors. The error names the one that clashes. A nil reg
 // registers nothing.
 func register(reg prometheus.Registerer, cs ...prometheus.Collector) error {
 	if reg == nil {

@@ -14,50 +14,6 @@ import (
 	"rankcache/rooms"
 )
 
-// Board is one open local board. All methods may be called concurrently and
-// must not keep the strings that they are given.
-type Board interface {
-	// Top returns the published head, best first, nil before the first one.
-	Top() *rankcache.Top
-	// Page returns up to limit rows from the 0-based start, none past the end.
-	Page(start, limit int, order rankcache.Direction) rankcache.Page
-	// Standings appends one row per member to dst, all of one moment.
-	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp)
-	// Around returns the member's row with up to n neighbours on either side,
-	// and its rank; false, and a page that has a stamp only, when it is not on the
-	// board.
-	Around(member string, n int, order rankcache.Direction) (rankcache.Page, int, bool)
-	// CurrentAt is when the copy was last known to be what Redis had.
-	CurrentAt() time.Time
-}
-
-// Boards finds open local boards. It must not keep the id.
-type Boards interface {
-	Get(rankcache.BoardID) (Board, bool)
-}
-
-// Hot keeps the top pages of hot boards fresh. It must not keep the ids that it
-// is given: they may be the memory of a request.
-type Hot interface {
-	// Top returns the refreshed head of the board and when it was last known to
-	// be what Redis had; false when there is none that may be served.
-	Top(rankcache.BoardID) (top *rankcache.Top, currentAt time.Time, ok bool)
-	// Count counts a read, whoever answers it.
-	Count(rankcache.BoardID)
-}
-
-// Config is what a [Reader] reads from. Zero numbers take their defaults.
-type Config struct {
-	// Tiers returns what the operator says at this moment.
-	Tiers    func() *rooms.Tiers
-	Boards   Boards   // nil: no super-hot tier
-	Hot      Hot      // nil: no hot tier
-	Profiles Profiles // nil: answers carry no profiles
-	Origin   Origin
-	Limits   OriginLimits
-	Log      *slog.Logger // of faults while asking the origin; nil: they are only counted
-}
-
 // Reader answers reads of boards from the nearest tier that may. All methods
 // may be called concurrently.
 type Reader struct {
@@ -66,6 +22,7 @@ type Reader struct {
 	hot      Hot
 	profiles Profiles
 	flights  *flights
+	cache    *pageCache
 	waits    *waits
 }
 
@@ -74,7 +31,8 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if cfg.Tiers == nil || cfg.Origin == nil {
 		return nil, errors.New("a reader needs tiers and an origin")
 	}
-	flights, err := newFlights(cfg.Origin, cfg.Limits, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
+	cache := newPageCache()
+	flights, err := newFlights(cfg.Origin, cfg.Limits, cache, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +41,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 		return nil, err
 	}
 	return &Reader{tiers: cfg.Tiers, boards: cfg.Boards, hot: cfg.Hot,
-		profiles: cfg.Profiles, flights: flights, waits: waits}, nil
+		profiles: cfg.Profiles, flights: flights, cache: cache, waits: waits}, nil
 }
 
 // Top returns the best limit rows of the board, 1 to [rankcache.MaxTop].
@@ -94,17 +52,27 @@ func (r *Reader) Top(ctx context.Context, q Query, limit int) (Answer, error) {
 // Page returns up to limit rows, 1 to [rankcache.MaxTop], from the 0-based start;
 // none past the end of the board.
 func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (Answer, error) {
-	if start < 0 || start > maxStart || limit < 1 || limit > rankcache.MaxTop {
-		return Answer{}, fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, maxStart)
+	if start < 0 || start > MaxStart || limit < 1 || limit > rankcache.MaxTop {
+		return Answer{}, fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, MaxStart)
 	}
 	at, err := r.find(&q, true)
 	if err != nil {
 		return Answer{}, err
 	}
-	if q.bounded() {
-		at = r.settle(ctx, &q, at, start, limit)
+	if q.Bounded() {
+		at = r.waits.resolveBounds(ctx, r, &q, at, start, limit)
 	}
 	return r.page(ctx, q, &at, start, limit)
+}
+
+// Peek returns the rows if a top that is here covers them, whatever bounds q has, and
+// does not count the read.
+func (r *Reader) Peek(q *Query, start, limit int) (Answer, bool) {
+	at, err := r.find(q, false)
+	if err != nil || at.top == nil || !covers(at.top, start, limit, q.Order) {
+		return Answer{}, false
+	}
+	return at.head(start, limit), true
 }
 
 func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int) (Answer, error) {
@@ -113,11 +81,13 @@ func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int)
 	}
 	if at.tier == TierLocal {
 		page := at.board.Page(start, limit, q.Order)
-		if page.Seq >= q.MinSeq { // else it began anew since it was found fresh enough
-			return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt()}, nil
+		if page.Seq >= q.MinSeq { // else it was reset since it was found fresh enough
+			return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), at: *at}, nil
 		}
 	}
-	return r.flights.page(ctx, q, start, limit)
+	a, err := r.flights.page(ctx, q, start, limit)
+	a.at = *at
+	return a, err
 }
 
 // Standings appends one row per member to dst and returns them all, in the order
@@ -130,8 +100,8 @@ func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standin
 	if err != nil {
 		return Standings{}, err
 	}
-	if q.bounded() {
-		at = r.settle(ctx, &q, at, 0, 0)
+	if q.Bounded() {
+		at = r.waits.resolveBounds(ctx, r, &q, at, 0, 0)
 	}
 	return r.standings(ctx, q, &at, dst, members)
 }
@@ -158,8 +128,8 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 	if err != nil {
 		return Answer{}, 0, err
 	}
-	if q.bounded() {
-		at = r.settle(ctx, &q, at, 0, 0)
+	if q.Bounded() {
+		at = r.waits.resolveBounds(ctx, r, &q, at, 0, 0)
 	}
 	if at.tier != TierLocal {
 		return r.flights.around(ctx, q, member, n)
@@ -172,4 +142,166 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 		return Answer{}, 0, rankcache.ErrUnknownMember
 	}
 	return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt()}, rank, nil
+}
+
+// Me returns the member's standing beside the page a, which is an answer to q, and its
+// seq. dst is room for one standing; member holds one id.
+//
+// The page and the standing are two reads of a board that changes. Where the page itself
+// (or the head that it is cut from) has the member's row, that row is taken, so that the
+// page can't show rank 12 and the standing rank 11. Otherwise the standing is the current
+// one, with its own seq.
+func (r *Reader) Me(ctx context.Context, q Query, a *Answer, dst []rankcache.Standing, member []string) (rankcache.Standing, uint64, error) {
+	at := &a.at
+	if at.tier != TierLocal {
+		if row, known := at.known(a, member[0]); known {
+			return row, a.Seq, nil
+		}
+	}
+	s, err := r.standings(ctx, q, at, dst, member)
+	if err != nil {
+		return rankcache.Standing{}, 0, err
+	}
+	if s.Seq == 0 || s.Seq != a.Seq { // published again between the two looks, or no way to tell
+		if row, ok := rowOf(a.Page, member[0]); ok {
+			return row, a.Seq, nil
+		}
+	}
+	return s.Rows[len(s.Rows)-1], s.Seq, nil
+}
+
+// known returns the member's row without a call to Redis: from the page, or from the hot
+// head that it was cut from, or rank 0 where those are the whole board.
+func (at *place) known(a *Answer, member string) (rankcache.Standing, bool) {
+	rows := a.Page
+	if a.Source == SourceHot {
+		rows.Start, rows.Entries = 0, at.top.Entries
+	}
+	if row, ok := rowOf(rows, member); ok {
+		return row, true
+	}
+	whole := rows.Start == 0 && len(rows.Entries) >= rows.Members
+	return rankcache.Standing{Member: member}, whole
+}
+
+// rowOf returns the member's row on the page.
+func rowOf(p rankcache.Page, member string) (rankcache.Standing, bool) {
+	for i := range p.Entries {
+		if e := &p.Entries[i]; e.Member == member {
+			return rankcache.Standing{Member: member, Score: e.Score, Rank: p.Start + i + 1}, true
+		}
+	}
+	return rankcache.Standing{}, false
+}
+
+// place is where one board is read, found once per request.
+type place struct {
+	tier  Tier
+	board Board          // set for TierLocal
+	top   *rankcache.Top // set for TierLocal and TierHot
+	hotAt time.Time      // CurrentAt of a hot top
+}
+
+// EndWaits has reads that wait for a local copy, now or later, answered by Redis at once.
+// It is for a process that is about to end.
+func (r *Reader) EndWaits() { r.waits.end.Do(func() { close(r.waits.ended) }) }
+
+// Tier returns where q is read now.
+func (r *Reader) Tier(q *Query) Tier {
+	at, err := r.find(q, false)
+	if err != nil {
+		return TierBlocked
+	}
+	return at.tier
+}
+
+// Tiers returns the operator's tiers of this moment.
+func (r *Reader) Tiers() *rooms.Tiers { return r.tiers() }
+
+// Profiles returns the source of profiles, nil if there is none.
+func (r *Reader) Profiles() Profiles { return r.profiles }
+
+// Uncounted returns a reader of the same boards whose reads do not make a board hot: an
+// operator who watches a board is not its traffic.
+func (r *Reader) Uncounted() *Reader {
+	u := *r
+	if r.hot != nil {
+		u.hot = uncounted{r.hot}
+	}
+	return &u
+}
+
+type uncounted struct{ Hot }
+
+func (uncounted) Count(rankcache.BoardID) {}
+
+// find decides where q is read. A local board without a published head counts as not
+// open. count is whether the hot tier counts the read.
+func (r *Reader) find(q *Query, count bool) (place, error) {
+	mode := r.tiers().Mode(q.Board, q.Room)
+	at := place{}
+	if mode == rooms.ModeSuperHot && r.boards != nil {
+		if b, ok := r.boards.Get(q.Board); ok {
+			at.board, at.top = b, b.Top()
+		}
+	}
+	local, hot := at.top != nil, false
+	if mode != rooms.ModeBlocked && r.hot != nil {
+		if count {
+			r.Count(q.Board)
+		}
+		if !local {
+			if at.top, at.hotAt, hot = r.hot.Top(q.Board); !hot {
+				at.top = nil
+			}
+		}
+	}
+	if at.tier = decide(mode, local, hot); at.tier == TierBlocked {
+		return place{}, ErrBlocked
+	}
+	return at, nil
+}
+
+// Count has the hot tier count a read of the board.
+func (r *Reader) Count(id rankcache.BoardID) {
+	if r.hot != nil {
+		r.hot.Count(id)
+	}
+}
+
+// covers reports whether the head holds all the rows that were asked for.
+func covers(top *rankcache.Top, start, limit int, order rankcache.Direction) bool {
+	return order == rankcache.Descending && (start+limit <= len(top.Entries) || len(top.Entries) >= top.Members)
+}
+
+// head returns the rows of the place's top, which covers them.
+func (at *place) head(start, limit int) Answer {
+	top := at.top
+	from := min(start, len(top.Entries))
+	to := min(start+limit, len(top.Entries))
+	a := Answer{Source: SourceHot, CurrentAt: at.hotAt, at: *at, top: top, Page: rankcache.Page{
+		Stamp:   rankcache.Stamp{Seq: top.Seq, Members: top.Members, At: top.PublishedAt},
+		Start:   start,
+		Entries: top.Entries[from:to:to],
+	}}
+	if at.tier == TierLocal {
+		a.Source, a.CurrentAt = SourceLocal, at.board.CurrentAt()
+	}
+	return a
+}
+
+// decide returns where a board is read: mode is the operator's, localOpen whether its local
+// copy may be read, hotHas whether a fresh top page of it is here. A super-hot board that is
+// not open is read from the next tier. A local copy that has no super-hot mode any more (its
+// room just left the file) is not read.
+func decide(mode rooms.Mode, localOpen, hotHas bool) Tier {
+	switch {
+	case mode == rooms.ModeBlocked:
+		return TierBlocked
+	case mode == rooms.ModeSuperHot && localOpen:
+		return TierLocal
+	case hotHas:
+		return TierHot
+	}
+	return TierRedis
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"unsafe"
 
 	"rankcache"
+	"rankcache/rooms"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // TestReaderSources says for each question what answers it, and how often Redis
@@ -32,25 +35,25 @@ func TestReaderSources(t *testing.T) {
 		{"room of a super-hot board that nobody holds", Query{Board: "any", Room: "88"}, 0, 5, SourceRedis, 1, 5, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld()
-			a, err := w.reader().Page(context.Background(), c.q, c.start, c.limit)
+			env := newEnv()
+			a, err := env.reader().Page(context.Background(), c.q, c.start, c.limit)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Source != c.source || w.origin.calls.Load() != c.calls || len(a.Entries) != c.rows || a.Start != c.start {
+			if a.Source != c.source || env.Origin.Calls.Load() != c.calls || len(a.Entries) != c.rows || a.Start != c.start {
 				t.Errorf("%v, %d calls, %d rows from %d; want %v, %d, %d from %d",
-					a.Source, w.origin.calls.Load(), len(a.Entries), a.Start, c.source, c.calls, c.rows, c.start)
+					a.Source, env.Origin.Calls.Load(), len(a.Entries), a.Start, c.source, c.calls, c.rows, c.start)
 			}
-			if c.rows > 0 && a.Entries[0].Member != member(c.first) {
-				t.Errorf("first is %s, want %s", a.Entries[0].Member, member(c.first))
+			if c.rows > 0 && a.Entries[0].Member != fixture.Member(c.first) {
+				t.Errorf("first is %s, want %s", a.Entries[0].Member, fixture.Member(c.first))
 			}
 		})
 	}
 }
 
 func TestReaderRefuses(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	for _, c := range []struct {
 		name         string
 		q            Query
@@ -69,14 +72,14 @@ func TestReaderRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
-	if n := w.origin.calls.Load(); n != 0 {
+	if n := env.Origin.Calls.Load(); n != 0 {
 		t.Errorf("%d calls to Redis, want none", n)
 	}
 }
 
 func TestReaderStandings(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	for _, c := range []struct {
 		board  rankcache.BoardID
 		source Source
@@ -86,10 +89,10 @@ func TestReaderStandings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ranks := ranksOf(s.Rows); s.Source != c.source || ranks[0] != 5 || ranks[1] != 0 || ranks[2] != 1 {
-			t.Errorf("%s: %v %v", c.board, s.Source, ranks)
+		if s.Source != c.source || s.Rows[0].Rank != 5 || s.Rows[1].Rank != 0 || s.Rows[2].Rank != 1 {
+			t.Errorf("%s: %v %v", c.board, s.Source, s.Rows)
 		}
-		if n := w.origin.calls.Load(); n != c.calls {
+		if n := env.Origin.Calls.Load(); n != c.calls {
 			t.Errorf("%s: %d calls, want %d", c.board, n, c.calls)
 		}
 	}
@@ -102,10 +105,10 @@ func TestReaderStandings(t *testing.T) {
 }
 
 func TestReaderAround(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	for _, board := range []rankcache.BoardID{"local", "any"} {
-		a, rank, err := r.Around(context.Background(), Query{Board: board}, member(2), 4)
+		a, rank, err := r.Around(context.Background(), Query{Board: board}, fixture.Member(2), 4)
 		if err != nil || rank != 3 || a.Start != 0 || len(a.Entries) != 7 {
 			t.Errorf("%s: rank %d, %d rows from %d, %v", board, rank, len(a.Entries), a.Start, err)
 		}
@@ -113,7 +116,7 @@ func TestReaderAround(t *testing.T) {
 			t.Errorf("%s: unknown member: %v", board, err)
 		}
 	}
-	if _, _, err := r.Around(context.Background(), Query{Board: "local"}, member(2), MaxAround+1); !errors.Is(err, ErrRange) {
+	if _, _, err := r.Around(context.Background(), Query{Board: "local"}, fixture.Member(2), MaxAround+1); !errors.Is(err, ErrRange) {
 		t.Errorf("too many neighbours: %v", err)
 	}
 }
@@ -121,15 +124,15 @@ func TestReaderAround(t *testing.T) {
 // TestHotCountsWhoeverAnswers checks which reads the hot tier is told of: all
 // but those that are refused.
 func TestHotCountsWhoeverAnswers(t *testing.T) {
-	w := newWorld()
-	r := w.reader()
+	env := newEnv()
+	r := env.reader()
 	memory := []byte("any")
-	for _, board := range []rankcache.BoardID{"local", "hot", "filling", "shut", rankcache.BoardID(view(memory))} {
+	for _, board := range []rankcache.BoardID{"local", "hot", "filling", "shut", rankcache.BoardID(unsafe.String(&memory[0], len(memory)))} {
 		_, _ = r.Top(context.Background(), Query{Board: board}, 10)
 	}
 	copy(memory, "xyz") // the request's memory serves the next one
 	want := map[rankcache.BoardID]bool{"local": true, "hot": true, "filling": true, "any": true}
-	w.hot.counts.Range(func(id, _ any) bool {
+	env.Hot.Counts.Range(func(id, _ any) bool {
 		if !want[id.(rankcache.BoardID)] {
 			t.Errorf("counted %v", id)
 		}
@@ -141,12 +144,12 @@ func TestHotCountsWhoeverAnswers(t *testing.T) {
 	}
 }
 
-// TestLocalBoardWithoutHead: a board that is open but has published nothing is
+// TestLocalBoardWithoutHead: a board that is open but has fixture.Published nothing is
 // not half answered.
 func TestLocalBoardWithoutHead(t *testing.T) {
-	w := newWorld()
-	w.local.top.Store(nil)
-	a, err := w.reader().Top(context.Background(), Query{Board: "local"}, 10)
+	env := newEnv()
+	env.Local.Head.Store(nil)
+	a, err := env.reader().Top(context.Background(), Query{Board: "local"}, 10)
 	if err != nil || a.Source != SourceRedis {
 		t.Errorf("%v, %v; want an answer of Redis", a.Source, err)
 	}
@@ -156,16 +159,102 @@ func TestReaderNeedsTiersAndOrigin(t *testing.T) {
 	if _, err := NewReader(Config{}, nil); err == nil {
 		t.Error("an empty config was accepted")
 	}
-	w := newWorld()
-	w.limits.Calls = -1
-	if _, err := NewReader(w.config(), nil); err == nil {
+	env := newEnv()
+	env.limits.Calls = -1
+	if _, err := NewReader(env.config(), nil); err == nil {
 		t.Error("a negative limit was accepted")
 	}
-	r, err := NewReader(Config{Tiers: tiersOf(""), Origin: w.origin}, nil)
+	r, err := NewReader(Config{Tiers: fixture.Tiers(""), Origin: env.Origin}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a, err := r.Top(context.Background(), Query{Board: "local"}, 1); err != nil || a.Source != SourceRedis {
 		t.Errorf("without local and hot boards: %v, %v", a.Source, err)
+	}
+}
+
+// movedBoard answers standings from a moment after its head.
+type movedBoard struct {
+	*fixture.Board
+	later *fixture.Board
+}
+
+func (b movedBoard) Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
+	return b.later.Standings(dst, members, order)
+}
+
+// TestMe checks where the caller's own standing comes from: the rows that are
+// here, then the local board at its own seq, then Redis.
+func TestMe(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		board  rankcache.BoardID
+		member int
+		order  rankcache.Direction
+		rank   int
+		seq    uint64
+		calls  int64 // to Redis, the page included
+	}{
+		{"local, same moment", "local", 900, rankcache.Descending, 901, 917, 0},
+		{"moved on, in the page", "moved", 3, rankcache.Descending, 4, 100, 0},
+		{"moved on, elsewhere", "moved", 900, rankcache.Descending, 901, 101, 0},
+		{"hot, in the page", "hot", 1, rankcache.Descending, 2, 33, 0},
+		{"hot, in the head behind the page", "hot", 99, rankcache.Descending, 100, 33, 0},
+		{"hot, elsewhere", "hot", 500, rankcache.Descending, 501, 12, 1},
+		{"hot, ascending", "hot", 0, rankcache.Ascending, 1000, 12, 2},
+		{"small, in the page", "any", 5, rankcache.Descending, 6, 12, 1},
+		{"small, elsewhere", "any", 500, rankcache.Descending, 501, 12, 2},
+		{"nobody on a whole board", "tiny", 99, rankcache.Descending, 0, 7, 0},
+		{"nobody", "any", 2000, rankcache.Descending, 0, 12, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := newEnv()
+			cfg := env.config()
+			cfg.Tiers = fixture.Tiers(`rooms: [{uid: "1", mode: super-hot, boards: ["local", "moved", "tiny"]}]`)
+			cfg.Boards.(fixture.Boards[Board])["moved"] = movedBoard{fixture.NewBoard("moved", 1000, 100), fixture.NewBoard("moved", 1000, 101)}
+			r := readerOf(t, cfg)
+			q := Query{Board: c.board, Order: c.order}
+			a, err := r.Page(context.Background(), q, 0, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			me, seq, err := r.Me(context.Background(), q, &a, nil, []string{fixture.Member(c.member)})
+			if err != nil || me.Rank != c.rank || seq != c.seq || me.Member != fixture.Member(c.member) {
+				t.Errorf("%+v at seq %d, %v; want rank %d at %d", me, seq, err, c.rank, c.seq)
+			}
+			if n := env.Origin.Calls.Load(); n != c.calls {
+				t.Errorf("%d calls to Redis, want %d", n, c.calls)
+			}
+		})
+	}
+}
+
+func TestDecide(t *testing.T) {
+	const open, hot = true, true
+	for _, c := range []struct {
+		mode      rooms.Mode
+		open, hot bool
+		want      Tier
+	}{
+		{rooms.ModeNone, !open, !hot, TierRedis},
+		{rooms.ModeNone, !open, hot, TierHot}, // promoted by its own traffic
+		{rooms.ModeNone, open, !hot, TierRedis},
+		{rooms.ModeNone, open, hot, TierHot}, // its room just left the file
+		{rooms.ModeHot, !open, !hot, TierRedis},
+		{rooms.ModeHot, !open, hot, TierHot},
+		{rooms.ModeHot, open, !hot, TierRedis},
+		{rooms.ModeHot, open, hot, TierHot},
+		{rooms.ModeSuperHot, !open, !hot, TierRedis}, // filling
+		{rooms.ModeSuperHot, !open, hot, TierHot},    // filling, but hot already
+		{rooms.ModeSuperHot, open, !hot, TierLocal},
+		{rooms.ModeSuperHot, open, hot, TierLocal},
+		{rooms.ModeBlocked, !open, !hot, TierBlocked},
+		{rooms.ModeBlocked, !open, hot, TierBlocked},
+		{rooms.ModeBlocked, open, !hot, TierBlocked},
+		{rooms.ModeBlocked, open, hot, TierBlocked},
+	} {
+		if got := decide(c.mode, c.open, c.hot); got != c.want {
+			t.Errorf("decide(%v, open %v, hot %v) = %v, want %v", c.mode, c.open, c.hot, got, c.want)
+		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/pflag"
 
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 const metricsIntro = `# Metrics
@@ -89,7 +89,7 @@ func pollRegistry() (*registry, error) {
 	}
 	defer client.Close()
 	metrics := newRegistry()
-	registerProcess(metrics, sidecar.NewReadiness(nil, nil))
+	registerProcess(metrics, adminapi.NewReadiness(nil, nil))
 	_, err = o.poll.newPoller(client, o.names, slog.New(slog.DiscardHandler), metrics)
 	return metrics, err
 }

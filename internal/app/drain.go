@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 // defaultDrain covers the seconds that a Service needs to take a pod out.
@@ -24,7 +24,7 @@ func registerDrain(flags *pflag.FlagSet, drain *time.Duration) {
 
 // drained returns when ctx is done and callers, who are told by ready, have had
 // the time to go elsewhere; or when live is done, because a part has failed.
-func drained(ctx, live context.Context, ready *sidecar.Readiness, drain time.Duration, log *slog.Logger) {
+func drained(ctx, live context.Context, ready *adminapi.Readiness, drain time.Duration, log *slog.Logger) {
 	select {
 	case <-ctx.Done():
 	case <-live.Done():
@@ -40,9 +40,9 @@ func drained(ctx, live context.Context, ready *sidecar.Readiness, drain time.Dur
 
 // leaving makes every answer of a process that is stopping end its connection,
 // so that few are left when the listener is closed.
-func leaving(ready *sidecar.Readiness, h http.Handler) http.Handler {
+func leaving(ready *adminapi.Readiness, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if ready.Now().State == sidecar.StateStopping {
+		if ready.Now().State == adminapi.StateStopping {
 			rw.Header().Set("Connection", "close")
 		}
 		h.ServeHTTP(rw, r)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rankcache/hotkey"
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 // registers is the settings of one command.
@@ -46,7 +46,7 @@ func (s *Sidecar) Boards() Progressing { return s.runner }
 // Ready reports whether the sidecar is ready, and why not.
 func (s *Sidecar) Ready() (bool, string) {
 	now := s.ready.Now()
-	return now.State == sidecar.StateReady, now.Reason
+	return now.State == adminapi.StateReady, now.Reason
 }
 
 // Hot returns the boards of the hot tier, as GET /hotkeys does.

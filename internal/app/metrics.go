@@ -8,19 +8,19 @@ import (
 
 	"rankcache"
 	"rankcache/localboard"
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 // registerProcess registers what every long-running command tells of itself:
 // which version it is and what its readiness probe answers.
-func registerProcess(reg prometheus.Registerer, r *sidecar.Readiness) {
+func registerProcess(reg prometheus.Registerer, r *adminapi.Readiness) {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rankcache_build_info", Help: "1, with the version as label.",
 		ConstLabels: prometheus.Labels{"version": Version, "goversion": runtime.Version()}})
 	build.Set(1)
 	ready := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_ready", Help: "1 while the readiness probe is answered with 200.",
 	}, func() float64 {
-		if r.Now().State == sidecar.StateReady {
+		if r.Now().State == adminapi.StateReady {
 			return 1
 		}
 		return 0

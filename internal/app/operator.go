@@ -6,12 +6,12 @@ import (
 
 	"rankcache"
 	"rankcache/operator"
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 // addOperator adds the operator's page to the admin port, and to /status what it
 // shows beside what the probes know.
-func (s *Sidecar) addOperator(status *sidecar.Status, mux *http.ServeMux) {
+func (s *Sidecar) addOperator(status *adminapi.Status, mux *http.ServeMux) {
 	status.Sections["local_boards"] = func() any { return s.localBoards() }
 	status.Sections["profiles"] = func() any { return s.profileStats() }
 	status.Sections["changes"] = func() any { return map[string]bool{"token_set": s.options.adminToken != ""} }

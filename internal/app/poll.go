@@ -18,7 +18,7 @@ import (
 	"rankcache/hotkey"
 	"rankcache/internal/httpserve"
 	"rankcache/origin"
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 	"rankcache/wire"
 )
 
@@ -157,9 +157,9 @@ func poll(ctx context.Context, o *pollCommandOptions, stderr io.Writer) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return poller.Run(ctx) })
-	ready := sidecar.NewReadiness(nil, nil)
+	ready := adminapi.NewReadiness(nil, nil)
 	registerProcess(registry, ready)
-	health := sidecar.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	health := adminapi.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	for _, l := range listeners {
 		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
 	}

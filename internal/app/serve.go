@@ -25,6 +25,7 @@ type serveOptions struct {
 	commonOptions
 	data, socket  string
 	admin, health string
+	requestCache  bool
 	hosts         []string
 	adminToken    string
 	drain         time.Duration
@@ -75,6 +76,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.data, "data", DefaultData, "`address` of the data port, for the app; keep it on loopback")
 	flags.StringVar(&o.socket, "socket", "", "Unix socket `file` for the app, in addition to the data port")
+	flags.BoolVar(&o.requestCache, "request-cache", true, "answer requests whose bytes came before without parsing them again")
 	flags.StringVar(&o.admin, "admin", DefaultAdmin, "`address` of the admin port; keep it on loopback")
 	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")

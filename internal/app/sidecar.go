@@ -22,6 +22,8 @@ import (
 	"rankcache/replay"
 	"rankcache/rooms"
 	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
+	"rankcache/sidecar/httpapi"
 )
 
 // Sidecar is one sidecar: the folders of the star joined, and its listeners.
@@ -43,9 +45,9 @@ type Sidecar struct {
 	profiles  *profile.Cache  // nil: no profiles
 	parts     []runnable      // in the order in which they were built
 	reader    *sidecar.Reader
-	ready     *sidecar.Readiness
+	ready     *adminapi.Readiness
 
-	dataServer *sidecar.DataServer
+	dataServer *httpapi.Server
 	listeners  listeners
 }
 
@@ -146,10 +148,10 @@ func (s *Sidecar) buildReader() (err error) {
 	if s.reader, err = sidecar.NewReader(cfg, s.registry); err != nil {
 		return err
 	}
-	s.ready = sidecar.NewReadiness(s.settled, s.runner.Status)
+	s.ready = adminapi.NewReadiness(s.settled, s.runner.Status)
 	registerProcess(s.registry, s.ready)
 	s.registry.MustRegister(boardAges{s.boards, s.runner.Status})
-	s.dataServer, err = sidecar.NewDataServer(s.reader, sidecar.DataConfig{Hosts: s.options.hosts}, s.log, s.registry)
+	s.dataServer, err = httpapi.New(s.reader, httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache}, s.log, s.registry)
 	return err
 }
 
@@ -214,7 +216,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 
 func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
-	handlers := map[string]http.Handler{"admin": s.adminHandler(metrics), "health": sidecar.Health(s.ready, metrics)}
+	handlers := map[string]http.Handler{"admin": s.adminHandler(metrics), "health": adminapi.Health(s.ready, metrics)}
 	configs := map[string]httpserve.Config{"admin": {Hosts: s.options.hosts}, "health": httpserve.ForProbes(s.options.hosts)}
 	for _, l := range s.listeners {
 		if handler := handlers[l.flag]; handler != nil {
@@ -226,13 +228,13 @@ func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 }
 
 func (s *Sidecar) adminHandler(metrics http.Handler) http.Handler {
-	status := &sidecar.Status{Readiness: s.ready, Reader: s.reader, Version: Version, Started: s.started,
+	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: Version, Started: s.started,
 		Sections: map[string]func() any{
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
 			"memory":        func() any { return memoryStatus{s.memory, s.admission.Status()} },
 		}}
-	mux := sidecar.NewAdmin(status, s.ready, metrics)
+	mux := adminapi.New(status, s.ready, metrics)
 	s.addOperator(status, mux)
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
 	h := roomsync.NewHandler(s.rooms, writeProblem)
@@ -240,7 +242,7 @@ func (s *Sidecar) adminHandler(metrics http.Handler) http.Handler {
 	mux.Handle("POST /rooms", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
 	mux.Handle("DELETE /rooms", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
 	mux.Handle("DELETE /profiles/{member}", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
-	return httpserve.CheckOrigin(sidecar.Routed(mux))
+	return httpserve.CheckOrigin(adminapi.Routed(mux))
 }
 
-func (s *Sidecar) isReady() bool { return s.ready.Now().State == sidecar.StateReady }
+func (s *Sidecar) isReady() bool { return s.ready.Now().State == adminapi.StateReady }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 // waitFor runs rankcache wait and returns its exit code, report and progress.
@@ -31,11 +31,11 @@ func waitFor(t *testing.T, args ...string) (int, waitReport, string) {
 
 func TestWaitUntilReady(t *testing.T) {
 	var asked atomic.Int32
-	ready := sidecar.NewReadiness(func() (bool, string) { return asked.Add(1) > 3, "1 of 2 boards" },
+	ready := adminapi.NewReadiness(func() (bool, string) { return asked.Add(1) > 3, "1 of 2 boards" },
 		func() []rankcache.BoardStatus {
 			return []rankcache.BoardStatus{{Board: "1_2_3", State: rankcache.StateReplaying, Have: 45, Want: 100, Reason: "reading the log"}}
 		})
-	probes := httptest.NewServer(sidecar.Health(ready, nil))
+	probes := httptest.NewServer(adminapi.Health(ready, nil))
 	defer probes.Close()
 	code, report, progress := waitFor(t, "--health", probes.URL+"/", "--max", "30s")
 	if code != ExitOK || !report.Ready || !strings.Contains(string(report.Last), `"ready"`) {
@@ -47,7 +47,7 @@ func TestWaitUntilReady(t *testing.T) {
 }
 
 func TestWaitGivesUp(t *testing.T) {
-	starting := httptest.NewServer(sidecar.Health(sidecar.NewReadiness(func() (bool, string) { return false, "a reason" }, nil), nil))
+	starting := httptest.NewServer(adminapi.Health(adminapi.NewReadiness(func() (bool, string) { return false, "a reason" }, nil), nil))
 	defer starting.Close()
 	stranger := httptest.NewServer(http.NotFoundHandler())
 	defer stranger.Close()

@@ -10,7 +10,7 @@ import (
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/rooms"
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 // warmRows is how many rows of a board's head have their profiles loaded before
@@ -35,7 +35,7 @@ func (s *Sidecar) buildProfiles() error {
 // dropProfile answers DELETE /profiles/{member} on the admin port.
 func (s *Sidecar) dropProfile(w http.ResponseWriter, r *http.Request) {
 	if s.profiles == nil || !s.profiles.Drop(r.PathValue("member")) {
-		writeProblem(w, string(sidecar.CodeUnknownProfile), "", "no profile of this member is cached here")
+		writeProblem(w, adminapi.CodeUnknownProfile, "", "no profile of this member is cached here")
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

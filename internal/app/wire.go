@@ -13,6 +13,7 @@ import (
 	"rankcache/profile"
 	"rankcache/replay"
 	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 // The folders of the star do not know each other: each says in its own words
@@ -64,5 +65,5 @@ func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Share
 
 // writeProblem answers errors of handlers that know nothing of the listener.
 func writeProblem(w http.ResponseWriter, code, argument, detail string) {
-	sidecar.WriteProblem(w, sidecar.Code(code), argument, detail)
+	adminapi.WriteProblem(w, code, argument, detail)
 }

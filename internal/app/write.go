@@ -18,7 +18,7 @@ import (
 	"rankcache/internal/roomsync"
 	"rankcache/internal/writer"
 	"rankcache/origin"
-	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
 )
 
 // Defaults of rankcache write.
@@ -108,13 +108,13 @@ type Writer struct {
 	redis     redis.UniversalClient
 	rooms     *roomsync.Follower
 	writer    *writer.Writer
-	ready     *sidecar.Readiness
+	ready     *adminapi.Readiness
 	listeners listeners
 }
 
 // newWriter builds every part and opens the listeners. It starts nothing.
 func newWriter(o *writeOptions, log *slog.Logger) (*Writer, error) {
-	w := &Writer{options: o, log: log, registry: newRegistry(), ready: sidecar.NewReadiness(nil, nil)}
+	w := &Writer{options: o, log: log, registry: newRegistry(), ready: adminapi.NewReadiness(nil, nil)}
 	registerProcess(w.registry, w.ready)
 	var err error
 	if w.redis, err = o.dialRedis(); err != nil {
@@ -190,7 +190,7 @@ func (w *Writer) servePosts(ctx context.Context) error {
 
 func (w *Writer) serveHealth(ctx context.Context) error {
 	metrics := promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})
-	return w.serve(ctx, "health", sidecar.Health(w.ready, metrics), httpserve.ForProbes(w.options.hosts))
+	return w.serve(ctx, "health", adminapi.Health(w.ready, metrics), httpserve.ForProbes(w.options.hosts))
 }
 
 // serve answers on the listener of a flag, if there is one, until ctx is done and

@@ -13,7 +13,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"rankcache/sidecar"
+	"rankcache/sidecar/httpapi"
 )
 
 // fixedTarget answers with bytes that were written down before, on a bare server
@@ -86,7 +86,7 @@ func (t *fixedTarget) serve(ctx context.Context, ln net.Listener) error {
 // serveFast answers on ln with a bare server until ctx is done. It sends as much by one
 // system call as the data port.
 func serveFast(ctx context.Context, ln net.Listener, h fasthttp.RequestHandler) error {
-	srv := &fasthttp.Server{Handler: h, NoDefaultServerHeader: true, CloseOnShutdown: true, WriteBufferSize: sidecar.WriteBuffer}
+	srv := &fasthttp.Server{Handler: h, NoDefaultServerHeader: true, CloseOnShutdown: true, WriteBufferSize: httpapi.WriteBuffer}
 	stop := context.AfterFunc(ctx, func() { _ = srv.ShutdownWithContext(ctx) }) // no time for requests in hand
 	defer stop()
 	if err := srv.Serve(ln); ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {

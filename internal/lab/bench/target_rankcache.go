@@ -23,6 +23,7 @@ import (
 	"rankcache/profile"
 	"rankcache/rooms"
 	"rankcache/sidecar"
+	"rankcache/sidecar/httpapi"
 	"rankcache/wire"
 )
 
@@ -32,7 +33,7 @@ type rankcacheTarget struct {
 	updates  *updater
 	tracker  *hotkey.Tracker
 	profiles *profile.Cache // nil: none
-	server   *sidecar.DataServer
+	server   *httpapi.Server
 }
 
 func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
@@ -65,7 +66,7 @@ func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.server, err = sidecar.NewDataServer(reader, sidecar.DataConfig{}, log, registry)
+	t.server, err = httpapi.New(reader, httpapi.Config{}, log, registry)
 	return t, err
 }
 

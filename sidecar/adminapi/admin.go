@@ -1,0 +1,138 @@
+package adminapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"strconv"
+	"strings"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/httpserve"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+)
+
+// New returns the handler of the admin listener: /status, /status/{board},
+// /boards/{board}/top, /metrics, /debug/pprof and the probes. The caller may add more
+// to it, such as /hotkeys and /rooms; requests that change something go through
+// httpserve.RequireToken. Serve the result through [Routed].
+func New(st *Status, r *Readiness, metrics http.Handler) *http.ServeMux {
+	mux := http.NewServeMux()
+	addProbes(mux, r)
+	mux.HandleFunc("GET /openapi.yaml", serveOpenAPI)
+	mux.HandleFunc("GET /status", st.all)
+	mux.HandleFunc("GET /status/{board}", st.board)
+	mux.HandleFunc("GET /boards/{board}/top", st.top)
+	if metrics != nil {
+		mux.Handle("GET /metrics", metrics)
+	}
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", writeUnknownPath) // flags may hold secrets
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = strings.NewReader(sidecar.OpenAPI()).WriteTo(w) // the caller may have left
+}
+
+// defaultTop is the rows of GET /boards/{board}/top on the admin listener.
+const defaultTop = 10
+
+// top answers GET /boards/{board}/top?limit=10 as the data port does, with
+// profiles if there is a source of them.
+func (st *Status) top(w http.ResponseWriter, r *http.Request) {
+	q, limit, p := topQuery(r)
+	if p != nil {
+		writeProblem(w, p)
+		return
+	}
+	reader := st.Reader.Uncounted()
+	a, err := reader.Top(r.Context(), q, limit)
+	if err != nil {
+		writeProblem(w, apijson.ProblemOf(err))
+		return
+	}
+	j := apijson.Joined{}
+	if profiles := reader.Profiles(); profiles != nil {
+		j = apijson.Join(r.Context(), profiles, a.Entries)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Rankcache-Source", a.Source.String())
+	h.Set("Rankcache-Age-Ms", strconv.FormatInt(max(time.Since(a.CurrentAt).Milliseconds(), 0), 10))
+	_, _ = w.Write(apijson.AppendPage(nil, q, limit, &a, &j)) // the caller may have left
+}
+
+// topQuery returns the query and the limit of the request.
+func topQuery(r *http.Request) (q sidecar.Query, limit int, p *apijson.Problem) {
+	id, err := rankcache.ParseBoardID(r.PathValue("board"))
+	if err != nil {
+		return q, 0, apijson.BadArgument("board", err.Error())
+	}
+	limit = defaultTop
+	if text := r.URL.Query().Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > rankcache.MaxTop {
+			return q, 0, apijson.BadArgument("limit", fmt.Sprintf("want 1 to %d", rankcache.MaxTop))
+		}
+	}
+	return sidecar.Query{Board: id}, limit, nil
+}
+
+// Routed answers requests that mux has no pattern for with a problem, where a ServeMux
+// would answer in plain text.
+func Routed(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		refused := &statusOnly{header: make(http.Header)}
+		h.ServeHTTP(refused, r)
+		if refused.status == http.StatusMethodNotAllowed {
+			writeProblem(w, &apijson.Problem{Code: apijson.CodeBadMethod, Allow: refused.header.Get("Allow")})
+			return
+		}
+		writeUnknownPath(w, r)
+	})
+}
+
+func writeUnknownPath(w http.ResponseWriter, _ *http.Request) {
+	writeProblem(w, &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "GET /openapi.yaml on the data and the admin port lists the paths"})
+}
+
+// statusOnly keeps what a handler would answer, without its body.
+type statusOnly struct {
+	header http.Header
+	status int
+}
+
+func (s *statusOnly) Header() http.Header         { return s.header }
+func (s *statusOnly) Write(p []byte) (int, error) { return len(p), nil }
+func (s *statusOnly) WriteHeader(status int)      { s.status = status }
+
+// CodeUnknownProfile is the code of an answer 404 about a profile that is not cached here.
+const CodeUnknownProfile = string(apijson.CodeUnknownProfile)
+
+// WriteProblem answers an error as application/problem+json, for handlers that others
+// add to the admin listener. code is one of the codes in the OpenAPI document; argument is
+// for bad_argument and may be empty.
+func WriteProblem(w http.ResponseWriter, code, argument, detail string) {
+	writeProblem(w, &apijson.Problem{Code: apijson.Code(code), Argument: argument, Detail: detail})
+}
+
+// writeProblem answers p, which has no seq: no route here takes min_seq.
+func writeProblem(w http.ResponseWriter, p *apijson.Problem) {
+	if p.Allow != "" {
+		w.Header().Set("Allow", p.Allow)
+	}
+	info := p.Info()
+	httpserve.Problem{Title: info.Title, Status: info.Status, Code: string(p.Code), Argument: p.Argument, Detail: p.Detail}.Write(w)
+}

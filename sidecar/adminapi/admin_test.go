@@ -1,0 +1,76 @@
+package adminapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestAdminTop(t *testing.T) {
+	env := newEnv()
+	st := &Status{Readiness: NewReadiness(nil, nil), Reader: env.reader()}
+	admin := New(st, st.Readiness, nil)
+	for path, want := range map[string]struct {
+		status int
+		part   string
+	}{
+		"/boards/local/top":           {200, `"source":"local","seq":917,"total":57000`},
+		"/boards/local/top?limit=2":   {200, `"limit":2,"entries":[{"rank":1,"member":"m000000","score":974000,"profile":`},
+		"/boards/hot/top":             {200, `"source":"hot"`},
+		"/boards/filling/top":         {200, `"source":"redis"`},
+		"/boards/shut/top":            {403, `"code":"blocked"`},
+		"/boards/a%20b/top":           {400, `"argument":"board"`},
+		"/boards/local/top?limit=0":   {400, `"argument":"limit"`},
+		"/boards/local/top?limit=501": {400, `"argument":"limit"`},
+		"/boards/local/top?limit=x":   {400, `"argument":"limit"`},
+	} {
+		rec := ask(t, admin, "GET", path)
+		if rec.Code != want.status || !strings.Contains(rec.Body.String(), want.part) {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+		}
+		if rec.Code == 200 && (rec.Header().Get("Rankcache-Age-Ms") == "" || rec.Header().Get("Rankcache-Source") == "") {
+			t.Errorf("%s: header %v, want age and source", path, rec.Header())
+		}
+	}
+}
+
+// TestOperatorsDoNotMakeBoardsHot: a page that is looked at asks once a second.
+func TestOperatorsDoNotMakeBoardsHot(t *testing.T) {
+	env := newEnv()
+	st := &Status{Readiness: NewReadiness(nil, nil), Reader: env.reader()}
+	admin := New(st, st.Readiness, nil)
+	for _, path := range []string{"/boards/hot/top", "/boards/filling/top", "/status/hot"} {
+		if rec := ask(t, admin, "GET", path); rec.Code != 200 {
+			t.Fatalf("%s: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+	if n := env.Hot.Reads.Load(); n != 0 {
+		t.Errorf("%d reads of operators count as the app's", n)
+	}
+}
+
+// TestRouted: what no pattern takes is a apijson.Problem on every listener, and what one
+// takes is not touched.
+func TestRouted(t *testing.T) {
+	st := &Status{Readiness: NewReadiness(nil, someBoards), Reader: newEnv().reader()}
+	admin := Routed(New(st, st.Readiness, http.NotFoundHandler()))
+	for _, c := range []struct {
+		h      http.Handler
+		method string
+		path   string
+		status int
+		allow  string
+	}{
+		{admin, "GET", "/nothing", 404, ""},
+		{admin, "POST", "/status", 405, "GET, HEAD"},
+		{admin, "GET", "/openapi.yaml", 200, ""},
+		{admin, "GET", "/debug/pprof/", 200, ""},
+		{Health(st.Readiness, nil), "PUT", "/readyz", 405, "GET, HEAD"},
+		{Health(st.Readiness, nil), "GET", "/status", 404, ""},
+	} {
+		rec := ask(t, c.h, c.method, c.path)
+		if rec.Code != c.status || rec.Header().Get("Allow") != c.allow {
+			t.Errorf("%s %s: %d, Allow %q: %s", c.method, c.path, rec.Code, rec.Header().Get("Allow"), rec.Body)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package adminapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/testkit/apitest"
+)
+
+// settling is what a test sets to settled.
+type settling struct{ open atomic.Bool }
+
+func (g *settling) settled() (bool, string) {
+	if g.open.Load() {
+		return true, "2 of 2 boards settled"
+	}
+	return false, "1 of 2 boards settled"
+}
+
+func someBoards() []rankcache.BoardStatus {
+	return []rankcache.BoardStatus{
+		{Board: "local", State: rankcache.StateOpen, Have: 917, Want: 917, Members: 57000},
+		{Board: "filling", State: rankcache.StateReplaying, Reason: "reading the log", Have: 300, Want: 900, Rate: 1e5, ETA: 6 * time.Second},
+		{Board: "waiting", State: rankcache.StateWaiting},
+	}
+}
+
+func ask(t testing.TB, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, path, nil)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	if strings.HasPrefix(path, "http") { // of a handler that stands in for ours
+		return rec
+	}
+	inDocument(t, apitest.Exchange{Method: method, Target: path, RequestHeader: req.Header,
+		Status: rec.Code, Header: rec.Header(), Body: rec.Body.String()})
+	return rec
+}
+
+// TestProbes walks through the life of a process.
+func TestProbes(t *testing.T) {
+	gate := new(settling)
+	r := NewReadiness(gate.settled, someBoards)
+	h := Health(r, nil)
+	expect := func(when string, live, ready, startup int, state State, reason string) {
+		t.Helper()
+		for path, want := range map[string]int{"/livez": live, "/readyz": ready, "/startupz": startup} {
+			rec := ask(t, h, "GET", path)
+			var body probeBody
+			if err := json.Unmarshal(rec.Body.Bytes(), &body); err != nil || rec.Code != want {
+				t.Errorf("%s: %s is %d, want %d: %s", when, path, rec.Code, want, rec.Body)
+			}
+			if path != "/livez" && (body.State != state || body.Reason != reason) {
+				t.Errorf("%s: %s says %s", when, path, rec.Body)
+			}
+		}
+	}
+	expect("at start", 200, 503, 503, StateStarting, "1 of 2 boards settled")
+	gate.open.Store(true)
+	expect("settled", 200, 200, 200, StateReady, "2 of 2 boards settled")
+	gate.open.Store(false)
+	expect("when the boards are not settled any more", 200, 200, 200, StateReady, "2 of 2 boards settled")
+	r.Stop("SIGTERM")
+	r.Stop("SIGTERM again")
+	expect("when the process ends", 200, 503, 200, StateStopping, "SIGTERM")
+}
+
+func TestStopBeforeReady(t *testing.T) {
+	gate := new(settling)
+	r := NewReadiness(gate.settled, nil)
+	r.Stop("SIGTERM")
+	gate.open.Store(true)
+	if now := r.Now(); now.State != StateStopping || now.Started {
+		t.Errorf("%+v", now)
+	}
+	if now := NewReadiness(nil, nil).Now(); now.State != StateReady {
+		t.Errorf("with nothing to wait for: %+v", now)
+	}
+}
+
+func TestProbeBody(t *testing.T) {
+	h := Health(NewReadiness(new(settling).settled, someBoards), nil)
+	var body struct {
+		Open   int `json:"boards_open"`
+		Total  int `json:"boards_total"`
+		Boards []struct {
+			Board string
+			Want  *uint64
+			ETA   *float64 `json:"eta_s"`
+		}
+	}
+	if err := json.Unmarshal(ask(t, h, "GET", "/readyz").Body.Bytes(), &body); err != nil {
+		t.Fatal(err)
+	}
+	if body.Open != 1 || body.Total != 3 || len(body.Boards) != 2 || *body.Boards[0].ETA != 6 || body.Boards[1].Want != nil {
+		t.Errorf("%+v", body)
+	}
+	if rec := ask(t, h, "POST", "/readyz"); rec.Code != 405 {
+		t.Errorf("POST: %d", rec.Code)
+	}
+	if rec := ask(t, h, "HEAD", "/readyz"); rec.Code != 503 {
+		t.Errorf("HEAD: %d", rec.Code)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	env := newEnv()
+	st := &Status{Readiness: NewReadiness(nil, someBoards), Reader: env.reader(), Version: "v1.2.3", Started: time.Now(),
+		Sections: map[string]func() any{"kafka": func() any { return map[string]int{"lag": 12345678} }}}
+	admin := New(st, st.Readiness, nil)
+	for path, want := range map[string]struct {
+		status int
+		part   string
+	}{
+		"/status":                           {200, `"tiers":{"blocked":1,"hot":1,"super-hot":3}`},
+		"/status?expect=state=ready":        {200, `"version":"v1.2.3"`},
+		"/status?expect=state=starting":     {503, `"state":"ready"`},
+		"/status?expect=kafka.lag=12345678": {200, ``},
+		"/status?expect=boards.1.board=filling&expect=boards.0.state=open": {200, ``},
+		"/status?expect=boards.9.board=filling":                            {503, ``},
+		"/status?expect=nonsense":                                          {400, `"argument":"expect"`},
+		"/status/local":                                                    {200, `"tier":"super-hot","source":"local","seq":917,"total":57000`},
+		"/status/filling":                                                  {200, `"tier":"small","source":"redis","seq":12`},
+		"/status/shut":                                                     {200, `"tier":"blocked","total":0,"age_ms":0,"top":[],"error":"blocked"`},
+		"/status/a%20b":                                                    {400, `"argument":"board"`},
+		"/livez":                                                           {200, ``},
+		"/debug/pprof/cmdline":                                             {404, `"unknown_path"`},
+	} {
+		rec := ask(t, admin, "GET", path)
+		if rec.Code != want.status || !strings.Contains(rec.Body.String(), want.part) {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package adminapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/httpserve"
+	"rankcache/rooms"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+)
+
+// Status is what operators ask on the admin listener. Its fields are set before
+// it is used.
+type Status struct {
+	Readiness *Readiness
+	Reader    *sidecar.Reader
+	Version   string
+	Started   time.Time
+	// Sections adds parts to /status under their own names; the values are
+	// marshalled to JSON.
+	Sections map[string]func() any
+}
+
+// all answers GET /status. With ?expect=path=value (dots between the steps of a
+// path, numbers for places in a list) the status code tells whether it holds, for
+// curl -f.
+func (st *Status) all(w http.ResponseWriter, r *http.Request) {
+	body := st.body()
+	expect := r.URL.Query()["expect"]
+	if len(expect) == 0 {
+		httpserve.WriteJSON(w, http.StatusOK, body)
+		return
+	}
+	status := http.StatusOK
+	for _, e := range expect {
+		ok, err := holds(body, e)
+		if err != nil {
+			writeProblem(w, apijson.BadArgument("expect", err.Error()))
+			return
+		}
+		if !ok {
+			status = http.StatusServiceUnavailable
+		}
+	}
+	httpserve.WriteJSON(w, status, body)
+}
+
+func (st *Status) body() map[string]any {
+	now := st.Readiness.Now()
+	boards := []boardBody{}
+	for _, b := range st.Readiness.boards() {
+		boards = append(boards, boardBodyOf(b))
+	}
+	body := map[string]any{
+		"state": now.State, "reason": now.Reason, "since": now.Since,
+		"version": st.Version, "uptime_s": int(time.Since(st.Started).Seconds()),
+		"boards": boards, "tiers": st.tierCounts(),
+	}
+	for name, section := range st.Sections {
+		body[name] = section()
+	}
+	return body
+}
+
+// tierCounts returns how many boards the operator put into each mode.
+func (st *Status) tierCounts() map[string]int {
+	tiers := st.Reader.Tiers()
+	counts := make(map[string]int)
+	for _, m := range []rooms.Mode{rooms.ModeHot, rooms.ModeSuperHot, rooms.ModeBlocked} {
+		counts[m.String()] = len(tiers.Boards(m))
+	}
+	return counts
+}
+
+// holds reports whether the value at a path of body is the expected one.
+func holds(body any, expect string) (bool, error) {
+	path, want, ok := strings.Cut(expect, "=")
+	if !ok || path == "" {
+		return false, fmt.Errorf("is %.80q: want path=value, such as state=ready", expect)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return false, err
+	}
+	var at any
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec.UseNumber() // 1000000 must not become 1e+06
+	if err := dec.Decode(&at); err != nil {
+		return false, err
+	}
+	for step := range strings.SplitSeq(path, ".") {
+		at = stepInto(at, step)
+	}
+	return fmt.Sprint(at) == want, nil
+}
+
+// stepInto returns the named part of v, nil when there is none.
+func stepInto(v any, step string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return v[step]
+	case []any:
+		var i int
+		if _, err := fmt.Sscanf(step, "%d", &i); err == nil && i >= 0 && i < len(v) {
+			return v[i]
+		}
+	}
+	return nil
+}
+
+// boardSample is how many of its best rows a board's status shows.
+const boardSample = 10
+
+// boardStatus answers GET /status/{board}.
+type boardStatus struct {
+	Board  rankcache.BoardID `json:"board"`
+	Mode   string            `json:"mode"` // what the operator said
+	Tier   string            `json:"tier"` // where reads go now
+	Source string            `json:"source,omitempty"`
+	Seq    uint64            `json:"seq,omitempty"`
+	Total  int               `json:"total"`
+	AgeMs  int64             `json:"age_ms"`
+	Top    []rankRow         `json:"top"`
+	Error  string            `json:"error,omitempty"` // why there is no top
+	Replay *boardBody        `json:"replay,omitempty"`
+}
+
+type rankRow struct {
+	Rank   int     `json:"rank"`
+	Member string  `json:"member"`
+	Score  float64 `json:"score"`
+}
+
+func (st *Status) board(w http.ResponseWriter, r *http.Request) {
+	id, err := rankcache.ParseBoardID(r.PathValue("board"))
+	if err != nil {
+		writeProblem(w, apijson.BadArgument("board", err.Error()))
+		return
+	}
+	q, reader := sidecar.Query{Board: id}, st.Reader.Uncounted()
+	body := boardStatus{Board: id, Mode: st.Reader.Tiers().Mode(id, "").String(), Top: []rankRow{}}
+	body.Tier = reader.Tier(&q).String()
+	if a, err := reader.Top(r.Context(), q, boardSample); err == nil {
+		body.fill(&a)
+	} else {
+		body.Error = string(apijson.ProblemOf(err).Code)
+	}
+	for _, b := range st.Readiness.boards() {
+		if b.Board == id {
+			replay := boardBodyOf(b)
+			body.Replay = &replay
+		}
+	}
+	httpserve.WriteJSON(w, http.StatusOK, body)
+}
+
+func (b *boardStatus) fill(a *sidecar.Answer) {
+	b.Source, b.Seq, b.Total = a.Source.String(), a.Seq, a.Members
+	b.AgeMs = max(time.Since(a.CurrentAt).Milliseconds(), 0)
+	for i, e := range a.Entries {
+		b.Top = append(b.Top, rankRow{Rank: a.Start + i + 1, Member: e.Member, Score: e.Score})
+	}
+}

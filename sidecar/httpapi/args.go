@@ -1,0 +1,236 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"rankcache"
+	"rankcache/rooms"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+)
+
+// defaultLimit is how many rows a top has without the argument limit.
+const defaultLimit = 50
+
+// args are the query arguments of one request.
+type args struct {
+	start, limit int
+	around       int // -1: no neighbours
+	profiles     bool
+	me           bool // c.member is the caller
+	seen         [argCount]bool
+}
+
+// The query arguments. Unknown and repeated ones are errors: a misspelt limit
+// would otherwise be answered with the wrong page.
+const (
+	argStart = iota
+	argLimit
+	argOrder
+	argMe
+	argProfiles
+	argRoom
+	argAround
+	argMaxAge
+	argMinSeq
+	argWait
+	argCount
+)
+
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "wait_ms"}
+
+// argsOf is which arguments a route takes.
+var argsOf = [routes][argCount]bool{
+	routeTop: {argStart: true, argLimit: true, argOrder: true, argMe: true, argProfiles: true, argRoom: true,
+		argMaxAge: true, argMinSeq: true, argWait: true},
+	routeMember: {argOrder: true, argProfiles: true, argRoom: true, argAround: true,
+		argMaxAge: true, argMinSeq: true, argWait: true},
+	routeBatch: {argOrder: true, argProfiles: true, argRoom: true,
+		argMaxAge: true, argMinSeq: true, argWait: true},
+}
+
+// parseArgs fills the call from the raw query.
+func (c *call) parseArgs(query []byte) *apijson.Problem {
+	c.args = args{limit: defaultLimit, around: -1}
+	for len(query) > 0 {
+		var pair []byte
+		if i := bytes.IndexByte(query, '&'); i >= 0 {
+			pair, query = query[:i], query[i+1:]
+		} else {
+			pair, query = query, nil
+		}
+		if len(pair) == 0 {
+			continue
+		}
+		if p := c.parseArg(pair); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func (c *call) parseArg(pair []byte) *apijson.Problem {
+	var raw []byte
+	if i := bytes.IndexByte(pair, '='); i >= 0 {
+		pair, raw = pair[:i], pair[i+1:]
+	}
+	for arg, name := range argNames {
+		if string(pair) != name {
+			continue
+		}
+		if c.args.seen[arg] {
+			return apijson.BadArgument(name, "is given twice")
+		}
+		if !argsOf[c.route][arg] {
+			break
+		}
+		c.args.seen[arg] = true
+		value, ok := c.decode(raw, true)
+		if !ok {
+			return apijson.BadArgument(name, "is not percent-encoded")
+		}
+		return c.setArg(arg, value)
+	}
+	return apijson.BadArgument(string(pair[:min(len(pair), 40)]), "is no argument here: want "+c.route.wants())
+}
+
+// setArg checks one decoded value.
+func (c *call) setArg(arg int, value string) *apijson.Problem {
+	switch arg {
+	case argStart:
+		return setNumber(&c.args.start, "start", value, 0, sidecar.MaxStart)
+	case argLimit:
+		return setNumber(&c.args.limit, "limit", value, 1, rankcache.MaxTop)
+	case argAround:
+		return setNumber(&c.args.around, "around", value, 0, sidecar.MaxAround)
+	case argOrder:
+		return setWord(value, "order", "desc", "asc", func(asc bool) {
+			if asc {
+				c.query.Order = rankcache.Ascending
+			}
+		})
+	case argProfiles:
+		return setWord(value, "profiles", "0", "1", func(on bool) { c.args.profiles = on })
+	case argRoom:
+		return c.setRoom(value)
+	case argMaxAge, argMinSeq, argWait:
+		return c.setBound(arg, value)
+	}
+	c.args.me, c.member[0] = true, value
+	if err := rankcache.CheckMember(value); err != nil {
+		return apijson.BadArgument("me", err.Error())
+	}
+	return nil
+}
+
+func (c *call) setRoom(uid string) *apijson.Problem {
+	c.query.Room = uid
+	if err := rooms.CheckUID(uid); err != nil {
+		return apijson.BadArgument("room", err.Error())
+	}
+	return nil
+}
+
+// Limits of the arguments that bound the age of an answer.
+const (
+	maxAgeMs = 24 * 60 * 60 * 1000
+	maxSeq   = 1 << 53 // what JSON carries to every reader
+)
+
+// setBound reads one of the arguments that bound the age of the answer. An age of
+// 0 is one that no copy has: only an answer of Redis will do.
+func (c *call) setBound(arg int, value string) (p *apijson.Problem) {
+	n := 0
+	switch arg {
+	case argMaxAge:
+		p = setNumber(&n, "max_age_ms", value, 0, maxAgeMs)
+		c.query.MaxAge = max(time.Duration(n)*time.Millisecond, 1)
+	case argMinSeq:
+		p = setNumber(&n, "min_seq", value, 0, maxSeq)
+		c.query.MinSeq = uint64(n)
+	default:
+		p = setNumber(&n, "wait_ms", value, 0, int(sidecar.MaxWait/time.Millisecond))
+		c.query.Wait = time.Duration(n) * time.Millisecond
+	}
+	return p
+}
+
+// setNumber reads plain decimal digits.
+func setNumber(to *int, name, value string, least, most int) *apijson.Problem {
+	n := 0
+	for i := range len(value) {
+		d := value[i] - '0'
+		if n = n*10 + int(d); d > 9 || n > most {
+			n = -1
+			break
+		}
+	}
+	if n < least || value == "" {
+		return apijson.BadArgument(name, fmt.Sprintf("is %.40q: want %d to %d", value, least, most))
+	}
+	*to = n
+	return nil
+}
+
+// setWord calls set with whether value is the second of the two words.
+func setWord(value, name, first, second string, set func(bool)) *apijson.Problem {
+	if value != first && value != second {
+		return apijson.BadArgument(name, fmt.Sprintf("is %.40q: want %s or %s", value, first, second))
+	}
+	set(value == second)
+	return nil
+}
+
+// wants names the arguments of a route.
+func (r route) wants() string {
+	var names string
+	for arg, name := range argNames {
+		if argsOf[r][arg] {
+			names += " " + name
+		}
+	}
+	if names == "" {
+		return "none"
+	}
+	return names[1:]
+}
+
+// parseBatch reads {"members":["…"]} with 1 to [rankcache.MaxTop] members. The
+// strings are copies.
+func parseBatch(data []byte) ([]string, *apijson.Problem) {
+	var req struct {
+		Members []string `json:"members"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&req)
+	if err == nil {
+		if _, more := dec.Token(); more != io.EOF {
+			err = fmt.Errorf("more than one value")
+		}
+	}
+	if err == nil && !utf8.Valid(data) { // the decoder would name another member
+		err = fmt.Errorf("not UTF-8")
+	}
+	if err != nil {
+		return nil, apijson.BadArgument("members", fmt.Sprintf(`want {"members":["id",…]}: %.100v`, err))
+	}
+	return req.Members, checkBatch(req.Members)
+}
+
+func checkBatch(members []string) *apijson.Problem {
+	if n := len(members); n < 1 || n > rankcache.MaxTop {
+		return apijson.BadArgument("members", fmt.Sprintf("%d members, want 1 to %d", n, rankcache.MaxTop))
+	}
+	for _, m := range members {
+		if err := rankcache.CheckMember(m); err != nil {
+			return apijson.BadArgument("members", err.Error())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"rankcache"
+	"rankcache/internal/httpserve"
+	"rankcache/localboard"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/internal/fixture"
+)
+
+// bigBoard is a real local board of n members with Zipf-like scores.
+func bigBoard(tb testing.TB, id rankcache.BoardID, n int) *localboard.Board {
+	tb.Helper()
+	entries := make([]rankcache.Entry, n)
+	for i := range entries {
+		entries[i] = rankcache.Entry{Member: fmt.Sprint(1_000_000 + i), Score: float64(5_000_000 / (i + 1))}
+	}
+	b := localboard.New(id)
+	if err := b.Load(1000, entries); err != nil {
+		tb.Fatal(err)
+	}
+	b.Publish()
+	return b
+}
+
+const bigSize = 210_000
+
+func benchReader(tb testing.TB) *sidecar.Reader {
+	env := newEnv()
+	cfg := env.config()
+	cfg.Boards = fixture.Boards[sidecar.Board]{"local": bigBoard(tb, "local", bigSize)}
+	return readerOf(tb, cfg)
+}
+
+func BenchmarkReaderTop(b *testing.B) {
+	r, q := benchReader(b), sidecar.Query{Board: "local"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Top(context.Background(), q, 50); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkReaderStanding(b *testing.B) {
+	r, q := benchReader(b), sidecar.Query{Board: "local"}
+	names := make([]string, 4096)
+	for i := range names {
+		names[i] = fmt.Sprint(1_000_000 + i*7919%bigSize)
+	}
+	dst := make([]rankcache.Standing, 0, 1)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		at := i % len(names)
+		if _, err := r.Standings(context.Background(), q, dst, names[at:at+1]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	r, q := benchReader(b), sidecar.Query{Board: "local"}
+	a, err := r.Top(context.Background(), q, 50)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dst := make([]byte, 0, 8<<10)
+	b.ReportAllocs()
+	for b.Loop() {
+		dst = apijson.AppendPage(dst[:0], q, 50, &a, &apijson.Joined{})
+	}
+	b.SetBytes(int64(len(dst)))
+}
+
+// benchPaths are the requests whose handler is measured.
+var benchPaths = []struct{ name, path string }{
+	{"top50", "/v1/boards/local/top"},
+	{"top10", "/v1/boards/local/top?limit=10"},
+	{"top50-me", "/v1/boards/local/top?me=1150000"},
+	{"top50-profiles", "/v1/boards/local/top?profiles=1"},
+	{"hot-top50", "/v1/boards/hot/top"},
+	{"standing", "/v1/boards/local/members/1150000"},
+	{"around4", "/v1/boards/local/members/1150000?around=4"},
+}
+
+// BenchmarkHandler measures the handler alone, without a connection.
+func BenchmarkHandler(b *testing.B) {
+	s, err := New(benchReader(b), Config{}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, p := range benchPaths {
+		b.Run(p.name, func(b *testing.B) {
+			ctx := requestCtx(p.path)
+			b.ReportAllocs()
+			for b.Loop() {
+				ctx.Response.Reset()
+				s.checkHost(ctx)
+			}
+			if ctx.Response.StatusCode() != 200 {
+				b.Fatal(ctx.Response.String())
+			}
+		})
+	}
+}
+
+func requestCtx(path string) *fasthttp.RequestCtx {
+	var ctx fasthttp.RequestCtx
+	ctx.Init2(&clientConn{}, nil, false)
+	ctx.Request.SetRequestURI("http://localhost" + path)
+	ctx.URI() // parsed before the handler is called, as the server does
+	return &ctx
+}
+
+// BenchmarkServer compares whole requests over a Unix socket with a fixed body of
+// the same length on a bare server of the same library.
+func BenchmarkServer(b *testing.B) {
+	s, err := New(benchReader(b), Config{}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, p := range benchPaths[:6] {
+		ctx := requestCtx(p.path)
+		s.handle(ctx)
+		fixed := append([]byte(nil), ctx.Response.Body()...)
+		bare := &fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
+			ctx.SetContentType(contentJSON)
+			ctx.Response.SetBodyRaw(fixed)
+		}}
+		b.Run(p.name+"/fixed", func(b *testing.B) { exchange(b, bare.Serve, p.path) })
+		b.Run(p.name+"/rankcache", func(b *testing.B) {
+			exchange(b, func(ln net.Listener) error { return s.Serve(context.Background(), ln) }, p.path)
+		})
+	}
+}
+
+// exchange sends requests one after the other.
+func exchange(b *testing.B, serve func(net.Listener) error, path string) {
+	ln, err := httpserve.Listen("unix:" + b.TempDir() + "/s")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ln.Close()
+	go func() { _ = serve(ln) }() // ends when the listener is closed
+	conn, err := net.Dial("unix", ln.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	request := []byte("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	r := bufio.NewReader(conn)
+	var res fasthttp.Response
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := conn.Write(request); err != nil {
+			b.Fatal(err)
+		}
+		if err := res.Read(r); err != nil || res.StatusCode() != 200 {
+			b.Fatal(err, res.StatusCode())
+		}
+	}
+}
+
+// TestNoAllocations: what a kept page or a local standing costs the collector.
+func TestNoAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes sync.Pool drop what it is given")
+	}
+	env := newEnv()
+	cfg := env.config()
+	cfg.Hot = quietHot{env.Hot}
+	cfg.Boards = fixture.Boards[sidecar.Board]{"local": bigBoard(t, "local", 20_000)}
+	r := readerOf(t, cfg)
+	s, err := New(r, Config{}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{
+		"/v1/boards/local/top", "/v1/boards/local/top?limit=10", "/v1/boards/local/top?profiles=1",
+		"/v1/boards/local/top?me=1000900", "/v1/boards/%6cocal/top?room=88", "/v1/boards/hot/top",
+		"/v1/boards/local/members/1000900",
+	} {
+		ctx := requestCtx(path)
+		n := testing.AllocsPerRun(200, func() {
+			ctx.Response.Reset()
+			s.checkHost(ctx)
+		})
+		if n != 0 || ctx.Response.StatusCode() != 200 {
+			t.Errorf("%s: %v allocations, status %d", path, n, ctx.Response.StatusCode())
+		}
+	}
+	q, dst, members := sidecar.Query{Board: "local"}, make([]rankcache.Standing, 0, 1), []string{"1000900"}
+	if n := testing.AllocsPerRun(200, func() { _, _ = r.Top(context.Background(), q, 50) }); n != 0 {
+		t.Errorf("Reader.Top: %v allocations", n)
+	}
+	if n := testing.AllocsPerRun(200, func() { _, _ = r.Standings(context.Background(), q, dst, members) }); n != 0 {
+		t.Errorf("Reader.Standings: %v allocations", n)
+	}
+}
+
+// quietHot is a hot tier whose counting allocates nothing.
+type quietHot struct{ *fixture.Hot }
+
+func (quietHot) Count(rankcache.BoardID) {}

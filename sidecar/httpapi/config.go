@@ -1,0 +1,52 @@
+package httpapi
+
+import (
+	"cmp"
+	"time"
+
+	"rankcache/internal/httpserve"
+)
+
+// Limits of the data listener, and the defaults of [Config].
+const (
+	maxHeader = httpserve.MaxHeader
+	maxBody   = 256 << 10 // bytes; 500 members of 128 bytes, most of them escaped
+
+	// WriteBuffer is how long an answer, header included, may be to be sent by one
+	// system call, in bytes: 50 rows with profiles take some 8 kB. Sent by two they
+	// took 1.6 times the CPU over TCP (docs/BENCHMARKS.md).
+	WriteBuffer = 16 << 10
+
+	DefaultMaxConns     = 4096             // about 32 KiB each when idle
+	DefaultReadTimeout  = 5 * time.Second  // a whole request, from its first byte
+	DefaultWriteTimeout = 5 * time.Second  // one answer, or each part of a long one
+	DefaultIdleTimeout  = 90 * time.Second // between requests
+	DefaultDrainTimeout = 5 * time.Second  // unfinished requests when serving ends
+)
+
+// Config is how the data listener behaves; zeros take the defaults.
+type Config struct {
+	// Hosts are names, without port, that callers may use for a listener on
+	// loopback, beside localhost and the loopback addresses.
+	Hosts []string
+	// MaxConns is for all listeners. At so many, one gives way to each new one: first
+	// the one that has waited for a complete request for longest, then the one that has
+	// been idle for longest, then the one whose request has.
+	MaxConns     int
+	ReadTimeout  time.Duration
+	WriteTimeout time.Duration
+	IdleTimeout  time.Duration
+	DrainTimeout time.Duration
+	// NoRequestCache has every request parsed, also one whose bytes came before.
+	NoRequestCache bool
+}
+
+// withDefaults returns c with the defaults in the place of zeros.
+func (c Config) withDefaults() Config {
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
+	return c
+}

@@ -1,0 +1,31 @@
+// Package httpapi is the data port: boards and profiles as JSON over HTTP/1.1, on fasthttp.
+//
+// A GET of a top page passes, in this order:
+//
+//	../internal/conn  Conn.Read: deadlines, and the read of the socket (conn.go, socket.go)
+//	requestcache.go   OnBytes: bytes that came before are answered here, if their page is
+//	                  kept; else a recorder finds out whether they are one request
+//	server.go         everything else is parsed by fasthttp: framing, Host, panics
+//	request.go        path to route, board and member, percent-decoded
+//	args.go           query arguments, each checked and named when it is wrong
+//	handlers.go       Server.top: read, encode, send, record
+//	../reader.go      Reader.Page: the tier, the rows
+//	../pages.go       what is kept for the *Top that the rows are from
+//	pagecache.go      the encoded page among it; one that is not there is encoded once,
+//	                  by ../internal/apijson, with the profiles of previous.go
+//	response.go       ETag and 304, content coding (pack.go, once), age
+//	counters.go       the request is counted
+//
+// and leaves by Conn.Write. A kept page costs neither a lock nor an allocation: strings of
+// the request share its memory until it has been answered.
+//
+// selftest.go checks at construction that fasthttp behaves as the request cache relies on;
+// config.go has limits and settings.
+//
+// Entry: [New], then [Server.Serve].
+//
+// Words: a call is the state of one request; the request cache knows what bytes ask for,
+// the page cache has encoded pages; an entry is one of these; the previous page is that
+// of the board's last top, whose profiles are reused; a body is an encoded page with its
+// content codings.
+package httpapi

@@ -1,0 +1,239 @@
+package httpapi
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"rankcache"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+	"rankcache/wire"
+)
+
+// serve answers one request, or returns what is wrong with it. Reads wait for Redis and
+// for profiles as long as those allow, which is bounded, so they get no deadline of their
+// own here.
+func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	if p := c.parsePath(ctx.URI().PathOriginal()); p != nil {
+		return p
+	}
+	if p := c.checkMethod(&ctx.Request.Header); p != nil {
+		return p
+	}
+	if p := c.parseArgs(ctx.URI().QueryString()); p != nil {
+		return p
+	}
+	if c.args.profiles && s.reader.Profiles() == nil {
+		return apijson.BadArgument("profiles", "no profile source is configured")
+	}
+	switch c.route {
+	case routeTop:
+		return s.top(ctx, c)
+	case routeMember:
+		return s.memberOf(ctx, c)
+	case routeBatch:
+		return s.batch(ctx, c)
+	case routeReference:
+		return s.reference(ctx, c)
+	}
+	return s.profiles(ctx, c)
+}
+
+// top reads the rows, encodes them unless their page is kept, sends the page and records
+// the request.
+func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	a, err := s.reader.Page(context.Background(), c.query, c.args.start, c.args.limit)
+	if err != nil {
+		return s.problemOf(err)
+	}
+	p := s.pagesOf(&c.query, &a)
+	if p == nil {
+		c.out = s.appendPage(c.out, c, &a)
+		if c.args.me {
+			c.out = s.appendMe(c.out[:len(c.out)-1], c, &a)
+		}
+		s.sendOut(ctx, c, a.Source, a.CurrentAt)
+		return nil
+	}
+	b := s.encoded(c, p, &a)
+	if c.args.me {
+		c.out = s.appendMe(c.out, c, &a)
+		s.sendBehind(ctx, c, b, a.Source, a.CurrentAt)
+		return nil
+	}
+	takes := s.sendBody(ctx, c, b, a.Source, a.CurrentAt)
+	if a.Source != sidecar.SourceRedis { // which has no page that is kept
+		record(ctx, c, takes)
+	}
+	return nil
+}
+
+// encoded returns the page with the rows of a, encoded at most once for all callers.
+func (s *Server) encoded(c *call, p *pages, a *sidecar.Answer) *body {
+	e := p.entry(c.pageKey())
+	if b := e.valid(); b != nil {
+		return b
+	}
+	return s.encode(e, c, p, a)
+}
+
+// encode is apart from encoded because its closure would cost a kept page an allocation.
+func (s *Server) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
+	page := *a
+	return e.renew(func() *body {
+		var j apijson.Joined
+		if c.args.profiles {
+			j = p.joinRows(s.reader.Profiles(), page.Entries)
+		}
+		buffer := s.buffers.Get().(*[]byte)
+		defer s.buffers.Put(buffer)
+		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, &j)
+		b := newBody(*buffer, page.Source, j.Fresh)
+		p.keepPrevious(page.Entries, &j, b)
+		return b
+	})
+}
+
+// appendPage appends a page that is made for this request alone.
+func (s *Server) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
+	j := s.join(c, a.Entries)
+	return apijson.AppendPage(dst, c.query, c.args.limit, a, &j)
+}
+
+// appendMe appends the caller's own standing and what closes the page. If Redis could not
+// be asked for the standing, the page is sent all the same and has an error code instead.
+func (s *Server) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
+	me, seq, err := s.reader.Me(context.Background(), c.query, a, c.rows, c.member[:])
+	if err != nil {
+		return apijson.AppendMeError(dst, s.problemOf(err).Code)
+	}
+	j := s.joinMembers(c, me.Member)
+	return apijson.AppendMe(dst, me, seq, &j)
+}
+
+func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	if c.args.around >= 0 {
+		return s.around(ctx, c)
+	}
+	found, err := s.reader.Standings(context.Background(), c.query, c.rows, c.member[:])
+	if err != nil {
+		return s.problemOf(err)
+	}
+	if found.Rows[0].Rank == 0 {
+		return &apijson.Problem{Code: apijson.CodeUnknownMember}
+	}
+	j := s.joinMembers(c, found.Rows[0].Member)
+	c.rows = found.Rows
+	c.out = apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, &j)
+	s.sendOut(ctx, c, found.Source, found.CurrentAt)
+	return nil
+}
+
+func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	a, rank, err := s.reader.Around(context.Background(), c.query, c.member[0], c.args.around)
+	if err != nil {
+		return s.problemOf(err)
+	}
+	j := s.join(c, a.Entries)
+	c.out = apijson.AppendAround(c.out, c.query, &a, rank, &j)
+	s.sendOut(ctx, c, a.Source, a.CurrentAt)
+	return nil
+}
+
+func (s *Server) batch(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	members, p := parseBatch(ctx.PostBody())
+	if p != nil {
+		return p
+	}
+	found, err := s.reader.Standings(context.Background(), c.query, c.rows, members)
+	if err != nil {
+		return s.problemOf(err)
+	}
+	c.rows = found.Rows
+	j := s.joinMembers(c, members...)
+	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, &j)
+	s.sendOut(ctx, c, found.Source, found.CurrentAt)
+	return nil
+}
+
+// profiles answers the two routes that ask for profiles alone.
+func (s *Server) profiles(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	if s.reader.Profiles() == nil {
+		return &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "no profile source is configured"}
+	}
+	if c.route == routeProfile {
+		return s.profile(ctx, c)
+	}
+	members, p := parseBatch(ctx.PostBody())
+	if p != nil {
+		return p
+	}
+	j := s.load(members)
+	c.out = apijson.AppendProfiles(c.out, members, &j)
+	s.sendProfiles(ctx, c)
+	return nil
+}
+
+func (s *Server) profile(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	j := s.load(c.member[:])
+	switch {
+	case j.Profiles[0] != nil:
+	case j.Missing > 0:
+		return &apijson.Problem{Code: apijson.CodeNoProfiles}
+	default:
+		return &apijson.Problem{Code: apijson.CodeUnknownProfile}
+	}
+	c.out = wire.AppendString(append(c.out, `{"member":`...), c.member[0])
+	c.out = append(apijson.AppendProfile(c.out, &j, 0), '}')
+	s.sendProfiles(ctx, c)
+	return nil
+}
+
+// join returns the profiles of the rows if they were asked for.
+func (s *Server) join(c *call, entries []rankcache.Entry) apijson.Joined {
+	if !c.args.profiles {
+		return apijson.Joined{}
+	}
+	return apijson.Join(context.Background(), s.reader.Profiles(), entries)
+}
+
+// joinMembers is join for members that may be the memory of the request.
+func (s *Server) joinMembers(c *call, members ...string) apijson.Joined {
+	if !c.args.profiles {
+		return apijson.Joined{}
+	}
+	return s.load(members)
+}
+
+func (s *Server) load(members []string) apijson.Joined {
+	own := make([]string, len(members))
+	for i, m := range members {
+		own[i] = strings.Clone(m)
+	}
+	return apijson.JoinMembers(context.Background(), s.reader.Profiles(), own)
+}
+
+// reference answers with the OpenAPI document.
+func (s *Server) reference(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	ctx.Response.Header.SetContentType("application/yaml")
+	ctx.Response.SetBodyString(sidecar.OpenAPI())
+	s.counters.add(ctx.ConnID(), c.route, outcomeReference)
+	return nil
+}
+
+// problemOf returns what the caller is told of err. Why Redis could not be asked is for
+// the log, once a second.
+func (s *Server) problemOf(err error) *apijson.Problem {
+	p := apijson.ProblemOf(err)
+	if p.Code != apijson.CodeUnavailable {
+		return p
+	}
+	now, last := time.Now().Unix(), s.complained.Load()
+	if now != last && s.complained.CompareAndSwap(last, now) {
+		s.log.Warn("reads of Redis fail", "error", err)
+	}
+	return p
+}

@@ -1,0 +1,206 @@
+package httpapi
+
+import (
+	"bytes"
+	"unsafe"
+
+	"github.com/valyala/fasthttp"
+
+	"rankcache"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+)
+
+// call is the state of one request. A connection uses one for all of its
+// requests, so that an answer may be in it until it has been written.
+type call struct {
+	route   route
+	query   sidecar.Query
+	member  [1]string // the member of the path, or the caller
+	args    args
+	decoded []byte               // strings that came percent-encoded
+	out     []byte               // an answer made for this request alone
+	etag    []byte               // its tag
+	rows    []rankcache.Standing // room for the standings of a local board
+}
+
+// callOf returns the call of the request's connection, reset.
+func callOf(ctx *fasthttp.RequestCtx) *call {
+	conn, ok := ctx.Conn().(*clientConn)
+	if !ok || conn.call == nil {
+		c := &call{rows: make([]rankcache.Standing, 0, 1)}
+		if ok {
+			conn.call = c
+		}
+		return c
+	}
+	conn.call.reset()
+	return conn.call
+}
+
+// maxRoomKept is the longest answer, in bytes, whose memory an idle connection keeps.
+const maxRoomKept = 4 << 10
+
+// shrink frees the memory of an unusually long answer.
+func (c *call) shrink() {
+	if cap(c.out) > maxRoomKept {
+		c.out, c.decoded, c.rows = nil, nil, nil
+	}
+}
+
+// reset forgets the request before: its strings have been overwritten.
+func (c *call) reset() {
+	clear(c.rows)
+	*c = call{decoded: c.decoded[:0], out: c.out[:0], etag: c.etag[:0], rows: c.rows[:0]}
+}
+
+// route is what a path asks for; it is also a metric label.
+type route uint8
+
+const (
+	routeNone route = iota
+	routeTop
+	routeMember
+	routeBatch
+	routeProfile
+	routeProfiles
+	routeReference
+	routes
+)
+
+func (r route) String() string {
+	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch", "openapi"}[r]
+}
+
+// post reports whether the route takes POST; all others by GET or HEAD.
+func (r route) post() bool { return r == routeBatch || r == routeProfiles }
+
+// parsePath fills the call from the raw path: segments are split before they are
+// decoded, so that a member id may hold an encoded slash.
+func (c *call) parsePath(path []byte) *apijson.Problem {
+	if rest, ok := bytes.CutPrefix(path, []byte("/v1/boards/")); ok {
+		board, rest, _ := bytes.Cut(rest, []byte("/"))
+		if p := c.boardRoute(rest); p != nil {
+			return p
+		}
+		return c.setBoard(board)
+	}
+	if rest, ok := bytes.CutPrefix(path, []byte("/v1/profiles")); ok {
+		if string(rest) == ":batch" {
+			c.route = routeProfiles
+			return nil
+		}
+		if member, ok := bytes.CutPrefix(rest, []byte("/")); ok && bytes.IndexByte(member, '/') < 0 {
+			c.route = routeProfile
+			return c.setMember(member)
+		}
+	}
+	if string(path) == "/openapi.yaml" {
+		c.route = routeReference
+		return nil
+	}
+	return unknownPath()
+}
+
+// boardRoute reads what follows the board.
+func (c *call) boardRoute(rest []byte) *apijson.Problem {
+	switch {
+	case string(rest) == "top":
+		c.route = routeTop
+		return nil
+	case string(rest) == "members:batch":
+		c.route = routeBatch
+		return nil
+	}
+	member, ok := bytes.CutPrefix(rest, []byte("members/"))
+	if !ok || bytes.IndexByte(member, '/') >= 0 {
+		return unknownPath()
+	}
+	c.route = routeMember
+	return c.setMember(member)
+}
+
+func unknownPath() *apijson.Problem {
+	return &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "want /v1/boards/{board}/top, " +
+		"/v1/boards/{board}/members/{member}, /v1/boards/{board}/members:batch, " +
+		"/v1/profiles/{member}, /v1/profiles:batch or /openapi.yaml"}
+}
+
+func (c *call) setBoard(raw []byte) *apijson.Problem {
+	s, ok := c.decode(raw, false)
+	c.query.Board = rankcache.BoardID(s)
+	if !ok {
+		return apijson.BadArgument("board", "want a percent-encoded board id")
+	}
+	if err := c.query.Board.Check(); err != nil {
+		return apijson.BadArgument("board", err.Error())
+	}
+	return nil
+}
+
+func (c *call) setMember(raw []byte) *apijson.Problem {
+	var ok bool
+	if c.member[0], ok = c.decode(raw, false); !ok {
+		return apijson.BadArgument("member", "want a percent-encoded member id")
+	}
+	if err := rankcache.CheckMember(c.member[0]); err != nil {
+		return apijson.BadArgument("member", err.Error())
+	}
+	return nil
+}
+
+func (c *call) pageKey() pageKey {
+	return pageKey{c.args.start, c.args.limit, c.query.Order, c.args.profiles}
+}
+
+func (c *call) checkMethod(h *fasthttp.RequestHeader) *apijson.Problem {
+	switch {
+	case c.route.post() && !h.IsPost():
+		return &apijson.Problem{Code: apijson.CodeBadMethod, Allow: "POST"}
+	case !c.route.post() && !h.IsGet() && !h.IsHead():
+		return &apijson.Problem{Code: apijson.CodeBadMethod, Allow: "GET, HEAD"}
+	}
+	return nil
+}
+
+// decode returns the percent-decoded raw; plus is whether "+" means a space, as
+// in a query. The string shares the memory of the request or of the call:
+// it must not be used after the request was answered.
+func (c *call) decode(raw []byte, plus bool) (string, bool) {
+	if bytes.IndexByte(raw, '%') < 0 && (!plus || bytes.IndexByte(raw, '+') < 0) {
+		return view(raw), true
+	}
+	from := len(c.decoded)
+	for i := 0; i < len(raw); i++ {
+		b := raw[i]
+		switch {
+		case b == '+' && plus:
+			b = ' '
+		case b == '%':
+			if i+2 >= len(raw) || unhex(raw[i+1]) > 15 || unhex(raw[i+2]) > 15 {
+				return "", false
+			}
+			b = unhex(raw[i+1])<<4 | unhex(raw[i+2])
+			i += 2
+		}
+		c.decoded = append(c.decoded, b)
+	}
+	return view(c.decoded[from:]), true
+}
+
+// view returns b as a string without a copy. When decoded grows, earlier views
+// keep its old memory, which is not written any more.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// unhex returns the value of a hex digit, 255 for any other byte.
+func unhex(b byte) byte {
+	switch {
+	case b >= '0' && b <= '9':
+		return b - '0'
+	case b >= 'a' && b <= 'f':
+		return b - 'a' + 10
+	case b >= 'A' && b <= 'F':
+		return b - 'A' + 10
+	}
+	return 255
+}

@@ -1,0 +1,231 @@
+package httpapi
+
+import (
+	"bytes"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/valyala/fasthttp"
+
+	"rankcache"
+	"rankcache/sidecar"
+)
+
+// requestCache holds what the requests to one listener ask for, by their bytes: an app
+// asks for the page of a room with the same bytes again and again, and parsing them takes
+// longer than answering. Listeners share none, because they check the Host differently.
+// It may be used concurrently.
+type requestCache struct {
+	seen   [requestSlots]atomic.Uint64 // hash of the request last seen there
+	cached [requestSlots]atomic.Pointer[cachedRequest]
+}
+
+const (
+	// requestSlots is a power of two well above the number of rooms that are read
+	// much. Two requests with the same slot replace each other.
+	requestSlots = 1 << 10
+	// maxCachedRequest is the longest request that is looked up, in bytes. With the
+	// tags in them, all that are cached take at most 2.5 MiB.
+	maxCachedRequest = 1 << 10
+)
+
+// cachedRequest is what one request asks for: a kept page, of any age.
+type cachedRequest struct {
+	request     string        // its bytes
+	query       sidecar.Query // of strings that it owns
+	key         pageKey
+	takes       coding
+	ifNoneMatch []byte
+}
+
+// newRequestCache returns the cache of one listener, nil if it is not on.
+func newRequestCache(on bool) *requestCache {
+	if !on {
+		return nil
+	}
+	return new(requestCache)
+}
+
+// find returns the cached request with these bytes, nil if there is none.
+func (c *requestCache) find(hash uint64, request []byte) *cachedRequest {
+	if q := c.cached[hash%requestSlots].Load(); q != nil && q.request == string(request) {
+		return q
+	}
+	return nil
+}
+
+// seenBefore reports whether the request came before, and takes note of it. Requests that
+// are new each time, such as with a trace, are thus never stored.
+func (c *requestCache) seenBefore(hash uint64) bool {
+	return c.seen[hash%requestSlots].Swap(hash) == hash
+}
+
+func (c *requestCache) put(hash uint64, q *cachedRequest) { c.cached[hash%requestSlots].Store(q) }
+
+// recorder finds out which bytes are one whole request. The bytes of one read are that
+// request only if fasthttp found no second request in them, read no further bytes for it,
+// and had nothing left when it had answered, which shows when it reads the next.
+//
+// The zero recorder is ready for use by one goroutine.
+type recorder struct {
+	hash    uint64
+	request []byte // candidate; empty: there is none
+	begun   int    // requests found in it
+	cached  *cachedRequest
+}
+
+// begin takes the bytes of a read before which nothing was left over, and returns the
+// cached request that they are, if it is there.
+func (r *recorder) begin(c *requestCache, request []byte) *cachedRequest {
+	*r = recorder{request: r.request[:0]}
+	if len(request) > maxCachedRequest {
+		return nil
+	}
+	r.hash = xxhash.Sum64(request)
+	if q := c.find(r.hash, request); q != nil {
+		return q
+	}
+	if c.seenBefore(r.hash) {
+		r.request = append(r.request, request...) // fasthttp changes its own
+	}
+	return nil
+}
+
+// wants reports whether the current request would be cached.
+func (r *recorder) wants() bool { return len(r.request) > 0 }
+
+// record takes what the current request asks for.
+func (r *recorder) record(c *call, takes coding, ifNoneMatch []byte) {
+	query := c.query
+	query.Board, query.Room = rankcache.BoardID(strings.Clone(string(query.Board))), strings.Clone(query.Room)
+	r.cached = &cachedRequest{request: string(r.request), query: query, key: c.pageKey(), takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
+}
+
+// requestBegun is called when fasthttp has found a request.
+func (r *recorder) requestBegun() {
+	if r.begun++; r.begun > 1 {
+		r.invalidate()
+	}
+}
+
+// invalidate is called when the bytes turn out not to be all of one request.
+func (r *recorder) invalidate() { r.request, r.cached = r.request[:0], nil }
+
+// end is called when nothing of the bytes is left.
+func (r *recorder) end(c *requestCache) {
+	if r.cached != nil {
+		c.put(r.hash, r.cached)
+	}
+}
+
+// record notes what the current request asks for, so that the same bytes need not be
+// parsed again. It is called for a request that was answered by a kept page alone.
+// Requests that fasthttp answers in a way of its own are left to it.
+func record(ctx *fasthttp.RequestCtx, c *call, takes coding) {
+	conn, ok := ctx.Conn().(*clientConn)
+	if !ok || !conn.recorder.wants() || c.query.Bounded() {
+		return
+	}
+	h := &ctx.Request.Header
+	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() {
+		conn.recorder.record(c, takes, h.PeekCanonical(headerIfNoneMatch))
+	}
+}
+
+// OnBytes implements [conn.Hooks]: it answers a request whose bytes are cached, if its
+// page is kept.
+func (c *clientConn) OnBytes(p []byte) (answered bool, err error) {
+	q := c.recorder.begin(c.requests, p)
+	if q == nil {
+		return false, nil
+	}
+	begun := c.BeginAnswer()
+	answered, err = c.answerCached(q)
+	if closed := c.EndAnswer(begun); closed != nil {
+		err = closed
+	}
+	return answered, err
+}
+
+// OnMore implements [conn.Hooks].
+func (c *clientConn) OnMore() { c.recorder.invalidate() }
+
+// OnNext implements [conn.Hooks].
+func (c *clientConn) OnNext() { c.recorder.end(c.requests) }
+
+// answerCached answers as the handler and fasthttp would. It returns false, and has done
+// nothing, if that takes more than a kept page.
+func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
+	s := c.server
+	if s.draining.Load() { // fasthttp has to close the connection
+		return false, nil
+	}
+	a, ok := s.reader.Peek(&q.query, q.key.start, q.key.limit)
+	if !ok {
+		return false, nil
+	}
+	b := s.pagesOf(&q.query, &a).entry(q.key).valid()
+	if b == nil {
+		return false, nil
+	}
+	s.reader.Count(q.query.Board)
+	e := b.in(q.takes, s.packer)
+	header, data, result := e.full, e.data, outcome(a.Source)
+	if len(q.ifNoneMatch) > 0 && matches(q.ifNoneMatch, e.etag) {
+		header, data, result = e.notModified, nil, outcomeNotModified
+	}
+	s.counters.add(c.id, routeTop, result)
+	c.head = header.append(c.head[:0], *s.date.Load(), a.CurrentAt)
+	return true, c.WriteBoth(c.head, data)
+}
+
+// header is the header of an answer as fasthttp writes it, but for what differs from
+// answer to answer: the date, which is overwritten, and the age, which comes last.
+type header struct {
+	bytes []byte
+	date  int // offset of the date
+}
+
+const (
+	dateField  = "Date: "
+	lineEnd    = "\r\n"
+	headerRoom = 256 // bytes; none is longer
+)
+
+// newHeaders returns the header of an answer with the bytes of e, and that of an answer
+// 304, for a caller that has them already.
+func newHeaders(e *encoded, source sidecar.Source) (full, notModified header) {
+	answer := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(answer)
+	h := &answer.Header
+	setCoding(h, codingNone)
+	setTag(h, e.etag, source)
+	h.SetStatusCode(fasthttp.StatusNotModified)
+	notModified = headerOf(h)
+
+	h.Reset()
+	setCoding(h, e.coding)
+	setTag(h, e.etag, source)
+	h.SetContentType(contentJSON)
+	h.SetContentLength(len(e.data))
+	return headerOf(h), notModified
+}
+
+func headerOf(h *fasthttp.ResponseHeader) header {
+	bytes := bytes.TrimSuffix(h.AppendBytes(make([]byte, 0, headerRoom)), []byte(lineEnd))
+	return header{bytes, strings.Index(view(bytes), dateField) + len(dateField)}
+}
+
+// append appends the whole header.
+func (h header) append(dst, date []byte, currentAt time.Time) []byte {
+	from := len(dst) + h.date
+	dst = append(dst, h.bytes...)
+	copy(dst[from:], date)
+	if !currentAt.IsZero() {
+		dst = append(append(dst, headerAge...), ": "...)
+		dst = append(appendAge(dst, time.Now(), currentAt), lineEnd...)
+	}
+	return append(dst, lineEnd...)
+}

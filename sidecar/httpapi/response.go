@@ -1,0 +1,241 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/valyala/fasthttp"
+
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+)
+
+// Header fields in the form that fasthttp stores them in, so that it need not
+// normalise them.
+var (
+	headerAge         = []byte("Rankcache-Age-Ms")
+	headerSource      = []byte("Rankcache-Source")
+	headerETag        = []byte("Etag")
+	headerVary        = []byte("Vary")
+	headerIfNoneMatch = []byte("If-None-Match")
+	headerAccept      = []byte("Accept-Encoding")
+	valueAccept       = []byte("Accept-Encoding")
+	valueSource       = [...][]byte{sidecar.SourceLocal: []byte("local"), sidecar.SourceHot: []byte("hot"), sidecar.SourceRedis: []byte("redis")}
+)
+
+// responder sends answers and counts them.
+type responder struct {
+	counters *counters
+	packer   *packer
+}
+
+const contentJSON = "application/json"
+
+// sendBody answers with a kept body, packed if the caller takes that, and returns what the
+// caller takes.
+func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) coding {
+	takes := accepted(ctx.Request.Header.PeekCanonical(headerAccept))
+	e := b.in(takes, s.packer)
+	h := &ctx.Response.Header
+	setCoding(h, e.coding)
+	if !s.notModified(ctx, c, e.etag) {
+		h.SetContentType(contentJSON)
+		ctx.Response.SetBodyRaw(e.data)
+		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+	}
+	stamp(ctx, e.etag, source, currentAt)
+	return takes
+}
+
+// setCoding sets the fields of a page that is sent in the coding.
+func setCoding(h *fasthttp.ResponseHeader, c coding) {
+	if c != codingNone {
+		h.SetContentEncoding(c.String())
+	}
+	h.SetCanonical(headerVary, valueAccept)
+}
+
+// sendOut answers with c.out.
+func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, currentAt time.Time) {
+	c.etag = appendETag(c.etag, c.out, source)
+	if !s.notModified(ctx, c, c.etag) {
+		ctx.Response.Header.SetContentType(contentJSON)
+		ctx.Response.SetBodyRaw(c.out)
+		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+	}
+	stamp(ctx, c.etag, source, currentAt)
+}
+
+// sendBehind answers with a kept page whose closing brace c.out replaces. It is
+// not packed: two packed parts are not one answer to every client.
+func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) {
+	c.etag = append(c.etag, b.etag[:len(b.etag)-1]...)
+	c.etag = appendHash(append(c.etag, '-'), xxhash.Sum64(c.out))
+	if !s.notModified(ctx, c, c.etag) {
+		ctx.Response.Header.SetContentType(contentJSON)
+		ctx.Response.SetBody(b.data[:len(b.data)-1])
+		ctx.Response.AppendBody(c.out)
+		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+	}
+	stamp(ctx, c.etag, source, currentAt)
+}
+
+// sendProfiles answers with c.out, which speaks of no board.
+func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
+	ctx.Response.Header.SetContentType(contentJSON)
+	ctx.Response.SetBodyRaw(c.out)
+	s.counters.add(ctx.ConnID(), c.route, outcomeProfiles)
+}
+
+// stamp sets the fields that change while the body stays the same. The age of a
+// copy that was never compared with Redis is not known, and not said.
+func stamp(ctx *fasthttp.RequestCtx, etag []byte, source sidecar.Source, currentAt time.Time) {
+	h := &ctx.Response.Header
+	setTag(h, etag, source)
+	if currentAt.IsZero() {
+		return
+	}
+	var room [20]byte
+	h.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
+}
+
+func setTag(h *fasthttp.ResponseHeader, etag []byte, source sidecar.Source) {
+	h.SetCanonical(headerETag, etag)
+	h.SetCanonical(headerSource, valueSource[source])
+}
+
+func appendAge(dst []byte, now, currentAt time.Time) []byte {
+	return strconv.AppendInt(dst, max(now.Sub(currentAt).Milliseconds(), 0), 10)
+}
+
+// notModified answers 304 when the caller has these bytes already.
+func (s *responder) notModified(ctx *fasthttp.RequestCtx, c *call, etag []byte) bool {
+	known := ctx.Request.Header.PeekCanonical(headerIfNoneMatch)
+	if len(known) == 0 || c.route.post() || !matches(known, etag) {
+		return false
+	}
+	ctx.Response.Header.SetContentEncoding("")
+	ctx.SetStatusCode(fasthttp.StatusNotModified)
+	s.counters.add(ctx.ConnID(), c.route, outcomeNotModified)
+	return true
+}
+
+// matches compares If-None-Match with a tag weakly, as RFC 9110 wants. Tags
+// of ours hold no comma.
+func matches(header, etag []byte) bool {
+	etag = bytes.TrimPrefix(etag, []byte("W/"))
+	for len(header) > 0 {
+		var tag []byte
+		tag, header, _ = bytes.Cut(header, []byte(","))
+		tag = bytes.TrimSpace(tag)
+		if string(tag) == "*" || bytes.Equal(bytes.TrimPrefix(tag, []byte("W/")), etag) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeProblem makes p the answer, whatever was set before.
+func writeProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
+	ctx.Response.Reset()
+	status := p.Info().Status
+	ctx.SetStatusCode(status)
+	ctx.Response.Header.SetContentType("application/problem+json")
+	if p.Allow != "" {
+		ctx.Response.Header.Set("Allow", p.Allow)
+	}
+	if status == fasthttp.StatusServiceUnavailable {
+		ctx.Response.Header.Set("Retry-After", apijson.RetryAfter)
+	}
+	ctx.Response.SetBodyRaw(p.Append(nil))
+}
+
+// body is one encoded answer that many requests share.
+type body struct {
+	encoded
+	source sidecar.Source
+	// fresh returns whether the profiles in it are still the newest; nil: there are none,
+	// or they never change.
+	fresh func() bool
+
+	packed [codings]atomic.Pointer[encoded] // made when first asked for
+	mu     sync.Mutex                       // to make one
+}
+
+// encoded is a body in one content coding. It has an ETag of its own, as it is other
+// bytes.
+type encoded struct {
+	coding     coding
+	data, etag []byte
+	// Headers of the answer with data and of the one without it; none for what Redis
+	// answered, because such requests are not cached.
+	full, notModified header
+}
+
+// newBody returns a body that owns a copy of plain.
+func newBody(plain []byte, source sidecar.Source, fresh func() bool) *body {
+	b := &body{encoded: encoded{coding: codingNone, data: bytes.Clone(plain), etag: appendETag(nil, plain, source)}, source: source, fresh: fresh}
+	b.setHeaders(source)
+	return b
+}
+
+func (e *encoded) setHeaders(source sidecar.Source) {
+	if source != sidecar.SourceRedis {
+		e.full, e.notModified = newHeaders(e, source)
+	}
+}
+
+// minPacked is the least body, in bytes, that packing is worth it.
+const minPacked = 1 << 10
+
+// in returns the body for a caller that takes the coding c.
+func (b *body) in(c coding, p *packer) *encoded {
+	if c == codingNone || len(b.data) < minPacked {
+		return &b.encoded
+	}
+	return b.pack(c, p)
+}
+
+// pack returns the body in the coding c, which is not codingNone.
+func (b *body) pack(c coding, p *packer) *encoded {
+	if e := b.packed[c].Load(); e != nil {
+		return e
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.packed[c].Load(); e != nil {
+		return e
+	}
+	etag := append(bytes.Clone(b.etag[:len(b.etag)-1]), '-', c.String()[0], '"')
+	e := &encoded{coding: c, data: p.pack(c, b.data), etag: etag}
+	e.setHeaders(b.source)
+	b.packed[c].Store(e)
+	return e
+}
+
+// appendETag appends the tag of an answer: a hash of its bytes. Answers of
+// Redis differ in published_at alone while the board does not change, so their tag is weak
+// and leaves that out.
+func appendETag(dst, plain []byte, source sidecar.Source) []byte {
+	if source != sidecar.SourceRedis {
+		return appendHash(append(dst, '"'), xxhash.Sum64(plain))
+	}
+	const field = `"published_at":`
+	var h xxhash.Digest
+	h.Reset()
+	at := max(bytes.Index(plain, []byte(field)), 0)
+	h.Write(plain[:at])
+	h.Write(plain[min(at+len(field)+apijson.TimeLen, len(plain)):])
+	return appendHash(append(dst, `W/"`...), h.Sum64())
+}
+
+func appendHash(dst []byte, sum uint64) []byte {
+	var b [8]byte
+	return append(hex.AppendEncode(dst, binary.BigEndian.AppendUint64(b[:0], sum)), '"')
+}

@@ -1,0 +1,300 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"rankcache/internal/httpserve"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/internal/conn"
+)
+
+// Server answers the app. It may serve several listeners at once.
+type Server struct {
+	responder
+	pageCache
+	cfg           Config
+	log           *slog.Logger
+	cacheRequests bool
+	buffers       sync.Pool // of *[]byte, to encode pages in before their length is known
+	clock         *conn.Clock
+	date          atomic.Pointer[[]byte] // the present as a Date field has it
+	draining      atomic.Bool
+	conns         *httpserve.Conns[*clientConn]
+	lastConn      atomic.Uint64
+	dropped       atomic.Int64 // the second in which pages were last dropped
+	// complained is the second in which a failed read was last logged.
+	complained atomic.Int64
+}
+
+// New returns a server of r and registers its metrics. It starts nothing.
+func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Server, error) {
+	cfg = cfg.withDefaults()
+	packer, err := newPacker()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{responder: responder{newCounters(), packer}, pageCache: newPageCache(r), cfg: cfg, log: log,
+		conns: httpserve.NewConns[*clientConn](cfg.MaxConns)}
+	s.buffers.New = func() any { return new([]byte) }
+	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: cfg.IdleTimeout}, s.tick)
+	s.setDate(time.Now())
+	s.cacheRequests = !cfg.NoRequestCache && trusted(checkLibrary(s.fasthttpServer(nil)), log)
+	return s, s.register(reg)
+}
+
+func (s *Server) register(reg prometheus.Registerer) error {
+	if reg == nil {
+		return nil
+	}
+	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rankcache_data_connections",
+		Help: "Connections now open to the data listeners.",
+	}, func() float64 { return float64(s.conns.Len()) })
+	return errors.Join(reg.Register(s.counters), reg.Register(conns))
+}
+
+// tick is called some times a second, by the clock of each listener.
+func (s *Server) tick(now time.Time) {
+	s.setDate(now)
+	if second := now.Unix(); s.dropped.Swap(second) != second {
+		s.reader.DropPages()
+	}
+}
+
+func (s *Server) setDate(now time.Time) {
+	date := fasthttp.AppendHTTPDate(nil, now)
+	s.date.Store(&date)
+}
+
+// Drain makes every answer from now on end its connection, so that few are left
+// when serving ends. Requests are answered as before, but do not wait for local
+// copies any more.
+func (s *Server) Drain() {
+	s.draining.Store(true)
+	s.reader.EndWaits()
+}
+
+// Serve answers requests on ln until ctx is done, then closes ln, finishes the
+// current requests and returns. It returns an error if ln failed, or if requests
+// were still unfinished after DrainTimeout.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	srv := s.server(ln)
+	stopClock := make(chan struct{})
+	defer close(stopClock)
+	go s.clock.Run(stopClock)
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(cappedListener{ln, s, newRequestCache(s.cacheRequests)}) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("data listener %s: %w", ln.Addr(), cmp.Or(err, net.ErrClosed))
+	case <-ctx.Done():
+	}
+	s.Drain()
+	_ = ln.Close() // should Serve not have got to it yet, Shutdown would not know of it
+	<-failed
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
+	defer cancel()
+	if err := srv.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("data listener %s: requests unfinished after %v: %w", ln.Addr(), s.cfg.DrainTimeout, err)
+	}
+	return nil
+}
+
+// server returns the HTTP server of one listener.
+func (s *Server) server(ln net.Listener) *fasthttp.Server {
+	if httpserve.OnLoopback(ln.Addr()) {
+		return s.fasthttpServer(s.checkFrame(s.checkHost))
+	}
+	return s.fasthttpServer(s.checkFrame(s.handle))
+}
+
+func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Server {
+	return &fasthttp.Server{
+		HeaderReceived: markConflict, Handler: handler, ErrorHandler: s.unreadable, ConnState: connState,
+		// What it logs are broken requests and connections, which are counted.
+		Logger: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		// Also those that gave way and have not ended yet; fasthttp answers 503 beyond.
+		Concurrency: 2*s.cfg.MaxConns + 1024, ReadBufferSize: maxHeader, WriteBufferSize: WriteBuffer,
+		MaxRequestBodySize: maxBody, // time-outs are those of conn.Conn
+		CloseOnShutdown:    true, NoDefaultServerHeader: true, NoDefaultContentType: true,
+		DisablePreParseMultipartForm: true, SecureErrorLogMessage: true,
+	}
+}
+
+// clientConn is a connection with what is kept for it from request to request.
+type clientConn struct {
+	conn.Conn
+	id       uint64        // tells connections apart where they count
+	call     *call         // of its requests, which come one after the other
+	requests *requestCache // of the listener, nil: none
+	recorder recorder
+	server   *Server
+	head     []byte // room for that of a cached answer
+}
+
+// cappedListener accepts no more connections than the server may have open: at the
+// cap one gives way to each new one. Its client connects again, while a new one that
+// is refused or left waiting would take the sidecar for broken.
+type cappedListener struct {
+	net.Listener
+	server   *Server
+	requests *requestCache
+}
+
+func (l cappedListener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(accepted, l.server, l.requests)
+	l.server.conns.Add(c)
+	return c, nil
+}
+
+// newConn returns a connection that waits for its first request.
+func newConn(accepted net.Conn, s *Server, requests *requestCache) *clientConn {
+	c := &clientConn{server: s, requests: requests, id: s.lastConn.Add(1)}
+	if requests == nil {
+		c.Open(accepted, s.clock, nil)
+	} else {
+		c.Open(accepted, s.clock, c)
+	}
+	return c
+}
+
+// connState is told by fasthttp where it is with each connection.
+func connState(nc net.Conn, state fasthttp.ConnState) {
+	c, ok := nc.(*clientConn)
+	if !ok {
+		return
+	}
+	switch state {
+	case fasthttp.StateActive: // the first byte is here
+		c.RequestBegun()
+		c.recorder.requestBegun()
+	case fasthttp.StateIdle: // the answer has been written
+		c.AnswerSent()
+		if c.call != nil {
+			c.call.shrink()
+		}
+	case fasthttp.StateClosed:
+		c.server.conns.Remove(c)
+	}
+}
+
+// checkFrame refuses requests whose end two servers could see in different
+// places, which fasthttp lets pass, and ends the connection: what follows may be
+// part of them.
+func (s *Server) checkFrame(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if c, ok := ctx.Conn().(*clientConn); ok {
+			c.Enter(httpserve.Answering)
+		}
+		if !wellFramed(&ctx.Request.Header) {
+			s.refuse(ctx, routeNone, unreadable())
+			ctx.SetConnectionClose()
+			return
+		}
+		next(ctx)
+	}
+}
+
+// checkHost refuses requests for other names, which a page in a browser can make
+// after rebinding its own name to this address.
+func (s *Server) checkHost(ctx *fasthttp.RequestCtx) {
+	if !httpserve.HostAllowed(view(ctx.Host()), s.cfg.Hosts) {
+		s.refuse(ctx, routeNone, &apijson.Problem{Code: apijson.CodeWrongHost, Detail: "want localhost, a loopback address or a configured name"})
+		return
+	}
+	s.handle(ctx)
+}
+
+// handle answers one request. fasthttp lets a panic end the process, so it is
+// caught here.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	c := callOf(ctx)
+	defer s.finish(ctx, c)
+	if p := s.serve(ctx, c); p != nil {
+		s.refuse(ctx, c.route, p)
+	}
+}
+
+// finish ends the request, also one that ended in a panic.
+func (s *Server) finish(ctx *fasthttp.RequestCtx, c *call) {
+	if fault := recover(); fault != nil {
+		s.log.Error("request handler panicked", "fault", fault, "route", c.route.String(), "stack", string(debug.Stack()))
+		s.refuse(ctx, c.route, &apijson.Problem{Code: apijson.CodeInternal})
+	}
+	if s.draining.Load() {
+		ctx.SetConnectionClose()
+	}
+}
+
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, r route, p *apijson.Problem) {
+	writeProblem(ctx, p)
+	s.counters.add(ctx.ConnID(), r, firstProblem+outcome(p.Code.Index()))
+}
+
+// unreadable answers what could not be read as a request; the connection is
+// closed afterwards.
+func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
+	p := unreadable()
+	var timeout net.Error
+	switch {
+	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
+		p = &apijson.Problem{Code: apijson.CodeHeaderTooLarge, Detail: "want at most 8 KiB of request line and header"}
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		p = &apijson.Problem{Code: apijson.CodeBodyTooLarge, Detail: "want at most 256 KiB"}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		p = &apijson.Problem{Code: apijson.CodeTimeout}
+	}
+	s.refuse(ctx, routeNone, p)
+}
+
+func unreadable() *apijson.Problem {
+	return &apijson.Problem{Code: apijson.CodeBadRequest, Detail: "the request is not well-formed HTTP/1.1"}
+}
+
+// conflict is the version that markConflict gives a request with two lengths: the
+// body is read, and its real length stored, before the handler could look.
+const conflict = "HTTP/two-lengths"
+
+// markConflict is called when the header has been read.
+func markConflict(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	const chunked = -1
+	if h.ContentLength() == chunked && hasField(h.RawHeaders(), "content-length") {
+		h.SetProtocol(conflict)
+	}
+	return fasthttp.RequestConfig{}
+}
+
+// wellFramed reports whether the request has one length and a version that we
+// know.
+func wellFramed(h *fasthttp.RequestHeader) bool {
+	return h.IsHTTP11() || string(h.Protocol()) == "HTTP/1.0"
+}
+
+// hasField reports whether one of the lines begins with the field's name.
+func hasField(lines []byte, name string) bool {
+	for line := range bytes.SplitSeq(lines, []byte("\n")) {
+		field, _, _ := bytes.Cut(line, []byte(":"))
+		if bytes.EqualFold(bytes.TrimSpace(field), []byte(name)) {
+			return true
+		}
+	}
+	return false
+}

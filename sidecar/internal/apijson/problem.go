@@ -1,0 +1,146 @@
+package apijson
+
+import (
+	"errors"
+	"strconv"
+
+	"rankcache"
+	"rankcache/sidecar"
+	"rankcache/wire"
+)
+
+// Code is the stable name of an error that a caller can decide by. It is the
+// "code" of an application/problem+json body.
+type Code string
+
+// The codes, each with the status that it is answered with.
+const (
+	CodeBadRequest     Code = "bad_request"          // 400: not readable as HTTP/1.1
+	CodeBadArgument    Code = "bad_argument"         // 400: "argument" names it, "detail" says what is allowed
+	CodeToken          Code = "token_required"       // 401: a change without the right token
+	CodeBlocked        Code = "blocked"              // 403: the operator gave this board or room no board
+	CodeCrossOrigin    Code = "cross_origin"         // 403: a browser asked for another site's page
+	CodeUnknownMember  Code = "unknown_member"       // 404: the member is not on the board
+	CodeUnknownProfile Code = "unknown_profile"      // 404: the profile service does not know the member
+	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
+	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
+	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow says which are
+	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
+	CodeTimeout        Code = "request_timeout"      // 408: the request came in too slowly
+	CodeBodyTooLarge   Code = "body_too_large"       // 413
+	CodeWrongHost      Code = "wrong_host"           // 421: Host is none of this listener's names
+	CodeHeaderTooLarge Code = "header_too_large"     // 431: request line and header over 8 KiB
+	CodeInternal       Code = "internal"             // 500: a fault of this process, logged
+	CodeUnavailable    Code = "origin_unavailable"   // 503: Redis did not answer; Retry-After
+	CodeOverloaded     Code = "overloaded"           // 503: too many reads wait for Redis; Retry-After
+	CodeNoProfiles     Code = "profiles_unavailable" // 503: the profile did not come in time; Retry-After
+)
+
+// CodeInfo is what goes with a code.
+type CodeInfo struct {
+	Code   Code
+	Status int
+	Title  string
+}
+
+// Codes lists all codes; a code's Index in it also counts its answers.
+var Codes = [...]CodeInfo{
+	{CodeBadRequest, 400, "Request cannot be read"},
+	{CodeBadArgument, 400, "Bad argument"},
+	{CodeToken, 401, "Token required"},
+	{CodeBlocked, 403, "Board is blocked"},
+	{CodeCrossOrigin, 403, "Request of another site"},
+	{CodeUnknownMember, 404, "Member is not on the board"},
+	{CodeUnknownProfile, 404, "Member has no profile"},
+	{CodeUnknownRoom, 404, "Room is not set at run time"},
+	{CodeUnknownPath, 404, "No such resource"},
+	{CodeBadMethod, 405, "Method not allowed"},
+	{CodeNotReached, 409, "Board has not reached min_seq"},
+	{CodeTimeout, 408, "Request came in too slowly"},
+	{CodeBodyTooLarge, 413, "Body too large"},
+	{CodeWrongHost, 421, "Host is not served here"},
+	{CodeHeaderTooLarge, 431, "Header too large"},
+	{CodeInternal, 500, "Internal error"},
+	{CodeUnavailable, 503, "Redis did not answer"},
+	{CodeOverloaded, 503, "Too many reads wait for Redis"},
+	{CodeNoProfiles, 503, "Profile did not come in time"},
+}
+
+// RetryAfter is what a caller is told to wait, in seconds.
+const RetryAfter = "1"
+
+// Problem is an error on its way to the caller.
+type Problem struct {
+	Code     Code
+	Detail   string
+	Argument string // for CodeBadArgument
+	Allow    string // for CodeBadMethod
+	Seq      uint64 // for CodeNotReached: where Redis is, 0 if it knows none
+}
+
+func BadArgument(name, detail string) *Problem {
+	return &Problem{Code: CodeBadArgument, Argument: name, Detail: detail}
+}
+
+// ProblemOf returns what the caller is told about an error of a [sidecar.Reader]: no details
+// of Redis.
+func ProblemOf(err error) *Problem {
+	switch {
+	case errors.Is(err, sidecar.ErrBlocked):
+		return &Problem{Code: CodeBlocked, Detail: "the operator has switched this board or its room off"}
+	case errors.Is(err, rankcache.ErrUnknownMember):
+		return &Problem{Code: CodeUnknownMember}
+	case errors.Is(err, sidecar.ErrNotReached):
+		return notReachedProblem(err)
+	case errors.Is(err, sidecar.ErrFault):
+		return &Problem{Code: CodeInternal}
+	case errors.Is(err, sidecar.ErrOverloaded):
+		return &Problem{Code: CodeOverloaded}
+	case errors.Is(err, rankcache.ErrBoard):
+		return BadArgument("board", err.Error())
+	case errors.Is(err, rankcache.ErrMember):
+		return BadArgument("member", err.Error())
+	case errors.Is(err, sidecar.ErrRange):
+		return BadArgument("limit", err.Error())
+	}
+	return &Problem{Code: CodeUnavailable, Detail: "the board is not held here and Redis could not be asked in time"}
+}
+
+func notReachedProblem(err error) *Problem {
+	p := &Problem{Code: CodeNotReached, Detail: "Redis was asked and is not there yet: it lost writes, or the seq is not of this board"}
+	if e, ok := errors.AsType[*sidecar.NotReachedError](err); ok {
+		p.Seq = e.Have
+	}
+	return p
+}
+
+// Index returns the code's place in Codes.
+func (c Code) Index() int {
+	for i := range Codes {
+		if Codes[i].Code == c {
+			return i
+		}
+	}
+	panic("code without a row: " + string(c))
+}
+
+// Info returns the status and the title of the problem.
+func (p *Problem) Info() *CodeInfo { return &Codes[p.Code.Index()] }
+
+// Append appends the problem as JSON.
+func (p *Problem) Append(dst []byte) []byte {
+	info := p.Info()
+	dst = wire.AppendString(append(dst, `{"title":`...), info.Title)
+	dst = strconv.AppendInt(append(dst, `,"status":`...), int64(info.Status), 10)
+	dst = wire.AppendString(append(dst, `,"code":`...), string(p.Code))
+	if p.Code == CodeNotReached {
+		dst = appendSeq(append(dst, `,"seq":`...), p.Seq)
+	}
+	if p.Argument != "" {
+		dst = wire.AppendString(append(dst, `,"argument":`...), p.Argument)
+	}
+	if p.Detail != "" {
+		dst = wire.AppendString(append(dst, `,"detail":`...), p.Detail)
+	}
+	return append(dst, '}')
+}

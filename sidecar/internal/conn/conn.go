@@ -1,0 +1,208 @@
+package conn
+
+import (
+	"net"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"rankcache/internal/httpserve"
+)
+
+// Hooks sees the bytes of requests before the protocol's parser does. Its methods are
+// called by the goroutine that reads the connection.
+type Hooks interface {
+	// OnBytes is called with the first bytes that come after [Conn.AnswerSent]. If
+	// it answers them the parser never sees them. An error ends the connection.
+	OnBytes(p []byte) (answered bool, err error)
+	// OnMore is called before the parser is given more bytes of a request that has
+	// begun, and before the first bytes of the connection.
+	OnMore()
+	// OnNext is called before the next request is read: the parser has consumed all
+	// bytes that came before.
+	OnNext()
+}
+
+// The stages of a [Conn] beside those that all servers have.
+const (
+	// Uninterruptible is an answer that Close does not cut off.
+	Uninterruptible = httpserve.Answering + 1 + iota
+	// Closing is the same, after Close was called.
+	Closing
+)
+
+// Conn is one connection of a client. It stands between the socket and the parser of
+// the protocol and ends connections of slow clients. A parser could set the deadlines
+// itself, at the price of three timers and three readings of the clock per request;
+// here a request that comes in one piece costs none of them.
+//
+// The goroutine that serves the connection calls the methods; any may call Close,
+// Place and [Conn.Enter].
+type Conn struct {
+	net.Conn
+	hooks Hooks // nil: the parser sees everything
+	clock *Clock
+
+	socket  socket
+	backoff backoff
+
+	place atomic.Int64 // see Place
+
+	idle    bool  // between two requests
+	armed   bool  // the deadline of the current request is set
+	idleSet int64 // coarse time at which the idle deadline in force was set, 0: none is
+	sendSet int64 // the same of the write deadline
+}
+
+// Open makes c serve the accepted connection. hooks may be nil.
+func (c *Conn) Open(accepted net.Conn, clock *Clock, hooks Hooks) {
+	c.Conn, c.clock, c.hooks = accepted, clock, hooks
+	c.socket.open(accepted)
+	c.Enter(httpserve.ReadingHead)
+}
+
+// Read returns the next bytes that the parser has to see. Requests that the hooks
+// answer are not among them.
+func (c *Conn) Read(p []byte) (int, error) {
+	if c.hooks == nil {
+		return c.readSome(p)
+	}
+	if !c.idle { // more of a request, or the first
+		c.hooks.OnMore()
+		return c.readSome(p)
+	}
+	c.hooks.OnNext()
+	for {
+		n, err := c.readSome(p)
+		if err != nil {
+			return n, err
+		}
+		switch answered, err := c.hooks.OnBytes(p[:n]); {
+		case err != nil:
+			return 0, err
+		case !answered:
+			return n, nil
+		}
+	}
+}
+
+// readSome waits for the next request as long as connections may be idle, and for the
+// rest of one that has begun until one deadline for all of it.
+func (c *Conn) readSome(p []byte) (int, error) {
+	var err error
+	switch {
+	case c.idle && c.clock.due(&c.idleSet):
+		err = c.SetReadDeadline(time.Now().Add(c.clock.limits.Idle))
+	case !c.idle && !c.armed:
+		c.armed, c.idleSet = true, 0
+		err = c.SetReadDeadline(time.Now().Add(c.clock.limits.Read))
+	}
+	if err != nil {
+		return 0, err
+	}
+	return c.read(p)
+}
+
+// read yields to other connections first when that is likely to save a wait.
+func (c *Conn) read(p []byte) (int, error) {
+	if !c.socket.isOpen() {
+		return c.Conn.Read(p)
+	}
+	yields := c.idle && c.backoff.due()
+	if yields {
+		runtime.Gosched()
+	}
+	n, waited, err := c.socket.read(p)
+	if yields {
+		c.backoff.learn(waited)
+	}
+	return n, err
+}
+
+// Write sends p, which is an answer or a part of one; each has the whole write time-out.
+func (c *Conn) Write(p []byte) (int, error) {
+	if err := c.limitWrite(); err != nil {
+		return 0, err
+	}
+	if !c.socket.isOpen() {
+		return c.Conn.Write(p)
+	}
+	return c.socket.write(p, nil)
+}
+
+// WriteBoth sends an answer that consists of head and body by one system call.
+func (c *Conn) WriteBoth(head, body []byte) error {
+	err := c.limitWrite()
+	switch {
+	case err != nil:
+	case c.socket.isOpen():
+		_, err = c.socket.write(head, body)
+	default:
+		_, err = c.Conn.Write(slices.Concat(head, body))
+	}
+	return err
+}
+
+func (c *Conn) limitWrite() error {
+	if !c.clock.due(&c.sendSet) {
+		return nil
+	}
+	return c.SetWriteDeadline(time.Now().Add(c.clock.limits.Write))
+}
+
+// RequestBegun is called when the parser has the first byte of a request.
+func (c *Conn) RequestBegun() {
+	if c.idle {
+		c.Enter(httpserve.ReadingHead)
+	}
+	c.idle, c.armed = false, false
+}
+
+// AnswerSent is called when the answer to a request was sent.
+func (c *Conn) AnswerSent() {
+	c.idle = true
+	c.Enter(httpserve.Idle)
+}
+
+// BeginAnswer is called before the hooks send an answer; what it returns is for
+// [Conn.EndAnswer].
+func (c *Conn) BeginAnswer() httpserve.Place {
+	place := c.placeNow(Uninterruptible)
+	c.place.Store(int64(place))
+	return place
+}
+
+// EndAnswer is called when that answer was sent. It closes the connection, and returns
+// an error, if Close was called in between.
+func (c *Conn) EndAnswer(begun httpserve.Place) error {
+	if c.leave(begun, httpserve.Idle) {
+		return nil
+	}
+	_ = c.Conn.Close()
+	return net.ErrClosed
+}
+
+// Close closes the connection. Between [Conn.BeginAnswer] and [Conn.EndAnswer] the
+// answer is sent first, within the write time-out.
+func (c *Conn) Close() error {
+	if now := c.Place(); now.Stage() == Uninterruptible && c.leave(now, Closing) {
+		return nil
+	}
+	return c.Conn.Close()
+}
+
+// Place returns how far c is with a request, and since when.
+func (c *Conn) Place() httpserve.Place { return httpserve.Place(c.place.Load()) }
+
+// Enter moves c to a stage.
+func (c *Conn) Enter(s httpserve.Stage) { c.place.Store(int64(c.placeNow(s))) }
+
+// leave is Enter, unless c has left the place where it was.
+func (c *Conn) leave(was httpserve.Place, s httpserve.Stage) bool {
+	return c.place.CompareAndSwap(int64(was), int64(c.placeNow(s)))
+}
+
+func (c *Conn) placeNow(s httpserve.Stage) httpserve.Place {
+	return httpserve.PlaceOf(s, c.clock.now.Load())
+}

@@ -1,0 +1,21 @@
+// Package conn is the connections of a protocol that is read often: the socket, the
+// time-outs of slow clients, and hooks that may answer a request before the protocol's
+// parser sees it. It knows no protocol.
+//
+// What a request passes, in this order:
+//
+//	conn.go     Conn.Read: deadlines, then the socket, then the hooks, then the parser
+//	backoff.go  whether to yield to other connections before the read
+//	socket.go   the read itself, without telling Go's scheduler of the system call
+//	rawcall.go  that system call, on Linux on amd64 and arm64; elsewhere, and for what
+//	            is no socket, net.Conn is used (socket_other.go)
+//	clock.go    the coarse time by which deadlines are set and idle connections told
+//	            apart; how many there may be is for httpserve.Conns
+//	conn.go     Conn.Write or Conn.WriteBoth: the answer, by one system call
+//
+// Entry: [Conn.Open].
+//
+// Words: a hook is called with a request's bytes; the coarse time is up to half a second
+// old; a place is the stage of a connection and since when; yielding lets other
+// goroutines run first; a read back-off is how many requests come before the next yield.
+package conn

@@ -1,0 +1,19 @@
+//go:build !linux || !(amd64 || arm64)
+
+package conn
+
+import (
+	"errors"
+	"net"
+)
+
+// socket is never open here: connections are read and written through net.
+type socket struct{}
+
+func (*socket) open(net.Conn) {}
+
+func (*socket) isOpen() bool { return false }
+
+func (*socket) read([]byte) (n int, waited bool, err error) { return 0, false, errors.ErrUnsupported }
+
+func (*socket) write(_, _ []byte) (int, error) { return 0, errors.ErrUnsupported }

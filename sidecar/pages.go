@@ -1,0 +1,188 @@
+package sidecar
+
+import (
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"rankcache"
+)
+
+// Pages is what the protocols keep for one top, such as its encoded answers. It
+// lives as long as the top is the newest one of its board and source, so that
+// nothing in it is ever invalidated by seq.
+type Pages struct {
+	top  *rankcache.Top // nil: rows that Redis answered
+	kept []any          // one per protocol
+}
+
+// Slot is the place of one protocol in all [Pages].
+type Slot int
+
+// Kept returns what the protocol's create made for p.
+func (p *Pages) Kept(s Slot) any { return p.kept[s] }
+
+// NewSlot gives a protocol its place in the page cache, when the protocol is
+// constructed. create makes what the protocol keeps for a new top; previous is what
+// it kept for the top before, nil if there is none. It may be called from several
+// goroutines at once, and then all its results but one are dropped.
+func (r *Reader) NewSlot(create func(previous any) any) Slot {
+	return r.cache.newSlot(create)
+}
+
+// Pages returns the pages of the top that the rows of a were cut from, which is an
+// answer to q, and nil when the rows were made for this query alone. Callers that
+// shared one call to Redis share its pages.
+func (r *Reader) Pages(q *Query, a *Answer) *Pages {
+	if a.top == nil {
+		return a.pages
+	}
+	return r.cache.of(q.Board, a.top, a.Source)
+}
+
+// HeadPages returns the pages of the published head of the local board that answered
+// s, nil if s is not of the same moment as that head.
+func (r *Reader) HeadPages(q *Query, s *Standings) *Pages {
+	if s.top == nil || s.Seq != s.top.Seq || !s.At.Equal(s.top.PublishedAt) {
+		return nil
+	}
+	return r.cache.of(q.Board, s.top, s.Source)
+}
+
+// DropPages drops the pages of boards that are neither open here nor hot any more.
+// A server of a protocol calls it about once a second.
+func (r *Reader) DropPages() {
+	r.cache.drop(func(id rankcache.BoardID, s Source) (ok bool) {
+		switch {
+		case s == SourceLocal && r.boards != nil:
+			_, ok = r.boards.Get(id)
+		case s == SourceHot && r.hot != nil:
+			_, _, ok = r.hot.Top(id)
+		}
+		return ok
+	})
+}
+
+// pageCache holds the [Pages] of the newest tops of all boards that are read here.
+// Looking one up takes two atomic loads and a map look-up, no lock.
+type pageCache struct {
+	state atomic.Pointer[pageState]
+	mu    sync.Mutex // held to replace state
+}
+
+// pageState is never changed, only replaced.
+type pageState struct {
+	boards map[rankcache.BoardID]*boardPages
+	create []func(previous any) any // by slot
+}
+
+// boardPages is the pages of one board, by source: a board may be open here and hot
+// at once, and which of the two is read depends on the caller's room.
+type boardPages [SourceRedis]atomic.Pointer[Pages]
+
+func newPageCache() *pageCache {
+	c := &pageCache{}
+	c.state.Store(&pageState{})
+	return c
+}
+
+// newSlot drops all pages, as they lack the new slot.
+func (c *pageCache) newSlot(create func(previous any) any) Slot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.state.Load().create
+	c.state.Store(&pageState{create: append(old[:len(old):len(old)], create)})
+	return Slot(len(old))
+}
+
+// of returns the pages of the board's top, which the source has.
+func (c *pageCache) of(board rankcache.BoardID, top *rankcache.Top, source Source) *Pages {
+	state := c.state.Load()
+	b := state.boards[board]
+	if b == nil {
+		state, b = c.add(board)
+	}
+	if p := b[source].Load(); p != nil && p.top == top {
+		return p
+	}
+	return state.replace(&b[source], top)
+}
+
+// add returns the place of a board. The id may be the memory of a request.
+func (c *pageCache) add(board rankcache.BoardID) (*pageState, *boardPages) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state := c.state.Load()
+	if b := state.boards[board]; b != nil {
+		return state, b
+	}
+	board, b := rankcache.BoardID(strings.Clone(string(board))), new(boardPages)
+	next := &pageState{boards: make(map[rankcache.BoardID]*boardPages, len(state.boards)+1), create: state.create}
+	maps.Copy(next.boards, state.boards)
+	next.boards[board] = b
+	c.state.Store(next)
+	return next, b
+}
+
+// replace puts the pages of a new top in the place of the previous one's. A reader
+// that was overtaken by a publication may put the older ones back; the next reader
+// replaces them again.
+func (s *pageState) replace(at *atomic.Pointer[Pages], top *rankcache.Top) *Pages {
+	for {
+		old := at.Load()
+		if old != nil && old.top == top {
+			return old
+		}
+		p := s.newPages(top, old)
+		if at.CompareAndSwap(old, p) {
+			return p
+		}
+	}
+}
+
+// shared returns pages of no top, for rows that Redis answered.
+func (c *pageCache) shared() *Pages { return c.state.Load().newPages(nil, nil) }
+
+func (s *pageState) newPages(top *rankcache.Top, previous *Pages) *Pages {
+	p := &Pages{top: top, kept: make([]any, len(s.create))}
+	for i, create := range s.create {
+		var old any
+		if previous != nil {
+			old = previous.kept[i]
+		}
+		p.kept[i] = create(old)
+	}
+	return p
+}
+
+// drop removes what has not shown: boards, and tops of one source. Pages that a
+// reader adds meanwhile to a board that is removed go with that reader.
+func (c *pageCache) drop(shown func(rankcache.BoardID, Source) bool) {
+	gone := false
+	for id, b := range c.state.Load().boards {
+		empty := true
+		for s := range b {
+			if shown(id, Source(s)) {
+				empty = false
+			} else {
+				b[s].Store(nil)
+			}
+		}
+		gone = gone || empty
+	}
+	if gone {
+		c.removeEmpty()
+	}
+}
+
+func (c *pageCache) removeEmpty() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state := c.state.Load()
+	boards := maps.Clone(state.boards)
+	maps.DeleteFunc(boards, func(_ rankcache.BoardID, b *boardPages) bool {
+		return b[SourceLocal].Load() == nil && b[SourceHot].Load() == nil
+	})
+	c.state.Store(&pageState{boards: boards, create: state.create})
+}

@@ -1,0 +1,103 @@
+package sidecar
+
+import (
+	"errors"
+	"time"
+
+	"rankcache"
+)
+
+// Sentinels of a [Reader], beside [rankcache.ErrUnknownMember],
+// [rankcache.ErrUnavailable], [rankcache.ErrBoard] and [rankcache.ErrMember].
+var (
+	// ErrBlocked reports that the operator switched the board or its room off.
+	ErrBlocked = errors.New("board is blocked")
+	// ErrOverloaded reports that too many reads wait for Redis already.
+	ErrOverloaded = errors.New("too many reads wait for the origin")
+	// ErrRange reports a start or a number of rows outside what one answer holds.
+	ErrRange = errors.New("rows out of range")
+)
+
+// Limits of one answer.
+const (
+	// MaxAround is the most neighbours on either side of a member.
+	MaxAround = 100
+	// MaxStart is the deepest first row, 0-based.
+	MaxStart = 100_000_000
+)
+
+// Query names the board and how it is read.
+type Query struct {
+	Board rankcache.BoardID
+	// Room is the live room of the caller, "" for none: it decides the tier together
+	// with the board.
+	Room  string
+	Order rankcache.Direction
+
+	// What follows bounds how old the answer may be. If the copy is too old and stays
+	// so for Wait, Redis answers.
+
+	// MaxAge is how long ago the copy must have been known to be current; 0: any
+	// copy will do. An answer of Redis is as old as the call took.
+	MaxAge time.Duration
+	// MinSeq is the least seq that the answer may have, such as that of the
+	// caller's own write; 0: any. If Redis has not reached it either, the error is
+	// [ErrNotReached].
+	MinSeq uint64
+	// Wait is how long the copy may take to become fresh enough, at most
+	// [MaxWait]; 0: not at all.
+	Wait time.Duration
+}
+
+// Answer is a run of rows. Its entries are shared and must not be changed.
+type Answer struct {
+	rankcache.Page
+	Source Source
+	// CurrentAt is when the copy was last known to be what Redis had.
+	CurrentAt time.Time
+
+	at    place          // where the rows were read, for [Reader.Me]
+	top   *rankcache.Top // that the rows were cut from; nil: they were not
+	pages *Pages         // of rows of one call to Redis, which callers share
+}
+
+// Standings is the rank and score of some members, all of one moment.
+type Standings struct {
+	rankcache.Stamp
+	Source    Source
+	CurrentAt time.Time // as in [Answer]
+	Rows      []rankcache.Standing
+
+	// top is the head of the local board that answered, nil for other sources. It
+	// may be older than the rows.
+	top *rankcache.Top
+}
+
+// Tier is where one board is read.
+type Tier uint8
+
+// The tiers, in the order in which they are preferred after TierBlocked.
+const (
+	TierBlocked Tier = iota // refused
+	TierLocal               // the whole board in memory
+	TierHot                 // the refreshed top page in memory, the rest in Redis
+	TierRedis               // Redis
+)
+
+// String returns the tier as it is shown to operators.
+func (t Tier) String() string {
+	return [...]string{"blocked", "super-hot", "hot", "small"}[t]
+}
+
+// Source is what answered a read.
+type Source uint8
+
+// The sources of an answer.
+const (
+	SourceLocal Source = iota // whole local copy
+	SourceHot                 // refreshed local top page
+	SourceRedis               // Redis
+)
+
+// String returns the source as answers name it: local, hot or redis.
+func (s Source) String() string { return [...]string{"local", "hot", "redis"}[s] }
