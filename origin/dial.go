@@ -45,6 +45,9 @@ type Options struct {
 	// Username and Password win over the URL's when set, so that a secret need
 	// not be part of an address.
 	Username, Password string
+	// Credentials, if set, returns what each new connection logs in with, in place
+	// of Username, Password and the URL's. It may be called concurrently.
+	Credentials func() (username, password string)
 	// CAFile holds the PEM certificates that a rediss:// server is checked
 	// against. Empty: those of the system.
 	CAFile string
@@ -89,6 +92,7 @@ func (opts Options) single() (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
 	o.DialerRetries = dialAttempts
+	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
@@ -104,6 +108,7 @@ func (opts Options) cluster() (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("redis cluster url: %w", err)
 	}
 	setDefault(&o.DialerRetries, dialAttempts)
+	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
@@ -125,6 +130,7 @@ func (opts Options) sentinel() (redis.UniversalClient, error) {
 		return nil, errors.New("redis sentinel url: route_by_latency and route_randomly read from replicas, which lag behind: remove them")
 	}
 	setDefault(&o.DialerRetries, dialAttempts)
+	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
 	if err := opts.trust(o.TLSConfig); err != nil {

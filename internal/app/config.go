@@ -26,9 +26,6 @@ const (
 	flatKeys = "\x00"
 )
 
-// secretFlag is the annotation of flags whose value is never printed.
-const secretFlag = "rankcache_secret"
-
 // loadConfig gives the flags of cmd that were not set on the command line their
 // value from the environment or the file, and returns the kafka.* keys.
 func loadConfig(cmd *cobra.Command) (kafka map[string]string, err error) {
@@ -58,17 +55,22 @@ func loadConfig(cmd *cobra.Command) (kafka map[string]string, err error) {
 var notOurs = regexp.MustCompile(`^RANKCACHE_(([A-Z0-9_]+_)?(PORT(_\d.*)?|SERVICE_(HOST|PORT.*))|TEST_.*|REQUIRE_REAL|FULL)$`)
 
 // envKey turns RANKCACHE_REDIS_TIMEOUT into redis-timeout and
-// RANKCACHE_KAFKA_SASL_USERNAME into kafka.sasl.username.
+// RANKCACHE_KAFKA_SASL_USERNAME into kafka.sasl.username; that of a secret's file,
+// RANKCACHE_KAFKA_SASL_PASSWORD_FILE, into kafka.sasl.password-file.
 func envKey(name, value string) (string, any) {
 	if notOurs.MatchString(name) {
 		return "", nil // leaves it out
 	}
 	key := strings.ToLower(strings.TrimPrefix(name, envPrefix))
 	if rest, ok := strings.CutPrefix(key, "kafka_"); ok {
-		return kafkaPrefix + strings.ReplaceAll(rest, "_", "."), value
+		return kafkaPrefix + kafkaFile.ReplaceAllString(strings.ReplaceAll(rest, "_", "."), "$1"+fileSuffix), value
 	}
 	return strings.ReplaceAll(key, "_", "-"), value
 }
+
+// kafkaFile finds settings that name the file of a secret: librdkafka has others
+// that end with ".file".
+var kafkaFile = regexp.MustCompile(`(password|secret)\.file$`)
 
 // checkKeys refuses keys that are no flag of any command: one file and one
 // environment may serve them all.
@@ -137,9 +139,4 @@ func addKafkaFlags(root *cobra.Command, args []string) error {
 		}
 	}
 	return nil
-}
-
-// MarkSecret keeps the flag's value out of rankcache config.
-func MarkSecret(flags *pflag.FlagSet, name string) {
-	flags.Lookup(name).Annotations = map[string][]string{secretFlag: nil}
 }

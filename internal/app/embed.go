@@ -10,17 +10,20 @@ import (
 	"rankcache/sidecar"
 )
 
-// registers is the settings of one command.
-type registers interface{ register(*pflag.FlagSet) }
+// settings are those of one command.
+type settings interface {
+	register(*pflag.FlagSet)
+	readSecrets(*pflag.FlagSet) error
+}
 
 // parse reads args into the settings of a command.
-func parse(command string, o registers, args []string) error {
+func parse(command string, o settings, args []string) error {
 	flags := pflag.NewFlagSet(command, pflag.ContinueOnError)
 	o.register(flags)
 	if err := flags.Parse(args); err != nil {
 		return Usagef("%s: %w", command, err)
 	}
-	return nil
+	return o.readSecrets(flags)
 }
 
 // NewSidecar builds the sidecar that "rankcache serve" with these arguments is,

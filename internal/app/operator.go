@@ -14,7 +14,7 @@ import (
 func (s *Sidecar) addOperator(status *sidecar.Status, mux *http.ServeMux) {
 	status.Sections["local_boards"] = func() any { return s.localBoards() }
 	status.Sections["profiles"] = func() any { return s.profileStats() }
-	status.Sections["changes"] = func() any { return map[string]bool{"token_set": s.options.adminToken != ""} }
+	status.Sections["changes"] = func() any { return map[string]bool{"token_set": s.options.adminToken.get() != ""} }
 	page := operator.Handler()
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /assets/", page)

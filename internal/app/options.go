@@ -1,9 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,10 +18,10 @@ import (
 
 // commonOptions are the settings that every long-running command shares.
 type commonOptions struct {
-	redis        string
+	redis        *secret
 	redisMode    string
 	redisUser    string
-	redisSecret  string
+	redisSecret  *secret
 	redisCA      string
 	redisTimeout time.Duration
 	kafka        string
@@ -28,16 +30,15 @@ type commonOptions struct {
 	names        wire.Names
 	logLevel     string
 	logFormat    string
+	secrets      secrets
 }
 
 func (o *commonOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.redis, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
-	MarkSecret(flags, "redis")
+	o.redis = secretVar(flags, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
 	choiceVar(flags, &o.redisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
 		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
 	flags.StringVar(&o.redisUser, "redis-user", "", "ACL user `name`; wins over the URL's")
-	flags.StringVar(&o.redisSecret, "redis-password", "", "password of Redis; wins over the URL's")
-	MarkSecret(flags, "redis-password")
+	o.redisSecret = secretVar(flags, "redis-password", "", "password of Redis; wins over the URL's")
 	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
 	flags.DurationVar(&o.redisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
 	flags.StringVar(&o.kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
@@ -64,35 +65,55 @@ func (o *commonOptions) load(cmd *cobra.Command) (err error) {
 	if o.kafkaKeys, err = loadConfig(cmd); err != nil {
 		return err
 	}
+	if err := o.readSecrets(cmd.Flags()); err != nil {
+		return err
+	}
 	if err := o.names.Check(); err != nil {
 		return Usagef("%w", err)
 	}
 	return nil
 }
 
+// readSecrets reads the files of all secret settings.
+func (o *commonOptions) readSecrets(flags *pflag.FlagSet) (err error) {
+	if o.secrets, err = secretsOf(flags); err != nil {
+		return err
+	}
+	return readKafkaFiles(o.kafkaKeys)
+}
+
 // dialRedis returns a client that connects when it is first used.
 func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
-	client, err := origin.Dial(origin.Options{URL: o.redis, Mode: o.redisMode, Timeout: o.redisTimeout,
-		Username: o.redisUser, Password: o.redisSecret, CAFile: o.redisCA})
+	client, err := origin.Dial(origin.Options{URL: o.redis.get(), Mode: o.redisMode, Timeout: o.redisTimeout,
+		Credentials: o.credentials, CAFile: o.redisCA})
 	if err != nil {
 		return nil, Usagef("--redis: %w", err)
 	}
 	return client, nil
 }
 
+// credentials returns what a new connection to Redis logs in with.
+func (o *commonOptions) credentials() (user, password string) {
+	if u, err := url.Parse(o.redis.get()); err == nil {
+		user = u.User.Username()
+		password, _ = u.User.Password()
+	}
+	return cmp.Or(o.redisUser, user), cmp.Or(o.redisSecret.get(), password)
+}
+
+// logger returns the log of the process.
 func (o *commonOptions) logger(to io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return nil, Usagef("--log-level %q: want debug, info, warn or error", o.logLevel)
 	}
 	opts := &slog.HandlerOptions{Level: level}
-	switch o.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(to, opts)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(to, opts)), nil
+	log := slog.New(slog.NewTextHandler(to, opts))
+	if o.logFormat == "json" {
+		log = slog.New(slog.NewJSONHandler(to, opts))
 	}
-	return nil, Usagef("--log-format %q: want text or json", o.logFormat)
+	o.secrets.logTo(log)
+	return log, nil
 }
 
 // NoArgs is cobra.NoArgs with our exit code.

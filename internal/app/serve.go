@@ -26,7 +26,7 @@ type serveOptions struct {
 	data, socket  string
 	admin, health string
 	hosts         []string
-	adminToken    string
+	adminToken    *secret
 	drain         time.Duration
 	total         string
 	deadline      time.Duration
@@ -78,8 +78,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.admin, "admin", DefaultAdmin, "`address` of the admin port; keep it on loopback")
 	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
-	flags.StringVar(&o.adminToken, "admin-token", "", "token that changes on the admin port need; empty: nothing can be changed there")
-	MarkSecret(flags, "admin-token")
+	o.adminToken = secretVar(flags, "admin-token", "", "token that changes on the admin port need; empty: nothing can be changed there")
 	registerDrain(flags, &o.drain)
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")

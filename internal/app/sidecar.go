@@ -237,9 +237,9 @@ func (s *Sidecar) adminHandler(metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
 	h := roomsync.NewHandler(s.rooms, writeProblem)
 	mux.HandleFunc("GET /rooms", h.Get)
-	mux.Handle("POST /rooms", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
-	mux.Handle("DELETE /rooms", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
-	mux.Handle("DELETE /profiles/{member}", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
+	mux.Handle("POST /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
+	mux.Handle("DELETE /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
+	mux.Handle("DELETE /profiles/{member}", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
 	return httpserve.CheckOrigin(sidecar.Routed(mux))
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/localboard"
 	"rankcache/origin"
@@ -60,6 +61,13 @@ func (o GateOrigin) Sample(ctx context.Context, board rankcache.BoardID, members
 // sharedRooms is the hash of rooms that are set at run time.
 func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Shared {
 	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
+}
+
+// requireToken is [httpserve.RequireToken] with a token that may change.
+func requireToken(what string, token *secret, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpserve.RequireToken(what, token.get(), next).ServeHTTP(w, r)
+	})
 }
 
 // writeProblem answers errors of handlers that know nothing of the listener.

@@ -36,7 +36,7 @@ const (
 type writeOptions struct {
 	commonOptions
 	scores, health string
-	writeToken     string
+	writeToken     *secret
 	hosts          []string
 	drain          time.Duration
 	group          string
@@ -72,8 +72,7 @@ you like: they share one consumer group.`,
 func (o *writeOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")
-	flags.StringVar(&o.writeToken, "write-token", "", "token that POST /v1/scores needs; empty: none")
-	MarkSecret(flags, "write-token")
+	o.writeToken = secretVar(flags, "write-token", "", "token that POST /v1/scores needs; empty: none")
 	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	registerDrain(flags, &o.drain)
@@ -182,8 +181,8 @@ func (w *Writer) drain() time.Duration {
 func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	handler := w.writer.Handler()
-	if token := w.options.writeToken; token != "" {
-		handler = httpserve.RequireToken("the write token", token, handler)
+	if w.options.writeToken.get() != "" {
+		handler = requireToken("the write token", w.options.writeToken, handler)
 	}
 	return w.serve(ctx, "scores", leaving(w.ready, handler), cfg)
 }
