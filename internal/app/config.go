@@ -1,6 +1,8 @@
 package app
 
 import (
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -101,25 +103,50 @@ func applyConfig(cmd *cobra.Command, k *koanf.Koanf) (map[string]string, error) 
 		if name, ok := strings.CutPrefix(f.Name, kafkaPrefix); ok {
 			kafka[name] = f.Value.String()
 		} else if !f.Changed && k.Exists(f.Name) && err == nil {
-			err = setFlag(cmd.Flags(), f.Name, k.Get(f.Name))
+			err = setFlag(cmd.Flags(), f, k.Get(f.Name))
 		}
 	})
+	for key, value := range kafka {
+		if secretKey.MatchString(key) && value == masked {
+			err = errors.Join(err, maskedError(kafkaPrefix+key))
+		}
+	}
 	return kafka, err
 }
 
-func setFlag(flags *pflag.FlagSet, name string, value any) error {
+func setFlag(flags *pflag.FlagSet, f *pflag.Flag, value any) error {
 	text := fmt.Sprint(value)
 	if list, ok := value.([]any); ok {
-		items := make([]string, len(list))
-		for i, item := range list {
-			items[i] = fmt.Sprint(item)
+		if len(list) == 0 && f.DefValue == "[]" {
+			return nil // of a map pflag takes no empty one
 		}
-		text = strings.Join(items, ",")
+		text = csvLine(list)
 	}
-	if err := flags.Set(name, text); err != nil {
-		return Usagef("configuration key %s: %w", name, err)
+	if _, secret := f.Annotations[secretFlag]; secret && strings.Contains(text, masked) {
+		return maskedError(f.Name)
+	}
+	if err := flags.Set(f.Name, text); err != nil {
+		return Usagef("configuration key %s: %w", f.Name, err)
 	}
 	return nil
+}
+
+// csvLine writes a list as the flags read it.
+func csvLine(list []any) string {
+	items := make([]string, len(list))
+	for i, item := range list {
+		items[i] = fmt.Sprint(item)
+	}
+	var line strings.Builder
+	w := csv.NewWriter(&line)
+	_ = w.Write(items) // to memory
+	w.Flush()
+	return strings.TrimSuffix(line.String(), "\n")
+}
+
+// maskedError refuses what rankcache config has printed in place of a secret.
+func maskedError(key string) error {
+	return Usagef("configuration key %s: %s stands for a secret that was not printed: give the secret, or its file as %s%s", key, masked, key, fileSuffix)
 }
 
 // addKafkaFlags makes every --kafka.<key> on the command line a flag, so that

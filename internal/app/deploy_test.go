@@ -138,7 +138,7 @@ func TestManifestsSettingsAreAccepted(t *testing.T) {
 					}
 				}
 			}
-			if !strings.HasSuffix(values["health"], fmt.Sprintf(":%d", c.port)) {
+			if !strings.HasSuffix(fmt.Sprint(values["health"]), fmt.Sprintf(":%d", c.port)) {
 				t.Errorf("%s: the container's port is %d, the health port %s", c.file, c.port, values["health"])
 			}
 			for _, p := range c.probes {
