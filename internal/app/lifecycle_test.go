@@ -54,9 +54,36 @@ func TestProbesInEveryState(t *testing.T) {
 	if code, _ := s.answers(h.star); code != http.StatusOK {
 		t.Errorf("the app is answered %d during the drain", code)
 	}
-	s.Signal(syscall.SIGTERM)
-	if code := s.Wait(5 * time.Second); code != ExitSignaled { // long before the drain is over
+	testkit.Eventually(t, 5*time.Second, func() error { // long before the drain is over
+		s.Signal(syscall.SIGTERM) // within a second of the first it is the same request
+		return contains(s.Log(), "again: ended at once")
+	})
+	if code := s.Wait(5 * time.Second); code != ExitSignaled {
 		t.Errorf("a second signal ends with %d, want %d", code, ExitSignaled)
+	}
+}
+
+// TestSignalsTogetherAreOne: as GNU timeout sends them. SIGHUP ends nothing.
+func TestSignalsTogetherAreOne(t *testing.T) {
+	t.Parallel()
+	for _, command := range [][]string{{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+		{"write", "--scores", "127.0.0.1:0"}, {"poll", "--hot-source", "redis"}} {
+		t.Run(command[0], func(t *testing.T) {
+			t.Parallel()
+			args := append(command, "--health", "127.0.0.1:0", "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1")
+			if command[0] != "poll" {
+				args = append(args, "--drain", "0s")
+			}
+			c := startListening(t, args...)
+			c.Signal(syscall.SIGHUP)
+			testkit.Eventually(t, 5*time.Second, func() error { return contains(c.Log(), "SIGHUP") })
+			c.Signal(syscall.SIGTERM)
+			c.Signal(syscall.SIGTERM)
+			c.Signal(syscall.SIGINT)
+			if code := c.Wait(20 * time.Second); code != ExitOK {
+				t.Errorf("ended with %d, want %d", code, ExitOK)
+			}
+		})
 	}
 }
 

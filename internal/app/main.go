@@ -12,8 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -56,22 +55,6 @@ func Main(root *cobra.Command) {
 	os.Exit(ExitCode(err))
 }
 
-// untilSignal returns a context that the first SIGINT or SIGTERM ends. A second
-// one ends the process at once, by its own hand: the kernel's default would do
-// nothing to a container's first process.
-func untilSignal() context.Context {
-	ctx, stop := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		<-signals
-		stop()
-		fmt.Fprintf(os.Stderr, "rankcache: %v again: ended at once\n", <-signals)
-		os.Exit(ExitSignaled)
-	}()
-	return ctx
-}
-
 // Run executes one command line. It returns when the command has ended or ctx
 // is done and everything it started has stopped.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) error {
@@ -80,10 +63,31 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	root.SetErr(stderr)
 	root.InitDefaultHelpCmd()       // cobra would add both after addKafkaFlags has
 	root.InitDefaultCompletionCmd() // looked for the command
-	if err := addKafkaFlags(root, args); err != nil {
-		return err
+	if len(args) == 0 || !strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) { // else the shell asks
+		if err := findCommand(root, args); err != nil {
+			return err
+		}
+		if err := addKafkaFlags(root, args); err != nil {
+			return err
+		}
 	}
 	return root.ExecuteContext(ctx)
+}
+
+// findCommand refuses names that no command has, also below a command and as the
+// argument of help: cobra would print help and call that success.
+func findCommand(root *cobra.Command, args []string) error {
+	cmd, rest, err := root.Find(args)
+	if err != nil {
+		return &ExitError{ExitUsage, err}
+	}
+	if cmd.Name() == "help" {
+		return findCommand(root, rest)
+	}
+	if !cmd.Runnable() && cmd.ParseFlags(rest) == nil && cmd.Flags().NArg() > 0 {
+		return Usagef("unknown command %q for %q", cmd.Flags().Arg(0), cmd.CommandPath())
+	}
+	return nil
 }
 
 // ExitCode returns the exit code that err stands for.

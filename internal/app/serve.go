@@ -61,21 +61,27 @@ start, they are answered from, with their honest age.`,
       --kafka.security.protocol=sasl_ssl --kafka.sasl.username=app`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			hup := catchHangups()
 			if err := o.load(cmd); err != nil {
 				return err
 			}
-			return serve(cmd.Context(), o, cmd.ErrOrStderr())
+			return serve(cmd.Context(), o, hup, cmd.ErrOrStderr())
 		},
 	}
 	o.register(cmd.Flags())
 	return cmd
 }
 
+// registerAdmin registers where serve has its admin port and others ask it.
+func registerAdmin(flags *pflag.FlagSet, admin *string) {
+	flags.StringVar(admin, "admin", DefaultAdmin, "`address` of the sidecar's admin port; keep it on loopback")
+}
+
 func (o *serveOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.data, "data", DefaultData, "`address` of the data port, for the app; keep it on loopback")
 	flags.StringVar(&o.socket, "socket", "", "Unix socket `file` for the app, in addition to the data port")
-	flags.StringVar(&o.admin, "admin", DefaultAdmin, "`address` of the admin port; keep it on loopback")
+	registerAdmin(flags, &o.admin)
 	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	o.adminToken = secretVar(flags, "admin-token", "", "token that changes on the admin port need; empty: nothing can be changed there")
@@ -95,7 +101,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 }
 
 // serve runs the sidecar until ctx is done and everything has ended.
-func serve(ctx context.Context, o *serveOptions, stderr io.Writer) error {
+func serve(ctx context.Context, o *serveOptions, hup hangups, stderr io.Writer) error {
 	screen := NewScreen(stderr)
 	log, err := o.logger(screen)
 	if err != nil {
@@ -110,5 +116,6 @@ func serve(ctx context.Context, o *serveOptions, stderr io.Writer) error {
 	defer s.close()
 	screen.Follow(s.runner)
 	defer screen.Close()
+	go hup.reload(ctx, log, o.secrets)
 	return s.run(ctx)
 }

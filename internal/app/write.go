@@ -59,10 +59,11 @@ you like: they share one consumer group.`,
     -d '{"order":"gift-1","board":"1_2_3","member":"1000123","op":"incr","delta":1}' 127.0.0.1:8973/v1/scores`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			hup := catchHangups()
 			if err := o.load(cmd); err != nil {
 				return err
 			}
-			return write(cmd.Context(), o, cmd.ErrOrStderr())
+			return write(cmd.Context(), o, hup, cmd.ErrOrStderr())
 		},
 	}
 	o.register(cmd.Flags())
@@ -86,7 +87,7 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 }
 
 // write runs the write side until ctx is done and everything has ended.
-func write(ctx context.Context, o *writeOptions, stderr io.Writer) error {
+func write(ctx context.Context, o *writeOptions, hup hangups, stderr io.Writer) error {
 	log, err := o.logger(stderr)
 	if err != nil {
 		return err
@@ -96,6 +97,7 @@ func write(ctx context.Context, o *writeOptions, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	go hup.reload(ctx, log, o.secrets)
 	return w.run(ctx)
 }
 
