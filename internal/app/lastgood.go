@@ -1,7 +1,9 @@
 package app
 
 import (
+	"errors"
 	"iter"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -29,9 +31,24 @@ func (s *Sidecar) files() (replay.Files, error) {
 	if s.options.snapshots.dir == "" {
 		return nil, nil
 	}
+	if err := checkWritable(s.options.snapshots.dir); err != nil {
+		return nil, Usagef("--snapshot-dir: %w: check that this user may write there and that the volume is not mounted read-only", err)
+	}
 	store, err := lastgood.New(s.options.snapshots.dir, s.registry)
 	s.kept = store
 	return keptBoards{store}, err
+}
+
+// checkWritable makes the folder if need be, and a file in it for a moment.
+func checkWritable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(dir, "writable.*.tmp")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
 // keptBoards gives the replay the files of its boards.
