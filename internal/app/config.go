@@ -91,6 +91,19 @@ func checkKeys(root *cobra.Command, keys []string) error {
 	return nil
 }
 
+// fromConfig has a command, one that asks another process, take its flags from
+// the environment and the file, too.
+func fromConfig(cmd *cobra.Command) *cobra.Command {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if _, err := loadConfig(cmd); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
 func applyConfig(cmd *cobra.Command, k *koanf.Koanf) (map[string]string, error) {
 	kafka := map[string]string{}
 	for _, key := range k.Keys() {
@@ -152,9 +165,6 @@ func maskedError(key string) error {
 // addKafkaFlags makes every --kafka.<key> on the command line a flag, so that
 // librdkafka's settings need no list here.
 func addKafkaFlags(root *cobra.Command, args []string) error {
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		return nil // the shell asks; nothing is run
-	}
 	cmd, _, err := root.Find(args)
 	if err != nil {
 		return &ExitError{ExitUsage, err}

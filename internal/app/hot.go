@@ -2,7 +2,6 @@ package app
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -57,46 +56,30 @@ func (s *Sidecar) fleetVerdict() *hotVerdict {
 }
 
 func newHotCommand() *cobra.Command {
-	var admin string
+	c := &adminClient{}
 	cmd := &cobra.Command{
 		Use:   "hot",
-		Short: "Print which boards a running sidecar holds for hot",
+		Short: "Print which boards are hot in a running sidecar",
 		Example: `  rankcache hot
   kubectl exec app-0 -c rankcache -- rankcache hot -o json`,
 		Args: NoArgs,
 	}
-	cmd.Flags().StringVar(&admin, "admin", DefaultAdmin, "`address` of the sidecar's admin port")
-	output := OutputFlag(cmd.Flags(), "text")
+	c.register(cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		answer, err := fetchHot(cmd.Context(), "http://"+admin+"/hotkeys")
+		body, err := c.ask(cmd.Context(), http.MethodGet, "/hotkeys", nil)
 		if err != nil {
-			return fmt.Errorf("%w; is the sidecar running, and is --admin its admin port?", err)
+			return err
 		}
-		return PrintAs(cmd.OutOrStdout(), *output, answer, func(to io.Writer) error { return printHot(to, answer) })
+		return c.print(cmd.OutOrStdout(), body, printHot)
 	}
 	return cmd
 }
 
-func fetchHot(ctx context.Context, url string) (*hotAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
+func printHot(to io.Writer, body []byte) error {
+	var answer hotAnswer
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: %s", url, resp.Status)
-	}
-	answer := &hotAnswer{}
-	return answer, json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(answer)
-}
-
-func printHot(to io.Writer, answer *hotAnswer) error {
 	if len(answer.Boards) == 0 {
 		_, err := fmt.Fprintln(to, "no board is hot or near it")
 		return err

@@ -30,7 +30,7 @@ what it says. A file that serve would refuse is an error with its line.`,
 	check.RunE = func(cmd *cobra.Command, args []string) error {
 		return checkRooms(cmd.OutOrStdout(), args[0], *output)
 	}
-	rooms.AddCommand(check, newRoomsListCommand(), newRoomsSetCommand(), newRoomsDeleteCommand())
+	rooms.AddCommand(check, fromConfig(newRoomsListCommand()), fromConfig(newRoomsSetCommand()), fromConfig(newRoomsDeleteCommand()))
 	return rooms
 }
 

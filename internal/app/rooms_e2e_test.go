@@ -31,7 +31,7 @@ func rankcacheRooms(t *testing.T, c *child, args ...string) string {
 
 func tryRooms(t *testing.T, c *child, args ...string) (string, error) {
 	t.Helper()
-	t.Setenv(envAdminToken, testToken)
+	t.Setenv("RANKCACHE_ADMIN_TOKEN", testToken)
 	var out bytes.Buffer
 	err := Run(t.Context(), NewCommand(), append([]string{"rooms"}, append(args, "--admin", c.URL("admin", ""))...), &out, &out)
 	return out.String(), err

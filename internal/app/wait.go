@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,12 +50,12 @@ memory. What it waits for is said on standard error.
 Exit codes: 0 ready, 1 not ready within --max, 2 bad flag.`,
 		Example: `  rankcache wait --max 2m
   rankcache wait --board 1_2_3 -o json
-  rankcache wait --health http://127.0.0.1:8974 --max 10s`,
+  rankcache wait --health :8974 --max 10s`,
 		Args: NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.health, "health", "http://127.0.0.1:8972", "`URL` of the health port")
-	flags.StringVar(&o.admin, "admin", DefaultAdmin, "`address` of the admin port, asked for --board")
+	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port")
+	registerAdmin(flags, &o.admin)
 	flags.StringVar(&o.board, "board", "", "wait until this `board` is open instead")
 	flags.DurationVar(&o.max, "max", defaultWaitMax, "longest to wait; 0: ask once")
 	flags.DurationVar(&o.every, "every", defaultWaitEvery, "pause between two questions")
@@ -113,30 +111,30 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // look returns the question to ask.
 func (o *waitOptions) look() (func(context.Context) *waitReport, error) {
+	flag, text, path, judge := "health", o.health, "/readyz", processReady
 	if o.board != "" {
 		if _, err := rankcache.ParseBoardID(o.board); err != nil {
 			return nil, Usagef("--board: %w", err)
 		}
-		at := "http://" + o.admin + "/status/" + o.board
-		return func(ctx context.Context) *waitReport { return askState(ctx, at, boardOpen) }, nil
+		flag, text, path, judge = "admin", o.admin, "/status/"+o.board, boardOpen
 	}
-	u, err := url.Parse(o.health)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, Usagef("--health %q: want a URL such as http://127.0.0.1:8972", o.health)
+	addr, err := parseAddress(flag, text)
+	if err != nil {
+		return nil, err
 	}
-	at := strings.TrimSuffix(o.health, "/") + "/readyz"
-	return func(ctx context.Context) *waitReport { return askState(ctx, at, processReady) }, nil
+	base, client := addr.client()
+	return func(ctx context.Context) *waitReport { return askState(ctx, client, base+path, judge) }, nil
 }
 
 // askState gets a state and has judge say what it means.
-func askState(ctx context.Context, at string, judge func(status int, body []byte) (bool, string)) *waitReport {
+func askState(ctx context.Context, client *http.Client, at string, judge func(status int, body []byte) (bool, string)) *waitReport {
 	ctx, cancel := context.WithTimeout(ctx, waitCall)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return &waitReport{Reason: err.Error()}
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return &waitReport{Reason: "no answer: " + err.Error()}
 	}
