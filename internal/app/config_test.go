@@ -220,16 +220,19 @@ func TestConfigOfEveryLongRunningCommand(t *testing.T) {
 // A setting that makes no sense once ended serve with a panic in its clean-up.
 func TestBadSettingsEndWithTheirName(t *testing.T) {
 	for name, args := range map[string][]string{
-		"hot":         {"serve", "--hot-promote-rate", "5", "--hot-exit-rate", "25"},
-		"total":       {"serve", "--total", "sum"},
-		"rooms":       {"serve", "--rooms", "/nowhere/rooms.yaml"},
-		"redis":       {"serve", "--redis", "not a url"},
-		"hot-source":  {"serve", "--hot-source", "oracle"},
-		"board life":  {"write", "--board-life", "-1s"},
-		"log-format":  {"write", "--log-format", "xml"},
-		"nothing":     {"poll", "--hot-source", "none"},
-		"otlp":        {"serve", "--otlp-endpoint", "collector:4318"},
-		"profile-url": {"serve", "--profile-url", "http://x/", "--profile-redis-key", "p:<member>"},
+		"hot":          {"serve", "--hot-promote-rate", "5", "--hot-exit-rate", "25"},
+		"total":        {"serve", "--total", "sum"},
+		"rooms":        {"serve", "--rooms", "/nowhere/rooms.yaml"},
+		"redis":        {"serve", "--redis", "not a url"},
+		"redis://":     {"serve", "--redis", "foo"},
+		"300MiB":       {"serve", "--memory-budget", "300"},
+		"snapshot-dir": {"serve", "--snapshot-dir", "/proc/rankcache"},
+		"hot-source":   {"serve", "--hot-source", "oracle"},
+		"board life":   {"write", "--board-life", "-1s"},
+		"log-format":   {"write", "--log-format", "xml"},
+		"nothing":      {"poll", "--hot-source", "none"},
+		"otlp":         {"serve", "--otlp-endpoint", "collector:4318"},
+		"profile-url":  {"serve", "--profile-url", "http://x/", "--profile-redis-key", "p:<member>"},
 	} {
 		args = append(args, "--health", "127.0.0.1:0")
 		var out bytes.Buffer

@@ -24,6 +24,8 @@ const (
 	// defaultMemoryBudget leaves the rest to the profile cache, hot pages, Kafka's
 	// client, and what the garbage collector has not collected yet.
 	defaultMemoryBudget = "60%"
+	// leastBudget is what nobody sets who has not left out the unit.
+	leastBudget = 1 << 20
 	// goShare is what Go may use of what is left for it.
 	goShare = 0.9
 	// kafkaQueue and kafkaRest are what librdkafka takes that Go knows nothing of:
@@ -73,6 +75,9 @@ func (l memoryLimits) budget(text string) (int64, error) {
 	bytes, err := humanize.ParseBytes(text)
 	if err != nil || bytes > math.MaxInt64 {
 		return bad()
+	}
+	if bytes > 0 && bytes < leastBudget {
+		return 0, Usagef("--memory-budget %q is %d bytes, less than any board takes: want bytes with their unit, such as 300MiB", text, bytes)
 	}
 	return int64(bytes), nil
 }
