@@ -26,7 +26,7 @@ const (
 	ExitFailed   = 1   // what was asked for did not work
 	ExitUsage    = 2   // bad flag, configuration key or argument
 	ExitDiffers  = 3   // rankcache-lab demo: the local board differs from Redis's
-	ExitSignaled = 130 // a second signal ended it at once
+	ExitSignaled = 130 // another signal, a second or more after the first, ended it at once
 )
 
 // ExitError carries the exit code of a failure that isn't [ExitFailed].
@@ -61,8 +61,8 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.InitDefaultHelpCmd()       // cobra would add both after addKafkaFlags has
-	root.InitDefaultCompletionCmd() // looked for the command
+	root.InitDefaultHelpCmd()                                                     // cobra would add both after addKafkaFlags has
+	root.InitDefaultCompletionCmd()                                               // looked for the command
 	if len(args) == 0 || !strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) { // else the shell asks
 		if err := findCommand(root, args); err != nil {
 			return err

@@ -96,7 +96,6 @@ func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
 	return client, nil
 }
 
-
 // credentials returns what a new connection to Redis logs in with.
 func (o *commonOptions) credentials() (user, password string) {
 	if u, err := url.Parse(o.redis.get()); err == nil {

@@ -52,7 +52,7 @@ func TestWriterDoesNotDrainForEver(t *testing.T) {
 	h := newHouse(t, "--drain", "1h")
 	h.writer.Signal(syscall.SIGTERM)
 	h.writer.waitNotReady()
-	h.writer.Signal(syscall.SIGTERM)
+	h.writer.stopAgain()
 	if code := h.writer.Wait(30 * time.Second); code != ExitSignaled {
 		t.Errorf("a second signal ends with %d, want %d", code, ExitSignaled)
 	}
