@@ -31,19 +31,27 @@ func (s *Sidecar) files() (replay.Files, error) {
 	if s.options.snapshots.dir == "" {
 		return nil, nil
 	}
-	if err := checkWritable(s.options.snapshots.dir); err != nil {
-		return nil, Usagef("--snapshot-dir: %w: check that this user may write there and that the volume is not mounted read-only", err)
-	}
 	store, err := lastgood.New(s.options.snapshots.dir, s.registry)
 	s.kept = store
 	return keptBoards{store}, err
 }
 
-// checkWritable makes the folder if need be, and a file in it for a moment.
-func checkWritable(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+// check makes the folder if need be, and a file in it for a moment.
+func (o *snapshotOptions) check() error {
+	if o.dir == "" {
+		return nil
 	}
+	err := os.MkdirAll(o.dir, 0o700)
+	if err == nil {
+		err = tryWriting(o.dir)
+	}
+	if err != nil {
+		return Usagef("--snapshot-dir: %w: check that this user may write there and that the volume is not mounted read-only", err)
+	}
+	return nil
+}
+
+func tryWriting(dir string) error {
 	file, err := os.CreateTemp(dir, "writable.*.tmp")
 	if err != nil {
 		return err

@@ -108,6 +108,9 @@ func serve(ctx context.Context, o *serveOptions, hup hangups, stderr io.Writer) 
 		return err
 	}
 	origin.LogTo(log)
+	if err := o.snapshots.check(); err != nil {
+		return err
+	}
 	limitGo(log, o.kafkaKeys)
 	s, err := newSidecar(o, log)
 	if err != nil {
