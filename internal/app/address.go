@@ -10,8 +10,8 @@ import (
 )
 
 // address is where a listener is. Every setting that names one takes host:port,
-// :port, http://host:port or unix:/path, whether its command listens there or
-// asks who does; the latter takes https:// and a path, too.
+// :port, http://host:port or unix:/path. Of a client it may also be an https://
+// URL, and have a path.
 type address struct {
 	scheme string // http or https; "" on a Unix socket
 	at     string // host:port, or the path of the socket
@@ -71,7 +71,7 @@ func (a address) listenOn() (string, error) {
 	return a.at, nil
 }
 
-// client returns the base URL of who listens on the address, and a client that
+// client returns the base URL of the server at the address, and a client that
 // reaches it.
 func (a address) client() (base string, client *http.Client) {
 	if a.scheme == "" {

@@ -32,11 +32,11 @@ func (c *adminClient) register(cmd *cobra.Command, token bool) {
 	registerAdmin(flags, &c.admin)
 	c.output = OutputFlag(flags, "text")
 	if token {
-		c.token = secretVar(flags, "admin-token", "", "the sidecar's admin token; other users see it on a command line, not in the environment or a file")
+		c.token = secretVar(flags, "admin-token", "", "bearer token of the sidecar's admin port; visible to other users on a command line, not in the environment or a file")
 	}
 }
 
-// ask returns the body of the answer, or what its problem says.
+// ask returns the body of the answer, or the problem in it as an error.
 func (c *adminClient) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	addr, err := parseAddress("admin", c.admin)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *adminClient) ask(ctx context.Context, method, path string, body []byte)
 	return answer, err
 }
 
-// problemText says what a problem+json says.
+// problemText returns the error in a problem+json.
 func problemText(status string, body []byte) error {
 	var p struct{ Title, Detail string }
 	if json.Unmarshal(body, &p) != nil || p.Title == "" {

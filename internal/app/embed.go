@@ -1,13 +1,9 @@
 package app
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/spf13/pflag"
-
-	"rankcache/hotkey"
-	"rankcache/sidecar"
 )
 
 // settings are those of one command.
@@ -37,24 +33,6 @@ func NewSidecar(args []string, log *slog.Logger) (*Sidecar, error) {
 	return newSidecar(o, log)
 }
 
-// Run serves until ctx is done and the drain is over.
-func (s *Sidecar) Run(ctx context.Context) error { return s.run(ctx) }
-
-// Addr returns where the listener of a flag ("data", "admin", "health") listens.
-func (s *Sidecar) Addr(flag string) string { return s.listeners.addr(flag) }
-
-// Boards returns how far the super-hot boards are, for [Screen.Follow].
-func (s *Sidecar) Boards() Progressing { return s.runner }
-
-// Ready reports whether the sidecar is ready, and why not.
-func (s *Sidecar) Ready() (bool, string) {
-	now := s.ready.Now()
-	return now.State == sidecar.StateReady, now.Reason
-}
-
-// Hot returns the boards of the hot tier, as GET /hotkeys does.
-func (s *Sidecar) Hot() []hotkey.Row { return s.tracker.Hot() }
-
 // NewWriter builds the writer that "rankcache write" with these arguments is, as
 // [NewSidecar] does the sidecar.
 func NewWriter(args []string, log *slog.Logger) (*Writer, error) {
@@ -64,6 +42,3 @@ func NewWriter(args []string, log *slog.Logger) (*Writer, error) {
 	}
 	return newWriter(o, log)
 }
-
-// Run writes until ctx is done and the drain is over.
-func (w *Writer) Run(ctx context.Context) error { return w.run(ctx) }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"rankcache/hotkey"
 )
@@ -30,29 +30,6 @@ type hotVerdict struct {
 	Counts  bool                `json:"counts"` // false: it is too old and decides nothing
 	Boards  []hotkey.BoardCount `json:"boards"`
 	Ignored int                 `json:"ignored"` // hot keys that are no board's
-}
-
-// serveHot answers GET /hotkeys on the admin port.
-func (s *Sidecar) serveHot(w http.ResponseWriter, _ *http.Request) {
-	answer := hotAnswer{Enabled: s.tracker != nil, Boards: []hotkey.Row{}}
-	if answer.Enabled {
-		answer.Boards = append(answer.Boards, s.tracker.Hot()...)
-		answer.Verdict = s.fleetVerdict()
-	}
-	w.Header().Set("Content-Type", "application/json")
-	PrintJSON(w, answer) // a caller who has gone needs no answer
-}
-
-// fleetVerdict returns the newest verdict, nil before the first.
-func (s *Sidecar) fleetVerdict() *hotVerdict {
-	v, seen := s.tracker.Verdict()
-	if seen.IsZero() {
-		return nil
-	}
-	ago := time.Since(seen)
-	return &hotVerdict{Source: v.Source, Poller: v.Poller, At: v.At, SeenAgo: ago.Milliseconds(),
-		Counts: ago <= cmp.Or(s.options.hot.VerdictAge, hotkey.DefaultVerdictAge),
-		Boards: append([]hotkey.BoardCount{}, v.Boards...), Ignored: v.Ignored}
 }
 
 func newHotCommand() *cobra.Command {
@@ -97,4 +74,24 @@ func printHot(to io.Writer, body []byte) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1f\t%d\t%s\t%d\n", r.Board, r.State, r.Cause, since, r.Rate, r.APICount, age, r.Hits)
 	}
 	return table.Flush()
+}
+
+// registerHot registers the settings of the hot tier.
+func registerHot(flags *pflag.FlagSet, on *bool, c *hotkey.Config) {
+	flags.BoolVar(on, "hot", true, "keep the top pages of hot boards locally")
+	flags.Float64Var(&c.PromoteRate, "hot-promote-rate", hotkey.DefaultPromoteRate, "own `requests/s` that promote a board")
+	flags.IntVar(&c.PromoteSeconds, "hot-promote-seconds", hotkey.DefaultPromoteSeconds, "in how many of the last 3 `seconds`")
+	flags.Float64Var(&c.ExitRate, "hot-exit-rate", hotkey.DefaultExitRate, "own `requests/s` below which a board promoted by them cools down")
+	flags.Float64Var(&c.ListedRate, "hot-listed-rate", hotkey.DefaultListedRate, "own `requests/s` that promote a board which the verdict lists")
+	flags.Float64Var(&c.ListedExitRate, "hot-listed-exit-rate", hotkey.DefaultListedExitRate, "own `requests/s` below which such a board cools down")
+	flags.DurationVar(&c.Residency, "hot-residency", hotkey.DefaultResidency, "least time that a board stays hot")
+	flags.DurationVar(&c.ExitAfter, "hot-exit-after", hotkey.DefaultExitAfter, "how long a board must stay below its exit rate")
+	flags.DurationVar(&c.CoolDown, "hot-cool-down", hotkey.DefaultCoolDown, "how long a demoted board is not promoted again")
+	flags.IntVar(&c.MaxBoards, "hot-max-boards", hotkey.DefaultMaxBoards, "most hot `boards`; a hotter one evicts the coldest")
+	flags.DurationVar(&c.VerdictAge, "hot-verdict-age", hotkey.DefaultVerdictAge, "how long a verdict of the fleet counts")
+	flags.IntVar(&c.Entries, "hot-entries", hotkey.DefaultEntries, "`rows` of a hot board's page")
+	flags.DurationVar(&c.Refresh, "hot-refresh", hotkey.DefaultRefresh, "how often a page is read ahead while it is asked for")
+	flags.DurationVar(&c.FetchTimeout, "hot-fetch-timeout", hotkey.DefaultFetchTimeout, "deadline of one read of pages")
+	flags.DurationVar(&c.Idle, "hot-idle", hotkey.DefaultIdle, "how long a page is kept fresh after it was last asked for")
+	flags.DurationVar(&c.Stale, "hot-stale", hotkey.DefaultStale, "greatest age of a page served while Redis can't be read")
 }

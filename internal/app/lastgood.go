@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
 	"rankcache"
@@ -26,14 +27,12 @@ func (o *snapshotOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.maxAge, "snapshot-max-age", replay.DefaultStaleMost, "greatest age at which a saved board is answered from while Redis can't be read; older ones only speed up the start")
 }
 
-// files returns what the replay keeps boards in, nil if nothing is kept.
-func (s *Sidecar) files() (replay.Files, error) {
-	if s.options.snapshots.dir == "" {
+// newStore returns the files that boards are kept in, nil if none are.
+func (o *snapshotOptions) newStore(reg prometheus.Registerer) (*lastgood.Store, error) {
+	if o.dir == "" {
 		return nil, nil
 	}
-	store, err := lastgood.New(s.options.snapshots.dir, s.registry)
-	s.kept = store
-	return keptBoards{store}, err
+	return lastgood.New(o.dir, reg)
 }
 
 // check makes the folder if need be, and a file in it for a moment.

@@ -23,7 +23,7 @@ var Version = "dev"
 // Exit codes, documented in README.md and in rankcache --help.
 const (
 	ExitOK       = 0   // done; for a long-running command: stopped by one signal, after its drain
-	ExitFailed   = 1   // what was asked for did not work
+	ExitFailed   = 1   // the command failed
 	ExitUsage    = 2   // bad flag, configuration key or argument
 	ExitDiffers  = 3   // rankcache-lab demo: the local board differs from Redis's
 	ExitSignaled = 130 // another signal, a second or more after the first, ended it at once

@@ -1,14 +1,10 @@
 package app
 
 import (
-	"cmp"
-	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -82,29 +78,6 @@ func (o *commonOptions) readSecrets(flags *pflag.FlagSet) (err error) {
 	return readKafkaFiles(o.kafkaKeys)
 }
 
-// dialRedis returns a client that connects when it is first used.
-func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
-	if u, err := url.Parse(o.redis.get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
-		return nil, Usagef("--redis is not a URL of Redis: want such as redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock")
-	}
-	client, err := origin.Dial(origin.Options{URL: o.redis.get(), Mode: o.redisMode, Timeout: o.redisTimeout,
-		Credentials: o.credentials, CAFile: o.redisCA})
-	if err != nil {
-		return nil, Usagef("--redis: %w", err)
-	}
-	explainTLS(client)
-	return client, nil
-}
-
-// credentials returns what a new connection to Redis logs in with.
-func (o *commonOptions) credentials() (user, password string) {
-	if u, err := url.Parse(o.redis.get()); err == nil {
-		user = u.User.Username()
-		password, _ = u.User.Password()
-	}
-	return cmp.Or(o.redisUser, user), cmp.Or(o.redisSecret.get(), password)
-}
-
 // logger returns the log of the process.
 func (o *commonOptions) logger(to io.Writer) (*slog.Logger, error) {
 	var level slog.Level
@@ -118,12 +91,4 @@ func (o *commonOptions) logger(to io.Writer) (*slog.Logger, error) {
 	}
 	o.secrets.logTo(log)
 	return log, nil
-}
-
-// NoArgs is cobra.NoArgs with our exit code.
-func NoArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return &ExitError{ExitUsage, fmt.Errorf("%s takes no argument, got %q", cmd.CommandPath(), args[0])}
-	}
-	return nil
 }

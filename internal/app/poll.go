@@ -33,7 +33,7 @@ const (
 	sourceNone    = "none"
 )
 
-// pollOptions say how a server is asked which keys are hot.
+// pollOptions configure the poller of hot keys.
 type pollOptions struct {
 	source   string
 	instance string
@@ -167,28 +167,4 @@ func poll(ctx context.Context, o *pollCommandOptions, hup hangups, stderr io.Wri
 	go hup.reload(ctx, log, o.secrets)
 	log.Info("polling", "health", listeners.addr("health"), "source", o.poll.source, "key", o.names.HotKey(o.poll.verdictInstance()), "version", Version)
 	return group.Wait()
-}
-
-// buildHot builds the hot tier: the tracker, the follower of the fleet's verdict
-// and, unless another process polls, the poller.
-func (s *Sidecar) buildHot() (err error) {
-	o := s.options
-	if !o.hotKeys {
-		return nil
-	}
-	s.tracker, err = hotkey.New(o.hot, hotkey.Parts{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.rooms.Tiers,
-		Open: OpenBoards{s.boards}.IsOpen, Log: s.log, Registry: s.registry})
-	if err != nil {
-		return Usagef("hot boards: %w", err)
-	}
-	key := o.names.HotKey(o.poll.verdictInstance())
-	s.parts = append(s.parts, s.tracker, hotkey.NewFollower(s.redis, key, s.tracker, s.log, s.registry))
-	poller, err := o.poll.newPoller(s.redis, o.names, s.log, s.registry)
-	if err != nil {
-		return Usagef("hot-key source: %w", err)
-	}
-	if poller != nil {
-		s.parts = append(s.parts, poller)
-	}
-	return nil
 }

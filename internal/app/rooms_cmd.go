@@ -61,11 +61,3 @@ func checkRooms(to io.Writer, path, output string) error {
 		return err
 	})
 }
-
-// OneArg is cobra.ExactArgs(1) with our exit code.
-func OneArg(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return Usagef("%s takes one argument, got %d", cmd.CommandPath(), len(args))
-	}
-	return nil
-}

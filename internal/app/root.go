@@ -40,8 +40,8 @@ func NewRoot(root *cobra.Command) *cobra.Command {
 	return root
 }
 
-// movedCommand tells where a command of the workbench is: rankcache-lab links
-// servers and load generators that no pod needs.
+// movedCommand is a hidden command whose error names rankcache-lab, which has it:
+// that binary links servers and load generators that no pod needs.
 func movedCommand(name string) *cobra.Command {
 	return &cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true, RunE: func(*cobra.Command, []string) error {
 		return Usagef("%[1]s is a command of rankcache-lab: run \"make build\" and bin/rankcache-lab %[1]s", name)

@@ -72,7 +72,7 @@ start, they are answered from, with their honest age.`,
 	return cmd
 }
 
-// registerAdmin registers where serve has its admin port and others ask it.
+// registerAdmin registers the address of the admin port, of serve and its clients.
 func registerAdmin(flags *pflag.FlagSet, admin *string) {
 	flags.StringVar(admin, "admin", DefaultAdmin, "`address` of the sidecar's admin port; keep it on loopback")
 }
@@ -84,7 +84,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	registerAdmin(flags, &o.admin)
 	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
-	o.adminToken = secretVar(flags, "admin-token", "", "token that changes on the admin port need; empty: nothing can be changed there")
+	o.adminToken = secretVar(flags, "admin-token", "", "bearer token required for admin changes; empty: changes are refused")
 	registerDrain(flags, &o.drain)
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")

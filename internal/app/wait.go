@@ -17,10 +17,10 @@ import (
 const (
 	defaultWaitMax   = 30 * time.Second
 	defaultWaitEvery = 250 * time.Millisecond
-	// waitCall bounds one question, so that a port that accepts and says nothing
-	// doesn't eat the whole time.
+	// waitCall bounds one request, so that a port that accepts and never answers
+	// doesn't take the whole time.
 	waitCall = 2 * time.Second
-	// waitBody is more than a probe ever says.
+	// waitBody is more than a probe answers, in bytes.
 	waitBody = 1 << 20
 )
 
@@ -45,7 +45,7 @@ func newWaitCommand() *cobra.Command {
 		Short: "Wait until a sidecar is ready, or until a board is open",
 		Long: `Wait until the sidecar (or writer, or poller) behind --health says that it is ready,
 or, with --board, until its admin port says that this board is answered from local
-memory. What it waits for is said on standard error.
+memory. Progress is written to standard error.
 
 Exit codes: 0 ready, 1 not ready within --max, 2 bad flag.`,
 		Example: `  rankcache wait --max 2m
@@ -58,7 +58,7 @@ Exit codes: 0 ready, 1 not ready within --max, 2 bad flag.`,
 	registerAdmin(flags, &o.admin)
 	flags.StringVar(&o.board, "board", "", "wait until this `board` is open instead")
 	flags.DurationVar(&o.max, "max", defaultWaitMax, "longest to wait; 0: ask once")
-	flags.DurationVar(&o.every, "every", defaultWaitEvery, "pause between two questions")
+	flags.DurationVar(&o.every, "every", defaultWaitEvery, "pause between two requests")
 	output := OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		report, err := wait(cmd.Context(), o, cmd.ErrOrStderr())
@@ -109,7 +109,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look returns the question to ask.
+// look returns the function that asks once.
 func (o *waitOptions) look() (func(context.Context) *waitReport, error) {
 	flag, text, path, judge := "health", o.health, "/readyz", processReady
 	if o.board != "" {
@@ -191,7 +191,7 @@ type boardProgress struct {
 	Want   *uint64
 }
 
-// String says progress in tenths, so that a line is not said anew for every update.
+// String has progress in tenths, so that a line is not printed for every update.
 func (b *boardProgress) String() string {
 	text := fmt.Sprintf("%s is %s", b.Board, b.State)
 	if b.Want != nil && b.State != rankcache.StateOpen {

@@ -16,8 +16,8 @@ import (
 	"rankcache/sidecar"
 )
 
-// The folders of the star do not know each other: each says in its own words
-// what it needs. These adapters say that in the other's words.
+// The packages of the star don't import each other: each declares the interfaces
+// that it needs. These adapters implement them with the other packages' types.
 
 // OpenBoards gives the read path the boards that may be read.
 type OpenBoards struct{ *localboard.Boards }

@@ -73,7 +73,7 @@ you like: they share one consumer group.`,
 func (o *writeOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")
-	o.writeToken = secretVar(flags, "write-token", "", "token that POST /v1/scores needs; empty: none")
+	o.writeToken = secretVar(flags, "write-token", "", "bearer token required for POST /v1/scores; empty: none")
 	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	registerDrain(flags, &o.drain)
@@ -145,6 +145,9 @@ func (w *Writer) build() (err error) {
 	w.listeners, err = openListeners(flagAddr{"scores", o.scores}, flagAddr{"health", o.health})
 	return err
 }
+
+// Run writes until ctx is done and the drain is over.
+func (w *Writer) Run(ctx context.Context) error { return w.run(ctx) }
 
 // run works until ctx is done; then it is not ready, goes on for the drain time,
 // answers the posts in hand, finishes the batch in hand and ends. The first part

@@ -1,15 +1,42 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 
 	"github.com/redis/go-redis/v9"
+
+	"rankcache/origin"
 )
+
+// dialRedis returns a client that connects when it is first used.
+func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
+	if u, err := url.Parse(o.redis.get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
+		return nil, Usagef("--redis is not a URL of Redis: want such as redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock")
+	}
+	client, err := origin.Dial(origin.Options{URL: o.redis.get(), Mode: o.redisMode, Timeout: o.redisTimeout,
+		Credentials: o.credentials, CAFile: o.redisCA})
+	if err != nil {
+		return nil, Usagef("--redis: %w", err)
+	}
+	explainTLS(client)
+	return client, nil
+}
+
+// credentials returns what a new connection to Redis logs in with.
+func (o *commonOptions) credentials() (user, password string) {
+	if u, err := url.Parse(o.redis.get()); err == nil {
+		user = u.User.Username()
+		password, _ = u.User.Password()
+	}
+	return cmp.Or(o.redisUser, user), cmp.Or(o.redisSecret.get(), password)
+}
 
 // explainTLS has errors of TLS handshakes with Redis say what to check.
 func explainTLS(client redis.UniversalClient) {
