@@ -264,7 +264,7 @@ func TestManifestsProbesAnswer(t *testing.T) {
 
 // startAll runs each command that has a container, ready and with a board filled.
 func startAll(t *testing.T) map[string]*child {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 3)
 	poller := startListening(t, "poll", "--redis", h.common[1], "--hot-source", "redis", "--health", "127.0.0.1:0")
 	s := h.serve(t)

@@ -30,6 +30,7 @@ func NewSidecar(args []string, log *slog.Logger) (*Sidecar, error) {
 	if err := parse("serve", o, args); err != nil {
 		return nil, err
 	}
+	o.secrets.logTo(log)
 	return newSidecar(o, log)
 }
 
@@ -40,5 +41,6 @@ func NewWriter(args []string, log *slog.Logger) (*Writer, error) {
 	if err := parse("write", o, args); err != nil {
 		return nil, err
 	}
+	o.secrets.logTo(log)
 	return newWriter(o, log)
 }

@@ -22,7 +22,7 @@ import (
 // TestProbesInEveryState: each probe's answer while the sidecar starts, is ready
 // and stops.
 func TestProbesInEveryState(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 2)
 	s := h.serve(t, "--give-up-after", "5s", "--drain", "10s", "--kafka", "127.0.0.1:1") // nobody there
 	want := func(state string, startup, ready int) {
@@ -98,7 +98,7 @@ func TestSignalsTogetherAreOne(t *testing.T) {
 // TestStopUnderLoad: from SIGTERM to the end of the drain no request fails, one
 // that was begun before the end is finished after it, and the exit code is 0.
 func TestStopUnderLoad(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 5)
 	h.give(t, h.small, 3)
 	s := h.serve(t, "--drain", "3s")
@@ -198,7 +198,7 @@ func (b *begun) finish(t *testing.T, want string) {
 // TestGroupsAtTheBroker: a sidecar has no consumer group, running or stopped, and
 // a writer that is stopped has left its own.
 func TestGroupsAtTheBroker(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 2)
 	s := h.serve(t, "--drain", "0s")
 	s.WaitReady(time.Minute)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"rankcache/internal/roomsync"
 	"rankcache/origin"
 )
 
@@ -36,6 +37,11 @@ func (o *commonOptions) credentials() (user, password string) {
 		password, _ = u.User.Password()
 	}
 	return cmp.Or(o.redisUser, user), cmp.Or(o.redisSecret.get(), password)
+}
+
+// sharedRooms is the hash of rooms that are set at run time.
+func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Shared {
+	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
 }
 
 // explainTLS has errors of TLS handshakes with Redis say what to check.

@@ -4,11 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/redis/go-redis/v9"
-
 	"rankcache"
 	"rankcache/internal/httpserve"
-	"rankcache/internal/roomsync"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/profile"
@@ -56,11 +53,6 @@ type GateOrigin struct{ *origin.Origin }
 func (o GateOrigin) Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (replay.Sample, error) {
 	s, err := o.Origin.Sample(ctx, board, members, random)
 	return replay.Sample(s), err
-}
-
-// sharedRooms is the hash of rooms that are set at run time.
-func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Shared {
-	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
 }
 
 // requireToken is [httpserve.RequireToken] with a token that may change.
