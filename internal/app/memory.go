@@ -24,8 +24,8 @@ const (
 	// defaultMemoryBudget leaves the rest to the profile cache, hot pages, Kafka's
 	// client, and what the garbage collector has not collected yet.
 	defaultMemoryBudget = "60%"
-	// minBudget in bytes: less is a number whose unit was left out.
-	minBudget = 1 << 20
+	// minBareBudget in bytes: a smaller number without a unit lacks it by mistake.
+	minBareBudget = 1 << 20
 	// goShare is what Go may use of what is left for it.
 	goShare = 0.9
 	// kafkaQueue and kafkaRest are librdkafka's memory, which GOMEMLIMIT does not count:
@@ -76,8 +76,8 @@ func (l memoryLimits) budget(text string) (int64, error) {
 	if err != nil || bytes > math.MaxInt64 {
 		return bad()
 	}
-	if bytes > 0 && bytes < minBudget {
-		return 0, Usagef("--memory-budget %q is %d bytes, less than any board takes: want bytes with their unit, such as 300MiB", text, bytes)
+	if _, bare := strconv.ParseFloat(text, 64); bare == nil && bytes > 0 && bytes < minBareBudget {
+		return 0, Usagef("--memory-budget %q is %d bytes: add the unit, such as 300MiB", text, bytes)
 	}
 	return int64(bytes), nil
 }
