@@ -22,20 +22,17 @@ func (o *tracingOptions) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.ratio, "otlp-ratio", tracing.DefaultRatio, "`share` of the calls, 0 to 1, that are traced")
 }
 
-// buildTracing has the Redis client make spans, if anybody wants them.
-func (s *Sidecar) buildTracing() error {
-	o := s.options.tracing
+// newTracer returns what sends spans, nil if no collector is set.
+func (o *tracingOptions) newTracer(log *slog.Logger) (*tracing.Tracer, error) {
 	if o.endpoint == "" {
-		return nil
+		return nil, nil
 	}
 	tracer, err := tracing.New(o.endpoint, o.ratio, Version)
 	if err != nil {
-		return Usagef("--otlp-endpoint, --otlp-ratio: %w", err)
+		return nil, Usagef("--otlp-endpoint, --otlp-ratio: %w", err)
 	}
-	otel.SetErrorHandler(&traceErrors{log: s.log}) // the library has one for the process
-	s.redis.AddHook(tracer.Hook())
-	s.parts = append(s.parts, tracer)
-	return nil
+	otel.SetErrorHandler(&traceErrors{log: log}) // the library has one for the process
+	return tracer, nil
 }
 
 // traceErrorsEvery keeps a collector that is away from filling the log.
