@@ -91,6 +91,9 @@ func NewDataServer(r *Reader, cfg DataConfig, log *slog.Logger, reg prometheus.R
 	return s, register(reg, s.counters, conns)
 }
 
+// Conns returns how many connections are open now, and how many were ever accepted.
+func (s *DataServer) Conns() (open int, ever uint64) { return s.conns.Len(), s.lastConn.Load() }
+
 // Drain makes every answer from now on end its connection, so that few are left
 // when serving ends. Requests are answered as before, but do not wait for local
 // copies any more.

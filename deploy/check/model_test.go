@@ -39,7 +39,7 @@ type (
 		StartupProbe, ReadinessProbe,
 		LivenessProbe *probe
 		Lifecycle struct {
-			PostStart struct{ Exec struct{ Command []string } }
+			PostStart, PreStop struct{ Exec struct{ Command []string } }
 		}
 		Resources       struct{ Requests, Limits map[string]string }
 		SecurityContext securityContext
