@@ -11,7 +11,7 @@ import (
 func TestRankcacheContainersAreLockedUp(t *testing.T) {
 	seen := 0
 	for _, dir := range kustomizations(t) {
-		for _, w := range deployments(t, build(t, dir)) {
+		for _, w := range workloads(t, build(t, dir)) {
 			pod := w.Spec.Template.Spec
 			for _, c := range append(pod.InitContainers, pod.Containers...) {
 				if c.Name == "rankcache" {
@@ -56,7 +56,7 @@ func (c *container) check(t *testing.T, where string) {
 func isTrue(b *bool) bool { return b != nil && *b }
 
 func TestOurPodsGetNoTokenAndTimeToStop(t *testing.T) {
-	for _, w := range deployments(t, build(t, k8s+"/overlays/everything")) {
+	for _, w := range workloads(t, build(t, k8s+"/overlays/everything")) {
 		pod := w.Spec.Template.Spec
 		if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
 			t.Errorf("%s gets a service-account token", w.Metadata.Name)
