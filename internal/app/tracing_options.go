@@ -2,6 +2,8 @@ package app
 
 import (
 	"log/slog"
+	"maps"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -11,26 +13,50 @@ import (
 	"rankcache/internal/tracing"
 )
 
-// tracingOptions say where spans of calls to Redis go.
+// tracingOptions say where spans of calls to Redis go. Without an endpoint
+// OpenTelemetry's own variables do, which a pod may have for all of its containers.
 type tracingOptions struct {
 	endpoint string
+	headers  map[string]string
 	ratio    float64
 }
 
 func (o *tracingOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OTLP/HTTP collector, such as http://127.0.0.1:4318, that is sent a span of each call to Redis; empty: no traces")
+	flags.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OTLP/HTTP collector, such as http://127.0.0.1:4318, that is sent a span of each call to Redis; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, or no traces")
+	flags.StringToStringVar(&o.headers, "otlp-header", nil, "headers sent to the collector, as `key=value`")
+	MarkSecret(flags, "otlp-header")
 	flags.Float64Var(&o.ratio, "otlp-ratio", tracing.DefaultRatio, "`share` of the calls, 0 to 1, that are traced")
 }
 
-// buildTracing has the Redis client make spans, if anybody wants them.
-func (s *Sidecar) buildTracing() error {
-	o := s.options.tracing
+// tracer returns what makes and sends spans, nil if nobody wants them. With
+// --otlp-endpoint OTEL_EXPORTER_OTLP_… is not read: its headers may be the secrets of
+// another collector.
+func (o *tracingOptions) tracer() (*tracing.Tracer, error) {
+	to := tracing.Env{Endpoint: o.endpoint}
 	if o.endpoint == "" {
-		return nil
+		var err error
+		if to, err = tracing.FromEnv(os.Getenv); err != nil || to.Endpoint == "" {
+			return nil, err
+		}
 	}
-	tracer, err := tracing.New(o.endpoint, o.ratio, Version)
-	if err != nil {
+	headers := map[string]string{}
+	maps.Copy(headers, to.Headers)
+	maps.Copy(headers, o.headers)
+	return tracing.New(to.Endpoint, o.ratio, Version, tracing.WithTimeout(to.Timeout), tracing.WithCA(to.CAFile), tracing.WithHeaders(headers))
+}
+
+// buildTracing has the Redis client make spans, if anybody wants them. A bad variable
+// that is perhaps meant for the app does not keep the sidecar from starting.
+func (s *Sidecar) buildTracing() error {
+	tracer, err := s.options.tracing.tracer()
+	switch {
+	case err != nil && s.options.tracing.endpoint == "":
+		s.log.Warn("no traces are sent: check the variables OTEL_EXPORTER_OTLP_… or set --otlp-endpoint", "err", err)
+		return nil
+	case err != nil:
 		return Usagef("--otlp-endpoint, --otlp-ratio: %w", err)
+	case tracer == nil:
+		return nil
 	}
 	otel.SetErrorHandler(&traceErrors{log: s.log}) // the library has one for the process
 	s.redis.AddHook(tracer.Hook())
