@@ -29,6 +29,7 @@ type serveOptions struct {
 	hosts         []string
 	adminToken    *secret
 	drain         time.Duration
+	drainEarly    bool
 	total         string
 	deadline      time.Duration
 	perUpdate     time.Duration
@@ -88,6 +89,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	o.adminToken = secretVar(flags, "admin-token", "", "bearer token required for admin changes; empty: changes are refused")
 	registerDrain(flags, &o.drain)
+	flags.BoolVar(&o.drainEarly, "drain-early", false, "end --drain once the app has had no connection for 250 ms; only for a native sidecar, which is stopped after the app")
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")
 	flags.DurationVar(&o.perUpdate, "give-up-per-update", replay.DefaultDeadlinePerUpdate, "see --give-up-after")

@@ -123,11 +123,20 @@ func (s *Sidecar) run(ctx context.Context) error {
 	s.log.Info("serving", "data", s.listeners.addr("data"), "admin", s.listeners.addr("admin"), "health", s.listeners.addr("health"), "version", Version)
 	defer context.AfterFunc(ctx, s.dataServer.Drain)()
 	group.Go(func() error {
-		drained(ctx, live, s.ready, s.options.drain, s.log)
+		drained(ctx, live, s.ready, s.options.drain, s.callers(), s.log)
 		stop(errStopped)
 		return nil
 	})
 	return group.Wait()
+}
+
+// callers counts the connections of all listeners for the app; nil if the drain does
+// not depend on them.
+func (s *Sidecar) callers() connections {
+	if !s.options.drainEarly {
+		return nil
+	}
+	return s.dataServer.Conns
 }
 
 func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {

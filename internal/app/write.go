@@ -167,7 +167,7 @@ func (w *Writer) run(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		defer endPosts()
-		drained(ctx, live, w.ready, w.drain(), w.log)
+		drained(ctx, live, w.ready, w.drain(), nil, w.log)
 		return nil
 	})
 	w.log.Info("writing", "scores", w.listeners.addr("scores"), "health", w.listeners.addr("health"),
