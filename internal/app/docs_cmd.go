@@ -1,11 +1,13 @@
 package app
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // newDocsCommand prints the references that are made from the code. A test
@@ -41,4 +43,93 @@ func tableRow(to io.Writer, cells ...string) {
 		fmt.Fprintf(to, "| %s ", strings.ReplaceAll(cell, "|", "\\|"))
 	}
 	fmt.Fprintln(to, "|")
+}
+
+const configIntro = `# Configuration
+
+Every setting has one name: the flag ` + "`--redis-timeout`" + ` is the environment variable
+` + "`RANKCACHE_REDIS_TIMEOUT`" + ` and the key ` + "`redis-timeout`" + ` of the YAML file that ` + "`--config`" + ` names. A flag
+wins over the environment, that over the file. Unknown keys are errors; one file may hold
+the settings of several commands. ` + "`rankcache config`" + ` prints what is in force, secrets masked.
+
+Durations are written ` + "`200ms`, `5s`, `1h30m`" + `; lists as ` + "`a,b`" + ` or, in the file, as YAML lists.
+Settings marked **secret** are never printed or logged. Each can be given as a file, such as a mounted
+Kubernetes Secret: ` + "`--redis-password-file`, `RANKCACHE_REDIS_PASSWORD_FILE`" + `. One newline at the end is
+not part of the value; a file that is missing, empty or larger than 64 KiB is an error at the start. A file
+that changes is read again: new connections to Redis log in with the new password, the next
+request needs the new token. A file that then can't be read leaves the last value in force and is logged.
+
+` + "`--kafka.<key>`" + ` (` + "`RANKCACHE_KAFKA_<KEY>`" + ` with ` + "`_`" + ` for ` + "`.`" + `, ` + "`kafka.<key>`" + ` in the file) passes any setting
+of librdkafka, such as ` + "`kafka.security.protocol`" + ` or ` + "`kafka.sasl.password`" + `. Those that end with
+` + "`password` or `secret`" + ` can be given as files, too, read at the start:
+` + "`--kafka.sasl.password-file`, `RANKCACHE_KAFKA_SASL_PASSWORD_FILE`" + `.
+`
+
+// writeConfigReference writes docs/CONFIG.md: first what all long-running
+// commands share, then what each has of its own.
+func writeConfigReference(to io.Writer) error {
+	commands := []*cobra.Command{newServeCommand(), newWriteCommand(), newPollCommand()}
+	shared := func(f *pflag.Flag) bool {
+		for _, cmd := range commands {
+			if other := cmd.Flags().Lookup(f.Name); other == nil || other.DefValue != f.DefValue || other.Usage != f.Usage {
+				return false
+			}
+		}
+		return true
+	}
+	var text bytes.Buffer
+	fmt.Fprint(&text, generated, configIntro)
+	writeFlags(&text, "All of serve, write and poll", commands[0], shared)
+	for _, cmd := range commands {
+		writeFlags(&text, "rankcache "+cmd.Name(), cmd, func(f *pflag.Flag) bool { return !shared(f) })
+	}
+	_, err := text.WriteTo(to)
+	return err
+}
+
+func writeFlags(to io.Writer, title string, cmd *cobra.Command, want func(*pflag.Flag) bool) {
+	fmt.Fprintf(to, "\n## %s\n\n", title)
+	tableRow(to, "setting", "environment", "takes", "default", "what")
+	tableRow(to, "---", "---", "---", "---", "---")
+	cmd.Flags().SortFlags = false // in the order of the code, where what belongs together is together
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !want(f) || f.Hidden {
+			return
+		}
+		takes, usage := pflag.UnquoteUsage(f)
+		if _, secret := f.Annotations[secretFlag]; secret {
+			usage = "**secret**: " + usage
+		}
+		tableRow(to, "`"+f.Name+"`", "`"+envName(f.Name)+"`", takesOf(f, takes), codeOrDash(defaultOf(f)), noTags.Replace(usage))
+	})
+}
+
+// envName is the inverse of envKey.
+func envName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// takesOf says what a flag takes, where its usage text does not name it.
+func takesOf(f *pflag.Flag, named string) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "stringSlice":
+		return "list of " + strings.Replace(named, "strings", "text", 1)
+	}
+	return strings.Replace(named, "string", "text", 1)
+}
+
+func defaultOf(f *pflag.Flag) string {
+	if f.DefValue == "[]" {
+		return ""
+	}
+	return f.DefValue
+}
+
+func codeOrDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return "`" + s + "`"
 }

@@ -3,10 +3,11 @@ package app
 import (
 	"context"
 	"log/slog"
-	"rankcache/sidecar/adminapi"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rankcache/sidecar/adminapi"
 )
 
 // TestDrainEarly: when a drain of 5 s ends, on a clock that only waiting moves.

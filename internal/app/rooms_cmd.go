@@ -1,13 +1,19 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"rankcache"
+	"rankcache/internal/roomsync"
 	"rankcache/rooms"
 )
 
@@ -60,4 +66,170 @@ func checkRooms(to io.Writer, path, output string) error {
 			len(parsed.Rooms), s.Rooms["super-hot"], s.Rooms["hot"], s.Rooms["blocked"], s.Rules)
 		return err
 	})
+}
+
+func newRoomsListCommand() *cobra.Command {
+	c := &adminClient{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Print what a running sidecar follows, and where each entry comes from",
+		Example: `  rankcache rooms list
+  kubectl exec app-0 -c rankcache -- rankcache rooms list -o json`,
+		Args: NoArgs,
+	}
+	c.register(cmd, false)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		body, err := c.ask(cmd.Context(), http.MethodGet, "/rooms", nil)
+		if err != nil {
+			return err
+		}
+		return c.print(cmd.OutOrStdout(), body, printRooms)
+	}
+	return cmd
+}
+
+func newRoomsSetCommand() *cobra.Command {
+	c := &adminClient{}
+	var mode, match string
+	var boards []string
+	cmd := &cobra.Command{
+		Use:   "set [UID]",
+		Short: "Make a room or a board super-hot, hot or blocked on all sidecars",
+		Long: `Tell one sidecar, which acts at once and tells all others through Redis within 2 s.
+A rooms file that names the same room or pattern wins.`,
+		Example: `  rankcache rooms set 88 --mode super-hot
+  rankcache rooms set 88 --mode super-hot --boards 1_2_3,1_2_4
+  rankcache rooms set --match '9_*' --mode blocked`,
+		Args: atMostOneArg,
+	}
+	c.register(cmd, true)
+	cmd.Flags().StringVar(&mode, "mode", "", "super-hot, hot or blocked")
+	cmd.Flags().StringVar(&match, "match", "", "board or `pattern` over boards, instead of a room")
+	cmd.Flags().StringSliceVar(&boards, "boards", nil, "the room's `boards`; without it Redis says which run in it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		entry, err := roomEntry(args, match, mode, boards)
+		if err != nil {
+			return Usagef("%w", err)
+		}
+		body, err := c.ask(cmd.Context(), http.MethodPost, "/rooms", entry)
+		if err != nil {
+			return err
+		}
+		return c.print(cmd.OutOrStdout(), body, printSet)
+	}
+	return cmd
+}
+
+func newRoomsDeleteCommand() *cobra.Command {
+	c := &adminClient{}
+	var match string
+	cmd := &cobra.Command{
+		Use:   "delete [UID]",
+		Short: "Take back what was set for a room or a board",
+		Example: `  rankcache rooms delete 88
+  rankcache rooms delete --match '9_*'`,
+		Args: atMostOneArg,
+	}
+	c.register(cmd, true)
+	cmd.Flags().StringVar(&match, "match", "", "board or `pattern` over boards, instead of a room")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		query := url.Values{}
+		switch uid := strings.Join(args, ""); {
+		case (uid == "") == (match == ""):
+			return Usagef("want a uid or --match")
+		case uid != "":
+			query.Set("uid", uid)
+		default:
+			query.Set("match", match)
+		}
+		_, err := c.ask(cmd.Context(), http.MethodDelete, "/rooms?"+query.Encode(), nil)
+		return err
+	}
+	return cmd
+}
+
+// roomEntry checks an entry before it is sent, and returns it as JSON.
+func roomEntry(args []string, match, mode string, boards []string) ([]byte, error) {
+	text, err := json.Marshal(struct {
+		UID    string   `json:"uid,omitempty"`
+		Match  string   `json:"match,omitempty"`
+		Mode   string   `json:"mode"`
+		Boards []string `json:"boards,omitzero"`
+	}{strings.Join(args, ""), match, mode, boards})
+	if err != nil {
+		return nil, err
+	}
+	_, err = rooms.ParseEntry(text)
+	return text, err
+}
+
+// roomsAnswer is what is printed of GET /rooms.
+type roomsAnswer struct {
+	Rooms   []roomsync.RoomRow     `json:"rooms"`
+	Boards  []roomsync.RuleRow     `json:"boards"`
+	File    roomsync.FileStatus    `json:"file"`
+	Dynamic roomsync.DynamicStatus `json:"dynamic"`
+}
+
+func printRooms(to io.Writer, body []byte) error {
+	var a roomsAnswer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tMODE\tSOURCE\tBOARDS")
+	for _, r := range a.Rooms {
+		fmt.Fprintf(table, "room %s\t%s\t%s\t%s\n", r.UID, r.Mode, sourceText(r.Source, r.Overridden), boardsText(r.Boards))
+	}
+	for _, r := range a.Boards {
+		fmt.Fprintf(table, "boards %s\t%s\t%s\t\n", r.Match, r.Mode, sourceText(r.Source, r.Overridden))
+	}
+	if a.File.Error != "" {
+		fmt.Fprintf(table, "the newest rooms file is refused: %s\n", a.File.Error)
+	}
+	if a.Dynamic.Error != "" {
+		fmt.Fprintf(table, "what is set at run time can't be read: %s\n", a.Dynamic.Error)
+	}
+	for _, bad := range a.Dynamic.Bad {
+		fmt.Fprintf(table, "ignored: %s: %s\n", bad.Field, bad.Reason)
+	}
+	return table.Flush()
+}
+
+func sourceText(source string, overridden bool) string {
+	if overridden {
+		return source + " (overridden)"
+	}
+	return source
+}
+
+func boardsText(boards []rankcache.BoardID) string {
+	const few = 5
+	text := make([]string, 0, few+1)
+	for _, b := range boards[:min(few, len(boards))] {
+		text = append(text, string(b))
+	}
+	if len(boards) > few {
+		text = append(text, fmt.Sprintf("… (%d)", len(boards)))
+	}
+	return strings.Join(text, " ")
+}
+
+func printSet(to io.Writer, body []byte) error {
+	var row struct {
+		UID, Match, Mode string
+		Overridden       bool
+	}
+	if err := json.Unmarshal(body, &row); err != nil {
+		return err
+	}
+	name, note := "room "+row.UID, ""
+	if row.UID == "" {
+		name = "boards " + row.Match
+	}
+	if row.Overridden {
+		note = ", but the rooms file says otherwise and wins"
+	}
+	_, err := fmt.Fprintf(to, "%s is %s on all sidecars%s\n", name, row.Mode, note)
+	return err
 }

@@ -3,9 +3,14 @@ package testkit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache/internal/lab/servers"
 )
@@ -82,4 +87,115 @@ func Kfake(t testing.TB, opts ...kfake.Opt) *servers.Kfake {
 	}
 	t.Cleanup(k.Close)
 	return k
+}
+
+// clientTimeout bounds every call of the helpers below.
+const clientTimeout = 30 * time.Second
+
+// KafkaClient returns a pure-Go client of the broker at addr, closed at the end of the test. Tests fill and read topics with it, so that what they check is not
+// checked by the client that it uses itself.
+func KafkaClient(t testing.TB, addr string, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(addr)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+// CreateTopic makes a topic and returns once it can be written to. Configs are its settings, such as "cleanup.policy": "compact".
+func CreateTopic(t testing.TB, addr, topic string, partitions int32, configs map[string]string) {
+	t.Helper()
+	cl := KafkaClient(t, addr)
+	resp, err := createRequest(topic, partitions, configs).RequestWith(callCtx(t), cl)
+	if err == nil {
+		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+	}
+	if err != nil {
+		t.Fatalf("create topic %s on %s: %v", topic, addr, err)
+	}
+	Eventually(t, clientTimeout, func() error { return hasLeaders(callCtx(t), cl, topic, int(partitions)) })
+}
+
+func createRequest(topic string, partitions int32, configs map[string]string) *kmsg.CreateTopicsRequest {
+	rt := kmsg.NewCreateTopicsRequestTopic()
+	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, partitions, 1
+	for name, value := range configs {
+		c := kmsg.NewCreateTopicsRequestTopicConfig()
+		c.Name, c.Value = name, &value
+		rt.Configs = append(rt.Configs, c)
+	}
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.Topics = append(req.Topics, rt)
+	return req
+}
+
+// hasLeaders returns nil once all partitions of a topic can be written to. A broker answers CreateTopics before it leads them.
+func hasLeaders(ctx context.Context, cl *kgo.Client, topic string, partitions int) error {
+	req := kmsg.NewPtrMetadataRequest()
+	rt := kmsg.NewMetadataRequestTopic()
+	rt.Topic = &topic
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return err
+	}
+	led := 0
+	for _, p := range resp.Topics[0].Partitions {
+		if p.ErrorCode == 0 && p.Leader >= 0 {
+			led++
+		}
+	}
+	if led < partitions {
+		return fmt.Errorf("topic %s: %d of %d partitions have a leader", topic, led, partitions)
+	}
+	return nil
+}
+
+// DeleteTopic deletes a topic. The broker may go on answering for it for a moment.
+func DeleteTopic(t testing.TB, addr, topic string) {
+	t.Helper()
+	req := kmsg.NewPtrDeleteTopicsRequest()
+	rt := kmsg.NewDeleteTopicsRequestTopic()
+	rt.Topic = &topic
+	req.Topics, req.TopicNames = append(req.Topics, rt), append(req.TopicNames, topic)
+	resp, err := req.RequestWith(callCtx(t), KafkaClient(t, addr))
+	if err == nil {
+		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+	}
+	if err != nil {
+		t.Fatalf("delete topic %s on %s: %v", topic, addr, err)
+	}
+}
+
+// Produce writes records and returns once the broker has acknowledged all of them. Without a partition of their own they go where their key belongs, to the
+// same partition that librdkafka and the Java client would choose with murmur2.
+func Produce(t testing.TB, addr string, records ...*kgo.Record) {
+	t.Helper()
+	if err := KafkaClient(t, addr).ProduceSync(callCtx(t), records...).FirstErr(); err != nil {
+		t.Fatalf("produce %d records to %s: %v", len(records), addr, err)
+	}
+}
+
+// Records reads a topic from its beginning and returns its first n records, in the order of each partition. It fails the test when there are fewer within
+// half a minute.
+func Records(t testing.TB, addr, topic string, n int) []*kgo.Record {
+	t.Helper()
+	cl, ctx := KafkaClient(t, addr, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())), callCtx(t)
+	var got []*kgo.Record
+	for len(got) < n {
+		fetches := cl.PollFetches(ctx)
+		if err := fetches.Err0(); err != nil {
+			t.Fatalf("read topic %s on %s: %d of %d records, then %v", topic, addr, len(got), n, err)
+		}
+		got = append(got, fetches.Records()...)
+	}
+	return got[:n]
+}
+
+func callCtx(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), clientTimeout)
+	t.Cleanup(cancel)
+	return ctx
 }

@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"net"
 	"time"
 )
 
@@ -71,4 +72,58 @@ func (c *Config) check() error {
 		return fmt.Errorf("rate %v: want 0 or more", c.Rate)
 	}
 	return c.Question.check()
+}
+
+func (p Proto) read(buf []byte) (reply, error) {
+	if p == RESP {
+		return readRESP(buf)
+	}
+	return readHTTP(buf)
+}
+
+// good returns an error unless r is a reply as announced.
+func (q *Question) good(r reply) error {
+	switch {
+	case r.status != q.Status:
+		return fmt.Errorf("status %d, want %d: %.80s", r.status, q.Status, r.body)
+	case q.Length != 0 && r.length != q.Length:
+		return fmt.Errorf("a body of %d bytes, want %d", r.length, q.Length)
+	case r.length == 0 && q.Status != 304 && q.Status != 204:
+		return fmt.Errorf("an empty body")
+	}
+	return nil
+}
+
+const onceTimeout = 10 * time.Second // of one request on a connection of its own
+
+// Once sends one request over a connection of its own and returns the reply as
+// it came over the wire. It works on every system.
+func Once(t Target, request []byte) ([]byte, error) {
+	conn, err := net.DialTimeout(t.Network, t.Addr, onceTimeout)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(onceTimeout)) // fails on a closed connection only, and then so does Write
+	if _, err := conn.Write(request); err != nil {
+		return nil, err
+	}
+	buf, n := make([]byte, 64<<10), 0
+	for {
+		r, err := t.Proto.read(buf[:n])
+		if err == nil {
+			return buf[:r.size], nil
+		}
+		if err != errShort {
+			return nil, err
+		}
+		if n == len(buf) {
+			buf = append(buf, make([]byte, len(buf))...)
+		}
+		got, err := conn.Read(buf[n:])
+		if err != nil {
+			return nil, fmt.Errorf("after %d bytes of the reply: %w", n, err)
+		}
+		n += got
+	}
 }

@@ -1,0 +1,153 @@
+package testkit
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"rankcache/internal/lab/servers"
+)
+
+// mainRuns tells that Main is there to end the shared servers.
+var mainRuns atomic.Bool
+
+// Main runs the tests of a binary, ends the servers that they shared and exits. Call it from TestMain.
+func Main(m *testing.M) {
+	mainRuns.Store(true)
+	code := m.Run()
+	for _, s := range []*sharedServer{&sharedRedis, &sharedKafka} {
+		if err := s.close(); err != nil {
+			fmt.Fprintln(os.Stderr, "testkit: end a shared server:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// The environment variables that steer the tests.
+const (
+	EnvRedis       = "RANKCACHE_TEST_REDIS"   // host:port of a running redis-server
+	EnvKafka       = "RANKCACHE_TEST_KAFKA"   // host:port of a running broker
+	EnvRequireReal = "RANKCACHE_REQUIRE_REAL" // "1": a missing server is a failure
+	EnvFull        = "RANKCACHE_FULL"         // "1": full-size tests
+)
+
+// Full reports whether tests shall run in full size (RANKCACHE_FULL=1), as CI does, rather than in the size that suits a developer who waits.
+func Full() bool { return os.Getenv(EnvFull) == "1" }
+
+// RequireReal reports whether a missing server is a failure (RANKCACHE_REQUIRE_REAL=1).
+func RequireReal() bool { return os.Getenv(EnvRequireReal) == "1" }
+
+// The pause between two looks grows from the first to the last: a condition that is nearly true is seen at once, and a slow one costs little.
+const firstPause, lastPause = time.Millisecond, 50 * time.Millisecond
+
+// Eventually calls cond until it returns nil, and fails the test with its last error when it has not after the time-out. Call it from the test's goroutine.
+func Eventually(t testing.TB, timeout time.Duration, cond func() error) {
+	t.Helper()
+	deadline := time.Now().Add(timeout)
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := cond()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not so within %v: %v", timeout, err)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// maxNameHead leaves room for prefixes: a board may have 200 characters, a topic 249.
+const maxNameHead = 60
+
+// Name returns a new name made of the test's and eight random characters. It is legal as a board, a topic, a group and a Redis key.
+func Name(t testing.TB) string {
+	head := strings.Map(legal, t.Name())
+	return head[:min(len(head), maxNameHead)] + "-" + strings.ToLower(rand.Text()[:8])
+}
+
+// legal keeps the characters that boards and topics share.
+func legal(r rune) rune {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+		return r
+	}
+	return '-'
+}
+
+// announced keeps what this binary has said on standard error, so that it says it once.
+var announced sync.Map
+
+// orSkip skips t, and says so on standard error, when a server is not installed. Any other error, or RANKCACHE_REQUIRE_REAL=1, fails it.
+func orSkip(t testing.TB, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	checkMissing(t, err)
+	announce("TESTS ARE SKIPPED: " + err.Error())
+	t.Skip(err)
+}
+
+// checkMissing fails t unless err says that a server is not installed and the tests may do without.
+func checkMissing(t testing.TB, err error) {
+	t.Helper()
+	if !errors.Is(err, servers.ErrNotInstalled) {
+		t.Fatal(err)
+	}
+	if RequireReal() {
+		t.Fatalf("%v (%s=1 asks for the real server)", err, EnvRequireReal)
+	}
+}
+
+func announce(msg string) {
+	if _, said := announced.LoadOrStore(msg, true); !said {
+		fmt.Fprintf(os.Stderr, "\n*** %s\n*** Set %s=1 to make this a failure.\n\n", msg, EnvRequireReal)
+	}
+}
+
+// NoLeaks fails the test when goroutines that were started after this call are still there once everything else is cleaned up, so call it first. The test
+// must not be parallel to others, whose goroutines can't be told from its own.
+func NoLeaks(t testing.TB) {
+	t.Helper()
+	ignore := goleak.IgnoreCurrent()
+	server := goleak.IgnoreAnyFunction("rankcache/internal/lab/servers.(*process).run") // of a shared server that this test was the first to ask for
+	t.Cleanup(func() { goleak.VerifyNone(t, ignore, server) })
+}
+
+// Listen listens on a free port of loopback ("tcp") or on a socket in the test's folder ("unix"). The caller closes it.
+func Listen(t testing.TB, network string) net.Listener {
+	t.Helper()
+	addr := "127.0.0.1:0"
+	if network == "unix" {
+		addr = filepath.Join(t.TempDir(), "s")
+	}
+	ln, err := net.Listen(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+// Chromium returns the path of the browser. It skips where none is installed, which it says.
+func Chromium(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	orSkip(t, fmt.Errorf("chromium: %w: install it (Debian's package chromium) or put it in PATH", servers.ErrNotInstalled))
+	return ""
+}
