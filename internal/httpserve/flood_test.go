@@ -36,8 +36,8 @@ func serve(t *testing.T, cfg Config) *served {
 	return s
 }
 
-// patient returns cfg with such time-outs that no connection ends by them.
-func patient(cfg Config) Config {
+// noTimeouts returns cfg with such time-outs that no connection ends by them.
+func noTimeouts(cfg Config) Config {
 	cfg.HeadTimeout, cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout = time.Hour, time.Hour, time.Hour, time.Hour
 	return cfg
 }
@@ -102,7 +102,7 @@ var kinds = map[string]Config{"admin and writer": {}, "health": ForProbes(nil)}
 func TestSlowHeaders(t *testing.T) {
 	for name, cfg := range kinds {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, patient(cfg))
+			s := serve(t, noTimeouts(cfg))
 			for range 600 {
 				s.dial(t, halfHead)
 			}
@@ -120,7 +120,7 @@ func TestSlowHeaders(t *testing.T) {
 func TestHeldConnections(t *testing.T) {
 	for name, cfg := range kinds {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, patient(cfg))
+			s := serve(t, noTimeouts(cfg))
 			for range DefaultMaxConns {
 				conn := s.dial(t, whole)
 				if res := answer(t, conn); res.Close != cfg.NoKeepAlive {
@@ -150,7 +150,7 @@ func TestHeadOfAProbeIsNotWaitedFor(t *testing.T) {
 // TestRequestInProgressStays while others are silent, or half through a head or a
 // body, whatever comes.
 func TestRequestInProgressStays(t *testing.T) {
-	s := serve(t, patient(Config{MaxConns: 8}))
+	s := serve(t, noTimeouts(Config{MaxConns: 8}))
 	working := s.dial(t, "GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	if path := <-s.begun; path != "/held" {
 		t.Fatal(path)
@@ -170,7 +170,7 @@ func TestRequestInProgressStays(t *testing.T) {
 // TestAllInProgress: the request that has been in progress for longest is cut off for
 // a new one.
 func TestAllInProgress(t *testing.T) {
-	s := serve(t, patient(Config{MaxConns: 2}))
+	s := serve(t, noTimeouts(Config{MaxConns: 2}))
 	defer close(s.held)
 	held := strings.Replace(whole, "/x", "/held", 1)
 	oldest := s.dial(t, held)

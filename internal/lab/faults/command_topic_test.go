@@ -17,12 +17,12 @@ import (
 // commandTopic gives commands through Kafka, one after the other. What became of
 // an order is read from what Redis remembers of it.
 type commandTopic struct {
-	*world
+	*env
 	kafka *kgo.Client
 	redis *redis.Client
 }
 
-func (w *world) commandTopic() *commandTopic {
+func (w *env) commandTopic() *commandTopic {
 	return &commandTopic{w, w.producer(kgo.DefaultProduceTopic(w.commands())), w.client()}
 }
 

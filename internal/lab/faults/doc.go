@@ -1,7 +1,7 @@
 // Package faults is the suite that causes every fault we can think of and
 // compares each answer with what it should have been.
 //
-// One row of the suite (row_test.go) is a world of its own: a redis-server, the
+// One row of the suite (row_test.go) has an environment of its own: a redis-server, the
 // suite's Kafka broker behind proxies, rankcache write and rankcache serve as
 // child processes of the command as it is built. The way of a row, in order:
 //

@@ -19,17 +19,17 @@ import (
 func edgeFaults() []fault {
 	return []fault{{
 		name: "10,000 idle and 500 slow connections", note: "on the data port",
-		inject: func(w *world) { w.crowd(10_000, 500) },
-		heal:   func(w *world) { w.disperse() },
+		inject: func(w *env) { w.crowd(10_000, 500) },
+		heal:   func(w *env) { w.disperse() },
 	}, {
 		name: "smuggled requests, giant URLs and headers, random bytes", quick: true, note: "on all three ports",
-		inject: func(w *world) { w.attack() },
+		inject: func(w *env) { w.attack() },
 	}}
 }
 
 // crowd opens connections that say nothing, and others that send a request byte
 // by byte, and keeps them open.
-func (w *world) crowd(idle, slow int) {
+func (w *env) crowd(idle, slow int) {
 	w.Helper()
 	addr := w.sidecar().Addr("data")
 	for range idle {
@@ -53,7 +53,7 @@ func trickle(conn net.Conn) {
 	}
 }
 
-func (w *world) dial(addr string) net.Conn {
+func (w *env) dial(addr string) net.Conn {
 	w.Helper()
 	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
 	if err != nil {
@@ -63,7 +63,7 @@ func (w *world) dial(addr string) net.Conn {
 }
 
 // disperse ends the crowd.
-func (w *world) disperse() {
+func (w *env) disperse() {
 	for _, conn := range w.crowded {
 		conn.Close()
 	}
@@ -78,7 +78,7 @@ const bothLengths = "length and chunked"
 
 // attack sends what no client should to all three ports and checks that nothing
 // behind the request is answered, and that none is answered with 200 or 5xx.
-func (w *world) attack() {
+func (w *env) attack() {
 	w.Helper()
 	hidden := "GET " + secret + " HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	before := memoryOf(w.sidecar())
@@ -156,7 +156,7 @@ func answersTo(addr, bytes string) string {
 }
 
 // randomBytes sends noise on some connections.
-func (w *world) randomBytes(listener string) {
+func (w *env) randomBytes(listener string) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for range 50 {
 		conn := w.dial(w.sidecar().Addr(listener))

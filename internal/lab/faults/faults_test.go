@@ -11,7 +11,7 @@ import (
 // TestFaults runs the rows of the suite, the quick ones only unless it is run in
 // full size, and writes the table where it is asked to.
 func TestFaults(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	var results []Result
 	for _, f := range allFaults() {
 		if !f.quick && !testkit.Full() {

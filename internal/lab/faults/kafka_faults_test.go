@@ -19,70 +19,70 @@ import (
 func kafkaFaults() []fault {
 	return []fault{{
 		name: "Kafka is down at the start", quick: true,
-		start: func(w *world) {
+		start: func(w *env) {
 			w.proxy.Cut()
 			w.startFilled()
 		},
-		heal: func(w *world) { w.must(w.proxy.Restore()) },
+		heal: func(w *env) { w.must(w.proxy.Restore()) },
 	}, {
 		name: "Kafka dies in the middle of a replay",
-		start: func(w *world) {
+		start: func(w *env) {
 			w.startWriter()
 			w.writes.Fill(w.Context(), 1)
 			w.proxy.Throttle(8 << 10)
 			w.startSidecar()
 			w.startLoad(2)
 		},
-		inject: func(w *world) { w.must(w.broker.Kill()) },
-		heal:   func(w *world) { w.must(errors.Join(w.broker.Restart(context.Background()), w.proxy.Restore())) },
+		inject: func(w *env) { w.must(w.broker.Kill()) },
+		heal:   func(w *env) { w.must(errors.Join(w.broker.Restart(context.Background()), w.proxy.Restore())) },
 	}, {
 		name:   "Kafka dies (SIGKILL)",
-		inject: func(w *world) { w.must(w.broker.Kill()) },
-		heal:   func(w *world) { w.must(w.broker.Restart(context.Background())) },
+		inject: func(w *env) { w.must(w.broker.Kill()) },
+		heal:   func(w *env) { w.must(w.broker.Restart(context.Background())) },
 	}, {
 		name:   "Kafka restarts",
-		inject: func(w *world) { w.must(w.broker.Restart(context.Background())) },
+		inject: func(w *env) { w.must(w.broker.Restart(context.Background())) },
 	}, {
 		name:   "Kafka hangs (SIGSTOP)",
-		inject: func(w *world) { w.must(w.broker.Pause()) },
-		heal:   func(w *world) { w.must(w.broker.Resume()) },
+		inject: func(w *env) { w.must(w.broker.Pause()) },
+		heal:   func(w *env) { w.must(w.broker.Resume()) },
 	}, {
 		name: "the sidecar alone can't reach Kafka", quick: true, note: "writes go on",
-		inject: func(w *world) { w.proxy.Cut() },
-		heal:   func(w *world) { w.must(w.proxy.Restore()) },
+		inject: func(w *env) { w.proxy.Cut() },
+		heal:   func(w *env) { w.must(w.proxy.Restore()) },
 	}, {
 		name: "a replay never catches up (2 KB/s)", note: "ready after --give-up-after",
 		args: []string{"--give-up-after", "3s"},
-		start: func(w *world) {
+		start: func(w *env) {
 			w.startWriter()
 			w.writes.Fill(w.Context(), 1)
 			w.proxy.Throttle(2 << 10)
 			w.startSidecar()
 			w.startLoad(2)
 		},
-		hold: func(w *world) { w.sidecar().WaitReady(settleWithin) },
-		heal: func(w *world) { w.must(w.proxy.Restore()) },
+		hold: func(w *env) { w.sidecar().WaitReady(settleWithin) },
+		heal: func(w *env) { w.must(w.proxy.Restore()) },
 	}, {
 		name:   "a board's topic is deleted and made again",
-		inject: func(w *world) { testkit.DeleteTopic(w, w.direct, w.topic()) },
+		inject: func(w *env) { testkit.DeleteTopic(w, w.direct, w.topic()) },
 	}, {
 		name: "retention has cut the log before a sidecar starts",
-		inject: func(w *world) {
+		inject: func(w *env) {
 			w.deleteRecords()
 			w.restartSidecar()
 		},
 	}, {
 		name: "a transaction of wrong updates is aborted", quick: true,
-		inject: func(w *world) { w.transaction(func() {}) },
+		inject: func(w *env) { w.transaction(func() {}) },
 	}, {
 		name: "a transaction stays open", note: "nobody can read past it",
-		inject: func(w *world) { w.transaction(func() { w.waitReads(faultyReads) }) },
+		inject: func(w *env) { w.transaction(func() { w.waitReads(faultyReads) }) },
 	}, {
 		name: "poison records", quick: true,
-		inject: func(w *world) { w.produce(w.poison()...) },
+		inject: func(w *env) { w.produce(w.poison()...) },
 	}, {
 		name: "a record of 10 MB",
-		inject: func(w *world) {
+		inject: func(w *env) {
 			w.produce(&kgo.Record{Topic: w.topic(), Value: bytes.Repeat([]byte("rankcache!"), 1<<20)})
 		},
 	}}
@@ -90,7 +90,7 @@ func kafkaFaults() []fault {
 
 // startFilled starts the writer, gives every board its members, and starts the
 // sidecar and the load.
-func (w *world) startFilled() {
+func (w *env) startFilled() {
 	w.Helper()
 	w.startWriter()
 	w.writes.Fill(w.Context(), 1)
@@ -99,21 +99,21 @@ func (w *world) startFilled() {
 }
 
 // topic is that of the first local board.
-func (w *world) topic() string { return wire.DefaultNames().Topic(w.board("local").ID) }
+func (w *env) topic() string { return wire.DefaultNames().Topic(w.board("local").ID) }
 
 // producer returns a client that takes large records.
-func (w *world) producer(opts ...kgo.Opt) *kgo.Client {
+func (w *env) producer(opts ...kgo.Opt) *kgo.Client {
 	w.Helper()
 	return testkit.KafkaClient(w, w.direct, append(opts, kgo.ProducerBatchMaxBytes(16<<20), kgo.ProducerBatchCompression(kgo.NoCompression()))...)
 }
 
-func (w *world) produce(records ...*kgo.Record) {
+func (w *env) produce(records ...*kgo.Record) {
 	w.Helper()
 	w.must(w.producer().ProduceSync(w.Context(), records...).FirstErr())
 }
 
 // wrongUpdates are updates that look as if they came next, and did not happen.
-func (w *world) wrongUpdates() (records []*kgo.Record) {
+func (w *env) wrongUpdates() (records []*kgo.Record) {
 	b := w.board("local")
 	at := w.oracle.Reached(b.ID)
 	for i := range uint64(200) {
@@ -126,7 +126,7 @@ func (w *world) wrongUpdates() (records []*kgo.Record) {
 
 // transaction writes wrong updates in a transaction, which is aborted when
 // meanwhile is over.
-func (w *world) transaction(meanwhile func()) {
+func (w *env) transaction(meanwhile func()) {
 	w.Helper()
 	cl := w.producer(kgo.TransactionalID(testkit.Name(w)), kgo.TransactionTimeout(10*time.Minute))
 	w.must(cl.BeginTransaction())
@@ -136,7 +136,7 @@ func (w *world) transaction(meanwhile func()) {
 }
 
 // poison is what the topics may hold that is no update and no command of a board.
-func (w *world) poison() (records []*kgo.Record) {
+func (w *env) poison() (records []*kgo.Record) {
 	b := string(w.board("local").ID)
 	add := func(topic, value string) {
 		records = append(records, &kgo.Record{Topic: topic, Value: []byte(value)})
@@ -158,7 +158,7 @@ func (w *world) poison() (records []*kgo.Record) {
 }
 
 // deleteRecords cuts the first local board's log off at its end.
-func (w *world) deleteRecords() {
+func (w *env) deleteRecords() {
 	w.Helper()
 	cl := testkit.KafkaClient(w, w.direct)
 	part := kmsg.NewDeleteRecordsRequestTopicPartition()

@@ -20,22 +20,22 @@ const (
 func memoryFaults() []fault {
 	return []fault{{
 		name: "a board is named that does not fit into memory", note: fmt.Sprintf("limit %d MiB", memoryLimit>>20),
-		prepare: func(w *world) { w.limitMemory(memoryLimit) },
-		inject: func(w *world) {
+		prepare: func(w *env) { w.limitMemory(memoryLimit) },
+		inject: func(w *env) {
 			w.writeRooms(w.roomsText() + fmt.Sprintf("- {match: %q, mode: super-hot}\n", w.huge()))
 		},
-		hold: func(w *world) {
+		hold: func(w *env) {
 			w.waitMetric(`rankcache_memory_refused_boards{reason="over_budget"} 1`)
 			w.waitReads(faultyReads)
 			w.checkHuge()
 		},
-		heal: func(w *world) { w.writeRooms(w.roomsText()) },
+		heal: func(w *env) { w.writeRooms(w.roomsText()) },
 	}}
 }
 
 // limitMemory lets the kernel limit the sidecar, where we may; otherwise the row
 // goes without, and says so.
-func (w *world) limitMemory(limit int) {
+func (w *env) limitMemory(limit int) {
 	w.Helper()
 	if w.cgroup = testkit.MemoryCgroup(w, limit); w.cgroup == "" {
 		w.Log("NO CGROUP can be made, so the kernel does not limit the sidecar and --memory-budget takes its place")
@@ -44,7 +44,7 @@ func (w *world) limitMemory(limit int) {
 }
 
 // huge makes a board in Redis that nobody writes to, and returns its name.
-func (w *world) huge() rankcache.BoardID {
+func (w *env) huge() rankcache.BoardID {
 	w.Helper()
 	board := w.boards[0].ID + "_huge"
 	pipe := w.client().Pipeline()
@@ -60,7 +60,7 @@ func (w *world) huge() rankcache.BoardID {
 }
 
 // checkHuge asks for the board: Redis answers it.
-func (w *world) checkHuge() {
+func (w *env) checkHuge() {
 	w.Helper()
 	resp := &Reply{}
 	w.fetch(fmt.Sprintf("/v1/boards/%s_huge/top?limit=1", w.boards[0].ID), resp)

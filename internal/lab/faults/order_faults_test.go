@@ -18,14 +18,14 @@ import (
 func orderFaults() []fault {
 	return []fault{{
 		name: "updates come twice", quick: true,
-		start: func(w *world) { w.startRelay(relay{double: 50, window: 1}) },
+		start: func(w *env) { w.startRelay(relay{double: 50, window: 1}) },
 	}, {
 		name:  "updates come in another order",
-		start: func(w *world) { w.startRelay(relay{double: 30, window: 20}) },
+		start: func(w *env) { w.startRelay(relay{double: 30, window: 20}) },
 	}, {
 		name: "some updates never come", note: "1 in 50",
-		start: func(w *world) { w.startRelay(relay{lose: 2, window: 1}) },
-		heal:  func(w *world) { w.relay.set(relay{window: 1}) },
+		start: func(w *env) { w.startRelay(relay{lose: 2, window: 1}) },
+		heal:  func(w *env) { w.relay.set(relay{window: 1}) },
 	}}
 }
 
@@ -48,7 +48,7 @@ type publisher struct {
 }
 
 // startRelay starts everything with a writer that publishes nothing.
-func (w *world) startRelay(how relay) {
+func (w *env) startRelay(how relay) {
 	w.Helper()
 	w.writerRooms = "" // no board is super-hot to the writer
 	p := &publisher{client: w.producer(), topics: map[rankcache.BoardID]string{}, how: how, rng: rand.New(rand.NewPCG(4, 4))}

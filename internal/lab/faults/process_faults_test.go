@@ -15,25 +15,25 @@ import (
 func processFaults() []fault {
 	return []fault{{
 		name: "the sidecar is killed (SIGKILL)", due: nothing,
-		inject: func(w *world) { w.sidecar().Kill() },
-		heal:   func(w *world) { w.startSidecar() },
+		inject: func(w *env) { w.sidecar().Kill() },
+		heal:   func(w *env) { w.startSidecar() },
 	}, {
 		name: "the sidecar is stopped (SIGTERM)", quick: true, note: "callers go to the next when it is not ready",
 		args:   []string{"--drain", "3s"},
-		inject: func(w *world) { w.replaceSidecar() },
+		inject: func(w *env) { w.replaceSidecar() },
 	}, {
 		name: "the writer is killed (SIGKILL)", quick: true,
-		inject: func(w *world) { w.writing().Kill() },
-		heal:   func(w *world) { w.startWriter() },
+		inject: func(w *env) { w.writing().Kill() },
+		heal:   func(w *env) { w.startWriter() },
 	}, {
 		name: "the rooms file is broken", quick: true,
-		inject: func(w *world) { w.writeRooms("rooms:\n- {uid: 88, mode: lukewarm}\n") },
-		hold:   func(w *world) { w.waitMetric("rankcache_rooms_file_bad 1") },
-		heal:   func(w *world) { w.writeRooms(w.roomsText()) },
+		inject: func(w *env) { w.writeRooms("rooms:\n- {uid: 88, mode: lukewarm}\n") },
+		hold:   func(w *env) { w.waitMetric("rankcache_rooms_file_bad 1") },
+		heal:   func(w *env) { w.writeRooms(w.roomsText()) },
 	}, {
 		name: "orders are given years ago and years ahead", note: "stands for clocks that step",
-		inject: func(w *world) { w.writes.Clock.Store(&wildClock) },
-		heal:   func(w *world) { w.writes.Clock.Store(nil) },
+		inject: func(w *env) { w.writes.Clock.Store(&wildClock) },
+		heal:   func(w *env) { w.writes.Clock.Store(nil) },
 	}, profileFault("the profile service is down", func(rw http.ResponseWriter, _ *http.Request) {
 		panic(http.ErrAbortHandler)
 	}), profileFault("the profile service is slow", func(_ http.ResponseWriter, r *http.Request) {
@@ -57,7 +57,7 @@ var wildClock = func() int64 {
 
 // replaceSidecar does what a Deployment does: the next one becomes ready, the old
 // one is told to end, and callers leave it when it says that it is not ready.
-func (w *world) replaceSidecar() {
+func (w *env) replaceSidecar() {
 	w.Helper()
 	old := w.sidecar()
 	next := w.launchSidecar()
@@ -80,14 +80,14 @@ func (w *world) replaceSidecar() {
 func profileFault(name string, ill http.HandlerFunc) fault {
 	var sick *atomic.Bool
 	return fault{name: name, note: "pages come without profiles",
-		prepare: func(w *world) {
+		prepare: func(w *env) {
 			var url string
 			url, sick = w.neighbour(serveProfiles, ill)
 			w.args = append(w.args, "--profile-url", url, "--profile-ttl", "200ms", "--profile-stale-for", "400ms")
 			w.reads.Query = "profiles=1"
 		},
-		inject: func(*world) { sick.Store(true) },
-		heal:   func(*world) { sick.Store(false) },
+		inject: func(*env) { sick.Store(true) },
+		heal:   func(*env) { sick.Store(false) },
 	}
 }
 
@@ -109,7 +109,7 @@ func serveProfiles(rw http.ResponseWriter, r *http.Request) {
 func hotFault(name string, ill http.HandlerFunc) fault {
 	var sick *atomic.Bool
 	return fault{name: name,
-		prepare: func(w *world) {
+		prepare: func(w *env) {
 			w.Setenv("TENCENTCLOUD_SECRET_ID", "id")
 			w.Setenv("TENCENTCLOUD_SECRET_KEY", "key")
 			var url string
@@ -119,13 +119,13 @@ func hotFault(name string, ill http.HandlerFunc) fault {
 			w.args = append(w.args, "--hot-source", "tencent", "--tencent-instance", "crs-1", "--tencent-region", "ap-guangzhou",
 				"--tencent-endpoint", url, "--tencent-credentials", "env", "--poll-every", "300ms")
 		},
-		inject: func(*world) { sick.Store(true) },
-		heal:   func(*world) { sick.Store(false) },
+		inject: func(*env) { sick.Store(true) },
+		heal:   func(*env) { sick.Store(false) },
 	}
 }
 
 // neighbour is a service beside the sidecar that a row makes ill.
-func (w *world) neighbour(well, ill http.HandlerFunc) (url string, sick *atomic.Bool) {
+func (w *env) neighbour(well, ill http.HandlerFunc) (url string, sick *atomic.Bool) {
 	sick = new(atomic.Bool)
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if sick.Load() {

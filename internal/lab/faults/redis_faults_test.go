@@ -34,56 +34,56 @@ func nothing(*Question) bool { return false }
 func redisFaults() []fault {
 	return []fault{{
 		name: "Redis is down at the start", due: nothing,
-		start: func(w *world) { w.startWithoutRedis() },
-		heal:  func(w *world) { w.must(w.redis.Restart(context.Background())) },
+		start: func(w *env) { w.startWithoutRedis() },
+		heal:  func(w *env) { w.must(w.redis.Restart(context.Background())) },
 	}, {
 		name: "Redis is down at the start, boards are kept in files", quick: true, due: localOnly, note: "--snapshot-dir",
-		prepare: func(w *world) { w.args = append(w.args, "--snapshot-dir", w.TempDir(), "--snapshot-every", "1s") },
-		inject: func(w *world) {
+		prepare: func(w *env) { w.args = append(w.args, "--snapshot-dir", w.TempDir(), "--snapshot-every", "1s") },
+		inject: func(w *env) {
 			w.waitReads(steadyReads) // until there are files
 			w.must(w.redis.Kill())
 			w.restartSidecar()
 		},
-		heal: func(w *world) { w.must(w.redis.Restart(context.Background())) },
+		heal: func(w *env) { w.must(w.redis.Restart(context.Background())) },
 	}, {
 		name: "Redis dies (SIGKILL)", quick: true, due: redisAway,
-		inject: func(w *world) { w.must(w.redis.Kill()) },
-		heal:   func(w *world) { w.must(w.redis.Restart(context.Background())) },
+		inject: func(w *env) { w.must(w.redis.Kill()) },
+		heal:   func(w *env) { w.must(w.redis.Restart(context.Background())) },
 	}, {
 		name: "Redis is away for longer than hot pages may be served", due: localOnly, args: []string{"--hot-stale", "2s"},
-		inject: func(w *world) { w.readsRedis.Cut(); w.writesRedis.Cut() },
-		hold:   func(w *world) { w.waitSeen("hot", "503") },
-		heal:   func(w *world) { w.must(errors.Join(w.readsRedis.Restore(), w.writesRedis.Restore())) },
+		inject: func(w *env) { w.readsRedis.Cut(); w.writesRedis.Cut() },
+		hold:   func(w *env) { w.waitSeen("hot", "503") },
+		heal:   func(w *env) { w.must(errors.Join(w.readsRedis.Restore(), w.writesRedis.Restore())) },
 	}, {
 		name: "Redis hangs (SIGSTOP)", quick: true, due: redisAway,
-		inject: func(w *world) { w.must(w.redis.Pause()) },
-		heal:   func(w *world) { w.must(w.redis.Resume()) },
+		inject: func(w *env) { w.must(w.redis.Pause()) },
+		heal:   func(w *env) { w.must(w.redis.Resume()) },
 	}, {
 		name:   "Redis is slow (400 ms more)",
-		inject: func(w *world) { w.readsRedis.Delay(200 * time.Millisecond) },
-		heal:   func(w *world) { w.must(w.readsRedis.Restore()) },
+		inject: func(w *env) { w.readsRedis.Delay(200 * time.Millisecond) },
+		heal:   func(w *env) { w.must(w.readsRedis.Restore()) },
 	}, {
 		name: "the sidecar alone can't reach Redis", due: redisAway, note: "writes go on",
-		inject: func(w *world) { w.readsRedis.Cut() },
-		heal:   func(w *world) { w.must(w.readsRedis.Restore()) },
+		inject: func(w *env) { w.readsRedis.Cut() },
+		heal:   func(w *env) { w.must(w.readsRedis.Restore()) },
 	}, {
 		name: "connections to Redis hang, new ones too", due: redisAway, note: "writes go on",
-		inject: func(w *world) { w.readsRedis.Stall() },
-		heal:   func(w *world) { w.must(w.readsRedis.Restore()) },
+		inject: func(w *env) { w.readsRedis.Stall() },
+		heal:   func(w *env) { w.must(w.readsRedis.Restore()) },
 	}, {
 		name: "Redis restarts empty", quick: true, losesWrites: true, due: redisAway,
-		inject: func(w *world) { w.emptyRedis() },
+		inject: func(w *env) { w.emptyRedis() },
 	}, {
 		name: "Redis fails over and loses a few writes", losesWrites: true, due: redisAway,
-		inject: func(w *world) { w.failOver(5) },
+		inject: func(w *env) { w.failOver(5) },
 	}, {
 		name: "Redis fails over and loses many writes", losesWrites: true, due: redisAway,
-		inject: func(w *world) { w.failOver(400) },
+		inject: func(w *env) { w.failOver(400) },
 	}}
 }
 
 // must fails the row if something that causes or heals a fault did not work.
-func (w *world) must(err error) {
+func (w *env) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -92,7 +92,7 @@ func (w *world) must(err error) {
 
 // startWithoutRedis starts sidecar and writer on boards that were filled before
 // Redis went away.
-func (w *world) startWithoutRedis() {
+func (w *env) startWithoutRedis() {
 	w.startWriter()
 	w.writes.Fill(w.Context(), 1)
 	w.must(w.redis.Stop())
@@ -101,7 +101,7 @@ func (w *world) startWithoutRedis() {
 }
 
 // emptyRedis stops Redis and starts it with nothing in it.
-func (w *world) emptyRedis() {
+func (w *env) emptyRedis() {
 	w.Helper()
 	w.writes.Pause()
 	defer w.writes.Resume()
@@ -115,7 +115,7 @@ func (w *world) emptyRedis() {
 
 // failOver puts a replica in Redis's place that lacks the last writes of each
 // board.
-func (w *world) failOver(lost uint64) {
+func (w *env) failOver(lost uint64) {
 	w.Helper()
 	old, link := w.client(), w.newProxy(w.redis.Addr())
 	replica := w.newRedis()

@@ -15,12 +15,12 @@ type fault struct {
 	note  string   // what the table should say beside the name
 
 	// prepare is called before anything is started.
-	prepare func(w *world)
+	prepare func(w *env)
 	// start brings sidecar and writer up; nil: both, and steady before the fault.
-	start func(w *world)
+	start func(w *env)
 	// inject causes the fault; hold, if any, waits for what it should bring
 	// about; heal makes an end of it, nil if it passes by itself.
-	inject, hold, heal func(w *world)
+	inject, hold, heal func(w *env)
 	// due is [Tally.Due].
 	due func(*Question) bool
 	// losesWrites: what Redis lost may be answered until the row has recovered.
@@ -30,8 +30,8 @@ type fault struct {
 }
 
 // run runs the row and returns what it measured.
-func (f *fault) run(t *testing.T, h *house) Result {
-	w := newWorld(t, h, f)
+func (f *fault) run(t *testing.T, h *fixture) Result {
+	w := newEnv(t, h, f)
 	if f.prepare != nil {
 		f.prepare(w)
 	}
@@ -66,7 +66,7 @@ func (f *fault) run(t *testing.T, h *house) Result {
 }
 
 // startSteady brings everything up and waits until nothing happens any more.
-func (w *world) startSteady() {
+func (w *env) startSteady() {
 	w.Helper()
 	w.startWriter()
 	w.startSidecar()
@@ -78,7 +78,7 @@ func (w *world) startSteady() {
 }
 
 // finish ends the load, compares everything and fails the test for what is wrong.
-func (w *world) finish(took time.Duration) Result {
+func (w *env) finish(took time.Duration) Result {
 	w.Helper()
 	w.stop()
 	if w.relay != nil {
@@ -109,7 +109,7 @@ func (w *world) finish(took time.Duration) Result {
 	return res
 }
 
-func (w *world) report(what string, n int, line func(int) string) {
+func (w *env) report(what string, n int, line func(int) string) {
 	w.Helper()
 	for i := range min(n, 5) {
 		w.Errorf("%s: %s", what, line(i))
@@ -121,7 +121,7 @@ func (w *world) report(what string, n int, line func(int) string) {
 
 // sameAsRedis compares a board entry by entry: the sidecar's with Redis's and
 // with the history. The load has ended.
-func (w *world) sameAsRedis(b Board) error {
+func (w *env) sameAsRedis(b Board) error {
 	rows, err := w.client().ZRevRangeWithScores(w.Context(), string(b.ID), 0, -1).Result()
 	if err != nil {
 		return err

@@ -30,27 +30,27 @@ const (
 // calamity is a fault of the soak: it is caused and, some reads later, healed.
 type calamity struct {
 	name         string
-	inject, heal func(w *world)
+	inject, heal func(w *env)
 }
 
 // calamities lose no acknowledged write, so the history has one line.
 func calamities() []calamity {
 	ctx := context.Background()
 	return []calamity{
-		{"Redis dies", func(w *world) { w.must(w.redis.Kill()) }, func(w *world) { w.must(w.redis.Restart(ctx)) }},
-		{"Redis hangs", func(w *world) { w.must(w.redis.Pause()) }, func(w *world) { w.must(w.redis.Resume()) }},
-		{"Redis is slow", func(w *world) { w.readsRedis.Delay(100 * time.Millisecond) }, func(w *world) { w.must(w.readsRedis.Restore()) }},
-		{"the sidecar can't reach Redis", func(w *world) { w.readsRedis.Cut() }, func(w *world) { w.must(w.readsRedis.Restore()) }},
-		{"the writer can't reach Redis", func(w *world) { w.writesRedis.Cut() }, func(w *world) { w.must(w.writesRedis.Restore()) }},
-		{"the sidecar can't reach Kafka", func(w *world) { w.proxy.Cut() }, func(w *world) { w.must(w.proxy.Restore()) }},
-		{"Kafka is slow", func(w *world) { w.proxy.Throttle(20 << 10) }, func(w *world) { w.must(w.proxy.Restore()) }},
-		{"Kafka hangs", func(w *world) { w.must(w.broker.Pause()) }, func(w *world) { w.must(w.broker.Resume()) }},
-		{"Kafka dies", func(w *world) { w.must(w.broker.Kill()) }, func(w *world) { w.must(w.broker.Restart(ctx)) }},
-		{"the writer dies", func(w *world) { w.writing().Kill() }, func(w *world) { w.startWriter() }},
-		{"poison records", func(w *world) { w.produce(w.poison()...) }, func(*world) {}},
-		{"a transaction is aborted", func(w *world) { w.transaction(func() {}) }, func(*world) {}},
-		{"the rooms file is broken", func(w *world) { w.writeRooms("rooms: 7\n") }, func(w *world) { w.writeRooms(w.roomsText()) }},
-		{"the log is cut", func(w *world) { w.deleteRecords() }, func(*world) {}},
+		{"Redis dies", func(w *env) { w.must(w.redis.Kill()) }, func(w *env) { w.must(w.redis.Restart(ctx)) }},
+		{"Redis hangs", func(w *env) { w.must(w.redis.Pause()) }, func(w *env) { w.must(w.redis.Resume()) }},
+		{"Redis is slow", func(w *env) { w.readsRedis.Delay(100 * time.Millisecond) }, func(w *env) { w.must(w.readsRedis.Restore()) }},
+		{"the sidecar can't reach Redis", func(w *env) { w.readsRedis.Cut() }, func(w *env) { w.must(w.readsRedis.Restore()) }},
+		{"the writer can't reach Redis", func(w *env) { w.writesRedis.Cut() }, func(w *env) { w.must(w.writesRedis.Restore()) }},
+		{"the sidecar can't reach Kafka", func(w *env) { w.proxy.Cut() }, func(w *env) { w.must(w.proxy.Restore()) }},
+		{"Kafka is slow", func(w *env) { w.proxy.Throttle(20 << 10) }, func(w *env) { w.must(w.proxy.Restore()) }},
+		{"Kafka hangs", func(w *env) { w.must(w.broker.Pause()) }, func(w *env) { w.must(w.broker.Resume()) }},
+		{"Kafka dies", func(w *env) { w.must(w.broker.Kill()) }, func(w *env) { w.must(w.broker.Restart(ctx)) }},
+		{"the writer dies", func(w *env) { w.writing().Kill() }, func(w *env) { w.startWriter() }},
+		{"poison records", func(w *env) { w.produce(w.poison()...) }, func(*env) {}},
+		{"a transaction is aborted", func(w *env) { w.transaction(func() {}) }, func(*env) {}},
+		{"the rooms file is broken", func(w *env) { w.writeRooms("rooms: 7\n") }, func(w *env) { w.writeRooms(w.roomsText()) }},
+		{"the log is cut", func(w *env) { w.deleteRecords() }, func(*env) {}},
 	}
 }
 
@@ -66,16 +66,16 @@ func TestSoak(t *testing.T) {
 		seed = s
 	}
 	t.Logf("%s=%d repeats this choice of faults", envSeed, seed)
-	w := newWorld(t, newHouse(t), &fault{name: "soak"})
+	w := newEnv(t, newFixture(t), &fault{name: "soak"})
 	w.tally.Due = func(q *Question) bool { return q.Board != w.boards[1].ID && redisAway(q) } // the second comes and goes
 	w.args = append(w.args, "--hot-stale", "10m", "--admin-token", soakToken)
-	s := &soak{world: w, rng: rand.New(rand.NewPCG(seed, 0)), until: time.Now().Add(lasts)}
+	s := &soak{env: w, rng: rand.New(rand.NewPCG(seed, 0)), until: time.Now().Add(lasts)}
 	s.run()
 }
 
 // soak is one run.
 type soak struct {
-	*world
+	*env
 	rng    *rand.Rand
 	until  time.Time
 	rooms  int // that came and went
@@ -104,10 +104,10 @@ func (s *soak) suffer(c calamity) {
 	s.Helper()
 	s.Logf("%s", c.name)
 	s.oracle.Enter(Faulty)
-	c.inject(s.world)
+	c.inject(s.env)
 	s.waitReads(50 + s.rng.IntN(400))
 	s.oracle.Enter(Recovering)
-	c.heal(s.world)
+	c.heal(s.env)
 	s.recovered()
 	s.oracle.Enter(Recovered)
 }

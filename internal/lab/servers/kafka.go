@@ -73,7 +73,7 @@ func kafkaSpec(ctx context.Context, j java, o KafkaOptions) (sp spec, err error)
 	addr, _, _ := strings.Cut(props["advertised.listeners"][len("PLAINTEXT://"):], ",") // of several, the first
 	return spec{
 		name: "kafka", argv: j.command("kafka.Kafka", settings), addr: addr, dir: dir, ownDir: own,
-		patient: 3 * time.Minute, poll: 20 * time.Millisecond, probe: probeKafka(addr, filepath.Join(props["log.dirs"], "meta.properties")),
+		startTimeout: 3 * time.Minute, poll: 20 * time.Millisecond, probe: probeKafka(addr, filepath.Join(props["log.dirs"], "meta.properties")),
 	}, nil
 }
 

@@ -70,6 +70,6 @@ func redisSpec(bin string, o RedisOptions) (spec, error) {
 	args = append(args, "--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no")
 	return spec{
 		name: "redis-server", argv: append(args, o.Args...), addr: addr, dir: dir, ownDir: own,
-		patient: 30 * time.Second, poll: 5 * time.Millisecond, probe: probeRedis(network, addr),
+		startTimeout: 30 * time.Second, poll: 5 * time.Millisecond, probe: probeRedis(network, addr),
 	}, nil
 }

@@ -43,7 +43,7 @@ type spec struct {
 	addr    string
 	dir     string        // its files: data, settings, output
 	ownDir  bool          // dir was made for this server and goes with it
-	patient time.Duration // how long a start may take when the context sets no earlier deadline
+	startTimeout time.Duration // how long a start may take when the context sets no earlier deadline
 	poll    time.Duration // between two probes
 
 	// probe returns nil once the server with this pid answers; it must tell it from a stranger on the same port.
@@ -155,7 +155,7 @@ func (s *Server) start(ctx context.Context) error {
 
 // waitReady polls the probe until it succeeds, the process ends or the time is up.
 func (s *Server) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.patient)
+	ctx, cancel := context.WithTimeout(ctx, s.startTimeout)
 	defer cancel()
 	for {
 		err := s.probe(ctx, s.proc.pid())

@@ -33,10 +33,10 @@ const (
 	faultyReads = 500
 )
 
-// world is the servers, processes and load of one row.
-type world struct {
+// env is the servers, processes and load of one row.
+type env struct {
 	*testing.T
-	*house
+	*fixture
 	fault *fault
 
 	redis       *servers.Redis // the one in use
@@ -62,9 +62,9 @@ type world struct {
 	writer *testkit.Child
 }
 
-// newWorld makes the world of a fault. It starts no rankcache yet.
-func newWorld(t *testing.T, h *house, f *fault) *world {
-	w := &world{T: t, house: h, fault: f, args: f.args, oracle: NewOracle(), tally: NewTally(f.due), rooms: filepath.Join(t.TempDir(), "rooms.yaml")}
+// newEnv makes the environment of a fault. It starts no rankcache yet.
+func newEnv(t *testing.T, h *fixture, f *fault) *env {
+	w := &env{T: t, fixture: h, fault: f, args: f.args, oracle: NewOracle(), tally: NewTally(f.due), rooms: filepath.Join(t.TempDir(), "rooms.yaml")}
 	w.redis = w.newRedis()
 	w.readsRedis, w.writesRedis = w.newProxy(w.redis.Addr()), w.newProxy(w.redis.Addr())
 	name := testkit.Name(t)
@@ -79,18 +79,18 @@ func newWorld(t *testing.T, h *house, f *fault) *world {
 	w.writerRooms = w.rooms
 	w.reads = &Reads{Boards: slices.Clone(w.boards), Oracle: w.oracle, Tally: w.tally, Base: func() string { return w.sidecar().URL("data", "") }}
 	w.writes = &Writes{Boards: slices.Clone(w.boards), Oracle: w.oracle, Prefix: name, Base: func() string { return w.writing().URL("scores", "") }}
-	t.Cleanup(func() { w.house.restore(t) })
+	t.Cleanup(func() { w.fixture.restore(t) })
 	return w
 }
 
 // newRedis starts a redis-server. With an append-only file that is written before
 // anybody is answered, a killed one loses nothing that anybody knows of.
-func (w *world) newRedis() *servers.Redis {
+func (w *env) newRedis() *servers.Redis {
 	w.Helper()
 	return testkit.StartRedis(w, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "no"}})
 }
 
-func (w *world) newProxy(to string) *Proxy {
+func (w *env) newProxy(to string) *Proxy {
 	w.Helper()
 	p, err := NewProxy(to)
 	if err != nil {
@@ -100,8 +100,8 @@ func (w *world) newProxy(to string) *Proxy {
 	return p
 }
 
-// restore makes the house whole for the next row.
-func (h *house) restore(t *testing.T) {
+// restore makes the fixture whole for the next row.
+func (h *fixture) restore(t *testing.T) {
 	if err := h.proxy.Restore(); err != nil {
 		t.Error(err)
 	}
@@ -113,7 +113,7 @@ func (h *house) restore(t *testing.T) {
 }
 
 // board returns the first board of a tier.
-func (w *world) board(tier string) Board {
+func (w *env) board(tier string) Board {
 	for _, b := range w.boards {
 		if b.Tier == tier {
 			return b
@@ -123,7 +123,7 @@ func (w *world) board(tier string) Board {
 }
 
 // roomsText is the rooms file: what makes the boards of the tiers that they have.
-func (w *world) roomsText() string {
+func (w *env) roomsText() string {
 	text := fmt.Sprintf("rooms:\n- {uid: %q, mode: super-hot, boards: [%q]}\nboards:\n", w.boards[0].ID, w.boards[0].ID)
 	for _, b := range w.boards[1:] {
 		switch {
@@ -138,7 +138,7 @@ func (w *world) roomsText() string {
 }
 
 // writeRooms replaces the rooms file at once, as an operator's tool would.
-func (w *world) writeRooms(text string) {
+func (w *env) writeRooms(text string) {
 	w.Helper()
 	next := w.rooms + ".next"
 	if err := errors.Join(os.WriteFile(next, []byte(text), 0o644), os.Rename(next, w.rooms)); err != nil {
@@ -146,33 +146,33 @@ func (w *world) writeRooms(text string) {
 	}
 }
 
-func (w *world) sidecar() *testkit.Child {
+func (w *env) sidecar() *testkit.Child {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.serve
 }
 
-func (w *world) writing() *testkit.Child {
+func (w *env) writing() *testkit.Child {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writer
 }
 
 // startSidecar starts rankcache serve, again if it has run before.
-func (w *world) startSidecar() {
+func (w *env) startSidecar() {
 	w.Helper()
 	w.useSidecar(w.launchSidecar())
 }
 
 // useSidecar sends the reads to c.
-func (w *world) useSidecar(c *testkit.Child) {
+func (w *env) useSidecar(c *testkit.Child) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.serve = c
 }
 
 // launchSidecar starts one more.
-func (w *world) launchSidecar() *testkit.Child {
+func (w *env) launchSidecar() *testkit.Child {
 	w.Helper()
 	args := []string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.rooms,
 		"--redis", "redis://" + w.readsRedis.Addr(), "--redis-timeout", "900ms", "--kafka", w.proxy.Addr(),
@@ -182,7 +182,7 @@ func (w *world) launchSidecar() *testkit.Child {
 
 // restartSidecar kills the sidecar and starts it again. Callers wait until it is
 // ready, as a Service makes them.
-func (w *world) restartSidecar() {
+func (w *env) restartSidecar() {
 	w.Helper()
 	w.reads.Pause()
 	defer w.reads.Resume()
@@ -193,7 +193,7 @@ func (w *world) restartSidecar() {
 }
 
 // startWriter starts rankcache write, again if it has run before.
-func (w *world) startWriter() {
+func (w *env) startWriter() {
 	w.Helper()
 	c := startListening(w, "", "write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.writerRooms, "--redis-timeout", "2s",
 		"--redis", "redis://"+w.writesRedis.Addr(), "--kafka", w.direct, "--topic-commands", w.commands(), "--group", w.commands(), "--command-partitions", "1")
@@ -202,11 +202,11 @@ func (w *world) startWriter() {
 	w.writer = c
 }
 
-// commands is the topic of commands of this world.
-func (w *world) commands() string { return "commands_" + string(w.boards[0].ID) }
+// commands is the topic of commands of this environment.
+func (w *env) commands() string { return "commands_" + string(w.boards[0].ID) }
 
 // startLoad begins reading and writing.
-func (w *world) startLoad(seed uint64) {
+func (w *env) startLoad(seed uint64) {
 	ctx, stop := context.WithCancel(context.Background())
 	giveUp, abandon := context.WithCancel(context.Background())
 	var reads, writes sync.WaitGroup
@@ -232,7 +232,7 @@ func (w *world) startLoad(seed uint64) {
 }
 
 // waitReads waits until n more reads of the phase of now have been answered.
-func (w *world) waitReads(n int) {
+func (w *env) waitReads(n int) {
 	w.Helper()
 	phase := w.oracle.Phase()
 	n += w.tally.Asked(phase)
@@ -245,7 +245,7 @@ func (w *world) waitReads(n int) {
 }
 
 // waitSeen waits until callers of a tier have seen something.
-func (w *world) waitSeen(tier, what string) {
+func (w *env) waitSeen(tier, what string) {
 	w.Helper()
 	w.eventually(func() error {
 		if w.tally.Seen(tier, what) < 10 {
@@ -255,13 +255,13 @@ func (w *world) waitSeen(tier, what string) {
 	})
 }
 
-func (w *world) eventually(cond func() error) {
+func (w *env) eventually(cond func() error) {
 	w.Helper()
 	testkit.Eventually(w, settleWithin, cond)
 }
 
 // waitMetric waits until the sidecar shows a line among its metrics.
-func (w *world) waitMetric(line string) {
+func (w *env) waitMetric(line string) {
 	w.Helper()
 	w.eventually(func() error {
 		if code, text := w.sidecar().Get("health", "/metrics"); !strings.Contains("\n"+text, "\n"+line+"\n") {
@@ -272,14 +272,14 @@ func (w *world) waitMetric(line string) {
 }
 
 // client returns a client of the Redis in use, past all proxies.
-func (w *world) client() *redis.Client {
+func (w *env) client() *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: w.redis.Addr(), Protocol: 2})
 	w.Cleanup(func() { c.Close() })
 	return c
 }
 
 // fetch asks the sidecar for a path, past the oracle.
-func (w *world) fetch(path string, r *Reply) {
+func (w *env) fetch(path string, r *Reply) {
 	w.Helper()
 	resp, err := http.Get(w.sidecar().URL("data", path))
 	w.must(err)
@@ -290,13 +290,13 @@ func (w *world) fetch(path string, r *Reply) {
 }
 
 // ask asks the sidecar, outside of the load; the answer is judged all the same.
-func (w *world) ask(q Question) (*Ask, *Reply) {
+func (w *env) ask(q Question) (*Ask, *Reply) {
 	return w.reads.one(http.DefaultClient, NewTally(nil), q)
 }
 
 // wantSource waits until a board is answered from its tier, not older than
 // what was written by now.
-func (w *world) wantSource(b Board) {
+func (w *env) wantSource(b Board) {
 	w.Helper()
 	least := w.oracle.Reached(b.ID)
 	w.eventually(func() error {
@@ -314,7 +314,7 @@ func (w *world) wantSource(b Board) {
 }
 
 // recovered waits until every board is answered from its tier.
-func (w *world) recovered() {
+func (w *env) recovered() {
 	w.Helper()
 	for _, b := range w.boards {
 		w.wantSource(b)

@@ -8,17 +8,17 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// house is what all rows share: a broker, reached by the sidecars through a proxy
+// fixture is what all rows share: a broker, reached by the sidecars through a proxy
 // and by everybody else directly. Its boards are told apart by name.
-type house struct {
+type fixture struct {
 	broker *servers.Kafka
 	proxy  *Proxy // of the sidecars
 	direct string
 }
 
-// newHouse builds the command and starts the broker. A broker tells its clients where to go on, so it
+// newFixture builds the command and starts the broker. A broker tells its clients where to go on, so it
 // listens twice: under its own address and under the proxy's.
-func newHouse(t *testing.T) *house {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	build(t)
 	own, proxied, controller := freeAddr(t), freeAddr(t), freeAddr(t)
@@ -27,7 +27,7 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(proxy.Close)
-	h := &house{proxy: proxy, direct: own}
+	h := &fixture{proxy: proxy, direct: own}
 	h.broker = testkit.StartKafka(t, servers.KafkaOptions{Props: map[string]string{
 		"listeners":                      fmt.Sprintf("PLAINTEXT://%s,PROXIED://%s,CONTROLLER://%s", own, proxied, controller),
 		"advertised.listeners":           fmt.Sprintf("PLAINTEXT://%s,PROXIED://%s", own, proxy.Addr()),
