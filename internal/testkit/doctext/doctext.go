@@ -3,6 +3,7 @@
 package doctext
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,11 +37,12 @@ type Shims struct{ dir string }
 func NewShims(t *testing.T) Shims {
 	s := Shims{t.TempDir()}
 	const script = "#!/bin/sh\nprintf '%s\\0' \"${0##*/}\" \"$@\" >>\"$CALLS\"\nprintf '\\n' >>\"$CALLS\"\n"
-	if err := os.Mkdir(filepath.Join(s.dir, "bin"), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(s.dir, "bin"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range append(programs, "kubectl") {
-		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(script), 0o755); err != nil {
+		file := filepath.Join(s.dir, name)
+		if err := errors.Join(os.WriteFile(file, []byte(script), 0o600), os.Chmod(file, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 	}
