@@ -3,19 +3,25 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint security fmt bench demo fuzz docs faults soak setup clean
+.PHONY: help build test cover lint platforms security fmt bench demo fuzz docs faults soak setup clean
 
 help: ## list the targets
-	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/rankcache and bin/rankcache-lab
 	go build -ldflags '-X rankcache/internal/app.Version=$(VERSION)' -o bin/ ./cmd/...
 
-test: ## run all tests with -race on a real Redis and a real Kafka, fetching both if need be
+test: ## run all tests with -race on a real Redis and a real Kafka, fetching both if need be; names the ten slowest
 	scripts/test.sh
+
+cover: ## measure how much the tests run of each package; writes .cache/cover.html
+	scripts/cover.sh
 
 lint: ## check formatting, go vet, staticcheck
 	scripts/lint.sh
+
+platforms: ## check that it compiles for arm64, on Linux and, as far as can be told here, on macOS
+	scripts/platforms.sh
 
 security: ## look for insecure code with gosec
 	scripts/security.sh

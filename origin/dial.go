@@ -48,8 +48,11 @@ type Options struct {
 	// Username and Password, if set, override the URL's, which keeps secrets out
 	// of addresses.
 	Username, Password string
-	// CAFile holds the PEM certificates that verify a rediss:// server. Empty:
-	// those of the system.
+	// Credentials, if set, returns what each new connection logs in with, in place
+	// of Username, Password and the URL's. It may be called concurrently.
+	Credentials func() (username, password string)
+	// CAFile holds the PEM certificates that a rediss:// server is checked
+	// against. Empty: those of the system.
 	CAFile string
 	// Timeout is the default for reads, writes and dials where the URL sets none.
 	// 0: DefaultTimeout.
@@ -92,6 +95,7 @@ func (opts Options) single() (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
 	o.DialerRetries = dialAttempts
+	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
@@ -107,6 +111,7 @@ func (opts Options) cluster() (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("redis cluster url: %w", err)
 	}
 	setDefault(&o.DialerRetries, dialAttempts)
+	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
@@ -128,6 +133,7 @@ func (opts Options) sentinel() (redis.UniversalClient, error) {
 		return nil, errors.New("redis sentinel url: route_by_latency and route_randomly read from replicas, which lag behind: remove them")
 	}
 	setDefault(&o.DialerRetries, dialAttempts)
+	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)
 	if err := opts.setCA(o.TLSConfig); err != nil {

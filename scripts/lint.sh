@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the sources without running them: gofmt, go vet, staticcheck. All three are run, so that one run names everything.
+# Checks the sources without running them: gofmt, go vet, staticcheck, and that each -run of the scripts names a test. All
+# are run, so that one run names everything.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
@@ -10,6 +11,7 @@ if [ -n "$unformatted" ]; then
   printf 'lint: not formatted, run "make fmt":\n%s\n' "$unformatted"
   status=1
 fi
+scripts/runs.sh || status=1
 go vet ./... || status=1
 go tool staticcheck ./... || status=1
 

@@ -5,6 +5,7 @@
 #   scripts/setup.sh                       all of it
 #   scripts/setup.sh redis|kafka|chromium  one of them
 #   scripts/setup.sh musl                  what a static build takes besides (scripts/static.sh)
+#   scripts/setup.sh arm64                 a C compiler for arm64 (scripts/platforms.sh)
 #
 # What is there already is left alone, so a second run takes no time. What can't be had is said and left out, and the tests then do without it as far as
 # they can; with RANKCACHE_REQUIRE_REAL=1 it is an error.
@@ -49,6 +50,14 @@ setup_redis() {
 setup_musl() {
   have musl-gcc || apt_install musl-tools || true
   have musl-gcc || lacks musl-gcc 'install the package musl-tools by hand or check that apt-get reaches its packages'
+}
+
+# The library's headers are a recommendation of the compiler's package.
+have_arm64() { have aarch64-linux-gnu-gcc && echo '#include <stdlib.h>' | aarch64-linux-gnu-gcc -E - >/dev/null 2>&1; }
+
+setup_arm64() {
+  have_arm64 || apt_install gcc-aarch64-linux-gnu libc6-dev-arm64-cross || true
+  have_arm64 || lacks 'a C compiler for arm64' 'install gcc-aarch64-linux-gnu and libc6-dev-arm64-cross by hand or check that apt-get reaches its packages'
 }
 
 # java_version prints the major version of the Java in PATH, 0 when there is none.
@@ -114,9 +123,10 @@ case "${1:-all}" in
   redis) setup_redis ;;
   kafka) setup_java; setup_jars ;;
   musl) setup_musl ;;
+  arm64) setup_arm64 ;;
   chromium) setup_chromium ;;
   all) setup_redis; setup_java; setup_jars; setup_chromium; setup_curl ;;
-  *) say "unknown part '$1': redis, kafka, chromium or musl" >&2; exit 2 ;;
+  *) say "unknown part '$1': redis, kafka, chromium, musl or arm64" >&2; exit 2 ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then

@@ -11,12 +11,28 @@ cd "$(dirname "$0")/.."
 readonly packages=$# timeout=${RANKCACHE_TEST_TIMEOUT:-15m}
 [ $# -gt 0 ] || set -- ./...
 
+# check_run refuses a -run among go test's arguments that matches nothing.
+check_run() {
+  local pattern='' folders=()
+  while [ $# -gt 0 ]; do
+    case $1 in
+      -run) pattern=${2:-} && shift ;;
+      -run=*) pattern=${1#-run=} ;;
+      ./*) folders+=("$1") ;;
+    esac
+    shift
+  done
+  [ -z "$pattern" ] || scripts/runs.sh "$pattern" "${folders[@]}"
+}
+
+check_run "$@"
 scripts/setup.sh
 
 # What the race detector makes meaningless (it empties sync.Pools) or far too slow has a run of its own, and so have
 # connections, which are read and written in another way without it.
 if [ "$packages" = 0 ]; then
-  go test -count=1 -run 'Alloc|HitRatio|Memory' ./profile
+  go test -count=1 -run Memory ./profile
+  go test -count=1 -run HitRatio ./internal/lab/measure
   go test -count=1 ./sidecar/...
   # A module of its own: Prometheus and kustomize are nobody else's business. Its tests read files outside of it, which
   # the cache of results does not look at.
@@ -35,8 +51,10 @@ GOBIN="$PWD/.cache" go install gotest.tools/gotestsum@v1.13.0
 rm -f .cache/again.txt
 status=0
 .cache/withservers .cache/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=6 \
-  --rerun-fails-abort-on-data-race --rerun-fails-run-root-test --rerun-fails-report=.cache/again.txt --packages='./...' \
+  --rerun-fails-abort-on-data-race --rerun-fails-run-root-test --rerun-fails-report=.cache/again.txt --jsonfile=.cache/tests.json --packages='./...' \
   -- -race -timeout "$timeout" || status=$?
+printf '\nThe slowest tests:\n'
+.cache/gotestsum tool slowest --num 10 --jsonfile .cache/tests.json || true # the run says what failed
 if [ -s .cache/again.txt ]; then
   printf '\n*** These tests failed at first, look at them:\n'
   cat .cache/again.txt

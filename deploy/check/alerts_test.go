@@ -106,8 +106,8 @@ func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
 	var alerts []string
 	for _, rule := range rules(t) {
 		alerts = append(alerts, rule.Alert)
-		if want := "/RUNBOOKS.md#" + strings.ToLower(rule.Alert); !strings.HasSuffix(rule.Annotations["runbook_url"], want) {
-			t.Errorf("%s points at %s, want …%s", rule.Alert, rule.Annotations["runbook_url"], want)
+		if want := runbooks(t) + "#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != want {
+			t.Errorf("%s points at %s, want %s", rule.Alert, rule.Annotations["runbook_url"], want)
 		}
 		if s := rule.Labels["severity"]; s != "critical" && s != "warning" || rule.Annotations["summary"] == "" {
 			t.Errorf("%s has severity %q and summary %q", rule.Alert, s, rule.Annotations["summary"])
@@ -124,5 +124,42 @@ func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
 				t.Errorf("the runbook of Rankcache%.20s… has no %s", section, part)
 			}
 		}
+	}
+}
+
+// runbooks returns the one place where it is set where the runbooks are.
+func runbooks(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(k8s + "/components/alerts/runbooks.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said struct{ Data struct{ URL string } }
+	if err := yaml.Unmarshal(data, &said); err != nil || !strings.HasSuffix(said.Data.URL, "/RUNBOOKS.md") {
+		t.Fatalf("runbooks.yaml: %+v, %v", said, err)
+	}
+	return said.Data.URL
+}
+
+// TestRunbooksOfYourOwn: what docs/KUBERNETES.md tells to write into an overlay.
+func TestRunbooksOfYourOwn(t *testing.T) {
+	const more = `patches:
+  - target: {kind: PrometheusRule, name: rankcache}
+    patch: |-
+      - {op: add, path: /metadata/annotations, value: {runbooks: "https://docs.example.org/rankcache/v1.2.3/RUNBOOKS.md"}}
+replacements:
+  - source: {kind: PrometheusRule, name: rankcache, fieldPath: metadata.annotations.runbooks}
+    targets:
+      - select: {kind: PrometheusRule, name: rankcache}
+        options: {delimiter: "#"}
+        fieldPaths: [spec.groups.*.rules.*.annotations.runbook_url]
+`
+	docs, err := os.ReadFile("../../docs/KUBERNETES.md")
+	if err != nil || !strings.Contains(string(docs), more) {
+		t.Errorf("docs/KUBERNETES.md does not say it so (%v):\n%s", err, more)
+	}
+	text, err := buildText(t, k8s+"/base", k8s+"/components/alerts", more).AsYaml()
+	if n := strings.Count(string(text), "runbook_url: https://docs.example.org/rankcache/v1.2.3/RUNBOOKS.md#rankcache"); err != nil || n != len(rules(t)) {
+		t.Errorf("%d of %d alerts point at the overlay's runbooks (%v)", n, len(rules(t)), err)
 	}
 }

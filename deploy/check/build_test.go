@@ -1,7 +1,7 @@
 package check
 
 import (
-	"fmt"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,10 +10,12 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/kustomize/kyaml/resid"
 )
 
 const k8s = "../k8s"
+
+// own is an overlay of the operator's.
+var own = flag.String("dir", "", "`folder` of a kustomization of your own that is checked as ours are")
 
 // kustomizations are what people apply.
 func kustomizations(t *testing.T) []string {
@@ -21,6 +23,9 @@ func kustomizations(t *testing.T) []string {
 	overlays, err := filepath.Glob(k8s + "/overlays/*")
 	if err != nil || len(overlays) < 2 {
 		t.Fatalf("overlays: %v, %v", overlays, err)
+	}
+	if *own != "" {
+		overlays = append(overlays, *own)
 	}
 	return append(overlays, k8s+"/base", "testdata/own-app")
 }
@@ -41,9 +46,15 @@ func build(t *testing.T, dir string) resmap.ResMap {
 // buildWith builds the base with one more component.
 func buildWith(t *testing.T, component string) resmap.ResMap {
 	t.Helper()
+	return buildText(t, k8s+"/base", component, "")
+}
+
+// buildText builds a folder of resources with a component and what else a text says.
+func buildText(t *testing.T, resources, component, more string) resmap.ResMap {
+	t.Helper()
 	dir := t.TempDir()
 	text := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n" +
-		"resources: [" + relative(t, dir, k8s+"/base") + "]\ncomponents: [" + relative(t, dir, component) + "]\n"
+		"resources: [" + relative(t, dir, resources) + "]\ncomponents: [" + relative(t, dir, component) + "]\n" + more
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -97,31 +108,5 @@ func TestNamesOfTheConfigMaps(t *testing.T) {
 	}
 	if !names["rankcache-rooms"] || names["rankcache"] || !hashed {
 		t.Errorf("ConfigMaps %v, want rankcache-rooms as it is and rankcache-<hash>", names)
-	}
-}
-
-// An app's own init containers and volumes stay, and the sidecar starts first.
-func TestSidecarJoinsAnyApp(t *testing.T) {
-	built := build(t, "testdata/own-app")
-	app := deployment(t, built, "own")
-	var order []string
-	for _, c := range app.Spec.Template.Spec.InitContainers {
-		order = append(order, c.Name)
-	}
-	if fmt.Sprint(order) != "[rankcache migrate]" {
-		t.Errorf("init containers %v, want the sidecar before the app's own", order)
-	}
-	if app.Spec.Template.Metadata.Labels["rankcache"] != "sidecar" || app.Spec.Template.Metadata.Labels["app"] != "own" {
-		t.Errorf("labels %v", app.Spec.Template.Metadata.Labels)
-	}
-	if other := deployment(t, built, "other"); len(other.Spec.Template.Spec.InitContainers) != 0 {
-		t.Error("a Deployment without the label got a sidecar")
-	}
-	config, err := built.GetById(resid.NewResIdWithNamespace(resid.NewGvk("", "v1", "ConfigMap"), "rankcache-rooms", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := config.GetDataMap()["rooms.yaml"]; !strings.Contains(text, "own_board") {
-		t.Errorf("the overlay's rooms are not used: %s", text)
 	}
 }

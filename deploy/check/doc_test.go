@@ -4,10 +4,12 @@
 // build_test.go builds every base, overlay and component as kubectl apply -k
 // does. schema_test.go holds what comes out against the schemas of several
 // Kubernetes versions and of the Prometheus operator. shape_test.go asks of it
-// what no schema does, such as which container may write where. alerts_test.go
+// what no schema does, such as which container may write where; sidecar_test.go,
+// whether every labelled workload has its sidecar. With -dir DIR and
+// -run 'EveryLabel|LockedUp' it checks an overlay of your own. alerts_test.go
 // lets every alert fire, and not fire, on series written down in
 // testdata/alerts.yaml; dashboard_test.go reads the dashboard's queries.
 //
 // That the flags, probes and metrics named there exist is checked beside the
-// binary, in cmd/rankcache.
+// binary, in internal/app.
 package check

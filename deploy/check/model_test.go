@@ -7,9 +7,10 @@ import (
 	"sigs.k8s.io/kustomize/api/resmap"
 )
 
-// These are the parts of a Deployment that the tests look at.
+// These are the parts of a Deployment, and of what else has pods, that the tests look at.
 type (
 	workload struct {
+		Kind     string
 		Metadata meta
 		Spec     struct {
 			Template struct {
@@ -28,24 +29,26 @@ type (
 		TerminationGracePeriodSeconds *int
 		InitContainers, Containers    []container
 		Volumes                       []struct {
-			Name     string
-			EmptyDir *struct{ SizeLimit string }
+			Name      string
+			EmptyDir  *struct{ SizeLimit string }
+			ConfigMap struct{ Name string }
 		}
 	}
 	container struct {
 		Name, Image, RestartPolicy string
 		Args                       []string
-		Env                        []struct{ Name, Value string }
+		Env                        []envVar
 		StartupProbe, ReadinessProbe,
 		LivenessProbe *probe
 		Lifecycle struct {
-			PostStart struct{ Exec struct{ Command []string } }
+			PostStart, PreStop struct{ Exec struct{ Command []string } }
 		}
 		Resources       struct{ Requests, Limits map[string]string }
 		SecurityContext securityContext
 		VolumeMounts    []struct{ Name, MountPath, SubPath string }
 	}
-	probe struct {
+	envVar struct{ Name, Value string }
+	probe  struct {
 		HTTPGet                         struct{ Path string }
 		PeriodSeconds, FailureThreshold int
 	}
@@ -57,16 +60,19 @@ type (
 	}
 )
 
-// deployments returns all Deployments of a build.
-func deployments(t *testing.T, built resmap.ResMap) (all []workload) {
+// workloads returns what has pods, of whatever kind.
+func workloads(t *testing.T, built resmap.ResMap) (all []workload) {
 	t.Helper()
 	for _, r := range built.Resources() {
-		if r.GetKind() != "Deployment" {
-			continue
-		}
 		data, err := r.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
+		}
+		var pods struct {
+			Spec struct{ Template json.RawMessage }
+		}
+		if json.Unmarshal(data, &pods) != nil || pods.Spec.Template == nil {
+			continue
 		}
 		var w workload
 		if err := json.Unmarshal(data, &w); err != nil {
@@ -79,12 +85,17 @@ func deployments(t *testing.T, built resmap.ResMap) (all []workload) {
 
 func deployment(t *testing.T, built resmap.ResMap, name string) workload {
 	t.Helper()
-	for _, w := range deployments(t, built) {
-		if w.Metadata.Name == name {
+	return workloadOf(t, built, "Deployment", name)
+}
+
+func workloadOf(t *testing.T, built resmap.ResMap, kind, name string) workload {
+	t.Helper()
+	for _, w := range workloads(t, built) {
+		if w.Kind == kind && w.Metadata.Name == name {
 			return w
 		}
 	}
-	t.Fatalf("no Deployment %s", name)
+	t.Fatalf("no %s %s", kind, name)
 	return workload{}
 }
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -10,7 +11,7 @@ import (
 func TestRankcacheContainersAreLockedUp(t *testing.T) {
 	seen := 0
 	for _, dir := range kustomizations(t) {
-		for _, w := range deployments(t, build(t, dir)) {
+		for _, w := range workloads(t, build(t, dir)) {
 			pod := w.Spec.Template.Spec
 			for _, c := range append(pod.InitContainers, pod.Containers...) {
 				if c.Name == "rankcache" {
@@ -55,7 +56,7 @@ func (c *container) check(t *testing.T, where string) {
 func isTrue(b *bool) bool { return b != nil && *b }
 
 func TestOurPodsGetNoTokenAndTimeToStop(t *testing.T) {
-	for _, w := range deployments(t, build(t, k8s+"/overlays/everything")) {
+	for _, w := range workloads(t, build(t, k8s+"/overlays/everything")) {
 		pod := w.Spec.Template.Spec
 		if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
 			t.Errorf("%s gets a service-account token", w.Metadata.Name)
@@ -86,6 +87,22 @@ func TestNativeSidecarGatesTheApp(t *testing.T) {
 	p := c.StartupProbe
 	if p == nil || p.HTTPGet.Path != "/startupz" || p.PeriodSeconds*p.FailureThreshold < 300 {
 		t.Errorf("startup probe %+v, want /startupz with minutes of patience", p)
+	}
+}
+
+// TestEndOfAPod: only a sidecar that is stopped after the app may end its drain
+// early, and the sample waits until no Service sends new callers.
+func TestEndOfAPod(t *testing.T) {
+	for dir, early := range map[string]bool{k8s + "/base": true, k8s + "/overlays/everything": true, k8s + "/overlays/pre-1.29": false} {
+		pod := deployment(t, build(t, dir), "sample").Spec.Template.Spec
+		c := find(append(pod.InitContainers, pod.Containers...), "rankcache")
+		if slices.Contains(c.Args, "--drain-early") != early {
+			t.Errorf("%s: want --drain-early %v: %v", dir, early, c.Args)
+		}
+		hook := find(pod.Containers, "sample").Lifecycle.PreStop.Exec.Command
+		if !slices.Equal(hook, []string{"/sample", "-sleep=5s"}) {
+			t.Errorf("%s: the sample's preStop hook is %v", dir, hook)
+		}
 	}
 }
 

@@ -7,64 +7,67 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 )
 
-// envAdminToken is where serve reads --admin-token from, too.
-const envAdminToken = envPrefix + "ADMIN_TOKEN"
+const (
+	// adminCall bounds one request to the admin port.
+	adminCall = 10 * time.Second
+	// maxAnswer is more than the admin port answers, in bytes.
+	maxAnswer = 16 << 20
+)
 
 // adminClient asks the admin port of a running sidecar.
 type adminClient struct {
-	admin, token string
-	output       string
+	admin  string
+	token  *secret // nil: of a command that changes nothing
+	output *string
 }
 
+// register registers the settings. With token they have serve's admin token.
 func (c *adminClient) register(cmd *cobra.Command, token bool) {
-	cmd.Flags().StringVar(&c.admin, "admin", DefaultAdmin, "`address` of the sidecar's admin port")
-	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "how to print: text or json")
+	flags := cmd.Flags()
+	registerAdmin(flags, &c.admin)
+	c.output = OutputFlag(flags, "text")
 	if token {
-		cmd.Flags().StringVar(&c.token, "token", "", "the sidecar's admin token; better in "+envAdminToken+", which other users can't see")
+		c.token = secretVar(flags, "admin-token", "", "bearer token of the sidecar's admin port; visible to other users on a command line, not in the environment or a file")
 	}
 }
 
-// ask returns the body of the answer, or what its problem says.
+// ask returns the body of the answer, or the problem in it as an error.
 func (c *adminClient) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	if c.output != "text" && c.output != "json" { // before anything is changed
-		return nil, Usagef("-o %q: want text or json", c.output)
+	addr, err := parseAddress("admin", c.admin)
+	if err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, adminCall)
 	defer cancel()
-	base := c.admin
-	if !strings.Contains(base, "://") {
-		base = "http://" + base
-	}
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, bytes.NewReader(body))
+	base, client := addr.client()
+	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, Usagef("--admin: %w", err)
 	}
-	if c.token == "" {
-		c.token = os.Getenv(envAdminToken)
+	if c.token != nil {
+		if err := c.token.load(); err != nil {
+			return nil, Usagef("%w", err)
+		}
+		req.Header.Set("Authorization", "Bearer "+c.token.get())
 	}
-	if method != http.MethodGet {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w; is the sidecar running, and is --admin its admin port?", err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err == nil && resp.StatusCode >= 300 {
 		err = problemText(resp.Status, answer)
 	}
 	return answer, err
 }
 
-// problemText says what a problem+json says.
+// problemText returns the error in a problem+json.
 func problemText(status string, body []byte) error {
 	var p struct{ Title, Detail string }
 	if json.Unmarshal(body, &p) != nil || p.Title == "" {
@@ -78,7 +81,7 @@ func problemText(status string, body []byte) error {
 
 // print prints an answer as it came, or as text.
 func (c *adminClient) print(to io.Writer, body []byte, text func(io.Writer, []byte) error) error {
-	if c.output == "json" {
+	if *c.output == "json" {
 		_, err := to.Write(body)
 		return err
 	}

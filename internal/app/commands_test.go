@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"rankcache/internal/plan"
 	"rankcache/internal/testkit/doctext"
 )
 
@@ -154,5 +157,34 @@ func TestPlanSaysWhenItIsNotNeeded(t *testing.T) {
 	}
 	if err := Run(t.Context(), NewCommand(), []string{"plan", "--pods", "0"}, &out, &out); ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), "--pods") {
 		t.Errorf("no pods: %v", err)
+	}
+}
+
+// TestJSONHasUnits: what is printed as JSON has no Go duration in it, which would be
+// a bare count of nanoseconds, but fields named _ms or _s.
+func TestJSONHasUnits(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var walk func(path string, v reflect.Type)
+	walk = func(path string, v reflect.Type) {
+		switch {
+		case v == reflect.TypeFor[time.Duration]():
+			t.Errorf("%s is a duration without a unit", path)
+		case seen[v] || v == reflect.TypeFor[time.Time]():
+		case v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice || v.Kind() == reflect.Map:
+			walk(path, v.Elem())
+		case v.Kind() == reflect.Struct:
+			seen[v] = true
+			for i := range v.NumField() {
+				if f := v.Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
+					walk(path+"."+f.Name, f.Type)
+				}
+			}
+		}
+	}
+	for _, v := range []any{waitReport{}, versionInfo{}, doctorReport{}, plan.Answer{}, roomsSummary{}, roomsAnswer{}, hotAnswer{}, localBoard{}, memoryStatus{}} {
+		walk(reflect.TypeOf(v).Name(), reflect.TypeOf(v))
+	}
+	if len(seen) < 12 {
+		t.Errorf("%d types were looked at", len(seen))
 	}
 }

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -25,9 +27,6 @@ const (
 	// are whole, not paths.
 	flatKeys = "\x00"
 )
-
-// secretFlag is the annotation of flags whose value is never printed.
-const secretFlag = "rankcache_secret"
 
 // loadConfig gives the flags of cmd that were not set on the command line their
 // value from the environment or the file, and returns the kafka.* keys.
@@ -58,17 +57,22 @@ func loadConfig(cmd *cobra.Command) (kafka map[string]string, err error) {
 var notOurs = regexp.MustCompile(`^RANKCACHE_(([A-Z0-9_]+_)?(PORT(_\d.*)?|SERVICE_(HOST|PORT.*))|TEST_.*|REQUIRE_REAL|FULL)$`)
 
 // envKey turns RANKCACHE_REDIS_TIMEOUT into redis-timeout and
-// RANKCACHE_KAFKA_SASL_USERNAME into kafka.sasl.username.
+// RANKCACHE_KAFKA_SASL_USERNAME into kafka.sasl.username; that of a secret's file,
+// RANKCACHE_KAFKA_SASL_PASSWORD_FILE, into kafka.sasl.password-file.
 func envKey(name, value string) (string, any) {
 	if notOurs.MatchString(name) {
 		return "", nil // leaves it out
 	}
 	key := strings.ToLower(strings.TrimPrefix(name, envPrefix))
 	if rest, ok := strings.CutPrefix(key, "kafka_"); ok {
-		return kafkaPrefix + strings.ReplaceAll(rest, "_", "."), value
+		return kafkaPrefix + kafkaFile.ReplaceAllString(strings.ReplaceAll(rest, "_", "."), "$1"+fileSuffix), value
 	}
 	return strings.ReplaceAll(key, "_", "-"), value
 }
+
+// kafkaFile finds settings that name the file of a secret: librdkafka has others
+// that end with ".file".
+var kafkaFile = regexp.MustCompile(`(password|secret)\.file$`)
 
 // checkKeys refuses keys that are no flag of any command: one file and one
 // environment may serve them all.
@@ -87,6 +91,19 @@ func checkKeys(root *cobra.Command, keys []string) error {
 	return nil
 }
 
+// fromConfig has a command, one that asks another process, take its flags from
+// the environment and the file, too.
+func fromConfig(cmd *cobra.Command) *cobra.Command {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if _, err := loadConfig(cmd); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
 func applyConfig(cmd *cobra.Command, k *koanf.Koanf) (map[string]string, error) {
 	kafka := map[string]string{}
 	for _, key := range k.Keys() {
@@ -99,33 +116,55 @@ func applyConfig(cmd *cobra.Command, k *koanf.Koanf) (map[string]string, error) 
 		if name, ok := strings.CutPrefix(f.Name, kafkaPrefix); ok {
 			kafka[name] = f.Value.String()
 		} else if !f.Changed && k.Exists(f.Name) && err == nil {
-			err = setFlag(cmd.Flags(), f.Name, k.Get(f.Name))
+			err = setFlag(cmd.Flags(), f, k.Get(f.Name))
 		}
 	})
+	for key, value := range kafka {
+		if secretKey.MatchString(key) && value == masked {
+			err = errors.Join(err, maskedError(kafkaPrefix+key))
+		}
+	}
 	return kafka, err
 }
 
-func setFlag(flags *pflag.FlagSet, name string, value any) error {
+func setFlag(flags *pflag.FlagSet, f *pflag.Flag, value any) error {
 	text := fmt.Sprint(value)
 	if list, ok := value.([]any); ok {
-		items := make([]string, len(list))
-		for i, item := range list {
-			items[i] = fmt.Sprint(item)
+		if len(list) == 0 && f.DefValue == "[]" {
+			return nil // of a map pflag takes no empty one
 		}
-		text = strings.Join(items, ",")
+		text = csvLine(list)
 	}
-	if err := flags.Set(name, text); err != nil {
-		return Usagef("configuration key %s: %w", name, err)
+	if _, secret := f.Annotations[secretFlag]; secret && strings.Contains(text, masked) {
+		return maskedError(f.Name)
+	}
+	if err := flags.Set(f.Name, text); err != nil {
+		return Usagef("configuration key %s: %w", f.Name, err)
 	}
 	return nil
+}
+
+// csvLine writes a list as the flags read it.
+func csvLine(list []any) string {
+	items := make([]string, len(list))
+	for i, item := range list {
+		items[i] = fmt.Sprint(item)
+	}
+	var line strings.Builder
+	w := csv.NewWriter(&line)
+	_ = w.Write(items) // to memory
+	w.Flush()
+	return strings.TrimSuffix(line.String(), "\n")
+}
+
+// maskedError refuses what rankcache config has printed in place of a secret.
+func maskedError(key string) error {
+	return Usagef("configuration key %s: %s stands for a secret that was not printed: give the secret, or its file as %s%s", key, masked, key, fileSuffix)
 }
 
 // addKafkaFlags makes every --kafka.<key> on the command line a flag, so that
 // librdkafka's settings need no list here.
 func addKafkaFlags(root *cobra.Command, args []string) error {
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		return nil // the shell asks; nothing is run
-	}
 	cmd, _, err := root.Find(args)
 	if err != nil {
 		return &ExitError{ExitUsage, err}
@@ -137,9 +176,4 @@ func addKafkaFlags(root *cobra.Command, args []string) error {
 		}
 	}
 	return nil
-}
-
-// MarkSecret keeps the flag's value out of rankcache config.
-func MarkSecret(flags *pflag.FlagSet, name string) {
-	flags.Lookup(name).Annotations = map[string][]string{secretFlag: nil}
 }

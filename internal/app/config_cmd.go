@@ -1,9 +1,12 @@
 package app
 
 import (
+	"encoding/csv"
 	"io"
 	"net/url"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,7 +19,8 @@ func newConfigCommand() *cobra.Command {
 	config.Short = "Print the configuration in force, secrets masked"
 	config.Long = `Print what rankcache serve would run with: flags over environment over file.
 The sub-commands do the same for the other long-running commands. The output is
-itself a configuration file, except that secrets are masked.`
+itself a configuration file. Only secrets that are given as values are masked in
+it, and a masked value is refused when it is read back: give secrets as files.`
 	config.Example = `  rankcache config --config rankcache.yaml
   rankcache config write -o json`
 	config.AddCommand(configOf(newWriteCommand(), "write"), configOf(newPollCommand(), "poll"))
@@ -49,13 +53,15 @@ func flagNames(flags *pflag.FlagSet) (names []string) {
 	return names
 }
 
-func inForce(flags *pflag.FlagSet, names []string, kafka map[string]string) map[string]string {
-	values := map[string]string{}
+// inForce returns the values of the flags and of Kafka's settings, by key: a text
+// or, of a list, a list of texts.
+func inForce(flags *pflag.FlagSet, names []string, kafka map[string]string) map[string]any {
+	values := map[string]any{}
 	for _, name := range names {
-		values[name] = maskFlag(flags.Lookup(name))
+		values[name] = valueOf(flags.Lookup(name))
 	}
 	for key, value := range kafka {
-		if secretKey.MatchString(key) {
+		if secretKey.MatchString(key) && !strings.HasSuffix(key, fileSuffix) && value != "" {
 			value = masked
 		}
 		values[kafkaPrefix+key] = value
@@ -63,7 +69,7 @@ func inForce(flags *pflag.FlagSet, names []string, kafka map[string]string) map[
 	return values
 }
 
-func printConfig(cmd *cobra.Command, values map[string]string, output string) error {
+func printConfig(cmd *cobra.Command, values map[string]any, output string) error {
 	return PrintAs(cmd.OutOrStdout(), output, values, func(to io.Writer) error { return yaml.NewEncoder(to).Encode(values) })
 }
 
@@ -72,13 +78,37 @@ const masked = "****"
 // secretKey finds librdkafka settings that are or hold secrets.
 var secretKey = regexp.MustCompile(`(?i)password|secret|token|\.pem$|key$|jaas|oauthbearer\.config`)
 
-// maskFlag returns the flag's value, with what is secret in it masked: the
-// password of a URL, or the whole value.
-func maskFlag(f *pflag.Flag) string {
-	value := f.Value.String()
-	if _, secret := f.Annotations[secretFlag]; !secret || value == "" {
+// valueOf returns the flag's value with what is secret in it masked.
+func valueOf(f *pflag.Flag) any {
+	_, secret := f.Annotations[secretFlag]
+	switch f.Value.Type() {
+	case "stringSlice", "stringToString":
+		items := listOf(f)
+		for i := range items {
+			if secret {
+				items[i] = masked
+			}
+		}
+		return items
+	}
+	if value := f.Value.String(); !secret || value == "" {
 		return value
 	}
+	return maskURL(f.Value.String())
+}
+
+// listOf returns the items of a list, or the pairs of a map as key=value.
+func listOf(f *pflag.Flag) []string {
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		return slices.Clone(list.GetSlice())
+	}
+	line := strings.TrimSuffix(strings.TrimPrefix(f.Value.String(), "["), "]")
+	items, _ := csv.NewReader(strings.NewReader(line)).Read() // as pflag has written it
+	return append([]string{}, items...)
+}
+
+// maskURL masks the password of a URL, and the whole of anything else.
+func maskURL(value string) string {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" {
 		return masked
@@ -87,5 +117,8 @@ func maskFlag(f *pflag.Flag) string {
 		query.Set("password", masked)
 		u.RawQuery = query.Encode()
 	}
-	return u.Redacted()
+	if _, set := u.User.Password(); set {
+		u.User = url.UserPassword(u.User.Username(), masked)
+	}
+	return strings.ReplaceAll(u.String(), url.QueryEscape(masked), masked)
 }

@@ -4,22 +4,26 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
 
 // runConfig returns what rankcache config prints, by key.
-func runConfig(t *testing.T, args ...string) (map[string]string, error) {
+func runConfig(t *testing.T, args ...string) (map[string]any, error) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := Run(context.Background(), NewCommand(), append([]string{"config"}, args...), &out, &out); err != nil {
 		return nil, err
 	}
-	values := map[string]string{}
+	values := map[string]any{}
 	if err := yaml.Unmarshal(out.Bytes(), &values); err != nil {
 		t.Fatalf("%v in:\n%s", err, out.String())
 	}
@@ -40,17 +44,17 @@ func TestFlagsWinOverEnvironmentOverFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{
+	for key, want := range map[string]any{
 		"redis-timeout":           "1s",
 		"drain":                   "3s",
 		"data":                    "127.0.0.1:3",
 		"admin":                   "127.0.0.1:8971",
-		"allow-host":              "[a,b]",
+		"allow-host":              []any{"a", "b"},
 		"kafka.linger.ms":         "7",
 		"kafka.acks":              "1",
 		"kafka.security.protocol": "ssl",
 	} {
-		if got[key] != want {
+		if !reflect.DeepEqual(got[key], want) {
 			t.Errorf("%s is %q, want %q", key, got[key], want)
 		}
 	}
@@ -90,14 +94,14 @@ func TestConfigMasksSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, value := range got {
-		if strings.Contains(value, "hush") {
+		if strings.Contains(fmt.Sprint(value), "hush") {
 			t.Errorf("%s shows its secret: %s", key, value)
 		}
 	}
-	if written, err := runConfig(t, "write", "--write-token", "hush-6"); err != nil || written["write-token"] == "" || strings.Contains(written["write-token"], "hush") {
+	if written, err := runConfig(t, "write", "--write-token", "hush-6"); err != nil || written["write-token"] != masked {
 		t.Errorf("write-token is %q, %v", written["write-token"], err)
 	}
-	if !strings.Contains(got["redis"], "app") || !strings.Contains(got["redis"], "dial_timeout=1s") {
+	if want := "rediss://app:****@redis:6379/1?dial_timeout=1s"; got["redis"] != want {
 		t.Errorf("the Redis URL is masked beyond its password: %s", got["redis"])
 	}
 }
@@ -114,8 +118,85 @@ func TestVariablesOfServicesAreNoSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, value := range got {
-		if strings.Contains(value, "10.0.0.1") {
+		if strings.Contains(fmt.Sprint(value), "10.0.0.1") {
 			t.Errorf("%s is %q", key, value)
+		}
+	}
+}
+
+// TestConfigIsReadBack: what rankcache config prints is a configuration file that
+// says the same, with every setting as it is by default and changed.
+func TestConfigIsReadBack(t *testing.T) {
+	for _, command := range []*cobra.Command{newServeCommand(), newWriteCommand(), newPollCommand()} {
+		name := strings.TrimPrefix(command.Name(), "serve")
+		defaults := roundTrip(t, name)
+		changed := []string{"--kafka.linger.ms=7", "--kafka.sasl.password-file=/run/secrets/kafka"}
+		command.Flags().VisitAll(func(f *pflag.Flag) {
+			if _, secret := f.Annotations[secretFlag]; !secret {
+				changed = append(changed, "--"+f.Name+"="+otherValue(f))
+			}
+		})
+		got := roundTrip(t, name, changed...)
+		for key, value := range defaults {
+			if command.Flags().Lookup(key).Annotations == nil && reflect.DeepEqual(got[key], value) {
+				t.Errorf("%s: %s was changed and is still %v", command.Name(), key, value)
+			}
+		}
+	}
+}
+
+// roundTrip prints the configuration of a command, has it read back and printed
+// again, and returns it.
+func roundTrip(t *testing.T, command string, args ...string) map[string]any {
+	t.Helper()
+	args = append(strings.Fields(command), args...)
+	printed, err := runConfig(t, args...)
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "rankcache.yaml")
+	text, err := yaml.Marshal(printed)
+	must(t, err)
+	must(t, os.WriteFile(file, text, 0o600))
+	again, err := runConfig(t, append(strings.Fields(command), "--config", file)...)
+	must(t, err)
+	if !reflect.DeepEqual(again, printed) {
+		t.Errorf("%s %v:\n%v\nis read back as\n%v", command, args, printed, again)
+	}
+	return printed
+}
+
+// otherValue returns a value that is not the flag's default.
+func otherValue(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return fmt.Sprint(f.DefValue != "true")
+	case "duration":
+		return "1h2m3.004s"
+	case "int", "int64":
+		return "1234567"
+	case "float64":
+		return "0.0625"
+	case "stringSlice":
+		return `a,"b, c","d ""e"""`
+	case "stringToString":
+		return "retention.ms=1,cleanup.policy=delete"
+	case "word":
+		words := f.Value.(*choice).words
+		return words[len(words)-1]
+	}
+	return "[x, y]: 'z' # 1"
+}
+
+// TestMaskedSecretsAreRefused: a password that is asterisks would only fail later.
+func TestMaskedSecretsAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"--redis", "redis://app:hush@redis:6379"}, {"--profile-header", "A: hush"}, {"--kafka.sasl.password=hush"}} {
+		printed, err := runConfig(t, args...)
+		must(t, err)
+		file := filepath.Join(t.TempDir(), "rankcache.yaml")
+		text, err := yaml.Marshal(printed)
+		must(t, err)
+		must(t, os.WriteFile(file, text, 0o600))
+		if _, err := runConfig(t, "--config", file); ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), masked) {
+			t.Errorf("%v: got %v, want a usage error", args, err)
 		}
 	}
 }
@@ -139,16 +220,19 @@ func TestConfigOfEveryLongRunningCommand(t *testing.T) {
 // A setting that makes no sense once ended serve with a panic in its clean-up.
 func TestBadSettingsEndWithTheirName(t *testing.T) {
 	for name, args := range map[string][]string{
-		"hot":         {"serve", "--hot-promote-rate", "5", "--hot-exit-rate", "25"},
-		"total":       {"serve", "--total", "sum"},
-		"rooms":       {"serve", "--rooms", "/nowhere/rooms.yaml"},
-		"redis":       {"serve", "--redis", "not a url"},
-		"hot-source":  {"serve", "--hot-source", "oracle"},
-		"board life":  {"write", "--board-life", "-1s"},
-		"log-format":  {"write", "--log-format", "xml"},
-		"nothing":     {"poll", "--hot-source", "none"},
-		"otlp":        {"serve", "--otlp-endpoint", "collector:4318"},
-		"profile-url": {"serve", "--profile-url", "http://x/", "--profile-redis-key", "p:<member>"},
+		"hot":          {"serve", "--hot-promote-rate", "5", "--hot-exit-rate", "25"},
+		"total":        {"serve", "--total", "sum"},
+		"rooms":        {"serve", "--rooms", "/nowhere/rooms.yaml"},
+		"redis":        {"serve", "--redis", "not a url"},
+		"redis://":     {"serve", "--redis", "foo"},
+		"300MiB":       {"serve", "--memory-budget", "300"},
+		"snapshot-dir": {"serve", "--snapshot-dir", "/proc/rankcache"},
+		"hot-source":   {"serve", "--hot-source", "oracle"},
+		"board life":   {"write", "--board-life", "-1s"},
+		"log-format":   {"write", "--log-format", "xml"},
+		"nothing":      {"poll", "--hot-source", "none"},
+		"otlp":         {"serve", "--otlp-endpoint", "collector:4318"},
+		"profile-url":  {"serve", "--profile-url", "http://x/", "--profile-redis-key", "p:<member>"},
 	} {
 		args = append(args, "--health", "127.0.0.1:0")
 		var out bytes.Buffer

@@ -138,7 +138,7 @@ func TestManifestsSettingsAreAccepted(t *testing.T) {
 					}
 				}
 			}
-			if !strings.HasSuffix(values["health"], fmt.Sprintf(":%d", c.port)) {
+			if !strings.HasSuffix(fmt.Sprint(values["health"]), fmt.Sprintf(":%d", c.port)) {
 				t.Errorf("%s: the container's port is %d, the health port %s", c.file, c.port, values["health"])
 			}
 			for _, p := range c.probes {
@@ -264,7 +264,7 @@ func TestManifestsProbesAnswer(t *testing.T) {
 
 // startAll runs each command that has a container, ready and with a board filled.
 func startAll(t *testing.T) map[string]*child {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 3)
 	poller := startListening(t, "poll", "--redis", h.common[1], "--hot-source", "redis", "--health", "127.0.0.1:0")
 	s := h.serve(t)

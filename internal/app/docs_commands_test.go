@@ -84,11 +84,12 @@ func newStage(t *testing.T) *stage {
 	var pairs []string
 	for port, at := range map[string]string{"8970": addr(sidecar, "data"), "8971": addr(sidecar, "admin"), "8972": addr(sidecar, "health"),
 		"8973": addr(writer, "scores"), "8974": addr(writer, "health"), "8975": addr(poller, "health")} {
-		pairs = append(pairs, "localhost:"+port, at, "127.0.0.1:"+port, at)
+		pairs = append(pairs, "localhost:"+port, at, "127.0.0.1:"+port, at, " :"+port, " "+at)
 	}
 	s.names = strings.NewReplacer(append(pairs, "redis://redis:6379", "redis://"+redis, "kafka:9092", brokers)...)
 	s.shims(t, addr(sidecar, "admin"), addr(sidecar, "health"))
-	s.env = append(os.Environ(), envRunMain+"=1", "RANKCACHE_ADMIN_TOKEN="+token, "PATH="+s.dir+":"+os.Getenv("PATH"))
+	s.env = append(os.Environ(), envRunMain+"=1", "RANKCACHE_ADMIN_TOKEN="+token, "PATH="+s.dir+":"+os.Getenv("PATH"),
+		"RANKCACHE_REDIS=redis://"+redis, "RANKCACHE_KAFKA="+brokers, "RANKCACHE_ROOMS=rooms.yaml")
 	s.fill(t, writer)
 	sidecar.WaitReady(time.Minute)
 	return s
@@ -101,10 +102,11 @@ func (s *stage) write(t *testing.T, name, text string) {
 	}
 }
 
-// shims makes rankcache this binary, told where the ports are, and has curl fail
-// where the server refuses. Both note a failure, which a pipe would hide.
+// shimNote ends a shim: a failure is noted, which a pipe would hide.
+const shimNote = "code=$?; [ $code = 0 ] || echo \"$0 $* ended with $code\" >>failed; exit $code\n"
+
+// shims makes rankcache this binary, told where the ports are, and curl.
 func (s *stage) shims(t *testing.T, admin, health string) {
-	const note = "code=$?; [ $code = 0 ] || echo \"$0 ended with $code\" >>failed; exit $code\n"
 	s.write(t, "rankcache", fmt.Sprintf(`#!/bin/sh
 case "$1 $2" in
 hot*|"rooms list"|"rooms set"|"rooms delete") set -- "$@" --admin %[1]s;;
@@ -112,7 +114,12 @@ wait*) shift; set -- wait --admin %[1]s --health http://%[2]s "$@";;
 doctor*) set -- "$@" --data 127.0.0.1:0 --admin 127.0.0.1:0 --health 127.0.0.1:0;;
 esac
 %[3]q "$@"
-`, admin, health, os.Args[0])+note)
+`, admin, health, os.Args[0])+shimNote)
+	s.curl(t, "curl")
+}
+
+// curl makes a curl that fails where the server refuses.
+func (s *stage) curl(t *testing.T, name string) {
 	curl, err := exec.LookPath("curl")
 	if err != nil && testkit.RequireReal() {
 		t.Fatal("curl is not installed")
@@ -120,13 +127,14 @@ esac
 	if err != nil {
 		t.Skip("curl is not installed: the documented commands are not run")
 	}
-	s.write(t, "curl", fmt.Sprintf("#!/bin/sh\n%q --fail --max-time 20 -sS \"$@\"\n", curl)+note)
+	s.write(t, name, fmt.Sprintf("#!/bin/sh\n%q --fail --max-time 20 -sS \"$@\"\n", curl)+shimNote)
 }
 
-// fill gives the board the members that the documentation asks for.
+// fill gives the boards the members that the documentation asks for.
 func (s *stage) fill(t *testing.T, writer *child) {
-	for _, member := range []string{"1000123", "1000124"} {
-		body := fmt.Sprintf(`{"order":"fill-%s","board":"1_2_3","member":%q,"op":"incr","delta":5}`, member, member)
+	for i, member := range []string{"1000123", "1000124", "1000123", "1000124"} {
+		board := []string{"1_2_3", "demo_tonight_star"}[i/2]
+		body := fmt.Sprintf(`{"order":"fill-%d","board":%q,"member":%q,"op":"incr","delta":5}`, i, board, member)
 		testkit.Eventually(t, time.Minute, func() error { // the producer needs a moment at the start
 			resp, err := http.Post(writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(body))
 			if err != nil {

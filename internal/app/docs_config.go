@@ -18,11 +18,16 @@ wins over the environment, that over the file. Unknown keys are errors; one file
 the settings of several commands. ` + "`rankcache config`" + ` prints what is in force, secrets masked.
 
 Durations are written ` + "`200ms`, `5s`, `1h30m`" + `; lists as ` + "`a,b`" + ` or, in the file, as YAML lists.
-Settings marked **secret** are never printed or logged: give them by the environment or a
-file that only rankcache reads.
+Settings marked **secret** are never printed or logged. Each can be given as a file, such as a mounted
+Kubernetes Secret: ` + "`--redis-password-file`, `RANKCACHE_REDIS_PASSWORD_FILE`" + `. One newline at the end is
+not part of the value; a file that is missing, empty or larger than 64 KiB is an error at the start. A file
+that changes is read again: new connections to Redis log in with the new password, the next
+request needs the new token. A file that then can't be read leaves the last value in force and is logged.
 
 ` + "`--kafka.<key>`" + ` (` + "`RANKCACHE_KAFKA_<KEY>`" + ` with ` + "`_`" + ` for ` + "`.`" + `, ` + "`kafka.<key>`" + ` in the file) passes any setting
-of librdkafka, such as ` + "`kafka.security.protocol`" + ` or ` + "`kafka.sasl.password`" + `.
+of librdkafka, such as ` + "`kafka.security.protocol`" + ` or ` + "`kafka.sasl.password`" + `. Those that end with
+` + "`password` or `secret`" + ` can be given as files, too, read at the start:
+` + "`--kafka.sasl.password-file`, `RANKCACHE_KAFKA_SASL_PASSWORD_FILE`" + `.
 `
 
 // writeConfigReference writes docs/CONFIG.md: first what all long-running

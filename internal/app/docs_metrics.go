@@ -107,7 +107,7 @@ func describeAll(r *registry) (docs []metricDoc) {
 	return slices.Compact(docs) // several collectors may share a metric, told apart by constant labels
 }
 
-// descText takes a Desc apart, whose fields nobody else may see.
+// descText parses the text of a Desc, whose fields are not exported.
 var descText = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), (?:unit: "[^"]*", )?constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
 func describe(c prometheus.Collector, d *prometheus.Desc) metricDoc {

@@ -37,7 +37,7 @@ func TestCommandsThatDoctorWantsAreEnough(t *testing.T) {
 		return []string{role, "--redis", "redis://" + role + ":secret@" + server.Addr(), "--kafka", testkit.Kafka(t), "--rooms", superHotRooms(t, board),
 			"--topic-commands", board + "_commands", "--redis-timeout", "2s", "--health", "127.0.0.1:0"}
 	}
-	h := &house{star: rankcache.BoardID(board), writer: startListening(t, append(args("write"), "--scores", "127.0.0.1:0", "--command-partitions", "1", "--group", board)...)}
+	h := &fixture{star: rankcache.BoardID(board), writer: startListening(t, append(args("write"), "--scores", "127.0.0.1:0", "--command-partitions", "1", "--group", board)...)}
 	h.give(t, h.star, 3)
 	s := startListening(t, append(args("serve"), "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--hot-source", "none", "--audit-every", "100ms")...)
 	s.WaitReady(time.Minute)

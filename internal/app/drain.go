@@ -12,8 +12,13 @@ import (
 	"rankcache/sidecar/adminapi"
 )
 
-// defaultDrain covers the seconds that a Service needs to take a pod out.
-const defaultDrain = 5 * time.Second
+const (
+	// defaultDrain covers the seconds that a Service needs to take a pod out.
+	defaultDrain = 5 * time.Second
+	// unusedFor is long beside the milliseconds after which an app that still runs
+	// connects again, and short beside the drain.
+	unusedFor = 250 * time.Millisecond
+)
 
 // errStopped is the cause with which the parts are told to end.
 var errStopped = errors.New("asked to stop")
@@ -22,9 +27,14 @@ func registerDrain(flags *pflag.FlagSet, drain *time.Duration) {
 	flags.DurationVar(drain, "drain", defaultDrain, "how long to go on answering, not ready, after SIGTERM")
 }
 
+// connections tells how many connections of callers are open now and how many there
+// have ever been.
+type connections func() (open int, ever uint64)
+
 // drained returns when ctx is done and callers, who are told by ready, have had
-// the time to go elsewhere; or when live is done, because a part has failed.
-func drained(ctx, live context.Context, ready *adminapi.Readiness, drain time.Duration, log *slog.Logger) {
+// the time to go elsewhere; or when live is done, because a part has failed. With
+// conns it also returns when no caller is left.
+func drained(ctx, live context.Context, ready *adminapi.Readiness, drain time.Duration, conns connections, log *slog.Logger) {
 	select {
 	case <-ctx.Done():
 	case <-live.Done():
@@ -32,9 +42,31 @@ func drained(ctx, live context.Context, ready *adminapi.Readiness, drain time.Du
 	}
 	ready.Stop(errStopped.Error())
 	log.Info("stopping", "drain", drain)
-	select {
-	case <-time.After(drain):
-	case <-live.Done():
+	over, cancel := context.WithTimeout(live, drain)
+	defer cancel()
+	waitUnused(over, conns)
+}
+
+// waitUnused returns when there was no connection for unusedFor, or when ctx is
+// done. Short connections between two looks count too.
+func waitUnused(ctx context.Context, conns connections) {
+	if conns == nil {
+		<-ctx.Done()
+		return
+	}
+	look := time.NewTicker(unusedFor / 10)
+	defer look.Stop()
+	_, before := conns()
+	for since := time.Now(); time.Since(since) < unusedFor; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		open, ever := conns()
+		if open > 0 || ever != before {
+			since, before = time.Now(), ever
+		}
 	}
 }
 

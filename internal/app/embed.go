@@ -1,26 +1,25 @@
 package app
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/spf13/pflag"
-
-	"rankcache/hotkey"
-	"rankcache/sidecar/adminapi"
 )
 
-// registers is the settings of one command.
-type registers interface{ register(*pflag.FlagSet) }
+// settings are those of one command.
+type settings interface {
+	register(*pflag.FlagSet)
+	readSecrets(*pflag.FlagSet) error
+}
 
 // parse reads args into the settings of a command.
-func parse(command string, o registers, args []string) error {
+func parse(command string, o settings, args []string) error {
 	flags := pflag.NewFlagSet(command, pflag.ContinueOnError)
 	o.register(flags)
 	if err := flags.Parse(args); err != nil {
 		return Usagef("%s: %w", command, err)
 	}
-	return nil
+	return o.readSecrets(flags)
 }
 
 // NewSidecar builds the sidecar that "rankcache serve" with these arguments is,
@@ -31,26 +30,9 @@ func NewSidecar(args []string, log *slog.Logger) (*Sidecar, error) {
 	if err := parse("serve", o, args); err != nil {
 		return nil, err
 	}
+	o.secrets.logTo(log)
 	return newSidecar(o, log)
 }
-
-// Run serves until ctx is done and the drain is over.
-func (s *Sidecar) Run(ctx context.Context) error { return s.run(ctx) }
-
-// Addr returns where the listener of a flag ("data", "admin", "health") listens.
-func (s *Sidecar) Addr(flag string) string { return s.listeners.addr(flag) }
-
-// Boards returns how far the super-hot boards are, for [Screen.Follow].
-func (s *Sidecar) Boards() Progressing { return s.runner }
-
-// Ready reports whether the sidecar is ready, and why not.
-func (s *Sidecar) Ready() (bool, string) {
-	now := s.ready.Now()
-	return now.State == adminapi.StateReady, now.Reason
-}
-
-// Hot returns the boards of the hot tier, as GET /hotkeys does.
-func (s *Sidecar) Hot() []hotkey.Row { return s.tracker.Hot() }
 
 // NewWriter builds the writer that "rankcache write" with these arguments is, as
 // [NewSidecar] does the sidecar.
@@ -59,8 +41,6 @@ func NewWriter(args []string, log *slog.Logger) (*Writer, error) {
 	if err := parse("write", o, args); err != nil {
 		return nil, err
 	}
+	o.secrets.logTo(log)
 	return newWriter(o, log)
 }
-
-// Run writes until ctx is done and the drain is over.
-func (w *Writer) Run(ctx context.Context) error { return w.run(ctx) }

@@ -20,7 +20,7 @@ import (
 func TestForeignPageChangesNoScore(t *testing.T) {
 	t.Parallel()
 	testkit.Chromium(t) // before anything is started for it
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.small, 1)
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<!doctype html><title>elsewhere</title><link rel=icon href=data:,>")
@@ -38,7 +38,7 @@ func TestForeignPageChangesNoScore(t *testing.T) {
 }
 
 // theft is a command of the page.
-func (h *house) theft(order string) string {
+func (h *fixture) theft(order string) string {
 	return fmt.Sprintf(`{"order":"theft-%s","board":%q,"member":"thief","op":"incr","delta":1000}`, order, h.small)
 }
 
@@ -47,7 +47,7 @@ func TestWriteToken(t *testing.T) {
 	t.Parallel()
 	doc, err := apitest.Load(sidecar.OpenAPI())
 	must(t, err)
-	h := newHouse(t, "--write-token", "hush-write")
+	h := newFixture(t, "--write-token", "hush-write")
 	for _, c := range []struct {
 		authorization, contentType, site string
 		status                           int

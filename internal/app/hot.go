@@ -1,8 +1,6 @@
 package app
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"rankcache/hotkey"
 )
@@ -33,70 +32,31 @@ type hotVerdict struct {
 	Ignored int                 `json:"ignored"` // hot keys that are no board's
 }
 
-// serveHot answers GET /hotkeys on the admin port.
-func (s *Sidecar) serveHot(w http.ResponseWriter, _ *http.Request) {
-	answer := hotAnswer{Enabled: s.tracker != nil, Boards: []hotkey.Row{}}
-	if answer.Enabled {
-		answer.Boards = append(answer.Boards, s.tracker.Hot()...)
-		answer.Verdict = s.fleetVerdict()
-	}
-	w.Header().Set("Content-Type", "application/json")
-	PrintJSON(w, answer) // a caller who has gone needs no answer
-}
-
-// fleetVerdict returns the newest verdict, nil before the first.
-func (s *Sidecar) fleetVerdict() *hotVerdict {
-	v, seen := s.tracker.Verdict()
-	if seen.IsZero() {
-		return nil
-	}
-	ago := time.Since(seen)
-	return &hotVerdict{Source: v.Source, Poller: v.Poller, At: v.At, SeenAgo: ago.Milliseconds(),
-		Counts: ago <= cmp.Or(s.options.hot.VerdictAge, hotkey.DefaultVerdictAge),
-		Boards: append([]hotkey.BoardCount{}, v.Boards...), Ignored: v.Ignored}
-}
-
 func newHotCommand() *cobra.Command {
-	var admin string
+	c := &adminClient{}
 	cmd := &cobra.Command{
 		Use:   "hot",
-		Short: "Print which boards a running sidecar holds for hot",
+		Short: "Print which boards are hot in a running sidecar",
 		Example: `  rankcache hot
   kubectl exec app-0 -c rankcache -- rankcache hot -o json`,
 		Args: NoArgs,
 	}
-	cmd.Flags().StringVar(&admin, "admin", DefaultAdmin, "`address` of the sidecar's admin port")
-	output := OutputFlag(cmd.Flags(), "text")
+	c.register(cmd, false)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		answer, err := fetchHot(cmd.Context(), "http://"+admin+"/hotkeys")
+		body, err := c.ask(cmd.Context(), http.MethodGet, "/hotkeys", nil)
 		if err != nil {
-			return fmt.Errorf("%w; is the sidecar running, and is --admin its admin port?", err)
+			return err
 		}
-		return PrintAs(cmd.OutOrStdout(), *output, answer, func(to io.Writer) error { return printHot(to, answer) })
+		return c.print(cmd.OutOrStdout(), body, printHot)
 	}
 	return cmd
 }
 
-func fetchHot(ctx context.Context, url string) (*hotAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
+func printHot(to io.Writer, body []byte) error {
+	var answer hotAnswer
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: %s", url, resp.Status)
-	}
-	answer := &hotAnswer{}
-	return answer, json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(answer)
-}
-
-func printHot(to io.Writer, answer *hotAnswer) error {
 	if len(answer.Boards) == 0 {
 		_, err := fmt.Fprintln(to, "no board is hot or near it")
 		return err
@@ -114,4 +74,24 @@ func printHot(to io.Writer, answer *hotAnswer) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.1f\t%d\t%s\t%d\n", r.Board, r.State, r.Cause, since, r.Rate, r.APICount, age, r.Hits)
 	}
 	return table.Flush()
+}
+
+// registerHot registers the settings of the hot tier.
+func registerHot(flags *pflag.FlagSet, on *bool, c *hotkey.Config) {
+	flags.BoolVar(on, "hot", true, "keep the top pages of hot boards locally")
+	flags.Float64Var(&c.PromoteRate, "hot-promote-rate", hotkey.DefaultPromoteRate, "own `requests/s` that promote a board")
+	flags.IntVar(&c.PromoteSeconds, "hot-promote-seconds", hotkey.DefaultPromoteSeconds, "in how many of the last 3 `seconds`")
+	flags.Float64Var(&c.ExitRate, "hot-exit-rate", hotkey.DefaultExitRate, "own `requests/s` below which a board promoted by them cools down")
+	flags.Float64Var(&c.ListedRate, "hot-listed-rate", hotkey.DefaultListedRate, "own `requests/s` that promote a board which the verdict lists")
+	flags.Float64Var(&c.ListedExitRate, "hot-listed-exit-rate", hotkey.DefaultListedExitRate, "own `requests/s` below which such a board cools down")
+	flags.DurationVar(&c.Residency, "hot-residency", hotkey.DefaultResidency, "least time that a board stays hot")
+	flags.DurationVar(&c.ExitAfter, "hot-exit-after", hotkey.DefaultExitAfter, "how long a board must stay below its exit rate")
+	flags.DurationVar(&c.CoolDown, "hot-cool-down", hotkey.DefaultCoolDown, "how long a demoted board is not promoted again")
+	flags.IntVar(&c.MaxBoards, "hot-max-boards", hotkey.DefaultMaxBoards, "most hot `boards`; a hotter one evicts the coldest")
+	flags.DurationVar(&c.VerdictAge, "hot-verdict-age", hotkey.DefaultVerdictAge, "how long a verdict of the fleet counts")
+	flags.IntVar(&c.Entries, "hot-entries", hotkey.DefaultEntries, "`rows` of a hot board's page")
+	flags.DurationVar(&c.Refresh, "hot-refresh", hotkey.DefaultRefresh, "how often a page is read ahead while it is asked for")
+	flags.DurationVar(&c.FetchTimeout, "hot-fetch-timeout", hotkey.DefaultFetchTimeout, "deadline of one read of pages")
+	flags.DurationVar(&c.Idle, "hot-idle", hotkey.DefaultIdle, "how long a page is kept fresh after it was last asked for")
+	flags.DurationVar(&c.Stale, "hot-stale", hotkey.DefaultStale, "greatest age of a page served while Redis can't be read")
 }

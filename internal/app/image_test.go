@@ -80,6 +80,10 @@ func TestImageRunsAsNobodyWithNothingAround(t *testing.T) {
 			t.Errorf("want FROM scratch, a numeric USER and an ENTRYPOINT without a shell:\n%s", stage)
 		}
 	}
+	if copied := regexp.MustCompile(`(?m)^COPY .* (\S+)$`).FindAllStringSubmatch(stages[2], -1); len(copied) != 2 ||
+		copied[0][1] != "/etc/ssl/certs/ca-certificates.crt" || copied[1][1] != "/rankcache" {
+		t.Errorf("rankcache's image holds %q, want the authorities and /rankcache", copied)
+	}
 	if regexp.MustCompile(`(?m)^ADD |:latest|sudo`).Match(data) {
 		t.Error("ADD, :latest or sudo")
 	}

@@ -1,9 +1,12 @@
 package app
 
 import (
+	"errors"
 	"iter"
+	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
 	"rankcache"
@@ -24,14 +27,35 @@ func (o *snapshotOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.maxAge, "snapshot-max-age", replay.DefaultMaxStale, "greatest age at which a saved board is answered from while Redis can't be read; older ones only speed up the start")
 }
 
-// files returns what the replay keeps boards in, nil if nothing is kept.
-func (s *Sidecar) files() (replay.Files, error) {
-	if s.options.snapshots.dir == "" {
+// newStore returns the files that boards are kept in, nil if none are.
+func (o *snapshotOptions) newStore(reg prometheus.Registerer) (*lastgood.Store, error) {
+	if o.dir == "" {
 		return nil, nil
 	}
-	store, err := lastgood.New(s.options.snapshots.dir, s.registry)
-	s.kept = store
-	return keptBoards{store}, err
+	return lastgood.New(o.dir, reg)
+}
+
+// check makes the folder if need be, and a file in it for a moment.
+func (o *snapshotOptions) check() error {
+	if o.dir == "" {
+		return nil
+	}
+	err := os.MkdirAll(o.dir, 0o700)
+	if err == nil {
+		err = tryWriting(o.dir)
+	}
+	if err != nil {
+		return Usagef("--snapshot-dir: %w: check that this user may write there and that the volume is not mounted read-only", err)
+	}
+	return nil
+}
+
+func tryWriting(dir string) error {
+	file, err := os.CreateTemp(dir, "writable.*.tmp")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
 // keptBoards gives the replay the files of its boards.

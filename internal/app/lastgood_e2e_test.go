@@ -17,9 +17,9 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// degraded is a house whose Redis the test may kill.
+// degraded is a fixture whose Redis the test may kill.
 type degraded struct {
-	*house
+	*fixture
 	t   testing.TB
 	hot rankcache.BoardID
 	// redis keeps its data over a kill, as a managed one does.
@@ -28,7 +28,7 @@ type degraded struct {
 
 func newDegraded(t *testing.T) *degraded {
 	cache := testkit.StartRedis(t, servers.RedisOptions{Dir: t.TempDir(), Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
-	d := &degraded{house: newHouseOn(t, cache.Addr()), t: t, hot: rankcache.BoardID(testkit.Name(t)), redis: cache}
+	d := &degraded{fixture: newFixtureOn(t, cache.Addr()), t: t, hot: rankcache.BoardID(testkit.Name(t)), redis: cache}
 	text := fmt.Sprintf("boards:\n- {match: %q, mode: super-hot}\n- {match: %q, mode: hot}\n", d.star, d.hot)
 	if err := os.WriteFile(d.rooms, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

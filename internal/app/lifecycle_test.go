@@ -22,7 +22,7 @@ import (
 // TestProbesInEveryState: each probe's answer while the sidecar starts, is ready
 // and stops.
 func TestProbesInEveryState(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 2)
 	s := h.serve(t, "--give-up-after", "5s", "--drain", "10s", "--kafka", "127.0.0.1:1") // nobody there
 	want := func(state string, startup, ready int) {
@@ -42,9 +42,10 @@ func TestProbesInEveryState(t *testing.T) {
 		}
 	}
 	want("starting", http.StatusServiceUnavailable, http.StatusServiceUnavailable)
-	if _, body := s.Get("health", "/startupz"); !strings.Contains(body, string(h.star)) {
-		t.Errorf("the startup probe does not name the board that it waits for: %s", body)
-	}
+	testkit.Eventually(t, 4*time.Second, func() error { // once Redis has said which boards there are
+		_, body := s.Get("health", "/startupz")
+		return contains(body, string(h.star))
+	})
 	if code, source := s.answers(h.star); code != http.StatusOK || source != "redis" {
 		t.Errorf("a board that is not open is answered %d from %q, want Redis", code, source)
 	}
@@ -54,16 +55,50 @@ func TestProbesInEveryState(t *testing.T) {
 	if code, _ := s.answers(h.star); code != http.StatusOK {
 		t.Errorf("the app is answered %d during the drain", code)
 	}
-	s.Signal(syscall.SIGTERM)
+	s.stopAgain()
 	if code := s.Wait(5 * time.Second); code != ExitSignaled { // long before the drain is over
 		t.Errorf("a second signal ends with %d, want %d", code, ExitSignaled)
+	}
+}
+
+// stopAgain sends signals until one is not taken for the same request as the
+// first, as within a second it is.
+func (c *child) stopAgain() {
+	c.t.Helper()
+	testkit.Eventually(c.t, 10*time.Second, func() error {
+		c.Signal(syscall.SIGTERM)
+		return contains(c.Log(), "again: ended at once")
+	})
+}
+
+// TestSignalsTogetherAreOne: as GNU timeout sends them. SIGHUP ends nothing.
+func TestSignalsTogetherAreOne(t *testing.T) {
+	t.Parallel()
+	for _, command := range [][]string{{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+		{"write", "--scores", "127.0.0.1:0"}, {"poll", "--hot-source", "redis"}} {
+		t.Run(command[0], func(t *testing.T) {
+			t.Parallel()
+			args := append(command, "--health", "127.0.0.1:0", "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1")
+			if command[0] != "poll" {
+				args = append(args, "--drain", "0s")
+			}
+			c := startListening(t, args...)
+			c.Signal(syscall.SIGHUP)
+			testkit.Eventually(t, 5*time.Second, func() error { return contains(c.Log(), "SIGHUP") })
+			c.Signal(syscall.SIGTERM)
+			c.Signal(syscall.SIGTERM)
+			c.Signal(syscall.SIGINT)
+			if code := c.Wait(20 * time.Second); code != ExitOK {
+				t.Errorf("ended with %d, want %d", code, ExitOK)
+			}
+		})
 	}
 }
 
 // TestStopUnderLoad: from SIGTERM to the end of the drain no request fails, one
 // that was begun before the end is finished after it, and the exit code is 0.
 func TestStopUnderLoad(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 5)
 	h.give(t, h.small, 3)
 	s := h.serve(t, "--drain", "3s")
@@ -139,7 +174,7 @@ func (c *child) begin(listener, path, body string) *begun {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { conn.Close() })
-	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body[:5])
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body[:5])
 	return &begun{conn, body[5:]}
 }
 
@@ -163,7 +198,7 @@ func (b *begun) finish(t *testing.T, want string) {
 // TestGroupsAtTheBroker: a sidecar has no consumer group, running or stopped, and
 // a writer that is stopped has left its own.
 func TestGroupsAtTheBroker(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 2)
 	s := h.serve(t, "--drain", "0s")
 	s.WaitReady(time.Minute)

@@ -1,11 +1,19 @@
 package app
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
 
 	"rankcache/internal/httpserve"
 )
+
+// unixPrefix begins the address of a Unix socket.
+const unixPrefix = "unix:"
 
 // flagAddr is an address and the flag that names it. An empty address is none.
 type flagAddr struct{ flag, addr string }
@@ -25,15 +33,58 @@ func openListeners(addrs ...flagAddr) (opened listeners, err error) {
 		if a.addr == "" {
 			continue
 		}
-		ln, err := httpserve.Listen(a.addr)
+		ln, err := a.listen()
 		if err != nil {
 			opened.close()
-			return nil, fmt.Errorf("--%s: %w (is another rankcache running?)", a.flag, err)
+			return nil, err
 		}
 		opened = append(opened, listener{ln, a.flag})
 	}
 	return opened, nil
 }
+
+func (a flagAddr) listen() (net.Listener, error) {
+	parsed, err := parseAddress(a.flag, a.addr)
+	if err != nil {
+		return nil, err
+	}
+	on, err := parsed.listenOn()
+	if err != nil {
+		return nil, Usagef("--%s %q: %w", a.flag, a.addr, err)
+	}
+	ln, err := httpserve.Listen(on)
+	if err != nil {
+		return nil, a.explain(err)
+	}
+	return ln, nil
+}
+
+// explain adds to the error of listening what to check. Only of an address that
+// is taken is another process the cause; else the setting is wrong.
+func (a flagAddr) explain(err error) error {
+	path, unix := strings.CutPrefix(a.addr, unixPrefix)
+	check := "check the address"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && unix:
+		return fmt.Errorf("--%s: %w: is %s a file that is no socket?", a.flag, err, path)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("--%s: %w: is another rankcache running?", a.flag, err)
+	case errors.Is(err, fs.ErrNotExist) && unix:
+		check = "make the folder " + filepath.Dir(path)
+	case errors.Is(err, fs.ErrPermission) && unix:
+		check = "let this user write to the folder " + filepath.Dir(path)
+	case errors.Is(err, fs.ErrPermission):
+		check = "ports below 1024 need a privilege, take another"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		check = "no network interface here has this address"
+	case unix && len(path) > maxSocketPath:
+		check = fmt.Sprintf("the path has more than %d bytes, take a shorter one", maxSocketPath)
+	}
+	return Usagef("--%s: %w: %s", a.flag, err, check)
+}
+
+// maxSocketPath is the longest path of a socket that Linux takes, in bytes.
+const maxSocketPath = 107
 
 // addr returns where the listener of a flag listens, "" if there is none.
 func (ls listeners) addr(flag string) string {
@@ -56,5 +107,5 @@ func unixAddr(file string) string {
 	if file == "" {
 		return ""
 	}
-	return "unix:" + file
+	return unixPrefix + strings.TrimPrefix(file, unixPrefix)
 }

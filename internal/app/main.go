@@ -12,8 +12,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -24,10 +23,10 @@ var Version = "dev"
 // Exit codes, documented in README.md and in rankcache --help.
 const (
 	ExitOK       = 0   // done; for a long-running command: stopped by one signal, after its drain
-	ExitFailed   = 1   // what was asked for did not work
+	ExitFailed   = 1   // the command failed
 	ExitUsage    = 2   // bad flag, configuration key or argument
 	ExitDiffers  = 3   // rankcache-lab demo: the local board differs from Redis's
-	ExitSignaled = 130 // a second signal ended it at once
+	ExitSignaled = 130 // another signal, a second or more after the first, ended it at once
 )
 
 // ExitError carries the exit code of a failure that isn't [ExitFailed].
@@ -56,34 +55,39 @@ func Main(root *cobra.Command) {
 	os.Exit(ExitCode(err))
 }
 
-// untilSignal returns a context that the first SIGINT or SIGTERM ends. A second
-// one ends the process at once, by its own hand: the kernel's default would do
-// nothing to a container's first process.
-func untilSignal() context.Context {
-	ctx, stop := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		<-signals
-		stop()
-		fmt.Fprintf(os.Stderr, "rankcache: %v again: ended at once\n", <-signals)
-		os.Exit(ExitSignaled)
-	}()
-	return ctx
-}
-
 // Run executes one command line. It returns when the command has ended or ctx
 // is done and everything it started has stopped.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) error {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.InitDefaultHelpCmd()       // cobra would add both after addKafkaFlags has
-	root.InitDefaultCompletionCmd() // looked for the command
-	if err := addKafkaFlags(root, args); err != nil {
-		return err
+	root.InitDefaultHelpCmd()                                                     // cobra would add both after addKafkaFlags has
+	root.InitDefaultCompletionCmd()                                               // looked for the command
+	if len(args) == 0 || !strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) { // else the shell asks
+		if err := findCommand(root, args); err != nil {
+			return err
+		}
+		if err := addKafkaFlags(root, args); err != nil {
+			return err
+		}
 	}
 	return root.ExecuteContext(ctx)
+}
+
+// findCommand refuses names that no command has, also below a command and as the
+// argument of help: cobra would print help and call that success.
+func findCommand(root *cobra.Command, args []string) error {
+	cmd, rest, err := root.Find(args)
+	if err != nil {
+		return &ExitError{ExitUsage, err}
+	}
+	if cmd.Name() == "help" {
+		return findCommand(root, rest)
+	}
+	if !cmd.Runnable() && cmd.ParseFlags(rest) == nil && cmd.Flags().NArg() > 0 {
+		return Usagef("unknown command %q for %q", cmd.Flags().Arg(0), cmd.CommandPath())
+	}
+	return nil
 }
 
 // ExitCode returns the exit code that err stands for.

@@ -24,9 +24,11 @@ const (
 	// defaultMemoryBudget leaves the rest to the profile cache, hot pages, Kafka's
 	// client, and what the garbage collector has not collected yet.
 	defaultMemoryBudget = "60%"
+	// minBareBudget in bytes: a smaller number without a unit lacks it by mistake.
+	minBareBudget = 1 << 20
 	// goShare is what Go may use of what is left for it.
 	goShare = 0.9
-	// kafkaQueue and kafkaRest are what librdkafka takes that Go knows nothing of:
+	// kafkaQueue and kafkaRest are librdkafka's memory, which GOMEMLIMIT does not count:
 	// its queue, unless --kafka.queued.max.messages.kbytes says otherwise, and its
 	// buffers and threads.
 	kafkaQueue = 16 << 20
@@ -74,6 +76,9 @@ func (l memoryLimits) budget(text string) (int64, error) {
 	if err != nil || bytes > math.MaxInt64 {
 		return bad()
 	}
+	if _, bare := strconv.ParseFloat(text, 64); bare == nil && bytes > 0 && bytes < minBareBudget {
+		return 0, Usagef("--memory-budget %q is %d bytes: add the unit, such as 300MiB", text, bytes)
+	}
 	return int64(bytes), nil
 }
 
@@ -98,23 +103,8 @@ func limitGo(log *slog.Logger, kafkaKeys map[string]string) {
 	}
 }
 
-// buildAdmission builds what decides which boards are kept.
-func (s *Sidecar) buildAdmission() (err error) {
-	if s.memory, err = findMemoryLimits(); err != nil && strings.HasSuffix(s.options.memoryBudget, "%") {
-		return fmt.Errorf("--memory-budget %s: %w: give it in bytes", s.options.memoryBudget, err)
-	}
-	budget, err := s.memory.budget(s.options.memoryBudget)
-	if err != nil {
-		return err
-	}
-	s.admission = admission.New(admission.Config{Budget: budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.boards}.held,
-		Follow: s.runner.Follow, Log: s.log}, s.registry)
-	s.parts = append(s.parts, s.admission)
-	return nil
-}
-
-// boardSizes says how large boards are, by their first rows in Redis (which stand
-// for the length of the ids), or by their files while Redis does not say.
+// boardSizes estimates boards from their count of members and first rows in Redis
+// (for the mean length of the ids), or from their files while Redis does not answer.
 type boardSizes struct {
 	origin *origin.Origin
 	kept   *lastgood.Store // nil: none
@@ -131,7 +121,7 @@ func (o boardSizes) Sizes(ctx context.Context, boards []rankcache.BoardID) ([]*a
 	err := o.inRedis(ctx, boards, sizes)
 	for i, id := range boards {
 		if sizes[i] == nil && o.kept != nil {
-			if head, idBytes, err := o.kept.ReadHeader(id); err == nil { // else Redis's error says enough
+			if head, idBytes, err := o.kept.ReadHeader(id); err == nil { // else Redis's error is returned
 				sizes[i] = &admission.Size{Members: head.Members, IDBytes: idBytes}
 			}
 		}
@@ -167,7 +157,7 @@ func sizeOf(top *rankcache.Top) *admission.Size {
 	return &admission.Size{Members: top.Members, IDBytes: (bytes + rows - 1) / rows}
 }
 
-// heldBoards says what the local boards take.
+// heldBoards measures what the local boards take.
 type heldBoards struct{ *localboard.Boards }
 
 func (b heldBoards) held() map[rankcache.BoardID]admission.Usage {

@@ -15,7 +15,7 @@ import (
 // TestBoardsBeyondTheBudgetAreAnsweredByRedis: with room for two boards the third
 // is refused, told of, answered by Redis, and opens when one of the two goes.
 func TestBoardsBeyondTheBudgetAreAnsweredByRedis(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	third := rankcache.BoardID(testkit.Name(t))
 	h.nameRooms(t, h.star, h.small, third)
 	h.waitWriter(t, `rules":4`)
@@ -44,7 +44,7 @@ func TestBoardsBeyondTheBudgetAreAnsweredByRedis(t *testing.T) {
 
 // TestARefusedBoardMayBecomeHot by its own traffic, as any other.
 func TestARefusedBoardMayBecomeHot(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 3)
 	s := h.serve(t, "--memory-budget", "1KiB", "--hot-promote-rate", "5", "--hot-exit-rate", "1", "--hot-promote-seconds", "1")
 	s.WaitReady(time.Minute)
@@ -63,7 +63,7 @@ func TestARefusedBoardMayBecomeHot(t *testing.T) {
 // TestReadinessWaitsForBoardsThatOnlyRedisNames: the file names a room and Redis
 // its boards; the sidecar is not ready before they are open.
 func TestReadinessWaitsForBoardsThatOnlyRedisNames(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 3)
 	client := h.redis(t)
 	uid := testkit.Name(t)
@@ -81,7 +81,7 @@ func TestReadinessWaitsForBoardsThatOnlyRedisNames(t *testing.T) {
 
 // TestASidecarWithoutRoomsIsReady though there is nothing that it follows.
 func TestASidecarWithoutRoomsIsReady(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.serve(t, "--rooms", "")
 	s.WaitReady(time.Minute)
 }

@@ -54,13 +54,13 @@ func TestMemoryBudget(t *testing.T) {
 	limits := memoryLimits{Limit: 1000 << 20}
 	for text, want := range map[string]int64{
 		"60%": 600 << 20, "0": 0, "0%": 0, "100%": 1000 << 20, "12.5%": 125 << 20,
-		"300MiB": 300 << 20, "300Mi": 300 << 20, "1GB": 1e9, "1048576": 1 << 20,
+		"300MiB": 300 << 20, "300Mi": 300 << 20, "1GB": 1e9, "1048576": 1 << 20, "300B": 300,
 	} {
 		if got, err := limits.budget(text); err != nil || got != want {
 			t.Errorf("%s: %d, %v, want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "%", "-1", "-1%", "101%", "NaN%", "lots", "60 percent", "1e30GB"} {
+	for _, text := range []string{"", "%", "-1", "-1%", "101%", "NaN%", "lots", "60 percent", "1e30GB", "300", "60"} {
 		if got, err := limits.budget(text); err == nil || ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), "--memory-budget") {
 			t.Errorf("%q: %d, %v, want a usage error", text, got, err)
 		}

@@ -2,16 +2,63 @@ package app
 
 import (
 	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"rankcache"
 	"rankcache/localboard"
 	"rankcache/sidecar/adminapi"
 )
 
-// registerProcess registers what every long-running command tells of itself:
+// registry holds the metrics of one process. It remembers what was registered:
+// a metric that has no series yet shows up in no answer, but docs/METRICS.md
+// lists it.
+type registry struct {
+	*prometheus.Registry
+
+	mu   sync.Mutex
+	ours []prometheus.Collector // in the order of registration, without Go's and the process's
+}
+
+// newRegistry returns a registry with the metrics of Go and of the process.
+func newRegistry() *registry {
+	r := &registry{Registry: prometheus.NewRegistry()}
+	r.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// Register is prometheus.Registry's, remembering c.
+func (r *registry) Register(c prometheus.Collector) error {
+	err := r.Registry.Register(c)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ours = append(r.ours, c)
+	}
+	return err
+}
+
+// MustRegister is prometheus.Registry's, remembering all.
+func (r *registry) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		if err := r.Register(c); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// registered returns what was registered so far.
+func (r *registry) registered() []prometheus.Collector {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.ours)
+}
+
+// registerProcess registers the metrics of every long-running command:
 // which version it is and what its readiness probe answers.
 func registerProcess(reg prometheus.Registerer, r *adminapi.Readiness) {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rankcache_build_info", Help: "1, with the version as label.",
@@ -28,9 +75,8 @@ func registerProcess(reg prometheus.Registerer, r *adminapi.Readiness) {
 	reg.MustRegister(build, ready)
 }
 
-// boardAges tells how old the boards are that are answered from local memory.
-// They are asked for when a scrape comes, so that a board that is dropped leaves
-// nothing behind.
+// boardAges collects the ages of the boards that are answered from local memory,
+// at each scrape, so that a board that is dropped leaves no series behind.
 type boardAges struct {
 	boards *localboard.Boards
 	status func() []rankcache.BoardStatus

@@ -83,7 +83,7 @@ func knownMetrics(t *testing.T) map[string]bool {
 // One line per change of state and none per request: a log that grows with the
 // traffic fills disks on the very evenings that matter.
 func TestRequestsLeaveTheLogAsItIs(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 3)
 	c := h.serve(t, "--hot=false") // a board that gets hot is a change of state
 	c.WaitReady(time.Minute)

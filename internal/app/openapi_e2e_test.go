@@ -29,7 +29,7 @@ func TestRunningAnswersAreInTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 3)
 	s := h.serve(t, "--admin-token", "open sesame", "--profile-redis-key", "profile:<member>")
 	s.WaitReady(time.Minute)
@@ -53,7 +53,7 @@ func TestRunningAnswersAreInTheDocument(t *testing.T) {
 	}
 }
 
-func (h *house) everyRoute(s *child) []asked {
+func (h *fixture) everyRoute(s *child) []asked {
 	order := func(more string) string {
 		return fmt.Sprintf(`{"order":"doc-%s-1","board":%q,"member":"m1","op":"incr","delta":1%s}`, h.small, h.small, more)
 	}

@@ -30,7 +30,7 @@ const foreignText = `"><img src=x onerror="window.struck=1"><b>`
 func TestOperatorPage(t *testing.T) {
 	testkit.Chromium(t) // before anything is started for it
 	nicks := serveNicks(t, `<script>window.struck=1</script>`+foreignText)
-	h := newHouse(t)
+	h := newFixture(t)
 	h.roomsWithMarkup(t)
 	h.give(t, h.star, 12)
 	h.give(t, h.small, 3)
@@ -82,7 +82,7 @@ func serveNicks(t *testing.T, nick string) string {
 }
 
 // roomsWithMarkup adds a room whose uid is markup to the rooms file.
-func (h *house) roomsWithMarkup(t *testing.T) {
+func (h *fixture) roomsWithMarkup(t *testing.T) {
 	t.Helper()
 	file, err := os.OpenFile(h.rooms, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -95,7 +95,7 @@ func (h *house) roomsWithMarkup(t *testing.T) {
 }
 
 // giveTo posts one gift of a member with any id.
-func (h *house) giveTo(t *testing.T, board rankcache.BoardID, member string, score float64) {
+func (h *fixture) giveTo(t *testing.T, board rankcache.BoardID, member string, score float64) {
 	t.Helper()
 	body, _ := json.Marshal(map[string]any{"order": testkit.Name(t), "board": board, "member": member, "op": "incr", "delta": score})
 	resp, err := http.Post(h.writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(string(body)))
@@ -180,7 +180,7 @@ func (p *tab) checkNames(t *testing.T) {
 
 // checkChanges promotes the small board, first with a wrong token, and takes it
 // back.
-func (p *tab) checkChanges(t *testing.T, h *house) {
+func (p *tab) checkChanges(t *testing.T, h *fixture) {
 	small := string(h.small)
 	p.click("#new-change")
 	p.write("#change-name", small)
@@ -257,7 +257,7 @@ func TestReplayBarMoves(t *testing.T) {
 		<-steps // and not SleepControl, which races with itself when one sleep follows another
 		return nil, nil, false
 	})
-	h := &house{rooms: t.TempDir() + "/rooms.yaml", blocked: "none"}
+	h := &fixture{rooms: t.TempDir() + "/rooms.yaml", blocked: "none"}
 	h.nameRooms(t, board)
 	h.common = []string{"--redis", "redis://" + redisAddr, "--kafka", broker.Addr(), "--rooms", h.rooms, "--key-rooms", testkit.Name(t)}
 	s := h.serve(t, "--kafka.fetch.message.max.bytes=1000", "--kafka.max.partition.fetch.bytes=1000", "--give-up-after", "5m")

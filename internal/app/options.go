@@ -1,12 +1,10 @@
 package app
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -16,10 +14,10 @@ import (
 
 // commonOptions are the settings that every long-running command shares.
 type commonOptions struct {
-	redis        string
+	redis        *secret
 	redisMode    string
 	redisUser    string
-	redisSecret  string
+	redisSecret  *secret
 	redisCA      string
 	redisTimeout time.Duration
 	kafka        string
@@ -28,16 +26,15 @@ type commonOptions struct {
 	names        wire.Names
 	logLevel     string
 	logFormat    string
+	secrets      secrets
 }
 
 func (o *commonOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.redis, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
-	MarkSecret(flags, "redis")
+	o.redis = secretVar(flags, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
 	choiceVar(flags, &o.redisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
 		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
 	flags.StringVar(&o.redisUser, "redis-user", "", "ACL user `name`; wins over the URL's")
-	flags.StringVar(&o.redisSecret, "redis-password", "", "password of Redis; wins over the URL's")
-	MarkSecret(flags, "redis-password")
+	o.redisSecret = secretVar(flags, "redis-password", "", "password of Redis; wins over the URL's")
 	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
 	flags.DurationVar(&o.redisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
 	flags.StringVar(&o.kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
@@ -64,41 +61,34 @@ func (o *commonOptions) load(cmd *cobra.Command) (err error) {
 	if o.kafkaKeys, err = loadConfig(cmd); err != nil {
 		return err
 	}
+	if err := o.readSecrets(cmd.Flags()); err != nil {
+		return err
+	}
 	if err := o.names.Check(); err != nil {
 		return Usagef("%w", err)
 	}
 	return nil
 }
 
-// dialRedis returns a client that connects when it is first used.
-func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
-	client, err := origin.Dial(origin.Options{URL: o.redis, Mode: o.redisMode, Timeout: o.redisTimeout,
-		Username: o.redisUser, Password: o.redisSecret, CAFile: o.redisCA})
-	if err != nil {
-		return nil, Usagef("--redis: %w", err)
+// readSecrets reads the files of all secret settings.
+func (o *commonOptions) readSecrets(flags *pflag.FlagSet) (err error) {
+	if o.secrets, err = secretsOf(flags); err != nil {
+		return err
 	}
-	return client, nil
+	return readKafkaFiles(o.kafkaKeys)
 }
 
+// logger returns the log of the process.
 func (o *commonOptions) logger(to io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
 		return nil, Usagef("--log-level %q: want debug, info, warn or error", o.logLevel)
 	}
 	opts := &slog.HandlerOptions{Level: level}
-	switch o.logFormat {
-	case "text":
-		return slog.New(slog.NewTextHandler(to, opts)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(to, opts)), nil
+	log := slog.New(slog.NewTextHandler(to, opts))
+	if o.logFormat == "json" {
+		log = slog.New(slog.NewJSONHandler(to, opts))
 	}
-	return nil, Usagef("--log-format %q: want text or json", o.logFormat)
-}
-
-// NoArgs is cobra.NoArgs with our exit code.
-func NoArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return &ExitError{ExitUsage, fmt.Errorf("%s takes no argument, got %q", cmd.CommandPath(), args[0])}
-	}
-	return nil
+	o.secrets.logTo(log)
+	return log, nil
 }

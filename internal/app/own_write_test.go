@@ -17,7 +17,7 @@ import (
 // back with its seq, from a super-hot and from a small board, while others read
 // the same boards: the answer always has the write.
 func TestOwnWritesAreRead(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 2)
 	h.give(t, h.small, 2)
 	s := h.serve(t)
@@ -59,7 +59,7 @@ func TestOwnWritesAreRead(t *testing.T) {
 
 // ownWrite gives the member one point, its n-th, and reads it back. It returns
 // what answered.
-func (h *house) ownWrite(t *testing.T, s *child, board rankcache.BoardID, member string, n int) string {
+func (h *fixture) ownWrite(t *testing.T, s *child, board rankcache.BoardID, member string, n int) string {
 	body := fmt.Sprintf(`{"order":"%s-%d","board":%q,"member":%q,"op":"incr","delta":1}`, member, n, board, member)
 	resp, err := http.Post(h.writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(body))
 	if err != nil {

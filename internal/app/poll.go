@@ -33,7 +33,7 @@ const (
 	sourceNone    = "none"
 )
 
-// pollOptions say how a server is asked which keys are hot.
+// pollOptions configure the poller of hot keys.
 type pollOptions struct {
 	source   string
 	instance string
@@ -119,10 +119,11 @@ running, sidecars need no cloud credentials: give them --hot-source none.`,
 		Example: "  rankcache poll --redis redis://redis:6379 --tencent-instance crs-1234abcd --tencent-region ap-guangzhou",
 		Args:    NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			hup := catchHangups()
 			if err := o.load(cmd); err != nil {
 				return err
 			}
-			return poll(cmd.Context(), o, cmd.ErrOrStderr())
+			return poll(cmd.Context(), o, hup, cmd.ErrOrStderr())
 		},
 	}
 	o.commonOptions.register(cmd.Flags())
@@ -132,7 +133,7 @@ running, sidecars need no cloud credentials: give them --hot-source none.`,
 }
 
 // poll runs the poller until ctx is done.
-func poll(ctx context.Context, o *pollCommandOptions, stderr io.Writer) error {
+func poll(ctx context.Context, o *pollCommandOptions, hup hangups, stderr io.Writer) error {
 	log, err := o.logger(stderr)
 	if err != nil {
 		return err
@@ -163,30 +164,7 @@ func poll(ctx context.Context, o *pollCommandOptions, stderr io.Writer) error {
 	for _, l := range listeners {
 		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
 	}
+	go hup.reload(ctx, log, o.secrets)
 	log.Info("polling", "health", listeners.addr("health"), "source", o.poll.source, "key", o.names.HotKey(o.poll.verdictInstance()), "version", Version)
 	return group.Wait()
-}
-
-// buildHot builds the hot tier: the tracker, the follower of the fleet's verdict
-// and, unless another process polls, the poller.
-func (s *Sidecar) buildHot() (err error) {
-	o := s.options
-	if !o.hotKeys {
-		return nil
-	}
-	s.tracker, err = hotkey.New(o.hot, hotkey.Deps{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.rooms.Tiers,
-		Open: OpenBoards{s.boards}.IsOpen, Log: s.log, Registry: s.registry})
-	if err != nil {
-		return Usagef("hot boards: %w", err)
-	}
-	key := o.names.HotKey(o.poll.verdictInstance())
-	s.parts = append(s.parts, s.tracker, hotkey.NewVerdictReader(s.redis, key, s.tracker, s.log, s.registry))
-	poller, err := o.poll.newPoller(s.redis, o.names, s.log, s.registry)
-	if err != nil {
-		return Usagef("hot-key source: %w", err)
-	}
-	if poller != nil {
-		s.parts = append(s.parts, poller)
-	}
-	return nil
 }

@@ -11,8 +11,8 @@ import (
 
 // profileOptions say where nicks and avatars come from.
 type profileOptions struct {
-	url      string
-	headers  []string
+	url      *secret
+	headers  *secret
 	redisKey string
 	redisAs  string
 	budgetMB int64
@@ -20,10 +20,10 @@ type profileOptions struct {
 }
 
 func (o *profileOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.url, "profile-url", "", "`URL` of the profile service, asked by POST; empty: see --profile-redis-key")
-	MarkSecret(flags, "profile-url")
-	flags.StringSliceVar(&o.headers, "profile-header", nil, "`header` of each request to the profile service, as \"Name: value\"")
-	MarkSecret(flags, "profile-header")
+	flags.String("profile-url", "", "`URL` of the profile service, asked by POST; empty: see --profile-redis-key")
+	o.url = secretFile(flags, "profile-url", "read at the start")
+	flags.StringSlice("profile-header", nil, "`header` of each request to the profile service, as \"Name: value\"")
+	o.headers = secretFile(flags, "profile-header", "one a line, read at the start")
 	flags.StringVar(&o.redisKey, "profile-redis-key", "", "Redis key `pattern` of a profile, such as profile:<member>; empty: see --profile-url")
 	choiceVar(flags, &o.redisAs, "profile-redis-type", "", profile.RedisString, "what such a key is: string (a JSON object) or hash", profile.RedisString, profile.RedisHash)
 	flags.Int64Var(&o.budgetMB, "profile-budget-mib", profile.DefaultBudget>>20, "heap that profiles may take, in `MiB`")
@@ -38,11 +38,11 @@ func (o *profileOptions) register(flags *pflag.FlagSet) {
 
 // source returns the profile source that is configured, nil for none.
 func (o *profileOptions) source(redis profile.Pipeliner) (profile.Source, error) {
-	switch {
-	case o.url != "" && o.redisKey != "":
+	switch url := o.url.get(); {
+	case url != "" && o.redisKey != "":
 		return nil, Usagef("--profile-url and --profile-redis-key: want one of them")
-	case o.url != "":
-		return profile.NewHTTP(profile.HTTPOptions{URL: o.url, Header: o.header(), Timeout: o.cache.CallTimeout, Connections: o.cache.Calls})
+	case url != "":
+		return profile.NewHTTP(profile.HTTPOptions{URL: url, Header: o.header(), Timeout: o.cache.CallTimeout, Connections: o.cache.Calls})
 	case o.redisKey != "":
 		return profile.NewRedis(redis, profile.RedisOptions{Key: o.redisKey, Type: o.redisAs})
 	}
@@ -51,7 +51,7 @@ func (o *profileOptions) source(redis profile.Pipeliner) (profile.Source, error)
 
 func (o *profileOptions) header() http.Header {
 	header := http.Header{}
-	for _, line := range o.headers {
+	for _, line := range o.headers.lines() {
 		name, value, _ := strings.Cut(line, ":")
 		header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 	}

@@ -22,7 +22,7 @@ func TestProfilesAreJoinedAndDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { service.Close() })
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 3)
 	s := h.serve(t, "--profile-url", url, "--admin-token", "t0ken")
 	s.WaitReady(time.Minute)
@@ -67,7 +67,7 @@ func (c *child) drop(t *testing.T, member, token string) (int, string) {
 // TestHotCommand heats a small board of the real sidecar and looks at it with
 // rankcache hot.
 func TestHotCommand(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.small, 3)
 	s := h.serve(t, "--hot-promote-rate", "5", "--hot-exit-rate", "2")
 	admin := strings.TrimPrefix(s.URL("admin", ""), "http://")

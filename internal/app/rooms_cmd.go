@@ -30,7 +30,7 @@ what it says. A file that serve would refuse is an error with its line.`,
 	check.RunE = func(cmd *cobra.Command, args []string) error {
 		return checkRooms(cmd.OutOrStdout(), args[0], *output)
 	}
-	rooms.AddCommand(check, newRoomsListCommand(), newRoomsSetCommand(), newRoomsDeleteCommand())
+	rooms.AddCommand(check, fromConfig(newRoomsListCommand()), fromConfig(newRoomsSetCommand()), fromConfig(newRoomsDeleteCommand()))
 	return rooms
 }
 
@@ -60,12 +60,4 @@ func checkRooms(to io.Writer, path, output string) error {
 			len(parsed.Rooms), s.Rooms["super-hot"], s.Rooms["hot"], s.Rooms["blocked"], s.Rules)
 		return err
 	})
-}
-
-// OneArg is cobra.ExactArgs(1) with our exit code.
-func OneArg(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return Usagef("%s takes one argument, got %d", cmd.CommandPath(), len(args))
-	}
-	return nil
 }

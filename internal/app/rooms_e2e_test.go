@@ -31,7 +31,7 @@ func rankcacheRooms(t *testing.T, c *child, args ...string) string {
 
 func tryRooms(t *testing.T, c *child, args ...string) (string, error) {
 	t.Helper()
-	t.Setenv(envAdminToken, testToken)
+	t.Setenv("RANKCACHE_ADMIN_TOKEN", testToken)
 	var out bytes.Buffer
 	err := Run(t.Context(), NewCommand(), append([]string{"rooms"}, append(args, "--admin", c.URL("admin", ""))...), &out, &out)
 	return out.String(), err
@@ -58,7 +58,7 @@ func (c *child) waitSource(board rankcache.BoardID, want string) {
 // TestARoomSetOnOneSidecarActsOnAll: what is posted to one sidecar acts there at
 // once and on the other with its next look, writer included.
 func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 2)
 	h.give(t, h.small, 3)
 	here, there := h.serve(t, "--admin-token", testToken), h.serve(t, "--admin-token", testToken)
@@ -97,7 +97,7 @@ func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
 }
 
 // waitWriter waits until the writer's log has text.
-func (h *house) waitWriter(t *testing.T, text string) {
+func (h *fixture) waitWriter(t *testing.T, text string) {
 	t.Helper()
 	testkit.Eventually(t, 30*time.Second, func() error {
 		if !strings.Contains(h.writer.Log(), text) {
@@ -108,7 +108,7 @@ func (h *house) waitWriter(t *testing.T, text string) {
 }
 
 // checkOverridden: the file, which makes star super-hot, wins.
-func checkOverridden(t *testing.T, h *house, s *child) {
+func checkOverridden(t *testing.T, h *fixture, s *child) {
 	t.Helper()
 	if out := rankcacheRooms(t, s, "set", "--match", string(h.star), "--mode", "blocked"); !strings.Contains(out, "the rooms file says otherwise") {
 		t.Errorf("set says %s", out)
@@ -127,7 +127,7 @@ func checkOverridden(t *testing.T, h *house, s *child) {
 
 // TestOnlyTheTokenSetsRooms on the real command.
 func TestOnlyTheTokenSetsRooms(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	for token, want := range map[string]int{"": http.StatusUnauthorized, testToken: http.StatusUnauthorized} {
 		s := h.serve(t, "--admin-token", token)
 		for _, method := range []string{"POST", "DELETE"} {
@@ -184,7 +184,7 @@ func must(t *testing.T, err error) {
 // TestConfigMapSwapsUnderLoad changes a mounted rooms file while requests are
 // answered: none of them fails.
 func TestConfigMapSwapsUnderLoad(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	mount := &configMap{t: t, dir: t.TempDir()}
 	star := fmt.Sprintf("- {match: %q, mode: super-hot}\n", h.star)
 	mount.put("boards:\n" + star)

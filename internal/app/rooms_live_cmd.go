@@ -105,10 +105,3 @@ func roomEntry(args []string, match, mode string, boards []string) ([]byte, erro
 	_, err = rooms.ParseEntry(text)
 	return text, err
 }
-
-func atMostOneArg(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return Usagef("%s takes at most one argument, got %d", cmd.CommandPath(), len(args))
-	}
-	return nil
-}

@@ -1,25 +1,35 @@
 package app
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 )
 
 // secretArgs are settings with a secret in each that may hold one.
 func secretArgs(profiles string) (args, secrets []string) {
-	secrets = []string{"hush-url-word", "hush-password", "hush-token", "hush-kafka", "hush-header"}
+	secrets = []string{"hush-url-word", "hush-password", "hush-token", "hush-kafka", "hush-header", "hush-otlp"}
 	return []string{
 		"--redis", "redis://app:hush-url-word@127.0.0.1:1/0", "--redis-password", "hush-password", "--redis-timeout", "50ms",
 		"--admin-token", "hush-token", "--kafka", "127.0.0.1:1", "--kafka.sasl.password=hush-kafka",
 		"--kafka.sasl.username=app", "--kafka.sasl.mechanism=PLAIN", "--kafka.security.protocol=sasl_plaintext",
 		"--profile-url", profiles, "--profile-header", "Authorization: hush-header",
+		"--otlp-endpoint", profiles, "--otlp-header", "Authorization=hush-otlp",
 	}, secrets
 }
 
@@ -86,4 +96,145 @@ func contains(text, word string) error {
 		return fmt.Errorf("no %q in %s", word, text)
 	}
 	return nil
+}
+
+// TestEverySecretHasAFile: what is secret need not be on a command line or in
+// the environment.
+func TestEverySecretHasAFile(t *testing.T) {
+	found := 0
+	everyCommand(func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if _, secret := f.Annotations[secretFlag]; !secret {
+				return
+			}
+			found++
+			if cmd.Flags().Lookup(f.Name+"-file") == nil {
+				t.Errorf("%s: no --%s-file", cmd.CommandPath(), f.Name)
+			}
+		})
+	})
+	if found < 10 {
+		t.Errorf("%d secret flags found", found)
+	}
+}
+
+// TestBadSecretFiles: the error names flag and file, and nothing of what is in it.
+func TestBadSecretFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	good := file("good", "hush\n")
+	for name, c := range map[string]struct {
+		env   string
+		args  []string
+		wants []string
+	}{
+		"missing":   {args: []string{"serve", "--admin-token-file", dir + "/none"}, wants: []string{"--admin-token-file", dir + "/none"}},
+		"empty":     {args: []string{"write", "--write-token-file", file("empty", "\n")}, wants: []string{"--write-token-file", dir + "/empty is empty"}},
+		"too large": {args: []string{"serve", "--redis-file", file("large", strings.Repeat("hush", 20_000))}, wants: []string{"--redis-file", dir + "/large", "64 KiB"}},
+		"folder":    {args: []string{"poll", "--redis-password-file", dir}, wants: []string{"--redis-password-file", dir}},
+		"both":      {args: []string{"serve", "--admin-token", "hush", "--admin-token-file", good}, wants: []string{"--admin-token", "--admin-token-file"}},
+		"two ways":  {env: "RANKCACHE_ADMIN_TOKEN", args: []string{"serve", "--admin-token-file", good}, wants: []string{"--admin-token", "--admin-token-file"}},
+		"kafka":     {args: []string{"serve", "--kafka.sasl.password-file=" + dir + "/none"}, wants: []string{"--kafka.sasl.password-file", dir + "/none"}},
+		"kafka both": {env: "RANKCACHE_KAFKA_SASL_PASSWORD", args: []string{"serve", "--kafka.sasl.password-file=" + good},
+			wants: []string{"--kafka.sasl.password ", "--kafka.sasl.password-file"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.env != "" {
+				t.Setenv(c.env, "hush")
+			}
+			var out bytes.Buffer
+			err := Run(t.Context(), NewCommand(), append(c.args, "--health", "127.0.0.1:0"), &out, &out)
+			if ExitCode(err) != ExitUsage {
+				t.Fatalf("got %v (exit code %d), want a usage error", err, ExitCode(err))
+			}
+			for _, want := range c.wants {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v does not name %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error()+out.String(), "hush") {
+				t.Errorf("%v tells the secret", err)
+			}
+		})
+	}
+}
+
+// TestSecretFilesOfTheEnvironment: the value is the file's without the newline at
+// its end; lists stand one a line.
+func TestSecretFilesOfTheEnvironment(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(path, []byte("Accept: a, b\r\nX-Key: hush \r\n"), 0o600))
+	t.Setenv("RANKCACHE_PROFILE_HEADER_FILE", path)
+	t.Setenv("RANKCACHE_KAFKA_SASL_PASSWORD_FILE", path)
+	cmd, o := newServeCommand(), &serveOptions{}
+	NewCommand().AddCommand(cmd)
+	cmd.ResetFlags()
+	o.register(cmd.Flags())
+	must(t, o.load(cmd))
+	want := http.Header{"Accept": {"a, b"}, "X-Key": {"hush"}}
+	if got := o.profiles.header(); !reflect.DeepEqual(got, want) {
+		t.Errorf("headers are %q, want %q", got, want)
+	}
+	if got := o.kafkaKeys["sasl.password"]; got != "Accept: a, b\r\nX-Key: hush " || len(o.kafkaKeys) != 1 {
+		t.Errorf("Kafka's settings are %q", o.kafkaKeys)
+	}
+}
+
+// TestSecretFilesAreReadAgain: the sidecar logs in to Redis with a new password
+// and takes a new token without being started again, and keeps what it has while
+// a file is away.
+func TestSecretFilesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	ctx, redisAddr := t.Context(), testkit.StartRedis(t, servers.RedisOptions{}).Addr()
+	admin := redis.NewClient(&redis.Options{Addr: redisAddr, Protocol: 2})
+	t.Cleanup(func() { admin.Close() })
+	dir := t.TempDir()
+	write := func(name, content string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)) }
+	newPassword := func(password string) { // and nobody who is logged in remains so
+		must(t, admin.ACLSetUser(ctx, "app", "on", "resetpass", ">"+password, "~*", "+@all").Err())
+		must(t, admin.Do(ctx, "client", "kill", "user", "app").Err())
+	}
+	newPassword("first")
+	must(t, admin.ZAdd(ctx, "1_2_3", redis.Z{Score: 1, Member: "a"}).Err())
+	write("password", "first\n")
+	write("token", "token-1\n")
+	c := startListening(t, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--drain", "0s",
+		"--redis", "redis://app@"+redisAddr, "--redis-timeout", "2s", "--kafka", "127.0.0.1:1",
+		"--redis-password-file", filepath.Join(dir, "password"), "--admin-token-file", filepath.Join(dir, "token"))
+	served := func() error {
+		if code, body := c.Get("data", "/v1/boards/1_2_3/top"); code != http.StatusOK {
+			return fmt.Errorf("%d %s", code, body)
+		}
+		return nil
+	}
+	testkit.Eventually(t, 20*time.Second, served)
+	write("password", "second\n")
+	newPassword("second")
+	testkit.Eventually(t, 20*time.Second, served)
+
+	taken := func(token string) bool {
+		req, err := http.NewRequestWithContext(ctx, http.MethodDelete, c.URL("admin", "/rooms?uid=none"), nil)
+		must(t, err)
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(req)
+		must(t, err)
+		resp.Body.Close()
+		return resp.StatusCode != http.StatusUnauthorized
+	}
+	if !taken("token-1") || taken("token-two") {
+		t.Error("the first token is not the one that is taken")
+	}
+	write("token", "token-two\n")
+	if taken("token-1") || !taken("token-two") {
+		t.Error("the second token is not the one that is taken")
+	}
+	must(t, os.Remove(filepath.Join(dir, "token")))
+	if !taken("token-two") {
+		t.Error("the token is not taken while its file is away")
+	}
+	testkit.Eventually(t, 5*time.Second, func() error { return contains(c.Log(), "--admin-token-file") })
 }

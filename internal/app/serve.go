@@ -27,8 +27,9 @@ type serveOptions struct {
 	admin, health string
 	requestCache  bool
 	hosts         []string
-	adminToken    string
+	adminToken    *secret
 	drain         time.Duration
+	drainEarly    bool
 	total         string
 	deadline      time.Duration
 	perUpdate     time.Duration
@@ -62,14 +63,20 @@ start, they are answered from, with their honest age.`,
       --kafka.security.protocol=sasl_ssl --kafka.sasl.username=app`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			hup := catchHangups()
 			if err := o.load(cmd); err != nil {
 				return err
 			}
-			return serve(cmd.Context(), o, cmd.ErrOrStderr())
+			return serve(cmd.Context(), o, hup, cmd.ErrOrStderr())
 		},
 	}
 	o.register(cmd.Flags())
 	return cmd
+}
+
+// registerAdmin registers the address of the admin port, of serve and its clients.
+func registerAdmin(flags *pflag.FlagSet, admin *string) {
+	flags.StringVar(admin, "admin", DefaultAdmin, "`address` of the sidecar's admin port; keep it on loopback")
 }
 
 func (o *serveOptions) register(flags *pflag.FlagSet) {
@@ -77,12 +84,12 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.data, "data", DefaultData, "`address` of the data port, for the app; keep it on loopback")
 	flags.StringVar(&o.socket, "socket", "", "Unix socket `file` for the app, in addition to the data port")
 	flags.BoolVar(&o.requestCache, "request-cache", true, "answer requests whose bytes came before without parsing them again")
-	flags.StringVar(&o.admin, "admin", DefaultAdmin, "`address` of the admin port; keep it on loopback")
+	registerAdmin(flags, &o.admin)
 	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
-	flags.StringVar(&o.adminToken, "admin-token", "", "token that changes on the admin port need; empty: nothing can be changed there")
-	MarkSecret(flags, "admin-token")
+	o.adminToken = secretVar(flags, "admin-token", "", "bearer token required for admin changes; empty: changes are refused")
 	registerDrain(flags, &o.drain)
+	flags.BoolVar(&o.drainEarly, "drain-early", false, "end --drain once the app has had no connection for 250 ms; only for a native sidecar, which is stopped after the app")
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
 	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")
 	flags.DurationVar(&o.perUpdate, "give-up-per-update", replay.DefaultDeadlinePerUpdate, "see --give-up-after")
@@ -98,13 +105,16 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 }
 
 // serve runs the sidecar until ctx is done and everything has ended.
-func serve(ctx context.Context, o *serveOptions, stderr io.Writer) error {
+func serve(ctx context.Context, o *serveOptions, hup hangups, stderr io.Writer) error {
 	screen := NewScreen(stderr)
 	log, err := o.logger(screen)
 	if err != nil {
 		return err
 	}
 	origin.LogTo(log)
+	if err := o.snapshots.check(); err != nil {
+		return err
+	}
 	limitGo(log, o.kafkaKeys)
 	s, err := newSidecar(o, log)
 	if err != nil {
@@ -113,5 +123,6 @@ func serve(ctx context.Context, o *serveOptions, stderr io.Writer) error {
 	defer s.close()
 	screen.Follow(s.runner)
 	defer screen.Close()
+	go hup.reload(ctx, log, o.secrets)
 	return s.run(ctx)
 }

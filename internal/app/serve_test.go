@@ -21,21 +21,21 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// house is a writer and what a sidecar needs, on the shared real servers.
-type house struct {
+// fixture is a writer and what a sidecar needs, on the shared real servers.
+type fixture struct {
 	star, small, blocked rankcache.BoardID
 	rooms                string
 	common               []string
 	writer               *child
 }
 
-// newHouse makes a house on the shared servers; the writer gets further arguments.
-func newHouse(t *testing.T, writer ...string) *house {
-	return newHouseOn(t, testkit.Redis(t), writer...)
+// newFixture makes a fixture on the shared servers; the writer gets further arguments.
+func newFixture(t *testing.T, writer ...string) *fixture {
+	return newFixtureOn(t, testkit.Redis(t), writer...)
 }
 
-func newHouseOn(t *testing.T, redis string, writer ...string) *house {
-	h := &house{star: rankcache.BoardID(testkit.Name(t)), small: rankcache.BoardID(testkit.Name(t)),
+func newFixtureOn(t *testing.T, redis string, writer ...string) *fixture {
+	h := &fixture{star: rankcache.BoardID(testkit.Name(t)), small: rankcache.BoardID(testkit.Name(t)),
 		blocked: rankcache.BoardID(testkit.Name(t)), rooms: filepath.Join(t.TempDir(), "rooms.yaml")}
 	h.nameRooms(t, h.star)
 	commands := testkit.Name(t)
@@ -48,7 +48,7 @@ func newHouseOn(t *testing.T, redis string, writer ...string) *house {
 }
 
 // nameRooms writes the rooms file with these super-hot boards.
-func (h *house) nameRooms(t *testing.T, superHot ...rankcache.BoardID) {
+func (h *fixture) nameRooms(t *testing.T, superHot ...rankcache.BoardID) {
 	t.Helper()
 	text := fmt.Sprintf("boards:\n- {match: %q, mode: blocked}\n", h.blocked)
 	for _, b := range superHot {
@@ -58,26 +58,26 @@ func (h *house) nameRooms(t *testing.T, superHot ...rankcache.BoardID) {
 }
 
 // writeRooms replaces the rooms file at once, so that nobody reads half of it.
-func (h *house) writeRooms(t *testing.T, text string) {
+func (h *fixture) writeRooms(t *testing.T, text string) {
 	t.Helper()
 	must(t, os.WriteFile(h.rooms+".new", []byte(text), 0o644))
 	must(t, os.Rename(h.rooms+".new", h.rooms))
 }
 
-func (h *house) redis(t *testing.T) *redis.Client {
+func (h *fixture) redis(t *testing.T) *redis.Client {
 	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2})
 	t.Cleanup(func() { client.Close() })
 	return client
 }
 
-func (h *house) serve(t *testing.T, more ...string) *child {
+func (h *fixture) serve(t *testing.T, more ...string) *child {
 	t.Helper()
 	args := append([]string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0"}, h.common...)
 	return startListening(t, append(args, more...)...)
 }
 
 // give posts n gifts of one point each, by n members.
-func (h *house) give(t *testing.T, board rankcache.BoardID, n int) {
+func (h *fixture) give(t *testing.T, board rankcache.BoardID, n int) {
 	t.Helper()
 	for i := range n {
 		body := fmt.Sprintf(`{"order":"%s-%d","board":%q,"member":"m%d","op":"incr","delta":%d}`, testkit.Name(t), i, board, i, i+1)
@@ -96,7 +96,7 @@ func (h *house) give(t *testing.T, board rankcache.BoardID, n int) {
 }
 
 func TestServeAnswersByTier(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 5)
 	h.give(t, h.small, 3)
 	socket := filepath.Join(t.TempDir(), "data.sock")
@@ -134,7 +134,7 @@ func TestServeAnswersByTier(t *testing.T) {
 }
 
 func TestBoardsComeAndGoWhileRunning(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.give(t, h.star, 2)
 	s := h.serve(t)
 	s.WaitReady(time.Minute)

@@ -20,7 +20,6 @@ import (
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/replay"
-	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
 	"rankcache/sidecar/httpapi"
@@ -36,7 +35,7 @@ type Sidecar struct {
 	origin    *origin.Origin
 	rooms     *roomsync.Follower
 	memory    memoryLimits
-	way       *yield.Poller // that publications give
+	yielder   *yield.Poller // lets requests go before publications
 	boards    *localboard.Boards
 	kept      *lastgood.Store // nil: boards are not kept over a restart
 	runner    *replay.Runner
@@ -54,119 +53,36 @@ type Sidecar struct {
 // runnable is a long-lived part.
 type runnable interface{ Run(context.Context) error }
 
-// newSidecar builds every part and opens the listeners, so that a bad setting
-// or a port that is taken is said at once. It starts nothing.
-func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
-	s := &Sidecar{options: o, log: log, started: time.Now(), registry: newRegistry()}
-	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
-		if err := build(); err != nil {
-			s.close()
-			return nil, err
-		}
-	}
-	return s, nil
+// Run serves until ctx is done and the drain is over.
+func (s *Sidecar) Run(ctx context.Context) error { return s.run(ctx) }
+
+// Addr returns where the listener of a flag ("data", "admin", "health") listens.
+func (s *Sidecar) Addr(flag string) string { return s.listeners.addr(flag) }
+
+// Boards returns how far the super-hot boards are, for [Screen.Follow].
+func (s *Sidecar) Boards() Progressing { return s.runner }
+
+// Ready reports whether the sidecar is ready, and why not.
+func (s *Sidecar) Ready() (bool, string) {
+	now := s.ready.Now()
+	return now.State == adminapi.StateReady, now.Reason
 }
 
-func (s *Sidecar) buildBoards() (err error) {
-	if s.way, err = yield.New(); err != nil {
-		return err
-	}
-	s.boards = localboard.NewBoards(localboard.WithYield(s.way.Yield))
-	s.registry.MustRegister(localboard.Collector(s.boards))
-	return nil
-}
+// Hot returns the boards of the hot tier, as GET /hotkeys does.
+func (s *Sidecar) Hot() []hotkey.Row { return s.tracker.Hot() }
 
-func (s *Sidecar) buildOrigin() (err error) {
-	if s.redis, err = s.options.dialRedis(); err != nil {
-		return err
-	}
-	if err := s.buildTracing(); err != nil {
-		return err
-	}
-	total, err := origin.ParseTotalSource(s.options.total)
-	if err != nil {
-		return Usagef("--total: %w", err)
-	}
-	s.origin = origin.New(s.redis, s.options.names, origin.WithTotalSource(total),
-		origin.WithTimeout(s.options.redisTimeout), origin.WithRegisterer(s.registry))
-	return nil
-}
-
-func (s *Sidecar) buildReplay() (err error) {
-	o := s.options
-	files, err := s.files()
-	if err != nil {
-		return err
-	}
-	s.runner, err = replay.New(replay.Config{
-		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
-		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: auditEvery(o.auditEvery), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
-		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge,
-	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
-	s.parts = append(s.parts, s.runner)
-	return err
-}
-
-// auditEvery says in replay's words that 0 is never.
-func auditEvery(d time.Duration) time.Duration {
-	if d == 0 {
-		return -1
-	}
-	return d
-}
-
-// replayTotal says in replay's words what --total says.
-func replayTotal(total string) replay.TotalSource {
-	switch total {
-	case "seq":
-		return replay.TotalSeq
-	case "none":
-		return replay.TotalNone
-	}
-	return replay.TotalOrders // key:<pattern>
-}
-
-func (s *Sidecar) buildRooms() error {
-	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
-	s.rooms = roomsync.New(roomsync.Config{File: s.options.rooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
-		Changed: changed, Log: s.log}, s.registry)
-	if err := s.rooms.Load(); err != nil {
-		return Usagef("--rooms: %w", err)
-	}
-	s.parts = append(s.parts, s.rooms)
-	return nil
-}
-
-func (s *Sidecar) buildReader() (err error) {
-	cfg := sidecar.Config{Tiers: s.rooms.Tiers, Boards: OpenBoards{s.boards}, Origin: s.origin, Log: s.log}
-	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
-		cfg.Hot = s.tracker
-	}
-	if s.profiles != nil {
-		cfg.Profiles = s.profiles
-	}
-	if s.reader, err = sidecar.NewReader(cfg, s.registry); err != nil {
-		return err
-	}
-	s.ready = adminapi.NewReadiness(s.settled, s.runner.Status)
-	registerProcess(s.registry, s.ready)
-	s.registry.MustRegister(boardAges{s.boards, s.runner.Status})
-	s.dataServer, err = httpapi.New(s.reader, httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache}, s.log, s.registry)
-	return err
-}
-
-// settled says whether the super-hot boards are open or given up. Until Redis
-// has said which boards run in the rooms and how large they are, nobody knows
-// them; a Redis that does not say so is waited for as long as for a board.
-func (s *Sidecar) settled() (bool, string) {
+// startup reports whether all super-hot boards are open or given up, and if not,
+// why. Redis has to list the boards that run in the rooms, and their sizes, first;
+// it is waited for as long as for a board.
+func (s *Sidecar) startup() (bool, string) {
 	waited := time.Since(s.started) >= s.options.deadline
 	switch {
 	case !s.rooms.Resolved() && !waited:
-		return false, "waiting for Redis to say which rooms are set at run time and which boards run in them"
+		return false, "waiting for Redis: which rooms are set at run time, and which boards run in them"
 	case !s.admission.Decided() && !waited:
-		return false, "waiting for Redis to say how large the boards are"
+		return false, "waiting for Redis: how large the boards are"
 	case !s.admission.Decided():
-		return true, "Redis has not said how large the boards are: they are answered by Redis until it does"
+		return true, "the sizes of the boards are unknown: Redis answers them until it gives the sizes"
 	}
 	return s.runner.Ready()
 }
@@ -177,25 +93,25 @@ func (s *Sidecar) listen() (err error) {
 		flagAddr{"admin", o.admin}, flagAddr{"health", o.health})
 	for _, flag := range []string{"data", "admin"} {
 		if addr := s.listeners.addr(flag); addr != "" && !httpserve.OnlyLocal(addr) {
-			s.log.Warn("port can be reached from outside the pod and asks nobody who he is", "port", flag, "addr", addr)
+			s.log.Warn("listener is reachable from outside the pod and unauthenticated", "port", flag, "addr", addr)
 		}
 	}
 	return err
 }
 
-// close frees what run has not. It is harmless after it.
+// close frees what run has not freed. It may be called after run.
 func (s *Sidecar) close() {
 	s.listeners.close()
-	if s.way != nil {
-		_ = s.way.Close() // a pipe of our own
+	if s.yielder != nil {
+		_ = s.yielder.Close() // a pipe of our own
 	}
 	if s.redis != nil {
 		s.redis.Close()
 	}
 }
 
-// run works until ctx is done; then it is not ready, answers for the drain time
-// and ends. The first part that fails ends the others.
+// run works until ctx is done; then it reports not ready, answers for the drain time
+// and returns. The first part that fails ends the others.
 func (s *Sidecar) run(ctx context.Context) error {
 	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errStopped)
@@ -207,16 +123,25 @@ func (s *Sidecar) run(ctx context.Context) error {
 	s.log.Info("serving", "data", s.listeners.addr("data"), "admin", s.listeners.addr("admin"), "health", s.listeners.addr("health"), "version", Version)
 	defer context.AfterFunc(ctx, s.dataServer.Drain)()
 	group.Go(func() error {
-		drained(ctx, live, s.ready, s.options.drain, s.log)
+		drained(ctx, live, s.ready, s.options.drain, s.callers(), s.log)
 		stop(errStopped)
 		return nil
 	})
 	return group.Wait()
 }
 
+// callers counts the connections of all listeners for the app; nil if the drain does
+// not depend on them.
+func (s *Sidecar) callers() connections {
+	if !s.options.drainEarly {
+		return nil
+	}
+	return s.dataServer.Conns
+}
+
 func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
-	handlers := map[string]http.Handler{"admin": s.adminHandler(metrics), "health": adminapi.Health(s.ready, metrics)}
+	handlers := map[string]http.Handler{"admin": adminPort{s}.handler(metrics), "health": adminapi.Health(s.ready, metrics)}
 	configs := map[string]httpserve.Config{"admin": {Hosts: s.options.hosts}, "health": httpserve.ForProbes(s.options.hosts)}
 	for _, l := range s.listeners {
 		if handler := handlers[l.flag]; handler != nil {
@@ -226,23 +151,3 @@ func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 		group.Go(func() error { return s.dataServer.Serve(ctx, l) })
 	}
 }
-
-func (s *Sidecar) adminHandler(metrics http.Handler) http.Handler {
-	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: Version, Started: s.started,
-		Sections: map[string]func() any{
-			"rooms_file":    func() any { return s.rooms.Status().File },
-			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
-			"memory":        func() any { return memoryStatus{s.memory, s.admission.Status()} },
-		}}
-	mux := adminapi.New(status, s.ready, metrics)
-	s.addOperator(status, mux)
-	mux.HandleFunc("GET /hotkeys", s.serveHot)
-	h := roomsync.NewHandler(s.rooms, writeProblem)
-	mux.HandleFunc("GET /rooms", h.Get)
-	mux.Handle("POST /rooms", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
-	mux.Handle("DELETE /rooms", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
-	mux.Handle("DELETE /profiles/{member}", httpserve.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
-	return httpserve.CheckOrigin(adminapi.Routed(mux))
-}
-
-func (s *Sidecar) isReady() bool { return s.ready.Now().State == adminapi.StateReady }

@@ -12,7 +12,7 @@ import (
 // hold the order in which connections give way.
 func TestSlowHeadersKeepNobodyOut(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newFixture(t)
 	s := h.serve(t)
 	for _, port := range []struct {
 		c              *child

@@ -1,7 +1,11 @@
 package app
 
 import (
+	"errors"
 	"log/slog"
+	"maps"
+	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -11,31 +15,59 @@ import (
 	"rankcache/internal/tracing"
 )
 
-// tracingOptions say where spans of calls to Redis go.
+// tracingOptions say where spans of calls to Redis go. Without an endpoint
+// OpenTelemetry's own variables do, which a pod may have for all of its containers.
 type tracingOptions struct {
 	endpoint string
+	headers  *secret
 	ratio    float64
 }
 
 func (o *tracingOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OTLP/HTTP collector, such as http://127.0.0.1:4318, that is sent a span of each call to Redis; empty: no traces")
+	flags.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OTLP/HTTP collector, such as http://127.0.0.1:4318, that is sent a span of each call to Redis; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, or no traces")
+	flags.StringSlice("otlp-header", nil, "`headers` sent to the collector, as key=value")
+	o.headers = secretFile(flags, "otlp-header", "one a line, read at the start")
 	flags.Float64Var(&o.ratio, "otlp-ratio", tracing.DefaultRatio, "`share` of the calls, 0 to 1, that are traced")
 }
 
-// buildTracing has the Redis client make spans, if anybody wants them.
-func (s *Sidecar) buildTracing() error {
-	o := s.options.tracing
+// tracer returns what makes and sends spans, nil if nobody wants them. With
+// --otlp-endpoint OTEL_EXPORTER_OTLP_… is not read: its headers may be the secrets of
+// another collector.
+func (o *tracingOptions) tracer() (*tracing.Tracer, error) {
+	to := tracing.Env{Endpoint: o.endpoint}
 	if o.endpoint == "" {
-		return nil
+		var err error
+		if to, err = tracing.FromEnv(os.Getenv); err != nil || to.Endpoint == "" {
+			return nil, err
+		}
 	}
-	tracer, err := tracing.New(o.endpoint, o.ratio, Version)
-	if err != nil {
-		return Usagef("--otlp-endpoint, --otlp-ratio: %w", err)
+	headers := map[string]string{}
+	maps.Copy(headers, to.Headers)
+	for _, line := range o.headers.lines() {
+		name, value, ok := strings.Cut(line, "=")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, errors.New("--otlp-header: want key=value") // not the line: it may be a secret
+		}
+		headers[name] = strings.TrimSpace(value)
 	}
-	otel.SetErrorHandler(&traceErrors{log: s.log}) // the library has one for the process
-	s.redis.AddHook(tracer.Hook())
-	s.parts = append(s.parts, tracer)
-	return nil
+	return tracing.New(to.Endpoint, o.ratio, Version, tracing.WithTimeout(to.Timeout), tracing.WithCA(to.CAFile), tracing.WithHeaders(headers))
+}
+
+// newTracer returns what sends spans, nil if no collector is set. A bad variable that
+// is perhaps meant for the app does not keep the sidecar from starting.
+func (o *tracingOptions) newTracer(log *slog.Logger) (*tracing.Tracer, error) {
+	tracer, err := o.tracer()
+	switch {
+	case err != nil && o.endpoint == "":
+		log.Warn("no traces are sent: check the variables OTEL_EXPORTER_OTLP_… or set --otlp-endpoint", "err", err)
+		return nil, nil
+	case err != nil:
+		return nil, Usagef("--otlp-endpoint, --otlp-ratio: %w", err)
+	case tracer == nil:
+		return nil, nil
+	}
+	otel.SetErrorHandler(&traceErrors{log: log}) // the library has one for the process
+	return tracer, nil
 }
 
 // traceErrorsEvery keeps a collector that is away from filling the log.

@@ -3,6 +3,7 @@ package app
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,22 +11,52 @@ import (
 )
 
 func TestServeSendsTraces(t *testing.T) {
+	checkTraces(t, "/v1/traces k=flag", func(collector string) []string {
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // of somebody else
+		t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-test=hush")
+		return []string{"--otlp-endpoint", collector, "--otlp-header", "X-Test=k=flag"}
+	})
+}
+
+func TestServeSendsTracesWhereThePodsVariablesSay(t *testing.T) {
+	checkTraces(t, "/pod/v1/traces k=env", func(collector string) []string {
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector+"/pod")
+		t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-test=k%3Denv")
+		return nil
+	})
+}
+
+// A pod's variables may be for an app that speaks gRPC.
+func TestServeStartsWithoutTracesWhereItCannotSend(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	c := startListening(t, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--kafka", "127.0.0.1:1", "--redis", "redis://127.0.0.1:1")
+	if !strings.Contains(c.Log(), "OTEL_EXPORTER_OTLP_PROTOCOL") {
+		t.Error("the log does not say why there are no traces")
+	}
+}
+
+// checkTraces starts a sidecar with what settings returns for a collector, and wants a
+// trace at its path with its header X-Test.
+func checkTraces(t *testing.T, want string, settings func(collector string) []string) {
+	t.Helper()
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50") // ms; OpenTelemetry's own is 5 s
 	came := make(chan string, 100)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
-		case came <- r.Method + " " + r.URL.Path:
+		case came <- r.URL.Path + " " + r.Header.Get("X-Test"):
 		default:
 		}
 	}))
 	defer collector.Close()
-	s := startListening(t, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--kafka", "127.0.0.1:1",
-		"--redis", "redis://"+testkit.Redis(t), "--redis-timeout", "2s", "--otlp-endpoint", collector.URL, "--otlp-ratio", "1")
+	args := append(settings(collector.URL), "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--kafka", "127.0.0.1:1",
+		"--redis", "redis://"+testkit.Redis(t), "--redis-timeout", "2s", "--otlp-ratio", "1")
+	s := startListening(t, append([]string{"serve"}, args...)...)
 	s.Get("data", "/v1/boards/"+testkit.Name(t)+"/top")
 	select {
 	case got := <-came:
-		if got != "POST /v1/traces" {
-			t.Errorf("the collector was asked %q", got)
+		if got != want {
+			t.Errorf("the collector was asked %q, want %q", got, want)
 		}
 	case <-time.After(time.Minute):
 		t.Error("no trace came")

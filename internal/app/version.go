@@ -25,7 +25,7 @@ type versionInfo struct {
 func newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the Version, the commit and what it was built with",
+		Short: "Print the version, the commit and what it was built with",
 		Example: `  rankcache version
   rankcache version -o json`,
 		Args: NoArgs,

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,10 +17,10 @@ import (
 const (
 	defaultWaitMax   = 30 * time.Second
 	defaultWaitEvery = 250 * time.Millisecond
-	// waitCall bounds one question, so that a port that accepts and says nothing
-	// doesn't eat the whole time.
+	// waitCall bounds one request, so that a port that accepts and never answers
+	// doesn't take the whole time.
 	waitCall = 2 * time.Second
-	// waitBody is more than a probe ever says.
+	// waitBody is more than a probe answers, in bytes.
 	waitBody = 1 << 20
 )
 
@@ -47,20 +45,20 @@ func newWaitCommand() *cobra.Command {
 		Short: "Wait until a sidecar is ready, or until a board is open",
 		Long: `Wait until the sidecar (or writer, or poller) behind --health says that it is ready,
 or, with --board, until its admin port says that this board is answered from local
-memory. What it waits for is said on standard error.
+memory. Progress is written to standard error.
 
 Exit codes: 0 ready, 1 not ready within --max, 2 bad flag.`,
 		Example: `  rankcache wait --max 2m
   rankcache wait --board 1_2_3 -o json
-  rankcache wait --health http://127.0.0.1:8974 --max 10s`,
+  rankcache wait --health :8974 --max 10s`,
 		Args: NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.health, "health", "http://127.0.0.1:8972", "`URL` of the health port")
-	flags.StringVar(&o.admin, "admin", DefaultAdmin, "`address` of the admin port, asked for --board")
+	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port")
+	registerAdmin(flags, &o.admin)
 	flags.StringVar(&o.board, "board", "", "wait until this `board` is open instead")
 	flags.DurationVar(&o.max, "max", defaultWaitMax, "longest to wait; 0: ask once")
-	flags.DurationVar(&o.every, "every", defaultWaitEvery, "pause between two questions")
+	flags.DurationVar(&o.every, "every", defaultWaitEvery, "pause between two requests")
 	output := OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		report, err := wait(cmd.Context(), o, cmd.ErrOrStderr())
@@ -111,32 +109,32 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look returns the question to ask.
+// look returns the function that asks once.
 func (o *waitOptions) look() (func(context.Context) *waitReport, error) {
+	flag, text, path, judge := "health", o.health, "/readyz", processReady
 	if o.board != "" {
 		if _, err := rankcache.ParseBoardID(o.board); err != nil {
 			return nil, Usagef("--board: %w", err)
 		}
-		at := "http://" + o.admin + "/status/" + o.board
-		return func(ctx context.Context) *waitReport { return askState(ctx, at, boardOpen) }, nil
+		flag, text, path, judge = "admin", o.admin, "/status/"+o.board, boardOpen
 	}
-	u, err := url.Parse(o.health)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, Usagef("--health %q: want a URL such as http://127.0.0.1:8972", o.health)
+	addr, err := parseAddress(flag, text)
+	if err != nil {
+		return nil, err
 	}
-	at := strings.TrimSuffix(o.health, "/") + "/readyz"
-	return func(ctx context.Context) *waitReport { return askState(ctx, at, processReady) }, nil
+	base, client := addr.client()
+	return func(ctx context.Context) *waitReport { return askState(ctx, client, base+path, judge) }, nil
 }
 
 // askState gets a state and has judge say what it means.
-func askState(ctx context.Context, at string, judge func(status int, body []byte) (bool, string)) *waitReport {
+func askState(ctx context.Context, client *http.Client, at string, judge func(status int, body []byte) (bool, string)) *waitReport {
 	ctx, cancel := context.WithTimeout(ctx, waitCall)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return &waitReport{Reason: err.Error()}
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return &waitReport{Reason: "no answer: " + err.Error()}
 	}
@@ -193,7 +191,7 @@ type boardProgress struct {
 	Want   *uint64
 }
 
-// String says progress in tenths, so that a line is not said anew for every update.
+// String has progress in tenths, so that a line is not printed for every update.
 func (b *boardProgress) String() string {
 	text := fmt.Sprintf("%s is %s", b.Board, b.State)
 	if b.Want != nil && b.State != rankcache.StateOpen {

@@ -2,56 +2,31 @@ package app
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"rankcache"
+	"rankcache/internal/roomsync"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/rooms"
-	"rankcache/sidecar/adminapi"
 )
 
 // warmRows is how many rows of a board's head have their profiles loaded before
 // the first page is asked for.
 const warmRows = 50
 
-// buildProfiles builds the profile cache if a source is configured.
-func (s *Sidecar) buildProfiles() error {
-	o := s.options.profiles
-	source, err := o.source(s.redis)
-	if err != nil || source == nil {
-		return err
-	}
-	o.cache.Budget = o.budgetMB << 20
-	if s.profiles, err = profile.New(o.cache, source, s.log, s.registry); err != nil {
-		return Usagef("profiles: %w", err)
-	}
-	s.parts = append(s.parts, s.profiles, runFunc(s.warmNamed))
-	return nil
-}
-
-// dropProfile answers DELETE /profiles/{member} on the admin port.
-func (s *Sidecar) dropProfile(w http.ResponseWriter, r *http.Request) {
-	if s.profiles == nil || !s.profiles.Drop(r.PathValue("member")) {
-		writeProblem(w, adminapi.CodeUnknownProfile, "", "no profile of this member is cached here")
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
 // warmNamed loads, once Redis answers, the profiles of the heads of the boards
 // that the rooms file names.
-func (s *Sidecar) warmNamed(ctx context.Context) error {
+func warmNamed(ctx context.Context, named *roomsync.Follower, origin *origin.Origin, profiles *profile.Cache) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		tiers := s.rooms.Tiers()
+		tiers := named.Tiers()
 		boards := append(tiers.Boards(rooms.ModeSuperHot), tiers.Boards(rooms.ModeHot)...)
-		if tops, err := s.origin.Tops(ctx, boards, warmRows); err == nil {
+		if tops, err := origin.Tops(ctx, boards, warmRows); err == nil {
 			for _, top := range tops {
-				s.profiles.Warm(heads(top))
+				profiles.Warm(heads(top))
 			}
 			return nil
 		}

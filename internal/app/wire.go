@@ -4,10 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/redis/go-redis/v9"
-
 	"rankcache"
-	"rankcache/internal/roomsync"
+	"rankcache/internal/httpserve"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/profile"
@@ -16,8 +14,8 @@ import (
 	"rankcache/sidecar/adminapi"
 )
 
-// The folders of the star do not know each other: each says in its own words
-// what it needs. These adapters say that in the other's words.
+// The packages of the star don't import each other: each declares the interfaces
+// that it needs. These adapters implement them with the other packages' types.
 
 // OpenBoards gives the read path the boards that may be read.
 type OpenBoards struct{ *localboard.Boards }
@@ -58,9 +56,11 @@ func (o GateOrigin) Sample(ctx context.Context, board rankcache.BoardID, members
 	return replay.Sample(s), err
 }
 
-// sharedRooms is the hash of rooms that are set at run time.
-func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Shared {
-	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
+// requireToken is [httpserve.RequireToken] with a token that may change.
+func requireToken(what string, token *secret, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpserve.RequireToken(what, token.get(), next).ServeHTTP(w, r)
+	})
 }
 
 // writeProblem answers errors of handlers that know nothing of the listener.

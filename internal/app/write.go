@@ -36,7 +36,7 @@ const (
 type writeOptions struct {
 	commonOptions
 	scores, health string
-	writeToken     string
+	writeToken     *secret
 	hosts          []string
 	drain          time.Duration
 	group          string
@@ -59,10 +59,11 @@ you like: they share one consumer group.`,
     -d '{"order":"gift-1","board":"1_2_3","member":"1000123","op":"incr","delta":1}' 127.0.0.1:8973/v1/scores`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			hup := catchHangups()
 			if err := o.load(cmd); err != nil {
 				return err
 			}
-			return write(cmd.Context(), o, cmd.ErrOrStderr())
+			return write(cmd.Context(), o, hup, cmd.ErrOrStderr())
 		},
 	}
 	o.register(cmd.Flags())
@@ -72,8 +73,7 @@ you like: they share one consumer group.`,
 func (o *writeOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")
-	flags.StringVar(&o.writeToken, "write-token", "", "token that POST /v1/scores needs; empty: none")
-	MarkSecret(flags, "write-token")
+	o.writeToken = secretVar(flags, "write-token", "", "bearer token required for POST /v1/scores; empty: none")
 	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	registerDrain(flags, &o.drain)
@@ -87,7 +87,7 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 }
 
 // write runs the write side until ctx is done and everything has ended.
-func write(ctx context.Context, o *writeOptions, stderr io.Writer) error {
+func write(ctx context.Context, o *writeOptions, hup hangups, stderr io.Writer) error {
 	log, err := o.logger(stderr)
 	if err != nil {
 		return err
@@ -97,6 +97,7 @@ func write(ctx context.Context, o *writeOptions, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	go hup.reload(ctx, log, o.secrets)
 	return w.run(ctx)
 }
 
@@ -145,6 +146,9 @@ func (w *Writer) build() (err error) {
 	return err
 }
 
+// Run writes until ctx is done and the drain is over.
+func (w *Writer) Run(ctx context.Context) error { return w.run(ctx) }
+
 // run works until ctx is done; then it is not ready, goes on for the drain time,
 // answers the posts in hand, finishes the batch in hand and ends. The first part
 // that fails ends the others.
@@ -163,7 +167,7 @@ func (w *Writer) run(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		defer endPosts()
-		drained(ctx, live, w.ready, w.drain(), w.log)
+		drained(ctx, live, w.ready, w.drain(), nil, w.log)
 		return nil
 	})
 	w.log.Info("writing", "scores", w.listeners.addr("scores"), "health", w.listeners.addr("health"),
@@ -182,8 +186,8 @@ func (w *Writer) drain() time.Duration {
 func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	handler := w.writer.Handler()
-	if token := w.options.writeToken; token != "" {
-		handler = httpserve.RequireToken("the write token", token, handler)
+	if w.options.writeToken.get() != "" {
+		handler = requireToken("the write token", w.options.writeToken, handler)
 	}
 	return w.serve(ctx, "scores", leaving(w.ready, handler), cfg)
 }

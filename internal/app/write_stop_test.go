@@ -21,7 +21,7 @@ import (
 // answered, one that was begun before the end is finished after it, and what was
 // answered or committed is all that there is, in Redis and in the log.
 func TestWriterStopsUnderLoad(t *testing.T) {
-	h := newHouse(t, "--drain", "2s")
+	h := newFixture(t, "--drain", "2s")
 	h.give(t, h.star, 1)
 	posts := &postedOrders{seqs: map[string]uint64{}}
 	load := startLoad(t, func(caller, i int) (int, string) {
@@ -49,14 +49,14 @@ func TestWriterStopsUnderLoad(t *testing.T) {
 // TestWriterDoesNotDrainForEver: a second signal ends a drain, and without a port
 // for posts there is none.
 func TestWriterDoesNotDrainForEver(t *testing.T) {
-	h := newHouse(t, "--drain", "1h")
+	h := newFixture(t, "--drain", "1h")
 	h.writer.Signal(syscall.SIGTERM)
 	h.writer.waitNotReady()
-	h.writer.Signal(syscall.SIGTERM)
+	h.writer.stopAgain()
 	if code := h.writer.Wait(30 * time.Second); code != ExitSignaled {
 		t.Errorf("a second signal ends with %d, want %d", code, ExitSignaled)
 	}
-	h = newHouse(t, "--drain", "1h", "--scores", "")
+	h = newFixture(t, "--drain", "1h", "--scores", "")
 	h.writer.Signal(syscall.SIGTERM)
 	if code := h.writer.Wait(30 * time.Second); code != ExitOK {
 		t.Errorf("without posts: exit code %d, want %d", code, ExitOK)
@@ -64,7 +64,7 @@ func TestWriterDoesNotDrainForEver(t *testing.T) {
 }
 
 // gift is the JSON of an order of one point on the super-hot board.
-func (h *house) gift(order string) string {
+func (h *fixture) gift(order string) string {
 	return fmt.Sprintf(`{"order":%q,"board":%q,"member":"m1","op":"incr","delta":1}`, order, h.star)
 }
 
@@ -74,7 +74,7 @@ type postedOrders struct {
 	seqs map[string]uint64
 }
 
-func (p *postedOrders) post(h *house, order string) (status int, body string) {
+func (p *postedOrders) post(h *fixture, order string) (status int, body string) {
 	resp, err := http.Post(h.writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(h.gift(order)))
 	if err != nil {
 		return 0, err.Error()
@@ -94,7 +94,7 @@ func (p *postedOrders) post(h *house, order string) (status int, body string) {
 }
 
 // startCommands writes commands to Kafka until stop is called.
-func (h *house) startCommands(t *testing.T) (stop func()) {
+func (h *fixture) startCommands(t *testing.T) (stop func()) {
 	client := testkit.KafkaClient(t, testkit.Kafka(t), kgo.DefaultProduceTopic(h.commands()))
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -111,10 +111,10 @@ func (h *house) startCommands(t *testing.T) (stop func()) {
 }
 
 // commands is the topic of commands, by whose name the writers' group goes too.
-func (h *house) commands() string { return h.common[7] }
+func (h *fixture) commands() string { return h.common[7] }
 
 // waitCommits waits until the writer has committed more commands than now.
-func (h *house) waitCommits(t *testing.T) {
+func (h *fixture) waitCommits(t *testing.T) {
 	t.Helper()
 	before, err := committed(t, testkit.Kafka(t), h.commands())
 	must(t, err)
@@ -129,7 +129,7 @@ func (h *house) waitCommits(t *testing.T) {
 // checkWritten wants the board's total to be the orders that were answered, the
 // commands that are committed and some more, and the log to have the update of
 // each with the seq that its caller was told.
-func (h *house) checkWritten(t *testing.T, answered map[string]uint64, more int) {
+func (h *fixture) checkWritten(t *testing.T, answered map[string]uint64, more int) {
 	t.Helper()
 	total, err := h.redis(t).Get(t.Context(), wire.DefaultNames().SeqKey(h.star)).Int()
 	must(t, err)

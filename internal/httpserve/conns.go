@@ -66,6 +66,13 @@ func (s *Conns[C]) Len() int {
 	return len(s.open)
 }
 
+// Added returns how many were ever added.
+func (s *Conns[C]) Added() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.added
+}
+
 // Add adds a connection; if there are as many as may be, one gives way and is closed.
 func (s *Conns[C]) Add(c C) {
 	if out, full := s.add(c); full {

@@ -43,7 +43,7 @@ type Tracer struct {
 
 // New returns a tracer that sends the share ratio of the traces, from 0 to 1, to the
 // OTLP/HTTP endpoint, such as http://127.0.0.1:4318. It opens no connection.
-func New(endpoint string, ratio float64, version string) (*Tracer, error) {
+func New(endpoint string, ratio float64, version string, options ...Option) (*Tracer, error) {
 	target, err := url.Parse(endpoint)
 	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
 		return nil, errors.New("endpoint is not a URL such as http://127.0.0.1:4318")
@@ -57,13 +57,26 @@ func New(endpoint string, ratio float64, version string) (*Tracer, error) {
 	if strings.Trim(target.Path, "/") == "" {
 		target.Path = "/v1/traces"
 	}
-	about := resource.NewSchemaless(attribute.String("service.name", "rankcache"), attribute.String("service.version", version))
 	u := upload{target.String(), &http.Client{Timeout: sendTimeout}}
+	for _, option := range options {
+		if err := option(u.client); err != nil {
+			return nil, err
+		}
+	}
 	return &Tracer{
-		provider: sdk.NewTracerProvider(sdk.WithSampler(sdk.TraceIDRatioBased(ratio)), sdk.WithResource(about)),
+		provider: sdk.NewTracerProvider(sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(ratio))), sdk.WithResource(about(version))),
 		exporter: otlptrace.NewUnstarted(u),
 		upload:   u,
 	}, nil
+}
+
+// about describes this process; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win.
+func about(version string) *resource.Resource {
+	own := resource.NewSchemaless(attribute.String("service.name", "rankcache"), attribute.String("service.version", version))
+	if merged, err := resource.Merge(own, resource.Environment()); err == nil {
+		return merged
+	}
+	return own
 }
 
 // Probe sends an empty batch, to check that the collector accepts one.

@@ -80,6 +80,9 @@ func (s *Server) setDate(now time.Time) {
 	s.date.Store(&date)
 }
 
+// Conns returns how many connections are open now, and how many were ever accepted.
+func (s *Server) Conns() (open int, ever uint64) { return s.conns.Len(), s.conns.Added() }
+
 // Drain makes every answer from now on end its connection, so that few are left
 // when serving ends. Requests are answered as before, but do not wait for local
 // copies any more.

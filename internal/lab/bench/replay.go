@@ -182,12 +182,12 @@ func (b *replayBench) bareRound(ctx context.Context, board rankcache.BoardID) (f
 // then kept open for the live tail, which changes the topic.
 func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, last bool) (seconds, bytesPerMember float64, live liveRow, err error) {
 	before := heapNow()
-	way, err := yield.New()
+	yielder, err := yield.New()
 	if err != nil {
 		return 0, 0, live, err
 	}
-	defer way.Close()
-	boards := localboard.NewBoards(localboard.WithYield(way.Yield))
+	defer yielder.Close()
+	boards := localboard.NewBoards(localboard.WithYield(yielder.Yield))
 	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: wire.DefaultNames(), Deadline: 5 * time.Minute},
 		app.FilledBoards{Boards: boards}, app.GateOrigin{Origin: b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {

@@ -40,11 +40,11 @@ func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
 	registry, log := prometheus.NewRegistry(), slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	client := redis.NewClient(&redis.Options{Addr: o.redis, Protocol: 2, DisableIdentity: true})
 	from := origin.New(client, wire.DefaultNames(), origin.WithRegisterer(registry))
-	way, err := yield.New() // open until the process ends
+	yielder, err := yield.New() // open until the process ends
 	if err != nil {
 		return nil, err
 	}
-	boards := localboard.NewBoards(localboard.WithYield(way.Yield))
+	boards := localboard.NewBoards(localboard.WithYield(yielder.Yield))
 	t := &rankcacheTarget{updates: newUpdater(boards.Create(benchBoardID), o.members)}
 	boards.Open(benchBoardID)
 	tiers, err := benchTiers()

@@ -1,13 +1,61 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
+
+// NoArgs is cobra.NoArgs with our exit code.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usagef("%s takes no argument, got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// OneArg is cobra.ExactArgs(1) with our exit code.
+func OneArg(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return Usagef("%s takes one argument, got %d", cmd.CommandPath(), len(args))
+	}
+	return nil
+}
+
+func atMostOneArg(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return Usagef("%s takes at most one argument, got %d", cmd.CommandPath(), len(args))
+	}
+	return nil
+}
+
+// OutputFlag registers -o: in the named form, for people, or as JSON, whose
+// fields stay what they are, for scripts.
+func OutputFlag(flags *pflag.FlagSet, form string) *string {
+	output := new(string)
+	choiceVar(flags, output, "output", "o", form, "how to print: "+form+" or json", form, "json")
+	return output
+}
+
+// PrintAs prints v as JSON if output is "json", and otherwise calls forPeople.
+func PrintAs(to io.Writer, output string, v any, forPeople func(io.Writer) error) error {
+	if output == "json" {
+		return PrintJSON(to, v)
+	}
+	return forPeople(to)
+}
+
+// PrintJSON prints v as indented JSON.
+func PrintJSON(to io.Writer, v any) error {
+	enc := json.NewEncoder(to)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
 
 // choice is a flag that takes one of a few words. A wrong word is refused when
 // the flag is read, wherever it came from, and the shell completes the right
@@ -48,7 +96,7 @@ func orList(words []string) string {
 // one of a few words, a file, or nothing that a file name could help with.
 func completeFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		// An error says that the flag, shared with another command, has it already.
+		// It fails for a flag that is shared with another command and has it already.
 		_ = cmd.RegisterFlagCompletionFunc(f.Name, completion(f))
 	})
 	for _, sub := range cmd.Commands() {

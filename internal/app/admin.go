@@ -1,0 +1,109 @@
+package app
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"rankcache"
+	"rankcache/hotkey"
+	"rankcache/internal/httpserve"
+	"rankcache/internal/roomsync"
+	"rankcache/operator"
+	"rankcache/sidecar/adminapi"
+)
+
+// adminPort is what the admin port of a sidecar answers.
+type adminPort struct{ *Sidecar }
+
+// handler returns all that the port answers.
+func (s adminPort) handler(metrics http.Handler) http.Handler {
+	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: Version, Started: s.started,
+		Sections: map[string]func() any{
+			"rooms_file":    func() any { return s.rooms.Status().File },
+			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
+			"memory":        func() any { return memoryStatus{s.memory, s.admission.Status()} },
+		}}
+	mux := adminapi.New(status, s.ready, metrics)
+	s.addOperator(status, mux)
+	mux.HandleFunc("GET /hotkeys", s.serveHot)
+	h := roomsync.NewHandler(s.rooms, writeProblem)
+	mux.HandleFunc("GET /rooms", h.Get)
+	mux.Handle("POST /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
+	mux.Handle("DELETE /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
+	mux.Handle("DELETE /profiles/{member}", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
+	return httpserve.CheckOrigin(adminapi.Routed(mux))
+}
+
+// addOperator adds the operator's page, and the sections of /status that only the
+// page shows.
+func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
+	status.Sections["local_boards"] = func() any { return s.localBoards() }
+	status.Sections["profiles"] = func() any { return s.profileStats() }
+	status.Sections["changes"] = func() any { return map[string]bool{"token_set": s.options.adminToken.get() != ""} }
+	page := operator.Handler()
+	mux.Handle("GET /{$}", page)
+	mux.Handle("GET /assets/", page)
+}
+
+// localBoard is one board in local memory as /status shows it, open or not.
+type localBoard struct {
+	Board   rankcache.BoardID `json:"board"`
+	Open    bool              `json:"open"`
+	Members int               `json:"members"`
+	Bytes   int               `json:"bytes"`  // heap that it takes
+	Age     int64             `json:"age_ms"` // since it was last known to be current; -1: never was
+}
+
+func (s adminPort) localBoards() []localBoard {
+	all := []localBoard{}
+	for _, b := range s.boards.All() {
+		row := localBoard{Board: b.ID(), Open: OpenBoards{s.boards}.IsOpen(b.ID()),
+			Members: b.Progress().Members, Bytes: b.Bytes(), Age: -1}
+		if at := b.CurrentAt(); !at.IsZero() {
+			row.Age = max(time.Since(at).Milliseconds(), 0)
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
+// profileStats returns nil where no profiles are joined.
+func (s adminPort) profileStats() any {
+	if s.profiles == nil {
+		return nil
+	}
+	return s.profiles.Stats()
+}
+
+// serveHot answers GET /hotkeys on the admin port.
+func (s adminPort) serveHot(w http.ResponseWriter, _ *http.Request) {
+	answer := hotAnswer{Enabled: s.tracker != nil, Boards: []hotkey.Row{}}
+	if answer.Enabled {
+		answer.Boards = append(answer.Boards, s.tracker.Hot()...)
+		answer.Verdict = s.fleetVerdict()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	PrintJSON(w, answer) // fails only if the client has gone
+}
+
+// fleetVerdict returns the newest verdict, nil before the first.
+func (s adminPort) fleetVerdict() *hotVerdict {
+	v, seen := s.tracker.Verdict()
+	if seen.IsZero() {
+		return nil
+	}
+	ago := time.Since(seen)
+	return &hotVerdict{Source: v.Source, Poller: v.Poller, At: v.At, SeenAgo: ago.Milliseconds(),
+		Counts: ago <= cmp.Or(s.options.hot.VerdictAge, hotkey.DefaultVerdictAge),
+		Boards: append([]hotkey.BoardCount{}, v.Boards...), Ignored: v.Ignored}
+}
+
+// dropProfile answers DELETE /profiles/{member} on the admin port.
+func (s adminPort) dropProfile(w http.ResponseWriter, r *http.Request) {
+	if s.profiles == nil || !s.profiles.Drop(r.PathValue("member")) {
+		writeProblem(w, string(adminapi.CodeUnknownProfile), "", "no profile of this member is cached here")
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

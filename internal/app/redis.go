@@ -1,0 +1,95 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache/internal/roomsync"
+	"rankcache/origin"
+)
+
+// dialRedis returns a client that connects when it is first used.
+func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
+	if u, err := url.Parse(o.redis.get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
+		return nil, Usagef("--redis is not a URL of Redis: want such as redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock")
+	}
+	client, err := origin.Dial(origin.Options{URL: o.redis.get(), Mode: o.redisMode, Timeout: o.redisTimeout,
+		Credentials: o.credentials, CAFile: o.redisCA})
+	if err != nil {
+		return nil, Usagef("--redis: %w", err)
+	}
+	explainTLS(client)
+	return client, nil
+}
+
+// credentials returns what a new connection to Redis logs in with.
+func (o *commonOptions) credentials() (user, password string) {
+	if u, err := url.Parse(o.redis.get()); err == nil {
+		user = u.User.Username()
+		password, _ = u.User.Password()
+	}
+	return cmp.Or(o.redisUser, user), cmp.Or(o.redisSecret.get(), password)
+}
+
+// sharedRooms is the hash of rooms that are set at run time.
+func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Shared {
+	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
+}
+
+// explainTLS has errors of TLS handshakes with Redis say what to check.
+func explainTLS(client redis.UniversalClient) {
+	switch c := client.(type) {
+	case *redis.ClusterClient: // its nodes dial
+		if c.Options().TLSConfig != nil {
+			c.OnNewNode(func(node *redis.Client) { node.AddHook(tlsHook{}) })
+		}
+	case *redis.Client:
+		if c.Options().TLSConfig != nil {
+			c.AddHook(tlsHook{})
+		}
+	}
+}
+
+// tlsHook is the [redis.Hook] of explainTLS.
+type tlsHook struct{}
+
+// DialHook explains the errors of connecting.
+func (tlsHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		return conn, explainHandshake(err)
+	}
+}
+
+// explainHandshake adds to an error what to check. A plain Redis waits for the
+// rest of what it takes for a command, so that the handshake runs out of time.
+func explainHandshake(err error) error {
+	var record tls.RecordHeaderError
+	var authority x509.UnknownAuthorityError
+	var dial *net.OpError // of the connection below
+	switch {
+	case errors.As(err, &record):
+		return fmt.Errorf("the server does not speak TLS, use redis:// instead of rediss://: %w", err)
+	case errors.As(err, &authority):
+		return fmt.Errorf("the server's certificate is of an unknown authority, check --redis-ca: %w", err)
+	case errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &dial):
+		return fmt.Errorf("the server does not answer the TLS handshake, use redis:// instead of rediss:// if it does not speak TLS: %w", err)
+	}
+	return err
+}
+
+// ProcessHook changes nothing.
+func (tlsHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook changes nothing.
+func (tlsHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}

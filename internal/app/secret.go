@@ -1,0 +1,198 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/spf13/pflag"
+)
+
+const (
+	// secretFlag is the annotation of flags whose value is never printed.
+	secretFlag = "rankcache_secret"
+	// fileSuffix makes the name of a secret setting that of its file.
+	fileSuffix = "-file"
+	// maxSecret is more than a password, a token or a URL has, in bytes.
+	maxSecret = 64 << 10
+)
+
+// MarkSecret keeps the flag's value out of rankcache config.
+func MarkSecret(flags *pflag.FlagSet, name string) {
+	flags.Lookup(name).Annotations = map[string][]string{secretFlag: nil}
+}
+
+// secret is a setting whose value is never printed: --name takes the value,
+// --name-file a file that holds it and is read again when it has changed. It is
+// the [pflag.Value] of the latter. Its methods may be called concurrently once
+// the flags are parsed.
+type secret struct {
+	flag *pflag.Flag // --name
+	path string
+	log  *slog.Logger // nil: failures to read the file again are not logged
+
+	mu      sync.Mutex
+	info    fs.FileInfo // of the file that was read; nil: to be read
+	content string
+	failed  string // the last failure that was logged
+}
+
+// secretVar registers a secret setting that is one text.
+func secretVar(flags *pflag.FlagSet, name, value, usage string) *secret {
+	flags.String(name, value, usage)
+	return secretFile(flags, name, "read again when it changes")
+}
+
+// secretFile makes a registered flag a secret setting. when says when its file
+// is read.
+func secretFile(flags *pflag.FlagSet, name, when string) *secret {
+	MarkSecret(flags, name)
+	s := &secret{flag: flags.Lookup(name)}
+	flags.Var(s, name+fileSuffix, "`file` that holds --"+name+"; "+when)
+	return s
+}
+
+// String returns the path of the file.
+func (s *secret) String() string { return s.path }
+
+// Type is that of a path.
+func (s *secret) Type() string { return "string" }
+
+// Set takes the path of the file.
+func (s *secret) Set(path string) error {
+	s.path = path
+	return nil
+}
+
+// get returns the value. A file that can no longer be read leaves the last one
+// in force.
+func (s *secret) get() string {
+	if s.path == "" {
+		return s.flag.Value.String()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.refresh()
+	if err == nil {
+		s.failed = ""
+	} else if s.log != nil && s.failed != err.Error() {
+		s.failed = err.Error()
+		s.log.Error("secret can't be read again, the last one stays in force", "err", err)
+	}
+	return s.content
+}
+
+// lines returns the values of a list; in a file they stand one a line.
+func (s *secret) lines() []string {
+	if list, ok := s.flag.Value.(pflag.SliceValue); ok && s.path == "" {
+		return list.GetSlice()
+	}
+	return strings.FieldsFunc(s.get(), func(r rune) bool { return r == '\n' || r == '\r' })
+}
+
+// refresh reads the file unless it is as it was when it was last read. mu is held.
+func (s *secret) refresh() error {
+	info, err := os.Stat(s.path)
+	if err == nil && s.info != nil && os.SameFile(info, s.info) && info.ModTime().Equal(s.info.ModTime()) && info.Size() == s.info.Size() {
+		return nil
+	}
+	content, err := readSecret(s.path)
+	if err != nil {
+		return fmt.Errorf("--%s%s: %w", s.flag.Name, fileSuffix, err)
+	}
+	s.info, s.content = info, content
+	return nil
+}
+
+// load reads the file whatever is known of it. The error names flag and file.
+func (s *secret) load() error {
+	if s.path == "" {
+		return nil
+	}
+	if s.flag.Changed {
+		return fmt.Errorf("--%[1]s and --%[1]s%[2]s are both set: want one of them", s.flag.Name, fileSuffix)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.info = nil
+	return s.refresh()
+}
+
+// readSecret returns what a file holds, without the newline at its end.
+func readSecret(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	data = bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r"))
+	switch {
+	case err != nil:
+		return "", err
+	case len(data) == 0:
+		return "", fmt.Errorf("%s is empty", path)
+	case len(data) > maxSecret:
+		return "", fmt.Errorf("%s has more than %d KiB", path, maxSecret>>10)
+	}
+	return string(data), nil
+}
+
+// secrets are the secret settings of one command.
+type secrets []*secret
+
+// secretsOf returns the secret settings among the flags, their files read.
+func secretsOf(flags *pflag.FlagSet) (all secrets, err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if s, ok := f.Value.(*secret); ok {
+			all = append(all, s)
+		}
+	})
+	if err := all.load(); err != nil {
+		return nil, Usagef("%w", err)
+	}
+	return all, nil
+}
+
+// load reads all files again.
+func (all secrets) load() error {
+	var failed []error
+	for _, s := range all {
+		failed = append(failed, s.load())
+	}
+	return errors.Join(failed...)
+}
+
+// logTo has failures to read a file again logged.
+func (all secrets) logTo(log *slog.Logger) {
+	for _, s := range all {
+		s.log = log
+	}
+}
+
+// readKafkaFiles replaces librdkafka's settings that name a secret's file, such
+// as sasl.password-file, by what the file holds.
+func readKafkaFiles(kafka map[string]string) error {
+	for key, path := range kafka {
+		name, ok := strings.CutSuffix(key, fileSuffix)
+		if !ok {
+			continue
+		}
+		content, err := readSecret(path)
+		if err != nil {
+			return Usagef("--%s%s: %w", kafkaPrefix, key, err)
+		}
+		if _, both := kafka[name]; both {
+			return Usagef("--%[1]s%[2]s and --%[1]s%[2]s%[3]s are both set: want one of them", kafkaPrefix, name, fileSuffix)
+		}
+		delete(kafka, key)
+		kafka[name] = content
+	}
+	return nil
+}

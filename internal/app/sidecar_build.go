@@ -1,0 +1,185 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"rankcache/admission"
+	"rankcache/hotkey"
+	"rankcache/internal/roomsync"
+	"rankcache/internal/yield"
+	"rankcache/localboard"
+	"rankcache/origin"
+	"rankcache/profile"
+	"rankcache/replay"
+	"rankcache/rooms"
+	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
+	"rankcache/sidecar/httpapi"
+)
+
+// newSidecar builds every part and opens the listeners, so that a bad setting
+// or a port in use is an error at once. It starts nothing.
+func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
+	s := &Sidecar{options: o, log: log, started: time.Now(), registry: newRegistry()}
+	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
+		if err := build(); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Sidecar) buildBoards() (err error) {
+	if s.yielder, err = yield.New(); err != nil {
+		return err
+	}
+	s.boards = localboard.NewBoards(localboard.WithYield(s.yielder.Yield))
+	s.registry.MustRegister(localboard.Collector(s.boards))
+	return nil
+}
+
+func (s *Sidecar) buildOrigin() (err error) {
+	if s.redis, err = s.options.dialRedis(); err != nil {
+		return err
+	}
+	tracer, err := s.options.tracing.newTracer(s.log)
+	if err != nil {
+		return err
+	}
+	if tracer != nil {
+		s.redis.AddHook(tracer.Hook())
+		s.parts = append(s.parts, tracer)
+	}
+	total, err := origin.ParseTotalSource(s.options.total)
+	if err != nil {
+		return Usagef("--total: %w", err)
+	}
+	s.origin = origin.New(s.redis, s.options.names, origin.WithTotalSource(total),
+		origin.WithTimeout(s.options.redisTimeout), origin.WithRegisterer(s.registry))
+	return nil
+}
+
+func (s *Sidecar) buildReplay() (err error) {
+	o := s.options
+	if s.kept, err = o.snapshots.newStore(s.registry); err != nil {
+		return err
+	}
+	var files replay.Files // a nil *Store in it would not be nil
+	if s.kept != nil {
+		files = keptBoards{s.kept}
+	}
+	s.runner, err = replay.New(replay.Config{
+		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
+		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: auditEvery(o.auditEvery), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
+		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge,
+	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
+	s.parts = append(s.parts, s.runner)
+	return err
+}
+
+// auditEvery returns the interval for replay, in which a negative one is never.
+func auditEvery(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// replayTotal returns replay's value of --total.
+func replayTotal(total string) replay.TotalSource {
+	switch total {
+	case "seq":
+		return replay.TotalSeq
+	case "none":
+		return replay.TotalNone
+	}
+	return replay.TotalOrders // key:<pattern>
+}
+
+func (s *Sidecar) buildRooms() error {
+	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
+	s.rooms = roomsync.New(roomsync.Config{File: s.options.rooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
+		Changed: changed, Log: s.log}, s.registry)
+	if err := s.rooms.Load(); err != nil {
+		return Usagef("--rooms: %w", err)
+	}
+	s.parts = append(s.parts, s.rooms)
+	return nil
+}
+
+func (s *Sidecar) buildReader() (err error) {
+	cfg := sidecar.Config{Tiers: s.rooms.Tiers, Boards: OpenBoards{s.boards}, Origin: s.origin, Log: s.log}
+	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
+		cfg.Hot = s.tracker
+	}
+	if s.profiles != nil {
+		cfg.Profiles = s.profiles
+	}
+	if s.reader, err = sidecar.NewReader(cfg, s.registry); err != nil {
+		return err
+	}
+	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
+	registerProcess(s.registry, s.ready)
+	s.registry.MustRegister(boardAges{s.boards, s.runner.Status})
+	s.dataServer, err = httpapi.New(s.reader, httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache}, s.log, s.registry)
+	return err
+}
+
+// buildProfiles builds the profile cache if a source is configured.
+func (s *Sidecar) buildProfiles() error {
+	o := s.options.profiles
+	source, err := o.source(s.redis)
+	if err != nil || source == nil {
+		return err
+	}
+	o.cache.Budget = o.budgetMB << 20
+	if s.profiles, err = profile.New(o.cache, source, s.log, s.registry); err != nil {
+		return Usagef("profiles: %w", err)
+	}
+	s.parts = append(s.parts, s.profiles, runFunc(func(ctx context.Context) error { return warmNamed(ctx, s.rooms, s.origin, s.profiles) }))
+	return nil
+}
+
+// buildAdmission builds the admission of boards by memory.
+func (s *Sidecar) buildAdmission() (err error) {
+	if s.memory, err = findMemoryLimits(); err != nil && strings.HasSuffix(s.options.memoryBudget, "%") {
+		return fmt.Errorf("--memory-budget %s: %w: give it in bytes", s.options.memoryBudget, err)
+	}
+	budget, err := s.memory.budget(s.options.memoryBudget)
+	if err != nil {
+		return err
+	}
+	s.admission = admission.New(admission.Config{Budget: budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.boards}.held,
+		Follow: s.runner.Follow, Log: s.log}, s.registry)
+	s.parts = append(s.parts, s.admission)
+	return nil
+}
+
+// buildHot builds the hot tier: the tracker, the follower of the fleet's verdict
+// and, unless another process polls, the poller.
+func (s *Sidecar) buildHot() (err error) {
+	o := s.options
+	if !o.hotKeys {
+		return nil
+	}
+	s.tracker, err = hotkey.New(o.hot, hotkey.Deps{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.rooms.Tiers,
+		Open: OpenBoards{s.boards}.IsOpen, Log: s.log, Registry: s.registry})
+	if err != nil {
+		return Usagef("hot boards: %w", err)
+	}
+	key := o.names.HotKey(o.poll.verdictInstance())
+	s.parts = append(s.parts, s.tracker, hotkey.NewVerdictReader(s.redis, key, s.tracker, s.log, s.registry))
+	poller, err := o.poll.newPoller(s.redis, o.names, s.log, s.registry)
+	if err != nil {
+		return Usagef("hot-key source: %w", err)
+	}
+	if poller != nil {
+		s.parts = append(s.parts, poller)
+	}
+	return nil
+}
