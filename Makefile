@@ -1,4 +1,4 @@
-# The targets are for people; each says what it does in "make help". The work is done by Go's own tools and the scripts.
+# The targets are for people; "make help" lists them. Go's own tools and the scripts do the work.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
@@ -11,16 +11,16 @@ help: ## list the targets
 build: ## build bin/rankcache and bin/rankcache-lab
 	go build -ldflags '-X rankcache/internal/app.Version=$(VERSION)' -o bin/ ./cmd/...
 
-test: ## run all tests with -race on a real Redis and a real Kafka, fetching both if need be; names the ten slowest
+test: ## run all tests with -race on a real Redis and Kafka, installed if missing; lists the ten slowest
 	scripts/test.sh
 
-cover: ## measure how much the tests run of each package; writes .cache/cover.html
+cover: ## measure the test coverage of each package; writes .cache/cover.html
 	scripts/cover.sh
 
 lint: ## check formatting, go vet, staticcheck
 	scripts/lint.sh
 
-platforms: ## check that it compiles for arm64, on Linux and, as far as can be told here, on macOS
+platforms: ## compile for linux/arm64, and the packages without C for darwin/arm64
 	scripts/platforms.sh
 
 security: ## look for insecure code with gosec
@@ -36,18 +36,18 @@ bench: build ## run all benchmarks, some 20 minutes; nginx is a row if it is ins
 	bin/rankcache-lab bench profile
 	bin/rankcache-lab bench read
 
-demo: build ## build and show the whole thing on this machine
+demo: build ## build, then run a super-hot room with servers, writer and sidecar on this machine
 	-scripts/setup.sh redis
 	bin/rankcache-lab demo
 
 fuzz: ## fuzz every target for 30 s
 	scripts/fuzz.sh
 
-docs: build ## write the references that are made from the code, docs/CONFIG.md and docs/METRICS.md
+docs: build ## generate docs/CONFIG.md and docs/METRICS.md from the code
 	bin/rankcache docs config > docs/CONFIG.md
 	bin/rankcache docs metrics > docs/METRICS.md
 
-faults: ## cause every fault and compare each answer, some ten minutes; writes the table in docs/RELIABILITY.md
+faults: ## inject every fault and compare each answer, some ten minutes; writes the table in docs/RELIABILITY.md
 	scripts/setup.sh
 	RANKCACHE_FULL=1 RANKCACHE_REQUIRE_REAL=1 RANKCACHE_FAULTS_TABLE=$(CURDIR)/docs/RELIABILITY.md \
 		go test -count=1 -timeout 40m -run '^TestFaults$$' ./internal/lab/faults
@@ -59,5 +59,5 @@ soak: ## read and write for RANKCACHE_SOAK (default 10m) while faults happen at 
 setup: ## fetch what tests and demo need: redis-server, Java, Kafka's jars, Chromium
 	scripts/setup.sh
 
-clean: ## remove what was built; Kafka's jars stay (rm -r .cache to fetch them anew)
+clean: ## remove built files; Kafka's jars stay in .cache
 	rm -rf bin .cache/withservers

@@ -33,8 +33,12 @@ var (
 	// assemblers import any folder.
 	assemblers = []string{"rankcache/internal/app", "rankcache/internal/lab", "rankcache/internal/testkit", "rankcache/cmd"}
 
+	// examples show other modules how to embed rankcache, so they import only what these
+	// can: the ground floor and star folders that are not internal.
+	examples = "rankcache/examples"
+
 	// alone import no package of the module.
-	alone = []string{"rankcache/deploy", "rankcache/examples"}
+	alone = []string{"rankcache/deploy"}
 )
 
 // Packages that do I/O, which the ground floor must not import. A leading segment
@@ -87,6 +91,10 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/origin", "rankcache/internal/app"},
 		{"rankcache/origin", "rankcache/internal/testkit"},
 		{"rankcache/deploy/sample", "rankcache"},
+		{"rankcache/examples/embed", "rankcache/internal/roomsync"},
+		{"rankcache/examples/embed", "rankcache/internal/yield"},
+		{"rankcache/examples/embed", "rankcache/internal/app"},
+		{"rankcache/examples/embed", "rankcache/sidecar/internal/conn"},
 	} {
 		if mayImport(c.importer, c.imported) {
 			t.Errorf("%s may import %s", c.importer, c.imported)
@@ -98,6 +106,9 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/sidecar/httpapi", "rankcache/sidecar/internal/apijson"},
 		{"rankcache/sidecar/internal/conn", "rankcache/internal/httpserve"},
 		{"rankcache/internal/app", "rankcache/replay"},
+		{"rankcache/examples/embed", "rankcache/wire"},
+		{"rankcache/examples/embed", "rankcache/origin"},
+		{"rankcache/examples/embed", "rankcache/sidecar/httpapi"},
 	} {
 		if !mayImport(c.importer, c.imported) {
 			t.Errorf("%s may not import %s", c.importer, c.imported)
@@ -146,7 +157,7 @@ func list(t *testing.T, args ...string) (packages []goPackage) {
 
 func inTable(path string) bool {
 	return slices.Contains(ground, path) || slices.Contains(leaves, path) ||
-		folder(star, path) != "" || folder(assemblers, path) != "" || folder(alone, path) != ""
+		folder(star, path) != "" || folder(assemblers, path) != "" || folder(alone, path) != "" || within(path, examples)
 }
 
 func mayImport(importer, imported string) bool {
@@ -163,6 +174,8 @@ func mayImport(importer, imported string) bool {
 	case folder(star, importer) != "":
 		return slices.Contains(ground, imported) || isLeafFor(importer, imported) ||
 			within(importer, imported) || within(imported, folder(star, importer)+"/internal")
+	case within(importer, examples):
+		return slices.Contains(ground, imported) || folder(star, imported) != "" && !isInternal(imported)
 	}
 	return false
 }
@@ -176,6 +189,9 @@ func pure(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return !strings.Contains(first, ".") && !slices.Contains(inputOutput, first)
 }
+
+// isInternal reports whether path can be imported within the module alone.
+func isInternal(path string) bool { return slices.Contains(strings.Split(path, "/"), "internal") }
 
 // isLeafFor reports whether imported is a leaf, and not internal to another folder.
 func isLeafFor(importer, imported string) bool {
