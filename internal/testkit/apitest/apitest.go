@@ -27,8 +27,11 @@ type Document struct {
 	seen map[string]bool // "GET /path 200 code" that were checked
 }
 
-// Load reads the document and checks that it is one.
+// Load reads the document and checks that it is one that client generators read whole.
 func Load(yaml string) (*Document, error) {
+	if err := checkSiblings(yaml); err != nil {
+		return nil, err
+	}
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(yaml))
 	if err != nil {
 		return nil, err

@@ -1,0 +1,35 @@
+package apitest
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// checkSiblings returns an error for the first schema that has properties beside
+// allOf, oneOf or anyOf: client generators drop one of the two.
+func checkSiblings(document string) error {
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(document), &root); err != nil {
+		return err
+	}
+	return siblingsIn(&root)
+}
+
+func siblingsIn(n *yaml.Node) error {
+	keys := map[string]bool{}
+	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+		keys[n.Content[i].Value] = true
+	}
+	for _, of := range []string{"allOf", "oneOf", "anyOf"} {
+		if keys[of] && (keys["properties"] || keys["required"]) {
+			return fmt.Errorf("line %d: properties or required beside %s: move them into a member of it", n.Line, of)
+		}
+	}
+	for _, child := range n.Content {
+		if err := siblingsIn(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
