@@ -56,7 +56,7 @@ soak: ## read and write for RANKCACHE_SOAK (default 10m) while faults happen at 
 	scripts/setup.sh
 	RANKCACHE_SOAK=$${RANKCACHE_SOAK:-10m} RANKCACHE_REQUIRE_REAL=1 go test -count=1 -v -timeout 2h -run '^TestSoak$$' ./internal/lab/faults
 
-setup: ## fetch what tests and demo need: redis-server, Java, Kafka's jars, Chromium
+setup: ## fetch what tests and demo need: redis-server, Java, Kafka's jars, Chromium, a generator of clients
 	scripts/setup.sh
 
 clean: ## remove built files; Kafka's jars stay in .cache

@@ -30,7 +30,7 @@ type file struct {
 // Handler returns the handler of "/" and "/assets/…". It answers GET and HEAD,
 // lets a browser keep the files and ask by ETag whether they are still the same,
 // and may be called concurrently.
-func Handler() http.Handler {
+func Handler() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, f := range embedded() {
 		pattern := "GET /assets/" + f.name

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Gets what the tests and the demo need besides Go and a C compiler: redis-server, Java 17 or newer, the jars of a Kafka broker,
-# and Chromium, in which the operator's page is tested.
+# Chromium, in which the operator's page is tested, and the generator of a Python client, with which the OpenAPI document is.
 #
 #   scripts/setup.sh                       all of it
-#   scripts/setup.sh redis|kafka|chromium  one of them
+#   scripts/setup.sh redis|kafka|chromium|python-client  one of them
 #   scripts/setup.sh musl                  what a static build takes besides (scripts/static.sh)
 #   scripts/setup.sh arm64                 a C compiler for arm64 (scripts/platforms.sh)
 #
@@ -119,14 +119,31 @@ setup_curl() {
   have curl || lacks curl 'install it by hand or check that apt-get reaches its packages'
 }
 
+# The folder has the requirements that it was made from, put there last, and takes its place when it is whole, as Kafka's jars do.
+setup_python_client() {
+  local wanted=scripts/python-client/requirements.txt to=.cache/python-client new
+  cmp -s $wanted $to/requirements.txt && return
+  say "fetching the generator of Python clients into $to"
+  mkdir -p .cache
+  new=$(mktemp -d "$PWD/$to.XXXXXX")
+  if { python3 -m venv "$new" >/dev/null 2>&1 || { apt_install python3-venv && python3 -m venv --clear "$new"; }; } &&
+    "$new/bin/python" -m pip install -q --disable-pip-version-check --require-hashes -r $wanted; then
+    chmod 755 "$new" && cp $wanted "$new" && rm -rf $to && mv -T "$new" $to
+  else
+    rm -rf "$new"
+    lacks 'generator of Python clients' "it takes Python 3.11 or newer with venv, and pip fetches what $wanted names (see above)"
+  fi
+}
+
 case "${1:-all}" in
   redis) setup_redis ;;
   kafka) setup_java; setup_jars ;;
   musl) setup_musl ;;
   arm64) setup_arm64 ;;
   chromium) setup_chromium ;;
-  all) setup_redis; setup_java; setup_jars; setup_chromium; setup_curl ;;
-  *) say "unknown part '$1': redis, kafka, chromium, musl or arm64" >&2; exit 2 ;;
+  python-client) setup_python_client ;;
+  all) setup_redis; setup_java; setup_jars; setup_chromium; setup_curl; setup_python_client ;;
+  *) say "unknown part '$1': redis, kafka, chromium, python-client, musl or arm64" >&2; exit 2 ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then

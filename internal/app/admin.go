@@ -41,9 +41,9 @@ func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
 	status.Sections["local_boards"] = func() any { return s.localBoards() }
 	status.Sections["profiles"] = func() any { return s.profileStats() }
 	status.Sections["changes"] = func() any { return map[string]bool{"token_set": s.options.adminToken.get() != ""} }
-	page := operator.Handler()
+	page := adminapi.Routed(operator.Handler())
 	mux.Handle("GET /{$}", page)
-	mux.Handle("GET /assets/", page)
+	mux.Handle("GET /assets/{name}", page)
 }
 
 // localBoard is one board in local memory as /status shows it, open or not.

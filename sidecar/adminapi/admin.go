@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/pprof"
+	runtimepprof "runtime/pprof"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +29,8 @@ func New(st *Status, r *Readiness, metrics http.Handler) *http.ServeMux {
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)
 	}
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/{$}", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/{name}", serveRuntimeProfile)
 	mux.HandleFunc("GET /debug/pprof/cmdline", writeUnknownPath) // flags may hold secrets
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
@@ -39,6 +41,16 @@ func New(st *Status, r *Readiness, metrics http.Handler) *http.ServeMux {
 func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
 	_, _ = strings.NewReader(sidecar.OpenAPI()).WriteTo(w) // the caller may have left
+}
+
+// serveRuntimeProfile answers one of the profiles that pprof.Index lists.
+func serveRuntimeProfile(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if runtimepprof.Lookup(name) == nil {
+		writeUnknownPath(w, r)
+		return
+	}
+	pprof.Handler(name).ServeHTTP(w, r)
 }
 
 // defaultTop is the rows of GET /boards/{board}/top on the admin listener.

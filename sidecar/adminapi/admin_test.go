@@ -65,6 +65,10 @@ func TestRouted(t *testing.T) {
 		{admin, "POST", "/status", 405, "GET, HEAD"},
 		{admin, "GET", "/openapi.yaml", 200, ""},
 		{admin, "GET", "/debug/pprof/", 200, ""},
+		{admin, "GET", "/debug/pprof/goroutine", 200, ""},
+		{admin, "GET", "/debug/pprof/nothing", 404, ""},
+		{admin, "GET", "/debug/pprof/goroutine/1", 404, ""},
+		{admin, "GET", "/debug/pprof/cmdline", 404, ""},
 		{Health(st.Readiness, nil), "PUT", "/readyz", 405, "GET, HEAD"},
 		{Health(st.Readiness, nil), "GET", "/status", 404, ""},
 	} {

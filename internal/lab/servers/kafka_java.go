@@ -20,7 +20,7 @@ const EnvKafkaLibs = "RANKCACHE_TEST_KAFKA_LIBS"
 func KafkaLibs() (string, error) {
 	dir := os.Getenv(EnvKafkaLibs)
 	if dir == "" {
-		root, err := moduleRoot()
+		root, err := ModuleRoot()
 		if err != nil {
 			return "", fmt.Errorf("the jars of Kafka: %w: set %s to their folder (%v)", ErrNotInstalled, EnvKafkaLibs, err)
 		}
@@ -37,8 +37,8 @@ func checkLibs(dir string) error {
 	return nil
 }
 
-// moduleRoot returns the nearest folder with a go.mod, from the working folder up.
-func moduleRoot() (string, error) {
+// ModuleRoot returns the nearest folder with a go.mod, from the working folder up.
+func ModuleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err

@@ -27,8 +27,11 @@ type Document struct {
 	seen map[string]bool // "GET /path 200 code" that were checked
 }
 
-// Load reads the document and checks that it is one.
+// Load reads the document and checks that it is one that client generators read whole.
 func Load(yaml string) (*Document, error) {
+	if err := checkSiblings(yaml); err != nil {
+		return nil, err
+	}
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(yaml))
 	if err != nil {
 		return nil, err
@@ -78,14 +81,34 @@ type Exchange struct {
 // Check returns how the exchange differs from the document. A request is held
 // against it only if it was answered well: the others are wrong on purpose.
 func (d *Document) Check(e Exchange) error {
+	in, err := d.request(e)
+	if err != nil || strings.Contains(e.Body, `"code":"unknown_path"`) { // whatever the router takes it for
+		return d.checkOutside(e)
+	}
+	d.note(in.Request.Method, in.Route.Path, e.Status)
+	return check(e, in)
+}
+
+// CheckRequest returns how the request of the exchange differs from the document.
+func (d *Document) CheckRequest(e Exchange) error {
+	in, err := d.request(e)
+	if err != nil {
+		return err
+	}
+	return openapi3filter.ValidateRequest(context.Background(), in)
+}
+
+// request returns what the request is validated by. The error says that it is for
+// no operation of the document.
+func (d *Document) request(e Exchange) (*openapi3filter.RequestValidationInput, error) {
 	method := e.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
 	target := strings.ReplaceAll(e.Target, "%2F", "_") // the router would split there
 	req, err := http.NewRequest(method, "http://localhost"+target, strings.NewReader(e.RequestBody))
-	if err != nil || strings.Contains(e.Body, `"code":"unknown_path"`) { // whatever the router takes it for
-		return d.checkOutside(e)
+	if err != nil {
+		return nil, err
 	}
 	req.Header = e.RequestHeader.Clone()
 	if req.Header == nil {
@@ -96,10 +119,12 @@ func (d *Document) Check(e Exchange) error {
 	}
 	route, params, err := d.router.FindRoute(req)
 	if err != nil {
-		return d.checkOutside(e)
+		return nil, err
 	}
-	d.note(method, route.Path, e.Status)
-	return check(e, &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route, QueryParams: queryOf(req)})
+	return &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route, QueryParams: queryOf(req),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, SkipSettingDefaults: true,
+			AuthenticationFunc:  openapi3filter.NoopAuthenticationFunc,
+			ExcludeResponseBody: e.Method == http.MethodHead || e.Header.Get("Content-Encoding") != ""}}, nil
 }
 
 func queryOf(req *http.Request) url.Values {
@@ -108,9 +133,6 @@ func queryOf(req *http.Request) url.Values {
 }
 
 func check(e Exchange, in *openapi3filter.RequestValidationInput) error {
-	in.Options = &openapi3filter.Options{IncludeResponseStatus: true, SkipSettingDefaults: true,
-		AuthenticationFunc:  openapi3filter.NoopAuthenticationFunc,
-		ExcludeResponseBody: e.Method == http.MethodHead || e.Header.Get("Content-Encoding") != ""}
 	if e.Status < 400 {
 		if err := openapi3filter.ValidateRequest(context.Background(), in); err != nil {
 			return fmt.Errorf("the request: %w", err)

@@ -1,0 +1,89 @@
+package writer
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"rankcache/internal/testkit/apitest"
+	"rankcache/sidecar"
+)
+
+// TestLimitsAreThoseOfTheDocument: the writer and the document take the same
+// commands, at both sides of each limit.
+func TestLimitsAreThoseOfTheDocument(t *testing.T) {
+	doc, err := apitest.Load(sidecar.OpenAPI())
+	must(t, err)
+	h := quiet(t, nil)
+	for body, taken := range commandLimits(string(h.board)) {
+		if status, answer := h.post(t, body); (status == http.StatusOK) != taken {
+			t.Errorf("%.150s: the writer answers %d %s", body, status, answer)
+		}
+		e := apitest.Exchange{Method: http.MethodPost, Target: "/v1/scores", RequestBody: body}
+		if err := doc.CheckRequest(e); (err == nil) != taken {
+			t.Errorf("%.150s and the document: %v, want it taken: %v", body, err, taken)
+		}
+	}
+}
+
+// commandLimits returns commands and whether they are taken.
+func commandLimits(board string) map[string]bool {
+	x := strings.Repeat
+	with := func(field, value string) string { // a good command but for the last value of a field
+		body := map[string]string{"board": `"` + board + `"`, "member": `"m"`, "order": `"o-` + field + `"`, "op": `"incr"`, "delta": "1"}
+		body[field] = value
+		return object(body)
+	}
+	op := func(op, fields string) string {
+		return `{"board":"` + board + `","member":"m","order":"o-` + op + `","op":"` + op + `"` + fields + `}`
+	}
+	return map[string]bool{
+		with("member", `"`+x("m", 128)+`"`): true,
+		with("member", `"`+x("m", 129)+`"`): false,
+		with("member", `"`+x("ü", 64)+`"`):  true,
+		with("member", `"`+x("ü", 65)+`"`):  false,
+		with("member", `"m\n"`):             false,
+		with("member", `""`):                false,
+		with("order", `"`+x("o", 128)+`"`):  true,
+		with("order", `"`+x("o", 129)+`"`):  false,
+		with("order", `"`+x("ü", 65)+`"`):   false,
+		with("order", `""`):                 false,
+		with("room", `"`+x("8", 64)+`"`):    true,
+		with("room", `"`+x("8", 65)+`"`):    false,
+		with("room", `"`+x("ü", 33)+`"`):    false,
+		with("room", `"8\u007f"`):           false,
+		with("room", `""`):                  true,
+		with("room", `null`):                true,
+		with("board", `"a b"`):              false,
+		with("board", `"`+x("b", 201)+`"`):  false,
+		with("at", `0`):                     true,
+		with("at", `-1`):                    false,
+		with("at", `null`):                  true,
+		with("at", `1.5`):                   false,
+		with("at", `"5"`):                   false,
+		with("delta", `"1"`):                false,
+		with("delta", `null`):               false,
+		with("score", `null`):               true,
+		with("score", `"x"`):                false,
+		with("op", `"steal"`):               false,
+		with("op", `null`):                  false,
+		op("incr", ``):                      false,
+		op("incr", `,"score":1`):            false,
+		op("set", ``):                       false,
+		op("set", `,"delta":1`):             false,
+		op("set", `,"score":null`):          false,
+		op("set", `,"score":1,"delta":2`):   true,
+		op("set", `,"score":-0.5`):          true,
+		op("delete", ``):                    true,
+		op("delete", `,"score":null`):       true,
+		`null`:                              false,
+	}
+}
+
+func object(fields map[string]string) string {
+	var parts []string
+	for name, value := range fields {
+		parts = append(parts, `"`+name+`":`+value)
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}

@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"rankcache/internal/testkit/apitest"
+)
+
+// TestLimitsAreThoseOfTheDocument: server and document take the same requests, at
+// both sides of each limit.
+func TestLimitsAreThoseOfTheDocument(t *testing.T) {
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, newEnv(), Config{})
+	for _, l := range dataLimits() {
+		for target, taken := range map[string]bool{l.inside: true, l.outside: false} {
+			a := s.do(t, l.method, l.path(target), l.body(target))
+			if got := a.status != 400; got != taken {
+				t.Errorf("%s: the server answers %d %s", l.name, a.status, a.body)
+			}
+			e := apitest.Exchange{Method: l.method, Target: l.path(target), RequestBody: l.body(target)}
+			if err := doc.CheckRequest(e); (err == nil) != taken {
+				t.Errorf("%s: %s %.60q and the document: %v, want it taken: %v", l.name, l.method, e.Target, err, taken)
+			}
+		}
+	}
+}
+
+// dataLimit is a limit with a value on either side. The value takes the place of
+// %s in target, or is a batch of so many members if there is none.
+type dataLimit struct{ name, method, target, inside, outside string }
+
+func (l dataLimit) path(value string) string {
+	if l.method == "POST" {
+		return l.target
+	}
+	return fmt.Sprintf(l.target, url.PathEscape(value))
+}
+
+func (l dataLimit) body(value string) string {
+	if l.method == "POST" {
+		return value
+	}
+	return ""
+}
+
+func dataLimits() []dataLimit {
+	const top, member = "/v1/boards/tiny/top?", "/v1/boards/local/members/m000001?"
+	x, umlaut := strings.Repeat, func(n int) string { return strings.Repeat("ü", n) }
+	batch := func(n int, last string) string {
+		return `{"members":[` + x(`"m",`, n-1) + `"` + last + `"]}`
+	}
+	limits := []dataLimit{
+		{"board", "GET", "/v1/boards/%s/top", x("b", 200), x("b", 201)},
+		{"board's letters", "GET", "/v1/boards/%s/top", "a._:-Z", "a+b"},
+		{"member of a path", "GET", "/v1/boards/local/members/%s", x("m", 128), x("m", 129)},
+		{"member's bytes", "GET", "/v1/boards/local/members/%s", umlaut(64), umlaut(65)},
+		{"member's letters", "GET", "/v1/boards/local/members/%s", "m n\u0080", "m\x1f"},
+		{"profile's member", "GET", "/v1/profiles/%s", x("m", 128), x("m", 129)},
+		{"me", "GET", top + "me=%s", x("m", 128), x("m", 129)},
+		{"me's bytes", "GET", top + "me=%s", umlaut(64), umlaut(65)},
+		{"me's letters", "GET", top + "me=%s", "m\u0080", "m\x7f"},
+		{"no me", "GET", top + "me=%s", "m", ""},
+		{"start", "GET", top + "start=%s", "0", "-1"},
+		{"greatest start", "GET", top + "start=%s", "100000000", "100000001"},
+		{"limit", "GET", top + "limit=%s", "1", "0"},
+		{"greatest limit", "GET", top + "limit=%s", "500", "501"},
+		{"around", "GET", member + "around=%s", "0", "-1"},
+		{"greatest around", "GET", member + "around=%s", "100", "101"},
+		{"order", "GET", top + "order=%s", "asc", "up"},
+		{"profiles", "GET", top + "profiles=%s", "1", "2"},
+		{"fewest members", "POST", "/v1/boards/local/members:batch", batch(1, "m"), `{"members":[]}`},
+		{"most members", "POST", "/v1/boards/local/members:batch", batch(500, "m"), batch(501, "m")},
+		{"member of a batch", "POST", "/v1/boards/local/members:batch", batch(2, x("m", 128)), batch(2, x("m", 129))},
+		{"bytes of a member of a batch", "POST", "/v1/profiles:batch", batch(2, umlaut(64)), batch(2, umlaut(65))},
+		{"no list", "POST", "/v1/profiles:batch", batch(1, "m"), `{"members":null}`},
+		{"another field", "POST", "/v1/profiles:batch", batch(1, "m"), `{"members":["m"],"limit":1}`},
+	}
+	for _, target := range []string{top, member} {
+		limits = append(limits,
+			dataLimit{"room", "GET", target + "room=%s", x("8", 64), x("8", 65)},
+			dataLimit{"room's bytes", "GET", target + "room=%s", umlaut(32), umlaut(33)},
+			dataLimit{"room's letters", "GET", target + "room=%s", "8 8", "8\n8"},
+			dataLimit{"no room", "GET", target + "room=%s", "8", ""},
+			dataLimit{"max_age_ms", "GET", target + "max_age_ms=%s", "86400000", "86400001"},
+			dataLimit{"min_seq", "GET", target + "min_seq=%s", "9007199254740992", "9007199254740993"},
+			dataLimit{"wait_ms", "GET", target + "min_seq=1&wait_ms=%s", "5000", "5001"})
+	}
+	return limits
+}
