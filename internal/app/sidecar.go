@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"rankcache"
 	"rankcache/admission"
 	"rankcache/hotkey"
 	"rankcache/internal/httpserve"
@@ -32,6 +33,7 @@ type Sidecar struct {
 	log       *slog.Logger
 	started   time.Time
 	registry  *registry
+	shown     *shownBoards
 	redis     redis.UniversalClient
 	origin    *origin.Origin
 	rooms     *roomsync.Follower
@@ -57,7 +59,9 @@ type runnable interface{ Run(context.Context) error }
 // newSidecar builds every part and opens the listeners, so that a bad setting
 // or a port that is taken is said at once. It starts nothing.
 func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
-	s := &Sidecar{options: o, log: log, started: time.Now(), registry: newRegistry()}
+	s := &Sidecar{options: o, started: time.Now(), registry: newRegistry()}
+	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
+	s.log = s.foldLog(log)
 	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
 		if err := build(); err != nil {
 			s.close()
@@ -72,7 +76,7 @@ func (s *Sidecar) buildBoards() (err error) {
 		return err
 	}
 	s.boards = localboard.NewBoards(localboard.WithYield(s.way.Yield))
-	s.registry.MustRegister(localboard.Collector(s.boards))
+	s.registry.MustRegister(localboard.Collector(s.boards, s.shown.label))
 	return nil
 }
 
@@ -101,7 +105,7 @@ func (s *Sidecar) buildReplay() (err error) {
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: auditEvery(o.auditEvery), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
-		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge,
+		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label,
 	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
@@ -150,7 +154,7 @@ func (s *Sidecar) buildReader() (err error) {
 	}
 	s.ready = adminapi.NewReadiness(s.settled, s.runner.Status)
 	registerProcess(s.registry, s.ready)
-	s.registry.MustRegister(boardAges{s.boards, s.runner.Status})
+	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label})
 	s.dataServer, err = httpapi.New(s.reader, httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache}, s.log, s.registry)
 	return err
 }
@@ -215,7 +219,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 }
 
 func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
-	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
+	metrics := promhttp.HandlerFor(s.shown.gatherer(s.registry), promhttp.HandlerOpts{})
 	handlers := map[string]http.Handler{"admin": s.adminHandler(metrics), "health": adminapi.Health(s.ready, metrics)}
 	configs := map[string]httpserve.Config{"admin": {Hosts: s.options.hosts}, "health": httpserve.ForProbes(s.options.hosts)}
 	for _, l := range s.listeners {
@@ -232,7 +236,7 @@ func (s *Sidecar) adminHandler(metrics http.Handler) http.Handler {
 		Sections: map[string]func() any{
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
-			"memory":        func() any { return memoryStatus{s.memory, s.admission.Status()} },
+			"memory":        func() any { return s.memoryStatus() },
 		}}
 	mux := adminapi.New(status, s.ready, metrics)
 	s.addOperator(status, mux)
