@@ -123,7 +123,7 @@ func (s *Boards) setOpen(id rankcache.BoardID, b *Board) {
 }
 
 var bytesDesc = prometheus.NewDesc("rankcache_board_bytes",
-	"Memory of a local board, open or being filled, estimated from its structure. Of boards told as one: the sum.", []string{"board"}, nil)
+	"Memory of a local board, open or being filled, estimated from its structure. Of combined boards: the sum.", []string{"board"}, nil)
 
 // collector collects metrics of the boards that exist at that moment, so that those
 // of a dropped board disappear.
@@ -133,7 +133,7 @@ type collector struct {
 }
 
 // Collector returns the metrics of the boards. label returns the value of a board's label
-// "board"; boards with the same one are told as one.
+// "board"; those of boards with the same one are combined.
 func Collector(boards *Boards, label func(rankcache.BoardID) string) prometheus.Collector {
 	return collector{boards, label}
 }

@@ -9,7 +9,7 @@ import (
 	"rankcache/localboard"
 )
 
-// TestCollectorSums: boards with one label are told as one.
+// TestCollectorSums: boards with one label are combined.
 func TestCollectorSums(t *testing.T) {
 	boards := localboard.NewBoards()
 	sum := 0

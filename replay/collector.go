@@ -11,17 +11,17 @@ import (
 )
 
 var (
-	updatesDesc = prometheus.NewDesc("rankcache_replay_updates_total", "Updates of a board since its series began, by result: applied, duplicate or stale (its member has a later one). Of boards told as one: the sum.", []string{"board", "result"}, nil)
-	stateDesc   = prometheus.NewDesc("rankcache_replay_board_state", "1 for the state that a board is in. Of boards told as one: how many are in it.", []string{"board", "state"}, nil)
-	lagDesc     = prometheus.NewDesc("rankcache_replay_lag_updates", "Updates that the board lacks of those that Redis had when its total was last read. Of boards told as one: the most.", []string{"board"}, nil)
-	memberDesc  = prometheus.NewDesc("rankcache_replay_members", "Members on a board. Of boards told as one: the sum.", []string{"board"}, nil)
-	auditDesc   = prometheus.NewDesc("rankcache_audit_last_timestamp_seconds", "When an open board was last compared with Redis. Of boards told as one: the oldest.", []string{"board"}, nil)
+	updatesDesc = prometheus.NewDesc("rankcache_replay_updates_total", "Updates of a board since its series began, by result: applied, duplicate or stale (its member has a later one). Of combined boards: the sum.", []string{"board", "result"}, nil)
+	stateDesc   = prometheus.NewDesc("rankcache_replay_board_state", "1 for the state that a board is in. Of combined boards: how many are in it.", []string{"board", "state"}, nil)
+	lagDesc     = prometheus.NewDesc("rankcache_replay_lag_updates", "Updates that the board lacks of those that Redis had when its total was last read. Of combined boards: the most.", []string{"board"}, nil)
+	memberDesc  = prometheus.NewDesc("rankcache_replay_members", "Members on a board. Of combined boards: the sum.", []string{"board"}, nil)
+	auditDesc   = prometheus.NewDesc("rankcache_audit_last_timestamp_seconds", "When an open board was last compared with Redis. Of combined boards: the oldest.", []string{"board"}, nil)
 	givenUpDesc = prometheus.NewDesc("rankcache_replay_given_up_boards", "Boards given up to Redis, of all; without those of rooms that have not begun.", nil, nil)
 	offsetDesc  = prometheus.NewDesc("rankcache_replay_offset", "Offset up to which a partition has been applied, of boards with series of their own.", []string{"topic", "partition"}, nil)
 )
 
 // collector collects the values of the boards and partitions that are followed. Boards
-// with the same label are told as one.
+// with the same label are combined.
 type collector struct {
 	feeds *feeds
 	label func(rankcache.BoardID) string

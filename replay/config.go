@@ -66,7 +66,7 @@ type Config struct {
 	// Redis can't be read.
 	MaxStale time.Duration
 	// BoardLabel returns the value of a board's label "board" in metrics, concurrently;
-	// boards with the same one are told as one. Nil: the id.
+	// those of boards with the same one are combined. Nil: the id.
 	BoardLabel func(rankcache.BoardID) string
 }
 

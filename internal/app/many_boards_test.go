@@ -86,7 +86,7 @@ func checkSeries(t *testing.T, s *child) {
 		t.Errorf("the states of %v boards are told, want all 5000 in sum", told)
 	}
 	if !strings.Contains(text, `rankcache_replay_members{board="(others)"} 0`) {
-		t.Error("the other boards are not told as one")
+		t.Error("the other boards are not combined")
 	}
 }
 

@@ -34,11 +34,11 @@ func registerProcess(reg prometheus.Registerer, r *adminapi.Readiness) {
 type boardAges struct {
 	boards *localboard.Boards
 	status func() []rankcache.BoardStatus
-	label  func(rankcache.BoardID) string // boards with the same one are told as one
+	label  func(rankcache.BoardID) string // those of boards with the same one are combined
 }
 
 var boardAgeDesc = prometheus.NewDesc("rankcache_board_age_seconds",
-	"Time since a whole board that is answered from local memory was last known to equal Redis. Of boards told as one: the most.", []string{"board"}, nil)
+	"Time since a whole board that is answered from local memory was last known to equal Redis. Of combined boards: the most.", []string{"board"}, nil)
 
 // Describe implements [prometheus.Collector].
 func (boardAges) Describe(out chan<- *prometheus.Desc) { out <- boardAgeDesc }

@@ -3,7 +3,7 @@
 import { byId, el, foreign, list, pill, show, text } from './dom.js';
 import { count, many, rate, span } from './format.js';
 
-const most = 20; // bars; the answer has the boards in trouble first
+const most = 8; // bars; the answer has the boards in trouble first
 const linger = 4000; // ms that a bar stays after its board has opened
 const opened = new Map(); // by board: when it was seen to open
 let behind = new Set(); // boards that were not open at the last look
