@@ -1,6 +1,10 @@
 package rankcache
 
-import "time"
+import (
+	"cmp"
+	"math/bits"
+	"time"
+)
 
 // ApplyResult counts the updates of one batch by what applying them did.
 type ApplyResult struct {
@@ -54,7 +58,33 @@ type BoardStatus struct {
 	Rate    float64   // recent updates applied per second
 	ETA     time.Duration
 	Members int
+	Age     time.Duration // since it was last known to equal Redis; 0 if it never was
 	Audit   AuditStatus
+}
+
+// troubledAge is the age from which an open board counts as troubled.
+const troubledAge = 5 * time.Second
+
+// trouble returns how much a board is in trouble, the least first.
+func (s *BoardStatus) trouble() int {
+	switch {
+	case s.State == StateGivenUp && s.Members == 0 && s.Want == 0:
+		return 1 // its room has not begun
+	case s.State == StateGivenUp || s.State == StateStale:
+		return 4
+	case s.State != StateOpen:
+		return 3
+	case s.Age >= troubledAge:
+		return 2
+	}
+	return 0
+}
+
+// CompareStatus orders boards by what operators look for: those in trouble first, then
+// the larger. Sizes count by powers of two, so that the order does not change with every
+// update; boards that are alike compare as 0.
+func CompareStatus(a, b *BoardStatus) int {
+	return cmp.Or(cmp.Compare(b.trouble(), a.trouble()), cmp.Compare(bits.Len(uint(b.Members)), bits.Len(uint(a.Members))))
 }
 
 // AuditStatus is what comparing an open board with Redis has found since the

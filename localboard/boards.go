@@ -123,19 +123,29 @@ func (s *Boards) setOpen(id rankcache.BoardID, b *Board) {
 }
 
 var bytesDesc = prometheus.NewDesc("rankcache_board_bytes",
-	"Memory of a local board, open or being filled, estimated from its structure.", []string{"board"}, nil)
+	"Memory of a local board, open or being filled, estimated from its structure. Of combined boards: the sum.", []string{"board"}, nil)
 
 // collector collects metrics of the boards that exist at that moment, so that those
 // of a dropped board disappear.
-type collector struct{ boards *Boards }
+type collector struct {
+	boards *Boards
+	label  func(rankcache.BoardID) string
+}
 
-// Collector returns the metrics of the boards.
-func Collector(boards *Boards) prometheus.Collector { return collector{boards} }
+// Collector returns the metrics of the boards. label returns the value of a board's label
+// "board"; those of boards with the same one are combined.
+func Collector(boards *Boards, label func(rankcache.BoardID) string) prometheus.Collector {
+	return collector{boards, label}
+}
 
 func (collector) Describe(out chan<- *prometheus.Desc) { out <- bytesDesc }
 
 func (c collector) Collect(out chan<- prometheus.Metric) {
+	sums := make(map[string]int)
 	for _, b := range c.boards.All() {
-		out <- prometheus.MustNewConstMetric(bytesDesc, prometheus.GaugeValue, float64(b.Bytes()), string(b.ID()))
+		sums[c.label(b.ID())] += b.Bytes()
+	}
+	for label, sum := range sums {
+		out <- prometheus.MustNewConstMetric(bytesDesc, prometheus.GaugeValue, float64(sum), label)
 	}
 }

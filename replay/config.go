@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
@@ -64,6 +65,9 @@ type Config struct {
 	// MaxStale is the greatest age at which a saved board is answered from while
 	// Redis can't be read.
 	MaxStale time.Duration
+	// BoardLabel returns the value of a board's label "board" in metrics, concurrently;
+	// those of boards with the same one are combined. Nil: the id.
+	BoardLabel func(rankcache.BoardID) string
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -2,13 +2,12 @@ package replay
 
 import (
 	"errors"
-	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // metrics are the counters of a Runner. Values per board are collected at each
-// scrape, so that a board that is dropped leaves no series behind.
+// scrape ([collector]), so that a board that is dropped leaves no series behind.
 type metrics struct {
 	records     prometheus.Counter
 	skipped     *prometheus.CounterVec // by reason, a fixed few
@@ -65,58 +64,4 @@ func (m *metrics) register(reg prometheus.Registerer) (err error) {
 		err = errors.Join(err, reg.Register(c))
 	}
 	return err
-}
-
-var (
-	updatesDesc = prometheus.NewDesc("rankcache_replay_updates_total", "Updates of a board, by result: applied, duplicate or stale (its member has a later one).", []string{"board", "result"}, nil)
-	stateDesc   = prometheus.NewDesc("rankcache_replay_board_state", "1 for the state that a board is in.", []string{"board", "state"}, nil)
-	lagDesc     = prometheus.NewDesc("rankcache_replay_lag_updates", "Updates that the board lacks of those that Redis had when its total was last read.", []string{"board"}, nil)
-	memberDesc  = prometheus.NewDesc("rankcache_replay_members", "Members on a board.", []string{"board"}, nil)
-	auditDesc   = prometheus.NewDesc("rankcache_audit_last_timestamp_seconds", "When an open board was last compared with Redis.", []string{"board"}, nil)
-	offsetDesc  = prometheus.NewDesc("rankcache_replay_offset", "Offset up to which a partition has been applied.", []string{"topic", "partition"}, nil)
-)
-
-// collector collects the values of the boards and partitions that are followed.
-type collector struct{ feeds *feeds }
-
-func (collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{updatesDesc, stateDesc, lagDesc, memberDesc, auditDesc, offsetDesc} {
-		out <- d
-	}
-}
-
-func (c collector) Collect(out chan<- prometheus.Metric) {
-	topics := make(map[*topic]bool)
-	for _, f := range c.feeds.sorted() {
-		f.collect(out)
-		if t := f.sources.topic(); t != nil && !topics[t] {
-			topics[t] = true // two boards may share it
-			t.collect(out)
-		}
-	}
-}
-
-func (f *feed) collect(out chan<- prometheus.Metric) {
-	board := string(f.id)
-	send := func(d *prometheus.Desc, kind prometheus.ValueType, v uint64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, kind, float64(v), labels...)
-	}
-	send(updatesDesc, prometheus.CounterValue, f.replica.counts.applied.Load(), board, "applied")
-	send(updatesDesc, prometheus.CounterValue, f.replica.counts.duplicate.Load(), board, "duplicate")
-	send(updatesDesc, prometheus.CounterValue, f.replica.counts.stale.Load(), board, "stale")
-	s := f.describe()
-	send(stateDesc, prometheus.GaugeValue, 1, board, string(s.State))
-	send(memberDesc, prometheus.GaugeValue, uint64(s.Members), board)
-	if !s.Audit.At.IsZero() {
-		send(auditDesc, prometheus.GaugeValue, uint64(s.Audit.At.Unix()), board)
-	}
-	latest, _ := f.sources.totals()
-	have := f.replica.board.Progress().Applied()
-	send(lagDesc, prometheus.GaugeValue, max(latest.seq, have)-have, board)
-}
-
-func (t *topic) collect(out chan<- prometheus.Metric) {
-	for _, p := range t.partitions() {
-		out <- prometheus.MustNewConstMetric(offsetDesc, prometheus.GaugeValue, float64(p.next.Load()), t.name, strconv.Itoa(int(p.number)))
-	}
 }

@@ -51,7 +51,7 @@ func New(cfg Config, boards Boards, origin Origin, log *slog.Logger, reg prometh
 	r.members = newMembership(&r.feeds)
 	r.filler = newFiller(r)
 	if reg != nil {
-		err = errors.Join(r.metrics.register(reg), reg.Register(collector{&r.feeds}))
+		err = errors.Join(r.metrics.register(reg), reg.Register(newCollector(&r.feeds, cfg.BoardLabel)))
 	}
 	return r, err
 }

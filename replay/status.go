@@ -101,6 +101,9 @@ func (f *feed) describe() rankcache.BoardStatus {
 	latest, target := f.sources.totals()
 	s := rankcache.BoardStatus{Board: f.id, Have: max(p.Applied(), f.replica.counts.distinct.Load()), Want: target,
 		Members: p.Members, Audit: f.audit.status()}
+	if at := f.replica.board.CurrentAt(); !at.IsZero() {
+		s.Age = max(time.Since(at), 0)
+	}
 	readRate := f.status.fill(&s)
 	if s.State == rankcache.StateOpen {
 		s.Have, s.Want = p.Applied(), max(latest.seq, target)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"rankcache"
 	"rankcache/hotkey"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
@@ -22,7 +21,7 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 		Sections: map[string]func() any{
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
-			"memory":        func() any { return memoryStatus{s.memory, s.admission.Status()} },
+			"memory":        func() any { return s.memoryStatus() },
 		}}
 	mux := adminapi.New(status, s.ready, metrics)
 	s.addOperator(status, mux)
@@ -38,34 +37,12 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 // addOperator adds the operator's page, and the sections of /status that only the
 // page shows.
 func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
-	status.Sections["local_boards"] = func() any { return s.localBoards() }
+	s.addLocalBoards(status)
 	status.Sections["profiles"] = func() any { return s.profileStats() }
 	status.Sections["changes"] = func() any { return map[string]bool{"token_set": s.options.adminToken.get() != ""} }
 	page := adminapi.Routed(operator.Handler())
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /assets/{name}", page)
-}
-
-// localBoard is one board in local memory as /status shows it, open or not.
-type localBoard struct {
-	Board   rankcache.BoardID `json:"board"`
-	Open    bool              `json:"open"`
-	Members int               `json:"members"`
-	Bytes   int               `json:"bytes"`  // heap that it takes
-	Age     int64             `json:"age_ms"` // since it was last known to be current; -1: never was
-}
-
-func (s adminPort) localBoards() []localBoard {
-	all := []localBoard{}
-	for _, b := range s.boards.All() {
-		row := localBoard{Board: b.ID(), Open: OpenBoards{s.boards}.IsOpen(b.ID()),
-			Members: b.Progress().Members, Bytes: b.Bytes(), Age: -1}
-		if at := b.CurrentAt(); !at.IsZero() {
-			row.Age = max(time.Since(at).Milliseconds(), 0)
-		}
-		all = append(all, row)
-	}
-	return all
 }
 
 // profileStats returns nil where no profiles are joined.

@@ -45,6 +45,7 @@ type memoryLimits struct {
 type memoryStatus struct {
 	memoryLimits
 	admission.Status
+	RefusedBoards int `json:"refused_boards"` // of which refused lists the first
 }
 
 // findMemoryLimits asks the cgroup, and the machine where that has no limit.

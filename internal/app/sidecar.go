@@ -31,6 +31,7 @@ type Sidecar struct {
 	log       *slog.Logger
 	started   time.Time
 	registry  *registry
+	shown     *shownBoards
 	redis     redis.UniversalClient
 	origin    *origin.Origin
 	rooms     *roomsync.Follower
@@ -140,7 +141,7 @@ func (s *Sidecar) callers() connections {
 }
 
 func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
-	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
+	metrics := promhttp.HandlerFor(s.shown.gatherer(s.registry), promhttp.HandlerOpts{})
 	handlers := map[string]http.Handler{"admin": adminPort{s}.handler(metrics), "health": adminapi.Health(s.ready, metrics)}
 	configs := map[string]httpserve.Config{"admin": {Hosts: s.options.hosts}, "health": httpserve.ForProbes(s.options.hosts)}
 	for _, l := range s.listeners {

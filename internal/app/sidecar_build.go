@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rankcache"
 	"rankcache/admission"
 	"rankcache/hotkey"
 	"rankcache/internal/roomsync"
@@ -24,7 +25,10 @@ import (
 // newSidecar builds every part and opens the listeners, so that a bad setting
 // or a port in use is an error at once. It starts nothing.
 func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
-	s := &Sidecar{options: o, log: log, started: time.Now(), registry: newRegistry()}
+	s := &Sidecar{options: o, started: time.Now(), registry: newRegistry()}
+	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
+	folded := newFoldedLog(log.Handler())
+	s.log, s.parts = slog.New(folded), append(s.parts, folded.tally)
 	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
 		if err := build(); err != nil {
 			s.close()
@@ -39,7 +43,7 @@ func (s *Sidecar) buildBoards() (err error) {
 		return err
 	}
 	s.boards = localboard.NewBoards(localboard.WithYield(s.yielder.Yield))
-	s.registry.MustRegister(localboard.Collector(s.boards))
+	s.registry.MustRegister(localboard.Collector(s.boards, s.shown.label))
 	return nil
 }
 
@@ -76,7 +80,7 @@ func (s *Sidecar) buildReplay() (err error) {
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: auditEvery(o.auditEvery), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
-		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge,
+		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label,
 	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
@@ -125,7 +129,7 @@ func (s *Sidecar) buildReader() (err error) {
 	}
 	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
 	registerProcess(s.registry, s.ready)
-	s.registry.MustRegister(boardAges{s.boards, s.runner.Status})
+	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label})
 	s.dataServer, err = httpapi.New(s.reader, httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache}, s.log, s.registry)
 	return err
 }

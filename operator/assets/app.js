@@ -27,8 +27,10 @@ const soft = (promise) => promise.catch((error) => {
 });
 
 async function load() {
-  const [status, hotkeys, roomsNow] = await Promise.all([get('/status'), soft(get('/hotkeys')), soft(get('/rooms'))]);
-  const now = { status, hot: hotkeys, rooms: roomsNow };
+  const head = get(boards.head);
+  const table = boards.path() === boards.head ? head : soft(get(boards.path()));
+  const [status, listed, hotkeys, roomsNow] = await Promise.all([head, table, soft(get('/hotkeys')), soft(get('/rooms'))]);
+  const now = { status, listed, hot: hotkeys, rooms: roomsNow };
   for (const view of [summary, replay, boards, hot, rooms, profiles, dialog]) view.draw(now);
   await top.load(now);
 }
@@ -65,6 +67,7 @@ function lost(error) {
 document.addEventListener('visibilitychange', () => { if (!document.hidden) beat(); });
 byId('again').addEventListener('click', beat);
 text(byId('where'), location.host);
+boards.begin(beat);
 dialog.start(beat);
 profiles.start();
 top.start(beat);

@@ -1,8 +1,9 @@
 // Boards on their way into local memory: a bar each, until they are open.
 
 import { byId, el, foreign, list, pill, show, text } from './dom.js';
-import { count, rate, span } from './format.js';
+import { count, many, rate, span } from './format.js';
 
+const most = 8; // bars; the answer has the boards in trouble first
 const linger = 4000; // ms that a bar stays after its board has opened
 const opened = new Map(); // by board: when it was seen to open
 let behind = new Set(); // boards that were not open at the last look
@@ -14,8 +15,10 @@ export function draw({ status }) {
   const now = Date.now();
   for (const b of boards) if (b.state === 'open' && behind.has(b.board)) opened.set(b.board, now);
   behind = new Set(boards.filter((b) => b.state !== 'open').map((b) => b.board));
-  const shown = boards.filter((b) => b.state !== 'open' || now - (opened.get(b.board) ?? 0) < linger);
+  const shown = boards.filter((b) => b.state !== 'open' || now - (opened.get(b.board) ?? 0) < linger).slice(0, most);
+  const more = status.boards_total - status.boards_open - shown.filter((b) => b.state !== 'open').length;
   show(byId('replay'), shown.length > 0);
+  text(byId('replay-more'), more > 0 ? `and ${many(more, 'board')} more` : '');
   list(byId('replays'), shown, (b) => b.board, make, update);
 }
 

@@ -3,10 +3,11 @@
 import { unset } from './changes.js';
 import { confirm, open as openChange } from './dialog.js';
 import { button, byId, el, foreign, list, pill, show, table, text, tone } from './dom.js';
-import { many, since } from './format.js';
+import { count, many, since } from './format.js';
 import { choose } from './top.js';
 
 const modes = { 'super-hot': ['super-hot', 'good'], hot: ['pinned', 'busy'], blocked: ['blocked', 'bad'] };
+const most = 100; // rows
 const mostBoards = 6; // of one room
 
 const columns = [
@@ -24,7 +25,8 @@ export function draw({ rooms }) {
   ];
   show(byId('rooms-none'), rows.length === 0);
   show(byId('rooms-table'), rows.length > 0);
-  table(byId('rooms-rows'), columns, rows, (r) => `${r.kind} ${r.source} ${r.name}`);
+  text(byId('rooms-more'), rows.length > most ? `and ${count(rows.length - most)} more, which rankcache rooms list shows` : '');
+  table(byId('rooms-rows'), columns, rows.slice(0, most), (r) => `${r.kind} ${r.source} ${r.name}`);
   sources(rooms);
 }
 

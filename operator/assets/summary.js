@@ -25,21 +25,15 @@ function state(word, reason) {
 }
 
 function figures(status, hot) {
-  const boards = status.boards ?? [];
-  const local = status.local_boards ?? [];
-  const rows = hot.boards ?? [];
-  const open = boards.filter((b) => b.state === 'open').length;
-  const add = (items, field) => items.reduce((sum, item) => sum + (item[field] ?? 0), 0);
-  const applied = add(boards, 'updates_per_s');
-  const asked = add(rows, 'rate');
-  const ages = local.filter((b) => b.open && b.age_ms >= 0).map((b) => b.age_ms);
+  const { local, boards_total: total, boards_open: open, updates_per_s: applied } = status;
+  const asked = (hot.boards ?? []).reduce((sum, b) => sum + (b.rate ?? 0), 0);
 
-  text(byId('sum-open'), boards.length ? `${open} of ${boards.length}` : '0');
-  text(byId('sum-members'), count(add(local, 'members')));
-  text(byId('sum-bytes'), bytes(add(local, 'bytes')));
+  text(byId('sum-open'), total ? `${count(open)} of ${count(total)}` : '0');
+  text(byId('sum-members'), count(local.members));
+  text(byId('sum-bytes'), bytes(local.bytes));
   text(byId('sum-updates'), rate(applied));
   text(byId('sum-requests'), rate(asked));
-  text(byId('sum-age'), ages.length ? span(Math.max(...ages)) : span(NaN));
+  text(byId('sum-age'), span(local.oldest_ms));
   updates.push(applied);
   requests.push(asked);
 }

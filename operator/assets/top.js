@@ -47,7 +47,7 @@ export function choose(name) {
 export async function load({ status, hot, rooms }) {
   const known = knownBoards(status, hot, rooms);
   list(byId('top-known'), known.slice(0, 200), (b) => b, (b) => el('option', { value: b }), () => {});
-  if (!chosen && known.length > 0 && board !== known[0]) byId('top-board').value = board = known[0];
+  if (!chosen && known.length > 0 && !isOpen(status, board)) byId('top-board').value = board = known[0];
   show(byId('top-none'), board === '');
   show(byId('top-some'), board !== '');
   if (board === '') return;
@@ -60,6 +60,8 @@ export async function load({ status, hot, rooms }) {
     if (asked === board) fail(error);
   }
 }
+
+const isOpen = (status, name) => (status.boards ?? []).some((b) => b.board === name && b.state === 'open');
 
 // knownBoards are what the field proposes: those that are open first.
 function knownBoards(status, hot, rooms) {

@@ -24,13 +24,20 @@ type Status struct {
 	// Sections adds parts to /status under their own names; the values are
 	// marshalled to JSON.
 	Sections map[string]func() any
+	// BoardSections adds parts about the boards that the answer lists.
+	BoardSections map[string]func(listed map[rankcache.BoardID]bool) any
 }
 
-// all answers GET /status. With ?expect=path=value (dots between the steps of a
-// path, numbers for places in a list) the status code tells whether it holds, for
-// curl -f.
+// all answers GET /status with a page of the boards. With ?expect=path=value (dots between
+// the steps of a path, numbers for places in a list) the status code tells whether it holds
+// for this answer, for curl -f.
 func (st *Status) all(w http.ResponseWriter, r *http.Request) {
-	body := st.body()
+	filter, p := parseFilter(r.URL.Query())
+	if p != nil {
+		writeProblem(w, p)
+		return
+	}
+	body := st.body(&filter)
 	expect := r.URL.Query()["expect"]
 	if len(expect) == 0 {
 		httpserve.WriteJSON(w, http.StatusOK, body)
@@ -50,19 +57,22 @@ func (st *Status) all(w http.ResponseWriter, r *http.Request) {
 	httpserve.WriteJSON(w, status, body)
 }
 
-func (st *Status) body() map[string]any {
+func (st *Status) body(filter *boardFilter) map[string]any {
 	now := st.Readiness.Now()
-	boards := []boardBody{}
-	for _, b := range st.Readiness.boards() {
-		boards = append(boards, boardBodyOf(b))
-	}
 	body := map[string]any{
 		"state": now.State, "reason": now.Reason, "since": now.Since,
 		"version": st.Version, "uptime_s": int(time.Since(st.Started).Seconds()),
-		"boards": boards, "tiers": st.tierCounts(),
+		"tiers": st.tierCounts(),
 	}
+	all := st.Readiness.boards()
+	sumBoards(body, all)
+	page, matched := filter.page(all)
+	body["boards"], body["boards_matched"], body["boards_start"] = page, matched, filter.start
 	for name, section := range st.Sections {
 		body[name] = section()
+	}
+	for name, section := range st.BoardSections {
+		body[name] = section(boardSet(page))
 	}
 	return body
 }

@@ -38,13 +38,13 @@ type Server struct {
 
 // spec is what stays the same over all runs of one server.
 type spec struct {
-	name    string // for messages: "redis-server", "kafka"
-	argv    []string
-	addr    string
-	dir     string        // its files: data, settings, output
-	ownDir  bool          // dir was made for this server and goes with it
+	name         string // for messages: "redis-server", "kafka"
+	argv         []string
+	addr         string
+	dir          string        // its files: data, settings, output
+	ownDir       bool          // dir was made for this server and goes with it
 	startTimeout time.Duration // how long a start may take when the context sets no earlier deadline
-	poll    time.Duration // between two probes
+	poll         time.Duration // between two probes
 
 	// probe returns nil once the server with this pid answers; it must tell it from a stranger on the same port.
 	probe func(ctx context.Context, pid int) error

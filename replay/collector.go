@@ -1,0 +1,143 @@
+package replay
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rankcache"
+)
+
+var (
+	updatesDesc = prometheus.NewDesc("rankcache_replay_updates_total", "Updates of a board since its series began, by result: applied, duplicate or stale (its member has a later one). Of combined boards: the sum.", []string{"board", "result"}, nil)
+	stateDesc   = prometheus.NewDesc("rankcache_replay_board_state", "1 for the state that a board is in. Of combined boards: how many are in it.", []string{"board", "state"}, nil)
+	lagDesc     = prometheus.NewDesc("rankcache_replay_lag_updates", "Updates that the board lacks of those that Redis had when its total was last read. Of combined boards: the most.", []string{"board"}, nil)
+	memberDesc  = prometheus.NewDesc("rankcache_replay_members", "Members on a board. Of combined boards: the sum.", []string{"board"}, nil)
+	auditDesc   = prometheus.NewDesc("rankcache_audit_last_timestamp_seconds", "When an open board was last compared with Redis. Of combined boards: the oldest.", []string{"board"}, nil)
+	givenUpDesc = prometheus.NewDesc("rankcache_replay_given_up_boards", "Boards given up to Redis, of all; without those of rooms that have not begun.", nil, nil)
+	offsetDesc  = prometheus.NewDesc("rankcache_replay_offset", "Offset up to which a partition has been applied, of boards with series of their own.", []string{"topic", "partition"}, nil)
+)
+
+// collector collects the values of the boards and partitions that are followed. Boards
+// with the same label are combined.
+type collector struct {
+	feeds *feeds
+	label func(rankcache.BoardID) string
+
+	// mu guards what the last scrape saw. A board's updates count for the label that it
+	// has when they are seen: a counter does not fall when a board leaves it.
+	mu      sync.Mutex
+	seen    map[*feed]resultCounts
+	updates map[string]resultCounts // by label
+}
+
+// resultCounts are numbers of updates in the order of updateResults.
+type resultCounts [3]uint64
+
+var updateResults = [3]string{"applied", "duplicate", "stale"}
+
+// boardSeries are the values of the boards with one label.
+type boardSeries struct {
+	updates resultCounts
+	states  map[rankcache.BoardState]int
+	lag     uint64
+	members int
+	audited time.Time // zero: none was
+}
+
+func newCollector(feeds *feeds, label func(rankcache.BoardID) string) *collector {
+	if label == nil {
+		label = func(id rankcache.BoardID) string { return string(id) }
+	}
+	return &collector{feeds: feeds, label: label}
+}
+
+func (*collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{updatesDesc, stateDesc, lagDesc, memberDesc, auditDesc, givenUpDesc, offsetDesc} {
+		out <- d
+	}
+}
+
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[string]*boardSeries)
+	seen := make(map[*feed]resultCounts)
+	topics := make(map[*topic]bool)
+	givenUp := 0
+	for _, f := range c.feeds.sorted() {
+		label := c.label(f.id)
+		s := all[label]
+		if s == nil {
+			s = &boardSeries{updates: c.updates[label], states: make(map[rankcache.BoardState]int)}
+			all[label] = s
+		}
+		seen[f] = f.resultCounts()
+		s.updates.add(seen[f], c.seen[f])
+		if s.add(f) {
+			givenUp++
+		}
+		if t := f.sources.topic(); t != nil && !topics[t] && label == string(f.id) {
+			topics[t] = true // two boards may share it
+			t.collect(out)
+		}
+	}
+	c.seen, c.updates = seen, make(map[string]resultCounts, len(all))
+	for label, s := range all {
+		c.updates[label] = s.updates
+		s.send(out, label)
+	}
+	out <- prometheus.MustNewConstMetric(givenUpDesc, prometheus.GaugeValue, float64(givenUp))
+}
+
+func (f *feed) resultCounts() resultCounts {
+	c := &f.replica.counts
+	return resultCounts{c.applied.Load(), c.duplicate.Load(), c.stale.Load()}
+}
+
+// add adds what came between two looks at a board.
+func (c *resultCounts) add(now, before resultCounts) {
+	for i := range c {
+		c[i] += now[i] - min(before[i], now[i])
+	}
+}
+
+// add adds a board. It returns whether that is given up though there is something in it.
+func (s *boardSeries) add(f *feed) (givenUp bool) {
+	b := f.describe()
+	s.states[b.State]++
+	s.members += b.Members
+	if at := b.Audit.At; !at.IsZero() && (s.audited.IsZero() || at.Before(s.audited)) {
+		s.audited = at
+	}
+	latest, _ := f.sources.totals()
+	have := f.replica.board.Progress().Applied()
+	lag := max(latest.seq, have) - have
+	s.lag = max(s.lag, lag)
+	return b.State == rankcache.StateGivenUp && (lag > 0 || b.Members > 0)
+}
+
+func (s *boardSeries) send(out chan<- prometheus.Metric, label string) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, kind, v, append([]string{label}, labels...)...)
+	}
+	for i, result := range updateResults {
+		send(updatesDesc, prometheus.CounterValue, float64(s.updates[i]), result)
+	}
+	for state, n := range s.states {
+		send(stateDesc, prometheus.GaugeValue, float64(n), string(state))
+	}
+	send(memberDesc, prometheus.GaugeValue, float64(s.members))
+	send(lagDesc, prometheus.GaugeValue, float64(s.lag))
+	if !s.audited.IsZero() {
+		send(auditDesc, prometheus.GaugeValue, float64(s.audited.Unix()))
+	}
+}
+
+func (t *topic) collect(out chan<- prometheus.Metric) {
+	for _, p := range t.partitions() {
+		out <- prometheus.MustNewConstMetric(offsetDesc, prometheus.GaugeValue, float64(p.next.Load()), t.name, strconv.Itoa(int(p.number)))
+	}
+}
