@@ -226,7 +226,7 @@ func (p *Poller) logOutcome(call *CallError) {
 		p.log.Info("source of hot keys answers again", "source", p.source.Name())
 		p.lastCode = ""
 	case call.Err == nil || p.lastCode == call.Code:
-	case call.Code == codeUnsupported:
+	case call.Code == CodeUnsupported:
 		p.log.Info("hot keys are not polled: the server does not support it; own request rates still promote",
 			"source", p.source.Name(), "err", call.Err)
 		p.lastCode = call.Code

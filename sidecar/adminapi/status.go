@@ -18,6 +18,8 @@ type Status struct {
 	Reader    *sidecar.Reader
 	Version   string
 	Started   time.Time
+	// Dependencies are the services that this process calls.
+	Dependencies Dependencies
 	// Sections adds parts to /status under their own names; the values are
 	// marshalled to JSON.
 	Sections map[string]func() any
@@ -56,6 +58,7 @@ func (st *Status) body() map[string]any {
 		"state": now.State, "reason": now.Reason, "since": now.Since,
 		"version": st.Version, "uptime_s": int(time.Since(st.Started).Seconds()),
 		"boards": boards, "tiers": st.tierCounts(),
+		"dependencies": st.Dependencies.statuses(),
 	}
 	for name, section := range st.Sections {
 		body[name] = section()
