@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -70,7 +71,7 @@ func (m *metrics) register(reg prometheus.Registerer) (err error) {
 var (
 	updatesDesc = prometheus.NewDesc("rankcache_replay_updates_total", "Updates of a board, by result: applied, duplicate or stale (its member has a later one).", []string{"board", "result"}, nil)
 	stateDesc   = prometheus.NewDesc("rankcache_replay_board_state", "1 for the state that a board is in.", []string{"board", "state"}, nil)
-	lagDesc     = prometheus.NewDesc("rankcache_replay_lag_updates", "Updates that the board lacks of those that Redis had when its total was last read.", []string{"board"}, nil)
+	lagDesc     = prometheus.NewDesc("rankcache_replay_lag_updates", "Updates that the board lacks of those that Redis had when its total was last read; absent while Redis does not answer.", []string{"board"}, nil)
 	memberDesc  = prometheus.NewDesc("rankcache_replay_members", "Members on a board.", []string{"board"}, nil)
 	auditDesc   = prometheus.NewDesc("rankcache_audit_last_timestamp_seconds", "When an open board was last compared with Redis.", []string{"board"}, nil)
 	offsetDesc  = prometheus.NewDesc("rankcache_replay_offset", "Offset up to which a partition has been applied.", []string{"topic", "partition"}, nil)
@@ -110,9 +111,10 @@ func (f *feed) collect(out chan<- prometheus.Metric) {
 	if !s.Audit.At.IsZero() {
 		send(auditDesc, prometheus.GaugeValue, uint64(s.Audit.At.Unix()), board)
 	}
-	latest, _ := f.sources.totals()
-	have := f.replica.board.Progress().Applied()
-	send(lagDesc, prometheus.GaugeValue, max(latest.seq, have)-have, board)
+	if latest, _ := f.sources.totals(); f.sources.redisKnown(time.Now()) {
+		have := f.replica.board.Progress().Applied()
+		send(lagDesc, prometheus.GaugeValue, max(latest.seq, have)-have, board)
+	}
 }
 
 func (t *topic) collect(out chan<- prometheus.Metric) {
