@@ -44,6 +44,8 @@ type PollerConfig struct {
 	// ID identifies this poller and must be unique in the fleet, such as the pod's
 	// name.
 	ID string
+	// Answered, if it is not nil, is told the end of each call of the source. It must not block.
+	Answered func(took time.Duration, err error)
 }
 
 func (c PollerConfig) withDefaults() PollerConfig {
@@ -168,9 +170,13 @@ func (p *Poller) poll(ctx context.Context) (pause time.Duration, stop bool) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.cfg.CallTimeout)
 	defer cancel()
+	begun := time.Now()
 	hot, err := p.source.Hot(bounded)
 	if ctx.Err() != nil { // the lease is lost: the error is not the source's
 		return 0, false
+	}
+	if p.cfg.Answered != nil {
+		p.cfg.Answered(time.Since(begun), err)
 	}
 	if err == nil {
 		err = p.publish(ctx, hot)

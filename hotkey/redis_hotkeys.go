@@ -33,7 +33,7 @@ const (
 	hotKeysMinAge = time.Second
 )
 
-// CodeUnsupported is the code of a server without HOTKEYS, which is no failure.
+// CodeUnsupported is the code of a [CallError] of a server without HOTKEYS, which is no failure.
 const CodeUnsupported = "unsupported"
 
 // RedisHotKeysConfig sets from which CPU time on a key is hot. Zero fields take the

@@ -180,7 +180,8 @@ func (s *Sidecar) buildHot() (err error) {
 		return Usagef("hot boards: %w", err)
 	}
 	key := o.names.HotKey(o.poll.verdictInstance())
-	s.parts = append(s.parts, s.tracker, hotkey.NewVerdictReader(s.redis, key, s.tracker, s.log, s.registry))
+	s.parts = append(s.parts, s.tracker, hotkey.NewVerdictReader(s.redis, key, s.watchVerdicts(s.tracker), s.log, s.registry))
+	o.poll.poller.Answered = s.hotKeysAnswered
 	poller, err := o.poll.newPoller(s.redis, o.names, s.log, s.registry)
 	if err != nil {
 		return Usagef("hot-key source: %w", err)

@@ -46,6 +46,7 @@ type Sidecar struct {
 	parts     []runnable      // in the order in which they were built
 	reader    *sidecar.Reader
 	ready     *adminapi.Readiness
+	services  adminapi.Dependencies // that are called
 
 	dataServer *httpapi.Server
 	listeners  listeners
@@ -58,6 +59,7 @@ type runnable interface{ Run(context.Context) error }
 // or a port that is taken is said at once. It starts nothing.
 func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
 	s := &Sidecar{options: o, log: log, started: time.Now(), registry: newRegistry()}
+	s.buildDependencies()
 	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
 		if err := build(); err != nil {
 			s.close()
@@ -80,6 +82,7 @@ func (s *Sidecar) buildOrigin() (err error) {
 	if s.redis, err = s.options.dialRedis(); err != nil {
 		return err
 	}
+	s.watchRedis()
 	if err := s.buildTracing(); err != nil {
 		return err
 	}
@@ -101,7 +104,7 @@ func (s *Sidecar) buildReplay() (err error) {
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: auditEvery(o.auditEvery), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
-		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge,
+		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, KafkaAnswered: s.services[serviceKafka].Observe,
 	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
@@ -228,7 +231,7 @@ func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 }
 
 func (s *Sidecar) adminHandler(metrics http.Handler) http.Handler {
-	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: Version, Started: s.started,
+	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: Version, Started: s.started, Dependencies: s.services,
 		Sections: map[string]func() any{
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },

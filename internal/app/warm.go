@@ -25,7 +25,7 @@ func (s *Sidecar) buildProfiles() error {
 		return err
 	}
 	o.cache.Budget = o.budgetMB << 20
-	if s.profiles, err = profile.New(o.cache, source, s.log, s.registry); err != nil {
+	if s.profiles, err = profile.New(o.cache, s.watchProfiles(source), s.log, s.registry); err != nil {
 		return Usagef("profiles: %w", err)
 	}
 	s.parts = append(s.parts, s.profiles, runFunc(s.warmNamed))
