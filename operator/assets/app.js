@@ -8,6 +8,7 @@ import { clock, span } from './format.js';
 import * as boards from './boards.js';
 import * as dialog from './dialog.js';
 import * as hot from './hot.js';
+import * as lamps from './lamps.js';
 import * as profiles from './profiles.js';
 import * as replay from './replay.js';
 import * as rooms from './rooms.js';
@@ -29,7 +30,7 @@ const soft = (promise) => promise.catch((error) => {
 async function load() {
   const [status, hotkeys, roomsNow] = await Promise.all([get('/status'), soft(get('/hotkeys')), soft(get('/rooms'))]);
   const now = { status, hot: hotkeys, rooms: roomsNow };
-  for (const view of [summary, replay, boards, hot, rooms, profiles, dialog]) view.draw(now);
+  for (const view of [summary, lamps, replay, boards, hot, rooms, profiles, dialog]) view.draw(now);
   await top.load(now);
 }
 
