@@ -143,7 +143,7 @@ func (w watchedProfiles) Load(ctx context.Context, members []string, answers []p
 func (s *Sidecar) hotKeysAnswered(took time.Duration, err error) {
 	d := s.services[serviceHotKeys]
 	if call, ok := errors.AsType[*hotkey.CallError](err); ok && call.Code == hotkey.CodeUnsupported {
-		d.Off(call.Error())
+		d.Off("the server has no HOTKEYS, which came with Redis 8.6")
 		return
 	}
 	d.Observe(took, err)

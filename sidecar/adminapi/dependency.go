@@ -1,6 +1,9 @@
 package adminapi
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -60,7 +63,7 @@ func (d *Dependency) Observe(took time.Duration, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
-		d.off, d.failedAt, d.lastError = false, now, cleanError(err.Error())
+		d.off, d.failedAt, d.lastError = false, now, cleanError(errorText(took, err))
 		if d.failingFrom.IsZero() {
 			d.failingFrom = now.Add(-took)
 		}
@@ -142,6 +145,14 @@ func (d *Dependency) Status() DependencyStatus {
 		s.ErrorAt = new(d.failedAt)
 	}
 	return s
+}
+
+// errorText says of a deadline that passed what an operator can see: no answer.
+func errorText(took time.Duration, err error) string {
+	if errors.Is(err, context.DeadlineExceeded) && took > 0 {
+		return fmt.Sprintf("no answer within %v", took.Round(time.Millisecond))
+	}
+	return err.Error()
 }
 
 // userinfo is what stands before an @ in an address.

@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,6 +102,10 @@ func TestDependencyKeepsSecrets(t *testing.T) {
 		if got := d.Status().LastError; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+	d.Observe(200*time.Millisecond, fmt.Errorf("redis totals: %w", context.DeadlineExceeded))
+	if got := d.Status().LastError; got != "no answer within 200ms" {
+		t.Errorf("a deadline: %q", got)
 	}
 	d.Observe(0, errors.New(strings.Repeat("é", 1000)))
 	if got := d.Status().LastError; len(got) > 300 || len(got) < 250 || !utf8.ValidString(got) {
