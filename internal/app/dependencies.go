@@ -162,7 +162,7 @@ type watchedVerdicts struct {
 }
 
 func (w *watchedVerdicts) Observe(v hotkey.Verdict) {
-	if v.At.After(w.last) {
+	if !v.At.Equal(w.last) { // not After: pollers' clocks differ
 		w.last = v.At
 		w.service.Observe(0, nil)
 	}

@@ -10,12 +10,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"rankcache"
+	"rankcache/hotkey"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/origin"
@@ -176,3 +178,43 @@ func TestRedisHook(t *testing.T) {
 	})(ctx, []redis.Cmder{redis.NewCmd(ctx), redis.NewCmd(ctx)})
 	expect("a pipeline that broke after a missing key", adminapi.DependencyFailing, "connection reset")
 }
+
+// TestHotKeySource: own calls and new verdicts of the fleet show that the source answers, an old
+// verdict that is read again does not.
+func TestHotKeySource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := adminapi.NewDependency(30 * time.Second)
+		s := &Sidecar{services: adminapi.Dependencies{serviceHotKeys: d}}
+		var passed int
+		verdicts := s.watchVerdicts(observed(func() { passed++ }))
+		expect := func(when string, want adminapi.DependencyState) {
+			t.Helper()
+			if got := d.Status(); got.State != want {
+				t.Errorf("%s: %+v, want %s", when, got, want)
+			}
+		}
+		first := hotkey.Verdict{At: time.Now()}
+		verdicts.Observe(first)
+		expect("a verdict", adminapi.DependencyOK)
+		time.Sleep(31 * time.Second)
+		verdicts.Observe(first)
+		expect("the same again", adminapi.DependencyUnknown)
+		verdicts.Observe(hotkey.Verdict{At: first.At.Add(-time.Minute)})
+		expect("a poller whose clock is behind", adminapi.DependencyOK)
+		if passed != 3 {
+			t.Errorf("%d verdicts were passed on, want 3", passed)
+		}
+		s.hotKeysAnswered(time.Second, &hotkey.CallError{Code: hotkey.CodeUnsupported, Err: errors.New("unknown command")})
+		expect("a server without hot keys", adminapi.DependencyOff)
+		s.hotKeysAnswered(2*time.Second, &hotkey.CallError{Code: "AuthFailure", Err: errors.New("wrong key")})
+		time.Sleep(2 * time.Second)
+		expect("a refused call", adminapi.DependencyFailing)
+		s.hotKeysAnswered(time.Second, nil)
+		expect("an answered call", adminapi.DependencyOK)
+	})
+}
+
+// observed calls a function for each verdict.
+type observed func()
+
+func (f observed) Observe(hotkey.Verdict) { f() }
