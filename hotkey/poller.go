@@ -44,6 +44,8 @@ type PollerConfig struct {
 	// ID identifies this poller and must be unique in the fleet, such as the pod's
 	// name.
 	ID string
+	// Answered, if it is not nil, is told the end of each call of the source. It must not block.
+	Answered func(took time.Duration, err error)
 }
 
 func (c PollerConfig) withDefaults() PollerConfig {
@@ -168,9 +170,13 @@ func (p *Poller) poll(ctx context.Context) (pause time.Duration, stop bool) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.cfg.CallTimeout)
 	defer cancel()
+	begun := time.Now()
 	hot, err := p.source.Hot(bounded)
 	if ctx.Err() != nil { // the lease is lost: the error is not the source's
 		return 0, false
+	}
+	if p.cfg.Answered != nil {
+		p.cfg.Answered(time.Since(begun), err)
 	}
 	if err == nil {
 		err = p.publish(ctx, hot)
@@ -226,7 +232,7 @@ func (p *Poller) logOutcome(call *CallError) {
 		p.log.Info("source of hot keys answers again", "source", p.source.Name())
 		p.lastCode = ""
 	case call.Err == nil || p.lastCode == call.Code:
-	case call.Code == codeUnsupported:
+	case call.Code == CodeUnsupported:
 		p.log.Info("hot keys are not polled: the server does not support it; own request rates still promote",
 			"source", p.source.Name(), "err", call.Err)
 		p.lastCode = call.Code

@@ -219,7 +219,9 @@ func TestPollerAfterFailures(t *testing.T) {
 	} {
 		t.Run(string(tt.after), func(t *testing.T) {
 			api, names, instance := &sharedAPI{}, wire.DefaultNames(), testkit.Name(t)
-			s := newSidecar(t, testkit.Redis(t), instance, api, PollerConfig{Every: time.Second}, 0)
+			var told []error
+			cfg := PollerConfig{Every: time.Second, Answered: func(_ time.Duration, err error) { told = append(told, err) }}
+			s := newSidecar(t, testkit.Redis(t), instance, api, cfg, 0)
 			s.poller.poll(t.Context())
 			good := s.rdb.Get(t.Context(), names.HotKey(instance)).Val()
 			api.answer = func() (HotBoards, error) { return HotBoards{}, &CallError{"code", tt.after, errors.New("no")} }
@@ -233,6 +235,9 @@ func TestPollerAfterFailures(t *testing.T) {
 			}
 			if n := testutil.ToFloat64(s.poller.metrics.calls.WithLabelValues("test", "code")); n != 1 {
 				t.Errorf("%v calls counted under their code", n)
+			}
+			if len(told) != 2 || told[0] != nil || told[1] == nil {
+				t.Errorf("told %v, want an answer and a failure", told)
 			}
 		})
 	}

@@ -33,8 +33,8 @@ const (
 	hotKeysMinAge = time.Second
 )
 
-// codeUnsupported is the code of a server without HOTKEYS, which is no failure.
-const codeUnsupported = "unsupported"
+// CodeUnsupported is the code of a [CallError] of a server without HOTKEYS, which is no failure.
+const CodeUnsupported = "unsupported"
 
 // RedisHotKeysConfig sets from which CPU time on a key is hot. Zero fields take the
 // defaults of this package.
@@ -143,7 +143,7 @@ func explainHotKeys(err error) error {
 	text := strings.ToLower(err.Error())
 	switch {
 	case strings.Contains(text, "unknown command") || strings.Contains(text, "unknown subcommand"):
-		return &CallError{codeUnsupported, AfterOperator, fmt.Errorf("redis has no HOTKEYS, which came with Redis 8.6: choose another source of hot keys: %w", err)}
+		return &CallError{CodeUnsupported, AfterOperator, fmt.Errorf("redis has no HOTKEYS, which came with Redis 8.6: choose another source of hot keys: %w", err)}
 	case strings.HasPrefix(text, "noperm") || strings.HasPrefix(text, "noauth") || strings.HasPrefix(text, "wrongpass"):
 		return &CallError{"forbidden", AfterOperator, fmt.Errorf("redis refuses HOTKEYS: grant the user +hotkeys: %w", err)}
 	case strings.Contains(text, "already in progress"):

@@ -13,7 +13,7 @@ import (
 var (
 	updatesDesc = prometheus.NewDesc("rankcache_replay_updates_total", "Updates of a board since its series began, by result: applied, duplicate or stale (its member has a later one). Of combined boards: the sum.", []string{"board", "result"}, nil)
 	stateDesc   = prometheus.NewDesc("rankcache_replay_board_state", "1 for the state that a board is in. Of combined boards: how many are in it.", []string{"board", "state"}, nil)
-	lagDesc     = prometheus.NewDesc("rankcache_replay_lag_updates", "Updates that the board lacks of those that Redis had when its total was last read. Of combined boards: the most.", []string{"board"}, nil)
+	lagDesc     = prometheus.NewDesc("rankcache_replay_lag_updates", "Updates that the board lacks of those that Redis had when its total was last read; absent while Redis does not answer. Of combined boards: the most.", []string{"board"}, nil)
 	memberDesc  = prometheus.NewDesc("rankcache_replay_members", "Members on a board. Of combined boards: the sum.", []string{"board"}, nil)
 	auditDesc   = prometheus.NewDesc("rankcache_audit_last_timestamp_seconds", "When an open board was last compared with Redis. Of combined boards: the oldest.", []string{"board"}, nil)
 	givenUpDesc = prometheus.NewDesc("rankcache_replay_given_up_boards", "Boards given up to Redis, of all; without those of rooms that have not begun.", nil, nil)
@@ -40,11 +40,12 @@ var updateResults = [3]string{"applied", "duplicate", "stale"}
 
 // boardSeries are the values of the boards with one label.
 type boardSeries struct {
-	updates resultCounts
-	states  map[rankcache.BoardState]int
-	lag     uint64
-	members int
-	audited time.Time // zero: none was
+	updates  resultCounts
+	states   map[rankcache.BoardState]int
+	lag      uint64
+	lagKnown bool // Redis has answered for one of the boards
+	members  int
+	audited  time.Time // zero: none was
 }
 
 func newCollector(feeds *feeds, label func(rankcache.BoardID) string) *collector {
@@ -112,10 +113,12 @@ func (s *boardSeries) add(f *feed) (givenUp bool) {
 	if at := b.Audit.At; !at.IsZero() && (s.audited.IsZero() || at.Before(s.audited)) {
 		s.audited = at
 	}
-	latest, _ := f.sources.totals()
-	have := f.replica.board.Progress().Applied()
-	lag := max(latest.seq, have) - have
-	s.lag = max(s.lag, lag)
+	var lag uint64
+	if latest, _ := f.sources.totals(); f.sources.redisKnown(time.Now()) {
+		have := f.replica.board.Progress().Applied()
+		lag = max(latest.seq, have) - have
+		s.lag, s.lagKnown = max(s.lag, lag), true
+	}
 	return b.State == rankcache.StateGivenUp && (lag > 0 || b.Members > 0)
 }
 
@@ -130,7 +133,9 @@ func (s *boardSeries) send(out chan<- prometheus.Metric, label string) {
 		send(stateDesc, prometheus.GaugeValue, float64(n), string(state))
 	}
 	send(memberDesc, prometheus.GaugeValue, float64(s.members))
-	send(lagDesc, prometheus.GaugeValue, float64(s.lag))
+	if s.lagKnown {
+		send(lagDesc, prometheus.GaugeValue, float64(s.lag))
+	}
 	if !s.audited.IsZero() {
 		send(auditDesc, prometheus.GaugeValue, float64(s.audited.Unix()))
 	}

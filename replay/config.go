@@ -54,6 +54,9 @@ type Config struct {
 	// AuditEvery is how often each open board is compared with Redis, give or take
 	// a tenth; negative for never.
 	AuditEvery time.Duration
+	// KafkaAnswered, if it is not nil, is told the end of each request about topics, and with
+	// a time of 0 each error that the client reports by itself. It must not block.
+	KafkaAnswered func(took time.Duration, err error)
 	// A board that is not open after Deadline, plus DeadlinePerUpdate for each
 	// record in the logs to be read, is given up to Redis. Its gate keeps trying.
 	Deadline          time.Duration

@@ -52,6 +52,7 @@ type client struct {
 	admin    *kafka.AdminClient
 	logs     chan kafka.LogEvent
 	logged   chan struct{} // closed when the last log line was written
+	answered func(took time.Duration, err error)
 }
 
 // event is what one poll returns: a record, the end of a partition, or an error.
@@ -86,7 +87,10 @@ type topicInfo struct {
 type offsets struct{ low, high int64 }
 
 func newClient(cfg Config, log *slog.Logger) (*client, error) {
-	c := &client{logs: make(chan kafka.LogEvent, 64), logged: make(chan struct{})}
+	c := &client{logs: make(chan kafka.LogEvent, 64), logged: make(chan struct{}), answered: cfg.KafkaAnswered}
+	if c.answered == nil {
+		c.answered = func(time.Duration, error) {}
+	}
 	conf := kafka.ConfigMap{"go.logs.channel.enable": true, "go.logs.channel": c.logs}
 	all := maps.Clone(settings)
 	all["bootstrap.servers"] = cfg.Brokers
@@ -143,6 +147,13 @@ func (c *client) poll(timeout time.Duration, e *event) {
 	}
 }
 
+// tell reports the end of a request that began at a time, unless its caller gave it up.
+func (c *client) tell(ctx context.Context, begun time.Time, err *error) {
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		c.answered(time.Since(begun), *err)
+	}
+}
+
 // fatal returns whether the client will never work again.
 func fatal(err error) bool {
 	var kerr kafka.Error
@@ -168,14 +179,14 @@ func topicPartitions(parts []*partition) []kafka.TopicPartition {
 }
 
 // describe returns the topics' descriptions. It creates none.
-func (c *client) describe(ctx context.Context, names []string) ([]topicInfo, error) {
+func (c *client) describe(ctx context.Context, names []string) (infos []topicInfo, err error) {
+	defer c.tell(ctx, time.Now(), &err)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	answer, err := c.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames(names))
 	if err != nil {
 		return nil, fmt.Errorf("describe kafka topics: %w; check the brokers' addresses and that they run", err)
 	}
-	infos := make([]topicInfo, 0, len(names))
 	for _, d := range answer.TopicDescriptions {
 		switch code := d.Error.Code(); code {
 		case kafka.ErrNoError:
@@ -219,7 +230,8 @@ func (c *client) ends(ctx context.Context, parts []*partition) (map[*partition]i
 
 // listOffsets reads offsets at the consumer's own isolation level: the end of a
 // reader of committed records is before the first open transaction.
-func (c *client) listOffsets(ctx context.Context, parts []*partition, spec kafka.OffsetSpec) (map[*partition]int64, error) {
+func (c *client) listOffsets(ctx context.Context, parts []*partition, spec kafka.OffsetSpec) (found map[*partition]int64, err error) {
+	defer c.tell(ctx, time.Now(), &err)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	request := make(map[kafka.TopicPartition]kafka.OffsetSpec, len(parts))

@@ -124,6 +124,7 @@ func (r *Runner) keepMembership(ctx context.Context, group *errgroup.Group) erro
 func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.BoardID) *followed {
 	ctx, stop := context.WithCancel(ctx)
 	f := newFeed(id, r.cfg.Names.Topic(id), r.boards, r.metrics, time.Now())
+	f.sources.readingLasts = missedReadings * r.cfg.TotalsEvery
 	f.restoring.Store(r.cfg.Files != nil)
 	b := &followed{f, stop, make(chan struct{})}
 	group.Go(func() error {

@@ -25,6 +25,8 @@ type sources struct {
 	target uint64 // the first total of this epoch, which the replay has to reach
 	// Why Kafka or Redis did not answer the last time, empty if it did.
 	kafkaErr, redisErr string
+	// readingLasts is for how long a reading tells where Redis is. It is set at the start.
+	readingLasts time.Duration
 }
 
 // observe fills in what the gate needs to know.
@@ -101,6 +103,13 @@ func (s *sources) totals() (latest reading, target uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.latest, s.target
+}
+
+// redisKnown returns whether the latest total tells where Redis is now.
+func (s *sources) redisKnown(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.redisErr == "" && now.Sub(s.latest.requested) <= s.readingLasts
 }
 
 func (s *sources) topic() *topic {

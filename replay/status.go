@@ -95,10 +95,12 @@ func (f *feed) measure(now time.Time) {
 	f.status.observe(now, f.replica.counts.applied.Load(), f.sources.topic())
 }
 
-// describe returns the board as operators see it.
+// describe returns the board as operators see it. Where Redis is not known to be, neither
+// is what the board lacks.
 func (f *feed) describe() rankcache.BoardStatus {
 	p := f.replica.board.Progress()
 	latest, target := f.sources.totals()
+	known := f.sources.redisKnown(time.Now())
 	s := rankcache.BoardStatus{Board: f.id, Have: max(p.Applied(), f.replica.counts.distinct.Load()), Want: target,
 		Members: p.Members, Audit: f.audit.status()}
 	if at := f.replica.board.CurrentAt(); !at.IsZero() {
@@ -107,10 +109,28 @@ func (f *feed) describe() rankcache.BoardStatus {
 	readRate := f.status.fill(&s)
 	if s.State == rankcache.StateOpen {
 		s.Have, s.Want = p.Applied(), max(latest.seq, target)
+		s.Reason = openReason(&s, latest, known)
 	} else if log := f.sources.topic(); log != nil && readRate > 0 {
 		s.ETA = time.Duration(float64(log.left()) / readRate * float64(time.Second))
 	}
+	if !known {
+		s.Want = 0
+	}
 	return s
+}
+
+// openReason returns what is known of an open board: what its gate said when it opened
+// it may have passed.
+func openReason(s *rankcache.BoardStatus, latest reading, known bool) string {
+	switch {
+	case !known && latest.requested.IsZero():
+		return "its total in Redis is not read yet"
+	case !known:
+		return "not compared with Redis since " + latest.requested.UTC().Format(time.RFC3339)
+	case s.Have < s.Want:
+		return "behind Redis"
+	}
+	return s.Reason
 }
 
 // logProgress logs how far the boards have come, once a second while they advance.

@@ -38,6 +38,10 @@ func (t *totalsPoller) run(ctx context.Context) error {
 	return nil
 }
 
+// missedReadings is after how many intervals without a reading nobody knows where Redis
+// is.
+const missedReadings = 3
+
 // probe is where a board was before the request to Redis.
 type probe struct {
 	feed   *feed

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"os"
@@ -36,6 +37,9 @@ func rules(t *testing.T) (all []rulefmt.Rule) {
 			t.Fatal(errs)
 		}
 		for _, g := range groups.Groups {
+			if time.Duration(g.Interval) != evaluateEvery {
+				t.Errorf("group %s is evaluated every %v, the tests do so every %v", g.Name, g.Interval, evaluateEvery)
+			}
 			all = append(all, g.Rules...)
 		}
 	}
@@ -49,6 +53,7 @@ func rules(t *testing.T) (all []rulefmt.Rule) {
 // at it.
 type alertCase struct {
 	Name   string
+	Every  time.Duration // between two samples; 0: scrapeEvery
 	At     time.Duration
 	Fires  int
 	Series []string
@@ -82,7 +87,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	for _, rule := range rules(t) {
 		fired, quiet := false, false
 		for _, c := range cases[rule.Alert] {
-			n := firing(t, rule.Expr, time.Duration(rule.For), parseSeries(t, c.Series), c.At)
+			n := firing(t, rule.Expr, time.Duration(rule.For), parseSeries(t, c.Series, cmp.Or(c.Every, scrapeEvery)), c.At)
 			if n != c.Fires {
 				t.Errorf("%s, %s: %d fire at %v, want %d", rule.Alert, c.Name, n, c.At, c.Fires)
 			}

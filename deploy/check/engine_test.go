@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	scrapeEvery   = time.Minute      // between two samples of a series
+	scrapeEvery   = time.Minute      // between two samples of a series, unless its case says otherwise
 	evaluateEvery = 15 * time.Second // between two looks of an alert
 )
 
@@ -28,8 +28,9 @@ var promQL = parser.NewParser(parser.Options{})
 // database would do as well, but needs the clouds' libraries.
 type series []storage.Series
 
-// parseSeries reads promtool's notation, such as a{b="c"} 0+10x5 _ stale.
-func parseSeries(t *testing.T, lines []string) (all series) {
+// parseSeries reads promtool's notation, such as a{b="c"} 0+10x5 _ stale, with a sample
+// every so often.
+func parseSeries(t *testing.T, lines []string, every time.Duration) (all series) {
 	t.Helper()
 	for _, line := range lines {
 		name, values, err := promQL.ParseSeriesDesc(line)
@@ -39,7 +40,7 @@ func parseSeries(t *testing.T, lines []string) (all series) {
 		var samples []chunks.Sample
 		for i, v := range values {
 			if !v.Omitted {
-				samples = append(samples, sample{time.Duration(i) * scrapeEvery, v.Value})
+				samples = append(samples, sample{time.Duration(i) * every, v.Value})
 			}
 		}
 		all = append(all, storage.NewListSeries(name, samples))

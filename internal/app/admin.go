@@ -17,7 +17,7 @@ type adminPort struct{ *Sidecar }
 
 // handler returns all that the port answers.
 func (s adminPort) handler(metrics http.Handler) http.Handler {
-	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: Version, Started: s.started,
+	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: Version, Started: s.started, Dependencies: s.services,
 		Sections: map[string]func() any{
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },

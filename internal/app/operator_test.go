@@ -18,6 +18,7 @@ import (
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
+	"rankcache/sidecar/adminapi"
 	"rankcache/wire"
 )
 
@@ -236,6 +237,61 @@ func (p *tab) checkLost(t *testing.T, s *child) {
 	p.await("greyed figures", `document.body.classList.contains('stale') && document.querySelectorAll('#top-rows tr').length === 10`)
 	p.await("the state", `document.getElementById('state').textContent === 'no answer'`)
 }
+
+// TestLamps takes Redis away and looks at the page: what is not known any more is not shown
+// as good.
+func TestLamps(t *testing.T) {
+	testkit.Chromium(t)
+	o := newOutage(t)
+	o.await(serviceProfiles, adminapi.DependencyOK, nothingMore)
+	p := openTab(t, o.URL("admin", "/"))
+	for _, service := range []string{serviceRedis, serviceKafka, serviceProfiles} {
+		p.await("a good lamp", lampSays(service, "ok", "answers"))
+	}
+	p.await("a lamp of hot keys", `document.querySelector('#lamps [data-service=hot_keys] .pill') !== null`)
+	p.await("a board that is level", behindSays("0"))
+	must(t, o.redis.Pause())
+	p.await("a failing lamp", lampSays(serviceRedis, "failing", "last answered"))
+	p.await("why", `document.querySelector('#lamps [data-service=redis] .lamp-error').textContent.length > 5`)
+	p.await("the spoken change", `document.getElementById('lamps-spoken').textContent === 'Failing: Redis'`)
+	p.await("an unknown distance", behindSays("–"))
+	for _, scheme := range []string{"light", "dark"} {
+		p.prefer(scheme)
+		if got := p.value(lowContrast); got != "[]" {
+			t.Errorf("%s: texts of lamps with a contrast below 4.5: %s", scheme, got)
+		}
+	}
+	p.run(t, "Phone", func(t *testing.T) { p.checkPhone(t) })
+	must(t, o.redis.Resume())
+	p.await("a good lamp again", lampSays(serviceRedis, "ok", "answers"))
+	p.await("silence", `document.getElementById('lamps-spoken').textContent === ''`)
+	if said := p.complaints(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
+	}
+}
+
+// lampSays is an expression: a service's lamp has this state, and this in its figures.
+func lampSays(service, state, figures string) string {
+	return fmt.Sprintf(`((lamp) => lamp?.querySelector('.pill').textContent === %q && lamp.querySelector('.lamp-figures').textContent.includes(%q))(document.querySelector('#lamps [data-service=%s]'))`,
+		state, figures, service)
+}
+
+// behindSays is an expression: the only board is so many updates behind.
+func behindSays(text string) string {
+	return fmt.Sprintf(`document.querySelector('#superhot-rows td[data-label=Behind]')?.textContent === %q`, text)
+}
+
+// lowContrast is the texts of lamps whose contrast with what is behind them is below WCAG's
+// 4.5.
+const lowContrast = `(() => {
+	const channel = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+	const light = (rgb) => rgb.match(/[\d.]+/g).slice(0, 3).map((c) => channel(Number(c))).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+	const back = (e) => { const c = getComputedStyle(e).backgroundColor; return c === 'rgba(0, 0, 0, 0)' ? back(e.parentElement) : c; };
+	return [...document.querySelectorAll('#lamps strong, #lamps .pill, #lamps .lamp-figures, #lamps bdi')].filter((e) => e.textContent !== '').filter((e) => {
+		const [a, b] = [light(getComputedStyle(e).color), light(back(e))].sort((x, y) => y - x);
+		return (a + 0.05) / (b + 0.05) < 4.5;
+	}).map((e) => e.textContent);
+})()`
 
 // TestReplayBarMoves lets the broker answer one fetch after the other and looks
 // at the bar in between.

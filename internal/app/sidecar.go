@@ -46,6 +46,7 @@ type Sidecar struct {
 	parts     []runnable      // in the order in which they were built
 	reader    *sidecar.Reader
 	ready     *adminapi.Readiness
+	services  adminapi.Dependencies // that are called
 
 	dataServer *httpapi.Server
 	listeners  listeners

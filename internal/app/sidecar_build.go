@@ -29,6 +29,7 @@ func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
 	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
 	folded := newFoldedLog(log.Handler())
 	s.log, s.parts = slog.New(folded), append(s.parts, folded.tally)
+	callWatch{s}.buildDependencies()
 	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
 		if err := build(); err != nil {
 			s.close()
@@ -51,6 +52,7 @@ func (s *Sidecar) buildOrigin() (err error) {
 	if s.redis, err = s.options.dialRedis(); err != nil {
 		return err
 	}
+	callWatch{s}.watchRedis()
 	tracer, err := s.options.tracing.newTracer(s.log)
 	if err != nil {
 		return err
@@ -80,7 +82,7 @@ func (s *Sidecar) buildReplay() (err error) {
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: auditEvery(o.auditEvery), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
-		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label,
+		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[serviceKafka].Observe,
 	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
@@ -142,7 +144,7 @@ func (s *Sidecar) buildProfiles() error {
 		return err
 	}
 	o.cache.Budget = o.budgetMB << 20
-	if s.profiles, err = profile.New(o.cache, source, s.log, s.registry); err != nil {
+	if s.profiles, err = profile.New(o.cache, callWatch{s}.watchProfiles(source), s.log, s.registry); err != nil {
 		return Usagef("profiles: %w", err)
 	}
 	s.parts = append(s.parts, s.profiles, runFunc(func(ctx context.Context) error { return warmNamed(ctx, s.rooms, s.origin, s.profiles) }))
@@ -177,7 +179,8 @@ func (s *Sidecar) buildHot() (err error) {
 		return Usagef("hot boards: %w", err)
 	}
 	key := o.names.HotKey(o.poll.verdictInstance())
-	s.parts = append(s.parts, s.tracker, hotkey.NewVerdictReader(s.redis, key, s.tracker, s.log, s.registry))
+	s.parts = append(s.parts, s.tracker, hotkey.NewVerdictReader(s.redis, key, callWatch{s}.watchVerdicts(s.tracker), s.log, s.registry))
+	o.poll.poller.Answered = callWatch{s}.hotKeysAnswered
 	poller, err := o.poll.newPoller(s.redis, o.names, s.log, s.registry)
 	if err != nil {
 		return Usagef("hot-key source: %w", err)

@@ -8,6 +8,7 @@ import { clock, span } from './format.js';
 import * as boards from './boards.js';
 import * as dialog from './dialog.js';
 import * as hot from './hot.js';
+import * as lamps from './lamps.js';
 import * as profiles from './profiles.js';
 import * as replay from './replay.js';
 import * as rooms from './rooms.js';
@@ -31,7 +32,7 @@ async function load() {
   const table = boards.path() === boards.head ? head : soft(get(boards.path()));
   const [status, listed, hotkeys, roomsNow] = await Promise.all([head, table, soft(get('/hotkeys')), soft(get('/rooms'))]);
   const now = { status, listed, hot: hotkeys, rooms: roomsNow };
-  for (const view of [summary, replay, boards, hot, rooms, profiles, dialog]) view.draw(now);
+  for (const view of [summary, lamps, replay, boards, hot, rooms, profiles, dialog]) view.draw(now);
   await top.load(now);
 }
 

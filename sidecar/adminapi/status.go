@@ -1,10 +1,7 @@
 package adminapi
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"rankcache"
@@ -21,6 +18,8 @@ type Status struct {
 	Reader    *sidecar.Reader
 	Version   string
 	Started   time.Time
+	// Dependencies are the services that this process calls.
+	Dependencies Dependencies
 	// Sections adds parts to /status under their own names; the values are
 	// marshalled to JSON.
 	Sections map[string]func() any
@@ -30,21 +29,20 @@ type Status struct {
 
 // all answers GET /status with a page of the boards. With ?expect=path=value (dots between
 // the steps of a path, numbers for places in a list) the status code tells whether it holds
-// for this answer, for curl -f.
+// for this answer, for curl -f; expect.go reads it.
 func (st *Status) all(w http.ResponseWriter, r *http.Request) {
-	filter, p := parseFilter(r.URL.Query())
-	if p != nil {
-		writeProblem(w, p)
+	args, problem := parseStatusArgs(r.URL.RawQuery)
+	if problem != nil {
+		writeProblem(w, problem)
 		return
 	}
-	body := st.body(&filter)
-	expect := r.URL.Query()["expect"]
-	if len(expect) == 0 {
-		httpserve.WriteJSON(w, http.StatusOK, body)
+	filter, problem := parseFilter(args)
+	if problem != nil {
+		writeProblem(w, problem)
 		return
 	}
-	status := http.StatusOK
-	for _, e := range expect {
+	body, status := st.body(&filter), http.StatusOK
+	for _, e := range args["expect"] {
 		ok, err := holds(body, e)
 		if err != nil {
 			writeProblem(w, apijson.BadArgument("expect", err.Error()))
@@ -62,7 +60,7 @@ func (st *Status) body(filter *boardFilter) map[string]any {
 	body := map[string]any{
 		"state": now.State, "reason": now.Reason, "since": now.Since,
 		"version": st.Version, "uptime_s": int(time.Since(st.Started).Seconds()),
-		"tiers": st.tierCounts(),
+		"tiers": st.tierCounts(), "dependencies": st.Dependencies.statuses(),
 	}
 	all := st.Readiness.boards()
 	sumBoards(body, all)
@@ -85,42 +83,6 @@ func (st *Status) tierCounts() map[string]int {
 		counts[m.String()] = len(tiers.Boards(m))
 	}
 	return counts
-}
-
-// holds reports whether the value at a path of body is the expected one.
-func holds(body any, expect string) (bool, error) {
-	path, want, ok := strings.Cut(expect, "=")
-	if !ok || path == "" {
-		return false, fmt.Errorf("is %.80q: want path=value, such as state=ready", expect)
-	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		return false, err
-	}
-	var at any
-	dec := json.NewDecoder(strings.NewReader(string(data)))
-	dec.UseNumber() // 1000000 must not become 1e+06
-	if err := dec.Decode(&at); err != nil {
-		return false, err
-	}
-	for step := range strings.SplitSeq(path, ".") {
-		at = stepInto(at, step)
-	}
-	return fmt.Sprint(at) == want, nil
-}
-
-// stepInto returns the named part of v, nil when there is none.
-func stepInto(v any, step string) any {
-	switch v := v.(type) {
-	case map[string]any:
-		return v[step]
-	case []any:
-		var i int
-		if _, err := fmt.Sscanf(step, "%d", &i); err == nil && i >= 0 && i < len(v) {
-			return v[i]
-		}
-	}
-	return nil
 }
 
 // boardSample is how many of its best rows a board's status shows.

@@ -1,0 +1,153 @@
+package adminapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+var errAway = errors.New("connection refused")
+
+// TestDependencyStates walks through an outage second by second.
+func TestDependencyStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		d := NewDependency(10 * time.Second)
+		expect := func(when string, state DependencyState, since time.Duration) {
+			t.Helper()
+			s := d.Status()
+			if s.State != state || s.Since.Sub(begun) != since {
+				t.Errorf("%s, at %v: %s since %v, want %s since %v", when, time.Since(begun), s.State, s.Since.Sub(begun), state, since)
+			}
+		}
+		expect("before the first call", DependencyUnknown, 0)
+		time.Sleep(time.Second)
+		d.Observe(time.Second, errAway)
+		expect("never answered", DependencyFailing, 0)
+		time.Sleep(time.Second)
+		d.Observe(4*time.Millisecond, nil)
+		expect("answered", DependencyOK, 2*time.Second)
+
+		time.Sleep(time.Second)
+		d.Observe(0, errAway)
+		expect("one failure", DependencyOK, 2*time.Second)
+		time.Sleep(time.Second)
+		d.Observe(0, nil)
+		time.Sleep(9 * time.Second)
+		expect("one failure among answers", DependencyOK, 2*time.Second)
+		d.Observe(time.Second, errAway)
+		time.Sleep(time.Second)
+		expect("failures since a call that began two seconds ago", DependencyFailing, 12*time.Second)
+		time.Sleep(119 * time.Second)
+		expect("a failure is remembered longer than an answer", DependencyFailing, 12*time.Second)
+		time.Sleep(2 * time.Second)
+		expect("but not for ever", DependencyUnknown, 133*time.Second)
+
+		d.Observe(4*time.Millisecond, nil)
+		expect("answered again", DependencyOK, 135*time.Second)
+		time.Sleep(11 * time.Second)
+		expect("nobody asks", DependencyUnknown, 145*time.Second)
+		d.Observe(0, errAway)
+		expect("unknown, then a failure", DependencyFailing, 146*time.Second)
+		d.Off("not configured")
+		expect("off", DependencyOff, 146*time.Second)
+		d.Observe(0, nil)
+		expect("on again", DependencyOK, 146*time.Second)
+	})
+}
+
+func TestDependencyOnTheWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := func(d *Dependency) string {
+			data, err := json.Marshal(d.Status())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(data)
+		}
+		d := NewDependency(time.Minute)
+		if got, want := text(d), `{"state":"unknown","since":"2000-01-01T00:00:00Z","last_ok":null,"latency_ms":null}`; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		d.Observe(8*time.Millisecond, nil)
+		d.Observe(0, nil) // not measured
+		d.Observe(16*time.Millisecond, nil)
+		d.Observe(time.Minute, errAway) // how long nobody answered is no latency
+		if got, want := text(d), `{"state":"failing","since":"1999-12-31T23:59:00Z","last_ok":"2000-01-01T00:00:00Z","latency_ms":9,"last_error":"connection refused","last_error_at":"2000-01-01T00:00:00Z"}`; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+// TestDependencyKeepsSecrets: errors are written by libraries and by other services.
+func TestDependencyKeepsSecrets(t *testing.T) {
+	d := NewDependency(time.Minute)
+	for text, want := range map[string]string{
+		`invalid proxy address "http://app:hush@proxy:1": x`: `invalid proxy address "http://***@proxy:1": x`,
+		"redis://app:hu@sh@host:6379/0 is away":              "redis://***@***@host:6379/0 is away",
+		"lookup app:hush@host: no such host":                 "lookup ***@host: no such host",
+		"lookup :hush@host":                                  "lookup ***@host",
+		"two\nlines\x00":                                     "two lines ",
+	} {
+		d.Observe(0, errors.New(text))
+		if got := d.Status().LastError; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	d.Observe(200*time.Millisecond, fmt.Errorf("redis totals: %w", context.DeadlineExceeded))
+	if got := d.Status().LastError; got != "no answer within 200ms" {
+		t.Errorf("a deadline: %q", got)
+	}
+	d.Observe(0, errors.New(strings.Repeat("é", 1000)))
+	if got := d.Status().LastError; len(got) > 300 || len(got) < 250 || !utf8.ValidString(got) {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}
+
+func TestDependenciesAsMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := Dependencies{"good": NewDependency(time.Minute), "bad": NewDependency(time.Minute),
+			"new": NewDependency(time.Minute), "none": NewDependency(time.Minute)}
+		all["good"].Observe(250*time.Millisecond, nil)
+		all["bad"].Observe(0, errAway)
+		all["none"].Observe(time.Second, nil)
+		all["none"].Off("")
+		want := fmt.Sprintf(`
+# HELP rankcache_dependency_last_success_timestamp_seconds When another service last answered this process.
+# TYPE rankcache_dependency_last_success_timestamp_seconds gauge
+rankcache_dependency_last_success_timestamp_seconds{dependency="good"} %d
+# HELP rankcache_dependency_latency_seconds Time in which another service answers this process: a moving average.
+# TYPE rankcache_dependency_latency_seconds gauge
+rankcache_dependency_latency_seconds{dependency="good"} 0.25
+# HELP rankcache_dependency_up 1 while another service answers this process, 0 while it does not; absent while that is not known or it is not used.
+# TYPE rankcache_dependency_up gauge
+rankcache_dependency_up{dependency="bad"} 0
+rankcache_dependency_up{dependency="good"} 1
+`, time.Now().Unix())
+		reg := prometheus.NewPedanticRegistry()
+		reg.MustRegister(all)
+		if err := testutil.GatherAndCompare(reg, strings.NewReader(want)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestStatusTellsDependencies(t *testing.T) {
+	st := &Status{Readiness: NewReadiness(nil, nil), Reader: newEnv().reader(), Dependencies: Dependencies{"redis": NewDependency(time.Minute)}}
+	admin := New(st, st.Readiness, nil)
+	st.Dependencies["redis"].Observe(time.Millisecond, nil)
+	for path, want := range map[string]int{"/status": 200, "/status?expect=dependencies.redis.state=ok": 200, "/status?expect=dependencies.kafka.state=ok": 503} {
+		if rec := ask(t, admin, "GET", path); rec.Code != want || !strings.Contains(rec.Body.String(), `"dependencies":{"redis":{"state":"ok"`) {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package adminapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rankcache/sidecar/internal/apijson"
+)
+
+// statusArgs are the query arguments of /status.
+var statusArgs = []string{"expect", "limit", "start", "state", "match"}
+
+// maxNamed is how much of an unknown argument a problem repeats, in bytes.
+const maxNamed = 40
+
+// parseStatusArgs returns the query arguments. What can't be read is a problem: a check in a
+// script must not pass because it was not understood.
+func parseStatusArgs(query string) (url.Values, *apijson.Problem) {
+	for pair := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if pair != "" && !slices.Contains(statusArgs, name) {
+			return nil, apijson.BadArgument(name[:min(len(name), maxNamed)], "is no argument here: want "+strings.Join(statusArgs, " "))
+		}
+		if _, err := url.ParseQuery(pair); err != nil {
+			return nil, apijson.BadArgument(name, fmt.Sprintf("%.80v: percent-encode it", err))
+		}
+	}
+	values, _ := url.ParseQuery(query) // each pair was read
+	return values, nil
+}
+
+// holds reports whether the value at a path of body is the expected one. A path that is not
+// there never holds, and neither does one that ends at an object or a list.
+func holds(body any, expect string) (bool, error) {
+	path, want, ok := strings.Cut(expect, "=")
+	if !ok || path == "" {
+		return false, fmt.Errorf("is %.80q: want path=value, such as state=ready", expect)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return false, err
+	}
+	var at any
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber() // 1000000 must not become 1e+06
+	if err := dec.Decode(&at); err != nil {
+		return false, err
+	}
+	for step := range strings.SplitSeq(path, ".") {
+		if at, ok = stepInto(at, step); !ok {
+			return false, nil
+		}
+	}
+	return isText(at, want), nil
+}
+
+// stepInto returns the named part of v, and whether there is one.
+func stepInto(v any, step string) (part any, ok bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		part, ok = v[step]
+	case []any:
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(v) && strconv.Itoa(i) == step {
+			return v[i], true
+		}
+	}
+	return part, ok
+}
+
+// isText reports whether a decoded JSON value is written as text.
+func isText(v any, text string) bool {
+	switch v.(type) {
+	case nil:
+		return text == "null"
+	case map[string]any, []any:
+		return false
+	}
+	return fmt.Sprint(v) == text
+}
