@@ -99,7 +99,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.auditEvery, "audit-every", replay.DefaultAuditEvery, "how often each open super-hot board is compared with Redis; 0: never")
 	o.snapshots.register(flags)
 	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit")
-	flags.UintVar(&o.metricsBoards, "metrics-boards", 50, "how many super-hot boards have metrics of their own: those in trouble, then the largest; the rest are combined, board=\"(others)\"")
+	flags.UintVar(&o.metricsBoards, "metrics-boards", 50, "how many super-hot boards have metrics of their own: those in trouble, then the largest; the rest are combined, board=\"(others)\"; 0: all are")
 	registerHot(flags, &o.hotKeys, &o.hot)
 	o.poll.register(flags)
 	o.profiles.register(flags)
