@@ -117,14 +117,14 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 // server returns the HTTP server of one listener.
 func (s *Server) server(ln net.Listener) *fasthttp.Server {
 	if httpserve.OnLoopback(ln.Addr()) {
-		return s.fasthttpServer(s.checkFrame(s.checkHost))
+		return s.fasthttpServer(s.checkVersion(s.checkHost))
 	}
-	return s.fasthttpServer(s.checkFrame(s.handle))
+	return s.fasthttpServer(s.checkVersion(s.handle))
 }
 
 func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
-		HeaderReceived: markConflict, Handler: handler, ErrorHandler: s.unreadable, ConnState: connState,
+		HeaderReceived: fieldsRead, ExpectHandler: s.expected, Handler: handler, ErrorHandler: s.unreadable, ConnState: connState,
 		// What it logs are broken requests and connections, which are counted.
 		Logger: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		// Also those that gave way and have not ended yet; fasthttp answers 503 beyond.
@@ -142,6 +142,7 @@ type clientConn struct {
 	call     *call         // of its requests, which come one after the other
 	requests *requestCache // of the listener, nil: none
 	recorder recorder
+	frame    frame
 	server   *Server
 	head     []byte // room for that of a cached answer
 }
@@ -168,11 +169,7 @@ func (l cappedListener) Accept() (net.Conn, error) {
 // newConn returns a connection that waits for its first request.
 func newConn(accepted net.Conn, s *Server, requests *requestCache) *clientConn {
 	c := &clientConn{server: s, requests: requests, id: s.lastConn.Add(1)}
-	if requests == nil {
-		c.Open(accepted, s.clock, nil)
-	} else {
-		c.Open(accepted, s.clock, c)
-	}
+	c.Open(accepted, s.clock, c)
 	return c
 }
 
@@ -196,20 +193,24 @@ func connState(nc net.Conn, state fasthttp.ConnState) {
 	}
 }
 
-// checkFrame refuses requests whose end two servers could see in different
-// places, which fasthttp lets pass, and ends the connection: what follows may be
-// part of them.
-func (s *Server) checkFrame(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+// checkVersion refuses other versions, which fasthttp lets pass, and ends the connection.
+// It answers what is asked of the server as a whole.
+func (s *Server) checkVersion(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if c, ok := ctx.Conn().(*clientConn); ok {
 			c.Enter(httpserve.Answering)
 		}
-		if !wellFramed(&ctx.Request.Header) {
+		h := &ctx.Request.Header
+		switch {
+		case !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0":
 			s.refuse(ctx, routeNone, unreadable())
 			ctx.SetConnectionClose()
-			return
+		case h.IsOptions() && string(h.RequestURI()) == "*":
+			ctx.SetStatusCode(fasthttp.StatusNoContent)
+			ctx.Response.Header.Set("Allow", "GET, HEAD, POST, OPTIONS")
+		default:
+			next(ctx)
 		}
-		next(ctx)
 	}
 }
 
@@ -254,7 +255,10 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r route, p *apijson.Problem) {
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	p := unreadable()
 	var timeout net.Error
+	var refused *refusal
 	switch {
+	case errors.As(err, &refused):
+		p = refused.Problem
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
 		p = &apijson.Problem{Code: apijson.CodeHeaderTooLarge, Detail: "want at most 8 KiB of request line and header"}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
@@ -269,32 +273,48 @@ func unreadable() *apijson.Problem {
 	return &apijson.Problem{Code: apijson.CodeBadRequest, Detail: "the request is not well-formed HTTP/1.1"}
 }
 
-// conflict is the version that markConflict gives a request with two lengths: the
-// body is read, and its real length stored, before the handler could look.
-const conflict = "HTTP/two-lengths"
-
-// markConflict is called when the header has been read.
-func markConflict(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	const chunked = -1
-	if h.ContentLength() == chunked && hasField(h.RawHeaders(), "content-length") {
-		h.SetProtocol(conflict)
+// fieldsRead is called when a head has been read. It has fasthttp understand fields of which
+// it knows one spelling: Connection is a list, and letters of either case are the same. Who
+// sends no body waits for no 100, and HTTP/1.0 does not know it.
+func fieldsRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if !h.ConnectionClose() && hasOption(h.RawHeaders(), fasthttp.HeaderConnection, "close") {
+		h.SetConnectionClose()
+	}
+	if hasOption(h.RawHeaders(), fasthttp.HeaderExpect, expectContinue) {
+		const chunked = -1
+		if length := h.ContentLength(); h.IsHTTP11() && (length > 0 || length == chunked) {
+			h.Set(fasthttp.HeaderExpect, expectContinue)
+		} else {
+			h.Del(fasthttp.HeaderExpect)
+		}
 	}
 	return fasthttp.RequestConfig{}
 }
 
-// wellFramed reports whether the request has one length and a version that we
-// know.
-func wellFramed(h *fasthttp.RequestHeader) bool {
-	return h.IsHTTP11() || string(h.Protocol()) == "HTTP/1.0"
-}
+const expectContinue = "100-continue"
 
-// hasField reports whether one of the lines begins with the field's name.
-func hasField(lines []byte, name string) bool {
-	for line := range bytes.SplitSeq(lines, []byte("\n")) {
-		field, _, _ := bytes.Cut(line, []byte(":"))
-		if bytes.EqualFold(bytes.TrimSpace(field), []byte(name)) {
-			return true
+// hasOption reports whether the lists in the lines of a field hold the option, in any case.
+// The head is raw, because fasthttp forgets all but the last line of Connection.
+func hasOption(head []byte, field, option string) bool {
+	for line := range bytes.SplitSeq(head, []byte(lineEnd)) {
+		name, list, _ := bytes.Cut(line, []byte(":"))
+		if !bytes.EqualFold(name, []byte(field)) {
+			continue
+		}
+		for o := range bytes.SplitSeq(list, []byte(",")) {
+			if bytes.EqualFold(bytes.TrimSpace(o), []byte(option)) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// expected decides whether who waits for a 100 gets it: not before a sure 413.
+func (s *Server) expected(ctx *fasthttp.RequestCtx) int {
+	if ctx.Request.Header.ContentLength() <= maxBody {
+		return fasthttp.StatusContinue
+	}
+	s.unreadable(ctx, fasthttp.ErrBodyTooLarge)
+	return fasthttp.StatusRequestEntityTooLarge
 }
