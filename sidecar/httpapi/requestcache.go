@@ -131,8 +131,8 @@ func record(ctx *fasthttp.RequestCtx, c *call, takes coding) {
 		return
 	}
 	h := &ctx.Request.Header
-	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() {
-		conn.recorder.record(c, takes, h.PeekCanonical(headerIfNoneMatch))
+	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() && len(h.PeekAll(fasthttp.HeaderIfMatch)) == 0 {
+		conn.recorder.record(c, takes, listOf(h, fasthttp.HeaderIfNoneMatch))
 	}
 }
 
@@ -190,7 +190,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	s.reader.Count(q.query.Board)
 	e := b.in(q.takes, s.packer)
 	header, data, result := e.full, e.data, outcome(a.Source)
-	if len(q.ifNoneMatch) > 0 && matches(q.ifNoneMatch, e.etag) {
+	if len(q.ifNoneMatch) > 0 && matches(q.ifNoneMatch, e.etag, true) {
 		header, data, result = e.notModified, nil, outcomeNotModified
 	}
 	s.counters.add(c.id, routeTop, result)
@@ -208,7 +208,7 @@ type header struct {
 const (
 	dateField  = "Date: "
 	lineEnd    = "\r\n"
-	headerRoom = 256 // bytes; none is longer
+	headerRoom = 320 // bytes; none is longer
 )
 
 // newHeaders returns the header of an answer with the bytes of e, and that of an answer
@@ -218,13 +218,13 @@ func newHeaders(e *encoded, source sidecar.Source) (full, notModified header) {
 	defer fasthttp.ReleaseResponse(answer)
 	h := &answer.Header
 	setCoding(h, codingNone)
-	setTag(h, e.etag, source)
+	setTag(h, e.etag, valueShared, source)
 	h.SetStatusCode(fasthttp.StatusNotModified)
 	notModified = headerOf(h)
 
 	h.Reset()
 	setCoding(h, e.coding)
-	setTag(h, e.etag, source)
+	setTag(h, e.etag, valueShared, source)
 	h.SetContentType(contentJSON)
 	h.SetContentLength(len(e.data))
 	return headerOf(h), notModified

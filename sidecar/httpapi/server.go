@@ -31,6 +31,7 @@ type Server struct {
 	cacheRequests bool
 	buffers       sync.Pool // of *[]byte, to encode pages in before their length is known
 	clock         *conn.Clock
+	second        atomic.Int64           // of date
 	date          atomic.Pointer[[]byte] // the present as a Date field has it
 	draining      atomic.Bool
 	conns         *httpserve.Conns[*clientConn]
@@ -76,6 +77,9 @@ func (s *Server) tick(now time.Time) {
 }
 
 func (s *Server) setDate(now time.Time) {
+	if second := now.Unix(); s.second.Swap(second) == second {
+		return
+	}
 	date := fasthttp.AppendHTTPDate(nil, now)
 	s.date.Store(&date)
 }
@@ -143,6 +147,7 @@ type clientConn struct {
 	requests *requestCache // of the listener, nil: none
 	recorder recorder
 	frame    frame
+	dated    bool // the date of the present answer is set
 	server   *Server
 	head     []byte // room for that of a cached answer
 }
@@ -173,6 +178,27 @@ func newConn(accepted net.Conn, s *Server, requests *requestCache) *clientConn {
 	return c
 }
 
+// Write sends an answer of fasthttp, or a part of one, with the date that cached answers
+// have: fasthttp's own is up to two seconds old, and takes no other.
+func (c *clientConn) Write(p []byte) (int, error) {
+	if !c.dated {
+		c.dated = setDateOf(p, *c.server.date.Load())
+	}
+	return c.Conn.Write(p)
+}
+
+// setDateOf overwrites the date of the answer that p begins with, and reports whether p has
+// one: a 100 has none.
+func setDateOf(p, date []byte) bool {
+	const field = lineEnd + dateField
+	at := bytes.Index(p[:min(len(p), headerRoom)], []byte(field))
+	if !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) || at < 0 || at+len(field)+len(date) > len(p) {
+		return false
+	}
+	copy(p[at+len(field):], date)
+	return true
+}
+
 // connState is told by fasthttp where it is with each connection.
 func connState(nc net.Conn, state fasthttp.ConnState) {
 	c, ok := nc.(*clientConn)
@@ -182,6 +208,7 @@ func connState(nc net.Conn, state fasthttp.ConnState) {
 	switch state {
 	case fasthttp.StateActive: // the first byte is here
 		c.RequestBegun()
+		c.dated = false
 		c.recorder.requestBegun()
 	case fasthttp.StateIdle: // the answer has been written
 		c.AnswerSent()
