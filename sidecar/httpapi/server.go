@@ -148,6 +148,7 @@ type clientConn struct {
 	recorder recorder
 	frame    frame
 	dated    bool // the date of the present answer is set
+	refused  bool // the present answer is the last, and the request was not read to its end
 	server   *Server
 	head     []byte // room for that of a cached answer
 }
@@ -184,7 +185,11 @@ func (c *clientConn) Write(p []byte) (int, error) {
 	if !c.dated {
 		c.dated = setDateOf(p, *c.server.date.Load())
 	}
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	if c.refused && err == nil {
+		c.Linger(maxUnread, lingerTime)
+	}
+	return n, err
 }
 
 // setDateOf overwrites the date of the answer that p begins with, and reports whether p has
@@ -231,7 +236,7 @@ func (s *Server) checkVersion(next fasthttp.RequestHandler) fasthttp.RequestHand
 		switch {
 		case !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0":
 			s.refuse(ctx, routeNone, unreadable())
-			ctx.SetConnectionClose()
+			setRefused(ctx)
 		case h.IsOptions() && string(h.RequestURI()) == "*":
 			ctx.SetStatusCode(fasthttp.StatusNoContent)
 			ctx.Response.Header.Set("Allow", "GET, HEAD, POST, OPTIONS")
@@ -277,8 +282,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r route, p *apijson.Problem) {
 	s.counters.add(ctx.ConnID(), r, firstProblem+outcome(p.Code.Index()))
 }
 
-// unreadable answers what could not be read as a request; the connection is
-// closed afterwards.
+// unreadable answers what could not be read as a request.
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	p := unreadable()
 	var timeout net.Error
@@ -294,6 +298,15 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 		p = &apijson.Problem{Code: apijson.CodeTimeout}
 	}
 	s.refuse(ctx, routeNone, p)
+	setRefused(ctx)
+}
+
+// setRefused has the connection end with the answer, which is short enough for one write.
+func setRefused(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	if c, ok := ctx.Conn().(*clientConn); ok {
+		c.refused = true
+	}
 }
 
 func unreadable() *apijson.Problem {

@@ -183,6 +183,20 @@ func (c *Conn) limitWrite() error {
 	return c.SetWriteDeadline(time.Now().Add(c.clock.limits.Write))
 }
 
+// Linger ends the sending of answers and reads what the client still sends, until that ends
+// or the limits are reached. A connection that is closed with bytes unread is reset, and
+// the client may lose the answer to what it sends. Others come before it meanwhile.
+func (c *Conn) Linger(bytes int64, limit time.Duration) {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	c.Enter(httpserve.ReadingHead)
+	if c.SetReadDeadline(time.Now().Add(limit)) == nil {
+		_, _ = io.CopyN(io.Discard, c.Conn, bytes) // how it ends does not matter
+	}
+}
+
 // RequestBegun is called when the parser has the first byte of a request.
 func (c *Conn) RequestBegun() {
 	if c.idle {
