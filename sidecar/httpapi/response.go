@@ -24,6 +24,8 @@ var (
 	headerETag   = []byte("Etag")
 	headerVary   = []byte("Vary")
 	headerCache  = []byte("Cache-Control")
+	headerNote   = []byte("Rankcache-Note")
+	valueNoKey   = []byte("no such key in Redis")
 	valueAccept  = []byte("Accept-Encoding")
 	valueShared  = []byte("no-cache") // to be compared with us before each use
 	valuePrivate = []byte("private, no-cache")
