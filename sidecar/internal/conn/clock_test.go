@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,15 +11,15 @@ import (
 func TestClockTicksOnTheSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(300 * time.Millisecond) // it starts between two seconds
-		var shown time.Time
-		clock := NewClock(Limits{Read: 5 * time.Second, Write: 5 * time.Second, Idle: time.Minute}, func(now time.Time) { shown = now })
+		var shown atomic.Int64 // a second
+		clock := NewClock(Limits{Read: 5 * time.Second, Write: 5 * time.Second, Idle: time.Minute}, func(now time.Time) { shown.Store(now.Unix()) })
 		stop := make(chan struct{})
 		go clock.Run(stop)
 		for range 100 {
 			time.Sleep(50 * time.Millisecond)
 			synctest.Wait()
-			if now := time.Now(); shown.Unix() != now.Unix() {
-				t.Errorf("shows %v at %v", shown, now)
+			if now := time.Now(); shown.Load() != now.Unix() {
+				t.Errorf("shows %d at %v, %d", shown.Load(), now, now.Unix())
 			}
 		}
 		close(stop)
