@@ -11,7 +11,7 @@ import (
 func TestClockTicksOnTheSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(300 * time.Millisecond) // it starts between two seconds
-		var shown atomic.Int64 // a second
+		var shown atomic.Int64             // a second
 		clock := NewClock(Limits{Read: 5 * time.Second, Write: 5 * time.Second, Idle: time.Minute}, func(now time.Time) { shown.Store(now.Unix()) })
 		stop := make(chan struct{})
 		go clock.Run(stop)
