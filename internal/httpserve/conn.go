@@ -67,17 +67,26 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 }
 
 // followed tells the connection of a request that its head is complete, which is when
-// net/http calls a handler, and when its body is.
+// net/http calls a handler, and when its body is. net/http drops a Content-Length beside
+// chunks, so each chunked request ends its connection.
 func followed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := r.Context().Value(connKey{}).(*conn)
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
 		if r.ContentLength == 0 {
 			c.enter(Answering)
-		} else {
-			c.enter(ReadingBody)
-			r.Body = &body{r.Body, c}
+			next.ServeHTTP(w, r)
+			return
 		}
+		c.enter(ReadingBody)
+		b := &body{ReadCloser: r.Body, conn: c}
+		r.Body = b
 		next.ServeHTTP(w, r)
+		if b.err == nil {
+			b.linger(w)
+		}
 	})
 }
 
@@ -92,12 +101,29 @@ func answered(c net.Conn, s http.ConnState) {
 type body struct {
 	io.ReadCloser
 	conn *conn
+	err  error // of the last read
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF {
+	if b.err = err; err == io.EOF {
 		b.conn.enter(Answering)
 	}
 	return n, err
+}
+
+// A client that was refused may send so much and for so long before the connection is
+// closed.
+const (
+	maxUnread  = 8 << 20 // bytes
+	lingerTime = 2 * time.Second
+)
+
+// linger sends the answer and reads what the client still sends: if the connection were
+// closed with bytes unread, he might lose the answer.
+func (b *body) linger(w http.ResponseWriter) {
+	control := http.NewResponseController(w)
+	if control.Flush() == nil && control.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, b.ReadCloser, maxUnread) // how it ends does not matter
+	}
 }

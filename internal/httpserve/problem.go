@@ -3,7 +3,11 @@ package httpserve
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
+	"strconv"
 )
 
 // Problem is an error as application/problem+json.
@@ -27,6 +31,20 @@ func (p Problem) Write(w http.ResponseWriter) {
 	write(w, p.Status, "application/problem+json", body)
 }
 
+// BodyProblem returns what the caller is told of an error of reading a body, from a
+// [http.MaxBytesReader] if it has a limit.
+func BodyProblem(err error) Problem {
+	var timeout net.Error
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Title: "Body too large",
+			Detail: fmt.Sprintf("want at most %d bytes", tooLarge.Limit)}
+	}
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return Problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Title: "Request came in too slowly"}
+	}
+	return Problem{Status: http.StatusBadRequest, Code: "bad_request", Title: "Body could not be read"}
+}
+
 // WriteJSON answers v, which is not to be stored by who gets it.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Cache-Control", "no-store")
@@ -48,6 +66,7 @@ func encode(v any) ([]byte, error) {
 
 func write(w http.ResponseWriter, status int, content string, body []byte) {
 	w.Header().Set("Content-Type", content)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a caller that left is none of our business
 }

@@ -49,7 +49,7 @@ func (w *Writer) postScore(rw http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, MaxCommandLen))
 	if err != nil {
-		bodyProblem(err).Write(rw)
+		httpserve.BodyProblem(err).Write(rw)
 		return
 	}
 	out, err := w.do(ctx, body)
@@ -113,13 +113,6 @@ func appendAnswer(dst []byte, o *Outcome) []byte {
 
 func problem(status int, code, title, detail string) httpserve.Problem {
 	return httpserve.Problem{Status: status, Code: code, Title: title, Detail: detail}
-}
-
-func bodyProblem(err error) httpserve.Problem {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return problem(http.StatusRequestEntityTooLarge, "body_too_large", "Body too large", "want at most "+strconv.Itoa(MaxCommandLen)+" bytes")
-	}
-	return problem(http.StatusBadRequest, "bad_request", "Body could not be read", "")
 }
 
 func problemOf(err error) httpserve.Problem {

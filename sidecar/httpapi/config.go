@@ -12,6 +12,11 @@ const (
 	maxHeader = httpserve.MaxHeader
 	maxBody   = 256 << 10 // bytes; 500 members of 128 bytes, most of them escaped
 
+	// A client that was refused may send so much and for so long before the connection
+	// is closed: most clients read the answer when they have sent their body.
+	maxUnread  = 8 << 20 // bytes
+	lingerTime = 2 * time.Second
+
 	// WriteBuffer is how long an answer, header included, may be to be sent by one
 	// system call, in bytes: 50 rows with profiles take some 8 kB. Sent by two they
 	// took 1.6 times the CPU over TCP (docs/BENCHMARKS.md).

@@ -457,3 +457,20 @@ rankcache_origin_calls_total{op="standings",result="ok"} 1
 		t.Error("two readers on one registry")
 	}
 }
+
+// TestNoSuchKey: whoever misspelt a board's id is told why the page is empty.
+func TestNoSuchKey(t *testing.T) {
+	env := newEnv()
+	s := start(t, env, Config{})
+	const path = "/v1/boards/any/top"
+	if note := s.get(t, path).header.Get("Rankcache-Note"); note != "" {
+		t.Errorf("of a board: %q", note)
+	}
+	env.Origin.N.Store(0)
+	for _, path := range []string{path, path + "?me=m000001", path + "?order=asc"} {
+		a := s.get(t, path)
+		if note := a.header.Get("Rankcache-Note"); a.status != 200 || note != "no such key in Redis" || !strings.Contains(a.body, `"total":0,`) {
+			t.Errorf("%s: %d %q %s", path, a.status, note, a.body)
+		}
+	}
+}

@@ -5,7 +5,8 @@
 //	../internal/conn  Conn.Read: deadlines, and the read of the socket (conn.go, socket.go)
 //	requestcache.go   OnBytes: bytes that came before are answered here, if their page is
 //	                  kept; else a recorder finds out whether they are one request
-//	server.go         everything else is parsed by fasthttp: framing, Host, panics
+//	frame.go          everything else: where a head or body ends; malformed lines are refused
+//	server.go         parsed by fasthttp: version, Host, panics
 //	request.go        path to route, board and member, percent-decoded
 //	args.go           query arguments, each checked and named when it is wrong
 //	handlers.go       Server.top: read, encode, send, record
@@ -16,7 +17,7 @@
 //	response.go       ETag and 304, content coding (pack.go, once), age
 //	counters.go       the request is counted
 //
-// and leaves by Conn.Write. A kept page costs neither a lock nor an allocation: strings of
+// and leaves by clientConn.Write (conn.go), which sets the date. A kept page costs neither a lock nor an allocation: strings of
 // the request share its memory until it has been answered.
 //
 // selftest.go checks at construction that fasthttp behaves as the request cache relies on;

@@ -1,8 +1,14 @@
 package httpapi
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -112,8 +118,58 @@ func FuzzEncodings(f *testing.F) {
 	f.Add("gzip;q=0.5, zstd", `W/"a", "b"`)
 	f.Fuzz(func(t *testing.T, accept, match string) {
 		_ = accepted([]byte(accept))
-		if matches([]byte(match), []byte(`"0123456789abcdef"`)) && !strings.Contains(match, "0123456789abcdef") && !strings.Contains(match, "*") {
+		if matches([]byte(match), []byte(`"0123456789abcdef"`), true) && !strings.Contains(match, "0123456789abcdef") && !strings.Contains(match, "*") {
 			t.Fatalf("%q matches", match)
 		}
 	})
+}
+
+// FuzzFrame: where requests end does not depend on how their bytes are cut, and net/http
+// finds the end of a first request in the same place if it can read it.
+func FuzzFrame(f *testing.F) {
+	const chunks = "2;a=b\r\nab\r\n0\r\nX: y\r\n\r\n"
+	f.Add([]byte(request+batchLine+"Content-Length: 3\r\n\r\nabc"+request), uint8(5))
+	f.Add([]byte(batchLine+chunked+"\r\n"+chunks+request), uint8(1))
+	f.Add([]byte("\r\n"+batchLine+"Transfer-Encoding: gzip, chunked\r\n\r\n"+chunks), uint8(2))
+	f.Add([]byte("GET / HTTP/1.0\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx"), uint8(3))
+	f.Fuzz(func(t *testing.T, data []byte, size uint8) {
+		ends, err := framed(data, len(data))
+		pieces, errOfPieces := framed(data, max(int(size), 1))
+		if !slices.Equal(ends, pieces) || fmt.Sprint(err) != fmt.Sprint(errOfPieces) {
+			t.Fatalf("whole: %v, %v; by %d: %v, %v", ends, err, size, pieces, errOfPieces)
+		}
+		if len(ends) == 0 || ends[0] == 0 {
+			return
+		}
+		in := bufio.NewReaderSize(bytes.NewReader(data), 16)
+		req, readErr := http.ReadRequest(in)
+		if readErr != nil {
+			return
+		}
+		if _, readErr = io.Copy(io.Discard, req.Body); readErr != nil {
+			return
+		}
+		rest, _ := io.ReadAll(in)
+		if got := len(data) - len(rest); got != ends[0] {
+			t.Fatalf("the first request ends at %d, for net/http at %d", ends[0], got)
+		}
+	})
+}
+
+// framed returns where requests end in data that comes in pieces of a size.
+func framed(data []byte, size int) (ends []int, err error) {
+	var f frame
+	begun := 0
+	for at := 0; at < len(data); {
+		n, err := f.next(data[at:min(at+size, len(data))])
+		if err != nil {
+			return ends, err
+		}
+		at += n
+		blank := len(bytes.Trim(data[begun:at], lineEnd)) == 0 // lines in front of a request
+		if f.state == inRequestLine && len(f.line) == 0 && !blank {
+			ends, begun = append(ends, at), at
+		}
+	}
+	return ends, nil
 }

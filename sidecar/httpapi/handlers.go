@@ -49,6 +49,9 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if err != nil {
 		return s.problemOf(err)
 	}
+	if a.Source == sidecar.SourceRedis && a.Members == 0 { // Redis has no empty sorted sets
+		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
+	}
 	p := s.pagesOf(&c.query, &a)
 	if p == nil {
 		c.out = s.appendPage(c.out, c, &a)

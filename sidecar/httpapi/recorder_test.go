@@ -11,6 +11,7 @@ func visit(rec *recorder, cache *requestCache, bytes string, kept ...bool) (cach
 	if rec.begin(cache, []byte(bytes)) != nil {
 		return true
 	}
+	rec.consider(cache, []byte(bytes))
 	for _, kept := range kept {
 		rec.requestBegun()
 		if c := new(call); kept && rec.wants() {
@@ -42,6 +43,7 @@ func TestRecorder(t *testing.T) {
 			if rec.begin(cache, []byte("ab")) != nil {
 				return true
 			}
+			rec.consider(cache, []byte("ab"))
 			rec.requestBegun()
 			if rec.wants() {
 				rec.record(new(call), codingNone, nil)

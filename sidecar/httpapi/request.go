@@ -153,6 +153,14 @@ func (c *call) pageKey() pageKey {
 	return pageKey{c.args.start, c.args.limit, c.query.Order, c.args.profiles}
 }
 
+// caches returns what a cache may do with the answer.
+func (c *call) caches() []byte {
+	if c.args.me {
+		return valuePrivate
+	}
+	return valueShared
+}
+
 func (c *call) checkMethod(h *fasthttp.RequestHeader) *apijson.Problem {
 	switch {
 	case c.route.post() && !h.IsPost():

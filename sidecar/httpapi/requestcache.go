@@ -84,13 +84,15 @@ func (r *recorder) begin(c *requestCache, request []byte) *cachedRequest {
 		return nil
 	}
 	r.hash = xxhash.Sum64(request)
-	if q := c.find(r.hash, request); q != nil {
-		return q
-	}
-	if c.seenBefore(r.hash) {
+	return c.find(r.hash, request)
+}
+
+// consider makes those bytes the candidate, if they came before. None are when they are
+// more than fasthttp was given.
+func (r *recorder) consider(c *requestCache, request []byte) {
+	if len(request) <= maxCachedRequest && c.seenBefore(r.hash) {
 		r.request = append(r.request, request...) // fasthttp changes its own
 	}
-	return nil
 }
 
 // wants reports whether the current request would be cached.
@@ -129,31 +131,46 @@ func record(ctx *fasthttp.RequestCtx, c *call, takes coding) {
 		return
 	}
 	h := &ctx.Request.Header
-	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() {
-		conn.recorder.record(c, takes, h.PeekCanonical(headerIfNoneMatch))
+	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() && len(h.PeekAll(fasthttp.HeaderIfMatch)) == 0 {
+		conn.recorder.record(c, takes, listOf(h, fasthttp.HeaderIfNoneMatch))
 	}
 }
 
 // OnBytes implements [conn.Hooks]: it answers a request whose bytes are cached, if its
 // page is kept.
-func (c *clientConn) OnBytes(p []byte) (answered bool, err error) {
-	q := c.recorder.begin(c.requests, p)
-	if q == nil {
-		return false, nil
+func (c *clientConn) OnBytes(p []byte) (n int, answered bool, err error) {
+	if c.requests == nil {
+		n, err = c.frame.next(p)
+		return n, false, err
 	}
-	begun := c.BeginAnswer()
-	answered, err = c.answerCached(q)
-	if closed := c.EndAnswer(begun); closed != nil {
-		err = closed
+	if q := c.recorder.begin(c.requests, p); q != nil {
+		begun := c.BeginAnswer()
+		answered, err = c.answerCached(q)
+		if closed := c.EndAnswer(begun); closed != nil {
+			answered, err = true, closed
+		}
+		if answered || err != nil {
+			return len(p), true, err
+		}
 	}
-	return answered, err
+	if n, err = c.frame.next(p); err == nil && n == len(p) {
+		c.recorder.consider(c.requests, p)
+	}
+	return n, false, err
 }
 
 // OnMore implements [conn.Hooks].
-func (c *clientConn) OnMore() { c.recorder.invalidate() }
+func (c *clientConn) OnMore(p []byte) (n int, err error) {
+	c.recorder.invalidate()
+	return c.frame.next(p)
+}
 
 // OnNext implements [conn.Hooks].
-func (c *clientConn) OnNext() { c.recorder.end(c.requests) }
+func (c *clientConn) OnNext() {
+	if c.requests != nil {
+		c.recorder.end(c.requests)
+	}
+}
 
 // answerCached answers as the handler and fasthttp would. It returns false, and has done
 // nothing, if that takes more than a kept page.
@@ -173,7 +190,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	s.reader.Count(q.query.Board)
 	e := b.in(q.takes, s.packer)
 	header, data, result := e.full, e.data, outcome(a.Source)
-	if len(q.ifNoneMatch) > 0 && matches(q.ifNoneMatch, e.etag) {
+	if len(q.ifNoneMatch) > 0 && matches(q.ifNoneMatch, e.etag, true) {
 		header, data, result = e.notModified, nil, outcomeNotModified
 	}
 	s.counters.add(c.id, routeTop, result)
@@ -191,7 +208,7 @@ type header struct {
 const (
 	dateField  = "Date: "
 	lineEnd    = "\r\n"
-	headerRoom = 256 // bytes; none is longer
+	headerRoom = 320 // bytes; none is longer
 )
 
 // newHeaders returns the header of an answer with the bytes of e, and that of an answer
@@ -201,13 +218,13 @@ func newHeaders(e *encoded, source sidecar.Source) (full, notModified header) {
 	defer fasthttp.ReleaseResponse(answer)
 	h := &answer.Header
 	setCoding(h, codingNone)
-	setTag(h, e.etag, source)
+	setTag(h, e.etag, valueShared, source)
 	h.SetStatusCode(fasthttp.StatusNotModified)
 	notModified = headerOf(h)
 
 	h.Reset()
 	setCoding(h, e.coding)
-	setTag(h, e.etag, source)
+	setTag(h, e.etag, valueShared, source)
 	h.SetContentType(contentJSON)
 	h.SetContentLength(len(e.data))
 	return headerOf(h), notModified

@@ -19,14 +19,17 @@ import (
 // Header fields in the form that fasthttp stores them in, so that it need not
 // normalise them.
 var (
-	headerAge         = []byte("Rankcache-Age-Ms")
-	headerSource      = []byte("Rankcache-Source")
-	headerETag        = []byte("Etag")
-	headerVary        = []byte("Vary")
-	headerIfNoneMatch = []byte("If-None-Match")
-	headerAccept      = []byte("Accept-Encoding")
-	valueAccept       = []byte("Accept-Encoding")
-	valueSource       = [...][]byte{sidecar.SourceLocal: []byte("local"), sidecar.SourceHot: []byte("hot"), sidecar.SourceRedis: []byte("redis")}
+	headerAge    = []byte("Rankcache-Age-Ms")
+	headerSource = []byte("Rankcache-Source")
+	headerETag   = []byte("Etag")
+	headerVary   = []byte("Vary")
+	headerCache  = []byte("Cache-Control")
+	headerNote   = []byte("Rankcache-Note")
+	valueNoKey   = []byte("no such key in Redis")
+	valueAccept  = []byte("Accept-Encoding")
+	valueShared  = []byte("no-cache") // to be compared with us before each use
+	valuePrivate = []byte("private, no-cache")
+	valueSource  = [...][]byte{sidecar.SourceLocal: []byte("local"), sidecar.SourceHot: []byte("hot"), sidecar.SourceRedis: []byte("redis")}
 )
 
 // responder sends answers and counts them.
@@ -40,16 +43,16 @@ const contentJSON = "application/json"
 // sendBody answers with a kept body, packed if the caller takes that, and returns what the
 // caller takes.
 func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) coding {
-	takes := accepted(ctx.Request.Header.PeekCanonical(headerAccept))
+	takes := accepted(listOf(&ctx.Request.Header, fasthttp.HeaderAcceptEncoding))
 	e := b.in(takes, s.packer)
 	h := &ctx.Response.Header
 	setCoding(h, e.coding)
-	if !s.notModified(ctx, c, e.etag) {
+	if !s.conditional(ctx, c, e.etag) {
 		h.SetContentType(contentJSON)
 		ctx.Response.SetBodyRaw(e.data)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	stamp(ctx, e.etag, source, currentAt)
+	stamp(ctx, e.etag, valueShared, source, currentAt)
 	return takes
 }
 
@@ -64,12 +67,12 @@ func setCoding(h *fasthttp.ResponseHeader, c coding) {
 // sendOut answers with c.out.
 func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, currentAt time.Time) {
 	c.etag = appendETag(c.etag, c.out, source)
-	if !s.notModified(ctx, c, c.etag) {
+	if !s.conditional(ctx, c, c.etag) {
 		ctx.Response.Header.SetContentType(contentJSON)
 		ctx.Response.SetBodyRaw(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	stamp(ctx, c.etag, source, currentAt)
+	stamp(ctx, c.etag, c.caches(), source, currentAt)
 }
 
 // sendBehind answers with a kept page whose closing brace c.out replaces. It is
@@ -77,17 +80,18 @@ func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.So
 func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) {
 	c.etag = append(c.etag, b.etag[:len(b.etag)-1]...)
 	c.etag = appendHash(append(c.etag, '-'), xxhash.Sum64(c.out))
-	if !s.notModified(ctx, c, c.etag) {
+	if !s.conditional(ctx, c, c.etag) {
 		ctx.Response.Header.SetContentType(contentJSON)
 		ctx.Response.SetBody(b.data[:len(b.data)-1])
 		ctx.Response.AppendBody(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	stamp(ctx, c.etag, source, currentAt)
+	stamp(ctx, c.etag, c.caches(), source, currentAt)
 }
 
 // sendProfiles answers with c.out, which speaks of no board.
 func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
+	ctx.Response.Header.SetCanonical(headerCache, valueShared)
 	ctx.Response.Header.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(c.out)
 	s.counters.add(ctx.ConnID(), c.route, outcomeProfiles)
@@ -95,9 +99,9 @@ func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 
 // stamp sets the fields that change while the body stays the same. The age of a
 // copy that was never compared with Redis is not known, and not said.
-func stamp(ctx *fasthttp.RequestCtx, etag []byte, source sidecar.Source, currentAt time.Time) {
+func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source, currentAt time.Time) {
 	h := &ctx.Response.Header
-	setTag(h, etag, source)
+	setTag(h, etag, caches, source)
 	if currentAt.IsZero() {
 		return
 	}
@@ -105,8 +109,9 @@ func stamp(ctx *fasthttp.RequestCtx, etag []byte, source sidecar.Source, current
 	h.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
 }
 
-func setTag(h *fasthttp.ResponseHeader, etag []byte, source sidecar.Source) {
+func setTag(h *fasthttp.ResponseHeader, etag, caches []byte, source sidecar.Source) {
 	h.SetCanonical(headerETag, etag)
+	h.SetCanonical(headerCache, caches)
 	h.SetCanonical(headerSource, valueSource[source])
 }
 
@@ -114,10 +119,20 @@ func appendAge(dst []byte, now, currentAt time.Time) []byte {
 	return strconv.AppendInt(dst, max(now.Sub(currentAt).Milliseconds(), 0), 10)
 }
 
-// notModified answers 304 when the caller has these bytes already.
-func (s *responder) notModified(ctx *fasthttp.RequestCtx, c *call, etag []byte) bool {
-	known := ctx.Request.Header.PeekCanonical(headerIfNoneMatch)
-	if len(known) == 0 || c.route.post() || !matches(known, etag) {
+// conditional answers 412 when the caller wants other bytes, and 304 when he has these
+// already.
+func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte) bool {
+	if c.route.post() {
+		return false
+	}
+	h := &ctx.Request.Header
+	if want := listOf(h, fasthttp.HeaderIfMatch); len(want) > 0 && !matches(want, etag, false) {
+		p := &apijson.Problem{Code: apijson.CodePrecondition, Detail: "want If-Match: * or none: the page has changed"}
+		writeProblem(ctx, p)
+		s.counters.add(ctx.ConnID(), c.route, firstProblem+outcome(p.Code.Index()))
+		return true
+	}
+	if !matches(listOf(h, fasthttp.HeaderIfNoneMatch), etag, true) {
 		return false
 	}
 	ctx.Response.Header.SetContentEncoding("")
@@ -126,15 +141,37 @@ func (s *responder) notModified(ctx *fasthttp.RequestCtx, c *call, etag []byte) 
 	return true
 }
 
-// matches compares If-None-Match with a tag weakly, as RFC 9110 wants. Tags
-// of ours hold no comma.
-func matches(header, etag []byte) bool {
-	etag = bytes.TrimPrefix(etag, []byte("W/"))
-	for len(header) > 0 {
+// listOf returns the value of a field that is a list, of all of its lines.
+func listOf(h *fasthttp.RequestHeader, field string) []byte {
+	lines := h.PeekAll(field)
+	switch len(lines) {
+	case 0:
+		return nil
+	case 1:
+		return lines[0]
+	}
+	return bytes.Join(lines, []byte(","))
+}
+
+// matches compares a list of tags with ours, weakly or strongly, as RFC 9110 wants for
+// If-None-Match and If-Match. Tags of ours hold no comma.
+func matches(list, etag []byte, weakly bool) bool {
+	if weakly {
+		etag = bytes.TrimPrefix(etag, []byte("W/"))
+	} else if bytes.HasPrefix(etag, []byte("W/")) {
+		etag = nil
+	}
+	for len(list) > 0 {
 		var tag []byte
-		tag, header, _ = bytes.Cut(header, []byte(","))
+		tag, list, _ = bytes.Cut(list, []byte(","))
 		tag = bytes.TrimSpace(tag)
-		if string(tag) == "*" || bytes.Equal(bytes.TrimPrefix(tag, []byte("W/")), etag) {
+		if string(tag) == "*" {
+			return true
+		}
+		if weakly {
+			tag = bytes.TrimPrefix(tag, []byte("W/"))
+		}
+		if len(etag) > 0 && bytes.Equal(tag, etag) {
 			return true
 		}
 	}

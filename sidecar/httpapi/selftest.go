@@ -52,7 +52,7 @@ func checkLibrary(srv *fasthttp.Server) error {
 			ctx.Response.Header.SetContentType(contentJSON)
 			ctx.Response.SetBodyRaw(b.data)
 		}
-		stamp(ctx, b.etag, sidecar.SourceLocal, time.Time{})
+		stamp(ctx, b.etag, valueShared, sidecar.SourceLocal, time.Time{})
 	}
 	if err := srv.ServeConn(c); err != nil {
 		return fmt.Errorf("serving a connection in memory: %w", err)

@@ -31,6 +31,7 @@ type Server struct {
 	cacheRequests bool
 	buffers       sync.Pool // of *[]byte, to encode pages in before their length is known
 	clock         *conn.Clock
+	second        atomic.Int64           // of date
 	date          atomic.Pointer[[]byte] // the present as a Date field has it
 	draining      atomic.Bool
 	conns         *httpserve.Conns[*clientConn]
@@ -76,6 +77,9 @@ func (s *Server) tick(now time.Time) {
 }
 
 func (s *Server) setDate(now time.Time) {
+	if second := now.Unix(); s.second.Swap(second) == second {
+		return
+	}
 	date := fasthttp.AppendHTTPDate(nil, now)
 	s.date.Store(&date)
 }
@@ -120,14 +124,14 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 // server returns the HTTP server of one listener.
 func (s *Server) server(ln net.Listener) *fasthttp.Server {
 	if httpserve.OnLoopback(ln.Addr()) {
-		return s.fasthttpServer(s.checkFrame(s.checkHost))
+		return s.fasthttpServer(s.checkVersion(s.checkHost))
 	}
-	return s.fasthttpServer(s.checkFrame(s.handle))
+	return s.fasthttpServer(s.checkVersion(s.handle))
 }
 
 func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
-		HeaderReceived: markConflict, Handler: handler, ErrorHandler: s.unreadable, ConnState: connState,
+		HeaderReceived: fieldsRead, ExpectHandler: s.expected, Handler: handler, ErrorHandler: s.unreadable, ConnState: connState,
 		// What it logs are broken requests and connections, which are counted.
 		Logger: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		// Also those that gave way and have not ended yet; fasthttp answers 503 beyond.
@@ -138,81 +142,24 @@ func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Serve
 	}
 }
 
-// clientConn is a connection with what is kept for it from request to request.
-type clientConn struct {
-	conn.Conn
-	id       uint64        // tells connections apart where they count
-	call     *call         // of its requests, which come one after the other
-	requests *requestCache // of the listener, nil: none
-	recorder recorder
-	server   *Server
-	head     []byte // room for that of a cached answer
-}
-
-// cappedListener accepts no more connections than the server may have open: at the
-// cap one gives way to each new one. Its client connects again, while a new one that
-// is refused or left waiting would take the sidecar for broken.
-type cappedListener struct {
-	net.Listener
-	server   *Server
-	requests *requestCache
-}
-
-func (l cappedListener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	c := newConn(accepted, l.server, l.requests)
-	l.server.conns.Add(c)
-	return c, nil
-}
-
-// newConn returns a connection that waits for its first request.
-func newConn(accepted net.Conn, s *Server, requests *requestCache) *clientConn {
-	c := &clientConn{server: s, requests: requests, id: s.lastConn.Add(1)}
-	if requests == nil {
-		c.Open(accepted, s.clock, nil)
-	} else {
-		c.Open(accepted, s.clock, c)
-	}
-	return c
-}
-
-// connState is told by fasthttp where it is with each connection.
-func connState(nc net.Conn, state fasthttp.ConnState) {
-	c, ok := nc.(*clientConn)
-	if !ok {
-		return
-	}
-	switch state {
-	case fasthttp.StateActive: // the first byte is here
-		c.RequestBegun()
-		c.recorder.requestBegun()
-	case fasthttp.StateIdle: // the answer has been written
-		c.AnswerSent()
-		if c.call != nil {
-			c.call.shrink()
-		}
-	case fasthttp.StateClosed:
-		c.server.conns.Remove(c)
-	}
-}
-
-// checkFrame refuses requests whose end two servers could see in different
-// places, which fasthttp lets pass, and ends the connection: what follows may be
-// part of them.
-func (s *Server) checkFrame(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+// checkVersion refuses other versions, which fasthttp lets pass, and ends the connection.
+// It answers what is asked of the server as a whole.
+func (s *Server) checkVersion(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if c, ok := ctx.Conn().(*clientConn); ok {
 			c.Enter(httpserve.Answering)
 		}
-		if !wellFramed(&ctx.Request.Header) {
+		h := &ctx.Request.Header
+		switch {
+		case !h.IsHTTP11() && string(h.Protocol()) != "HTTP/1.0":
 			s.refuse(ctx, routeNone, unreadable())
-			ctx.SetConnectionClose()
-			return
+			setRefused(ctx)
+		case h.IsOptions() && string(h.RequestURI()) == "*":
+			ctx.SetStatusCode(fasthttp.StatusNoContent)
+			ctx.Response.Header.Set("Allow", "GET, HEAD, POST, OPTIONS")
+		default:
+			next(ctx)
 		}
-		next(ctx)
 	}
 }
 
@@ -252,12 +199,14 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r route, p *apijson.Problem) {
 	s.counters.add(ctx.ConnID(), r, firstProblem+outcome(p.Code.Index()))
 }
 
-// unreadable answers what could not be read as a request; the connection is
-// closed afterwards.
+// unreadable answers what could not be read as a request.
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	p := unreadable()
 	var timeout net.Error
+	var refused *refusal
 	switch {
+	case errors.As(err, &refused):
+		p = refused.Problem
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
 		p = &apijson.Problem{Code: apijson.CodeHeaderTooLarge, Detail: "want at most 8 KiB of request line and header"}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
@@ -266,38 +215,55 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 		p = &apijson.Problem{Code: apijson.CodeTimeout}
 	}
 	s.refuse(ctx, routeNone, p)
+	setRefused(ctx)
 }
 
 func unreadable() *apijson.Problem {
 	return &apijson.Problem{Code: apijson.CodeBadRequest, Detail: "the request is not well-formed HTTP/1.1"}
 }
 
-// conflict is the version that markConflict gives a request with two lengths: the
-// body is read, and its real length stored, before the handler could look.
-const conflict = "HTTP/two-lengths"
-
-// markConflict is called when the header has been read.
-func markConflict(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	const chunked = -1
-	if h.ContentLength() == chunked && hasField(h.RawHeaders(), "content-length") {
-		h.SetProtocol(conflict)
+// fieldsRead is called when a head has been read. It has fasthttp understand fields of which
+// it knows one spelling: Connection is a list, and letters of either case are the same. Who
+// sends no body waits for no 100, and HTTP/1.0 does not know it.
+func fieldsRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if !h.ConnectionClose() && hasOption(h.RawHeaders(), fasthttp.HeaderConnection, "close") {
+		h.SetConnectionClose()
+	}
+	if hasOption(h.RawHeaders(), fasthttp.HeaderExpect, expectContinue) {
+		const chunked = -1
+		if length := h.ContentLength(); h.IsHTTP11() && (length > 0 || length == chunked) {
+			h.Set(fasthttp.HeaderExpect, expectContinue)
+		} else {
+			h.Del(fasthttp.HeaderExpect)
+		}
 	}
 	return fasthttp.RequestConfig{}
 }
 
-// wellFramed reports whether the request has one length and a version that we
-// know.
-func wellFramed(h *fasthttp.RequestHeader) bool {
-	return h.IsHTTP11() || string(h.Protocol()) == "HTTP/1.0"
-}
+const expectContinue = "100-continue"
 
-// hasField reports whether one of the lines begins with the field's name.
-func hasField(lines []byte, name string) bool {
-	for line := range bytes.SplitSeq(lines, []byte("\n")) {
-		field, _, _ := bytes.Cut(line, []byte(":"))
-		if bytes.EqualFold(bytes.TrimSpace(field), []byte(name)) {
-			return true
+// hasOption reports whether the lists in the lines of a field hold the option, in any case.
+// The head is raw, because fasthttp forgets all but the last line of Connection.
+func hasOption(head []byte, field, option string) bool {
+	for line := range bytes.SplitSeq(head, []byte(lineEnd)) {
+		name, list, _ := bytes.Cut(line, []byte(":"))
+		if !bytes.EqualFold(name, []byte(field)) {
+			continue
+		}
+		for o := range bytes.SplitSeq(list, []byte(",")) {
+			if bytes.EqualFold(bytes.TrimSpace(o), []byte(option)) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// expected decides whether who waits for a 100 gets it: not before a sure 413.
+func (s *Server) expected(ctx *fasthttp.RequestCtx) int {
+	if ctx.Request.Header.ContentLength() <= maxBody {
+		return fasthttp.StatusContinue
+	}
+	s.unreadable(ctx, fasthttp.ErrBodyTooLarge)
+	return fasthttp.StatusRequestEntityTooLarge
 }

@@ -27,10 +27,12 @@ const (
 	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow says which are
 	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
 	CodeTimeout        Code = "request_timeout"      // 408: the request came in too slowly
+	CodePrecondition   Code = "precondition_failed"  // 412: If-Match names another page
 	CodeBodyTooLarge   Code = "body_too_large"       // 413
 	CodeWrongHost      Code = "wrong_host"           // 421: Host is none of this listener's names
 	CodeHeaderTooLarge Code = "header_too_large"     // 431: request line and header over 8 KiB
 	CodeInternal       Code = "internal"             // 500: a fault of this process, logged
+	CodeNotImplemented Code = "not_implemented"      // 501: CONNECT, or a transfer coding other than chunked
 	CodeUnavailable    Code = "origin_unavailable"   // 503: Redis did not answer; Retry-After
 	CodeOverloaded     Code = "overloaded"           // 503: too many reads wait for Redis; Retry-After
 	CodeNoProfiles     Code = "profiles_unavailable" // 503: the profile did not come in time; Retry-After
@@ -57,10 +59,12 @@ var Codes = [...]CodeInfo{
 	{CodeBadMethod, 405, "Method not allowed"},
 	{CodeNotReached, 409, "Board has not reached min_seq"},
 	{CodeTimeout, 408, "Request came in too slowly"},
+	{CodePrecondition, 412, "Precondition failed"},
 	{CodeBodyTooLarge, 413, "Body too large"},
 	{CodeWrongHost, 421, "Host is not served here"},
 	{CodeHeaderTooLarge, 431, "Header too large"},
 	{CodeInternal, 500, "Internal error"},
+	{CodeNotImplemented, 501, "Not implemented"},
 	{CodeUnavailable, 503, "Redis did not answer"},
 	{CodeOverloaded, 503, "Too many reads wait for Redis"},
 	{CodeNoProfiles, 503, "Profile did not come in time"},

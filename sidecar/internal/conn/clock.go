@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -25,29 +26,44 @@ type Clock struct {
 	limits Limits
 	began  time.Time
 	now    atomic.Int64    // nanoseconds since began
-	onTick func(time.Time) // called after each move
+	mu     sync.Mutex      // held by each move, so that none goes back
+	onTick func(time.Time) // called in each move
 }
 
 // NewClock returns a clock that shows the present time. onTick is called by [Clock.Run]
-// each time that the clock has moved, at least twice a second.
+// each time that the clock moves, at least twice a second, by one goroutine at a time.
 func NewClock(limits Limits, onTick func(time.Time)) *Clock {
 	return &Clock{limits: limits, began: time.Now(), onTick: onTick}
 }
 
-// Run moves the clock until stop is closed. Several may do so.
+// Run moves the clock until stop is closed, also when each second begins. Several may do
+// so.
 func (c *Clock) Run(stop <-chan struct{}) {
-	ticker := time.NewTicker(min(c.limits.slack()/2, maxStale))
-	defer ticker.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
-		now := time.Now()
-		c.now.Store(int64(now.Sub(c.began)))
-		c.onTick(now)
 		select {
-		case <-ticker.C:
+		case <-timer.C:
+			now := c.move()
+			timer.Reset(min(c.limits.slack()/2, maxStale, untilSecond(now)))
 		case <-stop:
 			return
 		}
 	}
+}
+
+func (c *Clock) move() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.now.Store(int64(now.Sub(c.began)))
+	c.onTick(now)
+	return now
+}
+
+// untilSecond returns how long it is until the next second begins.
+func untilSecond(now time.Time) time.Duration {
+	return time.Second - time.Duration(now.Nanosecond())
 }
 
 // due reports whether a deadline set at the coarse time *set is too old; if so, *set

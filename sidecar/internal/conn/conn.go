@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"bytes"
+	"io"
 	"net"
 	"runtime"
 	"slices"
@@ -14,11 +16,12 @@ import (
 // called by the goroutine that reads the connection.
 type Hooks interface {
 	// OnBytes is called with the first bytes that come after [Conn.AnswerSent]. If
-	// it answers them the parser never sees them. An error ends the connection.
-	OnBytes(p []byte) (answered bool, err error)
-	// OnMore is called before the parser is given more bytes of a request that has
-	// begun, and before the first bytes of the connection.
-	OnMore()
+	// it answers them the parser never sees them; else it gets the first n, with the
+	// error if there is one, and the others when it reads again.
+	OnBytes(p []byte) (n int, answered bool, err error)
+	// OnMore is the same for more bytes of a request that has begun, and for the first
+	// bytes of the connection.
+	OnMore(p []byte) (n int, err error)
 	// OnNext is called before the next request is read: the parser has consumed all
 	// bytes that came before.
 	OnNext()
@@ -41,7 +44,7 @@ const (
 // Place and [Conn.Enter].
 type Conn struct {
 	net.Conn
-	hooks Hooks // nil: the parser sees everything
+	hooks Hooks
 	clock *Clock
 
 	socket  socket
@@ -49,47 +52,71 @@ type Conn struct {
 
 	place atomic.Int64 // see Place
 
-	idle    bool  // between two requests
-	armed   bool  // the deadline of the current request is set
-	idleSet int64 // coarse time at which the idle deadline in force was set, 0: none is
-	sendSet int64 // the same of the write deadline
+	held    []byte // read from the socket, not yet seen by the parser
+	silent  bool   // nothing has come yet
+	idle    bool   // between two requests
+	armed   bool   // the deadline of the current request is set
+	idleSet int64  // coarse time at which the idle deadline in force was set, 0: none is
+	sendSet int64  // the same of the write deadline
 }
 
-// Open makes c serve the accepted connection. hooks may be nil.
+// Open makes c serve the accepted connection.
 func (c *Conn) Open(accepted net.Conn, clock *Clock, hooks Hooks) {
-	c.Conn, c.clock, c.hooks = accepted, clock, hooks
+	c.Conn, c.clock, c.hooks, c.silent = accepted, clock, hooks, true
 	c.socket.open(accepted)
 	c.Enter(httpserve.ReadingHead)
 }
 
 // Read returns the next bytes that the parser has to see. Requests that the hooks
-// answer are not among them.
+// answer are not among them. A connection that ends before anything came ends with
+// io.EOF, whatever the reason: there is no request to answer.
 func (c *Conn) Read(p []byte) (int, error) {
-	if c.hooks == nil {
-		return c.readSome(p)
-	}
 	if !c.idle { // more of a request, or the first
-		c.hooks.OnMore()
-		return c.readSome(p)
-	}
-	c.hooks.OnNext()
-	for {
 		n, err := c.readSome(p)
 		if err != nil {
 			return n, err
 		}
-		switch answered, err := c.hooks.OnBytes(p[:n]); {
-		case err != nil:
+		most := n
+		n, err = c.hooks.OnMore(p[:most])
+		c.hold(p[:most], n)
+		return n, err
+	}
+	c.hooks.OnNext()
+	for {
+		most, err := c.readSome(p)
+		if err != nil {
+			return most, err
+		}
+		n, answered, err := c.hooks.OnBytes(p[:most])
+		switch {
+		case err != nil && answered:
 			return 0, err
-		case !answered:
-			return n, nil
+		case answered:
+			c.hold(p[:most], most)
+		default:
+			c.hold(p[:most], n)
+			return n, err
 		}
 	}
 }
 
+// hold keeps what comes behind the first n bytes of p, which were read last.
+func (c *Conn) hold(p []byte, n int) {
+	switch {
+	case len(c.held) > 0:
+		c.held = c.held[n:]
+	case n < len(p):
+		c.held = bytes.Clone(p[n:])
+	}
+}
+
 // readSome waits for the next request as long as connections may be idle, and for the
-// rest of one that has begun until one deadline for all of it.
+// rest of one that has begun until one deadline for all of it. What is held comes first,
+// and is held until [Conn.hold] is called.
 func (c *Conn) readSome(p []byte) (int, error) {
+	if len(c.held) > 0 {
+		return copy(p, c.held), nil
+	}
 	var err error
 	switch {
 	case c.idle && c.clock.due(&c.idleSet):
@@ -101,7 +128,12 @@ func (c *Conn) readSome(p []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.read(p)
+	n, err := c.read(p)
+	if c.silent && err != nil {
+		err = io.EOF
+	}
+	c.silent = false
+	return n, err
 }
 
 // read yields to other connections first when that is likely to save a wait.
@@ -149,6 +181,20 @@ func (c *Conn) limitWrite() error {
 		return nil
 	}
 	return c.SetWriteDeadline(time.Now().Add(c.clock.limits.Write))
+}
+
+// Linger ends the sending of answers and reads what the client still sends, until that ends
+// or the limits are reached. A connection that is closed with bytes unread is reset, and
+// the client may lose the answer to what it sends. Others come before it meanwhile.
+func (c *Conn) Linger(bytes int64, limit time.Duration) {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	c.Enter(httpserve.ReadingHead)
+	if c.SetReadDeadline(time.Now().Add(limit)) == nil {
+		_, _ = io.CopyN(io.Discard, c.Conn, bytes) // how it ends does not matter
+	}
 }
 
 // RequestBegun is called when the parser has the first byte of a request.
