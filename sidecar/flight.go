@@ -176,12 +176,13 @@ func fetchFresh[T moment](ctx context.Context, f *flights, q *Query, op, key str
 
 // fly returns what fetch returns, called once for all callers that come with the same key
 // meanwhile; own reports whether this caller began the flight. The flight goes on when its
-// first caller leaves: others wait for it, and its own time-out ends it.
+// first caller leaves: others wait for it, and its own time-out ends it. Its spans belong to
+// the trace of the first caller.
 func fly[T any](ctx context.Context, f *flights, op, key string, fetch func(context.Context) (T, error)) (v T, own bool, err error) {
 	began := false
 	landed := f.group.DoChan(key, func() (any, error) {
-		began = true // read when it has landed
-		ctx, cancel := context.WithTimeout(context.Background(), f.limits.Timeout)
+		began = true                                                                     // read when it has landed
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.limits.Timeout) // its trace
 		defer cancel()
 		return fetchOnce(ctx, f, op, fetch)
 	})

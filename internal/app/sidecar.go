@@ -46,7 +46,8 @@ type Sidecar struct {
 	parts     []runnable      // in the order in which they were built
 	reader    *sidecar.Reader
 	ready     *adminapi.Readiness
-	services  adminapi.Dependencies // that are called
+	trace     func(ctx context.Context, traceparent, tracestate string) context.Context // nil: no traces
+	services  adminapi.Dependencies                                                     // that are called
 
 	dataServer *httpapi.Server
 	listeners  listeners

@@ -11,6 +11,7 @@ import (
 	"rankcache/admission"
 	"rankcache/hotkey"
 	"rankcache/internal/roomsync"
+	"rankcache/internal/tracing"
 	"rankcache/internal/yield"
 	"rankcache/localboard"
 	"rankcache/origin"
@@ -59,6 +60,7 @@ func (s *Sidecar) buildOrigin() (err error) {
 	}
 	if tracer != nil {
 		s.redis.AddHook(tracer.Hook())
+		s.trace = tracing.Continue
 		s.parts = append(s.parts, tracer)
 	}
 	total, err := origin.ParseTotalSource(s.options.total)
@@ -132,7 +134,8 @@ func (s *Sidecar) buildReader() (err error) {
 	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
 	registerProcess(s.registry, s.ready)
 	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label})
-	s.dataServer, err = httpapi.New(s.reader, httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache}, s.log, s.registry)
+	data := httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache, Trace: s.trace}
+	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.registry)
 	return err
 }
 

@@ -1,6 +1,10 @@
 package app
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,6 +28,40 @@ func TestServeSendsTracesWhereThePodsVariablesSay(t *testing.T) {
 		t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-test=k%3Denv")
 		return nil
 	})
+}
+
+// A caller's trace is continued: with a ratio of 0 only its own requests are traced.
+func TestServeContinuesATrace(t *testing.T) {
+	const id = "0af7651916cd43dd8448eb211c80319c"
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+	came := make(chan []byte, 100)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			r.Body, _ = gzip.NewReader(r.Body)
+		}
+		body, _ := io.ReadAll(r.Body)
+		came <- body
+	}))
+	defer collector.Close()
+	s := startListening(t, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--kafka", "127.0.0.1:1",
+		"--redis", "redis://"+testkit.Redis(t), "--redis-timeout", "2s", "--otlp-endpoint", collector.URL, "--otlp-ratio", "0")
+	s.Get("data", "/v1/boards/"+testkit.Name(t)+"/top") // not traced
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL("data", "/v1/boards/"+testkit.Name(t)+"/top"), nil)
+	req.Header.Set("Traceparent", "00-"+id+"-b7ad6b7169203331-01")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	want, _ := hex.DecodeString(id)
+	select {
+	case spans := <-came:
+		if !bytes.Contains(spans, want) {
+			t.Errorf("the spans are not of the caller's trace: %q", spans)
+		}
+	case <-time.After(time.Minute):
+		t.Error("no trace came")
+	}
 }
 
 // A pod's variables may be for an app that speaks gRPC.

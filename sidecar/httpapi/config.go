@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"rankcache/internal/httpserve"
@@ -42,6 +43,9 @@ type Config struct {
 	WriteTimeout time.Duration
 	IdleTimeout  time.Duration
 	DrainTimeout time.Duration
+	// Trace, if it is set, returns a context in which calls to Redis belong to the trace
+	// of a request with these W3C headers.
+	Trace func(ctx context.Context, traceparent, tracestate string) context.Context
 	// NoRequestCache has every request parsed, also one whose bytes came before.
 	NoRequestCache bool
 }

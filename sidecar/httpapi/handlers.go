@@ -29,6 +29,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if c.args.profiles && s.reader.Profiles() == nil {
 		return apijson.BadArgument("profiles", "no profile source is configured")
 	}
+	c.ctx = s.traceOf(&ctx.Request.Header)
 	switch c.route {
 	case routeTop:
 		return s.top(ctx, c)
@@ -42,10 +43,22 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	return s.profiles(ctx, c)
 }
 
+// traceOf returns a context for calls to Redis, in the trace that the caller names.
+func (s *Server) traceOf(h *fasthttp.RequestHeader) context.Context {
+	if s.cfg.Trace == nil {
+		return context.Background()
+	}
+	parent := h.Peek("Traceparent")
+	if len(parent) == 0 {
+		return context.Background()
+	}
+	return s.cfg.Trace(context.Background(), string(parent), string(h.Peek("Tracestate")))
+}
+
 // top reads the rows, encodes them unless their page is kept, sends the page and records
 // the request.
 func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	a, err := s.reader.Page(context.Background(), c.query, c.args.start, c.args.limit)
+	a, err := s.reader.Page(c.ctx, c.query, c.args.start, c.args.limit)
 	if err != nil {
 		return s.problemOf(err)
 	}
@@ -109,7 +122,7 @@ func (s *Server) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 // appendMe appends the caller's own standing and what closes the page. If Redis could not
 // be asked for the standing, the page is sent all the same and has an error code instead.
 func (s *Server) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
-	me, seq, err := s.reader.Me(context.Background(), c.query, a, c.rows, c.member[:])
+	me, seq, err := s.reader.Me(c.ctx, c.query, a, c.rows, c.member[:])
 	if err != nil {
 		return apijson.AppendMeError(dst, s.problemOf(err).Code)
 	}
@@ -121,7 +134,7 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if c.args.around >= 0 {
 		return s.around(ctx, c)
 	}
-	found, err := s.reader.Standings(context.Background(), c.query, c.rows, c.member[:])
+	found, err := s.reader.Standings(c.ctx, c.query, c.rows, c.member[:])
 	if err != nil {
 		return s.problemOf(err)
 	}
@@ -136,7 +149,7 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 }
 
 func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	a, rank, err := s.reader.Around(context.Background(), c.query, c.member[0], c.args.around)
+	a, rank, err := s.reader.Around(c.ctx, c.query, c.member[0], c.args.around)
 	if err != nil {
 		return s.problemOf(err)
 	}
@@ -151,7 +164,7 @@ func (s *Server) batch(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if p != nil {
 		return p
 	}
-	found, err := s.reader.Standings(context.Background(), c.query, c.rows, members)
+	found, err := s.reader.Standings(c.ctx, c.query, c.rows, members)
 	if err != nil {
 		return s.problemOf(err)
 	}

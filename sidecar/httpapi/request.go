@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
@@ -15,6 +16,7 @@ import (
 // requests, so that an answer may be in it until it has been written.
 type call struct {
 	route   route
+	ctx     context.Context // of its calls to Redis
 	query   sidecar.Query
 	member  [1]string // the member of the path, or the caller
 	args    args
