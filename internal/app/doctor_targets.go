@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"rankcache/hotkey"
 	"rankcache/internal/doctor"
 	"rankcache/internal/roomsync"
-	"rankcache/internal/tracing"
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/rooms"
@@ -93,14 +91,13 @@ func (t *targets) services() (checks []doctor.Check) {
 	case source != nil:
 		checks = append(checks, doctor.Call("profiles", needs, func(ctx context.Context) error { return tryProfiles(ctx, source) }))
 	}
-	if t.tracing.endpoint == "" {
-		return checks
+	switch tracer, err := t.tracing.tracer(); {
+	case err != nil:
+		checks = append(checks, failed("traces", fmt.Errorf("--otlp-endpoint, --otlp-header, --otlp-ratio, OTEL_EXPORTER_OTLP_…: %w", err)))
+	case tracer != nil:
+		checks = append(checks, doctor.Call("traces", "", tracer.Probe))
 	}
-	tracer, err := tracing.New(t.tracing.endpoint, t.tracing.ratio, Version)
-	if err != nil {
-		return append(checks, failed("traces", fmt.Errorf("--otlp-endpoint, --otlp-ratio: %w", err)))
-	}
-	return append(checks, doctor.Call("traces", "", tracer.Probe))
+	return checks
 }
 
 // tryProfiles loads the profile of a member that does not exist.
@@ -202,19 +199,17 @@ func (t *targets) ports(ctx context.Context) doctor.Verdict {
 }
 
 // isSidecar reports whether a rankcache answers liveness on the address.
-func isSidecar(ctx context.Context, address string) bool {
-	host, port, err := net.SplitHostPort(address)
+func isSidecar(ctx context.Context, health string) bool {
+	at, err := parseAddress("health", health)
 	if err != nil {
 		return false
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/livez", nil)
+	base, client := at.client()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/livez", nil)
 	if err != nil {
 		return false
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return false
 	}
