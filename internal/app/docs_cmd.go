@@ -22,6 +22,12 @@ func newDocsCommand() *cobra.Command {
 			RunE:  func(cmd *cobra.Command, _ []string) error { return write(cmd.OutOrStdout()) },
 		})
 	}
+	docs.AddCommand(&cobra.Command{
+		Use:   "commands",
+		Short: "Print the reference of the command line",
+		Args:  NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return WriteCommands(cmd.OutOrStdout(), cmd.Root()) },
+	})
 	return docs
 }
 

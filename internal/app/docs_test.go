@@ -11,7 +11,8 @@ import (
 )
 
 func TestReferencesAreUpToDate(t *testing.T) {
-	for name := range references {
+	for _, cmd := range newDocsCommand().Commands() {
+		name := cmd.Name()
 		var want bytes.Buffer
 		if err := Run(t.Context(), NewCommand(), []string{"docs", name}, &want, &want); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,10 @@
 // [Main] prints and exits; [Run] does the work and can be called by a test.
 // Every sub-command has a file of its own; config.go gives them their settings
 // and wire.go joins the folders of the star.
+//
+// Words: a setting is a flag, an environment variable and a key of the file, by one
+// name; a secret is a setting that is never printed; a listener is named by its flag;
+// a part is a long-lived piece of the process, run in one errgroup.
 package app
 
 import (

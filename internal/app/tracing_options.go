@@ -6,11 +6,11 @@ import (
 	"maps"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel"
+	"golang.org/x/time/rate"
 
 	"rankcache/internal/tracing"
 )
@@ -66,23 +66,12 @@ func (o *tracingOptions) newTracer(log *slog.Logger) (*tracing.Tracer, error) {
 	case tracer == nil:
 		return nil, nil
 	}
-	otel.SetErrorHandler(&traceErrors{log: log}) // the library has one for the process
+	lost := &rate.Sometimes{Interval: traceErrorsEvery}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { // OpenTelemetry has one for the process
+		lost.Do(func() { log.Warn("traces are lost: check --otlp-endpoint and the collector", "err", err) })
+	}))
 	return tracer, nil
 }
 
 // traceErrorsEvery keeps a collector that is away from filling the log.
 const traceErrorsEvery = time.Minute
-
-// traceErrors logs that traces can't be sent, once in a while.
-type traceErrors struct {
-	log  *slog.Logger
-	last atomic.Int64 // Unix time in ns of the last line
-}
-
-// Handle is called by OpenTelemetry.
-func (e *traceErrors) Handle(err error) {
-	now, last := time.Now().UnixNano(), e.last.Load()
-	if now-last > int64(traceErrorsEvery) && e.last.CompareAndSwap(last, now) {
-		e.log.Warn("traces are lost: check --otlp-endpoint and the collector", "err", err)
-	}
-}

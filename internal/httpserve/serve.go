@@ -1,6 +1,13 @@
-// Package httpserve serves net/http on a listener of ours: with a limit of
-// connections at which the least useful gives way, with the checks of who asks, and
-// with errors as application/problem+json. The cap is the data port's too.
+// Package httpserve serves net/http on a capped listener, and has what its handlers
+// share: Host and Origin checks, tokens, errors as application/problem+json.
+//
+// The path of a request: Accept adds the connection to the capped set, which closes
+// another one if it is full (conn.go, conns.go); Host, Origin and token are checked
+// (host.go, guard.go); the handler answers, errors by [Problem] (problem.go). The data
+// port uses the same set of connections. Entry: [Serve].
+//
+// Words: a stage is how far a connection is with a request; its place is the stage and
+// since when, and orders the set: the lowest place is closed first.
 package httpserve
 
 import (

@@ -1,12 +1,15 @@
 package lab
 
 import (
+	"bytes"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"rankcache/internal/app"
 	"rankcache/internal/testkit/doctext"
 )
 
@@ -45,6 +48,17 @@ func TestDocumentedLabCommandsParse(t *testing.T) {
 	}
 	if found == 0 {
 		t.Error("no command of rankcache-lab is documented")
+	}
+}
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	var want bytes.Buffer
+	if err := app.Run(t.Context(), NewCommand(), []string{"docs"}, &want, &want); err != nil {
+		t.Fatal(err)
+	}
+	const file = "../../docs/LAB.md"
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%s is not what the code says (%v): run make docs and commit it", file, err)
 	}
 }
 

@@ -1,5 +1,8 @@
 // Package plan computes the cost of a fleet of sidecars and whether it pays, from the
 // load and the measured figures in figures.go. The entry function is [Make].
+//
+// Words: a question is the fleet and its load; an answer is what it costs; the verdict is
+// whether sidecars pay; a figure is a measurement of docs/BENCHMARKS.md.
 package plan
 
 import (

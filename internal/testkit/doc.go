@@ -7,16 +7,16 @@
 //	func TestReplay(t *testing.T) {
 //		broker := testkit.Kafka(t)                                      // host:port, one broker for the whole test binary
 //		cache := testkit.Redis(t)                                       // host:port
-//		board := testkit.Name(t)                                        // nobody else's board or topic
+//		board := testkit.Name(t)                                        // a board or topic that no other test has
 //		testkit.CreateTopic(t, broker, board, 1, nil)
 //		…
 //		testkit.Eventually(t, 5*time.Second, func() error { … })
 //	}
 //
-// A test that stops, pauses or restarts a server starts one of its own with StartRedis or StartKafka: the shared ones belong to everybody, so a test neither
-// flushes them nor counts on being alone there. Kfake gives a fake broker that makes faults on demand. StartChild runs rankcache itself as a process.
+// A test that stops, pauses or restarts a server starts one of its own with StartRedis or StartKafka: the shared ones are used by all tests at once, so a test
+// does not flush them. Kfake gives a fake broker that makes faults on demand. StartChild runs rankcache itself as a process.
 //
 // The environment decides what "shared" means. RANKCACHE_TEST_REDIS and RANKCACHE_TEST_KAFKA (host:port) name servers that run already, as they do
-// under "make test", where all packages use the same two. Otherwise the first test that asks starts one for its binary. Where Kafka or Java is not
+// under "make test", where all packages use the same two. Otherwise the first test that needs one starts it for its binary. Where Kafka or Java is not
 // installed, Kafka hands out kfake and says so; what can't do without the real thing is skipped and says so. RANKCACHE_REQUIRE_REAL=1 makes failures of both.
 package testkit

@@ -3,6 +3,9 @@
 // it, a sampler keeps a share of the traces, the SDK batches the spans, and upload
 // posts a batch by OTLP over HTTP. A span has the command, its duration and whether it
 // failed, but no keys and values, which identify people.
+//
+// Words: a span is one call; a trace is the spans of one request of the app, and is
+// sampled as its root is; a collector receives spans.
 package tracing
 
 import (

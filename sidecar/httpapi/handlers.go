@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -240,16 +239,13 @@ func (s *Server) reference(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	return nil
 }
 
-// problemOf returns what the caller is told of err. Why Redis could not be asked is for
-// the log, once a second.
+// problemOf returns the problem of err. Why a call to Redis failed is for the log, once a
+// second.
 func (s *Server) problemOf(err error) *apijson.Problem {
 	p := apijson.ProblemOf(err)
 	if p.Code != apijson.CodeUnavailable {
 		return p
 	}
-	now, last := time.Now().Unix(), s.complained.Load()
-	if now != last && s.complained.CompareAndSwap(last, now) {
-		s.log.Warn("reads of Redis fail", "error", err)
-	}
+	s.failedReads.Do(func() { s.log.Warn("reads of Redis fail", "error", err) })
 	return p
 }

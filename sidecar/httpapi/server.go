@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
+	"golang.org/x/time/rate"
 
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
@@ -36,9 +37,8 @@ type Server struct {
 	draining      atomic.Bool
 	conns         *httpserve.Conns[*clientConn]
 	lastConn      atomic.Uint64
-	dropped       atomic.Int64 // the second in which pages were last dropped
-	// complained is the second in which a failed read was last logged.
-	complained atomic.Int64
+	dropped       atomic.Int64   // the second in which pages were last dropped
+	failedReads   rate.Sometimes // limits the log of failed reads
 }
 
 // New returns a server of r and registers its metrics. It starts nothing.
@@ -48,7 +48,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{responder: responder{newCounters(), packer}, pageCache: newPageCache(r), cfg: cfg, log: log,
+	s := &Server{responder: responder{newCounters(), packer}, pageCache: newPageCache(r), cfg: cfg, log: log, failedReads: rate.Sometimes{Interval: time.Second},
 		conns: httpserve.NewConns[*clientConn](cfg.MaxConns)}
 	s.buffers.New = func() any { return new([]byte) }
 	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: cfg.IdleTimeout}, s.tick)

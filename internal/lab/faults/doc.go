@@ -1,23 +1,22 @@
-// Package faults is the suite that causes every fault we can think of and
-// compares each answer with what it should have been.
+// Package faults is the fault suite: it injects faults and compares every answer
+// with the history of the board.
 //
 // One row of the suite (row_test.go) has an environment of its own: a redis-server, the
 // suite's Kafka broker behind proxies, rankcache write and rankcache serve as
-// child processes of the command as it is built. The way of a row, in order:
+// child processes of the command as it is built. The path of a row, in order:
 //
 //	proxy.go    every connection to Redis and Kafka passes one that can be cut,
 //	            stalled, slowed down or turned to another server
 //	writes.go   posters give scores through the writer and post each command
 //	            until it is answered; the answer says which seq it became
 //	history.go  from these answers: what a board was at every seq
-//	reads.go    readers ask for tops, standings and batches
-//	answer.go   what an answer said
+//	reads.go    readers request tops, standings and batches
+//	answer.go   the decoded answer
 //	oracle.go,  an answer with seq S must be the board at S, entry by entry, must
 //	            not be older than its age says, and not go back behind an answer
-//	judge.go    that was complete before it was asked for
-//	ahead.go    tells an answer that is nothing but ahead of its seq from a wrong one
-//	tally.go    what callers saw, phase by phase
-//	report.go   the table in docs/RELIABILITY.md
+//	judge.go    that was complete before its request; an answer that is only ahead
+//	            of its seq is told from a wrong one
+//	tally.go    answers by phase, and the table in docs/RELIABILITY.md
 //
 // A row is steady, then its fault is injected and held while reads and writes go
 // on, healed, and has recovered when local boards are answered locally with all
@@ -27,4 +26,7 @@
 // Writes that a failover loses are lost to the oracle too: Redis is the system
 // of record. Until the row has recovered, an answer may be of the history before
 // the failover or after it, but never a mixture of both.
+//
+// Words: a row is one fault and its phases; the oracle knows the board at every seq;
+// the judge compares an answer with the oracle; the tally counts the judgements.
 package faults

@@ -1,15 +1,15 @@
-// Package load asks a server one question over and over and measures the answers.
+// Package load sends a server one request again and again and measures the answers.
 //
 // The path of one request, in this order:
 //
-//	run.go      Run: connections are opened, warmed up and driven for a window
-//	drive.go    who may ask when: every free connection at once (closed loop), or
-//	            by a timetable that does not wait for answers (paced)
-//	conn.go     one connection: write a request, read until its reply is whole
+//	drive_linux.go  Run: connections are opened, warmed up and driven for a window:
+//	            every free connection at once (closed loop), or by a timetable that
+//	            does not wait for answers (paced)
+//	conn_linux.go   one connection: write a request, read until its reply is whole
 //	http.go     what a whole reply is, in HTTP/1.1
 //	resp.go     the same in Redis's protocol
-//	cpu.go      what the servers' processes spent on the window
-//	pin.go      which cores the servers and the load have
+//	cpu_linux.go    CPU of the servers' processes in the window, and the cores of
+//	            servers and load
 //	result.go   what is reported: rate, CPU per request, latencies, errors
 //
 // The loop is one thread over epoll with non-blocking sockets, two system calls
@@ -21,9 +21,14 @@
 //
 // A paced run gives the i-th request the time start + i/rate, whether or not
 // earlier ones were answered, and measures from that time: a server that stalls
-// is charged with everything that should have been asked meanwhile (no
+// is charged with every request that was due meanwhile (no
 // coordinated omission).
 //
 // It needs Linux: epoll, /proc/<pid>/task/*/schedstat and sched_setaffinity.
 // Elsewhere every function returns [errors.ErrUnsupported].
+//
+// Entry: [Run].
+//
+// Words: a target is the server's address and protocol; a question is the request and
+// the reply that is expected; a window is the measured time.
 package load

@@ -5,5 +5,7 @@
 // Close ends it by its pid and removes the temporary folder, and on Linux the kernel ends it should this process die before it could.
 //
 // Files, in the order of a start: redis.go and kafka.go make the command line and the settings, server.go is the part that is the same for both (start,
-// wait until it answers, stop, restart, pause), process.go is the child process, probe_*.go ask whether a server answers.
+// wait until it answers, stop, restart, pause), process.go is the child process, probe.go checks whether a server answers.
+//
+// Words: a probe is one check whether a server answers; a server that is paused (SIGSTOP) keeps its connections and does not answer.
 package servers
