@@ -42,7 +42,7 @@ func (e *env) Sizes(_ context.Context, boards []rankcache.BoardID) (sizes []*adm
 	return sizes, e.err
 }
 
-// set says how many members a board has, with ids of 10 bytes.
+// set sets how many members a board has, with ids of 10 bytes.
 func (e *env) set(b rankcache.BoardID, members int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -138,7 +138,7 @@ func (r *RedisHotKeys) restart(ctx context.Context, ours bool) error {
 	return err
 }
 
-// explainHotKeys returns a [CallError] that says what to check.
+// explainHotKeys returns a [CallError] that tells what to check.
 func explainHotKeys(err error) error {
 	text := strings.ToLower(err.Error())
 	switch {

@@ -101,7 +101,7 @@ func tencentProvider(kind string) (common.Provider, time.Duration, error) {
 	return common.DefaultCvmRoleProvider(), cvmKeysFor, nil
 }
 
-// credentialError says why there are no credentials, without error texts that may
+// credentialError explains why there are no credentials, without error texts that may
 // quote an answer that contains credentials.
 func credentialError(err error) error {
 	after := AfterOperator

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// sized returns an entry whose JSON says which one it is.
+// sized returns an entry whose JSON reports which one it is.
 func sized(version uint32, member string, size int) entry {
 	json := fmt.Appendf(nil, `{"v":%d,"of":%q,"x":"`, version, member)
 	return newEntry(version, 0, member, append(append(json, strings.Repeat("x", size)...), `"}`...))

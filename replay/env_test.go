@@ -34,7 +34,7 @@ type env struct {
 	redis  *redis.Client
 	names  wire.Names
 	client *kgo.Client
-	// still says that Redis does not change while boards are opened, so that they
+	// still reports that Redis does not change while boards are opened, so that they
 	// can be compared with it at that moment.
 	still bool
 }

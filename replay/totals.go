@@ -38,7 +38,7 @@ func (t *totalsPoller) run(ctx context.Context) error {
 	return nil
 }
 
-// missedReadings is after how many intervals without a reading nobody knows where Redis
+// missedReadings is after how many intervals without a reading it is unknown where Redis
 // is.
 const missedReadings = 3
 

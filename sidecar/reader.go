@@ -222,7 +222,7 @@ func (r *Reader) Tiers() *rooms.Tiers { return r.tiers() }
 func (r *Reader) Profiles() Profiles { return r.profiles }
 
 // Uncounted returns a reader of the same boards whose reads do not make a board hot: an
-// operator who watches a board is not its traffic.
+// operator's look at a board is not traffic.
 func (r *Reader) Uncounted() *Reader {
 	u := *r
 	if r.hot != nil {

@@ -24,7 +24,7 @@ func (a *app) handler() http.Handler {
 	return mux
 }
 
-// json passes the sidecar's answer on, an error as well: it says what is wrong.
+// json passes the sidecar's answer on, an error as well: it tells what is wrong.
 func (a *app) json(w http.ResponseWriter, r *http.Request) {
 	answer, err := a.board.top(r.Context(), r.URL.Query().Get("me"))
 	if err != nil {

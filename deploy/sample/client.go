@@ -51,7 +51,7 @@ type answer struct {
 }
 
 // top returns the first 50 rows, with the viewer's own if me names one. The
-// error says that there was no answer.
+// error reports that there was no answer.
 func (c *client) top(ctx context.Context, me string) (*answer, error) {
 	query := url.Values{"limit": {"50"}}
 	if me != "" {

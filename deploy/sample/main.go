@@ -1,6 +1,6 @@
 // Command sample is an app that asks rankcache beside it for a leaderboard: the
 // smallest thing that does it well. It reuses its connections, passes the viewer
-// on as me=, and says so when there is no answer. Stopped, it has its answers end
+// on as me=, and tells when there is no answer. Stopped, it has its answers end
 // the connections that callers keep before it closes them.
 //
 //	GET /?me=1000123            the board as a page

@@ -141,7 +141,7 @@ func TestUnknownCommands(t *testing.T) {
 	}
 }
 
-// TestTLSToAPlainRedis: the library only says that a first record is none.
+// TestTLSToAPlainRedis: the library only reports that a first record is none.
 func TestTLSToAPlainRedis(t *testing.T) {
 	addr := testkit.StartRedis(t, servers.RedisOptions{}).Addr()
 	for _, mode := range []string{"single", "cluster"} {

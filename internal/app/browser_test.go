@@ -125,7 +125,7 @@ func (p *tab) width(pixels int64) {
 	}
 }
 
-// prefer says which colours the system of the browser's user likes.
+// prefer reports which colours the system of the browser's user likes.
 func (p *tab) prefer(scheme string) {
 	p.t.Helper()
 	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}

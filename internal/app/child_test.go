@@ -44,7 +44,7 @@ func startCommand(t testing.TB, command string, args ...string) *child {
 	return &child{testkit.StartChild(t, cmd), t}
 }
 
-// startListening also waits until it says where it listens.
+// startListening also waits until it tells where it listens.
 func startListening(t testing.TB, args ...string) *child {
 	t.Helper()
 	c := startChild(t, args...)

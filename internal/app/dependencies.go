@@ -52,7 +52,7 @@ func (s callWatch) buildDependencies() {
 	s.registry.MustRegister(s.services)
 }
 
-// watchRedis observes every call of the Redis client, and calls Redis itself when nobody
+// watchRedis observes every call of the Redis client, and calls Redis itself when no other part
 // else does.
 func (s callWatch) watchRedis() {
 	d := s.services[serviceRedis]

@@ -24,7 +24,7 @@ import (
 // deploy/check, that it fits this binary here.
 const manifests = "../../deploy/k8s"
 
-// inPods says where files that a container names are in the sources.
+// inPods tells where files that a container names are in the sources.
 var inPods = strings.NewReplacer("/etc/rankcache/config/", manifests+"/config/", "/etc/rankcache/rooms/", manifests+"/config/")
 
 // manifestContainer is what a container of a manifest says of rankcache.

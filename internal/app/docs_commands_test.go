@@ -50,7 +50,7 @@ func TestEveryDocumentedCommandRuns(t *testing.T) {
 	}
 }
 
-// runsHere says whether the calls end by themselves and need no cluster.
+// runsHere reports whether the calls end by themselves and need no cluster.
 func runsHere(calls [][]string) bool {
 	for _, call := range calls {
 		lasting := len(call) > 1 && slices.Contains([]string{"serve", "write", "poll"}, call[1])

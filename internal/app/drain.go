@@ -31,7 +31,7 @@ func registerDrain(flags *pflag.FlagSet, drain *time.Duration) {
 // have ever been.
 type connections func() (open int, ever uint64)
 
-// drained returns when ctx is done and callers, who are told by ready, have had
+// drained returns when ctx is done and callers, which see it in ready, have had
 // the time to go elsewhere; or when live is done, because a part has failed. With
 // conns it also returns when no caller is left.
 func drained(ctx, live context.Context, ready *adminapi.Readiness, drain time.Duration, conns connections, log *slog.Logger) {

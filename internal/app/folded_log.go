@@ -12,7 +12,7 @@ import (
 const maxBoardLines = 10
 
 // foldedLog is a handler that folds what happens to many boards at once: the lines above
-// maxBoardLines are of level debug, and one a second says how many there were. Lines that
+// maxBoardLines are of level debug, and one a second counts them. Lines that
 // name no board pass as they are.
 type foldedLog struct {
 	slog.Handler
@@ -100,7 +100,7 @@ func (t *logTally) count(e event) int {
 	return t.lines[e]
 }
 
-// flush says how many lines of each kind were folded, and counts anew.
+// flush logs how many lines of each kind were folded, and counts anew.
 func (t *logTally) flush() {
 	t.mu.Lock()
 	lines, order := t.lines, t.order

@@ -49,7 +49,7 @@ func secretVar(flags *pflag.FlagSet, name, value, usage string) *secret {
 	return secretFile(flags, name, "read again when it changes")
 }
 
-// secretFile makes a registered flag a secret setting. when says when its file
+// secretFile makes a registered flag a secret setting. when tells when its file
 // is read.
 func secretFile(flags *pflag.FlagSet, name, when string) *secret {
 	MarkSecret(flags, name)

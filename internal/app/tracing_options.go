@@ -30,7 +30,7 @@ func (o *tracingOptions) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.ratio, "otlp-ratio", tracing.DefaultRatio, "`share` of the calls, 0 to 1, that are traced")
 }
 
-// tracer returns what makes and sends spans, nil if nobody wants them. With
+// tracer returns what makes and sends spans, nil if no collector is set. With
 // --otlp-endpoint OTEL_EXPORTER_OTLP_… is not read: its headers may be the secrets of
 // another collector.
 func (o *tracingOptions) tracer() (*tracing.Tracer, error) {

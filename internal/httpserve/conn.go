@@ -39,7 +39,7 @@ type conn struct {
 	place    atomic.Int64
 }
 
-// Place says where c is in the order of giving way.
+// Place tells where c is in the order of giving way.
 func (c *conn) Place() Place { return Place(c.place.Load()) }
 
 func (c *conn) enter(s Stage) {

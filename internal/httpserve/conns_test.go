@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fake is a connection that says whether it was closed.
+// fake is a connection that reports whether it was closed.
 type fake struct {
 	name   string
 	place  Place

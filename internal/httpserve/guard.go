@@ -10,7 +10,7 @@ import (
 // CheckOrigin refuses requests that change something and that a browser sends
 // for another site's page, by Sec-Fetch-Site or Origin. Together with
 // [CheckHost], which a rebound DNS name does not pass, it keeps foreign pages
-// from acting through the browser of somebody who reaches this listener. Clients
+// from acting through a browser that reaches this listener. Clients
 // that are no browsers send neither header and pass.
 func CheckOrigin(next http.Handler) http.Handler {
 	guard := http.NewCrossOriginProtection()
@@ -23,7 +23,7 @@ func CheckOrigin(next http.Handler) http.Handler {
 
 // RequireToken lets a request pass to next only with "Authorization: Bearer
 // token", the scheme in any case. With an empty token nothing passes. what names
-// the token for who was refused.
+// the token in the refusal.
 func RequireToken(what, token string, next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(token)) // equal lengths compare in constant time
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

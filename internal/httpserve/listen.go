@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Listen opens a listener for "host:port" or "unix:/path". A socket that nobody
+// Listen opens a listener for "host:port" or "unix:/path". A socket that no process
 // listens on any more is removed first; the new one is open to its owner and
 // group only.
 func Listen(addr string) (net.Listener, error) {

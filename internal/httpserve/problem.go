@@ -45,7 +45,7 @@ func BodyProblem(err error) Problem {
 	return Problem{Status: http.StatusBadRequest, Code: "bad_request", Title: "Body could not be read"}
 }
 
-// WriteJSON answers v, which is not to be stored by who gets it.
+// WriteJSON answers v, with Cache-Control: no-store.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Cache-Control", "no-store")
 	body, err := encode(v)

@@ -52,7 +52,7 @@ type Config struct {
 }
 
 // ForProbes returns the Config of a health port: anybody in the network reaches it,
-// and nobody has a reason to stay.
+// and no client has a reason to stay.
 func ForProbes(hosts []string) Config {
 	return Config{Hosts: hosts, HeadTimeout: probeHeadTimeout, NoKeepAlive: true}
 }

@@ -69,7 +69,7 @@ func TestServeEndsBesideSilentConnections(t *testing.T) {
 	}
 }
 
-// telling is a listener that says when it has accepted a connection.
+// telling is a listener that tells when it has accepted a connection.
 type telling struct {
 	net.Listener
 	accepted chan<- struct{}

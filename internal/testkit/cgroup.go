@@ -28,7 +28,7 @@ func MemoryCgroup(t testing.TB, limit int) (dir string) {
 	return ""
 }
 
-// setLimit writes a file of the kernel's. It makes none, which would limit nobody.
+// setLimit writes a file of the kernel's. It creates none: a new file would limit nothing.
 func setLimit(file string, limit int) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {

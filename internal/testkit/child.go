@@ -86,7 +86,7 @@ func (c *Child) note(line string) {
 	}
 }
 
-// WaitListening waits until it says where it listens, and returns c.
+// WaitListening waits until it tells where it listens, and returns c.
 func (c *Child) WaitListening() *Child {
 	c.t.Helper()
 	Eventually(c.t, listenWithin, func() error {

@@ -18,5 +18,5 @@
 //
 // The environment decides what "shared" means. RANKCACHE_TEST_REDIS and RANKCACHE_TEST_KAFKA (host:port) name servers that run already, as they do
 // under "make test", where all packages use the same two. Otherwise the first test that needs one starts it for its binary. Where Kafka or Java is not
-// installed, Kafka hands out kfake and says so; what can't do without the real thing is skipped and says so. RANKCACHE_REQUIRE_REAL=1 makes failures of both.
+// installed, Kafka hands out kfake and prints that; what can't do without the real thing is skipped and prints that. RANKCACHE_REQUIRE_REAL=1 makes failures of both.
 package testkit

@@ -33,7 +33,7 @@ func startShared() (handle, error) {
 	return handle{addr: fake.Addr(), fake: true, why: err, close: func() error { fake.Close(); return nil }}, nil
 }
 
-// Kafka returns the host:port of the broker that all tests share: a real one, or kfake where Kafka is not installed, which it says. The broker makes no
+// Kafka returns the host:port of the broker that all tests share: a real one, or kfake where Kafka is not installed, and prints that. The broker makes no
 // topic by itself; use names made with Name.
 func Kafka(t testing.TB) string {
 	t.Helper()
@@ -53,7 +53,7 @@ func kafka(t testing.TB, s *sharedServer) string {
 	return h.addr
 }
 
-// RealKafka is Kafka for tests of what kfake does not do, such as compaction. It skips where Kafka is not installed, which it says.
+// RealKafka is Kafka for tests of what kfake does not do, such as compaction. It skips where Kafka is not installed, and prints that.
 func RealKafka(t testing.TB) string {
 	t.Helper()
 	return realKafka(t, &sharedKafka)

@@ -10,7 +10,7 @@ import (
 )
 
 // PythonClient returns the path of a Python that has the modules openapi_python_client and what a client that it generates imports. It skips where
-// scripts/setup.sh has not made it, which it says.
+// scripts/setup.sh has not made it, and prints that.
 func PythonClient(t testing.TB) string {
 	t.Helper()
 	root, err := servers.ModuleRoot()

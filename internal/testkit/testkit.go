@@ -89,7 +89,7 @@ func legal(r rune) rune {
 // announced keeps what this binary has said on standard error, so that it says it once.
 var announced sync.Map
 
-// orSkip skips t, and says so on standard error, when a server is not installed. Any other error, or RANKCACHE_REQUIRE_REAL=1, fails it.
+// orSkip skips t, and prints that on standard error, when a server is not installed. Any other error, or RANKCACHE_REQUIRE_REAL=1, fails it.
 func orSkip(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {
@@ -100,7 +100,7 @@ func orSkip(t testing.TB, err error) {
 	t.Skip(err)
 }
 
-// checkMissing fails t unless err says that a server is not installed and the tests may do without.
+// checkMissing fails t unless err reports that a server is not installed and the tests may do without.
 func checkMissing(t testing.TB, err error) {
 	t.Helper()
 	if !errors.Is(err, servers.ErrNotInstalled) {
@@ -140,7 +140,7 @@ func Listen(t testing.TB, network string) net.Listener {
 	return ln
 }
 
-// Chromium returns the path of the browser. It skips where none is installed, which it says.
+// Chromium returns the path of the browser. It skips where none is installed, and prints that.
 func Chromium(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

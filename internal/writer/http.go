@@ -17,7 +17,7 @@ import (
 // PostTimeout bounds one posted command, Redis and Kafka together.
 const PostTimeout = 5 * time.Second
 
-// errNotAcked says that Redis took a command and Kafka did not yet take its
+// errNotAcked reports that Redis took a command and Kafka did not yet take its
 // update.
 var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge the update")
 

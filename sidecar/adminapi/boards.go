@@ -23,7 +23,7 @@ const (
 var boardStates = []rankcache.BoardState{rankcache.StateWaiting, rankcache.StateReplaying, rankcache.StateChecking,
 	rankcache.StateSnapshot, rankcache.StateStale, rankcache.StateOpen, rankcache.StateGivenUp}
 
-// boardFilter says which boards an answer of /status lists.
+// boardFilter reports which boards an answer of /status lists.
 type boardFilter struct {
 	start, limit int
 	state        rankcache.BoardState // empty: any

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// DependencyState says whether another service answers this process.
+// DependencyState reports whether another service answers this process.
 type DependencyState string
 
 // The states.

@@ -9,7 +9,7 @@ import (
 	"rankcache/sidecar/internal/apijson"
 )
 
-// maxPages is how many encoded pages are kept for one top: callers who ask for every
+// maxPages is how many encoded pages are kept for one top: callers that request every
 // possible range must not fill the memory.
 const maxPages = 16
 

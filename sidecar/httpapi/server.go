@@ -259,7 +259,7 @@ func hasOption(head []byte, field, option string) bool {
 	return false
 }
 
-// expected decides whether who waits for a 100 gets it: not before a sure 413.
+// expected decides whether a client that waits for a 100 gets it: not before a sure 413.
 func (s *Server) expected(ctx *fasthttp.RequestCtx) int {
 	if ctx.Request.Header.ContentLength() <= maxBody {
 		return fasthttp.StatusContinue

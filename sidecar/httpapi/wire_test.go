@@ -203,7 +203,7 @@ func drip(t *testing.T, s *running, every time.Duration) {
 	}
 }
 
-// TestDrain: a request in hand is finished when serving ends, and says that the
+// TestDrain: a request in hand is finished when serving ends, and reports that the
 // connection ends with it; so does every answer after Drain.
 func TestDrain(t *testing.T) {
 	env := newEnv()

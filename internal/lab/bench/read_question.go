@@ -111,7 +111,7 @@ func askTraced(b *readBench, t load.Target) (load.Question, error) {
 	return q, err
 }
 
-// checkRows says whether a page has these rows.
+// checkRows reports whether a page has these rows.
 func checkRows(body []byte, want []rankcache.Entry) error {
 	var page plainPage
 	if err := json.Unmarshal(body, &page); err != nil {

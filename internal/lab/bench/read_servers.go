@@ -170,7 +170,7 @@ func (s *benchServers) write(path, server, ask string) error {
 	return nil
 }
 
-// target says how to reach the server.
+// target tells how to reach the server.
 func (s *benchServer) target(transport string) load.Target {
 	addr := s.tcp
 	if transport == "unix" {

@@ -28,7 +28,7 @@ import (
 //	profile FILE  begin a CPU profile
 //	profile       end it
 //
-// The end of its input ends it, so that it never outlives who started it.
+// The end of its input ends it, so that it never outlives its parent.
 
 // targetOptions are what the targets are told by flags.
 type targetOptions struct {
@@ -129,7 +129,7 @@ func targetListeners(o *targetOptions) ([]net.Listener, error) {
 	return []net.Listener{tcp, unix}, err
 }
 
-// obey says that t is ready and does what the lines of in say. It returns when
+// obey reports that t is ready and does what the lines of in say. It returns when
 // there are no more.
 func obey(t target, ready targetReady, in io.Reader, out io.Writer) error {
 	if err := json.NewEncoder(out).Encode(ready); err != nil {

@@ -32,7 +32,7 @@ func benchScores(members int) map[string]float64 {
 	return scores
 }
 
-// benchPlaces returns who is at which place when the board begins.
+// benchPlaces returns the members by place when the board begins.
 func benchPlaces(members int) []int { return rand.New(rand.NewPCG(3, 5)).Perm(members) }
 
 // benchTop returns the first n rows of the board, found by sorting it.

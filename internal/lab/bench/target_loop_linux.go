@@ -62,7 +62,7 @@ func (l *rawLoop) run(ctx context.Context) error {
 }
 
 // answer reads a request and writes the reply, both whole: requests are small, and
-// who asks has read what came before.
+// the client has read what came before.
 func (l *rawLoop) answer(fd uintptr) {
 	n, errno := rawCall(unix.SYS_RECVFROM, fd, l.buf)
 	if errno == 0 && n > 0 {

@@ -309,7 +309,7 @@ Or try, while it runs:
 `, d.base(), e.starBoard(), e.giver(), e.smallBoard(0), e.blockedBoard(), health, admin, demoToken)
 }
 
-// show draws the live top 10 and says which rooms become hot and cool down.
+// show draws the live top 10 and reports which rooms become hot and cool down.
 func (d *demoRun) show(ctx context.Context, e *evening) {
 	every := 5 * time.Second
 	if d.screen.IsTerm {

@@ -18,7 +18,7 @@ const (
 	demoZipf       = 1.1 // skew of who gives: a few give most
 )
 
-// evening makes up who gives what. It is not safe for concurrent use; each
+// evening invents the gifts. It is not safe for concurrent use; each
 // goroutine makes one of its own.
 type evening struct {
 	run     string // keeps this run's boards apart from those of earlier ones
@@ -50,7 +50,7 @@ func (e *evening) member(i uint64) string {
 	return fmt.Sprint(1_000_000 + i*7919%uint64(e.members)) // 7919 is a prime: no two share an id
 }
 
-// giver draws who gives next.
+// giver draws the next giver.
 func (e *evening) giver() string { return e.member(e.zipf.Uint64()) }
 
 // gift draws what it is worth: most are small, a few are rockets.

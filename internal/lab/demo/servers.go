@@ -59,7 +59,7 @@ func (s *demoServers) startRedis(ctx context.Context) error {
 	return nil
 }
 
-// slowRedis says that the Redis is miniredis, which sorts on every ranged read.
+// slowRedis reports that the Redis is miniredis, which sorts on every ranged read.
 func (s *demoServers) slowRedis() bool { return strings.HasPrefix(s.redisWhat, "miniredis") }
 
 func (s *demoServers) close() error {

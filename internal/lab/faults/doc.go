@@ -8,7 +8,7 @@
 //	proxy.go    every connection to Redis and Kafka passes one that can be cut,
 //	            stalled, slowed down or turned to another server
 //	writes.go   posters give scores through the writer and post each command
-//	            until it is answered; the answer says which seq it became
+//	            until it is answered; the answer reports which seq it became
 //	history.go  from these answers: what a board was at every seq
 //	reads.go    readers request tops, standings and batches
 //	answer.go   the decoded answer

@@ -130,7 +130,7 @@ func attacks(hidden string) map[string]string {
 
 var statusLine = regexp.MustCompile(`HTTP/1\.[01] (\d{3})`)
 
-// answersTo sends bytes and says what is wrong with what comes back: an answer to
+// answersTo sends bytes and returns what is wrong with what comes back: an answer to
 // what was hidden in them, or one that says it went well.
 func answersTo(addr, bytes string) string {
 	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)

@@ -35,7 +35,7 @@ func (k *knowledge) atOnce(a *Ask, r *Reply, phase Phase) string {
 	return k.backwards(a, r)
 }
 
-// backwards says whether the answer goes back behind one that was complete before
+// backwards reports whether the answer goes back behind one that was complete before
 // it was asked for. Copies do not at all; Redis is asked in flights, which do not
 // for one question.
 func (k *knowledge) backwards(a *Ask, r *Reply) string {
@@ -121,7 +121,7 @@ func (k *knowledge) verdict(j *judged) (why string, lost bool) {
 	return why, lost
 }
 
-// Current says why the answer is not of what Redis has and knows now, "" if it is.
+// Current explains why the answer is not of what Redis has and knows now, "" if it is.
 func (o *Oracle) Current(a *Ask, r *Reply) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -34,7 +34,7 @@ func memoryFaults() []fault {
 }
 
 // limitMemory lets the kernel limit the sidecar, where we may; otherwise the row
-// goes without, and says so.
+// goes on without it, and prints that.
 func (w *env) limitMemory(limit int) {
 	w.Helper()
 	if w.cgroup = testkit.MemoryCgroup(w, limit); w.cgroup == "" {

@@ -40,7 +40,7 @@ type knowledge struct {
 	wrong []Wrong
 }
 
-// ack says that Redis had reached seq at a time.
+// ack reports that Redis had reached seq at a time.
 type ack struct {
 	at  time.Time
 	seq uint64
@@ -94,7 +94,7 @@ func (o *Oracle) Enter(p Phase) {
 }
 
 // Restarted notes that the sidecar is another one: it may begin with older copies
-// than the one before had, as long as it says how old they are.
+// than the one before had, as long as it tells how old they are.
 func (o *Oracle) Restarted() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

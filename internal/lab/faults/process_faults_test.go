@@ -56,7 +56,7 @@ var wildClock = func() int64 {
 }
 
 // replaceSidecar does what a Deployment does: the next one becomes ready, the old
-// one is told to end, and callers leave it when it says that it is not ready.
+// one is told to end, and callers leave it when it reports that it is not ready.
 func (w *env) replaceSidecar() {
 	w.Helper()
 	old := w.sidecar()

@@ -14,7 +14,7 @@ import (
 	"rankcache/wire"
 )
 
-// redisAway says which reads are due an answer while Redis is away: those that a
+// redisAway reports which reads are due an answer while Redis is away: those that a
 // copy in memory can answer.
 func redisAway(q *Question) bool {
 	switch q.Tier {
@@ -149,7 +149,7 @@ func (w *env) failOver(lost uint64) {
 	w.writesRedis.Redirect(replica.Addr())
 }
 
-// caughtUp says whether a replica has every board's seq of some moment.
+// caughtUp reports whether a replica has every board's seq of some moment.
 func caughtUp(ctx context.Context, master, replica *redis.Client, boards []Board) error {
 	for _, b := range boards {
 		key := wire.DefaultNames().SeqKey(b.ID)

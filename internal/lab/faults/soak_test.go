@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// envSoak says how long the soak lasts; it is not run without.
+	// envSoak sets how long the soak lasts; it is not run without.
 	envSoak = "RANKCACHE_SOAK"
 	// envSeed repeats an earlier soak's choice of faults.
 	envSeed   = "RANKCACHE_SEED"

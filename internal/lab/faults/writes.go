@@ -37,7 +37,7 @@ type Writes struct {
 	// now.
 	Clock atomic.Pointer[func() int64]
 
-	// held while commands are posted: read by posters, written by who pauses them.
+	// held while commands are posted: read-locked by posters, locked to pause them.
 	busy sync.RWMutex
 	mu   sync.Mutex
 	next int

@@ -199,7 +199,7 @@ func (d *driver) count(c *conn) {
 }
 
 // lost counts an error and opens the connection anew: after a reply that was not
-// understood, nobody knows where the next one begins.
+// understood, the beginning of the next one is unknown.
 func (d *driver) lost(i int, err error) error {
 	d.result.fail(err)
 	unix.Close(d.conns[i].fd) // also takes it out of epoll

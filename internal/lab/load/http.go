@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// errShort says that a reply is not whole yet.
+// errShort reports that a reply is not whole yet.
 var errShort = errors.New("the reply goes on")
 
 // reply is one whole reply at the beginning of a buffer.

@@ -29,7 +29,7 @@ func (r *Result) CPUPerRequest() time.Duration {
 }
 
 // Busy returns how many cores the server's processes kept busy. Far below the
-// cores that it may use, in a closed loop, says that the load was the bottleneck.
+// cores that it may use, in a closed loop, this means that the load was the bottleneck.
 func (r *Result) Busy() float64 { return r.CPU.Seconds() / r.Window.Seconds() }
 
 // Percentile returns the latency within which a share p, from 0 to 1, of the

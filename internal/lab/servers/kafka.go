@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// KafkaOptions says how a broker is started. The zero value is a broker on a free loopback port with its data in a temporary folder.
+// KafkaOptions configures how a broker is started. The zero value is a broker on a free loopback port with its data in a temporary folder.
 type KafkaOptions struct {
 	Dir   string            // its folder, kept at Close; empty: a temporary one. One that holds data of an earlier broker is taken over
 	Port  int               // 0: a free one

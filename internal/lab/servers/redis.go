@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// RedisOptions says how a redis-server is started. The zero value is a server on a free loopback port that writes nothing to disk.
+// RedisOptions configures how a redis-server is started. The zero value is a server on a free loopback port that writes nothing to disk.
 type RedisOptions struct {
 	Dir     string   // its folder, kept at Close; empty: a temporary one
 	Port    int      // 0: a free one

@@ -21,7 +21,7 @@ const (
 	outputFile = "output.log"
 )
 
-// ErrNotInstalled says that a program or its files are not on this machine. The error that wraps it says what to install.
+// ErrNotInstalled reports that a program or its files are not on this machine. The error that wraps it tells what to install.
 var ErrNotInstalled = errors.New("not installed")
 
 // errNotRunning answers a signal to a server that has been stopped or has ended by itself.
@@ -95,7 +95,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return errors.Join(s.stop(), s.start(ctx))
 }
 
-// Pause freezes the process with SIGSTOP: connections stay open and nobody answers. Resume or Stop ends it.
+// Pause freezes the process with SIGSTOP: connections stay open and are not answered. Resume or Stop ends it.
 func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
 
 // Resume lets a paused process go on.
@@ -230,13 +230,13 @@ func folder(dir, name string) (path string, own bool, err error) {
 // ":0" is from that range, and between our look and the server's bind, or while a server is down for a restart, any client on the machine could get it.
 const firstPort, lastPort = 15000, 32000
 
-// FreeAddr returns a loopback host:port that nobody listens on now, and that no outgoing connection gets while a server on it is down.
+// FreeAddr returns a loopback host:port without a listener, which no outgoing connection gets while a server on it is down.
 func FreeAddr() (string, error) {
 	port, err := freePort()
 	return loopback(port), err
 }
 
-// freePort returns a loopback TCP port that nobody listens on now. Its random choice keeps test binaries that run side by side apart.
+// freePort returns a loopback TCP port without a listener. Its random choice keeps test binaries that run side by side apart.
 func freePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort)

@@ -98,7 +98,7 @@ func (d *Document) CheckRequest(e Exchange) error {
 	return openapi3filter.ValidateRequest(context.Background(), in)
 }
 
-// request returns what the request is validated by. The error says that it is for
+// request returns what the request is validated by. The error tells that it is for
 // no operation of the document.
 func (d *Document) request(e Exchange) (*openapi3filter.RequestValidationInput, error) {
 	method := e.Method

@@ -69,7 +69,7 @@ func (s Shims) Calls(t *testing.T, line string) (calls [][]string) {
 	return calls
 }
 
-// notRun begins the comment, on the line before a block, that says why the
+// notRun begins the comment, on the line before a block, that explains why the
 // commands of the block can't be run here.
 const notRun = "<!-- not run: "
 

@@ -2,7 +2,7 @@ package conn
 
 import "testing"
 
-// TestBackoff: waits says whether the read after the i-th yield has to wait.
+// TestBackoff: waits reports whether the read after the i-th yield has to wait.
 func TestBackoff(t *testing.T) {
 	const requests = 100_000
 	for name, c := range map[string]struct {

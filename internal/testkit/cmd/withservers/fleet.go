@@ -76,7 +76,7 @@ func (f *fleet) env() []string {
 	return env
 }
 
-// sayMissing says which servers the tests do without. go test shows what a package printed only when it fails, so nobody would learn it from there.
+// sayMissing reports which servers the tests do without. go test shows what a package printed only when it fails, so it would not be seen there.
 func (f *fleet) sayMissing() {
 	for _, m := range f.members() {
 		if m.missing != nil {

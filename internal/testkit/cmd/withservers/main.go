@@ -74,7 +74,7 @@ func runCommand(argv, env []string, signals <-chan os.Signal) (int, error) {
 	}
 }
 
-// ignoreExit drops the error that only says how the command exited, which it has said itself.
+// ignoreExit drops the error that only repeats how the command exited, which the command has printed.
 func ignoreExit(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
