@@ -139,7 +139,7 @@ func (d *Dependency) Status() DependencyStatus {
 		s.LastOK = new(d.answeredAt)
 	}
 	if d.latency > 0 {
-		s.LatencyMs = new(d.latency.Seconds() * 1000)
+		s.LatencyMs = new(float64(d.latency.Microseconds()) / 1000)
 	}
 	if !d.failedAt.IsZero() {
 		s.ErrorAt = new(d.failedAt)

@@ -91,7 +91,7 @@ func BadArgument(name, detail string) *Problem {
 func ProblemOf(err error) *Problem {
 	switch {
 	case errors.Is(err, sidecar.ErrBlocked):
-		return &Problem{Code: CodeBlocked, Detail: "the operator has switched this board or its room off"}
+		return &Problem{Code: CodeBlocked, Detail: "the operator has blocked this board or its room"}
 	case errors.Is(err, rankcache.ErrUnknownMember):
 		return &Problem{Code: CodeUnknownMember}
 	case errors.Is(err, sidecar.ErrNotReached):
