@@ -27,6 +27,9 @@ type HTTPOptions struct {
 	URL string
 	// Header is sent with every request, such as Authorization.
 	Header http.Header
+	// Current, if it is not nil, returns URL and header as they are now; it is called
+	// before each request, concurrently. Its header is not changed.
+	Current func() (url string, header http.Header)
 	// TLS is used for https. nil: the system's certificates.
 	TLS *tls.Config
 	// Timeout bounds one request, its answer included. 0: [Options].CallTimeout
@@ -57,12 +60,7 @@ func NewHTTP(opts HTTPOptions) (*HTTP, error) {
 	}
 	opts.MaxAnswer = cmp.Or(opts.MaxAnswer, DefaultMaxAnswer)
 	opts.MaxProfile = cmp.Or(opts.MaxProfile, DefaultMaxProfile)
-	opts.Header = opts.Header.Clone()
-	if opts.Header == nil {
-		opts.Header = make(http.Header)
-	}
-	opts.Header.Set("Content-Type", "application/json")
-	opts.Header.Set("Accept", "application/json")
+	opts.Header = withTypes(opts.Header)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = opts.TLS
 	transport.MaxIdleConnsPerHost = cmp.Or(opts.Connections, DefaultCalls)
@@ -108,12 +106,27 @@ func (h *HTTP) request(ctx context.Context, members []string) (*http.Request, er
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.opts.URL, bytes.NewReader(body))
+	url, header := h.opts.URL, h.opts.Header
+	if h.opts.Current != nil {
+		url, header = h.opts.Current()
+		header = withTypes(header)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, errors.New("profile URL is not valid for a request")
 	}
-	req.Header = h.opts.Header // only read: the client copies what it adds
+	req.Header = header // only read: the client copies what it adds
 	return req, nil
+}
+
+// withTypes returns a copy of header with the content types of requests and answers.
+func withTypes(header http.Header) http.Header {
+	if header = header.Clone(); header == nil {
+		header = make(http.Header)
+	}
+	header.Set("Content-Type", "application/json")
+	header.Set("Accept", "application/json")
+	return header
 }
 
 func withoutURL(err error) error {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -201,5 +202,33 @@ func TestHTTPContext(t *testing.T) {
 	cancel()
 	if err := h.Load(ctx, []string{"1"}, make([]Answer, 1)); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want canceled", err)
+	}
+}
+
+// TestCurrentURLAndHeader: each request has the URL and the header of its moment.
+func TestCurrentURLAndHeader(t *testing.T) {
+	var seen []string
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.URL.Path+" "+r.Header.Get("Authorization")+" "+r.Header.Get("Content-Type"))
+		_, _ = w.Write([]byte(`{"profiles":{}}`))
+	}))
+	defer service.Close()
+	var turn atomic.Int32
+	h, err := NewHTTP(HTTPOptions{URL: service.URL, Current: func() (string, http.Header) {
+		token := []string{"old", "new"}[turn.Load()]
+		return service.URL + "/" + token, http.Header{"Authorization": {token}}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for range 2 {
+		if err := h.Load(t.Context(), []string{"a"}, make([]Answer, 1)); err != nil {
+			t.Fatal(err)
+		}
+		turn.Store(1)
+	}
+	if len(seen) != 2 || seen[0] != "/old old application/json" || seen[1] != "/new new application/json" {
+		t.Errorf("the service got %q", seen)
 	}
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -54,6 +55,9 @@ type Config struct {
 	// AuditEvery is how often each open board is compared with Redis, give or take
 	// a tenth; negative for never.
 	AuditEvery time.Duration
+	// KafkaLogin, if it is not nil, calls set with each new user name and password for
+	// SASL, until ctx is done.
+	KafkaLogin func(ctx context.Context, set func(username, password string) error)
 	// KafkaAnswered, if it is not nil, is told the end of each request about topics, and with
 	// a time of 0 each error that the client reports by itself. It must not block.
 	KafkaAnswered func(took time.Duration, err error)

@@ -89,6 +89,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return consumer.run(ctx) })
 	group.Go(func() error { return newDispatcher(r, queue).run(ctx) })
+	if r.cfg.KafkaLogin != nil {
+		group.Go(func() error { r.cfg.KafkaLogin(ctx, c.consumer.SetSaslCredentials); return nil })
+	}
 	group.Go(func() error { return newTopicWatcher(r, c, consumer).run(ctx) })
 	group.Go(func() error { return newTotalsPoller(r).run(ctx) })
 	group.Go(func() error { return r.keepMembership(ctx, group) })

@@ -67,7 +67,8 @@ request needs the new token. A file that then can't be read leaves the last valu
 
 ` + "`--kafka.<key>`" + ` (` + "`RANKCACHE_KAFKA_<KEY>`" + ` with ` + "`_`" + ` for ` + "`.`" + `, ` + "`kafka.<key>`" + ` in the file) passes any setting
 of librdkafka, such as ` + "`kafka.security.protocol`" + ` or ` + "`kafka.sasl.password`" + `. Those that end with
-` + "`password` or `secret`" + ` can be given as files, too, read at the start:
+` + "`password` or `secret`" + ` can be given as files, too. A user name or password for SASL
+that changes is read again; others are read at the start:
 ` + "`--kafka.sasl.password-file`, `RANKCACHE_KAFKA_SASL_PASSWORD_FILE`" + `.
 `
 

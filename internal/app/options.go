@@ -22,6 +22,7 @@ type commonOptions struct {
 	redisTimeout time.Duration
 	kafka        string
 	kafkaKeys    map[string]string // kafka.* without the prefix
+	kafkaPaths   map[string]string // of those that came from files
 	rooms        string
 	names        wire.Names
 	logLevel     string
@@ -75,7 +76,8 @@ func (o *commonOptions) readSecrets(flags *pflag.FlagSet) (err error) {
 	if o.secrets, err = secretsOf(flags); err != nil {
 		return err
 	}
-	return readKafkaFiles(o.kafkaKeys)
+	o.kafkaPaths, err = readKafkaFiles(o.kafkaKeys)
+	return err
 }
 
 // logger returns the log of the process.

@@ -28,9 +28,9 @@ type profileOptions struct {
 
 func (o *profileOptions) register(flags *pflag.FlagSet) {
 	flags.String("profile-url", "", "`URL` of the profile service, asked by POST; empty: see --profile-redis-key")
-	o.url = secretFile(flags, "profile-url", "read at the start")
+	o.url = secretFile(flags, "profile-url", "read again when it changes")
 	flags.StringSlice("profile-header", nil, "`header` of each request to the profile service, as \"Name: value\"")
-	o.headers = secretFile(flags, "profile-header", "one a line, read at the start")
+	o.headers = secretFile(flags, "profile-header", "one a line, read again when it changes")
 	flags.StringVar(&o.redisKey, "profile-redis-key", "", "Redis key `pattern` of a profile, such as profile:<member>; empty: see --profile-url")
 	choiceVar(flags, &o.redisAs, "profile-redis-type", "", profile.RedisString, "what such a key is: string (a JSON object) or hash", profile.RedisString, profile.RedisHash)
 	flags.Int64Var(&o.budgetMB, "profile-budget-mib", profile.DefaultBudget>>20, "heap that profiles may take, in `MiB`")
@@ -49,7 +49,8 @@ func (o *profileOptions) source(redis profile.Pipeliner) (profile.Source, error)
 	case url != "" && o.redisKey != "":
 		return nil, Usagef("--profile-url and --profile-redis-key: want one of them")
 	case url != "":
-		return profile.NewHTTP(profile.HTTPOptions{URL: url, Header: o.header(), Timeout: o.cache.CallTimeout, Connections: o.cache.Calls})
+		current := func() (string, http.Header) { return o.url.get(), o.header() } // their files may have changed
+		return profile.NewHTTP(profile.HTTPOptions{URL: url, Current: current, Timeout: o.cache.CallTimeout, Connections: o.cache.Calls})
 	case o.redisKey != "":
 		return profile.NewRedis(redis, profile.RedisOptions{Key: o.redisKey, Type: o.redisAs})
 	}

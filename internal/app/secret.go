@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +11,10 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -177,8 +180,9 @@ func (all secrets) logTo(log *slog.Logger) {
 }
 
 // readKafkaFiles replaces librdkafka's settings that name a secret's file, such
-// as sasl.password-file, by what the file holds.
-func readKafkaFiles(kafka map[string]string) error {
+// as sasl.password-file, by what the file holds, and returns their paths.
+func readKafkaFiles(kafka map[string]string) (paths map[string]string, err error) {
+	paths = map[string]string{}
 	for key, path := range kafka {
 		name, ok := strings.CutSuffix(key, fileSuffix)
 		if !ok {
@@ -186,13 +190,77 @@ func readKafkaFiles(kafka map[string]string) error {
 		}
 		content, err := readSecret(path)
 		if err != nil {
-			return Usagef("--%s%s: %w", kafkaPrefix, key, err)
+			return nil, Usagef("--%s%s: %w", kafkaPrefix, key, err)
 		}
 		if _, both := kafka[name]; both {
-			return Usagef("--%[1]s%[2]s and --%[1]s%[2]s%[3]s are both set: want one of them", kafkaPrefix, name, fileSuffix)
+			return nil, Usagef("--%[1]s%[2]s and --%[1]s%[2]s%[3]s are both set: want one of them", kafkaPrefix, name, fileSuffix)
 		}
 		delete(kafka, key)
-		kafka[name] = content
+		kafka[name], paths[name] = content, path
 	}
-	return nil
+	return paths, nil
+}
+
+// The settings of librdkafka that may change while it runs.
+const (
+	saslUsername = "sasl.username"
+	saslPassword = "sasl.password"
+)
+
+// loginEvery is how often the files of Kafka's user name and password are read.
+const loginEvery = time.Second
+
+// kafkaLogin reads Kafka's user name and password again from their files.
+type kafkaLogin struct {
+	username, password string            // of the start
+	paths              map[string]string // by setting
+	log                *slog.Logger
+}
+
+// kafkaLogin returns what replay and writer call for new credentials, nil if none of
+// them is in a file.
+func (o *commonOptions) kafkaLogin(log *slog.Logger) func(context.Context, func(username, password string) error) {
+	if o.kafkaPaths[saslUsername] == "" && o.kafkaPaths[saslPassword] == "" {
+		return nil
+	}
+	l := &kafkaLogin{o.kafkaKeys[saslUsername], o.kafkaKeys[saslPassword], o.kafkaPaths, log}
+	return l.follow
+}
+
+// follow calls set when one of the files has changed, until ctx is done. What can't be
+// read leaves the last login in force.
+func (l *kafkaLogin) follow(ctx context.Context, set func(username, password string) error) {
+	username, password, failed := l.username, l.password, rate.Sometimes{Interval: time.Minute}
+	for tick := time.NewTicker(loginEvery); ; {
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+		u, err := l.read(saslUsername, username)
+		p, perr := l.read(saslPassword, password)
+		if err = errors.Join(err, perr); err == nil && (u != username || p != password) {
+			if err = set(u, p); err == nil {
+				username, password = u, p
+				l.log.Info("kafka: new connections log in with the new secret")
+			}
+		}
+		if err != nil {
+			failed.Do(func() { l.log.Error("kafka: the new secret can't be used, the last one stays in force", "err", err) })
+		}
+	}
+}
+
+// read returns what the file of a setting holds, or its last value if it has none.
+func (l *kafkaLogin) read(setting, last string) (string, error) {
+	path := l.paths[setting]
+	if path == "" {
+		return last, nil
+	}
+	content, err := readSecret(path)
+	if err != nil {
+		return "", fmt.Errorf("--%s%s%s: %w", kafkaPrefix, setting, fileSuffix, err)
+	}
+	return content, nil
 }

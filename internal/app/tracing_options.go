@@ -26,7 +26,7 @@ type tracingOptions struct {
 func (o *tracingOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OTLP/HTTP collector, such as http://127.0.0.1:4318, that is sent a span of each call to Redis; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, or no traces")
 	flags.StringSlice("otlp-header", nil, "`headers` sent to the collector, as key=value")
-	o.headers = secretFile(flags, "otlp-header", "one a line, read at the start")
+	o.headers = secretFile(flags, "otlp-header", "one a line, read again when it changes")
 	flags.Float64Var(&o.ratio, "otlp-ratio", tracing.DefaultRatio, "`share` of the calls, 0 to 1, that are traced")
 }
 
@@ -41,16 +41,29 @@ func (o *tracingOptions) tracer() (*tracing.Tracer, error) {
 			return nil, err
 		}
 	}
-	headers := map[string]string{}
-	maps.Copy(headers, to.Headers)
+	if _, err := o.header(to.Headers); err != nil {
+		return nil, err
+	}
+	headers := func() map[string]string {
+		current, _ := o.header(to.Headers) // a line that is none is left out
+		return current
+	}
+	return tracing.New(to.Endpoint, o.ratio, Version, tracing.WithTimeout(to.Timeout), tracing.WithCA(to.CAFile), tracing.WithHeaders(headers))
+}
+
+// header returns base and the headers of --otlp-header, whose file may have changed.
+func (o *tracingOptions) header(base map[string]string) (headers map[string]string, err error) {
+	headers = map[string]string{}
+	maps.Copy(headers, base)
 	for _, line := range o.headers.lines() {
 		name, value, ok := strings.Cut(line, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return nil, errors.New("--otlp-header: want key=value") // not the line: it may be a secret
+			err = errors.New("--otlp-header: want key=value") // not the line: it may be a secret
+			continue
 		}
 		headers[name] = strings.TrimSpace(value)
 	}
-	return tracing.New(to.Endpoint, o.ratio, Version, tracing.WithTimeout(to.Timeout), tracing.WithCA(to.CAFile), tracing.WithHeaders(headers))
+	return headers, err
 }
 
 // newTracer returns what sends spans, nil if no collector is set. A bad variable that

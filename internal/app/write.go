@@ -137,7 +137,7 @@ func (w *Writer) build() (err error) {
 	}
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
-	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, Group: o.group,
+	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
 		PublishAll: o.publishAll, BoardLife: o.boardLife, Topics: o.topics, Log: log, Registerer: w.registry})
 	if err != nil {
 		return Usagef("%w", err)

@@ -15,9 +15,9 @@ import (
 // Option changes how a [Tracer] sends spans.
 type Option func(*http.Client) error
 
-// WithHeaders adds headers to each upload, such as Authorization. They are never logged,
+// WithHeaders adds headers to each upload, such as Authorization, as they are then. They are never logged,
 // and redirects, which could lead to another host, are not followed.
-func WithHeaders(headers map[string]string) Option {
+func WithHeaders(headers func() map[string]string) Option {
 	return func(c *http.Client) error {
 		c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 		c.Transport = withHeaders{headers, c.Transport}
@@ -58,13 +58,13 @@ func WithCA(file string) Option {
 }
 
 type withHeaders struct {
-	headers map[string]string
+	headers func() map[string]string
 	next    http.RoundTripper // nil: the default
 }
 
 func (w withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context()) // a RoundTripper must not change its request
-	for name, value := range w.headers {
+	for name, value := range w.headers() {
 		r.Header.Set(name, value)
 	}
 	if w.next == nil {

@@ -101,7 +101,7 @@ func TestUploadHasHeadersAndTrustsTheCA(t *testing.T) {
 	if err := os.WriteFile(ca, block, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	headers := WithHeaders(map[string]string{"authorization": "Bearer hush"})
+	headers := WithHeaders(func() map[string]string { return map[string]string{"authorization": "Bearer hush"} })
 	trusting, err := New(server.URL, 1, "test", WithCA(ca), headers, WithTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestHeadersDoNotFollowARedirect(t *testing.T) {
 	defer other.Close()
 	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	tracer, err := New(server.URL, 1, "test", WithHeaders(map[string]string{"Authorization": "hush"}))
+	tracer, err := New(server.URL, 1, "test", WithHeaders(func() map[string]string { return map[string]string{"Authorization": "hush"} }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,7 +35,10 @@ type Options struct {
 	Tiers Tiers
 	// Kafka holds librdkafka settings, at least bootstrap.servers.
 	Kafka map[string]string
-	Group string // consumer group; empty: DefaultGroup
+	// KafkaLogin, if it is not nil, calls set with each new user name and password for
+	// SASL, until ctx is done.
+	KafkaLogin func(ctx context.Context, set func(username, password string) error)
+	Group      string // consumer group; empty: DefaultGroup
 	// PublishAll publishes the updates of all boards, not only of super-hot ones.
 	PublishAll bool
 	// BoardLife is the time from a board's first change until it expires, together

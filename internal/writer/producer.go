@@ -65,6 +65,18 @@ func (p *producer) open() (err error) {
 	return nil
 }
 
+// setLogin has the client, and those that replace it, log in with a new user name and
+// password.
+func (p *producer) setLogin(username, password string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client == nil {
+		return nil
+	}
+	return errors.Join(p.conf.SetKey("sasl.username", username), p.conf.SetKey("sasl.password", password),
+		p.client.SetSaslCredentials(username, password))
+}
+
 // close flushes queued messages, for a limited time, and closes the client.
 func (p *producer) close() {
 	p.mu.Lock()

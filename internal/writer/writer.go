@@ -78,7 +78,25 @@ func (w *Writer) Run(ctx context.Context) error {
 		return err
 	}
 	defer c.close()
+	defer w.keepLogin(work, c, p)()
 	return w.pipeline(ctx, work, c, p)
+}
+
+// keepLogin has the clients log in with each new user name and password, until stop
+// is called.
+func (w *Writer) keepLogin(ctx context.Context, c *consumer, p *producer) (stop func()) {
+	if w.opts.KafkaLogin == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.opts.KafkaLogin(ctx, func(username, password string) error {
+			return errors.Join(c.client.SetSaslCredentials(username, password), p.setLogin(username, password))
+		})
+	}()
+	return func() { cancel(); <-ended }
 }
 
 // pipeline runs the two stages concurrently, so that Redis applies a batch while
