@@ -21,7 +21,7 @@ type sidecarSays struct {
 
 func (s *sidecarSays) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.asked = r.URL.String()
-	body, err := os.ReadFile("../../sidecar/testdata/" + s.file)
+	body, err := os.ReadFile("../../sidecar/httpapi/testdata/" + s.file)
 	if err != nil {
 		panic(err)
 	}
@@ -82,7 +82,7 @@ func TestPageOverASocket(t *testing.T) {
 
 func TestJSONPassesTheAnswerOn(t *testing.T) {
 	for file, status := range map[string]int{"top.json": http.StatusOK, "blocked.json": http.StatusForbidden} {
-		want, err := os.ReadFile("../../sidecar/testdata/" + file)
+		want, err := os.ReadFile("../../sidecar/httpapi/testdata/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}
