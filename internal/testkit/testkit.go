@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"rankcache/internal/lab/servers"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"rankcache/internal/lab/servers"
 )
 
 // mainRuns tells that Main is there to end the shared servers.
@@ -150,4 +149,19 @@ func Chromium(t testing.TB) string {
 	}
 	orSkip(t, fmt.Errorf("chromium: %w: install it (Debian's package chromium) or put it in PATH", servers.ErrNotInstalled))
 	return ""
+}
+
+// PythonClient returns the path of a Python that has the modules openapi_python_client and what a client that it generates imports. It skips where
+// scripts/setup.sh has not made it, and prints that.
+func PythonClient(t testing.TB) string {
+	t.Helper()
+	root, err := servers.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	python := filepath.Join(root, ".cache", "python-client", "bin", "python")
+	if _, err := os.Stat(python); err != nil {
+		orSkip(t, fmt.Errorf("the generator of Python clients: %w: run scripts/setup.sh python-client (%v)", servers.ErrNotInstalled, err))
+	}
+	return python
 }
