@@ -37,13 +37,13 @@ func newBrokerCommand() *cobra.Command {
 
 // startBroker runs this program again as [newBrokerCommand] and returns the
 // broker's address and what ends it.
-func startBroker(ctx context.Context, progress io.Writer) (addr string, stop func() error, err error) {
+func startBroker(ctx context.Context) (addr string, stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, "bench", "broker")
-	cmd.Stderr = progress
+	cmd.Stderr = os.Stderr // written by another goroutine than the progress
 	in, inErr := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
 	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {

@@ -133,7 +133,7 @@ func (b *replayBench) startKafka(ctx context.Context) (stop func() error, err er
 	}
 	fmt.Fprintln(b.progress, "no Kafka here, measuring against kfake:", err)
 	b.kafkaWhat = "kfake"
-	b.kafka, stop, err = startBroker(ctx, b.progress)
+	b.kafka, stop, err = startBroker(ctx)
 	return stop, err
 }
 
