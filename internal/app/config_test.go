@@ -171,7 +171,7 @@ func otherValue(f *pflag.Flag) string {
 		return fmt.Sprint(f.DefValue != "true")
 	case "duration":
 		return "1h2m3.004s"
-	case "int", "int64":
+	case "int", "int64", "uint":
 		return "1234567"
 	case "float64":
 		return "0.0625"
