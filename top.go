@@ -43,8 +43,8 @@ func (d Direction) String() string {
 type Top struct {
 	Board   BoardID
 	Entries []Entry
-	// Seq is the board's count of applied changes, 0 if unknown.
-	Seq uint64
+	// State has the board's seq; run and sum if they are known.
+	State
 	// Members is the number of members of the whole board.
 	Members int
 	// PublishedAt is when this top was made, by the clock of this process.
@@ -53,8 +53,8 @@ type Top struct {
 
 // Stamp tells which state of a board an answer shows.
 type Stamp struct {
-	// Seq is the board's count of applied changes, 0 if unknown.
-	Seq uint64
+	// State has the board's seq; run and sum if they are known.
+	State
 	// Members is the number of members of the whole board.
 	Members int
 	// At is when the answer was made, by the clock of this process.

@@ -38,7 +38,7 @@ type rootBuffer struct {
 }
 
 func (v *view) stamp() rankcache.Stamp {
-	return rankcache.Stamp{Seq: v.top.Seq, Members: v.top.Members, At: v.top.PublishedAt}
+	return rankcache.Stamp{State: v.top.State, Members: v.top.Members, At: v.top.PublishedAt}
 }
 
 // lookup fills in the score of each row's member as the table has it, and sets Rank

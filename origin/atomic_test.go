@@ -87,7 +87,7 @@ func (b board) viaTops() (rankcache.Stamp, float64, float64, error) {
 	if err != nil {
 		return rankcache.Stamp{}, 0, 0, err
 	}
-	return scores(rankcache.Page{Stamp: rankcache.Stamp{Seq: tops[0].Seq, Members: tops[0].Members}, Entries: tops[0].Entries}, nil)
+	return scores(rankcache.Page{Stamp: rankcache.Stamp{State: tops[0].State, Members: tops[0].Members}, Entries: tops[0].Entries}, nil)
 }
 
 func (b board) viaStandings() (rankcache.Stamp, float64, float64, error) {

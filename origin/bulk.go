@@ -24,7 +24,7 @@ func (o *Origin) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([
 	tops := make([]*rankcache.Top, len(boards))
 	err := o.pages(ctx, "tops", boards, n, func(i int, page rankcache.Page) {
 		tops[i] = &rankcache.Top{Board: boards[i], Entries: page.Entries,
-			Seq: page.Seq, Members: page.Members, PublishedAt: page.At}
+			State: page.State, Members: page.Members, PublishedAt: page.At}
 	})
 	return tops, err
 }

@@ -34,7 +34,7 @@ func TestTopsAndStamps(t *testing.T) {
 	if err == nil {
 		t.Error("a key that is no board has a stamp")
 	}
-	for i, want := range []rankcache.Stamp{{Seq: 917, Members: 5}, {}, {}} {
+	for i, want := range []rankcache.Stamp{{State: rankcache.State{Seq: 917}, Members: 5}, {}, {}} {
 		stamps[i].At = time.Time{}
 		equal(t, string(boards[i]), stamps[i], want)
 	}

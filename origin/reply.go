@@ -80,7 +80,7 @@ func toStamp(keys []string, members, seq any, at time.Time) (rankcache.Stamp, er
 		return rankcache.Stamp{}, &badReply{keys[0], fmt.Sprintf("answered %T for its size", members)}
 	}
 	count, err := toSeq(keys[len(keys)-1], seq)
-	return rankcache.Stamp{Seq: count, Members: int(n), At: at}, err
+	return rankcache.Stamp{State: rankcache.State{Seq: count}, Members: int(n), At: at}, err
 }
 
 func toStandings(key string, members []string, ranks []*redis.IntCmd, scores []*redis.FloatCmd) ([]rankcache.Standing, error) {

@@ -32,7 +32,7 @@ func (o *originBoard) write() {
 // observe returns all that Redis has now: every row with its rank, and some members
 // that may be absent.
 func (o *originBoard) observe() *observation {
-	t := &observation{Stamp: rankcache.Stamp{Seq: uint64(len(o.updates)), Members: len(o.scores)}}
+	t := &observation{Stamp: rankcache.Stamp{State: rankcache.State{Seq: uint64(len(o.updates))}, Members: len(o.scores)}}
 	for m, score := range o.scores {
 		t.claims = append(t.claims, claim{m, score, true, 0})
 	}

@@ -35,7 +35,7 @@ func (b *fakeBoard) Publish()                             { b.note("publish") }
 func (b *fakeBoard) MarkCurrent(t time.Time)              { b.current = t }
 func (b *fakeBoard) CurrentAt() time.Time                 { return b.current }
 func (b *fakeBoard) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
-	return rankcache.Stamp{Seq: b.have.Contiguous, Members: b.have.Members}, nil
+	return rankcache.Stamp{State: rankcache.State{Seq: b.have.Contiguous}, Members: b.have.Members}, nil
 }
 func (b *fakeBoard) Repair(m string, _ float64, _ bool, seq uint64) bool {
 	b.note("repair %s at %d", m, seq)

@@ -163,7 +163,7 @@ func TestPoisonRecords(t *testing.T) {
 	e := newEnv(t, testkit.Kafka(t))
 	b, other := e.newBoard(1, nil), e.newBoard(0, nil)
 	b.produce(b.gifts(10, 5)...)
-	for _, poison := range []string{"", "{", "\x00\xff", `{"v":2,"board":"x"}`, `{"v":1,"board":"` + string(b.id) + `","member":"m","op":"zap","seq":1}`,
+	for _, poison := range []string{"", "{", "\x00\xff", `{"v":3,"board":"x"}`, `{"v":2,"board":"` + string(b.id) + `","member":"m","op":"zap","seq":1}`,
 		strings.Repeat("x", wire.MaxUpdateLen+1)} {
 		e.check(e.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: []byte(poison)}).FirstErr())
 	}

@@ -280,7 +280,7 @@ func (at *place) head(start, limit int) Answer {
 	from := min(start, len(top.Entries))
 	to := min(start+limit, len(top.Entries))
 	a := Answer{Source: SourceHot, CurrentAt: at.hotAt, at: *at, top: top, Page: rankcache.Page{
-		Stamp:   rankcache.Stamp{Seq: top.Seq, Members: top.Members, At: top.PublishedAt},
+		Stamp:   rankcache.Stamp{State: top.State, Members: top.Members, At: top.PublishedAt},
 		Start:   start,
 		Entries: top.Entries[from:to:to],
 	}}

@@ -51,23 +51,26 @@ type rawUpdate struct {
 	version                    uint64
 	board, member, op, orderID string
 	delta, score               float64
-	seq                        uint64
+	seq, run, sum, members     uint64
 	at                         int64
 	rank, inviter, invitee     string
-	hasDelta, hasScore         bool
+	hasDelta, hasScore, hasSum bool
 }
 
 // update checks a record of the current form and fills u.
 func (w *rawUpdate) update(u *Update) error {
-	if w.version != 1 {
-		return &BadUpdate{"version", fmt.Errorf("v is %d, want 1", w.version)}
+	if w.version != 2 {
+		return &BadUpdate{"version", fmt.Errorf("v is %d, want 2", w.version)}
 	}
 	op, err := ParseOp(w.op)
 	if err != nil {
 		return &BadUpdate{"op", err}
 	}
 	*u = Update{Board: rankcache.BoardID(w.board), Member: w.member, Op: op, Delta: w.delta,
-		Score: w.score, Seq: w.seq, OrderID: w.orderID, At: w.at}
+		Score: w.score, OrderID: w.orderID, At: w.at}
+	if w.seq != 0 {
+		u.Seq, u.Run, u.Sum, u.HasSum, u.Members = w.seq, w.run, w.sum, w.hasSum, int(w.members)
+	}
 	if err := w.checkScore(op); err != nil {
 		return &BadUpdate{"score", err}
 	}
@@ -121,7 +124,8 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 		V                 uint64
 		Board, Member, Op string
 		Delta, Score      *float64
-		Seq               uint64
+		Seq, Run, Members uint64
+		Sum               *string
 		Order             string
 		At                int64
 		RankID            idText `json:"rank_id"`
@@ -134,15 +138,40 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	*w = rawUpdate{version: j.V, board: j.Board, member: j.Member, op: j.Op, seq: j.Seq, orderID: j.Order, at: j.At,
+	*w = rawUpdate{version: j.V, board: j.Board, member: j.Member, op: j.Op, seq: j.Seq, run: j.Run, members: j.Members, orderID: j.Order, at: j.At,
 		rank: string(j.RankID), inviter: string(j.InviterUID), invitee: string(j.InviteeUID)}
 	if w.hasDelta = j.Delta != nil; w.hasDelta {
 		w.delta = *j.Delta
+	}
+	if j.Sum != nil {
+		if w.sum, w.hasSum = parseSum(*j.Sum); !w.hasSum {
+			return fmt.Errorf("sum %.20q: want 12 hex digits", *j.Sum)
+		}
 	}
 	if w.hasScore = j.Score != nil; w.hasScore {
 		w.score = *j.Score
 	}
 	return nil
+}
+
+// parseSum parses 12 lower-case hex digits.
+func parseSum(text string) (sum uint64, ok bool) {
+	if len(text) != 12 {
+		return 0, false
+	}
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		default:
+			return 0, false
+		}
+		sum = sum<<4 | uint64(c)
+	}
+	return sum, true
 }
 
 // idText is an id that legacy producers write as a string or as a number.

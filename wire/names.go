@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"rankcache"
@@ -17,13 +18,20 @@ type Names struct {
 	Board string // sorted set of a board
 	Seq   string // count of a board's applied changes
 	Order string // record of one applied order id
-	Room  string // set of the boards now running in a room
-	Rooms string // hash of the rooms that operators set at run time
-	Hot   string // hot-key verdict shared by the sidecars of an instance
+	// Meta has a board's run, seq and checksum ([Meta]). Orders are the hashes of its
+	// applied order ids; <bucket> stands for "<set>.<number>". Adopter is the lease of
+	// the writer that adds up a board.
+	Meta, Orders, Adopter string
+	// Readopt is the hash of the boards that a writer is to add up again, board to run.
+	Readopt string
+	Room    string // set of the boards now running in a room
+	Rooms   string // hash of the rooms that operators set at run time
+	Hot     string // hot-key verdict shared by the sidecars of an instance
 
-	// Commands is the topic of commands; UpdatePrefix starts the name of each
-	// board's update topic.
+	// Commands is the topic of commands; Refused that of those that are not applied;
+	// UpdatePrefix starts the name of each board's update topic.
 	Commands     string
+	Refused      string
 	UpdatePrefix string
 }
 
@@ -33,10 +41,15 @@ func DefaultNames() Names {
 		Board:        "<board>",
 		Seq:          "{<board>}:seq",
 		Order:        "{<board>}:order:<order>",
+		Meta:         "{<board>}:meta",
+		Orders:       "{<board>}:orders:<bucket>",
+		Adopter:      "{<board>}:adopter",
+		Readopt:      "rankcache:readopt",
 		Room:         "rankcache:room:<uid>:boards",
 		Rooms:        "rankcache:rooms",
 		Hot:          "rankcache:hot:<instance>",
 		Commands:     "update_rank",
+		Refused:      "update_rank_refused",
 		UpdatePrefix: "update_cache_",
 	}
 }
@@ -49,6 +62,10 @@ func (n Names) Check() error {
 		{"seq key", n.Seq, "<board>"},
 		{"order key", n.Order, "<board>"},
 		{"order key", n.Order, "<order>"},
+		{"meta key", n.Meta, "<board>"},
+		{"orders key", n.Orders, "<board>"},
+		{"orders key", n.Orders, "<bucket>"},
+		{"adopter key", n.Adopter, "<board>"},
 		{"room key", n.Room, "<uid>"},
 		{"hot key", n.Hot, "<instance>"},
 	} {
@@ -56,11 +73,15 @@ func (n Names) Check() error {
 			return fmt.Errorf("%s pattern %q: want %s in it once", p.what, p.pattern, p.must)
 		}
 	}
-	if n.Rooms == "" || strings.Contains(n.Rooms, "<") {
-		return fmt.Errorf("rooms key %q: want one key, without a placeholder", n.Rooms)
+	for what, key := range map[string]string{"rooms": n.Rooms, "readopt": n.Readopt} {
+		if key == "" || strings.Contains(key, "<") {
+			return fmt.Errorf("%s key %q: want one key, without a placeholder", what, key)
+		}
 	}
-	if err := checkTopic("command topic", n.Commands, maxTopicLen); err != nil {
-		return err
+	for _, topic := range []string{n.Commands, n.Refused} {
+		if err := checkTopic("command topic", topic, maxTopicLen); err != nil {
+			return err
+		}
 	}
 	return checkTopic("update topic prefix", n.UpdatePrefix, maxTopicLen-rankcache.MaxBoardLen)
 }
@@ -92,6 +113,18 @@ func (n Names) OrderKey(b rankcache.BoardID, orderID string) string {
 	return fill(fill(n.Order, "<board>", string(b)), "<order>", orderID)
 }
 
+// MetaKey returns the key of the board's [Meta].
+func (n Names) MetaKey(b rankcache.BoardID) string { return fill(n.Meta, "<board>", string(b)) }
+
+// OrdersKey returns the key of one hash of applied order ids: set is the turn's
+// parity, bucket that of [OrderBucket].
+func (n Names) OrdersKey(b rankcache.BoardID, set, bucket int) string {
+	return fill(fill(n.Orders, "<board>", string(b)), "<bucket>", strconv.Itoa(set)+"."+strconv.Itoa(bucket))
+}
+
+// AdopterKey returns the key of the lease of the writer that adds up the board.
+func (n Names) AdopterKey(b rankcache.BoardID) string { return fill(n.Adopter, "<board>", string(b)) }
+
 // RoomKey returns the key of the set of boards running in the room of uid.
 func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 
@@ -102,10 +135,10 @@ func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>",
 // set is at key, and false for every other key. With the default pattern any legal
 // id is a board, except a key that matches one of the other patterns.
 func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
-	if key == n.Rooms {
+	if key == n.Rooms || key == n.Readopt {
 		return "", false
 	}
-	for _, other := range []string{n.Seq, n.Order, n.Room, n.Hot} {
+	for _, other := range []string{n.Seq, n.Order, n.Meta, n.Orders, n.Adopter, n.Room, n.Hot} {
 		if matches(key, other) {
 			return "", false
 		}

@@ -92,6 +92,15 @@ func (w *rawUpdate) setField(key, value string) (ok bool) {
 		w.hasScore = true
 	case "seq":
 		w.seq, ok = scanUint(value)
+	case "run":
+		w.run, ok = scanUint(value)
+	case "sum":
+		if value, ok = stringValue(value); ok {
+			w.sum, w.hasSum = parseSum(value)
+			ok = w.hasSum
+		}
+	case "members":
+		w.members, ok = scanUint(value)
 	case "order":
 		w.orderID, ok = stringValue(value)
 	case "at":

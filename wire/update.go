@@ -71,14 +71,18 @@ type Update struct {
 	Delta   float64 // what an incr added
 	Score   float64 // the member's score after the change; unused by delete
 	Seq     uint64  // the board's count of applied changes, this one included
-	OrderID string  // the caller's idempotency key
-	At      int64   // when the command was given, Unix milliseconds
+	Run     uint64  // the life of the board in which Seq counts; 0 if its producer keeps none
+	Sum     uint64  // the board's checksum after the change, if HasSum is set
+	HasSum  bool
+	Members int    // on the board after the change
+	OrderID string // the caller's idempotency key
+	At      int64  // when the command was given, Unix milliseconds
 }
 
-// AppendUpdate appends u in the wire form (JSON, version 1) and returns the
+// AppendUpdate appends u in the wire form (JSON, version 2) and returns the
 // longer slice. [DecodeUpdate] reads a valid u back unchanged.
 func AppendUpdate(dst []byte, u *Update) []byte {
-	dst = append(dst, `{"v":1,"board":`...)
+	dst = append(dst, `{"v":2,"board":`...)
 	dst = AppendString(dst, string(u.Board))
 	dst = append(dst, `,"member":`...)
 	dst = AppendString(dst, u.Member)
@@ -92,11 +96,40 @@ func AppendUpdate(dst []byte, u *Update) []byte {
 		dst = AppendScore(append(dst, `,"score":`...), u.Score)
 	}
 	if u.Seq != 0 {
-		dst = strconv.AppendUint(append(dst, `,"seq":`...), u.Seq, 10)
+		dst = u.appendState(dst)
 	}
 	dst = AppendString(append(dst, `,"order":`...), u.OrderID)
 	dst = strconv.AppendInt(append(dst, `,"at":`...), u.At, 10)
 	return append(dst, '}')
+}
+
+// appendState appends the board's state after u.
+func (u *Update) appendState(dst []byte) []byte {
+	if u.Run != 0 {
+		dst = strconv.AppendUint(append(dst, `,"run":`...), u.Run, 10)
+	}
+	dst = strconv.AppendUint(append(dst, `,"seq":`...), u.Seq, 10)
+	if u.HasSum {
+		dst = append(AppendSum(append(dst, `,"sum":"`...), u.Sum), '"')
+	}
+	if u.Run != 0 {
+		dst = strconv.AppendInt(append(dst, `,"members":`...), int64(u.Members), 10)
+	}
+	return dst
+}
+
+// State returns the board's state after u.
+func (u *Update) State() rankcache.State {
+	return rankcache.State{Run: u.Run, Seq: u.Seq, Sum: u.Sum, HasSum: u.HasSum}
+}
+
+// AppendSum appends a checksum as 12 hex digits.
+func AppendSum(dst []byte, sum uint64) []byte {
+	const digits = "0123456789abcdef"
+	for shift := 44; shift >= 0; shift -= 4 {
+		dst = append(dst, digits[sum>>shift&0xf])
+	}
+	return dst
 }
 
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become

@@ -16,9 +16,9 @@ import (
 // file is the contract between the writer and the readers of the topic: change
 // it only together with the version of the event.
 var goldenUpdates = []Update{
-	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 1, Score: 42, Seq: 917, OrderID: "gift-1", At: 1700000000123},
-	{Board: "1_2_3", Member: "1000123", Op: OpSet, Score: -0.5, Seq: 918, OrderID: "gift-2", At: 1700000000124},
-	{Board: "1_2_3", Member: "1000123", Op: OpDelete, Seq: 919, OrderID: "gift-3", At: 1700000000125},
+	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 1, Score: 42, Run: 1838429319476737, Seq: 917, Sum: 0x0a1b2c3d4e5f, HasSum: true, Members: 5000, OrderID: "gift-1", At: 1700000000123},
+	{Board: "1_2_3", Member: "1000123", Op: OpSet, Score: -0.5, Run: 1838429319476737, Seq: 918, HasSum: true, Members: 5000, OrderID: "gift-2", At: 1700000000124},
+	{Board: "1_2_3", Member: "1000123", Op: OpDelete, Run: 1838429319476737, Seq: 919, OrderID: "gift-3", At: 1700000000125},
 	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 2.5, Score: 1e300, OrderID: "no-seq"},
 	{Board: "a.b:c-d", Member: `"ünï\"`, Op: OpIncr, Delta: -1e-7, Seq: 1<<54 + 1, OrderID: "<1>", At: -1},
 }
@@ -65,7 +65,7 @@ func TestDecodeLegacyForm(t *testing.T) {
 }
 
 func TestDecodeUpdateRejects(t *testing.T) {
-	const head = `{"v":1,"board":"b","member":"m","order":"o",`
+	const head = `{"v":2,"board":"b","member":"m","order":"o",`
 	for record, reason := range map[string]string{
 		``:                                  "json",
 		`null`:                              "version",
@@ -77,17 +77,17 @@ func TestDecodeUpdateRejects(t *testing.T) {
 		head + `"op":"incr","delta":1e999}`: "json",
 		head + `"op":"incr","delta":"1"}`:   "json",
 		head + "\"op\":\"\xff\"}":           "op",
-		`{"v":1,"board":"b","member":"` + "\xff" + `","order":"o","op":"delete"}`:               "member",
-		`{"v":1,"board":"b","member":"` + "\xff" + `","order":"\u0041","op":"delete"}`:          "json",
-		`{"v":2,"board":"b","member":"m","op":"incr"}`:                                          "version",
+		`{"v":2,"board":"b","member":"` + "\xff" + `","order":"o","op":"delete"}`:               "member",
+		`{"v":2,"board":"b","member":"` + "\xff" + `","order":"\u0041","op":"delete"}`:          "json",
+		`{"v":1,"board":"b","member":"m","op":"incr"}`:                                          "version",
 		head + `"op":"add","delta":1}`:                                                          "op",
 		head + `"op":"incr","seq":1}`:                                                           "score",
 		head + `"op":"incr"}`:                                                                   "score",
 		head + `"op":"set","delta":1}`:                                                          "score",
-		`{"v":1,"board":"b","member":"m","op":"incr","delta":1}`:                                "order",
-		`{"v":1,"board":"b b","member":"m","op":"delete","seq":1}`:                              "board",
-		`{"v":1,"board":"b","member":"","op":"delete","seq":1}`:                                 "member",
-		`{"v":1,"board":"b","member":"` + strings.Repeat("m", 129) + `","op":"delete","seq":1}`: "member",
+		`{"v":2,"board":"b","member":"m","op":"incr","delta":1}`:                                "order",
+		`{"v":2,"board":"b b","member":"m","op":"delete","seq":1}`:                              "board",
+		`{"v":2,"board":"b","member":"","op":"delete","seq":1}`:                                 "member",
+		`{"v":2,"board":"b","member":"` + strings.Repeat("m", 129) + `","op":"delete","seq":1}`: "member",
 		`{"rank_id":"b","inviter_uid":1}`:                                                       "member",
 		`{"rank_id":"b","inviter_uid":true,"invitee_uid":1}`:                                    "json",
 		strings.Repeat(" ", MaxUpdateLen+1):                                                     "size",
@@ -107,7 +107,7 @@ func FuzzDecodeUpdate(f *testing.F) {
 		f.Add(AppendUpdate(nil, &goldenUpdates[i]))
 	}
 	f.Add([]byte(`{"rank_id":"1_2_3","inviter_uid":88,"invitee_uid":"99"}`))
-	f.Add([]byte(`{"v":1,"board":"b","member":"m","op":"set","score":-1.5e-3,"seq":1,"more":null}`))
+	f.Add([]byte(`{"v":2,"board":"b","member":"m","op":"set","score":-1.5e-3,"seq":1,"more":null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var fast, slow rawUpdate
 		if fast.scan(data) {

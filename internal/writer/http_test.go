@@ -18,14 +18,14 @@ import (
 func TestPostScore(t *testing.T) {
 	h := newFixture(t, testkit.Kfake(t).Addr(), nil)
 	h.run(t)
-	update := fmt.Sprintf(`{"v":1,"board":%q,"member":"a","op":"incr","delta":1,"score":1,"seq":1,"order":"o1","at":5`, h.board)
+	update := fmt.Sprintf(`{"v":2,"board":%q,"member":"a","op":"incr","delta":1,"score":1,"seq":1,"order":"o1","at":5`, h.board)
 	status, answer := h.post(t, h.command("o1", "a"))
 	equal(t, "answer", []any{status, answer}, []any{200, update + `,"duplicate":false}`})
 	equal(t, "published", h.updates(t, 1)[0], update+"}")
 	status, answer = h.post(t, h.command("o1", "b"))
 	equal(t, "repeat", []any{status, answer}, []any{200, update + `,"duplicate":true}`})
 	_, answer = h.post(t, fmt.Sprintf(`{"order":"o2","board":%q,"member":"a","op":"delete","at":5}`, h.board))
-	equal(t, "delete", answer, fmt.Sprintf(`{"v":1,"board":%q,"member":"a","op":"delete","seq":2,"order":"o2","at":5,"duplicate":false}`, h.board))
+	equal(t, "delete", answer, fmt.Sprintf(`{"v":2,"board":%q,"member":"a","op":"delete","seq":2,"order":"o2","at":5,"duplicate":false}`, h.board))
 }
 
 func TestPostProblems(t *testing.T) {

@@ -46,7 +46,7 @@ func (s *succession) previous() *atomic.Pointer[previousPage] {
 func (s *succession) page(members ...string) (joins int64) {
 	s.Helper()
 	s.seq++
-	top := &rankcache.Top{Board: "local", Seq: s.seq, Members: len(members), PublishedAt: fixture.Published}
+	top := &rankcache.Top{Board: "local", State: rankcache.State{Seq: s.seq}, Members: len(members), PublishedAt: fixture.Published}
 	for i, m := range members {
 		top.Entries = append(top.Entries, rankcache.Entry{Member: m, Score: float64(1000 - i)})
 	}

@@ -141,13 +141,13 @@ func (w *env) poison() (records []*kgo.Record) {
 	add := func(topic, value string) {
 		records = append(records, &kgo.Record{Topic: topic, Value: []byte(value)})
 	}
-	for _, value := range []string{"", "{", "null", "[]", "\x00\xff\xfe", "\x1f\x8b\x08\x00", `{"v":1}`, strings.Repeat(`{"v":`, 50_000)} {
+	for _, value := range []string{"", "{", "null", "[]", "\x00\xff\xfe", "\x1f\x8b\x08\x00", `{"v":2}`, strings.Repeat(`{"v":`, 50_000)} {
 		add(w.topic(), value)
 		add(w.commands(), value)
 	}
 	// Each of these would be an update but for one thing.
-	good := fmt.Sprintf(`{"v":1,"board":%q,"member":"m0001","op":"set","score":1e9,"seq":1000000,"order":"x","at":1}`, b)
-	for _, change := range [][2]string{{`"v":1`, `"v":2`}, {"set", "steal"}, {"m0001", ""}, {"m0001", strings.Repeat("m", 5000)}, {"m0001", `m\n1`},
+	good := fmt.Sprintf(`{"v":2,"board":%q,"member":"m0001","op":"set","score":1e9,"seq":1000000,"order":"x","at":1}`, b)
+	for _, change := range [][2]string{{`"v":2`, `"v":3`}, {"set", "steal"}, {"m0001", ""}, {"m0001", strings.Repeat("m", 5000)}, {"m0001", `m\n1`},
 		{"1e9", "1e999"}, {"1e9", "null"}, {":1000000", ":-1"}, {":1000000", ":99999999999999999999999"}, {b, b + "_else"}, {b, "../../" + b}, {b, ""}} {
 		add(w.topic(), strings.Replace(good, change[0], change[1], 1))
 	}

@@ -1,0 +1,58 @@
+package rankcache
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrState reports a state that is not written as [State.String] writes it.
+var ErrState = errors.New("bad state")
+
+// State identifies one state of a board. Two boards whose states are equal, sums
+// included, have the same members with the same scores; a seq alone can't tell
+// that, because a Redis that fails over gives seqs out again.
+type State struct {
+	// Run tells the lives of a board apart; a later life has a higher run. 0 is
+	// unknown.
+	Run uint64
+	// Seq is the board's count of applied changes, 0 if unknown.
+	Seq uint64
+	// Sum is the checksum over all members and scores ([rankcache/wire.Hash]), below
+	// 2^48; it means something only if HasSum is set.
+	Sum    uint64
+	HasSum bool
+}
+
+// sumBits is the length of a checksum.
+const sumBits = 48
+
+// String returns "<run>-<seq>-<sum as 12 hex digits>", without digits behind the
+// second sign if the sum is unknown.
+func (s State) String() string {
+	text := strconv.FormatUint(s.Run, 10) + "-" + strconv.FormatUint(s.Seq, 10) + "-"
+	if s.HasSum {
+		text += fmt.Sprintf("%012x", s.Sum)
+	}
+	return text
+}
+
+// ParseState is the inverse of [State.String]. The error wraps [ErrState].
+func ParseState(text string) (s State, err error) {
+	run, rest, _ := strings.Cut(text, "-")
+	seq, sum, ok := strings.Cut(rest, "-")
+	var errs [3]error
+	s.Run, errs[0] = strconv.ParseUint(run, 10, 64)
+	s.Seq, errs[1] = strconv.ParseUint(seq, 10, 64)
+	if s.HasSum = sum != ""; s.HasSum {
+		s.Sum, errs[2] = strconv.ParseUint(sum, 16, sumBits)
+	}
+	if !ok || errors.Join(errs[:]...) != nil || s.String() != text {
+		return State{}, fmt.Errorf("%w %.60q: want <run>-<seq>-<sum>, as the header Rankcache-State has it", ErrState, text)
+	}
+	return s, nil
+}
+
+// SameSum returns whether both states have a sum and it is the same.
+func (s State) SameSum(other State) bool { return s.HasSum && other.HasSum && s.Sum == other.Sum }

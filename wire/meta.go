@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"crypto/sha1" //nolint:gosec // detects faults, not attackers; Redis's scripts have no other hash
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"rankcache"
+)
+
+// SumMask has the bits of a checksum: sums are added modulo 2^48, which a double
+// holds exactly.
+const SumMask = 1<<48 - 1
+
+// Hash returns one member's share of its board's checksum: the first 48 bits of
+// SHA-1 over the score, as a big-endian double, and the member. The checksum is the
+// sum of the shares modulo 2^48. A score of -0 counts as 0. apply.lua computes the
+// same as redis.sha1hex(struct.pack('>d', score) .. member).
+func Hash(member string, score float64) uint64 {
+	var buffer [8 + rankcache.MaxMemberLen]byte
+	data := binary.BigEndian.AppendUint64(buffer[:0], math.Float64bits(score+0))
+	sum := sha1.Sum(append(data, member...)) //nolint:gosec // see the import
+	return binary.BigEndian.Uint64(sum[:8]) >> 16
+}
+
+// Life is how far a board's life has come. It only rises.
+type Life uint8
+
+// Lives of a board.
+const (
+	LifeOpen Life = iota
+	LifeClosing
+	LifeClosed
+	LifeFinal
+)
+
+// Meta is what Redis keeps about a board beside its sorted set. The writer's scripts
+// change it together with the sorted set; everybody else reads it.
+type Meta struct {
+	Life Life
+	// Adopting is set while a writer adds up the members of a board that it did not
+	// make; changes wait until then. HasSum is false meanwhile.
+	Adopting bool
+	rankcache.State
+	Members uint64
+	// End is when the board's period ends, and Expires when its keys do, in Unix
+	// milliseconds; 0: never.
+	End, Expires uint64
+	// Now is the highest time that a writer has passed, in Unix milliseconds.
+	Now uint64
+	// Turn counts the order lives since 1970: order ids are kept for the current
+	// and the previous one.
+	Turn uint64
+	// OrderLife is how long an order id is known at least, in seconds, and Buckets
+	// over how many hashes the order ids of one turn are spread. Both are fixed when
+	// the board is born.
+	OrderLife uint32
+	Buckets   uint16
+}
+
+// metaVersion is the first byte of a meta value. The scripts spell the layout as
+// struct.pack('>BBI8I8I8I8I8I8I8I8I4I2', ...).
+const metaVersion = 1
+
+// MetaLen is the length of a meta value, in bytes.
+const MetaLen = 2 + 8*8 + 4 + 2
+
+const (
+	lifeMask       = 0x0f
+	metaAdopting   = 0x10
+	metaUnknownSum = 0x20
+)
+
+// ErrMeta reports a meta value that this version can't read.
+var ErrMeta = errors.New("bad meta of a board")
+
+// AppendMeta appends m as Redis keeps it and returns the longer slice.
+func AppendMeta(dst []byte, m *Meta) []byte {
+	flags := byte(m.Life)
+	if m.Adopting {
+		flags |= metaAdopting
+	}
+	if !m.HasSum {
+		flags |= metaUnknownSum
+	}
+	dst = append(dst, metaVersion, flags)
+	for _, n := range []uint64{m.Run, m.Seq, m.Sum, m.Members, m.End, m.Expires, m.Now, m.Turn} {
+		dst = binary.BigEndian.AppendUint64(dst, n)
+	}
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(dst, m.OrderLife), m.Buckets)
+}
+
+// ParseMeta reads the value of a meta key. The error wraps [ErrMeta].
+func ParseMeta(value string) (m Meta, err error) {
+	if len(value) != MetaLen || value[0] != metaVersion {
+		return Meta{}, fmt.Errorf("%w: %d bytes that begin with %.4q, want %d of version %d: check that nothing else uses the key, and that all writers and sidecars are of one version",
+			ErrMeta, len(value), value, MetaLen, metaVersion)
+	}
+	data := []byte(value)
+	flags := data[1]
+	m.Life, m.Adopting, m.HasSum = Life(flags&lifeMask), flags&metaAdopting != 0, flags&metaUnknownSum == 0
+	for i, n := range []*uint64{&m.Run, &m.Seq, &m.Sum, &m.Members, &m.End, &m.Expires, &m.Now, &m.Turn} {
+		*n = binary.BigEndian.Uint64(data[2+8*i:])
+	}
+	m.OrderLife, m.Buckets = binary.BigEndian.Uint32(data[66:]), binary.BigEndian.Uint16(data[70:])
+	if m.Life > LifeFinal || m.Sum > SumMask || m.Buckets == 0 {
+		return Meta{}, fmt.Errorf("%w: life %d, sum %x, %d buckets", ErrMeta, m.Life, m.Sum, m.Buckets)
+	}
+	if !m.HasSum {
+		m.Sum = 0
+	}
+	return m, nil
+}
+
+// OrderBucket returns in which of n hashes an order id is kept.
+func OrderBucket(orderID string, n uint16) int {
+	const offset, prime = 2166136261, 16777619 // FNV-1a
+	h := uint32(offset)
+	for i := range len(orderID) {
+		h = (h ^ uint32(orderID[i])) * prime
+	}
+	return int(h % uint32(n))
+}
