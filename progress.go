@@ -11,6 +11,9 @@ type ApplyResult struct {
 	Applied   int // set the member's state
 	Duplicate int // seen before: same seq, or same order id
 	Stale     int // first seen, but the member already has a higher seq
+	// Refuted is set if the update behind those that are counted contradicts the state
+	// of a proved board. It and those behind it were not applied.
+	Refuted bool
 }
 
 // Progress is how far one board has come.

@@ -182,7 +182,7 @@ func (b *Board) buildView(old *view) *view {
 	v.top = &rankcache.Top{
 		Board:       b.id,
 		Entries:     v.topRows.entries,
-		State:       rankcache.State{Seq: b.progress().Applied()},
+		State:       b.state(),
 		Members:     v.rows,
 		PublishedAt: time.Now(),
 	}
