@@ -63,6 +63,10 @@ type BoardStatus struct {
 	Members int
 	Age     time.Duration // since it was last known to equal Redis; 0 if it never was
 	Audit   AuditStatus
+	// Own is the copy's state and OriginState Redis's, as it was read last. ProvedAt is
+	// when the two were last known to have the same checksum at the same seq.
+	Own, OriginState State
+	ProvedAt         time.Time
 }
 
 // troubledAge is the age from which an open board counts as troubled.

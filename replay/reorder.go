@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"strings"
 
 	"rankcache/wire"
@@ -20,7 +23,9 @@ type reorderBuffer struct {
 	enabled bool                   // otherwise updates are applied as they come
 	updates map[uint64]wire.Update // by seq; their strings are their own
 	highest uint64                 // seq buffered since the buffer was empty
-	ready   []wire.Update          // what the last call returned
+	limited bool                   // updates beyond limit wait, and no others
+	limit   uint64
+	ready   []wire.Update // what the last call returned
 }
 
 // Add takes a batch for a board that has every update up to contiguous, and returns
@@ -28,6 +33,16 @@ type reorderBuffer struct {
 // without a seq, and late ones, are returned too: the board ignores what it has.
 func (b *reorderBuffer) Add(batch []wire.Update, contiguous uint64) []wire.Update {
 	b.reuse()
+	if b.limited {
+		for i := range batch {
+			if u := &batch[i]; u.Seq > b.limit {
+				b.keep(u)
+			} else {
+				b.ready = append(b.ready, *u)
+			}
+		}
+		return b.ready
+	}
 	next := contiguous + 1
 	for i := range batch {
 		switch u := &batch[i]; {
@@ -49,11 +64,36 @@ func (b *reorderBuffer) Add(batch []wire.Update, contiguous uint64) []wire.Updat
 // contiguous: one that skips a hole of its log releases what waits behind it.
 func (b *reorderBuffer) Next(contiguous uint64) []wire.Update {
 	b.reuse()
+	if b.limited {
+		return nil
+	}
 	if b.highest <= contiguous { // what is left are repeats
 		b.Clear()
 		return nil
 	}
 	b.release(contiguous + 1)
+	return b.ready
+}
+
+// Hold makes updates beyond a seq wait, and no others, until Raise.
+func (b *reorderBuffer) Hold(limit uint64) { b.limited, b.limit = true, limit }
+
+// Raise raises the limit of Hold and returns what waited up to it, in order of seqs. A
+// limit of math.MaxUint64 ends it: from then on updates wait for missing ones.
+func (b *reorderBuffer) Raise(limit uint64) []wire.Update {
+	b.reuse()
+	if limit == math.MaxUint64 {
+		b.limited = false
+		return nil
+	}
+	b.Hold(limit)
+	for seq, u := range b.updates {
+		if seq <= limit {
+			b.ready = append(b.ready, u)
+			delete(b.updates, seq)
+		}
+	}
+	slices.SortFunc(b.ready, func(a, b wire.Update) int { return cmp.Compare(a.Seq, b.Seq) })
 	return b.ready
 }
 
@@ -68,7 +108,7 @@ func (b *reorderBuffer) Flush() []wire.Update {
 }
 
 // Clear drops what is buffered.
-func (b *reorderBuffer) Clear() { b.updates, b.highest = nil, 0 }
+func (b *reorderBuffer) Clear() { b.updates, b.highest, b.limited = nil, 0, false }
 
 func (b *reorderBuffer) keep(u *wire.Update) {
 	if b.updates == nil {

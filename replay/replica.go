@@ -43,8 +43,12 @@ type replica struct {
 	epoch   int
 	dropped bool   // not followed any more
 	fault   *fault // why the board is to be filled again; nil if it is sound
+	// run is that of the updates that are applied; those of another are not. 0 before
+	// the first, and for boards whose producer keeps none. ofRedis is set once Redis
+	// has said it.
+	run     uint64
+	ofRedis bool
 	reorder reorderBuffer
-	ring    seqRing
 	recent  recentMembers
 }
 
@@ -56,6 +60,9 @@ func newReplica(f *feed, boards Boards) *replica {
 // replica's lock held and read without.
 type updateCounts struct {
 	applied, duplicate, stale atomic.Uint64
+	// foreign are updates of another history than the board's: of another run, or
+	// refuted by the board's sum.
+	foreign atomic.Uint64
 	// distinct is the number of different updates since the board was last empty.
 	distinct atomic.Uint64
 }
@@ -68,33 +75,87 @@ func (c *updateCounts) add(done rankcache.ApplyResult) {
 }
 
 // apply applies a batch, which is not empty. An early update waits in the reorder
-// buffer if the board is read. Only the dispatcher calls it.
+// buffer if the board is read or about to be. Only the dispatcher calls it.
 func (r *replica) apply(batch []wire.Update) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recent.add(batch[len(batch)-1].Member)
-	r.checkSeqs(batch)
-	if !r.reorder.enabled {
-		r.counts.add(r.board.Apply(batch))
+	if batch = r.ofRun(batch); len(batch) == 0 {
 		return
 	}
-	for ready := r.reorder.Add(batch, r.board.Progress().Contiguous); ; {
-		r.counts.add(r.board.Apply(ready))
-		if ready = r.reorder.Next(r.board.Progress().Contiguous); len(ready) == 0 {
-			return
-		}
+	if !r.reorder.enabled {
+		r.applyLocked(batch)
+		return
+	}
+	r.applyLocked(r.reorder.Add(batch, r.board.Progress().Contiguous))
+	r.applyNext()
+	if !r.readable.Load() {
+		r.wake.wake() // the gate may be waiting for one of them
 	}
 }
 
-// checkSeqs closes the board if a seq is used again, before anything of the new
-// count can be read. mu is held.
-func (r *replica) checkSeqs(batch []wire.Update) {
+// applyNext applies what waits and can be applied now.
+func (r *replica) applyNext() {
+	for {
+		ready := r.reorder.Next(r.board.Progress().Contiguous)
+		if len(ready) == 0 {
+			return
+		}
+		r.applyLocked(ready)
+	}
+}
+
+// applyLocked applies updates. One that is refuted by the board's sum is not applied
+// and closes the board until Redis was asked; those behind it may be of the board's own
+// history all the same.
+func (r *replica) applyLocked(us []wire.Update) {
+	for len(us) > 0 {
+		done := r.board.Apply(us)
+		r.counts.add(done)
+		if !done.Refuted {
+			return
+		}
+		n := done.Applied + done.Duplicate + done.Stale
+		r.counts.foreign.Add(1)
+		if r.visible() { // otherwise the gate is asking already
+			r.reportLocked(faultRefuted(us[n].Seq))
+		}
+		us = us[n+1:]
+	}
+}
+
+// ofRun returns the updates that are of the board's run. A later run begins the board
+// anew, unless Redis has said which run it has: then it must be asked again.
+func (r *replica) ofRun(batch []wire.Update) []wire.Update {
+	other := func(u wire.Update) bool { return u.Run != r.run }
+	if !slices.ContainsFunc(batch, other) {
+		return batch
+	}
+	kept := make([]wire.Update, 0, len(batch))
 	for i := range batch {
-		if u := &batch[i]; r.ring.Add(u) {
-			r.reportLocked(faultReused(u.Seq))
-			r.ring.Clear() // every update from here on would differ
+		switch u := &batch[i]; {
+		case u.Run == r.run:
+			kept = append(kept, *u)
+		case u.Run > r.run && (r.ofRedis || r.visible()):
+			r.counts.foreign.Add(1)
+			r.reportLocked(faultRun(u.Run, r.run))
+		case u.Run > r.run:
+			kept = append(kept[:0], *u)
+			r.setRunLocked(u.Run)
+		default:
+			r.counts.foreign.Add(1)
 		}
 	}
+	return kept
+}
+
+// setRunLocked begins the board anew, for the updates of a run.
+func (r *replica) setRunLocked(run uint64) {
+	if r.run != 0 {
+		r.emptyLocked()
+	}
+	r.run = run
+	r.board.SetRun(run)
 }
 
 // visible returns whether readers find the board, open or stale.
@@ -109,7 +170,7 @@ func (r *replica) publish() {
 		return
 	}
 	due := r.awaited.Load()
-	reached := due != nil && r.board.Progress().Applied() >= due.seq
+	reached := due != nil && r.board.Progress().Applied() >= due.Seq
 	r.board.Publish()
 	if reached {
 		r.board.MarkCurrent(due.requested)
@@ -150,7 +211,7 @@ func (r *replica) stopOrdering() {
 func (r *replica) flushLocked() {
 	r.reorder.enabled = false
 	if early := r.reorder.Flush(); len(early) > 0 {
-		r.counts.add(r.board.Apply(early))
+		r.applyLocked(early)
 	}
 }
 
