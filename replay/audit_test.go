@@ -170,7 +170,7 @@ func TestFailoverThatLosesWrites(t *testing.T) {
 func (b *board) dump() map[string]string {
 	b.t.Helper()
 	all := map[string]string{}
-	for _, key := range []string{b.names.BoardKey(b.id), b.names.SeqKey(b.id)} {
+	for _, key := range []string{b.names.BoardKey(b.id), b.names.MetaKey(b.id)} {
 		value, err := b.redis.Dump(context.Background(), key).Result()
 		b.check(err)
 		all[key] = value
@@ -187,9 +187,7 @@ func (b *board) restore(all map[string]string) {
 	}
 	_, err := pipe.Exec(context.Background())
 	b.check(err)
-	seq, err := b.redis.Get(context.Background(), b.names.SeqKey(b.id)).Uint64()
-	b.check(err)
-	b.seq = seq
+	b.seq = b.state().Seq
 }
 
 // A board that was deleted in Redis is gone here too, and one of the same name
@@ -201,7 +199,7 @@ func TestBoardDeletedInRedis(t *testing.T) {
 	b.produce(b.gifts(2000, 40)...) // more than the ring of recent seqs holds
 	s := e.start(ids(b), totalsEvery(often), auditEvery(often))
 	s.waitOpen(b.id)
-	e.check(e.redis.Del(t.Context(), e.names.BoardKey(b.id), e.names.SeqKey(b.id)).Err())
+	e.check(e.redis.Del(t.Context(), e.names.BoardKey(b.id), e.names.MetaKey(b.id)).Err())
 	s.waitGone(b.id)
 	s.wantDifferences("gone")
 	b.seq = 0

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
+	"rankcache/internal/lab/fill"
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
 	"rankcache/origin"
@@ -54,6 +55,8 @@ type board struct {
 	id    rankcache.BoardID
 	seq   uint64
 	parts int32
+	// filled has the board's changes if a benchmark made them.
+	filled *fill.Board
 }
 
 // newBoard makes a board with a topic of so many partitions; 0 for no topic.
@@ -70,29 +73,27 @@ func (b *board) topic() string { return b.names.Topic(b.id) }
 // incr applies a change to Redis and returns its update.
 func (b *board) incr(member string, delta float64) wire.Update {
 	b.t.Helper()
-	b.seq++
-	var score *redis.FloatCmd
-	_, err := b.redis.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
-		score = p.ZIncrBy(context.Background(), b.names.BoardKey(b.id), delta, member)
-		p.Set(context.Background(), b.names.SeqKey(b.id), b.seq, 0)
-		return nil
-	})
-	b.check(err)
-	return wire.Update{Board: b.id, Member: member, Op: wire.OpIncr, Delta: delta,
-		Score: score.Val(), Seq: b.seq, OrderID: fmt.Sprint(b.seq), At: 1}
+	return b.change(wire.OpIncr, member, delta)
 }
 
 // remove is incr for a delete.
 func (b *board) remove(member string) wire.Update {
 	b.t.Helper()
-	b.seq++
-	_, err := b.redis.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
-		p.ZRem(context.Background(), b.names.BoardKey(b.id), member)
-		p.Set(context.Background(), b.names.SeqKey(b.id), b.seq, 0)
-		return nil
-	})
-	b.check(err)
-	return wire.Update{Board: b.id, Member: member, Op: wire.OpDelete, Seq: b.seq, OrderID: fmt.Sprint(b.seq), At: 1}
+	return b.change(wire.OpDelete, member, 0)
+}
+
+// change applies a change to Redis and returns its update.
+func (b *board) change(op wire.Op, member string, delta float64) wire.Update {
+	b.t.Helper()
+	u := testkit.ChangeBoard(b.t, b.redis, b.names, b.id, op, member, delta)
+	b.seq = u.Seq
+	return u
+}
+
+// state returns the board's state in Redis.
+func (b *board) state() rankcache.State {
+	b.t.Helper()
+	return testkit.BoardState(b.t, b.redis, b.names, b.id)
 }
 
 // gifts returns the updates of n random changes, made in Redis.

@@ -152,7 +152,7 @@ func TestUnknownTotal(t *testing.T) {
 	e := newEnv(t, testkit.Kafka(t))
 	b, empty := e.newBoard(1, nil), e.newBoard(1, nil)
 	b.produce(b.gifts(10, 5)...)
-	e.check(e.redis.Del(context.Background(), e.names.SeqKey(b.id)).Err())
+	e.check(e.redis.Del(context.Background(), e.names.MetaKey(b.id)).Err())
 	s := e.start(ids(b, empty), deadline(time.Second))
 	s.waitReady()
 	for _, id := range ids(b, empty) {

@@ -67,12 +67,12 @@ type Origin interface {
 	Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (Sample, error)
 	// Page returns rows with the total and the size of the same instant.
 	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error)
-	// Scan gives the whole board to fn in pieces, and returns the totals read
+	// Scan gives the whole board to fn in pieces, and returns the stamps read
 	// before the first and after the last.
 	Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
-	// ServerID names the life of the server that has the board.
-	ServerID(ctx context.Context, board rankcache.BoardID) (string, error)
-	// Readopt asks the writers to add up a board anew whose sum in Redis is wrong.
+	// ServerID returns the run_id of the Redis that has the board.
+	ServerID(context.Context, rankcache.BoardID) (string, error)
+	// Readopt asks a writer to begin a new run of the board and to add it up again.
 	Readopt(ctx context.Context, board rankcache.BoardID, run uint64) error
 }
 

@@ -106,8 +106,8 @@ func (f *feed) describe() rankcache.BoardStatus {
 	if at := f.replica.board.CurrentAt(); !at.IsZero() {
 		s.Age = max(time.Since(at), 0)
 	}
-	s.Own, s.OriginState = f.replica.board.State(), latest.State
-	_, s.ProvedAt = f.sources.proof()
+	s.Proof = rankcache.ProofStatus{State: f.replica.board.State(), Origin: latest.State, OriginAt: latest.requested}
+	s.Proof.Proved, s.Proof.ProvedAt = f.sources.proof()
 	readRate := f.status.fill(&s)
 	if s.State == rankcache.StateOpen {
 		s.Have, s.Want = p.Applied(), max(latest.Seq, target)
