@@ -22,9 +22,11 @@ const (
 	kindAhead   = "ahead"   // Redis's total fell below what was applied
 	kindGone    = "gone"    // Redis no longer has the board
 	kindReused  = "reused"  // a seq came again as another update
+
+	kindOverflow = "overflow" // too many updates came ahead of a missing one
 )
 
-var kinds = []string{kindScore, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindReused}
+var kinds = []string{kindScore, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindReused, kindOverflow}
 
 // fault is a reason to fill a board again.
 type fault struct {
@@ -48,6 +50,10 @@ func faultAhead(redis, board uint64) fault {
 func faultReused(seq uint64) fault {
 	return fault{kind: kindReused, void: true,
 		reason: fmt.Sprintf("update %d came again as another order: Redis has lost writes or was reset", seq)}
+}
+
+func faultOverflow(missing uint64) fault {
+	return fault{kind: kindOverflow, reason: fmt.Sprintf("update %d does not come, and no more can wait for it", missing)}
 }
 
 // auditLogEvery is the shortest time between two log lines about one board's
