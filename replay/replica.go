@@ -74,15 +74,17 @@ func (r *replica) apply(batch []wire.Update) {
 	defer r.mu.Unlock()
 	r.recent.add(batch[len(batch)-1].Member)
 	r.checkSeqs(batch)
-	if !r.reorder.enabled {
+	if !r.reorder.enabled && !r.reorder.limited {
 		r.counts.add(r.board.Apply(batch))
 		return
 	}
-	for ready := r.reorder.Add(batch, r.board.Progress().Contiguous); ; {
+	ready, overflow := r.reorder.Add(batch, r.board.Progress().Contiguous)
+	for more := true; more; more = len(ready) > 0 {
 		r.counts.add(r.board.Apply(ready))
-		if ready = r.reorder.Next(r.board.Progress().Contiguous); len(ready) == 0 {
-			return
-		}
+		ready = r.reorder.Next(r.board.Progress().Contiguous)
+	}
+	if overflow {
+		r.reportLocked(faultOverflow(r.board.Progress().Contiguous + 1))
 	}
 }
 
