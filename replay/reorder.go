@@ -11,12 +11,9 @@ import (
 	"rankcache/wire"
 )
 
-// What one board's buffer holds at most. At a tenth of it, the partitions that are
-// ahead are paused (pacer), so that only a writer that stays away for long fills it.
-const (
-	maxHeld      = 64 << 10
-	maxHeldBytes = 24 << 20
-)
+// maxHeldBytes is what one board's buffer holds at most, some 80,000 updates. At half
+// of it the partitions that are ahead are paused (pacer).
+const maxHeldBytes = 24 << 20
 
 // reorderBuffer holds the updates of one board that must not be applied yet. There
 // are two reasons, and both may hold at once:
@@ -37,10 +34,9 @@ type reorderBuffer struct {
 	others  map[uint64][]wire.Update // further ones of a seq that is in updates: of another history
 	lowest  uint64                   // no held seq is below it
 	highest uint64                   // seq held since the buffer was empty
-	bytes   int
-	board   rankcache.BoardID // of all of them, a copy of its own
-	held    atomic.Int64      // len(updates) and of others, for the pacer, which reads it without the lock
-	ready   []wire.Update     // what the last call returned
+	board   rankcache.BoardID        // of all of them, a copy of its own
+	bytes   atomic.Int64             // about what they take; the pacer reads it without the lock
+	ready   []wire.Update            // what the last call returned
 }
 
 // Hold keeps updates beyond limit from now on; math.MaxUint64 ends that, but returns
@@ -113,8 +109,8 @@ func (b *reorderBuffer) Flush() []wire.Update {
 
 // Clear drops what is held.
 func (b *reorderBuffer) Clear() {
-	b.updates, b.others, b.lowest, b.highest, b.bytes = nil, nil, 0, 0, 0
-	b.held.Store(0)
+	b.updates, b.others, b.lowest, b.highest = nil, nil, 0, 0
+	b.bytes.Store(0)
 }
 
 func (b *reorderBuffer) bound() uint64 {
@@ -131,7 +127,7 @@ func (b *reorderBuffer) keep(u *wire.Update) bool {
 	if taken && (first == *u || slices.Contains(b.others[u.Seq], *u)) {
 		return true
 	}
-	if b.held.Load() >= maxHeld || b.bytes+heldSize(u) > maxHeldBytes {
+	if b.bytes.Load()+heldSize(u) > maxHeldBytes {
 		b.Clear()
 		return false
 	}
@@ -154,8 +150,7 @@ func (b *reorderBuffer) put(u wire.Update, taken bool) {
 		b.updates[u.Seq] = u
 	}
 	b.lowest, b.highest = min(b.lowest, u.Seq), max(b.highest, u.Seq)
-	b.bytes += heldSize(&u)
-	b.held.Add(1)
+	b.bytes.Add(heldSize(&u))
 }
 
 // release moves to ready what follows from seq next on without a hole, and returns the
@@ -197,9 +192,8 @@ func (b *reorderBuffer) move(seq uint64) bool {
 	delete(b.updates, seq)
 	delete(b.others, seq)
 	for i := range b.ready[from:] {
-		b.bytes -= heldSize(&b.ready[from+i])
+		b.bytes.Add(-heldSize(&b.ready[from+i]))
 	}
-	b.held.Add(int64(from - len(b.ready)))
 	if len(b.updates) == 0 {
 		b.Clear()
 	}
@@ -212,7 +206,7 @@ func (b *reorderBuffer) reuse() {
 }
 
 // heldSize returns about how many bytes u takes while it is held.
-func heldSize(u *wire.Update) int {
-	const inMap = 2 // a map of that many large values is half empty after it grew
-	return inMap*int(unsafe.Sizeof(*u)) + len(u.Member) + len(u.OrderID)
+func heldSize(u *wire.Update) int64 {
+	const inMap = 2 // a map that has grown is half empty
+	return int64(inMap*int(unsafe.Sizeof(*u)) + len(u.Member) + len(u.OrderID))
 }
