@@ -13,21 +13,22 @@ import (
 
 // Kinds of differences between an open board and Redis, as metrics count them.
 const (
-	kindScore   = "score"   // a member has another score
-	kindMissing = "missing" // a member of Redis's is not here
-	kindExtra   = "extra"   // a member is here and not in Redis
-	kindMembers = "members" // another number of members
-	kindRank    = "rank"    // a member with the right score has another rank
-	kindHole    = "hole"    // an update does not come
-	kindAhead   = "ahead"   // Redis's total fell below what was applied
-	kindGone    = "gone"    // Redis no longer has the board
-	kindRun     = "run"     // Redis began the board anew, or lost such a beginning
-	kindSum     = "sum"     // another checksum at the same seq
-	kindRefuted = "refuted" // an update gives another checksum than it carries
-	kindMemory  = "memory"  // the members don't add up to the checksum that was kept
+	kindScore    = "score"    // a member has another score
+	kindMissing  = "missing"  // a member of Redis's is not here
+	kindExtra    = "extra"    // a member is here and not in Redis
+	kindMembers  = "members"  // another number of members
+	kindRank     = "rank"     // a member with the right score has another rank
+	kindHole     = "hole"     // an update does not come
+	kindAhead    = "ahead"    // Redis's total fell below what was applied
+	kindGone     = "gone"     // Redis no longer has the board
+	kindRun      = "run"      // Redis began the board anew, or lost such a beginning
+	kindSum      = "sum"      // another checksum at the same seq
+	kindRefuted  = "refuted"  // an update gives another checksum than it carries
+	kindOverflow = "overflow" // too many updates came ahead of a missing one
+	kindMemory   = "memory"   // the members don't add up to the checksum that was kept
 )
 
-var kinds = []string{kindScore, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindRun, kindSum, kindRefuted, kindMemory}
+var kinds = []string{kindScore, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindRun, kindSum, kindRefuted, kindOverflow, kindMemory}
 
 // fault is a reason to fill a board again, or to look whether that is needed.
 type fault struct {
@@ -72,6 +73,10 @@ func faultMemory(kept rankcache.State, sum uint64) fault {
 // faultDifferences is the fault of a board whose members differ, which were counted.
 func faultDifferences(all []difference) fault {
 	return fault{kind: all[0].kind, reason: fmt.Sprintf("%d differences from Redis, such as: %s", len(all), &all[0]), counted: true}
+}
+
+func faultOverflow(missing uint64) fault {
+	return fault{kind: kindOverflow, reason: fmt.Sprintf("update %d does not come, and no more can wait for it", missing)}
 }
 
 // auditLogEvery is the shortest time between two log lines about one board's

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -75,7 +76,8 @@ func (c *updateCounts) add(done rankcache.ApplyResult) {
 }
 
 // apply applies a batch, which is not empty. An early update waits in the reorder
-// buffer if the board is read or about to be. Only the dispatcher calls it.
+// buffer if the board is read, or is being compared with Redis. Only the dispatcher
+// calls it.
 func (r *replica) apply(batch []wire.Update) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,12 +85,16 @@ func (r *replica) apply(batch []wire.Update) {
 	if batch = r.ofRun(batch); len(batch) == 0 {
 		return
 	}
-	if !r.reorder.enabled {
+	if !r.reorder.enabled && !r.reorder.limited {
 		r.applyLocked(batch)
 		return
 	}
-	r.applyLocked(r.reorder.Add(batch, r.board.Progress().Contiguous))
+	ready, overflow := r.reorder.Add(batch, r.board.Progress().Contiguous)
+	r.applyLocked(ready)
 	r.applyNext()
+	if overflow {
+		r.reportLocked(faultOverflow(r.board.Progress().Contiguous + 1))
+	}
 	if !r.readable.Load() {
 		r.wake.wake() // the gate may be waiting for one of them
 	}
@@ -106,8 +112,8 @@ func (r *replica) applyNext() {
 }
 
 // applyLocked applies updates. One that is refuted by the board's sum is not applied
-// and closes the board until Redis was asked; those behind it may be of the board's own
-// history all the same.
+// and closes the board until Redis was asked. What follows it waits for the board's own
+// update of that seq, which may be the next one.
 func (r *replica) applyLocked(us []wire.Update) {
 	for len(us) > 0 {
 		done := r.board.Apply(us)
@@ -115,13 +121,25 @@ func (r *replica) applyLocked(us []wire.Update) {
 		if !done.Refuted {
 			return
 		}
-		n := done.Applied + done.Duplicate + done.Stale
+		us = us[done.Applied+done.Duplicate+done.Stale:]
 		r.counts.foreign.Add(1)
 		if r.visible() { // otherwise the gate is asking already
-			r.reportLocked(faultRefuted(us[n].Seq))
+			r.reportLocked(faultRefuted(us[0].Seq))
 		}
-		us = us[n+1:]
+		us = r.keepBeyond(us[1:], r.board.Progress().Contiguous+1)
 	}
+}
+
+// keepBeyond has updates beyond a seq wait and returns the others.
+func (r *replica) keepBeyond(us []wire.Update, seq uint64) []wire.Update {
+	n := slices.IndexFunc(us, func(u wire.Update) bool { return u.Seq > seq })
+	if n < 0 {
+		return us
+	}
+	if !r.reorder.Keep(us[n:]) {
+		r.reportLocked(faultOverflow(seq))
+	}
+	return us[:n]
 }
 
 // ofRun returns the updates that are of the board's run. A later run begins the board
@@ -210,6 +228,7 @@ func (r *replica) stopOrdering() {
 
 func (r *replica) flushLocked() {
 	r.reorder.enabled = false
+	r.reorder.Hold(math.MaxUint64)
 	if early := r.reorder.Flush(); len(early) > 0 {
 		r.applyLocked(early)
 	}

@@ -54,7 +54,7 @@ func (r *replica) open(epoch int, o opening) bool {
 	if o.equalTo != nil {
 		r.sources.proved(*o.equalTo, o.equalAt)
 	}
-	r.applyLocked(r.reorder.Raise(math.MaxUint64))
+	r.reorder.Hold(math.MaxUint64)
 	r.applyNext()
 	return true
 }
@@ -92,7 +92,6 @@ func (r *replica) hold() (run, highest uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	highest = r.board.Progress().Highest
-	r.reorder.enabled = true
 	r.reorder.Hold(highest)
 	return r.run, highest
 }
@@ -101,8 +100,8 @@ func (r *replica) hold() (run, highest uint64) {
 func (r *replica) holdBeyond(seq uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reorder.enabled = true
 	r.applyLocked(r.reorder.Raise(seq))
+	r.applyNext()
 }
 
 // openStale makes a board readable that was filled from its file, unless it is
@@ -148,6 +147,7 @@ func (r *replica) emptyLocked() {
 	r.board.Reset()
 	r.reorder.Clear()
 	r.reorder.enabled = false
+	r.reorder.Hold(math.MaxUint64)
 	r.counts.distinct.Store(0)
 	r.file.discard()
 }
