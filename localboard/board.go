@@ -141,7 +141,7 @@ func (b *Board) Publish() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.view.Load()
-	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.top.Seq == b.progress().Applied() {
+	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.top.State == b.state() {
 		return
 	}
 	next, changes := b.buildView(old), b.changes

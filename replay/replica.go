@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +33,8 @@ type replica struct {
 	// readable is set while the board is open, stale while it is answered from its
 	// file and was not compared. They are written with mu held.
 	readable, stale atomic.Bool
+	// proving is set while the gate compares the board with a state of Redis.
+	proving atomic.Bool
 	// awaited is a total of Redis that the board had not reached when it was read.
 	// The totals poller sets it. When the board has reached it, the dispatcher or the
 	// poller clears it and marks the board as current at that time.
@@ -228,7 +229,7 @@ func (r *replica) stopOrdering() {
 
 func (r *replica) flushLocked() {
 	r.reorder.enabled = false
-	r.reorder.Hold(math.MaxUint64)
+	r.endHoldLocked()
 	if early := r.reorder.Flush(); len(early) > 0 {
 		r.applyLocked(early)
 	}

@@ -54,7 +54,7 @@ func (r *replica) open(epoch int, o opening) bool {
 	if o.equalTo != nil {
 		r.sources.proved(*o.equalTo, o.equalAt)
 	}
-	r.reorder.Hold(math.MaxUint64)
+	r.endHoldLocked()
 	r.applyNext()
 	return true
 }
@@ -93,7 +93,14 @@ func (r *replica) hold() (run, highest uint64) {
 	defer r.mu.Unlock()
 	highest = r.board.Progress().Highest
 	r.reorder.Hold(highest)
+	r.proving.Store(true)
 	return r.run, highest
+}
+
+// endHoldLocked ends what hold began.
+func (r *replica) endHoldLocked() {
+	r.reorder.Hold(math.MaxUint64)
+	r.proving.Store(false)
 }
 
 // holdBeyond applies what waits up to a seq, and has updates beyond it wait.
@@ -101,6 +108,7 @@ func (r *replica) holdBeyond(seq uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.applyLocked(r.reorder.Raise(seq))
+	r.proving.Store(true)
 	r.applyNext()
 }
 
@@ -147,7 +155,7 @@ func (r *replica) emptyLocked() {
 	r.board.Reset()
 	r.reorder.Clear()
 	r.reorder.enabled = false
-	r.reorder.Hold(math.MaxUint64)
+	r.endHoldLocked()
 	r.counts.distinct.Store(0)
 	r.file.discard()
 }
