@@ -230,25 +230,6 @@ func (s *writerState) load(seq uint64, es []rankcache.Entry) {
 	maybeCompact(s)
 }
 
-// repair gives one member the state that it had at seq, and reports whether that
-// is a change. A member without a record is added only if it cannot have been
-// removed after seq.
-func (s *writerState) repair(member string, score float64, seq uint64) (changed bool) {
-	h, r := s.members.find(member)
-	if r == nil {
-		if isAbsent(score) || seq < s.forgottenSeq {
-			return false
-		}
-		h, r = s.addMember(member)
-	}
-	if r == nil || r.seq > seq {
-		return false
-	}
-	changed = s.setAsOf(seq, h, r, score)
-	maybeCompact(s)
-	return changed
-}
-
 // setAsOf gives a member the state that it had at seq, unless it has a later one,
 // and reports whether that changed its score.
 func (s *writerState) setAsOf(seq uint64, h uint32, r *record, score float64) (changed bool) {
