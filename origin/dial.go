@@ -118,7 +118,9 @@ func (opts Options) cluster() (redis.UniversalClient, error) {
 	if err := opts.setCA(o.TLSConfig); err != nil {
 		return nil, err
 	}
-	return redis.NewClusterClient(o), nil
+	client := redis.NewClusterClient(o)
+	reloadOnErrors(client)
+	return client, nil
 }
 
 func (opts Options) sentinel() (redis.UniversalClient, error) {
