@@ -50,6 +50,11 @@ func TestAnswersAreOfOneInstant(t *testing.T) {
 				t.Fatalf("%s: seq %d, %d members, a has %v, b has %v", name, stamp.Seq, stamp.Members, a, other)
 			}
 		}
+		stamps, err := b.Stamps(t.Context(), []rankcache.BoardID{b.id})
+		must(t, err)
+		if stamps[0].Seq == 0 || stamps[0].Members != int(stamps[0].Seq)+2 {
+			t.Fatalf("stamps: seq %d, %d members", stamps[0].Seq, stamps[0].Members)
+		}
 	}
 }
 

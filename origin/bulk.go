@@ -29,18 +29,6 @@ func (o *Origin) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([
 	return tops, err
 }
 
-// Stamps returns the state and the members of each board, read in one pipeline; each
-// stamp is of one instant. A seq of 0 is unknown: its key is missing, or (with an
-// error that joins the reasons) the board could not be read. The members are those of
-// the sorted set; the sum is unknown while a writer adds the board up.
-func (o *Origin) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]rankcache.Stamp, error) {
-	stamps := make([]rankcache.Stamp, len(boards))
-	err := o.pages(ctx, "totals", boards, 0, func(i int, page rankcache.Page) {
-		stamps[i] = page.Stamp
-	})
-	return stamps, err
-}
-
 // pages reads the first n rows of each board in one pipeline and passes those that
 // could be read to got. It uses a script per board, because several transactions
 // can't share a pipeline in a cluster.

@@ -2,6 +2,7 @@ package origin
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -85,4 +86,21 @@ func TestRoomBoards(t *testing.T) {
 		t.Error("a room that could not be read is no error")
 	}
 	equal(t, "other rooms", rooms, want)
+}
+
+// More boards than one pipeline has.
+func TestStampsOfManyBoards(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 917, abc...)
+	boards := slices.Repeat([]rankcache.BoardID{b.id}, stampsAtOnce+1)
+	boards[stampsAtOnce-1] = rankcache.BoardID(testkit.Name(t))
+	stamps, err := b.Stamps(t.Context(), boards)
+	must(t, err)
+	for i, s := range stamps {
+		want := rankcache.Stamp{State: b.state(917), Members: 5, At: s.At}
+		if i == stampsAtOnce-1 {
+			want = rankcache.Stamp{At: s.At}
+		}
+		equal(t, strconv.Itoa(i), s, want)
+	}
 }

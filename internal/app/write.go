@@ -158,6 +158,7 @@ func (w *Writer) run(ctx context.Context) error {
 	defer stop(errStopped)
 	group, live := errgroup.WithContext(live)
 	posts, endPosts := context.WithCancel(live)
+	group.Go(func() error { return checkRole(live, w.redis, w.log) })
 	group.Go(func() error { return w.rooms.Run(live) })
 	group.Go(func() error { return w.writer.Run(live) })
 	group.Go(func() error { return w.serveHealth(live) })

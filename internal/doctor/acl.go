@@ -47,7 +47,7 @@ func (r Redis) needs(role string) []permission {
 		if r.Total != "none" {
 			list = append(list, read("GET", seq))
 		}
-		return append(list, write("EVAL", "return 0", 1, board), write("MULTI"))
+		return append(list, write("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
 	case "write":
 		return []permission{read("GET", order), read("ZSCORE", board, "m"), read("PTTL", seq), read("ZCARD", board), read("EVALSHA", noScript, 1, board),
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), write("SCRIPT", "LOAD", "return 0"),
