@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
@@ -107,30 +106,27 @@ func (a *applier) pipeline(ctx context.Context, jobs []*job) error {
 	return err
 }
 
-// send sends the jobs that are not done in one pipeline, withSource the first one of
+// send sends the jobs that are not done in one pipeline, withSource the first ones of
 // each board with the script's source, which makes it known to the board's server.
 func (a *applier) send(ctx context.Context, jobs []*job, withSource bool) (first error) {
-	pending := make([]*job, 0, len(jobs))
-	replies := make([]*redis.Cmd, 0, len(jobs))
 	known := make(map[rankcache.BoardID]bool)
+	calls := callsOf(jobs)
+	replies := make([]*redis.Cmd, len(calls))
 	var fields []*redis.IntCmd
 	_, _ = a.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
-		for _, j := range jobs {
-			if j.done {
-				continue
+		for i, c := range calls {
+			board, run := c[0].Board, applyScript.EvalSha
+			if withSource && !known[board] {
+				run, known[board] = applyScript.Eval, true
 			}
-			run := applyScript.EvalSha
-			if withSource && !known[j.Board] {
-				run, known[j.Board] = applyScript.Eval, true
-			}
-			keys, args := a.script(j.Command)
-			pending, replies = append(pending, j), append(replies, run(ctx, p, keys, args...))
+			keys, args := a.script(c)
+			replies[i] = run(ctx, p, keys, args...)
 			a.sampling.Do(func() { fields = append(fields, p.HLen(ctx, keys[2]), p.HLen(ctx, keys[3])) })
 		}
 		return nil
 	})
-	for i, j := range pending {
-		if err := a.finish(j, replies[i]); err != nil && first == nil {
+	for i, c := range calls {
+		if err := a.finishCall(c, replies[i]); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -140,25 +136,73 @@ func (a *applier) send(ctx context.Context, jobs []*job, withSource bool) (first
 	return first
 }
 
-// script returns the keys and arguments of apply.lua.
-func (a *applier) script(c *Command) (keys []string, args []any) {
-	n := a.buckets.of(c.Board)
-	bucket := wire.OrderBucket(c.OrderID, uint16(n))
-	keys = []string{a.names.BoardKey(c.Board), a.names.MetaKey(c.Board), a.names.OrdersKey(c.Board, 0, bucket), a.names.OrdersKey(c.Board, 1, bucket)}
-	number := strconv.FormatFloat(c.Number, 'g', -1, 64) // parses to the same double
-	return keys, []any{a.now().UnixMilli(), orderField(c.OrderID), mark(c), c.Member, number, c.At, n}
+// maxPerCall is the most commands of one call, which stops Redis for half a millisecond.
+const maxPerCall = 64
+
+// callsOf groups the jobs that are not done into calls of the script: those of one
+// board, in their sequence.
+func callsOf(jobs []*job) (calls [][]*job) {
+	open := make(map[rankcache.BoardID]int) // index of the board's last call
+	for _, j := range jobs {
+		if j.done {
+			continue
+		}
+		i, ok := open[j.Board]
+		if !ok || len(calls[i]) == maxPerCall {
+			i = len(calls)
+			open[j.Board], calls = i, append(calls, nil)
+		}
+		calls[i] = append(calls[i], j)
+	}
+	return calls
 }
 
-// finish sets the job's outcome from Redis's reply. It returns an error only if the job
-// is worth a retry.
-func (a *applier) finish(j *job, reply *redis.Cmd) error {
-	j.need = needNothing
-	text, err := reply.Text()
-	if err == nil {
-		var n int
-		if j.Outcome, j.need, n, err = outcome(j.Command, text); j.need == needBuckets {
-			a.buckets.set(j.Board, n)
+// script returns the keys and arguments of apply.lua for jobs of one board.
+func (a *applier) script(jobs []*job) (keys []string, args []any) {
+	board := jobs[0].Board
+	n := a.buckets.of(board)
+	keys = []string{a.names.BoardKey(board), a.names.MetaKey(board)}
+	args = []any{a.now().UnixMilli(), n}
+	hashes := make(map[int]int) // bucket to the index of its first key, from 1
+	for _, j := range jobs {
+		bucket := wire.OrderBucket(j.OrderID, uint16(n))
+		if hashes[bucket] == 0 {
+			hashes[bucket] = len(keys) + 1
+			keys = append(keys, a.names.OrdersKey(board, 0, bucket), a.names.OrdersKey(board, 1, bucket))
 		}
+		args = append(args, j.Member, packed(j.Command, hashes[bucket]))
+	}
+	return keys, args
+}
+
+// finishCall sets the outcomes of the jobs of one call. It returns an error only if it
+// is worth a retry.
+func (a *applier) finishCall(jobs []*job, reply *redis.Cmd) (first error) {
+	value, err := reply.Result()
+	list, isList := value.([]any)
+	if err == nil && isList && len(list) != len(jobs) {
+		err = badReply(fmt.Sprint(len(list), " replies"))
+	}
+	for i, j := range jobs {
+		text, _ := value.(string) // for all
+		if isList && err == nil {
+			text, _ = list[i].(string)
+		}
+		if err := a.finish(j, text, err); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// finish sets the job's outcome from Redis's reply or error.
+func (a *applier) finish(j *job, reply string, err error) error {
+	j.need = needNothing
+	if err == nil {
+		j.Outcome, j.need, err = outcome(j.Command, reply)
+	}
+	if err == nil && j.need == needBuckets {
+		err = a.buckets.note(j.Board, reply[1:])
 	}
 	if refusal := asRefusal(err); refusal != nil {
 		j.Outcome, err = Outcome{Refusal: refusal}, nil

@@ -9,19 +9,19 @@ import (
 )
 
 type metrics struct {
-	commands  *prometheus.CounterVec // by result
-	refused   *prometheus.CounterVec // by reason
+	commands *prometheus.CounterVec // by result
+	refused  *prometheus.CounterVec // by reason
 	// refusedLost counts refused posts that Kafka did not take.
 	refusedLost prometheus.Counter
 	published   prometheus.Counter
 	adoptions   prometheus.Counter
 	waits       prometheus.Counter
 	fullest     *fullest
-	topics    prometheus.Counter
-	retries   *prometheus.CounterVec // by the server that failed
-	apply     prometheus.Histogram
-	publish   prometheus.Histogram
-	batch     prometheus.Histogram
+	topics      prometheus.Counter
+	retries     *prometheus.CounterVec // by the server that failed
+	apply       prometheus.Histogram
+	publish     prometheus.Histogram
+	batch       prometheus.Histogram
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {

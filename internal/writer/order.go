@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 
 	"rankcache/wire"
 )
@@ -39,6 +38,15 @@ func mark(c *Command) string {
 	return string(m[1:])
 }
 
+// packed returns c as apply.lua unpacks it: '>I8dBc10c7'. hash is the index in KEYS, from
+// 1, of its order id's hash in set 0.
+func packed(c *Command, hash int) string {
+	data := binary.BigEndian.AppendUint64(make([]byte, 0, 2*8+1+fieldLen+markLen), uint64(c.At))
+	data = binary.BigEndian.AppendUint64(data, math.Float64bits(c.Number))
+	data = append(data, byte(hash))
+	return string(append(append(data, orderField(c.OrderID)...), mark(c)...))
+}
+
 // readRecord returns the update of c that an order's record tells.
 func readRecord(c *Command, record string) (wire.Update, error) {
 	if len(record) != recordLen || record[:markLen] != mark(c) {
@@ -68,7 +76,7 @@ const (
 	needNothing  need = iota
 	needPrepare       // of its board
 	needAdoption      // of its board
-	needBuckets       // the script was given another number of them than the board has
+	needBuckets       // the script was given another number than the board has; noted
 )
 
 // Outcome is the result of one command: an update, which a repeat of the order id
@@ -90,11 +98,10 @@ var refusals = map[string]error{
 // errMeta refuses commands of a board whose meta another version has written.
 var errMeta = &Refusal{"type", errors.New("the board's meta can't be read: check that nothing else uses the key, and that all writers are of one version")}
 
-// outcome reads the reply of apply.lua to c. n is the board's number of buckets for
-// needBuckets.
-func outcome(c *Command, reply string) (o Outcome, then need, n int, err error) {
+// outcome reads the reply of apply.lua to c.
+func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 	if reply == "" {
-		return o, 0, 0, badReply(reply)
+		return o, 0, badReply(reply)
 	}
 	switch rest := reply[1:]; reply[0] {
 	case '+', '=':
@@ -108,13 +115,12 @@ func outcome(c *Command, reply string) (o Outcome, then need, n int, err error) 
 		then = needAdoption
 	case 'n':
 		then = needBuckets
-		n, err = strconv.Atoi(rest)
 	case 'm':
 		o.Refusal = errMeta
 	default:
 		err = badReply(reply)
 	}
-	return o, then, n, err
+	return o, then, err
 }
 
 func badReply(reply string) error {

@@ -39,9 +39,7 @@ func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, run string) 
 	}
 	switch rest := reply[1:]; reply[0] {
 	case 'n':
-		n, err := strconv.Atoi(rest)
-		a.buckets.set(b, n)
-		return err
+		return a.buckets.note(b, rest)
 	case 'w':
 		return a.adopt(ctx, b)
 	case '+':
@@ -148,11 +146,17 @@ func (c *bucketCounts) of(b rankcache.BoardID) int {
 	return c.usual
 }
 
-func (c *bucketCounts) set(b rankcache.BoardID, n int) {
+// note remembers the number of a board, as a script tells it.
+func (c *bucketCounts) note(b rankcache.BoardID, text string) error {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 || n > maxOrderBuckets {
+		return &Refusal{"type", fmt.Errorf("the board has %.20q buckets of orders, want 1 to %d: check that all writers are of one version", text, maxOrderBuckets)}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.other == nil || len(c.other) >= maxBucketCounts {
 		c.other = make(map[rankcache.BoardID]int)
 	}
-	c.other[b] = n
+	c.other[b] = int(n)
+	return nil
 }
