@@ -44,8 +44,8 @@ var settings = map[string]string{
 	"client.id":                  "rankcache",
 }
 
-// client wraps librdkafka's consumer and admin client. poll, assign and unassign
-// belong to the consumer's goroutine; describe, offsets, ends and policies may be
+// client wraps librdkafka's consumer and admin client. poll, assign, unassign
+// and pause belong to the consumer's goroutine; describe, offsets, ends and policies may be
 // called by another.
 type client struct {
 	consumer *kafka.Consumer
@@ -168,6 +168,19 @@ func (c *client) assign(parts []*partition) error {
 // unassign stops reading. No record of the partitions is polled afterwards.
 func (c *client) unassign(parts []*partition) error {
 	return c.consumer.IncrementalUnassign(topicPartitions(parts))
+}
+
+// pause pauses some of the assigned partitions and resumes others: those are read on
+// from after their last polled record.
+func (c *client) pause(pause, resume []*partition) error {
+	var errs [2]error
+	if len(pause) > 0 {
+		errs[0] = c.consumer.Pause(topicPartitions(pause))
+	}
+	if len(resume) > 0 {
+		errs[1] = c.consumer.Resume(topicPartitions(resume))
+	}
+	return errors.Join(errs[:]...)
 }
 
 func topicPartitions(parts []*partition) []kafka.TopicPartition {
