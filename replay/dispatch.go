@@ -35,7 +35,7 @@ type dispatcher struct {
 func newDispatcher(r *Runner, in batches) *dispatcher {
 	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
 		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery),
-		pace: newPacer(in.repace, r.topicsWake)}
+		pace: newPacer(in.repace, r.topicsWake, r.metrics.pauses)}
 }
 
 // run applies batches until ctx ends.

@@ -267,8 +267,10 @@ func offsetsOf(parts []*partition, answer map[kafka.TopicPartition]kafka.ListOff
 	found = make(map[*partition]int64, len(parts))
 	for tp, info := range answer {
 		p := byName[topicPartition{*tp.Topic, tp.Partition}]
-		if info.Error.Code() != kafka.ErrNoError || info.Offset < 0 {
+		if info.Error.Code() != kafka.ErrNoError {
 			err = fmt.Errorf("list kafka offsets of %s: %w", tp, info.Error)
+		} else if info.Offset < 0 {
+			err = fmt.Errorf("list kafka offsets of %s: its leader has not answered", tp)
 		} else if p != nil {
 			found[p] = int64(info.Offset)
 		}

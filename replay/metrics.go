@@ -14,6 +14,7 @@ type metrics struct {
 	snapshots   prometheus.Counter
 	refills     prometheus.Counter
 	stales      prometheus.Counter
+	pauses      prometheus.Counter
 	kafkaErrors prometheus.Counter
 	redisErrors prometheus.Counter
 
@@ -37,6 +38,7 @@ func newMetrics() *metrics {
 		snapshots:   counter("replay_snapshots_total", "Boards loaded from Redis because the log could not give them."),
 		refills:     counter("replay_refills_total", "Open boards that were closed and filled again."),
 		stales:      counter("replay_stale_opens_total", "Boards answered from their files because Redis did not answer."),
+		pauses:      counter("replay_pauses_total", "Boards for which partitions were paused that are ahead of a missing update."),
 		kafkaErrors: counter("replay_kafka_errors_total", "Errors of the Kafka client and failed requests to Kafka."),
 		redisErrors: counter("replay_redis_errors_total", "Reads of totals that Redis did not answer in full."),
 		checks:      by("result", "audit_checks_total", "Comparisons of open boards with Redis, by result; unknown is one that could not be made."),
@@ -59,7 +61,7 @@ func (m *metrics) presetLabels() {
 }
 
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
-	for _, c := range []prometheus.Collector{m.records, m.skipped, m.snapshots, m.refills, m.stales, m.kafkaErrors, m.redisErrors,
+	for _, c := range []prometheus.Collector{m.records, m.skipped, m.snapshots, m.refills, m.stales, m.pauses, m.kafkaErrors, m.redisErrors,
 		m.checks, m.compared, m.differences, m.repairs} {
 		err = errors.Join(err, reg.Register(c))
 	}

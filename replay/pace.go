@@ -1,9 +1,10 @@
 package replay
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
 )
@@ -28,33 +29,34 @@ const (
 // pacer belongs to the dispatcher's goroutine; the consumer carries out what it wants.
 type pacer struct {
 	repace *atomic.Bool // tells the consumer that partitions are to be paused or resumed
-	topics signal       // wakes the topic watcher, which finds out where the logs end
-	total  int64        // bytes that all boards hold
+	pauses prometheus.Counter
+	topics signal // wakes the topic watcher, which finds out where the logs end
+	total  int64  // bytes that all boards hold
 	active map[*feed]bool
 	timer  *time.Ticker // runs while any board has a partition paused
 }
 
 // pacing is what the pacer knows of one board.
 type pacing struct {
-	latest []uint64 // the seq that came last, by partition
-	held   int64    // bytes, when the pacer last looked
-	paused []*partition
-	since  time.Time // of the first pause
-	spent  bool      // pausing did not help: not again before the buffer is low
+	seqs   []uint64                 // that came last, by partition
+	held   int64                    // bytes, when the pacer last looked
+	paused map[*partition]time.Time // since when
+	latest time.Time                // when more was paused
+	spent  bool                     // pausing did not help: not again before the buffer is low
 }
 
-func newPacer(repace *atomic.Bool, topics signal) pacer {
-	p := pacer{repace: repace, topics: topics, active: make(map[*feed]bool), timer: time.NewTicker(paceEvery)}
+func newPacer(repace *atomic.Bool, topics signal, pauses prometheus.Counter) pacer {
+	p := pacer{repace: repace, topics: topics, pauses: pauses, active: make(map[*feed]bool), timer: time.NewTicker(paceEvery)}
 	p.timer.Stop()
 	return p
 }
 
 // came notes that a partition brought an update.
 func (w *pacing) came(part *partition, seq uint64) {
-	for int(part.number) >= len(w.latest) {
-		w.latest = append(w.latest, 0)
+	for int(part.number) >= len(w.seqs) {
+		w.seqs = append(w.seqs, 0)
 	}
-	w.latest[part.number] = seq
+	w.seqs[part.number] = seq
 }
 
 // begin forgets a board's earlier reading.
@@ -80,37 +82,46 @@ func (p *pacer) look(f *feed, now time.Time) {
 	w, held := &f.pacing, f.replica.reorder.bytes.Load()
 	p.total += held - w.held
 	w.held = held
-	switch {
+	switch high := held > highHeld || p.total > maxHeldInAll/2; {
 	case held <= lowHeld:
 		p.resume(f)
 		w.spent = false
-	case !w.spent && (p.active[f] || held > highHeld || p.total > maxHeldInAll/2):
-		p.decide(f, now)
+	case !w.spent && (high || p.active[f]):
+		p.decide(f, high, now)
 	}
 }
 
-// decide pauses the partitions that are ahead if the board may get what it waits for
+// decide pauses the partitions that are ahead, if the board may get what it waits for
 // meanwhile: from its gate, or from a partition that is not read to its end.
-func (p *pacer) decide(f *feed, now time.Time) {
+func (p *pacer) decide(f *feed, high bool, now time.Time) {
 	w, t := &f.pacing, f.sources.topic()
-	if !p.active[f] {
-		w.since = now
-	}
 	after, gate := f.replica.waitsFor()
 	ahead, behind := w.split(t, after)
-	if now.Sub(w.since) < maxPause && (gate || len(behind) > 0 && !t.readTo(behind, w.since)) {
-		p.pause(f, ahead)
-		return
+	for _, part := range behind {
+		p.unpause(w, part) // what it has next may be what is missing
 	}
-	p.resume(f)
-	w.spent = true
+	if high {
+		p.pause(f, ahead, now)
+	}
+	if !gate && (len(behind) == 0 || t.readTo(behind, w.latest)) || w.pausedFor(now) >= maxPause {
+		p.resume(f)
+		w.spent = true
+	}
+}
+
+// pausedFor returns for how long a partition has been paused.
+func (w *pacing) pausedFor(now time.Time) (longest time.Duration) {
+	for _, since := range w.paused {
+		longest = max(longest, now.Sub(since))
+	}
+	return longest
 }
 
 // split tells the partitions that brought something later than seq from those that
 // may still bring seq.
 func (w *pacing) split(t *topic, seq uint64) (ahead, behind []*partition) {
 	for n, part := range t.partitions() {
-		if n < len(w.latest) && w.latest[n] > seq {
+		if n < len(w.seqs) && w.seqs[n] > seq {
 			ahead = append(ahead, part)
 		} else {
 			behind = append(behind, part)
@@ -120,19 +131,30 @@ func (w *pacing) split(t *topic, seq uint64) (ahead, behind []*partition) {
 }
 
 // pause pauses partitions beside those that the board has paused.
-func (p *pacer) pause(f *feed, more []*partition) {
+func (p *pacer) pause(f *feed, more []*partition, now time.Time) {
 	w := &f.pacing
 	for _, part := range more {
-		if !slices.Contains(w.paused, part) {
-			w.paused = append(w.paused, part)
+		if _, ok := w.paused[part]; !ok {
+			if w.paused == nil {
+				w.paused = make(map[*partition]time.Time)
+			}
+			w.paused[part], w.latest = now, now
 			p.want(part, +1)
 		}
 	}
 	if len(w.paused) > 0 && !p.active[f] {
 		p.active[f] = true
+		p.pauses.Inc()
 		p.timer.Reset(paceEvery)
 		f.sources.wantEnd.Store(true)
 		p.topics.wake()
+	}
+}
+
+func (p *pacer) unpause(w *pacing, part *partition) {
+	if _, ok := w.paused[part]; ok {
+		delete(w.paused, part)
+		p.want(part, -1)
 	}
 }
 
@@ -141,10 +163,9 @@ func (p *pacer) resume(f *feed) {
 	if !p.active[f] {
 		return
 	}
-	for _, part := range f.pacing.paused {
-		p.want(part, -1)
+	for part := range f.pacing.paused {
+		p.unpause(&f.pacing, part)
 	}
-	f.pacing.paused = nil
 	f.sources.wantEnd.Store(false)
 	if delete(p.active, f); len(p.active) == 0 {
 		p.timer.Stop()
