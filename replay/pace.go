@@ -41,7 +41,7 @@ type pacing struct {
 	seqs   []uint64                 // that came last, by partition
 	held   int64                    // bytes, when the pacer last looked
 	paused map[*partition]time.Time // since when
-	latest time.Time                // when more was paused
+	latest time.Time                // the last time more was paused
 	spent  bool                     // pausing did not help: not again before the buffer is low
 }
 
@@ -97,15 +97,19 @@ func (p *pacer) decide(f *feed, high bool, now time.Time) {
 	w, t := &f.pacing, f.sources.topic()
 	after, gate := f.replica.waitsFor()
 	ahead, behind := w.split(t, after)
+	if !p.active[f] {
+		w.latest = now // what was known of the logs' ends before does not count
+	}
+	if !gate && (len(behind) == 0 || t.readTo(behind, w.latest)) || w.pausedFor(now) >= maxPause {
+		p.resume(f)
+		w.spent = true
+		return
+	}
 	for _, part := range behind {
 		p.unpause(w, part) // what it has next may be what is missing
 	}
 	if high {
 		p.pause(f, ahead, now)
-	}
-	if !gate && (len(behind) == 0 || t.readTo(behind, w.latest)) || w.pausedFor(now) >= maxPause {
-		p.resume(f)
-		w.spent = true
 	}
 }
 

@@ -123,6 +123,9 @@ func TestPacerReadsOnIfNothingIsBehind(t *testing.T) {
 	b := newPacedBoard(t, 1)
 	b.hold(highHeld+1000, 0)
 	b.want("one partition")
+	if b.pacer.active[b.feed] || !b.feed.pacing.spent {
+		t.Error("it was paused")
+	}
 	b = newPacedBoard(t, 2)
 	b.hold(highHeld+1000, 0, 1)
 	b.want("two, both ahead")
