@@ -242,6 +242,39 @@ func TestOlderUpdateIsProducedLast(t *testing.T) {
 	}
 }
 
+// What is missing was not produced yet: pausing what is ahead does not help, and is
+// ended as soon as the other partition is known to have nothing. No record is lost or
+// read twice by it.
+func TestPartitionIsProducedLate(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, testkit.Kafka(t))
+	e.still = false
+	b := e.newCountedBoard(2)
+	s := e.start(ids(b.board))
+	s.waitOpen(b.id)
+	w := s.watch(b.id)
+	b.change(120_000)
+	late := b.flush(func(r *kgo.Record) bool { return r.Partition == 0 })
+	ahead := float64(int(b.seq) - len(late))
+	testkit.Eventually(t, timeout, func() error {
+		if read := s.counter("rankcache_replay_records_total"); read < ahead {
+			return fmt.Errorf("%v of %v records were read", read, ahead)
+		}
+		return nil
+	})
+	if n := s.counter("rankcache_replay_pauses_total"); n != 1 {
+		t.Errorf("paused %v times, want once", n)
+	}
+	b.check(b.client.ProduceSync(context.Background(), late...).FirstErr())
+	s.waitOpen(b.id)
+	if answers, _ := w.stop(); answers == 0 || slices.Contains(s.boards.noted(), "close "+string(b.id)) {
+		t.Errorf("%d answers, events %q", answers, s.boards.noted())
+	}
+	if read := s.counter("rankcache_replay_records_total"); read != float64(b.seq) {
+		t.Errorf("%v records were read of %d", read, b.seq)
+	}
+}
+
 // A partition that does not come back: the others are read on after a time, what is
 // held is dropped when it is too much, and the board, which would need what nobody can
 // read, is closed. No answer was of two moments.
