@@ -34,7 +34,7 @@ type dispatcher struct {
 
 func newDispatcher(r *Runner, in batches) *dispatcher {
 	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery),
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield),
 		pace: newPacer(in.repace, r.topicsWake, r.metrics.pauses)}
 }
 
@@ -192,10 +192,11 @@ type publisher struct {
 	timer *time.Timer // runs while armed
 	armed bool
 	last  time.Time // of the last publication
+	yield func()    // may be nil
 }
 
-func newPublisher(every time.Duration) publisher {
-	p := publisher{every: every, timer: time.NewTimer(every)}
+func newPublisher(every time.Duration, yield func()) publisher {
+	p := publisher{every: every, timer: time.NewTimer(every), yield: yield}
 	p.timer.Stop()
 	return p
 }
@@ -225,13 +226,45 @@ func (p *publisher) schedule() {
 	p.timer.Reset(wait)
 }
 
+// all publishes the dirty boards, and yields to readers between them: a round of many
+// boards takes longer than a read.
 func (p *publisher) all() {
 	p.armed = false
+	round := newRound(p.yield)
 	for _, f := range p.dirty {
 		f.replica.publish()
 		f.dirty = false
+		round.done()
 	}
 	clear(p.dirty)
 	p.dirty = p.dirty[:0]
 	p.last = time.Now()
+}
+
+// publishPiece is how long boards are published without yielding in between.
+const publishPiece = 250 * time.Microsecond
+
+// round yields during one round of publications, in all at most as long as the work
+// takes: under constant load each yield waits for every ready reader.
+type round struct {
+	yield           func() // may be nil
+	since           time.Time
+	worked, yielded time.Duration
+}
+
+func newRound(yield func()) round { return round{yield: yield, since: time.Now()} }
+
+// done is called after each publication.
+func (r *round) done() {
+	now := time.Now()
+	if r.yield == nil || now.Sub(r.since) < publishPiece {
+		return
+	}
+	r.worked += now.Sub(r.since)
+	if r.since = now; r.yielded > r.worked {
+		return
+	}
+	r.yield()
+	r.since = time.Now()
+	r.yielded += r.since.Sub(now)
 }
