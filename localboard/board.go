@@ -117,6 +117,10 @@ func (b *Board) Repair(member string, score float64, present bool, seq uint64) (
 	return b.repair(member, score, seq)
 }
 
+// SumAt returns the checksum that the board had at a seq of a run. It is unknown for
+// now: no ring of recent states is kept yet.
+func (b *Board) SumAt(run, seq uint64) (sum uint64, known bool) { return 0, false }
+
 // Publish makes applied updates visible to readers; without any it returns at
 // once. The first Publish sorts the board, and from then on the index is kept up
 // to date: do not publish a board that is still being filled.
