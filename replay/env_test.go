@@ -141,6 +141,7 @@ func (e *env) check(err error) {
 // set adapts localboard, as cmd does, and records what was opened and closed.
 type set struct {
 	*localboard.Boards
+	prepare func(replay.Board) // nil: nothing to do
 	opened  func(rankcache.BoardID)
 	opening sync.Mutex // held while a board is opened and looked at; taken last
 	mu      sync.Mutex // guards events
@@ -148,6 +149,12 @@ type set struct {
 }
 
 func (s *set) Create(id rankcache.BoardID) replay.Board { return s.Boards.Create(id) }
+
+func (s *set) Prepare(_ context.Context, b replay.Board) {
+	if s.prepare != nil {
+		s.prepare(b)
+	}
+}
 
 func (s *set) Open(id rankcache.BoardID) {
 	s.opening.Lock()
@@ -194,8 +201,9 @@ type sidecar struct {
 // setup is what an option may change.
 type setup struct {
 	replay.Config
-	origin replay.Origin
-	env    *env
+	origin  replay.Origin
+	env     *env
+	prepare func(*sidecar, replay.Board)
 }
 
 type option func(*setup)
@@ -215,7 +223,7 @@ func totalIn(kind replay.TotalSource, where string) option {
 // start runs a Runner until the end of the test, or until stop.
 func (e *env) start(boards []rankcache.BoardID, opts ...option) *sidecar {
 	e.t.Helper()
-	with := setup{replay.Config{Brokers: e.kafka, Names: e.names}, redisOrigin{origin.New(e.redis, e.names)}, e}
+	with := setup{replay.Config{Brokers: e.kafka, Names: e.names}, redisOrigin{origin.New(e.redis, e.names)}, e, nil}
 	for _, opt := range opts {
 		opt(&with)
 	}
@@ -228,6 +236,9 @@ func (e *env) start(boards []rankcache.BoardID, opts ...option) *sidecar {
 	var err error
 	s.Runner, err = replay.New(with.Config, s.boards, with.origin, slog.New(slog.NewTextHandler(e.t.Output(), nil)), s.reg)
 	e.check(err)
+	if with.prepare != nil {
+		s.boards.prepare = func(b replay.Board) { with.prepare(s, b) }
+	}
 	s.Follow(boards)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

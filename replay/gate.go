@@ -127,7 +127,7 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 	in := g.observe(now)
 	s := decide(&in)
 	idle := s.act == actWait || now.Before(g.retryAt)
-	g.fallBack(!idle && s.act != actLoad, now)
+	g.fallBack(ctx, !idle && s.act != actLoad, now)
 	g.setStatus(&in, s, now)
 	if idle {
 		return
@@ -189,6 +189,7 @@ func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
 		g.failed(ctx, v.unknown+v.differs)
 		return
 	}
+	g.replica.boards.Prepare(ctx, g.replica.board)
 	if g.replica.open(g.epoch, opening{equalAt: v.at, acceptHoles: acceptHoles}) {
 		g.isOpen, g.openedAt = true, time.Now()
 		g.audit.start(g.epoch, g.openedAt)
@@ -212,8 +213,11 @@ func (g *gate) failed(ctx context.Context, why string) {
 // Redis. It never counts as open: it is not marked as current and not saved, and once
 // Redis answers it is compared and opened, or closed. If comparing, it is left as it
 // is until the comparison has ended.
-func (g *gate) fallBack(comparing bool, now time.Time) {
+func (g *gate) fallBack(ctx context.Context, comparing bool, now time.Time) {
 	wanted := g.feed.sources.redisAway() && g.feed.file.isYounger(now, g.cfg.MaxStale)
+	if wanted && !g.replica.stale.Load() {
+		g.replica.boards.Prepare(ctx, g.replica.board)
+	}
 	switch {
 	case wanted && g.replica.openStale(g.epoch):
 		g.metrics.stales.Inc()
