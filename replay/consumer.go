@@ -179,6 +179,7 @@ func (c *consumer) failed(err error) error {
 		return fmt.Errorf("kafka consumer: %w", err)
 	}
 	c.metrics.kafkaErrors.Inc()
+	err = c.client.login.explain(err)
 	c.client.answered(0, err)
 	c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
 	return nil

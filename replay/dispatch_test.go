@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -124,6 +125,7 @@ func TestPublishingYields(t *testing.T) {
 type localBoards struct{ *localboard.Board }
 
 func (b localBoards) Create(rankcache.BoardID) Board { return b.Board }
+func (localBoards) Prepare(context.Context, Board)   {}
 func (localBoards) Open(rankcache.BoardID)           {}
 func (localBoards) Close(rankcache.BoardID)          {}
 func (localBoards) Drop(rankcache.BoardID)           {}

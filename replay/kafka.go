@@ -53,6 +53,7 @@ type client struct {
 	logs     chan kafka.LogEvent
 	logged   chan struct{} // closed when the last log line was written
 	answered func(took time.Duration, err error)
+	login    login
 }
 
 // event is what one poll returns: a record, the end of a partition, or an error.
@@ -98,6 +99,7 @@ func newClient(cfg Config, log *slog.Logger) (*client, error) {
 	for k, v := range all {
 		conf[k] = v
 	}
+	c.login.user.Store(new(all["sasl.username"]))
 	var err error
 	if c.consumer, err = kafka.NewConsumer(&conf); err != nil {
 		return nil, fmt.Errorf("kafka consumer: %w; check the kafka settings", err)
@@ -121,6 +123,7 @@ func (c *client) close() error {
 func (c *client) writeLogs(log *slog.Logger) {
 	defer close(c.logged)
 	for line := range c.logs {
+		c.login.note(&line)
 		level := slog.LevelDebug
 		if line.Level <= 4 { // syslog's warning
 			level = slog.LevelWarn
@@ -150,8 +153,15 @@ func (c *client) poll(timeout time.Duration, e *event) {
 // tell reports the end of a request that began at a time, unless its caller gave it up.
 func (c *client) tell(ctx context.Context, begun time.Time, err *error) {
 	if !errors.Is(ctx.Err(), context.Canceled) {
+		*err = c.login.explain(*err)
 		c.answered(time.Since(begun), *err)
 	}
+}
+
+// setLogin has new connections log in with another user name and password.
+func (c *client) setLogin(username, password string) error {
+	c.login.user.Store(&username)
+	return c.consumer.SetSaslCredentials(username, password)
 }
 
 // fatal returns whether the client will never work again.
