@@ -75,23 +75,20 @@ func (q *Query) missed(s rankcache.State) error {
 	return &WriteLostError{q.MinState, s, SourceRedis}
 }
 
-// compareLocal is compare for a local board, which knows the sums of its recent seqs. Its
-// published head has the state s. It also returns the state that differs, if one does.
+// compareLocal is compare for a local board, which knows the sums of its recent seqs, too. Its
+// published head has the state s. The state that it returns is that which was compared.
 func (q *Query) compareLocal(b Board, s rankcache.State) (verdict, rankcache.State) {
-	want := q.MinState
-	if want.Run == 0 || s.Run != want.Run {
-		if want.Run != 0 && s.Run == 0 {
-			return unknown, s
-		}
+	want := &q.MinState
+	switch {
+	case want.Run != 0 && s.Run == 0:
+		return unknown, s
+	case s.Run != want.Run || s.Seq <= want.Seq || !want.HasSum:
 		return q.compare(s), s
 	}
 	sum, known := b.SumAt(want.Run, want.Seq)
-	there := rankcache.State{Run: want.Run, Seq: want.Seq, Sum: sum, HasSum: known}
-	switch v := q.compare(there); {
-	case v == lost:
-		return v, there
-	case known || s.Seq <= want.Seq || !want.HasSum:
-		return q.compare(s), s
+	if !known {
+		return unknown, s // it is too long ago
 	}
-	return unknown, s // its seq is older than what the copy remembers
+	s.Seq, s.Sum, s.HasSum = want.Seq, sum, true
+	return q.compare(s), s
 }

@@ -213,7 +213,7 @@ const (
 
 // newHeaders returns the header of an answer with the bytes of e, and that of an answer
 // 304, for a caller that has them already.
-func newHeaders(e *encoded, source sidecar.Source, state rankcache.State) (full, notModified header) {
+func newHeaders(e *encoded, source sidecar.Source, state []byte) (full, notModified header) {
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
 	h := &answer.Header

@@ -74,7 +74,8 @@ func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.So
 		ctx.Response.SetBodyRaw(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	stamp(ctx, c.etag, c.caches(), source, state, currentAt)
+	var room [rankcache.MaxStateLen]byte
+	stamp(ctx, c.etag, c.caches(), source, appendState(room[:0], state), currentAt)
 }
 
 // sendBehind answers with a kept page whose closing brace c.out replaces. It is
@@ -101,7 +102,7 @@ func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 
 // stamp sets the fields that change while the body stays the same. The age of a
 // copy that was never compared with Redis is not known, and not said.
-func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source, state rankcache.State, currentAt time.Time) {
+func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source, state []byte, currentAt time.Time) {
 	h := &ctx.Response.Header
 	setTag(h, etag, caches, source, state)
 	if currentAt.IsZero() {
@@ -111,15 +112,20 @@ func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source,
 	h.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
 }
 
-// setTag sets what tells one answer from others. A state without a run is not known, and
-// not said.
-func setTag(h *fasthttp.ResponseHeader, etag, caches []byte, source sidecar.Source, state rankcache.State) {
+// appendState appends the state as the header has it: nothing if its run is not known.
+func appendState(dst []byte, s rankcache.State) []byte {
+	if s.Run == 0 {
+		return dst
+	}
+	return s.AppendState(dst)
+}
+
+func setTag(h *fasthttp.ResponseHeader, etag, caches []byte, source sidecar.Source, state []byte) {
 	h.SetCanonical(headerETag, etag)
 	h.SetCanonical(headerCache, caches)
 	h.SetCanonical(headerSource, valueSource[source])
-	if state.Run != 0 {
-		var room [rankcache.MaxStateLen]byte
-		h.SetCanonical(headerState, state.AppendState(room[:0]))
+	if len(state) > 0 {
+		h.SetCanonical(headerState, state)
 	}
 }
 
@@ -205,7 +211,7 @@ func writeProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
 type body struct {
 	encoded
 	source sidecar.Source
-	state  rankcache.State // of the board that it shows
+	state  []byte // of the board that it shows, empty if unknown
 	// fresh returns whether the profiles in it are still the newest; nil: there are none,
 	// or they never change.
 	fresh func() bool
@@ -227,12 +233,12 @@ type encoded struct {
 // newBody returns a body that owns a copy of plain.
 func newBody(plain []byte, source sidecar.Source, state rankcache.State, fresh func() bool) *body {
 	b := &body{encoded: encoded{coding: codingNone, data: bytes.Clone(plain), etag: appendETag(nil, plain, source)},
-		source: source, state: state, fresh: fresh}
-	b.encoded.setHeaders(source, state)
+		source: source, state: appendState(nil, state), fresh: fresh}
+	b.encoded.setHeaders(source, b.state)
 	return b
 }
 
-func (e *encoded) setHeaders(source sidecar.Source, state rankcache.State) {
+func (e *encoded) setHeaders(source sidecar.Source, state []byte) {
 	if source != sidecar.SourceRedis {
 		e.full, e.notModified = newHeaders(e, source, state)
 	}
