@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
@@ -330,8 +331,11 @@ func (g *gate) confirm(ctx context.Context, now time.Time) {
 		g.metrics.foreignHistory.Inc()
 		g.suspected = false
 		g.opened("equal to Redis; an update of another history was dropped")
-	case known, g.asked.Seq < have.Seq, now.Sub(g.asked.requested) >= confirmFor:
+	case known:
 		g.replica.report(g.epoch, faultSum(g.asked.State, sum))
+	case g.asked.Seq < have.Seq, now.Sub(g.asked.requested) >= confirmFor:
+		g.replica.report(g.epoch, fault{kind: kindSum, counted: true,
+			reason: fmt.Sprintf("the board is at update %d and can't be compared with Redis at %d", have.Seq, g.asked.Seq)})
 	}
 }
 
