@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -29,6 +30,8 @@ func (s *modelBoards) Create(id rankcache.BoardID) Board {
 	s.board = &modelBoard{Board: s.Boards.Create(id)}
 	return s.board
 }
+
+func (s *modelBoards) Prepare(_ context.Context, b Board) { b.Publish() }
 
 func (s *modelBoards) Open(id rankcache.BoardID) {
 	s.Boards.Open(id)

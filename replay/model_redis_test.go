@@ -83,7 +83,7 @@ type modelRedis struct {
 }
 
 func newModelRedis(rng *rand.Rand) *modelRedis {
-	r := &modelRedis{rng: rng, had: make(map[modelMoment]map[string]bool), pieces: 1 + rng.IntN(4), slowAdopt: rng.IntN(4) == 0}
+	r := &modelRedis{rng: rng, had: make(map[modelMoment]map[string]bool), pieces: 1}
 	r.put(modelContent{set: map[string]float64{}})
 	return r
 }

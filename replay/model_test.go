@@ -51,7 +51,10 @@ func TestModel(t *testing.T) {
 		t.Run(strconv.Itoa(worker), func(t *testing.T) {
 			t.Parallel()
 			for i := worker; i < histories*again && !t.Failed(); i += workers {
-				synctest.Test(t, func(t *testing.T) { runHistory(t, first+uint64(i/again)) })
+				seed := first + uint64(i/again)
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { runHistory(t, seed) })
+				})
 			}
 		})
 	}
@@ -59,11 +62,12 @@ func TestModel(t *testing.T) {
 
 // world is one history.
 type world struct {
-	t    *testing.T
-	seed uint64
-	rng  *rand.Rand
-	text bytes.Buffer // the log
-	log  *slog.Logger
+	t      *testing.T
+	seed   uint64
+	rng    *rand.Rand
+	text   bytes.Buffer // the log
+	log    *slog.Logger
+	failed bool
 
 	redis      *modelRedis
 	kafka      *modelLog
@@ -88,36 +92,58 @@ type modelSidecar struct {
 }
 
 func runHistory(t *testing.T, seed uint64) {
-	random := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
-	w := &world{t: t, seed: seed, rng: random(0), until: make(map[string]time.Time)}
-	w.log = slog.New(slog.NewTextHandler(&w.text, nil))
-	w.redis = newModelRedis(random(1))
-	w.kafka = &modelLog{rng: random(2), compacted: w.rng.IntN(3) == 0}
-	if w.rng.IntN(2) == 0 {
-		w.files = &modelFiles{rng: random(3)}
+	w := newWorld(t, seed)
+	if w.kafka.compacted = w.rng.IntN(3) == 0; w.rng.IntN(2) == 0 {
+		w.files = &modelFiles{rng: w.random(3)}
 	}
+	w.redis.pieces, w.redis.slowAdopt = 1+w.rng.IntN(4), w.rng.IntN(4) == 0
 	w.partitions = []int{1, 1, 2, 4, 16}[w.rng.IntN(5)]
 	w.kafka.create(w.partitions)
 	w.producers = make([]modelProducer, 1+w.rng.IntN(2))
 	w.members = 1 + w.rng.IntN(30)
 	w.rate = []float64{0, 0.01, 0.1, 0.5}[w.rng.IntN(4)]
 	w.lost = []float64{0, 0, 0.02}[w.rng.IntN(3)]
-	for range w.rng.IntN(100) {
-		w.change()
-		w.produce(time.Now())
-	}
+	w.changes(w.rng.IntN(100))
 	w.start()
-	defer func() { w.side.stop() }()
+	defer w.end()
 	w.disturbances()
 	w.calm()
 	w.heal()
-	if t.Failed() {
-		t.Logf("%s=%d; the log:\n%s", envModelSeed, seed, w.text.Bytes())
+}
+
+// newWorld returns a quiet world with an empty board and one partition.
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{t: t, seed: seed, until: make(map[string]time.Time), partitions: 1, members: 20}
+	w.rng = w.random(0)
+	w.log = slog.New(slog.NewTextHandler(&w.text, nil))
+	w.redis = newModelRedis(w.random(1))
+	w.kafka = &modelLog{rng: w.random(2)}
+	w.kafka.create(1)
+	w.producers = make([]modelProducer, 1)
+	return w
+}
+
+func (w *world) random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, stream)) }
+
+// changes makes n changes and produces their updates.
+func (w *world) changes(n int) {
+	for range n {
+		w.change()
+		w.produce(time.Now())
+	}
+}
+
+// end stops the sidecar. The log is shown after a failure.
+func (w *world) end() {
+	w.side.stop()
+	if w.failed {
+		w.t.Logf("%s=%d; the log:\n%s", envModelSeed, w.seed, w.text.Bytes())
 	}
 }
 
 func (w *world) fail(format string, args ...any) {
-	if !w.t.Failed() {
+	if !w.failed {
+		w.failed = true
 		w.t.Errorf("history %d, %s: %s", w.seed, time.Now().Format("05.000"), fmt.Sprintf(format, args...))
 		w.log.Error("FAILED", "why", fmt.Sprintf(format, args...))
 	}
@@ -223,7 +249,7 @@ func (w *world) tick() {
 }
 
 func (w *world) run(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end) && !w.t.Failed(); {
+	for end := time.Now().Add(d); time.Now().Before(end) && !w.failed; {
 		w.tick()
 	}
 }
@@ -450,7 +476,7 @@ func (w *world) calm() {
 // heal waits until the board is open and equal to Redis, and expects it to stay so.
 func (w *world) heal() {
 	begun := time.Now()
-	for !w.equal() && !w.t.Failed() {
+	for !w.equal() && !w.failed {
 		if w.tick(); time.Since(begun) > modelHeals {
 			w.fail("not open and equal after %v: %+v; Redis has %v", modelHeals, w.feed().describe(), w.redis.now.state)
 		}
@@ -467,7 +493,7 @@ func (w *world) heal() {
 	}
 }
 
-// equal returns whether the board is open and equal to Redis.
+// equal returns whether the board is open, proved and equal to Redis.
 func (w *world) equal() bool {
 	b, ok := w.side.boards.Get(modelBoardID)
 	if !ok {
@@ -477,5 +503,5 @@ func (w *world) equal() bool {
 	for _, e := range page.Entries {
 		set[e.Member] = e.Score
 	}
-	return page.Seq == w.redis.now.state.Seq && page.Run == w.redis.now.state.Run && modelText(set) == w.redis.now.text
+	return page.HasSum && page.Seq == w.redis.now.state.Seq && page.Run == w.redis.now.state.Run && modelText(set) == w.redis.now.text
 }
