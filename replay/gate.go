@@ -118,7 +118,7 @@ func (g *gate) refill(why *fault, now time.Time) {
 	g.begin(now)
 	if why.suspected {
 		g.log.Warn("board is compared with Redis before it is read again", "board", g.feed.id, "reason", why.reason)
-		g.suspected = true
+		g.suspected = why.kind == kindRefuted
 		return
 	}
 	g.log.Warn("board is filled again", "board", g.feed.id, "was_open", last.isOpen, "reason", why.reason)
@@ -142,6 +142,9 @@ func (g *gate) refill(why *fault, now time.Time) {
 func (g *gate) attend(ctx context.Context, now time.Time) {
 	if g.cfg.TotalSource != TotalSeq {
 		g.audit.run(ctx, now)
+	}
+	if own := g.replica.board.State(); !own.HasSum && !g.sumWrong && g.feed.sources.summed(own.Run) {
+		g.replica.report(g.epoch, faultUnproved())
 	}
 	if g.sumWrong && now.Sub(g.askedFor) >= readoptEvery {
 		g.askedFor = now
