@@ -29,7 +29,7 @@ const (
 	ExitOK       = 0   // done; for a long-running command: stopped by one signal, after its drain
 	ExitFailed   = 1   // the command failed
 	ExitUsage    = 2   // bad flag, configuration key or argument
-	ExitDiffers  = 3   // rankcache-lab demo: the local board differs from Redis's
+	ExitDiffers  = 3   // verify, rankcache-lab demo: a board differs
 	ExitSignaled = 130 // another signal, a second or more after the first, ended it at once
 )
 
@@ -128,7 +128,7 @@ ends no serve, write or poll: it has the files of secrets read again.`,
 	root.PersistentFlags().String("config", "", "YAML `file` of settings, named as the flags are")
 	root.AddCommand(
 		newServeCommand(), newWriteCommand(), newPollCommand(),
-		fromConfig(newHotCommand()), newRoomsCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), fromConfig(newPlanCommand()), newDocsCommand(), newVersionCommand(),
+		fromConfig(newHotCommand()), newRoomsCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), newVerifyCommand(), fromConfig(newPlanCommand()), newDocsCommand(), newVersionCommand(),
 		movedCommand("demo"), movedCommand("bench"))
 	completeFlags(root)
 	return root
