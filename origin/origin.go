@@ -162,7 +162,7 @@ func (o *Origin) transaction(ctx context.Context, b rankcache.BoardID, add func(
 	}
 	stamp.Members = int(members.Val())
 	if state != nil && state.Err() == nil {
-		stamp.State, err = o.total.state(keys[1], state.Val())
+		stamp.State, err = o.total.state(keys[1], state.Val(), stamp.Members)
 	}
 	return stamp, err
 }

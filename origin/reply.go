@@ -65,7 +65,7 @@ func (o *Origin) toStamp(keys []string, members, state any, at time.Time) (rankc
 	if !ok {
 		return rankcache.Stamp{}, &badReply{keys[0], fmt.Sprintf("answered %T for its size", members)}
 	}
-	known, err := o.total.state(keys[len(keys)-1], state)
+	known, err := o.total.state(keys[len(keys)-1], state, int(n))
 	return rankcache.Stamp{State: known, Members: int(n), At: at}, err
 }
 

@@ -56,15 +56,15 @@ func (t TotalSource) key(names wire.Names, b rankcache.BoardID) string {
 	return names.MetaKey(b)
 }
 
-// state parses the value of key. A missing key is the zero state, which means
-// unknown, never "nothing was applied".
-func (t TotalSource) state(key string, v any) (rankcache.State, error) {
+// state parses the value of key, which was read together with the number of members. A
+// missing key is the zero state, which means unknown, never "nothing was applied".
+func (t TotalSource) state(key string, v any, members int) (rankcache.State, error) {
 	switch v := v.(type) {
 	case nil:
 		return rankcache.State{}, nil
 	case string:
 		if t.pattern == "" {
-			return metaState(key, v)
+			return metaState(key, v, members)
 		}
 		if n, err := strconv.ParseUint(v, 10, 64); err == nil {
 			return rankcache.State{Seq: n}, nil
@@ -75,13 +75,14 @@ func (t TotalSource) state(key string, v any) (rankcache.State, error) {
 }
 
 // metaState returns the state in a board's meta, without a sum while the board is
-// adopted.
-func metaState(key, value string) (rankcache.State, error) {
+// adopted, or if its sorted set was changed past the writer: then the sum is of another
+// set.
+func metaState(key, value string, members int) (rankcache.State, error) {
 	meta, err := wire.ParseMeta(value)
 	if err != nil {
 		return rankcache.State{}, fmt.Errorf("key %q: %w", key, err)
 	}
-	if meta.Adopting {
+	if meta.Adopting || meta.Members != uint64(members) {
 		meta.Sum, meta.HasSum = 0, false
 	}
 	return meta.State, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rankcache"
@@ -72,7 +73,7 @@ func TestPublishing(t *testing.T) {
 	b.want(t, "apply 1")
 	openNow(f.replica)
 	requested := time.Now()
-	f.replica.awaited.Store(&reading{seq: 3, requested: requested})
+	f.replica.awaited.Store(&reading{State: rankcache.State{Seq: 3}, requested: requested})
 	d.dispatch([]item{updateAt(part, 1)})
 	b.want(t, "open", "apply 1", "publish")
 	if !b.current.Equal(requested) || f.replica.awaited.Load() != nil {
@@ -83,6 +84,40 @@ func TestPublishing(t *testing.T) {
 	b.want(t, "apply 1", "apply 1")
 	d.publish.all()
 	b.want(t, "publish")
+}
+
+// slowBoard is a board that takes long to publish.
+type slowBoard struct{ fakeBoard }
+
+func (b *slowBoard) Create(rankcache.BoardID) Board { return b }
+func (b *slowBoard) Publish()                       { time.Sleep(publishPiece) }
+
+// A round of many publications yields in between, unless the yields of before took
+// longer than the work: readers must not keep boards from being published.
+func TestPublishingYields(t *testing.T) {
+	for name, tc := range map[string]struct {
+		yields time.Duration
+		want   int
+	}{"short": {0, 10}, "long": {time.Hour, 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				yields := 0
+				p := newPublisher(time.Hour, func() {
+					yields++
+					time.Sleep(tc.yields)
+				})
+				for range 10 {
+					f := feedOf(&slowBoard{})
+					openNow(f.replica)
+					p.add(f)
+				}
+				p.all()
+				if yields != tc.want || len(p.dirty) != 0 {
+					t.Errorf("%d yields, want %d; %d dirty", yields, tc.want, len(p.dirty))
+				}
+			})
+		})
+	}
 }
 
 // localBoards is a set of one board.

@@ -142,13 +142,19 @@ func (e *env) check(err error) {
 // set adapts localboard, as cmd does, and records what was opened and closed.
 type set struct {
 	*localboard.Boards
+	wrap    func(*localboard.Board) replay.Board // may be nil
 	opened  func(rankcache.BoardID)
 	opening sync.Mutex // held while a board is opened and looked at; taken last
 	mu      sync.Mutex // guards events
 	events  []string
 }
 
-func (s *set) Create(id rankcache.BoardID) replay.Board { return s.Boards.Create(id) }
+func (s *set) Create(id rankcache.BoardID) replay.Board {
+	if s.wrap != nil {
+		return s.wrap(s.Boards.Create(id))
+	}
+	return s.Boards.Create(id)
+}
 
 func (s *set) Open(id rankcache.BoardID) {
 	s.opening.Lock()
@@ -197,6 +203,7 @@ type setup struct {
 	replay.Config
 	origin replay.Origin
 	env    *env
+	wrap   func(*localboard.Board) replay.Board
 }
 
 type option func(*setup)
@@ -216,11 +223,11 @@ func totalIn(kind replay.TotalSource, where string) option {
 // start runs a Runner until the end of the test, or until stop.
 func (e *env) start(boards []rankcache.BoardID, opts ...option) *sidecar {
 	e.t.Helper()
-	with := setup{replay.Config{Brokers: e.kafka, Names: e.names}, redisOrigin{origin.New(e.redis, e.names)}, e}
+	with := setup{replay.Config{Brokers: e.kafka, Names: e.names}, redisOrigin{origin.New(e.redis, e.names)}, e, nil}
 	for _, opt := range opts {
 		opt(&with)
 	}
-	s := &sidecar{env: e, boards: &set{Boards: localboard.NewBoards()}, reg: prometheus.NewRegistry()}
+	s := &sidecar{env: e, boards: &set{Boards: localboard.NewBoards(), wrap: with.wrap}, reg: prometheus.NewRegistry()}
 	s.boards.opened = func(id rankcache.BoardID) {
 		if err := s.equal(id); err != nil && e.still {
 			e.t.Errorf("board %s was opened too early: %v", id, err)

@@ -27,13 +27,14 @@ type filler struct {
 	origin  Origin
 	files   Files         // nil: none
 	slots   chan struct{} // holds one element per file being loaded
+	turn    chan struct{} // holds one element while a board is loaded from Redis
 	topics  signal        // wakes the topic watcher
 	metrics *metrics
 	log     *slog.Logger
 }
 
 func newFiller(r *Runner) *filler {
-	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), topics: r.topicsWake,
+	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), turn: make(chan struct{}, 1), topics: r.topicsWake,
 		metrics: r.metrics, log: r.log}
 }
 
@@ -43,17 +44,23 @@ var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't
 // reach before the two belong together: members that changed during the scan have
 // updates beyond the total read before it, which the log brings.
 func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after uint64, err error) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 	var entries []rankcache.Entry
 	begin := time.Now()
 	before, last, err := l.origin.Scan(ctx, r.id, func(es []rankcache.Entry) error {
 		entries = append(entries, es...)
 		return ctx.Err()
 	})
-	if err == nil && before.Seq == 0 {
+	if err == nil && before.Seq == 0 && before.Run == 0 {
 		err = errNoTotal
 	}
 	if err == nil {
-		err = r.load(epoch, before.Seq, entries)
+		err = r.load(epoch, before.State, entries)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("load board %s from Redis: %w", r.id, err)
@@ -188,12 +195,14 @@ func (f *fileState) isYounger(now time.Time, maxAge time.Duration) bool {
 func (f *fileState) disprovedBy(t reading) *fault {
 	s := f.entries()
 	switch {
-	case s == nil || t.requested.IsZero() || t.seq >= s.Seq:
+	case s == nil || t.requested.IsZero() || t.Run == s.Run && t.Seq >= s.Seq:
 		return nil
-	case t.seq == 0:
+	case t.Seq == 0:
 		return new(faultGone("total"))
+	case t.Run != s.Run:
+		return new(faultRun(t.Run, s.Run))
 	}
-	return new(faultAhead(t.seq, s.Seq))
+	return new(faultAhead(t.Seq, s.Seq))
 }
 
 // spread returns some members of a file, to be compared before the board opens:

@@ -44,8 +44,8 @@ var settings = map[string]string{
 	"client.id":                  "rankcache",
 }
 
-// client wraps librdkafka's consumer and admin client. poll, assign and unassign
-// belong to the consumer's goroutine; describe, offsets, ends and policies may be
+// client wraps librdkafka's consumer and admin client. poll, assign, unassign
+// and pause belong to the consumer's goroutine; describe, offsets, ends and policies may be
 // called by another.
 type client struct {
 	consumer *kafka.Consumer
@@ -170,6 +170,19 @@ func (c *client) unassign(parts []*partition) error {
 	return c.consumer.IncrementalUnassign(topicPartitions(parts))
 }
 
+// pause pauses some of the assigned partitions and resumes others: those are read on
+// from after their last polled record.
+func (c *client) pause(pause, resume []*partition) error {
+	var errs [2]error
+	if len(pause) > 0 {
+		errs[0] = c.consumer.Pause(topicPartitions(pause))
+	}
+	if len(resume) > 0 {
+		errs[1] = c.consumer.Resume(topicPartitions(resume))
+	}
+	return errors.Join(errs[:]...)
+}
+
 func topicPartitions(parts []*partition) []kafka.TopicPartition {
 	tps := make([]kafka.TopicPartition, len(parts))
 	for i, p := range parts {
@@ -254,8 +267,10 @@ func offsetsOf(parts []*partition, answer map[kafka.TopicPartition]kafka.ListOff
 	found = make(map[*partition]int64, len(parts))
 	for tp, info := range answer {
 		p := byName[topicPartition{*tp.Topic, tp.Partition}]
-		if info.Error.Code() != kafka.ErrNoError || info.Offset < 0 {
+		if info.Error.Code() != kafka.ErrNoError {
 			err = fmt.Errorf("list kafka offsets of %s: %w", tp, info.Error)
+		} else if info.Offset < 0 {
+			err = fmt.Errorf("list kafka offsets of %s: its leader has not answered", tp)
 		} else if p != nil {
 			found[p] = int64(info.Offset)
 		}
