@@ -187,7 +187,7 @@ func (r *verifyReport) print(to io.Writer) error {
 	if m := r.Redis.Meta; m != nil {
 		row("", "added up %s: %d members in %d ms, walk %d", r.Redis.AddedUp, r.Redis.Members, r.Redis.TookMs, r.Redis.Walks)
 		row("", "meta: %s, %d members, being added up: %t, run began %s, last writer's time %s", m.Life, m.Members, m.Adopting, m.Began.Format(time.RFC3339), m.LastNow.Format(time.RFC3339))
-		row("", "meta: period ends %s, keys expire %s, orders known for %s in %d hashes a turn, turn %d", orNever(m.End), orNever(m.Expires), m.OrderLife, m.Buckets, m.Turn)
+		row("", "meta: period ends %s, keys expire %s, orders known for %s in %d hashes a turn, turn %d", timeOrNever(m.End), timeOrNever(m.Expires), m.OrderLife, m.Buckets, m.Turn)
 	}
 	switch c := r.Copy; {
 	case c != nil:
@@ -198,7 +198,7 @@ func (r *verifyReport) print(to io.Writer) error {
 	return table.Flush()
 }
 
-func orNever(t *time.Time) string {
+func timeOrNever(t *time.Time) string {
 	if t == nil {
 		return "never"
 	}
