@@ -119,7 +119,7 @@ and a key of the YAML file given by --config (redis-timeout). Addresses are host
 :port, http://host:port or unix:/path.
 
 Exit codes: 0 done, or stopped by one SIGTERM or SIGINT; 1 failed; 2 bad flag or
-configuration; 130 ended at once by another signal a second or more later. SIGHUP
+configuration; 3 verify: a board is wrong; 130 ended at once by another signal a second or more later. SIGHUP
 ends no serve, write or poll: it has the files of secrets read again.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
