@@ -28,13 +28,23 @@ type filler struct {
 	files   Files         // nil: none
 	slots   chan struct{} // holds one element per file being loaded
 	topics  signal        // wakes the topic watcher
+	memory  func(context.Context, rankcache.BoardID) (done func(), err error) // nil: no limit
 	metrics *metrics
 	log     *slog.Logger
 }
 
 func newFiller(r *Runner) *filler {
-	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), topics: r.topicsWake,
+	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), topics: r.topicsWake, memory: r.cfg.Memory,
 		metrics: r.metrics, log: r.log}
+}
+
+// reserve waits until there is memory to fill a board, until done is called. Its error is
+// ctx's.
+func (l *filler) reserve(ctx context.Context, id rankcache.BoardID) (done func(), err error) {
+	if l.memory == nil {
+		return func() {}, nil
+	}
+	return l.memory(ctx, id)
 }
 
 var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't be joined to the log")
@@ -43,6 +53,11 @@ var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't
 // reach before the two belong together: members that changed during the scan have
 // updates beyond the total read before it, which the log brings.
 func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after uint64, err error) {
+	done, err := l.reserve(ctx, r.id)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
 	var entries []rankcache.Entry
 	begin := time.Now()
 	before, after, err := l.origin.Scan(ctx, r.id, func(es []rankcache.Entry) error {
@@ -77,6 +92,11 @@ func (l *filler) fromFile(ctx context.Context, f *feed) {
 	case <-ctx.Done():
 		return
 	}
+	done, err := l.reserve(ctx, f.id)
+	if err != nil {
+		return
+	}
+	defer done()
 	begin := time.Now()
 	got := l.readFile(ctx, f.id)
 	if ctx.Err() != nil {

@@ -178,6 +178,11 @@ func (g *gate) load(ctx context.Context) {
 // tryOpen compares the board with Redis and opens it if they agree. Holes are
 // accepted up to a seq, 0 for none.
 func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
+	done, err := g.filler.reserve(ctx, g.feed.id) // the first publication sorts the board
+	if err != nil {
+		return
+	}
+	defer done()
 	if acceptHoles == 0 { // otherwise updates would wait for what never comes
 		g.replica.startOrdering()
 	}

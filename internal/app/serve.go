@@ -98,7 +98,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.totalsEvery, "totals-every", replay.DefaultTotalsEvery, "how often the totals of all super-hot boards are read from Redis, in one round trip; an answer's age reaches this")
 	flags.DurationVar(&o.auditEvery, "audit-every", replay.DefaultAuditEvery, "how often each open super-hot board is compared with Redis; 0: never")
 	o.snapshots.register(flags)
-	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit")
+	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "most memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit; less where the rest of the process needs it")
 	flags.UintVar(&o.metricsBoards, "metrics-boards", 50, "how many super-hot boards have metrics of their own: those in trouble, then the largest; the rest are combined, board=\"(others)\"; 0: all are")
 	registerHot(flags, &o.hotKeys, &o.hot)
 	o.poll.register(flags)
@@ -117,7 +117,6 @@ func serve(ctx context.Context, o *serveOptions, hup hangups, stderr io.Writer) 
 	if err := o.snapshots.check(); err != nil {
 		return err
 	}
-	limitGo(log, o.kafkaKeys)
 	s, err := newSidecar(o, log)
 	if err != nil {
 		return err
