@@ -277,7 +277,7 @@ func TestABoardThatWasEmptiedIsReadFromRedis(t *testing.T) {
 	cfg := env.config()
 	cfg.Boards = fixture.Boards[Board]{"local": emptied{env.Local}}
 	r, q := readerOf(t, cfg), Query{Board: "local"}
-	if a, err := r.Page(t.Context(), q, 400, 50); err != nil || a.Source != SourceRedis {
+	if a, err := r.Page(t.Context(), q, rankcache.MaxTop, 50); err != nil || a.Source != SourceRedis {
 		t.Errorf("page %+v, %v", a, err)
 	}
 	if s, err := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis || len(s.Rows) != 1 {
