@@ -66,10 +66,24 @@ func (s *memoryShare) budget() int64 {
 	defer s.mu.Unlock()
 	s.Outside = max(s.Outside, outsideOfGo())
 	s.limitGo()
+	return s.bounded()
+}
+
+// bounded returns what was asked for, but no more than Go's limit leaves.
+func (s *memoryShare) bounded() int64 {
 	if s.asked == 0 || s.Go == math.MaxInt64 {
 		return s.asked
 	}
 	return min(s.asked, s.forBoards())
+}
+
+// expected returns the budget of a process with these limits that has just started. It sets
+// nothing.
+func (s *memoryShare) expected() int64 {
+	if s.Go = math.MaxInt64; s.Source == limitCgroup {
+		s.Go = s.goLimit()
+	}
+	return s.bounded()
 }
 
 // now returns the limits as they are.
@@ -81,7 +95,11 @@ func (s *memoryShare) now() memoryLimits {
 
 // forBoards returns what the limit leaves for boards, at least a byte: 0 would be no limit.
 func (s *memoryShare) forBoards() int64 {
-	return max(1, int64(float64(s.Go-ownHeap-s.profiles)*boardShare))
+	left := s.Go
+	if s.Source == limitCgroup {
+		left = min(left, s.left())
+	}
+	return max(1, int64(float64(left-ownHeap-s.profiles)*boardShare))
 }
 
 // limitGo has the collector keep Go's memory below what is left for it. GOMEMLIMIT in
@@ -102,12 +120,14 @@ func (s *memoryShare) limitGo() {
 		"for_boards", text(s.forBoards()), "gomaxprocs", runtime.GOMAXPROCS(0))
 }
 
-// goLimit returns what the limit leaves for Go. A quarter is Go's in any case: with less
-// it would do nothing but collect.
-func (s *memoryShare) goLimit() int64 {
-	left := s.Limit - s.Outside - int64(float64(s.Limit)*kernelShare)
-	return max(left, s.Limit/4)
+// left returns what the limit leaves for Go.
+func (s *memoryShare) left() int64 {
+	return s.Limit - s.Outside - int64(float64(s.Limit)*kernelShare)
 }
+
+// goLimit returns Go's limit. A quarter is Go's in any case: with less it would do
+// nothing but collect.
+func (s *memoryShare) goLimit() int64 { return max(s.left(), s.Limit/4) }
 
 func text(bytes int64) string { return humanize.IBytes(uint64(bytes)) }
 
