@@ -25,9 +25,9 @@ const (
 // log can't give them. All gates share it; nothing in it changes.
 type filler struct {
 	origin  Origin
-	files   Files         // nil: none
-	slots   chan struct{} // holds one element per file being loaded
-	topics  signal        // wakes the topic watcher
+	files   Files                                                             // nil: none
+	slots   chan struct{}                                                     // holds one element per file being loaded
+	topics  signal                                                            // wakes the topic watcher
 	memory  func(context.Context, rankcache.BoardID) (done func(), err error) // nil: no limit
 	metrics *metrics
 	log     *slog.Logger
@@ -53,11 +53,6 @@ var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't
 // reach before the two belong together: members that changed during the scan have
 // updates beyond the total read before it, which the log brings.
 func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after uint64, err error) {
-	done, err := l.reserve(ctx, r.id)
-	if err != nil {
-		return 0, err
-	}
-	defer done()
 	var entries []rankcache.Entry
 	begin := time.Now()
 	before, after, err := l.origin.Scan(ctx, r.id, func(es []rankcache.Entry) error {
