@@ -325,7 +325,11 @@ func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
 			default:
 			}
 			if local := board(); local != nil {
-				if p := local.Page(0, members+50, rankcache.Descending); p.Members != members || len(p.Entries) != members {
+				p := local.Page(0, members+50, rankcache.Descending)
+				if p.At.IsZero() { // emptied: the reader asks Redis
+					continue
+				}
+				if p.Members != members || len(p.Entries) != members {
 					t.Errorf("a board of %d members, %d rows", p.Members, len(p.Entries))
 				}
 			}

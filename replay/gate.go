@@ -27,6 +27,8 @@ const (
 	noTopicDeadline = 5 * time.Second
 	// What failed or did not agree is tried again after this long, growing.
 	minRetry, maxRetry = 200 * time.Millisecond, 30 * time.Second
+	// maxMemoryWait is how long a gate waits for memory before it looks at its deadline.
+	maxMemoryWait = 5 * time.Second
 	// soundAfter is how long a board must have been open for its next fault to be
 	// the first again.
 	soundAfter = 5 * time.Minute
@@ -213,6 +215,11 @@ func (g *gate) observe(now time.Time) gateInput {
 
 // load fills the board from Redis.
 func (g *gate) load(ctx context.Context) {
+	done, ok := g.reserve(ctx)
+	if !ok {
+		return
+	}
+	defer done()
 	g.later() // also after a success: loading again at once would not help
 	after, err := g.filler.fromRedis(ctx, g.replica, g.epoch)
 	if err != nil {
@@ -224,9 +231,26 @@ func (g *gate) load(ctx context.Context) {
 	g.replica.wake.wake()
 }
 
+// reserve waits for memory to fill the board. It returns false after some time, so that a
+// board is given up by its deadline, and tries again at the next step.
+func (g *gate) reserve(ctx context.Context) (done func(), ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, maxMemoryWait)
+	defer cancel()
+	done, err := g.filler.reserve(ctx, g.feed.id)
+	if err != nil {
+		g.trouble = "waits for memory: other boards are being filled"
+	}
+	return done, err == nil
+}
+
 // tryOpen compares the board with Redis and opens it if they agree. Holes are
 // accepted up to a seq, 0 for none.
 func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
+	done, ok := g.reserve(ctx) // the first publication sorts the board
+	if !ok {
+		return
+	}
+	defer done()
 	if acceptHoles == 0 { // otherwise updates would wait for what never comes
 		g.replica.startOrdering()
 	}
