@@ -265,6 +265,7 @@ func TestRecreatedTopicIsSeenBySeqs(t *testing.T) {
 	b.produce(b.gifts(50, 20)...)
 	s := e.start(ids(b), auditEvery(often), totalsEvery(often))
 	s.waitOpen(b.id)
+	e.still = false // it may open again while the next changes are made
 	b.recreate()
 	b.produce(b.gifts(120, 30)...)
 	s.waitClosed(b.id)
@@ -342,11 +343,11 @@ func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
 	})
 	for range 4 {
 		saved := b.dump()
-		b.produce(b.risen(20, members)...)
+		b.produce(b.risen(20, members, 3)...)
 		s.waitOpen(b.id)
 		before := s.closings(b.id)
 		b.restore(saved)
-		again := b.risen(25, members)
+		again := b.risen(25, members, 4)
 		for i := range again {
 			again[i].OrderID = fmt.Sprint("again", before, "-", i)
 		}
@@ -361,9 +362,9 @@ func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
 }
 
 // risen is gifts to members that are there.
-func (b *board) risen(n, members int) (us []wire.Update) {
+func (b *board) risen(n, members int, by float64) (us []wire.Update) {
 	for i := range n {
-		us = append(us, b.incr(fmt.Sprint("m", (i*37+int(b.seq))%members), 3))
+		us = append(us, b.incr(fmt.Sprint("m", (i*37+int(b.seq))%members), by))
 	}
 	return us
 }

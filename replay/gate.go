@@ -197,7 +197,7 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 func (g *gate) observe(now time.Time) gateInput {
 	in := gateInput{total: g.cfg.TotalSource, differs: g.differs, after: g.after}
 	g.feed.sources.observe(&in)
-	in.summed = in.summed && !g.sumWrong
+	in.summed = in.summed && !g.sumWrong && g.cfg.TotalSource == TotalSeq
 	switch {
 	case !in.ended:
 		g.endedAt = time.Time{} // also when the log is read again for another board
@@ -286,7 +286,7 @@ func (g *gate) prove(ctx context.Context) {
 		}
 		g.prover = p
 	}
-	switch p := g.prover; p.step(time.Now()) {
+	switch p := g.prover; p.step() {
 	case proofWaits:
 		return
 	case proofEqual:
@@ -302,6 +302,11 @@ func (g *gate) prove(ctx context.Context) {
 // openProved opens a board that is equal to Redis. It is sorted, and its profiles are
 // loaded, before: what the dispatcher has for it waits meanwhile.
 func (g *gate) openProved(ctx context.Context, p *prover) {
+	done, ok := g.reserve(ctx)
+	if !ok {
+		return
+	}
+	defer done()
 	g.replica.boards.Prepare(ctx, g.replica.board)
 	if g.replica.open(g.epoch, opening{equalAt: p.target.requested, equalTo: &p.target.State}) {
 		g.opened("equal to Redis")

@@ -17,9 +17,6 @@ type prover struct {
 	replica *replica
 	sources *sources
 	target  reading
-	// drainedAt is when all that the log had at the target's reading was applied; zero
-	// before.
-	drainedAt time.Time
 }
 
 // aim reads the target. An update is in Redis before it is in the log, so a seq below
@@ -65,16 +62,14 @@ const (
 )
 
 // step compares the board with the target.
-func (p *prover) step(now time.Time) proofResult {
+func (p *prover) step() proofResult {
 	have := p.replica.board.Progress()
 	switch {
 	case have.Highest > p.target.Seq:
 		return proofVoid
 	case p.replica.board.Sum() == p.target.Sum:
 		return proofEqual
-	case p.drainedAt.IsZero() && p.sources.drained(p.target.requested):
-		p.drainedAt = now
-	case !p.drainedAt.IsZero() && now.Sub(p.drainedAt) >= holeGrace:
+	case have.Contiguous >= p.target.Seq, p.sources.exhausted(p.target.requested, holeGrace):
 		return proofDiffers
 	}
 	return proofWaits

@@ -97,7 +97,7 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 		f.lag = lagWatch{epoch: p.epoch}
 	}
 	after := f.replica.progress()
-	why := f.lag.check(t.total, r, p.before, after, f.sources.drained)
+	why := f.lag.check(t.total, r, p.before, after, f.sources.exhausted)
 	if why == nil {
 		why = f.lag.checkState(r, f.replica.board, f.sources.proved)
 	}
@@ -132,8 +132,8 @@ type lagWatch struct {
 }
 
 // check takes a reading of Redis with the board's progress before the request and
-// after the answer. drained returns whether everything that was in the log at
-// a time has been applied. It returns a fault that does not pass by
+// after the answer. exhausted returns whether what the board misses since a time will not come:
+// see [sources.exhausted]. It returns a fault that does not pass by
 // itself, or nil.
 //
 // An update is in Redis before it is in the log. So a total below what had been
@@ -142,7 +142,7 @@ type lagWatch struct {
 //
 // A board without its updates only because Kafka is slow or away has no fault:
 // closing it would turn all its readers to Redis.
-func (w *lagWatch) check(total TotalSource, r reading, before, after rankcache.Progress, drained func(time.Time) bool) *fault {
+func (w *lagWatch) check(total TotalSource, r reading, before, after rankcache.Progress, exhausted func(since time.Time, after time.Duration) bool) *fault {
 	switch {
 	case total == TotalNone:
 		return w.checkMembers(r, after)
@@ -157,7 +157,7 @@ func (w *lagWatch) check(total TotalSource, r reading, before, after rankcache.P
 	if w.behind.Seq == 0 && after.Applied() < r.Seq {
 		w.behind = r
 	}
-	if w.behind.Seq == 0 || r.requested.Sub(w.behind.requested) < maxLag || !drained(w.behind.requested) {
+	if w.behind.Seq == 0 || r.requested.Sub(w.behind.requested) < maxLag || !exhausted(w.behind.requested, maxLag) {
 		return nil
 	}
 	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Applied()+1, r.Seq)}

@@ -34,7 +34,7 @@ func TestLagWatch(t *testing.T) {
 			if l.gone {
 				r.State = rankcache.State{}
 			}
-			why := w.check(TotalSeq, r, before, after, func(time.Time) bool { return l.drained })
+			why := w.check(TotalSeq, r, before, after, func(time.Time, time.Duration) bool { return l.drained })
 			if got := kindOf(why); got != l.fault {
 				t.Errorf("%s, poll %d: %+v, want %q", name, i, why, l.fault)
 			}

@@ -84,7 +84,7 @@ func (s *Sidecar) buildReplay() (err error) {
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
-		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[serviceKafka].Observe, KafkaLogin: o.kafkaLogin(s.log),
+		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, Yield: s.yielder.Yield, KafkaAnswered: s.services[serviceKafka].Observe, KafkaLogin: o.kafkaLogin(s.log),
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
 			return s.admission.Fill(ctx, board)
 		},
