@@ -275,7 +275,12 @@ func (g *gate) prove(ctx context.Context) {
 
 // openProved opens a board that is equal to Redis. It is sorted before, without a lock
 // that the dispatcher needs: what is applied next waits.
-func (g *gate) openProved(_ context.Context, p *prover) {
+func (g *gate) openProved(ctx context.Context, p *prover) {
+	if err := p.renew(ctx, g.origin, g.epoch); err != nil {
+		g.later()
+		g.failed(ctx, "compare with Redis: "+err.Error())
+		return
+	}
 	g.replica.board.Publish()
 	if g.replica.open(g.epoch, opening{equalAt: p.target.requested, equalTo: &p.target.State}) {
 		g.opened("equal to Redis")
