@@ -302,6 +302,11 @@ func (g *gate) prove(ctx context.Context) {
 // openProved opens a board that is equal to Redis. It is sorted, and its profiles are
 // loaded, before: what the dispatcher has for it waits meanwhile.
 func (g *gate) openProved(ctx context.Context, p *prover) {
+	if err := p.renew(ctx, g.origin, g.epoch); err != nil {
+		g.later()
+		g.failed(ctx, "compare with Redis: "+err.Error())
+		return
+	}
 	done, ok := g.reserve(ctx)
 	if !ok {
 		return

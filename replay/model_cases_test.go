@@ -50,3 +50,47 @@ func TestModelUnprovedBoardOfAnEarlierRun(t *testing.T) {
 		w.run(4 * time.Second)
 	})
 }
+
+// While a board waits for the updates up to a state of Redis, Redis loses that state. The
+// updates come, and the board has the state: it must not be opened.
+func TestModelTargetIsLost(t *testing.T) {
+	modelCase(t, func(w *world) {
+		w.changes(25)
+		for range 5 { // in Redis, and not in the log yet
+			w.change()
+		}
+		w.producers[0].stalled = time.Now().Add(300 * time.Millisecond)
+	}, func(w *world) {
+		w.run(200 * time.Millisecond)
+		w.kafka.parts[0].stalled = time.Now().Add(10 * time.Second)
+		w.run(4 * time.Second)
+		w.redis.failOver(8)
+		w.run(10 * time.Second)
+		if n := w.side.boards.closed(); n > 0 {
+			w.fail("a board that Redis has lost was opened")
+		}
+	})
+}
+
+// Redis loses a run, and its earlier one goes on to the lost one's seq.
+func TestModelRunIsLost(t *testing.T) {
+	modelCase(t, func(w *world) { w.changes(30) }, func(w *world) {
+		w.run(time.Second)
+		w.redis.lose(true, false)
+		w.change()
+		w.run(8 * time.Second) // until Redis is asked rarely
+		w.awaitReading()
+		w.redis.failOver(3)
+		w.change() // reaches the lost run's seq
+		w.producers[0].queue = nil
+		w.run(4 * time.Second)
+	})
+}
+
+// awaitReading waits until Redis was asked again.
+func (w *world) awaitReading() {
+	before, _ := w.feed().sources.totals()
+	for latest := before; latest.requested.Equal(before.requested) && !w.failed; latest, _ = w.feed().sources.totals() {
+		w.tick()
+	}
+}

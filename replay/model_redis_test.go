@@ -71,8 +71,9 @@ type modelRedis struct {
 	now       modelContent
 	past      []modelContent // all of this history, now included
 	had       map[modelMoment]map[string]bool
-	floor     int       // what is before it in past must not be read after strictAt
-	strictAt  time.Time // from then on copies must be of this history
+	floor     int       // what is before it in past was changed by hand, or is of an earlier run
+	brokeAt   time.Time // when that happened, or changes were lost
+	strictAt  time.Time // from then on no copy that is said to have been current after brokeAt is older
 	server    int
 	down      bool
 	slow      time.Duration // of each request
@@ -109,19 +110,21 @@ func (r *modelRedis) breaks(within time.Duration) {
 }
 
 func (r *modelRedis) relax(within time.Duration) {
+	r.brokeAt = time.Now()
 	if at := time.Now().Add(within); at.After(r.strictAt) {
 		r.strictAt = at
 	}
 }
 
-// check returns an error if no reader may see a board.
-func (r *modelRedis) check(state rankcache.State, text string, stale bool) error {
+// check returns an error if no reader may see a board that is said to have been equal to
+// Redis at a time.
+func (r *modelRedis) check(state rankcache.State, text string, current time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.had[modelMoment{state.Run, state.Seq}][text] {
 		return fmt.Errorf("read %v with %s; Redis never had that, but %v", state, text, slices.Collect(maps.Keys(r.had[modelMoment{state.Run, state.Seq}])))
 	}
-	if stale || r.down || time.Now().Before(r.strictAt) {
+	if current.Before(r.brokeAt) || r.down || time.Now().Before(r.strictAt) {
 		return nil
 	}
 	for i := len(r.past) - 1; i >= r.floor; i-- {

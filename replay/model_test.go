@@ -276,7 +276,7 @@ func (w *world) look() {
 		w.fail("the entries add up to %012x, their checksum is %012x", sum&wire.SumMask, page.Sum)
 	case faulty.isWrong():
 	default:
-		if err := w.redis.check(page.State, modelText(set), w.feed().replica.stale.Load()); err != nil {
+		if err := w.redis.check(page.State, modelText(set), b.CurrentAt()); err != nil {
 			w.fail("%v", err)
 		}
 	}

@@ -75,6 +75,30 @@ func (p *prover) step() proofResult {
 	return proofWaits
 }
 
+// renew reads a target again that is old by now: Redis may have lost it while the board
+// waited for updates.
+func (p *prover) renew(ctx context.Context, o Origin, epoch int) error {
+	if time.Since(p.target.requested) < confirmFor {
+		return nil
+	}
+	t, err := readOne(ctx, o, p.replica.id)
+	if err != nil {
+		return err
+	}
+	why := disproof(t.State, p.target.State)
+	switch {
+	case why == nil && t.Seq != p.target.Seq: // later: compared once the board has it
+		return nil
+	case why == nil && t.SameSum(p.target.State):
+		p.target = t
+		return nil
+	case why == nil:
+		why = new(faultSum(t.State, p.target.Sum))
+	}
+	p.replica.report(epoch, *why)
+	return errors.New(why.reason)
+}
+
 // difference returns the board's sum minus Redis's. If two loads of a board in a row
 // give the same, it is Redis's own sum that is wrong.
 func (p *prover) difference() uint64 {

@@ -47,6 +47,7 @@ type probe struct {
 	feed   *feed
 	epoch  int
 	before rankcache.Progress
+	run    uint64
 }
 
 func (t *totalsPoller) poll(ctx context.Context) {
@@ -58,7 +59,7 @@ func (t *totalsPoller) poll(ctx context.Context) {
 			continue
 		}
 		epoch, before := f.replica.position()
-		all, ids = append(all, probe{f, epoch, before}), append(ids, id)
+		all, ids = append(all, probe{f, epoch, before, f.replica.board.State().Run}), append(ids, id)
 	}
 	if len(all) == 0 {
 		return
@@ -99,13 +100,14 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 	after := f.replica.progress()
 	why := f.lag.check(t.total, r, p.before, after, f.sources.exhausted)
 	if why == nil {
-		why = f.lag.checkState(r, f.replica.board, f.sources.proved)
+		why = f.lag.checkState(r, p.run, f.replica.board, f.sources.proved)
 	}
 	if why != nil {
 		f.replica.report(p.epoch, *why)
 		return
 	}
 	switch {
+	case f.lag.odd != "":
 	case t.total == TotalNone:
 		if at, ok := f.sources.readToEnd(); ok {
 			f.replica.publishCurrent(at)
@@ -180,14 +182,17 @@ func disproof(origin, board rankcache.State) *fault {
 }
 
 // checkState compares the run of a board with Redis's, and the checksum of a proved one at
-// the same seq. A state that the board has not reached is compared at a later look.
-func (w *lagWatch) checkState(r reading, board Board, proved func(rankcache.State, time.Time)) *fault {
+// the same seq. A state that the board has not reached is compared at a later look. before
+// is the run that the board had before the request.
+func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func(rankcache.State, time.Time)) *fault {
 	own := board.State()
 	odd := w.odd
 	w.odd = ""
 	switch {
 	case r.Run > own.Run:
 		return new(faultRun(r.Run, own.Run))
+	case r.Run < before:
+		return new(faultRunLost(r.Run, before))
 	case r.Run < own.Run:
 		w.odd = faultRunLost(r.Run, own.Run).reason
 	case !own.HasSum:
