@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -125,7 +126,7 @@ func (l *commandLoad) make(members, commands int) {
 
 func (l *commandLoad) draw(rng *rand.Rand, member string) {
 	l.orders++
-	c := loadCommand{Order: fmt.Sprintf("o%d", l.orders), Board: l.board, Member: member, At: int64(l.orders)}
+	c := loadCommand{Order: fmt.Sprintf("o%d", l.orders), Board: l.board, Member: member, At: time.Now().UnixMilli()}
 	amount := float64(rng.IntN(1000))
 	switch dice := rng.IntN(100); {
 	case dice < 94:
@@ -206,14 +207,25 @@ func (l *commandLoad) produce(t *testing.T) {
 // waitApplied waits until Redis has counted every distinct order.
 func (l *commandLoad) waitApplied(t *testing.T, atMost time.Duration) {
 	t.Helper()
-	key := wire.DefaultNames().SeqKey(l.board)
 	testkit.Eventually(t, atMost, func() error {
-		seq, err := l.client.Get(t.Context(), key).Int()
-		if err == nil && seq != l.orders {
-			err = fmt.Errorf("Redis has counted %d orders of %d", seq, l.orders)
+		if seq := applied(t, l.client, l.board); seq != l.orders {
+			return fmt.Errorf("Redis has counted %d orders of %d", seq, l.orders)
 		}
-		return err
+		return nil
 	})
+}
+
+// applied returns the seq that Redis has of the board; 0 if there is none.
+func applied(t *testing.T, client redis.Cmdable, board rankcache.BoardID) int {
+	t.Helper()
+	value, err := client.Get(t.Context(), wire.DefaultNames().MetaKey(board)).Result()
+	if errors.Is(err, redis.Nil) {
+		return 0
+	}
+	must(t, err)
+	m, err := wire.ParseMeta(value)
+	must(t, err)
+	return int(m.Seq)
 }
 
 // waitCommitted waits until the writers' group has committed every command.

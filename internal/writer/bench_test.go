@@ -190,6 +190,19 @@ func (r *scriptRun) infoNumber(b *testing.B, section, field, after string) float
 	return 0
 }
 
+// BenchmarkAdoption adds up sorted sets that no writer made. Run it with -benchtime 1x.
+func BenchmarkAdoption(b *testing.B) {
+	for _, members := range []int{maxAtOnce, 210_000, 2_000_000} {
+		b.Run(fmt.Sprint(members), func(b *testing.B) {
+			server := testkit.StartRedis(b, servers.RedisOptions{})
+			h := quiet(b, func(o *Options) { o.Redis = redisClient(b, server.Addr()) })
+			h.zadd(b, members)
+			b.ResetTimer()
+			must(b, h.applier.prepare(b.Context(), h.board, ""))
+		})
+	}
+}
+
 // redisCPU returns the seconds of CPU that the server has used.
 func redisCPU(t testing.TB, client *redis.Client) (seconds float64) {
 	t.Helper()

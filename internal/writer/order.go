@@ -108,6 +108,9 @@ func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 		o.Update, err = readRecord(c, rest)
 		o.Duplicate = reply[0] == '='
 	case '!':
+		if refusals[rest] == nil {
+			return o, 0, badReply(reply)
+		}
 		o.Refusal = &Refusal{rest, refusals[rest]}
 	case 'p':
 		then = needPrepare

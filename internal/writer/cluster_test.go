@@ -1,0 +1,104 @@
+package writer
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+)
+
+// clusterOfTwo returns a client of a cluster of two nodes, of which the first has all
+// slots, and clients of the nodes.
+func clusterOfTwo(t *testing.T) (*redis.ClusterClient, [2]*redis.Client, [2]*servers.Redis) {
+	t.Helper()
+	var nodes [2]*redis.Client
+	var all [2]*servers.Redis
+	for i := range nodes {
+		all[i] = testkit.StartRedis(t, servers.RedisOptions{Cluster: true})
+		nodes[i] = redisClient(t, all[i].Addr())
+	}
+	must(t, nodes[0].Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err())
+	host, port, _ := strings.Cut(all[1].Addr(), ":")
+	must(t, nodes[0].Do(t.Context(), "CLUSTER", "MEET", host, port, all[1].Bus).Err())
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{all[0].Addr()}, Protocol: 2})
+	t.Cleanup(func() { cluster.Close() })
+	testkit.Eventually(t, testTimeout, func() error {
+		for _, n := range nodes {
+			info, err := n.ClusterInfo(t.Context()).Result()
+			if err != nil || !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_known_nodes:2") {
+				return fmt.Errorf("%s, %v", info, err)
+			}
+		}
+		return cluster.Set(t.Context(), "x", 1, 0).Err()
+	})
+	return cluster, nodes, all
+}
+
+// While the keys of a slot move one by one, posts wait, and each order is applied once:
+// at the old node, between the two, and at the new one, which knows no script.
+func TestPostsWhileASlotMoves(t *testing.T) {
+	cluster, nodes, all := clusterOfTwo(t)
+	h := quiet(t, func(o *Options) { o.Redis, o.OrderBuckets = cluster, 2 })
+	h.postTime = testTimeout
+	h.do1(t, h.opCommand("incr", "first", "m", "delta", 1))
+	ctx, keys := t.Context(), h.applier.allKeys(h.board)
+	slot := nodes[0].ClusterKeySlot(ctx, keys[0]).Val()
+	var ids [2]string
+	for i, n := range nodes {
+		ids[i] = n.Do(ctx, "CLUSTER", "MYID").Val().(string)
+	}
+
+	var posted atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := h.do(ctx, []byte(h.opCommand("incr", fmt.Sprint("o", i, "-", n), fmt.Sprint("m", i), "delta", 1))); err != nil {
+					t.Error(err)
+					return
+				}
+				posted.Add(1)
+			}
+		})
+	}
+	must(t, nodes[1].Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0]).Err())
+	must(t, nodes[0].Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1]).Err())
+	host, port, _ := strings.Cut(all[1].Addr(), ":")
+	for _, key := range keys {
+		must(t, nodes[0].Migrate(ctx, host, port, key, 0, 10*time.Second).Err())
+		time.Sleep(50 * time.Millisecond) // posts meet each state
+	}
+	for _, n := range nodes {
+		must(t, n.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", ids[1]).Err())
+	}
+	moved := posted.Load()
+	testkit.Eventually(t, testTimeout, func() error {
+		if posted.Load() < moved+20 {
+			return fmt.Errorf("%d posts, %d before the slot had moved", posted.Load(), moved)
+		}
+		return nil
+	})
+	close(stop)
+	wg.Wait()
+	h.client = nodes[1]
+	total := 0.0
+	for _, score := range h.scores(t) {
+		total += score
+	}
+	equal(t, "increments", total, float64(posted.Load()+1))
+	equal(t, "seq", h.meta(t).Seq, uint64(posted.Load()+1))
+	h.checkSum(t)
+}

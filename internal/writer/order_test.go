@@ -1,0 +1,31 @@
+package writer
+
+import (
+	"errors"
+	"testing"
+
+	"rankcache/wire"
+)
+
+// FuzzOutcome looks for replies of Redis that are neither read nor refused.
+func FuzzOutcome(f *testing.F) {
+	c := &Command{Board: "b", Member: "m", Op: wire.OpIncr, Number: 2, OrderID: "o", At: 5}
+	for _, seed := range []string{"", "+", "=" + mark(c) + "123456789012345678901234567890123456", "+" + mark(c) + "1234567890123456789012345678901234567", "!", "!early", "!other", "p", "w", "n7", "m", "?"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, reply string) {
+		out, then, err := outcome(c, reply)
+		if err != nil {
+			if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Err == nil {
+				t.Fatalf("%q: %v", reply, err)
+			}
+			return
+		}
+		if out.Refusal != nil && out.Refusal.Err == nil {
+			t.Fatalf("%q: refused without a reason", reply)
+		}
+		if out.Refusal == nil && then == needNothing {
+			equal(t, reply, []any{out.Update.Board, out.Update.Member, out.Update.Delta, out.Update.OrderID}, []any{c.Board, c.Member, c.Number, c.OrderID})
+		}
+	})
+}
