@@ -74,7 +74,7 @@ func StartKafka(t testing.TB, o servers.KafkaOptions) *servers.Kafka {
 	t.Helper()
 	k, err := servers.StartKafka(t.Context(), o)
 	orSkip(t, err)
-	endWith(t, "kafka", k.Server)
+	endWith(t, "kafka", k)
 	return k
 }
 
@@ -107,8 +107,14 @@ func KafkaClient(t testing.TB, addr string, opts ...kgo.Opt) *kgo.Client {
 // CreateTopic makes a topic and returns once it can be written to. Configs are its settings, such as "cleanup.policy": "compact".
 func CreateTopic(t testing.TB, addr, topic string, partitions int32, configs map[string]string) {
 	t.Helper()
+	CreateReplicated(t, addr, topic, partitions, 1, configs)
+}
+
+// CreateReplicated is CreateTopic with so many copies of each partition.
+func CreateReplicated(t testing.TB, addr, topic string, partitions int32, copies int16, configs map[string]string) {
+	t.Helper()
 	cl := KafkaClient(t, addr)
-	resp, err := createRequest(topic, partitions, configs).RequestWith(callCtx(t), cl)
+	resp, err := createRequest(topic, partitions, copies, configs).RequestWith(callCtx(t), cl)
 	if err == nil {
 		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
 	}
@@ -118,9 +124,9 @@ func CreateTopic(t testing.TB, addr, topic string, partitions int32, configs map
 	Eventually(t, clientTimeout, func() error { return hasLeaders(callCtx(t), cl, topic, int(partitions)) })
 }
 
-func createRequest(topic string, partitions int32, configs map[string]string) *kmsg.CreateTopicsRequest {
+func createRequest(topic string, partitions int32, copies int16, configs map[string]string) *kmsg.CreateTopicsRequest {
 	rt := kmsg.NewCreateTopicsRequestTopic()
-	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, partitions, 1
+	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, partitions, copies
 	for name, value := range configs {
 		c := kmsg.NewCreateTopicsRequestTopicConfig()
 		c.Name, c.Value = name, &value
