@@ -171,7 +171,7 @@ func (j *judged) missing(h *history) string {
 				return ""
 			}
 		}
-		if seq > 0 && h.changes[seq-1].member == j.Members[0] && !h.changes[seq-1].after.on {
+		if seq > 0 && h.changes[seq-1].removes(j.Members[0]) {
 			return ""
 		}
 	}
@@ -249,16 +249,16 @@ const aheadSpan = 300
 // Such an answer is of no one moment, but each of its rows is of a moment that was.
 func (j *judged) ahead(h *history) bool {
 	to := min(h.known(), j.Seq+aheadSpan)
-	later := map[string][]place{}
+	later := map[string][]Place{}
 	for _, c := range h.changes[j.Seq:to] {
 		later[c.member] = append(later[c.member], c.after)
 	}
 	me := j.meAgainst(h)
 	h.walk(j.Seq)
 	valid := func(r Row) bool {
-		is := place{r.Score, r.Rank != 0}
+		is := Place{r.Score, r.Rank != 0}
 		score, on := h.scores[r.Member]
-		if is == (place{score, on}) {
+		if is == (Place{score, on}) {
 			return true
 		}
 		for _, p := range later[r.Member] {

@@ -38,10 +38,11 @@ type Writes struct {
 	Clock atomic.Pointer[func() int64]
 
 	// held while commands are posted: read-locked by posters, locked to pause them.
-	busy sync.RWMutex
-	mu   sync.Mutex
-	next int
-	bad  []error
+	busy    sync.RWMutex
+	mu      sync.Mutex
+	next    int
+	bad     []error
+	longest time.Duration
 }
 
 // command is a command in the wire form, written here without the writer's own
@@ -54,6 +55,14 @@ type command struct {
 	Delta  *float64          `json:"delta,omitempty"`
 	Score  *float64          `json:"score,omitempty"`
 	At     int64             `json:"at"`
+}
+
+// applied returns the update that a set becomes as the board's change number seq.
+func (c *command) applied(seq uint64) (u wire.Update, err error) {
+	if c.Op != "set" {
+		return u, fmt.Errorf("the result of %s depends on what was there", c.Op)
+	}
+	return wire.Update{Board: c.Board, Member: c.Member, Op: wire.OpSet, Score: *c.Score, Seq: seq, OrderID: c.Order}, nil
 }
 
 // Run blocks until ctx ends and no command is on its way, or giveUp ends too.
@@ -131,8 +140,32 @@ func (l *Writes) draw(rng *rand.Rand, b Board) *command {
 	return c
 }
 
+// set returns a command that gives a member a score.
+func (l *Writes) set(b rankcache.BoardID, member string, score float64) *command {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next++
+	return &command{Order: fmt.Sprintf("%s-%d", l.Prefix, l.next), Board: b, Member: member, Op: "set", Score: &score, At: time.Now().UnixMilli()}
+}
+
+// Longest returns the longest time in which a command was answered since the last
+// call, its repeats included.
+func (l *Writes) Longest() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.longest
+	l.longest = 0
+	return d
+}
+
 // post posts the command until it is answered or ctx ends.
 func (l *Writes) post(ctx context.Context, client *http.Client, c *command) {
+	start := time.Now()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.longest = max(l.longest, time.Since(start))
+	}()
 	for ctx.Err() == nil {
 		again, err := l.try(client, c)
 		if err != nil {
@@ -152,11 +185,16 @@ func (l *Writes) post(ctx context.Context, client *http.Client, c *command) {
 
 // try posts the command once. The error is of an answer that must not come.
 func (l *Writes) try(client *http.Client, c *command) (again bool, err error) {
+	return l.tryAt(client, l.Base(), c)
+}
+
+// tryAt is try at the URL of a writer.
+func (l *Writes) tryAt(client *http.Client, base string, c *command) (again bool, err error) {
 	body, err := json.Marshal(c)
 	if err != nil {
 		return false, err
 	}
-	resp, err := client.Post(l.Base()+"/v1/scores", "application/json", bytes.NewReader(body))
+	resp, err := client.Post(base+"/v1/scores", "application/json", bytes.NewReader(body))
 	if err != nil {
 		return true, nil // the writer is away
 	}

@@ -1,0 +1,284 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+	"rankcache/wire"
+)
+
+// lostFaults are acknowledged writes that Redis has lost and whose seqs it gave out
+// again: what is left of them in files, in the log and in the hands of a writer
+// must not get into a board. Nobody asks while it happens, so nobody may be answered
+// from what is lost.
+func lostFaults() []fault {
+	return []fault{{
+		name: "a sidecar starts from files after Redis has lost writes", quick: true,
+		prepare: func(w *env) {
+			w.useRDB()
+			w.enlarge(largeBoard())
+			w.args = append(w.args, "--snapshot-dir", w.TempDir(), "--snapshot-every", "1s")
+		},
+		start:  func(w *env) { w.startLarge() },
+		inject: func(w *env) { w.loseWrites(3, 10, syscall.SIGTERM) },
+	}, {
+		name: "a sidecar starts from compacted topics after Redis has lost a write",
+		prepare: func(w *env) {
+			w.useRDB()
+			w.enlarge(largeBoard())
+			w.writerArgs = append(w.writerArgs, "--topic-setting", "cleanup.policy=compact,segment.ms=100,min.cleanable.dirty.ratio=0.001")
+		},
+		start: func(w *env) { w.startLarge() },
+		inject: func(w *env) {
+			w.loseWrites(1, 2000, syscall.SIGKILL)
+		},
+	}, {
+		name: "a sidecar starts from 8 partitions after Redis has lost a write", note: "of each board",
+		prepare: func(w *env) {
+			w.useRDB()
+			w.enlarge(largeBoard())
+			w.writerArgs = append(w.writerArgs, "--topic-partitions", "8")
+		},
+		start:  func(w *env) { w.startLarge() },
+		inject: func(w *env) { w.loseWrites(1, 2000, syscall.SIGKILL) },
+	}, {
+		name: "a writer comes back with updates of what Redis has lost", quick: true,
+		prepare: func(w *env) { w.enlarge(largeBoard()) },
+		start:   func(w *env) { w.startLarge() },
+		inject:  func(w *env) { w.zombie() },
+	}}
+}
+
+// largeBoard is how many members a board needs so that samples miss a few wrong ones.
+func largeBoard() int {
+	if testkit.Full() {
+		return 20_000
+	}
+	return 5000
+}
+
+// useRDB gives the row a Redis that keeps what SAVE wrote, and loses what came later.
+func (w *env) useRDB() {
+	w.Helper()
+	w.redis = testkit.StartRedis(w, servers.RedisOptions{})
+	w.readsRedis.Redirect(w.redis.Addr())
+	w.writesRedis.Redirect(w.redis.Addr())
+}
+
+// enlarge makes the local boards so large.
+func (w *env) enlarge(members int) {
+	for i := range w.boards {
+		if w.boards[i].Tier == "local" {
+			w.boards[i].Members = members
+		}
+	}
+	w.reads.Boards, w.writes.Boards = w.boards, w.boards
+}
+
+// startLarge brings everything up, boards filled through the command topic, and
+// waits until it is steady.
+func (w *env) startLarge() {
+	w.Helper()
+	w.startWriter()
+	var all []*command
+	for _, b := range w.boards {
+		for m := range b.Members {
+			all = append(all, w.writes.set(b.ID, memberName(m), float64(m%500)))
+		}
+	}
+	w.bulk(all)
+	w.startSidecar()
+	w.oracle.Enter(Steady)
+	w.startLoad(2)
+	w.recovered()
+	w.sidecar().WaitReady(settleWithin)
+	w.waitReads(steadyReads)
+}
+
+// loseWrites gives each local board acknowledged writes, ends the sidecar, has Redis
+// lose them, gives others which take the same seqs and more, and starts the sidecar.
+func (w *env) loseWrites(lost, next int, end syscall.Signal) {
+	w.Helper()
+	w.writes.Pause()
+	defer w.writes.Resume()
+	w.must(w.redis.Do(w.Context(), "save"))
+	before := w.seqs()
+	w.bulk(w.changes(lost, 1))
+	for _, b := range w.boards {
+		w.wantSource(b)
+	}
+	w.reads.Pause()
+	defer w.reads.Resume()
+	w.sidecar().Signal(end)
+	w.sidecar().Wait(settleWithin)
+	w.must(errors.Join(w.redis.Kill(), w.redis.Restart(context.Background())))
+	w.must(w.sameSeqs(w.client(), before))
+	for i, b := range w.boards {
+		w.oracle.Lost(b.ID, before[i])
+	}
+	w.bulk(w.changes(next, 2))
+	w.compacted()
+	w.startSidecar()
+	w.sidecar().WaitReady(settleWithin)
+	w.oracle.Restarted()
+}
+
+// seqs returns what Redis has of every board.
+func (w *env) seqs() (seqs []uint64) {
+	w.Helper()
+	for _, b := range w.boards {
+		seqs = append(seqs, w.seqIn(w.client(), b.ID))
+	}
+	return seqs
+}
+
+// changes returns n commands for each local board, each for a member of its own, and has
+// readers ask for the first of these. Those of another round are of other members.
+func (w *env) changes(n, round int) (all []*command) {
+	for _, b := range w.boards {
+		if b.Tier != "local" {
+			continue
+		}
+		var members []string
+		for i := range n {
+			members = append(members, memberName((round*b.Members/4+i)%b.Members))
+			all = append(all, w.writes.set(b.ID, members[i], float64(100*round+i%100)+0.5))
+		}
+		asked, _ := w.reads.Focus.Load(b.ID)
+		earlier, _ := asked.([]string)
+		w.reads.Focus.Store(b.ID, append(earlier, members[:min(n, 10)]...))
+	}
+	return all
+}
+
+// compacted waits until the logs are, if they are to be.
+func (w *env) compacted() {
+	w.Helper()
+	if len(w.writerArgs) == 0 || w.writerArgs[0] != "--topic-setting" {
+		return
+	}
+	for _, b := range w.boards {
+		if b.Tier == "local" {
+			w.eventually(func() error {
+				if n, seq := w.logged(wire.DefaultNames().Topic(b.ID)), w.oracle.Reached(b.ID); n >= int(seq) {
+					return fmt.Errorf("%d records of %d changes", n, seq)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// logged returns how many records partition 0 of a topic has.
+func (w *env) logged(topic string) (n int) {
+	w.Helper()
+	at := map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}
+	cl := testkit.KafkaClient(w, w.direct, kgo.ConsumePartitions(at))
+	for {
+		fetches := cl.PollFetches(w.Context())
+		w.must(fetches.Err())
+		for _, p := range fetches.Records() {
+			if !p.Attrs.IsControl() {
+				n++
+			}
+		}
+		done := true
+		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+			records := p.Records
+			done = len(records) == 0 || records[len(records)-1].Offset+1 >= p.HighWatermark
+		})
+		if done {
+			return n
+		}
+	}
+}
+
+// zombies is how many updates of each board come late.
+const zombies = 3
+
+// zombie has a writer apply commands to a Redis that loses them, and keeps the updates
+// from the log until another writer has given their seqs to other changes, more than
+// any ring of recent ones holds.
+func (w *env) zombie() {
+	w.Helper()
+	w.writes.Pause()
+	defer w.writes.Resume()
+	late := w.lateWriter()
+	before := w.seqs()
+	replica, link := w.newReplica()
+	w.eventually(func() error { return w.sameSeqs(replica.Client(), before) })
+	link.Cut()
+	w.reads.Pause()
+	w.applyUnanswered(late, before)
+	late.Signal(syscall.SIGSTOP)
+	w.promote(replica)
+	w.must(w.sameSeqs(w.client(), before))
+	w.reads.Resume()
+	w.bulk(w.changes(3000, 2))
+	for _, b := range w.boards {
+		w.wantSource(b)
+	}
+	logged := w.logged(w.topic())
+	late.Signal(syscall.SIGCONT)
+	w.must(w.late.Restore())
+	w.eventually(func() error {
+		if n := w.logged(w.topic()); n < logged+zombies {
+			return fmt.Errorf("%d of %d late updates are in the log", n-logged, zombies)
+		}
+		return nil
+	})
+}
+
+// lateWriter starts a second writer, which has the topics' places by the time that it can't
+// reach Kafka any more.
+func (w *env) lateWriter() *testkit.Child {
+	w.Helper()
+	name := w.commands() + "_late"
+	late := w.launchWriter("--kafka", w.late.Addr(), "--topic-commands", name, "--group", name)
+	client := newClient(1)
+	defer client.CloseIdleConnections()
+	for _, cmd := range w.changes(1, 3) {
+		if again, err := w.writes.tryAt(client, late.URL("scores", ""), cmd); again || err != nil {
+			w.Fatalf("the second writer did not apply a command: %v", err)
+		}
+	}
+	w.late.Stall()
+	return late
+}
+
+// applyUnanswered posts changes to a writer that can apply them to Redis only.
+func (w *env) applyUnanswered(late *testkit.Child, before []uint64) {
+	w.Helper()
+	client := newClient(zombies)
+	w.Cleanup(client.CloseIdleConnections)
+	for _, cmd := range w.changes(zombies, 1) {
+		go func() { _, _ = w.writes.tryAt(client, late.URL("scores", ""), cmd) }() // nobody waits for an answer
+	}
+	redis := w.client()
+	w.eventually(func() error {
+		for i, b := range w.boards {
+			if seq := w.seqIn(redis, b.ID); b.Tier == "local" && seq < before[i]+zombies {
+				return fmt.Errorf("%s is at %d, was at %d", b.ID, seq, before[i])
+			}
+		}
+		return nil
+	})
+}
+
+// sameSeqs reports whether a Redis is at these seqs.
+func (w *env) sameSeqs(c redis.UniversalClient, want []uint64) error {
+	defer c.Close()
+	for i, b := range w.boards {
+		if seq := w.seqIn(c, b.ID); seq != want[i] {
+			return fmt.Errorf("%s is at %d, want %d", b.ID, seq, want[i])
+		}
+	}
+	return nil
+}
