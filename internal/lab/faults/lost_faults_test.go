@@ -7,7 +7,9 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
@@ -35,10 +37,8 @@ func lostFaults() []fault {
 			w.enlarge(largeBoard())
 			w.writerArgs = append(w.writerArgs, "--topic-setting", "cleanup.policy=compact,segment.ms=100,min.cleanable.dirty.ratio=0.001")
 		},
-		start: func(w *env) { w.startLarge() },
-		inject: func(w *env) {
-			w.loseWrites(1, 2000, syscall.SIGKILL)
-		},
+		start:  func(w *env) { w.startLarge() },
+		inject: func(w *env) { w.loseWrites(1, 2000, syscall.SIGKILL) },
 	}, {
 		name: "a sidecar starts from 8 partitions after Redis has lost a write", note: "of each board",
 		prepare: func(w *env) {
@@ -49,10 +49,17 @@ func lostFaults() []fault {
 		start:  func(w *env) { w.startLarge() },
 		inject: func(w *env) { w.loseWrites(1, 2000, syscall.SIGKILL) },
 	}, {
-		name: "a writer comes back with updates of what Redis has lost", quick: true,
-		prepare: func(w *env) { w.enlarge(largeBoard()) },
-		start:   func(w *env) { w.startLarge() },
-		inject:  func(w *env) { w.zombie() },
+		name: "a writer comes back with updates of what Redis has lost", quick: true, note: "8 partitions; then a sidecar starts",
+		prepare: func(w *env) {
+			w.enlarge(largeBoard())
+			w.writerArgs = append(w.writerArgs, "--topic-partitions", "8")
+		},
+		start: func(w *env) { w.startLarge() },
+		inject: func(w *env) {
+			w.zombie()
+			w.waitReads(faultyReads)
+			w.restartSidecar()
+		},
 	}}
 }
 
@@ -176,28 +183,40 @@ func (w *env) compacted() {
 	}
 }
 
-// logged returns how many records partition 0 of a topic has.
+// logged returns how many records partition 0 of a topic has, which has some.
 func (w *env) logged(topic string) (n int) {
 	w.Helper()
-	at := map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}
-	cl := testkit.KafkaClient(w, w.direct, kgo.ConsumePartitions(at))
-	for {
+	cl := testkit.KafkaClient(w, w.direct, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
+	for done := false; !done; {
 		fetches := cl.PollFetches(w.Context())
 		w.must(fetches.Err())
-		for _, p := range fetches.Records() {
-			if !p.Attrs.IsControl() {
-				n++
-			}
-		}
-		done := true
 		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
-			records := p.Records
-			done = len(records) == 0 || records[len(records)-1].Offset+1 >= p.HighWatermark
+			n += len(p.Records)
+			done = len(p.Records) > 0 && p.Records[len(p.Records)-1].Offset+1 >= p.HighWatermark
 		})
-		if done {
-			return n
-		}
 	}
+	return n
+}
+
+// ends returns the sum of the end offsets of a topic of so many partitions.
+func (w *env) ends(topic string, partitions int32) (sum int64) {
+	w.Helper()
+	req := kmsg.NewPtrListOffsetsRequest()
+	rt := kmsg.NewListOffsetsRequestTopic()
+	rt.Topic = topic
+	for p := range partitions {
+		rp := kmsg.NewListOffsetsRequestTopicPartition()
+		rp.Partition, rp.Timestamp = p, -1
+		rt.Partitions = append(rt.Partitions, rp)
+	}
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(w.Context(), testkit.KafkaClient(w, w.direct))
+	w.must(err)
+	for _, p := range resp.Topics[0].Partitions {
+		w.must(kerr.ErrorForCode(p.ErrorCode))
+		sum += p.Offset
+	}
+	return sum
 }
 
 // zombies is how many updates of each board come late.
@@ -225,15 +244,16 @@ func (w *env) zombie() {
 	for _, b := range w.boards {
 		w.wantSource(b)
 	}
-	logged := w.logged(w.topic())
+	had := w.ends(w.topic(), 8)
 	late.Signal(syscall.SIGCONT)
 	w.must(w.late.Restore())
 	w.eventually(func() error {
-		if n := w.logged(w.topic()); n < logged+zombies {
-			return fmt.Errorf("%d of %d late updates are in the log", n-logged, zombies)
+		if came := w.ends(w.topic(), 8) - had; came < zombies {
+			return fmt.Errorf("%d of %d late updates are in the log", came, zombies)
 		}
 		return nil
 	})
+	w.bulk(w.changes(1000, 2)) // samples look at what was written to last
 }
 
 // lateWriter starts a second writer, which has the topics' places by the time that it can't
@@ -245,9 +265,14 @@ func (w *env) lateWriter() *testkit.Child {
 	client := newClient(1)
 	defer client.CloseIdleConnections()
 	for _, cmd := range w.changes(1, 3) {
-		if again, err := w.writes.tryAt(client, late.URL("scores", ""), cmd); again || err != nil {
-			w.Fatalf("the second writer did not apply a command: %v", err)
-		}
+		w.eventually(func() error {
+			again, err := w.writes.tryAt(client, late.URL("scores", ""), cmd)
+			w.must(err)
+			if again {
+				return errors.New("the second writer does not answer a command")
+			}
+			return nil
+		})
 	}
 	w.late.Stall()
 	return late
