@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,11 +93,11 @@ func Kfake(t testing.TB, opts ...kfake.Opt) *servers.Kfake {
 // clientTimeout bounds every call of the helpers below.
 const clientTimeout = 30 * time.Second
 
-// KafkaClient returns a pure-Go client of the broker at addr, closed at the end of the test. Tests fill and read topics with it, so that what they check is not
+// KafkaClient returns a pure-Go client of the broker at addr, or the brokers at "addr,addr", closed at the end of the test. Tests fill and read topics with it, so that what they check is not
 // checked by the client that it uses itself.
 func KafkaClient(t testing.TB, addr string, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(addr)}, opts...)...)
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(strings.Split(addr, ",")...)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,10 +47,12 @@ type env struct {
 	writerArgs  []string                     // of write
 	common      []string                     // of both
 	newClient   func() redis.UniversalClient // of the Redis in use, if it is not one server
+	sentinel    *servers.Sentinel            // if it has some
 	notes       []string                     // figures that the table has beside the row's name
 	rooms       string                       // file
 	writerRooms string                       // the writer's, the same unless a row says otherwise
 	relay       *publisher                   // who publishes updates if the writer does not
+	feeder      *feeder                      // of a board that nobody posts to
 	crowded     []net.Conn                   // connections that do nothing useful
 	cgroup      string                       // the sidecar's folder of the memory controller, if any
 

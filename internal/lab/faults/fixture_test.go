@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"rankcache/internal/lab/servers"
@@ -16,6 +17,10 @@ type fixture struct {
 	direct string
 	seeds  string // the brokers that the sidecars are told
 	late   *Proxy // of a writer whose updates come late
+
+	// clusters are started by the first row that needs them.
+	redisCluster func() *servers.RedisCluster
+	kafkaCluster func() *servers.KafkaCluster
 }
 
 // newFixture builds the command and starts the broker. A broker tells its clients where to go on, so it
@@ -25,7 +30,10 @@ func newFixture(t *testing.T) *fixture {
 	build(t)
 	own, proxied, proxiedLate, controller := freeAddr(t), freeAddr(t), freeAddr(t), freeAddr(t)
 	proxy, late := newProxy(t, proxied), newProxy(t, proxiedLate)
-	h := &fixture{proxy: proxy, direct: own, seeds: proxy.Addr(), late: late}
+	h := &fixture{proxy: proxy, direct: own, seeds: proxy.Addr(), late: late,
+		redisCluster: sync.OnceValue(func() *servers.RedisCluster { return testkit.StartRedisCluster(t, servers.ClusterOptions{}) }),
+		kafkaCluster: sync.OnceValue(func() *servers.KafkaCluster { return testkit.StartKafkaCluster(t, 3, nil) }),
+	}
 	h.broker = testkit.StartKafka(t, servers.KafkaOptions{Props: map[string]string{
 		"listeners":                      fmt.Sprintf("PLAINTEXT://%s,PROXIED://%s,LATE://%s,CONTROLLER://%s", own, proxied, proxiedLate, controller),
 		"advertised.listeners":           fmt.Sprintf("PLAINTEXT://%s,PROXIED://%s,LATE://%s", own, proxy.Addr(), late.Addr()),

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -190,48 +191,64 @@ func (l *Writes) try(client *http.Client, c *command) (again bool, err error) {
 
 // tryAt is try at the URL of a writer.
 func (l *Writes) tryAt(client *http.Client, base string, c *command) (again bool, err error) {
-	body, err := json.Marshal(c)
-	if err != nil {
-		return false, err
+	again, u, err := l.ask(client, base, c)
+	if again || err != nil {
+		return again, err
 	}
-	resp, err := client.Post(base+"/v1/scores", "application/json", bytes.NewReader(body))
-	if err != nil {
-		return true, nil // the writer is away
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	at := time.Now()
-	switch {
-	case err != nil || resp.StatusCode == http.StatusServiceUnavailable:
-		return true, nil
-	case resp.StatusCode != http.StatusOK:
-		return false, fmt.Errorf("the writer answered %s with %d %s", body, resp.StatusCode, answer)
-	}
-	u, err := readUpdate(answer)
-	if err != nil || u.Board != c.Board || u.Member != c.Member || u.OrderID != c.Order {
-		return false, fmt.Errorf("the writer answered %s with %s (%v)", body, answer, err)
-	}
-	err = l.Oracle.Applied(u, at)
+	err = l.Oracle.Applied(u, time.Now())
 	if l.Publish != nil {
 		l.Publish(u)
 	}
 	return false, err
 }
 
+// ask posts the command and returns the update that it has become, past the oracle.
+func (l *Writes) ask(client *http.Client, base string, c *command) (again bool, u wire.Update, err error) {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return false, u, err
+	}
+	resp, err := client.Post(base+"/v1/scores", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return true, u, nil // the writer is away
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil || resp.StatusCode == http.StatusServiceUnavailable:
+		return true, u, nil
+	case resp.StatusCode != http.StatusOK:
+		return false, u, fmt.Errorf("the writer answered %s with %d %s", body, resp.StatusCode, answer)
+	}
+	u, err = readUpdate(answer)
+	if err != nil || u.Board != c.Board || u.Member != c.Member || u.OrderID != c.Order {
+		return false, u, fmt.Errorf("the writer answered %s with %s (%v)", body, answer, err)
+	}
+	return false, u, nil
+}
+
 // readUpdate reads the writer's answer without its decoder.
 func readUpdate(answer []byte) (u wire.Update, err error) {
 	var w struct {
-		Board  rankcache.BoardID
-		Member string
-		Op     string
-		Score  float64
-		Seq    uint64
-		Order  string
+		Board        rankcache.BoardID
+		Member       string
+		Op           string
+		Delta, Score float64
+		Run, Seq     uint64
+		Sum          string
+		Members      int
+		Order        string
+		At           int64
 	}
 	if err := json.Unmarshal(answer, &w); err != nil {
 		return u, err
 	}
-	u = wire.Update{Board: w.Board, Member: w.Member, Score: w.Score, Seq: w.Seq, OrderID: w.Order}
+	u = wire.Update{Board: w.Board, Member: w.Member, Delta: w.Delta, Score: w.Score, Run: w.Run, Seq: w.Seq, Members: w.Members, OrderID: w.Order, At: w.At}
+	if u.HasSum = w.Sum != ""; u.HasSum {
+		if u.Sum, err = strconv.ParseUint(w.Sum, 16, 48); err != nil {
+			return u, err
+		}
+	}
 	u.Op, err = wire.ParseOp(w.Op)
 	return u, err
 }

@@ -25,7 +25,7 @@ func TestRedisClusterFailsOverAndMovesSlots(t *testing.T) {
 	first, err := c.Master(ctx, "k")
 	must(err)
 	must(first.Do(ctx, "set", "k", "v"))
-	must(first.Do(ctx, "wait", 1, 5000))
+	must(first.Replicated(ctx))
 
 	to := c.Nodes[0]
 	if to == first {
@@ -36,7 +36,7 @@ func TestRedisClusterFailsOverAndMovesSlots(t *testing.T) {
 	if now, err := c.Master(ctx, "k"); now != to || moved.Calls != 1 {
 		t.Fatalf("moved in %d calls of MIGRATE, now at %v (%v), want %s", moved.Calls, now, err, to.Addr())
 	}
-	must(to.Do(ctx, "wait", 1, 5000))
+	must(to.Replicated(ctx))
 	must(to.Kill())
 	testkit.Eventually(t, 30*time.Second, func() error {
 		now, err := c.Master(ctx, "k")
@@ -57,7 +57,7 @@ func TestSentinelFailsOverWithoutWhatReplicasWereCutFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(old.Do(ctx, "set", "kept", 1), old.Do(ctx, "wait", 2, 5000), s.CutReplicas(ctx, old), old.Do(ctx, "set", "lost", 1), old.Kill()); err != nil {
+	if err := errors.Join(old.Do(ctx, "set", "kept", 1), old.Replicated(ctx), s.CutReplicas(ctx, old), old.Do(ctx, "set", "lost", 1), old.Kill()); err != nil {
 		t.Fatal(err)
 	}
 	var now *servers.Redis

@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +51,30 @@ func (r *Redis) inSync(ctx context.Context) error {
 		err = fmt.Errorf("the replica %s has no link to its master", r.Addr())
 	}
 	return err
+}
+
+// offsets are the positions in the stream of a master's writes: its own and those of its replicas.
+var offsets = regexp.MustCompile(`(?:master_repl_offset:|,offset=)(\d+)`)
+
+// Replicated waits until every connected replica of a master, at least one, has all its writes. Nobody may be writing.
+func (r *Redis) Replicated(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return pollUntil(ctx, func() error {
+		info, err := r.text(ctx, "info", "replication")
+		if err != nil {
+			return err
+		}
+		at := offsets.FindAllStringSubmatch(info, -1)
+		same := len(at) > 1
+		for _, o := range at {
+			same = same && o[1] == at[0][1]
+		}
+		if !same {
+			return fmt.Errorf("a replica of %s lags:\n%s", r.Addr(), info)
+		}
+		return nil
+	})
 }
 
 // pollUntil calls cond until it returns nil or ctx ends.

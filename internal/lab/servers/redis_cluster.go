@@ -102,8 +102,10 @@ func (c *RedisCluster) introduced(ctx context.Context, n *Redis) error {
 	return err
 }
 
-// WaitWhole waits until every running node finds the cluster in order and every running replica has its master's data.
+// WaitWhole waits until every running node finds the cluster in order and every running replica has its master's data, at most half a minute.
 func (c *RedisCluster) WaitWhole(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
 	return c.all(ctx, func(ctx context.Context, n *Redis) error {
 		info, err := n.text(ctx, "cluster", "info")
 		if err == nil && !strings.Contains(info, "cluster_state:ok") {
