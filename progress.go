@@ -11,6 +11,9 @@ type ApplyResult struct {
 	Applied   int // set the member's state
 	Duplicate int // seen before: same seq, or same order id
 	Stale     int // first seen, but the member already has a higher seq
+	// Refuted is set if the update behind those that are counted contradicts the state
+	// of a proved board. It and those behind it were not applied.
+	Refuted bool
 }
 
 // Progress is how far one board has come.
@@ -60,6 +63,7 @@ type BoardStatus struct {
 	Members int
 	Age     time.Duration // since it was last known to equal Redis; 0 if it never was
 	Audit   AuditStatus
+	Proof   ProofStatus
 }
 
 // troubledAge is the age from which an open board counts as troubled.
@@ -99,4 +103,16 @@ type AuditStatus struct {
 	Differences, Repairs, Rebuilds uint64
 	Last                           string    // the last difference
 	LastAt                         time.Time // when it was found
+}
+
+// ProofStatus tells both sides of the comparison of a board with Redis by their states.
+// A state without a run is unknown.
+type ProofStatus struct {
+	State    State     // of the copy
+	Origin   State     // Redis's, when it was last read
+	OriginAt time.Time // when that was
+	// Proved is the latest state at which both were equal, sum included, and ProvedAt
+	// when that was found; zero before the first time.
+	Proved   State
+	ProvedAt time.Time
 }

@@ -13,10 +13,11 @@ import (
 // Snapshot is the header of a file: the state that its members belong to.
 type Snapshot struct {
 	Board rankcache.BoardID
-	// Total names what Seq counts, as the caller of Save defines it.
+	// Total names what the seq counts, as the caller of Save defines it.
 	Total string
-	// Seq: the members include every update up to it, and perhaps later ones.
-	Seq     uint64
+	// State is that of the members. Without a sum they include every update up to its
+	// seq, and perhaps later ones.
+	rankcache.State
 	Members int
 	// TakenAt is the time of the state in the file.
 	TakenAt time.Time
@@ -30,7 +31,7 @@ type Snapshot struct {
 
 const (
 	magic   = "RANKLAST"
-	version = 1
+	version = 2
 
 	// Limits of a file that is read.
 	maxHeader     = 1 << 20
@@ -42,7 +43,7 @@ const (
 func appendHeader(dst []byte, s *Snapshot) []byte {
 	dst = appendText(dst, string(s.Board))
 	dst = appendText(dst, s.Total)
-	dst = binary.AppendUvarint(dst, s.Seq)
+	dst = appendState(dst, s.State)
 	dst = binary.AppendUvarint(dst, uint64(s.Members))
 	dst = appendTime(dst, s.TakenAt)
 	dst = appendTime(dst, s.CurrentAt)
@@ -53,6 +54,15 @@ func appendHeader(dst []byte, s *Snapshot) []byte {
 		dst = binary.AppendVarint(dst, at)
 	}
 	return dst
+}
+
+// appendState writes an unknown sum as 0, any other one higher.
+func appendState(dst []byte, s rankcache.State) []byte {
+	dst = binary.AppendUvarint(binary.AppendUvarint(dst, s.Run), s.Seq)
+	if !s.HasSum {
+		return append(dst, 0)
+	}
+	return binary.AppendUvarint(dst, s.Sum+1)
 }
 
 func appendText(dst []byte, s string) []byte {
@@ -72,7 +82,7 @@ func parseHeader(body []byte) (Snapshot, error) {
 	c := cursor{rest: body}
 	s := Snapshot{
 		Board: rankcache.BoardID(c.text(rankcache.MaxBoardLen)), Total: c.text(maxName),
-		Seq: c.uint(), Members: int(c.upTo(maxMembers)), TakenAt: c.time(), CurrentAt: c.time(),
+		State: c.state(), Members: int(c.upTo(maxMembers)), TakenAt: c.time(), CurrentAt: c.time(),
 		Topic: c.text(maxName), TopicID: c.text(maxName),
 	}
 	s.Offsets = make([]int64, c.upTo(maxPartitions))
@@ -93,6 +103,14 @@ func parseHeader(body []byte) (Snapshot, error) {
 type cursor struct {
 	rest []byte
 	bad  bool
+}
+
+func (c *cursor) state() rankcache.State {
+	s := rankcache.State{Run: c.uint(), Seq: c.uint()}
+	if sum := c.upTo(1 << 48); sum > 0 {
+		s.Sum, s.HasSum = sum-1, true
+	}
+	return s
 }
 
 func (c *cursor) uint() uint64 {

@@ -34,7 +34,7 @@ func sample(members int) (Snapshot, []rankcache.Entry) {
 		entries[i] = rankcache.Entry{Member: id, Score: float64(members-i) / 3}
 	}
 	at := time.Unix(1_760_000_000, 123)
-	return Snapshot{Board: "1_2:3", Total: "seq", Seq: 917, Members: members, TakenAt: at, CurrentAt: at.Add(-time.Second),
+	return Snapshot{Board: "1_2:3", Total: "seq", State: rankcache.State{Run: 5, Seq: 917, Sum: 77, HasSum: true}, Members: members, TakenAt: at, CurrentAt: at.Add(-time.Second),
 		Topic: "update_cache_1_2.3", TopicID: "3xnQ", Offsets: []int64{5, 0, 1 << 40}}, entries
 }
 
@@ -122,7 +122,7 @@ func TestBlocksInTheWrongPlaceAreFound(t *testing.T) {
 func TestWhatIsRefusedHasAKind(t *testing.T) {
 	good := encoded(t, 50)
 	otherVersion := slices.Clone(good)
-	otherVersion[len(magic)] = 2
+	otherVersion[len(magic)] = version + 1
 	turned := slices.Clone(good)
 	turned[len(turned)/2] ^= 1
 	for name, c := range map[string]struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"time"
 
 	"rankcache"
 	"rankcache/wire"
@@ -28,6 +29,7 @@ type writerState struct {
 	forgottenSeq uint64
 	// acceptedSeq is the seq up to which AcceptHoles counted updates as seen.
 	acceptedSeq uint64
+	proof
 }
 
 // clear starts with new storage; readers may still use the old.
@@ -55,23 +57,35 @@ const (
 	applied outcome = iota
 	duplicate
 	stale
+	refuted // not what follows, see applyStrict
 )
 
 func (s *writerState) applyAll(us []wire.Update) rankcache.ApplyResult {
-	var n [stale + 1]int
+	var n [refuted + 1]int
 	for batch := range slices.Chunk(us, prefetchBatch) {
 		tags := s.members.prefetch(batch)
 		for i := range batch {
-			n[s.apply(&batch[i], tags[i])]++
+			if n[s.apply(&batch[i], tags[i])]++; n[refuted] > 0 {
+				break
+			}
+		}
+		if n[refuted] > 0 {
+			break
 		}
 	}
+	if s.strict {
+		s.ring.forget(time.Now())
+	}
 	maybeCompact(s)
-	return rankcache.ApplyResult{Applied: n[applied], Duplicate: n[duplicate], Stale: n[stale]}
+	return rankcache.ApplyResult{Applied: n[applied], Duplicate: n[duplicate], Stale: n[stale], Refuted: n[refuted] > 0}
 }
 
 // apply follows the apply rule: with a seq, a member takes the state of its
 // highest; without one, each order id counts once. tag is the member's.
 func (s *writerState) apply(u *wire.Update, tag uint32) outcome {
+	if s.strict {
+		return s.applyStrict(u, tag)
+	}
 	if u.Seq == 0 {
 		if !s.orderIDs.add(u.OrderID) {
 			return duplicate
@@ -161,9 +175,15 @@ func (s *writerState) score(r *record) float64 {
 	return s.members.published(r)
 }
 
-// setScore changes a member's score. Once there is an index, readers may use the
-// table, and the score waits in the list of changes for Publish.
+// setScore changes a member's score and keeps the sum.
 func (s *writerState) setScore(handle uint32, r *record, score float64) {
+	s.sum = s.sumAfter(handle, r, score)
+	s.storeScore(handle, r, score)
+}
+
+// storeScore changes a member's score. Once there is an index, readers may use the
+// table, and the score waits in the list of changes for Publish.
+func (s *writerState) storeScore(handle uint32, r *record, score float64) {
 	before := s.score(r)
 	s.live += present(score) - present(before)
 	switch n := r.changeNo.Load(); {
@@ -208,25 +228,6 @@ func (s *writerState) load(seq uint64, es []rankcache.Entry) {
 	s.seqs.acceptTo(seq)
 	s.forgottenSeq = max(s.forgottenSeq, seq)
 	maybeCompact(s)
-}
-
-// repair gives one member the state that it had at seq, and reports whether that
-// is a change. A member without a record is added only if it cannot have been
-// removed after seq.
-func (s *writerState) repair(member string, score float64, seq uint64) (changed bool) {
-	h, r := s.members.find(member)
-	if r == nil {
-		if isAbsent(score) || seq < s.forgottenSeq {
-			return false
-		}
-		h, r = s.addMember(member)
-	}
-	if r == nil || r.seq > seq {
-		return false
-	}
-	changed = s.setAsOf(seq, h, r, score)
-	maybeCompact(s)
-	return changed
 }
 
 // setAsOf gives a member the state that it had at seq, unless it has a later one,

@@ -100,23 +100,6 @@ func (b *Board) Load(seq uint64, es []rankcache.Entry) error {
 	return nil
 }
 
-// Repair gives one member the state that it had in the origin when the origin's
-// seq was seq: score if present, else removed. A member that has, or may have had,
-// an update beyond seq is left alone, so that a repair never overwrites a newer
-// state; later updates up to seq change nothing. It reports whether it changed the
-// board; readers see that after the next Publish. The id is not retained.
-func (b *Board) Repair(member string, score float64, present bool, seq uint64) (changed bool) {
-	if isAbsent(score) && present {
-		return false
-	}
-	if score += 0; !present {
-		score = absent
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.repair(member, score, seq)
-}
-
 // Publish makes applied updates visible to readers; without any it returns at
 // once. The first Publish sorts the board, and from then on the index is kept up
 // to date: do not publish a board that is still being filled.
@@ -141,7 +124,7 @@ func (b *Board) Publish() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.view.Load()
-	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.top.Seq == b.progress().Applied() {
+	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.top.State == b.state() {
 		return
 	}
 	next, changes := b.buildView(old), b.changes
@@ -182,7 +165,7 @@ func (b *Board) buildView(old *view) *view {
 	v.top = &rankcache.Top{
 		Board:       b.id,
 		Entries:     v.topRows.entries,
-		State:       rankcache.State{Seq: b.progress().Applied()},
+		State:       b.state(),
 		Members:     v.rows,
 		PublishedAt: time.Now(),
 	}

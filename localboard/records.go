@@ -96,9 +96,17 @@ func (s *records) end() uint32 {
 }
 
 // all yields every record in order of arrival.
-func (s *records) all(yield func(uint32, *record) bool) {
-	for i, c := range s.blocks {
-		for at := 0; at+words(0) <= len(c); {
+func (s *records) all(yield func(uint32, *record) bool) { s.from(0, yield) }
+
+// from yields the records from a handle on, which is that of a record or end.
+func (s *records) from(start uint32, yield func(uint32, *record) bool) {
+	first, begin := int(start/blockWords), int(start%blockWords)
+	for i := first; i < len(s.blocks); i++ {
+		c, at := s.blocks[i], 0
+		if i == first {
+			at = begin
+		}
+		for at+words(0) <= len(c) {
 			h := uint32(i)*blockWords + uint32(at)
 			r := s.at(h)
 			if r.size == 0 {

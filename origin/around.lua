@@ -1,6 +1,6 @@
--- A member's rank and neighbours with the board's members and seq, of one
+-- A member's rank and neighbours with the board's members and meta, of one
 -- instant.
--- KEYS: board [, seq]. ARGV: ZREVRANK or ZRANK, ZREVRANGE or ZRANGE, member,
+-- KEYS: board [, meta]. ARGV: ZREVRANK or ZRANK, ZREVRANGE or ZRANGE, member,
 -- neighbours on each side.
 local rank = redis.call(ARGV[1], KEYS[1], ARGV[3])
 local start, rows = 0, {}

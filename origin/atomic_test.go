@@ -16,7 +16,8 @@ import (
 // Every change sets a's score to the seq, b's to its negative, and adds a member,
 // so an answer with parts of different instants is inconsistent.
 const change = `
-local n = redis.call('INCR', KEYS[2])
+local n = struct.unpack('>I8', redis.call('GETRANGE', KEYS[2], 10, 17)) + 1
+redis.call('SETRANGE', KEYS[2], 10, struct.pack('>I8', n))
 redis.call('ZADD', KEYS[1], n, 'a', -n, 'b', -1000000 - n, 'm' .. n)
 return n`
 
@@ -28,8 +29,9 @@ return n`
 // and still the answer is of one instant.
 func TestAnswersAreOfOneInstant(t *testing.T) {
 	b := newBoard(t)
-	keys := []string{b.names.BoardKey(b.id), b.names.SeqKey(b.id)}
+	keys := []string{b.names.BoardKey(b.id), b.names.MetaKey(b.id)}
 	changeBoard := func() { must(t, b.client.Eval(context.Background(), change, keys).Err()) }
+	b.setMeta(t, testRun, 0)
 	changeBoard()
 	reader := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -47,6 +49,11 @@ func TestAnswersAreOfOneInstant(t *testing.T) {
 			if a != n || other != -n || stamp.Members != int(stamp.Seq)+2 {
 				t.Fatalf("%s: seq %d, %d members, a has %v, b has %v", name, stamp.Seq, stamp.Members, a, other)
 			}
+		}
+		stamps, err := b.Stamps(t.Context(), []rankcache.BoardID{b.id})
+		must(t, err)
+		if stamps[0].Seq == 0 || stamps[0].Members != int(stamps[0].Seq)+2 {
+			t.Fatalf("stamps: seq %d, %d members", stamps[0].Seq, stamps[0].Members)
 		}
 	}
 }

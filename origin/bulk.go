@@ -29,17 +29,6 @@ func (o *Origin) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([
 	return tops, err
 }
 
-// Stamps returns the seq and the members of each board, read in one pipeline. A
-// seq of 0 is unknown: its key is missing, or (with an error that joins the
-// reasons) the board could not be read.
-func (o *Origin) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]rankcache.Stamp, error) {
-	stamps := make([]rankcache.Stamp, len(boards))
-	err := o.pages(ctx, "totals", boards, 0, func(i int, page rankcache.Page) {
-		stamps[i] = page.Stamp
-	})
-	return stamps, err
-}
-
 // pages reads the first n rows of each board in one pipeline and passes those that
 // could be read to got. It uses a script per board, because several transactions
 // can't share a pipeline in a cluster.
@@ -52,7 +41,7 @@ func (o *Origin) pages(ctx context.Context, op string, boards []rankcache.BoardI
 	err := o.call(ctx, op, func(ctx context.Context) error {
 		at := time.Now()
 		for i, answer := range runAll(ctx, o.client, pageScript, calls) {
-			page, err := toPage(calls[i].keys, answer, at)
+			page, err := o.toPage(calls[i].keys, answer, at)
 			if err == nil {
 				got(i, page)
 			}
@@ -93,7 +82,7 @@ func (o *Origin) Sample(ctx context.Context, b rankcache.BoardID, members []stri
 		if err != nil {
 			return err
 		}
-		if sample.Stamp, err = toStamp(call.keys, list[2], list[3], at); err != nil {
+		if sample.Stamp, err = o.toStamp(call.keys, list[2], list[3], at); err != nil {
 			return err
 		}
 		if sample.Given, err = toScores(call.keys[0], members, list[0]); err != nil {
@@ -104,69 +93,6 @@ func (o *Origin) Sample(ctx context.Context, b rankcache.BoardID, members []stri
 		return err
 	})
 	return sample, err
-}
-
-// scanCount is the number of rows per ZSCAN: about 1 ms of Redis's CPU, during
-// which it serves no other client.
-const scanCount = 1000
-
-// Scan reads the whole board in batches and passes each to fn, which owns it. It
-// returns the board's seq before the first batch and after the last. A member that
-// did not change meanwhile is seen; one that did is seen with any of its scores, or
-// not at all, and then has an update with a seq above before. A member may come
-// twice. A seq that fell, because Redis lost writes, is an error; an error of fn is
-// returned as it is.
-func (o *Origin) Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after uint64, err error) {
-	if before, err = o.readSeq(ctx, b); err != nil {
-		return 0, 0, err
-	}
-	for cursor := uint64(0); ; {
-		var batch []rankcache.Entry
-		if batch, cursor, err = o.scanBatch(ctx, b, cursor); err != nil {
-			return before, 0, err
-		}
-		if err = fn(batch); err != nil {
-			return before, 0, err
-		}
-		if cursor == 0 {
-			break
-		}
-	}
-	if after, err = o.readSeq(ctx, b); err == nil && after < before {
-		err = fmt.Errorf("scan of board %s: its seq fell from %d to %d: Redis was restarted, failed over or the board expired; scan again", b, before, after)
-	}
-	return before, after, err
-}
-
-func (o *Origin) scanBatch(ctx context.Context, b rankcache.BoardID, cursor uint64) (batch []rankcache.Entry, next uint64, err error) {
-	key := o.names.BoardKey(b)
-	err = o.call(ctx, "scan", func(ctx context.Context) error {
-		var pairs []string
-		pairs, next, err = o.client.ZScan(ctx, key, cursor, "", scanCount).Result()
-		if err == nil {
-			batch, err = pairsToEntries(key, pairs)
-		}
-		return err
-	})
-	return batch, next, err
-}
-
-func (o *Origin) readSeq(ctx context.Context, b rankcache.BoardID) (seq uint64, err error) {
-	key := o.total.key(o.names, b)
-	if key == "" {
-		return 0, nil
-	}
-	err = o.call(ctx, "total", func(ctx context.Context) error {
-		text, err := o.client.Get(ctx, key).Result()
-		if errors.Is(err, redis.Nil) {
-			return nil
-		}
-		if err == nil {
-			seq, err = toSeq(key, text)
-		}
-		return err
-	})
-	return seq, err
 }
 
 // RoomBoards returns the boards now running in each room, sorted, read in one

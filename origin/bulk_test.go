@@ -1,8 +1,6 @@
 package origin
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -34,7 +32,7 @@ func TestTopsAndStamps(t *testing.T) {
 	if err == nil {
 		t.Error("a key that is no board has a stamp")
 	}
-	for i, want := range []rankcache.Stamp{{State: rankcache.State{Seq: 917}, Members: 5}, {}, {}} {
+	for i, want := range []rankcache.Stamp{{State: one.state(917), Members: 5}, {}, {}} {
 		stamps[i].At = time.Time{}
 		equal(t, string(boards[i]), stamps[i], want)
 	}
@@ -70,56 +68,6 @@ func TestSampleOfMissingBoard(t *testing.T) {
 	equal(t, "sample", []int{len(s.Given), len(s.Random), s.Members}, []int{0, 0, 0})
 }
 
-// ZSCAN returns a small board (a list) at once, and a large one (a hash) in batches
-// with possible repetitions.
-func TestScan(t *testing.T) {
-	for _, n := range []int{0, 5, 5000} {
-		b := newBoard(t)
-		want := make(map[string]float64)
-		var entries []rankcache.Entry
-		for i := range n {
-			e := rankcache.Entry{Member: fmt.Sprint("member-", i), Score: float64(i) / 7}
-			entries, want[e.Member] = append(entries, e), e.Score
-		}
-		if n > 0 {
-			b.fill(t, n, entries...)
-		}
-		got, batches := make(map[string]float64), 0
-		before, after, err := b.Scan(t.Context(), b.id, func(batch []rankcache.Entry) error {
-			for batches++; len(batch) > 0; batch = batch[1:] {
-				got[batch[0].Member] = batch[0].Score
-			}
-			return nil
-		})
-		must(t, err)
-		equal(t, strconv.Itoa(n), got, want)
-		equal(t, "seqs", []uint64{before, after}, []uint64{uint64(n), uint64(n)})
-		if n == 5000 && batches < 3 {
-			t.Errorf("%d members came in %d batches", n, batches)
-		}
-	}
-}
-
-func TestScanSeqRisesAndFalls(t *testing.T) {
-	b := newBoard(t)
-	b.fill(t, 10, abc...)
-	set := func(seq int) func([]rankcache.Entry) error {
-		return func([]rankcache.Entry) error {
-			return b.client.Set(t.Context(), b.names.SeqKey(b.id), seq, 0).Err()
-		}
-	}
-	before, after, err := b.Scan(t.Context(), b.id, set(12))
-	must(t, err)
-	equal(t, "seqs", []uint64{before, after}, []uint64{10, 12})
-	if _, _, err = b.Scan(t.Context(), b.id, set(3)); err == nil {
-		t.Error("a seq that fell is no error")
-	}
-	stop := errors.New("stop")
-	if _, _, err = b.Scan(t.Context(), b.id, func([]rankcache.Entry) error { return stop }); !errors.Is(err, stop) {
-		t.Error("error", err)
-	}
-}
-
 func TestRoomBoards(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	b := newBoard(t, WithRegisterer(reg))
@@ -138,4 +86,21 @@ func TestRoomBoards(t *testing.T) {
 		t.Error("a room that could not be read is no error")
 	}
 	equal(t, "other rooms", rooms, want)
+}
+
+// More boards than one pipeline has.
+func TestStampsOfManyBoards(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 917, abc...)
+	boards := slices.Repeat([]rankcache.BoardID{b.id}, stampsAtOnce+1)
+	boards[stampsAtOnce-1] = rankcache.BoardID(testkit.Name(t))
+	stamps, err := b.Stamps(t.Context(), boards)
+	must(t, err)
+	for i, s := range stamps {
+		want := rankcache.Stamp{State: b.state(917), Members: 5, At: s.At}
+		if i == stampsAtOnce-1 {
+			want = rankcache.Stamp{At: s.At}
+		}
+		equal(t, strconv.Itoa(i), s, want)
+	}
 }

@@ -59,7 +59,11 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Dial returns a client for the options, without connecting. The caller closes it.
+// readFromReplicas is why options are refused.
+const readFromReplicas = "read from replicas, whose lag looks like lost writes and closes boards: remove them"
+
+// Dial returns a client for the options, without connecting. It uses no server that is
+// a replica ([ErrNotMaster]); options that read from replicas are refused. The caller closes it.
 // Its errors never contain the URL, which may hold a password.
 func Dial(opts Options) (redis.UniversalClient, error) {
 	if err := checkURL(opts.URL); err != nil {
@@ -95,6 +99,7 @@ func (opts Options) single() (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
 	o.DialerRetries = dialAttempts
+	o.OnConnect = onlyMaster
 	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -110,6 +115,9 @@ func (opts Options) cluster() (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis cluster url: %w", err)
 	}
+	if o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
+		return nil, fmt.Errorf("redis cluster url: read_only, route_by_latency and route_randomly %s", readFromReplicas)
+	}
 	setDefault(&o.DialerRetries, dialAttempts)
 	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
@@ -118,7 +126,9 @@ func (opts Options) cluster() (redis.UniversalClient, error) {
 	if err := opts.setCA(o.TLSConfig); err != nil {
 		return nil, err
 	}
-	return redis.NewClusterClient(o), nil
+	client := redis.NewClusterClient(o)
+	reloadOnErrors(client)
+	return client, nil
 }
 
 func (opts Options) sentinel() (redis.UniversalClient, error) {
@@ -129,10 +139,11 @@ func (opts Options) sentinel() (redis.UniversalClient, error) {
 	if o.MasterName == "" {
 		return nil, errors.New("redis sentinel url: add ?master_name=<name of the monitored master>")
 	}
-	if o.RouteByLatency || o.RouteRandomly {
-		return nil, errors.New("redis sentinel url: route_by_latency and route_randomly read from replicas, which lag behind: remove them")
+	if o.ReplicaOnly || o.UseDisconnectedReplicas || o.RouteByLatency || o.RouteRandomly {
+		return nil, fmt.Errorf("redis sentinel url: replica_only, use_disconnected_replicas, route_by_latency and route_randomly %s", readFromReplicas)
 	}
 	setDefault(&o.DialerRetries, dialAttempts)
+	o.OnConnect = onlyMasterOrSentinel
 	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	opts.common(&o.Protocol, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.Username, &o.Password)

@@ -1,5 +1,5 @@
-// Package origin reads boards from Redis, the system of record. It writes nothing
-// there.
+// Package origin reads boards from Redis, the system of record. All that it writes
+// there is a request to a writer to add up a board again ([Origin.Readopt]).
 //
 // The path of a call, in order: [Dial] makes the client from a URL (dial.go); a
 // method of [Origin] names the keys of its board and sends one round trip, for one
@@ -10,13 +10,15 @@
 // from one that refuses.
 //
 // Whatever one reply tells of one board is of one instant: its rows, its number of
-// members and its seq belong together.
+// members and its state belong together.
 //
 // # Glossary
 //
 //	seq           count of a board's applied changes; 0 if unknown
-//	total source  where Redis keeps the seq: the seq key, another key, or nowhere
-//	stamp         seq, members and time of a reply
+//	meta          what Redis keeps of a board beside its members ([rankcache/wire.Meta])
+//	state         run, seq and checksum of a board, as its meta has them
+//	total source  where Redis keeps the state: the meta, another key (a seq), or nowhere
+//	stamp         state, members and time of a reply
 //	sample        members of a board with which a copy is compared
 //	script        a read-only Lua script, run once per board
 //

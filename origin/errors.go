@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // unavailablePrefixes start the error replies of a Redis that is up but can't
@@ -34,7 +35,7 @@ func explain(ctx context.Context, op string, err error) error {
 // ...) or with data that can't be a board's.
 func refused(err error) bool {
 	var bad *badReply
-	if errors.As(err, &bad) {
+	if errors.As(err, &bad) || errors.Is(err, wire.ErrMeta) {
 		return true
 	}
 	var reply redis.Error

@@ -67,17 +67,17 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A seq that is no number and an infinite score are errors.
+// A meta that is none and an infinite score are errors.
 func TestBadReply(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 1, abc...)
-	must(t, b.client.Set(t.Context(), b.names.SeqKey(b.id), "many", 0).Err())
+	must(t, b.client.Set(t.Context(), b.names.MetaKey(b.id), "many", 0).Err())
 	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
 		if method != "rooms" && (err == nil || !strings.Contains(err.Error(), `"many"`)) {
-			t.Errorf("seq: %s: %v", method, err)
+			t.Errorf("meta: %s: %v", method, err)
 		}
 	}
-	must(t, b.client.Del(t.Context(), b.names.SeqKey(b.id)).Err())
+	must(t, b.client.Del(t.Context(), b.names.MetaKey(b.id)).Err())
 	must(t, b.client.Do(t.Context(), "ZADD", b.names.BoardKey(b.id), "+inf", "a").Err())
 	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
 		if method != "rooms" && method != "stamps" && (err == nil || !strings.Contains(err.Error(), "+Inf")) {

@@ -20,7 +20,7 @@ const MaxAround = (rankcache.MaxTop - 1) / 2
 type Origin struct {
 	client  redis.UniversalClient
 	names   wire.Names
-	total   TotalSource   // where a board's seq is kept
+	total   TotalSource   // where a board's state is kept
 	timeout time.Duration // of one round trip, retries included
 	metrics metrics
 }
@@ -28,7 +28,7 @@ type Origin struct {
 // Option changes a default of [New].
 type Option func(*Origin)
 
-// WithTotalSource sets where a board's seq is kept. Default: the seq key.
+// WithTotalSource sets where a board's state is kept. Default: its meta.
 func WithTotalSource(t TotalSource) Option { return func(o *Origin) { o.total = t } }
 
 // WithTimeout limits each round trip, in addition to the caller's context.
@@ -64,17 +64,17 @@ func (o *Origin) call(ctx context.Context, op string, roundTrip func(context.Con
 }
 
 // keys returns the keys of every read of a board: its sorted set and, unless there
-// is none, its seq.
+// is none, that of its state.
 func (o *Origin) keys(b rankcache.BoardID) []string {
 	keys := []string{o.names.BoardKey(b)}
-	if seq := o.total.key(o.names, b); seq != "" {
-		keys = append(keys, seq)
+	if state := o.total.key(o.names, b); state != "" {
+		keys = append(keys, state)
 	}
 	return keys
 }
 
 // Page returns up to limit rows of the board from the 0-based index start on, with
-// the board's members and seq of the same instant. A board that does not exist is
+// the board's members and state of the same instant. A board that does not exist is
 // empty. The error wraps [rankcache.ErrUnavailable] if Redis is unreachable or
 // late.
 func (o *Origin) Page(ctx context.Context, b rankcache.BoardID, start, limit int, dir rankcache.Direction) (rankcache.Page, error) {
@@ -131,7 +131,7 @@ func (o *Origin) Around(ctx context.Context, b rankcache.BoardID, member string,
 	err = o.call(ctx, "around", func(ctx context.Context) (err error) {
 		at, call := time.Now(), scriptCall{o.keys(b), []any{rankCmd, rangeCmd, member, n}}
 		answer := runAll(ctx, o.client, aroundScript, []scriptCall{call})[0]
-		page, rank, err = toAround(call.keys, answer, at)
+		page, rank, err = o.toAround(call.keys, answer, at)
 		return err
 	})
 	if err == nil && rank == 0 {
@@ -141,31 +141,30 @@ func (o *Origin) Around(ctx context.Context, b rankcache.BoardID, member string,
 }
 
 // transaction runs the commands that add queues in one MULTI with those that read
-// the board's members and seq. For a page of 50 rows MULTI costs Redis a third less
+// the board's members and state. For a page of 50 rows MULTI costs Redis a third less
 // than a script.
 func (o *Origin) transaction(ctx context.Context, b rankcache.BoardID, add func(redis.Pipeliner)) (rankcache.Stamp, error) {
 	var members *redis.IntCmd
-	var seq *redis.StringCmd
+	var state *redis.StringCmd
 	keys, at := o.keys(b), time.Now() // the reply can't be older
 	cmds, err := o.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		add(p)
 		members = p.ZCard(ctx, keys[0])
 		if len(keys) > 1 {
-			seq = p.Get(ctx, keys[1])
+			state = p.Get(ctx, keys[1])
 		}
 		return nil
 	})
 	stamp := rankcache.Stamp{At: at}
 	// A truncated reply leaves prefilled rows and an error: check the error first.
-	if err := firstError(cmds, err); err != nil {
+	if err = firstError(cmds, err); err != nil {
 		return stamp, err
 	}
 	stamp.Members = int(members.Val())
-	if seq != nil && seq.Err() == nil {
-		stamp.Seq, err = toSeq(keys[1], seq.Val())
-		return stamp, err
+	if state != nil && state.Err() == nil {
+		stamp.State, err = o.total.state(keys[1], state.Val(), stamp.Members)
 	}
-	return stamp, nil
+	return stamp, err
 }
 
 func zRange(ctx context.Context, p redis.Pipeliner, key string, start, limit int, dir rankcache.Direction) *redis.ZSliceCmd {

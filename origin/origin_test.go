@@ -43,7 +43,10 @@ func newBoard(t testing.TB, opts ...Option) board {
 	return board{New(client, wire.DefaultNames(), opts...), client, rankcache.BoardID(testkit.Name(t))}
 }
 
-// fill sets scores and the seq as a writer does.
+// testRun is the run of the boards that tests fill.
+const testRun = 1 << 40
+
+// fill sets scores and the meta as a writer does.
 func (b board) fill(t testing.TB, seq int, entries ...rankcache.Entry) {
 	t.Helper()
 	rows := make([]redis.Z, len(entries))
@@ -51,7 +54,15 @@ func (b board) fill(t testing.TB, seq int, entries ...rankcache.Entry) {
 		rows[i] = redis.Z{Member: e.Member, Score: e.Score}
 	}
 	must(t, b.client.ZAdd(t.Context(), b.names.BoardKey(b.id), rows...).Err())
-	must(t, b.client.Set(t.Context(), b.names.SeqKey(b.id), seq, 0).Err())
+	b.setMeta(t, testRun, seq)
+}
+
+// setMeta makes the board's meta fit its members.
+func (b board) setMeta(t testing.TB, run uint64, seq int) {
+	t.Helper()
+	members, err := b.client.ZRangeWithScores(t.Context(), b.names.BoardKey(b.id), 0, -1).Result()
+	must(t, err)
+	must(t, b.client.Set(t.Context(), b.names.MetaKey(b.id), testkit.Meta(run, uint64(seq), members), 0).Err())
 }
 
 func must(t testing.TB, err error) {
@@ -71,6 +82,15 @@ func equal(t testing.TB, what string, got, want any) {
 // abc is a board with a tie, a negative and a tiny score.
 var abc = []rankcache.Entry{{Member: "a", Score: 7.5}, {Member: "b", Score: 3}, {Member: "b1", Score: 3},
 	{Member: "c", Score: math.SmallestNonzeroFloat64}, {Member: "d", Score: -1e300}}
+
+// state is what the meta of a board with the members of abc has at seq.
+func (b board) state(seq uint64) rankcache.State {
+	s := rankcache.State{Run: testRun, Seq: seq, HasSum: true}
+	for _, e := range abc {
+		s.Sum = (s.Sum + wire.Hash(e.Member, e.Score)) & wire.SumMask
+	}
+	return s
+}
 
 // desc is abc as ZREVRANGE sorts it.
 var desc = []rankcache.Entry{abc[0], abc[2], abc[1], abc[3], abc[4]}

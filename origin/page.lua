@@ -1,5 +1,5 @@
--- A run of rows with the board's members and seq, of one instant.
--- KEYS: board [, seq]. ARGV: ZREVRANGE or ZRANGE, first index, number of rows.
+-- A run of rows with the board's members and meta, of one instant.
+-- KEYS: board [, meta]. ARGV: ZREVRANGE or ZRANGE, first index, number of rows.
 local rows = {}
 local count = tonumber(ARGV[3])
 if count > 0 then

@@ -58,29 +58,15 @@ func finite(key, member string, f float64) (float64, error) {
 	return f + 0, nil
 }
 
-// toSeq parses the value of a seq key. A missing key is 0, which means unknown,
-// never "nothing was applied".
-func toSeq(key string, v any) (uint64, error) {
-	switch v := v.(type) {
-	case nil:
-		return 0, nil
-	case string:
-		if n, err := strconv.ParseUint(v, 10, 64); err == nil {
-			return n, nil
-		}
-		return 0, &badReply{key, fmt.Sprintf("holds %.40q, which is not a count", v)}
-	}
-	return 0, &badReply{key, fmt.Sprintf("answered %T", v)}
-}
-
-// toStamp converts members and seq as every script returns them.
-func toStamp(keys []string, members, seq any, at time.Time) (rankcache.Stamp, error) {
+// toStamp converts members and state as every script returns them; keys are those
+// of [Origin.keys].
+func (o *Origin) toStamp(keys []string, members, state any, at time.Time) (rankcache.Stamp, error) {
 	n, ok := members.(int64)
 	if !ok {
 		return rankcache.Stamp{}, &badReply{keys[0], fmt.Sprintf("answered %T for its size", members)}
 	}
-	count, err := toSeq(keys[len(keys)-1], seq)
-	return rankcache.Stamp{State: rankcache.State{Seq: count}, Members: int(n), At: at}, err
+	known, err := o.total.state(keys[len(keys)-1], state, int(n))
+	return rankcache.Stamp{State: known, Members: int(n), At: at}, err
 }
 
 func toStandings(key string, members []string, ranks []*redis.IntCmd, scores []*redis.FloatCmd) ([]rankcache.Standing, error) {

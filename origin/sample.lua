@@ -1,7 +1,7 @@
 -- Scores of given members and of members at random ranks, with the board's members
--- and seq, of one instant. The caller passes the random numbers because math.random
+-- and meta, of one instant. The caller passes the random numbers because math.random
 -- returns the same ones in every run of a script.
--- KEYS: board [, seq]. ARGV: number of members, the members, then fractions
+-- KEYS: board [, meta]. ARGV: number of members, the members, then fractions
 -- of the board from 0 up to (not including) 1.
 local size = redis.call('ZCARD', KEYS[1])
 local given, random = {}, {}

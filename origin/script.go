@@ -13,7 +13,7 @@ import (
 )
 
 // The scripts only read. Each declares all its keys, the board's and that of its
-// seq if there is one, so that a cluster can route it.
+// state if there is one, so that a cluster can route it.
 var (
 	//go:embed page.lua
 	pageSource string
@@ -65,12 +65,12 @@ func fields(key string, reply *redis.Cmd, n int) ([]any, error) {
 }
 
 // toPage converts the reply of page.lua.
-func toPage(keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page, err error) {
+func (o *Origin) toPage(keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page, err error) {
 	list, err := fields(keys[0], reply, 3)
 	if err != nil {
 		return page, err
 	}
-	if page.Stamp, err = toStamp(keys, list[1], list[2], at); err != nil {
+	if page.Stamp, err = o.toStamp(keys, list[1], list[2], at); err != nil {
 		return page, err
 	}
 	rows, _ := list[0].([]any)
@@ -79,12 +79,12 @@ func toPage(keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page,
 }
 
 // toAround converts the reply of around.lua.
-func toAround(keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page, rank int, err error) {
+func (o *Origin) toAround(keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page, rank int, err error) {
 	list, err := fields(keys[0], reply, 5)
 	if err != nil {
 		return page, 0, err
 	}
-	if page.Stamp, err = toStamp(keys, list[3], list[4], at); err != nil {
+	if page.Stamp, err = o.toStamp(keys, list[3], list[4], at); err != nil {
 		return page, 0, err
 	}
 	index, ok := list[0].(int64)

@@ -2,22 +2,25 @@ package origin
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"rankcache"
 	"rankcache/wire"
 )
 
-// TotalSource is where Redis keeps a board's seq, its count of applied changes. The
-// zero value is the seq key that rankcache's writer keeps.
+// TotalSource is where Redis keeps a board's state. The zero value is the board's meta,
+// which rankcache's writer keeps and which has run, seq and sum; other sources have a
+// seq at most.
 type TotalSource struct {
-	pattern string // a key with <board> in it; "" is the seq key
+	pattern string // a key with <board> in it; "" is the meta key
 	none    bool
 }
 
-// ParseTotalSource parses "seq" (or ""), "key:<pattern>" with <board> once in the
-// pattern, or "none" for boards without a count. In a cluster the pattern must hash to the slot of the
-// board's own key, as in "key:{<board>}:count".
+// ParseTotalSource parses "seq" (or "") for the board's meta, "key:<pattern>" with
+// <board> once in the pattern for a count of applied changes, or "none" for boards
+// without a count. In a cluster the pattern must hash to the slot of the board's own
+// key, as in "key:{<board>}:count".
 func ParseTotalSource(s string) (TotalSource, error) {
 	pattern, isKey := strings.CutPrefix(s, "key:")
 	switch {
@@ -42,7 +45,7 @@ func (t TotalSource) String() string {
 	return "seq"
 }
 
-// key returns the key of the board's seq, or "" if there is none.
+// key returns the key of the board's state, or "" if there is none.
 func (t TotalSource) key(names wire.Names, b rankcache.BoardID) string {
 	switch {
 	case t.none:
@@ -50,5 +53,37 @@ func (t TotalSource) key(names wire.Names, b rankcache.BoardID) string {
 	case t.pattern != "":
 		return strings.Replace(t.pattern, "<board>", string(b), 1)
 	}
-	return names.SeqKey(b)
+	return names.MetaKey(b)
+}
+
+// state parses the value of key, which was read together with the number of members. A
+// missing key is the zero state, which means unknown, never "nothing was applied".
+func (t TotalSource) state(key string, v any, members int) (rankcache.State, error) {
+	switch v := v.(type) {
+	case nil:
+		return rankcache.State{}, nil
+	case string:
+		if t.pattern == "" {
+			return metaState(key, v, members)
+		}
+		if n, err := strconv.ParseUint(v, 10, 64); err == nil {
+			return rankcache.State{Seq: n}, nil
+		}
+		return rankcache.State{}, &badReply{key, fmt.Sprintf("holds %.40q, which is not a count", v)}
+	}
+	return rankcache.State{}, &badReply{key, fmt.Sprintf("answered %T", v)}
+}
+
+// metaState returns the state in a board's meta, without a sum while the board is
+// adopted, or if its sorted set was changed past the writer: then the sum is of another
+// set.
+func metaState(key, value string, members int) (rankcache.State, error) {
+	meta, err := wire.ParseMeta(value)
+	if err != nil {
+		return rankcache.State{}, fmt.Errorf("key %q: %w", key, err)
+	}
+	if meta.Adopting || meta.Members != uint64(members) {
+		meta.Sum, meta.HasSum = 0, false
+	}
+	return meta.State, nil
 }

@@ -1,9 +1,11 @@
 package origin
 
 import (
+	"context"
 	"testing"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 func TestTotalSources(t *testing.T) {
@@ -32,7 +34,7 @@ func checkSeq(t *testing.T, b board, want uint64) {
 	must(t, err)
 	before, after, err := b.Scan(t.Context(), b.id, func([]rankcache.Entry) error { return nil })
 	must(t, err)
-	equal(t, b.total.String(), []uint64{page.Seq, around.Seq, stamps[0].Seq, sample.Seq, before, after},
+	equal(t, b.total.String(), []uint64{page.Seq, around.Seq, stamps[0].Seq, sample.Seq, before.Seq, after.Seq},
 		[]uint64{want, want, want, want, want, want})
 	equal(t, "members", []int{page.Members, around.Members, stamps[0].Members, sample.Members}, []int{5, 5, 5, 5})
 }
@@ -47,5 +49,66 @@ func TestParseTotalSource(t *testing.T) {
 		if _, err := ParseTotalSource(s); err == nil {
 			t.Errorf("%q was accepted", s)
 		}
+	}
+}
+
+// Every method returns the state of the meta, and no sum while the board is adopted.
+func TestState(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 917, abc...)
+	want := b.state(917)
+	for name, read := range b.reads() {
+		state, err := read(t.Context())
+		must(t, err)
+		equal(t, name, state, want)
+	}
+	value, err := b.client.Get(t.Context(), b.names.MetaKey(b.id)).Result()
+	must(t, err)
+	meta, err := wire.ParseMeta(value)
+	must(t, err)
+	meta.Adopting = true
+	must(t, b.client.Set(t.Context(), b.names.MetaKey(b.id), wire.AppendMeta(nil, &meta), 0).Err())
+	want.Sum, want.HasSum = 0, false
+	for name, read := range b.reads() {
+		state, err := read(t.Context())
+		must(t, err)
+		equal(t, "adopting: "+name, state, want)
+	}
+}
+
+// reads are the methods that return a state.
+func (b board) reads() map[string]func(context.Context) (rankcache.State, error) {
+	return map[string]func(context.Context) (rankcache.State, error){
+		"page": func(ctx context.Context) (rankcache.State, error) {
+			page, err := b.Page(ctx, b.id, 0, 1, rankcache.Descending)
+			return page.State, err
+		},
+		"standings": func(ctx context.Context) (rankcache.State, error) {
+			_, stamp, err := b.Standings(ctx, b.id, []string{"a"}, rankcache.Descending)
+			return stamp.State, err
+		},
+		"around": func(ctx context.Context) (rankcache.State, error) {
+			page, _, err := b.Around(ctx, b.id, "a", 1, rankcache.Descending)
+			return page.State, err
+		},
+		"tops": func(ctx context.Context) (rankcache.State, error) {
+			tops, err := b.Tops(ctx, []rankcache.BoardID{b.id}, 1)
+			if err != nil {
+				return rankcache.State{}, err
+			}
+			return tops[0].State, nil
+		},
+		"stamps": func(ctx context.Context) (rankcache.State, error) {
+			stamps, err := b.Stamps(ctx, []rankcache.BoardID{b.id})
+			return stamps[0].State, err
+		},
+		"sample": func(ctx context.Context) (rankcache.State, error) {
+			sample, err := b.Sample(ctx, b.id, nil, 0)
+			return sample.State, err
+		},
+		"scan": func(ctx context.Context) (rankcache.State, error) {
+			before, _, err := b.Scan(ctx, b.id, func([]rankcache.Entry) error { return nil })
+			return before.State, err
+		},
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,76 +56,89 @@ func (s *sidecar) wantDifferences(kinds ...string) {
 	}
 }
 
-// A wrong, a missing and an extra member are repaired, and the board stays open.
-func TestAuditRepairsMembers(t *testing.T) {
+// A change of Redis that did not go through the writer is found and followed: where the
+// number of members tells, within two looks at the totals, else by the walk.
+func TestChangesByHandAreFollowed(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Kafka(t))
-	b := e.newBoard(2, nil)
-	b.produce(b.gifts(300, 100)...)
-	b.produce(b.incr("wrong", 5), b.incr("missing", 6))
-	s := e.start(ids(b), auditEvery(often))
-	s.waitOpen(b.id)
-	local := s.local(b.id)
-	local.Repair("wrong", 1e6, true, b.seq)
-	local.Repair("missing", 0, false, b.seq)
-	local.Repair("extra", 3, true, b.seq)
-	local.Publish()
-	s.waitOpen(b.id)
-	b.produce(b.incr("wrong", 1), b.incr("extra", 1))
-	s.waitOpen(b.id)
-	s.wantDifferences("score", "missing", "extra")
-	st := s.status(b.id)
-	if n := s.closings(b.id); n != 0 || st.Audit.Repairs != 3 || st.Audit.Rebuilds != 0 || st.Audit.At.IsZero() || st.Audit.Last == "" {
-		t.Errorf("closed %d times, %+v: want three repairs", n, st.Audit)
-	}
-}
-
-// A change of Redis that did not go through the writer is followed.
-func TestAuditFollowsRedis(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t, testkit.Kafka(t))
+	e.still = false // a score that was changed by hand makes Redis's own sum wrong
 	b := e.newBoard(1, nil)
 	b.produce(b.gifts(300, 100)...)
-	s := e.start(ids(b), auditEvery(often))
+	s := e.start(ids(b), totalsEvery(often))
 	s.waitOpen(b.id)
 	key := e.names.BoardKey(b.id)
 	best := e.redis.ZRangeArgs(t.Context(), redis.ZRangeArgs{Key: key, Start: 0, Stop: 0, Rev: true}).Val()[0]
 	e.check(e.redis.ZIncrBy(t.Context(), key, 1, best).Err()) // neither the size nor a rank tells
 	s.waitOpen(b.id)
-	if st := s.status(b.id); st.Audit.Repairs == 0 || st.Audit.Rebuilds > 0 {
-		t.Errorf("%+v: want one member repaired", st.Audit)
-	}
-	e.check(e.redis.ZIncrBy(t.Context(), key, 1000, "behind our back").Err())
-	s.waitOpen(b.id)
-	e.check(e.redis.ZPopMax(t.Context(), key, 1).Err())
-	s.waitOpen(b.id)                                                // repaired, or loaded if the size was looked at first
-	e.check(e.redis.ZRemRangeByRank(t.Context(), key, 0, 49).Err()) // too many to repair
-	s.waitOpen(b.id)
-	if st := s.status(b.id); st.Audit.Rebuilds == 0 {
-		t.Errorf("%+v: want the board loaded", st.Audit)
+	s.wantDifferences("score")
+	testkit.Eventually(t, timeout, func() error {
+		want := fmt.Sprint(b.state().Run)
+		if got := e.redis.HGet(t.Context(), e.names.Readopt, string(b.id)).Val(); got != want {
+			return fmt.Errorf("writers are asked to adopt run %q, want %s", got, want)
+		}
+		return nil
+	})
+	if s.counter("rankcache_origin_sum_wrong_total") != 1 {
+		t.Error("the wrong sum of Redis was not counted")
 	}
 }
 
-// One wrong member among many shifts the ranks of others, which shows before its
-// own turn comes.
-func TestAuditFindsOneOfMany(t *testing.T) {
+// Members that were removed by hand are found by the totals poller: the board is closed
+// until somebody has added it up again.
+func TestRemovalsByHandCloseTheBoard(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, testkit.Kafka(t))
+	e.still = false
+	b := e.newBoard(1, nil)
+	b.produce(b.gifts(300, 100)...)
+	s := e.start(ids(b), totalsEvery(often), func(s *setup) { s.AuditRows = -1 })
+	s.waitOpen(b.id)
+	e.check(e.redis.ZRemRangeByRank(t.Context(), e.names.BoardKey(b.id), 0, 9).Err())
+	s.waitClosed(b.id)
+	s.waitOpen(b.id)
+}
+
+// corrupt is a board one member of which is not what was applied.
+type corrupt struct {
+	*localboard.Board
+	member atomic.Pointer[string]
+}
+
+func (c *corrupt) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
+	stamp, pieces := c.Board.Snapshot()
+	return stamp, func(yield func([]rankcache.Entry) bool) {
+		for piece := range pieces {
+			if piece = slices.Clone(piece); c.member.Load() != nil && piece[0].Member == *c.member.Load() {
+				piece[0].Score += 0.5
+			}
+			if !yield(piece) {
+				return
+			}
+		}
+	}
+}
+
+func (c *corrupt) Reset() {
+	c.Board.Reset()
+	c.member.Store(nil)
+}
+
+// A member that changed in memory is found when the walk adds up what it has seen.
+func TestCorruptMemoryIsFound(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Kafka(t))
 	b := e.newBoard(1, nil)
-	var us []wire.Update
-	for i := range 3000 {
-		us = append(us, b.incr(fmt.Sprint("member", i), float64(3000-i)))
-	}
-	b.produce(us...)
-	s := e.start(ids(b), auditEvery(often))
+	b.produce(b.gifts(300, 100)...)
+	var wrong *corrupt
+	s := e.start(ids(b), totalsEvery(often), func(s *setup) {
+		s.wrap = func(local *localboard.Board) replay.Board { wrong = &corrupt{Board: local}; return wrong }
+	})
 	s.waitOpen(b.id)
-	local := s.local(b.id)
-	local.Repair("member2500", 1500.5, true, b.seq)
-	local.Publish()
+	best := s.local(b.id).Top().Entries[0].Member
+	wrong.member.Store(&best)
+	s.waitClosed(b.id)
+	s.wantDifferences("memory")
 	s.waitOpen(b.id)
-	e.check(e.redis.ZRem(t.Context(), e.names.BoardKey(b.id), "member2900").Err())
-	s.waitOpen(b.id)
-	t.Logf("%+v", s.status(b.id).Audit)
 }
 
 // Redis fails over to a replica without the last writes and gives their seqs out
@@ -153,11 +169,11 @@ func TestFailoverThatLosesWrites(t *testing.T) {
 			b.produce(us...)
 			if name == "seen by the seqs" {
 				s.waitClosed(b.id)
-				s.wantDifferences("reused")
+				s.wantDifferences("refuted")
 				return // without totals it can't open again
 			}
 			s.waitOpen(b.id)
-			if n := s.counter("rankcache_audit_differences_total", "reused") + s.counter("rankcache_audit_differences_total", "ahead"); n == 0 {
+			if n := s.counter("rankcache_audit_differences_total", "refuted") + s.counter("rankcache_audit_differences_total", "ahead"); n == 0 {
 				t.Error("the loss was not noticed")
 			}
 			b.produce(b.gifts(10, 40)...)
@@ -170,7 +186,7 @@ func TestFailoverThatLosesWrites(t *testing.T) {
 func (b *board) dump() map[string]string {
 	b.t.Helper()
 	all := map[string]string{}
-	for _, key := range []string{b.names.BoardKey(b.id), b.names.SeqKey(b.id)} {
+	for _, key := range []string{b.names.BoardKey(b.id), b.names.MetaKey(b.id)} {
 		value, err := b.redis.Dump(context.Background(), key).Result()
 		b.check(err)
 		all[key] = value
@@ -187,9 +203,7 @@ func (b *board) restore(all map[string]string) {
 	}
 	_, err := pipe.Exec(context.Background())
 	b.check(err)
-	seq, err := b.redis.Get(context.Background(), b.names.SeqKey(b.id)).Uint64()
-	b.check(err)
-	b.seq = seq
+	b.seq = b.state().Seq
 }
 
 // A board that was deleted in Redis is gone here too, and one of the same name
@@ -201,7 +215,7 @@ func TestBoardDeletedInRedis(t *testing.T) {
 	b.produce(b.gifts(2000, 40)...) // more than the ring of recent seqs holds
 	s := e.start(ids(b), totalsEvery(often), auditEvery(often))
 	s.waitOpen(b.id)
-	e.check(e.redis.Del(t.Context(), e.names.BoardKey(b.id), e.names.SeqKey(b.id)).Err())
+	e.check(e.redis.Del(t.Context(), e.names.BoardKey(b.id), e.names.MetaKey(b.id)).Err())
 	s.waitGone(b.id)
 	s.wantDifferences("gone")
 	b.seq = 0
@@ -369,7 +383,7 @@ func TestBoardsWithoutSeqsAreHealed(t *testing.T) {
 	for _, s := range []*sidecar{counted, none} {
 		s.waitOpen(b.id)
 		local := s.local(b.id)
-		local.Repair("1000", 77, true, 0)
+		local.Apply([]wire.Update{{Board: b.id, Member: "1000", Op: wire.OpSet, Score: 77, OrderID: "by hand"}})
 		local.Publish()
 	}
 	for _, s := range []*sidecar{counted, none} {

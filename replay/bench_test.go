@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
-	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
+	"rankcache/internal/lab/fill"
 	"rankcache/internal/testkit"
 	"rankcache/replay"
 	"rankcache/wire"
@@ -27,7 +27,7 @@ const (
 func (b *board) fill(n, members int) {
 	b.t.Helper()
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 100, uint64(members-1))
-	scores := make(map[string]float64, members)
+	b.filled = fill.NewBoard(b.id)
 	client := testkit.KafkaClient(b.t, b.kafka, kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.MaxBufferedRecords(20_000))
 	for i := range n {
@@ -35,22 +35,12 @@ func (b *board) fill(n, members int) {
 		if i < members {
 			m = fmt.Sprint(1_000_000 + i) // everybody once
 		}
-		scores[m]++
-		u := wire.Update{Board: b.id, Member: m, Op: wire.OpIncr, Delta: 1, Score: scores[m],
-			Seq: uint64(i + 1), OrderID: fmt.Sprint(i), At: 1_760_000_000_000 + int64(i)}
+		u := b.filled.Incr(m, 1)
+		u.OrderID, u.At = fmt.Sprint(i), 1_760_000_000_000+int64(i)
 		client.Produce(context.Background(), &kgo.Record{Topic: b.topic(), Key: []byte(m), Value: wire.AppendUpdate(nil, &u)}, nil)
 	}
 	b.check(client.Flush(context.Background()))
-	var zs []redis.Z
-	for m, score := range scores {
-		zs = append(zs, redis.Z{Member: m, Score: score})
-	}
-	for len(zs) > 0 {
-		part := zs[:min(5000, len(zs))]
-		zs = zs[len(part):]
-		b.check(b.redis.ZAdd(context.Background(), b.names.BoardKey(b.id), part...).Err())
-	}
-	b.check(b.redis.Set(context.Background(), b.names.SeqKey(b.id), n, 0).Err())
+	b.check(b.filled.Redis(context.Background(), b.redis, b.names, 0))
 }
 
 // BenchmarkReplay is a whole replay to the opening beside a bare consume loop
@@ -214,24 +204,13 @@ func (b *board) refill(from, to int) {
 	b.t.Helper()
 	var us []wire.Update
 	for seq := from + 1; seq <= to; seq++ {
-		us = append(us, wire.Update{Board: b.id, Member: fmt.Sprint(1_000_000 + seq%benchMembers), Op: wire.OpIncr, Delta: 1,
-			Score: float64(seq), Seq: uint64(seq), OrderID: fmt.Sprint(seq), At: 1_760_000_000_000})
+		u := b.filled.Incr(fmt.Sprint(1_000_000+seq%benchMembers), 1)
+		u.OrderID, u.At = fmt.Sprint(seq), 1_760_000_000_000
+		us = append(us, u)
 		if len(us) == 10_000 || seq == to {
-			b.write(us)
+			b.produce(us...)
 			us = us[:0]
 		}
 	}
-}
-
-// write makes updates in the log and in Redis at once.
-func (b *board) write(us []wire.Update) {
-	b.t.Helper()
-	b.produce(us...)
-	pipe := b.redis.Pipeline()
-	for i := range us {
-		pipe.ZAdd(b.t.Context(), b.names.BoardKey(b.id), redis.Z{Member: us[i].Member, Score: us[i].Score})
-	}
-	pipe.Set(b.t.Context(), b.names.SeqKey(b.id), us[len(us)-1].Seq, 0)
-	_, err := pipe.Exec(b.t.Context())
-	b.check(err)
+	b.check(b.filled.Redis(b.t.Context(), b.redis, b.names, 0))
 }

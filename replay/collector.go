@@ -116,7 +116,7 @@ func (s *boardSeries) add(f *feed) (givenUp bool) {
 	var lag uint64
 	if latest, _ := f.sources.totals(); f.sources.redisKnown(time.Now()) {
 		have := f.replica.board.Progress().Applied()
-		lag = max(latest.seq, have) - have
+		lag = max(latest.Seq, have) - have
 		s.lag, s.lagKnown = max(s.lag, lag), true
 	}
 	return b.State == rankcache.StateGivenUp && (lag > 0 || b.Members > 0)

@@ -127,7 +127,7 @@ func (c *comparer) sample(ctx context.Context, epoch int, members []string, rand
 	switch {
 	case err != nil:
 		return observed, verdict{unknown: "compare with Redis: " + err.Error()}
-	case observed.Seq == 0 && c.total != TotalNone:
+	case observed.Seq == 0 && observed.Run == 0 && c.total != TotalNone:
 		return observed, verdict{unknown: "Redis has lost the board's total"}
 	case c.total == TotalNone || newest(c.total, before) <= observed.Seq:
 	case c.total == TotalOrders:

@@ -87,28 +87,40 @@ func TestComparingNoFalseAlarm(t *testing.T) {
 
 // Each kind of difference is found, when nothing else is going on.
 func TestComparingFinds(t *testing.T) {
-	for kind, change := range map[string]func(*localboard.Board, uint64, *observation){
-		kindScore:   func(b *localboard.Board, seq uint64, _ *observation) { b.Repair("m1", 77, true, seq) },
-		kindMissing: func(b *localboard.Board, seq uint64, _ *observation) { b.Repair("m1", 0, false, seq) },
-		kindExtra: func(b *localboard.Board, seq uint64, observed *observation) {
-			b.Repair("stranger", 1, true, seq)
+	for kind, change := range map[string]func([]wire.Update, *observation) []wire.Update{
+		kindScore:   func(us []wire.Update, _ *observation) []wire.Update { return changed(us, "m1", wire.OpSet) },
+		kindMissing: func(us []wire.Update, _ *observation) []wire.Update { return changed(us, "m1", wire.OpDelete) },
+		kindExtra: func(us []wire.Update, observed *observation) []wire.Update {
 			observed.claims = append(observed.claims, claim{member: "stranger"})
+			return changed(us, "stranger", wire.OpSet)
 		},
-		kindMembers: func(b *localboard.Board, seq uint64, _ *observation) { b.Repair("stranger", -1, true, seq) },
-		kindRank:    func(b *localboard.Board, seq uint64, _ *observation) { b.Repair("stranger", 100, true, seq) },
+		kindMembers: func(us []wire.Update, _ *observation) []wire.Update { return changed(us, "stranger", wire.OpSet) },
+		kindRank:    func(us []wire.Update, _ *observation) []wire.Update { return changed(us, "stranger", wire.OpSet) },
 	} {
 		o := &originBoard{Rand: rand.New(rand.NewPCG(7, 8)), scores: map[string]float64{}}
 		for len(o.updates) < 500 || o.scores["m1"] == 0 {
 			o.write()
 		}
-		board := localboard.New("b")
-		c := &comparer{replica: &replica{board: board}}
-		board.Apply(o.updates)
 		observed := o.observe()
-		change(board, observed.Seq, observed)
+		board := localboard.New("b")
+		board.Apply(change(slices.Clone(o.updates), observed))
+		board.AcceptHoles(observed.Seq)
 		board.Publish()
+		c := &comparer{replica: &replica{board: board}}
 		if wrong := c.differences(observed); !slices.ContainsFunc(wrong, func(d difference) bool { return d.kind == kind }) {
 			t.Errorf("%s: found %+v", kind, wrong)
 		}
 	}
+}
+
+// changed returns updates that give a member another last state: by its own last
+// update, or by one of a member that is not on the board any more.
+func changed(us []wire.Update, member string, op wire.Op) []wire.Update {
+	for i := len(us) - 1; i >= 0; i-- {
+		if member == "stranger" && us[i].Op == wire.OpDelete || us[i].Member == member {
+			us[i].Member, us[i].Op, us[i].Score = member, op, 77
+			return us
+		}
+	}
+	panic("no such update")
 }

@@ -15,6 +15,7 @@ const (
 	DefaultPollEvery    = time.Second
 	DefaultTotalsEvery  = time.Second
 	DefaultAuditEvery   = 5 * time.Second
+	DefaultAuditRows    = 2000
 	DefaultDeadline     = 30 * time.Second
 	// DefaultDeadlinePerUpdate is twenty times what a replay needs per update.
 	DefaultDeadlinePerUpdate = 50 * time.Microsecond
@@ -52,9 +53,12 @@ type Config struct {
 	// how often the totals of all boards are read from Redis, in one round trip: an
 	// answer's age reaches TotalsEvery. Both vary by a tenth.
 	PollEvery, TotalsEvery time.Duration
-	// AuditEvery is how often each open board is compared with Redis, give or take
-	// a tenth; negative for never.
+	// AuditEvery is how often each open board without seqs is compared with Redis, give
+	// or take a tenth; negative for never.
 	AuditEvery time.Duration
+	// AuditRows is how many rows per second, of all boards together, are compared with
+	// Redis; negative for none.
+	AuditRows int
 	// KafkaLogin, if it is not nil, calls set with each new user name and password for
 	// SASL, until ctx is done.
 	KafkaLogin func(ctx context.Context, set func(username, password string) error)
@@ -83,6 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.PollEvery, DefaultPollEvery)
 	orDefault(&c.TotalsEvery, DefaultTotalsEvery)
 	orDefault(&c.AuditEvery, DefaultAuditEvery)
+	orDefault(&c.AuditRows, DefaultAuditRows)
 	orDefault(&c.Deadline, DefaultDeadline)
 	orDefault(&c.DeadlinePerUpdate, DefaultDeadlinePerUpdate)
 	orDefault(&c.SaveEvery, DefaultSaveEvery)

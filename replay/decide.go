@@ -28,6 +28,8 @@ type gateInput struct {
 	// Redis:
 	redisKnown bool   // it has answered
 	target     uint64 // the first total known; 0: none
+	run        uint64 // of the board; 0: none
+	summed     bool   // its board has a checksum, which is right as far as is known
 	members    int
 	redisErr   string // why it has not answered
 
@@ -45,6 +47,7 @@ type action uint8
 
 const (
 	actWait        action = iota
+	actProve              // compare checksums with Redis, and open the board if they are equal
 	actCompare            // with a sample of Redis, and open the board if it agrees
 	actAcceptHoles        // the same for a log with holes, with a larger sample
 	actLoad               // load the board from Redis
@@ -61,10 +64,11 @@ func stay(state rankcache.BoardState, reason string, args ...any) step {
 	return step{actWait, state, fmt.Sprintf(reason, args...)}
 }
 
-// decide returns the next step of a board that is not open. Opening takes three
-// things: the log was read to the end that it had at the start, no update up to
-// Redis's total is missing, and a sample agrees. A total of 0 is unknown, so it
-// is never reached. What the log can't give is loaded from Redis.
+// decide returns the next step of a board that is not open. Opening takes two things:
+// the log was read to the end that it had at the start, and all members add up to
+// Redis's checksum. A board without a checksum opens when no update up to Redis's total
+// is missing, and a sample agrees. A total of 0 is unknown, so it is never reached. What
+// the log can't give is loaded from Redis.
 func decide(in *gateInput) step {
 	switch {
 	case !in.kafkaKnown:
@@ -77,7 +81,7 @@ func decide(in *gateInput) step {
 		return stay(rankcache.StateWaiting, "Redis has not answered yet: %s", cmp.Or(in.redisErr, "request sent"))
 	case in.total == TotalNone && in.members == 0:
 		return stay(rankcache.StateWaiting, "Redis has no such board yet")
-	case in.total != TotalNone && in.target == 0:
+	case in.total == TotalOrders && in.target == 0, in.total == TotalSeq && in.run == 0:
 		return stay(rankcache.StateWaiting, "Redis has no total of the board yet")
 	case in.loaded:
 		return afterLoad(in)
@@ -89,6 +93,8 @@ func decide(in *gateInput) step {
 func afterReplay(in *gateInput) step {
 	short := in.have.Applied() < in.target
 	switch {
+	case in.summed && in.differs == "" && !(short && in.truncated):
+		return prove(in)
 	case in.differs != "" && in.total == TotalSeq:
 		return compare(in, actCompare) // waiting for the rest would not help
 	case short && in.compacted && in.have.Highest >= in.target && in.endedFor >= holeGrace:
@@ -107,12 +113,18 @@ func afterReplay(in *gateInput) step {
 // log has caught up with the load.
 func afterLoad(in *gateInput) step {
 	switch {
+	case in.summed && in.differs == "":
+		return prove(in)
 	case in.have.Contiguous >= in.after:
 		return compare(in, actCompare)
 	case in.loadedFor >= holeGrace:
 		return step{actLoad, rankcache.StateSnapshot, fmt.Sprintf("updates between %d and %d of the load are missing: loading again", in.have.Contiguous, in.after)}
 	}
 	return stay(rankcache.StateSnapshot, "loaded; waiting for update %d of %d", in.have.Contiguous, in.after)
+}
+
+func prove(in *gateInput) step {
+	return step{actProve, rankcache.StateChecking, fmt.Sprintf("comparing checksums with Redis, at update %d of %d", in.have.Contiguous, in.target)}
 }
 
 // compare returns act, unless a comparison has shown that the board is wrong.

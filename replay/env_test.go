@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
+	"rankcache/internal/lab/fill"
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
 	"rankcache/origin"
@@ -54,6 +55,8 @@ type board struct {
 	id    rankcache.BoardID
 	seq   uint64
 	parts int32
+	// filled has the board's changes if a benchmark made them.
+	filled *fill.Board
 }
 
 // newBoard makes a board with a topic of so many partitions; 0 for no topic.
@@ -70,29 +73,27 @@ func (b *board) topic() string { return b.names.Topic(b.id) }
 // incr applies a change to Redis and returns its update.
 func (b *board) incr(member string, delta float64) wire.Update {
 	b.t.Helper()
-	b.seq++
-	var score *redis.FloatCmd
-	_, err := b.redis.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
-		score = p.ZIncrBy(context.Background(), b.names.BoardKey(b.id), delta, member)
-		p.Set(context.Background(), b.names.SeqKey(b.id), b.seq, 0)
-		return nil
-	})
-	b.check(err)
-	return wire.Update{Board: b.id, Member: member, Op: wire.OpIncr, Delta: delta,
-		Score: score.Val(), Seq: b.seq, OrderID: fmt.Sprint(b.seq), At: 1}
+	return b.change(wire.OpIncr, member, delta)
 }
 
 // remove is incr for a delete.
 func (b *board) remove(member string) wire.Update {
 	b.t.Helper()
-	b.seq++
-	_, err := b.redis.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
-		p.ZRem(context.Background(), b.names.BoardKey(b.id), member)
-		p.Set(context.Background(), b.names.SeqKey(b.id), b.seq, 0)
-		return nil
-	})
-	b.check(err)
-	return wire.Update{Board: b.id, Member: member, Op: wire.OpDelete, Seq: b.seq, OrderID: fmt.Sprint(b.seq), At: 1}
+	return b.change(wire.OpDelete, member, 0)
+}
+
+// change applies a change to Redis and returns its update.
+func (b *board) change(op wire.Op, member string, delta float64) wire.Update {
+	b.t.Helper()
+	u := testkit.ChangeBoard(b.t, b.redis, b.names, b.id, op, member, delta)
+	b.seq = u.Seq
+	return u
+}
+
+// state returns the board's state in Redis.
+func (b *board) state() rankcache.State {
+	b.t.Helper()
+	return testkit.BoardState(b.t, b.redis, b.names, b.id)
 }
 
 // gifts returns the updates of n random changes, made in Redis.
@@ -141,13 +142,19 @@ func (e *env) check(err error) {
 // set adapts localboard, as cmd does, and records what was opened and closed.
 type set struct {
 	*localboard.Boards
+	wrap    func(*localboard.Board) replay.Board // may be nil
 	opened  func(rankcache.BoardID)
 	opening sync.Mutex // held while a board is opened and looked at; taken last
 	mu      sync.Mutex // guards events
 	events  []string
 }
 
-func (s *set) Create(id rankcache.BoardID) replay.Board { return s.Boards.Create(id) }
+func (s *set) Create(id rankcache.BoardID) replay.Board {
+	if s.wrap != nil {
+		return s.wrap(s.Boards.Create(id))
+	}
+	return s.Boards.Create(id)
+}
 
 func (s *set) Open(id rankcache.BoardID) {
 	s.opening.Lock()
@@ -196,6 +203,7 @@ type setup struct {
 	replay.Config
 	origin replay.Origin
 	env    *env
+	wrap   func(*localboard.Board) replay.Board
 }
 
 type option func(*setup)
@@ -215,11 +223,11 @@ func totalIn(kind replay.TotalSource, where string) option {
 // start runs a Runner until the end of the test, or until stop.
 func (e *env) start(boards []rankcache.BoardID, opts ...option) *sidecar {
 	e.t.Helper()
-	with := setup{replay.Config{Brokers: e.kafka, Names: e.names}, redisOrigin{origin.New(e.redis, e.names)}, e}
+	with := setup{replay.Config{Brokers: e.kafka, Names: e.names}, redisOrigin{origin.New(e.redis, e.names)}, e, nil}
 	for _, opt := range opts {
 		opt(&with)
 	}
-	s := &sidecar{env: e, boards: &set{Boards: localboard.NewBoards()}, reg: prometheus.NewRegistry()}
+	s := &sidecar{env: e, boards: &set{Boards: localboard.NewBoards(), wrap: with.wrap}, reg: prometheus.NewRegistry()}
 	s.boards.opened = func(id rankcache.BoardID) {
 		if err := s.equal(id); err != nil && e.still {
 			e.t.Errorf("board %s was opened too early: %v", id, err)

@@ -13,41 +13,70 @@ import (
 
 // Kinds of differences between an open board and Redis, as metrics count them.
 const (
-	kindScore   = "score"   // a member has another score
-	kindMissing = "missing" // a member of Redis's is not here
-	kindExtra   = "extra"   // a member is here and not in Redis
-	kindMembers = "members" // another number of members
-	kindRank    = "rank"    // a member with the right score has another rank
-	kindHole    = "hole"    // an update does not come
-	kindAhead   = "ahead"   // Redis's total fell below what was applied
-	kindGone    = "gone"    // Redis no longer has the board
-	kindReused  = "reused"  // a seq came again as another update
+	kindScore    = "score"    // a member has another score
+	kindMissing  = "missing"  // a member of Redis's is not here
+	kindExtra    = "extra"    // a member is here and not in Redis
+	kindMembers  = "members"  // another number of members
+	kindRank     = "rank"     // a member with the right score has another rank
+	kindHole     = "hole"     // an update does not come
+	kindAhead    = "ahead"    // Redis's total fell below what was applied
+	kindGone     = "gone"     // Redis no longer has the board
+	kindRun      = "run"      // Redis began the board anew, or lost such a beginning
+	kindSum      = "sum"      // another checksum at the same seq
+	kindRefuted  = "refuted"  // an update gives another checksum than it carries
+	kindOverflow = "overflow" // too many updates came ahead of a missing one
+	kindMemory   = "memory"   // the members don't add up to the checksum that was kept
 )
 
-var kinds = []string{kindScore, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindReused}
+var kinds = []string{kindScore, kindMissing, kindExtra, kindMembers, kindRank, kindHole, kindAhead, kindGone, kindRun, kindSum, kindRefuted, kindOverflow, kindMemory}
 
-// fault is a reason to fill a board again.
+// fault is a reason to fill a board again, or to look whether that is needed.
 type fault struct {
 	kind, reason string
-	// void means that the board's own seqs are wrong, too: they count what Redis
-	// has lost. The board is emptied before it is filled.
-	void bool
+	// suspected means that the board may be right, and something else wrong: it keeps
+	// what it has until Redis was asked.
+	suspected bool
 	// counted means that the differences behind it have been counted.
 	counted bool
 }
 
 func faultGone(what string) fault {
-	return fault{kind: kindGone, reason: "Redis has no " + what + " of the board any more", void: true}
+	return fault{kind: kindGone, reason: "Redis has no " + what + " of the board any more"}
 }
 
 func faultAhead(redis, board uint64) fault {
-	return fault{kind: kindAhead, void: true,
+	return fault{kind: kindAhead,
 		reason: fmt.Sprintf("Redis is at update %d, the board at %d: Redis has lost writes or was reset", redis, board)}
 }
 
-func faultReused(seq uint64) fault {
-	return fault{kind: kindReused, void: true,
-		reason: fmt.Sprintf("update %d came again as another order: Redis has lost writes or was reset", seq)}
+func faultRefuted(seq uint64) fault {
+	return fault{kind: kindRefuted, suspected: true,
+		reason: fmt.Sprintf("update %d gives another checksum than it carries: it is of a history that Redis has lost, or the board is wrong", seq)}
+}
+
+func faultRun(now, before uint64) fault {
+	return fault{kind: kindRun, reason: fmt.Sprintf("the board began anew as run %d, it was %d", now, before)}
+}
+
+func faultRunLost(redis, board uint64) fault {
+	return fault{kind: kindRun, reason: fmt.Sprintf("Redis has run %d of the board, the log already %d: Redis has lost writes", redis, board)}
+}
+
+func faultSum(redis rankcache.State, sum uint64) fault {
+	return fault{kind: kindSum, reason: fmt.Sprintf("at update %d the members add up to %012x, in Redis to %012x", redis.Seq, sum, redis.Sum)}
+}
+
+func faultMemory(kept rankcache.State, sum uint64) fault {
+	return fault{kind: kindMemory, reason: fmt.Sprintf("at update %d the members add up to %012x, while each change gave %012x: memory was changed", kept.Seq, sum, kept.Sum)}
+}
+
+// faultDifferences is the fault of a board whose members differ, which were counted.
+func faultDifferences(all []difference) fault {
+	return fault{kind: all[0].kind, reason: fmt.Sprintf("%d differences from Redis, such as: %s", len(all), &all[0]), counted: true}
+}
+
+func faultOverflow(missing uint64) fault {
+	return fault{kind: kindOverflow, reason: fmt.Sprintf("update %d does not come, and no more can wait for it", missing)}
 }
 
 // auditLogEvery is the shortest time between two log lines about one board's
@@ -121,13 +150,6 @@ func (s *auditStats) differences(all []difference, log *slog.Logger) {
 	s.warning.Do(func() {
 		log.Warn("board differs from Redis and is healed", "board", s.board, "differences", len(all), "first", all[0].String())
 	})
-}
-
-func (s *auditStats) repair() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.found.Repairs++
-	s.metrics.repairs.Inc()
 }
 
 func (s *auditStats) refill() {

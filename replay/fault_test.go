@@ -102,9 +102,11 @@ func TestOpenBoardsAreWatched(t *testing.T) {
 func (b *board) loseWrites() {
 	b.t.Helper()
 	b.seq -= 10
+	kept, err := b.redis.ZRangeWithScores(context.Background(), b.names.BoardKey(b.id), 3, -1).Result()
+	b.check(err)
 	pipe := b.redis.TxPipeline()
-	pipe.Set(context.Background(), b.names.SeqKey(b.id), b.seq, 0)
+	pipe.Set(context.Background(), b.names.MetaKey(b.id), testkit.Meta(b.state().Run, b.seq, kept), 0)
 	pipe.ZRemRangeByRank(context.Background(), b.names.BoardKey(b.id), 0, 2)
-	_, err := pipe.Exec(context.Background())
+	_, err = pipe.Exec(context.Background())
 	b.check(err)
 }

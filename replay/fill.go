@@ -45,22 +45,22 @@ var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't
 func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after uint64, err error) {
 	var entries []rankcache.Entry
 	begin := time.Now()
-	before, after, err := l.origin.Scan(ctx, r.id, func(es []rankcache.Entry) error {
+	before, last, err := l.origin.Scan(ctx, r.id, func(es []rankcache.Entry) error {
 		entries = append(entries, es...)
 		return ctx.Err()
 	})
-	if err == nil && before == 0 {
+	if err == nil && before.Seq == 0 && before.Run == 0 {
 		err = errNoTotal
 	}
 	if err == nil {
-		err = r.load(epoch, before, entries)
+		err = r.load(epoch, before.State, entries)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("load board %s from Redis: %w", r.id, err)
 	}
 	l.metrics.snapshots.Inc()
-	l.log.Info("board loaded from Redis", "board", r.id, "members", len(entries), "seq", before, "took", time.Since(begin))
-	return after, nil
+	l.log.Info("board loaded from Redis", "board", r.id, "members", len(entries), "seq", before.Seq, "took", time.Since(begin))
+	return last.Seq, nil
 }
 
 // fromFile loads a board from its file, if there is a good one. Until it returns the
@@ -188,12 +188,14 @@ func (f *fileState) isYounger(now time.Time, maxAge time.Duration) bool {
 func (f *fileState) disprovedBy(t reading) *fault {
 	s := f.entries()
 	switch {
-	case s == nil || t.requested.IsZero() || t.seq >= s.Seq:
+	case s == nil || t.requested.IsZero() || t.Run == s.Run && t.Seq >= s.Seq:
 		return nil
-	case t.seq == 0:
+	case t.Seq == 0:
 		return new(faultGone("total"))
+	case t.Run != s.Run:
+		return new(faultRun(t.Run, s.Run))
 	}
-	return new(faultAhead(t.seq, s.Seq))
+	return new(faultAhead(t.Seq, s.Seq))
 }
 
 // spread returns some members of a file, to be compared before the board opens:

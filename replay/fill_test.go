@@ -18,7 +18,7 @@ import (
 func fromFile(t *testing.T, topicID string, offsets ...int64) *feed {
 	t.Helper()
 	f := feedOf(&fakeBoard{})
-	s := Saved{Board: "b", Total: string(TotalSeq), Seq: 10, CurrentAt: time.Now(), Topic: f.topicName, TopicID: topicID, Offsets: offsets}
+	s := Saved{Board: "b", Total: string(TotalSeq), State: rankcache.State{Run: 1, Seq: 10}, CurrentAt: time.Now(), Topic: f.topicName, TopicID: topicID, Offsets: offsets}
 	if err := f.replica.restore(s, nil, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestFileOfAnotherTopicIsVoid(t *testing.T) {
 	f := fromFile(t, "old", 5)
 	b := f.replica.board.(*fakeBoard)
 	f.replica.begin(logTo(5, false))
-	b.want(t, "close", "reset")
+	b.want(t, "run 1", "close", "reset")
 	if f.file.entries() != nil || f.replica.currentEpoch() != 1 {
 		t.Errorf("file %v, epoch %d", f.file.entries(), f.replica.currentEpoch())
 	}
@@ -82,14 +82,14 @@ func TestFileOfAnotherTopicIsVoid(t *testing.T) {
 // The total of Redis may have been read before the file was loaded.
 func TestFileIsVoidByAnEarlierTotal(t *testing.T) {
 	f := feedOf(&fakeBoard{})
-	f.replica.learn(reading{seq: 9, members: 3, requested: time.Now()}, 0)
+	f.replica.learn(reading{State: rankcache.State{Run: 1, Seq: 9}, members: 3, requested: time.Now()}, 0)
 	if f.replica.fault != nil {
 		t.Fatal("nothing was wrong yet")
 	}
-	if err := f.replica.restore(Saved{Total: "seq", Seq: 10, Topic: f.topicName}, nil, time.Now()); err != nil {
+	if err := f.replica.restore(Saved{Total: "seq", State: rankcache.State{Run: 1, Seq: 10}, Topic: f.topicName}, nil, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if f.replica.fault == nil || !f.replica.fault.void || f.replica.openStale(0) {
+	if f.replica.fault == nil || f.replica.fault.suspected || f.replica.openStale(0) {
 		t.Errorf("%+v, want the file void", f.replica.fault)
 	}
 	f.replica.startRefill(TotalSeq)

@@ -3,6 +3,8 @@ package replay
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -12,8 +14,13 @@ import (
 
 const (
 	// gateEvery is how often a gate looks when nothing wakes it, and openEvery
-	// how often that of an open board, which then only measures its rates.
-	gateEvery, openEvery = 100 * time.Millisecond, time.Second
+	// how often that of a board that has not opened for eagerFor.
+	gateEvery, openEvery, eagerFor = 100 * time.Millisecond, time.Second, 15 * time.Second
+	// refillSpread is over how long the sidecars of a fleet spread their loads from Redis
+	// when all have found the same fault.
+	refillSpread = time.Second
+	// readoptEvery is how often writers are asked again to add up a board anew.
+	readoptEvery = 10 * time.Second
 	// noTopicDeadline is how long a board without a topic holds readiness: there is
 	// nothing to wait for, and Redis answers.
 	noTopicDeadline = 5 * time.Second
@@ -30,8 +37,9 @@ const (
 type gate struct {
 	feed    *feed
 	replica *replica
+	origin  Origin
 	compare *comparer
-	audit   *auditor
+	audit   *auditor // of boards without seqs
 	filler  *filler
 	cfg     Config
 	backlog func() int64 // records in the logs of all boards when reading began
@@ -51,6 +59,16 @@ type attempt struct {
 	loadedAt time.Time // when the board was loaded from Redis; zero if it was not
 	after    uint64    // the total read after that load
 	differs  string    // how the board was found to be wrong
+	prover   *prover   // compares the board with Redis; nil before
+	// asked is where Redis was when an update had been refuted; suspected is set until
+	// that is compared.
+	suspected bool
+	asked     reading
+	// unequal is how the board differed after a load. sumWrong is set when a second load
+	// differed in the same way: then Redis's own sum is wrong.
+	unequal  inequality
+	sumWrong bool
+	askedFor time.Time // when the writers were last asked to add up the board anew
 	trouble  string    // why the last action failed
 	isOpen   bool
 	openedAt time.Time
@@ -58,7 +76,7 @@ type attempt struct {
 }
 
 func newGate(r *Runner, f *feed) *gate {
-	g := &gate{feed: f, replica: f.replica, filler: r.filler, cfg: r.cfg, backlog: r.backlog.Load, totals: r.totalsWake,
+	g := &gate{feed: f, replica: f.replica, origin: r.origin, filler: r.filler, cfg: r.cfg, backlog: r.backlog.Load, totals: r.totalsWake,
 		metrics: r.metrics, log: r.log, retry: backoff.NewExponentialBackOff()}
 	g.compare = &comparer{f.replica, r.origin, r.cfg.TotalSource}
 	g.audit = newAuditor(f, g.compare, r.cfg.AuditEvery, r.log)
@@ -77,9 +95,12 @@ func (g *gate) run(ctx context.Context) {
 		} else if g.replica.currentEpoch() != g.epoch {
 			g.begin(now)
 		}
-		if g.isOpen {
-			g.audit.run(ctx, now)
-		} else {
+		switch {
+		case g.suspected:
+			g.confirm(ctx, now)
+		case g.isOpen:
+			g.attend(ctx, now)
+		default:
 			g.advance(ctx, now)
 		}
 		g.wait(ctx)
@@ -93,8 +114,13 @@ func (g *gate) begin(now time.Time) { g.attempt = attempt{epoch: g.replica.curre
 // and again is filled ever more rarely.
 func (g *gate) refill(why *fault, now time.Time) {
 	last := g.attempt
-	g.log.Warn("board is filled again", "board", g.feed.id, "was_open", last.isOpen, "reason", why.reason)
 	g.begin(now)
+	if why.suspected {
+		g.log.Warn("board is compared with Redis before it is read again", "board", g.feed.id, "reason", why.reason)
+		g.suspected = true
+		return
+	}
+	g.log.Warn("board is filled again", "board", g.feed.id, "was_open", last.isOpen, "reason", why.reason)
 	if last.isOpen {
 		g.metrics.refills.Inc()
 	} else {
@@ -107,17 +133,33 @@ func (g *gate) refill(why *fault, now time.Time) {
 		g.differs = why.reason
 	}
 	g.later()
+	g.retryAt = g.retryAt.Add(rand.N(refillSpread))
 	g.totals.wake()
+}
+
+// attend looks after an open board.
+func (g *gate) attend(ctx context.Context, now time.Time) {
+	if g.cfg.TotalSource != TotalSeq {
+		g.audit.run(ctx, now)
+	}
+	if g.sumWrong && now.Sub(g.askedFor) >= readoptEvery {
+		g.askedFor = now
+		if err := g.origin.Readopt(ctx, g.feed.id, g.replica.board.State().Run); err != nil && ctx.Err() == nil {
+			g.log.Warn("writers can't be asked to add up a board anew", "board", g.feed.id, "err", err)
+		}
+	}
 }
 
 // wait sleeps until the next look.
 func (g *gate) wait(ctx context.Context) {
 	every := gateEvery
-	if g.isOpen {
+	switch {
+	case g.isOpen && g.cfg.TotalSource != TotalSeq && g.audit.enabled():
+		every = max(0, min(openEvery, time.Until(g.audit.due)))
+	case g.isOpen:
+		every = readoptEvery // faults wake it
+	case time.Since(g.begun) > eagerFor:
 		every = openEvery
-		if g.audit.enabled() {
-			every = max(0, min(every, time.Until(g.audit.due)))
-		}
 	}
 	g.replica.wake.wait(ctx, every)
 }
@@ -136,6 +178,8 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 	switch s.act {
 	case actLoad:
 		g.load(ctx)
+	case actProve:
+		g.prove(ctx)
 	case actCompare:
 		g.tryOpen(ctx, 0)
 	case actAcceptHoles:
@@ -147,6 +191,7 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 func (g *gate) observe(now time.Time) gateInput {
 	in := gateInput{total: g.cfg.TotalSource, differs: g.differs, after: g.after}
 	g.feed.sources.observe(&in)
+	in.summed = in.summed && !g.sumWrong
 	switch {
 	case !in.ended:
 		g.endedAt = time.Time{} // also when the log is read again for another board
@@ -190,9 +235,102 @@ func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
 		return
 	}
 	if g.replica.open(g.epoch, opening{equalAt: v.at, acceptHoles: acceptHoles}) {
-		g.isOpen, g.openedAt = true, time.Now()
-		g.audit.start(g.epoch, g.openedAt)
-		g.changeState(rankcache.StateOpen, "equal to Redis", time.Now())
+		g.audit.start(g.epoch, time.Now())
+		g.opened("a sample is equal to Redis")
+	}
+}
+
+func (g *gate) opened(reason string) {
+	g.isOpen, g.openedAt = true, time.Now()
+	g.changeState(rankcache.StateOpen, reason, g.openedAt)
+}
+
+// prove compares checksums with Redis and opens the board when they are equal.
+func (g *gate) prove(ctx context.Context) {
+	if g.prover == nil {
+		p, err := aim(ctx, g.origin, g.feed, g.epoch)
+		if err != nil {
+			g.replica.stopOrdering()
+			g.later()
+			g.failed(ctx, "compare with Redis: "+err.Error())
+			return
+		}
+		g.prover = p
+	}
+	switch p := g.prover; p.step(time.Now()) {
+	case proofWaits:
+		return
+	case proofEqual:
+		g.openProved(ctx, p)
+	case proofDiffers:
+		g.differed(ctx, p)
+	}
+	if g.prover = nil; !g.isOpen {
+		g.replica.stopOrdering()
+	}
+}
+
+// openProved opens a board that is equal to Redis. It is sorted before, without a lock
+// that the dispatcher needs: what is applied next waits.
+func (g *gate) openProved(_ context.Context, p *prover) {
+	g.replica.board.Publish()
+	if g.replica.open(g.epoch, opening{equalAt: p.target.requested, equalTo: &p.target.State}) {
+		g.opened("equal to Redis")
+	}
+}
+
+// inequality is how a board differed from Redis after it was loaded from there.
+type inequality struct {
+	difference uint64
+	server     string
+}
+
+// differed has the board loaded from Redis. If it was, twice from the same server, and
+// differs in the same way, then Redis's own sum is wrong: somebody changed a score past
+// the writer.
+func (g *gate) differed(ctx context.Context, p *prover) {
+	g.differs = "the members don't add up to Redis's checksum at update " + strconv.FormatUint(p.target.Seq, 10)
+	g.failed(ctx, g.differs)
+	if g.loadedAt.IsZero() {
+		return
+	}
+	server, err := g.origin.ServerID(ctx, g.feed.id)
+	is := inequality{p.difference(), server}
+	if err == nil && g.unequal == is {
+		g.log.Error("redis's own checksum of a board is wrong: a score was changed past the writer", "board", g.feed.id)
+		g.metrics.sumWrong.Inc()
+		g.sumWrong, g.differs = true, ""
+	}
+	g.unequal = is
+}
+
+// confirmFor is how long a board may take to reach a seq of Redis at which both can be
+// compared.
+const confirmFor = time.Second
+
+// confirm asks Redis once about a board that refuted an update: if they agree at a
+// common seq the update was of another history, and the board is read again.
+func (g *gate) confirm(ctx context.Context, now time.Time) {
+	have := g.replica.board.State()
+	if g.asked.requested.IsZero() {
+		asked, err := readOne(ctx, g.origin, g.feed.id)
+		if err != nil {
+			g.failed(ctx, "compare with Redis: "+err.Error())
+			return
+		}
+		if why := disproof(asked.State, have); why != nil {
+			g.replica.report(g.epoch, *why)
+			return
+		}
+		g.asked = asked
+	}
+	switch sum, known := g.replica.board.SumAt(g.asked.Run, g.asked.Seq); {
+	case known && g.replica.reopen(g.epoch, g.asked.State, g.asked.requested):
+		g.metrics.foreignHistory.Inc()
+		g.suspected = false
+		g.opened("equal to Redis; an update of another history was dropped")
+	case known, g.asked.Seq < have.Seq, now.Sub(g.asked.requested) >= confirmFor:
+		g.replica.report(g.epoch, faultSum(g.asked.State, sum))
 	}
 }
 

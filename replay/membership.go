@@ -31,6 +31,7 @@ type feed struct {
 	batch []wire.Update // the dispatcher's alone: gathered, to be applied
 	dirty bool          // the publisher's alone: to be published
 	lag   lagWatch      // the totals poller's alone
+	rest  rest          // the totals poller's alone
 }
 
 func newFeed(id rankcache.BoardID, topicName string, boards Boards, m *metrics, now time.Time) *feed {

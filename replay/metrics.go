@@ -21,7 +21,8 @@ type metrics struct {
 	checks      *prometheus.CounterVec // by result
 	compared    prometheus.Counter
 	differences *prometheus.CounterVec // by kind, a fixed few
-	repairs     prometheus.Counter
+	// Of proof:
+	sumWrong, foreignHistory prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -32,17 +33,18 @@ func newMetrics() *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_" + name, Help: help}, []string{label})
 	}
 	m := &metrics{
-		records:     counter("replay_records_total", "Records read from update topics."),
-		skipped:     by("reason", "replay_skipped_records_total", "Records that were not applied, by reason."),
-		snapshots:   counter("replay_snapshots_total", "Boards loaded from Redis because the log could not give them."),
-		refills:     counter("replay_refills_total", "Open boards that were closed and filled again."),
-		stales:      counter("replay_stale_opens_total", "Boards answered from their files because Redis did not answer."),
-		kafkaErrors: counter("replay_kafka_errors_total", "Errors of the Kafka client and failed requests to Kafka."),
-		redisErrors: counter("replay_redis_errors_total", "Reads of totals that Redis did not answer in full."),
-		checks:      by("result", "audit_checks_total", "Comparisons of open boards with Redis, by result; unknown is one that could not be made."),
-		compared:    counter("audit_members_total", "Members compared with Redis."),
-		differences: by("kind", "audit_differences_total", "Differences found between boards and Redis, by kind."),
-		repairs:     counter("audit_repairs_total", "Members repaired with their state in Redis."),
+		records:        counter("replay_records_total", "Records read from update topics."),
+		skipped:        by("reason", "replay_skipped_records_total", "Records that were not applied, by reason."),
+		snapshots:      counter("replay_snapshots_total", "Boards loaded from Redis because the log could not give them."),
+		refills:        counter("replay_refills_total", "Open boards that were closed and filled again."),
+		stales:         counter("replay_stale_opens_total", "Boards answered from their files because Redis did not answer."),
+		kafkaErrors:    counter("replay_kafka_errors_total", "Errors of the Kafka client and failed requests to Kafka."),
+		redisErrors:    counter("replay_redis_errors_total", "Reads of totals that Redis did not answer in full."),
+		checks:         by("result", "audit_checks_total", "Comparisons of open boards with Redis, by result; unknown is one that could not be made."),
+		compared:       counter("audit_members_total", "Members compared with Redis."),
+		differences:    by("kind", "audit_differences_total", "Differences found between boards and Redis, by kind."),
+		sumWrong:       counter("origin_sum_wrong_total", "Boards whose checksum in Redis is not that of their members: a score was changed past the writer."),
+		foreignHistory: counter("replay_foreign_history_total", "Open boards that refuted an update of a history that Redis does not have, and stayed as they were."),
 	}
 	m.presetLabels()
 	return m
@@ -60,7 +62,7 @@ func (m *metrics) presetLabels() {
 
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
 	for _, c := range []prometheus.Collector{m.records, m.skipped, m.snapshots, m.refills, m.stales, m.kafkaErrors, m.redisErrors,
-		m.checks, m.compared, m.differences, m.repairs} {
+		m.checks, m.compared, m.differences, m.sumWrong, m.foreignHistory} {
 		err = errors.Join(err, reg.Register(c))
 	}
 	return err

@@ -15,6 +15,20 @@ type Board interface {
 	Apply([]wire.Update) rankcache.ApplyResult
 	// Load replaces the board by entries that were read from Redis after seq.
 	Load(seq uint64, es []rankcache.Entry) error
+	// Sum returns the checksum over all members. The first call adds them up.
+	Sum() uint64
+	// SetRun records of which run the updates are.
+	SetRun(run uint64)
+	// Prove returns whether the board has the run and the sum of the state, and no update
+	// beyond its seq. If so, Apply takes from then on the next update only, and only if it
+	// gives the sum that it carries.
+	Prove(rankcache.State) bool
+	// Relax ends what Prove began.
+	Relax()
+	// State returns run and seq, and the sum while the board is proved.
+	State() rankcache.State
+	// SumAt returns the sum after one of the latest updates.
+	SumAt(run, seq uint64) (sum uint64, known bool)
 	// AcceptHoles counts every seq up to seq as seen: holes below it are accepted.
 	AcceptHoles(seq uint64)
 	Reset()
@@ -24,9 +38,6 @@ type Board interface {
 	// it may have been removed.
 	Score(member string) (score float64, memberSeq uint64, ok bool)
 	Publish()
-	// Repair gives a member the state that Redis had at seq, unless it has, or may
-	// have had, a later update. It returns whether that changed anything.
-	Repair(member string, score float64, there bool, seq uint64) bool
 	// Page and Standings read what is published.
 	Page(start, limit int, order rankcache.Direction) rankcache.Page
 	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp)
@@ -56,9 +67,13 @@ type Origin interface {
 	Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (Sample, error)
 	// Page returns rows with the total and the size of the same instant.
 	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error)
-	// Scan gives the whole board to fn in pieces, and returns the totals read
+	// Scan gives the whole board to fn in pieces, and returns the stamps read
 	// before the first and after the last.
-	Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after uint64, err error)
+	Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
+	// ServerID returns the run_id of the Redis that has the board.
+	ServerID(context.Context, rankcache.BoardID) (string, error)
+	// Readopt asks a writer to begin a new run of the board and to add it up again.
+	Readopt(ctx context.Context, board rankcache.BoardID, run uint64) error
 }
 
 // Sample is what a board is compared with.
@@ -86,8 +101,9 @@ type Files interface {
 type Saved struct {
 	Board rankcache.BoardID
 	Total string
-	// Seq is up to where every update is in the entries. Later ones may be, too.
-	Seq     uint64
+	// State is that of the entries. Without a sum every update up to its seq is in them,
+	// and later ones may be, too.
+	rankcache.State
 	Members int
 	// TakenAt is when the entries were published.
 	TakenAt time.Time

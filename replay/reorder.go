@@ -1,100 +1,212 @@
 package replay
 
 import (
+	"math"
+	"slices"
 	"strings"
+	"sync/atomic"
+	"unsafe"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
-// maxBuffered bounds the updates buffered per board, about 15 MB. Beyond it updates
-// are applied as they come: an update that is missing for so long closes the board
-// soon anyway (lagWatch).
-const maxBuffered = 64 << 10
+// maxHeldBytes is what one board's buffer holds at most, some 80,000 updates. At half
+// of it the partitions that are ahead are paused (pacer).
+const maxHeldBytes = 24 << 20
 
-// reorderBuffer puts the updates of one board in the order of their seqs. Updates
-// come out of order when a board has several partitions or writers, and applying
-// those ahead of a missing one would show a board that never was. So a board that
-// is read, or about to be, is given its updates without holes; early ones wait here
-// for the missing one. The replica owns it: its lock guards it.
+// reorderBuffer holds the updates of one board that must not be applied yet. There
+// are two reasons, and both may hold at once:
+//
+//   - The board is read (enabled): it is given its updates in the order of their seqs
+//     without holes, because applying one ahead of a missing one would show a board
+//     that never was. Updates come out of order when a board has several partitions or
+//     writers.
+//   - Its gate compares it at a seq (Hold): later updates wait.
+//
+// The replica owns it: its lock guards it. The zero value holds nothing.
 type reorderBuffer struct {
-	enabled bool                   // otherwise updates are applied as they come
-	updates map[uint64]wire.Update // by seq; their strings are their own
-	highest uint64                 // seq buffered since the buffer was empty
-	ready   []wire.Update          // what the last call returned
+	enabled bool
+	limited bool
+	limit   uint64 // with limited: later updates are held
+
+	updates map[uint64]wire.Update   // by seq; their strings are their own
+	others  map[uint64][]wire.Update // further ones of a seq that is in updates: of another history
+	lowest  uint64                   // no held seq is below it
+	highest uint64                   // seq held since the buffer was empty
+	board   rankcache.BoardID        // of all of them, a copy of its own
+	bytes   atomic.Int64             // about what they take; the pacer reads it without the lock
+	ready   []wire.Update            // what the last call returned
+}
+
+// Hold keeps updates beyond limit from now on; math.MaxUint64 ends that, but returns
+// nothing: see Raise and Next.
+func (b *reorderBuffer) Hold(limit uint64) { b.limit, b.limited = limit, limit != math.MaxUint64 }
+
+// Raise is Hold with a higher limit, and returns what need not be held any more in
+// order of seqs, with holes, valid until the next call. Of an enabled buffer it
+// returns nothing: Next has what follows without a hole.
+func (b *reorderBuffer) Raise(limit uint64) []wire.Update {
+	b.Hold(limit)
+	b.reuse()
+	if !b.enabled {
+		b.take(limit)
+	}
+	return b.ready
 }
 
 // Add takes a batch for a board that has every update up to contiguous, and returns
-// what may be applied now, in order of seqs, valid until the next call. Updates
-// without a seq, and late ones, are returned too: the board ignores what it has.
-func (b *reorderBuffer) Add(batch []wire.Update, contiguous uint64) []wire.Update {
+// what may be applied now, valid until the next call: in order of seqs if the buffer is
+// enabled, else as they came. Updates without a seq, and late ones, are returned too.
+//
+// If the buffer is full, all that is held is dropped, and overflow is set: the board
+// lacks updates that will not come again. It has to be filled from Redis, which has
+// them all, because an update is in Redis before it is in the log.
+func (b *reorderBuffer) Add(batch []wire.Update, contiguous uint64) (ready []wire.Update, overflow bool) {
 	b.reuse()
 	next := contiguous + 1
 	for i := range batch {
 		switch u := &batch[i]; {
-		case u.Seq > next && len(b.updates) < maxBuffered:
-			b.keep(u)
-		case u.Seq > next:
-			b.ready = append(append(b.ready, b.Flush()...), *u)
+		case b.limited && u.Seq > b.limit, b.enabled && u.Seq > next:
+			overflow = !b.keep(u) || overflow
 		default:
 			b.ready = append(b.ready, *u)
-			if u.Seq == next {
-				next = b.release(next + 1)
+			if b.enabled && u.Seq == next {
+				next = b.release(next)
 			}
 		}
 	}
-	return b.ready
+	return b.ready, overflow
 }
 
 // Next returns what else may be applied to a board that now has every update up to
-// contiguous: one that skips a hole of its log releases what waits behind it.
+// contiguous: one that skips a hole of its log, or is loaded, frees what waited.
 func (b *reorderBuffer) Next(contiguous uint64) []wire.Update {
 	b.reuse()
-	if b.highest <= contiguous { // what is left are repeats
-		b.Clear()
-		return nil
-	}
-	b.release(contiguous + 1)
+	b.take(min(contiguous, b.bound()))
+	b.release(contiguous)
 	return b.ready
 }
 
-// Flush returns all buffered updates, in no order, and empties the buffer.
-func (b *reorderBuffer) Flush() []wire.Update {
-	all := make([]wire.Update, 0, len(b.updates))
-	for _, u := range b.updates {
-		all = append(all, u)
+// Keep takes back the end of what a call returned, for a board that could not apply
+// all of it. It returns false on overflow, as Add does.
+func (b *reorderBuffer) Keep(rest []wire.Update) bool {
+	for i := range rest {
+		if !b.keep(&rest[i]) {
+			return false
+		}
 	}
-	b.Clear()
-	return all
+	return true
 }
 
-// Clear drops what is buffered.
-func (b *reorderBuffer) Clear() { b.updates, b.highest = nil, 0 }
+// Flush returns all held updates in order of seqs, valid until the next call, and
+// empties the buffer.
+func (b *reorderBuffer) Flush() []wire.Update {
+	b.reuse()
+	b.take(math.MaxUint64)
+	return b.ready
+}
 
-func (b *reorderBuffer) keep(u *wire.Update) {
-	if b.updates == nil {
-		b.updates = make(map[uint64]wire.Update)
+// Clear drops what is held.
+func (b *reorderBuffer) Clear() {
+	b.updates, b.others, b.lowest, b.highest = nil, nil, 0, 0
+	b.bytes.Store(0)
+}
+
+func (b *reorderBuffer) bound() uint64 {
+	if b.limited {
+		return b.limit
+	}
+	return math.MaxUint64
+}
+
+// keep holds a copy of u, unless it is a repeat of one that is held. It returns false
+// if there is no room, and then holds nothing any more.
+func (b *reorderBuffer) keep(u *wire.Update) bool {
+	first, taken := b.updates[u.Seq]
+	if taken && (first == *u || slices.Contains(b.others[u.Seq], *u)) {
+		return true
+	}
+	if b.bytes.Load()+heldSize(u) > maxHeldBytes {
+		b.Clear()
+		return false
+	}
+	if b.board != u.Board {
+		b.board = rankcache.BoardID(strings.Clone(string(u.Board)))
 	}
 	own := *u
-	own.Member, own.OrderID = strings.Clone(u.Member), strings.Clone(u.OrderID)
-	b.updates[u.Seq] = own
-	b.highest = max(b.highest, u.Seq)
+	own.Board, own.Member, own.OrderID = b.board, strings.Clone(u.Member), strings.Clone(u.OrderID)
+	b.put(own, taken)
+	return true
 }
 
-// release moves to ready what follows from next on without a hole, and returns the
-// seq that is missing then.
+func (b *reorderBuffer) put(u wire.Update, taken bool) {
+	if b.updates == nil {
+		b.updates, b.others, b.lowest = make(map[uint64]wire.Update), make(map[uint64][]wire.Update), u.Seq
+	}
+	if taken {
+		b.others[u.Seq] = append(b.others[u.Seq], u)
+	} else {
+		b.updates[u.Seq] = u
+	}
+	b.lowest, b.highest = min(b.lowest, u.Seq), max(b.highest, u.Seq)
+	b.bytes.Add(heldSize(&u))
+}
+
+// release moves to ready what follows from seq next on without a hole, and returns the
+// seq that is missing then, or is beyond the limit. A board that just got next may
+// have another update of that seq here.
 func (b *reorderBuffer) release(next uint64) uint64 {
-	for {
-		u, ok := b.updates[next]
-		if !ok {
-			return next
-		}
-		delete(b.updates, next)
-		b.ready = append(b.ready, u)
+	for b.move(next); next < b.bound() && b.move(next+1); {
 		next++
 	}
+	return next + 1
+}
+
+// take moves to ready what is held up to limit, in order of seqs.
+func (b *reorderBuffer) take(limit uint64) {
+	if len(b.updates) == 0 || b.lowest > limit {
+		return
+	}
+	var seqs []uint64
+	for seq := range b.updates {
+		if seq <= limit {
+			seqs = append(seqs, seq)
+		}
+	}
+	slices.Sort(seqs)
+	for _, seq := range seqs {
+		b.move(seq)
+	}
+	b.lowest = limit + 1
+}
+
+// move moves to ready what is held of seq, and returns whether anything is.
+func (b *reorderBuffer) move(seq uint64) bool {
+	u, ok := b.updates[seq]
+	if !ok {
+		return false
+	}
+	from := len(b.ready)
+	b.ready = append(append(b.ready, u), b.others[seq]...)
+	delete(b.updates, seq)
+	delete(b.others, seq)
+	for i := range b.ready[from:] {
+		b.bytes.Add(-heldSize(&b.ready[from+i]))
+	}
+	if len(b.updates) == 0 {
+		b.Clear()
+	}
+	return true
 }
 
 func (b *reorderBuffer) reuse() {
 	clear(b.ready) // releases the records' memory
 	b.ready = b.ready[:0]
+}
+
+// heldSize returns about how many bytes u takes while it is held.
+func heldSize(u *wire.Update) int64 {
+	const inMap = 2 // a map that has grown is half empty
+	return int64(inMap*int(unsafe.Sizeof(*u)) + len(u.Member) + len(u.OrderID))
 }

@@ -2,7 +2,11 @@ package replay
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"rankcache/wire"
@@ -25,29 +29,68 @@ func (s *strictBoard) apply(us []wire.Update) {
 	}
 }
 
+// add is Add of a buffer that has room.
+func add(t *testing.T, b *reorderBuffer, contiguous uint64, us ...wire.Update) []wire.Update {
+	t.Helper()
+	ready, overflow := b.Add(us, contiguous)
+	if overflow {
+		t.Fatal("overflow")
+	}
+	return ready
+}
+
+func numbered(seqs ...uint64) (us []wire.Update) {
+	for _, seq := range seqs {
+		us = append(us, wire.Update{Seq: seq, Member: fmt.Sprint(seq)})
+	}
+	return us
+}
+
+func seqsOf(us []wire.Update) (seqs []uint64) {
+	for _, u := range us {
+		seqs = append(seqs, u.Seq)
+	}
+	return seqs
+}
+
+func wantSeqs(t *testing.T, what string, got []wire.Update, want ...uint64) {
+	t.Helper()
+	if seqs := seqsOf(got); !slices.Equal(seqs, want) {
+		t.Errorf("%s: updates %d, want %d", what, seqs, want)
+	}
+}
+
+// wantEmpty fails unless the buffer counts nothing and holds nothing.
+func wantEmpty(t *testing.T, b *reorderBuffer) {
+	t.Helper()
+	if len(b.updates) != 0 || len(b.others) != 0 || b.bytes.Load() != 0 || b.highest != 0 {
+		t.Errorf("not empty: %d and %d held, %d bytes, highest %d", len(b.updates), len(b.others), b.bytes.Load(), b.highest)
+	}
+}
+
 // Updates that come in any order, with repeats, are all applied in the order of
 // their seqs, and the strings of those that waited are not the batch's.
 func TestReorderBufferOrders(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		const n = 2000
-		buffer, board := reorderBuffer{}, strictBoard{t: t, applied: map[uint64]string{}}
+		buffer, board := reorderBuffer{enabled: true}, strictBoard{t: t, applied: map[uint64]string{}}
 		for from := 0; from < n; from += 100 {
 			seqs := rng.Perm(100)
 			for len(seqs) > 0 {
 				var batch []wire.Update
 				for range min(len(seqs), 1+rng.IntN(20)) {
-					seq := uint64(from + seqs[0] + 1)
-					batch, seqs = append(batch, wire.Update{Seq: seq, Member: fmt.Sprint(seq)}), seqs[1:]
+					batch, seqs = append(batch, numbered(uint64(from+seqs[0]+1))...), seqs[1:]
 					if rng.IntN(5) == 0 {
 						batch = append(batch, batch[rng.IntN(len(batch))])
 					}
 				}
-				board.apply(buffer.Add(batch, board.contiguous))
+				board.apply(add(t, &buffer, board.contiguous, batch...))
 			}
 		}
-		if len(buffer.updates) != 0 || board.contiguous != n || len(board.applied) != n {
-			t.Fatalf("seed %d: %d buffered, up to %d, %d applied", seed, len(buffer.updates), board.contiguous, len(board.applied))
+		wantEmpty(t, &buffer)
+		if board.contiguous != n || len(board.applied) != n {
+			t.Fatalf("seed %d: up to %d, %d applied", seed, board.contiguous, len(board.applied))
 		}
 		for seq, member := range board.applied {
 			if member != fmt.Sprint(seq) {
@@ -57,13 +100,113 @@ func TestReorderBufferOrders(t *testing.T) {
 	}
 }
 
-// The buffer is bounded; beyond that updates are applied as they come, none is lost.
-func TestReorderBufferIsBounded(t *testing.T) {
-	buffer, applied := reorderBuffer{}, 0
-	for seq := uint64(2); seq <= maxBuffered+5; seq++ {
-		applied += len(buffer.Add([]wire.Update{{Seq: seq}}, 0))
+// A gate's limit: what is beyond it waits, the rest is returned as it came, and a
+// higher limit frees what waited in order of seqs, with holes.
+func TestReorderBufferHoldsBeyondALimit(t *testing.T) {
+	var b reorderBuffer
+	wantSeqs(t, "without a limit", add(t, &b, 0, numbered(7, 3, 9)...), 7, 3, 9)
+	b.Hold(10)
+	wantSeqs(t, "up to the limit", add(t, &b, 3, numbered(15, 10, 12, 4, 11, 20)...), 10, 4)
+	wantSeqs(t, "a repeat", add(t, &b, 3, numbered(12)...))
+	if b.highest != 20 || len(b.updates) != 4 {
+		t.Errorf("highest %d, %d held", b.highest, len(b.updates))
 	}
-	if len(buffer.updates)+applied != maxBuffered+4 || applied < maxBuffered {
-		t.Errorf("%d buffered and %d applied of %d", len(buffer.updates), applied, maxBuffered+4)
+	wantSeqs(t, "raised", b.Raise(12), 11, 12)
+	wantSeqs(t, "up to the raised limit", add(t, &b, 3, numbered(12, 13)...), 12)
+	wantSeqs(t, "no limit any more", b.Raise(math.MaxUint64), 13, 15, 20)
+	wantEmpty(t, &b)
+	wantSeqs(t, "afterwards", add(t, &b, 3, numbered(30)...), 30)
+}
+
+// A limit of 0 holds everything: nothing is known of Redis yet.
+func TestReorderBufferHoldsEverything(t *testing.T) {
+	var b reorderBuffer
+	b.Hold(0)
+	wantSeqs(t, "held", add(t, &b, 0, numbered(2, 1)...))
+	wantSeqs(t, "raised", b.Raise(5), 1, 2)
+	wantEmpty(t, &b)
+}
+
+// A board that is read and has a limit gets neither holes nor what is beyond.
+func TestReorderBufferOrdersUpToALimit(t *testing.T) {
+	b := reorderBuffer{enabled: true}
+	b.Hold(4)
+	wantSeqs(t, "ordered", add(t, &b, 0, numbered(5, 3, 1, 6, 4, 2)...), 1, 2, 3, 4)
+	wantSeqs(t, "beyond the limit", b.Next(4))
+	wantSeqs(t, "raised, but the board is read", b.Raise(5))
+	wantSeqs(t, "next", b.Next(4), 5)
+	b.Hold(math.MaxUint64)
+	wantSeqs(t, "no limit", b.Next(5), 6)
+	wantEmpty(t, &b)
+}
+
+// A board that has come further by itself is given what waited for that, late
+// updates included: they are compared with those that it has.
+func TestReorderBufferAfterALoad(t *testing.T) {
+	b := reorderBuffer{enabled: true}
+	wantSeqs(t, "held", add(t, &b, 0, numbered(12, 3, 9, 11, 14)...))
+	wantSeqs(t, "after a load at 10", b.Next(10), 3, 9, 11, 12)
+	wantSeqs(t, "nothing more", b.Next(12))
+	wantSeqs(t, "the missing one", add(t, &b, 12, numbered(13)...), 13, 14)
+	wantEmpty(t, &b)
+}
+
+// Two updates of one seq are of two histories. Which one is true is not the buffer's
+// to say: both are returned, repeats are not.
+func TestReorderBufferKeepsBothHistories(t *testing.T) {
+	own, zombies := numbered(3)[0], wire.Update{Seq: 3, Member: "z"}
+	for name, order := range map[string][]wire.Update{
+		"both held":             {own, zombies, own, zombies, numbered(2)[0]},
+		"the second comes last": {own, numbered(2)[0], zombies},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := reorderBuffer{enabled: true}
+			var got []wire.Update
+			for _, u := range order {
+				got = append(got, add(t, &b, 1, u)...)
+			}
+			if want := []wire.Update{numbered(2)[0], own, zombies}; name == "both held" && !reflect.DeepEqual(got, want) {
+				t.Errorf("got %+v", got)
+			}
+			if name != "both held" { // the board was not told to have got beyond 1
+				got = append(got, b.Next(3)...)
+			}
+			if !slices.Contains(got, own) || !slices.Contains(got, zombies) || len(got) != 3 {
+				t.Errorf("got %+v", got)
+			}
+			wantEmpty(t, &b)
+		})
+	}
+}
+
+// What a board could not apply is taken back.
+func TestReorderBufferKeepsTheRest(t *testing.T) {
+	b := reorderBuffer{enabled: true}
+	ready := add(t, &b, 0, numbered(3, 2, 1)...)
+	if !b.Keep(ready[1:]) {
+		t.Error("overflow")
+	}
+	wantSeqs(t, "again", b.Next(1), 2, 3)
+	wantEmpty(t, &b)
+}
+
+// The buffer is bounded. When it is full, what is held is dropped, and the caller is
+// told; nothing comes out of order, and what may be applied is returned.
+func TestReorderBufferIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, u := range map[string]wire.Update{"many": {}, "long": {Member: long, OrderID: long}} {
+		t.Run(name, func(t *testing.T) {
+			b := reorderBuffer{enabled: true}
+			for u.Seq = 7; ; u.Seq++ {
+				ready, overflow := b.Add([]wire.Update{u, {Seq: 4}}, 5)
+				if !slices.Equal(seqsOf(ready), []uint64{4}) || b.bytes.Load() > maxHeldBytes {
+					t.Fatalf("%d: %d returned, %d bytes held", u.Seq, seqsOf(ready), b.bytes.Load())
+				}
+				if overflow {
+					break
+				}
+			}
+			wantEmpty(t, &b)
+		})
 	}
 }

@@ -33,6 +33,8 @@ type replica struct {
 	// readable is set while the board is open, stale while it is answered from its
 	// file and was not compared. They are written with mu held.
 	readable, stale atomic.Bool
+	// proving is set while the gate compares the board with a state of Redis.
+	proving atomic.Bool
 	// awaited is a total of Redis that the board had not reached when it was read.
 	// The totals poller sets it. When the board has reached it, the dispatcher or the
 	// poller clears it and marks the board as current at that time.
@@ -43,8 +45,12 @@ type replica struct {
 	epoch   int
 	dropped bool   // not followed any more
 	fault   *fault // why the board is to be filled again; nil if it is sound
+	// run is that of the updates that are applied; those of another are not. 0 before
+	// the first, and for boards whose producer keeps none. ofRedis is set once Redis
+	// has said it.
+	run     uint64
+	ofRedis bool
 	reorder reorderBuffer
-	ring    seqRing
 	recent  recentMembers
 }
 
@@ -56,6 +62,9 @@ func newReplica(f *feed, boards Boards) *replica {
 // replica's lock held and read without.
 type updateCounts struct {
 	applied, duplicate, stale atomic.Uint64
+	// foreign are updates of another history than the board's: of another run, or
+	// refuted by the board's sum.
+	foreign atomic.Uint64
 	// distinct is the number of different updates since the board was last empty.
 	distinct atomic.Uint64
 }
@@ -68,33 +77,104 @@ func (c *updateCounts) add(done rankcache.ApplyResult) {
 }
 
 // apply applies a batch, which is not empty. An early update waits in the reorder
-// buffer if the board is read. Only the dispatcher calls it.
+// buffer if the board is read, or is being compared with Redis. Only the dispatcher
+// calls it.
 func (r *replica) apply(batch []wire.Update) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recent.add(batch[len(batch)-1].Member)
-	r.checkSeqs(batch)
-	if !r.reorder.enabled {
-		r.counts.add(r.board.Apply(batch))
+	if batch = r.ofRun(batch); len(batch) == 0 {
 		return
 	}
-	for ready := r.reorder.Add(batch, r.board.Progress().Contiguous); ; {
-		r.counts.add(r.board.Apply(ready))
-		if ready = r.reorder.Next(r.board.Progress().Contiguous); len(ready) == 0 {
-			return
-		}
+	if !r.reorder.enabled && !r.reorder.limited {
+		r.applyLocked(batch)
+		return
+	}
+	ready, overflow := r.reorder.Add(batch, r.board.Progress().Contiguous)
+	r.applyLocked(ready)
+	r.applyNext()
+	if overflow {
+		r.reportLocked(faultOverflow(r.board.Progress().Contiguous + 1))
+	}
+	if !r.readable.Load() {
+		r.wake.wake() // the gate may be waiting for one of them
 	}
 }
 
-// checkSeqs closes the board if a seq is used again, before anything of the new
-// count can be read. mu is held.
-func (r *replica) checkSeqs(batch []wire.Update) {
+// applyNext applies what waits and can be applied now.
+func (r *replica) applyNext() {
+	for {
+		ready := r.reorder.Next(r.board.Progress().Contiguous)
+		if len(ready) == 0 {
+			return
+		}
+		r.applyLocked(ready)
+	}
+}
+
+// applyLocked applies updates. One that is refuted by the board's sum is not applied
+// and closes the board until Redis was asked. What follows it waits for the board's own
+// update of that seq, which may be the next one.
+func (r *replica) applyLocked(us []wire.Update) {
+	for len(us) > 0 {
+		done := r.board.Apply(us)
+		r.counts.add(done)
+		if !done.Refuted {
+			return
+		}
+		us = us[done.Applied+done.Duplicate+done.Stale:]
+		r.counts.foreign.Add(1)
+		if r.visible() { // otherwise the gate is asking already
+			r.reportLocked(faultRefuted(us[0].Seq))
+		}
+		us = r.keepBeyond(us[1:], r.board.Progress().Contiguous+1)
+	}
+}
+
+// keepBeyond has updates beyond a seq wait and returns the others.
+func (r *replica) keepBeyond(us []wire.Update, seq uint64) []wire.Update {
+	n := slices.IndexFunc(us, func(u wire.Update) bool { return u.Seq > seq })
+	if n < 0 {
+		return us
+	}
+	if !r.reorder.Keep(us[n:]) {
+		r.reportLocked(faultOverflow(seq))
+	}
+	return us[:n]
+}
+
+// ofRun returns the updates that are of the board's run. A later run begins the board
+// anew, unless Redis has said which run it has: then it must be asked again.
+func (r *replica) ofRun(batch []wire.Update) []wire.Update {
+	other := func(u wire.Update) bool { return u.Run != r.run }
+	if !slices.ContainsFunc(batch, other) {
+		return batch
+	}
+	kept := make([]wire.Update, 0, len(batch))
 	for i := range batch {
-		if u := &batch[i]; r.ring.Add(u) {
-			r.reportLocked(faultReused(u.Seq))
-			r.ring.Clear() // every update from here on would differ
+		switch u := &batch[i]; {
+		case u.Run == r.run:
+			kept = append(kept, *u)
+		case u.Run > r.run && (r.ofRedis || r.visible()):
+			r.counts.foreign.Add(1)
+			r.reportLocked(faultRun(u.Run, r.run))
+		case u.Run > r.run:
+			kept = append(kept[:0], *u)
+			r.setRunLocked(u.Run)
+		default:
+			r.counts.foreign.Add(1)
 		}
 	}
+	return kept
+}
+
+// setRunLocked begins the board anew, for the updates of a run.
+func (r *replica) setRunLocked(run uint64) {
+	if r.run != 0 {
+		r.emptyLocked()
+	}
+	r.run = run
+	r.board.SetRun(run)
 }
 
 // visible returns whether readers find the board, open or stale.
@@ -109,7 +189,7 @@ func (r *replica) publish() {
 		return
 	}
 	due := r.awaited.Load()
-	reached := due != nil && r.board.Progress().Applied() >= due.seq
+	reached := due != nil && r.board.Progress().Applied() >= due.Seq
 	r.board.Publish()
 	if reached {
 		r.board.MarkCurrent(due.requested)
@@ -149,8 +229,9 @@ func (r *replica) stopOrdering() {
 
 func (r *replica) flushLocked() {
 	r.reorder.enabled = false
+	r.endHoldLocked()
 	if early := r.reorder.Flush(); len(early) > 0 {
-		r.counts.add(r.board.Apply(early))
+		r.applyLocked(early)
 	}
 }
 

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"rankcache"
@@ -33,32 +34,82 @@ func (r *replica) begin(t *topic) {
 
 // opening is what a comparison has found out about a board that is opened.
 type opening struct {
-	equalAt     time.Time // when the board equalled Redis
-	acceptHoles uint64    // the seq up to which holes are accepted; 0: there are none
+	equalAt     time.Time        // when the board equalled Redis
+	acceptHoles uint64           // the seq up to which holes are accepted; 0: there are none
+	equalTo     *rankcache.State // of Redis, if the board is proved to be equal; nil: a sample agrees
 }
 
 // open makes the board readable. It returns false if anything has happened since
-// the epoch.
+// the epoch, or if the board is not equal to what it is opened for.
 func (r *replica) open(epoch int, o opening) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.soundLocked(epoch) {
+	if !r.soundLocked(epoch) || o.equalTo != nil && !r.board.Prove(*o.equalTo) {
 		return false
 	}
 	if o.acceptHoles > 0 {
 		r.board.AcceptHoles(o.acceptHoles)
 	}
-	r.board.MarkCurrent(o.equalAt) // so that the first answer knows its age
-	r.readable.Store(true)         // first: what is applied from now on must be published
+	r.readableLocked(o.equalAt)
+	if o.equalTo != nil {
+		r.sources.proved(*o.equalTo, o.equalAt)
+	}
+	r.endHoldLocked()
+	r.applyNext()
+	return true
+}
+
+func (r *replica) readableLocked(equalAt time.Time) {
+	r.board.MarkCurrent(equalAt) // so that the first answer knows its age
+	r.readable.Store(true)       // first: what is applied from now on must be published
 	r.stale.Store(false)
 	r.reorder.enabled = true
 	r.file.discard()
 	r.boards.Open(r.id)
+}
+
+// reopen makes a board readable again that was closed because of a refuted update, if
+// its sum at the seq of Redis is that of Redis.
+func (r *replica) reopen(epoch int, origin rankcache.State, equalAt time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum, known := r.board.SumAt(origin.Run, origin.Seq)
+	if !r.soundLocked(epoch) || !known || sum != origin.Sum {
+		return false
+	}
+	r.readableLocked(equalAt)
+	r.sources.proved(origin, equalAt)
 	return true
 }
 
 func (r *replica) soundLocked(epoch int) bool {
 	return r.epoch == epoch && !r.dropped && r.fault == nil
+}
+
+// hold makes updates beyond those that the board has wait, and returns its run and the
+// highest seq that it has.
+func (r *replica) hold() (run, highest uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	highest = r.board.Progress().Highest
+	r.reorder.Hold(highest)
+	r.proving.Store(true)
+	return r.run, highest
+}
+
+// endHoldLocked ends what hold began.
+func (r *replica) endHoldLocked() {
+	r.reorder.Hold(math.MaxUint64)
+	r.proving.Store(false)
+}
+
+// holdBeyond applies what waits up to a seq, and has updates beyond it wait.
+func (r *replica) holdBeyond(seq uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.applyLocked(r.reorder.Raise(seq))
+	r.proving.Store(true)
+	r.applyNext()
 }
 
 // openStale makes a board readable that was filled from its file, unless it is
@@ -69,13 +120,17 @@ func (r *replica) openStale(epoch int) bool {
 	if r.stale.Load() || !r.soundLocked(epoch) {
 		return false
 	}
+	if s := r.file.entries(); s != nil {
+		r.board.Prove(s.State) // if it fails, updates were read already, and are not proved
+	}
 	r.stale.Store(true) // first: what is applied from now on must be published
 	r.reorder.enabled = true
 	r.boards.Open(r.id)
 	return true
 }
 
-// closeStale closes a stale board. It returns false if the board is not stale.
+// closeStale closes a stale board, which is filled from the log from now on. It
+// returns false if the board is not stale.
 func (r *replica) closeStale() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,6 +138,8 @@ func (r *replica) closeStale() bool {
 		return false
 	}
 	r.closeLocked()
+	r.board.Relax()
+	r.flushLocked()
 	return true
 }
 
@@ -91,16 +148,22 @@ func (r *replica) closeLocked() {
 	r.stale.Store(false)
 	r.awaited.Store(nil)
 	r.boards.Close(r.id)
-	r.flushLocked()
 }
 
-// resetLocked empties the board and forgets all its updates.
-func (r *replica) resetLocked() {
+// emptyLocked empties the board and forgets its updates.
+func (r *replica) emptyLocked() {
 	r.board.Reset()
 	r.reorder.Clear()
+	r.reorder.enabled = false
+	r.endHoldLocked()
 	r.counts.distinct.Store(0)
 	r.file.discard()
-	r.ring.Clear()
+}
+
+// resetLocked empties the board and forgets all that is known about it.
+func (r *replica) resetLocked() {
+	r.emptyLocked()
+	r.run, r.ofRedis = 0, false
 	r.sources.reset()
 }
 
@@ -133,7 +196,7 @@ func (r *replica) reportLocked(why fault) {
 	if r.visible() {
 		r.closeLocked()
 	}
-	if r.fault == nil || why.void {
+	if r.fault == nil || r.fault.suspected && !why.suspected {
 		r.fault = &why
 	}
 	if !why.counted {
@@ -143,8 +206,9 @@ func (r *replica) reportLocked(why fault) {
 }
 
 // startRefill starts a new epoch of a board that has a fault, and returns that; nil
-// if it has none. Without seqs a load from Redis can't be joined to the log, so the
-// log is read again from its beginning.
+// if it has none. A board that is only suspected keeps what it has. Without seqs a
+// load from Redis can't be joined to the log, so the log is read again from its
+// beginning.
 //
 // The board is filled again in place. While it is known to be wrong it is not read,
 // so that a second copy would only cost memory; and this one is not seen half full:
@@ -158,15 +222,14 @@ func (r *replica) startRefill(total TotalSource) *fault {
 		return nil
 	}
 	r.closeLocked()
-	if why.void || total != TotalSeq {
+	if !why.suspected {
 		r.resetLocked()
+		r.audit.refill()
 	}
 	if log := r.sources.topic(); total != TotalSeq && log != nil {
 		log.rewound.Store(true)
 	}
-	r.sources.retarget()
 	r.fault = nil
-	r.audit.refill()
 	r.epoch++
 	return why
 }
@@ -179,6 +242,9 @@ func (r *replica) learn(t reading, epoch int) bool {
 	if r.epoch != epoch {
 		return false
 	}
+	if !r.readable.Load() {
+		r.learnRunLocked(t)
+	}
 	first := r.sources.learn(t)
 	r.checkFileLocked(t)
 	if first {
@@ -187,17 +253,40 @@ func (r *replica) learn(t reading, epoch int) bool {
 	return true
 }
 
+// learnRunLocked has the board take the updates of the run that Redis has. If it took
+// those of a later one, which Redis has lost, updates of this one may be missing.
+func (r *replica) learnRunLocked(t reading) {
+	switch {
+	case t.Run == 0:
+		return
+	case t.Run < r.run:
+		r.reportLocked(faultRunLost(t.Run, r.run))
+	case t.Run > r.run:
+		if r.visible() {
+			r.closeLocked()
+		}
+		r.setRunLocked(t.Run)
+	}
+	r.ofRedis = true
+}
+
 var errEpochPassed = errors.New("the board was reset meanwhile")
 
-// load replaces the board by entries that were read from Redis after seq, in an
-// epoch.
-func (r *replica) load(epoch int, seq uint64, es []rankcache.Entry) error {
+// load replaces the board by entries that were read from Redis at or after a state, in
+// an epoch.
+func (r *replica) load(epoch int, at rankcache.State, es []rankcache.Entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.epoch != epoch || r.dropped {
 		return errEpochPassed
 	}
-	return r.board.Load(seq, es)
+	if at.Run > r.run {
+		r.setRunLocked(at.Run)
+	}
+	if at.Run != r.run {
+		return fmt.Errorf("redis has run %d of the board, the log %d", at.Run, r.run)
+	}
+	return r.board.Load(at.Seq, es)
 }
 
 // restore fills the board from a file. All updates up to its seq count as seen;
@@ -209,11 +298,17 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 	if err := r.board.Load(s.Seq, entries); err != nil {
 		return err
 	}
+	if sum := r.board.Sum(); s.HasSum && sum != s.Sum {
+		r.board.Reset()
+		return fmt.Errorf("its members add up to %012x, want %012x: the file was changed", sum, s.Sum)
+	}
 	if _, ok := s.age(now); ok {
 		r.board.MarkCurrent(s.CurrentAt)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.run = s.Run
+	r.board.SetRun(s.Run)
 	r.file.set(&s)
 	r.recent = spread(entries)
 	latest, _ := r.sources.totals()
@@ -243,20 +338,4 @@ func (r *replica) resumePoint() (s Saved, epoch int, ok bool) {
 		s.Offsets = append(s.Offsets, p.next.Load())
 	}
 	return s, r.epoch, true
-}
-
-// repair gives members the state that was observed in Redis in an epoch, and
-// publishes that. The board keeps members that were updated since.
-func (r *replica) repair(epoch int, wrong []difference) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.epoch != epoch || !r.readable.Load() {
-		return
-	}
-	for i := range wrong {
-		if d := &wrong[i]; r.board.Repair(d.member, d.score, d.there, d.seq) {
-			r.audit.repair()
-		}
-	}
-	r.board.Publish()
 }

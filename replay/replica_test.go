@@ -16,6 +16,7 @@ type fakeBoard struct {
 	done    []string
 	have    rankcache.Progress
 	current time.Time
+	proves  bool
 }
 
 func (b *fakeBoard) note(format string, args ...any) {
@@ -37,10 +38,12 @@ func (b *fakeBoard) CurrentAt() time.Time                 { return b.current }
 func (b *fakeBoard) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	return rankcache.Stamp{State: rankcache.State{Seq: b.have.Contiguous}, Members: b.have.Members}, nil
 }
-func (b *fakeBoard) Repair(m string, _ float64, _ bool, seq uint64) bool {
-	b.note("repair %s at %d", m, seq)
-	return true
-}
+func (b *fakeBoard) Sum() uint64                                       { return 0 }
+func (b *fakeBoard) SetRun(run uint64)                                 { b.note("run %d", run) }
+func (b *fakeBoard) Prove(s rankcache.State) bool                      { b.note("prove %v", s); return b.proves }
+func (b *fakeBoard) Relax()                                            { b.note("relax") }
+func (b *fakeBoard) State() rankcache.State                            { return rankcache.State{Seq: b.have.Contiguous} }
+func (b *fakeBoard) SumAt(_, _ uint64) (uint64, bool)                  { return 0, false }
 func (b *fakeBoard) Page(int, int, rankcache.Direction) rankcache.Page { return rankcache.Page{} }
 func (b *fakeBoard) Standings(dst []rankcache.Standing, ms []string, _ rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
 	return append(dst, make([]rankcache.Standing, len(ms))...), rankcache.Stamp{}
@@ -109,33 +112,6 @@ func TestOpeningAcceptsHoles(t *testing.T) {
 	b.want(t, "accept holes up to 7", "open")
 }
 
-// A seq that is used again closes the board before anything is applied, and what
-// had been found out about it before can't open it.
-func TestReusedSeqClosesAtOnce(t *testing.T) {
-	b := &fakeBoard{}
-	f := feedOf(b)
-	d, log := dispatcherOf(f), logTo(9, false)
-	part := log.partitions()[0]
-	d.dispatch([]item{{part: part, kind: itemBegin}, updateAt(part, 0), updateAt(part, 1)})
-	openNow(f.replica)
-	b.want(t, "apply 2", "open")
-	other := wire.Update{Board: "b", Member: "m", Op: wire.OpSet, Score: 5, Seq: 2, OrderID: "another"}
-	d.dispatch([]item{{part: part, offset: 2, value: wire.AppendUpdate(nil, &other)}})
-	b.want(t, "close", "apply 1")
-	if f.replica.readable.Load() || openNow(f.replica) {
-		t.Error("readable though its seqs are counted again")
-	}
-	if why := f.replica.startRefill(TotalSeq); why == nil || why.kind != kindReused {
-		t.Errorf("fault %+v", why)
-	}
-	b.want(t, "close", "reset")
-	d.dispatch([]item{updateAt(part, 3)})
-	b.want(t, "apply 1")
-	if why := f.replica.startRefill(TotalSeq); why != nil {
-		t.Errorf("the new count clashes with the old: %+v", why)
-	}
-}
-
 // A closed board may be half full: whoever still wants to publish it must not,
 // because a reader may have kept it since it was open.
 func TestClosedBoardIsNotPublished(t *testing.T) {
@@ -144,7 +120,6 @@ func TestClosedBoardIsNotPublished(t *testing.T) {
 	openNow(r)
 	r.report(r.currentEpoch(), faultGone("total"))
 	r.publish()
-	r.repair(r.currentEpoch(), []difference{{claim: claim{member: "m"}}})
 	if r.publishCurrent(time.Now()) {
 		t.Error("published")
 	}
@@ -152,7 +127,7 @@ func TestClosedBoardIsNotPublished(t *testing.T) {
 	passed := r.currentEpoch()
 	r.startRefill(TotalSeq)
 	b.want(t, "close", "reset")
-	if r.load(passed, 5, nil) == nil || r.learn(reading{seq: 9, requested: time.Now()}, passed) {
+	if r.load(passed, rankcache.State{Seq: 5}, nil) == nil || r.learn(reading{State: rankcache.State{Seq: 9}, requested: time.Now()}, passed) {
 		t.Error("took what belongs to an epoch that has passed")
 	}
 	r.report(passed, faultGone("total"))

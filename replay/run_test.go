@@ -98,7 +98,7 @@ func TestRecreatedTopic(t *testing.T) {
 // recreate deletes the board in Redis and in Kafka, and creates another of its name.
 func (b *board) recreate() {
 	b.t.Helper()
-	b.check(b.redis.Del(context.Background(), b.names.BoardKey(b.id), b.names.SeqKey(b.id)).Err())
+	b.check(b.redis.Del(context.Background(), b.names.BoardKey(b.id), b.names.MetaKey(b.id)).Err())
 	testkit.DeleteTopic(b.t, b.kafka, b.topic())
 	b.seq = 0
 	b.client = testkit.KafkaClient(b.t, b.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))

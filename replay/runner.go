@@ -94,6 +94,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { return newTopicWatcher(r, c, consumer).run(ctx) })
 	group.Go(func() error { return newTotalsPoller(r).run(ctx) })
+	if r.cfg.AuditRows > 0 && r.cfg.TotalSource == TotalSeq {
+		group.Go(func() error { return newWalker(r).run(ctx) })
+	}
 	group.Go(func() error { return r.keepMembership(ctx, group) })
 	group.Go(func() error { return logProgress(ctx, r.Status, r.log) })
 	if r.cfg.Files != nil {

@@ -144,7 +144,7 @@ func image(ctx context.Context, r *replica) (Saved, iter.Seq[[]rankcache.Entry],
 		return saved, nil, false
 	}
 	stamp, pieces := r.board.Snapshot()
-	saved.Seq, saved.Members, saved.TakenAt = stamp.Seq, stamp.Members, stamp.At
+	saved.State, saved.Members, saved.TakenAt = stamp.State, stamp.Members, stamp.At
 	// If the board was emptied meanwhile, the epoch has passed.
 	return saved, pieces, stamp.Seq >= highest && r.currentEpoch() == epoch
 }

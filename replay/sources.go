@@ -3,11 +3,13 @@ package replay
 import (
 	"sync"
 	"time"
+
+	"rankcache"
 )
 
 // reading is a total read from Redis, of a moment after requested.
 type reading struct {
-	seq       uint64
+	rankcache.State
 	members   int
 	requested time.Time // zero before the first
 }
@@ -23,6 +25,9 @@ type sources struct {
 	absent bool   // Kafka has answered that there is no such topic
 	latest reading
 	target uint64 // the first total of this epoch, which the replay has to reach
+	// equal is the latest state of Redis that the board was proved to have had.
+	equal   rankcache.State
+	equalAt time.Time
 	// Why Kafka or Redis did not answer the last time, empty if it did.
 	kafkaErr, redisErr string
 	// readingLasts is for how long a reading tells where Redis is. It is set at the start.
@@ -34,7 +39,7 @@ func (s *sources) observe(in *gateInput) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	in.kafkaKnown, in.redisKnown = s.log != nil || s.absent, !s.latest.requested.IsZero()
-	in.target, in.members = s.target, s.latest.members
+	in.target, in.members, in.run, in.summed = s.target, s.latest.members, s.latest.Run, s.latest.HasSum
 	in.kafkaErr, in.redisErr = s.kafkaErr, s.redisErr
 	if t := s.log; t != nil && !t.gone.Load() {
 		in.topicKnown, in.ended, in.truncated, in.compacted = true, t.ended(), t.truncated(), t.compacted
@@ -52,9 +57,10 @@ func (s *sources) begin(t *topic) {
 func (s *sources) learn(r reading) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	known := s.latest.Run != 0 || s.target != 0
 	s.latest, s.redisErr = r, ""
-	if first = s.target == 0 && r.seq != 0; first {
-		s.target = r.seq
+	if first = !known && (r.Seq != 0 || r.Run != 0); first {
+		s.target = r.Seq
 	}
 	return first
 }
@@ -63,14 +69,21 @@ func (s *sources) learn(r reading) (first bool) {
 func (s *sources) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.latest, s.target = reading{}, 0
+	s.latest, s.target, s.equal, s.equalAt = reading{}, 0, rankcache.State{}, time.Time{}
 }
 
-// retarget makes the latest total the one to reach.
-func (s *sources) retarget() {
+// proved records that the board was equal to a state of Redis.
+func (s *sources) proved(origin rankcache.State, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.target = s.latest.seq
+	s.equal, s.equalAt = origin, at
+}
+
+// proof returns the latest state of Redis that the board was proved to have had, and when.
+func (s *sources) proof() (rankcache.State, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.equal, s.equalAt
 }
 
 func (s *sources) topicAbsent() {

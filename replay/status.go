@@ -106,9 +106,11 @@ func (f *feed) describe() rankcache.BoardStatus {
 	if at := f.replica.board.CurrentAt(); !at.IsZero() {
 		s.Age = max(time.Since(at), 0)
 	}
+	s.Proof = rankcache.ProofStatus{State: f.replica.board.State(), Origin: latest.State, OriginAt: latest.requested}
+	s.Proof.Proved, s.Proof.ProvedAt = f.sources.proof()
 	readRate := f.status.fill(&s)
 	if s.State == rankcache.StateOpen {
-		s.Have, s.Want = p.Applied(), max(latest.seq, target)
+		s.Have, s.Want = p.Applied(), max(latest.Seq, target)
 		s.Reason = openReason(&s, latest, known)
 	} else if log := f.sources.topic(); log != nil && readRate > 0 {
 		s.ETA = time.Duration(float64(log.left()) / readRate * float64(time.Second))

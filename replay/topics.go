@@ -251,5 +251,5 @@ func (w *topicWatcher) readEnds(ctx context.Context) error {
 }
 
 func (w *topicWatcher) needsEnd(f *feed) bool {
-	return f.replica.readable.Load() && (w.cfg.TotalSource == TotalNone || f.replica.awaited.Load() != nil)
+	return f.replica.proving.Load() || f.replica.readable.Load() && (w.cfg.TotalSource == TotalNone || f.replica.awaited.Load() != nil)
 }

@@ -52,21 +52,25 @@ type probe struct {
 func (t *totalsPoller) poll(ctx context.Context) {
 	var all []probe
 	var ids []rankcache.BoardID
+	at := time.Now()
 	for id, f := range t.feeds.current() {
+		if latest, _ := f.sources.totals(); at.Before(f.rest.due) && !latest.requested.IsZero() {
+			continue
+		}
 		epoch, before := f.replica.position()
 		all, ids = append(all, probe{f, epoch, before}), append(ids, id)
 	}
 	if len(all) == 0 {
 		return
 	}
-	at := time.Now()
+	at = time.Now()
 	stamps, err := t.origin.Stamps(ctx, ids)
 	if err != nil && ctx.Err() == nil {
 		t.failed(err, all)
 	}
 	for i := range all {
 		if i < len(stamps) && !stamps[i].At.IsZero() {
-			t.learn(&all[i], reading{stamps[i].Seq, stamps[i].Members, at})
+			t.learn(&all[i], reading{stamps[i].State, stamps[i].Members, at})
 		}
 	}
 }
@@ -79,10 +83,12 @@ func (t *totalsPoller) failed(err error, all []probe) {
 	t.errLog.Do(func() { t.log.Warn("totals of Redis are not known", "err", err) })
 }
 
-// learn gives a board the total of Redis, checks that an open one keeps up, and
-// marks it as current if it does.
+// learn gives a board the total of Redis, checks that an open one keeps up and is
+// equal, and marks it as current if it is.
 func (t *totalsPoller) learn(p *probe, r reading) {
 	f := p.feed
+	f.rest.look(&f.lag, r, t.every)
+	f.measure(r.requested)
 	if !f.replica.learn(r, p.epoch) || !f.replica.readable.Load() {
 		f.lag = lagWatch{}
 		return
@@ -91,7 +97,11 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 		f.lag = lagWatch{epoch: p.epoch}
 	}
 	after := f.replica.progress()
-	if why := f.lag.check(t.total, r, p.before, after, f.sources.drained); why != nil {
+	why := f.lag.check(t.total, r, p.before, after, f.sources.drained)
+	if why == nil {
+		why = f.lag.checkState(r, f.replica.board, f.sources.proved)
+	}
+	if why != nil {
 		f.replica.report(p.epoch, *why)
 		return
 	}
@@ -100,7 +110,7 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 		if at, ok := f.sources.readToEnd(); ok {
 			f.replica.publishCurrent(at)
 		}
-	case after.Applied() >= r.seq:
+	case after.Applied() >= r.Seq:
 		f.replica.publishCurrent(r.requested)
 		f.replica.awaited.Store(nil)
 	default:
@@ -116,6 +126,8 @@ const maxLag = 10 * time.Second
 type lagWatch struct {
 	epoch  int
 	behind reading // the oldest reading that the board has not reached
+	ahead  reading // a state that the board had not reached when it was read
+	odd    string  // what differed at the last look and may pass by itself
 	empty  reading // the first reading in a row without a member, of a board without a total
 }
 
@@ -134,22 +146,97 @@ func (w *lagWatch) check(total TotalSource, r reading, before, after rankcache.P
 	switch {
 	case total == TotalNone:
 		return w.checkMembers(r, after)
-	case r.seq == 0:
+	case r.Seq == 0 && r.Run == 0:
 		return new(faultGone("total"))
-	case newest(total, before) > r.seq:
-		return new(faultAhead(r.seq, newest(total, before)))
+	case newest(total, before) > r.Seq:
+		return new(faultAhead(r.Seq, newest(total, before)))
 	}
-	if after.Applied() >= w.behind.seq {
+	if after.Applied() >= w.behind.Seq {
 		w.behind = reading{}
 	}
-	if w.behind.seq == 0 && after.Applied() < r.seq {
+	if w.behind.Seq == 0 && after.Applied() < r.Seq {
 		w.behind = r
 	}
-	late := w.behind.seq != 0 && r.requested.Sub(w.behind.requested) >= maxLag
-	if !late || after.Highest < w.behind.seq && !drained(w.behind.requested) {
+	if w.behind.Seq == 0 || r.requested.Sub(w.behind.requested) < maxLag || !drained(w.behind.requested) {
 		return nil
 	}
-	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Applied()+1, r.seq)}
+	return &fault{kind: kindHole, reason: fmt.Sprintf("update %d does not come, Redis is at %d", after.Applied()+1, r.Seq)}
+}
+
+// disproof returns a fault if a state of Redis, read after the board had a state, shows
+// that Redis has another history.
+func disproof(origin, board rankcache.State) *fault {
+	switch {
+	case origin.Run == 0:
+		return new(faultGone("run"))
+	case origin.Run > board.Run:
+		return new(faultRun(origin.Run, board.Run))
+	case origin.Run < board.Run:
+		return new(faultRunLost(origin.Run, board.Run))
+	case origin.Seq < board.Seq:
+		return new(faultAhead(origin.Seq, board.Seq))
+	}
+	return nil
+}
+
+// checkState compares the checksum of a proved board with Redis's, at the same seq. A
+// state that the board has not reached is compared at a later look.
+func (w *lagWatch) checkState(r reading, board Board, proved func(rankcache.State, time.Time)) *fault {
+	own := board.State()
+	odd := w.odd
+	w.odd = ""
+	switch {
+	case !own.HasSum:
+		return nil
+	case r.Run > own.Run:
+		return new(faultRun(r.Run, own.Run))
+	case r.Run < own.Run:
+		w.odd = faultRunLost(r.Run, own.Run).reason
+	case !r.HasSum:
+		w.odd = "somebody changed the board in Redis past the writer"
+	}
+	if w.odd != "" { // it counts when it is still so at a second look
+		if w.odd != odd {
+			return nil
+		}
+		return &fault{kind: kindRun, reason: w.odd}
+	}
+	if w.ahead.Seq == 0 {
+		w.ahead = r
+	}
+	for _, at := range []reading{w.ahead, r} {
+		sum, known := board.SumAt(at.Run, at.Seq)
+		switch {
+		case known && sum != at.Sum:
+			return new(faultSum(at.State, sum))
+		case known:
+			proved(at.State, at.requested)
+		}
+		if own.Seq >= w.ahead.Seq {
+			w.ahead = reading{}
+		}
+	}
+	return nil
+}
+
+// maxRest is the longest pause between two looks at a board at rest.
+const maxRest = 2 * time.Second
+
+// rest is when Redis is asked about a board again: ever more rarely while it does not
+// change. It belongs to the totals poller.
+type rest struct {
+	latest rankcache.State
+	due    time.Time
+	pause  time.Duration
+}
+
+func (p *rest) look(w *lagWatch, r reading, every time.Duration) {
+	if r.State != p.latest || w.behind.Seq != 0 || w.odd != "" {
+		*p = rest{latest: r.State}
+		return
+	}
+	p.pause = max(0, min(p.pause+every/4, maxRest-every))
+	p.due = r.requested.Add(p.pause + every/2)
 }
 
 // checkMembers watches a board without a total: only that Redis has it at all.

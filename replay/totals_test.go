@@ -10,18 +10,19 @@ import (
 func TestLagWatch(t *testing.T) {
 	type poll struct {
 		seq, before, after, highest uint64
-		drained                     bool
+		drained, gone               bool
 		fault                       string
 	}
 	for name, polls := range map[string][]poll{
 		"keeps up":             {{seq: 5, before: 5, after: 5}, {seq: 9, before: 5, after: 9}, {seq: 9, before: 9, after: 9}},
 		"behind, but coming":   {{seq: 9, after: 1}, {seq: 20, before: 1, after: 10, highest: 10}, {seq: 30, before: 10, after: 19, highest: 19}},
 		"behind, Kafka away":   {{seq: 9, after: 1}, {seq: 20, after: 1}, {seq: 30, after: 1}, {seq: 40, after: 1}},
-		"hole stays":           {{seq: 9, after: 1, highest: 9}, {seq: 20, before: 1, after: 1, highest: 20}, {seq: 30, before: 1, after: 1, highest: 30, fault: kindHole}},
+		"hole stays":           {{seq: 9, after: 1, highest: 9}, {seq: 20, before: 1, after: 1, highest: 20}, {seq: 30, before: 1, after: 1, highest: 30, drained: true, fault: kindHole}},
+		"a leader is away":     {{seq: 9, after: 1, highest: 9}, {seq: 20, before: 1, after: 1, highest: 20}, {seq: 30, before: 1, after: 1, highest: 30}},
 		"log has nothing more": {{seq: 9, after: 1}, {seq: 9, before: 1, after: 1}, {seq: 9, before: 1, after: 1, drained: true, fault: kindHole}},
 		"ahead by lag":         {{seq: 4, before: 3, after: 6}},
 		"Redis lost its last":  {{seq: 5, before: 5, after: 5}, {seq: 4, before: 5, after: 5, fault: kindAhead}},
-		"total gone":           {{seq: 5, before: 5, after: 5}, {seq: 0, before: 5, after: 5, fault: kindGone}},
+		"total gone":           {{seq: 5, before: 5, after: 5}, {gone: true, before: 5, after: 5, fault: kindGone}},
 	} {
 		var w lagWatch
 		begun := time.Now()
@@ -29,7 +30,11 @@ func TestLagWatch(t *testing.T) {
 			requested := begun.Add(time.Duration(i) * maxLag / 2)
 			before := rankcache.Progress{Contiguous: l.before, Highest: l.before}
 			after := rankcache.Progress{Contiguous: l.after, Highest: max(l.after, l.highest)}
-			why := w.check(TotalSeq, reading{seq: l.seq, requested: requested}, before, after, func(time.Time) bool { return l.drained })
+			r := reading{State: rankcache.State{Run: 1, Seq: l.seq}, requested: requested}
+			if l.gone {
+				r.State = rankcache.State{}
+			}
+			why := w.check(TotalSeq, r, before, after, func(time.Time) bool { return l.drained })
 			if got := kindOf(why); got != l.fault {
 				t.Errorf("%s, poll %d: %+v, want %q", name, i, why, l.fault)
 			}

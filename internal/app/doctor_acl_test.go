@@ -24,7 +24,7 @@ func TestCommandsThatDoctorWantsAreEnough(t *testing.T) {
 	defer tellRefused(t, admin)
 	needs := doctor.Redis{Names: wire.DefaultNames(), Total: "seq"}
 	for _, role := range []string{"serve", "write"} {
-		user := []any{"ACL", "SETUSER", role, "on", ">secret", "~*", "-@all", "+ping", "+exec"}
+		user := []any{"ACL", "SETUSER", role, "on", ">secret", "~*", "-@all", "+ping", "+exec", "+role"}
 		for _, command := range needs.Needs(role) {
 			user = append(user, "+"+command)
 		}

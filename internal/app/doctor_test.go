@@ -75,7 +75,7 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	for check, want := range map[string]string{
-		"rooms": "ok: 1 board rules", "redis": "ok: Redis ", "redis-mode": "ok", "redis-acl": `ok: user "default" may use every command that serve, write, poll`,
+		"rooms": "ok: 1 board rules", "redis": "ok: Redis ", "redis-mode": "ok", "redis-role": "ok: master", "redis-acl": `ok: user "default" may use every command that serve, write, poll`,
 		"redis-eviction": "ok: noeviction", "redis-clock": "ok: agrees", "kafka": "ok: 1 brokers", "kafka-topics": "ok: each of 1",
 		"kafka-retention": "ok: no retention limit", "kafka-replicas": "ok: one broker", "kafka-clock": "ok", "ports": "ok",
 	} {
@@ -100,6 +100,8 @@ func TestDoctorOnRedis(t *testing.T) {
 		}
 	}
 	cluster := testkit.StartRedis(t, servers.RedisOptions{Cluster: true})
+	host, port, _ := net.SplitHostPort(server.Addr())
+	replica := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--replicaof", host, port}})
 	for name, c := range map[string]struct {
 		url, mode string
 		want      map[string]string
@@ -111,6 +113,7 @@ func TestDoctorOnRedis(t *testing.T) {
 		"ACL of keys":   {"redis://narrow:hush-hush@" + server.Addr(), "single", map[string]string{"redis-acl": "fail: serve needs ZCARD"}},
 		"no cluster":    {"redis://" + server.Addr(), "cluster", map[string]string{"redis": "fail: use --redis-mode single"}},
 		"a cluster":     {"redis://" + cluster.Addr(), "single", map[string]string{"redis-mode": "fail: use --redis-mode cluster"}},
+		"a replica":     {"redis://" + replica.Addr(), "single", map[string]string{"redis": "fail: replica of " + server.Addr()}},
 		"no TLS":        {"rediss://" + server.Addr(), "single", map[string]string{"redis": "fail: "}},
 		"nobody":        {"redis://127.0.0.1:1", "single", map[string]string{"redis": "fail: nothing listens on that address", "memory": "skip"}},
 		"no such host":  {"redis://nowhere.invalid:6379", "single", map[string]string{"redis": "fail: "}},

@@ -112,7 +112,7 @@ func manyBoards(t *testing.T, boards, members int) (all []rankcache.BoardID, roo
 	for range boards {
 		b := rankcache.BoardID(testkit.Name(t))
 		testkit.CreateTopic(t, testkit.Kafka(t), names.Topic(b), 1, nil)
-		must(t, fill.Redis(t.Context(), client, names, b, scores, uint64(members), time.Hour))
+		must(t, fill.NewBoardOf(b, scores, uint64(members)).Redis(t.Context(), client, names, time.Hour))
 		all, text = append(all, b), text+fmt.Sprintf("- {match: %q, mode: super-hot}\n", b)
 	}
 	rooms = filepath.Join(t.TempDir(), "rooms.yaml")

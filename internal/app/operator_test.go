@@ -357,11 +357,10 @@ func fillReplay(t *testing.T, kafka, redisAddr string, board rankcache.BoardID, 
 		t.Fatal(err)
 	}
 	defer f.Close()
-	scores := map[string]float64{}
+	filled := fill.NewBoard(board)
 	for i := range updates {
-		member := fmt.Sprint("m", i)
-		scores[member] = float64(i)
-		u := wire.Update{Board: board, Member: member, Op: wire.OpSet, Score: float64(i), Seq: uint64(i) + 1, OrderID: fmt.Sprint(i)}
+		u := filled.Set(fmt.Sprint("m", i), float64(i))
+		u.OrderID = fmt.Sprint(i)
 		if err := f.Put(&u); err != nil {
 			t.Fatal(err)
 		}
@@ -373,7 +372,7 @@ func fillReplay(t *testing.T, kafka, redisAddr string, board rankcache.BoardID, 
 	}
 	client := redis.NewClient(&redis.Options{Addr: redisAddr, Protocol: 2})
 	defer client.Close()
-	if err := fill.Redis(t.Context(), client, names, board, scores, uint64(updates), time.Hour); err != nil {
+	if err := filled.Redis(t.Context(), client, names, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -48,12 +48,15 @@ func (o *commonOptions) register(flags *pflag.FlagSet) {
 func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
 	o.names = wire.DefaultNames()
 	flags.StringVar(&o.names.Board, "key-board", o.names.Board, "Redis key `pattern` of a board's sorted set")
-	flags.StringVar(&o.names.Seq, "key-seq", o.names.Seq, "Redis key `pattern` of a board's count of applied orders")
-	flags.StringVar(&o.names.Order, "key-order", o.names.Order, "Redis key `pattern` of an applied order number")
+	flags.StringVar(&o.names.Meta, "key-meta", o.names.Meta, "Redis key `pattern` of a board's state: run, seq, sum, members and more")
+	flags.StringVar(&o.names.Orders, "key-orders", o.names.Orders, "Redis key `pattern` of the hashes of a board's applied order ids")
+	flags.StringVar(&o.names.Adopter, "key-adopter", o.names.Adopter, "Redis key `pattern` of the lease of the writer that adopts a board")
+	flags.StringVar(&o.names.Readopt, "key-readopt", o.names.Readopt, "Redis `key` of the hash of boards that a writer is to adopt again")
 	flags.StringVar(&o.names.Room, "key-room", o.names.Room, "Redis key `pattern` of the set of boards running in a room")
 	flags.StringVar(&o.names.Rooms, "key-rooms", o.names.Rooms, "Redis `key` of the hash of rooms that are set at run time")
 	flags.StringVar(&o.names.Hot, "key-hot", o.names.Hot, "Redis key `pattern` of the shared hot-key verdict")
 	flags.StringVar(&o.names.Commands, "topic-commands", o.names.Commands, "Kafka topic of commands")
+	flags.StringVar(&o.names.Refused, "topic-refused", o.names.Refused, "Kafka topic of the commands that are refused")
 	flags.StringVar(&o.names.UpdatePrefix, "topic-updates", o.names.UpdatePrefix, "beginning of the Kafka topic of each board's updates")
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 
@@ -28,6 +29,19 @@ func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
 	}
 	explainTLS(client)
 	return client, nil
+}
+
+// checkRole logs once if Redis is a replica, which is not used ([origin.Dial]), or does
+// not tell. It never fails: a master may answer at the address later.
+func checkRole(ctx context.Context, client redis.UniversalClient, log *slog.Logger) error {
+	told, err := origin.CheckMaster(ctx, client)
+	switch {
+	case errors.Is(err, origin.ErrNotMaster):
+		log.Error("Redis is not used until it is a master", "err", err)
+	case err == nil && !told:
+		log.Warn("Redis does not tell whether it is a master (ROLE): check by hand, because the lag of a replica looks like lost writes")
+	}
+	return nil
 }
 
 // credentials returns what a new connection to Redis logs in with.

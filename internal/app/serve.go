@@ -36,6 +36,7 @@ type serveOptions struct {
 	publishEvery  time.Duration
 	totalsEvery   time.Duration
 	auditEvery    time.Duration
+	auditRows     int
 	memoryBudget  string
 	metricsBoards uint
 	hotKeys       bool
@@ -96,7 +97,8 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.perUpdate, "give-up-per-update", replay.DefaultDeadlinePerUpdate, "see --give-up-after")
 	flags.DurationVar(&o.publishEvery, "publish-every", replay.DefaultPublishEvery, "shortest time between two publications of a board")
 	flags.DurationVar(&o.totalsEvery, "totals-every", replay.DefaultTotalsEvery, "how often the totals of all super-hot boards are read from Redis, in one round trip; an answer's age reaches this")
-	flags.DurationVar(&o.auditEvery, "audit-every", replay.DefaultAuditEvery, "how often each open super-hot board is compared with Redis; 0: never")
+	flags.DurationVar(&o.auditEvery, "audit-every", replay.DefaultAuditEvery, "how often each open super-hot board without seqs is compared with Redis; 0: never")
+	flags.IntVar(&o.auditRows, "audit-rows", replay.DefaultAuditRows, "`rows` a second, of all open super-hot boards together, that are compared with Redis to find scores changed by hand; 0: none")
 	o.snapshots.register(flags)
 	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit")
 	flags.UintVar(&o.metricsBoards, "metrics-boards", 50, "how many super-hot boards have metrics of their own: those in trouble, then the largest; the rest are combined, board=\"(others)\"; 0: all are")

@@ -119,6 +119,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errStopped)
 	group, live := errgroup.WithContext(live)
+	group.Go(func() error { return checkRole(live, s.redis, s.log) })
 	for _, part := range s.parts {
 		group.Go(func() error { return part.Run(live) })
 	}

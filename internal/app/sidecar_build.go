@@ -83,19 +83,19 @@ func (s *Sidecar) buildReplay() (err error) {
 	}
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
-		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: auditEvery(o.auditEvery), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
+		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
 		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[serviceKafka].Observe, KafkaLogin: o.kafkaLogin(s.log),
 	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
 }
 
-// auditEvery returns the interval for replay, in which a negative one is never.
-func auditEvery(d time.Duration) time.Duration {
-	if d == 0 {
+// orNever returns a setting for replay, where a negative one is never and 0 the default.
+func orNever[T time.Duration | int](v T) T {
+	if v == 0 {
 		return -1
 	}
-	return d
+	return v
 }
 
 // replayTotal returns replay's value of --total.

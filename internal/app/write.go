@@ -42,6 +42,8 @@ type writeOptions struct {
 	group          string
 	publishAll     bool
 	boardLife      time.Duration
+	orderLife      time.Duration
+	orderBuckets   int
 	topics         writer.Topics
 }
 
@@ -80,6 +82,8 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
 	flags.DurationVar(&o.boardLife, "board-life", defaultBoardLife, "how long after its first order a board and its companions expire; 0 for never")
+	flags.DurationVar(&o.orderLife, "order-life", writer.DefaultOrderLife, "how long an order id of a new board is known at least: commands whose time is older are refused, as they may be repeats")
+	flags.IntVar(&o.orderBuckets, "order-buckets", writer.DefaultOrderBuckets, "hashes over which the order ids of a new board are spread; so many that none has more than 100,000 in an order life")
 	flags.IntVar(&o.topics.Partitions, "topic-partitions", 1, "partitions of a board's topic; one keeps its updates in order")
 	flags.IntVar(&o.topics.Replication, "topic-replication", 0, "replication factor of topics; 0 for the broker's default")
 	flags.StringToStringVar(&o.topics.Settings, "topic-setting", nil, "settings of a board's topic, as `key=value`; they win over retention for ever")
@@ -138,7 +142,7 @@ func (w *Writer) build() (err error) {
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
 	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
-		PublishAll: o.publishAll, BoardLife: o.boardLife, Topics: o.topics, Log: log, Registerer: w.registry})
+		PublishAll: o.publishAll, BoardLife: o.boardLife, OrderLife: o.orderLife, OrderBuckets: o.orderBuckets, Topics: o.topics, Log: log, Registerer: w.registry})
 	if err != nil {
 		return Usagef("%w", err)
 	}
@@ -158,6 +162,7 @@ func (w *Writer) run(ctx context.Context) error {
 	defer stop(errStopped)
 	group, live := errgroup.WithContext(live)
 	posts, endPosts := context.WithCancel(live)
+	group.Go(func() error { return checkRole(live, w.redis, w.log) })
 	group.Go(func() error { return w.rooms.Run(live) })
 	group.Go(func() error { return w.writer.Run(live) })
 	group.Go(func() error { return w.serveHealth(live) })

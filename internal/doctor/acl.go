@@ -32,7 +32,7 @@ func (a permission) String() string {
 
 // needs returns the permissions that a role needs.
 func (r Redis) needs(role string) []permission {
-	board, seq, order := r.Names.BoardKey(probeBoard), r.Names.SeqKey(probeBoard), r.Names.OrderKey(probeBoard, "1")
+	board, meta, orders, adopter := r.Names.BoardKey(probeBoard), r.Names.MetaKey(probeBoard), r.Names.OrdersKey(probeBoard, 0, 0), r.Names.AdopterKey(probeBoard)
 	hot := r.Names.HotKey("doctor")
 	read := func(args ...any) permission { return permission{args, false} }
 	write := func(args ...any) permission { return permission{args, true} }
@@ -40,19 +40,23 @@ func (r Redis) needs(role string) []permission {
 	case "serve":
 		list := []permission{read("ZCARD", board), read("ZSCORE", board, "m"), read("ZRANK", board, "m"), read("ZREVRANK", board, "m"),
 			read("ZRANGE", board, 0, 0), read("ZREVRANGE", board, 0, 0), read("ZSCAN", board, 0), read("EVALSHA", noScript, 1, board),
-			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot)}
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("GET", hot), read("INFO", "server")}
+		seq := meta
 		if key, isKey := strings.CutPrefix(r.Total, "key:"); isKey {
 			seq = strings.Replace(key, "<board>", string(probeBoard), 1)
 		}
 		if r.Total != "none" {
 			list = append(list, read("GET", seq))
 		}
-		return append(list, write("EVAL", "return 0", 1, board), write("MULTI"))
+		return append(list, write("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
 	case "write":
-		return []permission{read("GET", order), read("ZSCORE", board, "m"), read("PTTL", seq), read("ZCARD", board), read("EVALSHA", noScript, 1, board),
-			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), write("SCRIPT", "LOAD", "return 0"),
-			write("INCR", seq), write("ZINCRBY", board, 1, "m"), write("ZADD", board, 1, "m"), write("ZREM", board, "m"),
-			write("PEXPIRE", board, 1), write("SET", order, "x")}
+		return []permission{read("GET", meta), read("HGET", orders, "1"), read("HEXISTS", orders, ""), read("HLEN", orders), read("ZSCORE", board, "m"),
+			read("ZCARD", board), read("ZRANGE", board, 0, 0), read("PTTL", board), read("HSCAN", r.Names.Readopt, 0), read("HGET", r.Names.Readopt, "b"),
+			read("EVALSHA", noScript, 1, board), read("TIME"), read("INFO", "server"), read("GET", adopter),
+			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms),
+			write("EVAL", "return 0", 1, board), write("ZADD", board, 1, "m"), write("ZREM", board, "m"), write("SET", meta, "x"), write("SETRANGE", meta, 0, "x"),
+			write("HSET", orders, "1", "x"), write("UNLINK", orders), write("PEXPIREAT", board, 1), write("PERSIST", orders), write("SET", adopter, "x"),
+			write("PEXPIRE", adopter, 1), write("DEL", adopter), write("HDEL", r.Names.Readopt, "b")}
 	case "poll":
 		return []permission{read("GET", hot), read("EVALSHA", noScript, 1, hot), write("SET", hot, "x"), write("EVAL", "return 0", 1, hot),
 			write("PEXPIRE", hot, 1), write("DEL", hot)}

@@ -32,6 +32,26 @@ func judgeMode(mode, server, cluster string) Verdict {
 	return okf("--redis-mode %s matches the server", mode)
 }
 
+// judgeRole judges the answer to ROLE.
+func judgeRole(values []any, err error) Verdict {
+	switch {
+	case err != nil:
+		return warnf("Redis does not tell whether it is a master: check by hand, because a replica's lag looks like lost writes, and grant ROLE if an ACL forbids it: %s", explain(err))
+	case len(values) == 0 || values[0] != "master":
+		return failf("this Redis is no master but %v: a replica's lag looks like lost writes: give the master's address, or use --redis-mode sentinel", values)
+	}
+	return okf("Redis is a master with %d replicas", replicas(values))
+}
+
+// replicas counts the replicas in a master's answer to ROLE.
+func replicas(values []any) int {
+	if len(values) < 3 {
+		return 0
+	}
+	list, _ := values[2].([]any)
+	return len(list)
+}
+
 // judgeEviction judges what Redis evicts when its memory is full.
 func judgeEviction(policy, maxmemory, human string) Verdict {
 	switch {

@@ -31,6 +31,7 @@ func (r Redis) Checks() []Check {
 	return []Check{
 		{CheckRedis, "", r.reachable},
 		{"redis-mode", CheckRedis, r.mode},
+		{"redis-role", CheckRedis, r.role},
 		{"redis-acl", CheckRedis, r.commands},
 		{"redis-eviction", CheckRedis, r.eviction},
 		{"redis-clock", CheckRedis, r.clock},
@@ -70,6 +71,13 @@ func (r Redis) info(ctx context.Context, section string) map[string]string {
 func (r Redis) mode(ctx context.Context) Verdict {
 	server, cluster := r.info(ctx, "server")["redis_mode"], r.info(ctx, "cluster")["cluster_enabled"]
 	return judgeMode(r.Mode, server, cluster)
+}
+
+func (r Redis) role(ctx context.Context) Verdict {
+	if r.Mode == "cluster" {
+		return okf("the nodes of a cluster send readers of boards to masters")
+	}
+	return judgeRole(r.Client.Do(ctx, "ROLE").Slice())
 }
 
 func (r Redis) eviction(ctx context.Context) Verdict {

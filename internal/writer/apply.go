@@ -5,82 +5,255 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"strconv"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 
 	"rankcache"
 	"rankcache/wire"
 )
 
-// applier applies commands in Redis. It is safe for concurrent use.
+//go:embed apply.lua
+var applySource string
+
+var applyScript = redis.NewScript(applySource)
+
+// maxPasses is how often a command is sent in one attempt: a board that is met for the
+// first time may have another number of buckets, and then need a preparation.
+const maxPasses = 5
+
+// applier applies commands in Redis: the only code that changes a score. All keys of a
+// script carry the board as hash tag, so that a cluster runs it in the board's slot. It
+// is safe for concurrent use.
 type applier struct {
-	client redis.UniversalClient
-	script applyScript
+	client  redis.UniversalClient
+	names   wire.Names
+	birth   birth
+	metrics *metrics
+	log     *slog.Logger
+
+	now        func() time.Time
+	serverTime func(ctx context.Context, b rankcache.BoardID) (time.Time, error)
+	clock      clock
+	buckets    bucketCounts
+	adoptions  singleflight.Group // by board
+	sampling   rate.Sometimes
+}
+
+// birth has the settings that a board gets when it is born.
+type birth struct {
+	life, orderLife time.Duration
+	buckets         int
+	addAtOnce       int // members that prepare.lua adds up itself
+}
+
+func newApplier(opts Options, m *metrics) *applier {
+	a := &applier{client: opts.Redis, names: opts.Names, metrics: m, log: opts.Log, now: time.Now, sampling: logLimit(),
+		birth:   birth{opts.BoardLife, opts.OrderLife, opts.OrderBuckets, maxAtOnce},
+		buckets: bucketCounts{usual: opts.OrderBuckets}}
+	a.serverTime = a.timeOfServer
+	return a
 }
 
 // job is a command and its outcome.
 type job struct {
 	*Command
 	Outcome
-	done bool // Redis replied with an update or a refusal
+	done   bool // Redis replied with an update or a refusal
+	need   need
+	waited bool // for an adoption
 }
 
-// apply sends the jobs that are not done in one pipeline and sets their outcomes.
-// After an error, which wraps [rankcache.ErrUnavailable], some may be done and
-// others not. Calling it again is safe: an order id that was applied is answered
-// from its record.
+// apply sends the jobs that are not done and sets their outcomes. After an error, which
+// wraps [rankcache.ErrUnavailable], some may be done and others not. Calling it again
+// is safe: an order id that was applied is answered from its record.
 //
 // Commands of one board are applied in the sequence of jobs, unless Redis rejects
 // one and accepts a later one of the same pipeline (out of memory, for example).
 func (a *applier) apply(ctx context.Context, jobs []*job) error {
-	err := a.pipeline(ctx, jobs)
-	if isNoScript(err) { // Redis was restarted, failed over, or its scripts were flushed
-		if err = a.script.Load(ctx, a.client).Err(); err == nil {
-			err = a.pipeline(ctx, jobs)
+	for range maxPasses {
+		err := a.pipeline(ctx, jobs)
+		if err == nil {
+			if !anyNeed(jobs) {
+				return nil
+			}
+			err = a.prepareBoards(ctx, jobs)
+		}
+		if err != nil {
+			return unavailable(err)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("%w: changing scores: %w: check that Redis is up, writable and not full", rankcache.ErrUnavailable, err)
-	}
-	return nil
+	return unavailable(errUnprepared)
 }
 
-// pipeline returns the first error that is worth a retry.
-func (a *applier) pipeline(ctx context.Context, jobs []*job) (first error) {
-	pending := make([]*job, 0, len(jobs))
-	replies := make([]*redis.Cmd, 0, len(jobs))
+var errUnprepared = errors.New("a board is prepared again and again: check that no other program changes its keys, and that all writers are of one version")
+
+func unavailable(err error) error {
+	return fmt.Errorf("%w: changing scores: %w: check that Redis is up, writable and not full", rankcache.ErrUnavailable, err)
+}
+
+// pipeline sends the jobs that are not done. It returns the first error that is worth a
+// retry.
+func (a *applier) pipeline(ctx context.Context, jobs []*job) error {
+	err := a.send(ctx, jobs, false)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") { // a restart, a new master, or SCRIPT FLUSH
+		err = a.send(ctx, jobs, true)
+	}
+	return err
+}
+
+// send sends the jobs that are not done in one pipeline, withSource the first ones of
+// each board with the script's source, which makes it known to the board's server.
+func (a *applier) send(ctx context.Context, jobs []*job, withSource bool) (first error) {
+	known := make(map[rankcache.BoardID]bool)
+	calls := callsOf(jobs)
+	replies := make([]*redis.Cmd, len(calls))
+	var fields []*redis.IntCmd
 	_, _ = a.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
-		for _, j := range jobs {
-			if !j.done {
-				pending = append(pending, j)
-				replies = append(replies, a.script.EvalSha(ctx, p, a.script.keys(j.Command), a.script.args(j.Command)...))
+		for i, c := range calls {
+			board, run := c[0].Board, applyScript.EvalSha
+			if withSource && !known[board] {
+				run, known[board] = applyScript.Eval, true
 			}
+			keys, args := a.script(c)
+			replies[i] = run(ctx, p, keys, args...)
+			a.sampling.Do(func() { fields = append(fields, p.HLen(ctx, keys[2]), p.HLen(ctx, keys[3])) })
 		}
 		return nil
 	})
-	for i, j := range pending {
-		if err := j.finish(replies[i]); err != nil && first == nil {
+	for i, c := range calls {
+		if err := a.finishCall(c, replies[i]); err != nil && first == nil {
+			first = err
+		}
+	}
+	for _, n := range fields {
+		a.metrics.fullest.note(n.Val(), a.now())
+	}
+	return first
+}
+
+// maxPerCall is the most commands of one call, which stops Redis for half a millisecond.
+const maxPerCall = 64
+
+// callsOf groups the jobs that are not done into calls of the script: those of one
+// board, in their sequence.
+func callsOf(jobs []*job) (calls [][]*job) {
+	open := make(map[rankcache.BoardID]int) // index of the board's last call
+	for _, j := range jobs {
+		if j.done {
+			continue
+		}
+		i, ok := open[j.Board]
+		if !ok || len(calls[i]) == maxPerCall {
+			i = len(calls)
+			open[j.Board], calls = i, append(calls, nil)
+		}
+		calls[i] = append(calls[i], j)
+	}
+	return calls
+}
+
+// script returns the keys and arguments of apply.lua for jobs of one board.
+func (a *applier) script(jobs []*job) (keys []string, args []any) {
+	board := jobs[0].Board
+	n := a.buckets.of(board)
+	keys = []string{a.names.BoardKey(board), a.names.MetaKey(board)}
+	args = []any{a.now().UnixMilli(), n}
+	hashes := make(map[int]int) // bucket to the index of its first key, from 1
+	for _, j := range jobs {
+		bucket := wire.OrderBucket(j.OrderID, uint16(n))
+		if hashes[bucket] == 0 {
+			hashes[bucket] = len(keys) + 1
+			keys = append(keys, a.names.OrdersKey(board, 0, bucket), a.names.OrdersKey(board, 1, bucket))
+		}
+		args = append(args, j.Member, packed(j.Command, hashes[bucket]))
+	}
+	return keys, args
+}
+
+// finishCall sets the outcomes of the jobs of one call. It returns an error only if it
+// is worth a retry.
+func (a *applier) finishCall(jobs []*job, reply *redis.Cmd) (first error) {
+	value, err := reply.Result()
+	list, isList := value.([]any)
+	if err == nil && isList && len(list) != len(jobs) {
+		err = badReply(fmt.Sprint(len(list), " replies"))
+	}
+	for i, j := range jobs {
+		text, _ := value.(string) // for all
+		if isList && err == nil {
+			text, _ = list[i].(string)
+		}
+		if err := a.finish(j, text, err); err != nil && first == nil {
 			first = err
 		}
 	}
 	return first
 }
 
-// finish sets the outcome from Redis's reply. It returns an error only if the job is
-// worth a retry.
-func (j *job) finish(reply *redis.Cmd) error {
-	text, err := reply.Text()
+// finish sets the job's outcome from Redis's reply or error.
+func (a *applier) finish(j *job, reply string, err error) error {
+	j.need = needNothing
 	if err == nil {
-		j.Outcome, err = outcome(j.Command, text)
+		j.Outcome, j.need, err = outcome(j.Command, reply)
+	}
+	if err == nil && j.need == needBuckets {
+		err = a.buckets.note(j.Board, reply[1:])
 	}
 	if refusal := asRefusal(err); refusal != nil {
 		j.Outcome, err = Outcome{Refusal: refusal}, nil
 	}
-	j.done = err == nil
+	j.done = err == nil && j.need == needNothing
+	if j.need == needAdoption && !j.waited {
+		j.waited = true
+		a.metrics.waits.Inc()
+	}
 	return err
+}
+
+func anyNeed(jobs []*job) bool {
+	for _, j := range jobs {
+		if !j.done {
+			return true
+		}
+	}
+	return false
+}
+
+// prepareBoards gives each board what one of its jobs needs. A refusal is the outcome
+// of all jobs of the board that are not done.
+func (a *applier) prepareBoards(ctx context.Context, jobs []*job) (first error) {
+	results := make(map[rankcache.BoardID]error)
+	for _, j := range jobs {
+		if j.done {
+			continue
+		}
+		err, tried := results[j.Board]
+		if !tried {
+			err = a.prepareFor(ctx, j)
+			results[j.Board] = err
+		}
+		if refusal := asRefusal(err); refusal != nil {
+			j.Outcome, j.done = Outcome{Refusal: refusal}, true
+		} else if err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (a *applier) prepareFor(ctx context.Context, j *job) error {
+	switch j.need {
+	case needPrepare:
+		return a.prepare(ctx, j.Board, "")
+	case needAdoption:
+		return a.adopt(ctx, j.Board)
+	}
+	return nil
 }
 
 // asRefusal returns the refusal in err, or one for errors that no retry can mend: a
@@ -89,7 +262,7 @@ func asRefusal(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
-	if isErrorReply(err) && (strings.Contains(err.Error(), "WRONGTYPE") || strings.Contains(err.Error(), "not an integer")) {
+	if isErrorReply(err) && strings.Contains(err.Error(), "WRONGTYPE") {
 		return &Refusal{"type", fmt.Errorf("a key of the board holds something else: %w", err)}
 	}
 	return nil
@@ -99,75 +272,4 @@ func asRefusal(err error) *Refusal {
 func isErrorReply(err error) bool {
 	_, ok := errors.AsType[redis.Error](err)
 	return ok
-}
-
-func isNoScript(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }
-
-//go:embed apply.lua
-var applySource string
-
-// applyScript is the only code that changes a score. All its keys carry the board as
-// hash tag, so that a cluster runs it in the board's slot.
-type applyScript struct {
-	*redis.Script
-	names wire.Names
-	life  string // of a new board, milliseconds
-}
-
-func newApplyScript(names wire.Names, life time.Duration) applyScript {
-	return applyScript{redis.NewScript(applySource), names, strconv.FormatInt(life.Milliseconds(), 10)}
-}
-
-func (s applyScript) keys(c *Command) []string {
-	return []string{s.names.BoardKey(c.Board), s.names.SeqKey(c.Board), s.names.OrderKey(c.Board, c.OrderID)}
-}
-
-func (s applyScript) args(c *Command) []any {
-	number := strconv.FormatFloat(c.Number, 'g', -1, 64) // parses to the same double
-	return []any{c.Op.String(), c.Member, number, strconv.FormatInt(c.At, 10), s.life}
-}
-
-// Outcome is the result of one command: an update, which a repeat of the order id
-// gets unchanged whatever the repeat's other fields are, or a refusal.
-type Outcome struct {
-	Update    wire.Update
-	Duplicate bool // the order id was applied before
-	Refusal   *Refusal
-}
-
-// outcome parses the script's reply to c.
-func outcome(c *Command, reply string) (Outcome, error) {
-	if reply == "!" {
-		return Outcome{Refusal: &Refusal{"overflow", errors.New("the score would not be a finite number; nothing was changed")}}, nil
-	}
-	if reply == "" || reply[0] != '+' && reply[0] != '=' {
-		return Outcome{}, badRecord(reply)
-	}
-	u, err := readRecord(reply[1:])
-	u.Board, u.OrderID = c.Board, c.OrderID
-	return Outcome{Update: u, Duplicate: reply[0] == '='}, err
-}
-
-// readRecord parses the record that the script keeps of an order id.
-func readRecord(record string) (u wire.Update, err error) {
-	f := strings.SplitN(record, " ", 6)
-	if len(f) != 6 {
-		return u, badRecord(record)
-	}
-	var errs [5]error
-	u.Seq, errs[0] = strconv.ParseUint(f[0], 10, 64)
-	u.Op, errs[1] = wire.ParseOp(f[1])
-	u.Delta, errs[2] = strconv.ParseFloat(f[2], 64)
-	u.Score, errs[3] = strconv.ParseFloat(f[3], 64)
-	u.At, errs[4] = strconv.ParseInt(f[4], 10, 64)
-	u.Member = f[5]
-	u.Score += 0 // Redis keeps -0, updates do not
-	if errors.Join(errs[:]...) != nil {
-		return u, badRecord(record)
-	}
-	return u, nil
-}
-
-func badRecord(record string) error {
-	return &Refusal{"type", fmt.Errorf("an order key holds %.80q, which is not a record: check that nothing else uses the key names", record)}
 }

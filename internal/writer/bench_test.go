@@ -1,10 +1,12 @@
 package writer
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"rankcache"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
@@ -81,6 +85,109 @@ func BenchmarkApply(b *testing.B) {
 	}
 	b.ReportMetric(float64(next)/b.Elapsed().Seconds(), "commands/s")
 	b.ReportMetric((redisCPU(b, h.client)-before)*1e6/float64(next), "redis-cpu-us/command")
+}
+
+// BenchmarkScript compares apply.lua with the script before boards had a checksum: in
+// turns on one server, 200,000 increments of 57,000 members each, pipelines of 500,
+// order ids of 15 bytes. Run it with -benchtime 1x.
+func BenchmarkScript(b *testing.B) {
+	for b.Loop() {
+		server := testkit.StartRedis(b, servers.RedisOptions{})
+		h := quiet(b, func(o *Options) { o.Redis = redisClient(b, server.Addr()) })
+		must(b, beforeScript.Load(b.Context(), h.client).Err())
+		before, now := scriptRun{h: h, apply: applyBefore}, scriptRun{h: h, apply: applyNow}
+		before.load(b, "before")
+		now.load(b, "now")
+		for range 20 {
+			before.block(b)
+			now.block(b)
+		}
+		before.report(b, "before")
+		now.report(b, "now")
+		b.ReportMetric(now.cpu/before.cpu, "cpu-ratio")
+		b.ReportMetric(now.usec/before.usec, "evalsha-ratio")
+	}
+}
+
+//go:embed testdata/before.lua
+var beforeSource string
+
+var beforeScript = redis.NewScript(beforeSource)
+
+// scriptRun is a script with what it has cost.
+type scriptRun struct {
+	h                 *fixture
+	apply             func(*testing.B, *fixture, []*job) error
+	board             rankcache.BoardID
+	orders, first     int
+	cpu, usec, memory float64
+}
+
+const scriptMembers = 57_000
+
+// load makes the board with all its members.
+func (r *scriptRun) load(b *testing.B, board rankcache.BoardID) {
+	r.board = board
+	for range scriptMembers / 500 {
+		r.pipeline(b)
+	}
+	r.first = r.orders
+}
+
+func (r *scriptRun) block(b *testing.B) {
+	cpu, usec, memory := redisCPU(b, r.h.client), r.infoNumber(b, "commandstats", "cmdstat_evalsha", "usec="), r.infoNumber(b, "memory", "used_memory", "")
+	for range 20 {
+		r.pipeline(b)
+	}
+	r.cpu += redisCPU(b, r.h.client) - cpu
+	r.usec += r.infoNumber(b, "commandstats", "cmdstat_evalsha", "usec=") - usec
+	r.memory += r.infoNumber(b, "memory", "used_memory", "") - memory
+}
+
+func (r *scriptRun) pipeline(b *testing.B) {
+	jobs := make([]*job, 500)
+	for i := range jobs {
+		jobs[i] = &job{Command: &Command{Board: r.board, Member: fmt.Sprint(1_000_000 + r.orders%scriptMembers), Op: wire.OpIncr, Number: 1,
+			OrderID: fmt.Sprintf("order-%09d", r.orders), At: r.h.at}}
+		r.orders++
+	}
+	must(b, r.apply(b, r.h, jobs))
+}
+
+func applyNow(b *testing.B, h *fixture, jobs []*job) error { return h.applier.apply(b.Context(), jobs) }
+
+func applyBefore(b *testing.B, h *fixture, jobs []*job) error {
+	_, err := h.client.Pipelined(b.Context(), func(p redis.Pipeliner) error {
+		for _, j := range jobs {
+			key := "{" + string(j.Board) + "}:"
+			beforeScript.EvalSha(b.Context(), p, []string{string(j.Board), key + "seq", key + "order:" + j.OrderID},
+				j.Op.String(), j.Member, strconv.FormatFloat(j.Number, 'g', -1, 64), j.At, 0)
+		}
+		return nil
+	})
+	return err
+}
+
+func (r *scriptRun) report(b *testing.B, name string) {
+	n := float64(r.orders - r.first)
+	b.ReportMetric(r.cpu*1e6/n, name+"-cpu-us")
+	b.ReportMetric(r.usec/n, name+"-evalsha-us")
+	b.ReportMetric(r.memory/n, name+"-B/order")
+}
+
+func (r *scriptRun) infoNumber(b *testing.B, section, field, after string) float64 {
+	info, err := r.h.client.InfoMap(b.Context(), section).Result()
+	must(b, err)
+	for _, fields := range info {
+		if text, ok := fields[field]; ok {
+			_, text, _ = strings.Cut(text, after)
+			text, _, _ = strings.Cut(text, ",")
+			n, err := strconv.ParseFloat(text, 64)
+			must(b, err)
+			return n
+		}
+	}
+	return 0
 }
 
 // redisCPU returns the seconds of CPU that the server has used.

@@ -44,6 +44,7 @@ type fixture struct {
 	client *redis.Client
 	kafka  string
 	board  rankcache.BoardID
+	at     int64 // of its commands
 }
 
 func redisClient(t testing.TB, addr string) *redis.Client {
@@ -58,11 +59,12 @@ func redisClient(t testing.TB, addr string) *redis.Client {
 // unless change changes its options. Its names start with the test's.
 func newFixture(t testing.TB, kafkaAddr string, change func(*Options)) *fixture {
 	t.Helper()
-	h := &fixture{client: redisClient(t, testkit.Redis(t)), kafka: kafkaAddr, board: rankcache.BoardID(testkit.Name(t))}
+	h := &fixture{client: redisClient(t, testkit.Redis(t)), kafka: kafkaAddr, board: rankcache.BoardID(testkit.Name(t)), at: time.Now().UnixMilli()}
 	opts := Options{Redis: h.client, Names: wire.DefaultNames(), Tiers: tiers{all: rooms.ModeSuperHot},
 		Kafka: map[string]string{"bootstrap.servers": kafkaAddr}, Group: testkit.Name(t),
 		Topics: Topics{CommandPartitions: 2}, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))}
-	opts.Names.Commands = "c_" + lastPart(string(h.board))
+	opts.Names.Commands, opts.Names.Refused = "c_"+lastPart(string(h.board)), "r_"+lastPart(string(h.board))
+	opts.Names.Readopt = "readopt:" + string(h.board)
 	if change != nil {
 		change(&opts)
 	}
@@ -113,7 +115,7 @@ func (h *fixture) run(t testing.TB) (stop func()) {
 
 // command is the JSON of an incr by one.
 func (h *fixture) command(order, member string) string {
-	return fmt.Sprintf(`{"order":%q,"board":%q,"member":%q,"op":"incr","delta":1,"at":5}`, order, h.board, member)
+	return fmt.Sprintf(`{"order":%q,"board":%q,"member":%q,"op":"incr","delta":1,"at":%d}`, order, h.board, member, h.at)
 }
 
 // produce creates the command topic if needed and writes commands to it.
@@ -184,6 +186,26 @@ func (h *fixture) send(body string, header ...string) *httptest.ResponseRecorder
 	rec := httptest.NewRecorder()
 	h.Handler().ServeHTTP(rec, req)
 	return rec
+}
+
+// meta returns the board's meta.
+func (h *fixture) meta(t testing.TB) wire.Meta {
+	t.Helper()
+	m, err := h.applier.meta(t.Context(), h.board)
+	must(t, err)
+	return m
+}
+
+// checkSum compares the board's meta with its members and their sum.
+func (h *fixture) checkSum(t testing.TB) {
+	t.Helper()
+	var sum uint64
+	scores := h.scores(t)
+	for member, score := range scores {
+		sum = (sum + wire.Hash(member, score)) & wire.SumMask
+	}
+	m := h.meta(t)
+	equal(t, "members, sum", []any{m.Members, m.HasSum, m.Sum}, []any{uint64(len(scores)), true, sum})
 }
 
 func must(t testing.TB, err error) {

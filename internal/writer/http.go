@@ -14,7 +14,8 @@ import (
 	"rankcache/wire"
 )
 
-// PostTimeout bounds one posted command, Redis and Kafka together.
+// PostTimeout bounds one posted command, Redis and Kafka together: as long, a failover
+// or an adoption delays a post instead of failing it.
 const PostTimeout = 5 * time.Second
 
 // errNotAcked reports that Redis took a command and Kafka did not yet take its
@@ -41,7 +42,7 @@ func (w *Writer) Handler() http.Handler {
 }
 
 func (w *Writer) postScore(rw http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), PostTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), w.postTime)
 	defer cancel()
 	if !isJSON(r.Header.Get("Content-Type")) {
 		problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "Unsupported media type", "want Content-Type: application/json").Write(rw)
@@ -76,23 +77,24 @@ func (w *Writer) do(ctx context.Context, body []byte) (Outcome, error) {
 		err = w.admit(c)
 	}
 	if err != nil {
-		w.metrics.countRefusal(asRefusal(err))
+		w.refusePost(ctx, asRefusal(err), c, body)
 		return Outcome{}, err
 	}
 	j := &job{Command: c}
-	if err := w.applier.apply(ctx, []*job{j}); err != nil {
+	if err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, []*job{j}) }); err != nil {
 		return Outcome{}, err
 	}
-	m, publish := w.message(j)
 	if j.Refusal != nil {
+		w.refusePost(ctx, j.Refusal, c, body)
 		return Outcome{}, j.Refusal
 	}
-	if publish {
+	if m, publish := w.message(j); publish {
 		err = w.publishOne(ctx, m)
 	}
 	return j.Outcome, err
 }
 
+// publishOne publishes a message of a post.
 func (w *Writer) publishOne(ctx context.Context, m message) error {
 	p := w.producer.Load()
 	if p == nil {
@@ -104,10 +106,12 @@ func (w *Writer) publishOne(ctx context.Context, m message) error {
 	return nil
 }
 
-// appendAnswer is the update with the one thing that only this caller is told.
+// appendAnswer is the update with what only this caller is told.
 func appendAnswer(dst []byte, o *Outcome) []byte {
 	dst = wire.AppendUpdate(dst, &o.Update)
-	dst = append(dst[:len(dst)-1], `,"duplicate":`...)
+	dst = append(dst[:len(dst)-1], `,"state":"`...)
+	dst = append(dst, o.Update.State().String()...)
+	dst = append(dst, `","duplicate":`...)
 	return append(strconv.AppendBool(dst, o.Duplicate), "}\n"...)
 }
 
@@ -121,6 +125,9 @@ func problemOf(err error) httpserve.Problem {
 	case errors.Is(err, errNotAcked):
 		return problem(http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
 			"the score is changed; post the same command with the same order again so that its update is published")
+	case errors.Is(err, errAdopting):
+		return problem(http.StatusServiceUnavailable, "adopting", "Board is being adopted",
+			"its members are added up, after something else has changed the board; post the same command with the same order again")
 	case !ok:
 		return problem(http.StatusServiceUnavailable, "origin_unavailable", "Redis did not answer",
 			"post the same command with the same order again")
@@ -128,6 +135,14 @@ func problemOf(err error) httpserve.Problem {
 		return problem(http.StatusForbidden, "blocked", "Board is blocked", r.Err.Error())
 	case r.Reason == "overflow":
 		return problem(http.StatusUnprocessableEntity, "score_overflow", "Score out of range", r.Err.Error())
+	case r.Reason == "order_conflict":
+		return problem(http.StatusConflict, r.Reason, "Order id was used for another change", r.Err.Error())
+	case r.Reason == "too_old":
+		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is too old", r.Err.Error())
+	case r.Reason == "early":
+		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is ahead of time", r.Err.Error())
+	case r.Reason == "clock":
+		return problem(http.StatusServiceUnavailable, "wrong_clock", "The writer's clock is wrong", r.Err.Error())
 	case r.Reason == "type":
 		return problem(http.StatusConflict, "wrong_type", "Key of the board holds something else", "")
 	case r.Reason == "json" || r.Reason == "size":

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"rankcache"
 	"rankcache/internal/httpserve"
@@ -18,14 +19,16 @@ import (
 func TestPostScore(t *testing.T) {
 	h := newFixture(t, testkit.Kfake(t).Addr(), nil)
 	h.run(t)
-	update := fmt.Sprintf(`{"v":2,"board":%q,"member":"a","op":"incr","delta":1,"score":1,"seq":1,"order":"o1","at":5`, h.board)
 	status, answer := h.post(t, h.command("o1", "a"))
-	equal(t, "answer", []any{status, answer}, []any{200, update + `,"duplicate":false}`})
+	m := h.meta(t)
+	update, state := strings.TrimSuffix(h.update(m.Run, "o1", "a", 1), "}"), fmt.Sprintf(`,"state":"%s"`, m.State)
+	equal(t, "answer", []any{status, answer}, []any{200, update + state + `,"duplicate":false}`})
 	equal(t, "published", h.updates(t, 1)[0], update+"}")
-	status, answer = h.post(t, h.command("o1", "b"))
-	equal(t, "repeat", []any{status, answer}, []any{200, update + `,"duplicate":true}`})
-	_, answer = h.post(t, fmt.Sprintf(`{"order":"o2","board":%q,"member":"a","op":"delete","at":5}`, h.board))
-	equal(t, "delete", answer, fmt.Sprintf(`{"v":2,"board":%q,"member":"a","op":"delete","seq":2,"order":"o2","at":5,"duplicate":false}`, h.board))
+	status, answer = h.post(t, h.command("o1", "a"))
+	equal(t, "repeat", []any{status, answer}, []any{200, update + state + `,"duplicate":true}`})
+	_, answer = h.post(t, fmt.Sprintf(`{"order":"o2","board":%q,"member":"a","op":"delete","at":%d}`, h.board, h.at))
+	equal(t, "delete", answer, fmt.Sprintf(`{"v":2,"board":%q,"member":"a","op":"delete","run":%d,"seq":2,"sum":"000000000000","members":0,"order":"o2","at":%d,"state":"%[2]d-2-000000000000","duplicate":false}`,
+		h.board, m.Run, h.at))
 }
 
 func TestPostProblems(t *testing.T) {
@@ -115,6 +118,7 @@ func TestPostWhileRedisIsAway(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
 	must(t, server.Stop())
+	h.postTime = 300 * time.Millisecond
 	rec := h.send(h.command("o1", "a"), "Content-Type", "application/json")
 	checkProblem(t, "post", rec.Code, rec.Body.String(), httpserve.Problem{Status: 503, Code: "origin_unavailable"})
 	equal(t, "header", []string{rec.Header().Get("Retry-After"), rec.Header().Get("Content-Type")}, []string{"1", "application/problem+json"})

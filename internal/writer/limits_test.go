@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -28,14 +29,16 @@ func TestLimitsAreThoseOfTheDocument(t *testing.T) {
 
 // commandLimits returns commands and whether they are taken.
 func commandLimits(board string) map[string]bool {
-	x := strings.Repeat
+	x, orders := strings.Repeat, 0
 	with := func(field, value string) string { // a good command but for the last value of a field
-		body := map[string]string{"board": `"` + board + `"`, "member": `"m"`, "order": `"o-` + field + `"`, "op": `"incr"`, "delta": "1"}
+		orders++
+		body := map[string]string{"board": `"` + board + `"`, "member": `"m"`, "order": fmt.Sprintf(`"o-%d"`, orders), "op": `"incr"`, "delta": "1"}
 		body[field] = value
 		return object(body)
 	}
 	op := func(op, fields string) string {
-		return `{"board":"` + board + `","member":"m","order":"o-` + op + `","op":"` + op + `"` + fields + `}`
+		orders++
+		return fmt.Sprintf(`{"board":%q,"member":"m","order":"o-%d","op":%q%s}`, board, orders, op, fields)
 	}
 	return map[string]bool{
 		with("member", `"`+x("m", 128)+`"`): true,

@@ -1,19 +1,27 @@
 package writer
 
 import (
+	"sync"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 type metrics struct {
-	commands  *prometheus.CounterVec // by result
-	refused   *prometheus.CounterVec // by reason
-	published prometheus.Counter
-	topics    prometheus.Counter
-	retries   *prometheus.CounterVec // by the server that failed
-	apply     prometheus.Histogram
-	publish   prometheus.Histogram
-	batch     prometheus.Histogram
+	commands *prometheus.CounterVec // by result
+	refused  *prometheus.CounterVec // by reason
+	// refusedLost counts refused posts that Kafka did not take.
+	refusedLost prometheus.Counter
+	published   prometheus.Counter
+	adoptions   prometheus.Counter
+	waits       prometheus.Counter
+	fullest     *fullest
+	topics      prometheus.Counter
+	retries     *prometheus.CounterVec // by the server that failed
+	apply       prometheus.Histogram
+	publish     prometheus.Histogram
+	batch       prometheus.Histogram
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -24,6 +32,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Commands by result: applied, duplicate, refused."}, []string{"result"}),
 		refused: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_refused_total",
 			Help: "Commands that were not applied, by reason."}, []string{"reason"}),
+		refusedLost: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_refused_unpublished_total",
+			Help: "Refused posts that Kafka did not take in time; their callers know."}),
+		adoptions: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_adoptions_total",
+			Help: "Boards whose members were added up, because something else had made or changed them."}),
+		waits: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_waits_total",
+			Help: "Commands that waited until their board was adopted."}),
+		fullest: &fullest{gauge: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_write_orders_fullest",
+			Help: "Order ids in the fullest hash that was seen in the last ten minutes: one command a second is sampled. More than 100,000: raise --order-buckets."})},
 		published: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_updates_published_total",
 			Help: "Updates acknowledged by Kafka."}),
 		topics: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_topics_created_total",
@@ -40,17 +56,34 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) countOutcome(o *Outcome) {
-	switch {
-	case o.Refusal != nil:
-		m.countRefusal(o.Refusal)
-	case o.Duplicate:
-		m.commands.WithLabelValues("duplicate").Inc()
-	default:
-		m.commands.WithLabelValues("applied").Inc()
+	result := "applied"
+	if o.Duplicate {
+		result = "duplicate"
 	}
+	m.commands.WithLabelValues(result).Inc()
 }
 
 func (m *metrics) countRefusal(r *Refusal) {
 	m.commands.WithLabelValues("refused").Inc()
 	m.refused.WithLabelValues(r.Reason).Inc()
+}
+
+// fullestAge is how long the fullest hash is shown.
+const fullestAge = 10 * time.Minute
+
+// fullest shows the highest of the numbers noted lately. It is safe for concurrent use.
+type fullest struct {
+	gauge prometheus.Gauge
+	mu    sync.Mutex // nothing but the gauge is called under it
+	n     int64
+	at    time.Time
+}
+
+func (f *fullest) note(n int64, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n >= f.n || at.Sub(f.at) > fullestAge {
+		f.n, f.at = n, at
+		f.gauge.Set(float64(n))
+	}
 }

@@ -19,6 +19,20 @@ import (
 	"rankcache/wire"
 )
 
+// Defaults of orders. A hash of an order life should not have more than about 100,000
+// order ids, as its expiry and its move to another server stop Redis.
+const (
+	DefaultOrderLife    = time.Hour
+	DefaultOrderBuckets = 4
+)
+
+// Limits of orders.
+const (
+	minOrderLife    = time.Minute
+	maxOrderLife    = 366 * 24 * time.Hour
+	maxOrderBuckets = 256 // a script that prepares a board names twice as many keys
+)
+
 // DefaultGroup is the consumer group that all writers of one command topic share.
 const DefaultGroup = "rankcache-writer"
 
@@ -42,13 +56,17 @@ type Options struct {
 	// PublishAll publishes the updates of all boards, not only of super-hot ones.
 	PublishAll bool
 	// BoardLife is the time from a board's first change until it expires, together
-	// with its seq and order keys. 0: never, because a board that vanishes is worse
-	// than one that stays; operators then delete the three kinds of keys. An order
-	// key takes about 140 bytes of Redis's memory (180 with a life).
-	BoardLife  time.Duration
-	Topics     Topics
-	Log        *slog.Logger          // nil: silent
-	Registerer prometheus.Registerer // nil: unregistered
+	// with its meta and orders. 0: never, because a board that vanishes is worse than
+	// one that stays; operators then delete the three kinds of keys.
+	BoardLife time.Duration
+	// OrderLife is how long an order id is known at least, and OrderBuckets over how
+	// many hashes the order ids of one life are spread. Both hold for new boards. 0:
+	// DefaultOrderLife, DefaultOrderBuckets.
+	OrderLife    time.Duration
+	OrderBuckets int
+	Topics       Topics
+	Log          *slog.Logger          // nil: silent
+	Registerer   prometheus.Registerer // nil: unregistered
 }
 
 // check returns the options with defaults set, or an error that names the wrong
@@ -66,6 +84,9 @@ func (opts Options) check() (Options, error) {
 	if opts.BoardLife < 0 {
 		return opts, fmt.Errorf("board life %v: want 0 or more", opts.BoardLife)
 	}
+	if err := opts.checkOrders(); err != nil {
+		return opts, err
+	}
 	if opts.Group == "" {
 		opts.Group = DefaultGroup
 	}
@@ -73,6 +94,22 @@ func (opts Options) check() (Options, error) {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	return opts, nil
+}
+
+func (opts *Options) checkOrders() error {
+	if opts.OrderLife == 0 {
+		opts.OrderLife = DefaultOrderLife
+	}
+	if opts.OrderBuckets == 0 {
+		opts.OrderBuckets = DefaultOrderBuckets
+	}
+	if l := opts.OrderLife; l < minOrderLife || l > maxOrderLife || l%time.Second != 0 {
+		return fmt.Errorf("order life %v: want %v to %v in whole seconds", l, minOrderLife, maxOrderLife)
+	}
+	if n := opts.OrderBuckets; n < 1 || n > maxOrderBuckets {
+		return fmt.Errorf("%d order buckets: want 1 to %d", n, maxOrderBuckets)
+	}
+	return nil
 }
 
 // settings are librdkafka settings by name.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,8 +20,11 @@ func TestOptionsAreChecked(t *testing.T) {
 	for name, breakIt := range map[string]func(*Options){
 		"redis":  func(o *Options) { o.Redis = nil },
 		"tiers":  func(o *Options) { o.Tiers = nil },
-		"names":  func(o *Options) { o.Names.Seq = "" },
+		"names":  func(o *Options) { o.Names.Meta = "" },
 		"life":   func(o *Options) { o.BoardLife = -1 },
+		"orders": func(o *Options) { o.OrderLife = time.Second },
+		"months": func(o *Options) { o.OrderLife = 1 << 62 },
+		"hashes": func(o *Options) { o.OrderBuckets = 1000 },
 		"kafka":  func(o *Options) { o.Kafka = nil },
 		"commit": func(o *Options) { o.Kafka["enable.auto.commit"] = "true" },
 		"group":  func(o *Options) { o.Kafka["group.id"] = "mine" },

@@ -18,51 +18,70 @@ const flushTimeout = 5 * time.Second
 // purgeTimeout is how long librdkafka may take to report purged messages.
 const purgeTimeout = time.Second
 
-// message is one update on its way to its board's topic.
+// message is one record to be produced: an update, or a refused command.
 type message struct {
 	topic string
-	key   []byte // the member
+	key   []byte // the member, or the board of a refused command
 	value []byte
 }
 
 // producer sends updates to Kafka and waits for their acknowledgement. It is safe
 // for concurrent use.
 type producer struct {
-	conf    *kafka.ConfigMap
 	topics  *topics
 	metrics *metrics
 	log     *slog.Logger
 
-	// mu is read-locked while a client is in use and locked while it is replaced or
-	// closed, because a closed librdkafka handle must not be used.
-	mu     sync.RWMutex
-	client *kafka.Producer    // nil once closed
-	admin  *kafka.AdminClient // shares the client's connections
-	drains sync.WaitGroup     // goroutines that read the client's channels
+	mu      sync.Mutex // guards the next two; not held during requests to the broker
+	conf    *kafka.ConfigMap
+	current *kafkaClient // nil once closed
+}
+
+// kafkaClient is a handle of librdkafka, which must not be used once it is closed:
+// whoever uses it is counted, and closing waits for them.
+type kafkaClient struct {
+	*kafka.Producer
+	admin  *kafka.AdminClient // shares the producer's connections
+	users  sync.WaitGroup     // Add only with producer.mu held, while it is current
+	drains sync.WaitGroup     // goroutines that read its channels
 }
 
 var errClosed = errors.New("the writer is stopping")
 
 // newProducer returns a producer with a running client, which the caller closes.
 func newProducer(conf *kafka.ConfigMap, t *topics, m *metrics, log *slog.Logger) (*producer, error) {
-	p := &producer{conf: conf, topics: t, metrics: m, log: log}
-	return p, p.open()
+	client, err := openClient(conf, log)
+	return &producer{conf: conf, topics: t, metrics: m, log: log, current: client}, err
 }
 
-// open starts a client. The caller holds mu, or is alone.
-func (p *producer) open() (err error) {
-	if p.client, err = kafka.NewProducer(p.conf); err != nil {
-		return fmt.Errorf("kafka producer: %w", err)
+// openClient starts a client. It does not wait for the broker.
+func openClient(conf *kafka.ConfigMap, log *slog.Logger) (*kafkaClient, error) {
+	p, err := kafka.NewProducer(conf)
+	if err != nil {
+		return nil, fmt.Errorf("kafka producer: %w", err)
 	}
-	if p.admin, err = kafka.NewAdminClientFromProducer(p.client); err != nil {
-		p.client.Close()
-		p.client = nil
-		return fmt.Errorf("kafka admin: %w", err)
+	admin, err := kafka.NewAdminClientFromProducer(p)
+	if err != nil {
+		p.Close()
+		return nil, fmt.Errorf("kafka admin: %w", err)
 	}
-	logs, events := p.client.Logs(), p.client.Events()
-	p.drains.Go(func() { drainLogs(p.log, logs) })
-	p.drains.Go(func() { drainEvents(p.log, events) })
-	return nil
+	c := &kafkaClient{Producer: p, admin: admin}
+	logs, events := p.Logs(), p.Events()
+	c.drains.Go(func() { drainLogs(log, logs) })
+	c.drains.Go(func() { drainEvents(log, events) })
+	return c, nil
+}
+
+// use returns the current client. The caller calls users.Done when it no longer uses
+// it.
+func (p *producer) use() (*kafkaClient, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil {
+		return nil, errClosed
+	}
+	p.current.users.Add(1)
+	return p.current, nil
 }
 
 // setLogin has the client, and those that replace it, log in with a new user name and
@@ -70,46 +89,69 @@ func (p *producer) open() (err error) {
 func (p *producer) setLogin(username, password string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.client == nil {
+	if p.current == nil {
 		return nil
 	}
 	return errors.Join(p.conf.SetKey("sasl.username", username), p.conf.SetKey("sasl.password", password),
-		p.client.SetSaslCredentials(username, password))
+		p.current.SetSaslCredentials(username, password))
 }
 
 // close flushes queued messages, for a limited time, and closes the client.
 func (p *producer) close() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closeClient(flushTimeout)
+	c := p.current
+	p.current = nil
+	p.mu.Unlock()
+	if c != nil {
+		c.end(flushTimeout)
+	}
 }
 
-// closeClient closes the client. Messages that can't be sent in time are reported to
-// their senders as failed. The caller holds mu.
-func (p *producer) closeClient(flush time.Duration) {
-	if p.client == nil {
-		return
+// end closes the client, which is no longer current, once nobody uses it. Messages
+// that can't be sent in time are reported to their senders as failed.
+func (c *kafkaClient) end(flush time.Duration) {
+	c.users.Wait()
+	if c.Flush(int(flush.Milliseconds())) > 0 {
+		_ = c.Purge(kafka.PurgeQueue | kafka.PurgeInFlight)
+		c.Flush(int(purgeTimeout.Milliseconds()))
 	}
-	if p.client.Flush(int(flush.Milliseconds())) > 0 {
-		_ = p.client.Purge(kafka.PurgeQueue | kafka.PurgeInFlight)
-		p.client.Flush(int(purgeTimeout.Milliseconds()))
-	}
-	p.admin.Close()
-	p.client.Close()
-	p.drains.Wait()
-	p.client = nil
+	c.admin.Close()
+	c.Close()
+	c.drains.Wait()
 }
 
 // renew replaces a client after a fatal error, which librdkafka reports when it has
 // lost track of what an idempotent producer has sent. Senders retry what was queued.
-func (p *producer) renew(used *kafka.Producer) error {
+func (p *producer) renew(used *kafkaClient) error {
+	fresh, err := p.replace(used)
+	if fresh {
+		used.end(0)
+	}
+	return err
+}
+
+func (p *producer) replace(used *kafkaClient) (replaced bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.client == nil || p.client != used || p.client.GetFatalError() == nil {
-		return nil // closed, replaced by another caller, or without a fatal error
+	if used == nil || p.current != used || used.GetFatalError() == nil {
+		return false, nil // closed, replaced by another caller, or without a fatal error
 	}
-	p.closeClient(0)
-	return p.open()
+	next, err := openClient(p.conf, p.log)
+	if err != nil {
+		return false, err
+	}
+	p.current = next
+	return true, nil
+}
+
+// makeCommandTopic creates the topic of commands if it is missing and configured.
+func (p *producer) makeCommandTopic(ctx context.Context, name string) error {
+	c, err := p.use()
+	if err != nil {
+		return err
+	}
+	defer c.users.Done()
+	return p.topics.ensureCommands(ctx, c.admin, name)
 }
 
 // send makes one attempt and returns once Kafka has acknowledged all messages. After
@@ -136,30 +178,29 @@ func (p *producer) send(ctx context.Context, messages []message) (rest []message
 // enqueue passes messages to librdkafka until it rejects one. queued of them will be
 // reported on the channel, whose capacity is for all, so that librdkafka never
 // blocks if send stops reading.
-func (p *producer) enqueue(ctx context.Context, messages []message) (reports chan kafka.Event, client *kafka.Producer, queued int, err error) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if p.client == nil {
-		return nil, nil, 0, errClosed
+func (p *producer) enqueue(ctx context.Context, messages []message) (reports chan kafka.Event, client *kafkaClient, queued int, err error) {
+	if client, err = p.use(); err != nil {
+		return nil, nil, 0, err
 	}
+	defer client.users.Done()
 	names := make([]string, len(messages))
 	for i := range messages {
 		names[i] = messages[i].topic
 	}
-	if err = p.topics.ensure(ctx, p.admin, names); err != nil {
-		return nil, nil, 0, err
+	if err = p.topics.ensure(ctx, client.admin, names); err != nil {
+		return nil, client, 0, err
 	}
 	reports = make(chan kafka.Event, len(messages))
 	for i := range messages {
 		m := &messages[i]
-		err = p.client.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &m.topic, Partition: kafka.PartitionAny},
+		err = client.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &m.topic, Partition: kafka.PartitionAny},
 			Key: m.key, Value: m.value, Opaque: i}, reports)
 		if err != nil {
 			p.forgetIfGone(m.topic, err)
-			return reports, p.client, i, fmt.Errorf("producing to %s: %w", m.topic, err)
+			return reports, client, i, fmt.Errorf("producing to %s: %w", m.topic, err)
 		}
 	}
-	return reports, p.client, len(messages), nil
+	return reports, client, len(messages), nil
 }
 
 // report records the delivery of one message and returns its error.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -33,26 +34,44 @@ func (h *fixture) opCommand(op, orderID, member, field string, number float64) s
 		strconv.FormatFloat(number, 'g', -1, 64))
 }
 
-// A repeat with other fields gets the first update again, byte for byte.
+// A repeat gets the first update again, byte for byte, whatever has happened since.
 func TestRepeatIsTheSameUpdate(t *testing.T) {
 	h := quiet(t, nil)
 	for i, first := range []string{
-		fmt.Sprintf(`{"order":"o0","board":%q,"member":"a","op":"incr","delta":0.1,"at":5}`, h.board),
-		fmt.Sprintf(`{"order":"o1","board":%q,"member":"b c é","op":"set","score":1e300,"at":6}`, h.board),
-		fmt.Sprintf(`{"order":"o2","board":%q,"member":"missing","op":"delete","at":7}`, h.board),
+		fmt.Sprintf(`{"order":"o0","board":%q,"member":"a","op":"incr","delta":0.1,"at":%d}`, h.board, h.at-5),
+		fmt.Sprintf(`{"order":"o1","board":%q,"member":"b c é","op":"set","score":1e300,"at":%d}`, h.board, h.at-6),
+		fmt.Sprintf(`{"order":"o2","board":%q,"member":"missing","op":"delete","at":%d}`, h.board, h.at-7),
 	} {
 		done := h.do1(t, first)
-		equal(t, "seq", []any{done.Update.Seq, done.Duplicate}, []any{uint64(i + 1), false})
+		equal(t, "duplicate", done.Duplicate, false)
 		h.do1(t, h.opCommand("incr", fmt.Sprint("between", i), "b c é", "delta", 1)) // later changes do not matter
-		must(t, h.client.DecrBy(t.Context(), h.opts.Names.SeqKey(h.board), 1).Err())
-		for range 2 {
-			again := h.do1(t, h.opCommand("set", fmt.Sprint("o", i), "another", "score", 77))
+		must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: fmt.Sprint("foreign", i), Score: 1}).Err())
+		h.do1(t, h.opCommand("incr", fmt.Sprint("adopting", i), "b c é", "delta", 1))
+		for _, at := range []string{fmt.Sprint(h.at - 99), fmt.Sprint(h.at + 1), "7"} {
+			again := h.do1(t, regexp.MustCompile(`"at":\d+`).ReplaceAllString(first, `"room":"77","at":`+at))
 			equal(t, "duplicate", again.Duplicate, true)
 			equal(t, "update", string(wire.AppendUpdate(nil, &again.Update)), string(wire.AppendUpdate(nil, &done.Update)))
 		}
 	}
-	if err := h.client.ZScore(t.Context(), string(h.board), "another").Err(); err != redis.Nil {
-		t.Error("a repeat changed the board:", err)
+}
+
+// A known order id with another op, member or number is refused.
+func TestOrderConflict(t *testing.T) {
+	h := quiet(t, nil)
+	h.do1(t, h.opCommand("incr", "o", "a", "delta", 1))
+	before := h.meta(t)
+	for _, other := range []string{h.opCommand("set", "o", "a", "score", 1), h.opCommand("incr", "o", "b", "delta", 1),
+		h.opCommand("incr", "o", "a", "delta", 2), h.opCommand("delete", "o", "a", "none", 0)} {
+		h.checkRefused(t, other, "order_conflict")
+	}
+	equal(t, "meta", h.meta(t), before)
+}
+
+func (h *fixture) checkRefused(t *testing.T, command, reason string) {
+	t.Helper()
+	_, err := h.do(t.Context(), []byte(command))
+	if refusal := asRefusal(err); refusal == nil || refusal.Reason != reason || refusal.Err == nil {
+		t.Errorf("%s: %v, want reason %s", command, err, reason)
 	}
 }
 
@@ -61,14 +80,9 @@ func TestOverflowChangesNothing(t *testing.T) {
 	h.do1(t, h.opCommand("set", "o1", "a", "score", math.MaxFloat64))
 	h.do1(t, h.opCommand("set", "o2", "b", "score", -math.MaxFloat64))
 	for member, delta := range map[string]float64{"a": math.MaxFloat64, "b": -math.MaxFloat64} {
-		_, err := h.do(t.Context(), []byte(h.opCommand("incr", "o3", member, "delta", delta)))
-		refusal := asRefusal(err)
-		if refusal == nil || refusal.Reason != "overflow" {
-			t.Fatal("error", err)
-		}
+		h.checkRefused(t, h.opCommand("incr", "o3", member, "delta", delta), "overflow")
 	}
-	equal(t, "seq", h.client.Get(t.Context(), h.opts.Names.SeqKey(h.board)).Val(), "2")
-	equal(t, "order", h.client.Exists(t.Context(), h.opts.Names.OrderKey(h.board, "o3")).Val(), int64(0))
+	equal(t, "seq", h.meta(t).Seq, uint64(2))
 	equal(t, "score", h.client.ZScore(t.Context(), string(h.board), "a").Val(), math.MaxFloat64)
 	equal(t, "then", h.do1(t, h.opCommand("incr", "o3", "a", "delta", -math.MaxFloat64)).Update.Score, 0.0)
 }
@@ -78,8 +92,8 @@ func TestOverflowChangesNothing(t *testing.T) {
 func TestWrongTypes(t *testing.T) {
 	names := wire.DefaultNames()
 	for name, key := range map[string]func(rankcache.BoardID) string{
-		"board": names.BoardKey, "seq": names.SeqKey,
-		"order": func(b rankcache.BoardID) string { return names.OrderKey(b, "o") },
+		"board": names.BoardKey, "meta": names.MetaKey,
+		"orders": func(b rankcache.BoardID) string { return names.OrdersKey(b, 1, 2) },
 	} {
 		for _, op := range []string{"incr", "set", "delete"} {
 			h := quiet(t, nil)
@@ -137,89 +151,48 @@ func doubles(n int) []float64 {
 	return fs
 }
 
-// Random commands, with repeats, leave the same board as a plain map.
-func TestRandomCommandsEqualModel(t *testing.T) {
-	h := quiet(t, nil)
-	want, seen := make(map[string]float64), make(map[string]Outcome)
-	for i := range 2000 {
-		orderID, member := fmt.Sprint("o", rand.IntN(1500)), fmt.Sprint("m", rand.IntN(40))
-		op := []string{"incr", "incr", "set", "delete"}[rand.IntN(4)]
-		number := math.Round(rand.NormFloat64()*1000) / 8
-		got := h.do1(t, h.opCommand(op, orderID, member, map[string]string{"incr": "delta", "set": "score", "delete": "none"}[op], number))
-		if first, ok := seen[orderID]; ok {
-			first.Duplicate = true
-			equal(t, "repeat", got, first)
-			continue
-		}
-		seen[orderID] = got
-		model(want, op, member, number)
-		equal(t, fmt.Sprint(i, op, member), []any{got.Update.Seq, got.Update.Score, got.Duplicate}, []any{uint64(len(seen)), want[member], false})
-	}
-	rows, err := h.client.ZRangeWithScores(t.Context(), string(h.board), 0, -1).Result()
-	must(t, err)
-	board := make(map[string]float64)
-	for _, row := range rows {
-		board[row.Member.(string)] = row.Score
-	}
-	equal(t, "board", board, want)
-	equal(t, "seq", h.client.Get(t.Context(), h.opts.Names.SeqKey(h.board)).Val(), fmt.Sprint(len(seen)))
-}
-
-func model(board map[string]float64, op, member string, number float64) {
-	switch op {
-	case "incr":
-		board[member] += number
-	case "set":
-		board[member] = number
-	default:
-		delete(board, member)
-	}
-}
-
-// The board, its seq and its order keys expire together, a board life after the
-// first command.
+// The board, its meta and its orders expire together, a board life after the first
+// command.
 func TestExpiry(t *testing.T) {
 	const life = time.Hour
 	h := quiet(t, func(o *Options) { o.BoardLife = life })
-	names := h.opts.Names
 	h.do1(t, h.opCommand("set", "o1", "a", "score", 1))
-	h.checkExpiry(t, life, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o1"))
-
-	// Halfway through its life new keys get the rest of it, also those of a board
-	// that was emptied and filled again.
-	must(t, h.client.PExpire(t.Context(), names.SeqKey(h.board), life/2).Err())
-	h.do1(t, h.opCommand("delete", "o2", "a", "none", 0))
-	equal(t, "emptied", h.client.Exists(t.Context(), names.BoardKey(h.board)).Val(), int64(0))
+	h.checkExpiry(t, life)
+	h.do1(t, h.opCommand("delete", "o2", "a", "none", 0)) // a board that was emptied and filled again
+	equal(t, "emptied", h.client.Exists(t.Context(), h.opts.Names.BoardKey(h.board)).Val(), int64(0))
 	h.do1(t, h.opCommand("incr", "o3", "b", "delta", 1))
-	h.do1(t, h.opCommand("incr", "o4", "c", "delta", 1))
-	h.checkExpiry(t, life/2, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o2"),
-		names.OrderKey(h.board, "o3"), names.OrderKey(h.board, "o4"))
+	h.checkExpiry(t, life)
+	must(t, h.client.Del(t.Context(), h.opts.Names.BoardKey(h.board), h.opts.Names.OrdersKey(h.board, 0, 1)).Err())
+	for i := range 20 {
+		h.do1(t, h.opCommand("incr", fmt.Sprint("p", i), "c", "delta", 1))
+	}
+	h.checkExpiry(t, life)
 }
 
-// A board that is older than its first command keeps its own expiry, here none.
+// A board that is older than its first command keeps its own expiry.
 func TestExpiryOfExistingBoard(t *testing.T) {
-	h := quiet(t, func(o *Options) { o.BoardLife = time.Hour })
-	names := h.opts.Names
-	must(t, h.client.ZAdd(t.Context(), names.BoardKey(h.board), redis.Z{Score: 5, Member: "old"}).Err())
-	h.do1(t, h.opCommand("incr", "o1", "old", "delta", 1))
-	h.checkExpiry(t, -1, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o1"))
+	for _, left := range []time.Duration{-1, 30 * time.Minute} {
+		h := quiet(t, func(o *Options) { o.BoardLife = time.Hour })
+		must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Score: 5, Member: "old"}).Err())
+		if left > 0 {
+			must(t, h.client.PExpire(t.Context(), string(h.board), left).Err())
+		}
+		h.do1(t, h.opCommand("incr", "o1", "old", "delta", 1))
+		h.checkExpiry(t, left)
+	}
 }
 
 func TestNoExpiryByDefault(t *testing.T) {
 	h := quiet(t, nil)
-	names := h.opts.Names
 	h.do1(t, h.opCommand("incr", "o1", "a", "delta", 1))
-	h.checkExpiry(t, -1, names.BoardKey(h.board), names.SeqKey(h.board), names.OrderKey(h.board, "o1"))
+	h.checkExpiry(t, -1)
 }
 
-// sameEnd is the tolerance for keys that expire together: redis-server 7.0 reads the
-// clock for each command of a script.
-const sameEnd = 10 * time.Millisecond
-
-// checkExpiry compares each key's time to live with want, give or take a minute, and
-// all expire times with each other; -1 means no expiry.
-func (h *fixture) checkExpiry(t *testing.T, want time.Duration, keys ...string) {
+// checkExpiry compares the time to live of all keys of the board with want, give or
+// take a minute, and their absolute expiry with each other; -1 means none.
+func (h *fixture) checkExpiry(t *testing.T, want time.Duration) {
 	t.Helper()
+	keys := h.applier.allKeys(h.board)
 	first := h.client.PExpireTime(t.Context(), keys[0]).Val()
 	for _, key := range keys {
 		left, err := h.client.PTTL(t.Context(), key).Result()
@@ -227,9 +200,7 @@ func (h *fixture) checkExpiry(t *testing.T, want time.Duration, keys ...string) 
 		if want == -1 && left != -1 || want > 0 && (left > want || left < want-time.Minute) {
 			t.Errorf("%s lives %v, want %v", key, left, want)
 		}
-		if end := h.client.PExpireTime(t.Context(), key).Val(); (end - first).Abs() > sameEnd {
-			t.Errorf("%s ends %v after %s", key, end-first, keys[0])
-		}
+		equal(t, key+" ends", h.client.PExpireTime(t.Context(), key).Val(), first)
 	}
 }
 
@@ -246,7 +217,7 @@ func TestClusterSlots(t *testing.T) {
 	jobs := make([]*job, 200)
 	for i := range jobs {
 		jobs[i] = &job{Command: &Command{Board: rankcache.BoardID(fmt.Sprint("b", i%20)), Member: "m", Op: wire.OpIncr,
-			Number: 1, OrderID: fmt.Sprint("o", i)}}
+			Number: 1, OrderID: fmt.Sprint("o", i), At: h.at}}
 	}
 	must(t, h.applier.apply(t.Context(), jobs))
 	for i, j := range jobs {

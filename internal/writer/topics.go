@@ -33,22 +33,28 @@ const maxKnownTopics = 100_000
 // topics creates missing topics. It is safe for concurrent use.
 type topics struct {
 	conf    Topics
+	refused string // made like the command topic
 	metrics *metrics
 
 	mu    sync.Mutex      // not held during requests to the broker
 	known map[string]bool // topics found or created by this process
 }
 
-func newTopics(conf Topics, m *metrics) *topics {
-	return &topics{conf: conf, metrics: m, known: make(map[string]bool)}
+func newTopics(conf Topics, refused string, m *metrics) *topics {
+	return &topics{conf: conf, refused: refused, metrics: m, known: make(map[string]bool)}
 }
 
-// ensure creates the missing ones of the boards' topics.
+// ensure creates the missing ones of the boards' topics, and of the topic of refused
+// commands.
 func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []string) error {
 	config := DefaultTopicSettings()
 	maps.Copy(config, t.conf.Settings)
 	var specs []kafka.TopicSpecification
 	for _, name := range t.unknown(names) {
+		if name == t.refused {
+			specs = append(specs, t.commandSpec(name))
+			continue
+		}
 		specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.Partitions, 1),
 			ReplicationFactor: t.conf.Replication, Config: config})
 	}
@@ -60,8 +66,12 @@ func (t *topics) ensureCommands(ctx context.Context, admin *kafka.AdminClient, n
 	if t.conf.CommandPartitions == 0 {
 		return nil
 	}
-	return t.create(ctx, admin, []kafka.TopicSpecification{{Topic: name,
-		NumPartitions: t.conf.CommandPartitions, ReplicationFactor: t.conf.Replication}})
+	return t.create(ctx, admin, []kafka.TopicSpecification{t.commandSpec(name)})
+}
+
+// commandSpec is of a topic with the broker's own retention.
+func (t *topics) commandSpec(name string) kafka.TopicSpecification {
+	return kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.CommandPartitions, 1), ReplicationFactor: t.conf.Replication}
 }
 
 func (t *topics) create(ctx context.Context, admin *kafka.AdminClient, specs []kafka.TopicSpecification) error {

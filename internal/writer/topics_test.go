@@ -70,7 +70,7 @@ func TestDeletedTopicIsCreatedAgain(t *testing.T) {
 }
 
 func TestKnownTopicsAreLimited(t *testing.T) {
-	topics := newTopics(Topics{}, newMetrics(nil))
+	topics := newTopics(Topics{}, "", newMetrics(nil))
 	for i := range maxKnownTopics + 1 {
 		topics.note(fmt.Sprint(i))
 	}

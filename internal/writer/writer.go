@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
@@ -22,21 +23,24 @@ const (
 	// commitEvery is the time between commits of offsets: one for many batches, and
 	// little to repeat after a crash.
 	commitEvery = 100 * time.Millisecond
-	// Pauses between attempts while Redis or Kafka is unavailable.
-	firstPause = 20 * time.Millisecond
-	maxPause   = 2 * time.Second
+	// Pauses between attempts while Redis or Kafka is unavailable. Those of Redis are
+	// short: a failover, a moving slot and an adoption are over in little time.
+	firstPause    = 20 * time.Millisecond
+	maxRedisPause = 200 * time.Millisecond
+	maxKafkaPause = 2 * time.Second
 )
 
 // Writer applies commands in Redis and publishes their updates. Make it with [New].
 type Writer struct {
 	opts       Options
-	applier    applier
+	applier    *applier
 	topics     *topics
 	metrics    *metrics
 	log        *slog.Logger
 	refusedLog rate.Sometimes
 	commitLog  rate.Sometimes
 	grace      time.Duration // stopGrace, except in tests
+	postTime   time.Duration // PostTimeout, except in tests
 	// producer is set while Run runs; posted commands use it at any time.
 	producer atomic.Pointer[producer]
 }
@@ -49,9 +53,8 @@ func New(opts Options) (*Writer, error) {
 		return nil, err
 	}
 	m := newMetrics(opts.Registerer)
-	return &Writer{opts: opts, metrics: m, log: opts.Log, topics: newTopics(opts.Topics, m), grace: stopGrace,
-		refusedLog: logLimit(), commitLog: logLimit(),
-		applier: applier{opts.Redis, newApplyScript(opts.Names, opts.BoardLife)}}, nil
+	return &Writer{opts: opts, metrics: m, log: opts.Log, topics: newTopics(opts.Topics, opts.Names.Refused, m),
+		grace: stopGrace, postTime: PostTimeout, refusedLog: logLimit(), commitLog: logLimit(), applier: newApplier(opts, m)}, nil
 }
 
 // Run works until ctx ends, then finishes and commits the current batch and returns
@@ -109,6 +112,7 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 		return w.applyBatches(ctx, work, c, applied)
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
+	g.Go(func() error { w.readopt(ctx, work); return nil })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("writer: %w", err)
 	}
@@ -139,24 +143,25 @@ func (w *Writer) applyBatches(ctx, work context.Context, c *consumer, applied ch
 
 // appliedBatch is a batch that Redis has applied.
 type appliedBatch struct {
-	updates []message // to publish
-	ends    offsets   // to commit afterwards
+	messages []message // to publish: updates, and commands that were refused
+	ends     offsets   // to commit afterwards
 }
 
 // applyBatch decodes and applies a batch. Its only error is that ctx has ended.
 func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error) {
 	w.metrics.batch.Observe(float64(len(b.records)))
-	jobs := make([]*job, 0, len(b.records))
+	jobs, record := make([]*job, 0, len(b.records)), make([]*kafka.Message, 0, len(b.records))
+	var messages []message
 	for _, m := range b.records {
 		c, err := DecodeCommand(m.Value, max(0, m.Timestamp.UnixMilli()))
 		if err == nil {
 			err = w.admit(c)
 		}
 		if err != nil {
-			w.refuse(asRefusal(err), "partition", m.TopicPartition.Partition, "offset", m.TopicPartition.Offset)
+			messages = append(messages, w.refuseRecord(asRefusal(err), c, m))
 			continue
 		}
-		jobs = append(jobs, &job{Command: c})
+		jobs, record = append(jobs, &job{Command: c}), append(record, m)
 	}
 	begin := time.Now()
 	err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, jobs) })
@@ -164,7 +169,21 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	if err != nil {
 		return nil, err
 	}
-	return &appliedBatch{w.messages(jobs), b.ends}, nil
+	for i, j := range jobs {
+		if j.Refusal != nil {
+			messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
+		} else if m, ok := w.message(j); ok {
+			messages = append(messages, m)
+		}
+	}
+	return &appliedBatch{messages, b.ends}, nil
+}
+
+// refuseRecord counts a refused command of the command topic and returns the record
+// that tells of it.
+func (w *Writer) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message {
+	w.refuse(r, "partition", m.TopicPartition.Partition, "offset", m.TopicPartition.Offset)
+	return w.refusedMessage(r, c, m.Value, sourceOf(m))
 }
 
 // admit refuses commands of a blocked board or room.
@@ -175,24 +194,10 @@ func (w *Writer) admit(c *Command) error {
 	return nil
 }
 
-// messages counts the outcomes of the jobs and returns the updates to publish.
-func (w *Writer) messages(jobs []*job) (messages []message) {
-	for _, j := range jobs {
-		if m, ok := w.message(j); ok {
-			messages = append(messages, m)
-		}
-	}
-	return messages
-}
-
-// message counts the outcome of a job and returns its update if it must be
-// published. Duplicates are published too: a crash between Redis and Kafka makes a
+// message counts the outcome of a job that is not refused and returns its update if it
+// must be published. Duplicates are published too: a crash between Redis and Kafka makes a
 // command a duplicate without its update being in Kafka.
 func (w *Writer) message(j *job) (message, bool) {
-	if j.Refusal != nil {
-		w.refuse(j.Refusal, "board", j.Board, "order", j.OrderID)
-		return message{}, false
-	}
 	w.metrics.countOutcome(&j.Outcome)
 	if !w.opts.PublishAll && w.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
 		return message{}, false
@@ -217,7 +222,7 @@ func (w *Writer) publishBatches(ctx context.Context, c *consumer, p *producer, b
 				w.commit(c, done)
 				return nil
 			}
-			if err := w.publish(ctx, p, b.updates); err != nil {
+			if err := w.publish(ctx, p, b.messages); err != nil {
 				return err
 			}
 			if done.add(b.ends); due == nil {
@@ -257,19 +262,32 @@ func (w *Writer) publish(ctx context.Context, p *producer, messages []message) e
 	return err
 }
 
-// retry calls attempt until it succeeds or ctx ends, which is its only error.
+// readopt adopts boards with a wrong sum until one of the contexts ends.
+func (w *Writer) readopt(ctx, work context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(work, cancel)()
+	w.applier.readopt(ctx)
+}
+
+// retry calls attempt until it succeeds or ctx ends, which is its only error; it comes
+// with the last attempt's.
 func (w *Writer) retry(ctx context.Context, of string, attempt func() error) error {
 	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
+	pause.InitialInterval, pause.MaxInterval = firstPause, maxKafkaPause
+	if of == "redis" {
+		pause.MaxInterval = maxRedisPause
+	}
 	limit := logLimit()
-	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, attempt() },
+	var last error
+	_, err := backoff.Retry(ctx, func() (_ struct{}, err error) { last = attempt(); return struct{}{}, last },
 		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0),
 		backoff.WithNotify(func(err error, next time.Duration) {
 			w.metrics.retries.WithLabelValues(of).Inc()
 			limit.Do(func() { w.log.Warn("attempt failed, retrying", "of", of, "in", next, "err", err) })
 		}))
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), last)
 	}
 	return err
 }
@@ -277,7 +295,7 @@ func (w *Writer) retry(ctx context.Context, of string, attempt func() error) err
 // makeCommandTopic creates the command topic if needed. Its only error is that ctx
 // has ended.
 func (w *Writer) makeCommandTopic(ctx context.Context, p *producer) error {
-	return w.retry(ctx, "kafka", func() error { return p.topics.ensureCommands(ctx, p.admin, w.opts.Names.Commands) })
+	return w.retry(ctx, "kafka", func() error { return p.makeCommandTopic(ctx, w.opts.Names.Commands) })
 }
 
 // outlive returns a context that ends grace after ctx.

@@ -26,12 +26,15 @@ func TestCommandBecomesUpdate(t *testing.T) {
 	h.produce(t, h.command("o1", "a"), h.command("o2", "a"), h.command("o1", "a"))
 	h.await(t, "applied", 2)
 	h.await(t, "duplicate", 1)
-	b := h.board
-	equal(t, "updates", h.updates(t, 3), []string{
-		fmt.Sprintf(`{"v":2,"board":%q,"member":"a","op":"incr","delta":1,"score":1,"seq":1,"order":"o1","at":5}`, b),
-		fmt.Sprintf(`{"v":2,"board":%q,"member":"a","op":"incr","delta":1,"score":2,"seq":2,"order":"o2","at":5}`, b),
-		fmt.Sprintf(`{"v":2,"board":%q,"member":"a","op":"incr","delta":1,"score":1,"seq":1,"order":"o1","at":5}`, b),
-	})
+	run := h.meta(t).Run
+	equal(t, "updates", h.updates(t, 3), []string{h.update(run, "o1", "a", 1), h.update(run, "o2", "a", 2), h.update(run, "o1", "a", 1)})
+}
+
+// update is the JSON of the update of a command of the board's only member, whose score
+// equals its seq.
+func (h *fixture) update(run uint64, order, member string, seq uint64) string {
+	return fmt.Sprintf(`{"v":2,"board":%q,"member":%q,"op":"incr","delta":1,"score":%d,"run":%d,"seq":%d,"sum":"%012x","members":1,"order":%q,"at":%d}`,
+		h.board, member, seq, run, seq, wire.Hash(member, float64(seq)), order, h.at)
 }
 
 // restarted returns another writer of the same group, as after a restart.
@@ -39,7 +42,7 @@ func (h *fixture) restarted(t testing.TB) *fixture {
 	t.Helper()
 	w, err := New(h.opts)
 	must(t, err)
-	return &fixture{w, h.client, h.kafka, h.board}
+	return &fixture{w, h.client, h.kafka, h.board, h.at}
 }
 
 // A writer dies after Redis took a batch and before Kafka took its updates:
@@ -80,9 +83,9 @@ func TestCrashBetweenRedisAndKafka(t *testing.T) {
 	next.await(t, "duplicate", n)
 	equal(t, "applied again", next.count("applied"), 0)
 	for i, update := range h.updates(t, n) {
-		if want := fmt.Sprintf(`"seq":%d,"order":"o%d"`, i+1, i); !strings.Contains(update, want) {
-			t.Errorf("update %d is %s", i, update)
-		}
+		var u wire.Update
+		must(t, wire.DecodeUpdate([]byte(update), &u))
+		equal(t, "update", []any{u.Seq, u.OrderID, u.Run}, []any{uint64(i + 1), fmt.Sprint("o", i), h.meta(t).Run})
 	}
 }
 
@@ -135,8 +138,8 @@ func (h *fixture) produceSpread(t testing.TB, commands []string) {
 }
 
 func (h *fixture) checkApplied(t testing.TB, n int) error {
-	if seq := h.client.Get(t.Context(), h.opts.Names.SeqKey(h.board)).Val(); seq != fmt.Sprint(n) {
-		return fmt.Errorf("seq %q, want %d", seq, n)
+	if m := h.meta(t); m.Seq != uint64(n) {
+		return fmt.Errorf("seq %d, want %d", m.Seq, n)
 	}
 	return nil
 }

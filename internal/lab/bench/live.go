@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
+	"rankcache/internal/lab/fill"
 	"rankcache/localboard"
 	"rankcache/wire"
 )
@@ -61,18 +62,22 @@ func (l *liveTail) see(seq uint64, at time.Time) {
 	}
 }
 
-// measure produces rate updates a second from seq on while a reader reads, and
-// returns when the last one has been seen.
-func (l *liveTail) measure(ctx context.Context, b *replayBench, id rankcache.BoardID, board *localboard.Board, rate int, seq uint64) (row liveRow, err error) {
+// measure produces b.liveRate updates a second while a reader reads, and returns when
+// the last one has been seen.
+func (l *liveTail) measure(ctx context.Context, b *replayBench, id rankcache.BoardID, board *localboard.Board, filled *fill.Board) (row liveRow, err error) {
 	ctx, cancel := context.WithTimeout(ctx, liveFor+time.Minute)
 	defer cancel()
-	last := seq + uint64(rate*int(liveFor/time.Second))
+	updates := make([]wire.Update, b.liveRate*int(liveFor/time.Second))
+	for i := range updates {
+		updates[i] = filled.Incr(benchMember(i*2654435761%b.members), 1)
+	}
+	last := updates[len(updates)-1].Seq
 	// There is no writer here. Redis has to know of the updates, or the board would be taken for wrong.
-	if err := b.redis.Set(ctx, wire.DefaultNames().SeqKey(id), last, 0).Err(); err != nil {
-		return row, fmt.Errorf("raise the board's total: %w", err)
+	if err := filled.Redis(ctx, b.redis, wire.DefaultNames(), 0); err != nil {
+		return row, err
 	}
 	produced := make(chan error, 1)
-	go func() { produced <- l.produce(ctx, b, id, rate, seq, last) }()
+	go func() { produced <- l.produce(ctx, b, id, updates) }()
 	begin, reads := time.Now(), 0
 	for l.seen < last {
 		if err := ctx.Err(); err != nil {
@@ -92,10 +97,10 @@ func (l *liveTail) measure(ctx context.Context, b *replayBench, id rankcache.Boa
 	at := func(q float64) float64 {
 		return l.delays[int(q*float64(len(l.delays)-1))].Seconds() * 1000
 	}
-	return liveRow{LiveRate: float64(last-seq) / took, DelayP50: at(0.5), DelayP99: at(0.99), LiveReads: float64(reads) / took}, nil
+	return liveRow{LiveRate: float64(len(updates)) / took, DelayP50: at(0.5), DelayP99: at(0.99), LiveReads: float64(reads) / took}, nil
 }
 
-func (l *liveTail) produce(ctx context.Context, b *replayBench, id rankcache.BoardID, rate int, seq, last uint64) error {
+func (l *liveTail) produce(ctx context.Context, b *replayBench, id rankcache.BoardID, updates []wire.Update) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.kafka), kgo.DefaultProduceTopic(wire.DefaultNames().Topic(id)),
 		kgo.ProducerLinger(time.Millisecond))
 	if err != nil {
@@ -104,25 +109,21 @@ func (l *liveTail) produce(ctx context.Context, b *replayBench, id rankcache.Boa
 	defer client.Close()
 	tick := time.NewTicker(liveBeat)
 	defer tick.Stop()
-	begin, first := time.Now(), seq
-	for ; seq < last; <-tick.C {
-		due := min(last, first+uint64(float64(rate)*time.Since(begin).Seconds()))
-		for seq < due {
-			seq++
-			l.put(ctx, client, b, id, seq)
+	for begin, done := time.Now(), 0; done < len(updates); <-tick.C {
+		for due := min(len(updates), int(float64(b.liveRate)*time.Since(begin).Seconds())); done < due; done++ {
+			l.put(ctx, client, &updates[done])
 		}
 	}
 	return client.Flush(ctx)
 }
 
-// put sends the update with this seq: a gift of a member drawn by its number.
-func (l *liveTail) put(ctx context.Context, client *kgo.Client, b *replayBench, id rankcache.BoardID, seq uint64) {
-	u := wire.Update{Board: id, Member: benchMember(int(seq * 2654435761 % uint64(b.members))), Op: wire.OpIncr,
-		Delta: 1, Score: float64(seq), Seq: seq, OrderID: fmt.Sprintf("live-%d", seq), At: time.Now().UnixMilli()}
-	record := &kgo.Record{Key: []byte(u.Member), Value: wire.AppendUpdate(nil, &u)}
+// put sends an update.
+func (l *liveTail) put(ctx context.Context, client *kgo.Client, u *wire.Update) {
+	u.OrderID, u.At = fmt.Sprintf("live-%d", u.Seq), time.Now().UnixMilli()
+	record := &kgo.Record{Key: []byte(u.Member), Value: wire.AppendUpdate(nil, u)}
 	client.Produce(ctx, record, func(_ *kgo.Record, err error) {
-		if err == nil && seq%liveEvery == 0 {
-			l.ack(seq)
+		if err == nil && u.Seq%liveEvery == 0 {
+			l.ack(u.Seq)
 		}
 	})
 }

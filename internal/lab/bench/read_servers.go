@@ -124,7 +124,7 @@ func (s *benchServers) startRedis() (*benchServer, error) {
 	defer client.Close()
 	scores := benchScores(s.bench.members)
 	for _, board := range []rankcache.BoardID{benchBoardID, benchHotBoard} {
-		if err := fill.Redis(s.ctx, client, wire.DefaultNames(), board, scores, uint64(len(scores)), 0); err != nil {
+		if err := fill.NewBoardOf(board, scores, uint64(len(scores))).Redis(s.ctx, client, wire.DefaultNames(), 0); err != nil {
 			return nil, errors.Join(err, server.Close())
 		}
 	}

@@ -140,7 +140,8 @@ func (b *replayBench) startKafka(ctx context.Context) (stop func() error, err er
 func (b *replayBench) row(ctx context.Context, partitions int) (row replayRow, err error) {
 	board := rankcache.BoardID(fmt.Sprintf("bench_%d_%d", time.Now().UnixNano(), partitions))
 	fmt.Fprintf(b.progress, "%d partitions: producing %d updates of %d members\n", partitions, b.updates, b.members)
-	if err := b.fill(ctx, board, partitions); err != nil {
+	filled, err := b.fill(ctx, board, partitions)
+	if err != nil {
 		return row, err
 	}
 	defer func() {
@@ -153,7 +154,7 @@ func (b *replayBench) row(ctx context.Context, partitions int) (row replayRow, e
 		if err != nil {
 			return row, err
 		}
-		seconds, perMember, tail, err := b.wholeRound(ctx, board, round == b.rounds-1)
+		seconds, perMember, tail, err := b.wholeRound(ctx, board, filled, round == b.rounds-1)
 		if err != nil {
 			return row, err
 		}
@@ -180,7 +181,7 @@ func (b *replayBench) bareRound(ctx context.Context, board rankcache.BoardID) (f
 
 // wholeRound runs a replay from nothing to open; in the last one the board is
 // then kept open for the live tail, which changes the topic.
-func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, last bool) (seconds, bytesPerMember float64, live liveRow, err error) {
+func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, filled *fill.Board, last bool) (seconds, bytesPerMember float64, live liveRow, err error) {
 	before := heapNow()
 	yielder, err := yield.New()
 	if err != nil {
@@ -213,7 +214,7 @@ func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, l
 	bytesPerMember = float64(heapNow()-before)/float64(b.members) - b.idBytes()
 	if open, _ := boards.Get(board); last && b.liveRate > 0 {
 		tail := &liveTail{acked: map[uint64]time.Time{}}
-		if live, err = tail.measure(ctx, b, board, open, b.liveRate, uint64(b.updates)); err != nil {
+		if live, err = tail.measure(ctx, b, board, open, filled); err != nil {
 			return 0, 0, live, err
 		}
 	}
@@ -243,11 +244,11 @@ func (b *replayBench) idBytes() float64 {
 func benchMember(i int) string { return fmt.Sprint(10_000_000 + i) }
 
 // benchUpdates yields the updates of a board: everybody once, then by Zipf.
-func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *wire.Update) error) (map[string]float64, error) {
+func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *wire.Update) error) (*fill.Board, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 50, uint64(b.members-1))
 	order := rng.Perm(b.members)
-	scores := make(map[string]float64, b.members)
+	filled := fill.NewBoard(board)
 	for i := range b.updates {
 		who := 0
 		if i < b.members {
@@ -255,32 +256,30 @@ func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *wire.Up
 		} else {
 			who = int(zipf.Uint64())
 		}
-		member := benchMember(who)
-		scores[member]++
-		u := wire.Update{Board: board, Member: member, Op: wire.OpIncr, Delta: 1, Score: scores[member],
-			Seq: uint64(i) + 1, OrderID: fmt.Sprintf("order-%d", i), At: 1_700_000_000_000 + int64(i)}
+		u := filled.Incr(benchMember(who), 1)
+		u.OrderID, u.At = fmt.Sprintf("order-%d", i), 1_700_000_000_000+int64(i)
 		if err := each(&u); err != nil {
 			return nil, err
 		}
 	}
-	return scores, nil
+	return filled, nil
 }
 
-func (b *replayBench) fill(ctx context.Context, board rankcache.BoardID, partitions int) error {
+func (b *replayBench) fill(ctx context.Context, board rankcache.BoardID, partitions int) (*fill.Board, error) {
 	topic := wire.DefaultNames().Topic(board)
 	producer, err := fill.NewTopic(ctx, b.kafka, topic, partitions)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer producer.Close()
-	scores, err := b.benchUpdates(board, producer.Put)
+	filled, err := b.benchUpdates(board, producer.Put)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := producer.Flush(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	return fill.Redis(ctx, b.redis, wire.DefaultNames(), board, scores, uint64(b.updates), 0)
+	return filled, filled.Redis(ctx, b.redis, wire.DefaultNames(), 0)
 }
 
 func (r *replayReport) print(to io.Writer) error {

@@ -165,7 +165,7 @@ func (d *demoRun) past(ctx context.Context, e *evening) error {
 	if err := fill.CreateTopic(ctx, filler.Client, d.names.Commands, 1); err != nil {
 		return err
 	}
-	updates, scores := e.history()
+	updates, board := e.history()
 	for i := range updates {
 		if err := filler.Put(&updates[i]); err != nil {
 			return err
@@ -178,7 +178,7 @@ func (d *demoRun) past(ctx context.Context, e *evening) error {
 	if err != nil {
 		return err
 	}
-	return fill.Redis(ctx, d.redisClient, d.names, e.starBoard(), scores, uint64(len(updates)), demoLife)
+	return board.Redis(ctx, d.redisClient, d.names, demoLife)
 }
 
 func (d *demoRun) clean(ctx context.Context, e *evening) {

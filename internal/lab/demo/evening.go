@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"rankcache"
+	"rankcache/internal/lab/fill"
 	"rankcache/wire"
 )
 
@@ -60,19 +61,17 @@ func (e *evening) gift() float64 {
 }
 
 // history returns the updates that made the star board what it is when the demo
-// begins, in order, and the scores that they left.
-func (e *evening) history() ([]wire.Update, map[string]float64) {
+// begins, in order, and that board.
+func (e *evening) history() ([]wire.Update, *fill.Board) {
 	updates := make([]wire.Update, demoHistory*e.members)
-	scores := make(map[string]float64, e.members)
+	board := fill.NewBoard(e.starBoard())
 	for i := range updates {
 		member := e.giver()
 		if i < e.members {
 			member = e.member(uint64(i)) // everybody gives once
 		}
-		delta := e.gift()
-		scores[member] += delta
-		updates[i] = wire.Update{Board: e.starBoard(), Member: member, Op: wire.OpIncr, Delta: delta,
-			Score: scores[member], Seq: uint64(i) + 1, OrderID: fmt.Sprintf("history-%d", i)}
+		updates[i] = board.Incr(member, e.gift())
+		updates[i].OrderID = fmt.Sprintf("history-%d", i)
 	}
-	return updates, scores
+	return updates, board
 }

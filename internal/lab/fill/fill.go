@@ -5,16 +5,13 @@ package fill
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"rankcache"
 	"rankcache/wire"
 )
 
@@ -100,27 +97,6 @@ func DeleteTopic(ctx context.Context, brokers, topic string) error {
 	req.TopicNames, req.Topics, req.TimeoutMillis = []string{topic}, append(req.Topics, t), 10_000
 	if _, err := req.RequestWith(ctx, client); err != nil {
 		return fmt.Errorf("delete topic %s: %w", topic, err)
-	}
-	return nil
-}
-
-// Redis makes Redis what it is after the updates of a board. A life of 0 is
-// for ever.
-func Redis(ctx context.Context, client redis.UniversalClient, names wire.Names, board rankcache.BoardID, scores map[string]float64, seq uint64, life time.Duration) error {
-	rows := make([]redis.Z, 0, len(scores))
-	for member, score := range scores {
-		rows = append(rows, redis.Z{Score: score, Member: member})
-	}
-	pipe := client.Pipeline()
-	for chunk := range slices.Chunk(rows, 1000) {
-		pipe.ZAdd(ctx, names.BoardKey(board), chunk...)
-	}
-	pipe.Set(ctx, names.SeqKey(board), seq, life)
-	if life > 0 {
-		pipe.Expire(ctx, names.BoardKey(board), life)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("fill Redis: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,133 @@
+package writer
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+//go:embed finish.lua
+var finishSource string
+
+var (
+	finishScript  = redis.NewScript(finishSource)
+	releaseScript = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 0`)
+)
+
+const (
+	// adoptTimeout bounds one attempt to add up a board. It outlives the post that
+	// began it, so that a large board is adopted at all.
+	adoptTimeout = 2 * time.Minute
+	// leaseTime is how long other writers wait for one that has died meanwhile.
+	leaseTime = 10 * time.Second
+	// adoptPage is how many members are read at once.
+	adoptPage = 5000
+)
+
+// errAdopting tells that commands of a board have to wait.
+var errAdopting = errors.New("the board is being adopted: its members are added up")
+
+// adopt adds up a board that is marked so, unless another writer does, which is an
+// error that wraps errAdopting. It returns when the board is ready or ctx ends.
+func (a *applier) adopt(ctx context.Context, b rankcache.BoardID) error {
+	done := a.adoptions.DoChan(string(b), func() (any, error) {
+		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptTimeout)
+		defer cancel()
+		return nil, a.adoption(work, b)
+	})
+	select {
+	case result := <-done:
+		return result.Err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", errAdopting, context.Cause(ctx))
+	}
+}
+
+// adoption makes one attempt.
+func (a *applier) adoption(ctx context.Context, b rankcache.BoardID) error {
+	begin, lease := time.Now(), rand.Text()
+	taken, err := a.client.SetNX(ctx, a.names.AdopterKey(b), lease, leaseTime).Result()
+	if err != nil {
+		return err
+	}
+	if !taken {
+		return errAdopting
+	}
+	defer releaseScript.Run(context.WithoutCancel(ctx), a.client, []string{a.names.AdopterKey(b)}, lease)
+	meta, err := a.meta(ctx, b)
+	if err != nil || !meta.Adopting {
+		return err
+	}
+	members, sum, err := a.addUp(ctx, b)
+	if err != nil {
+		return err
+	}
+	keys := []string{a.names.BoardKey(b), a.names.MetaKey(b), a.names.AdopterKey(b)}
+	if ended, err := finishScript.Run(ctx, a.client, keys, meta.Run, lease, members, sum).Bool(); err != nil || !ended {
+		return errors.Join(errAdopting, err)
+	}
+	a.adopted(b, members, time.Since(begin))
+	return nil
+}
+
+func (a *applier) meta(ctx context.Context, b rankcache.BoardID) (wire.Meta, error) {
+	value, err := a.client.Get(ctx, a.names.MetaKey(b)).Result()
+	if errors.Is(err, redis.Nil) {
+		return wire.Meta{}, nil
+	}
+	if err != nil {
+		return wire.Meta{}, err
+	}
+	return wire.ParseMeta(value)
+}
+
+// addUp returns the members of a board that nobody changes, and their sum.
+func (a *applier) addUp(ctx context.Context, b rankcache.BoardID) (members int64, sum uint64, err error) {
+	before, err := a.serverID(ctx, b)
+	if err != nil {
+		return 0, 0, err
+	}
+	for {
+		rows, err := a.client.ZRangeWithScores(ctx, a.names.BoardKey(b), members, members+adoptPage-1).Result()
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, row := range rows {
+			member, _ := row.Member.(string)
+			sum = (sum + wire.Hash(member, row.Score)) & wire.SumMask
+		}
+		if members += int64(len(rows)); len(rows) < adoptPage {
+			break
+		}
+		if err := a.client.PExpire(ctx, a.names.AdopterKey(b), leaseTime).Err(); err != nil {
+			return 0, 0, err
+		}
+	}
+	after, err := a.serverID(ctx, b)
+	if err == nil && after != before {
+		err = fmt.Errorf("%w: another server has the board now", errAdopting)
+	}
+	return members, sum, err
+}
+
+var runID = regexp.MustCompile(`(?m)^run_id:(\w+)`)
+
+// serverID returns the run_id of the server that has the board: another one after a
+// failover or a restart.
+func (a *applier) serverID(ctx context.Context, b rankcache.BoardID) (string, error) {
+	node, err := a.server(ctx, b)
+	if err != nil {
+		return "", err
+	}
+	info, err := node.Info(ctx, "server").Result()
+	return runID.FindString(info), err
+}

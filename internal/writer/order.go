@@ -1,0 +1,128 @@
+package writer
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"rankcache/wire"
+)
+
+// fieldLen is the length of an order id's field in its hash. With it a field and its
+// header take 16 bytes of Redis's memory, however long the id is.
+const fieldLen = 10
+
+// orderField returns the field of an order id: the beginning of its SHA-256.
+func orderField(orderID string) string {
+	sum := sha256.Sum256([]byte(orderID))
+	return string(sum[:fieldLen])
+}
+
+// Layout of the record of an order, as apply.lua packs it. The mark tells a command
+// with the same order id and another op, member or number; a repeat has the same ones,
+// so the record holds only the rest of the update.
+//
+//	mark                            7 bytes: op, and wire.Hash of member and number
+//	struct.pack('>d', score)        8, 0 after a delete
+//	struct.pack('>I7I6I6I4I6')     29: run, seq, sum, members, at
+const (
+	markLen   = 7
+	recordLen = markLen + 8 + 7 + 6 + 6 + 4 + 6
+)
+
+// mark returns what a repeat of c must have in common with it.
+func mark(c *Command) string {
+	m := binary.BigEndian.AppendUint64(nil, uint64(c.Op)<<48|wire.Hash(c.Member, c.Number))
+	return string(m[1:])
+}
+
+// packed returns c as apply.lua unpacks it: '>I8dBc10c7'. hash is the index in KEYS, from
+// 1, of its order id's hash in set 0.
+func packed(c *Command, hash int) string {
+	data := binary.BigEndian.AppendUint64(make([]byte, 0, 2*8+1+fieldLen+markLen), uint64(c.At))
+	data = binary.BigEndian.AppendUint64(data, math.Float64bits(c.Number))
+	data = append(data, byte(hash))
+	return string(append(append(data, orderField(c.OrderID)...), mark(c)...))
+}
+
+// readRecord returns the update of c that an order's record tells.
+func readRecord(c *Command, record string) (wire.Update, error) {
+	if len(record) != recordLen || record[:markLen] != mark(c) {
+		return wire.Update{}, badReply(record)
+	}
+	f := record[markLen:]
+	u := wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, OrderID: c.OrderID, HasSum: true,
+		Score: math.Float64frombits(bigEndian(f[:8])), Run: bigEndian(f[8:15]), Seq: bigEndian(f[15:21]),
+		Sum: bigEndian(f[21:27]), Members: int(bigEndian(f[27:31])), At: int64(bigEndian(f[31:]))}
+	if c.Op == wire.OpIncr {
+		u.Delta = c.Number
+	}
+	return u, nil
+}
+
+func bigEndian(data string) (n uint64) {
+	for i := range len(data) {
+		n = n<<8 | uint64(data[i])
+	}
+	return n
+}
+
+// need is what a command waits for before it can be applied.
+type need uint8
+
+const (
+	needNothing  need = iota
+	needPrepare       // of its board
+	needAdoption      // of its board
+	needBuckets       // the script was given another number than the board has; noted
+)
+
+// Outcome is the result of one command: an update, which a repeat of the order id
+// gets unchanged, or a refusal.
+type Outcome struct {
+	Update    wire.Update
+	Duplicate bool // the order id was applied before
+	Refusal   *Refusal
+}
+
+// refusals are the reasons that apply.lua gives.
+var refusals = map[string]error{
+	"overflow":       errors.New("the score would not be a finite number; nothing was changed"),
+	"order_conflict": errors.New("the order id was used for another op, member or number: use a new one for each change"),
+	"too_old":        errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id"),
+	"early":          errors.New("at is more than a minute ahead of the writer's clock: check the clock of the sender"),
+}
+
+// errMeta refuses commands of a board whose meta another version has written.
+var errMeta = &Refusal{"type", errors.New("the board's meta can't be read: check that nothing else uses the key, and that all writers are of one version")}
+
+// outcome reads the reply of apply.lua to c.
+func outcome(c *Command, reply string) (o Outcome, then need, err error) {
+	if reply == "" {
+		return o, 0, badReply(reply)
+	}
+	switch rest := reply[1:]; reply[0] {
+	case '+', '=':
+		o.Update, err = readRecord(c, rest)
+		o.Duplicate = reply[0] == '='
+	case '!':
+		o.Refusal = &Refusal{rest, refusals[rest]}
+	case 'p':
+		then = needPrepare
+	case 'w':
+		then = needAdoption
+	case 'n':
+		then = needBuckets
+	case 'm':
+		o.Refusal = errMeta
+	default:
+		err = badReply(reply)
+	}
+	return o, then, err
+}
+
+func badReply(reply string) error {
+	return &Refusal{"type", fmt.Errorf("%.80q is no record of an order: check that nothing else uses the key names", reply)}
+}

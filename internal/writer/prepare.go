@@ -1,0 +1,162 @@
+package writer
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+)
+
+//go:embed prepare.lua
+var prepareSource string
+
+var prepareScript = redis.NewScript(prepareSource)
+
+// maxAtOnce is the most members that prepare.lua adds up itself, in some milliseconds.
+const maxAtOnce = 5000
+
+// prepare makes the board ready for commands: its birth, the turn of its orders, or its
+// adoption. With a run, it gives the board a new one and adopts it, if that is still
+// its run. The error is a [*Refusal] if no retry can help.
+func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, run string) error {
+	if err := a.checkClock(ctx, b); err != nil {
+		return err
+	}
+	begin := time.Now()
+	now := a.now()
+	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b), now.UnixMilli(), newRun(now), a.birth.life.Milliseconds(),
+		int64(a.birth.orderLife/time.Second), a.birth.addAtOnce, run).Text()
+	if err != nil {
+		return err
+	}
+	switch rest := reply[1:]; reply[0] {
+	case 'n':
+		return a.buckets.note(b, rest)
+	case 'w':
+		return a.adopt(ctx, b)
+	case '+':
+		return a.prepared(b, rest, time.Since(begin))
+	}
+	return nil // "m": apply.lua says the same
+}
+
+// prepared tells what prepare.lua did.
+func (a *applier) prepared(b rankcache.BoardID, reply string, took time.Duration) error {
+	var adopted, members, fullest int64
+	if _, err := fmt.Sscan(reply, &adopted, &members, &fullest); err != nil {
+		return badReply(reply)
+	}
+	a.metrics.fullest.note(fullest, a.now())
+	if adopted == 1 {
+		a.adopted(b, members, took)
+	}
+	return nil
+}
+
+func (a *applier) adopted(b rankcache.BoardID, members int64, took time.Duration) {
+	a.metrics.adoptions.Inc()
+	a.log.Info("board adopted: it was not made by a writer, or changed by something else", "board", b, "members", members, "took", took)
+}
+
+// allKeys returns the keys of prepare.lua.
+func (a *applier) allKeys(b rankcache.BoardID) []string {
+	keys := []string{a.names.BoardKey(b), a.names.MetaKey(b)}
+	for set := range 2 {
+		for bucket := range a.buckets.of(b) {
+			keys = append(keys, a.names.OrdersKey(b, set, bucket))
+		}
+	}
+	return keys
+}
+
+// newRun proposes a run: later ones are higher, and two writers do not propose the
+// same one. It is below 2^53, which a script's numbers hold exactly, until 2248.
+func newRun(now time.Time) uint64 { return uint64(now.UnixMilli())<<10 | rand.Uint64N(1<<10) }
+
+const (
+	// maxClockDifference is how far the writer's clock may be from Redis's.
+	maxClockDifference = time.Minute
+	// clockGood is how long a comparison holds.
+	clockGood = 10 * time.Second
+)
+
+// clock remembers when the writer's clock agreed with Redis's.
+type clock struct{ agreed atomic.Int64 } // Unix milliseconds, 0: never
+
+// checkClock refuses what a wrong clock would spoil: it decides which orders are
+// forgotten.
+func (a *applier) checkClock(ctx context.Context, b rankcache.BoardID) error {
+	now := a.now()
+	if since := now.UnixMilli() - a.clock.agreed.Load(); since >= 0 && since < clockGood.Milliseconds() {
+		return nil
+	}
+	at, err := a.serverTime(ctx, b)
+	if err != nil {
+		return err
+	}
+	if off := now.Sub(at); off.Abs() > maxClockDifference {
+		a.log.Error("the clock of the writer is wrong: commands are refused", "ahead_of_redis", off)
+		return &Refusal{"clock", fmt.Errorf("the writer's clock is %v ahead of Redis's: set it right", off.Round(time.Second))}
+	}
+	a.clock.agreed.Store(now.UnixMilli())
+	return nil
+}
+
+func (a *applier) timeOfServer(ctx context.Context, b rankcache.BoardID) (time.Time, error) {
+	node, err := a.server(ctx, b)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return node.Time(ctx).Result()
+}
+
+// server returns the client of the server that has the board.
+func (a *applier) server(ctx context.Context, b rankcache.BoardID) (redis.Cmdable, error) {
+	if cluster, ok := a.client.(*redis.ClusterClient); ok {
+		return cluster.MasterForKey(ctx, a.names.BoardKey(b))
+	}
+	return a.client, nil
+}
+
+// maxBucketCounts limits the boards that are remembered; they are forgotten beyond that.
+const maxBucketCounts = 100_000
+
+// bucketCounts knows the boards that were born with another number of buckets than is
+// usual now. It is safe for concurrent use.
+type bucketCounts struct {
+	usual int
+	mu    sync.Mutex // nothing is called under it
+	other map[rankcache.BoardID]int
+}
+
+func (c *bucketCounts) of(b rankcache.BoardID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n, ok := c.other[b]; ok {
+		return n
+	}
+	return c.usual
+}
+
+// note remembers the number of a board, as a script tells it.
+func (c *bucketCounts) note(b rankcache.BoardID, text string) error {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 || n > maxOrderBuckets {
+		return &Refusal{"type", fmt.Errorf("the board has %.20q buckets of orders, want 1 to %d: check that all writers are of one version", text, maxOrderBuckets)}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.other == nil || len(c.other) >= maxBucketCounts {
+		c.other = make(map[rankcache.BoardID]int)
+	}
+	c.other[b] = int(n)
+	return nil
+}

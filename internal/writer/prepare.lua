@@ -1,0 +1,98 @@
+-- Makes a board ready for apply.lua: its birth, the turn of its orders, missing
+-- hashes of orders, and the adoption of a sorted set that was changed past the
+-- scripts. The caller has compared its clock with the server's.
+-- KEYS: board, its meta, the hashes of orders: n of set 0, n of set 1.
+-- ARGV: now in ms, proposed run, life of a new board in ms (0: no expiry), order life
+-- of a new board in seconds, members that are added up at once, run to be adopted
+-- again ("" for none: then a board that is not there stays so).
+-- Returns "+", whether members were adopted (1 or 0), how many, and the fields of the
+-- fullest hash; "w" and the run while somebody must adopt the board; "n" and "m" as
+-- apply.lua does.
+local call = redis.call
+local layout, sets = '>BBI8I8I8I8I8I8I8I8I4I2', { [0] = {}, {} }
+local n = (#KEYS - 2) / 2
+for i = 3, #KEYS do
+  table.insert(sets[i <= 2 + n and 0 or 1], KEYS[i])
+end
+
+local meta, card = call('GET', KEYS[2]), call('ZCARD', KEYS[1])
+local now, again = tonumber(ARGV[1]), ARGV[6]
+local flags, run, seq, sum, members, finish, expires, last, turn, life, buckets = 32, 0, 0, 0, card, 0, 0, now, -2, tonumber(ARGV[4]), n
+if meta then
+  if #meta ~= 72 or meta:byte() ~= 1 then
+    return 'm'
+  end
+  local _
+  _, flags, run, seq, sum, members, finish, expires, last, turn, life, buckets = struct.unpack(layout, meta)
+  if buckets ~= n then
+    return 'n' .. string.format('%.0f', buckets)
+  elseif flags % 32 >= 16 then
+    return 'w' .. string.format('%.0f', run)
+  end
+elseif card > 0 then
+  local left = call('PTTL', KEYS[1]) -- a sorted set that was there keeps its own expiry
+  expires = left >= 0 and now + math.max(left, 1) or 0
+elseif ARGV[3] ~= '0' then
+  expires = now + tonumber(ARGV[3])
+end
+now = math.max(now, last)
+if again ~= '' and again ~= string.format('%.0f', run) then
+  return '+0 0 0'
+end
+
+-- Which sets begin anew, which hashes are missing.
+local current, fresh, fullest, missing = math.floor(now / (life * 1000 + 120000)), {}, 0, {}
+for set = 0, 1 do
+  local begins = meta and current > turn and (set == current % 2 or current > turn + 1)
+  for _, key in ipairs(sets[set]) do
+    fullest = math.max(fullest, call('HLEN', key) - 1)
+    if begins then
+      table.insert(fresh, key)
+    end
+    if begins or not meta or call('HEXISTS', key, '') == 0 then
+      table.insert(missing, key)
+    end
+  end
+end
+
+local adopt = flags >= 32 or card ~= members or again ~= ''
+if adopt then
+  run, members, sum = math.max(run + 1, tonumber(ARGV[2])), card, 0
+  flags = flags % 16
+  if card > tonumber(ARGV[5]) then
+    flags = flags + 48
+  else
+    local rows = call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+    for i = 1, #rows, 2 do
+      local share = redis.sha1hex(struct.pack('>d', tonumber(rows[i + 1]) + 0) .. rows[i]):sub(1, 12)
+      sum = (sum + tonumber(share, 16)) % 281474976710656
+    end
+  end
+end
+
+-- Nothing below can fail.
+call('SET', KEYS[2], struct.pack(layout, 1, flags, run, seq, sum, members, finish, expires, now, math.max(turn, current), life, buckets))
+if #fresh > 0 then
+  call('UNLINK', unpack(fresh))
+end
+for _, key in ipairs(missing) do
+  call('HSET', key, '', '')
+end
+if expires > 0 then
+  local at = string.format('%.0f', expires)
+  call('PEXPIREAT', KEYS[2], at)
+  if adopt and card > 0 then
+    call('PEXPIREAT', KEYS[1], at)
+  end
+  for _, key in ipairs(missing) do
+    call('PEXPIREAT', key, at)
+  end
+elseif not meta then
+  for _, key in ipairs(missing) do
+    call('PERSIST', key)
+  end
+end
+if flags % 32 >= 16 then
+  return 'w' .. string.format('%.0f', run)
+end
+return string.format('+%d %.0f %.0f', (adopt and (meta or card > 0)) and 1 or 0, members, fullest)

@@ -1,0 +1,63 @@
+package origin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrNotMaster reports a Redis that is a replica, or a Sentinel. Replicas lag behind,
+// which looks like lost writes.
+var ErrNotMaster = errors.New("this Redis is no master")
+
+// CheckMaster returns an error that wraps [ErrNotMaster] if the client's server is
+// none, and whether it tells: some proxies do not know ROLE, and an ACL may forbid it.
+// The nodes of a cluster redirect to masters themselves, so that they are not asked.
+func CheckMaster(ctx context.Context, client redis.UniversalClient) (told bool, err error) {
+	if _, ok := client.(*redis.ClusterClient); ok {
+		return true, nil
+	}
+	return judgeRole(client.Do(ctx, "ROLE"))
+}
+
+// onlyMaster refuses a new connection to a server that is not a master. Servers are so
+// looked at again after each reconnect.
+func onlyMaster(ctx context.Context, conn *redis.Conn) error {
+	return judgeConn(conn.Do(ctx, "ROLE"))
+}
+
+// onlyMasterOrSentinel is onlyMaster for a client that also connects to Sentinels.
+func onlyMasterOrSentinel(ctx context.Context, conn *redis.Conn) error {
+	role := conn.Do(ctx, "ROLE")
+	if values, _ := role.Slice(); len(values) > 0 && values[0] == "sentinel" {
+		return nil
+	}
+	return judgeConn(role)
+}
+
+// judgeConn wraps the error once more, because go-redis unwraps it.
+func judgeConn(role *redis.Cmd) error {
+	if _, err := judgeRole(role); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	return nil
+}
+
+func judgeRole(role *redis.Cmd) (told bool, err error) {
+	values, err := role.Slice()
+	if reply := redis.Error(nil); errors.As(err, &reply) && refused(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case len(values) > 2 && values[0] == "slave":
+		return true, fmt.Errorf("%w but a replica of %v:%v: its lag looks like lost writes; give the master's address, or use sentinel mode, which follows the master", ErrNotMaster, values[1], values[2])
+	case len(values) > 0 && values[0] == "sentinel":
+		return true, fmt.Errorf("%w but a Sentinel, which has no boards: use sentinel mode", ErrNotMaster)
+	}
+	return len(values) > 0 && values[0] == "master", nil
+}

@@ -1,0 +1,98 @@
+package origin
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+	"rankcache/wire"
+)
+
+// A master that becomes a replica is not read once it is connected to again, and is read
+// again when it is a master.
+func TestReplicaIsRefused(t *testing.T) {
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	admin := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
+	defer admin.Close()
+	client := dialed(t, Options{URL: "redis://" + server.Addr(), Timeout: testTimeout})
+	b := board{New(client, wire.DefaultNames(), WithTimeout(testTimeout)), client, "1_2_3"}
+	b.fill(t, 917, abc...)
+	checkSeq(t, b, 917)
+	if told, err := CheckMaster(t.Context(), client); !told || err != nil {
+		t.Errorf("a master: told %v, %v", told, err)
+	}
+	host, port, _ := net.SplitHostPort(testkit.Redis(t))
+	must(t, admin.ReplicaOf(t.Context(), host, port).Err())
+	must(t, admin.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
+		if !errors.Is(err, ErrNotMaster) || !errors.Is(err, rankcache.ErrUnavailable) || !strings.Contains(err.Error(), testkit.Redis(t)) {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	if _, err := CheckMaster(t.Context(), client); !errors.Is(err, ErrNotMaster) {
+		t.Error("CheckMaster:", err)
+	}
+	must(t, admin.ReplicaOf(t.Context(), "no", "one").Err())
+	b.fill(t, 918, abc...)
+	checkSeq(t, b, 918)
+}
+
+// A proxy may not know ROLE, and an ACL may forbid it: nothing is told, and boards are
+// read.
+func TestUnknownRole(t *testing.T) {
+	for name, args := range map[string][]string{
+		"unknown":   {"--rename-command", "ROLE", ""},
+		"forbidden": strings.Fields("--user default on nopass ~* &* +@all -role"),
+	} {
+		server := testkit.StartRedis(t, servers.RedisOptions{Args: args})
+		client := dialed(t, Options{URL: "redis://" + server.Addr(), Timeout: testTimeout})
+		if told, err := CheckMaster(t.Context(), client); told || err != nil {
+			t.Errorf("%s: told %v, %v", name, told, err)
+		}
+		b := board{New(client, wire.DefaultNames(), WithTimeout(testTimeout)), client, "1_2_3"}
+		b.fill(t, 917, abc...)
+		checkSeq(t, b, 917)
+	}
+}
+
+// A Sentinel has no boards, and finds the master.
+func TestSentinelRole(t *testing.T) {
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	host, port, _ := net.SplitHostPort(server.Addr())
+	sentinel := startSentinel(t, host, port)
+	wrong := dialed(t, Options{URL: "redis://" + sentinel, Timeout: testTimeout})
+	if _, err := CheckMaster(t.Context(), wrong); !errors.Is(err, ErrNotMaster) {
+		t.Error("a Sentinel:", err)
+	}
+	client := dialed(t, Options{URL: "redis://" + sentinel + "?master_name=m", Mode: ModeSentinel, Timeout: testTimeout})
+	b := board{New(client, wire.DefaultNames(), WithTimeout(testTimeout)), client, "1_2_3"}
+	b.fill(t, 917, abc...)
+	checkSeq(t, b, 917)
+}
+
+// startSentinel starts a Sentinel that watches one master as m.
+func startSentinel(t *testing.T, host, port string) (addr string) {
+	t.Helper()
+	addr, err := servers.FreeAddr()
+	must(t, err)
+	_, own, _ := net.SplitHostPort(addr)
+	config := filepath.Join(t.TempDir(), "sentinel.conf")
+	must(t, os.WriteFile(config, fmt.Appendf(nil, "port %s\nbind 127.0.0.1\nsentinel monitor m %s %s 1\n", own, host, port), 0o600))
+	cmd := exec.Command("redis-server", config, "--sentinel")
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
+	defer client.Close()
+	testkit.Eventually(t, testTimeout, func() error { return client.Ping(t.Context()).Err() })
+	return addr
+}

@@ -1,0 +1,87 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// prover compares a board with one state of Redis, the target: updates beyond the
+// target's seq wait, and once all up to it are there the board's sum is Redis's, or
+// the board is wrong. It belongs to the board's gate and is made anew for each target.
+type prover struct {
+	replica *replica
+	sources *sources
+	target  reading
+	// drainedAt is when all that the log had at the target's reading was applied; zero
+	// before.
+	drainedAt time.Time
+}
+
+// aim reads the target. An update is in Redis before it is in the log, so a seq below
+// what the board has proves that Redis lost writes.
+func aim(ctx context.Context, o Origin, f *feed, epoch int) (*prover, error) {
+	run, highest := f.replica.hold()
+	t, err := readOne(ctx, o, f.id)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case t.Run == 0:
+		f.replica.report(epoch, faultGone("run"))
+		return nil, errors.New("it has no run of the board")
+	case t.Run == run && t.Seq < highest:
+		f.replica.report(epoch, faultAhead(t.Seq, highest))
+		return nil, fmt.Errorf("it is at update %d, the board at %d", t.Seq, highest)
+	case !f.replica.learn(t, epoch):
+		return nil, errEpochPassed
+	}
+	f.replica.holdBeyond(t.Seq)
+	return &prover{replica: f.replica, sources: &f.sources, target: t}, nil
+}
+
+// readOne reads the state of one board from Redis.
+func readOne(ctx context.Context, o Origin, id rankcache.BoardID) (reading, error) {
+	at := time.Now()
+	stamps, err := o.Stamps(ctx, []rankcache.BoardID{id})
+	if err != nil {
+		return reading{}, err
+	}
+	return reading{stamps[0].State, stamps[0].Members, at}, nil
+}
+
+// outcome of a prover's step.
+type proofResult uint8
+
+const (
+	proofWaits   proofResult = iota // updates up to the target may still come
+	proofEqual                      // the board is as Redis was at the target
+	proofDiffers                    // it is not, and no update will change that
+	proofVoid                       // the target can't be compared any more
+)
+
+// step compares the board with the target.
+func (p *prover) step(now time.Time) proofResult {
+	have := p.replica.board.Progress()
+	switch {
+	case have.Highest > p.target.Seq:
+		return proofVoid
+	case p.replica.board.Sum() == p.target.Sum:
+		return proofEqual
+	case p.drainedAt.IsZero() && p.sources.drained(p.target.requested):
+		p.drainedAt = now
+	case !p.drainedAt.IsZero() && now.Sub(p.drainedAt) >= holeGrace:
+		return proofDiffers
+	}
+	return proofWaits
+}
+
+// difference returns the board's sum minus Redis's. If two loads of a board in a row
+// give the same, it is Redis's own sum that is wrong.
+func (p *prover) difference() uint64 {
+	return (p.replica.board.Sum() - p.target.Sum) & wire.SumMask
+}

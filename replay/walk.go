@@ -1,0 +1,145 @@
+package replay
+
+import (
+	"context"
+	"log/slog"
+	"rankcache/wire"
+	"time"
+)
+
+const (
+	// walkPause is the shortest pause between two requests of the walk.
+	walkPause = 50 * time.Millisecond
+	// addUpRows is how many rows are added up between two pauses of addUpPause.
+	addUpRows  = 4096
+	addUpPause = 5 * time.Millisecond
+)
+
+// walker compares the members of open boards with Redis, one stretch of rows after the
+// other, at a pace that all boards share. It finds what checksums can't: scores that
+// were changed by hand in Redis, and members that changed in this process's memory. Its
+// fields belong to the goroutine of run.
+type walker struct {
+	origin Origin
+	feeds  *feeds
+	pace   int // rows per second
+	log    *slog.Logger
+
+	cursors map[*feed]int // the rank from which the walk goes on
+}
+
+func newWalker(r *Runner) *walker {
+	return &walker{origin: r.origin, feeds: &r.feeds, pace: r.cfg.AuditRows, log: r.log, cursors: make(map[*feed]int)}
+}
+
+// run walks until ctx ends: one stretch of each board in turn.
+func (w *walker) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		boards := w.feeds.sorted()
+		w.forget(boards)
+		for _, f := range boards {
+			if f.replica.readable.Load() && ctx.Err() == nil {
+				w.pause(ctx, w.step(ctx, f))
+			}
+		}
+		sleep(ctx, walkPause)
+	}
+	return nil
+}
+
+// forget drops the cursors of boards that are not followed any more.
+func (w *walker) forget(boards []*feed) {
+	if len(w.cursors) <= len(boards) {
+		return
+	}
+	cursors := make(map[*feed]int, len(boards))
+	for _, f := range boards {
+		cursors[f] = w.cursors[f]
+	}
+	w.cursors = cursors
+}
+
+// pause sleeps for as long as a number of rows takes at the pace.
+func (w *walker) pause(ctx context.Context, rows int) {
+	sleep(ctx, max(walkPause, time.Duration(rows)*time.Second/time.Duration(w.pace)))
+}
+
+// step compares the next stretch of a board and returns how many rows it had. After the
+// last one it adds up the board's own members.
+func (w *walker) step(ctx context.Context, f *feed) (rows int) {
+	epoch, _ := f.replica.position()
+	c := &comparer{f.replica, w.origin, TotalSeq}
+	observed, v := c.observe(ctx, func() (*observation, error) { return c.fetchRows(ctx, w.cursors[f], auditRows) })
+	wrong := c.differences(observed)
+	if v.unknown == "" && len(wrong) > 0 {
+		wrong, v = c.confirm(ctx, wrong)
+	}
+	f.audit.comparison(len(observed.claims), len(wrong) > 0, v.unknown != "", time.Now())
+	switch {
+	case v.unknown != "":
+		return len(observed.claims)
+	case len(wrong) > 0:
+		f.audit.differences(wrong, w.log)
+		f.replica.report(epoch, faultDifferences(wrong))
+		return len(observed.claims)
+	}
+	if w.cursors[f] += auditRows; w.cursors[f] >= observed.Members {
+		w.cursors[f] = 0
+		w.addUp(ctx, f, epoch)
+	}
+	return len(observed.claims)
+}
+
+// addUp compares the sum of the published members with the one that was kept.
+func (w *walker) addUp(ctx context.Context, f *feed, epoch int) {
+	stamp, pieces := f.replica.board.Snapshot()
+	if !stamp.HasSum {
+		return
+	}
+	sum, rows := uint64(0), 0
+	for piece := range pieces {
+		for _, e := range piece {
+			sum += wire.Hash(e.Member, e.Score)
+		}
+		if rows += len(piece); rows >= addUpRows {
+			rows = 0
+			sleep(ctx, addUpPause)
+		}
+	}
+	if sum &= wire.SumMask; sum != stamp.Sum && ctx.Err() == nil {
+		f.replica.report(epoch, faultMemory(stamp.State, sum))
+	}
+}
+
+// observe fetches from Redis and waits until the board has all that Redis had. If they
+// can't be compared the verdict says why.
+func (c *comparer) observe(ctx context.Context, fetch func() (*observation, error)) (*observation, verdict) {
+	observed, err := fetch()
+	own := c.replica.board.State()
+	switch {
+	case err != nil:
+		return &observation{}, verdict{unknown: err.Error()}
+	case observed.Run != own.Run:
+		return &observation{}, verdict{unknown: "Redis has another run of the board"} // the totals poller reports it
+	}
+	v, ok := c.await(ctx, observed.Seq, toAudit)
+	if !ok {
+		return &observation{}, verdict{unknown: v.unknown + v.differs}
+	}
+	return observed, verdict{}
+}
+
+// confirm fetches members that differ once more, and returns those that still do.
+func (c *comparer) confirm(ctx context.Context, wrong []difference) ([]difference, verdict) {
+	var members []string
+	for i := range wrong {
+		if wrong[i].member != "" && len(members) < maxQueried {
+			members = append(members, wrong[i].member)
+		}
+	}
+	observed, v := c.observe(ctx, func() (*observation, error) { return c.fetchMembers(ctx, members, 0) })
+	if v.unknown != "" {
+		return nil, v
+	}
+	return c.differences(observed), v
+}
