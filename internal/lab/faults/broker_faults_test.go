@@ -177,7 +177,6 @@ func (f *feeder) apply(scores map[string]float64) {
 	names := wire.DefaultNames()
 	_, err := f.redis.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
 		p.ZAdd(context.Background(), string(f.board.ID), zs...)
-		p.Set(context.Background(), names.SeqKey(f.board.ID), f.meta.Seq, 0)
 		return p.Set(context.Background(), names.MetaKey(f.board.ID), wire.AppendMeta(nil, &f.meta), 0).Err()
 	})
 	if err != nil {

@@ -47,6 +47,7 @@ type env struct {
 	writerArgs  []string                     // of write
 	common      []string                     // of both
 	newClient   func() redis.UniversalClient // of the Redis in use, if it is not one server
+	whileDown   func()                       // called between the loss of writes and the sidecar's start
 	sentinel    *servers.Sentinel            // if it has some
 	notes       []string                     // figures that the table has beside the row's name
 	rooms       string                       // file
@@ -291,21 +292,21 @@ func (w *env) client() redis.UniversalClient {
 	return c
 }
 
-// seqIn returns the seq that a Redis has for a board, 0 if it does not know it.
+// seqIn returns the seq that a Redis has for a board.
 func (w *env) seqIn(c redis.Cmdable, b rankcache.BoardID) uint64 {
 	w.Helper()
-	value, err := c.Get(w.Context(), wire.DefaultNames().MetaKey(b)).Result()
-	if errors.Is(err, redis.Nil) {
-		seq, err := c.Get(w.Context(), wire.DefaultNames().SeqKey(b)).Uint64()
-		if !errors.Is(err, redis.Nil) {
-			w.must(err)
-		}
-		return seq
+	seq, err := seqOf(w.Context(), c, b)
+	w.must(err)
+	return seq
+}
+
+func seqOf(ctx context.Context, c redis.Cmdable, b rankcache.BoardID) (uint64, error) {
+	value, err := c.Get(ctx, wire.DefaultNames().MetaKey(b)).Result()
+	if err != nil {
+		return 0, fmt.Errorf("meta of %s: %w", b, err)
 	}
-	w.must(err)
 	meta, err := wire.ParseMeta(value)
-	w.must(err)
-	return meta.Seq
+	return meta.Seq, err
 }
 
 // note adds a figure to what the table has beside the row's name.

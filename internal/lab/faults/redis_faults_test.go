@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache/internal/lab/servers"
-	"rankcache/wire"
 )
 
 // redisAway reports which reads are due an answer while Redis is away: those that a
@@ -164,9 +163,8 @@ func (w *env) failOver(lost uint64) {
 // caughtUp reports whether a replica has every board's count of some moment.
 func caughtUp(ctx context.Context, master redis.UniversalClient, replica *redis.Client, boards []Board) error {
 	for _, b := range boards {
-		names := wire.DefaultNames()
-		if n, err := replica.Exists(ctx, names.MetaKey(b.ID), names.SeqKey(b.ID)).Result(); err != nil || n == 0 {
-			return fmt.Errorf("the replica knows nothing of %s (%v)", b.ID, err)
+		if _, err := seqOf(ctx, replica, b.ID); err != nil {
+			return err
 		}
 	}
 	return master.Ping(ctx).Err()
