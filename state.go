@@ -28,14 +28,26 @@ type State struct {
 // sumBits is the length of a checksum.
 const sumBits = 48
 
+// MaxStateLen is the length of the longest text of a [State], in bytes.
+const MaxStateLen = 2*len("18446744073709551615-") + sumBits/4
+
 // String returns "<run>-<seq>-<sum as 12 hex digits>", without digits behind the
 // second sign if the sum is unknown.
 func (s State) String() string {
-	text := strconv.FormatUint(s.Run, 10) + "-" + strconv.FormatUint(s.Seq, 10) + "-"
+	var room [MaxStateLen]byte
+	return string(s.AppendState(room[:0]))
+}
+
+// AppendState appends what String returns.
+func (s State) AppendState(dst []byte) []byte {
+	dst = append(strconv.AppendUint(dst, s.Run, 10), '-')
+	dst = append(strconv.AppendUint(dst, s.Seq, 10), '-')
 	if s.HasSum {
-		text += fmt.Sprintf("%012x", s.Sum)
+		for shift := sumBits - 4; shift >= 0; shift -= 4 {
+			dst = append(dst, "0123456789abcdef"[s.Sum>>shift&15])
+		}
 	}
-	return text
+	return dst
 }
 
 // ParseState is the inverse of [State.String]. The error wraps [ErrState].

@@ -2,6 +2,7 @@ package rankcache
 
 import (
 	"errors"
+	"math"
 	"testing"
 )
 
@@ -11,9 +12,16 @@ func TestStateIsReadAsItIsWritten(t *testing.T) {
 		"0-0-":                              {},
 		"1-2-000000000000":                  {Run: 1, Seq: 2, HasSum: true},
 	} {
-		if got, err := ParseState(text); err != nil || got != want || got.String() != text {
+		if got, err := ParseState(text); err != nil || got != want || got.String() != text || string(got.AppendState([]byte("x"))) != "x"+text {
 			t.Errorf("%s: got %v (%+v), %v", text, got, got, err)
 		}
+	}
+}
+
+func TestNoStateIsLongerThanItsLimit(t *testing.T) {
+	longest := State{Run: math.MaxUint64, Seq: math.MaxUint64, Sum: 1<<sumBits - 1, HasSum: true}.String()
+	if len(longest) != MaxStateLen {
+		t.Errorf("%s has %d bytes, want %d", longest, len(longest), MaxStateLen)
 	}
 }
 

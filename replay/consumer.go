@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/time/rate"
 )
@@ -35,10 +36,13 @@ const (
 // batches are two queues: full ones for the dispatcher, free ones for the consumer.
 type batches struct {
 	full, free chan []item
+	// repace tells the consumer that the dispatcher has changed which partitions are
+	// to be paused.
+	repace *atomic.Bool
 }
 
 func newBatches() batches {
-	b := batches{make(chan []item, batchCount), make(chan []item, batchCount)}
+	b := batches{make(chan []item, batchCount), make(chan []item, batchCount), new(atomic.Bool)}
 	for range batchCount {
 		b.free <- make([]item, 0, batchItems)
 	}
@@ -107,6 +111,9 @@ func (c *consumer) run(ctx context.Context) error {
 			r.done <- c.apply(r)
 		default:
 		}
+		if err := c.pace(); err != nil {
+			return err
+		}
 		c.send()
 	}
 }
@@ -165,13 +172,39 @@ func (c *consumer) add(e *event) {
 }
 
 func (c *consumer) failed(err error) error {
+	if err == nil {
+		return nil
+	}
 	if fatal(err) {
 		return fmt.Errorf("kafka consumer: %w", err)
 	}
 	c.metrics.kafkaErrors.Inc()
+	err = c.client.login.explain(err)
 	c.client.answered(0, err)
 	c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
 	return nil
+}
+
+// pace pauses and resumes partitions as the dispatcher wants it. No record of a paused
+// one is polled; librdkafka drops those that it has and fetches them again, so that
+// they take no memory.
+func (c *consumer) pace() error {
+	if !c.out.repace.Swap(false) {
+		return nil
+	}
+	var pause, resume []*partition
+	for _, t := range c.topics {
+		for _, p := range t.partitions() {
+			switch want := p.pause.Load(); {
+			case want && !p.paused:
+				pause = append(pause, p)
+			case !want && p.paused:
+				resume = append(resume, p)
+			}
+			p.paused = p.pause.Load()
+		}
+	}
+	return c.failed(c.client.pause(pause, resume))
 }
 
 func (c *consumer) send() {
@@ -202,7 +235,17 @@ func (c *consumer) stop(name string) error {
 	if t == nil {
 		return nil
 	}
-	if err := c.client.unassign(t.partitions()); err != nil {
+	var paused []*partition
+	for _, p := range t.partitions() {
+		if p.paused {
+			paused = append(paused, p)
+		}
+	}
+	err := c.client.pause(nil, paused) // librdkafka remembers pauses for the next reading
+	if err == nil {
+		err = c.client.unassign(t.partitions())
+	}
+	if err != nil {
 		return fmt.Errorf("stop reading topic %s: %w", name, err)
 	}
 	delete(c.topics, name)

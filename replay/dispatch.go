@@ -23,6 +23,7 @@ type dispatcher struct {
 	log     *slog.Logger
 	badLog  rate.Sometimes
 	publish publisher
+	pace    pacer
 
 	now     map[rankcache.BoardID]*feed // of the batch in hand
 	last    *feed                       // the board of the previous record: mostly the next one's too
@@ -33,12 +34,14 @@ type dispatcher struct {
 
 func newDispatcher(r *Runner, in batches) *dispatcher {
 	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery)}
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield),
+		pace: newPacer(in.repace, r.topicsWake, r.metrics.pauses)}
 }
 
 // run applies batches until ctx ends.
 func (d *dispatcher) run(ctx context.Context) error {
 	defer d.publish.timer.Stop()
+	defer d.pace.timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -48,6 +51,8 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.in.recycle(batch)
 		case <-d.publish.timer.C:
 			d.publish.all()
+		case now := <-d.pace.timer.C:
+			d.pace.tick(d.feeds.current(), now)
 		}
 	}
 }
@@ -89,6 +94,7 @@ func (d *dispatcher) record(it *item) {
 			d.filled = append(d.filled, f)
 		}
 		f.batch = append(f.batch, d.update)
+		f.pacing.came(part, d.update.Seq)
 	}
 }
 
@@ -116,19 +122,22 @@ func (d *dispatcher) reach(part *partition, next int64) {
 // flush has the replicas apply what was gathered, and only then advances the
 // partitions: a gate that sees a log's end must see its updates on the board.
 func (d *dispatcher) flush() {
+	now := time.Now()
 	for _, f := range d.filled {
 		f.replica.apply(f.batch)
 		clear(f.batch) // releases the records' memory
 		f.batch = f.batch[:0]
 		d.publish.add(f)
+		d.pace.look(f, now)
 	}
+	d.pace.bound(d.now)
 	clear(d.filled)
 	d.filled = d.filled[:0]
 	for _, part := range d.touched {
 		before := part.ended()
 		part.next.Store(part.reached)
 		if !before && part.ended() {
-			d.eachOf(part.topic, func(r *replica) { r.wake.wake() })
+			d.eachOf(part.topic, func(f *feed) { f.replica.wake.wake() })
 		}
 	}
 	d.touched = d.touched[:0]
@@ -138,14 +147,17 @@ func (d *dispatcher) flush() {
 // begin passes a new reading to the boards of its topic. Their gates need a new
 // total of Redis.
 func (d *dispatcher) begin(t *topic) {
-	d.eachOf(t, func(r *replica) { r.begin(t) })
+	d.eachOf(t, func(f *feed) {
+		f.replica.begin(t)
+		d.pace.begin(f)
+	})
 	d.totals.wake()
 }
 
-func (d *dispatcher) eachOf(t *topic, do func(*replica)) {
+func (d *dispatcher) eachOf(t *topic, do func(*feed)) {
 	for _, f := range d.now {
 		if f.topicName == t.name {
-			do(f.replica)
+			do(f)
 		}
 	}
 }
@@ -180,10 +192,11 @@ type publisher struct {
 	timer *time.Timer // runs while armed
 	armed bool
 	last  time.Time // of the last publication
+	yield func()    // may be nil
 }
 
-func newPublisher(every time.Duration) publisher {
-	p := publisher{every: every, timer: time.NewTimer(every)}
+func newPublisher(every time.Duration, yield func()) publisher {
+	p := publisher{every: every, timer: time.NewTimer(every), yield: yield}
 	p.timer.Stop()
 	return p
 }
@@ -213,13 +226,45 @@ func (p *publisher) schedule() {
 	p.timer.Reset(wait)
 }
 
+// all publishes the dirty boards, and yields to readers between them: a round of many
+// boards takes longer than a read.
 func (p *publisher) all() {
 	p.armed = false
+	round := newRound(p.yield)
 	for _, f := range p.dirty {
 		f.replica.publish()
 		f.dirty = false
+		round.done()
 	}
 	clear(p.dirty)
 	p.dirty = p.dirty[:0]
 	p.last = time.Now()
+}
+
+// publishPiece is how long boards are published without yielding in between.
+const publishPiece = 250 * time.Microsecond
+
+// round yields during one round of publications, in all at most as long as the work
+// takes: under constant load each yield waits for every ready reader.
+type round struct {
+	yield           func() // may be nil
+	since           time.Time
+	worked, yielded time.Duration
+}
+
+func newRound(yield func()) round { return round{yield: yield, since: time.Now()} }
+
+// done is called after each publication.
+func (r *round) done() {
+	now := time.Now()
+	if r.yield == nil || now.Sub(r.since) < publishPiece {
+		return
+	}
+	r.worked += now.Sub(r.since)
+	if r.since = now; r.yielded > r.worked {
+		return
+	}
+	r.yield()
+	r.since = time.Now()
+	r.yielded += r.since.Sub(now)
 }

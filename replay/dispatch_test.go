@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rankcache"
@@ -85,10 +87,45 @@ func TestPublishing(t *testing.T) {
 	b.want(t, "publish")
 }
 
+// slowBoard is a board that takes long to publish.
+type slowBoard struct{ fakeBoard }
+
+func (b *slowBoard) Create(rankcache.BoardID) Board { return b }
+func (b *slowBoard) Publish()                       { time.Sleep(publishPiece) }
+
+// A round of many publications yields in between, unless the yields of before took
+// longer than the work: readers must not keep boards from being published.
+func TestPublishingYields(t *testing.T) {
+	for name, tc := range map[string]struct {
+		yields time.Duration
+		want   int
+	}{"short": {0, 10}, "long": {time.Hour, 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				yields := 0
+				p := newPublisher(time.Hour, func() {
+					yields++
+					time.Sleep(tc.yields)
+				})
+				for range 10 {
+					f := feedOf(&slowBoard{})
+					openNow(f.replica)
+					p.add(f)
+				}
+				p.all()
+				if yields != tc.want || len(p.dirty) != 0 {
+					t.Errorf("%d yields, want %d; %d dirty", yields, tc.want, len(p.dirty))
+				}
+			})
+		})
+	}
+}
+
 // localBoards is a set of one board.
 type localBoards struct{ *localboard.Board }
 
 func (b localBoards) Create(rankcache.BoardID) Board { return b.Board }
+func (localBoards) Prepare(context.Context, Board)   {}
 func (localBoards) Open(rankcache.BoardID)           {}
 func (localBoards) Close(rankcache.BoardID)          {}
 func (localBoards) Drop(rankcache.BoardID)           {}

@@ -143,6 +143,7 @@ func (e *env) check(err error) {
 type set struct {
 	*localboard.Boards
 	wrap    func(*localboard.Board) replay.Board // may be nil
+	prepare func(replay.Board)                   // nil: nothing to do
 	opened  func(rankcache.BoardID)
 	opening sync.Mutex // held while a board is opened and looked at; taken last
 	mu      sync.Mutex // guards events
@@ -154,6 +155,12 @@ func (s *set) Create(id rankcache.BoardID) replay.Board {
 		return s.wrap(s.Boards.Create(id))
 	}
 	return s.Boards.Create(id)
+}
+
+func (s *set) Prepare(_ context.Context, b replay.Board) {
+	if s.prepare != nil {
+		s.prepare(b)
+	}
 }
 
 func (s *set) Open(id rankcache.BoardID) {
@@ -201,9 +208,10 @@ type sidecar struct {
 // setup is what an option may change.
 type setup struct {
 	replay.Config
-	origin replay.Origin
-	env    *env
-	wrap   func(*localboard.Board) replay.Board
+	origin  replay.Origin
+	env     *env
+	wrap    func(*localboard.Board) replay.Board
+	prepare func(*sidecar, replay.Board)
 }
 
 type option func(*setup)
@@ -223,7 +231,7 @@ func totalIn(kind replay.TotalSource, where string) option {
 // start runs a Runner until the end of the test, or until stop.
 func (e *env) start(boards []rankcache.BoardID, opts ...option) *sidecar {
 	e.t.Helper()
-	with := setup{replay.Config{Brokers: e.kafka, Names: e.names}, redisOrigin{origin.New(e.redis, e.names)}, e, nil}
+	with := setup{replay.Config{Brokers: e.kafka, Names: e.names}, redisOrigin{origin.New(e.redis, e.names)}, e, nil, nil}
 	for _, opt := range opts {
 		opt(&with)
 	}
@@ -236,6 +244,9 @@ func (e *env) start(boards []rankcache.BoardID, opts ...option) *sidecar {
 	var err error
 	s.Runner, err = replay.New(with.Config, s.boards, with.origin, slog.New(slog.NewTextHandler(e.t.Output(), nil)), s.reg)
 	e.check(err)
+	if with.prepare != nil {
+		s.boards.prepare = func(b replay.Board) { with.prepare(s, b) }
+	}
 	s.Follow(boards)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -27,13 +27,14 @@ type filler struct {
 	origin  Origin
 	files   Files         // nil: none
 	slots   chan struct{} // holds one element per file being loaded
+	turn    chan struct{} // holds one element while a board is loaded from Redis
 	topics  signal        // wakes the topic watcher
 	metrics *metrics
 	log     *slog.Logger
 }
 
 func newFiller(r *Runner) *filler {
-	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), topics: r.topicsWake,
+	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), turn: make(chan struct{}, 1), topics: r.topicsWake,
 		metrics: r.metrics, log: r.log}
 }
 
@@ -43,6 +44,12 @@ var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't
 // reach before the two belong together: members that changed during the scan have
 // updates beyond the total read before it, which the log brings.
 func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after uint64, err error) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 	var entries []rankcache.Entry
 	begin := time.Now()
 	before, last, err := l.origin.Scan(ctx, r.id, func(es []rankcache.Entry) error {

@@ -169,7 +169,7 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 	in := g.observe(now)
 	s := decide(&in)
 	idle := s.act == actWait || now.Before(g.retryAt)
-	g.fallBack(!idle && s.act != actLoad, now)
+	g.fallBack(ctx, !idle && s.act != actLoad, now)
 	g.setStatus(&in, s, now)
 	if idle {
 		return
@@ -234,6 +234,7 @@ func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
 		g.failed(ctx, v.unknown+v.differs)
 		return
 	}
+	g.replica.boards.Prepare(ctx, g.replica.board)
 	if g.replica.open(g.epoch, opening{equalAt: v.at, acceptHoles: acceptHoles}) {
 		g.audit.start(g.epoch, time.Now())
 		g.opened("a sample is equal to Redis")
@@ -270,10 +271,10 @@ func (g *gate) prove(ctx context.Context) {
 	}
 }
 
-// openProved opens a board that is equal to Redis. It is sorted before, without a lock
-// that the dispatcher needs: what is applied next waits.
-func (g *gate) openProved(_ context.Context, p *prover) {
-	g.replica.board.Publish()
+// openProved opens a board that is equal to Redis. It is sorted, and its profiles are
+// loaded, before: what the dispatcher has for it waits meanwhile.
+func (g *gate) openProved(ctx context.Context, p *prover) {
+	g.replica.boards.Prepare(ctx, g.replica.board)
 	if g.replica.open(g.epoch, opening{equalAt: p.target.requested, equalTo: &p.target.State}) {
 		g.opened("equal to Redis")
 	}
@@ -350,8 +351,11 @@ func (g *gate) failed(ctx context.Context, why string) {
 // Redis. It never counts as open: it is not marked as current and not saved, and once
 // Redis answers it is compared and opened, or closed. If comparing, it is left as it
 // is until the comparison has ended.
-func (g *gate) fallBack(comparing bool, now time.Time) {
+func (g *gate) fallBack(ctx context.Context, comparing bool, now time.Time) {
 	wanted := g.feed.sources.redisAway() && g.feed.file.isYounger(now, g.cfg.MaxStale)
+	if wanted && !g.replica.stale.Load() {
+		g.replica.boards.Prepare(ctx, g.replica.board)
+	}
 	switch {
 	case wanted && g.replica.openStale(g.epoch):
 		g.metrics.stales.Inc()

@@ -44,8 +44,8 @@ var settings = map[string]string{
 	"client.id":                  "rankcache",
 }
 
-// client wraps librdkafka's consumer and admin client. poll, assign and unassign
-// belong to the consumer's goroutine; describe, offsets, ends and policies may be
+// client wraps librdkafka's consumer and admin client. poll, assign, unassign
+// and pause belong to the consumer's goroutine; describe, offsets, ends and policies may be
 // called by another.
 type client struct {
 	consumer *kafka.Consumer
@@ -53,6 +53,7 @@ type client struct {
 	logs     chan kafka.LogEvent
 	logged   chan struct{} // closed when the last log line was written
 	answered func(took time.Duration, err error)
+	login    login
 }
 
 // event is what one poll returns: a record, the end of a partition, or an error.
@@ -98,6 +99,7 @@ func newClient(cfg Config, log *slog.Logger) (*client, error) {
 	for k, v := range all {
 		conf[k] = v
 	}
+	c.login.user.Store(new(all["sasl.username"]))
 	var err error
 	if c.consumer, err = kafka.NewConsumer(&conf); err != nil {
 		return nil, fmt.Errorf("kafka consumer: %w; check the kafka settings", err)
@@ -121,6 +123,7 @@ func (c *client) close() error {
 func (c *client) writeLogs(log *slog.Logger) {
 	defer close(c.logged)
 	for line := range c.logs {
+		c.login.note(&line)
 		level := slog.LevelDebug
 		if line.Level <= 4 { // syslog's warning
 			level = slog.LevelWarn
@@ -150,8 +153,15 @@ func (c *client) poll(timeout time.Duration, e *event) {
 // tell reports the end of a request that began at a time, unless its caller gave it up.
 func (c *client) tell(ctx context.Context, begun time.Time, err *error) {
 	if !errors.Is(ctx.Err(), context.Canceled) {
+		*err = c.login.explain(*err)
 		c.answered(time.Since(begun), *err)
 	}
+}
+
+// setLogin has new connections log in with another user name and password.
+func (c *client) setLogin(username, password string) error {
+	c.login.user.Store(&username)
+	return c.consumer.SetSaslCredentials(username, password)
 }
 
 // fatal returns whether the client will never work again.
@@ -168,6 +178,19 @@ func (c *client) assign(parts []*partition) error {
 // unassign stops reading. No record of the partitions is polled afterwards.
 func (c *client) unassign(parts []*partition) error {
 	return c.consumer.IncrementalUnassign(topicPartitions(parts))
+}
+
+// pause pauses some of the assigned partitions and resumes others: those are read on
+// from after their last polled record.
+func (c *client) pause(pause, resume []*partition) error {
+	var errs [2]error
+	if len(pause) > 0 {
+		errs[0] = c.consumer.Pause(topicPartitions(pause))
+	}
+	if len(resume) > 0 {
+		errs[1] = c.consumer.Resume(topicPartitions(resume))
+	}
+	return errors.Join(errs[:]...)
 }
 
 func topicPartitions(parts []*partition) []kafka.TopicPartition {
@@ -254,8 +277,10 @@ func offsetsOf(parts []*partition, answer map[kafka.TopicPartition]kafka.ListOff
 	found = make(map[*partition]int64, len(parts))
 	for tp, info := range answer {
 		p := byName[topicPartition{*tp.Topic, tp.Partition}]
-		if info.Error.Code() != kafka.ErrNoError || info.Offset < 0 {
+		if info.Error.Code() != kafka.ErrNoError {
 			err = fmt.Errorf("list kafka offsets of %s: %w", tp, info.Error)
+		} else if info.Offset < 0 {
+			err = fmt.Errorf("list kafka offsets of %s: its leader has not answered", tp)
 		} else if p != nil {
 			found[p] = int64(info.Offset)
 		}

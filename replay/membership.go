@@ -28,10 +28,11 @@ type feed struct {
 	// gate's goroutine clears it.
 	restoring atomic.Bool
 
-	batch []wire.Update // the dispatcher's alone: gathered, to be applied
-	dirty bool          // the publisher's alone: to be published
-	lag   lagWatch      // the totals poller's alone
-	rest  rest          // the totals poller's alone
+	batch  []wire.Update // the dispatcher's alone: gathered, to be applied
+	pacing pacing        // the pacer's alone
+	dirty  bool          // the publisher's alone: to be published
+	lag    lagWatch      // the totals poller's alone
+	rest   rest          // the totals poller's alone
 }
 
 func newFeed(id rankcache.BoardID, topicName string, boards Boards, m *metrics, now time.Time) *feed {

@@ -14,6 +14,7 @@ type metrics struct {
 	snapshots   prometheus.Counter
 	refills     prometheus.Counter
 	stales      prometheus.Counter
+	pauses      prometheus.Counter
 	kafkaErrors prometheus.Counter
 	redisErrors prometheus.Counter
 
@@ -45,6 +46,7 @@ func newMetrics() *metrics {
 		differences:    by("kind", "audit_differences_total", "Differences found between boards and Redis, by kind."),
 		sumWrong:       counter("origin_sum_wrong_total", "Boards whose checksum in Redis is not that of their members: a score was changed past the writer."),
 		foreignHistory: counter("replay_foreign_history_total", "Open boards that refuted an update of a history that Redis does not have, and stayed as they were."),
+		pauses:         counter("replay_pauses_total", "Boards for which partitions were paused that are ahead of a missing update."),
 	}
 	m.presetLabels()
 	return m
@@ -61,7 +63,7 @@ func (m *metrics) presetLabels() {
 }
 
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
-	for _, c := range []prometheus.Collector{m.records, m.skipped, m.snapshots, m.refills, m.stales, m.kafkaErrors, m.redisErrors,
+	for _, c := range []prometheus.Collector{m.records, m.skipped, m.snapshots, m.refills, m.stales, m.pauses, m.kafkaErrors, m.redisErrors,
 		m.checks, m.compared, m.differences, m.sumWrong, m.foreignHistory} {
 		err = errors.Join(err, reg.Register(c))
 	}

@@ -52,6 +52,9 @@ type Board interface {
 // Open. Its methods may be called by several goroutines.
 type Boards interface {
 	Create(rankcache.BoardID) Board
+	// Prepare gets a board that has every update ready for its first reader, before Open.
+	// It may wait, until ctx is done: no lock is held.
+	Prepare(context.Context, Board)
 	Open(rankcache.BoardID)
 	Close(rankcache.BoardID)
 	Drop(rankcache.BoardID)

@@ -250,6 +250,26 @@ func (r *replica) position() (epoch int, p rankcache.Progress) {
 	return r.epoch, p
 }
 
+// waitsFor returns the seq after which updates are held, and whether the gate has them
+// held.
+func (r *replica) waitsFor() (after uint64, gate bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if after = r.board.Progress().Contiguous + 1; !r.reorder.enabled {
+		after = r.reorder.limit
+	}
+	return after, r.reorder.limited
+}
+
+// dropHeld drops what is held, because all boards hold too much. The board has to be
+// filled again.
+func (r *replica) dropHeld() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reorder.Clear()
+	r.reportLocked(faultOverflow(r.board.Progress().Contiguous + 1))
+}
+
 func (r *replica) recentMembers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -49,6 +50,7 @@ func (b *fakeBoard) Standings(dst []rankcache.Standing, ms []string, _ rankcache
 	return append(dst, make([]rankcache.Standing, len(ms))...), rankcache.Stamp{}
 }
 func (b *fakeBoard) Create(rankcache.BoardID) Board { return b }
+func (b *fakeBoard) Prepare(context.Context, Board) {}
 func (b *fakeBoard) Open(rankcache.BoardID)         { b.note("open") }
 func (b *fakeBoard) Close(rankcache.BoardID)        { b.note("close") }
 func (b *fakeBoard) Drop(rankcache.BoardID)         {}

@@ -90,7 +90,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	group.Go(func() error { return consumer.run(ctx) })
 	group.Go(func() error { return newDispatcher(r, queue).run(ctx) })
 	if r.cfg.KafkaLogin != nil {
-		group.Go(func() error { r.cfg.KafkaLogin(ctx, c.consumer.SetSaslCredentials); return nil })
+		group.Go(func() error { r.cfg.KafkaLogin(ctx, c.setLogin); return nil })
 	}
 	group.Go(func() error { return newTopicWatcher(r, c, consumer).run(ctx) })
 	group.Go(func() error { return newTotalsPoller(r).run(ctx) })

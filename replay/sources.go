@@ -2,6 +2,7 @@ package replay
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rankcache"
@@ -32,6 +33,9 @@ type sources struct {
 	kafkaErr, redisErr string
 	// readingLasts is for how long a reading tells where Redis is. It is set at the start.
 	readingLasts time.Duration
+
+	// wantEnd is set by the dispatcher while it has to know where the log ends.
+	wantEnd atomic.Bool
 }
 
 // observe fills in what the gate needs to know.
@@ -135,6 +139,15 @@ func (s *sources) topic() *topic {
 func (s *sources) drained(at time.Time) bool {
 	t := s.topic()
 	return t == nil || t.gone.Load() || t.drained(at)
+}
+
+// exhausted returns whether an update that Redis had at since, and that is not here,
+// will not come any more: for a time after since, or after Kafka had trouble last, each
+// partition had a leader, and was then read to its end. A partition that can't be read,
+// or is paused, may still bring it.
+func (s *sources) exhausted(since time.Time, after time.Duration) bool {
+	t := s.topic()
+	return t == nil || t.gone.Load() || t.exhausted(since, after)
 }
 
 // readToEnd returns a time at which the log held nothing that was not applied since.

@@ -30,14 +30,17 @@ type topic struct {
 	// rewound is set by the dispatcher when offsets went back, and by the gate when the
 	// log has to be read again: nothing more is taken from this reading.
 	rewound atomic.Bool
-	// end is where the log ended at the topic watcher's last poll, nil before the first.
+	// end is where the log ended at the topic watcher's last poll. It is nil if that had
+	// no answer for some partition, or was not needed.
 	end atomic.Pointer[logEnd]
 }
 
 // logEnd is where the log ended at a time, per partition.
 type logEnd struct {
 	requested time.Time
-	high      []int64
+	// known is the time since which each request had an answer for each partition.
+	known time.Time
+	high  []int64
 }
 
 // partition is one partition being read. Offsets count records of the log.
@@ -54,6 +57,10 @@ type partition struct {
 	next atomic.Int64
 
 	reached int64 // the dispatcher's own: as next, but not yet applied
+
+	pausers int         // the dispatcher's own: how many boards want it paused
+	pause   atomic.Bool // set by the dispatcher if any does
+	paused  bool        // the consumer's own: it is paused
 }
 
 // newTopic returns a reading whose offsets are still to be set.
@@ -108,10 +115,14 @@ func (t *topic) truncated() bool {
 
 // setEnd records where the log ended, if found has all its partitions.
 func (t *topic) setEnd(requested time.Time, found map[*partition]int64) {
-	end := &logEnd{requested: requested}
+	end := &logEnd{requested: requested, known: requested}
+	if last := t.end.Load(); last != nil {
+		end.known = last.known
+	}
 	for _, p := range t.partitions() {
 		high, ok := found[p]
 		if !ok {
+			t.end.Store(nil) // its leader is away: nobody knows what is in it
 			return
 		}
 		end.high = append(end.high, high)
@@ -120,17 +131,33 @@ func (t *topic) setEnd(requested time.Time, found map[*partition]int64) {
 }
 
 // drained returns whether everything that was in the log at a time has been applied.
-func (t *topic) drained(at time.Time) bool {
+func (t *topic) drained(at time.Time) bool { return t.readTo(t.partitions(), at) }
+
+// readTo returns whether everything that was in some of its partitions at a time has
+// been applied.
+func (t *topic) readTo(some []*partition, at time.Time) bool {
 	end := t.end.Load()
-	if end == nil || !end.requested.After(at) {
+	return end != nil && end.requested.After(at) && end.readIn(some)
+}
+
+// exhausted returns whether the log was complete for a time after since, each
+// partition having a leader, and everything that was in it then has been applied: an
+// update that was due at since will not come any more.
+func (t *topic) exhausted(since time.Time, after time.Duration) bool {
+	end := t.end.Load()
+	if end == nil {
 		return false
 	}
-	for i, p := range t.partitions() {
-		if i >= len(end.high) || p.next.Load() < end.high[i] {
-			return false
-		}
+	if end.known.After(since) {
+		since = end.known
 	}
-	return true
+	return end.requested.Sub(since) >= after && end.readIn(t.partitions())
+}
+
+func (e *logEnd) readIn(some []*partition) bool {
+	return !slices.ContainsFunc(some, func(p *partition) bool {
+		return int(p.number) >= len(e.high) || p.next.Load() < e.high[p.number]
+	})
 }
 
 // fromLow stands for a partition that is read from its first offset.

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -78,13 +79,8 @@ func (w *topicWatcher) poll(ctx context.Context) error {
 			w.plan(info, wanted[info.name], &todo)
 		}
 	}
-	if failed := w.carryOut(ctx, &todo); failed != nil {
-		return failed
-	}
-	if failed := w.readEnds(ctx); failed != nil {
-		return failed
-	}
-	return err
+	// A topic in trouble does not keep the ends of the others unknown.
+	return errors.Join(w.carryOut(ctx, &todo), w.readEnds(ctx), err)
 }
 
 // wanted returns the boards of each topic. A topic is not started before the files
@@ -229,14 +225,16 @@ func (w *topicWatcher) fetchPolicies(ctx context.Context, topics []*topic) {
 	}
 }
 
-// readEnds reads where the logs end of boards that are behind Redis: a log with
-// nothing more in it will not bring the missing update.
+// readEnds reads where the logs end of boards that may miss an update: a log with
+// nothing more in it will not bring it.
 func (w *topicWatcher) readEnds(ctx context.Context) error {
 	var parts []*partition
 	var topics []*topic
 	for _, known := range w.known {
 		if t := known.topic; !t.gone.Load() && slices.ContainsFunc(known.feeds, w.needsEnd) {
 			topics, parts = append(topics, t), append(parts, t.partitions()...)
+		} else {
+			t.end.Store(nil)
 		}
 	}
 	if len(parts) == 0 {
@@ -250,6 +248,15 @@ func (w *topicWatcher) readEnds(ctx context.Context) error {
 	return err
 }
 
+// needsEnd returns whether a board has to know where its log ends: it is held up, it is
+// behind Redis, or its log was read to the end of the start and it could not be opened.
 func (w *topicWatcher) needsEnd(f *feed) bool {
-	return f.replica.proving.Load() || f.replica.readable.Load() && (w.cfg.TotalSource == TotalNone || f.replica.awaited.Load() != nil)
+	if f.sources.wantEnd.Load() || f.replica.proving.Load() {
+		return true
+	}
+	if f.replica.readable.Load() {
+		return w.cfg.TotalSource == TotalNone || f.replica.awaited.Load() != nil
+	}
+	t := f.sources.topic()
+	return t != nil && t.ended()
 }

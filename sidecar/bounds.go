@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"rankcache"
 )
 
 // MaxWait is the longest that a read waits for the local copy, whatever its
@@ -47,10 +49,10 @@ func (e *NotReachedError) Error() string {
 func (e *NotReachedError) Is(target error) bool { return target == ErrNotReached }
 
 // Bounded reports whether q limits how old its answer may be.
-func (q *Query) Bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 }
+func (q *Query) Bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 || q.MinState.Run != 0 }
 
-// fresh reports whether q may be answered from a copy at seq that was known to
-// be current at the given time.
+// fresh reports whether a copy at seq, which was known to be current at the given time, is
+// within the bounds of q but MinState.
 func (q *Query) fresh(seq uint64, currentAt time.Time) bool {
 	return seq >= q.MinSeq && (q.MaxAge == 0 || time.Since(currentAt) <= q.MaxAge)
 }
@@ -61,53 +63,67 @@ func (at *place) holds(start, limit int, q *Query) bool {
 	return at.tier == TierLocal || limit > 0 && at.top != nil && covers(at.top, start, limit, q.Order)
 }
 
-// fresh reports whether the copy at the place may answer q. The age is read first: a copy
-// that is published in between is only newer.
-func (at *place) fresh(q *Query) bool {
+// judge returns whether the copy at the place may answer q, and the state that differs if
+// one is lost. The age is read first: a copy that is published in between is only newer.
+// A copy that is too old by its age decides nothing.
+func (at *place) judge(q *Query) (verdict, rankcache.State) {
+	currentAt := at.hotAt
 	if at.tier == TierLocal {
-		currentAt := at.board.CurrentAt()
-		at.top = at.board.Top()
-		return at.top != nil && q.fresh(at.top.Seq, currentAt)
+		currentAt = at.board.CurrentAt()
+		if at.top = at.board.Top(); at.top == nil {
+			return behind, rankcache.State{}
+		}
 	}
-	return q.fresh(at.top.Seq, at.hotAt)
+	switch {
+	case !q.fresh(at.top.Seq, currentAt):
+		return behind, at.top.State
+	case at.tier == TierLocal:
+		return q.compareLocal(at.board, at.top.State)
+	}
+	return min(q.compare(at.top.State), unknown), at.top.State // Redis may be further than its page
 }
 
 // resolveBounds returns where a bounded q is read: limit rows from start, or standings if
 // limit is 0. That is the place at if it has a copy that is fresh enough, or becomes so
-// within q.Wait, and otherwise Redis. A place without a copy is returned as it is.
-func (w *waits) resolveBounds(ctx context.Context, r *Reader, q *Query, at place, start, limit int) place {
+// within q.Wait, and otherwise Redis. A place without a copy is returned as it is. The
+// error is [ErrWriteLost], if a local copy has been through another state than MinState.
+func (w *waits) resolveBounds(ctx context.Context, r *Reader, q *Query, at place, start, limit int) (place, error) {
 	if !at.holds(start, limit, q) {
-		return at
+		return at, nil
 	}
-	if at.fresh(q) {
-		w.answered(answeredCopy)
-		return at
-	}
-	if q.Wait > 0 && w.enter() {
+	by := answeredCopy
+	v, have := at.judge(q)
+	if v == behind && q.Wait > 0 && w.enter() {
 		defer w.leave()
-		if at, ok := w.await(ctx, r, q, start, limit); ok {
-			w.answered(answeredWaited)
-			return at
-		}
+		by = answeredWaited
+		at, v, have = w.await(ctx, r, q, start, limit)
+	}
+	switch v {
+	case enough:
+		w.answered(by)
+		return at, nil
+	case lost:
+		w.answered(by)
+		return at, &WriteLostError{q.MinState, have, SourceLocal}
 	}
 	w.answered(answeredRedis)
-	return place{tier: TierRedis}
+	return place{tier: TierRedis}, nil
 }
 
-// await polls the copy until it is fresh enough for q. It returns false when q.Wait is over
-// or there is no copy any more.
-func (w *waits) await(ctx context.Context, r *Reader, q *Query, start, limit int) (place, bool) {
+// await polls the copy while it is behind q. The verdict is unknown when q.Wait is over or
+// there is no copy any more.
+func (w *waits) await(ctx context.Context, r *Reader, q *Query, start, limit int) (place, verdict, rankcache.State) {
 	for end := time.Now().Add(min(q.Wait, MaxWait)); ; {
 		left := time.Until(end)
 		if left <= 0 || !w.pause(ctx, left) {
-			return place{}, false
+			return place{}, unknown, rankcache.State{}
 		}
 		at, err := r.find(q, false)
 		if err != nil || !at.holds(start, limit, q) {
-			return place{}, false
+			return place{}, unknown, rankcache.State{}
 		}
-		if at.fresh(q) {
-			return at, true
+		if v, have := at.judge(q); v != behind {
+			return at, v, have
 		}
 	}
 }
@@ -132,7 +148,7 @@ func newWaits(reg prometheus.Registerer) (*waits, error) {
 	w := &waits{ended: make(chan struct{})}
 	answers := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "rankcache_bounded_reads_total",
-		Help: "Reads with max_age_ms or min_seq of a board that has a local copy, by answer: from the copy at once (copy), after waiting for it (waited), or by Redis (redis).",
+		Help: "Reads with max_age_ms, min_seq or min_state of a board that has a local copy, by answer: from the copy at once (copy), after waiting for it (waited), or by Redis (redis).",
 	}, []string{"answer"})
 	for i, by := range [answeredBy]string{"copy", "waited", "redis"} {
 		w.by[i] = answers.WithLabelValues(by)

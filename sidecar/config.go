@@ -24,6 +24,9 @@ type Board interface {
 	Around(member string, n int, order rankcache.Direction) (rankcache.Page, int, bool)
 	// CurrentAt is when the copy was last known to be what Redis had.
 	CurrentAt() time.Time
+	// SumAt returns the checksum that the copy had at a recent seq of a run; unknown
+	// if that seq is too long ago, not reached, or of another run.
+	SumAt(run, seq uint64) (sum uint64, known bool)
 }
 
 // Boards finds open local boards. It must not keep the id.

@@ -166,10 +166,10 @@ func fetchFresh[T moment](ctx context.Context, f *flights, q *Query, op, key str
 		at, last := v.moment(), own || again
 		inTime := last || q.MaxAge == 0 || came.Sub(at.At) <= q.MaxAge
 		switch {
-		case inTime && at.Seq >= q.MinSeq:
+		case inTime && q.reached(at.State):
 			return v, err
 		case last:
-			return v, &NotReachedError{q.MinSeq, at.Seq}
+			return v, q.missed(at.State)
 		}
 	}
 }

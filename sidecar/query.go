@@ -44,6 +44,12 @@ type Query struct {
 	// caller's own write; 0: any. If Redis has not reached it either, the error is
 	// [ErrNotReached].
 	MinSeq uint64
+	// MinState is a state that the board must have been through, such as that of the
+	// caller's own write; a zero Run: any. The answer is of its run and not before its
+	// seq, and where the board's sum at that seq is known, it is the same. Otherwise the
+	// error is [ErrWriteLost]. MinSeq can't tell that: a Redis that fails over gives
+	// seqs out again.
+	MinState rankcache.State
 	// Wait is how long the copy may take to become fresh enough, at most
 	// [MaxWait]; 0: not at all.
 	Wait time.Duration

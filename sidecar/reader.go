@@ -60,7 +60,9 @@ func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (Answer, e
 		return Answer{}, err
 	}
 	if q.Bounded() {
-		at = r.waits.resolveBounds(ctx, r, &q, at, start, limit)
+		if at, err = r.waits.resolveBounds(ctx, r, &q, at, start, limit); err != nil {
+			return Answer{}, err
+		}
 	}
 	return r.page(ctx, q, &at, start, limit)
 }
@@ -81,7 +83,7 @@ func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int)
 	}
 	if at.tier == TierLocal {
 		page := at.board.Page(start, limit, q.Order)
-		if page.Seq >= q.MinSeq { // else it was reset since it was found fresh enough
+		if q.reached(page.State) { // else it was reset since it was found fresh enough
 			return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), at: *at}, nil
 		}
 	}
@@ -101,7 +103,9 @@ func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standin
 		return Standings{}, err
 	}
 	if q.Bounded() {
-		at = r.waits.resolveBounds(ctx, r, &q, at, 0, 0)
+		if at, err = r.waits.resolveBounds(ctx, r, &q, at, 0, 0); err != nil {
+			return Standings{}, err
+		}
 	}
 	return r.standings(ctx, q, &at, dst, members)
 }
@@ -111,7 +115,7 @@ func (r *Reader) standings(ctx context.Context, q Query, at *place, dst []rankca
 		return r.flights.standings(ctx, q, dst, members)
 	}
 	rows, stamp := at.board.Standings(dst, members, q.Order)
-	if stamp.Seq < q.MinSeq { // as in page
+	if !q.reached(stamp.State) { // as in page
 		return r.flights.standings(ctx, q, dst, members)
 	}
 	return Standings{Stamp: stamp, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), Rows: rows, top: at.top}, nil
@@ -129,13 +133,15 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 		return Answer{}, 0, err
 	}
 	if q.Bounded() {
-		at = r.waits.resolveBounds(ctx, r, &q, at, 0, 0)
+		if at, err = r.waits.resolveBounds(ctx, r, &q, at, 0, 0); err != nil {
+			return Answer{}, 0, err
+		}
 	}
 	if at.tier != TierLocal {
 		return r.flights.around(ctx, q, member, n)
 	}
 	page, rank, ok := at.board.Around(member, n, q.Order)
-	if page.Seq < q.MinSeq { // as in page
+	if !q.reached(page.State) { // as in page
 		return r.flights.around(ctx, q, member, n)
 	}
 	if !ok {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -75,4 +76,66 @@ func TestKafkaPasswordIsReadAgain(t *testing.T) {
 	must(t, os.WriteFile(secret, []byte("new\n"), 0o600))
 	testkit.Eventually(t, time.Minute, kafkaIs("ok"))
 	testkit.Eventually(t, time.Minute, post)
+}
+
+// TestWrongKafkaPasswordIsSaid: the status and the log of a sidecar whose password the
+// broker refuses say that, for which user, and which settings to check, but not the password.
+func TestWrongKafkaPasswordIsSaid(t *testing.T) {
+	t.Parallel()
+	t.Run("kfake", func(t *testing.T) { // which closes the connection without a word
+		broker, _ := startSASL(t, 0, "right")
+		wrongPasswordIsSaid(t, broker.Addr())
+	})
+	t.Run("kafka", func(t *testing.T) { wrongPasswordIsSaid(t, startKafkaSASL(t)) })
+}
+
+// startKafkaSASL starts a broker of its own with a listener that takes a password, and
+// returns that listener's address.
+func startKafkaSASL(t *testing.T) string {
+	t.Helper()
+	plain, login, controller := freeAddr(t), freeAddr(t), freeAddr(t)
+	testkit.StartKafka(t, servers.KafkaOptions{Props: map[string]string{
+		"listeners":                                  "PLAINTEXT://" + plain + ",LOGIN://" + login + ",CONTROLLER://" + controller,
+		"advertised.listeners":                       "PLAINTEXT://" + plain + ",LOGIN://" + login,
+		"controller.quorum.voters":                   "1@" + controller,
+		"listener.security.protocol.map":             "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
+		"sasl.enabled.mechanisms":                    "PLAIN",
+		"listener.name.login.plain.sasl.jaas.config": `org.apache.kafka.common.security.plain.PlainLoginModule required user_app="right";`,
+	}})
+	return login
+}
+
+// freeAddr returns an address of loopback that nobody listens on.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+func wrongPasswordIsSaid(t *testing.T, broker string) {
+	name := testkit.Name(t)
+	roomsFile := filepath.Join(t.TempDir(), "rooms.yaml")
+	must(t, os.WriteFile(roomsFile, fmt.Appendf(nil, "boards: [{match: %q, mode: super-hot}]\n", name), 0o600))
+	s := startListening(t, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
+		"--redis", "redis://"+testkit.Redis(t), "--kafka", broker, "--rooms", roomsFile,
+		"--kafka.security.protocol=sasl_plaintext", "--kafka.sasl.mechanism=PLAIN", "--kafka.sasl.username=app", "--kafka.sasl.password=wr0ng-secret")
+	var said string
+	defer func() { t.Log(said) }()
+	testkit.Eventually(t, time.Minute, func() error {
+		code, body := s.Get("admin", "/status?expect=dependencies.kafka.state=failing")
+		if said = body; code != http.StatusOK {
+			return fmt.Errorf("%d %s", code, body)
+		}
+		for _, want := range []string{"authentication failed for user app", "check --kafka.sasl.username"} {
+			if !strings.Contains(body, want) {
+				return fmt.Errorf("%q is not in %s", want, body)
+			}
+		}
+		return nil
+	})
+	if strings.Contains(said, "wr0ng-secret") || strings.Contains(s.Log(), "wr0ng-secret") {
+		t.Error("the password is in the status or in the log")
+	}
 }

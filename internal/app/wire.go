@@ -42,12 +42,6 @@ type FilledBoards struct {
 // Create returns the board, unread until it is opened.
 func (b FilledBoards) Create(id rankcache.BoardID) replay.Board { return b.Boards.Create(id) }
 
-// Open makes the board readable, with the profiles of its head there already.
-func (b FilledBoards) Open(id rankcache.BoardID) {
-	warmBoard(b.Boards.Create(id), b.Profiles)
-	b.Boards.Open(id)
-}
-
 // GateOrigin gives the gate what it compares boards with.
 type GateOrigin struct{ *origin.Origin }
 

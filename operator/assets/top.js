@@ -1,8 +1,8 @@
 // The live top of one board, as the app would get it.
 
-import { getAged, Problem } from './api.js';
+import { get, getAged, Problem } from './api.js';
 import { byId, el, foreign, list, show, table, text } from './dom.js';
-import { count, none, score, span } from './format.js';
+import { count, none, score, since, span } from './format.js';
 
 const rows = 10;
 const shades = 8; // of the discs behind initials
@@ -53,8 +53,11 @@ export async function load({ status, hot, rooms }) {
   if (board === '') return;
   const asked = board;
   try {
-    const answer = await getAged(`/boards/${encodeURIComponent(asked)}/top?limit=${rows}`);
-    if (asked === board) draw(answer);
+    const id = encodeURIComponent(asked);
+    const [answer, details] = await Promise.all([getAged(`/boards/${id}/top?limit=${rows}`), get(`/status/${id}`)]);
+    if (asked !== board) return;
+    draw(answer);
+    proof(details);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     if (asked === board) fail(error);
@@ -84,12 +87,21 @@ function draw(answer) {
   text(byId('top-age'), span(answer.age_ms));
 }
 
+// proof shows both sides of the comparison with Redis: run, seq and checksum.
+function proof({ state, origin_state: origin, origin_state_at: at, proved_state: proved, proved_at: provedAt }) {
+  text(byId('proof-here'), state ?? none);
+  text(byId('proof-origin'), origin ?? none);
+  text(byId('proof-origin-at'), origin ? `${since(at)} ago` : '');
+  text(byId('proof-equal'), proved ? `at seq ${count(Number(proved.split('-')[1]))}, found ${since(provedAt)} ago` : 'not compared by their sums');
+}
+
 function fail(problem) {
   show(byId('top-error'), true);
   text(byId('top-error'), problem.code === 'blocked' ? 'This board is blocked: nobody is given it.' : `${problem.title}: ${problem.message}`);
   show(byId('top-table'), false);
   show(byId('top-empty'), false);
   for (const id of ['top-source', 'top-seq', 'top-total', 'top-age']) text(byId(id), none);
+  proof({});
 }
 
 // who shows the nick with the id below it, or the id alone. The avatar is the

@@ -78,6 +78,9 @@ func (st *Status) top(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Rankcache-Source", a.Source.String())
+	if a.Run != 0 {
+		h.Set("Rankcache-State", a.State.String())
+	}
 	h.Set("Rankcache-Age-Ms", strconv.FormatInt(max(time.Since(a.CurrentAt).Milliseconds(), 0), 10))
 	_, _ = w.Write(apijson.AppendPage(nil, q, limit, &a, &j)) // the caller may have left
 }

@@ -11,6 +11,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit/apitest"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // settling is what a test sets to settled.
@@ -25,7 +26,9 @@ func (g *settling) settled() (bool, string) {
 
 func someBoards() []rankcache.BoardStatus {
 	return []rankcache.BoardStatus{
-		{Board: "local", State: rankcache.StateOpen, Have: 917, Want: 917, Members: 57000},
+		{Board: "local", State: rankcache.StateOpen, Have: 917, Want: 917, Members: 57000, Proof: rankcache.ProofStatus{
+			State: fixture.Written.StateAt(917), Origin: fixture.Written.StateAt(920), OriginAt: fixture.Published,
+			Proved: fixture.Written.StateAt(910), ProvedAt: fixture.Published.Add(-time.Second)}},
 		{Board: "filling", State: rankcache.StateReplaying, Reason: "reading the log", Have: 300, Want: 900, Rate: 1e5, ETA: 6 * time.Second},
 		{Board: "waiting", State: rankcache.StateWaiting},
 	}
@@ -147,5 +150,28 @@ func TestStatus(t *testing.T) {
 		if rec.Code != want.status || !strings.Contains(rec.Body.String(), want.part) {
 			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
 		}
+	}
+}
+
+// TestBothStates: a board's status has the state of the copy, that of Redis, and the
+// latest at which they were equal; of a board that is not followed what its answer shows.
+func TestBothStates(t *testing.T) {
+	st := &Status{Readiness: NewReadiness(nil, someBoards), Reader: newEnv().reader(), Started: time.Now()}
+	admin := New(st, st.Readiness, nil)
+	at := func(seq uint64) string { return fixture.Written.StateAt(seq).String() }
+	for path, want := range map[string]string{
+		"/status/local": `"state":"` + at(917) + `","origin_state":"` + at(920) + `","origin_state_at":"2026-05-04T20:00:00.123Z",` +
+			`"proved_state":"` + at(910) + `","proved_at":"2026-05-04T19:59:59.123Z"}`,
+		"/status/hot":     `"state":"` + at(33) + `"}`,
+		"/status/any":     `"origin_state":"` + at(12) + `","origin_state_at":"2026-05-04T20:00:00.123Z"}`,
+		"/status/waiting": `"members":0},"origin_state":"` + at(12) + `","origin_state_at":"2026-05-04T20:00:00.123Z"}`,
+		"/status/shut":    `"error":"blocked"}`,
+	} {
+		if body := strings.TrimSpace(ask(t, admin, "GET", path).Body.String()); !strings.HasSuffix(body, want) {
+			t.Errorf("%s ends with\n%.300s\nwant\n%s", path, body[max(0, len(body)-300):], want)
+		}
+	}
+	if got := ask(t, admin, "GET", "/boards/local/top").Header().Get("Rankcache-State"); got != at(917) {
+		t.Errorf("state of a top %q", got)
 	}
 }

@@ -100,6 +100,31 @@ type boardStatus struct {
 	Top    []rankRow         `json:"top"`
 	Error  string            `json:"error,omitempty"` // why there is no top
 	Replay *boardBody        `json:"replay,omitempty"`
+	proofBody
+}
+
+// proofBody is what a board's copy and Redis were compared by.
+type proofBody struct {
+	State         string     `json:"state,omitempty"`        // of the copy
+	OriginState   string     `json:"origin_state,omitempty"` // Redis's latest one that was read
+	OriginStateAt *time.Time `json:"origin_state_at,omitempty"`
+	ProvedState   string     `json:"proved_state,omitempty"` // the latest at which both were equal
+	ProvedAt      *time.Time `json:"proved_at,omitempty"`
+}
+
+func proofBodyOf(p rankcache.ProofStatus) (body proofBody) {
+	body.State, _ = stateText(p.State, time.Time{})
+	body.OriginState, body.OriginStateAt = stateText(p.Origin, p.OriginAt)
+	body.ProvedState, body.ProvedAt = stateText(p.Proved, p.ProvedAt)
+	return body
+}
+
+// stateText returns a state that is known as it is written, and its time.
+func stateText(s rankcache.State, at time.Time) (string, *time.Time) {
+	if s.Run == 0 {
+		return "", nil
+	}
+	return s.String(), &at
 }
 
 type rankRow struct {
@@ -126,6 +151,9 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 		if b.Board == id {
 			replay := boardBodyOf(b)
 			body.Replay = &replay
+			if b.Proof != (rankcache.ProofStatus{}) {
+				body.proofBody = proofBodyOf(b.Proof)
+			}
 		}
 	}
 	httpserve.WriteJSON(w, http.StatusOK, body)
@@ -134,6 +162,11 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 func (b *boardStatus) fill(a *sidecar.Answer) {
 	b.Source, b.Seq, b.Total = a.Source.String(), a.Seq, a.Members
 	b.AgeMs = max(time.Since(a.CurrentAt).Milliseconds(), 0)
+	if a.Source == sidecar.SourceRedis {
+		b.OriginState, b.OriginStateAt = stateText(a.State, a.At)
+	} else {
+		b.State, _ = stateText(a.State, a.At)
+	}
 	for i, e := range a.Entries {
 		b.Top = append(b.Top, rankRow{Rank: a.Start + i + 1, Member: e.Member, Score: e.Score})
 	}

@@ -38,20 +38,21 @@ const (
 	argAround
 	argMaxAge
 	argMinSeq
+	argMinState
 	argWait
 	argCount
 )
 
-var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "wait_ms"}
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms"}
 
 // argsOf is which arguments a route takes.
 var argsOf = [routes][argCount]bool{
 	routeTop: {argStart: true, argLimit: true, argOrder: true, argMe: true, argProfiles: true, argRoom: true,
-		argMaxAge: true, argMinSeq: true, argWait: true},
+		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
 	routeMember: {argOrder: true, argProfiles: true, argRoom: true, argAround: true,
-		argMaxAge: true, argMinSeq: true, argWait: true},
+		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
 	routeBatch: {argOrder: true, argProfiles: true, argRoom: true,
-		argMaxAge: true, argMinSeq: true, argWait: true},
+		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
 }
 
 // parseArgs fills the call from the raw query.
@@ -120,6 +121,8 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 		return c.setRoom(value)
 	case argMaxAge, argMinSeq, argWait:
 		return c.setBound(arg, value)
+	case argMinState:
+		return c.setMinState(value)
 	}
 	c.args.me, c.member[0] = true, value
 	if err := rankcache.CheckMember(value); err != nil {
@@ -158,6 +161,18 @@ func (c *call) setBound(arg int, value string) (p *apijson.Problem) {
 		c.query.Wait = time.Duration(n) * time.Millisecond
 	}
 	return p
+}
+
+func (c *call) setMinState(text string) *apijson.Problem {
+	var err error
+	c.query.MinState, err = rankcache.ParseState(text)
+	switch {
+	case err != nil:
+		return apijson.BadArgument("min_state", err.Error())
+	case c.query.MinState.Run == 0:
+		return apijson.BadArgument("min_state", "has no run: want <run>-<seq>-<sum>, as the header Rankcache-State has it")
+	}
+	return nil
 }
 
 // setNumber reads plain decimal digits.

@@ -53,6 +53,8 @@ func TestGolden(t *testing.T) {
 		{"unknown_member", "GET", "/v1/boards/local/members/nobody", ""},
 		{"bad_argument", "GET", "/v1/boards/local/top?limit=501", ""},
 		{"unknown_argument", "GET", "/v1/boards/local/top?limt=5", ""},
+		{"write_lost", "GET", "/v1/boards/local/top?min_state=1838429319476737-917-0a1b2c3d4e5f", ""},
+		{"write_lost_redis", "GET", "/v1/boards/1_2_3/top?min_state=1838429319476737-13-0a1b2c3d4e5f", ""},
 		{"seq_not_reached", "GET", "/v1/boards/local/top?min_seq=918&wait_ms=1", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,6 +125,9 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/v1/boards/local/top?max_age_ms=-1", "", 400, apijson.CodeBadArgument, "max_age_ms"},
 		{"GET", "/v1/boards/local/top?max_age_ms=86400001", "", 400, apijson.CodeBadArgument, "max_age_ms"},
 		{"GET", "/v1/boards/local/top?min_seq=9007199254740993", "", 400, apijson.CodeBadArgument, "min_seq"},
+		{"GET", "/v1/boards/local/top?min_state=917", "", 400, apijson.CodeBadArgument, "min_state"},
+		{"GET", "/v1/boards/local/top?min_state=0-917-", "", 400, apijson.CodeBadArgument, "min_state"},
+		{"POST", "/v1/profiles:batch?min_state=1-1-", `{"members":["a"]}`, 400, apijson.CodeBadArgument, "min_state"},
 		{"GET", "/v1/boards/local/top?wait_ms=5001", "", 400, apijson.CodeBadArgument, "wait_ms"},
 		{"POST", "/v1/profiles:batch?min_seq=1", `{"members":["a"]}`, 400, apijson.CodeBadArgument, "min_seq"},
 		{"GET", "/v1/boards/shut/top", "", 403, apijson.CodeBlocked, ""},

@@ -70,7 +70,7 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		if c.args.me {
 			c.out = s.appendMe(c.out[:len(c.out)-1], c, &a)
 		}
-		s.sendOut(ctx, c, a.Source, a.CurrentAt)
+		s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 		return nil
 	}
 	b := s.encoded(c, p, &a)
@@ -106,7 +106,7 @@ func (s *Server) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 		buffer := s.buffers.Get().(*[]byte)
 		defer s.buffers.Put(buffer)
 		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, &j)
-		b := newBody(*buffer, page.Source, j.Fresh)
+		b := newBody(*buffer, page.Source, page.State, j.Fresh)
 		p.keepPrevious(page.Entries, &j, b)
 		return b
 	})
@@ -143,7 +143,7 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
 	c.out = apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, &j)
-	s.sendOut(ctx, c, found.Source, found.CurrentAt)
+	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }
 
@@ -154,7 +154,7 @@ func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	j := s.join(c, a.Entries)
 	c.out = apijson.AppendAround(c.out, c.query, &a, rank, &j)
-	s.sendOut(ctx, c, a.Source, a.CurrentAt)
+	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
 
@@ -170,7 +170,7 @@ func (s *Server) batch(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	c.rows = found.Rows
 	j := s.joinMembers(c, members...)
 	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, &j)
-	s.sendOut(ctx, c, found.Source, found.CurrentAt)
+	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rankcache/internal/testkit/apitest"
+	"rankcache/sidecar/internal/fixture"
 )
 
 // TestLimitsAreThoseOfTheDocument: server and document take the same requests, at
@@ -89,6 +90,10 @@ func dataLimits() []dataLimit {
 			dataLimit{"no room", "GET", target + "room=%s", "8", ""},
 			dataLimit{"max_age_ms", "GET", target + "max_age_ms=%s", "86400000", "86400001"},
 			dataLimit{"min_seq", "GET", target + "min_seq=%s", "9007199254740992", "9007199254740993"},
+			dataLimit{"run of min_state", "GET", target + "min_state=%s", fixture.Written.StateAt(1).String(), "0-1-"},
+			dataLimit{"sum of min_state", "GET", target + "min_state=%s", "9-1-", "9-1-0A1B2C3D4E5F"},
+			dataLimit{"digits of min_state", "GET", target + "min_state=%s", "9-0-0a1b2c3d4e5f", "9-00-0a1b2c3d4e5f"},
+			dataLimit{"parts of min_state", "GET", target + "min_state=%s", "9-1-", "9-1"},
 			dataLimit{"wait_ms", "GET", target + "min_seq=1&wait_ms=%s", "5000", "5001"})
 	}
 	return limits

@@ -103,9 +103,12 @@ func TestDocumentHolds(t *testing.T) {
 		expect(304, "GET", path, "", "If-None-Match", tag)
 		expect(400, "GET", path+"?limt=5", "")
 		expect(409, "GET", path+"?min_seq=918", "")
+		expect(412, "GET", path+"?min_state=1-1-", "")
+		expect(412, "GET", path, "", "If-Match", `"other"`)
 	}
 	expect(400, "GET", "/v1/boards/a%20b/top", "")
 	expect(409, "POST", "/v1/boards/local/members:batch?min_seq=918", members)
+	expect(412, "POST", "/v1/boards/local/members:batch?min_state=1-1-", members)
 	expect(403, "GET", "/v1/boards/shut/top", "")
 	expect(403, "GET", "/v1/boards/shut/members/a", "")
 	expect(403, "POST", "/v1/boards/shut/members:batch", members)

@@ -11,13 +11,14 @@ import (
 	"time"
 	"weak"
 
+	"rankcache"
 	"rankcache/internal/testkit"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/fixture"
 )
 
 func testBody(s string, fresh func() bool) *body {
-	return newBody([]byte(s), sidecar.SourceLocal, fresh)
+	return newBody([]byte(s), sidecar.SourceLocal, rankcache.State{}, fresh)
 }
 
 // TestRenewEncodesOnce walks the interleaving of the comment at renew: A and B

@@ -208,23 +208,23 @@ type header struct {
 const (
 	dateField  = "Date: "
 	lineEnd    = "\r\n"
-	headerRoom = 320 // bytes; none is longer
+	headerRoom = 400 // bytes; none is longer
 )
 
 // newHeaders returns the header of an answer with the bytes of e, and that of an answer
 // 304, for a caller that has them already.
-func newHeaders(e *encoded, source sidecar.Source) (full, notModified header) {
+func newHeaders(e *encoded, source sidecar.Source, state []byte) (full, notModified header) {
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
 	h := &answer.Header
 	setCoding(h, codingNone)
-	setTag(h, e.etag, valueShared, source)
+	setTag(h, e.etag, valueShared, source, state)
 	h.SetStatusCode(fasthttp.StatusNotModified)
 	notModified = headerOf(h)
 
 	h.Reset()
 	setCoding(h, e.coding)
-	setTag(h, e.etag, valueShared, source)
+	setTag(h, e.etag, valueShared, source, state)
 	h.SetContentType(contentJSON)
 	h.SetContentLength(len(e.data))
 	return headerOf(h), notModified

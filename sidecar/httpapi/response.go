@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/valyala/fasthttp"
 
+	"rankcache"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 )
@@ -24,6 +25,7 @@ var (
 	headerETag   = []byte("Etag")
 	headerVary   = []byte("Vary")
 	headerCache  = []byte("Cache-Control")
+	headerState  = []byte("Rankcache-State")
 	headerNote   = []byte("Rankcache-Note")
 	valueNoKey   = []byte("no such key in Redis")
 	valueAccept  = []byte("Accept-Encoding")
@@ -52,7 +54,7 @@ func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source 
 		ctx.Response.SetBodyRaw(e.data)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	stamp(ctx, e.etag, valueShared, source, currentAt)
+	stamp(ctx, e.etag, valueShared, source, b.state, currentAt)
 	return takes
 }
 
@@ -64,15 +66,16 @@ func setCoding(h *fasthttp.ResponseHeader, c coding) {
 	h.SetCanonical(headerVary, valueAccept)
 }
 
-// sendOut answers with c.out.
-func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, currentAt time.Time) {
+// sendOut answers with c.out, which shows the state.
+func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, state rankcache.State, currentAt time.Time) {
 	c.etag = appendETag(c.etag, c.out, source)
 	if !s.conditional(ctx, c, c.etag) {
 		ctx.Response.Header.SetContentType(contentJSON)
 		ctx.Response.SetBodyRaw(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	stamp(ctx, c.etag, c.caches(), source, currentAt)
+	var room [rankcache.MaxStateLen]byte
+	stamp(ctx, c.etag, c.caches(), source, appendState(room[:0], state), currentAt)
 }
 
 // sendBehind answers with a kept page whose closing brace c.out replaces. It is
@@ -86,7 +89,7 @@ func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, sourc
 		ctx.Response.AppendBody(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	stamp(ctx, c.etag, c.caches(), source, currentAt)
+	stamp(ctx, c.etag, c.caches(), source, b.state, currentAt)
 }
 
 // sendProfiles answers with c.out, which speaks of no board.
@@ -99,9 +102,9 @@ func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 
 // stamp sets the fields that change while the body stays the same. The age of a
 // copy that was never compared with Redis is not known, and not said.
-func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source, currentAt time.Time) {
+func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source, state []byte, currentAt time.Time) {
 	h := &ctx.Response.Header
-	setTag(h, etag, caches, source)
+	setTag(h, etag, caches, source, state)
 	if currentAt.IsZero() {
 		return
 	}
@@ -109,10 +112,21 @@ func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source,
 	h.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
 }
 
-func setTag(h *fasthttp.ResponseHeader, etag, caches []byte, source sidecar.Source) {
+// appendState appends the state as the header has it: nothing if its run is not known.
+func appendState(dst []byte, s rankcache.State) []byte {
+	if s.Run == 0 {
+		return dst
+	}
+	return s.AppendState(dst)
+}
+
+func setTag(h *fasthttp.ResponseHeader, etag, caches []byte, source sidecar.Source, state []byte) {
 	h.SetCanonical(headerETag, etag)
 	h.SetCanonical(headerCache, caches)
 	h.SetCanonical(headerSource, valueSource[source])
+	if len(state) > 0 {
+		h.SetCanonical(headerState, state)
+	}
 }
 
 func appendAge(dst []byte, now, currentAt time.Time) []byte {
@@ -197,6 +211,7 @@ func writeProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
 type body struct {
 	encoded
 	source sidecar.Source
+	state  []byte // of the board that it shows, empty if unknown
 	// fresh returns whether the profiles in it are still the newest; nil: there are none,
 	// or they never change.
 	fresh func() bool
@@ -216,15 +231,16 @@ type encoded struct {
 }
 
 // newBody returns a body that owns a copy of plain.
-func newBody(plain []byte, source sidecar.Source, fresh func() bool) *body {
-	b := &body{encoded: encoded{coding: codingNone, data: bytes.Clone(plain), etag: appendETag(nil, plain, source)}, source: source, fresh: fresh}
-	b.setHeaders(source)
+func newBody(plain []byte, source sidecar.Source, state rankcache.State, fresh func() bool) *body {
+	b := &body{encoded: encoded{coding: codingNone, data: bytes.Clone(plain), etag: appendETag(nil, plain, source)},
+		source: source, state: appendState(nil, state), fresh: fresh}
+	b.encoded.setHeaders(source, b.state)
 	return b
 }
 
-func (e *encoded) setHeaders(source sidecar.Source) {
+func (e *encoded) setHeaders(source sidecar.Source, state []byte) {
 	if source != sidecar.SourceRedis {
-		e.full, e.notModified = newHeaders(e, source)
+		e.full, e.notModified = newHeaders(e, source, state)
 	}
 }
 
@@ -251,7 +267,7 @@ func (b *body) pack(c coding, p *packer) *encoded {
 	}
 	etag := append(bytes.Clone(b.etag[:len(b.etag)-1]), '-', c.String()[0], '"')
 	e := &encoded{coding: c, data: p.pack(c, b.data), etag: etag}
-	e.setHeaders(b.source)
+	e.setHeaders(b.source, b.state)
 	b.packed[c].Store(e)
 	return e
 }

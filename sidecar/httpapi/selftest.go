@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"rankcache"
 	"rankcache/sidecar"
 )
 
@@ -41,7 +42,7 @@ func libraryRequests() []string {
 // go through the connection states in the order on which the request cache relies, or if
 // its answers differ from those that the cache composes.
 func checkLibrary(srv *fasthttp.Server) error {
-	b := newBody([]byte("{}"), sidecar.SourceLocal, nil)
+	b := newBody([]byte("{}"), sidecar.SourceLocal, rankcache.State{Run: 1}, nil)
 	c := &scriptedConn{reads: libraryRequests()}
 	srv.ConnState = func(_ net.Conn, state fasthttp.ConnState) { c.event(state.String()) }
 	srv.Handler = func(ctx *fasthttp.RequestCtx) {
@@ -52,7 +53,7 @@ func checkLibrary(srv *fasthttp.Server) error {
 			ctx.Response.Header.SetContentType(contentJSON)
 			ctx.Response.SetBodyRaw(b.data)
 		}
-		stamp(ctx, b.etag, valueShared, sidecar.SourceLocal, time.Time{})
+		stamp(ctx, b.etag, valueShared, sidecar.SourceLocal, b.state, time.Time{})
 	}
 	if err := srv.ServeConn(c); err != nil {
 		return fmt.Errorf("serving a connection in memory: %w", err)

@@ -28,6 +28,7 @@ const (
 	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
 	CodeTimeout        Code = "request_timeout"      // 408: the request came in too slowly
 	CodePrecondition   Code = "precondition_failed"  // 412: If-Match names another page
+	CodeWriteLost      Code = "write_lost"           // 412: the board has not been through min_state; "detail" has both sides
 	CodeBodyTooLarge   Code = "body_too_large"       // 413
 	CodeWrongHost      Code = "wrong_host"           // 421: Host is none of this listener's names
 	CodeHeaderTooLarge Code = "header_too_large"     // 431: request line and header over 8 KiB
@@ -60,6 +61,7 @@ var Codes = [...]CodeInfo{
 	{CodeNotReached, 409, "Board has not reached min_seq"},
 	{CodeTimeout, 408, "Request came in too slowly"},
 	{CodePrecondition, 412, "Precondition failed"},
+	{CodeWriteLost, 412, "Write is lost"},
 	{CodeBodyTooLarge, 413, "Body too large"},
 	{CodeWrongHost, 421, "Host is not served here"},
 	{CodeHeaderTooLarge, 431, "Header too large"},
@@ -96,6 +98,8 @@ func ProblemOf(err error) *Problem {
 		return &Problem{Code: CodeUnknownMember}
 	case errors.Is(err, sidecar.ErrNotReached):
 		return notReachedProblem(err)
+	case errors.Is(err, sidecar.ErrWriteLost):
+		return &Problem{Code: CodeWriteLost, Detail: err.Error() + "; post the change again with the same order, which applies it once"}
 	case errors.Is(err, sidecar.ErrFault):
 		return &Problem{Code: CodeInternal}
 	case errors.Is(err, sidecar.ErrOverloaded):

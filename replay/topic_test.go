@@ -1,0 +1,63 @@
+package replay
+
+import (
+	"testing"
+	"time"
+)
+
+// An update is missing only if each partition had a leader for some time, and was then
+// read to its end: one whose leader is away may still bring it.
+func TestLogIsExhausted(t *testing.T) {
+	const grace = 10 * time.Second
+	log := newTopic(topicInfo{"t", "id", 2}, false)
+	first, second := log.partitions()[0], log.partitions()[1]
+	start := time.Now()
+	poll := func(after time.Duration, highs map[*partition]int64) { log.setEnd(start.Add(after), highs) }
+	want := func(what string, exhausted bool) {
+		t.Helper()
+		if log.exhausted(start, grace) != exhausted {
+			t.Errorf("%s: exhausted %t, want %t", what, !exhausted, exhausted)
+		}
+	}
+	both := map[*partition]int64{first: 4, second: 9}
+	first.next.Store(4)
+	second.next.Store(9)
+	want("before the first answer", false)
+	poll(-time.Second, both)
+	poll(time.Second, both)
+	want("after a second", false)
+	poll(2*time.Second, map[*partition]int64{first: 4})
+	want("one leader is away", false)
+	poll(12*time.Second, map[*partition]int64{first: 4})
+	want("one leader is away for long", false)
+	poll(13*time.Second, both)
+	want("it is back", false)
+	poll(22*time.Second, both)
+	want("it is back for 9 s", false)
+	poll(23*time.Second, map[*partition]int64{first: 4, second: 10})
+	want("not read to the end", false)
+	second.next.Store(10)
+	want("read to the end", true)
+	log.parts.Store(&[]*partition{first, second, {topic: log, number: 2}})
+	want("a partition more", false)
+}
+
+// The same for some partitions at a time.
+func TestPartitionsAreReadTo(t *testing.T) {
+	log := newTopic(topicInfo{"t", "id", 2}, false)
+	first, second := log.partitions()[0], log.partitions()[1]
+	at := time.Now()
+	first.next.Store(4)
+	log.setEnd(at.Add(1), map[*partition]int64{first: 4, second: 9})
+	if !log.readTo([]*partition{first}, at) || log.readTo([]*partition{second}, at) || log.drained(at) || log.readTo([]*partition{first}, at.Add(1)) {
+		t.Error("read to the end of another time or partition")
+	}
+	second.next.Store(9)
+	if !log.drained(at) {
+		t.Error("not drained")
+	}
+	log.setEnd(at.Add(2), map[*partition]int64{first: 4})
+	if log.drained(at) {
+		t.Error("drained, though the end of a partition is not known")
+	}
+}

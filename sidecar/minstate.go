@@ -1,0 +1,94 @@
+package sidecar
+
+import (
+	"errors"
+	"fmt"
+
+	"rankcache"
+)
+
+// ErrWriteLost reports that the board has not been through [Query].MinState: Redis lost
+// the write, or the run that it was made in has ended.
+var ErrWriteLost = errors.New("write is lost")
+
+// WriteLostError is [ErrWriteLost] with both sides.
+type WriteLostError struct {
+	Want   rankcache.State
+	Have   rankcache.State // of the copy, at Want's seq if it knows that; or Redis's
+	Source Source          // that has it
+}
+
+func (e *WriteLostError) Error() string {
+	where := "Redis"
+	if e.Source == SourceLocal {
+		where = "the local copy"
+	}
+	return fmt.Sprintf("%v: want %s, but %s has %s", ErrWriteLost, inWords(e.Want), where, inWords(e.Have))
+}
+
+// Is reports whether target is [ErrWriteLost].
+func (e *WriteLostError) Is(target error) bool { return target == ErrWriteLost }
+
+func inWords(s rankcache.State) string {
+	switch {
+	case s.Run == 0:
+		return "no known state of the board"
+	case !s.HasSum:
+		return fmt.Sprintf("run %d at seq %d", s.Run, s.Seq)
+	}
+	return fmt.Sprintf("run %d at seq %d with the sum %012x", s.Run, s.Seq, s.Sum)
+}
+
+// verdict is what is known of a copy and the bounds of a query.
+type verdict uint8
+
+const (
+	enough  verdict = iota // the copy may answer
+	behind                 // it may become enough
+	unknown                // Redis has to be asked
+	lost                   // it has been through another state
+)
+
+// compare returns whether a board with the state s has been through MinState, as far as
+// that state alone tells it: at a later seq it is taken to have been.
+func (q *Query) compare(s rankcache.State) verdict {
+	want := &q.MinState
+	switch {
+	case want.Run == 0:
+		return enough
+	case s.Run < want.Run || s.Run == want.Run && s.Seq < want.Seq:
+		return behind
+	case s.Run > want.Run || s.Seq == want.Seq && s.HasSum && want.HasSum && s.Sum != want.Sum:
+		return lost
+	}
+	return enough
+}
+
+// reached reports whether an answer with the state s is one to q.
+func (q *Query) reached(s rankcache.State) bool { return s.Seq >= q.MinSeq && q.compare(s) == enough }
+
+// missed returns the error of an answer of Redis that has not reached q.
+func (q *Query) missed(s rankcache.State) error {
+	if s.Seq < q.MinSeq {
+		return &NotReachedError{q.MinSeq, s.Seq}
+	}
+	return &WriteLostError{q.MinState, s, SourceRedis}
+}
+
+// compareLocal is compare for a local board, which knows the sums of its recent seqs, too. Its
+// published head has the state s. The state that it returns is that which was compared.
+func (q *Query) compareLocal(b Board, s rankcache.State) (verdict, rankcache.State) {
+	want := &q.MinState
+	switch {
+	case want.Run != 0 && s.Run == 0:
+		return unknown, s
+	case s.Run != want.Run || s.Seq <= want.Seq || !want.HasSum:
+		return q.compare(s), s
+	}
+	sum, known := b.SumAt(want.Run, want.Seq)
+	if !known {
+		return unknown, s // it is too long ago
+	}
+	s.Seq, s.Sum, s.HasSum = want.Seq, sum, true
+	return q.compare(s), s
+}

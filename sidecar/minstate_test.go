@@ -1,0 +1,158 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rankcache"
+	"rankcache/sidecar/internal/fixture"
+)
+
+// withoutSum returns s as a writer answers it while the sum is unknown.
+func withoutSum(s rankcache.State) rankcache.State { return rankcache.State{Run: s.Run, Seq: s.Seq} }
+
+// TestMinStateDecides says for each state that a caller wrote who answers, if anybody may.
+// The local board is at seq 917 and remembers the sums from 900 on; the hot page is at seq
+// 33; Redis is at redisAt.
+func TestMinStateDecides(t *testing.T) {
+	written := fixture.Written
+	earlier, later := fixture.History{Run: written.Run - 1}, fixture.History{Run: written.Run + 1}
+	other := fixture.History{Run: written.Run, Salt: 1} // the same run after Redis lost writes
+	const lost = Source(99)
+	for _, c := range []struct {
+		name    string
+		board   rankcache.BoardID
+		min     rankcache.State
+		redisAt uint64
+		redis   fixture.History
+		source  Source
+		calls   int64
+	}{
+		{"the copy's own state", "local", written.StateAt(917), 1000, written, SourceLocal, 0},
+		{"a recent one", "local", written.StateAt(900), 1000, written, SourceLocal, 0},
+		{"without a sum", "local", withoutSum(written.StateAt(5)), 1000, written, SourceLocal, 0},
+		{"another sum in the ring", "local", other.StateAt(910), 1000, written, lost, 0},
+		{"another sum at the head", "local", other.StateAt(917), 1000, written, lost, 0},
+		{"a run that has ended", "local", earlier.StateAt(900), 1000, written, lost, 0},
+		{"older than the ring", "local", written.StateAt(899), 1000, written, SourceRedis, 1},
+		{"the copy is behind", "local", written.StateAt(918), 918, written, SourceRedis, 1},
+		{"the copy is behind, Redis is further", "local", written.StateAt(918), 919, written, SourceRedis, 1},
+		{"the copy is behind, Redis has another sum", "local", written.StateAt(918), 918, other, lost, 1},
+		{"the copy is behind, Redis has lost it", "local", written.StateAt(918), 917, written, lost, 1},
+		{"the copy is of the run before", "local", later.StateAt(918), 918, later, SourceRedis, 1},
+		{"nobody has the run yet", "local", later.StateAt(918), 918, written, lost, 1},
+		{"hot, reached", "hot", written.StateAt(33), 1000, written, SourceHot, 0},
+		{"hot, beyond", "hot", written.StateAt(5), 1000, written, SourceHot, 0},
+		{"hot, behind", "hot", written.StateAt(34), 34, written, SourceRedis, 1},
+		{"hot, another sum: Redis decides", "hot", other.StateAt(33), 33, other, SourceRedis, 1},
+		{"hot, another run: Redis decides", "hot", earlier.StateAt(33), 33, written, lost, 1},
+		{"small", "any", written.StateAt(33), 33, written, SourceRedis, 1},
+		{"small, another sum", "any", other.StateAt(33), 33, written, lost, 1},
+		{"small, no state in Redis", "any", written.StateAt(33), 33, fixture.History{}, lost, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := newEnv()
+			env.Local.Oldest = 900
+			env.Origin.Seq.Store(c.redisAt)
+			env.Origin.History = c.redis
+			a, err := env.reader().Top(t.Context(), Query{Board: c.board, MinState: c.min}, 10)
+			if c.source == lost {
+				var both *WriteLostError
+				if !errors.Is(err, ErrWriteLost) || !errors.As(err, &both) || both.Want != c.min || both.Have == c.min {
+					t.Errorf("want a write that is lost, got seq %d and %v", a.Seq, err)
+				}
+			} else if err != nil || a.Source != c.source || a.Seq < c.min.Seq || a.Run != c.min.Run {
+				t.Errorf("answered by %v with %v, %v; want %v", a.Source, a.State, err, c.source)
+			}
+			if n := env.Origin.Calls.Load(); n != c.calls {
+				t.Errorf("%d calls of Redis, want %d", n, c.calls)
+			}
+		})
+	}
+}
+
+// TestMinStateOfEachRead: members are answered under the same rule as pages.
+func TestMinStateOfEachRead(t *testing.T) {
+	env := newEnv()
+	env.Origin.Seq.Store(33)
+	r := env.reader()
+	other := fixture.History{Run: fixture.Written.Run, Salt: 1}
+	for _, board := range []rankcache.BoardID{"local", "any"} {
+		seq := map[rankcache.BoardID]uint64{"local": 917, "any": 33}[board]
+		for _, min := range []rankcache.State{fixture.Written.StateAt(seq), other.StateAt(seq)} {
+			q := Query{Board: board, MinState: min}
+			_, pageErr := r.Page(t.Context(), q, 600, 10)
+			_, standingsErr := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)})
+			_, _, aroundErr := r.Around(t.Context(), q, fixture.Member(1), 2)
+			for _, err := range []error{pageErr, standingsErr, aroundErr} {
+				if isLost := errors.Is(err, ErrWriteLost); isLost != (min == other.StateAt(seq)) || !isLost && err != nil {
+					t.Errorf("%s at %v: %v", board, min, err)
+				}
+			}
+		}
+	}
+}
+
+// TestWaitForState: a copy that is behind is waited for, and a write that turns out to be
+// lost ends the waiting.
+func TestWaitForState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := newEnv()
+		r := env.reader()
+		time.AfterFunc(30*time.Millisecond, func() { env.Local.Publish(918) })
+		var done sync.WaitGroup
+		ask := func(min rankcache.State, want error) {
+			done.Go(func() {
+				began := time.Now()
+				a, err := r.Top(context.Background(), Query{Board: "local", MinState: min, Wait: time.Second}, 50)
+				if !errors.Is(err, want) || err == nil && (a.Source != SourceLocal || a.Seq != 918) {
+					t.Errorf("%v: %v at %v, %v", min, a.Source, a.State, err)
+				}
+				if took := time.Since(began); took < 30*time.Millisecond || took > 40*time.Millisecond {
+					t.Errorf("%v: took %v, want little more than 30 ms", min, took)
+				}
+			})
+		}
+		ask(fixture.Written.StateAt(918), nil)
+		ask(fixture.History{Run: fixture.Written.Run, Salt: 1}.StateAt(918), ErrWriteLost)
+		done.Wait()
+		if n := env.Origin.Calls.Load(); n != 0 {
+			t.Errorf("%d calls of Redis", n)
+		}
+	})
+}
+
+// TestOlderFlightHasNotTheState: a call of Redis that began before the write is not proof
+// that the write is lost.
+func TestOlderFlightHasNotTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		env := newEnv()
+		r := slowReader(env)
+		var done sync.WaitGroup
+		done.Go(func() {
+			if _, err := r.Top(t.Context(), Query{Board: "any"}, 10); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(50 * time.Millisecond)
+		env.Origin.Seq.Store(13)
+		if a, err := r.Top(t.Context(), Query{Board: "any", MinState: fixture.Written.StateAt(13)}, 10); err != nil || a.Seq != 13 {
+			t.Errorf("seq %d, %v", a.Seq, err)
+		}
+		done.Wait()
+	})
+}
+
+func TestLostWriteTellsBothSides(t *testing.T) {
+	text := (&WriteLostError{Want: fixture.Written.StateAt(7), Have: rankcache.State{Run: 5, Seq: 6}, Source: SourceRedis}).Error()
+	for _, want := range []string{"run 1838429319476737 at seq 7 with the sum 000007000000", "Redis has run 5 at seq 6"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
+	}
+}
