@@ -31,11 +31,15 @@ func clusterFaults() []fault {
 		prepare: func(w *env) { w.useCluster() },
 		inject:  func(w *env) { w.killMaster() },
 	}, {
-		name: "Redis with Sentinel fails over and loses writes", losesWrites: true, due: redisAway,
+		name: "Redis with Sentinel fails over and loses writes", losesWrites: true, due: hotTops,
 		prepare: func(w *env) { w.useSentinel() },
 		inject:  func(w *env) { w.failOverSentinel(50) },
 	}}
 }
+
+// hotTops is due while the writer may know the new master before the sidecar does: local
+// boards are closed by the first update that it publishes then, and Redis can't be read yet.
+func hotTops(q *Question) bool { return q.Tier == "hot" && q.Kind == KindTop }
 
 // useCluster gives the row a Redis Cluster, which all rows share.
 func (w *env) useCluster() {
@@ -148,7 +152,7 @@ func (w *env) fillByHand(c redis.UniversalClient, b rankcache.BoardID, members i
 // rememberOrders makes the hashes of a board's order ids as large as if so many had come.
 func (w *env) rememberOrders(c redis.UniversalClient, b rankcache.BoardID, n int) {
 	w.Helper()
-	const script = `for i = 1, ARGV[1] do redis.call('HSET', KEYS[1], ARGV[2] .. string.format('%013d', i), string.rep('x', 60)) end`
+	const script = `for i = 1, ARGV[1] do redis.call('HSET', KEYS[1], ARGV[2] .. string.format('%013d', i), string.rep('x', 60)) end return 1`
 	var keys []string
 	for set := range 2 {
 		for bucket := range 4 {

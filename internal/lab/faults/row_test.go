@@ -90,10 +90,7 @@ func (w *env) finish(took time.Duration) Result {
 	f, t := w.fault, w.tally
 	res := Result{Fault: f.name, Saw: [3]string{t.saw("local"), t.saw("hot"), t.saw("redis")}, Recovered: took, Note: strings.Trim(f.note+"; "+strings.Join(w.notes, "; "), "; "),
 		Oldest: max(t.oldest["local"], t.oldest["hot"]), Answers: v.Judged, Wrong: len(v.Wrong), Lost: len(v.Lost),
-		Ahead: len(v.Ahead), Failed: len(t.failed), Spared: t.spared}
-	for _, a := range v.Ahead[:min(len(v.Ahead), 5)] {
-		w.Logf("ahead of its seq: %v", a)
-	}
+		Failed: len(t.failed), Spared: t.spared}
 	if !f.losesWrites && res.Lost > 0 {
 		w.Errorf("%d answers were of writes that Redis had lost, but none was lost", res.Lost)
 	}
@@ -133,6 +130,7 @@ func (w *env) sameAsRedis(b Board) error {
 		want[i] = Row{Rank: i + 1, Member: r.Member.(string), Score: r.Score}
 	}
 	w.wantSource(b)
+	w.wantSum(b, want)
 	for from := 0; from == 0 || from < len(want); from += 500 {
 		_, got := w.ask(Question{Board: b.ID, Tier: b.Tier, Kind: KindTop, Start: from, Limit: 500})
 		if got.Err != nil {

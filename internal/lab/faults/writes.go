@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -44,6 +45,7 @@ type Writes struct {
 	next    int
 	bad     []error
 	longest time.Duration
+	refused int // for their time
 }
 
 // command is a command in the wire form, written here without the writer's own
@@ -159,6 +161,17 @@ func (l *Writes) Longest() time.Duration {
 	return d
 }
 
+// errTime reports a command that is refused because it was given too long ago or is to be
+// given later.
+var errTime = errors.New("refused for its time")
+
+// Refused returns how many commands were refused for their time.
+func (l *Writes) Refused() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refused
+}
+
 // post posts the command until it is answered or ctx ends.
 func (l *Writes) post(ctx context.Context, client *http.Client, c *command) {
 	start := time.Now()
@@ -192,6 +205,12 @@ func (l *Writes) try(client *http.Client, c *command) (again bool, err error) {
 // tryAt is try at the URL of a writer.
 func (l *Writes) tryAt(client *http.Client, base string, c *command) (again bool, err error) {
 	again, u, err := l.ask(client, base, c)
+	if errors.Is(err, errTime) && l.Clock.Load() != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.refused++
+		return false, nil
+	}
 	if again || err != nil {
 		return again, err
 	}
@@ -217,6 +236,8 @@ func (l *Writes) ask(client *http.Client, base string, c *command) (again bool, 
 	switch {
 	case err != nil || resp.StatusCode == http.StatusServiceUnavailable:
 		return true, u, nil
+	case resp.StatusCode == http.StatusUnprocessableEntity && (bytes.Contains(answer, []byte(`"early"`)) || bytes.Contains(answer, []byte(`"too_old"`))):
+		return false, u, fmt.Errorf("%w: %s with %s", errTime, body, answer)
 	case resp.StatusCode != http.StatusOK:
 		return false, u, fmt.Errorf("the writer answered %s with %d %s", body, resp.StatusCode, answer)
 	}
