@@ -23,7 +23,10 @@ func brokerFaults() []fault {
 	return []fault{{
 		name: "one of three brokers is away for 13 s", note: "it leads 1 of 3 partitions of each board",
 		prepare: func(w *env) { w.useBrokers() },
-		start:   func(w *env) { w.startRelay(relay{window: 1}, 3) },
+		start: func(w *env) {
+			w.startRelay(relay{window: 1}, 3)
+			w.steady()
+		},
 		inject:  func(w *env) { w.loseLeader(13 * time.Second) },
 	}, {
 		name: "one of 4 partitions stalls for 3 s at 50,000 updates/s",

@@ -103,11 +103,8 @@ func (w *env) startLarge() {
 	}
 	w.bulk(all)
 	w.startSidecar()
-	w.oracle.Enter(Steady)
 	w.startLoad(2)
-	w.recovered()
-	w.sidecar().WaitReady(settleWithin)
-	w.waitReads(steadyReads)
+	w.steady()
 }
 
 // loseWrites gives each local board acknowledged writes, ends the sidecar, has Redis

@@ -74,6 +74,13 @@ func (w *env) startSteady() {
 	w.startSidecar()
 	w.writes.Fill(w.Context(), 1)
 	w.startLoad(2)
+	w.steady()
+}
+
+// steady waits until nothing happens any more.
+func (w *env) steady() {
+	w.Helper()
+	w.oracle.Enter(Steady)
 	w.recovered()
 	w.sidecar().WaitReady(settleWithin)
 	w.waitReads(steadyReads)
