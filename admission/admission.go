@@ -43,7 +43,9 @@ type Origin interface {
 
 // Config configures an [Admission].
 type Config struct {
-	Budget int64         // bytes for all boards; 0: no limit
+	// Budget returns the bytes for all boards, those that are being filled included; 0:
+	// no limit. It is asked before each decision.
+	Budget func() int64
 	Every  time.Duration // 0: DefaultEvery
 	Origin Origin
 	// Usage returns the boards that are in memory.
@@ -64,8 +66,10 @@ type Admission struct {
 	named   bool
 	decided bool
 	verdict map[rankcache.BoardID]verdict // of the wanted boards that were decided
-	used    int64
-	over    bool // used has outgrown the budget
+	budget  int64                         // at the last decision
+	demand
+	over  bool // the admitted boards had outgrown the budget
+	fills fills
 }
 
 // New returns an Admission that starts nothing.
@@ -118,34 +122,31 @@ func (a *Admission) Decided() bool {
 // step decides about every wanted board.
 func (a *Admission) step(ctx context.Context) {
 	a.mu.Lock()
-	wanted, named, before := a.wanted, a.named, a.verdict
+	wanted, named, before, over := a.wanted, a.named, a.verdict, a.over
 	a.mu.Unlock()
 	if !named {
 		return
 	}
-	d := decision{budget: a.cfg.Budget, wanted: wanted, before: before, usage: a.cfg.Usage()}
-	if open := d.notAdmitted(); len(open) > 0 && a.cfg.Budget > 0 {
+	d := decision{budget: a.cfg.Budget(), wanted: wanted, before: before, over: over, usage: a.cfg.Usage()}
+	if open := d.notAdmitted(); len(open) > 0 && d.budget > 0 {
 		d.readSizes(ctx, a.cfg.Origin, open)
 	}
-	verdicts, used := d.decide(time.Now())
-	a.apply(wanted, verdicts, used, d.answered)
+	d.decide(time.Now())
+	a.apply(&d)
 }
 
 // apply stores the verdicts, logs what they change and calls Follow.
-func (a *Admission) apply(wanted []rankcache.BoardID, verdicts map[rankcache.BoardID]verdict, used int64, answered bool) {
-	over := a.cfg.Budget > 0 && used > a.cfg.Budget
+func (a *Admission) apply(d *decision) {
 	a.mu.Lock()
-	before, wasDecided, wasOver := a.verdict, a.decided, a.over
-	a.verdict, a.used, a.over, a.decided = verdicts, used, over, wasDecided || answered
+	before, wasDecided := a.verdict, a.decided
+	a.verdict, a.demand, a.over, a.budget, a.decided = d.verdicts, d.demand, d.over, d.budget, wasDecided || d.answered
 	decided := a.decided
+	a.beginFillsLocked()
 	a.mu.Unlock()
 
-	a.logChanges(wanted, before, verdicts)
-	if over != wasOver {
-		a.logOver(over, used)
-	}
-	if decided && (!wasDecided || !maps.EqualFunc(before, verdicts, sameAdmission)) {
-		a.cfg.Follow(admittedOf(wanted, verdicts))
+	a.logChanges(d.wanted, before, d.verdicts)
+	if decided && (!wasDecided || !maps.EqualFunc(before, d.verdicts, sameAdmission)) {
+		a.cfg.Follow(admittedOf(d.wanted, d.verdicts))
 	}
 }
 
@@ -166,18 +167,9 @@ func (a *Admission) logChanges(wanted []rankcache.BoardID, before, now map[rankc
 		was, known := before[id]
 		switch v := now[id]; {
 		case v.admitted() && known && !was.admitted():
-			a.cfg.Log.Info("board is admitted", "board", id, "bytes", v.bytes, "refused_before", was.reason)
+			a.cfg.Log.Info("board is admitted", "board", id, "bytes", v.held, "refused_before", was.reason)
 		case !v.admitted() && (!known || was.kind != v.kind):
-			a.cfg.Log.Warn("board is not kept in memory", "board", id, "reason", v.reason)
+			a.cfg.Log.Warn("board is not kept in memory: Redis answers it", "board", id, "reason", v.reason)
 		}
 	}
-}
-
-func (a *Admission) logOver(over bool, used int64) {
-	if over {
-		a.cfg.Log.Warn("boards have outgrown the memory budget: no more are admitted; raise the memory limit or make fewer rooms super-hot",
-			"bytes", used, "budget", a.cfg.Budget)
-		return
-	}
-	a.cfg.Log.Info("boards are within the memory budget again", "bytes", used, "budget", a.cfg.Budget)
 }

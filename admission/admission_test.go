@@ -22,6 +22,7 @@ import (
 // env stands for Redis, the memory and the part that fills boards.
 type env struct {
 	mu       sync.Mutex
+	budget   int64
 	sizes    map[rankcache.BoardID]*admission.Size
 	err      error
 	usage    map[rankcache.BoardID]admission.Usage
@@ -70,12 +71,15 @@ func (e *env) wantFollowed(t *testing.T, want ...rankcache.BoardID) {
 	}
 }
 
-// start runs an admission with a budget for so many members in all, besides what
-// each board takes however small it is.
+// start runs an admission with a budget of bytes.
 func start(t *testing.T, budget int64) (*env, *admission.Admission) {
 	t.Helper()
-	e := &env{sizes: map[rankcache.BoardID]*admission.Size{}, usage: map[rankcache.BoardID]admission.Usage{}}
-	a := admission.New(admission.Config{Budget: budget, Origin: e, Every: time.Second, Log: slog.New(slog.DiscardHandler),
+	e := &env{budget: budget, sizes: map[rankcache.BoardID]*admission.Size{}, usage: map[rankcache.BoardID]admission.Usage{}}
+	a := admission.New(admission.Config{Budget: func() int64 {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.budget
+	}, Origin: e, Every: time.Second, Log: slog.New(slog.DiscardHandler),
 		Usage: func() map[rankcache.BoardID]admission.Usage {
 			e.mu.Lock()
 			defer e.mu.Unlock()
@@ -98,7 +102,9 @@ func start(t *testing.T, budget int64) (*env, *admission.Admission) {
 	return e, a
 }
 
-func of(members int) int64 { return admission.Estimate(admission.Size{Members: members, IDBytes: 10}) }
+// of and fill are what a board holds, and takes more while it is filled.
+func of(members int) int64   { return admission.Estimate(admission.Size{Members: members, IDBytes: 10}) }
+func fill(members int) int64 { return admission.Fill(admission.Size{Members: members, IDBytes: 10}) }
 
 func nextStep() {
 	time.Sleep(time.Second) // virtual
@@ -107,7 +113,7 @@ func nextStep() {
 
 func TestAdmitsInOrderWhatFits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, a := start(t, of(1000)+of(300))
+		e, a := start(t, of(1000)+of(300)+fill(1000))
 		for b, n := range map[rankcache.BoardID]int{"first": 1000, "large": 800, "little": 100} {
 			e.set(b, n)
 		}
@@ -118,7 +124,7 @@ func TestAdmitsInOrderWhatFits(t *testing.T) {
 		if len(s.Refused) != 1 || s.Refused[0].Board != "large" || s.Refused[0].Bytes != of(800) || !strings.Contains(s.Refused[0].Reason, "800 members") {
 			t.Errorf("status %+v", s)
 		}
-		if s.Used != of(1000)+of(100) || s.Admitted != 2 || s.OverBudget {
+		if s.Used != of(1000)+of(100) || s.Admitted != 2 || s.ForFilling != fill(1000) {
 			t.Errorf("status %+v", s)
 		}
 	})
@@ -134,7 +140,7 @@ func TestARefusedBoardIsAdmittedOnceThereIsRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e, a := start(t, of(1000)+of(100))
+				e, a := start(t, of(1000)+of(100)+fill(1000))
 				e.set("a", 1000)
 				e.set("b", 1000)
 				a.Want([]rankcache.BoardID{"a", "b"})
@@ -152,27 +158,124 @@ func TestARefusedBoardIsAdmittedOnceThereIsRoom(t *testing.T) {
 	}
 }
 
-// Boards that grow are kept, told of, and leave no room for others.
-func TestAdmittedBoardsMayOutgrowTheBudget(t *testing.T) {
+func open(members int) admission.Usage {
+	return admission.Usage{Open: true, Size: admission.Size{Members: members, IDBytes: 10}, Bytes: of(members) / 2}
+}
+
+// Of boards that outgrow the budget the last named are given up to Redis, until the
+// rest is within it; and one that was does not come and go.
+func TestBoardsThatOutgrowTheBudgetAreGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, a := start(t, of(1000)+of(1000))
-		e.set("a", 1000)
-		e.set("b", 10)
-		a.Want([]rankcache.BoardID{"a"})
+		e, a := start(t, 4*of(10_000)+fill(10_000))
+		all := []rankcache.BoardID{"a", "b", "c", "d"}
+		for _, b := range all {
+			e.set(b, 10_000)
+			e.setUsage(b, open(10_000))
+		}
+		a.Want(all)
 		synctest.Wait()
-		e.setUsage("a", admission.Usage{Open: true, Size: admission.Size{Members: 5000}, Bytes: 400_000})
+		e.wantFollowed(t, all...)
+		e.setUsage("a", open(10_200)) // above the budget, but not by a twentieth
 		nextStep()
-		if s := a.Status(); !s.OverBudget || s.Used != of(5000) {
+		nextStep()
+		e.wantFollowed(t, all...)
+		e.setUsage("a", open(15_000))
+		nextStep()
+		e.wantFollowed(t, all...) // it may be a copy that is gone in a moment
+		nextStep()
+		e.wantFollowed(t, "a", "b", "c")
+		s := a.Status()
+		if len(s.Refused) != 1 || !strings.Contains(s.Refused[0].Reason, "have grown to") || s.Used != of(15_000)+2*of(10_000) {
 			t.Errorf("status %+v", s)
 		}
+		for range 5 {
+			nextStep()
+			e.wantFollowed(t, "a", "b", "c")
+		}
+		e.setUsage("a", open(9_000))
+		nextStep()
+		e.wantFollowed(t, all...)
+	})
+}
+
+// What is left for boards shrinks when the rest of the process grows.
+func TestABudgetThatShrinksGivesBoardsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, a := start(t, 2*of(10_000)+fill(10_000))
+		e.set("a", 10_000)
+		e.set("b", 10_000)
 		a.Want([]rankcache.BoardID{"a", "b"})
+		synctest.Wait()
+		e.wantFollowed(t, "a", "b")
+		e.mu.Lock()
+		e.budget = of(10_000) + fill(10_000)
+		e.mu.Unlock()
+		nextStep()
 		nextStep()
 		e.wantFollowed(t, "a")
-		e.setUsage("a", admission.Usage{Open: true, Size: admission.Size{Members: 900}, Bytes: 90_000})
-		nextStep()
-		e.wantFollowed(t, "a", "b")
-		if s := a.Status(); s.OverBudget {
+	})
+}
+
+// begins calls Fill in a goroutine and returns what it sends its done to.
+func begins(a *admission.Admission, ctx context.Context, b rankcache.BoardID) chan func() {
+	begun := make(chan func(), 1)
+	go func() {
+		if done, err := a.Fill(ctx, b); err == nil {
+			begun <- done
+		}
+	}()
+	synctest.Wait()
+	return begun
+}
+
+// Boards are filled one after the other when memory is short, in the order of asking.
+func TestFillsWaitForMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, a := start(t, 3*of(1000)+2*fill(1000))
+		all := []rankcache.BoardID{"a", "b", "c"}
+		for _, b := range all {
+			e.set(b, 1000)
+		}
+		a.Want(all)
+		synctest.Wait()
+		first, second := begins(a, t.Context(), "a"), begins(a, t.Context(), "b")
+		ctx, cancel := context.WithCancel(t.Context())
+		gone, third := begins(a, ctx, "c"), begins(a, t.Context(), "c")
+		if len(first) != 1 || len(second) != 1 || len(gone)+len(third) != 0 {
+			t.Fatalf("%d %d %d %d of the four fills have begun", len(first), len(second), len(gone), len(third))
+		}
+		if s := a.Status(); s.Filling != 2*fill(1000) || s.Waiting != 2 {
 			t.Errorf("status %+v", s)
+		}
+		cancel()
+		(<-first)()
+		synctest.Wait()
+		if len(third) != 1 {
+			t.Fatal("the last fill waits though there is memory")
+		}
+		(<-second)()
+		(<-third)()
+		if s := a.Status(); s.Filling != 0 || s.Waiting != 0 {
+			t.Errorf("status %+v", s)
+		}
+	})
+}
+
+// A board that takes more than there is must be filled, too: alone.
+func TestAFillLargerThanWhatIsFreeGoesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, a := start(t, of(1000)+fill(1000))
+		e.set("a", 1000)
+		a.Want([]rankcache.BoardID{"a"})
+		synctest.Wait()
+		e.setUsage("a", open(1020))
+		nextStep()
+		done := <-begins(a, t.Context(), "a")
+		if second := begins(a, t.Context(), "a"); len(second) != 0 {
+			t.Error("two are filled")
+		} else {
+			done()
+			(<-second)()
 		}
 	})
 }
@@ -257,7 +360,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
-	if n, err := testutil.GatherAndCount(reg); err != nil || n != 5 {
+	if n, err := testutil.GatherAndCount(reg); err != nil || n != 6 {
 		t.Errorf("%d metrics, %v", n, err)
 	}
 }

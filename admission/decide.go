@@ -23,7 +23,8 @@ const (
 type verdict struct {
 	kind   kind
 	size   Size  // as last known
-	bytes  int64 // estimated, or used if that is more
+	held   int64 // estimated, or used if that is more
+	fill   int64 // more while it is filled
 	reason string
 	since  time.Time
 }
@@ -36,11 +37,26 @@ type decision struct {
 	wanted []rankcache.BoardID
 	before map[rankcache.BoardID]verdict
 	usage  map[rankcache.BoardID]Usage
+	over   bool // the admitted boards have outgrown the budget; as input: at the decision before
 
 	sizes    map[rankcache.BoardID]*Size
 	err      error // of reading sizes
 	answered bool  // a size is known, or none had to be read
+
+	verdicts map[rankcache.BoardID]verdict
+	demand
 }
+
+// demand is the memory that admitted boards need.
+type demand struct {
+	held int64 // by all of them
+	fill int64 // more by the one that takes most while it is filled; others wait for it
+}
+
+// bytes returns what the boards need when any one of them is filled.
+func (m demand) bytes() int64 { return m.held + m.fill }
+
+func (m demand) with(v verdict) demand { return demand{m.held + v.held, max(m.fill, v.fill)} }
 
 // notAdmitted returns the wanted boards that are not admitted yet.
 func (d *decision) notAdmitted() (open []rankcache.BoardID) {
@@ -65,37 +81,65 @@ func (d *decision) readSizes(ctx context.Context, origin Origin, boards []rankca
 	}
 }
 
-// decide returns the verdict about each wanted board and the memory that the
-// admitted ones take. A board that does not fit does not keep later ones out.
-func (d *decision) decide(now time.Time) (verdicts map[rankcache.BoardID]verdict, used int64) {
-	verdicts = make(map[rankcache.BoardID]verdict, len(d.wanted))
+// decide sets the verdict about each wanted board, and what the admitted ones need. A
+// board that does not fit does not keep later ones out.
+func (d *decision) decide(now time.Time) {
+	d.verdicts = make(map[rankcache.BoardID]verdict, len(d.wanted))
 	for _, id := range d.wanted {
 		if v := d.before[id]; v.admitted() {
-			v.bytes = charge(v, d.usage[id])
-			verdicts[id] = v
-			used += v.bytes
+			v.measure(d.usage[id])
+			d.verdicts[id], d.demand = v, d.with(v)
 		}
 	}
+	d.giveUp()
 	for _, id := range d.wanted {
-		if _, decided := verdicts[id]; decided {
-			continue
+		v, decided := d.verdicts[id]
+		if !decided {
+			v = d.judge(id)
+			if v.admitted() {
+				d.demand = d.with(v)
+			}
 		}
-		v := d.judge(id, used)
+		v.since = now
 		if was := d.before[id]; was.kind == v.kind && !was.since.IsZero() {
 			v.since = was.since
-		} else {
-			v.since = now
 		}
-		verdicts[id] = v
-		if v.admitted() {
-			used += v.bytes
+		d.verdicts[id] = v
+	}
+}
+
+// slack is the share of the budget by which admitted boards may outgrow it: a board
+// that was given up needs it to be admitted again, so that none comes and goes.
+const slack = 20
+
+// giveUp refuses admitted boards until the rest is within the budget, if they have
+// outgrown it in two decisions: a board that is just copied takes twice its memory for
+// some milliseconds. The last named goes first: the order of naming is the operator's,
+// and a board that grows must not take the place of a more important one.
+func (d *decision) giveUp() {
+	wasOver := d.over
+	if d.over = d.budget > 0 && d.bytes() > d.budget+d.budget/slack; !d.over || !wasOver {
+		return
+	}
+	why := fmt.Sprintf("the boards have grown to %s, and the budget is %s: the last named is given up first", text(d.bytes()), text(d.budget))
+	for i := len(d.wanted) - 1; i >= 0 && d.bytes() > d.budget; i-- {
+		v, admitted := d.verdicts[d.wanted[i]]
+		if !admitted {
+			continue
+		}
+		v.kind, v.reason = kindRefused, why
+		d.verdicts[d.wanted[i]] = v
+		d.demand = demand{}
+		for _, v := range d.verdicts {
+			if v.admitted() {
+				d.demand = d.with(v)
+			}
 		}
 	}
-	return verdicts, used
 }
 
 // judge decides about one board that is not admitted yet.
-func (d *decision) judge(id rankcache.BoardID, used int64) verdict {
+func (d *decision) judge(id rankcache.BoardID) verdict {
 	size := d.sizes[id]
 	switch {
 	case d.budget == 0:
@@ -103,14 +147,12 @@ func (d *decision) judge(id rankcache.BoardID, used int64) verdict {
 	case size == nil:
 		return verdict{kind: kindUnknown, reason: fmt.Sprintf("its size is unknown: %v", d.err)}
 	}
-	v := verdict{size: *size, bytes: Estimate(*size)}
-	if free := d.budget - used; v.bytes > free {
+	v := verdict{kind: kindAdmitted, size: *size, held: Estimate(*size), fill: Fill(*size)}
+	if needs := d.with(v).bytes(); needs > d.budget {
 		v.kind = kindRefused
-		v.reason = fmt.Sprintf("its %d members need about %s, but only %s of the budget of %s are free", size.Members,
-			text(v.bytes), text(max(free, 0)), text(d.budget))
-		return v
+		v.reason = fmt.Sprintf("its %d members need about %s and, while it is filled, %s more, but only %s of the budget of %s are free",
+			size.Members, text(v.held), text(v.fill), text(max(d.budget-d.held, 0)), text(d.budget))
 	}
-	v.kind = kindAdmitted
 	return v
 }
 
@@ -126,20 +168,29 @@ const (
 	perMember = 100
 )
 
-// Estimate returns the bytes of memory that a board of that size needs.
+// What a board takes more while it is filled: the entries read from Redis or a file (24
+// bytes and the id, in a slice that grows), the hash table before it grew, and the rows
+// that are sorted.
+const (
+	fillPerBoard  = 64 << 10
+	fillPerMember = 40
+)
+
+// Estimate returns the bytes of memory that a board of that size holds.
 func Estimate(s Size) int64 {
 	return perBoard + int64(s.Members)*int64(perMember+s.IDBytes)
 }
 
-// charge returns the part of the budget that an admitted board takes: the estimate
-// with which it was admitted while it is filled, an estimate of its present size once
-// it is open, and never less than its usage.
-func charge(v verdict, u Usage) int64 {
-	estimate := v.bytes
+// Fill returns the bytes that it takes beside them while it is filled.
+func Fill(s Size) int64 { return fillPerBoard + int64(s.Members)*int64(fillPerMember+s.IDBytes) }
+
+// measure sets what an admitted board takes: the estimate with which it was admitted
+// while it is filled for the first time, an estimate of its present size once it is open,
+// and never less than its usage.
+func (v *verdict) measure(u Usage) {
 	if u.Open {
-		size := u.Size
-		size.IDBytes = max(size.IDBytes, v.size.IDBytes)
-		estimate = Estimate(size)
+		v.size.Members, v.size.IDBytes = u.Members, max(u.IDBytes, v.size.IDBytes)
+		v.held, v.fill = Estimate(v.size), Fill(v.size)
 	}
-	return max(estimate, u.Bytes)
+	v.held = max(v.held, u.Bytes)
 }

@@ -18,9 +18,11 @@ type Refusal struct {
 
 // Status is the state of the budget, for operators.
 type Status struct {
-	Budget     int64     `json:"budget_bytes"` // 0: none
-	Used       int64     `json:"used_bytes"`   // by the admitted boards, estimated
-	OverBudget bool      `json:"over_budget"`
+	Budget     int64     `json:"budget_bytes"`               // 0: none
+	Used       int64     `json:"used_bytes"`                 // by the admitted boards, estimated
+	Filling    int64     `json:"filling_bytes"`              // more by the boards that are being filled now
+	ForFilling int64     `json:"reserved_for_filling_bytes"` // more, kept free for the board that takes most
+	Waiting    int       `json:"waiting_to_be_filled"`       // boards, for memory
 	Admitted   int       `json:"admitted"`
 	Refused    []Refusal `json:"refused"` // and boards of unknown size; in the order of naming
 }
@@ -29,20 +31,21 @@ type Status struct {
 func (a *Admission) Status() Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := Status{Budget: a.cfg.Budget, Used: a.used, OverBudget: a.over, Refused: []Refusal{}}
+	s := Status{Budget: a.budget, Used: a.held, Filling: a.fills.taken, ForFilling: a.fill, Waiting: len(a.fills.waiting), Refused: []Refusal{}}
 	for _, id := range a.wanted {
 		switch v, known := a.verdict[id]; {
 		case v.admitted():
 			s.Admitted++
 		case known:
-			s.Refused = append(s.Refused, Refusal{id, v.bytes, v.reason, v.since})
+			s.Refused = append(s.Refused, Refusal{id, v.held, v.reason, v.since})
 		}
 	}
 	return s
 }
 
 var (
-	budgetDesc   = prometheus.NewDesc("rankcache_memory_budget_bytes", "Memory budget of all local boards; 0 for none.", nil, nil)
+	budgetDesc   = prometheus.NewDesc("rankcache_memory_budget_bytes", "Memory budget of all local boards, those being filled included; 0 for none.", nil, nil)
+	fillingDesc  = prometheus.NewDesc("rankcache_memory_filling_bytes", "Estimated memory that boards take beside that while they are filled.", nil, nil)
 	boardsDesc   = prometheus.NewDesc("rankcache_memory_boards_bytes", "Estimated memory of the admitted boards.", nil, nil)
 	admittedDesc = prometheus.NewDesc("rankcache_memory_admitted_boards", "Super-hot boards that are kept in memory.", nil, nil)
 	refusedDesc  = prometheus.NewDesc("rankcache_memory_refused_boards", "Super-hot boards that are not kept in memory, by reason: over budget, or of unknown size.", []string{"reason"}, nil)
@@ -52,7 +55,7 @@ var (
 type collector struct{ a *Admission }
 
 func (collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{budgetDesc, boardsDesc, admittedDesc, refusedDesc} {
+	for _, d := range []*prometheus.Desc{budgetDesc, boardsDesc, fillingDesc, admittedDesc, refusedDesc} {
 		out <- d
 	}
 }
@@ -67,8 +70,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for _, v := range c.a.verdict {
 		count[v.kind]++
 	}
-	gauge(budgetDesc, float64(c.a.cfg.Budget))
-	gauge(boardsDesc, float64(c.a.used))
+	gauge(budgetDesc, float64(c.a.budget))
+	gauge(fillingDesc, float64(c.a.fills.taken))
+	gauge(boardsDesc, float64(c.a.held))
 	gauge(admittedDesc, count[kindAdmitted])
 	gauge(refusedDesc, count[kindRefused], "over_budget")
 	gauge(refusedDesc, count[kindUnknown], "unknown_size")

@@ -62,9 +62,9 @@ func (p *page) publish(top *rankcache.Top, at time.Time) {
 	p.cached.Store(&cachedTop{top, at})
 }
 
-// sameTop reports whether two pages of a board are equal.
+// sameTop reports whether two pages of a board are equal, their states included.
 func sameTop(a, b *rankcache.Top) bool {
-	if a.Seq != b.Seq || a.Members != b.Members || len(a.Entries) != len(b.Entries) {
+	if a.State != b.State || a.Members != b.Members || len(a.Entries) != len(b.Entries) {
 		return false
 	}
 	for i := range a.Entries {

@@ -18,6 +18,7 @@ type slowOrigin struct {
 	takes    time.Duration
 	err      error
 	frozen   bool // answers the same rows each time
+	state    rankcache.State
 	calls    [][]rankcache.BoardID
 	inFlight map[rankcache.BoardID]int
 	overlap  bool // a board was asked for twice at once
@@ -30,7 +31,7 @@ func (o *slowOrigin) set(change func(*slowOrigin)) {
 }
 
 func (o *slowOrigin) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([]*rankcache.Top, error) {
-	takes, version, err := o.begin(boards)
+	takes, version, state, err := o.begin(boards)
 	defer o.end(boards)
 	select {
 	case <-time.After(takes):
@@ -40,13 +41,13 @@ func (o *slowOrigin) Tops(ctx context.Context, boards []rankcache.BoardID, n int
 	tops := make([]*rankcache.Top, len(boards))
 	if err == nil {
 		for i, b := range boards {
-			tops[i] = &rankcache.Top{Board: b, Entries: []rankcache.Entry{{Member: "m", Score: float64(version)}}, Members: n}
+			tops[i] = &rankcache.Top{Board: b, Entries: []rankcache.Entry{{Member: "m", Score: float64(version)}}, Members: n, State: state}
 		}
 	}
 	return tops, err
 }
 
-func (o *slowOrigin) begin(boards []rankcache.BoardID) (takes time.Duration, version int, err error) {
+func (o *slowOrigin) begin(boards []rankcache.BoardID) (takes time.Duration, version int, state rankcache.State, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.calls = append(o.calls, boards)
@@ -61,7 +62,7 @@ func (o *slowOrigin) begin(boards []rankcache.BoardID) (takes time.Duration, ver
 	if o.frozen {
 		version = 0
 	}
-	return o.takes, version, o.err
+	return o.takes, version, o.state, o.err
 }
 
 func (o *slowOrigin) end(boards []rankcache.BoardID) {
@@ -239,6 +240,12 @@ func TestUnchangedPageKeepsItsPointer(t *testing.T) {
 		same, later, _ := tr.Top(board(0))
 		if first == nil || same != first || !later.After(at) {
 			t.Errorf("page %p of %v became %p of %v; want the same page, known to be current later", first, at, same, later)
+		}
+		next := rankcache.State{Run: 7, Sum: 1, HasSum: true} // as after an adoption: other run, same seq and rows
+		o.set(func(o *slowOrigin) { o.state = next })
+		readFor(tr, 2*time.Second)
+		if adopted, _, _ := tr.Top(board(0)); adopted.State != next {
+			t.Errorf("a page of state %v has %v", next, adopted.State)
 		}
 		o.set(func(o *slowOrigin) { o.frozen = false })
 		readFor(tr, 2*time.Second)

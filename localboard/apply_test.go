@@ -74,10 +74,13 @@ func TestReset(t *testing.T) {
 	b := newBoard(t)
 	b.Apply([]wire.Update{set("a", 1, 1), {Member: "a", Op: wire.OpIncr, Delta: 1, OrderID: "o"}})
 	b.Publish()
-	top := b.Top()
+	full := b.Bytes()
 	b.Reset()
-	if b.Top() != top || b.Page(0, 1, rankcache.Descending).Entries[0].Score != 2 {
-		t.Error("readers lost the last view")
+	if p := b.Page(0, 1, rankcache.Descending); b.Top() != nil || !p.At.IsZero() || len(p.Entries) > 0 {
+		t.Errorf("an empty board answers %+v", p)
+	}
+	if n := b.Bytes(); n >= full {
+		t.Errorf("%d bytes when empty, %d before", n, full)
 	}
 	if p := b.Progress(); p != (rankcache.Progress{}) {
 		t.Errorf("progress %+v", p)

@@ -49,12 +49,15 @@ func (b *Board) setYield(fn func()) {
 	b.yield = fn
 }
 
-// Reset empties the board, to be filled from the beginning. Readers see the last
-// published view until the next Publish.
+// Reset empties the board, which is closed, to be filled from the beginning. Until the
+// next Publish it answers as before the first one: a reader that has got the board
+// before sees that its answer has no time, and asks the origin. The last view would be a
+// second board in memory while this one is filled.
 func (b *Board) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clear()
+	b.view.Store(nil)
 }
 
 // Apply applies a batch of the board's updates and counts the outcomes. Readers

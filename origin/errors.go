@@ -24,6 +24,8 @@ func explain(ctx context.Context, op string, err error) error {
 		return nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("redis %s: %w", op, context.Cause(ctx))
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+		return fmt.Errorf("redis %s: %w: check that nothing else uses the key of the board or of its meta", op, err)
 	case refused(err):
 		return fmt.Errorf("redis %s: %w", op, err)
 	}

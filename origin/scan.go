@@ -2,23 +2,28 @@ package origin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // scanCount is the number of rows per ZSCAN: about 1 ms of Redis's CPU, during
 // which it serves no other client.
 const scanCount = 1000
 
+// ErrOtherRun reports a board that began another run, or lost writes, while it was read.
+var ErrOtherRun = errors.New("another run of the board")
+
 // Scan reads the whole board in batches and passes each to fn, which owns it. It
 // returns the board's stamps before the first batch and after the last. A member that
 // did not change meanwhile is seen; one that did is seen with any of its scores, or
 // not at all, and then has an update with a seq above before's. A member may come
 // twice. If the board began another run or its seq fell, the batches don't belong to
-// one history, which is an error; an error of fn is returned as it is.
+// one history, which is an [ErrOtherRun]; an error of fn is returned as it is.
 func (o *Origin) Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error) {
 	if before, err = o.stamp(ctx, b); err != nil {
 		return before, after, err
@@ -36,9 +41,48 @@ func (o *Origin) Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankca
 		}
 	}
 	if after, err = o.stamp(ctx, b); err == nil && (after.Run != before.Run || after.Seq < before.Seq) {
-		err = fmt.Errorf("scan of board %s: its state was %v and is %v: Redis was restarted or failed over, or the board expired, was deleted or is added up again; scan again", b, before.State, after.State)
+		err = fmt.Errorf("scan of board %s: %w: its state was %v and is %v: Redis was restarted or failed over, or the board expired, was deleted or is added up again; scan again", b, ErrOtherRun, before.State, after.State)
 	}
 	return before, after, err
+}
+
+// MaxAll is the most members that All reads.
+const MaxAll = 5000
+
+// All returns every member of a board of up to [MaxAll], worst first, all of the
+// instant that the stamp describes. A larger board is an error: Redis would serve
+// nobody else for more than about 2 ms.
+func (o *Origin) All(ctx context.Context, b rankcache.BoardID) (entries []rankcache.Entry, stamp rankcache.Stamp, err error) {
+	err = o.call(ctx, "all", func(ctx context.Context) (err error) {
+		var rows *redis.ZSliceCmd
+		stamp, err = o.transaction(ctx, b, func(p redis.Pipeliner) {
+			rows = zRange(ctx, p, o.names.BoardKey(b), 0, MaxAll, rankcache.Ascending)
+		})
+		if err == nil && stamp.Members > MaxAll {
+			err = &badReply{o.names.BoardKey(b), fmt.Sprintf("has %d members, which are too many to be read at once", stamp.Members)}
+		}
+		if err == nil {
+			entries, err = toEntries(o.names.BoardKey(b), rows.Val())
+		}
+		return err
+	})
+	return entries, stamp, err
+}
+
+// Meta returns the board's meta, and whether it has one.
+func (o *Origin) Meta(ctx context.Context, b rankcache.BoardID) (meta wire.Meta, found bool, err error) {
+	key := o.names.MetaKey(b)
+	err = o.call(ctx, "meta", func(ctx context.Context) error {
+		value, err := o.client.Get(ctx, key).Result()
+		if found = err == nil; found {
+			meta, err = wire.ParseMeta(value)
+		}
+		if err := notNil(err); err != nil {
+			return fmt.Errorf("key %q: %w", key, err)
+		}
+		return nil
+	})
+	return meta, found, err
 }
 
 func (o *Origin) scanBatch(ctx context.Context, b rankcache.BoardID, cursor uint64) (batch []rankcache.Entry, next uint64, err error) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // ZSCAN returns a small board (a list) at once, and a large one (a hash) in batches
@@ -57,12 +58,44 @@ func TestScanSeesChanges(t *testing.T) {
 		"a meta that is gone": func([]rankcache.Entry) error { return b.client.Del(t.Context(), b.names.MetaKey(b.id)).Err() },
 	} {
 		b.fill(t, 10, abc...)
-		if _, _, err = b.Scan(t.Context(), b.id, fn); err == nil {
-			t.Error(what, "is no error")
+		if _, _, err = b.Scan(t.Context(), b.id, fn); !errors.Is(err, ErrOtherRun) {
+			t.Error(what, "gives", err)
 		}
 	}
 	stop := errors.New("stop")
 	if _, _, err = b.Scan(t.Context(), b.id, func([]rankcache.Entry) error { return stop }); !errors.Is(err, stop) {
 		t.Error("error", err)
+	}
+}
+
+func TestAll(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 917, abc...)
+	entries, stamp, err := b.All(t.Context(), b.id)
+	must(t, err)
+	equal(t, "all", entries, []rankcache.Entry{abc[4], abc[3], abc[1], abc[2], abc[0]})
+	equal(t, "stamp", []any{stamp.State, stamp.Members}, []any{b.state(917), 5})
+	var many []rankcache.Entry
+	for i := range MaxAll {
+		many = append(many, rankcache.Entry{Member: fmt.Sprint(i), Score: 1})
+	}
+	b.fill(t, 918, many...)
+	if entries, stamp, err = b.All(t.Context(), b.id); err == nil || stamp.Members != MaxAll+5 {
+		t.Errorf("%d members of %d, error %v", len(entries), stamp.Members, err)
+	}
+}
+
+func TestMeta(t *testing.T) {
+	b := newBoard(t)
+	if _, found, err := b.Meta(t.Context(), b.id); found || err != nil {
+		t.Errorf("of no board: %t, %v", found, err)
+	}
+	b.fill(t, 917, abc...)
+	meta, found, err := b.Meta(t.Context(), b.id)
+	must(t, err)
+	equal(t, "meta", []any{found, meta.State, meta.Members}, []any{true, b.state(917), uint64(5)})
+	must(t, b.client.Set(t.Context(), b.names.MetaKey(b.id), "917", 0).Err())
+	if _, _, err := b.Meta(t.Context(), b.id); !errors.Is(err, wire.ErrMeta) {
+		t.Error("no meta:", err)
 	}
 }

@@ -173,7 +173,7 @@ func TestFailoverThatLosesWrites(t *testing.T) {
 				return // without totals it can't open again
 			}
 			s.waitOpen(b.id)
-			if n := s.counter("rankcache_audit_differences_total", "refuted") + s.counter("rankcache_audit_differences_total", "ahead"); n == 0 {
+			if n := s.counter("rankcache_audit_differences_total"); n == 0 {
 				t.Error("the loss was not noticed")
 			}
 			b.produce(b.gifts(10, 40)...)
@@ -325,7 +325,11 @@ func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
 			default:
 			}
 			if local := board(); local != nil {
-				if p := local.Page(0, members+50, rankcache.Descending); p.Members != members || len(p.Entries) != members {
+				p := local.Page(0, members+50, rankcache.Descending)
+				if p.At.IsZero() { // emptied: the reader asks Redis
+					continue
+				}
+				if p.Members != members || len(p.Entries) != members {
 					t.Errorf("a board of %d members, %d rows", p.Members, len(p.Entries))
 				}
 			}

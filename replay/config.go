@@ -73,6 +73,9 @@ type Config struct {
 	// with seqs only. SaveEvery is how often each is saved, give or take a tenth.
 	Files     Files
 	SaveEvery time.Duration
+	// Memory, if it is not nil, waits until there is memory to fill a board, which lasts
+	// until done is called. Its error is ctx's.
+	Memory func(ctx context.Context, board rankcache.BoardID) (done func(), err error)
 	// MaxStale is the greatest age at which a saved board is answered from while
 	// Redis can't be read.
 	MaxStale time.Duration

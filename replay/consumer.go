@@ -195,13 +195,14 @@ func (c *consumer) pace() error {
 	var pause, resume []*partition
 	for _, t := range c.topics {
 		for _, p := range t.partitions() {
-			switch want := p.pause.Load(); {
+			want := p.pause.Load()
+			switch {
 			case want && !p.paused:
 				pause = append(pause, p)
 			case !want && p.paused:
 				resume = append(resume, p)
 			}
-			p.paused = p.pause.Load()
+			p.paused = want
 		}
 	}
 	return c.failed(c.client.pause(pause, resume))

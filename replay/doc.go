@@ -9,7 +9,9 @@
 //     gives each board's to its replica, while the consumer fills the next batch.
 //  3. replica.go: the replica checks the seqs (seqring.go), puts early updates into
 //     its reorder buffer (reorder.go) and applies the rest to the [Board].
-//  4. dispatch.go: the partitions advance, and the publisher has the replicas of open
+//  4. pace.go: while too much waits in a reorder buffer, the pacer has the consumer
+//     pause the partitions that are ahead.
+//  5. dispatch.go: the partitions advance, and the publisher has the replicas of open
 //     boards published, at most every [Config.PublishEvery].
 //
 // # Which topics
@@ -46,5 +48,6 @@
 //   - seq: the number of a board's update, 1, 2, 3 …; total: how many Redis has.
 //   - epoch: how long findings about a replica hold: until it is reset or refilled.
 //   - fault: proof that a replica is wrong; void: its own seqs are wrong, too.
+//   - ahead, behind: a partition that brought later updates than the missing one, or not.
 //   - stale: answered from a file of an earlier process, because Redis can't answer.
 package replay

@@ -54,6 +54,12 @@ func faultRefuted(seq uint64) fault {
 		reason: fmt.Sprintf("update %d gives another checksum than it carries: it is of a history that Redis has lost, or the board is wrong", seq)}
 }
 
+// faultUnproved is the reason to prove a board that was opened by a sample, while Redis
+// had no checksum of it.
+func faultUnproved() fault {
+	return fault{kind: kindSum, suspected: true, counted: true, reason: "it was opened by a sample, and now Redis has a checksum"}
+}
+
 func faultRun(now, before uint64) fault {
 	return fault{kind: kindRun, reason: fmt.Sprintf("the board began anew as run %d, it was %d", now, before)}
 }

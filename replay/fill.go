@@ -24,18 +24,30 @@ const (
 // filler loads whole boards: from their files at the start, and from Redis when the
 // log can't give them. All gates share it; nothing in it changes.
 type filler struct {
-	origin  Origin
-	files   Files         // nil: none
-	slots   chan struct{} // holds one element per file being loaded
-	turn    chan struct{} // holds one element while a board is loaded from Redis
-	topics  signal        // wakes the topic watcher
+	origin Origin
+	files  Files         // nil: none
+	slots  chan struct{} // holds one element per file being loaded
+	turn   chan struct{} // holds one element while a board is loaded from Redis
+	topics signal        // wakes the topic watcher
+	// memory waits until there is memory to fill a board, until done is called; nil: there is
+	// no limit.
+	memory  func(context.Context, rankcache.BoardID) (done func(), err error)
 	metrics *metrics
 	log     *slog.Logger
 }
 
 func newFiller(r *Runner) *filler {
-	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), turn: make(chan struct{}, 1), topics: r.topicsWake,
+	return &filler{origin: r.origin, files: r.cfg.Files, slots: make(chan struct{}, maxFileLoads), turn: make(chan struct{}, 1), topics: r.topicsWake, memory: r.cfg.Memory,
 		metrics: r.metrics, log: r.log}
+}
+
+// reserve waits until there is memory to fill a board, until done is called. Its error is
+// ctx's.
+func (l *filler) reserve(ctx context.Context, id rankcache.BoardID) (done func(), err error) {
+	if l.memory == nil {
+		return func() {}, nil
+	}
+	return l.memory(ctx, id)
 }
 
 var errNoTotal = errors.New("no total of the board in Redis, so a snapshot can't be joined to the log")
@@ -84,6 +96,11 @@ func (l *filler) fromFile(ctx context.Context, f *feed) {
 	case <-ctx.Done():
 		return
 	}
+	done, err := l.reserve(ctx, f.id)
+	if err != nil {
+		return
+	}
+	defer done()
 	begin := time.Now()
 	got := l.readFile(ctx, f.id)
 	if ctx.Err() != nil {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
@@ -26,6 +27,8 @@ const (
 	noTopicDeadline = 5 * time.Second
 	// What failed or did not agree is tried again after this long, growing.
 	minRetry, maxRetry = 200 * time.Millisecond, 30 * time.Second
+	// maxMemoryWait is how long a gate waits for memory before it looks at its deadline.
+	maxMemoryWait = 5 * time.Second
 	// soundAfter is how long a board must have been open for its next fault to be
 	// the first again.
 	soundAfter = 5 * time.Minute
@@ -117,7 +120,7 @@ func (g *gate) refill(why *fault, now time.Time) {
 	g.begin(now)
 	if why.suspected {
 		g.log.Warn("board is compared with Redis before it is read again", "board", g.feed.id, "reason", why.reason)
-		g.suspected = true
+		g.suspected = why.kind == kindRefuted
 		return
 	}
 	g.log.Warn("board is filled again", "board", g.feed.id, "was_open", last.isOpen, "reason", why.reason)
@@ -141,6 +144,9 @@ func (g *gate) refill(why *fault, now time.Time) {
 func (g *gate) attend(ctx context.Context, now time.Time) {
 	if g.cfg.TotalSource != TotalSeq {
 		g.audit.run(ctx, now)
+	}
+	if own := g.replica.board.State(); !own.HasSum && !g.sumWrong && g.feed.sources.summed(own.Run) {
+		g.replica.report(g.epoch, faultUnproved())
 	}
 	if g.sumWrong && now.Sub(g.askedFor) >= readoptEvery {
 		g.askedFor = now
@@ -209,6 +215,11 @@ func (g *gate) observe(now time.Time) gateInput {
 
 // load fills the board from Redis.
 func (g *gate) load(ctx context.Context) {
+	done, ok := g.reserve(ctx)
+	if !ok {
+		return
+	}
+	defer done()
 	g.later() // also after a success: loading again at once would not help
 	after, err := g.filler.fromRedis(ctx, g.replica, g.epoch)
 	if err != nil {
@@ -220,9 +231,26 @@ func (g *gate) load(ctx context.Context) {
 	g.replica.wake.wake()
 }
 
+// reserve waits for memory to fill the board. It returns false after some time, so that a
+// board is given up by its deadline, and tries again at the next step.
+func (g *gate) reserve(ctx context.Context) (done func(), ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, maxMemoryWait)
+	defer cancel()
+	done, err := g.filler.reserve(ctx, g.feed.id)
+	if err != nil {
+		g.trouble = "waits for memory: other boards are being filled"
+	}
+	return done, err == nil
+}
+
 // tryOpen compares the board with Redis and opens it if they agree. Holes are
 // accepted up to a seq, 0 for none.
 func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
+	done, ok := g.reserve(ctx) // the first publication sorts the board
+	if !ok {
+		return
+	}
+	defer done()
 	if acceptHoles == 0 { // otherwise updates would wait for what never comes
 		g.replica.startOrdering()
 	}
@@ -330,8 +358,11 @@ func (g *gate) confirm(ctx context.Context, now time.Time) {
 		g.metrics.foreignHistory.Inc()
 		g.suspected = false
 		g.opened("equal to Redis; an update of another history was dropped")
-	case known, g.asked.Seq < have.Seq, now.Sub(g.asked.requested) >= confirmFor:
+	case known:
 		g.replica.report(g.epoch, faultSum(g.asked.State, sum))
+	case g.asked.Seq < have.Seq, now.Sub(g.asked.requested) >= confirmFor:
+		g.replica.report(g.epoch, fault{kind: kindSum, counted: true,
+			reason: fmt.Sprintf("the board is at update %d and can't be compared with Redis at %d", have.Seq, g.asked.Seq)})
 	}
 }
 

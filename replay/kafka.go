@@ -35,9 +35,14 @@ var settings = map[string]string{
 	// to the queue's 100,000 records a second.
 	"fetch.queue.backoff.ms": "10",
 	// The broker answers requests about topics after a fetch that waits.
-	"fetch.wait.max.ms":          "100",
-	"fetch.error.backoff.ms":     "100",
-	"queued.max.messages.kbytes": "16384", // memory that Go's limit does not count
+	"fetch.wait.max.ms":      "100",
+	"fetch.error.backoff.ms": "100",
+	// Memory that Go's limit does not count. By default one fetch brings up to 50 MB,
+	// whatever the queue may hold: with 28 partitions 220 MiB were measured, with these
+	// settings 30, at the same speed. A queued message takes 300 bytes beside its own.
+	"fetch.max.bytes":            "2097152",
+	"queued.max.messages.kbytes": "4096",
+	"queued.min.messages":        "10000", // of each partition
 	"reconnect.backoff.max.ms":   "1000",
 	"log.connection.close":       "false",
 	"enable.metrics.push":        "false",

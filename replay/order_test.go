@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
+	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
@@ -48,18 +48,11 @@ func (b *countedBoard) change(n int) {
 	b.records = b.records[:0]
 	for range n {
 		b.seq++
-		u := wire.Update{Board: b.id, Member: countedMember(b.seq), Op: wire.OpIncr, Delta: 1, Seq: b.seq, OrderID: fmt.Sprint("gift-", b.seq), At: 1,
-			Score: scoreAt(int(b.seq%countedMembers), b.seq)}
+		u := b.filled.Incr(countedMember(b.seq), 1)
+		u.OrderID, u.At = fmt.Sprint("gift-", b.seq), 1
 		b.records = append(b.records, &kgo.Record{Topic: b.topic(), Value: wire.AppendUpdate(nil, &u), Partition: int32(b.seq) % b.parts})
 	}
-	_, err := b.redis.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
-		for n := range countedMembers {
-			p.ZAdd(context.Background(), b.names.BoardKey(b.id), redis.Z{Member: countedMember(uint64(n)), Score: scoreAt(n, b.seq)})
-		}
-		p.Set(context.Background(), b.names.SeqKey(b.id), b.seq, 0)
-		return nil
-	})
-	b.check(err)
+	b.check(b.filled.Redis(context.Background(), b.redis, b.names, 0))
 }
 
 // flush produces what changed, except the updates that hold says, which it returns.
@@ -79,6 +72,7 @@ func (b *countedBoard) flush(hold func(*kgo.Record) bool) (held []*kgo.Record) {
 // newCountedBoard makes a board that has each member.
 func (e *env) newCountedBoard(partitions int32) *countedBoard {
 	b := &countedBoard{board: e.newBoard(partitions, nil)}
+	b.filled = fill.NewBoard(b.id)
 	b.change(2 * countedMembers)
 	b.flush(nil)
 	return b

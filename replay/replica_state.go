@@ -299,7 +299,10 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 		return err
 	}
 	if sum := r.board.Sum(); s.HasSum && sum != s.Sum {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.board.Reset()
+		r.board.SetRun(r.run) // Redis may have said it already
 		return fmt.Errorf("its members add up to %012x, want %012x: the file was changed", sum, s.Sum)
 	}
 	if _, ok := s.age(now); ok {

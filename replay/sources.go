@@ -122,6 +122,13 @@ func (s *sources) totals() (latest reading, target uint64) {
 	return s.latest, s.target
 }
 
+// summed returns whether Redis has a checksum of a run of the board.
+func (s *sources) summed(run uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latest.Run == run && s.latest.HasSum
+}
+
 // redisKnown returns whether the latest total tells where Redis is now.
 func (s *sources) redisKnown(now time.Time) bool {
 	s.mu.Lock()

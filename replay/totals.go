@@ -179,19 +179,19 @@ func disproof(origin, board rankcache.State) *fault {
 	return nil
 }
 
-// checkState compares the checksum of a proved board with Redis's, at the same seq. A
-// state that the board has not reached is compared at a later look.
+// checkState compares the run of a board with Redis's, and the checksum of a proved one at
+// the same seq. A state that the board has not reached is compared at a later look.
 func (w *lagWatch) checkState(r reading, board Board, proved func(rankcache.State, time.Time)) *fault {
 	own := board.State()
 	odd := w.odd
 	w.odd = ""
 	switch {
-	case !own.HasSum:
-		return nil
 	case r.Run > own.Run:
 		return new(faultRun(r.Run, own.Run))
 	case r.Run < own.Run:
 		w.odd = faultRunLost(r.Run, own.Run).reason
+	case !own.HasSum:
+		return nil
 	case !r.HasSum:
 		w.odd = "somebody changed the board in Redis past the writer"
 	}

@@ -83,7 +83,7 @@ func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int)
 	}
 	if at.tier == TierLocal {
 		page := at.board.Page(start, limit, q.Order)
-		if q.reached(page.State) { // else it was reset since it was found fresh enough
+		if q.reached(page.State) && !page.At.IsZero() { // else it was reset since it was found
 			return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), at: *at}, nil
 		}
 	}
@@ -115,7 +115,7 @@ func (r *Reader) standings(ctx context.Context, q Query, at *place, dst []rankca
 		return r.flights.standings(ctx, q, dst, members)
 	}
 	rows, stamp := at.board.Standings(dst, members, q.Order)
-	if !q.reached(stamp.State) { // as in page
+	if !q.reached(stamp.State) || stamp.At.IsZero() { // as in page
 		return r.flights.standings(ctx, q, dst, members)
 	}
 	return Standings{Stamp: stamp, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), Rows: rows, top: at.top}, nil
@@ -141,7 +141,7 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 		return r.flights.around(ctx, q, member, n)
 	}
 	page, rank, ok := at.board.Around(member, n, q.Order)
-	if !q.reached(page.State) { // as in page
+	if !q.reached(page.State) || page.At.IsZero() { // as in page
 		return r.flights.around(ctx, q, member, n)
 	}
 	if !ok {

@@ -258,3 +258,32 @@ func TestDecide(t *testing.T) {
 		}
 	}
 }
+
+// emptied is a board that is emptied between being found and being read.
+type emptied struct{ Board }
+
+func (emptied) Page(int, int, rankcache.Direction) rankcache.Page { return rankcache.Page{} }
+
+func (emptied) Standings(dst []rankcache.Standing, members []string, _ rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
+	return append(dst, rankcache.Standing{Member: members[0]}), rankcache.Stamp{}
+}
+
+func (emptied) Around(string, int, rankcache.Direction) (rankcache.Page, int, bool) {
+	return rankcache.Page{}, 0, false
+}
+
+func TestABoardThatWasEmptiedIsReadFromRedis(t *testing.T) {
+	env := newEnv()
+	cfg := env.config()
+	cfg.Boards = fixture.Boards[Board]{"local": emptied{env.Local}}
+	r, q := readerOf(t, cfg), Query{Board: "local"}
+	if a, err := r.Page(t.Context(), q, rankcache.MaxTop, 50); err != nil || a.Source != SourceRedis {
+		t.Errorf("page %+v, %v", a, err)
+	}
+	if s, err := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis || len(s.Rows) != 1 {
+		t.Errorf("standings %+v, %v", s, err)
+	}
+	if a, rank, err := r.Around(t.Context(), q, fixture.Member(1), 1); err != nil || a.Source != SourceRedis || rank == 0 {
+		t.Errorf("around %+v, %d, %v", a, rank, err)
+	}
+}

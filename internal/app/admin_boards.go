@@ -64,7 +64,7 @@ const maxRefused = 20
 
 // memoryStatus returns the part of /status about memory.
 func (s adminPort) memoryStatus() memoryStatus {
-	m := memoryStatus{memoryLimits: s.memory, Status: s.admission.Status()}
+	m := memoryStatus{memoryLimits: s.memory.now(), Status: s.admission.Status()}
 	m.RefusedBoards = len(m.Refused)
 	m.Refused = m.Refused[:min(len(m.Refused), maxRefused)]
 	return m

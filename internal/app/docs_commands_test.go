@@ -111,6 +111,7 @@ func (s *stage) shims(t *testing.T, admin, health string) {
 case "$1 $2" in
 hot*|"rooms list"|"rooms set"|"rooms delete") set -- "$@" --admin %[1]s;;
 wait*) shift; set -- wait --admin %[1]s --health http://%[2]s "$@";;
+verify*) set -- "$@" --sidecar %[1]s;;
 doctor*) set -- "$@" --data 127.0.0.1:0 --admin 127.0.0.1:0 --health 127.0.0.1:0;;
 esac
 %[3]q "$@"

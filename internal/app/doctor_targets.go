@@ -226,6 +226,7 @@ func (t *targets) memory(ctx context.Context) doctor.Verdict {
 	if err != nil {
 		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
 	}
+	budget = newMemoryShare(limits, budget, t.profileBytes(), t.kafkaKeys, nil).expected()
 	boards, err := t.superHot(ctx)
 	if err != nil {
 		return doctor.Verdict{Status: doctor.Warn, Advice: "the super-hot boards are unknown: " + err.Error()}
@@ -236,11 +237,22 @@ func (t *targets) memory(ctx context.Context) doctor.Verdict {
 	}
 	m := doctor.Memory{Boards: len(boards), Budget: cmp.Or(budget, limits.Limit),
 		Source: fmt.Sprintf("--memory-budget %s; the %s has %d MiB", t.memoryBudget, limits.Source, limits.Limit>>20)}
+	fill := int64(0) // boards are filled one after the other when memory is short
 	for _, size := range sizes {
 		if size != nil {
 			m.Members += int64(size.Members)
 			m.Estimate += admission.Estimate(*size)
+			fill = max(fill, admission.Fill(*size))
 		}
 	}
+	m.Estimate += fill
 	return m.Judge()
+}
+
+// profileBytes returns the budget of the profile cache, 0 without one.
+func (t *targets) profileBytes() int64 {
+	if source, err := t.profiles.source(t.redis); err != nil || source == nil {
+		return 0
+	}
+	return t.profiles.budgetMB << 20
 }

@@ -29,7 +29,7 @@ const (
 	ExitOK       = 0   // done; for a long-running command: stopped by one signal, after its drain
 	ExitFailed   = 1   // the command failed
 	ExitUsage    = 2   // bad flag, configuration key or argument
-	ExitDiffers  = 3   // rankcache-lab demo: the local board differs from Redis's
+	ExitDiffers  = 3   // verify, rankcache-lab demo: a board differs
 	ExitSignaled = 130 // another signal, a second or more after the first, ended it at once
 )
 
@@ -119,7 +119,7 @@ and a key of the YAML file given by --config (redis-timeout). Addresses are host
 :port, http://host:port or unix:/path.
 
 Exit codes: 0 done, or stopped by one SIGTERM or SIGINT; 1 failed; 2 bad flag or
-configuration; 130 ended at once by another signal a second or more later. SIGHUP
+configuration; 3 verify: a board is wrong; 130 ended at once by another signal a second or more later. SIGHUP
 ends no serve, write or poll: it has the files of secrets read again.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
@@ -128,7 +128,7 @@ ends no serve, write or poll: it has the files of secrets read again.`,
 	root.PersistentFlags().String("config", "", "YAML `file` of settings, named as the flags are")
 	root.AddCommand(
 		newServeCommand(), newWriteCommand(), newPollCommand(),
-		fromConfig(newHotCommand()), newRoomsCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), fromConfig(newPlanCommand()), newDocsCommand(), newVersionCommand(),
+		fromConfig(newHotCommand()), newRoomsCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), newVerifyCommand(), fromConfig(newPlanCommand()), newDocsCommand(), newVersionCommand(),
 		movedCommand("demo"), movedCommand("bench"))
 	completeFlags(root)
 	return root

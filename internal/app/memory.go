@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -21,25 +19,23 @@ import (
 )
 
 const (
-	// defaultMemoryBudget leaves the rest to the profile cache, hot pages, Kafka's
-	// client, and what the garbage collector has not collected yet.
+	// defaultMemoryBudget is an upper bound: boards get less where Kafka's client, the
+	// profile cache and the garbage collector need it (see memoryShare).
 	defaultMemoryBudget = "60%"
 	// minBareBudget in bytes: a smaller number without a unit lacks it by mistake.
 	minBareBudget = 1 << 20
-	// goShare is what Go may use of what is left for it.
-	goShare = 0.9
-	// kafkaQueue and kafkaRest are librdkafka's memory, which GOMEMLIMIT does not count:
-	// its queue, unless --kafka.queued.max.messages.kbytes says otherwise, and its
-	// buffers and threads.
-	kafkaQueue = 16 << 20
-	kafkaRest  = 16 << 20
 )
 
 // memoryLimits are what the process may use.
 type memoryLimits struct {
-	Limit  int64  `json:"limit_bytes"`
-	Source string `json:"limit_source"` // cgroup or machine
+	Limit   int64  `json:"limit_bytes"`
+	Source  string `json:"limit_source"`        // limitCgroup or limitMachine
+	Outside int64  `json:"outside_of_go_bytes"` // the most so far, or what is to be expected
+	Go      int64  `json:"go_limit_bytes"`      // MaxInt64: none
 }
+
+// Values of memoryLimits.Source.
+const limitCgroup, limitMachine = "cgroup", "machine"
 
 // memoryStatus is the part of /status about memory.
 type memoryStatus struct {
@@ -54,9 +50,9 @@ func findMemoryLimits() (memoryLimits, error) {
 	cgroup, err := memlimit.FromCgroup()
 	switch {
 	case err == nil && (machineErr != nil || cgroup < machine):
-		return memoryLimits{int64(cgroup), "cgroup"}, nil
+		return memoryLimits{Limit: int64(cgroup), Source: limitCgroup}, nil
 	case machineErr == nil:
-		return memoryLimits{int64(min(machine, math.MaxInt64)), "machine"}, nil
+		return memoryLimits{Limit: int64(min(machine, math.MaxInt64)), Source: limitMachine}, nil
 	}
 	return memoryLimits{}, fmt.Errorf("neither the cgroup's nor the machine's memory is known: %w", errors.Join(err, machineErr))
 }
@@ -81,27 +77,6 @@ func (l memoryLimits) budget(text string) (int64, error) {
 		return 0, Usagef("--memory-budget %q is %d bytes: add the unit, such as 300MiB", text, bytes)
 	}
 	return int64(bytes), nil
-}
-
-// limitGo makes the garbage collector keep Go's memory below the cgroup's limit,
-// less what librdkafka takes. GOMEMLIMIT in the environment wins. GOMAXPROCS
-// follows the cgroup by Go itself.
-func limitGo(log *slog.Logger, kafkaKeys map[string]string) {
-	outside := uint64(kafkaRest + kafkaQueue)
-	if kb, err := strconv.ParseUint(kafkaKeys["queued.max.messages.kbytes"], 10, 32); err == nil {
-		outside = kafkaRest + kb<<10
-	}
-	limit, err := memlimit.Set(memlimit.WithRatio(goShare), memlimit.WithProvider(func() (uint64, error) {
-		limit, err := memlimit.FromCgroup()
-		return limit - min(outside, limit/2), err
-	}))
-	if err != nil {
-		log.Warn("the cgroup's memory limit is not known, Go's is left as it is", "err", err)
-		return
-	}
-	if limit < math.MaxInt64 {
-		log.Info("limits", "go_memory", humanize.IBytes(uint64(limit)), "gomaxprocs", runtime.GOMAXPROCS(0))
-	}
 }
 
 // boardSizes estimates boards from their count of members and first rows in Redis

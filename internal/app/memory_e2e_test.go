@@ -22,7 +22,7 @@ func TestBoardsBeyondTheBudgetAreAnsweredByRedis(t *testing.T) {
 	for _, b := range []rankcache.BoardID{h.star, h.small, third} {
 		h.give(t, b, 3)
 	}
-	s := h.serve(t, "--memory-budget", "300KiB", "--hot-promote-rate", "1e9")
+	s := h.serve(t, "--memory-budget", "350KiB", "--hot-promote-rate", "1e9")
 	s.WaitReady(time.Minute)
 	s.waitSource(h.star, "local")
 	s.waitSource(h.small, "local")
@@ -33,7 +33,7 @@ func TestBoardsBeyondTheBudgetAreAnsweredByRedis(t *testing.T) {
 	if _, body := s.Get("admin", "/metrics"); !strings.Contains(body, "\nrankcache_memory_refused_boards{reason=\"over_budget\"} 1\n") {
 		t.Error("no metric tells of the refused board")
 	}
-	if text := s.Log(); !strings.Contains(text, "board is not kept in memory") || !strings.Contains(text, "300 KiB") {
+	if text := s.Log(); !strings.Contains(text, "board is not kept in memory") || !strings.Contains(text, "350 KiB") {
 		t.Errorf("no log line tells of the refused board: %s", text)
 	}
 	h.nameRooms(t, h.small, third)

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,67 +19,135 @@ import (
 	"rankcache/wire"
 )
 
-// TestMemoryStaysUnderTheLimit runs the real binary, not the one with the race
-// detector in it, with more super-hot boards than there is memory for: those that
-// fit open, the others are answered by Redis, and the limit is kept. Where no cgroup
-// can be made, the same is shown of limits that it is told.
+// memoryCase is one step of the walk up to the memory limit.
+type memoryCase struct {
+	limit           int // in MiB
+	boards, members int
+	logged          bool // the updates are in Kafka; else the boards are loaded from Redis
+	local           int  // so many boards fit at least; the others are Redis's
+}
+
+// memoryCases are few and small unless tests run in full size.
+func memoryCases() []memoryCase {
+	small := memoryCase{128, 20, 20_000, true, 12}
+	if !testkit.Full() {
+		return []memoryCase{small}
+	}
+	return []memoryCase{small,
+		{96, 3, 20_000, true, 1},
+		{240, 12, 100_000, true, 9},
+		{240, 12, 100_000, false, 9},
+		{240, 100, 20_000, true, 45},
+		{360, 28, 100_000, true, 16},
+		{360, 1, 2_000_000, false, 0},
+		{512, 28, 100_000, true, 26},
+		{512, 28, 100_000, false, 26},
+		{512, 1, 2_000_000, true, 1},
+		{512, 1, 2_000_000, false, 1},
+	}
+}
+
+// TestMemoryStaysUnderTheLimit runs the real binary, not the one with the race detector in
+// it, with super-hot boards up to what the limit holds and beyond: those that fit open,
+// the others are answered by Redis, also after all were filled again; the kernel does not
+// kill it, and the garbage collector does not run all the time.
 func TestMemoryStaysUnderTheLimit(t *testing.T) {
-	const boards, members, limit = 20, 50_000, 80 << 20
 	binary := filepath.Join(t.TempDir(), "rankcache")
 	if out, err := exec.Command("go", "build", "-o", binary, "rankcache/cmd/rankcache").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	all, rooms := manyBoards(t, boards, members)
-	serve := []string{binary, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
-		"--redis", "redis://" + testkit.Redis(t), "--kafka", testkit.Kafka(t), "--rooms", rooms, "--redis-timeout", "5s",
-		"--key-rooms", testkit.Name(t), "--hot=false"}
-	const fit = limit * 60 / 100 / (128<<10 + members*108)
-	t.Run("of a cgroup", func(t *testing.T) {
-		group := testkit.MemoryCgroup(t, limit)
-		if group == "" {
-			const why = "no memory cgroup can be made here: run as root, with cgroups that can be written"
-			fmt.Fprintf(os.Stderr, "\n*** A TEST IS SKIPPED: %s: %s\n", t.Name(), why)
-			t.Skip(why)
-		}
-		argv := testkit.InCgroup(group, serve...)
-		s := startCommand(t, argv[0], argv[1:]...)
-		s.keepsUnder(limit, all, fit)
-		s.waitStatus("memory.limit_source", "cgroup")
-		s.waitStatus("memory.limit_bytes", fmt.Sprint(limit))
-	})
-	t.Run("that it is told", func(t *testing.T) { // needs no cgroup
-		t.Setenv("GOMEMLIMIT", fmt.Sprintf("%.0f", (limit-kafkaQueue-kafkaRest)*goShare))
-		s := startCommand(t, serve[0], append(serve[1:], "--memory-budget", fmt.Sprint(limit*60/100))...)
-		s.keepsUnder(limit, all, fit)
-	})
+	for _, c := range memoryCases() {
+		t.Run(fmt.Sprintf("%d MiB, %d boards of %d", c.limit, c.boards, c.members), func(t *testing.T) { c.run(t, binary) })
+	}
 }
 
-// keepsUnder wants all boards answered, as many as fit from memory, and never more
-// memory in use than the limit.
-func (c *child) keepsUnder(limit int, all []rankcache.BoardID, fit int) {
+// run starts the binary in a cgroup. Where none can be made it is told the limits, which
+// shows the same of its own arithmetic, but not that the kernel agrees.
+func (c memoryCase) run(t *testing.T, binary string) {
+	b := c.fill(t)
+	argv := []string{binary, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
+		"--redis", "redis://" + testkit.Redis(t), "--kafka", testkit.Kafka(t), "--rooms", b.rooms, "--redis-timeout", "5s",
+		"--key-rooms", testkit.Name(t), "--hot=false", "--give-up-after", "10m"}
+	group := testkit.MemoryCgroup(t, c.limit<<20)
+	if argv = testkit.InCgroup(group, argv...); group == "" {
+		fmt.Fprintf(os.Stderr, "\n*** NO MEMORY CGROUP CAN BE MADE HERE (that takes root, and cgroups that can be written): %s runs without the kernel's limit\n", t.Name())
+		t.Setenv("GOMEMLIMIT", fmt.Sprint((c.limit-60)<<20))
+		argv = append(argv, "--memory-budget", fmt.Sprint(c.limit<<20*60/100))
+	}
+	s := startCommand(t, argv[0], argv[1:]...)
+	s.WaitListening()
+	s.WaitReady(10 * time.Minute)
+	if group != "" {
+		s.waitStatus("memory.limit_source", limitCgroup)
+		s.waitStatus("memory.limit_bytes", fmt.Sprint(c.limit<<20))
+	}
+	local := s.waitLocal(b.all, 0)
+	if local < c.local {
+		t.Errorf("%d boards are answered locally, want %d at least", local, c.local)
+	}
+	b.beginAnew(t)
+	s.waitLocal(b.all, local) // all of them filled again
+	if most := mostMemory(t, s.PID()); most > c.limit<<20 {
+		t.Errorf("%d MiB used of %d", most>>20, c.limit)
+	}
+	if share := s.collectorShare(); share > maxCollectorShare {
+		t.Errorf("the garbage collector took %.0f %% of the CPU: it is short of memory", 100*share)
+	}
+	t.Logf("%d of %d boards open, at most %d MiB used of %d, collector %.1f %% of %.1f CPU-seconds", local, c.boards,
+		mostMemory(t, s.PID())>>20, c.limit, 100*s.collectorShare(), s.metric("process_cpu_seconds_total"))
+}
+
+// maxCollectorShare is the share of the CPU that the collector may take. It takes a tenth to
+// a sixth while boards are filled, and Go lets one that is short of memory take a half.
+const maxCollectorShare = 0.3
+
+// waitLocal waits until every board is answered, by memory if and only if it is admitted,
+// and as many boards as told were filled again. It returns how many are in memory.
+func (c *child) waitLocal(all []rankcache.BoardID, refills int) (local int) {
 	c.t.Helper()
-	c.WaitListening()
-	c.WaitReady(2 * time.Minute)
-	if !strings.Contains(c.Log(), `"msg":"limits"`) {
-		c.t.Errorf("Go's memory is not limited: %s", c.Log())
-	}
-	local := 0
-	for _, b := range all {
-		if code, source := c.answers(b); code != 200 {
-			c.t.Errorf("%s answers %d", b, code)
-		} else if source == "local" {
-			local++
+	testkit.Eventually(c.t, 10*time.Minute, func() error {
+		local = 0
+		for _, b := range all {
+			if code, source := c.answers(b); code != 200 {
+				return fmt.Errorf("%s answers %d", b, code)
+			} else if source == "local" {
+				local++
+			}
 		}
+		if n := c.metric("rankcache_memory_admitted_boards"); local != int(n) {
+			return fmt.Errorf("%d of %.0f admitted boards are open", local, n)
+		}
+		if n := c.metric("rankcache_replay_refills_total"); int(n) < refills {
+			return fmt.Errorf("%.0f of %d boards were filled again", n, refills)
+		}
+		return nil
+	})
+	if refused := c.metric(`rankcache_memory_refused_boards{reason="over_budget"}`); local+int(refused) != len(all) {
+		c.t.Errorf("%d boards are in memory and %.0f refused, of %d", local, refused, len(all))
 	}
-	if local != fit {
-		c.t.Errorf("%d boards are answered locally, want %d", local, fit)
+	return local
+}
+
+// metric returns the value of a series, 0 if there is none.
+func (c *child) metric(series string) float64 {
+	_, body := c.Get("health", "/metrics")
+	_, rest, _ := strings.Cut(body, "\n"+series+" ")
+	text, _, _ := strings.Cut(rest, "\n")
+	value, _ := strconv.ParseFloat(text, 64)
+	return value
+}
+
+// collectorShare returns the garbage collector's share of the CPU, without what it does
+// while nothing else wants it.
+func (c *child) collectorShare() float64 {
+	const cpu = "go_cpu_classes_%s_cpu_seconds_total"
+	idle, gcIdle := c.metric(fmt.Sprintf(cpu, "idle")), c.metric(fmt.Sprintf(cpu, "gc_mark_idle"))
+	gc, total := c.metric(fmt.Sprintf(cpu, "gc_total")), c.metric("go_cpu_classes_total_cpu_seconds_total")
+	if total == 0 {
+		c.t.Error("no metrics of the garbage collector")
+		return 1
 	}
-	c.waitStatus("memory.admitted", fmt.Sprint(fit))
-	most := mostMemory(c.t, c.PID())
-	if most > limit {
-		c.t.Errorf("%d MiB used of %d", most>>20, limit>>20)
-	}
-	c.t.Logf("%d boards open, %d refused, at most %d MiB used of %d", local, len(all)-local, most>>20, limit>>20)
+	return (gc - gcIdle) / (total - idle - gcIdle)
 }
 
 // mostMemory returns the most bytes that a process ever had, less its pages of
@@ -98,24 +168,75 @@ func mostMemory(t testing.TB, pid int) int {
 	return (kib("VmHWM") - kib("RssFile")) << 10
 }
 
-// manyBoards puts boards into Redis and gives each a topic without records, so
-// that it is loaded from Redis. It returns them and their rooms file.
-func manyBoards(t *testing.T, boards, members int) (all []rankcache.BoardID, rooms string) {
+// filledBoards are boards in Redis, each with a topic.
+type filledBoards struct {
+	all    []rankcache.BoardID
+	rooms  string // their rooms file
+	client *redis.Client
+	scores map[string]float64 // of each
+	boards map[rankcache.BoardID]*fill.Board
+}
+
+// fill makes the boards.
+func (c memoryCase) fill(t *testing.T) *filledBoards {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, ReadTimeout: time.Minute})
-	t.Cleanup(func() { client.Close() })
-	names, text := wire.DefaultNames(), "boards:\n"
-	scores := make(map[string]float64, members)
-	for i := range members {
-		scores[fmt.Sprintf("%08d", i)] = float64(i)
+	b := &filledBoards{client: redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, ReadTimeout: time.Minute}),
+		rooms: filepath.Join(t.TempDir(), "rooms.yaml"), scores: make(map[string]float64, c.members), boards: map[rankcache.BoardID]*fill.Board{}}
+	t.Cleanup(func() { b.client.Close() })
+	for i := range c.members {
+		b.scores[fmt.Sprintf("%010d", i)] = float64(i)
 	}
-	for range boards {
-		b := rankcache.BoardID(testkit.Name(t))
-		testkit.CreateTopic(t, testkit.Kafka(t), names.Topic(b), 1, nil)
-		must(t, fill.NewBoardOf(b, scores, uint64(members)).Redis(t.Context(), client, names, time.Hour))
-		all, text = append(all, b), text+fmt.Sprintf("- {match: %q, mode: super-hot}\n", b)
+	text := "boards:\n"
+	for range c.boards {
+		id := rankcache.BoardID(testkit.Name(t))
+		b.all, text = append(b.all, id), text+fmt.Sprintf("- {match: %q, mode: super-hot}\n", id)
+		if b.boards[id] = fill.NewBoardOf(id, b.scores, uint64(c.members)); c.logged {
+			b.boards[id] = fill.NewBoard(id)
+		}
+		b.publish(t, id, c.logged)
 	}
-	rooms = filepath.Join(t.TempDir(), "rooms.yaml")
-	must(t, os.WriteFile(rooms, []byte(text), 0o644))
-	return all, rooms
+	b.inRedis(t)
+	t.Cleanup(func() { b.forget(t) })
+	must(t, os.WriteFile(b.rooms, []byte(text), 0o644))
+	return b
+}
+
+// publish makes a board's topic, with or without its updates.
+func (b *filledBoards) publish(t *testing.T, id rankcache.BoardID, updates bool) {
+	t.Helper()
+	topic, err := fill.NewTopic(t.Context(), testkit.Kafka(t), wire.DefaultNames().Topic(id), 1)
+	must(t, err)
+	defer topic.Close()
+	if !updates {
+		return
+	}
+	for member, score := range b.scores {
+		u := b.boards[id].Set(member, score)
+		must(t, topic.Put(&u))
+	}
+	must(t, topic.Flush(t.Context()))
+}
+
+func (b *filledBoards) inRedis(t *testing.T) {
+	t.Helper()
+	for _, board := range b.boards {
+		must(t, board.Redis(t.Context(), b.client, wire.DefaultNames(), time.Hour))
+	}
+}
+
+// beginAnew makes Redis what it is after each board began a new run: all are to be filled
+// again.
+func (b *filledBoards) beginAnew(t *testing.T) {
+	for id := range b.boards {
+		b.boards[id] = fill.NewBoardOf(id, b.scores, uint64(len(b.scores)))
+	}
+	b.inRedis(t)
+}
+
+// forget frees what the next case needs of the machine.
+func (b *filledBoards) forget(t *testing.T) {
+	for _, id := range b.all {
+		must(t, b.client.Unlink(context.Background(), string(id)).Err())
+		must(t, fill.DeleteTopic(context.Background(), testkit.Kafka(t), wire.DefaultNames().Topic(id)))
+	}
 }

@@ -2,11 +2,14 @@ package app
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"rankcache"
 	"rankcache/admission"
+	"rankcache/internal/plan"
 	"rankcache/localboard"
 	"rankcache/wire"
 )
@@ -64,5 +67,46 @@ func TestMemoryBudget(t *testing.T) {
 		if got, err := limits.budget(text); err == nil || ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), "--memory-budget") {
 			t.Errorf("%q: %d, %v, want a usage error", text, got, err)
 		}
+	}
+}
+
+// TestPlanGivesTheLimitThatServeNeeds: with the limit of a plan all boards are admitted,
+// and not with a little less.
+func TestPlanGivesTheLimitThatServeNeeds(t *testing.T) {
+	for _, members := range [][]int{{57_000, 210_000}, {2_000_000}, slices.Repeat([]int{20_000}, 100), {1000}} {
+		var need, fill int64
+		for _, n := range members {
+			size := admission.Size{Members: n, IDBytes: 10}
+			need, fill = need+admission.Estimate(size), max(fill, admission.Fill(size))
+		}
+		for _, profiles := range []int{0, 128} {
+			lowest := plan.Make(plan.Question{Members: members, IDBytes: 10, ProfileMiB: profiles, Requests: 1}).PodMemoryMiB * (1 << 20)
+			for _, c := range []struct {
+				limit float64
+				fits  bool
+			}{{lowest + 1<<20, true}, {lowest - 1<<20, false}} {
+				l := memoryLimits{Limit: int64(c.limit), Source: limitCgroup}
+				asked, err := l.budget(defaultMemoryBudget)
+				if err != nil {
+					t.Fatal(err)
+				}
+				share := newMemoryShare(l, asked, int64(profiles)<<20, nil, nil)
+				share.Outside = 55 << 20
+				if got := share.expected(); got >= need+fill != c.fits {
+					t.Errorf("%d boards in %.0f MiB of at least %.0f: %d bytes for %d", len(members), c.limit/(1<<20), lowest/(1<<20), got, need+fill)
+				}
+			}
+		}
+	}
+}
+
+// TestTheExpectedMemoryOutsideOfGo is what a plan reckons with.
+func TestTheExpectedMemoryOutsideOfGo(t *testing.T) {
+	if got := outsideOfGo(); runtime.GOOS == "linux" && (got < 1<<20 || got > 1<<30) {
+		t.Errorf("%d bytes outside of Go", got)
+	}
+	more := newMemoryShare(memoryLimits{}, 0, 0, map[string]string{"queued.max.messages.kbytes": "65536"}, nil)
+	if less := newMemoryShare(memoryLimits{}, 0, 0, nil, nil); more.Outside-less.Outside < 3*(60<<20)-(8<<20) {
+		t.Errorf("outside of Go are %d bytes with a large queue, %d with ours", more.Outside, less.Outside)
 	}
 }

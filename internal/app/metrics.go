@@ -1,6 +1,7 @@
 package app
 
 import (
+	"regexp"
 	"runtime"
 	"slices"
 	"sync"
@@ -24,10 +25,14 @@ type registry struct {
 	ours []prometheus.Collector // in the order of registration, without Go's and the process's
 }
 
+// collectorCPU is what shows whether Go's garbage collector is short of memory: then it
+// runs all the time.
+var collectorCPU = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile("^/cpu/classes/(gc/total|gc/mark/idle|idle|total):cpu-seconds$")}
+
 // newRegistry returns a registry with the metrics of Go and of the process.
 func newRegistry() *registry {
 	r := &registry{Registry: prometheus.NewRegistry()}
-	r.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.Registry.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectorCPU)), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 

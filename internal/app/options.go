@@ -31,6 +31,16 @@ type commonOptions struct {
 }
 
 func (o *commonOptions) register(flags *pflag.FlagSet) {
+	o.registerRedis(flags)
+	flags.StringVar(&o.kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
+	flags.StringVar(&o.rooms, "rooms", "", "rooms `file` (YAML); read again while running")
+	o.registerNames(flags)
+	choiceVar(flags, &o.logLevel, "log-level", "", "info", "least that is logged: debug, info, warn or error", "debug", "info", "warn", "error")
+	choiceVar(flags, &o.logFormat, "log-format", "", "text", "how the log is written: text or json", "text", "json")
+}
+
+// registerRedis registers how Redis is reached.
+func (o *commonOptions) registerRedis(flags *pflag.FlagSet) {
 	o.redis = secretVar(flags, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
 	choiceVar(flags, &o.redisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
 		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
@@ -38,11 +48,6 @@ func (o *commonOptions) register(flags *pflag.FlagSet) {
 	o.redisSecret = secretVar(flags, "redis-password", "", "password of Redis; wins over the URL's")
 	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
 	flags.DurationVar(&o.redisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
-	flags.StringVar(&o.kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
-	flags.StringVar(&o.rooms, "rooms", "", "rooms `file` (YAML); read again while running")
-	o.registerNames(flags)
-	choiceVar(flags, &o.logLevel, "log-level", "", "info", "least that is logged: debug, info, warn or error", "debug", "info", "warn", "error")
-	choiceVar(flags, &o.logFormat, "log-format", "", "text", "how the log is written: text or json", "text", "json")
 }
 
 func (o *commonOptions) registerNames(flags *pflag.FlagSet) {

@@ -100,7 +100,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.auditEvery, "audit-every", replay.DefaultAuditEvery, "how often each open super-hot board without seqs is compared with Redis; 0: never")
 	flags.IntVar(&o.auditRows, "audit-rows", replay.DefaultAuditRows, "`rows` a second, of all open super-hot boards together, that are compared with Redis to find scores changed by hand; 0: none")
 	o.snapshots.register(flags)
-	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit")
+	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "most memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit; less where the rest of the process needs it")
 	flags.UintVar(&o.metricsBoards, "metrics-boards", 50, "how many super-hot boards have metrics of their own: those in trouble, then the largest; the rest are combined, board=\"(others)\"; 0: all are")
 	registerHot(flags, &o.hotKeys, &o.hot)
 	o.poll.register(flags)
@@ -119,7 +119,6 @@ func serve(ctx context.Context, o *serveOptions, hup hangups, stderr io.Writer) 
 	if err := o.snapshots.check(); err != nil {
 		return err
 	}
-	limitGo(log, o.kafkaKeys)
 	s, err := newSidecar(o, log)
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ type Sidecar struct {
 	redis     redis.UniversalClient
 	origin    *origin.Origin
 	rooms     *roomsync.Follower
-	memory    memoryLimits
+	memory    *memoryShare
 	yielder   *yield.Poller // lets requests go before publications
 	boards    *localboard.Boards
 	kept      *lastgood.Store // nil: boards are not kept over a restart

@@ -85,6 +85,9 @@ func (s *Sidecar) buildReplay() (err error) {
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
 		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[serviceKafka].Observe, KafkaLogin: o.kafkaLogin(s.log),
+		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
+			return s.admission.Fill(ctx, board)
+		},
 	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
@@ -155,15 +158,22 @@ func (s *Sidecar) buildProfiles() error {
 }
 
 // buildAdmission builds the admission of boards by memory.
-func (s *Sidecar) buildAdmission() (err error) {
-	if s.memory, err = findMemoryLimits(); err != nil && strings.HasSuffix(s.options.memoryBudget, "%") {
+func (s *Sidecar) buildAdmission() error {
+	limits, err := findMemoryLimits()
+	if err != nil && strings.HasSuffix(s.options.memoryBudget, "%") {
 		return fmt.Errorf("--memory-budget %s: %w: give it in bytes", s.options.memoryBudget, err)
 	}
-	budget, err := s.memory.budget(s.options.memoryBudget)
+	budget, err := limits.budget(s.options.memoryBudget)
 	if err != nil {
 		return err
 	}
-	s.admission = admission.New(admission.Config{Budget: budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.boards}.held,
+	profiles := int64(0)
+	if s.profiles != nil {
+		profiles = s.options.profiles.budgetMB << 20
+	}
+	s.memory = newMemoryShare(limits, budget, profiles, s.options.kafkaKeys, s.log)
+	s.memory.budget() // limits Go from the start
+	s.admission = admission.New(admission.Config{Budget: s.memory.budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.boards}.held,
 		Follow: s.runner.Follow, Log: s.log}, s.registry)
 	s.parts = append(s.parts, s.admission)
 	return nil

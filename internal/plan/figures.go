@@ -30,11 +30,12 @@ const (
 
 // Figures that are not in docs/BENCHMARKS.md.
 const (
-	// A process without boards takes 38 MiB (VmRSS of "rankcache serve"); with
-	// librdkafka's queue of 16 MiB, buffers and threads, rounded up.
-	idleBytes = 64 << 20
-	// Go collects when the heap has doubled (GOGC 100).
-	heapFactor = 2
+	// How serve divides the memory limit, and what it reserves for a board: those of
+	// admission and internal/app/memory_share.go, which a test there compares.
+	boardBytes, reservedBytes          = 128 << 10, 100
+	boardFillBytes, memberFillBytes    = 64 << 10, 40
+	outsideBytes, ownHeapBytes         = 55 << 20, 12 << 20
+	kernelShare, heapShare, askedShare = 0.05, 0.75, 0.6
 	// A record in Kafka's log has 12 bytes beside key and value: lengths, offset, time.
 	recordBytes = 12
 	// Calls of each sidecar to Redis, in round trips a second: totals of the open

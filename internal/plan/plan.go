@@ -35,7 +35,7 @@ type Answer struct {
 	Pods            int     `json:"pods"`
 	PodsComputed    bool    `json:"pods_computed"`     // from the reads, none were given
 	PodHeapMiB      float64 `json:"pod_heap_mib"`      // live: boards, profiles, counters
-	PodMemoryMiB    float64 `json:"pod_memory_mib"`    // with garbage and memory outside of Go's heap: the lowest limit
+	PodMemoryMiB    float64 `json:"pod_memory_mib"`    // the lowest limit with which all boards are admitted
 	PodCPU          float64 `json:"pod_cpu_cores"`     // reads and updates
 	PodReads        float64 `json:"pod_reads_per_s"`   // answered by one pod
 	PodUpdates      float64 `json:"pod_updates_per_s"` // applied by each pod
@@ -76,7 +76,7 @@ func Make(q Question) Answer {
 	}
 	pods := float64(q.Pods)
 	heap := float64(members)*float64(memberBytes+q.IDBytes) + counterBytes + float64(q.ProfileMiB)*mib
-	a.PodHeapMiB, a.PodMemoryMiB = heap/mib, (heap*heapFactor+idleBytes)/mib
+	a.PodHeapMiB, a.PodMemoryMiB = heap/mib, q.lowestLimit()/mib
 	a.PodReads, a.PodUpdates = q.Requests/pods, q.Updates
 	a.PodCPU = a.PodReads*readSeconds + q.Updates*updateSeconds
 	a.LogUpdates = max(q.Updates*q.History.Seconds(), float64(members))
@@ -93,6 +93,19 @@ func Make(q Question) Answer {
 	}
 	a.judge(q)
 	return a
+}
+
+// lowestLimit returns the bytes with which serve admits all boards. They are filled one
+// after the other when memory is short.
+func (q Question) lowestLimit() float64 {
+	need, fill := 0.0, 0.0
+	for _, n := range q.Members {
+		need += boardBytes + float64(n*(reservedBytes+q.IDBytes))
+		fill = max(fill, boardFillBytes+float64(n*(memberFillBytes+q.IDBytes)))
+	}
+	need += fill
+	inGo := need/heapShare + ownHeapBytes + float64(q.ProfileMiB)*mib
+	return max(need/askedShare, (inGo+outsideBytes)/(1-kernelShare))
 }
 
 // podsNeeded returns how many pods keep each sidecar at or below MaxPodCPU.

@@ -24,7 +24,8 @@ func near(t *testing.T, what string, got, want float64) {
 func TestMake(t *testing.T) {
 	a := Make(evening)
 	near(t, "heap", a.PodHeapMiB, 267_000*(memberBytes+10)/1048576.0+0.9e6/1048576+64)
-	near(t, "memory", a.PodMemoryMiB, 2*a.PodHeapMiB+64)
+	need := 2*(128<<10) + 267_000*(100+10) + (64 << 10) + 210_000*(40+10.0)
+	near(t, "memory", a.PodMemoryMiB, (need/0.75/1048576+12+64+55)/0.95)
 	near(t, "reads", a.PodReads, 5000)
 	near(t, "cpu", a.PodCPU, 5000*readSeconds+500*updateSeconds)
 	near(t, "log", a.LogUpdates, 5.4e6)

@@ -69,8 +69,9 @@ local function apply(member, at, score, hash, field, mark)
       members = members - 1
     end
   else
+    score = score + 0 -- -0 becomes 0
     if op == 1 then
-      score = (old or 0) + score + 0
+      score = (old or 0) + score
       if score - score ~= 0 then -- infinite, or no number
         return '!overflow'
       end

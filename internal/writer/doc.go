@@ -3,29 +3,41 @@
 //
 // The path of a command, in order: consumer.go reads a batch of the command topic;
 // command.go decodes and checks each record; apply.go sends the batch to Redis in
-// one pipeline, where apply.lua applies each order id once and raises the board's
-// seq; producer.go publishes the updates of super-hot boards on topics that
-// topics.go has created; once all are acknowledged the batch's offsets are
-// committed. writer.go runs these stages. http.go does the same for one command of
-// a caller without Kafka.
+// one pipeline, where apply.lua applies each order id once and keeps the board's run,
+// seq and sum; producer.go publishes the updates of super-hot boards on topics that
+// topics.go has created, and what was refused (refused.go); once all are acknowledged
+// the batch's offsets are committed. writer.go runs these stages. http.go does the same
+// for one command of a caller without Kafka.
+//
+// Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth,
+// at each turn of its orders, and when something else has changed the board; adopt.go
+// adds up large boards; readopt.go adopts those whose sum a sidecar found wrong. order.go
+// has the records of orders and the scripts' replies.
 //
 // # Guarantees
 //
 // A crash repeats the commands that were not committed. Redis keeps a record of
-// each order id with the result, so a repeat changes nothing and gives the same
-// update again: no change is lost, and duplicates are recognized by their seq.
-// Several writers may share the work, and may overlap.
+// each order id with the result for at least one order life, so a repeat changes
+// nothing and gives the same update again: no change is lost, and duplicates are
+// recognized by their seq. What may be a repeat of a forgotten one is refused. Several
+// writers may share the work, and may overlap.
 //
 // Not guaranteed: a command posted over HTTP is repeated only by its caller; one
 // that failed after Redis applied it leaves a gap in the board's topic, which
 // sidecars close from Redis. A Redis that loses acknowledged writes in a failover
-// loses the order ids with the scores.
+// loses the order ids with the scores; the sum tells the two histories apart.
 //
 // # Glossary
 //
 //	command   one requested score change
 //	order id  the caller's idempotency key of a command
+//	run       one life of a board; seqs count within it
 //	seq       count of a board's applied changes, raised by apply.lua
+//	sum       checksum of a board's members and scores
+//	meta      the value in Redis that has these and what the scripts need
+//	turn      an order life and two minutes; orders of two turns are kept
+//	bucket    one of the hashes of a turn's orders
+//	adoption  adding up a board that no writer made, or that something else changed
 //	update    one applied change as published on the board's topic
 //	refusal   the reason why a command is not applied
 //

@@ -32,7 +32,7 @@ func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, run string) 
 	}
 	begin := time.Now()
 	now := a.now()
-	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b), now.UnixMilli(), newRun(now), a.birth.life.Milliseconds(),
+	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b), now.UnixMilli(), newRun(now.Add(-a.clock.ahead())), a.birth.life.Milliseconds(),
 		int64(a.birth.orderLife/time.Second), a.birth.addAtOnce, run).Text()
 	if err != nil {
 		return err
@@ -88,8 +88,15 @@ const (
 	clockGood = 10 * time.Second
 )
 
-// clock remembers when the writer's clock agreed with Redis's.
-type clock struct{ agreed atomic.Int64 } // Unix milliseconds, 0: never
+// clock remembers when the writer's clock agreed with Redis's, and how well: runs are
+// proposed by Redis's clock, so that one that is proposed later is higher even if the
+// meta was lost and writers' clocks differ.
+type clock struct {
+	agreed atomic.Int64 // Unix milliseconds, 0: never
+	off    atomic.Int64 // nanoseconds that the writer's is ahead
+}
+
+func (c *clock) ahead() time.Duration { return time.Duration(c.off.Load()) }
 
 // checkClock refuses what a wrong clock would spoil: it decides which orders are
 // forgotten.
@@ -102,10 +109,12 @@ func (a *applier) checkClock(ctx context.Context, b rankcache.BoardID) error {
 	if err != nil {
 		return err
 	}
-	if off := now.Sub(at); off.Abs() > maxClockDifference {
+	off := now.Sub(at)
+	if off.Abs() > maxClockDifference {
 		a.log.Error("the clock of the writer is wrong: commands are refused", "ahead_of_redis", off)
 		return &Refusal{"clock", fmt.Errorf("the writer's clock is %v ahead of Redis's: set it right", off.Round(time.Second))}
 	}
+	a.clock.off.Store(int64(off))
 	a.clock.agreed.Store(now.UnixMilli())
 	return nil
 }

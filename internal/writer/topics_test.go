@@ -2,6 +2,7 @@ package writer
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -76,4 +77,36 @@ func TestKnownTopicsAreLimited(t *testing.T) {
 	}
 	equal(t, "known", len(topics.known), 1)
 	equal(t, "unknown", len(topics.unknown([]string{"a", "a", fmt.Sprint(maxKnownTopics)})), 1)
+}
+
+// While a broker is slow to make a topic, the lock of the Kafka client is free: a new
+// login is set.
+func TestSlowTopicHoldsNobodyUp(t *testing.T) {
+	broker := testkit.Kfake(t)
+	h := newFixture(t, broker.Addr(), nil)
+	h.postTime = testTimeout
+	h.run(t)
+	status, answer := h.post(t, h.command("o1", "a"))
+	equal(t, answer, status, 200)
+
+	asked, release := make(chan struct{}), make(chan struct{})
+	broker.ControlKey(int16(kmsg.CreateTopics), func(kmsg.Request) (kmsg.Response, error, bool) {
+		close(asked)
+		broker.SleepControl(func() { <-release })
+		return nil, nil, false // once
+	})
+	ended := make(chan int, 1)
+	go func() {
+		status, _ := h.post(t, strings.Replace(h.command("o2", "a"), string(h.board), string(h.board)+"x", 1))
+		ended <- status
+	}()
+	<-asked
+	must(t, h.producer.Load().setLogin("user", "password"))
+	select {
+	case <-ended:
+		t.Error("the topic was made before the broker went on")
+	default:
+	}
+	close(release)
+	equal(t, "slow post", <-ended, 200)
 }

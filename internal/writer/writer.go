@@ -153,7 +153,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	jobs, record := make([]*job, 0, len(b.records)), make([]*kafka.Message, 0, len(b.records))
 	var messages []message
 	for _, m := range b.records {
-		c, err := DecodeCommand(m.Value, max(0, m.Timestamp.UnixMilli()))
+		c, err := DecodeCommand(m.Value, arrival(m))
 		if err == nil {
 			err = w.admit(c)
 		}
@@ -177,6 +177,15 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		}
 	}
 	return &appliedBatch{messages, b.ends}, nil
+}
+
+// arrival returns the time of a record in Unix milliseconds, or the present one for a
+// record without.
+func arrival(m *kafka.Message) int64 {
+	if at := m.Timestamp.UnixMilli(); m.TimestampType != kafka.TimestampNotAvailable && at > 0 {
+		return at
+	}
+	return time.Now().UnixMilli()
 }
 
 // refuseRecord counts a refused command of the command topic and returns the record

@@ -71,7 +71,7 @@ func (b *Board) Redis(ctx context.Context, client redis.UniversalClient, names w
 	}
 	meta := b.meta(time.Now(), life)
 	keys := []string{names.BoardKey(b.id), names.MetaKey(b.id)}
-	pipe := client.Pipeline()
+	pipe := client.TxPipeline()
 	for chunk := range slices.Chunk(rows, 1000) {
 		pipe.ZAdd(ctx, keys[0], chunk...)
 	}

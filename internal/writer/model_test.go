@@ -1,0 +1,302 @@
+package writer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// boardModel is what a board should be: a plain map of scores, and the orders of two
+// turns.
+type boardModel struct {
+	scores    map[string]float64
+	sets      [2]map[string]known // order ids by the turn's parity
+	born      bool                // there is a meta
+	dirty     bool                // something was changed past the scripts
+	lost      bool                // the meta was: its run may be higher than the clock, which jumps
+	turn      int64
+	last, now int64
+	run, seq  uint64
+}
+
+// known is an applied order.
+type known struct {
+	command Command
+	update  wire.Update
+}
+
+const modelSpan = int64(3600_000 + 120_000) // of an order life of 1 h
+
+// prepare mirrors prepare.lua but for the run, which it tells to be a new one.
+func (m *boardModel) prepare() (newRun bool) {
+	m.last = max(m.last, m.now)
+	turn := m.last / modelSpan
+	if !m.born {
+		m.turn, m.seq = turn, 0
+	}
+	if turn > m.turn {
+		clear(m.sets[turn%2])
+	}
+	if turn > m.turn+1 {
+		clear(m.sets[(turn+1)%2])
+	}
+	newRun = !m.born || m.dirty
+	m.turn, m.born, m.dirty = max(m.turn, turn), true, false
+	return newRun
+}
+
+// apply returns what the command should give: a reason of refusal, an earlier update,
+// or a new one, and whether the run is a new one.
+func (m *boardModel) apply(c *Command) (reason string, first *known, newRun bool) {
+	if !m.born || max(m.now, m.last)/modelSpan > m.turn {
+		newRun = m.prepare()
+	}
+	for _, set := range m.sets {
+		if k, ok := set[c.OrderID]; ok {
+			if k.command.Op != c.Op || k.command.Member != c.Member || k.command.Number != c.Number {
+				return "order_conflict", nil, newRun
+			}
+			return "", &k, newRun
+		}
+	}
+	if m.dirty {
+		newRun = m.prepare()
+	}
+	switch {
+	case c.At < (m.turn-1)*modelSpan+60_000:
+		return "too_old", nil, newRun
+	case c.At > max(m.now, m.last)+60_000:
+		return "early", nil, newRun
+	}
+	m.last = max(m.last, m.now)
+	m.seq++
+	switch c.Op {
+	case wire.OpIncr:
+		m.scores[c.Member] += c.Number
+	case wire.OpSet:
+		m.scores[c.Member] = c.Number
+	default:
+		delete(m.scores, c.Member)
+	}
+	return "", nil, newRun
+}
+
+func (m *boardModel) sum() (sum uint64) {
+	for member, score := range m.scores {
+		sum = (sum + wire.Hash(member, score)) & wire.SumMask
+	}
+	return sum
+}
+
+// Random commands with repeats, conflicts, old and early times, turns, a clock that
+// jumps back and forth, and changes past the scripts, one at a time or several in one
+// call: replies and board are those of the model, and the sum in Redis is that of the
+// members.
+func TestRandomCommandsEqualModel(t *testing.T) {
+	for _, addAtOnce := range []int{maxAtOnce, 3} {
+		for range 4 {
+			h := quiet(t, func(o *Options) { o.BoardLife = 10_000 * time.Hour })
+			h.applier.birth.addAtOnce = addAtOnce
+			m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at}
+			h.applier.now = func() time.Time { return time.UnixMilli(m.now) }
+			h.applier.serverTime = func(context.Context, rankcache.BoardID) (time.Time, error) { return time.UnixMilli(m.now), nil }
+			for step := range 300 {
+				h.modelStep(t, m, step)
+				if t.Failed() {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (h *fixture) modelStep(t *testing.T, m *boardModel, step int) {
+	switch rand.IntN(20) {
+	case 0:
+		m.now += rand.Int64N(3 * modelSpan)
+	case 1:
+		m.now -= min(rand.Int64N(modelSpan), m.now-h.at)
+	case 2:
+		h.changePast(t, m, step)
+	default:
+		m.now += rand.Int64N(5000)
+	}
+	jobs := make([]*job, 1+rand.IntN(3)*rand.IntN(40))
+	for i := range jobs {
+		jobs[i] = &job{Command: h.randomModelCommand(m)}
+	}
+	must(t, h.applier.apply(t.Context(), jobs))
+	for _, j := range jobs {
+		h.checkModel(t, m, j)
+	}
+	if !m.dirty {
+		meta := h.meta(t)
+		equal(t, fmt.Sprint("state after ", step), []any{meta.Run, meta.Seq, meta.Sum, meta.HasSum, meta.Members},
+			[]any{m.run, m.seq, m.sum(), true, uint64(len(m.scores))})
+		equal(t, "turn", int64(meta.Turn), m.turn)
+		equal(t, "board", h.scores(t), m.scores)
+	}
+}
+
+// changePast changes the board's keys as no writer does, but not so that the number of
+// members is right again before a writer has seen it.
+func (h *fixture) changePast(t *testing.T, m *boardModel, step int) {
+	if m.dirty {
+		return
+	}
+	ctx, board, members := t.Context(), string(h.board), len(m.scores)
+	switch rand.IntN(5) {
+	case 0:
+		must(t, h.client.ZAdd(ctx, board, redis.Z{Member: fmt.Sprint("past", step), Score: math.Inf(1 - 2*rand.IntN(2))}).Err())
+	case 1:
+		must(t, h.client.ZRemRangeByRank(ctx, board, 0, rand.Int64N(4)).Err())
+	case 2:
+		must(t, h.client.Del(ctx, board).Err())
+	case 3: // as when only the meta was evicted
+		must(t, h.client.Del(ctx, h.opts.Names.MetaKey(h.board)).Err())
+		m.born, m.lost, m.last = false, true, 0
+	case 4: // as when the board's keys have expired
+		must(t, h.client.Del(ctx, h.applier.allKeys(h.board)...).Err())
+		m.born, m.lost, m.last, m.sets = false, true, 0, [2]map[string]known{{}, {}}
+	}
+	m.scores = h.scores(t)
+	m.dirty = m.dirty || len(m.scores) != members
+}
+
+func (h *fixture) randomModelCommand(m *boardModel) *Command {
+	for _, set := range m.sets { // often a repeat
+		for _, k := range set {
+			if rand.IntN(8) == 0 {
+				c := k.command
+				c.At += rand.Int64N(100)
+				if rand.IntN(4) == 0 && c.Op != wire.OpDelete {
+					c.Number++
+				}
+				return &c
+			}
+			break
+		}
+	}
+	c := &Command{Board: h.board, OrderID: fmt.Sprint("o", rand.Int64()), Member: fmt.Sprint("m", rand.IntN(12)),
+		Op: wire.Op(1 + rand.IntN(3)), Number: math.Round(rand.NormFloat64()*1000) / 8, At: m.now - rand.Int64N(60_000)}
+	if c.Op == wire.OpDelete {
+		c.Number = 0
+	}
+	switch rand.IntN(20) {
+	case 0:
+		c.At = m.now - rand.Int64N(4*modelSpan)
+	case 1:
+		c.At = max(m.now, m.last) + rand.Int64N(120_000)
+	}
+	return c
+}
+
+// checkModel compares the outcome of a job with that of the model.
+func (h *fixture) checkModel(t *testing.T, m *boardModel, j *job) {
+	reason, first, newRun := m.apply(j.Command)
+	got := ""
+	if j.Refusal != nil {
+		got = j.Refusal.Reason
+	}
+	equal(t, "reason", got, reason)
+	if newRun {
+		run := h.meta(t).Run
+		if run == m.run || run < m.run && !m.lost {
+			t.Errorf("run %d after %d", run, m.run)
+		}
+		m.run, m.lost = run, false
+	}
+	if t.Failed() || reason != "" {
+		return
+	}
+	if first != nil {
+		first.update.At, first.update.Board = first.command.At, h.board
+		equal(t, "repeat", []any{j.Duplicate, j.Update}, []any{true, first.update})
+		return
+	}
+	score := m.scores[j.Member]
+	want := wire.Update{Board: h.board, Member: j.Member, Op: j.Op, Score: score, Run: m.run, Seq: m.seq, Sum: m.sum(), HasSum: true,
+		Members: len(m.scores), OrderID: j.OrderID, At: j.At}
+	if j.Op == wire.OpIncr {
+		want.Delta = j.Number
+	}
+	equal(t, "applied", []any{j.Duplicate, j.Update}, []any{false, want})
+	m.sets[m.turn%2][j.OrderID] = known{*j.Command, want}
+}
+
+// The meta that the scripts write is what Go reads and writes: life, end and times
+// included.
+func TestMetaOfLuaIsThatOfGo(t *testing.T) {
+	h := quiet(t, func(o *Options) { o.BoardLife, o.OrderLife, o.OrderBuckets = time.Hour, 2*time.Hour, 7 })
+	h.at0(1_800_000_000_123)
+	must(t, h.applier.apply(t.Context(), []*job{{Command: &Command{Board: h.board, Member: "m", Op: wire.OpIncr, Number: 2.5, OrderID: "o", At: 1_800_000_000_000}}}))
+	value, err := h.client.Get(t.Context(), h.opts.Names.MetaKey(h.board)).Result()
+	must(t, err)
+	m, err := wire.ParseMeta(value)
+	must(t, err)
+	equal(t, "meta", m, wire.Meta{State: rankcache.State{Run: m.Run, Seq: 1, Sum: wire.Hash("m", 2.5), HasSum: true}, Members: 1,
+		Expires: 1_800_003_600_123, Now: 1_800_000_000_123, Turn: 1_800_000_000_123 / 7_320_000, OrderLife: 7200, Buckets: 7})
+	equal(t, "run", m.Run>>10, uint64(1_800_000_000_123))
+
+	// Life, end and what a change must keep survive it.
+	m.Life, m.End = wire.LifeClosing, 1_800_000_009_999
+	must(t, h.client.Set(t.Context(), h.opts.Names.MetaKey(h.board), wire.AppendMeta(nil, &m), redis.KeepTTL).Err())
+	must(t, h.applier.apply(t.Context(), []*job{{Command: &Command{Board: h.board, Member: "n", Op: wire.OpSet, Number: 1, OrderID: "p", At: 1_800_000_000_000}}}))
+	m.Seq, m.Members, m.Sum = 2, 2, (m.Sum+wire.Hash("n", 1))&wire.SumMask
+	equal(t, "meta", h.meta(t), m)
+}
+
+// A meta of another version is not read and not overwritten.
+func TestMetaOfAnotherVersionIsKept(t *testing.T) {
+	h := quiet(t, nil)
+	h.do1(t, h.opCommand("incr", "o", "m", "delta", 1))
+	key := h.opts.Names.MetaKey(h.board)
+	value := h.client.Get(t.Context(), key).Val()
+	for _, other := range []string{"\x02" + value[1:], value + "x", "7"} {
+		must(t, h.client.Set(t.Context(), key, other, 0).Err())
+		h.checkRefused(t, h.opCommand("incr", "p", "m", "delta", 1), "type")
+		must(t, h.applier.prepare(t.Context(), h.board, ""))
+		equal(t, "meta", h.client.Get(t.Context(), key).Val(), other)
+	}
+	equal(t, "board", h.scores(t), map[string]float64{"m": 1})
+}
+
+// A board keeps the number of buckets of its birth; a writer with another setting
+// learns it.
+func TestBucketsOfBirth(t *testing.T) {
+	h := quiet(t, nil)
+	h.do1(t, h.opCommand("incr", "o", "m", "delta", 1))
+	h.opts.OrderBuckets = 9
+	other := h.restarted(t)
+	equal(t, "seq", other.do1(t, h.opCommand("incr", "p", "m", "delta", 1)).Update.Seq, uint64(2))
+	equal(t, "repeat", other.do1(t, h.opCommand("incr", "o", "m", "delta", 1)).Duplicate, true)
+	equal(t, "buckets", h.meta(t).Buckets, uint16(DefaultOrderBuckets))
+	must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "past"}).Err())
+	equal(t, "adopted", h.restarted(t).do1(t, h.opCommand("incr", "q", "m", "delta", 1)).Update.Members, 2)
+	equal(t, "keys", len(h.client.Keys(t.Context(), "{"+string(h.board)+"}*").Val()), 2*DefaultOrderBuckets+1)
+}
+
+// A writer whose clock is wrong gives no board a turn.
+func TestWrongClockIsRefused(t *testing.T) {
+	h := quiet(t, nil)
+	for _, off := range []time.Duration{24 * time.Hour, -time.Hour} {
+		wrong := h.restarted(t)
+		wrong.applier.now = func() time.Time { return time.Now().Add(off) }
+		wrong.checkRefused(t, h.opCommand("incr", "o", "m", "delta", 1), "clock")
+	}
+	equal(t, "keys", h.client.Keys(t.Context(), "*"+string(h.board)+"*").Val(), []string{})
+	h.do1(t, h.opCommand("incr", "o", "m", "delta", 1))
+	ahead := h.restarted(t)
+	ahead.applier.now = func() time.Time { return time.Now().Add(24 * time.Hour) }
+	before := h.meta(t)
+	ahead.checkRefused(t, h.opCommand("incr", "p", "m", "delta", 1), "clock")
+	equal(t, "meta", h.meta(t), before)
+}

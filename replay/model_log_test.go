@@ -1,0 +1,214 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"rankcache/wire"
+)
+
+// modelLog is the board's topic in a model of Kafka.
+type modelLog struct {
+	rng       *rand.Rand
+	created   int // how often: its id
+	parts     []modelPartition
+	compacted bool
+	away      bool // no broker answers
+}
+
+type modelPartition struct {
+	low, end int64
+	records  []modelRecord
+	stalled  time.Time // nothing is read from it before
+	away     bool      // while stalled: its end is not known either
+}
+
+type modelRecord struct {
+	offset int64
+	member string
+	value  []byte
+}
+
+func (l *modelLog) create(partitions int) {
+	l.created++
+	l.parts = make([]modelPartition, partitions)
+}
+
+func (l *modelLog) info() topicInfo {
+	return topicInfo{modelTopic, fmt.Sprint("id ", l.created), len(l.parts)}
+}
+
+func (l *modelLog) produce(u *wire.Update) {
+	p := &l.parts[int(modelHash(u.Member))%len(l.parts)]
+	p.records = append(p.records, modelRecord{p.end, u.Member, wire.AppendUpdate(nil, u)})
+	p.end++
+}
+
+// compact keeps the last record of each member, and the newest few.
+func (l *modelLog) compact() {
+	for i := range l.parts {
+		p := &l.parts[i]
+		sealed := max(0, len(p.records)-l.rng.IntN(4))
+		last := make(map[string]int64)
+		for _, r := range p.records[:sealed] {
+			last[r.member] = r.offset
+		}
+		var kept []modelRecord
+		for j, r := range p.records {
+			if j >= sealed || last[r.member] == r.offset {
+				kept = append(kept, r)
+			}
+		}
+		p.records = kept
+	}
+}
+
+// cut removes the beginning of some partitions.
+func (l *modelLog) cut() {
+	for i := range l.parts {
+		if p := &l.parts[i]; l.rng.IntN(2) == 0 {
+			p.low += l.rng.Int64N(p.end - p.low + 1)
+			p.records = slices.DeleteFunc(p.records, func(r modelRecord) bool { return r.offset < p.low })
+		}
+	}
+}
+
+func (l *modelLog) stall(d time.Duration) {
+	until, away := time.Now().Add(d), l.rng.IntN(2) == 0
+	one := l.rng.IntN(len(l.parts))
+	for i := range l.parts {
+		if i == one || l.rng.IntN(4) == 0 {
+			l.parts[i].stalled, l.parts[i].away = until, away
+		}
+	}
+}
+
+// modelReader stands for consumer, Kafka client and topic watcher.
+type modelReader struct {
+	log      *modelLog
+	watcher  *topicWatcher // its plans are the real ones
+	queue    batches
+	topic    *topic
+	next     []int64
+	ended    []int64 // the end that was last told
+	lookAt   time.Time
+	maxChunk int
+}
+
+func newModelReader(l *modelLog, r *Runner, queue batches) *modelReader {
+	return &modelReader{log: l, queue: queue, maxChunk: 1 + l.rng.IntN(40),
+		watcher: &topicWatcher{feeds: &r.feeds, cfg: r.cfg, metrics: r.metrics, log: r.log, known: make(map[string]readTopic), backlog: &r.backlog}}
+}
+
+// watch does what topicWatcher.poll does.
+func (r *modelReader) watch(now time.Time, wake signal) {
+	select {
+	case <-wake:
+	default:
+		if now.Before(r.lookAt) {
+			return
+		}
+	}
+	r.lookAt = now.Add(DefaultPollEvery)
+	if r.log.away {
+		r.watcher.failed(errors.New("model: no broker answers"))
+		return
+	}
+	var todo reassignment
+	for name, boards := range r.watcher.wanted() {
+		r.watcher.plan(r.log.info(), boards, &todo)
+		for _, t := range todo.start {
+			r.start(t)
+			if t.resumed {
+				boards = t.resumeFor
+			}
+			r.watcher.known[name] = readTopic{t, boards}
+		}
+	}
+	for _, p := range todo.grow {
+		p.setOffsets(map[*partition]offsets{p: {r.log.parts[p.number].low, r.log.parts[p.number].end}})
+		parts := append(slices.Clip(r.topic.partitions()), p)
+		r.topic.parts.Store(&parts)
+		r.next, r.ended = append(r.next, p.from), append(r.ended, -1)
+	}
+	r.readEnds(now)
+}
+
+func (r *modelReader) start(t *topic) {
+	found := make(map[*partition]offsets)
+	for _, p := range t.partitions() {
+		found[p] = offsets{r.log.parts[p.number].low, r.log.parts[p.number].end}
+		p.setOffsets(found)
+	}
+	if t.resumeAt != nil {
+		t.resume()
+	}
+	t.compacted = r.log.compacted
+	r.topic, r.next, r.ended = t, nil, nil
+	for _, p := range t.partitions() {
+		r.next, r.ended = append(r.next, p.from), append(r.ended, -1)
+	}
+	batch := <-r.queue.free
+	r.queue.full <- append(batch, item{part: t.partitions()[0], kind: itemBegin})
+}
+
+func (r *modelReader) readEnds(now time.Time) {
+	if r.topic == nil || !slices.ContainsFunc(r.watcher.known[r.topic.name].feeds, r.watcher.needsEnd) {
+		return
+	}
+	found := make(map[*partition]int64)
+	for i, p := range r.topic.partitions() {
+		if at := &r.log.parts[i]; !at.away || now.After(at.stalled) {
+			found[p] = at.end
+		}
+	}
+	r.topic.setEnd(now, found)
+}
+
+// read passes some records on, as the consumer does.
+func (r *modelReader) read(now time.Time) {
+	if r.topic == nil || r.log.away || r.topic.id != r.log.info().id {
+		return
+	}
+	var batch []item
+	select {
+	case batch = <-r.queue.free:
+	default:
+		return
+	}
+	for _, i := range r.log.rng.Perm(len(r.next)) {
+		if !now.Before(r.log.parts[i].stalled) && r.log.rng.IntN(3) > 0 {
+			batch = r.readPartition(i, batch)
+		}
+	}
+	if len(batch) == 0 {
+		r.queue.free <- batch
+		return
+	}
+	r.queue.full <- batch
+}
+
+func (r *modelReader) readPartition(i int, batch []item) []item {
+	p, part := &r.log.parts[i], r.topic.partitions()[i]
+	r.next[i] = max(r.next[i], p.low)
+	from, _ := slices.BinarySearchFunc(p.records, r.next[i], func(rec modelRecord, at int64) int { return int(rec.offset - at) })
+	chunk := p.records[from:min(from+r.maxChunk, len(p.records))]
+	for _, rec := range chunk {
+		batch = append(batch, item{part: part, offset: rec.offset, value: rec.value})
+		r.next[i] = rec.offset + 1
+	}
+	if from+len(chunk) == len(p.records) && r.ended[i] != p.end {
+		batch = append(batch, item{part: part, offset: p.end, kind: itemEnd})
+		r.next[i], r.ended[i] = p.end, p.end
+	}
+	return batch
+}
+
+// modelProducer is one writer's queue of updates that it has not produced yet.
+type modelProducer struct {
+	queue   []wire.Update
+	stalled time.Time
+}

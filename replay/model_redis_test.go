@@ -1,0 +1,383 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+const (
+	// modelLoss is for how long an open board may still show what Redis has lost: the
+	// longest pause between two looks at a board at rest, and the requests.
+	modelLoss = 2200*time.Millisecond + 20*time.Millisecond
+	// modelSecondLook is the same for what has to be seen twice, modelWalk for what only
+	// the walk finds.
+	modelSecondLook, modelWalk = modelLoss + 1200*time.Millisecond, 6 * time.Second
+)
+
+var errModelAway = errors.New("model: not reachable")
+
+// modelContent is what the model Redis has of the board at one moment.
+type modelContent struct {
+	state    rankcache.State // of meta; without a run there is no meta
+	adopting bool
+	counted  int // members by meta
+	set      map[string]float64
+	// unaware are the boards of copies that do not know of changes by hand yet.
+	unaware []map[string]float64
+	text    string // of set
+}
+
+func (c modelContent) clone() modelContent {
+	c.set = maps.Clone(c.set)
+	for i := range c.unaware {
+		c.unaware[i] = maps.Clone(c.unaware[i])
+	}
+	c.unaware = slices.Clone(c.unaware)
+	return c
+}
+
+func (c *modelContent) addUp() (sum uint64) {
+	for m, score := range c.set {
+		sum += wire.Hash(m, score)
+	}
+	return sum & wire.SumMask
+}
+
+func modelText(set map[string]float64) string {
+	var b strings.Builder
+	for _, m := range slices.Sorted(maps.Keys(set)) {
+		fmt.Fprintf(&b, "%s=%g ", m, set[m])
+	}
+	return b.String()
+}
+
+type modelMoment struct{ run, seq uint64 }
+
+// modelRedis is one board in a model of Redis. It implements Origin.
+type modelRedis struct {
+	mu        sync.Mutex
+	rng       *rand.Rand
+	now       modelContent
+	past      []modelContent // all of this history, now included
+	had       map[modelMoment]map[string]bool
+	floor     int       // what is before it in past must not be read after strictAt
+	strictAt  time.Time // from then on copies must be of this history
+	server    int
+	down      bool
+	slow      time.Duration // of each request
+	handmade  bool          // something was changed by hand
+	pieces    int           // of a scan
+	slowAdopt bool
+	readopt   uint64
+}
+
+func newModelRedis(rng *rand.Rand) *modelRedis {
+	r := &modelRedis{rng: rng, had: make(map[modelMoment]map[string]bool), pieces: 1}
+	r.put(modelContent{set: map[string]float64{}})
+	return r
+}
+
+// put makes next the board.
+func (r *modelRedis) put(next modelContent) {
+	next.text = modelText(next.set)
+	at := modelMoment{next.state.Run, next.state.Seq}
+	if r.had[at] == nil {
+		r.had[at] = make(map[string]bool)
+	}
+	r.had[at][next.text] = true
+	for _, set := range next.unaware {
+		r.had[at][modelText(set)] = true
+	}
+	r.now, r.past = next, append(r.past, next)
+}
+
+// breaks is called after a change that copies have to notice within a time.
+func (r *modelRedis) breaks(within time.Duration) {
+	r.floor = len(r.past) - 1
+	r.relax(within)
+}
+
+func (r *modelRedis) relax(within time.Duration) {
+	if at := time.Now().Add(within); at.After(r.strictAt) {
+		r.strictAt = at
+	}
+}
+
+// check returns an error if no reader may see a board.
+func (r *modelRedis) check(state rankcache.State, text string, stale bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.had[modelMoment{state.Run, state.Seq}][text] {
+		return fmt.Errorf("read %v with %s; Redis never had that, but %v", state, text, slices.Collect(maps.Keys(r.had[modelMoment{state.Run, state.Seq}])))
+	}
+	if stale || r.down || time.Now().Before(r.strictAt) {
+		return nil
+	}
+	for i := len(r.past) - 1; i >= r.floor; i-- {
+		if c := &r.past[i]; c.state.Run == state.Run && c.state.Seq == state.Seq && c.text == text {
+			return nil
+		}
+	}
+	return fmt.Errorf("read %v with %s, which is not of the history that Redis has: %v with %s", state, text, r.now.state, r.now.text)
+}
+
+// change is the writer's script. It returns false if the writer has to wait.
+func (r *modelRedis) change(op wire.Op, member string, value float64, at time.Time) (u wire.Update, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down || r.now.adopting {
+		return u, false
+	}
+	if !r.now.state.HasSum || len(r.now.set) != r.now.counted {
+		if r.adopt(at); r.now.adopting {
+			return u, false
+		}
+	}
+	c := r.now.clone()
+	before, was := c.set[member]
+	score := value
+	if was {
+		c.state.Sum -= wire.Hash(member, before)
+		if op == wire.OpIncr {
+			score += before
+		}
+	}
+	for _, set := range append([]map[string]float64{c.set}, c.unaware...) {
+		if set[member] = score; op == wire.OpDelete {
+			delete(set, member)
+		}
+	}
+	if op != wire.OpDelete {
+		c.state.Sum += wire.Hash(member, score)
+	}
+	c.state.Sum &= wire.SumMask
+	c.state.Seq++
+	c.counted = len(c.set)
+	r.put(c)
+	u = wire.Update{Board: modelBoardID, Member: member, Op: op, OrderID: fmt.Sprint("o", r.rng.Uint32()), At: 1,
+		Run: c.state.Run, Seq: c.state.Seq, Sum: c.state.Sum, HasSum: true, Members: c.counted}
+	if op == wire.OpIncr {
+		u.Delta = value
+	}
+	if op != wire.OpDelete {
+		u.Score = score
+	}
+	return u, true
+}
+
+// adopt begins a new run and adds up the board, a large one later.
+func (r *modelRedis) adopt(at time.Time) {
+	c := r.now.clone()
+	c.state.Run = max(c.state.Run+1, uint64(at.UnixMilli())<<10+r.rng.Uint64N(1<<10))
+	c.unaware = nil
+	c.adopting = r.slowAdopt && len(c.set) > 0
+	c.counted, c.state.Sum, c.state.HasSum = len(c.set), c.addUp(), true
+	if c.adopting {
+		c.state.Sum, c.state.HasSum = 0, false
+	}
+	r.put(c)
+	r.breaks(modelLoss)
+}
+
+// work is what writers do from time to time beside changes.
+func (r *modelRedis) work() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.down:
+	case r.now.adopting:
+		c := r.now.clone()
+		c.adopting, c.counted, c.state.Sum, c.state.HasSum = false, len(c.set), c.addUp(), true
+		r.put(c)
+	case r.readopt != 0:
+		if r.readopt == r.now.state.Run {
+			r.adopt(time.Now())
+		}
+		r.readopt = 0
+	}
+}
+
+// byHand changes the sorted set past the writer.
+func (r *modelRedis) byHand(change func(set map[string]float64)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.now.clone()
+	c.unaware = append(c.unaware, maps.Clone(c.set))
+	change(c.set)
+	r.put(c)
+	r.handmade = true
+	within := modelWalk
+	if len(c.set) != c.counted {
+		within = modelSecondLook
+	}
+	r.breaks(within)
+}
+
+// lose removes keys, as expiry and DEL do.
+func (r *modelRedis) lose(set, meta bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.now.clone()
+	c.unaware = append(c.unaware, maps.Clone(c.set))
+	if set {
+		clear(c.set)
+	}
+	if meta {
+		c.state, c.counted, c.adopting, c.unaware = rankcache.State{}, 0, false, nil
+	}
+	r.put(c)
+	r.breaks(modelSecondLook)
+}
+
+// failOver loses the last n changes.
+func (r *modelRedis) failOver(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n = min(n, len(r.past)-1)
+	r.past = r.past[:len(r.past)-n]
+	r.now = r.past[len(r.past)-1]
+	r.floor = min(r.floor, len(r.past)-1)
+	r.server++
+	r.relax(modelLoss)
+}
+
+// answer sets whether and how slowly Redis answers.
+func (r *modelRedis) answer(down bool, slow time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down, r.slow = down, slow
+	within := modelSecondLook
+	switch {
+	case down || slow > 0:
+		within = time.Hour // until it answers as before
+	case r.handmade:
+		within = modelWalk
+	}
+	r.strictAt = time.Now().Add(within)
+}
+
+// request does something at one moment during a request.
+func (r *modelRedis) request(ctx context.Context, do func()) error {
+	r.mu.Lock()
+	wait := time.Duration(r.rng.IntN(1500))*time.Microsecond + r.slow/2
+	r.mu.Unlock()
+	sleep(ctx, wait)
+	r.mu.Lock()
+	down := r.down
+	if !down && ctx.Err() == nil {
+		do()
+	}
+	r.mu.Unlock()
+	sleep(ctx, wait)
+	if down {
+		return errModelAway
+	}
+	return ctx.Err()
+}
+
+func (r *modelRedis) stamp(at time.Time) rankcache.Stamp {
+	s := rankcache.Stamp{State: r.now.state, Members: len(r.now.set), At: at}
+	if r.now.adopting || r.now.counted != s.Members {
+		s.Sum, s.HasSum = 0, false
+	}
+	return s
+}
+
+func (r *modelRedis) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]rankcache.Stamp, error) {
+	stamps, at := make([]rankcache.Stamp, len(boards)), time.Now()
+	err := r.request(ctx, func() { stamps[0] = r.stamp(at) })
+	return stamps, err
+}
+
+func (r *modelRedis) Sample(ctx context.Context, _ rankcache.BoardID, members []string, random int) (s Sample, err error) {
+	at := time.Now()
+	err = r.request(ctx, func() {
+		s = Sample{Stamp: r.stamp(at), Given: make(map[string]float64)}
+		for _, m := range members {
+			if score, ok := r.now.set[m]; ok {
+				s.Given[m] = score
+			}
+		}
+		all := slices.Sorted(maps.Keys(r.now.set))
+		for i := 0; len(all) > 0 && i < random; i++ {
+			m := all[r.rng.IntN(len(all))]
+			s.Random = append(s.Random, rankcache.Entry{Member: m, Score: r.now.set[m]})
+		}
+	})
+	return s, err
+}
+
+func (r *modelRedis) Page(ctx context.Context, _ rankcache.BoardID, start, limit int, _ rankcache.Direction) (p rankcache.Page, err error) {
+	at := time.Now()
+	err = r.request(ctx, func() {
+		p = rankcache.Page{Stamp: r.stamp(at), Start: start}
+		var all []rankcache.Entry
+		for m, score := range r.now.set {
+			all = append(all, rankcache.Entry{Member: m, Score: score})
+		}
+		slices.SortFunc(all, func(a, b rankcache.Entry) int {
+			if a.Score != b.Score {
+				return map[bool]int{true: -1, false: 1}[a.Score > b.Score]
+			}
+			return strings.Compare(b.Member, a.Member)
+		})
+		p.Entries = all[min(start, len(all)):min(start+limit, len(all))]
+	})
+	return p, err
+}
+
+// Scan returns members that do not change once, as ZSCAN does.
+func (r *modelRedis) Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error) {
+	one := []rankcache.BoardID{board}
+	stamps, err := r.Stamps(ctx, one)
+	if before = stamps[0]; err != nil {
+		return before, after, err
+	}
+	for piece := range r.pieces {
+		var es []rankcache.Entry
+		err = r.request(ctx, func() {
+			for m, score := range r.now.set {
+				if int(modelHash(m))%r.pieces == piece {
+					es = append(es, rankcache.Entry{Member: m, Score: score})
+				}
+			}
+		})
+		if err != nil {
+			return before, after, err
+		}
+		if err = fn(es); err != nil {
+			return before, after, err
+		}
+	}
+	stamps, err = r.Stamps(ctx, one)
+	if after = stamps[0]; err == nil && (after.Run != before.Run || after.Seq < before.Seq) {
+		err = errors.New("model: another run or a lower seq after the scan")
+	}
+	return before, after, err
+}
+
+func modelHash(member string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(member))
+	return h.Sum32() >> 1
+}
+
+func (r *modelRedis) ServerID(ctx context.Context, _ rankcache.BoardID) (id string, err error) {
+	err = r.request(ctx, func() { id = fmt.Sprint("server ", r.server) })
+	return id, err
+}
+
+func (r *modelRedis) Readopt(ctx context.Context, _ rankcache.BoardID, run uint64) error {
+	return r.request(ctx, func() { r.readopt = run })
+}

@@ -1,0 +1,507 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+	"rankcache/localboard"
+	"rankcache/wire"
+)
+
+const (
+	modelBoardID = rankcache.BoardID("1_2_3")
+	modelTick    = 10 * time.Millisecond
+	// modelHeals is within what time a board is open and equal to Redis after the last
+	// disturbance: gates pause up to 45 s between two loads.
+	modelHeals = 2 * time.Minute
+	// envModelSeed names one history, which is then run over and over: what the model does
+	// depends on the seed alone, but the jitter of the parts under test does not.
+	envModelSeed = "RANKCACHE_SEED"
+)
+
+var modelTopic = wire.DefaultNames().Topic(modelBoardID)
+
+// Random histories of one board, in virtual time: everything but the Kafka client is
+// real, Redis and Kafka are models that are disturbed in all ways that are known. What
+// readers see is looked at all the time, and at the end the board must be open.
+func TestModel(t *testing.T) {
+	first, histories := uint64(1), 300
+	if testkit.Full() {
+		histories = 10_000
+	}
+	again := 1
+	if seed, err := strconv.ParseUint(os.Getenv(envModelSeed), 10, 64); err == nil {
+		first, histories, again = seed, 1, 100
+	}
+	workers := min(runtime.GOMAXPROCS(0), histories*again)
+	for worker := range workers {
+		t.Run(strconv.Itoa(worker), func(t *testing.T) {
+			t.Parallel()
+			for i := worker; i < histories*again && !t.Failed(); i += workers {
+				seed := first + uint64(i/again)
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { runHistory(t, seed) })
+				})
+			}
+		})
+	}
+}
+
+// world is one history.
+type world struct {
+	t      *testing.T
+	seed   uint64
+	rng    *rand.Rand
+	text   bytes.Buffer // the log
+	log    *slog.Logger
+	failed bool
+
+	redis      *modelRedis
+	kafka      *modelLog
+	files      *modelFiles
+	producers  []modelProducer
+	members    int
+	partitions int
+	rate       float64              // changes per tick
+	lost       float64              // of the changes are never produced
+	until      map[string]time.Time // when what goes on ends, by name
+	workAt     time.Time
+
+	side *modelSidecar
+}
+
+// modelSidecar is one life of the sidecar.
+type modelSidecar struct {
+	runner *Runner
+	boards *modelBoards
+	reader *modelReader
+	stop   func()
+}
+
+func runHistory(t *testing.T, seed uint64) {
+	w := newWorld(t, seed)
+	if w.kafka.compacted = w.rng.IntN(3) == 0; w.rng.IntN(2) == 0 {
+		w.files = &modelFiles{rng: w.random(3)}
+	}
+	w.redis.pieces, w.redis.slowAdopt = 1+w.rng.IntN(4), w.rng.IntN(4) == 0
+	w.partitions = []int{1, 1, 2, 4, 16}[w.rng.IntN(5)]
+	w.kafka.create(w.partitions)
+	w.producers = make([]modelProducer, 1+w.rng.IntN(2))
+	w.members = 1 + w.rng.IntN(30)
+	w.rate = []float64{0, 0.01, 0.1, 0.5}[w.rng.IntN(4)]
+	w.lost = []float64{0, 0, 0.02}[w.rng.IntN(3)]
+	w.changes(w.rng.IntN(100))
+	w.start()
+	defer w.end()
+	w.disturbances()
+	w.calm()
+	w.heal()
+}
+
+// newWorld returns a quiet world with an empty board and one partition.
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{t: t, seed: seed, until: make(map[string]time.Time), partitions: 1, members: 20}
+	w.rng = w.random(0)
+	w.log = slog.New(slog.NewTextHandler(&w.text, nil))
+	w.redis = newModelRedis(w.random(1))
+	w.kafka = &modelLog{rng: w.random(2)}
+	w.kafka.create(1)
+	w.producers = make([]modelProducer, 1)
+	return w
+}
+
+func (w *world) random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, stream)) }
+
+// changes makes n changes and produces their updates.
+func (w *world) changes(n int) {
+	for range n {
+		w.change()
+		w.produce(time.Now())
+	}
+}
+
+// end stops the sidecar. The log is shown after a failure.
+func (w *world) end() {
+	w.side.stop()
+	if w.failed {
+		w.t.Logf("%s=%d; the log:\n%s", envModelSeed, w.seed, w.text.Bytes())
+	}
+}
+
+func (w *world) fail(format string, args ...any) {
+	if !w.failed {
+		w.failed = true
+		w.t.Errorf("history %d, %s: %s", w.seed, time.Now().Format("05.000"), fmt.Sprintf(format, args...))
+		w.log.Error("FAILED", "why", fmt.Sprintf(format, args...))
+	}
+}
+
+// start starts the sidecar.
+func (w *world) start() {
+	boards := &modelBoards{Boards: localboard.NewBoards()}
+	cfg := Config{Brokers: "model", Names: wire.DefaultNames(), SaveEvery: 2 * time.Second}
+	if w.files != nil {
+		cfg.Files = w.files
+	}
+	r, err := New(cfg, boards, w.redis, w.log, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Follow([]rankcache.BoardID{modelBoardID})
+	queue := newBatches()
+	ctx, cancel := context.WithCancel(context.Background())
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return newDispatcher(r, queue).run(ctx) })
+	group.Go(func() error { return newTotalsPoller(r).run(ctx) })
+	group.Go(func() error { return newWalker(r).run(ctx) })
+	group.Go(func() error { return r.keepMembership(ctx, group) })
+	if cfg.Files != nil {
+		group.Go(func() error { return newSaver(r).run(ctx) })
+	}
+	w.side = &modelSidecar{runner: r, boards: boards, reader: newModelReader(w.kafka, r, queue)}
+	boards.opened = w.look
+	w.side.stop = func() {
+		cancel()
+		if err := group.Wait(); err != nil {
+			w.fail("the sidecar ended: %v", err)
+		}
+	}
+	synctest.Wait() // the board is made
+}
+
+func (w *world) restart() {
+	if w.files != nil && w.rng.IntN(3) == 0 {
+		w.files.mu.Lock()
+		w.files.frozen = true // it is killed
+		w.files.mu.Unlock()
+	}
+	w.side.stop()
+	w.start()
+}
+
+// change has a writer change a random member.
+func (w *world) change() {
+	op := []wire.Op{wire.OpIncr, wire.OpIncr, wire.OpIncr, wire.OpSet, wire.OpDelete}[w.rng.IntN(5)]
+	clock := time.Duration(0)
+	if w.rng.IntN(2) == 0 {
+		clock = time.Duration(w.rng.IntN(2000)-1000) * time.Millisecond
+	}
+	u, ok := w.redis.change(op, w.member(), float64(1+w.rng.IntN(9)), time.Now().Add(clock))
+	if !ok || w.rng.Float64() < w.lost {
+		return
+	}
+	p := &w.producers[w.rng.IntN(len(w.producers))]
+	if p.queue = append(p.queue, u); w.rng.IntN(20) == 0 {
+		p.queue = append(p.queue, u) // a repeat
+	}
+}
+
+func (w *world) member() string { return fmt.Sprint("m", w.rng.IntN(w.members)) }
+
+func (w *world) produce(now time.Time) {
+	if w.kafka.away {
+		return
+	}
+	for i := range w.producers {
+		p := &w.producers[i]
+		if now.Before(p.stalled) {
+			continue
+		}
+		for i := range p.queue {
+			w.kafka.produce(&p.queue[i])
+		}
+		p.queue = p.queue[:0]
+	}
+}
+
+// tick lets a moment pass.
+func (w *world) tick() {
+	time.Sleep(modelTick)
+	synctest.Wait()
+	now := time.Now()
+	for n := w.rate; w.rng.Float64() < n; n-- {
+		w.change()
+	}
+	if w.rng.IntN(3) > 0 {
+		w.produce(now)
+	}
+	if now.After(w.workAt) {
+		w.redis.work()
+		w.workAt = now.Add(time.Second)
+	}
+	w.side.reader.watch(now, w.side.runner.topicsWake)
+	w.side.reader.read(now)
+	w.look()
+	w.lookAtFaults(now)
+}
+
+func (w *world) run(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end) && !w.failed; {
+		w.tick()
+	}
+}
+
+func (w *world) feed() *feed { return w.side.runner.feeds.current()[modelBoardID] }
+
+// look compares what readers see with what Redis had.
+func (w *world) look() {
+	b, ok := w.side.boards.Get(modelBoardID)
+	if !ok {
+		return
+	}
+	page := b.Page(0, 1000, rankcache.Descending)
+	set, sum := make(map[string]float64), uint64(0)
+	for _, e := range page.Entries {
+		set[e.Member] = e.Score
+		sum += wire.Hash(e.Member, e.Score)
+	}
+	faulty := w.side.boards.board
+	switch {
+	case len(page.Entries) != page.Members || len(set) != page.Members:
+		w.fail("%d entries, %d of them different, on a board of %d members", len(page.Entries), len(set), page.Members)
+	case page.HasSum && page.Sum != sum&wire.SumMask:
+		w.fail("the entries add up to %012x, their checksum is %012x", sum&wire.SumMask, page.Sum)
+	case faulty.isWrong():
+	default:
+		if err := w.redis.check(page.State, modelText(set), w.feed().replica.stale.Load()); err != nil {
+			w.fail("%v", err)
+		}
+	}
+}
+
+func (b *modelBoard) isWrong() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.wrong != ""
+}
+
+// lookAtFaults expects that faults of memory and of apply are found in time.
+func (w *world) lookAtFaults(now time.Time) {
+	w.redis.mu.Lock()
+	answers := !w.redis.down && w.redis.slow == 0 && now.After(w.redis.strictAt)
+	w.redis.mu.Unlock()
+	b := w.side.boards.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.wrongFor != "" {
+		w.fail("%s", b.wrongFor)
+	}
+	if !answers || !w.feed().replica.readable.Load() {
+		return
+	}
+	if b.wrong != "" && now.Sub(b.wrongAt) > modelLoss {
+		w.fail("member %s was changed wrongly, and that is not found after %v", b.wrong, now.Sub(b.wrongAt))
+	}
+	if b.changed != "" && now.Sub(b.changedAt) > modelWalk {
+		w.fail("member %s changed in memory, and that is not found after %v", b.changed, now.Sub(b.changedAt))
+	}
+}
+
+// disturbances are what happens to the board.
+func (w *world) disturbances() {
+	w.run(time.Duration(w.rng.IntN(6000)) * time.Millisecond)
+	for range 1 + w.rng.IntN(6) {
+		w.disturb()
+		w.run(time.Duration([]int{0, 50, 400, 4000}[w.rng.IntN(4)]+w.rng.IntN(50)) * time.Millisecond)
+		w.over(time.Now())
+	}
+}
+
+// lasts returns a random time.
+func (w *world) lasts() time.Duration {
+	return time.Duration(w.rng.IntN([]int{100, 1000, 9000}[w.rng.IntN(3)])) * time.Millisecond
+}
+
+// over ends what has lasted long enough.
+func (w *world) over(now time.Time) {
+	for name, end := range w.until {
+		if now.Before(end) {
+			continue
+		}
+		delete(w.until, name)
+		switch name {
+		case "redis":
+			w.redis.answer(false, 0)
+		case "kafka":
+			w.kafka.away = false
+		}
+	}
+}
+
+func (w *world) disturb() {
+	all := []struct {
+		name string
+		do   func()
+	}{
+		{"fail over", w.failOver},
+		{"fail over", w.failOver},
+		{"delete", func() { w.redis.lose(true, true) }},
+		{"expire the set", func() { w.redis.lose(true, false) }},
+		{"expire the meta", func() { w.redis.lose(false, true) }},
+		{"change by hand", w.byHand},
+		{"new run", func() {
+			w.redis.mu.Lock()
+			defer w.redis.mu.Unlock()
+			if !w.redis.down && w.redis.now.state.Run != 0 && !w.redis.now.adopting {
+				w.redis.adopt(time.Now())
+			}
+		}},
+		{"Redis is away", func() {
+			w.redis.answer(true, 0)
+			w.until["redis"] = time.Now().Add(w.lasts())
+		}},
+		{"Redis is slow", func() {
+			w.redis.answer(false, time.Duration(w.rng.IntN(1500))*time.Millisecond)
+			w.until["redis"] = time.Now().Add(w.lasts())
+		}},
+		{"partition stalls", func() { w.kafka.stall(w.lasts()) }},
+		{"partition stalls", func() { w.kafka.stall(w.lasts()) }},
+		{"writer stalls", func() { w.producers[w.rng.IntN(len(w.producers))].stalled = time.Now().Add(w.lasts()) }},
+		{"writer stalls", func() { w.producers[w.rng.IntN(len(w.producers))].stalled = time.Now().Add(w.lasts()) }},
+		{"Kafka is away", func() {
+			w.kafka.away = true
+			w.until["kafka"] = time.Now().Add(w.lasts())
+		}},
+		{"compaction", func() {
+			if w.kafka.compacted {
+				w.kafka.compact()
+			}
+		}},
+		{"retention", w.kafka.cut},
+		{"restart", w.restart},
+		{"restart", w.restart},
+		{"topic is made again", func() { w.kafka.create(w.partitions) }},
+		{"partitions are added", func() {
+			w.partitions += w.rng.IntN(3)
+			w.kafka.parts = append(w.kafka.parts, make([]modelPartition, w.partitions-len(w.kafka.parts))...)
+		}},
+		{"changes", func() {
+			for range w.rng.IntN(60) {
+				w.change()
+			}
+		}},
+		{"wrong apply", func() { w.side.boards.board.injure(true, "", false) }},
+		{"memory changes", func() { w.side.boards.board.injure(false, w.member(), w.rng.IntN(2) == 0) }},
+	}
+	event := all[w.rng.IntN(len(all))]
+	w.log.Info("EVENT "+event.name, "redis", w.redis.now.state, "members", len(w.redis.now.set))
+	event.do()
+}
+
+// failOver has Redis lose changes. What the writers had not produced of them comes
+// late, or never.
+func (w *world) failOver() {
+	w.redis.failOver(w.rng.IntN([]int{3, 20, 1000}[w.rng.IntN(3)]))
+	w.log.Info("after the failover", "redis", w.redis.now.state)
+	if w.rng.IntN(2) == 0 {
+		w.redis.answer(true, 0)
+		w.until["redis"] = time.Now().Add(w.lasts())
+	}
+	zombie := modelProducer{stalled: time.Now().Add(w.lasts())}
+	for i := range w.producers {
+		p := &w.producers[i]
+		switch w.rng.IntN(3) {
+		case 0: // they are produced before the next ones
+		case 1:
+			zombie.queue, p.queue = append(zombie.queue, p.queue...), nil
+		case 2:
+			p.queue = nil
+		}
+	}
+	w.producers = append(w.producers, zombie)
+}
+
+func (w *world) byHand() {
+	m, other := w.member(), fmt.Sprint("by hand ", w.rng.IntN(3))
+	kind := w.rng.IntN(4)
+	w.redis.byHand(func(set map[string]float64) {
+		switch kind {
+		case 0:
+			set[m] = float64(w.rng.IntN(100))
+		case 1:
+			delete(set, m)
+		case 2:
+			if _, ok := set[m]; ok {
+				delete(set, m)
+				set[other] = 7
+			}
+		case 3:
+			set[other] = 7
+		}
+	})
+}
+
+// injure makes the board faulty.
+func (b *modelBoard) injure(apply bool, member string, byScore bool) {
+	_, _, there := b.Board.Score(member)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.arm = b.arm || apply; there && b.State().HasSum {
+		b.changed, b.byScore, b.changedAt = member, byScore, time.Now()
+	}
+}
+
+// calm ends all disturbances, and makes one change more.
+func (w *world) calm() {
+	w.log.Info("EVENT calm")
+	w.over(time.Now().Add(time.Hour))
+	for i := range w.kafka.parts {
+		w.kafka.parts[i].stalled = time.Time{}
+	}
+	for i := range w.producers {
+		w.producers[i].stalled = time.Time{}
+	}
+	b := w.side.boards.board
+	b.mu.Lock()
+	b.arm, b.changed = false, ""
+	b.mu.Unlock()
+	w.rate, w.lost = 0, 0
+	w.run(3 * time.Second)
+	w.change()
+}
+
+// heal waits until the board is open and equal to Redis, and expects it to stay so.
+func (w *world) heal() {
+	begun := time.Now()
+	for !w.equal() && !w.failed {
+		if w.tick(); time.Since(begun) > modelHeals {
+			w.fail("not open and equal after %v: %+v; Redis has %v", modelHeals, w.feed().describe(), w.redis.now.state)
+		}
+	}
+	w.run(modelWalk)
+	closed := w.side.boards.closed()
+	for range 20 {
+		w.change()
+		w.run(100 * time.Millisecond)
+	}
+	w.run(modelWalk)
+	if !w.equal() || closed != w.side.boards.closed() {
+		w.fail("it was open and equal, and did not stay so: closed %d times more: %+v", w.side.boards.closed()-closed, w.feed().describe())
+	}
+}
+
+// equal returns whether the board is open, proved and equal to Redis.
+func (w *world) equal() bool {
+	b, ok := w.side.boards.Get(modelBoardID)
+	if !ok {
+		return false
+	}
+	page, set := b.Page(0, 1000, rankcache.Descending), make(map[string]float64)
+	for _, e := range page.Entries {
+		set[e.Member] = e.Score
+	}
+	return page.HasSum && page.Seq == w.redis.now.state.Seq && page.Run == w.redis.now.state.Run && modelText(set) == w.redis.now.text
+}
