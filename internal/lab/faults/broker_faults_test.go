@@ -27,7 +27,7 @@ func brokerFaults() []fault {
 			w.startRelay(relay{window: 1}, 3)
 			w.steady()
 		},
-		inject:  func(w *env) { w.loseLeader(13 * time.Second) },
+		inject: func(w *env) { w.loseLeader(13 * time.Second) },
 	}, {
 		name: "one of 4 partitions stalls for 3 s at 50,000 updates/s",
 		prepare: func(w *env) {
