@@ -39,7 +39,7 @@ func handFaults() []fault {
 			})
 		},
 	}, {
-		name: "a score is changed by hand (ZADD)", quick: true, losesWrites: true,
+		name: "a score is changed by hand (ZADD)", losesWrites: true,
 		inject: func(w *env) {
 			w.byHand(func(c redis.UniversalClient, b Board) map[string]Place {
 				member := w.oracle.Members(b.ID)[0]

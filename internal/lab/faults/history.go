@@ -20,6 +20,7 @@ type history struct {
 	at     uint64 // the seq that rows and scores are of
 	rows   []rankcache.Entry
 	scores map[string]float64
+	sum    uint64 // of all members
 }
 
 // change is one member before and after an order.
@@ -133,11 +134,13 @@ func (h *history) move(member string, from, to Place) {
 		i := h.find(rankcache.Entry{Member: member, Score: from.score})
 		h.rows = slices.Delete(h.rows, i, i+1)
 		delete(h.scores, member)
+		h.sum = (h.sum - wire.Hash(member, from.score)) & wire.SumMask
 	}
 	if to.on {
 		e := rankcache.Entry{Member: member, Score: to.score}
 		h.rows = slices.Insert(h.rows, h.find(e), e)
 		h.scores[member] = to.score
+		h.sum = (h.sum + wire.Hash(member, to.score)) & wire.SumMask
 	}
 }
 

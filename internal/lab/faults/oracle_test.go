@@ -143,3 +143,16 @@ func TestOracleForgetsWhatNobodySaw(t *testing.T) {
 	o.Tell(o.Ask(q), top(2, 2, Row{Rank: 1, Member: "b", Score: 2}, Row{Rank: 2, Member: "a", Score: 1}))
 	wantVerdict(t, "what was lost", o, "row 1")
 }
+
+// TestOracleComparesChecksums: right rows do not excuse another board's checksum.
+func TestOracleComparesChecksums(t *testing.T) {
+	for name, c := range map[string]struct {
+		sum  uint64
+		want string
+	}{"right": {wire.Hash("b", 2), ""}, "another": {wire.Hash("b", 2) + 1, "sum"}} {
+		o, r := threeOrders(t), top(3, 1, Row{Rank: 1, Member: "b", Score: 2})
+		r.State = rankcache.State{Run: 1, Seq: 3, Sum: c.sum, HasSum: true}
+		o.Tell(o.Ask(Question{Board: board, Kind: KindTop, Limit: 10}), r)
+		wantVerdict(t, name, o, c.want)
+	}
+}
