@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,7 +75,7 @@ func StartKafka(t testing.TB, o servers.KafkaOptions) *servers.Kafka {
 	t.Helper()
 	k, err := servers.StartKafka(t.Context(), o)
 	orSkip(t, err)
-	endWith(t, "kafka", k.Server)
+	endWith(t, "kafka", k)
 	return k
 }
 
@@ -92,11 +93,11 @@ func Kfake(t testing.TB, opts ...kfake.Opt) *servers.Kfake {
 // clientTimeout bounds every call of the helpers below.
 const clientTimeout = 30 * time.Second
 
-// KafkaClient returns a pure-Go client of the broker at addr, closed at the end of the test. Tests fill and read topics with it, so that what they check is not
+// KafkaClient returns a pure-Go client of the broker at addr, or the brokers at "addr,addr", closed at the end of the test. Tests fill and read topics with it, so that what they check is not
 // checked by the client that it uses itself.
 func KafkaClient(t testing.TB, addr string, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(addr)}, opts...)...)
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(strings.Split(addr, ",")...)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +108,14 @@ func KafkaClient(t testing.TB, addr string, opts ...kgo.Opt) *kgo.Client {
 // CreateTopic makes a topic and returns once it can be written to. Configs are its settings, such as "cleanup.policy": "compact".
 func CreateTopic(t testing.TB, addr, topic string, partitions int32, configs map[string]string) {
 	t.Helper()
+	CreateReplicated(t, addr, topic, partitions, 1, configs)
+}
+
+// CreateReplicated is CreateTopic with so many copies of each partition.
+func CreateReplicated(t testing.TB, addr, topic string, partitions int32, copies int16, configs map[string]string) {
+	t.Helper()
 	cl := KafkaClient(t, addr)
-	resp, err := createRequest(topic, partitions, configs).RequestWith(callCtx(t), cl)
+	resp, err := createRequest(topic, partitions, copies, configs).RequestWith(callCtx(t), cl)
 	if err == nil {
 		err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
 	}
@@ -118,9 +125,9 @@ func CreateTopic(t testing.TB, addr, topic string, partitions int32, configs map
 	Eventually(t, clientTimeout, func() error { return hasLeaders(callCtx(t), cl, topic, int(partitions)) })
 }
 
-func createRequest(topic string, partitions int32, configs map[string]string) *kmsg.CreateTopicsRequest {
+func createRequest(topic string, partitions int32, copies int16, configs map[string]string) *kmsg.CreateTopicsRequest {
 	rt := kmsg.NewCreateTopicsRequestTopic()
-	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, partitions, 1
+	rt.Topic, rt.NumPartitions, rt.ReplicationFactor = topic, partitions, copies
 	for name, value := range configs {
 		c := kmsg.NewCreateTopicsRequestTopicConfig()
 		c.Name, c.Value = name, &value

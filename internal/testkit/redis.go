@@ -28,12 +28,15 @@ func StartRedis(t testing.TB, o servers.RedisOptions) *servers.Redis {
 	t.Helper()
 	r, err := servers.StartRedis(t.Context(), o)
 	orSkip(t, err)
-	endWith(t, "redis-server", r.Server)
+	endWith(t, "redis-server", r)
 	return r
 }
 
-// endWith closes the server at the end of the test, after its output was shown if the test failed.
-func endWith(t testing.TB, name string, s *servers.Server) {
+// endWith closes servers at the end of the test, after their output was shown if the test failed.
+func endWith(t testing.TB, name string, s interface {
+	Close() error
+	Output() string
+}) {
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("end %s: %v", name, err)

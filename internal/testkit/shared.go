@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,7 +59,8 @@ func (s *sharedServer) find() (handle, error) {
 	if addr == "" {
 		return s.start()
 	}
-	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	first, _, _ := strings.Cut(addr, ",")
+	conn, err := net.DialTimeout("tcp", first, 5*time.Second)
 	if err != nil {
 		return handle{}, fmt.Errorf("the server named by %s does not answer; start it or unset the variable: %w", s.env, err)
 	}

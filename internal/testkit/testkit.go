@@ -25,7 +25,7 @@ var mainRuns atomic.Bool
 func Main(m *testing.M) {
 	mainRuns.Store(true)
 	code := m.Run()
-	for _, s := range []*sharedServer{&sharedRedis, &sharedKafka} {
+	for _, s := range []*sharedServer{&sharedRedis, &sharedRedisCluster, &sharedKafka} {
 		if err := s.close(); err != nil {
 			fmt.Fprintln(os.Stderr, "testkit: end a shared server:", err)
 			code = max(code, 1)
@@ -36,8 +36,11 @@ func Main(m *testing.M) {
 
 // The environment variables that steer the tests.
 const (
-	EnvRedis       = "RANKCACHE_TEST_REDIS"   // host:port of a running redis-server
-	EnvKafka       = "RANKCACHE_TEST_KAFKA"   // host:port of a running broker
+	EnvRedis = "RANKCACHE_TEST_REDIS" // host:port of a running redis-server
+	EnvKafka = "RANKCACHE_TEST_KAFKA" // host:port of a running broker
+
+	EnvRedisCluster = "RANKCACHE_TEST_REDIS_CLUSTER" // host:port,… of the nodes of a running Redis Cluster
+
 	EnvRequireReal = "RANKCACHE_REQUIRE_REAL" // "1": a missing server is a failure
 	EnvFull        = "RANKCACHE_FULL"         // "1": full-size tests
 )

@@ -37,6 +37,8 @@ type Reply struct {
 	Code int // HTTP status, 0: none came
 	Err  error
 	Age  time.Duration // Rankcache-Age-Ms
+	// State is the Rankcache-State of an answer.
+	State rankcache.State
 
 	Source string  `json:"source"`
 	Seq    uint64  `json:"seq"` // 0: not known
@@ -96,6 +98,11 @@ func (r *Reply) read(code int, h http.Header, body []byte) {
 		r.Err = fmt.Errorf("Rankcache-Age-Ms: %w", err)
 	}
 	r.Age = time.Duration(ms) * time.Millisecond
+	if state := h.Get("Rankcache-State"); state != "" {
+		if r.State, err = rankcache.ParseState(state); err != nil {
+			r.Err = err
+		}
+	}
 	if got := h.Get("Rankcache-Source"); got != r.Source {
 		r.Err = fmt.Errorf("the header says source %q, the body %q", got, r.Source)
 	}

@@ -3,27 +3,29 @@ package faults
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
+	"net/http"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"rankcache/wire"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // commandTopic gives commands through Kafka, one after the other. What became of
-// an order is read from what Redis remembers of it.
+// one is learned by posting it again once the writer has committed it.
 type commandTopic struct {
 	*env
 	kafka *kgo.Client
-	redis *redis.Client
+	http  *http.Client
 }
 
 func (w *env) commandTopic() *commandTopic {
-	return &commandTopic{w, w.producer(kgo.DefaultProduceTopic(w.commands())), w.client()}
+	w.Helper()
+	c := &commandTopic{w, w.producer(kgo.DefaultProduceTopic(w.commands())), newClient(1)}
+	w.Cleanup(c.http.CloseIdleConnections)
+	return c
 }
 
 // run gives commands until ctx ends and the last is known to be applied, or
@@ -34,54 +36,89 @@ func (c *commandTopic) run(ctx, giveUp context.Context, seed uint64) {
 		c.writes.busy.RLock()
 		defer c.writes.busy.RUnlock()
 		if ctx.Err() == nil {
-			c.give(giveUp, c.writes.draw(rng, pick(rng, c.writes.Boards)))
+			cmd := c.writes.draw(rng, pick(rng, c.writes.Boards))
+			c.wait(giveUp, c.give(giveUp, cmd))
+			c.writes.post(giveUp, c.http, cmd)
 		}
 	})
 }
 
-func (c *commandTopic) give(ctx context.Context, cmd *command) {
-	value, err := json.Marshal(cmd)
-	if err != nil {
-		panic(err)
-	}
-	for {
-		err := c.kafka.ProduceSync(ctx, &kgo.Record{Key: []byte(cmd.Board), Value: value}).FirstErr()
-		if err == nil {
-			break
+// give produces commands until all are in the topic and returns the last one's offset.
+func (c *commandTopic) give(ctx context.Context, cmds ...*command) (last int64) {
+	records := make([]*kgo.Record, len(cmds))
+	for i, cmd := range cmds {
+		value, err := json.Marshal(cmd)
+		if err != nil {
+			panic(err)
 		}
-		if ctx.Err() != nil {
-			return
+		records[i] = &kgo.Record{Key: []byte(cmd.Board), Value: value}
+	}
+	for ctx.Err() == nil {
+		if c.kafka.ProduceSync(ctx, records...).FirstErr() == nil {
+			return records[len(records)-1].Offset
 		}
 	}
-	key := wire.DefaultNames().OrderKey(cmd.Board, cmd.Order)
+	return -1
+}
+
+// wait waits until the writer has committed an offset.
+func (c *commandTopic) wait(ctx context.Context, offset int64) {
 	known, found := context.WithCancel(ctx)
 	defer found()
 	each(known, 20*time.Millisecond, func() {
-		if record, err := c.redis.Get(ctx, key).Result(); err == nil && known.Err() == nil {
-			c.applied(cmd, record)
+		if at, err := c.committed(ctx); err == nil && at > offset {
 			found()
 		}
 	})
 }
 
-// applied tells the oracle of an order that Redis remembers as "seq op delta score
-// time member".
-func (c *commandTopic) applied(cmd *command, record string) {
-	u := wire.Update{Board: cmd.Board, Member: cmd.Member, OrderID: cmd.Order}
-	fields := strings.SplitN(record, " ", 6)
-	var err error
-	if len(fields) != 6 || fields[5] != cmd.Member {
-		err = fmt.Errorf("Redis remembers order %s as %q", cmd.Order, record)
-	} else if u.Op, err = wire.ParseOp(fields[1]); err == nil {
-		_, err = fmt.Sscan(fields[0]+" "+fields[3], &u.Seq, &u.Score)
-	}
-	if err == nil {
-		err = c.oracle.Applied(u, time.Now())
-	}
-	if c.writes.Publish != nil {
-		c.writes.Publish(u)
-	}
+// committed returns the offset behind the last command that the writer has done with.
+func (c *commandTopic) committed(ctx context.Context) (int64, error) {
+	req := kmsg.NewPtrOffsetFetchRequest()
+	req.Group = c.commands()
+	topic := kmsg.NewOffsetFetchRequestTopic()
+	topic.Topic, topic.Partitions = c.commands(), []int32{0}
+	req.Topics = append(req.Topics, topic)
+	group := kmsg.NewOffsetFetchRequestGroup()
+	group.Group = req.Group
+	inGroup := kmsg.NewOffsetFetchRequestGroupTopic()
+	inGroup.Topic, inGroup.Partitions = topic.Topic, topic.Partitions
+	group.Topics = append(group.Topics, inGroup)
+	req.Groups = append(req.Groups, group)
+	resp, err := req.RequestWith(ctx, c.kafka)
 	if err != nil {
-		c.Errorf("command topic: %v", err)
+		return 0, err
+	}
+	for _, g := range resp.Groups { // of newer brokers
+		for _, t := range g.Topics {
+			return t.Partitions[0].Offset, nil
+		}
+	}
+	return 0, errors.New("the broker knows no offset of the writers' group")
+}
+
+// bulk gives commands through the topic, in order, and tells the oracle of them. No
+// other command of these boards may be on its way, and all are of op set, so that
+// their results are known.
+func (w *env) bulk(cmds []*command) {
+	w.Helper()
+	c := w.commandTopic()
+	next := map[string]uint64{}
+	for _, b := range w.boards {
+		next[string(b.ID)] = w.oracle.Reached(b.ID)
+	}
+	c.wait(w.Context(), c.give(w.Context(), cmds...))
+	now := time.Now()
+	for _, cmd := range cmds {
+		id := string(cmd.Board)
+		next[id]++
+		u, err := cmd.applied(next[id])
+		w.must(err)
+		w.must(w.oracle.Applied(u, now))
+	}
+	for _, b := range w.boards {
+		if seq := w.seqIn(w.client(), b.ID); next[string(b.ID)] > 0 && seq != next[string(b.ID)] {
+			w.Fatal(fmt.Errorf("%s has seq %d in Redis after %d commands", b.ID, seq, next[string(b.ID)]))
+		}
 	}
 }

@@ -14,8 +14,7 @@
 //	answer.go   the decoded answer
 //	oracle.go,  an answer with seq S must be the board at S, entry by entry, must
 //	            not be older than its age says, and not go back behind an answer
-//	judge.go    that was complete before its request; an answer that is only ahead
-//	            of its seq is told from a wrong one
+//	judge.go    that was complete before its request
 //	tally.go    answers by phase, and the table in docs/RELIABILITY.md
 //
 // A row is steady, then its fault is injected and held while reads and writes go

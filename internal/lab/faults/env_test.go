@@ -20,6 +20,7 @@ import (
 	"rankcache"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 const (
@@ -39,15 +40,22 @@ type env struct {
 	*fixture
 	fault *fault
 
-	redis       *servers.Redis // the one in use
-	readsRedis  *Proxy         // the sidecar's way to it
-	writesRedis *Proxy         // the writer's
-	args        []string       // further arguments of serve
-	rooms       string         // file
-	writerRooms string         // the writer's, the same unless a row says otherwise
-	relay       *publisher     // who publishes updates if the writer does not
-	crowded     []net.Conn     // connections that do nothing useful
-	cgroup      string         // the sidecar's folder of the memory controller, if any
+	redis       *servers.Redis               // the one in use
+	readsRedis  *Proxy                       // the sidecar's way to it
+	writesRedis *Proxy                       // the writer's
+	args        []string                     // further arguments of serve
+	writerArgs  []string                     // of write
+	common      []string                     // of both
+	newClient   func() redis.UniversalClient // of the Redis in use, if it is not one server
+	whileDown   func()                       // called between the loss of writes and the sidecar's start
+	sentinel    *servers.Sentinel            // if it has some
+	notes       []string                     // figures that the table has beside the row's name
+	rooms       string                       // file
+	writerRooms string                       // the writer's, the same unless a row says otherwise
+	relay       *publisher                   // who publishes updates if the writer does not
+	feeder      *feeder                      // of a board that nobody posts to
+	crowded     []net.Conn                   // connections that do nothing useful
+	cgroup      string                       // the sidecar's folder of the memory controller, if any
 
 	boards []Board
 	posted rankcache.BoardID // is super-hot by the admin port, not by the file
@@ -66,7 +74,7 @@ type env struct {
 func newEnv(t *testing.T, h *fixture, f *fault) *env {
 	w := &env{T: t, fixture: h, fault: f, args: f.args, oracle: NewOracle(), tally: NewTally(f.due), rooms: filepath.Join(t.TempDir(), "rooms.yaml")}
 	w.redis = w.newRedis()
-	w.readsRedis, w.writesRedis = w.newProxy(w.redis.Addr()), w.newProxy(w.redis.Addr())
+	w.readsRedis, w.writesRedis = newProxy(w, w.redis.Addr()), newProxy(w, w.redis.Addr())
 	name := testkit.Name(t)
 	name = name[len(name)-8:]
 	w.boards = []Board{
@@ -90,19 +98,9 @@ func (w *env) newRedis() *servers.Redis {
 	return testkit.StartRedis(w, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "no"}})
 }
 
-func (w *env) newProxy(to string) *Proxy {
-	w.Helper()
-	p, err := NewProxy(to)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(p.Close)
-	return p
-}
-
 // restore makes the fixture whole for the next row.
 func (h *fixture) restore(t *testing.T) {
-	if err := h.proxy.Restore(); err != nil {
+	if err := errors.Join(h.proxy.Restore(), h.late.Restore()); err != nil {
 		t.Error(err)
 	}
 	if !h.broker.Running() {
@@ -175,9 +173,9 @@ func (w *env) useSidecar(c *testkit.Child) {
 func (w *env) launchSidecar() *testkit.Child {
 	w.Helper()
 	args := []string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.rooms,
-		"--redis", "redis://" + w.readsRedis.Addr(), "--redis-timeout", "900ms", "--kafka", w.proxy.Addr(),
+		"--redis", "redis://" + w.readsRedis.Addr(), "--redis-timeout", "900ms", "--kafka", w.seeds,
 		"--drain", "1s", "--give-up-after", "20s", "--hot-source", "none", "--hot-promote-rate", "100000", "--hot-stale", "2m"}
-	return startListening(w, w.cgroup, append(args, w.args...)...)
+	return startListening(w, w.cgroup, slices.Concat(args, w.common, w.args)...)
 }
 
 // restartSidecar kills the sidecar and starts it again. Callers wait until it is
@@ -195,11 +193,22 @@ func (w *env) restartSidecar() {
 // startWriter starts rankcache write, again if it has run before.
 func (w *env) startWriter() {
 	w.Helper()
-	c := startListening(w, "", "write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.writerRooms, "--redis-timeout", "2s",
-		"--redis", "redis://"+w.writesRedis.Addr(), "--kafka", w.direct, "--topic-commands", w.commands(), "--group", w.commands(), "--command-partitions", "1")
+	w.useWriter(w.launchWriter("--kafka", w.direct))
+}
+
+// useWriter sends the posts to c.
+func (w *env) useWriter(c *testkit.Child) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writer = c
+}
+
+// launchWriter starts one more.
+func (w *env) launchWriter(args ...string) *testkit.Child {
+	w.Helper()
+	all := []string{"write", "--scores", "127.0.0.1:0", "--health", "127.0.0.1:0", "--rooms", w.writerRooms, "--redis-timeout", "2s",
+		"--redis", "redis://" + w.writesRedis.Addr(), "--topic-commands", w.commands(), "--group", w.commands(), "--command-partitions", "1"}
+	return startListening(w, "", slices.Concat(all, w.common, w.writerArgs, args)...)
 }
 
 // commands is the topic of commands of this environment.
@@ -272,10 +281,38 @@ func (w *env) waitMetric(line string) {
 }
 
 // client returns a client of the Redis in use, past all proxies.
-func (w *env) client() *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: w.redis.Addr(), Protocol: 2})
+func (w *env) client() redis.UniversalClient {
+	var c redis.UniversalClient
+	if w.newClient != nil {
+		c = w.newClient()
+	} else {
+		c = redis.NewClient(&redis.Options{Addr: w.redis.Addr(), Protocol: 2})
+	}
 	w.Cleanup(func() { c.Close() })
 	return c
+}
+
+// seqIn returns the seq that a Redis has for a board.
+func (w *env) seqIn(c redis.Cmdable, b rankcache.BoardID) uint64 {
+	w.Helper()
+	seq, err := seqOf(w.Context(), c, b)
+	w.must(err)
+	return seq
+}
+
+func seqOf(ctx context.Context, c redis.Cmdable, b rankcache.BoardID) (uint64, error) {
+	value, err := c.Get(ctx, wire.DefaultNames().MetaKey(b)).Result()
+	if err != nil {
+		return 0, fmt.Errorf("meta of %s: %w", b, err)
+	}
+	meta, err := wire.ParseMeta(value)
+	return meta.Seq, err
+}
+
+// note adds a figure to what the table has beside the row's name.
+func (w *env) note(format string, args ...any) {
+	w.notes = append(w.notes, fmt.Sprintf(format, args...))
+	w.Logf(format, args...)
 }
 
 // fetch asks the sidecar for a path, past the oracle.

@@ -27,5 +27,5 @@ func TestFaults(t *testing.T) {
 }
 
 func allFaults() []fault {
-	return slices.Concat(redisFaults(), kafkaFaults(), orderFaults(), processFaults(), edgeFaults(), memoryFaults())
+	return slices.Concat(redisFaults(), clusterFaults(), lostFaults(), handFaults(), kafkaFaults(), brokerFaults(), orderFaults(), processFaults(), edgeFaults(), memoryFaults())
 }

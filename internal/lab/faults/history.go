@@ -15,27 +15,35 @@ import (
 type history struct {
 	changes []change               // the i-th made seq i+1
 	early   map[uint64]wire.Update // known, but not yet joined to changes
-	last    map[string]place       // every member at the end of changes
+	last    map[string]Place       // every member at the end of changes
 
 	at     uint64 // the seq that rows and scores are of
 	rows   []rankcache.Entry
 	scores map[string]float64
+	sum    uint64 // of all members
 }
 
 // change is one member before and after an order.
 type change struct {
 	member        string
-	before, after place
+	before, after Place
+	amended       []change // what somebody changed by hand before the next order
 }
 
-// place is a member's score, or that it is not on the board.
-type place struct {
+// Place is a member's score, or that it is not on the board.
+type Place struct {
 	score float64
 	on    bool
 }
 
+// removes reports whether the member is not on the board after the change.
+func (c *change) removes(member string) bool {
+	gone := func(c change) bool { return c.member == member && !c.after.on }
+	return gone(*c) || slices.ContainsFunc(c.amended, gone)
+}
+
 func newHistory() *history {
-	return &history{early: map[uint64]wire.Update{}, last: map[string]place{}, scores: map[string]float64{}}
+	return &history{early: map[uint64]wire.Update{}, last: map[string]Place{}, scores: map[string]float64{}}
 }
 
 // known returns the seq up to which everything is known.
@@ -58,16 +66,16 @@ func (h *history) add(u wire.Update) error {
 			return nil
 		}
 		delete(h.early, next.Seq)
-		c := change{next.Member, h.last[next.Member], placeAfter(next)}
+		c := change{member: next.Member, before: h.last[next.Member], after: placeAfter(next)}
 		h.changes, h.last[next.Member] = append(h.changes, c), c.after
 	}
 }
 
-func placeAfter(u wire.Update) place {
+func placeAfter(u wire.Update) Place {
 	if u.Op == wire.OpDelete {
-		return place{}
+		return Place{}
 	}
-	return place{u.Score, true}
+	return Place{u.Score, true}
 }
 
 // until returns a history of its own that ends at seq.
@@ -76,8 +84,31 @@ func (h *history) until(seq uint64) *history {
 	cut.changes = slices.Clone(h.changes[:min(seq, h.known())])
 	for _, c := range cut.changes {
 		cut.last[c.member] = c.after
+		for _, a := range c.amended {
+			cut.last[a.member] = a.after
+		}
 	}
 	return cut
+}
+
+// amend makes members what somebody has made of them after the last order.
+func (h *history) amend(members map[string]Place) {
+	last := &h.changes[len(h.changes)-1]
+	last.amended = slices.Clone(last.amended) // an earlier history has the same
+	for m, p := range members {
+		last.amended = append(last.amended, change{member: m, before: h.last[m], after: p})
+		h.last[m] = p
+	}
+}
+
+// everybody returns who is on the board at the end.
+func (h *history) everybody() (members []string) {
+	for m, p := range h.last {
+		if p.on {
+			members = append(members, m)
+		}
+	}
+	return members
 }
 
 // walk makes rows and scores those of seq, which must be known.
@@ -85,23 +116,31 @@ func (h *history) walk(seq uint64) {
 	for ; h.at < seq; h.at++ {
 		c := h.changes[h.at]
 		h.move(c.member, c.before, c.after)
+		for _, a := range c.amended {
+			h.move(a.member, a.before, a.after)
+		}
 	}
 	for ; h.at > seq; h.at-- {
 		c := h.changes[h.at-1]
+		for _, a := range slices.Backward(c.amended) {
+			h.move(a.member, a.after, a.before)
+		}
 		h.move(c.member, c.after, c.before)
 	}
 }
 
-func (h *history) move(member string, from, to place) {
+func (h *history) move(member string, from, to Place) {
 	if from.on {
 		i := h.find(rankcache.Entry{Member: member, Score: from.score})
 		h.rows = slices.Delete(h.rows, i, i+1)
 		delete(h.scores, member)
+		h.sum = (h.sum - wire.Hash(member, from.score)) & wire.SumMask
 	}
 	if to.on {
 		e := rankcache.Entry{Member: member, Score: to.score}
 		h.rows = slices.Insert(h.rows, h.find(e), e)
 		h.scores[member] = to.score
+		h.sum = (h.sum + wire.Hash(member, to.score)) & wire.SumMask
 	}
 }
 

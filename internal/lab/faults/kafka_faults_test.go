@@ -115,13 +115,23 @@ func (w *env) produce(records ...*kgo.Record) {
 // wrongUpdates are updates that look as if they came next, and did not happen.
 func (w *env) wrongUpdates() (records []*kgo.Record) {
 	b := w.board("local")
-	at := w.oracle.Reached(b.ID)
+	at, run := w.oracle.Reached(b.ID), w.run(b)
 	for i := range uint64(200) {
 		u := wire.Update{Board: b.ID, Member: memberName(int(i) % b.Members), Op: wire.OpSet, Score: 1e6,
-			Seq: at + i + 1, OrderID: fmt.Sprint("wrong-", i)}
+			Run: run, Seq: at + i + 1, Sum: i, HasSum: true, Members: b.Members, OrderID: fmt.Sprint("wrong-", i)}
 		records = append(records, &kgo.Record{Topic: w.topic(), Key: []byte(u.Member), Value: wire.AppendUpdate(nil, &u)})
 	}
 	return records
+}
+
+// run returns the life of a board that Redis has.
+func (w *env) run(b Board) uint64 {
+	w.Helper()
+	value, err := w.client().Get(w.Context(), wire.DefaultNames().MetaKey(b.ID)).Result()
+	w.must(err)
+	meta, err := wire.ParseMeta(value)
+	w.must(err)
+	return meta.Run
 }
 
 // transaction writes wrong updates in a transaction, which is aborted when
@@ -146,7 +156,8 @@ func (w *env) poison() (records []*kgo.Record) {
 		add(w.commands(), value)
 	}
 	// Each of these would be an update but for one thing.
-	good := fmt.Sprintf(`{"v":2,"board":%q,"member":"m0001","op":"set","score":1e9,"seq":1000000,"order":"x","at":1}`, b)
+	good := fmt.Sprintf(`{"v":2,"board":%q,"member":"m0001","op":"set","score":1e9,"run":%d,"seq":1000000,"sum":"0a1b2c3d4e5f","members":9,"order":"x","at":1}`,
+		b, w.run(w.board("local")))
 	for _, change := range [][2]string{{`"v":2`, `"v":3`}, {"set", "steal"}, {"m0001", ""}, {"m0001", strings.Repeat("m", 5000)}, {"m0001", `m\n1`},
 		{"1e9", "1e999"}, {"1e9", "null"}, {":1000000", ":-1"}, {":1000000", ":99999999999999999999999"}, {b, b + "_else"}, {b, "../../" + b}, {b, ""}} {
 		add(w.topic(), strings.Replace(good, change[0], change[1], 1))

@@ -144,6 +144,29 @@ func (o *Oracle) Reached(b rankcache.BoardID) uint64 {
 	return o.of(b).reached(time.Now())
 }
 
+// Lost is Rewind where nobody can have been answered from what is lost: later
+// answers of it are wrong.
+func (o *Oracle) Lost(b rankcache.BoardID, seq uint64) {
+	o.Rewind(b, seq)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	k := o.of(b)
+	k.past = k.past[:len(k.past)-1]
+}
+
+// Changed notes that somebody changed members in Redis past the writer, so that the
+// board's seq stays. No order may be on its way. Until the row has recovered, the
+// board may be answered as it was before.
+func (o *Oracle) Changed(b rankcache.BoardID, members map[string]Place) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	k := o.of(b)
+	k.past = append(k.past, k.now)
+	k.now = k.now.until(k.now.known())
+	k.now.amend(members)
+	k.acks, k.floor = []ack{{time.Now(), k.now.known()}}, map[string]uint64{}
+}
+
 func (k *knowledge) reached(at time.Time) uint64 {
 	i := sort.Search(len(k.acks), func(i int) bool { return k.acks[i].at.After(at) })
 	if i == 0 {

@@ -81,27 +81,6 @@ func TestOracleFindsAnswersThatGoBack(t *testing.T) {
 	wantVerdict(t, "back to 1", o, "went back")
 }
 
-// TestOracleTellsAheadFromWrong: an answer that holds an update before an earlier
-// one is counted apart, and nothing else is.
-func TestOracleTellsAheadFromWrong(t *testing.T) {
-	q := Question{Board: board, Kind: KindTop, Limit: 10}
-	for name, c := range map[string]struct {
-		reply        *Reply
-		ahead, wrong int
-	}{
-		"2 without 1":   {top(1, 2, Row{Rank: 1, Member: "b", Score: 2}, Row{Rank: 2, Member: "a", Score: 1}), 1, 0},
-		"never so":      {top(1, 2, Row{Rank: 1, Member: "b", Score: 3}, Row{Rank: 2, Member: "a", Score: 1}), 0, 1},
-		"out of order":  {top(1, 2, Row{Rank: 1, Member: "a", Score: 1}, Row{Rank: 2, Member: "b", Score: 2}), 0, 1},
-		"nothing later": {top(3, 2, Row{Rank: 1, Member: "b", Score: 2}, Row{Rank: 2, Member: "a", Score: 1}), 0, 1},
-	} {
-		o := threeOrders(t)
-		o.Tell(o.Ask(q), c.reply)
-		if v := o.Judge(true); len(v.Ahead) != c.ahead || len(v.Wrong) != c.wrong {
-			t.Errorf("%s: %d ahead, %d wrong, want %d and %d", name, len(v.Ahead), len(v.Wrong), c.ahead, c.wrong)
-		}
-	}
-}
-
 // TestOracleFollowsRedisThatLosesWrites: what was lost is an answer of its own
 // kind until the recovery, and a mixture of both histories is wrong.
 func TestOracleFollowsRedisThatLosesWrites(t *testing.T) {
@@ -122,4 +101,58 @@ func TestOracleFollowsRedisThatLosesWrites(t *testing.T) {
 	o.Enter(Recovered)
 	o.Tell(o.Ask(q), lost)
 	wantVerdict(t, "after the recovery", o, "lost")
+}
+
+// TestOracleFindsMixedMoments: an answer that holds an update before an earlier one is
+// of no moment.
+func TestOracleFindsMixedMoments(t *testing.T) {
+	o := threeOrders(t)
+	o.Tell(o.Ask(Question{Board: board, Kind: KindTop, Limit: 10}), top(1, 2, Row{Rank: 1, Member: "b", Score: 2}, Row{Rank: 2, Member: "a", Score: 1}))
+	wantVerdict(t, "2 without 1", o, "total 2")
+}
+
+// TestOracleFollowsChangesByHand: the board before and after the change are answers
+// at the same seq until the recovery, what is neither is not.
+func TestOracleFollowsChangesByHand(t *testing.T) {
+	o, q := threeOrders(t), Question{Board: board, Kind: KindTop, Limit: 10}
+	o.Enter(Faulty)
+	o.Changed(board, map[string]Place{"b": {}, "c": {score: 5, on: true}})
+	before, after := top(3, 1, Row{Rank: 1, Member: "b", Score: 2}), top(3, 1, Row{Rank: 1, Member: "c", Score: 5})
+	for _, r := range []*Reply{before, after, top(3, 2, Row{Rank: 1, Member: "c", Score: 5}, Row{Rank: 2, Member: "b", Score: 2})} {
+		o.Tell(o.Ask(q), r)
+	}
+	if v := o.Judge(true); len(v.Lost) != 1 || len(v.Wrong) != 1 {
+		t.Errorf("%d lost, %d wrong, want 1 and 1: %v", len(v.Lost), len(v.Wrong), v.Wrong)
+	}
+	o.Enter(Recovered)
+	o.Tell(o.Ask(q), after)
+	wantVerdict(t, "after the change", o, "")
+	o.Tell(o.Ask(q), before)
+	wantVerdict(t, "before the change", o, "lost")
+}
+
+// TestOracleForgetsWhatNobodySaw: nobody was answered from what is lost, so that it is
+// wrong at once.
+func TestOracleForgetsWhatNobodySaw(t *testing.T) {
+	o, q := threeOrders(t), Question{Board: board, Kind: KindTop, Limit: 10}
+	o.Enter(Faulty)
+	o.Lost(board, 1)
+	if err := o.Applied(wire.Update{Board: board, Member: "c", Op: wire.OpSet, Score: 9, Seq: 2}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	o.Tell(o.Ask(q), top(2, 2, Row{Rank: 1, Member: "b", Score: 2}, Row{Rank: 2, Member: "a", Score: 1}))
+	wantVerdict(t, "what was lost", o, "row 1")
+}
+
+// TestOracleComparesChecksums: right rows do not excuse another board's checksum.
+func TestOracleComparesChecksums(t *testing.T) {
+	for name, c := range map[string]struct {
+		sum  uint64
+		want string
+	}{"right": {wire.Hash("b", 2), ""}, "another": {wire.Hash("b", 2) + 1, "sum"}} {
+		o, r := threeOrders(t), top(3, 1, Row{Rank: 1, Member: "b", Score: 2})
+		r.State = rankcache.State{Run: 1, Seq: 3, Sum: c.sum, HasSum: true}
+		o.Tell(o.Ask(Question{Board: board, Kind: KindTop, Limit: 10}), r)
+		wantVerdict(t, name, o, c.want)
+	}
 }

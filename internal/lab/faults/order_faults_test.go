@@ -18,13 +18,13 @@ import (
 func orderFaults() []fault {
 	return []fault{{
 		name: "updates come twice", quick: true,
-		start: func(w *env) { w.startRelay(relay{double: 50, window: 1}) },
+		start: func(w *env) { w.startRelay(relay{double: 50, window: 1}, 1) },
 	}, {
 		name:  "updates come in another order",
-		start: func(w *env) { w.startRelay(relay{double: 30, window: 20}) },
+		start: func(w *env) { w.startRelay(relay{double: 30, window: 20}, 1) },
 	}, {
 		name: "some updates never come", note: "1 in 50",
-		start: func(w *env) { w.startRelay(relay{lose: 2, window: 1}) },
+		start: func(w *env) { w.startRelay(relay{lose: 2, window: 1}, 1) },
 		heal:  func(w *env) { w.relay.set(relay{window: 1}) },
 	}}
 }
@@ -47,8 +47,9 @@ type publisher struct {
 	batch []*kgo.Record
 }
 
-// startRelay starts everything with a writer that publishes nothing.
-func (w *env) startRelay(how relay) {
+// startRelay starts everything with a writer that publishes nothing, and topics of so many
+// partitions.
+func (w *env) startRelay(how relay, partitions int32) {
 	w.Helper()
 	w.writerRooms = "" // no board is super-hot to the writer
 	p := &publisher{client: w.producer(), topics: map[rankcache.BoardID]string{}, how: how, rng: rand.New(rand.NewPCG(4, 4))}
@@ -56,7 +57,7 @@ func (w *env) startRelay(how relay) {
 	for _, b := range w.boards {
 		if b.Tier == "local" {
 			p.topics[b.ID] = wire.DefaultNames().Topic(b.ID)
-			testkit.CreateTopic(w, w.direct, p.topics[b.ID], 1, nil)
+			testkit.CreateTopic(w, w.direct, p.topics[b.ID], partitions, nil)
 		}
 	}
 	w.relay, w.writes.Publish = p, p.publish

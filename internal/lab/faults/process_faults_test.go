@@ -31,8 +31,9 @@ func processFaults() []fault {
 		hold:   func(w *env) { w.waitMetric("rankcache_rooms_file_bad 1") },
 		heal:   func(w *env) { w.writeRooms(w.roomsText()) },
 	}, {
-		name: "orders are given years ago and years ahead", note: "stands for clocks that step",
+		name: "commands are given years and seconds ago and ahead", note: "years are refused",
 		inject: func(w *env) { w.writes.Clock.Store(&wildClock) },
+		hold:   func(w *env) { w.waitRefused() },
 		heal:   func(w *env) { w.writes.Clock.Store(nil) },
 	}, profileFault("the profile service is down", func(rw http.ResponseWriter, _ *http.Request) {
 		panic(http.ErrAbortHandler)
@@ -49,10 +50,21 @@ func processFaults() []fault {
 	})}
 }
 
-// wildClock returns times that jump to and fro by ten years.
+// wildClock returns times that jump to and fro by ten years or by seconds.
 var wildClock = func() int64 {
 	now := time.Now()
-	return now.AddDate(int(now.UnixNano()%3-1)*10, 0, 0).UnixMilli()
+	return now.AddDate(int(now.UnixNano()%3-1)*10, 0, 0).Add(time.Duration(now.UnixNano()%60-30) * time.Second).UnixMilli()
+}
+
+// waitRefused waits until commands were refused for their time.
+func (w *env) waitRefused() {
+	w.Helper()
+	w.eventually(func() error {
+		if n := w.writes.Refused(); n < 10 {
+			return fmt.Errorf("%d commands were refused", n)
+		}
+		return nil
+	})
 }
 
 // replaceSidecar does what a Deployment does: the next one becomes ready, the old

@@ -40,6 +40,8 @@ type Reads struct {
 	Tally  *Tally
 	Base   func() string // URL of the data port at this moment
 	Query  string        // further arguments, such as "profiles=1"
+	// Focus holds, by board, the members that every other question is about.
+	Focus sync.Map
 
 	// asking is held while a question is on its way.
 	asking sync.RWMutex
@@ -120,6 +122,10 @@ func (l *Reads) one(client *http.Client, tally *Tally, q Question) (*Ask, *Reply
 // draw makes up a question of a board.
 func (l *Reads) draw(rng *rand.Rand, b Board) Question {
 	q := Question{Board: b.ID, Tier: b.Tier, Query: l.Query}
+	draw := func(n int) []string { return b.draw(rng, n) }
+	if focus, ok := l.Focus.Load(b.ID); ok && rng.IntN(2) == 0 {
+		draw = func(n int) []string { return drawOf(rng, focus.([]string), n) }
+	}
 	switch rng.IntN(8) {
 	case 0, 1:
 		q.Kind, q.Limit = KindTop, 10
@@ -128,11 +134,11 @@ func (l *Reads) draw(rng *rand.Rand, b Board) Question {
 	case 3:
 		q.Kind, q.Limit, q.Start = KindTop, 20, rng.IntN(3)*20
 	case 4:
-		q.Kind, q.Limit, q.Members = KindMe, 10, b.draw(rng, 1)
+		q.Kind, q.Limit, q.Members = KindMe, 10, draw(1)
 	case 5, 6:
-		q.Kind, q.Limit, q.Members = KindMember, rng.IntN(5), b.draw(rng, 1)
+		q.Kind, q.Limit, q.Members = KindMember, rng.IntN(5), draw(1)
 	default:
-		q.Kind, q.Members = KindBatch, b.draw(rng, 1+rng.IntN(8))
+		q.Kind, q.Members = KindBatch, draw(1+rng.IntN(8))
 	}
 	return q
 }
@@ -157,6 +163,15 @@ func (b Board) draw(rng *rand.Rand, n int) []string {
 	members := make([]string, n)
 	for i := range members {
 		members[i] = memberName(rng.IntN(b.Members))
+	}
+	return members
+}
+
+// drawOf returns n of some members, one perhaps several times.
+func drawOf(rng *rand.Rand, of []string, n int) []string {
+	members := make([]string, n)
+	for i := range members {
+		members[i] = of[rng.IntN(len(of))]
 	}
 	return members
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"rankcache/wire"
+	"rankcache/internal/lab/servers"
 )
 
 // redisAway reports which reads are due an answer while Redis is away: those that a
@@ -113,17 +113,33 @@ func (w *env) emptyRedis() {
 	}
 }
 
+// newReplica starts a replica of the Redis in use, whose link can be cut.
+func (w *env) newReplica() (replica *servers.Redis, link *Proxy) {
+	w.Helper()
+	replica, link = w.newRedis(), newProxy(w, w.redis.Addr())
+	host, port, err := net.SplitHostPort(link.Addr())
+	w.must(err)
+	w.must(replica.Do(w.Context(), "replicaof", host, port))
+	return replica, link
+}
+
+// promote kills the Redis in use and puts a replica in its place.
+func (w *env) promote(replica *servers.Redis) {
+	w.Helper()
+	w.must(w.redis.Kill())
+	w.must(replica.Do(w.Context(), "replicaof", "no", "one"))
+	w.redis = replica
+	w.readsRedis.Redirect(replica.Addr())
+	w.writesRedis.Redirect(replica.Addr())
+}
+
 // failOver puts a replica in Redis's place that lacks the last writes of each
 // board.
 func (w *env) failOver(lost uint64) {
 	w.Helper()
-	old, link := w.client(), w.newProxy(w.redis.Addr())
-	replica := w.newRedis()
-	next := redis.NewClient(&redis.Options{Addr: replica.Addr(), Protocol: 2})
+	replica, link := w.newReplica()
+	old, next := w.client(), replica.Client()
 	w.Cleanup(func() { next.Close() })
-	host, port, err := net.SplitHostPort(link.Addr())
-	w.must(err)
-	w.must(next.ReplicaOf(w.Context(), host, port).Err())
 	w.eventually(func() error { return caughtUp(w.Context(), old, next, w.boards) })
 	link.Cut()
 	local := w.board("local").ID
@@ -136,29 +152,19 @@ func (w *env) failOver(lost uint64) {
 	})
 	w.writes.Pause()
 	defer w.writes.Resume()
-	w.must(w.redis.Kill())
-	w.must(next.ReplicaOf(w.Context(), "no", "one").Err())
+	w.promote(replica)
 	for _, b := range w.boards {
-		seq, err := next.Get(w.Context(), wire.DefaultNames().SeqKey(b.ID)).Uint64()
-		w.must(err)
+		seq := w.seqIn(next, b.ID)
 		w.Logf("%s falls back from %d to %d", b.ID, w.oracle.Reached(b.ID), seq)
 		w.oracle.Rewind(b.ID, seq)
 	}
-	w.redis = replica
-	w.readsRedis.Redirect(replica.Addr())
-	w.writesRedis.Redirect(replica.Addr())
 }
 
-// caughtUp reports whether a replica has every board's seq of some moment.
-func caughtUp(ctx context.Context, master, replica *redis.Client, boards []Board) error {
+// caughtUp reports whether a replica has every board's count of some moment.
+func caughtUp(ctx context.Context, master redis.UniversalClient, replica *redis.Client, boards []Board) error {
 	for _, b := range boards {
-		key := wire.DefaultNames().SeqKey(b.ID)
-		has, err := replica.Get(ctx, key).Uint64()
-		if err != nil {
+		if _, err := seqOf(ctx, replica, b.ID); err != nil {
 			return err
-		}
-		if has == 0 {
-			return fmt.Errorf("the replica knows nothing of %s", b.ID)
 		}
 	}
 	return master.Ping(ctx).Err()

@@ -119,7 +119,6 @@ type Result struct {
 	Answers   int // judged
 	Wrong     int
 	Lost      int // of writes that Redis lost
-	Ahead     int // that held later updates too
 	Failed    int // reads that were due an answer
 	Spared    int // reads that failed where nothing could have answered
 	Note      string
@@ -146,8 +145,8 @@ func WriteTable(file string, results []Result) error {
 
 func table(results []Result) string {
 	var b strings.Builder
-	b.WriteString("| fault | super-hot board | hot board | small board | oldest copy served | recovered in | answers | wrong | ahead | failed |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| fault | super-hot board | hot board | small board | oldest copy served | recovered in | answers | wrong | failed |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		b.WriteString(r.line())
 	}
@@ -159,8 +158,8 @@ func (r *Result) line() string {
 	if r.Note != "" {
 		name += " (" + r.Note + ")"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %d | %d | %d | %d |\n", name, r.Saw[0], r.Saw[1], r.Saw[2],
-		seconds(r.Oldest), seconds(r.Recovered), r.Answers, r.Wrong, r.Ahead, r.Failed)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %d | %d | %d |\n", name, r.Saw[0], r.Saw[1], r.Saw[2],
+		seconds(r.Oldest), seconds(r.Recovered), r.Answers, r.Wrong, r.Failed)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,10 +40,12 @@ type Writes struct {
 	Clock atomic.Pointer[func() int64]
 
 	// held while commands are posted: read-locked by posters, locked to pause them.
-	busy sync.RWMutex
-	mu   sync.Mutex
-	next int
-	bad  []error
+	busy    sync.RWMutex
+	mu      sync.Mutex
+	next    int
+	bad     []error
+	longest time.Duration
+	refused int // for their time
 }
 
 // command is a command in the wire form, written here without the writer's own
@@ -54,6 +58,14 @@ type command struct {
 	Delta  *float64          `json:"delta,omitempty"`
 	Score  *float64          `json:"score,omitempty"`
 	At     int64             `json:"at"`
+}
+
+// applied returns the update that a set becomes as the board's change number seq.
+func (c *command) applied(seq uint64) (u wire.Update, err error) {
+	if c.Op != "set" {
+		return u, fmt.Errorf("the result of %s depends on what was there", c.Op)
+	}
+	return wire.Update{Board: c.Board, Member: c.Member, Op: wire.OpSet, Score: *c.Score, Seq: seq, OrderID: c.Order}, nil
 }
 
 // Run blocks until ctx ends and no command is on its way, or giveUp ends too.
@@ -131,8 +143,43 @@ func (l *Writes) draw(rng *rand.Rand, b Board) *command {
 	return c
 }
 
+// set returns a command that gives a member a score.
+func (l *Writes) set(b rankcache.BoardID, member string, score float64) *command {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next++
+	return &command{Order: fmt.Sprintf("%s-%d", l.Prefix, l.next), Board: b, Member: member, Op: "set", Score: &score, At: time.Now().UnixMilli()}
+}
+
+// Longest returns the longest time in which a command was answered since the last
+// call, its repeats included.
+func (l *Writes) Longest() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.longest
+	l.longest = 0
+	return d
+}
+
+// errTime reports a command that is refused because it was given too long ago or is to be
+// given later.
+var errTime = errors.New("refused for its time")
+
+// Refused returns how many commands were refused for their time.
+func (l *Writes) Refused() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refused
+}
+
 // post posts the command until it is answered or ctx ends.
 func (l *Writes) post(ctx context.Context, client *http.Client, c *command) {
+	start := time.Now()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.longest = max(l.longest, time.Since(start))
+	}()
 	for ctx.Err() == nil {
 		again, err := l.try(client, c)
 		if err != nil {
@@ -152,48 +199,77 @@ func (l *Writes) post(ctx context.Context, client *http.Client, c *command) {
 
 // try posts the command once. The error is of an answer that must not come.
 func (l *Writes) try(client *http.Client, c *command) (again bool, err error) {
-	body, err := json.Marshal(c)
-	if err != nil {
-		return false, err
+	return l.tryAt(client, l.Base(), c)
+}
+
+// tryAt is try at the URL of a writer.
+func (l *Writes) tryAt(client *http.Client, base string, c *command) (again bool, err error) {
+	again, u, err := l.ask(client, base, c)
+	if errors.Is(err, errTime) && l.Clock.Load() != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.refused++
+		return false, nil
 	}
-	resp, err := client.Post(l.Base()+"/v1/scores", "application/json", bytes.NewReader(body))
-	if err != nil {
-		return true, nil // the writer is away
+	if again || err != nil {
+		return again, err
 	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	at := time.Now()
-	switch {
-	case err != nil || resp.StatusCode == http.StatusServiceUnavailable:
-		return true, nil
-	case resp.StatusCode != http.StatusOK:
-		return false, fmt.Errorf("the writer answered %s with %d %s", body, resp.StatusCode, answer)
-	}
-	u, err := readUpdate(answer)
-	if err != nil || u.Board != c.Board || u.Member != c.Member || u.OrderID != c.Order {
-		return false, fmt.Errorf("the writer answered %s with %s (%v)", body, answer, err)
-	}
-	err = l.Oracle.Applied(u, at)
+	err = l.Oracle.Applied(u, time.Now())
 	if l.Publish != nil {
 		l.Publish(u)
 	}
 	return false, err
 }
 
+// ask posts the command and returns the update that it has become, past the oracle.
+func (l *Writes) ask(client *http.Client, base string, c *command) (again bool, u wire.Update, err error) {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return false, u, err
+	}
+	resp, err := client.Post(base+"/v1/scores", "application/json", bytes.NewReader(body))
+	if err != nil {
+		return true, u, nil // the writer is away
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil || resp.StatusCode == http.StatusServiceUnavailable:
+		return true, u, nil
+	case resp.StatusCode == http.StatusUnprocessableEntity && (bytes.Contains(answer, []byte(`"early"`)) || bytes.Contains(answer, []byte(`"too_old"`))):
+		return false, u, fmt.Errorf("%w: %s with %s", errTime, body, answer)
+	case resp.StatusCode != http.StatusOK:
+		return false, u, fmt.Errorf("the writer answered %s with %d %s", body, resp.StatusCode, answer)
+	}
+	u, err = readUpdate(answer)
+	if err != nil || u.Board != c.Board || u.Member != c.Member || u.OrderID != c.Order {
+		return false, u, fmt.Errorf("the writer answered %s with %s (%v)", body, answer, err)
+	}
+	return false, u, nil
+}
+
 // readUpdate reads the writer's answer without its decoder.
 func readUpdate(answer []byte) (u wire.Update, err error) {
 	var w struct {
-		Board  rankcache.BoardID
-		Member string
-		Op     string
-		Score  float64
-		Seq    uint64
-		Order  string
+		Board        rankcache.BoardID
+		Member       string
+		Op           string
+		Delta, Score float64
+		Run, Seq     uint64
+		Sum          string
+		Members      int
+		Order        string
+		At           int64
 	}
 	if err := json.Unmarshal(answer, &w); err != nil {
 		return u, err
 	}
-	u = wire.Update{Board: w.Board, Member: w.Member, Score: w.Score, Seq: w.Seq, OrderID: w.Order}
+	u = wire.Update{Board: w.Board, Member: w.Member, Delta: w.Delta, Score: w.Score, Run: w.Run, Seq: w.Seq, Members: w.Members, OrderID: w.Order, At: w.At}
+	if u.HasSum = w.Sum != ""; u.HasSum {
+		if u.Sum, err = strconv.ParseUint(w.Sum, 16, 48); err != nil {
+			return u, err
+		}
+	}
 	u.Op, err = wire.ParseOp(w.Op)
 	return u, err
 }

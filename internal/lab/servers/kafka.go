@@ -22,6 +22,8 @@ type KafkaOptions struct {
 	Libs  string            // the folder with Kafka's jars; empty: see KafkaLibs
 	Heap  string            // the most memory for Java objects, as in "512m", which is the default
 	Props map[string]string // broker settings, which win over the defaults, such as "log.retention.check.interval.ms": "500"
+
+	cluster string // id of the cluster; empty: a new one
 }
 
 // Kafka is a running Apache Kafka broker, which is its own controller too (KRaft).
@@ -67,7 +69,10 @@ func kafkaSpec(ctx context.Context, j java, o KafkaOptions) (sp spec, err error)
 	if err := os.WriteFile(settings, encodeProps(props), 0o600); err != nil {
 		return spec{}, fmt.Errorf("write the broker's settings: %w", err)
 	}
-	if err := format(ctx, j, settings); err != nil {
+	if o.cluster == "" {
+		o.cluster = clusterID()
+	}
+	if err := format(ctx, j, settings, o.cluster); err != nil {
 		return spec{}, err
 	}
 	addr, _, _ := strings.Cut(props["advertised.listeners"][len("PLAINTEXT://"):], ",") // of several, the first
@@ -77,13 +82,17 @@ func kafkaSpec(ctx context.Context, j java, o KafkaOptions) (sp spec, err error)
 	}, nil
 }
 
-// format prepares the storage under a new cluster id; storage that is formatted already is left alone.
-func format(ctx context.Context, j java, settings string) error {
+// clusterID returns a new one.
+func clusterID() string {
 	id := make([]byte, 16)
 	rand.Read(id)
 	id[0] &= 0x7f // an id that starts with "-" would be read as a flag
-	argv := j.command("kafka.tools.StorageTool", "format", "--ignore-formatted",
-		"-t", base64.RawURLEncoding.EncodeToString(id), "-c", settings)
+	return base64.RawURLEncoding.EncodeToString(id)
+}
+
+// format prepares the storage for a cluster; storage that is formatted already is left alone.
+func format(ctx context.Context, j java, settings, cluster string) error {
+	argv := j.command("kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", cluster, "-c", settings)
 	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("format the broker's storage: %w; Kafka 4 needs Java 17 or newer; output:\n%s", err, out)

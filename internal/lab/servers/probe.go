@@ -25,7 +25,7 @@ func probeRedis(network, addr string) func(context.Context, int) error {
 		defer conn.Close()
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		defer stop()
-		if _, err := io.WriteString(conn, "PING\r\nINFO server\r\nQUIT\r\n"); err != nil {
+		if _, err := io.WriteString(conn, "PING\r\nINFO server\r\n"); err != nil {
 			return err
 		}
 		return checkRedis(bufio.NewReader(conn), pid)
@@ -43,7 +43,7 @@ func checkRedis(r *bufio.Reader, pid int) error {
 	if pong != "+PONG\r\n" {
 		return errors.New(strings.TrimSpace(pong))
 	}
-	info, err := io.ReadAll(r)
+	info, err := readBulk(r)
 	if err != nil {
 		return err
 	}
@@ -51,6 +51,17 @@ func checkRedis(r *bufio.Reader, pid int) error {
 		return fmt.Errorf("another server answers here, not the one with pid %d", pid)
 	}
 	return nil
+}
+
+// readBulk reads a bulk reply. A sentinel does not know QUIT, so the end of the connection is not the end of the reply.
+func readBulk(r *bufio.Reader) ([]byte, error) {
+	var size int
+	if _, err := fmt.Fscanf(r, "$%d\r\n", &size); err != nil {
+		return nil, fmt.Errorf("no bulk reply: %w", err)
+	}
+	text := make([]byte, min(max(size, 0), 1<<20))
+	_, err := io.ReadFull(r, text)
+	return text, err
 }
 
 // probeKafka asks the broker for metadata. A broker that accepts connections is not ready before the controller lets it serve: only then is it in its own list
@@ -68,8 +79,8 @@ func probeKafka(addr, metaFile string) func(context.Context, int) error {
 	}
 }
 
-// metadata asks once. The client waits ten seconds for the first answer on a connection whatever the context says, hence the option.
-func metadata(ctx context.Context, addr string) (*kmsg.MetadataResponse, error) {
+// metadata asks once, for the topics named. The client waits ten seconds for the first answer on a connection whatever the context says, hence the option.
+func metadata(ctx context.Context, addr string, topics ...string) (*kmsg.MetadataResponse, error) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0), kgo.RequestTimeoutOverhead(time.Second))
 	if err != nil {
 		return nil, err
@@ -77,6 +88,11 @@ func metadata(ctx context.Context, addr string) (*kmsg.MetadataResponse, error) 
 	defer cl.Close()
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = []kmsg.MetadataRequestTopic{} // none; nil would ask for all
+	for _, topic := range topics {
+		rt := kmsg.NewMetadataRequestTopic()
+		rt.Topic = &topic
+		req.Topics = append(req.Topics, rt)
+	}
 	return req.RequestWith(ctx, cl)
 }
 
