@@ -12,12 +12,10 @@ import (
 // is not usable; start from [DefaultNames]. A Names is immutable after
 // [Names.Check] and may be shared.
 type Names struct {
-	// Redis key patterns. <board>, <order>, <uid> and <instance> stand for
+	// Redis key patterns. <board>, <bucket>, <uid> and <instance> stand for
 	// the value. The companions of a board carry its id as hash tag, so that a
 	// cluster keeps them in the board's slot.
 	Board string // sorted set of a board
-	Seq   string // count of a board's applied changes
-	Order string // record of one applied order id
 	// Meta has a board's run, seq and checksum ([Meta]). Orders are the hashes of its
 	// applied order ids; <bucket> stands for "<set>.<number>". Adopter is the lease of
 	// the writer that adds up a board.
@@ -39,8 +37,6 @@ type Names struct {
 func DefaultNames() Names {
 	return Names{
 		Board:        "<board>",
-		Seq:          "{<board>}:seq",
-		Order:        "{<board>}:order:<order>",
 		Meta:         "{<board>}:meta",
 		Orders:       "{<board>}:orders:<bucket>",
 		Adopter:      "{<board>}:adopter",
@@ -59,9 +55,6 @@ func DefaultNames() Names {
 func (n Names) Check() error {
 	for _, p := range []struct{ what, pattern, must string }{
 		{"board key", n.Board, "<board>"},
-		{"seq key", n.Seq, "<board>"},
-		{"order key", n.Order, "<board>"},
-		{"order key", n.Order, "<order>"},
 		{"meta key", n.Meta, "<board>"},
 		{"orders key", n.Orders, "<board>"},
 		{"orders key", n.Orders, "<bucket>"},
@@ -104,15 +97,6 @@ func checkTopic(what, name string, limit int) error {
 // BoardKey returns the key of the board's sorted set.
 func (n Names) BoardKey(b rankcache.BoardID) string { return fill(n.Board, "<board>", string(b)) }
 
-// SeqKey returns the key of the board's count of applied changes.
-func (n Names) SeqKey(b rankcache.BoardID) string { return fill(n.Seq, "<board>", string(b)) }
-
-// OrderKey returns the key that records one applied order id of the board. The
-// order id is filled in last, so that nothing in it is taken for a placeholder.
-func (n Names) OrderKey(b rankcache.BoardID, orderID string) string {
-	return fill(fill(n.Order, "<board>", string(b)), "<order>", orderID)
-}
-
 // MetaKey returns the key of the board's [Meta].
 func (n Names) MetaKey(b rankcache.BoardID) string { return fill(n.Meta, "<board>", string(b)) }
 
@@ -138,7 +122,7 @@ func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
 	if key == n.Rooms || key == n.Readopt {
 		return "", false
 	}
-	for _, other := range []string{n.Seq, n.Order, n.Meta, n.Orders, n.Adopter, n.Room, n.Hot} {
+	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Room, n.Hot} {
 		if matches(key, other) {
 			return "", false
 		}

@@ -13,13 +13,13 @@ func TestDefaultNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for got, want := range map[string]string{
-		n.BoardKey("1_2_3"):             "1_2_3",
-		n.SeqKey("1_2_3"):               "{1_2_3}:seq",
-		n.OrderKey("1_2_3", "gift:<9>"): "{1_2_3}:order:gift:<9>",
-		n.RoomKey("88"):                 "rankcache:room:88:boards",
-		n.HotKey("crs-1"):               "rankcache:hot:crs-1",
-		n.Topic("a:b.c"):                "update_cache_a.b.c",
-		n.OrderKey("1_2_3", "<board>"):  "{1_2_3}:order:<board>",
+		n.BoardKey("1_2_3"):        "1_2_3",
+		n.MetaKey("1_2_3"):         "{1_2_3}:meta",
+		n.OrdersKey("1_2_3", 1, 3): "{1_2_3}:orders:1.3",
+		n.AdopterKey("1_2_3"):      "{1_2_3}:adopter",
+		n.RoomKey("88"):            "rankcache:room:88:boards",
+		n.HotKey("crs-1"):          "rankcache:hot:crs-1",
+		n.Topic("a:b.c"):           "update_cache_a.b.c",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -29,13 +29,13 @@ func TestDefaultNames(t *testing.T) {
 
 func TestBoardOfKey(t *testing.T) {
 	own := DefaultNames()
-	own.Board, own.Seq, own.Order = "rank:{<board>}:z", "rank:{<board>}:n", "rank:{<board>}:o:<order>"
+	own.Board, own.Meta, own.Orders = "rank:{<board>}:z", "rank:{<board>}:n", "rank:{<board>}:o:<bucket>"
 	for _, n := range []Names{DefaultNames(), own} {
 		for _, b := range []rankcache.BoardID{"1_2_3", "a:b", "x.y-z"} {
 			if got, ok := n.BoardOfKey(n.BoardKey(b)); !ok || got != b {
 				t.Errorf("%s: got %q %v", n.BoardKey(b), got, ok)
 			}
-			for _, key := range []string{n.SeqKey(b), n.OrderKey(b, "9"), n.MetaKey(b), n.OrdersKey(b, 1, 3), n.AdopterKey(b), n.Readopt, n.RoomKey("88"), n.HotKey("i"), n.Rooms, "", "a b", strings.Repeat("x", 300)} {
+			for _, key := range []string{n.MetaKey(b), n.OrdersKey(b, 1, 3), n.AdopterKey(b), n.Readopt, n.RoomKey("88"), n.HotKey("i"), n.Rooms, "", "a b", strings.Repeat("x", 300)} {
 				if got, ok := n.BoardOfKey(key); ok {
 					t.Errorf("key %q taken for board %q", key, got)
 				}
@@ -46,8 +46,8 @@ func TestBoardOfKey(t *testing.T) {
 
 func TestNamesCheck(t *testing.T) {
 	n := DefaultNames()
-	n.Order = "{<board>}:order"
-	if err := n.Check(); err == nil || !strings.Contains(err.Error(), "<order>") {
+	n.Orders = "{<board>}:orders"
+	if err := n.Check(); err == nil || !strings.Contains(err.Error(), "<bucket>") {
 		t.Errorf("got %v", err)
 	}
 	n = DefaultNames()

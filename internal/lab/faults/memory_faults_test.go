@@ -3,9 +3,8 @@ package faults
 import (
 	"fmt"
 
-	"github.com/redis/go-redis/v9"
-
 	"rankcache"
+	"rankcache/internal/lab/fill"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
@@ -47,15 +46,11 @@ func (w *env) limitMemory(limit int) {
 func (w *env) huge() rankcache.BoardID {
 	w.Helper()
 	board := w.boards[0].ID + "_huge"
-	pipe := w.client().Pipeline()
+	scores := make(map[string]float64, hugeMembers)
 	for i := range hugeMembers {
-		pipe.ZAdd(w.Context(), string(board), redis.Z{Score: float64(i), Member: fmt.Sprintf("member-%08d", i)})
-		if pipe.Len() == 10_000 {
-			_, err := pipe.Exec(w.Context())
-			w.must(err)
-		}
+		scores[fmt.Sprintf("member-%08d", i)] = float64(i)
 	}
-	w.must(w.client().Set(w.Context(), wire.DefaultNames().SeqKey(board), hugeMembers, 0).Err())
+	w.must(fill.NewBoardOf(board, scores, hugeMembers).Redis(w.Context(), w.client(), wire.DefaultNames(), 0))
 	return board
 }
 
