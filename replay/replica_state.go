@@ -286,7 +286,11 @@ func (r *replica) load(epoch int, at rankcache.State, es []rankcache.Entry) erro
 	if at.Run != r.run {
 		return fmt.Errorf("redis has run %d of the board, the log %d", at.Run, r.run)
 	}
-	return r.board.Load(at.Seq, es)
+	err := r.board.Load(at.Seq, es)
+	if have := r.board.Progress().Highest; err != nil && at.Seq < have {
+		r.reportLocked(faultAhead(at.Seq, have)) // an older load can be taken by an empty board only
+	}
+	return err
 }
 
 // restore fills the board from a file. All updates up to its seq count as seen;
