@@ -1,6 +1,9 @@
 package replay
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,4 +96,45 @@ func (w *world) awaitReading() {
 	for latest := before; latest.requested.Equal(before.requested) && !w.failed; latest, _ = w.feed().sources.totals() {
 		w.tick()
 	}
+}
+
+// Redis has a wrong checksum, and loses changes while the board is loaded again and
+// again: a load that is older than the one before must not be refused for ever.
+func TestModelLoadAfterALoss(t *testing.T) {
+	modelCase(t, func(w *world) {
+		w.changes(20)
+		w.redis.byHand(func(set map[string]float64) { set[slices.Min(slices.Collect(maps.Keys(set)))] = 1000 })
+		w.changes(20)
+	}, func(w *world) {
+		for w.logged("board loaded from Redis") == 0 || w.logged("board is not open") < 2 && !w.failed {
+			w.tick()
+		}
+		w.redis.failOver(10)
+	})
+}
+
+// logged returns how often the sidecar logged a text.
+func (w *world) logged(text string) int { return strings.Count(w.text.String(), text) }
+
+// The board is read from its file while Redis does not answer, and one of its partitions
+// brings updates ahead of the other.
+func TestModelStaleBoardIsInOrder(t *testing.T) {
+	modelCase(t, func(w *world) {
+		w.files = &modelFiles{rng: w.random(3)}
+		w.partitions = 2
+		w.kafka.create(2)
+		w.changes(20)
+	}, func(w *world) {
+		w.run(6 * time.Second) // until there is a file
+		w.files.frozen = true
+		for range 20 {
+			w.change()
+		}
+		w.produce(time.Now())
+		w.run(time.Second)
+		w.redis.answer(true, 0)
+		w.kafka.parts[0].stalled = time.Now().Add(time.Second)
+		w.restart()
+		w.run(3 * time.Second)
+	})
 }

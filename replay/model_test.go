@@ -296,6 +296,9 @@ func (w *world) lookAtFaults(now time.Time) {
 	b := w.side.boards.board
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if now.Sub(b.CurrentAt()) > modelLoss {
+		b.changedAt = now // the log is behind, so that no member can be compared
+	}
 	if b.wrongFor != "" {
 		w.fail("%s", b.wrongFor)
 	}

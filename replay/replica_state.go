@@ -117,11 +117,12 @@ func (r *replica) holdBeyond(seq uint64) {
 func (r *replica) openStale(epoch int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stale.Load() || !r.soundLocked(epoch) {
+	s := r.file.entries()
+	if s == nil || r.stale.Load() || !r.soundLocked(epoch) {
 		return false
 	}
-	if s := r.file.entries(); s != nil {
-		r.board.Prove(s.State) // if it fails, updates were read already, and are not proved
+	if p := r.board.Progress(); !r.board.State().HasSum && !r.board.Prove(s.State) && p.Contiguous < p.Highest {
+		return false // updates were applied ahead of others: it would show what never was
 	}
 	r.stale.Store(true) // first: what is applied from now on must be published
 	r.reorder.enabled = true
@@ -244,6 +245,7 @@ func (r *replica) learn(t reading, epoch int) bool {
 	}
 	if !r.readable.Load() {
 		r.learnRunLocked(t)
+		r.relaxFileLocked()
 	}
 	first := r.sources.learn(t)
 	r.checkFileLocked(t)
@@ -270,6 +272,15 @@ func (r *replica) learnRunLocked(t reading) {
 	r.ofRedis = true
 }
 
+// relaxFileLocked ends the strictness of a board from a file that was not read: Redis
+// has answered, and compares the whole.
+func (r *replica) relaxFileLocked() {
+	if r.file.entries() != nil && !r.visible() && r.board.State().HasSum {
+		r.board.Relax()
+		r.flushLocked()
+	}
+}
+
 var errEpochPassed = errors.New("the board was reset meanwhile")
 
 // load replaces the board by entries that were read from Redis at or after a state, in
@@ -286,7 +297,11 @@ func (r *replica) load(epoch int, at rankcache.State, es []rankcache.Entry) erro
 	if at.Run != r.run {
 		return fmt.Errorf("redis has run %d of the board, the log %d", at.Run, r.run)
 	}
-	return r.board.Load(at.Seq, es)
+	err := r.board.Load(at.Seq, es)
+	if have := r.board.Progress().Highest; err != nil && at.Seq < have {
+		r.reportLocked(faultAhead(at.Seq, have)) // an older load can be taken by an empty board only
+	}
+	return err
 }
 
 // restore fills the board from a file. All updates up to its seq count as seen;
@@ -315,6 +330,9 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 	r.file.set(&s)
 	r.recent = spread(entries)
 	latest, _ := r.sources.totals()
+	if latest.requested.IsZero() { // it may have to be read as it is
+		r.reorder.enabled = r.board.Prove(s.State)
+	}
 	r.checkFileLocked(latest)
 	return nil
 }
