@@ -7,8 +7,9 @@
 //     into batches.
 //  2. dispatch.go: one goroutine decodes a batch, groups its updates by board and
 //     gives each board's to its replica, while the consumer fills the next batch.
-//  3. replica.go: the replica checks the seqs (seqring.go), puts early updates into
-//     its reorder buffer (reorder.go) and applies the rest to the [Board].
+//  3. replica.go: the replica drops updates of another run, puts early ones into its
+//     reorder buffer (reorder.go) and applies the rest to the [Board], which takes an
+//     update of an open board only if it gives the checksum that it carries.
 //  4. pace.go: while too much waits in a reorder buffer, the pacer has the consumer
 //     pause the partitions that are ahead.
 //  5. dispatch.go: the partitions advance, and the publisher has the replicas of open
@@ -24,16 +25,18 @@
 // again because a topic was created. A changed id shows that a topic was deleted and
 // recreated: its boards, and no others, are then reset.
 //
-// # Opening and auditing
+// # Opening and proving
 //
 // Every board has a gate (gate.go), a goroutine that gets the next step from decide
-// (decide.go) and takes it: wait, compare a sample with Redis (compare.go), load the
-// board because the log can't give it (fill.go), or open it. From then on it audits
-// the board (audit.go). The totals poller (totals.go) reads the totals of all boards
-// in one round trip: the gates' targets, the age of an open board, and whether it
-// keeps up. A part that finds a board wrong reports a fault (fault.go): the board is
-// closed at once, and its gate fills it again, alone. The saver (saver.go) writes open
-// boards to files, from which the next process starts (fill.go).
+// (decide.go) and takes it: wait, compare checksums with Redis and open the board if they
+// are equal (prove.go), or load the board because the log can't give it (fill.go). Boards
+// without a checksum are compared by a sample (compare.go). The totals poller (totals.go)
+// reads the states of all boards: the gates' targets, the age of an open board, whether
+// it keeps up and is still equal. The walker (walk.go) compares open boards row by row,
+// the auditor (audit.go) those without seqs. A part that finds a board wrong reports a
+// fault (fault.go): the board is closed at once, and its gate fills it again, alone. The
+// saver (saver.go) writes open boards to files, from which the next process starts
+// (fill.go).
 //
 // # Who owns what
 //
@@ -45,9 +48,9 @@
 // # Glossary
 //
 //   - gate: decides when a replica may be read; after a deadline Redis answers instead.
-//   - seq: the number of a board's update, 1, 2, 3 …; total: how many Redis has.
+//   - state: a board's run (which life of it), seq (1, 2, 3 …) and checksum.
 //   - epoch: how long findings about a replica hold: until it is reset or refilled.
-//   - fault: proof that a replica is wrong; void: its own seqs are wrong, too.
+//   - fault: proof that a replica is wrong; suspected: Redis is asked first.
 //   - ahead, behind: a partition that brought later updates than the missing one, or not.
 //   - stale: answered from a file of an earlier process, because Redis can't answer.
 package replay
