@@ -241,6 +241,41 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
+// BenchmarkProve is what it costs an update of an open board to be proved: 250 updates
+// and a publication, the same ones unproved and proved.
+func BenchmarkProve(b *testing.B) {
+	for _, proved := range []bool{false, true} {
+		b.Run(map[bool]string{false: "unproved", true: "proved"}[proved], func(b *testing.B) {
+			w := newWorkload(210_000)
+			board := w.board()
+			sum := board.Sum()
+			if !proved {
+				board.mu.Lock()
+				board.summedTo = 0
+				board.mu.Unlock()
+			} else if !board.Prove(rankcache.State{Seq: board.Progress().Highest, Sum: sum, HasSum: true}) {
+				b.Fatal("not proved")
+			}
+			pick := w.picker(false)
+			defer cpu(b)()
+			for us := make([]wire.Update, benchBatch); b.Loop(); {
+				b.StopTimer()
+				for i := range us {
+					us[i] = w.incr(pick())
+					sum = (sum - wire.Hash(us[i].Member, us[i].Score-1) + wire.Hash(us[i].Member, us[i].Score)) & wire.SumMask
+					us[i].Sum, us[i].HasSum = sum, true
+				}
+				b.StartTimer()
+				if board.Apply(us).Refuted {
+					b.Fatal("refuted")
+				}
+				board.Publish()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*benchBatch), "ns/update")
+		})
+	}
+}
+
 // BenchmarkBuild is the first publication: the sort of the whole board.
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range benchSizes {
