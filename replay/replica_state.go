@@ -330,7 +330,7 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 	r.file.set(&s)
 	r.recent = spread(entries)
 	latest, _ := r.sources.totals()
-	if latest.requested.IsZero() { // it may have to be read as it is
+	if s.HasSum && latest.requested.IsZero() { // it may have to be read as it is
 		r.reorder.enabled = r.board.Prove(s.State)
 	}
 	r.checkFileLocked(latest)
