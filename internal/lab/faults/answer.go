@@ -64,8 +64,6 @@ type Row struct {
 	Profile rawJSON `json:"profile"`
 }
 
-func (r *Row) entry() rankcache.Entry { return rankcache.Entry{Member: r.Member, Score: r.Score} }
-
 // rawJSON is a JSON value as it came.
 type rawJSON string
 
