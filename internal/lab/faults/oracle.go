@@ -46,6 +46,10 @@ type ack struct {
 	seq uint64
 }
 
+// copyAge is how old a copy may be that answers without a seq, such as that a member is not
+// there: a partition is away for 13 s in one row.
+const copyAge = 20 * time.Second
+
 // Ask is a question at the moment it was sent.
 type Ask struct {
 	Question
@@ -53,7 +57,7 @@ type Ask struct {
 	at    time.Time
 	past  int               // how many times the board had lost writes
 	floor map[string]uint64 // by source: what an answer must not go back behind
-	low   uint64            // what Redis had 10 s before
+	low   uint64            // what Redis had copyAge before
 }
 
 type judged struct {
@@ -180,7 +184,7 @@ func (o *Oracle) Ask(q Question) *Ask {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	k, now := o.of(q.Board), time.Now()
-	a := &Ask{Question: q, Phase: o.phase, at: now, past: len(k.past), low: k.reached(now.Add(-10 * time.Second))}
+	a := &Ask{Question: q, Phase: o.phase, at: now, past: len(k.past), low: k.reached(now.Add(-copyAge))}
 	a.floor = map[string]uint64{}
 	for _, source := range sources {
 		a.floor[source] = k.floor[q.floorKey(source)]
