@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -229,3 +230,11 @@ func (e *env) wantCounted(v verb, s source, n int) {
 }
 
 func words(s string, args ...any) []string { return strings.Fields(fmt.Sprintf(s, args...)) }
+
+func (c *clientConn) readFull(p []byte) {
+	c.t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if n, err := io.ReadFull(c, p); err != nil {
+		c.t.Fatalf("%v after %q", err, p[:n])
+	}
+}

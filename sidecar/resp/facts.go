@@ -276,6 +276,9 @@ var errAway = errors.New("the upstream is away")
 
 // ask returns the upstream's reply.
 func (s *Server) ask(command ...string) ([]byte, error) {
+	if s.learnFailed.Load() {
+		return nil, errAway
+	}
 	a := ask{command, make(chan []byte, 1)}
 	limit := time.NewTimer(s.cfg.UpstreamTimeout)
 	defer limit.Stop()

@@ -316,61 +316,57 @@ func (c *session) finishRun() error {
 		return nil
 	}
 	c.run = run{}
-	defer c.writes.ended()
 	if err := c.open(r.pinned); err != nil {
 		return c.away(r.commands, err)
-	}
-	if err := c.flush(); err != nil {
-		return err
 	}
 	if err := c.up.send(c.in[r.from:r.to], r.commands, c.server.cfg.WriteTimeout); err != nil {
 		return err
 	}
-	return c.receiveAll(r.blocking)
+	err := c.receiveAll(r.blocking, false)
+	c.writes.ended()
+	return err
 }
 
 // away answers commands that can't be passed on. A transaction can't have begun.
 func (c *session) away(commands int, err error) error {
 	c.multi, c.watching, c.refused = false, false, false
+	c.writes.dropped()
 	for range commands {
 		c.out = append(c.out, awayReply(err)...)
 	}
 	return nil
 }
 
-// receiveAll passes replies back until none is awaited.
-func (c *session) receiveAll(watched bool) error {
+// receiveAll passes replies back until none is awaited. Nothing that has come waits for
+// what has not, unless keep is set.
+func (c *session) receiveAll(watched, keep bool) error {
 	for c.up.replies.want > 0 {
-		if watched {
-			if err := c.watch(); err != nil {
+		if !keep {
+			if err := c.flush(); err != nil {
 				return err
 			}
-			continue
 		}
-		p, waited, err := c.up.receive(false)
+		receive := c.up.receive
+		if watched {
+			receive = c.watch
+		}
+		p, waited, err := receive()
 		if err != nil {
 			return err
 		}
-		watched = waited
-		if err := c.passBack(p); err != nil {
-			return err
-		}
+		watched = watched || waited
+		c.out = append(c.out, p...)
 	}
 	c.up.used = time.Now()
 	return nil
 }
 
-func (c *session) passBack(p []byte) error {
-	c.out = append(c.out, p...)
-	return c.flushIf(flushAt)
-}
-
 // watch waits for the next bytes of the upstream and ends that when the client goes away:
 // nobody must take from a list for a client that is gone. What the client sends meanwhile
 // is kept.
-func (c *session) watch() error {
+func (c *session) watch() (p []byte, waited bool, err error) {
 	if err := c.EndAnswer(c.begun); err != nil {
-		return err
+		return nil, false, err
 	}
 	c.Enter(httpserve.Answering)
 	client, up := c.Conn.Conn, c.up
@@ -382,15 +378,12 @@ func (c *session) watch() error {
 		}
 		ended <- p
 	}()
-	p, _, err := up.receive(true)
+	p, err = up.receiveAnytime()
 	_ = client.SetReadDeadline(time.Unix(1, 0)) // ends readAhead; an error shows at the next read
 	c.in = append(c.in, <-ended...)
 	_ = client.SetReadDeadline(time.Time{})
 	c.begun = c.BeginAnswer()
-	if err != nil {
-		return err
-	}
-	return c.passBack(p)
+	return p, true, err
 }
 
 // readAhead reads until its deadline or until it has enough. An error is the end of the

@@ -53,7 +53,7 @@ func (c *session) exchange(raw []byte) ([]byte, error) {
 	if err := c.up.send(raw, 1, c.server.cfg.WriteTimeout); err != nil {
 		return nil, err
 	}
-	if err := c.receiveAll(false); err != nil {
+	if err := c.receiveAll(false, true); err != nil {
 		return nil, err
 	}
 	reply := bytes.Clone(c.out)

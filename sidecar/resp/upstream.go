@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"time"
 )
@@ -118,30 +119,36 @@ func awayReply(err error) string {
 const waitBefore = time.Second
 
 // receive reads what the upstream sends. waited is whether nothing came for some time.
-func (u *upstream) receive(watched bool) (p []byte, waited bool, err error) {
-	now := time.Now()
-	switch {
-	case watched:
-		u.armed = time.Time{}
-		err = u.SetReadDeadline(time.Time{})
-	case now.Sub(u.armed) > waitBefore/4: // so it is set rarely
+func (u *upstream) receive() (p []byte, waited bool, err error) {
+	if now := time.Now(); now.Sub(u.armed) > waitBefore/4 { // so it is set rarely
 		u.armed = now
-		err = u.SetReadDeadline(now.Add(waitBefore))
+		if err := u.SetReadDeadline(now.Add(waitBefore)); err != nil {
+			return nil, false, err
+		}
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	n, err := u.Read(u.buf)
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() && n == 0 {
+	p, err = u.read()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, true, nil
 	}
-	if err := u.replies.scan(u.buf[:n]); err != nil {
-		return nil, false, err
+	return p, false, err
+}
+
+// receiveAnytime is receive without a limit.
+func (u *upstream) receiveAnytime() ([]byte, error) {
+	u.armed = time.Time{}
+	if err := u.SetReadDeadline(time.Time{}); err != nil {
+		return nil, err
 	}
-	if n > 0 {
-		return u.buf[:n], false, nil
+	return u.read()
+}
+
+// read reads once. What it returns is valid until the next call.
+func (u *upstream) read() ([]byte, error) {
+	n, err := u.Read(u.buf)
+	if n == 0 {
+		return nil, fmt.Errorf("the upstream ended: %w", err)
 	}
-	return nil, false, fmt.Errorf("the upstream ended: %w", err)
+	return u.buf[:n], u.replies.scan(u.buf[:n])
 }
 
 // send sends commands that get so many replies.

@@ -2,7 +2,7 @@ package resp
 
 import (
 	"hash/maphash"
-	"math"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -15,61 +15,71 @@ import (
 // places by their hash: then a read is passed on that need not be.
 type writes struct {
 	began time.Time
-	at    *[1024]int64 // nanoseconds since began; nil: nothing was written
-	all   int64        // when a command may have written to any key
-	open  bool         // there are unanswered ones
+	at    *[places]int64 // nanoseconds since began; nil: nothing was written
+	all   int64          // when a command may have written to any key
+	// What was written to by commands whose replies have not come.
+	open     [places / 64]uint64
+	openAll  bool
+	openSome bool
 }
 
-// unanswered is the time of a write whose reply has not come.
-const unanswered = math.MaxInt64
+const places = 1024
 
 var seed = maphash.MakeSeed()
 
 // begun takes note of a command that may write. Any of its arguments may be a key.
 func (w *writes) begun(v verb, args [][]byte) {
-	if w.at == nil {
-		w.at = new([1024]int64)
-	}
-	w.open = true
-	if v == script || v == exec {
-		w.all = unanswered
+	if w.openSome = true; v == script || v == exec {
+		w.openAll = true
 		return
 	}
 	for _, a := range args[1:] {
-		if len(a) > 0 && len(a) <= 2*rankcache.MaxBoardLen {
-			*w.place(a) = unanswered
+		if len(a) > 0 && len(a) <= maxKey {
+			p := place(a)
+			w.open[p/64] |= 1 << (p % 64)
 		}
 	}
 }
 
-func (w *writes) place(key []byte) *int64 {
-	return &w.at[maphash.Bytes(seed, key)%uint64(len(w.at))]
-}
+// maxKey is longer than the key of any board.
+const maxKey = 2 * rankcache.MaxBoardLen
+
+func place(key []byte) uint64 { return maphash.Bytes(seed, key) % places }
 
 // ended takes note that all replies have come.
 func (w *writes) ended() {
-	if !w.open {
+	if !w.openSome {
 		return
 	}
-	w.open = false
+	if w.at == nil {
+		w.at = new([places]int64)
+	}
 	now := int64(time.Since(w.began))
-	for i, at := range w.at {
-		if at == unanswered {
-			w.at[i] = now
+	for i, set := range w.open {
+		for ; set != 0; set &= set - 1 {
+			w.at[64*i+bits.TrailingZeros64(set)] = now
 		}
 	}
-	if w.all == unanswered {
+	if w.openAll {
 		w.all = now
 	}
+	w.dropped()
 }
+
+// dropped forgets the commands without replies: they were not passed on.
+func (w *writes) dropped() { w.open, w.openAll, w.openSome = [places / 64]uint64{}, false, false }
 
 // after reports whether a write to the key may be later than a copy that was current at
 // a time.
 func (w *writes) after(key []byte, currentAt time.Time) bool {
-	if w.at == nil {
+	if w.at == nil && !w.openSome {
 		return false
 	}
-	return max(*w.place(key), w.all) >= int64(currentAt.Sub(w.began))
+	p := place(key)
+	if w.openAll || w.open[p/64]&(1<<(p%64)) != 0 {
+		return true
+	}
+	return w.at != nil && max(w.at[p], w.all) >= int64(currentAt.Sub(w.began))
 }
 
 const refusal = "-ERR RANKCACHE board is written by the writer\r\n"
@@ -79,7 +89,7 @@ const refusal = "-ERR RANKCACHE board is written by the writer\r\n"
 // of the arguments are keys.
 func (s *Server) refuses(args [][]byte) string {
 	for _, a := range args[1:] {
-		if len(a) > 2*rankcache.MaxBoardLen {
+		if len(a) > maxKey {
 			continue
 		}
 		board, ok := s.cfg.Names.BoardOfKey(text(a))
