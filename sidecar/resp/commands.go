@@ -1,5 +1,10 @@
 package resp
 
+import (
+	"slices"
+	"strings"
+)
+
 // kind is what the listener does with a command.
 type kind uint8
 
@@ -122,4 +127,32 @@ func is(arg []byte, word string) bool {
 		}
 	}
 	return true
+}
+
+// CommandInfo tells what becomes of one command, for docs/RESP.md.
+type CommandInfo struct{ Name, What string }
+
+// Commands returns what becomes of the commands that are told apart, by name.
+func Commands() []CommandInfo {
+	var all []CommandInfo
+	for name, c := range commands {
+		what := kindTexts[c.kind]
+		if c.verb == zRevRange || c.verb == zRange {
+			what = "answered here: from open boards; pages by rank, best first, also from the kept top of a hot board"
+		}
+		all = append(all, CommandInfo{name, what})
+	}
+	slices.SortFunc(all, func(a, b CommandInfo) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+var kindTexts = map[kind]string{
+	kindRead:      "answered here: from open boards",
+	kindHandshake: "handshake: answered here, and said again to Redis when the connection to it opens",
+	kindRelay:     "passed on; the connection is relayed until it is closed",
+	kindMulti:     "passed on, as is all until EXEC or DISCARD",
+	kindWatch:     "passed on, as is all until EXEC, DISCARD or UNWATCH",
+	kindEnd:       "passed on; ends a transaction",
+	kindUnwatch:   "passed on; ends WATCH",
+	kindScript:    "passed on; may write to any board, so that reads pass until the copies are newer",
 }

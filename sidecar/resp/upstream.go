@@ -17,6 +17,7 @@ type upstream struct {
 	replies replies
 	buf     []byte
 	armed   time.Time // when the deadline of reads was set
+	sending time.Time // the same of writes
 	used    time.Time
 }
 
@@ -154,8 +155,11 @@ func (u *upstream) read() ([]byte, error) {
 // send sends commands that get so many replies.
 func (u *upstream) send(p []byte, n int, timeout time.Duration) error {
 	u.replies.want += n
-	if err := u.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
-		return err
+	if now := time.Now(); now.Sub(u.sending) > timeout/4 { // so it is set rarely
+		u.sending = now
+		if err := u.SetWriteDeadline(now.Add(timeout)); err != nil {
+			return err
+		}
 	}
 	_, err := u.Write(p)
 	return err
