@@ -106,6 +106,18 @@ func TestOwnWrites(t *testing.T) {
 	one.want(best(fixture.Member(7)), read...)
 }
 
+// TestOldCopies: a copy from before this process, such as one from a file, is as good after
+// writes of other keys.
+func TestOldCopies(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	e.hot.At = time.Now().Add(-time.Hour)
+	c := e.dial()
+	c.want("+OK\r\n", "SET", "other", "1")
+	c.want("*1\r\n$7\r\nm000000\r\n", words("ZREVRANGE hot 0 0")...)
+	e.wantCounted(zRevRange, sourceHot, 1)
+}
+
 // TestWritesToOpenBoards are refused, also in transactions; what only reads the board is not.
 func TestWritesToOpenBoards(t *testing.T) {
 	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()

@@ -79,7 +79,11 @@ func (w *writes) after(key []byte, currentAt time.Time) bool {
 	if w.openAll || w.open[p/64]&(1<<(p%64)) != 0 {
 		return true
 	}
-	return w.at != nil && max(w.at[p], w.all) >= int64(currentAt.Sub(w.began))
+	if w.at == nil {
+		return false
+	}
+	last := max(w.at[p], w.all)
+	return last > 0 && last >= int64(currentAt.Sub(w.began))
 }
 
 const refusal = "-ERR RANKCACHE board is written by the writer\r\n"
