@@ -120,14 +120,19 @@ func (e *env) compare(r *rand.Rand, n int) {
 		want := ids.ReplaceAllString(strings.ReplaceAll(there.replies(g.replies), "two", "one"), "id")
 		got := ids.ReplaceAllString(here.replies(g.replies), "id")
 		if got != want {
-			at := 0
-			for at < min(len(got), len(want)) && got[at] == want[at] {
-				at++
-			}
+			at := differ(got, want)
 			e.t.Fatalf("after %d commands the replies to\n%q\ndiffer from byte %d: got\n%.300q\nwant\n%.300q", done, all, at, got[max(at-100, 0):], want[max(at-100, 0):])
 		}
 		done += g.replies
 	}
+}
+
+// differ returns the first byte in which they do.
+func differ(a, b string) (at int) {
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	return at
 }
 
 // ids are the ids of connections, in replies to HELLO.

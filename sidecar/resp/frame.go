@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"slices"
 )
 
 // Limits of one command. Redis takes 512 MB an argument; here a command is held whole
@@ -12,6 +13,7 @@ const (
 	maxArgs    = 1 << 20
 	maxBulk    = 64 << 20  // bytes of one argument
 	maxCommand = 128 << 20 // bytes of a command
+	keepArgs   = 1024      // for so many, room is kept for the next command
 )
 
 // protocolError is a malformed frame. Its text is the one of Redis, which closes the
@@ -55,16 +57,12 @@ func (a *parser) next(p []byte) (command, int, error) {
 	for _, s := range a.spans {
 		a.args = append(a.args, p[s.from:s.to])
 	}
-	n := a.pos
-	a.reset()
-	return command{raw: p[:n], args: a.args}, n, nil
-}
-
-func (a *parser) reset() {
-	if cap(a.spans) > 1024 {
-		a.spans, a.args = nil, a.args[:len(a.args):len(a.args)]
+	cmd := command{raw: p[:a.pos], args: a.args}
+	*a = parser{spans: a.spans[:0], args: a.args, inline: a.inline}
+	if cap(a.spans) > keepArgs {
+		*a = parser{}
 	}
-	*a = parser{spans: a.spans[:0], args: a.args, inline: a.inline[:0]}
+	return cmd, len(cmd.raw), nil
 }
 
 func (a *parser) parseArray(p []byte) (complete bool, err error) {
@@ -174,10 +172,7 @@ func (a *parser) nextInline(p []byte) (command, int, error) {
 
 // split sets args to the words of the line, which may be quoted as in redis-cli.
 func (a *parser) split(line []byte) (balanced bool) {
-	a.args, a.inline = a.args[:0], append(a.inline[:0], make([]byte, 0, len(line))...)
-	if cap(a.inline) < len(line) { // so that arguments stay where they are
-		a.inline = make([]byte, 0, len(line))
-	}
+	a.args, a.inline = a.args[:0], slices.Grow(a.inline[:0], len(line)) // so that arguments stay where they are
 	for {
 		line = bytes.TrimLeft(line, " \t\n\v\f\r")
 		if len(line) == 0 {

@@ -84,6 +84,7 @@ type Server struct {
 	lived       context.Context
 	live        context.CancelFunc
 
+	buffers   sync.Pool // of *[]byte: replies, while a connection answers
 	counts    *counts
 	broken    prometheus.Counter
 	upstreams atomic.Int64
@@ -110,6 +111,20 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	s.lived, s.live = context.WithCancel(context.Background())
 	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: idleTimeout}, func(time.Time) {})
 	return s, s.register(reg)
+}
+
+func (s *Server) takeBuffer() []byte {
+	if b, ok := s.buffers.Get().(*[]byte); ok {
+		return *b
+	}
+	return make([]byte, 0, firstRoom)
+}
+
+func (s *Server) giveBuffer(b []byte) {
+	if cap(b) <= 2*flushAt {
+		b = b[:0]
+		s.buffers.Put(&b)
+	}
 }
 
 func (s *Server) register(reg prometheus.Registerer) error {

@@ -46,7 +46,7 @@ type run struct {
 
 const (
 	firstRoom = 4 << 10  // bytes of a connection's buffer at first
-	keepRoom  = 64 << 10 // above it, buffers are given back
+	keepRoom  = 16 << 10 // bytes of it that a connection keeps
 	flushAt   = 64 << 10 // bytes of replies that are sent while more are made
 )
 
@@ -72,6 +72,7 @@ func (c *session) serve() error {
 			return err
 		}
 		c.begun = c.BeginAnswer()
+		c.out = c.server.takeBuffer()
 		err := c.answerAll()
 		if errors.Is(err, errDone) || errors.As(err, new(protocolError)) {
 			_ = c.flush()
@@ -86,6 +87,7 @@ func (c *session) serve() error {
 		if err != nil {
 			return err
 		}
+		c.server.giveBuffer(c.out)
 		c.rest()
 	}
 }
@@ -115,9 +117,6 @@ func (c *session) rest() {
 	c.in, c.from = c.in[:left], 0
 	if left == 0 && cap(c.in) > keepRoom {
 		c.in = nil
-	}
-	if cap(c.out) > keepRoom {
-		c.out = nil
 	}
 	if !began && left > 0 { // more of the command that had begun
 		c.Enter(httpserve.ReadingHead)
@@ -390,7 +389,7 @@ func (c *session) watch() (p []byte, waited bool, err error) {
 // connection.
 func readAhead(client net.Conn) (p []byte, err error) {
 	room := make([]byte, firstRoom)
-	for len(p) < keepRoom {
+	for len(p) < 4*keepRoom {
 		n, err := client.Read(room)
 		p = append(p, room[:n]...)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
