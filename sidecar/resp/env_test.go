@@ -66,10 +66,7 @@ func newEnv(t testing.TB, redisAddr string, change ...func(*Config)) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Names: wire.DefaultNames(), Dial: func(ctx context.Context) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "tcp", redisAddr)
-	}}
+	cfg := Config{Names: wire.DefaultNames(), Dial: dialer(redisAddr)}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -78,6 +75,13 @@ func newEnv(t testing.TB, redisAddr string, change ...func(*Config)) *env {
 	}
 	e.start()
 	return e
+}
+
+func dialer(addr string) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", addr)
+	}
 }
 
 func (e *env) start() {

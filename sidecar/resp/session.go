@@ -291,7 +291,7 @@ func (c *session) say(v verb, from source, reply string) error {
 // pass adds a command to the run.
 func (c *session) pass(v verb, cmd *command, n int) error {
 	f := c.server.facts.Load().flagsOf(cmd.args[0])
-	if !f.readonly {
+	if !f.readonly && (v < zRevRange || v > zCount) { // reads are known before anything is learned
 		if reply := c.server.refuses(cmd.args); reply != "" {
 			c.refused = c.multi
 			return c.say(v, sourceRefused, reply)
