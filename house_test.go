@@ -50,7 +50,7 @@ var inputOutput = []string{"os", "net", "syscall", "log", "plugin", "database"}
 var groundModules = []string{"go.yaml.in/yaml/v3"}
 
 // toolPackages are only for tests, demo and benchmarks.
-var toolPackages = []string{"github.com/alicebob/miniredis", "github.com/twmb/franz-go/pkg/kfake", "github.com/wangjia184/sortedset",
+var toolPackages = []string{"github.com/alicebob/miniredis", "github.com/twmb/franz-go/pkg/kfake", "github.com/wangjia184/sortedset", "github.com/tidwall/redcon",
 	"github.com/yuin/gopher-lua", "github.com/chromedp", "rankcache/internal/lab", "rankcache/internal/testkit"}
 
 // TestImportTable checks the imports of every package against the table.

@@ -22,6 +22,7 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
 			"memory":        func() any { return s.memoryStatus() },
+			"resp":          s.respStatus,
 		}}
 	mux := adminapi.New(status, s.ready, metrics)
 	s.addOperator(status, mux)

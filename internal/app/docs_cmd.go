@@ -35,6 +35,7 @@ func newDocsCommand() *cobra.Command {
 var references = map[string]func(io.Writer) error{
 	"config":  writeConfigReference,
 	"metrics": writeMetricsReference,
+	"resp":    writeRESPReference,
 }
 
 // generated begins a reference.

@@ -74,6 +74,9 @@ func (t *targets) checks() []doctor.Check {
 	if t.socket != "" {
 		checks = append(checks, doctor.Socket("socket", "socket", t.socket))
 	}
+	if t.resp.socket != "" {
+		checks = append(checks, doctor.Socket("resp-socket", "resp-socket", t.resp.socket))
+	}
 	return append(checks, doctor.Check{Name: "memory", Needs: doctor.CheckRedis, Look: t.memory},
 		doctor.Check{Name: "ports", Look: t.ports})
 }
@@ -187,7 +190,7 @@ func tryTencent(ctx context.Context, source *hotkey.Tencent) doctor.Verdict {
 
 // ports checks whether serve could listen. Addresses that a running sidecar uses pass.
 func (t *targets) ports(ctx context.Context) doctor.Verdict {
-	opened, err := openListeners(flagAddr{"data", t.data}, flagAddr{"socket", unixAddr(t.socket)}, flagAddr{"admin", t.admin}, flagAddr{"health", t.health})
+	opened, err := openListeners(t.addresses()...)
 	opened.close()
 	if err == nil {
 		return doctor.Verdict{Status: doctor.OK, Advice: "all addresses can be listened on"}

@@ -44,6 +44,7 @@ type serveOptions struct {
 	poll          pollOptions
 	profiles      profileOptions
 	tracing       tracingOptions
+	resp          respOptions
 	snapshots     snapshotOptions
 }
 
@@ -106,6 +107,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	o.poll.register(flags)
 	o.profiles.register(flags)
 	o.tracing.register(flags)
+	o.resp.register(flags)
 }
 
 // serve runs the sidecar until ctx is done and everything has ended.

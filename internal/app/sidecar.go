@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -23,6 +24,7 @@ import (
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
 	"rankcache/sidecar/httpapi"
+	"rankcache/sidecar/resp"
 )
 
 // Sidecar is one sidecar: the folders of the star joined, and its listeners.
@@ -50,6 +52,7 @@ type Sidecar struct {
 	services  adminapi.Dependencies                                                     // that are called
 
 	dataServer *httpapi.Server
+	respServer *resp.Server // nil: no listener for clients of Redis
 	listeners  listeners
 }
 
@@ -92,14 +95,19 @@ func (s *Sidecar) startup() (bool, string) {
 
 func (s *Sidecar) listen() (err error) {
 	o := s.options
-	s.listeners, err = openListeners(flagAddr{"data", o.data}, flagAddr{"socket", unixAddr(o.socket)},
-		flagAddr{"admin", o.admin}, flagAddr{"health", o.health})
-	for _, flag := range []string{"data", "admin"} {
+	s.listeners, err = openListeners(o.addresses()...)
+	for _, flag := range []string{"data", "admin", "resp"} {
 		if addr := s.listeners.addr(flag); addr != "" && !httpserve.OnlyLocal(addr) {
 			s.log.Warn("listener is reachable from outside the pod and unauthenticated", "port", flag, "addr", addr)
 		}
 	}
 	return err
+}
+
+// addresses are what the sidecar listens on.
+func (o *serveOptions) addresses() []flagAddr {
+	return []flagAddr{{"data", o.data}, {"socket", unixAddr(o.socket)}, {"admin", o.admin}, {"health", o.health},
+		{"resp", o.resp.addr}, {"resp-socket", unixAddr(o.resp.socket)}}
 }
 
 // close frees what run has not freed. It may be called after run.
@@ -124,7 +132,7 @@ func (s *Sidecar) run(ctx context.Context) error {
 		group.Go(func() error { return part.Run(live) })
 	}
 	s.startListeners(group, live)
-	s.log.Info("serving", "data", s.listeners.addr("data"), "admin", s.listeners.addr("admin"), "health", s.listeners.addr("health"), "version", Version)
+	s.log.Info("serving", "data", s.listeners.addr("data"), "resp", s.listeners.addr("resp"), "admin", s.listeners.addr("admin"), "health", s.listeners.addr("health"), "version", Version)
 	defer context.AfterFunc(ctx, s.dataServer.Drain)()
 	group.Go(func() error {
 		drained(ctx, live, s.ready, s.options.drain, s.callers(), s.log)
@@ -140,7 +148,14 @@ func (s *Sidecar) callers() connections {
 	if !s.options.drainEarly {
 		return nil
 	}
-	return s.dataServer.Conns
+	return func() (open int, ever uint64) {
+		open, ever = s.dataServer.Conns()
+		if s.respServer != nil {
+			respOpen, respEver := s.respServer.Conns()
+			open, ever = open+respOpen, ever+respEver
+		}
+		return open, ever
+	}
 }
 
 func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
@@ -150,6 +165,10 @@ func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 	for _, l := range s.listeners {
 		if handler := handlers[l.flag]; handler != nil {
 			group.Go(func() error { return httpserve.Serve(ctx, l, handler, configs[l.flag], s.log) })
+			continue
+		}
+		if strings.HasPrefix(l.flag, "resp") {
+			group.Go(func() error { return s.respServer.Serve(ctx, l) })
 			continue
 		}
 		group.Go(func() error { return s.dataServer.Serve(ctx, l) })

@@ -31,7 +31,7 @@ func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
 	folded := newFoldedLog(log.Handler())
 	s.log, s.parts = slog.New(folded), append(s.parts, folded.tally)
 	callWatch{s}.buildDependencies()
-	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.listen} {
+	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, s.listen} {
 		if err := build(); err != nil {
 			s.close()
 			return nil, err

@@ -79,6 +79,29 @@ func TestBenchReadMeasuresEveryRow(t *testing.T) {
 	}
 }
 
+// TestBenchRESPMeasuresEveryRow is bench resp with windows too short to mean anything.
+func TestBenchRESPMeasuresEveryRow(t *testing.T) {
+	testkit.Redis(t)
+	t.Setenv(envRunMain, "1")
+	var out, progress bytes.Buffer
+	err := app.Run(t.Context(), benchOnly(), []string{"bench", "resp", "-o", "json", "--rounds", "1", "--duration", "20ms", "--connections", "4", "--board-members", "2000"}, &out, &progress)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	var report respReport
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Rows) != 4*len(respRows) || len(report.Ratios) != 2*len(respRatios) {
+		t.Errorf("%d rows and %d ratios", len(report.Rows), len(report.Ratios))
+	}
+	for _, row := range report.Rows {
+		if row.Errors != 0 {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
 func TestBenchReadLeavesOutWhatIsNotInstalled(t *testing.T) {
 	t.Setenv(envRunMain, "1")
 	t.Setenv("PATH", t.TempDir())

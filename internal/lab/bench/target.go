@@ -67,6 +67,9 @@ var targetMakers = map[string]func(context.Context, *targetOptions) (target, err
 	"plain":              newPlainTarget,
 	"sortedset":          newSortedsetTarget,
 	"sortedset fasthttp": newFastSortedsetTarget,
+	"resp":               newRESPTarget,
+	"redcon":             newRedconTarget,
+	"relay":              newRelayTarget,
 }
 
 // newBenchTargetCommand is for bench read, which calls this program again.

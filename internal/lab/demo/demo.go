@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -238,7 +239,7 @@ func (d *demoRun) writeArgs() []string {
 }
 
 func (d *demoRun) serveArgs(profileURL string) []string {
-	return append(d.common(), "--data", d.data, "--admin", d.admin, "--health", d.health, "--drain", "0s",
+	return append(d.common(), "--data", d.data, "--resp", "127.0.0.1:0", "--admin", d.admin, "--health", d.health, "--drain", "0s",
 		"--admin-token", demoToken, "--profile-url", profileURL,
 		"--hot-residency", "10s", "--hot-exit-after", "5s", "--hot-cool-down", "5s") // a room cools down while one watches
 }
@@ -294,6 +295,7 @@ func (d *demoRun) base() string { return "http://" + d.sidecar.Addr("data") }
 
 func (d *demoRun) printCurls(e *evening) {
 	admin, health := d.sidecar.Addr("admin"), d.sidecar.Addr("health")
+	_, respPort, _ := net.SplitHostPort(d.sidecar.Addr("resp"))
 	fmt.Fprintf(d.stdout, `
 Look at http://%[7]s/ in a browser; changes there take the token "%[8]s".
 
@@ -305,8 +307,9 @@ Or try, while it runs:
   curl -i 'http://%[6]s/readyz'
   curl 'http://%[7]s/status'
   curl 'http://%[7]s/hotkeys'
+  redis-cli -p %[9]s ZREVRANGE %[2]s 0 9 WITHSCORES
 
-`, d.base(), e.starBoard(), e.giver(), e.smallBoard(0), e.blockedBoard(), health, admin, demoToken)
+`, d.base(), e.starBoard(), e.giver(), e.smallBoard(0), e.blockedBoard(), health, admin, demoToken, respPort)
 }
 
 // show draws the live top 10 and reports which rooms become hot and cool down.

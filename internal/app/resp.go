@@ -1,0 +1,82 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
+
+	"rankcache/origin"
+	"rankcache/sidecar/resp"
+)
+
+// respOptions are the settings of the listener for clients of Redis.
+type respOptions struct {
+	addr, socket string
+	maxAge       time.Duration
+}
+
+func (o *respOptions) register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.addr, "resp", "", "`address` for clients of Redis, such as 127.0.0.1:6390; empty: none. Keep it on loopback: who may connect may do all that this sidecar may in Redis. Not with --redis-mode cluster")
+	flags.StringVar(&o.socket, "resp-socket", "", "Unix socket `file` for clients of Redis")
+	flags.DurationVar(&o.maxAge, "resp-max-age", 0, "pass reads over --resp on to Redis if the copy was last known to be current before so long; 0: read any copy that is open")
+}
+
+func (o *respOptions) enabled() bool { return o.addr != "" || o.socket != "" }
+
+// buildResp builds the listener for clients of Redis, if there is to be one.
+func (s *Sidecar) buildResp() (err error) {
+	o := s.options
+	if !o.resp.enabled() {
+		return nil
+	}
+	client, ok := s.redis.(*redis.Client)
+	if !ok || o.redisMode == origin.ModeCluster {
+		return Usagef("--resp can't be used with --redis-mode cluster: clients of a cluster connect to its nodes by themselves")
+	}
+	s.respServer, err = resp.New(s.reader, resp.Config{Dial: rawDial(client.Options()), Credentials: o.credentials, DB: client.Options().DB,
+		Names: o.names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.redisTimeout}, s.log, s.registry)
+	s.parts = append(s.parts, s.respServer)
+	return err
+}
+
+// rawDial returns how a client connects: with TLS, and to the master that Sentinel names.
+func rawDial(o *redis.Options) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		conn, err := o.Dialer(ctx, o.Network, o.Addr)
+		if err != nil {
+			return nil, fmt.Errorf("connect to Redis: %w", explainHandshake(err))
+		}
+		return conn, nil
+	}
+}
+
+//go:embed resp_intro.md
+var respIntro string
+
+// writeRESPReference writes docs/RESP.md.
+func writeRESPReference(to io.Writer) error {
+	var table bytes.Buffer
+	tableRow(&table, "command", "what becomes of it")
+	tableRow(&table, "---", "---")
+	for _, c := range resp.Commands() {
+		tableRow(&table, "`"+c.Name+"`", c.What)
+	}
+	_, err := io.WriteString(to, generated+strings.Replace(respIntro, "{{commands}}\n", table.String(), 1))
+	return err
+}
+
+// respStatus is the section of /status; nil without the listener.
+func (s *Sidecar) respStatus() any {
+	if s.respServer == nil {
+		return nil
+	}
+	return s.respServer.Status()
+}

@@ -1,0 +1,39 @@
+package sidecar
+
+import (
+	"time"
+
+	"rankcache"
+)
+
+// Copy is what is kept here of one board. It is for protocols that never have the
+// Reader ask Redis.
+type Copy struct {
+	Source Source // SourceRedis: nothing is kept here
+	Board  Board  // of SourceLocal
+	// Top is not older than CurrentAt, when it was last known to be what Redis had.
+	Top       *rankcache.Top
+	CurrentAt time.Time
+}
+
+// Copy returns what is kept of q's board, whatever bounds q has, or [ErrBlocked]. It
+// does not count as a read; see [Reader.Count].
+func (r *Reader) Copy(q *Query) (Copy, error) {
+	at, err := r.find(q, false)
+	switch {
+	case err != nil:
+		return Copy{}, err
+	case at.tier == TierHot:
+		return Copy{Source: SourceHot, Top: at.top, CurrentAt: at.hotAt}, nil
+	case at.tier != TierLocal:
+		return Copy{Source: SourceRedis}, nil
+	}
+	c := Copy{Source: SourceLocal, Board: at.board, CurrentAt: at.board.CurrentAt()}
+	if c.Top = at.board.Top(); c.Top == nil { // again, after CurrentAt was read: it may have been emptied
+		return Copy{Source: SourceRedis}, nil
+	}
+	return c, nil
+}
+
+// CopyPages returns the pages of the copy's top.
+func (r *Reader) CopyPages(q *Query, c *Copy) *Pages { return r.cache.of(q.Board, c.Top, c.Source) }

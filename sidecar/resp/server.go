@@ -1,0 +1,226 @@
+package resp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rankcache/internal/httpserve"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/conn"
+	"rankcache/wire"
+)
+
+// Defaults of [Config].
+const (
+	DefaultMaxConns        = 10_000
+	DefaultReadTimeout     = 30 * time.Second // a whole command, from its first byte
+	DefaultWriteTimeout    = 10 * time.Second // each part of the replies
+	DefaultDrainTimeout    = 5 * time.Second
+	DefaultUpstreamTimeout = 200 * time.Millisecond
+
+	// idle connections stay open, as those of Redis do: clients keep them in pools.
+	idleTimeout = 365 * 24 * time.Hour
+)
+
+// Config is how the listener behaves; zeros take the defaults.
+type Config struct {
+	// Dial connects to Redis: TLS is done, nothing is said. It may be called
+	// concurrently.
+	Dial func(context.Context) (net.Conn, error)
+	// Credentials returns the sidecar's own user and password, "" for none: only
+	// clients that log in with these are answered from copies.
+	Credentials func() (user, password string)
+	// DB is the database that has the boards.
+	DB    int
+	Names wire.Names
+	// MaxAge is how long ago a copy must have been known to be current; 0: any may be
+	// read.
+	MaxAge time.Duration
+	// MaxConns is for all listeners; at so many, one gives way to each new one.
+	MaxConns        int
+	ReadTimeout     time.Duration
+	WriteTimeout    time.Duration
+	DrainTimeout    time.Duration
+	UpstreamTimeout time.Duration // connecting, logging in, one question of the sidecar's own
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, DefaultReadTimeout)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
+	c.UpstreamTimeout = cmp.Or(c.UpstreamTimeout, DefaultUpstreamTimeout)
+	if c.Credentials == nil {
+		c.Credentials = func() (string, string) { return "", "" }
+	}
+	return c
+}
+
+// Server answers clients of Redis. It may serve several listeners at once.
+type Server struct {
+	cfg    Config
+	reader *sidecar.Reader
+	slot   sidecar.Slot
+	log    *slog.Logger
+	began  time.Time
+	clock  *conn.Clock
+	conns  *httpserve.Conns[*session]
+	lastID atomic.Uint64
+
+	facts       atomic.Pointer[facts]
+	asks        chan ask
+	learnFailed atomic.Bool
+	downUntil   atomic.Int64 // since began; the upstream could not be reached
+	lived       context.Context
+	live        context.CancelFunc
+
+	buffers   sync.Pool // of *[]byte: replies, while a connection answers
+	counts    *counts
+	broken    prometheus.Counter
+	upstreams atomic.Int64
+}
+
+const acceptPause = 50 * time.Millisecond
+
+// firstID is the id of the first connection. Redis has not come so far, so that an id from
+// here names no client of it.
+const firstID = 1 << 52
+
+// New returns a server of r and registers its metrics. It starts nothing.
+func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Server, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Dial == nil {
+		return nil, errors.New("a RESP server needs an upstream")
+	}
+	s := &Server{cfg: cfg, reader: r, slot: r.NewSlot(newKept), log: log, began: time.Now(),
+		conns: httpserve.NewConns[*session](cfg.MaxConns), asks: make(chan ask), counts: newCounts(),
+		broken: prometheus.NewCounter(prometheus.CounterOpts{Name: "rankcache_resp_protocol_errors_total",
+			Help: "Connections to the RESP listener that ended with a malformed frame."})}
+	s.lastID.Store(firstID)
+	s.facts.Store(unlearned)
+	s.lived, s.live = context.WithCancel(context.Background())
+	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: idleTimeout}, func(time.Time) {})
+	return s, s.register(reg)
+}
+
+func (s *Server) takeBuffer() []byte {
+	if b, ok := s.buffers.Get().(*[]byte); ok {
+		return *b
+	}
+	return make([]byte, 0, firstRoom)
+}
+
+func (s *Server) giveBuffer(b []byte) {
+	if cap(b) <= 2*flushAt {
+		b = b[:0]
+		s.buffers.Put(&b)
+	}
+}
+
+func (s *Server) register(reg prometheus.Registerer) error {
+	if reg == nil {
+		return nil
+	}
+	gauge := func(name, help string, value func() int) error {
+		return reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
+	}
+	return errors.Join(reg.Register(s.counts), reg.Register(s.broken),
+		gauge("rankcache_resp_connections", "Connections now open to the RESP listeners.", s.conns.Len),
+		gauge("rankcache_resp_upstream_connections", "Connections to Redis that those have open.", func() int { return int(s.upstreams.Load()) }))
+}
+
+// Status is what operators see.
+type Status struct {
+	Connections int    `json:"connections"`
+	Upstreams   int    `json:"upstream_connections"`
+	Server      string `json:"server"` // "" before it was asked
+	Scores      string `json:"scores"`
+	Reached     bool   `json:"reached"`
+}
+
+// Status returns the present state.
+func (s *Server) Status() Status {
+	f := s.facts.Load()
+	return Status{s.conns.Len(), int(s.upstreams.Load()), f.name, f.format.String(), f != unlearned && !s.learnFailed.Load()}
+}
+
+// Conns returns how many connections are open now, and how many were ever accepted.
+func (s *Server) Conns() (open int, ever uint64) { return s.conns.Len(), s.conns.Added() }
+
+// Run learns from Redis until ctx is done.
+func (s *Server) Run(ctx context.Context) error { return s.follow(ctx) }
+
+// Serve answers commands on ln until ctx is done, then closes ln, finishes the current
+// commands and returns. It returns an error if ln failed.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	stop := make(chan struct{})
+	defer close(stop)
+	go s.clock.Run(stop)
+	defer context.AfterFunc(ctx, func() { ln.Close() })()
+	var sessions sync.WaitGroup
+	for {
+		accepted, err := ln.Accept()
+		if ctx.Err() != nil {
+			if err == nil {
+				accepted.Close()
+			}
+			s.drain(&sessions)
+			return nil
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("RESP listener %s: %w", ln.Addr(), err)
+		}
+		if err != nil { // such as too many open files
+			s.log.Warn("RESP listener can't accept", "err", err)
+			time.Sleep(acceptPause)
+			continue
+		}
+		c := s.newSession(accepted)
+		sessions.Go(func() { s.serve(c) })
+	}
+}
+
+func (s *Server) newSession(accepted net.Conn) *session {
+	c := &session{server: s, id: s.lastID.Add(1), greeting: greeting{proto: 2}}
+	_, password := s.cfg.Credentials()
+	c.loggedIn, c.writes.began = password == "", s.began
+	c.Open(accepted, s.clock, c)
+	s.conns.Add(c)
+	return c
+}
+
+func (s *Server) serve(c *session) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.log.Error("RESP session panicked", "fault", fault, "stack", string(debug.Stack()))
+		}
+	}()
+	if err := c.serve(); err != nil {
+		s.log.Debug("RESP connection ended", "err", err)
+	}
+}
+
+// drain closes connections between two commands, and all that are left after DrainTimeout.
+func (s *Server) drain(sessions *sync.WaitGroup) {
+	for _, c := range s.conns.All() {
+		_ = c.Close() // it finishes first what it is at
+	}
+	over := time.AfterFunc(s.cfg.DrainTimeout, func() {
+		s.live()
+		for _, c := range s.conns.All() {
+			_ = c.Conn.Conn.Close()
+		}
+	})
+	defer over.Stop()
+	sessions.Wait()
+}

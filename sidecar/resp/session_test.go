@@ -1,0 +1,375 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+	"rankcache/sidecar/internal/fixture"
+)
+
+func falling(i int) float64 { return float64(1000 - i) }
+
+// TestHandshake: what clients begin with is answered here, and said again to the upstream.
+func TestHandshake(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	c := e.dial()
+	if got := c.ask("HELLO", "3", "SETNAME", "shop"); !strings.HasPrefix(got, "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n") || !strings.Contains(got, fmt.Sprintf("$2\r\nid\r\n:%d\r\n", firstID+1)) {
+		t.Errorf("HELLO: %q", got)
+	}
+	c.want("+PONG\r\n", "PING")
+	c.want("$2\r\nhi\r\n", "PING", "hi")
+	c.want("$1\r\nx\r\n", "ECHO", "x")
+	c.want("+OK\r\n", "SELECT", "0")
+	c.want("$4\r\nshop\r\n", "CLIENT", "GETNAME")
+	c.want(fmt.Sprintf(":%d\r\n", firstID+1), "CLIENT", "ID")
+	c.want("-ERR unknown subcommand 'setinfo'. Try CLIENT HELP.\r\n", "client", "setinfo", "LIB-NAME", "x")
+	c.want(",991\r\n", "ZSCORE", "open", fixture.Member(9))
+	if n := e.Status().Upstreams; n != 0 {
+		t.Fatalf("%d upstreams before any is needed", n)
+	}
+	c.want("%1\r\n$1\r\na\r\n$1\r\n1\r\n", "EVAL", "redis.setresp(3) redis.call('hset',KEYS[1],'a','1') return redis.call('hgetall',KEYS[1])", "1", "h")
+	if list := e.client.ClientList(t.Context()).Val(); !strings.Contains(list, "name=shop") {
+		t.Errorf("the upstream has no name: %s", list)
+	}
+	c.want("+OK\r\n", "CLIENT", "SETNAME", "later")
+	if list := e.client.ClientList(t.Context()).Val(); !strings.Contains(list, "name=later") {
+		t.Errorf("the upstream keeps the old name: %s", list)
+	}
+	c.want("+OK\r\n", "QUIT")
+	if rest := c.rest(); rest != "" {
+		t.Errorf("after QUIT: %q", rest)
+	}
+}
+
+func TestLogin(t *testing.T) {
+	r := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--user", "default", "on", ">secret", "~*", "&*", "+@all", "--user", "guest", "on", ">guest", "~none", "+@all"}})
+	e := newEnv(t, r.Addr(), func(c *Config) { c.Credentials = func() (string, string) { return "", "secret" } })
+	e.client.Options().Password = "secret"
+	e.learned().fill(10, falling)
+	score := "$3\r\n991\r\n"
+
+	c := e.dial()
+	c.want("-NOAUTH Authentication required.\r\n", "ZSCORE", "open", fixture.Member(9))
+	c.want("-NOAUTH Authentication required.\r\n", "PING")
+	c.want("+OK\r\n", "AUTH", "secret")
+	c.want(score, "ZSCORE", "open", fixture.Member(9))
+	c.want("+OK\r\n", "SET", "k", "v")
+	e.wantCounted(zScore, sourceLocal, 1)
+
+	c = e.dial()
+	c.ask("HELLO", "2", "AUTH", "default", "secret")
+	c.want(score, "ZSCORE", "open", fixture.Member(9))
+	e.wantCounted(zScore, sourceLocal, 2)
+
+	c = e.dial()
+	if got := c.ask("AUTH", "wrong"); !strings.HasPrefix(got, "-WRONGPASS") {
+		t.Errorf("a wrong password: %q", got)
+	}
+	c = e.dial()
+	c.want("+OK\r\n", "AUTH", "guest", "guest")
+	if got := c.ask("ZSCORE", "open", fixture.Member(9)); !strings.HasPrefix(got, "-NOPERM") {
+		t.Errorf("a user who may not read the board: %q", got)
+	}
+	e.wantCounted(zScore, sourceLocal, 2)
+}
+
+// TestOwnWrites: a connection reads what it wrote, also where the copy does not have it yet.
+func TestOwnWrites(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	one, other := e.dial(), e.dial()
+	best := func(member string) string { return string(appendBulk(appendArray(nil, 1), member)) }
+	read := words("ZREVRANGE hot 0 0")
+	one.want(best(fixture.Member(0)), read...)
+	one.want("$4\r\n2993\r\n", words("ZINCRBY hot 2000 %s", fixture.Member(7))...)
+	one.want(best(fixture.Member(7)), read...)
+	other.want(best(fixture.Member(0)), read...)
+	one.send(string(appendCommand(appendCommand(nil, words("ZINCRBY hot 2000 %s", fixture.Member(8))...), read...)))
+	if got, want := one.replies(2), "$4\r\n2992\r\n"+best(fixture.Member(7)); got != want {
+		t.Errorf("in a pipeline: %q, want %q", got, want)
+	}
+	e.hot.At = time.Now() // the top, as it was, is known to be what Redis has now
+	one.want(best(fixture.Member(0)), read...)
+	one.want(":1\r\n", "EVAL", "return 1", "0")
+	one.want(best(fixture.Member(7)), read...)
+	e.hot.At = time.Now()
+	one.want(best(fixture.Member(0)), read...)
+	one.want("+OK\r\n", "MULTI")
+	one.want("+QUEUED\r\n", read...)
+	one.want("*1\r\n"+best(fixture.Member(7)), "EXEC")
+	one.want(best(fixture.Member(7)), read...)
+}
+
+// TestOldCopies: a copy from before this process, such as one from a file, is as good after
+// writes of other keys.
+func TestOldCopies(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	e.hot.At = time.Now().Add(-time.Hour)
+	c := e.dial()
+	c.want("+OK\r\n", "SET", "other", "1")
+	c.want("*1\r\n$7\r\nm000000\r\n", words("ZREVRANGE hot 0 0")...)
+	e.wantCounted(zRevRange, sourceHot, 1)
+}
+
+// TestWritesToOpenBoards are refused, also in transactions; what only reads the board is not.
+func TestWritesToOpenBoards(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	c := e.dial()
+	for _, write := range []string{"ZADD open 1 a", "zincrby open 1 a", "DEL x open", "EXPIRE open 10", "RENAME open x", "ZUNIONSTORE open 1 hot", "SORT hot BY nosort STORE open", "EVAL return{} 1 open", "ZRANGESTORE open hot 0 1"} {
+		c.want(refusal, strings.Fields(write)...)
+	}
+	c.want(":10\r\n", words("ZUNIONSTORE copy 1 open")...)
+	c.want(":2\r\n", words("ZRANGESTORE copy open 0 1")...)
+	c.want(":1\r\n", words("SADD names open")...)
+	if n := e.client.ZCard(t.Context(), "open").Val(); n != 10 {
+		t.Errorf("the board has %d members", n)
+	}
+	c.want("+OK\r\n", "MULTI")
+	c.want("+QUEUED\r\n", "SET", "x", "1")
+	c.want(refusal, "ZADD", "open", "1", "a")
+	c.want("+QUEUED\r\n", "SET", "x", "2")
+	c.want("-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+	c.want("$-1\r\n", "GET", "x")
+	c.want("-ERR EXEC without MULTI\r\n", "EXEC")
+	c.send("MULTI\r\nSET x 1\r\nZADD open 1 a\r\nEXEC\r\nZCARD open\r\n")
+	if got, want := c.replies(5), "+OK\r\n+QUEUED\r\n"+refusal+"-EXECABORT Transaction discarded because of previous errors.\r\n:10\r\n"; got != want {
+		t.Errorf("in a pipeline: %q, want %q", got, want)
+	}
+}
+
+func TestTransactions(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	c := e.dial()
+	c.want("+OK\r\n", "WATCH", "k")
+	c.want(":10\r\n", "ZCARD", "open")
+	c.want("+OK\r\n", "MULTI")
+	c.want("+QUEUED\r\n", "ZCARD", "open")
+	e.client.Set(t.Context(), "k", "1", 0)
+	c.want("*-1\r\n", "EXEC")
+	e.wantCounted(zCard, sourceLocal, 0)
+	e.publishLater()
+	c.want(":10\r\n", "ZCARD", "open")
+	c.want("+OK\r\n", "WATCH", "k")
+	c.want("+OK\r\n", "UNWATCH")
+	c.want(":10\r\n", "ZCARD", "open")
+	e.wantCounted(zCard, sourceLocal, 2)
+}
+
+// publishLater makes the copies current after all writes.
+func (e *env) publishLater() {
+	e.hot.At = time.Now()
+	e.publish(time.Now())
+}
+
+// TestRelayed: subscriptions and other replies that nobody can count pass as they are.
+func TestRelayed(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	for _, proto := range []string{"2", "3"} {
+		sign := map[string]string{"2": "*", "3": ">"}[proto]
+		c := e.dial()
+		c.ask("HELLO", proto)
+		c.send("ZCARD open\r\nSUBSCRIBE a b\r\n")
+		want := ":10\r\n" + sign + "3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n" + sign + "3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n"
+		got := make([]byte, len(want))
+		c.readFull(got)
+		if string(got) != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		e.client.Publish(t.Context(), "b", "hello")
+		want = sign + "3\r\n$7\r\nmessage\r\n$1\r\nb\r\n$5\r\nhello\r\n"
+		got = make([]byte, len(want))
+		c.readFull(got)
+		if string(got) != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	c := e.dial()
+	c.send("CLIENT REPLY SKIP\r\nSET x 1\r\nZCARD open\r\n")
+	if got := c.replies(1); got != ":10\r\n" {
+		t.Errorf("after CLIENT REPLY SKIP: %q", got)
+	}
+	c = e.dial()
+	c.want("+OK\r\n", "SELECT", "3")
+	c.want(":0\r\n", "ZCARD", "open")
+}
+
+// TestTracking: pushes between replies are passed on and are no replies.
+func TestTracking(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	c := e.dial()
+	c.ask("HELLO", "3")
+	c.want("+OK\r\n", "CLIENT", "TRACKING", "ON")
+	c.want("_\r\n", "GET", "k")
+	e.client.Set(t.Context(), "k", "1", 0)
+	want := ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
+	got := make([]byte, len(want))
+	if c.readFull(got); string(got) != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestBlocking: what stands behind a blocking command waits, and a client that has gone
+// takes nothing.
+func TestBlocking(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	blocked := func(n int) {
+		t.Helper()
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if info := e.client.Info(t.Context(), "clients").Val(); !strings.Contains(info, fmt.Sprintf("blocked_clients:%d\r", n)) {
+				return fmt.Errorf("want %d blocked clients: %s", n, info)
+			}
+			return nil
+		})
+	}
+	c := e.dial()
+	c.send("BLPOP list 0\r\nZCARD open\r\n")
+	blocked(1)
+	c.send("ZSCORE open " + fixture.Member(9) + "\r\nGET k\r\n")
+	e.client.RPush(t.Context(), "list", "a")
+	if got, want := c.replies(4), "*2\r\n$4\r\nlist\r\n$1\r\na\r\n:10\r\n$3\r\n991\r\n$-1\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	c.send("BLPOP list 0\r\n")
+	blocked(1)
+	_ = c.Close()
+	blocked(0)
+	e.client.RPush(t.Context(), "list", "b")
+	if n := e.client.LLen(t.Context(), "list").Val(); n != 1 {
+		t.Error("a client that has gone took from the list")
+	}
+}
+
+func TestSlowReplies(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	c := e.dial()
+	// EVAL is not flagged as blocking; it takes longer than replies are awaited at first.
+	c.send("EVAL \"local t = redis.call('time')[1] while redis.call('time')[1] - t < 2 do end return 1\" 0\r\nPING\r\n")
+	c.send("ZCARD open\r\n")
+	if got, want := c.replies(3), ":1\r\n+PONG\r\n:10\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWithoutRedis(t *testing.T) {
+	r := testkit.StartRedis(t, servers.RedisOptions{})
+	e := newEnv(t, r.Addr()).learned()
+	e.fill(10, falling)
+	c, idle := e.dial(), e.dial()
+	idle.want("$-1\r\n", "GET", "k")
+	if err := r.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * idleUnchecked)
+	away := awayReply(errAway)
+	for _, c := range []*clientConn{c, idle} {
+		c.want(":10\r\n", "ZCARD", "open")
+		c.want(away, "GET", "k")
+		c.want(away, "MULTI")
+		c.want(":10\r\n", "ZCARD", "open")
+		c.send("MULTI\r\nSET a 1\r\nEXEC\r\nSET open 1\r\n")
+		if got, want := c.replies(4), away+away+away+away; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		c.want(":10\r\n", "ZCARD", "open") // as nothing was written
+	}
+	if err := r.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if got := c.ask("GET", "k"); got != "$-1\r\n" {
+			return fmt.Errorf("%q", got)
+		}
+		return nil
+	})
+	idle.want("$-1\r\n", "GET", "k")
+	e.learned()
+}
+
+// TestRedisDiesDuringACommand: whether it was executed is unknown, and nothing says
+// otherwise.
+func TestRedisDiesDuringACommand(t *testing.T) {
+	r := testkit.StartRedis(t, servers.RedisOptions{})
+	e := newEnv(t, r.Addr()).learned()
+	c := e.dial()
+	c.want("+OK\r\n", "SET", "k", "v")
+	c.send("GET k\r\nBLPOP list 0\r\nPING\r\n")
+	if got := c.replies(1); got != "$1\r\nv\r\n" {
+		t.Errorf("%q", got)
+	}
+	if err := r.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if rest := c.rest(); rest != "" {
+		t.Errorf("%q instead of the end of the connection", rest)
+	}
+}
+
+func TestBlockedBoard(t *testing.T) {
+	e := newEnv(t, testkit.Redis(t)).learned()
+	c := e.dial()
+	c.want("-ERR RANKCACHE board is blocked by the operator\r\n", "ZCARD", "shut")
+	e.wantCounted(zCard, sourceRefused, 1)
+}
+
+func TestMaxAge(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr(), func(c *Config) { c.MaxAge = time.Minute }).learned()
+	e.fill(10, falling)
+	c := e.dial()
+	c.want(":10\r\n", "ZCARD", "open")
+	e.wantCounted(zCard, sourceLocal, 1)
+	old := newEnv(t, e.redis, func(c *Config) { c.MaxAge = time.Nanosecond }).learned()
+	old.open = e.open
+	old.boards.Store(rankcache.BoardID("open"), e.open)
+	old.dial().want(":10\r\n", "ZCARD", "open")
+	old.wantCounted(zCard, sourceLocal, 0)
+	old.wantCounted(zCard, sourcePassed, 1)
+}
+
+// TestReadsAreCounted: reads over RESP make boards hot, whatever answers them.
+func TestReadsAreCounted(t *testing.T) {
+	e := newEnv(t, testkit.Redis(t)).learned()
+	c := e.dial()
+	for range 3 { // also from the memo
+		c.ask("ZREVRANGE", "none", "0", "9")
+	}
+	c.ask("ZCARD", "absent")
+	c.ask("GET", "other")
+	if n := e.hot.Reads.Load(); n != 4 {
+		t.Errorf("%d reads were counted, want 4", n)
+	}
+}
+
+func TestHTTPEnds(t *testing.T) {
+	e := newEnv(t, testkit.Redis(t)).learned()
+	for _, line := range []string{"GET / HTTP/1.1\r\n", "POST /v1 HTTP/1.1\r\n", "Host: a\r\n"} {
+		c := e.dial()
+		c.send(line + "PING\r\n")
+		if rest := c.rest(); rest != "" {
+			t.Errorf("%q is answered %q", line, rest)
+		}
+	}
+}
+
+func TestMalformedFrameEnds(t *testing.T) {
+	e := newEnv(t, testkit.Redis(t)).learned()
+	for _, in := range []string{"PING\r\nGET k\r\n*1\r\n:x\r\nPING\r\n", "*1\r\n$-5\r\n", "SET \"a\r\n"} {
+		here, there := e.dial(), dial(t, e.redis)
+		here.send(in)
+		there.send(in)
+		if got, want := here.rest(), there.rest(); got != want || got == "" {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package resp
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+)
+
+// upstream is the connection to Redis of one client.
+type upstream struct {
+	net.Conn
+	replies replies
+	buf     []byte
+	armed   time.Time // when the deadline of reads was set
+	sending time.Time // the same of writes
+	used    time.Time
+}
+
+// greeting is what a client has said before its first command, for its upstream.
+type greeting struct {
+	proto            uint8
+	loggedIn         bool // as the sidecar's own user
+	db               int
+	name             string
+	library, version string
+}
+
+// commands returns what is said to a new upstream, and how many of the first must succeed.
+func (g *greeting) commands(credentials func() (user, password string)) (all [][]string, needed int) {
+	if user, password := credentials(); g.loggedIn && password != "" {
+		if user == "" {
+			all = append(all, []string{"AUTH", password})
+		} else {
+			all = append(all, []string{"AUTH", user, password})
+		}
+	}
+	if g.proto == 3 {
+		all = append(all, []string{"HELLO", "3"})
+	}
+	if g.db != 0 {
+		all = append(all, []string{"SELECT", strconv.Itoa(g.db)})
+	}
+	needed = len(all)
+	for _, set := range [][]string{{"CLIENT", "SETNAME", g.name}, {"CLIENT", "SETINFO", "LIB-NAME", g.library}, {"CLIENT", "SETINFO", "LIB-VER", g.version}} {
+		if set[len(set)-1] != "" {
+			all = append(all, set)
+		}
+	}
+	return all, needed
+}
+
+// isOwn reports whether the user and password are the sidecar's.
+func (s *Server) isOwn(user, password []byte) bool {
+	ownUser, ownPassword := s.cfg.Credentials()
+	if ownPassword == "" {
+		return false
+	}
+	sameUser := string(user) == ownUser || isDefault(string(user)) && isDefault(ownUser)
+	return sameUser && subtle.ConstantTimeCompare(password, []byte(ownPassword)) == 1
+}
+
+func isDefault(user string) bool { return user == "" || user == "default" }
+
+// retryAfter is how long nobody connects again to an upstream that could not be reached.
+const retryAfter = 100 * time.Millisecond
+
+// dial returns a connection to the upstream that has been greeted.
+func (s *Server) dial(ctx context.Context, g greeting) (net.Conn, error) {
+	if down := s.downUntil.Load(); down > int64(time.Since(s.began)) {
+		return nil, errAway
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.UpstreamTimeout)
+	defer cancel()
+	conn, err := s.cfg.Dial(ctx)
+	if err == nil {
+		if err = s.greet(conn, g); err == nil {
+			return conn, nil
+		}
+		conn.Close()
+	}
+	if !errors.As(err, new(errRefused)) {
+		s.downUntil.Store(int64(time.Since(s.began) + retryAfter))
+	}
+	return nil, err
+}
+
+func (s *Server) greet(conn net.Conn, g greeting) error {
+	say, needed := g.commands(s.cfg.Credentials)
+	if len(say) == 0 {
+		return nil
+	}
+	got, err := askAll(conn, s.cfg.UpstreamTimeout, say)
+	if err != nil {
+		return err
+	}
+	for _, reply := range got[:needed] {
+		if reply[0] == '-' {
+			return errRefused(reply[1 : len(reply)-2])
+		}
+	}
+	return nil
+}
+
+// awayReply is the error that a command gets which can't be passed on: Redis's own, if it
+// refused the connection, else one that clients try again at.
+func awayReply(err error) string {
+	var refused errRefused
+	if errors.As(err, &refused) {
+		return "-" + string(refused) + "\r\n"
+	}
+	return "-MASTERDOWN RANKCACHE Redis can't be reached\r\n"
+}
+
+// waitBefore is how long a reply is awaited before the client is watched, too.
+const waitBefore = time.Second
+
+// receive reads what the upstream sends. waited is whether nothing came for some time.
+func (u *upstream) receive() (p []byte, waited bool, err error) {
+	if now := time.Now(); now.Sub(u.armed) > waitBefore/4 { // so it is set rarely
+		u.armed = now
+		if err := u.SetReadDeadline(now.Add(waitBefore)); err != nil {
+			return nil, false, err
+		}
+	}
+	p, err = u.read()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, true, nil
+	}
+	return p, false, err
+}
+
+// receiveAnytime is receive without a limit.
+func (u *upstream) receiveAnytime() ([]byte, error) {
+	u.armed = time.Time{}
+	if err := u.SetReadDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	return u.read()
+}
+
+// read reads once. What it returns is valid until the next call.
+func (u *upstream) read() ([]byte, error) {
+	n, err := u.Read(u.buf)
+	if n == 0 {
+		return nil, fmt.Errorf("the upstream ended: %w", err)
+	}
+	return u.buf[:n], u.replies.scan(u.buf[:n])
+}
+
+// send sends commands that get so many replies.
+func (u *upstream) send(p []byte, n int, timeout time.Duration) error {
+	u.replies.want += n
+	if now := time.Now(); now.Sub(u.sending) > timeout/4 { // so it is set rarely
+		u.sending = now
+		if err := u.SetWriteDeadline(now.Add(timeout)); err != nil {
+			return err
+		}
+	}
+	_, err := u.Write(p)
+	return err
+}

@@ -1,0 +1,156 @@
+package resp
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"strings"
+	"time"
+
+	"rankcache"
+	"rankcache/sidecar"
+)
+
+// writes knows when this connection last passed on a write that named a key, so that
+// later reads of the key are passed on until the copy is known to be newer. Keys share
+// places by their hash: then a read is passed on that need not be.
+type writes struct {
+	began time.Time
+	at    *[places]int64 // nanoseconds since began; nil: nothing was written
+	all   int64          // when a command may have written to any key
+	// What was written to by commands whose replies have not come.
+	open     [places / 64]uint64
+	openAll  bool
+	openSome bool
+}
+
+const places = 1024
+
+var seed = maphash.MakeSeed()
+
+// begun takes note of a command that may write. Any of its arguments may be a key.
+func (w *writes) begun(v verb, args [][]byte) {
+	if w.openSome = true; v == script || v == exec {
+		w.openAll = true
+		return
+	}
+	for _, a := range args[1:] {
+		if len(a) > 0 && len(a) <= maxKey {
+			p := place(a)
+			w.open[p/64] |= 1 << (p % 64)
+		}
+	}
+}
+
+// maxKey is longer than the key of any board.
+const maxKey = 2 * rankcache.MaxBoardLen
+
+func place(key []byte) uint64 { return maphash.Bytes(seed, key) % places }
+
+// ended takes note that all replies have come.
+func (w *writes) ended() {
+	if !w.openSome {
+		return
+	}
+	if w.at == nil {
+		w.at = new([places]int64)
+	}
+	now := int64(time.Since(w.began))
+	for i, set := range w.open {
+		for ; set != 0; set &= set - 1 {
+			w.at[64*i+bits.TrailingZeros64(set)] = now
+		}
+	}
+	if w.openAll {
+		w.all = now
+	}
+	w.dropped()
+}
+
+// dropped forgets the commands without replies: they were not passed on.
+func (w *writes) dropped() { w.open, w.openAll, w.openSome = [places / 64]uint64{}, false, false }
+
+// after reports whether a write to the key may be later than a copy that was current at
+// a time.
+func (w *writes) after(key []byte, currentAt time.Time) bool {
+	if w.at == nil && !w.openSome {
+		return false
+	}
+	p := place(key)
+	if w.openAll || w.open[p/64]&(1<<(p%64)) != 0 {
+		return true
+	}
+	if w.at == nil {
+		return false
+	}
+	last := max(w.at[p], w.all)
+	return last > 0 && last >= int64(currentAt.Sub(w.began))
+}
+
+const refusal = "-ERR RANKCACHE board is written by the writer\r\n"
+
+// refuses returns the error for a command that would write to a board which is read
+// here whole: its copies would be wrong until the audit finds it. The upstream says which
+// of the arguments are keys.
+func (s *Server) refuses(args [][]byte) string {
+	for _, a := range args[1:] {
+		if len(a) > maxKey {
+			continue
+		}
+		board, ok := s.cfg.Names.BoardOfKey(text(a))
+		if !ok {
+			continue
+		}
+		if c, err := s.reader.Copy(&sidecar.Query{Board: board}); err != nil || c.Source != sidecar.SourceLocal {
+			continue
+		}
+		if reply := s.refusesKey(args, string(a)); reply != "" {
+			return reply
+		}
+	}
+	return ""
+}
+
+// refusesKey is refuses for one argument that may be a key.
+func (s *Server) refusesKey(args [][]byte, key string) string {
+	command := make([]string, 0, 2+len(args))
+	command = append(command, "COMMAND", "GETKEYSANDFLAGS")
+	for _, a := range args {
+		command = append(command, string(a))
+	}
+	reply, err := s.ask(command...)
+	if err == nil && reply[0] == '-' { // before Redis 7
+		command[1] = "GETKEYS"
+		reply, err = s.ask(command...)
+	}
+	if err != nil {
+		return awayReply(err)
+	}
+	keys, _ := decode(reply).([]any)
+	for _, k := range keys {
+		if writesKey(k, key) {
+			return refusal
+		}
+	}
+	return ""
+}
+
+// writesKey reports whether a key of COMMAND GETKEYS or GETKEYSANDFLAGS is the key, and may
+// be written to.
+func writesKey(k any, key string) bool {
+	switch k := k.(type) {
+	case string:
+		return k == key
+	case []any:
+		if len(k) < 2 || k[0] != key {
+			return false
+		}
+		flags, _ := k[1].([]any)
+		for _, f := range flags {
+			if word, _ := f.(string); strings.EqualFold(word, "RO") {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
