@@ -93,7 +93,7 @@ func TestModelRunIsLost(t *testing.T) {
 // awaitReading waits until Redis was asked again.
 func (w *world) awaitReading() {
 	before, _ := w.feed().sources.totals()
-	for latest := before; latest.requested.Equal(before.requested) && !w.failed; latest, _ = w.feed().sources.totals() {
+	for latest := before; latest.requested.Equal(before.requested) && !w.failed.Load(); latest, _ = w.feed().sources.totals() {
 		w.tick()
 	}
 }
@@ -106,7 +106,7 @@ func TestModelLoadAfterALoss(t *testing.T) {
 		w.redis.byHand(func(set map[string]float64) { set[slices.Min(slices.Collect(maps.Keys(set)))] = 1000 })
 		w.changes(20)
 	}, func(w *world) {
-		for w.logged("board loaded from Redis") == 0 || w.logged("board is not open") < 2 && !w.failed {
+		for w.logged("board loaded from Redis") == 0 || w.logged("board is not open") < 2 && !w.failed.Load() {
 			w.tick()
 		}
 		w.redis.failOver(10)
@@ -126,7 +126,7 @@ func TestModelStaleBoardIsInOrder(t *testing.T) {
 		w.changes(20)
 	}, func(w *world) {
 		w.run(6 * time.Second) // until there is a file
-		w.files.frozen = true
+		w.files.freeze()
 		for range 20 {
 			w.change()
 		}

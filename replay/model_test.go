@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,6 +8,9 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,9 +67,9 @@ type world struct {
 	t      *testing.T
 	seed   uint64
 	rng    *rand.Rand
-	text   bytes.Buffer // the log
+	text   modelLogText
 	log    *slog.Logger
-	failed bool
+	failed atomic.Bool
 
 	redis      *modelRedis
 	kafka      *modelLog
@@ -136,14 +138,31 @@ func (w *world) changes(n int) {
 // end stops the sidecar. The log is shown after a failure.
 func (w *world) end() {
 	w.side.stop()
-	if w.failed {
-		w.t.Logf("%s=%d; the log:\n%s", envModelSeed, w.seed, w.text.Bytes())
+	if w.failed.Load() {
+		w.t.Logf("%s=%d; the log:\n%s", envModelSeed, w.seed, w.text.String())
 	}
 }
 
+// modelLogText is what was logged.
+type modelLogText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *modelLogText) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *modelLogText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func (w *world) fail(format string, args ...any) {
-	if !w.failed {
-		w.failed = true
+	if w.failed.CompareAndSwap(false, true) {
 		w.t.Errorf("history %d, %s: %s", w.seed, time.Now().Format("05.000"), fmt.Sprintf(format, args...))
 		w.log.Error("FAILED", "why", fmt.Sprintf(format, args...))
 	}
@@ -184,9 +203,7 @@ func (w *world) start() {
 
 func (w *world) restart() {
 	if w.files != nil && w.rng.IntN(3) == 0 {
-		w.files.mu.Lock()
-		w.files.frozen = true // it is killed
-		w.files.mu.Unlock()
+		w.files.freeze() // it is killed
 	}
 	w.side.stop()
 	w.start()
@@ -249,7 +266,7 @@ func (w *world) tick() {
 }
 
 func (w *world) run(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end) && !w.failed; {
+	for end := time.Now().Add(d); time.Now().Before(end) && !w.failed.Load(); {
 		w.tick()
 	}
 }
@@ -479,7 +496,7 @@ func (w *world) calm() {
 // heal waits until the board is open and equal to Redis, and expects it to stay so.
 func (w *world) heal() {
 	begun := time.Now()
-	for !w.equal() && !w.failed {
+	for !w.equal() && !w.failed.Load() {
 		if w.tick(); time.Since(begun) > modelHeals {
 			w.fail("not open and equal after %v: %+v; Redis has %v", modelHeals, w.feed().describe(), w.redis.now.state)
 		}
