@@ -138,3 +138,46 @@ func TestModelStaleBoardIsInOrder(t *testing.T) {
 		w.run(3 * time.Second)
 	})
 }
+
+// Without a walk, a quiet board that is wrong is found by its checksum: after a wrong
+// update, and after Redis gave a seq out again.
+func TestModelChecksumOfAQuietBoard(t *testing.T) {
+	for name, do := range map[string]func(w *world){
+		"wrong update": func(w *world) {
+			w.side.boards.board.injure(true, "", false)
+			w.change()
+		},
+		"seq given out again": func(w *world) {
+			w.redis.failOver(1)
+			w.change()
+			w.producers[0].queue = nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			modelCase(t, func(w *world) { w.noWalk = true; w.changes(30) }, func(w *world) {
+				w.run(time.Second)
+				do(w)
+				w.run(4 * time.Second)
+				if w.side.boards.closed() == 0 {
+					w.fail("it was not found")
+				}
+			})
+		})
+	}
+}
+
+// An update of a seq that the board had with another checksum closes it, before Redis can
+// be asked.
+func TestModelLateUpdateOfAnotherHistory(t *testing.T) {
+	modelCase(t, func(w *world) { w.noWalk = true; w.changes(30) }, func(w *world) {
+		w.run(time.Second)
+		w.redis.failOver(1)
+		w.change()
+		w.redis.answer(true, 0)
+		w.until["redis"] = time.Now().Add(time.Second)
+		w.run(500 * time.Millisecond)
+		if w.side.boards.closed() == 0 {
+			w.fail("it is open")
+		}
+	})
+}
