@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -180,4 +181,25 @@ func TestModelLateUpdateOfAnotherHistory(t *testing.T) {
 			w.fail("it is open")
 		}
 	})
+}
+
+// A member that changed in memory is found by the walk, which compares it with Redis, or
+// adds up what readers see.
+func TestModelMemoryChanges(t *testing.T) {
+	for _, byScore := range []bool{true, false} {
+		t.Run(fmt.Sprint(byScore), func(t *testing.T) {
+			modelCase(t, func(w *world) { w.changes(30) }, func(w *world) {
+				w.run(time.Second)
+				for m := range w.members {
+					if w.side.boards.board.changed == "" {
+						w.side.boards.board.injure(false, fmt.Sprint("m", m), byScore)
+					}
+				}
+				w.run(modelWalk)
+				if w.side.boards.closed() == 0 {
+					w.fail("it was not found")
+				}
+			})
+		})
+	}
 }

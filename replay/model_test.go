@@ -511,7 +511,7 @@ func (w *world) heal() {
 	closed := w.side.boards.closed()
 	for range 20 {
 		w.change()
-		w.run(100 * time.Millisecond)
+		w.run(time.Duration(w.rng.IntN(40)) * time.Millisecond) // partitions bring them out of order
 	}
 	w.run(modelWalk)
 	if !w.equal() || closed != w.side.boards.closed() {
