@@ -296,7 +296,11 @@ func (w *world) look() {
 		w.fail("the entries add up to %012x, their checksum is %012x", sum&wire.SumMask, page.Sum)
 	case faulty.isWrong():
 	default:
-		if err := w.redis.check(page.State, modelText(set), b.CurrentAt()); err != nil {
+		current := b.CurrentAt()
+		if w.noWalk && !page.HasSum { // nothing but the walk tells that soon
+			current = time.Time{}
+		}
+		if err := w.redis.check(page.State, modelText(set), current); err != nil {
 			w.fail("%v", err)
 		}
 	}
