@@ -22,7 +22,6 @@ type modelBoards struct {
 	board  *modelBoard
 	opened func()
 	mu     sync.Mutex
-	opens  int
 	closes int
 }
 
@@ -36,9 +35,6 @@ func (s *modelBoards) Prepare(_ context.Context, b Board) { b.Publish() }
 func (s *modelBoards) Open(id rankcache.BoardID) {
 	s.Boards.Open(id)
 	s.opened()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.opens++
 }
 
 func (s *modelBoards) Close(id rankcache.BoardID) {
@@ -167,6 +163,13 @@ type modelFiles struct {
 type modelFile struct {
 	saved   Saved
 	entries []rankcache.Entry
+}
+
+// freeze keeps what is there until the next start.
+func (f *modelFiles) freeze() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.frozen = true
 }
 
 func (f *modelFiles) Save(s Saved, pieces iter.Seq[[]rankcache.Entry]) error {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -93,7 +94,7 @@ func TestModelRunIsLost(t *testing.T) {
 // awaitReading waits until Redis was asked again.
 func (w *world) awaitReading() {
 	before, _ := w.feed().sources.totals()
-	for latest := before; latest.requested.Equal(before.requested) && !w.failed; latest, _ = w.feed().sources.totals() {
+	for latest := before; latest.requested.Equal(before.requested) && !w.failed.Load(); latest, _ = w.feed().sources.totals() {
 		w.tick()
 	}
 }
@@ -106,7 +107,7 @@ func TestModelLoadAfterALoss(t *testing.T) {
 		w.redis.byHand(func(set map[string]float64) { set[slices.Min(slices.Collect(maps.Keys(set)))] = 1000 })
 		w.changes(20)
 	}, func(w *world) {
-		for w.logged("board loaded from Redis") == 0 || w.logged("board is not open") < 2 && !w.failed {
+		for w.logged("board loaded from Redis") == 0 || w.logged("board is not open") < 2 && !w.failed.Load() {
 			w.tick()
 		}
 		w.redis.failOver(10)
@@ -126,7 +127,7 @@ func TestModelStaleBoardIsInOrder(t *testing.T) {
 		w.changes(20)
 	}, func(w *world) {
 		w.run(6 * time.Second) // until there is a file
-		w.files.frozen = true
+		w.files.freeze()
 		for range 20 {
 			w.change()
 		}
@@ -137,4 +138,68 @@ func TestModelStaleBoardIsInOrder(t *testing.T) {
 		w.restart()
 		w.run(3 * time.Second)
 	})
+}
+
+// Without a walk, a quiet board that is wrong is found by its checksum: after a wrong
+// update, and after Redis gave a seq out again.
+func TestModelChecksumOfAQuietBoard(t *testing.T) {
+	for name, do := range map[string]func(w *world){
+		"wrong update": func(w *world) {
+			w.side.boards.board.injure(true, "", false)
+			w.change()
+		},
+		"seq given out again": func(w *world) {
+			w.redis.failOver(1)
+			w.change()
+			w.producers[0].queue = nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			modelCase(t, func(w *world) { w.noWalk = true; w.changes(30) }, func(w *world) {
+				w.run(time.Second)
+				do(w)
+				w.run(4 * time.Second)
+				if w.side.boards.closed() == 0 {
+					w.fail("it was not found")
+				}
+			})
+		})
+	}
+}
+
+// An update of a seq that the board had with another checksum closes it, before Redis can
+// be asked.
+func TestModelLateUpdateOfAnotherHistory(t *testing.T) {
+	modelCase(t, func(w *world) { w.noWalk = true; w.changes(30) }, func(w *world) {
+		w.run(time.Second)
+		w.redis.failOver(1)
+		w.change()
+		w.redis.answer(true, 0)
+		w.until["redis"] = time.Now().Add(time.Second)
+		w.run(500 * time.Millisecond)
+		if w.side.boards.closed() == 0 {
+			w.fail("it is open")
+		}
+	})
+}
+
+// A member that changed in memory is found by the walk, which compares it with Redis, or
+// adds up what readers see.
+func TestModelMemoryChanges(t *testing.T) {
+	for _, byScore := range []bool{true, false} {
+		t.Run(fmt.Sprint(byScore), func(t *testing.T) {
+			modelCase(t, func(w *world) { w.changes(30) }, func(w *world) {
+				w.run(time.Second)
+				for m := range w.members {
+					if w.side.boards.board.changed == "" {
+						w.side.boards.board.injure(false, fmt.Sprint("m", m), byScore)
+					}
+				}
+				w.run(modelWalk)
+				if w.side.boards.closed() == 0 {
+					w.fail("it was not found")
+				}
+			})
+		})
+	}
 }
