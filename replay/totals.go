@@ -106,6 +106,9 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 		f.replica.report(p.epoch, *why)
 		return
 	}
+	if r.HasSum && !f.replica.board.State().HasSum {
+		f.replica.wake.wake() // its gate can prove it now
+	}
 	switch {
 	case f.lag.odd != "":
 	case t.total == TotalNone:
