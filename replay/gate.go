@@ -352,8 +352,12 @@ const confirmFor = time.Second
 func (g *gate) confirm(ctx context.Context, now time.Time) {
 	have := g.replica.board.State()
 	if g.asked.requested.IsZero() {
+		if now.Before(g.retryAt) {
+			return
+		}
 		asked, err := readOne(ctx, g.origin, g.feed.id)
 		if err != nil {
+			g.later()
 			g.failed(ctx, "compare with Redis: "+err.Error())
 			return
 		}
