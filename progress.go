@@ -98,11 +98,10 @@ type AuditStatus struct {
 	Checks  uint64    // comparisons
 	Unknown uint64    // comparisons without a result: Redis or Kafka was late
 	Members uint64    // members compared
-	// Differences counts what differed, Repairs the members that were set to
-	// Redis's state, Rebuilds how often the whole board was filled again.
-	Differences, Repairs, Rebuilds uint64
-	Last                           string    // the last difference
-	LastAt                         time.Time // when it was found
+	// Differences counts what differed, Rebuilds how often the board was filled again.
+	Differences, Rebuilds uint64
+	Last                  string    // the last difference
+	LastAt                time.Time // when it was found
 }
 
 // ProofStatus tells both sides of the comparison of a board with Redis by their states.

@@ -88,7 +88,6 @@ type auditBody struct {
 	Unknown     uint64     `json:"unknown"` // that could not be made
 	Members     uint64     `json:"members"` // compared
 	Differences uint64     `json:"differences"`
-	Repairs     uint64     `json:"repairs"`
 	Rebuilds    uint64     `json:"rebuilds"`
 	Last        string     `json:"last,omitempty"` // the last difference
 	LastAt      *time.Time `json:"last_at,omitempty"`
@@ -99,7 +98,7 @@ func auditBodyOf(a rankcache.AuditStatus) *auditBody {
 		return nil
 	}
 	body := &auditBody{Checks: a.Checks, Unknown: a.Unknown, Members: a.Members,
-		Differences: a.Differences, Repairs: a.Repairs, Rebuilds: a.Rebuilds, Last: a.Last}
+		Differences: a.Differences, Rebuilds: a.Rebuilds, Last: a.Last}
 	if !a.At.IsZero() {
 		body.At = &a.At
 	}
