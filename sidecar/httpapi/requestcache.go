@@ -132,7 +132,7 @@ func record(ctx *fasthttp.RequestCtx, c *call, takes coding) {
 	}
 	h := &ctx.Request.Header
 	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() && len(h.PeekAll(fasthttp.HeaderIfMatch)) == 0 {
-		conn.recorder.record(c, takes, listOf(h, fasthttp.HeaderIfNoneMatch))
+		conn.recorder.record(c, takes, readLists(h).ifNoneMatch)
 	}
 }
 

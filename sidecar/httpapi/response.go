@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -45,11 +46,12 @@ const contentJSON = "application/json"
 // sendBody answers with a kept body, packed if the caller takes that, and returns what the
 // caller takes.
 func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) coding {
-	takes := accepted(listOf(&ctx.Request.Header, fasthttp.HeaderAcceptEncoding))
+	asked := readLists(&ctx.Request.Header)
+	takes := accepted(asked.acceptEncoding)
 	e := b.in(takes, s.packer)
 	h := &ctx.Response.Header
 	setCoding(h, e.coding)
-	if !s.conditional(ctx, c, e.etag) {
+	if !s.conditional(ctx, c, e.etag, &asked) {
 		h.SetContentType(contentJSON)
 		ctx.Response.SetBodyRaw(e.data)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
@@ -69,7 +71,7 @@ func setCoding(h *fasthttp.ResponseHeader, c coding) {
 // sendOut answers with c.out, which shows the state.
 func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, state rankcache.State, currentAt time.Time) {
 	c.etag = appendETag(c.etag, c.out, source)
-	if !s.conditional(ctx, c, c.etag) {
+	if asked := readLists(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
 		ctx.Response.Header.SetContentType(contentJSON)
 		ctx.Response.SetBodyRaw(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
@@ -83,7 +85,7 @@ func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.So
 func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) {
 	c.etag = append(c.etag, b.etag[:len(b.etag)-1]...)
 	c.etag = appendHash(append(c.etag, '-'), xxhash.Sum64(c.out))
-	if !s.conditional(ctx, c, c.etag) {
+	if asked := readLists(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
 		ctx.Response.Header.SetContentType(contentJSON)
 		ctx.Response.SetBody(b.data[:len(b.data)-1])
 		ctx.Response.AppendBody(c.out)
@@ -135,18 +137,17 @@ func appendAge(dst []byte, now, currentAt time.Time) []byte {
 
 // conditional answers 412 when the caller wants other bytes, and 304 when he has these
 // already.
-func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte) bool {
+func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, asked *lists) bool {
 	if c.route.post() {
 		return false
 	}
-	h := &ctx.Request.Header
-	if want := listOf(h, fasthttp.HeaderIfMatch); len(want) > 0 && !matches(want, etag, false) {
+	if want := asked.ifMatch; len(want) > 0 && !matches(want, etag, false) {
 		p := &apijson.Problem{Code: apijson.CodePrecondition, Detail: "want If-Match: * or none: the page has changed"}
 		writeProblem(ctx, p)
 		s.counters.add(ctx.ConnID(), c.route, firstProblem+outcome(p.Code.Index()))
 		return true
 	}
-	if !matches(listOf(h, fasthttp.HeaderIfNoneMatch), etag, true) {
+	if !matches(asked.ifNoneMatch, etag, true) {
 		return false
 	}
 	ctx.Response.Header.SetContentEncoding("")
@@ -155,16 +156,31 @@ func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte) 
 	return true
 }
 
-// listOf returns the value of a field that is a list, of all of its lines.
-func listOf(h *fasthttp.RequestHeader, field string) []byte {
-	lines := h.PeekAll(field)
-	switch len(lines) {
-	case 0:
-		return nil
-	case 1:
-		return lines[0]
+// lists are the fields of a request that are lists, each of all of its lines.
+type lists struct{ acceptEncoding, ifMatch, ifNoneMatch []byte }
+
+// readLists finds them in one pass: to look each up by its name took a seventh of an
+// answer's CPU.
+func readLists(h *fasthttp.RequestHeader) (l lists) {
+	for key, value := range h.All() {
+		switch string(key) {
+		case fasthttp.HeaderAcceptEncoding:
+			l.acceptEncoding = joined(l.acceptEncoding, value)
+		case fasthttp.HeaderIfMatch:
+			l.ifMatch = joined(l.ifMatch, value)
+		case fasthttp.HeaderIfNoneMatch:
+			l.ifNoneMatch = joined(l.ifNoneMatch, value)
+		}
 	}
-	return bytes.Join(lines, []byte(","))
+	return l
+}
+
+// joined returns a list with one more line.
+func joined(list, line []byte) []byte {
+	if len(list) == 0 {
+		return line
+	}
+	return slices.Concat(list, []byte(","), line)
 }
 
 // matches compares a list of tags with ours, weakly or strongly, as RFC 9110 wants for
