@@ -135,7 +135,7 @@ func (q Question) updateBytes() int {
 	value := q.UpdateBytes
 	if value == 0 {
 		value = len(wire.AppendUpdate(nil, &wire.Update{Board: "1_2_3", Member: member, Op: wire.OpIncr, Delta: 10,
-			Score: 974000, Seq: 1e6, OrderID: "gift-1000000000", At: 1700000000123}))
+			Score: 974000, Run: 1838429319476737, Seq: 1e6, HasSum: true, Members: 57000, OrderID: "gift-1000000000", At: 1700000000123}))
 	}
 	return value + len(member) + recordBytes
 }

@@ -32,12 +32,12 @@ func TestMake(t *testing.T) {
 	near(t, "open", a.OpenSeconds, openSeconds+5.4e6/replayPerSecond)
 	near(t, "egress", a.KafkaEgressMB, 40*500*float64(a.UpdateBytes)/1e6)
 	near(t, "redis before", a.RedisBefore, 200_500)
-	near(t, "redis after", a.RedisAfter, 10_000+400+120+500)
+	near(t, "redis after", a.RedisAfter, 10_000+400+40*9+500)
 	near(t, "api", a.APICallsPerHour, 720)
 	if a.Verdict != WorthIt {
 		t.Errorf("verdict %q: %v", a.Verdict, a.Reasons)
 	}
-	if a.UpdateBytes < 120 || a.UpdateBytes > 220 {
+	if a.UpdateBytes < 180 || a.UpdateBytes > 280 {
 		t.Errorf("an update takes %d bytes", a.UpdateBytes)
 	}
 }
