@@ -150,7 +150,9 @@ func (opts Options) sentinel() (redis.UniversalClient, error) {
 	if err := opts.setCA(o.TLSConfig); err != nil {
 		return nil, err
 	}
-	return redis.NewFailoverClient(o), nil
+	client := redis.NewFailoverClient(o)
+	askAllSentinels(client, o)
+	return client, nil
 }
 
 // common sets what the three modes share and the URL leaves unset.

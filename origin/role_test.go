@@ -80,6 +80,22 @@ func TestSentinelRole(t *testing.T) {
 	checkSeq(t, b, 917)
 }
 
+// One Sentinel still names a master that is gone: the others are asked, too.
+func TestSentinelThatIsBehind(t *testing.T) {
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	host, port, _ := net.SplitHostPort(server.Addr())
+	gone, err := servers.FreeAddr()
+	must(t, err)
+	_, gonePort, _ := net.SplitHostPort(gone)
+	behind, ahead := startSentinel(t, host, gonePort), startSentinel(t, host, port)
+	for range 8 { // the client believes the one that answers first
+		client := dialed(t, Options{URL: "redis://" + behind + "?master_name=m&addr=" + ahead, Mode: ModeSentinel, Timeout: testTimeout})
+		if err := client.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // startSentinel starts a Sentinel that watches one master as m.
 func startSentinel(t *testing.T, host, port string) (addr string) {
 	t.Helper()

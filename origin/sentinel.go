@@ -1,0 +1,94 @@
+package origin
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// sentinelTimeout bounds one question to one Sentinel.
+const sentinelTimeout = 500 * time.Millisecond
+
+// askAllSentinels has a client ask all its Sentinels when the master that it was told
+// can't be reached. By itself it believes one of them, which may hear of a failover a
+// second or two after the others.
+func askAllSentinels(client *redis.Client, o *redis.FailoverOptions) {
+	client.AddHook(&sentinelHook{options: o, dial: redis.NewDialer(client.Options())})
+}
+
+// sentinelHook is the [redis.Hook] of a client that follows Sentinels.
+type sentinelHook struct {
+	options *redis.FailoverOptions
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// DialHook tries what the other Sentinels name, the newest first.
+func (h *sentinelHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		if err == nil {
+			return conn, nil
+		}
+		for _, master := range h.masters(ctx) {
+			if conn, failed := h.dial(ctx, "tcp", master.addr); failed == nil {
+				return conn, nil
+			}
+		}
+		return nil, err
+	}
+}
+
+// ProcessHook changes nothing.
+func (h *sentinelHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook changes nothing.
+func (h *sentinelHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// namedMaster is the master that a Sentinel names. The epoch rises with each failover.
+type namedMaster struct {
+	addr  string
+	epoch int
+}
+
+// masters asks all Sentinels at once, and returns the masters that they name, each
+// once, the newest first.
+func (h *sentinelHook) masters(ctx context.Context) (all []namedMaster) {
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, addr := range h.options.SentinelAddrs {
+		asked.Go(func() {
+			if m, err := h.ask(ctx, addr); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, m)
+			}
+		})
+	}
+	asked.Wait()
+	slices.SortFunc(all, func(a, b namedMaster) int { return cmp.Or(cmp.Compare(b.epoch, a.epoch), cmp.Compare(a.addr, b.addr)) })
+	return slices.CompactFunc(all, func(a, b namedMaster) bool { return a.addr == b.addr })
+}
+
+func (h *sentinelHook) ask(ctx context.Context, addr string) (m namedMaster, err error) {
+	o := h.options
+	client := redis.NewSentinelClient(&redis.Options{Addr: addr, Protocol: o.Protocol, Username: o.SentinelUsername, Password: o.SentinelPassword,
+		TLSConfig: o.TLSConfig, DialTimeout: sentinelTimeout, ReadTimeout: sentinelTimeout, MaxRetries: -1, DisableIdentity: true})
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, sentinelTimeout)
+	defer cancel()
+	fields, err := client.Master(ctx, o.MasterName).Result()
+	if err != nil {
+		return m, err
+	}
+	m.addr = net.JoinHostPort(fields["ip"], fields["port"])
+	m.epoch, err = strconv.Atoi(fields["config-epoch"])
+	return m, err
+}
