@@ -71,13 +71,7 @@ func TestChangesByHandAreFollowed(t *testing.T) {
 	e.check(e.redis.ZIncrBy(t.Context(), key, 1, best).Err()) // neither the size nor a rank tells
 	s.waitOpen(b.id)
 	s.wantDifferences("score")
-	testkit.Eventually(t, timeout, func() error {
-		want := fmt.Sprint(b.state().Run)
-		if got := e.redis.HGet(t.Context(), e.names.Readopt, string(b.id)).Val(); got != want {
-			return fmt.Errorf("writers are asked to adopt run %q, want %s", got, want)
-		}
-		return nil
-	})
+	s.waitReadopt(b)
 	if s.counter("rankcache_origin_sum_wrong_total") != 1 {
 		t.Error("the wrong sum of Redis was not counted")
 	}
@@ -95,7 +89,19 @@ func TestRemovalsByHandCloseTheBoard(t *testing.T) {
 	s.waitOpen(b.id)
 	e.check(e.redis.ZRemRangeByRank(t.Context(), e.names.BoardKey(b.id), 0, 9).Err())
 	s.waitClosed(b.id)
-	s.waitOpen(b.id)
+	s.waitReadopt(b)
+}
+
+// waitReadopt waits until the writers are asked to add up the board.
+func (s *sidecar) waitReadopt(b *board) {
+	s.env.t.Helper()
+	testkit.Eventually(s.env.t, timeout, func() error {
+		want := fmt.Sprint(b.state().Run)
+		if got := b.redis.HGet(context.Background(), b.names.Readopt, string(b.id)).Val(); got != want {
+			return fmt.Errorf("writers are asked to adopt run %q, want %s", got, want)
+		}
+		return nil
+	})
 }
 
 // corrupt is a board one member of which is not what was applied.

@@ -30,6 +30,7 @@ type gateInput struct {
 	target     uint64 // the first total known; 0: none
 	run        uint64 // of the board; 0: none
 	summed     bool   // its board has a checksum, which is right as far as is known
+	sumWrong   bool   // its checksum is known to be wrong
 	members    int
 	redisErr   string // why it has not answered
 
@@ -47,6 +48,7 @@ type action uint8
 
 const (
 	actWait        action = iota
+	actReadopt            // ask the writers to add up the board
 	actProve              // compare checksums with Redis, and open the board if they are equal
 	actCompare            // with a sample of Redis, and open the board if it agrees
 	actAcceptHoles        // the same for a log with holes, with a larger sample
@@ -66,8 +68,8 @@ func stay(state rankcache.BoardState, reason string, args ...any) step {
 
 // decide returns the next step of a board that is not open. Opening takes two things:
 // the log was read to the end that it had at the start, and all members add up to
-// Redis's checksum. A board without a checksum opens when no update up to Redis's total
-// is missing, and a sample agrees. A total of 0 is unknown, so it is never reached. What
+// Redis's checksum. A board without seqs, or whose checksum in Redis is wrong, opens when
+// no update up to Redis's total is missing, and a sample agrees. A total of 0 is unknown, so it is never reached. What
 // the log can't give is loaded from Redis.
 func decide(in *gateInput) step {
 	switch {
@@ -83,6 +85,8 @@ func decide(in *gateInput) step {
 		return stay(rankcache.StateWaiting, "Redis has no such board yet")
 	case in.total == TotalOrders && in.target == 0, in.total == TotalSeq && in.run == 0:
 		return stay(rankcache.StateWaiting, "Redis has no total of the board yet")
+	case in.total == TotalSeq && !in.summed && !in.sumWrong:
+		return step{actReadopt, rankcache.StateChecking, "Redis has no checksum of the board: a writer has to add it up"}
 	case in.loaded:
 		return afterLoad(in)
 	}

@@ -10,7 +10,7 @@ import (
 func TestDecide(t *testing.T) {
 	// caughtUp is a board that may be compared; each case changes what it names.
 	caughtUp := gateInput{total: TotalSeq, kafkaKnown: true, topicKnown: true, ended: true,
-		redisKnown: true, target: 10, run: 1, members: 3, have: rankcache.Progress{Contiguous: 10, Highest: 10}}
+		redisKnown: true, target: 10, run: 1, sumWrong: true, members: 3, have: rankcache.Progress{Contiguous: 10, Highest: 10}}
 	hole := rankcache.Progress{Contiguous: 4, Highest: 12}
 	for name, c := range map[string]struct {
 		change func(*gateInput)
@@ -29,6 +29,7 @@ func TestDecide(t *testing.T) {
 		"checksum, differs":    {func(o *gateInput) { o.summed, o.differs = true, "x" }, actLoad, rankcache.StateSnapshot},
 		"checksum, loaded":     {func(o *gateInput) { o.summed, o.loaded, o.after = true, true, 11 }, actProve, rankcache.StateChecking},
 		"seq 0, adopted":       {func(o *gateInput) { o.summed, o.target, o.have = true, 0, rankcache.Progress{} }, actProve, rankcache.StateChecking},
+		"no checksum":          {func(o *gateInput) { o.sumWrong = false }, actReadopt, rankcache.StateChecking},
 		"no run":               {func(o *gateInput) { o.run = 0 }, actWait, rankcache.StateWaiting},
 		"total 0, no log":      {func(o *gateInput) { o.run, o.target, o.have = 0, 0, rankcache.Progress{} }, actWait, rankcache.StateWaiting},
 		"hole, just now":       {func(o *gateInput) { o.have = hole }, actWait, rankcache.StateChecking},

@@ -148,11 +148,19 @@ func (g *gate) attend(ctx context.Context, now time.Time) {
 	if own := g.replica.board.State(); !own.HasSum && !g.sumWrong && g.feed.sources.summed(own.Run) {
 		g.replica.report(g.epoch, faultUnproved())
 	}
-	if g.sumWrong && now.Sub(g.askedFor) >= readoptEvery {
-		g.askedFor = now
-		if err := g.origin.Readopt(ctx, g.feed.id, g.replica.board.State().Run); err != nil && ctx.Err() == nil {
-			g.log.Warn("writers can't be asked to add up a board anew", "board", g.feed.id, "err", err)
-		}
+	if g.sumWrong {
+		g.readopt(ctx, now)
+	}
+}
+
+// readopt asks the writers, now and again, to add up the board.
+func (g *gate) readopt(ctx context.Context, now time.Time) {
+	if now.Sub(g.askedFor) < readoptEvery {
+		return
+	}
+	g.askedFor = now
+	if err := g.origin.Readopt(ctx, g.feed.id, g.feed.sources.run()); err != nil && ctx.Err() == nil {
+		g.log.Warn("writers can't be asked to add up a board anew", "board", g.feed.id, "err", err)
 	}
 }
 
@@ -184,6 +192,8 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 	switch s.act {
 	case actLoad:
 		g.load(ctx)
+	case actReadopt:
+		g.readopt(ctx, now)
 	case actProve:
 		g.prove(ctx)
 	case actCompare:
@@ -197,6 +207,7 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 func (g *gate) observe(now time.Time) gateInput {
 	in := gateInput{total: g.cfg.TotalSource, differs: g.differs, after: g.after}
 	g.feed.sources.observe(&in)
+	in.sumWrong = g.sumWrong
 	in.summed = in.summed && !g.sumWrong && g.cfg.TotalSource == TotalSeq
 	switch {
 	case !in.ended:

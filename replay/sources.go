@@ -76,6 +76,13 @@ func (s *sources) reset() {
 	s.latest, s.target, s.equal, s.equalAt = reading{}, 0, rankcache.State{}, time.Time{}
 }
 
+// run returns the run that Redis has of the board, 0 if it is not known.
+func (s *sources) run() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latest.Run
+}
+
 // proved records that the board was equal to a state of Redis.
 func (s *sources) proved(origin rankcache.State, at time.Time) {
 	s.mu.Lock()

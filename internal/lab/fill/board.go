@@ -18,6 +18,8 @@ const (
 	orderLife = time.Hour
 	turnSlack = 2 * time.Minute
 	buckets   = 4
+	// atOnce is how many members are written in one transaction.
+	atOnce = 1000
 )
 
 // Board numbers and adds up the changes of one board as the writer does, and then makes
@@ -71,7 +73,10 @@ func (b *Board) Redis(ctx context.Context, client redis.UniversalClient, names w
 	}
 	meta := b.meta(time.Now(), life)
 	keys := []string{names.BoardKey(b.id), names.MetaKey(b.id)}
-	pipe := client.TxPipeline()
+	pipe := client.TxPipeline() // readers see the board whole
+	if len(rows) > atOnce {
+		pipe = client.Pipeline() // else nobody else is answered for too long
+	}
 	for chunk := range slices.Chunk(rows, 1000) {
 		pipe.ZAdd(ctx, keys[0], chunk...)
 	}
