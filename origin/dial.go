@@ -99,7 +99,7 @@ func (opts Options) single() (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
 	o.DialerRetries = dialAttempts
-	o.OnConnect = onlyMaster
+	o.OnConnect = rarely(onlyMaster)
 	o.CredentialsProvider = opts.Credentials
 	o.DisableIdentity, o.ContextTimeoutEnabled = true, true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -22,10 +24,29 @@ func CheckMaster(ctx context.Context, client redis.UniversalClient) (told bool, 
 	return judgeRole(client.Do(ctx, "ROLE"))
 }
 
-// onlyMaster refuses a new connection to a server that is not a master. Servers are so
-// looked at again after each reconnect.
+// onlyMaster refuses a new connection to a server that is not a master.
 func onlyMaster(ctx context.Context, conn *redis.Conn) error {
 	return judgeConn(conn.Do(ctx, "ROLE"))
+}
+
+// roleHolds is for how long new connections are taken for a master's after one was asked:
+// many are opened while Redis is slow, and the question is a round trip more before the first answer.
+const roleHolds = 10 * time.Second
+
+// rarely has one connection in roleHolds checked, and the next one after a bad one.
+func rarely(check func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
+	var asked atomic.Int64 // Unix milliseconds; 0: the next one is checked
+	return func(ctx context.Context, conn *redis.Conn) error {
+		now, last := time.Now().UnixMilli(), asked.Load()
+		if since := now - last; since >= 0 && since < roleHolds.Milliseconds() || !asked.CompareAndSwap(last, now) {
+			return nil
+		}
+		err := check(ctx, conn)
+		if err != nil {
+			asked.Store(0)
+		}
+		return err
+	}
 }
 
 // onlyMasterOrSentinel is onlyMaster for a client that also connects to Sentinels.

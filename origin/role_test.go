@@ -18,8 +18,8 @@ import (
 	"rankcache/wire"
 )
 
-// A master that becomes a replica is not read once it is connected to again, and is read
-// again when it is a master.
+// A replica is not read, by whatever method, and is read when it is a master. (A client that
+// has just seen it as a master asks again within roleHolds.)
 func TestReplicaIsRefused(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
@@ -34,6 +34,8 @@ func TestReplicaIsRefused(t *testing.T) {
 	host, port, _ := net.SplitHostPort(testkit.Redis(t))
 	must(t, admin.ReplicaOf(t.Context(), host, port).Err())
 	must(t, admin.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+	client = dialed(t, Options{URL: "redis://" + server.Addr(), Timeout: testTimeout})
+	b = board{New(client, wire.DefaultNames(), WithTimeout(testTimeout)), client, "1_2_3"}
 	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
 		if !errors.Is(err, ErrNotMaster) || !errors.Is(err, rankcache.ErrUnavailable) || !strings.Contains(err.Error(), testkit.Redis(t)) {
 			t.Errorf("%s: %v", method, err)

@@ -59,7 +59,7 @@ func redisFaults() []fault {
 		inject: func(w *env) { w.must(w.redis.Pause()) },
 		heal:   func(w *env) { w.must(w.redis.Resume()) },
 	}, {
-		name:   "Redis is slow (300 ms more)",
+		name:   "Redis is slow (400 ms more)",
 		inject: func(w *env) { w.readsRedis.Delay(200 * time.Millisecond) },
 		heal:   func(w *env) { w.must(w.readsRedis.Restore()) },
 	}, {
