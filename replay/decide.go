@@ -69,8 +69,8 @@ func stay(state rankcache.BoardState, reason string, args ...any) step {
 // decide returns the next step of a board that is not open. Opening takes two things:
 // the log was read to the end that it had at the start, and all members add up to
 // Redis's checksum. A board without seqs, or whose checksum in Redis is wrong, opens when
-// no update up to Redis's total is missing, and a sample agrees. A total of 0 is unknown, so it is never reached. What
-// the log can't give is loaded from Redis.
+// no update up to Redis's total is missing, and a sample agrees. A total of 0 is unknown,
+// so it is never reached. What the log can't give is loaded from Redis.
 func decide(in *gateInput) step {
 	switch {
 	case !in.kafkaKnown:

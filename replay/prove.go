@@ -36,6 +36,8 @@ func aim(ctx context.Context, o Origin, f *feed, epoch int) (*prover, error) {
 		return nil, fmt.Errorf("it is at update %d, the board at %d", t.Seq, highest)
 	case !f.replica.learn(t, epoch):
 		return nil, errEpochPassed
+	case !t.HasSum: // to differ from it would prove nothing
+		return nil, errors.New("it has no checksum of the board")
 	}
 	f.replica.holdBeyond(t.Seq)
 	return &prover{replica: f.replica, sources: &f.sources, target: t}, nil

@@ -92,7 +92,7 @@ func (o *verifyOptions) verify(ctx context.Context, progress io.Writer) (*verify
 
 // Who is wrong.
 const (
-	wrongNobody  = "nobody"
+	wrongNone  = "nobody"
 	wrongRedis   = "redis"
 	wrongCopy    = "copy"
 	wrongBoth    = "both"
@@ -168,7 +168,7 @@ const runRandomBits = 10
 // err returns the exit code as an error.
 func (r *verifyReport) err() error {
 	switch r.Wrong {
-	case wrongNobody:
+	case wrongNone:
 		return nil
 	case wrongUnknown:
 		return fmt.Errorf("board %s can't be verified: %s", r.Board, r.Reason)

@@ -19,8 +19,8 @@ const (
 	// is at another seq.
 	verifyTries = 5
 	verifyPause = 100 * time.Millisecond
-	// verifySays is the time between two lines of progress.
-	verifySays = time.Second
+	// progressEvery is the time between two lines of progress.
+	progressEvery = time.Second
 )
 
 // verifier compares one board's members with its sum in Redis and with a copy.
@@ -119,7 +119,7 @@ func (v *verifier) walk(ctx context.Context) (before, after rankcache.Stamp, sum
 }
 
 func (v *verifier) say(done, of int) {
-	if time.Since(v.said) >= verifySays {
+	if time.Since(v.said) >= progressEvery {
 		v.said = time.Now()
 		fmt.Fprintf(v.progress, "%d of %d members are read\n", done, of)
 	}
@@ -199,11 +199,11 @@ func (r *verifyReport) judge(read *whole) {
 	case read.Sum != read.sum:
 		r.judgeRedis(read)
 	case r.Copy == nil:
-		r.Wrong, r.Reason = wrongNobody, "Redis's members are those of its sum; no copy was compared"
+		r.Wrong, r.Reason = wrongNone, "Redis's members are those of its sum; no copy was compared"
 	case agrees == nil:
 		r.Wrong, r.Reason = wrongUnknown, "Redis's members are those of its sum, but the copy was never at the same seq: try again when the board changes less"
 	case *agrees:
-		r.Wrong, r.Reason = wrongNobody, "Redis's members are those of its sum, and the copy's too"
+		r.Wrong, r.Reason = wrongNone, "Redis's members are those of its sum, and the copy's too"
 	default:
 		r.Wrong, r.Reason = wrongCopy, "Redis's members are those of its sum, the copy's are not: the sidecar closes and fills the board by itself within seconds; report it with this output"
 	}

@@ -82,7 +82,7 @@ func TestVerifyWithoutCopy(t *testing.T) {
 	for _, members := range []int{0, 300, 7000} { // read in one instant, and walked
 		b := newVerifyBoard(t, members)
 		report, _, code := b.verify(t, "--sidecar", "")
-		if code != ExitOK || report.Wrong != wrongNobody || report.Redis.Members != members || report.Redis.AddedUp != b.state(t).String() || report.Redis.State != b.state(t).String() {
+		if code != ExitOK || report.Wrong != wrongNone || report.Redis.Members != members || report.Redis.AddedUp != b.state(t).String() || report.Redis.State != b.state(t).String() {
 			t.Errorf("%d members: exit %d, %+v", members, code, report)
 		}
 		if m := report.Redis.Meta; m.Life != "open" || m.Adopting || m.Members != uint64(members) || time.Since(m.Began) > time.Hour || m.Expires == nil || m.End != nil {
@@ -113,12 +113,12 @@ func TestVerifyCopy(t *testing.T) {
 			t.Errorf("%s: exit %d, %s, %+v", name, code, said, report)
 		}
 	}
-	check("equal", openAt(sum), wrongNobody, "the copy's too", ExitOK)
-	check("proved before", proved, wrongNobody, "the copy's too", ExitOK)
+	check("equal", openAt(sum), wrongNone, "the copy's too", ExitOK)
+	check("proved before", proved, wrongNone, "the copy's too", ExitOK)
 	check("differs", openAt(differs), wrongCopy, "the copy's are not", ExitDiffers)
 	check("at another seq", openAt(late), wrongUnknown, "never at the same seq", ExitFailed)
-	check("filled", `{"mode":"super-hot","replay":{"board":"b","state":"replaying"}}`, wrongNobody, "not read", ExitOK)
-	check("hot", `{"mode":"","state":"1-2-"}`, wrongNobody, "no copy of it", ExitOK)
+	check("filled", `{"mode":"super-hot","replay":{"board":"b","state":"replaying"}}`, wrongNone, "not read", ExitOK)
+	check("hot", `{"mode":"","state":"1-2-"}`, wrongNone, "no copy of it", ExitOK)
 	own := b.byHand(t)
 	check("by hand", openAt(sum), wrongRedis, "which Redis had before", ExitDiffers)
 	check("by hand, copied", openAt(own), wrongRedis, "the members that Redis has", ExitDiffers)
@@ -131,7 +131,7 @@ func TestVerifyWithoutSidecar(t *testing.T) {
 	b := newVerifyBoard(t, 3)
 	v := &verifier{board: b.id, origin: origin.New(b.client, wire.DefaultNames()), sidecar: &adminClient{admin: "127.0.0.1:1"}}
 	report, err := v.run(t.Context())
-	if err != nil || report.Wrong != wrongNobody || !strings.Contains(report.CopyMissing, "no sidecar was asked") {
+	if err != nil || report.Wrong != wrongNone || !strings.Contains(report.CopyMissing, "no sidecar was asked") {
 		t.Errorf("not named: %v, %+v", err, report)
 	}
 	var text bytes.Buffer
@@ -169,7 +169,7 @@ func TestVerifyUnknown(t *testing.T) {
 
 // A large board that changes during each walk can't be judged; a small one can.
 func TestVerifyChangingBoard(t *testing.T) {
-	for members, want := range map[int]string{300: wrongNobody, 7000: wrongUnknown} {
+	for members, want := range map[int]string{300: wrongNone, 7000: wrongUnknown} {
 		b := newVerifyBoard(t, members)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
