@@ -92,7 +92,7 @@ func (o *verifyOptions) verify(ctx context.Context, progress io.Writer) (*verify
 
 // Who is wrong.
 const (
-	wrongNone  = "nobody"
+	wrongNone    = "nobody"
 	wrongRedis   = "redis"
 	wrongCopy    = "copy"
 	wrongBoth    = "both"
