@@ -16,7 +16,7 @@ import (
 // of an hour.
 func TestMemoryStaysWithinBudget(t *testing.T) {
 	loaded, budgets := 160_000, []int64{8 << 20}
-	if testkit.Full() && !raceOn {
+	if testkit.Full() && !testkit.Race {
 		loaded, budgets = 1_000_000, []int64{16 << 20, 48 << 20, DefaultBudget}
 	}
 	for _, budget := range budgets {

@@ -321,7 +321,7 @@ func (w *world) lookAtFaults(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.CurrentAt()) > modelLoss {
-		b.changedAt = now // the log is behind, so that no member can be compared
+		b.changedAt, b.wrongAt = now, now // the log is behind, so that nothing can be compared
 	}
 	if b.wrongFor != "" {
 		w.fail("%s", b.wrongFor)

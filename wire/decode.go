@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 
 	"rankcache"
@@ -69,7 +70,10 @@ func (w *rawUpdate) update(u *Update) error {
 	*u = Update{Board: rankcache.BoardID(w.board), Member: w.member, Op: op, Delta: w.delta,
 		Score: w.score, OrderID: w.orderID, At: w.at}
 	if w.seq != 0 {
-		u.Seq, u.Run, u.Sum, u.HasSum, u.Members = w.seq, w.run, w.sum, w.hasSum, int(w.members)
+		u.Seq, u.Run, u.Sum, u.HasSum = w.seq, w.run, w.sum, w.hasSum
+	}
+	if u.Run != 0 {
+		u.Members = int(min(w.members, math.MaxInt64))
 	}
 	if err := w.checkScore(op); err != nil {
 		return &BadUpdate{"score", err}

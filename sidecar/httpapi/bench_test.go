@@ -12,6 +12,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/httpserve"
+	"rankcache/internal/testkit"
 	"rankcache/localboard"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
@@ -173,7 +174,7 @@ func exchange(b *testing.B, serve func(net.Listener) error, path string) {
 
 // TestNoAllocations: what a kept page or a local standing costs the collector.
 func TestNoAllocations(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("the race detector makes sync.Pool drop what it is given")
 	}
 	env := newEnv()

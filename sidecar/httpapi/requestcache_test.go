@@ -262,7 +262,7 @@ func TestCachedRequestsAreCounted(t *testing.T) {
 
 // TestCachedRequestsAllocateNothing measures whole exchanges.
 func TestCachedRequestsAllocateNothing(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("under the race detector answers are sent otherwise")
 	}
 	env := newEnv()

@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // usually it is better, because a member that is read once does not evict one
 // that is read often.
 func TestHitRatio(t *testing.T) {
-	if raceOn {
+	if testkit.Race {
 		t.Skip("under the race detector a sync.Pool drops a quarter of its items, and with them most lookups from which ristretto learns")
 	}
 	tr := trace{budget: 4 << 20, pages: 6_000, members: 100_000}
