@@ -48,15 +48,30 @@ fi
 # Among a thousand tests on real servers one may fail because the machine was busy. What fails is run once more, alone,
 # and named at the end; a data race or more than a few failures end the run.
 GOBIN="$PWD/.cache" go install gotest.tools/gotestsum@v1.13.0
-rm -f .cache/again.txt
 status=0
-.cache/withservers .cache/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=6 \
-  --rerun-fails-abort-on-data-race --rerun-fails-run-root-test --rerun-fails-report=.cache/again.txt --jsonfile=.cache/tests.json --packages='./...' \
-  -- -race -timeout "$timeout" || status=$?
-printf '\nThe slowest tests:\n'
-.cache/gotestsum tool slowest --num 10 --jsonfile .cache/tests.json || true # the run says what failed
-if [ -s .cache/again.txt ]; then
-  printf '\n*** These tests failed at first, look at them:\n'
-  cat .cache/again.txt
+
+# run runs the tests of a name: gotestsum's arguments, -- and go test's.
+run() {
+  local name=$1
+  shift
+  rm -f ".cache/again-$name.txt"
+  .cache/withservers .cache/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-abort-on-data-race \
+    --rerun-fails-report=".cache/again-$name.txt" --jsonfile=".cache/tests-$name.json" "$@" -race -timeout "$timeout" || status=$?
+  printf '\nThe slowest tests:\n'
+  .cache/gotestsum tool slowest --num 10 --jsonfile ".cache/tests-$name.json" || true # the run says what failed
+  if [ -s ".cache/again-$name.txt" ]; then
+    printf '\n*** These tests failed at first, look at them:\n'
+    cat ".cache/again-$name.txt"
+  fi
+}
+
+# In full size these take minutes and all of the machine, so that nothing else runs beside them. Of these a failed subtest
+# alone is run again, of the others its whole test: their names may have signs that a pattern takes for its own.
+readonly long='^(TestFaults|TestModel|TestMemoryStaysUnderTheLimit|TestNothingIsLostWhenWritersAreKilled)$'
+if [ -z "${RANKCACHE_FULL:-}" ]; then
+  run all --rerun-fails-run-root-test --packages='./...' --
+else
+  run all --rerun-fails-run-root-test --packages='./...' -- -skip "$long"
+  run long --packages='./replay ./internal/app ./internal/lab/faults' -- -p 1 -run "$long"
 fi
 exit $status

@@ -284,16 +284,21 @@ func (w *env) failOverSentinel(lost uint64) {
 	})
 	w.writes.Pause()
 	defer w.writes.Resume()
+	w.rewind(w.replicas(old)...)
 	w.must(old.Kill())
 	died := time.Now()
-	var now *servers.Redis
-	w.eventually(func() (err error) { now, err = w.sentinel.Master(w.Context()); return err })
+	w.eventually(func() error { _, err := w.sentinel.Master(w.Context()); return err })
 	w.note("a new master after %.1f s", time.Since(died).Seconds())
-	next := now.Client()
-	defer next.Close()
-	for _, b := range w.boards {
-		seq := w.seqIn(next, b.ID)
-		w.Logf("%s falls back from %d to %d", b.ID, w.oracle.Reached(b.ID), seq)
-		w.oracle.Rewind(b.ID, seq)
+}
+
+// replicas returns clients of all nodes but the master.
+func (w *env) replicas(master *servers.Redis) (clients []*redis.Client) {
+	for _, n := range w.sentinel.Nodes {
+		if n != master {
+			c := n.Client()
+			w.Cleanup(func() { c.Close() })
+			clients = append(clients, c)
+		}
 	}
+	return clients
 }

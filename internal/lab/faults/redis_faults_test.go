@@ -107,10 +107,10 @@ func (w *env) emptyRedis() {
 	defer w.writes.Resume()
 	w.must(w.redis.Stop())
 	w.must(os.RemoveAll(filepath.Join(w.redis.Dir(), "appendonlydir")))
-	w.must(w.redis.Restart(context.Background()))
 	for _, b := range w.boards {
 		w.oracle.Rewind(b.ID, 0)
 	}
+	w.must(w.redis.Restart(context.Background()))
 }
 
 // newReplica starts a replica of the Redis in use, whose link can be cut.
@@ -152,9 +152,19 @@ func (w *env) failOver(lost uint64) {
 	})
 	w.writes.Pause()
 	defer w.writes.Resume()
+	w.rewind(next)
 	w.promote(replica)
+}
+
+// rewind tells the oracle that the boards fall back to what replicas have, the best of them
+// counting. It is called before one of these is read: what it answers would be wrong otherwise.
+func (w *env) rewind(replicas ...*redis.Client) {
+	w.Helper()
 	for _, b := range w.boards {
-		seq := w.seqIn(next, b.ID)
+		var seq uint64
+		for _, r := range replicas {
+			seq = max(seq, w.seqIn(r, b.ID))
+		}
 		w.Logf("%s falls back from %d to %d", b.ID, w.oracle.Reached(b.ID), seq)
 		w.oracle.Rewind(b.ID, seq)
 	}

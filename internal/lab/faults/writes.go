@@ -58,6 +58,7 @@ type command struct {
 	Delta  *float64          `json:"delta,omitempty"`
 	Score  *float64          `json:"score,omitempty"`
 	At     int64             `json:"at"`
+	wild   bool              // At is of [Writes.Clock], so that it may be refused
 }
 
 // applied returns the update that a set becomes as the board's change number seq.
@@ -127,7 +128,7 @@ func (l *Writes) draw(rng *rand.Rand, b Board) *command {
 	c := &command{Order: fmt.Sprintf("%s-%d", l.Prefix, l.next), Board: b.ID, At: time.Now().UnixMilli()}
 	l.mu.Unlock()
 	if clock := l.Clock.Load(); clock != nil {
-		c.At = (*clock)()
+		c.At, c.wild = (*clock)(), true
 	}
 	amount := float64(rng.IntN(40))
 	who := rng.IntN(b.Members)
@@ -205,7 +206,7 @@ func (l *Writes) try(client *http.Client, c *command) (again bool, err error) {
 // tryAt is try at the URL of a writer.
 func (l *Writes) tryAt(client *http.Client, base string, c *command) (again bool, err error) {
 	again, u, err := l.ask(client, base, c)
-	if errors.Is(err, errTime) && l.Clock.Load() != nil {
+	if errors.Is(err, errTime) && c.wild {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.refused++
