@@ -98,6 +98,23 @@ func TestSentinelThatIsBehind(t *testing.T) {
 	}
 }
 
+// Requests that failed while there was no master do not make later ones fail.
+func TestMasterIsBack(t *testing.T) {
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	host, port, _ := net.SplitHostPort(server.Addr())
+	client := dialed(t, Options{URL: "redis://" + startSentinel(t, host, port) + "?master_name=m&pool_size=1", Mode: ModeSentinel, Timeout: testTimeout})
+	must(t, server.Kill())
+	for range 3 {
+		if err := client.Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("without a master: %v", err)
+		}
+	}
+	must(t, server.Restart(t.Context()))
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 // startSentinel starts a Sentinel that watches one master as m.
 func startSentinel(t *testing.T, host, port string) (addr string) {
 	t.Helper()

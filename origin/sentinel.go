@@ -10,10 +10,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
 )
 
-// sentinelTimeout bounds one question to one Sentinel.
-const sentinelTimeout = 500 * time.Millisecond
+const (
+	// sentinelTimeout bounds one question to one Sentinel.
+	sentinelTimeout = 500 * time.Millisecond
+	// sentinelEvery is the shortest time between two questions to all of them.
+	sentinelEvery = 50 * time.Millisecond
+)
 
 // askAllSentinels has a client ask all its Sentinels when the master that it was told
 // can't be reached. By itself it believes one of them, which may hear of a failover a
@@ -26,9 +31,14 @@ func askAllSentinels(client *redis.Client, o *redis.FailoverOptions) {
 type sentinelHook struct {
 	options *redis.FailoverOptions
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	asking  singleflight.Group // what follows is touched in it only
+	named   []namedMaster
+	namedAt time.Time
 }
 
-// DialHook tries what the other Sentinels name, the newest first.
+// DialHook tries what the other Sentinels name, the newest first. Where no master can be
+// reached it returns a connection that fails, and no error.
 func (h *sentinelHook) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)
@@ -40,9 +50,26 @@ func (h *sentinelHook) DialHook(next redis.DialHook) redis.DialHook {
 				return conn, nil
 			}
 		}
-		return nil, err
+		return newFailedConn(err), nil
 	}
 }
+
+// failedConn is a connection that was not made: its first use returns why. An error of the
+// dial would count in go-redis's pool, which after one for each of its connections
+// answers by itself, and dials once a second only (tryDial): local boards that are
+// compared with a new master would be unreadable for so long.
+type failedConn struct {
+	net.Conn // for its addresses and deadlines
+	err      error
+}
+
+func newFailedConn(err error) *failedConn {
+	conn, _ := net.Pipe()
+	return &failedConn{conn, err}
+}
+
+func (c *failedConn) Read([]byte) (int, error)  { return 0, c.err }
+func (c *failedConn) Write([]byte) (int, error) { return 0, c.err }
 
 // ProcessHook changes nothing.
 func (h *sentinelHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
@@ -58,9 +85,25 @@ type namedMaster struct {
 	epoch int
 }
 
-// masters asks all Sentinels at once, and returns the masters that they name, each
-// once, the newest first.
-func (h *sentinelHook) masters(ctx context.Context) (all []namedMaster) {
+// masters returns the masters that the Sentinels name, each once, the newest first. Dials that
+// fail at the same time share a question.
+func (h *sentinelHook) masters(ctx context.Context) []namedMaster {
+	asked := h.asking.DoChan("", func() (any, error) {
+		if time.Since(h.namedAt) > sentinelEvery {
+			h.named = h.askAll(context.WithoutCancel(ctx))
+			h.namedAt = time.Now()
+		}
+		return h.named, nil
+	})
+	select {
+	case all := <-asked:
+		return all.Val.([]namedMaster)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func (h *sentinelHook) askAll(ctx context.Context) (all []namedMaster) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
 	for _, addr := range h.options.SentinelAddrs {

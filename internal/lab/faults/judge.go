@@ -23,7 +23,7 @@ func (k *knowledge) atOnce(a *Ask, r *Reply, phase Phase) string {
 		return r.Err.Error()
 	case !slices.Contains(sources, r.Source):
 		return "unknown source"
-	case a.past != len(k.past):
+	case k.losing || a.past != len(k.past):
 		return "" // writes were lost while it was on its way
 	}
 	if had := k.reached(a.at.Add(-r.Age - time.Millisecond)); r.Seq < had && r.Seq != 0 {

@@ -36,8 +36,10 @@ type knowledge struct {
 	past  []*history // of Redises that have lost writes
 	acks  []ack      // rising
 	floor map[string]uint64
-	asked []judged // to be judged once their seq is known
-	wrong []Wrong
+	// losing is set while Redis may lose writes: how old an answer is can't be told then.
+	losing bool
+	asked  []judged // to be judged once their seq is known
+	wrong  []Wrong
 }
 
 // ack reports that Redis had reached seq at a time.
@@ -130,6 +132,14 @@ func (o *Oracle) Applied(u wire.Update, at time.Time) error {
 	return k.now.add(u)
 }
 
+// Losing notes that Redis may lose writes of the board from now on, until [Oracle.Rewind]
+// tells how many.
+func (o *Oracle) Losing(b rankcache.BoardID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.of(b).losing = true
+}
+
 // Rewind notes that Redis has lost everything after seq. No order may be on its
 // way.
 func (o *Oracle) Rewind(b rankcache.BoardID, seq uint64) {
@@ -137,7 +147,7 @@ func (o *Oracle) Rewind(b rankcache.BoardID, seq uint64) {
 	defer o.mu.Unlock()
 	k := o.of(b)
 	k.past = append(k.past, k.now)
-	k.now = k.now.until(seq)
+	k.now, k.losing = k.now.until(seq), false
 	k.acks, k.floor = []ack{{time.Now(), seq}}, map[string]uint64{}
 }
 

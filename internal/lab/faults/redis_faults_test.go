@@ -152,19 +152,24 @@ func (w *env) failOver(lost uint64) {
 	})
 	w.writes.Pause()
 	defer w.writes.Resume()
-	w.rewind(next)
+	w.losing()
 	w.promote(replica)
+	w.rewind(next)
 }
 
-// rewind tells the oracle that the boards fall back to what replicas have, the best of them
-// counting. It is called before one of these is read: what it answers would be wrong otherwise.
-func (w *env) rewind(replicas ...*redis.Client) {
+// losing tells the oracle that the boards are about to fall back: answers may come from the
+// new master before [env.rewind] knows how far.
+func (w *env) losing() {
+	for _, b := range w.boards {
+		w.oracle.Losing(b.ID)
+	}
+}
+
+// rewind tells the oracle that the boards fell back to what the new master has.
+func (w *env) rewind(next *redis.Client) {
 	w.Helper()
 	for _, b := range w.boards {
-		var seq uint64
-		for _, r := range replicas {
-			seq = max(seq, w.seqIn(r, b.ID))
-		}
+		seq := w.seqIn(next, b.ID)
 		w.Logf("%s falls back from %d to %d", b.ID, w.oracle.Reached(b.ID), seq)
 		w.oracle.Rewind(b.ID, seq)
 	}

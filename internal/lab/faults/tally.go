@@ -48,7 +48,7 @@ func (t *Tally) count(a *Ask, r *Reply) {
 	case during && t.Due != nil && !t.Due(&a.Question):
 		t.spared++
 	default:
-		t.failed = append(t.failed, fmt.Sprintf("phase %d: %s of %s (%s): %v", a.Phase, a.Kind, a.Board, a.Tier, r.Err))
+		t.failed = append(t.failed, fmt.Sprintf("%s, phase %d: %s of %s (%s): %v", time.Now().UTC().Format("15:04:05.000"), a.Phase, a.Kind, a.Board, a.Tier, r.Err))
 	}
 }
 
