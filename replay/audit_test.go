@@ -50,9 +50,12 @@ func (s *sidecar) events(what string, id rankcache.BoardID) (n int) {
 func (s *sidecar) wantDifferences(kinds ...string) {
 	s.env.t.Helper()
 	for _, kind := range kinds {
-		if s.counter("rankcache_audit_differences_total", kind) == 0 {
-			s.env.t.Errorf("no difference of kind %s was counted", kind)
-		}
+		testkit.Eventually(s.env.t, timeout, func() error { // a board is closed before that is counted
+			if s.counter("rankcache_audit_differences_total", kind) == 0 {
+				return fmt.Errorf("no difference of kind %s was counted", kind)
+			}
+			return nil
+		})
 	}
 }
 
