@@ -55,14 +55,14 @@ type flights struct {
 	limits  OriginLimits
 	group   singleflight.Group
 	slots   *semaphore.Weighted
-	pages   *pageCache   // makes the pages of an answer
+	pages   *topCache    // makes the pages of an answer
 	waiting atomic.Int64 // flights that hold or wait for a slot
 	readers atomic.Int64 // callers that wait for them
 	log     *slog.Logger
 	metrics *originMetrics
 }
 
-func newFlights(origin Origin, limits OriginLimits, pages *pageCache, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
+func newFlights(origin Origin, limits OriginLimits, pages *topCache, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
 	limits.Timeout = cmp.Or(limits.Timeout, DefaultOriginTimeout)
 	limits.Calls = cmp.Or(limits.Calls, DefaultOriginCalls)
 	limits.Queue = cmp.Or(limits.Queue, DefaultOriginQueue)

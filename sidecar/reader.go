@@ -22,7 +22,7 @@ type Reader struct {
 	hot      Hot
 	profiles Profiles
 	flights  *flights
-	cache    *pageCache
+	cache    *topCache
 	waits    *waits
 }
 
@@ -31,7 +31,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if cfg.Tiers == nil || cfg.Origin == nil {
 		return nil, errors.New("a reader needs tiers and an origin")
 	}
-	cache := newPageCache()
+	cache := newTopCache()
 	flights, err := newFlights(cfg.Origin, cfg.Limits, cache, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
 	if err != nil {
 		return nil, err
