@@ -10,7 +10,7 @@ import (
 )
 
 // Board is one open local board. All methods may be called concurrently and
-// must not keep the strings that they are given. An answer without a time (At) says that
+// must not keep the strings that they are given. An answer without a time (At) means that
 // the board was emptied meanwhile: it is read from Redis then.
 type Board interface {
 	// Top returns the published head, best first, nil before the first one.

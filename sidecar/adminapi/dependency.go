@@ -38,7 +38,7 @@ const (
 // Dependency is another service, by how it answers the calls of this process. All methods
 // may be called concurrently.
 type Dependency struct {
-	expires time.Duration // after so long an answer says nothing any more
+	expires time.Duration // how long the latest answer counts
 
 	mu          sync.Mutex
 	off         bool
@@ -147,7 +147,7 @@ func (d *Dependency) Status() DependencyStatus {
 	return s
 }
 
-// errorText says of a deadline that passed what an operator can see: no answer.
+// errorText describes a deadline that passed as an operator sees it: no answer.
 func errorText(took time.Duration, err error) string {
 	if errors.Is(err, context.DeadlineExceeded) && took > 0 {
 		return fmt.Sprintf("no answer within %v", took.Round(time.Millisecond))

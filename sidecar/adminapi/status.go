@@ -91,7 +91,7 @@ const boardSample = 10
 // boardStatus answers GET /status/{board}.
 type boardStatus struct {
 	Board  rankcache.BoardID `json:"board"`
-	Mode   string            `json:"mode"` // what the operator said
+	Mode   string            `json:"mode"` // as set by the operator
 	Tier   string            `json:"tier"` // where reads go now
 	Source string            `json:"source,omitempty"`
 	Seq    uint64            `json:"seq,omitempty"`

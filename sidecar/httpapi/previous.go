@@ -9,8 +9,8 @@ import (
 	"rankcache/sidecar/internal/apijson"
 )
 
-// maxReuse is how long profiles are copied from page to page before the profile cache
-// is asked for them again: it has to learn that they are still in use.
+// maxReuse is how long profiles are copied from page to page before they are looked up
+// in the profile cache again, which counts them as used.
 const maxReuse = time.Second
 
 // previousPage is what the page of one top leaves to the page of the next: its

@@ -59,7 +59,7 @@ func (s *succession) page(members ...string) (joins int64) {
 	return joins
 }
 
-// check holds every row against what the profile service says now.
+// check holds every row with the profile service's present answer.
 func (s *succession) check(got string, members []string) {
 	s.Helper()
 	for i, m := range members {
@@ -73,8 +73,8 @@ func (s *succession) check(got string, members []string) {
 	}
 }
 
-// TestProfilesGoFromPageToPage: the cache is asked again only for a page that has
-// somebody new, or a profile that has changed or is still to come.
+// TestProfilesGoFromPageToPage: profiles are looked up again only for a page with a
+// new member, or with a profile that has changed or is still loading.
 func TestProfilesGoFromPageToPage(t *testing.T) {
 	s := newSuccession(t)
 	for i, step := range []struct {

@@ -103,7 +103,7 @@ func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 }
 
 // stamp sets the fields that change while the body stays the same. The age of a
-// copy that was never compared with Redis is not known, and not said.
+// copy that was never compared with Redis is not known, and not sent.
 func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source, state []byte, currentAt time.Time) {
 	h := &ctx.Response.Header
 	setTag(h, etag, caches, source, state)

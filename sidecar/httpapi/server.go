@@ -143,7 +143,7 @@ func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Serve
 }
 
 // checkVersion refuses other versions, which fasthttp lets pass, and ends the connection.
-// It answers what is asked of the server as a whole.
+// It answers requests that concern the server as a whole.
 func (s *Server) checkVersion(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if c, ok := ctx.Conn().(*clientConn); ok {
@@ -223,8 +223,8 @@ func unreadable() *apijson.Problem {
 }
 
 // fieldsRead is called when a head has been read. It has fasthttp understand fields of which
-// it knows one spelling: Connection is a list, and letters of either case are the same. Who
-// sends no body waits for no 100, and HTTP/1.0 does not know it.
+// it knows one spelling: Connection is a list, and letters of either case are the same. A
+// client without a body waits for no 100, and HTTP/1.0 does not know it.
 func fieldsRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if !h.ConnectionClose() && hasOption(h.RawHeaders(), fasthttp.HeaderConnection, "close") {
 		h.SetConnectionClose()

@@ -16,7 +16,7 @@ type Code string
 // The codes, each with the status that it is answered with.
 const (
 	CodeBadRequest     Code = "bad_request"          // 400: not readable as HTTP/1.1
-	CodeBadArgument    Code = "bad_argument"         // 400: "argument" names it, "detail" says what is allowed
+	CodeBadArgument    Code = "bad_argument"         // 400: "argument" names it, "detail" has what is allowed
 	CodeToken          Code = "token_required"       // 401: a change without the right token
 	CodeBlocked        Code = "blocked"              // 403: the operator gave this board or room no board
 	CodeCrossOrigin    Code = "cross_origin"         // 403: a browser asked for another site's page
@@ -24,7 +24,7 @@ const (
 	CodeUnknownProfile Code = "unknown_profile"      // 404: the profile service does not know the member
 	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
 	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
-	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow says which are
+	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow lists the allowed ones
 	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
 	CodeTimeout        Code = "request_timeout"      // 408: the request came in too slowly
 	CodePrecondition   Code = "precondition_failed"  // 412: If-Match names another page

@@ -4,7 +4,7 @@
 //
 // What a request passes, in this order:
 //
-//	conn.go     Conn.Read: deadlines, then the socket, then the hooks, which say how much of
+//	conn.go     Conn.Read: deadlines, then the socket, then the hooks, which decide how much of
 //	            it the parser gets; the rest is held until it reads again
 //	backoff.go  whether to yield to other connections before the read
 //	socket.go   the read itself, without telling Go's scheduler of the system call
