@@ -103,7 +103,7 @@ func TestCountersFindBusyBoardsInAFlood(t *testing.T) {
 	}
 }
 
-// floodNames returns n names that nobody has boards for.
+// floodNames returns n names without boards.
 func floodNames(n int) []rankcache.BoardID { return boardNames("made-up", n) }
 
 // A bucket with as many boards as slots gives up none that is asked for, and

@@ -147,10 +147,10 @@ func TestIdlePageIsDropped(t *testing.T) {
 		before := o.callCount()
 		time.Sleep(time.Minute)
 		if n := o.callCount() - before; n != 0 {
-			t.Errorf("%d reads of Redis for a page that nobody asks for", n)
+			t.Errorf("%d reads of Redis for a page without requests", n)
 		}
 		if _, _, ok := tr.Top(board(0)); ok {
-			t.Error("a page that nobody kept fresh was handed out")
+			t.Error("a page that was not refreshed was returned")
 		}
 		time.Sleep(2 * refreshTick)
 		if _, at, ok := tr.Top(board(0)); !ok || time.Since(at) > 2*refreshTick {

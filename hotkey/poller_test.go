@@ -18,7 +18,7 @@ import (
 	"rankcache/wire"
 )
 
-// sharedAPI is the one API that a fleet asks: who called, and when.
+// sharedAPI is the one API that a fleet calls; it records the caller and time of each call.
 type sharedAPI struct {
 	mu     sync.Mutex
 	by     []string
@@ -131,7 +131,7 @@ func TestOnePollerForTheFleet(t *testing.T) {
 			t.Logf("%s took over %v after %s was cut off", by[last], at[last].Sub(killed).Round(time.Millisecond), leader)
 			return nil
 		}
-		return errors.New("nobody has taken over")
+		return errors.New("no other poller has taken over")
 	})
 	by, _ := api.calls()
 	if most := int(time.Since(begin)/(DefaultPollEvery*9/10)) + 1; len(by) > most {
@@ -151,7 +151,7 @@ func TestLeaderResigns(t *testing.T) {
 		go func() { done <- s.poller.Run(ctx) }()
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if by, _ := api.calls(); len(by) == 0 || by[len(by)-1] != s.id {
-				return fmt.Errorf("%s does not lead, although nobody else is there", s.id)
+				return fmt.Errorf("%s does not lead, although it is the only one", s.id)
 			}
 			return nil
 		})
@@ -279,7 +279,7 @@ func TestStoppedPollerGivesTheLeaseAway(t *testing.T) {
 		}
 		seen[id] = true
 		if testutil.ToFloat64(fleet[id].poller.metrics.stopped) != 1 {
-			t.Errorf("%s does not say that it has stopped", id)
+			t.Errorf("%s does not report that it has stopped", id)
 		}
 	}
 }

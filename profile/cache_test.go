@@ -73,7 +73,7 @@ func (f *fakeSource) counts(member string) (calls, loads int) {
 	return f.calls, f.loads[member]
 }
 
-// nick is the profile that a healthy fake service has of everybody.
+// nick is the profile that a healthy fake service has for each member.
 func nick(_ context.Context, member string) ([]byte, error) {
 	return fmt.Appendf(nil, `{"nick":"n-%s"}`, member), nil
 }

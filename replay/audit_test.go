@@ -78,7 +78,7 @@ func TestChangesByHandAreFollowed(t *testing.T) {
 }
 
 // Members that were removed by hand are found by the totals poller: the board is closed
-// until somebody has added it up again.
+// until a writer has added it up again.
 func TestRemovalsByHandCloseTheBoard(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Kafka(t))

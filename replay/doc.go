@@ -38,7 +38,7 @@
 // saver (saver.go) writes open boards to files, from which the next process starts
 // (fill.go).
 //
-// # Who owns what
+// # Ownership
 //
 // A feed (membership.go) is one followed board. Of its parts the replica
 // (replica.go, replica_state.go), sources, fileState, status and auditStats are shared

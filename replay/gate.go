@@ -336,7 +336,7 @@ type inequality struct {
 }
 
 // differed has the board loaded from Redis. If it was, twice from the same server, and
-// differs in the same way, then Redis's own sum is wrong: somebody changed a score past
+// differs in the same way, then Redis's own sum is wrong: a score was changed past
 // the writer.
 func (g *gate) differed(ctx context.Context, p *prover) {
 	g.differs = "the members don't add up to Redis's checksum at update " + strconv.FormatUint(p.target.Seq, 10)

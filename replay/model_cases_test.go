@@ -85,7 +85,7 @@ func TestModelRunIsLost(t *testing.T) {
 		w.run(time.Second)
 		w.redis.lose(true, false)
 		w.change()
-		w.run(8 * time.Second) // until Redis is asked rarely
+		w.run(8 * time.Second) // until Redis is read rarely
 		w.awaitReading()
 		w.redis.failOver(3)
 		w.change() // reaches the lost run's seq

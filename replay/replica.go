@@ -46,8 +46,8 @@ type replica struct {
 	dropped bool   // not followed any more
 	fault   *fault // why the board is to be filled again; nil if it is sound
 	// run is that of the updates that are applied; those of another are not. 0 before
-	// the first, and for boards whose producer keeps none. ofRedis is set once Redis
-	// has said it.
+	// the first, and for boards whose producer keeps none. ofRedis is set once it
+	// was read from Redis.
 	run     uint64
 	ofRedis bool
 	reorder reorderBuffer
@@ -144,7 +144,7 @@ func (r *replica) keepBeyond(us []wire.Update, seq uint64) []wire.Update {
 }
 
 // ofRun returns the updates that are of the board's run. A later run begins the board
-// anew, unless Redis has said which run it has: then it must be asked again.
+// anew, unless the run was read from Redis: then it must be read again.
 func (r *replica) ofRun(batch []wire.Update) []wire.Update {
 	other := func(u wire.Update) bool { return u.Run != r.run }
 	if !slices.ContainsFunc(batch, other) {

@@ -317,7 +317,7 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.board.Reset()
-		r.board.SetRun(r.run) // Redis may have said it already
+		r.board.SetRun(r.run) // it may have been read from Redis before
 		return fmt.Errorf("its members add up to %012x, want %012x: the file was changed", sum, s.Sum)
 	}
 	if _, ok := s.age(now); ok {

@@ -121,7 +121,7 @@ func (f *feed) describe() rankcache.BoardStatus {
 	return s
 }
 
-// openReason returns what is known of an open board: what its gate said when it opened
+// openReason returns what is known of an open board: the reason that its gate gave when it opened
 // it may have passed.
 func openReason(s *rankcache.BoardStatus, latest reading, known bool) string {
 	switch {

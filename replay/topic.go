@@ -122,7 +122,7 @@ func (t *topic) setEnd(requested time.Time, found map[*partition]int64) {
 	for _, p := range t.partitions() {
 		high, ok := found[p]
 		if !ok {
-			t.end.Store(nil) // its leader is away: nobody knows what is in it
+			t.end.Store(nil) // its leader is away: its end is unknown
 			return
 		}
 		end.high = append(end.high, high)

@@ -220,7 +220,7 @@ func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func
 	case !own.HasSum:
 		return nil
 	case !r.HasSum:
-		w.odd = "somebody changed the board in Redis past the writer"
+		w.odd = "the board was changed in Redis past the writer"
 	}
 	if w.odd != "" { // it counts when it is still so at a second look
 		if w.odd != odd {
@@ -249,7 +249,7 @@ func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func
 // maxRest is the longest pause between two looks at a board at rest.
 const maxRest = 1500 * time.Millisecond
 
-// rest is when Redis is asked about a board again: where there are many, ever more rarely
+// rest is when a board's state is read from Redis again: where there are many, ever more rarely
 // while it does not change. It belongs to the totals poller.
 type rest struct {
 	latest rankcache.State
