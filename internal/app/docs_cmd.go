@@ -117,7 +117,7 @@ func envName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// takesOf says what a flag takes, where its usage text does not name it.
+// takesOf returns the kind of value that a flag takes, where its usage text does not name it.
 func takesOf(f *pflag.Flag, named string) string {
 	switch f.Value.Type() {
 	case "bool":

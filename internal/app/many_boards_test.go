@@ -28,7 +28,7 @@ func TestManyBoards(t *testing.T) {
 	t.Run("Log", func(t *testing.T) {
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if !strings.Contains(s.Log(), `"msg":"more boards"`) {
-				return errors.New("the log does not say how many boards more changed")
+				return errors.New("the log has no line with the number of further boards that changed")
 			}
 			return nil
 		})
@@ -41,7 +41,7 @@ func TestManyBoards(t *testing.T) {
 	p.run(t, "Page", func(t *testing.T) { p.checkManyBoards(t) })
 }
 
-// serveMany starts a sidecar with n boards that nobody has written to yet.
+// serveMany starts a sidecar with n boards without members.
 func serveMany(t *testing.T, n int) *child {
 	t.Helper()
 	ids := make([]string, n)
@@ -148,7 +148,7 @@ func (p *tab) checkManyBoards(t *testing.T) {
 	p.await("the board that is searched", rowSays("superhot-rows", "room-1711")+` && `+rows+` === 1`)
 	p.value(`(() => { const s = document.getElementById('boards-state'); s.value = 'open'; s.dispatchEvent(new Event('change')); })()`)
 	p.await("no open board", rows+` === 0 && document.getElementById('boards-place').textContent.includes('No board')`)
-	if said := p.complaints(); len(said) > 0 {
-		t.Errorf("the console says %q", said)
+	if messages := p.complaints(); len(messages) > 0 {
+		t.Errorf("the console has %q", messages)
 	}
 }

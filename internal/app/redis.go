@@ -58,7 +58,7 @@ func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Share
 	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
 }
 
-// explainTLS has errors of TLS handshakes with Redis say what to check.
+// explainTLS adds to errors of TLS handshakes with Redis what to check.
 func explainTLS(client redis.UniversalClient) {
 	switch c := client.(type) {
 	case *redis.ClusterClient: // its nodes dial

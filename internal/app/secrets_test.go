@@ -78,8 +78,8 @@ func answerOf(t *testing.T, url string) string {
 	return resp.Status + string(body)
 }
 
-// A port that others than the pod reach is said to be one.
-func TestOpenPortIsSaid(t *testing.T) {
+// A port that can be reached from outside the pod is logged as one.
+func TestOpenPortIsLogged(t *testing.T) {
 	t.Parallel()
 	c := startListening(t, "serve", "--data", "0.0.0.0:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1")
 	if err := contains(c.Log(), `"port":"data"`); err != nil {
@@ -194,7 +194,7 @@ func TestSecretFilesAreReadAgain(t *testing.T) {
 	t.Cleanup(func() { admin.Close() })
 	dir := t.TempDir()
 	write := func(name, content string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)) }
-	newPassword := func(password string) { // and nobody who is logged in remains so
+	newPassword := func(password string) { // and ends the connections that used the old one
 		must(t, admin.ACLSetUser(ctx, "app", "on", "resetpass", ">"+password, "~*", "+@all").Err())
 		must(t, admin.Do(ctx, "client", "kill", "user", "app").Err())
 	}

@@ -28,15 +28,16 @@ func newVerifyCommand() *cobra.Command {
 	o := &verifyOptions{}
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Add a board up in Redis, and say whether Redis or a sidecar's copy is wrong",
+		Short: "Add a board up in Redis, and report whether Redis or a sidecar's copy is wrong",
 		Long: `Read every member of a board from Redis, add up their checksum, and compare it with
 the one that the writer keeps in the board's meta, and with that of a sidecar's copy.
-It says who is wrong: Redis (its members are not those of its checksum, because they
-were changed past the writer), the copy, or nobody; and it shows the meta in words.
+It reports which side is wrong: redis (its members are not those of its checksum,
+because they were changed past the writer), copy, both, or nobody if they agree; and
+it shows the meta in words.
 It changes nothing. Redis is read in pieces of 1,000 members; a board of up to 5,000 is
 read in one instant, a larger one again, up to 5 times, if it changed meanwhile.
 
-Exit codes: 0 nobody is wrong, 1 it can't be told, 2 bad flag, 3 somebody is wrong.`,
+Exit codes: 0 neither is wrong, 1 it can't be told, 2 bad flag, 3 Redis or the copy is wrong.`,
 		Example: `  rankcache verify --board 1_2_3 --redis redis://redis:6379
   rankcache verify --board 1_2_3 --sidecar http://10.0.0.7:8971 -o json
   kubectl exec app-0 -c rankcache -- rankcache verify --board 1_2_3`,
@@ -90,7 +91,7 @@ func (o *verifyOptions) verify(ctx context.Context, progress io.Writer) (*verify
 	return report, err
 }
 
-// Who is wrong.
+// Which side is wrong; "nobody" if they agree.
 const (
 	wrongNone    = "nobody"
 	wrongRedis   = "redis"

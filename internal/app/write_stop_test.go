@@ -34,7 +34,7 @@ func TestWriterStopsUnderLoad(t *testing.T) {
 	h.writer.Signal(syscall.SIGTERM)
 	h.writer.waitNotReady()
 	load.atLeast(t, 20) // more, of callers that have not heard yet
-	load.stop(t)        // now they have: a Service sends nobody any more
+	load.stop(t)        // now they have: a Service sends no more callers
 	h.writer.waitClosed("scores")
 	h.waitCommits(t) // the writer itself goes on while there is a post that needs it
 	h.waitCommits(t) // not only its last
