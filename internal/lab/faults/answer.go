@@ -32,7 +32,7 @@ type Question struct {
 	Query   string // further arguments, such as "profiles=1"
 }
 
-// Reply is what came back, as the wire says it.
+// Reply is a decoded answer.
 type Reply struct {
 	Code int // HTTP status, 0: none came
 	Err  error
@@ -102,7 +102,7 @@ func (r *Reply) read(code int, h http.Header, body []byte) {
 		}
 	}
 	if got := h.Get("Rankcache-Source"); got != r.Source {
-		r.Err = fmt.Errorf("the header says source %q, the body %q", got, r.Source)
+		r.Err = fmt.Errorf("the header has source %q, the body %q", got, r.Source)
 	}
 }
 

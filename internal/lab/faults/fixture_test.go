@@ -10,7 +10,7 @@ import (
 )
 
 // fixture is what all rows share: a broker, reached by the sidecars through a proxy
-// and by everybody else directly. Its boards are told apart by name.
+// and by the other processes directly. Its boards are told apart by name.
 type fixture struct {
 	broker *servers.Kafka
 	proxy  *Proxy // of the sidecars
