@@ -49,7 +49,7 @@ func BodyProblem(err error) Problem {
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Cache-Control", "no-store")
 	body, err := encode(v)
-	if err != nil { // a NaN in a rate, say: better a clear error than half a body
+	if err != nil { // for instance a NaN in a rate: better a clear error than half a body
 		Problem{Status: http.StatusInternalServerError, Code: "internal", Title: "Internal error", Detail: err.Error()}.Write(w)
 		return
 	}

@@ -51,7 +51,7 @@ type Config struct {
 	NoKeepAlive  bool // every answer ends its connection
 }
 
-// ForProbes returns the Config of a health port: anybody in the network reaches it,
+// ForProbes returns the Config of a health port: it can be reached from the network,
 // and no client has a reason to stay.
 func ForProbes(hosts []string) Config {
 	return Config{Hosts: hosts, HeadTimeout: probeHeadTimeout, NoKeepAlive: true}

@@ -45,7 +45,7 @@ func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, run string) 
 	case '+':
 		return a.prepared(b, rest, time.Since(begin))
 	}
-	return nil // "m": apply.lua says the same
+	return nil // "m": apply.lua returns it too
 }
 
 // prepared tells what prepare.lua did.
