@@ -42,7 +42,7 @@ func newClient(at, board string) (*client, error) {
 	return &client{id: board, base: strings.TrimSuffix(at, "/"), http: &http.Client{Transport: transport, Timeout: timeout}}, nil
 }
 
-// answer is what the sidecar said, whatever its status.
+// answer is the sidecar's answer, of any status.
 type answer struct {
 	status      int
 	contentType string
