@@ -219,8 +219,8 @@ func TestPollerAfterFailures(t *testing.T) {
 	} {
 		t.Run(string(tt.after), func(t *testing.T) {
 			api, names, instance := &sharedAPI{}, wire.DefaultNames(), testkit.Name(t)
-			var told []error
-			cfg := PollerConfig{Every: time.Second, Answered: func(_ time.Duration, err error) { told = append(told, err) }}
+			var answers []error
+			cfg := PollerConfig{Every: time.Second, Answered: func(_ time.Duration, err error) { answers = append(answers, err) }}
 			s := newSidecar(t, testkit.Redis(t), instance, api, cfg, 0)
 			s.poller.poll(t.Context())
 			good := s.rdb.Get(t.Context(), names.HotKey(instance)).Val()
@@ -236,8 +236,8 @@ func TestPollerAfterFailures(t *testing.T) {
 			if n := testutil.ToFloat64(s.poller.metrics.calls.WithLabelValues("test", "code")); n != 1 {
 				t.Errorf("%v calls counted under their code", n)
 			}
-			if len(told) != 2 || told[0] != nil || told[1] == nil {
-				t.Errorf("told %v, want an answer and a failure", told)
+			if len(answers) != 2 || answers[0] != nil || answers[1] == nil {
+				t.Errorf("%v, want an answer and a failure", answers)
 			}
 		})
 	}

@@ -204,7 +204,7 @@ func TestRedisHotKeysErrors(t *testing.T) {
 	}
 }
 
-// Whether HOTKEYS is supported is asked of the redis-server itself.
+// The redis-server itself reports whether it supports HOTKEYS.
 func TestRedisHotKeysOnARealServer(t *testing.T) {
 	r := newRedisHotKeys(t, testkit.Redis(t))
 	sample, err := r.Hot(t.Context())

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// fakeSource answers by a function, and checks that no member is asked for by
+// fakeSource answers by a function, and checks that no member is loaded by
 // two calls at once.
 type fakeSource struct {
 	t      testing.TB

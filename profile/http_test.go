@@ -170,7 +170,7 @@ func TestBadAnswersAreNeitherCachedNorPassedOn(t *testing.T) {
 		return nil
 	})
 	if len(answers) != 0 {
-		t.Errorf("%d bad answers were not asked for", len(answers))
+		t.Errorf("%d bad answers were not used", len(answers))
 	}
 }
 

@@ -98,7 +98,7 @@ func (s *sidecar) waitReadopt(b *board) {
 	testkit.Eventually(s.env.t, timeout, func() error {
 		want := fmt.Sprint(b.state().Run)
 		if got := b.redis.HGet(context.Background(), b.names.Readopt, string(b.id)).Val(); got != want {
-			return fmt.Errorf("writers are asked to adopt run %q, want %s", got, want)
+			return fmt.Errorf("writers are to adopt run %q, want %s", got, want)
 		}
 		return nil
 	})

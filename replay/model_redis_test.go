@@ -140,7 +140,7 @@ func (r *modelRedis) check(state rankcache.State, text string, current time.Time
 			return nil
 		}
 	}
-	// An update of a lost history that follows on what Redis still has can't be told from its
+	// An update of a lost history that follows on what Redis still has can't be distinguished from its
 	// own before Redis is looked at again (history 1960).
 	if shown := (modelShown{modelMoment{state.Run, state.Seq}, text}); r.shown != shown {
 		r.shown, r.shownAt = shown, time.Now()

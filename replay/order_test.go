@@ -166,7 +166,7 @@ func (k *stalledKafka) place(b *countedBoard) {
 
 // One of four partitions can't be read while many updates come. What is read ahead of
 // it is bounded, answers stay of one moment, and the board stays open: Redis is not
-// asked for a page.
+// read for a page.
 func TestStalledPartition(t *testing.T) {
 	t.Parallel()
 	k := newStalledKafka(t)

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 readonly time=${1:-30s}
 
-# folders prints those that have targets, so that no other test binary is built just to be asked.
+# folders prints those that have targets, so that no other test binary is built just to list its targets.
 folders() { grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r dirname | sort -u; }
 
 # targets prints "package target" for each. go test -list prints a package's targets and then its name.

@@ -45,7 +45,7 @@ type verdict uint8
 const (
 	enough  verdict = iota // the copy may answer
 	behind                 // it may become enough
-	unknown                // Redis has to be asked
+	unknown                // Redis has to be read
 	lost                   // it has been through another state
 )
 

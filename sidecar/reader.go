@@ -93,7 +93,7 @@ func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int)
 }
 
 // Standings appends one row per member to dst and returns them all, in the order
-// asked for. A member that is not on the board has rank 0.
+// requested. A member that is not on the board has rank 0.
 func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standing, members []string) (Standings, error) {
 	if len(members) == 0 || len(members) > rankcache.MaxTop {
 		return Standings{}, fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
@@ -275,7 +275,7 @@ func (r *Reader) Count(id rankcache.BoardID) {
 	}
 }
 
-// covers reports whether the head holds all the rows that were asked for.
+// covers reports whether the head holds all the requested rows.
 func covers(top *rankcache.Top, start, limit int, order rankcache.Direction) bool {
 	return order == rankcache.Descending && (start+limit <= len(top.Entries) || len(top.Entries) >= top.Members)
 }

@@ -121,9 +121,9 @@ func TestReaderAround(t *testing.T) {
 	}
 }
 
-// TestHotCountsWhoeverAnswers checks which reads the hot tier is told of: all
+// TestHotCountsEverySource checks which reads the hot tier counts: all
 // but those that are refused.
-func TestHotCountsWhoeverAnswers(t *testing.T) {
+func TestHotCountsEverySource(t *testing.T) {
 	env := newEnv()
 	r := env.reader()
 	memory := []byte("any")

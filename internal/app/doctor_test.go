@@ -129,7 +129,7 @@ func TestDoctorOnRedis(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 			if strings.Contains(text, "hush") {
-				t.Errorf("a password is told: %s", text)
+				t.Errorf("a password is shown: %s", text)
 			}
 		})
 	}

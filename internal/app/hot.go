@@ -92,6 +92,6 @@ func registerHot(flags *pflag.FlagSet, on *bool, c *hotkey.Config) {
 	flags.IntVar(&c.Entries, "hot-entries", hotkey.DefaultEntries, "`rows` of a hot board's page")
 	flags.DurationVar(&c.Refresh, "hot-refresh", hotkey.DefaultRefresh, "how often a page is refreshed while it is requested")
 	flags.DurationVar(&c.FetchTimeout, "hot-fetch-timeout", hotkey.DefaultFetchTimeout, "deadline of one read of pages")
-	flags.DurationVar(&c.Idle, "hot-idle", hotkey.DefaultIdle, "how long a page is kept fresh after it was last asked for")
+	flags.DurationVar(&c.Idle, "hot-idle", hotkey.DefaultIdle, "how long a page is kept fresh after it was last requested")
 	flags.DurationVar(&c.Stale, "hot-stale", hotkey.DefaultStale, "greatest age of a page served while Redis can't be read")
 }

@@ -18,7 +18,7 @@ const unixPrefix = "unix:"
 // flagAddr is an address and the flag that names it. An empty address is none.
 type flagAddr struct{ flag, addr string }
 
-// listener is an open listener and the flag that asked for it.
+// listener is an open listener and the flag that configured it.
 type listener struct {
 	net.Listener
 	flag string

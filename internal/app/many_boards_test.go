@@ -65,7 +65,7 @@ func serveMany(t *testing.T, n int) *child {
 
 func checkSeries(t *testing.T, s *child) {
 	_, text := s.Get("health", "/metrics")
-	series, told := 0, 0.0
+	series, boards := 0, 0.0
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -76,14 +76,14 @@ func checkSeries(t *testing.T, s *child) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told += value
+			boards += value
 		}
 	}
 	if series > 2000 {
 		t.Errorf("%d series", series)
 	}
-	if told != 2000 {
-		t.Errorf("the states of %v boards are told, want all 2000 in sum", told)
+	if boards != 2000 {
+		t.Errorf("the metric has %v boards, want 2000 in sum", boards)
 	}
 	if !strings.Contains(text, `rankcache_replay_members{board="(others)"} 0`) {
 		t.Error("the other boards are not combined")

@@ -69,7 +69,7 @@ func (s *memoryShare) budget() int64 {
 	return s.bounded()
 }
 
-// bounded returns what was asked for, but no more than Go's limit leaves.
+// bounded returns the requested size, but no more than Go's limit leaves.
 func (s *memoryShare) bounded() int64 {
 	if s.asked == 0 || s.Go == math.MaxInt64 {
 		return s.asked

@@ -126,7 +126,7 @@ func (p *tab) checkForeignText(t *testing.T) {
 	p.value(`addEventListener('securitypolicyviolation', (e) => { window.refused = e.effectiveDirective; });
 		document.body.append(Object.assign(document.createElement('img'), { src: 'https://elsewhere.example/a.png' }))`)
 	p.await("no pictures of other hosts", `window.refused === 'img-src'`)
-	p.complaints() // the refusals that were asked for
+	p.complaints() // the refusals that the test provoked
 }
 
 func (p *tab) checkColours(t *testing.T) {
@@ -199,7 +199,7 @@ func (p *tab) checkChanges(t *testing.T, h *fixture) {
 	p.click("#go")
 	p.await("the dialog closed", `!document.getElementById('change').open`)
 	p.await("the promoted board", rowSays("superhot-rows", small))
-	testkit.Eventually(t, 30*time.Second, func() error { // the writer makes its topic with the first gift that it hears of
+	testkit.Eventually(t, 30*time.Second, func() error { // the writer makes its topic with the first command for it
 		h.giveTo(t, h.small, "late", 1)
 		if got := p.value(rowSays("superhot-rows", small, "open")); got != "true" {
 			return fmt.Errorf("not open yet; the page shows:\n%s", p.value("document.body.innerText"))

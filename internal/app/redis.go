@@ -34,11 +34,11 @@ func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
 // checkRole logs once if Redis is a replica, which is not used ([origin.Dial]), or does
 // not tell. It never fails: a master may answer at the address later.
 func checkRole(ctx context.Context, client redis.UniversalClient, log *slog.Logger) error {
-	told, err := origin.CheckMaster(ctx, client)
+	known, err := origin.CheckMaster(ctx, client)
 	switch {
 	case errors.Is(err, origin.ErrNotMaster):
 		log.Error("Redis is not used until it is a master", "err", err)
-	case err == nil && !told:
+	case err == nil && !known:
 		log.Warn("Redis does not tell whether it is a master (ROLE): check by hand, because the lag of a replica looks like lost writes")
 	}
 	return nil

@@ -70,7 +70,7 @@ func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
 	}
 	set := time.Now()
 	if code, _ := here.answers(h.small); code != http.StatusForbidden {
-		t.Errorf("the sidecar that was told answers %d with the next request, want 403", code)
+		t.Errorf("the sidecar that got the change answers %d with the next request, want 403", code)
 	}
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if code, _ := there.answers(h.small); code != http.StatusForbidden {

@@ -43,19 +43,19 @@ func TestSecretsAreNotTold(t *testing.T) {
 	args, secrets := secretArgs(profiles.URL)
 	c := startListening(t, append([]string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--drain", "0s", "--log-level", "debug"}, args...)...)
-	told := map[string]string{}
+	outputs := map[string]string{}
 	for _, path := range []string{"/v1/boards/1_2_3/top?profiles=1", "/v1/profiles/1000123", "/v1/boards/1_2_3/members/1000123?profiles=1"} {
-		told["data "+path] = answerOf(t, c.URL("data", path))
+		outputs["data "+path] = answerOf(t, c.URL("data", path))
 	}
 	for _, path := range []string{"/status", "/rooms", "/hotkeys", "/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/"} {
-		told["admin "+path] = answerOf(t, c.URL("admin", path))
+		outputs["admin "+path] = answerOf(t, c.URL("admin", path))
 	}
-	told["health /readyz"] = answerOf(t, c.URL("health", "/readyz"))
+	outputs["health /readyz"] = answerOf(t, c.URL("health", "/readyz"))
 	testkit.Eventually(t, 30*time.Second, func() error { // until Redis has been found away
 		return contains(c.Log(), "reads of Redis fail")
 	})
-	told["log"] = c.Log()
-	for where, text := range told {
+	outputs["log"] = c.Log()
+	for where, text := range outputs {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
 				t.Errorf("%s tells %q:\n%s", where, secret, text)

@@ -94,7 +94,7 @@ func checkTraces(t *testing.T, want string, settings func(collector string) []st
 	select {
 	case got := <-came:
 		if got != want {
-			t.Errorf("the collector was asked %q, want %q", got, want)
+			t.Errorf("the collector got %q, want %q", got, want)
 		}
 	case <-time.After(time.Minute):
 		t.Error("no trace came")

@@ -37,7 +37,7 @@ it shows the meta in words.
 It changes nothing. Redis is read in pieces of 1,000 members; a board of up to 5,000 is
 read in one instant, a larger one again, up to 5 times, if it changed meanwhile.
 
-Exit codes: 0 neither is wrong, 1 it can't be told, 2 bad flag, 3 Redis or the copy is wrong.`,
+Exit codes: 0 neither is wrong, 1 unknown, 2 bad flag, 3 Redis or the copy is wrong.`,
 		Example: `  rankcache verify --board 1_2_3 --redis redis://redis:6379
   rankcache verify --board 1_2_3 --sidecar http://10.0.0.7:8971 -o json
   kubectl exec app-0 -c rankcache -- rankcache verify --board 1_2_3`,
@@ -119,7 +119,7 @@ type redisSide struct {
 	Members int        `json:"members"`  // that were read
 	Walks   int        `json:"walks"`
 	TookMs  int64      `json:"took_ms"`
-	Changed bool       `json:"changed"` // during each walk, so that nothing can be told
+	Changed bool       `json:"changed"` // during each walk, so that they can't be compared
 	Meta    *metaWords `json:"meta,omitempty"`
 }
 
@@ -128,7 +128,7 @@ type copySide struct {
 	Sidecar string `json:"sidecar"`
 	State   string `json:"state"`
 	Proved  string `json:"proved_state,omitempty"` // the latest that it found equal to Redis's
-	Redis   string `json:"redis_state"`            // Redis's when it was asked
+	Redis   string `json:"redis_state"`            // Redis's at the sidecar's last read
 }
 
 // metaWords is a board's meta in words.

@@ -128,7 +128,7 @@ func (h *fixture) waitCommits(t *testing.T) {
 
 // checkWritten wants the board's total to be the orders that were answered, the
 // commands that are committed and some more, and the log to have the update of
-// each with the seq that its caller was told.
+// each with the seq in its answer.
 func (h *fixture) checkWritten(t *testing.T, answered map[string]uint64, more int) {
 	t.Helper()
 	total := applied(t, h.redis(t), h.star)

@@ -31,7 +31,7 @@ func (p Problem) Write(w http.ResponseWriter) {
 	write(w, p.Status, "application/problem+json", body)
 }
 
-// BodyProblem returns what the caller is told of an error of reading a body, from a
+// BodyProblem returns the problem that answers an error of reading a body, from a
 // [http.MaxBytesReader] if it has a limit.
 func BodyProblem(err error) Problem {
 	var timeout net.Error
@@ -59,7 +59,7 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 func encode(v any) ([]byte, error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false) // what is told is no page
+	enc.SetEscapeHTML(false) // the answer is no HTML
 	err := enc.Encode(v)
 	return body.Bytes(), err
 }

@@ -59,7 +59,7 @@ func ForProbes(hosts []string) Config {
 
 // Serve answers requests on ln with h until ctx is done, then closes ln, finishes
 // the requests in hand and returns. On loopback it answers only to loopback names and
-// cfg.Hosts. It is for listeners that are asked seldom; the data port has a server of
+// cfg.Hosts. It is for listeners with few requests; the data port has a server of
 // its own.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, cfg Config, log *slog.Logger) error {
 	if OnLoopback(ln.Addr()) {

@@ -120,7 +120,7 @@ func announce(msg string) {
 }
 
 // NoLeaks fails the test when goroutines that were started after this call are still there once everything else is cleaned up, so call it first. The test
-// must not be parallel to others, whose goroutines can't be told from its own.
+// must not be parallel to others, whose goroutines can't be distinguished from its own.
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	ignore := goleak.IgnoreCurrent()

@@ -106,7 +106,7 @@ func (w *Writer) publishOne(ctx context.Context, m message) error {
 	return nil
 }
 
-// appendAnswer is the update with what only this caller is told.
+// appendAnswer is the update with the fields for this caller alone.
 func appendAnswer(dst []byte, o *Outcome) []byte {
 	dst = wire.AppendUpdate(dst, &o.Update)
 	dst = append(dst[:len(dst)-1], `,"state":"`...)

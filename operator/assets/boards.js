@@ -85,7 +85,7 @@ function rows(status, hot) {
   const boards = (status.boards ?? []).map((b) => ({
     ...b,
     local: local.get(b.board),
-    asked: asked.get(b.board), // not known of boards that are asked for seldom
+    asked: asked.get(b.board), // not known of boards with few reads
     source: b.state === 'open' ? 'local' : pages.has(b.board) ? 'hot' : 'redis',
   }));
   show(byId('superhot-table'), boards.length > 0);

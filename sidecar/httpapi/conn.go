@@ -74,7 +74,7 @@ func setDateOf(p, date []byte) bool {
 	return true
 }
 
-// connState is told by fasthttp where it is with each connection.
+// connState is called by fasthttp with each connection's new state.
 func connState(nc net.Conn, state fasthttp.ConnState) {
 	c, ok := nc.(*clientConn)
 	if !ok {

@@ -119,7 +119,7 @@ func (s *Server) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 }
 
 // appendMe appends the caller's own standing and what closes the page. If Redis could not
-// be asked for the standing, the page is sent all the same and has an error code instead.
+// be read, the page is sent all the same and has an error code instead.
 func (s *Server) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
 	me, seq, err := s.reader.Me(c.ctx, c.query, a, c.rows, c.member[:])
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *Server) profile(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	return nil
 }
 
-// join returns the profiles of the rows if they were asked for.
+// join returns the profiles of the rows if they were requested.
 func (s *Server) join(c *call, entries []rankcache.Entry) apijson.Joined {
 	if !c.args.profiles {
 		return apijson.Joined{}

@@ -283,7 +283,7 @@ func TestCachedRequestsAllocateNothing(t *testing.T) {
 }
 
 // stuck has a connection request pages, one by one, and read none of them, until the
-// server is in the middle of an answer. It returns how many bytes it was asked for in all.
+// server is in the middle of an answer. It returns how many bytes were requested in all.
 func (c *client) stuck(s *running) (served *clientConn, bytes int) {
 	c.Helper()
 	const request = "GET /v1/boards/local/top?limit=500" + hostLine + "\r\n"
@@ -325,7 +325,7 @@ func TestCloseWaitsForCachedAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got) != want {
-		t.Errorf("%d bytes, want %d: whole answers to all that was asked", len(got), want)
+		t.Errorf("%d bytes, want %d: whole answers to all requests", len(got), want)
 	}
 }
 

@@ -232,7 +232,7 @@ type body struct {
 	// or they never change.
 	fresh func() bool
 
-	packed [codings]atomic.Pointer[encoded] // made when first asked for
+	packed [codings]atomic.Pointer[encoded] // made at the first request
 	mu     sync.Mutex                       // to make one
 }
 

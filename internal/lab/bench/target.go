@@ -20,7 +20,7 @@ import (
 )
 
 // A target is one server of bench read in a process of its own, so that its CPU
-// time can be told from that of other processes. When it is ready it prints one line of
+// time can be distinguished from that of other processes. When it is ready it prints one line of
 // JSON (targetReady). Then it obeys the lines of its input, each of which is
 // answered by a line "ok":
 //
@@ -30,7 +30,7 @@ import (
 //
 // The end of its input ends it, so that it never outlives its parent.
 
-// targetOptions are what the targets are told by flags.
+// targetOptions are the targets' flags.
 type targetOptions struct {
 	socket   string
 	redis    string

@@ -47,7 +47,7 @@ type Reply struct {
 	Rows   []Row   `json:"entries"`
 	Places []Row   `json:"members"`
 	Near   []Row   `json:"neighbours"`
-	Rank   int     `json:"rank"` // of the member asked for
+	Rank   int     `json:"rank"` // of the requested member
 	Member string  `json:"member"`
 	Score  float64 `json:"score"`
 	Me     *Row    `json:"me"`

@@ -49,7 +49,7 @@ func newHistory() *history {
 // known returns the seq up to which everything is known.
 func (h *history) known() uint64 { return uint64(len(h.changes)) }
 
-// add notes an order that Redis has applied, in any sequence. Told twice, it must
+// add notes an order that Redis has applied, in any sequence. Added twice, it must
 // be the same.
 func (h *history) add(u wire.Update) error {
 	if u.Seq <= h.known() {

@@ -36,7 +36,7 @@ func (k *knowledge) atOnce(a *Ask, r *Reply, phase Phase) string {
 }
 
 // backwards reports whether the answer goes back behind one that was complete before
-// it was requested. Copies do not at all; Redis is asked in flights, which do not
+// it was requested. Copies do not at all; Redis is read in flights, which do not
 // for one question.
 func (k *knowledge) backwards(a *Ask, r *Reply) string {
 	key := a.floorKey(r.Source)

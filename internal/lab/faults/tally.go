@@ -65,7 +65,7 @@ func (r *Reply) what() string {
 	return fmt.Sprint(r.Code)
 }
 
-// Asked returns how many answers are in that were asked for in a phase.
+// Asked returns how many answers have come to requests of a phase.
 func (t *Tally) Asked(p Phase) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -33,7 +33,7 @@ type Writes struct {
 	Base   func() string // URL of the writer's port at this moment
 	Prefix string        // of order ids, unique to this writer
 
-	// Publish is told of every update that Redis has applied; it may be nil.
+	// Publish is called with every update that Redis has applied; it may be nil.
 	Publish func(wire.Update)
 	// Clock holds the function that returns a command's time (at); nil:
 	// now.

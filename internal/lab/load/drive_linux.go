@@ -30,7 +30,7 @@ type driver struct {
 
 	next    int // request to ask next
 	every   float64
-	planned int // requests of the timetable that were asked
+	planned int // requests of the timetable that were sent
 	redials int
 
 	counting bool

@@ -19,7 +19,7 @@ const (
 	CodeBadArgument    Code = "bad_argument"         // 400: "argument" names it, "detail" has what is allowed
 	CodeToken          Code = "token_required"       // 401: a change without the right token
 	CodeBlocked        Code = "blocked"              // 403: the operator gave this board or room no board
-	CodeCrossOrigin    Code = "cross_origin"         // 403: a browser asked for another site's page
+	CodeCrossOrigin    Code = "cross_origin"         // 403: sent by a page of another site
 	CodeUnknownMember  Code = "unknown_member"       // 404: the member is not on the board
 	CodeUnknownProfile Code = "unknown_profile"      // 404: the profile service does not know the member
 	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
@@ -72,7 +72,7 @@ var Codes = [...]CodeInfo{
 	{CodeNoProfiles, 503, "Profile did not come in time"},
 }
 
-// RetryAfter is what a caller is told to wait, in seconds.
+// RetryAfter is the value of the Retry-After header, in seconds.
 const RetryAfter = "1"
 
 // Problem is an error on its way to the caller.
@@ -88,7 +88,7 @@ func BadArgument(name, detail string) *Problem {
 	return &Problem{Code: CodeBadArgument, Argument: name, Detail: detail}
 }
 
-// ProblemOf returns what the caller is told about an error of a [sidecar.Reader]: no details
+// ProblemOf returns the problem that answers an error of a [sidecar.Reader]: no details
 // of Redis.
 func ProblemOf(err error) *Problem {
 	switch {

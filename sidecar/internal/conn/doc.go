@@ -10,7 +10,7 @@
 //	socket.go   the read itself, without telling Go's scheduler of the system call
 //	rawcall.go  that system call, on Linux on amd64 and arm64; elsewhere, and for what
 //	            is no socket, net.Conn is used (socket_other.go)
-//	clock.go    the coarse time by which deadlines are set and idle connections told
+//	clock.go    the coarse time by which deadlines are set and idle connections found
 //	            apart; how many there may be is for httpserve.Conns
 //	conn.go     Conn.Write or Conn.WriteBoth: the answer, by one system call;
 //	            Conn.Linger behind one that the client may still be too busy to read

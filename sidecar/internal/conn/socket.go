@@ -10,7 +10,7 @@ import (
 )
 
 // socket reads and writes a socket without telling Go's scheduler of the system calls. A
-// socket in Go never blocks in them. But while the scheduler is told of any, its monitor
+// socket in Go never blocks in them. But while the scheduler is notified of any, its monitor
 // thread wakes up again and again, 15,600 times a second at 8,000 requests, to see
 // whether one blocks: a third of the CPU there, and up to a tenth at full load
 // (docs/BENCHMARKS.md).
