@@ -17,13 +17,13 @@ const (
 	DefaultAuditEvery   = 5 * time.Second
 	DefaultAuditRows    = 2000
 	DefaultDeadline     = 30 * time.Second
-	// DefaultDeadlinePerUpdate is twenty times what a replay needs per update.
+	// DefaultDeadlinePerUpdate is twenty times the time that a replay takes per update.
 	DefaultDeadlinePerUpdate = 50 * time.Microsecond
 	DefaultSaveEvery         = 30 * time.Second
 	DefaultMaxStale          = 10 * time.Minute
 )
 
-// TotalSource is what Redis keeps as a board's total, the number of updates that a
+// TotalSource names the value in Redis that is a board's total, the number of updates that a
 // complete board has.
 type TotalSource string
 

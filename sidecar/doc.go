@@ -17,7 +17,7 @@
 //
 // A read from a *Top takes no lock and allocates nothing. The ids of a query may be the
 // memory of a request, which is why [Boards], [Board] and [Hot] must not keep them.
-// Whatever goes to Redis is copied first, because a flight may outlive the request that
+// Ids that go to Redis are copied first, because a flight may outlive the request that
 // began it.
 //
 // config.go has the interfaces that a Reader reads from, query.go what it takes and

@@ -38,7 +38,7 @@ const (
 	DefaultOriginQueue   = 512         // calls that wait for a place
 )
 
-// OriginLimits bounds what this process asks of Redis; zeros take the defaults.
+// OriginLimits bounds this process's calls to Redis; zeros take the defaults.
 type OriginLimits struct {
 	Timeout time.Duration
 	Calls   int
@@ -174,7 +174,7 @@ func fetchFresh[T moment](ctx context.Context, f *flights, q *Query, op, key str
 	}
 }
 
-// fly returns what fetch returns, called once for all callers that come with the same key
+// fly returns the result of fetch, called once for all callers that come with the same key
 // meanwhile; own reports whether this caller began the flight. The flight goes on when its
 // first caller leaves: others wait for it, and its own time-out ends it. Its spans belong to
 // the trace of the first caller.

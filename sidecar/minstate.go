@@ -39,7 +39,7 @@ func inWords(s rankcache.State) string {
 	return fmt.Sprintf("run %d at seq %d with the sum %012x", s.Run, s.Seq, s.Sum)
 }
 
-// verdict is what is known of a copy and the bounds of a query.
+// verdict is whether a copy meets the bounds of a query.
 type verdict uint8
 
 const (

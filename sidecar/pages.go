@@ -20,7 +20,7 @@ type Pages struct {
 // Slot is the place of one protocol in all [Pages].
 type Slot int
 
-// Kept returns what the protocol's create made for p.
+// Kept returns the value that the protocol's create made for p.
 func (p *Pages) Kept(s Slot) any { return p.kept[s] }
 
 // NewSlot gives a protocol its place in the top cache, when the protocol is
@@ -156,7 +156,7 @@ func (s *topCacheState) newPages(top *rankcache.Top, previous *Pages) *Pages {
 	return p
 }
 
-// drop removes what has not shown: boards, and tops of one source. Pages that a
+// drop removes boards, and tops of one source, for which shown is false. Pages that a
 // reader adds meanwhile to a board that is removed go with that reader.
 func (c *topCache) drop(shown func(rankcache.BoardID, Source) bool) {
 	gone := false

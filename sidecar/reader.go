@@ -67,7 +67,7 @@ func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (Answer, e
 	return r.page(ctx, q, &at, start, limit)
 }
 
-// Peek returns the rows if a top that is here covers them, whatever bounds q has, and
+// Peek returns the rows if a local top covers them, ignoring q's bounds, and
 // does not count the read.
 func (r *Reader) Peek(q *Query, start, limit int) (Answer, bool) {
 	at, err := r.find(q, false)

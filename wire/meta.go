@@ -36,7 +36,7 @@ const (
 	LifeFinal
 )
 
-// Meta is what Redis keeps about a board beside its sorted set. The writer's scripts
+// Meta is the state that Redis keeps of a board beside its sorted set. The writer's scripts
 // change it together with the sorted set; all other parts only read it.
 type Meta struct {
 	Life Life

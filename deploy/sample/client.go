@@ -15,7 +15,7 @@ const (
 	// timeout is for an answer that Redis has to give; one from memory takes
 	// microseconds.
 	timeout = 2 * time.Second
-	// maxBody is many times what 50 rows with profiles take.
+	// maxBody is many times the size of 50 rows with profiles.
 	maxBody = 1 << 20
 )
 

@@ -11,7 +11,7 @@ import (
 // from one second to the next.
 const maxBoardLines = 10
 
-// foldedLog is a handler that folds what happens to many boards at once: the lines above
+// foldedLog is a handler that folds events of many boards at once: the lines above
 // maxBoardLines are of level debug, and one a second counts them. Lines that
 // name no board pass as they are.
 type foldedLog struct {

@@ -24,7 +24,7 @@ type listener struct {
 	flag string
 }
 
-// listeners are what one process listens on.
+// listeners are the open listeners of one process.
 type listeners []listener
 
 // openListeners opens all or none.

@@ -44,7 +44,7 @@ func checkRole(ctx context.Context, client redis.UniversalClient, log *slog.Logg
 	return nil
 }
 
-// credentials returns what a new connection to Redis logs in with.
+// credentials returns the user and password of a new connection to Redis.
 func (o *commonOptions) credentials() (user, password string) {
 	if u, err := url.Parse(o.redis.get()); err == nil {
 		user = u.User.Username()

@@ -163,7 +163,7 @@ func roomEntry(args []string, match, mode string, boards []string) ([]byte, erro
 	return text, err
 }
 
-// roomsAnswer is what is printed of GET /rooms.
+// roomsAnswer has the printed fields of GET /rooms.
 type roomsAnswer struct {
 	Rooms   []roomsync.RoomRow     `json:"rooms"`
 	Boards  []roomsync.RuleRow     `json:"boards"`

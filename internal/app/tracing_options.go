@@ -30,7 +30,7 @@ func (o *tracingOptions) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.ratio, "otlp-ratio", tracing.DefaultRatio, "`share` of the calls, 0 to 1, that are traced")
 }
 
-// tracer returns what makes and sends spans, nil if no collector is set. With
+// tracer returns the tracer, nil if no collector is set. With
 // --otlp-endpoint OTEL_EXPORTER_OTLP_… is not read: its headers may be the secrets of
 // another collector.
 func (o *tracingOptions) tracer() (*tracing.Tracer, error) {
@@ -66,7 +66,7 @@ func (o *tracingOptions) header(base map[string]string) (headers map[string]stri
 	return headers, err
 }
 
-// newTracer returns what sends spans, nil if no collector is set. A bad variable that
+// newTracer returns the tracer, nil if no collector is set. A bad variable that
 // is perhaps meant for the app does not keep the sidecar from starting.
 func (o *tracingOptions) newTracer(log *slog.Logger) (*tracing.Tracer, error) {
 	tracer, err := o.tracer()

@@ -112,7 +112,7 @@ type verifyReport struct {
 	CopyMissing string `json:"copy_missing,omitempty"`
 }
 
-// redisSide is what Redis has of the board.
+// redisSide is the board in Redis.
 type redisSide struct {
 	State   string     `json:"state"`    // of its meta
 	AddedUp string     `json:"added_up"` // the state with the sum of the members that were read
@@ -123,7 +123,7 @@ type redisSide struct {
 	Meta    *metaWords `json:"meta,omitempty"`
 }
 
-// copySide is what a sidecar has of it.
+// copySide is a sidecar's copy of it.
 type copySide struct {
 	Sidecar string `json:"sidecar"`
 	State   string `json:"state"`

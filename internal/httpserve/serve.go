@@ -1,4 +1,4 @@
-// Package httpserve serves net/http on a capped listener, and has what its handlers
+// Package httpserve serves net/http on a capped listener, and has the helpers that its handlers
 // share: Host and Origin checks, tokens, errors as application/problem+json.
 //
 // The path of a request: Accept adds the connection to the capped set, which closes

@@ -27,8 +27,8 @@ const (
 	// failingAfter is how long calls must have failed, without one that was answered:
 	// one late answer is no outage. It is more than the second between two calls.
 	failingAfter = 2 * time.Second
-	// failureLasts is how many times as long a failure counts as an answer does: calls of
-	// what fails pause longer.
+	// failureLasts is how many times as long a failure counts as an answer does: a
+	// service that fails is called less often.
 	failureLasts = 12
 	// latencyWeight is the weight of one call in the moving average.
 	latencyWeight = 1.0 / 8

@@ -9,7 +9,7 @@ import (
 	"rankcache/sidecar/internal/conn"
 )
 
-// clientConn is a connection with what is kept for it from request to request.
+// clientConn is a connection with its state from request to request.
 type clientConn struct {
 	conn.Conn
 	id       uint64        // tells connections apart where they count

@@ -208,7 +208,7 @@ func matches(list, etag []byte, weakly bool) bool {
 	return false
 }
 
-// writeProblem makes p the answer, whatever was set before.
+// writeProblem makes p the answer and drops anything set before.
 func writeProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
 	ctx.Response.Reset()
 	status := p.Info().Status

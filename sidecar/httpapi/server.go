@@ -132,7 +132,7 @@ func (s *Server) server(ln net.Listener) *fasthttp.Server {
 func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
 		HeaderReceived: fieldsRead, ExpectHandler: s.expected, Handler: handler, ErrorHandler: s.unreadable, ConnState: connState,
-		// What it logs are broken requests and connections, which are counted.
+		// It logs broken requests and connections, which are counted.
 		Logger: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		// Also those that gave way and have not ended yet; fasthttp answers 503 beyond.
 		Concurrency: 2*s.cfg.MaxConns + 1024, ReadBufferSize: maxHeader, WriteBufferSize: WriteBuffer,
@@ -199,7 +199,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r route, p *apijson.Problem) {
 	s.counters.add(ctx.ConnID(), r, firstProblem+outcome(p.Code.Index()))
 }
 
-// unreadable answers what could not be read as a request.
+// unreadable answers a request that could not be parsed.
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	p := unreadable()
 	var timeout net.Error

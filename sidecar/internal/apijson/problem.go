@@ -39,7 +39,7 @@ const (
 	CodeNoProfiles     Code = "profiles_unavailable" // 503: the profile did not come in time; Retry-After
 )
 
-// CodeInfo is what goes with a code.
+// CodeInfo is the status and title of a code.
 type CodeInfo struct {
 	Code   Code
 	Status int

@@ -2,7 +2,7 @@
 // time-outs of slow clients, and hooks that may answer a request before the protocol's
 // parser sees it. It knows no protocol.
 //
-// What a request passes, in this order:
+// The path of a request, in this order:
 //
 //	conn.go     Conn.Read: deadlines, then the socket, then the hooks, which decide how much of
 //	            it the parser gets; the rest is held until it reads again

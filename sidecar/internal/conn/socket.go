@@ -47,7 +47,7 @@ func (s *socket) open(conn net.Conn) {
 
 func (s *socket) isOpen() bool { return s.conn != nil }
 
-// read reads what has come, and waits if there is nothing yet. waited reports that.
+// read reads the bytes that have arrived, and waits if there are none yet. waited reports that.
 func (s *socket) read(p []byte) (n int, waited bool, err error) {
 	s.in.begin(p, nil)
 	err = s.conn.Read(s.in.try)
@@ -82,7 +82,7 @@ func (t *transfer) end(op string, err error) (int, error) {
 // tryRead returns false if nothing has come.
 func (t *transfer) tryRead(fd uintptr) bool { return t.move((*transfer).receive, fd) }
 
-// tryWrite returns false if the socket has no room for what is left.
+// tryWrite returns false if the socket has no room for the rest.
 func (t *transfer) tryWrite(fd uintptr) bool {
 	for len(t.left) > 0 && t.err == nil {
 		if !t.move((*transfer).send, fd) {
