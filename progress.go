@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ApplyResult counts the updates of one batch by what applying them did.
+// ApplyResult counts the updates of one batch by their effect.
 type ApplyResult struct {
 	Applied   int // set the member's state
 	Duplicate int // seen before: same seq, or same order id
@@ -91,14 +91,14 @@ func CompareStatus(a, b *BoardStatus) int {
 	return cmp.Or(cmp.Compare(b.trouble(), a.trouble()), cmp.Compare(bits.Len(uint(b.Members)), bits.Len(uint(a.Members))))
 }
 
-// AuditStatus is what comparing an open board with Redis has found since the
+// AuditStatus has the results of comparing an open board with Redis since the
 // board is followed.
 type AuditStatus struct {
 	At      time.Time // of the last comparison, zero before the first
 	Checks  uint64    // comparisons
 	Unknown uint64    // comparisons without a result: Redis or Kafka was late
 	Members uint64    // members compared
-	// Differences counts what differed, Rebuilds how often the board was filled again.
+	// Differences counts members that differed, Rebuilds how often the board was filled again.
 	Differences, Rebuilds uint64
 	Last                  string    // the last difference
 	LastAt                time.Time // when it was found

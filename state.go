@@ -38,7 +38,7 @@ func (s State) String() string {
 	return string(s.AppendState(room[:0]))
 }
 
-// AppendState appends what String returns.
+// AppendState appends the result of String.
 func (s State) AppendState(dst []byte) []byte {
 	dst = append(strconv.AppendUint(dst, s.Run, 10), '-')
 	dst = append(strconv.AppendUint(dst, s.Seq, 10), '-')

@@ -44,7 +44,7 @@ type Origin interface {
 // Config configures an [Admission].
 type Config struct {
 	// Budget returns the bytes for all boards, those that are being filled included; 0:
-	// no limit. It is asked before each decision.
+	// no limit. It is called before each decision.
 	Budget func() int64
 	Every  time.Duration // 0: DefaultEvery
 	Origin Origin

@@ -299,7 +299,7 @@ func TestABoardCountsForWhatItHoldsWhileItIsFilled(t *testing.T) {
 	})
 }
 
-// While Redis is away nothing is known, so nothing is decided and nobody told.
+// While Redis is away no size is known: no verdict is given and no observer is called.
 func TestUnknownSizesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, a := start(t, of(1000))

@@ -168,7 +168,7 @@ const (
 	perMember = 100
 )
 
-// What a board takes more while it is filled: the entries read from Redis or a file (24
+// The further memory that a board takes while it is filled: the entries read from Redis or a file (24
 // bytes and the id, in a slice that grows), the hash table before it grew, and the rows
 // that are sorted.
 const (

@@ -21,7 +21,7 @@
 //	size      number of members and mean length of their ids
 //	usage     the memory that a board takes now
 //	estimate  the memory that a board of a size holds
-//	fill      what it takes beside that while it is filled, or filled again
+//	fill      the memory that it takes beside that while it is filled, or filled again
 //	given up  not admitted any more, because the boards have outgrown the budget
 //	budget    the memory for all boards, in bytes; 0: no limit
 package admission

@@ -64,7 +64,7 @@ func TestCountersAreExactWhileBoardsFit(t *testing.T) {
 	}
 }
 
-// Made-up names, each asked for twice, must not hide the boards that are really asked for,
+// Made-up names, each requested twice, must not hide the boards that are really requested,
 // neither those known before the flood nor those that get hot in it.
 func TestCountersFindBusyBoardsInAFlood(t *testing.T) {
 	c := newCounters(8)
@@ -103,10 +103,10 @@ func TestCountersFindBusyBoardsInAFlood(t *testing.T) {
 	}
 }
 
-// floodNames returns n names that nobody has boards for.
+// floodNames returns n names without boards.
 func floodNames(n int) []rankcache.BoardID { return boardNames("made-up", n) }
 
-// A bucket with as many boards as slots gives up none that is asked for, and
+// A bucket with as many boards as slots gives up none that is requested, and
 // gives the slots of silent boards to new ones.
 func TestCountersGiveSilentSlotsAway(t *testing.T) {
 	c := newCounters(1)
@@ -257,7 +257,7 @@ func TestCountersNameOfASlotThatWasTaken(t *testing.T) {
 	t.Errorf("%s never got its name", b)
 }
 
-// The worst that callers can do: names as long as allowed, each asked for often
+// The worst that callers can do: names as long as allowed, each requested often
 // enough to be kept.
 func TestCountersMemoryIsBounded(t *testing.T) {
 	long := boardNames(strings.Repeat("x", rankcache.MaxBoardLen-8), 20_000)

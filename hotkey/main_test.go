@@ -17,7 +17,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func unsafeString(b []byte) string { return unsafe.String(&b[0], len(b)) }
 
-// newTestTracker returns a tracker whose operator says nothing.
+// newTestTracker returns a tracker without operator settings.
 func newTestTracker(t testing.TB, cfg Config, origin Origin) *Tracker {
 	t.Helper()
 	tracker, err := New(cfg, Deps{Origin: origin, Tiers: func() *rooms.Tiers { return nil }, Log: quiet(),

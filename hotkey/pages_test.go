@@ -12,7 +12,7 @@ import (
 	"rankcache"
 )
 
-// slowOrigin answers after a while, counts, and fails when told to.
+// slowOrigin answers after a while, counts, and fails on demand.
 type slowOrigin struct {
 	mu       sync.Mutex
 	takes    time.Duration
@@ -21,7 +21,7 @@ type slowOrigin struct {
 	state    rankcache.State
 	calls    [][]rankcache.BoardID
 	inFlight map[rankcache.BoardID]int
-	overlap  bool // a board was asked for twice at once
+	overlap  bool // a board was read twice at once
 }
 
 func (o *slowOrigin) set(change func(*slowOrigin)) {
@@ -99,7 +99,7 @@ func inBubble(t *testing.T, cfg Config, o *slowOrigin, boards int, play func(*Tr
 			t.Errorf("run: %v", err)
 		}
 		if o.overlap {
-			t.Error("a board was asked for twice at once")
+			t.Error("a board was read twice at once")
 		}
 	})
 }
@@ -147,20 +147,20 @@ func TestIdlePageIsDropped(t *testing.T) {
 		before := o.callCount()
 		time.Sleep(time.Minute)
 		if n := o.callCount() - before; n != 0 {
-			t.Errorf("%d reads of Redis for a page that nobody asks for", n)
+			t.Errorf("%d reads of Redis for a page without requests", n)
 		}
 		if _, _, ok := tr.Top(board(0)); ok {
-			t.Error("a page that nobody kept fresh was handed out")
+			t.Error("a page that was not refreshed was returned")
 		}
 		time.Sleep(2 * refreshTick)
 		if _, at, ok := tr.Top(board(0)); !ok || time.Since(at) > 2*refreshTick {
-			t.Errorf("no fresh page %v after it was asked for again", 2*refreshTick)
+			t.Errorf("no fresh page %v after it was requested again", 2*refreshTick)
 		}
 	})
 }
 
 // While Redis fails or hangs the last good page is served, with its age, until
-// it is too old; then readers are told to ask Redis; then all is well again.
+// it is too old; then readers are sent to Redis; then the page is fresh again.
 func TestPageOutlivesErrors(t *testing.T) {
 	for name, fault := range map[string]func(*slowOrigin){
 		"fails": func(o *slowOrigin) { o.err = errors.New("origin unavailable") },
@@ -180,7 +180,7 @@ func TestPageOutlivesErrors(t *testing.T) {
 					t.Errorf("oldest page %v, %d of 1000 reads without one; want none older than %v", oldest, missed, DefaultStale)
 				}
 				if n := o.callCount(); n > 80 {
-					t.Errorf("Redis was asked %d times in 21 s", n)
+					t.Errorf("%d reads of Redis in 21 s", n)
 				}
 				o.set(func(o *slowOrigin) { o.err, o.takes = nil, time.Millisecond })
 				readFor(tr, 3*time.Second)
@@ -271,7 +271,7 @@ func TestReadWhileThePageIsDropped(t *testing.T) {
 		t.Fatal("a dropped page was read")
 	}
 	if batches := r.due(now, pages); len(batches) != 1 || !p.inFlight {
-		t.Fatal("the page that was asked for is not fetched at the next look")
+		t.Fatal("the requested page is not fetched at the next look")
 	}
 	if batches := r.due(now, pages); len(batches) != 0 {
 		t.Fatal("a page in flight is fetched again")

@@ -44,7 +44,7 @@ type PollerConfig struct {
 	// ID identifies this poller and must be unique in the fleet, such as the pod's
 	// name.
 	ID string
-	// Answered, if it is not nil, is told the end of each call of the source. It must not block.
+	// Answered, if it is not nil, is called at the end of each call of the source. It must not block.
 	Answered func(took time.Duration, err error)
 }
 

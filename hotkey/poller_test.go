@@ -18,7 +18,7 @@ import (
 	"rankcache/wire"
 )
 
-// sharedAPI is the one API that a fleet asks: who called, and when.
+// sharedAPI is the one API that a fleet calls; it records the caller and time of each call.
 type sharedAPI struct {
 	mu     sync.Mutex
 	by     []string
@@ -131,7 +131,7 @@ func TestOnePollerForTheFleet(t *testing.T) {
 			t.Logf("%s took over %v after %s was cut off", by[last], at[last].Sub(killed).Round(time.Millisecond), leader)
 			return nil
 		}
-		return errors.New("nobody has taken over")
+		return errors.New("no other poller has taken over")
 	})
 	by, _ := api.calls()
 	if most := int(time.Since(begin)/(DefaultPollEvery*9/10)) + 1; len(by) > most {
@@ -151,7 +151,7 @@ func TestLeaderResigns(t *testing.T) {
 		go func() { done <- s.poller.Run(ctx) }()
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if by, _ := api.calls(); len(by) == 0 || by[len(by)-1] != s.id {
-				return fmt.Errorf("%s does not lead, although nobody else is there", s.id)
+				return fmt.Errorf("%s does not lead, although it is the only one", s.id)
 			}
 			return nil
 		})
@@ -219,8 +219,8 @@ func TestPollerAfterFailures(t *testing.T) {
 	} {
 		t.Run(string(tt.after), func(t *testing.T) {
 			api, names, instance := &sharedAPI{}, wire.DefaultNames(), testkit.Name(t)
-			var told []error
-			cfg := PollerConfig{Every: time.Second, Answered: func(_ time.Duration, err error) { told = append(told, err) }}
+			var answers []error
+			cfg := PollerConfig{Every: time.Second, Answered: func(_ time.Duration, err error) { answers = append(answers, err) }}
 			s := newSidecar(t, testkit.Redis(t), instance, api, cfg, 0)
 			s.poller.poll(t.Context())
 			good := s.rdb.Get(t.Context(), names.HotKey(instance)).Val()
@@ -236,8 +236,8 @@ func TestPollerAfterFailures(t *testing.T) {
 			if n := testutil.ToFloat64(s.poller.metrics.calls.WithLabelValues("test", "code")); n != 1 {
 				t.Errorf("%v calls counted under their code", n)
 			}
-			if len(told) != 2 || told[0] != nil || told[1] == nil {
-				t.Errorf("told %v, want an answer and a failure", told)
+			if len(answers) != 2 || answers[0] != nil || answers[1] == nil {
+				t.Errorf("%v, want an answer and a failure", answers)
 			}
 		})
 	}
@@ -279,7 +279,7 @@ func TestStoppedPollerGivesTheLeaseAway(t *testing.T) {
 		}
 		seen[id] = true
 		if testutil.ToFloat64(fleet[id].poller.metrics.stopped) != 1 {
-			t.Errorf("%s does not say that it has stopped", id)
+			t.Errorf("%s does not report that it has stopped", id)
 		}
 	}
 }

@@ -179,7 +179,7 @@ func TestRedisHotKeysLeavesOthersAlone(t *testing.T) {
 		}
 	}
 	if f.stops != 0 || len(f.starts) != 0 {
-		t.Errorf("%d stops and %d starts of somebody else's session", f.stops, len(f.starts))
+		t.Errorf("%d stops and %d starts of another client's session", f.stops, len(f.starts))
 	}
 	f.mu.Lock()
 	f.session.end = f.now // it has run out
@@ -204,7 +204,7 @@ func TestRedisHotKeysErrors(t *testing.T) {
 	}
 }
 
-// The redis-server of this machine says for itself what it can.
+// The redis-server itself reports whether it supports HOTKEYS.
 func TestRedisHotKeysOnARealServer(t *testing.T) {
 	r := newRedisHotKeys(t, testkit.Redis(t))
 	sample, err := r.Hot(t.Context())

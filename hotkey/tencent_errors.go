@@ -34,7 +34,7 @@ var tencentCodes = map[string]After{
 	"OperationDenied":       AfterOperator,
 }
 
-// tencentHints say what to check, by the longest matching prefix of the code.
+// tencentHints names what to check, by the longest matching prefix of the code.
 var tencentHints = map[string]string{
 	"AuthFailure":                 "check the credentials",
 	"AuthFailure.SignatureExpire": "the clock of this host is wrong: check its time synchronisation",

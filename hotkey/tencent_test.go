@@ -147,7 +147,7 @@ func TestTencentRequestIsRefused(t *testing.T) {
 		name  string
 		spoil func(*fakeTencent, *Tencent)
 		code  string
-		says  string
+		text  string
 	}{
 		{"wrong key", func(_ *fakeTencent, s *Tencent) {
 			s.api.keys.lookup = func(string) (common.Provider, time.Duration, error) {
@@ -165,8 +165,8 @@ func TestTencentRequestIsRefused(t *testing.T) {
 			tt.spoil(f, s)
 			_, err := s.Hot(t.Context())
 			checkCall(t, err, tt.code, AfterOperator)
-			if err != nil && !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("error %v does not say %q", err, tt.says)
+			if err != nil && !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("error %v does not contain %q", err, tt.text)
 			}
 		})
 	}
@@ -245,7 +245,7 @@ func TestTencentCredentials(t *testing.T) {
 	if err != nil || c.SecretId != "id-1" || c.SecretKey != "key-1" {
 		t.Fatalf("%v, %v", c, err)
 	}
-	set("id-2", "key-2") // looked at again only when the API says that the old ones are no good
+	set("id-2", "key-2") // read again only when the API refuses the old ones
 	if c, _ = keys.get(time.Now().Add(time.Hour)); c.SecretId != "id-1" {
 		t.Errorf("credentials changed by themselves")
 	}
@@ -344,7 +344,7 @@ func FuzzTencentAnswer(f *testing.F) {
 	})
 }
 
-// A redirect would take the session token to whoever is named in it.
+// A redirect would send the session token to the host that it names.
 func TestTencentFollowsNoRedirect(t *testing.T) {
 	f, other := newFakeTencent(t), newFakeTencent(t)
 	f.plays(func(w http.ResponseWriter, r *http.Request) {

@@ -181,7 +181,7 @@ func TestFailedSaveLeavesTheFileBefore(t *testing.T) {
 	}
 	snap.Seq++
 	if err := s.Save(snap, inPieces(entries[1:])); err == nil {
-		t.Fatal("fewer members than said were saved")
+		t.Fatal("fewer members than announced were saved")
 	}
 	if got, _, err := s.Load(snap.Board); err != nil || got.Seq != snap.Seq-1 {
 		t.Errorf("%+v, %v", got, err)
@@ -258,7 +258,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Whoever loads while others save gets one of the files, whole.
+// A load during concurrent saves returns one of the files, whole.
 func TestSavesAtOnce(t *testing.T) {
 	s, _ := New(t.TempDir(), nil)
 	var all sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 	"rankcache/wire"
 )
 
-// writerState is what the writers of a board change, with the board's lock held.
+// writerState has the fields that the writers of a board change, with the board's lock held.
 type writerState struct {
 	members  members
 	index    *index // nil until the first publication since New or Reset
@@ -57,7 +57,7 @@ const (
 	applied outcome = iota
 	duplicate
 	stale
-	refuted // not what follows, see applyStrict
+	refuted // not the next update of this history, see applyStrict
 )
 
 func (s *writerState) applyAll(us []wire.Update) rankcache.ApplyResult {

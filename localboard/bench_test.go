@@ -15,7 +15,7 @@ import (
 )
 
 // Sizes of the boards measured: a popular room, a very popular one, and more than
-// has been asked for.
+// has been requested.
 var benchSizes = []int{57_000, 210_000, 1_000_000}
 
 // benchBatch is how many updates are applied between two publications.

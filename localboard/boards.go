@@ -14,7 +14,7 @@ import (
 // Boards is the set of boards of a process. Readers find a board only while it is
 // open, not while it is being filled. Any goroutine may call its methods.
 type Boards struct {
-	// open is what readers use. The map never changes, it is replaced.
+	// open is the readers' map. It never changes, it is replaced.
 	open atomic.Pointer[map[rankcache.BoardID]*Board]
 
 	// mu guards all, and serialises replacing open. A board's own lock may be taken

@@ -32,7 +32,7 @@ type freeList struct {
 	hasPermanent bool
 }
 
-// retired is what one publication replaced. It was in the ranking before it, and
+// retired has the nodes that one publication replaced. It was in the ranking before it, and
 // possibly in older ones.
 type retired struct {
 	pins    *pins // of that ranking
@@ -89,7 +89,7 @@ func (f *freeList) takeChangeList(n int) []change {
 }
 
 // retire is called when k is no longer the current ranking, with the changes that
-// replaced it. It reclaims what is no longer pinned.
+// replaced it. It reclaims the nodes that are no longer pinned.
 func (f *freeList) retire(k *ranking, by []change) {
 	f.pending.pins, f.pending.version, f.pending.root, f.pending.changes = k.pins, k.version, k.rootBuffer, by
 	f.retired = append(f.retired, f.pending)

@@ -31,7 +31,7 @@ type members struct {
 	endHandle uint32 // handles from here on are of members that came later
 	count     int
 	seed      maphash.Seed
-	// prefix is what most ids begin with; idKey leaves it out.
+	// prefix is the common prefix of most ids; idKey leaves it out.
 	prefix string
 }
 

@@ -151,7 +151,7 @@ func (b *Board) Prove(state rankcache.State) bool {
 	return true
 }
 
-// Relax ends what Prove began: updates are applied in any order, unproved.
+// Relax ends the strict mode that Prove began: updates are applied in any order, unproved.
 func (b *Board) Relax() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,7 +210,7 @@ func (r *sumRing) at(seq uint64) (sum uint64, known bool) {
 // add adds the sum after the next update.
 func (r *sumRing) add(sum uint64) { r.sums = append(r.sums, sum) }
 
-// forget drops what is older than ringSpan, beyond the last ringLen.
+// forget drops sums older than ringSpan, beyond the last ringLen.
 func (r *sumRing) forget(now time.Time) {
 	if len(r.sums) <= ringLen {
 		r.marks = r.marks[:0]

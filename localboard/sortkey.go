@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sortKey is what rows sort by: the score and 8 bytes of the id, both as numbers of
+// sortKey is the sort key of a row: the score and 8 bytes of the id, both as numbers of
 // which the greater stands first. Rows of different members rarely have the same
 // sort key; those that do sort by their ids.
 //
@@ -134,7 +134,7 @@ func (m *members) idKey(id string) uint64 {
 // common prefix.
 const prefixSample = 64
 
-// commonPrefix returns what the ids of a sample begin with. Any result is correct;
+// commonPrefix returns the common prefix of the ids of a sample. Any result is correct;
 // a long one makes keys more selective. The sample is taken from the table, which
 // is sorted by hash and so gives a fair one.
 func (m *members) commonPrefix() string {

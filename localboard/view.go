@@ -31,7 +31,7 @@ type ranking struct {
 	free    *freeList // of the index that it is a version of
 }
 
-// rootBuffer is what a ranking shares with no other version.
+// rootBuffer is the memory that a ranking shares with no other version.
 type rootBuffer struct {
 	root
 	starts []uint32 // rows before each inner node

@@ -80,7 +80,7 @@ func newFile(name string, data []byte) *file {
 		etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`}
 }
 
-// kindOf names the types itself: the table of the machine's own may say otherwise.
+// kindOf names the types itself: the system's MIME table may differ.
 func kindOf(name string) string {
 	switch ext := path.Ext(name); ext {
 	case ".html":

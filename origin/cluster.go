@@ -14,8 +14,8 @@ import (
 // reloadEvery is the least time between two requests for a cluster's slots.
 const reloadEvery = 200 * time.Millisecond
 
-// reloadPrefixes start the error replies of a node that does not have the slots that
-// it is asked for.
+// reloadPrefixes start the error replies of a node that does not serve the requested
+// slots.
 var reloadPrefixes = []string{"CLUSTERDOWN", "MASTERDOWN", "READONLY"}
 
 // reloadOnErrors has a cluster client ask for the slots again as soon as a node can't be

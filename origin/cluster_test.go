@@ -126,7 +126,7 @@ func TestCluster(t *testing.T) {
 }
 
 // A master that dies and stays dead is replaced by its replica; reads and stamps of its
-// boards go there at once, although nobody redirects the client.
+// boards go there at once, although no node redirects the client.
 func TestClusterFailover(t *testing.T) {
 	c := startCluster(t, true)
 	client := dialed(t, Options{URL: c.url(), Mode: ModeCluster})

@@ -48,7 +48,7 @@ type Options struct {
 	// Username and Password, if set, override the URL's, which keeps secrets out
 	// of addresses.
 	Username, Password string
-	// Credentials, if set, returns what each new connection logs in with, in place
+	// Credentials, if set, returns the user and password of each new connection, in place
 	// of Username, Password and the URL's. It may be called concurrently.
 	Credentials func() (username, password string)
 	// CAFile holds the PEM certificates that a rediss:// server is checked
@@ -155,7 +155,7 @@ func (opts Options) sentinel() (redis.UniversalClient, error) {
 	return client, nil
 }
 
-// common sets what the three modes share and the URL leaves unset.
+// common sets options of all three modes that the URL leaves unset.
 func (opts Options) common(proto *int, dial, read, write, pool *time.Duration, username, password *string) {
 	setDefault(proto, protocol)
 	for _, d := range []*time.Duration{dial, read, write, pool} {

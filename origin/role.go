@@ -17,7 +17,7 @@ var ErrNotMaster = errors.New("this Redis is no master")
 // CheckMaster returns an error that wraps [ErrNotMaster] if the client's server is
 // none, and whether it tells: some proxies do not know ROLE, and an ACL may forbid it.
 // The nodes of a cluster redirect to masters themselves, so that they are not asked.
-func CheckMaster(ctx context.Context, client redis.UniversalClient) (told bool, err error) {
+func CheckMaster(ctx context.Context, client redis.UniversalClient) (known bool, err error) {
 	if _, ok := client.(*redis.ClusterClient); ok {
 		return true, nil
 	}
@@ -29,7 +29,7 @@ func onlyMaster(ctx context.Context, conn *redis.Conn) error {
 	return judgeConn(conn.Do(ctx, "ROLE"))
 }
 
-// roleHolds is for how long new connections are taken for a master's after one was asked:
+// roleHolds is for how long new connections are taken for a master's after one answered:
 // many are opened while Redis is slow, and the question is a round trip more before the first answer.
 const roleHolds = 10 * time.Second
 
@@ -66,7 +66,7 @@ func judgeConn(role *redis.Cmd) error {
 	return nil
 }
 
-func judgeRole(role *redis.Cmd) (told bool, err error) {
+func judgeRole(role *redis.Cmd) (known bool, err error) {
 	values, err := role.Slice()
 	if reply := redis.Error(nil); errors.As(err, &reply) && refused(err) {
 		return false, nil

@@ -28,8 +28,8 @@ func TestReplicaIsRefused(t *testing.T) {
 	b := board{New(client, wire.DefaultNames(), WithTimeout(testTimeout)), client, "1_2_3"}
 	b.fill(t, 917, abc...)
 	checkSeq(t, b, 917)
-	if told, err := CheckMaster(t.Context(), client); !told || err != nil {
-		t.Errorf("a master: told %v, %v", told, err)
+	if known, err := CheckMaster(t.Context(), client); !known || err != nil {
+		t.Errorf("a master: known %v, %v", known, err)
 	}
 	host, port, _ := net.SplitHostPort(testkit.Redis(t))
 	must(t, admin.ReplicaOf(t.Context(), host, port).Err())
@@ -49,7 +49,7 @@ func TestReplicaIsRefused(t *testing.T) {
 	checkSeq(t, b, 918)
 }
 
-// A proxy may not know ROLE, and an ACL may forbid it: nothing is told, and boards are
+// A proxy may not know ROLE, and an ACL may forbid it: the role is unknown, and boards are
 // read.
 func TestUnknownRole(t *testing.T) {
 	for name, args := range map[string][]string{
@@ -58,8 +58,8 @@ func TestUnknownRole(t *testing.T) {
 	} {
 		server := testkit.StartRedis(t, servers.RedisOptions{Args: args})
 		client := dialed(t, Options{URL: "redis://" + server.Addr(), Timeout: testTimeout})
-		if told, err := CheckMaster(t.Context(), client); told || err != nil {
-			t.Errorf("%s: told %v, %v", name, told, err)
+		if known, err := CheckMaster(t.Context(), client); known || err != nil {
+			t.Errorf("%s: known %v, %v", name, known, err)
 		}
 		b := board{New(client, wire.DefaultNames(), WithTimeout(testTimeout)), client, "1_2_3"}
 		b.fill(t, 917, abc...)

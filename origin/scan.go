@@ -51,7 +51,7 @@ const MaxAll = 5000
 
 // All returns every member of a board of up to [MaxAll], worst first, all of the
 // instant that the stamp describes. A larger board is an error: Redis would serve
-// nobody else for more than about 2 ms.
+// no other client for more than about 2 ms.
 func (o *Origin) All(ctx context.Context, b rankcache.BoardID) (entries []rankcache.Entry, stamp rankcache.Stamp, err error) {
 	err = o.call(ctx, "all", func(ctx context.Context) (err error) {
 		var rows *redis.ZSliceCmd

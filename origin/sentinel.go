@@ -20,7 +20,7 @@ const (
 	sentinelEvery = 50 * time.Millisecond
 )
 
-// askAllSentinels has a client ask all its Sentinels when the master that it was told
+// askAllSentinels has a client ask all its Sentinels when the master that one of them named
 // can't be reached. By itself it believes one of them, which may hear of a failover a
 // second or two after the others.
 func askAllSentinels(client *redis.Client, o *redis.FailoverOptions) {

@@ -26,7 +26,7 @@ func (o *Origin) ServerID(ctx context.Context, b rankcache.BoardID) (id string, 
 	return id, err
 }
 
-// server returns what sends to the process that has the board.
+// server returns the client of the process that has the board.
 func (o *Origin) server(ctx context.Context, b rankcache.BoardID) (redis.Cmdable, error) {
 	if cluster, ok := o.client.(*redis.ClusterClient); ok {
 		return cluster.MasterForKey(ctx, o.names.BoardKey(b))

@@ -111,7 +111,7 @@ func (r *stampRead) state(key string, total TotalSource, members int) (rankcache
 	return total.state(key, text, members)
 }
 
-// notNil returns err unless it only says that the key is missing.
+// notNil returns err unless it only reports a missing key.
 func notNil(err error) error {
 	if errors.Is(err, redis.Nil) {
 		return nil

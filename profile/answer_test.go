@@ -104,8 +104,8 @@ func TestLimitReader(t *testing.T) {
 	}
 }
 
-// Whatever a service says: what is passed on are JSON objects of UTF-8, bytes
-// that the answer has, for members that were asked for.
+// Of any answer of a service, only JSON objects of UTF-8 are passed on: bytes of the
+// answer itself, for requested members.
 func FuzzDecodeAnswer(f *testing.F) {
 	for _, seed := range []string{`{"profiles":{"1":{"a":1},"2":{}}}`, `{"profiles":{"1":{},"1":{}}}`, `[]`, `<html>`,
 		`{"x":[1,2,{"y":"z"}],"profiles":{"\u0031":{"a":"\ud800"}}}`, "{\"profiles\":{\"1\":{\"a\":\"\xff\"}}} "} {

@@ -42,7 +42,7 @@ func New(opts Options, source Source, log *slog.Logger, reg prometheus.Registere
 	return c, nil
 }
 
-// Run loads what pages miss until ctx ends, and then returns nil. Calls in
+// Run loads missing profiles until ctx ends, and then returns nil. Calls in
 // progress are cancelled. Cached profiles stay readable until [Cache.Close].
 func (c *Cache) Run(ctx context.Context) error {
 	if err := c.store.open(); err != nil {
@@ -57,7 +57,7 @@ func (c *Cache) Close() { c.store.close() }
 
 // Join sets dst[i] to the profile of members[i], a JSON object that must not be
 // modified, or to nil when there is none. A profile keeps 64 KiB of the cache's
-// memory alive: clone what is kept for long. Join waits for profiles that have to
+// memory alive: clone profiles that are kept for long. Join waits for profiles that have to
 // be loaded, but not beyond ctx or [Options].Deadline; missing counts the nils
 // whose load has not finished, which continues. dst is as long as members; neither
 // is kept.

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// fakeSource answers by a function, and checks that no member is asked for by
+// fakeSource answers by a function, and checks that no member is loaded by
 // two calls at once.
 type fakeSource struct {
 	t      testing.TB
@@ -73,7 +73,7 @@ func (f *fakeSource) counts(member string) (calls, loads int) {
 	return f.calls, f.loads[member]
 }
 
-// nick is the profile that a healthy fake service has of everybody.
+// nick is the profile that a healthy fake service has for each member.
 func nick(_ context.Context, member string) ([]byte, error) {
 	return fmt.Appendf(nil, `{"nick":"n-%s"}`, member), nil
 }

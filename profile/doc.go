@@ -29,7 +29,7 @@
 // profiles was loaded, refreshed or dropped, and sometimes (one change in 16,384 per
 // row) because of another member of the same group.
 //
-// # What ristretto does not promise
+// # Limits of ristretto
 //
 // A Set may be seen late, be dropped, or lose to an older one that is still
 // queued; an entry may be refused. So all writes are made by one goroutine at a
@@ -38,7 +38,7 @@
 // refused entry is kept with its flight as a recent result, so that a full cache
 // does not turn every page into a load.
 //
-// # What the collector scans
+// # Memory that the collector scans
 //
 // Half a million entries that are each a block of memory cost a collection 90 ms
 // of processor time, during which requests on one or two processors wait for tens

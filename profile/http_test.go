@@ -139,7 +139,7 @@ func TestHTTPErrorsKeepSecrets(t *testing.T) {
 	}
 }
 
-// The cache before a service that says something else every time: none of it is
+// The cache before a service that gives another bad answer each time: none of it is
 // cached, none is passed on, and once the service is well everything is there.
 func TestBadAnswersAreNeitherCachedNorPassedOn(t *testing.T) {
 	answers := make(chan string, 100)
@@ -170,7 +170,7 @@ func TestBadAnswersAreNeitherCachedNorPassedOn(t *testing.T) {
 		return nil
 	})
 	if len(answers) != 0 {
-		t.Errorf("%d bad answers were not asked for", len(answers))
+		t.Errorf("%d bad answers were not used", len(answers))
 	}
 }
 

@@ -45,7 +45,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 }
 
-// registerGauges registers what is read from the cache when it is scraped.
+// registerGauges registers the metrics that are read from the cache when it is scraped.
 func registerGauges(reg prometheus.Registerer, c *Cache) {
 	gauge := func(name, help string, value func() float64) {
 		promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{Name: "rankcache_profile_" + name, Help: help}, value)

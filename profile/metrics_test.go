@@ -89,11 +89,11 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestNobodysIDIsNotAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { askForNobody(t) })
+func TestInvalidIDsAreNotLoaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { checkInvalidIDs(t) })
 }
 
-func askForNobody(t *testing.T) {
+func checkInvalidIDs(t *testing.T) {
 	source := newFake(t, nick)
 	c := start(t, Options{}, source)
 	for _, member := range []string{"", "a\x00b", "\xff", strings.Repeat("x", 129), strings.Repeat("x", 300)} {

@@ -22,7 +22,7 @@ const (
 	RedisHash   = "hash"   // field and value; the profile is an object of strings
 )
 
-// RedisOptions say where profiles are stored in Redis.
+// RedisOptions configures where profiles are stored in Redis.
 type RedisOptions struct {
 	// Key is a pattern with <member> in it once, such as "profile:<member>".
 	Key string

@@ -14,7 +14,7 @@ const (
 	largeWords = slabWords / 16
 )
 
-// What the slabs may take beyond their live entries: an eighth of these for
+// The memory that slabs may take beyond their live entries: an eighth of these for
 // released entries, and two slabs, one of them being filled. With less to spare
 // entries would be moved more often.
 const (

@@ -210,7 +210,7 @@ func (s *store) entries() (n int) {
 	return n
 }
 
-// counterBytes is what n of ristretto's frequency counters take: four 4-bit
+// counterBytes is the size of n of ristretto's frequency counters: four 4-bit
 // counters, and a bloom filter of 1 % errors, each rounded up to a power of two.
 func counterBytes(n int64) int64 {
 	bloomBits := math.Ceil(float64(n) * -math.Log(0.01) / (math.Ln2 * math.Ln2))

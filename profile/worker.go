@@ -12,7 +12,7 @@ const (
 	// keepRefused is how long a profile that the cache refused is kept with its
 	// flight. It bounds the loads of a hot page's member that is not admitted.
 	keepRefused = 2 * time.Second
-	// flightCost is what a recent result takes beside its entry, in bytes.
+	// flightCost is the memory of a recent result beside its entry, in bytes.
 	flightCost = 256
 	// recentShare is the part of the budget that recent results may take.
 	recentShare = 1.0 / 32

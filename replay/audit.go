@@ -53,7 +53,7 @@ func (a *auditor) run(ctx context.Context, now time.Time) {
 	a.due = time.Now().Add(jitter(a.every))
 }
 
-// auditResult is what one comparison has found.
+// auditResult is the result of one comparison.
 type auditResult struct {
 	unknown string       // why it could not be made
 	members []difference // each of one member, observed twice

@@ -81,7 +81,7 @@ func TestChangesByHandAreFollowed(t *testing.T) {
 }
 
 // Members that were removed by hand are found by the totals poller: the board is closed
-// until somebody has added it up again.
+// until a writer has added it up again.
 func TestRemovalsByHandCloseTheBoard(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Kafka(t))
@@ -101,7 +101,7 @@ func (s *sidecar) waitReadopt(b *board) {
 	testkit.Eventually(s.env.t, timeout, func() error {
 		want := fmt.Sprint(b.state().Run)
 		if got := b.redis.HGet(context.Background(), b.names.Readopt, string(b.id)).Val(); got != want {
-			return fmt.Errorf("writers are asked to adopt run %q, want %s", got, want)
+			return fmt.Errorf("writers are to adopt run %q, want %s", got, want)
 		}
 		return nil
 	})

@@ -33,7 +33,7 @@ func (b *board) fill(n, members int) {
 	for i := range n {
 		m := fmt.Sprint(1_000_000 + zipf.Uint64())
 		if i < members {
-			m = fmt.Sprint(1_000_000 + i) // everybody once
+			m = fmt.Sprint(1_000_000 + i) // each member once
 		}
 		u := b.filled.Incr(m, 1)
 		u.OrderID, u.At = fmt.Sprint(i), 1_760_000_000_000+int64(i)

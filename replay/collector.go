@@ -26,7 +26,7 @@ type collector struct {
 	feeds *feeds
 	label func(rankcache.BoardID) string
 
-	// mu guards what the last scrape saw. A board's updates count for the label that it
+	// mu guards the values of the last scrape. A board's updates count for the label that it
 	// has when they are seen: a counter does not fall when a board leaves it.
 	mu      sync.Mutex
 	seen    map[*feed]resultCounts
@@ -98,7 +98,7 @@ func (f *feed) resultCounts() resultCounts {
 	return resultCounts{c.applied.Load(), c.duplicate.Load(), c.stale.Load()}
 }
 
-// add adds what came between two looks at a board.
+// add adds the updates that came between two looks at a board.
 func (c *resultCounts) add(now, before resultCounts) {
 	for i := range c {
 		c[i] += now[i] - min(before[i], now[i])

@@ -35,7 +35,7 @@ type claim struct {
 	rank   int  // from 1, best first; 0: not observed
 }
 
-// observation is what Redis had at one instant.
+// observation is the state of some members in Redis at one instant.
 type observation struct {
 	rankcache.Stamp
 	claims []claim
@@ -132,7 +132,7 @@ func (c *comparer) sample(ctx context.Context, epoch int, members []string, rand
 	case c.total == TotalNone || newest(c.total, before) <= observed.Seq:
 	case c.total == TotalOrders:
 		return observed, verdict{differs: fmt.Sprintf("%d orders here, %d in Redis", before.Applied(), observed.Seq)}
-	default: // what is beyond Redis's total can't be compared with it
+	default: // updates beyond Redis's total can't be compared with it
 		c.replica.report(epoch, faultAhead(observed.Seq, before.Highest))
 		return observed, verdict{unknown: "Redis has lost writes or was reset"}
 	}
@@ -145,7 +145,7 @@ func (c *comparer) sample(ctx context.Context, epoch int, members []string, rand
 	return observed, verdict{agrees: true, at: observed.At}
 }
 
-// need is what a board has to have, or to be, for a comparison.
+// need is the condition that a board has to meet for a comparison.
 type need uint8
 
 const (

@@ -17,13 +17,13 @@ const (
 	DefaultAuditEvery   = 5 * time.Second
 	DefaultAuditRows    = 2000
 	DefaultDeadline     = 30 * time.Second
-	// DefaultDeadlinePerUpdate is twenty times what a replay needs per update.
+	// DefaultDeadlinePerUpdate is twenty times the time that a replay takes per update.
 	DefaultDeadlinePerUpdate = 50 * time.Microsecond
 	DefaultSaveEvery         = 30 * time.Second
 	DefaultMaxStale          = 10 * time.Minute
 )
 
-// TotalSource is what Redis keeps as a board's total, the number of updates that a
+// TotalSource names the value in Redis that is a board's total, the number of updates that a
 // complete board has.
 type TotalSource string
 
@@ -62,7 +62,7 @@ type Config struct {
 	// KafkaLogin, if it is not nil, calls set with each new user name and password for
 	// SASL, until ctx is done.
 	KafkaLogin func(ctx context.Context, set func(username, password string) error)
-	// KafkaAnswered, if it is not nil, is told the end of each request about topics, and with
+	// KafkaAnswered, if it is not nil, is called at the end of each request about topics, and with
 	// a time of 0 each error that the client reports by itself. It must not block.
 	KafkaAnswered func(took time.Duration, err error)
 	// A board that is not open after Deadline, plus DeadlinePerUpdate for each

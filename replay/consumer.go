@@ -56,7 +56,7 @@ func (b batches) recycle(batch []item) {
 }
 
 // consumer polls the Kafka client and changes its assignment, both in one
-// goroutine, so that what it hands on is in order: everything of a topic's earlier
+// goroutine, so that it passes records on in order: everything of a topic's earlier
 // reading, then itemBegin, then everything of the new one. All fields but requests
 // belong to that goroutine.
 type consumer struct {

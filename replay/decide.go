@@ -22,7 +22,7 @@ type gateInput struct {
 	ended      bool          // all that the log held at the start has been applied
 	endedFor   time.Duration // since when
 	truncated  bool          // the log has lost its beginning
-	compacted  bool          // the log may have lost what later updates replace
+	compacted  bool          // the log may lack updates that later ones replace
 	kafkaErr   string        // why it has not answered
 
 	// Redis:
@@ -43,7 +43,7 @@ type gateInput struct {
 	differs   string        // how a comparison found the board wrong
 }
 
-// action is what a gate does next.
+// action is the next step of a gate.
 type action uint8
 
 const (
@@ -70,7 +70,7 @@ func stay(state rankcache.BoardState, reason string, args ...any) step {
 // the log was read to the end that it had at the start, and all members add up to
 // Redis's checksum. A board without seqs, or whose checksum in Redis is wrong, opens when
 // no update up to Redis's total is missing, and a sample agrees. A total of 0 is unknown,
-// so it is never reached. What the log can't give is loaded from Redis.
+// so it is never reached. Updates that the log can't give are loaded from Redis.
 func decide(in *gateInput) step {
 	switch {
 	case !in.kafkaKnown:

@@ -119,7 +119,7 @@ func (d *dispatcher) reach(part *partition, next int64) {
 	part.reached = max(part.reached, next)
 }
 
-// flush has the replicas apply what was gathered, and only then advances the
+// flush has the replicas apply the gathered updates, and only then advances the
 // partitions: a gate that sees a log's end must see its updates on the board.
 func (d *dispatcher) flush() {
 	now := time.Now()

@@ -38,7 +38,7 @@
 // saver (saver.go) writes open boards to files, from which the next process starts
 // (fill.go).
 //
-// # Who owns what
+// # Ownership
 //
 // A feed (membership.go) is one followed board. Of its parts the replica
 // (replica.go, replica_state.go), sources, fileState, status and auditStats are shared
@@ -50,7 +50,7 @@
 //   - gate: decides when a replica may be read; after a deadline Redis answers instead.
 //   - state: a board's run (which life of it), seq (1, 2, 3 …) and checksum.
 //   - epoch: how long findings about a replica hold: until it is reset or refilled.
-//   - fault: proof that a replica is wrong; suspected: Redis is asked first.
+//   - fault: proof that a replica is wrong; suspected: the board is compared with Redis first.
 //   - ahead, behind: a partition that brought later updates than the missing one, or not.
 //   - stale: answered from a file of an earlier process, because Redis can't answer.
 package replay

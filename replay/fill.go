@@ -116,7 +116,7 @@ func (l *filler) fromFile(ctx context.Context, f *feed) {
 	}
 }
 
-// fileContent is what a file gave.
+// fileContent is the loaded content of a file.
 type fileContent struct {
 	saved   Saved
 	entries []rankcache.Entry

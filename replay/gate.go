@@ -25,7 +25,7 @@ const (
 	// noTopicDeadline is how long a board without a topic holds readiness: there is
 	// nothing to wait for, and Redis answers.
 	noTopicDeadline = 5 * time.Second
-	// What failed or did not agree is tried again after this long, growing.
+	// A step that failed or did not agree is tried again after this long, growing.
 	minRetry, maxRetry = 200 * time.Millisecond, 30 * time.Second
 	// maxMemoryWait is how long a gate waits for memory before it looks at its deadline.
 	maxMemoryWait = 5 * time.Second
@@ -54,7 +54,7 @@ type gate struct {
 	retry *backoff.ExponentialBackOff // kept over epochs
 }
 
-// attempt is what a gate has found out in one epoch.
+// attempt has a gate's findings in one epoch.
 type attempt struct {
 	epoch    int
 	begun    time.Time
@@ -203,7 +203,7 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 	}
 }
 
-// observe collects what decide needs.
+// observe collects the inputs of decide.
 func (g *gate) observe(now time.Time) gateInput {
 	in := gateInput{total: g.cfg.TotalSource, differs: g.differs, after: g.after}
 	g.feed.sources.observe(&in)
@@ -237,7 +237,7 @@ func (g *gate) load(ctx context.Context) {
 		g.failed(ctx, err.Error())
 		return
 	}
-	g.after, g.loadedAt, g.differs = after, time.Now(), "" // a difference was of what is replaced
+	g.after, g.loadedAt, g.differs = after, time.Now(), "" // a difference was of the replaced members
 	g.retryAt = time.Time{}
 	g.replica.wake.wake()
 }
@@ -262,7 +262,7 @@ func (g *gate) tryOpen(ctx context.Context, acceptHoles uint64) {
 		return
 	}
 	defer done()
-	if acceptHoles == 0 { // otherwise updates would wait for what never comes
+	if acceptHoles == 0 { // otherwise updates would wait for ones that never come
 		g.replica.startOrdering()
 	}
 	v := g.compare.beforeOpening(ctx, g.epoch, acceptHoles > 0)
@@ -336,7 +336,7 @@ type inequality struct {
 }
 
 // differed has the board loaded from Redis. If it was, twice from the same server, and
-// differs in the same way, then Redis's own sum is wrong: somebody changed a score past
+// differs in the same way, then Redis's own sum is wrong: a score was changed past
 // the writer.
 func (g *gate) differed(ctx context.Context, p *prover) {
 	g.differs = "the members don't add up to Redis's checksum at update " + strconv.FormatUint(p.target.Seq, 10)

@@ -85,7 +85,7 @@ func TestCompactedTopic(t *testing.T) {
 	s := e.start(ids(b))
 	s.waitOpen(b.id)
 	if n := s.counter("rankcache_replay_snapshots_total"); n != 0 {
-		t.Error("the board came from Redis though the log has the last update of everybody")
+		t.Error("the board came from Redis though the log has the last update of each member")
 	}
 	b.produce(b.gifts(20, 40)...)
 	s.waitOpen(b.id)

@@ -61,7 +61,7 @@ type client struct {
 	login    login
 }
 
-// event is what one poll returns: a record, the end of a partition, or an error.
+// event is the result of one poll: a record, the end of a partition, or an error.
 type event struct {
 	topic     string
 	partition int32
@@ -119,7 +119,7 @@ func newClient(cfg Config, log *slog.Logger) (*client, error) {
 // close closes the client. No other call may be running.
 func (c *client) close() error {
 	c.admin.Close()
-	err := c.consumer.Close() // also ends what writes to logs
+	err := c.consumer.Close() // also ends the writer of logs
 	close(c.logs)
 	<-c.logged
 	return err

@@ -12,7 +12,7 @@ import (
 // only time out, and only librdkafka's log has the reason. It may be used concurrently.
 type login struct {
 	user    atomic.Pointer[string]
-	refused atomic.Pointer[string] // what the log said of the last failed connection, if it was that
+	refused atomic.Pointer[string] // the log's message of the last failed connection, if that was a refused login
 }
 
 // saslFailure is in librdkafka's log lines about logins.

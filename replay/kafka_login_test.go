@@ -13,26 +13,26 @@ import (
 func TestRefusedLoginIsTheCause(t *testing.T) {
 	late := errors.New("timed out")
 	refused := kafka.LogEvent{Tag: "FAIL", Message: "[thrd:b]: b: SASL authentication error: Invalid password (after 3ms in state AUTH_REQ)"}
-	said := func(l *login) bool {
+	explained := func(l *login) bool {
 		err := l.explain(late)
 		return err != late && strings.Contains(err.Error(), "authentication failed for user app: Invalid password") && strings.Contains(err.Error(), "--kafka.sasl.password")
 	}
 	var l login
 	l.user.Store(new("app"))
-	if said(&l) {
-		t.Error("said before the login was refused")
+	if explained(&l) {
+		t.Error("explained before the login was refused")
 	}
 	l.note(&refused)
 	l.note(&kafka.LogEvent{Tag: "METADATA", Message: "something else"})
-	if !said(&l) {
-		t.Error("not said")
+	if !explained(&l) {
+		t.Error("not explained")
 	}
 	l.note(&kafka.LogEvent{Tag: "FAIL", Message: "[thrd:b]: b: Connect to ipv4#127.0.0.1:9 failed: Connection refused"})
-	if said(&l) {
-		t.Error("still said of a broker that is away")
+	if explained(&l) {
+		t.Error("still explained so for a broker that is away")
 	}
 	l.note(&refused)
-	if l.explain(nil) != nil || said(&l) {
-		t.Error("still said after a request was answered")
+	if l.explain(nil) != nil || explained(&l) {
+		t.Error("still explained so after a request was answered")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// A board is filled when there is memory, and until then it says why not and does not hold
+// A board is filled when there is memory, and until then its status has the reason and it does not hold
 // readiness beyond its deadline.
 func TestFillingWaitsForMemory(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,7 @@ func TestModelRunIsLost(t *testing.T) {
 		w.run(time.Second)
 		w.redis.lose(true, false)
 		w.change()
-		w.run(8 * time.Second) // until Redis is asked rarely
+		w.run(8 * time.Second) // until Redis is read rarely
 		w.awaitReading()
 		w.redis.failOver(3)
 		w.change() // reaches the lost run's seq
@@ -94,7 +94,7 @@ func TestModelRunIsLost(t *testing.T) {
 	})
 }
 
-// awaitReading waits until Redis was asked again.
+// awaitReading waits until Redis was read again.
 func (w *world) awaitReading() {
 	before, _ := w.feed().sources.totals()
 	for latest := before; latest.requested.Equal(before.requested) && !w.failed.Load(); latest, _ = w.feed().sources.totals() {
@@ -171,7 +171,7 @@ func TestModelChecksumOfAQuietBoard(t *testing.T) {
 }
 
 // An update of a seq that the board had with another checksum closes it, before Redis can
-// be asked.
+// be reached.
 func TestModelLateUpdateOfAnotherHistory(t *testing.T) {
 	modelCase(t, func(w *world) { w.noWalk = true; w.changes(30) }, func(w *world) {
 		w.run(time.Second)

@@ -93,7 +93,7 @@ type modelReader struct {
 	queue    batches
 	topic    *topic
 	next     []int64
-	ended    []int64 // the end that was last told
+	ended    []int64 // the end that was last reported
 	lookAt   time.Time
 	maxChunk int
 }

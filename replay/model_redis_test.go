@@ -79,7 +79,7 @@ type modelRedis struct {
 	had       map[modelMoment]map[string]bool
 	floor     int       // what is before it in past was changed by hand, or is of an earlier run
 	brokeAt   time.Time // when that happened, or changes were lost
-	strictAt  time.Time // from then on no copy that is said to have been current after brokeAt is older
+	strictAt  time.Time // from then on no copy that was reported as current after brokeAt is older
 	server    int
 	down      bool
 	slow      time.Duration // of each request
@@ -124,7 +124,7 @@ func (r *modelRedis) relax(within time.Duration) {
 	}
 }
 
-// check returns an error if no reader may see a board that is said to have been equal to
+// check returns an error if no reader may see a board that was reported as equal to
 // Redis at a time.
 func (r *modelRedis) check(state rankcache.State, text string, current time.Time) error {
 	r.mu.Lock()
@@ -140,7 +140,7 @@ func (r *modelRedis) check(state rankcache.State, text string, current time.Time
 			return nil
 		}
 	}
-	// An update of a lost history that follows on what Redis still has can't be told from its
+	// An update of a lost history that follows on what Redis still has can't be distinguished from its
 	// own before Redis is looked at again (history 1960).
 	if shown := (modelShown{modelMoment{state.Run, state.Seq}, text}); r.shown != shown {
 		r.shown, r.shownAt = shown, time.Now()

@@ -55,7 +55,7 @@ func (b *countedBoard) change(n int) {
 	b.check(b.filled.Redis(context.Background(), b.redis, b.names, 0))
 }
 
-// flush produces what changed, except the updates that hold says, which it returns.
+// flush produces what changed, except the updates for which hold is true, which it returns.
 func (b *countedBoard) flush(hold func(*kgo.Record) bool) (held []*kgo.Record) {
 	b.t.Helper()
 	now := slices.DeleteFunc(slices.Clone(b.records), func(r *kgo.Record) bool {
@@ -166,7 +166,7 @@ func (k *stalledKafka) place(b *countedBoard) {
 
 // One of four partitions can't be read while many updates come. What is read ahead of
 // it is bounded, answers stay of one moment, and the board stays open: Redis is not
-// asked for a page.
+// read for a page.
 func TestStalledPartition(t *testing.T) {
 	t.Parallel()
 	k := newStalledKafka(t)
@@ -270,8 +270,8 @@ func TestPartitionIsProducedLate(t *testing.T) {
 }
 
 // A partition that does not come back: the others are read on after a time, what is
-// held is dropped when it is too much, and the board, which would need what nobody can
-// read, is closed. No answer was of two moments.
+// held is dropped when it is too much, and the board, which would need updates that
+// can't be read, is closed. No answer was of two moments.
 func TestPartitionThatStaysAway(t *testing.T) {
 	t.Parallel()
 	k := newStalledKafka(t)

@@ -87,12 +87,12 @@ func TestKafkaCallsAreTold(t *testing.T) {
 			return nil
 		})
 	}
-	expect("no answer of Kafka is told", func() bool { return answered > 1 && took > 0 && failed == 0 })
+	expect("no answer of Kafka is reported", func() bool { return answered > 1 && took > 0 && failed == 0 })
 	fake.Close()
-	expect("no failure is told", func() bool { return failed > 3 })
+	expect("no failure is reported", func() bool { return failed > 3 })
 	testkit.Kfake(t, kfake.Ports(number))
 	mu.Lock()
 	answered = 0
 	mu.Unlock()
-	expect("its return is not told", func() bool { return answered > 1 })
+	expect("its return is not reported", func() bool { return answered > 1 })
 }

@@ -14,7 +14,7 @@ const (
 	// paused, and lowHeld how much it still holds when they are read on. What several
 	// partitions of a long log bring at once, 1 MB of records each, is below highHeld.
 	highHeld, lowHeld = maxHeldBytes / 2, maxHeldBytes / 8
-	// maxHeldInAll bounds what all boards hold.
+	// maxHeldInAll bounds the bytes that all boards hold.
 	maxHeldInAll = 64 << 20
 	// maxPause is the longest pause: a board that is read on may have to be filled from
 	// Redis, one that is not gets older.
@@ -23,10 +23,10 @@ const (
 	paceEvery = 50 * time.Millisecond
 )
 
-// pacer bounds what the reorder buffers hold. While a board misses an update that
+// pacer bounds the size of the reorder buffers. While a board misses an update that
 // another partition may still bring, the partitions that are ahead are paused. If that
 // does not help, they are read on, and a buffer that is full drops what it has. The
-// pacer belongs to the dispatcher's goroutine; the consumer carries out what it wants.
+// pacer belongs to the dispatcher's goroutine; the consumer carries out its decisions.
 type pacer struct {
 	repace *atomic.Bool // tells the consumer that partitions are to be paused or resumed
 	pauses prometheus.Counter
@@ -36,7 +36,7 @@ type pacer struct {
 	timer  *time.Ticker // runs while any board has a partition paused
 }
 
-// pacing is what the pacer knows of one board.
+// pacing is the pacer's state of one board.
 type pacing struct {
 	seqs   []uint64                 // that came last, by partition
 	held   int64                    // bytes, when the pacer last looked
@@ -98,7 +98,7 @@ func (p *pacer) decide(f *feed, high bool, now time.Time) {
 	after, gate := f.replica.waitsFor()
 	ahead, behind := w.split(t, after)
 	if !p.active[f] {
-		w.latest = now // what was known of the logs' ends before does not count
+		w.latest = now // earlier ends of the logs do not count
 	}
 	if !gate && (len(behind) == 0 || t.readTo(behind, w.latest)) || w.pausedFor(now) >= maxPause {
 		p.resume(f)
@@ -106,7 +106,7 @@ func (p *pacer) decide(f *feed, high bool, now time.Time) {
 		return
 	}
 	for _, part := range behind {
-		p.unpause(w, part) // what it has next may be what is missing
+		p.unpause(w, part) // its next update may be the missing one
 	}
 	if high {
 		p.pause(f, ahead, now)
@@ -162,7 +162,7 @@ func (p *pacer) unpause(w *pacing, part *partition) {
 	}
 }
 
-// resume reads on what the board has paused.
+// resume reads on the partitions that the board has paused.
 func (p *pacer) resume(f *feed) {
 	if !p.active[f] {
 		return
@@ -183,7 +183,7 @@ func (p *pacer) want(part *partition, more int) {
 	p.repace.Store(true)
 }
 
-// bound drops what is held for the boards that hold most, if all hold too much.
+// bound drops the held updates of the boards that hold most, if all hold too much.
 func (p *pacer) bound(followed map[rankcache.BoardID]*feed) {
 	for p.total > maxHeldInAll {
 		var most *feed

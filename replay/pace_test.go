@@ -79,7 +79,7 @@ func (b *pacedBoard) want(what string, paused ...int) {
 		b.t.Errorf("%s: partitions %d are paused, want %d", what, got, paused)
 	}
 	if !b.pacer.repace.Swap(false) && len(paused) > 0 {
-		b.t.Errorf("%s: the consumer is not told", what)
+		b.t.Errorf("%s: the consumer is not notified", what)
 	}
 }
 

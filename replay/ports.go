@@ -23,7 +23,7 @@ type Board interface {
 	// beyond its seq. If so, Apply takes from then on the next update only, and only if it
 	// gives the sum that it carries.
 	Prove(rankcache.State) bool
-	// Relax ends what Prove began.
+	// Relax ends the strict mode that Prove began.
 	Relax()
 	// State returns run and seq, and the sum while the board is proved.
 	State() rankcache.State
@@ -33,18 +33,18 @@ type Board interface {
 	AcceptHoles(seq uint64)
 	Reset()
 	Progress() rankcache.Progress
-	// Score includes what is not published yet. memberSeq is the highest seq
+	// Score includes updates that are not published yet. memberSeq is the highest seq
 	// applied to the member; if it is not ok its removal's, or the seq up to which
 	// it may have been removed.
 	Score(member string) (score float64, memberSeq uint64, ok bool)
 	Publish()
-	// Page and Standings read what is published.
+	// Page and Standings read the published view.
 	Page(start, limit int, order rankcache.Direction) rankcache.Page
 	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp)
 	// MarkCurrent records that the board equalled Redis at t.
 	MarkCurrent(t time.Time)
 	CurrentAt() time.Time
-	// Snapshot returns what was last published, in pieces.
+	// Snapshot returns the last published view, in pieces.
 	Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry])
 }
 
@@ -79,7 +79,7 @@ type Origin interface {
 	Readopt(ctx context.Context, board rankcache.BoardID, run uint64) error
 }
 
-// Sample is what a board is compared with.
+// Sample has the members that a board is compared with.
 type Sample struct {
 	rankcache.Stamp
 	// Given has the score of each requested member that is on the board.

@@ -20,7 +20,7 @@ type prover struct {
 }
 
 // aim reads the target. An update is in Redis before it is in the log, so a seq below
-// what the board has proves that Redis lost writes.
+// the board's own state proves that Redis lost writes.
 func aim(ctx context.Context, o Origin, f *feed, epoch int) (*prover, error) {
 	run, highest := f.replica.hold()
 	t, err := readOne(ctx, o, f.id)

@@ -11,7 +11,7 @@ import (
 	"rankcache/wire"
 )
 
-// maxHeldBytes is what one board's buffer holds at most, some 80,000 updates. At half
+// maxHeldBytes is the largest size of one board's buffer, some 80,000 updates. At half
 // of it the partitions that are ahead are paused (pacer).
 const maxHeldBytes = 24 << 20
 
@@ -35,15 +35,15 @@ type reorderBuffer struct {
 	lowest  uint64                   // no held seq is below it
 	highest uint64                   // seq held since the buffer was empty
 	board   rankcache.BoardID        // of all of them, a copy of its own
-	bytes   atomic.Int64             // about what they take; the pacer reads it without the lock
-	ready   []wire.Update            // what the last call returned
+	bytes   atomic.Int64             // about their size; the pacer reads it without the lock
+	ready   []wire.Update            // the result of the last call
 }
 
 // Hold keeps updates beyond limit from now on; math.MaxUint64 ends that, but returns
 // nothing: see Raise and Next.
 func (b *reorderBuffer) Hold(limit uint64) { b.limit, b.limited = limit, limit != math.MaxUint64 }
 
-// Raise is Hold with a higher limit, and returns what need not be held any more in
+// Raise is Hold with a higher limit, and returns the updates that need not be held any more in
 // order of seqs, with holes, valid until the next call. Of an enabled buffer it
 // returns nothing: Next has what follows without a hole.
 func (b *reorderBuffer) Raise(limit uint64) []wire.Update {
@@ -79,8 +79,8 @@ func (b *reorderBuffer) Add(batch []wire.Update, contiguous uint64) (ready []wir
 	return b.ready, overflow
 }
 
-// Next returns what else may be applied to a board that now has every update up to
-// contiguous: one that skips a hole of its log, or is loaded, frees what waited.
+// Next returns the further updates that may be applied to a board that now has every update up to
+// contiguous: one that skips a hole of its log, or is loaded, frees the waiting ones.
 func (b *reorderBuffer) Next(contiguous uint64) []wire.Update {
 	b.reuse()
 	b.take(min(contiguous, b.bound()))
@@ -107,7 +107,7 @@ func (b *reorderBuffer) Flush() []wire.Update {
 	return b.ready
 }
 
-// Clear drops what is held.
+// Clear drops the held updates.
 func (b *reorderBuffer) Clear() {
 	b.updates, b.others, b.lowest, b.highest = nil, nil, 0, 0
 	b.bytes.Store(0)
@@ -153,7 +153,7 @@ func (b *reorderBuffer) put(u wire.Update, taken bool) {
 	b.bytes.Add(heldSize(&u))
 }
 
-// release moves to ready what follows from seq next on without a hole, and returns the
+// release moves to ready the updates from seq next on without a hole, and returns the
 // seq that is missing then, or is beyond the limit. A board that just got next may
 // have another update of that seq here.
 func (b *reorderBuffer) release(next uint64) uint64 {
@@ -163,7 +163,7 @@ func (b *reorderBuffer) release(next uint64) uint64 {
 	return next + 1
 }
 
-// take moves to ready what is held up to limit, in order of seqs.
+// take moves to ready the updates held up to limit, in order of seqs.
 func (b *reorderBuffer) take(limit uint64) {
 	if len(b.updates) == 0 || b.lowest > limit {
 		return
@@ -181,7 +181,7 @@ func (b *reorderBuffer) take(limit uint64) {
 	b.lowest = limit + 1
 }
 
-// move moves to ready what is held of seq, and returns whether anything is.
+// move moves to ready the updates held of seq, and returns whether anything is.
 func (b *reorderBuffer) move(seq uint64) bool {
 	u, ok := b.updates[seq]
 	if !ok {

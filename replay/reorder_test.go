@@ -151,8 +151,8 @@ func TestReorderBufferAfterALoad(t *testing.T) {
 	wantEmpty(t, &b)
 }
 
-// Two updates of one seq are of two histories. Which one is true is not the buffer's
-// to say: both are returned, repeats are not.
+// Two updates of one seq are of two histories. The buffer can't decide which one is
+// true: both are returned, repeats are not.
 func TestReorderBufferKeepsBothHistories(t *testing.T) {
 	own, zombies := numbered(3)[0], wire.Update{Seq: 3, Member: "z"}
 	for name, order := range map[string][]wire.Update{

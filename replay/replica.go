@@ -41,13 +41,13 @@ type replica struct {
 	awaited atomic.Pointer[reading]
 
 	mu sync.Mutex
-	// epoch rises whenever what was found out about the board becomes void.
+	// epoch rises whenever findings about the board become void.
 	epoch   int
 	dropped bool   // not followed any more
 	fault   *fault // why the board is to be filled again; nil if it is sound
 	// run is that of the updates that are applied; those of another are not. 0 before
-	// the first, and for boards whose producer keeps none. ofRedis is set once Redis
-	// has said it.
+	// the first, and for boards whose producer keeps none. ofRedis is set once it
+	// was read from Redis.
 	run     uint64
 	ofRedis bool
 	reorder reorderBuffer
@@ -58,7 +58,7 @@ func newReplica(f *feed, boards Boards) *replica {
 	return &replica{id: f.id, board: boards.Create(f.id), boards: boards, sources: &f.sources, file: &f.file, audit: f.audit, wake: newSignal()}
 }
 
-// updateCounts counts what became of a board's updates. They are counted with the
+// updateCounts counts a board's updates by outcome. They are counted with the
 // replica's lock held and read without.
 type updateCounts struct {
 	applied, duplicate, stale atomic.Uint64
@@ -101,7 +101,7 @@ func (r *replica) apply(batch []wire.Update) {
 	}
 }
 
-// applyNext applies what waits and can be applied now.
+// applyNext applies the waiting updates that can be applied now.
 func (r *replica) applyNext() {
 	for {
 		ready := r.reorder.Next(r.board.Progress().Contiguous)
@@ -144,7 +144,7 @@ func (r *replica) keepBeyond(us []wire.Update, seq uint64) []wire.Update {
 }
 
 // ofRun returns the updates that are of the board's run. A later run begins the board
-// anew, unless Redis has said which run it has: then it must be asked again.
+// anew, unless the run was read from Redis: then it must be read again.
 func (r *replica) ofRun(batch []wire.Update) []wire.Update {
 	other := func(u wire.Update) bool { return u.Run != r.run }
 	if !slices.ContainsFunc(batch, other) {
@@ -180,7 +180,7 @@ func (r *replica) setRunLocked(run uint64) {
 // visible returns whether readers find the board, open or stale.
 func (r *replica) visible() bool { return r.readable.Load() || r.stale.Load() }
 
-// publish shows readers what was applied, and how old it is now. It does nothing to
+// publish makes applied updates visible to readers, with the copy's age. It does nothing to
 // a closed board: that may be half full.
 func (r *replica) publish() {
 	r.mu.Lock()
@@ -217,7 +217,7 @@ func (r *replica) startOrdering() {
 	r.reorder.enabled = true
 }
 
-// stopOrdering applies what waits, and from now on all updates as they come, unless
+// stopOrdering applies the waiting updates, and from now on all as they come, unless
 // the board is read.
 func (r *replica) stopOrdering() {
 	r.mu.Lock()
@@ -235,7 +235,7 @@ func (r *replica) flushLocked() {
 	}
 }
 
-// progress is the board's, with what waits in the reorder buffer counted as come.
+// progress is the board's, with the updates in the reorder buffer counted as come.
 func (r *replica) progress() rankcache.Progress {
 	_, p := r.position()
 	return p
@@ -261,7 +261,7 @@ func (r *replica) waitsFor() (after uint64, gate bool) {
 	return after, r.reorder.limited
 }
 
-// dropHeld drops what is held, because all boards hold too much. The board has to be
+// dropHeld drops the held updates, because all boards hold too much. The board has to be
 // filled again.
 func (r *replica) dropHeld() {
 	r.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"rankcache"
 )
 
-// begin is called before the first record of t. If t replaces what was read of the
-// topic before, the board starts from nothing: it is closed before it is emptied,
+// begin is called before the first record of t. If t replaces an earlier log of the
+// topic, the board starts from nothing: it is closed before it is emptied,
 // so that it is not read half full.
 //
 // Its gate may just have found the old board good and be about to open it. Both
@@ -32,7 +32,7 @@ func (r *replica) begin(t *topic) {
 	r.wake.wake()
 }
 
-// opening is what a comparison has found out about a board that is opened.
+// opening is the result of the comparison by which a board is opened.
 type opening struct {
 	equalAt     time.Time        // when the board equalled Redis
 	acceptHoles uint64           // the seq up to which holes are accepted; 0: there are none
@@ -97,13 +97,13 @@ func (r *replica) hold() (run, highest uint64) {
 	return r.run, highest
 }
 
-// endHoldLocked ends what hold began.
+// endHoldLocked ends holding updates.
 func (r *replica) endHoldLocked() {
 	r.reorder.Hold(math.MaxUint64)
 	r.proving.Store(false)
 }
 
-// holdBeyond applies what waits up to a seq, and has updates beyond it wait.
+// holdBeyond applies the waiting updates up to a seq, and has those beyond it wait.
 func (r *replica) holdBeyond(seq uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *replica) openStale(epoch int) bool {
 		return false
 	}
 	if p := r.board.Progress(); !r.board.State().HasSum && !r.board.Prove(s.State) && p.Contiguous < p.Highest {
-		return false // updates were applied ahead of others: it would show what never was
+		return false // updates were applied ahead of others: it would show a state that never was
 	}
 	r.stale.Store(true) // first: what is applied from now on must be published
 	r.reorder.enabled = true
@@ -207,7 +207,7 @@ func (r *replica) reportLocked(why fault) {
 }
 
 // startRefill starts a new epoch of a board that has a fault, and returns that; nil
-// if it has none. A board that is only suspected keeps what it has. Without seqs a
+// if it has none. A board that is only suspected keeps its members. Without seqs a
 // load from Redis can't be joined to the log, so the log is read again from its
 // beginning.
 //
@@ -317,7 +317,7 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.board.Reset()
-		r.board.SetRun(r.run) // Redis may have said it already
+		r.board.SetRun(r.run) // it may have been read from Redis before
 		return fmt.Errorf("its members add up to %012x, want %012x: the file was changed", sum, s.Sum)
 	}
 	if _, ok := s.age(now); ok {

@@ -114,8 +114,8 @@ func TestOpeningAcceptsHoles(t *testing.T) {
 	b.want(t, "accept holes up to 7", "open")
 }
 
-// A closed board may be half full: whoever still wants to publish it must not,
-// because a reader may have kept it since it was open.
+// A closed board may be half full: a publication that comes late is dropped, because a
+// reader may have kept the board since it was open.
 func TestClosedBoardIsNotPublished(t *testing.T) {
 	b := &fakeBoard{have: rankcache.Progress{Contiguous: 1, Highest: 1}}
 	r := feedOf(b).replica

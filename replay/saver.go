@@ -82,7 +82,7 @@ func (s *saver) round(ctx context.Context, now time.Time) {
 	}
 }
 
-// forget drops what is known of boards that are not followed any more.
+// forget drops the records of boards that are not followed any more.
 func (s *saver) forget(boards []*feed) {
 	if len(s.due) <= len(boards) {
 		return
@@ -128,7 +128,7 @@ func (s *saver) sweep(boards []*feed) {
 // image returns the open board as published, and the place in its log that belongs
 // to it. The place is taken first, and with it the highest seq until there; when
 // the image has every update up to that seq, no update that it lacks is before the
-// place. What is after it and in the image already is read again, which is harmless.
+// place. Updates after it that are in the image already are read again, which is harmless.
 // Neither the board's writer nor its readers wait.
 func image(ctx context.Context, r *replica) (Saved, iter.Seq[[]rankcache.Entry], bool) {
 	saved, epoch, ok := r.resumePoint()

@@ -15,7 +15,7 @@ type reading struct {
 	requested time.Time // zero before the first
 }
 
-// sources is what Kafka and Redis have answered about one board. The topic watcher
+// sources has the latest answers of Kafka and Redis about one board. The topic watcher
 // and the totals poller report here directly; what belongs to an epoch (log, latest,
 // target) is written by the replica alone, with its lock held, so that it never
 // changes within an epoch of another one. mu is a leaf: nothing is called with it
@@ -38,7 +38,7 @@ type sources struct {
 	wantEnd atomic.Bool
 }
 
-// observe fills in what the gate needs to know.
+// observe fills in the gate's inputs.
 func (s *sources) observe(in *gateInput) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,7 @@ func (s *status) observe(now time.Time, applied uint64, log *topic) {
 	}
 }
 
-// fill sets the status' own part of what operators see, and returns how many
+// fill sets the status' own fields for operators, and returns how many
 // records of the board's topic are read per second.
 func (s *status) fill(out *rankcache.BoardStatus) (readRate float64) {
 	s.mu.Lock()
@@ -95,8 +95,8 @@ func (f *feed) measure(now time.Time) {
 	f.status.observe(now, f.replica.counts.applied.Load(), f.sources.topic())
 }
 
-// describe returns the board as operators see it. Where Redis is not known to be, neither
-// is what the board lacks.
+// describe returns the board as operators see it. Where Redis's seq is unknown, so
+// is the number of updates that the board lacks.
 func (f *feed) describe() rankcache.BoardStatus {
 	p := f.replica.board.Progress()
 	latest, target := f.sources.totals()
@@ -121,8 +121,8 @@ func (f *feed) describe() rankcache.BoardStatus {
 	return s
 }
 
-// openReason returns what is known of an open board: what its gate said when it opened
-// it may have passed.
+// openReason returns the reason of an open board now: the one that its gate gave when it
+// opened it may be out of date.
 func openReason(s *rankcache.BoardStatus, latest reading, known bool) string {
 	switch {
 	case !known && latest.requested.IsZero():

@@ -14,12 +14,12 @@ import (
 type topic struct {
 	name string
 	id   string // Kafka's; another id is another topic of the same name
-	// reset is set if what was read of this name before is void.
+	// reset is set if earlier records of this name are void.
 	reset bool
 	// parts is replaced by the consumer when partitions are added.
 	parts atomic.Pointer[[]*partition]
 	// resumeAt is where reading may begin in each partition, because the files of
-	// resumeFor have what is before; nil for the beginning. resumed is set if it does.
+	// resumeFor have the records before it; nil for the beginning. resumed is set if it does.
 	resumeAt  []int64
 	resumeFor []*feed
 	resumed   bool
@@ -82,7 +82,7 @@ func (p *partition) setOffsets(found map[*partition]offsets) bool {
 	return ok
 }
 
-// ended returns whether what the log held when reading began has been applied. It
+// ended returns whether the records that the log held when reading began have been applied. It
 // goes by position: control records and what compaction removed never arrive.
 func (p *partition) ended() bool { return p.next.Load() >= p.high }
 
@@ -122,7 +122,7 @@ func (t *topic) setEnd(requested time.Time, found map[*partition]int64) {
 	for _, p := range t.partitions() {
 		high, ok := found[p]
 		if !ok {
-			t.end.Store(nil) // its leader is away: nobody knows what is in it
+			t.end.Store(nil) // its leader is away: its end is unknown
 			return
 		}
 		end.high = append(end.high, high)

@@ -61,7 +61,7 @@ func (w *topicWatcher) failed(err error) {
 }
 
 // poll compares the topics that Kafka has with those being read, and sends the
-// consumer what has to change.
+// consumer the differences.
 func (w *topicWatcher) poll(ctx context.Context) error {
 	wanted := w.wanted()
 	var todo reassignment
@@ -103,7 +103,7 @@ func (w *topicWatcher) wanted() map[string][]*feed {
 	return wanted
 }
 
-// plan adds to todo what a topic needs.
+// plan adds a topic's next steps to todo.
 func (w *topicWatcher) plan(info topicInfo, boards []*feed, todo *reassignment) {
 	known := w.known[info.name]
 	t := known.topic

@@ -75,7 +75,7 @@ func (t *totalsPoller) poll(ctx context.Context) {
 		if latest, _ := f.sources.totals(); at.Before(f.rest.due) && !latest.requested.IsZero() {
 			continue
 		}
-		// What is held is not counted: a late update of a lost history proves nothing.
+		// Held updates are not counted: a late update of a lost history proves nothing.
 		all = append(all, probe{f, f.replica.currentEpoch(), f.replica.board.Progress(), f.replica.board.State().Run})
 		ids = append(ids, id)
 	}
@@ -151,7 +151,7 @@ type lagWatch struct {
 	epoch  int
 	behind reading // the oldest reading that the board has not reached
 	ahead  reading // a state that the board had not reached when it was read
-	odd    string  // what differed at the last look and may pass by itself
+	odd    string  // the difference at the last look, which may pass by itself
 	empty  reading // the first reading in a row without a member, of a board without a total
 }
 
@@ -220,7 +220,7 @@ func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func
 	case !own.HasSum:
 		return nil
 	case !r.HasSum:
-		w.odd = "somebody changed the board in Redis past the writer"
+		w.odd = "the board was changed in Redis past the writer"
 	}
 	if w.odd != "" { // it counts when it is still so at a second look
 		if w.odd != odd {
@@ -249,7 +249,7 @@ func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func
 // maxRest is the longest pause between two looks at a board at rest.
 const maxRest = 1500 * time.Millisecond
 
-// rest is when Redis is asked about a board again: where there are many, ever more rarely
+// rest is when a board's state is read from Redis again: where there are many, ever more rarely
 // while it does not change. It belongs to the totals poller.
 type rest struct {
 	latest rankcache.State

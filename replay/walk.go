@@ -112,7 +112,7 @@ func (w *walker) addUp(ctx context.Context, f *feed, epoch int) {
 }
 
 // observe fetches from Redis and waits until the board has all that Redis had. If they
-// can't be compared the verdict says why.
+// can't be compared the verdict has the reason.
 func (c *comparer) observe(ctx context.Context, fetch func() (*observation, error)) (*observation, verdict) {
 	observed, err := fetch()
 	own := c.replica.board.State()

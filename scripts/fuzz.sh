@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 readonly time=${1:-30s}
 
-# folders prints those that have targets, so that no other test binary is built just to be asked.
+# folders prints those that have targets, so that no other test binary is built just to list its targets.
 folders() { grep -rl --include='*_test.go' '^func Fuzz' . | xargs -r dirname | sort -u; }
 
 # targets prints "package target" for each. go test -list prints a package's targets and then its name.
@@ -37,21 +37,21 @@ show() {
 }
 
 # fuzz_one fuzzes a target, and spends at most a second on making an interesting input shorter: the default, a minute,
-# would leave little of the time for finding others. It prints an input that fails, for where nobody sees the file.
+# would leave little of the time for finding others. It prints an input that fails, as the file may be lost with the machine.
 # When the time ends in the middle of an input, go test now and then calls that a failure, without an input that
 # failed: there is nothing to mend then.
 fuzz_one() {
-  local said
-  said=$(mktemp)
-  if ! go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 1s "$1" 2>&1 | tee "$said"; then
-    if ! grep -q '^    context deadline exceeded$' "$said" || grep -q 'Failing input' "$said"; then
-      show "$1" "$(sed -n 's/.*Failing input written to //p' "$said")"
-      rm -f "$said"
+  local output
+  output=$(mktemp)
+  if ! go test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 1s "$1" 2>&1 | tee "$output"; then
+    if ! grep -q '^    context deadline exceeded$' "$output" || grep -q 'Failing input' "$output"; then
+      show "$1" "$(sed -n 's/.*Failing input written to //p' "$output")"
+      rm -f "$output"
       return 1
     fi
     echo "fuzz: the time ended in the middle of an input; none has failed"
   fi
-  rm -f "$said"
+  rm -f "$output"
 }
 
 list=$(targets)

@@ -7,7 +7,7 @@
 #   scripts/setup.sh musl                  what a static build takes besides (scripts/static.sh)
 #   scripts/setup.sh arm64                 a C compiler for arm64 (scripts/platforms.sh)
 #
-# What is there already is left alone, so a second run takes no time. What can't be had is said and left out, and the tests then do without it as far as
+# What is there already is left alone, so a second run takes no time. What can't be had is reported and left out, and the tests then do without it as far as
 # they can; with RANKCACHE_REQUIRE_REAL=1 it is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -34,7 +34,7 @@ if [ "$packages" = 0 ]; then
   go test -count=1 -run Memory ./profile
   go test -count=1 -run HitRatio ./internal/lab/measure
   go test -count=1 ./sidecar/...
-  # A module of its own: Prometheus and kustomize are nobody else's business. Its tests read files outside of it, which
+  # A module of its own: only it needs Prometheus and kustomize. Its tests read files outside of it, which
   # the cache of results does not look at.
   (cd deploy/check && go test -count=1 ./...)
 fi
@@ -58,7 +58,7 @@ run() {
   .cache/withservers .cache/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-abort-on-data-race \
     --rerun-fails-report=".cache/again-$name.txt" --jsonfile=".cache/tests-$name.json" "$@" -race -timeout "$timeout" || status=$?
   printf '\nThe slowest tests:\n'
-  .cache/gotestsum tool slowest --num 10 --jsonfile ".cache/tests-$name.json" || true # the run says what failed
+  .cache/gotestsum tool slowest --num 10 --jsonfile ".cache/tests-$name.json" || true # the run has listed what failed
   if [ -s ".cache/again-$name.txt" ]; then
     printf '\n*** These tests failed at first, look at them:\n'
     cat ".cache/again-$name.txt"

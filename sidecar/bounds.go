@@ -23,7 +23,7 @@ const (
 	maxWaiters = 1024
 	// pollEvery is the pause between two polls of a copy, as long as few reads wait.
 	pollEvery = 2 * time.Millisecond
-	// pollShare is what each waiting read adds to that pause, so that all of them
+	// pollShare is the time that each waiting read adds to that pause, so that all of them
 	// together poll 20,000 times a second at most.
 	pollShare = 50 * time.Microsecond
 )
@@ -128,7 +128,7 @@ func (w *waits) await(ctx context.Context, r *Reader, q *Query, start, limit int
 	}
 }
 
-// What answered a bounded read.
+// Sources of a bounded read's answer.
 const (
 	answeredCopy = iota
 	answeredWaited

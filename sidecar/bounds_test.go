@@ -13,8 +13,8 @@ import (
 	"rankcache/sidecar/internal/fixture"
 )
 
-// TestBoundsChoose says for each bound whether the copy answers or Redis, which
-// is at seq 1000.
+// TestBoundsChoose has for each bound whether the copy answers or Redis, which is at
+// seq 1000.
 func TestBoundsChoose(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -92,8 +92,8 @@ func TestWaitForCopy(t *testing.T) {
 	})
 }
 
-// TestWaitEnds: who has waited long enough goes to Redis, and is told if Redis is
-// not there either.
+// TestWaitEnds: a reader that has waited long enough is answered by Redis, or gets an
+// error if Redis is away.
 func TestWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := newEnv()
@@ -127,7 +127,7 @@ func TestWaitEnds(t *testing.T) {
 		r.waits.n.Store(0)
 		time.AfterFunc(time.Second, r.EndWaits)
 		if err := ask(t.Context(), 2*time.Second, time.Second); err != nil {
-			t.Errorf("nobody is to wait any more: %v", err)
+			t.Errorf("a reader still waits: %v", err)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestCopyVanishesWhileWaiting(t *testing.T) {
 	})
 }
 
-// slowOrigin is Redis that takes a while to say what it was when it was asked.
+// slowOrigin is Redis that answers late, with its state at the time of the call.
 type slowOrigin struct {
 	*fixture.Origin
 	takes time.Duration
@@ -184,8 +184,8 @@ func slowReader(env *testEnv) *Reader {
 }
 
 // TestOlderFlightIsNotEnough: a call to Redis is under way when a caller writes.
-// A thousand readers who want to see that write join the call, which can't have
-// seen it; together they ask once more.
+// A thousand readers that need that write join the call, which can't have seen it;
+// together they make one more.
 func TestOlderFlightIsNotEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := newEnv()
@@ -193,7 +193,7 @@ func TestOlderFlightIsNotEnough(t *testing.T) {
 		var done sync.WaitGroup
 		done.Go(func() {
 			if a, err := r.Top(t.Context(), Query{Board: "any"}, 10); err != nil || a.Seq != 12 {
-				t.Errorf("who asked before: seq %d, %v", a.Seq, err)
+				t.Errorf("a read before the write: seq %d, %v", a.Seq, err)
 			}
 		})
 		time.Sleep(50 * time.Millisecond)
@@ -201,7 +201,7 @@ func TestOlderFlightIsNotEnough(t *testing.T) {
 		for range 1000 {
 			done.Go(func() {
 				if a, err := r.Top(t.Context(), Query{Board: "any", MinSeq: 13}, 10); err != nil || a.Seq != 13 {
-					t.Errorf("who wrote: seq %d, %v", a.Seq, err)
+					t.Errorf("a read after the write: seq %d, %v", a.Seq, err)
 				}
 			})
 		}
@@ -222,7 +222,7 @@ func TestOlderFlightKnowsNoMember(t *testing.T) {
 		var done sync.WaitGroup
 		done.Go(func() {
 			if _, _, err := r.Around(t.Context(), Query{Board: "any"}, fixture.Member(3), 1); !errors.Is(err, rankcache.ErrUnknownMember) {
-				t.Errorf("who asked before: %v", err)
+				t.Errorf("a read before the write: %v", err)
 			}
 		})
 		time.Sleep(50 * time.Millisecond)
@@ -230,15 +230,15 @@ func TestOlderFlightKnowsNoMember(t *testing.T) {
 		env.Origin.Seq.Store(13)
 		_, rank, err := r.Around(t.Context(), Query{Board: "any", MinSeq: 13}, fixture.Member(3), 1)
 		if err != nil || rank != 4 {
-			t.Errorf("who wrote: rank %d, %v", rank, err)
+			t.Errorf("a read after the write: rank %d, %v", rank, err)
 		}
 		_, _, err = r.Around(t.Context(), Query{Board: "any", MinSeq: 13}, "nobody", 1)
 		if !errors.Is(err, rankcache.ErrUnknownMember) {
-			t.Errorf("who is not there: %v", err)
+			t.Errorf("a member that is absent: %v", err)
 		}
 		_, _, err = r.Around(t.Context(), Query{Board: "any", MinSeq: 14}, "nobody", 1)
 		if !errors.Is(err, ErrNotReached) {
-			t.Errorf("who may be there by then: %v", err)
+			t.Errorf("a member that may be there at a later seq: %v", err)
 		}
 		done.Wait()
 	})

@@ -10,7 +10,7 @@ import (
 )
 
 // Board is one open local board. All methods may be called concurrently and
-// must not keep the strings that they are given. An answer without a time (At) says that
+// must not keep the strings that they are given. An answer without a time (At) means that
 // the board was emptied meanwhile: it is read from Redis then.
 type Board interface {
 	// Top returns the published head, best first, nil before the first one.
@@ -23,7 +23,7 @@ type Board interface {
 	// and its rank; false, and a page that has a stamp only, when it is not on the
 	// board.
 	Around(member string, n int, order rankcache.Direction) (rankcache.Page, int, bool)
-	// CurrentAt is when the copy was last known to be what Redis had.
+	// CurrentAt is when the copy was last known to equal Redis.
 	CurrentAt() time.Time
 	// SumAt returns the checksum that the copy had at a recent seq of a run; unknown
 	// if that seq is too long ago, not reached, or of another run.
@@ -39,9 +39,9 @@ type Boards interface {
 // is given: they may be the memory of a request.
 type Hot interface {
 	// Top returns the refreshed head of the board and when it was last known to
-	// be what Redis had; false when there is none that may be served.
+	// equal Redis; false when there is none that may be served.
 	Top(rankcache.BoardID) (top *rankcache.Top, currentAt time.Time, ok bool)
-	// Count counts a read, whatever answers it.
+	// Count counts a read, of any source.
 	Count(rankcache.BoardID)
 }
 
@@ -50,13 +50,13 @@ type Profiles interface {
 	// Join sets dst[i] to the profile of members[i], a JSON object that must not be
 	// changed, or to nil when there is none. It waits for profiles that have to be
 	// loaded, up to its own deadline; missing is how many of the nils are not known yet.
-	// fresh is called before what was encoded from dst is used again, from many
+	// fresh is called before an encoding of dst is used again, from many
 	// goroutines: it returns false once any of the profiles has changed, arrived or must
 	// be refreshed. Join keeps neither slice; it may keep the members' strings.
 	Join(ctx context.Context, members []string, dst [][]byte) (missing int, fresh func() bool)
 }
 
-// Config is what a [Reader] reads from. Zero numbers take their defaults.
+// Config has the sources that a [Reader] reads from. Zero numbers take their defaults.
 type Config struct {
 	// Tiers returns the operator's tiers of this moment.
 	Tiers    func() *rooms.Tiers

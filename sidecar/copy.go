@@ -6,17 +6,17 @@ import (
 	"rankcache"
 )
 
-// Copy is what is kept here of one board. It is for protocols that never have the
+// Copy is the local copy of one board. It is for protocols that never have the
 // Reader ask Redis.
 type Copy struct {
 	Source Source // SourceRedis: nothing is kept here
 	Board  Board  // of SourceLocal
-	// Top is not older than CurrentAt, when it was last known to be what Redis had.
+	// Top is not older than CurrentAt, when it was last known to equal Redis.
 	Top       *rankcache.Top
 	CurrentAt time.Time
 }
 
-// Copy returns what is kept of q's board, whatever bounds q has, or [ErrBlocked]. It
+// Copy returns the local copy of q's board, ignoring q's bounds, or [ErrBlocked]. It
 // does not count as a read; see [Reader.Count].
 func (r *Reader) Copy(q *Query) (Copy, error) {
 	at, err := r.find(q, false)

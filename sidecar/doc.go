@@ -12,12 +12,12 @@
 //	reader.go    local  rows of the board's *Top, or of its ordered set beyond that
 //	             hot    rows of the refreshed *Top
 //	flight.go    redis  one flight per query, few at once, a bounded queue
-//	pages.go   Reader.Pages: what a protocol keeps for the *Top that the rows are from,
+//	pages.go   Reader.Pages, the top cache: what a protocol keeps for the *Top that the rows are from,
 //	           such as encoded answers
 //
 // A read from a *Top takes no lock and allocates nothing. The ids of a query may be the
 // memory of a request, which is why [Boards], [Board] and [Hot] must not keep them.
-// Whatever goes to Redis is copied first, because a flight may outlive the request that
+// Ids that go to Redis are copied first, because a flight may outlive the request that
 // began it.
 //
 // config.go has the interfaces that a Reader reads from, query.go what it takes and

@@ -38,7 +38,7 @@ const (
 	DefaultOriginQueue   = 512         // calls that wait for a place
 )
 
-// OriginLimits bounds what this process asks of Redis; zeros take the defaults.
+// OriginLimits bounds this process's calls to Redis; zeros take the defaults.
 type OriginLimits struct {
 	Timeout time.Duration
 	Calls   int
@@ -55,14 +55,14 @@ type flights struct {
 	limits  OriginLimits
 	group   singleflight.Group
 	slots   *semaphore.Weighted
-	pages   *pageCache   // makes the pages of an answer
+	pages   *topCache    // makes the pages of an answer
 	waiting atomic.Int64 // flights that hold or wait for a slot
 	readers atomic.Int64 // callers that wait for them
 	log     *slog.Logger
 	metrics *originMetrics
 }
 
-func newFlights(origin Origin, limits OriginLimits, pages *pageCache, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
+func newFlights(origin Origin, limits OriginLimits, pages *topCache, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
 	limits.Timeout = cmp.Or(limits.Timeout, DefaultOriginTimeout)
 	limits.Calls = cmp.Or(limits.Calls, DefaultOriginCalls)
 	limits.Queue = cmp.Or(limits.Queue, DefaultOriginQueue)
@@ -174,7 +174,7 @@ func fetchFresh[T moment](ctx context.Context, f *flights, q *Query, op, key str
 	}
 }
 
-// fly returns what fetch returns, called once for all callers that come with the same key
+// fly returns the result of fetch, called once for all callers that come with the same key
 // meanwhile; own reports whether this caller began the flight. The flight goes on when its
 // first caller leaves: others wait for it, and its own time-out ends it. Its spans belong to
 // the trace of the first caller.

@@ -52,8 +52,8 @@ func sizeOf(m *sync.Map) (n int) {
 	return n
 }
 
-// TestOverload: beyond the calls that run and those that may wait, readers are
-// told at once; nobody waits longer than the time-out.
+// TestOverload: beyond the calls that run and those that may wait, readers get
+// an error at once; none waits longer than the time-out.
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := newEnv()
@@ -91,8 +91,8 @@ func TestOverload(t *testing.T) {
 	})
 }
 
-// TestFirstCallerLeaves: the flight serves those who came later, though the one
-// who began it has gone.
+// TestFirstCallerLeaves: the flight serves the later callers, though the first one has
+// gone.
 func TestFirstCallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := newEnv()
@@ -123,7 +123,7 @@ func TestFirstCallerLeaves(t *testing.T) {
 	})
 }
 
-// TestErrorsAreNotKept: an answer that failed is asked anew.
+// TestErrorsAreNotKept: a call that failed is made again.
 func TestErrorsAreNotKept(t *testing.T) {
 	env := newEnv()
 	r := env.reader()
@@ -137,8 +137,8 @@ func TestErrorsAreNotKept(t *testing.T) {
 	}
 }
 
-// TestStandingsOfOneFlightAreApart: those who share a flight may append to what
-// they were given.
+// TestStandingsOfOneFlightAreApart: callers that share a flight may append to
+// their answers.
 func TestStandingsOfOneFlightAreApart(t *testing.T) {
 	env := newEnv()
 	r := env.reader()
@@ -164,7 +164,7 @@ func (o *faultyOrigin) Page(ctx context.Context, id rankcache.BoardID, start, li
 	return p, err
 }
 
-// TestPanicOfTheOrigin: it is the error of all who share the flight, logged once
+// TestPanicOfTheOrigin: it is the error of all callers of the flight, logged once
 // with its stack, and not the end of the process.
 func TestPanicOfTheOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

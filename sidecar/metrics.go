@@ -36,7 +36,7 @@ func newOriginMetrics(reg prometheus.Registerer, waiting, readers *atomic.Int64)
 	}
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_origin_in_flight",
-		Help: "Reads that are asked of Redis or wait for a place.",
+		Help: "Reads in progress at Redis or waiting for a place.",
 	}, func() float64 { return float64(waiting.Load()) })
 	waitFor := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_origin_readers_waiting",

@@ -39,13 +39,13 @@ func inWords(s rankcache.State) string {
 	return fmt.Sprintf("run %d at seq %d with the sum %012x", s.Run, s.Seq, s.Sum)
 }
 
-// verdict is what is known of a copy and the bounds of a query.
+// verdict is whether a copy meets the bounds of a query.
 type verdict uint8
 
 const (
 	enough  verdict = iota // the copy may answer
 	behind                 // it may become enough
-	unknown                // Redis has to be asked
+	unknown                // Redis has to be read
 	lost                   // it has been through another state
 )
 

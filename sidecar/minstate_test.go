@@ -16,7 +16,7 @@ import (
 // withoutSum returns s as a writer answers it while the sum is unknown.
 func withoutSum(s rankcache.State) rankcache.State { return rankcache.State{Run: s.Run, Seq: s.Seq} }
 
-// TestMinStateDecides says for each state that a caller wrote who answers, if anybody may.
+// TestMinStateDecides has for each min_state the source that answers, or the error.
 // The local board is at seq 917 and remembers the sums from 900 on; the hot page is at seq
 // 33; Redis is at redisAt.
 func TestMinStateDecides(t *testing.T) {
@@ -45,7 +45,7 @@ func TestMinStateDecides(t *testing.T) {
 		{"the copy is behind, Redis has another sum", "local", written.StateAt(918), 918, other, lost, 1},
 		{"the copy is behind, Redis has lost it", "local", written.StateAt(918), 917, written, lost, 1},
 		{"the copy is of the run before", "local", later.StateAt(918), 918, later, SourceRedis, 1},
-		{"nobody has the run yet", "local", later.StateAt(918), 918, written, lost, 1},
+		{"neither has the run yet", "local", later.StateAt(918), 918, written, lost, 1},
 		{"hot, reached", "hot", written.StateAt(33), 1000, written, SourceHot, 0},
 		{"hot, beyond", "hot", written.StateAt(5), 1000, written, SourceHot, 0},
 		{"hot, behind", "hot", written.StateAt(34), 34, written, SourceRedis, 1},

@@ -20,10 +20,10 @@ type Pages struct {
 // Slot is the place of one protocol in all [Pages].
 type Slot int
 
-// Kept returns what the protocol's create made for p.
+// Kept returns the value that the protocol's create made for p.
 func (p *Pages) Kept(s Slot) any { return p.kept[s] }
 
-// NewSlot gives a protocol its place in the page cache, when the protocol is
+// NewSlot gives a protocol its place in the top cache, when the protocol is
 // constructed. create makes what the protocol keeps for a new top; previous is what
 // it kept for the top before, nil if there is none. It may be called from several
 // goroutines at once, and then all its results but one are dropped.
@@ -64,15 +64,15 @@ func (r *Reader) DropPages() {
 	})
 }
 
-// pageCache holds the [Pages] of the newest tops of all boards that are read here.
+// topCache holds the [Pages] of the newest tops of all boards that are read here.
 // Looking one up takes two atomic loads and a map look-up, no lock.
-type pageCache struct {
-	state atomic.Pointer[pageState]
+type topCache struct {
+	state atomic.Pointer[topCacheState]
 	mu    sync.Mutex // held to replace state
 }
 
-// pageState is never changed, only replaced.
-type pageState struct {
+// topCacheState is immutable; it is replaced as a whole.
+type topCacheState struct {
 	boards map[rankcache.BoardID]*boardPages
 	create []func(previous any) any // by slot
 }
@@ -81,23 +81,23 @@ type pageState struct {
 // at once, and which of the two is read depends on the caller's room.
 type boardPages [SourceRedis]atomic.Pointer[Pages]
 
-func newPageCache() *pageCache {
-	c := &pageCache{}
-	c.state.Store(&pageState{})
+func newTopCache() *topCache {
+	c := &topCache{}
+	c.state.Store(&topCacheState{})
 	return c
 }
 
 // newSlot drops all pages, as they lack the new slot.
-func (c *pageCache) newSlot(create func(previous any) any) Slot {
+func (c *topCache) newSlot(create func(previous any) any) Slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.state.Load().create
-	c.state.Store(&pageState{create: append(old[:len(old):len(old)], create)})
+	c.state.Store(&topCacheState{create: append(old[:len(old):len(old)], create)})
 	return Slot(len(old))
 }
 
 // of returns the pages of the board's top, which the source has.
-func (c *pageCache) of(board rankcache.BoardID, top *rankcache.Top, source Source) *Pages {
+func (c *topCache) of(board rankcache.BoardID, top *rankcache.Top, source Source) *Pages {
 	state := c.state.Load()
 	b := state.boards[board]
 	if b == nil {
@@ -110,7 +110,7 @@ func (c *pageCache) of(board rankcache.BoardID, top *rankcache.Top, source Sourc
 }
 
 // add returns the place of a board. The id may be the memory of a request.
-func (c *pageCache) add(board rankcache.BoardID) (*pageState, *boardPages) {
+func (c *topCache) add(board rankcache.BoardID) (*topCacheState, *boardPages) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	state := c.state.Load()
@@ -118,7 +118,7 @@ func (c *pageCache) add(board rankcache.BoardID) (*pageState, *boardPages) {
 		return state, b
 	}
 	board, b := rankcache.BoardID(strings.Clone(string(board))), new(boardPages)
-	next := &pageState{boards: make(map[rankcache.BoardID]*boardPages, len(state.boards)+1), create: state.create}
+	next := &topCacheState{boards: make(map[rankcache.BoardID]*boardPages, len(state.boards)+1), create: state.create}
 	maps.Copy(next.boards, state.boards)
 	next.boards[board] = b
 	c.state.Store(next)
@@ -128,7 +128,7 @@ func (c *pageCache) add(board rankcache.BoardID) (*pageState, *boardPages) {
 // replace puts the pages of a new top in the place of the previous one's. A reader
 // that was overtaken by a publication may put the older ones back; the next reader
 // replaces them again.
-func (s *pageState) replace(at *atomic.Pointer[Pages], top *rankcache.Top) *Pages {
+func (s *topCacheState) replace(at *atomic.Pointer[Pages], top *rankcache.Top) *Pages {
 	for {
 		old := at.Load()
 		if old != nil && old.top == top {
@@ -142,9 +142,9 @@ func (s *pageState) replace(at *atomic.Pointer[Pages], top *rankcache.Top) *Page
 }
 
 // shared returns pages of no top, for rows that Redis answered.
-func (c *pageCache) shared() *Pages { return c.state.Load().newPages(nil, nil) }
+func (c *topCache) shared() *Pages { return c.state.Load().newPages(nil, nil) }
 
-func (s *pageState) newPages(top *rankcache.Top, previous *Pages) *Pages {
+func (s *topCacheState) newPages(top *rankcache.Top, previous *Pages) *Pages {
 	p := &Pages{top: top, kept: make([]any, len(s.create))}
 	for i, create := range s.create {
 		var old any
@@ -156,9 +156,9 @@ func (s *pageState) newPages(top *rankcache.Top, previous *Pages) *Pages {
 	return p
 }
 
-// drop removes what has not shown: boards, and tops of one source. Pages that a
+// drop removes boards, and tops of one source, for which shown is false. Pages that a
 // reader adds meanwhile to a board that is removed go with that reader.
-func (c *pageCache) drop(shown func(rankcache.BoardID, Source) bool) {
+func (c *topCache) drop(shown func(rankcache.BoardID, Source) bool) {
 	gone := false
 	for id, b := range c.state.Load().boards {
 		empty := true
@@ -176,7 +176,7 @@ func (c *pageCache) drop(shown func(rankcache.BoardID, Source) bool) {
 	}
 }
 
-func (c *pageCache) removeEmpty() {
+func (c *topCache) removeEmpty() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	state := c.state.Load()
@@ -184,5 +184,5 @@ func (c *pageCache) removeEmpty() {
 	maps.DeleteFunc(boards, func(_ rankcache.BoardID, b *boardPages) bool {
 		return b[SourceLocal].Load() == nil && b[SourceHot].Load() == nil
 	})
-	c.state.Store(&pageState{boards: boards, create: state.create})
+	c.state.Store(&topCacheState{boards: boards, create: state.create})
 }

@@ -34,7 +34,7 @@ type Query struct {
 	Room  string
 	Order rankcache.Direction
 
-	// What follows bounds how old the answer may be. If the copy is too old and stays
+	// The next fields bound how old the answer may be. If the copy is too old and stays
 	// so for Wait, Redis answers.
 
 	// MaxAge is how long ago the copy must have been known to be current; 0: any
@@ -59,7 +59,7 @@ type Query struct {
 type Answer struct {
 	rankcache.Page
 	Source Source
-	// CurrentAt is when the copy was last known to be what Redis had.
+	// CurrentAt is when the copy was last known to equal Redis.
 	CurrentAt time.Time
 
 	at    place          // where the rows were read, for [Reader.Me]
@@ -95,7 +95,7 @@ func (t Tier) String() string {
 	return [...]string{"blocked", "super-hot", "hot", "small"}[t]
 }
 
-// Source is what answered a read.
+// Source is the tier that answered a read.
 type Source uint8
 
 // The sources of an answer.

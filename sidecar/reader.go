@@ -22,7 +22,7 @@ type Reader struct {
 	hot      Hot
 	profiles Profiles
 	flights  *flights
-	cache    *pageCache
+	cache    *topCache
 	waits    *waits
 }
 
@@ -31,7 +31,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if cfg.Tiers == nil || cfg.Origin == nil {
 		return nil, errors.New("a reader needs tiers and an origin")
 	}
-	cache := newPageCache()
+	cache := newTopCache()
 	flights, err := newFlights(cfg.Origin, cfg.Limits, cache, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (Answer, e
 	return r.page(ctx, q, &at, start, limit)
 }
 
-// Peek returns the rows if a top that is here covers them, whatever bounds q has, and
+// Peek returns the rows if a local top covers them, ignoring q's bounds, and
 // does not count the read.
 func (r *Reader) Peek(q *Query, start, limit int) (Answer, bool) {
 	at, err := r.find(q, false)
@@ -93,7 +93,7 @@ func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int)
 }
 
 // Standings appends one row per member to dst and returns them all, in the order
-// asked for. A member that is not on the board has rank 0.
+// requested. A member that is not on the board has rank 0.
 func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standing, members []string) (Standings, error) {
 	if len(members) == 0 || len(members) > rankcache.MaxTop {
 		return Standings{}, fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
@@ -275,7 +275,7 @@ func (r *Reader) Count(id rankcache.BoardID) {
 	}
 }
 
-// covers reports whether the head holds all the rows that were asked for.
+// covers reports whether the head holds all the requested rows.
 func covers(top *rankcache.Top, start, limit int, order rankcache.Direction) bool {
 	return order == rankcache.Descending && (start+limit <= len(top.Entries) || len(top.Entries) >= top.Members)
 }

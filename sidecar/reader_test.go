@@ -11,8 +11,8 @@ import (
 	"rankcache/sidecar/internal/fixture"
 )
 
-// TestReaderSources says for each question what answers it, and how often Redis
-// is asked.
+// TestReaderSources has for each query the source that answers, and the number of calls
+// to Redis.
 func TestReaderSources(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -32,7 +32,7 @@ func TestReaderSources(t *testing.T) {
 		{"beyond the hot page", Query{Board: "hot"}, 60, 50, SourceRedis, 1, 50, 60},
 		{"hot, ascending", Query{Board: "hot", Order: rankcache.Ascending}, 0, 5, SourceRedis, 1, 5, 999},
 		{"small", Query{Board: "any"}, 10, 5, SourceRedis, 1, 5, 10},
-		{"room of a super-hot board that nobody holds", Query{Board: "any", Room: "88"}, 0, 5, SourceRedis, 1, 5, 0},
+		{"room of a super-hot board that is not open", Query{Board: "any", Room: "88"}, 0, 5, SourceRedis, 1, 5, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := newEnv()
@@ -121,9 +121,9 @@ func TestReaderAround(t *testing.T) {
 	}
 }
 
-// TestHotCountsWhoeverAnswers checks which reads the hot tier is told of: all
+// TestHotCountsEverySource checks which reads the hot tier counts: all
 // but those that are refused.
-func TestHotCountsWhoeverAnswers(t *testing.T) {
+func TestHotCountsEverySource(t *testing.T) {
 	env := newEnv()
 	r := env.reader()
 	memory := []byte("any")
@@ -204,8 +204,8 @@ func TestMe(t *testing.T) {
 		{"hot, ascending", "hot", 0, rankcache.Ascending, 1000, 12, 2},
 		{"small, in the page", "any", 5, rankcache.Descending, 6, 12, 1},
 		{"small, elsewhere", "any", 500, rankcache.Descending, 501, 12, 2},
-		{"nobody on a whole board", "tiny", 99, rankcache.Descending, 0, 7, 0},
-		{"nobody", "any", 2000, rankcache.Descending, 0, 12, 2},
+		{"absent, on a whole board", "tiny", 99, rankcache.Descending, 0, 7, 0},
+		{"absent", "any", 2000, rankcache.Descending, 0, 12, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := newEnv()

@@ -122,7 +122,7 @@ func (u *Update) checkNames() error {
 	return nil
 }
 
-// unmarshal decodes what scan does not: escapes, nested values, unusual numbers.
+// unmarshal decodes JSON that scan does not: escapes, nested values, unusual numbers.
 func (w *rawUpdate) unmarshal(data []byte) error {
 	var j struct {
 		V                 uint64

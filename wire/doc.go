@@ -1,4 +1,4 @@
-// Package wire holds what travels between rankcache's programs: operations and
+// Package wire has the formats exchanged between rankcache's programs: operations and
 // updates with their JSON, and the names of Redis keys and Kafka topics. It does
 // no I/O. docs/WIRE.md is the contract in full.
 //

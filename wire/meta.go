@@ -36,8 +36,8 @@ const (
 	LifeFinal
 )
 
-// Meta is what Redis keeps about a board beside its sorted set. The writer's scripts
-// change it together with the sorted set; everybody else reads it.
+// Meta is the state that Redis keeps of a board beside its sorted set. The writer's scripts
+// change it together with the sorted set; all other parts only read it.
 type Meta struct {
 	Life Life
 	// Adopting is set while a writer adds up the members of a board that it did not

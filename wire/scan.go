@@ -164,7 +164,7 @@ func scanFloat(s string) (float64, bool) {
 	return f, err == nil
 }
 
-// jsonNumber rejects what strconv accepts and JSON does not: "+1", "01", ".5",
+// jsonNumber rejects numbers that strconv accepts and JSON does not: "+1", "01", ".5",
 // "1.".
 func jsonNumber(s string) bool {
 	if s[0] == '-' {

@@ -30,7 +30,7 @@ func CheckOrderID(id string) error {
 	return nil
 }
 
-// Op is what a command does to a member's score.
+// Op is a command's operation on a member's score.
 type Op uint8
 
 // The operations of commands and updates.
@@ -68,7 +68,7 @@ type Update struct {
 	Board   rankcache.BoardID
 	Member  string
 	Op      Op
-	Delta   float64 // what an incr added
+	Delta   float64 // the amount that an incr added
 	Score   float64 // the member's score after the change; unused by delete
 	Seq     uint64  // the board's count of applied changes, this one included
 	Run     uint64  // the life of the board in which Seq counts; 0 if its producer keeps none

@@ -139,11 +139,11 @@ func runbooks(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said struct{ Data struct{ URL string } }
-	if err := yaml.Unmarshal(data, &said); err != nil || !strings.HasSuffix(said.Data.URL, "/RUNBOOKS.md") {
-		t.Fatalf("runbooks.yaml: %+v, %v", said, err)
+	var config struct{ Data struct{ URL string } }
+	if err := yaml.Unmarshal(data, &config); err != nil || !strings.HasSuffix(config.Data.URL, "/RUNBOOKS.md") {
+		t.Fatalf("runbooks.yaml: %+v, %v", config, err)
 	}
-	return said.Data.URL
+	return config.Data.URL
 }
 
 // TestRunbooksOfYourOwn: what docs/KUBERNETES.md tells to write into an overlay.
@@ -161,7 +161,7 @@ replacements:
 `
 	docs, err := os.ReadFile("../../docs/KUBERNETES.md")
 	if err != nil || !strings.Contains(string(docs), more) {
-		t.Errorf("docs/KUBERNETES.md does not say it so (%v):\n%s", err, more)
+		t.Errorf("docs/KUBERNETES.md has other text (%v):\n%s", err, more)
 	}
 	text, err := buildText(t, k8s+"/base", k8s+"/components/alerts", more).AsYaml()
 	if n := strings.Count(string(text), "runbook_url: https://docs.example.org/rankcache/v1.2.3/RUNBOOKS.md#rankcache"); err != nil || n != len(rules(t)) {

@@ -49,7 +49,7 @@ func buildWith(t *testing.T, component string) resmap.ResMap {
 	return buildText(t, k8s+"/base", component, "")
 }
 
-// buildText builds a folder of resources with a component and what else a text says.
+// buildText builds a folder of resources with a component and the further lines of a text.
 func buildText(t *testing.T, resources, component, more string) resmap.ResMap {
 	t.Helper()
 	dir := t.TempDir()

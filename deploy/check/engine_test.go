@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	scrapeEvery   = time.Minute      // between two samples of a series, unless its case says otherwise
+	scrapeEvery   = time.Minute      // between two samples of a series, unless its case sets another
 	evaluateEvery = 15 * time.Second // between two looks of an alert
 )
 

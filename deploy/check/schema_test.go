@@ -166,8 +166,8 @@ func closeObjects(v any) {
 			closeObjects(item)
 		}
 		_, named := v["properties"].(map[string]any)
-		_, said := v["additionalProperties"]
-		if open, _ := v["x-kubernetes-preserve-unknown-fields"].(bool); named && v["type"] == "object" && !said && !open {
+		_, declared := v["additionalProperties"]
+		if open, _ := v["x-kubernetes-preserve-unknown-fields"].(bool); named && v["type"] == "object" && !declared && !open {
 			v["additionalProperties"] = false
 		}
 	}

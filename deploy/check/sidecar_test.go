@@ -96,7 +96,7 @@ func TestEveryLabelFindsItsWorkload(t *testing.T) {
 }
 
 // withoutSidecar returns why pods that should have a sidecar have none. kustomize
-// does not say so when a patch finds nothing to change.
+// gives no error when a patch finds nothing to change.
 func withoutSidecar(t *testing.T, built resmap.ResMap) (faults []string) {
 	t.Helper()
 	labelled := 0

@@ -24,7 +24,7 @@ func (a *app) handler() http.Handler {
 	return mux
 }
 
-// json passes the sidecar's answer on, an error as well: it tells what is wrong.
+// json passes the sidecar's answer on, an error as well: it has the reason.
 func (a *app) json(w http.ResponseWriter, r *http.Request) {
 	answer, err := a.board.top(r.Context(), r.URL.Query().Get("me"))
 	if err != nil {
@@ -36,7 +36,7 @@ func (a *app) json(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.body) // the caller may have gone
 }
 
-// view is what the page shows.
+// view is the data of the page.
 type view struct {
 	page
 	AgeMs, Error string

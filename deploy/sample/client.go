@@ -15,7 +15,7 @@ const (
 	// timeout is for an answer that Redis has to give; one from memory takes
 	// microseconds.
 	timeout = 2 * time.Second
-	// maxBody is many times what 50 rows with profiles take.
+	// maxBody is many times the size of 50 rows with profiles.
 	maxBody = 1 << 20
 )
 
@@ -42,7 +42,7 @@ func newClient(at, board string) (*client, error) {
 	return &client{id: board, base: strings.TrimSuffix(at, "/"), http: &http.Client{Transport: transport, Timeout: timeout}}, nil
 }
 
-// answer is what the sidecar said, whatever its status.
+// answer is the sidecar's answer, of any status.
 type answer struct {
 	status      int
 	contentType string

@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run serves until ctx is done and callers have been told to go elsewhere.
+// run serves until ctx is done and callers have been sent elsewhere.
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("sample", flag.ContinueOnError)
 	listen := flags.String("listen", ":8080", "`address` to listen on")

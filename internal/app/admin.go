@@ -12,7 +12,7 @@ import (
 	"rankcache/sidecar/adminapi"
 )
 
-// adminPort is what the admin port of a sidecar answers.
+// adminPort has the handlers of a sidecar's admin port.
 type adminPort struct{ *Sidecar }
 
 // handler returns all that the port answers.

@@ -20,8 +20,8 @@ type tab struct {
 	t   *testing.T
 	ctx context.Context
 
-	mu   sync.Mutex
-	said []string // on the console: warnings, errors, refusals by the page's policy
+	mu      sync.Mutex
+	console []string // warnings, errors, refusals by the page's policy
 }
 
 // openTab opens a page as wide as a desk's screen.
@@ -63,16 +63,16 @@ func (p *tab) note(m chromedp.ConsoleMessage) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.said = append(p.said, m.String()+" "+m.URL)
+	p.console = append(p.console, m.String()+" "+m.URL)
 }
 
-// complaints returns what the console said since the last call.
+// complaints returns the console's messages since the last call.
 func (p *tab) complaints() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	said := p.said
-	p.said = nil
-	return said
+	messages := p.console
+	p.console = nil
+	return messages
 }
 
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {

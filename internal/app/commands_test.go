@@ -98,8 +98,8 @@ func TestCompletion(t *testing.T) {
 		}
 		check := exec.Command(path, "-n")
 		check.Stdin = &out
-		if said, err := check.CombinedOutput(); err != nil {
-			t.Errorf("%s does not read its script: %v %s", shell, err, said)
+		if output, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s does not read its script: %v %s", shell, err, output)
 		}
 	}
 	for line, want := range map[string]string{

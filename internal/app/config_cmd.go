@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// newConfigCommand prints what is in force for a long-running command.
+// newConfigCommand prints the settings in force for a long-running command.
 func newConfigCommand() *cobra.Command {
 	config := configOf(newServeCommand(), "config")
 	config.Short = "Print the configuration in force, secrets masked"
@@ -78,7 +78,7 @@ const masked = "****"
 // secretKey finds librdkafka settings that are or hold secrets.
 var secretKey = regexp.MustCompile(`(?i)password|secret|token|\.pem$|key$|jaas|oauthbearer\.config`)
 
-// valueOf returns the flag's value with what is secret in it masked.
+// valueOf returns the flag's value with secrets in it masked.
 func valueOf(f *pflag.Flag) any {
 	_, secret := f.Annotations[secretFlag]
 	switch f.Value.Type() {

@@ -124,8 +124,8 @@ func TestVariablesOfServicesAreNoSettings(t *testing.T) {
 	}
 }
 
-// TestConfigIsReadBack: what rankcache config prints is a configuration file that
-// says the same, with every setting as it is by default and changed.
+// TestConfigIsReadBack: what rankcache config prints is a configuration file with
+// the same effect, with every setting as it is by default and changed.
 func TestConfigIsReadBack(t *testing.T) {
 	for _, command := range []*cobra.Command{newServeCommand(), newWriteCommand(), newPollCommand()} {
 		name := strings.TrimPrefix(command.Name(), "serve")

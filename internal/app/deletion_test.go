@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// TestDeletedPodRefusesNobody takes the sample and a native sidecar through a pod's
+// TestDeletedPodRefusesNoCaller takes the sample and a native sidecar through a pod's
 // deletion in the kubelet's order: the app's preStop hook, during which the Service
 // still sends new callers, SIGTERM to the app, and SIGTERM to the sidecar when the app
 // has ended. Callers that keep their connection stay until an answer ends it.
-func TestDeletedPodRefusesNobody(t *testing.T) {
+func TestDeletedPodRefusesNoCaller(t *testing.T) {
 	h := newFixture(t)
 	h.give(t, h.star, 5)
 	socket := filepath.Join(t.TempDir(), "data.sock")
@@ -63,7 +63,7 @@ func startSample(t *testing.T, args ...string) *sample {
 	line, err := log.ReadString('\n')
 	found := regexp.MustCompile(`listen=(\S+)`).FindStringSubmatch(line)
 	if err != nil || found == nil {
-		t.Fatalf("the sample does not say where it listens: %q, %v", line, err)
+		t.Fatalf("the sample's log has no address: %q, %v", line, err)
 	}
 	go io.Copy(io.Discard, log)
 	s.addr = found[1]

@@ -152,8 +152,8 @@ func (s callWatch) hotKeysAnswered(took time.Duration, err error) {
 	d.Observe(took, err)
 }
 
-// watchVerdicts passes verdicts on. A new one shows that the hot-key source answers whoever
-// polls it for the fleet.
+// watchVerdicts passes verdicts on. A new one shows that the hot-key source answers the
+// fleet's poller.
 func (s callWatch) watchVerdicts(to hotkey.Observer) hotkey.Observer {
 	return &watchedVerdicts{to: to, service: s.services[serviceHotKeys]}
 }

@@ -77,7 +77,7 @@ func (o *outage) await(service string, state adminapi.DependencyState, more func
 		_, text := o.Get("admin", "/status")
 		_, metrics := o.Get("admin", "/metrics")
 		if strings.Contains(text+metrics, urlSecret) {
-			o.t.Fatalf("a urlSecret is told: %s", text)
+			o.t.Fatalf("a urlSecret is shown: %s", text)
 		}
 		var s outageStatus
 		if err := json.Unmarshal([]byte(text), &s); err != nil {

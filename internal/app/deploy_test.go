@@ -27,7 +27,7 @@ const manifests = "../../deploy/k8s"
 // inPods tells where files that a container names are in the sources.
 var inPods = strings.NewReplacer("/etc/rankcache/config/", manifests+"/config/", "/etc/rankcache/rooms/", manifests+"/config/")
 
-// manifestContainer is what a container of a manifest says of rankcache.
+// manifestContainer is the part of a manifest's container that concerns rankcache.
 type manifestContainer struct {
 	file    string
 	command string // serve, write or poll
@@ -143,7 +143,7 @@ func TestManifestsSettingsAreAccepted(t *testing.T) {
 			}
 			for _, p := range c.probes {
 				if p.port != c.port {
-					t.Errorf("%s: %s is asked on port %d, the health port is %d", c.file, p.path, p.port, c.port)
+					t.Errorf("%s: %s is probed on port %d, the health port is %d", c.file, p.path, p.port, c.port)
 				}
 			}
 		})
@@ -175,7 +175,7 @@ func TestManifestsHookIsACommand(t *testing.T) {
 		for _, m := range regexp.MustCompile(`command: \[/rankcache, (.*)\]`).FindAllStringSubmatch(text, -1) {
 			found++
 			var out bytes.Buffer
-			err := Run(t.Context(), NewCommand(), append(strings.Split(m[1], ", "), "--max=0s"), &out, &out) // nobody is there
+			err := Run(t.Context(), NewCommand(), append(strings.Split(m[1], ", "), "--max=0s"), &out, &out) // nothing listens there
 			if ExitCode(err) != ExitFailed {
 				t.Errorf("%s: rankcache %s: %v", path, m[1], err)
 			}
@@ -186,7 +186,7 @@ func TestManifestsHookIsACommand(t *testing.T) {
 	}
 }
 
-// What a runbook says to look for in the log must be what is logged.
+// Log lines that a runbook quotes must be those that are logged.
 func TestRunbooksLogLinesExist(t *testing.T) {
 	text, err := os.ReadFile("../../docs/RUNBOOKS.md")
 	if err != nil {
@@ -216,7 +216,7 @@ func TestRunbooksLogLinesExist(t *testing.T) {
 	}
 }
 
-// Every state has its line for the operator who sees it at night.
+// Every state has its line in the documentation for operators.
 func TestEveryStateOfABoardIsExplained(t *testing.T) {
 	source, err := os.ReadFile("../../progress.go")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // newDocsCommand prints the references that are made from the code. A test
-// fails when the files in docs/ differ from what it prints.
+// fails when the files in docs/ differ from its output.
 func newDocsCommand() *cobra.Command {
 	docs := &cobra.Command{Use: "docs", Short: "Print a generated reference (make docs writes them)", Hidden: true}
 	for name, write := range references {
@@ -99,7 +99,7 @@ func writeFlags(to io.Writer, title string, cmd *cobra.Command, want func(*pflag
 	fmt.Fprintf(to, "\n## %s\n\n", title)
 	tableRow(to, "setting", "environment", "takes", "default", "what")
 	tableRow(to, "---", "---", "---", "---", "---")
-	cmd.Flags().SortFlags = false // in the order of the code, where what belongs together is together
+	cmd.Flags().SortFlags = false // in the order of the code, which groups related flags
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !want(f) || f.Hidden {
 			return
@@ -117,7 +117,7 @@ func envName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// takesOf says what a flag takes, where its usage text does not name it.
+// takesOf returns the kind of value that a flag takes, where its usage text does not name it.
 func takesOf(f *pflag.Flag, named string) string {
 	switch f.Value.Type() {
 	case "bool":

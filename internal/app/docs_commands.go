@@ -10,7 +10,7 @@ import (
 )
 
 // WriteCommands writes the reference of all commands below root as Markdown:
-// what --help prints, without the flags that all commands share.
+// the output of --help, without the flags that all commands share.
 func WriteCommands(to io.Writer, root *cobra.Command) error {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s# Commands of %s\n\n%s\n", generated, root.Name(), root.Long)

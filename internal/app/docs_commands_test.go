@@ -17,7 +17,7 @@ import (
 	"rankcache/internal/testkit/doctext"
 )
 
-// TestEveryDocumentedCommandRuns runs what the documentation says against a
+// TestEveryDocumentedCommandRuns runs the documentation's commands against a
 // writer and a sidecar on real servers. Of a line only addresses are replaced,
 // by those of this test. What runs until it is stopped, or needs a cluster, is
 // held against our flags and the Makefile's targets.

@@ -105,7 +105,7 @@ func describeAll(r *registry) (docs []metricDoc) {
 		}
 	}
 	slices.SortFunc(docs, func(a, b metricDoc) int { return cmp.Compare(a.name, b.name) })
-	return slices.Compact(docs) // several collectors may share a metric, told apart by constant labels
+	return slices.Compact(docs) // several collectors may share a metric, distinguished by constant labels
 }
 
 // descText parses the text of a Desc, whose fields are not exported.

@@ -20,7 +20,7 @@ func TestReferencesAreUpToDate(t *testing.T) {
 		file := "../../docs/" + strings.ToUpper(name) + ".md"
 		got, err := os.ReadFile(file)
 		if err != nil || !bytes.Equal(got, want.Bytes()) {
-			t.Errorf("%s is not what the code says (%v): run make docs and commit it", file, err)
+			t.Errorf("%s is not what the code generates (%v): run make docs and commit it", file, err)
 		}
 		if bytes.Contains(want.Bytes(), []byte("| unknown |")) {
 			t.Errorf("%s: a metric's type is not known", file)

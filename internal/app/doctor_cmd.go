@@ -37,7 +37,7 @@ func newDoctorCommand() *cobra.Command {
 	o := &doctorOptions{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check everything that a sidecar depends on, and say what to do",
+		Short: "Check everything that a sidecar depends on, with advice for each failure",
 		Long: `Check Redis (address, TLS, user, ACL, mode, eviction, clock), Kafka (address,
 user, topics of the super-hot boards, retention, replicas, clock), the cloud's
 hot-key API, the profile service, the collector of traces, the folders of snapshots

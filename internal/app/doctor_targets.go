@@ -25,7 +25,7 @@ import (
 	"rankcache/rooms"
 )
 
-// targets are the clients of what the settings name.
+// targets are the clients of the servers in the settings.
 type targets struct {
 	*doctorOptions
 	redis  redis.UniversalClient

@@ -115,7 +115,7 @@ func TestDoctorOnRedis(t *testing.T) {
 		"a cluster":     {"redis://" + cluster.Addr(), "single", map[string]string{"redis-mode": "fail: use --redis-mode cluster"}},
 		"a replica":     {"redis://" + replica.Addr(), "single", map[string]string{"redis": "fail: replica of " + server.Addr()}},
 		"no TLS":        {"rediss://" + server.Addr(), "single", map[string]string{"redis": "fail: "}},
-		"nobody":        {"redis://127.0.0.1:1", "single", map[string]string{"redis": "fail: nothing listens on that address", "memory": "skip"}},
+		"no server":     {"redis://127.0.0.1:1", "single", map[string]string{"redis": "fail: nothing listens on that address", "memory": "skip"}},
 		"no such host":  {"redis://nowhere.invalid:6379", "single", map[string]string{"redis": "fail: "}},
 		"a black hole":  {"redis://" + silence(t), "single", map[string]string{"redis": "fail: no answer in time"}},
 		"not this user": {"redis://nobody:hush-hush@" + server.Addr(), "single", map[string]string{"redis": "fail: refuses the user or the password"}},
@@ -129,7 +129,7 @@ func TestDoctorOnRedis(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 			if strings.Contains(text, "hush") {
-				t.Errorf("a password is told: %s", text)
+				t.Errorf("a password is shown: %s", text)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ const (
 	unusedFor = 250 * time.Millisecond
 )
 
-// errStopped is the cause with which the parts are told to end.
+// errStopped is the cause with which the parts' context is cancelled.
 var errStopped = errors.New("asked to stop")
 
 func registerDrain(flags *pflag.FlagSet, drain *time.Duration) {

@@ -26,7 +26,7 @@ func TestDrainEarly(t *testing.T) {
 		conns    connections
 		min, max time.Duration
 	}{
-		"nobody counts":           {nil, drain, drain},
+		"without a count":         {nil, drain, drain},
 		"no app":                  {appUntil(0, 0), unusedFor, unusedFor},
 		"an app that ends":        {appUntil(time.Second, 1), time.Second + unusedFor - 50*time.Millisecond, time.Second + unusedFor},
 		"an app that goes on":     {appUntil(time.Hour, 1), drain, drain},

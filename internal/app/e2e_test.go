@@ -27,8 +27,8 @@ import (
 
 // TestNothingIsLostWhenWritersAreKilled is the promise of the whole system:
 // commands go through two writers that are killed again and again, and at the
-// end Redis is what the commands say, and so is a sidecar that watched and one
-// that came later.
+// end Redis has the sum of the commands, and so have a sidecar that ran all along and
+// one that was started later.
 func TestNothingIsLostWhenWritersAreKilled(t *testing.T) {
 	size := 10
 	if testkit.Full() {
@@ -116,11 +116,11 @@ func (l *commandLoad) make(members, commands int) {
 			l.commands = append(l.commands, l.commands[n-1-rng.IntN(100)])
 			continue
 		}
-		who := zipf.Uint64()
+		member := zipf.Uint64()
 		if l.orders < members {
-			who = uint64(l.orders)
+			member = uint64(l.orders)
 		}
-		l.draw(rng, fmt.Sprint(5_000_000+who))
+		l.draw(rng, fmt.Sprint(5_000_000+member))
 	}
 }
 

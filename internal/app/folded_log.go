@@ -11,7 +11,7 @@ import (
 // from one second to the next.
 const maxBoardLines = 10
 
-// foldedLog is a handler that folds what happens to many boards at once: the lines above
+// foldedLog is a handler that folds events of many boards at once: the lines above
 // maxBoardLines are of level debug, and one a second counts them. Lines that
 // name no board pass as they are.
 type foldedLog struct {
@@ -59,7 +59,7 @@ func (f *foldedLog) WithGroup(name string) slog.Handler {
 	return &foldedLog{f.Handler.WithGroup(name), f.tally}
 }
 
-// boardEvent returns what r says of a board.
+// boardEvent returns the event of a record about a board; ok is false for other records.
 func boardEvent(r *slog.Record) (e event, ok bool) {
 	e = event{level: r.Level, what: r.Message}
 	r.Attrs(func(a slog.Attr) bool {
@@ -74,7 +74,7 @@ func boardEvent(r *slog.Record) (e event, ok bool) {
 	return e, ok
 }
 
-// Run implements runnable: it says once a second what was folded.
+// Run implements runnable: it logs once a second how many lines were folded.
 func (t *logTally) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -108,12 +108,12 @@ func (t *logTally) flush() {
 	t.mu.Unlock()
 	for _, e := range order {
 		if more := lines[e] - maxBoardLines; more > 0 {
-			t.say(e, more)
+			t.log(e, more)
 		}
 	}
 }
 
-func (t *logTally) say(e event, more int) {
+func (t *logTally) log(e event, more int) {
 	r := slog.NewRecord(time.Now(), e.level, "more boards", 0)
 	r.AddAttrs(slog.Int("boards", more), slog.String("event", e.what))
 	if e.state != "" {

@@ -90,8 +90,8 @@ func registerHot(flags *pflag.FlagSet, on *bool, c *hotkey.Config) {
 	flags.IntVar(&c.MaxBoards, "hot-max-boards", hotkey.DefaultMaxBoards, "most hot `boards`; a hotter one evicts the coldest")
 	flags.DurationVar(&c.VerdictAge, "hot-verdict-age", hotkey.DefaultVerdictAge, "how long a verdict of the fleet counts")
 	flags.IntVar(&c.Entries, "hot-entries", hotkey.DefaultEntries, "`rows` of a hot board's page")
-	flags.DurationVar(&c.Refresh, "hot-refresh", hotkey.DefaultRefresh, "how often a page is read ahead while it is asked for")
+	flags.DurationVar(&c.Refresh, "hot-refresh", hotkey.DefaultRefresh, "how often a page is refreshed while it is requested")
 	flags.DurationVar(&c.FetchTimeout, "hot-fetch-timeout", hotkey.DefaultFetchTimeout, "deadline of one read of pages")
-	flags.DurationVar(&c.Idle, "hot-idle", hotkey.DefaultIdle, "how long a page is kept fresh after it was last asked for")
+	flags.DurationVar(&c.Idle, "hot-idle", hotkey.DefaultIdle, "how long a page is kept fresh after it was last requested")
 	flags.DurationVar(&c.Stale, "hot-stale", hotkey.DefaultStale, "greatest age of a page served while Redis can't be read")
 }

@@ -63,8 +63,8 @@ func dockerIgnored(t *testing.T) func(file string) bool {
 	}
 }
 
-// TestImageRunsAsNobodyWithNothingAround asks of every stage that becomes an
-// image what no build would.
+// TestImageRunsAsNobodyWithNothingAround checks for every stage that becomes an image
+// what no build would.
 func TestImageRunsAsNobodyWithNothingAround(t *testing.T) {
 	data, err := os.ReadFile("../../deploy/Dockerfile")
 	if err != nil {

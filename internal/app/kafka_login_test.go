@@ -78,9 +78,9 @@ func TestKafkaPasswordIsReadAgain(t *testing.T) {
 	testkit.Eventually(t, time.Minute, post)
 }
 
-// TestWrongKafkaPasswordIsSaid: the status and the log of a sidecar whose password the
-// broker refuses say that, for which user, and which settings to check, but not the password.
-func TestWrongKafkaPasswordIsSaid(t *testing.T) {
+// TestWrongKafkaPasswordIsReported: the status and the log of a sidecar whose password the
+// broker refuses have that, the user and the settings to check, but not the password.
+func TestWrongKafkaPasswordIsReported(t *testing.T) {
 	t.Parallel()
 	t.Run("kfake", func(t *testing.T) { // which closes the connection without a word
 		broker, _ := startSASL(t, 0, "right")
@@ -105,7 +105,7 @@ func startKafkaSASL(t *testing.T) string {
 	return login
 }
 
-// freeAddr returns an address of loopback that nobody listens on.
+// freeAddr returns an address of loopback without a listener.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -121,11 +121,11 @@ func wrongPasswordIsSaid(t *testing.T, broker string) {
 	s := startListening(t, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--redis", "redis://"+testkit.Redis(t), "--kafka", broker, "--rooms", roomsFile,
 		"--kafka.security.protocol=sasl_plaintext", "--kafka.sasl.mechanism=PLAIN", "--kafka.sasl.username=app", "--kafka.sasl.password=wr0ng-secret")
-	var said string
-	defer func() { t.Log(said) }()
+	var status string
+	defer func() { t.Log(status) }()
 	testkit.Eventually(t, time.Minute, func() error {
 		code, body := s.Get("admin", "/status?expect=dependencies.kafka.state=failing")
-		if said = body; code != http.StatusOK {
+		if status = body; code != http.StatusOK {
 			return fmt.Errorf("%d %s", code, body)
 		}
 		for _, want := range []string{"authentication failed for user app", "check --kafka.sasl.username"} {
@@ -135,7 +135,7 @@ func wrongPasswordIsSaid(t *testing.T, broker string) {
 		}
 		return nil
 	})
-	if strings.Contains(said, "wr0ng-secret") || strings.Contains(s.Log(), "wr0ng-secret") {
+	if strings.Contains(status, "wr0ng-secret") || strings.Contains(s.Log(), "wr0ng-secret") {
 		t.Error("the password is in the status or in the log")
 	}
 }

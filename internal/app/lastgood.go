@@ -14,7 +14,7 @@ import (
 	"rankcache/replay"
 )
 
-// snapshotOptions say whether boards are kept in files over a restart.
+// snapshotOptions configures whether boards are kept in files over a restart.
 type snapshotOptions struct {
 	dir    string
 	every  time.Duration

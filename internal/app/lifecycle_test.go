@@ -24,7 +24,7 @@ import (
 func TestProbesInEveryState(t *testing.T) {
 	h := newFixture(t)
 	h.give(t, h.star, 2)
-	s := h.serve(t, "--give-up-after", "5s", "--drain", "10s", "--kafka", "127.0.0.1:1") // nobody there
+	s := h.serve(t, "--give-up-after", "5s", "--drain", "10s", "--kafka", "127.0.0.1:1") // no broker there
 	want := func(state string, startup, ready int) {
 		t.Helper()
 		testkit.Eventually(t, 30*time.Second, func() error {
@@ -42,7 +42,7 @@ func TestProbesInEveryState(t *testing.T) {
 		}
 	}
 	want("starting", http.StatusServiceUnavailable, http.StatusServiceUnavailable)
-	testkit.Eventually(t, 4*time.Second, func() error { // once Redis has said which boards there are
+	testkit.Eventually(t, 4*time.Second, func() error { // once the boards are read from Redis
 		_, body := s.Get("health", "/startupz")
 		return contains(body, string(h.star))
 	})
@@ -109,7 +109,7 @@ func TestStopUnderLoad(t *testing.T) {
 	s.Signal(syscall.SIGTERM)
 	s.waitNotReady()
 	load.atLeast(t, 200) // more, as callers that have not heard yet
-	load.stop(t)         // now they have: a Service sends nobody any more
+	load.stop(t)         // now they have: a Service sends no more callers
 	s.waitClosed("data")
 	slow.finish(t, `"m1"`)
 	if code := s.Wait(10 * time.Second); code != ExitOK {
@@ -117,7 +117,7 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// waitNotReady waits until the readiness probe says so, not until it is gone.
+// waitNotReady waits until the readiness probe fails, not until it is gone.
 func (c *child) waitNotReady() {
 	c.t.Helper()
 	testkit.Eventually(c.t, 2*time.Second, func() error {
@@ -231,7 +231,7 @@ func TestGroupsAtTheBroker(t *testing.T) {
 	}
 }
 
-// groupState returns what the broker says of a consumer group: Stable with
+// groupState returns the broker's state of a consumer group: Stable with
 // members, Empty without, Dead if there is none.
 func groupState(t *testing.T, group string) string {
 	t.Helper()

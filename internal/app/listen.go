@@ -18,13 +18,13 @@ const unixPrefix = "unix:"
 // flagAddr is an address and the flag that names it. An empty address is none.
 type flagAddr struct{ flag, addr string }
 
-// listener is an open listener and the flag that asked for it.
+// listener is an open listener and the flag that configured it.
 type listener struct {
 	net.Listener
 	flag string
 }
 
-// listeners are what one process listens on.
+// listeners are the open listeners of one process.
 type listeners []listener
 
 // openListeners opens all or none.

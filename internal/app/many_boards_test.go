@@ -28,7 +28,7 @@ func TestManyBoards(t *testing.T) {
 	t.Run("Log", func(t *testing.T) {
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if !strings.Contains(s.Log(), `"msg":"more boards"`) {
-				return errors.New("the log does not say how many boards more changed")
+				return errors.New("the log has no line with the number of further boards that changed")
 			}
 			return nil
 		})
@@ -41,7 +41,7 @@ func TestManyBoards(t *testing.T) {
 	p.run(t, "Page", func(t *testing.T) { p.checkManyBoards(t) })
 }
 
-// serveMany starts a sidecar with n boards that nobody has written to yet.
+// serveMany starts a sidecar with n boards without members.
 func serveMany(t *testing.T, n int) *child {
 	t.Helper()
 	ids := make([]string, n)
@@ -65,7 +65,7 @@ func serveMany(t *testing.T, n int) *child {
 
 func checkSeries(t *testing.T, s *child) {
 	_, text := s.Get("health", "/metrics")
-	series, told := 0, 0.0
+	series, boards := 0, 0.0
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -76,14 +76,14 @@ func checkSeries(t *testing.T, s *child) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told += value
+			boards += value
 		}
 	}
 	if series > 2000 {
 		t.Errorf("%d series", series)
 	}
-	if told != 2000 {
-		t.Errorf("the states of %v boards are told, want all 2000 in sum", told)
+	if boards != 2000 {
+		t.Errorf("the metric has %v boards, want 2000 in sum", boards)
 	}
 	if !strings.Contains(text, `rankcache_replay_members{board="(others)"} 0`) {
 		t.Error("the other boards are not combined")
@@ -148,7 +148,7 @@ func (p *tab) checkManyBoards(t *testing.T) {
 	p.await("the board that is searched", rowSays("superhot-rows", "room-1711")+` && `+rows+` === 1`)
 	p.value(`(() => { const s = document.getElementById('boards-state'); s.value = 'open'; s.dispatchEvent(new Event('change')); })()`)
 	p.await("no open board", rows+` === 0 && document.getElementById('boards-place').textContent.includes('No board')`)
-	if said := p.complaints(); len(said) > 0 {
-		t.Errorf("the console says %q", said)
+	if messages := p.complaints(); len(messages) > 0 {
+		t.Errorf("the console has %q", messages)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	minBareBudget = 1 << 20
 )
 
-// memoryLimits are what the process may use.
+// memoryLimits are the limits of the process's memory.
 type memoryLimits struct {
 	Limit   int64  `json:"limit_bytes"`
 	Source  string `json:"limit_source"`        // limitCgroup or limitMachine
@@ -133,7 +133,7 @@ func sizeOf(top *rankcache.Top) *admission.Size {
 	return &admission.Size{Members: top.Members, IDBytes: (bytes + rows - 1) / rows}
 }
 
-// heldBoards measures what the local boards take.
+// heldBoards measures the memory of the local boards.
 type heldBoards struct{ *localboard.Boards }
 
 func (b heldBoards) held() map[rankcache.BoardID]admission.Usage {

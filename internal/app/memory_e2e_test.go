@@ -13,7 +13,7 @@ import (
 )
 
 // TestBoardsBeyondTheBudgetAreAnsweredByRedis: with room for two boards the third
-// is refused, told of, answered by Redis, and opens when one of the two goes.
+// is refused, reported, answered by Redis, and opens when one of the two goes.
 func TestBoardsBeyondTheBudgetAreAnsweredByRedis(t *testing.T) {
 	h := newFixture(t)
 	third := rankcache.BoardID(testkit.Name(t))

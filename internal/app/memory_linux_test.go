@@ -61,7 +61,7 @@ func TestMemoryStaysUnderTheLimit(t *testing.T) {
 	}
 }
 
-// run starts the binary in a cgroup. Where none can be made it is told the limits, which
+// run starts the binary in a cgroup. Where none can be made it gets the limits as settings, which
 // shows the same of its own arithmetic, but not that the kernel agrees.
 func (c memoryCase) run(t *testing.T, binary string) {
 	b := c.fill(t)
@@ -102,7 +102,7 @@ func (c memoryCase) run(t *testing.T, binary string) {
 const maxCollectorShare = 0.3
 
 // waitLocal waits until every board is answered, by memory if and only if it is admitted,
-// and as many boards as told were filled again. It returns how many are in memory.
+// and the given number of boards was filled again. It returns how many are in memory.
 func (c *child) waitLocal(all []rankcache.BoardID, refills int) (local int) {
 	c.t.Helper()
 	testkit.Eventually(c.t, 10*time.Minute, func() error {

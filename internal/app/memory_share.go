@@ -30,15 +30,15 @@ const (
 	// ownHeap is Go's memory without boards and profiles: encoded pages, hot pages,
 	// counters, stacks.
 	ownHeap = 12 << 20
-	// boardShare is what boards may have of Go's remaining memory. The rest is garbage:
+	// boardShare is the boards' share of Go's remaining memory. The rest is garbage:
 	// with less of it the collector would run all the time.
 	boardShare = 0.75
 	// limitStep is by how much Go's limit has to be wrong to be set again.
 	limitStep = 1 << 20
 )
 
-// memoryShare divides the memory limit: what is outside of Go, which Go's limit does not
-// count, what Go may have, and the part of it that is for boards. What is outside is
+// memoryShare divides the memory limit: memory outside of Go, which Go's limit does not
+// count, memory for Go, and the part of it that is for boards. Memory outside of Go is
 // measured again and again, and its highest value counts.
 type memoryShare struct {
 	asked    int64 // --memory-budget; 0: no limit
@@ -69,7 +69,7 @@ func (s *memoryShare) budget() int64 {
 	return s.bounded()
 }
 
-// bounded returns what was asked for, but no more than Go's limit leaves.
+// bounded returns the requested size, but no more than Go's limit leaves.
 func (s *memoryShare) bounded() int64 {
 	if s.asked == 0 || s.Go == math.MaxInt64 {
 		return s.asked
@@ -93,7 +93,7 @@ func (s *memoryShare) now() memoryLimits {
 	return s.memoryLimits
 }
 
-// forBoards returns what the limit leaves for boards, at least a byte: 0 would be no limit.
+// forBoards returns the bytes that the limit leaves for boards, at least a byte: 0 would be no limit.
 func (s *memoryShare) forBoards() int64 {
 	left := s.Go
 	if s.Source == limitCgroup {
@@ -120,7 +120,7 @@ func (s *memoryShare) limitGo() {
 		"for_boards", text(s.forBoards()), "gomaxprocs", runtime.GOMAXPROCS(0))
 }
 
-// left returns what the limit leaves for Go.
+// left returns the bytes that the limit leaves for Go.
 func (s *memoryShare) left() int64 {
 	return s.Limit - s.Outside - int64(float64(s.Limit)*kernelShare)
 }

@@ -25,7 +25,7 @@ type registry struct {
 	ours []prometheus.Collector // in the order of registration, without Go's and the process's
 }
 
-// collectorCPU is what shows whether Go's garbage collector is short of memory: then it
+// collectorCPU shows whether Go's garbage collector is short of memory: then it
 // runs all the time.
 var collectorCPU = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile("^/cpu/classes/(gc/total|gc/mark/idle|idle|total):cpu-seconds$")}
 

@@ -94,8 +94,8 @@ func TestRequestsLeaveTheLogAsItIs(t *testing.T) {
 		t.Errorf("100 requests of each kind are logged:\n%s", more)
 	}
 	for line := range bytes.Lines([]byte(c.Log())) {
-		var said struct{ Time, Level, Msg string }
-		if err := json.Unmarshal(line, &said); err != nil || said.Time == "" || said.Level == "" || said.Msg == "" {
+		var entry struct{ Time, Level, Msg string }
+		if err := json.Unmarshal(line, &entry); err != nil || entry.Time == "" || entry.Level == "" || entry.Msg == "" {
 			t.Errorf("not a structured line: %s", line)
 		}
 	}

@@ -46,8 +46,8 @@ func TestOperatorPage(t *testing.T) {
 	p.await("ten rows of the top", `document.querySelectorAll('#top-rows tr').length === 10`)
 	p.await("the source of the top", `document.getElementById('top-source').textContent === 'local memory'`)
 	p.await("figures of profiles", `document.getElementById('profiles-rows').textContent !== '–'`)
-	if said := p.complaints(); len(said) > 0 {
-		t.Errorf("the console says %q", said)
+	if messages := p.complaints(); len(messages) > 0 {
+		t.Errorf("the console has %q", messages)
 	}
 	p.run(t, "ForeignTextStaysText", func(t *testing.T) { p.checkForeignText(t) })
 	p.run(t, "Colours", func(t *testing.T) { p.checkColours(t) })
@@ -64,7 +64,7 @@ func rowSays(body string, texts ...string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll('#%s tr')].some((row) => %s.every((s) => row.textContent.includes(s)))`, body, list)
 }
 
-// serveNicks is a profile service that calls everybody the same.
+// serveNicks is a profile service with the same nick for every member.
 func serveNicks(t *testing.T, nick string) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var ask struct{ Members []string }
@@ -126,7 +126,7 @@ func (p *tab) checkForeignText(t *testing.T) {
 	p.value(`addEventListener('securitypolicyviolation', (e) => { window.refused = e.effectiveDirective; });
 		document.body.append(Object.assign(document.createElement('img'), { src: 'https://elsewhere.example/a.png' }))`)
 	p.await("no pictures of other hosts", `window.refused === 'img-src'`)
-	p.complaints() // the refusals that were asked for
+	p.complaints() // the refusals that the test provoked
 }
 
 func (p *tab) checkColours(t *testing.T) {
@@ -199,7 +199,7 @@ func (p *tab) checkChanges(t *testing.T, h *fixture) {
 	p.click("#go")
 	p.await("the dialog closed", `!document.getElementById('change').open`)
 	p.await("the promoted board", rowSays("superhot-rows", small))
-	testkit.Eventually(t, 30*time.Second, func() error { // the writer makes its topic with the first gift that it hears of
+	testkit.Eventually(t, 30*time.Second, func() error { // the writer makes its topic with the first command for it
 		h.giveTo(t, h.small, "late", 1)
 		if got := p.value(rowSays("superhot-rows", small, "open")); got != "true" {
 			return fmt.Errorf("not open yet; the page shows:\n%s", p.value("document.body.innerText"))
@@ -214,8 +214,8 @@ func (p *tab) checkChanges(t *testing.T, h *fixture) {
 	p.await("the kept token", `!document.getElementById('token-held').hidden`)
 	p.click("#go")
 	p.await("the board gone", "!"+rowSays("superhot-rows", small))
-	if said := p.complaints(); len(said) > 0 {
-		t.Errorf("the console says %q", said)
+	if messages := p.complaints(); len(messages) > 0 {
+		t.Errorf("the console has %q", messages)
 	}
 }
 
@@ -225,12 +225,12 @@ func (p *tab) checkDrop(t *testing.T) {
 	p.await("the question", `document.getElementById('confirm-what').textContent.includes('m1')`)
 	p.click("#go")
 	p.await("the answer", `document.getElementById('toast').textContent === 'The profile of m1 is dropped.'`)
-	if said := p.complaints(); len(said) > 0 {
-		t.Errorf("the console says %q", said)
+	if messages := p.complaints(); len(messages) > 0 {
+		t.Errorf("the console has %q", messages)
 	}
 }
 
-// checkLost ends the sidecar: the last figures stay and are said to be old.
+// checkLost ends the sidecar: the last figures stay and are marked as old.
 func (p *tab) checkLost(t *testing.T, s *child) {
 	s.Kill()
 	p.await("the banner", `!document.getElementById('lost').hidden && document.getElementById('lost-text').textContent.includes('ago')`)
@@ -265,8 +265,8 @@ func TestLamps(t *testing.T) {
 	must(t, o.redis.Resume())
 	p.await("a good lamp again", lampSays(serviceRedis, "ok", "answers"))
 	p.await("silence", `document.getElementById('lamps-spoken').textContent === ''`)
-	if said := p.complaints(); len(said) > 0 {
-		t.Errorf("the console says %q", said)
+	if messages := p.complaints(); len(messages) > 0 {
+		t.Errorf("the console has %q", messages)
 	}
 }
 
@@ -343,8 +343,8 @@ func TestReplayBarMoves(t *testing.T) {
 	p.await("ready", `document.getElementById('state').textContent === 'ready'`)
 	p.await("no bar when all is open", `document.getElementById('replay').hidden`)
 	t.Logf("the bar stood at %s and %s", first, second)
-	if said := p.complaints(); len(said) > 0 {
-		t.Errorf("the console says %q", said)
+	if messages := p.complaints(); len(messages) > 0 {
+		t.Errorf("the console has %q", messages)
 	}
 }
 

@@ -43,7 +43,7 @@ type pollOptions struct {
 }
 
 func (o *pollOptions) register(flags *pflag.FlagSet) {
-	choiceVar(flags, &o.source, "hot-source", "", sourceAuto, "who says which keys are hot: tencent, redis (HOTKEYS), none, or auto: tencent if --tencent-instance is set, else redis",
+	choiceVar(flags, &o.source, "hot-source", "", sourceAuto, "source of the hot keys: tencent, redis (HOTKEYS), none, or auto: tencent if --tencent-instance is set, else redis",
 		sourceAuto, sourceTencent, sourceRedis, sourceNone)
 	flags.StringVar(&o.instance, "hot-instance", "", "`name` of the Redis in the shared verdict's key; empty: --tencent-instance, else \"default\"")
 	flags.DurationVar(&o.poller.Every, "poll-every", hotkey.DefaultPollEvery, "time between two calls of the whole fleet")

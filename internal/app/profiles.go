@@ -10,7 +10,7 @@ import (
 	"rankcache/profile"
 )
 
-// profileOptions say where nicks and avatars come from.
+// profileOptions configures where nicks and avatars come from.
 type profileOptions struct {
 	url      *secret
 	headers  *secret

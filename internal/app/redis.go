@@ -34,17 +34,17 @@ func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
 // checkRole logs once if Redis is a replica, which is not used ([origin.Dial]), or does
 // not tell. It never fails: a master may answer at the address later.
 func checkRole(ctx context.Context, client redis.UniversalClient, log *slog.Logger) error {
-	told, err := origin.CheckMaster(ctx, client)
+	known, err := origin.CheckMaster(ctx, client)
 	switch {
 	case errors.Is(err, origin.ErrNotMaster):
 		log.Error("Redis is not used until it is a master", "err", err)
-	case err == nil && !told:
+	case err == nil && !known:
 		log.Warn("Redis does not tell whether it is a master (ROLE): check by hand, because the lag of a replica looks like lost writes")
 	}
 	return nil
 }
 
-// credentials returns what a new connection to Redis logs in with.
+// credentials returns the user and password of a new connection to Redis.
 func (o *commonOptions) credentials() (user, password string) {
 	if u, err := url.Parse(o.redis.get()); err == nil {
 		user = u.User.Username()
@@ -58,7 +58,7 @@ func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Share
 	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
 }
 
-// explainTLS has errors of TLS handshakes with Redis say what to check.
+// explainTLS adds to errors of TLS handshakes with Redis what to check.
 func explainTLS(client redis.UniversalClient) {
 	switch c := client.(type) {
 	case *redis.ClusterClient: // its nodes dial

@@ -20,7 +20,7 @@ import (
 	"rankcache/wire"
 )
 
-// BenchmarkBoardsAtRest is what a sidecar with many open boards that nobody changes takes
+// BenchmarkBoardsAtRest is what a sidecar with many open boards at rest takes
 // of Redis and of itself, by looks at their states and the walk through them:
 // go test -run '^$' -bench BoardsAtRest -benchtime 1x ./internal/app
 func BenchmarkBoardsAtRest(b *testing.B) {

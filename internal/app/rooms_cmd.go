@@ -26,9 +26,9 @@ func newRoomsCommand() *cobra.Command {
 	}
 	check := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Say whether a rooms file would be accepted",
+		Short: "Check whether a rooms file would be accepted",
 		Long: `Read a rooms file with the code that rankcache serve reads it with, and print
-what it says. A file that serve would refuse is an error with its line.`,
+its rooms and boards. A file that serve would refuse is an error with its line.`,
 		Example: "  rankcache rooms check rooms.yaml",
 		Args:    OneArg,
 	}
@@ -105,7 +105,7 @@ A rooms file that names the same room or pattern wins.`,
 	c.register(cmd, true)
 	cmd.Flags().StringVar(&mode, "mode", "", "super-hot, hot or blocked")
 	cmd.Flags().StringVar(&match, "match", "", "board or `pattern` over boards, instead of a room")
-	cmd.Flags().StringSliceVar(&boards, "boards", nil, "the room's `boards`; without it Redis says which run in it")
+	cmd.Flags().StringSliceVar(&boards, "boards", nil, "the room's `boards`; without it they are read from Redis")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		entry, err := roomEntry(args, match, mode, boards)
 		if err != nil {
@@ -163,7 +163,7 @@ func roomEntry(args []string, match, mode string, boards []string) ([]byte, erro
 	return text, err
 }
 
-// roomsAnswer is what is printed of GET /rooms.
+// roomsAnswer has the printed fields of GET /rooms.
 type roomsAnswer struct {
 	Rooms   []roomsync.RoomRow     `json:"rooms"`
 	Boards  []roomsync.RuleRow     `json:"boards"`
@@ -228,7 +228,7 @@ func printSet(to io.Writer, body []byte) error {
 		name = "boards " + row.Match
 	}
 	if row.Overridden {
-		note = ", but the rooms file says otherwise and wins"
+		note = ", but the rooms file sets another mode and wins"
 	}
 	_, err := fmt.Fprintf(to, "%s is %s on all sidecars%s\n", name, row.Mode, note)
 	return err

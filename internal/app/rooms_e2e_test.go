@@ -66,11 +66,11 @@ func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
 	there.WaitReady(time.Minute)
 
 	if out := rankcacheRooms(t, here, "set", "--match", string(h.small), "--mode", "blocked"); !strings.Contains(out, "is blocked on all sidecars") {
-		t.Errorf("set says %s", out)
+		t.Errorf("set prints %s", out)
 	}
 	set := time.Now()
 	if code, _ := here.answers(h.small); code != http.StatusForbidden {
-		t.Errorf("the sidecar that was told answers %d with the next request, want 403", code)
+		t.Errorf("the sidecar that got the change answers %d with the next request, want 403", code)
 	}
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if code, _ := there.answers(h.small); code != http.StatusForbidden {
@@ -101,7 +101,7 @@ func (h *fixture) waitWriter(t *testing.T, text string) {
 	t.Helper()
 	testkit.Eventually(t, 30*time.Second, func() error {
 		if !strings.Contains(h.writer.Log(), text) {
-			return fmt.Errorf("the writer has not said %s: %s", text, h.writer.Log())
+			return fmt.Errorf("the writer has not logged %s: %s", text, h.writer.Log())
 		}
 		return nil
 	})
@@ -110,14 +110,14 @@ func (h *fixture) waitWriter(t *testing.T, text string) {
 // checkOverridden: the file, which makes star super-hot, wins.
 func checkOverridden(t *testing.T, h *fixture, s *child) {
 	t.Helper()
-	if out := rankcacheRooms(t, s, "set", "--match", string(h.star), "--mode", "blocked"); !strings.Contains(out, "the rooms file says otherwise") {
-		t.Errorf("set says %s", out)
+	if out := rankcacheRooms(t, s, "set", "--match", string(h.star), "--mode", "blocked"); !strings.Contains(out, "the rooms file sets another mode") {
+		t.Errorf("set prints %s", out)
 	}
 	if code, source := s.answers(h.star); code != http.StatusOK || source != "local" {
 		t.Errorf("the file's board answers %d from %s", code, source)
 	}
 	if out := rankcacheRooms(t, s, "list"); !strings.Contains(out, "dynamic (overridden)") {
-		t.Errorf("list says\n%s", out)
+		t.Errorf("list prints\n%s", out)
 	}
 	var list roomsAnswer
 	if err := json.Unmarshal([]byte(rankcacheRooms(t, s, "list", "-o", "json")), &list); err != nil || len(list.Boards) != 3 {

@@ -16,7 +16,7 @@ import (
 // maxBars keeps a terminal readable when very many boards are replayed.
 const maxBars = 12
 
-// Progressing is what the screen draws: boards on their way to being open.
+// Progressing has the boards that the screen draws, those on their way to being open.
 type Progressing interface {
 	Status() []rankcache.BoardStatus
 	Ready() (bool, string)

@@ -113,7 +113,7 @@ func (s *secret) refresh() error {
 	return nil
 }
 
-// load reads the file whatever is known of it. The error names flag and file.
+// load reads the file, also one that is read already. The error names flag and file.
 func (s *secret) load() error {
 	if s.path == "" {
 		return nil
@@ -127,7 +127,7 @@ func (s *secret) load() error {
 	return s.refresh()
 }
 
-// readSecret returns what a file holds, without the newline at its end.
+// readSecret returns a file's content, without the newline at its end.
 func readSecret(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -180,7 +180,7 @@ func (all secrets) logTo(log *slog.Logger) {
 }
 
 // readKafkaFiles replaces librdkafka's settings that name a secret's file, such
-// as sasl.password-file, by what the file holds, and returns their paths.
+// as sasl.password-file, by the file's content, and returns their paths.
 func readKafkaFiles(kafka map[string]string) (paths map[string]string, err error) {
 	paths = map[string]string{}
 	for key, path := range kafka {
@@ -217,7 +217,7 @@ type kafkaLogin struct {
 	log                *slog.Logger
 }
 
-// kafkaLogin returns what replay and writer call for new credentials, nil if none of
+// kafkaLogin returns the function that replay and writer call for new credentials, nil if none of
 // them is in a file.
 func (o *commonOptions) kafkaLogin(log *slog.Logger) func(context.Context, func(username, password string) error) {
 	if o.kafkaPaths[saslUsername] == "" && o.kafkaPaths[saslPassword] == "" {
@@ -252,7 +252,7 @@ func (l *kafkaLogin) follow(ctx context.Context, set func(username, password str
 	}
 }
 
-// read returns what the file of a setting holds, or its last value if it has none.
+// read returns the content of a setting's file, or its last value if it has none.
 func (l *kafkaLogin) read(setting, last string) (string, error) {
 	path := l.paths[setting]
 	if path == "" {

@@ -43,19 +43,19 @@ func TestSecretsAreNotTold(t *testing.T) {
 	args, secrets := secretArgs(profiles.URL)
 	c := startListening(t, append([]string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--drain", "0s", "--log-level", "debug"}, args...)...)
-	told := map[string]string{}
+	outputs := map[string]string{}
 	for _, path := range []string{"/v1/boards/1_2_3/top?profiles=1", "/v1/profiles/1000123", "/v1/boards/1_2_3/members/1000123?profiles=1"} {
-		told["data "+path] = answerOf(t, c.URL("data", path))
+		outputs["data "+path] = answerOf(t, c.URL("data", path))
 	}
 	for _, path := range []string{"/status", "/rooms", "/hotkeys", "/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/"} {
-		told["admin "+path] = answerOf(t, c.URL("admin", path))
+		outputs["admin "+path] = answerOf(t, c.URL("admin", path))
 	}
-	told["health /readyz"] = answerOf(t, c.URL("health", "/readyz"))
+	outputs["health /readyz"] = answerOf(t, c.URL("health", "/readyz"))
 	testkit.Eventually(t, 30*time.Second, func() error { // until Redis has been found away
 		return contains(c.Log(), "reads of Redis fail")
 	})
-	told["log"] = c.Log()
-	for where, text := range told {
+	outputs["log"] = c.Log()
+	for where, text := range outputs {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
 				t.Errorf("%s tells %q:\n%s", where, secret, text)
@@ -78,8 +78,8 @@ func answerOf(t *testing.T, url string) string {
 	return resp.Status + string(body)
 }
 
-// A port that others than the pod reach is said to be one.
-func TestOpenPortIsSaid(t *testing.T) {
+// A port that can be reached from outside the pod is logged as one.
+func TestOpenPortIsLogged(t *testing.T) {
 	t.Parallel()
 	c := startListening(t, "serve", "--data", "0.0.0.0:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1")
 	if err := contains(c.Log(), `"port":"data"`); err != nil {
@@ -194,7 +194,7 @@ func TestSecretFilesAreReadAgain(t *testing.T) {
 	t.Cleanup(func() { admin.Close() })
 	dir := t.TempDir()
 	write := func(name, content string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)) }
-	newPassword := func(password string) { // and nobody who is logged in remains so
+	newPassword := func(password string) { // and ends the connections that used the old one
 		must(t, admin.ACLSetUser(ctx, "app", "on", "resetpass", ">"+password, "~*", "+@all").Err())
 		must(t, admin.Do(ctx, "client", "kill", "user", "app").Err())
 	}

@@ -56,7 +56,7 @@ func newServeCommand() *cobra.Command {
 		Long: `Run the sidecar: answer the app's reads from local memory where a board is hot or
 super-hot and from Redis where it is not.
 
-The health port says ready once every super-hot board equals Redis, or has been
+The health port reports ready once every super-hot board equals Redis, or has been
 given up to Redis because its deadline passed. With --snapshot-dir boards are kept
 in files, so that a restart reads only what came since; where Redis is away at the
 start, they are answered from, with their honest age.`,

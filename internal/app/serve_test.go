@@ -57,7 +57,7 @@ func (h *fixture) nameRooms(t *testing.T, superHot ...rankcache.BoardID) {
 	h.writeRooms(t, text)
 }
 
-// writeRooms replaces the rooms file at once, so that nobody reads half of it.
+// writeRooms replaces the rooms file at once, so that no reader sees half of it.
 func (h *fixture) writeRooms(t *testing.T, text string) {
 	t.Helper()
 	must(t, os.WriteFile(h.rooms+".new", []byte(text), 0o644))

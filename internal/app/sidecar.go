@@ -104,13 +104,13 @@ func (s *Sidecar) listen() (err error) {
 	return err
 }
 
-// addresses are what the sidecar listens on.
+// addresses are the sidecar's listeners' addresses.
 func (o *serveOptions) addresses() []flagAddr {
 	return []flagAddr{{"data", o.data}, {"socket", unixAddr(o.socket)}, {"admin", o.admin}, {"health", o.health},
 		{"resp", o.resp.addr}, {"resp-socket", unixAddr(o.resp.socket)}}
 }
 
-// close frees what run has not freed. It may be called after run.
+// close frees the resources that run has not freed. It may be called after run.
 func (s *Sidecar) close() {
 	s.listeners.close()
 	if s.yielder != nil {

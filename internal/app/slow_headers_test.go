@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestSlowHeadersKeepNobodyOut: on every port of the real processes, 600 clients send
+// TestSlowHeadersKeepNoClientOut: on every port of the real processes, 600 clients send
 // heads that do not end, and the next request is answered. internal/httpserve and sidecar
-// hold the order in which connections give way.
-func TestSlowHeadersKeepNobodyOut(t *testing.T) {
+// test the order in which connections are closed.
+func TestSlowHeadersKeepNoClientOut(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	s := h.serve(t)

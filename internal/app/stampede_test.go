@@ -90,7 +90,7 @@ func (s *stampede) awaitReaders(n int) {
 	})
 }
 
-// 5,000 who ask for one small board at once cost Redis one call, and the process
+// 5,000 requests for one small board at once cost Redis one call, and the process
 // one goroutine each while they wait, no more, and none afterwards.
 func TestStampedeOnARealRedis(t *testing.T) {
 	const readers, few = 5000, 50

@@ -16,8 +16,8 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// TestStartWordByWord runs what docs/START.md says of "Run it" in one shell, in
-// its order, from a folder with nothing in it but what was built. Only addresses
+// TestStartWordByWord runs the commands of "Run it" in docs/START.md in one shell, in
+// their order, from a folder with nothing in it but what was built. Only addresses
 // are replaced.
 func TestStartWordByWord(t *testing.T) {
 	text, err := os.ReadFile("../../docs/START.md")
@@ -84,8 +84,8 @@ esac
 	return s
 }
 
-// freePorts returns an address on loopback for each name, on which nobody listened
-// a moment ago.
+// freePorts returns an address on loopback for each name, that had no
+// listener a moment ago.
 func freePorts(t *testing.T, names ...string) map[string]string {
 	at := map[string]string{}
 	for _, name := range names {

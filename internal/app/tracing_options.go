@@ -15,7 +15,7 @@ import (
 	"rankcache/internal/tracing"
 )
 
-// tracingOptions say where spans of calls to Redis go. Without an endpoint
+// tracingOptions configures where spans of calls to Redis go. Without an endpoint
 // OpenTelemetry's own variables do, which a pod may have for all of its containers.
 type tracingOptions struct {
 	endpoint string
@@ -24,13 +24,13 @@ type tracingOptions struct {
 }
 
 func (o *tracingOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OTLP/HTTP collector, such as http://127.0.0.1:4318, that is sent a span of each call to Redis; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, or no traces")
+	flags.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OTLP/HTTP collector, such as http://127.0.0.1:4318, that is sent a span of each call to Redis; empty: the value of OTEL_EXPORTER_OTLP_ENDPOINT, or no traces")
 	flags.StringSlice("otlp-header", nil, "`headers` sent to the collector, as key=value")
 	o.headers = secretFile(flags, "otlp-header", "one a line, read again when it changes")
 	flags.Float64Var(&o.ratio, "otlp-ratio", tracing.DefaultRatio, "`share` of the calls, 0 to 1, that are traced")
 }
 
-// tracer returns what makes and sends spans, nil if no collector is set. With
+// tracer returns the tracer, nil if no collector is set. With
 // --otlp-endpoint OTEL_EXPORTER_OTLP_… is not read: its headers may be the secrets of
 // another collector.
 func (o *tracingOptions) tracer() (*tracing.Tracer, error) {
@@ -66,7 +66,7 @@ func (o *tracingOptions) header(base map[string]string) (headers map[string]stri
 	return headers, err
 }
 
-// newTracer returns what sends spans, nil if no collector is set. A bad variable that
+// newTracer returns the tracer, nil if no collector is set. A bad variable that
 // is perhaps meant for the app does not keep the sidecar from starting.
 func (o *tracingOptions) newTracer(log *slog.Logger) (*tracing.Tracer, error) {
 	tracer, err := o.tracer()

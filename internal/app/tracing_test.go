@@ -16,7 +16,7 @@ import (
 
 func TestServeSendsTraces(t *testing.T) {
 	checkTraces(t, "/v1/traces k=flag", func(collector string) []string {
-		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // of somebody else
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // of another program
 		t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-test=hush")
 		return []string{"--otlp-endpoint", collector, "--otlp-header", "X-Test=k=flag"}
 	})
@@ -70,7 +70,7 @@ func TestServeStartsWithoutTracesWhereItCannotSend(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	c := startListening(t, "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--kafka", "127.0.0.1:1", "--redis", "redis://127.0.0.1:1")
 	if !strings.Contains(c.Log(), "OTEL_EXPORTER_OTLP_PROTOCOL") {
-		t.Error("the log does not say why there are no traces")
+		t.Error("the log does not name the variable that prevents traces")
 	}
 }
 
@@ -94,7 +94,7 @@ func checkTraces(t *testing.T, want string, settings func(collector string) []st
 	select {
 	case got := <-came:
 		if got != want {
-			t.Errorf("the collector was asked %q, want %q", got, want)
+			t.Errorf("the collector got %q, want %q", got, want)
 		}
 	case <-time.After(time.Minute):
 		t.Error("no trace came")

@@ -28,15 +28,16 @@ func newVerifyCommand() *cobra.Command {
 	o := &verifyOptions{}
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Add a board up in Redis, and say whether Redis or a sidecar's copy is wrong",
+		Short: "Add a board up in Redis, and report whether Redis or a sidecar's copy is wrong",
 		Long: `Read every member of a board from Redis, add up their checksum, and compare it with
 the one that the writer keeps in the board's meta, and with that of a sidecar's copy.
-It says who is wrong: Redis (its members are not those of its checksum, because they
-were changed past the writer), the copy, or nobody; and it shows the meta in words.
+It reports which side is wrong: redis (its members are not those of its checksum,
+because they were changed past the writer), copy, both, or nobody if they agree; and
+it shows the meta in words.
 It changes nothing. Redis is read in pieces of 1,000 members; a board of up to 5,000 is
 read in one instant, a larger one again, up to 5 times, if it changed meanwhile.
 
-Exit codes: 0 nobody is wrong, 1 it can't be told, 2 bad flag, 3 somebody is wrong.`,
+Exit codes: 0 neither is wrong, 1 unknown, 2 bad flag, 3 Redis or the copy is wrong.`,
 		Example: `  rankcache verify --board 1_2_3 --redis redis://redis:6379
   rankcache verify --board 1_2_3 --sidecar http://10.0.0.7:8971 -o json
   kubectl exec app-0 -c rankcache -- rankcache verify --board 1_2_3`,
@@ -90,7 +91,7 @@ func (o *verifyOptions) verify(ctx context.Context, progress io.Writer) (*verify
 	return report, err
 }
 
-// Who is wrong.
+// Which side is wrong; "nobody" if they agree.
 const (
 	wrongNone    = "nobody"
 	wrongRedis   = "redis"
@@ -111,23 +112,23 @@ type verifyReport struct {
 	CopyMissing string `json:"copy_missing,omitempty"`
 }
 
-// redisSide is what Redis has of the board.
+// redisSide is the board in Redis.
 type redisSide struct {
 	State   string     `json:"state"`    // of its meta
 	AddedUp string     `json:"added_up"` // the state with the sum of the members that were read
 	Members int        `json:"members"`  // that were read
 	Walks   int        `json:"walks"`
 	TookMs  int64      `json:"took_ms"`
-	Changed bool       `json:"changed"` // during each walk, so that nothing can be told
+	Changed bool       `json:"changed"` // during each walk, so that they can't be compared
 	Meta    *metaWords `json:"meta,omitempty"`
 }
 
-// copySide is what a sidecar has of it.
+// copySide is a sidecar's copy of it.
 type copySide struct {
 	Sidecar string `json:"sidecar"`
 	State   string `json:"state"`
 	Proved  string `json:"proved_state,omitempty"` // the latest that it found equal to Redis's
-	Redis   string `json:"redis_state"`            // Redis's when it was asked
+	Redis   string `json:"redis_state"`            // Redis's at the sidecar's last read
 }
 
 // metaWords is a board's meta in words.

@@ -30,8 +30,8 @@ type verifier struct {
 	sidecar  *adminClient // nil: none
 	progress io.Writer
 
-	sidecarErr error // why it did not answer
-	said       time.Time
+	sidecarErr error     // why it did not answer
+	logged     time.Time // when progress was last written
 }
 
 func (v *verifier) run(ctx context.Context) (*verifyReport, error) {
@@ -109,7 +109,7 @@ func (v *verifier) walk(ctx context.Context) (before, after rankcache.Stamp, sum
 		for _, e := range batch {
 			seen[e.Member] = e.Score
 		}
-		v.say(len(seen), before.Members)
+		v.logProgress(len(seen), before.Members)
 		return ctx.Err()
 	})
 	for member, score := range seen {
@@ -118,9 +118,9 @@ func (v *verifier) walk(ctx context.Context) (before, after rankcache.Stamp, sum
 	return before, after, sum & wire.SumMask, len(seen), err
 }
 
-func (v *verifier) say(done, of int) {
-	if time.Since(v.said) >= progressEvery {
-		v.said = time.Now()
+func (v *verifier) logProgress(done, of int) {
+	if time.Since(v.logged) >= progressEvery {
+		v.logged = time.Now()
 		fmt.Fprintf(v.progress, "%d of %d members are read\n", done, of)
 	}
 }
@@ -185,7 +185,7 @@ func (r *verifyReport) copyAgrees() *bool {
 	return nil
 }
 
-// judge says who is wrong. read is nil if the board changed during each walk.
+// judge sets which side is wrong, and the reason. read is nil if the board changed during each walk.
 func (r *verifyReport) judge(read *whole) {
 	var agrees *bool
 	if r.Copy != nil {

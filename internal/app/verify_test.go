@@ -92,9 +92,9 @@ func TestVerifyWithoutCopy(t *testing.T) {
 			continue
 		}
 		own := b.byHand(t)
-		report, said, code := b.verify(t, "--sidecar", "")
-		if code != ExitDiffers || report.Wrong != wrongRedis || report.Redis.AddedUp != own.String() || !strings.Contains(said, "past the writer") {
-			t.Errorf("by hand: exit %d, %s, %+v", code, said, report)
+		report, output, code := b.verify(t, "--sidecar", "")
+		if code != ExitDiffers || report.Wrong != wrongRedis || report.Redis.AddedUp != own.String() || !strings.Contains(output, "past the writer") {
+			t.Errorf("by hand: exit %d, %s, %+v", code, output, report)
 		}
 	}
 }
@@ -108,9 +108,9 @@ func TestVerifyCopy(t *testing.T) {
 	proved := strings.Replace(openAt(late), `"proved_state":""`, fmt.Sprintf(`"proved_state":%q`, sum), 1)
 	check := func(name, body, wrong, reason string, exit int) {
 		t.Helper()
-		report, said, code := b.verify(t, "--sidecar", status(t, body))
+		report, output, code := b.verify(t, "--sidecar", status(t, body))
 		if code != exit || report.Wrong != wrong || !strings.Contains(report.Reason+report.CopyMissing, reason) {
-			t.Errorf("%s: exit %d, %s, %+v", name, code, said, report)
+			t.Errorf("%s: exit %d, %s, %+v", name, code, output, report)
 		}
 	}
 	check("equal", openAt(sum), wrongNone, "the copy's too", ExitOK)
@@ -142,8 +142,8 @@ func TestVerifyWithoutSidecar(t *testing.T) {
 		}
 	}
 	t.Log(&text)
-	if report, said, code := b.verify(t, "--sidecar", "127.0.0.1:1"); code != ExitFailed || !strings.Contains(said, "--sidecar 127.0.0.1:1") {
-		t.Errorf("named: exit %d, %s, %+v", code, said, report)
+	if report, output, code := b.verify(t, "--sidecar", "127.0.0.1:1"); code != ExitFailed || !strings.Contains(output, "--sidecar 127.0.0.1:1") {
+		t.Errorf("named: exit %d, %s, %+v", code, output, report)
 	}
 }
 
@@ -162,8 +162,8 @@ func TestVerifyUnknown(t *testing.T) {
 	if report, _, code := b.verify(t, "--sidecar", ""); code != ExitFailed || report.Wrong != wrongUnknown || report.Redis.Meta != nil {
 		t.Errorf("no meta: exit %d, %+v", code, report)
 	}
-	if _, said, code := b.verify(t, "--board", "a b"); code != ExitUsage {
-		t.Errorf("a bad id: exit %d, %s", code, said)
+	if _, output, code := b.verify(t, "--board", "a b"); code != ExitUsage {
+		t.Errorf("a bad id: exit %d, %s", code, output)
 	}
 }
 
@@ -179,11 +179,11 @@ func TestVerifyChangingBoard(t *testing.T) {
 				testkit.ChangeBoard(t, b.client, wire.DefaultNames(), b.id, wire.OpIncr, "m7", 1)
 			}
 		}()
-		report, said, _ := b.verify(t, "--sidecar", "")
+		report, output, _ := b.verify(t, "--sidecar", "")
 		stop()
 		<-ended
 		if report.Wrong != want || report.Redis.Changed != (want == wrongUnknown) {
-			t.Errorf("%d members: %s, %+v", members, said, report)
+			t.Errorf("%d members: %s, %+v", members, output, report)
 		}
 	}
 }

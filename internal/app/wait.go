@@ -43,8 +43,8 @@ func newWaitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait",
 		Short: "Wait until a sidecar is ready, or until a board is open",
-		Long: `Wait until the sidecar (or writer, or poller) behind --health says that it is ready,
-or, with --board, until its admin port says that this board is answered from local
+		Long: `Wait until the sidecar (or writer, or poller) behind --health reports that it is ready,
+or, with --board, until its admin port reports that this board is answered from local
 memory. Progress is written to standard error.
 
 Exit codes: 0 ready, 1 not ready within --max, 2 bad flag.`,
@@ -79,16 +79,16 @@ func wait(ctx context.Context, o *waitOptions, progress io.Writer) (*waitReport,
 	if err != nil {
 		return nil, err
 	}
-	begin, said := time.Now(), ""
+	begin, logged := time.Now(), ""
 	ctx, cancel := context.WithTimeout(ctx, max(o.max, 0)+waitCall)
 	defer cancel()
 	for {
 		report := look(ctx)
 		waited := time.Since(begin)
 		report.WaitedMs = waited.Milliseconds()
-		if report.Reason != said {
-			said = report.Reason
-			fmt.Fprintln(progress, said)
+		if report.Reason != logged {
+			logged = report.Reason
+			fmt.Fprintln(progress, logged)
 		}
 		if report.Ready {
 			return report, nil
@@ -126,7 +126,7 @@ func (o *waitOptions) look() (func(context.Context) *waitReport, error) {
 	return func(ctx context.Context) *waitReport { return askState(ctx, client, base+path, judge) }, nil
 }
 
-// askState gets a state and has judge say what it means.
+// askState gets a state and has judge decide what it means.
 func askState(ctx context.Context, client *http.Client, at string, judge func(status int, body []byte) (bool, string)) *waitReport {
 	ctx, cancel := context.WithTimeout(ctx, waitCall)
 	defer cancel()
@@ -182,7 +182,7 @@ func boardOpen(status int, body []byte) (bool, string) {
 	return board.Replay.State == rankcache.StateOpen, board.Replay.String()
 }
 
-// boardProgress is what probes say of a board.
+// boardProgress is what probes report of a board.
 type boardProgress struct {
 	Board  rankcache.BoardID
 	State  rankcache.BoardState

@@ -13,7 +13,7 @@ import (
 )
 
 // warmRows is how many rows of a board's head have their profiles loaded before
-// the first page is asked for.
+// the first page is requested.
 const warmRows = 50
 
 // warmNamed loads, once Redis answers, the profiles of the heads of the boards

@@ -42,7 +42,7 @@ type FilledBoards struct {
 // Create returns the board, unread until it is opened.
 func (b FilledBoards) Create(id rankcache.BoardID) replay.Board { return b.Boards.Create(id) }
 
-// GateOrigin gives the gate what it compares boards with.
+// GateOrigin gives the gate Redis's states and members, which it compares boards with.
 type GateOrigin struct{ *origin.Origin }
 
 func (o GateOrigin) Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (replay.Sample, error) {

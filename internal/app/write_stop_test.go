@@ -34,7 +34,7 @@ func TestWriterStopsUnderLoad(t *testing.T) {
 	h.writer.Signal(syscall.SIGTERM)
 	h.writer.waitNotReady()
 	load.atLeast(t, 20) // more, of callers that have not heard yet
-	load.stop(t)        // now they have: a Service sends nobody any more
+	load.stop(t)        // now they have: a Service sends no more callers
 	h.writer.waitClosed("scores")
 	h.waitCommits(t) // the writer itself goes on while there is a post that needs it
 	h.waitCommits(t) // not only its last
@@ -128,7 +128,7 @@ func (h *fixture) waitCommits(t *testing.T) {
 
 // checkWritten wants the board's total to be the orders that were answered, the
 // commands that are committed and some more, and the log to have the update of
-// each with the seq that its caller was told.
+// each with the seq in its answer.
 func (h *fixture) checkWritten(t *testing.T, answered map[string]uint64, more int) {
 	t.Helper()
 	total := applied(t, h.redis(t), h.star)

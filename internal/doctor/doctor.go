@@ -1,4 +1,4 @@
-// Package doctor checks what a rankcache depends on and tells what to do about
+// Package doctor checks the dependencies of rankcache and gives advice about
 // failures. The entry function is [Run].
 //
 // Run makes the checks one after the other, each under a deadline (doctor.go). The

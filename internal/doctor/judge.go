@@ -68,15 +68,15 @@ func judgeEviction(policy, maxmemory, human string) Verdict {
 }
 
 // judgeSkew judges a clock that is ahead of this machine's by skew ± fuzz.
-func judgeSkew(whose string, skew, fuzz time.Duration) Verdict {
+func judgeSkew(server string, skew, fuzz time.Duration) Verdict {
 	if skew.Abs() > skewWarn+fuzz {
 		where := "ahead of"
 		if skew < 0 {
 			where = "behind"
 		}
-		return warnf("the clock of %s is %v %s this machine's: run NTP on both, otherwise ages in answers and logs are wrong", whose, skew.Abs().Round(time.Millisecond), where)
+		return warnf("the clock of %s is %v %s this machine's: run NTP on both, otherwise ages in answers and logs are wrong", server, skew.Abs().Round(time.Millisecond), where)
 	}
-	return okf("the clock of %s agrees with this machine's within %v", whose, max(skew.Abs(), fuzz).Round(time.Millisecond))
+	return okf("the clock of %s agrees with this machine's within %v", server, max(skew.Abs(), fuzz).Round(time.Millisecond))
 }
 
 // Memory compares the memory that the super-hot boards need with their budget.

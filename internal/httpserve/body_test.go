@@ -91,7 +91,7 @@ func TestRefusalReachesWhoWritesFirst(t *testing.T) {
 	}
 }
 
-// TestSlowBody: who does not send the rest is told so.
+// TestSlowBody: a client that does not send the rest gets 408.
 func TestSlowBody(t *testing.T) {
 	addr := serving(t, Config{ReadTimeout: 300 * time.Millisecond})
 	res, body := exchange(t, addr, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx")

@@ -119,7 +119,7 @@ const (
 	lingerTime = 2 * time.Second
 )
 
-// linger sends the answer and reads what the client still sends: if the connection were
+// linger sends the answer and reads the rest that the client sends: if the connection were
 // closed with bytes unread, he might lose the answer.
 func (b *body) linger(w http.ResponseWriter) {
 	control := http.NewResponseController(w)

@@ -76,7 +76,7 @@ func (s *Conns[C]) Added() uint64 {
 // Add adds a connection; if there are as many as may be, one gives way and is closed.
 func (s *Conns[C]) Add(c C) {
 	if out, full := s.add(c); full {
-		_ = out.Close() // its client is told no more than that
+		_ = out.Close() // its client gets no answer
 	}
 }
 

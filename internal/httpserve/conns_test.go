@@ -46,7 +46,7 @@ func TestWhoGivesWay(t *testing.T) {
 	}
 }
 
-// TestRemove: who has ended leaves room, also when told twice.
+// TestRemove: an ended connection leaves room, also when it is removed twice.
 func TestRemove(t *testing.T) {
 	var closed []string
 	conns := NewConns[*fake](1)

@@ -98,7 +98,7 @@ const (
 
 var kinds = map[string]Config{"admin and writer": {}, "health": ForProbes(nil)}
 
-// TestSlowHeaders: 600 clients whose heads do not end keep nobody out.
+// TestSlowHeaders: 600 clients whose heads do not end keep no other client out.
 func TestSlowHeaders(t *testing.T) {
 	for name, cfg := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestSlowHeaders(t *testing.T) {
 }
 
 // TestHeldConnections: as many as may be open, each served once and then silent,
-// keep nobody out.
+// keep no new client out.
 func TestHeldConnections(t *testing.T) {
 	for name, cfg := range kinds {
 		t.Run(name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func Listen(addr string) (net.Listener, error) {
 }
 
 // removeDead removes a socket that refuses connections. Anything else is left,
-// and the error of listening says so.
+// and then listening fails.
 func removeDead(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != fs.ModeSocket {

@@ -31,7 +31,7 @@ func (p Problem) Write(w http.ResponseWriter) {
 	write(w, p.Status, "application/problem+json", body)
 }
 
-// BodyProblem returns what the caller is told of an error of reading a body, from a
+// BodyProblem returns the problem that answers an error of reading a body, from a
 // [http.MaxBytesReader] if it has a limit.
 func BodyProblem(err error) Problem {
 	var timeout net.Error
@@ -49,7 +49,7 @@ func BodyProblem(err error) Problem {
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Cache-Control", "no-store")
 	body, err := encode(v)
-	if err != nil { // a NaN in a rate, say: better a clear error than half a body
+	if err != nil { // for instance a NaN in a rate: better a clear error than half a body
 		Problem{Status: http.StatusInternalServerError, Code: "internal", Title: "Internal error", Detail: err.Error()}.Write(w)
 		return
 	}
@@ -59,7 +59,7 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 func encode(v any) ([]byte, error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false) // what is told is no page
+	enc.SetEscapeHTML(false) // the answer is no HTML
 	err := enc.Encode(v)
 	return body.Bytes(), err
 }

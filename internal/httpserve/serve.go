@@ -1,4 +1,4 @@
-// Package httpserve serves net/http on a capped listener, and has what its handlers
+// Package httpserve serves net/http on a capped listener, and has the helpers that its handlers
 // share: Host and Origin checks, tokens, errors as application/problem+json.
 //
 // The path of a request: Accept adds the connection to the capped set, which closes
@@ -51,7 +51,7 @@ type Config struct {
 	NoKeepAlive  bool // every answer ends its connection
 }
 
-// ForProbes returns the Config of a health port: anybody in the network reaches it,
+// ForProbes returns the Config of a health port: it can be reached from the network,
 // and no client has a reason to stay.
 func ForProbes(hosts []string) Config {
 	return Config{Hosts: hosts, HeadTimeout: probeHeadTimeout, NoKeepAlive: true}
@@ -59,7 +59,7 @@ func ForProbes(hosts []string) Config {
 
 // Serve answers requests on ln with h until ctx is done, then closes ln, finishes
 // the requests in hand and returns. On loopback it answers only to loopback names and
-// cfg.Hosts. It is for listeners that are asked seldom; the data port has a server of
+// cfg.Hosts. It is for listeners with few requests; the data port has a server of
 // its own.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, cfg Config, log *slog.Logger) error {
 	if OnLoopback(ln.Addr()) {

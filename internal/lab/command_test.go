@@ -58,7 +58,7 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	}
 	const file = "../../docs/LAB.md"
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s is not what the code says (%v): run make docs and commit it", file, err)
+		t.Errorf("%s is not what the code generates (%v): run make docs and commit it", file, err)
 	}
 }
 

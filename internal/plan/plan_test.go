@@ -134,7 +134,7 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		}
 		want, err := strconv.ParseFloat(strings.ReplaceAll(string(found[0][1]), ",", ""), 64)
 		if want *= f.unit; err != nil || math.Abs(f.value-want) > 1e-9*want {
-			t.Errorf("%s is %g, docs/BENCHMARKS.md says %g (%v): copy its figure to figures.go", f.name, f.value, want, err)
+			t.Errorf("%s is %g, docs/BENCHMARKS.md has %g (%v): copy its figure to figures.go", f.name, f.value, want, err)
 		}
 	}
 }

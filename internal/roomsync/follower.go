@@ -49,9 +49,9 @@ type Follower struct {
 	metrics metrics
 
 	tiers  atomic.Pointer[rooms.Tiers]
-	merged atomic.Pointer[merged] // what the tiers were resolved from
+	merged atomic.Pointer[merged] // the entries that the tiers were resolved from
 
-	pollMu      sync.Mutex // before mu; held for a poll; guards what follows
+	pollMu      sync.Mutex // before mu; held for a poll; guards the next fields
 	data        []byte     // of the file in force
 	file        *rooms.File
 	dynamic     map[string]rooms.Entry // by field; replaced, never changed
@@ -119,7 +119,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// poll reads all sources and publishes what has changed.
+// poll reads all sources and publishes changes.
 func (f *Follower) poll(ctx context.Context) {
 	f.pollMu.Lock()
 	defer f.pollMu.Unlock()

@@ -70,7 +70,7 @@ func (h *Handler) Post(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Delete removes what was set at run time for ?uid= or ?match=.
+// Delete removes the entry that was set at run time for ?uid= or ?match=.
 func (h *Handler) Delete(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	field, err := fieldOf(q.Get("uid"), q.Get("match"))

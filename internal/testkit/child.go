@@ -30,7 +30,7 @@ type Child struct {
 
 	mu    sync.Mutex
 	lines []string          // of its log
-	addrs map[string]string // by listener, as its log says
+	addrs map[string]string // by listener, from its log
 }
 
 // StartChild starts cmd, which is rankcache or becomes it and logs in JSON, and returns at once. What it logs is kept; at the end of the test it is killed,
@@ -62,10 +62,10 @@ func (c *Child) read(stderr io.Reader) {
 	for lines.Scan() {
 		c.note(lines.Text())
 	}
-	_ = c.cmd.Wait() // its state says how it ended
+	_ = c.cmd.Wait() // its state has how it ended
 }
 
-// listening are the messages that say, with the listeners' addresses, that a command has come up.
+// listening are the messages, with the listeners' addresses, of a command that has started.
 var listening = []any{"serving", "writing", "polling"}
 
 func (c *Child) note(line string) {
@@ -74,12 +74,12 @@ func (c *Child) note(line string) {
 	if c.lines = append(c.lines, line); len(c.lines) > keptLines {
 		c.lines = c.lines[1:]
 	}
-	var said map[string]any
-	if json.Unmarshal([]byte(line), &said) != nil || !slices.Contains(listening, said["msg"]) {
+	var entry map[string]any
+	if json.Unmarshal([]byte(line), &entry) != nil || !slices.Contains(listening, entry["msg"]) {
 		return
 	}
 	c.addrs = map[string]string{}
-	for name, value := range said {
+	for name, value := range entry {
 		if addr, ok := value.(string); ok {
 			c.addrs[name] = addr
 		}
@@ -98,7 +98,7 @@ func (c *Child) WaitListening() *Child {
 	return c
 }
 
-// WaitReady waits until the health port says ready.
+// WaitReady waits until the health port reports ready.
 func (c *Child) WaitReady(atMost time.Duration) {
 	c.t.Helper()
 	Eventually(c.t, atMost, func() error {

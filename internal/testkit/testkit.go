@@ -45,7 +45,7 @@ const (
 	EnvFull        = "RANKCACHE_FULL"         // "1": full-size tests
 )
 
-// Full reports whether tests shall run in full size (RANKCACHE_FULL=1), as CI does, rather than in the size that suits a developer who waits.
+// Full reports whether tests shall run in full size (RANKCACHE_FULL=1), as CI does, rather than in the smaller size for development.
 func Full() bool { return os.Getenv(EnvFull) == "1" }
 
 // RequireReal reports whether a missing server is a failure (RANKCACHE_REQUIRE_REAL=1).
@@ -88,7 +88,7 @@ func legal(r rune) rune {
 	return '-'
 }
 
-// announced keeps what this binary has said on standard error, so that it says it once.
+// announced has the messages that this binary has printed on standard error, so that it prints each once.
 var announced sync.Map
 
 // orSkip skips t, and prints that on standard error, when a server is not installed. Any other error, or RANKCACHE_REQUIRE_REAL=1, fails it.
@@ -114,13 +114,13 @@ func checkMissing(t testing.TB, err error) {
 }
 
 func announce(msg string) {
-	if _, said := announced.LoadOrStore(msg, true); !said {
+	if _, printed := announced.LoadOrStore(msg, true); !printed {
 		fmt.Fprintf(os.Stderr, "\n*** %s\n*** Set %s=1 to make this a failure.\n\n", msg, EnvRequireReal)
 	}
 }
 
 // NoLeaks fails the test when goroutines that were started after this call are still there once everything else is cleaned up, so call it first. The test
-// must not be parallel to others, whose goroutines can't be told from its own.
+// must not be parallel to others, whose goroutines can't be distinguished from its own.
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	ignore := goleak.IgnoreCurrent()

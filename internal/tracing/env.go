@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Env is what OpenTelemetry's own environment variables say of the collector. Zeros
+// Env is the collector's configuration in OpenTelemetry's own environment variables. Zeros
 // are not set.
 type Env struct {
 	Endpoint string
@@ -18,8 +18,8 @@ type Env struct {
 }
 
 // FromEnv reads OTEL_EXPORTER_OTLP_TRACES_… and, where that is not set,
-// OTEL_EXPORTER_OTLP_…, for ENDPOINT, HEADERS, TIMEOUT and CERTIFICATE. The error says
-// which variable is bad, without its value. OTEL_EXPORTER_OTLP_INSECURE is about gRPC:
+// OTEL_EXPORTER_OTLP_…, for ENDPOINT, HEADERS, TIMEOUT and CERTIFICATE. The error names
+// the bad variable, without its value. OTEL_EXPORTER_OTLP_INSECURE is about gRPC:
 // here the endpoint's scheme decides.
 func FromEnv(getenv func(string) string) (e Env, err error) {
 	either := func(name string) (value, variable string) {

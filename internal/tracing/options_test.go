@@ -167,7 +167,7 @@ func TestFromEnv(t *testing.T) {
 		"SDK turned off":    {map[string]string{p + "ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "TRUE"}, Env{Headers: none}, false},
 		"protocol":          {map[string]string{p + "ENDPOINT": "http://c:4318", p + "PROTOCOL": "http/protobuf"}, Env{Endpoint: "http://c:4318/v1/traces", Headers: none}, false},
 		"gRPC":              {map[string]string{p + "ENDPOINT": "http://c:4317", p + "PROTOCOL": "grpc"}, Env{}, true},
-		"gRPC for nobody":   {map[string]string{p + "PROTOCOL": "grpc"}, Env{Headers: none}, false},
+		"gRPC, no endpoint": {map[string]string{p + "PROTOCOL": "grpc"}, Env{Headers: none}, false},
 		"bad timeout":       {map[string]string{p + "TIMEOUT": "5s"}, Env{}, true},
 		"bad header":        {map[string]string{p + "HEADERS": "hush"}, Env{}, true},
 		"bad encoding":      {map[string]string{p + "HEADERS": "a=%zz"}, Env{}, true},

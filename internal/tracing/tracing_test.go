@@ -90,7 +90,7 @@ func TestCallsOfRedisBecomeSpans(t *testing.T) {
 	}
 }
 
-func TestACollectorThatIsAwayHurtsNobody(t *testing.T) {
+func TestCallsSucceedWithoutCollector(t *testing.T) {
 	tracer, err := New("http://127.0.0.1:1", 1, "test")
 	if err != nil {
 		t.Fatal(err)

@@ -90,7 +90,7 @@ func (a *applier) meta(ctx context.Context, b rankcache.BoardID) (wire.Meta, err
 	return wire.ParseMeta(value)
 }
 
-// addUp returns the members of a board that nobody changes, and their sum.
+// addUp returns the members of a board that is not changed meanwhile, and their sum.
 func (a *applier) addUp(ctx context.Context, b rankcache.BoardID) (members int64, sum uint64, err error) {
 	before, err := a.serverID(ctx, b)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 const (
 	// maxBatch is the most records of a batch, which costs one round trip to Redis
-	// and is what a crash repeats.
+	// and is repeated after a crash.
 	maxBatch = 1000
 	// pollEvery is how often an idle consumer checks whether to stop.
 	pollEvery = 100 * time.Millisecond

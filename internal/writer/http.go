@@ -26,7 +26,7 @@ var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge
 // and whether the order was applied before. For a super-hot board the answer
 // comes when Kafka has acknowledged the update. Errors are
 // application/problem+json; after a 503 the same command with the same order
-// number is to be posted again. What a browser sends for another site's page is
+// number is to be posted again. Requests that a browser sends for another site's page are
 // refused.
 func (w *Writer) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -106,7 +106,7 @@ func (w *Writer) publishOne(ctx context.Context, m message) error {
 	return nil
 }
 
-// appendAnswer is the update with what only this caller is told.
+// appendAnswer is the update with the fields for this caller alone.
 func appendAnswer(dst []byte, o *Outcome) []byte {
 	dst = wire.AppendUpdate(dst, &o.Update)
 	dst = append(dst[:len(dst)-1], `,"state":"`...)

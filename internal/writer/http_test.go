@@ -100,7 +100,7 @@ func checkProblem(t *testing.T, what string, status int, answer string, want htt
 	equal(t, "status", status, want.Status)
 }
 
-// Without Kafka the score is changed, which the caller is told; the same
+// Without Kafka the score is changed, and the answer reports it; the same
 // command again is harmless and brings the update.
 func TestPostWhileKafkaIsAway(t *testing.T) {
 	h := newFixture(t, testkit.Kfake(t).Addr(), nil)

@@ -32,7 +32,7 @@ const (
 	recordLen = markLen + 8 + 7 + 6 + 6 + 4 + 6
 )
 
-// mark returns what a repeat of c must have in common with it.
+// mark returns the fields of c that a repeat must have in common with it.
 func mark(c *Command) string {
 	m := binary.BigEndian.AppendUint64(nil, uint64(c.Op)<<48|wire.Hash(c.Member, c.Number))
 	return string(m[1:])
@@ -69,7 +69,7 @@ func bigEndian(data string) (n uint64) {
 	return n
 }
 
-// need is what a command waits for before it can be applied.
+// need is the preparation that a command waits for before it can be applied.
 type need uint8
 
 const (

@@ -45,10 +45,10 @@ func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, run string) 
 	case '+':
 		return a.prepared(b, rest, time.Since(begin))
 	}
-	return nil // "m": apply.lua says the same
+	return nil // "m": apply.lua returns it too
 }
 
-// prepared tells what prepare.lua did.
+// prepared records and logs the result of prepare.lua.
 func (a *applier) prepared(b rankcache.BoardID, reply string, took time.Duration) error {
 	var adopted, members, fullest int64
 	if _, err := fmt.Sscan(reply, &adopted, &members, &fullest); err != nil {
@@ -98,7 +98,7 @@ type clock struct {
 
 func (c *clock) ahead() time.Duration { return time.Duration(c.off.Load()) }
 
-// checkClock refuses what a wrong clock would spoil: it decides which orders are
+// checkClock refuses commands if the clock is wrong: it decides which orders are
 // forgotten.
 func (a *applier) checkClock(ctx context.Context, b rankcache.BoardID) error {
 	now := a.now()

@@ -6,7 +6,7 @@
 -- of a new board in seconds, members that are added up at once, run to be adopted
 -- again ("" for none: then a board that is not there stays so).
 -- Returns "+", whether members were adopted (1 or 0), how many, and the fields of the
--- fullest hash; "w" and the run while somebody must adopt the board; "n" and "m" as
+-- fullest hash; "w" and the run while a writer must adopt the board; "n" and "m" as
 -- apply.lua does.
 local call = redis.call
 local layout, sets = '>BBI8I8I8I8I8I8I8I8I4I2', { [0] = {}, {} }

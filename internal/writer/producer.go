@@ -38,7 +38,7 @@ type producer struct {
 }
 
 // kafkaClient is a handle of librdkafka, which must not be used once it is closed:
-// whoever uses it is counted, and closing waits for them.
+// its users are counted, and closing waits for them.
 type kafkaClient struct {
 	*kafka.Producer
 	admin  *kafka.AdminClient // shares the producer's connections
@@ -107,7 +107,7 @@ func (p *producer) close() {
 	}
 }
 
-// end closes the client, which is no longer current, once nobody uses it. Messages
+// end closes the client, which is no longer current, once it has no users. Messages
 // that can't be sent in time are reported to their senders as failed.
 func (c *kafkaClient) end(flush time.Duration) {
 	c.users.Wait()

@@ -17,7 +17,7 @@ import (
 	"rankcache/rooms"
 )
 
-// Each refused command, from Kafka and posted, is told in the topic of refused
+// Each refused command, from Kafka and posted, is written to the topic of refused
 // commands, which is made when it is first needed.
 func TestRefusedCommandsArePublished(t *testing.T) {
 	h := newFixture(t, testkit.Kfake(t).Addr(), func(o *Options) {

@@ -81,7 +81,7 @@ func TestKnownTopicsAreLimited(t *testing.T) {
 
 // While a broker is slow to make a topic, the lock of the Kafka client is free: a new
 // login is set.
-func TestSlowTopicHoldsNobodyUp(t *testing.T) {
+func TestSlowTopicBlocksNoOther(t *testing.T) {
 	broker := testkit.Kfake(t)
 	h := newFixture(t, broker.Addr(), nil)
 	h.postTime = testTimeout

@@ -18,7 +18,7 @@ async function problemOf(response) {
   try {
     const body = JSON.parse(words);
     if (body && typeof body === 'object') return new Problem(response.status, body);
-  } catch { /* no JSON: what it says is the detail */ }
+  } catch { /* no JSON: the text is the detail */ }
   return new Problem(response.status, { detail: words.trim().slice(0, 300) });
 }
 
@@ -33,7 +33,7 @@ async function ask(path, options = {}) {
 // get returns the JSON of a path.
 export async function get(path) { return (await ask(path)).json(); }
 
-// getAged also returns how old the answer says it is, in milliseconds.
+// getAged also returns the answer's age, in milliseconds.
 export async function getAged(path) {
   const response = await ask(path);
   return { ...(await response.json()), age_ms: Number(response.headers.get('Rankcache-Age-Ms') ?? NaN) };

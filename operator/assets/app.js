@@ -1,6 +1,6 @@
-// The loop: once a second, while somebody looks, ask for everything and hand it
+// The loop: once a second, while the page is visible, fetch everything and hand it
 // to the views. When no answer comes, the last figures stay, greyed, and the
-// banner says how old they are.
+// banner shows how old they are.
 
 import { get, Problem } from './api.js';
 import { byId, show, text } from './dom.js';

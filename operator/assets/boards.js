@@ -28,10 +28,10 @@ const pause = 250; // ms after the last key until what was typed is searched
 let start = 0; // rows before the page
 let again = () => {};
 
-// head is asked for the whole page: its first boards are those of an unfiltered table.
+// head is requested for the whole page: its first boards are those of an unfiltered table.
 export const head = `/status?limit=${most}`;
 
-// path returns what is asked for the table.
+// path returns the path of the table's request.
 export function path() {
   const query = new URLSearchParams({ limit: most });
   const [match, state] = [byId('boards-match').value.trim(), byId('boards-state').value];
@@ -66,7 +66,7 @@ export function draw({ status, listed, hot }) {
   rows(listed, hot);
 }
 
-// place says which rows are shown, and of how many.
+// place shows which rows are listed, and of how many.
 function place({ problem, boards, boards_start: from, boards_matched: matched }) {
   const line = byId('boards-place');
   show(byId('boards-back'), from > 0);
@@ -85,14 +85,14 @@ function rows(status, hot) {
   const boards = (status.boards ?? []).map((b) => ({
     ...b,
     local: local.get(b.board),
-    asked: asked.get(b.board), // not known of boards that are asked for seldom
+    asked: asked.get(b.board), // not known of boards with few reads
     source: b.state === 'open' ? 'local' : pages.has(b.board) ? 'hot' : 'redis',
   }));
   show(byId('superhot-table'), boards.length > 0);
   table(byId('superhot-rows'), columns, boards, (b) => b.board);
 }
 
-// memory says what boards may take, and which were refused for want of it.
+// memory shows the memory budget of boards, and which boards it refused.
 function memory(m) {
   const line = byId('refused');
   if (!m) {
@@ -107,7 +107,7 @@ function memory(m) {
     refused.length ? 'warn' : 'calm');
 }
 
-// behind says how many updates of Redis's count are not here yet.
+// behind formats how many of Redis's updates have not arrived yet.
 function behind(b) {
   return b.want > 0 ? count(Math.max(b.want - b.have, 0)) : none;
 }

@@ -1,25 +1,25 @@
-// The changes that there are: what the operator is asked and told, and the
+// The changes that there are: the texts of their dialogs, and the
 // request that makes it.
 
-const says = {
+const effects = {
   'super-hot': (n) => `Every sidecar that shares this Redis rebuilds ${n} in its memory and answers from there once that equals Redis. It takes memory and a replay of the log.`,
   hot: (n) => `Every sidecar that shares this Redis keeps the top page of ${n} in memory and refreshes it, busy or not.`,
-  blocked: (n) => `Every sidecar that shares this Redis refuses reads of ${n} with 403. Nobody will be given it.`,
+  blocked: (n) => `Every sidecar that shares this Redis refuses reads of ${n} with 403.`,
 };
 const verbs = { 'super-hot': 'Promote', hot: 'Pin', blocked: 'Block' };
 
 // setting gives a room (uid) or board (match) a mode. boards are those of the
-// room; without any, Redis says which run in it.
+// room; without any, they are read from Redis.
 export function setting(kind, name, mode, boards) {
   const body = { [kind]: name, mode };
   if (kind === 'uid' && boards.length > 0) body.boards = boards;
-  const whom = kind === 'uid' ? `room ${name}` : name;
+  const target = kind === 'uid' ? `room ${name}` : name;
   return {
-    title: `${verbs[mode]} ${whom}?`,
-    what: says[mode](kind === 'uid' ? `the boards of room ${name}` : name),
-    verb: `${verbs[mode]} ${whom}`,
+    title: `${verbs[mode]} ${target}?`,
+    what: effects[mode](kind === 'uid' ? `the boards of room ${name}` : name),
+    verb: `${verbs[mode]} ${target}`,
     danger: mode === 'blocked',
-    done: `${whom} is set to ${mode}. All sidecars follow within 2 seconds.`,
+    done: `${target} is set to ${mode}. All sidecars follow within 2 seconds.`,
     method: 'POST',
     path: '/rooms',
     body,
@@ -28,12 +28,12 @@ export function setting(kind, name, mode, boards) {
 
 // unset takes back what was set at run time.
 export function unset(kind, name) {
-  const whom = kind === 'uid' ? `room ${name}` : name;
+  const target = kind === 'uid' ? `room ${name}` : name;
   return {
-    title: `Unset ${whom}?`,
-    what: `What was set at run time for ${whom} is taken back on every sidecar that shares this Redis. What the rooms file says of it stays.`,
-    verb: `Unset ${whom}`,
-    done: `${whom} is no longer set at run time. All sidecars follow within 2 seconds.`,
+    title: `Unset ${target}?`,
+    what: `What was set at run time for ${target} is taken back on every sidecar that shares this Redis. What the rooms file sets stays.`,
+    verb: `Unset ${target}`,
+    done: `${target} is no longer set at run time. All sidecars follow within 2 seconds.`,
     method: 'DELETE',
     path: `/rooms?${new URLSearchParams({ [kind]: name })}`,
   };

@@ -123,7 +123,7 @@ function problem(words) {
   show(byId('change-problem'), words !== '');
 }
 
-// toast says for a while what has been done; it is a live region.
+// toast shows for a while what has been done; it is a live region.
 function toast(words) {
   const node = byId('toast');
   tone(text(node, words), 'good');

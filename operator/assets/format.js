@@ -32,7 +32,7 @@ export function percent(part, all) {
   return isNumber(part) && all > 0 ? `${tenths.format((100 * part) / all)} %` : none;
 }
 
-// span says a length of time given in milliseconds, in at most two units.
+// span formats a length of time given in milliseconds, in at most two units.
 export function span(ms) {
   if (!isNumber(ms) || ms < 0) return none;
   if (ms < 1000) return `${Math.round(ms)} ms`;
@@ -44,7 +44,7 @@ export function span(ms) {
   return `${whole.format(Math.floor(s / 86400))} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 
-// since says how long ago a time of the server was; its clock may be a little
+// since formats how long ago a time of the server was; its clock may be a little
 // ahead of ours. A time that was never set is the year 1 in Go's JSON.
 export function since(time, now = Date.now()) {
   const at = Date.parse(time);

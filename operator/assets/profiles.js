@@ -6,7 +6,7 @@ import { byId, show, text, tone } from './dom.js';
 import { bytes, count, percent } from './format.js';
 
 const tones = { closed: 'good', 'half-open': 'warn', open: 'bad' };
-const words = { closed: 'answering', 'half-open': 'being tried again', open: 'failing, not asked for now' };
+const words = { closed: 'answering', 'half-open': 'being tried again', open: 'failing, not called now' };
 
 export function draw({ status }) {
   const p = status.profiles;

@@ -36,7 +36,7 @@ function update(item, b) {
   const open = b.state === 'open';
   const share = open ? 1 : b.want > 0 ? Math.min(b.have / b.want, 1) : NaN;
   text(head.children[2], Number.isNaN(share) ? '' : `${Math.floor(share * 100)} %`);
-  if (Number.isNaN(share)) bar.removeAttribute('value'); // not known: the bar says so
+  if (Number.isNaN(share)) bar.removeAttribute('value'); // not known: an indeterminate bar
   else if (bar.value !== share || !bar.hasAttribute('value')) bar.value = share;
   text(figures, sentence(b, open));
   text(reason, b.reason ?? '');

@@ -1,4 +1,4 @@
-// What operators have said of rooms and boards, and where they said it.
+// The modes that operators have set for rooms and boards, and where they are set.
 
 import { unset } from './changes.js';
 import { confirm, open as openChange } from './dialog.js';
@@ -49,7 +49,7 @@ function boards(cell, r) {
     return;
   }
   if (!Array.isArray(r.boards) || r.boards.length === 0) {
-    text(cell, Array.isArray(r.boards) ? 'none now' : 'as Redis says');
+    text(cell, Array.isArray(r.boards) ? 'none now' : 'read from Redis');
     return;
   }
   if (!cell.querySelector('ul')) cell.replaceChildren(el('ul', { class: 'chips' }));
@@ -72,7 +72,7 @@ function act(cell, r) {
   button(cell, 'Unset…', `Unset ${r.name}`, () => confirm(unset(r.kind, r.name)));
 }
 
-// sources says how the rooms file and the shared hash are doing.
+// sources shows the state of the rooms file and of the shared hash.
 function sources({ file, dynamic, problem }) {
   const line = byId('rooms-file');
   if (problem) tone(text(line, problem.message), 'bad');

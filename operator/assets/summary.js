@@ -15,7 +15,7 @@ export function draw({ status, hot }) {
   figures(status, hot);
 }
 
-// lost says that the sidecar does not answer.
+// lost shows that the sidecar does not answer.
 export function lost() { state('no answer', 'the sidecar is not running, or the way to it is cut'); }
 
 function state(word, reason) {

@@ -97,7 +97,7 @@ function proof({ state, origin_state: origin, origin_state_at: at, proved_state:
 
 function fail(problem) {
   show(byId('top-error'), true);
-  text(byId('top-error'), problem.code === 'blocked' ? 'This board is blocked: nobody is given it.' : `${problem.title}: ${problem.message}`);
+  text(byId('top-error'), problem.code === 'blocked' ? 'This board is blocked: its reads are refused.' : `${problem.title}: ${problem.message}`);
   show(byId('top-table'), false);
   show(byId('top-empty'), false);
   for (const id of ['top-source', 'top-seq', 'top-total', 'top-age']) text(byId(id), none);
@@ -106,7 +106,7 @@ function fail(problem) {
 
 // who shows the nick with the id below it, or the id alone. The avatar is the
 // nick's initials: a picture would have to be fetched from another host, which
-// would learn who looks at which board, and which this page may not ask.
+// would learn which viewer looks at which board, and which this page may not call.
 function who(cell, e) {
   if (!cell.firstChild) {
     cell.append(el('span', { class: 'disc', 'aria-hidden': 'true' }), el('span', { class: 'names' }, foreign('', 'nick'), foreign('', 'member')));

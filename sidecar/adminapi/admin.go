@@ -123,7 +123,7 @@ func writeUnknownPath(w http.ResponseWriter, _ *http.Request) {
 	writeProblem(w, &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "GET /openapi.yaml on the data and the admin port lists the paths"})
 }
 
-// statusOnly keeps what a handler would answer, without its body.
+// statusOnly keeps status and headers of a handler's answer, without its body.
 type statusOnly struct {
 	header http.Header
 	status int

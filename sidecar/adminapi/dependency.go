@@ -27,8 +27,8 @@ const (
 	// failingAfter is how long calls must have failed, without one that was answered:
 	// one late answer is no outage. It is more than the second between two calls.
 	failingAfter = 2 * time.Second
-	// failureLasts is how many times as long a failure counts as an answer does: calls of
-	// what fails pause longer.
+	// failureLasts is how many times as long a failure counts as an answer does: a
+	// service that fails is called less often.
 	failureLasts = 12
 	// latencyWeight is the weight of one call in the moving average.
 	latencyWeight = 1.0 / 8
@@ -38,7 +38,7 @@ const (
 // Dependency is another service, by how it answers the calls of this process. All methods
 // may be called concurrently.
 type Dependency struct {
-	expires time.Duration // after so long an answer says nothing any more
+	expires time.Duration // how long the latest answer counts
 
 	mu          sync.Mutex
 	off         bool
@@ -147,7 +147,7 @@ func (d *Dependency) Status() DependencyStatus {
 	return s
 }
 
-// errorText says of a deadline that passed what an operator can see: no answer.
+// errorText describes a deadline that passed as an operator sees it: no answer.
 func errorText(took time.Duration, err error) string {
 	if errors.Is(err, context.DeadlineExceeded) && took > 0 {
 		return fmt.Sprintf("no answer within %v", took.Round(time.Millisecond))

@@ -55,7 +55,7 @@ func TestDependencyStates(t *testing.T) {
 		d.Observe(4*time.Millisecond, nil)
 		expect("answered again", DependencyOK, 135*time.Second)
 		time.Sleep(11 * time.Second)
-		expect("nobody asks", DependencyUnknown, 145*time.Second)
+		expect("no calls", DependencyUnknown, 145*time.Second)
 		d.Observe(0, errAway)
 		expect("unknown, then a failure", DependencyFailing, 146*time.Second)
 		d.Off("not configured")
@@ -81,7 +81,7 @@ func TestDependencyOnTheWire(t *testing.T) {
 		d.Observe(8*time.Millisecond, nil)
 		d.Observe(0, nil) // not measured
 		d.Observe(16*time.Millisecond, nil)
-		d.Observe(time.Minute, errAway) // how long nobody answered is no latency
+		d.Observe(time.Minute, errAway) // a wait without an answer is no latency
 		if got, want := text(d), `{"state":"failing","since":"1999-12-31T23:59:00Z","last_ok":"2000-01-01T00:00:00Z","latency_ms":9,"last_error":"connection refused","last_error_at":"2000-01-01T00:00:00Z"}`; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

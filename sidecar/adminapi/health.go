@@ -40,7 +40,7 @@ func addProbes(mux *http.ServeMux, r *Readiness) {
 	})
 }
 
-// probeBody is what readiness and startup answer.
+// probeBody is the answer of readiness and startup probes.
 type probeBody struct {
 	State  State       `json:"state"`
 	Reason string      `json:"reason"`
@@ -81,7 +81,7 @@ type boardBody struct {
 	Audit   *auditBody           `json:"audit,omitempty"`
 }
 
-// auditBody is what the comparisons of a board with Redis have found.
+// auditBody has the results of comparing a board with Redis.
 type auditBody struct {
 	At          *time.Time `json:"at"` // of the last one; null: none yet
 	Checks      uint64     `json:"checks"`

@@ -28,7 +28,7 @@ type Readiness struct {
 	state   State
 	reason  string
 	since   time.Time
-	started bool // was ready once, which is what a startup probe asks
+	started bool // was ready once, for the startup probe
 }
 
 // NewReadiness returns a Readiness that is starting until settled returns true; the

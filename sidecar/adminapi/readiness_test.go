@@ -63,7 +63,7 @@ func TestProbes(t *testing.T) {
 				t.Errorf("%s: %s is %d, want %d: %s", when, path, rec.Code, want, rec.Body)
 			}
 			if path != "/livez" && (body.State != state || body.Reason != reason) {
-				t.Errorf("%s: %s says %s", when, path, rec.Body)
+				t.Errorf("%s: %s answers %s", when, path, rec.Body)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"rankcache/sidecar/internal/apijson"
 )
 
-// Status is what operators ask on the admin listener. Its fields are set before
+// Status answers /status of the admin listener. Its fields are set before
 // it is used.
 type Status struct {
 	Readiness *Readiness
@@ -91,7 +91,7 @@ const boardSample = 10
 // boardStatus answers GET /status/{board}.
 type boardStatus struct {
 	Board  rankcache.BoardID `json:"board"`
-	Mode   string            `json:"mode"` // what the operator said
+	Mode   string            `json:"mode"` // as set by the operator
 	Tier   string            `json:"tier"` // where reads go now
 	Source string            `json:"source,omitempty"`
 	Seq    uint64            `json:"seq,omitempty"`
@@ -103,7 +103,7 @@ type boardStatus struct {
 	proofBody
 }
 
-// proofBody is what a board's copy and Redis were compared by.
+// proofBody has the states by which a board's copy and Redis were compared.
 type proofBody struct {
 	State         string     `json:"state,omitempty"`        // of the copy
 	OriginState   string     `json:"origin_state,omitempty"` // Redis's latest one that was read

@@ -67,7 +67,7 @@ func TestCodingsOnSeveralLines(t *testing.T) {
 	}
 }
 
-// TestCaches are told to ask again each time, and a 304 has what they renew of a page.
+// TestCaches: caches have to revalidate each time, and a 304 has what they renew of a page.
 func TestCaches(t *testing.T) {
 	s := start(t, newEnv(), Config{})
 	for path, want := range map[string]string{

@@ -9,7 +9,7 @@ import (
 	"rankcache/sidecar/internal/conn"
 )
 
-// clientConn is a connection with what is kept for it from request to request.
+// clientConn is a connection with its state from request to request.
 type clientConn struct {
 	conn.Conn
 	id       uint64        // tells connections apart where they count
@@ -74,7 +74,7 @@ func setDateOf(p, date []byte) bool {
 	return true
 }
 
-// connState is told by fasthttp where it is with each connection.
+// connState is called by fasthttp with each connection's new state.
 func connState(nc net.Conn, state fasthttp.ConnState) {
 	c, ok := nc.(*clientConn)
 	if !ok {

@@ -54,9 +54,9 @@ func answered(t *testing.T, conn net.Conn) {
 	}
 }
 
-// TestNobodyIsKeptOut by clients that are silent, or whose heads or bodies do not end,
-// or by as many as may be open that were answered once.
-func TestNobodyIsKeptOut(t *testing.T) {
+// TestNewClientsAreServed beside clients that are silent, or whose heads or bodies do not
+// end, or as many answered once as may be open.
+func TestNewClientsAreServed(t *testing.T) {
 	const most = 64
 	s := start(t, newEnv(), crowded(most))
 	for _, first := range []string{"", halfHead, halfBody, "GET"} {
@@ -107,7 +107,7 @@ func TestRequestInProgressStays(t *testing.T) {
 	}
 }
 
-// await waits until the server says of one connection that it is in a stage.
+// await waits until one connection of the server is in a stage.
 func (r *running) await(t *testing.T, want httpserve.Stage) {
 	t.Helper()
 	testkit.Eventually(t, 20*time.Second, func() error {

@@ -9,7 +9,7 @@ import (
 	"rankcache/sidecar/internal/apijson"
 )
 
-// outcome is what became of a request: a [Source] for an answer, and above
+// outcome is the result of a request: a [Source] for an answer, and above
 // those the index of a problem's code.
 type outcome uint8
 

@@ -230,7 +230,7 @@ func TestHead(t *testing.T) {
 	get, head := s.get(t, "/v1/boards/local/top"), s.do(t, "HEAD", "/v1/boards/local/top", "")
 	for _, h := range []string{"Content-Length", "Content-Type", "ETag", "Rankcache-Source"} {
 		if get.header.Get(h) == "" || get.header.Get(h) != head.header.Get(h) {
-			t.Errorf("%s: HEAD says %q, GET %q", h, head.header.Get(h), get.header.Get(h))
+			t.Errorf("%s: HEAD has %q, GET %q", h, head.header.Get(h), get.header.Get(h))
 		}
 	}
 	if head.status != 200 || head.body != "" {
@@ -281,8 +281,8 @@ func sameRows(a, b string) bool {
 	return a == b && a != ""
 }
 
-// TestOriginAway: what needs Redis is 503; what is here is answered, and says
-// that the caller's own standing is what is missing.
+// TestOriginAway: reads that need Redis are 503; local pages are answered,
+// with an error in place of the caller's own standing.
 func TestOriginAway(t *testing.T) {
 	env := newEnv()
 	var logged syncBuffer
@@ -331,8 +331,8 @@ func (b *syncBuffer) lines() int {
 	return bytes.Count(b.all.Bytes(), []byte("\n"))
 }
 
-// TestDecodedMembers: what a path or an argument says percent-encoded is the
-// member's id, whatever it holds.
+// TestDecodedMembers: percent-encoding in a path or an argument is decoded to the
+// member's id, whatever bytes it has.
 func TestDecodedMembers(t *testing.T) {
 	env := newEnv()
 	s := start(t, env, Config{})
@@ -463,7 +463,7 @@ rankcache_origin_calls_total{op="standings",result="ok"} 1
 	}
 }
 
-// TestNoSuchKey: whoever misspelt a board's id is told why the page is empty.
+// TestNoSuchKey: the page of a board that Redis does not have reports that.
 func TestNoSuchKey(t *testing.T) {
 	env := newEnv()
 	s := start(t, env, Config{})

@@ -11,7 +11,7 @@
 //	args.go           query arguments, each checked and named when it is wrong
 //	handlers.go       Server.top: read, encode, send, record
 //	../reader.go      Reader.Page: the tier, the rows
-//	../pages.go       what is kept for the *Top that the rows are from
+//	../pages.go       the top cache: what is kept for the *Top that the rows are from
 //	pagecache.go      the encoded page among it; one that is not there is encoded once,
 //	                  by ../internal/apijson, with the profiles of previous.go
 //	response.go       ETag and 304, content coding (pack.go, once), age
@@ -25,7 +25,7 @@
 //
 // Entry: [New], then [Server.Serve].
 //
-// Words: a call is the state of one request; the request cache knows what bytes ask for,
+// Words: a call is the state of one request; the request cache maps bytes to parsed requests,
 // the page cache has encoded pages; an entry is one of these; the previous page is that
 // of the board's last top, whose profiles are reused; a body is an encoded page with its
 // content codings.

@@ -21,7 +21,7 @@ type frame struct {
 	fields framing
 }
 
-// framing is what a head says of the body behind it.
+// framing is what a head declares about its body.
 type framing struct {
 	http11  bool
 	lengths int // Content-Length fields

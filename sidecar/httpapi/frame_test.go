@@ -139,8 +139,8 @@ func TestAnswersDoNotWait(t *testing.T) {
 	}
 }
 
-// TestExpect: whoever waits for a 100 gets it, in any case of letters; who does not know it
-// and who would be refused do not.
+// TestExpect: a client that waits for a 100 gets it, in any case of letters; HTTP/1.0
+// clients and requests that would be refused do not.
 func TestExpect(t *testing.T) {
 	s := start(t, newEnv(), Config{ReadTimeout: time.Hour})
 	head := func(version, expect string, length int) string {
@@ -193,8 +193,8 @@ func TestConnectionOptions(t *testing.T) {
 			conn := s.dial(t, "tcp")
 			for range 3 {
 				got := conn.ask(get+options+"\r\n", 1)
-				if says := strings.Contains(got, "\r\nConnection: close\r\n"); says != closes {
-					t.Errorf("%q: close %v, want %v", options, says, closes)
+				if announced := strings.Contains(got, "\r\nConnection: close\r\n"); announced != closes {
+					t.Errorf("%q: close %v, want %v", options, announced, closes)
 				}
 				if closes {
 					if _, err := conn.in.ReadByte(); err != io.EOF {

@@ -12,7 +12,7 @@ import (
 	"rankcache/wire"
 )
 
-// serve answers one request, or returns what is wrong with it. Reads wait for Redis and
+// serve answers one request, or returns the problem with it. Reads wait for Redis and
 // for profiles as long as those allow, which is bounded, so they get no deadline of their
 // own here.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
@@ -118,8 +118,8 @@ func (s *Server) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 	return apijson.AppendPage(dst, c.query, c.args.limit, a, &j)
 }
 
-// appendMe appends the caller's own standing and what closes the page. If Redis could not
-// be asked for the standing, the page is sent all the same and has an error code instead.
+// appendMe appends the caller's own standing and the page's closing brace. If Redis could not
+// be read, the page is sent all the same and has an error code instead.
 func (s *Server) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
 	me, seq, err := s.reader.Me(c.ctx, c.query, a, c.rows, c.member[:])
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *Server) profile(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	return nil
 }
 
-// join returns the profiles of the rows if they were asked for.
+// join returns the profiles of the rows if they were requested.
 func (s *Server) join(c *call, entries []rankcache.Entry) apijson.Joined {
 	if !c.args.profiles {
 		return apijson.Joined{}

@@ -40,7 +40,8 @@ func newPages(old any) any {
 	return &pages{previous: new(atomic.Pointer[previousPage])}
 }
 
-// pageCache is the data port's part of the reader's page cache.
+// pageCache is the data port's slot in the reader's top cache: the encoded pages of each
+// newest top.
 type pageCache struct {
 	reader *sidecar.Reader
 	slot   sidecar.Slot

@@ -60,8 +60,8 @@ func TestBurstEncodesOnce(t *testing.T) {
 	}
 }
 
-// TestPreviousPageWhileProfilesChange: when only profiles have changed, those
-// who come while one encodes are given the page as it was.
+// TestPreviousPageWhileProfilesChange: when only profiles have changed, readers
+// that come while one encodes get the page as it was.
 func TestPreviousPageWhileProfilesChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stale atomic.Bool

@@ -9,12 +9,11 @@ import (
 	"rankcache/sidecar/internal/apijson"
 )
 
-// maxReuse is how long profiles are copied from page to page before the profile cache
-// is asked for them again: it has to learn that they are still in use.
+// maxReuse is how long profiles are copied from page to page before they are looked up
+// in the profile cache again, which counts them as used.
 const maxReuse = time.Second
 
-// previousPage is what the page of one top leaves to the page of the next: its
-// profiles. A board that is written to has a hundred tops a second, with nearly always
+// previousPage has the profiles of one top's page, which the next top's page reuses. A board that is written to has a hundred tops a second, with nearly always
 // the same members. Looking up and copying 50 profiles, which are in no processor's
 // cache, took 100 of the 125 µs in which such a page was encoded (in a server under
 // load), and with one core every request waited for it.

@@ -42,7 +42,7 @@ func (s *succession) previous() *atomic.Pointer[previousPage] {
 }
 
 // page publishes a top of these members, in this order, and returns how many
-// times the cache was asked for its page.
+// look-ups of its page in the cache.
 func (s *succession) page(members ...string) (joins int64) {
 	s.Helper()
 	s.seq++
@@ -59,7 +59,7 @@ func (s *succession) page(members ...string) (joins int64) {
 	return joins
 }
 
-// check holds every row against what the profile service says now.
+// check holds every row with the profile service's present answer.
 func (s *succession) check(got string, members []string) {
 	s.Helper()
 	for i, m := range members {
@@ -73,8 +73,8 @@ func (s *succession) check(got string, members []string) {
 	}
 }
 
-// TestProfilesGoFromPageToPage: the cache is asked again only for a page that has
-// somebody new, or a profile that has changed or is still to come.
+// TestProfilesGoFromPageToPage: profiles are looked up again only for a page with a
+// new member, or with a profile that has changed or is still loading.
 func TestProfilesGoFromPageToPage(t *testing.T) {
 	s := newSuccession(t)
 	for i, step := range []struct {
@@ -94,13 +94,13 @@ func TestProfilesGoFromPageToPage(t *testing.T) {
 		{"f e late b a", 1}, // is still to come
 	} {
 		if got := s.page(strings.Fields(step.members)...); got != step.joins {
-			t.Errorf("step %d: the cache was asked %d times, want %d", i, got, step.joins)
+			t.Errorf("step %d: %d look-ups in the cache, want %d", i, got, step.joins)
 		}
 	}
 	s.Profiles.Epoch.Add(1)
 	for i, want := range []int64{1, 0} {
 		if got := s.page("e", "f", "late", "b", "a"); got != want {
-			t.Errorf("page %d after a change: the cache was asked %d times, want %d", i, got, want)
+			t.Errorf("page %d after a change: %d look-ups in the cache, want %d", i, got, want)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestProfilesInUseAreAskedFor(t *testing.T) {
 	s.previous().Store(&old)
 	for i, want := range []int64{1, 0} {
 		if got := s.page("b", "a"); got != want {
-			t.Errorf("page %d: the cache was asked %d times, want %d", i, got, want)
+			t.Errorf("page %d: %d look-ups in the cache, want %d", i, got, want)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func visit(rec *recorder, cache *requestCache, bytes string, kept ...bool) (cach
 	return false
 }
 
-// TestRecorder: what is recorded is what one whole request asked for that came twice.
+// TestRecorder: a request is recorded if it was whole, alone, and came twice.
 func TestRecorder(t *testing.T) {
 	long := string(make([]byte, maxCachedRequest+1))
 	for name, c := range map[string]struct {

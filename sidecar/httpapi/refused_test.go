@@ -39,7 +39,8 @@ func TestRefusalReachesWhoWritesFirst(t *testing.T) {
 	}
 }
 
-// TestRefusedClientsAreLeft: who goes on sending, and who keeps the connection.
+// TestRefusedClientsAreLeft: clients that go on sending, and clients that keep the
+// connection open.
 func TestRefusedClientsAreLeft(t *testing.T) {
 	s := start(t, newEnv(), Config{})
 	for name, rest := range map[string]string{"sends on": strings.Repeat("x", 1<<20), "keeps it": ""} {
@@ -68,7 +69,7 @@ func TestRefusedGiveWay(t *testing.T) {
 	}
 }
 
-// TestSilentConnections end without a word: nobody asked.
+// TestSilentConnections: connections without a request are closed without an answer.
 func TestSilentConnections(t *testing.T) {
 	s := start(t, newEnv(), Config{ReadTimeout: 300 * time.Millisecond})
 	for _, network := range []string{"tcp", "unix"} {
@@ -79,7 +80,7 @@ func TestSilentConnections(t *testing.T) {
 	if n := s.counters.sum(routeNone, firstProblem); n != 0 {
 		t.Errorf("%d requests are counted", n)
 	}
-	conn := s.dial(t, "tcp").conn // the same for who resets
+	conn := s.dial(t, "tcp").conn // the same for a client that resets
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	conn.Close()
 }

@@ -56,7 +56,7 @@ func (c *call) reset() {
 	*c = call{decoded: c.decoded[:0], out: c.out[:0], etag: c.etag[:0], rows: c.rows[:0]}
 }
 
-// route is what a path asks for; it is also a metric label.
+// route is the resource that a path names; it is also a metric label.
 type route uint8
 
 const (
@@ -104,7 +104,7 @@ func (c *call) parsePath(path []byte) *apijson.Problem {
 	return unknownPath()
 }
 
-// boardRoute reads what follows the board.
+// boardRoute reads the path behind the board.
 func (c *call) boardRoute(rest []byte) *apijson.Problem {
 	switch {
 	case string(rest) == "top":
@@ -155,7 +155,7 @@ func (c *call) pageKey() pageKey {
 	return pageKey{c.args.start, c.args.limit, c.query.Order, c.args.profiles}
 }
 
-// caches returns what a cache may do with the answer.
+// caches returns the Cache-Control of the answer.
 func (c *call) caches() []byte {
 	if c.args.me {
 		return valuePrivate

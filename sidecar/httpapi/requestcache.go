@@ -13,7 +13,7 @@ import (
 	"rankcache/sidecar"
 )
 
-// requestCache holds what the requests to one listener ask for, by their bytes: an app
+// requestCache holds the parsed requests to one listener, by their bytes: an app
 // asks for the page of a room with the same bytes again and again, and parsing them takes
 // longer than answering. Listeners share none, because they check the Host differently.
 // It may be used concurrently.
@@ -31,7 +31,7 @@ const (
 	maxCachedRequest = 1 << 10
 )
 
-// cachedRequest is what one request asks for: a kept page, of any age.
+// cachedRequest is one parsed request for a page without bounds on its age.
 type cachedRequest struct {
 	request     string        // its bytes
 	query       sidecar.Query // of strings that it owns
@@ -98,7 +98,7 @@ func (r *recorder) consider(c *requestCache, request []byte) {
 // wants reports whether the current request would be cached.
 func (r *recorder) wants() bool { return len(r.request) > 0 }
 
-// record takes what the current request asks for.
+// record takes the current parsed request.
 func (r *recorder) record(c *call, takes coding, ifNoneMatch []byte) {
 	query := c.query
 	query.Board, query.Room = rankcache.BoardID(strings.Clone(string(query.Board))), strings.Clone(query.Room)
@@ -122,7 +122,7 @@ func (r *recorder) end(c *requestCache) {
 	}
 }
 
-// record notes what the current request asks for, so that the same bytes need not be
+// record notes the current parsed request, so that the same bytes need not be
 // parsed again. It is called for a request that was answered by a kept page alone.
 // Requests that fasthttp answers in a way of its own are left to it.
 func record(ctx *fasthttp.RequestCtx, c *call, takes coding) {
@@ -198,7 +198,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	return true, c.WriteBoth(c.head, data)
 }
 
-// header is the header of an answer as fasthttp writes it, but for what differs from
+// header is the header of an answer as fasthttp writes it, but for the fields that differ from
 // answer to answer: the date, which is overwritten, and the age, which comes last.
 type header struct {
 	bytes []byte

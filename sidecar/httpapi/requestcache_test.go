@@ -41,7 +41,7 @@ func (r *running) dial(t *testing.T, network string) *client {
 	return &client{t, conn, bufio.NewReader(conn)}
 }
 
-// changing is what two answers that say the same need not have in common.
+// changing matches the headers in which two equal answers may differ.
 var changing = regexp.MustCompile(`(Date: [^\r]{29}|Rankcache-Age-Ms: \d+)\r\n`)
 
 // ask sends bytes and returns the bytes of as many answers.
@@ -208,7 +208,7 @@ func TestCachedRequestsFollowTheBoard(t *testing.T) {
 	}
 }
 
-// TestCachedIfNoneMatch: a caller who has the page is told so, until there is another.
+// TestCachedIfNoneMatch: a caller that has the page gets 304, until there is another.
 func TestCachedIfNoneMatch(t *testing.T) {
 	env := newEnv()
 	s := start(t, env, Config{})
@@ -243,7 +243,7 @@ func TestListenersCacheApart(t *testing.T) {
 	}
 }
 
-// TestCachedRequestsAreCounted: each read counts once, whoever answers.
+// TestCachedRequestsAreCounted: each read counts once, cached or not.
 func TestCachedRequestsAreCounted(t *testing.T) {
 	const asked = 50
 	env := newEnv()
@@ -282,8 +282,8 @@ func TestCachedRequestsAllocateNothing(t *testing.T) {
 	}
 }
 
-// stuck has a connection ask, one by one, for pages that nobody reads, until the server
-// is in the middle of an answer. It returns how many bytes it was asked for in all.
+// stuck has a connection request pages, one by one, and read none of them, until the
+// server is in the middle of an answer. It returns how many bytes were requested in all.
 func (c *client) stuck(s *running) (served *clientConn, bytes int) {
 	c.Helper()
 	const request = "GET /v1/boards/local/top?limit=500" + hostLine + "\r\n"
@@ -311,8 +311,8 @@ func (c *client) stuck(s *running) (served *clientConn, bytes int) {
 	return nil, 0
 }
 
-// TestCloseWaitsForCachedAnswer: whoever closes a connection, at the end or to make room
-// for another, does not cut the answer to a cached request.
+// TestCloseWaitsForCachedAnswer: closing a connection, at the end or to make room for
+// another, does not cut the answer to a cached request.
 func TestCloseWaitsForCachedAnswer(t *testing.T) {
 	s := start(t, newEnv(), Config{})
 	conn := s.dial(t, "unix")
@@ -325,11 +325,11 @@ func TestCloseWaitsForCachedAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got) != want {
-		t.Errorf("%d bytes, want %d: whole answers to all that was asked", len(got), want)
+		t.Errorf("%d bytes, want %d: whole answers to all requests", len(got), want)
 	}
 }
 
-// TestCachedAnswersAreCutOff: who reads no answers does not hold a connection.
+// TestCachedAnswersAreCutOff: a client that reads no answers does not hold a connection.
 func TestCachedAnswersAreCutOff(t *testing.T) {
 	s := start(t, newEnv(), Config{WriteTimeout: 300 * time.Millisecond})
 	s.dial(t, "unix").stuck(s)
@@ -360,8 +360,8 @@ func TestCachedRequestsRenewTimeouts(t *testing.T) {
 	}
 }
 
-// TestCachedRequestsGoIdle: a connection that asks no more says so to who makes room, and is
-// closed as any other.
+// TestCachedRequestsGoIdle: a connection without a further request counts as idle when
+// room is made, and is closed as any other.
 func TestCachedRequestsGoIdle(t *testing.T) {
 	s := start(t, newEnv(), Config{IdleTimeout: 300 * time.Millisecond})
 	conn := s.dial(t, "tcp")
@@ -369,7 +369,7 @@ func TestCachedRequestsGoIdle(t *testing.T) {
 	served := s.only()
 	testkit.Eventually(t, 20*time.Second, func() error { // the answer is here before the server is done with it
 		if stage := served.Place().Stage(); stage != httpserve.Idle {
-			return fmt.Errorf("between requests it says %d", stage)
+			return fmt.Errorf("between requests its stage is %d", stage)
 		}
 		return nil
 	})
@@ -381,7 +381,7 @@ func TestCachedRequestsGoIdle(t *testing.T) {
 // script is a connection on which each read gets one of the pieces, in turn, or the rest
 // of one, until as many pieces were begun as there are reads.
 type script struct {
-	net.Conn // nil: nobody asks for more
+	net.Conn // nil: no other method is called
 	pieces   []string
 	rest     string // of the piece in hand: reads may have less room
 	reads    int

@@ -103,7 +103,7 @@ func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 }
 
 // stamp sets the fields that change while the body stays the same. The age of a
-// copy that was never compared with Redis is not known, and not said.
+// copy that was never compared with Redis is not known, and not sent.
 func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source, state []byte, currentAt time.Time) {
 	h := &ctx.Response.Header
 	setTag(h, etag, caches, source, state)
@@ -208,7 +208,7 @@ func matches(list, etag []byte, weakly bool) bool {
 	return false
 }
 
-// writeProblem makes p the answer, whatever was set before.
+// writeProblem makes p the answer and drops anything set before.
 func writeProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
 	ctx.Response.Reset()
 	status := p.Info().Status
@@ -232,7 +232,7 @@ type body struct {
 	// or they never change.
 	fresh func() bool
 
-	packed [codings]atomic.Pointer[encoded] // made when first asked for
+	packed [codings]atomic.Pointer[encoded] // made at the first request
 	mu     sync.Mutex                       // to make one
 }
 

@@ -25,7 +25,7 @@ func trusted(err error, log *slog.Logger) bool {
 	return err == nil
 }
 
-// libraryEvents is what a recorder relies on, for the connection of libraryRequests:
+// libraryEvents are the events that a recorder relies on, for the connection of libraryRequests:
 // when a request is begun, answered and followed by a read.
 const libraryEvents = "active read write idle " + // one request; the first is active before it is read
 	"read active idle active write idle " + // two in one piece
@@ -91,7 +91,7 @@ func checkAnswers(sent []byte, b *body) error {
 	return nil
 }
 
-// scriptedConn is a connection in memory that notes what is done with it.
+// scriptedConn is a connection in memory that records its calls.
 type scriptedConn struct {
 	net.Conn // nil: no other method is called
 	reads    []string

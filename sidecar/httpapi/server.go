@@ -132,7 +132,7 @@ func (s *Server) server(ln net.Listener) *fasthttp.Server {
 func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
 		HeaderReceived: fieldsRead, ExpectHandler: s.expected, Handler: handler, ErrorHandler: s.unreadable, ConnState: connState,
-		// What it logs are broken requests and connections, which are counted.
+		// It logs broken requests and connections, which are counted.
 		Logger: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		// Also those that gave way and have not ended yet; fasthttp answers 503 beyond.
 		Concurrency: 2*s.cfg.MaxConns + 1024, ReadBufferSize: maxHeader, WriteBufferSize: WriteBuffer,
@@ -143,7 +143,7 @@ func (s *Server) fasthttpServer(handler fasthttp.RequestHandler) *fasthttp.Serve
 }
 
 // checkVersion refuses other versions, which fasthttp lets pass, and ends the connection.
-// It answers what is asked of the server as a whole.
+// It answers requests that concern the server as a whole.
 func (s *Server) checkVersion(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		if c, ok := ctx.Conn().(*clientConn); ok {
@@ -199,7 +199,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, r route, p *apijson.Problem) {
 	s.counters.add(ctx.ConnID(), r, firstProblem+outcome(p.Code.Index()))
 }
 
-// unreadable answers what could not be read as a request.
+// unreadable answers a request that could not be parsed.
 func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	p := unreadable()
 	var timeout net.Error
@@ -223,8 +223,8 @@ func unreadable() *apijson.Problem {
 }
 
 // fieldsRead is called when a head has been read. It has fasthttp understand fields of which
-// it knows one spelling: Connection is a list, and letters of either case are the same. Who
-// sends no body waits for no 100, and HTTP/1.0 does not know it.
+// it knows one spelling: Connection is a list, and letters of either case are the same. A
+// client without a body waits for no 100, and HTTP/1.0 does not know it.
 func fieldsRead(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if !h.ConnectionClose() && hasOption(h.RawHeaders(), fasthttp.HeaderConnection, "close") {
 		h.SetConnectionClose()

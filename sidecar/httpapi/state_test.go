@@ -9,7 +9,7 @@ import (
 	"rankcache/sidecar/internal/fixture"
 )
 
-// TestStateOfEveryBoardAnswer: answers of all sources say which state they show, with and
+// TestStateOfEveryBoardAnswer: answers of all sources carry the state that they show, with and
 // without a body, made for one request or kept, packed or not.
 func TestStateOfEveryBoardAnswer(t *testing.T) {
 	s := start(t, newEnv(), Config{})

@@ -80,7 +80,7 @@ servers run on the first and the load on the second.
 Our own rows run with GOMAXPROCS=2, Go's own choice in a container that is limited
 to one core. Updates are applied to the board in the same process, as replay does it
 but without Kafka and decoding. Needs Linux; redis-server and nginx are looked for in
-PATH, and what is missing is said.`,
+PATH, and what is missing is listed.`,
 		Example: `  rankcache-lab bench read
   rankcache-lab bench read -o json > read.json
   rankcache-lab bench read --only 'top50 super-hot|fixed' --rounds 3`,

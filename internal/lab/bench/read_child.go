@@ -43,7 +43,7 @@ func (s *benchServers) startTarget(name, kind string, args ...string) (*benchSer
 		err = json.Unmarshal(line, &ready)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("it did not say that it is ready: %w", err), end())
+		return nil, errors.Join(fmt.Errorf("it did not report that it is ready: %w", err), end())
 	}
 	fmt.Fprintf(s.bench.progress, "  %s is ready with %d MiB of live heap\n", name, ready.HeapMB)
 	pids := []int{cmd.Process.Pid}
@@ -59,14 +59,14 @@ func order(in io.Writer, answers *bufio.Reader, line string) error {
 	}
 	answer, err := answers.ReadString('\n')
 	if err == nil && answer != "ok\n" {
-		err = fmt.Errorf("the target says %q", answer)
+		err = fmt.Errorf("the target answers %q", answer)
 	}
 	return err
 }
 
 // nginxConfig is nginx as Debian sets it up, with one worker, without a log, and
 // with connections that never end. Below /cached/ it also keeps the files open,
-// which hardly anybody sets and which is its best.
+// which is rarely set and is its fastest.
 const nginxConfig = `daemon off;
 %s
 worker_processes 1;

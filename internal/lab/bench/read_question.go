@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	manyMembers = 4096 // different members asked for in turn
+	manyMembers = 4096 // different members requested in turn
 	batchSize   = 20   // members of one batch
 	// manyTraces is so many requests, each with a trace of its own, that none is the
 	// same as one that a server may remember.
@@ -55,7 +55,7 @@ func parseReply(raw []byte) (*http.Response, []byte, error) {
 const sourceWait = 20 * time.Second // a hot board is promoted within a second or two
 
 // awaitSource waits until the target answers from where it is to be measured: a
-// hot page that was not asked for lately has to be read again.
+// hot page that was not requested lately has to be read again.
 func awaitSource(t load.Target, request []byte, source string) error {
 	for until := time.Now().Add(sourceWait); source != ""; time.Sleep(10 * time.Millisecond) {
 		resp, body, err := firstReply(t, request)

@@ -43,7 +43,7 @@ func benchOnly() *cobra.Command {
 // TestBenchReadMeasuresEveryRow is the whole bench with windows too short to mean
 // anything: every server starts, every first reply is right, nothing fails.
 func TestBenchReadMeasuresEveryRow(t *testing.T) {
-	testkit.Redis(t) // says so, or fails, where there is no redis-server
+	testkit.Redis(t) // skips or fails where there is no redis-server
 	t.Setenv(envRunMain, "1")
 	var out, progress bytes.Buffer
 	err := app.Run(t.Context(), benchOnly(), []string{"bench", "read", "-o", "json", "--rounds", "1", "--duration", "20ms",
@@ -113,7 +113,7 @@ func TestBenchReadLeavesOutWhatIsNotInstalled(t *testing.T) {
 	}
 	for _, text := range []string{out.String(), progress.String()} {
 		if !strings.Contains(strings.ToLower(text), "left out: redis-server: not installed") {
-			t.Errorf("does not say what is left out:\n%s", text)
+			t.Errorf("does not name what is left out:\n%s", text)
 		}
 	}
 	if !strings.Contains(out.String(), "sortedset rwmutex json") {
@@ -155,8 +155,8 @@ func TestTargetRefusesWhatItCannotDo(t *testing.T) {
 	}
 }
 
-// TestUpdaterChangesTheBoardAtItsRate also looks whether what it says of the board
-// is what the board says.
+// TestUpdaterChangesTheBoardAtItsRate also compares the updater's scores with the
+// board's.
 func TestUpdaterChangesTheBoardAtItsRate(t *testing.T) {
 	const members = 1000
 	board := localboard.New(benchBoardID)
@@ -180,9 +180,9 @@ func TestUpdaterChangesTheBoardAtItsRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	board.Publish()
-	for who, want := range u.scores {
-		if score, _, ok := board.Score(u.names.at(who)); !ok || score != want {
-			t.Fatalf("%s has %v, want %v", u.names.at(who), score, want)
+	for member, want := range u.scores {
+		if score, _, ok := board.Score(u.names.at(member)); !ok || score != want {
+			t.Fatalf("%s has %v, want %v", u.names.at(member), score, want)
 		}
 	}
 }

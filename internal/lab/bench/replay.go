@@ -243,20 +243,20 @@ func (b *replayBench) idBytes() float64 {
 
 func benchMember(i int) string { return fmt.Sprint(10_000_000 + i) }
 
-// benchUpdates yields the updates of a board: everybody once, then by Zipf.
+// benchUpdates yields the updates of a board: each member once, then by Zipf.
 func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *wire.Update) error) (*fill.Board, error) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(rng, 1.1, 50, uint64(b.members-1))
 	order := rng.Perm(b.members)
 	filled := fill.NewBoard(board)
 	for i := range b.updates {
-		who := 0
+		member := 0
 		if i < b.members {
-			who = order[i]
+			member = order[i]
 		} else {
-			who = int(zipf.Uint64())
+			member = int(zipf.Uint64())
 		}
-		u := filled.Incr(benchMember(who), 1)
+		u := filled.Incr(benchMember(member), 1)
 		u.OrderID, u.At = fmt.Sprintf("order-%d", i), 1_700_000_000_000+int64(i)
 		if err := each(&u); err != nil {
 			return nil, err

@@ -14,7 +14,7 @@ import (
 // full size (1,000,000 updates) it seemed to, in most runs: kfake ran in the same
 // process, and its answer to the last fetch, 1.1 MB a partition, counted as heap.
 func TestHeapIsTheBoardsAlone(t *testing.T) {
-	testkit.Redis(t) // says so, or fails, where there is no redis-server
+	testkit.Redis(t) // skips or fails where there is no redis-server
 	t.Setenv(envRunMain, "1")
 	t.Setenv("RANKCACHE_TEST_KAFKA_LIBS", t.TempDir()) // no Kafka there: kfake
 	var out, progress bytes.Buffer

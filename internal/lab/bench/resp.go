@@ -19,7 +19,7 @@ var respTop50 = redisCommand("ZREVRANGE", string(benchBoardID), "0", "49", "WITH
 // respPassed is one that only Redis answers, by a few bytes.
 var respPassed = redisCommand("STRLEN", "rankcache:none")
 
-// respRows are the servers, and what they are asked.
+// respRows are the servers and the commands that they are sent.
 var respRows = []struct {
 	name, server string
 	command      []byte

@@ -20,7 +20,7 @@ import (
 )
 
 // A target is one server of bench read in a process of its own, so that its CPU
-// time can be told from everybody else's. When it is ready it prints one line of
+// time can be distinguished from that of other processes. When it is ready it prints one line of
 // JSON (targetReady). Then it obeys the lines of its input, each of which is
 // answered by a line "ok":
 //
@@ -30,7 +30,7 @@ import (
 //
 // The end of its input ends it, so that it never outlives its parent.
 
-// targetOptions are what the targets are told by flags.
+// targetOptions are the targets' flags.
 type targetOptions struct {
 	socket   string
 	redis    string
@@ -122,7 +122,7 @@ func runTarget(ctx context.Context, build func(context.Context, *targetOptions) 
 	return nil
 }
 
-// targetListeners opens the TCP listener and, if it is asked for, the socket.
+// targetListeners opens the TCP listener and, if it is configured, the socket.
 func targetListeners(o *targetOptions) ([]net.Listener, error) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil || o.socket == "" {
@@ -132,7 +132,7 @@ func targetListeners(o *targetOptions) ([]net.Listener, error) {
 	return []net.Listener{tcp, unix}, err
 }
 
-// obey reports that t is ready and does what the lines of in say. It returns when
+// obey reports that t is ready and carries out the lines of in. It returns when
 // there are no more.
 func obey(t target, ready targetReady, in io.Reader, out io.Writer) error {
 	if err := json.NewEncoder(out).Encode(ready); err != nil {

@@ -22,12 +22,12 @@ const (
 )
 
 // benchScores returns the board that every server of bench read is filled with:
-// a few who have given very much and a long tail with ties, ids in no order of
+// a few members with very high scores and a long tail with ties, ids in no order of
 // score.
 func benchScores(members int) map[string]float64 {
 	scores := make(map[string]float64, members)
-	for place, who := range benchPlaces(members) {
-		scores[benchMember(who)] = float64(1_000_000_000 / (place + 20))
+	for place, member := range benchPlaces(members) {
+		scores[benchMember(member)] = float64(1_000_000_000 / (place + 20))
 	}
 	return scores
 }
@@ -58,7 +58,7 @@ const (
 // polling Kafka and decoding, about 2 µs an update.
 type updater struct {
 	board  *localboard.Board
-	draws  []uint32 // who gives, by Zipf over the places
+	draws  []uint32 // members that are given to, by Zipf over the places
 	names  idTable
 	scores []float64
 	seq    uint64
@@ -66,7 +66,7 @@ type updater struct {
 	rate   atomic.Int64 // updates a second
 }
 
-// newUpdater fills the board, the first updates of which are everybody's score.
+// newUpdater fills the board, the first updates of which are each member's score.
 func newUpdater(board *localboard.Board, members int) *updater {
 	u := &updater{board: board, scores: make([]float64, members),
 		draws: make([]uint32, drawnUpdates), batch: make([]wire.Update, 0, updatesBatch)}
@@ -85,11 +85,11 @@ func newUpdater(board *localboard.Board, members int) *updater {
 	return u
 }
 
-func (u *updater) add(op wire.Op, who int, delta float64) {
-	u.scores[who] += delta
+func (u *updater) add(op wire.Op, member int, delta float64) {
+	u.scores[member] += delta
 	u.seq++
-	u.batch = append(u.batch, wire.Update{Board: u.board.ID(), Member: u.names.at(who), Op: op,
-		Delta: delta, Score: u.scores[who], Seq: u.seq})
+	u.batch = append(u.batch, wire.Update{Board: u.board.ID(), Member: u.names.at(member), Op: op,
+		Delta: delta, Score: u.scores[member], Seq: u.seq})
 	if len(u.batch) == updatesBatch {
 		u.flush()
 	}

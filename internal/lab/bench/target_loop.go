@@ -11,7 +11,7 @@ import (
 )
 
 // loopTarget is the floor under every server here: one loop that reads what has come
-// and writes the same bytes, without looking at what was asked. What it costs is the
+// and writes the same bytes, without parsing the request. What it costs is the
 // kernel's part; no server that reads and writes can be cheaper.
 type loopTarget struct{ reply []byte }
 

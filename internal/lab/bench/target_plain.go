@@ -68,5 +68,5 @@ func (t *plainTarget) top(w http.ResponseWriter, r *http.Request) {
 		page.Entries[i] = plainRow{i + 1, fmt.Sprint(z.Member), z.Score}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(page) // the caller has gone; nobody to tell
+	_ = json.NewEncoder(w).Encode(page) // fails only if the caller has gone
 }

@@ -28,7 +28,7 @@ import (
 )
 
 // rankcacheTarget is the read side of a sidecar as serve joins it: a super-hot
-// board, a hot one that is refreshed from Redis, and profiles if asked for.
+// board, a hot one that is refreshed from Redis, and profiles if configured.
 type rankcacheTarget struct {
 	updates  *updater
 	tracker  *hotkey.Tracker

@@ -43,7 +43,7 @@ func (t *sortedsetTarget) serve(ctx context.Context, ln net.Listener) error {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(t.top(limit)) // the caller has gone; nobody to tell
+		_ = json.NewEncoder(w).Encode(t.top(limit)) // fails only if the caller has gone
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Board compares the board that the sidecar serves with Redis's, entry by
-// entry, once both have counted seq orders. The error says the first difference.
+// entry, once both have counted seq orders. The error names the first difference.
 func Board(ctx context.Context, client *http.Client, base string, board rankcache.BoardID, redis *origin.Origin, seq uint64) (rows int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

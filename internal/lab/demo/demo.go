@@ -322,7 +322,7 @@ func (d *demoRun) show(ctx context.Context, e *evening) {
 	defer tick.Stop()
 	hot := map[rankcache.BoardID]bool{}
 	for again := false; ; again = d.screen.IsTerm {
-		if d.tellHot(hot) {
+		if d.printHot(hot) {
 			again = false // the lines stay above the next drawing
 		}
 		page, err := compare.Fetch(ctx, d.client, fmt.Sprintf("%s/v1/boards/%s/top?limit=10&profiles=1", d.base(), e.starBoard()))
@@ -337,8 +337,8 @@ func (d *demoRun) show(ctx context.Context, e *evening) {
 	}
 }
 
-// tellHot prints what changed among the hot rooms and reports whether anything did.
-func (d *demoRun) tellHot(hot map[rankcache.BoardID]bool) (told bool) {
+// printHot prints what changed among the hot rooms and reports whether anything did.
+func (d *demoRun) printHot(hot map[rankcache.BoardID]bool) (printed bool) {
 	now := map[rankcache.BoardID]bool{}
 	for _, row := range d.sidecar.Hot() {
 		if row.State != hotkey.StateHot {
@@ -347,15 +347,15 @@ func (d *demoRun) tellHot(hot map[rankcache.BoardID]bool) (told bool) {
 		now[row.Board] = true
 		if !hot[row.Board] {
 			fmt.Fprintf(d.stdout, "* %s became hot (%s, %.0f requests/s)\n", row.Board, row.Cause, row.Rate)
-			hot[row.Board], told = true, true
+			hot[row.Board], printed = true, true
 		}
 	}
 	for board := range hot {
 		if !now[board] {
 			fmt.Fprintf(d.stdout, "* %s cooled down\n", board)
 			delete(hot, board)
-			told = true
+			printed = true
 		}
 	}
-	return told
+	return printed
 }

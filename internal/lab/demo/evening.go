@@ -9,14 +9,14 @@ import (
 	"rankcache/wire"
 )
 
-// The demo's synthetic evening: one room that everybody watches and a few
-// hundred that almost nobody does.
+// The demo's synthetic evening: one room with most of the viewers and a few
+// hundred with almost none.
 const (
 	demoStarUID    = "88"   // the super-hot room's host
 	demoMembers    = 57_000 // members of its board
 	demoHistory    = 4      // gifts in the log, per member
 	demoSmallRooms = 300
-	demoZipf       = 1.1 // skew of who gives: a few give most
+	demoZipf       = 1.1 // skew of gifts over viewers: a few give most
 )
 
 // evening invents the gifts. It is not safe for concurrent use; each
@@ -68,7 +68,7 @@ func (e *evening) history() ([]wire.Update, *fill.Board) {
 	for i := range updates {
 		member := e.giver()
 		if i < e.members {
-			member = e.member(uint64(i)) // everybody gives once
+			member = e.member(uint64(i)) // each member gives once
 		}
 		updates[i] = board.Incr(member, e.gift())
 		updates[i].OrderID = fmt.Sprintf("history-%d", i)

@@ -32,7 +32,7 @@ type Question struct {
 	Query   string // further arguments, such as "profiles=1"
 }
 
-// Reply is what came back, as the wire says it.
+// Reply is a decoded answer.
 type Reply struct {
 	Code int // HTTP status, 0: none came
 	Err  error
@@ -47,7 +47,7 @@ type Reply struct {
 	Rows   []Row   `json:"entries"`
 	Places []Row   `json:"members"`
 	Near   []Row   `json:"neighbours"`
-	Rank   int     `json:"rank"` // of the member asked for
+	Rank   int     `json:"rank"` // of the requested member
 	Member string  `json:"member"`
 	Score  float64 `json:"score"`
 	Me     *Row    `json:"me"`
@@ -102,7 +102,7 @@ func (r *Reply) read(code int, h http.Header, body []byte) {
 		}
 	}
 	if got := h.Get("Rankcache-Source"); got != r.Source {
-		r.Err = fmt.Errorf("the header says source %q, the body %q", got, r.Source)
+		r.Err = fmt.Errorf("the header has source %q, the body %q", got, r.Source)
 	}
 }
 

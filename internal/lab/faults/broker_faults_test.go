@@ -55,7 +55,7 @@ func (w *env) useBrokers() {
 }
 
 // loseLeader pauses a broker that leads one partition of a local board, and not the commands,
-// and checks that nobody who asked for a local board was answered by Redis.
+// and checks that no read of a local board was answered by Redis.
 func (w *env) loseLeader(away time.Duration) {
 	w.Helper()
 	topic, partitions := w.topic(), int32(3)

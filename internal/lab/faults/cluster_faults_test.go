@@ -168,7 +168,7 @@ func (w *env) rememberOrders(c redis.UniversalClient, b rankcache.BoardID, n int
 	}
 }
 
-// mover posts commands for one board until it is told to stop.
+// mover posts commands for one board until it is stopped.
 type mover struct {
 	*env
 	board   rankcache.BoardID

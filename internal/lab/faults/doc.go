@@ -13,7 +13,7 @@
 //	reads.go    readers request tops, standings and batches
 //	answer.go   the decoded answer
 //	oracle.go,  an answer with seq S must be the board at S, entry by entry, must
-//	            not be older than its age says, and not go back behind an answer
+//	            not be older than its age, and not go back behind an answer
 //	judge.go    that was complete before its request
 //	tally.go    answers by phase, and the table in docs/RELIABILITY.md
 //

@@ -27,7 +27,7 @@ func edgeFaults() []fault {
 	}}
 }
 
-// crowd opens connections that say nothing, and others that send a request byte
+// crowd opens connections that send nothing, and others that send a request byte
 // by byte, and keeps them open.
 func (w *env) crowd(idle, slow int) {
 	w.Helper()
@@ -131,7 +131,7 @@ func attacks(hidden string) map[string]string {
 var statusLine = regexp.MustCompile(`HTTP/1\.[01] (\d{3})`)
 
 // answersTo sends bytes and returns what is wrong with what comes back: an answer to
-// what was hidden in them, or one that says it went well.
+// what was hidden in them, or a successful one.
 func answersTo(addr, bytes string) string {
 	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
 	if err != nil {

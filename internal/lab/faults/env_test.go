@@ -27,7 +27,7 @@ const (
 	// settleWithin is how long anything may take to come to rest. Nothing is
 	// asserted about time but this.
 	settleWithin = 3 * time.Minute
-	// steadyReads is how many answers make a row steady, and what is asked for
+	// steadyReads is how many answers make a row steady, and what is requested
 	// after it has recovered.
 	steadyReads = 150
 	// faultyReads is how many reads a fault lasts at least.
@@ -51,9 +51,9 @@ type env struct {
 	sentinel    *servers.Sentinel            // if it has some
 	notes       []string                     // figures that the table has beside the row's name
 	rooms       string                       // file
-	writerRooms string                       // the writer's, the same unless a row says otherwise
-	relay       *publisher                   // who publishes updates if the writer does not
-	feeder      *feeder                      // of a board that nobody posts to
+	writerRooms string                       // the writer's, the same unless a row sets another
+	relay       *publisher                   // publishes updates if the writer does not
+	feeder      *feeder                      // of a board without posts
 	crowded     []net.Conn                   // connections that do nothing useful
 	cgroup      string                       // the sidecar's folder of the memory controller, if any
 
@@ -92,7 +92,7 @@ func newEnv(t *testing.T, h *fixture, f *fault) *env {
 }
 
 // newRedis starts a redis-server. With an append-only file that is written before
-// anybody is answered, a killed one loses nothing that anybody knows of.
+// each answer, a killed one loses nothing that it has acknowledged.
 func (w *env) newRedis() *servers.Redis {
 	w.Helper()
 	return testkit.StartRedis(w, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "no"}})

@@ -10,7 +10,7 @@ import (
 )
 
 // TestFaults runs the rows of the suite, the quick ones only unless it is run in
-// full size, and writes the table where it is asked to.
+// full size, and writes the table where it is configured.
 func TestFaults(t *testing.T) {
 	h := newFixture(t)
 	var results []Result

@@ -10,12 +10,12 @@ import (
 )
 
 // fixture is what all rows share: a broker, reached by the sidecars through a proxy
-// and by everybody else directly. Its boards are told apart by name.
+// and by the other processes directly. Its boards are distinguished by name.
 type fixture struct {
 	broker *servers.Kafka
 	proxy  *Proxy // of the sidecars
 	direct string
-	seeds  string // the brokers that the sidecars are told
+	seeds  string // the brokers in the sidecars' configuration
 	late   *Proxy // of a writer whose updates come late
 
 	// clusters are started by the first row that needs them.

@@ -10,7 +10,7 @@ import (
 	"rankcache/wire"
 )
 
-// handFaults are changes that somebody makes in Redis past the writer. They are made to
+// handFaults are changes made by hand in Redis, past the writer. They are made to
 // boards at rest, and writes go on once a reader has seen them.
 func handFaults() []fault {
 	return []fault{{
@@ -88,11 +88,11 @@ func (w *env) waitCurrent(b Board) {
 	})
 }
 
-// Members returns who is on a board by now.
+// Members returns the members of a board.
 func (o *Oracle) Members(b rankcache.BoardID) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.of(b).now.everybody()
+	return o.of(b).now.all()
 }
 
 // wantSum waits until the checksum that Redis keeps of a board is that of its members.
@@ -111,7 +111,7 @@ func (w *env) wantSum(b Board, members []Row) {
 		}
 		meta, err := wire.ParseMeta(value)
 		if err == nil && (!meta.HasSum || meta.Sum != sum || meta.Members != uint64(len(members))) {
-			err = fmt.Errorf("%s has %d members and sum %012x, its meta says %+v", b.ID, len(members), sum, meta)
+			err = fmt.Errorf("%s has %d members and sum %012x, its meta is %+v", b.ID, len(members), sum, meta)
 		}
 		return err
 	})

@@ -27,7 +27,7 @@ type history struct {
 type change struct {
 	member        string
 	before, after Place
-	amended       []change // what somebody changed by hand before the next order
+	amended       []change // what was changed by hand before the next order
 }
 
 // Place is a member's score, or that it is not on the board.
@@ -49,7 +49,7 @@ func newHistory() *history {
 // known returns the seq up to which everything is known.
 func (h *history) known() uint64 { return uint64(len(h.changes)) }
 
-// add notes an order that Redis has applied, in any sequence. Told twice, it must
+// add notes an order that Redis has applied, in any sequence. Added twice, it must
 // be the same.
 func (h *history) add(u wire.Update) error {
 	if u.Seq <= h.known() {
@@ -91,7 +91,7 @@ func (h *history) until(seq uint64) *history {
 	return cut
 }
 
-// amend makes members what somebody has made of them after the last order.
+// amend records members as they were changed by hand after the last order.
 func (h *history) amend(members map[string]Place) {
 	last := &h.changes[len(h.changes)-1]
 	last.amended = slices.Clone(last.amended) // an earlier history has the same
@@ -101,8 +101,8 @@ func (h *history) amend(members map[string]Place) {
 	}
 }
 
-// everybody returns who is on the board at the end.
-func (h *history) everybody() (members []string) {
+// all returns the members of the board at the end.
+func (h *history) all() (members []string) {
 	for m, p := range h.last {
 		if p.on {
 			members = append(members, m)

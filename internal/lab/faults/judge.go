@@ -27,7 +27,7 @@ func (k *knowledge) atOnce(a *Ask, r *Reply, phase Phase) string {
 		return "" // writes were lost while it was on its way
 	}
 	if had := k.reached(a.at.Add(-r.Age - time.Millisecond)); r.Seq < had && r.Seq != 0 {
-		return fmt.Sprintf("older than its age says: Redis had seq %d then", had)
+		return fmt.Sprintf("older than its age: Redis had seq %d then", had)
 	}
 	if len(k.past) > 0 && phase != Recovered {
 		return "" // it may be of before the loss
@@ -36,7 +36,7 @@ func (k *knowledge) atOnce(a *Ask, r *Reply, phase Phase) string {
 }
 
 // backwards reports whether the answer goes back behind one that was complete before
-// it was asked for. Copies do not at all; Redis is asked in flights, which do not
+// it was requested. Copies do not at all; Redis is read in flights, which do not
 // for one question.
 func (k *knowledge) backwards(a *Ask, r *Reply) string {
 	key := a.floorKey(r.Source)
@@ -136,7 +136,7 @@ func (j *judged) against(h *history) string {
 	case j.Code == 404:
 		return j.missing(h)
 	case j.Seq > h.known():
-		return fmt.Sprintf("nobody knows this seq, only up to %d", h.known())
+		return fmt.Sprintf("unknown seq, only up to %d is known", h.known())
 	case j.Seq == 0:
 		return j.between(h)
 	}
@@ -198,7 +198,7 @@ func (j *judged) meAgainst(h *history) string {
 	case j.Me == nil || j.Me.Seq == 0:
 		return "" // not on the board, or not known when
 	case j.Me.Seq > h.known():
-		return fmt.Sprintf("nobody knows the seq %d of me, only up to %d", j.Me.Seq, h.known())
+		return fmt.Sprintf("unknown seq %d of me, only up to %d is known", j.Me.Seq, h.known())
 	}
 	h.walk(j.Me.Seq)
 	return samePlaces([]Row{*j.Me}, j.Members, h)

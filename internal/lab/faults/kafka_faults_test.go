@@ -75,7 +75,7 @@ func kafkaFaults() []fault {
 		name: "a transaction of wrong updates is aborted", quick: true,
 		inject: func(w *env) { w.transaction(func() {}) },
 	}, {
-		name: "a transaction stays open", note: "nobody can read past it",
+		name: "a transaction stays open", note: "consumers can't read past it",
 		inject: func(w *env) { w.transaction(func() { w.waitReads(faultyReads) }) },
 	}, {
 		name: "poison records", quick: true,

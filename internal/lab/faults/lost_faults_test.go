@@ -18,8 +18,8 @@ import (
 
 // lostFaults are acknowledged writes that Redis has lost and whose seqs it gave out
 // again: what is left of them in files, in the log and in the hands of a writer
-// must not get into a board. Nobody asks while it happens, so nobody may be answered
-// from what is lost.
+// must not get into a board. No reads are made while it happens, so no answer may be
+// of what is lost.
 func lostFaults() []fault {
 	return []fault{{
 		name: "a sidecar starts from files after Redis has lost writes", quick: true,
@@ -179,7 +179,7 @@ func (w *env) changes(n, round int) (all []*command) {
 	return all
 }
 
-// compact writes to the members again to whom the seqs of lost writes went, until the log has
+// compact writes again to the members that got the seqs of lost writes, until the log has
 // only the later of these changes: of the seqs given out twice it then has the lost ones.
 func (w *env) compact() {
 	w.Helper()
@@ -299,7 +299,7 @@ func (w *env) applyUnanswered(late *testkit.Child, before []uint64) {
 	client := newClient(zombies)
 	w.Cleanup(client.CloseIdleConnections)
 	for _, cmd := range w.changes(zombies, 1) {
-		go func() { _, _ = w.writes.tryAt(client, late.URL("scores", ""), cmd) }() // nobody waits for an answer
+		go func() { _, _ = w.writes.tryAt(client, late.URL("scores", ""), cmd) }() // its answer is not needed
 	}
 	redis := w.client()
 	w.eventually(func() error {

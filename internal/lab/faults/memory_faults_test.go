@@ -42,7 +42,7 @@ func (w *env) limitMemory(limit int) {
 	}
 }
 
-// huge makes a board in Redis that nobody writes to, and returns its name.
+// huge makes a board in Redis that has no writes, and returns its name.
 func (w *env) huge() rankcache.BoardID {
 	w.Helper()
 	board := w.boards[0].ID + "_huge"

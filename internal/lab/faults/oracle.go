@@ -158,8 +158,8 @@ func (o *Oracle) Reached(b rankcache.BoardID) uint64 {
 	return o.of(b).reached(time.Now())
 }
 
-// Lost is Rewind where nobody can have been answered from what is lost: later
-// answers of it are wrong.
+// Lost is Rewind where no earlier answer can be of what is lost: later answers of it are
+// wrong.
 func (o *Oracle) Lost(b rankcache.BoardID, seq uint64) {
 	o.Rewind(b, seq)
 	o.mu.Lock()
@@ -168,7 +168,7 @@ func (o *Oracle) Lost(b rankcache.BoardID, seq uint64) {
 	k.past = k.past[:len(k.past)-1]
 }
 
-// Changed notes that somebody changed members in Redis past the writer, so that the
+// Changed notes that members were changed in Redis past the writer, so that the
 // board's seq stays. No order may be on its way. Until the row has recovered, the
 // board may be answered as it was before.
 func (o *Oracle) Changed(b rankcache.BoardID, members map[string]Place) {

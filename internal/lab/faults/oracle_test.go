@@ -46,11 +46,11 @@ func TestOracleFindsWhatIsWrong(t *testing.T) {
 		"wrong score":    {top(1, 1, Row{Rank: 1, Member: "a", Score: 1.5}), "row 1"},
 		"wrong rank":     {top(1, 1, Row{Rank: 2, Member: "a", Score: 1}), "row 1"},
 		"empty":          {top(3, 1), "0 rows"},
-		"unknown seq":    {top(4, 1, b), "nobody knows"},
+		"unknown seq":    {top(4, 1, b), "unknown seq"},
 		"no seq":         {top(0, 2, b, second), ""},
 		"no seq, wrong":  {top(0, 2, second, b), "not the board at any seq"},
 		"unknown source": {&Reply{Code: 200, Source: "hearsay", Seq: 1, Total: 1, Rows: []Row{a}}, "source"},
-		"fresh, too old": {&Reply{Code: 200, Source: "local", Seq: 1, Total: 1, Rows: []Row{a}}, "older than its age says"},
+		"fresh, too old": {&Reply{Code: 200, Source: "local", Seq: 1, Total: 1, Rows: []Row{a}}, "older than its age"},
 	} {
 		o := threeOrders(t)
 		o.Tell(o.Ask(Question{Board: board, Kind: KindTop, Limit: 10}), c.reply)
@@ -131,9 +131,9 @@ func TestOracleFollowsChangesByHand(t *testing.T) {
 	wantVerdict(t, "before the change", o, "lost")
 }
 
-// TestOracleForgetsWhatNobodySaw: nobody was answered from what is lost, so that it is
-// wrong at once.
-func TestOracleForgetsWhatNobodySaw(t *testing.T) {
+// TestOracleForgetsUnreadWrites: no answer was of what is lost, so that later ones of it
+// are wrong at once.
+func TestOracleForgetsUnreadWrites(t *testing.T) {
 	o, q := threeOrders(t), Question{Board: board, Kind: KindTop, Limit: 10}
 	o.Enter(Faulty)
 	o.Lost(board, 1)

@@ -68,7 +68,7 @@ func (w *env) waitRefused() {
 }
 
 // replaceSidecar does what a Deployment does: the next one becomes ready, the old
-// one is told to end, and callers leave it when it reports that it is not ready.
+// one gets SIGTERM, and callers leave it when it reports that it is not ready.
 func (w *env) replaceSidecar() {
 	w.Helper()
 	old := w.sidecar()
@@ -141,7 +141,7 @@ func (w *env) neighbour(well, ill http.HandlerFunc) (url string, sick *atomic.Bo
 	sick = new(atomic.Bool)
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if sick.Load() {
-			io.Copy(io.Discard, r.Body) // else a handler is not told that its caller has gone
+			io.Copy(io.Discard, r.Body) // else a handler does not notice that its caller has gone
 			ill(rw, r)
 			return
 		}

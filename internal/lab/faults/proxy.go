@@ -112,7 +112,7 @@ func (p *Proxy) hangUp() {
 	}
 }
 
-// listen is called with the lock held, or before anybody else knows p.
+// listen is called with the lock held, or before p is shared.
 func (p *Proxy) listen(addr string) (err error) {
 	if p.listener, err = net.Listen("tcp", addr); err == nil {
 		ln := p.listener

@@ -13,7 +13,7 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// echo is a server that says its name before each line that it sends back.
+// echo is a server that sends each line back behind its name.
 func echo(t *testing.T, name string) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,7 +47,7 @@ func dial(t *testing.T, p *Proxy) net.Conn {
 	return conn
 }
 
-func say(t *testing.T, conn net.Conn, want string) {
+func exchange(t *testing.T, conn net.Conn, want string) {
 	t.Helper()
 	fmt.Fprintln(conn, "hello")
 	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -65,7 +65,7 @@ func TestProxy(t *testing.T) {
 	}
 	defer p.Close()
 	conn := dial(t, p)
-	say(t, conn, "first")
+	exchange(t, conn, "first")
 
 	p.Cut()
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && err == nil {
@@ -78,7 +78,7 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn = dial(t, p)
-	say(t, conn, "first")
+	exchange(t, conn, "first")
 
 	p.Stall()
 	fmt.Fprintln(conn, "hello")
@@ -96,9 +96,9 @@ func TestProxy(t *testing.T) {
 
 	p.Delay(20 * time.Millisecond)
 	start := time.Now()
-	if say(t, conn, "first"); time.Since(start) < 40*time.Millisecond {
+	if exchange(t, conn, "first"); time.Since(start) < 40*time.Millisecond {
 		t.Error("an answer came without the delay of both ways")
 	}
 	p.Redirect(echo(t, "second"))
-	say(t, dial(t, p), "second")
+	exchange(t, dial(t, p), "second")
 }

@@ -97,7 +97,7 @@ func each(ctx context.Context, pace time.Duration, do func()) {
 	}
 }
 
-// one asks q and hands the answer to the oracle and the tally. What was asked is answered to the end,
+// one asks q and hands the answer to the oracle and the tally. A request that was sent is answered to the end,
 // whatever becomes of the run.
 func (l *Reads) one(client *http.Client, tally *Tally, q Question) (*Ask, *Reply) {
 	ask, r := l.Oracle.Ask(q), &Reply{}

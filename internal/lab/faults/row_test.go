@@ -14,7 +14,7 @@ type fault struct {
 	name  string
 	quick bool     // a part of every test run, not of the full size alone
 	args  []string // further arguments of serve
-	note  string   // what the table should say beside the name
+	note  string   // shown in the table beside the name
 
 	// prepare is called before anything is started.
 	prepare func(w *env)
@@ -148,7 +148,7 @@ func (w *env) sameAsRedis(b Board) error {
 		}
 	}
 	if v := w.oracle.Judge(true); len(v.Wrong) > 0 {
-		return fmt.Errorf("the last answer is not what the commands say: %v", v.Wrong[0])
+		return fmt.Errorf("the last answer is not the result of the commands: %v", v.Wrong[0])
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func calamities() []calamity {
 	}
 }
 
-// TestSoak runs one sidecar for as long as RANKCACHE_SOAK says while faults happen
+// TestSoak runs one sidecar for the time in RANKCACHE_SOAK while faults happen
 // at random and rooms come and go.
 func TestSoak(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(envSoak))
@@ -112,7 +112,7 @@ func (s *soak) suffer(c calamity) {
 }
 
 // moveRoom lets the second super-hot board leave or come back, by the rooms file
-// or by the admin port: its reads are right whoever answers them.
+// or by the admin port: its reads are right from either source.
 func (s *soak) moveRoom() {
 	s.Helper()
 	s.rooms++
@@ -160,7 +160,7 @@ func (s *soak) judge() {
 // size is how large the sidecar is.
 type size struct{ Goroutines, Heap int }
 
-// above says by what the size is too far above an earlier one.
+// above returns an error if the size is too far above an earlier one.
 func (s size) above(first size) error {
 	var errs []error
 	if s.Goroutines > first.Goroutines+goroutinesMore {

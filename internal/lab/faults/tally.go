@@ -65,7 +65,7 @@ func (r *Reply) what() string {
 	return fmt.Sprint(r.Code)
 }
 
-// Asked returns how many answers are in that were asked for in a phase.
+// Asked returns how many answers have come to requests of a phase.
 func (t *Tally) Asked(p Phase) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +79,7 @@ func (t *Tally) Seen(tier, what string) int {
 	return t.seen[sight{tier, what}]
 }
 
-// saw says what the callers of one tier saw while the fault lasted, most frequent
+// saw lists what the callers of one tier got while the fault lasted, most frequent
 // first. That a member is not there is an answer like any other.
 func (t *Tally) saw(tier string) string {
 	t.mu.Lock()

@@ -31,11 +31,11 @@ type Writes struct {
 	Boards []Board
 	Oracle *Oracle
 	Base   func() string // URL of the writer's port at this moment
-	Prefix string        // of order numbers, which must be nobody else's
+	Prefix string        // of order ids, unique to this writer
 
-	// Publish is told of every update that Redis has applied; it may be nil.
+	// Publish is called with every update that Redis has applied; it may be nil.
 	Publish func(wire.Update)
-	// Clock holds what returns the time that a command says it was given at; nil:
+	// Clock holds the function that returns a command's time (at); nil:
 	// now.
 	Clock atomic.Pointer[func() int64]
 
@@ -131,7 +131,7 @@ func (l *Writes) draw(rng *rand.Rand, b Board) *command {
 		c.At, c.wild = (*clock)(), true
 	}
 	amount := float64(rng.IntN(40))
-	who := rng.IntN(b.Members)
+	member := rng.IntN(b.Members)
 	switch dice := rng.IntN(100); {
 	case dice < 85:
 		c.Op, c.Delta = "incr", &amount
@@ -140,7 +140,7 @@ func (l *Writes) draw(rng *rand.Rand, b Board) *command {
 	default:
 		c.Op = "delete"
 	}
-	c.Member = memberName(who)
+	c.Member = memberName(member)
 	return c
 }
 

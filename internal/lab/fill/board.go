@@ -75,7 +75,7 @@ func (b *Board) Redis(ctx context.Context, client redis.UniversalClient, names w
 	keys := []string{names.BoardKey(b.id), names.MetaKey(b.id)}
 	pipe := client.TxPipeline() // readers see the board whole
 	if len(rows) > atOnce {
-		pipe = client.Pipeline() // else nobody else is answered for too long
+		pipe = client.Pipeline() // else other clients wait for too long
 	}
 	for chunk := range slices.Chunk(rows, 1000) {
 		pipe.ZAdd(ctx, keys[0], chunk...)

@@ -51,7 +51,7 @@ func runTime(task string) (time.Duration, error) {
 	first, _, _ := bytes.Cut(text, []byte(" "))
 	ns, err := strconv.ParseInt(string(first), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("schedstat of %s says %q", task, text)
+		return 0, fmt.Errorf("schedstat of %s is %q", task, text)
 	}
 	return time.Duration(ns), nil
 }

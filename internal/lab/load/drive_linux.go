@@ -12,7 +12,7 @@ import (
 
 const (
 	eventsAtOnce = 128
-	// checkEvery is how often, in turns of the loop, it is asked whether ctx has
+	// checkEvery is how often, in turns of the loop, the loop checks whether ctx has
 	// ended.
 	checkEvery = 1024
 	maxRedials = 1000 // of one run; a server that closes every connection is not measurable
@@ -30,7 +30,7 @@ type driver struct {
 
 	next    int // request to ask next
 	every   float64
-	planned int // requests of the timetable that were asked
+	planned int // requests of the timetable that were sent
 	redials int
 
 	counting bool
@@ -175,7 +175,7 @@ func (d *driver) reply(i int) error {
 		return d.lost(i, err)
 	}
 	if !c.busy {
-		return d.lost(i, fmt.Errorf("%d bytes that nobody asked for", c.n))
+		return d.lost(i, fmt.Errorf("%d bytes without a request", c.n))
 	}
 	done, err := c.answered(d.cfg.Target.Proto, &d.cfg.Question)
 	if err != nil {
@@ -232,8 +232,7 @@ func (d *driver) owe(waited int64) {
 	d.result.latencies = append(d.result.latencies, time.Duration(waited))
 }
 
-// Run asks the question for as long as the configuration says, and returns what
-// the window showed. The error is of the run itself: no connection, no such
+// Run repeats the request for the configured time, and returns what the window showed. The error is of the run itself: no connection, no such
 // process, ctx ended; what the server got wrong is counted in the result.
 //
 // It keeps one thread busy. Two runs at a time disturb each other.

@@ -52,7 +52,7 @@ func readHTTP(buf []byte) (reply, error) {
 	return reply{}, errors.New("a reply without Content-Length or chunks")
 }
 
-// whole reads a body of a length that is said beforehand.
+// whole reads a body with a declared length.
 func (r reply) whole(buf, rest []byte) (reply, error) {
 	line, _, _ := bytes.Cut(rest, endOfLine)
 	n, err := strconv.Atoi(string(bytes.TrimSpace(line)))

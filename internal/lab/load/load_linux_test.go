@@ -135,7 +135,7 @@ func TestServerThatClosesEveryConnectionIsAnError(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoListener(t *testing.T) {
 	cfg := config(Target{Network: "unix", Addr: filepath.Join(t.TempDir(), "none")}, 5)
 	if _, err := Run(t.Context(), cfg); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)

@@ -54,7 +54,7 @@ func lengthRESP(line []byte) (int, error) {
 	case '+', ':':
 		return 0, nil
 	case '-':
-		return 0, fmt.Errorf("the server says %.60q", line)
+		return 0, fmt.Errorf("the server answers %.60q", line)
 	case '$', '*':
 	default:
 		return 0, fmt.Errorf("not a reply: %.40q", line)

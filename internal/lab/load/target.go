@@ -23,7 +23,7 @@ const (
 	RESP              // Redis, version 2
 )
 
-// Question is what is asked, and what a good reply is.
+// Question is the request that is sent, and what a good reply is.
 type Question struct {
 	// Requests are whole requests as they go over the wire, asked in turn.
 	Requests [][]byte

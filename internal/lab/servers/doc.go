@@ -2,7 +2,7 @@
 // Kafka broker of one node, several that are one cluster, and kfake, which is a Kafka broker inside this process. Tests reach it through package testkit; the
 // demo and the benchmarks use it as it is.
 //
-// A started server listens on loopback only, keeps its files in one folder (a temporary one unless told otherwise) and is the child of this process:
+// A started server listens on loopback only, keeps its files in one folder (a temporary one by default) and is the child of this process:
 // Close ends it by its pid and removes the temporary folder, and on Linux the kernel ends it should this process die before it could.
 //
 // Files, in the order of a start: redis.go and kafka.go make the command line and the settings, server.go is the part that is the same for both (start,

@@ -104,7 +104,7 @@ func format(ctx context.Context, j java, settings, cluster string) error {
 // Fault, ControlKey, DeleteRecords and the like.
 type Kfake struct{ *kfake.Cluster }
 
-// StartKfake starts a fake cluster, of one broker unless opts say otherwise, on free loopback ports. The caller closes it.
+// StartKfake starts a fake cluster, of one broker unless opts set another number, on free loopback ports. The caller closes it.
 func StartKfake(opts ...kfake.Opt) (*Kfake, error) {
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.DefaultNumPartitions(1)}, opts...)...)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 type KafkaCluster struct{ Brokers []*Kafka }
 
 // StartKafkaCluster starts n brokers of 256 MiB heap each and returns once each knows the others, about ten seconds later. A broker that is silent for three
-// seconds loses its place; topics have three copies unless their creator says otherwise. Props are settings of every broker. ctx bounds the start. The error
+// seconds loses its place; topics have three copies unless they are created with another number. Props are settings of every broker. ctx bounds the start. The error
 // wraps ErrNotInstalled when Java or the jars are missing.
 func StartKafkaCluster(ctx context.Context, n int, props map[string]string) (*KafkaCluster, error) {
 	nodes, err := clusterNodes(n, props)
@@ -101,7 +101,7 @@ func (c *KafkaCluster) Addrs() []string {
 	return addrs
 }
 
-// Leader returns the broker that leads a partition, as the first broker says that answers.
+// Leader returns the broker that leads a partition, as reported by the first broker that answers.
 func (c *KafkaCluster) Leader(ctx context.Context, topic string, partition int32) (*Kafka, error) {
 	var errs []error
 	for _, b := range c.Brokers {

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// probeRedis asks the server for PING and for its process id. A server that wants a password says so, which is an answer too.
+// probeRedis asks the server for PING and for its process id. The error of a server that wants a password is an answer too.
 func probeRedis(network, addr string) func(context.Context, int) error {
 	return func(ctx context.Context, pid int) error {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -79,7 +79,7 @@ func probeKafka(addr, metaFile string) func(context.Context, int) error {
 	}
 }
 
-// metadata asks once, for the topics named. The client waits ten seconds for the first answer on a connection whatever the context says, hence the option.
+// metadata asks once, for the topics named. The client waits ten seconds for the first answer on a connection whatever the context's deadline, hence the option.
 func metadata(ctx context.Context, addr string, topics ...string) (*kmsg.MetadataResponse, error) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0), kgo.RequestTimeoutOverhead(time.Second))
 	if err != nil {

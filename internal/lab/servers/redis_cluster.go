@@ -166,7 +166,7 @@ func (c *RedisCluster) Close() error {
 // Output returns what the nodes printed last.
 func (c *RedisCluster) Output() string { return outputs(c.Nodes) }
 
-// Moved is how long MIGRATE took, which nobody's call of the slot can avoid waiting for.
+// Moved is how long MIGRATE took, for which every call of the slot has to wait.
 type Moved struct {
 	Calls          int
 	Longest, Total time.Duration

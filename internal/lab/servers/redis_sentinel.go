@@ -31,7 +31,7 @@ type Sentinel struct {
 	Sentinels []*Redis
 }
 
-// replicaUser may do what a replica does, and nothing else. Turning it off on a master is how a replica falls behind while everybody else goes on.
+// replicaUser may do what a replica does, and nothing else. Turning it off on a master is how a replica falls behind while other clients go on.
 const replicaUser = "replica"
 
 // StartSentinel starts all of them and returns once the sentinels know each other and the replicas, and the replicas have the master's data. ctx bounds the

@@ -53,7 +53,7 @@ func TestRedisWithAppendOnlyFileSurvivesACrash(t *testing.T) {
 	}
 }
 
-func TestRedisPauseAnswersNobodyUntilResume(t *testing.T) {
+func TestRedisPauseAnswersNoClientUntilResume(t *testing.T) {
 	r := testkit.StartRedis(t, servers.RedisOptions{})
 	c := client(t, r.Addr())
 	if err := r.Pause(); err != nil {

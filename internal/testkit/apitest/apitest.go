@@ -1,4 +1,4 @@
-// Package apitest holds what tests see over HTTP against the OpenAPI document.
+// Package apitest validates requests and answers of tests by the OpenAPI document.
 package apitest
 
 import (
@@ -98,7 +98,7 @@ func (d *Document) CheckRequest(e Exchange) error {
 	return openapi3filter.ValidateRequest(context.Background(), in)
 }
 
-// request returns what the request is validated by. The error tells that it is for
+// request returns the input of the request's validation. The error tells that it is for
 // no operation of the document.
 func (d *Document) request(e Exchange) (*openapi3filter.RequestValidationInput, error) {
 	method := e.Method

@@ -105,7 +105,7 @@ func AppendAround(dst []byte, q sidecar.Query, a *sidecar.Answer, rank int, j *J
 }
 
 // AppendBatch appends what follows the head of an answer about several members, in the
-// order asked for.
+// requested order.
 func AppendBatch(dst []byte, s *sidecar.Standings, j *Joined) []byte {
 	dst = append(dst, `,"members":[`...)
 	for i := range s.Rows {

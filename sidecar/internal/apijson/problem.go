@@ -16,15 +16,15 @@ type Code string
 // The codes, each with the status that it is answered with.
 const (
 	CodeBadRequest     Code = "bad_request"          // 400: not readable as HTTP/1.1
-	CodeBadArgument    Code = "bad_argument"         // 400: "argument" names it, "detail" says what is allowed
+	CodeBadArgument    Code = "bad_argument"         // 400: "argument" names it, "detail" has what is allowed
 	CodeToken          Code = "token_required"       // 401: a change without the right token
 	CodeBlocked        Code = "blocked"              // 403: the operator gave this board or room no board
-	CodeCrossOrigin    Code = "cross_origin"         // 403: a browser asked for another site's page
+	CodeCrossOrigin    Code = "cross_origin"         // 403: sent by a page of another site
 	CodeUnknownMember  Code = "unknown_member"       // 404: the member is not on the board
 	CodeUnknownProfile Code = "unknown_profile"      // 404: the profile service does not know the member
 	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
 	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
-	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow says which are
+	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow lists the allowed ones
 	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
 	CodeTimeout        Code = "request_timeout"      // 408: the request came in too slowly
 	CodePrecondition   Code = "precondition_failed"  // 412: If-Match names another page
@@ -39,7 +39,7 @@ const (
 	CodeNoProfiles     Code = "profiles_unavailable" // 503: the profile did not come in time; Retry-After
 )
 
-// CodeInfo is what goes with a code.
+// CodeInfo is the status and title of a code.
 type CodeInfo struct {
 	Code   Code
 	Status int
@@ -72,7 +72,7 @@ var Codes = [...]CodeInfo{
 	{CodeNoProfiles, 503, "Profile did not come in time"},
 }
 
-// RetryAfter is what a caller is told to wait, in seconds.
+// RetryAfter is the value of the Retry-After header, in seconds.
 const RetryAfter = "1"
 
 // Problem is an error on its way to the caller.
@@ -88,7 +88,7 @@ func BadArgument(name, detail string) *Problem {
 	return &Problem{Code: CodeBadArgument, Argument: name, Detail: detail}
 }
 
-// ProblemOf returns what the caller is told about an error of a [sidecar.Reader]: no details
+// ProblemOf returns the problem that answers an error of a [sidecar.Reader]: no details
 // of Redis.
 func ProblemOf(err error) *Problem {
 	switch {

@@ -10,7 +10,7 @@ import (
 
 // Joined is the profiles of some rows, in their order.
 type Joined struct {
-	Profiles [][]byte // nil when profiles were not asked for
+	Profiles [][]byte // nil when profiles were not requested
 	Missing  int
 	Fresh    func() bool
 	Asked    time.Time // when the profile cache was
@@ -32,7 +32,7 @@ func JoinMembers(ctx context.Context, p sidecar.Profiles, members []string) Join
 	return j
 }
 
-// at returns the profile of row i as JSON, and whether profiles were asked for.
+// at returns the profile of row i as JSON, and whether profiles were requested.
 func (j *Joined) at(i int) ([]byte, bool) {
 	if j.Profiles == nil {
 		return nil, false

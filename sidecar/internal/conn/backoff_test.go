@@ -9,7 +9,7 @@ func TestBackoff(t *testing.T) {
 		waits       func(i int) bool
 		least, most float64 // share of the reads that yield first
 	}{
-		"nobody else is busy":          {func(int) bool { return true }, 1.0 / 512, 1.0 / 200},
+		"no other is busy":             {func(int) bool { return true }, 1.0 / 512, 1.0 / 200},
 		"all are busy":                 {func(int) bool { return false }, 1, 1},
 		"one in ten comes late":        {func(i int) bool { return i%10 == 0 }, 0.98, 1},
 		"every other one comes late":   {func(i int) bool { return i%2 == 0 }, 0, 0.25},

@@ -100,7 +100,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// hold keeps what comes behind the first n bytes of p, which were read last.
+// hold keeps the bytes behind the first n of p, which were read last.
 func (c *Conn) hold(p []byte, n int) {
 	switch {
 	case len(c.held) > 0:
@@ -111,7 +111,7 @@ func (c *Conn) hold(p []byte, n int) {
 }
 
 // readSome waits for the next request as long as connections may be idle, and for the
-// rest of one that has begun until one deadline for all of it. What is held comes first,
+// rest of one that has begun until one deadline for all of it. Held bytes come first,
 // and is held until [Conn.hold] is called.
 func (c *Conn) readSome(p []byte) (int, error) {
 	if len(c.held) > 0 {
@@ -183,7 +183,7 @@ func (c *Conn) limitWrite() error {
 	return c.SetWriteDeadline(time.Now().Add(c.clock.limits.Write))
 }
 
-// Linger ends the sending of answers and reads what the client still sends, until that ends
+// Linger ends the sending of answers and reads the client's further bytes, until they end
 // or the limits are reached. A connection that is closed with bytes unread is reset, and
 // the client may lose the answer to what it sends. Others come before it meanwhile.
 func (c *Conn) Linger(bytes int64, limit time.Duration) {

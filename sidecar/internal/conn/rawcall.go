@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// rawRead, rawWrite and rawWriteBoth are system calls that Go's scheduler is not told
+// rawRead, rawWrite and rawWriteBoth are system calls that Go's scheduler is not notified
 // of. Their count is valid only without an error. recvfrom, sendto and sendmsg cost less
 // than read, write and writev (docs/BENCHMARKS.md).
 

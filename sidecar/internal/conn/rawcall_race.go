@@ -8,7 +8,7 @@ import (
 )
 
 // The race detector knows that a write to a socket happens before the read of what was
-// written, but learns of both only from the system calls that the scheduler is told of.
+// written, but sees both only in the system calls that the scheduler is notified of.
 
 func rawRead(fd uintptr, p []byte) (int, error) { return syscall.Read(int(fd), p) }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // socket reads and writes a socket without telling Go's scheduler of the system calls. A
-// socket in Go never blocks in them. But while the scheduler is told of any, its monitor
+// socket in Go never blocks in them. But while the scheduler is notified of any, its monitor
 // thread wakes up again and again, 15,600 times a second at 8,000 requests, to see
 // whether one blocks: a third of the CPU there, and up to a tenth at full load
 // (docs/BENCHMARKS.md).
@@ -47,7 +47,7 @@ func (s *socket) open(conn net.Conn) {
 
 func (s *socket) isOpen() bool { return s.conn != nil }
 
-// read reads what has come, and waits if there is nothing yet. waited reports that.
+// read reads the bytes that have arrived, and waits if there are none yet. waited reports that.
 func (s *socket) read(p []byte) (n int, waited bool, err error) {
 	s.in.begin(p, nil)
 	err = s.conn.Read(s.in.try)
@@ -82,7 +82,7 @@ func (t *transfer) end(op string, err error) (int, error) {
 // tryRead returns false if nothing has come.
 func (t *transfer) tryRead(fd uintptr) bool { return t.move((*transfer).receive, fd) }
 
-// tryWrite returns false if the socket has no room for what is left.
+// tryWrite returns false if the socket has no room for the rest.
 func (t *transfer) tryWrite(fd uintptr) bool {
 	for len(t.left) > 0 && t.err == nil {
 		if !t.move((*transfer).send, fd) {

@@ -90,7 +90,7 @@ func whenBlocked(in *transfer, do func()) {
 	}
 }
 
-// Somebody else may close the connection, as who makes room does.
+// Another goroutine may close the connection, to make room for new ones.
 func TestSocketReadEndsWithItsConnection(t *testing.T) {
 	near, _ := socketPair(t, "unix")
 	var s socket
@@ -116,7 +116,7 @@ func TestSocketReadOfResetConnection(t *testing.T) {
 	}
 }
 
-// TestSocketWrite sends more than the socket has room for, to somebody who begins to
+// TestSocketWrite sends more than the socket has room for, to a peer that begins to
 // read when it is full.
 func TestSocketWrite(t *testing.T) {
 	onSockets(t, func(t *testing.T, near, far net.Conn) {
@@ -177,8 +177,8 @@ func TestSocketWriteOfTwo(t *testing.T) {
 	}
 }
 
-// TestSocketWriteFails: to somebody who does not read until the deadline has passed,
-// who has gone, and after Close.
+// TestSocketWriteFails: to a peer that does not read until the deadline has passed, to
+// one that has gone, and after Close.
 func TestSocketWriteFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks func(near, far net.Conn)

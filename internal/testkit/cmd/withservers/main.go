@@ -3,7 +3,7 @@
 //	withservers go test ./...
 //
 // The command finds them by RANKCACHE_TEST_REDIS and RANKCACHE_TEST_KAFKA. A server that one of these names already is not started. One that is not
-// installed is left out, which is said before and after the command, or is an error with RANKCACHE_REQUIRE_REAL=1. The exit code is the command's.
+// installed is left out, which is printed before and after the command, or is an error with RANKCACHE_REQUIRE_REAL=1. The exit code is the command's.
 package main
 
 import (

@@ -65,7 +65,7 @@ func TestBothServersRunAsLongAsTheCommand(t *testing.T) {
 	text, _ := os.ReadFile(out)
 	addrs := strings.Fields(string(text))
 	if len(addrs) != 2 {
-		t.Fatalf("the command was told %q, want two addresses", text)
+		t.Fatalf("the command got %q, want two addresses", text)
 	}
 	for _, a := range addrs {
 		if conn, err := net.Dial("tcp", a); err == nil {
