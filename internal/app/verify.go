@@ -32,7 +32,7 @@ func newVerifyCommand() *cobra.Command {
 		Long: `Read every member of a board from Redis, add up their checksum, and compare it with
 the one that the writer keeps in the board's meta, and with that of a sidecar's copy.
 It reports which side is wrong: redis (its members are not those of its checksum,
-because they were changed past the writer), copy, both, or nobody if they agree; and
+because they were changed past the writer), copy, both, or none if they agree; and
 it shows the meta in words.
 It changes nothing. Redis is read in pieces of 1,000 members; a board of up to 5,000 is
 read in one instant, a larger one again, up to 5 times, if it changed meanwhile.
@@ -91,9 +91,9 @@ func (o *verifyOptions) verify(ctx context.Context, progress io.Writer) (*verify
 	return report, err
 }
 
-// Which side is wrong; "nobody" if they agree.
+// Which side is wrong; "none" if they agree.
 const (
-	wrongNone    = "nobody"
+	wrongNone    = "none"
 	wrongRedis   = "redis"
 	wrongCopy    = "copy"
 	wrongBoth    = "both"
@@ -104,7 +104,7 @@ const (
 // [rankcache.State.String] does.
 type verifyReport struct {
 	Board  rankcache.BoardID `json:"board"`
-	Wrong  string            `json:"wrong"` // nobody, redis, copy, both or unknown
+	Wrong  string            `json:"wrong"` // none, redis, copy, both or unknown
 	Reason string            `json:"reason"`
 	Redis  redisSide         `json:"redis"`
 	Copy   *copySide         `json:"copy,omitempty"` // nil: there is none

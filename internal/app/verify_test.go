@@ -136,7 +136,7 @@ func TestVerifyWithoutSidecar(t *testing.T) {
 	}
 	var text bytes.Buffer
 	must(t, report.print(&text))
-	for _, part := range []string{"wrong  nobody: ", "state " + b.state(t).String(), "added up " + b.state(t).String() + ": 3 members", "open, 3 members", "no sidecar was asked"} {
+	for _, part := range []string{"wrong  none: ", "state " + b.state(t).String(), "added up " + b.state(t).String() + ": 3 members", "open, 3 members", "no sidecar was asked"} {
 		if !strings.Contains(text.String(), part) {
 			t.Errorf("no %q in\n%s", part, &text)
 		}
