@@ -22,7 +22,7 @@ func dispatcherOf(f *feed) *dispatcher {
 }
 
 func updateAt(part *partition, offset int64) item {
-	u := wire.Update{Board: "b", Member: "m", Op: wire.OpIncr, Delta: 1, Score: 1, Seq: uint64(offset + 1), OrderID: "o"}
+	u := wire.Update{Board: "b", Member: "m", Op: wire.OpIncr, Delta: 1, Score: 1, Run: 1, Seq: uint64(offset + 1), OrderID: "o"}
 	return item{part: part, offset: offset, value: wire.AppendUpdate(nil, &u)}
 }
 
@@ -40,10 +40,10 @@ func TestDispatchStopsWhenOffsetsGoBack(t *testing.T) {
 	if !old.rewound.Load() {
 		t.Error("not noticed that offsets went back")
 	}
-	b.want(t, "apply 2")
+	b.want(t, "run 1", "apply 2")
 	again := logTo(1, true)
 	d.dispatch([]item{updateAt(part, 10), {part: again.partitions()[0], kind: itemBegin}, updateAt(again.partitions()[0], 0)})
-	b.want(t, "close", "reset", "apply 1")
+	b.want(t, "close", "reset", "run 1", "apply 1")
 	if !again.ended() {
 		t.Error("the new log is not seen to have ended")
 	}
@@ -71,7 +71,7 @@ func TestPublishing(t *testing.T) {
 	d, log := dispatcherOf(f), logTo(9, false)
 	part := log.partitions()[0]
 	d.dispatch([]item{updateAt(part, 0)})
-	b.want(t, "apply 1")
+	b.want(t, "run 1", "apply 1")
 	openNow(f.replica)
 	requested := time.Now()
 	f.replica.awaited.Store(&reading{State: rankcache.State{Seq: 3}, requested: requested})
@@ -139,7 +139,7 @@ func BenchmarkPump(b *testing.B) {
 	values := make([][]byte, updates)
 	for i := range values {
 		u := wire.Update{Board: "b", Member: fmt.Sprint(1_000_000 + i*7919%21_000), Op: wire.OpIncr, Delta: 1,
-			Score: float64(i), Seq: uint64(i + 1), OrderID: fmt.Sprint("gift-", i), At: 1_760_000_000_000}
+			Score: float64(i), Run: 1, Seq: uint64(i + 1), OrderID: fmt.Sprint("gift-", i), At: 1_760_000_000_000}
 		values[i] = wire.AppendUpdate(nil, &u)
 	}
 	batch := make([]item, 0, batchItems)

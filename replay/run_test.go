@@ -164,6 +164,7 @@ func TestPoisonRecords(t *testing.T) {
 	b, other := e.newBoard(1, nil), e.newBoard(0, nil)
 	b.produce(b.gifts(10, 5)...)
 	for _, poison := range []string{"", "{", "\x00\xff", `{"v":3,"board":"x"}`, `{"v":2,"board":"` + string(b.id) + `","member":"m","op":"zap","seq":1}`,
+		`{"v":2,"board":"` + string(b.id) + `","member":"m","op":"set","score":1,"seq":1,"order":"o"}`,
 		strings.Repeat("x", wire.MaxUpdateLen+1)} {
 		e.check(e.client.ProduceSync(t.Context(), &kgo.Record{Topic: b.topic(), Value: []byte(poison)}).FirstErr())
 	}
@@ -173,7 +174,7 @@ func TestPoisonRecords(t *testing.T) {
 	b.produce(b.gifts(10, 5)...)
 	s := e.start(ids(b))
 	s.waitOpen(b.id)
-	for reason, want := range map[string]float64{"json": 4, "version": 1, "op": 1, "size": 1, "not-followed": 1} {
+	for reason, want := range map[string]float64{"json": 4, "version": 1, "op": 1, "size": 1, "run": 1, "not-followed": 1} {
 		if n := s.counter("rankcache_replay_skipped_records_total", reason); n != want {
 			t.Errorf("%v records skipped for %s, want %v", n, reason, want)
 		}

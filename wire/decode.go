@@ -16,7 +16,7 @@ const MaxUpdateLen = 16 << 10
 // BadUpdate is the error of [DecodeUpdate]. Reason is one of a few fixed words,
 // usable as a metric label.
 type BadUpdate struct {
-	Reason string // size, json, version, board, member, op, score, order
+	Reason string // size, json, version, board, member, op, run, score, order
 	Err    error
 }
 
@@ -67,13 +67,13 @@ func (w *rawUpdate) update(u *Update) error {
 	if err != nil {
 		return &BadUpdate{"op", err}
 	}
+	if (w.seq == 0) != (w.run == 0) {
+		return &BadUpdate{"run", fmt.Errorf("seq %d of run %d: want both, or none from a producer that doesn't count", w.seq, w.run)}
+	}
 	*u = Update{Board: rankcache.BoardID(w.board), Member: w.member, Op: op, Delta: w.delta,
 		Score: w.score, OrderID: w.orderID, At: w.at}
 	if w.seq != 0 {
-		u.Seq, u.Run, u.Sum, u.HasSum = w.seq, w.run, w.sum, w.hasSum
-	}
-	if u.Run != 0 {
-		u.Members = int(min(w.members, math.MaxInt64))
+		u.Seq, u.Run, u.Sum, u.HasSum, u.Members = w.seq, w.run, w.sum, w.hasSum, int(min(w.members, math.MaxInt64))
 	}
 	if err := w.checkScore(op); err != nil {
 		return &BadUpdate{"score", err}

@@ -71,7 +71,7 @@ type Update struct {
 	Delta   float64 // the amount that an incr added
 	Score   float64 // the member's score after the change; unused by delete
 	Seq     uint64  // the board's count of applied changes, this one included
-	Run     uint64  // the life of the board in which Seq counts; 0 if its producer keeps none
+	Run     uint64  // the life of the board in which Seq counts; 0 with Seq 0
 	Sum     uint64  // the board's checksum after the change, if HasSum is set
 	HasSum  bool
 	Members int    // on the board after the change
@@ -105,17 +105,12 @@ func AppendUpdate(dst []byte, u *Update) []byte {
 
 // appendState appends the board's state after u.
 func (u *Update) appendState(dst []byte) []byte {
-	if u.Run != 0 {
-		dst = strconv.AppendUint(append(dst, `,"run":`...), u.Run, 10)
-	}
+	dst = strconv.AppendUint(append(dst, `,"run":`...), u.Run, 10)
 	dst = strconv.AppendUint(append(dst, `,"seq":`...), u.Seq, 10)
 	if u.HasSum {
 		dst = append(AppendSum(append(dst, `,"sum":"`...), u.Sum), '"')
 	}
-	if u.Run != 0 {
-		dst = strconv.AppendInt(append(dst, `,"members":`...), int64(u.Members), 10)
-	}
-	return dst
+	return strconv.AppendInt(append(dst, `,"members":`...), int64(u.Members), 10)
 }
 
 // State returns the board's state after u.

@@ -41,6 +41,7 @@ type applier struct {
 	clock      clock
 	buckets    bucketCounts
 	adoptions  singleflight.Group // by board
+	posts      gatherer
 	sampling   rate.Sometimes
 }
 
@@ -56,6 +57,7 @@ func newApplier(opts Options, m *metrics) *applier {
 		birth:   birth{opts.BoardLife, opts.OrderLife, opts.OrderBuckets, maxAtOnce},
 		buckets: bucketCounts{usual: opts.OrderBuckets}}
 	a.serverTime = a.timeOfServer
+	a.posts = gatherer{send: a.pipeline, groups: make(map[rankcache.BoardID]*postGroup)}
 	return a
 }
 
@@ -75,8 +77,22 @@ type job struct {
 // Commands of one board are applied in the sequence of jobs, unless Redis rejects
 // one and accepts a later one of the same pipeline (out of memory, for example).
 func (a *applier) apply(ctx context.Context, jobs []*job) error {
+	return a.passes(ctx, jobs, func() error { return a.pipeline(ctx, jobs) })
+}
+
+// applyPost is apply for one job, which shares its pipeline with others.
+func (a *applier) applyPost(ctx context.Context, j *job) error {
+	var group rankcache.BoardID
+	if _, ok := a.client.(*redis.ClusterClient); ok {
+		group = j.Board
+	}
+	return a.passes(ctx, []*job{j}, func() error { return a.posts.do(ctx, group, j) })
+}
+
+// passes sends the jobs, and prepares their boards, until all are done.
+func (a *applier) passes(ctx context.Context, jobs []*job, send func() error) error {
 	for range maxPasses {
-		err := a.pipeline(ctx, jobs)
+		err := send()
 		if err == nil {
 			if !anyNeed(jobs) {
 				return nil

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
-	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -88,24 +89,38 @@ func BenchmarkApply(b *testing.B) {
 }
 
 // BenchmarkScript compares apply.lua with the script before boards had a checksum: in
-// turns on one server, 200,000 increments of 57,000 members each, pipelines of 500,
-// order ids of 15 bytes. Run it with -benchtime 1x.
+// turns on one server, 200,000 increments of 57,000 members of 1 board, or of 50 or 500
+// boards together, pipelines of 500, order ids of 15 bytes. Run it with -benchtime 1x.
 func BenchmarkScript(b *testing.B) {
+	for _, boards := range []int{1, 50, 500} {
+		b.Run(fmt.Sprintf("boards=%d", boards), func(b *testing.B) { compareScripts(b, boards, (*scriptRun).pipeline) })
+	}
+}
+
+// BenchmarkPosts does the same with 50 posters at the same time, of one board or of one
+// each; before, each post was a pipeline of its own.
+func BenchmarkPosts(b *testing.B) {
+	for _, boards := range []int{1, 50} {
+		b.Run(fmt.Sprintf("boards=%d", boards), func(b *testing.B) { compareScripts(b, boards, (*scriptRun).posts) })
+	}
+}
+
+func compareScripts(b *testing.B, boards int, send func(*scriptRun, *testing.B)) {
 	for b.Loop() {
 		server := testkit.StartRedis(b, servers.RedisOptions{})
 		h := quiet(b, func(o *Options) { o.Redis = redisClient(b, server.Addr()) })
 		must(b, beforeScript.Load(b.Context(), h.client).Err())
-		before, now := scriptRun{h: h, apply: applyBefore}, scriptRun{h: h, apply: applyNow}
-		before.load(b, "before")
-		now.load(b, "now")
+		before := scriptRun{h: h, send: send, boards: boards, name: "before", apply: applyBefore, post: applyBefore}
+		now := scriptRun{h: h, send: send, boards: boards, name: "now", apply: applyNow, post: postNow}
+		before.load(b)
+		now.load(b)
 		for range 20 {
 			before.block(b)
 			now.block(b)
 		}
-		before.report(b, "before")
-		now.report(b, "now")
-		b.ReportMetric(now.cpu/before.cpu, "cpu-ratio")
-		b.ReportMetric(now.usec/before.usec, "evalsha-ratio")
+		before.report(b)
+		now.report(b)
+		b.ReportMetric(now.median()/before.median(), "cpu-ratio")
 	}
 }
 
@@ -116,45 +131,70 @@ var beforeScript = redis.NewScript(beforeSource)
 
 // scriptRun is a script with what it has cost.
 type scriptRun struct {
-	h                 *fixture
-	apply             func(*testing.B, *fixture, []*job) error
-	board             rankcache.BoardID
-	orders, first     int
-	cpu, usec, memory float64
+	h           *fixture
+	send        func(*scriptRun, *testing.B)
+	apply, post func(*testing.B, *fixture, []*job) error
+	name        string
+	boards      int
+	orders      int
+	cpu         []float64 // microseconds a command, of each block
+	memory      float64
 }
 
 const scriptMembers = 57_000
 
-// load makes the board with all its members.
-func (r *scriptRun) load(b *testing.B, board rankcache.BoardID) {
-	r.board = board
+// load makes the boards with all their members.
+func (r *scriptRun) load(b *testing.B) {
 	for range scriptMembers / 500 {
 		r.pipeline(b)
 	}
-	r.first = r.orders
 }
+
+const blockLen = 10_000
 
 func (r *scriptRun) block(b *testing.B) {
-	cpu, usec, memory := redisCPU(b, r.h.client), r.infoNumber(b, "commandstats", "cmdstat_evalsha", "usec="), r.infoNumber(b, "memory", "used_memory", "")
-	for range 20 {
-		r.pipeline(b)
+	cpu, memory := redisCPU(b, r.h.client), r.usedMemory(b)
+	for range blockLen / 500 {
+		r.send(r, b)
 	}
-	r.cpu += redisCPU(b, r.h.client) - cpu
-	r.usec += r.infoNumber(b, "commandstats", "cmdstat_evalsha", "usec=") - usec
-	r.memory += r.infoNumber(b, "memory", "used_memory", "") - memory
+	r.cpu = append(r.cpu, (redisCPU(b, r.h.client)-cpu)*1e6/blockLen)
+	r.memory += r.usedMemory(b) - memory
 }
 
-func (r *scriptRun) pipeline(b *testing.B) {
+func (r *scriptRun) pipeline(b *testing.B) { must(b, r.apply(b, r.h, r.jobs())) }
+
+// posts has 50 posters send ten commands each.
+func (r *scriptRun) posts(b *testing.B) {
+	jobs := r.jobs()
+	var posters sync.WaitGroup
+	for p := range 50 {
+		posters.Go(func() {
+			for i := p; i < len(jobs); i += 50 {
+				if err := r.post(b, r.h, jobs[i:i+1]); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	posters.Wait()
+}
+
+func (r *scriptRun) jobs() []*job {
 	jobs := make([]*job, 500)
 	for i := range jobs {
-		jobs[i] = &job{Command: &Command{Board: r.board, Member: fmt.Sprint(1_000_000 + r.orders%scriptMembers), Op: wire.OpIncr, Number: 1,
+		board := rankcache.BoardID(fmt.Sprint(r.name, "-", r.orders%r.boards))
+		jobs[i] = &job{Command: &Command{Board: board, Member: fmt.Sprint(1_000_000 + r.orders%scriptMembers), Op: wire.OpIncr, Number: 1,
 			OrderID: fmt.Sprintf("order-%09d", r.orders), At: r.h.at}}
 		r.orders++
 	}
-	must(b, r.apply(b, r.h, jobs))
+	return jobs
 }
 
 func applyNow(b *testing.B, h *fixture, jobs []*job) error { return h.applier.apply(b.Context(), jobs) }
+
+func postNow(b *testing.B, h *fixture, jobs []*job) error {
+	return h.applier.applyPost(b.Context(), jobs[0])
+}
 
 func applyBefore(b *testing.B, h *fixture, jobs []*job) error {
 	_, err := h.client.Pipelined(b.Context(), func(p redis.Pipeliner) error {
@@ -168,26 +208,22 @@ func applyBefore(b *testing.B, h *fixture, jobs []*job) error {
 	return err
 }
 
-func (r *scriptRun) report(b *testing.B, name string) {
-	n := float64(r.orders - r.first)
-	b.ReportMetric(r.cpu*1e6/n, name+"-cpu-us")
-	b.ReportMetric(r.usec/n, name+"-evalsha-us")
-	b.ReportMetric(r.memory/n, name+"-B/order")
+func (r *scriptRun) report(b *testing.B) {
+	b.ReportMetric(r.median(), r.name+"-cpu-us")
+	b.ReportMetric(r.memory/float64(len(r.cpu)*blockLen), r.name+"-B/order")
 }
 
-func (r *scriptRun) infoNumber(b *testing.B, section, field, after string) float64 {
-	info, err := r.h.client.InfoMap(b.Context(), section).Result()
+func (r *scriptRun) median() float64 {
+	slices.Sort(r.cpu)
+	return r.cpu[len(r.cpu)/2]
+}
+
+func (r *scriptRun) usedMemory(b *testing.B) float64 {
+	info, err := r.h.client.InfoMap(b.Context(), "memory").Result()
 	must(b, err)
-	for _, fields := range info {
-		if text, ok := fields[field]; ok {
-			_, text, _ = strings.Cut(text, after)
-			text, _, _ = strings.Cut(text, ",")
-			n, err := strconv.ParseFloat(text, 64)
-			must(b, err)
-			return n
-		}
-	}
-	return 0
+	n, err := strconv.ParseFloat(info["Memory"]["used_memory"], 64)
+	must(b, err)
+	return n
 }
 
 // BenchmarkAdoption adds up sorted sets that no writer made. Run it with -benchtime 1x.

@@ -87,7 +87,7 @@ func FuzzDecodeCommand(f *testing.F) {
 			}
 			return
 		}
-		u := wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, OrderID: c.OrderID, At: c.At, Seq: 1}
+		u := wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, OrderID: c.OrderID, At: c.At, Run: 1, Seq: 1}
 		switch c.Op {
 		case wire.OpIncr:
 			u.Delta, u.Score = c.Number, c.Number

@@ -81,7 +81,7 @@ func (w *Writer) do(ctx context.Context, body []byte) (Outcome, error) {
 		return Outcome{}, err
 	}
 	j := &job{Command: c}
-	if err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, []*job{j}) }); err != nil {
+	if err := w.retry(ctx, "redis", func() error { return w.applier.applyPost(ctx, j) }); err != nil {
 		return Outcome{}, err
 	}
 	if j.Refusal != nil {
