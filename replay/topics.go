@@ -177,7 +177,7 @@ func (w *topicWatcher) fetchOffsets(ctx context.Context, todo *reassignment) err
 	todo.grow = slices.DeleteFunc(todo.grow, unknown)
 	for _, t := range todo.start {
 		if t.resumeAt != nil && !t.resume() {
-			w.log.Warn("log does not have what follows the saved boards: it is read from its beginning", "topic", t.name)
+			w.log.Warn("log lacks the records after the saved boards: it is read from its beginning", "topic", t.name)
 		}
 	}
 	return err

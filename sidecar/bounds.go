@@ -118,8 +118,8 @@ func (w *waits) await(ctx context.Context, r *Reader, q *Query, start, limit int
 		if left <= 0 || !w.pause(ctx, left) {
 			return place{}, unknown, rankcache.State{}
 		}
-		at, err := r.find(q, false)
-		if err != nil || !at.holds(start, limit, q) {
+		var at place
+		if r.find(q, false, &at) != nil || !at.holds(start, limit, q) {
 			return place{}, unknown, rankcache.State{}
 		}
 		if v, have := at.judge(q); v != behind {

@@ -19,7 +19,8 @@ type Copy struct {
 // Copy returns the local copy of q's board, ignoring q's bounds, or [ErrBlocked]. It
 // does not count as a read; see [Reader.Count].
 func (r *Reader) Copy(q *Query) (Copy, error) {
-	at, err := r.find(q, false)
+	var at place
+	err := r.find(q, false, &at)
 	switch {
 	case err != nil:
 		return Copy{}, err

@@ -22,7 +22,7 @@ func newOriginMetrics(reg prometheus.Registerer, waiting, readers *atomic.Int64)
 	m := &originMetrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rankcache_origin_calls_total",
-			Help: "Reads asked of Redis, by operation and result (ok, unknown_member, unavailable, overloaded, panic, error).",
+			Help: "Reads sent to Redis, by operation and result (ok, unknown_member, unavailable, overloaded, panic, error).",
 		}, []string{"op", "result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "rankcache_origin_call_duration_seconds",

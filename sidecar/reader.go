@@ -51,45 +51,51 @@ func (r *Reader) Top(ctx context.Context, q Query, limit int) (Answer, error) {
 
 // Page returns up to limit rows, 1 to [rankcache.MaxTop], from the 0-based start;
 // none past the end of the board.
-func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (Answer, error) {
+func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (a Answer, err error) {
 	if start < 0 || start > MaxStart || limit < 1 || limit > rankcache.MaxTop {
-		return Answer{}, fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, MaxStart)
+		return a, fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, MaxStart)
 	}
-	at, err := r.find(&q, true)
-	if err != nil {
-		return Answer{}, err
+	if err = r.find(&q, true, &a.at); err != nil {
+		return a, err
 	}
 	if q.Bounded() {
-		if at, err = r.waits.resolveBounds(ctx, r, &q, at, start, limit); err != nil {
-			return Answer{}, err
+		if a.at, err = r.waits.resolveBounds(ctx, r, &q, a.at, start, limit); err != nil {
+			return a, err
 		}
 	}
-	return r.page(ctx, q, &at, start, limit)
+	err = r.page(ctx, &q, start, limit, &a)
+	return a, err
 }
 
 // Peek returns the rows if a local top covers them, ignoring q's bounds, and
 // does not count the read.
-func (r *Reader) Peek(q *Query, start, limit int) (Answer, bool) {
-	at, err := r.find(q, false)
-	if err != nil || at.top == nil || !covers(at.top, start, limit, q.Order) {
+func (r *Reader) Peek(q *Query, start, limit int) (a Answer, ok bool) {
+	if r.find(q, false, &a.at) != nil || a.at.top == nil || !covers(a.at.top, start, limit, q.Order) {
 		return Answer{}, false
 	}
-	return at.head(start, limit), true
+	a.head(start, limit)
+	return a, true
 }
 
-func (r *Reader) page(ctx context.Context, q Query, at *place, start, limit int) (Answer, error) {
+// page completes a, of which only at is set. Copying an Answer would take as long as
+// finding the board.
+func (r *Reader) page(ctx context.Context, q *Query, start, limit int, a *Answer) (err error) {
+	at := &a.at
 	if at.top != nil && covers(at.top, start, limit, q.Order) {
-		return at.head(start, limit), nil
+		a.head(start, limit)
+		return nil
 	}
 	if at.tier == TierLocal {
 		page := at.board.Page(start, limit, q.Order)
 		if q.reached(page.State) && !page.At.IsZero() { // else it was reset since it was found
-			return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), at: *at}, nil
+			a.Page, a.Source, a.CurrentAt = page, SourceLocal, at.board.CurrentAt()
+			return nil
 		}
 	}
-	a, err := r.flights.page(ctx, q, start, limit)
-	a.at = *at
-	return a, err
+	found := a.at
+	*a, err = r.flights.page(ctx, *q, start, limit)
+	a.at = found
+	return err
 }
 
 // Standings appends one row per member to dst and returns them all, in the order
@@ -98,7 +104,8 @@ func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standin
 	if len(members) == 0 || len(members) > rankcache.MaxTop {
 		return Standings{}, fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
 	}
-	at, err := r.find(&q, true)
+	var at place
+	err := r.find(&q, true, &at)
 	if err != nil {
 		return Standings{}, err
 	}
@@ -107,16 +114,16 @@ func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standin
 			return Standings{}, err
 		}
 	}
-	return r.standings(ctx, q, &at, dst, members)
+	return r.standings(ctx, &q, &at, dst, members)
 }
 
-func (r *Reader) standings(ctx context.Context, q Query, at *place, dst []rankcache.Standing, members []string) (Standings, error) {
+func (r *Reader) standings(ctx context.Context, q *Query, at *place, dst []rankcache.Standing, members []string) (Standings, error) {
 	if at.tier != TierLocal {
-		return r.flights.standings(ctx, q, dst, members)
+		return r.flights.standings(ctx, *q, dst, members)
 	}
 	rows, stamp := at.board.Standings(dst, members, q.Order)
 	if !q.reached(stamp.State) || stamp.At.IsZero() { // as in page
-		return r.flights.standings(ctx, q, dst, members)
+		return r.flights.standings(ctx, *q, dst, members)
 	}
 	return Standings{Stamp: stamp, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), Rows: rows, top: at.top}, nil
 }
@@ -128,7 +135,8 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 	if n < 0 || n > MaxAround {
 		return Answer{}, 0, fmt.Errorf("%w: %d neighbours, want 0 to %d", ErrRange, n, MaxAround)
 	}
-	at, err := r.find(&q, true)
+	var at place
+	err := r.find(&q, true, &at)
 	if err != nil {
 		return Answer{}, 0, err
 	}
@@ -164,7 +172,7 @@ func (r *Reader) Me(ctx context.Context, q Query, a *Answer, dst []rankcache.Sta
 			return row, a.Seq, nil
 		}
 	}
-	s, err := r.standings(ctx, q, at, dst, member)
+	s, err := r.standings(ctx, &q, at, dst, member)
 	if err != nil {
 		return rankcache.Standing{}, 0, err
 	}
@@ -214,8 +222,8 @@ func (r *Reader) EndWaits() { r.waits.end.Do(func() { close(r.waits.ended) }) }
 
 // Tier returns where q is read now.
 func (r *Reader) Tier(q *Query) Tier {
-	at, err := r.find(q, false)
-	if err != nil {
+	var at place
+	if r.find(q, false, &at) != nil {
 		return TierBlocked
 	}
 	return at.tier
@@ -241,11 +249,10 @@ type uncounted struct{ Hot }
 
 func (uncounted) Count(rankcache.BoardID) {}
 
-// find decides where q is read. A local board without a published head counts as not
-// open. count is whether the hot tier counts the read.
-func (r *Reader) find(q *Query, count bool) (place, error) {
+// find sets at, which is empty, to where q is read. A local board without a published
+// head counts as not open. count is whether the hot tier counts the read.
+func (r *Reader) find(q *Query, count bool, at *place) error {
 	mode := r.tiers().Mode(q.Board, q.Room)
-	at := place{}
 	if mode == rooms.ModeSuperHot && r.boards != nil {
 		if b, ok := r.boards.Get(q.Board); ok {
 			at.board, at.top = b, b.Top()
@@ -263,9 +270,9 @@ func (r *Reader) find(q *Query, count bool) (place, error) {
 		}
 	}
 	if at.tier = decide(mode, local, hot); at.tier == TierBlocked {
-		return place{}, ErrBlocked
+		return ErrBlocked
 	}
-	return at, nil
+	return nil
 }
 
 // Count has the hot tier count a read of the board.
@@ -280,20 +287,17 @@ func covers(top *rankcache.Top, start, limit int, order rankcache.Direction) boo
 	return order == rankcache.Descending && (start+limit <= len(top.Entries) || len(top.Entries) >= top.Members)
 }
 
-// head returns the rows of the place's top, which covers them.
-func (at *place) head(start, limit int) Answer {
-	top := at.top
+// head sets a to the rows of its place's top, which covers them.
+func (a *Answer) head(start, limit int) {
+	top := a.at.top
 	from := min(start, len(top.Entries))
 	to := min(start+limit, len(top.Entries))
-	a := Answer{Source: SourceHot, CurrentAt: at.hotAt, at: *at, top: top, Page: rankcache.Page{
-		Stamp:   rankcache.Stamp{State: top.State, Members: top.Members, At: top.PublishedAt},
-		Start:   start,
-		Entries: top.Entries[from:to:to],
-	}}
-	if at.tier == TierLocal {
-		a.Source, a.CurrentAt = SourceLocal, at.board.CurrentAt()
+	a.State, a.Members, a.At = top.State, top.Members, top.PublishedAt
+	a.Start, a.Entries, a.top = start, top.Entries[from:to:to], top
+	a.Source, a.CurrentAt = SourceHot, a.at.hotAt
+	if a.at.tier == TierLocal {
+		a.Source, a.CurrentAt = SourceLocal, a.at.board.CurrentAt()
 	}
-	return a
 }
 
 // decide returns where a board is read: mode is the operator's, localOpen whether its local

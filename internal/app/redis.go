@@ -20,7 +20,7 @@ import (
 // dialRedis returns a client that connects when it is first used.
 func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
 	if u, err := url.Parse(o.redis.get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
-		return nil, Usagef("--redis is not a URL of Redis: want such as redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock")
+		return nil, Usagef("--redis is not a URL of Redis: want redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock")
 	}
 	client, err := origin.Dial(origin.Options{URL: o.redis.get(), Mode: o.redisMode, Timeout: o.redisTimeout,
 		Credentials: o.credentials, CAFile: o.redisCA})

@@ -33,7 +33,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		refused: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_refused_total",
 			Help: "Commands that were not applied, by reason."}, []string{"reason"}),
 		refusedLost: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_refused_unpublished_total",
-			Help: "Refused posts that Kafka did not take in time; their callers know."}),
+			Help: "Refused posts that Kafka did not take in time; their callers got the refusal."}),
 		adoptions: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_adoptions_total",
 			Help: "Boards whose members were added up, because something else had made or changed them."}),
 		waits: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_waits_total",

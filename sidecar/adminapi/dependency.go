@@ -178,7 +178,7 @@ var (
 	upDesc           = prometheus.NewDesc("rankcache_dependency_up",
 		"1 while another service answers this process, 0 while it does not; absent while that is not known or it is not used.", dependencyLabels, nil)
 	latencyDesc = prometheus.NewDesc("rankcache_dependency_latency_seconds",
-		"Time in which another service answers this process: a moving average.", dependencyLabels, nil)
+		"Response time of another service: a moving average.", dependencyLabels, nil)
 	successDesc = prometheus.NewDesc("rankcache_dependency_last_success_timestamp_seconds",
 		"When another service last answered this process.", dependencyLabels, nil)
 )

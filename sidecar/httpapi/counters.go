@@ -52,7 +52,7 @@ type stripe struct {
 
 func newCounters() *counters {
 	return &counters{desc: prometheus.NewDesc("rankcache_requests_total",
-		"Requests to the data listener, by route, result (ok, not_modified or the code of the error) and what answered.",
+		"Requests to the data listener, by route, result (ok, not_modified or the code of the error) and source of the answer.",
 		[]string{"route", "result", "source"}, nil)}
 }
 

@@ -438,7 +438,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v %v", problems, err)
 	}
 	want := `
-# HELP rankcache_requests_total Requests to the data listener, by route, result (ok, not_modified or the code of the error) and what answered.
+# HELP rankcache_requests_total Requests to the data listener, by route, result (ok, not_modified or the code of the error) and source of the answer.
 # TYPE rankcache_requests_total counter
 rankcache_requests_total{result="blocked",route="top",source=""} 1
 rankcache_requests_total{result="ok",route="top",source="hot"} 1
@@ -450,7 +450,7 @@ rankcache_requests_total{result="unknown_member",route="member",source=""} 1
 		t.Error(err)
 	}
 	want = `
-# HELP rankcache_origin_calls_total Reads asked of Redis, by operation and result (ok, unknown_member, unavailable, overloaded, panic, error).
+# HELP rankcache_origin_calls_total Reads sent to Redis, by operation and result (ok, unknown_member, unavailable, overloaded, panic, error).
 # TYPE rankcache_origin_calls_total counter
 rankcache_origin_calls_total{op="page",result="ok"} 1
 rankcache_origin_calls_total{op="standings",result="ok"} 1

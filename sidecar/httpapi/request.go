@@ -53,7 +53,9 @@ func (c *call) shrink() {
 // reset forgets the request before: its strings have been overwritten.
 func (c *call) reset() {
 	clear(c.rows)
-	*c = call{decoded: c.decoded[:0], out: c.out[:0], etag: c.etag[:0], rows: c.rows[:0]}
+	decoded, out, etag, rows := c.decoded, c.out, c.etag, c.rows
+	*c = call{} // in place: a value made of c's own fields would be built apart and copied
+	c.decoded, c.out, c.etag, c.rows = decoded[:0], out[:0], etag[:0], rows[:0]
 }
 
 // route is the resource that a path names; it is also a metric label.
