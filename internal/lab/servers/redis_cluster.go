@@ -190,6 +190,10 @@ func (c *RedisCluster) MoveSlot(ctx context.Context, key string, to *Redis, keys
 	if err != nil {
 		return m, err
 	}
+	if err := c.failOver(ctx, false); err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, c.failOver(context.WithoutCancel(ctx), true)) }()
 	if err = to.Do(ctx, "cluster", "setslot", slot, "importing", fromID); err == nil {
 		err = from.Do(ctx, "cluster", "setslot", slot, "migrating", toID)
 	}
@@ -224,4 +228,15 @@ func (m *Moved) migrate(ctx context.Context, from, to *Redis, slot string, keys 
 		return false, nil
 	}
 	return false, fmt.Errorf("migrate %d keys of slot %s: %w", len(names), slot, err)
+}
+
+// failOver sets whether replicas take the place of a master that is silent for the node time-out, which is shorter than a MIGRATE may block it.
+func (c *RedisCluster) failOver(ctx context.Context, on bool) error {
+	no := map[bool]string{true: "no", false: "yes"}
+	for _, n := range c.Nodes {
+		if err := n.Do(ctx, "config", "set", "cluster-replica-no-failover", no[on]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
