@@ -77,8 +77,8 @@ func (r *Reader) Peek(q *Query, start, limit int) (a Answer, ok bool) {
 	return a, true
 }
 
-// page completes a, of which only at is set. Copying an Answer would take as long as
-// finding the board.
+// page completes a, of which only at is set. An Answer is large: it is set in place, not
+// returned, as each copy adds to a read of a few hundred nanoseconds.
 func (r *Reader) page(ctx context.Context, q *Query, start, limit int, a *Answer) (err error) {
 	at := &a.at
 	if at.top != nil && covers(at.top, start, limit, q.Order) {

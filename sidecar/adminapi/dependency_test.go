@@ -125,7 +125,7 @@ func TestDependenciesAsMetrics(t *testing.T) {
 # HELP rankcache_dependency_last_success_timestamp_seconds When another service last answered this process.
 # TYPE rankcache_dependency_last_success_timestamp_seconds gauge
 rankcache_dependency_last_success_timestamp_seconds{dependency="good"} %d
-# HELP rankcache_dependency_latency_seconds Time in which another service answers this process: a moving average.
+# HELP rankcache_dependency_latency_seconds Response time of another service: a moving average.
 # TYPE rankcache_dependency_latency_seconds gauge
 rankcache_dependency_latency_seconds{dependency="good"} 0.25
 # HELP rankcache_dependency_up 1 while another service answers this process, 0 while it does not; absent while that is not known or it is not used.
