@@ -11,11 +11,11 @@ import (
 )
 
 // modelCase runs a history that was written by hand.
-func modelCase(t *testing.T, before, after func(w *world)) {
+func modelCase(t *testing.T, before, after func(w *modelEnv)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 1)
+		w := newModelEnv(t, 1)
 		before(w)
 		w.start()
 		defer w.end()
@@ -28,13 +28,13 @@ func modelCase(t *testing.T, before, after func(w *world)) {
 // A board that was opened while a writer added up its members has no checksum to be
 // proved by. It is proved once Redis has one.
 func TestModelBoardIsProvedAfterAdoption(t *testing.T) {
-	modelCase(t, func(w *world) {
+	modelCase(t, func(w *modelEnv) {
 		w.changes(30)
 		w.redis.slowAdopt = true
 		w.redis.lose(false, true)
 		w.workAt = time.Now().Add(5 * time.Second)
 		w.change() // has the board adopted, and waits
-	}, func(w *world) {
+	}, func(w *modelEnv) {
 		w.run(4 * time.Second)
 		if w.feed().replica.readable.Load() {
 			w.fail("open without a checksum")
@@ -45,11 +45,11 @@ func TestModelBoardIsProvedAfterAdoption(t *testing.T) {
 // A board whose sorted set is not the one of its meta is not opened: a sample can't tell it
 // from one of a lost history (seed 5227).
 func TestModelBoardWithoutAChecksumIsNotOpened(t *testing.T) {
-	modelCase(t, func(w *world) {
+	modelCase(t, func(w *modelEnv) {
 		w.changes(30)
 		w.workAt = time.Now().Add(time.Hour)
 		w.redis.lose(true, false) // ZCARD and meta differ
-	}, func(w *world) {
+	}, func(w *modelEnv) {
 		w.run(4 * time.Second)
 		if w.feed().replica.readable.Load() {
 			w.fail("open without a checksum")
@@ -61,13 +61,13 @@ func TestModelBoardWithoutAChecksumIsNotOpened(t *testing.T) {
 // While a board waits for the updates up to a state of Redis, Redis loses that state. The
 // updates come, and the board has the state: it must not be opened.
 func TestModelTargetIsLost(t *testing.T) {
-	modelCase(t, func(w *world) {
+	modelCase(t, func(w *modelEnv) {
 		w.changes(25)
 		for range 5 { // in Redis, and not in the log yet
 			w.change()
 		}
 		w.producers[0].stalled = time.Now().Add(300 * time.Millisecond)
-	}, func(w *world) {
+	}, func(w *modelEnv) {
 		w.run(200 * time.Millisecond)
 		w.kafka.parts[0].stalled = time.Now().Add(10 * time.Second)
 		w.run(4 * time.Second)
@@ -81,7 +81,7 @@ func TestModelTargetIsLost(t *testing.T) {
 
 // Redis loses a run, and its earlier one goes on to the lost one's seq.
 func TestModelRunIsLost(t *testing.T) {
-	modelCase(t, func(w *world) { w.changes(30) }, func(w *world) {
+	modelCase(t, func(w *modelEnv) { w.changes(30) }, func(w *modelEnv) {
 		w.run(time.Second)
 		w.redis.lose(true, false)
 		w.change()
@@ -95,7 +95,7 @@ func TestModelRunIsLost(t *testing.T) {
 }
 
 // awaitReading waits until Redis was read again.
-func (w *world) awaitReading() {
+func (w *modelEnv) awaitReading() {
 	before, _ := w.feed().sources.totals()
 	for latest := before; latest.requested.Equal(before.requested) && !w.failed.Load(); latest, _ = w.feed().sources.totals() {
 		w.tick()
@@ -105,11 +105,11 @@ func (w *world) awaitReading() {
 // Redis has a wrong checksum, and loses changes while the board is loaded again and
 // again: a load that is older than the one before must not be refused for ever.
 func TestModelLoadAfterALoss(t *testing.T) {
-	modelCase(t, func(w *world) {
+	modelCase(t, func(w *modelEnv) {
 		w.changes(20)
 		w.redis.byHand(func(set map[string]float64) { set[slices.Min(slices.Collect(maps.Keys(set)))] = 1000 })
 		w.changes(20)
-	}, func(w *world) {
+	}, func(w *modelEnv) {
 		for w.logged("board loaded from Redis") == 0 || w.logged("board is not open") < 2 && !w.failed.Load() {
 			w.tick()
 		}
@@ -118,17 +118,17 @@ func TestModelLoadAfterALoss(t *testing.T) {
 }
 
 // logged returns how often the sidecar logged a text.
-func (w *world) logged(text string) int { return strings.Count(w.text.String(), text) }
+func (w *modelEnv) logged(text string) int { return strings.Count(w.text.String(), text) }
 
 // The board is read from its file while Redis does not answer, and one of its partitions
 // brings updates ahead of the other.
 func TestModelStaleBoardIsInOrder(t *testing.T) {
-	modelCase(t, func(w *world) {
+	modelCase(t, func(w *modelEnv) {
 		w.files = &modelFiles{rng: w.random(3)}
 		w.partitions = 2
 		w.kafka.create(2)
 		w.changes(20)
-	}, func(w *world) {
+	}, func(w *modelEnv) {
 		w.run(6 * time.Second) // until there is a file
 		w.files.freeze()
 		for range 20 {
@@ -146,19 +146,19 @@ func TestModelStaleBoardIsInOrder(t *testing.T) {
 // Without a walk, a quiet board that is wrong is found by its checksum: after a wrong
 // update, and after Redis gave a seq out again.
 func TestModelChecksumOfAQuietBoard(t *testing.T) {
-	for name, do := range map[string]func(w *world){
-		"wrong update": func(w *world) {
+	for name, do := range map[string]func(w *modelEnv){
+		"wrong update": func(w *modelEnv) {
 			w.side.boards.board.injure(true, "", false)
 			w.change()
 		},
-		"seq given out again": func(w *world) {
+		"seq given out again": func(w *modelEnv) {
 			w.redis.failOver(1)
 			w.change()
 			w.producers[0].queue = nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			modelCase(t, func(w *world) { w.noWalk = true; w.changes(30) }, func(w *world) {
+			modelCase(t, func(w *modelEnv) { w.noWalk = true; w.changes(30) }, func(w *modelEnv) {
 				w.run(time.Second)
 				do(w)
 				w.run(4 * time.Second)
@@ -173,7 +173,7 @@ func TestModelChecksumOfAQuietBoard(t *testing.T) {
 // An update of a seq that the board had with another checksum closes it, before Redis can
 // be reached.
 func TestModelLateUpdateOfAnotherHistory(t *testing.T) {
-	modelCase(t, func(w *world) { w.noWalk = true; w.changes(30) }, func(w *world) {
+	modelCase(t, func(w *modelEnv) { w.noWalk = true; w.changes(30) }, func(w *modelEnv) {
 		w.run(time.Second)
 		w.redis.failOver(1)
 		w.change()
@@ -191,7 +191,7 @@ func TestModelLateUpdateOfAnotherHistory(t *testing.T) {
 func TestModelMemoryChanges(t *testing.T) {
 	for _, byScore := range []bool{true, false} {
 		t.Run(fmt.Sprint(byScore), func(t *testing.T) {
-			modelCase(t, func(w *world) { w.changes(30) }, func(w *world) {
+			modelCase(t, func(w *modelEnv) { w.changes(30) }, func(w *modelEnv) {
 				w.run(time.Second)
 				for m := range w.members {
 					if w.side.boards.board.changed == "" {
