@@ -62,8 +62,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// world is one history.
-type world struct {
+// modelEnv is one history.
+type modelEnv struct {
 	t      *testing.T
 	seed   uint64
 	rng    *rand.Rand
@@ -95,7 +95,7 @@ type modelSidecar struct {
 }
 
 func runHistory(t *testing.T, seed uint64) {
-	w := newWorld(t, seed)
+	w := newModelEnv(t, seed)
 	if w.kafka.compacted = w.rng.IntN(3) == 0; w.rng.IntN(2) == 0 {
 		w.files = &modelFiles{rng: w.random(3)}
 	}
@@ -114,9 +114,9 @@ func runHistory(t *testing.T, seed uint64) {
 	w.heal()
 }
 
-// newWorld returns a quiet world with an empty board and one partition.
-func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, seed: seed, until: make(map[string]time.Time), partitions: 1, members: 20}
+// newModelEnv returns a quiet model with an empty board and one partition.
+func newModelEnv(t *testing.T, seed uint64) *modelEnv {
+	w := &modelEnv{t: t, seed: seed, until: make(map[string]time.Time), partitions: 1, members: 20}
 	w.rng = w.random(0)
 	w.log = slog.New(slog.NewTextHandler(&w.text, nil))
 	w.redis = newModelRedis(w.random(1))
@@ -126,10 +126,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-func (w *world) random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, stream)) }
+func (w *modelEnv) random(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, stream)) }
 
 // changes makes n changes and produces their updates.
-func (w *world) changes(n int) {
+func (w *modelEnv) changes(n int) {
 	for range n {
 		w.change()
 		w.produce(time.Now())
@@ -137,7 +137,7 @@ func (w *world) changes(n int) {
 }
 
 // end stops the sidecar. The log is shown after a failure.
-func (w *world) end() {
+func (w *modelEnv) end() {
 	w.side.stop()
 	if w.failed.Load() {
 		w.t.Logf("%s=%d; the log:\n%s", envModelSeed, w.seed, w.text.String())
@@ -162,7 +162,7 @@ func (l *modelLogText) String() string {
 	return l.text.String()
 }
 
-func (w *world) fail(format string, args ...any) {
+func (w *modelEnv) fail(format string, args ...any) {
 	if w.failed.CompareAndSwap(false, true) {
 		w.t.Errorf("history %d, %s: %s", w.seed, time.Now().Format("05.000"), fmt.Sprintf(format, args...))
 		w.log.Error("FAILED", "why", fmt.Sprintf(format, args...))
@@ -170,7 +170,7 @@ func (w *world) fail(format string, args ...any) {
 }
 
 // start starts the sidecar.
-func (w *world) start() {
+func (w *modelEnv) start() {
 	boards := &modelBoards{Boards: localboard.NewBoards()}
 	cfg := Config{Brokers: "model", Names: wire.DefaultNames(), SaveEvery: 2 * time.Second}
 	if w.files != nil {
@@ -204,7 +204,7 @@ func (w *world) start() {
 	synctest.Wait() // the board is made
 }
 
-func (w *world) restart() {
+func (w *modelEnv) restart() {
 	if w.files != nil && w.rng.IntN(3) == 0 {
 		w.files.freeze() // it is killed
 	}
@@ -213,7 +213,7 @@ func (w *world) restart() {
 }
 
 // change has a writer change a random member.
-func (w *world) change() {
+func (w *modelEnv) change() {
 	op := []wire.Op{wire.OpIncr, wire.OpIncr, wire.OpIncr, wire.OpSet, wire.OpDelete}[w.rng.IntN(5)]
 	clock := time.Duration(0)
 	if w.rng.IntN(2) == 0 {
@@ -229,9 +229,9 @@ func (w *world) change() {
 	}
 }
 
-func (w *world) member() string { return fmt.Sprint("m", w.rng.IntN(w.members)) }
+func (w *modelEnv) member() string { return fmt.Sprint("m", w.rng.IntN(w.members)) }
 
-func (w *world) produce(now time.Time) {
+func (w *modelEnv) produce(now time.Time) {
 	if w.kafka.away {
 		return
 	}
@@ -248,7 +248,7 @@ func (w *world) produce(now time.Time) {
 }
 
 // tick lets a moment pass.
-func (w *world) tick() {
+func (w *modelEnv) tick() {
 	time.Sleep(modelTick)
 	synctest.Wait()
 	now := time.Now()
@@ -268,16 +268,16 @@ func (w *world) tick() {
 	w.lookAtFaults(now)
 }
 
-func (w *world) run(d time.Duration) {
+func (w *modelEnv) run(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end) && !w.failed.Load(); {
 		w.tick()
 	}
 }
 
-func (w *world) feed() *feed { return w.side.runner.feeds.current()[modelBoardID] }
+func (w *modelEnv) feed() *feed { return w.side.runner.feeds.current()[modelBoardID] }
 
 // look compares what readers see with what Redis had.
-func (w *world) look() {
+func (w *modelEnv) look() {
 	b, ok := w.side.boards.Get(modelBoardID)
 	if !ok {
 		return
@@ -313,7 +313,7 @@ func (b *modelBoard) isWrong() bool {
 }
 
 // lookAtFaults expects that faults of memory and of apply are found in time.
-func (w *world) lookAtFaults(now time.Time) {
+func (w *modelEnv) lookAtFaults(now time.Time) {
 	w.redis.mu.Lock()
 	answers := !w.redis.down && w.redis.slow == 0 && now.After(w.redis.strictAt)
 	w.redis.mu.Unlock()
@@ -338,7 +338,7 @@ func (w *world) lookAtFaults(now time.Time) {
 }
 
 // disturbances are what happens to the board.
-func (w *world) disturbances() {
+func (w *modelEnv) disturbances() {
 	w.run(time.Duration(w.rng.IntN(6000)) * time.Millisecond)
 	for range 1 + w.rng.IntN(6) {
 		w.disturb()
@@ -348,12 +348,12 @@ func (w *world) disturbances() {
 }
 
 // lasts returns a random time.
-func (w *world) lasts() time.Duration {
+func (w *modelEnv) lasts() time.Duration {
 	return time.Duration(w.rng.IntN([]int{100, 1000, 9000}[w.rng.IntN(3)])) * time.Millisecond
 }
 
 // over ends what has lasted long enough.
-func (w *world) over(now time.Time) {
+func (w *modelEnv) over(now time.Time) {
 	for name, end := range w.until {
 		if now.Before(end) {
 			continue
@@ -368,7 +368,7 @@ func (w *world) over(now time.Time) {
 	}
 }
 
-func (w *world) disturb() {
+func (w *modelEnv) disturb() {
 	all := []struct {
 		name string
 		do   func()
@@ -433,7 +433,7 @@ func (w *world) disturb() {
 
 // failOver has Redis lose changes. What the writers had not produced of them comes
 // late, or never.
-func (w *world) failOver() {
+func (w *modelEnv) failOver() {
 	w.redis.failOver(w.rng.IntN([]int{3, 20, 1000}[w.rng.IntN(3)]))
 	w.log.Info("after the failover", "redis", w.redis.now.state)
 	if w.rng.IntN(2) == 0 {
@@ -454,7 +454,7 @@ func (w *world) failOver() {
 	w.producers = append(w.producers, zombie)
 }
 
-func (w *world) byHand() {
+func (w *modelEnv) byHand() {
 	m, other := w.member(), fmt.Sprint("by hand ", w.rng.IntN(3))
 	kind := w.rng.IntN(4)
 	w.redis.byHand(func(set map[string]float64) {
@@ -485,7 +485,7 @@ func (b *modelBoard) injure(apply bool, member string, byScore bool) {
 }
 
 // calm ends all disturbances, and makes one change more.
-func (w *world) calm() {
+func (w *modelEnv) calm() {
 	w.log.Info("EVENT calm")
 	w.over(time.Now().Add(time.Hour))
 	for i := range w.kafka.parts {
@@ -504,7 +504,7 @@ func (w *world) calm() {
 }
 
 // heal waits until the board is open and equal to Redis, and expects it to stay so.
-func (w *world) heal() {
+func (w *modelEnv) heal() {
 	begun := time.Now()
 	for !w.equal() && !w.failed.Load() {
 		if w.tick(); time.Since(begun) > modelHeals {
@@ -524,7 +524,7 @@ func (w *world) heal() {
 }
 
 // equal returns whether the board is open, proved and equal to Redis.
-func (w *world) equal() bool {
+func (w *modelEnv) equal() bool {
 	b, ok := w.side.boards.Get(modelBoardID)
 	if !ok {
 		return false
