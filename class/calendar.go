@@ -80,6 +80,39 @@ func PartsOfDay(length time.Duration, tz string) (Calendar, error) {
 	return Calendar{unit: part, length: length, digits: partDigits(length), zone: z}, err
 }
 
+// String returns the period as [NewCalendar] takes it; equal ones have equal texts.
+func (c Calendar) String() string {
+	switch {
+	case c.unit != part:
+		for name, u := range units {
+			if u == c.unit {
+				return name
+			}
+		}
+	case c.length%time.Hour == 0:
+		return fmt.Sprintf("%dh", c.length/time.Hour)
+	case c.length%time.Minute == 0:
+		return fmt.Sprintf("%dm", c.length/time.Minute)
+	}
+	return fmt.Sprintf("%ds", c.length/time.Second)
+}
+
+// Zone returns the name of the calendar's time zone.
+func (c Calendar) Zone() string { return c.zone.String() }
+
+// Within reports whether each period of c lies in one period of outer.
+func (c Calendar) Within(outer Calendar) bool {
+	switch {
+	case outer.unit == none:
+		return true
+	case c.unit == none || c.Zone() != outer.Zone():
+		return false
+	case outer.unit <= hour:
+		return c.unit <= hour && outer.length%c.length == 0
+	}
+	return c.unit <= day || c.unit == outer.unit || c.unit == month && outer.unit == year
+}
+
 // Periodic reports whether the calendar has periods.
 func (c Calendar) Periodic() bool { return c.unit != none }
 

@@ -116,6 +116,50 @@ func TestNoPeriods(t *testing.T) {
 	}
 }
 
+// TestWithin compares Within with the periods of a year.
+func TestWithin(t *testing.T) {
+	periods := []string{"none", "15m", "30m", "1h", "90m", "6h", "day", "week", "month", "year"}
+	for _, inner := range periods {
+		for _, outer := range periods {
+			c, o := calendar(t, inner, "Europe/Berlin"), calendar(t, outer, "Europe/Berlin")
+			if got, want := c.Within(o), lies(t, c, o); got != want {
+				t.Errorf("%s within %s: %v, want %v", inner, outer, got, want)
+			}
+		}
+	}
+	if calendar(t, "1h", "UTC").Within(calendar(t, "day", "Asia/Shanghai")) {
+		t.Error("an hour of another zone lies in a day")
+	}
+}
+
+// lies looks at the hours of a year: does each period of inner end in the period of
+// outer in which it begins?
+func lies(t *testing.T, inner, outer Calendar) bool {
+	if !inner.Periodic() || !outer.Periodic() {
+		return !outer.Periodic()
+	}
+	for at := instant(t, "2026-01-01T00:00:00Z"); at.Year() < 2027; at = at.Add(time.Hour) {
+		p, err := inner.At(at)
+		o, err2 := outer.At(p.Start)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		if p.End.After(o.End) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestCalendarsAsText(t *testing.T) {
+	for period, want := range map[string]string{"none": "none", "1h": "1h", "day": "day", "week": "week", "month": "month", "year": "year",
+		"30m": "30m", "1800s": "30m", "120m": "2h", "90m": "90m", "100s": "100s"} {
+		if got := calendar(t, period, "UTC").String(); got != want {
+			t.Errorf("%s: %s, want %s", period, got, want)
+		}
+	}
+}
+
 func TestCalendarRejects(t *testing.T) {
 	for _, c := range []struct{ period, tz, want string }{
 		{"60m", "UTC", "write 1h"},
