@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"rankcache/wire"
 )
 
 // TestExamplesOfTheDocumentation checks that the tables of docs/CLASSES.md are what
@@ -64,10 +62,10 @@ func dayTable(t *testing.T) string {
 	return b.String()
 }
 
-// boardTable shows ids and topics.
+// boardTable shows ids.
 func boardTable(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString("| class | `board` | `period` | id | topic of its updates |\n|---|---|---|---|---|\n")
+	b.WriteString("| class | `board` | `period` | id |\n|---|---|---|---|\n")
 	for _, c := range [][3]string{{"gift-half-hour", "gift:{zone}:{period}", "30m"}, {"gift-day", "giftday:{zone}:{period}", "day"}, {"fans", "fans_{app}_{host}", "none"}} {
 		class := newClass(t, c[0], c[1], c[2])
 		dims := map[string]string{}
@@ -78,7 +76,7 @@ func boardTable(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | `%s` | `%s` | `%s` |\n", c[0], c[1], c[2], board.ID, board.Topic(wire.DefaultNames()))
+		fmt.Fprintf(&b, "| %s | `%s` | `%s` | `%s` |\n", c[0], c[1], c[2], board.ID)
 	}
 	return b.String()
 }

@@ -75,7 +75,16 @@ type classText struct{ name, board, period, tz, score string }
 func (f *File) addClass(n *yaml.Node) error {
 	c := &Class{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
 	text := classText{tz: "UTC"}
-	err := fields(n, map[string]func(*yaml.Node) error{
+	if err := fields(n, c.keys(&text)); err != nil {
+		return err
+	}
+	f.Classes = append(f.Classes, c)
+	return at(n, c.finish(text))
+}
+
+// keys returns what reads each key of a class.
+func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
+	return map[string]func(*yaml.Node) error{
 		"name": intoString(&text.name), "board": intoString(&text.board), "period": intoString(&text.period), "tz": intoString(&text.tz),
 		"title":  intoString(&c.Title),
 		"grace":  duration(&c.Grace, 0, maxKeep),
@@ -92,12 +101,7 @@ func (f *File) addClass(n *yaml.Node) error {
 		"top":    integer(&c.Top, 1, rankcache.MaxTop),
 		"ledger": boolean(&c.Ledger),
 		"guard":  c.readGuard,
-	})
-	if err != nil {
-		return err
 	}
-	f.Classes = append(f.Classes, c)
-	return at(n, c.finish(text))
 }
 
 // finish makes the ids' part and checks the settings with each other.

@@ -2,6 +2,7 @@ package rooms
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +137,25 @@ func TestParseRejectsClasses(t *testing.T) {
 		if _, err := Parse([]byte("classes:\n" + c.classes)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.200s\ngot %v, want %q in it", c.classes, err, c.want)
 		}
+	}
+}
+
+// TestClassesOfTheDocumentation checks that docs/CLASSES.md has each key of a class,
+// and an example that is good.
+func TestClassesOfTheDocumentation(t *testing.T) {
+	doc, err := os.ReadFile("../docs/CLASSES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range new(Class).keys(new(classText)) {
+		if !strings.Contains(string(doc), "\n| `"+key+"` |") {
+			t.Errorf("docs/CLASSES.md does not describe %s", key)
+		}
+	}
+	_, example, _ := strings.Cut(string(doc), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	if f, err := Parse([]byte(example)); err != nil || len(f.Classes) != 2 {
+		t.Errorf("%v of the example:\n%s", err, example)
 	}
 }
 
