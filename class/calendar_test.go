@@ -116,7 +116,7 @@ func TestNoPeriods(t *testing.T) {
 	}
 }
 
-// TestWithin compares Within with the periods of a year.
+// TestWithin compares Within with periods around a year's end and a day of 25 hours.
 func TestWithin(t *testing.T) {
 	periods := []string{"none", "15m", "30m", "1h", "90m", "6h", "day", "week", "month", "year"}
 	for _, inner := range periods {
@@ -132,20 +132,24 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// lies looks at the hours of a year: does each period of inner end in the period of
-// outer in which it begins?
+// lies looks at some days: does each period of inner end in the period of outer in
+// which it begins?
 func lies(t *testing.T, inner, outer Calendar) bool {
 	if !inner.Periodic() || !outer.Periodic() {
 		return !outer.Periodic()
 	}
-	for at := instant(t, "2026-01-01T00:00:00Z"); at.Year() < 2027; at = at.Add(time.Hour) {
-		p, err := inner.At(at)
-		o, err2 := outer.At(p.Start)
-		if err != nil || err2 != nil {
-			t.Fatal(err, err2)
-		}
-		if p.End.After(o.End) {
-			return false
+	for _, from := range []string{"2026-12-20T00:00:00Z", "2026-10-23T00:00:00Z"} {
+		at := instant(t, from)
+		for range 15 * 24 / 5 {
+			p, err := inner.At(at)
+			o, err2 := outer.At(p.Start)
+			if err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			if p.End.After(o.End) {
+				return false
+			}
+			at = at.Add(5 * time.Hour)
 		}
 	}
 	return true
@@ -233,7 +237,7 @@ func TestPeriodsDivideTime(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	for _, c := range calendars(t) {
-		for range 40 {
+		for range 15 {
 			checkPeriod(t, c, randomTime(random, c.zone))
 			if t.Failed() {
 				t.Fatalf("%+v in %s", c, c.zone)

@@ -100,6 +100,7 @@ func TestNewRejects(t *testing.T) {
 		{"x", "gift:{Zone}", "none", "want 1 to 32 characters"},
 		{"x", "gift:{limit}", "none", "choose another"},
 		{"x", "gift 1:{zone}", "none", "bad board id"},
+		{"x", strings.Repeat("{a}:", 100_000), "none", "at most 400"},
 		{"x", "{a}:{b}:{c}:{period}", "day", "longest id: bad board id: 203 characters"},
 	} {
 		if _, err := New(c.name, c.board, calendar(t, c.period, "UTC")); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -12,6 +12,9 @@ import (
 // MaxDimension is the most characters of a dimension's value.
 const MaxDimension = 64
 
+// maxTemplate is more than the longest id and the names of its dimensions take.
+const maxTemplate = 2 * rankcache.MaxBoardLen
+
 // period is the placeholder of the tag.
 const period = "period"
 
@@ -35,6 +38,9 @@ type template []segment
 // parseTemplate splits a template. {period} must be in it once if tagged, else not
 // at all.
 func parseTemplate(text string, tagged bool) (template, error) {
+	if len(text) > maxTemplate {
+		return nil, fmt.Errorf("board %.100q…: want at most %d characters", text, maxTemplate)
+	}
 	t, err := splitTemplate(text)
 	if err != nil {
 		return nil, fmt.Errorf("board %.100q: %w", text, err)

@@ -52,8 +52,8 @@ func (c *Class) addValue(name string, n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(c.Dims[name], value) {
-		return at(n, fmt.Errorf("dimension %.40s has %.80q twice", name, value))
+	if len(c.Dims[name]) == MaxClassBoards || slices.Contains(c.Dims[name], value) {
+		return at(n, fmt.Errorf("dimension %.40s has %.80q twice, or more than %d values", name, value, MaxClassBoards))
 	}
 	c.Dims[name] = append(c.Dims[name], value)
 	if err := class.CheckDimension(value); err != nil {

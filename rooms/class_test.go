@@ -114,7 +114,8 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a("dims: {zone: [\"a:b\"]}"), "line 4: dimension zone is \"a:b\": want characters"},
 		{a("dims: {zone: [\"1\", \"1\"]}"), "line 4: dimension zone has \"1\" twice"},
 		{a("dims: {room: [\"1\"]}"), "line 2: class a: dims: room is not in board"},
-		{a("mode: hot", "dims:", "  zone: ["+values(MaxClassBoards+1)+"]"), "line 2: class a: modes of classes name more than"},
+		{a("dims: {zone: [" + values(MaxClassBoards+1) + "]}"), "or more than 1000 values"},
+		{entry("a", "a:{x}:{y}", "period: none", "mode: hot", "dims: {x: ["+values(40)+"], y: ["+values(26)+"]}"), "line 2: class a: modes of classes name more than 1000"},
 
 		// Several.
 		{a() + a(), "line 6: class a: there is another one in line 2"},
