@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"rankcache"
 	"rankcache/class"
 	"rankcache/wire"
 )
@@ -52,6 +53,17 @@ func (f *File) Class(name string) *Class {
 		return nil
 	}
 	return f.Classes[i]
+}
+
+// Board returns the board of a class that has the id, and its class, or false if no
+// class of the file makes the id.
+func (f *File) Board(id rankcache.BoardID) (class.Board, *Class, bool) {
+	for _, c := range f.Classes {
+		if b, ok := c.Parse(id); ok { // no two classes make one id
+			return b, c, true
+		}
+	}
+	return class.Board{}, nil, false
 }
 
 func (f *File) checkFeeds(c *Class) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
@@ -71,6 +72,23 @@ func TestParseClasses(t *testing.T) {
 // lines.
 func entry(name, board string, lines ...string) string {
 	return fmt.Sprintf("- name: %s\n  board: %q\n", name, board) + "  " + strings.Join(append(lines, ""), "\n  ") + "\n"
+}
+
+func TestBoardOfAClass(t *testing.T) {
+	f, err := Parse([]byte(sampleClasses))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[rankcache.BoardID]string{"gift:7:20261122-35": "gift-half-hour", "giftday:7:20261122": "gift-day", "gifttotal": "gift-total",
+		"gift:7:20261122": "", "gift:7": "", "1_2_3": ""} {
+		b, c, ok := f.Board(id)
+		switch {
+		case ok != (want != ""):
+			t.Errorf("%s: %+v, %v", id, b, ok)
+		case ok && (c.Name() != want || b.Class != c.Class || b.ID != id):
+			t.Errorf("%s: %+v of %s", id, b, c.Name())
+		}
+	}
 }
 
 func TestParseRejectsClasses(t *testing.T) {
