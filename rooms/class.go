@@ -135,6 +135,8 @@ func (c *Class) check(score string) error {
 		return fmt.Errorf("ties: %s keeps the tie-break in the fraction of a score, so scores must be integers: leave out score: number", c.Ties)
 	case c.Grace > c.Keep:
 		return fmt.Errorf("grace %v is longer than keep %v", c.Grace, c.Keep)
+	case c.Orders%time.Second != 0:
+		return fmt.Errorf("orders %v: want whole seconds", c.Orders)
 	case len(c.Ops) == 0:
 		return errors.New("ops: want at least one of incr, set and delete")
 	case c.Trim > 0 && !onlyIncr:

@@ -110,6 +110,7 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a("grace: -5s"), "line 4: \"-5s\": want a duration"},
 		{a("lead: 2h"), "line 4: \"2h\": want a duration from 0s to 1h0m0s"},
 		{a("orders: 1s"), "line 4: \"1s\": want a duration"},
+		{a("orders: 90.5s"), "line 2: class a: orders 1m30.5s: want whole seconds"},
 		{a("grace: 2h", "keep: 1h"), "line 2: class a: grace 2h0m0s is longer than keep"},
 		{a("ties: random"), "line 4: \"random\": want one of [member first last]"},
 		{a("ties: first", "score: number"), "line 2: class a: ties: first keeps the tie-break in the fraction"},
