@@ -17,7 +17,7 @@ const module = "rankcache"
 var (
 	// ground is the ground floor, lowest first: a package imports only those before
 	// it.
-	ground = []string{"rankcache", "rankcache/wire", "rankcache/rooms"}
+	ground = []string{"rankcache", "rankcache/wire", "rankcache/class", "rankcache/rooms"}
 
 	// leaves import at most the root and the leaves before them. Any package may import
 	// them, except that those below a folder's internal are for that folder.
@@ -77,6 +77,8 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache", "rankcache/wire"},
 		{"rankcache/wire", "rankcache/rooms"},
 		{"rankcache/wire", "os"},
+		{"rankcache/class", "rankcache/rooms"},
+		{"rankcache/class", "os"},
 		{"rankcache/rooms", "net/http"},
 		{"rankcache/rooms", "golang.org/x/sync/errgroup"},
 		{"rankcache/rooms", "rankcache/internal/yield"},

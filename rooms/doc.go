@@ -5,12 +5,14 @@
 // The path of a setting, in order: [Parse] reads the file from YAML nodes
 // (file.go, yaml.go); [ParseEntry] reads one room or rule that was set at run
 // time (entry.go); [File.Resolve] turns both into [Tiers], which answer with the
-// mode of a board (tiers.go).
+// mode of a board (tiers.go). A class is read by class.go, checked with the others
+// by class_check.go, and its mode becomes that of its boards in class_mode.go.
 //
 // # Glossary
 //
 //	room       a live room, named by its host's uid; has one or more boards
 //	rule       a mode for the boards whose id matches a pattern
+//	class      a kind of board, see package class
 //	mode       none, hot, super-hot or blocked
 //	tiers      the mode of every configured board and room
 //	entry      one room or rule, set at run time

@@ -59,8 +59,9 @@ type Rule struct {
 
 // File is one parsed rooms file. It is immutable after parsing.
 type File struct {
-	Rooms []Room
-	Rules []Rule
+	Rooms   []Room
+	Rules   []Rule
+	Classes []*Class
 }
 
 // Parse parses a rooms file. Unknown keys, ids that are not written as strings (an
@@ -79,13 +80,17 @@ func Parse(data []byte) (*File, error) {
 		return f, nil
 	}
 	err := fields(doc.Content[0], map[string]func(*yaml.Node) error{
-		"rooms":  func(n *yaml.Node) error { return each(n, f.addRoom) },
-		"boards": func(n *yaml.Node) error { return each(n, f.addRule) },
+		"rooms":   func(n *yaml.Node) error { return each(n, f.addRoom) },
+		"boards":  func(n *yaml.Node) error { return each(n, f.addRule) },
+		"classes": func(n *yaml.Node) error { return each(n, f.addClass) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rooms file: %w", err)
 	}
-	return f, f.checkUnique()
+	if err := f.checkUnique(); err != nil {
+		return nil, err
+	}
+	return f, f.checkClasses()
 }
 
 func (f *File) addRoom(n *yaml.Node) error {

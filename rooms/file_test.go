@@ -3,6 +3,7 @@ package rooms
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -70,9 +71,10 @@ func TestParseRejects(t *testing.T) {
 }
 
 // FuzzParse checks that no file panics and that an accepted one resolves to
-// legal boards only.
+// legal boards only, those of classes to boards of one class.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(sampleFile))
+	f.Add([]byte(sampleClasses))
 	f.Add([]byte("rooms:\n- &a {uid: \"1\", mode: hot}\n- *a"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse(data)
@@ -85,6 +87,17 @@ func FuzzParse(f *testing.F) {
 				if err := b.Check(); err != nil {
 					t.Fatal(err)
 				}
+			}
+		}
+		for _, rule := range file.ClassBoards(time.Unix(1795339230, 0)) {
+			owners := 0
+			for _, c := range file.Classes {
+				if _, ok := c.Parse(rankcache.BoardID(rule.Match)); ok {
+					owners++
+				}
+			}
+			if owners != 1 {
+				t.Fatalf("%s is of %d classes", rule.Match, owners)
 			}
 		}
 	})

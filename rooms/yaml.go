@@ -3,6 +3,9 @@ package rooms
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -70,6 +73,53 @@ func mode(to *Mode) func(*yaml.Node) error {
 		}
 		*to, err = ParseMode(s)
 		return at(n, err)
+	}
+}
+
+// duration reads a duration from least to most, such as 5s.
+func duration(to *time.Duration, least, most time.Duration) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		s, err := stringScalar(n)
+		if err != nil {
+			return err
+		}
+		if *to, err = time.ParseDuration(s); err != nil || *to < least || *to > most {
+			return at(n, fmt.Errorf("%.40q: want a duration from %v to %v, such as 5s", s, least, most))
+		}
+		return nil
+	}
+}
+
+func integer(to *int, least, most int) func(*yaml.Node) error {
+	return func(n *yaml.Node) (err error) {
+		if *to, err = strconv.Atoi(n.Value); err != nil || n.Tag != "!!int" || *to < least || *to > most {
+			return at(n, fmt.Errorf("%.40q: want an integer from %d to %d", n.Value, least, most))
+		}
+		return nil
+	}
+}
+
+func boolean(to *bool) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		*to = n.Value == "true"
+		if n.Tag != "!!bool" || !*to && n.Value != "false" {
+			return at(n, fmt.Errorf("%.40q: want true or false", n.Value))
+		}
+		return nil
+	}
+}
+
+// oneOf reads one of the known words.
+func oneOf[T ~string](to *T, known ...T) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		s, err := stringScalar(n)
+		if err != nil {
+			return err
+		}
+		if *to = T(s); !slices.Contains(known, *to) {
+			return at(n, fmt.Errorf("%.40q: want one of %v", s, known))
+		}
+		return nil
 	}
 }
 

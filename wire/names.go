@@ -27,10 +27,12 @@ type Names struct {
 	Hot     string // hot-key verdict shared by the sidecars of an instance
 
 	// Commands is the topic of commands; Refused that of those that are not applied;
-	// UpdatePrefix starts the name of each board's update topic.
+	// UpdatePrefix starts the name of each board's update topic; ClassPrefix that of the
+	// topic that boards of a class and day share.
 	Commands     string
 	Refused      string
 	UpdatePrefix string
+	ClassPrefix  string
 }
 
 // DefaultNames returns the names of the wire contract.
@@ -47,6 +49,7 @@ func DefaultNames() Names {
 		Commands:     "update_rank",
 		Refused:      "update_rank_refused",
 		UpdatePrefix: "update_cache_",
+		ClassPrefix:  "update_class_",
 	}
 }
 
@@ -75,6 +78,9 @@ func (n Names) Check() error {
 		if err := checkTopic("command topic", topic, maxTopicLen); err != nil {
 			return err
 		}
+	}
+	if err := checkTopic("class topic prefix", n.ClassPrefix, maxTopicLen-rankcache.MaxBoardLen); err != nil {
+		return err
 	}
 	return checkTopic("update topic prefix", n.UpdatePrefix, maxTopicLen-rankcache.MaxBoardLen)
 }
@@ -138,6 +144,10 @@ func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
 func (n Names) Topic(b rankcache.BoardID) string {
 	return n.UpdatePrefix + strings.ReplaceAll(string(b), ":", ".")
 }
+
+// ClassTopic returns the topic of the updates of all boards of a class whose periods
+// are parts of one day; date is written as 20261122.
+func (n Names) ClassTopic(class, date string) string { return n.ClassPrefix + class + "." + date }
 
 func fill(pattern, placeholder, value string) string {
 	before, after, _ := strings.Cut(pattern, placeholder)

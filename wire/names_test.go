@@ -13,13 +13,14 @@ func TestDefaultNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for got, want := range map[string]string{
-		n.BoardKey("1_2_3"):        "1_2_3",
-		n.MetaKey("1_2_3"):         "{1_2_3}:meta",
-		n.OrdersKey("1_2_3", 1, 3): "{1_2_3}:orders:1.3",
-		n.AdopterKey("1_2_3"):      "{1_2_3}:adopter",
-		n.RoomKey("88"):            "rankcache:room:88:boards",
-		n.HotKey("crs-1"):          "rankcache:hot:crs-1",
-		n.Topic("a:b.c"):           "update_cache_a.b.c",
+		n.BoardKey("1_2_3"):                        "1_2_3",
+		n.MetaKey("1_2_3"):                         "{1_2_3}:meta",
+		n.OrdersKey("1_2_3", 1, 3):                 "{1_2_3}:orders:1.3",
+		n.AdopterKey("1_2_3"):                      "{1_2_3}:adopter",
+		n.RoomKey("88"):                            "rankcache:room:88:boards",
+		n.HotKey("crs-1"):                          "rankcache:hot:crs-1",
+		n.Topic("a:b.c"):                           "update_cache_a.b.c",
+		n.ClassTopic("gift-half-hour", "20261122"): "update_class_gift-half-hour.20261122",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

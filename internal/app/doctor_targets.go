@@ -131,7 +131,7 @@ func (t *targets) roomsFile(context.Context) doctor.Verdict {
 	if err != nil {
 		return doctor.Verdict{Status: doctor.Fail, Advice: t.rooms + ": " + err.Error()}
 	}
-	return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("%s names %d rooms and %d board rules", t.rooms, len(parsed.Rooms), len(parsed.Rules))}
+	return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("%s names %d rooms, %d board rules and %d classes", t.rooms, len(parsed.Rooms), len(parsed.Rules), len(parsed.Classes))}
 }
 
 // superHot returns the boards of which serve would keep whole copies: from the file,

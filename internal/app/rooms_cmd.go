@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,13 +29,14 @@ func newRoomsCommand() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Check whether a rooms file would be accepted",
 		Long: `Read a rooms file with the code that rankcache serve reads it with, and print
-its rooms and boards. A file that serve would refuse is an error with its line.`,
+its rooms and boards; of each class the board of the period that runs, when that ends, and the
+next board. A file that serve would refuse is an error with its line.`,
 		Example: "  rankcache rooms check rooms.yaml",
 		Args:    OneArg,
 	}
 	output := OutputFlag(check.Flags(), "text")
 	check.RunE = func(cmd *cobra.Command, args []string) error {
-		return checkRooms(cmd.OutOrStdout(), args[0], *output)
+		return checkRooms(cmd.OutOrStdout(), args[0], *output, time.Now())
 	}
 	rooms.AddCommand(check, fromConfig(newRoomsListCommand()), fromConfig(newRoomsSetCommand()), fromConfig(newRoomsDeleteCommand()))
 	return rooms
@@ -42,12 +44,24 @@ its rooms and boards. A file that serve would refuse is an error with its line.`
 
 // roomsSummary is the stable JSON of rooms check.
 type roomsSummary struct {
-	Rooms  map[string]int      `json:"rooms"`  // by mode
-	Rules  int                 `json:"rules"`  // entries under boards:
-	Boards []rankcache.BoardID `json:"boards"` // super-hot boards named in the file
+	Rooms   map[string]int      `json:"rooms"`  // by mode
+	Rules   int                 `json:"rules"`  // entries under boards:
+	Boards  []rankcache.BoardID `json:"boards"` // super-hot boards named in the file, without those of classes
+	Classes []classSummary      `json:"classes"`
 }
 
-func checkRooms(to io.Writer, path, output string) error {
+// classSummary is one class and its boards; dimensions stand in braces.
+type classSummary struct {
+	Name   string    `json:"name"`
+	Period string    `json:"period"`
+	TZ     string    `json:"tz"`
+	Mode   string    `json:"mode"`
+	Board  string    `json:"board"`          // of the running period
+	Ends   time.Time `json:"ends,omitzero"`  // when the period does
+	Next   string    `json:"next,omitempty"` // board of the next period
+}
+
+func checkRooms(to io.Writer, path, output string, now time.Time) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read rooms file: %w", err)
@@ -57,15 +71,50 @@ func checkRooms(to io.Writer, path, output string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	s := roomsSummary{Rooms: map[string]int{}, Rules: len(parsed.Rules),
-		Boards: parsed.Resolve(nil).Boards(rooms.ModeSuperHot)}
+		Boards: parsed.Resolve(nil).Boards(rooms.ModeSuperHot), Classes: []classSummary{}}
 	for _, room := range parsed.Rooms {
 		s.Rooms[room.Mode.String()]++
 	}
+	for _, c := range parsed.Classes {
+		row, err := summarize(c, now)
+		if err != nil {
+			return fmt.Errorf("%s: class %s: %w", path, c.Name(), err)
+		}
+		s.Classes = append(s.Classes, row)
+	}
 	return PrintAs(to, output, s, func(to io.Writer) error {
-		_, err := fmt.Fprintf(to, "%s is good: %d rooms (%d super-hot, %d hot, %d blocked), %d board rules\n", path,
-			len(parsed.Rooms), s.Rooms["super-hot"], s.Rooms["hot"], s.Rooms["blocked"], s.Rules)
-		return err
+		fmt.Fprintf(to, "%s is good: %d rooms (%d super-hot, %d hot, %d blocked), %d board rules, %d classes\n", path,
+			len(parsed.Rooms), s.Rooms["super-hot"], s.Rooms["hot"], s.Rooms["blocked"], s.Rules, len(s.Classes))
+		return printClasses(to, s.Classes)
 	})
+}
+
+func summarize(c *rooms.Class, now time.Time) (classSummary, error) {
+	calendar := c.Calendar()
+	running, err := calendar.At(now)
+	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Board: c.Pattern(running), Ends: running.End}
+	if err != nil || !calendar.Periodic() {
+		return s, err
+	}
+	next, err := calendar.Next(running)
+	s.Next = c.Pattern(next)
+	return s, err
+}
+
+func printClasses(to io.Writer, classes []classSummary) error {
+	if len(classes) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CLASS\tPERIOD\tMODE\tBOARD\tENDS\tNEXT BOARD")
+	for _, c := range classes {
+		ends := "never"
+		if !c.Ends.IsZero() {
+			ends = c.Ends.Format(time.RFC3339)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Period, c.Mode, c.Board, ends, c.Next)
+	}
+	return table.Flush()
 }
 
 func newRoomsListCommand() *cobra.Command {

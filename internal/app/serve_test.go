@@ -188,3 +188,35 @@ func TestRoomsCheck(t *testing.T) {
 		t.Errorf("got %v, want the line", err)
 	}
 }
+
+func TestRoomsCheckShowsClasses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rooms.yaml")
+	classes := `classes:
+- {name: gift-half-hour, board: "gift:{zone}:{period}", period: 30m, tz: Asia/Shanghai}
+- {name: total, board: total, period: none}
+`
+	if err := os.WriteFile(file, []byte(classes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	now := time.Date(2026, 11, 22, 9, 20, 0, 0, time.UTC)
+	if err := checkRooms(&out, file, "text", now); err != nil {
+		t.Fatal(err)
+	}
+	want := file + ` is good: 0 rooms (0 super-hot, 0 hot, 0 blocked), 0 board rules, 2 classes
+CLASS           PERIOD  MODE  BOARD                    ENDS                       NEXT BOARD
+gift-half-hour  30m     none  gift:{zone}:20261122-35  2026-11-22T17:30:00+08:00  gift:{zone}:20261122-36
+total           none    none  total                    never                      
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset()
+	var got roomsSummary
+	if err := checkRooms(&out, file, "json", now); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Classes) != 2 || !got.Classes[0].Ends.Equal(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)) {
+		t.Errorf("%s, %v", out.String(), err)
+	}
+}

@@ -2,10 +2,11 @@
 // as [rooms.Tiers].
 //
 // One poll, in order: it reads the rooms file and the Redis hash that all sidecars
-// share, in which operators set rooms at run time (sources.go, hash.go); it reads
-// from Redis the boards of the rooms that name none (sources.go); if anything
-// differs, it merges file and hash, the file winning (merge.go), resolves and
-// publishes the result (follower.go). [Follower.Run] polls about every
+// share, in which operators set rooms at run time (sources.go, hash.go); it finds the
+// boards of the classes' periods, which end and begin; it reads from Redis the boards
+// of the rooms that name none (sources.go); if anything differs, it merges file,
+// classes and hash, the file winning (merge.go), resolves and publishes the result
+// (follower.go). [Follower.Run] polls about every
 // [DefaultEvery]. The process on which a room is set (http.go) publishes at once.
 //
 // # Locks

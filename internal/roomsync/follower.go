@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,6 +55,7 @@ type Follower struct {
 	pollMu      sync.Mutex // before mu; held for a poll; guards the next fields
 	data        []byte     // of the file in force
 	file        *rooms.File
+	classBoards []rooms.Rule           // what the modes of classes name now
 	dynamic     map[string]rooms.Entry // by field; replaced, never changed
 	running     map[string][]rankcache.BoardID
 	sharedRead  bool // the hash was read once
@@ -99,6 +101,7 @@ func (f *Follower) Load() error {
 	if _, err := f.readFile(); err != nil {
 		return err
 	}
+	f.nameClassBoards()
 	f.publish()
 	f.checkResolved()
 	return nil
@@ -125,8 +128,9 @@ func (f *Follower) poll(ctx context.Context) {
 	defer f.pollMu.Unlock()
 	fileChanged, err := f.readFile()
 	f.recordFileError(err)
+	classesChanged := f.nameClassBoards()
 	sharedChanged := f.readShared(ctx)
-	if f.readRunning(ctx) || fileChanged || sharedChanged {
+	if f.readRunning(ctx) || fileChanged || classesChanged || sharedChanged {
 		f.publish()
 		f.notify()
 	}
@@ -136,11 +140,20 @@ func (f *Follower) poll(ctx context.Context) {
 
 // publish merges the sources, resolves them and makes the tiers visible.
 func (f *Follower) publish() {
-	m := merge(f.file, f.dynamic, f.running)
+	m := merge(f.file, f.classBoards, f.dynamic, f.running)
 	t := m.inForce.Resolve(f.running)
 	f.merged.Store(m)
 	f.tiers.Store(t)
 	f.metrics.superHot.Set(float64(len(t.Boards(rooms.ModeSuperHot))))
+}
+
+// nameClassBoards finds which boards the modes of classes are for now, as periods end
+// and begin.
+func (f *Follower) nameClassBoards() (changed bool) {
+	named := f.file.ClassBoards(time.Now())
+	changed = !slices.Equal(named, f.classBoards)
+	f.classBoards = named
+	return changed
 }
 
 // notify calls Changed, unless the first tiers are not complete yet.

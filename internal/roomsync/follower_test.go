@@ -128,6 +128,48 @@ func TestBadFileIsRejectedAndTheLastGoodOneStays(t *testing.T) {
 	})
 }
 
+const minuteClass = `classes: [{name: gift, board: "gift:{zone}:{period}", period: 1m, lead: 10s, mode: super-hot, dims: {zone: ["7"]}}]`
+
+// Virtual time begins with the year 2000.
+func TestBoardsOfAClassFollowItsPeriods(t *testing.T) {
+	path := writeFile(t, minuteClass)
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, path, &running{})
+		wantSuperHot(t, f, "gift:7:20000101-0001")
+		time.Sleep(45 * time.Second)
+		synctest.Wait()
+		wantSuperHot(t, f, "gift:7:20000101-0001")
+		time.Sleep(5 * time.Second)
+		nextPoll()
+		wantSuperHot(t, f, "gift:7:20000101-0001", "gift:7:20000101-0002")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		wantSuperHot(t, f, "gift:7:20000101-0002")
+		if mode := f.Mode("gift:7:20000101-0001", ""); mode != rooms.ModeNone {
+			t.Errorf("the ended board is %s", mode)
+		}
+	})
+}
+
+func TestWhatCanNotChangeIsRefusedAndTheOldClassesStay(t *testing.T) {
+	path := writeFile(t, minuteClass)
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, path, &running{})
+		must(t, os.WriteFile(path, []byte(strings.Replace(minuteClass, "1m", "2m", 1)), 0o644))
+		nextPoll()
+		wantSuperHot(t, f, "gift:7:20000101-0001")
+		if got := f.Status().File; !strings.Contains(got.Error, `line 1: class gift: period can't change from "1m" to "2m"`) || got.Classes != 1 {
+			t.Errorf("status is %+v", got)
+		}
+		must(t, os.WriteFile(path, []byte(strings.Replace(minuteClass, "[\"7\"]", "[\"8\"]", 1)), 0o644))
+		nextPoll()
+		wantSuperHot(t, f, "gift:8:20000101-0001")
+		if got := f.Status().File.Error; got != "" {
+			t.Errorf("error stays: %q", got)
+		}
+	})
+}
+
 func TestLoadFailsOnABadFile(t *testing.T) {
 	for _, path := range []string{writeFile(t, "rooms: x"), filepath.Join(t.TempDir(), "none")} {
 		f := newFollower(roomsync.Config{File: path, Origin: &running{}})

@@ -21,7 +21,7 @@ func FuzzParseEntries(f *testing.F) {
 		if e, good := entries[field]; good && e.Field() != field {
 			t.Fatalf("%q holds the entry of %q", field, e.Field())
 		}
-		m := merge(&rooms.File{}, entries, nil)
+		m := merge(&rooms.File{}, nil, entries, nil)
 		m.inForce.Resolve(nil)
 		if _, err := json.Marshal([]any{m.rooms, m.rules, bad}); err != nil {
 			t.Fatal(err)

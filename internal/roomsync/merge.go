@@ -11,6 +11,7 @@ import (
 // Sources of a room or rule.
 const (
 	sourceFile    = "file"
+	sourceClass   = "class" // of the file
 	sourceDynamic = "dynamic"
 )
 
@@ -19,7 +20,7 @@ type RoomRow struct {
 	UID        string              `json:"uid"`
 	Mode       string              `json:"mode"`
 	Boards     []rankcache.BoardID `json:"boards"` // as configured, else those of its Redis set
-	Source     string              `json:"source"` // file or dynamic
+	Source     string              `json:"source"` // file, class or dynamic
 	Overridden bool                `json:"overridden"`
 }
 
@@ -39,10 +40,10 @@ type merged struct {
 	rules   []RuleRow
 }
 
-// merge returns the file's entries in their order, followed by the dynamic ones,
-// sorted by field. The file overrides a dynamic entry for the same room or pattern,
+// merge returns the file's entries in their order, followed by the boards of its
+// classes and the dynamic entries, sorted by field. The file overrides a dynamic entry for the same room or pattern,
 // because the file was reviewed.
-func merge(file *rooms.File, dynamic map[string]rooms.Entry, running map[string][]rankcache.BoardID) *merged {
+func merge(file *rooms.File, classBoards []rooms.Rule, dynamic map[string]rooms.Entry, running map[string][]rankcache.BoardID) *merged {
 	m := &merged{inForce: &rooms.File{}}
 	named := make(map[string]bool)
 	for _, room := range file.Rooms {
@@ -52,6 +53,9 @@ func merge(file *rooms.File, dynamic map[string]rooms.Entry, running map[string]
 	for _, rule := range file.Rules {
 		m.addRule(rule, sourceFile, false)
 		named[rooms.BoardField(rule.Match)] = true
+	}
+	for _, rule := range classBoards {
+		m.addRule(rule, sourceClass, false)
 	}
 	for _, field := range slices.Sorted(maps.Keys(dynamic)) {
 		if e := dynamic[field]; e.Rule != nil {

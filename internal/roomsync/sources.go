@@ -35,9 +35,14 @@ func (f *Follower) readFile() (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.cfg.File, err)
 	}
+	if err := parsed.CheckChange(f.file); err != nil {
+		return false, fmt.Errorf("%s: %w", f.cfg.File, err)
+	}
 	f.data, f.file = data, parsed
-	f.updateStatus(func(s *Status) { s.File.LoadedAt, s.File.Rooms = time.Now(), len(parsed.Rooms) })
-	f.cfg.Log.Info("rooms file in force", "file", f.cfg.File, "rooms", len(parsed.Rooms), "rules", len(parsed.Rules))
+	f.updateStatus(func(s *Status) {
+		s.File.LoadedAt, s.File.Rooms, s.File.Classes = time.Now(), len(parsed.Rooms), len(parsed.Classes)
+	})
+	f.cfg.Log.Info("rooms file in force", "file", f.cfg.File, "rooms", len(parsed.Rooms), "rules", len(parsed.Rules), "classes", len(parsed.Classes))
 	return true, nil
 }
 
@@ -127,7 +132,7 @@ func (f *Follower) setDynamic(entries map[string]rooms.Entry) (changed bool) {
 // readRunning reads the boards of the rooms that name none.
 func (f *Follower) readRunning(ctx context.Context) (changed bool) {
 	running := map[string][]rankcache.BoardID{}
-	if uids := merge(f.file, f.dynamic, nil).roomsWithoutBoards(); len(uids) > 0 {
+	if uids := merge(f.file, nil, f.dynamic, nil).roomsWithoutBoards(); len(uids) > 0 {
 		running = f.fetchRunning(ctx, uids)
 	}
 	if maps.EqualFunc(running, f.running, slices.Equal) {

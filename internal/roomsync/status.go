@@ -20,6 +20,7 @@ type FileStatus struct {
 	File     string    `json:"file"`
 	LoadedAt time.Time `json:"loaded_at"`       // when the file in force was read
 	Rooms    int       `json:"rooms"`           // rooms in force
+	Classes  int       `json:"classes"`         // classes in force
 	Error    string    `json:"error,omitempty"` // why the newest file is not in force
 	// Resolved tells that the rooms' boards and the rooms set at run time were read
 	// from Redis once, or that the wait for them is over.

@@ -60,7 +60,7 @@ function boards(cell, r) {
 }
 
 function setBy(r) {
-  const where = r.source === 'dynamic' ? 'run time' : 'rooms file';
+  const where = { dynamic: 'run time', class: 'class of the rooms file' }[r.source] ?? 'rooms file';
   return r.overridden ? `${where}, overridden` : where;
 }
 

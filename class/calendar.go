@@ -1,0 +1,162 @@
+package class
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	_ "time/tzdata" // images have no zone files
+)
+
+// ErrPeriod reports a time or a tag that has no period in a calendar.
+var ErrPeriod = errors.New("no such period")
+
+// Years that tags can name, so that they have four digits.
+const minYear, maxYear = 1970, 9999
+
+// Period is one stretch of time of a calendar: Start is in it, End begins the next
+// one. The period of a calendar without periods is the zero Period.
+type Period struct {
+	Tag        string
+	Start, End time.Time // in the calendar's zone
+}
+
+// unit is what a period is, or is a part of.
+type unit uint8
+
+const (
+	none unit = iota
+	part      // of a day
+	hour
+	day
+	week // ISO 8601: from Monday
+	month
+	year
+)
+
+// Calendar divides time into periods: each instant is in exactly one, and each
+// begins where the one before it ends. The zero value has no periods. It is
+// immutable.
+type Calendar struct {
+	unit   unit
+	length time.Duration // of a part or an hour
+	digits int           // of a part's number
+	zone   zone
+}
+
+var units = map[string]unit{"none": none, "1h": hour, "day": day, "week": week, "month": month, "year": year}
+
+// NewCalendar returns the calendar of a period (none, 1h, day, week, month, year, or
+// a duration that divides a day, such as 30m) in an IANA time zone. Where the
+// system has no zone files, those in the binary are used.
+func NewCalendar(period, tz string) (Calendar, error) {
+	u, known := units[period]
+	if !known {
+		length, err := time.ParseDuration(period)
+		if err != nil {
+			return Calendar{}, fmt.Errorf("period %.40q: want none, a divisor of a day such as 30m, 1h, day, week, month or year", period)
+		}
+		if length < time.Minute {
+			return Calendar{}, fmt.Errorf("period %s: want at least 1m", period)
+		}
+		return PartsOfDay(length, tz)
+	}
+	z, err := loadZone(tz)
+	return Calendar{unit: u, length: time.Hour, zone: z}, err
+}
+
+// PartsOfDay returns a calendar whose periods last length, of whole seconds, which
+// divides a day. Unlike [NewCalendar] it takes less than a minute, for tests that
+// wait for the end of a period.
+func PartsOfDay(length time.Duration, tz string) (Calendar, error) {
+	switch {
+	case length == time.Hour:
+		return Calendar{}, errors.New("period of an hour: write 1h")
+	case length == 24*time.Hour:
+		return Calendar{}, errors.New("period of 24 hours: write day")
+	case length < time.Second || length%time.Second != 0 || 24*time.Hour%length != 0:
+		return Calendar{}, fmt.Errorf("period %v does not divide a day into equal parts of whole seconds", length)
+	}
+	z, err := loadZone(tz)
+	return Calendar{unit: part, length: length, digits: partDigits(length), zone: z}, err
+}
+
+// String returns the period as [NewCalendar] takes it; equal ones have equal texts.
+func (c Calendar) String() string {
+	switch {
+	case c.unit != part:
+		for name, u := range units {
+			if u == c.unit {
+				return name
+			}
+		}
+	case c.length%time.Hour == 0:
+		return fmt.Sprintf("%dh", c.length/time.Hour)
+	case c.length%time.Minute == 0:
+		return fmt.Sprintf("%dm", c.length/time.Minute)
+	}
+	return fmt.Sprintf("%ds", c.length/time.Second)
+}
+
+// Zone returns the name of the calendar's time zone.
+func (c Calendar) Zone() string { return c.zone.String() }
+
+// Within reports whether each period of c lies in one period of outer.
+func (c Calendar) Within(outer Calendar) bool {
+	switch {
+	case outer.unit == none:
+		return true
+	case c.unit == none || c.Zone() != outer.Zone():
+		return false
+	case outer.unit <= hour:
+		return c.unit <= hour && outer.length%c.length == 0
+	}
+	return c.unit <= day || c.unit == outer.unit || c.unit == month && outer.unit == year
+}
+
+// Periodic reports whether the calendar has periods.
+func (c Calendar) Periodic() bool { return c.unit != none }
+
+// At returns the period that t is in. The error wraps [ErrPeriod] if its tag has no
+// year from 1970 to 9999.
+func (c Calendar) At(t time.Time) (Period, error) {
+	if c.unit == none {
+		return Period{}, nil
+	}
+	if y := t.Year(); y < minYear-1 || y > maxYear+1 {
+		return Period{}, fmt.Errorf("%w: the year %d is not from %d to %d", ErrPeriod, y, minYear, maxYear)
+	}
+	date := c.zone.dateOf(t)
+	first := date.first(c.unit)
+	p := Period{Start: c.zone.begin(first), End: c.zone.begin(first.next(c.unit))}
+	n := 0
+	if c.unit <= hour {
+		n = int(t.Sub(p.Start) / c.length)
+		p.Start = p.Start.Add(time.Duration(n) * c.length)
+		if end := p.Start.Add(c.length); end.Before(p.End) {
+			p.End = end
+		}
+	}
+	if y := first.year(c.unit); y < minYear || y > maxYear {
+		return Period{}, fmt.Errorf("%w: the year %d is not from %d to %d", ErrPeriod, y, minYear, maxYear)
+	}
+	p.Tag = c.tag(first, n)
+	return p, nil
+}
+
+// Next returns the period that begins where p ends. Without periods the error wraps
+// [ErrPeriod].
+func (c Calendar) Next(p Period) (Period, error) {
+	if c.unit == none {
+		return Period{}, fmt.Errorf("%w: the class has no periods", ErrPeriod)
+	}
+	return c.At(p.End)
+}
+
+// Previous returns the period that ends where p begins. Without periods the error
+// wraps [ErrPeriod].
+func (c Calendar) Previous(p Period) (Period, error) {
+	if c.unit == none {
+		return Period{}, fmt.Errorf("%w: the class has no periods", ErrPeriod)
+	}
+	return c.At(p.Start.Add(-1))
+}

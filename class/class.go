@@ -1,0 +1,164 @@
+package class
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// MaxName is the most characters of a class's name.
+const MaxName = 40
+
+// Class is one kind of board. It is immutable.
+type Class struct {
+	name, board string
+	template    template
+	calendar    Calendar
+}
+
+// Board is one board of a class. It is immutable.
+type Board struct {
+	ID     rankcache.BoardID
+	Class  *Class
+	Dims   map[string]string
+	Period Period // zero if the class has none
+}
+
+// New returns the class of boards whose ids are made from a template such as
+// "gift:{zone}:{period}": each dimension stands in it once, and {period} once if the
+// calendar has periods. The error tells what is wrong with the name, or with the
+// template, whose longest id must be a board id.
+func New(name, board string, c Calendar) (*Class, error) {
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || name == "" || len(name) > MaxName {
+		return nil, fmt.Errorf("class name %.60q: want 1 to %d characters of a-z 0-9 -", name, MaxName)
+	}
+	t, err := parseTemplate(board, c.Periodic())
+	if err != nil {
+		return nil, err
+	}
+	class := &Class{name: name, board: board, template: t, calendar: c}
+	longest := t.fill(func(name string) string {
+		if name == period {
+			return c.sample()
+		}
+		return strings.Repeat("x", MaxDimension)
+	})
+	if err := rankcache.BoardID(longest).Check(); err != nil {
+		return nil, fmt.Errorf("board %.100q, longest id: %w", board, err)
+	}
+	return class, nil
+}
+
+// Name returns the name of the class.
+func (c *Class) Name() string { return c.name }
+
+// Template returns what the class was made from.
+func (c *Class) Template() string { return c.board }
+
+// Calendar returns the calendar of the class's periods.
+func (c *Class) Calendar() Calendar { return c.calendar }
+
+// Dimensions returns the names of the dimensions in their order in ids. The slice is
+// the caller's.
+func (c *Class) Dimensions() []string {
+	return slices.DeleteFunc(c.template.names(), func(name string) bool { return name == period })
+}
+
+// At returns the board of the period that t is in. dims must have a value for each
+// dimension and for nothing else; the board keeps it.
+func (c *Class) At(dims map[string]string, t time.Time) (Board, error) {
+	p, err := c.calendar.At(t)
+	if err != nil {
+		return Board{}, err
+	}
+	return c.In(dims, p)
+}
+
+// In returns the board of a period of the class's calendar, as [Class.At] does.
+func (c *Class) In(dims map[string]string, p Period) (Board, error) {
+	if err := c.checkDims(dims); err != nil {
+		return Board{}, fmt.Errorf("class %s: %w", c.name, err)
+	}
+	return Board{ID: rankcache.BoardID(c.fill(dims, p)), Class: c, Dims: dims, Period: p}, nil
+}
+
+func (c *Class) fill(dims map[string]string, p Period) string {
+	return c.template.fill(func(name string) string {
+		if name == period {
+			return p.Tag
+		}
+		return dims[name]
+	})
+}
+
+// Pattern returns the id of a period's boards with their dimensions left open, such
+// as "gift:{zone}:20261122-17".
+func (c *Class) Pattern(p Period) string {
+	open := make(map[string]string)
+	for _, name := range c.Dimensions() {
+		open[name] = "{" + name + "}"
+	}
+	return c.fill(open, p)
+}
+
+func (c *Class) checkDims(dims map[string]string) error {
+	names := c.Dimensions()
+	for _, name := range names {
+		value, ok := dims[name]
+		if !ok {
+			return fmt.Errorf("dimension %s is missing: want %s", name, strings.Join(names, ", "))
+		}
+		if err := CheckDimension(value); err != nil {
+			return fmt.Errorf("dimension %s is %.80q: %w", name, value, err)
+		}
+	}
+	if len(dims) > len(names) {
+		return fmt.Errorf("dimensions are %.200q: want %q", slices.Sorted(maps.Keys(dims)), names)
+	}
+	return nil
+}
+
+// Parse is the inverse of [Class.At]: it returns the board that has the id, or false
+// if no board of the class has.
+func (c *Class) Parse(id rankcache.BoardID) (Board, bool) {
+	values, ok := c.template.parse(string(id))
+	if !ok {
+		return Board{}, false
+	}
+	p, err := c.calendar.Parse(values[period])
+	delete(values, period)
+	if err != nil || c.checkDims(values) != nil {
+		return Board{}, false
+	}
+	return Board{ID: id, Class: c, Dims: values, Period: p}, true
+}
+
+// Next returns the board of the next period. Without periods the error wraps
+// [ErrPeriod].
+func (b Board) Next() (Board, error) { return b.beside(b.Class.calendar.Next) }
+
+// Previous returns the board of the period before. Without periods the error wraps
+// [ErrPeriod].
+func (b Board) Previous() (Board, error) { return b.beside(b.Class.calendar.Previous) }
+
+func (b Board) beside(move func(Period) (Period, error)) (Board, error) {
+	p, err := move(b.Period)
+	if err != nil {
+		return Board{}, err
+	}
+	return b.Class.In(b.Dims, p)
+}
+
+// Topic returns the topic of the board's updates. Boards whose periods are parts of a
+// day share one of their class and day; others have their own.
+func (b Board) Topic(n wire.Names) string {
+	if u := b.Class.calendar.unit; u == part || u == hour {
+		return n.ClassTopic(b.Class.name, b.Period.Tag[:dateLen])
+	}
+	return n.Topic(b.ID)
+}

@@ -1,0 +1,69 @@
+package class
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Conflict returns an error if boards of both classes could have one id, or ids that
+// differ only in the signs ":", "." and "_", which Kafka takes for equal in names of
+// topics. Behind an id of either class ".p<n>" is kept free. Two templates that differ
+// only in the names of their dimensions conflict, whatever their periods are.
+func Conflict(a, b *Class) error {
+	for _, pair := range [...][2]*Class{{a, b}, {b, a}} {
+		whole, piece := pair[0], pair[1]
+		if overlap(whole, piece, len(piece.template)) {
+			return fmt.Errorf("boards %q of class %s and %q of class %s can have one id (: . _ count as one sign): change a part that is not in braces",
+				a.board, a.name, b.board, b.name)
+		}
+		if last := len(piece.template) - 1; last == len(whole.template) && piece.template[last].canBePage() && overlap(whole, piece, last) {
+			return fmt.Errorf("board %q of class %s can have the id of one of class %s (%q) with .p<n> behind it, which is kept free",
+				piece.board, piece.name, whole.name, whole.board)
+		}
+	}
+	return nil
+}
+
+// overlap reports whether the template of a and the first n segments of that of b can
+// make one id.
+func overlap(a, b *Class, n int) bool {
+	if len(a.template) != n {
+		return false
+	}
+	for i, s := range a.template {
+		if !canMeet(a, s, b, b.template[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// canMeet reports whether a segment of a and one of b can be the same text.
+func canMeet(a *Class, s segment, b *Class, other segment) bool {
+	switch {
+	case s.isTag() && other.isTag():
+		return true
+	case s.isTag() && other.isDim():
+		return CheckDimension(a.calendar.sample()) == nil
+	case s.isTag():
+		_, err := a.calendar.Parse(other.text)
+		return err == nil
+	case other.placeholder && !s.placeholder, other.isTag():
+		return canMeet(b, other, a, s)
+	case s.placeholder:
+		return other.placeholder || CheckDimension(other.text) == nil
+	}
+	return s.text == other.text
+}
+
+// canBePage reports whether the segment can be p1, p2 and so on.
+func (s segment) canBePage() bool {
+	digits, found := strings.CutPrefix(s.text, "p")
+	return s.isDim() || !s.placeholder && found && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
+// sample returns a tag of the calendar; all have its length, but for parts of days on
+// which a zone changed sides of the date line.
+func (c Calendar) sample() string {
+	return c.tag(dateFrom(2026, 11, 22).first(c.unit), 0)
+}

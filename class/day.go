@@ -1,0 +1,101 @@
+package class
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// date is a calendar day as a number of days since 1970-01-01.
+type date int
+
+const secondsPerDay = 24 * 60 * 60
+
+func dateFrom(y int, m time.Month, d int) date {
+	return date(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / secondsPerDay)
+}
+
+func (d date) civil() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
+
+// first returns the first day of the day's week, month or year; the day itself for
+// what is not longer than a day.
+func (d date) first(u unit) date {
+	civil := d.civil()
+	switch u {
+	case week:
+		return d - date(civil.Weekday()+6)%7
+	case month:
+		return dateFrom(civil.Year(), civil.Month(), 1)
+	case year:
+		return dateFrom(civil.Year(), time.January, 1)
+	}
+	return d
+}
+
+// next returns the first day after the week, month, year or day that begins with d.
+func (d date) next(u unit) date {
+	civil := d.civil()
+	switch u {
+	case week:
+		return d + 7
+	case month:
+		return dateFrom(civil.Year(), civil.Month()+1, 1)
+	case year:
+		return dateFrom(civil.Year()+1, time.January, 1)
+	}
+	return d + 1
+}
+
+// year returns the year in the tag of a period that begins with d.
+func (d date) year(u unit) int {
+	civil := d.civil()
+	if u == week {
+		y, _ := civil.ISOWeek()
+		return y
+	}
+	return civil.Year()
+}
+
+// zone is a time zone in which days have a first instant.
+type zone struct{ *time.Location }
+
+func loadZone(name string) (zone, error) {
+	if name == "" || name == "Local" { // time.LoadLocation takes both
+		return zone{}, errors.New("time zone is missing: want an IANA name such as Asia/Shanghai, or UTC")
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return zone{}, fmt.Errorf("time zone %.40q: want an IANA name such as Asia/Shanghai, or UTC: %.100w", name, err)
+	}
+	return zone{loc}, nil
+}
+
+// begin returns the first instant whose local date is d or later. Days that the zone
+// left out begin and end at the same instant. Clocks that were set back over midnight
+// do not begin the day again.
+func (z zone) begin(d date) time.Time {
+	midnight := int64(d) * secondsPerDay
+	t := time.Unix(midnight-secondsPerDay, 0).In(z.Location) // offsets are less than a day: d has not begun
+	for {
+		_, offset := t.Zone()
+		_, end := t.ZoneBounds()
+		if !end.IsZero() && !end.After(t) { // from 2040 on, Go 1.26 ends leap years a day early
+			end = t.Add(time.Hour)
+		}
+		first := max(t.Unix(), midnight-int64(offset))
+		if end.IsZero() || first < end.Unix() {
+			return time.Unix(first, 0).In(z.Location)
+		}
+		t = end
+	}
+}
+
+// dateOf returns the day that t is in: the last one that has begun.
+func (z zone) dateOf(t time.Time) date {
+	local := t.In(z.Location)
+	d := dateFrom(local.Date())
+	for !z.begin(d + 1).After(t) { // clocks were set back over midnight
+		d++
+	}
+	return d
+}

@@ -1,0 +1,98 @@
+package class
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// longestDay is the longest that a day has lasted in a zone that stayed on its side
+// of the date line (Antarctica/Casey, 2010-03-05).
+const longestDay = 27 * time.Hour
+
+// partDigits returns how many digits the numbers of a day's parts have, so that tags
+// sort on the longest day too.
+func partDigits(length time.Duration) int {
+	return len(strconv.Itoa(int((longestDay + length - 1) / length)))
+}
+
+// tag returns the name of the period that begins with the day first; n counts the
+// parts or hours of the day before it.
+func (c Calendar) tag(first date, n int) string {
+	civil := first.civil()
+	switch c.unit {
+	case part:
+		return fmt.Sprintf("%s-%0*d", civil.Format("20060102"), c.digits, n+1)
+	case hour:
+		return fmt.Sprintf("%s-H%02d", civil.Format("20060102"), n)
+	case week:
+		y, w := civil.ISOWeek()
+		return fmt.Sprintf("%04dW%02d", y, w)
+	case month:
+		return civil.Format("200601")
+	case year:
+		return civil.Format("2006")
+	}
+	return civil.Format("20060102")
+}
+
+// Parse returns the period that a tag names. The error wraps [ErrPeriod] for every
+// text that is not the tag of a period.
+func (c Calendar) Parse(tag string) (Period, error) {
+	t, ok := c.instant(tag)
+	if p, err := c.At(t); ok && err == nil && p.Tag == tag { // one way only to write a tag
+		return p, nil
+	}
+	return Period{}, fmt.Errorf("%w: tag %.40q", ErrPeriod, tag)
+}
+
+// instant returns a time that is in the period if the text is a tag.
+func (c Calendar) instant(tag string) (time.Time, bool) {
+	switch c.unit {
+	case none:
+		return time.Time{}, tag == ""
+	case part:
+		return c.inDay(tag, "-", 1)
+	case hour:
+		return c.inDay(tag, "-H", 0)
+	case week:
+		return c.inWeek(tag)
+	}
+	layout := map[unit]string{day: "20060102", month: "200601", year: "2006"}[c.unit]
+	civil, err := time.Parse(layout, tag)
+	return c.zone.begin(dateFrom(civil.Date())), err == nil
+}
+
+// inDay parses a day's date, sep, and the number of a part, which begins at base.
+func (c Calendar) inDay(tag, sep string, base int) (time.Time, bool) {
+	if len(tag) <= dateLen+len(sep) || tag[dateLen:dateLen+len(sep)] != sep {
+		return time.Time{}, false
+	}
+	civil, err := time.Parse("20060102", tag[:dateLen])
+	n, ok := number(tag[dateLen+len(sep):])
+	n -= base
+	if err != nil || !ok || n < 0 || n > int(48*time.Hour/c.length) {
+		return time.Time{}, false
+	}
+	return c.zone.begin(dateFrom(civil.Date())).Add(time.Duration(n) * c.length), true
+}
+
+// inWeek parses an ISO week, such as 2026W47. The 4th of January is in week 1.
+func (c Calendar) inWeek(tag string) (time.Time, bool) {
+	if len(tag) != len("2026W47") || tag[4] != 'W' {
+		return time.Time{}, false
+	}
+	y, ok := number(tag[:4])
+	w, ok2 := number(tag[5:])
+	first := dateFrom(y, time.January, 4).first(week)
+	return c.zone.begin(first + date(7*(w-1))), ok && ok2
+}
+
+// dateLen is the length of a date such as 20261122.
+const dateLen = 8
+
+// number parses up to 6 digits.
+func number(s string) (int, bool) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	return int(n), err == nil && len(s) <= 6
+}

@@ -1,0 +1,198 @@
+package rooms
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"rankcache"
+	"rankcache/class"
+	"rankcache/wire"
+)
+
+// Limits of classes.
+const (
+	MaxClasses  = 500
+	maxTitle    = 200 // bytes
+	maxKeep     = 10 * 365 * 24 * time.Hour
+	minOrders   = time.Minute
+	maxOrders   = 366 * 24 * time.Hour
+	maxFeeds    = 16
+	maxMembers  = 1 << 31
+	maxPerGuard = 1_000_000
+)
+
+// Ties is which of two members with the same score is ranked first.
+type Ties string
+
+// The values of Ties.
+const (
+	TiesMember Ties = "member" // as Redis does: the greater id if scores descend
+	TiesFirst  Ties = "first"  // who came to the score first
+	TiesLast   Ties = "last"
+)
+
+// Guard limits what can be done to a board; zero numbers limit nothing.
+type Guard struct {
+	Changes int // of a member, within Per
+	Per     time.Duration
+	Members int  // of a board
+	Refuse  bool // else what is beyond a limit is only counted
+}
+
+// Class is a kind of board with its settings. It is immutable after parsing.
+type Class struct {
+	*class.Class
+	Title  string
+	Grace  time.Duration // commands of an ended period are taken so long after its end
+	Keep   time.Duration // boards are kept so long after their end
+	Lead   time.Duration // a board is opened so long before its period begins
+	Orders time.Duration // order life
+	Ties   Ties
+	// Integers tells that scores are shown as integers. Boards with ties of first or
+	// last have the tie-break in the fraction.
+	Integers bool
+	Ops      []wire.Op
+	Mode     Mode
+	Dims     map[string][]string // values of the boards that Mode is for
+	Feeds    []string            // classes that each increment changes too
+	Trim     int                 // members that stay in the sorted set; 0: all
+	Top      int                 // default and greatest limit of a page
+	Ledger   bool
+	Guard    Guard
+
+	line int // in the rooms file
+}
+
+// classText is what a [class.Class] is made from, as it is written.
+type classText struct{ name, board, period, tz, score string }
+
+func (f *File) addClass(n *yaml.Node) error {
+	c := &Class{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
+	text := classText{tz: "UTC"}
+	if err := fields(n, c.keys(&text)); err != nil {
+		return err
+	}
+	f.Classes = append(f.Classes, c)
+	return at(n, c.finish(text))
+}
+
+// keys returns what reads each key of a class.
+func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
+	return map[string]func(*yaml.Node) error{
+		"name": intoString(&text.name), "board": intoString(&text.board), "period": intoString(&text.period), "tz": intoString(&text.tz),
+		"title":  intoString(&c.Title),
+		"grace":  duration(&c.Grace, 0, maxKeep),
+		"keep":   duration(&c.Keep, 0, maxKeep),
+		"lead":   duration(&c.Lead, 0, time.Hour),
+		"orders": duration(&c.Orders, minOrders, maxOrders),
+		"ties":   oneOf(&c.Ties, TiesMember, TiesFirst, TiesLast),
+		"score":  oneOf(&text.score, "number", "integer"),
+		"ops":    func(n *yaml.Node) error { c.Ops = []wire.Op{}; return each(n, c.addOp) },
+		"mode":   c.readMode,
+		"dims":   c.readDims,
+		"feeds":  func(n *yaml.Node) error { return each(n, c.addFeed) },
+		"trim":   integer(&c.Trim, 0, maxMembers),
+		"top":    integer(&c.Top, 1, rankcache.MaxTop),
+		"ledger": boolean(&c.Ledger),
+		"guard":  c.readGuard,
+	}
+}
+
+// finish makes the ids' part and checks the settings with each other.
+func (c *Class) finish(text classText) error {
+	if text.period == "" {
+		return fmt.Errorf("class %.60q has no period: want none, a divisor of a day such as 30m, 1h, day, week, month or year", text.name)
+	}
+	calendar, err := class.NewCalendar(text.period, text.tz)
+	if err == nil {
+		c.Class, err = class.New(text.name, text.board, calendar)
+	}
+	if err != nil {
+		return fmt.Errorf("class %.60q: %w", text.name, err)
+	}
+	c.Integers = text.score == "integer" || c.Ties != TiesMember
+	if c.Ops == nil {
+		c.Ops = []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
+	}
+	if err := c.check(text.score); err != nil {
+		return fmt.Errorf("class %s: %w", c.Name(), err)
+	}
+	return nil
+}
+
+func (c *Class) check(score string) error {
+	onlyIncr := slices.Equal(c.Ops, []wire.Op{wire.OpIncr})
+	switch {
+	case c.Title != "" && !rankcache.PlainText(c.Title, maxTitle):
+		return fmt.Errorf("title: want at most %d bytes of UTF-8 without control characters", maxTitle)
+	case score == "number" && c.Ties != TiesMember:
+		return fmt.Errorf("ties: %s keeps the tie-break in the fraction of a score, so scores must be integers: leave out score: number", c.Ties)
+	case c.Grace > c.Keep:
+		return fmt.Errorf("grace %v is longer than keep %v", c.Grace, c.Keep)
+	case c.Orders%time.Second != 0:
+		return fmt.Errorf("orders %v: want whole seconds", c.Orders)
+	case len(c.Ops) == 0:
+		return errors.New("ops: want at least one of incr, set and delete")
+	case c.Trim > 0 && !onlyIncr:
+		return errors.New("trim: want ops: [incr], as a member that was trimmed comes back by increments only")
+	case len(c.Feeds) > 0 && !onlyIncr:
+		return errors.New("feeds: want ops: [incr], as only increments change other classes")
+	}
+	return c.checkMode()
+}
+
+func (c *Class) addOp(n *yaml.Node) error {
+	s, err := stringScalar(n)
+	if err != nil {
+		return err
+	}
+	op, err := wire.ParseOp(s)
+	if slices.Contains(c.Ops, op) {
+		err = fmt.Errorf("op %s twice", s)
+	}
+	c.Ops = append(c.Ops, op)
+	return at(n, err)
+}
+
+func (c *Class) addFeed(n *yaml.Node) error {
+	s, err := stringScalar(n)
+	if slices.Contains(c.Feeds, s) || len(c.Feeds) == maxFeeds {
+		err = at(n, fmt.Errorf("feeds %.60q twice, or more than %d classes", s, maxFeeds))
+	}
+	c.Feeds = append(c.Feeds, s)
+	return err
+}
+
+func (c *Class) readGuard(n *yaml.Node) error {
+	action := "observe"
+	err := fields(n, map[string]func(*yaml.Node) error{
+		"changes": c.Guard.readChanges,
+		"members": integer(&c.Guard.Members, 1, maxMembers),
+		"action":  oneOf(&action, "observe", "refuse"),
+	})
+	c.Guard.Refuse = action == "refuse"
+	return err
+}
+
+// readChanges reads a rate such as 60/1m.
+func (g *Guard) readChanges(n *yaml.Node) error {
+	s, err := stringScalar(n)
+	if err != nil {
+		return err
+	}
+	count, per, _ := strings.Cut(s, "/")
+	g.Changes, err = strconv.Atoi(count)
+	if err == nil {
+		g.Per, err = time.ParseDuration(per)
+	}
+	if err != nil || g.Changes < 1 || g.Changes > maxPerGuard || g.Per < time.Second || g.Per > time.Hour {
+		return at(n, fmt.Errorf("changes %.40q: want a number up to %d and a duration of 1s to 1h, such as 60/1m", s, maxPerGuard))
+	}
+	return nil
+}

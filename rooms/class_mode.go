@@ -1,0 +1,142 @@
+package rooms
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"rankcache"
+	"rankcache/class"
+)
+
+// MaxClassBoards is the most boards to which the modes of classes apply at one time,
+// not counting those that begin soon.
+const MaxClassBoards = 1000
+
+// readMode reads a mode other than blocked, which patterns of boards are for.
+func (c *Class) readMode(n *yaml.Node) error {
+	if n.Value == ModeNone.String() {
+		return nil
+	}
+	err := mode(&c.Mode)(n)
+	if err == nil && c.Mode == ModeBlocked {
+		err = at(n, errors.New("a class can't be blocked: block its boards by a pattern under boards"))
+	}
+	return err
+}
+
+func (c *Class) readDims(n *yaml.Node) error {
+	if n.Kind != yaml.MappingNode {
+		return at(n, errors.New("want a mapping of dimensions to lists of values"))
+	}
+	c.Dims = make(map[string][]string)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i]
+		if _, twice := c.Dims[name.Value]; twice {
+			return at(name, fmt.Errorf("dimension %.40q twice", name.Value))
+		}
+		c.Dims[name.Value] = nil
+		if err := each(n.Content[i+1], func(n *yaml.Node) error { return c.addValue(name.Value, n) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Class) addValue(name string, n *yaml.Node) error {
+	value, err := stringScalar(n)
+	if err != nil {
+		return err
+	}
+	if len(c.Dims[name]) == MaxClassBoards || slices.Contains(c.Dims[name], value) {
+		return at(n, fmt.Errorf("dimension %.40s has %.80q twice, or more than %d values", name, value, MaxClassBoards))
+	}
+	c.Dims[name] = append(c.Dims[name], value)
+	if err := class.CheckDimension(value); err != nil {
+		return at(n, fmt.Errorf("dimension %.40s is %.80q: %w", name, value, err))
+	}
+	return nil
+}
+
+// checkMode checks that the boards of a mode are known: each dimension has values.
+func (c *Class) checkMode() error {
+	names := c.Dimensions()
+	for name := range c.Dims {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("dims: %.40s is not in board %q", name, c.Template())
+		}
+	}
+	for _, name := range names {
+		if c.Mode != ModeNone && len(c.Dims[name]) == 0 {
+			return fmt.Errorf("mode %s: want the values of %s, as in dims: {%s: [\"1\", \"2\"]}", c.Mode, name, name)
+		}
+	}
+	return nil
+}
+
+// boards returns how many boards of one period the class's mode is for, or some number
+// above [MaxClassBoards].
+func (c *Class) boards() int {
+	if c.Mode == ModeNone {
+		return 0
+	}
+	boards := 1
+	for _, values := range c.Dims {
+		boards = min(boards*len(values), MaxClassBoards+1)
+	}
+	return boards
+}
+
+// ClassBoards returns the rules that the modes of the classes amount to at one time:
+// one for each board of a class with a mode that runs, or that begins within the
+// class's lead. A time that has no period gives none.
+func (f *File) ClassBoards(now time.Time) []Rule {
+	var rules []Rule
+	for _, c := range f.Classes {
+		if c.Mode == ModeNone {
+			continue
+		}
+		for _, p := range c.periods(now) {
+			for _, b := range c.boardsIn(p) {
+				rules = append(rules, Rule{Match: string(b), Mode: c.Mode})
+			}
+		}
+	}
+	return rules
+}
+
+// periods returns the period of now, and the next one from lead before it.
+func (c *Class) periods(now time.Time) []class.Period {
+	calendar := c.Calendar()
+	running, err := calendar.At(now)
+	if err != nil {
+		return nil
+	}
+	if next, err := calendar.Next(running); err == nil && !now.Before(next.Start.Add(-c.Lead)) {
+		return []class.Period{running, next}
+	}
+	return []class.Period{running}
+}
+
+// boardsIn returns the boards of a period, one for each combination of values.
+func (c *Class) boardsIn(p class.Period) []rankcache.BoardID {
+	ids := []string{c.Pattern(p)}
+	for _, name := range c.Dimensions() {
+		var filled []string
+		for _, id := range ids {
+			for _, value := range c.Dims[name] {
+				filled = append(filled, strings.Replace(id, "{"+name+"}", value, 1))
+			}
+		}
+		ids = filled
+	}
+	boards := make([]rankcache.BoardID, len(ids))
+	for i, id := range ids {
+		boards[i] = rankcache.BoardID(id)
+	}
+	return boards
+}

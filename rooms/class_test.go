@@ -1,0 +1,266 @@
+package rooms
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+const sampleClasses = `
+classes:
+  - name: gift-half-hour
+    title: Gifts of this half hour
+    board: "gift:{zone}:{period}"
+    period: 30m
+    tz: Asia/Shanghai
+    grace: 3s
+    keep: 24h
+    lead: 30s
+    ties: first
+    ops: [incr]
+    mode: super-hot
+    dims: {zone: ["1", "2"]}
+    feeds: [gift-day, gift-total]
+    trim: 1000
+    orders: 2h
+    top: 50
+    ledger: true
+    guard: {changes: 60/1m, members: 1000000, action: refuse}
+  - name: gift-day
+    board: "giftday:{zone}:{period}"
+    period: day
+    tz: Asia/Shanghai
+    orders: 2h
+  - name: gift-total
+    board: gifttotal
+    period: none
+    orders: 2h
+    score: integer
+`
+
+func TestParseClasses(t *testing.T) {
+	f, err := Parse([]byte(sampleClasses))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
+	want := []*Class{
+		{Title: "Gifts of this half hour", Grace: 3 * time.Second, Keep: 24 * time.Hour, Lead: 30 * time.Second, Orders: 2 * time.Hour, Ties: TiesFirst, Integers: true,
+			Ops: []wire.Op{wire.OpIncr}, Mode: ModeSuperHot, Dims: map[string][]string{"zone": {"1", "2"}}, Feeds: []string{"gift-day", "gift-total"}, Trim: 1000, Top: 50,
+			Ledger: true, Guard: Guard{60, time.Minute, 1_000_000, true}},
+		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Ops: all, Top: 100},
+		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Integers: true, Ops: all, Top: 100},
+	}
+	if diff := cmp.Diff(want, f.Classes, cmpopts.IgnoreUnexported(Class{}), cmpopts.IgnoreFields(Class{}, "Class")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if c := f.Class("gift-day"); c.Template() != "giftday:{zone}:{period}" || c.Calendar().String() != "day" || c.Calendar().Zone() != "Asia/Shanghai" || f.Class("x") != nil {
+		t.Errorf("%+v", c)
+	}
+}
+
+// entry returns a class entry of a rooms file: name, board and period day, and the
+// lines.
+func entry(name, board string, lines ...string) string {
+	return fmt.Sprintf("- name: %s\n  board: %q\n", name, board) + "  " + strings.Join(append(lines, ""), "\n  ") + "\n"
+}
+
+func TestBoardOfAClass(t *testing.T) {
+	f, err := Parse([]byte(sampleClasses))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[rankcache.BoardID]string{"gift:7:20261122-35": "gift-half-hour", "giftday:7:20261122": "gift-day", "gifttotal": "gift-total",
+		"gift:7:20261122": "", "gift:7": "", "1_2_3": ""} {
+		b, c, ok := f.Board(id)
+		switch {
+		case ok != (want != ""):
+			t.Errorf("%s: %+v, %v", id, b, ok)
+		case ok && (c.Name() != want || b.Class != c.Class || b.ID != id):
+			t.Errorf("%s: %+v of %s", id, b, c.Name())
+		}
+	}
+}
+
+func TestParseRejectsClasses(t *testing.T) {
+	a := func(lines ...string) string { return entry("a", "a:{zone}:{period}", append(lines, "period: day")...) }
+	b := func(lines ...string) string { return entry("b", "b:{zone}:{period}", append(lines, "period: day")...) }
+	onlyIncr := "ops: [incr]"
+	for _, c := range []struct{ classes, want string }{
+		// One class.
+		{entry("a", "a:{period}", "period: 60m"), "line 2: class \"a\": period of an hour: write 1h"},
+		{entry("a", "a:{period}", "period: 7m"), "line 2: class \"a\": period 7m0s does not divide a day"},
+		{entry("a", "a:{period}", "period: 5s"), "line 2: class \"a\": period 5s: want at least 1m"},
+		{entry("a", "a"), "line 2: class \"a\" has no period"},
+		{entry("a", "a:{period}", "period: day", "tz: Mars/Base"), "line 2: class \"a\": time zone"},
+		{entry("A", "a", "period: none"), "line 2: class \"A\": class name"},
+		{entry("a", "aaaa:bb:{x}:{y}:{z}", "period: none"), "longest id: bad board id"},
+		{entry("a", "a:{zone}", "period: day"), "want {period} in it"},
+		{a("zone: 7"), "line 4: unknown or repeated key \"zone\""},
+		{a("grace: 5"), "line 4: want a string in quotes"},
+		{a("grace: -5s"), "line 4: \"-5s\": want a duration"},
+		{a("lead: 2h"), "line 4: \"2h\": want a duration from 0s to 1h0m0s"},
+		{a("orders: 1s"), "line 4: \"1s\": want a duration"},
+		{a("orders: 90.5s"), "line 2: class a: orders 1m30.5s: want whole seconds"},
+		{a("grace: 2h", "keep: 1h"), "line 2: class a: grace 2h0m0s is longer than keep"},
+		{a("ties: random"), "line 4: \"random\": want one of [member first last]"},
+		{a("ties: first", "score: number"), "line 2: class a: ties: first keeps the tie-break in the fraction"},
+		{a("ops: []"), "line 2: class a: ops: want at least one"},
+		{a("ops: [incr, incr]"), "line 4: op incr twice"},
+		{a("ops: [add]"), "line 4: "},
+		{a("top: 501"), "line 4: \"501\": want an integer from 1 to 500"},
+		{a("top: \"50\""), "line 4: "},
+		{a("ledger: yes please"), "line 4: "},
+		{a("trim: 100"), "line 2: class a: trim: want ops: [incr]"},
+		{a("guard: {changes: 60}"), "line 4: want a string in quotes"},
+		{a("guard: {changes: 60/2h}"), "line 4: changes \"60/2h\""},
+		{a("guard: {members: 0}"), "line 4: "},
+		{a("guard: {action: ban}"), "line 4: \"ban\""},
+		{a("title: \"a\\nb\""), "line 2: class a: title"},
+		{a("mode: warm"), "line 4: unknown mode"},
+		{a("mode: blocked"), "line 4: a class can't be blocked"},
+		{a("mode: super-hot"), "line 2: class a: mode super-hot: want the values of zone"},
+		{a("dims: {zone: [1]}"), "line 4: want a string in quotes"},
+		{a("dims: {zone: [\"a:b\"]}"), "line 4: dimension zone is \"a:b\": want characters"},
+		{a("dims: {zone: [\"1\", \"1\"]}"), "line 4: dimension zone has \"1\" twice"},
+		{a("dims: {room: [\"1\"]}"), "line 2: class a: dims: room is not in board"},
+		{a("dims: {zone: [" + values(MaxClassBoards+1) + "]}"), "or more than 1000 values"},
+		{entry("a", "a:{x}:{y}", "period: none", "mode: hot", "dims: {x: ["+values(40)+"], y: ["+values(26)+"]}"), "line 2: class a: modes of classes name more than 1000"},
+
+		// Several.
+		{a() + a(), "line 6: class a: there is another one in line 2"},
+		{a() + entry("b", "a.{app}.{period}", "period: month"), "line 6: class b: boards \"a:{zone}:{period}\" of class a and \"a.{app}.{period}\" of class b can have one id"},
+		{entry("a", "a:{zone}", "period: none") + entry("b", "a:{zone}:{sub}", "period: none"), "line 6: class b: board \"a:{zone}:{sub}\" of class b can have the id of one of class a (\"a:{zone}\") with .p<n>"},
+		{a(onlyIncr, "feeds: [c]"), "line 2: class a: feeds \"c\", which is not a class"},
+		{a("feeds: [b]") + b(), "line 2: class a: feeds: want ops: [incr]"},
+		{a(onlyIncr, "feeds: [b, b]") + b(), "line 5: feeds \"b\" twice"},
+		{a(onlyIncr, "feeds: [a]"), "line 2: class a: feeds go in a circle: a, a"},
+		{a(onlyIncr, "feeds: [b]") + b(onlyIncr, "feeds: [c]") + entry("c", "c:{zone}:{period}", "period: day", onlyIncr, "feeds: [b]"), "line 8: class b: feeds go in a circle: b, c, b"},
+		{a(onlyIncr, "feeds: [b]") + b("ops: [set]"), "class a: feeds b: its ops are [set]"},
+		{a(onlyIncr, "feeds: [b]") + b("tz: Asia/Tokyo"), "class a: feeds b: its tz is Asia/Tokyo, that of this class UTC"},
+		{a(onlyIncr, "feeds: [b]") + b("grace: 4s"), "class a: feeds b: its grace is 4s"},
+		{a(onlyIncr, "feeds: [b]", "orders: 2h") + b(), "class a: feeds b: its orders are 1h0m0s"},
+		{a(onlyIncr, "feeds: [b]") + b("ties: last"), "class a: feeds b: its scores are integers"},
+		{a(onlyIncr, "feeds: [b]") + entry("b", "b:{app}:{period}", "period: day"), "class a: feeds b: its dimension app is none of this class"},
+		{a(onlyIncr, "feeds: [b]") + entry("b", "b:{period}", "period: 1h"), "class a: feeds b: its period is 1h, that of this class day"},
+		{entry("a", "a:{period}", "period: week", onlyIncr, "feeds: [b]") + entry("b", "b:{period}", "period: month"), "class a: feeds b: its period is month, that of this class week"},
+	} {
+		if _, err := Parse([]byte("classes:\n" + c.classes)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.200s\ngot %v, want %q in it", c.classes, err, c.want)
+		}
+	}
+}
+
+// TestClassesOfTheDocumentation checks that docs/CLASSES.md has each key of a class,
+// and an example that is good.
+func TestClassesOfTheDocumentation(t *testing.T) {
+	doc, err := os.ReadFile("../docs/CLASSES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range new(Class).keys(new(classText)) {
+		if !strings.Contains(string(doc), "\n| `"+key+"` |") {
+			t.Errorf("docs/CLASSES.md does not describe %s", key)
+		}
+	}
+	_, example, _ := strings.Cut(string(doc), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	if f, err := Parse([]byte(example)); err != nil || len(f.Classes) != 2 {
+		t.Errorf("%v of the example:\n%s", err, example)
+	}
+}
+
+// values returns n different values of a dimension.
+func values(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("\"%d\"", i)
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestFeedsOfManyClasses checks that the search for circles does not follow each of
+// 2^100 paths.
+func TestFeedsOfManyClasses(t *testing.T) {
+	var file strings.Builder
+	file.WriteString("classes:\n")
+	for i := range 100 {
+		for _, side := range []string{"l", "r"} {
+			name := fmt.Sprintf("%s%d", side, i)
+			file.WriteString(entry(name, name, "period: none", "ops: [incr]", fmt.Sprintf("feeds: [l%d, r%d]", i+1, i+1)))
+		}
+	}
+	file.WriteString(entry("l100", "l100", "period: none") + entry("r100", "r100", "period: none"))
+	if _, err := Parse([]byte(file.String())); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckChange(t *testing.T) {
+	parse := func(lines ...string) *File {
+		f, err := Parse([]byte("classes:\n" + entry("a", "a:{zone}:{period}", append([]string{"ops: [incr]"}, lines...)...) +
+			entry("b", "b:{period}", "period: day") + entry("c", "c:{period}", "period: day")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	old := parse("period: 120m", "feeds: [b, c]")
+	for _, c := range []struct {
+		file *File
+		want string // "" for none
+	}{
+		{parse("period: 2h", "feeds: [c, b]", "grace: 1s", "keep: 5h", "top: 7"), ""},
+		{&File{}, ""},
+		{parse("period: 30m", "feeds: [b, c]"), `line 2: class a: period can't change from "2h" to "30m"`},
+		{parse("period: 2h", "feeds: [b]"), `feeds can't change from "b, c" to "b"`},
+		{parse("period: 2h", "tz: Asia/Tokyo"), `tz can't change from "UTC" to "Asia/Tokyo"`},
+		{parse("period: 2h", "feeds: [b, c]", "ties: first"), `ties can't change from "member" to "first"`},
+	} {
+		if err := c.file.CheckChange(old); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+	other, err := Parse([]byte("classes:\n" + entry("b", "bb:{period}", "period: day")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.CheckChange(old); err == nil || !strings.Contains(err.Error(), `board can't change from "b:{period}" to "bb:{period}"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestClassBoards(t *testing.T) {
+	f, err := Parse([]byte(sampleClasses + "  - {name: pinned, board: p, period: none, mode: hot}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := func(board string, m Mode) Rule { return Rule{board, m} }
+	running := []Rule{rule("gift:1:20261122-35", ModeSuperHot), rule("gift:2:20261122-35", ModeSuperHot)}
+	next := []Rule{rule("gift:1:20261122-36", ModeSuperHot), rule("gift:2:20261122-36", ModeSuperHot)}
+	pinned := []Rule{rule("p", ModeHot)}
+	for at, want := range map[string][]Rule{
+		"2026-11-22T17:00:00+08:00":     slices.Concat(running, pinned),
+		"2026-11-22T17:29:29.999+08:00": slices.Concat(running, pinned),
+		"2026-11-22T17:29:30+08:00":     slices.Concat(running, next, pinned),
+		"2026-11-22T17:30:00+08:00":     slices.Concat(next, pinned),
+		"0001-01-01T00:00:00+00:00":     pinned,
+	} {
+		now, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, f.ClassBoards(now)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", at, diff)
+		}
+	}
+}
