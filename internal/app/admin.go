@@ -9,6 +9,7 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/operator"
+	"rankcache/rooms"
 	"rankcache/sidecar/adminapi"
 )
 
@@ -21,6 +22,7 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 		Sections: map[string]func() any{
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
+			"bypasses":      func() any { return append([]rooms.Bypass{}, s.rooms.Bypasses()...) },
 			"memory":        func() any { return s.memoryStatus() },
 			"resp":          s.respStatus,
 		}}
@@ -31,6 +33,8 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /rooms", h.Get)
 	mux.Handle("POST /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
 	mux.Handle("DELETE /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
+	mux.Handle("POST /rooms/bypass", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.PostBypass)))
+	mux.Handle("DELETE /rooms/bypass", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.DeleteBypass)))
 	mux.Handle("DELETE /profiles/{member}", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
 	return httpserve.CheckOrigin(adminapi.Routed(mux))
 }

@@ -51,10 +51,11 @@ type Follower struct {
 	tiers  atomic.Pointer[rooms.Tiers]
 	merged atomic.Pointer[merged] // what the tiers were resolved from
 
-	pollMu      sync.Mutex // before mu; held for a poll; guards what follows
-	data        []byte     // of the file in force
+	pollMu      sync.Mutex     // before mu; held for a poll; guards what follows
+	data        []byte         // of the file in force
+	bypasses    []rooms.Bypass // in force; replaced, never changed
 	file        *rooms.File
-	dynamic     map[string]rooms.Entry // by field; replaced, never changed
+	dynamic     dynamic
 	running     map[string][]rankcache.BoardID
 	sharedRead  bool // the hash was read once
 	runningRead bool // the boards of all rooms were read once
@@ -130,14 +131,16 @@ func (f *Follower) poll(ctx context.Context) {
 		f.publish()
 		f.notify()
 	}
+	f.putBypasses(time.Now())
 	f.polls++
 	f.checkResolved()
 }
 
 // publish merges the sources, resolves them and makes the tiers visible.
 func (f *Follower) publish() {
-	m := merge(f.file, f.dynamic, f.running)
-	t := m.inForce.Resolve(f.running)
+	m := merge(f.file, f.dynamic.entries, f.running)
+	t := m.inForce.Resolve(f.running).Bypassing(f.bypasses)
+	m.bypasses = f.bypasses
 	f.merged.Store(m)
 	f.tiers.Store(t)
 	f.metrics.superHot.Set(float64(len(t.Boards(rooms.ModeSuperHot))))
