@@ -46,7 +46,10 @@ func (f *Follower) putBypasses(now time.Time) {
 	}
 	f.metrics.bypassed.Set(float64(named))
 	f.metrics.bypassedAll.Set(float64(all))
-	f.publish()
+	m := *f.merged.Load()
+	m.bypasses = next
+	f.merged.Store(&m)
+	f.tiers.Store(f.tiers.Load().Bypassing(next))
 }
 
 func (f *Follower) logBypasses(next []rooms.Bypass) {

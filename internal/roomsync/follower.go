@@ -127,11 +127,11 @@ func (f *Follower) poll(ctx context.Context) {
 	fileChanged, err := f.readFile()
 	f.recordFileError(err)
 	sharedChanged := f.readShared(ctx)
+	f.putBypasses(time.Now()) // before the rooms' boards are read: it has to act in any case
 	if f.readRunning(ctx) || fileChanged || sharedChanged {
 		f.publish()
 		f.notify()
 	}
-	f.putBypasses(time.Now())
 	f.polls++
 	f.checkResolved()
 }
