@@ -36,7 +36,8 @@ func newRoomsBypassCommand() *cobra.Command {
 		Long: `The kill switch: within 5 s no sidecar answers the board, or any board, from memory;
 Redis answers, by the few calls at a time that it always gets. Copies are kept up to
 date meanwhile, so that the end costs nothing. It ends by itself. Who asked for it,
-and when, is shown by rooms list, /status, metrics and the operator's page.`,
+and when, is shown by rooms list, /status, the log and the operator's page.
+--all, --off, --for and --by are taken from the command line alone.`,
 		Example: `  rankcache rooms bypass 1_2_3 --for 10m
   rankcache rooms bypass 1_2_3 --off
   rankcache rooms bypass --all --for 10m --by alice
@@ -49,6 +50,7 @@ and when, is shown by rooms list, /status, metrics and the operator's page.`,
 	flags.BoolVar(&o.off, "off", false, "end it now")
 	flags.DurationVar(&o.length, "for", 10*time.Minute, "how long, up to 24h; another request replaces the last one")
 	flags.StringVar(&o.by, "by", "", "who asks for it, as all sidecars show it; empty: user and host")
+	markTyped(flags, "all", "off", "for", "by")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return o.run(cmd, rankcache.BoardID(strings.Join(args, "")))
 	}

@@ -124,13 +124,14 @@ func newLogLevelCommand() *cobra.Command {
 		Use:   "log-level LEVEL",
 		Short: "Change what a running sidecar logs, for a while",
 		Long: `Have one sidecar log from LEVEL on: debug, info, warn or error. When the time is
-over, its --log-level is in force again.`,
+over, its --log-level is in force again. --for is taken from the command line alone.`,
 		Example:   "  rankcache log-level debug --for 10m",
 		Args:      OneArg,
 		ValidArgs: []string{"debug", "info", "warn", "error"},
 	}
 	c.register(cmd, true)
 	cmd.Flags().DurationVar(&length, "for", 10*time.Minute, "how long, up to 24h")
+	markTyped(cmd.Flags(), "for")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		request := logLevelRequest{args[0], int(length / time.Second)}
 		if err := request.check(); err != nil {
