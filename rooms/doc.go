@@ -5,7 +5,8 @@
 // The path of a setting, in order: [Parse] reads the file from YAML nodes
 // (file.go, yaml.go); [ParseEntry] reads one room or rule that was set at run
 // time (entry.go); [File.Resolve] turns both into [Tiers], which answer with the
-// mode of a board (tiers.go). A class is read by class.go, checked with the others
+// mode of a board (tiers.go), and whether an operator has Redis answer it, also where a
+// copy is kept (bypass.go). A class is read by class.go, checked with the others
 // by class_check.go, and its mode becomes that of its boards in class_mode.go.
 //
 // # Glossary
@@ -16,6 +17,7 @@
 //	mode       none, hot, super-hot or blocked
 //	tiers      the mode of every configured board and room
 //	entry      one room or rule, set at run time
+//	bypass     an order, for a limited time, that Redis answers a board
 //
 // Start reading at [Parse].
 package rooms

@@ -13,7 +13,8 @@ type Tiers struct {
 	boards   map[rankcache.BoardID]Mode
 	priority []rankcache.BoardID // keys of boards in the order of their first mention
 	rooms    map[string]Mode
-	patterns []Rule // rules with wildcards, which only block
+	patterns []Rule                       // rules with wildcards, which only block
+	bypassed map[rankcache.BoardID]Bypass // allBoards: all of them
 }
 
 // Resolve returns the tiers of the file. running holds the boards of those rooms

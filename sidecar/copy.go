@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 // Copy is the local copy of one board. It is for protocols that never have the
@@ -34,6 +35,15 @@ func (r *Reader) Copy(q *Query) (Copy, error) {
 		return Copy{Source: SourceRedis}, nil
 	}
 	return c, nil
+}
+
+// Keeps reports whether the whole board is kept open here, be it bypassed or not.
+func (r *Reader) Keeps(id rankcache.BoardID) bool {
+	if r.tiers().Mode(id, "") != rooms.ModeSuperHot {
+		return false
+	}
+	_, top := r.whole(id)
+	return top != nil
 }
 
 // CopyPages returns the pages of the copy's top.

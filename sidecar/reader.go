@@ -250,20 +250,20 @@ type uncounted struct{ Hot }
 func (uncounted) Count(rankcache.BoardID) {}
 
 // find sets at, which is empty, to where q is read. A local board without a published
-// head counts as not open. count is whether the hot tier counts the read.
+// head counts as not open; a board that is bypassed has no copy that may be read. count is
+// whether the hot tier counts the read.
 func (r *Reader) find(q *Query, count bool, at *place) error {
-	mode := r.tiers().Mode(q.Board, q.Room)
-	if mode == rooms.ModeSuperHot && r.boards != nil {
-		if b, ok := r.boards.Get(q.Board); ok {
-			at.board, at.top = b, b.Top()
-		}
+	tiers := r.tiers()
+	mode, bypassed := tiers.Mode(q.Board, q.Room), tiers.Bypassed(q.Board)
+	if mode == rooms.ModeSuperHot && !bypassed {
+		at.board, at.top = r.whole(q.Board)
 	}
 	local, hot := at.top != nil, false
 	if mode != rooms.ModeBlocked && r.hot != nil {
 		if count {
 			r.Count(q.Board)
 		}
-		if !local {
+		if !local && !bypassed {
 			if at.top, at.hotAt, hot = r.hot.Top(q.Board); !hot {
 				at.top = nil
 			}
@@ -273,6 +273,19 @@ func (r *Reader) find(q *Query, count bool, at *place) error {
 		return ErrBlocked
 	}
 	return nil
+}
+
+// whole returns the whole board that is kept here and its published head, nil if there is
+// none.
+func (r *Reader) whole(id rankcache.BoardID) (Board, *rankcache.Top) {
+	if r.boards == nil {
+		return nil, nil
+	}
+	b, ok := r.boards.Get(id)
+	if !ok {
+		return nil, nil
+	}
+	return b, b.Top()
 }
 
 // Count has the hot tier count a read of the board.

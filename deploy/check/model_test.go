@@ -13,6 +13,7 @@ type (
 		Kind     string
 		Metadata meta
 		Spec     struct {
+			Replicas int
 			Template struct {
 				Metadata meta
 				Spec     podSpec
@@ -28,6 +29,7 @@ type (
 		EnableServiceLinks            *bool
 		TerminationGracePeriodSeconds *int
 		InitContainers, Containers    []container
+		TopologySpreadConstraints     []spreadConstraint
 		Volumes                       []struct {
 			Name      string
 			EmptyDir  *struct{ SizeLimit string }
@@ -47,6 +49,20 @@ type (
 		SecurityContext securityContext
 		VolumeMounts    []struct{ Name, MountPath, SubPath string }
 	}
+	// spreadConstraint and disruptionBudget select pods by labels.
+	spreadConstraint struct {
+		TopologyKey, WhenUnsatisfiable string
+		MaxSkew                        int
+		LabelSelector                  labelSelector
+	}
+	disruptionBudget struct {
+		Spec struct {
+			MaxUnavailable, MinAvailable any
+			Selector                     labelSelector
+		}
+	}
+	labelSelector struct{ MatchLabels map[string]string }
+
 	envVar struct{ Name, Value string }
 	probe  struct {
 		HTTPGet                         struct{ Path string }

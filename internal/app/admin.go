@@ -9,6 +9,7 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/operator"
+	"rankcache/rooms"
 	"rankcache/sidecar/adminapi"
 )
 
@@ -21,16 +22,23 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 		Sections: map[string]func() any{
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
+			"log_level":     func() any { return s.options.level.status() },
+			"bypasses":      func() any { return append([]rooms.Bypass{}, s.rooms.Bypasses()...) },
 			"memory":        func() any { return s.memoryStatus() },
 			"resp":          s.respStatus,
 		}}
 	mux := adminapi.New(status, s.ready, metrics)
 	s.addOperator(status, mux)
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
+	mux.HandleFunc("GET /events", s.events.serve)
+	mux.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) { httpserve.WriteJSON(w, http.StatusOK, s.options.shown) })
+	mux.Handle("POST /log-level", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.serveLogLevel)))
 	h := roomsync.NewHandler(s.rooms, writeProblem)
 	mux.HandleFunc("GET /rooms", h.Get)
 	mux.Handle("POST /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
 	mux.Handle("DELETE /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
+	mux.Handle("POST /rooms/bypass", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.PostBypass)))
+	mux.Handle("DELETE /rooms/bypass", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.DeleteBypass)))
 	mux.Handle("DELETE /profiles/{member}", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
 	return httpserve.CheckOrigin(adminapi.Routed(mux))
 }

@@ -104,6 +104,16 @@ func fromConfig(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// typedFlag is the annotation of flags that only the command line sets: what an operator does
+// once, and of which another command has one of the same name, is no setting.
+const typedFlag = "rankcache_typed"
+
+func markTyped(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		flags.Lookup(name).Annotations = map[string][]string{typedFlag: nil}
+	}
+}
+
 func applyConfig(cmd *cobra.Command, k *koanf.Koanf) (map[string]string, error) {
 	kafka := map[string]string{}
 	for _, key := range k.Keys() {
@@ -115,7 +125,7 @@ func applyConfig(cmd *cobra.Command, k *koanf.Koanf) (map[string]string, error) 
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if name, ok := strings.CutPrefix(f.Name, kafkaPrefix); ok {
 			kafka[name] = f.Value.String()
-		} else if !f.Changed && k.Exists(f.Name) && err == nil {
+		} else if _, typed := f.Annotations[typedFlag]; !typed && !f.Changed && k.Exists(f.Name) && err == nil {
 			err = setFlag(cmd.Flags(), f, k.Get(f.Name))
 		}
 	})

@@ -53,6 +53,14 @@ func flagNames(flags *pflag.FlagSet) (names []string) {
 	return names
 }
 
+// shownNames returns the names of the settings among the flags. Kafka's, which a command
+// line brings in, have the values of loadConfig.
+func shownNames(flags *pflag.FlagSet) []string {
+	return slices.DeleteFunc(flagNames(flags), func(name string) bool {
+		return name == "help" || strings.HasPrefix(name, kafkaPrefix)
+	})
+}
+
 // inForce returns the values of the flags and of Kafka's settings, by key: a text
 // or, of a list, a list of texts.
 func inForce(flags *pflag.FlagSet, names []string, kafka map[string]string) map[string]any {
@@ -91,10 +99,11 @@ func valueOf(f *pflag.Flag) any {
 		}
 		return items
 	}
-	if value := f.Value.String(); !secret || value == "" {
+	value := f.Value.String()
+	if u, err := url.Parse(value); !secret && (err != nil || u.User == nil) || value == "" {
 		return value
 	}
-	return maskURL(f.Value.String())
+	return maskURL(value)
 }
 
 // listOf returns the items of a list, or the pairs of a map as key=value.
@@ -107,15 +116,19 @@ func listOf(f *pflag.Flag) []string {
 	return append([]string{}, items...)
 }
 
-// maskURL masks the password of a URL, and the whole of anything else.
+// maskURL masks the password of a URL and what its query names a secret, and the whole of
+// anything else.
 func maskURL(value string) string {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" {
 		return masked
 	}
-	if query := u.Query(); query.Has("password") {
-		query.Set("password", masked)
-		u.RawQuery = query.Encode()
+	query := u.Query()
+	for name := range query {
+		if secretKey.MatchString(name) {
+			query.Set(name, masked)
+			u.RawQuery = query.Encode()
+		}
 	}
 	if _, set := u.User.Password(); set {
 		u.User = url.UserPassword(u.User.Username(), masked)

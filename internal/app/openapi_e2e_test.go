@@ -46,7 +46,7 @@ func TestRunningAnswersAreInTheDocument(t *testing.T) {
 			t.Errorf("%s %s: %v", a.method, a.target, err)
 		}
 	}
-	for _, op := range []string{"GET /rooms", "POST /rooms", "GET /hotkeys", "GET /status", "GET /status/{board}", "GET /boards/{board}/top", "POST /v1/scores"} {
+	for _, op := range []string{"GET /rooms", "POST /rooms", "POST /rooms/bypass", "GET /hotkeys", "GET /status", "GET /status/{board}", "GET /boards/{board}/top", "POST /v1/scores"} {
 		if !doc.Seen(op, http.StatusOK) {
 			t.Errorf("no good answer to %s was checked", op)
 		}
@@ -81,6 +81,17 @@ func (h *fixture) everyRoute(s *child) []asked {
 		{s, "admin", "POST", "/rooms", `{"uid":"4711","mode":"purple"}`, 400},
 		{s, "admin", "DELETE", "/rooms?uid=4711", "", 204},
 		{s, "admin", "DELETE", "/rooms?uid=4711", "", 404},
+		{s, "admin", "GET", "/events", "", 200},
+		{s, "admin", "GET", "/config", "", 200},
+		{s, "admin", "POST", "/log-level", `{"level":"debug","for_s":1}`, 200},
+		{s, "admin", "POST", "/log-level", `{"level":"loud","for_s":1}`, 400},
+		{s, "admin", "POST", "/rooms/bypass", fmt.Sprintf(`{"board":%q,"for_s":60,"by":"a test"}`, h.small), 200},
+		{s, "admin", "POST", "/rooms/bypass", `{"for_s":60,"by":"a test"}`, 400},
+		{s, "admin", "GET", "/rooms", "", 200},
+		{s, "admin", "GET", "/status", "", 200},
+		{s, "admin", "GET", "/status/" + string(h.small), "", 200},
+		{s, "admin", "DELETE", "/rooms/bypass?board=" + string(h.small), "", 204},
+		{s, "admin", "DELETE", "/rooms/bypass?board=" + string(h.small), "", 404},
 		{s, "admin", "DELETE", "/profiles/nobody", "", 404},
 		{s, "admin", "PUT", "/rooms", "", 405},
 		{h.writer, "scores", "POST", "/v1/scores", order(""), 200},

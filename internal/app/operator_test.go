@@ -54,6 +54,7 @@ func TestOperatorPage(t *testing.T) {
 	p.run(t, "Phone", func(t *testing.T) { p.checkPhone(t) })
 	p.run(t, "Accessible", func(t *testing.T) { p.checkNames(t) })
 	p.run(t, "Change", func(t *testing.T) { p.checkChanges(t, h) })
+	p.run(t, "Bypass", func(t *testing.T) { p.checkBypass(t, h) })
 	p.run(t, "Drop", func(t *testing.T) { p.checkDrop(t) })
 	p.run(t, "Lost", func(t *testing.T) { p.checkLost(t, s) })
 }
@@ -216,6 +217,43 @@ func (p *tab) checkChanges(t *testing.T, h *fixture) {
 	p.await("the board gone", "!"+rowSays("superhot-rows", small))
 	if messages := p.complaints(); len(messages) > 0 {
 		t.Errorf("the console has %q", messages)
+	}
+}
+
+// checkBypass bypasses the star by name and ends that, then all boards; the token is kept
+// from before.
+func (p *tab) checkBypass(t *testing.T, h *fixture) {
+	star := string(h.star)
+	banner := func(words string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll('#bypasses li')].some((li) => li.textContent.includes(%q))`, words)
+	}
+	p.click("#new-change")
+	p.write("#change-name", star)
+	p.click("#choose input[value=bypass]")
+	p.await("the fields", `!document.getElementById('bypass-row').hidden`)
+	p.write("#bypass-by", "<b>alice</b>")
+	p.click("#choose button[type=submit]")
+	p.click("#go")
+	p.await("the banner", banner(star+" bypassed by <b>alice</b> since"))
+	p.await("who answers", rowSays("superhot-rows", star, "open", "Redis"))
+	p.await("the source of the top", `document.getElementById('top-source').textContent === 'Redis'`)
+	p.click("#bypasses button")
+	p.click("#go")
+	p.await("no banner", `document.querySelectorAll('#bypasses li').length === 0`)
+	p.await("who answers again", rowSays("superhot-rows", star, "open", "memory"))
+
+	p.click("#new-change")
+	p.click("#choose input[value=all]")
+	p.await("no name to be asked for", `document.getElementById('name-row').hidden && document.querySelector('#choose input[value=bypass]').checked`)
+	p.click("#choose button[type=submit]")
+	p.click("#go")
+	p.await("the banner of all", banner("All boards bypassed by the operator’s page"))
+	p.run(t, "Phone", func(t *testing.T) { p.checkPhone(t) })
+	p.click("#bypasses button")
+	p.click("#go")
+	p.await("no banner", `document.querySelectorAll('#bypasses li').length === 0`)
+	if said := p.complaints(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
 	}
 }
 

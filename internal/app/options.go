@@ -27,6 +27,8 @@ type commonOptions struct {
 	names        wire.Names
 	logLevel     string
 	logFormat    string
+	level        logLevel
+	shown        map[string]any // what rankcache config prints
 	secrets      secrets
 }
 
@@ -79,8 +81,10 @@ func (o *commonOptions) load(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// readSecrets reads the files of all secret settings.
+// readSecrets keeps what may be shown of the settings, and reads the files of all secret
+// ones.
 func (o *commonOptions) readSecrets(flags *pflag.FlagSet) (err error) {
+	o.shown = inForce(flags, shownNames(flags), o.kafkaKeys) // before files of Kafka's secrets are read
 	if o.secrets, err = secretsOf(flags); err != nil {
 		return err
 	}
@@ -90,11 +94,12 @@ func (o *commonOptions) readSecrets(flags *pflag.FlagSet) (err error) {
 
 // logger returns the log of the process.
 func (o *commonOptions) logger(to io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+	level, known := logLevels[o.logLevel]
+	if !known {
 		return nil, Usagef("--log-level %q: want debug, info, warn or error", o.logLevel)
 	}
-	opts := &slog.HandlerOptions{Level: level}
+	o.level.configure(level)
+	opts := &slog.HandlerOptions{Level: &o.level.inForce}
 	log := slog.New(slog.NewTextHandler(to, opts))
 	if o.logFormat == "json" {
 		log = slog.New(slog.NewJSONHandler(to, opts))

@@ -21,7 +21,7 @@ import (
 func newRoomsCommand() *cobra.Command {
 	rooms := &cobra.Command{
 		Use:   "rooms",
-		Short: "Check rooms files; list, set and delete rooms of running sidecars",
+		Short: "Check rooms files; list, set, delete and bypass rooms of running sidecars",
 		Example: `  rankcache rooms check rooms.yaml
   rankcache rooms list`,
 	}
@@ -38,7 +38,7 @@ next board. A file that serve would refuse is an error with its line.`,
 	check.RunE = func(cmd *cobra.Command, args []string) error {
 		return checkRooms(cmd.OutOrStdout(), args[0], *output, time.Now())
 	}
-	rooms.AddCommand(check, fromConfig(newRoomsListCommand()), fromConfig(newRoomsSetCommand()), fromConfig(newRoomsDeleteCommand()))
+	rooms.AddCommand(check, fromConfig(newRoomsListCommand()), fromConfig(newRoomsSetCommand()), fromConfig(newRoomsDeleteCommand()), fromConfig(newRoomsBypassCommand()))
 	return rooms
 }
 
@@ -214,10 +214,11 @@ func roomEntry(args []string, match, mode string, boards []string) ([]byte, erro
 
 // roomsAnswer has the printed fields of GET /rooms.
 type roomsAnswer struct {
-	Rooms   []roomsync.RoomRow     `json:"rooms"`
-	Boards  []roomsync.RuleRow     `json:"boards"`
-	File    roomsync.FileStatus    `json:"file"`
-	Dynamic roomsync.DynamicStatus `json:"dynamic"`
+	Rooms    []roomsync.RoomRow     `json:"rooms"`
+	Boards   []roomsync.RuleRow     `json:"boards"`
+	Bypasses []rooms.Bypass         `json:"bypasses"`
+	File     roomsync.FileStatus    `json:"file"`
+	Dynamic  roomsync.DynamicStatus `json:"dynamic"`
 }
 
 func printRooms(to io.Writer, body []byte) error {
@@ -232,6 +233,9 @@ func printRooms(to io.Writer, body []byte) error {
 	}
 	for _, r := range a.Boards {
 		fmt.Fprintf(table, "boards %s\t%s\t%s\t\n", r.Match, r.Mode, sourceText(r.Source, r.Overridden))
+	}
+	for _, b := range a.Bypasses {
+		fmt.Fprintf(table, "%s\n", bypassText(&b))
 	}
 	if a.File.Error != "" {
 		fmt.Fprintf(table, "the newest rooms file is refused: %s\n", a.File.Error)

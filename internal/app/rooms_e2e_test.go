@@ -86,6 +86,7 @@ func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
 	h.give(t, h.small, 1) // an update for the log
 	here.waitSource(h.small, "local")
 	there.waitSource(h.small, "local")
+	checkBypass(t, here, there, h.small)
 	rankcacheRooms(t, here, "delete", "88")
 	if _, source := here.answers(h.small); source != "redis" {
 		t.Errorf("the board is still answered from %s", source)
@@ -94,6 +95,37 @@ func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	checkOverridden(t, h, here)
+}
+
+// checkBypass: what is bypassed on one sidecar is answered by Redis on both, which stay
+// ready, and is said wherever operators look, until it is ended.
+func checkBypass(t *testing.T, here, there *child, board rankcache.BoardID) {
+	t.Helper()
+	said := " bypassed until "
+	if out := rankcacheRooms(t, here, "bypass", string(board), "--for", "5m", "--by", "alice"); !strings.Contains(out, string(board)+" is"+said) || !strings.Contains(out, "by alice") {
+		t.Errorf("bypass says %s", out)
+	}
+	if _, source := here.answers(board); source != "redis" {
+		t.Errorf("the sidecar that was told answers the next request from %s", source)
+	}
+	there.waitSource(board, "redis")
+	if out := rankcacheRooms(t, there, "list"); !strings.Contains(out, said) {
+		t.Errorf("list says\n%s", out)
+	}
+	for path, want := range map[string]string{"/status": `"bypasses":[{"board":"` + string(board) + `","by":"alice"`,
+		"/status/" + string(board): `"bypass":{"board"`, "/metrics": "\nrankcache_bypassed_boards 1\n", "/readyz": `"state":"ready"`} {
+		if code, body := there.Get("admin", path); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s answers %d without %s:\n%s", path, code, want, body)
+		}
+	}
+	rankcacheRooms(t, there, "bypass", string(board), "--off")
+	here.waitSource(board, "local")
+	if out := rankcacheRooms(t, here, "bypass", "--all", "--for", "5m"); !strings.Contains(out, "all boards are"+said) {
+		t.Errorf("bypass --all says %s", out)
+	}
+	there.waitSource(board, "redis")
+	rankcacheRooms(t, here, "bypass", "--all", "--off")
+	there.waitSource(board, "local")
 }
 
 // waitWriter waits until the writer's log has text.

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,13 +26,13 @@ import (
 
 // secretArgs are settings with a secret in each that may hold one.
 func secretArgs(profiles string) (args, secrets []string) {
-	secrets = []string{"hush-url-word", "hush-password", "hush-token", "hush-kafka", "hush-header", "hush-otlp"}
+	secrets = []string{"hush-url-word", "hush-password", "hush-token", "hush-kafka", "hush-header", "hush-otlp", "hush-query"}
 	return []string{
 		"--redis", "redis://app:hush-url-word@127.0.0.1:1/0", "--redis-password", "hush-password", "--redis-timeout", "50ms",
 		"--admin-token", "hush-token", "--kafka", "127.0.0.1:1", "--kafka.sasl.password=hush-kafka",
 		"--kafka.sasl.username=app", "--kafka.sasl.mechanism=PLAIN", "--kafka.security.protocol=sasl_plaintext",
 		"--profile-url", profiles, "--profile-header", "Authorization: hush-header",
-		"--otlp-endpoint", profiles, "--otlp-header", "Authorization=hush-otlp",
+		"--otlp-endpoint", strings.TrimSuffix(profiles, "/?token=hush-query"), "--otlp-header", "Authorization=hush-otlp",
 	}, secrets
 }
 
@@ -40,14 +43,14 @@ func TestSecretsAreNotTold(t *testing.T) {
 		http.Error(w, "broken, you sent "+r.Header.Get("Authorization"), http.StatusInternalServerError)
 	}))
 	t.Cleanup(profiles.Close)
-	args, secrets := secretArgs(profiles.URL)
+	args, secrets := secretArgs(profiles.URL + "/?token=hush-query")
 	c := startListening(t, append([]string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--drain", "0s", "--log-level", "debug"}, args...)...)
 	outputs := map[string]string{}
 	for _, path := range []string{"/v1/boards/1_2_3/top?profiles=1", "/v1/profiles/1000123", "/v1/boards/1_2_3/members/1000123?profiles=1"} {
 		outputs["data "+path] = answerOf(t, c.URL("data", path))
 	}
-	for _, path := range []string{"/status", "/rooms", "/hotkeys", "/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/"} {
+	for _, path := range []string{"/status", "/rooms", "/hotkeys", "/metrics", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/events", "/config", "/"} {
 		outputs["admin "+path] = answerOf(t, c.URL("admin", path))
 	}
 	outputs["health /readyz"] = answerOf(t, c.URL("health", "/readyz"))
@@ -55,6 +58,9 @@ func TestSecretsAreNotTold(t *testing.T) {
 		return contains(c.Log(), "reads of Redis fail")
 	})
 	outputs["log"] = c.Log()
+	for name, body := range bundleOf(t, c) {
+		outputs["bundle "+name] = body
+	}
 	for where, text := range outputs {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
@@ -62,6 +68,56 @@ func TestSecretsAreNotTold(t *testing.T) {
 			}
 		}
 	}
+}
+
+// bundleOf returns the files of rankcache debug bundle, which must all be there.
+func bundleOf(t *testing.T, c *child) map[string]string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Run(t.Context(), NewCommand(), []string{"debug", "bundle", "-o", "-", "--admin", c.URL("admin", "")}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for from := tar.NewReader(&out); ; {
+		header, err := from.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pack, err := gzip.NewReader(bytes.NewReader(body)); err == nil { // a profile
+			if body, err = io.ReadAll(pack); err != nil {
+				t.Fatal(err)
+			}
+		}
+		files[strings.TrimPrefix(header.Name, "rankcache/")] = string(body)
+	}
+	for name, word := range map[string]string{"status.json": `"bypasses"`, "rooms.json": `"dynamic"`, "hotkeys.json": `"enabled"`,
+		"config.json": `"redis":"redis://app:****@127.0.0.1:1/0"`, "events.json": `"msg":"serving"`, "metrics.txt": "rankcache_ready ",
+		"goroutines.txt": "goroutine 1 [", "heap.pprof": "inuse_space", "bundle.json": `"made_at"`} {
+		if err := contains(files[name], word); err != nil {
+			t.Errorf("%s of the bundle: %v", name, err)
+		}
+	}
+	if files["errors.txt"] != "" {
+		t.Errorf("errors of the bundle: %s", files["errors.txt"])
+	}
+	return files
+}
+
+// TestEverySecretIsTried: TestSecretsAreNotTold gives each secret setting of serve a value.
+func TestEverySecretIsTried(t *testing.T) {
+	args, _ := secretArgs("http://127.0.0.1:1")
+	newServeCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		if _, secret := f.Annotations[secretFlag]; secret && !slices.Contains(args, "--"+f.Name) {
+			t.Errorf("--%s is not tried", f.Name)
+		}
+	})
 }
 
 func answerOf(t *testing.T, url string) string {

@@ -31,6 +31,7 @@ import (
 type Sidecar struct {
 	options   *serveOptions
 	log       *slog.Logger
+	events    eventRing
 	started   time.Time
 	registry  *registry
 	shown     *shownBoards

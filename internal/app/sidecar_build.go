@@ -28,7 +28,7 @@ import (
 func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
 	s := &Sidecar{options: o, started: time.Now(), registry: newRegistry()}
 	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
-	folded := newFoldedLog(log.Handler())
+	folded := newFoldedLog(slog.NewMultiHandler(log.Handler(), s.events.handler()))
 	s.log, s.parts = slog.New(folded), append(s.parts, folded.tally)
 	callWatch{s}.buildDependencies()
 	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, s.listen} {

@@ -20,12 +20,24 @@ type versionInfo struct {
 	Go         string `json:"go"`
 	Platform   string `json:"platform"`
 	Librdkafka string `json:"librdkafka"` // the Kafka client's C library
+	// Build is how it was built, as the go command notes it: -ldflags, CGO_ENABLED, vcs.time …
+	Build     map[string]string `json:"build"`
+	Libraries []libraryInfo     `json:"libraries"` // that are linked, by path
+}
+
+// libraryInfo is one Go module. Path and version are those of its replacement, if it has one.
+type libraryInfo struct {
+	Path    string `json:"path"`
+	Version string `json:"version"`
+	Sum     string `json:"sum"` // of its contents, as in go.sum
 }
 
 func newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, the commit and what it was built with",
+		Long: `Print the version, the commit and what it was built with. As JSON also how it was
+built and the Go modules that are linked, with their checksums.`,
 		Example: `  rankcache version
   rankcache version -o json`,
 		Args: NoArgs,
@@ -39,18 +51,27 @@ func newVersionCommand() *cobra.Command {
 }
 
 func readVersion() versionInfo {
-	v := versionInfo{Version: Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Librdkafka: replay.ClientVersion()}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			switch s.Key {
-			case "vcs.revision":
-				v.Commit = s.Value
-			case "vcs.modified":
-				v.Modified = s.Value == "true"
-			}
-		}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
 	}
-	v.Commit = cmp.Or(v.Commit, "unknown")
+	return versionOf(info)
+}
+
+// versionOf adds to the version what the go command noted.
+func versionOf(info *debug.BuildInfo) versionInfo {
+	v := versionInfo{Version: Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Librdkafka: replay.ClientVersion(),
+		Build: map[string]string{}, Libraries: []libraryInfo{}}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		v.Libraries = append(v.Libraries, libraryInfo{m.Path, m.Version, m.Sum})
+	}
+	for _, s := range info.Settings {
+		v.Build[s.Key] = s.Value
+	}
+	v.Commit, v.Modified = cmp.Or(v.Build["vcs.revision"], "unknown"), v.Build["vcs.modified"] == "true"
 	return v
 }
 

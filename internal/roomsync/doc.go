@@ -6,7 +6,8 @@
 // boards of the classes' periods, which end and begin; it reads from Redis the boards
 // of the rooms that name none (sources.go); if anything differs, it merges file,
 // classes and hash, the file winning (merge.go), resolves and publishes the result
-// (follower.go). [Follower.Run] polls about every
+// (follower.go). Bypasses are in the hash, too, and end by the clock at a poll, whether
+// Redis answers or not (bypass.go). [Follower.Run] polls about every
 // [DefaultEvery]. The process on which a room is set (http.go) publishes at once.
 //
 // # Locks
@@ -19,6 +20,7 @@
 //
 //	rooms file       the reviewed configuration of rooms and boards
 //	dynamic entry    a room or board set at run time, a field of the shared hash
+//	bypass           an order, for a limited time, that Redis answers a board, or all
 //	running boards   the boards in a room's Redis set
 //	tiers            the resolved mode of every room and board
 //	resolved         all sources were read once, or Redis failed a few polls

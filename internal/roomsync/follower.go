@@ -55,8 +55,9 @@ type Follower struct {
 	pollMu      sync.Mutex // before mu; held for a poll; guards the next fields
 	data        []byte     // of the file in force
 	file        *rooms.File
-	classBoards []rooms.Rule           // what the modes of classes name now
-	dynamic     map[string]rooms.Entry // by field; replaced, never changed
+	classBoards []rooms.Rule // what the modes of classes name now
+	dynamic     dynamic
+	bypasses    []rooms.Bypass // in force; replaced, never changed
 	running     map[string][]rankcache.BoardID
 	sharedRead  bool // the hash was read once
 	runningRead bool // the boards of all rooms were read once
@@ -130,6 +131,7 @@ func (f *Follower) poll(ctx context.Context) {
 	f.recordFileError(err)
 	classesChanged := f.nameClassBoards()
 	sharedChanged := f.readShared(ctx)
+	f.putBypasses(time.Now()) // before the rooms' boards are read: it has to act in any case
 	if f.readRunning(ctx) || fileChanged || classesChanged || sharedChanged {
 		f.publish()
 		f.notify()
@@ -140,8 +142,9 @@ func (f *Follower) poll(ctx context.Context) {
 
 // publish merges the sources, resolves them and makes the tiers visible.
 func (f *Follower) publish() {
-	m := merge(f.file, f.classBoards, f.dynamic, f.running)
-	t := m.inForce.Resolve(f.running)
+	m := merge(f.file, f.classBoards, f.dynamic.entries, f.running)
+	t := m.inForce.Resolve(f.running).Bypassing(f.bypasses)
+	m.bypasses = f.bypasses
 	f.merged.Store(m)
 	f.tiers.Store(t)
 	f.metrics.superHot.Set(float64(len(t.Boards(rooms.ModeSuperHot))))

@@ -13,17 +13,22 @@ func FuzzParseEntries(f *testing.F) {
 	f.Add("room:88", `{"uid":"88","mode":"super-hot","boards":["a"]}`)
 	f.Add("board:9_*", `{"match":"9_*","mode":"blocked"}`)
 	f.Add("board:a", `{"match":"b","mode":"blocked"}`)
+	f.Add("bypass:a", `{"board":"a","by":"x","from":"2026-11-22T18:00:00Z","until":"2026-11-22T18:10:00Z"}`)
+	f.Add("bypass:*", `{"all":true,"by":"x","from":"2026-11-22T18:00:00Z","until":"2026-11-22T18:10:00Z"}`)
 	f.Fuzz(func(t *testing.T, field, value string) {
-		entries, bad := parseEntries(map[string]string{field: value})
-		if len(entries)+len(bad) != 1 {
-			t.Fatalf("%d entries and %d bad ones of one field", len(entries), len(bad))
+		d, bad := parseDynamic(map[string]string{field: value})
+		if len(d.entries)+len(d.bypasses)+len(bad) != 1 {
+			t.Fatalf("%d entries, %d bypasses and %d bad ones of one field", len(d.entries), len(d.bypasses), len(bad))
 		}
-		if e, good := entries[field]; good && e.Field() != field {
+		if e, good := d.entries[field]; good && e.Field() != field {
 			t.Fatalf("%q holds the entry of %q", field, e.Field())
 		}
-		m := merge(&rooms.File{}, nil, entries, nil)
+		if b, good := d.bypasses[field]; good && b.Field() != field {
+			t.Fatalf("%q holds the bypass of %q", field, b.Field())
+		}
+		m := merge(&rooms.File{}, nil, d.entries, nil)
 		m.inForce.Resolve(nil)
-		if _, err := json.Marshal([]any{m.rooms, m.rules, bad}); err != nil {
+		if _, err := json.Marshal([]any{m.rooms, m.rules, bad, d.bypasses}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -13,9 +13,13 @@ import (
 	"rankcache/rooms"
 )
 
-// MaxDynamic is the most entries of the shared hash: every sidecar reads all of
-// them every second.
-const MaxDynamic = 1000
+// Limits of the shared hash: every sidecar reads all of it every second.
+const (
+	MaxDynamic  = 1000 // rooms and boards
+	MaxBypasses = 100  // boards that are bypassed by name
+	// maxFields is more than both: bypasses that have ended stay until the next one is set.
+	maxFields = MaxDynamic + 3*MaxBypasses
+)
 
 // Shared stores the rooms that operators set at run time, as the fields and values
 // of [rooms.Entry]. All methods may be called concurrently.
@@ -45,7 +49,7 @@ func NewHash(client redis.UniversalClient, key string, timeout time.Duration) *H
 // Key returns the Redis key.
 func (h *Hash) Key() string { return h.key }
 
-// Entries reads the hash, unless it has more than [MaxDynamic] fields.
+// Entries reads the hash, unless it has more fields than the limits allow.
 func (h *Hash) Entries(ctx context.Context) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
@@ -54,8 +58,8 @@ func (h *Hash) Entries(ctx context.Context) (map[string]string, error) {
 		return nil, h.explain(err)
 	case n == 0:
 		return nil, nil
-	case n > MaxDynamic:
-		return nil, fmt.Errorf("redis hash %s has %d fields, want at most %d: delete unused ones", h.key, n, MaxDynamic)
+	case n > maxFields:
+		return nil, fmt.Errorf("redis hash %s has %d fields, want at most %d: delete unused ones", h.key, n, maxFields)
 	}
 	all, err := h.client.HGetAll(ctx, h.key).Result()
 	return all, h.explain(err)
@@ -89,18 +93,47 @@ type BadEntry struct {
 	Reason string `json:"reason"`
 }
 
-// parseEntries returns the valid entries by field, and the invalid ones.
-func parseEntries(fields map[string]string) (entries map[string]rooms.Entry, bad []BadEntry) {
-	entries = make(map[string]rooms.Entry, len(fields))
+// dynamic is what is set at run time, by field of the hash. It is replaced, never changed.
+type dynamic struct {
+	entries  map[string]rooms.Entry
+	bypasses map[string]rooms.Bypass // those that have ended, too
+}
+
+// clone returns a copy that may be changed.
+func (d dynamic) clone() dynamic {
+	c := dynamic{make(map[string]rooms.Entry, len(d.entries)+1), make(map[string]rooms.Bypass, len(d.bypasses)+1)}
+	maps.Copy(c.entries, d.entries)
+	maps.Copy(c.bypasses, d.bypasses)
+	return c
+}
+
+// parseDynamic returns what is valid in the hash, and what is not.
+func parseDynamic(fields map[string]string) (d dynamic, bad []BadEntry) {
+	d = dynamic{make(map[string]rooms.Entry, len(fields)), make(map[string]rooms.Bypass)}
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		entry, err := parseEntry(field, fields[field])
-		if err != nil {
+		if err := d.parse(field, fields[field]); err != nil {
 			bad = append(bad, BadEntry{fmt.Sprintf("%.80s", field), err.Error()})
-			continue
 		}
-		entries[field] = entry
 	}
-	return entries, bad
+	return d, bad
+}
+
+func (d *dynamic) parse(field, value string) error {
+	if !rooms.IsBypassField(field) {
+		entry, err := parseEntry(field, value)
+		if err == nil {
+			d.entries[field] = entry
+		}
+		return err
+	}
+	b, err := rooms.ParseBypass([]byte(value))
+	if err == nil && b.Field() != field {
+		err = fmt.Errorf("the value belongs to field %.80q", b.Field())
+	}
+	if err == nil {
+		d.bypasses[field] = b
+	}
+	return err
 }
 
 func parseEntry(field, value string) (rooms.Entry, error) {

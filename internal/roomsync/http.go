@@ -22,8 +22,8 @@ const (
 // the wrong argument, if there is one.
 type ProblemWriter func(w http.ResponseWriter, code, argument, detail string)
 
-// Handler serves GET, POST and DELETE of /rooms on the admin port. The caller
-// authorizes POST and DELETE.
+// Handler serves GET, POST and DELETE of /rooms, and POST and DELETE of /rooms/bypass, on
+// the admin port. The caller authorizes POST and DELETE.
 type Handler struct {
 	follower *Follower
 	problem  ProblemWriter
@@ -36,13 +36,16 @@ func NewHandler(f *Follower, problem ProblemWriter) *Handler { return &Handler{f
 type listBody struct {
 	Rooms  []RoomRow `json:"rooms"`
 	Boards []RuleRow `json:"boards"`
+	// Bypasses are in force.
+	Bypasses []rooms.Bypass `json:"bypasses"`
 	Status
 }
 
 // Get lists all configured rooms and boards with their source.
 func (h *Handler) Get(w http.ResponseWriter, _ *http.Request) {
 	m := h.follower.merged.Load()
-	body := listBody{Rooms: append([]RoomRow{}, m.rooms...), Boards: append([]RuleRow{}, m.rules...), Status: h.follower.Status()}
+	body := listBody{Rooms: append([]RoomRow{}, m.rooms...), Boards: append([]RuleRow{}, m.rules...),
+		Bypasses: append([]rooms.Bypass{}, m.bypasses...), Status: h.follower.Status()}
 	writeJSON(w, body)
 }
 

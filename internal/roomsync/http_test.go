@@ -29,6 +29,8 @@ func request(f *roomsync.Follower, method, target, body string) (int, string) {
 	mux.HandleFunc("GET /rooms", h.Get)
 	mux.HandleFunc("POST /rooms", h.Post)
 	mux.HandleFunc("DELETE /rooms", h.Delete)
+	mux.HandleFunc("POST /rooms/bypass", h.PostBypass)
+	mux.HandleFunc("DELETE /rooms/bypass", h.DeleteBypass)
 	rec := httptest.NewRecorder()
 	mux.ServeHTTP(rec, httptest.NewRequest(method, target, strings.NewReader(body)))
 	return rec.Code, strings.TrimSpace(rec.Body.String())
@@ -99,7 +101,7 @@ func TestHash(t *testing.T) {
 			t.Errorf("removed %v, %v, want %v", found, err, want)
 		}
 	}
-	for i := range roomsync.MaxDynamic + 1 {
+	for i := range roomsync.MaxDynamic + 3*roomsync.MaxBypasses + 1 {
 		must(t, h.Put(ctx, strings.Repeat("x", i), ""))
 	}
 	if _, err := h.Entries(ctx); err == nil || !strings.Contains(err.Error(), "at most") {

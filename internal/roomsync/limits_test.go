@@ -47,6 +47,47 @@ func TestLimitsAreThoseOfTheDocument(t *testing.T) {
 	} {
 		check(http.MethodDelete, "/rooms?"+query, "", taken)
 	}
+	for body, taken := range bypassLimits() {
+		check(http.MethodPost, "/rooms/bypass", body, taken)
+	}
+	for query, taken := range map[string]bool{
+		"board=" + strings.Repeat("b", 200): true,
+		"board=" + strings.Repeat("b", 201): false,
+		"board=a%20b":                       false,
+		"all=true":                          true,
+		"all=1":                             false,
+		"board=a&all=true":                  false,
+		"":                                  false,
+	} {
+		check(http.MethodDelete, "/rooms/bypass?"+query, "", taken)
+	}
+}
+
+// bypassLimits returns bodies and whether they are taken.
+func bypassLimits() map[string]bool {
+	x := strings.Repeat
+	by := func(by string) string { return `{"board":"b","for_s":1,"by":"` + by + `"}` }
+	return map[string]bool{
+		by(x("a", 128)):                                true,
+		by(x("a", 129)):                                false,
+		by(x("ü", 64)):                                 true,
+		by(x("ü", 65)):                                 false,
+		by(`a\u007f`):                                  false,
+		by(""):                                         false,
+		`{"board":"b","for_s":1}`:                      false,
+		`{"board":"b","for_s":0,"by":"a"}`:             false,
+		`{"board":"b","for_s":86400,"by":"a"}`:         true,
+		`{"board":"b","for_s":86401,"by":"a"}`:         false,
+		`{"board":"b","for_s":1.5,"by":"a"}`:           false,
+		`{"board":"b","by":"a"}`:                       false,
+		`{"board":"a b","for_s":1,"by":"a"}`:           false,
+		`{"all":true,"for_s":1,"by":"a"}`:              true,
+		`{"all":false,"for_s":1,"by":"a"}`:             false,
+		`{"board":"b","all":false,"for_s":1,"by":"a"}`: true,
+		`{"board":"b","all":true,"for_s":1,"by":"a"}`:  false,
+		`{"board":"b","for_s":1,"by":"a","x":1}`:       false,
+		`{"for_s":1,"by":"a"}`:                         false,
+	}
 }
 
 // entryLimits returns bodies and whether they are taken.

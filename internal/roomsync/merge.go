@@ -35,9 +35,10 @@ type RuleRow struct {
 // merged holds all rooms and rules with their source, and which are in force. It is
 // immutable.
 type merged struct {
-	inForce *rooms.File
-	rooms   []RoomRow
-	rules   []RuleRow
+	inForce  *rooms.File
+	rooms    []RoomRow
+	rules    []RuleRow
+	bypasses []rooms.Bypass
 }
 
 // merge returns the file's entries in their order, followed by the boards of its

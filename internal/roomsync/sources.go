@@ -84,11 +84,11 @@ func (f *Follower) readShared(ctx context.Context) (changed bool) {
 		}
 		return false
 	}
-	entries, bad := parseEntries(fields)
+	read, bad := parseDynamic(fields)
 	f.recordBad(bad)
 	f.recordSharedRead()
 	f.sharedRead = true
-	return f.setDynamic(entries)
+	return f.setDynamic(read)
 }
 
 func (f *Follower) recordSharedRead() {
@@ -117,22 +117,23 @@ func (f *Follower) recordBad(bad []BadEntry) {
 	f.updateStatus(func(s *Status) { s.Dynamic.BadEntries, s.Dynamic.Bad = len(bad), shown })
 }
 
-// setDynamic replaces the dynamic entries.
-func (f *Follower) setDynamic(entries map[string]rooms.Entry) (changed bool) {
-	if maps.EqualFunc(entries, f.dynamic, sameEntry) {
-		return false
+// setDynamic replaces what is set at run time. changed is whether the entries differ:
+// whether bypasses do, putBypasses tells.
+func (f *Follower) setDynamic(d dynamic) (changed bool) {
+	changed = !maps.EqualFunc(d.entries, f.dynamic.entries, sameEntry)
+	f.dynamic = d
+	if changed {
+		f.metrics.dynamic.Set(float64(len(d.entries)))
+		f.updateStatus(func(s *Status) { s.Dynamic.Entries = len(d.entries) })
+		f.cfg.Log.Info("rooms set at run time have changed", "entries", len(d.entries))
 	}
-	f.dynamic = entries
-	f.metrics.dynamic.Set(float64(len(entries)))
-	f.updateStatus(func(s *Status) { s.Dynamic.Entries = len(entries) })
-	f.cfg.Log.Info("rooms set at run time have changed", "entries", len(entries))
-	return true
+	return changed
 }
 
 // readRunning reads the boards of the rooms that name none.
 func (f *Follower) readRunning(ctx context.Context) (changed bool) {
 	running := map[string][]rankcache.BoardID{}
-	if uids := merge(f.file, nil, f.dynamic, nil).roomsWithoutBoards(); len(uids) > 0 {
+	if uids := merge(f.file, nil, f.dynamic.entries, nil).roomsWithoutBoards(); len(uids) > 0 {
 		running = f.fetchRunning(ctx, uids)
 	}
 	if maps.EqualFunc(running, f.running, slices.Equal) {
@@ -171,19 +172,16 @@ func (f *Follower) Set(ctx context.Context, entry rooms.Entry) error {
 	f.pollMu.Lock()
 	defer f.pollMu.Unlock()
 	field := entry.Field()
-	if _, known := f.dynamic[field]; !known && len(f.dynamic) >= MaxDynamic {
+	if _, known := f.dynamic.entries[field]; !known && len(f.dynamic.entries) >= MaxDynamic {
 		return ErrFull
 	}
 	if err := f.cfg.Shared.Put(ctx, field, string(value)); err != nil {
 		return err
 	}
 	f.cfg.Log.Info("set at run time", "entry", string(value))
-	entries := maps.Clone(f.dynamic)
-	if entries == nil { // the hash was never read
-		entries = map[string]rooms.Entry{}
-	}
-	entries[field] = entry
-	f.apply(ctx, entries)
+	next := f.dynamic.clone()
+	next.entries[field] = entry
+	f.apply(ctx, next)
 	return nil
 }
 
@@ -199,15 +197,15 @@ func (f *Follower) Unset(ctx context.Context, field string) (bool, error) {
 	if found {
 		f.cfg.Log.Info("no longer set at run time", "field", field)
 	}
-	entries := maps.Clone(f.dynamic)
-	delete(entries, field)
-	f.apply(ctx, entries)
+	next := f.dynamic.clone()
+	delete(next.entries, field)
+	f.apply(ctx, next)
 	return found, nil
 }
 
-// apply publishes entries that this process has just written.
-func (f *Follower) apply(ctx context.Context, entries map[string]rooms.Entry) {
-	if f.setDynamic(entries) {
+// apply publishes what this process has just written.
+func (f *Follower) apply(ctx context.Context, d dynamic) {
+	if f.setDynamic(d) {
 		f.readRunning(ctx)
 		f.publish()
 		f.notify()

@@ -38,8 +38,8 @@ type DynamicStatus struct {
 }
 
 type metrics struct {
-	fileBad, superHot, dynamic, dynamicBad, sharedRead prometheus.Gauge
-	redisErrors                                        prometheus.Counter
+	fileBad, superHot, dynamic, dynamicBad, sharedRead, bypassed, bypassedAll prometheus.Gauge
+	redisErrors                                                               prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {
@@ -57,6 +57,10 @@ func newMetrics(reg prometheus.Registerer) metrics {
 			"Rooms and boards that are set at run time."),
 		dynamicBad: gauge("rankcache_rooms_dynamic_bad_entries",
 			"Entries of the hash of rooms set at run time that are ignored because they are not valid."),
+		bypassed: gauge("rankcache_bypassed_boards",
+			"Boards that an operator has Redis answer for a while, named one by one (rankcache rooms bypass)."),
+		bypassedAll: gauge("rankcache_bypassed_all",
+			"1 while an operator has Redis answer all boards (rankcache rooms bypass --all)."),
 		sharedRead: gauge("rankcache_rooms_dynamic_read_timestamp_seconds",
 			"When the hash of rooms set at run time was last read, in Unix time; 0 before the first time."),
 		redisErrors: prometheus.NewCounter(prometheus.CounterOpts{

@@ -6,6 +6,7 @@ import { get, Problem } from './api.js';
 import { byId, show, text } from './dom.js';
 import { clock, span } from './format.js';
 import * as boards from './boards.js';
+import * as bypasses from './bypasses.js';
 import * as dialog from './dialog.js';
 import * as hot from './hot.js';
 import * as lamps from './lamps.js';
@@ -32,7 +33,7 @@ async function load() {
   const table = boards.path() === boards.head ? head : soft(get(boards.path()));
   const [status, listed, hotkeys, roomsNow] = await Promise.all([head, table, soft(get('/hotkeys')), soft(get('/rooms'))]);
   const now = { status, listed, hot: hotkeys, rooms: roomsNow };
-  for (const view of [summary, lamps, replay, boards, hot, rooms, profiles, dialog]) view.draw(now);
+  for (const view of [summary, bypasses, lamps, replay, boards, hot, rooms, profiles, dialog]) view.draw(now);
   await top.load(now);
 }
 

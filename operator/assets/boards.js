@@ -81,12 +81,13 @@ function place({ problem, boards, boards_start: from, boards_matched: matched })
 function rows(status, hot) {
   const local = new Map((status.local_boards ?? []).map((b) => [b.board, b]));
   const asked = new Map((hot.boards ?? []).map((b) => [b.board, b.rate]));
+  const bypassed = (board) => (status.bypasses ?? []).some((p) => p.all || p.board === board);
   const pages = new Set((hot.boards ?? []).filter((b) => b.state === 'hot' && b.page_age_ms >= 0).map((b) => b.board));
   const boards = (status.boards ?? []).map((b) => ({
     ...b,
     local: local.get(b.board),
     asked: asked.get(b.board), // not known of boards with few reads
-    source: b.state === 'open' ? 'local' : pages.has(b.board) ? 'hot' : 'redis',
+    source: bypassed(b.board) ? 'redis' : b.state === 'open' ? 'local' : pages.has(b.board) ? 'hot' : 'redis',
   }));
   show(byId('superhot-table'), boards.length > 0);
   table(byId('superhot-rows'), columns, boards, (b) => b.board);

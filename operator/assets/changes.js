@@ -39,6 +39,34 @@ export function unset(kind, name) {
   };
 }
 
+// bypass has Redis answer a board for some minutes, or with the kind all every board.
+export function bypass(kind, name, minutes, by) {
+  const whom = kind === 'all' ? 'all boards' : name;
+  return {
+    title: `Bypass ${whom}?`,
+    what: `Every sidecar that shares this Redis stops answering ${whom} from memory, for ${minutes} min: Redis gets ${kind === 'all' ? 'all reads' : 'these reads'}, a few at a time. Copies are kept up to date meanwhile. It ends by itself.`,
+    verb: `Bypass ${whom}`,
+    danger: kind === 'all',
+    done: `Redis answers ${whom}. All sidecars follow within 2 seconds.`,
+    method: 'POST',
+    path: '/rooms/bypass',
+    body: { ...(kind === 'all' ? { all: true } : { board: name }), for_s: minutes * 60, by },
+  };
+}
+
+// endBypass ends a bypass early; that of all boards with those of single boards.
+export function endBypass({ board, all }) {
+  const whom = all ? 'all boards' : board;
+  return {
+    title: `End the bypass of ${whom}?`,
+    what: all ? 'Every bypass is ended: sidecars answer from memory again.' : `Sidecars answer ${whom} from memory again, unless all boards are bypassed.`,
+    verb: 'End the bypass',
+    done: `The bypass of ${whom} is ended. All sidecars follow within 2 seconds.`,
+    method: 'DELETE',
+    path: `/rooms/bypass?${new URLSearchParams(all ? { all: 'true' } : { board })}`,
+  };
+}
+
 // drop forgets one profile.
 export function drop(member) {
   return {

@@ -2,7 +2,7 @@
 // of it. Nothing is sent before the second step.
 
 import { change as send, Problem } from './api.js';
-import { setting, unset } from './changes.js';
+import { bypass, setting, unset } from './changes.js';
 import { byId, show, text, tone } from './dom.js';
 import { forget, remember, token } from './token.js';
 
@@ -26,7 +26,7 @@ export function start(refresh) {
   byId('back').addEventListener('click', () => step(pending.from ? 'choose' : 'close'));
   byId('forget').addEventListener('click', () => { forget(); tokenField(); byId('token').focus(); });
   for (const button of dialog.querySelectorAll('[data-close]')) button.addEventListener('click', () => step('close'));
-  for (const radio of byId('choose').elements.kind) radio.addEventListener('change', kindChanged);
+  for (const name of ['kind', 'mode']) for (const radio of byId('choose').elements[name]) radio.addEventListener('change', kindChanged);
 }
 
 // open begins with the first step, for a room (uid) or a board (match).
@@ -55,17 +55,29 @@ export function confirm(what) {
 }
 
 function kindChanged() {
-  const room = byId('choose').elements.kind.value === 'uid';
+  const { kind, mode } = byId('choose').elements;
+  const [room, all] = [kind.value === 'uid', kind.value === 'all'];
+  for (const radio of mode) radio.disabled = radio.value === 'bypass' ? room : all; // rooms are not bypassed
+  if ([...mode].some((radio) => radio.checked && radio.disabled)) mode.value = all ? 'bypass' : 'super-hot';
   show(byId('boards-row'), room);
-  text(byId('name-label'), room ? 'Host’s uid' : 'Board id or pattern');
+  show(byId('name-row'), !all);
+  show(byId('bypass-row'), mode.value === 'bypass');
+  text(byId('name-label'), room ? 'Host’s uid' : mode.value === 'bypass' ? 'Board id' : 'Board id or pattern');
 }
 
 function chosen() {
-  const { kind, name, mode, boards } = byId('choose').elements;
+  const { kind, name, mode, boards, minutes, by } = byId('choose').elements;
   const named = name.value.trim();
-  if (!named) { name.focus(); return; }
-  const what = mode.value === 'unset' ? unset(kind.value, named) : setting(kind.value, named, mode.value, boards.value.split(/[\s,]+/).filter(Boolean));
-  confirm({ ...what, from: 'choose' });
+  if (!named && kind.value !== 'all') { name.focus(); return; }
+  confirm({ ...change(), from: 'choose' });
+
+  function change() {
+    switch (mode.value) {
+      case 'bypass': return bypass(kind.value, named, Number(minutes.value), by.value.trim() || 'the operator’s page');
+      case 'unset': return unset(kind.value, named);
+      default: return setting(kind.value, named, mode.value, boards.value.split(/[\s,]+/).filter(Boolean));
+    }
+  }
 }
 
 // step shows one of the two panels, or closes the dialog.

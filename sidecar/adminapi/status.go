@@ -100,6 +100,7 @@ type boardStatus struct {
 	Top    []rankRow         `json:"top"`
 	Error  string            `json:"error,omitempty"` // why there is no top
 	Replay *boardBody        `json:"replay,omitempty"`
+	Bypass *rooms.Bypass     `json:"bypass,omitempty"` // why the copy here is not read
 	proofBody
 }
 
@@ -142,6 +143,9 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 	q, reader := sidecar.Query{Board: id}, st.Reader.Uncounted()
 	body := boardStatus{Board: id, Mode: st.Reader.Tiers().Mode(id, "").String(), Top: []rankRow{}}
 	body.Tier = reader.Tier(&q).String()
+	if b, is := st.Reader.Tiers().Bypass(id); is {
+		body.Bypass = &b
+	}
 	if a, err := reader.Top(r.Context(), q, boardSample); err == nil {
 		body.fill(&a)
 	} else {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"rankcache"
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
+	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/fixture"
 	"rankcache/wire"
@@ -42,6 +44,7 @@ type env struct {
 	hot    *fixture.Hot
 	open   *localboard.Board // also "none", without members
 	boards boards
+	tiers  atomic.Pointer[rooms.Tiers]
 }
 
 type boards struct{ sync.Map }
@@ -58,11 +61,12 @@ func (b *boards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
 func newEnv(t testing.TB, redisAddr string, change ...func(*Config)) *env {
 	t.Helper()
 	e := &env{t: t, redis: redisAddr, client: redis.NewClient(&redis.Options{Addr: redisAddr}), hot: &fixture.Hot{At: time.Now()}, open: localboard.New("open")}
+	e.tiers.Store(fixture.Tiers(roomsFile)())
 	none := localboard.New("none")
 	none.Publish()
 	e.boards.Store(rankcache.BoardID("none"), none)
 	e.boards.Store(rankcache.BoardID("open"), e.open)
-	reader, err := sidecar.NewReader(sidecar.Config{Tiers: fixture.Tiers(roomsFile), Boards: &e.boards, Hot: e.hot, Origin: fixture.NewOrigin(0, 1)}, nil)
+	reader, err := sidecar.NewReader(sidecar.Config{Tiers: e.tiers.Load, Boards: &e.boards, Hot: e.hot, Origin: fixture.NewOrigin(0, 1)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

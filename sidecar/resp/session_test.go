@@ -9,6 +9,7 @@ import (
 	"rankcache"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
+	"rankcache/rooms"
 	"rankcache/sidecar/internal/fixture"
 )
 
@@ -321,6 +322,30 @@ func TestBlockedBoard(t *testing.T) {
 	c := e.dial()
 	c.want("-ERR RANKCACHE board is blocked by the operator\r\n", "ZCARD", "shut")
 	e.wantCounted(zCard, sourceRefused, 1)
+}
+
+// TestBypassedBoard: Redis answers, and a board that is kept here is still not written to.
+func TestBypassedBoard(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	c := e.dial()
+	c.want(":10\r\n", "ZCARD", "open")
+	tiers := e.tiers.Load()
+	e.tiers.Store(tiers.Bypassing([]rooms.Bypass{{All: true}}))
+	if err := e.client.Del(t.Context(), "open", "hot").Err(); err != nil { // so that only a copy has members
+		t.Fatal(err)
+	}
+	for _, key := range []string{"open", "hot"} {
+		c.want("*0\r\n", "ZREVRANGE", key, "0", "0")
+	}
+	c.want(refusal, "ZADD", "open", "1", "a")
+	c.send("ZCARD open\r\nZCARD open\r\n")
+	if got := c.replies(2); got != ":0\r\n:0\r\n" {
+		t.Errorf("in a pipeline: %q", got)
+	}
+	e.tiers.Store(tiers)
+	e.publishLater() // the refused write may have made the connection wait for later copies
+	c.want(":10\r\n", "ZCARD", "open")
 }
 
 func TestMaxAge(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar"
 )
 
 // writes knows when this connection last passed on a write that named a key, so that
@@ -100,7 +99,7 @@ func (s *Server) refuses(args [][]byte) string {
 		if !ok {
 			continue
 		}
-		if c, err := s.reader.Copy(&sidecar.Query{Board: board}); err != nil || c.Source != sidecar.SourceLocal {
+		if !s.reader.Keeps(board) {
 			continue
 		}
 		if reply := s.refusesKey(args, string(a)); reply != "" {

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// requestOf runs a rankcache command against an admin port that answers anything with {}, and
+// returns the request that came.
+func requestOf(t *testing.T, args ...string) (request string, err error) {
+	t.Helper()
+	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		request = r.Method + " " + r.URL.String() + " " + string(body)
+		w.Write([]byte(`{}`))
+	}))
+	defer admin.Close()
+	err = Run(t.Context(), NewCommand(), append(args, "--admin", admin.URL, "-o", "json"), io.Discard, io.Discard)
+	return request, err
+}
+
+// TestBypassCommand: what is asked for, with settings of the environment that other commands
+// understand under the same names.
+func TestBypassCommand(t *testing.T) {
+	t.Setenv("RANKCACHE_FOR", "serve,write")
+	t.Setenv("RANKCACHE_ALL", "true")
+	by, err := json.Marshal(userAndHost())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"bypass a --for 90s --by alice": `POST /rooms/bypass {"board":"a","for_s":90,"by":"alice"}`,
+		"bypass a":                      `POST /rooms/bypass {"board":"a","for_s":600,"by":` + string(by) + `}`,
+		"bypass --all --by alice":       `POST /rooms/bypass {"all":true,"for_s":600,"by":"alice"}`,
+		"bypass a --off":                `DELETE /rooms/bypass?board=a `,
+		"bypass --all --off":            `DELETE /rooms/bypass?all=true `,
+	} {
+		if got, err := requestOf(t, append([]string{"rooms"}, strings.Fields(line)...)...); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", line, got, err, want)
+		}
+	}
+	for _, line := range []string{"bypass", "bypass a --all", "bypass a b", "bypass a --for 0s", "bypass a --for 25h", "bypass a --for 1500ms", "bypass a/b"} {
+		if got, err := requestOf(t, append([]string{"rooms"}, strings.Fields(line)...)...); ExitCode(err) != ExitUsage || got != "" {
+			t.Errorf("%s: %s, %v; want a usage error", line, got, err)
+		}
+	}
+}
+
+func TestLogLevelCommand(t *testing.T) {
+	t.Setenv("RANKCACHE_FOR", "serve,write")
+	if got, err := requestOf(t, "log-level", "debug", "--for", "90s"); err != nil || got != `POST /log-level {"level":"debug","for_s":90}` {
+		t.Errorf("%s, %v", got, err)
+	}
+	for _, line := range []string{"log-level", "log-level loud", "log-level debug --for 0s"} {
+		if got, err := requestOf(t, strings.Fields(line)...); ExitCode(err) != ExitUsage || got != "" {
+			t.Errorf("%s: %s, %v; want a usage error", line, got, err)
+		}
+	}
+}
