@@ -76,10 +76,14 @@ func (c *call) parseArgs(query []byte) *apijson.Problem {
 
 // checkMe refuses a page with the surroundings of nobody.
 func (c *call) checkMe() *apijson.Problem {
-	if c.route == routeTop && !c.args.me && c.args.surrounded() {
-		return apijson.BadArgument("me", "is missing: around and gap are of the member that it names")
+	const detail = "is of the member that me names: want me, too"
+	switch {
+	case c.route != routeTop || c.args.me || !c.args.surrounded():
+		return nil
+	case c.args.gap:
+		return apijson.BadArgument("gap", detail)
 	}
-	return nil
+	return apijson.BadArgument("around", detail)
 }
 
 // surrounded reports whether a member is wanted with what stands next to it.
