@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -69,13 +70,15 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := s.do(t, c.method, c.path, c.body)
-			golden(t, c.name, a.body)
+			golden(t, c.name, ages.ReplaceAllString(a.body, `"age_ms":0`))
 			if !json.Valid([]byte(a.body)) {
 				t.Error("the body is not JSON")
 			}
 		})
 	}
 }
+
+var ages = regexp.MustCompile(`"age_ms":\d+`)
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
