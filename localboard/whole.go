@@ -2,7 +2,6 @@ package localboard
 
 import (
 	"slices"
-	"sort"
 
 	"rankcache"
 )
@@ -31,28 +30,21 @@ func (v *view) surroundings(own rankcache.Standing, q *rankcache.PageQuery) rank
 		s.Neighbours = v.page(s.First, own.Rank+n-s.First, q.Order).Entries
 	}
 	if q.Gap {
-		s.Better, s.HasBetter = v.better(own, q.Order)
+		s.Better, s.HasBetter = v.better(own.Score, q.Order)
 	}
 	return s
 }
 
-// better returns the nearest better score than the member's, which is on the board. The
-// row before it has that, unless both tie.
-func (v *view) better(own rankcache.Standing, direction rankcache.Direction) (float64, bool) {
-	score := func(row int) float64 {
-		if direction == rankcache.Ascending {
-			row = v.rows - 1 - row
-		}
-		return v.scoreOf(row)
+// better returns the nearest better score than the member's, which is on the board.
+func (v *view) better(score float64, direction rankcache.Direction) (float64, bool) {
+	row := v.rowsAbove(score, true) - 1
+	if direction == rankcache.Ascending {
+		row = v.rowsAbove(score, false)
 	}
-	row := own.Rank - 1
-	if row > 0 && score(row-1) == own.Score {
-		row = sort.Search(row-1, func(i int) bool { return score(i) == own.Score })
-	}
-	if row == 0 {
+	if row < 0 || row == v.rows {
 		return 0, false
 	}
-	return score(row - 1), true
+	return v.scoreOf(row), true
 }
 
 // scoreOf returns the score of a row by its index, best first.
