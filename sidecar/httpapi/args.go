@@ -71,14 +71,17 @@ func (c *call) parseArgs(query []byte) *apijson.Problem {
 			return p
 		}
 	}
-	return c.checkMe()
+	if c.args.surrounded() {
+		return c.checkMe()
+	}
+	return nil
 }
 
 // checkMe refuses a page with the surroundings of nobody.
 func (c *call) checkMe() *apijson.Problem {
 	const detail = "is of the member that me names: want me, too"
 	switch {
-	case c.route != routeTop || c.args.me || !c.args.surrounded():
+	case c.route != routeTop || c.args.me:
 		return nil
 	case c.args.gap:
 		return apijson.BadArgument("gap", detail)

@@ -108,7 +108,10 @@ func (b *boardBody) fill(c *call) *apijson.Problem {
 			return p
 		}
 	}
-	return c.checkMe()
+	if c.args.surrounded() {
+		return c.checkMe()
+	}
+	return nil
 }
 
 // digits returns a number as an argument has it.

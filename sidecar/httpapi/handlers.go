@@ -70,7 +70,9 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if err != nil {
 		return s.problemOf(err)
 	}
-	noteMissing(ctx, &a)
+	if noSuchBoard(&a) {
+		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
+	}
 	p := s.pagesOf(&c.query, &a)
 	if p == nil {
 		c.out = s.appendPage(c.out, c, &a)
@@ -93,12 +95,8 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	return nil
 }
 
-// noteMissing says that there is no such board: Redis has no empty sorted sets.
-func noteMissing(ctx *fasthttp.RequestCtx, a *sidecar.Answer) {
-	if a.Source == sidecar.SourceRedis && a.Members == 0 {
-		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
-	}
-}
+// noSuchBoard reports whether Redis has no such key: it has no empty sorted sets.
+func noSuchBoard(a *sidecar.Answer) bool { return a.Source == sidecar.SourceRedis && a.Members == 0 }
 
 // encoded returns the page with the rows of a, encoded at most once for all callers.
 func (s *Server) encoded(c *call, p *pages, a *sidecar.Answer) *body {

@@ -1,6 +1,10 @@
 package httpapi
 
 import (
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -17,7 +21,9 @@ func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if a.Err != nil {
 		return s.problemOf(a.Err)
 	}
-	noteMissing(ctx, &a.Answer)
+	if noSuchBoard(&a.Answer) {
+		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
+	}
 	p := s.pagesOf(&c.query, &a.Answer)
 	if p == nil {
 		c.out = s.appendPage(c.out, c, &a.Answer)
@@ -57,23 +63,57 @@ func (s *Server) boards(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if p != nil {
 		return p
 	}
-	reads := make([]sidecar.PageRead, len(calls))
+	reads, profiles := make([]sidecar.PageRead, len(calls)), false
 	for i := range calls {
-		if calls[i].args.profiles && s.reader.Profiles() == nil {
-			return noProfileSource()
-		}
 		reads[i] = calls[i].read()
+		profiles = profiles || calls[i].args.profiles
+	}
+	if profiles && s.reader.Profiles() == nil {
+		return noProfileSource()
+	}
+	answers := s.reader.Batch(c.ctx, reads)
+	var parts [][]byte
+	if profiles {
+		parts = s.encodeTogether(calls, answers, ctx.Time())
 	}
 	c.out = append(c.out, `{"boards":[`...)
-	for i, a := range s.reader.Batch(c.ctx, reads) {
+	for i := range answers {
 		if i > 0 {
 			c.out = append(c.out, ',')
 		}
-		c.out = s.appendBoard(c.out, &calls[i], &a, ctx.Time())
+		if profiles {
+			c.out = append(c.out, parts[i]...)
+		} else {
+			c.out = s.appendBoard(c.out, &calls[i], &answers[i], ctx.Time())
+		}
 	}
 	c.out = append(c.out, `]}`...)
 	s.sendBoards(ctx, c)
 	return nil
+}
+
+// encodeTogether returns the bytes of each answer. All wait for their profiles at the same
+// time. A panic is the caller's, who can recover from it.
+func (s *Server) encodeTogether(calls []call, answers []sidecar.PageAnswer, now time.Time) [][]byte {
+	parts := make([][]byte, len(answers))
+	var encoders sync.WaitGroup
+	var fault atomic.Pointer[string]
+	for i := range answers {
+		encoders.Go(func() {
+			defer func() {
+				if f := recover(); f != nil {
+					text := fmt.Sprintf("%v\n%s", f, debug.Stack())
+					fault.Store(&text)
+				}
+			}()
+			parts[i] = s.appendBoard(nil, &calls[i], &answers[i], now)
+		})
+	}
+	encoders.Wait()
+	if f := fault.Load(); f != nil {
+		panic(*f)
+	}
+	return parts
 }
 
 // appendBoard appends one answer of a batch, with what a single one has in headers.

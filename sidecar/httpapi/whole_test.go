@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
@@ -237,6 +238,60 @@ func TestBatchAsksRedisOnce(t *testing.T) {
 		if a := s.do(t, "POST", "/v1/boards:batch", body); a.status != 200 || env.Origin.Calls.Load() != calls {
 			t.Errorf("%s: %d, %d calls to Redis, want %d", body, a.status, env.Origin.Calls.Load(), calls)
 		}
+	}
+}
+
+// TestLongestBatch: the body may be as long as the document says.
+func TestLongestBatch(t *testing.T) {
+	s := start(t, newEnv(), Config{})
+	const body = `{"boards":[{"board":"local","limit":1}]}`
+	for length, status := range map[int]int{maxBoardsBody: 200, maxBoardsBody + 1: 413} {
+		if a := s.do(t, "POST", "/v1/boards:batch", body+strings.Repeat(" ", length-len(body))); a.status != status {
+			t.Errorf("%d bytes: %d %s, want %d", length, a.status, a.body, status)
+		}
+	}
+}
+
+// TestBatchWaitsForProfilesOnce: the pages of all boards ask for theirs before any has them.
+func TestBatchWaitsForProfilesOnce(t *testing.T) {
+	env := newEnv()
+	env.Profiles.Hold = make(chan struct{})
+	s := start(t, env, Config{})
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		body := `{"boards":[` + strings.Repeat(`{"board":"any","profiles":true,"limit":2},`, 7) + `{"board":"hot","profiles":true},{"board":"tiny","profiles":true}]}`
+		if a := s.do(t, "POST", "/v1/boards:batch", body); a.status != 200 || strings.Count(a.body, `"nick":"N-m000001"`) != 9 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	})
+	testkit.Eventually(t, 10*time.Second, func() error {
+		if n := env.Profiles.Joins.Load(); n != 9 {
+			return fmt.Errorf("%d pages wait for profiles, want 9", n)
+		}
+		return nil
+	})
+	close(env.Profiles.Hold)
+	asking.Wait()
+}
+
+// brokenProfiles panics.
+type brokenProfiles struct{ *fixture.Profiles }
+
+func (brokenProfiles) Join(context.Context, []string, [][]byte) (int, func() bool) {
+	panic("no such profile")
+}
+
+// TestPanicInABatch: it is an answer, and not the end of the process.
+func TestPanicInABatch(t *testing.T) {
+	env := newEnv()
+	cfg := env.config()
+	cfg.Profiles = brokenProfiles{env.Profiles}
+	ctx := requestCtx("/v1/boards:batch")
+	ctx.Request.Header.SetMethod("POST")
+	ctx.Request.SetBodyString(`{"boards":[{"board":"any","profiles":true},{"board":"tiny"}]}`)
+	serverOf(t, cfg).handle(ctx)
+	if ctx.Response.StatusCode() != 500 {
+		t.Errorf("%d %s", ctx.Response.StatusCode(), ctx.Response.Body())
 	}
 }
 
