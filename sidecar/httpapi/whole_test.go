@@ -35,7 +35,7 @@ type twins struct {
 
 func newTwins(t *testing.T, ids ...rankcache.BoardID) *twins {
 	t.Helper()
-	w := &twins{t: t, client: redis.NewClient(&redis.Options{Addr: testkit.Redis(t)}), boards: fixture.Boards[sidecar.Board]{}}
+	w := &twins{t: t, client: redis.NewClient(&redis.Options{Addr: testkit.Redis(t), ReadTimeout: 10 * time.Second}), boards: fixture.Boards[sidecar.Board]{}}
 	t.Cleanup(func() { _ = w.client.Close() })
 	file := "boards:\n"
 	for _, id := range ids {
@@ -45,7 +45,9 @@ func newTwins(t *testing.T, ids ...rankcache.BoardID) *twins {
 			w.client.Del(context.Background(), wire.DefaultNames().BoardKey(id), wire.DefaultNames().MetaKey(id))
 		})
 	}
-	cfg := sidecar.Config{Tiers: fixture.Tiers(file), Origin: origin.New(w.client, wire.DefaultNames()), Profiles: &fixture.Profiles{}}
+	const patience = 10 * time.Second // of a busy machine
+	cfg := sidecar.Config{Tiers: fixture.Tiers(file), Profiles: &fixture.Profiles{}, Limits: sidecar.OriginLimits{Timeout: patience},
+		Origin: origin.New(w.client, wire.DefaultNames(), origin.WithTimeout(patience))}
 	w.redis = serverOf(t, cfg)
 	cfg.Boards = w.boards
 	w.local = serverOf(t, cfg)
@@ -104,7 +106,7 @@ func TestWholePageIsRedis(t *testing.T) {
 			w.change(id, wire.OpSet, fixture.Member(m), [...]float64{float64(r.IntN(4)), r.NormFloat64() * 1e6, -1.5, 0, 1e300}[r.IntN(2+i%4)])
 		}
 	}
-	for range 200 {
+	for range 120 {
 		var batch []string
 		for range 1 + r.IntN(sidecar.MaxBatch) {
 			i := r.IntN(len(ids))
