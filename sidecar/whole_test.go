@@ -87,6 +87,31 @@ func TestWholePageSources(t *testing.T) {
 	}
 }
 
+// moving is a board that is published again between being found and being read.
+type moving struct{ *fixture.Board }
+
+func (b moving) WholePage(q rankcache.PageQuery) (rankcache.WholePage, *rankcache.Top) {
+	b.Publish(b.Head.Load().Seq + 1)
+	return b.Board.WholePage(q)
+}
+
+// TestWholePageOfAMovingBoard: rows and member are of the moment that was read, on the head
+// and beyond it.
+func TestWholePageOfAMovingBoard(t *testing.T) {
+	env := newEnv()
+	cfg := env.config()
+	cfg.Boards = fixture.Boards[Board]{"local": moving{env.Local}}
+	r := readerOf(t, cfg)
+	for _, start := range []int{0, 600} {
+		a := r.WholePage(t.Context(), PageRead{Query{Board: "local"}, rankcache.PageQuery{Start: start, Limit: 5, Member: fixture.Member(3)}})
+		seq := env.Local.Head.Load().Seq
+		if a.Err != nil || a.Seq != seq || a.Own.Seq != seq || a.Entries[0].Score != fixture.ScoreAt(seq, env.Local.N, start) ||
+			a.Own.Score != fixture.ScoreAt(seq, env.Local.N, 3) {
+			t.Errorf("from %d at seq %d: %+v", start, seq, a)
+		}
+	}
+}
+
 // TestWholePageBounds: it is answered under the same rule as a page.
 func TestWholePageBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
