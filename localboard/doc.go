@@ -24,7 +24,7 @@
 //
 // # Read
 //
-// A read loads the view and pins it (pins.go). A page walks its ranking (view.go). A
+// A read loads the view and pins it (pins.go). A page walks its ranking (view.go, whole.go). A
 // standing takes the member's score from the hash table, searches its row in the
 // ranking by it, and then compares the record's id; [Board.Publish] explains why score
 // and ranking are of the same moment. A board is larger than a core's cache, so the

@@ -3,6 +3,7 @@ package localboard
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,7 +22,7 @@ func TestRacingReaders(t *testing.T) {
 	b.Publish()
 	var stop atomic.Bool
 	var readers sync.WaitGroup
-	for i := range 4 {
+	for i := range 5 {
 		readers.Go(func() {
 			for !stop.Load() && !t.Failed() {
 				tr.read(t, i)
@@ -125,6 +126,15 @@ func (tr *transfers) read(t *testing.T, how int) {
 		tr.checkSums(t, "around", sum, seq, page.Seq)
 		if !ok || page.Entries[rank-1].Member != "seq" {
 			t.Errorf("around: rank %d is %+v", rank, page.Entries[rank-1])
+		}
+	case 4:
+		w, top := tr.board.WholePage(rankcache.PageQuery{Limit: 1 << 20, Member: "seq", Around: 1 << 20, Gap: true})
+		sum, seq := sums(w.Own.Neighbours)
+		tr.checkSums(t, "whole page", sum, seq, w.Seq)
+		own := w.Own.Rank - 1
+		if !slices.Equal(w.Entries, w.Own.Neighbours) || w.Entries[own].Member != "seq" || top.Seq != w.Seq ||
+			w.Own.HasBetter && w.Own.Better <= w.Own.Score {
+			t.Errorf("whole page: rank %d, better %v of %v, %d rows and %d neighbours", own+1, w.Own.Better, w.Own.Score, len(w.Entries), len(w.Own.Neighbours))
 		}
 	}
 }

@@ -2,7 +2,7 @@ package localboard
 
 import (
 	"iter"
-	"sort"
+	"math"
 	"time"
 	"unsafe"
 
@@ -191,9 +191,9 @@ func (b *Board) ByScore(lo, hi float64, offset, limit int, direction rankcache.D
 
 // rowsAbove returns how many rows have a score above bound or, unless strict, equal to it.
 func (v *view) rowsAbove(bound float64, strict bool) int {
-	return sort.Search(v.rows, func(i int) bool {
-		var row [1]rankcache.Entry
-		v.readEntries(&v.members, row[:], i)
-		return row[0].Score < bound || strict && row[0].Score == bound
-	})
+	key := newSortKey(bound+0, math.MaxUint64) // behind no row with that score; +0 makes -0 a 0
+	if !strict {
+		key.score-- // of the next lower score
+	}
+	return v.keysBefore(key)
 }

@@ -145,6 +145,17 @@ func (k *ranking) rowsBefore(m *members, r row) int {
 	return int(k.starts[i]+in.starts[j]) + in.leaves[j].indexOf(m, r)
 }
 
+// keysBefore returns how many rows have a sort key that stands before a.
+func (k *ranking) keysBefore(a sortKey) int {
+	if k.rows == 0 {
+		return 0
+	}
+	i := countBefore(k.keys[1:], a)
+	in := k.children[i]
+	j := max(countInNode(&in.keys, a), 1) - 1
+	return int(k.starts[i]+in.starts[j]) + countInNode(&in.leaves[j].keys, a)
+}
+
 // readEntries fills dst with the rows from start on, best first. There must be
 // that many.
 func (k *ranking) readEntries(m *members, dst []rankcache.Entry, start int) {

@@ -42,7 +42,7 @@ func TestAnswersAreOfOneInstant(t *testing.T) {
 	b.Origin = New(reader, b.names, WithTimeout(testTimeout))
 	for range 20 {
 		for name, read := range map[string]func() (rankcache.Stamp, float64, float64, error){
-			"page": b.viaPage, "standings": b.viaStandings, "around": b.viaAround, "tops": b.viaTops, "sample": b.viaSample} {
+			"page": b.viaPage, "standings": b.viaStandings, "around": b.viaAround, "whole": b.viaWhole, "tops": b.viaTops, "sample": b.viaSample} {
 			stamp, a, other, err := read()
 			must(t, err)
 			n := float64(stamp.Seq)

@@ -118,6 +118,23 @@ func TestCluster(t *testing.T) {
 		equal(t, string(boards[i]), top.Entries, desc)
 		equal(t, "seq", top.Seq, uint64(100+i))
 	}
+	queries := make([]rankcache.PageQuery, len(boards))
+	for i, id := range boards {
+		queries[i] = rankcache.PageQuery{Board: id, Limit: 50, Member: "a", Around: 1, Gap: true}
+	}
+	o.WholePages(t.Context(), queries) // now each node has the script
+	sent := new(pipelines)
+	must(t, client.(*redis.ClusterClient).ForEachMaster(t.Context(), func(_ context.Context, node *redis.Client) error {
+		node.AddHook(sent)
+		return nil
+	}))
+	whole := o.WholePages(t.Context(), queries)
+	equal(t, "pipelines", sent.n.Load(), int64(3))
+	for i, w := range whole {
+		must(t, w.Err)
+		equal(t, string(boards[i]), w.Entries, desc)
+		equal(t, "seq and rank", []any{w.Seq, w.Own.Rank}, []any{uint64(100 + i), 1})
+	}
 	rooms, err := o.RoomBoards(t.Context(), uids)
 	must(t, err)
 	for i, uid := range uids {

@@ -24,6 +24,7 @@ func everyMethod(ctx context.Context, o *Origin, b rankcache.BoardID) map[string
 	_, errs["page"] = o.Page(ctx, b, 0, 50, rankcache.Descending)
 	_, _, errs["standings"] = o.Standings(ctx, b, []string{"a"}, rankcache.Descending)
 	_, _, errs["around"] = o.Around(ctx, b, "a", 4, rankcache.Descending)
+	errs["whole"] = o.WholePages(ctx, []rankcache.PageQuery{{Board: b, Limit: 50, Member: "a", Around: 4, Gap: true}})[0].Err
 	_, errs["tops"] = o.Tops(ctx, []rankcache.BoardID{b}, 50)
 	_, errs["stamps"] = o.Stamps(ctx, []rankcache.BoardID{b})
 	_, errs["sample"] = o.Sample(ctx, b, []string{"a"}, 3)

@@ -19,11 +19,14 @@ var (
 	pageSource string
 	//go:embed around.lua
 	aroundSource string
+	//go:embed whole.lua
+	wholeSource string
 	//go:embed sample.lua
 	sampleSource string
 
 	pageScript   = redis.NewScript(pageSource)
 	aroundScript = redis.NewScript(aroundSource)
+	wholeScript  = redis.NewScript(wholeSource)
 	sampleScript = redis.NewScript(sampleSource)
 )
 

@@ -23,6 +23,9 @@ type Board interface {
 	// and its rank; false, and a page that has a stamp only, when it is not on the
 	// board.
 	Around(member string, n int, order rankcache.Direction) (rankcache.Page, int, bool)
+	// WholePage answers the query, all of one moment, and returns the head of that
+	// moment. The query's board is not looked at.
+	WholePage(q rankcache.PageQuery) (rankcache.WholePage, *rankcache.Top)
 	// CurrentAt is when the copy was last known to equal Redis.
 	CurrentAt() time.Time
 	// SumAt returns the checksum that the copy had at a recent seq of a run; unknown

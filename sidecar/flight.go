@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,9 @@ type Origin interface {
 	Standings(ctx context.Context, board rankcache.BoardID, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp, error)
 	// Around's page has a stamp when the member is not on the board, too.
 	Around(ctx context.Context, board rankcache.BoardID, member string, n int, order rankcache.Direction) (rankcache.Page, int, error)
+	// WholePages answers the queries in their order, in one round trip, each with its
+	// own error. A member that is not on the board has rank 0.
+	WholePages(ctx context.Context, queries []rankcache.PageQuery) []rankcache.WholePage
 }
 
 // ErrFault reports that a call to Redis panicked; the log has the details.
@@ -123,6 +127,62 @@ func (f *flights) around(ctx context.Context, q Query, member string, n int) (An
 	return a.Answer, a.rank, err
 }
 
+// whole asks Redis for one whole page.
+func (f *flights) whole(ctx context.Context, q Query, ask *rankcache.PageQuery) (rankcache.WholePage, error) {
+	w, err := fetchFresh(ctx, f, &q, "whole", keyOf([]rankcache.PageQuery{*ask}), func(ctx context.Context) (wholePage, error) {
+		w := f.ask(ctx, []rankcache.PageQuery{*ask})[0]
+		return wholePage(w), w.Err
+	})
+	return rankcache.WholePage(w), err
+}
+
+// wholes asks Redis for several whole pages in one call. Each has its own error; the
+// error that is returned is of all of them.
+func (f *flights) wholes(ctx context.Context, asks []rankcache.PageQuery) ([]rankcache.WholePage, error) {
+	pages, _, err := fly(ctx, f, "batch", "batch\x00"+keyOf(asks), func(ctx context.Context) ([]rankcache.WholePage, error) {
+		pages := f.ask(ctx, asks)
+		failed := slices.IndexFunc(pages, func(p rankcache.WholePage) bool { return p.Err != nil })
+		if failed < 0 {
+			return pages, nil
+		}
+		return pages, pages[failed].Err
+	})
+	if pages != nil {
+		err = nil // each has its own
+	}
+	return pages, err
+}
+
+// ask returns what Redis answers, without answers whose rows don't have the member.
+func (f *flights) ask(ctx context.Context, asks []rankcache.PageQuery) []rankcache.WholePage {
+	pages := f.origin.WholePages(ctx, asks)
+	for i := range pages {
+		p := &pages[i]
+		row := p.Own.Rank - 1 - p.Own.First
+		if p.Err == nil && p.Own.Rank > 0 && asks[i].Around >= 0 && (row < 0 || row >= len(p.Own.Neighbours)) {
+			p.Err = fmt.Errorf("origin answered rank %d with %d neighbours from %d", p.Own.Rank, len(p.Own.Neighbours), p.Own.First)
+		}
+	}
+	return pages
+}
+
+// keyOf names the queries; no id holds a control character.
+func keyOf(asks []rankcache.PageQuery) string {
+	key := make([]byte, 0, 64*len(asks))
+	for i := range asks {
+		w := &asks[i]
+		key = fmt.Appendf(key, "whole\x00%s\x00%d\x00%d\x00%d\x00%s\x00%d\x00%t\x00", w.Board, w.Order, w.Start, w.Limit, w.Member, w.Around, w.Gap)
+	}
+	return string(key)
+}
+
+func checkAsk(w *rankcache.PageQuery) error {
+	if w.Member == "" {
+		return w.Board.Check()
+	}
+	return cmp.Or(w.Board.Check(), rankcache.CheckMember(w.Member))
+}
+
 // check returns an error for what can't be a key or an argument of Redis.
 func (q *Query) check(members []string) error {
 	for _, m := range members {
@@ -139,11 +199,14 @@ func (q Query) own() Query {
 	return q
 }
 
+type wholePage rankcache.WholePage
+
 // moment is an answer with the moment of the board that it is of.
 type moment interface{ moment() rankcache.Stamp }
 
 func (a Answer) moment() rankcache.Stamp    { return a.Stamp }
 func (s Standings) moment() rankcache.Stamp { return s.Stamp }
+func (w wholePage) moment() rankcache.Stamp { return w.Stamp }
 
 // fetchFresh is fly for a query that may bound the age of its answer.
 //

@@ -272,6 +272,10 @@ func (emptied) Around(string, int, rankcache.Direction) (rankcache.Page, int, bo
 	return rankcache.Page{}, 0, false
 }
 
+func (emptied) WholePage(rankcache.PageQuery) (rankcache.WholePage, *rankcache.Top) {
+	return rankcache.WholePage{}, nil
+}
+
 func TestABoardThatWasEmptiedIsReadFromRedis(t *testing.T) {
 	env := newEnv()
 	cfg := env.config()
@@ -285,5 +289,9 @@ func TestABoardThatWasEmptiedIsReadFromRedis(t *testing.T) {
 	}
 	if a, rank, err := r.Around(t.Context(), q, fixture.Member(1), 1); err != nil || a.Source != SourceRedis || rank == 0 {
 		t.Errorf("around %+v, %d, %v", a, rank, err)
+	}
+	read := PageRead{q, rankcache.PageQuery{Limit: 5, Member: fixture.Member(1), Around: 1, Gap: true}}
+	if a := r.WholePage(t.Context(), read); a.Err != nil || a.Source != SourceRedis || a.Own.Rank == 0 || a.Own.Seq != a.Seq {
+		t.Errorf("whole page %+v", a)
 	}
 }

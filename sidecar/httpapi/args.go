@@ -2,11 +2,8 @@ package httpapi
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"time"
-	"unicode/utf8"
 
 	"rankcache"
 	"rankcache/rooms"
@@ -23,6 +20,7 @@ type args struct {
 	around       int // -1: no neighbours
 	profiles     bool
 	me           bool // c.member is the caller
+	gap          bool // what me lacks to the next better score
 	seen         [argCount]bool
 }
 
@@ -40,14 +38,15 @@ const (
 	argMinSeq
 	argMinState
 	argWait
+	argGap
 	argCount
 )
 
-var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms"}
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap"}
 
 // argsOf is which arguments a route takes.
 var argsOf = [routes][argCount]bool{
-	routeTop: {argStart: true, argLimit: true, argOrder: true, argMe: true, argProfiles: true, argRoom: true,
+	routeTop: {argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
 	routeMember: {argOrder: true, argProfiles: true, argRoom: true, argAround: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
@@ -72,8 +71,26 @@ func (c *call) parseArgs(query []byte) *apijson.Problem {
 			return p
 		}
 	}
+	if c.args.surrounded() {
+		return c.checkMe()
+	}
 	return nil
 }
+
+// checkMe refuses a page with the surroundings of nobody.
+func (c *call) checkMe() *apijson.Problem {
+	const detail = "is of the member that me names: want me, too"
+	switch {
+	case c.route != routeTop || c.args.me:
+		return nil
+	case c.args.gap:
+		return apijson.BadArgument("gap", detail)
+	}
+	return apijson.BadArgument("around", detail)
+}
+
+// surrounded reports whether a member is wanted with what stands next to it.
+func (a *args) surrounded() bool { return a.around >= 0 || a.gap }
 
 func (c *call) parseArg(pair []byte) *apijson.Problem {
 	var raw []byte
@@ -117,6 +134,8 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 		})
 	case argProfiles:
 		return setWord(value, "profiles", "0", "1", func(on bool) { c.args.profiles = on })
+	case argGap:
+		return setWord(value, "gap", "0", "1", func(on bool) { c.args.gap = on })
 	case argRoom:
 		return c.setRoom(value)
 	case argMaxAge, argMinSeq, argWait:
@@ -213,39 +232,4 @@ func (r route) wants() string {
 		return "none"
 	}
 	return names[1:]
-}
-
-// parseBatch reads {"members":["…"]} with 1 to [rankcache.MaxTop] members. The
-// strings are copies.
-func parseBatch(data []byte) ([]string, *apijson.Problem) {
-	var req struct {
-		Members []string `json:"members"`
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&req)
-	if err == nil {
-		if _, more := dec.Token(); more != io.EOF {
-			err = fmt.Errorf("more than one value")
-		}
-	}
-	if err == nil && !utf8.Valid(data) { // the decoder would name another member
-		err = fmt.Errorf("not UTF-8")
-	}
-	if err != nil {
-		return nil, apijson.BadArgument("members", fmt.Sprintf(`want {"members":["id",…]}: %.100v`, err))
-	}
-	return req.Members, checkBatch(req.Members)
-}
-
-func checkBatch(members []string) *apijson.Problem {
-	if n := len(members); n < 1 || n > rankcache.MaxTop {
-		return apijson.BadArgument("members", fmt.Sprintf("%d members, want 1 to %d", n, rankcache.MaxTop))
-	}
-	for _, m := range members {
-		if err := rankcache.CheckMember(m); err != nil {
-			return apijson.BadArgument("members", err.Error())
-		}
-	}
-	return nil
 }

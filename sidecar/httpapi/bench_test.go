@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -115,6 +118,62 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
+// BenchmarkWholePage compares a page with all that stands on it with the requests that it
+// replaces, by the handler alone and as whole requests over a Unix socket. The member
+// changes each time.
+func BenchmarkWholePage(b *testing.B) {
+	s, err := New(benchReader(b), Config{}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	kinds := []struct {
+		name  string
+		paths []string // of one page; %d is the member
+	}{
+		{"replaced", []string{"/v1/boards/local/top", "/v1/boards/local/members/%d", "/v1/boards/local/members/%d?around=4"}},
+		{"whole", []string{"/v1/boards/local/top?me=%d&around=4&gap=1"}},
+	}
+	for _, kind := range kinds {
+		pages := make([][]*fasthttp.RequestCtx, 512)
+		requests := make([][][]byte, len(pages))
+		for i := range pages {
+			for _, path := range kind.paths {
+				if strings.Contains(path, "%d") {
+					path = fmt.Sprintf(path, 1_000_000+i*7919%bigSize)
+				}
+				pages[i] = append(pages[i], requestCtx(path))
+				requests[i] = append(requests[i], []byte("GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+			}
+		}
+		b.Run("handler/"+kind.name, func(b *testing.B) {
+			defer cpuPerOp(b)()
+			for i := 0; b.Loop(); i++ {
+				for _, ctx := range pages[i%len(pages)] {
+					ctx.Response.Reset()
+					s.checkHost(ctx)
+				}
+			}
+		})
+		b.Run("server/"+kind.name, func(b *testing.B) {
+			exchangeAll(b, func(ln net.Listener) error { return s.Serve(context.Background(), ln) }, requests)
+		})
+	}
+}
+
+// cpuPerOp reports the CPU of the process, in µs an operation, when what it returns is called.
+func cpuPerOp(b *testing.B) func() {
+	before := cpuTime(b)
+	return func() { b.ReportMetric(float64((cpuTime(b)-before).Nanoseconds())/1e3/float64(b.N), "cpu-us/op") }
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 func requestCtx(path string) *fasthttp.RequestCtx {
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(&clientConn{}, nil, false)
@@ -147,6 +206,12 @@ func BenchmarkServer(b *testing.B) {
 
 // exchange sends requests one after the other.
 func exchange(b *testing.B, serve func(net.Listener) error, path string) {
+	exchangeAll(b, serve, [][][]byte{{[]byte("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")}})
+}
+
+// exchangeAll sends the requests of one page after the other, each when the one before it
+// was answered.
+func exchangeAll(b *testing.B, serve func(net.Listener) error, pages [][][]byte) {
 	ln, err := httpserve.Listen("unix:" + b.TempDir() + "/s")
 	if err != nil {
 		b.Fatal(err)
@@ -158,16 +223,18 @@ func exchange(b *testing.B, serve func(net.Listener) error, path string) {
 		b.Fatal(err)
 	}
 	defer conn.Close()
-	request := []byte("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	r := bufio.NewReader(conn)
 	var res fasthttp.Response
 	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := conn.Write(request); err != nil {
-			b.Fatal(err)
-		}
-		if err := res.Read(r); err != nil || res.StatusCode() != 200 {
-			b.Fatal(err, res.StatusCode())
+	defer cpuPerOp(b)()
+	for i := 0; b.Loop(); i++ {
+		for _, request := range pages[i%len(pages)] {
+			if _, err := conn.Write(request); err != nil {
+				b.Fatal(err)
+			}
+			if err := res.Read(r); err != nil || res.StatusCode() != 200 {
+				b.Fatal(err, res.StatusCode())
+			}
 		}
 	}
 }

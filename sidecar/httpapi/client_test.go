@@ -50,6 +50,8 @@ func TestGeneratedClientReads(t *testing.T) {
 		"own":        []any{row(4)},
 		"neighbours": []any{row(3), row(4), row(5)},
 		"members":    []any{row(7), []any{nil, "nobody", nil}},
+		"whole":      []any{row(3), row(4), row(5), 1.0},
+		"shut":       []any{"shut", "blocked"},
 		"refused":    []any{400.0, "bad_argument", "limit"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -13,6 +13,9 @@ const (
 	maxHeader = httpserve.MaxHeader
 	maxBody   = 256 << 10 // bytes; 500 members of 128 bytes, most of them escaped
 
+	// maxBoardsBody is enough for as many boards as a batch has, all letters escaped.
+	maxBoardsBody = 32 << 10 // bytes
+
 	// A client that was refused may send so much and for so long before the connection
 	// is closed: most clients read the answer when they have sent their body.
 	maxUnread  = 8 << 20 // bytes

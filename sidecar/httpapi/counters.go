@@ -16,8 +16,8 @@ type outcome uint8
 const (
 	outcomeProfiles    = outcome(sidecar.SourceRedis + 1) // answered from profiles alone
 	outcomeNotModified = outcomeProfiles + 1
-	outcomeReference   = outcomeNotModified + 1
-	firstProblem       = outcomeReference + 1
+	outcomeNoSource    = outcomeNotModified + 1 // answered, and not by one source
+	firstProblem       = outcomeNoSource + 1
 	outcomes           = firstProblem + outcome(len(apijson.Codes))
 )
 
@@ -29,7 +29,7 @@ func (o outcome) labels() (result, source string) {
 		return "ok", "profiles"
 	case o == outcomeNotModified:
 		return "not_modified", ""
-	case o == outcomeReference:
+	case o == outcomeNoSource:
 		return "ok", ""
 	}
 	return string(apijson.Codes[o-firstProblem].Code), ""

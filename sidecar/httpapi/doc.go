@@ -18,7 +18,9 @@
 //	counters.go       the request is counted
 //
 // and leaves by clientConn.Write (conn.go), which sets the date. A kept page costs neither a lock nor an allocation: strings of
-// the request share its memory until it has been answered.
+// the request share its memory until it has been answered. A page with around or gap is
+// answered by whole.go instead of Server.top, and so are several boards; bodies.go parses
+// what is posted.
 //
 // selftest.go checks at construction that fasthttp behaves as the request cache relies on;
 // config.go has limits and settings.

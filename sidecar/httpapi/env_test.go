@@ -4,9 +4,12 @@ import (
 	"log/slog"
 	"testing"
 
+	"rankcache/internal/testkit"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/fixture"
 )
+
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // testEnv is everything that a server reads from.
 type testEnv struct {

@@ -90,6 +90,54 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
+// FuzzBoards: what is accepted is within limits, and a GET of each page would be, too.
+func FuzzBoards(f *testing.F) {
+	f.Add([]byte(`{"boards":[{"board":"a"},{"board":"b","start":3,"limit":5,"order":"asc","me":"m\u0061","around":4,"gap":true,"profiles":true,"room":"88"}]}`))
+	f.Add([]byte(`{"boards":[{"board":"a","limit":null,"around":-0}]} `))
+	f.Add([]byte(`{"BOARDS":[{"board":"a","board":"b","start":1e2}]}`))
+	f.Add([]byte(`{"boards":[` + strings.Repeat("[", 9000)))
+	f.Add([]byte("{\"boards\":[{\"board\":\"a\",\"me\":\"\xff\"}]}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		calls, p := parseBoards(data)
+		if p != nil {
+			checkFuzzed(t, p)
+			return
+		}
+		if len(calls) < 1 || len(calls) > sidecar.MaxBatch {
+			t.Fatalf("%d boards", len(calls))
+		}
+		for i := range calls {
+			checkBoardCall(t, &calls[i])
+		}
+	})
+}
+
+// checkBoardCall checks that a query with the same options gives the same call.
+func checkBoardCall(t *testing.T, c *call) {
+	t.Helper()
+	query := url.Values{"start": {fmt.Sprint(c.args.start)}, "limit": {fmt.Sprint(c.args.limit)}, "order": {c.query.Order.String()}}
+	set := func(name, value string, on bool) {
+		if on {
+			query.Set(name, value)
+		}
+	}
+	set("me", c.member[0], c.args.me)
+	set("around", fmt.Sprint(c.args.around), c.args.around >= 0)
+	set("gap", "1", c.args.gap)
+	set("profiles", "1", c.args.profiles)
+	set("room", c.query.Room, c.query.Room != "")
+	var got call
+	if p := got.parsePath([]byte("/v1/boards/" + string(c.query.Board) + "/top")); p != nil {
+		t.Fatalf("board %q: %+v", c.query.Board, p)
+	}
+	if p := got.parseArgs([]byte(query.Encode())); p != nil {
+		t.Fatalf("%v: %+v", query, p)
+	}
+	if got.read() != c.read() || got.args.profiles != c.args.profiles {
+		t.Fatalf("%v: %+v, want %+v", query, got.read(), c.read())
+	}
+}
+
 // FuzzPage: whatever members and scores are, the body is JSON that reads back.
 func FuzzPage(f *testing.F) {
 	f.Add("a", 1.5, "b\"\\", -1.0, uint64(7))

@@ -26,12 +26,17 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return p
 	}
 	if c.args.profiles && s.reader.Profiles() == nil {
-		return apijson.BadArgument("profiles", "no profile source is configured")
+		return noProfileSource()
 	}
 	c.ctx = s.traceOf(&ctx.Request.Header)
 	switch c.route {
 	case routeTop:
+		if c.args.surrounded() {
+			return s.whole(ctx, c)
+		}
 		return s.top(ctx, c)
+	case routeBoards:
+		return s.boards(ctx, c)
 	case routeMember:
 		return s.memberOf(ctx, c)
 	case routeBatch:
@@ -40,6 +45,10 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return s.reference(ctx, c)
 	}
 	return s.profiles(ctx, c)
+}
+
+func noProfileSource() *apijson.Problem {
+	return apijson.BadArgument("profiles", "no profile source is configured")
 }
 
 // traceOf returns a context for calls to Redis, in the trace that the caller names.
@@ -61,7 +70,7 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if err != nil {
 		return s.problemOf(err)
 	}
-	if a.Source == sidecar.SourceRedis && a.Members == 0 { // Redis has no empty sorted sets
+	if noSuchBoard(&a) {
 		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
 	}
 	p := s.pagesOf(&c.query, &a)
@@ -85,6 +94,9 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	return nil
 }
+
+// noSuchBoard reports whether Redis has no such key: it has no empty sorted sets.
+func noSuchBoard(a *sidecar.Answer) bool { return a.Source == sidecar.SourceRedis && a.Members == 0 }
 
 // encoded returns the page with the rows of a, encoded at most once for all callers.
 func (s *Server) encoded(c *call, p *pages, a *sidecar.Answer) *body {
@@ -235,7 +247,7 @@ func (s *Server) load(members []string) apijson.Joined {
 func (s *Server) reference(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	ctx.Response.Header.SetContentType("application/yaml")
 	ctx.Response.SetBodyString(sidecar.OpenAPI())
-	s.counters.add(ctx.ConnID(), c.route, outcomeReference)
+	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
 	return nil
 }
 

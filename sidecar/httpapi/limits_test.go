@@ -56,6 +56,8 @@ func dataLimits() []dataLimit {
 	batch := func(n int, last string) string {
 		return `{"members":[` + x(`"m",`, n-1) + `"` + last + `"]}`
 	}
+	const boards = "/v1/boards:batch"
+	board := func(options string) string { return `{"boards":[{"board":"tiny"` + options + `}]}` }
 	limits := []dataLimit{
 		{"board", "GET", "/v1/boards/%s/top", x("b", 200), x("b", 201)},
 		{"board's letters", "GET", "/v1/boards/%s/top", "a._:-Z", "a+b"},
@@ -73,6 +75,28 @@ func dataLimits() []dataLimit {
 		{"greatest limit", "GET", top + "limit=%s", "500", "501"},
 		{"around", "GET", member + "around=%s", "0", "-1"},
 		{"greatest around", "GET", member + "around=%s", "100", "101"},
+		{"own around", "GET", top + "me=m&around=%s", "0", "-1"},
+		{"greatest own around", "GET", top + "me=m&around=%s", "100", "101"},
+		{"gap", "GET", top + "me=m&gap=%s", "1", "2"},
+		{"fewest boards", "POST", boards, board(""), `{"boards":[]}`},
+		{"most boards", "POST", boards, `{"boards":[` + x(`{"board":"b"},`, 9) + `{"board":"b"}]}`, `{"boards":[` + x(`{"board":"b"},`, 10) + `{"board":"b"}]}`},
+		{"no boards", "POST", boards, board(""), `{"boards":null}`},
+		{"a board's name", "POST", boards, `{"boards":[{"board":"` + x("b", 200) + `"}]}`, `{"boards":[{"board":"` + x("b", 201) + `"}]}`},
+		{"no name", "POST", boards, board(""), `{"boards":[{}]}`},
+		{"a board's start", "POST", boards, board(`,"start":0`), board(`,"start":-1`)},
+		{"a board's greatest start", "POST", boards, board(`,"start":100000000`), board(`,"start":100000001`)},
+		{"a board's limit", "POST", boards, board(`,"limit":1`), board(`,"limit":0`)},
+		{"a board's greatest limit", "POST", boards, board(`,"limit":500`), board(`,"limit":501`)},
+		{"a board's order", "POST", boards, board(`,"order":"asc"`), board(`,"order":"up"`)},
+		{"a board's room", "POST", boards, board(`,"room":"` + umlaut(32) + `"`), board(`,"room":"` + umlaut(33) + `"`)},
+		{"no room of a board", "POST", boards, board(`,"room":"8"`), board(`,"room":""`)},
+		{"a board's me", "POST", boards, board(`,"me":"` + umlaut(64) + `"`), board(`,"me":"` + umlaut(65) + `"`)},
+		{"no me of a board", "POST", boards, board(`,"me":"m"`), board(`,"me":""`)},
+		{"a board's around", "POST", boards, board(`,"me":"m","around":0`), board(`,"me":"m","around":-1`)},
+		{"a board's greatest around", "POST", boards, board(`,"me":"m","around":100`), board(`,"me":"m","around":101`)},
+		{"a board's gap", "POST", boards, board(`,"me":"m","gap":true`), board(`,"me":"m","gap":1`)},
+		{"a board's profiles", "POST", boards, board(`,"profiles":true`), board(`,"profiles":"1"`)},
+		{"an option that there is not", "POST", boards, board(``), board(`,"min_seq":1`)},
 		{"order", "GET", top + "order=%s", "asc", "up"},
 		{"profiles", "GET", top + "profiles=%s", "1", "2"},
 		{"fewest members", "POST", "/v1/boards/local/members:batch", batch(1, "m"), `{"members":[]}`},

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 
@@ -37,6 +38,7 @@ var operationOf = map[route]string{
 	routeProfile:   "GET /v1/profiles/{member}",
 	routeProfiles:  "POST /v1/profiles:batch",
 	routeReference: "GET /openapi.yaml",
+	routeBoards:    "POST /v1/boards:batch",
 }
 
 // TestDocumentHasTheDataRoutes, all of them and no others.
@@ -84,7 +86,7 @@ func TestDocumentHolds(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d", method, path, a.status, a.body, status)
 		}
 	}
-	for _, path := range []string{"/v1/boards/local/top?profiles=1&me=m000001", "/v1/boards/any/top?start=5&limit=3&order=asc&room=88",
+	for _, path := range []string{"/v1/boards/local/top?profiles=1&me=m000001", "/v1/boards/local/top?profiles=1&me=m000001&around=2&gap=1", "/v1/boards/any/top?start=5&limit=3&order=asc&room=88",
 		"/v1/boards/local/members/m000001?around=2&profiles=1", "/v1/boards/any/members/m000001?min_seq=1&max_age_ms=9&wait_ms=1",
 		"/v1/profiles/m000001", "/openapi.yaml"} {
 		expect(200, "GET", path, "")
@@ -106,6 +108,12 @@ func TestDocumentHolds(t *testing.T) {
 		expect(412, "GET", path+"?min_state=1-1-", "")
 		expect(412, "GET", path, "", "If-Match", `"other"`)
 	}
+	const boards = `{"boards":[{"board":"local","me":"m000002","around":1,"gap":true,"profiles":true},{"board":"shut"},{"board":"any","me":"m000001"}]}`
+	expect(200, "POST", "/v1/boards:batch", boards)
+	expect(405, "GET", "/v1/boards:batch", "")
+	expect(400, "POST", "/v1/boards:batch", members)
+	expect(421, "POST", "/v1/boards:batch", boards, "Host", "evil.example")
+	expect(413, "POST", "/v1/boards:batch", strings.Repeat(" ", maxBoardsBody+1))
 	expect(400, "GET", "/v1/boards/a%20b/top", "")
 	expect(409, "POST", "/v1/boards/local/members:batch?min_seq=918", members)
 	expect(412, "POST", "/v1/boards/local/members:batch?min_state=1-1-", members)
@@ -121,6 +129,9 @@ func TestDocumentHolds(t *testing.T) {
 	expect(503, "GET", "/v1/boards/any/top", "")
 	expect(503, "GET", "/v1/boards/any/members/a", "")
 	expect(503, "POST", "/v1/boards/any/members:batch", members)
+	expect(503, "GET", "/v1/boards/any/top?me=m000001&gap=1", "")
+	expect(200, "POST", "/v1/boards:batch", boards) // each board has its problem
+	expect(200, "GET", "/v1/boards/hot/top?me=m000500&gap=1", "")
 	env.Origin.FailWith(sidecar.ErrFault)
 	expect(500, "GET", "/v1/boards/any/top", "")
 	env.Origin.FailWith(sidecar.ErrOverloaded)

@@ -69,15 +69,16 @@ const (
 	routeProfile
 	routeProfiles
 	routeReference
+	routeBoards
 	routes
 )
 
 func (r route) String() string {
-	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch", "openapi"}[r]
+	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch", "openapi", "boards_batch"}[r]
 }
 
 // post reports whether the route takes POST; all others by GET or HEAD.
-func (r route) post() bool { return r == routeBatch || r == routeProfiles }
+func (r route) post() bool { return r == routeBatch || r == routeProfiles || r == routeBoards }
 
 // parsePath fills the call from the raw path: segments are split before they are
 // decoded, so that a member id may hold an encoded slash.
@@ -99,7 +100,11 @@ func (c *call) parsePath(path []byte) *apijson.Problem {
 			return c.setMember(member)
 		}
 	}
-	if string(path) == "/openapi.yaml" {
+	switch string(path) {
+	case "/v1/boards:batch":
+		c.route = routeBoards
+		return nil
+	case "/openapi.yaml":
 		c.route = routeReference
 		return nil
 	}
@@ -126,7 +131,7 @@ func (c *call) boardRoute(rest []byte) *apijson.Problem {
 
 func unknownPath() *apijson.Problem {
 	return &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "want /v1/boards/{board}/top, " +
-		"/v1/boards/{board}/members/{member}, /v1/boards/{board}/members:batch, " +
+		"/v1/boards/{board}/members/{member}, /v1/boards/{board}/members:batch, /v1/boards:batch, " +
 		"/v1/profiles/{member}, /v1/profiles:batch or /openapi.yaml"}
 }
 

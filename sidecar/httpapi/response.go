@@ -102,6 +102,14 @@ func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 	s.counters.add(ctx.ConnID(), c.route, outcomeProfiles)
 }
 
+// sendBoards answers with c.out, which speaks of several boards.
+func (s *responder) sendBoards(ctx *fasthttp.RequestCtx, c *call) {
+	ctx.Response.Header.SetCanonical(headerCache, valuePrivate)
+	ctx.Response.Header.SetContentType(contentJSON)
+	ctx.Response.SetBodyRaw(c.out)
+	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+}
+
 // stamp sets the fields that change while the body stays the same. The age of a
 // copy that was never compared with Redis is not known, and not sent.
 func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source, state []byte, currentAt time.Time) {

@@ -4,6 +4,7 @@
 package apijson
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -129,6 +130,39 @@ func AppendMe(dst []byte, me rankcache.Standing, seq uint64, j *Joined) []byte {
 	dst = appendPlace(append(dst, '{'), me.Rank, me.Member, me.Score)
 	dst = appendSeq(append(dst, `,"seq":`...), seq)
 	return append(AppendProfile(dst, j, 0), `}}`...)
+}
+
+// AppendOwn is AppendMe with the surroundings that were asked for. The profile of row i
+// is that of neighbour i.
+func AppendOwn(dst []byte, own *sidecar.Own, around, gap bool, j *Joined) []byte {
+	dst = append(dst, `,"me":`...)
+	if own.Rank == 0 {
+		return append(dst, `null}`...)
+	}
+	row := 0 // of the member's profile
+	if around {
+		row = own.Rank - 1 - own.First
+	}
+	dst = appendPlace(append(dst, '{'), own.Rank, own.Member, own.Score)
+	dst = appendSeq(append(dst, `,"seq":`...), own.Seq)
+	dst = AppendProfile(dst, j, row)
+	if gap {
+		dst = appendGap(append(dst, `,"gap":`...), own)
+	}
+	if around {
+		neighbours := rankcache.Page{Start: own.First, Entries: own.Neighbours}
+		dst = appendMissing(appendRows(append(dst, `,"neighbours":`...), neighbours, j), j)
+	}
+	return append(dst, `}}`...)
+}
+
+// appendGap appends what the member lacks to the nearest better score. JSON has no
+// infinity, so a greater difference is the greatest double.
+func appendGap(dst []byte, own *sidecar.Own) []byte {
+	if !own.HasBetter {
+		return append(dst, "null"...)
+	}
+	return wire.AppendScore(dst, min(max(own.Better-own.Score, -math.MaxFloat64), math.MaxFloat64))
 }
 
 // AppendMeError appends why a page lacks the caller's standing.

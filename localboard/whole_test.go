@@ -1,0 +1,58 @@
+package localboard
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// TestWholePage compares page, standing and neighbours with those that are read one by one,
+// and looks for the better score row by row.
+func TestWholePage(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	g := &generator{Rand: r, members: 3000, scores: func(r *rand.Rand) float64 { return float64(r.IntN(40)) }}
+	b := newBoard(t)
+	for range 4 {
+		b.Apply(g.batch(2000, true))
+		b.Publish()
+		for range 300 {
+			q := rankcache.PageQuery{Order: rankcache.Direction(r.IntN(2)), Start: r.IntN(700), Limit: r.IntN(60),
+				Member: g.id(), Around: r.IntN(40) - 1, Gap: r.IntN(4) > 0}
+			got, top := b.WholePage(q)
+			if diff := gocmp.Diff(pieceByPiece(b, &q), got); diff != "" || top != b.Top() {
+				t.Fatalf("%+v (-want +got):\n%s", q, diff)
+			}
+		}
+	}
+}
+
+func pieceByPiece(b *Board, q *rankcache.PageQuery) (w rankcache.WholePage) {
+	w.Page = b.Page(q.Start, q.Limit, q.Order)
+	rows, _ := b.Standings(nil, []string{q.Member}, q.Order)
+	if w.Own.Standing = rows[0]; rows[0].Rank == 0 {
+		return w
+	}
+	if q.Around >= 0 {
+		page, _, _ := b.Around(q.Member, q.Around, q.Order)
+		w.Own.First, w.Own.Neighbours = page.Start, page.Entries
+	}
+	for i := rows[0].Rank - 2; q.Gap && i >= 0 && !w.Own.HasBetter; i-- {
+		if e := b.Page(i, 1, q.Order).Entries[0]; e.Score != rows[0].Score {
+			w.Own.Better, w.Own.HasBetter = e.Score, true
+		}
+	}
+	return w
+}
+
+func TestWholePageBeforePublish(t *testing.T) {
+	b := newBoard(t)
+	b.Apply([]wire.Update{set("a", 1, 1)})
+	w, top := b.WholePage(rankcache.PageQuery{Limit: 5, Member: "a", Around: 2, Gap: true})
+	if diff := gocmp.Diff(rankcache.WholePage{}, w); diff != "" || top != nil {
+		t.Errorf("%v (-want +got):\n%s", top, diff)
+	}
+}

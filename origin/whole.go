@@ -1,0 +1,102 @@
+package origin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+)
+
+// WholePages answers the queries in their order, in one pipeline; in a cluster one for
+// each node. Each answer is of one instant of its board, and has its own error. A board
+// that does not exist is empty, and a member that is not on the board has rank 0.
+func (o *Origin) WholePages(ctx context.Context, queries []rankcache.PageQuery) []rankcache.WholePage {
+	answers := make([]rankcache.WholePage, len(queries))
+	var calls []scriptCall
+	var asked []int // the places of the queries that are sent
+	for i := range queries {
+		if answers[i].Err = checkQuery(&queries[i]); answers[i].Err == nil {
+			calls, asked = append(calls, o.wholeCall(&queries[i])), append(asked, i)
+		}
+	}
+	if len(calls) == 0 {
+		return answers
+	}
+	_ = o.call(ctx, "whole", func(ctx context.Context) (first error) { // each answer has its error
+		at := time.Now()
+		for i, reply := range runAll(ctx, o.client, wholeScript, calls) {
+			q, a := &queries[asked[i]], &answers[asked[i]]
+			if *a, a.Err = o.toWhole(calls[i].keys, q, reply, at); a.Err != nil {
+				a.Err = explain(ctx, "whole "+string(q.Board), a.Err)
+			}
+			first = cmp.Or(first, a.Err)
+		}
+		return first
+	})
+	return answers
+}
+
+func checkQuery(q *rankcache.PageQuery) error {
+	if q.Start < 0 || q.Limit < 0 || q.Limit > rankcache.MaxTop || q.Around < -1 || q.Around > MaxAround {
+		return fmt.Errorf("%d rows from %d and %d neighbours: want 0 to %d from 0 or more, and -1 to %d", q.Limit, q.Start, q.Around, rankcache.MaxTop, MaxAround)
+	}
+	return nil
+}
+
+func (o *Origin) wholeCall(q *rankcache.PageQuery) scriptCall {
+	rangeCmd, rankCmd, betterCmd, best := "ZREVRANGE", "ZREVRANK", "ZRANGEBYSCORE", "+inf"
+	if q.Order == rankcache.Ascending {
+		rangeCmd, rankCmd, betterCmd, best = "ZRANGE", "ZRANK", "ZREVRANGEBYSCORE", "-inf"
+	}
+	if !q.Gap {
+		betterCmd = ""
+	}
+	return scriptCall{o.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best}}
+}
+
+// toWhole converts the reply of whole.lua.
+func (o *Origin) toWhole(keys []string, q *rankcache.PageQuery, reply *redis.Cmd, at time.Time) (whole rankcache.WholePage, err error) {
+	list, err := fields(keys[0], reply, 8)
+	if err != nil {
+		return whole, err
+	}
+	if whole.Stamp, err = o.toStamp(keys, list[6], list[7], at); err != nil {
+		return whole, err
+	}
+	whole.Start = q.Start
+	rows, _ := list[0].([]any)
+	if whole.Entries, err = pairsToEntries(keys[0], rows); err == nil {
+		whole.Own, err = toSurroundings(keys[0], q.Member, list[1:6])
+	}
+	return whole, err
+}
+
+// toSurroundings converts rank, score, index of the first neighbour, neighbours and the
+// row with the nearest better score.
+func toSurroundings(key, member string, list []any) (s rankcache.Surroundings, err error) {
+	s.Member = member
+	index, ok := list[0].(int64)
+	if !ok {
+		return s, nil
+	}
+	s.Rank = int(index) + 1
+	if s.Score, err = toScore(key, member, list[1]); err != nil {
+		return s, err
+	}
+	first, _ := list[2].(int64)
+	s.First = int(first)
+	rows, _ := list[3].([]any)
+	if s.Neighbours, err = pairsToEntries(key, rows); err != nil {
+		return s, err
+	}
+	row, _ := list[4].([]any)
+	better, err := pairsToEntries(key, row)
+	if s.HasBetter = len(better) > 0; s.HasBetter {
+		s.Better = better[0].Score
+	}
+	return s, err
+}

@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+
+	"rankcache"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+)
+
+// decodeBody reads one JSON value without unknown fields. Its strings are copies.
+func decodeBody(data []byte, to any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(to); err != nil {
+		return err
+	}
+	if _, more := dec.Token(); more != io.EOF {
+		return fmt.Errorf("more than one value")
+	}
+	if !utf8.Valid(data) { // the decoder would name another member
+		return fmt.Errorf("not UTF-8")
+	}
+	return nil
+}
+
+// parseBatch reads {"members":["…"]} with 1 to [rankcache.MaxTop] members.
+func parseBatch(data []byte) ([]string, *apijson.Problem) {
+	var req struct {
+		Members []string `json:"members"`
+	}
+	if err := decodeBody(data, &req); err != nil {
+		return nil, apijson.BadArgument("members", fmt.Sprintf(`want {"members":["id",…]}: %.100v`, err))
+	}
+	return req.Members, checkBatch(req.Members)
+}
+
+func checkBatch(members []string) *apijson.Problem {
+	if n := len(members); n < 1 || n > rankcache.MaxTop {
+		return apijson.BadArgument("members", fmt.Sprintf("%d members, want 1 to %d", n, rankcache.MaxTop))
+	}
+	for _, m := range members {
+		if err := rankcache.CheckMember(m); err != nil {
+			return apijson.BadArgument("members", err.Error())
+		}
+	}
+	return nil
+}
+
+// boardBody is one board of a batch: the arguments of a page, as JSON.
+type boardBody struct {
+	Board    string  `json:"board"`
+	Room     *string `json:"room"`
+	Order    *string `json:"order"`
+	Start    *int    `json:"start"`
+	Limit    *int    `json:"limit"`
+	Me       *string `json:"me"`
+	Around   *int    `json:"around"`
+	Gap      bool    `json:"gap"`
+	Profiles bool    `json:"profiles"`
+}
+
+// parseBoards reads {"boards":[{"board":"…"}]} with 1 to [sidecar.MaxBatch] boards. Each
+// becomes a call of its own.
+func parseBoards(data []byte) ([]call, *apijson.Problem) {
+	if len(data) > maxBoardsBody {
+		return nil, &apijson.Problem{Code: apijson.CodeBodyTooLarge, Detail: "want at most 32 KiB"}
+	}
+	var req struct {
+		Boards []boardBody `json:"boards"`
+	}
+	if err := decodeBody(data, &req); err != nil {
+		return nil, apijson.BadArgument("boards", fmt.Sprintf(`want {"boards":[{"board":"id"},…]}: %.100v`, err))
+	}
+	if n := len(req.Boards); n < 1 || n > sidecar.MaxBatch {
+		return nil, apijson.BadArgument("boards", fmt.Sprintf("%d boards, want 1 to %d", n, sidecar.MaxBatch))
+	}
+	calls := make([]call, len(req.Boards))
+	for i := range req.Boards {
+		if p := req.Boards[i].fill(&calls[i]); p != nil {
+			p.Detail = fmt.Sprintf("boards[%d]: %s", i, p.Detail)
+			return nil, p
+		}
+	}
+	return calls, nil
+}
+
+// fill makes c the call that a GET of the page would be.
+func (b *boardBody) fill(c *call) *apijson.Problem {
+	*c = call{route: routeTop, args: args{limit: defaultLimit, around: -1, gap: b.Gap, profiles: b.Profiles}}
+	c.query.Board = rankcache.BoardID(b.Board)
+	if err := c.query.Board.Check(); err != nil {
+		return apijson.BadArgument("board", err.Error())
+	}
+	for _, v := range []struct {
+		arg  int
+		text *string
+	}{{argRoom, b.Room}, {argOrder, b.Order}, {argStart, digits(b.Start)}, {argLimit, digits(b.Limit)}, {argMe, b.Me}, {argAround, digits(b.Around)}} {
+		if v.text == nil {
+			continue
+		}
+		if p := c.setArg(v.arg, *v.text); p != nil {
+			return p
+		}
+	}
+	if c.args.surrounded() {
+		return c.checkMe()
+	}
+	return nil
+}
+
+// digits returns a number as an argument has it.
+func digits(n *int) *string {
+	if n == nil {
+		return nil
+	}
+	text := strconv.Itoa(*n)
+	return &text
+}

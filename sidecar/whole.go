@@ -1,0 +1,181 @@
+package sidecar
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"rankcache"
+)
+
+// MaxBatch is how many boards one request may read.
+const MaxBatch = 10
+
+// PageRead is one page to be read, with a member and its surroundings.
+type PageRead struct {
+	Query
+	// Page is what to read; its Board and Order are those of the Query.
+	Page rankcache.PageQuery
+}
+
+// PageAnswer is the answer to one [PageRead].
+type PageAnswer struct {
+	Answer
+	Own Own
+	Err error // why there is no answer
+}
+
+// Own is a member with its surroundings beside a page. If the page was refreshed (hot)
+// and does not have them, they are Redis's, of another moment.
+type Own struct {
+	rankcache.Surroundings
+	Seq uint64 // of the board that they are of
+	Err error  // why Redis could not be asked for them; there is a page all the same
+}
+
+// WholePage reads a page and a member with its surroundings, all of one moment unless the
+// page is a hot one (see [Own]).
+func (r *Reader) WholePage(ctx context.Context, read PageRead) PageAnswer {
+	a, ask := r.readHere(ctx, &read)
+	if ask != nil {
+		a.fill(r.flights.whole(ctx, read.Query, ask))
+	}
+	return a
+}
+
+// Batch answers each read for itself, in their order. What Redis has to answer is asked
+// in one call. Bounds of the queries are not looked at.
+func (r *Reader) Batch(ctx context.Context, reads []PageRead) []PageAnswer {
+	answers := make([]PageAnswer, len(reads))
+	var asks []rankcache.PageQuery
+	var asked []*PageAnswer
+	for i := range reads {
+		read := reads[i]
+		read.Query = Query{Board: read.Board, Room: read.Room, Order: read.Order}
+		a, ask := r.readHere(ctx, &read)
+		if answers[i] = a; ask != nil {
+			asks, asked = append(asks, *ask), append(asked, &answers[i])
+		}
+	}
+	if len(asks) == 0 {
+		return answers
+	}
+	pages, err := r.flights.wholes(ctx, asks)
+	for i, a := range asked {
+		if err != nil {
+			a.fill(rankcache.WholePage{}, err)
+		} else {
+			a.fill(pages[i], pages[i].Err)
+		}
+	}
+	return answers
+}
+
+// readHere answers from what is kept here. What it lacks it returns as a query for Redis,
+// nil if it lacks nothing.
+func (r *Reader) readHere(ctx context.Context, read *PageRead) (a PageAnswer, ask *rankcache.PageQuery) {
+	q, w := &read.Query, read.Page
+	w.Board, w.Order = q.Board, q.Order
+	if w.Start < 0 || w.Start > MaxStart || w.Limit < 1 || w.Limit > rankcache.MaxTop || w.Around < -1 || w.Around > MaxAround {
+		a.Err = fmt.Errorf("%w: %d rows from %d with %d neighbours, want 1 to %d from 0 to %d with up to %d",
+			ErrRange, w.Limit, w.Start, w.Around, rankcache.MaxTop, MaxStart, MaxAround)
+		return a, nil
+	}
+	err := r.find(q, true, &a.at)
+	if err == nil && q.Bounded() {
+		a.at, err = r.waits.resolveBounds(ctx, r, q, a.at, w.Start, w.Limit)
+	}
+	if err != nil {
+		return PageAnswer{Err: err}, nil
+	}
+	here := false
+	if a.at.tier == TierLocal {
+		here = a.wholeLocal(q, w)
+	} else {
+		here = a.wholeHot(&w)
+	}
+	if here {
+		return a, nil
+	}
+	if err := checkAsk(&w); err != nil {
+		a.fill(rankcache.WholePage{}, err)
+		return a, nil
+	}
+	return a, own(w)
+}
+
+// wholeLocal answers from the local board, false if it was reset since it was found.
+func (a *PageAnswer) wholeLocal(q *Query, w rankcache.PageQuery) bool {
+	whole, top := a.at.board.WholePage(w)
+	if !q.reached(whole.State) || whole.At.IsZero() {
+		a.at = place{}
+		return false
+	}
+	a.Own = Own{Surroundings: whole.Own, Seq: whole.Seq}
+	if a.at.top = top; covers(top, w.Start, w.Limit, w.Order) {
+		a.head(w.Start, w.Limit)
+		return true
+	}
+	a.Page, a.Source, a.CurrentAt = whole.Page, SourceLocal, a.at.board.CurrentAt()
+	return true
+}
+
+// wholeHot answers from the hot top if it has everything that w names. If it lacks the
+// member alone, w becomes a query for that.
+func (a *PageAnswer) wholeHot(w *rankcache.PageQuery) bool {
+	if a.at.top == nil || !covers(a.at.top, w.Start, w.Limit, w.Order) {
+		a.at = place{}
+		return false
+	}
+	a.head(w.Start, w.Limit)
+	if w.Member == "" {
+		return true
+	}
+	s, ok := surroundingsIn(a.at.top, w)
+	a.Own = Own{Surroundings: s, Seq: a.Seq}
+	w.Start, w.Limit = 0, 0
+	return ok
+}
+
+// own returns the query with strings that may outlive the request.
+func own(w rankcache.PageQuery) *rankcache.PageQuery {
+	w.Board, w.Member = rankcache.BoardID(strings.Clone(string(w.Board))), strings.Clone(w.Member)
+	return &w
+}
+
+// surroundingsIn returns the member's surroundings if they are all on the top, or if it
+// shows that the member is not on the board.
+func surroundingsIn(top *rankcache.Top, w *rankcache.PageQuery) (s rankcache.Surroundings, ok bool) {
+	row, found := rowOf(rankcache.Page{Entries: top.Entries}, w.Member)
+	s.Standing = rankcache.Standing{Member: w.Member}
+	whole := len(top.Entries) >= top.Members
+	if !found {
+		return s, whole
+	}
+	s.Standing = row
+	if w.Around >= 0 {
+		end := row.Rank + w.Around
+		if end > len(top.Entries) && !whole {
+			return s, false
+		}
+		s.First = max(0, row.Rank-1-w.Around)
+		s.Neighbours = top.Entries[s.First:min(end, len(top.Entries))]
+	}
+	for i := row.Rank - 2; w.Gap && i >= 0 && !s.HasBetter; i-- {
+		s.Better, s.HasBetter = top.Entries[i].Score, top.Entries[i].Score != row.Score
+	}
+	return s, true
+}
+
+// fill adds what Redis answered, or why it did not, to what was here.
+func (a *PageAnswer) fill(whole rankcache.WholePage, err error) {
+	switch {
+	case a.at.top != nil: // a hot page that lacks the member
+		a.Own = Own{Surroundings: whole.Own, Seq: whole.Seq, Err: err}
+	case err != nil:
+		a.Err = err
+	default:
+		a.Answer = Answer{Page: whole.Page, Source: SourceRedis, CurrentAt: whole.At}
+		a.Own = Own{Surroundings: whole.Own, Seq: whole.Seq}
+	}
+}
