@@ -47,7 +47,7 @@ func lostFaults() []fault {
 			w.enlarge(largeBoard())
 			w.writerArgs = append(w.writerArgs, "--topic-partitions", "8")
 		},
-		start:  func(w *env) { w.startLarge() },
+		start: func(w *env) { w.startLarge() },
 		inject: func(w *env) {
 			w.loseWrites(1, 8000, syscall.SIGKILL)
 			// Each start reads the partitions in another sequence. Before boards had a sum, 11 of 80 were opened wrong.
