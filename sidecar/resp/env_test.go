@@ -42,6 +42,8 @@ type env struct {
 	hot    *fixture.Hot
 	open   *localboard.Board // also "none", without members
 	boards boards
+	stop   context.CancelFunc // drains
+	ended  sync.WaitGroup
 }
 
 type boards struct{ sync.Map }
@@ -89,16 +91,16 @@ func (e *env) start() {
 	ln := testkit.Listen(e.t, "tcp")
 	e.addr = ln.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	all.Go(func() { _ = e.Run(ctx) })
-	all.Go(func() {
+	e.stop = cancel
+	e.ended.Go(func() { _ = e.Run(ctx) })
+	e.ended.Go(func() {
 		if err := e.Serve(ctx, ln); err != nil {
 			e.t.Error(err)
 		}
 	})
 	e.t.Cleanup(func() {
 		cancel()
-		all.Wait()
+		e.ended.Wait()
 		_ = e.client.Close()
 	})
 }

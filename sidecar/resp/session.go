@@ -405,7 +405,7 @@ func readAhead(client net.Conn) (p []byte, err error) {
 // open makes sure that there is a connection to the upstream. One that was closed while it
 // was idle is replaced, unless a transaction is on it.
 func (c *session) open(pinned bool) error {
-	if c.up != nil && (pinned || alive(c.up.Conn, c.up.used)) {
+	if c.up != nil && (pinned || c.up.isAlive()) {
 		return nil
 	}
 	c.closeUpstream()

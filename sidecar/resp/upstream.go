@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"crypto/subtle"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +20,31 @@ type upstream struct {
 	armed   time.Time // when the deadline of reads was set
 	sending time.Time // the same of writes
 	used    time.Time
+}
+
+// idleUnchecked is how long an upstream is taken to be there without a look.
+const idleUnchecked = 50 * time.Millisecond
+
+// isAlive reports whether nobody has closed the connection since it was used: what is sent to
+// one that is closed is lost, and whether it was executed is unknown. No reply is awaited, so
+// that one from which something has come is of no use either.
+func (u *upstream) isAlive() bool {
+	if time.Since(u.used) < idleUnchecked {
+		return true
+	}
+	secure, ok := u.Conn.(*tls.Conn)
+	if !ok {
+		pending, open := peek(u.Conn)
+		return open && !pending
+	}
+	if pending, open := peek(secure.NetConn()); !open || !pending {
+		return open
+	}
+	// The end of TLS, or a record without data, such as a ticket.
+	u.armed = time.Time{}
+	_ = u.SetReadDeadline(time.Now().Add(time.Millisecond))
+	n, err := u.Read(u.buf[:1])
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // greeting is what a client has said before its first command, for its upstream.
