@@ -236,6 +236,9 @@ func (s *Server) followOne(ctx context.Context, every time.Duration) error {
 		return err
 	}
 	s.learned(f)
+	if s.cfg.OneMaster {
+		s.upstreams.closeBut(conn.RemoteAddr().String())
+	}
 	for {
 		select {
 		case <-ctx.Done():

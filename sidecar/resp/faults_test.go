@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"rankcache/internal/lab/faults"
 	"rankcache/internal/lab/servers"
@@ -68,6 +71,46 @@ func TestFaultsUnderPipelines(t *testing.T) {
 	}
 }
 
+// TestSentinelFailsOver: connections to a master that has died, or hangs, end, and what comes
+// then passes on to the new one.
+func TestSentinelFailsOver(t *testing.T) {
+	if !testkit.Full() {
+		t.Skip("a failover takes seconds: RANKCACHE_FULL=1 makes it")
+	}
+	for name, fault := range map[string]func(*servers.Redis) error{"dies": (*servers.Redis).Kill, "hangs": (*servers.Redis).Pause} {
+		t.Run("the master "+name, func(t *testing.T) {
+			s, err := servers.StartSentinel(t.Context(), servers.SentinelOptions{Replicas: 1, Sentinels: 1, DownAfter: 500 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: servers.SentinelMaster, SentinelAddrs: s.Addrs()})
+			t.Cleanup(func() { _ = client.Close() })
+			o := client.Options()
+			e := newEnv(t, s.Nodes[0].Addr(), func(c *Config) {
+				c.Dial = func(ctx context.Context) (net.Conn, error) { return o.Dialer(ctx, o.Network, o.Addr) }
+				c.OneMaster, c.UpstreamTimeout = true, 500*time.Millisecond
+			}).learned()
+			e.fill(300, func(i int) float64 { return float64(i) })
+			idle := e.dial()
+			idle.want("$-1\r\n", "GET", "k")
+			load := newPipelines(e, 4)
+			load.await(t, 3)
+			if err := fault(s.Nodes[0]); err != nil {
+				t.Fatal(err)
+			}
+			load.await(t, 3)
+			load.end(t)
+			idle.want("+OK\r\n", "SET", "k", "v")
+			master := s.Nodes[1].Client()
+			defer master.Close()
+			if got := master.Get(t.Context(), "k").Val(); got != "v" {
+				t.Errorf("the new master has %q", got)
+			}
+		})
+	}
+}
+
 // pipelines are connections that send mixed commands and check the replies.
 type pipelines struct {
 	workers []*pipeliner
@@ -101,7 +144,7 @@ func (p *pipelines) await(t *testing.T, n int) {
 	t.Helper()
 	for _, w := range p.workers {
 		from, _ := w.state()
-		testkit.Eventually(t, 20*time.Second, func() error {
+		testkit.Eventually(t, time.Minute, func() error {
 			if now, err := w.state(); now < from+n && err == nil {
 				return fmt.Errorf("%s: %d of %d rounds", w.key, now-from, n)
 			}
@@ -178,7 +221,7 @@ func (w *pipeliner) converse(nc net.Conn) error {
 			out = appendCommand(out, "INCR", w.key)
 		}
 		w.add(0, each, 0)
-		_ = nc.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = nc.SetDeadline(time.Now().Add(2 * time.Minute)) // longer than await waits
 		if _, err := nc.Write(out); err != nil {
 			return nil
 		}

@@ -413,7 +413,7 @@ func (c *session) open(pinned bool) error {
 	if err != nil {
 		return err
 	}
-	c.server.upstreams.Add(1)
+	c.server.upstreams.add(nc)
 	c.up = &upstream{Conn: nc, buf: make([]byte, 16<<10), used: time.Now()}
 	return nil
 }
@@ -421,7 +421,7 @@ func (c *session) open(pinned bool) error {
 func (c *session) closeUpstream() {
 	if c.up != nil {
 		c.up.Close()
-		c.server.upstreams.Add(-1)
+		c.server.upstreams.remove(c.up.Conn)
 		c.up = nil
 	}
 }

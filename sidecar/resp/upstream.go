@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -20,6 +21,46 @@ type upstream struct {
 	armed   time.Time // when the deadline of reads was set
 	sending time.Time // the same of writes
 	used    time.Time
+}
+
+// upstreams are the open connections to Redis of all clients.
+type upstreams struct {
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+func (u *upstreams) add(c net.Conn) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.open[c] = struct{}{}
+}
+
+func (u *upstreams) remove(c net.Conn) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.open, c)
+}
+
+func (u *upstreams) len() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.open)
+}
+
+// closeBut closes those that are not to the address. It waits for nobody, also where TLS
+// would say goodbye.
+func (u *upstreams) closeBut(addr string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for c := range u.open {
+		if c.RemoteAddr().String() == addr {
+			continue
+		}
+		if secure, ok := c.(*tls.Conn); ok {
+			c = secure.NetConn()
+		}
+		c.Close()
+	}
 }
 
 // idleUnchecked is how long an upstream is taken to be there without a look.
