@@ -149,6 +149,7 @@ func TestDrain(t *testing.T) {
 // writes may take.
 func TestDrainWithoutReader(t *testing.T) {
 	hung := testkit.Listen(t, "tcp")
+	defer hung.Close()
 	s := serveAlone(t, Config{Dial: dialer(hung.Addr().String()), DrainTimeout: 100 * time.Millisecond, WriteTimeout: time.Hour})
 	c := dial(t, s.Addr().String())
 	c.send(string(appendCommand(nil, "SET", "k", strings.Repeat("v", 20<<20))))
