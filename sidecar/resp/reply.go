@@ -9,8 +9,9 @@ import (
 // errReply reports that the upstream does not speak RESP.
 var errReply = errors.New("the upstream's reply is not well-formed: is it a Redis?")
 
-// maxNesting is how deep arrays stand in arrays of one reply.
-const maxNesting = 256
+// maxNesting is how deep arrays stand in arrays of one reply. Scripts of Redis come to some
+// thousands.
+const maxNesting = 16 << 10
 
 // replies counts the replies in what the upstream sends, without keeping them. Pushes are
 // no replies. The zero value awaits none.

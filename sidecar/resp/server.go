@@ -91,6 +91,7 @@ type Server struct {
 	counts    *counts
 	broken    prometheus.Counter
 	upstreams upstreams
+	held      atomic.Int64 // bytes; see maxHeld
 }
 
 const acceptPause = 50 * time.Millisecond

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"rankcache"
@@ -23,7 +24,8 @@ type session struct {
 	begun  httpserve.Place
 
 	in     []byte
-	from   int // of what is not parsed
+	from   int   // of what is not parsed
+	held   int64 // bytes of in that count for maxHeld
 	parser parser
 	out    []byte
 	memo   memo
@@ -34,6 +36,8 @@ type session struct {
 	writes          writes
 	run             run
 	up              *upstream // nil: nothing was passed on yet
+	// waits is the upstream while no time bounds the waiting for it.
+	waits atomic.Pointer[upstream]
 }
 
 // run is commands that are passed on together.
@@ -95,7 +99,9 @@ func (c *session) serve() error {
 // read reads more of what the client sends.
 func (c *session) read() error {
 	if len(c.in) == cap(c.in) {
-		c.in = append(make([]byte, 0, max(firstRoom, 2*len(c.in))), c.in...)
+		if err := c.grow(max(firstRoom, 2*len(c.in))); err != nil {
+			return err
+		}
 	}
 	empty := len(c.in) == 0
 	n, err := c.Read(c.in[len(c.in):cap(c.in)])
@@ -109,6 +115,30 @@ func (c *session) read() error {
 	return err
 }
 
+// errHeld is what a client gets whose large command is one too many.
+var errHeld = errors.New("-ERR RANKCACHE too many large commands at once\r\n")
+
+// grow makes room for so many bytes, if the large commands of all connections leave it.
+func (c *session) grow(room int) error {
+	if more := int64(room) - c.held; room > keepRoom {
+		if c.server.held.Add(more) > maxHeld {
+			c.server.held.Add(-more)
+			_, _ = c.Write([]byte(errHeld.Error()))
+			return errHeld
+		}
+		c.held += more
+	}
+	c.in = append(make([]byte, 0, room), c.in...)
+	return nil
+}
+
+// shrink gives back the room of what was read.
+func (c *session) shrink() {
+	c.in = nil
+	c.server.held.Add(-c.held)
+	c.held = 0
+}
+
 // rest is called between two reads: it keeps the beginning of a command, and gives back
 // what one large command took.
 func (c *session) rest() {
@@ -116,7 +146,7 @@ func (c *session) rest() {
 	began := c.from > 0
 	c.in, c.from = c.in[:left], 0
 	if left == 0 && cap(c.in) > keepRoom {
-		c.in = nil
+		c.shrink()
 	}
 	if !began && left > 0 { // more of the command that had begun
 		c.Enter(httpserve.ReadingHead)
@@ -368,6 +398,8 @@ func (c *session) watch() (p []byte, waited bool, err error) {
 		return nil, false, err
 	}
 	c.Enter(httpserve.Answering)
+	c.waits.Store(c.up)
+	defer c.waits.Store(nil)
 	client, up := c.Conn.Conn, c.up
 	ended := make(chan []byte)
 	go func() {
@@ -442,6 +474,7 @@ func (c *session) relay() error {
 	if err := c.EndAnswer(c.begun); err != nil {
 		return err
 	}
+	c.waits.Store(c.up)
 	_ = c.up.SetDeadline(time.Time{})
 	_ = c.SetReadDeadline(time.Time{})
 	if _, err := c.up.Write(c.in[c.from:]); err != nil {
@@ -467,8 +500,19 @@ func (c *session) flushIf(least int) error {
 	return err
 }
 
+// Close ends the connection as [conn.Conn.Close] does, also one that waits for the upstream
+// without end.
+func (c *session) Close() error {
+	err := c.Conn.Close()
+	if up := c.waits.Load(); up != nil {
+		hangUp(up.Conn)
+	}
+	return err
+}
+
 func (c *session) close() {
 	c.closeUpstream()
+	c.shrink()
 	_ = c.Conn.Conn.Close()
 	c.server.conns.Remove(c)
 }

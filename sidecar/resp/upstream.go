@@ -47,20 +47,23 @@ func (u *upstreams) len() int {
 	return len(u.open)
 }
 
-// closeBut closes those that are not to the address. It waits for nobody, also where TLS
-// would say goodbye.
+// closeBut closes those that are not to the address.
 func (u *upstreams) closeBut(addr string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for c := range u.open {
-		if c.RemoteAddr().String() == addr {
-			continue
+		if c.RemoteAddr().String() != addr {
+			hangUp(c)
 		}
-		if secure, ok := c.(*tls.Conn); ok {
-			c = secure.NetConn()
-		}
-		c.Close()
 	}
+}
+
+// hangUp closes the connection and waits for nobody, also where TLS would say goodbye.
+func hangUp(c net.Conn) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	c.Close()
 }
 
 // idleUnchecked is how long an upstream is taken to be there without a look.
