@@ -474,17 +474,18 @@ func (c *session) relay() error {
 	if err := c.EndAnswer(c.begun); err != nil {
 		return err
 	}
+	up := c.up.Conn
 	c.waits.Store(c.up)
-	_ = c.up.SetDeadline(time.Time{})
+	_ = up.SetDeadline(time.Time{})
 	_ = c.SetReadDeadline(time.Time{})
-	if _, err := c.up.Write(c.in[c.from:]); err != nil {
+	if _, err := up.Write(c.in[c.from:]); err != nil {
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(c.up.Conn, c.Conn.Conn) // either end ends both
-		c.up.Conn.Close()
+		_, _ = io.Copy(up, c.Conn.Conn) // either end ends both
+		up.Close()
 	}()
-	_, _ = io.Copy(&c.Conn, c.up.Conn)
+	_, _ = io.Copy(&c.Conn, up)
 	return errDone
 }
 
