@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
@@ -69,6 +70,20 @@ func TestRESPNeedsOneRedis(t *testing.T) {
 	err := Run(t.Context(), NewCommand(), args, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "--resp can't be used with --redis-mode cluster") {
 		t.Error(err)
+	}
+}
+
+// TestRESPInManifests: the line that is commented out is a setting.
+func TestRESPInManifests(t *testing.T) {
+	text, err := os.ReadFile(manifests + "/config/rankcache.yaml")
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "rankcache.yaml")
+	must(t, os.WriteFile(file, bytes.Replace(text, []byte("\n# resp:"), []byte("\nresp:"), 1), 0o600))
+	for _, command := range [][]string{nil, {"write"}, {"poll"}} { // they share the file
+		values, err := runConfig(t, append(command, "--config", file)...)
+		if got := values["resp"]; err != nil || command == nil && got != "127.0.0.1:6390" {
+			t.Errorf("%v: %v, %v", command, got, err)
+		}
 	}
 }
 

@@ -130,11 +130,15 @@ func (a *parser) length(p []byte, tooLong protocolError) (n int, ok bool, err er
 // lineEnd returns where c is first, as Redis looks for it: not behind a zero, which ends a C
 // string.
 func lineEnd(p []byte, c byte) int {
-	end := bytes.IndexByte(p[:min(len(p), maxLine)], c)
-	if end >= 0 && bytes.IndexByte(p[:end], 0) >= 0 {
-		return -1
+	for i, b := range p[:min(len(p), maxLine)] { // most lines are short
+		switch b {
+		case c:
+			return i
+		case 0:
+			return -1
+		}
 	}
-	return end
+	return -1
 }
 
 func printable(c byte) byte {

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"rankcache"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
@@ -348,6 +351,35 @@ func TestReadsAreCounted(t *testing.T) {
 	c.ask("GET", "other")
 	if n := e.hot.Reads.Load(); n != 4 {
 		t.Errorf("%d reads were counted, want 4", n)
+	}
+}
+
+// TestMetrics: commands are counted by name and by what answered them.
+func TestMetrics(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	c := e.dial()
+	for _, command := range []string{"PING", "PING", "ZCARD open", "ZREVRANGE hot 0 1", "ZREVRANGE hot 0 1", "ZCARD hot", "ZSCORE shut a", "GET k", "EVAL return{} 0", "ZADD open 1 a"} {
+		c.ask(strings.Fields(command)...)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(e.counts)
+	want := "# HELP rankcache_resp_commands_total " + countsHelp + `
+# TYPE rankcache_resp_commands_total counter
+rankcache_resp_commands_total{command="other",source="redis"} 1
+rankcache_resp_commands_total{command="other",source="refused"} 1
+rankcache_resp_commands_total{command="ping",source="here"} 2
+rankcache_resp_commands_total{command="script",source="redis"} 1
+rankcache_resp_commands_total{command="zcard",source="local"} 1
+rankcache_resp_commands_total{command="zcard",source="redis"} 1
+rankcache_resp_commands_total{command="zrevrange",source="hot"} 2
+rankcache_resp_commands_total{command="zscore",source="refused"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	if s := e.Status(); s.Connections != 1 || s.Upstreams != 1 || !strings.HasPrefix(s.Server, "redis ") || s.Scores == formatUnknown.String() || !s.Reached {
+		t.Errorf("%+v", s)
 	}
 }
 
