@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -224,6 +225,24 @@ func (c *clientConn) want(reply string, args ...string) {
 	if got := c.ask(args...); got != reply {
 		c.t.Errorf("%s: got %.300q, want %.300q", strings.Join(args, " "), got, reply)
 	}
+}
+
+// closeAll closes the connections that are open now, and waits for it: what is sent to one
+// that is about to close is lost.
+func (e *env) closeAll() {
+	e.t.Helper()
+	all := e.conns.All()
+	for _, c := range all {
+		_ = c.Close()
+	}
+	testkit.Eventually(e.t, 10*time.Second, func() error {
+		for _, c := range e.conns.All() {
+			if slices.Contains(all, c) {
+				return errors.New("a connection is still open")
+			}
+		}
+		return nil
+	})
 }
 
 // counted returns how many commands a source has answered.

@@ -72,9 +72,7 @@ func runClient(t *testing.T, command ...string) {
 		if last = lines.Text(); last != "close" {
 			continue
 		}
-		for _, c := range e.conns.All() {
-			_ = c.Close()
-		}
+		e.closeAll()
 		_, _ = io.WriteString(in, "\n")
 	}
 	if err := cmd.Wait(); err != nil || last != "done" {

@@ -2,11 +2,7 @@ package resp
 
 import (
 	"errors"
-	"io"
-	"net"
-	"os"
 	"sync/atomic"
-	"time"
 
 	"rankcache"
 	"rankcache/internal/httpserve"
@@ -40,19 +36,8 @@ type session struct {
 	waits atomic.Pointer[upstream]
 }
 
-// run is commands that are passed on together.
-type run struct {
-	from, to int // in session.in
-	commands int
-	blocking bool
-	pinned   bool // to its upstream, which has a transaction
-}
-
-const (
-	firstRoom = 4 << 10  // bytes of a connection's buffer at first
-	keepRoom  = 16 << 10 // bytes of it that a connection keeps
-	flushAt   = 64 << 10 // bytes of replies that are sent while more are made
-)
+// flushAt is how many bytes of replies are sent while more are made.
+const flushAt = 64 << 10
 
 // errDone ends a session that has nothing more to say.
 var errDone = errors.New("done")
@@ -93,68 +78,6 @@ func (c *session) serve() error {
 		}
 		c.server.giveBuffer(c.out)
 		c.rest()
-	}
-}
-
-// read reads more of what the client sends.
-func (c *session) read() error {
-	if len(c.in) == cap(c.in) {
-		if err := c.grow(max(firstRoom, 2*len(c.in))); err != nil {
-			return err
-		}
-	}
-	empty := len(c.in) == 0
-	n, err := c.Read(c.in[len(c.in):cap(c.in)])
-	c.in = c.in[:len(c.in)+n]
-	if n > 0 {
-		if empty {
-			c.RequestBegun()
-		}
-		return nil
-	}
-	return err
-}
-
-// errHeld is what a client gets whose large command is one too many.
-var errHeld = errors.New("-ERR RANKCACHE too many large commands at once\r\n")
-
-// grow makes room for so many bytes, if the large commands of all connections leave it.
-func (c *session) grow(room int) error {
-	if more := int64(room) - c.held; room > keepRoom {
-		if c.server.held.Add(more) > maxHeld {
-			c.server.held.Add(-more)
-			_, _ = c.Write([]byte(errHeld.Error()))
-			return errHeld
-		}
-		c.held += more
-	}
-	c.in = append(make([]byte, 0, room), c.in...)
-	return nil
-}
-
-// shrink gives back the room of what was read.
-func (c *session) shrink() {
-	c.in = nil
-	c.server.held.Add(-c.held)
-	c.held = 0
-}
-
-// rest is called between two reads: it keeps the beginning of a command, and gives back
-// what one large command took.
-func (c *session) rest() {
-	left := copy(c.in, c.in[c.from:])
-	began := c.from > 0
-	c.in, c.from = c.in[:left], 0
-	if left == 0 && cap(c.in) > keepRoom {
-		c.shrink()
-	}
-	if !began && left > 0 { // more of the command that had begun
-		c.Enter(httpserve.ReadingHead)
-		return
-	}
-	c.AnswerSent()
-	if left > 0 {
-		c.RequestBegun()
 	}
 }
 
@@ -318,177 +241,6 @@ func (c *session) say(v verb, from source, reply string) error {
 	return nil
 }
 
-// pass adds a command to the run.
-func (c *session) pass(v verb, cmd *command, n int) error {
-	f := c.server.facts.Load().flagsOf(cmd.args[0])
-	if !f.readonly && (v < zRevRange || v > zCount) { // reads are known before anything is learned
-		if reply := c.server.refuses(cmd.args); reply != "" {
-			c.refused = c.multi
-			return c.say(v, sourceRefused, reply)
-		}
-		c.writes.begun(v, cmd.args)
-	}
-	c.server.counts.add(c.id, v, sourcePassed)
-	if c.run.commands == 0 {
-		c.run.from, c.run.pinned = c.from, c.multi || c.watching
-	}
-	c.run.to = c.from + n
-	c.run.commands++
-	c.run.blocking = c.run.blocking || f.blocking
-	return nil
-}
-
-// finishRun passes the run on and its replies back.
-func (c *session) finishRun() error {
-	r := c.run
-	if r.commands == 0 {
-		return nil
-	}
-	c.run = run{}
-	if err := c.open(r.pinned); err != nil {
-		return c.away(r.commands, err)
-	}
-	if err := c.up.send(c.in[r.from:r.to], r.commands, c.server.cfg.WriteTimeout); err != nil {
-		return err
-	}
-	err := c.receiveAll(r.blocking, false)
-	c.writes.ended()
-	return err
-}
-
-// away answers commands that can't be passed on. A transaction can't have begun.
-func (c *session) away(commands int, err error) error {
-	c.multi, c.watching, c.refused = false, false, false
-	c.writes.dropped()
-	for range commands {
-		c.out = append(c.out, awayReply(err)...)
-	}
-	return nil
-}
-
-// receiveAll passes replies back until none is awaited. Nothing that has come waits for
-// what has not, unless keep is set.
-func (c *session) receiveAll(watched, keep bool) error {
-	for c.up.replies.want > 0 {
-		if !keep {
-			if err := c.flush(); err != nil {
-				return err
-			}
-		}
-		receive := c.up.receive
-		if watched {
-			receive = c.watch
-		}
-		p, waited, err := receive()
-		if err != nil {
-			return err
-		}
-		watched = watched || waited
-		c.out = append(c.out, p...)
-	}
-	c.up.used = time.Now()
-	return nil
-}
-
-// watch waits for the next bytes of the upstream and ends that when the client goes away:
-// nobody must take from a list for a client that is gone. What the client sends meanwhile
-// is kept.
-func (c *session) watch() (p []byte, waited bool, err error) {
-	if err := c.EndAnswer(c.begun); err != nil {
-		return nil, false, err
-	}
-	c.Enter(httpserve.Answering)
-	c.waits.Store(c.up)
-	defer c.waits.Store(nil)
-	client, up := c.Conn.Conn, c.up
-	ended := make(chan []byte)
-	go func() {
-		p, err := readAhead(client)
-		if err != nil {
-			up.Close()
-		}
-		ended <- p
-	}()
-	p, err = up.receiveAnytime()
-	_ = client.SetReadDeadline(time.Unix(1, 0)) // ends readAhead; an error shows at the next read
-	c.in = append(c.in, <-ended...)
-	_ = client.SetReadDeadline(time.Time{})
-	c.begun = c.BeginAnswer()
-	return p, true, err
-}
-
-// readAhead reads until its deadline or until it has enough. An error is the end of the
-// connection.
-func readAhead(client net.Conn) (p []byte, err error) {
-	room := make([]byte, firstRoom)
-	for len(p) < 4*keepRoom {
-		n, err := client.Read(room)
-		p = append(p, room[:n]...)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return p, nil
-		}
-		if err != nil {
-			return p, err
-		}
-	}
-	return p, nil
-}
-
-// open makes sure that there is a connection to the upstream. One that was closed while it
-// was idle is replaced, unless a transaction is on it.
-func (c *session) open(pinned bool) error {
-	if c.up != nil && (pinned || c.up.isAlive()) {
-		return nil
-	}
-	c.closeUpstream()
-	nc, err := c.server.dial(c.server.lived, c.greeting)
-	if err != nil {
-		return err
-	}
-	c.server.upstreams.add(nc)
-	c.up = &upstream{Conn: nc, buf: make([]byte, 16<<10), used: time.Now()}
-	return nil
-}
-
-func (c *session) closeUpstream() {
-	if c.up != nil {
-		c.up.Close()
-		c.server.upstreams.remove(c.up.Conn)
-		c.up = nil
-	}
-}
-
-// relay passes on all that comes from now on, both ways, and counts nothing.
-func (c *session) relay() error {
-	if err := c.finishRun(); err != nil {
-		return err
-	}
-	if err := c.open(c.multi || c.watching); err != nil {
-		_ = c.away(1, err)
-		return errDone
-	}
-	if err := c.flush(); err != nil {
-		return err
-	}
-	c.server.counts.add(c.id, relayed, sourcePassed)
-	if err := c.EndAnswer(c.begun); err != nil {
-		return err
-	}
-	up := c.up.Conn
-	c.waits.Store(c.up)
-	_ = up.SetDeadline(time.Time{})
-	_ = c.SetReadDeadline(time.Time{})
-	if _, err := up.Write(c.in[c.from:]); err != nil {
-		return err
-	}
-	go func() {
-		_, _ = io.Copy(up, c.Conn.Conn) // either end ends both
-		up.Close()
-	}()
-	_, _ = io.Copy(&c.Conn, up)
-	return errDone
-}
-
 func (c *session) flush() error { return c.flushIf(1) }
 
 // flushIf sends the replies that are ready, if they have so many bytes.
@@ -498,16 +250,6 @@ func (c *session) flushIf(least int) error {
 	}
 	_, err := c.Write(c.out)
 	c.out = c.out[:0]
-	return err
-}
-
-// Close ends the connection as [conn.Conn.Close] does, also one that waits for the upstream
-// without end.
-func (c *session) Close() error {
-	err := c.Conn.Close()
-	if up := c.waits.Load(); up != nil {
-		hangUp(up.Conn)
-	}
 	return err
 }
 

@@ -30,5 +30,5 @@ $other->rPush('list', 'a');
 want($r->blPop('list', 5), ['list', 'a']);
 echo "close\n"; // all connections
 fgets(STDIN);
-want($r->zCard('open'), 10);
+want(connected()->zCard('open'), 10);
 echo "done\n";
