@@ -81,8 +81,22 @@ func (c *session) serve() error {
 	}
 }
 
-// answerAll answers and passes on the complete commands that are here.
+// answerAll answers and passes on the complete commands that are here, and those that came
+// while the upstream was waited for.
 func (c *session) answerAll() error {
+	for {
+		if err := c.answerHere(); err != nil {
+			return err
+		}
+		came := len(c.in)
+		if err := c.finishRun(); err != nil || len(c.in) == came {
+			return err
+		}
+	}
+}
+
+// answerHere answers the complete commands that are here, or adds them to the run.
+func (c *session) answerHere() error {
 	for c.from < len(c.in) {
 		n, err := c.answerKnown()
 		if n == 0 && err == nil {
@@ -96,7 +110,7 @@ func (c *session) answerAll() error {
 		}
 		c.from += n
 	}
-	return c.finishRun()
+	return nil
 }
 
 // answerKnown answers a command whose bytes came before, and returns its length; 0 if the

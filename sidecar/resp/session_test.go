@@ -245,6 +245,14 @@ func TestBlocking(t *testing.T) {
 	}
 	c.send("BLPOP list 0\r\n")
 	blocked(1)
+	c.send("GET k\r\nZCARD open\r\n") // alone behind it
+	time.Sleep(20 * time.Millisecond)
+	e.client.RPush(t.Context(), "list", "a")
+	if got, want := c.replies(3), "*2\r\n$4\r\nlist\r\n$1\r\na\r\n$-1\r\n:10\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	c.send("BLPOP list 0\r\n")
+	blocked(1)
 	_ = c.Close()
 	blocked(0)
 	e.client.RPush(t.Context(), "list", "b")
