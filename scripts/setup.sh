@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Gets what the tests and the demo need besides Go and a C compiler: redis-server, Java 17 or newer, the jars of a Kafka broker,
-# Chromium, in which the operator's page is tested, and the generator of a Python client, with which the OpenAPI document is.
+# Chromium, in which the operator's page is tested, the generator of a Python client, with which the OpenAPI document is, and
+# clients of Redis and a Valkey, with which the RESP listener is.
 #
 #   scripts/setup.sh                       all of it
-#   scripts/setup.sh redis|kafka|chromium|python-client  one of them
+#   scripts/setup.sh redis|kafka|chromium|python-client|clients  one of them
 #   scripts/setup.sh musl                  what a static build takes besides (scripts/static.sh)
 #   scripts/setup.sh arm64                 a C compiler for arm64 (scripts/platforms.sh)
 #
@@ -135,6 +136,32 @@ setup_python_client() {
   fi
 }
 
+# The folder is made and replaced as that of the Python client.
+setup_clients() {
+  local to=.cache/clients new
+  cat scripts/clients/* | cmp -s - $to/made-from && return
+  have javac || apt_install openjdk-$java_wanted-jdk-headless || true
+  have npm || apt_install npm || true
+  say "fetching clients of Redis and valkey-server into $to"
+  mkdir -p .cache
+  new=$(mktemp -d "$PWD/$to.XXXXXX")
+  if fetch_clients "$new"; then
+    cat scripts/clients/* >"$new/made-from"
+    chmod 755 "$new" && rm -rf $to && mv -T "$new" $to
+  else
+    rm -rf "$new"
+    lacks 'clients of Redis' 'python3 with venv, npm and Maven fetch what scripts/clients names (see above)'
+  fi
+}
+
+fetch_clients() {
+  cp scripts/clients/package*.json "$1" &&
+    npm ci --prefix "$1" --silent --ignore-scripts --no-audit --no-fund &&
+    python3 -m venv "$1/python" &&
+    "$1/python/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r scripts/clients/requirements.txt &&
+    mvn -B -q -Dstyle.color=never -f scripts/clients/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$1/libs"
+}
+
 case "${1:-all}" in
   redis) setup_redis ;;
   kafka) setup_java; setup_jars ;;
@@ -142,8 +169,9 @@ case "${1:-all}" in
   arm64) setup_arm64 ;;
   chromium) setup_chromium ;;
   python-client) setup_python_client ;;
-  all) setup_redis; setup_java; setup_jars; setup_chromium; setup_curl; setup_python_client ;;
-  *) say "unknown part '$1': redis, kafka, chromium, python-client, musl or arm64" >&2; exit 2 ;;
+  clients) setup_clients ;;
+  all) setup_redis; setup_java; setup_jars; setup_chromium; setup_curl; setup_python_client; setup_clients ;;
+  *) say "unknown part '$1': redis, kafka, chromium, python-client, clients, musl or arm64" >&2; exit 2 ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then

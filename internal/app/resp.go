@@ -41,7 +41,7 @@ func (s *Sidecar) buildResp() (err error) {
 	if !ok || o.redisMode == origin.ModeCluster {
 		return Usagef("--resp can't be used with --redis-mode cluster: clients of a cluster connect to its nodes by themselves")
 	}
-	s.respServer, err = resp.New(s.reader, resp.Config{Dial: rawDial(client.Options()), Credentials: o.credentials, DB: client.Options().DB,
+	s.respServer, err = resp.New(s.reader, resp.Config{Dial: rawDial(client.Options()), OneMaster: o.redisMode == origin.ModeSentinel, Credentials: o.credentials, DB: client.Options().DB,
 		Names: o.names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.redisTimeout}, s.log, s.registry)
 	s.parts = append(s.parts, s.respServer)
 	return err

@@ -1,11 +1,16 @@
 package app
 
 import (
+	"bytes"
+	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,6 +70,47 @@ func TestRESPNeedsOneRedis(t *testing.T) {
 	err := Run(t.Context(), NewCommand(), args, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "--resp can't be used with --redis-mode cluster") {
 		t.Error(err)
+	}
+}
+
+// TestRESPInManifests: the line that is commented out is a setting.
+func TestRESPInManifests(t *testing.T) {
+	text, err := os.ReadFile(manifests + "/config/rankcache.yaml")
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "rankcache.yaml")
+	must(t, os.WriteFile(file, bytes.Replace(text, []byte("\n# resp:"), []byte("\nresp:"), 1), 0o600))
+	for _, command := range [][]string{nil, {"write"}, {"poll"}} { // they share the file
+		values, err := runConfig(t, append(command, "--config", file)...)
+		if got := values["resp"]; err != nil || command == nil && got != "127.0.0.1:6390" {
+			t.Errorf("%v: %v, %v", command, got, err)
+		}
+	}
+}
+
+// TestRESPOverTLS: connections to Redis are checked against --redis-ca.
+func TestRESPOverTLS(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	t.Cleanup(server.Close)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	for caFile, want := range map[string]string{ca: "", "": "check --redis-ca"} {
+		o, flags := serveOptions{}, pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		o.register(flags)
+		must(t, flags.Parse([]string{"--redis", strings.Replace(server.URL, "https", "rediss", 1), "--redis-ca", caFile, "--redis-timeout", "10s"}))
+		client, err := o.dialRedis()
+		must(t, err)
+		conn, err := rawDial(client.(*redis.Client).Options())(t.Context())
+		if err == nil {
+			if _, secure := conn.(*tls.Conn); !secure {
+				t.Errorf("a %T", conn)
+			}
+			_ = conn.Close()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("--redis-ca %q: %v, want %q", caFile, err, want)
+		}
+		_ = client.Close()
 	}
 }
 

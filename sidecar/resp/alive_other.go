@@ -2,10 +2,7 @@
 
 package resp
 
-import (
-	"net"
-	"time"
-)
+import "net"
 
-// alive is not known here.
-func alive(net.Conn, time.Time) bool { return true }
+// peek knows nothing here.
+func peek(net.Conn) (pending, open bool) { return false, true }

@@ -63,9 +63,7 @@ func TestGoRedis(t *testing.T) {
 		}, "k"); !errors.Is(err, redis.TxFailedErr) {
 			t.Errorf("RESP%d: WATCH: %v", proto, err)
 		}
-		for _, conn := range e.conns.All() {
-			_ = conn.Close()
-		}
+		e.closeAll()
 		if n, err := client.ZCard(ctx, "open").Result(); err != nil || n != 10 {
 			t.Errorf("RESP%d: after its connections were closed: %d, %v", proto, n, err)
 		}

@@ -35,9 +35,11 @@ type counts struct {
 	}
 }
 
+const countsHelp = "Commands to the RESP listener, by command (other: all that are only passed on) and what answered: a whole board (local), a kept top (hot), the listener (here), Redis (redis), none (refused)."
+
 func newCounts() *counts {
 	return &counts{desc: prometheus.NewDesc("rankcache_resp_commands_total",
-		"Commands to the RESP listener, by command (other: all that are only passed on) and what answered: a whole board (local), a kept top (hot), the listener (here), Redis (redis), nobody (refused).",
+		countsHelp,
 		[]string{"command", "source"}, nil)}
 }
 

@@ -4,6 +4,7 @@
 // What a connection's bytes pass, in this order:
 //
 //	session.go      session.serve: reads, answers all complete commands, writes once
+//	buffer.go       room for what was read, also for large commands
 //	kept.go         memo: a read whose bytes came before is not parsed again
 //	frame.go        parser: commands, with limits; malformed ones end the connection
 //	commands.go     what becomes of a command, by its name
@@ -12,7 +13,7 @@
 //	                double.go and grisu.go write scores as the upstream does
 //	kept.go         kept: replies are encoded once for each top
 //	handshake.go    HELLO, AUTH and others: answered here, said again to the upstream
-//	session.go      pass and finishRun: all else goes to the upstream, a run of commands at
+//	passing.go      pass and finishRun: all else goes to the upstream, a run of commands at
 //	                once, and nothing is answered here until its replies are passed back
 //	transaction.go  MULTI, WATCH and what ends them
 //	writes.go       which keys this connection has written to; refused writes

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,8 @@ type env struct {
 	open   *localboard.Board // also "none", without members
 	boards boards
 	tiers  atomic.Pointer[rooms.Tiers]
+	stop   context.CancelFunc // drains
+	ended  sync.WaitGroup
 }
 
 type boards struct{ sync.Map }
@@ -93,16 +96,16 @@ func (e *env) start() {
 	ln := testkit.Listen(e.t, "tcp")
 	e.addr = ln.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
-	var all sync.WaitGroup
-	all.Go(func() { _ = e.Run(ctx) })
-	all.Go(func() {
+	e.stop = cancel
+	e.ended.Go(func() { _ = e.Run(ctx) })
+	e.ended.Go(func() {
 		if err := e.Serve(ctx, ln); err != nil {
 			e.t.Error(err)
 		}
 	})
 	e.t.Cleanup(func() {
 		cancel()
-		all.Wait()
+		e.ended.Wait()
 		_ = e.client.Close()
 	})
 }
@@ -226,6 +229,24 @@ func (c *clientConn) want(reply string, args ...string) {
 	if got := c.ask(args...); got != reply {
 		c.t.Errorf("%s: got %.300q, want %.300q", strings.Join(args, " "), got, reply)
 	}
+}
+
+// closeAll closes the connections that are open now, and waits for it: what is sent to one
+// that is about to close is lost.
+func (e *env) closeAll() {
+	e.t.Helper()
+	all := e.conns.All()
+	for _, c := range all {
+		_ = c.Close()
+	}
+	testkit.Eventually(e.t, 10*time.Second, func() error {
+		for _, c := range e.conns.All() {
+			if slices.Contains(all, c) {
+				return errors.New("a connection is still open")
+			}
+		}
+		return nil
+	})
 }
 
 // counted returns how many commands a source has answered.

@@ -211,8 +211,8 @@ func (s *Server) follow(ctx context.Context) error {
 	const pause, every = 200 * time.Millisecond, time.Second
 	for ctx.Err() == nil {
 		err := s.followOne(ctx, every)
-		if err != nil && ctx.Err() == nil && !s.learnFailed.Swap(true) {
-			s.log.Warn("RESP: Redis can't be reached: what is not open here gets errors", "err", err)
+		if err != nil && ctx.Err() == nil {
+			s.lost(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -236,6 +236,9 @@ func (s *Server) followOne(ctx context.Context, every time.Duration) error {
 		return err
 	}
 	s.learned(f)
+	if s.cfg.OneMaster {
+		s.upstreams.closeBut(conn.RemoteAddr().String())
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -244,6 +247,8 @@ func (s *Server) followOne(ctx context.Context, every time.Duration) error {
 			got, err := askAll(conn, s.cfg.UpstreamTimeout, [][]string{a.command})
 			if err == nil {
 				a.reply <- got[0]
+			} else {
+				s.lost(err) // first, so that who is told so does not ask again
 			}
 			if close(a.reply); err != nil {
 				return err
@@ -253,6 +258,13 @@ func (s *Server) followOne(ctx context.Context, every time.Duration) error {
 				return err
 			}
 		}
+	}
+}
+
+// lost takes note that the upstream is away.
+func (s *Server) lost(err error) {
+	if !s.learnFailed.Swap(true) {
+		s.log.Warn("RESP: Redis can't be reached: what is not open here gets errors", "err", err)
 	}
 }
 

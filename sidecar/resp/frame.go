@@ -2,7 +2,6 @@ package resp
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 )
 
@@ -13,6 +12,7 @@ const (
 	maxArgs    = 1 << 20
 	maxBulk    = 64 << 20  // bytes of one argument
 	maxCommand = 128 << 20 // bytes of a command
+	maxHeld    = 256 << 20 // bytes of large commands of all connections
 	keepArgs   = 1024      // for so many, room is kept for the next command
 )
 
@@ -86,13 +86,13 @@ func (a *parser) parseArray(p []byte) (complete bool, err error) {
 
 func (a *parser) parseBulk(p []byte) (ok bool, err error) {
 	if a.bulk == 0 {
-		if a.pos < len(p) && p[a.pos] != '$' {
-			return false, protocolError(fmt.Sprintf("expected '$', got '%c'", printable(p[a.pos])))
-		}
+		at := a.pos
 		n, ok, err := a.length(p, "too big bulk count string")
 		switch {
 		case err != nil || !ok:
 			return false, err
+		case p[at] != '$':
+			return false, protocolError("expected '$', got '" + string([]byte{printable(p[at])}) + "'")
 		case n < 0 || n > maxBulk || a.pos+n > maxCommand:
 			return false, protocolError("invalid bulk length")
 		}
@@ -112,7 +112,7 @@ const badLength = -1 << 31
 // length reads a line that is a sign and a number.
 func (a *parser) length(p []byte, tooLong protocolError) (n int, ok bool, err error) {
 	line := p[a.pos:]
-	end := bytes.IndexByte(line[:min(len(line), maxLine)], '\r')
+	end := lineEnd(line, '\r')
 	switch {
 	case end < 0 && len(line) >= maxLine:
 		return 0, false, tooLong
@@ -125,6 +125,20 @@ func (a *parser) length(p []byte, tooLong protocolError) (n int, ok bool, err er
 		return badLength, true, nil
 	}
 	return int(max(v, -1)), true, nil
+}
+
+// lineEnd returns where c is first, as Redis looks for it: not behind a zero, which ends a C
+// string.
+func lineEnd(p []byte, c byte) int {
+	for i, b := range p[:min(len(p), maxLine)] { // most lines are short
+		switch b {
+		case c:
+			return i
+		case 0:
+			return -1
+		}
+	}
+	return -1
 }
 
 func printable(c byte) byte {
@@ -157,7 +171,7 @@ func parseInt(s []byte) (n int64, ok bool) {
 
 // nextInline reads a command of words on one line.
 func (a *parser) nextInline(p []byte) (command, int, error) {
-	end := bytes.IndexByte(p[:min(len(p), maxLine)], '\n')
+	end := lineEnd(p, '\n')
 	switch {
 	case end < 0 && len(p) >= maxLine:
 		return command{}, 0, protocolError("too big inline request")
@@ -188,7 +202,7 @@ func (a *parser) split(line []byte) (balanced bool) {
 
 // word appends the first word of the line and returns what stands behind it.
 func (a *parser) word(line []byte) (rest []byte, balanced bool) {
-	for len(line) > 0 && !isSpace(line[0]) && line[0] != 0 {
+	for len(line) > 0 && !isSpace(line[0]) {
 		switch line[0] {
 		case '"', '\'':
 			n := a.quoted(line)
@@ -199,9 +213,6 @@ func (a *parser) word(line []byte) (rest []byte, balanced bool) {
 		}
 		a.inline = append(a.inline, line[0])
 		line = line[1:]
-	}
-	if len(line) > 0 && line[0] == 0 { // a C string ends here
-		line = nil
 	}
 	return line, true
 }

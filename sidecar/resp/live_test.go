@@ -176,6 +176,22 @@ func TestRedisDiesUnderPipelines(t *testing.T) {
 	all.Wait()
 }
 
+// TestRedisDiesUnderSubscribers: their connections end, and nothing else does.
+func TestRedisDiesUnderSubscribers(t *testing.T) {
+	r := testkit.StartRedis(t, servers.RedisOptions{})
+	e := newEnv(t, r.Addr()).learned()
+	e.fill(10, falling)
+	c, other := e.dial(), e.dial()
+	c.ask("SUBSCRIBE", "news")
+	if err := r.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if rest := c.rest(); rest != "" {
+		t.Errorf("%q instead of the end of the connection", rest)
+	}
+	other.want(":10\r\n", "ZCARD", "open")
+}
+
 // TestRedisHangs: open boards are answered while Redis does not answer, and what waits for it
 // is answered in its order once it does.
 func TestRedisHangs(t *testing.T) {

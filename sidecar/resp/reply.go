@@ -9,8 +9,9 @@ import (
 // errReply reports that the upstream does not speak RESP.
 var errReply = errors.New("the upstream's reply is not well-formed: is it a Redis?")
 
-// maxNesting is how deep arrays stand in arrays of one reply.
-const maxNesting = 256
+// maxNesting is how deep arrays stand in arrays of one reply. Scripts of Redis come to some
+// thousands.
+const maxNesting = 16 << 10
 
 // replies counts the replies in what the upstream sends, without keeping them. Pushes are
 // no replies. The zero value awaits none.
@@ -24,11 +25,11 @@ type replies struct {
 // nest is an aggregate with elements to come.
 type nest struct {
 	left  int
-	apart bool // a push or an attribute: nobody waits for it
+	apart bool // a push or an attribute, which answers no command
 }
 
 // scan counts what is in p. The error wraps [errReply] if that is no RESP, or a reply that
-// nobody awaits.
+// answers no command.
 func (r *replies) scan(p []byte) error {
 	for len(p) > 0 {
 		if r.skip > 0 {

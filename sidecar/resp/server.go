@@ -37,6 +37,9 @@ type Config struct {
 	// Dial connects to Redis: TLS is done, nothing is said. It may be called
 	// concurrently.
 	Dial func(context.Context) (net.Conn, error)
+	// OneMaster tells that all that Dial connects to is one server, until it fails over:
+	// then connections to the old one, which may hang, are closed.
+	OneMaster bool
 	// Credentials returns the sidecar's own user and password, "" for none: only
 	// clients that log in with these are answered from copies.
 	Credentials func() (user, password string)
@@ -87,7 +90,8 @@ type Server struct {
 	buffers   sync.Pool // of *[]byte: replies, while a connection answers
 	counts    *counts
 	broken    prometheus.Counter
-	upstreams atomic.Int64
+	upstreams upstreams
+	held      atomic.Int64 // bytes; see maxHeld
 }
 
 const acceptPause = 50 * time.Millisecond
@@ -103,7 +107,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 		return nil, errors.New("a RESP server needs an upstream")
 	}
 	s := &Server{cfg: cfg, reader: r, slot: r.NewSlot(newKept), log: log, began: time.Now(),
-		conns: httpserve.NewConns[*session](cfg.MaxConns), asks: make(chan ask), counts: newCounts(),
+		conns: httpserve.NewConns[*session](cfg.MaxConns), asks: make(chan ask), counts: newCounts(), upstreams: upstreams{open: make(map[net.Conn]struct{})},
 		broken: prometheus.NewCounter(prometheus.CounterOpts{Name: "rankcache_resp_protocol_errors_total",
 			Help: "Connections to the RESP listener that ended with a malformed frame."})}
 	s.lastID.Store(firstID)
@@ -136,7 +140,7 @@ func (s *Server) register(reg prometheus.Registerer) error {
 	}
 	return errors.Join(reg.Register(s.counts), reg.Register(s.broken),
 		gauge("rankcache_resp_connections", "Connections now open to the RESP listeners.", s.conns.Len),
-		gauge("rankcache_resp_upstream_connections", "Connections to Redis that those have open.", func() int { return int(s.upstreams.Load()) }))
+		gauge("rankcache_resp_upstream_connections", "Connections to Redis that those have open.", s.upstreams.len))
 }
 
 // Status is what operators see.
@@ -151,7 +155,7 @@ type Status struct {
 // Status returns the present state.
 func (s *Server) Status() Status {
 	f := s.facts.Load()
-	return Status{s.conns.Len(), int(s.upstreams.Load()), f.name, f.format.String(), f != unlearned && !s.learnFailed.Load()}
+	return Status{s.conns.Len(), s.upstreams.len(), f.name, f.format.String(), f != unlearned && !s.learnFailed.Load()}
 }
 
 // Conns returns how many connections are open now, and how many were ever accepted.
@@ -220,6 +224,7 @@ func (s *Server) drain(sessions *sync.WaitGroup) {
 		for _, c := range s.conns.All() {
 			_ = c.Conn.Conn.Close()
 		}
+		s.upstreams.closeBut("")
 	})
 	defer over.Stop()
 	sessions.Wait()

@@ -52,7 +52,9 @@ func serveAlone(t *testing.T, cfg Config) *served {
 		t.Fatal(err)
 	}
 	cfg.Names = wire.DefaultNames()
-	cfg.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("no Redis") }
+	if cfg.Dial == nil {
+		cfg.Dial = func(context.Context) (net.Conn, error) { return nil, errors.New("no Redis") }
+	}
 	s := &served{Listener: testkit.Listen(t, "tcp"), ended: make(chan error, 1)}
 	if s.Server, err = New(reader, cfg, slog.New(slog.DiscardHandler), nil); err != nil {
 		t.Fatal(err)
@@ -140,5 +142,30 @@ func TestDrain(t *testing.T) {
 	}
 	if err := <-s.ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDrainWithoutReader: a Redis that reads nothing does not hold up the end for as long as
+// writes may take.
+func TestDrainWithoutReader(t *testing.T) {
+	hung := testkit.Listen(t, "tcp")
+	defer hung.Close()
+	s := serveAlone(t, Config{Dial: dialer(hung.Addr().String()), DrainTimeout: 100 * time.Millisecond, WriteTimeout: time.Hour})
+	c := dial(t, s.Addr().String())
+	c.send(string(appendCommand(nil, "SET", "k", strings.Repeat("v", 20<<20))))
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if s.Status().Upstreams == 0 {
+			return errors.New("nothing is passed on")
+		}
+		return nil
+	})
+	s.stop()
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
 	}
 }

@@ -2,10 +2,7 @@ package resp
 
 import (
 	"errors"
-	"io"
-	"net"
-	"os"
-	"time"
+	"sync/atomic"
 
 	"rankcache"
 	"rankcache/internal/httpserve"
@@ -23,7 +20,8 @@ type session struct {
 	begun  httpserve.Place
 
 	in     []byte
-	from   int // of what is not parsed
+	from   int   // of what is not parsed
+	held   int64 // bytes of in that count for maxHeld
 	parser parser
 	out    []byte
 	memo   memo
@@ -34,21 +32,12 @@ type session struct {
 	writes          writes
 	run             run
 	up              *upstream // nil: nothing was passed on yet
+	// waits is the upstream while no time bounds the waiting for it.
+	waits atomic.Pointer[upstream]
 }
 
-// run is commands that are passed on together.
-type run struct {
-	from, to int // in session.in
-	commands int
-	blocking bool
-	pinned   bool // to its upstream, which has a transaction
-}
-
-const (
-	firstRoom = 4 << 10  // bytes of a connection's buffer at first
-	keepRoom  = 16 << 10 // bytes of it that a connection keeps
-	flushAt   = 64 << 10 // bytes of replies that are sent while more are made
-)
+// flushAt is how many bytes of replies are sent while more are made.
+const flushAt = 64 << 10
 
 // errDone ends a session that has nothing more to say.
 var errDone = errors.New("done")
@@ -92,44 +81,22 @@ func (c *session) serve() error {
 	}
 }
 
-// read reads more of what the client sends.
-func (c *session) read() error {
-	if len(c.in) == cap(c.in) {
-		c.in = append(make([]byte, 0, max(firstRoom, 2*len(c.in))), c.in...)
-	}
-	empty := len(c.in) == 0
-	n, err := c.Read(c.in[len(c.in):cap(c.in)])
-	c.in = c.in[:len(c.in)+n]
-	if n > 0 {
-		if empty {
-			c.RequestBegun()
-		}
-		return nil
-	}
-	return err
-}
-
-// rest is called between two reads: it keeps the beginning of a command, and gives back
-// what one large command took.
-func (c *session) rest() {
-	left := copy(c.in, c.in[c.from:])
-	began := c.from > 0
-	c.in, c.from = c.in[:left], 0
-	if left == 0 && cap(c.in) > keepRoom {
-		c.in = nil
-	}
-	if !began && left > 0 { // more of the command that had begun
-		c.Enter(httpserve.ReadingHead)
-		return
-	}
-	c.AnswerSent()
-	if left > 0 {
-		c.RequestBegun()
-	}
-}
-
-// answerAll answers and passes on the complete commands that are here.
+// answerAll answers and passes on the complete commands that are here, and those that came
+// while the upstream was waited for.
 func (c *session) answerAll() error {
+	for {
+		if err := c.answerHere(); err != nil {
+			return err
+		}
+		came := len(c.in)
+		if err := c.finishRun(); err != nil || len(c.in) == came {
+			return err
+		}
+	}
+}
+
+// answerHere answers the complete commands that are here, or adds them to the run.
+func (c *session) answerHere() error {
 	for c.from < len(c.in) {
 		n, err := c.answerKnown()
 		if n == 0 && err == nil {
@@ -143,7 +110,7 @@ func (c *session) answerAll() error {
 		}
 		c.from += n
 	}
-	return c.finishRun()
+	return nil
 }
 
 // answerKnown answers a command whose bytes came before, and returns its length; 0 if the
@@ -288,173 +255,6 @@ func (c *session) say(v verb, from source, reply string) error {
 	return nil
 }
 
-// pass adds a command to the run.
-func (c *session) pass(v verb, cmd *command, n int) error {
-	f := c.server.facts.Load().flagsOf(cmd.args[0])
-	if !f.readonly && (v < zRevRange || v > zCount) { // reads are known before anything is learned
-		if reply := c.server.refuses(cmd.args); reply != "" {
-			c.refused = c.multi
-			return c.say(v, sourceRefused, reply)
-		}
-		c.writes.begun(v, cmd.args)
-	}
-	c.server.counts.add(c.id, v, sourcePassed)
-	if c.run.commands == 0 {
-		c.run.from, c.run.pinned = c.from, c.multi || c.watching
-	}
-	c.run.to = c.from + n
-	c.run.commands++
-	c.run.blocking = c.run.blocking || f.blocking
-	return nil
-}
-
-// finishRun passes the run on and its replies back.
-func (c *session) finishRun() error {
-	r := c.run
-	if r.commands == 0 {
-		return nil
-	}
-	c.run = run{}
-	if err := c.open(r.pinned); err != nil {
-		return c.away(r.commands, err)
-	}
-	if err := c.up.send(c.in[r.from:r.to], r.commands, c.server.cfg.WriteTimeout); err != nil {
-		return err
-	}
-	err := c.receiveAll(r.blocking, false)
-	c.writes.ended()
-	return err
-}
-
-// away answers commands that can't be passed on. A transaction can't have begun.
-func (c *session) away(commands int, err error) error {
-	c.multi, c.watching, c.refused = false, false, false
-	c.writes.dropped()
-	for range commands {
-		c.out = append(c.out, awayReply(err)...)
-	}
-	return nil
-}
-
-// receiveAll passes replies back until none is awaited. Nothing that has come waits for
-// what has not, unless keep is set.
-func (c *session) receiveAll(watched, keep bool) error {
-	for c.up.replies.want > 0 {
-		if !keep {
-			if err := c.flush(); err != nil {
-				return err
-			}
-		}
-		receive := c.up.receive
-		if watched {
-			receive = c.watch
-		}
-		p, waited, err := receive()
-		if err != nil {
-			return err
-		}
-		watched = watched || waited
-		c.out = append(c.out, p...)
-	}
-	c.up.used = time.Now()
-	return nil
-}
-
-// watch waits for the next bytes of the upstream and ends that when the client goes away:
-// nobody must take from a list for a client that is gone. What the client sends meanwhile
-// is kept.
-func (c *session) watch() (p []byte, waited bool, err error) {
-	if err := c.EndAnswer(c.begun); err != nil {
-		return nil, false, err
-	}
-	c.Enter(httpserve.Answering)
-	client, up := c.Conn.Conn, c.up
-	ended := make(chan []byte)
-	go func() {
-		p, err := readAhead(client)
-		if err != nil {
-			up.Close()
-		}
-		ended <- p
-	}()
-	p, err = up.receiveAnytime()
-	_ = client.SetReadDeadline(time.Unix(1, 0)) // ends readAhead; an error shows at the next read
-	c.in = append(c.in, <-ended...)
-	_ = client.SetReadDeadline(time.Time{})
-	c.begun = c.BeginAnswer()
-	return p, true, err
-}
-
-// readAhead reads until its deadline or until it has enough. An error is the end of the
-// connection.
-func readAhead(client net.Conn) (p []byte, err error) {
-	room := make([]byte, firstRoom)
-	for len(p) < 4*keepRoom {
-		n, err := client.Read(room)
-		p = append(p, room[:n]...)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return p, nil
-		}
-		if err != nil {
-			return p, err
-		}
-	}
-	return p, nil
-}
-
-// open makes sure that there is a connection to the upstream. One that was closed while it
-// was idle is replaced, unless a transaction is on it.
-func (c *session) open(pinned bool) error {
-	if c.up != nil && (pinned || alive(c.up.Conn, c.up.used)) {
-		return nil
-	}
-	c.closeUpstream()
-	nc, err := c.server.dial(c.server.lived, c.greeting)
-	if err != nil {
-		return err
-	}
-	c.server.upstreams.Add(1)
-	c.up = &upstream{Conn: nc, buf: make([]byte, 16<<10), used: time.Now()}
-	return nil
-}
-
-func (c *session) closeUpstream() {
-	if c.up != nil {
-		c.up.Close()
-		c.server.upstreams.Add(-1)
-		c.up = nil
-	}
-}
-
-// relay passes on all that comes from now on, both ways, and counts nothing.
-func (c *session) relay() error {
-	if err := c.finishRun(); err != nil {
-		return err
-	}
-	if err := c.open(c.multi || c.watching); err != nil {
-		_ = c.away(1, err)
-		return errDone
-	}
-	if err := c.flush(); err != nil {
-		return err
-	}
-	c.server.counts.add(c.id, relayed, sourcePassed)
-	if err := c.EndAnswer(c.begun); err != nil {
-		return err
-	}
-	_ = c.up.SetDeadline(time.Time{})
-	_ = c.SetReadDeadline(time.Time{})
-	if _, err := c.up.Write(c.in[c.from:]); err != nil {
-		return err
-	}
-	go func() {
-		_, _ = io.Copy(c.up.Conn, c.Conn.Conn) // either end ends both
-		c.up.Conn.Close()
-	}()
-	_, _ = io.Copy(&c.Conn, c.up.Conn)
-	return errDone
-}
-
 func (c *session) flush() error { return c.flushIf(1) }
 
 // flushIf sends the replies that are ready, if they have so many bytes.
@@ -469,6 +269,7 @@ func (c *session) flushIf(least int) error {
 
 func (c *session) close() {
 	c.closeUpstream()
+	c.shrink()
 	_ = c.Conn.Conn.Close()
 	c.server.conns.Remove(c)
 }

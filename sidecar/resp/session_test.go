@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"rankcache"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
@@ -171,7 +174,7 @@ func (e *env) publishLater() {
 	e.publish(time.Now())
 }
 
-// TestRelayed: subscriptions and other replies that nobody can count pass as they are.
+// TestRelayed: subscriptions and other replies that can't be counted pass as they are.
 func TestRelayed(t *testing.T) {
 	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
 	e.fill(10, falling)
@@ -243,6 +246,14 @@ func TestBlocking(t *testing.T) {
 	}
 	c.send("BLPOP list 0\r\n")
 	blocked(1)
+	c.send("GET k\r\nZCARD open\r\n") // alone behind it
+	time.Sleep(20 * time.Millisecond)
+	e.client.RPush(t.Context(), "list", "a")
+	if got, want := c.replies(3), "*2\r\n$4\r\nlist\r\n$1\r\na\r\n$-1\r\n:10\r\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	c.send("BLPOP list 0\r\n")
+	blocked(1)
 	_ = c.Close()
 	blocked(0)
 	e.client.RPush(t.Context(), "list", "b")
@@ -298,8 +309,8 @@ func TestWithoutRedis(t *testing.T) {
 	e.learned()
 }
 
-// TestRedisDiesDuringACommand: whether it was executed is unknown, and nothing says
-// otherwise.
+// TestRedisDiesDuringACommand: whether it was executed is unknown, and the reply claims nothing
+// else.
 func TestRedisDiesDuringACommand(t *testing.T) {
 	r := testkit.StartRedis(t, servers.RedisOptions{})
 	e := newEnv(t, r.Addr()).learned()
@@ -373,6 +384,35 @@ func TestReadsAreCounted(t *testing.T) {
 	c.ask("GET", "other")
 	if n := e.hot.Reads.Load(); n != 4 {
 		t.Errorf("%d reads were counted, want 4", n)
+	}
+}
+
+// TestMetrics: commands are counted by name and by what answered them.
+func TestMetrics(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	e.fill(10, falling)
+	c := e.dial()
+	for _, command := range []string{"PING", "PING", "ZCARD open", "ZREVRANGE hot 0 1", "ZREVRANGE hot 0 1", "ZCARD hot", "ZSCORE shut a", "GET k", "EVAL return{} 0", "ZADD open 1 a"} {
+		c.ask(strings.Fields(command)...)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(e.counts)
+	want := "# HELP rankcache_resp_commands_total " + countsHelp + `
+# TYPE rankcache_resp_commands_total counter
+rankcache_resp_commands_total{command="other",source="redis"} 1
+rankcache_resp_commands_total{command="other",source="refused"} 1
+rankcache_resp_commands_total{command="ping",source="here"} 2
+rankcache_resp_commands_total{command="script",source="redis"} 1
+rankcache_resp_commands_total{command="zcard",source="local"} 1
+rankcache_resp_commands_total{command="zcard",source="redis"} 1
+rankcache_resp_commands_total{command="zrevrange",source="hot"} 2
+rankcache_resp_commands_total{command="zscore",source="refused"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	if s := e.Status(); s.Connections != 1 || s.Upstreams != 1 || !strings.HasPrefix(s.Server, "redis ") || s.Scores == formatUnknown.String() || !s.Reached {
+		t.Errorf("%+v", s)
 	}
 }
 

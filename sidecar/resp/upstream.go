@@ -3,11 +3,13 @@ package resp
 import (
 	"context"
 	"crypto/subtle"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -19,6 +21,74 @@ type upstream struct {
 	armed   time.Time // when the deadline of reads was set
 	sending time.Time // the same of writes
 	used    time.Time
+}
+
+// upstreams are the open connections to Redis of all clients.
+type upstreams struct {
+	mu   sync.Mutex
+	open map[net.Conn]struct{}
+}
+
+func (u *upstreams) add(c net.Conn) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.open[c] = struct{}{}
+}
+
+func (u *upstreams) remove(c net.Conn) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.open, c)
+}
+
+func (u *upstreams) len() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.open)
+}
+
+// closeBut closes those that are not to the address.
+func (u *upstreams) closeBut(addr string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for c := range u.open {
+		if c.RemoteAddr().String() != addr {
+			hangUp(c)
+		}
+	}
+}
+
+// hangUp closes the connection and waits for nobody, also where TLS would say goodbye.
+func hangUp(c net.Conn) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	c.Close()
+}
+
+// idleUnchecked is how long an upstream is taken to be there without a look.
+const idleUnchecked = 50 * time.Millisecond
+
+// isAlive reports whether nobody has closed the connection since it was used: what is sent to
+// one that is closed is lost, and whether it was executed is unknown. No reply is awaited, so
+// that one from which something has come is of no use either.
+func (u *upstream) isAlive() bool {
+	if time.Since(u.used) < idleUnchecked {
+		return true
+	}
+	secure, ok := u.Conn.(*tls.Conn)
+	if !ok {
+		pending, open := peek(u.Conn)
+		return open && !pending
+	}
+	if pending, open := peek(secure.NetConn()); !open || !pending {
+		return open
+	}
+	// The end of TLS, or a record without data, such as a ticket.
+	u.armed = time.Time{}
+	_ = u.SetReadDeadline(time.Now().Add(time.Millisecond))
+	n, err := u.Read(u.buf[:1])
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // greeting is what a client has said before its first command, for its upstream.
@@ -66,7 +136,7 @@ func (s *Server) isOwn(user, password []byte) bool {
 
 func isDefault(user string) bool { return user == "" || user == "default" }
 
-// retryAfter is how long nobody connects again to an upstream that could not be reached.
+// retryAfter is how long an upstream that could not be reached is not dialled again.
 const retryAfter = 100 * time.Millisecond
 
 // dial returns a connection to the upstream that has been greeted.

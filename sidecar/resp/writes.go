@@ -3,6 +3,7 @@ package resp
 import (
 	"hash/maphash"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,29 +92,41 @@ const refusal = "-ERR RANKCACHE board is written by the writer\r\n"
 // here whole: its copies would be wrong until the walk finds it. The upstream says which
 // of the arguments are keys.
 func (s *Server) refuses(args [][]byte) string {
-	for _, a := range args[1:] {
-		if len(a) > maxKey {
-			continue
-		}
-		board, ok := s.cfg.Names.BoardOfKey(text(a))
-		if !ok {
-			continue
-		}
-		if !s.reader.Keeps(board) {
-			continue
-		}
-		if reply := s.refusesKey(args, string(a)); reply != "" {
-			return reply
+	if !slices.ContainsFunc(args[1:], s.isOpen) {
+		return ""
+	}
+	reply, err := s.askKeys(args)
+	if err != nil {
+		return awayReply(err)
+	}
+	keys, _ := decode(reply).([]any)
+	for _, k := range keys {
+		if key, ok := writtenKey(k); ok && s.isOpen([]byte(key)) {
+			return refusal
 		}
 	}
 	return ""
 }
 
-// refusesKey is refuses for one argument that may be a key.
-func (s *Server) refusesKey(args [][]byte, key string) string {
+// isOpen reports whether it is the key of a board that is kept open here, be it bypassed or
+// not.
+func (s *Server) isOpen(key []byte) bool {
+	if len(key) > maxKey {
+		return false
+	}
+	board, ok := s.cfg.Names.BoardOfKey(text(key))
+	return ok && s.reader.Keeps(board)
+}
+
+// askKeys asks which arguments of a command are keys. Long ones are no keys of boards, and
+// what stands in them does not matter.
+func (s *Server) askKeys(args [][]byte) ([]byte, error) {
 	command := make([]string, 0, 2+len(args))
 	command = append(command, "COMMAND", "GETKEYSANDFLAGS")
 	for _, a := range args {
+		if len(a) > maxKey {
+			a = a[:1]
+		}
 		command = append(command, string(a))
 	}
 	reply, err := s.ask(command...)
@@ -121,35 +134,26 @@ func (s *Server) refusesKey(args [][]byte, key string) string {
 		command[1] = "GETKEYS"
 		reply, err = s.ask(command...)
 	}
-	if err != nil {
-		return awayReply(err)
-	}
-	keys, _ := decode(reply).([]any)
-	for _, k := range keys {
-		if writesKey(k, key) {
-			return refusal
-		}
-	}
-	return ""
+	return reply, err
 }
 
-// writesKey reports whether a key of COMMAND GETKEYS or GETKEYSANDFLAGS is the key, and may
-// be written to.
-func writesKey(k any, key string) bool {
+// writtenKey returns a key of COMMAND GETKEYS or GETKEYSANDFLAGS, if it may be written to.
+func writtenKey(k any) (key string, ok bool) {
 	switch k := k.(type) {
 	case string:
-		return k == key
+		return k, true
 	case []any:
-		if len(k) < 2 || k[0] != key {
-			return false
+		if len(k) < 2 {
+			return "", false
 		}
+		key, ok = k[0].(string)
 		flags, _ := k[1].([]any)
 		for _, f := range flags {
 			if word, _ := f.(string); strings.EqualFold(word, "RO") {
-				return false
+				return "", false
 			}
 		}
-		return true
+		return key, ok
 	}
-	return false
+	return "", false
 }

@@ -1,0 +1,200 @@
+package resp
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"rankcache/internal/httpserve"
+)
+
+// run is commands that are passed on together.
+type run struct {
+	from, to int // in session.in
+	commands int
+	blocking bool
+	pinned   bool // to its upstream, which has a transaction
+}
+
+// pass adds a command to the run.
+func (c *session) pass(v verb, cmd *command, n int) error {
+	f := c.server.facts.Load().flagsOf(cmd.args[0])
+	if !f.readonly && (v < zRevRange || v > zCount) { // reads are known before anything is learned
+		if reply := c.server.refuses(cmd.args); reply != "" {
+			c.refused = c.multi
+			return c.say(v, sourceRefused, reply)
+		}
+		c.writes.begun(v, cmd.args)
+	}
+	c.server.counts.add(c.id, v, sourcePassed)
+	if c.run.commands == 0 {
+		c.run.from, c.run.pinned = c.from, c.multi || c.watching
+	}
+	c.run.to = c.from + n
+	c.run.commands++
+	c.run.blocking = c.run.blocking || f.blocking
+	return nil
+}
+
+// finishRun passes the run on and its replies back.
+func (c *session) finishRun() error {
+	r := c.run
+	if r.commands == 0 {
+		return nil
+	}
+	c.run = run{}
+	if err := c.open(r.pinned); err != nil {
+		return c.away(r.commands, err)
+	}
+	if err := c.up.send(c.in[r.from:r.to], r.commands, c.server.cfg.WriteTimeout); err != nil {
+		return err
+	}
+	err := c.receiveAll(r.blocking, false)
+	c.writes.ended()
+	return err
+}
+
+// away answers commands that can't be passed on. A transaction can't have begun.
+func (c *session) away(commands int, err error) error {
+	c.multi, c.watching, c.refused = false, false, false
+	c.writes.dropped()
+	for range commands {
+		c.out = append(c.out, awayReply(err)...)
+	}
+	return nil
+}
+
+// receiveAll passes replies back until none is awaited. Nothing that has come waits for
+// what has not, unless keep is set.
+func (c *session) receiveAll(watched, keep bool) error {
+	for c.up.replies.want > 0 {
+		if !keep {
+			if err := c.flush(); err != nil {
+				return err
+			}
+		}
+		receive := c.up.receive
+		if watched {
+			receive = c.watch
+		}
+		p, waited, err := receive()
+		if err != nil {
+			return err
+		}
+		watched = watched || waited
+		c.out = append(c.out, p...)
+	}
+	c.up.used = time.Now()
+	return nil
+}
+
+// watch waits for the next bytes of the upstream and ends that when the client goes away:
+// a list must not lose an element to a client that is gone. What the client sends meanwhile
+// is kept.
+func (c *session) watch() (p []byte, waited bool, err error) {
+	if err := c.EndAnswer(c.begun); err != nil {
+		return nil, false, err
+	}
+	c.Enter(httpserve.Answering)
+	c.waits.Store(c.up)
+	defer c.waits.Store(nil)
+	client, up := c.Conn.Conn, c.up
+	ended := make(chan []byte)
+	go func() {
+		p, err := readAhead(client)
+		if err != nil {
+			up.Close()
+		}
+		ended <- p
+	}()
+	p, err = up.receiveAnytime()
+	_ = client.SetReadDeadline(time.Unix(1, 0)) // ends readAhead; an error shows at the next read
+	c.in = append(c.in, <-ended...)
+	_ = client.SetReadDeadline(time.Time{})
+	c.begun = c.BeginAnswer()
+	return p, true, err
+}
+
+// readAhead reads until its deadline or until it has enough. An error is the end of the
+// connection.
+func readAhead(client net.Conn) (p []byte, err error) {
+	room := make([]byte, firstRoom)
+	for len(p) < 4*keepRoom {
+		n, err := client.Read(room)
+		p = append(p, room[:n]...)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return p, nil
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// open makes sure that there is a connection to the upstream. One that was closed while it
+// was idle is replaced, unless a transaction is on it.
+func (c *session) open(pinned bool) error {
+	if c.up != nil && (pinned || c.up.isAlive()) {
+		return nil
+	}
+	c.closeUpstream()
+	nc, err := c.server.dial(c.server.lived, c.greeting)
+	if err != nil {
+		return err
+	}
+	c.server.upstreams.add(nc)
+	c.up = &upstream{Conn: nc, buf: make([]byte, 16<<10), used: time.Now()}
+	return nil
+}
+
+func (c *session) closeUpstream() {
+	if c.up != nil {
+		c.up.Close()
+		c.server.upstreams.remove(c.up.Conn)
+		c.up = nil
+	}
+}
+
+// relay passes on all that comes from now on, both ways, and counts nothing.
+func (c *session) relay() error {
+	if err := c.finishRun(); err != nil {
+		return err
+	}
+	if err := c.open(c.multi || c.watching); err != nil {
+		_ = c.away(1, err)
+		return errDone
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	c.server.counts.add(c.id, relayed, sourcePassed)
+	if err := c.EndAnswer(c.begun); err != nil {
+		return err
+	}
+	up := c.up.Conn
+	c.waits.Store(c.up)
+	_ = up.SetDeadline(time.Time{})
+	_ = c.SetReadDeadline(time.Time{})
+	if _, err := up.Write(c.in[c.from:]); err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(up, c.Conn.Conn) // either end ends both
+		up.Close()
+	}()
+	_, _ = io.Copy(&c.Conn, up)
+	return errDone
+}
+
+// Close ends the connection as [conn.Conn.Close] does, also one that waits for the upstream
+// without end.
+func (c *session) Close() error {
+	err := c.Conn.Close()
+	if up := c.waits.Load(); up != nil {
+		hangUp(up.Conn)
+	}
+	return err
+}
