@@ -212,10 +212,11 @@ func (x *index) withHandles(m *members, handles []uint32) *index {
 
 // merged returns the index without the rows of gone and with those of added, which
 // it sorts. For many rows it costs less than one update each.
-func (x *index) merged(m *members, gone bitset, added []row) *index {
-	slices.SortFunc(added, m.compare)
+func (x *index) merged(m *members, gone bitset, added []row, p *pacer) *index {
+	m.sort(added, p)
 	b := newBuilder(x.version)
 	for r := range x.all {
+		p.step()
 		if gone.has(r.handle) {
 			continue
 		}
@@ -232,10 +233,11 @@ func (x *index) merged(m *members, gone bitset, added []row) *index {
 }
 
 // build returns the index of rows, which it sorts.
-func build(m *members, rows []row, version uint64) *index {
-	slices.SortFunc(rows, m.compare)
+func build(m *members, rows []row, version uint64, p *pacer) *index {
+	m.sort(rows, p)
 	b := newBuilder(version)
 	for _, r := range rows {
+		p.step()
 		b.add(r)
 	}
 	return b.close()

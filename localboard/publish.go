@@ -22,9 +22,9 @@ func (s *writerState) updateIndex(yield func()) {
 	switch {
 	case s.index == nil:
 		s.members.prefix, s.liveAtCompaction = s.members.commonPrefix(), s.live
-		s.index = build(&s.members, s.liveRows(), 0)
+		s.index = s.build(yield)
 	case len(s.changes) > s.index.rows/mergeShare:
-		s.index = s.index.merged(&s.members, s.changedHandles(), s.changedRows())
+		s.index = s.index.merged(&s.members, s.changedHandles(), s.changedRows(), &pacer{yield: yield})
 	default:
 		for y, i := newYielder(yield, len(s.changes)), 0; i < len(s.changes); i++ {
 			y.beforeChange(i)
@@ -45,10 +45,17 @@ func (s *writerState) updateRow(c *change) {
 	}
 }
 
+// build returns the index of all members on the board.
+func (s *writerState) build(yield func()) *index {
+	p := &pacer{yield: yield}
+	return build(&s.members, s.liveRows(p), 0, p)
+}
+
 // liveRows returns a row for every member on the board, unsorted.
-func (s *writerState) liveRows() []row {
+func (s *writerState) liveRows(p *pacer) []row {
 	rows := make([]row, 0, s.live)
 	for h, r := range s.members.all {
+		p.step()
 		if score := s.members.published(r); !isAbsent(score) {
 			rows = append(rows, newRow(score, s.members.idKey(r.id()), h))
 		}
@@ -131,6 +138,26 @@ func (y *yielder) beforeChange(i int) {
 	start := time.Now()
 	y.yield()
 	y.budget -= time.Since(start)
+}
+
+// pacerSteps is how many rows a pass over a whole board works on between two yields, or how
+// many it compares: some 0.2 ms.
+const pacerSteps = 4096
+
+// pacer yields during a pass over a whole board. Go takes a core from a goroutine after
+// 10 ms only, and readers of other boards would wait for so long.
+type pacer struct {
+	yield func() // may be nil
+	steps int    // since the last yield
+}
+
+// step is called for each row.
+func (p *pacer) step() {
+	if p.steps++; p.steps < pacerSteps || p.yield == nil {
+		return
+	}
+	p.steps = 0
+	p.yield()
 }
 
 // bitset is a set of handles.

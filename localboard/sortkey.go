@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -106,6 +107,14 @@ func (m *members) compare(a, b row) int {
 		return 0
 	}
 	return 1
+}
+
+// sort sorts rows, best first.
+func (m *members) sort(rows []row, p *pacer) {
+	slices.SortFunc(rows, func(a, b row) int {
+		p.step()
+		return m.compare(a, b)
+	})
 }
 
 // idKey returns 8 bytes of id as a number that sorts as ids do: if one id sorts

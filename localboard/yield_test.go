@@ -11,12 +11,34 @@ import (
 	"rankcache/wire"
 )
 
-// newYieldingBoard returns a board whose publications call yield.
+// newYieldingBoard returns a board whose publications, but for the first one, call yield.
 func newYieldingBoard(rows int, yield func(*Board)) *Board {
 	var b *Board
-	b = NewBoards(WithYield(func() { yield(b) })).Create("b")
+	published := false
+	b = NewBoards(WithYield(func() {
+		if published {
+			yield(b)
+		}
+	})).Create("b")
 	publishScores(b, 0, rows)
+	published = true
 	return b
+}
+
+// TestPassesYield: a pass over the whole board yields, too, be it the first publication or
+// one with many changes.
+func TestPassesYield(t *testing.T) {
+	const rows = 3 * pacerSteps
+	times := 0
+	b := NewBoards(WithYield(func() { times++ })).Create("b")
+	for i, pass := range []string{"the first publication", "many changes"} {
+		times = 0
+		publishScores(b, i*rows, rows)
+		if times < 3 {
+			t.Errorf("%s of %d rows yielded %d times", pass, rows, times)
+		}
+		check(t, b)
+	}
 }
 
 // publishScores sets the scores of n members to from and above.
