@@ -119,6 +119,14 @@ func problem(status int, code, title, detail string) httpserve.Problem {
 	return httpserve.Problem{Status: status, Code: code, Title: title, Detail: detail}
 }
 
+// classProblems are the titles of problems with classes, by code.
+var classProblems = map[string]string{
+	"unknown_class":   "No such class",
+	"bad_dims":        "Dimensions are not those of the class",
+	"board_and_class": "Board and class named",
+	"op_not_allowed":  "The class does not allow the operation",
+}
+
 func problemOf(err error) httpserve.Problem {
 	r, ok := errors.AsType[*Refusal](err)
 	switch {
@@ -141,6 +149,8 @@ func problemOf(err error) httpserve.Problem {
 		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is too old", r.Err.Error())
 	case r.Reason == "early":
 		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is ahead of time", r.Err.Error())
+	case classProblems[r.Reason] != "":
+		return problem(http.StatusUnprocessableEntity, r.Reason, classProblems[r.Reason], r.Err.Error())
 	case r.Reason == "clock":
 		return problem(http.StatusServiceUnavailable, "wrong_clock", "The writer's clock is wrong", r.Err.Error())
 	case r.Reason == "type":

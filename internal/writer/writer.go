@@ -195,8 +195,12 @@ func (w *Writer) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message 
 	return w.refusedMessage(r, c, m.Value, sourceOf(m))
 }
 
-// admit refuses commands of a blocked board or room.
+// admit finds the board of a command, and refuses what its class does not allow and
+// commands of a blocked board or room.
 func (w *Writer) admit(c *Command) error {
+	if err := resolve(c, w.opts.Tiers.File()); err != nil {
+		return err
+	}
 	if w.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
 		return &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
 	}
