@@ -72,20 +72,17 @@ func isJSON(contentType string) bool {
 
 // do takes one command all the way.
 func (w *Writer) do(ctx context.Context, body []byte) (Outcome, error) {
-	c, err := DecodeCommand(body, time.Now().UnixMilli())
-	if err == nil {
-		err = w.admit(c)
-	}
+	now := w.applier.now()
+	j, err := w.accept(body, now.UnixMilli(), now)
 	if err != nil {
-		w.refusePost(ctx, asRefusal(err), c, body)
+		w.refusePost(ctx, asRefusal(err), j.Command, body)
 		return Outcome{}, err
 	}
-	j := &job{Command: c}
 	if err := w.retry(ctx, "redis", func() error { return w.applier.applyPost(ctx, j) }); err != nil {
 		return Outcome{}, err
 	}
 	if j.Refusal != nil {
-		w.refusePost(ctx, j.Refusal, c, body)
+		w.refusePost(ctx, j.Refusal, j.Command, body)
 		return Outcome{}, j.Refusal
 	}
 	if m, publish := w.message(j); publish {
@@ -125,6 +122,7 @@ var classProblems = map[string]string{
 	"bad_dims":        "Dimensions are not those of the class",
 	"board_and_class": "Board and class named",
 	"op_not_allowed":  "The class does not allow the operation",
+	"late":            "Command came after its period had ended",
 }
 
 func problemOf(err error) httpserve.Problem {

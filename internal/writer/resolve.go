@@ -11,19 +11,21 @@ import (
 )
 
 // resolve finds the board of a command that names a class, and refuses what the class of
-// its board does not allow, however the command names the board.
-func resolve(c *Command, classes *rooms.File) error {
+// its board does not allow, however the command names the board. It returns a refusal
+// beside that if the command has arrived outside of the board's period: a repeat of one
+// that was in time is answered all the same.
+func resolve(c *Command, classes *rooms.File, arrived time.Time) (late *Refusal, err error) {
 	if len(classes.Classes) == 0 && c.Class == "" {
-		return nil
+		return nil, nil
 	}
-	_, kind, err := findBoard(c, classes)
+	board, kind, err := findBoard(c, classes)
 	if err != nil || kind == nil {
-		return err
+		return nil, err
 	}
 	if !slices.Contains(kind.Ops, c.Op) {
-		return &Refusal{"op_not_allowed", fmt.Errorf("class %s allows %v, not %s", kind.Name(), kind.Ops, c.Op)}
+		return nil, &Refusal{"op_not_allowed", fmt.Errorf("class %s allows %v, not %s", kind.Name(), kind.Ops, c.Op)}
 	}
-	return nil
+	return outside(board.Period, kind.Grace, arrived), nil
 }
 
 // findBoard returns the board of a command and its class, nil for a board without class.

@@ -153,15 +153,12 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	jobs, record := make([]*job, 0, len(b.records)), make([]*kafka.Message, 0, len(b.records))
 	var messages []message
 	for _, m := range b.records {
-		c, err := DecodeCommand(m.Value, arrival(m))
-		if err == nil {
-			err = w.admit(c)
-		}
+		j, err := w.accept(m.Value, recordTime(m, b.polled), arrival(m, b.polled))
 		if err != nil {
-			messages = append(messages, w.refuseRecord(asRefusal(err), c, m))
+			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
 			continue
 		}
-		jobs, record = append(jobs, &job{Command: c}), append(record, m)
+		jobs, record = append(jobs, j), append(record, m)
 	}
 	begin := time.Now()
 	err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, jobs) })
@@ -179,13 +176,22 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	return &appliedBatch{messages, b.ends}, nil
 }
 
-// arrival returns the time of a record in Unix milliseconds, or the present one for a
+// recordTime returns the time of a record in Unix milliseconds, or that of its poll for a
 // record without.
-func arrival(m *kafka.Message) int64 {
+func recordTime(m *kafka.Message, polled time.Time) int64 {
 	if at := m.Timestamp.UnixMilli(); m.TimestampType != kafka.TimestampNotAvailable && at > 0 {
 		return at
 	}
-	return time.Now().UnixMilli()
+	return polled.UnixMilli()
+}
+
+// arrival returns when the broker has appended a record, or the time of its poll if the
+// sender chose the record's time.
+func arrival(m *kafka.Message, polled time.Time) time.Time {
+	if m.TimestampType == kafka.TimestampLogAppendTime {
+		return m.Timestamp
+	}
+	return polled
 }
 
 // refuseRecord counts a refused command of the command topic and returns the record
@@ -195,16 +201,22 @@ func (w *Writer) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message 
 	return w.refusedMessage(r, c, m.Value, sourceOf(m))
 }
 
-// admit finds the board of a command, and refuses what its class does not allow and
-// commands of a blocked board or room.
-func (w *Writer) admit(c *Command) error {
-	if err := resolve(c, w.opts.Tiers.File()); err != nil {
-		return err
+// accept returns the job of a command that has arrived at a time; at is the time of a
+// command without one. After an error, which is a [*Refusal], the job has the command if
+// it could be decoded.
+func (w *Writer) accept(data []byte, at int64, arrived time.Time) (*job, error) {
+	c, err := DecodeCommand(data, at)
+	j := &job{Command: c}
+	if err != nil {
+		return j, err
+	}
+	if j.outside, err = resolve(c, w.opts.Tiers.File(), arrived); err != nil {
+		return j, err
 	}
 	if w.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
-		return &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
+		return j, &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
 	}
-	return nil
+	return j, nil
 }
 
 // message counts the outcome of a job that is not refused and returns its update if it
