@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +67,8 @@ func TestLatePosts(t *testing.T) {
 // where the sender chooses the record's time, when it is polled. A late repeat in the
 // batch of the first one is a repeat.
 func TestLateRecords(t *testing.T) {
-	h := quiet(t, withClasses(t))
+	var log strings.Builder
+	h := quiet(t, func(o *Options) { withClasses(t)(o); o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	begin := time.UnixMilli(h.at).Truncate(time.Minute) // of a period
 	ended := begin.Add(-time.Minute)
 	topic := "commands"
@@ -96,6 +98,7 @@ func TestLateRecords(t *testing.T) {
 	equal(t, "kept", kept, 3)
 	early, err := h.applyBatch(t.Context(), &batch{polled: ended.Add(-2 * time.Minute), records: []*kafka.Message{record("o5", kafka.TimestampCreateTime, ended)}})
 	must(t, err)
+	equal(t, "warnings of the topic", strings.Count(log.String(), "LogAppendTime"), 1)
 	equal(t, "early", []any{len(early.messages), testutil.ToFloat64(h.metrics.refused.WithLabelValues("early"))}, []any{1, 1.0})
 }
 

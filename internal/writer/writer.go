@@ -23,6 +23,8 @@ const (
 	// commitEvery is the time between commits of offsets: one for many batches, and
 	// little to repeat after a crash.
 	commitEvery = 100 * time.Millisecond
+	// timesEvery is the time between warnings of the command topic's setting.
+	timesEvery = 10 * time.Minute
 	// Pauses between attempts while Redis or Kafka is unavailable. Those of Redis are
 	// short: a failover, a moving slot and an adoption are over in little time.
 	firstPause    = 20 * time.Millisecond
@@ -38,6 +40,7 @@ type Writer struct {
 	metrics    *metrics
 	log        *slog.Logger
 	refusedLog rate.Sometimes
+	timesLog   rate.Sometimes
 	commitLog  rate.Sometimes
 	grace      time.Duration // stopGrace, except in tests
 	postTime   time.Duration // PostTimeout, except in tests
@@ -54,7 +57,7 @@ func New(opts Options) (*Writer, error) {
 	}
 	m := newMetrics(opts.Registerer)
 	return &Writer{opts: opts, metrics: m, log: opts.Log, topics: newTopics(opts.Topics, opts.Names.Refused, m),
-		grace: stopGrace, postTime: PostTimeout, refusedLog: logLimit(), commitLog: logLimit(), applier: newApplier(opts, m)}, nil
+		grace: stopGrace, postTime: PostTimeout, refusedLog: logLimit(), timesLog: rate.Sometimes{Interval: timesEvery}, commitLog: logLimit(), applier: newApplier(opts, m)}, nil
 }
 
 // Run works until ctx ends, then finishes and commits the current batch and returns
@@ -150,6 +153,7 @@ type appliedBatch struct {
 // applyBatch decodes and applies a batch. Its only error is that ctx has ended.
 func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error) {
 	w.metrics.batch.Observe(float64(len(b.records)))
+	w.checkTimes(b.records)
 	jobs, record := make([]*job, 0, len(b.records)), make([]*kafka.Message, 0, len(b.records))
 	var messages []message
 	for _, m := range b.records {
@@ -174,6 +178,18 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		}
 	}
 	return &appliedBatch{messages, b.ends}, nil
+}
+
+// checkTimes warns if the senders choose the times of the records and there are periods to
+// be late for.
+func (w *Writer) checkTimes(records []*kafka.Message) {
+	if len(records) == 0 || records[0].TimestampType == kafka.TimestampLogAppendTime || !w.opts.Tiers.File().Periodic() {
+		return
+	}
+	w.timesLog.Do(func() {
+		w.log.Warn("commands count as arrived when they are polled, so that those of ended periods are refused after an outage: set message.timestamp.type=LogAppendTime on the command topic",
+			"topic", w.opts.Names.Commands)
+	})
 }
 
 // recordTime returns the time of a record in Unix milliseconds, or that of its poll for a
