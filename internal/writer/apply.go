@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
@@ -98,16 +99,32 @@ func split(jobs []*job) (inside, outside []*job) {
 	return inside, outside
 }
 
-// applyPost is apply for one job, which shares its pipeline with others.
-func (a *applier) applyPost(ctx context.Context, j *job) error {
-	if j.outside != nil {
-		return a.answerOutside(ctx, []*job{j})
+// applyPosts is apply for the jobs of one request, which share pipelines with those of
+// others.
+func (a *applier) applyPosts(ctx context.Context, jobs []*job) error {
+	inside, outside := split(jobs)
+	if anyNeed(inside) {
+		if err := a.passes(ctx, inside, func() error { return a.gather(ctx, inside) }); err != nil {
+			return err
+		}
 	}
-	var group rankcache.BoardID
-	if _, ok := a.client.(*redis.ClusterClient); ok {
-		group = j.Board
+	return a.answerOutside(ctx, outside)
+}
+
+// gather sends jobs with those of other requests: in a cluster those of each board apart.
+func (a *applier) gather(ctx context.Context, jobs []*job) error {
+	if _, ok := a.client.(*redis.ClusterClient); !ok {
+		return a.posts.do(ctx, "", jobs...)
 	}
-	return a.passes(ctx, []*job{j}, func() error { return a.posts.do(ctx, group, j) })
+	boards := make(map[rankcache.BoardID][]*job)
+	for _, j := range jobs {
+		boards[j.Board] = append(boards[j.Board], j)
+	}
+	var g errgroup.Group
+	for board, of := range boards {
+		g.Go(func() error { return a.posts.do(ctx, board, of...) })
+	}
+	return g.Wait()
 }
 
 // passes sends the jobs, and prepares their boards, until all are done.
