@@ -108,3 +108,11 @@ func TestCommandTopicHasTheBrokersTime(t *testing.T) {
 	h.makeCommandTopicFor(t)
 	equal(t, "type", topicConfig(t, h.kafka, h.opts.Names.Commands)["message.timestamp.type"], "LogAppendTime")
 }
+
+// A real broker puts its own time into the records of that topic.
+func TestBrokerSetsTheTimeOfCommands(t *testing.T) {
+	h := newFixture(t, testkit.RealKafka(t), nil)
+	h.produce(t, h.command("o1", "a"))
+	const appended = 1 // LogAppendTime in a record's attributes
+	equal(t, "type", testkit.Records(t, h.kafka, h.opts.Names.Commands, 1)[0].Attrs.TimestampType(), int8(appended))
+}
