@@ -66,6 +66,11 @@ func (f *File) Board(id rankcache.BoardID) (class.Board, *Class, bool) {
 	return class.Board{}, nil, false
 }
 
+// Periodic reports whether a class of the file has periods.
+func (f *File) Periodic() bool {
+	return slices.ContainsFunc(f.Classes, func(c *Class) bool { return c.Calendar().Periodic() })
+}
+
 func (f *File) checkFeeds(c *Class) error {
 	for _, name := range c.Feeds {
 		fed := f.Class(name)

@@ -64,6 +64,9 @@ func (t *targets) checks() []doctor.Check {
 	r := doctor.Redis{Client: t.redis, Mode: t.redisMode, Names: t.names, Total: t.total, Roles: t.roles}
 	checks := append([]doctor.Check{{Name: "rooms", Look: t.roomsFile}}, r.Checks()...)
 	checks = append(checks, t.kafka.Checks()...)
+	if file, err := t.parseRooms(); err == nil && file.Periodic() {
+		checks = append(checks, t.kafka.CommandTimes())
+	}
 	if source := t.hotSource(r); source != nil {
 		checks = append(checks, *source)
 	}
@@ -123,15 +126,27 @@ func (t *targets) roomsFile(context.Context) doctor.Verdict {
 	if t.rooms == "" {
 		return doctor.Verdict{Status: doctor.OK, Advice: "no rooms file: only rooms set at run time can be super-hot, pinned or blocked"}
 	}
+	parsed, err := t.parseRooms()
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+	}
+	return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("%s names %d rooms, %d board rules and %d classes", t.rooms, len(parsed.Rooms), len(parsed.Rules), len(parsed.Classes))}
+}
+
+// parseRooms returns the rooms file, an empty one if there is none.
+func (t *targets) parseRooms() (*rooms.File, error) {
+	if t.rooms == "" {
+		return &rooms.File{}, nil
+	}
 	data, err := os.ReadFile(t.rooms)
 	if err != nil {
-		return doctor.Verdict{Status: doctor.Fail, Advice: "--rooms: " + err.Error()}
+		return nil, fmt.Errorf("--rooms: %w", err)
 	}
 	parsed, err := rooms.Parse(data)
 	if err != nil {
-		return doctor.Verdict{Status: doctor.Fail, Advice: t.rooms + ": " + err.Error()}
+		return nil, fmt.Errorf("%s: %w", t.rooms, err)
 	}
-	return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("%s names %d rooms, %d board rules and %d classes", t.rooms, len(parsed.Rooms), len(parsed.Rules), len(parsed.Classes))}
+	return parsed, nil
 }
 
 // superHot returns the boards of which serve would keep whole copies: from the file,

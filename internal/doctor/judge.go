@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
 	"rankcache"
 )
 
@@ -155,6 +157,19 @@ func judgeRetention(s survey, total string) Verdict {
 		return okf("no topic to check")
 	}
 	return okf("%d logs begin at their first record and have no retention limit", len(s.topics))
+}
+
+// judgeCommandTimes judges who sets the times of the records of the command topic.
+func judgeCommandTimes(name string, found kafka.ConfigResourceResult) Verdict {
+	switch kind := found.Config["message.timestamp.type"].Value; {
+	case found.Error.Code() == kafka.ErrUnknownTopicOrPart:
+		return warnf("there is no topic %s: make it with message.timestamp.type=LogAppendTime, or have the writer do so by --command-partitions", name)
+	case found.Error.Code() != kafka.ErrNoError:
+		return warnf("the settings of topic %s are unknown: check that it has message.timestamp.type=LogAppendTime: %s", name, explain(found.Error))
+	case kind != "LogAppendTime":
+		return warnf("topic %s has message.timestamp.type=%s: commands of classes count as arrived when they are polled, so that those of ended periods are refused after an outage; set LogAppendTime", name, kind)
+	}
+	return okf("records of %s have the broker's time", name)
 }
 
 // judgeReplicas judges whether the loss of a broker stops updates.

@@ -96,6 +96,18 @@ func (k *Kafka) Checks() []Check {
 	}
 }
 
+// CommandTimes returns the check that the records of the command topic have the broker's
+// time, by which writers know whether a command came in time for its period.
+func (k *Kafka) CommandTimes() Check {
+	return Check{"kafka-commands", CheckKafka, func(ctx context.Context) Verdict {
+		answer, err := k.admin.DescribeConfigs(ctx, []kafka.ConfigResource{{Type: kafka.ResourceTopic, Name: k.names.Commands}})
+		if err != nil {
+			return Verdict{Fail, k.explain(err)}
+		}
+		return judgeCommandTimes(k.names.Commands, answer[0])
+	}}
+}
+
 // remaining returns the time until the deadline of ctx, in ms.
 func remaining(ctx context.Context) int {
 	deadline, _ := ctx.Deadline()

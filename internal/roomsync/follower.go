@@ -88,6 +88,9 @@ func New(cfg Config, reg prometheus.Registerer) *Follower {
 // Tiers returns the tiers in force, never nil.
 func (f *Follower) Tiers() *rooms.Tiers { return f.tiers.Load() }
 
+// File returns the rooms file in force, never nil. It is not changed.
+func (f *Follower) File() *rooms.File { return f.merged.Load().file }
+
 // Mode returns the mode in force for a board or its room.
 func (f *Follower) Mode(board rankcache.BoardID, room string) rooms.Mode {
 	return f.tiers.Load().Mode(board, room)

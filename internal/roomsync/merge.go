@@ -35,6 +35,7 @@ type RuleRow struct {
 // merged holds all rooms and rules with their source, and which are in force. It is
 // immutable.
 type merged struct {
+	file     *rooms.File // as it was read
 	inForce  *rooms.File
 	rooms    []RoomRow
 	rules    []RuleRow
@@ -45,7 +46,7 @@ type merged struct {
 // classes and the dynamic entries, sorted by field. The file overrides a dynamic entry for the same room or pattern,
 // because the file was reviewed.
 func merge(file *rooms.File, classBoards []rooms.Rule, dynamic map[string]rooms.Entry, running map[string][]rankcache.BoardID) *merged {
-	m := &merged{inForce: &rooms.File{}}
+	m := &merged{file: file, inForce: &rooms.File{}}
 	named := make(map[string]bool)
 	for _, room := range file.Rooms {
 		m.addRoom(room, sourceFile, false, running)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
@@ -65,9 +66,10 @@ func newApplier(opts Options, m *metrics) *applier {
 type job struct {
 	*Command
 	Outcome
-	done   bool // Redis replied with an update or a refusal
-	need   need
-	waited bool // for an adoption
+	outside *Refusal // if it is not a repeat, as it arrived outside of its period
+	done    bool     // Redis replied with an update or a refusal
+	need    need
+	waited  bool // for an adoption
 }
 
 // apply sends the jobs that are not done and sets their outcomes. After an error, which
@@ -75,18 +77,54 @@ type job struct {
 // is safe: an order id that was applied is answered from its record.
 //
 // Commands of one board are applied in the sequence of jobs, unless Redis rejects
-// one and accepts a later one of the same pipeline (out of memory, for example).
+// one and accepts a later one of the same pipeline (out of memory, for example). Those
+// outside of their period come last, as they may be repeats of others.
 func (a *applier) apply(ctx context.Context, jobs []*job) error {
-	return a.passes(ctx, jobs, func() error { return a.pipeline(ctx, jobs) })
+	inside, outside := split(jobs)
+	if err := a.passes(ctx, inside, func() error { return a.pipeline(ctx, inside) }); err != nil {
+		return err
+	}
+	return a.answerOutside(ctx, outside)
 }
 
-// applyPost is apply for one job, which shares its pipeline with others.
-func (a *applier) applyPost(ctx context.Context, j *job) error {
-	var group rankcache.BoardID
-	if _, ok := a.client.(*redis.ClusterClient); ok {
-		group = j.Board
+// split returns the jobs that arrived in time, and the others.
+func split(jobs []*job) (inside, outside []*job) {
+	for _, j := range jobs {
+		if j.outside == nil {
+			inside = append(inside, j)
+		} else {
+			outside = append(outside, j)
+		}
 	}
-	return a.passes(ctx, []*job{j}, func() error { return a.posts.do(ctx, group, j) })
+	return inside, outside
+}
+
+// applyPosts is apply for the jobs of one request, which share pipelines with those of
+// others.
+func (a *applier) applyPosts(ctx context.Context, jobs []*job) error {
+	inside, outside := split(jobs)
+	if anyNeed(inside) {
+		if err := a.passes(ctx, inside, func() error { return a.gather(ctx, inside) }); err != nil {
+			return err
+		}
+	}
+	return a.answerOutside(ctx, outside)
+}
+
+// gather sends jobs with those of other requests: in a cluster those of each board apart.
+func (a *applier) gather(ctx context.Context, jobs []*job) error {
+	if _, ok := a.client.(*redis.ClusterClient); !ok {
+		return a.posts.do(ctx, "", jobs...)
+	}
+	boards := make(map[rankcache.BoardID][]*job)
+	for _, j := range jobs {
+		boards[j.Board] = append(boards[j.Board], j)
+	}
+	var g errgroup.Group
+	for board, of := range boards {
+		g.Go(func() error { return a.posts.do(ctx, board, of...) })
+	}
+	return g.Wait()
 }
 
 // passes sends the jobs, and prepares their boards, until all are done.

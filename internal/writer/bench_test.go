@@ -193,7 +193,7 @@ func (r *scriptRun) jobs() []*job {
 func applyNow(b *testing.B, h *fixture, jobs []*job) error { return h.applier.apply(b.Context(), jobs) }
 
 func postNow(b *testing.B, h *fixture, jobs []*job) error {
-	return h.applier.applyPost(b.Context(), jobs[0])
+	return h.applier.applyPosts(b.Context(), jobs[:1])
 }
 
 func applyBefore(b *testing.B, h *fixture, jobs []*job) error {

@@ -15,10 +15,13 @@ import (
 // MaxCommandLen is the longest command that is read, in bytes.
 const MaxCommandLen = wire.MaxUpdateLen
 
-// Command is one requested score change. It is immutable after decoding.
+// Command is one requested score change. It is immutable once it is decoded and its
+// board is found.
 type Command struct {
-	Board   rankcache.BoardID
-	Room    string // may be empty; its mode applies as well as the board's
+	Board   rankcache.BoardID // of a command that names a class: empty until it is found
+	Class   string            // empty if the command names the board
+	Dims    map[string]string // dimensions of a board of the class
+	Room    string            // may be empty; its mode applies as well as the board's
 	Member  string
 	Op      wire.Op
 	Number  float64 // the delta of an incr, the score of a set
@@ -29,7 +32,7 @@ type Command struct {
 // Refusal is the reason why a command is not applied. Reason is one of a few fixed
 // words, usable as a metric label; those up to "at" name a field of the command.
 type Refusal struct {
-	Reason string // size, json, board, room, member, op, delta, score, order, at; blocked, overflow, type
+	Reason string // size, json, board, class, dims, room, member, op, delta, score, order, at; blocked, overflow, unknown_class and more
 	Err    error
 }
 
@@ -40,14 +43,16 @@ func (r *Refusal) Unwrap() error { return r.Err }
 
 // rawCommand is a decoded command before it is checked.
 type rawCommand struct {
-	Board  string   `json:"board"`
-	Room   string   `json:"room"`
-	Member string   `json:"member"`
-	Op     string   `json:"op"`
-	Delta  *float64 `json:"delta"`
-	Score  *float64 `json:"score"`
-	Order  string   `json:"order"`
-	At     int64    `json:"at"`
+	Board  string            `json:"board"`
+	Class  string            `json:"class"`
+	Dims   map[string]string `json:"dims"`
+	Room   string            `json:"room"`
+	Member string            `json:"member"`
+	Op     string            `json:"op"`
+	Delta  *float64          `json:"delta"`
+	Score  *float64          `json:"score"`
+	Order  string            `json:"order"`
+	At     int64             `json:"at"`
 
 	RankID json.RawMessage `json:"rank_id"` // only in the legacy form
 }
@@ -81,12 +86,16 @@ func DecodeCommand(data []byte, now int64) (*Command, error) {
 func badJSON(err error) error {
 	reason := "json"
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		reason, err = wrong.Field, fmt.Errorf("%s is not a %s in range", wrong.Value, wrong.Type)
+		field, _, _ := strings.Cut(wrong.Field, ".") // one of dims is the caller's word
+		reason, err = field, fmt.Errorf("%s is not a %s in range", wrong.Value, wrong.Type)
 	}
 	return &Refusal{reason, err}
 }
 
 func (w *rawCommand) command(data []byte) (*Command, error) {
+	if err := w.checkTarget(); err != nil {
+		return nil, err
+	}
 	if w.RankID != nil {
 		return legacyCommand(data)
 	}
@@ -94,11 +103,22 @@ func (w *rawCommand) command(data []byte) (*Command, error) {
 	if err != nil {
 		return nil, &Refusal{"op", err}
 	}
-	c := &Command{Board: rankcache.BoardID(w.Board), Room: w.Room, Member: w.Member, Op: op, OrderID: w.Order, At: w.At}
+	c := &Command{Board: rankcache.BoardID(w.Board), Class: w.Class, Dims: w.Dims, Room: w.Room, Member: w.Member, Op: op, OrderID: w.Order, At: w.At}
 	if c.Number, err = w.number(op); err != nil {
 		return nil, err
 	}
 	return c, c.check()
+}
+
+// checkTarget checks that the command names a board in one way only.
+func (w *rawCommand) checkTarget() error {
+	switch {
+	case w.Class != "" && (w.Board != "" || w.RankID != nil):
+		return &Refusal{"board_and_class", errors.New("want board, or class and dims, not both")}
+	case w.Class == "" && len(w.Dims) > 0:
+		return &Refusal{"bad_dims", errors.New("dims without class: want board, or class and dims")}
+	}
+	return nil
 }
 
 // number returns the number that the operation uses; the other one is ignored.
@@ -118,6 +138,10 @@ func (w *rawCommand) number(op wire.Op) (float64, error) {
 
 // check validates ids and time.
 func (c *Command) check() error {
+	var board error
+	if c.Class == "" {
+		board = c.Board.Check()
+	}
 	var room error
 	if c.Room != "" {
 		room = rooms.CheckUID(c.Room)
@@ -130,7 +154,7 @@ func (c *Command) check() error {
 		field string
 		err   error
 	}{
-		{"board", c.Board.Check()}, {"member", rankcache.CheckMember(c.Member)},
+		{"board", board}, {"member", rankcache.CheckMember(c.Member)},
 		{"order", wire.CheckOrderID(c.OrderID)}, {"room", room}, {"at", at},
 	} {
 		if f.err != nil {

@@ -5,17 +5,20 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"rankcache/wire"
 )
 
 func TestDecodeCommand(t *testing.T) {
 	for data, want := range map[string]Command{
-		`{"order":"o1","board":"1_2_3","room":"88","member":"m","op":"incr","delta":1.5,"at":7}`:     {"1_2_3", "88", "m", wire.OpIncr, 1.5, "o1", 7},
-		`{"order":"o1","board":"1_2_3","member":"m","op":"set","score":-0.0,"delta":4,"other":[{}]}`: {"1_2_3", "", "m", wire.OpSet, 0, "o1", 99},
-		`{"order":"é","board":"a:b","member":"m n","op":"delete"}`:                                   {"a:b", "", "m n", wire.OpDelete, 0, "é", 99},
-		`{"rank_id":"1_2_3","inviter_uid":"7","invitee_uid":8}`:                                      {"1_2_3", "", "7", wire.OpIncr, 1, "1_2_3_7_8", 99},
-		`{"rank_id":12,"inviter_uid":7,"invitee_uid":"8","at":3}`:                                    {"12", "", "7", wire.OpIncr, 1, "12_7_8", 3},
+		`{"order":"o1","board":"1_2_3","room":"88","member":"m","op":"incr","delta":1.5,"at":7}`:     {Board: "1_2_3", Room: "88", Member: "m", Op: wire.OpIncr, Number: 1.5, OrderID: "o1", At: 7},
+		`{"order":"o1","board":"1_2_3","member":"m","op":"set","score":-0.0,"delta":4,"other":[{}]}`: {Board: "1_2_3", Member: "m", Op: wire.OpSet, Number: 0, OrderID: "o1", At: 99},
+		`{"order":"é","board":"a:b","member":"m n","op":"delete"}`:                                   {Board: "a:b", Member: "m n", Op: wire.OpDelete, Number: 0, OrderID: "é", At: 99},
+		`{"rank_id":"1_2_3","inviter_uid":"7","invitee_uid":8}`:                                      {Board: "1_2_3", Member: "7", Op: wire.OpIncr, Number: 1, OrderID: "1_2_3_7_8", At: 99},
+		`{"rank_id":12,"inviter_uid":7,"invitee_uid":"8","at":3}`:                                    {Board: "12", Member: "7", Op: wire.OpIncr, Number: 1, OrderID: "12_7_8", At: 3},
+		`{"order":"o1","class":"gift","dims":{"zone":"7"},"member":"m","op":"delete"}`:               {Class: "gift", Dims: map[string]string{"zone": "7"}, Member: "m", Op: wire.OpDelete, OrderID: "o1", At: 99},
+		`{"order":"o1","board":"b","class":null,"dims":{},"member":"m","op":"delete"}`:               {Board: "b", Dims: map[string]string{}, Member: "m", Op: wire.OpDelete, OrderID: "o1", At: 99},
 	} {
 		c, err := DecodeCommand([]byte(data), 99)
 		must(t, err)
@@ -54,6 +57,12 @@ func TestDecodeCommandRejects(t *testing.T) {
 		`{"order":"o","board":"b","member":"` + long + `","op":"delete"}`:                 "member",
 		`{"board":"b","member":"m","op":"delete"}`:                                        "order",
 		`{"order":"o\n","board":"b","member":"m","op":"delete"}`:                          "order",
+		`{"order":"o","class":7,"member":"m","op":"delete"}`:                              "class",
+		`{"order":"o","class":"c","dims":{"zone":7},"member":"m","op":"delete"}`:          "dims",
+		`{"order":"o","class":"c","dims":["7"],"member":"m","op":"delete"}`:               "dims",
+		`{"order":"o","board":"b","class":"c","member":"m","op":"delete"}`:                "board_and_class",
+		`{"rank_id":"b","class":"c","inviter_uid":"m","invitee_uid":"n"}`:                 "board_and_class",
+		`{"order":"o","board":"b","dims":{"zone":"7"},"member":"m","op":"delete"}`:        "bad_dims",
 		`{"order":"o","board":"b","room":"` + long + `","member":"m","op":"delete"}`:      "room",
 		`{"order":"o","board":"b","member":"m","op":"delete","at":-1}`:                    "at",
 		`{"order":"o","board":"b","member":"m","op":"delete","at":1e30}`:                  "at",
@@ -76,11 +85,18 @@ func FuzzDecodeCommand(f *testing.F) {
 		`{"order":"o1","board":"1_2_3","member":"m","op":"set","score":-0.0}`,
 		`{"order":"\u00e9","board":"a:b","member":"m\ud800","op":"delete"}`,
 		`{"rank_id":12,"inviter_uid":7,"invitee_uid":"8"}`, `{"RANK_ID":null}`, `{"rank_id":{}}`,
+		`{"order":"o1","class":"gift-minute","dims":{"zone":"7"},"member":"m","op":"incr","delta":1,"at":1795345200000}`,
+		`{"order":"o1","class":"fans","dims":{"app":"7","host":""},"member":"m","op":"set","score":1}`,
+		`{"order":"o1","board":"fans_7_88","class":"fans","dims":{},"member":"m","op":"delete"}`,
 	} {
 		f.Add([]byte(seed))
 	}
+	classes := classFile(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := DecodeCommand(data, 99)
+		if err == nil {
+			_, err = resolve(c, classes, time.UnixMilli(c.At))
+		}
 		if err != nil {
 			if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Reason == "" || refusal.Err == nil {
 				t.Fatalf("%q: %v", data, err)

@@ -23,6 +23,7 @@ const (
 // batch is a sequence of records of the command topic.
 type batch struct {
 	records []*kafka.Message
+	polled  time.Time // the first one
 	ends    offsets
 }
 
@@ -77,7 +78,7 @@ func (c *consumer) next(ctx context.Context) (*batch, error) {
 }
 
 func (c *consumer) fill(m *kafka.Message) (*batch, error) {
-	b := &batch{ends: make(offsets)}
+	b := &batch{polled: time.Now(), ends: make(offsets)}
 	for m != nil {
 		b.records = append(b.records, m)
 		b.ends[m.TopicPartition.Partition] = m.TopicPartition.Offset + 1

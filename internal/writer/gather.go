@@ -32,23 +32,29 @@ type postGroup struct {
 	waiting []*post
 }
 
-// post has a copy of a job, so that a poster need not wait until it was sent.
+// post has copies of the jobs of one request, so that a poster need not wait until they
+// were sent. They share a pipeline, so that their sequence is kept.
 type post struct {
-	job
+	jobs []job
 	sent chan error
 	gone atomic.Bool // nobody waits for it any more
 }
 
-// do sends the job and sets its outcome. The error is that of its pipeline if the job is
+// do sends the jobs and sets their outcomes. The error is that of their pipeline if one is
 // not done and needs no preparation, or that ctx has ended.
-func (g *gatherer) do(ctx context.Context, group rankcache.BoardID, j *job) error {
-	p := &post{job: *j, sent: make(chan error, 1)}
+func (g *gatherer) do(ctx context.Context, group rankcache.BoardID, jobs ...*job) error {
+	p := &post{jobs: make([]job, len(jobs)), sent: make(chan error, 1)}
+	for i, j := range jobs {
+		p.jobs[i] = *j
+	}
 	if g.add(group, p) {
 		go g.fly(context.WithoutCancel(ctx), group)
 	}
 	select {
 	case err := <-p.sent:
-		*j = p.job
+		for i, j := range jobs {
+			*j = p.jobs[i]
+		}
 		return err
 	case <-ctx.Done():
 		p.gone.Store(true)
@@ -86,7 +92,11 @@ func (g *gatherer) take(group rankcache.BoardID) []*post {
 	defer g.mu.Unlock()
 	posts := g.groups[group]
 	posts.waiting = slices.DeleteFunc(posts.waiting, func(p *post) bool { return p.gone.Load() })
-	next := posts.waiting[:min(len(posts.waiting), maxBatch)]
+	n := 0
+	for jobs := 0; n < len(posts.waiting) && jobs < maxBatch; n++ {
+		jobs += len(posts.waiting[n].jobs)
+	}
+	next := posts.waiting[:n]
 	posts.waiting = posts.waiting[len(next):]
 	if len(next) == 0 {
 		if posts.flights--; posts.flights == 0 {
@@ -99,16 +109,18 @@ func (g *gatherer) take(group rankcache.BoardID) []*post {
 func (g *gatherer) flight(ctx context.Context, posts []*post) {
 	ctx, cancel := context.WithTimeout(ctx, PostTimeout)
 	defer cancel()
-	jobs := make([]*job, len(posts))
-	for i, p := range posts {
-		jobs[i] = &p.job
+	var jobs []*job
+	for _, p := range posts {
+		for i := range p.jobs {
+			jobs = append(jobs, &p.jobs[i])
+		}
 	}
 	err := g.send(ctx, jobs)
 	for _, p := range posts {
-		if p.done || p.need != needNothing {
-			p.sent <- nil
-		} else {
+		if slices.ContainsFunc(p.jobs, func(j job) bool { return !j.done && j.need == needNothing }) {
 			p.sent <- err
+		} else {
+			p.sent <- nil
 		}
 	}
 }

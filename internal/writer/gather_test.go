@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -58,6 +59,53 @@ func TestPostsShareThePipeline(t *testing.T) {
 		equal(t, "pipelines", sent, []int{1, 1, 1, 1, 6})
 		synctest.Wait()
 		equal(t, "groups left", len(g.groups), 0)
+	})
+}
+
+// The jobs of one request share a pipeline in their sequence, also where it is full.
+func TestJobsOfARequestStayTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var mu sync.Mutex
+		var sent [][]string
+		g := gatherer{groups: make(map[rankcache.BoardID]*postGroup), send: func(_ context.Context, jobs []*job) error {
+			names := make([]string, len(jobs))
+			for i, j := range jobs {
+				names[i], j.done = j.Member, true
+			}
+			mu.Lock()
+			sent = append(sent, names)
+			mu.Unlock()
+			<-release
+			return nil
+		}}
+		var posters sync.WaitGroup
+		post := func(name string, n int) {
+			var jobs []*job
+			for i := range n {
+				jobs = append(jobs, &job{Command: &Command{Member: fmt.Sprint(name, i)}})
+			}
+			posters.Go(func() {
+				if err := g.do(t.Context(), "", jobs...); err != nil || anyNeed(jobs) {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+			synctest.Wait()
+		}
+		for range maxFlights {
+			post("first ", 1)
+		}
+		post("long ", maxBatch-1)
+		post("second ", 2)
+		post("third ", 1)
+		close(release)
+		posters.Wait()
+		equal(t, "pipelines", []int{len(sent), len(sent[maxFlights]) + len(sent[maxFlights+1])}, []int{maxFlights + 2, maxBatch + 2})
+		for _, names := range sent[maxFlights:] {
+			if i := slices.Index(names, "second 0"); i >= 0 && (i+1 == len(names) || names[i+1] != "second 1") {
+				t.Error("a request was parted")
+			}
+		}
 	})
 }
 

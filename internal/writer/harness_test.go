@@ -32,6 +32,14 @@ type tiers struct {
 	all    rooms.Mode
 	boards map[rankcache.BoardID]rooms.Mode
 	rooms  map[string]rooms.Mode
+	file   *rooms.File // nil: empty
+}
+
+func (t tiers) File() *rooms.File {
+	if t.file == nil {
+		return &rooms.File{}
+	}
+	return t.file
 }
 
 func (t tiers) Mode(b rankcache.BoardID, room string) rooms.Mode {

@@ -2,6 +2,7 @@ package writer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -24,19 +25,23 @@ var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge
 
 // Handler serves POST /v1/scores: one command as JSON, answered with its update
 // and whether the order was applied before. For a super-hot board the answer
-// comes when Kafka has acknowledged the update. Errors are
+// comes when Kafka has acknowledged the update. POST /v1/scores:batch does the same for
+// several commands, with a result or problem for each. Errors are
 // application/problem+json; after a 503 the same command with the same order
 // number is to be posted again. Requests that a browser sends for another site's page are
 // refused.
 func (w *Writer) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/scores", w.postScore)
-	mux.HandleFunc("/v1/scores", func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header().Set("Allow", http.MethodPost)
-		problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want POST").Write(rw)
-	})
+	mux.HandleFunc("POST /v1/scores:batch", w.postBatch)
+	for _, path := range []string{"/v1/scores", "/v1/scores:batch"} {
+		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Allow", http.MethodPost)
+			problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want POST").Write(rw)
+		})
+	}
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
-		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores").Write(rw)
+		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores or /v1/scores:batch").Write(rw)
 	})
 	return httpserve.CheckOrigin(mux)
 }
@@ -44,13 +49,8 @@ func (w *Writer) Handler() http.Handler {
 func (w *Writer) postScore(rw http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), w.postTime)
 	defer cancel()
-	if !isJSON(r.Header.Get("Content-Type")) {
-		problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "Unsupported media type", "want Content-Type: application/json").Write(rw)
-		return
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, MaxCommandLen))
-	if err != nil {
-		httpserve.BodyProblem(err).Write(rw)
+	body, ok := readJSON(rw, r, MaxCommandLen)
+	if !ok {
 		return
 	}
 	out, err := w.do(ctx, body)
@@ -59,7 +59,20 @@ func (w *Writer) postScore(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rw.Header().Set("Content-Type", "application/json")
-	_, _ = rw.Write(appendAnswer(nil, &out)) // the caller may have gone
+	_, _ = rw.Write(append(appendAnswer(nil, &out), '\n')) // the caller may have gone
+}
+
+// readJSON returns the body of a request, or answers it with a problem.
+func readJSON(rw http.ResponseWriter, r *http.Request, limit int64) (body []byte, ok bool) {
+	if !isJSON(r.Header.Get("Content-Type")) {
+		problem(http.StatusUnsupportedMediaType, "unsupported_media_type", "Unsupported media type", "want Content-Type: application/json").Write(rw)
+		return nil, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, limit))
+	if err != nil {
+		httpserve.BodyProblem(err).Write(rw)
+	}
+	return body, err == nil
 }
 
 // isJSON reports whether a Content-Type is application/json. Other types a page of
@@ -70,37 +83,73 @@ func isJSON(contentType string) bool {
 	return err == nil && media == "application/json" && (!ok || strings.EqualFold(charset, "utf-8"))
 }
 
-// do takes one command all the way.
-func (w *Writer) do(ctx context.Context, body []byte) (Outcome, error) {
-	c, err := DecodeCommand(body, time.Now().UnixMilli())
-	if err == nil {
-		err = w.admit(c)
-	}
-	if err != nil {
-		w.refusePost(ctx, asRefusal(err), c, body)
-		return Outcome{}, err
-	}
-	j := &job{Command: c}
-	if err := w.retry(ctx, "redis", func() error { return w.applier.applyPost(ctx, j) }); err != nil {
-		return Outcome{}, err
-	}
-	if j.Refusal != nil {
-		w.refusePost(ctx, j.Refusal, c, body)
-		return Outcome{}, j.Refusal
-	}
-	if m, publish := w.message(j); publish {
-		err = w.publishOne(ctx, m)
-	}
-	return j.Outcome, err
+// posted is a command of a request and what became of it.
+type posted struct {
+	*job
+	body []byte
+	err  error // why there is no update
 }
 
-// publishOne publishes a message of a post.
-func (w *Writer) publishOne(ctx context.Context, m message) error {
+// do takes one command all the way.
+func (w *Writer) do(ctx context.Context, body []byte) (Outcome, error) {
+	p := w.doAll(ctx, []json.RawMessage{body})[0]
+	return p.Outcome, p.err
+}
+
+// doAll takes the commands of one request all the way, those of one board in sequence.
+func (w *Writer) doAll(ctx context.Context, commands []json.RawMessage) []posted {
+	now := w.applier.now()
+	posts := make([]posted, len(commands))
+	var jobs []*job
+	for i, body := range commands {
+		j, err := w.accept(body, now.UnixMilli(), now)
+		posts[i] = posted{j, body, err}
+		if err == nil {
+			jobs = append(jobs, j)
+		}
+	}
+	err := w.retry(ctx, "redis", func() error { return w.applier.applyPosts(ctx, jobs) })
+	w.finishPosts(ctx, posts, err)
+	w.refusePosts(ctx, posts)
+	return posts
+}
+
+// finishPosts publishes the updates of what was applied, and sets the other errors:
+// failed is that of Redis.
+func (w *Writer) finishPosts(ctx context.Context, posts []posted, failed error) {
+	var messages []message
+	var published []*posted
+	for i := range posts {
+		p := &posts[i]
+		switch {
+		case p.err != nil:
+		case !p.done:
+			p.err = failed
+		case p.Refusal != nil:
+			p.err = p.Refusal
+		default:
+			if m, publish := w.message(p.job); publish {
+				messages, published = append(messages, m), append(published, p)
+			}
+		}
+	}
+	if err := w.publishPosts(ctx, messages); err != nil {
+		for _, p := range published {
+			p.err = err
+		}
+	}
+}
+
+// publishPosts publishes messages of posts.
+func (w *Writer) publishPosts(ctx context.Context, messages []message) error {
+	if len(messages) == 0 {
+		return nil
+	}
 	p := w.producer.Load()
 	if p == nil {
 		return errors.Join(errNotAcked, errClosed)
 	}
-	if err := w.publish(ctx, p, []message{m}); err != nil {
+	if err := w.publish(ctx, p, messages); err != nil {
 		return errors.Join(errNotAcked, err)
 	}
 	return nil
@@ -112,11 +161,20 @@ func appendAnswer(dst []byte, o *Outcome) []byte {
 	dst = append(dst[:len(dst)-1], `,"state":"`...)
 	dst = append(dst, o.Update.State().String()...)
 	dst = append(dst, `","duplicate":`...)
-	return append(strconv.AppendBool(dst, o.Duplicate), "}\n"...)
+	return append(strconv.AppendBool(dst, o.Duplicate), '}')
 }
 
 func problem(status int, code, title, detail string) httpserve.Problem {
 	return httpserve.Problem{Status: status, Code: code, Title: title, Detail: detail}
+}
+
+// classProblems are the titles of problems with classes, by code.
+var classProblems = map[string]string{
+	"unknown_class":   "No such class",
+	"bad_dims":        "Dimensions are not those of the class",
+	"board_and_class": "Board and class named",
+	"op_not_allowed":  "The class does not allow the operation",
+	"late":            "Command came after its period had ended",
 }
 
 func problemOf(err error) httpserve.Problem {
@@ -141,6 +199,8 @@ func problemOf(err error) httpserve.Problem {
 		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is too old", r.Err.Error())
 	case r.Reason == "early":
 		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is ahead of time", r.Err.Error())
+	case classProblems[r.Reason] != "":
+		return problem(http.StatusUnprocessableEntity, r.Reason, classProblems[r.Reason], r.Err.Error())
 	case r.Reason == "clock":
 		return problem(http.StatusServiceUnavailable, "wrong_clock", "The writer's clock is wrong", r.Err.Error())
 	case r.Reason == "type":

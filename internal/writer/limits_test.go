@@ -15,7 +15,7 @@ import (
 func TestLimitsAreThoseOfTheDocument(t *testing.T) {
 	doc, err := apitest.Load(sidecar.OpenAPI())
 	must(t, err)
-	h := quiet(t, nil)
+	h := quiet(t, withClasses(t))
 	for body, taken := range commandLimits(string(h.board)) {
 		if status, answer := h.post(t, body); (status == http.StatusOK) != taken {
 			t.Errorf("%.150s: the writer answers %d %s", body, status, answer)
@@ -40,46 +40,61 @@ func commandLimits(board string) map[string]bool {
 		orders++
 		return fmt.Sprintf(`{"board":%q,"member":"m","order":"o-%d","op":%q%s}`, board, orders, op, fields)
 	}
+	class := func(fields string) string {
+		orders++
+		return fmt.Sprintf(`{"class":"fans","member":%q,"order":"o-%d","op":"delete",%s}`, board, orders, fields)
+	}
 	return map[string]bool{
-		with("member", `"`+x("m", 128)+`"`): true,
-		with("member", `"`+x("m", 129)+`"`): false,
-		with("member", `"`+x("ü", 64)+`"`):  true,
-		with("member", `"`+x("ü", 65)+`"`):  false,
-		with("member", `"m\n"`):             false,
-		with("member", `""`):                false,
-		with("order", `"`+x("o", 128)+`"`):  true,
-		with("order", `"`+x("o", 129)+`"`):  false,
-		with("order", `"`+x("ü", 65)+`"`):   false,
-		with("order", `""`):                 false,
-		with("room", `"`+x("8", 64)+`"`):    true,
-		with("room", `"`+x("8", 65)+`"`):    false,
-		with("room", `"`+x("ü", 33)+`"`):    false,
-		with("room", `"8\u007f"`):           false,
-		with("room", `""`):                  true,
-		with("room", `null`):                true,
-		with("board", `"a b"`):              false,
-		with("board", `"`+x("b", 201)+`"`):  false,
-		with("at", `0`):                     true,
-		with("at", `-1`):                    false,
-		with("at", `null`):                  true,
-		with("at", `1.5`):                   false,
-		with("at", `"5"`):                   false,
-		with("delta", `"1"`):                false,
-		with("delta", `null`):               false,
-		with("score", `null`):               true,
-		with("score", `"x"`):                false,
-		with("op", `"steal"`):               false,
-		with("op", `null`):                  false,
-		op("incr", ``):                      false,
-		op("incr", `,"score":1`):            false,
-		op("set", ``):                       false,
-		op("set", `,"delta":1`):             false,
-		op("set", `,"score":null`):          false,
-		op("set", `,"score":1,"delta":2`):   true,
-		op("set", `,"score":-0.5`):          true,
-		op("delete", ``):                    true,
-		op("delete", `,"score":null`):       true,
-		`null`:                              false,
+		with("member", `"`+x("m", 128)+`"`):                 true,
+		with("member", `"`+x("m", 129)+`"`):                 false,
+		with("member", `"`+x("ü", 64)+`"`):                  true,
+		with("member", `"`+x("ü", 65)+`"`):                  false,
+		with("member", `"m\n"`):                             false,
+		with("member", `""`):                                false,
+		with("order", `"`+x("o", 128)+`"`):                  true,
+		with("order", `"`+x("o", 129)+`"`):                  false,
+		with("order", `"`+x("ü", 65)+`"`):                   false,
+		with("order", `""`):                                 false,
+		with("room", `"`+x("8", 64)+`"`):                    true,
+		with("room", `"`+x("8", 65)+`"`):                    false,
+		with("room", `"`+x("ü", 33)+`"`):                    false,
+		with("room", `"8\u007f"`):                           false,
+		with("room", `""`):                                  true,
+		with("room", `null`):                                true,
+		with("board", `"a b"`):                              false,
+		with("board", `"`+x("b", 201)+`"`):                  false,
+		with("board", `null`):                               false,
+		with("class", `"fans"`):                             false, // and board
+		with("class", `null`):                               true,
+		with("class", `""`):                                 true,
+		with("dims", `{}`):                                  true,
+		with("dims", `null`):                                true,
+		with("dims", `{"app":"7"}`):                         false,
+		class(`"dims":{"app":"7","host":"8"}`):              true,
+		class(`"board":null,"dims":{"app":"7","host":"8"}`): true,
+		class(`"board":"","dims":{"app":"7","host":"8"}`):   true,
+		class(`"dims":{"app":7,"host":"8"}`):                false,
+		with("at", `0`):                                     true,
+		with("at", `-1`):                                    false,
+		with("at", `null`):                                  true,
+		with("at", `1.5`):                                   false,
+		with("at", `"5"`):                                   false,
+		with("delta", `"1"`):                                false,
+		with("delta", `null`):                               false,
+		with("score", `null`):                               true,
+		with("score", `"x"`):                                false,
+		with("op", `"steal"`):                               false,
+		with("op", `null`):                                  false,
+		op("incr", ``):                                      false,
+		op("incr", `,"score":1`):                            false,
+		op("set", ``):                                       false,
+		op("set", `,"delta":1`):                             false,
+		op("set", `,"score":null`):                          false,
+		op("set", `,"score":1,"delta":2`):                   true,
+		op("set", `,"score":-0.5`):                          true,
+		op("delete", ``):                                    true,
+		op("delete", `,"score":null`):                       true,
+		`null`:                                              false,
 	}
 }
 

@@ -36,10 +36,12 @@ const (
 // DefaultGroup is the consumer group that all writers of one command topic share.
 const DefaultGroup = "rankcache-writer"
 
-// Tiers returns the mode of a board, or of the room that a command names ("" for
-// none). It must be safe for concurrent use.
+// Tiers is what the rooms file says. It must be safe for concurrent use.
 type Tiers interface {
+	// Mode returns the mode of a board, or of the room that a command names ("" for none).
 	Mode(board rankcache.BoardID, room string) rooms.Mode
+	// File returns the rooms file in force, whose classes commands may name; never nil.
+	File() *rooms.File
 }
 
 // Options configure a [Writer].

@@ -3,6 +3,7 @@ package writer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 	"unicode/utf8"
 
@@ -11,7 +12,7 @@ import (
 	"rankcache"
 )
 
-// refusedTimeout bounds how long a post that is refused waits for Kafka.
+// refusedTimeout bounds how long a refused post waits for Kafka.
 const refusedTimeout = time.Second
 
 // refusedRecord is a record of the topic of refused commands.
@@ -44,7 +45,8 @@ func sourceOf(m *kafka.Message) commandSource {
 // wireReasons are the reasons of refused records, where they differ from those of
 // metrics, which also name the field.
 var wireReasons = map[string]string{"overflow": "score_range", "order_conflict": "order_conflict", "too_old": "too_old",
-	"early": "early", "blocked": "blocked", "clock": "clock", "type": "wrong_type"}
+	"early": "early", "blocked": "blocked", "clock": "clock", "type": "wrong_type",
+	"unknown_class": "unknown_class", "bad_dims": "bad_dims", "board_and_class": "board_and_class", "op_not_allowed": "op_not_allowed", "late": "late"}
 
 // refusedMessage returns the record of a refused command. c is nil if the command could
 // not be decoded; data are its bytes.
@@ -68,13 +70,19 @@ func (w *Writer) refusedMessage(r *Refusal, c *Command, data []byte, from comman
 	return message{w.opts.Names.Refused, []byte(record.Board), value}
 }
 
-// refusePost counts a refused post and publishes it, if Kafka takes it in time; its
-// caller knows of it anyway.
-func (w *Writer) refusePost(ctx context.Context, r *Refusal, c *Command, body []byte) {
-	w.refuse(r, "source", "http")
-	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
+// refusePosts counts the refused commands of a request and publishes them, if Kafka takes
+// them in time; the caller knows of them anyway.
+func (w *Writer) refusePosts(ctx context.Context, posts []posted) {
+	var messages []message
+	for _, p := range posts {
+		if r, ok := errors.AsType[*Refusal](p.err); ok {
+			w.refuse(r, "source", "http")
+			messages = append(messages, w.refusedMessage(r, p.Command, p.body, commandSource{HTTP: true}))
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusedTimeout)
 	defer cancel()
-	if err := w.publishOne(ctx, w.refusedMessage(r, c, body, commandSource{HTTP: true})); err != nil {
-		w.metrics.refusedLost.Inc()
+	if err := w.publishPosts(ctx, messages); err != nil {
+		w.metrics.refusedLost.Add(float64(len(messages)))
 	}
 }

@@ -66,7 +66,9 @@ func (t *topics) ensureCommands(ctx context.Context, admin *kafka.AdminClient, n
 	if t.conf.CommandPartitions == 0 {
 		return nil
 	}
-	return t.create(ctx, admin, []kafka.TopicSpecification{t.commandSpec(name)})
+	spec := t.commandSpec(name)
+	spec.Config = map[string]string{"message.timestamp.type": "LogAppendTime"} // tells when a command has arrived
+	return t.create(ctx, admin, []kafka.TopicSpecification{spec})
 }
 
 // commandSpec is of a topic with the broker's own retention.

@@ -23,6 +23,8 @@ const (
 	// commitEvery is the time between commits of offsets: one for many batches, and
 	// little to repeat after a crash.
 	commitEvery = 100 * time.Millisecond
+	// timesEvery is the time between warnings of the command topic's setting.
+	timesEvery = 10 * time.Minute
 	// Pauses between attempts while Redis or Kafka is unavailable. Those of Redis are
 	// short: a failover, a moving slot and an adoption are over in little time.
 	firstPause    = 20 * time.Millisecond
@@ -38,6 +40,7 @@ type Writer struct {
 	metrics    *metrics
 	log        *slog.Logger
 	refusedLog rate.Sometimes
+	timesLog   rate.Sometimes
 	commitLog  rate.Sometimes
 	grace      time.Duration // stopGrace, except in tests
 	postTime   time.Duration // PostTimeout, except in tests
@@ -54,7 +57,7 @@ func New(opts Options) (*Writer, error) {
 	}
 	m := newMetrics(opts.Registerer)
 	return &Writer{opts: opts, metrics: m, log: opts.Log, topics: newTopics(opts.Topics, opts.Names.Refused, m),
-		grace: stopGrace, postTime: PostTimeout, refusedLog: logLimit(), commitLog: logLimit(), applier: newApplier(opts, m)}, nil
+		grace: stopGrace, postTime: PostTimeout, refusedLog: logLimit(), timesLog: rate.Sometimes{Interval: timesEvery}, commitLog: logLimit(), applier: newApplier(opts, m)}, nil
 }
 
 // Run works until ctx ends, then finishes and commits the current batch and returns
@@ -150,18 +153,16 @@ type appliedBatch struct {
 // applyBatch decodes and applies a batch. Its only error is that ctx has ended.
 func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error) {
 	w.metrics.batch.Observe(float64(len(b.records)))
+	w.checkTimes(b.records)
 	jobs, record := make([]*job, 0, len(b.records)), make([]*kafka.Message, 0, len(b.records))
 	var messages []message
 	for _, m := range b.records {
-		c, err := DecodeCommand(m.Value, arrival(m))
-		if err == nil {
-			err = w.admit(c)
-		}
+		j, err := w.accept(m.Value, recordTime(m, b.polled), arrival(m, b.polled))
 		if err != nil {
-			messages = append(messages, w.refuseRecord(asRefusal(err), c, m))
+			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
 			continue
 		}
-		jobs, record = append(jobs, &job{Command: c}), append(record, m)
+		jobs, record = append(jobs, j), append(record, m)
 	}
 	begin := time.Now()
 	err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, jobs) })
@@ -179,13 +180,34 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	return &appliedBatch{messages, b.ends}, nil
 }
 
-// arrival returns the time of a record in Unix milliseconds, or the present one for a
+// checkTimes warns if the senders choose the times of the records and there are periods to
+// be late for.
+func (w *Writer) checkTimes(records []*kafka.Message) {
+	if len(records) == 0 || records[0].TimestampType == kafka.TimestampLogAppendTime || !w.opts.Tiers.File().Periodic() {
+		return
+	}
+	w.timesLog.Do(func() {
+		w.log.Warn("commands count as arrived when they are polled, so that those of ended periods are refused after an outage: set message.timestamp.type=LogAppendTime on the command topic",
+			"topic", w.opts.Names.Commands)
+	})
+}
+
+// recordTime returns the time of a record in Unix milliseconds, or that of its poll for a
 // record without.
-func arrival(m *kafka.Message) int64 {
+func recordTime(m *kafka.Message, polled time.Time) int64 {
 	if at := m.Timestamp.UnixMilli(); m.TimestampType != kafka.TimestampNotAvailable && at > 0 {
 		return at
 	}
-	return time.Now().UnixMilli()
+	return polled.UnixMilli()
+}
+
+// arrival returns when the broker has appended a record, or the time of its poll if the
+// sender chose the record's time.
+func arrival(m *kafka.Message, polled time.Time) time.Time {
+	if m.TimestampType == kafka.TimestampLogAppendTime {
+		return m.Timestamp
+	}
+	return polled
 }
 
 // refuseRecord counts a refused command of the command topic and returns the record
@@ -195,12 +217,22 @@ func (w *Writer) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message 
 	return w.refusedMessage(r, c, m.Value, sourceOf(m))
 }
 
-// admit refuses commands of a blocked board or room.
-func (w *Writer) admit(c *Command) error {
-	if w.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
-		return &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
+// accept returns the job of a command that has arrived at a time; at is the time of a
+// command without one. After an error, which is a [*Refusal], the job has the command if
+// it could be decoded.
+func (w *Writer) accept(data []byte, at int64, arrived time.Time) (*job, error) {
+	c, err := DecodeCommand(data, at)
+	j := &job{Command: c}
+	if err != nil {
+		return j, err
 	}
-	return nil
+	if j.outside, err = resolve(c, w.opts.Tiers.File(), arrived); err != nil {
+		return j, err
+	}
+	if w.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
+		return j, &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
+	}
+	return j, nil
 }
 
 // message counts the outcome of a job that is not refused and returns its update if it

@@ -1,0 +1,153 @@
+package writer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"rankcache/internal/httpserve"
+	"rankcache/internal/lab/servers"
+	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/apitest"
+	"rankcache/sidecar"
+)
+
+// batchAnswer is an answer of POST /v1/scores:batch.
+type batchAnswer struct {
+	Results []struct {
+		Result *struct {
+			Member    string
+			Score     float64
+			Seq       int
+			Duplicate bool
+		}
+		Problem *httpserve.Problem
+	}
+}
+
+func (h *fixture) postBatch(body string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(http.MethodPost, "/v1/scores:batch", strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	h.Handler().ServeHTTP(rec, req)
+	return rec
+}
+
+func batchOf(commands ...string) string { return `{"commands":[` + strings.Join(commands, ",") + `]}` }
+
+// results returns what each command of an answer became: its score and seq, "again" for
+// a repeat, or the code of its problem.
+func results(t *testing.T, rec *httptest.ResponseRecorder) (words []string) {
+	t.Helper()
+	equal(t, rec.Body.String(), rec.Code, 200)
+	var answer batchAnswer
+	must(t, json.Unmarshal(rec.Body.Bytes(), &answer))
+	for _, r := range answer.Results {
+		switch {
+		case r.Problem != nil:
+			words = append(words, fmt.Sprint(r.Problem.Status, " ", r.Problem.Code))
+		case r.Result.Duplicate:
+			words = append(words, "again")
+		default:
+			words = append(words, fmt.Sprint(r.Result.Member, "=", r.Result.Score, " ", r.Result.Seq))
+		}
+	}
+	return words
+}
+
+func TestPostBatch(t *testing.T) {
+	h := newFixture(t, testkit.Kfake(t).Addr(), nil)
+	h.run(t)
+	set := h.opCommand("set", "o3", "a", "score", 10)
+	body := batchOf(h.command("o1", "a"), h.command("o2", "b"), set, h.command("o4", "a"), h.command("o1", "a"), h.command("o2", "a"),
+		`{"class":"none"}`, `null`, strings.Replace(h.command("o5", "a"), "{", `{"class":"none","dims":{},`, 1), h.command("o6", "b"))
+	rec := h.postBatch(body)
+	equal(t, "results", results(t, rec), []string{"a=1 1", "b=1 2", "a=10 3", "a=11 4", "again", "409 order_conflict",
+		"400 bad_argument", "400 bad_argument", "422 board_and_class", "b=2 5"})
+	equal(t, "board", h.scores(t), map[string]float64{"a": 11, "b": 2})
+	equal(t, "updates", len(h.updates(t, 6)), 6)
+	equal(t, "kept", len(testkit.Records(t, h.kafka, h.opts.Names.Refused, 4)), 4)
+	equal(t, "counted", []int{h.count("applied"), h.count("duplicate"), h.count("refused")}, []int{5, 1, 4})
+
+	doc, err := apitest.Load(sidecar.OpenAPI())
+	must(t, err)
+	must(t, doc.Check(apitest.Exchange{Method: http.MethodPost, Target: "/v1/scores:batch", RequestHeader: http.Header{"Content-Type": {"application/json"}},
+		RequestBody: batchOf(h.command("o1", "a")), Status: rec.Code, Header: rec.Header(), Body: rec.Body.String()}))
+}
+
+func TestBatchLimits(t *testing.T) {
+	h := quiet(t, nil)
+	doc, err := apitest.Load(sidecar.OpenAPI())
+	must(t, err)
+	many := func(n int) string {
+		commands := make([]string, n)
+		for i := range commands {
+			commands[i] = h.command(fmt.Sprint("o", i), "a")
+		}
+		return batchOf(commands...)
+	}
+	for body, want := range map[string]httpserve.Problem{
+		`{`:                 {Status: 400, Code: "bad_request"},
+		`[]`:                {Status: 400, Code: "bad_request"},
+		`{"commands":7}`:    {Status: 400, Code: "bad_argument", Argument: "commands"},
+		`{"commands":null}`: {Status: 400, Code: "bad_argument", Argument: "commands"},
+		batchOf():           {Status: 400, Code: "bad_argument", Argument: "commands"},
+		many(maxPosts + 1):  {Status: 400, Code: "bad_argument", Argument: "commands"},
+		strings.Repeat(" ", maxBatchLen) + batchOf(): {Status: 413, Code: "body_too_large"},
+	} {
+		rec := h.postBatch(body)
+		checkProblem(t, body, rec.Code, rec.Body.String(), want)
+		e := apitest.Exchange{Method: http.MethodPost, Target: "/v1/scores:batch", RequestBody: body}
+		if err := doc.CheckRequest(e); err == nil && want.Status == 400 {
+			t.Errorf("%.80s: the document takes it", body)
+		}
+	}
+	equal(t, "board", h.scores(t), map[string]float64{})
+	equal(t, "results", len(results(t, h.postBatch(many(maxPosts)))), maxPosts)
+	equal(t, "board", h.scores(t), map[string]float64{"a": maxPosts})
+	long := `{"order":"` + strings.Repeat("x", MaxCommandLen) + `"}`
+	equal(t, "a command that is too long", results(t, h.postBatch(batchOf(long, h.command("last", "a")))), []string{"400 bad_request", fmt.Sprint("a=", maxPosts+1, " ", maxPosts+1)})
+}
+
+// Without Redis each command that could be applied is to be posted again; refused ones
+// are refused for good. They wait for Kafka together.
+func TestBatchWhileServersAreAway(t *testing.T) {
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
+	h.postTime = 300 * time.Millisecond
+	must(t, server.Stop())
+	rec := h.postBatch(batchOf(h.command("o1", "a"), `{"op":"steal"}`, h.command("o2", "b"), `{}`))
+	equal(t, "results", results(t, rec), []string{"503 origin_unavailable", "400 bad_argument", "503 origin_unavailable", "400 bad_argument"})
+	equal(t, "lost", testutil.ToFloat64(h.metrics.refusedLost), 2.0)
+}
+
+// FuzzDecodeBatch looks for commands that were not in the body as they are.
+func FuzzDecodeBatch(f *testing.F) {
+	for _, seed := range []string{`{"commands":[{"order":"o1"},null,[1]]}`, `{"commands":[]}`, `{"COMMANDS":[7],"commands":["\ud800"]}`, "{\"commands\":[\"\xff\"]}"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		commands, err := decodeBatch(body)
+		if err != nil {
+			if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Reason != "json" && refusal.Reason != "commands" {
+				t.Fatalf("%q: %v", body, err)
+			}
+			return
+		}
+		if len(commands) == 0 || len(commands) > maxPosts {
+			t.Fatalf("%d commands", len(commands))
+		}
+		for _, c := range commands {
+			if !json.Valid(c) || !strings.Contains(string(body), string(c)) {
+				t.Fatalf("%q: command %q", body, c)
+			}
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache/class"
+	"rankcache/wire"
+)
+
+// maxAhead is how long before its period a command may arrive, and how far its time may
+// be ahead of the clock.
+const maxAhead = time.Minute
+
+// outside returns why a command that has arrived at a time is too late or too early for a
+// period, or nil. Arrival decides and not the time at which Redis applies the command, so
+// that an outage of Redis loses none.
+func outside(p class.Period, grace time.Duration, arrived time.Time) *Refusal {
+	switch {
+	case p.Tag == "":
+		return nil
+	case arrived.Sub(p.End) > grace:
+		return &Refusal{"late", fmt.Errorf("period %s ended at %s, more than %v before the command arrived at %s",
+			p.Tag, p.End.Format(time.RFC3339), grace, arrived.In(p.End.Location()).Format(time.RFC3339))}
+	case p.Start.Sub(arrived) > maxAhead:
+		return &Refusal{"early", fmt.Errorf("period %s begins at %s, more than %v after the command arrived: check the clock of the sender",
+			p.Tag, p.Start.Format(time.RFC3339), maxAhead)}
+	}
+	return nil
+}
+
+// maxLookUps is how many orders are looked up at the same time.
+const maxLookUps = 16
+
+// answerOutside sets the outcomes of jobs outside of their period: that of the order's
+// record if it was applied in time, else the refusal. It changes no score.
+func (a *applier) answerOutside(ctx context.Context, jobs []*job) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxLookUps)
+	for _, j := range jobs {
+		if !j.done {
+			g.Go(func() error { return a.answerFromRecord(ctx, j) })
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+func (a *applier) answerFromRecord(ctx context.Context, j *job) error {
+	record, err := a.record(ctx, j.Command)
+	reply := "=" + record
+	switch {
+	case err == nil && record == "":
+		j.Outcome, j.done = Outcome{Refusal: j.outside}, true
+		return nil
+	case err == nil && !strings.HasPrefix(record, mark(j.Command)):
+		reply = "!order_conflict"
+	}
+	return a.finish(j, reply, err)
+}
+
+// record returns the record of a command's order id, or nothing if it is not known.
+func (a *applier) record(ctx context.Context, c *Command) (string, error) {
+	meta, err := a.meta(ctx, c.Board)
+	if errors.Is(err, wire.ErrMeta) {
+		return "", errMeta
+	}
+	if err != nil || meta.Buckets == 0 { // no such board
+		return "", err
+	}
+	for set := range 2 {
+		key := a.names.OrdersKey(c.Board, set, wire.OrderBucket(c.OrderID, meta.Buckets))
+		record, err := a.client.HGet(ctx, key, orderField(c.OrderID)).Result()
+		if !errors.Is(err, redis.Nil) {
+			return record, err
+		}
+	}
+	return "", nil
+}

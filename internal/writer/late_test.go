@@ -1,0 +1,118 @@
+package writer
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"rankcache/class"
+	"rankcache/internal/httpserve"
+	"rankcache/internal/testkit"
+)
+
+func TestOutside(t *testing.T) {
+	start := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	p := class.Period{Tag: "20261122-1", Start: start, End: start.Add(time.Minute)}
+	for arrived, want := range map[time.Duration]string{
+		-time.Minute - time.Millisecond: "early", -time.Minute: "", 0: "", time.Minute: "",
+		time.Minute + 5*time.Second: "", time.Minute + 5*time.Second + time.Millisecond: "late",
+	} {
+		got := ""
+		if refusal := outside(p, 5*time.Second, start.Add(arrived)); refusal != nil {
+			got = refusal.Reason
+		}
+		equal(t, arrived.String(), got, want)
+	}
+	if refusal := outside(class.Period{}, 0, start); refusal != nil {
+		t.Error("without periods:", refusal)
+	}
+}
+
+// A post that comes after its period and the grace is refused as late, one for a period
+// to come as early, also if it names the board by its id. A repeat of a command that was
+// in time is answered as a repeat, and its order id stays known to be another's.
+func TestLatePosts(t *testing.T) {
+	h := quiet(t, withClasses(t))
+	first := h.do1(t, h.inClass("o1", h.zone(), h.at))
+	post := func(body, code string, status int) {
+		t.Helper()
+		got, answer := h.post(t, body)
+		checkProblem(t, body, got, answer, httpserve.Problem{Status: status, Code: code})
+	}
+	late := h.inClass("o2", h.zone(), h.at-2*time.Minute.Milliseconds())
+	post(late, "late", 422)
+	post(h.inClass("o3", h.zone(), h.at+3*time.Minute.Milliseconds()), "early", 422)
+	zone := h.zone()
+	board := h.board
+	h.board = first.Update.Board
+	named := h.command("o4", "a")
+	h.board = board
+	h.applier.now = func() time.Time { return time.UnixMilli(h.at).Add(3 * time.Minute) }
+	post(named, "late", 422)
+	again := h.do1(t, h.inClass("o1", zone, h.at))
+	equal(t, "repeat", []any{again.Duplicate, again.Update}, []any{true, first.Update})
+	post(strings.Replace(h.inClass("o1", zone, h.at), `"a"`, `"b"`, 1), "order_conflict", 409)
+	h.board = first.Update.Board
+	equal(t, "scores", h.scores(t), map[string]float64{"a": 1})
+	equal(t, "late", testutil.ToFloat64(h.metrics.refused.WithLabelValues("late")), 2.0)
+	must(t, h.client.Set(t.Context(), h.opts.Names.MetaKey(h.board), "of another version", 0).Err())
+	post(h.inClass("o1", zone, h.at), "wrong_type", 409)
+}
+
+// A record arrives when the broker appends it, however long Redis is away afterwards;
+// where the sender chooses the record's time, when it is polled. A late repeat in the
+// batch of the first one is a repeat.
+func TestLateRecords(t *testing.T) {
+	var log strings.Builder
+	h := quiet(t, func(o *Options) { withClasses(t)(o); o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	begin := time.UnixMilli(h.at).Truncate(time.Minute) // of a period
+	ended := begin.Add(-time.Minute)
+	topic := "commands"
+	record := func(order string, kind kafka.TimestampType, at time.Time) *kafka.Message {
+		return &kafka.Message{Value: []byte(h.inClass(order, h.zone(), ended.UnixMilli())), Timestamp: at, TimestampType: kind,
+			TopicPartition: kafka.TopicPartition{Topic: &topic}}
+	}
+	appended := kafka.TimestampLogAppendTime
+	done, err := h.applyBatch(t.Context(), &batch{polled: begin.Add(time.Hour), records: []*kafka.Message{
+		record("o1", appended, begin.Add(6*time.Second)), // refused: the grace is over
+		record("o2", appended, begin.Add(5*time.Second)),
+		record("o2", appended, begin.Add(time.Minute)),
+		record("o3", kafka.TimestampCreateTime, ended),   // refused: polled later
+		record("o4", kafka.TimestampNotAvailable, ended), // refused: likewise
+	}})
+	must(t, err)
+	for result, n := range map[string]int{"applied": 1, "duplicate": 1, "refused": 3} {
+		equal(t, result, h.count(result), n)
+	}
+	equal(t, "late", testutil.ToFloat64(h.metrics.refused.WithLabelValues("late")), 3.0)
+	kept := 0
+	for _, m := range done.messages {
+		if m.topic == h.opts.Names.Refused && strings.Contains(string(m.value), `"reason":"late"`) {
+			kept++
+		}
+	}
+	equal(t, "kept", kept, 3)
+	early, err := h.applyBatch(t.Context(), &batch{polled: ended.Add(-2 * time.Minute), records: []*kafka.Message{record("o5", kafka.TimestampCreateTime, ended)}})
+	must(t, err)
+	equal(t, "warnings of the topic", strings.Count(log.String(), "LogAppendTime"), 1)
+	equal(t, "early", []any{len(early.messages), testutil.ToFloat64(h.metrics.refused.WithLabelValues("early"))}, []any{1, 1.0})
+}
+
+// The command topic that the writer makes has the broker's clock in its records.
+func TestCommandTopicHasTheBrokersTime(t *testing.T) {
+	h := newFixture(t, testkit.Kfake(t).Addr(), nil)
+	h.makeCommandTopicFor(t)
+	equal(t, "type", topicConfig(t, h.kafka, h.opts.Names.Commands)["message.timestamp.type"], "LogAppendTime")
+}
+
+// A real broker puts its own time into the records of that topic.
+func TestBrokerSetsTheTimeOfCommands(t *testing.T) {
+	h := newFixture(t, testkit.RealKafka(t), nil)
+	h.produce(t, h.command("o1", "a"))
+	const appended = 1 // LogAppendTime in a record's attributes
+	equal(t, "type", testkit.Records(t, h.kafka, h.opts.Names.Commands, 1)[0].Attrs.TimestampType(), int8(appended))
+}

@@ -1,0 +1,51 @@
+package writer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"rankcache/class"
+	"rankcache/rooms"
+)
+
+// resolve finds the board of a command that names a class, and refuses what the class of
+// its board does not allow, however the command names the board. It returns a refusal
+// beside that if the command has arrived outside of the board's period: a repeat of one
+// that was in time is answered all the same.
+func resolve(c *Command, classes *rooms.File, arrived time.Time) (late *Refusal, err error) {
+	if len(classes.Classes) == 0 && c.Class == "" {
+		return nil, nil
+	}
+	board, kind, err := findBoard(c, classes)
+	if err != nil || kind == nil {
+		return nil, err
+	}
+	if !slices.Contains(kind.Ops, c.Op) {
+		return nil, &Refusal{"op_not_allowed", fmt.Errorf("class %s allows %v, not %s", kind.Name(), kind.Ops, c.Op)}
+	}
+	return outside(board.Period, kind.Grace, arrived), nil
+}
+
+// findBoard returns the board of a command and its class, nil for a board without class.
+// It sets the board of a command that names a class: that of the period of its time.
+func findBoard(c *Command, classes *rooms.File) (class.Board, *rooms.Class, error) {
+	if c.Class == "" {
+		board, kind, _ := classes.Board(c.Board)
+		return board, kind, nil
+	}
+	kind := classes.Class(c.Class)
+	if kind == nil {
+		return class.Board{}, nil, &Refusal{"unknown_class", fmt.Errorf("class %.60q is not in the writer's rooms file", c.Class)}
+	}
+	board, err := kind.At(c.Dims, time.UnixMilli(c.At))
+	switch {
+	case errors.Is(err, class.ErrPeriod):
+		err = &Refusal{"at", err}
+	case err != nil:
+		err = &Refusal{"bad_dims", err}
+	}
+	c.Board = board.ID
+	return board, kind, err
+}
