@@ -51,6 +51,7 @@ type Follower struct {
 
 	tiers  atomic.Pointer[rooms.Tiers]
 	merged atomic.Pointer[merged] // the entries that the tiers were resolved from
+	inFile atomic.Pointer[rooms.File]
 
 	pollMu      sync.Mutex // before mu; held for a poll; guards the next fields
 	data        []byte     // of the file in force
@@ -87,6 +88,9 @@ func New(cfg Config, reg prometheus.Registerer) *Follower {
 
 // Tiers returns the tiers in force, never nil.
 func (f *Follower) Tiers() *rooms.Tiers { return f.tiers.Load() }
+
+// File returns the rooms file in force, never nil: an empty one without a file.
+func (f *Follower) File() *rooms.File { return f.inFile.Load() }
 
 // Mode returns the mode in force for a board or its room.
 func (f *Follower) Mode(board rankcache.BoardID, room string) rooms.Mode {
@@ -146,6 +150,7 @@ func (f *Follower) publish() {
 	t := m.inForce.Resolve(f.running).Bypassing(f.bypasses)
 	m.bypasses = f.bypasses
 	f.merged.Store(m)
+	f.inFile.Store(f.file)
 	f.tiers.Store(t)
 	f.metrics.superHot.Set(float64(len(t.Boards(rooms.ModeSuperHot))))
 }
