@@ -96,6 +96,24 @@ func (c *Class) fill(dims map[string]string, p Period) string {
 	})
 }
 
+// AppendID appends the id of a period's board to dst. The values are those of the
+// dimensions, in their order; each must be one that [CheckDimension] takes.
+func (c *Class) AppendID(dst []byte, values []string, tag string) []byte {
+	for _, s := range c.template {
+		switch {
+		case s.isTag():
+			dst = append(dst, tag...)
+		case s.placeholder:
+			dst = append(dst, values[0]...)
+			values = values[1:]
+		default:
+			dst = append(dst, s.text...)
+		}
+		dst = append(dst, s.sign...)
+	}
+	return dst
+}
+
 // Pattern returns the id of a period's boards with their dimensions left open, such
 // as "gift:{zone}:20261122-17".
 func (c *Class) Pattern(p Period) string {

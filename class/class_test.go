@@ -41,6 +41,13 @@ func TestBoards(t *testing.T) {
 		if err != nil || string(b.ID) != c.id || b.Topic(wire.DefaultNames()) != c.topic || class.Pattern(b.Period) != c.pattern {
 			t.Errorf("%s: %+v, topic %s, pattern %s, %v", c.board, b, b.Topic(wire.DefaultNames()), class.Pattern(b.Period), err)
 		}
+		var values []string
+		for _, name := range class.Dimensions() {
+			values = append(values, c.dims[name])
+		}
+		if got := string(class.AppendID([]byte("x"), values, b.Period.Tag)); got != "x"+c.id {
+			t.Errorf("%s: appended %s", c.board, got)
+		}
 		if parsed, ok := class.Parse(b.ID); !ok || parsed.ID != b.ID || parsed.Period != b.Period || !maps.Equal(parsed.Dims, b.Dims) {
 			t.Errorf("%s: parsed as %+v, %v", b.ID, parsed, ok)
 		}
@@ -99,6 +106,7 @@ func TestNewRejects(t *testing.T) {
 		{"x", "gift:{}", "none", "want 1 to 32 characters"},
 		{"x", "gift:{Zone}", "none", "want 1 to 32 characters"},
 		{"x", "gift:{limit}", "none", "choose another"},
+		{"x", "gift:{gap}", "none", "choose another"},
 		{"x", "gift 1:{zone}", "none", "bad board id"},
 		{"x", strings.Repeat("{a}:", 100_000), "none", "at most 400"},
 		{"x", "{a}:{b}:{c}:{period}", "day", "longest id: bad board id: 203 characters"},

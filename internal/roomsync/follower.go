@@ -88,7 +88,7 @@ func New(cfg Config, reg prometheus.Registerer) *Follower {
 // Tiers returns the tiers in force, never nil.
 func (f *Follower) Tiers() *rooms.Tiers { return f.tiers.Load() }
 
-// File returns the rooms file in force, never nil. It is not changed.
+// File returns the rooms file in force, never nil: an empty one without a file.
 func (f *Follower) File() *rooms.File { return f.merged.Load().file }
 
 // Mode returns the mode in force for a board or its room.

@@ -158,12 +158,15 @@ func TestWhatCanNotChangeIsRefusedAndTheOldClassesStay(t *testing.T) {
 		must(t, os.WriteFile(path, []byte(strings.Replace(minuteClass, "1m", "2m", 1)), 0o644))
 		nextPoll()
 		wantSuperHot(t, f, "gift:7:20000101-0001")
-		if got := f.Status().File; !strings.Contains(got.Error, `line 1: class gift: period can't change from "1m" to "2m"`) || got.Classes != 1 {
+		if got := f.Status().File; !strings.Contains(got.Error, `line 1: class gift: period can't change from "1m" to "2m"`) || got.Classes != 1 || f.File().Class("gift").Calendar().String() != "1m" {
 			t.Errorf("status is %+v", got)
 		}
 		must(t, os.WriteFile(path, []byte(strings.Replace(minuteClass, "[\"7\"]", "[\"8\"]", 1)), 0o644))
 		nextPoll()
 		wantSuperHot(t, f, "gift:8:20000101-0001")
+		if got := f.File().Class("gift").Dims["zone"]; !slices.Equal(got, []string{"8"}) {
+			t.Errorf("the file in force has the zones %q", got)
+		}
 		if got := f.Status().File.Error; got != "" {
 			t.Errorf("error stays: %q", got)
 		}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"time"
 
 	"rankcache"
@@ -19,8 +20,10 @@ type args struct {
 	start, limit int
 	around       int // -1: no neighbours
 	profiles     bool
-	me           bool // c.member is the caller
-	gap          bool // what me lacks to the next better score
+	me           bool            // c.member is the caller
+	gap          bool            // what me lacks to the next better score
+	class, at    string          // as they are in the request
+	dims         [maxDims]string // of the class; "": not given
 	seen         [argCount]bool
 }
 
@@ -39,24 +42,34 @@ const (
 	argMinState
 	argWait
 	argGap
+	argAt
 	argCount
 )
 
-var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap"}
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "at"}
 
-// argsOf is which arguments a route takes.
+// argsOf is which arguments a route takes, beside the dimensions of a class.
 var argsOf = [routes][argCount]bool{
-	routeTop: {argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true,
-		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
-	routeMember: {argOrder: true, argProfiles: true, argRoom: true, argAround: true,
-		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
+	routeTop: topArgs, routeMember: memberArgs, routeClassTop: withAt(topArgs), routeClassMember: withAt(memberArgs),
 	routeBatch: {argOrder: true, argProfiles: true, argRoom: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
 }
 
+var (
+	topArgs = [argCount]bool{argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true,
+		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
+	memberArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argAround: true,
+		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
+)
+
+func withAt(args [argCount]bool) [argCount]bool {
+	args[argAt] = true
+	return args
+}
+
 // parseArgs fills the call from the raw query.
 func (c *call) parseArgs(query []byte) *apijson.Problem {
-	c.args = args{limit: defaultLimit, around: -1}
+	c.args = args{limit: c.rowLimit(defaultLimit), around: -1, at: atNow}
 	for len(query) > 0 {
 		var pair []byte
 		if i := bytes.IndexByte(query, '&'); i >= 0 {
@@ -81,7 +94,7 @@ func (c *call) parseArgs(query []byte) *apijson.Problem {
 func (c *call) checkMe() *apijson.Problem {
 	const detail = "is of the member that me names: want me, too"
 	switch {
-	case c.route != routeTop || c.args.me:
+	case !c.route.page() || c.args.me:
 		return nil
 	case c.args.gap:
 		return apijson.BadArgument("gap", detail)
@@ -114,7 +127,10 @@ func (c *call) parseArg(pair []byte) *apijson.Problem {
 		}
 		return c.setArg(arg, value)
 	}
-	return apijson.BadArgument(string(pair[:min(len(pair), 40)]), "is no argument here: want "+c.route.wants())
+	if i := c.dimension(view(pair)); i >= 0 {
+		return c.setDimension(i, raw)
+	}
+	return apijson.BadArgument(string(pair[:min(len(pair), 40)]), "is no argument here: want "+c.wants())
 }
 
 // setArg checks one decoded value.
@@ -123,7 +139,7 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 	case argStart:
 		return setNumber(&c.args.start, "start", value, 0, sidecar.MaxStart)
 	case argLimit:
-		return setNumber(&c.args.limit, "limit", value, 1, rankcache.MaxTop)
+		return setNumber(&c.args.limit, "limit", value, 1, c.rowLimit(rankcache.MaxTop))
 	case argAround:
 		return setNumber(&c.args.around, "around", value, 0, sidecar.MaxAround)
 	case argOrder:
@@ -142,6 +158,9 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 		return c.setBound(arg, value)
 	case argMinState:
 		return c.setMinState(value)
+	case argAt:
+		c.args.at = value
+		return nil
 	}
 	c.args.me, c.member[0] = true, value
 	if err := rankcache.CheckMember(value); err != nil {
@@ -220,16 +239,19 @@ func setWord(value, name, first, second string, set func(bool)) *apijson.Problem
 	return nil
 }
 
-// wants names the arguments of a route.
-func (r route) wants() string {
-	var names string
+// wants names the arguments of the call's route.
+func (c *call) wants() string {
+	var names []string
 	for arg, name := range argNames {
-		if argsOf[r][arg] {
-			names += " " + name
+		if argsOf[c.route][arg] {
+			names = append(names, name)
 		}
 	}
-	if names == "" {
+	if c.class != nil {
+		names = append(names, c.class.dims...)
+	}
+	if len(names) == 0 {
 		return "none"
 	}
-	return names[1:]
+	return strings.Join(names, " ")
 }

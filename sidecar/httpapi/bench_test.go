@@ -118,6 +118,42 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
+// BenchmarkClass compares reads by class with the same reads by board: by the handler alone,
+// which parses each, and as whole requests over a Unix socket.
+func BenchmarkClass(b *testing.B) {
+	env := newClassEnv(b)
+	const id = "gift:7:20261122-35"
+	cfg := env.config()
+	cfg.Tiers, cfg.Boards = fixture.Tiers(classFile), fixture.Boards[sidecar.Board]{id: bigBoard(b, id, bigSize)}
+	settings := env.settings()
+	start, begun := time.Unix(0, env.now.Load()), time.Now()
+	settings.Now = func() time.Time { return start.Add(time.Since(begun)) } // at the cost of a clock
+	s, err := New(readerOf(b, cfg), settings, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, read := range []string{"/top?limit=20", "/top?limit=20&me=1150000", "/members/1150000?around=4"} {
+		for _, kind := range []struct{ name, path string }{
+			{"board", "/v1/boards/" + id + read}, {"class", "/v1/classes/gift-half-hour" + read + "&zone=7"},
+		} {
+			b.Run("handler"+read+"/"+kind.name, func(b *testing.B) {
+				ctx := requestCtx(kind.path)
+				b.ReportAllocs()
+				for b.Loop() {
+					ctx.Response.Reset()
+					s.checkHost(ctx)
+				}
+				if ctx.Response.StatusCode() != 200 {
+					b.Fatal(ctx.Response.String())
+				}
+			})
+			b.Run("request"+read+"/"+kind.name, func(b *testing.B) {
+				exchange(b, func(ln net.Listener) error { return s.Serve(context.Background(), ln) }, kind.path)
+			})
+		}
+	}
+}
+
 // BenchmarkWholePage compares a page with all that stands on it with the requests that it
 // replaces, by the handler alone and as whole requests over a Unix socket. The member
 // changes each time.

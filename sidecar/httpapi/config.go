@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rankcache/internal/httpserve"
+	"rankcache/rooms"
 )
 
 // Limits of the data listener, and the defaults of [Config].
@@ -49,6 +50,10 @@ type Config struct {
 	// Trace, if it is set, returns a context in which calls to Redis belong to the trace
 	// of a request with these W3C headers.
 	Trace func(ctx context.Context, traceparent, tracestate string) context.Context
+	// Classes returns the rooms file in force, never nil; nil: there are no classes.
+	Classes func() *rooms.File
+	// Now is the clock that periods of classes run by; nil: time.Now.
+	Now func() time.Time
 	// NoRequestCache has every request parsed, also one whose bytes came before.
 	NoRequestCache bool
 }
@@ -60,5 +65,12 @@ func (c Config) withDefaults() Config {
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
 	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
+	if c.Classes == nil {
+		none := new(rooms.File)
+		c.Classes = func() *rooms.File { return none }
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	return c
 }

@@ -9,6 +9,8 @@
 //	server.go         parsed by fasthttp: version, Host, panics
 //	request.go        path to route, board and member, percent-decoded
 //	args.go           query arguments, each checked and named when it is wrong
+//	classes.go        by class: the id of the board; from here on as by board
+//	period.go         which period that is, now or at another time, and its state
 //	handlers.go       Server.top: read, encode, send, record
 //	../reader.go      Reader.Page: the tier, the rows
 //	../pages.go       the top cache: what is kept for the *Top that the rows are from

@@ -23,9 +23,13 @@ import (
 func FuzzTarget(f *testing.F) {
 	f.Add("/v1/boards/1_2_3/top", "start=0&limit=50&order=desc&me=a%20b&profiles=1&room=88")
 	f.Add("/v1/boards/1_2_3/members/a%2Fb", "around=4")
+	f.Add("/v1/classes/gift-day/top", "zone=7&at=2026-11-22T09:20:00Z")
+	f.Add("/v1/classes/%67ift/members/a", "at=previous")
 	f.Add("/v1/boards/x/members:batch", "&&order=asc")
 	f.Add("/v1/profiles/%E5%90%8D+", "")
 	f.Add("/v1/boards/%/top", "limit=%zz&=&+=+")
+	env := newClassEnv(f)
+	half := &knownClass{Class: env.file.Load().Class("gift-half-hour"), dims: []string{"zone"}}
 	f.Fuzz(func(t *testing.T, path, query string) {
 		c := new(call)
 		if p := c.parsePath([]byte(path)); p != nil {
@@ -33,7 +37,10 @@ func FuzzTarget(f *testing.F) {
 			return
 		}
 		member := c.member[0]
-		if c.route == routeMember || c.route == routeProfile {
+		if c.route.byClass() {
+			c.class = half
+		}
+		if c.route == routeMember || c.route == routeClassMember || c.route == routeProfile {
 			raw := path[strings.LastIndexByte(path, '/')+1:]
 			if want, err := url.PathUnescape(raw); err != nil || member != want {
 				t.Fatalf("member %q of %q, want %q, %v", member, raw, want, err)
@@ -43,11 +50,20 @@ func FuzzTarget(f *testing.F) {
 			checkFuzzed(t, p)
 			return
 		}
+		if c.class != nil {
+			if p := c.nameBoard(env.settings().Now()); p != nil {
+				checkFuzzed(t, p)
+				return
+			}
+			if b, ok := half.Parse(c.query.Board); !ok || b.Dims["zone"] != c.args.dims[0] {
+				t.Fatalf("board %q of the zone %q", c.query.Board, c.args.dims[0])
+			}
+		}
 		a := c.args
 		if a.limit < 1 || a.limit > rankcache.MaxTop || a.start < 0 || a.start > sidecar.MaxStart || a.around < -1 || a.around > sidecar.MaxAround {
 			t.Fatalf("%+v", a)
 		}
-		if (a.me || c.route == routeMember) && rankcache.CheckMember(c.member[0]) != nil {
+		if (a.me || c.route == routeMember || c.route == routeClassMember) && rankcache.CheckMember(c.member[0]) != nil {
 			t.Fatalf("member %q", c.member[0])
 		}
 		plain := strings.ReplaceAll(query, ";", "%3B") // net/url refuses one; it is a character as any other

@@ -22,27 +22,39 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if p := c.checkMethod(&ctx.Request.Header); p != nil {
 		return p
 	}
+	if c.route.byClass() {
+		if p := s.findClass(c); p != nil {
+			return p
+		}
+	}
 	if p := c.parseArgs(ctx.URI().QueryString()); p != nil {
 		return p
+	}
+	if c.class != nil {
+		if p := c.nameBoard(s.cfg.Now()); p != nil {
+			return p
+		}
 	}
 	if c.args.profiles && s.reader.Profiles() == nil {
 		return noProfileSource()
 	}
 	c.ctx = s.traceOf(&ctx.Request.Header)
 	switch c.route {
-	case routeTop:
+	case routeTop, routeClassTop:
 		if c.args.surrounded() {
 			return s.whole(ctx, c)
 		}
 		return s.top(ctx, c)
 	case routeBoards:
 		return s.boards(ctx, c)
-	case routeMember:
+	case routeMember, routeClassMember:
 		return s.memberOf(ctx, c)
 	case routeBatch:
 		return s.batch(ctx, c)
 	case routeReference:
 		return s.reference(ctx, c)
+	case routeClasses:
+		return s.listClasses(ctx, c)
 	}
 	return s.profiles(ctx, c)
 }
@@ -118,6 +130,7 @@ func (s *Server) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 		buffer := s.buffers.Get().(*[]byte)
 		defer s.buffers.Put(buffer)
 		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, &j)
+		*buffer = c.appendClass(*buffer)
 		b := newBody(*buffer, page.Source, page.State, j.Fresh)
 		p.keepPrevious(page.Entries, &j, b)
 		return b
@@ -127,7 +140,7 @@ func (s *Server) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 // appendPage appends a page that is made for this request alone.
 func (s *Server) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 	j := s.join(c, a.Entries)
-	return apijson.AppendPage(dst, c.query, c.args.limit, a, &j)
+	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, &j))
 }
 
 // appendMe appends the caller's own standing and the page's closing brace. If Redis could not
@@ -154,7 +167,7 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
-	c.out = apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, &j)
+	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, &j))
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }
@@ -165,7 +178,7 @@ func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return s.problemOf(err)
 	}
 	j := s.join(c, a.Entries)
-	c.out = apijson.AppendAround(c.out, c.query, &a, rank, &j)
+	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, &j))
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }

@@ -32,13 +32,16 @@ func inDocument(t testing.TB, e apitest.Exchange) {
 
 // operationOf is what a route is called in the document.
 var operationOf = map[route]string{
-	routeTop:       "GET /v1/boards/{board}/top",
-	routeMember:    "GET /v1/boards/{board}/members/{member}",
-	routeBatch:     "POST /v1/boards/{board}/members:batch",
-	routeProfile:   "GET /v1/profiles/{member}",
-	routeProfiles:  "POST /v1/profiles:batch",
-	routeReference: "GET /openapi.yaml",
-	routeBoards:    "POST /v1/boards:batch",
+	routeTop:         "GET /v1/boards/{board}/top",
+	routeMember:      "GET /v1/boards/{board}/members/{member}",
+	routeBatch:       "POST /v1/boards/{board}/members:batch",
+	routeProfile:     "GET /v1/profiles/{member}",
+	routeProfiles:    "POST /v1/profiles:batch",
+	routeReference:   "GET /openapi.yaml",
+	routeClasses:     "GET /v1/classes",
+	routeClassTop:    "GET /v1/classes/{class}/top",
+	routeClassMember: "GET /v1/classes/{class}/members/{member}",
+	routeBoards:      "POST /v1/boards:batch",
 }
 
 // TestDocumentHasTheDataRoutes, all of them and no others.

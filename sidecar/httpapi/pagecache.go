@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"rankcache"
+	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 )
@@ -18,6 +19,8 @@ type pageKey struct {
 	start, limit int
 	order        rankcache.Direction
 	profiles     bool
+	class        *rooms.Class // that the page tells of, nil: of none
+	state        periodState  // of the class's period, as in the page
 }
 
 // pages holds the encoded pages of one top. It lives as long as the top is the newest.

@@ -20,6 +20,8 @@ type call struct {
 	query   sidecar.Query
 	member  [1]string // the member of the path, or the caller
 	args    args
+	class   *knownClass // nil: the request names a board
+	period  *classPeriod
 	decoded []byte               // strings that came percent-encoded
 	out     []byte               // an answer made for this request alone
 	etag    []byte               // its tag
@@ -70,15 +72,25 @@ const (
 	routeProfiles
 	routeReference
 	routeBoards
+	routeClasses
+	routeClassTop
+	routeClassMember
 	routes
 )
 
 func (r route) String() string {
-	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch", "openapi", "boards_batch"}[r]
+	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch", "openapi", "boards_batch",
+		"classes", "class_top", "class_member"}[r]
 }
 
 // post reports whether the route takes POST; all others by GET or HEAD.
 func (r route) post() bool { return r == routeBatch || r == routeProfiles || r == routeBoards }
+
+// page reports whether the route answers a page of a board.
+func (r route) page() bool { return r == routeTop || r == routeClassTop }
+
+// byClass reports whether the route names the board by its class.
+func (r route) byClass() bool { return r == routeClassTop || r == routeClassMember }
 
 // parsePath fills the call from the raw path: segments are split before they are
 // decoded, so that a member id may hold an encoded slash.
@@ -99,6 +111,9 @@ func (c *call) parsePath(path []byte) *apijson.Problem {
 			c.route = routeProfile
 			return c.setMember(member)
 		}
+	}
+	if rest, ok := bytes.CutPrefix(path, []byte("/v1/classes")); ok {
+		return c.classRoute(rest)
 	}
 	switch string(path) {
 	case "/v1/boards:batch":
@@ -129,9 +144,39 @@ func (c *call) boardRoute(rest []byte) *apijson.Problem {
 	return c.setMember(member)
 }
 
+// classRoute reads the path behind /v1/classes.
+func (c *call) classRoute(rest []byte) *apijson.Problem {
+	if len(rest) == 0 {
+		c.route = routeClasses
+		return nil
+	}
+	rest, ok := bytes.CutPrefix(rest, []byte("/"))
+	if !ok {
+		return unknownPath()
+	}
+	name, rest, _ := bytes.Cut(rest, []byte("/"))
+	if p := c.boardRoute(rest); p != nil {
+		return p
+	}
+	switch c.route {
+	case routeTop:
+		c.route = routeClassTop
+	case routeMember:
+		c.route = routeClassMember
+	default:
+		c.route = routeNone
+		return unknownPath()
+	}
+	if c.args.class, ok = c.decode(name, false); !ok {
+		return apijson.BadArgument("class", "want the name of a class")
+	}
+	return nil
+}
+
 func unknownPath() *apijson.Problem {
 	return &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "want /v1/boards/{board}/top, " +
 		"/v1/boards/{board}/members/{member}, /v1/boards/{board}/members:batch, /v1/boards:batch, " +
+		"/v1/classes, /v1/classes/{class}/top, /v1/classes/{class}/members/{member}, " +
 		"/v1/profiles/{member}, /v1/profiles:batch or /openapi.yaml"}
 }
 
@@ -159,7 +204,11 @@ func (c *call) setMember(raw []byte) *apijson.Problem {
 }
 
 func (c *call) pageKey() pageKey {
-	return pageKey{c.args.start, c.args.limit, c.query.Order, c.args.profiles}
+	k := pageKey{start: c.args.start, limit: c.args.limit, order: c.query.Order, profiles: c.args.profiles}
+	if c.period != nil {
+		k.class, k.state = c.class.Class, c.period.state
+	}
+	return k
 }
 
 // caches returns the Cache-Control of the answer.

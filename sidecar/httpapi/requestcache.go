@@ -35,6 +35,9 @@ const (
 type cachedRequest struct {
 	request     string        // its bytes
 	query       sidecar.Query // of strings that it owns
+	route       route
+	class       *knownClass  // of the next one
+	period      *classPeriod // whose board the query names; nil: the request names a board
 	key         pageKey
 	takes       coding
 	ifNoneMatch []byte
@@ -102,7 +105,7 @@ func (r *recorder) wants() bool { return len(r.request) > 0 }
 func (r *recorder) record(c *call, takes coding, ifNoneMatch []byte) {
 	query := c.query
 	query.Board, query.Room = rankcache.BoardID(strings.Clone(string(query.Board))), strings.Clone(query.Room)
-	r.cached = &cachedRequest{request: string(r.request), query: query, key: c.pageKey(), takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
+	r.cached = &cachedRequest{request: string(r.request), query: query, route: c.route, class: c.class, period: c.period, key: c.pageKey(), takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
 }
 
 // requestBegun is called when fasthttp has found a request.
@@ -179,6 +182,9 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	if s.draining.Load() { // fasthttp has to close the connection
 		return false, nil
 	}
+	if q.period != nil && (s.cfg.Classes() != q.class.file || !q.period.named(s.cfg.Now())) { // may be another board's now
+		return false, nil
+	}
 	a, ok := s.reader.Peek(&q.query, q.key.start, q.key.limit)
 	if !ok {
 		return false, nil
@@ -193,7 +199,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	if len(q.ifNoneMatch) > 0 && matches(q.ifNoneMatch, e.etag, true) {
 		header, data, result = e.notModified, nil, outcomeNotModified
 	}
-	s.counters.add(c.id, routeTop, result)
+	s.counters.add(c.id, q.route, result)
 	c.head = header.append(c.head[:0], *s.date.Load(), a.CurrentAt)
 	return true, c.WriteBoth(c.head, data)
 }

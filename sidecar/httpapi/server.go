@@ -29,6 +29,7 @@ type Server struct {
 	pageCache
 	cfg           Config
 	log           *slog.Logger
+	classes       atomic.Pointer[classIndex]
 	cacheRequests bool
 	buffers       sync.Pool // of *[]byte, to encode pages in before their length is known
 	clock         *conn.Clock

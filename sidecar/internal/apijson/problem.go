@@ -23,6 +23,8 @@ const (
 	CodeUnknownMember  Code = "unknown_member"       // 404: the member is not on the board
 	CodeUnknownProfile Code = "unknown_profile"      // 404: the profile service does not know the member
 	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
+	CodeUnknownClass   Code = "unknown_class"        // 404: the rooms file has no such class
+	CodeUnknownPeriod  Code = "unknown_period"       // 404: the period ended so long ago that its board is not kept
 	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
 	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow lists the allowed ones
 	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
@@ -56,6 +58,8 @@ var Codes = [...]CodeInfo{
 	{CodeUnknownMember, 404, "Member is not on the board"},
 	{CodeUnknownProfile, 404, "Member has no profile"},
 	{CodeUnknownRoom, 404, "Room is not set at run time"},
+	{CodeUnknownClass, 404, "No such class"},
+	{CodeUnknownPeriod, 404, "Period is not kept any more"},
 	{CodeUnknownPath, 404, "No such resource"},
 	{CodeBadMethod, 405, "Method not allowed"},
 	{CodeNotReached, 409, "Board has not reached min_seq"},
