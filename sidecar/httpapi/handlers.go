@@ -31,7 +31,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	c.ctx = s.traceOf(&ctx.Request.Header)
 	switch c.route {
 	case routeTop:
-		if c.args.surrounded() {
+		if c.args.surrounded() || c.args.ranked() {
 			return s.whole(ctx, c)
 		}
 		return s.top(ctx, c)
@@ -117,7 +117,7 @@ func (s *Server) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 		}
 		buffer := s.buffers.Get().(*[]byte)
 		defer s.buffers.Put(buffer)
-		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, &j)
+		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, nil, &j)
 		b := newBody(*buffer, page.Source, page.State, j.Fresh)
 		p.keepPrevious(page.Entries, &j, b)
 		return b
@@ -127,7 +127,7 @@ func (s *Server) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 // appendPage appends a page that is made for this request alone.
 func (s *Server) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 	j := s.join(c, a.Entries)
-	return apijson.AppendPage(dst, c.query, c.args.limit, a, &j)
+	return apijson.AppendPage(dst, c.query, c.args.limit, a, nil, &j)
 }
 
 // appendMe appends the caller's own standing and the page's closing brace. If Redis could not
@@ -142,6 +142,9 @@ func (s *Server) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
 }
 
 func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	if c.args.ranked() {
+		return s.ranked(ctx, c)
+	}
 	if c.args.around >= 0 {
 		return s.around(ctx, c)
 	}
