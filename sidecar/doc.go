@@ -15,7 +15,7 @@
 //	pages.go   Reader.Pages, the top cache: what a protocol keeps for the *Top that the rows are from,
 //	           such as encoded answers
 //
-// whole.go reads a page together with a member and what stands next to it, and several
+// rankmode.go has where ranks can be counted that members share. // whole.go reads a page together with a member and what stands next to it, and several
 // boards at once: [Reader.WholePage], [Reader.Batch].
 //
 // A read from a *Top takes no lock and allocates nothing. The ids of a query may be the
