@@ -15,8 +15,9 @@
 //	pages.go   Reader.Pages, the top cache: what a protocol keeps for the *Top that the rows are from,
 //	           such as encoded answers
 //
-// rankmode.go has where ranks can be counted that members share. // whole.go reads a page together with a member and what stands next to it, and several
-// boards at once: [Reader.WholePage], [Reader.Batch].
+// whole.go reads a page together with a member and what stands next to it, and several
+// boards at once: [Reader.WholePage], [Reader.Batch]. rankmode.go has what a hot top tells
+// of ranks that members share, and why dense ones are refused.
 //
 // A read from a *Top takes no lock and allocates nothing. The ids of a query may be the
 // memory of a request, which is why [Boards], [Board] and [Hot] must not keep them.

@@ -180,7 +180,7 @@ func TestDenseRefusals(t *testing.T) {
 		fmt.Sprintf("/v1/boards/local/top?limit=1&rank_mode=dense&start=%d", members-5):        `"rank":50001`,
 		fmt.Sprintf("/v1/boards/local/top?limit=1&rank_mode=dense&start=%d", members-3):        "the 100000 best members",
 		fmt.Sprintf("/v1/boards/local/members/%d?rank_mode=dense", 1_000_000+members-1):        "the 100000 best members",
-		fmt.Sprintf("/v1/boards/local/top?limit=1&rank_mode=dense&me=%d", 1_000_000+members-1): `"me":null,"me_error":"rank_mode_unavailable"`,
+		fmt.Sprintf("/v1/boards/local/top?limit=1&rank_mode=dense&me=%d", 1_000_000+members-1): `"me":null,"me_error":"rank_mode_refused"`,
 	} {
 		ctx := requestCtx(path)
 		s.handle(ctx)

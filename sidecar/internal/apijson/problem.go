@@ -15,29 +15,29 @@ type Code string
 
 // The codes, each with the status that it is answered with.
 const (
-	CodeBadRequest     Code = "bad_request"           // 400: not readable as HTTP/1.1
-	CodeBadArgument    Code = "bad_argument"          // 400: "argument" names it, "detail" has what is allowed
-	CodeToken          Code = "token_required"        // 401: a change without the right token
-	CodeBlocked        Code = "blocked"               // 403: the operator gave this board or room no board
-	CodeCrossOrigin    Code = "cross_origin"          // 403: sent by a page of another site
-	CodeUnknownMember  Code = "unknown_member"        // 404: the member is not on the board
-	CodeUnknownProfile Code = "unknown_profile"       // 404: the profile service does not know the member
-	CodeUnknownRoom    Code = "unknown_room"          // 404: nothing is set at run time under this name
-	CodeUnknownPath    Code = "unknown_path"          // 404: no such resource
-	CodeBadMethod      Code = "method_not_allowed"    // 405: Allow lists the allowed ones
-	CodeNotReached     Code = "seq_not_reached"       // 409: Redis has not counted up to min_seq; "seq" is where it is
-	CodeTimeout        Code = "request_timeout"       // 408: the request came in too slowly
-	CodePrecondition   Code = "precondition_failed"   // 412: If-Match names another page
-	CodeWriteLost      Code = "write_lost"            // 412: the board has not been through min_state; "detail" has both sides
-	CodeBodyTooLarge   Code = "body_too_large"        // 413
-	CodeWrongHost      Code = "wrong_host"            // 421: Host is none of this listener's names
-	CodeRankMode       Code = "rank_mode_unavailable" // 422: ranks of this mode can't be counted; "detail" has why
-	CodeHeaderTooLarge Code = "header_too_large"      // 431: request line and header over 8 KiB
-	CodeInternal       Code = "internal"              // 500: a fault of this process, logged
-	CodeNotImplemented Code = "not_implemented"       // 501: CONNECT, or a transfer coding other than chunked
-	CodeUnavailable    Code = "origin_unavailable"    // 503: Redis did not answer; Retry-After
-	CodeOverloaded     Code = "overloaded"            // 503: too many reads wait for Redis; Retry-After
-	CodeNoProfiles     Code = "profiles_unavailable"  // 503: the profile did not come in time; Retry-After
+	CodeBadRequest     Code = "bad_request"          // 400: not readable as HTTP/1.1
+	CodeBadArgument    Code = "bad_argument"         // 400: "argument" names it, "detail" has what is allowed
+	CodeToken          Code = "token_required"       // 401: a change without the right token
+	CodeBlocked        Code = "blocked"              // 403: the operator gave this board or room no board
+	CodeCrossOrigin    Code = "cross_origin"         // 403: sent by a page of another site
+	CodeUnknownMember  Code = "unknown_member"       // 404: the member is not on the board
+	CodeUnknownProfile Code = "unknown_profile"      // 404: the profile service does not know the member
+	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
+	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
+	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow lists the allowed ones
+	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
+	CodeTimeout        Code = "request_timeout"      // 408: the request came in too slowly
+	CodePrecondition   Code = "precondition_failed"  // 412: If-Match names another page
+	CodeWriteLost      Code = "write_lost"           // 412: the board has not been through min_state; "detail" has both sides
+	CodeBodyTooLarge   Code = "body_too_large"       // 413
+	CodeWrongHost      Code = "wrong_host"           // 421: Host is none of this listener's names
+	CodeRankMode       Code = "rank_mode_refused"    // 422: ranks of this mode can't be counted; "detail" has why
+	CodeHeaderTooLarge Code = "header_too_large"     // 431: request line and header over 8 KiB
+	CodeInternal       Code = "internal"             // 500: a fault of this process, logged
+	CodeNotImplemented Code = "not_implemented"      // 501: CONNECT, or a transfer coding other than chunked
+	CodeUnavailable    Code = "origin_unavailable"   // 503: Redis did not answer; Retry-After
+	CodeOverloaded     Code = "overloaded"           // 503: too many reads wait for Redis; Retry-After
+	CodeNoProfiles     Code = "profiles_unavailable" // 503: the profile did not come in time; Retry-After
 )
 
 // CodeInfo is the status and title of a code.
