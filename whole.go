@@ -10,14 +10,22 @@ type PageQuery struct {
 	Member       string // "": nobody
 	Around       int    // neighbours of Member on either side, -1: none are wanted
 	Gap          bool   // whether [Surroundings].Better is wanted
+	// Mode is the mode of the ranks, Percentile whether percentiles are wanted: both need
+	// what is ahead of the rows. Ranks in the answer are ordinal in any mode.
+	Mode       RankMode
+	Percentile bool
 }
+
+// Ranked reports whether it is wanted what is ahead of the rows.
+func (q *PageQuery) Ranked() bool { return q.Mode != Ordinal || q.Percentile }
 
 // WholePage is the answer to one [PageQuery], all of the moment that the page's stamp
 // describes.
 type WholePage struct {
 	Page
-	Own Surroundings // of the member asked for
-	Err error        // why the board could not be read
+	Ahead Ahead        // of the first row, if it is wanted
+	Own   Surroundings // of the member asked for
+	Err   error        // why the board could not be read
 }
 
 // Surroundings is a member's standing with what stands next to it. Neighbours are
@@ -28,6 +36,9 @@ type Surroundings struct {
 	// member's, its own among them.
 	First      int
 	Neighbours []Entry
+	// Ahead is that of the first of the Neighbours, without them that of the member, if it
+	// is wanted.
+	Ahead Ahead
 	// Better is the nearest better score: the next higher one in descending direction,
 	// the next lower one in ascending direction. HasBetter is false where nobody has one.
 	Better    float64

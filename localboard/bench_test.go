@@ -345,3 +345,23 @@ func heap() int {
 
 // sink keeps a result from being optimised away.
 func sink[T any](v T) { runtime.KeepAlive(v) }
+
+// BenchmarkDense is the deepest dense rank that is counted: of a member with
+// [rankcache.MaxDense] others ahead.
+func BenchmarkDense(b *testing.B) {
+	board := newBoard(b)
+	entries := make([]rankcache.Entry, 210_000)
+	for i := range entries {
+		entries[i] = rankcache.Entry{Member: strconv.Itoa(1_000_000 + i), Score: float64(-i)}
+	}
+	if err := board.Load(1, entries); err != nil {
+		b.Fatal(err)
+	}
+	board.Publish()
+	q := rankcache.PageQuery{Member: entries[rankcache.MaxDense].Member, Around: -1, Mode: rankcache.Dense}
+	for b.Loop() {
+		if w, _ := board.WholePage(q); w.Own.Ahead.Scores != rankcache.MaxDense {
+			b.Fatal(w.Own.Ahead)
+		}
+	}
+}

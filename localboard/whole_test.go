@@ -19,19 +19,23 @@ func TestWholePage(t *testing.T) {
 	for range 4 {
 		b.Apply(g.batch(2000, true))
 		b.Publish()
+		all := []rankcache.Page{b.Page(0, 3000, rankcache.Descending), b.Page(0, 3000, rankcache.Ascending)}
 		for range 300 {
 			q := rankcache.PageQuery{Order: rankcache.Direction(r.IntN(2)), Start: r.IntN(700), Limit: r.IntN(60),
-				Member: g.id(), Around: r.IntN(40) - 1, Gap: r.IntN(4) > 0}
+				Member: g.id(), Around: r.IntN(40) - 1, Gap: r.IntN(4) > 0, Mode: rankcache.RankMode(r.IntN(3)), Percentile: r.IntN(2) == 0}
 			got, top := b.WholePage(q)
-			if diff := gocmp.Diff(pieceByPiece(b, &q), got); diff != "" || top != b.Top() {
+			if diff := gocmp.Diff(pieceByPiece(b, &q, all[q.Order]), got); diff != "" || top != b.Top() {
 				t.Fatalf("%+v (-want +got):\n%s", q, diff)
 			}
 		}
 	}
 }
 
-func pieceByPiece(b *Board, q *rankcache.PageQuery) (w rankcache.WholePage) {
+func pieceByPiece(b *Board, q *rankcache.PageQuery, all rankcache.Page) (w rankcache.WholePage) {
 	w.Page = b.Page(q.Start, q.Limit, q.Order)
+	if q.Limit > 0 {
+		w.Ahead = aheadRowByRow(all, q.Start, q)
+	}
 	rows, _ := b.Standings(nil, []string{q.Member}, q.Order)
 	if w.Own.Standing = rows[0]; rows[0].Rank == 0 {
 		return w
@@ -39,6 +43,9 @@ func pieceByPiece(b *Board, q *rankcache.PageQuery) (w rankcache.WholePage) {
 	if q.Around >= 0 {
 		page, _, _ := b.Around(q.Member, q.Around, q.Order)
 		w.Own.First, w.Own.Neighbours = page.Start, page.Entries
+		w.Own.Ahead = aheadRowByRow(all, page.Start, q)
+	} else {
+		w.Own.Ahead = aheadRowByRow(all, rows[0].Rank-1, q)
 	}
 	for i := rows[0].Rank - 2; q.Gap && i >= 0 && !w.Own.HasBetter; i-- {
 		if e := b.Page(i, 1, q.Order).Entries[0]; e.Score != rows[0].Score {
@@ -46,6 +53,24 @@ func pieceByPiece(b *Board, q *rankcache.PageQuery) (w rankcache.WholePage) {
 		}
 	}
 	return w
+}
+
+// aheadRowByRow looks at each row of a board before the one at the index.
+func aheadRowByRow(all rankcache.Page, index int, q *rankcache.PageQuery) (a rankcache.Ahead) {
+	if !q.Ranked() || index >= len(all.Entries) {
+		return a
+	}
+	for i, e := range all.Entries[:index] {
+		if e.Score != all.Entries[index].Score {
+			if a.Members++; i == 0 || e.Score != all.Entries[i-1].Score {
+				a.Scores++
+			}
+		}
+	}
+	if q.Mode != rankcache.Dense {
+		a.Scores = -1
+	}
+	return a
 }
 
 func TestWholePageBeforePublish(t *testing.T) {

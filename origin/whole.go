@@ -14,6 +14,7 @@ import (
 // WholePages answers the queries in their order, in one pipeline; in a cluster one for
 // each node. Each answer is of one instant of its board, and has its own error. A board
 // that does not exist is empty, and a member that is not on the board has rank 0.
+// Distinct scores are not counted: the script would have to read all the members ahead.
 func (o *Origin) WholePages(ctx context.Context, queries []rankcache.PageQuery) []rankcache.WholePage {
 	answers := make([]rankcache.WholePage, len(queries))
 	var calls []scriptCall
@@ -55,12 +56,16 @@ func (o *Origin) wholeCall(q *rankcache.PageQuery) scriptCall {
 	if !q.Gap {
 		betterCmd = ""
 	}
-	return scriptCall{o.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best}}
+	ranked := ""
+	if q.Ranked() {
+		ranked = "ranked"
+	}
+	return scriptCall{o.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, ranked}}
 }
 
 // toWhole converts the reply of whole.lua.
 func (o *Origin) toWhole(keys []string, q *rankcache.PageQuery, reply *redis.Cmd, at time.Time) (whole rankcache.WholePage, err error) {
-	list, err := fields(keys[0], reply, 8)
+	list, err := fields(keys[0], reply, 10)
 	if err != nil {
 		return whole, err
 	}
@@ -68,11 +73,22 @@ func (o *Origin) toWhole(keys []string, q *rankcache.PageQuery, reply *redis.Cmd
 		return whole, err
 	}
 	whole.Start = q.Start
+	whole.Ahead = toAhead(list[8])
 	rows, _ := list[0].([]any)
 	if whole.Entries, err = pairsToEntries(keys[0], rows); err == nil {
 		whole.Own, err = toSurroundings(keys[0], q.Member, list[1:6])
+		whole.Own.Ahead = toAhead(list[9])
 	}
 	return whole, err
+}
+
+// toAhead converts the count of members that are ahead.
+func toAhead(count any) rankcache.Ahead {
+	n, ok := count.(int64)
+	if !ok { // it is not wanted, or there is no row
+		return rankcache.Ahead{}
+	}
+	return rankcache.Ahead{Members: int(n), Scores: -1}
 }
 
 // toSurroundings converts rank, score, index of the first neighbour, neighbours and the

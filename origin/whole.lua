@@ -2,14 +2,28 @@
 -- all of one instant.
 -- KEYS: board [, meta]. ARGV: ZREVRANGE or ZRANGE, first index, number of rows, ZREVRANK
 -- or ZRANK, member ('': nobody), neighbours on each side (-1: none), and the command
--- with the bound that find the nearest better score ('': not wanted).
+-- with the bound that find the nearest better score ('': not wanted), and whether the members
+-- with better scores are counted ('': no).
+
+-- ahead counts the members with a better score than the first of the rows, which are
+-- members and scores in turn.
+local function ahead(rows)
+  if ARGV[9] == '' or not rows[2] then
+    return false
+  end
+  if ARGV[8] == '+inf' then
+    return redis.call('ZCOUNT', KEYS[1], '(' .. rows[2], '+inf')
+  end
+  return redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. rows[2])
+end
+
 local rows = {}
 local count = tonumber(ARGV[3])
 if count > 0 then
   rows = redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[2] + count - 1, 'WITHSCORES')
 end
 local rank = ARGV[5] ~= '' and redis.call(ARGV[4], KEYS[1], ARGV[5])
-local score, first, neighbours, better = false, 0, {}, {}
+local score, first, neighbours, better, own_ahead = false, 0, {}, {}, false
 if rank then
   score = redis.call('ZSCORE', KEYS[1], ARGV[5])
   local around = tonumber(ARGV[6])
@@ -20,5 +34,6 @@ if rank then
   if ARGV[7] ~= '' then
     better = redis.call(ARGV[7], KEYS[1], '(' .. score, ARGV[8], 'WITHSCORES', 'LIMIT', 0, 1)
   end
+  own_ahead = ahead(neighbours[2] and neighbours or {ARGV[5], score})
 end
-return {rows, rank, score, first, neighbours, better, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false}
+return {rows, rank, score, first, neighbours, better, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false, ahead(rows), own_ahead}

@@ -35,6 +35,10 @@ func TestWholePages(t *testing.T) {
 		}
 		return s
 	}
+	withAhead := func(s rankcache.Surroundings, members int) rankcache.Surroundings {
+		s.Ahead = rankcache.Ahead{Members: members, Scores: -1}
+		return s
+	}
 	empty := []rankcache.Entry{}
 	for _, c := range []struct {
 		name string
@@ -49,12 +53,17 @@ func TestWholePages(t *testing.T) {
 		{"no neighbours", rankcache.PageQuery{Member: "d", Around: -1, Gap: true}, empty, own(desc[4], 5, 0, empty, desc[3].Score)},
 		{"absent", rankcache.PageQuery{Limit: 1, Member: "missing", Around: 4, Gap: true}, desc[:1], rankcache.Surroundings{Standing: rankcache.Standing{Member: "missing"}}},
 		{"nobody", rankcache.PageQuery{Limit: 1, Around: -1}, desc[:1], rankcache.Surroundings{}},
+		{"ahead of a tie", rankcache.PageQuery{Start: 2, Limit: 1, Member: "b", Around: -1, Percentile: true}, desc[2:3], withAhead(own(desc[2], 3, 0, empty), 1)},
+		{"ahead of neighbours, ascending", rankcache.PageQuery{Order: rankcache.Ascending, Start: 2, Limit: 9, Member: "b1", Around: 1, Mode: rankcache.Competition}, asc[2:], withAhead(own(asc[3], 4, 2, asc[2:]), 2)},
 	} {
 		c.q.Board = b.id
 		w := b.WholePages(t.Context(), []rankcache.PageQuery{c.q})[0]
 		must(t, w.Err)
 		equal(t, c.name+": rows", w.Entries, c.rows)
 		equal(t, c.name+": own", w.Own, c.own)
+		if c.q.Ranked() {
+			equal(t, c.name+": ahead of the rows", w.Ahead, c.own.Ahead)
+		}
 		equal(t, c.name+": page", []any{w.Start, w.Seq, w.Members}, []any{c.q.Start, uint64(917), 5})
 	}
 }

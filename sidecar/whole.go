@@ -21,20 +21,24 @@ type PageRead struct {
 // PageAnswer is the answer to one [PageRead].
 type PageAnswer struct {
 	Answer
-	Own Own
-	Err error // why there is no answer
+	Ahead rankcache.Ahead // of the first row, if it was asked for
+	Own   Own
+	Err   error // why there is no answer
 }
 
 // Own is a member with its surroundings beside a page. If the page was refreshed (hot)
 // and does not have them, they are Redis's, of another moment.
 type Own struct {
 	rankcache.Surroundings
-	Seq uint64 // of the board that they are of
-	Err error  // why Redis could not be asked for them; there is a page all the same
+	Seq     uint64 // of the board that they are of
+	Members int    // of that board
+	Err     error  // why Redis could not be asked for them; there is a page all the same
 }
 
 // WholePage reads a page and a member with its surroundings, all of one moment unless the
-// page is a hot one (see [Own]).
+// page is a hot one (see [Own]). With a member, the page may have a Limit of 0: no rows.
+// Then a hot page is not looked at. Dense ranks are those of whole local boards, down to
+// [rankcache.MaxDense]; for others the error, or that of Own, is [rankcache.ErrRankMode].
 func (r *Reader) WholePage(ctx context.Context, read PageRead) PageAnswer {
 	a, ask := r.readHere(ctx, &read)
 	if ask != nil {
@@ -76,7 +80,11 @@ func (r *Reader) Batch(ctx context.Context, reads []PageRead) []PageAnswer {
 func (r *Reader) readHere(ctx context.Context, read *PageRead) (a PageAnswer, ask *rankcache.PageQuery) {
 	q, w := &read.Query, read.Page
 	w.Board, w.Order = q.Board, q.Order
-	if w.Start < 0 || w.Start > MaxStart || w.Limit < 1 || w.Limit > rankcache.MaxTop || w.Around < -1 || w.Around > MaxAround {
+	least := 1
+	if w.Member != "" {
+		least = 0
+	}
+	if w.Start < 0 || w.Start > MaxStart || w.Limit < least || w.Limit > rankcache.MaxTop || w.Around < -1 || w.Around > MaxAround {
 		a.Err = fmt.Errorf("%w: %d rows from %d with %d neighbours, want 1 to %d from 0 to %d with up to %d",
 			ErrRange, w.Limit, w.Start, w.Around, rankcache.MaxTop, MaxStart, MaxAround)
 		return a, nil
@@ -97,6 +105,9 @@ func (r *Reader) readHere(ctx context.Context, read *PageRead) (a PageAnswer, as
 	if here {
 		return a, nil
 	}
+	if w.Mode == rankcache.Dense {
+		return PageAnswer{Err: errNotWhole}, nil
+	}
 	if err := checkAsk(&w); err != nil {
 		a.fill(rankcache.WholePage{}, err)
 		return a, nil
@@ -111,7 +122,8 @@ func (a *PageAnswer) wholeLocal(q *Query, w rankcache.PageQuery) bool {
 		a.at = place{}
 		return false
 	}
-	a.Own = Own{Surroundings: whole.Own, Seq: whole.Seq}
+	a.Ahead, a.Own = whole.Ahead, ownOf(&whole, nil)
+	a.refuseDeep(w.Mode)
 	if a.at.top = top; covers(top, w.Start, w.Limit, w.Order) {
 		a.head(w.Start, w.Limit)
 		return true
@@ -123,16 +135,19 @@ func (a *PageAnswer) wholeLocal(q *Query, w rankcache.PageQuery) bool {
 // wholeHot answers from the hot top if it has everything that w names. If it lacks the
 // member alone, w becomes a query for that.
 func (a *PageAnswer) wholeHot(w *rankcache.PageQuery) bool {
-	if a.at.top == nil || !covers(a.at.top, w.Start, w.Limit, w.Order) {
+	if a.at.top == nil || w.Limit == 0 || w.Mode == rankcache.Dense || !covers(a.at.top, w.Start, w.Limit, w.Order) {
 		a.at = place{}
 		return false
 	}
 	a.head(w.Start, w.Limit)
+	if w.Ranked() && len(a.Entries) > 0 {
+		a.Ahead = aheadOn(a.at.top, w.Start)
+	}
 	if w.Member == "" {
 		return true
 	}
 	s, ok := surroundingsIn(a.at.top, w)
-	a.Own = Own{Surroundings: s, Seq: a.Seq}
+	a.Own = Own{Surroundings: s, Seq: a.Seq, Members: a.Members}
 	w.Start, w.Limit = 0, 0
 	return ok
 }
@@ -161,6 +176,13 @@ func surroundingsIn(top *rankcache.Top, w *rankcache.PageQuery) (s rankcache.Sur
 		s.First = max(0, row.Rank-1-w.Around)
 		s.Neighbours = top.Entries[s.First:min(end, len(top.Entries))]
 	}
+	if w.Ranked() {
+		first := row.Rank - 1
+		if w.Around >= 0 {
+			first = s.First
+		}
+		s.Ahead = aheadOn(top, first)
+	}
 	for i := row.Rank - 2; w.Gap && i >= 0 && !s.HasBetter; i-- {
 		s.Better, s.HasBetter = top.Entries[i].Score, top.Entries[i].Score != row.Score
 	}
@@ -171,11 +193,15 @@ func surroundingsIn(top *rankcache.Top, w *rankcache.PageQuery) (s rankcache.Sur
 func (a *PageAnswer) fill(whole rankcache.WholePage, err error) {
 	switch {
 	case a.at.top != nil: // a hot page that lacks the member
-		a.Own = Own{Surroundings: whole.Own, Seq: whole.Seq, Err: err}
+		a.Own = ownOf(&whole, err)
 	case err != nil:
 		a.Err = err
 	default:
 		a.Answer = Answer{Page: whole.Page, Source: SourceRedis, CurrentAt: whole.At}
-		a.Own = Own{Surroundings: whole.Own, Seq: whole.Seq}
+		a.Ahead, a.Own = whole.Ahead, ownOf(&whole, nil)
 	}
+}
+
+func ownOf(whole *rankcache.WholePage, err error) Own {
+	return Own{Surroundings: whole.Own, Seq: whole.Seq, Members: whole.Members, Err: err}
 }

@@ -41,7 +41,13 @@ func TestSurroundingsOnATop(t *testing.T) {
 		{"no neighbours", "e", -1, true, true, true, own(4, 0, 0, 7)},
 		{"absent", "x", 1, true, false, true, rankcache.Surroundings{Standing: rankcache.Standing{Member: "x"}}},
 	} {
-		q := &rankcache.PageQuery{Member: c.member, Around: c.around, Gap: c.gap}
+		q := &rankcache.PageQuery{Member: c.member, Around: c.around, Gap: c.gap, Percentile: true}
+		if row := max(c.want.Rank-1, 0); c.want.Rank > 0 {
+			if c.around >= 0 {
+				row = c.want.First
+			}
+			c.want.Ahead = rankcache.Ahead{Members: []int{0, 1, 1, 1, 4}[row], Scores: -1}
+		}
 		for members, told := range map[int]bool{len(rows): c.ofWhole, 1000: c.part} {
 			got, ok := surroundingsIn(&rankcache.Top{Entries: rows, Members: members}, q)
 			if ok != told {

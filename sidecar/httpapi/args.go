@@ -24,6 +24,8 @@ type args struct {
 	gap          bool            // what me lacks to the next better score
 	class, at    string          // as they are in the request
 	dims         [maxDims]string // of the class; "": not given
+	mode         rankcache.RankMode
+	percentile   bool
 	seen         [argCount]bool
 }
 
@@ -42,11 +44,13 @@ const (
 	argMinState
 	argWait
 	argGap
+	argRankMode
+	argPercentile
 	argAt
 	argCount
 )
 
-var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "at"}
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "rank_mode", "percentile", "at"}
 
 // argsOf is which arguments a route takes, beside the dimensions of a class.
 var argsOf = [routes][argCount]bool{
@@ -56,9 +60,9 @@ var argsOf = [routes][argCount]bool{
 }
 
 var (
-	topArgs = [argCount]bool{argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true,
+	topArgs = [argCount]bool{argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
-	memberArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argAround: true,
+	memberArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argAround: true, argRankMode: true, argPercentile: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
 )
 
@@ -104,6 +108,9 @@ func (c *call) checkMe() *apijson.Problem {
 
 // surrounded reports whether a member is wanted with what stands next to it.
 func (a *args) surrounded() bool { return a.around >= 0 || a.gap }
+
+// ranked reports whether rows have other ranks than their places, or percentiles.
+func (a *args) ranked() bool { return a.mode != rankcache.Ordinal || a.percentile }
 
 func (c *call) parseArg(pair []byte) *apijson.Problem {
 	var raw []byte
@@ -152,6 +159,10 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 		return setWord(value, "profiles", "0", "1", func(on bool) { c.args.profiles = on })
 	case argGap:
 		return setWord(value, "gap", "0", "1", func(on bool) { c.args.gap = on })
+	case argPercentile:
+		return setWord(value, "percentile", "0", "1", func(on bool) { c.args.percentile = on })
+	case argRankMode:
+		return c.setRankMode(value)
 	case argRoom:
 		return c.setRoom(value)
 	case argMaxAge, argMinSeq, argWait:
@@ -165,6 +176,14 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 	c.args.me, c.member[0] = true, value
 	if err := rankcache.CheckMember(value); err != nil {
 		return apijson.BadArgument("me", err.Error())
+	}
+	return nil
+}
+
+func (c *call) setRankMode(text string) *apijson.Problem {
+	var ok bool
+	if c.args.mode, ok = rankcache.ParseRankMode(text); !ok {
+		return apijson.BadArgument("rank_mode", fmt.Sprintf("is %.40q: want ordinal, competition or dense", text))
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func BenchmarkEncode(b *testing.B) {
 	dst := make([]byte, 0, 8<<10)
 	b.ReportAllocs()
 	for b.Loop() {
-		dst = apijson.AppendPage(dst[:0], q, 50, &a, &apijson.Joined{})
+		dst = apijson.AppendPage(dst[:0], q, 50, &a, nil, &apijson.Joined{})
 	}
 	b.SetBytes(int64(len(dst)))
 }

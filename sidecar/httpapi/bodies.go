@@ -63,6 +63,9 @@ type boardBody struct {
 	Around   *int    `json:"around"`
 	Gap      bool    `json:"gap"`
 	Profiles bool    `json:"profiles"`
+
+	RankMode   *string `json:"rank_mode"`
+	Percentile bool    `json:"percentile"`
 }
 
 // parseBoards reads {"boards":[{"board":"…"}]} with 1 to [sidecar.MaxBatch] boards. Each
@@ -92,7 +95,7 @@ func parseBoards(data []byte) ([]call, *apijson.Problem) {
 
 // fill makes c the call that a GET of the page would be.
 func (b *boardBody) fill(c *call) *apijson.Problem {
-	*c = call{route: routeTop, args: args{limit: defaultLimit, around: -1, gap: b.Gap, profiles: b.Profiles}}
+	*c = call{route: routeTop, args: args{limit: defaultLimit, around: -1, gap: b.Gap, profiles: b.Profiles, percentile: b.Percentile}}
 	c.query.Board = rankcache.BoardID(b.Board)
 	if err := c.query.Board.Check(); err != nil {
 		return apijson.BadArgument("board", err.Error())
@@ -100,7 +103,7 @@ func (b *boardBody) fill(c *call) *apijson.Problem {
 	for _, v := range []struct {
 		arg  int
 		text *string
-	}{{argRoom, b.Room}, {argOrder, b.Order}, {argStart, digits(b.Start)}, {argLimit, digits(b.Limit)}, {argMe, b.Me}, {argAround, digits(b.Around)}} {
+	}{{argRoom, b.Room}, {argOrder, b.Order}, {argStart, digits(b.Start)}, {argLimit, digits(b.Limit)}, {argMe, b.Me}, {argAround, digits(b.Around)}, {argRankMode, b.RankMode}} {
 		if v.text == nil {
 			continue
 		}

@@ -97,6 +97,8 @@ func TestGoldenOfClasses(t *testing.T) {
 		"class_top":              half + "/top?zone=7&limit=2",
 		"class_top_previous":     half + "/top?zone=7&limit=2&at=previous&me=m000009",
 		"class_top_own":          half + "/top?zone=7&limit=1&me=m000009&around=1&gap=1&profiles=1",
+		"class_top_ranked":       half + "/top?zone=7&limit=2&rank_mode=competition&percentile=1",
+		"class_member_ranked":    half + "/members/m000009?zone=7&rank_mode=dense",
 		"class_top_none":         "/v1/classes/fans/top?app=7&host=88&limit=1",
 		"class_member":           half + "/members/m000009?zone=7",
 		"class_around":           half + "/members/m000001?zone=7&around=1&at=20261122-36",

@@ -109,7 +109,7 @@ func FuzzBatch(f *testing.F) {
 // FuzzBoards: what is accepted is within limits, and a GET of each page would be, too.
 func FuzzBoards(f *testing.F) {
 	f.Add([]byte(`{"boards":[{"board":"a"},{"board":"b","start":3,"limit":5,"order":"asc","me":"m\u0061","around":4,"gap":true,"profiles":true,"room":"88"}]}`))
-	f.Add([]byte(`{"boards":[{"board":"a","limit":null,"around":-0}]} `))
+	f.Add([]byte(`{"boards":[{"board":"a","limit":null,"around":-0,"rank_mode":"dense","percentile":true}]} `))
 	f.Add([]byte(`{"BOARDS":[{"board":"a","board":"b","start":1e2}]}`))
 	f.Add([]byte(`{"boards":[` + strings.Repeat("[", 9000)))
 	f.Add([]byte("{\"boards\":[{\"board\":\"a\",\"me\":\"\xff\"}]}"))
@@ -140,6 +140,8 @@ func checkBoardCall(t *testing.T, c *call) {
 	set("me", c.member[0], c.args.me)
 	set("around", fmt.Sprint(c.args.around), c.args.around >= 0)
 	set("gap", "1", c.args.gap)
+	set("rank_mode", c.args.mode.String(), true)
+	set("percentile", "1", c.args.percentile)
 	set("profiles", "1", c.args.profiles)
 	set("room", c.query.Room, c.query.Room != "")
 	var got call
@@ -164,7 +166,7 @@ func FuzzPage(f *testing.F) {
 		}
 		a := sidecar.Answer{Page: rankcache.Page{Start: 3, Entries: []rankcache.Entry{{Member: m1, Score: s1}, {Member: m2, Score: s2}}}}
 		a.Seq = seq
-		body := apijson.AppendPage(nil, sidecar.Query{Board: "b"}, 50, &a, &apijson.Joined{})
+		body := apijson.AppendPage(nil, sidecar.Query{Board: "b"}, 50, &a, nil, &apijson.Joined{})
 		body = apijson.AppendMe(body[:len(body)-1], rankcache.Standing{Member: m1, Score: s1, Rank: 4}, seq, &apijson.Joined{})
 		var p pageBody
 		if err := json.Unmarshal(body, &p); err != nil {

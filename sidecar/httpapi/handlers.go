@@ -41,7 +41,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	c.ctx = s.traceOf(&ctx.Request.Header)
 	switch c.route {
 	case routeTop, routeClassTop:
-		if c.args.surrounded() {
+		if c.args.surrounded() || c.args.ranked() {
 			return s.whole(ctx, c)
 		}
 		return s.top(ctx, c)
@@ -129,7 +129,7 @@ func (s *Server) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 		}
 		buffer := s.buffers.Get().(*[]byte)
 		defer s.buffers.Put(buffer)
-		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, &j)
+		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, nil, &j)
 		*buffer = c.appendClass(*buffer)
 		b := newBody(*buffer, page.Source, page.State, j.Fresh)
 		p.keepPrevious(page.Entries, &j, b)
@@ -140,7 +140,7 @@ func (s *Server) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 // appendPage appends a page that is made for this request alone.
 func (s *Server) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 	j := s.join(c, a.Entries)
-	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, &j))
+	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, nil, &j))
 }
 
 // appendMe appends the caller's own standing and the page's closing brace. If Redis could not
@@ -155,6 +155,9 @@ func (s *Server) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
 }
 
 func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	if c.args.ranked() {
+		return s.ranked(ctx, c)
+	}
 	if c.args.around >= 0 {
 		return s.around(ctx, c)
 	}

@@ -97,6 +97,8 @@ func dataLimits() []dataLimit {
 		{"a board's gap", "POST", boards, board(`,"me":"m","gap":true`), board(`,"me":"m","gap":1`)},
 		{"a board's profiles", "POST", boards, board(`,"profiles":true`), board(`,"profiles":"1"`)},
 		{"an option that there is not", "POST", boards, board(``), board(`,"min_seq":1`)},
+		{"a board's rank mode", "POST", boards, board(`,"rank_mode":"competition"`), board(`,"rank_mode":"Dense"`)},
+		{"a board's percentile", "POST", boards, board(`,"percentile":true`), board(`,"percentile":1`)},
 		{"order", "GET", top + "order=%s", "asc", "up"},
 		{"profiles", "GET", top + "profiles=%s", "1", "2"},
 		{"fewest members", "POST", "/v1/boards/local/members:batch", batch(1, "m"), `{"members":[]}`},
@@ -108,6 +110,9 @@ func dataLimits() []dataLimit {
 	}
 	for _, target := range []string{top, member} {
 		limits = append(limits,
+			dataLimit{"rank_mode", "GET", target + "rank_mode=%s", "dense", "olympic"},
+			dataLimit{"no rank_mode", "GET", target + "rank_mode=%s", "ordinal", ""},
+			dataLimit{"percentile", "GET", target + "percentile=%s", "1", "2"},
 			dataLimit{"room", "GET", target + "room=%s", x("8", 64), x("8", 65)},
 			dataLimit{"room's bytes", "GET", target + "room=%s", umlaut(32), umlaut(33)},
 			dataLimit{"room's letters", "GET", target + "room=%s", "8 8", "8\n8"},

@@ -90,7 +90,8 @@ func TestDocumentHolds(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/v1/boards/local/top?profiles=1&me=m000001", "/v1/boards/local/top?profiles=1&me=m000001&around=2&gap=1", "/v1/boards/any/top?start=5&limit=3&order=asc&room=88",
-		"/v1/boards/local/members/m000001?around=2&profiles=1", "/v1/boards/any/members/m000001?min_seq=1&max_age_ms=9&wait_ms=1",
+		"/v1/boards/local/top?me=m000001&rank_mode=dense&percentile=1&around=1&profiles=1", "/v1/boards/any/members/m000001?rank_mode=competition&percentile=1",
+		"/v1/boards/local/members/m000001?around=2&profiles=1", "/v1/boards/local/members/m000001?around=2&profiles=1&rank_mode=dense&percentile=1", "/v1/boards/any/members/m000001?min_seq=1&max_age_ms=9&wait_ms=1",
 		"/v1/profiles/m000001", "/openapi.yaml"} {
 		expect(200, "GET", path, "")
 		expect(200, "HEAD", path, "")
@@ -103,6 +104,9 @@ func TestDocumentHolds(t *testing.T) {
 		expect(400, "POST", path, `{"member":"a"}`)
 		expect(421, "POST", path, members, "Host", "evil.example")
 	}
+	expect(422, "GET", "/v1/boards/any/top?rank_mode=dense", "")
+	expect(422, "GET", "/v1/boards/any/members/m000001?rank_mode=dense", "")
+	expect(404, "GET", "/v1/boards/any/members/nobody?percentile=1", "")
 	for _, path := range []string{"/v1/boards/local/top", "/v1/boards/local/members/m000001"} {
 		tag := s.get(t, path).header.Get("Etag")
 		expect(304, "GET", path, "", "If-None-Match", tag)
@@ -111,7 +115,7 @@ func TestDocumentHolds(t *testing.T) {
 		expect(412, "GET", path+"?min_state=1-1-", "")
 		expect(412, "GET", path, "", "If-Match", `"other"`)
 	}
-	const boards = `{"boards":[{"board":"local","me":"m000002","around":1,"gap":true,"profiles":true},{"board":"shut"},{"board":"any","me":"m000001"}]}`
+	const boards = `{"boards":[{"board":"local","me":"m000002","around":1,"gap":true,"profiles":true},{"board":"shut"},{"board":"any","me":"m000001","percentile":true},{"board":"any","rank_mode":"dense"}]}`
 	expect(200, "POST", "/v1/boards:batch", boards)
 	expect(405, "GET", "/v1/boards:batch", "")
 	expect(400, "POST", "/v1/boards:batch", members)

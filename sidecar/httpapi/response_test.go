@@ -16,7 +16,7 @@ func TestWeakTagLeavesOutTheTime(t *testing.T) {
 	page := func(seq uint64, at time.Time) string {
 		a := sidecar.Answer{Source: sidecar.SourceRedis}
 		a.Seq, a.At = seq, at
-		return string(appendETag(nil, apijson.AppendPage(nil, sidecar.Query{Board: "b"}, 50, &a, &apijson.Joined{}), sidecar.SourceRedis))
+		return string(appendETag(nil, apijson.AppendPage(nil, sidecar.Query{Board: "b"}, 50, &a, nil, &apijson.Joined{}), sidecar.SourceRedis))
 	}
 	tag := page(7, fixture.Published)
 	if page(7, fixture.Published.Add(time.Hour)) != tag {

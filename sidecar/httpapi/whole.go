@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -25,9 +26,8 @@ func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
 	}
 	p := s.pagesOf(&c.query, &a.Answer)
-	if p == nil {
-		c.out = s.appendPage(c.out, c, &a.Answer)
-		c.out = s.appendOwn(c.out[:len(c.out)-1], c, &a.Own)
+	if p == nil || c.args.ranked() {
+		c.out = s.appendWhole(c.out, c, &a)
 		s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 		return nil
 	}
@@ -40,7 +40,37 @@ func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 // read returns what the call asks for.
 func (c *call) read() sidecar.PageRead {
 	return sidecar.PageRead{Query: c.query, Page: rankcache.PageQuery{
-		Start: c.args.start, Limit: c.args.limit, Member: c.member[0], Around: c.args.around, Gap: c.args.gap}}
+		Start: c.args.start, Limit: c.args.limit, Member: c.member[0], Around: c.args.around, Gap: c.args.gap,
+		Mode: c.args.mode, Percentile: c.args.percentile}}
+}
+
+// ranked answers the standing of one member, with neighbours if there are to be, in a mode
+// of ranks or with percentiles.
+func (s *Server) ranked(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	c.args.limit = 0
+	read := c.read()
+	a := s.reader.WholePage(c.ctx, read)
+	if err := cmp.Or(a.Err, a.Own.Err); err != nil {
+		return s.problemOf(err)
+	}
+	if a.Own.Rank == 0 {
+		return &apijson.Problem{Code: apijson.CodeUnknownMember}
+	}
+	j := s.joinOwn(c, &a.Own)
+	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a.Own), &j))
+	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
+	return nil
+}
+
+// appendWhole appends a page that is made for this request alone, with the caller.
+func (s *Server) appendWhole(dst []byte, c *call, a *sidecar.PageAnswer) []byte {
+	read := c.read()
+	j := s.join(c, a.Entries)
+	dst = c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, &a.Answer, apijson.RanksOf(&read.Page, a), &j))
+	if !c.args.me {
+		return dst
+	}
+	return s.appendOwn(dst[:len(dst)-1], c, &a.Own)
 }
 
 // appendOwn appends the caller's surroundings and what closes the page, as appendMe does.
@@ -48,13 +78,16 @@ func (s *Server) appendOwn(dst []byte, c *call, own *sidecar.Own) []byte {
 	if own.Err != nil {
 		return apijson.AppendMeError(dst, s.problemOf(own.Err).Code)
 	}
-	var j apijson.Joined
+	j, read := s.joinOwn(c, own), c.read()
+	return apijson.AppendOwn(dst, own, c.args.around >= 0, c.args.gap, apijson.OwnRanks(&read.Page, own), &j)
+}
+
+// joinOwn returns the profiles of the neighbours, without them that of the member.
+func (s *Server) joinOwn(c *call, own *sidecar.Own) apijson.Joined {
 	if own.Rank > 0 && c.args.around >= 0 {
-		j = s.join(c, own.Neighbours)
-	} else {
-		j = s.joinMembers(c, own.Member)
+		return s.join(c, own.Neighbours)
 	}
-	return apijson.AppendOwn(dst, own, c.args.around >= 0, c.args.gap, &j)
+	return s.joinMembers(c, own.Member)
 }
 
 // boards answers several pages, each with its own problem.
@@ -123,12 +156,9 @@ func (s *Server) appendBoard(dst []byte, c *call, a *sidecar.PageAnswer, now tim
 		return append(s.problemOf(a.Err).Append(append(dst, `,"problem":`...)), '}')
 	}
 	dst = append(dst, `{"page":`...)
-	if p := s.pagesOf(&c.query, &a.Answer); p != nil {
-		dst = append(dst, s.encoded(c, p, &a.Answer).data...)
-	} else {
-		dst = s.appendPage(dst, c, &a.Answer)
-	}
-	if c.args.me {
+	if p := s.pagesOf(&c.query, &a.Answer); p == nil || c.args.ranked() {
+		dst = s.appendWhole(dst, c, a)
+	} else if dst = append(dst, s.encoded(c, p, &a.Answer).data...); c.args.me {
 		dst = s.appendOwn(dst[:len(dst)-1], c, &a.Own)
 	}
 	if !a.CurrentAt.IsZero() {

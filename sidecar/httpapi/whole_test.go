@@ -134,7 +134,7 @@ func randomRead(r *rand.Rand, id rankcache.BoardID, members int) string {
 	options := fmt.Sprintf(`{"board":%q,"start":%d,"limit":%d,"order":%q,"profiles":%t`, id, r.IntN(6)*r.IntN(members+2),
 		1+r.IntN(members+5), []string{"desc", "asc"}[r.IntN(2)], r.IntN(3) == 0)
 	me := []string{fixture.Member(r.IntN(members + 1)), fixture.Member(0), fixture.Member(max(members-1, 0)), "gone", "nobody"}[r.IntN(5)]
-	options += fmt.Sprintf(`,"me":%q,"gap":%t`, me, r.IntN(2) == 0)
+	options += fmt.Sprintf(`,"me":%q,"gap":%t,"rank_mode":%q,"percentile":%t`, me, r.IntN(2) == 0, []string{"ordinal", "competition"}[r.IntN(2)], r.IntN(2) == 0)
 	if around := r.IntN(8) - 2; around >= 0 {
 		options += fmt.Sprintf(`,"around":%d`, [...]int{0, 1, 2, 4, 50, 100}[around])
 	}
@@ -148,12 +148,15 @@ func getOf(t *testing.T, read string) string {
 	if err := json.Unmarshal([]byte(read), &b); err != nil {
 		t.Fatal(err)
 	}
-	path := fmt.Sprintf("/v1/boards/%s/top?start=%d&limit=%d&order=%s&me=%s", b.Board, *b.Start, *b.Limit, *b.Order, *b.Me)
+	path := fmt.Sprintf("/v1/boards/%s/top?start=%d&limit=%d&order=%s&me=%s&rank_mode=%s", b.Board, *b.Start, *b.Limit, *b.Order, *b.Me, *b.RankMode)
 	if b.Around != nil {
 		path += fmt.Sprintf("&around=%d", *b.Around)
 	}
 	if b.Gap {
 		path += "&gap=1"
+	}
+	if b.Percentile {
+		path += "&percentile=1"
 	}
 	if b.Profiles {
 		path += "&profiles=1"

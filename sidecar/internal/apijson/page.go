@@ -30,18 +30,18 @@ func AppendHead(dst []byte, q sidecar.Query, source sidecar.Source, s rankcache.
 }
 
 // AppendPage appends a whole page of q.
-func AppendPage(dst []byte, q sidecar.Query, limit int, a *sidecar.Answer, j *Joined) []byte {
+func AppendPage(dst []byte, q sidecar.Query, limit int, a *sidecar.Answer, r *Ranks, j *Joined) []byte {
 	dst = AppendHead(dst, q, a.Source, a.Stamp)
 	dst = append(dst, `,"start":`...)
 	dst = strconv.AppendInt(dst, int64(a.Start), 10)
 	dst = append(dst, `,"limit":`...)
 	dst = strconv.AppendInt(dst, int64(limit), 10)
-	dst = appendRows(append(dst, `,"entries":`...), a.Page, j)
+	dst = appendRows(append(dst, `,"entries":`...), a.Page, r, j)
 	return append(appendMissing(dst, j), '}')
 }
 
 // appendRows appends the rows of a page as an array.
-func appendRows(dst []byte, p rankcache.Page, j *Joined) []byte {
+func appendRows(dst []byte, p rankcache.Page, r *Ranks, j *Joined) []byte {
 	dst = append(dst, '[')
 	for i := range p.Entries {
 		if i > 0 {
@@ -49,7 +49,11 @@ func appendRows(dst []byte, p rankcache.Page, j *Joined) []byte {
 		}
 		e := &p.Entries[i]
 		dst = append(dst, '{')
-		dst = appendPlace(dst, p.Start+i+1, e.Member, e.Score)
+		if r == nil {
+			dst = appendPlace(dst, p.Start+i+1, e.Member, e.Score)
+		} else {
+			dst = r.appendPlace(dst, i, p.Start+i, e)
+		}
 		dst = AppendProfile(dst, j, i)
 		dst = append(dst, '}')
 	}
@@ -94,6 +98,22 @@ func AppendStanding(dst []byte, s *sidecar.Standings, j *Joined) []byte {
 	return append(appendMissing(AppendProfile(dst, j, 0), j), '}')
 }
 
+// AppendRanked appends the answer about one member in another mode of ranks, around as in
+// [AppendOwn].
+func AppendRanked(dst []byte, q sidecar.Query, a *sidecar.PageAnswer, around bool, r *Ranks, j *Joined) []byte {
+	own, row := &a.Own, 0
+	if around {
+		row = own.Rank - 1 - own.First
+	}
+	dst = AppendHead(dst, q, a.Source, a.Stamp)
+	dst = r.appendPlace(append(dst, ','), row, own.Rank-1, &rankcache.Entry{Member: own.Member, Score: own.Score})
+	dst = AppendProfile(dst, j, row)
+	if around {
+		dst = appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j)
+	}
+	return append(appendMissing(dst, j), '}')
+}
+
 // AppendAround appends the answer about one member among its neighbours; the
 // profile of row i is that of neighbour i.
 func AppendAround(dst []byte, q sidecar.Query, a *sidecar.Answer, rank int, j *Joined) []byte {
@@ -101,7 +121,7 @@ func AppendAround(dst []byte, q sidecar.Query, a *sidecar.Answer, rank int, j *J
 	dst = AppendHead(dst, q, a.Source, a.Stamp)
 	dst = appendPlace(append(dst, ','), rank, a.Entries[own].Member, a.Entries[own].Score)
 	dst = AppendProfile(dst, j, own)
-	dst = appendRows(append(dst, `,"neighbours":`...), a.Page, j)
+	dst = appendRows(append(dst, `,"neighbours":`...), a.Page, nil, j)
 	return append(appendMissing(dst, j), '}')
 }
 
@@ -134,7 +154,7 @@ func AppendMe(dst []byte, me rankcache.Standing, seq uint64, j *Joined) []byte {
 
 // AppendOwn is AppendMe with the surroundings that were asked for. The profile of row i
 // is that of neighbour i.
-func AppendOwn(dst []byte, own *sidecar.Own, around, gap bool, j *Joined) []byte {
+func AppendOwn(dst []byte, own *sidecar.Own, around, gap bool, r *Ranks, j *Joined) []byte {
 	dst = append(dst, `,"me":`...)
 	if own.Rank == 0 {
 		return append(dst, `null}`...)
@@ -143,17 +163,24 @@ func AppendOwn(dst []byte, own *sidecar.Own, around, gap bool, j *Joined) []byte
 	if around {
 		row = own.Rank - 1 - own.First
 	}
-	dst = appendPlace(append(dst, '{'), own.Rank, own.Member, own.Score)
+	if dst = append(dst, '{'); r == nil {
+		dst = appendPlace(dst, own.Rank, own.Member, own.Score)
+	} else {
+		dst = r.appendPlace(dst, row, own.Rank-1, &rankcache.Entry{Member: own.Member, Score: own.Score})
+	}
 	dst = appendSeq(append(dst, `,"seq":`...), own.Seq)
 	dst = AppendProfile(dst, j, row)
 	if gap {
 		dst = appendGap(append(dst, `,"gap":`...), own)
 	}
 	if around {
-		neighbours := rankcache.Page{Start: own.First, Entries: own.Neighbours}
-		dst = appendMissing(appendRows(append(dst, `,"neighbours":`...), neighbours, j), j)
+		dst = appendMissing(appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j), j)
 	}
 	return append(dst, `}}`...)
+}
+
+func neighboursOf(own *sidecar.Own) rankcache.Page {
+	return rankcache.Page{Start: own.First, Entries: own.Neighbours}
 }
 
 // appendGap appends what the member lacks to the nearest better score. JSON has no

@@ -33,6 +33,7 @@ const (
 	CodeWriteLost      Code = "write_lost"           // 412: the board has not been through min_state; "detail" has both sides
 	CodeBodyTooLarge   Code = "body_too_large"       // 413
 	CodeWrongHost      Code = "wrong_host"           // 421: Host is none of this listener's names
+	CodeRankMode       Code = "rank_mode_refused"    // 422: ranks of this mode can't be counted; "detail" has why
 	CodeHeaderTooLarge Code = "header_too_large"     // 431: request line and header over 8 KiB
 	CodeInternal       Code = "internal"             // 500: a fault of this process, logged
 	CodeNotImplemented Code = "not_implemented"      // 501: CONNECT, or a transfer coding other than chunked
@@ -68,6 +69,7 @@ var Codes = [...]CodeInfo{
 	{CodeWriteLost, 412, "Write is lost"},
 	{CodeBodyTooLarge, 413, "Body too large"},
 	{CodeWrongHost, 421, "Host is not served here"},
+	{CodeRankMode, 422, "Rank mode is not available"},
 	{CodeHeaderTooLarge, 431, "Header too large"},
 	{CodeInternal, 500, "Internal error"},
 	{CodeNotImplemented, 501, "Not implemented"},
@@ -112,6 +114,8 @@ func ProblemOf(err error) *Problem {
 		return BadArgument("board", err.Error())
 	case errors.Is(err, rankcache.ErrMember):
 		return BadArgument("member", err.Error())
+	case errors.Is(err, rankcache.ErrRankMode):
+		return &Problem{Code: CodeRankMode, Detail: err.Error()}
 	case errors.Is(err, sidecar.ErrRange):
 		return BadArgument("limit", err.Error())
 	}

@@ -1,0 +1,73 @@
+package rankcache
+
+import "errors"
+
+// ErrRankMode reports that ranks of the requested mode can't be counted for a board or a row.
+var ErrRankMode = errors.New("rank mode is not available")
+
+// RankMode decides which ranks members with the same score have. The order of the rows is
+// the same in all modes.
+type RankMode uint8
+
+// The modes, by the names that statistics has for them.
+const (
+	Ordinal     RankMode = iota // 1 2 3 4: each row has its own rank
+	Competition                 // 1 2 2 4: 1 + the members with a better score
+	Dense                       // 1 2 2 3: 1 + the distinct better scores
+)
+
+var rankModes = [...]string{"ordinal", "competition", "dense"}
+
+// String returns the mode as it is written in requests.
+func (m RankMode) String() string { return rankModes[m] }
+
+// ParseRankMode is the inverse of [RankMode.String].
+func ParseRankMode(text string) (RankMode, bool) {
+	for m, name := range rankModes {
+		if name == text {
+			return RankMode(m), true
+		}
+	}
+	return Ordinal, false
+}
+
+// MaxDense is the most members with a better score that dense ranks are counted over.
+const MaxDense = 100_000
+
+// Ahead counts what is better than the score of one row: the members, and the distinct
+// scores that they have. Scores is -1 if it was not counted.
+type Ahead struct{ Members, Scores int }
+
+// Rank returns the rank of the row with the 0-based index.
+func (a Ahead) Rank(mode RankMode, index int) int {
+	switch mode {
+	case Competition:
+		return a.Members + 1
+	case Dense:
+		return a.Scores + 1
+	}
+	return index + 1
+}
+
+// Percentile returns in hundredths of a percent, rounded down, how many of the board's
+// members have this score or a worse one: 10,000 is said of the best score alone.
+func (a Ahead) Percentile(members int) int {
+	if a.Members >= members { // of an empty board
+		return 0
+	}
+	return int(uint64(members-a.Members) * 10_000 / uint64(members))
+}
+
+// Ahead returns what is ahead of each row, given that of the first.
+func (p *Page) Ahead(first Ahead) []Ahead {
+	all := make([]Ahead, len(p.Entries))
+	for i := range all {
+		if i > 0 && p.Entries[i].Score != p.Entries[i-1].Score {
+			if first.Members = p.Start + i; first.Scores >= 0 {
+				first.Scores++
+			}
+		}
+		all[i] = first
+	}
+	return all
+}
