@@ -17,7 +17,7 @@ const address = (text) => {
 
 // Client has the connections: make one for the whole process. sidecar is a socket's path
 // or a host:port, redis reads a board's page from Redis.
-export class Client {
+class Client {
   constructor(sidecar, redis) {
     this.redis = redis;
     this.sidecar = sidecar.startsWith('/') ? { socketPath: sidecar } : address(sidecar);
