@@ -1,0 +1,115 @@
+"""A recipe for apps in Python: it reads the page of a board from the sidecar, and from
+Redis while the sidecar is away. Each line of its input is a read; a line with a state,
+such as the writer answers, reads a page that has that write."""
+
+import http.client
+import json
+import queue
+import socket
+import sys
+from dataclasses import dataclass
+from urllib.parse import quote
+
+LIMIT = 50  # rows of a page
+
+
+@dataclass(frozen=True)
+class Page:
+    source: str  # local, hot or redis; direct if the app itself asked Redis
+    entries: list  # of (member, score), the best first
+    state: str = ""  # of the board; empty if not known
+    etag: str = ""
+
+
+class Away(Exception):
+    """The sidecar does not answer."""
+
+
+class Connection(http.client.HTTPConnection):
+    """A connection to a socket's path or a host:port, opened when it is first used."""
+
+    def __init__(self, sidecar):
+        self.path = sidecar if sidecar.startswith("/") else None
+        super().__init__("localhost" if self.path else sidecar, timeout=1)
+
+    def connect(self):
+        if self.path is None:
+            return super().connect()
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Client:
+    """Has the connections: make one for the whole process. Threads may share it."""
+
+    def __init__(self, sidecar, redis, connections=16):
+        self.redis = redis
+        self.pool = queue.LifoQueue()
+        for _ in range(connections):
+            self.pool.put(Connection(sidecar))
+
+    def top(self, board, known=None, state=""):
+        """Returns the page of the board. If that has not changed since known, an
+        earlier page, it returns known itself. With a state the page has that write."""
+        for _ in range(2):  # a connection that was kept may have died with the last process
+            try:
+                return self.ask(board, known, state)
+            except Away:
+                pass
+        return Page("direct", self.redis(board))
+
+    def ask(self, board, known, state):
+        path = f"/v1/boards/{quote(board, safe='')}/top?limit={LIMIT}"
+        if state:
+            path += f"&wait_ms=200&min_state={quote(state)}"
+        status, headers, body = self.get(path, {"If-None-Match": known.etag} if known and known.etag else {})
+        if status == 503:
+            raise Away(body)
+        if status == 304:
+            return known
+        if status != 200:  # 403 blocked, 412 write_lost: not for Redis
+            raise RuntimeError(f"read {board}: {status}: {body.decode()}")
+        page = json.loads(body)
+        entries = [(row["member"], float(row["score"])) for row in page["entries"]]
+        return Page(page["source"], entries, headers.get("Rankcache-State", ""), headers.get("ETag", ""))
+
+    def get(self, path, headers):
+        connection = self.pool.get()  # the one that was used last
+        try:
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        except (OSError, http.client.HTTPException) as err:
+            connection.close()  # its next request opens it again
+            raise Away from err
+        finally:
+            self.pool.put(connection)
+
+
+def zrevrange(address, board):
+    """Reads from Redis itself. In your app its Redis client does this, with a small pool."""
+    host, port = address.rsplit(":", 1)
+    words = ["ZREVRANGE", board, "0", str(LIMIT - 1), "WITHSCORES"]
+    command = f"*{len(words)}\r\n" + "".join(f"${len(w.encode())}\r\n{w}\r\n" for w in words)
+    with socket.create_connection((host, int(port)), timeout=1) as conn, conn.makefile("rb") as reply:
+        conn.sendall(command.encode())
+        values = [reply.read(int(reply.readline()[1:]) + 2)[:-2] for _ in range(int(reply.readline()[1:]))]
+    return [(member.decode(), float(score)) for member, score in zip(values[::2], values[1::2])]
+
+
+def main(sidecar, redis, board):
+    client, page = Client(sidecar, lambda b: zrevrange(redis, b)), None
+    for line in sys.stdin:
+        try:
+            known, page = page, client.top(board, page, line.strip())
+            rows = "".join(f" {member}={score}" for member, score in page.entries)
+            print(f"{'unchanged' if page is known else page.source} {page.state}:{rows}", flush=True)
+        except (RuntimeError, OSError, ValueError) as err:
+            print("error:", err, flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit("usage: leaderboard.py SIDECAR REDIS BOARD")
+    main(*sys.argv[1:])
