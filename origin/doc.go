@@ -3,7 +3,8 @@
 //
 // The path of a call, in order: [Dial] makes the client from a URL (dial.go); a
 // method of [Origin] names the keys of its board and sends one round trip, for one
-// request (origin.go) or for the background work on many boards (bulk.go). It uses
+// request (origin.go), for the background work on many boards (bulk.go), or to walk all
+// keys for large ones (sizes.go). It uses
 // MULTI if the commands are known in advance, and a read-only script if a command
 // needs an earlier reply or several boards share a pipeline (script.go, *.lua);
 // reply.go converts replies to domain types; errors.go tells an unreachable Redis
