@@ -209,6 +209,7 @@ func (o *Origin) measureOrders(ctx context.Context, s *Size, between func() erro
 	return nil
 }
 
+// addOrders adds hashes of order ids, each of which has an empty placeholder from birth.
 func (s *Size) addOrders(ids, usage []*redis.IntCmd) error {
 	for i := range ids {
 		n, err := ids[i].Result()
@@ -219,7 +220,7 @@ func (s *Size) addOrders(ids, usage []*redis.IntCmd) error {
 		if err != nil {
 			return err
 		}
-		s.Orders, s.OrdersBytes = s.Orders+n, s.OrdersBytes+bytes
+		s.Orders, s.OrdersBytes = s.Orders+max(n-1, 0), s.OrdersBytes+bytes
 	}
 	return nil
 }
