@@ -34,7 +34,7 @@ func (w *bigWalk) run(ctx context.Context) (*bigReport, error) {
 		return nil, err
 	}
 	if w.report.Complete = err == nil; w.report.Complete && w.report.Keys != nil {
-		w.report.Walked = min(w.report.Walked, *w.report.Keys) // the last page of a server is seldom full
+		w.report.Walked = *w.report.Keys // pages are not exactly full
 	}
 	w.report.Largest = []bigItem{}
 	for i := range w.largest {
@@ -100,9 +100,9 @@ func (w *bigWalk) logProgress() {
 		return
 	}
 	w.logged = time.Now()
-	of := ""
-	if w.report.Keys != nil {
-		of = fmt.Sprintf(" of %d", *w.report.Keys)
+	walked, of := w.report.Walked, ""
+	if keys := w.report.Keys; keys != nil {
+		walked, of = min(walked, *keys), fmt.Sprintf(" of %d", *keys)
 	}
-	fmt.Fprintf(w.progress, "about %d%s keys are walked: %d sorted sets, %d of them boards\n", w.report.Walked, of, w.report.SortedSets, w.report.Boards)
+	fmt.Fprintf(w.progress, "about %d%s keys are walked: %d sorted sets, %d of them boards\n", walked, of, w.report.SortedSets, w.report.Boards)
 }
