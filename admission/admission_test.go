@@ -121,7 +121,7 @@ func TestAdmitsInOrderWhatFits(t *testing.T) {
 		synctest.Wait()
 		e.wantFollowed(t, "first", "little")
 		s := a.Status()
-		if len(s.Refused) != 1 || s.Refused[0].Board != "large" || s.Refused[0].Bytes != of(800) || !strings.Contains(s.Refused[0].Reason, "800 members") {
+		if len(s.Refused) != 1 || s.Refused[0].Board != "large" || s.Refused[0].Members != 800 || s.Refused[0].Bytes != of(800) || !strings.Contains(s.Refused[0].Reason, "800 members") {
 			t.Errorf("status %+v", s)
 		}
 		if s.Used != of(1000)+of(100) || s.Admitted != 2 || s.ForFilling != fill(1000) {

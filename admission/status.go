@@ -10,10 +10,11 @@ import (
 
 // Refusal is a wanted board that is not kept in memory.
 type Refusal struct {
-	Board  rankcache.BoardID `json:"board"`
-	Bytes  int64             `json:"bytes"` // estimate; 0: unknown
-	Reason string            `json:"reason"`
-	Since  time.Time         `json:"since"`
+	Board   rankcache.BoardID `json:"board"`
+	Members int               `json:"members"` // as last known; 0: unknown
+	Bytes   int64             `json:"bytes"`   // estimate; 0: unknown
+	Reason  string            `json:"reason"`
+	Since   time.Time         `json:"since"`
 }
 
 // Status is the state of the budget, for operators.
@@ -37,7 +38,7 @@ func (a *Admission) Status() Status {
 		case v.admitted():
 			s.Admitted++
 		case known:
-			s.Refused = append(s.Refused, Refusal{id, v.held, v.reason, v.since})
+			s.Refused = append(s.Refused, Refusal{id, v.size.Members, v.held, v.reason, v.since})
 		}
 	}
 	return s

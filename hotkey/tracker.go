@@ -236,6 +236,18 @@ func (t *Tracker) Hot() []Row {
 	return rows
 }
 
+// Members returns the number of members of each hot board, as of its latest page. The
+// caller owns the map.
+func (t *Tracker) Members() map[rankcache.BoardID]int {
+	members := make(map[rankcache.BoardID]int)
+	for id, p := range *t.pages.Load() {
+		if h := p.cached.Load(); h != nil {
+			members[id] = h.top.Members
+		}
+	}
+	return members
+}
+
 // publishRows publishes the policy's state of this second for Hot.
 func (t *Tracker) publishRows() {
 	rows := make([]Row, 0, len(t.policy.boards))

@@ -171,6 +171,15 @@ func TestTopAllocatesNothing(t *testing.T) {
 	}
 }
 
+func TestMembersOfHotBoards(t *testing.T) {
+	tr := newTestTracker(t, Config{}, nil)
+	tr.apply(time.Now(), []transition{{board: "1", cause: CauseOwn}, {board: "not read yet", cause: CauseOwn}})
+	(*tr.pages.Load())["1"].publish(&rankcache.Top{Members: 1_000_000}, time.Now())
+	if got := tr.Members(); len(got) != 1 || got["1"] != 1_000_000 {
+		t.Errorf("members %v", got)
+	}
+}
+
 func TestTrackerMetricsAreWellFormed(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	tiers := func() *rooms.Tiers { return nil }

@@ -3,11 +3,11 @@
 //
 // The path of a call, in order: [Dial] makes the client from a URL (dial.go); a
 // method of [Origin] names the keys of its board and sends one round trip, for one
-// request (origin.go, whole.go) or for the background work on many boards (bulk.go). It uses
-// MULTI if the commands are known in advance, and a read-only script if a command
-// needs an earlier reply or several boards share a pipeline (script.go, *.lua);
-// reply.go converts replies to domain types; errors.go tells an unreachable Redis
-// from one that refuses.
+// request (origin.go, whole.go), for the background work on many boards (bulk.go), or to find
+// large ones (sizes.go). It uses MULTI if the commands are known in advance, and a
+// read-only script if a command needs an earlier reply or several boards share a
+// pipeline (script.go, *.lua); reply.go converts replies to domain types; errors.go
+// tells an unreachable Redis from one that refuses.
 //
 // Whatever one reply tells of one board is of one instant: its rows, its number of
 // members and its state belong together.

@@ -128,7 +128,7 @@ ends no serve, write or poll: it has the files of secrets read again.`,
 	root.PersistentFlags().String("config", "", "YAML `file` of settings, named as the flags are")
 	root.AddCommand(
 		newServeCommand(), newWriteCommand(), newPollCommand(),
-		fromConfig(newHotCommand()), newRoomsCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), newVerifyCommand(), newDebugCommand(), fromConfig(newLogLevelCommand()), fromConfig(newPlanCommand()), newDocsCommand(), newVersionCommand(),
+		fromConfig(newHotCommand()), newRoomsCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), newVerifyCommand(), newBigCommand(), newDebugCommand(), fromConfig(newLogLevelCommand()), fromConfig(newPlanCommand()), newDocsCommand(), newVersionCommand(),
 		movedCommand("demo"), movedCommand("bench"))
 	completeFlags(root)
 	return root

@@ -33,7 +33,7 @@ func TestMetricsAreNamedWell(t *testing.T) {
 			continue
 		}
 		// A counter that is born with its first event has not risen by it, and no alert fires.
-		for _, want := range []string{"rankcache_board_age_seconds{", `rankcache_replay_skipped_records_total{reason="json"} 0`,
+		for _, want := range []string{"rankcache_board_age_seconds{", "rankcache_largest_board_members{", `rankcache_replay_skipped_records_total{reason="json"} 0`,
 			`rankcache_audit_differences_total{kind="score"} 0`} {
 			if !strings.Contains(text, want) {
 				t.Errorf("serve does not tell %s", want)

@@ -39,6 +39,7 @@ type serveOptions struct {
 	auditRows     int
 	memoryBudget  string
 	metricsBoards uint
+	metricsLarge  uint
 	hotKeys       bool
 	hot           hotkey.Config
 	poll          pollOptions
@@ -103,6 +104,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	o.snapshots.register(flags)
 	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "most memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit; less where the rest of the process needs it")
 	flags.UintVar(&o.metricsBoards, "metrics-boards", 50, "how many super-hot boards have metrics of their own: those in trouble, then the largest; the rest are combined, board=\"(others)\"; 0: all are")
+	flags.UintVar(&o.metricsLarge, "metrics-largest", 10, "how many of the largest boards that this process knows, whatever their tier, the metric rankcache_largest_board_members has")
 	registerHot(flags, &o.hotKeys, &o.hot)
 	o.poll.register(flags)
 	o.profiles.register(flags)

@@ -136,7 +136,7 @@ func (s *Sidecar) buildReader() (err error) {
 	}
 	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
 	registerProcess(s.registry, s.ready)
-	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label})
+	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label}, largestBoards{int(s.options.metricsLarge), s.members})
 	data := httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache, Trace: s.trace, Classes: s.rooms.File}
 	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.registry)
 	return err

@@ -1,0 +1,226 @@
+package origin
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+const (
+	// SizesPage is about how many keys Redis looks at for one page of [Origin.Sizes], and
+	// the most keys of one pipeline: less than 1 ms of Redis's CPU, during which it serves
+	// no other client.
+	SizesPage = 200
+	// usageSamples bounds of how many members MEMORY USAGE adds up the memory.
+	usageSamples = 20
+)
+
+// Size is how large a sorted set is.
+type Size struct {
+	Key     string
+	Members int
+	// Board and Meta are set for a board of rankcache's writer; Meta is nil for every
+	// other sorted set.
+	Board rankcache.BoardID
+	Meta  *wire.Meta
+	// The other fields are set by [Origin.Measure].
+
+	Bytes int64 // of the sorted set, as Redis estimates them; 0: it does not tell
+	// Orders counts the kept order ids of a board, and OrdersBytes is what their hashes
+	// take, 0 if Redis does not tell.
+	Orders, OrdersBytes int64
+	Expires             time.Time // by the clock of this process; zero: never
+}
+
+// Sizes walks all keys of Redis, in a cluster those of each master in turn, and passes
+// the sorted sets of each page to fn, which owns them; a page may be empty. A key that is
+// there all the time is seen, possibly twice. An error of fn ends the walk and is returned
+// as it is. It needs Redis 6 (SCAN with TYPE).
+func (o *Origin) Sizes(ctx context.Context, fn func([]Size) error) error {
+	masters, err := o.masters(ctx)
+	if err != nil {
+		return err
+	}
+	for _, master := range masters {
+		if err := o.sizesOf(ctx, master, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// masters returns the clients of the servers that have keys. They are the client's and
+// not closed by the caller.
+func (o *Origin) masters(ctx context.Context) (masters []redis.Cmdable, err error) {
+	cluster, ok := o.client.(*redis.ClusterClient)
+	if !ok {
+		return []redis.Cmdable{o.client}, nil
+	}
+	var mu sync.Mutex // the masters are visited at the same time
+	err = o.call(ctx, "masters", func(ctx context.Context) error {
+		return cluster.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			masters = append(masters, master)
+			return nil
+		})
+	})
+	return masters, err
+}
+
+func (o *Origin) sizesOf(ctx context.Context, master redis.Cmdable, fn func([]Size) error) error {
+	for cursor := uint64(0); ; {
+		var keys []string
+		err := o.call(ctx, "scan_keys", func(ctx context.Context) (err error) {
+			keys, cursor, err = master.ScanType(ctx, cursor, "", SizesPage, "zset").Result()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		page, err := o.readSizes(ctx, keys)
+		if err != nil {
+			return err
+		}
+		if err := fn(page); err != nil || cursor == 0 {
+			return err
+		}
+	}
+}
+
+// readSizes reads the number of members and the metas of sorted sets.
+func (o *Origin) readSizes(ctx context.Context, keys []string) ([]Size, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	page := make([]Size, len(keys))
+	err := o.call(ctx, "sizes", func(ctx context.Context) error {
+		members, metas := make([]*redis.IntCmd, len(keys)), make([]*redis.StringCmd, len(keys))
+		_, _ = o.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
+			for i, key := range keys {
+				page[i].Key, members[i] = key, p.ZCard(ctx, key)
+				if board, ok := o.names.BoardOfKey(key); ok {
+					page[i].Board, metas[i] = board, p.Get(ctx, o.names.MetaKey(board))
+				}
+			}
+			return nil
+		})
+		for i := range page {
+			if err := page[i].fill(members[i], metas[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return page, err
+}
+
+// fill takes the replies about a key. One that is no sorted set any more has no members;
+// one whose meta can't be read is no board.
+func (s *Size) fill(members *redis.IntCmd, meta *redis.StringCmd) error {
+	if err := members.Err(); err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return err
+	}
+	s.Members = int(members.Val())
+	board := s.Board
+	s.Board = ""
+	if meta == nil {
+		return nil
+	}
+	value, err := meta.Result()
+	if errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if m, err := wire.ParseMeta(value); err == nil {
+		s.Board, s.Meta = board, &m
+	}
+	return nil
+}
+
+// Measure sets the memory and the expiry of a sorted set and, of a board, the number and
+// the memory of its order ids. It calls between before each round trip but the first, and
+// returns its error. found is false if the key is gone.
+func (o *Origin) Measure(ctx context.Context, s *Size, between func() error) (found bool, err error) {
+	err = o.call(ctx, "measure", func(ctx context.Context) error {
+		var usage *redis.IntCmd
+		var ttl *redis.DurationCmd
+		_, _ = o.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
+			usage, ttl = p.MemoryUsage(ctx, s.Key, usageSamples), p.PTTL(ctx, s.Key)
+			return nil
+		})
+		left, err := ttl.Result()
+		found = left != -2 // go-redis has no unit for the two special values
+		if left > 0 {
+			s.Expires = time.Now().Add(left)
+		}
+		if err == nil {
+			s.Bytes, err = usageOf(usage)
+		}
+		return err
+	})
+	if err != nil || !found || s.Meta == nil {
+		return found, err
+	}
+	return true, o.measureOrders(ctx, s, between)
+}
+
+// usageOf returns the answer of MEMORY USAGE, 0 where there is no key or the server or
+// the user does not have the command.
+func usageOf(usage *redis.IntCmd) (int64, error) {
+	n, err := usage.Result()
+	if errors.Is(err, redis.Nil) || refused(err) {
+		return 0, nil
+	}
+	return n, err
+}
+
+// measureOrders adds up the hashes of a board's order ids, some at a time.
+func (o *Origin) measureOrders(ctx context.Context, s *Size, between func() error) error {
+	const hashes = SizesPage / 2 // two commands each
+	s.Orders, s.OrdersBytes = 0, 0
+	for from, all := 0, 2*int(s.Meta.Buckets); from < all; from += hashes {
+		if err := between(); err != nil {
+			return err
+		}
+		var ids, usage []*redis.IntCmd
+		err := o.call(ctx, "measure_orders", func(ctx context.Context) error {
+			_, _ = o.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
+				for i := from; i < min(from+hashes, all); i++ {
+					key := o.names.OrdersKey(s.Board, i%2, i/2)
+					ids, usage = append(ids, p.HLen(ctx, key)), append(usage, p.MemoryUsage(ctx, key, usageSamples))
+				}
+				return nil
+			})
+			return s.addOrders(ids, usage)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addOrders adds hashes of order ids, each of which has an empty placeholder from birth.
+func (s *Size) addOrders(ids, usage []*redis.IntCmd) error {
+	for i := range ids {
+		n, err := ids[i].Result()
+		if err != nil {
+			return err
+		}
+		bytes, err := usageOf(usage[i])
+		if err != nil {
+			return err
+		}
+		s.Orders, s.OrdersBytes = s.Orders+max(n-1, 0), s.OrdersBytes+bytes
+	}
+	return nil
+}
