@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"crypto/sha1" //nolint:gosec // detects faults, not attackers; Redis's scripts have no other hash
+	"crypto/sha1" // #nosec G505 -- it detects faults, not attackers; Redis's scripts have no other hash
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,7 +21,7 @@ const SumMask = 1<<48 - 1
 func Hash(member string, score float64) uint64 {
 	var buffer [8 + rankcache.MaxMemberLen]byte
 	data := binary.BigEndian.AppendUint64(buffer[:0], math.Float64bits(score+0))
-	sum := sha1.Sum(append(data, member...)) //nolint:gosec // see the import
+	sum := sha1.Sum(append(data, member...)) // #nosec G401 -- see the import
 	return binary.BigEndian.Uint64(sum[:8]) >> 16
 }
 
