@@ -41,7 +41,7 @@ var modelTopic = wire.DefaultNames().Topic(modelBoardID)
 // readers see is looked at all the time, and at the end the board must be open.
 func TestModel(t *testing.T) {
 	first, histories := uint64(1), 300
-	if testkit.Full() {
+	if testkit.Full() && !testkit.Race { // scripts/test.sh runs it without
 		histories = 10_000
 	}
 	again := 1

@@ -56,7 +56,7 @@ run() {
   shift
   rm -f ".cache/again-$name.txt"
   .cache/withservers .cache/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-abort-on-data-race \
-    --rerun-fails-report=".cache/again-$name.txt" --jsonfile=".cache/tests-$name.json" "$@" -race -timeout "$timeout" || status=$?
+    --rerun-fails-report=".cache/again-$name.txt" --jsonfile=".cache/tests-$name.json" "$@" -timeout "$timeout" || status=$?
   printf '\nThe slowest tests:\n'
   .cache/gotestsum tool slowest --num 10 --jsonfile ".cache/tests-$name.json" || true # the run has listed what failed
   if [ -s ".cache/again-$name.txt" ]; then
@@ -67,11 +67,12 @@ run() {
 
 # In full size these take minutes and all of the machine, so that nothing else runs beside them. Of these a failed subtest
 # alone is run again, of the others its whole test: their names may have signs that a pattern takes for its own.
-readonly long='^(TestFaults|TestModel|TestMemoryStaysUnderTheLimit|TestNothingIsLostWhenWritersAreKilled)$'
+readonly long='^(TestFaults|TestMemoryStaysUnderTheLimit|TestNothingIsLostWhenWritersAreKilled)$'
 if [ -z "${RANKCACHE_FULL:-}" ]; then
-  run all --rerun-fails-run-root-test --packages='./...' --
+  run all --rerun-fails-run-root-test --packages='./...' -- -race
 else
-  run all --rerun-fails-run-root-test --packages='./...' -- -skip "$long"
-  run long --packages='./replay ./internal/app ./internal/lab/faults' -- -p 1 -run "$long"
+  run all --rerun-fails-run-root-test --packages='./...' -- -race -skip "$long"
+  run model --packages='./replay' -- -count=1 -run '^TestModel$' # all of its histories, which take five times as long with -race
+  run long --packages='./internal/app ./internal/lab/faults' -- -race -p 1 -run "$long"
 fi
 exit $status
