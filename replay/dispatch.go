@@ -24,6 +24,8 @@ type dispatcher struct {
 	badLog  rate.Sometimes
 	publish publisher
 	pace    pacer
+	yield   func() // may be nil
+	applied int    // records since the last yield
 
 	now     map[rankcache.BoardID]*feed // of the batch in hand
 	last    *feed                       // the board of the previous record: mostly the next one's too
@@ -34,7 +36,7 @@ type dispatcher struct {
 
 func newDispatcher(r *Runner, in batches) *dispatcher {
 	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield),
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield), yield: r.cfg.Yield,
 		pace: newPacer(in.repace, r.topicsWake, r.metrics.pauses)}
 }
 
@@ -48,6 +50,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 			return nil
 		case batch := <-d.in.full:
 			d.dispatch(batch)
+			d.yieldAfter(len(batch))
 			d.in.recycle(batch)
 		case <-d.publish.timer.C:
 			d.publish.all()
@@ -55,6 +58,20 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.pace.tick(d.feeds.current(), now)
 		}
 	}
+}
+
+// dispatchPiece is how many records are applied between two yields: half a millisecond.
+const dispatchPiece = 1024
+
+// yieldAfter yields to readers once enough records were applied. While a log is read, a
+// batch is always there, and with each core busy Go asks for readers with data every 10 ms
+// only.
+func (d *dispatcher) yieldAfter(records int) {
+	if d.applied += records; d.applied < dispatchPiece || d.yield == nil {
+		return
+	}
+	d.applied = 0
+	d.yield()
 }
 
 func (d *dispatcher) dispatch(batch []item) {

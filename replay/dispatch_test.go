@@ -121,6 +121,19 @@ func TestPublishingYields(t *testing.T) {
 	}
 }
 
+// While batch follows batch, readers get a turn after so many records, and none after each
+// of a few.
+func TestDispatchingYields(t *testing.T) {
+	d, yields := dispatcherOf(feedOf(&fakeBoard{})), 0
+	d.yield = func() { yields++ }
+	for range 8 {
+		d.yieldAfter(dispatchPiece / 2)
+	}
+	if yields != 4 {
+		t.Errorf("%d yields after %d records, want 4", yields, 4*dispatchPiece)
+	}
+}
+
 // localBoards is a set of one board.
 type localBoards struct{ *localboard.Board }
 

@@ -73,7 +73,7 @@ func (l *liveTail) measure(ctx context.Context, b *replayBench, id rankcache.Boa
 	}
 	last := updates[len(updates)-1].Seq
 	// There is no writer here. Redis has to know of the updates, or the board would be taken for wrong.
-	if err := filled.Redis(ctx, b.redis, wire.DefaultNames(), 0); err != nil {
+	if err := filled.Follow(ctx, b.redis, wire.DefaultNames(), updates); err != nil {
 		return row, err
 	}
 	produced := make(chan error, 1)

@@ -97,6 +97,24 @@ func (b *Board) Redis(ctx context.Context, client redis.UniversalClient, names w
 	return nil
 }
 
+// Follow changes Redis, which has an earlier state of the board, to what it is after the
+// updates. Readers see all of it at once.
+func (b *Board) Follow(ctx context.Context, client redis.UniversalClient, names wire.Names, updates []wire.Update) error {
+	pipe, meta := client.TxPipeline(), b.meta(time.Now(), 0)
+	for chunk := range slices.Chunk(updates, 1000) {
+		rows := make([]redis.Z, len(chunk))
+		for i := range chunk {
+			rows[i] = redis.Z{Score: b.scores[chunk[i].Member], Member: chunk[i].Member}
+		}
+		pipe.ZAdd(ctx, names.BoardKey(b.id), rows...)
+	}
+	pipe.Set(ctx, names.MetaKey(b.id), wire.AppendMeta(nil, &meta), 0)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("change Redis: %w", err)
+	}
+	return nil
+}
+
 func (b *Board) meta(now time.Time, life time.Duration) wire.Meta {
 	m := wire.Meta{State: b.state, Members: uint64(len(b.scores)), Now: uint64(now.UnixMilli()),
 		Turn: uint64(now.UnixMilli() / (orderLife + turnSlack).Milliseconds()), OrderLife: uint32(orderLife.Seconds()), Buckets: buckets}
