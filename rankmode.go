@@ -50,7 +50,7 @@ func (a Ahead) Rank(mode RankMode, index int) int {
 }
 
 // Percentile returns in hundredths of a percent, rounded down, how many of the board's
-// members have this score or a worse one: 10,000 is said of the best score alone.
+// members have this score or a worse one: the best score alone has 10,000.
 func (a Ahead) Percentile(members int) int {
 	if a.Members >= members { // of an empty board
 		return 0

@@ -212,7 +212,7 @@ func (x *index) withHandles(m *members, handles []uint32) *index {
 
 // merged returns the index without the rows of gone and with those of added, which
 // it sorts. For many rows it costs less than one update each.
-func (x *index) merged(m *members, gone bitset, added []row, p *pacer) *index {
+func (x *index) merged(m *members, gone bitset, added []row, p *passYielder) *index {
 	m.sort(added, p)
 	b := newBuilder(x.version)
 	for r := range x.all {
@@ -233,7 +233,7 @@ func (x *index) merged(m *members, gone bitset, added []row, p *pacer) *index {
 }
 
 // build returns the index of rows, which it sorts.
-func build(m *members, rows []row, version uint64, p *pacer) *index {
+func build(m *members, rows []row, version uint64, p *passYielder) *index {
 	m.sort(rows, p)
 	b := newBuilder(version)
 	for _, r := range rows {

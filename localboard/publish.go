@@ -24,7 +24,7 @@ func (s *writerState) updateIndex(yield func()) {
 		s.members.prefix, s.liveAtCompaction = s.members.commonPrefix(), s.live
 		s.index = s.build(yield)
 	case len(s.changes) > s.index.rows/mergeShare:
-		s.index = s.index.merged(&s.members, s.changedHandles(), s.changedRows(), &pacer{yield: yield})
+		s.index = s.index.merged(&s.members, s.changedHandles(), s.changedRows(), &passYielder{yield: yield})
 	default:
 		for y, i := newYielder(yield, len(s.changes)), 0; i < len(s.changes); i++ {
 			y.beforeChange(i)
@@ -47,12 +47,12 @@ func (s *writerState) updateRow(c *change) {
 
 // build returns the index of all members on the board.
 func (s *writerState) build(yield func()) *index {
-	p := &pacer{yield: yield}
+	p := &passYielder{yield: yield}
 	return build(&s.members, s.liveRows(p), 0, p)
 }
 
 // liveRows returns a row for every member on the board, unsorted.
-func (s *writerState) liveRows(p *pacer) []row {
+func (s *writerState) liveRows(p *passYielder) []row {
 	rows := make([]row, 0, s.live)
 	for h, r := range s.members.all {
 		p.step()
@@ -140,20 +140,20 @@ func (y *yielder) beforeChange(i int) {
 	y.budget -= time.Since(start)
 }
 
-// pacerSteps is how many rows a pass over a whole board works on between two yields, or how
+// passSteps is how many rows a pass over a whole board works on between two yields, or how
 // many it compares: some 0.2 ms.
-const pacerSteps = 4096
+const passSteps = 4096
 
-// pacer yields during a pass over a whole board. Go takes a core from a goroutine after
+// passYielder yields during a pass over a whole board. Go takes a core from a goroutine after
 // 10 ms only, and readers of other boards would wait for so long.
-type pacer struct {
+type passYielder struct {
 	yield func() // may be nil
 	steps int    // since the last yield
 }
 
 // step is called for each row.
-func (p *pacer) step() {
-	if p.steps++; p.steps < pacerSteps || p.yield == nil {
+func (p *passYielder) step() {
+	if p.steps++; p.steps < passSteps || p.yield == nil {
 		return
 	}
 	p.steps = 0

@@ -110,7 +110,7 @@ func (m *members) compare(a, b row) int {
 }
 
 // sort sorts rows, best first.
-func (m *members) sort(rows []row, p *pacer) {
+func (m *members) sort(rows []row, p *passYielder) {
 	slices.SortFunc(rows, func(a, b row) int {
 		p.step()
 		return m.compare(a, b)

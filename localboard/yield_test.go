@@ -28,7 +28,7 @@ func newYieldingBoard(rows int, yield func(*Board)) *Board {
 // TestPassesYield: a pass over the whole board yields, too, be it the first publication or
 // one with many changes.
 func TestPassesYield(t *testing.T) {
-	const rows = 3 * pacerSteps
+	const rows = 3 * passSteps
 	times := 0
 	b := NewBoards(WithYield(func() { times++ })).Create("b")
 	for i, pass := range []string{"the first publication", "many changes"} {

@@ -97,7 +97,7 @@ func BypassField(board rankcache.BoardID) string { return bypassPrefix + string(
 // IsBypassField reports whether a field of the hash holds a bypass.
 func IsBypassField(field string) bool { return strings.HasPrefix(field, bypassPrefix) }
 
-// String says what is bypassed.
+// String names the bypassed boards.
 func (b *Bypass) String() string {
 	if b.All {
 		return "all boards"

@@ -72,7 +72,8 @@ if [ -z "${RANKCACHE_FULL:-}" ]; then
   run all --rerun-fails-run-root-test --packages='./...' -- -race
 else
   run all --rerun-fails-run-root-test --packages='./...' -- -race -skip "$long"
-  run model --packages='./replay' -- -count=1 -run '^TestModel$' # ./replay : all of its histories, which take five times as long with -race
+  # All histories of the model, which take five times as long with -race. (runs.sh wants the package behind the pattern.)
+  run model --packages='./replay' -- -count=1 -run '^TestModel$' # ./replay
   run long --packages='./internal/app ./internal/lab/faults' -- -race -p 1 -run "$long"
 fi
 exit $status

@@ -16,8 +16,8 @@
 //	           such as encoded answers
 //
 // whole.go reads a page together with a member and what stands next to it, and several
-// boards at once: [Reader.WholePage], [Reader.Batch]. rankmode.go has what a hot top tells
-// of ranks that members share, and why dense ones are refused.
+// boards at once: [Reader.WholePage], [Reader.Batch]. It also
+// counts shared ranks on a hot top, and refuses dense ones.
 //
 // A read from a *Top takes no lock and allocates nothing. The ids of a query may be the
 // memory of a request, which is why [Boards], [Board] and [Hot] must not keep them.

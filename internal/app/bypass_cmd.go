@@ -116,7 +116,7 @@ func printBypass(to io.Writer, body []byte) error {
 	return err
 }
 
-// bypassText says what is bypassed, until when, and by whom.
+// bypassText names the bypassed boards, the end of the bypass, and the user who set it.
 func bypassText(b *rooms.Bypass) string {
 	verb := "is"
 	if b.All {

@@ -37,7 +37,7 @@ type postGroup struct {
 type post struct {
 	jobs []job
 	sent chan error
-	gone atomic.Bool // nobody waits for it any more
+	gone atomic.Bool // the poster's time is over
 }
 
 // do sends the jobs and sets their outcomes. The error is that of their pipeline if one is

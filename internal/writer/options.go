@@ -36,7 +36,7 @@ const (
 // DefaultGroup is the consumer group that all writers of one command topic share.
 const DefaultGroup = "rankcache-writer"
 
-// Tiers is what the rooms file says. It must be safe for concurrent use.
+// Tiers are the settings of the rooms file. It must be safe for concurrent use.
 type Tiers interface {
 	// Mode returns the mode of a board, or of the room that a command names ("" for none).
 	Mode(board rankcache.BoardID, room string) rooms.Mode

@@ -94,7 +94,7 @@ func (c *call) parseArgs(query []byte) *apijson.Problem {
 	return nil
 }
 
-// checkMe refuses a page with the surroundings of nobody.
+// checkMe refuses around and gap without me.
 func (c *call) checkMe() *apijson.Problem {
 	const detail = "is of the member that me names: want me, too"
 	switch {

@@ -58,7 +58,7 @@ func (u *upstreams) closeBut(addr string) {
 	}
 }
 
-// hangUp closes the connection and waits for nobody, also where TLS would say goodbye.
+// hangUp closes the connection without waiting, also where TLS would send an end.
 func hangUp(c net.Conn) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -69,7 +69,7 @@ func hangUp(c net.Conn) {
 // idleUnchecked is how long an upstream is taken to be there without a look.
 const idleUnchecked = 50 * time.Millisecond
 
-// isAlive reports whether nobody has closed the connection since it was used: what is sent to
+// isAlive reports whether the connection is still open since it was used: what is sent to
 // one that is closed is lost, and whether it was executed is unknown. No reply is awaited, so
 // that one from which something has come is of no use either.
 func (u *upstream) isAlive() bool {

@@ -89,7 +89,7 @@ func (w *writes) after(key []byte, currentAt time.Time) bool {
 const refusal = "-ERR RANKCACHE board is written by the writer\r\n"
 
 // refuses returns the error for a command that would write to a board which is read
-// here whole: its copies would be wrong until the walk finds it. The upstream says which
+// here whole: its copies would be wrong until the walk finds it. The upstream is asked which
 // of the arguments are keys.
 func (s *Server) refuses(args [][]byte) string {
 	if !slices.ContainsFunc(args[1:], s.isOpen) {
