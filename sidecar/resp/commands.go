@@ -129,6 +129,16 @@ func is(arg []byte, word string) bool {
 	return true
 }
 
+// isHTTP reports whether the line is of an HTTP request, which a page in a browser can
+// have it send here.
+func isHTTP(cmd *command) bool {
+	if cmd.raw[0] == '*' {
+		return false
+	}
+	name, last := cmd.args[0], cmd.args[len(cmd.args)-1]
+	return is(name, "POST") || is(name, "HOST:") || is(name, "GET") && len(last) > 5 && is(last[:5], "HTTP/")
+}
+
 // CommandInfo tells what becomes of one command, for docs/RESP.md.
 type CommandInfo struct{ Name, What string }
 
