@@ -33,7 +33,7 @@ type Ties string
 // The values of Ties.
 const (
 	TiesMember Ties = "member" // as Redis does: the greater id if scores descend
-	TiesFirst  Ties = "first"  // who came to the score first
+	TiesFirst  Ties = "first"  // the one that came to the score first
 	TiesLast   Ties = "last"
 )
 

@@ -25,7 +25,7 @@ func (c *session) pass(v verb, cmd *command, n int) error {
 	if !f.readonly && (v < zRevRange || v > zCount) { // reads are known before anything is learned
 		if reply := c.server.guard.refuses(cmd.args); reply != "" {
 			c.refused = c.multi
-			return c.say(v, sourceRefused, reply)
+			return c.respond(v, sourceRefused, reply)
 		}
 		c.writes.begun(v, cmd.args)
 	}

@@ -34,7 +34,7 @@ const (
 
 // Config is how the listener behaves; zeros take the defaults.
 type Config struct {
-	// Dial connects to Redis: TLS is done, nothing is said. It may be called
+	// Dial connects to Redis: TLS is done, nothing is sent. It may be called
 	// concurrently.
 	Dial func(context.Context) (net.Conn, error)
 	// OneMaster tells that all that Dial connects to is one server, until it fails over:

@@ -36,7 +36,7 @@ type session struct {
 // flushAt is how many bytes of replies are sent while more are made.
 const flushAt = 64 << 10
 
-// errDone ends a session that has nothing more to say.
+// errDone ends a session in which nothing is left to do.
 var errDone = errors.New("done")
 
 // OnBytes, OnMore and OnNext implement [conn.Hooks]; all bytes are for Read.
@@ -207,7 +207,7 @@ func (c *session) answerRead(q *form) (answered bool, err error) {
 		kept, err := s.reader.Copy(&sidecar.Query{Board: q.board})
 		switch {
 		case errors.Is(err, sidecar.ErrBlocked):
-			return true, c.say(q.verb, sourceRefused, "-ERR RANKCACHE board is blocked by the operator\r\n")
+			return true, c.respond(q.verb, sourceRefused, "-ERR RANKCACHE board is blocked by the operator\r\n")
 		case err != nil || kept.Source == sidecar.SourceRedis || !s.fresh(kept.CurrentAt) || c.writes.after(q.key, kept.CurrentAt):
 			return false, nil
 		}
@@ -230,7 +230,7 @@ func (c *session) answerRead(q *form) (answered bool, err error) {
 // before the client is logged in, the upstream answers it.
 func (c *session) handshake(v verb, cmd *command, n int) error {
 	if v == quit {
-		if err := c.say(v, sourceHere, "+OK\r\n"); err != nil {
+		if err := c.respond(v, sourceHere, "+OK\r\n"); err != nil {
 			return err
 		}
 		return errDone
@@ -249,10 +249,10 @@ func (c *session) handshake(v verb, cmd *command, n int) error {
 	case k == kindPass:
 		return c.pass(v, cmd, n)
 	case v == ping || v == echo || strings.HasPrefix(reply, "-"):
-		return c.say(v, sourceHere, reply)
+		return c.respond(v, sourceHere, reply)
 	case c.up == nil && next.loggedIn:
 		c.greeting = next
-		return c.say(v, sourceHere, reply)
+		return c.respond(v, sourceHere, reply)
 	}
 	answer, err := c.exchange(cmd.raw)
 	if err != nil {
@@ -266,8 +266,8 @@ func (c *session) handshake(v verb, cmd *command, n int) error {
 	return nil
 }
 
-// say answers with a text, behind the replies that are awaited.
-func (c *session) say(v verb, from source, reply string) error {
+// respond answers with a text, behind the replies that are awaited.
+func (c *session) respond(v verb, from source, reply string) error {
 	if err := c.finishRun(); err != nil {
 		return err
 	}

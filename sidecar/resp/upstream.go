@@ -131,11 +131,11 @@ func (u *upstreams) dial(ctx context.Context, g greeting) (net.Conn, error) {
 }
 
 func (u *upstreams) greet(conn net.Conn, g greeting) error {
-	say, needed := g.commands(u.cfg.Credentials)
-	if len(say) == 0 {
+	first, needed := g.commands(u.cfg.Credentials)
+	if len(first) == 0 {
 		return nil
 	}
-	got, err := askAll(conn, u.cfg.UpstreamTimeout, say)
+	got, err := askAll(conn, u.cfg.UpstreamTimeout, first)
 	if err != nil {
 		return err
 	}
