@@ -14,8 +14,8 @@
 //	kept.go         kept: replies are encoded once for each top
 //	handshake.go    handshake: HELLO, AUTH and others, answered here and repeated to the upstream
 //	passing.go      pass and finishRun: all else goes to the upstream, a run of commands at
-//	                once, and nothing is answered here until its replies are passed back
-//	transaction.go  transaction: whether MULTI or WATCH is in force
+//	                once, and nothing is answered here until its replies are passed back;
+//	                transaction: whether MULTI or WATCH is in force
 //	writes.go       writes: which keys this connection has written to; writeGuard: refused ones
 //	upstream.go     the connection to Redis, opened with the first command that needs it
 //	reply.go        replies: counts what the upstream sends
