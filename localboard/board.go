@@ -103,6 +103,53 @@ func (b *Board) Load(seq uint64, es []rankcache.Entry) error {
 	return nil
 }
 
+// Sum returns the checksum over all members, unpublished changes included. The first
+// call since [New] or Reset adds them up, in pieces, so that other methods wait for
+// half a millisecond at most; from then on each change keeps the sum.
+func (b *Board) Sum() uint64 {
+	for {
+		b.mu.Lock()
+		done, sum, yield := b.sumMore(&b.members, b.score, sumPiece), b.sum, b.yield
+		b.mu.Unlock()
+		if done {
+			return sum
+		}
+		if yield != nil {
+			yield()
+		}
+	}
+}
+
+// SetRun records of which run the board's updates are.
+func (b *Board) SetRun(run uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.run = run
+}
+
+// Prove compares the board with the state that Redis had. If run and sum are the same
+// and the board has no update beyond the state's seq, it is equal to Redis there:
+// holes up to the seq are accepted, Prove returns true, and from now on Apply is
+// strict. Otherwise nothing changes.
+func (b *Board) Prove(state rankcache.State) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !state.HasSum || b.run != state.Run || b.summedTo != allHandles || b.sum != state.Sum || b.seqs.highest > state.Seq {
+		return false
+	}
+	b.seqs.acceptTo(state.Seq)
+	b.strict = true
+	b.ring = newSumRing(state.Seq, state.Sum)
+	return true
+}
+
+// Relax ends the strict mode that Prove began: updates are applied in any order, unproved.
+func (b *Board) Relax() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.strict, b.ring = false, sumRing{}
+}
+
 // Publish makes applied updates visible to readers; without any it returns at
 // once. The first Publish sorts the board, and from then on the index is kept up
 // to date: do not publish a board that is still being filled.
@@ -164,7 +211,7 @@ func (b *Board) buildView(old *view) *view {
 	if b.freshStorage { // the old view's handles are invalid in it
 		old = nil
 	}
-	v.topRows = v.newTopRows(old)
+	v.topRows = newTopRows(&v.ranking, &v.members, old)
 	v.top = &rankcache.Top{
 		Board:       b.id,
 		Entries:     v.topRows.entries,

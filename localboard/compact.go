@@ -35,7 +35,7 @@ type compaction struct {
 
 func compact(s *writerState) {
 	c := compaction{writerState: s, from: s.members, handles: make([]uint32, s.members.endHandle)}
-	s.renumberSum()
+	s.proof.renumbered()
 	s.members = newMembers(c.from.seed, s.live)
 	c.copyRecords()
 	s.members.prefix = s.members.commonPrefix()
