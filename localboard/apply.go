@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -30,6 +31,8 @@ type writerState struct {
 	// acceptedSeq is the seq up to which AcceptHoles counted updates as seen.
 	acceptedSeq uint64
 	proof
+	// pass yields during passes over the whole board. The lock is held meanwhile.
+	pass yield.Steps
 }
 
 // clear starts with new storage; readers may still use the old.
@@ -38,6 +41,7 @@ func (s *writerState) clear() {
 		members:      newMembers(maphash.MakeSeed(), 0),
 		orderIDs:     newOrderIDs(),
 		freshStorage: true,
+		pass:         s.pass,
 	}
 }
 
@@ -203,7 +207,7 @@ func (s *writerState) addMember(id string) (uint32, *record) {
 	if !s.members.fits(id) {
 		return 0, nil
 	}
-	h, r := s.members.add(id)
+	h, r := s.members.add(id, &s.pass)
 	r.seq = s.forgottenSeq
 	return h, r
 }
@@ -251,6 +255,7 @@ func (s *writerState) checkEntry(e *rankcache.Entry) error {
 func (s *writerState) load(seq uint64, es []rankcache.Entry) {
 	listed := make([]uint32, 0, len(es))
 	for i := range es {
+		s.pass.Done(1)
 		if h, r := s.findOrAdd(es[i].Member); r != nil {
 			listed = append(listed, h)
 			s.setAsOf(seq, h, r, es[i].Score+0)
@@ -261,6 +266,7 @@ func (s *writerState) load(seq uint64, es []rankcache.Entry) {
 		keep.put(h)
 	}
 	for h, r := range s.members.all {
+		s.pass.Done(1)
 		if !keep.has(h) {
 			s.setAsOf(seq, h, r, absent)
 		}

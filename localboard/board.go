@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -29,7 +30,6 @@ type Board struct {
 	// takes another.
 	mu sync.Mutex
 	writerState
-	yield func() // see WithYield; may be nil
 	pause func() // test hook between the steps of Publish; nil outside tests
 }
 
@@ -46,7 +46,7 @@ func (b *Board) ID() rankcache.BoardID { return b.id }
 func (b *Board) setYield(fn func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.yield = fn
+	b.pass = yield.Every(passSteps, fn)
 }
 
 // Reset empties the board, which is closed, to be filled from the beginning. Until the
@@ -109,14 +109,12 @@ func (b *Board) Load(seq uint64, es []rankcache.Entry) error {
 func (b *Board) Sum() uint64 {
 	for {
 		b.mu.Lock()
-		done, sum, yield := b.sumMore(&b.members, b.score, sumPiece), b.sum, b.yield
+		done, sum, pass := b.sumMore(&b.members, b.score, sumPiece), b.sum, b.pass
 		b.mu.Unlock()
 		if done {
 			return sum
 		}
-		if yield != nil {
-			yield()
-		}
+		pass.Now()
 	}
 }
 
@@ -204,7 +202,7 @@ func (b *Board) buildView(old *view) *view {
 	if b.index != nil && len(b.changes) == 0 && !b.freshStorage {
 		v.ranking = old.ranking
 	} else {
-		b.updateIndex(b.yield)
+		b.updateIndex()
 		v.ranking = b.index.freeze()
 	}
 	v.members = b.members
