@@ -226,7 +226,7 @@ func (w *Writer) accept(data []byte, at int64, arrived time.Time) (*job, error) 
 	if err != nil {
 		return j, err
 	}
-	if j.outside, err = resolve(c, w.opts.Tiers.File(), arrived); err != nil {
+	if j.rules, j.outside, err = resolve(c, w.opts.Tiers.File(), arrived); err != nil {
 		return j, err
 	}
 	if w.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
