@@ -304,7 +304,7 @@ func (a *applier) prepareBoards(ctx context.Context, jobs []*job) (first error) 
 func (a *applier) prepareFor(ctx context.Context, j *job) error {
 	switch j.need {
 	case needPrepare:
-		return a.prepare(ctx, j.Board, "")
+		return a.prepare(ctx, j.Board, j.rules, "")
 	case needAdoption:
 		return a.adopt(ctx, j.Board)
 	}

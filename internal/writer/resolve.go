@@ -46,6 +46,9 @@ func rulesOf(b class.Board, kind *rooms.Class) rules {
 	return r
 }
 
+// isOver reports whether nothing new can arrive for the board any more.
+func (r *rules) isOver(now time.Time) bool { return r.over != 0 && now.UnixMilli() >= r.over }
+
 // findBoard returns the board of a command and its class, nil for a board without class.
 // It sets the board of a command that names a class: that of the period of its time.
 func findBoard(c *Command, classes *rooms.File) (class.Board, *rooms.Class, error) {
