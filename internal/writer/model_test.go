@@ -164,7 +164,7 @@ func (h *fixture) changePast(t *testing.T, m *boardModel, step int) {
 		must(t, h.client.Del(ctx, h.opts.Names.MetaKey(h.board)).Err())
 		m.born, m.lost, m.last = false, true, 0
 	case 4: // as when the board's keys have expired
-		must(t, h.client.Del(ctx, h.applier.allKeys(h.board)...).Err())
+		must(t, h.client.Del(ctx, h.applier.allKeys(h.board, &rules{})...).Err())
 		m.born, m.lost, m.last, m.sets = false, true, 0, [2]map[string]known{{}, {}}
 	}
 	m.scores = h.scores(t)
