@@ -59,7 +59,7 @@ func TestTwoWritersAdopt(t *testing.T) {
 	for i := range 20 {
 		w := []*fixture{h, other}[i%2]
 		wg.Go(func() {
-			if _, err := w.do(t.Context(), []byte(h.opCommand("incr", fmt.Sprint("o", i), "m", "delta", 1))); err != nil {
+			if _, err := w.posts.do(t.Context(), []byte(h.opCommand("incr", fmt.Sprint("o", i), "m", "delta", 1))); err != nil {
 				t.Error(err)
 			}
 		})
@@ -78,7 +78,7 @@ func TestAdopterDied(t *testing.T) {
 	h.zadd(t, maxAtOnce+1)
 	lease := h.opts.Names.AdopterKey(h.board)
 	must(t, h.client.Set(t.Context(), lease, "another", time.Minute).Err())
-	h.postTime = 300 * time.Millisecond
+	h.posts.time = 300 * time.Millisecond
 	rec := h.send(h.opCommand("incr", "o2", "m", "delta", 1), "Content-Type", "application/json")
 	checkProblem(t, "post", rec.Code, rec.Body.String(), httpserve.Problem{Status: 503, Code: "adopting"})
 	equal(t, "retry", rec.Header().Get("Retry-After"), "1")
@@ -89,7 +89,7 @@ func TestAdopterDied(t *testing.T) {
 		t.Errorf("repeat: %d %s", status, answer)
 	}
 	must(t, h.client.PExpire(t.Context(), lease, 100*time.Millisecond).Err())
-	h.postTime = testTimeout
+	h.posts.time = testTimeout
 	equal(t, "then", h.do1(t, h.opCommand("incr", "o2", "m", "delta", 1)).Update.Seq, uint64(2))
 	h.checkSum(t)
 }
@@ -125,7 +125,7 @@ func TestAdoptionOutlivesThePost(t *testing.T) {
 			cancel()
 		}
 	}))
-	if _, err := h.do(ctx, []byte(h.opCommand("incr", "o1", "m", "delta", 1))); !errors.Is(err, errAdopting) {
+	if _, err := h.posts.do(ctx, []byte(h.opCommand("incr", "o1", "m", "delta", 1))); !errors.Is(err, errAdopting) {
 		t.Error(err)
 	}
 	h.do1(t, h.opCommand("incr", "o2", "m", "delta", 1))

@@ -46,7 +46,7 @@ func clusterOfTwo(t *testing.T) (*redis.ClusterClient, [2]*redis.Client, [2]*ser
 func TestPostsWhileASlotMoves(t *testing.T) {
 	cluster, nodes, all := clusterOfTwo(t)
 	h := quiet(t, func(o *Options) { o.Redis, o.OrderBuckets = cluster, 2 })
-	h.postTime = testTimeout
+	h.posts.time = testTimeout
 	h.do1(t, h.opCommand("incr", "first", "m", "delta", 1))
 	ctx, keys := t.Context(), h.applier.allKeys(h.board)
 	slot := nodes[0].ClusterKeySlot(ctx, keys[0]).Val()
@@ -66,7 +66,7 @@ func TestPostsWhileASlotMoves(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := h.do(ctx, []byte(h.opCommand("incr", fmt.Sprint("o", i, "-", n), fmt.Sprint("m", i), "delta", 1))); err != nil {
+				if _, err := h.posts.do(ctx, []byte(h.opCommand("incr", fmt.Sprint("o", i, "-", n), fmt.Sprint("m", i), "delta", 1))); err != nil {
 					t.Error(err)
 					return
 				}

@@ -173,7 +173,7 @@ func (h *fixture) count(result string) int {
 // do1 applies one command directly, without Kafka.
 func (h *fixture) do1(t testing.TB, command string) Outcome {
 	t.Helper()
-	out, err := h.Writer.do(t.Context(), []byte(command))
+	out, err := h.posts.do(t.Context(), []byte(command))
 	must(t, err)
 	return out
 }

@@ -19,21 +19,23 @@ import (
 // or an adoption delays a post instead of failing it.
 const PostTimeout = 5 * time.Second
 
+// refusedTimeout bounds how long a refused post waits for Kafka.
+const refusedTimeout = time.Second
+
 // errNotAcked reports that Redis took a command and Kafka did not yet take its
 // update.
 var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge the update")
 
-// Handler serves POST /v1/scores: one command as JSON, answered with its update
-// and whether the order was applied before. For a super-hot board the answer
-// comes when Kafka has acknowledged the update. POST /v1/scores:batch does the same for
-// several commands, with a result or problem for each. Errors are
-// application/problem+json; after a 503 the same command with the same order
-// number is to be posted again. Requests that a browser sends for another site's page are
-// refused.
-func (w *Writer) Handler() http.Handler {
+// poster answers posted commands.
+type poster struct {
+	*processor
+	time time.Duration // PostTimeout, except in tests
+}
+
+func (p *poster) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/scores", w.postScore)
-	mux.HandleFunc("POST /v1/scores:batch", w.postBatch)
+	mux.HandleFunc("POST /v1/scores", p.postScore)
+	mux.HandleFunc("POST /v1/scores:batch", p.postBatch)
 	for _, path := range []string{"/v1/scores", "/v1/scores:batch"} {
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Allow", http.MethodPost)
@@ -46,14 +48,14 @@ func (w *Writer) Handler() http.Handler {
 	return httpserve.CheckOrigin(mux)
 }
 
-func (w *Writer) postScore(rw http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), w.postTime)
+func (p *poster) postScore(rw http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), p.time)
 	defer cancel()
 	body, ok := readJSON(rw, r, MaxCommandLen)
 	if !ok {
 		return
 	}
-	out, err := w.do(ctx, body)
+	out, err := p.do(ctx, body)
 	if err != nil {
 		problemOf(err).Write(rw)
 		return
@@ -91,65 +93,82 @@ type posted struct {
 }
 
 // do takes one command all the way.
-func (w *Writer) do(ctx context.Context, body []byte) (Outcome, error) {
-	p := w.doAll(ctx, []json.RawMessage{body})[0]
-	return p.Outcome, p.err
+func (p *poster) do(ctx context.Context, body []byte) (Outcome, error) {
+	done := p.doAll(ctx, []json.RawMessage{body})[0]
+	return done.Outcome, done.err
 }
 
 // doAll takes the commands of one request all the way, those of one board in sequence.
-func (w *Writer) doAll(ctx context.Context, commands []json.RawMessage) []posted {
-	now := w.applier.now()
+func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted {
+	now := p.applier.now()
 	posts := make([]posted, len(commands))
 	var jobs []*job
 	for i, body := range commands {
-		j, err := w.accept(body, now.UnixMilli(), now)
+		j, err := p.accept(body, now.UnixMilli(), now)
 		posts[i] = posted{j, body, err}
 		if err == nil {
 			jobs = append(jobs, j)
 		}
 	}
-	err := w.retry(ctx, "redis", func() error { return w.applier.applyPosts(ctx, jobs) })
-	w.finishPosts(ctx, posts, err)
-	w.refusePosts(ctx, posts)
+	err := p.retry(ctx, "redis", func() error { return p.applier.applyPosts(ctx, jobs) })
+	p.finishPosts(ctx, posts, err)
+	p.refusePosts(ctx, posts)
 	return posts
 }
 
 // finishPosts publishes the updates of what was applied, and sets the other errors:
 // failed is that of Redis.
-func (w *Writer) finishPosts(ctx context.Context, posts []posted, failed error) {
+func (p *poster) finishPosts(ctx context.Context, posts []posted, failed error) {
 	var messages []message
 	var published []*posted
 	for i := range posts {
-		p := &posts[i]
+		post := &posts[i]
 		switch {
-		case p.err != nil:
-		case !p.done:
-			p.err = failed
-		case p.Refusal != nil:
-			p.err = p.Refusal
+		case post.err != nil:
+		case !post.done:
+			post.err = failed
+		case post.Refusal != nil:
+			post.err = post.Refusal
 		default:
-			if m, publish := w.message(p.job); publish {
-				messages, published = append(messages, m), append(published, p)
+			if m, publish := p.message(post.job); publish {
+				messages, published = append(messages, m), append(published, post)
 			}
 		}
 	}
-	if err := w.publishPosts(ctx, messages); err != nil {
-		for _, p := range published {
-			p.err = err
+	if err := p.publishPosts(ctx, messages); err != nil {
+		for _, post := range published {
+			post.err = err
 		}
 	}
 }
 
+// refusePosts counts the refused commands of a request and publishes them, if Kafka takes
+// them in time; the caller knows of them anyway.
+func (p *poster) refusePosts(ctx context.Context, posts []posted) {
+	var messages []message
+	for _, post := range posts {
+		if r, ok := errors.AsType[*Refusal](post.err); ok {
+			p.refuse(r, "source", "http")
+			messages = append(messages, p.refusedMessage(r, post.Command, post.body, commandSource{HTTP: true}))
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusedTimeout)
+	defer cancel()
+	if err := p.publishPosts(ctx, messages); err != nil {
+		p.metrics.refusedLost.Add(float64(len(messages)))
+	}
+}
+
 // publishPosts publishes messages of posts.
-func (w *Writer) publishPosts(ctx context.Context, messages []message) error {
+func (p *poster) publishPosts(ctx context.Context, messages []message) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	p := w.producer.Load()
-	if p == nil {
+	to := p.producer.Load()
+	if to == nil {
 		return errors.Join(errNotAcked, errClosed)
 	}
-	if err := w.publish(ctx, p, messages); err != nil {
+	if err := p.publish(ctx, to, messages); err != nil {
 		return errors.Join(errNotAcked, err)
 	}
 	return nil

@@ -84,7 +84,7 @@ func TestKnownTopicsAreLimited(t *testing.T) {
 func TestSlowTopicBlocksNoOther(t *testing.T) {
 	broker := testkit.Kfake(t)
 	h := newFixture(t, broker.Addr(), nil)
-	h.postTime = testTimeout
+	h.posts.time = testTimeout
 	h.run(t)
 	status, answer := h.post(t, h.command("o1", "a"))
 	equal(t, answer, status, 200)
