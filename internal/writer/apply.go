@@ -66,6 +66,7 @@ func newApplier(opts Options, m *metrics) *applier {
 type job struct {
 	*Command
 	Outcome
+	rules   rules    // of the board's class
 	outside *Refusal // if it is not a repeat, as it arrived outside of its period
 	done    bool     // Redis replied with an update or a refusal
 	need    need

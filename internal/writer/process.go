@@ -41,7 +41,7 @@ func (p *processor) accept(data []byte, at int64, arrived time.Time) (*job, erro
 	if err != nil {
 		return j, err
 	}
-	if j.outside, err = resolve(c, p.opts.Tiers.File(), arrived); err != nil {
+	if j.rules, j.outside, err = resolve(c, p.opts.Tiers.File(), arrived); err != nil {
 		return j, err
 	}
 	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
