@@ -59,7 +59,7 @@ func TestTwoWritersAdopt(t *testing.T) {
 	for i := range 20 {
 		w := []*fixture{h, other}[i%2]
 		wg.Go(func() {
-			if _, err := w.posts.do(t.Context(), []byte(h.opCommand("incr", fmt.Sprint("o", i), "m", "delta", 1))); err != nil {
+			if _, err := w.do(t.Context(), []byte(h.opCommand("incr", fmt.Sprint("o", i), "m", "delta", 1))); err != nil {
 				t.Error(err)
 			}
 		})
@@ -125,7 +125,7 @@ func TestAdoptionOutlivesThePost(t *testing.T) {
 			cancel()
 		}
 	}))
-	if _, err := h.posts.do(ctx, []byte(h.opCommand("incr", "o1", "m", "delta", 1))); !errors.Is(err, errAdopting) {
+	if _, err := h.do(ctx, []byte(h.opCommand("incr", "o1", "m", "delta", 1))); !errors.Is(err, errAdopting) {
 		t.Error(err)
 	}
 	h.do1(t, h.opCommand("incr", "o2", "m", "delta", 1))

@@ -33,12 +33,12 @@ func TestApplyDuringOutage(t *testing.T) {
 	must(t, server.Stop())
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := h.posts.do(ctx, []byte(h.opCommand("incr", "o2", "m", "delta", 1))); !errors.Is(err, rankcache.ErrUnavailable) {
+	if _, err := h.do(ctx, []byte(h.opCommand("incr", "o2", "m", "delta", 1))); !errors.Is(err, rankcache.ErrUnavailable) {
 		t.Fatal("error", err)
 	}
 	must(t, server.Restart(t.Context()))
 	testkit.Eventually(t, testTimeout, func() error {
-		_, err := h.posts.do(t.Context(), []byte(h.opCommand("incr", "o2", "m", "delta", 1)))
+		_, err := h.do(t.Context(), []byte(h.opCommand("incr", "o2", "m", "delta", 1)))
 		return err
 	})
 }

@@ -48,12 +48,13 @@ func decodeBatch(body []byte) ([]json.RawMessage, error) {
 
 func appendResults(dst []byte, posts []posted) []byte {
 	dst = append(dst, `{"results":[`...)
-	for i, post := range posts {
+	for i := range posts {
+		post := &posts[i]
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		if post.err == nil {
-			dst = appendAnswer(append(dst, `{"result":`...), &post.Outcome)
+			dst = appendAnswer(append(dst, `{"result":`...), post)
 		} else {
 			text, _ := json.Marshal(problemOf(post.err)) // strings and a number only
 			dst = append(append(dst, `{"problem":`...), text...)

@@ -66,7 +66,7 @@ func TestPostsWhileASlotMoves(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := h.posts.do(ctx, []byte(h.opCommand("incr", fmt.Sprint("o", i, "-", n), fmt.Sprint("m", i), "delta", 1))); err != nil {
+				if _, err := h.do(ctx, []byte(h.opCommand("incr", fmt.Sprint("o", i, "-", n), fmt.Sprint("m", i), "delta", 1))); err != nil {
 					t.Error(err)
 					return
 				}

@@ -116,7 +116,7 @@ func TestConcurrentPosts(t *testing.T) {
 	var posters sync.WaitGroup
 	for i := range 2 * posts {
 		posters.Go(func() {
-			if _, err := h.posts.do(t.Context(), []byte(h.command(fmt.Sprint("o", i/2), "m"))); err != nil {
+			if _, err := h.do(t.Context(), []byte(h.command(fmt.Sprint("o", i/2), "m"))); err != nil {
 				t.Error(err)
 			}
 		})

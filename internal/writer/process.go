@@ -29,7 +29,7 @@ type processor struct {
 func newProcessor(opts Options) *processor {
 	m := newMetrics(opts.Registerer)
 	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m),
-		topics: newTopics(opts.Topics, opts.Names.Refused, m), metrics: m, log: opts.Log}
+		topics: newTopics(opts.Topics, opts.Names, m), metrics: m, log: opts.Log}
 }
 
 // accept returns the job of a command that has arrived at a time; at is the time of a
@@ -52,15 +52,25 @@ func (p *processor) accept(data []byte, at int64, arrived time.Time) (*job, erro
 
 var errBlocked = &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
 
-// message counts the outcome of a job that is not refused and returns its update if it
-// must be published. Duplicates are published too: a crash between Redis and Kafka makes a
-// command a duplicate without its update being in Kafka.
-func (p *processor) message(j *job) (message, bool) {
+// appendMessages counts the outcome of a job that is not refused, and appends its update
+// and those of the boards that it feeds, if they must be published. Duplicates are published too: a crash
+// between Redis and Kafka makes a command a duplicate without its update being in Kafka.
+func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message {
 	p.metrics.countOutcome(&j.Outcome)
-	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
-		return message{}, false
+	dst = p.appendUpdate(dst, j)
+	for _, f := range fed {
+		if p.metrics.countFed(&f.Outcome); f.Refusal == nil {
+			dst = p.appendUpdate(dst, f)
+		}
 	}
-	return message{p.opts.Names.Topic(j.Board), []byte(j.Update.Member), wire.AppendUpdate(nil, &j.Update)}, true
+	return dst
+}
+
+func (p *processor) appendUpdate(dst []message, j *job) []message {
+	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
+		return dst
+	}
+	return append(dst, message{p.opts.Names.Topic(j.Board), []byte(j.Update.Member), wire.AppendUpdate(nil, &j.Update)})
 }
 
 // publish returns once Kafka has acknowledged all messages. Its only error is that

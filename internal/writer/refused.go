@@ -69,6 +69,12 @@ func (f *refuser) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message
 	return f.refusedMessage(r, c, m.Value, sourceOf(m))
 }
 
+// refuseFed is refuseRecord for a board that a command feeds. The command itself is applied.
+func (f *refuser) refuseFed(j *job, m *kafka.Message) message {
+	f.limit.Do(func() { f.log.Warn("a fed board has refused an increment", "board", j.Board, "err", j.Refusal) })
+	return f.refusedMessage(j.Refusal, j.Command, m.Value, sourceOf(m))
+}
+
 // refusedMessage returns the record of a refused command. c is nil if the command could
 // not be decoded; data are its bytes.
 func (f *refuser) refusedMessage(r *Refusal, c *Command, data []byte, from commandSource) message {

@@ -69,7 +69,7 @@ func TestOrderConflict(t *testing.T) {
 
 func (h *fixture) checkRefused(t *testing.T, command, reason string) {
 	t.Helper()
-	_, err := h.posts.do(t.Context(), []byte(command))
+	_, err := h.do(t.Context(), []byte(command))
 	if refusal := asRefusal(err); refusal == nil || refusal.Reason != reason || refusal.Err == nil {
 		t.Errorf("%s: %v, want reason %s", command, err, reason)
 	}
@@ -99,7 +99,7 @@ func TestWrongTypes(t *testing.T) {
 			h := quiet(t, nil)
 			must(t, h.client.Set(t.Context(), key(h.board), "no number", 0).Err())
 			field := map[string]string{"incr": "delta", "set": "score", "delete": "none"}[op]
-			_, err := h.posts.do(t.Context(), []byte(h.opCommand(op, "o", "m", field, 1)))
+			_, err := h.do(t.Context(), []byte(h.opCommand(op, "o", "m", field, 1)))
 			if refusal := asRefusal(err); refusal == nil || refusal.Reason != "type" {
 				t.Errorf("%s, %s: %v", name, op, err)
 			}

@@ -160,20 +160,38 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		}
 		jobs, record = append(jobs, j), append(record, m)
 	}
-	begin := time.Now()
-	err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, jobs) })
-	w.metrics.apply.Observe(time.Since(begin).Seconds())
+	fed, err := w.applyJobs(ctx, jobs)
 	if err != nil {
 		return nil, err
 	}
 	for i, j := range jobs {
 		if j.Refusal != nil {
 			messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
-		} else if m, ok := w.message(j); ok {
-			messages = append(messages, m)
+			continue
+		}
+		messages = w.appendMessages(messages, j, fed.of(i))
+		for _, f := range fed.of(i) {
+			if f.Refusal != nil {
+				messages = append(messages, w.refuseFed(f, record[i]))
+			}
 		}
 	}
 	return &appliedBatch{messages, b.ends}, nil
+}
+
+// applyJobs applies jobs, and then those that they feed, which it returns.
+func (w *Writer) applyJobs(ctx context.Context, jobs []*job) (fedJobs, error) {
+	begin := time.Now()
+	defer func() { w.metrics.apply.Observe(time.Since(begin).Seconds()) }()
+	err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, jobs) })
+	if err != nil {
+		return nil, err
+	}
+	fed := w.fed(jobs)
+	if all := fed.all(); len(all) > 0 {
+		err = w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, all) })
+	}
+	return fed, err
 }
 
 // checkTimes warns if the senders choose the times of the records and there are periods to
