@@ -75,13 +75,17 @@ func (w *Writer) Run(ctx context.Context) error {
 	if err := w.makeCommandTopic(ctx, p); err != nil {
 		return nil // its only error is that ctx has ended
 	}
-	c, err := newConsumer(settings(w.opts.Kafka).consumer(w.opts.Group), w.opts.Names.Commands, w.log)
+	c, err := newConsumer(settings(w.opts.Kafka).consumer(w.opts.Group, w.opts.GroupInstance), w.opts.Names.Commands, w.log)
 	if err != nil {
 		return err
 	}
 	defer c.close()
 	defer w.keepLogin(work, c, p)()
-	return w.pipeline(ctx, work, c, p)
+	err = w.pipeline(ctx, work, c, p)
+	if err == nil && w.opts.GroupInstance != "" {
+		c.leave()
+	}
+	return err
 }
 
 // keepLogin has the clients log in with each new user name and password, until stop
