@@ -100,7 +100,7 @@ func TestAdoptionOfAChangedBoardBeginsAgain(t *testing.T) {
 	h.zadd(t, maxAtOnce+1)
 	ctx, names := t.Context(), h.opts.Names
 	must(t, h.client.Set(ctx, names.AdopterKey(h.board), "mine", time.Minute).Err())
-	if err := h.applier.prepare(ctx, h.board, ""); !errors.Is(err, errAdopting) {
+	if err := h.applier.prepare(ctx, h.board, rules{}, ""); !errors.Is(err, errAdopting) {
 		t.Fatal(err)
 	}
 	keys := []string{names.BoardKey(h.board), names.MetaKey(h.board), names.AdopterKey(h.board)}

@@ -66,6 +66,7 @@ func newApplier(opts Options, m *metrics) *applier {
 type job struct {
 	*Command
 	Outcome
+	rules   rules    // of the board's class
 	outside *Refusal // if it is not a repeat, as it arrived outside of its period
 	done    bool     // Redis replied with an update or a refusal
 	need    need
@@ -303,7 +304,7 @@ func (a *applier) prepareBoards(ctx context.Context, jobs []*job) (first error) 
 func (a *applier) prepareFor(ctx context.Context, j *job) error {
 	switch j.need {
 	case needPrepare:
-		return a.prepare(ctx, j.Board, "")
+		return a.prepare(ctx, j.Board, j.rules, "")
 	case needAdoption:
 		return a.adopt(ctx, j.Board)
 	}

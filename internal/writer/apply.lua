@@ -28,10 +28,12 @@ if now >= (turn + 1) * span then
   return 'p'
 end
 
--- Why no new command is applied. Without a sum, or after somebody wrote past the
--- scripts, the board is adopted first.
+-- Why no new command is applied: the board is closed; or without a sum, or after
+-- somebody wrote past the scripts, it is adopted first.
 local waits
-if flags % 32 >= 16 then
+if flags % 16 >= 2 then
+  waits = '!ended'
+elseif flags % 32 >= 16 then
   waits = 'w'
 elseif call('ZCARD', board) ~= members or flags >= 32 then
   waits = 'p'

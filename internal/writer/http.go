@@ -175,6 +175,7 @@ var classProblems = map[string]string{
 	"board_and_class": "Board and class named",
 	"op_not_allowed":  "The class does not allow the operation",
 	"late":            "Command came after its period had ended",
+	"ended":           "Board is closed",
 }
 
 func problemOf(err error) httpserve.Problem {

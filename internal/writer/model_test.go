@@ -263,7 +263,7 @@ func TestMetaOfAnotherVersionIsKept(t *testing.T) {
 	for _, other := range []string{"\x02" + value[1:], value + "x", "7"} {
 		must(t, h.client.Set(t.Context(), key, other, 0).Err())
 		h.checkRefused(t, h.opCommand("incr", "p", "m", "delta", 1), "type")
-		must(t, h.applier.prepare(t.Context(), h.board, ""))
+		must(t, h.applier.prepare(t.Context(), h.board, rules{}, ""))
 		equal(t, "meta", h.client.Get(t.Context(), key).Val(), other)
 	}
 	equal(t, "board", h.scores(t), map[string]float64{"m": 1})
