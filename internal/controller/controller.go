@@ -37,6 +37,8 @@ type Tiers interface {
 	Mode(board rankcache.BoardID, room string) rooms.Mode
 	// File returns the rooms file in force; never nil.
 	File() *rooms.File
+	// Resolved reports whether the boards of all rooms are known.
+	Resolved() bool
 }
 
 // Finalizer makes the final of a closed board, whose class has a ledger. After an error
@@ -175,7 +177,7 @@ func (t *term) step(ctx context.Context) {
 	if err := t.closeBoards(ctx); err != nil && ctx.Err() == nil {
 		t.failed("boards", err)
 	}
-	if now := t.now(); !now.Before(t.topicsNext) && ctx.Err() == nil {
+	if now := t.now(); !now.Before(t.topicsNext) && t.opts.Tiers.Resolved() && ctx.Err() == nil {
 		t.topicsNext = now.Add(t.opts.TopicsEvery)
 		if err := t.lookAtTopics(ctx); err != nil && ctx.Err() == nil {
 			t.failed("topics", err)
