@@ -149,7 +149,7 @@ func TestBirthInAClass(t *testing.T) {
 		h.applyOne(t, r, Command{Member: "m", Op: wire.OpIncr, Number: 1, OrderID: "o1"})
 		m := h.meta(t)
 		equal(t, "meta", []any{m.End, m.Expires, m.OrderLife}, []any{uint64(r.end), uint64(r.expires), uint32(7200)})
-		for _, key := range h.applier.allKeys(h.board) {
+		for _, key := range h.applier.allKeys(h.board, &rules{}) {
 			equal(t, key, h.client.PExpireTime(t.Context(), key).Val().Milliseconds(), r.expires)
 		}
 	}
@@ -194,7 +194,7 @@ func TestRepeatOfAnExpiredBoard(t *testing.T) {
 		_, published := h.message(j)
 		equal(t, fmt.Sprint("published ", at-r.over), published, at < r.over)
 	}
-	must(t, h.client.Del(t.Context(), h.applier.allKeys(h.board)...).Err()) // as they expire
+	must(t, h.client.Del(t.Context(), h.applier.allKeys(h.board, &rules{})...).Err()) // as they expire
 	h.at0(r.expires)
 	again := h.applyOne(t, r, incr)
 	if again.Refusal == nil || again.Refusal.Reason != "ended" {

@@ -36,7 +36,7 @@ func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	}
 	begin := time.Now()
 	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
-	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b), now.UnixMilli(), newRun(now.Add(-a.clock.ahead())), a.birth.life.Milliseconds(),
+	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, &r), now.UnixMilli(), newRun(now.Add(-a.clock.ahead())), a.birth.life.Milliseconds(),
 		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires).Text()
 	if err != nil {
 		return err
@@ -49,7 +49,10 @@ func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	case '+':
 		return a.prepared(b, rest, time.Since(begin))
 	case '!':
-		return &Refusal{rest, refusals[rest]}
+		if refusals[rest] == nil {
+			return badReply(reply)
+		}
+		return refusals[rest]
 	}
 	return nil // "m": apply.lua returns it too
 }
@@ -82,12 +85,15 @@ func (a *applier) adopted(b rankcache.BoardID, members int64, took time.Duration
 }
 
 // allKeys returns the keys of prepare.lua.
-func (a *applier) allKeys(b rankcache.BoardID) []string {
+func (a *applier) allKeys(b rankcache.BoardID, r *rules) []string {
 	keys := []string{a.names.BoardKey(b), a.names.MetaKey(b)}
 	for set := range 2 {
 		for bucket := range a.buckets.of(b) {
 			keys = append(keys, a.names.OrdersKey(b, set, bucket))
 		}
+	}
+	if r.features().Guard {
+		keys = append(keys, a.names.GuardKey(b))
 	}
 	return keys
 }
