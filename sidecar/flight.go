@@ -183,22 +183,6 @@ func checkAsk(w *rankcache.PageQuery) error {
 	return cmp.Or(w.Board.Check(), rankcache.CheckMember(w.Member))
 }
 
-// check returns an error for what can't be a key or an argument of Redis.
-func (q *Query) check(members []string) error {
-	for _, m := range members {
-		if err := rankcache.CheckMember(m); err != nil {
-			return err
-		}
-	}
-	return q.Board.Check()
-}
-
-// own returns q with strings that may outlive the request.
-func (q Query) own() Query {
-	q.Board, q.Room = rankcache.BoardID(strings.Clone(string(q.Board))), ""
-	return q
-}
-
 type wholePage rankcache.WholePage
 
 // moment is an answer with the moment of the board that it is of.

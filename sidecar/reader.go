@@ -6,23 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
-	"rankcache/rooms"
 )
 
 // Reader answers reads of boards from the nearest tier that may. All methods
 // may be called concurrently.
 type Reader struct {
-	tiers    func() *rooms.Tiers
-	boards   Boards
-	hot      Hot
+	places
+	*topCache
 	profiles Profiles
 	flights  *flights
-	cache    *topCache
 	waits    *waits
 }
 
@@ -40,8 +36,8 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{tiers: cfg.Tiers, boards: cfg.Boards, hot: cfg.Hot,
-		profiles: cfg.Profiles, flights: flights, cache: cache, waits: waits}, nil
+	return &Reader{places: places{cfg.Tiers, cfg.Boards, cfg.Hot}, topCache: cache,
+		profiles: cfg.Profiles, flights: flights, waits: waits}, nil
 }
 
 // Top returns the best limit rows of the board, 1 to [rankcache.MaxTop].
@@ -59,7 +55,7 @@ func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (a Answer,
 		return a, err
 	}
 	if q.Bounded() {
-		if a.at, err = r.waits.resolveBounds(ctx, r, &q, a.at, start, limit); err != nil {
+		if a.at, err = r.waits.resolveBounds(ctx, &r.places, &q, a.at, start, limit); err != nil {
 			return a, err
 		}
 	}
@@ -110,7 +106,7 @@ func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standin
 		return Standings{}, err
 	}
 	if q.Bounded() {
-		if at, err = r.waits.resolveBounds(ctx, r, &q, at, 0, 0); err != nil {
+		if at, err = r.waits.resolveBounds(ctx, &r.places, &q, at, 0, 0); err != nil {
 			return Standings{}, err
 		}
 	}
@@ -141,7 +137,7 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 		return Answer{}, 0, err
 	}
 	if q.Bounded() {
-		if at, err = r.waits.resolveBounds(ctx, r, &q, at, 0, 0); err != nil {
+		if at, err = r.waits.resolveBounds(ctx, &r.places, &q, at, 0, 0); err != nil {
 			return Answer{}, 0, err
 		}
 	}
@@ -184,56 +180,26 @@ func (r *Reader) Me(ctx context.Context, q Query, a *Answer, dst []rankcache.Sta
 	return s.Rows[len(s.Rows)-1], s.Seq, nil
 }
 
-// known returns the member's row without a call to Redis: from the page, or from the hot
-// head that it was cut from, or rank 0 where those are the whole board.
-func (at *place) known(a *Answer, member string) (rankcache.Standing, bool) {
-	rows := a.Page
-	if a.Source == SourceHot {
-		rows.Start, rows.Entries = 0, at.top.Entries
-	}
-	if row, ok := rowOf(rows, member); ok {
-		return row, true
-	}
-	whole := rows.Start == 0 && len(rows.Entries) >= rows.Members
-	return rankcache.Standing{Member: member}, whole
-}
-
-// rowOf returns the member's row on the page.
-func rowOf(p rankcache.Page, member string) (rankcache.Standing, bool) {
-	for i := range p.Entries {
-		if e := &p.Entries[i]; e.Member == member {
-			return rankcache.Standing{Member: member, Score: e.Score, Rank: p.Start + i + 1}, true
-		}
-	}
-	return rankcache.Standing{}, false
-}
-
-// place is where one board is read, found once per request.
-type place struct {
-	tier  Tier
-	board Board          // set for TierLocal
-	top   *rankcache.Top // set for TierLocal and TierHot
-	hotAt time.Time      // CurrentAt of a hot top
-}
-
 // EndWaits has reads that wait for a local copy, now or later, answered by Redis at once.
 // It is for a process that is about to end.
 func (r *Reader) EndWaits() { r.waits.end.Do(func() { close(r.waits.ended) }) }
 
-// Tier returns where q is read now.
-func (r *Reader) Tier(q *Query) Tier {
-	var at place
-	if r.find(q, false, &at) != nil {
-		return TierBlocked
-	}
-	return at.tier
-}
-
-// Tiers returns the operator's tiers of this moment.
-func (r *Reader) Tiers() *rooms.Tiers { return r.tiers() }
-
 // Profiles returns the source of profiles, nil if there is none.
 func (r *Reader) Profiles() Profiles { return r.profiles }
+
+// DropPages drops the pages of boards that are neither open here nor hot any more.
+// A server of a protocol calls it about once a second.
+func (r *Reader) DropPages() {
+	r.drop(func(id rankcache.BoardID, s Source) (ok bool) {
+		switch {
+		case s == SourceLocal && r.boards != nil:
+			_, ok = r.boards.Get(id)
+		case s == SourceHot && r.hot != nil:
+			_, _, ok = r.hot.Top(id)
+		}
+		return ok
+	})
+}
 
 // Uncounted returns a reader of the same boards whose reads do not make a board hot: an
 // operator's look at a board is not traffic.
@@ -249,57 +215,6 @@ type uncounted struct{ Hot }
 
 func (uncounted) Count(rankcache.BoardID) {}
 
-// find sets at, which is empty, to where q is read. A local board without a published
-// head counts as not open; a board that is bypassed has no copy that may be read. count is
-// whether the hot tier counts the read.
-func (r *Reader) find(q *Query, count bool, at *place) error {
-	tiers := r.tiers()
-	mode, bypassed := tiers.Mode(q.Board, q.Room), tiers.Bypassed(q.Board)
-	if mode == rooms.ModeSuperHot && !bypassed {
-		at.board, at.top = r.whole(q.Board)
-	}
-	local, hot := at.top != nil, false
-	if mode != rooms.ModeBlocked && r.hot != nil {
-		if count {
-			r.Count(q.Board)
-		}
-		if !local && !bypassed {
-			if at.top, at.hotAt, hot = r.hot.Top(q.Board); !hot {
-				at.top = nil
-			}
-		}
-	}
-	if at.tier = decide(mode, local, hot); at.tier == TierBlocked {
-		return ErrBlocked
-	}
-	return nil
-}
-
-// whole returns the whole board that is kept here and its published head, nil if there is
-// none.
-func (r *Reader) whole(id rankcache.BoardID) (Board, *rankcache.Top) {
-	if r.boards == nil {
-		return nil, nil
-	}
-	b, ok := r.boards.Get(id)
-	if !ok {
-		return nil, nil
-	}
-	return b, b.Top()
-}
-
-// Count has the hot tier count a read of the board.
-func (r *Reader) Count(id rankcache.BoardID) {
-	if r.hot != nil {
-		r.hot.Count(id)
-	}
-}
-
-// covers reports whether the head holds all the requested rows.
-func covers(top *rankcache.Top, start, limit int, order rankcache.Direction) bool {
-	return order == rankcache.Descending && (start+limit <= len(top.Entries) || len(top.Entries) >= top.Members)
-}
-
 // head sets a to the rows of its place's top, which covers them.
 func (a *Answer) head(start, limit int) {
 	top := a.at.top
@@ -311,20 +226,4 @@ func (a *Answer) head(start, limit int) {
 	if a.at.tier == TierLocal {
 		a.Source, a.CurrentAt = SourceLocal, a.at.board.CurrentAt()
 	}
-}
-
-// decide returns where a board is read: mode is the operator's, localOpen whether its local
-// copy may be read, hotHas whether a fresh top page of it is here. A super-hot board that is
-// not open is read from the next tier. A local copy that has no super-hot mode any more (its
-// room just left the file) is not read.
-func decide(mode rooms.Mode, localOpen, hotHas bool) Tier {
-	switch {
-	case mode == rooms.ModeBlocked:
-		return TierBlocked
-	case mode == rooms.ModeSuperHot && localOpen:
-		return TierLocal
-	case hotHas:
-		return TierHot
-	}
-	return TierRedis
 }

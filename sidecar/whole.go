@@ -91,7 +91,7 @@ func (r *Reader) readHere(ctx context.Context, read *PageRead) (a PageAnswer, as
 	}
 	err := r.find(q, true, &a.at)
 	if err == nil && q.Bounded() {
-		a.at, err = r.waits.resolveBounds(ctx, r, q, a.at, w.Start, w.Limit)
+		a.at, err = r.waits.resolveBounds(ctx, &r.places, q, a.at, w.Start, w.Limit)
 	}
 	if err != nil {
 		return PageAnswer{Err: err}, nil

@@ -55,8 +55,8 @@ func FuzzTarget(f *testing.F) {
 				checkFuzzed(t, p)
 				return
 			}
-			if b, ok := half.Parse(c.query.Board); !ok || b.Dims["zone"] != c.args.dims[0] {
-				t.Fatalf("board %q of the zone %q", c.query.Board, c.args.dims[0])
+			if b, ok := half.Parse(c.query.Board); !ok || b.Dims["zone"] != c.dims[0] {
+				t.Fatalf("board %q of the zone %q", c.query.Board, c.dims[0])
 			}
 		}
 		a := c.args
