@@ -42,24 +42,24 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 
 // Top returns the best limit rows of the board, 1 to [rankcache.MaxTop].
 func (r *Reader) Top(ctx context.Context, q Query, limit int) (Answer, error) {
-	return r.Page(ctx, q, 0, limit)
+	return r.Page(ctx, &q, 0, limit)
 }
 
 // Page returns up to limit rows, 1 to [rankcache.MaxTop], from the 0-based start;
 // none past the end of the board.
-func (r *Reader) Page(ctx context.Context, q Query, start, limit int) (a Answer, err error) {
+func (r *Reader) Page(ctx context.Context, q *Query, start, limit int) (a Answer, err error) {
 	if start < 0 || start > MaxStart || limit < 1 || limit > rankcache.MaxTop {
 		return a, fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, MaxStart)
 	}
-	if err = r.find(&q, true, &a.at); err != nil {
+	if err = r.find(q, true, &a.at); err != nil {
 		return a, err
 	}
 	if q.Bounded() {
-		if a.at, err = r.waits.resolveBounds(ctx, &r.places, &q, a.at, start, limit); err != nil {
+		if a.at, err = r.waits.resolveBounds(ctx, &r.places, q, a.at, start, limit); err != nil {
 			return a, err
 		}
 	}
-	err = r.page(ctx, &q, start, limit, &a)
+	err = r.page(ctx, q, start, limit, &a)
 	return a, err
 }
 
@@ -161,14 +161,14 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 // (or the head that it is cut from) has the member's row, that row is taken, so that the
 // page can't show rank 12 and the standing rank 11. Otherwise the standing is the current
 // one, with its own seq.
-func (r *Reader) Me(ctx context.Context, q Query, a *Answer, dst []rankcache.Standing, member []string) (rankcache.Standing, uint64, error) {
+func (r *Reader) Me(ctx context.Context, q *Query, a *Answer, dst []rankcache.Standing, member []string) (rankcache.Standing, uint64, error) {
 	at := &a.at
 	if at.tier != TierLocal {
 		if row, known := at.known(a, member[0]); known {
 			return row, a.Seq, nil
 		}
 	}
-	s, err := r.standings(ctx, &q, at, dst, member)
+	s, err := r.standings(ctx, q, at, dst, member)
 	if err != nil {
 		return rankcache.Standing{}, 0, err
 	}

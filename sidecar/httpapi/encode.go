@@ -67,7 +67,7 @@ func (s *encoder) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 // appendMe appends the caller's own standing and the page's closing brace. If Redis could not
 // be read, the page is sent all the same and has an error code instead.
 func (s *encoder) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
-	me, seq, err := s.reader.Me(c.ctx, c.query, a, c.rows, c.member[:])
+	me, seq, err := s.reader.Me(c.ctx, &c.query, a, c.rows, c.member[:])
 	if err != nil {
 		return apijson.AppendMeError(dst, s.problemOf(err).Code)
 	}
