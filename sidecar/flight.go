@@ -171,7 +171,7 @@ func keyOf(asks []rankcache.PageQuery) string {
 	key := make([]byte, 0, 64*len(asks))
 	for i := range asks {
 		w := &asks[i]
-		key = fmt.Appendf(key, "whole\x00%s\x00%d\x00%d\x00%d\x00%s\x00%d\x00%t\x00%t\x00", w.Board, w.Order, w.Start, w.Limit, w.Member, w.Around, w.Gap, w.Ranked())
+		key = fmt.Appendf(key, "whole\x00%s\x00%d\x00%d\x00%d\x00%s\x00%d\x00%t\x00%t\x00%t\x00", w.Board, w.Order, w.Start, w.Limit, w.Member, w.Around, w.Gap, w.Ranked(), w.Integers)
 	}
 	return string(key)
 }

@@ -17,10 +17,11 @@ type places struct {
 
 // place is where one board is read, found once per request.
 type place struct {
-	tier  Tier
-	board Board          // set for TierLocal
-	top   *rankcache.Top // set for TierLocal and TierHot
-	hotAt time.Time      // CurrentAt of a hot top
+	tier     Tier
+	integers bool           // scores are shown as integers
+	board    Board          // set for TierLocal
+	top      *rankcache.Top // set for TierLocal and TierHot
+	hotAt    time.Time      // CurrentAt of a hot top
 }
 
 // find sets at, which is empty, to where q is read. A local board without a published
@@ -28,7 +29,9 @@ type place struct {
 // whether the hot tier counts the read.
 func (p *places) find(q *Query, count bool, at *place) error {
 	tiers := p.tiers()
-	mode, bypassed := tiers.Mode(q.Board, q.Room), tiers.Bypassed(q.Board)
+	mode, integers := tiers.Of(q.Board, q.Room)
+	at.integers = integers
+	bypassed := tiers.Bypassed(q.Board)
 	if mode == rooms.ModeSuperHot && !bypassed {
 		at.board, at.top = p.whole(q.Board)
 	}

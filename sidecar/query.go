@@ -85,6 +85,9 @@ func (q Query) own() Query {
 type Answer struct {
 	rankcache.Page
 	Source Source
+	// Integers tells that [rankcache.ShownScore] is what is shown of the scores: the board
+	// is of a class with ties or integers.
+	Integers bool
 	// CurrentAt is when the copy was last known to equal Redis.
 	CurrentAt time.Time
 
@@ -97,6 +100,7 @@ type Answer struct {
 type Standings struct {
 	rankcache.Stamp
 	Source    Source
+	Integers  bool      // as in [Answer]
 	CurrentAt time.Time // as in [Answer]
 	Rows      []rankcache.Standing
 

@@ -84,13 +84,13 @@ func (r *Reader) page(ctx context.Context, q *Query, start, limit int, a *Answer
 	if at.tier == TierLocal {
 		page := at.board.Page(start, limit, q.Order)
 		if q.reached(page.State) && !page.At.IsZero() { // else it was reset since it was found
-			a.Page, a.Source, a.CurrentAt = page, SourceLocal, at.board.CurrentAt()
+			a.Page, a.Source, a.CurrentAt, a.Integers = page, SourceLocal, at.board.CurrentAt(), at.integers
 			return nil
 		}
 	}
 	found := a.at
 	*a, err = r.flights.page(ctx, *q, start, limit)
-	a.at = found
+	a.at, a.Integers = found, found.integers
 	return err
 }
 
@@ -115,13 +115,19 @@ func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standin
 
 func (r *Reader) standings(ctx context.Context, q *Query, at *place, dst []rankcache.Standing, members []string) (Standings, error) {
 	if at.tier != TierLocal {
-		return r.flights.standings(ctx, *q, dst, members)
+		return r.standingsInRedis(ctx, q, at, dst, members)
 	}
 	rows, stamp := at.board.Standings(dst, members, q.Order)
 	if !q.reached(stamp.State) || stamp.At.IsZero() { // as in page
-		return r.flights.standings(ctx, *q, dst, members)
+		return r.standingsInRedis(ctx, q, at, dst, members)
 	}
-	return Standings{Stamp: stamp, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), Rows: rows, top: at.top}, nil
+	return Standings{Stamp: stamp, Source: SourceLocal, Integers: at.integers, CurrentAt: at.board.CurrentAt(), Rows: rows, top: at.top}, nil
+}
+
+func (r *Reader) standingsInRedis(ctx context.Context, q *Query, at *place, dst []rankcache.Standing, members []string) (Standings, error) {
+	s, err := r.flights.standings(ctx, *q, dst, members)
+	s.Integers = at.integers
+	return s, err
 }
 
 // Around returns the member's row among up to n neighbours on either side, 0 to
@@ -142,16 +148,22 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 		}
 	}
 	if at.tier != TierLocal {
-		return r.flights.around(ctx, q, member, n)
+		return r.aroundInRedis(ctx, q, &at, member, n)
 	}
 	page, rank, ok := at.board.Around(member, n, q.Order)
 	if !q.reached(page.State) || page.At.IsZero() { // as in page
-		return r.flights.around(ctx, q, member, n)
+		return r.aroundInRedis(ctx, q, &at, member, n)
 	}
 	if !ok {
 		return Answer{}, 0, rankcache.ErrUnknownMember
 	}
-	return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt()}, rank, nil
+	return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), Integers: at.integers}, rank, nil
+}
+
+func (r *Reader) aroundInRedis(ctx context.Context, q Query, at *place, member string, n int) (Answer, int, error) {
+	a, rank, err := r.flights.around(ctx, q, member, n)
+	a.Integers = at.integers
+	return a, rank, err
 }
 
 // Me returns the member's standing beside the page a, which is an answer to q, and its
@@ -222,7 +234,7 @@ func (a *Answer) head(start, limit int) {
 	to := min(start+limit, len(top.Entries))
 	a.State, a.Members, a.At = top.State, top.Members, top.PublishedAt
 	a.Start, a.Entries, a.top = start, top.Entries[from:to:to], top
-	a.Source, a.CurrentAt = SourceHot, a.at.hotAt
+	a.Source, a.CurrentAt, a.Integers = SourceHot, a.at.hotAt, a.at.integers
 	if a.at.tier == TierLocal {
 		a.Source, a.CurrentAt = SourceLocal, a.at.board.CurrentAt()
 	}

@@ -33,7 +33,7 @@ func (s *encoder) init(r *sidecar.Reader, log *slog.Logger) {
 
 // encoded returns the page with the rows of a, encoded at most once for all callers.
 func (s *encoder) encoded(c *call, p *pages, a *sidecar.Answer) *body {
-	e := p.entry(c.pageKey())
+	e := p.entry(c.pageKey(a.Integers))
 	if b := e.valid(); b != nil {
 		return b
 	}
@@ -50,7 +50,7 @@ func (s *encoder) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 		}
 		buffer := s.buffers.Get().(*[]byte)
 		defer s.buffers.Put(buffer)
-		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, nil, &j)
+		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, apijson.Plain(page.Integers), &j)
 		*buffer = c.appendClass(*buffer)
 		b := newBody(*buffer, page.Source, page.State, j.Fresh)
 		p.keepPrevious(page.Entries, &j, b)
@@ -61,7 +61,7 @@ func (s *encoder) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 // appendPage appends a page that is made for this request alone.
 func (s *encoder) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 	j := s.join(c, a.Entries)
-	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, nil, &j))
+	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, apijson.Plain(a.Integers), &j))
 }
 
 // appendMe appends the caller's own standing and the page's closing brace. If Redis could not
@@ -72,7 +72,7 @@ func (s *encoder) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
 		return apijson.AppendMeError(dst, s.problemOf(err).Code)
 	}
 	j := s.joinMembers(c, me.Member)
-	return apijson.AppendMe(dst, me, seq, &j)
+	return apijson.AppendMe(dst, me, seq, apijson.Plain(a.Integers), &j)
 }
 
 // appendWhole appends a page that is made for this request alone, with the caller.
@@ -83,16 +83,17 @@ func (s *encoder) appendWhole(dst []byte, c *call, a *sidecar.PageAnswer) []byte
 	if !c.args.me {
 		return dst
 	}
-	return s.appendOwn(dst[:len(dst)-1], c, &a.Own)
+	return s.appendOwn(dst[:len(dst)-1], c, a)
 }
 
 // appendOwn appends the caller's surroundings and what closes the page, as appendMe does.
-func (s *encoder) appendOwn(dst []byte, c *call, own *sidecar.Own) []byte {
+func (s *encoder) appendOwn(dst []byte, c *call, a *sidecar.PageAnswer) []byte {
+	own := &a.Own
 	if own.Err != nil {
 		return apijson.AppendMeError(dst, s.problemOf(own.Err).Code)
 	}
 	j, read := s.joinOwn(c, own), c.read()
-	return apijson.AppendOwn(dst, own, c.args.around >= 0, c.args.gap, apijson.OwnRanks(&read.Page, own), &j)
+	return apijson.AppendOwn(dst, own, c.args.around >= 0, c.args.gap, apijson.OwnRanks(&read.Page, a), &j)
 }
 
 // appendBoard appends one answer of a batch, with what a single one has in headers.
@@ -105,7 +106,7 @@ func (s *encoder) appendBoard(dst []byte, c *call, a *sidecar.PageAnswer, now ti
 	if p := s.pagesOf(&c.query, &a.Answer); p == nil || c.args.ranked() {
 		dst = s.appendWhole(dst, c, a)
 	} else if dst = append(dst, s.encoded(c, p, &a.Answer).data...); c.args.me {
-		dst = s.appendOwn(dst[:len(dst)-1], c, &a.Own)
+		dst = s.appendOwn(dst[:len(dst)-1], c, a)
 	}
 	if !a.CurrentAt.IsZero() {
 		dst = appendAge(append(dst, `,"age_ms":`...), now, a.CurrentAt)

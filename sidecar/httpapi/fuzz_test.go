@@ -167,7 +167,7 @@ func FuzzPage(f *testing.F) {
 		a := sidecar.Answer{Page: rankcache.Page{Start: 3, Entries: []rankcache.Entry{{Member: m1, Score: s1}, {Member: m2, Score: s2}}}}
 		a.Seq = seq
 		body := apijson.AppendPage(nil, sidecar.Query{Board: "b"}, 50, &a, nil, &apijson.Joined{})
-		body = apijson.AppendMe(body[:len(body)-1], rankcache.Standing{Member: m1, Score: s1, Rank: 4}, seq, &apijson.Joined{})
+		body = apijson.AppendMe(body[:len(body)-1], rankcache.Standing{Member: m1, Score: s1, Rank: 4}, seq, nil, &apijson.Joined{})
 		var p pageBody
 		if err := json.Unmarshal(body, &p); err != nil {
 			t.Fatalf("%v in %q", err, body)

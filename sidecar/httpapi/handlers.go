@@ -123,7 +123,7 @@ func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return nil
 	}
 	b := s.encoded(c, p, &a.Answer)
-	c.out = s.appendOwn(c.out, c, &a.Own)
+	c.out = s.appendOwn(c.out, c, &a)
 	s.sendBehind(ctx, c, b, a.Source, a.CurrentAt)
 	return nil
 }
@@ -147,7 +147,7 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
-	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, &j))
+	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers), &j))
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }
@@ -165,7 +165,7 @@ func (s *Server) ranked(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return &apijson.Problem{Code: apijson.CodeUnknownMember}
 	}
 	j := s.joinOwn(c, &a.Own)
-	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a.Own), &j))
+	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a), &j))
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
@@ -176,7 +176,7 @@ func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return s.problemOf(err)
 	}
 	j := s.join(c, a.Entries)
-	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, &j))
+	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers), &j))
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
@@ -192,7 +192,7 @@ func (s *Server) batch(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	c.rows = found.Rows
 	j := s.joinMembers(c, members...)
-	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, &j)
+	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers), &j)
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }

@@ -212,8 +212,8 @@ func (c *call) nameBoard(now time.Time) (p *apijson.Problem) {
 	return p
 }
 
-func (c *call) pageKey() pageKey {
-	k := pageKey{start: c.args.start, limit: c.args.limit, order: c.query.Order, profiles: c.args.profiles}
+func (c *call) pageKey(integers bool) pageKey {
+	k := pageKey{start: c.args.start, limit: c.args.limit, order: c.query.Order, profiles: c.args.profiles, integers: integers}
 	if c.period != nil {
 		k.class, k.state = c.class.Class, c.period.state
 	}
