@@ -123,7 +123,7 @@ func (r *modelReader) watch(now time.Time, wake signal) {
 		for _, t := range todo.start {
 			r.start(t)
 			if t.resumed {
-				boards = t.resumeFor
+				boards = t.readFor
 			}
 			r.watcher.known[name] = readTopic{t, boards}
 		}

@@ -82,7 +82,7 @@ func (s *Sidecar) buildReplay() (err error) {
 		files = keptBoards{s.kept}
 	}
 	s.runner, err = replay.New(replay.Config{
-		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
+		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, Log: s.boardLog, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
 		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, Yield: s.yielder.Yield, KafkaAnswered: s.services[serviceKafka].Observe, KafkaLogin: o.kafkaLogin(s.log),
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
@@ -92,6 +92,9 @@ func (s *Sidecar) buildReplay() (err error) {
 	s.parts = append(s.parts, s.runner)
 	return err
 }
+
+// boardLog returns where the updates of a board are, as the rooms file in force has it.
+func (s *Sidecar) boardLog(id rankcache.BoardID) rooms.Log { return s.rooms.File().Log(s.options.names, id) }
 
 // orNever returns a setting for replay, where a negative one is never and 0 the default.
 func orNever[T time.Duration | int](v T) T {

@@ -116,6 +116,7 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
 	g.Go(func() error { w.readopt(ctx, work); return nil })
+	g.Go(func() error { w.makeTopics(ctx, work, p); return nil })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("writer: %w", err)
 	}
@@ -236,14 +237,22 @@ func (w *Writer) accept(data []byte, at int64, arrived time.Time) (*job, error) 
 }
 
 // message counts the outcome of a job that is not refused and returns its update if it
-// must be published. Duplicates are published too: a crash between Redis and Kafka makes a
+// must be published, which those of a period are until its grace is over. Duplicates are published too: a crash between Redis and Kafka makes a
 // command a duplicate without its update being in Kafka.
 func (w *Writer) message(j *job) (message, bool) {
 	w.metrics.countOutcome(&j.Outcome)
 	if !w.opts.PublishAll && w.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
 		return message{}, false
 	}
-	return message{w.opts.Names.Topic(j.Board), []byte(j.Update.Member), wire.AppendUpdate(nil, &j.Update)}, true
+	at := w.opts.Tiers.File().Log(w.opts.Names, j.Board)
+	if !at.Last.IsZero() && w.applier.now().After(at.Last) {
+		return message{}, false // its topic may be gone, and is not made again
+	}
+	key := []byte(j.Update.Member)
+	if at.Shared {
+		key = []byte(j.Board)
+	}
+	return message{at.Topic, key, wire.AppendUpdate(nil, &j.Update)}, true
 }
 
 func (w *Writer) refuse(r *Refusal, where ...any) {
