@@ -88,13 +88,15 @@ func (s *Sidecar) buildReplay() (err error) {
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
 			return s.admission.Fill(ctx, board)
 		},
-	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
+	}, FilledBoards{s.boards, s.profiles, func() *rooms.File { return s.rooms.File() }}, GateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
 }
 
 // boardLog returns where the updates of a board are, as the rooms file in force has it.
-func (s *Sidecar) boardLog(id rankcache.BoardID) rooms.Log { return s.rooms.File().Log(s.options.names, id) }
+func (s *Sidecar) boardLog(id rankcache.BoardID) rooms.Log {
+	return s.rooms.File().Log(s.options.names, id)
+}
 
 // orNever returns a setting for replay, where a negative one is never and 0 the default.
 func orNever[T time.Duration | int](v T) T {
@@ -117,7 +119,7 @@ func replayTotal(total string) replay.TotalSource {
 
 func (s *Sidecar) buildRooms() error {
 	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
-	s.rooms = roomsync.New(roomsync.Config{File: s.options.rooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
+	s.rooms = roomsync.New(roomsync.Config{File: s.options.rooms, Parse: s.options.parseRooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
 		Changed: changed, Log: s.log}, s.registry)
 	if err := s.rooms.Load(); err != nil {
 		return Usagef("--rooms: %w", err)
