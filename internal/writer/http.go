@@ -128,8 +128,8 @@ func (w *Writer) finishPosts(ctx context.Context, posts []posted, failed error) 
 		case p.Refusal != nil:
 			p.err = p.Refusal
 		default:
-			if m, publish := w.message(p.job); publish {
-				messages, published = append(messages, m), append(published, p)
+			if m := w.messagesOf(p.job); len(m) > 0 {
+				messages, published = append(messages, m...), append(published, p)
 			}
 		}
 	}

@@ -103,7 +103,7 @@ func checkTies(t *testing.T, ties rooms.Ties, lowest float64, changes, members i
 			m.apply(c, uint64(first+i+1))
 		}
 		must(t, h.applier.apply(t.Context(), jobs))
-		applyLocally(t, local, jobs)
+		applyLocally(t, local, jobs...)
 	}
 	local.Publish()
 	want := m.ranking()
@@ -120,14 +120,18 @@ func checkTies(t *testing.T, ties rooms.Ties, lowest float64, changes, members i
 }
 
 // applyLocally has a local board apply the updates of jobs, as they travel.
-func applyLocally(t *testing.T, b *localboard.Board, jobs []*job) {
+func applyLocally(t *testing.T, b *localboard.Board, jobs ...*job) {
 	t.Helper()
-	us := make([]wire.Update, len(jobs))
-	for i, j := range jobs {
+	var us []wire.Update
+	for _, j := range jobs {
 		if j.Refusal != nil {
 			t.Fatal(j.Refusal)
 		}
-		must(t, wire.DecodeUpdate(wire.AppendUpdate(nil, &j.Update), &us[i]))
+		for _, u := range append([]wire.Update{j.Update}, j.Trims...) {
+			var travelled wire.Update
+			must(t, wire.DecodeUpdate(wire.AppendUpdate(nil, &u), &travelled))
+			us = append(us, travelled)
+		}
 	}
 	b.Apply(us)
 }

@@ -173,8 +173,8 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	for i, j := range jobs {
 		if j.Refusal != nil {
 			messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
-		} else if m, ok := w.message(j); ok {
-			messages = append(messages, m)
+		} else {
+			messages = append(messages, w.messagesOf(j)...)
 		}
 	}
 	return &appliedBatch{messages, b.ends}, nil
@@ -235,18 +235,23 @@ func (w *Writer) accept(data []byte, at int64, arrived time.Time) (*job, error) 
 	return j, nil
 }
 
-// message counts the outcome of a job that is not refused and returns its update if it
+// messagesOf counts the outcome of a job that is not refused and returns its updates if they
 // must be published. Duplicates are published too: a crash between Redis and Kafka makes a
 // command a duplicate without its update being in Kafka.
-func (w *Writer) message(j *job) (message, bool) {
+func (w *Writer) messagesOf(j *job) []message {
 	w.metrics.countOutcome(&j.Outcome)
 	if j.Duplicate && j.rules.isOver(w.applier.now()) {
-		return message{}, false // its topic may be deleted, and is not made again
+		return nil // its topic may be deleted, and is not made again
 	}
 	if !w.opts.PublishAll && w.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
-		return message{}, false
+		return nil
 	}
-	return message{w.opts.Names.Topic(j.Board), []byte(j.Update.Member), wire.AppendUpdate(nil, &j.Update)}, true
+	topic := w.opts.Names.Topic(j.Board)
+	messages := []message{{topic, []byte(j.Update.Member), wire.AppendUpdate(nil, &j.Update)}}
+	for i := range j.Trims {
+		messages = append(messages, message{topic, []byte(j.Trims[i].Member), wire.AppendUpdate(nil, &j.Trims[i])})
+	}
+	return messages
 }
 
 func (w *Writer) refuse(r *Refusal, where ...any) {
