@@ -108,7 +108,7 @@ const (
 type Outcome struct {
 	Update    wire.Update
 	Trims     []wire.Update // of the members that the change had trimmed
-	Duplicate bool // the order id was applied before
+	Duplicate bool          // the order id was applied before
 	Refusal   *Refusal
 	Beyond    string // the limit of a guard that is exceeded: changes, members
 }
