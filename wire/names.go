@@ -27,6 +27,12 @@ type Names struct {
 	Room    string // set of the boards now running in a room
 	Rooms   string // hash of the rooms that operators set at run time
 	Hot     string // hot-key verdict shared by the sidecars of an instance
+	// Ends is the sorted set of the boards that are to be closed, by the end of their
+	// period in Unix milliseconds: a writer adds a board before its birth.
+	Ends string
+	// Controller is the lease of the controller that works; AbsentTopics is its hash of
+	// topics whose board Redis does not know, topic to since when, in Unix milliseconds.
+	Controller, AbsentTopics string
 
 	// Commands is the topic of commands; Refused that of those that are not applied;
 	// UpdatePrefix starts the name of each board's update topic; ClassPrefix that of the
@@ -50,6 +56,9 @@ func DefaultNames() Names {
 		Room:         "rankcache:room:<uid>:boards",
 		Rooms:        "rankcache:rooms",
 		Hot:          "rankcache:hot:<instance>",
+		Ends:         "rankcache:ends",
+		Controller:   "rankcache:controller",
+		AbsentTopics: "rankcache:topics:absent",
 		Commands:     "update_rank",
 		Refused:      "update_rank_refused",
 		UpdatePrefix: "update_cache_",
@@ -75,7 +84,7 @@ func (n Names) Check() error {
 			return fmt.Errorf("%s pattern %q: want %s in it once", p.what, p.pattern, p.must)
 		}
 	}
-	for what, key := range map[string]string{"rooms": n.Rooms, "readopt": n.Readopt} {
+	for what, key := range map[string]string{"rooms": n.Rooms, "readopt": n.Readopt, "ends": n.Ends, "controller": n.Controller, "absent topics": n.AbsentTopics} {
 		if key == "" || strings.Contains(key, "<") {
 			return fmt.Errorf("%s key %q: want one key, without a placeholder", what, key)
 		}
@@ -137,7 +146,8 @@ func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>",
 // set is at key, and false for every other key. With the default pattern any legal
 // id is a board, except a key that matches one of the other patterns.
 func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
-	if key == n.Rooms || key == n.Readopt {
+	switch key {
+	case n.Rooms, n.Readopt, n.Ends, n.Controller, n.AbsentTopics:
 		return "", false
 	}
 	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Scores, n.Room, n.Hot} {

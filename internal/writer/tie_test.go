@@ -190,6 +190,8 @@ func TestTieRange(t *testing.T) {
 classes:
   - {name: first, board: "first_{x}", period: none, ties: first}
   - {name: best, board: "best_{x}", period: none, ops: [incr], trim: 3}
+  - {name: feeder, board: "feeder_{x}", period: none, ops: [incr], score: integer, feeds: [between]}
+  - {name: between, board: "between_{x}", period: none, ops: [incr], score: integer, feeds: [first, best]}
 `))
 		must(t, err)
 		o.Tiers = tiers{file: file}
@@ -203,6 +205,12 @@ classes:
 		h.checkRefused(t, c, "score_range")
 	}
 	equal(t, "meta", h.meta(t), before)
-	h.board = rankcache.BoardID("best_" + h.zone())
-	h.checkRefused(t, h.opCommand("incr", "o3", "a", "delta", -1), "score_range")
+	zone := h.zone()
+	for _, class := range []string{"best", "feeder"} {
+		h.board = rankcache.BoardID(class + "_" + zone)
+		h.checkRefused(t, h.opCommand("incr", "o3", "a", "delta", -1), "score_range")
+		if class == "feeder" {
+			h.checkRefused(t, h.opCommand("incr", "o3", "a", "delta", 0.5), "score_range")
+		}
+	}
 }

@@ -88,10 +88,10 @@ func TestRepeatOfATrim(t *testing.T) {
 	equal(t, "driven out at once", []any{out.Update.Score, out.Update.Members, out.Trims[0].Member, out.Trims[0].Seq}, []any{1.0, 3, "c", uint64(4)})
 	back := incr("o4", "c", 3)
 	equal(t, "back", []any{back.Update.Score, back.Trims[0].Member}, []any{4.0, "a"})
-	first := h.messagesOf(out)
+	first := h.appendUpdate(nil, out)
 	equal(t, "messages", []any{len(first), string(first[1].key)}, []any{2, "c"})
 	for range 2 {
-		again := h.messagesOf(incr("o3", "c", 1))
+		again := h.appendUpdate(nil, incr("o3", "c", 1))
 		for i := range first {
 			equal(t, "repeat", string(again[i].value), string(first[i].value))
 		}
