@@ -39,16 +39,15 @@ type poster struct {
 
 func (p *poster) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/scores", p.postScore)
-	mux.HandleFunc("POST /v1/scores:batch", p.postBatch)
-	for _, path := range []string{"/v1/scores", "/v1/scores:batch"} {
+	for path, handle := range map[string]http.HandlerFunc{"/v1/scores": p.postScore, "/v1/scores:batch": p.postBatch, "/v1/scores:delete": p.postDelete} {
+		mux.HandleFunc("POST "+path, handle)
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Allow", http.MethodPost)
 			problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want POST").Write(rw)
 		})
 	}
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
-		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores or /v1/scores:batch").Write(rw)
+		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch or /v1/scores:delete").Write(rw)
 	})
 	return httpserve.CheckOrigin(mux)
 }
@@ -96,6 +95,8 @@ type posted struct {
 	body []byte
 	err  error  // why there is no update
 	fed  []*job // of the boards that it feeds
+	// spread tells that its order id is made of the one that it came with and the member.
+	spread bool
 }
 
 // doAll takes the commands of one request all the way, those of one board in sequence.
@@ -105,6 +106,9 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 	for i, body := range commands {
 		j, err := p.accept(body, now.UnixMilli(), now)
 		posts[i] = posted{job: j, body: body, err: err}
+	}
+	if len(posts) > 1 {
+		spreadOrders(posts)
 	}
 	p.record(ctx, posts)
 	err := p.applyPosts(ctx, posts)

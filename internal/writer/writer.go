@@ -50,7 +50,7 @@ func New(opts Options) (*Writer, error) {
 // Handler serves POST /v1/scores: one command as JSON, answered with its update
 // and whether the order was applied before. For a super-hot board the answer
 // comes when Kafka has acknowledged the update. POST /v1/scores:batch does the same for
-// several commands, with a result or problem for each. Errors are
+// several commands, with a result or problem for each, and :delete for several members. Errors are
 // application/problem+json; after a 503 the same command with the same order
 // number is to be posted again. Requests that a browser sends for another site's page are
 // refused.
