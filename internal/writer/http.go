@@ -39,8 +39,10 @@ type poster struct {
 
 func (p *poster) handler() http.Handler {
 	mux := http.NewServeMux()
-	for path, handle := range map[string]http.HandlerFunc{"/v1/scores": p.postScore, "/v1/scores:batch": p.postBatch, "/v1/scores:delete": p.postDelete} {
-		mux.HandleFunc("POST "+path, handle)
+	mux.HandleFunc("POST /v1/scores", p.postScore)
+	mux.HandleFunc("POST /v1/scores:batch", p.postBatch)
+	mux.HandleFunc("POST /v1/scores:delete", p.postDelete)
+	for _, path := range []string{"/v1/scores", "/v1/scores:batch", "/v1/scores:delete"} {
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Allow", http.MethodPost)
 			problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want POST").Write(rw)
