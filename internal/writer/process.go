@@ -67,6 +67,9 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 }
 
 func (p *processor) appendUpdate(dst []message, j *job) []message {
+	if j.Duplicate && j.rules.isOver(p.applier.now()) {
+		return dst // its topic may be deleted, and is not made again
+	}
 	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
 		return dst
 	}

@@ -157,6 +157,9 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	jobs, record := make([]*job, 0, len(b.records)), make([]*kafka.Message, 0, len(b.records))
 	var messages []message
 	for _, m := range b.records {
+		if wire.IsMarker(m.Value) { // its offset is committed with the others
+			continue
+		}
 		j, err := w.accept(m.Value, recordTime(m, b.polled), arrival(m, b.polled))
 		if err != nil {
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
