@@ -47,7 +47,7 @@ func (p *processor) accept(data []byte, at int64, arrived time.Time) (*job, erro
 	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
 		return j, errBlocked
 	}
-	return j, nil
+	return j, p.checkFed(j)
 }
 
 var errBlocked = &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}

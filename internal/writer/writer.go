@@ -10,6 +10,8 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
+
+	"rankcache/wire"
 )
 
 const (
