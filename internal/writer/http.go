@@ -175,6 +175,7 @@ func (p *poster) applyPosts(ctx context.Context, posts []posted) error {
 		}
 	}
 	err := p.retry(ctx, "redis", func() error { return p.applier.applyPosts(ctx, jobs) })
+	p.rooms.add(ctx, jobs)
 	fed := p.fed(jobs)
 	next := 0
 	for i := range posts {

@@ -117,7 +117,8 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 		return w.applyBatches(ctx, work, c, applied)
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
-	g.Go(func() error { w.readopt(ctx, work); return nil })
+	g.Go(func() error { w.meanwhile(ctx, work, w.applier.readopt); return nil })
+	g.Go(func() error { w.meanwhile(ctx, work, w.rooms.run); return nil })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("writer: %w", err)
 	}
@@ -196,6 +197,7 @@ func (w *Writer) applyJobs(ctx context.Context, jobs []*job) (fedJobs, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.rooms.add(ctx, jobs)
 	fed := w.fed(jobs)
 	if all := fed.all(); len(all) > 0 {
 		err = w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, all) })
@@ -270,12 +272,12 @@ func (w *Writer) commit(c *consumer, done offsets) bool {
 	return true
 }
 
-// readopt adopts boards with a wrong sum until one of the contexts ends.
-func (w *Writer) readopt(ctx, work context.Context) {
+// meanwhile runs what needs no batch until one of the contexts ends.
+func (w *Writer) meanwhile(ctx, work context.Context, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(work, cancel)()
-	w.applier.readopt(ctx)
+	run(ctx)
 }
 
 // makeCommandTopic creates the command topic if needed. Its only error is that ctx
