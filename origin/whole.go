@@ -56,11 +56,14 @@ func (r pageReader) wholeCall(q *rankcache.PageQuery) scriptCall {
 	if !q.Gap {
 		betterCmd = ""
 	}
-	ranked := ""
+	ranked, integers := "", ""
 	if q.Ranked() {
 		ranked = "ranked"
 	}
-	return scriptCall{r.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, ranked}}
+	if q.Integers {
+		integers = "integers"
+	}
+	return scriptCall{r.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, ranked, integers}}
 }
 
 // toWhole converts the reply of whole.lua.

@@ -13,6 +13,7 @@ import (
 type metrics struct {
 	commands *prometheus.CounterVec // by result
 	refused  *prometheus.CounterVec // by reason
+	fed      *prometheus.CounterVec // by result
 	// refusedLost counts refused posts that Kafka did not take.
 	refusedLost prometheus.Counter
 	published   prometheus.Counter
@@ -36,6 +37,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Commands by result: applied, duplicate, refused."}, []string{"result"}),
 		refused: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_refused_total",
 			Help: "Commands that were not applied, by reason."}, []string{"reason"}),
+		fed: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_fed_total",
+			Help: "Changes of boards that a command's class feeds, by result: applied, duplicate, refused."}, []string{"result"}),
 		refusedLost: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_refused_unpublished_total",
 			Help: "Refused posts that Kafka did not take in time; their callers got the refusal."}),
 		adoptions: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_adoptions_total",
@@ -64,11 +67,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) countOutcome(o *Outcome) {
-	result := "applied"
-	if o.Duplicate {
-		result = "duplicate"
-	}
-	m.commands.WithLabelValues(result).Inc()
+	m.commands.WithLabelValues(o.result()).Inc()
 }
 
 // note counts what a guard and ties had to do with a job that Redis has decided.
@@ -84,6 +83,19 @@ func (m *metrics) note(j *job) {
 		m.ties.Inc()
 	}
 }
+
+// result is that of a command in the metrics.
+func (o *Outcome) result() string {
+	switch {
+	case o.Refusal != nil:
+		return "refused"
+	case o.Duplicate:
+		return "duplicate"
+	}
+	return "applied"
+}
+
+func (m *metrics) countFed(o *Outcome) { m.fed.WithLabelValues(o.result()).Inc() }
 
 func (m *metrics) countRefusal(r *Refusal) {
 	m.commands.WithLabelValues("refused").Inc()

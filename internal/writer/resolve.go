@@ -39,6 +39,7 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 // rules are what a class sets for one board and its commands. The zero value is for
 // boards without class.
 type rules struct {
+	kind               *rooms.Class
 	end, over, expires int64 // Unix milliseconds: of the period, of its grace, of the board; 0: never
 	orderLife          time.Duration
 	ties               rooms.Ties
@@ -47,7 +48,7 @@ type rules struct {
 }
 
 func rulesOf(b class.Board, kind *rooms.Class) rules {
-	r := rules{orderLife: kind.Orders, ties: kind.Ties, trim: kind.Trim, guard: kind.Guard}
+	r := rules{kind: kind, orderLife: kind.Orders, ties: kind.Ties, trim: kind.Trim, guard: kind.Guard}
 	if end := b.Period.End; b.Period.Tag != "" {
 		r.end, r.over, r.expires = end.UnixMilli(), end.Add(kind.Grace).UnixMilli(), end.Add(kind.Keep).UnixMilli()
 	}
