@@ -118,6 +118,7 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
 	g.Go(func() error { w.readopt(ctx, work); return nil })
+	g.Go(func() error { w.makeTopics(ctx, work, p); return nil })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("writer: %w", err)
 	}
