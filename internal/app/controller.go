@@ -112,7 +112,7 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 
 // build returns the controller and the rooms file that it follows.
 func (o *controllerOptions) build(client redis.UniversalClient, log *slog.Logger, reg *registry) (*roomsync.Follower, *controller.Controller, error) {
-	rooms := roomsync.New(roomsync.Config{File: o.rooms, Origin: origin.New(client, o.names, origin.WithTimeout(o.redisTimeout)), Shared: o.sharedRooms(client), Log: log}, reg)
+	rooms := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: origin.New(client, o.names, origin.WithTimeout(o.redisTimeout)), Shared: o.sharedRooms(client), Log: log}, reg)
 	if err := rooms.Load(); err != nil {
 		return nil, nil, Usagef("--rooms: %w", err)
 	}
