@@ -59,9 +59,9 @@ type Rule struct {
 
 // File is one parsed rooms file. It is immutable after parsing.
 type File struct {
-	Rooms   []Room
-	Rules   []Rule
-	Classes []*Class
+	Rooms []Room
+	Rules []Rule
+	Classes
 }
 
 // Parse parses a rooms file. Unknown keys, ids that are not written as strings (an
@@ -82,7 +82,7 @@ func Parse(data []byte) (*File, error) {
 	err := fields(doc.Content[0], map[string]func(*yaml.Node) error{
 		"rooms":   func(n *yaml.Node) error { return each(n, f.addRoom) },
 		"boards":  func(n *yaml.Node) error { return each(n, f.addRule) },
-		"classes": func(n *yaml.Node) error { return each(n, f.addClass) },
+		"classes": func(n *yaml.Node) error { return each(n, f.Classes.add) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rooms file: %w", err)
@@ -90,7 +90,7 @@ func Parse(data []byte) (*File, error) {
 	if err := f.checkUnique(); err != nil {
 		return nil, err
 	}
-	return f, f.checkClasses()
+	return f, f.Classes.check()
 }
 
 func (f *File) addRoom(n *yaml.Node) error {
@@ -175,6 +175,25 @@ func (f *File) checkUnique() error {
 			return fmt.Errorf("rooms file has room %q twice: keep one entry", room.UID)
 		}
 		seen[room.UID] = true
+	}
+	return nil
+}
+
+// CheckChange returns an error if a class of the file differs from the one of the same
+// name in old in what can't change while boards of it live: board, period, tz, ties
+// and feeds.
+func (f *File) CheckChange(old *File) error {
+	for _, c := range f.Classes {
+		before := old.Class(c.Name())
+		if before == nil {
+			continue
+		}
+		then, now := before.lasting(), c.lasting()
+		for i, key := range [...]string{"board", "period", "tz", "ties", "feeds"} {
+			if then[i] != now[i] {
+				return c.wrong(fmt.Errorf("%s can't change from %q to %q while rankcache runs: make a new class", key, then[i], now[i]))
+			}
+		}
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ type Names struct {
 	// Meta has a board's run, seq and checksum ([Meta]). Orders are the hashes of its
 	// applied order ids; <bucket> stands for "<set>.<number>". Adopter is the lease of
 	// the writer that adds up a board.
-	Meta, Orders, Adopter string
+	// Guard is the hash of a board's changes a member, lately.
+	Meta, Orders, Adopter, Guard string
 	// Readopt is the hash of the boards that a writer is to add up again, board to run.
 	Readopt string
 	Room    string // set of the boards now running in a room
@@ -42,6 +43,7 @@ func DefaultNames() Names {
 		Meta:         "{<board>}:meta",
 		Orders:       "{<board>}:orders:<bucket>",
 		Adopter:      "{<board>}:adopter",
+		Guard:        "{<board>}:guard",
 		Readopt:      "rankcache:readopt",
 		Room:         "rankcache:room:<uid>:boards",
 		Rooms:        "rankcache:rooms",
@@ -62,6 +64,7 @@ func (n Names) Check() error {
 		{"orders key", n.Orders, "<board>"},
 		{"orders key", n.Orders, "<bucket>"},
 		{"adopter key", n.Adopter, "<board>"},
+		{"guard key", n.Guard, "<board>"},
 		{"room key", n.Room, "<uid>"},
 		{"hot key", n.Hot, "<instance>"},
 	} {
@@ -115,6 +118,9 @@ func (n Names) OrdersKey(b rankcache.BoardID, set, bucket int) string {
 // AdopterKey returns the key of the lease of the writer that adds up the board.
 func (n Names) AdopterKey(b rankcache.BoardID) string { return fill(n.Adopter, "<board>", string(b)) }
 
+// GuardKey returns the key of the hash of the board's changes a member.
+func (n Names) GuardKey(b rankcache.BoardID) string { return fill(n.Guard, "<board>", string(b)) }
+
 // RoomKey returns the key of the set of boards running in the room of uid.
 func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 
@@ -128,7 +134,7 @@ func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
 	if key == n.Rooms || key == n.Readopt {
 		return "", false
 	}
-	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Room, n.Hot} {
+	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Room, n.Hot} {
 		if matches(key, other) {
 			return "", false
 		}

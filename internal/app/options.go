@@ -3,33 +3,28 @@ package app
 import (
 	"io"
 	"log/slog"
-	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"rankcache/origin"
+	"rankcache/internal/roomsync"
 	"rankcache/wire"
 )
 
 // commonOptions are the settings that every long-running command shares.
 type commonOptions struct {
-	redis        *secret
-	redisMode    string
-	redisUser    string
-	redisSecret  *secret
-	redisCA      string
-	redisTimeout time.Duration
-	kafka        string
-	kafkaKeys    map[string]string // kafka.* without the prefix
-	kafkaPaths   map[string]string // of those that came from files
-	rooms        string
-	names        wire.Names
-	logLevel     string
-	logFormat    string
-	level        logLevel
-	shown        map[string]any // what rankcache config prints
-	secrets      secrets
+	redisOptions
+	kafka      string
+	kafkaKeys  map[string]string // kafka.* without the prefix
+	kafkaPaths map[string]string // of those that came from files
+	rooms      string
+	names      wire.Names
+	logLevel   string
+	logFormat  string
+	level      logLevel
+	shown      map[string]any // what rankcache config prints
+	secrets    secrets
 }
 
 func (o *commonOptions) register(flags *pflag.FlagSet) {
@@ -39,17 +34,6 @@ func (o *commonOptions) register(flags *pflag.FlagSet) {
 	o.registerNames(flags)
 	choiceVar(flags, &o.logLevel, "log-level", "", "info", "least that is logged: debug, info, warn or error", "debug", "info", "warn", "error")
 	choiceVar(flags, &o.logFormat, "log-format", "", "text", "how the log is written: text or json", "text", "json")
-}
-
-// registerRedis registers how Redis is reached.
-func (o *commonOptions) registerRedis(flags *pflag.FlagSet) {
-	o.redis = secretVar(flags, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
-	choiceVar(flags, &o.redisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
-		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
-	flags.StringVar(&o.redisUser, "redis-user", "", "ACL user `name`; wins over the URL's")
-	o.redisSecret = secretVar(flags, "redis-password", "", "password of Redis; wins over the URL's")
-	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
-	flags.DurationVar(&o.redisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
 }
 
 func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
@@ -90,6 +74,11 @@ func (o *commonOptions) readSecrets(flags *pflag.FlagSet) (err error) {
 	}
 	o.kafkaPaths, err = readKafkaFiles(o.kafkaKeys)
 	return err
+}
+
+// sharedRooms is the hash of rooms that are set at run time.
+func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Shared {
+	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
 }
 
 // logger returns the log of the process.

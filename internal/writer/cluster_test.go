@@ -48,7 +48,7 @@ func TestPostsWhileASlotMoves(t *testing.T) {
 	h := quiet(t, func(o *Options) { o.Redis, o.OrderBuckets = cluster, 2 })
 	h.postTime = testTimeout
 	h.do1(t, h.opCommand("incr", "first", "m", "delta", 1))
-	ctx, keys := t.Context(), h.applier.allKeys(h.board)
+	ctx, keys := t.Context(), h.applier.allKeys(h.board, &rules{})
 	slot := nodes[0].ClusterKeySlot(ctx, keys[0]).Val()
 	var ids [2]string
 	for i, n := range nodes {

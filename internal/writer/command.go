@@ -32,7 +32,7 @@ type Command struct {
 // Refusal is the reason why a command is not applied. Reason is one of a few fixed
 // words, usable as a metric label; those up to "at" name a field of the command.
 type Refusal struct {
-	Reason string // size, json, board, class, dims, room, member, op, delta, score, order, at; blocked, overflow, unknown_class and more
+	Reason string // size, json, board, class, dims, room, member, op, delta, score, order, at; blocked, score_range, unknown_class and more
 	Err    error
 }
 

@@ -175,6 +175,8 @@ var classProblems = map[string]string{
 	"board_and_class": "Board and class named",
 	"op_not_allowed":  "The class does not allow the operation",
 	"late":            "Command came after its period had ended",
+	"ended":           "Board is closed",
+	"guard":           "Beyond the guard of the class",
 }
 
 func problemOf(err error) httpserve.Problem {
@@ -191,8 +193,8 @@ func problemOf(err error) httpserve.Problem {
 			"post the same command with the same order again")
 	case r.Reason == "blocked":
 		return problem(http.StatusForbidden, "blocked", "Board is blocked", r.Err.Error())
-	case r.Reason == "overflow":
-		return problem(http.StatusUnprocessableEntity, "score_overflow", "Score out of range", r.Err.Error())
+	case r.Reason == "score_range":
+		return problem(http.StatusUnprocessableEntity, r.Reason, "Score out of range", r.Err.Error())
 	case r.Reason == "order_conflict":
 		return problem(http.StatusConflict, r.Reason, "Order id was used for another change", r.Err.Error())
 	case r.Reason == "too_old":

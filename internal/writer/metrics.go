@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"rankcache/wire"
 )
 
 type metrics struct {
@@ -17,6 +19,8 @@ type metrics struct {
 	adoptions   prometheus.Counter
 	waits       prometheus.Counter
 	fullest     *fullest
+	ties        prometheus.Counter
+	guards      *prometheus.CounterVec // by limit and action
 	topics      prometheus.Counter
 	retries     *prometheus.CounterVec // by the server that failed
 	apply       prometheus.Histogram
@@ -38,6 +42,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Boards whose members were added up, because something else had made or changed them."}),
 		waits: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_waits_total",
 			Help: "Commands that waited until their board was adopted."}),
+		ties: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_ties_unranked_total",
+			Help: "Changes of boards with ties of first or last beyond those that a score has room to tell apart: these members tie among themselves."}),
+		guards: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_guard_total",
+			Help: "Commands beyond a guard of their class, by limit (changes, members) and action: observe (applied), refuse."}, []string{"limit", "action"}),
 		fullest: &fullest{gauge: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_write_orders_fullest",
 			Help: "Order ids in the fullest hash that was seen in the last ten minutes: one command a second is sampled. More than 100,000: raise --order-buckets."})},
 		published: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_updates_published_total",
@@ -61,6 +69,20 @@ func (m *metrics) countOutcome(o *Outcome) {
 		result = "duplicate"
 	}
 	m.commands.WithLabelValues(result).Inc()
+}
+
+// note counts what a guard and ties had to do with a job that Redis has decided.
+func (m *metrics) note(j *job) {
+	switch {
+	case j.Beyond != "" && j.Refusal != nil:
+		m.guards.WithLabelValues(j.Beyond, "refuse").Inc()
+	case j.Beyond != "":
+		m.guards.WithLabelValues(j.Beyond, "observe").Inc()
+	}
+	if j.Refusal == nil && !j.Duplicate && j.Op != wire.OpDelete && j.rules.features().Ties &&
+		j.Update.Seq >= wire.TieLimit(wire.Shown(j.Update.Score)) {
+		m.ties.Inc()
+	}
 }
 
 func (m *metrics) countRefusal(r *Refusal) {

@@ -226,7 +226,7 @@ func (w *Writer) accept(data []byte, at int64, arrived time.Time) (*job, error) 
 	if err != nil {
 		return j, err
 	}
-	if j.outside, err = resolve(c, w.opts.Tiers.File(), arrived); err != nil {
+	if j.rules, j.outside, err = resolve(c, w.opts.Tiers.File(), arrived); err != nil {
 		return j, err
 	}
 	if w.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
@@ -240,6 +240,9 @@ func (w *Writer) accept(data []byte, at int64, arrived time.Time) (*job, error) 
 // command a duplicate without its update being in Kafka.
 func (w *Writer) message(j *job) (message, bool) {
 	w.metrics.countOutcome(&j.Outcome)
+	if j.Duplicate && j.rules.isOver(w.applier.now()) {
+		return message{}, false // its topic may be deleted, and is not made again
+	}
 	if !w.opts.PublishAll && w.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
 		return message{}, false
 	}
