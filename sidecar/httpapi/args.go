@@ -54,7 +54,7 @@ var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "ro
 // argsOf is which arguments a route takes, beside the dimensions of a class.
 var argsOf = [routes][argCount]bool{
 	routeTop: topArgs, routeMember: memberArgs, routeClassTop: withAt(topArgs), routeClassMember: withAt(memberArgs),
-	routeBatch: {argOrder: true, argProfiles: true, argRoom: true,
+	routeBatch: {argOrder: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
 }
 

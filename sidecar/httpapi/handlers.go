@@ -186,13 +186,19 @@ func (s *Server) batch(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if p != nil {
 		return p
 	}
-	found, err := s.reader.Standings(c.ctx, c.query, c.rows, members)
+	var found sidecar.Standings
+	var err error
+	if c.args.ranked() {
+		found, err = s.reader.RankedStandings(c.ctx, c.query, c.args.mode, members)
+	} else {
+		found, err = s.reader.Standings(c.ctx, c.query, c.rows, members)
+		c.rows = found.Rows // the others are shared
+	}
 	if err != nil {
 		return s.problemOf(err)
 	}
-	c.rows = found.Rows
 	j := s.joinMembers(c, members...)
-	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers), &j)
+	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, apijson.StandingRanks(c.args.mode, c.args.percentile, &found), &j)
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }

@@ -49,6 +49,14 @@ func OwnRanks(q *rankcache.PageQuery, a *sidecar.PageAnswer) *Ranks {
 	return &Ranks{q.Mode, q.Percentile, own.Members, ahead, a.Integers}
 }
 
+// StandingRanks returns how standings are shown.
+func StandingRanks(mode rankcache.RankMode, percentile bool, s *sidecar.Standings) *Ranks {
+	if s.Ahead == nil {
+		return Plain(s.Integers)
+	}
+	return &Ranks{mode, percentile, s.Members, s.Ahead, s.Integers}
+}
+
 // appendPlace appends the fields of row i; place 0 is a member that is not on the board.
 func (r *Ranks) appendPlace(dst []byte, i, place int, member string, score float64) []byte {
 	if r == nil || place == 0 {
