@@ -65,6 +65,14 @@ type periodBefore struct {
 	trend *apijson.Trend // of the page's rows and the caller, if they were looked up for this call
 }
 
+// known returns the trend that was looked up, nil if none was.
+func (b *periodBefore) known() *apijson.Trend {
+	if b == nil {
+		return nil
+	}
+	return b.trend
+}
+
 // find sets the class of the name.
 func (r *classRead) find(known *classIndex, name string) *apijson.Problem {
 	if r.class = known.byName[name]; r.class == nil {

@@ -166,11 +166,8 @@ func (s *encoder) pageTrend(c *call, rows, neighbours []rankcache.Entry) *apijso
 // ownTrend returns the trend of the caller of a page, which pageTrend has looked up unless
 // the page was encoded for another call.
 func (s *encoder) ownTrend(c *call) *apijson.Trend {
-	switch {
-	case c.before == nil:
-		return nil
-	case c.before.trend != nil:
-		return c.before.trend
+	if c.before == nil || c.before.trend != nil {
+		return c.before.known()
 	}
 	return s.readTrend(c, nil, c.member[:])
 }

@@ -33,6 +33,9 @@ func (r *Ranks) With(t *Trend) *Ranks {
 	return r.with(t)
 }
 
+// with is not inlined, for the sake of the many answers without a trend.
+//
+//go:noinline
 func (r *Ranks) with(t *Trend) *Ranks {
 	with := Ranks{Trend: t}
 	if r != nil {
@@ -108,7 +111,14 @@ func (r *Ranks) appendTrendError(dst []byte) []byte {
 	if r == nil || r.Trend == nil || r.Trend.Error == "" {
 		return dst
 	}
-	return append(append(append(dst, `,"trend_error":"`...), r.Trend.Error...), '"')
+	return r.Trend.appendError(dst)
+}
+
+// appendError is not inlined, as with is not.
+//
+//go:noinline
+func (t *Trend) appendError(dst []byte) []byte {
+	return append(append(append(dst, `,"trend_error":"`...), t.Error...), '"')
 }
 
 func (r *Ranks) appendPercentile(dst []byte, i int) []byte {
