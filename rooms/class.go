@@ -34,7 +34,7 @@ type Ties string
 // The values of Ties.
 const (
 	TiesMember Ties = "member" // as Redis does: the greater id if scores descend
-	TiesFirst  Ties = "first"  // who came to the score first
+	TiesFirst  Ties = "first"  // the one that came to the score first
 	TiesLast   Ties = "last"
 )
 
@@ -76,14 +76,13 @@ type Class struct {
 // classText is what a [class.Class] is made from, as it is written.
 type classText struct{ name, board, period, tz, score string }
 
-func (f *File) addClass(n *yaml.Node, calendar func(period, tz string) (class.Calendar, error)) error {
+func readClass(n *yaml.Node, calendar NewCalendar) (*Class, error) {
 	c := &Class{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
 	text := classText{tz: "UTC"}
 	if err := fields(n, c.keys(&text)); err != nil {
-		return err
+		return nil, err
 	}
-	f.Classes = append(f.Classes, c)
-	return at(n, c.finish(text, calendar))
+	return c, at(n, c.finish(text, calendar))
 }
 
 // keys returns what reads each key of a class.
@@ -110,7 +109,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 }
 
 // finish makes the ids' part and checks the settings with each other.
-func (c *Class) finish(text classText, newCalendar func(period, tz string) (class.Calendar, error)) error {
+func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 	if text.period == "" {
 		return fmt.Errorf("class %.60q has no period: want none, a divisor of a day such as 30m, 1h, day, week, month or year", text.name)
 	}
@@ -212,4 +211,13 @@ func (g *Guard) readChanges(n *yaml.Node) error {
 		return at(n, fmt.Errorf("changes %.40q: want a number up to %d and a duration of 1s to 1h, such as 60/1m", s, maxPerGuard))
 	}
 	return nil
+}
+
+func (c *Class) lasting() [5]string {
+	feeds := slices.Sorted(slices.Values(c.Feeds))
+	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Zone(), string(c.Ties), strings.Join(feeds, ", ")}
+}
+
+func (c *Class) wrong(err error) error {
+	return fmt.Errorf("rooms file: line %d: class %s: %w", c.line, c.Name(), err)
 }

@@ -91,24 +91,6 @@ func (c *Class) boards() int {
 	return boards
 }
 
-// ClassBoards returns the rules that the modes of the classes amount to at one time:
-// one for each board of a class with a mode that runs, that begins within the class's
-// lead, or whose period ended within its grace. A time that has no period gives none.
-func (f *File) ClassBoards(now time.Time) []Rule {
-	var rules []Rule
-	for _, c := range f.Classes {
-		if c.Mode == ModeNone {
-			continue
-		}
-		for _, p := range c.periods(now) {
-			for _, b := range c.boardsIn(p) {
-				rules = append(rules, Rule{Match: string(b), Mode: c.Mode})
-			}
-		}
-	}
-	return rules
-}
-
 // maxEnded is the most periods that keep the mode of their class after their end.
 const maxEnded = 3
 

@@ -53,7 +53,7 @@ func TestParseClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
-	want := []*Class{
+	want := Classes{
 		{Title: "Gifts of this half hour", Grace: 3 * time.Second, Keep: 24 * time.Hour, Lead: 30 * time.Second, Orders: 2 * time.Hour, Ties: TiesFirst, Integers: true,
 			Ops: []wire.Op{wire.OpIncr}, Mode: ModeSuperHot, Dims: map[string][]string{"zone": {"1", "2"}}, Feeds: []string{"gift-day", "gift-total"}, Trim: 1000, Top: 50,
 			Ledger: true, Guard: Guard{60, time.Minute, 1_000_000, true}},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"rankcache"
 	"rankcache/admission"
 	"rankcache/hotkey"
@@ -21,6 +23,7 @@ import (
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
 	"rankcache/sidecar/httpapi"
+	"rankcache/sidecar/resp"
 )
 
 // newSidecar builds every part and opens the listeners, so that a bad setting
@@ -144,6 +147,22 @@ func (s *Sidecar) buildReader() (err error) {
 	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label}, largestBoards{int(s.options.metricsLarge), s.members})
 	data := httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache, Trace: s.trace, Classes: s.rooms.File}
 	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.registry)
+	return err
+}
+
+// buildResp builds the listener for clients of Redis, if there is to be one.
+func (s *Sidecar) buildResp() (err error) {
+	o := s.options
+	if !o.resp.enabled() {
+		return nil
+	}
+	client, ok := s.redis.(*redis.Client)
+	if !ok || o.redisMode == origin.ModeCluster {
+		return Usagef("--resp can't be used with --redis-mode cluster: clients of a cluster connect to its nodes by themselves")
+	}
+	s.respServer, err = resp.New(s.reader, resp.Config{Dial: rawDial(client.Options()), OneMaster: o.redisMode == origin.ModeSentinel, Credentials: o.credentials, DB: client.Options().DB,
+		Names: o.names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.redisTimeout}, s.log, s.registry)
+	s.parts = append(s.parts, s.respServer)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"rankcache"
 	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // Topics configures how missing topics are created.
@@ -36,16 +37,17 @@ const maxKnownTopics = 100_000
 
 // topics creates missing topics. It is safe for concurrent use.
 type topics struct {
-	conf    Topics
-	refused string // made like the command topic
-	metrics *metrics
+	conf     Topics
+	commands string
+	refused  string // made like the command topic
+	metrics  *metrics
 
 	mu    sync.Mutex      // not held during requests to the broker
 	known map[string]bool // topics found or created by this process
 }
 
-func newTopics(conf Topics, refused string, m *metrics) *topics {
-	return &topics{conf: conf, refused: refused, metrics: m, known: make(map[string]bool)}
+func newTopics(conf Topics, names wire.Names, m *metrics) *topics {
+	return &topics{conf: conf, commands: names.Commands, refused: names.Refused, metrics: m, known: make(map[string]bool)}
 }
 
 // ensure creates the missing ones of the boards' topics, and of the topic of refused
@@ -55,8 +57,11 @@ func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []s
 	maps.Copy(config, t.conf.Settings)
 	var specs []kafka.TopicSpecification
 	for _, name := range t.unknown(names) {
-		if name == t.refused {
+		switch name {
+		case t.refused:
 			specs = append(specs, t.commandSpec(name))
+			continue
+		case t.commands: // made at the start
 			continue
 		}
 		specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.Partitions, 1),

@@ -10,6 +10,7 @@ import (
 
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // A board's topic is created before its first update, with the configured settings.
@@ -73,7 +74,7 @@ func TestDeletedTopicIsCreatedAgain(t *testing.T) {
 }
 
 func TestKnownTopicsAreLimited(t *testing.T) {
-	topics := newTopics(Topics{}, "", newMetrics(nil))
+	topics := newTopics(Topics{}, wire.Names{}, newMetrics(nil))
 	for i := range maxKnownTopics + 1 {
 		topics.note(fmt.Sprint(i))
 	}
@@ -86,7 +87,7 @@ func TestKnownTopicsAreLimited(t *testing.T) {
 func TestSlowTopicBlocksNoOther(t *testing.T) {
 	broker := testkit.Kfake(t)
 	h := newFixture(t, broker.Addr(), nil)
-	h.postTime = testTimeout
+	h.posts.time = testTimeout
 	h.run(t)
 	status, answer := h.post(t, h.command("o1", "a"))
 	equal(t, answer, status, 200)
@@ -140,12 +141,7 @@ func TestTopicOfAClass(t *testing.T) {
 	for _, r := range records {
 		equal(t, "key and partition", []any{string(r.Key), r.Partition}, []any{string(board.ID), records[0].Partition})
 	}
-	job := &job{Command: &Command{Board: board.ID}}
-	now := board.Period.End.Add(kind.Grace)
-	h.applier.now = func() time.Time { return now }
-	_, published := h.message(job)
-	equal(t, "published within grace", published, true)
-	now = now.Add(time.Millisecond)
-	_, published = h.message(job)
-	equal(t, "published after it", published, false)
+	over := board.Period.End.Add(kind.Grace)
+	equal(t, "topics", len(h.classTopics(over)), 6) // of the ended, the running and the next period
+	equal(t, "topics without ended boards", len(h.classTopics(over.Add(time.Millisecond))), 4)
 }
