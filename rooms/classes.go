@@ -38,6 +38,9 @@ func (all Classes) Class(name string) *Class {
 // class of the file makes the id.
 func (all Classes) Board(id rankcache.BoardID) (class.Board, *Class, bool) {
 	for _, c := range all {
+		if !c.Matches(id) { // which is quick: each update is looked up
+			continue
+		}
 		if b, ok := c.Parse(id); ok { // no two classes make one id
 			return b, c, true
 		}
