@@ -66,19 +66,17 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 	return dst
 }
 
+// appendUpdate appends a job's update if it must be published, which those of a period are
+// until its grace is over: then its topic may be gone, and is not made again.
 func (p *processor) appendUpdate(dst []message, j *job) []message {
-	if j.Duplicate && j.rules.isOver(p.applier.now()) {
-		return dst // its topic may be deleted, and is not made again
-	}
-	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
+	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isOver(p.applier.now()) {
 		return dst
 	}
-	log := p.opts.Tiers.File().Log(p.opts.Names, j.Board)
-	key := []byte(j.Update.Member)
+	log, key := p.opts.Tiers.File().Log(p.opts.Names, j.Board), j.Update.Member
 	if log.Shared {
-		key = []byte(j.Board)
+		key = string(j.Board)
 	}
-	return append(dst, message{log.Topic, key, wire.AppendUpdate(nil, &j.Update)})
+	return append(dst, message{log.Topic, []byte(key), wire.AppendUpdate(nil, &j.Update)})
 }
 
 // publish returns once Kafka has acknowledged all messages. Its only error is that

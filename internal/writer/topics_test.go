@@ -144,4 +144,10 @@ func TestTopicOfAClass(t *testing.T) {
 	over := board.Period.End.Add(kind.Grace)
 	equal(t, "topics", len(h.classTopics(over)), 6) // of the ended, the running and the next period
 	equal(t, "topics without ended boards", len(h.classTopics(over.Add(time.Millisecond))), 4)
+	job := &job{Command: &Command{Board: board.ID}, rules: rulesOf(board, kind)}
+	now := board.Period.End.Add(kind.Grace - time.Millisecond)
+	h.applier.now = func() time.Time { return now }
+	equal(t, "published within grace", len(h.appendUpdate(nil, job)), 1)
+	now = now.Add(time.Millisecond)
+	equal(t, "published after it", len(h.appendUpdate(nil, job)), 0)
 }
