@@ -19,6 +19,7 @@ import (
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/load"
 	"rankcache/internal/lab/servers"
+	"rankcache/replay"
 	"rankcache/wire"
 )
 
@@ -112,6 +113,7 @@ func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(b.dir)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // the load does not wait for what else this process does
 	sidecarCore, undo, err := b.part()
 	if err != nil {
 		return nil, err
@@ -250,13 +252,25 @@ func (b *openBench) measure(ctx context.Context, r *openReport) (err error) {
 	return err
 }
 
-// readLog reads the large board's log in this process, which works the broker as a replay
-// does.
+// readLog reads the large board's log in a process of its own, which works the broker as a
+// replay does.
 func (b *openBench) readLog(ctx context.Context) error {
-	reader := b.replayBench
-	reader.updates = b.members
-	_, err := reader.bareRound(ctx, largeBoard)
-	return err
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	reader := exec.CommandContext(ctx, self, "bench", "log", b.kafka, wire.DefaultNames().Topic(largeBoard))
+	reader.Stderr = b.progress
+	return reader.Run()
+}
+
+// newLogCommand reads a topic to its end and drops what it reads, for bench open.
+func newLogCommand() *cobra.Command {
+	return &cobra.Command{Use: "log", Short: "Read a topic to its end, for bench open", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, _, err := replay.Drain(cmd.Context(), replay.Config{Brokers: args[0], Names: wire.DefaultNames()}, args[1:])
+			return err
+		}}
 }
 
 // refill gives each small board a new run in Redis, as after a failover, and waits until
