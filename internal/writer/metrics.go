@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
@@ -86,7 +87,7 @@ func (m *metrics) note(j *job) {
 	}
 	m.trims.Add(float64(len(j.Trims)))
 	if j.Op != wire.OpDelete && j.rules.features().Ties &&
-		j.Update.Seq >= wire.TieLimit(wire.Shown(j.Update.Score)) {
+		j.Update.Seq >= wire.TieLimit(rankcache.ShownScore(j.Update.Score)) {
 		m.ties.Inc()
 	}
 }
