@@ -275,7 +275,7 @@ func (w *Writer) readopt(ctx, work context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(work, cancel)()
-	w.applier.readopt(ctx)
+	readopter{w.applier.adopter}.readopt(ctx)
 }
 
 // makeCommandTopic creates the command topic if needed. Its only error is that ctx
