@@ -245,7 +245,7 @@ func (a *applier) finish(j *job, reply string, err error) error {
 		j.Outcome, err = Outcome{Refusal: refusal}, nil
 	}
 	if j.done = err == nil && j.need == needNothing; j.done {
-		a.metrics.note(j)
+		a.metrics.note(j, a.now())
 	}
 	if j.need == needAdoption && !j.waited {
 		j.waited = true
