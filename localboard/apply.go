@@ -38,7 +38,7 @@ type writerState struct {
 // clear starts with new storage; readers may still use the old.
 func (s *writerState) clear() {
 	*s = writerState{
-		members:      newMembers(maphash.MakeSeed(), 0),
+		members:      newMembers(maphash.MakeSeed(), 0, &s.pass),
 		orderIDs:     newOrderIDs(),
 		freshStorage: true,
 		pass:         s.pass,

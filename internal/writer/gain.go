@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -109,8 +110,12 @@ func (g *gains) top(now time.Time) (since time.Time, top []gain) {
 	return g.since, top[:min(len(top), shownGainers)]
 }
 
-// getGains answers GET /v1/gains.
-func (p *poster) getGains(rw http.ResponseWriter, _ *http.Request) {
+// getGains answers GET /v1/gains, but not to callers who may change some classes only.
+func (p *poster) getGains(rw http.ResponseWriter, r *http.Request) {
+	if _, limited := AllowedClasses(r.Context()); limited {
+		problemOf(&Refusal{"class_not_allowed", errors.New("the token is for boards of some classes only, and gains are of all")}).Write(rw)
+		return
+	}
 	since, top := p.metrics.gains.top(p.applier.now())
 	rw.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(rw).Encode(map[string]any{"since": since, "top": top}) // the caller may have gone

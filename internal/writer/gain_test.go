@@ -62,6 +62,9 @@ func TestGetGains(t *testing.T) {
 	h.applyOne(t, rules{}, incr) // without a guard
 	rec := httptest.NewRecorder()
 	h.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/v1/gains", nil))
+	limited := httptest.NewRecorder()
+	h.Handler().ServeHTTP(limited, httptest.NewRequestWithContext(AllowClasses(t.Context(), []string{"x"}), http.MethodGet, "/v1/gains", nil))
+	equal(t, "with a token of a class", limited.Code, http.StatusForbidden)
 	var got struct {
 		Since time.Time
 		Top   []struct {

@@ -19,6 +19,7 @@ type processor struct {
 	*refuser
 	opts    Options
 	applier *applier
+	rooms   *roomSets
 	topics  *topics
 	metrics *metrics
 	log     *slog.Logger
@@ -28,7 +29,7 @@ type processor struct {
 
 func newProcessor(opts Options) *processor {
 	m := newMetrics(opts.Registerer)
-	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m),
+	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m), rooms: newRoomSets(opts),
 		topics: newTopics(opts.Topics, opts.Names, m), metrics: m, log: opts.Log}
 }
 
@@ -66,19 +67,26 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 	return dst
 }
 
+// appendUpdate appends a job's update if it must be published, which those of a period are
+// until its grace is over: then its topic may be gone, and is not made again.
 func (p *processor) appendUpdate(dst []message, j *job) []message {
-	if j.Duplicate && j.rules.isOver(p.applier.now()) {
-		return dst // its topic may be deleted, and is not made again
-	}
-	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
+	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isOver(p.applier.now()) {
 		return dst
 	}
-	topic := p.opts.Names.Topic(j.Board)
-	dst = append(dst, message{topic, []byte(j.Update.Member), wire.AppendUpdate(nil, &j.Update)})
+	log := p.opts.Tiers.File().Log(p.opts.Names, j.Board)
+	dst = append(dst, updateMessage(&log, &j.Update))
 	for i := range j.Trims {
-		dst = append(dst, message{topic, []byte(j.Trims[i].Member), wire.AppendUpdate(nil, &j.Trims[i])})
+		dst = append(dst, updateMessage(&log, &j.Trims[i]))
 	}
 	return dst
+}
+
+func updateMessage(log *rooms.Log, u *wire.Update) message {
+	key := u.Member
+	if log.Shared {
+		key = string(u.Board)
+	}
+	return message{log.Topic, []byte(key), wire.AppendUpdate(nil, u)}
 }
 
 // publish returns once Kafka has acknowledged all messages. Its only error is that
