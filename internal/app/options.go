@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rankcache/internal/roomsync"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -19,6 +20,7 @@ type commonOptions struct {
 	kafkaKeys  map[string]string // kafka.* without the prefix
 	kafkaPaths map[string]string // of those that came from files
 	rooms      string
+	parseRooms func([]byte) (*rooms.File, error) // nil: [rooms.Parse]
 	names      wire.Names
 	logLevel   string
 	logFormat  string
@@ -52,6 +54,7 @@ func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
 	flags.StringVar(&o.names.Hot, "key-hot", o.names.Hot, "Redis key `pattern` of the shared hot-key verdict")
 	flags.StringVar(&o.names.Commands, "topic-commands", o.names.Commands, "Kafka topic of commands")
 	flags.StringVar(&o.names.Refused, "topic-refused", o.names.Refused, "Kafka topic of the commands that are refused")
+	flags.StringVar(&o.names.ClassPrefix, "topic-class-updates", o.names.ClassPrefix, "beginning of the Kafka topic of the updates of a class and day")
 	flags.StringVar(&o.names.UpdatePrefix, "topic-updates", o.names.UpdatePrefix, "beginning of the Kafka topic of each board's updates")
 }
 

@@ -67,14 +67,17 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 	return dst
 }
 
+// appendUpdate appends a job's update if it must be published, which those of a period are
+// until its grace is over: then its topic may be gone, and is not made again.
 func (p *processor) appendUpdate(dst []message, j *job) []message {
-	if j.Duplicate && j.rules.isOver(p.applier.now()) {
-		return dst // its topic may be deleted, and is not made again
-	}
-	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
+	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isOver(p.applier.now()) {
 		return dst
 	}
-	return append(dst, message{p.opts.Names.Topic(j.Board), []byte(j.Update.Member), wire.AppendUpdate(nil, &j.Update)})
+	log, key := p.opts.Tiers.File().Log(p.opts.Names, j.Board), j.Update.Member
+	if log.Shared {
+		key = string(j.Board)
+	}
+	return append(dst, message{log.Topic, []byte(key), wire.AppendUpdate(nil, &j.Update)})
 }
 
 // publish returns once Kafka has acknowledged all messages. Its only error is that

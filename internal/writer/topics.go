@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
+	"rankcache"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -130,4 +133,34 @@ func (t *topics) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.known, name)
+}
+
+// makeTopicsEvery is how often it is looked whether boards of classes begin soon.
+const makeTopicsEvery = time.Second
+
+// makeTopics makes the topics of the super-hot boards of classes before they begin, until
+// ctx ends: sidecars open an empty board whose topic they can read.
+func (w *Writer) makeTopics(ctx context.Context, p *producer) {
+	limit := logLimit()
+	for ctx.Err() == nil {
+		if err := p.makeTopics(ctx, w.classTopics(w.applier.now())); err != nil && ctx.Err() == nil {
+			limit.Do(func() { w.log.Warn("topics of boards that begin soon are not made, retrying", "err", err) })
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(makeTopicsEvery):
+		}
+	}
+}
+
+// classTopics returns the topics of the super-hot boards of classes that have not ended.
+func (w *Writer) classTopics(now time.Time) (names []string) {
+	file := w.opts.Tiers.File()
+	for _, rule := range file.ClassBoards(now) {
+		log := file.Log(w.opts.Names, rankcache.BoardID(rule.Match))
+		if ended := !log.Last.IsZero() && now.After(log.Last); rule.Mode == rooms.ModeSuperHot && !ended {
+			names = append(names, log.Topic)
+		}
+	}
+	return names
 }
