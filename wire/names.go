@@ -19,8 +19,9 @@ type Names struct {
 	// Meta has a board's run, seq and checksum ([Meta]). Orders are the hashes of its
 	// applied order ids; <bucket> stands for "<set>.<number>". Adopter is the lease of
 	// the writer that adds up a board.
-	// Guard is the hash of a board's changes a member, lately.
-	Meta, Orders, Adopter, Guard string
+	// Guard is the hash of a board's changes a member, lately; Scores that of the scores
+	// of all members of a board whose sorted set is trimmed.
+	Meta, Orders, Adopter, Guard, Scores string
 	// Readopt is the hash of the boards that a writer is to add up again, board to run.
 	Readopt string
 	Room    string // set of the boards now running in a room
@@ -53,6 +54,7 @@ func DefaultNames() Names {
 		Orders:       "{<board>}:orders:<bucket>",
 		Adopter:      "{<board>}:adopter",
 		Guard:        "{<board>}:guard",
+		Scores:       "{<board>}:scores",
 		Readopt:      "rankcache:readopt",
 		Room:         "rankcache:room:<uid>:boards",
 		Rooms:        "rankcache:rooms",
@@ -78,6 +80,7 @@ func (n Names) Check() error {
 		{"orders key", n.Orders, "<bucket>"},
 		{"adopter key", n.Adopter, "<board>"},
 		{"guard key", n.Guard, "<board>"},
+		{"scores key", n.Scores, "<board>"},
 		{"room key", n.Room, "<uid>"},
 		{"hot key", n.Hot, "<instance>"},
 	} {
@@ -134,6 +137,9 @@ func (n Names) AdopterKey(b rankcache.BoardID) string { return fill(n.Adopter, "
 // GuardKey returns the key of the hash of the board's changes a member.
 func (n Names) GuardKey(b rankcache.BoardID) string { return fill(n.Guard, "<board>", string(b)) }
 
+// ScoresKey returns the key of the hash of all scores of a board that is trimmed.
+func (n Names) ScoresKey(b rankcache.BoardID) string { return fill(n.Scores, "<board>", string(b)) }
+
 // RoomKey returns the key of the set of boards running in the room of uid.
 func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 
@@ -148,7 +154,7 @@ func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
 	case n.Rooms, n.Readopt, n.Ends, n.RoomEnds, n.Controller, n.AbsentTopics:
 		return "", false
 	}
-	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Room, n.Hot} {
+	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Scores, n.Room, n.Hot} {
 		if matches(key, other) {
 			return "", false
 		}

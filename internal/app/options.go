@@ -44,6 +44,8 @@ func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
 	flags.StringVar(&o.names.Meta, "key-meta", o.names.Meta, "Redis key `pattern` of a board's state: run, seq, sum, members and more")
 	flags.StringVar(&o.names.Orders, "key-orders", o.names.Orders, "Redis key `pattern` of the hashes of a board's applied order ids")
 	flags.StringVar(&o.names.Adopter, "key-adopter", o.names.Adopter, "Redis key `pattern` of the lease of the writer that adopts a board")
+	flags.StringVar(&o.names.Guard, "key-guard", o.names.Guard, "Redis key `pattern` of the hash of a board's changes a member, of classes with a guard")
+	flags.StringVar(&o.names.Scores, "key-scores", o.names.Scores, "Redis key `pattern` of the hash of all scores of a board that is trimmed")
 	flags.StringVar(&o.names.Readopt, "key-readopt", o.names.Readopt, "Redis `key` of the hash of boards that a writer is to adopt again")
 	flags.StringVar(&o.names.Room, "key-room", o.names.Room, "Redis key `pattern` of the set of boards running in a room")
 	flags.StringVar(&o.names.Rooms, "key-rooms", o.names.Rooms, "Redis `key` of the hash of rooms that are set at run time")

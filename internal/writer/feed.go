@@ -1,7 +1,6 @@
 package writer
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -36,20 +35,6 @@ func (p *processor) fed(jobs []*job) (fed fedJobs) {
 		fed[i] = p.fedBy(j)
 	}
 	return fed
-}
-
-// checkFed returns a [*Refusal] if a board that the command feeds could not take its number.
-func (p *processor) checkFed(j *job) error {
-	if j.rules.kind == nil {
-		return nil
-	}
-	for _, kind := range fedClasses(nil, j.rules.kind, p.opts.Tiers.File()) {
-		r := rulesOf(class.Board{}, kind)
-		if refusal := r.check(j.Command); refusal != nil {
-			return &Refusal{refusal.Reason, fmt.Errorf("class %s, which is fed: %w", kind.Name(), refusal.Err)}
-		}
-	}
-	return nil
 }
 
 // fedBy returns the jobs of the boards that an increment of j's board feeds. They have its

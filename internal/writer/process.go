@@ -48,7 +48,7 @@ func (p *processor) accept(data []byte, at int64, arrived time.Time) (*job, erro
 	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
 		return j, errBlocked
 	}
-	return j, p.checkFed(j)
+	return j, nil
 }
 
 var errBlocked = &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
@@ -73,11 +73,20 @@ func (p *processor) appendUpdate(dst []message, j *job) []message {
 	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isOver(p.applier.now()) {
 		return dst
 	}
-	log, key := p.opts.Tiers.File().Log(p.opts.Names, j.Board), j.Update.Member
-	if log.Shared {
-		key = string(j.Board)
+	log := p.opts.Tiers.File().Log(p.opts.Names, j.Board)
+	dst = append(dst, updateMessage(&log, &j.Update))
+	for i := range j.Trims {
+		dst = append(dst, updateMessage(&log, &j.Trims[i]))
 	}
-	return append(dst, message{log.Topic, []byte(key), wire.AppendUpdate(nil, &j.Update)})
+	return dst
+}
+
+func updateMessage(log *rooms.Log, u *wire.Update) message {
+	key := u.Member
+	if log.Shared {
+		key = string(u.Board)
+	}
+	return message{log.Topic, []byte(key), wire.AppendUpdate(nil, u)}
 }
 
 // publish returns once Kafka has acknowledged all messages. Its only error is that

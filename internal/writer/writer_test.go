@@ -190,7 +190,7 @@ func (h *fixture) allUpdates(t testing.TB) (values []string) {
 		must(t, fetches.Err())
 		fetches.EachPartition(func(p kgo.FetchTopicPartition) { high = p.HighWatermark })
 		fetches.EachRecord(func(r *kgo.Record) {
-			if read++; strings.Contains(string(r.Value), fmt.Sprintf(`"board":%q`, h.board)) {
+			if read++; strings.Contains(string(r.Value), fmt.Sprintf(`"board":%q`, h.board)) { // others may share the topic
 				values = append(values, string(r.Value))
 			}
 		})
