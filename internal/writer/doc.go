@@ -10,6 +10,9 @@
 // share with posts. http.go takes the command of a caller without Kafka the same way, and
 // batch.go several; gather.go has those that come at the same time share a pipeline.
 //
+// feed.go has an increment change the boards that its class feeds, once its own board has
+// it; roomset.go keeps which boards run in a room.
+//
 // resolve.go finds the board of a command that names a class, and checks it against the
 // class; late.go refuses what arrives outside of its period, unless it is a repeat.
 //
@@ -30,7 +33,10 @@
 // recognized by their seq. What may be a repeat of a forgotten one is refused. Several
 // writers may share the work, and may overlap.
 //
-// Not guaranteed: a command posted over HTTP is repeated only by its caller; one
+// An increment changes its own board and those that it feeds exactly once, as a repeat
+// completes what is missing; a post of such a class is in the command topic before.
+//
+// Not guaranteed: any other command posted over HTTP is repeated only by its caller; one
 // that failed after Redis applied it leaves a gap in the board's topic, which
 // sidecars close from Redis. A Redis that loses acknowledged writes in a failover
 // loses the order ids with the scores; the sum tells the two histories apart.

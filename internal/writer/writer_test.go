@@ -180,7 +180,7 @@ func (h *fixture) checkPublished(t testing.TB, n int, want map[string]float64) e
 	return nil
 }
 
-// allUpdates reads the board's topic from its beginning to its end.
+// allUpdates reads the updates of the board from its topic's beginning to its end.
 func (h *fixture) allUpdates(t testing.TB) (values []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
