@@ -19,6 +19,7 @@ type processor struct {
 	*refuser
 	opts    Options
 	applier *applier
+	rooms   *roomSets
 	topics  *topics
 	metrics *metrics
 	log     *slog.Logger
@@ -28,7 +29,7 @@ type processor struct {
 
 func newProcessor(opts Options) *processor {
 	m := newMetrics(opts.Registerer)
-	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m),
+	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m), rooms: newRoomSets(opts),
 		topics: newTopics(opts.Topics, opts.Names, m), metrics: m, log: opts.Log}
 }
 
@@ -72,11 +73,20 @@ func (p *processor) appendUpdate(dst []message, j *job) []message {
 	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isOver(p.applier.now()) {
 		return dst
 	}
-	log, key := p.opts.Tiers.File().Log(p.opts.Names, j.Board), j.Update.Member
-	if log.Shared {
-		key = string(j.Board)
+	log := p.opts.Tiers.File().Log(p.opts.Names, j.Board)
+	dst = append(dst, updateMessage(&log, &j.Update))
+	for i := range j.Trims {
+		dst = append(dst, updateMessage(&log, &j.Trims[i]))
 	}
-	return append(dst, message{log.Topic, []byte(key), wire.AppendUpdate(nil, &j.Update)})
+	return dst
+}
+
+func updateMessage(log *rooms.Log, u *wire.Update) message {
+	key := u.Member
+	if log.Shared {
+		key = string(u.Board)
+	}
+	return message{log.Topic, []byte(key), wire.AppendUpdate(nil, u)}
 }
 
 // publish returns once Kafka has acknowledged all messages. Its only error is that
