@@ -13,7 +13,8 @@
 // resolve.go finds the board of a command that names a class, and checks it against the
 // class; late.go refuses what arrives outside of its period, unless it is a repeat.
 //
-// Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth,
+// Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth
+// (the board is put into the index of ends first, in which the controller finds it),
 // at each turn of its orders, and when something else has changed the board; adopt.go
 // adds up large boards; readopt.go adopts those whose sum a sidecar found wrong. order.go
 // has the records of orders and the scripts' replies.
