@@ -20,7 +20,8 @@
 // guards and trim, which the rules of a board's class (resolve.go) choose. gain.go counts
 // who gains most.
 //
-// Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth,
+// Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth
+// (the board is put into the index of ends first, in which the controller finds it),
 // at each turn of its orders, and when something else has changed the board; adopt.go
 // adds up large boards; readopt.go adopts those whose sum a sidecar found wrong. order.go
 // has the records of orders and the scripts' replies.
