@@ -193,3 +193,14 @@ func (b Board) Topic(n wire.Names) string {
 	}
 	return n.Topic(b.ID)
 }
+
+// DayEnd returns when the last period of a date ends, such as 20261122: that of the boards
+// which share a topic. It returns false for no date, and for a class whose boards have
+// topics of their own.
+func (c *Class) DayEnd(text string) (time.Time, bool) {
+	civil, err := time.Parse("20060102", text)
+	if u := c.calendar.unit; err != nil || u != part && u != hour {
+		return time.Time{}, false
+	}
+	return c.calendar.zone.begin(dateFrom(civil.Date()) + 1), true
+}

@@ -91,17 +91,29 @@ func (c *Class) boards() int {
 	return boards
 }
 
-// periods returns the period of now, and the next one from lead before it.
+// maxEnded is the most periods that keep the mode of their class after their end.
+const maxEnded = 3
+
+// periods returns the period of now, the next one from lead before it, and those that
+// ended within grace, the latest first.
 func (c *Class) periods(now time.Time) []class.Period {
 	calendar := c.Calendar()
 	running, err := calendar.At(now)
 	if err != nil {
 		return nil
 	}
+	all := []class.Period{running}
 	if next, err := calendar.Next(running); err == nil && !now.Before(next.Start.Add(-c.Lead)) {
-		return []class.Period{running, next}
+		all = append(all, next)
 	}
-	return []class.Period{running}
+	ended := running
+	for range maxEnded {
+		if ended, err = calendar.Previous(ended); err != nil || now.Sub(ended.End) > c.Grace {
+			break
+		}
+		all = append(all, ended)
+	}
+	return all
 }
 
 // boardsIn returns the boards of a period, one for each combination of values.

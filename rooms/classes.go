@@ -16,8 +16,8 @@ import (
 // Classes are the classes of a rooms file, in its order. They are immutable after parsing.
 type Classes []*Class
 
-func (all *Classes) add(n *yaml.Node) error {
-	c, err := readClass(n)
+func (all *Classes) add(n *yaml.Node, calendar func(period, tz string) (class.Calendar, error)) error {
+	c, err := readClass(n, calendar)
 	*all = append(*all, c)
 	return err
 }
@@ -48,8 +48,8 @@ func (all Classes) Periodic() bool {
 }
 
 // ClassBoards returns the rules that the modes of the classes amount to at one time:
-// one for each board of a class with a mode that runs, or that begins within the
-// class's lead. A time that has no period gives none.
+// one for each board of a class with a mode that runs, that begins within the class's
+// lead, or whose period ended within its grace. A time that has no period gives none.
 func (all Classes) ClassBoards(now time.Time) []Rule {
 	var rules []Rule
 	for _, c := range all {

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rankcache"
+	"rankcache/class"
 )
 
 // Limits of a rooms file.
@@ -67,7 +68,11 @@ type File struct {
 // Parse parses a rooms file. Unknown keys, ids that are not written as strings (an
 // unquoted 1_2_3 is the number 123) and duplicate rooms are errors; those of one
 // entry give its line. An empty file is an empty File.
-func Parse(data []byte) (*File, error) {
+func Parse(data []byte) (*File, error) { return ParseWith(data, class.NewCalendar) }
+
+// ParseWith is [Parse] with another function that makes the calendars of classes, for tests
+// that wait for the ends of periods.
+func ParseWith(data []byte, calendar func(period, tz string) (class.Calendar, error)) (*File, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("rooms file has %d bytes, want at most %d", len(data), MaxFile)
 	}
@@ -80,9 +85,11 @@ func Parse(data []byte) (*File, error) {
 		return f, nil
 	}
 	err := fields(doc.Content[0], map[string]func(*yaml.Node) error{
-		"rooms":   func(n *yaml.Node) error { return each(n, f.addRoom) },
-		"boards":  func(n *yaml.Node) error { return each(n, f.addRule) },
-		"classes": func(n *yaml.Node) error { return each(n, f.Classes.add) },
+		"rooms":  func(n *yaml.Node) error { return each(n, f.addRoom) },
+		"boards": func(n *yaml.Node) error { return each(n, f.addRule) },
+		"classes": func(n *yaml.Node) error {
+			return each(n, func(n *yaml.Node) error { return f.Classes.add(n, calendar) })
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rooms file: %w", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rankcache/internal/roomsync"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -19,6 +20,7 @@ type commonOptions struct {
 	kafkaKeys  map[string]string // kafka.* without the prefix
 	kafkaPaths map[string]string // of those that came from files
 	rooms      string
+	parseRooms func([]byte) (*rooms.File, error) // nil: [rooms.Parse]
 	names      wire.Names
 	logLevel   string
 	logFormat  string
@@ -42,12 +44,18 @@ func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
 	flags.StringVar(&o.names.Meta, "key-meta", o.names.Meta, "Redis key `pattern` of a board's state: run, seq, sum, members and more")
 	flags.StringVar(&o.names.Orders, "key-orders", o.names.Orders, "Redis key `pattern` of the hashes of a board's applied order ids")
 	flags.StringVar(&o.names.Adopter, "key-adopter", o.names.Adopter, "Redis key `pattern` of the lease of the writer that adopts a board")
+	flags.StringVar(&o.names.Guard, "key-guard", o.names.Guard, "Redis key `pattern` of the hash of a board's changes a member, of classes with a guard")
+	flags.StringVar(&o.names.Scores, "key-scores", o.names.Scores, "Redis key `pattern` of the hash of all scores of a board that is trimmed")
 	flags.StringVar(&o.names.Readopt, "key-readopt", o.names.Readopt, "Redis `key` of the hash of boards that a writer is to adopt again")
 	flags.StringVar(&o.names.Room, "key-room", o.names.Room, "Redis key `pattern` of the set of boards running in a room")
 	flags.StringVar(&o.names.Rooms, "key-rooms", o.names.Rooms, "Redis `key` of the hash of rooms that are set at run time")
+	flags.StringVar(&o.names.Ends, "key-ends", o.names.Ends, "Redis `key` of the index of boards that are to be closed")
+	flags.StringVar(&o.names.Controller, "key-controller", o.names.Controller, "Redis `key` of the lease of the controller that works")
+	flags.StringVar(&o.names.AbsentTopics, "key-absent-topics", o.names.AbsentTopics, "Redis `key` of the topics whose board Redis does not know")
 	flags.StringVar(&o.names.Hot, "key-hot", o.names.Hot, "Redis key `pattern` of the shared hot-key verdict")
 	flags.StringVar(&o.names.Commands, "topic-commands", o.names.Commands, "Kafka topic of commands")
 	flags.StringVar(&o.names.Refused, "topic-refused", o.names.Refused, "Kafka topic of the commands that are refused")
+	flags.StringVar(&o.names.ClassPrefix, "topic-class-updates", o.names.ClassPrefix, "beginning of the Kafka topic of the updates of a class and day")
 	flags.StringVar(&o.names.UpdatePrefix, "topic-updates", o.names.UpdatePrefix, "beginning of the Kafka topic of each board's updates")
 }
 

@@ -78,7 +78,7 @@ func TestAdopterDied(t *testing.T) {
 	h.zadd(t, maxAtOnce+1)
 	lease := h.opts.Names.AdopterKey(h.board)
 	must(t, h.client.Set(t.Context(), lease, "another", time.Minute).Err())
-	h.postTime = 300 * time.Millisecond
+	h.posts.time = 300 * time.Millisecond
 	rec := h.send(h.opCommand("incr", "o2", "m", "delta", 1), "Content-Type", "application/json")
 	checkProblem(t, "post", rec.Code, rec.Body.String(), httpserve.Problem{Status: 503, Code: "adopting"})
 	equal(t, "retry", rec.Header().Get("Retry-After"), "1")
@@ -89,7 +89,7 @@ func TestAdopterDied(t *testing.T) {
 		t.Errorf("repeat: %d %s", status, answer)
 	}
 	must(t, h.client.PExpire(t.Context(), lease, 100*time.Millisecond).Err())
-	h.postTime = testTimeout
+	h.posts.time = testTimeout
 	equal(t, "then", h.do1(t, h.opCommand("incr", "o2", "m", "delta", 1)).Update.Seq, uint64(2))
 	h.checkSum(t)
 }

@@ -117,7 +117,7 @@ func TestPostWhileRedisIsAway(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
 	must(t, server.Stop())
-	h.postTime = 300 * time.Millisecond
+	h.posts.time = 300 * time.Millisecond
 	rec := h.send(h.command("o1", "a"), "Content-Type", "application/json")
 	checkProblem(t, "post", rec.Code, rec.Body.String(), httpserve.Problem{Status: 503, Code: "origin_unavailable"})
 	equal(t, "header", []string{rec.Header().Get("Retry-After"), rec.Header().Get("Content-Type")}, []string{"1", "application/problem+json"})

@@ -31,6 +31,9 @@ func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	if err := a.checkClock(ctx, b); err != nil {
 		return err
 	}
+	if err := a.index(ctx, b, r); err != nil {
+		return err
+	}
 	begin := time.Now()
 	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
 	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, &r), now.UnixMilli(), newRun(now.Add(-a.clock.ahead())), a.birth.life.Milliseconds(),
@@ -52,6 +55,15 @@ func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 		return refusals[rest]
 	}
 	return nil // "m": apply.lua returns it too
+}
+
+// index has a board with a period closed after its end. The controller finds boards in the
+// index, so it must have them before they are born.
+func (a *applier) index(ctx context.Context, b rankcache.BoardID, r rules) error {
+	if r.end == 0 {
+		return nil
+	}
+	return a.client.ZAddNX(ctx, a.names.Ends, redis.Z{Score: float64(r.end), Member: string(b)}).Err()
 }
 
 // prepared records and logs the result of prepare.lua.
@@ -82,6 +94,9 @@ func (a *applier) allKeys(b rankcache.BoardID, r *rules) []string {
 	}
 	if r.features().Guard {
 		keys = append(keys, a.names.GuardKey(b))
+	}
+	if r.trim > 0 {
+		keys = append(keys, a.names.ScoresKey(b))
 	}
 	return keys
 }
