@@ -60,7 +60,7 @@ func (st *Status) body(filter *boardFilter) map[string]any {
 	body := map[string]any{
 		"state": now.State, "reason": now.Reason, "since": now.Since,
 		"version": st.Version, "uptime_s": int(time.Since(st.Started).Seconds()),
-		"tiers": st.tierCounts(), "dependencies": st.Dependencies.statuses(),
+		"tiers": st.tierCounts(), "dependencies": st.Dependencies.statuses(), "tzdata": zoneData(zoneFolders),
 	}
 	all := st.Readiness.boards()
 	sumBoards(body, all)

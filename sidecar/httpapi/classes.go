@@ -160,9 +160,18 @@ func (r *classRead) appendClass(object []byte) []byte {
 type classRow struct {
 	Name       string     `json:"name"`
 	Title      string     `json:"title"`
+	Board      string     `json:"board"` // template of ids
 	Dimensions []string   `json:"dimensions"`
 	Period     string     `json:"period"`
 	TZ         string     `json:"tz"`
+	Score      string     `json:"score"`
+	Ties       rooms.Ties `json:"ties"`
+	Ops        []string   `json:"ops"`
+	Mode       string     `json:"mode"`
+	Feeds      []string   `json:"feeds"`
+	Trim       int        `json:"trim"`
+	Grace      float64    `json:"grace_s"`
+	Keep       float64    `json:"keep_s"`
 	Top        int        `json:"top"`
 	Running    *periodRow `json:"running"` // nil: the class has no periods
 }
@@ -177,7 +186,21 @@ func (c *classes) rows(now time.Time) ([]classRow, error) {
 		if err != nil {
 			return nil, fmt.Errorf("class %s has no running period: %w", k.Name(), err)
 		}
-		rows[i] = classRow{k.Name(), k.Title, append([]string{}, k.dims...), k.Calendar().String(), k.Calendar().Zone(), k.Top, p.row()}
+		rows[i] = k.row(p)
 	}
 	return rows, nil
+}
+
+// row returns the class with its running period.
+func (k *knownClass) row(running *classPeriod) classRow {
+	row := classRow{Name: k.Name(), Title: k.Title, Board: k.Template(), Dimensions: append([]string{}, k.dims...),
+		Period: k.Calendar().String(), TZ: k.Calendar().Zone(), Score: "number", Ties: k.Ties, Mode: k.Mode.String(),
+		Feeds: append([]string{}, k.Feeds...), Trim: k.Trim, Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Running: running.row()}
+	for _, op := range k.Ops {
+		row.Ops = append(row.Ops, op.String())
+	}
+	if k.Integers {
+		row.Score = "integer"
+	}
+	return row
 }
