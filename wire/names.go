@@ -30,6 +30,9 @@ type Names struct {
 	// Ends is the sorted set of the boards that are to be closed, by the end of their
 	// period in Unix milliseconds: a writer adds a board before its birth.
 	Ends string
+	// RoomEnds is the sorted set of the boards in rooms' sets that have an end, as "<board> <uid>",
+	// by when they are taken out, in Unix milliseconds.
+	RoomEnds string
 	// Controller is the lease of the controller that works; AbsentTopics is its hash of
 	// topics whose board Redis does not know, topic to since when, in Unix milliseconds.
 	Controller, AbsentTopics string
@@ -57,6 +60,7 @@ func DefaultNames() Names {
 		Rooms:        "rankcache:rooms",
 		Hot:          "rankcache:hot:<instance>",
 		Ends:         "rankcache:ends",
+		RoomEnds:     "rankcache:room-ends",
 		Controller:   "rankcache:controller",
 		AbsentTopics: "rankcache:topics:absent",
 		Commands:     "update_rank",
@@ -84,7 +88,7 @@ func (n Names) Check() error {
 			return fmt.Errorf("%s pattern %q: want %s in it once", p.what, p.pattern, p.must)
 		}
 	}
-	for what, key := range map[string]string{"rooms": n.Rooms, "readopt": n.Readopt, "ends": n.Ends, "controller": n.Controller, "absent topics": n.AbsentTopics} {
+	for what, key := range map[string]string{"rooms": n.Rooms, "readopt": n.Readopt, "ends": n.Ends, "room ends": n.RoomEnds, "controller": n.Controller, "absent topics": n.AbsentTopics} {
 		if key == "" || strings.Contains(key, "<") {
 			return fmt.Errorf("%s key %q: want one key, without a placeholder", what, key)
 		}
@@ -147,7 +151,7 @@ func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>",
 // id is a board, except a key that matches one of the other patterns.
 func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
 	switch key {
-	case n.Rooms, n.Readopt, n.Ends, n.Controller, n.AbsentTopics:
+	case n.Rooms, n.Readopt, n.Ends, n.RoomEnds, n.Controller, n.AbsentTopics:
 		return "", false
 	}
 	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Scores, n.Room, n.Hot} {

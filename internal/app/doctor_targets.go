@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,6 +67,9 @@ func (t *targets) checks() []doctor.Check {
 	checks = append(checks, t.kafka.Checks()...)
 	if file, err := t.parseRooms(); err == nil && file.Periodic() {
 		checks = append(checks, t.kafka.CommandTimes())
+	}
+	if slices.Contains(t.roles, "controller") {
+		checks = append(checks, t.kafka.Deletion())
 	}
 	if source := t.hotSource(r); source != nil {
 		checks = append(checks, *source)

@@ -49,6 +49,7 @@ func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
 	flags.StringVar(&o.names.Readopt, "key-readopt", o.names.Readopt, "Redis `key` of the hash of boards that a writer is to adopt again")
 	flags.StringVar(&o.names.Room, "key-room", o.names.Room, "Redis key `pattern` of the set of boards running in a room")
 	flags.StringVar(&o.names.Rooms, "key-rooms", o.names.Rooms, "Redis `key` of the hash of rooms that are set at run time")
+	flags.StringVar(&o.names.RoomEnds, "key-room-ends", o.names.RoomEnds, "Redis `key` of the index of boards that are to be taken out of their rooms' sets")
 	flags.StringVar(&o.names.Ends, "key-ends", o.names.Ends, "Redis `key` of the index of boards that are to be closed")
 	flags.StringVar(&o.names.Controller, "key-controller", o.names.Controller, "Redis `key` of the lease of the controller that works")
 	flags.StringVar(&o.names.AbsentTopics, "key-absent-topics", o.names.AbsentTopics, "Redis `key` of the topics whose board Redis does not know")

@@ -109,6 +109,28 @@ func (k *Kafka) CommandTimes() Check {
 	}}
 }
 
+// Deletion returns the check that the user may delete topics of boards, as far as the
+// broker tells for one of them.
+func (k *Kafka) Deletion() Check {
+	return Check{"kafka-deletion", CheckKafka, func(ctx context.Context) Verdict {
+		md, err := k.consumer.GetMetadata(nil, true, remaining(ctx))
+		if err != nil {
+			return Verdict{Fail, k.explain(err)}
+		}
+		for name := range md.Topics {
+			if !strings.HasPrefix(name, k.names.UpdatePrefix) && !strings.HasPrefix(name, k.names.ClassPrefix) {
+				continue
+			}
+			topics, err := k.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames([]string{name}), kafka.SetAdminOptionIncludeAuthorizedOperations(true))
+			if err != nil {
+				return Verdict{Fail, k.explain(err)}
+			}
+			return judgeDeletion(name, topics.TopicDescriptions[0])
+		}
+		return okf("there is no topic of a board yet")
+	}}
+}
+
 // remaining returns the time until the deadline of ctx, in ms.
 func remaining(ctx context.Context) int {
 	deadline, _ := ctx.Deadline()

@@ -19,6 +19,7 @@ type processor struct {
 	*refuser
 	opts    Options
 	applier *applier
+	rooms   *roomSets
 	topics  *topics
 	metrics *metrics
 	log     *slog.Logger
@@ -28,7 +29,7 @@ type processor struct {
 
 func newProcessor(opts Options) *processor {
 	m := newMetrics(opts.Registerer)
-	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m),
+	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m), rooms: newRoomSets(opts),
 		topics: newTopics(opts.Topics, opts.Names, m), metrics: m, log: opts.Log}
 }
 
