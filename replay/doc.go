@@ -22,14 +22,17 @@
 // just those boards and has the consumer assign their partitions, from the first
 // offset or from where the boards' files end (topic.go). There is no consumer group
 // and nothing is committed, so no broker delays the start and no old record comes
-// again because a topic was created. A changed id shows that a topic was deleted and
+// again because a topic was created. Boards of a class and day may share a topic: it is
+// read from where the earliest of them begins, and one that is named later joins the
+// reading where it is, so that Redis has its beginning. A changed id shows that a topic was deleted and
 // recreated: its boards, and no others, are then reset.
 //
 // # Opening and proving
 //
 // Every board has a gate (gate.go), a goroutine that gets the next step from decide
 // (decide.go) and takes it: wait, compare checksums with Redis and open the board if they
-// are equal (prove.go), or load the board because the log can't give it (fill.go). Boards
+// are equal (prove.go), or load the board because the log can't give it (fill.go). A board
+// of which neither has anything opens empty. Boards
 // without a checksum are compared by a sample (compare.go). The totals poller (totals.go)
 // reads the states of all boards: the gates' targets, the age of an open board, whether
 // it keeps up and is still equal. The walker (walk.go) compares open boards row by row,
