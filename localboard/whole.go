@@ -1,6 +1,11 @@
 package localboard
 
-import "rankcache"
+import (
+	"cmp"
+	"slices"
+
+	"rankcache"
+)
 
 func (v *view) surroundings(own rankcache.Standing, q *rankcache.PageQuery) rankcache.Surroundings {
 	s := rankcache.Surroundings{Standing: own}
@@ -13,7 +18,7 @@ func (v *view) surroundings(own rankcache.Standing, q *rankcache.PageQuery) rank
 		s.Neighbours = v.page(s.First, own.Rank+n-s.First, q.Order).Entries
 	}
 	if q.Gap {
-		s.Better, s.HasBetter = v.better(own.Score, q.Order)
+		s.Better, s.HasBetter = v.better(own.Score, q)
 	}
 	if q.Ranked() {
 		first := own.Score
@@ -28,25 +33,66 @@ func (v *view) surroundings(own rankcache.Standing, q *rankcache.PageQuery) rank
 // ahead counts what is better than a score. Distinct scores are counted for dense ranks
 // alone, over at most [rankcache.MaxDense] rows.
 func (v *view) ahead(score float64, q *rankcache.PageQuery) rankcache.Ahead {
-	from, to := 0, v.rowsAbove(score, true)
-	if q.Order == rankcache.Ascending {
-		from, to = v.rowsAbove(score, false), v.rows
-	}
+	from, to := v.rowsBetter(score, q)
 	a := rankcache.Ahead{Members: to - from, Scores: -1}
 	if q.Mode == rankcache.Dense && a.Members <= rankcache.MaxDense {
-		a.Scores = v.distinct(from, to)
+		a.Scores = v.distinct(from, to, q.Integers)
 	}
 	return a
 }
 
+// aheadOfAll is ahead for each row, of which those with rank 0 have nothing ahead. A row that
+// is ahead of several is looked at once.
+func (v *view) aheadOfAll(rows []rankcache.Standing, q *rankcache.PageQuery) []rankcache.Ahead {
+	all := make([]rankcache.Ahead, len(rows))
+	best := make([]int, len(rows)) // indexes in rows, best first
+	for i := range best {
+		best[i] = i
+	}
+	slices.SortFunc(best, func(i, j int) int { return cmp.Compare(rows[i].Rank, rows[j].Rank) })
+	counted, scores := 0, 0 // of the rows that are ahead
+	for _, i := range best {
+		if rows[i].Rank == 0 {
+			continue
+		}
+		from, to := v.rowsBetter(rows[i].Score, q)
+		all[i] = rankcache.Ahead{Members: to - from, Scores: -1}
+		if q.Mode != rankcache.Dense || to-from > rankcache.MaxDense {
+			continue
+		}
+		if q.Order == rankcache.Ascending {
+			scores += v.distinct(from, to-counted, q.Integers)
+		} else {
+			scores += v.distinct(counted, to, q.Integers)
+		}
+		counted = to - from
+		all[i].Scores = scores
+	}
+	return all
+}
+
+// rowsBetter returns the rows with a better score: from the first to before the second.
+func (v *view) rowsBetter(score float64, q *rankcache.PageQuery) (from, to int) {
+	if q.Integers {
+		score = rankcache.ShownScore(score)
+	}
+	switch {
+	case q.Order == rankcache.Ascending:
+		return v.rowsAbove(score, false), v.rows
+	case q.Integers && score+1 > score: // else it has no fraction
+		return 0, v.rowsAbove(score+1, false)
+	}
+	return 0, v.rowsAbove(score, true)
+}
+
 // better returns the nearest better score than the member's, which is on the board.
-func (v *view) better(score float64, direction rankcache.Direction) (float64, bool) {
-	row := v.rowsAbove(score, true) - 1
-	if direction == rankcache.Ascending {
-		row = v.rowsAbove(score, false)
-	}
-	if row < 0 || row == v.rows {
+func (v *view) better(score float64, q *rankcache.PageQuery) (float64, bool) {
+	from, to := v.rowsBetter(score, q)
+	switch {
+	case from == to:
 		return 0, false
+	case q.Order == rankcache.Ascending:
+		return v.scoreOf(from), true
 	}
-	return v.scoreOf(row), true
+	return v.scoreOf(to - 1), true
 }

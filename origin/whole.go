@@ -15,23 +15,23 @@ import (
 // each node. Each answer is of one instant of its board, and has its own error. A board
 // that does not exist is empty, and a member that is not on the board has rank 0.
 // Distinct scores are not counted: the script would have to read all the members ahead.
-func (o *Origin) WholePages(ctx context.Context, queries []rankcache.PageQuery) []rankcache.WholePage {
+func (r pageReader) WholePages(ctx context.Context, queries []rankcache.PageQuery) []rankcache.WholePage {
 	answers := make([]rankcache.WholePage, len(queries))
 	var calls []scriptCall
 	var asked []int // the places of the queries that are sent
 	for i := range queries {
 		if answers[i].Err = checkQuery(&queries[i]); answers[i].Err == nil {
-			calls, asked = append(calls, o.wholeCall(&queries[i])), append(asked, i)
+			calls, asked = append(calls, r.wholeCall(&queries[i])), append(asked, i)
 		}
 	}
 	if len(calls) == 0 {
 		return answers
 	}
-	_ = o.call(ctx, "whole", func(ctx context.Context) (first error) { // each answer has its error
+	_ = r.call(ctx, "whole", func(ctx context.Context) (first error) { // each answer has its error
 		at := time.Now()
-		for i, reply := range runAll(ctx, o.client, wholeScript, calls) {
+		for i, reply := range runAll(ctx, r.client, wholeScript, calls) {
 			q, a := &queries[asked[i]], &answers[asked[i]]
-			if *a, a.Err = o.toWhole(calls[i].keys, q, reply, at); a.Err != nil {
+			if *a, a.Err = toWhole(r.total, calls[i].keys, q, reply, at); a.Err != nil {
 				a.Err = explain(ctx, "whole "+string(q.Board), a.Err)
 			}
 			first = cmp.Or(first, a.Err)
@@ -48,7 +48,7 @@ func checkQuery(q *rankcache.PageQuery) error {
 	return nil
 }
 
-func (o *Origin) wholeCall(q *rankcache.PageQuery) scriptCall {
+func (r pageReader) wholeCall(q *rankcache.PageQuery) scriptCall {
 	rangeCmd, rankCmd, betterCmd, best := "ZREVRANGE", "ZREVRANK", "ZRANGEBYSCORE", "+inf"
 	if q.Order == rankcache.Ascending {
 		rangeCmd, rankCmd, betterCmd, best = "ZRANGE", "ZRANK", "ZREVRANGEBYSCORE", "-inf"
@@ -56,20 +56,75 @@ func (o *Origin) wholeCall(q *rankcache.PageQuery) scriptCall {
 	if !q.Gap {
 		betterCmd = ""
 	}
-	ranked := ""
-	if q.Ranked() {
-		ranked = "ranked"
+	return scriptCall{r.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, flag(q.Ranked()), flag(q.Integers)}}
+}
+
+// flag returns an argument of a script.
+func flag(on bool) string {
+	if on {
+		return "1"
 	}
-	return scriptCall{o.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, ranked}}
+	return ""
+}
+
+// RankedStandings returns the standings of members in the direction of q, with how many have
+// a better score than each, all of one instant. Distinct scores are not counted, as in
+// WholePages. A member that is not on the board has rank 0.
+func (r pageReader) RankedStandings(ctx context.Context, q rankcache.PageQuery, members []string) (
+	rows []rankcache.Standing, ahead []rankcache.Ahead, stamp rankcache.Stamp, err error) {
+	rankCmd, best := "ZREVRANK", "+inf"
+	if q.Order == rankcache.Ascending {
+		rankCmd, best = "ZRANK", "-inf"
+	}
+	call := scriptCall{r.keys(q.Board), []any{rankCmd, best, flag(q.Integers)}}
+	for _, m := range members {
+		call.args = append(call.args, m)
+	}
+	err = r.call(ctx, "ranked", func(ctx context.Context) (err error) {
+		at := time.Now()
+		reply := runAll(ctx, r.client, rankedScript, []scriptCall{call})[0]
+		rows, ahead, stamp, err = toRanked(r.total, call.keys, members, reply, at)
+		return err
+	})
+	return rows, ahead, stamp, err
+}
+
+// toRanked converts the reply of ranked.lua.
+func toRanked(total TotalSource, keys, members []string, reply *redis.Cmd, at time.Time) (
+	rows []rankcache.Standing, ahead []rankcache.Ahead, stamp rankcache.Stamp, err error) {
+	list, err := fields(keys[0], reply, 5)
+	if err != nil {
+		return nil, nil, stamp, err
+	}
+	if stamp, err = total.stamp(keys, list[3], list[4], at); err != nil {
+		return nil, nil, stamp, err
+	}
+	ranks, _ := list[0].([]any)
+	scores, _ := list[1].([]any)
+	counts, _ := list[2].([]any)
+	if len(ranks) != len(members) || len(scores) != len(members) || len(counts) != len(members) {
+		return nil, nil, stamp, &badReply{keys[0], fmt.Sprintf("answered %d standings, want %d", len(ranks), len(members))}
+	}
+	for i, m := range members {
+		row := rankcache.Standing{Member: m}
+		if index, ok := ranks[i].(int64); ok {
+			row.Rank = int(index) + 1
+			if row.Score, err = toScore(keys[0], m, scores[i]); err != nil {
+				return nil, nil, stamp, err
+			}
+		}
+		rows, ahead = append(rows, row), append(ahead, toAhead(counts[i]))
+	}
+	return rows, ahead, stamp, nil
 }
 
 // toWhole converts the reply of whole.lua.
-func (o *Origin) toWhole(keys []string, q *rankcache.PageQuery, reply *redis.Cmd, at time.Time) (whole rankcache.WholePage, err error) {
+func toWhole(total TotalSource, keys []string, q *rankcache.PageQuery, reply *redis.Cmd, at time.Time) (whole rankcache.WholePage, err error) {
 	list, err := fields(keys[0], reply, 10)
 	if err != nil {
 		return whole, err
 	}
-	if whole.Stamp, err = o.toStamp(keys, list[6], list[7], at); err != nil {
+	if whole.Stamp, err = total.stamp(keys, list[6], list[7], at); err != nil {
 		return whole, err
 	}
 	whole.Start = q.Start

@@ -3,18 +3,14 @@
 -- KEYS: board [, meta]. ARGV: ZREVRANGE or ZRANGE, first index, number of rows, ZREVRANK
 -- or ZRANK, member ('': nobody), neighbours on each side (-1: none), and the command
 -- with the bound that find the nearest better score ('': not wanted), and whether the members
--- with better scores are counted ('': no).
+-- with better scores are counted ('': no), and whether only the integer parts of scores
+-- count ('': no).
 
--- ahead counts the members with a better score than the first of the rows, which are
--- members and scores in turn.
-local function ahead(rows)
-  if ARGV[9] == '' or not rows[2] then
-    return false
-  end
-  if ARGV[8] == '+inf' then
-    return redis.call('ZCOUNT', KEYS[1], '(' .. rows[2], '+inf')
-  end
-  return redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. rows[2])
+local integers = ARGV[10] ~= ''
+
+-- ahead_of is for the first of the rows, which are members and scores in turn.
+local function ahead_of(rows)
+  return ARGV[9] ~= '' and rows[2] and ahead(KEYS[1], rows[2], ARGV[8], integers)
 end
 
 local rows = {}
@@ -32,8 +28,8 @@ if rank then
     neighbours = redis.call(ARGV[1], KEYS[1], first, rank + around, 'WITHSCORES')
   end
   if ARGV[7] ~= '' then
-    better = redis.call(ARGV[7], KEYS[1], '(' .. score, ARGV[8], 'WITHSCORES', 'LIMIT', 0, 1)
+    better = redis.call(ARGV[7], KEYS[1], bound(score, ARGV[8], integers), ARGV[8], 'WITHSCORES', 'LIMIT', 0, 1)
   end
-  own_ahead = ahead(neighbours[2] and neighbours or {ARGV[5], score})
+  own_ahead = ahead_of(neighbours[2] and neighbours or {ARGV[5], score})
 end
-return {rows, rank, score, first, neighbours, better, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false, ahead(rows), own_ahead}
+return {rows, rank, score, first, neighbours, better, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false, ahead_of(rows) or false, own_ahead or false}

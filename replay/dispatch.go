@@ -112,7 +112,7 @@ func (d *dispatcher) route(t *topic) *feed {
 	if d.last == nil || d.last.id != d.update.Board {
 		d.last = d.now[d.update.Board]
 	}
-	if d.last == nil || d.last.topicName != t.name {
+	if d.last == nil || d.last.log.Topic != t.name {
 		d.metrics.skipped.WithLabelValues(skipNotFollowed).Inc()
 		return nil
 	}
@@ -164,7 +164,7 @@ func (d *dispatcher) begin(t *topic) {
 
 func (d *dispatcher) eachOf(t *topic, do func(*feed)) {
 	for _, f := range d.now {
-		if f.topicName == t.name {
+		if f.log.Topic == t.name {
 			do(f)
 		}
 	}

@@ -47,6 +47,44 @@ func (r *Reader) WholePage(ctx context.Context, read PageRead) PageAnswer {
 	return a
 }
 
+// RankedStandings is [Reader.Standings] in a mode of ranks or with percentiles: the answer
+// has what is ahead of each row. Dense ranks are those of [Reader.WholePage].
+func (r *Reader) RankedStandings(ctx context.Context, q Query, mode rankcache.RankMode, members []string) (Standings, error) {
+	if len(members) == 0 || len(members) > rankcache.MaxTop {
+		return Standings{}, fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
+	}
+	var at place
+	err := r.find(&q, true, &at)
+	if err == nil && q.Bounded() {
+		at, err = r.waits.resolveBounds(ctx, &r.places, &q, at, 0, 0)
+	}
+	if err != nil {
+		return Standings{}, err
+	}
+	return r.rankedStandings(ctx, &q, &at, mode, members)
+}
+
+func (r *Reader) rankedStandings(ctx context.Context, q *Query, at *place, mode rankcache.RankMode, members []string) (Standings, error) {
+	w := rankcache.PageQuery{Order: q.Order, Mode: mode, Integers: at.integers}
+	if at.tier == TierLocal {
+		s := Standings{Source: SourceLocal, Integers: at.integers, CurrentAt: at.board.CurrentAt()}
+		if s.Rows, s.Ahead, s.Stamp = at.board.RankedStandings(w, nil, members); q.reached(s.State) && !s.At.IsZero() {
+			for _, a := range s.Ahead {
+				if mode == rankcache.Dense && a.Scores < 0 {
+					return Standings{}, errDeep
+				}
+			}
+			return s, nil
+		}
+	}
+	if mode == rankcache.Dense {
+		return Standings{}, errNotWhole
+	}
+	s, err := r.flights.ranked(ctx, *q, w, members)
+	s.Integers = at.integers
+	return s, err
+}
+
 // Batch answers each read for itself, in their order. What Redis has to answer is asked
 // in one call. Bounds of the queries are not looked at.
 func (r *Reader) Batch(ctx context.Context, reads []PageRead) []PageAnswer {
@@ -90,8 +128,10 @@ func (r *Reader) readHere(ctx context.Context, read *PageRead) (a PageAnswer, as
 		return a, nil
 	}
 	err := r.find(q, true, &a.at)
+	a.Integers = a.at.integers
+	w.Integers = a.Integers
 	if err == nil && q.Bounded() {
-		a.at, err = r.waits.resolveBounds(ctx, r, q, a.at, w.Start, w.Limit)
+		a.at, err = r.waits.resolveBounds(ctx, &r.places, q, a.at, w.Start, w.Limit)
 	}
 	if err != nil {
 		return PageAnswer{Err: err}, nil
@@ -141,7 +181,7 @@ func (a *PageAnswer) wholeHot(w *rankcache.PageQuery) bool {
 	}
 	a.head(w.Start, w.Limit)
 	if w.Ranked() && len(a.Entries) > 0 {
-		a.Ahead = aheadOn(a.at.top, w.Start)
+		a.Ahead = aheadOn(a.at.top, w.Start, w.Integers)
 	}
 	if w.Member == "" {
 		return true
@@ -181,10 +221,11 @@ func surroundingsIn(top *rankcache.Top, w *rankcache.PageQuery) (s rankcache.Sur
 		if w.Around >= 0 {
 			first = s.First
 		}
-		s.Ahead = aheadOn(top, first)
+		s.Ahead = aheadOn(top, first, w.Integers)
 	}
 	for i := row.Rank - 2; w.Gap && i >= 0 && !s.HasBetter; i-- {
-		s.Better, s.HasBetter = top.Entries[i].Score, top.Entries[i].Score != row.Score
+		s.Better = top.Entries[i].Score
+		s.HasBetter = !rankcache.SameScore(s.Better, row.Score, w.Integers)
 	}
 	return s, true
 }
@@ -197,7 +238,7 @@ func (a *PageAnswer) fill(whole rankcache.WholePage, err error) {
 	case err != nil:
 		a.Err = err
 	default:
-		a.Answer = Answer{Page: whole.Page, Source: SourceRedis, CurrentAt: whole.At}
+		a.Answer = Answer{Page: whole.Page, Source: SourceRedis, CurrentAt: whole.At, Integers: a.Integers}
 		a.Ahead, a.Own = whole.Ahead, ownOf(&whole, nil)
 	}
 }
@@ -226,9 +267,9 @@ func (a *PageAnswer) refuseDeep(mode rankcache.RankMode) {
 
 // aheadOn counts the members with a better score than that of a row of the top. The top
 // begins with the best row, so it has all of them.
-func aheadOn(top *rankcache.Top, row int) rankcache.Ahead {
+func aheadOn(top *rankcache.Top, row int, integers bool) rankcache.Ahead {
 	score := top.Entries[row].Score
-	for row > 0 && top.Entries[row-1].Score == score {
+	for row > 0 && rankcache.SameScore(top.Entries[row-1].Score, score, integers) {
 		row--
 	}
 	return rankcache.Ahead{Members: row, Scores: -1}

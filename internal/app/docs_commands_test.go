@@ -53,7 +53,7 @@ func TestEveryDocumentedCommandRuns(t *testing.T) {
 // runsHere reports whether the calls end by themselves and need no cluster.
 func runsHere(calls [][]string) bool {
 	for _, call := range calls {
-		lasting := len(call) > 1 && slices.Contains([]string{"serve", "write", "poll"}, call[1])
+		lasting := len(call) > 1 && slices.Contains([]string{"serve", "write", "poll", "controller"}, call[1])
 		if call[0] == "make" || call[0] == "rankcache-lab" || call[0] == "kubectl" || call[0] == "rankcache" && lasting {
 			return false
 		}
@@ -80,10 +80,11 @@ func newStage(t *testing.T) *stage {
 	sidecar := startListening(t, append([]string{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--admin-token", token}, common...)...)
 	poller := startListening(t, append([]string{"poll", "--health", "127.0.0.1:0", "--hot-source", "redis"}, common...)...)
+	controller := startListening(t, append([]string{"controller", "--health", "127.0.0.1:0", "--topic-keep", "0"}, common...)...)
 	addr := (*child).Addr
 	var pairs []string
 	for port, at := range map[string]string{"8970": addr(sidecar, "data"), "8971": addr(sidecar, "admin"), "8972": addr(sidecar, "health"),
-		"8973": addr(writer, "scores"), "8974": addr(writer, "health"), "8975": addr(poller, "health")} {
+		"8973": addr(writer, "scores"), "8974": addr(writer, "health"), "8975": addr(poller, "health"), "8977": addr(controller, "health")} {
 		pairs = append(pairs, "localhost:"+port, at, "127.0.0.1:"+port, at, " :"+port, " "+at)
 	}
 	s.names = strings.NewReplacer(append(pairs, "redis://redis:6379", "redis://"+redis, "kafka:9092", brokers)...)
@@ -105,7 +106,7 @@ func (s *stage) write(t *testing.T, name, text string) {
 // shimNote ends a shim: a failure is noted, which a pipe would hide.
 const shimNote = "code=$?; [ $code = 0 ] || echo \"$0 $* ended with $code\" >>failed; exit $code\n"
 
-// shims makes rankcache this binary, told where the ports are, and curl.
+// shims makes rankcache this binary, with the ports in its settings, and curl.
 func (s *stage) shims(t *testing.T, admin, health string) {
 	s.write(t, "rankcache", fmt.Sprintf(`#!/bin/sh
 case "$1 $2" in

@@ -37,9 +37,11 @@ type writeOptions struct {
 	commonOptions
 	scores, health string
 	writeToken     *secret
+	classTokens    *secret
 	hosts          []string
 	drain          time.Duration
 	group          string
+	groupInstance  string
 	publishAll     bool
 	boardLife      time.Duration
 	orderLife      time.Duration
@@ -76,10 +78,12 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")
 	o.writeToken = secretVar(flags, "write-token", "", "bearer token required for POST /v1/scores; empty: none")
+	o.classTokens = secretVar(flags, "class-tokens", "", "bearer tokens for posts that change boards of some classes only, one a line: the token, a space, and the classes separated by commas")
 	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	registerDrain(flags, &o.drain)
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
+	flags.StringVar(&o.groupInstance, "group-instance", "", "`name` of this writer in the group, unique and the same after a restart, such as the pod's: one that is killed then goes on without waiting for its session to time out; empty: none")
 	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
 	flags.DurationVar(&o.boardLife, "board-life", defaultBoardLife, "how long after its first order a board and its companions expire; 0 for never")
 	flags.DurationVar(&o.orderLife, "order-life", writer.DefaultOrderLife, "how long an order id of a new board is known at least: commands whose time is older are refused, as they may be repeats")
@@ -113,6 +117,7 @@ type Writer struct {
 	redis     redis.UniversalClient
 	rooms     *roomsync.Follower
 	writer    *writer.Writer
+	tokens    *writeTokens
 	ready     *adminapi.Readiness
 	listeners listeners
 }
@@ -134,14 +139,18 @@ func newWriter(o *writeOptions, log *slog.Logger) (*Writer, error) {
 
 func (w *Writer) build() (err error) {
 	o, log := w.options, w.log
-	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
+	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
 		Shared: o.sharedRooms(w.redis), Log: log}, w.registry)
 	if err := w.rooms.Load(); err != nil {
 		return Usagef("--rooms: %w", err)
 	}
+	w.tokens = &writeTokens{all: o.writeToken, byClass: o.classTokens, log: log}
+	if err := w.tokens.check(); err != nil {
+		return err
+	}
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
-	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
+	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group, GroupInstance: o.groupInstance,
 		PublishAll: o.publishAll, BoardLife: o.boardLife, OrderLife: o.orderLife, OrderBuckets: o.orderBuckets, Topics: o.topics, Log: log, Registerer: w.registry})
 	if err != nil {
 		return Usagef("%w", err)
@@ -190,10 +199,7 @@ func (w *Writer) drain() time.Duration {
 
 func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
-	handler := w.writer.Handler()
-	if w.options.writeToken.get() != "" {
-		handler = requireToken("the write token", w.options.writeToken, handler)
-	}
+	handler := w.tokens.require(w.writer.Handler())
 	return w.serve(ctx, "scores", leaving(w.ready, handler), cfg)
 }
 

@@ -22,11 +22,13 @@ func orderField(orderID string) string {
 
 // Layout of the record of an order, as apply.lua packs it. The mark tells a command
 // with the same order id and another op, member or number; a repeat has the same ones,
-// so the record holds only the rest of the update.
+// so the record holds only the rest of the update. The trims that a change has caused
+// follow, each with the next seq and one member less.
 //
 //	mark                            7 bytes: op, and wire.Hash of member and number
 //	struct.pack('>d', score)        8, 0 after a delete
 //	struct.pack('>I7I6I6I4I6')     29: run, seq, sum, members, at
+//	struct.pack('>I6Bc0')          7 and the member's length, of each trim: sum, member
 const (
 	markLen   = 7
 	recordLen = markLen + 8 + 7 + 6 + 6 + 4 + 6
@@ -47,19 +49,41 @@ func packed(c *Command, hash int) string {
 	return string(append(append(data, orderField(c.OrderID)...), mark(c)...))
 }
 
-// readRecord returns the update of c that an order's record tells.
-func readRecord(c *Command, record string) (wire.Update, error) {
-	if len(record) != recordLen || record[:markLen] != mark(c) {
-		return wire.Update{}, badReply(record)
+// readRecord returns the update of c that an order's record tells, and those of the
+// members that it had trimmed.
+func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, err error) {
+	if len(record) < recordLen || record[:markLen] != mark(c) {
+		return u, nil, badReply(record)
 	}
 	f := record[markLen:]
-	u := wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, OrderID: c.OrderID, HasSum: true,
+	u = wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, OrderID: c.OrderID, HasSum: true,
 		Score: math.Float64frombits(bigEndian(f[:8])), Run: bigEndian(f[8:15]), Seq: bigEndian(f[15:21]),
-		Sum: bigEndian(f[21:27]), Members: int(bigEndian(f[27:31])), At: int64(bigEndian(f[31:]))}
+		Sum: bigEndian(f[21:27]), Members: int(bigEndian(f[27:31])), At: int64(bigEndian(f[31:37]))}
 	if c.Op == wire.OpIncr {
 		u.Delta = c.Number
 	}
-	return u, nil
+	trims, ok := readTrims(u, record[recordLen:])
+	if !ok {
+		err = badReply(record)
+	}
+	return u, trims, err
+}
+
+// readTrims returns the updates of the members that were trimmed after u.
+func readTrims(u wire.Update, data string) (trims []wire.Update, ok bool) {
+	u.Op, u.Delta, u.Score = wire.OpTrim, 0, 0
+	for len(data) > 0 {
+		const head = 6 + 1 // sum, length of the member
+		if len(data) < head || len(data) < head+int(data[6]) {
+			return nil, false
+		}
+		end := head + int(data[6])
+		u.Sum, u.Member, data = bigEndian(data[:6]), data[head:end], data[end:]
+		u.Seq++
+		u.Members--
+		trims = append(trims, u)
+	}
+	return trims, true
 }
 
 func bigEndian(data string) (n uint64) {
@@ -83,16 +107,31 @@ const (
 // gets unchanged, or a refusal.
 type Outcome struct {
 	Update    wire.Update
-	Duplicate bool // the order id was applied before
+	Trims     []wire.Update // of the members that the change had trimmed
+	Duplicate bool          // the order id was applied before
 	Refusal   *Refusal
+	Beyond    string // the limit of a guard that is exceeded: changes, members
 }
 
-// refusals are the reasons that apply.lua gives.
-var refusals = map[string]error{
-	"overflow":       errors.New("the score would not be a finite number; nothing was changed"),
-	"order_conflict": errors.New("the order id was used for another op, member or number: use a new one for each change"),
-	"too_old":        errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id"),
-	"early":          errors.New("at is more than a minute ahead of the writer's clock: check the clock of the sender"),
+// beyond are the limits of a guard by the sign in apply.lua's reply.
+var beyond = map[string]string{"C": "changes", "M": "members"}
+
+// errScoreRange refuses what a double would round, or has no room beside for a tie-break.
+var errScoreRange = fmt.Errorf("the score would be beyond %d, or beyond %d where ties are ranked by first or last; nothing was changed", int64(maxScore), int64(wire.MaxTieScore))
+
+// maxScore is the highest score, and its negative the lowest: a double has all whole
+// numbers up to it, so that none is rounded.
+const maxScore = 1<<53 - 1
+
+// refusals are those that the scripts give.
+var refusals = map[string]*Refusal{
+	"score_range":    {"score_range", errScoreRange},
+	"C":              {"guard", errors.New("the member was changed more often than the guard of the board's class allows; nothing was changed")},
+	"M":              {"guard", errors.New("the board has as many members as the guard of its class allows; nothing was changed")},
+	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member or number: use a new one for each change")},
+	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},
+	"ended":          {"ended", errors.New("the board's period has ended and its result stands; nothing was changed")},
+	"early":          {"early", errors.New("at is more than a minute ahead of the writer's clock: check the clock of the sender")},
 }
 
 // errMeta refuses commands of a board whose meta another version has written.
@@ -104,14 +143,14 @@ func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 		return o, 0, badReply(reply)
 	}
 	switch rest := reply[1:]; reply[0] {
-	case '+', '=':
-		o.Update, err = readRecord(c, rest)
-		o.Duplicate = reply[0] == '='
+	case '+', '=', 'C', 'M':
+		o.Update, o.Trims, err = readRecord(c, rest)
+		o.Duplicate, o.Beyond = reply[0] == '=', beyond[reply[:1]]
 	case '!':
 		if refusals[rest] == nil {
 			return o, 0, badReply(reply)
 		}
-		o.Refusal = &Refusal{rest, refusals[rest]}
+		o.Refusal, o.Beyond = refusals[rest], beyond[rest]
 	case 'p':
 		then = needPrepare
 	case 'w':

@@ -20,12 +20,12 @@ type args struct {
 	start, limit int
 	around       int // -1: no neighbours
 	profiles     bool
-	me           bool            // c.member is the caller
-	gap          bool            // what me lacks to the next better score
-	class, at    string          // as they are in the request
-	dims         [maxDims]string // of the class; "": not given
+	me           bool   // c.member is the caller
+	gap          bool   // what me lacks to the next better score
+	class, at    string // as they are in the request
 	mode         rankcache.RankMode
 	percentile   bool
+	trend        bool // with the ranks of the period before
 	seen         [argCount]bool
 }
 
@@ -46,23 +46,24 @@ const (
 	argGap
 	argRankMode
 	argPercentile
+	argTrend
 	argAt
 	argCount
 )
 
-var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "rank_mode", "percentile", "at"}
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "rank_mode", "percentile", "trend", "at"}
 
 // argsOf is which arguments a route takes, beside the dimensions of a class.
 var argsOf = [routes][argCount]bool{
 	routeTop: topArgs, routeMember: memberArgs, routeClassTop: withAt(topArgs), routeClassMember: withAt(memberArgs),
-	routeBatch: {argOrder: true, argProfiles: true, argRoom: true,
+	routeBatch: {argOrder: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
 }
 
 var (
-	topArgs = [argCount]bool{argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true,
+	topArgs = [argCount]bool{argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true, argTrend: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
-	memberArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argAround: true, argRankMode: true, argPercentile: true,
+	memberArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argAround: true, argRankMode: true, argPercentile: true, argTrend: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
 )
 
@@ -135,7 +136,8 @@ func (c *call) parseArg(pair []byte) *apijson.Problem {
 		return c.setArg(arg, value)
 	}
 	if i := c.dimension(view(pair)); i >= 0 {
-		return c.setDimension(i, raw)
+		value, ok := c.decode(raw, true)
+		return c.set(i, value, ok)
 	}
 	return apijson.BadArgument(string(pair[:min(len(pair), 40)]), "is no argument here: want "+c.wants())
 }
@@ -161,6 +163,8 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 		return setWord(value, "gap", "0", "1", func(on bool) { c.args.gap = on })
 	case argPercentile:
 		return setWord(value, "percentile", "0", "1", func(on bool) { c.args.percentile = on })
+	case argTrend:
+		return c.setTrend(value)
 	case argRankMode:
 		return c.setRankMode(value)
 	case argRoom:
@@ -178,6 +182,14 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 		return apijson.BadArgument("me", err.Error())
 	}
 	return nil
+}
+
+func (c *call) setTrend(value string) *apijson.Problem {
+	p := setWord(value, "trend", "0", "1", func(on bool) { c.args.trend = on })
+	if p == nil && c.args.trend && c.class == nil {
+		return noTrend("a board id has no period before: read the board by its class")
+	}
+	return p
 }
 
 func (c *call) setRankMode(text string) *apijson.Problem {
@@ -273,4 +285,11 @@ func (c *call) wants() string {
 		return "none"
 	}
 	return strings.Join(names, " ")
+}
+
+// read returns what the call asks for.
+func (c *call) read() sidecar.PageRead {
+	return sidecar.PageRead{Query: c.query, Page: rankcache.PageQuery{
+		Start: c.args.start, Limit: c.args.limit, Member: c.member[0], Around: c.args.around, Gap: c.args.gap,
+		Mode: c.args.mode, Percentile: c.args.percentile}}
 }

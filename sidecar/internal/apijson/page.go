@@ -4,7 +4,6 @@
 package apijson
 
 import (
-	"math"
 	"strconv"
 	"time"
 
@@ -37,7 +36,7 @@ func AppendPage(dst []byte, q sidecar.Query, limit int, a *sidecar.Answer, r *Ra
 	dst = append(dst, `,"limit":`...)
 	dst = strconv.AppendInt(dst, int64(limit), 10)
 	dst = appendRows(append(dst, `,"entries":`...), a.Page, r, j)
-	return append(appendMissing(dst, j), '}')
+	return append(r.appendTrendError(appendMissing(dst, j)), '}')
 }
 
 // appendRows appends the rows of a page as an array.
@@ -49,27 +48,11 @@ func appendRows(dst []byte, p rankcache.Page, r *Ranks, j *Joined) []byte {
 		}
 		e := &p.Entries[i]
 		dst = append(dst, '{')
-		if r == nil {
-			dst = appendPlace(dst, p.Start+i+1, e.Member, e.Score)
-		} else {
-			dst = r.appendPlace(dst, i, p.Start+i, e)
-		}
+		dst = r.appendPlace(dst, i, p.Start+i+1, e.Member, e.Score)
 		dst = AppendProfile(dst, j, i)
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')
-}
-
-// appendPlace appends the fields of one row; rank 0 is a member that is not on
-// the board.
-func appendPlace(dst []byte, rank int, member string, score float64) []byte {
-	if rank == 0 {
-		dst = wire.AppendString(append(dst, `"rank":null,"member":`...), member)
-		return append(dst, `,"score":null`...)
-	}
-	dst = strconv.AppendInt(append(dst, `"rank":`...), int64(rank), 10)
-	dst = wire.AppendString(append(dst, `,"member":`...), member)
-	return wire.AppendScore(append(dst, `,"score":`...), score)
 }
 
 func AppendProfile(dst []byte, j *Joined, i int) []byte {
@@ -92,10 +75,10 @@ func appendMissing(dst []byte, j *Joined) []byte {
 }
 
 // AppendStanding appends what follows the head of an answer about one member.
-func AppendStanding(dst []byte, s *sidecar.Standings, j *Joined) []byte {
+func AppendStanding(dst []byte, s *sidecar.Standings, r *Ranks, j *Joined) []byte {
 	row := &s.Rows[len(s.Rows)-1]
-	dst = appendPlace(append(dst, ','), row.Rank, row.Member, row.Score)
-	return append(appendMissing(AppendProfile(dst, j, 0), j), '}')
+	dst = r.appendPlace(append(dst, ','), len(s.Rows)-1, row.Rank, row.Member, row.Score)
+	return append(r.appendTrendError(appendMissing(AppendProfile(dst, j, 0), j)), '}')
 }
 
 // AppendRanked appends the answer about one member in another mode of ranks, around as in
@@ -106,35 +89,35 @@ func AppendRanked(dst []byte, q sidecar.Query, a *sidecar.PageAnswer, around boo
 		row = own.Rank - 1 - own.First
 	}
 	dst = AppendHead(dst, q, a.Source, a.Stamp)
-	dst = r.appendPlace(append(dst, ','), row, own.Rank-1, &rankcache.Entry{Member: own.Member, Score: own.Score})
+	dst = r.appendPlace(append(dst, ','), row, own.Rank, own.Member, own.Score)
 	dst = AppendProfile(dst, j, row)
 	if around {
 		dst = appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j)
 	}
-	return append(appendMissing(dst, j), '}')
+	return append(r.appendTrendError(appendMissing(dst, j)), '}')
 }
 
 // AppendAround appends the answer about one member among its neighbours; the
 // profile of row i is that of neighbour i.
-func AppendAround(dst []byte, q sidecar.Query, a *sidecar.Answer, rank int, j *Joined) []byte {
+func AppendAround(dst []byte, q sidecar.Query, a *sidecar.Answer, rank int, r *Ranks, j *Joined) []byte {
 	own := rank - 1 - a.Start
 	dst = AppendHead(dst, q, a.Source, a.Stamp)
-	dst = appendPlace(append(dst, ','), rank, a.Entries[own].Member, a.Entries[own].Score)
+	dst = r.appendPlace(append(dst, ','), own, rank, a.Entries[own].Member, a.Entries[own].Score)
 	dst = AppendProfile(dst, j, own)
-	dst = appendRows(append(dst, `,"neighbours":`...), a.Page, nil, j)
-	return append(appendMissing(dst, j), '}')
+	dst = appendRows(append(dst, `,"neighbours":`...), a.Page, r, j)
+	return append(r.appendTrendError(appendMissing(dst, j)), '}')
 }
 
 // AppendBatch appends what follows the head of an answer about several members, in the
 // requested order.
-func AppendBatch(dst []byte, s *sidecar.Standings, j *Joined) []byte {
+func AppendBatch(dst []byte, s *sidecar.Standings, r *Ranks, j *Joined) []byte {
 	dst = append(dst, `,"members":[`...)
 	for i := range s.Rows {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		row := &s.Rows[i]
-		dst = appendPlace(append(dst, '{'), row.Rank, row.Member, row.Score)
+		dst = r.appendPlace(append(dst, '{'), i, row.Rank, row.Member, row.Score)
 		dst = append(AppendProfile(dst, j, i), '}')
 	}
 	return append(appendMissing(append(dst, ']'), j), '}')
@@ -142,14 +125,14 @@ func AppendBatch(dst []byte, s *sidecar.Standings, j *Joined) []byte {
 
 // AppendMe appends the caller's own standing behind a page that lost its closing
 // brace. It has its own seq, because it may be newer than the page.
-func AppendMe(dst []byte, me rankcache.Standing, seq uint64, j *Joined) []byte {
+func AppendMe(dst []byte, me rankcache.Standing, seq uint64, r *Ranks, j *Joined) []byte {
 	dst = append(dst, `,"me":`...)
 	if me.Rank == 0 {
 		return append(dst, `null}`...)
 	}
-	dst = appendPlace(append(dst, '{'), me.Rank, me.Member, me.Score)
+	dst = r.appendPlace(append(dst, '{'), 0, me.Rank, me.Member, me.Score)
 	dst = appendSeq(append(dst, `,"seq":`...), seq)
-	return append(AppendProfile(dst, j, 0), `}}`...)
+	return append(r.appendTrendError(AppendProfile(dst, j, 0)), `}}`...)
 }
 
 // AppendOwn is AppendMe with the surroundings that were asked for. The profile of row i
@@ -163,33 +146,20 @@ func AppendOwn(dst []byte, own *sidecar.Own, around, gap bool, r *Ranks, j *Join
 	if around {
 		row = own.Rank - 1 - own.First
 	}
-	if dst = append(dst, '{'); r == nil {
-		dst = appendPlace(dst, own.Rank, own.Member, own.Score)
-	} else {
-		dst = r.appendPlace(dst, row, own.Rank-1, &rankcache.Entry{Member: own.Member, Score: own.Score})
-	}
+	dst = r.appendPlace(append(dst, '{'), row, own.Rank, own.Member, own.Score)
 	dst = appendSeq(append(dst, `,"seq":`...), own.Seq)
 	dst = AppendProfile(dst, j, row)
 	if gap {
-		dst = appendGap(append(dst, `,"gap":`...), own)
+		dst = r.appendGap(append(dst, `,"gap":`...), own)
 	}
 	if around {
 		dst = appendMissing(appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j), j)
 	}
-	return append(dst, `}}`...)
+	return append(r.appendTrendError(dst), `}}`...)
 }
 
 func neighboursOf(own *sidecar.Own) rankcache.Page {
 	return rankcache.Page{Start: own.First, Entries: own.Neighbours}
-}
-
-// appendGap appends what the member lacks to the nearest better score. JSON has no
-// infinity, so a greater difference is the greatest double.
-func appendGap(dst []byte, own *sidecar.Own) []byte {
-	if !own.HasBetter {
-		return append(dst, "null"...)
-	}
-	return wire.AppendScore(dst, min(max(own.Better-own.Score, -math.MaxFloat64), math.MaxFloat64))
 }
 
 // AppendMeError appends why a page lacks the caller's standing.
