@@ -17,6 +17,7 @@ import (
 	"rankcache/internal/testkit"
 	"rankcache/internal/testkit/apitest"
 	"rankcache/sidecar"
+	"rankcache/wire"
 )
 
 // batchAnswer is an answer of POST /v1/scores:batch.
@@ -207,6 +208,31 @@ func FuzzDecodeBatch(f *testing.F) {
 		for _, c := range commands {
 			if !json.Valid(c) || !strings.Contains(string(body), string(c)) {
 				t.Fatalf("%q: command %q", body, c)
+			}
+		}
+	})
+}
+
+// FuzzDecodeDelete looks for commands that are no deletes of the body's members.
+func FuzzDecodeDelete(f *testing.F) {
+	for _, seed := range []string{`{"order":"o","board":"1_2_3","members":["a","b"]}`, `{"order":"o","class":"c","dims":{"zone":"7"},"members":[""],"op":"incr","delta":1,"rank_id":7}`, `{"order":"o","members":["\ud800"]}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		commands, err := decodeDelete(body)
+		if err != nil {
+			if asRefusal(err) == nil {
+				t.Fatalf("%q: %v", body, err)
+			}
+			return
+		}
+		if len(commands) == 0 || len(commands) > maxPosts {
+			t.Fatalf("%d commands", len(commands))
+		}
+		for _, data := range commands {
+			c, err := DecodeCommand(data, 1)
+			if err == nil && (c.Op != wire.OpDelete || !strings.HasSuffix(c.OrderID, "/"+c.Member)) {
+				t.Fatalf("%q: %+v", body, c)
 			}
 		}
 	})
