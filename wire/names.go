@@ -26,11 +26,13 @@ type Names struct {
 	Rooms   string // hash of the rooms that operators set at run time
 	Hot     string // hot-key verdict shared by the sidecars of an instance
 
-	// Commands is the topic of commands; Refused that of those that are not applied;
+	// Commands is the topic of commands; Refused that of those that are not applied; Ledger
+	// that of every applied change of the boards that are kept in a ledger ([LedgerUpdate]);
 	// UpdatePrefix starts the name of each board's update topic; ClassPrefix that of the
 	// topic that boards of a class and day share.
 	Commands     string
 	Refused      string
+	Ledger       string
 	UpdatePrefix string
 	ClassPrefix  string
 }
@@ -48,6 +50,7 @@ func DefaultNames() Names {
 		Hot:          "rankcache:hot:<instance>",
 		Commands:     "update_rank",
 		Refused:      "update_rank_refused",
+		Ledger:       "rank_updates",
 		UpdatePrefix: "update_cache_",
 		ClassPrefix:  "update_class_",
 	}
@@ -74,8 +77,8 @@ func (n Names) Check() error {
 			return fmt.Errorf("%s key %q: want one key, without a placeholder", what, key)
 		}
 	}
-	for _, topic := range []string{n.Commands, n.Refused} {
-		if err := checkTopic("command topic", topic, maxTopicLen); err != nil {
+	for _, topic := range []string{n.Commands, n.Refused, n.Ledger} {
+		if err := checkTopic("topic", topic, maxTopicLen); err != nil {
 			return err
 		}
 	}
