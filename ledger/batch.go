@@ -1,6 +1,9 @@
 package ledger
 
 import (
+	"maps"
+	"slices"
+
 	"rankcache"
 	"rankcache/wire"
 )
@@ -109,3 +112,6 @@ func (b *Batch) all() []*wire.Update {
 	}
 	return updates
 }
+
+// partitions returns those from which the batch has records.
+func (b *Batch) partitions() []int32 { return slices.Collect(maps.Keys(b.ends)) }

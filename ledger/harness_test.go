@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
 	"rankcache/internal/testkit"
@@ -146,4 +148,21 @@ func count(t testing.TB, s *Store, from string) (n int) {
 	t.Helper()
 	selectRows(t, s, "SELECT count(*) FROM "+from, func(row *sql.Rows) error { return row.Scan(&n) })
 	return n
+}
+
+// deleteRecords has the topic's partition 0 begin at an offset.
+func deleteRecords(t testing.TB, broker, topic string, before int64) {
+	t.Helper()
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	part := kmsg.NewDeleteRecordsRequestTopicPartition()
+	part.Offset = before
+	req.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{part}}}
+	req.TimeoutMillis = 5000
+	resp, err := req.RequestWith(t.Context(), testkit.KafkaClient(t, broker))
+	if err == nil {
+		err = kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }

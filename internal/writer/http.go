@@ -128,8 +128,12 @@ func (w *Writer) finishPosts(ctx context.Context, posts []posted, failed error) 
 		case p.Refusal != nil:
 			p.err = p.Refusal
 		default:
+			before := len(messages)
 			if m, publish := w.message(p.job); publish {
-				messages, published = append(messages, m), append(published, p)
+				messages = append(messages, m)
+			}
+			if messages = w.ledger.append(messages, &p.Update); len(messages) > before {
+				published = append(published, p)
 			}
 		}
 	}

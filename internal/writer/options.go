@@ -57,6 +57,9 @@ type Options struct {
 	Group      string // consumer group; empty: DefaultGroup
 	// PublishAll publishes the updates of all boards, not only of super-hot ones.
 	PublishAll bool
+	// LedgerAll publishes the updates of all boards for the ledger, not only those of
+	// classes that ask for it.
+	LedgerAll bool
 	// BoardLife is the time from a board's first change until it expires, together
 	// with its meta and orders. 0: never, because a board that vanishes is worse than
 	// one that stays; operators then delete the three kinds of keys.

@@ -1,12 +1,15 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"sync"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"rankcache/wire"
 )
 
 // Topics configures how missing topics are created.
@@ -19,6 +22,8 @@ type Topics struct {
 	Settings map[string]string
 	// CommandPartitions of the command topic. 0: it is not created.
 	CommandPartitions int
+	// LedgerPartitions of the ledger's topic. 0: DefaultLedgerPartitions.
+	LedgerPartitions int
 }
 
 // DefaultTopicSettings keep a board's updates as long as its topic exists, so that a
@@ -27,36 +32,46 @@ func DefaultTopicSettings() map[string]string {
 	return map[string]string{"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 }
 
+// DefaultLedgerPartitions let as many consumers share the ledger's topic.
+const DefaultLedgerPartitions = 12
+
+// ledgerRetention is longer than a database should be away, in milliseconds.
+const ledgerRetention = "2592000000" // 30 days
+
 // maxKnownTopics limits the cache of existing topics; it is cleared beyond that.
 const maxKnownTopics = 100_000
 
 // topics creates missing topics. It is safe for concurrent use.
 type topics struct {
 	conf    Topics
-	refused string // made like the command topic
+	names   wire.Names
 	metrics *metrics
 
 	mu    sync.Mutex      // not held during requests to the broker
 	known map[string]bool // topics found or created by this process
 }
 
-func newTopics(conf Topics, refused string, m *metrics) *topics {
-	return &topics{conf: conf, refused: refused, metrics: m, known: make(map[string]bool)}
+func newTopics(conf Topics, names wire.Names, m *metrics) *topics {
+	return &topics{conf: conf, names: names, metrics: m, known: make(map[string]bool)}
 }
 
-// ensure creates the missing ones of the boards' topics, and of the topic of refused
-// commands.
+// ensure creates the missing ones of the boards' topics, and of the topics of refused
+// commands and of the ledger.
 func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []string) error {
 	config := DefaultTopicSettings()
 	maps.Copy(config, t.conf.Settings)
 	var specs []kafka.TopicSpecification
 	for _, name := range t.unknown(names) {
-		if name == t.refused {
+		switch name {
+		case t.names.Refused: // made like the command topic
 			specs = append(specs, t.commandSpec(name))
-			continue
+		case t.names.Ledger:
+			specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: cmp.Or(t.conf.LedgerPartitions, DefaultLedgerPartitions),
+				ReplicationFactor: t.conf.Replication, Config: map[string]string{"retention.ms": ledgerRetention}})
+		default:
+			specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.Partitions, 1),
+				ReplicationFactor: t.conf.Replication, Config: config})
 		}
-		specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.Partitions, 1),
-			ReplicationFactor: t.conf.Replication, Config: config})
 	}
 	return t.create(ctx, admin, specs)
 }

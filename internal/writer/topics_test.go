@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 // A board's topic is created before its first update, with the configured settings.
@@ -71,7 +72,7 @@ func TestDeletedTopicIsCreatedAgain(t *testing.T) {
 }
 
 func TestKnownTopicsAreLimited(t *testing.T) {
-	topics := newTopics(Topics{}, "", newMetrics(nil))
+	topics := newTopics(Topics{}, wire.Names{}, newMetrics(nil))
 	for i := range maxKnownTopics + 1 {
 		topics.note(fmt.Sprint(i))
 	}

@@ -37,6 +37,7 @@ type Writer struct {
 	opts       Options
 	applier    *applier
 	topics     *topics
+	ledger     ledgerTopic
 	metrics    *metrics
 	log        *slog.Logger
 	refusedLog rate.Sometimes
@@ -56,7 +57,7 @@ func New(opts Options) (*Writer, error) {
 		return nil, err
 	}
 	m := newMetrics(opts.Registerer)
-	return &Writer{opts: opts, metrics: m, log: opts.Log, topics: newTopics(opts.Topics, opts.Names.Refused, m),
+	return &Writer{opts: opts, metrics: m, log: opts.Log, topics: newTopics(opts.Topics, opts.Names, m), ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll},
 		grace: stopGrace, postTime: PostTimeout, refusedLog: logLimit(), timesLog: rate.Sometimes{Interval: timesEvery}, commitLog: logLimit(), applier: newApplier(opts, m)}, nil
 }
 
@@ -173,9 +174,12 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	for i, j := range jobs {
 		if j.Refusal != nil {
 			messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
-		} else if m, ok := w.message(j); ok {
+			continue
+		}
+		if m, ok := w.message(j); ok {
 			messages = append(messages, m)
 		}
+		messages = w.ledger.append(messages, &j.Update)
 	}
 	return &appliedBatch{messages, b.ends}, nil
 }
