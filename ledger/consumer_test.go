@@ -82,10 +82,11 @@ func boards(names, n int) (histories []*history, updates []*wire.LedgerUpdate) {
 func await(t testing.TB, s *Store, n int) {
 	t.Helper()
 	testkit.Eventually(t, testTimeout, func() error {
-		if got := count(t, s, "rank_log"); got != n {
-			return fmt.Errorf("%d rows, want %d", got, n)
+		got, err := tryCount(t, s, "rank_log")
+		if err == nil && got != n {
+			err = fmt.Errorf("%d rows, want %d", got, n)
 		}
-		return nil
+		return err
 	})
 }
 

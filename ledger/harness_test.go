@@ -144,10 +144,18 @@ func selectRows(t testing.TB, s *Store, text string, scan func(*sql.Rows) error)
 	}
 }
 
-func count(t testing.TB, s *Store, from string) (n int) {
+func count(t testing.TB, s *Store, from string) int {
 	t.Helper()
-	selectRows(t, s, "SELECT count(*) FROM "+from, func(row *sql.Rows) error { return row.Scan(&n) })
+	n, err := tryCount(t, s, from)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return n
+}
+
+func tryCount(t testing.TB, s *Store, from string) (n int, err error) {
+	err = s.db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+from).Scan(&n)
+	return n, err
 }
 
 // deleteRecords has the topic's partition 0 begin at an offset.

@@ -88,6 +88,7 @@ func openMySQL(u *url.URL) (*sql.DB, error) {
 	if conf.Timeout == 0 {
 		conf.Timeout = dialTimeout
 	}
+	conf.Logger = &mysql.NopLogger{} // errors are returned as well
 	conf.InterpolateParams = true // one round trip a statement, and no limit of 65,535 values
 	conf.ClientFoundRows = false  // rows that stay as they are don't count
 	if conf.Params == nil {
