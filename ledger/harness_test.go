@@ -24,7 +24,7 @@ func both(t *testing.T, test func(t *testing.T, s *Store)) {
 // newStore returns a ledger with tables in an empty database.
 func newStore(t testing.TB, url string) *Store {
 	t.Helper()
-	s, err := Open(url)
+	s, err := Open(url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,3 +110,22 @@ func (s *Store) Boards(ctx context.Context, after rankcache.BoardID, n int) (boa
 	})
 	return boards, err
 }
+
+// Why tells in words why the board is not proved, "" if it is.
+func (p *Proof) Why() string {
+	switch {
+	case p.Proved:
+		return ""
+	case p.Missing > 0:
+		return fmt.Sprintf("%d of the changes %d to %d are missing", p.Missing, p.First, p.State.Seq)
+	case p.Begin > 1:
+		return fmt.Sprintf("the ledger began at change %d, so members that were there before are unknown", p.Begin)
+	case p.Incomplete:
+		return "what members had before a loss in Redis was removed as too old"
+	case !p.State.HasSum:
+		return "the checksum of the latest change is unknown: the board is being adopted"
+	case p.Members != p.WantMembers:
+		return fmt.Sprintf("%d members, the latest change counts %d", p.Members, p.WantMembers)
+	}
+	return fmt.Sprintf("the scores add up to %012x, the latest change has %012x", p.Sum, p.State.Sum)
+}

@@ -35,9 +35,10 @@ type Store struct {
 }
 
 // Open returns the database of a URL, postgres://user:password@host:port/name or
-// mysql://…, whose query are options of the driver. It connects to nothing. No error
-// holds the URL, which is a secret.
-func Open(rawURL string) (*Store, error) {
+// mysql://…, whose query are options of the driver. New connections log in with the user
+// and password of the URL that current returns then; nil: of rawURL. It connects to
+// nothing. No error holds the URL, which is a secret.
+func Open(rawURL string, current func() string) (*Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, errors.New("database: not a URL: want postgres://user:password@host:port/name or mysql://…, special signs of the password as %XX")
@@ -46,10 +47,10 @@ func Open(rawURL string) (*Store, error) {
 	switch u.Scheme {
 	case "postgres", "postgresql":
 		s.d = postgres
-		s.db, err = openPostgres(rawURL)
+		s.db, err = openPostgres(rawURL, login(u.User, current))
 	case "mysql", "mariadb":
 		s.d = mysqlDialect
-		s.db, err = openMySQL(u)
+		s.db, err = openMySQL(u, login(u.User, current))
 	default:
 		return nil, errors.New("database: want a URL that begins with postgres:// or mysql://")
 	}
@@ -62,7 +63,21 @@ func Open(rawURL string) (*Store, error) {
 	return s, nil
 }
 
-func openPostgres(rawURL string) (*sql.DB, error) {
+// login returns the function that gives user and password of now.
+func login(first *url.Userinfo, current func() string) func() *url.Userinfo {
+	return func() *url.Userinfo {
+		if current == nil {
+			return first
+		}
+		u, err := url.Parse(current())
+		if err != nil || u.User == nil {
+			return first
+		}
+		return u.User
+	}
+}
+
+func openPostgres(rawURL string, login func() *url.Userinfo) (*sql.DB, error) {
 	conf, err := pgx.ParseConfig(rawURL)
 	if err != nil { // its text may quote the URL
 		return nil, errors.New("database: PostgreSQL's driver does not take the URL: check host, port and the options in its query")
@@ -70,10 +85,16 @@ func openPostgres(rawURL string) (*sql.DB, error) {
 	if conf.ConnectTimeout == 0 {
 		conf.ConnectTimeout = dialTimeout
 	}
-	return stdlib.OpenDB(*conf), nil
+	return stdlib.OpenDB(*conf, stdlib.OptionBeforeConnect(func(_ context.Context, conf *pgx.ConnConfig) error {
+		if now := login(); now != nil {
+			conf.User = now.Username()
+			conf.Password, _ = now.Password()
+		}
+		return nil
+	})), nil
 }
 
-func openMySQL(u *url.URL) (*sql.DB, error) {
+func openMySQL(u *url.URL, login func() *url.Userinfo) (*sql.DB, error) {
 	conf, err := mysql.ParseDSN("/?" + u.RawQuery)
 	if err != nil {
 		return nil, errors.New("database: the driver does not take an option in the query of the URL")
@@ -82,15 +103,24 @@ func openMySQL(u *url.URL) (*sql.DB, error) {
 	if port == "" {
 		port = "3306"
 	}
-	conf.User, conf.DBName = u.User.Username(), strings.Trim(u.Path, "/")
-	conf.Passwd, _ = u.User.Password()
+	conf.DBName = strings.Trim(u.Path, "/")
+	err = conf.Apply(mysql.BeforeConnect(func(_ context.Context, conf *mysql.Config) error {
+		if now := login(); now != nil {
+			conf.User = now.Username()
+			conf.Passwd, _ = now.Password()
+		}
+		return nil
+	}))
+	if err != nil {
+		return nil, err
+	}
 	conf.Net, conf.Addr = "tcp", net.JoinHostPort(host, port)
 	if conf.Timeout == 0 {
 		conf.Timeout = dialTimeout
 	}
 	conf.Logger = &mysql.NopLogger{} // errors are returned as well
-	conf.InterpolateParams = true // one round trip a statement, and no limit of 65,535 values
-	conf.ClientFoundRows = false  // rows that stay as they are don't count
+	conf.InterpolateParams = true    // one round trip a statement, and no limit of 65,535 values
+	conf.ClientFoundRows = false     // rows that stay as they are don't count
 	if conf.Params == nil {
 		conf.Params = make(map[string]string)
 	}
