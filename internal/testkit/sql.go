@@ -3,6 +3,7 @@ package testkit
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"strings"
 	"testing"
 
@@ -44,6 +45,17 @@ func NewDatabase(t testing.TB, kind, addr string) string {
 		t.Fatal(err)
 	}
 	return url
+}
+
+// SQL returns a connection to the database of a URL that Database has returned, for what tests do by hand.
+func SQL(t testing.TB, url string) *sql.DB {
+	t.Helper()
+	db, err := servers.OpenSQL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
 }
 
 // StartSQL starts a PostgreSQL ("postgres") or MariaDB ("mysql") for this test alone, two to four seconds, and ends it with the test.

@@ -44,13 +44,19 @@ func SQLURL(kind, addr, database string) string {
 	return kind + "://" + user + "@" + addr + "/" + database
 }
 
+// OpenSQL returns the database of a URL that [SQLURL] has made. The caller closes it.
+func OpenSQL(url string) (*sql.DB, error) {
+	rest, mysql := strings.CutPrefix(url, "mysql://")
+	if !mysql {
+		return sql.Open("pgx", url)
+	}
+	host, name, _ := strings.Cut(strings.TrimPrefix(rest, "root@"), "/")
+	return sql.Open("mysql", "root@tcp("+host+")/"+name)
+}
+
 // NewDatabase makes a database on the server at host:port and returns its URL. The error of a name that is taken is the server's.
 func NewDatabase(ctx context.Context, kind, addr, name string) (string, error) {
-	driver, dsn := "pgx", SQLURL(kind, addr, kind)
-	if kind == "mysql" {
-		driver, dsn = "mysql", "root@tcp("+addr+")/mysql"
-	}
-	db, err := sql.Open(driver, dsn)
+	db, err := OpenSQL(SQLURL(kind, addr, kind))
 	if err != nil {
 		return "", err
 	}
