@@ -3,7 +3,7 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test cover lint platforms security fmt bench demo fuzz docs faults soak setup clean
+.PHONY: help build test cover lint platforms security release fmt bench demo fuzz docs faults soak setup clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ platforms: ## compile for linux/arm64, and the packages without C for darwin/arm
 
 security: ## look for insecure code with gosec
 	scripts/security.sh
+
+release: ## build the archives of a release into dist/: linux/amd64 and linux/arm64, SBOMs, checksums
+	scripts/release.sh build dist
 
 fmt: ## format the sources
 	gofmt -w .
@@ -63,4 +66,4 @@ setup: ## fetch what tests and demo need: redis-server, Java, Kafka's jars, Chro
 	scripts/setup.sh
 
 clean: ## remove built files; Kafka's jars stay in .cache
-	rm -rf bin .cache/withservers
+	rm -rf bin dist .cache/withservers

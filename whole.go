@@ -7,13 +7,16 @@ type PageQuery struct {
 	Order Direction
 	// Start is the 0-based index of the first row, Limit the most rows; 0: none.
 	Start, Limit int
-	Member       string // "": nobody
+	Member       string // "": none
 	Around       int    // neighbours of Member on either side, -1: none are wanted
 	Gap          bool   // whether [Surroundings].Better is wanted
 	// Mode is the mode of the ranks, Percentile whether percentiles are wanted: both need
 	// what is ahead of the rows. Ranks in the answer are ordinal in any mode.
 	Mode       RankMode
 	Percentile bool
+	// Integers tells that scores are shown as integers: those with the same integer part
+	// ([ShownScore]) are the same score to Gap, Mode and Percentile.
+	Integers bool
 }
 
 // Ranked reports whether it is wanted what is ahead of the rows.
@@ -40,7 +43,7 @@ type Surroundings struct {
 	// is wanted.
 	Ahead Ahead
 	// Better is the nearest better score: the next higher one in descending direction,
-	// the next lower one in ascending direction. HasBetter is false where nobody has one.
+	// the next lower one in ascending direction. HasBetter is false where no member has one.
 	Better    float64
 	HasBetter bool
 }

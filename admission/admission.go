@@ -119,6 +119,22 @@ func (a *Admission) Decided() bool {
 	return a.decided
 }
 
+// Status returns the last decisions.
+func (a *Admission) Status() Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := Status{Budget: a.budget, Used: a.held, Filling: a.fills.taken, ForFilling: a.fill, Waiting: len(a.fills.waiting), Refused: []Refusal{}}
+	for _, id := range a.wanted {
+		switch v, known := a.verdict[id]; {
+		case v.admitted():
+			s.Admitted++
+		case known:
+			s.Refused = append(s.Refused, Refusal{id, v.size.Members, v.held, v.reason, v.since})
+		}
+	}
+	return s
+}
+
 // step decides about every wanted board.
 func (a *Admission) step(ctx context.Context) {
 	a.mu.Lock()

@@ -28,22 +28,6 @@ type Status struct {
 	Refused    []Refusal `json:"refused"` // and boards of unknown size; in the order of naming
 }
 
-// Status returns the last decisions.
-func (a *Admission) Status() Status {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := Status{Budget: a.budget, Used: a.held, Filling: a.fills.taken, ForFilling: a.fill, Waiting: len(a.fills.waiting), Refused: []Refusal{}}
-	for _, id := range a.wanted {
-		switch v, known := a.verdict[id]; {
-		case v.admitted():
-			s.Admitted++
-		case known:
-			s.Refused = append(s.Refused, Refusal{id, v.size.Members, v.held, v.reason, v.since})
-		}
-	}
-	return s
-}
-
 var (
 	budgetDesc   = prometheus.NewDesc("rankcache_memory_budget_bytes", "Memory budget of all local boards, those being filled included; 0 for none.", nil, nil)
 	fillingDesc  = prometheus.NewDesc("rankcache_memory_filling_bytes", "Estimated memory that boards take beside that while they are filled.", nil, nil)

@@ -19,6 +19,7 @@ type Class struct {
 	name, board string
 	template    template
 	calendar    Calendar
+	tag         string // of some period
 }
 
 // Board is one board of a class. It is immutable.
@@ -41,7 +42,7 @@ func New(name, board string, c Calendar) (*Class, error) {
 	if err != nil {
 		return nil, err
 	}
-	class := &Class{name: name, board: board, template: t, calendar: c}
+	class := &Class{name: name, board: board, template: t, calendar: c, tag: c.sample()}
 	longest := t.fill(func(name string) string {
 		if name == period {
 			return c.sample()
@@ -156,6 +157,18 @@ func (c *Class) Parse(id rankcache.BoardID) (Board, bool) {
 	return Board{ID: id, Class: c, Dims: values, Period: p}, true
 }
 
+// Matches reports whether the id has the form of ids of the class. It is quick and allocates
+// nothing, but it takes a tag of no period, such as 20261399, for a tag.
+func (c *Class) Matches(id rankcache.BoardID) bool { return c.template.matches(string(id), c.tag) }
+
+// Start returns the text that all ids of the class have before the first sign or placeholder.
+func (c *Class) Start() string {
+	if c.template[0].placeholder {
+		return ""
+	}
+	return c.template[0].text
+}
+
 // Next returns the board of the next period. Without periods the error wraps
 // [ErrPeriod].
 func (b Board) Next() (Board, error) { return b.beside(b.Class.calendar.Next) }
@@ -179,4 +192,15 @@ func (b Board) Topic(n wire.Names) string {
 		return n.ClassTopic(b.Class.name, b.Period.Tag[:dateLen])
 	}
 	return n.Topic(b.ID)
+}
+
+// DayEnd returns when the last period of a date ends, such as 20261122: that of the boards
+// which share a topic. It returns false for no date, and for a class whose boards have
+// topics of their own.
+func (c *Class) DayEnd(text string) (time.Time, bool) {
+	civil, err := time.Parse("20060102", text)
+	if u := c.calendar.unit; err != nil || u != part && u != hour {
+		return time.Time{}, false
+	}
+	return c.calendar.zone.begin(dateFrom(civil.Date()) + 1), true
 }

@@ -61,9 +61,3 @@ func (s segment) canBePage() bool {
 	digits, found := strings.CutPrefix(s.text, "p")
 	return s.isDim() || !s.placeholder && found && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
-
-// sample returns a tag of the calendar; all have its length, but for parts of days on
-// which a zone changed sides of the date line.
-func (c Calendar) sample() string {
-	return c.tag(dateFrom(2026, 11, 22).first(c.unit), 0)
-}

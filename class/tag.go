@@ -36,6 +36,12 @@ func (c Calendar) tag(first date, n int) string {
 	return civil.Format("20060102")
 }
 
+// sample returns a tag of the calendar; all have its length, but for parts of days on
+// which a zone changed sides of the date line.
+func (c Calendar) sample() string {
+	return c.tag(dateFrom(2026, 11, 22).first(c.unit), 0)
+}
+
 // Parse returns the period that a tag names. The error wraps [ErrPeriod] for every
 // text that is not the tag of a period.
 func (c Calendar) Parse(tag string) (Period, error) {

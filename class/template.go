@@ -141,6 +141,30 @@ func (t template) parse(id string) (map[string]string, bool) {
 	return values, true
 }
 
+// matches reports whether parse would find values in id, and a tag with digits where sample
+// has them. It allocates nothing.
+func (t template) matches(id, sample string) bool {
+	for i, s := range t {
+		text, sign, rest, more := cutSign(id)
+		if sign != s.sign || more != (i < len(t)-1) || !s.placeholder && text != s.text || s.isDim() && text == "" || s.isTag() && !alike(text, sample) {
+			return false
+		}
+		id = rest
+	}
+	return true
+}
+
+// alike reports whether two texts differ in nothing but which digits are in them.
+func alike(a, b string) bool {
+	digit := func(c byte) bool { return c >= '0' && c <= '9' }
+	for i := range len(a) {
+		if i >= len(b) || a[i] != b[i] && !(digit(a[i]) && digit(b[i])) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
 // CheckDimension returns an error unless value is 1 to [MaxDimension] characters of
 // A-Z, a-z and 0-9.
 func CheckDimension(value string) error {

@@ -14,7 +14,7 @@
 // pipeline.
 //
 // The path of a verdict: a cloud API allows a few calls a second per account, so
-// of all [Poller] instances the one that has a lease in Redis (poller.go, lease.go)
+// of all [Poller] instances the one that has a lease in Redis (poller.go)
 // calls the server-side [Source] (tencent.go and its files, redis_hotkeys.go) and
 // publishes a [Verdict] (verdict.go), which each sidecar's [VerdictReader] reads once
 // a second.

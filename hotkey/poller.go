@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"rankcache/internal/lease"
 	"rankcache/wire"
 )
 
@@ -31,8 +31,6 @@ const (
 	// maxBackoff is the longest pause of the exponential back-off.
 	maxBackoff = time.Minute
 )
-
-var errLeaseLost = errors.New("another poller has the lease")
 
 // PollerConfig configures a [Poller]. Zero fields take the defaults of this package.
 type PollerConfig struct {
@@ -75,7 +73,7 @@ type Poller struct {
 	cfg     PollerConfig
 	source  Source
 	rdb     redis.Cmdable
-	lease   lease
+	lease   lease.Lease
 	verdict string // Redis key of the verdict
 	rateKey string // Redis key that bounds the rate of calls
 	log     *slog.Logger
@@ -97,7 +95,7 @@ func NewPoller(cfg PollerConfig, source Source, rdb redis.Cmdable, names wire.Na
 	}
 	p := &Poller{cfg: cfg, source: source, rdb: rdb, log: log, metrics: newPollerMetrics(reg),
 		verdict: names.HotKey(instance), rateKey: names.HotKey(instance + ":turn")}
-	p.lease = lease{rdb: rdb, key: names.HotKey(instance + ":lease"), id: cfg.ID, ttl: cfg.Lease}
+	p.lease = lease.Lease{Redis: rdb, Key: names.HotKey(instance + ":lease"), ID: cfg.ID, TTL: cfg.Lease}
 	p.backoff = &backoff.ExponentialBackOff{InitialInterval: 2 * cfg.Every, MaxInterval: max(maxBackoff, 2*cfg.Every),
 		Multiplier: 2, RandomizationFactor: 0.3}
 	p.backoff.Reset()
@@ -109,12 +107,12 @@ func NewPoller(cfg PollerConfig, source Source, rdb redis.Cmdable, names wire.Na
 func (p *Poller) Run(ctx context.Context) error {
 	failing := false
 	for ctx.Err() == nil {
-		acquired, wait, err := p.lease.acquire(ctx)
+		acquired, wait, err := p.lease.Acquire(ctx)
 		switch {
 		case acquired:
 			failing, wait = false, p.lead(ctx)
 		case err == nil: // try when it expires, not all pollers at the same time
-			failing, wait = false, wait+rand.N(p.cfg.Lease/5)
+			failing, wait = false, p.lease.Retry(wait)
 		default:
 			if !failing && ctx.Err() == nil {
 				p.log.Warn("hot keys are not polled: the lease can't be acquired from Redis", "err", err)
@@ -132,28 +130,22 @@ func (p *Poller) lead(ctx context.Context) (pause time.Duration) {
 	p.metrics.leading.Set(1)
 	defer p.metrics.leading.Set(0)
 	p.log.Info("polling hot keys for the fleet", "source", p.source.Name())
-	led, lost := context.WithCancelCause(ctx)
-	kept := make(chan struct{})
-	go func() { defer close(kept); p.lease.keepAlive(led, lost) }()
-	defer func() { lost(nil); <-kept; p.release(ctx) }()
-	for led.Err() == nil {
-		pause, stop := p.poll(led)
-		if stop {
-			return jitter(p.cfg.StopPause)
+	stop := false
+	reason := p.lease.Hold(ctx, func(led context.Context) {
+		for led.Err() == nil && !stop {
+			pause, stop = p.poll(led)
+			if !stop {
+				sleep(led, pause)
+			}
 		}
-		sleep(led, pause)
+	})
+	if stop {
+		return jitter(p.cfg.StopPause)
 	}
 	if ctx.Err() == nil {
-		p.log.Info("no longer polling hot keys", "reason", context.Cause(led))
+		p.log.Info("no longer polling hot keys", "reason", reason)
 	}
 	return jitter(p.cfg.Lease / 2)
-}
-
-// release releases the lease. If that fails, the lease expires.
-func (p *Poller) release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.Lease/2)
-	defer cancel()
-	_ = p.lease.release(ctx)
 }
 
 // poll makes one call if it is time for one and returns the pause until the

@@ -177,34 +177,6 @@ func TestTwoLeadersShareOneTurn(t *testing.T) {
 	}
 }
 
-func TestLease(t *testing.T) {
-	rdb, key := newClient(t, testkit.Redis(t)), testkit.Name(t)
-	a := &lease{rdb: rdb, key: key, id: "a", ttl: time.Minute}
-	b := &lease{rdb: rdb, key: key, id: "b", ttl: time.Minute}
-	ctx := t.Context()
-	if held, _, err := a.acquire(ctx); err != nil || !held {
-		t.Fatalf("a: %v, %v", held, err)
-	}
-	if held, left, err := b.acquire(ctx); err != nil || held || left <= 0 || left > time.Minute {
-		t.Errorf("b: %v, %v left, %v; want to wait for a's lease", held, left, err)
-	}
-	if ok, err := b.renew(ctx); err != nil || ok {
-		t.Errorf("b renewed a's lease: %v, %v", ok, err)
-	}
-	if err := b.release(ctx); err != nil {
-		t.Error(err)
-	}
-	if ok, err := a.renew(ctx); err != nil || !ok {
-		t.Errorf("a's lease is gone after b's release: %v, %v", ok, err)
-	}
-	if err := a.release(ctx); err != nil {
-		t.Error(err)
-	}
-	if held, _, err := b.acquire(ctx); err != nil || !held {
-		t.Errorf("b, after a's release: %v, %v", held, err)
-	}
-}
-
 // What becomes of the pace and the verdict after each class of failure: a good
 // verdict stays until it runs out, and nothing is published instead.
 func TestPollerAfterFailures(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -30,6 +31,8 @@ type writerState struct {
 	// acceptedSeq is the seq up to which AcceptHoles counted updates as seen.
 	acceptedSeq uint64
 	proof
+	// pass yields during passes over the whole board. The lock is held meanwhile.
+	pass yield.Steps
 }
 
 // clear starts with new storage; readers may still use the old.
@@ -38,6 +41,7 @@ func (s *writerState) clear() {
 		members:      newMembers(maphash.MakeSeed(), 0),
 		orderIDs:     newOrderIDs(),
 		freshStorage: true,
+		pass:         s.pass,
 	}
 }
 
@@ -48,6 +52,15 @@ func (s *writerState) progress() rankcache.Progress {
 		OrderIDs:   uint64(len(s.orderIDs.hashes)),
 		Members:    s.live,
 	}
+}
+
+func (s *writerState) state() rankcache.State {
+	p := s.progress()
+	state := rankcache.State{Run: s.run, Seq: p.Applied()}
+	if s.strict {
+		state.Sum, state.HasSum = s.sum, true
+	}
+	return state
 }
 
 // outcome is the result of one update.
@@ -103,6 +116,37 @@ func (s *writerState) apply(u *wire.Update, tag uint32) outcome {
 	return s.applyTo(h, r, u)
 }
 
+// applyStrict applies u if it is the next update and gives the sum that it carries.
+// An earlier one must be that of the ring.
+func (s *writerState) applyStrict(u *wire.Update, tag uint32) outcome {
+	if u.Seq != 0 && u.Seq <= s.seqs.contiguous {
+		if sum, known := s.ring.at(u.Seq); known && (!u.HasSum || u.Sum != sum) {
+			return refuted
+		}
+		return duplicate
+	}
+	if u.Seq != s.seqs.contiguous+1 || !u.HasSum {
+		return refuted
+	}
+	h, r := s.members.findByTag(tag, u.Member)
+	if r == nil {
+		if h, r = s.addMember(u.Member); r == nil {
+			return refuted
+		}
+	}
+	before := s.score(r)
+	score := scoreAfter(before, u)
+	sum := s.sumAfter(h, r, before, score)
+	if sum != u.Sum {
+		return refuted
+	}
+	s.seqs.add(u.Seq)
+	r.seq, s.sum = u.Seq, sum
+	s.storeScore(h, r, before, score)
+	s.ring.add(sum)
+	return applied
+}
+
 // applyLate applies an update whose seq counts as seen. Up to acceptedSeq that may
 // be untrue, because its producer crashed between Redis and the log: then the
 // update is applied if its seq is above its member's own. A member without a
@@ -124,12 +168,13 @@ func (s *writerState) applyLate(u *wire.Update) outcome {
 }
 
 func (s *writerState) applyTo(h uint32, r *record, u *wire.Update) outcome {
-	score := scoreAfter(s.score(r), u)
+	before := s.score(r)
+	score := scoreAfter(before, u)
 	if isAbsent(score) && u.Op != wire.OpDelete {
 		return stale
 	}
 	r.seq = max(r.seq, u.Seq)
-	s.setScore(h, r, score)
+	s.setScore(h, r, before, score)
 	return applied
 }
 
@@ -162,7 +207,7 @@ func (s *writerState) addMember(id string) (uint32, *record) {
 	if !s.members.fits(id) {
 		return 0, nil
 	}
-	h, r := s.members.add(id)
+	h, r := s.members.add(id, &s.pass)
 	r.seq = s.forgottenSeq
 	return h, r
 }
@@ -175,16 +220,15 @@ func (s *writerState) score(r *record) float64 {
 	return s.members.published(r)
 }
 
-// setScore changes a member's score and keeps the sum.
-func (s *writerState) setScore(handle uint32, r *record, score float64) {
-	s.sum = s.sumAfter(handle, r, score)
-	s.storeScore(handle, r, score)
+// setScore changes a member's score and keeps the sum. before is its present score.
+func (s *writerState) setScore(handle uint32, r *record, before, score float64) {
+	s.sum = s.sumAfter(handle, r, before, score)
+	s.storeScore(handle, r, before, score)
 }
 
 // storeScore changes a member's score. Once there is an index, readers may use the
 // table, and the score waits in the list of changes for Publish.
-func (s *writerState) storeScore(handle uint32, r *record, score float64) {
-	before := s.score(r)
+func (s *writerState) storeScore(handle uint32, r *record, before, score float64) {
 	s.live += present(score) - present(before)
 	switch n := r.changeNo.Load(); {
 	case s.index == nil:
@@ -211,6 +255,7 @@ func (s *writerState) checkEntry(e *rankcache.Entry) error {
 func (s *writerState) load(seq uint64, es []rankcache.Entry) {
 	listed := make([]uint32, 0, len(es))
 	for i := range es {
+		s.pass.Done(1)
 		if h, r := s.findOrAdd(es[i].Member); r != nil {
 			listed = append(listed, h)
 			s.setAsOf(seq, h, r, es[i].Score+0)
@@ -221,6 +266,7 @@ func (s *writerState) load(seq uint64, es []rankcache.Entry) {
 		keep.put(h)
 	}
 	for h, r := range s.members.all {
+		s.pass.Done(1)
 		if !keep.has(h) {
 			s.setAsOf(seq, h, r, absent)
 		}
@@ -237,9 +283,10 @@ func (s *writerState) setAsOf(seq uint64, h uint32, r *record, score float64) (c
 		return false
 	}
 	r.seq = seq
-	if before := s.score(r); before == score || isAbsent(before) && isAbsent(score) {
+	before := s.score(r)
+	if before == score || isAbsent(before) && isAbsent(score) {
 		return false
 	}
-	s.setScore(h, r, score)
+	s.setScore(h, r, before, score)
 	return true
 }

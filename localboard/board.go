@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -29,7 +30,6 @@ type Board struct {
 	// takes another.
 	mu sync.Mutex
 	writerState
-	yield func() // see WithYield; may be nil
 	pause func() // test hook between the steps of Publish; nil outside tests
 }
 
@@ -46,7 +46,7 @@ func (b *Board) ID() rankcache.BoardID { return b.id }
 func (b *Board) setYield(fn func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.yield = fn
+	b.pass = yield.Every(passSteps, fn)
 }
 
 // Reset empties the board, which is closed, to be filled from the beginning. Until the
@@ -103,6 +103,51 @@ func (b *Board) Load(seq uint64, es []rankcache.Entry) error {
 	return nil
 }
 
+// Sum returns the checksum over all members, unpublished changes included. The first
+// call since [New] or Reset adds them up, in pieces, so that other methods wait for
+// half a millisecond at most; from then on each change keeps the sum.
+func (b *Board) Sum() uint64 {
+	for {
+		b.mu.Lock()
+		done, sum, pass := b.sumMore(&b.members, b.score, sumPiece), b.sum, b.pass
+		b.mu.Unlock()
+		if done {
+			return sum
+		}
+		pass.Now()
+	}
+}
+
+// SetRun records of which run the board's updates are.
+func (b *Board) SetRun(run uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.run = run
+}
+
+// Prove compares the board with the state that Redis had. If run and sum are the same
+// and the board has no update beyond the state's seq, it is equal to Redis there:
+// holes up to the seq are accepted, Prove returns true, and from now on Apply is
+// strict. Otherwise nothing changes.
+func (b *Board) Prove(state rankcache.State) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !state.HasSum || b.run != state.Run || b.summedTo != allHandles || b.sum != state.Sum || b.seqs.highest > state.Seq {
+		return false
+	}
+	b.seqs.acceptTo(state.Seq)
+	b.strict = true
+	b.ring = newSumRing(state.Seq, state.Sum)
+	return true
+}
+
+// Relax ends the strict mode that Prove began: updates are applied in any order, unproved.
+func (b *Board) Relax() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.strict, b.ring = false, sumRing{}
+}
+
 // Publish makes applied updates visible to readers; without any it returns at
 // once. The first Publish sorts the board, and from then on the index is kept up
 // to date: do not publish a board that is still being filled.
@@ -157,14 +202,14 @@ func (b *Board) buildView(old *view) *view {
 	if b.index != nil && len(b.changes) == 0 && !b.freshStorage {
 		v.ranking = old.ranking
 	} else {
-		b.updateIndex(b.yield)
+		b.updateIndex()
 		v.ranking = b.index.freeze()
 	}
 	v.members = b.members
 	if b.freshStorage { // the old view's handles are invalid in it
 		old = nil
 	}
-	v.topRows = v.newTopRows(old)
+	v.topRows = newTopRows(&v.ranking, &v.members, old)
 	v.top = &rankcache.Top{
 		Board:       b.id,
 		Entries:     v.topRows.entries,

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sort"
 	"unsafe"
+
+	"rankcache/internal/yield"
 )
 
 // index is the writer's sorted set of rows, best first: a counted B+ tree of three
@@ -201,9 +203,10 @@ func (x *index) bytes() int {
 }
 
 // withHandles returns the same index with other handles.
-func (x *index) withHandles(m *members, handles []uint32) *index {
+func (x *index) withHandles(m *members, handles []uint32, p *yield.Steps) *index {
 	b := newBuilder(x.version)
 	for r := range x.all {
+		p.Done(1)
 		h := handles[r.handle]
 		b.add(row{sortKey{r.score, m.idKey(m.at(h).id())}, h})
 	}
@@ -212,11 +215,11 @@ func (x *index) withHandles(m *members, handles []uint32) *index {
 
 // merged returns the index without the rows of gone and with those of added, which
 // it sorts. For many rows it costs less than one update each.
-func (x *index) merged(m *members, gone bitset, added []row, p *passYielder) *index {
+func (x *index) merged(m *members, gone bitset, added []row, p *yield.Steps) *index {
 	m.sort(added, p)
 	b := newBuilder(x.version)
 	for r := range x.all {
-		p.step()
+		p.Done(1)
 		if gone.has(r.handle) {
 			continue
 		}
@@ -233,11 +236,11 @@ func (x *index) merged(m *members, gone bitset, added []row, p *passYielder) *in
 }
 
 // build returns the index of rows, which it sorts.
-func build(m *members, rows []row, version uint64, p *passYielder) *index {
+func build(m *members, rows []row, version uint64, p *yield.Steps) *index {
 	m.sort(rows, p)
 	b := newBuilder(version)
 	for _, r := range rows {
-		p.step()
+		p.Done(1)
 		b.add(r)
 	}
 	return b.close()

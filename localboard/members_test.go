@@ -8,6 +8,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"rankcache"
+	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -73,7 +74,7 @@ func TestRecords(t *testing.T) {
 		if !m.fits(id) {
 			t.Fatalf("id of %d bytes does not fit", len(id))
 		}
-		m.add(id)
+		m.add(id, new(yield.Steps))
 	}
 	if m.fits(string(make([]byte, maxMember+1))) {
 		t.Error("an id of 64 KiB fits")

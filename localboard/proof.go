@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"rankcache"
 	"rankcache/wire"
 )
 
@@ -38,143 +37,38 @@ func share(id string, score float64) uint64 {
 }
 
 // sumAfter returns the sum after a member's score changes.
-func (s *writerState) sumAfter(handle uint32, r *record, score float64) uint64 {
-	if handle >= s.summedTo {
-		return s.sum
+func (p *proof) sumAfter(handle uint32, r *record, before, score float64) uint64 {
+	if handle >= p.summedTo {
+		return p.sum
 	}
 	id := r.id()
-	return (s.sum - share(id, s.score(r)) + share(id, score)) & wire.SumMask
+	return (p.sum - share(id, before) + share(id, score)) & wire.SumMask
 }
 
 // sumMore adds up the next n members. It returns true once all are in the sum.
-func (s *writerState) sumMore(n int) (done bool) {
-	if s.summedTo == allHandles {
+func (p *proof) sumMore(m *members, scoreOf func(*record) float64, n int) (done bool) {
+	if p.summedTo == allHandles {
 		return true
 	}
 	next := uint32(allHandles)
-	s.members.from(s.summedTo, func(h uint32, r *record) bool {
+	m.from(p.summedTo, func(h uint32, r *record) bool {
 		if n--; n < 0 {
 			next = h
 			return false
 		}
-		s.sum = (s.sum + share(r.id(), s.score(r))) & wire.SumMask
+		p.sum = (p.sum + share(r.id(), scoreOf(r))) & wire.SumMask
 		return true
 	})
-	s.summedTo = next
+	p.summedTo = next
 	return next == allHandles
 }
 
-// renumberSum follows a compaction, which gives members new handles: a sum that was
+// renumbered follows a compaction, which gives members new handles: a sum that was
 // not complete begins again.
-func (s *writerState) renumberSum() {
-	if s.summedTo != allHandles {
-		s.summedTo, s.sum = 0, 0
+func (p *proof) renumbered() {
+	if p.summedTo != allHandles {
+		p.summedTo, p.sum = 0, 0
 	}
-}
-
-// applyStrict applies u if it is the next update and gives the sum that it carries.
-// An earlier one must be that of the ring.
-func (s *writerState) applyStrict(u *wire.Update, tag uint32) outcome {
-	if u.Seq != 0 && u.Seq <= s.seqs.contiguous {
-		if sum, known := s.ring.at(u.Seq); known && (!u.HasSum || u.Sum != sum) {
-			return refuted
-		}
-		return duplicate
-	}
-	if u.Seq != s.seqs.contiguous+1 || !u.HasSum {
-		return refuted
-	}
-	h, r := s.members.findByTag(tag, u.Member)
-	if r == nil {
-		if h, r = s.addMember(u.Member); r == nil {
-			return refuted
-		}
-	}
-	score := scoreAfter(s.score(r), u)
-	sum := s.sumAfter(h, r, score)
-	if sum != u.Sum {
-		return refuted
-	}
-	s.seqs.add(u.Seq)
-	r.seq, s.sum = u.Seq, sum
-	s.storeScore(h, r, score)
-	s.ring.add(sum)
-	return applied
-}
-
-func (s *writerState) state() rankcache.State {
-	p := s.progress()
-	state := rankcache.State{Run: s.run, Seq: p.Applied()}
-	if s.strict {
-		state.Sum, state.HasSum = s.sum, true
-	}
-	return state
-}
-
-// Sum returns the checksum over all members, unpublished changes included. The first
-// call since [New] or Reset adds them up, in pieces, so that other methods wait for
-// half a millisecond at most; from then on each change keeps the sum.
-func (b *Board) Sum() uint64 {
-	for {
-		b.mu.Lock()
-		done, sum, yield := b.sumMore(sumPiece), b.sum, b.yield
-		b.mu.Unlock()
-		if done {
-			return sum
-		}
-		if yield != nil {
-			yield()
-		}
-	}
-}
-
-// SetRun records of which run the board's updates are.
-func (b *Board) SetRun(run uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.run = run
-}
-
-// Prove compares the board with the state that Redis had. If run and sum are the same
-// and the board has no update beyond the state's seq, it is equal to Redis there:
-// holes up to the seq are accepted, Prove returns true, and from now on Apply is
-// strict. Otherwise nothing changes.
-func (b *Board) Prove(state rankcache.State) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !state.HasSum || b.run != state.Run || b.summedTo != allHandles || b.sum != state.Sum || b.seqs.highest > state.Seq {
-		return false
-	}
-	b.seqs.acceptTo(state.Seq)
-	b.strict = true
-	b.ring = newSumRing(state.Seq, state.Sum)
-	return true
-}
-
-// Relax ends the strict mode that Prove began: updates are applied in any order, unproved.
-func (b *Board) Relax() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.strict, b.ring = false, sumRing{}
-}
-
-// State returns the state that the board has, unpublished changes included. The sum
-// is known while Apply is strict.
-func (b *Board) State() rankcache.State {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.state()
-}
-
-// SumAt returns the sum that the board had at a seq of a run. It is known for the
-// latest updates only: those of the last ten seconds, and at least 1,024.
-func (b *Board) SumAt(run, seq uint64) (sum uint64, known bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if run != b.run || !b.strict {
-		return 0, false
-	}
-	return b.ring.at(seq)
 }
 
 const (

@@ -79,7 +79,7 @@ func TestSumIsThatOfTheMembersHoweverTheyCame(t *testing.T) {
 	b.Apply(us[:1500])
 	for range 40 { // changes and additions while the sum is being made
 		b.mu.Lock()
-		b.sumMore(20)
+		b.sumMore(&b.members, b.score, 20)
 		b.mu.Unlock()
 		b.Apply(us[1500:1550])
 		us = append(us[:1500], us[1550:]...)

@@ -3,6 +3,8 @@ package localboard
 import (
 	"slices"
 	"time"
+
+	"rankcache/internal/yield"
 )
 
 // mergeShare decides how a publication updates the index: with more than rows /
@@ -18,15 +20,15 @@ type change struct {
 }
 
 // updateIndex brings the index up to the changes.
-func (s *writerState) updateIndex(yield func()) {
+func (s *writerState) updateIndex() {
 	switch {
 	case s.index == nil:
 		s.members.prefix, s.liveAtCompaction = s.members.commonPrefix(), s.live
-		s.index = s.build(yield)
+		s.index = build(&s.members, s.liveRows(), 0, &s.pass)
 	case len(s.changes) > s.index.rows/mergeShare:
-		s.index = s.index.merged(&s.members, s.changedHandles(), s.changedRows(), &passYielder{yield: yield})
+		s.index = s.index.merged(&s.members, s.changedHandles(), s.changedRows(), &s.pass)
 	default:
-		for y, i := newYielder(yield, len(s.changes)), 0; i < len(s.changes); i++ {
+		for y, i := newYielder(&s.pass, len(s.changes)), 0; i < len(s.changes); i++ {
 			y.beforeChange(i)
 			s.updateRow(&s.changes[i])
 		}
@@ -45,17 +47,11 @@ func (s *writerState) updateRow(c *change) {
 	}
 }
 
-// build returns the index of all members on the board.
-func (s *writerState) build(yield func()) *index {
-	p := &passYielder{yield: yield}
-	return build(&s.members, s.liveRows(p), 0, p)
-}
-
 // liveRows returns a row for every member on the board, unsorted.
-func (s *writerState) liveRows(p *passYielder) []row {
+func (s *writerState) liveRows() []row {
 	rows := make([]row, 0, s.live)
 	for h, r := range s.members.all {
-		p.step()
+		s.pass.Done(1)
 		if score := s.members.published(r); !isAbsent(score) {
 			rows = append(rows, newRow(score, s.members.idKey(r.id()), h))
 		}
@@ -121,44 +117,29 @@ const (
 
 // yielder yields during one publication.
 type yielder struct {
-	yield  func() // may be nil
-	every  int    // changes between two yields
+	pass   *yield.Steps
+	every  int // changes between two yields
 	budget time.Duration
 }
 
-func newYielder(yield func(), changes int) yielder {
-	return yielder{yield, max(minPiece, changes/maxPieces), yieldBudget}
+func newYielder(pass *yield.Steps, changes int) yielder {
+	return yielder{pass, max(minPiece, changes/maxPieces), yieldBudget}
 }
 
 // beforeChange is called before the i-th change.
 func (y *yielder) beforeChange(i int) {
-	if y.yield == nil || i == 0 || i%y.every != 0 || y.budget <= 0 {
+	if i == 0 || i%y.every != 0 || y.budget <= 0 {
 		return
 	}
 	start := time.Now()
-	y.yield()
+	y.pass.Now()
 	y.budget -= time.Since(start)
 }
 
 // passSteps is how many rows a pass over a whole board works on between two yields, or how
-// many it compares: some 0.2 ms.
+// many it compares: some 0.2 ms. Go takes a core from a goroutine after 10 ms only, and
+// readers of other boards would wait for so long.
 const passSteps = 4096
-
-// passYielder yields during a pass over a whole board. Go takes a core from a goroutine after
-// 10 ms only, and readers of other boards would wait for so long.
-type passYielder struct {
-	yield func() // may be nil
-	steps int    // since the last yield
-}
-
-// step is called for each row.
-func (p *passYielder) step() {
-	if p.steps++; p.steps < passSteps || p.yield == nil {
-		return
-	}
-	p.steps = 0
-	p.yield()
-}
 
 // bitset is a set of handles.
 type bitset []uint64

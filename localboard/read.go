@@ -2,7 +2,6 @@ package localboard
 
 import (
 	"iter"
-	"math"
 	"time"
 	"unsafe"
 
@@ -31,6 +30,25 @@ func (b *Board) Score(member string) (score float64, memberSeq uint64, ok bool) 
 		return 0, r.seq, false
 	}
 	return score, r.seq, true
+}
+
+// State returns the state that the board has, unpublished changes included. The sum
+// is known while Apply is strict.
+func (b *Board) State() rankcache.State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state()
+}
+
+// SumAt returns the sum that the board had at a seq of a run. It is known for the
+// latest updates only: those of the last ten seconds, and at least 1,024.
+func (b *Board) SumAt(run, seq uint64) (sum uint64, known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if run != b.run || !b.strict {
+		return 0, false
+	}
+	return b.ring.at(seq)
 }
 
 // MarkCurrent records that the copy was known to equal the origin at t. A time
@@ -116,6 +134,23 @@ func (b *Board) standings(rows []rankcache.Standing, direction rankcache.Directi
 	}
 }
 
+// WholePage answers q, all of one moment, and returns the published head of that moment;
+// nil before the first Publish. The rows are as those of [Board.Page]. q.Board is not
+// looked at.
+func (b *Board) WholePage(q rankcache.PageQuery) (rankcache.WholePage, *rankcache.Top) {
+	own := [1]rankcache.Standing{{Member: q.Member}}
+	v, pinned := b.standings(own[:], q.Order)
+	if v == nil {
+		return rankcache.WholePage{}, nil
+	}
+	defer pinned.release()
+	w := rankcache.WholePage{Page: v.page(q.Start, q.Limit, q.Order), Own: v.surroundings(own[0], &q)}
+	if q.Ranked() && len(w.Entries) > 0 {
+		w.Ahead = v.ahead(w.Entries[0].Score, &q)
+	}
+	return w, v.top
+}
+
 // Around returns the member's rank, and the page of it with at most n neighbours
 // on either side, all of one moment. If the member is not on the board, ok is
 // false and only the page's stamp is set.
@@ -187,13 +222,4 @@ func (b *Board) ByScore(lo, hi float64, offset, limit int, direction rankcache.D
 		first = v.rows - first - total
 	}
 	return v.page(first+offset, n, direction), total
-}
-
-// rowsAbove returns how many rows have a score above bound or, unless strict, equal to it.
-func (v *view) rowsAbove(bound float64, strict bool) int {
-	key := newSortKey(bound+0, math.MaxUint64) // behind no row with that score; +0 makes -0 a 0
-	if !strict {
-		key.score-- // of the next lower score
-	}
-	return v.keysBefore(key)
 }

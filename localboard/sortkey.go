@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+
+	"rankcache/internal/yield"
 )
 
 // sortKey is the sort key of a row: the score and 8 bytes of the id, both as numbers of
@@ -110,9 +112,9 @@ func (m *members) compare(a, b row) int {
 }
 
 // sort sorts rows, best first.
-func (m *members) sort(rows []row, p *passYielder) {
+func (m *members) sort(rows []row, p *yield.Steps) {
 	slices.SortFunc(rows, func(a, b row) int {
-		p.step()
+		p.Done(1)
 		return m.compare(a, b)
 	})
 }

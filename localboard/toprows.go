@@ -20,15 +20,15 @@ type leafSpan struct {
 	from int
 }
 
-// newTopRows returns the first rows of v. What has not changed since the old view
+// newTopRows returns the first rows of k. What has not changed since the old view
 // is copied from its topRows: few of those leaves and records are in the cache.
-func (v *view) newTopRows(old *view) topRows {
+func newTopRows(k *ranking, m *members, old *view) topRows {
 	was := topRows{entries: []rankcache.Entry{}}
 	if old != nil {
 		was = old.topRows
 	}
-	n := min(v.rows, rankcache.MaxTop)
-	t := topRows{spans: v.leafSpans(n, len(was.spans))}
+	n := min(k.rows, rankcache.MaxTop)
+	t := topRows{spans: k.leafSpans(n, len(was.spans))}
 	if n == len(was.entries) && slices.Equal(t.spans, was.spans) {
 		return was
 	}
@@ -39,25 +39,10 @@ func (v *view) newTopRows(old *view) topRows {
 			end = t.spans[i+1].from
 		}
 		if !t.copySpan(s, end, &was) {
-			t.readSpan(&v.members, s, end, &was)
+			t.readSpan(m, s, end, &was)
 		}
 	}
 	return t
-}
-
-// leafSpans returns the leaves of the first n rows, without reading them.
-func (k *ranking) leafSpans(n, guess int) []leafSpan {
-	spans, from := make([]leafSpan, 0, guess), 0
-	for _, in := range k.children {
-		for i := range in.n {
-			if from >= n {
-				return spans
-			}
-			spans = append(spans, leafSpan{in.leaves[i], from})
-			from += in.leafRows(i)
-		}
-	}
-	return spans
 }
 
 // copySpan copies the rows from s.from to end, which are of one leaf, from was. It

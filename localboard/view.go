@@ -1,6 +1,7 @@
 package localboard
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 	"unsafe"
@@ -19,22 +20,6 @@ type view struct {
 	// overwritten is set before the next publication overwrites the first score of
 	// this view: the changes that it makes, with the scores of this view as old.
 	overwritten atomic.Pointer[[]change]
-}
-
-// ranking is an immutable version of the index. Its memory is used again when it is
-// no longer pinned.
-type ranking struct {
-	rootBuffer
-	rows    int
-	version uint64 // no node in it has a higher one
-	pins    *pins
-	free    *freeList // of the index that it is a version of
-}
-
-// rootBuffer is the memory that a ranking shares with no other version.
-type rootBuffer struct {
-	root
-	starts []uint32 // rows before each inner node
 }
 
 func (v *view) stamp() rankcache.Stamp {
@@ -137,53 +122,11 @@ func (v *view) ownBytes() int {
 	return int(unsafe.Sizeof(view{})) + v.rootBuffer.bytes() + v.topRows.bytes()
 }
 
-// rowsBefore returns how many rows stand before r, which is in the ranking.
-func (k *ranking) rowsBefore(m *members, r row) int {
-	i := k.childFor(m, r)
-	in := k.children[i]
-	j := in.childFor(m, r)
-	return int(k.starts[i]+in.starts[j]) + in.leaves[j].indexOf(m, r)
-}
-
-// keysBefore returns how many rows have a sort key that stands before a.
-func (k *ranking) keysBefore(a sortKey) int {
-	if k.rows == 0 {
-		return 0
+// rowsAbove returns how many rows have a score above bound or, unless strict, equal to it.
+func (v *view) rowsAbove(bound float64, strict bool) int {
+	key := newSortKey(bound+0, math.MaxUint64) // behind no row with that score; +0 makes -0 a 0
+	if !strict {
+		key.score-- // of the next lower score
 	}
-	i := countBefore(k.keys[1:], a)
-	in := k.children[i]
-	j := max(countInNode(&in.keys, a), 1) - 1
-	return int(k.starts[i]+in.starts[j]) + countInNode(&in.leaves[j].keys, a)
-}
-
-// readEntries fills dst with the rows from start on, best first. There must be
-// that many.
-func (k *ranking) readEntries(m *members, dst []rankcache.Entry, start int) {
-	if len(dst) == 0 {
-		return
-	}
-	i, found := slices.BinarySearch(k.starts, uint32(start))
-	if !found {
-		i--
-	}
-	l, from := k.children[i].locate(start - int(k.starts[i]))
-	for ; len(dst) > 0; i, l = i+1, 0 {
-		in := k.children[i]
-		for ; l < in.n && len(dst) > 0; l, from = l+1, 0 {
-			n := min(in.leaves[l].n-from, len(dst))
-			in.leaves[l].readEntries(m, dst[:n], from)
-			dst = dst[n:]
-		}
-	}
-}
-
-func (l *leaf) readEntries(m *members, dst []rankcache.Entry, from int) {
-	for i := range dst {
-		dst[i] = rankcache.Entry{Member: m.at(l.handles[from+i]).id(), Score: l.keys[from+i].value()}
-	}
-}
-
-// bytes leaves out the nodes.
-func (r *rootBuffer) bytes() int {
-	return cap(r.children)*8 + cap(r.keys)*int(unsafe.Sizeof(sortKey{})) + cap(r.starts)*4
+	return v.keysBefore(key)
 }

@@ -14,7 +14,7 @@ import (
 // and looks for the better score row by row.
 func TestWholePage(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	g := &generator{Rand: r, members: 3000, scores: func(r *rand.Rand) float64 { return float64(r.IntN(40)) }}
+	g := &generator{Rand: r, members: 3000, scores: func(r *rand.Rand) float64 { return float64(r.IntN(160)-20) / 4 }}
 	b := newBoard(t)
 	for range 4 {
 		b.Apply(g.batch(2000, true))
@@ -22,7 +22,7 @@ func TestWholePage(t *testing.T) {
 		all := []rankcache.Page{b.Page(0, 3000, rankcache.Descending), b.Page(0, 3000, rankcache.Ascending)}
 		for range 300 {
 			q := rankcache.PageQuery{Order: rankcache.Direction(r.IntN(2)), Start: r.IntN(700), Limit: r.IntN(60),
-				Member: g.id(), Around: r.IntN(40) - 1, Gap: r.IntN(4) > 0, Mode: rankcache.RankMode(r.IntN(3)), Percentile: r.IntN(2) == 0}
+				Member: g.id(), Around: r.IntN(40) - 1, Gap: r.IntN(4) > 0, Mode: rankcache.RankMode(r.IntN(3)), Percentile: r.IntN(2) == 0, Integers: r.IntN(2) == 0}
 			got, top := b.WholePage(q)
 			if diff := gocmp.Diff(pieceByPiece(b, &q, all[q.Order]), got); diff != "" || top != b.Top() {
 				t.Fatalf("%+v (-want +got):\n%s", q, diff)
@@ -48,7 +48,7 @@ func pieceByPiece(b *Board, q *rankcache.PageQuery, all rankcache.Page) (w rankc
 		w.Own.Ahead = aheadRowByRow(all, rows[0].Rank-1, q)
 	}
 	for i := rows[0].Rank - 2; q.Gap && i >= 0 && !w.Own.HasBetter; i-- {
-		if e := b.Page(i, 1, q.Order).Entries[0]; e.Score != rows[0].Score {
+		if e := b.Page(i, 1, q.Order).Entries[0]; !rankcache.SameScore(e.Score, rows[0].Score, q.Integers) {
 			w.Own.Better, w.Own.HasBetter = e.Score, true
 		}
 	}
@@ -61,8 +61,8 @@ func aheadRowByRow(all rankcache.Page, index int, q *rankcache.PageQuery) (a ran
 		return a
 	}
 	for i, e := range all.Entries[:index] {
-		if e.Score != all.Entries[index].Score {
-			if a.Members++; i == 0 || e.Score != all.Entries[i-1].Score {
+		if !rankcache.SameScore(e.Score, all.Entries[index].Score, q.Integers) {
+			if a.Members++; i == 0 || !rankcache.SameScore(e.Score, all.Entries[i-1].Score, q.Integers) {
 				a.Scores++
 			}
 		}

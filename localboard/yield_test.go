@@ -25,29 +25,52 @@ func newYieldingBoard(rows int, yield func(*Board)) *Board {
 	return b
 }
 
-// TestPassesYield: a pass over the whole board yields, too, be it the first publication or
-// one with many changes.
+// TestPassesYield: a pass over the whole board yields, too.
 func TestPassesYield(t *testing.T) {
 	const rows = 3 * passSteps
 	times := 0
 	b := NewBoards(WithYield(func() { times++ })).Create("b")
-	for i, pass := range []string{"the first publication", "many changes"} {
-		times = 0
-		publishScores(b, i*rows, rows)
-		if times < 3 {
-			t.Errorf("%s of %d rows yielded %d times", pass, rows, times)
+	first, second := scores(0, rows), scores(rows, rows)
+	load := func(es []rankcache.Entry) {
+		if err := b.Load(2*rows, es); err != nil {
+			t.Error(err)
 		}
-		check(t, b)
+	}
+	for _, c := range []struct {
+		what string
+		pass func()
+		want int // at least
+	}{
+		{"the growing table", func() { b.Apply(first) }, 2},
+		{"the first publication", b.Publish, 3},
+		{"many changes", func() { b.Apply(second); b.Publish() }, 3},
+		{"a load", func() { load(whole(b, rankcache.Descending)) }, 6},
+		{"a load that removes all", func() { load(nil) }, 3},
+		{"a compaction", func() { compact(&b.writerState) }, 3},
+	} {
+		times = 0
+		c.pass()
+		if times < c.want {
+			t.Errorf("%s of %d rows yielded %d times, want %d", c.what, rows, times, c.want)
+		}
+		if b.index != nil {
+			b.Publish()
+			check(t, b)
+		}
 	}
 }
 
-// publishScores sets the scores of n members to from and above.
-func publishScores(b *Board, from, n int) {
+// scores returns updates of n members to the scores from and above.
+func scores(from, n int) []wire.Update {
 	us := make([]wire.Update, n)
 	for i := range us {
 		us[i] = set(fmt.Sprint("user:", i), float64(from+i), uint64(from+i+1))
 	}
-	b.Apply(us)
+	return us
+}
+
+func publishScores(b *Board, from, n int) {
+	b.Apply(scores(from, n))
 	b.Publish()
 }
 

@@ -29,7 +29,7 @@ return n`
 // and still the answer is of one instant.
 func TestAnswersAreOfOneInstant(t *testing.T) {
 	b := newBoard(t)
-	keys := []string{b.names.BoardKey(b.id), b.names.MetaKey(b.id)}
+	keys := []string{b.names().BoardKey(b.id), b.names().MetaKey(b.id)}
 	changeBoard := func() { must(t, b.client.Eval(context.Background(), change, keys).Err()) }
 	b.setMeta(t, testRun, 0)
 	changeBoard()
@@ -39,7 +39,7 @@ func TestAnswersAreOfOneInstant(t *testing.T) {
 			return &slowConn{conn, changeBoard}, err
 		}})
 	defer reader.Close()
-	b.Origin = New(reader, b.names, WithTimeout(testTimeout))
+	b.Origin = New(reader, b.names(), WithTimeout(testTimeout))
 	for range 20 {
 		for name, read := range map[string]func() (rankcache.Stamp, float64, float64, error){
 			"page": b.viaPage, "standings": b.viaStandings, "around": b.viaAround, "whole": b.viaWhole, "tops": b.viaTops, "sample": b.viaSample} {

@@ -72,14 +72,14 @@ func TestRoomBoards(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	b := newBoard(t, WithRegisterer(reg))
 	room, empty, broken := testkit.Name(t), testkit.Name(t), testkit.Name(t)
-	must(t, b.client.SAdd(t.Context(), b.names.RoomKey(room), "2", "1_2_3", "not a board", "").Err())
-	must(t, b.client.Set(t.Context(), b.names.RoomKey(broken), "no set", 0).Err())
+	must(t, b.client.SAdd(t.Context(), b.names().RoomKey(room), "2", "1_2_3", "not a board", "").Err())
+	must(t, b.client.Set(t.Context(), b.names().RoomKey(broken), "no set", 0).Err())
 
 	rooms, err := b.RoomBoards(t.Context(), []string{room, empty})
 	must(t, err)
 	want := map[string][]rankcache.BoardID{room: {"1_2_3", "2"}, empty: {}}
 	equal(t, "rooms", rooms, want)
-	equal(t, "bad ids", testutil.ToFloat64(b.metrics.badBoards), 2.0)
+	equal(t, "bad ids", testutil.ToFloat64(b.bulkReader.metrics.badBoards), 2.0)
 
 	rooms, err = b.RoomBoards(t.Context(), []string{broken, room, empty})
 	if err == nil {

@@ -109,7 +109,7 @@ func TestCluster(t *testing.T) {
 		b := board{o, client, rankcache.BoardID(fmt.Sprintf("1_2_%d", i))}
 		b.fill(t, 100+i, abc...)
 		boards, uids = append(boards, b.id), append(uids, fmt.Sprint(i))
-		must(t, client.SAdd(t.Context(), b.names.RoomKey(uids[i]), string(b.id)).Err())
+		must(t, client.SAdd(t.Context(), b.names().RoomKey(uids[i]), string(b.id)).Err())
 		checkSeq(t, b, uint64(100+i))
 	}
 	tops, err := o.Tops(t.Context(), boards, 50)
@@ -150,7 +150,7 @@ func TestClusterFailover(t *testing.T) {
 	b := board{New(client, wire.DefaultNames()), client, "1_2_3"}
 	b.fill(t, 917, abc...)
 	killed := slices.IndexFunc(c.masters, func(n *clusterNode) bool {
-		return n.client.Exists(t.Context(), b.names.BoardKey(b.id)).Val() == 1
+		return n.client.Exists(t.Context(), b.names().BoardKey(b.id)).Val() == 1
 	})
 	must(t, c.masters[killed].client.Do(t.Context(), "WAIT", 1, 5000).Err())
 	must(t, c.masters[killed].Kill())

@@ -1,10 +1,12 @@
 // Package origin reads boards from Redis, the system of record. All that it writes
 // there is a request to a writer to add up a board again ([Origin.Readopt]).
 //
-// The path of a call, in order: [Dial] makes the client from a URL (dial.go); a
-// method of [Origin] names the keys of its board and sends one round trip, for one
-// request (origin.go, whole.go), for the background work on many boards (bulk.go), or to find
-// large ones (sizes.go). It uses MULTI if the commands are known in advance, and a
+// The path of a call, in order: [Dial] makes the client from a URL (dial.go). An [Origin]
+// is five readers of one link: pageReader for a request about one board (page.go,
+// whole.go), bulkReader for many boards (bulk.go, stamps.go), scanner for all of a board
+// (scan.go), auditor for the comparison with a copy (audit.go), and sizer for the search
+// of large ones (sizes.go). Each names the keys of its boards and sends one round trip
+// (origin.go). It uses MULTI if the commands are known in advance, and a
 // read-only script if a command needs an earlier reply or several boards share a
 // pipeline (script.go, *.lua); reply.go converts replies to domain types; errors.go
 // tells an unreachable Redis from one that refuses.
@@ -20,6 +22,7 @@
 //	total source  where Redis keeps the state: the meta, another key (a seq), or nowhere
 //	stamp         state, members and time of a reply
 //	sample        members of a board with which a copy is compared
+//	link          the client, the names of keys and the time-out of all readers
 //	script        a read-only Lua script, run once per board
 //
 // Start reading at [New].

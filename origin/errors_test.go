@@ -50,7 +50,7 @@ func TestUnavailable(t *testing.T) {
 					t.Errorf("%s: %v", method, err)
 				}
 			}
-			equal(t, "counted", testutil.ToFloat64(o.metrics.errors.WithLabelValues("page", "unavailable")), 1.0)
+			equal(t, "counted", testutil.ToFloat64(o.bulkReader.metrics.errors.WithLabelValues("page", "unavailable")), 1.0)
 		})
 	}
 }
@@ -58,7 +58,7 @@ func TestUnavailable(t *testing.T) {
 // An error reply of Redis is not an outage: its text is kept.
 func TestRefused(t *testing.T) {
 	b := newBoard(t)
-	for _, key := range []string{b.names.BoardKey(b.id), b.names.RoomKey(string(b.id))} {
+	for _, key := range []string{b.names().BoardKey(b.id), b.names().RoomKey(string(b.id))} {
 		must(t, b.client.Set(t.Context(), key, "no board", 0).Err())
 	}
 	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
@@ -72,14 +72,14 @@ func TestRefused(t *testing.T) {
 func TestBadReply(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 1, abc...)
-	must(t, b.client.Set(t.Context(), b.names.MetaKey(b.id), "many", 0).Err())
+	must(t, b.client.Set(t.Context(), b.names().MetaKey(b.id), "many", 0).Err())
 	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
 		if method != "rooms" && (err == nil || !strings.Contains(err.Error(), `"many"`)) {
 			t.Errorf("meta: %s: %v", method, err)
 		}
 	}
-	must(t, b.client.Del(t.Context(), b.names.MetaKey(b.id)).Err())
-	must(t, b.client.Do(t.Context(), "ZADD", b.names.BoardKey(b.id), "+inf", "a").Err())
+	must(t, b.client.Del(t.Context(), b.names().MetaKey(b.id)).Err())
+	must(t, b.client.Do(t.Context(), "ZADD", b.names().BoardKey(b.id), "+inf", "a").Err())
 	for method, err := range everyMethod(t.Context(), b.Origin, b.id) {
 		if method != "rooms" && method != "stamps" && (err == nil || !strings.Contains(err.Error(), "+Inf")) {
 			t.Errorf("score: %s: %v", method, err)

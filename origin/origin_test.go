@@ -43,6 +43,8 @@ func newBoard(t testing.TB, opts ...Option) board {
 	return board{New(client, wire.DefaultNames(), opts...), client, rankcache.BoardID(testkit.Name(t))}
 }
 
+func (b board) names() wire.Names { return b.pageReader.names }
+
 // testRun is the run of the boards that tests fill.
 const testRun = 1 << 40
 
@@ -53,16 +55,16 @@ func (b board) fill(t testing.TB, seq int, entries ...rankcache.Entry) {
 	for i, e := range entries {
 		rows[i] = redis.Z{Member: e.Member, Score: e.Score}
 	}
-	must(t, b.client.ZAdd(t.Context(), b.names.BoardKey(b.id), rows...).Err())
+	must(t, b.client.ZAdd(t.Context(), b.names().BoardKey(b.id), rows...).Err())
 	b.setMeta(t, testRun, seq)
 }
 
 // setMeta makes the board's meta fit its members.
 func (b board) setMeta(t testing.TB, run uint64, seq int) {
 	t.Helper()
-	members, err := b.client.ZRangeWithScores(t.Context(), b.names.BoardKey(b.id), 0, -1).Result()
+	members, err := b.client.ZRangeWithScores(t.Context(), b.names().BoardKey(b.id), 0, -1).Result()
 	must(t, err)
-	must(t, b.client.Set(t.Context(), b.names.MetaKey(b.id), testkit.Meta(run, uint64(seq), members), 0).Err())
+	must(t, b.client.Set(t.Context(), b.names().MetaKey(b.id), testkit.Meta(run, uint64(seq), members), 0).Err())
 }
 
 func must(t testing.TB, err error) {

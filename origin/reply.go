@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -56,17 +55,6 @@ func finite(key, member string, f float64) (float64, error) {
 		return 0, &badReply{key, fmt.Sprintf("holds the score %v of member %.40q", f, member)}
 	}
 	return f + 0, nil
-}
-
-// toStamp converts members and state as every script returns them; keys are those
-// of [Origin.keys].
-func (o *Origin) toStamp(keys []string, members, state any, at time.Time) (rankcache.Stamp, error) {
-	n, ok := members.(int64)
-	if !ok {
-		return rankcache.Stamp{}, &badReply{keys[0], fmt.Sprintf("answered %T for its size", members)}
-	}
-	known, err := o.total.state(keys[len(keys)-1], state, int(n))
-	return rankcache.Stamp{State: known, Members: int(n), At: at}, err
 }
 
 func toStandings(key string, members []string, ranks []*redis.IntCmd, scores []*redis.FloatCmd) ([]rankcache.Standing, error) {

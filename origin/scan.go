@@ -18,19 +18,22 @@ const scanCount = 1000
 // ErrOtherRun reports a board that began another run, or lost writes, while it was read.
 var ErrOtherRun = errors.New("another run of the board")
 
+// scanner reads all of one board.
+type scanner struct{ *link }
+
 // Scan reads the whole board in batches and passes each to fn, which owns it. It
 // returns the board's stamps before the first batch and after the last. A member that
 // did not change meanwhile is seen; one that did is seen with any of its scores, or
 // not at all, and then has an update with a seq above before's. A member may come
 // twice. If the board began another run or its seq fell, the batches don't belong to
 // one history, which is an [ErrOtherRun]; an error of fn is returned as it is.
-func (o *Origin) Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error) {
-	if before, err = o.stamp(ctx, b); err != nil {
+func (s scanner) Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error) {
+	if before, err = s.stamp(ctx, b); err != nil {
 		return before, after, err
 	}
 	for cursor := uint64(0); ; {
 		var batch []rankcache.Entry
-		if batch, cursor, err = o.scanBatch(ctx, b, cursor); err != nil {
+		if batch, cursor, err = s.scanBatch(ctx, b, cursor); err != nil {
 			return before, after, err
 		}
 		if err = fn(batch); err != nil {
@@ -40,7 +43,7 @@ func (o *Origin) Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankca
 			break
 		}
 	}
-	if after, err = o.stamp(ctx, b); err == nil && (after.Run != before.Run || after.Seq < before.Seq) {
+	if after, err = s.stamp(ctx, b); err == nil && (after.Run != before.Run || after.Seq < before.Seq) {
 		err = fmt.Errorf("scan of board %s: %w: its state was %v and is %v: Redis was restarted or failed over, or the board expired, was deleted or is added up again; scan again", b, ErrOtherRun, before.State, after.State)
 	}
 	return before, after, err
@@ -52,17 +55,17 @@ const MaxAll = 5000
 // All returns every member of a board of up to [MaxAll], worst first, all of the
 // instant that the stamp describes. A larger board is an error: Redis would serve
 // no other client for more than about 2 ms.
-func (o *Origin) All(ctx context.Context, b rankcache.BoardID) (entries []rankcache.Entry, stamp rankcache.Stamp, err error) {
-	err = o.call(ctx, "all", func(ctx context.Context) (err error) {
+func (s scanner) All(ctx context.Context, b rankcache.BoardID) (entries []rankcache.Entry, stamp rankcache.Stamp, err error) {
+	err = s.call(ctx, "all", func(ctx context.Context) (err error) {
 		var rows *redis.ZSliceCmd
-		stamp, err = o.transaction(ctx, b, func(p redis.Pipeliner) {
-			rows = zRange(ctx, p, o.names.BoardKey(b), 0, MaxAll, rankcache.Ascending)
+		stamp, err = s.transaction(ctx, b, func(p redis.Pipeliner) {
+			rows = zRange(ctx, p, s.names.BoardKey(b), 0, MaxAll, rankcache.Ascending)
 		})
 		if err == nil && stamp.Members > MaxAll {
-			err = &badReply{o.names.BoardKey(b), fmt.Sprintf("has %d members, which are too many to be read at once", stamp.Members)}
+			err = &badReply{s.names.BoardKey(b), fmt.Sprintf("has %d members, which are too many to be read at once", stamp.Members)}
 		}
 		if err == nil {
-			entries, err = toEntries(o.names.BoardKey(b), rows.Val())
+			entries, err = toEntries(s.names.BoardKey(b), rows.Val())
 		}
 		return err
 	})
@@ -70,10 +73,10 @@ func (o *Origin) All(ctx context.Context, b rankcache.BoardID) (entries []rankca
 }
 
 // Meta returns the board's meta, and whether it has one.
-func (o *Origin) Meta(ctx context.Context, b rankcache.BoardID) (meta wire.Meta, found bool, err error) {
-	key := o.names.MetaKey(b)
-	err = o.call(ctx, "meta", func(ctx context.Context) error {
-		value, err := o.client.Get(ctx, key).Result()
+func (s scanner) Meta(ctx context.Context, b rankcache.BoardID) (meta wire.Meta, found bool, err error) {
+	key := s.names.MetaKey(b)
+	err = s.call(ctx, "meta", func(ctx context.Context) error {
+		value, err := s.client.Get(ctx, key).Result()
 		if found = err == nil; found {
 			meta, err = wire.ParseMeta(value)
 		}
@@ -85,11 +88,11 @@ func (o *Origin) Meta(ctx context.Context, b rankcache.BoardID) (meta wire.Meta,
 	return meta, found, err
 }
 
-func (o *Origin) scanBatch(ctx context.Context, b rankcache.BoardID, cursor uint64) (batch []rankcache.Entry, next uint64, err error) {
-	key := o.names.BoardKey(b)
-	err = o.call(ctx, "scan", func(ctx context.Context) error {
+func (s scanner) scanBatch(ctx context.Context, b rankcache.BoardID, cursor uint64) (batch []rankcache.Entry, next uint64, err error) {
+	key := s.names.BoardKey(b)
+	err = s.call(ctx, "scan", func(ctx context.Context) error {
 		var pairs []string
-		pairs, next, err = o.client.ZScan(ctx, key, cursor, "", scanCount).Result()
+		pairs, next, err = s.client.ZScan(ctx, key, cursor, "", scanCount).Result()
 		if err == nil {
 			batch, err = pairsToEntries(key, pairs)
 		}
@@ -99,9 +102,9 @@ func (o *Origin) scanBatch(ctx context.Context, b rankcache.BoardID, cursor uint
 }
 
 // stamp reads one board's stamp.
-func (o *Origin) stamp(ctx context.Context, b rankcache.BoardID) (stamp rankcache.Stamp, err error) {
-	err = o.call(ctx, "total", func(ctx context.Context) (err error) {
-		stamp, err = o.transaction(ctx, b, func(redis.Pipeliner) {})
+func (s scanner) stamp(ctx context.Context, b rankcache.BoardID) (stamp rankcache.Stamp, err error) {
+	err = s.call(ctx, "total", func(ctx context.Context) (err error) {
+		stamp, err = s.transaction(ctx, b, func(redis.Pipeliner) {})
 		return err
 	})
 	return stamp, err

@@ -55,7 +55,7 @@ func TestScanSeesChanges(t *testing.T) {
 	equal(t, "members", []int{before.Members, after.Members}, []int{5, 5})
 	for what, fn := range map[string]func([]rankcache.Entry) error{
 		"a seq that fell": set(testRun, 9), "another run": set(testRun+1, 10),
-		"a meta that is gone": func([]rankcache.Entry) error { return b.client.Del(t.Context(), b.names.MetaKey(b.id)).Err() },
+		"a meta that is gone": func([]rankcache.Entry) error { return b.client.Del(t.Context(), b.names().MetaKey(b.id)).Err() },
 	} {
 		b.fill(t, 10, abc...)
 		if _, _, err = b.Scan(t.Context(), b.id, fn); !errors.Is(err, ErrOtherRun) {
@@ -94,7 +94,7 @@ func TestMeta(t *testing.T) {
 	meta, found, err := b.Meta(t.Context(), b.id)
 	must(t, err)
 	equal(t, "meta", []any{found, meta.State, meta.Members}, []any{true, b.state(917), uint64(5)})
-	must(t, b.client.Set(t.Context(), b.names.MetaKey(b.id), "917", 0).Err())
+	must(t, b.client.Set(t.Context(), b.names().MetaKey(b.id), "917", 0).Err())
 	if _, _, err := b.Meta(t.Context(), b.id); !errors.Is(err, wire.ErrMeta) {
 		t.Error("no meta:", err)
 	}

@@ -68,12 +68,12 @@ func fields(key string, reply *redis.Cmd, n int) ([]any, error) {
 }
 
 // toPage converts the reply of page.lua.
-func (o *Origin) toPage(keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page, err error) {
+func toPage(total TotalSource, keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page, err error) {
 	list, err := fields(keys[0], reply, 3)
 	if err != nil {
 		return page, err
 	}
-	if page.Stamp, err = o.toStamp(keys, list[1], list[2], at); err != nil {
+	if page.Stamp, err = total.stamp(keys, list[1], list[2], at); err != nil {
 		return page, err
 	}
 	rows, _ := list[0].([]any)
@@ -82,12 +82,12 @@ func (o *Origin) toPage(keys []string, reply *redis.Cmd, at time.Time) (page ran
 }
 
 // toAround converts the reply of around.lua.
-func (o *Origin) toAround(keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page, rank int, err error) {
+func toAround(total TotalSource, keys []string, reply *redis.Cmd, at time.Time) (page rankcache.Page, rank int, err error) {
 	list, err := fields(keys[0], reply, 5)
 	if err != nil {
 		return page, 0, err
 	}
-	if page.Stamp, err = o.toStamp(keys, list[3], list[4], at); err != nil {
+	if page.Stamp, err = total.stamp(keys, list[3], list[4], at); err != nil {
 		return page, 0, err
 	}
 	index, ok := list[0].(int64)

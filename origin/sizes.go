@@ -38,17 +38,20 @@ type Size struct {
 	Expires             time.Time // by the clock of this process; zero: never
 }
 
+// sizer measures sorted sets.
+type sizer struct{ *link }
+
 // Sizes walks all keys of Redis, in a cluster those of each master in turn, and passes
 // the sorted sets of each page to fn, which owns them; a page may be empty. A key that is
 // there all the time is seen, possibly twice. An error of fn ends the walk and is returned
 // as it is. It needs Redis 6 (SCAN with TYPE).
-func (o *Origin) Sizes(ctx context.Context, fn func([]Size) error) error {
-	masters, err := o.masters(ctx)
+func (r sizer) Sizes(ctx context.Context, fn func([]Size) error) error {
+	masters, err := r.masters(ctx)
 	if err != nil {
 		return err
 	}
 	for _, master := range masters {
-		if err := o.sizesOf(ctx, master, fn); err != nil {
+		if err := r.sizesOf(ctx, master, fn); err != nil {
 			return err
 		}
 	}
@@ -57,13 +60,13 @@ func (o *Origin) Sizes(ctx context.Context, fn func([]Size) error) error {
 
 // masters returns the clients of the servers that have keys. They are the client's and
 // not closed by the caller.
-func (o *Origin) masters(ctx context.Context) (masters []redis.Cmdable, err error) {
-	cluster, ok := o.client.(*redis.ClusterClient)
+func (r sizer) masters(ctx context.Context) (masters []redis.Cmdable, err error) {
+	cluster, ok := r.client.(*redis.ClusterClient)
 	if !ok {
-		return []redis.Cmdable{o.client}, nil
+		return []redis.Cmdable{r.client}, nil
 	}
 	var mu sync.Mutex // the masters are visited at the same time
-	err = o.call(ctx, "masters", func(ctx context.Context) error {
+	err = r.call(ctx, "masters", func(ctx context.Context) error {
 		return cluster.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -74,17 +77,17 @@ func (o *Origin) masters(ctx context.Context) (masters []redis.Cmdable, err erro
 	return masters, err
 }
 
-func (o *Origin) sizesOf(ctx context.Context, master redis.Cmdable, fn func([]Size) error) error {
+func (r sizer) sizesOf(ctx context.Context, master redis.Cmdable, fn func([]Size) error) error {
 	for cursor := uint64(0); ; {
 		var keys []string
-		err := o.call(ctx, "scan_keys", func(ctx context.Context) (err error) {
+		err := r.call(ctx, "scan_keys", func(ctx context.Context) (err error) {
 			keys, cursor, err = master.ScanType(ctx, cursor, "", SizesPage, "zset").Result()
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		page, err := o.readSizes(ctx, keys)
+		page, err := r.readSizes(ctx, keys)
 		if err != nil {
 			return err
 		}
@@ -95,18 +98,18 @@ func (o *Origin) sizesOf(ctx context.Context, master redis.Cmdable, fn func([]Si
 }
 
 // readSizes reads the number of members and the metas of sorted sets.
-func (o *Origin) readSizes(ctx context.Context, keys []string) ([]Size, error) {
+func (r sizer) readSizes(ctx context.Context, keys []string) ([]Size, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
 	page := make([]Size, len(keys))
-	err := o.call(ctx, "sizes", func(ctx context.Context) error {
+	err := r.call(ctx, "sizes", func(ctx context.Context) error {
 		members, metas := make([]*redis.IntCmd, len(keys)), make([]*redis.StringCmd, len(keys))
-		_, _ = o.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
+		_, _ = r.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
 			for i, key := range keys {
 				page[i].Key, members[i] = key, p.ZCard(ctx, key)
-				if board, ok := o.names.BoardOfKey(key); ok {
-					page[i].Board, metas[i] = board, p.Get(ctx, o.names.MetaKey(board))
+				if board, ok := r.names.BoardOfKey(key); ok {
+					page[i].Board, metas[i] = board, p.Get(ctx, r.names.MetaKey(board))
 				}
 			}
 			return nil
@@ -149,11 +152,11 @@ func (s *Size) fill(members *redis.IntCmd, meta *redis.StringCmd) error {
 // Measure sets the memory and the expiry of a sorted set and, of a board, the number and
 // the memory of its order ids. It calls between before each round trip but the first, and
 // returns its error. found is false if the key is gone.
-func (o *Origin) Measure(ctx context.Context, s *Size, between func() error) (found bool, err error) {
-	err = o.call(ctx, "measure", func(ctx context.Context) error {
+func (r sizer) Measure(ctx context.Context, s *Size, between func() error) (found bool, err error) {
+	err = r.call(ctx, "measure", func(ctx context.Context) error {
 		var usage *redis.IntCmd
 		var ttl *redis.DurationCmd
-		_, _ = o.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
+		_, _ = r.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
 			usage, ttl = p.MemoryUsage(ctx, s.Key, usageSamples), p.PTTL(ctx, s.Key)
 			return nil
 		})
@@ -170,7 +173,7 @@ func (o *Origin) Measure(ctx context.Context, s *Size, between func() error) (fo
 	if err != nil || !found || s.Meta == nil {
 		return found, err
 	}
-	return true, o.measureOrders(ctx, s, between)
+	return true, r.measureOrders(ctx, s, between)
 }
 
 // usageOf returns the answer of MEMORY USAGE, 0 where there is no key or the server or
@@ -184,7 +187,7 @@ func usageOf(usage *redis.IntCmd) (int64, error) {
 }
 
 // measureOrders adds up the hashes of a board's order ids, some at a time.
-func (o *Origin) measureOrders(ctx context.Context, s *Size, between func() error) error {
+func (r sizer) measureOrders(ctx context.Context, s *Size, between func() error) error {
 	const hashes = SizesPage / 2 // two commands each
 	s.Orders, s.OrdersBytes = 0, 0
 	for from, all := 0, 2*int(s.Meta.Buckets); from < all; from += hashes {
@@ -192,10 +195,10 @@ func (o *Origin) measureOrders(ctx context.Context, s *Size, between func() erro
 			return err
 		}
 		var ids, usage []*redis.IntCmd
-		err := o.call(ctx, "measure_orders", func(ctx context.Context) error {
-			_, _ = o.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
+		err := r.call(ctx, "measure_orders", func(ctx context.Context) error {
+			_, _ = r.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
 				for i := from; i < min(from+hashes, all); i++ {
-					key := o.names.OrdersKey(s.Board, i%2, i/2)
+					key := r.names.OrdersKey(s.Board, i%2, i/2)
 					ids, usage = append(ids, p.HLen(ctx, key)), append(usage, p.MemoryUsage(ctx, key, usageSamples))
 				}
 				return nil

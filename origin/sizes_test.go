@@ -111,7 +111,7 @@ func TestMeasure(t *testing.T) {
 	meta.Buckets = 130 // in several round trips
 	for _, bucket := range []int{0, 77, 129} {
 		for set := range 2 {
-			must(t, b.client.HSet(t.Context(), b.names.OrdersKey(b.id, set, bucket), "", "", "a", "1", "b", "2", "c", "3").Err())
+			must(t, b.client.HSet(t.Context(), b.names().OrdersKey(b.id, set, bucket), "", "", "a", "1", "b", "2", "c", "3").Err())
 		}
 	}
 	trips := 0
@@ -153,12 +153,12 @@ func TestMeasureWithoutMemoryUsage(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	b := board{New(client, wire.DefaultNames(), WithTimeout(testTimeout)), client, "1_2_3"}
 	b.fill(t, 1, abc...)
-	must(t, client.HSet(t.Context(), b.names.OrdersKey(b.id, 0, 0), "", "", "a", "1").Err())
+	must(t, client.HSet(t.Context(), b.names().OrdersKey(b.id, 0, 0), "", "", "a", "1").Err())
 	must(t, client.Do(t.Context(), "ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@all", "-memory").Err())
 	reader, err := Dial(Options{URL: "redis://reader:secret@" + server.Addr(), Timeout: testTimeout})
 	must(t, err)
 	t.Cleanup(func() { reader.Close() })
-	o := New(reader, b.names, WithTimeout(testTimeout))
+	o := New(reader, b.names(), WithTimeout(testTimeout))
 	sizes, _ := sizesOf(t, o)
 	s := sizes["1_2_3"]
 	found, err := o.Measure(t.Context(), &s, func() error { return nil })

@@ -19,13 +19,13 @@ const stampsAtOnce = 1000
 // missing, or (with an error that joins the reasons) the board could not be read. The
 // members are those of the sorted set; the sum is unknown while a writer adds the
 // board up.
-func (o *Origin) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]rankcache.Stamp, error) {
+func (b bulkReader) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]rankcache.Stamp, error) {
 	stamps := make([]rankcache.Stamp, len(boards))
 	var errs []error
 	var torn []int
 	for from := 0; from < len(boards); from += stampsAtOnce {
 		reads := make([]stampRead, min(stampsAtOnce, len(boards)-from))
-		err := o.call(ctx, "totals", func(ctx context.Context) error { return o.readStamps(ctx, boards[from:], reads) })
+		err := b.call(ctx, "totals", func(ctx context.Context) error { return b.readStamps(ctx, boards[from:], reads) })
 		for i, r := range reads {
 			if stamps[from+i] = r.stamp; r.torn {
 				torn = append(torn, from+i)
@@ -35,11 +35,11 @@ func (o *Origin) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]rank
 			}
 		}
 	}
-	return stamps, joinFew(append(errs, o.readTorn(ctx, boards, torn, stamps)))
+	return stamps, joinFew(append(errs, b.readTorn(ctx, boards, torn, stamps)))
 }
 
 // readTorn reads the stamps of the boards at these places with a script each.
-func (o *Origin) readTorn(ctx context.Context, boards []rankcache.BoardID, places []int, stamps []rankcache.Stamp) error {
+func (b bulkReader) readTorn(ctx context.Context, boards []rankcache.BoardID, places []int, stamps []rankcache.Stamp) error {
 	if len(places) == 0 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (o *Origin) readTorn(ctx context.Context, boards []rankcache.BoardID, place
 	for i, place := range places {
 		torn[i] = boards[place]
 	}
-	return o.pages(ctx, "totals", torn, 0, func(i int, page rankcache.Page) { stamps[places[i]] = page.Stamp })
+	return b.pages(ctx, "totals", torn, 0, func(i int, page rankcache.Page) { stamps[places[i]] = page.Stamp })
 }
 
 // stampRead is how one board's stamp is read: state, members and state again. If the
@@ -63,17 +63,17 @@ type stampRead struct {
 
 // readStamps reads the stamps of the first boards in one pipeline and returns the
 // first error.
-func (o *Origin) readStamps(ctx context.Context, boards []rankcache.BoardID, reads []stampRead) (first error) {
+func (b bulkReader) readStamps(ctx context.Context, boards []rankcache.BoardID, reads []stampRead) (first error) {
 	at := time.Now()                                               // the replies can't be older
-	_, _ = o.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its error
+	_, _ = b.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its error
 		for i := range reads {
-			reads[i].queue(ctx, p, o.keys(boards[i]))
+			reads[i].queue(ctx, p, b.keys(boards[i]))
 		}
 		return nil
 	})
 	for i := range reads {
 		r := &reads[i]
-		if r.err = r.finish(o.keys(boards[i]), o.total, at); first == nil {
+		if r.err = r.finish(b.keys(boards[i]), b.total, at); first == nil {
 			first = r.err
 		}
 	}

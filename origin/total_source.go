@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"rankcache"
 	"rankcache/wire"
@@ -72,6 +73,17 @@ func (t TotalSource) state(key string, v any, members int) (rankcache.State, err
 		return rankcache.State{}, &badReply{key, fmt.Sprintf("holds %.40q, which is not a count", v)}
 	}
 	return rankcache.State{}, &badReply{key, fmt.Sprintf("answered %T", v)}
+}
+
+// stamp converts members and state as every script returns them; keys are those
+// of [link.keys].
+func (t TotalSource) stamp(keys []string, members, state any, at time.Time) (rankcache.Stamp, error) {
+	n, ok := members.(int64)
+	if !ok {
+		return rankcache.Stamp{}, &badReply{keys[0], fmt.Sprintf("answered %T for its size", members)}
+	}
+	known, err := t.state(keys[len(keys)-1], state, int(n))
+	return rankcache.Stamp{State: known, Members: int(n), At: at}, err
 }
 
 // metaState returns the state in a board's meta, without a sum while the board is

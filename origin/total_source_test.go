@@ -17,7 +17,7 @@ func TestTotalSources(t *testing.T) {
 	checkSeq(t, b, 40)
 	none, err := ParseTotalSource("none")
 	must(t, err)
-	b.Origin = New(b.client, b.names, WithTimeout(testTimeout), WithTotalSource(none))
+	b.Origin = New(b.client, b.names(), WithTimeout(testTimeout), WithTotalSource(none))
 	checkSeq(t, b, 0)
 }
 
@@ -34,7 +34,7 @@ func checkSeq(t *testing.T, b board, want uint64) {
 	must(t, err)
 	before, after, err := b.Scan(t.Context(), b.id, func([]rankcache.Entry) error { return nil })
 	must(t, err)
-	equal(t, b.total.String(), []uint64{page.Seq, around.Seq, stamps[0].Seq, sample.Seq, before.Seq, after.Seq},
+	equal(t, b.pageReader.total.String(), []uint64{page.Seq, around.Seq, stamps[0].Seq, sample.Seq, before.Seq, after.Seq},
 		[]uint64{want, want, want, want, want, want})
 	equal(t, "members", []int{page.Members, around.Members, stamps[0].Members, sample.Members}, []int{5, 5, 5, 5})
 }
@@ -62,12 +62,12 @@ func TestState(t *testing.T) {
 		must(t, err)
 		equal(t, name, state, want)
 	}
-	value, err := b.client.Get(t.Context(), b.names.MetaKey(b.id)).Result()
+	value, err := b.client.Get(t.Context(), b.names().MetaKey(b.id)).Result()
 	must(t, err)
 	meta, err := wire.ParseMeta(value)
 	must(t, err)
 	meta.Adopting = true
-	must(t, b.client.Set(t.Context(), b.names.MetaKey(b.id), wire.AppendMeta(nil, &meta), 0).Err())
+	must(t, b.client.Set(t.Context(), b.names().MetaKey(b.id), wire.AppendMeta(nil, &meta), 0).Err())
 	want.Sum, want.HasSum = 0, false
 	for name, read := range b.reads() {
 		state, err := read(t.Context())

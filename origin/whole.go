@@ -15,23 +15,23 @@ import (
 // each node. Each answer is of one instant of its board, and has its own error. A board
 // that does not exist is empty, and a member that is not on the board has rank 0.
 // Distinct scores are not counted: the script would have to read all the members ahead.
-func (o *Origin) WholePages(ctx context.Context, queries []rankcache.PageQuery) []rankcache.WholePage {
+func (r pageReader) WholePages(ctx context.Context, queries []rankcache.PageQuery) []rankcache.WholePage {
 	answers := make([]rankcache.WholePage, len(queries))
 	var calls []scriptCall
 	var asked []int // the places of the queries that are sent
 	for i := range queries {
 		if answers[i].Err = checkQuery(&queries[i]); answers[i].Err == nil {
-			calls, asked = append(calls, o.wholeCall(&queries[i])), append(asked, i)
+			calls, asked = append(calls, r.wholeCall(&queries[i])), append(asked, i)
 		}
 	}
 	if len(calls) == 0 {
 		return answers
 	}
-	_ = o.call(ctx, "whole", func(ctx context.Context) (first error) { // each answer has its error
+	_ = r.call(ctx, "whole", func(ctx context.Context) (first error) { // each answer has its error
 		at := time.Now()
-		for i, reply := range runAll(ctx, o.client, wholeScript, calls) {
+		for i, reply := range runAll(ctx, r.client, wholeScript, calls) {
 			q, a := &queries[asked[i]], &answers[asked[i]]
-			if *a, a.Err = o.toWhole(calls[i].keys, q, reply, at); a.Err != nil {
+			if *a, a.Err = toWhole(r.total, calls[i].keys, q, reply, at); a.Err != nil {
 				a.Err = explain(ctx, "whole "+string(q.Board), a.Err)
 			}
 			first = cmp.Or(first, a.Err)
@@ -48,7 +48,7 @@ func checkQuery(q *rankcache.PageQuery) error {
 	return nil
 }
 
-func (o *Origin) wholeCall(q *rankcache.PageQuery) scriptCall {
+func (r pageReader) wholeCall(q *rankcache.PageQuery) scriptCall {
 	rangeCmd, rankCmd, betterCmd, best := "ZREVRANGE", "ZREVRANK", "ZRANGEBYSCORE", "+inf"
 	if q.Order == rankcache.Ascending {
 		rangeCmd, rankCmd, betterCmd, best = "ZRANGE", "ZRANK", "ZREVRANGEBYSCORE", "-inf"
@@ -56,20 +56,23 @@ func (o *Origin) wholeCall(q *rankcache.PageQuery) scriptCall {
 	if !q.Gap {
 		betterCmd = ""
 	}
-	ranked := ""
+	ranked, integers := "", ""
 	if q.Ranked() {
 		ranked = "ranked"
 	}
-	return scriptCall{o.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, ranked}}
+	if q.Integers {
+		integers = "integers"
+	}
+	return scriptCall{r.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, ranked, integers}}
 }
 
 // toWhole converts the reply of whole.lua.
-func (o *Origin) toWhole(keys []string, q *rankcache.PageQuery, reply *redis.Cmd, at time.Time) (whole rankcache.WholePage, err error) {
+func toWhole(total TotalSource, keys []string, q *rankcache.PageQuery, reply *redis.Cmd, at time.Time) (whole rankcache.WholePage, err error) {
 	list, err := fields(keys[0], reply, 10)
 	if err != nil {
 		return whole, err
 	}
-	if whole.Stamp, err = o.toStamp(keys, list[6], list[7], at); err != nil {
+	if whole.Stamp, err = total.stamp(keys, list[6], list[7], at); err != nil {
 		return whole, err
 	}
 	whole.Start = q.Start

@@ -3,7 +3,20 @@
 -- KEYS: board [, meta]. ARGV: ZREVRANGE or ZRANGE, first index, number of rows, ZREVRANK
 -- or ZRANK, member ('': nobody), neighbours on each side (-1: none), and the command
 -- with the bound that find the nearest better score ('': not wanted), and whether the members
--- with better scores are counted ('': no).
+-- with better scores are counted ('': no), and whether only the integer parts of scores
+-- count ('': no).
+
+-- bound is the first score that is not better than one, or with integers the last that is,
+-- as an argument.
+local function bound(score)
+  local shown = math.floor(tonumber(score))
+  if ARGV[10] == '' or shown + 1 == shown then -- it has no fraction
+    return '(' .. score
+  elseif ARGV[8] == '+inf' then
+    return string.format('%.0f', shown + 1)
+  end
+  return string.format('(%.0f', shown)
+end
 
 -- ahead counts the members with a better score than the first of the rows, which are
 -- members and scores in turn.
@@ -12,9 +25,9 @@ local function ahead(rows)
     return false
   end
   if ARGV[8] == '+inf' then
-    return redis.call('ZCOUNT', KEYS[1], '(' .. rows[2], '+inf')
+    return redis.call('ZCOUNT', KEYS[1], bound(rows[2]), '+inf')
   end
-  return redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. rows[2])
+  return redis.call('ZCOUNT', KEYS[1], '-inf', bound(rows[2]))
 end
 
 local rows = {}
@@ -32,7 +45,7 @@ if rank then
     neighbours = redis.call(ARGV[1], KEYS[1], first, rank + around, 'WITHSCORES')
   end
   if ARGV[7] ~= '' then
-    better = redis.call(ARGV[7], KEYS[1], '(' .. score, ARGV[8], 'WITHSCORES', 'LIMIT', 0, 1)
+    better = redis.call(ARGV[7], KEYS[1], bound(score), ARGV[8], 'WITHSCORES', 'LIMIT', 0, 1)
   end
   own_ahead = ahead(neighbours[2] and neighbours or {ARGV[5], score})
 end

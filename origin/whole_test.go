@@ -73,8 +73,8 @@ func TestWholePagesFailOneByOne(t *testing.T) {
 	b, other := newBoard(t), newBoard(t)
 	b.fill(t, 917, abc...)
 	list, infinite := rankcache.BoardID(testkit.Name(t)), rankcache.BoardID(testkit.Name(t))
-	must(t, b.client.RPush(t.Context(), b.names.BoardKey(list), "x").Err())
-	must(t, b.client.ZAdd(t.Context(), b.names.BoardKey(infinite), redis.Z{Member: "a", Score: 1}, redis.Z{Member: "b", Score: math.Inf(1)}).Err())
+	must(t, b.client.RPush(t.Context(), b.names().BoardKey(list), "x").Err())
+	must(t, b.client.ZAdd(t.Context(), b.names().BoardKey(infinite), redis.Z{Member: "a", Score: 1}, redis.Z{Member: "b", Score: math.Inf(1)}).Err())
 	answers := b.WholePages(t.Context(), []rankcache.PageQuery{
 		{Board: list, Limit: 1}, {Board: b.id, Limit: 1}, {Board: infinite, Member: "a", Gap: true}, {Board: other.id, Limit: 5, Member: "a"},
 		{Board: b.id, Limit: rankcache.MaxTop + 1}, {Board: b.id, Around: MaxAround + 1}, {Board: b.id, Around: -2}, {Board: b.id, Start: -1},

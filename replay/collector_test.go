@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rankcache"
+	"rankcache/rooms"
 )
 
 // TestBoardsToldAsOne: boards with one label have one series of each metric, and an
@@ -26,7 +27,7 @@ func TestBoardsToldAsOne(t *testing.T) {
 	followed := map[rankcache.BoardID]*feed{}
 	for i := range 5 {
 		id := rankcache.BoardID(fmt.Sprint("b", i))
-		followed[id] = newFeed(id, "update_cache_"+string(id), &fakeBoard{have: rankcache.Progress{Members: 10 * i}}, newMetrics(), time.Now())
+		followed[id] = newFeed(id, rooms.Log{Topic: "update_cache_" + string(id)}, &fakeBoard{have: rankcache.Progress{Members: 10 * i}}, newMetrics(), time.Now())
 	}
 	feeds.replace(followed)
 	apply := func(each int) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -44,6 +45,9 @@ const (
 type Config struct {
 	Brokers string // bootstrap servers: host:port, separated by commas
 	Names   wire.Names
+	// Log tells where a board's updates are, concurrently. Its answer may change: the board
+	// then begins anew. Nil: each board has a topic of its own.
+	Log func(rankcache.BoardID) rooms.Log
 	// Kafka is passed to librdkafka as it is, and overrides our settings.
 	Kafka       map[string]string
 	TotalSource TotalSource
@@ -98,6 +102,9 @@ func (c Config) withDefaults() (Config, error) {
 	orDefault(&c.DeadlinePerUpdate, DefaultDeadlinePerUpdate)
 	orDefault(&c.SaveEvery, DefaultSaveEvery)
 	orDefault(&c.MaxStale, DefaultMaxStale)
+	if names := c.Names; c.Log == nil {
+		c.Log = func(id rankcache.BoardID) rooms.Log { return rooms.Log{Topic: names.Topic(id)} }
+	}
 	switch {
 	case c.Brokers == "" && c.Kafka["bootstrap.servers"] == "":
 		return c, fmt.Errorf("no Kafka brokers: name at least one as host:port")

@@ -53,6 +53,7 @@ const (
 	actCompare            // with a sample of Redis, and open the board if it agrees
 	actAcceptHoles        // the same for a log with holes, with a larger sample
 	actLoad               // load the board from Redis
+	actOpenEmpty          // open the board if neither Redis nor the log has anything of it
 )
 
 // step is an action, and the state that operators see meanwhile.
@@ -83,6 +84,8 @@ func decide(in *gateInput) step {
 		return stay(rankcache.StateWaiting, "Redis has not answered yet: %s", cmp.Or(in.redisErr, "request sent"))
 	case in.total == TotalNone && in.members == 0:
 		return stay(rankcache.StateWaiting, "Redis has no such board yet")
+	case in.total == TotalSeq && in.unborn():
+		return step{actOpenEmpty, rankcache.StateChecking, "neither Redis nor the log has anything of the board"}
 	case in.total == TotalOrders && in.target == 0, in.total == TotalSeq && in.run == 0:
 		return stay(rankcache.StateWaiting, "Redis has no total of the board yet")
 	case in.total == TotalSeq && !in.summed && !in.sumWrong:
@@ -91,6 +94,12 @@ func decide(in *gateInput) step {
 		return afterLoad(in)
 	}
 	return afterReplay(in)
+}
+
+// unborn returns whether the board has no change yet as far as is known. A board that had
+// one is left to Redis until a writer has begun it anew.
+func (in *gateInput) unborn() bool {
+	return in.run == 0 && in.members == 0 && in.have.Highest == 0 && in.differs == ""
 }
 
 // afterReplay is the step of a board whose log was read to its end.

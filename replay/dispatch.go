@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"rankcache"
+	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -24,8 +25,7 @@ type dispatcher struct {
 	badLog  rate.Sometimes
 	publish publisher
 	pace    pacer
-	yield   func() // may be nil
-	applied int    // records since the last yield
+	applied yield.Steps // records
 
 	now     map[rankcache.BoardID]*feed // of the batch in hand
 	last    *feed                       // the board of the previous record: mostly the next one's too
@@ -36,7 +36,7 @@ type dispatcher struct {
 
 func newDispatcher(r *Runner, in batches) *dispatcher {
 	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield), yield: r.cfg.Yield,
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield), applied: yield.Every(dispatchPiece, r.cfg.Yield),
 		pace: newPacer(in.repace, r.topicsWake, r.metrics.pauses)}
 }
 
@@ -50,7 +50,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 			return nil
 		case batch := <-d.in.full:
 			d.dispatch(batch)
-			d.yieldAfter(len(batch))
+			d.applied.Done(len(batch))
 			d.in.recycle(batch)
 		case <-d.publish.timer.C:
 			d.publish.all()
@@ -60,19 +60,10 @@ func (d *dispatcher) run(ctx context.Context) error {
 	}
 }
 
-// dispatchPiece is how many records are applied between two yields: half a millisecond.
+// dispatchPiece is how many records are applied between two yields to readers: half a
+// millisecond. While a log is read, a batch is always there, and with each core busy Go
+// asks for readers with data every 10 ms only.
 const dispatchPiece = 1024
-
-// yieldAfter yields to readers once enough records were applied. While a log is read, a
-// batch is always there, and with each core busy Go asks for readers with data every 10 ms
-// only.
-func (d *dispatcher) yieldAfter(records int) {
-	if d.applied += records; d.applied < dispatchPiece || d.yield == nil {
-		return
-	}
-	d.applied = 0
-	d.yield()
-}
 
 func (d *dispatcher) dispatch(batch []item) {
 	d.now, d.last = d.feeds.current(), nil
@@ -121,7 +112,7 @@ func (d *dispatcher) route(t *topic) *feed {
 	if d.last == nil || d.last.id != d.update.Board {
 		d.last = d.now[d.update.Board]
 	}
-	if d.last == nil || d.last.topicName != t.name {
+	if d.last == nil || d.last.log.Topic != t.name {
 		d.metrics.skipped.WithLabelValues(skipNotFollowed).Inc()
 		return nil
 	}
@@ -173,7 +164,7 @@ func (d *dispatcher) begin(t *topic) {
 
 func (d *dispatcher) eachOf(t *topic, do func(*feed)) {
 	for _, f := range d.now {
-		if f.topicName == t.name {
+		if f.log.Topic == t.name {
 			do(f)
 		}
 	}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"rankcache"
+	"rankcache/internal/yield"
 	"rankcache/localboard"
 	"rankcache/wire"
 )
@@ -124,13 +127,23 @@ func TestPublishingYields(t *testing.T) {
 // While batch follows batch, readers get a turn after so many records, and none after each
 // of a few.
 func TestDispatchingYields(t *testing.T) {
-	d, yields := dispatcherOf(feedOf(&fakeBoard{})), 0
-	d.yield = func() { yields++ }
-	for range 8 {
-		d.yieldAfter(dispatchPiece / 2)
+	const items = dispatchPiece / 4
+	d, part, yields := dispatcherOf(feedOf(&fakeBoard{})), logTo(9, false).partitions()[0], 0
+	d.applied = yield.Every(dispatchPiece, func() { yields++ })
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = d.run(ctx) })
+	for range 16 {
+		d.in.full <- slices.Repeat([]item{updateAt(part, 0)}, items)
+		<-d.in.free
 	}
+	for range batchCount { // all have come back
+		<-d.in.free
+	}
+	end()
+	running.Wait()
 	if yields != 4 {
-		t.Errorf("%d yields after %d records, want 4", yields, 4*dispatchPiece)
+		t.Errorf("%d yields after %d records, want 4", yields, 16*items)
 	}
 }
 

@@ -128,8 +128,8 @@ func (c *fileContent) restore(f *feed, now time.Time) error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.saved.Topic != f.topicName {
-		return fmt.Errorf("its topic was %s, now it is %s: the names were changed", c.saved.Topic, f.topicName)
+	if c.saved.Topic != f.log.Topic {
+		return fmt.Errorf("its topic was %s, now it is %s: the names were changed", c.saved.Topic, f.log.Topic)
 	}
 	return f.replica.restore(c.saved, c.entries, now)
 }

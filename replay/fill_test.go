@@ -18,7 +18,7 @@ import (
 func fromFile(t *testing.T, topicID string, offsets ...int64) *feed {
 	t.Helper()
 	f := feedOf(&fakeBoard{})
-	s := Saved{Board: "b", Total: string(TotalSeq), State: rankcache.State{Run: 1, Seq: 10}, CurrentAt: time.Now(), Topic: f.topicName, TopicID: topicID, Offsets: offsets}
+	s := Saved{Board: "b", Total: string(TotalSeq), State: rankcache.State{Run: 1, Seq: 10}, CurrentAt: time.Now(), Topic: f.log.Topic, TopicID: topicID, Offsets: offsets}
 	if err := f.replica.restore(s, nil, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestFileIsVoidByAnEarlierTotal(t *testing.T) {
 	if f.replica.fault != nil {
 		t.Fatal("nothing was wrong yet")
 	}
-	if err := f.replica.restore(Saved{Total: "seq", State: rankcache.State{Run: 1, Seq: 10}, Topic: f.topicName}, nil, time.Now()); err != nil {
+	if err := f.replica.restore(Saved{Total: "seq", State: rankcache.State{Run: 1, Seq: 10}, Topic: f.log.Topic}, nil, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if f.replica.fault == nil || f.replica.fault.suspected || f.replica.openStale(0) {

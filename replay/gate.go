@@ -196,6 +196,8 @@ func (g *gate) advance(ctx context.Context, now time.Time) {
 		g.readopt(ctx, now)
 	case actProve:
 		g.prove(ctx)
+	case actOpenEmpty:
+		g.openEmpty(ctx)
 	case actCompare:
 		g.tryOpen(ctx, 0)
 	case actAcceptHoles:
@@ -326,6 +328,26 @@ func (g *gate) openProved(ctx context.Context, p *prover) {
 	g.replica.boards.Prepare(ctx, g.replica.board)
 	if g.replica.open(g.epoch, opening{equalAt: p.target.requested, equalTo: &p.target.State}) {
 		g.opened("equal to Redis")
+	}
+}
+
+// openEmpty opens a board that nobody has changed yet. A change after Redis was read has its
+// update behind what was read of the log, and the run of that is the board's.
+func (g *gate) openEmpty(ctx context.Context) {
+	at, err := readOne(ctx, g.origin, g.feed.id)
+	if err != nil {
+		g.later()
+		g.failed(ctx, "compare with Redis: "+err.Error())
+		return
+	}
+	if at.Run != 0 || at.Seq != 0 || at.members != 0 {
+		g.replica.learn(at, g.epoch)
+		return
+	}
+	g.replica.board.Sum() // of no member
+	g.replica.boards.Prepare(ctx, g.replica.board)
+	if g.replica.open(g.epoch, opening{equalAt: at.requested, equalTo: &rankcache.State{HasSum: true}}) {
+		g.opened("empty, as in Redis")
 	}
 }
 

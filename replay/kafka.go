@@ -257,7 +257,8 @@ func (c *client) ends(ctx context.Context, parts []*partition) (map[*partition]i
 }
 
 // listOffsets reads offsets at the consumer's own isolation level: the end of a
-// reader of committed records is before the first open transaction.
+// reader of committed records is before the first open transaction. The offset of a time is
+// that of the first record since then, or the end that the partition had when it was read.
 func (c *client) listOffsets(ctx context.Context, parts []*partition, spec kafka.OffsetSpec) (found map[*partition]int64, err error) {
 	defer c.tell(ctx, time.Now(), &err)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -270,11 +271,11 @@ func (c *client) listOffsets(ctx context.Context, parts []*partition, spec kafka
 	if err != nil {
 		return nil, fmt.Errorf("list kafka offsets: %w", err)
 	}
-	return offsetsOf(parts, answer.ResultInfos)
+	return offsetsOf(parts, answer.ResultInfos, spec >= 0)
 }
 
 // offsetsOf finds the partitions in an answer, whose keys have other pointers.
-func offsetsOf(parts []*partition, answer map[kafka.TopicPartition]kafka.ListOffsetsResultInfo) (found map[*partition]int64, err error) {
+func offsetsOf(parts []*partition, answer map[kafka.TopicPartition]kafka.ListOffsetsResultInfo, ofTime bool) (found map[*partition]int64, err error) {
 	byName := make(map[topicPartition]*partition, len(parts))
 	for _, p := range parts {
 		byName[topicPartition{p.topic.name, p.number}] = p
@@ -284,6 +285,8 @@ func offsetsOf(parts []*partition, answer map[kafka.TopicPartition]kafka.ListOff
 		p := byName[topicPartition{*tp.Topic, tp.Partition}]
 		if info.Error.Code() != kafka.ErrNoError {
 			err = fmt.Errorf("list kafka offsets of %s: %w", tp, info.Error)
+		} else if info.Offset < 0 && ofTime && p != nil {
+			found[p] = p.high // there is no record so late
 		} else if info.Offset < 0 {
 			err = fmt.Errorf("list kafka offsets of %s: its leader has not answered", tp)
 		} else if p != nil {

@@ -11,19 +11,20 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
 // feed is one followed board: the parts that work on it. The fields are set when it
 // is made; each part's type documents its owner and its lock.
 type feed struct {
-	id        rankcache.BoardID
-	topicName string
-	replica   *replica
-	sources   sources
-	file      fileState
-	status    status
-	audit     *auditStats
+	id      rankcache.BoardID
+	log     rooms.Log // where its updates are
+	replica *replica
+	sources sources
+	file    fileState
+	status  status
+	audit   *auditStats
 	// restoring is set while the board's file is to be loaded or looked for. The
 	// gate's goroutine clears it.
 	restoring atomic.Bool
@@ -35,8 +36,8 @@ type feed struct {
 	rest   rest          // the totals poller's alone
 }
 
-func newFeed(id rankcache.BoardID, topicName string, boards Boards, m *metrics, now time.Time) *feed {
-	f := &feed{id: id, topicName: topicName, audit: newAuditStats(id, m)}
+func newFeed(id rankcache.BoardID, log rooms.Log, boards Boards, m *metrics, now time.Time) *feed {
+	f := &feed{id: id, log: log, audit: newAuditStats(id, m)}
 	f.replica = newReplica(f, boards)
 	f.status.set(rankcache.StateWaiting, "just named", now)
 	return f
@@ -101,8 +102,9 @@ func (m *membership) want(boards []rankcache.BoardID) {
 }
 
 // update starts the boards that are wanted and not followed, and removes and returns
-// those that are followed and not wanted.
-func (m *membership) update(start func(rankcache.BoardID) *followed) (gone []*followed) {
+// those that are followed and not wanted, or whose updates are elsewhere now: the next
+// update starts these again.
+func (m *membership) update(log func(rankcache.BoardID) rooms.Log, start func(rankcache.BoardID) *followed) (gone []*followed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.named {
@@ -110,10 +112,16 @@ func (m *membership) update(start func(rankcache.BoardID) *followed) (gone []*fo
 	}
 	next := make(map[rankcache.BoardID]*feed, len(m.wanted))
 	for _, id := range m.wanted {
-		if m.boards[id] == nil {
-			m.boards[id] = start(id)
+		b := m.boards[id]
+		if b == nil {
+			b = start(id)
+			m.boards[id] = b
 		}
-		next[id] = m.boards[id].feed
+		if b.feed.log.Topic == log(id).Topic {
+			next[id] = b.feed
+		} else {
+			m.changed.wake()
+		}
 	}
 	for id, b := range m.boards {
 		if next[id] == nil {

@@ -123,7 +123,7 @@ func (r *modelReader) watch(now time.Time, wake signal) {
 		for _, t := range todo.start {
 			r.start(t)
 			if t.resumed {
-				boards = t.resumeFor
+				boards = t.readFor
 			}
 			r.watcher.known[name] = readTopic{t, boards}
 		}
@@ -142,6 +142,9 @@ func (r *modelReader) start(t *topic) {
 	for _, p := range t.partitions() {
 		found[p] = offsets{r.log.parts[p.number].low, r.log.parts[p.number].end}
 		p.setOffsets(found)
+		if t.shared { // a time tells an offset as well as clocks agree
+			p.start(p.low + r.log.rng.Int64N(p.high-p.low+1))
+		}
 	}
 	if t.resumeAt != nil {
 		t.resume()

@@ -20,6 +20,7 @@ import (
 	"rankcache"
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -80,6 +81,7 @@ type modelEnv struct {
 	rate       float64              // changes per tick
 	lost       float64              // of the changes are never produced
 	until      map[string]time.Time // when what goes on ends, by name
+	shared     bool                 // others have updates in the topic, too
 	noWalk     bool                 // what the walk would find soon is left to checksums
 	workAt     time.Time
 
@@ -106,7 +108,11 @@ func runHistory(t *testing.T, seed uint64) {
 	w.members, w.noWalk = 1+w.rng.IntN(30), w.rng.IntN(3) == 0
 	w.rate = []float64{0, 0.01, 0.1, 0.5}[w.rng.IntN(4)]
 	w.lost = []float64{0, 0, 0.02}[w.rng.IntN(3)]
-	w.changes(w.rng.IntN(100))
+	kind := w.random(4)
+	if n := w.rng.IntN(100); kind.IntN(5) > 0 { // else nobody has changed the board yet
+		w.changes(n)
+	}
+	w.shared = kind.IntN(3) == 0
 	w.start()
 	defer w.end()
 	w.disturbances()
@@ -173,6 +179,11 @@ func (w *modelEnv) fail(format string, args ...any) {
 func (w *modelEnv) start() {
 	boards := &modelBoards{Boards: localboard.NewBoards()}
 	cfg := Config{Brokers: "model", Names: wire.DefaultNames(), SaveEvery: 2 * time.Second}
+	if w.shared {
+		cfg.Log = func(rankcache.BoardID) rooms.Log {
+			return rooms.Log{Topic: modelTopic, Shared: true, First: time.Now().Add(-time.Hour)}
+		}
+	}
 	if w.files != nil {
 		cfg.Files = w.files
 	}
@@ -410,6 +421,7 @@ func (w *modelEnv) disturb() {
 		{"retention", w.kafka.cut},
 		{"restart", w.restart},
 		{"restart", w.restart},
+		{"named anew", w.nameAnew},
 		{"topic is made again", func() { w.kafka.create(w.partitions) }},
 		{"partitions are added", func() {
 			w.partitions += w.rng.IntN(3)
@@ -429,6 +441,17 @@ func (w *modelEnv) disturb() {
 	}
 	w.log.Info("EVENT "+event.name, "redis", w.redis.now.state, "members", len(w.redis.now.set))
 	event.do()
+}
+
+// nameAnew has the board dropped and followed again, by the same process.
+func (w *modelEnv) nameAnew() {
+	for _, boards := range [][]rankcache.BoardID{nil, {modelBoardID}} {
+		w.side.runner.Follow(boards)
+		for (w.feed() != nil) != (boards != nil) {
+			time.Sleep(modelTick)
+			synctest.Wait()
+		}
+	}
 }
 
 // failOver has Redis lose changes. What the writers had not produced of them comes

@@ -125,9 +125,10 @@ func (w *pacing) pausedFor(now time.Time) (longest time.Duration) {
 // may still bring seq.
 func (w *pacing) split(t *topic, seq uint64) (ahead, behind []*partition) {
 	for n, part := range t.partitions() {
-		if n < len(w.seqs) && w.seqs[n] > seq {
+		switch brought := n < len(w.seqs) && w.seqs[n] > 0; {
+		case brought && w.seqs[n] > seq:
 			ahead = append(ahead, part)
-		} else {
+		case brought || !t.shared: // of a shared topic one partition has all of a board
 			behind = append(behind, part)
 		}
 	}

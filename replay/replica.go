@@ -144,7 +144,8 @@ func (r *replica) keepBeyond(us []wire.Update, seq uint64) []wire.Update {
 }
 
 // ofRun returns the updates that are of the board's run. A later run begins the board
-// anew, unless the run was read from Redis: then it must be read again.
+// anew, unless the run was read from Redis: then it must be read again. A board that was
+// opened empty has the run of its first update.
 func (r *replica) ofRun(batch []wire.Update) []wire.Update {
 	other := func(u wire.Update) bool { return u.Run != r.run }
 	if !slices.ContainsFunc(batch, other) {
@@ -155,7 +156,7 @@ func (r *replica) ofRun(batch []wire.Update) []wire.Update {
 		switch u := &batch[i]; {
 		case u.Run == r.run:
 			kept = append(kept, *u)
-		case u.Run > r.run && (r.ofRedis || r.visible()):
+		case u.Run > r.run && (r.ofRedis || r.visible() && r.run != 0):
 			r.counts.foreign.Add(1)
 			r.reportLocked(faultRun(u.Run, r.run))
 		case u.Run > r.run:

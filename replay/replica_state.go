@@ -32,6 +32,17 @@ func (r *replica) begin(t *topic) {
 	r.wake.wake()
 }
 
+// join is begin for a board that takes part in a reading from where it is.
+func (r *replica) join(t *topic) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dropped {
+		return
+	}
+	r.sources.join(t)
+	r.wake.wake()
+}
+
 // opening is the result of the comparison by which a board is opened.
 type opening struct {
 	equalAt     time.Time        // when the board equalled Redis

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -64,7 +65,7 @@ func (b *fakeBoard) want(t *testing.T, want ...string) {
 
 // feedOf returns a feed of board b with that Board.
 func feedOf(boards Boards) *feed {
-	return newFeed("b", "update_cache_b", boards, newMetrics(), time.Now())
+	return newFeed("b", rooms.Log{Topic: "update_cache_b"}, boards, newMetrics(), time.Now())
 }
 
 // openNow opens a replica in its own epoch.

@@ -109,7 +109,7 @@ func (r *Runner) Run(ctx context.Context) error {
 // group.
 func (r *Runner) keepMembership(ctx context.Context, group *errgroup.Group) error {
 	for {
-		for _, gone := range r.members.update(func(id rankcache.BoardID) *followed { return r.start(ctx, group, id) }) {
+		for _, gone := range r.members.update(r.cfg.Log, func(id rankcache.BoardID) *followed { return r.start(ctx, group, id) }) {
 			gone.stop()
 			<-gone.done // otherwise the gate might open the board after it was dropped
 			gone.feed.replica.drop()
@@ -118,18 +118,20 @@ func (r *Runner) keepMembership(ctx context.Context, group *errgroup.Group) erro
 		}
 		r.topicsWake.wake()
 		r.totalsWake.wake()
-		select {
-		case <-ctx.Done():
+		if r.members.changed.wait(ctx, relocateEvery); ctx.Err() != nil {
 			return nil
-		case <-r.members.changed:
 		}
 	}
 }
 
+// relocateEvery is how often it is looked whether boards' updates are elsewhere, because the
+// classes have changed.
+const relocateEvery = 10 * time.Second
+
 // start begins to follow a board.
 func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.BoardID) *followed {
 	ctx, stop := context.WithCancel(ctx)
-	f := newFeed(id, r.cfg.Names.Topic(id), r.boards, r.metrics, time.Now())
+	f := newFeed(id, r.cfg.Log(id), r.boards, r.metrics, time.Now())
 	f.sources.readingLasts = missedReadings * r.cfg.TotalsEvery
 	f.restoring.Store(r.cfg.Files != nil)
 	b := &followed{f, stop, make(chan struct{})}

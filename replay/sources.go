@@ -23,6 +23,7 @@ type reading struct {
 type sources struct {
 	mu     sync.Mutex
 	log    *topic // the topic as it is being read, nil before Kafka has shown it
+	joined bool   // it was being read before it was read for this board
 	absent bool   // Kafka has answered that there is no such topic
 	latest reading
 	target uint64 // the first total of this epoch, which the replay has to reach
@@ -46,7 +47,7 @@ func (s *sources) observe(in *gateInput) {
 	in.target, in.members, in.run, in.summed = s.target, s.latest.members, s.latest.Run, s.latest.HasSum
 	in.kafkaErr, in.redisErr = s.kafkaErr, s.redisErr
 	if t := s.log; t != nil && !t.gone.Load() {
-		in.topicKnown, in.ended, in.truncated, in.compacted = true, t.ended(), t.truncated(), t.compacted
+		in.topicKnown, in.ended, in.truncated, in.compacted = true, t.ended(), s.joined || t.truncated(), t.compacted
 	}
 }
 
@@ -54,7 +55,14 @@ func (s *sources) observe(in *gateInput) {
 func (s *sources) begin(t *topic) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log, s.absent = t, false
+	s.log, s.joined, s.absent = t, false, false
+}
+
+// join is begin for a log that is being read already.
+func (s *sources) join(t *topic) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log, s.joined, s.absent = t, true, false
 }
 
 // learn takes a total and returns whether it is the first of the epoch.

@@ -18,11 +18,16 @@ type topic struct {
 	reset bool
 	// parts is replaced by the consumer when partitions are added.
 	parts atomic.Pointer[[]*partition]
-	// resumeAt is where reading may begin in each partition, because the files of
-	// resumeFor have the records before it; nil for the beginning. resumed is set if it does.
-	resumeAt  []int64
-	resumeFor []*feed
-	resumed   bool
+	// readFor are the boards that it was begun for. resumeAt is where it may begin in each
+	// partition, because their files have the records before it; nil for the beginning.
+	// resumed is set if it does.
+	readFor  []*feed
+	resumeAt []int64
+	resumed  bool
+	// since, if it is not zero, is before the first update of each board that the reading
+	// was begun for: reading begins there. shared tells that others have updates in it too.
+	since  time.Time
+	shared bool
 	// compacted is whether the log may have lost updates that later ones replace.
 	compacted bool
 	// gone is set by the topic watcher when Kafka no longer has the topic.
@@ -63,6 +68,19 @@ type partition struct {
 	paused  bool        // the consumer's own: it is paused
 }
 
+// newReading returns a reading of a topic for boards, whose offsets are still to be set.
+// Only a shared topic is not read from its beginning: it has other boards' updates there.
+func newReading(info topicInfo, reset bool, boards []*feed) *topic {
+	t := newTopic(info, reset)
+	t.readFor, t.shared = boards, boards[0].log.Shared
+	for _, f := range boards {
+		if first := f.log.First; t.shared && (t.since.IsZero() || first.Before(t.since)) {
+			t.since = first
+		}
+	}
+	return t
+}
+
 // newTopic returns a reading whose offsets are still to be set.
 func newTopic(info topicInfo, reset bool) *topic {
 	t := &topic{name: info.name, id: info.id, reset: reset}
@@ -77,9 +95,15 @@ func newTopic(info topicInfo, reset bool) *topic {
 // setOffsets sets where the partition begins and ends; false if found has no answer.
 func (p *partition) setOffsets(found map[*partition]offsets) bool {
 	at, ok := found[p]
-	p.low, p.high, p.from, p.reached = at.low, at.high, at.low, at.low
-	p.next.Store(at.low)
+	p.low, p.high = at.low, at.high
+	p.start(at.low)
 	return ok
+}
+
+// start makes reading begin at an offset.
+func (p *partition) start(from int64) {
+	p.from, p.reached = from, from
+	p.next.Store(from)
 }
 
 // ended returns whether the records that the log held when reading began have been applied. It
@@ -110,7 +134,7 @@ func (t *topic) size() (n int64) {
 
 // truncated returns whether the log has lost its beginning and no file has it.
 func (t *topic) truncated() bool {
-	return !t.resumed && slices.ContainsFunc(t.partitions(), func(p *partition) bool { return p.low > 0 })
+	return !t.resumed && slices.ContainsFunc(t.partitions(), func(p *partition) bool { return p.low > 0 && p.from == p.low })
 }
 
 // setEnd records where the log ended, if found has all its partitions.
@@ -195,8 +219,7 @@ func (t *topic) resume() bool {
 	}
 	for i, p := range parts {
 		if at[i] != fromLow {
-			p.from, p.reached = at[i], at[i]
-			p.next.Store(at[i])
+			p.start(at[i])
 		}
 	}
 	t.resumed = true

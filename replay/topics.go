@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/time/rate"
 )
 
@@ -90,9 +91,9 @@ func (w *topicWatcher) wanted() map[string][]*feed {
 	var loading []string
 	for _, f := range w.feeds.current() {
 		if f.restoring.Load() {
-			loading = append(loading, f.topicName)
+			loading = append(loading, f.log.Topic)
 		} else {
-			wanted[f.topicName] = append(wanted[f.topicName], f)
+			wanted[f.log.Topic] = append(wanted[f.log.Topic], f)
 		}
 	}
 	for _, name := range loading {
@@ -111,15 +112,20 @@ func (w *topicWatcher) plan(info topicInfo, boards []*feed, todo *reassignment) 
 	case info.partitions == 0:
 		w.missing(t, boards, todo)
 	case t == nil:
-		t = newTopic(info, false)
-		t.resumeAt, t.resumeFor = resumeOffsets(info, boards), boards
+		t = newReading(info, false, boards)
+		if !t.shared { // where all boards begin, no file saves much
+			t.resumeAt = resumeOffsets(info, boards)
+		}
 		todo.start = append(todo.start, t)
 	case t.id != info.id || t.rewound.Load():
 		w.log.Warn("topic is read again and its boards are reset", "topic", info.name, "recreated", t.id != info.id)
-		todo.start = append(todo.start, newTopic(info, true))
-	case t.gone.Load() || !subset(boards, known.feeds):
-		todo.start = append(todo.start, newTopic(info, false))
+		todo.start = append(todo.start, newReading(info, true, boards))
+	case t.gone.Load() || !t.shared && !subset(boards, known.feeds):
+		todo.start = append(todo.start, newReading(info, false, boards))
 	default:
+		if t.shared {
+			w.join(known, boards)
+		}
 		for n := len(t.partitions()); n < info.partitions; n++ {
 			todo.grow = append(todo.grow, &partition{topic: t, number: int32(n)})
 		}
@@ -136,6 +142,17 @@ func (w *topicWatcher) missing(t *topic, boards []*feed, todo *reassignment) {
 		w.log.Warn("topic is gone", "topic", t.name)
 		todo.stop = append(todo.stop, t)
 	}
+}
+
+// join has boards begin with what comes next in a shared topic that is being read. If they
+// were changed before, the topic has lost their beginning as far as they can tell.
+func (w *topicWatcher) join(known readTopic, boards []*feed) {
+	for _, f := range boards {
+		if !slices.Contains(known.feeds, f) {
+			f.replica.join(known.topic)
+		}
+	}
+	w.known[known.topic.name] = readTopic{known.topic, boards}
 }
 
 func subset(some, of []*feed) bool {
@@ -175,11 +192,29 @@ func (w *topicWatcher) fetchOffsets(ctx context.Context, todo *reassignment) err
 	unknown := func(p *partition) bool { return !p.setOffsets(found) }
 	todo.start = slices.DeleteFunc(todo.start, func(t *topic) bool { return slices.ContainsFunc(t.partitions(), unknown) })
 	todo.grow = slices.DeleteFunc(todo.grow, unknown)
+	err = errors.Join(err, w.skipOlder(ctx, todo))
 	for _, t := range todo.start {
 		if t.resumeAt != nil && !t.resume() {
 			w.log.Warn("log lacks the records after the saved boards: it is read from its beginning", "topic", t.name)
 		}
 	}
+	return err
+}
+
+// skipOlder has shared topics read from where their boards' updates begin, and drops those
+// for which Kafka has no answer.
+func (w *topicWatcher) skipOlder(ctx context.Context, todo *reassignment) (err error) {
+	todo.start = slices.DeleteFunc(todo.start, func(t *topic) bool {
+		if t.since.IsZero() {
+			return false
+		}
+		found, failed := w.client.listOffsets(ctx, t.partitions(), kafka.NewOffsetSpecForTimestamp(t.since.UnixMilli()))
+		for p, from := range found {
+			p.start(from)
+		}
+		err = errors.Join(err, failed)
+		return failed != nil
+	})
 	return err
 }
 
@@ -192,8 +227,8 @@ func (w *topicWatcher) reassign(ctx context.Context, todo *reassignment) error {
 	}
 	for _, t := range todo.start {
 		boards := wanted[t.name]
-		if t.resumed {
-			boards = t.resumeFor // any other has no file with what is before
+		if t.resumed || t.shared {
+			boards = t.readFor // any other may have updates before
 		}
 		w.known[t.name] = readTopic{t, boards}
 		w.log.Info("topic is read", "topic", t.name, "partitions", len(t.partitions()), "records", t.size(), "again", t.reset, "resumed", t.resumed)

@@ -116,7 +116,10 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 		f.lag = lagWatch{epoch: p.epoch}
 	}
 	after := f.replica.progress()
-	why := f.lag.check(t.total, r, p.before, after, f.sources.exhausted)
+	var why *fault
+	if unborn := t.total == TotalSeq && p.run == 0 && r.Run == 0 && r.members == 0; !unborn {
+		why = f.lag.check(t.total, r, p.before, after, f.sources.exhausted)
+	}
 	if why == nil {
 		why = f.lag.checkState(r, p.run, f.replica.board, f.sources.proved)
 	}
@@ -211,6 +214,8 @@ func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func
 	odd := w.odd
 	w.odd = ""
 	switch {
+	case own.Run == 0 && (r.Run == 0 || r.Seq > 0): // empty: its first update gives it its run
+		return nil
 	case r.Run > own.Run:
 		return new(faultRun(r.Run, own.Run))
 	case r.Run < before:

@@ -26,7 +26,7 @@ const (
 type Bypass struct {
 	Board rankcache.BoardID `json:"board,omitempty"`
 	All   bool              `json:"all,omitzero"` // else Board is set
-	By    string            `json:"by"`           // who asked for it, by their own words
+	By    string            `json:"by"`           // name of the operator, as given
 	// From and Until are by the clock of the sidecar that was asked.
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
@@ -72,7 +72,7 @@ func (b *Bypass) check() error {
 	case !b.All && b.Board.Check() != nil:
 		return fmt.Errorf("bypass: %w", b.Board.Check())
 	case !rankcache.PlainText(b.By, maxByLen):
-		return fmt.Errorf("bypass: by: want 1 to %d bytes of UTF-8 without control characters: who asks for it", maxByLen)
+		return fmt.Errorf("bypass: by: want the operator's name: 1 to %d bytes of UTF-8 without control characters", maxByLen)
 	case !b.From.Before(b.Until) || b.Until.Sub(b.From) > MaxBypass:
 		return fmt.Errorf("bypass: want it to end after it began, and within %v", MaxBypass)
 	}

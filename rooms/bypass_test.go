@@ -41,9 +41,9 @@ func TestBypassRequestRefuses(t *testing.T) {
 		`{"board":"*","for_s":1,"by":"a"}`:                   "bad board id",
 		`{"board":"b","for_s":0,"by":"a"}`:                   "want 1 to 86400",
 		`{"board":"b","for_s":86401,"by":"a"}`:               "want 1 to 86400",
-		`{"board":"b","for_s":1}`:                            "who asks",
-		`{"board":"b","for_s":1,"by":"a\nb"}`:                "who asks",
-		`{"board":"b","for_s":1,"by":"` + x("a", 129) + `"}`: "who asks",
+		`{"board":"b","for_s":1}`:                            "operator's name",
+		`{"board":"b","for_s":1,"by":"a\nb"}`:                "operator's name",
+		`{"board":"b","for_s":1,"by":"` + x("a", 129) + `"}`: "operator's name",
 		`{"board":"b","for_s":1,"by":"a","why":1}`:           "unknown field",
 		`{"board":"b","for_s":1,"by":"a"}{}`:                 "follows",
 	} {

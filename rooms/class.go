@@ -23,6 +23,7 @@ const (
 	minOrders   = time.Minute
 	maxOrders   = 366 * 24 * time.Hour
 	maxFeeds    = 16
+	maxWarm     = 500
 	maxMembers  = 1 << 31
 	maxPerGuard = 1_000_000
 )
@@ -33,7 +34,7 @@ type Ties string
 // The values of Ties.
 const (
 	TiesMember Ties = "member" // as Redis does: the greater id if scores descend
-	TiesFirst  Ties = "first"  // who came to the score first
+	TiesFirst  Ties = "first"  // the one that came to the score first
 	TiesLast   Ties = "last"
 )
 
@@ -60,11 +61,14 @@ type Class struct {
 	Ops      []wire.Op
 	Mode     Mode
 	Dims     map[string][]string // values of the boards that Mode is for
-	Feeds    []string            // classes that each increment changes too
-	Trim     int                 // members that stay in the sorted set; 0: all
-	Top      int                 // default and greatest limit of a page
-	Ledger   bool
-	Guard    Guard
+	// WarmMembers are expected at the head of the next period's board: their profiles are
+	// loaded when it opens. Nil: those at the head of the board before it.
+	WarmMembers []string
+	Feeds       []string // classes that each increment changes too
+	Trim        int      // members that stay in the sorted set; 0: all
+	Top         int      // default and greatest limit of a page
+	Ledger      bool
+	Guard       Guard
 
 	line int // in the rooms file
 }
@@ -72,44 +76,44 @@ type Class struct {
 // classText is what a [class.Class] is made from, as it is written.
 type classText struct{ name, board, period, tz, score string }
 
-func (f *File) addClass(n *yaml.Node) error {
+func readClass(n *yaml.Node, calendar func(period, tz string) (class.Calendar, error)) (*Class, error) {
 	c := &Class{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
 	text := classText{tz: "UTC"}
 	if err := fields(n, c.keys(&text)); err != nil {
-		return err
+		return nil, err
 	}
-	f.Classes = append(f.Classes, c)
-	return at(n, c.finish(text))
+	return c, at(n, c.finish(text, calendar))
 }
 
 // keys returns what reads each key of a class.
 func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 	return map[string]func(*yaml.Node) error{
 		"name": intoString(&text.name), "board": intoString(&text.board), "period": intoString(&text.period), "tz": intoString(&text.tz),
-		"title":  intoString(&c.Title),
-		"grace":  duration(&c.Grace, 0, maxKeep),
-		"keep":   duration(&c.Keep, 0, maxKeep),
-		"lead":   duration(&c.Lead, 0, time.Hour),
-		"orders": duration(&c.Orders, minOrders, maxOrders),
-		"ties":   oneOf(&c.Ties, TiesMember, TiesFirst, TiesLast),
-		"score":  oneOf(&text.score, "number", "integer"),
-		"ops":    func(n *yaml.Node) error { c.Ops = []wire.Op{}; return each(n, c.addOp) },
-		"mode":   c.readMode,
-		"dims":   c.readDims,
-		"feeds":  func(n *yaml.Node) error { return each(n, c.addFeed) },
-		"trim":   integer(&c.Trim, 0, maxMembers),
-		"top":    integer(&c.Top, 1, rankcache.MaxTop),
-		"ledger": boolean(&c.Ledger),
-		"guard":  c.readGuard,
+		"title":        intoString(&c.Title),
+		"grace":        duration(&c.Grace, 0, maxKeep),
+		"keep":         duration(&c.Keep, 0, maxKeep),
+		"lead":         duration(&c.Lead, 0, time.Hour),
+		"orders":       duration(&c.Orders, minOrders, maxOrders),
+		"ties":         oneOf(&c.Ties, TiesMember, TiesFirst, TiesLast),
+		"score":        oneOf(&text.score, "number", "integer"),
+		"ops":          func(n *yaml.Node) error { c.Ops = []wire.Op{}; return each(n, c.addOp) },
+		"mode":         c.readMode,
+		"dims":         c.readDims,
+		"warm_members": func(n *yaml.Node) error { return each(n, c.addWarm) },
+		"feeds":        func(n *yaml.Node) error { return each(n, c.addFeed) },
+		"trim":         integer(&c.Trim, 0, maxMembers),
+		"top":          integer(&c.Top, 1, rankcache.MaxTop),
+		"ledger":       boolean(&c.Ledger),
+		"guard":        c.readGuard,
 	}
 }
 
 // finish makes the ids' part and checks the settings with each other.
-func (c *Class) finish(text classText) error {
+func (c *Class) finish(text classText, newCalendar func(period, tz string) (class.Calendar, error)) error {
 	if text.period == "" {
 		return fmt.Errorf("class %.60q has no period: want none, a divisor of a day such as 30m, 1h, day, week, month or year", text.name)
 	}
-	calendar, err := class.NewCalendar(text.period, text.tz)
+	calendar, err := newCalendar(text.period, text.tz)
 	if err == nil {
 		c.Class, err = class.New(text.name, text.board, calendar)
 	}
@@ -169,6 +173,18 @@ func (c *Class) addFeed(n *yaml.Node) error {
 	return err
 }
 
+func (c *Class) addWarm(n *yaml.Node) error {
+	s, err := stringScalar(n)
+	if err != nil {
+		return err
+	}
+	if err = rankcache.CheckMember(s); err == nil && len(c.WarmMembers) == maxWarm {
+		err = fmt.Errorf("more than %d warm_members", maxWarm)
+	}
+	c.WarmMembers = append(c.WarmMembers, s)
+	return at(n, err)
+}
+
 func (c *Class) readGuard(n *yaml.Node) error {
 	action := "observe"
 	err := fields(n, map[string]func(*yaml.Node) error{
@@ -195,4 +211,13 @@ func (g *Guard) readChanges(n *yaml.Node) error {
 		return at(n, fmt.Errorf("changes %.40q: want a number up to %d and a duration of 1s to 1h, such as 60/1m", s, maxPerGuard))
 	}
 	return nil
+}
+
+func (c *Class) lasting() [5]string {
+	feeds := slices.Sorted(slices.Values(c.Feeds))
+	return [...]string{c.Template(), c.Calendar().String(), c.Calendar().Zone(), string(c.Ties), strings.Join(feeds, ", ")}
+}
+
+func (c *Class) wrong(err error) error {
+	return fmt.Errorf("rooms file: line %d: class %s: %w", c.line, c.Name(), err)
 }

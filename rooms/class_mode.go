@@ -91,35 +91,29 @@ func (c *Class) boards() int {
 	return boards
 }
 
-// ClassBoards returns the rules that the modes of the classes amount to at one time:
-// one for each board of a class with a mode that runs, or that begins within the
-// class's lead. A time that has no period gives none.
-func (f *File) ClassBoards(now time.Time) []Rule {
-	var rules []Rule
-	for _, c := range f.Classes {
-		if c.Mode == ModeNone {
-			continue
-		}
-		for _, p := range c.periods(now) {
-			for _, b := range c.boardsIn(p) {
-				rules = append(rules, Rule{Match: string(b), Mode: c.Mode})
-			}
-		}
-	}
-	return rules
-}
+// maxEnded is the most periods that keep the mode of their class after their end.
+const maxEnded = 3
 
-// periods returns the period of now, and the next one from lead before it.
+// periods returns the period of now, the next one from lead before it, and those that
+// ended within grace, the latest first.
 func (c *Class) periods(now time.Time) []class.Period {
 	calendar := c.Calendar()
 	running, err := calendar.At(now)
 	if err != nil {
 		return nil
 	}
+	all := []class.Period{running}
 	if next, err := calendar.Next(running); err == nil && !now.Before(next.Start.Add(-c.Lead)) {
-		return []class.Period{running, next}
+		all = append(all, next)
 	}
-	return []class.Period{running}
+	ended := running
+	for range maxEnded {
+		if ended, err = calendar.Previous(ended); err != nil || now.Sub(ended.End) > c.Grace {
+			break
+		}
+		all = append(all, ended)
+	}
+	return all
 }
 
 // boardsIn returns the boards of a period, one for each combination of values.

@@ -53,7 +53,7 @@ func TestParseClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
-	want := []*Class{
+	want := Classes{
 		{Title: "Gifts of this half hour", Grace: 3 * time.Second, Keep: 24 * time.Hour, Lead: 30 * time.Second, Orders: 2 * time.Hour, Ties: TiesFirst, Integers: true,
 			Ops: []wire.Op{wire.OpIncr}, Mode: ModeSuperHot, Dims: map[string][]string{"zone": {"1", "2"}}, Feeds: []string{"gift-day", "gift-total"}, Trim: 1000, Top: 50,
 			Ledger: true, Guard: Guard{60, time.Minute, 1_000_000, true}},
@@ -249,10 +249,12 @@ func TestClassBoards(t *testing.T) {
 	next := []Rule{rule("gift:1:20261122-36", ModeSuperHot), rule("gift:2:20261122-36", ModeSuperHot)}
 	pinned := []Rule{rule("p", ModeHot)}
 	for at, want := range map[string][]Rule{
-		"2026-11-22T17:00:00+08:00":     slices.Concat(running, pinned),
+		"2026-11-22T17:00:03.001+08:00": slices.Concat(running, pinned),
 		"2026-11-22T17:29:29.999+08:00": slices.Concat(running, pinned),
 		"2026-11-22T17:29:30+08:00":     slices.Concat(running, next, pinned),
-		"2026-11-22T17:30:00+08:00":     slices.Concat(next, pinned),
+		"2026-11-22T17:30:00+08:00":     slices.Concat(next, running, pinned),
+		"2026-11-22T17:30:03+08:00":     slices.Concat(next, running, pinned),
+		"2026-11-22T17:30:03.001+08:00": slices.Concat(next, pinned),
 		"0001-01-01T00:00:00+00:00":     pinned,
 	} {
 		now, err := time.Parse(time.RFC3339, at)
@@ -261,6 +263,40 @@ func TestClassBoards(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, f.ClassBoards(now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", at, diff)
+		}
+	}
+}
+
+// A grace that is longer than several periods keeps no more than some of them.
+func TestEndedBoardsKeepTheirMode(t *testing.T) {
+	f, err := Parse([]byte(`classes: [{name: c, board: "c:{period}", period: 1m, grace: 1h, lead: 0s, mode: hot}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []Rule
+	for _, tag := range []string{"0011", "0010", "0009", "0008"} {
+		want = append(want, Rule{"c:20261122-" + tag, ModeHot})
+	}
+	if diff := cmp.Diff(want, f.ClassBoards(time.Date(2026, 11, 22, 0, 10, 30, 0, time.UTC))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLog(t *testing.T) {
+	f, err := Parse([]byte(sampleClasses))
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := time.Date(2026, 11, 22, 0, 0, 0, 0, time.FixedZone("", 8*3600))
+	start := day.Add(17 * time.Hour)
+	for id, want := range map[rankcache.BoardID]Log{
+		"gift:1:20261122-35":  {"update_class_gift-half-hour.20261122", true, start.Add(-3 * time.Minute), start.Add(30*time.Minute + 3*time.Second)},
+		"giftday:1:20261122":  {"update_cache_giftday.1.20261122", false, day.Add(-3 * time.Minute), day.Add(24*time.Hour + 5*time.Second)},
+		"gifttotal":           {Topic: "update_cache_gifttotal"},
+		"gift:1:20261122-135": {Topic: "update_cache_gift.1.20261122-135"},
+	} {
+		if got := f.Log(wire.DefaultNames(), id); got.Topic != want.Topic || got.Shared != want.Shared || !got.First.Equal(want.First) || !got.Last.Equal(want.Last) {
+			t.Errorf("%s: got %+v, want %+v", id, got, want)
 		}
 	}
 }

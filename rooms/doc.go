@@ -6,8 +6,8 @@
 // (file.go, yaml.go); [ParseEntry] reads one room or rule that was set at run
 // time (entry.go); [File.Resolve] turns both into [Tiers], which answer with the
 // mode of a board (tiers.go), and whether an operator has Redis answer it, also where a
-// copy is kept (bypass.go). A class is read by class.go, checked with the others
-// by class_check.go, and its mode becomes that of its boards in class_mode.go.
+// copy is kept (bypass.go). A class is read by class.go and checked with the others
+// by classes.go, and its mode becomes that of its boards in class_mode.go.
 //
 // # Glossary
 //

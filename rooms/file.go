@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rankcache"
+	"rankcache/class"
 )
 
 // Limits of a rooms file.
@@ -59,15 +60,19 @@ type Rule struct {
 
 // File is one parsed rooms file. It is immutable after parsing.
 type File struct {
-	Rooms   []Room
-	Rules   []Rule
-	Classes []*Class
+	Rooms []Room
+	Rules []Rule
+	Classes
 }
 
 // Parse parses a rooms file. Unknown keys, ids that are not written as strings (an
 // unquoted 1_2_3 is the number 123) and duplicate rooms are errors; those of one
 // entry give its line. An empty file is an empty File.
-func Parse(data []byte) (*File, error) {
+func Parse(data []byte) (*File, error) { return ParseWith(data, class.NewCalendar) }
+
+// ParseWith is [Parse] with another function that makes the calendars of classes, for tests
+// that wait for the ends of periods.
+func ParseWith(data []byte, calendar func(period, tz string) (class.Calendar, error)) (*File, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("rooms file has %d bytes, want at most %d", len(data), MaxFile)
 	}
@@ -80,9 +85,11 @@ func Parse(data []byte) (*File, error) {
 		return f, nil
 	}
 	err := fields(doc.Content[0], map[string]func(*yaml.Node) error{
-		"rooms":   func(n *yaml.Node) error { return each(n, f.addRoom) },
-		"boards":  func(n *yaml.Node) error { return each(n, f.addRule) },
-		"classes": func(n *yaml.Node) error { return each(n, f.addClass) },
+		"rooms":  func(n *yaml.Node) error { return each(n, f.addRoom) },
+		"boards": func(n *yaml.Node) error { return each(n, f.addRule) },
+		"classes": func(n *yaml.Node) error {
+			return each(n, func(n *yaml.Node) error { return f.Classes.add(n, calendar) })
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rooms file: %w", err)
@@ -90,7 +97,7 @@ func Parse(data []byte) (*File, error) {
 	if err := f.checkUnique(); err != nil {
 		return nil, err
 	}
-	return f, f.checkClasses()
+	return f, f.Classes.check()
 }
 
 func (f *File) addRoom(n *yaml.Node) error {
@@ -175,6 +182,25 @@ func (f *File) checkUnique() error {
 			return fmt.Errorf("rooms file has room %q twice: keep one entry", room.UID)
 		}
 		seen[room.UID] = true
+	}
+	return nil
+}
+
+// CheckChange returns an error if a class of the file differs from the one of the same
+// name in old in what can't change while boards of it live: board, period, tz, ties
+// and feeds.
+func (f *File) CheckChange(old *File) error {
+	for _, c := range f.Classes {
+		before := old.Class(c.Name())
+		if before == nil {
+			continue
+		}
+		then, now := before.lasting(), c.lasting()
+		for i, key := range [...]string{"board", "period", "tz", "ties", "feeds"} {
+			if then[i] != now[i] {
+				return c.wrong(fmt.Errorf("%s can't change from %q to %q while rankcache runs: make a new class", key, then[i], now[i]))
+			}
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package rooms
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"rankcache"
 )
@@ -10,17 +11,29 @@ import (
 // Tiers holds the mode of every configured board and room: the operator's rooms
 // and rules, resolved to boards. It is immutable; a change publishes a new one.
 type Tiers struct {
-	boards   map[rankcache.BoardID]Mode
+	boards   map[rankcache.BoardID]setting
 	priority []rankcache.BoardID // keys of boards in the order of their first mention
 	rooms    map[string]Mode
 	patterns []Rule                       // rules with wildcards, which only block
 	bypassed map[rankcache.BoardID]Bypass // allBoards: all of them
+	integers map[string][]*Class          // classes with scores that are shown as integers, by [class.Class.Start]
+}
+
+// setting is what is known of a board that is named.
+type setting struct {
+	mode     Mode
+	integers bool
 }
 
 // Resolve returns the tiers of the file. running holds the boards of those rooms
 // whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
-	t := &Tiers{boards: make(map[rankcache.BoardID]Mode), rooms: make(map[string]Mode, len(f.Rooms))}
+	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), integers: make(map[string][]*Class)}
+	for _, c := range f.Classes {
+		if c.Integers {
+			t.integers[c.Start()] = append(t.integers[c.Start()], c)
+		}
+	}
 	for _, room := range f.Rooms {
 		t.rooms[room.UID] = room.Mode
 		boards := room.Boards
@@ -38,8 +51,8 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 			t.patterns = append(t.patterns, rule)
 		}
 	}
-	for b, m := range t.boards {
-		t.boards[b] = max(m, t.matching(b))
+	for b, s := range t.boards {
+		t.boards[b] = setting{max(s.mode, t.matching(b)), t.matchIntegers(b)}
 	}
 	return t
 }
@@ -49,31 +62,50 @@ func (t *Tiers) raise(b rankcache.BoardID, m Mode) {
 	if _, named := t.boards[b]; !named {
 		t.priority = append(t.priority, b)
 	}
-	t.boards[b] = max(t.boards[b], m)
+	t.boards[b] = setting{mode: max(t.boards[b].mode, m)}
 }
 
 // Mode returns the greater of the modes of the board and of the room that the
 // caller names ("" for none). A nil Tiers returns ModeNone.
 func (t *Tiers) Mode(board rankcache.BoardID, room string) Mode {
+	m, _ := t.Of(board, room)
+	return m
+}
+
+// Of returns the mode as [Tiers.Mode] does, and whether the board is of a class whose scores
+// are shown as integers.
+func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, bool) {
 	if t == nil {
-		return ModeNone
+		return ModeNone, false
 	}
-	m, known := t.boards[board]
+	s, known := t.boards[board]
 	if !known {
-		m = t.matching(board)
+		s = setting{t.matching(board), t.matchIntegers(board)}
 	}
 	if room != "" {
-		m = max(m, t.rooms[room])
+		s.mode = max(s.mode, t.rooms[room])
 	}
-	return m
+	return s.mode, s.integers
+}
+
+func (t *Tiers) matchIntegers(b rankcache.BoardID) bool {
+	if len(t.integers) == 0 {
+		return false
+	}
+	is := func(c *Class) bool { return c.Matches(b) }
+	start := string(b)
+	if i := strings.IndexAny(start, ":._"); i >= 0 {
+		start = start[:i]
+	}
+	return slices.ContainsFunc(t.integers[start], is) || slices.ContainsFunc(t.integers[""], is)
 }
 
 // Boards returns the boards of one mode, sorted. The slice is the caller's.
 func (t *Tiers) Boards(mode Mode) []rankcache.BoardID {
 	var boards []rankcache.BoardID
 	if t != nil {
-		for b, m := range t.boards {
-			if m == mode {
+		for b, s := range t.boards {
+			if s.mode == mode {
 				boards = append(boards, b)
 			}
 		}
@@ -90,7 +122,7 @@ func (t *Tiers) ByPriority(mode Mode) []rankcache.BoardID {
 	}
 	var boards []rankcache.BoardID
 	for _, b := range t.priority {
-		if t.boards[b] == mode {
+		if t.boards[b].mode == mode {
 			boards = append(boards, b)
 		}
 	}

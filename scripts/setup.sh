@@ -7,6 +7,7 @@
 #   scripts/setup.sh redis|sql|kafka|chromium|python-client|clients  one of them
 #   scripts/setup.sh musl                  what a static build takes besides (scripts/static.sh)
 #   scripts/setup.sh arm64                 a C compiler for arm64 (scripts/platforms.sh)
+#   scripts/setup.sh zig                   one for arm64 with musl (scripts/release.sh)
 #
 # What is there already is left alone, so a second run takes no time. What can't be had is reported and left out, and the tests then do without it as far as
 # they can; with RANKCACHE_REQUIRE_REAL=1 it is an error.
@@ -77,6 +78,18 @@ have_arm64() { have aarch64-linux-gnu-gcc && echo '#include <stdlib.h>' | aarch6
 setup_arm64() {
   have_arm64 || apt_install gcc-aarch64-linux-gnu libc6-dev-arm64-cross || true
   have_arm64 || lacks 'a C compiler for arm64' 'install gcc-aarch64-linux-gnu and libc6-dev-arm64-cross by hand or check that apt-get reaches its packages'
+}
+
+setup_zig() {
+  local wanted=scripts/zig/requirements.txt to=.cache/zig
+  cmp -s $wanted $to/requirements.txt && return
+  say "fetching Zig's C compiler into $to, 90 MB"
+  if { python3 -m venv --clear $to >/dev/null 2>&1 || { apt_install python3-venv && python3 -m venv --clear $to; }; } &&
+    $to/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $wanted; then
+    cp $wanted $to
+  else
+    lacks "Zig's C compiler" "python3 with venv, and pip fetches what $wanted names (see above)"
+  fi
 }
 
 # java_version prints the major version of the Java in PATH, 0 when there is none.
@@ -186,11 +199,12 @@ case "${1:-all}" in
   kafka) setup_java; setup_jars ;;
   musl) setup_musl ;;
   arm64) setup_arm64 ;;
+  zig) setup_zig ;;
   chromium) setup_chromium ;;
   python-client) setup_python_client ;;
   clients) setup_clients ;;
   all) setup_redis; setup_sql; setup_java; setup_jars; setup_chromium; setup_curl; setup_python_client; setup_clients ;;
-  *) say "unknown part '$1': redis, sql, kafka, chromium, python-client, clients, musl or arm64" >&2; exit 2 ;;
+  *) say "unknown part '$1': redis, sql, kafka, chromium, python-client, clients, musl, arm64 or zig" >&2; exit 2 ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 # The musl tag picks librdkafka's musl library; the other two let Go look up names and users itself.
 build() {
-  CC=musl-gcc CGO_ENABLED=1 go build -trimpath -tags musl,netgo,osusergo \
+  CC=${CC:-musl-gcc} CGO_ENABLED=1 go build -trimpath -tags musl,netgo,osusergo \
     -ldflags "-s -w -linkmode external -extldflags -static -X rankcache/internal/app.Version=${2:-unknown}" -o "$1" ./cmd/rankcache
 }
 

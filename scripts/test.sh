@@ -74,6 +74,8 @@ else
   run all --rerun-fails-run-root-test --packages='./...' -- -race -skip "$long"
   # All histories of the model, which take five times as long with -race. (runs.sh wants the package behind the pattern.)
   run model --packages='./replay' -- -count=1 -run '^TestModel$' # ./replay
+  # Likewise the million changes of a board with ties.
+  run ties --packages='./internal/writer' -- -count=1 -run '^TestTiesEqualOracle$' # ./internal/writer
   run long --packages='./internal/app ./internal/lab/faults' -- -race -p 1 -run "$long"
 fi
 exit $status

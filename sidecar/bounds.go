@@ -48,15 +48,6 @@ func (e *NotReachedError) Error() string {
 // Is reports whether target is [ErrNotReached].
 func (e *NotReachedError) Is(target error) bool { return target == ErrNotReached }
 
-// Bounded reports whether q limits how old its answer may be.
-func (q *Query) Bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 || q.MinState.Run != 0 }
-
-// fresh reports whether a copy at seq, which was known to be current at the given time, is
-// within the bounds of q but MinState.
-func (q *Query) fresh(seq uint64, currentAt time.Time) bool {
-	return seq >= q.MinSeq && (q.MaxAge == 0 || time.Since(currentAt) <= q.MaxAge)
-}
-
 // holds reports whether the place answers rows or, with limit 0, standings
 // without asking Redis.
 func (at *place) holds(start, limit int, q *Query) bool {
@@ -87,16 +78,16 @@ func (at *place) judge(q *Query) (verdict, rankcache.State) {
 // limit is 0. That is the place at if it has a copy that is fresh enough, or becomes so
 // within q.Wait, and otherwise Redis. A place without a copy is returned as it is. The
 // error is [ErrWriteLost], if a local copy has been through another state than MinState.
-func (w *waits) resolveBounds(ctx context.Context, r *Reader, q *Query, at place, start, limit int) (place, error) {
+func (w *waits) resolveBounds(ctx context.Context, p *places, q *Query, at place, start, limit int) (place, error) {
 	if !at.holds(start, limit, q) {
 		return at, nil
 	}
-	by := answeredCopy
+	by, integers := answeredCopy, at.integers
 	v, have := at.judge(q)
 	if v == behind && q.Wait > 0 && w.enter() {
 		defer w.leave()
 		by = answeredWaited
-		at, v, have = w.await(ctx, r, q, start, limit)
+		at, v, have = w.await(ctx, p, q, start, limit)
 	}
 	switch v {
 	case enough:
@@ -107,19 +98,19 @@ func (w *waits) resolveBounds(ctx context.Context, r *Reader, q *Query, at place
 		return at, &WriteLostError{q.MinState, have, SourceLocal}
 	}
 	w.answered(answeredRedis)
-	return place{tier: TierRedis}, nil
+	return place{tier: TierRedis, integers: integers}, nil
 }
 
 // await polls the copy while it is behind q. The verdict is unknown when q.Wait is over or
 // there is no copy any more.
-func (w *waits) await(ctx context.Context, r *Reader, q *Query, start, limit int) (place, verdict, rankcache.State) {
+func (w *waits) await(ctx context.Context, p *places, q *Query, start, limit int) (place, verdict, rankcache.State) {
 	for end := time.Now().Add(min(q.Wait, MaxWait)); ; {
 		left := time.Until(end)
 		if left <= 0 || !w.pause(ctx, left) {
 			return place{}, unknown, rankcache.State{}
 		}
 		var at place
-		if r.find(q, false, &at) != nil || !at.holds(start, limit, q) {
+		if p.find(q, false, &at) != nil || !at.holds(start, limit, q) {
 			return place{}, unknown, rankcache.State{}
 		}
 		if v, have := at.judge(q); v != behind {

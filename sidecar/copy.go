@@ -19,9 +19,9 @@ type Copy struct {
 
 // Copy returns the local copy of q's board, ignoring q's bounds, or [ErrBlocked]. It
 // does not count as a read; see [Reader.Count].
-func (r *Reader) Copy(q *Query) (Copy, error) {
+func (p *places) Copy(q *Query) (Copy, error) {
 	var at place
-	err := r.find(q, false, &at)
+	err := p.find(q, false, &at)
 	switch {
 	case err != nil:
 		return Copy{}, err
@@ -38,13 +38,10 @@ func (r *Reader) Copy(q *Query) (Copy, error) {
 }
 
 // Keeps reports whether the whole board is kept open here, be it bypassed or not.
-func (r *Reader) Keeps(id rankcache.BoardID) bool {
-	if r.tiers().Mode(id, "") != rooms.ModeSuperHot {
+func (p *places) Keeps(id rankcache.BoardID) bool {
+	if p.tiers().Mode(id, "") != rooms.ModeSuperHot {
 		return false
 	}
-	_, top := r.whole(id)
+	_, top := p.whole(id)
 	return top != nil
 }
-
-// CopyPages returns the pages of the copy's top.
-func (r *Reader) CopyPages(q *Query, c *Copy) *Pages { return r.cache.of(q.Board, c.Top, c.Source) }

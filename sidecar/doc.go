@@ -5,8 +5,9 @@
 //
 // A read of a page passes, in this order:
 //
-//	reader.go  Reader.Page: the tier of the board (decide is pure), by one load of the
-//	           operator's tiers and one look-up each of local board and hot page
+//	reader.go  Reader.Page
+//	place.go   the tier of the board (decide is pure), by one load of the operator's tiers
+//	           and one look-up each of local board and hot page
 //	bounds.go  only with max_age_ms, min_seq or min_state: is the copy fresh enough, or soon?
 //	minstate.go  only with min_state: has the board been through that state?
 //	reader.go    local  rows of the board's *Top, or of its ordered set beyond that

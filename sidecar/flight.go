@@ -171,7 +171,7 @@ func keyOf(asks []rankcache.PageQuery) string {
 	key := make([]byte, 0, 64*len(asks))
 	for i := range asks {
 		w := &asks[i]
-		key = fmt.Appendf(key, "whole\x00%s\x00%d\x00%d\x00%d\x00%s\x00%d\x00%t\x00%t\x00", w.Board, w.Order, w.Start, w.Limit, w.Member, w.Around, w.Gap, w.Ranked())
+		key = fmt.Appendf(key, "whole\x00%s\x00%d\x00%d\x00%d\x00%s\x00%d\x00%t\x00%t\x00%t\x00", w.Board, w.Order, w.Start, w.Limit, w.Member, w.Around, w.Gap, w.Ranked(), w.Integers)
 	}
 	return string(key)
 }
@@ -181,22 +181,6 @@ func checkAsk(w *rankcache.PageQuery) error {
 		return w.Board.Check()
 	}
 	return cmp.Or(w.Board.Check(), rankcache.CheckMember(w.Member))
-}
-
-// check returns an error for what can't be a key or an argument of Redis.
-func (q *Query) check(members []string) error {
-	for _, m := range members {
-		if err := rankcache.CheckMember(m); err != nil {
-			return err
-		}
-	}
-	return q.Board.Check()
-}
-
-// own returns q with strings that may outlive the request.
-func (q Query) own() Query {
-	q.Board, q.Room = rankcache.BoardID(strings.Clone(string(q.Board))), ""
-	return q
 }
 
 type wholePage rankcache.WholePage

@@ -23,47 +23,6 @@ type Slot int
 // Kept returns the value that the protocol's create made for p.
 func (p *Pages) Kept(s Slot) any { return p.kept[s] }
 
-// NewSlot gives a protocol its place in the top cache, when the protocol is
-// constructed. create makes what the protocol keeps for a new top; previous is what
-// it kept for the top before, nil if there is none. It may be called from several
-// goroutines at once, and then all its results but one are dropped.
-func (r *Reader) NewSlot(create func(previous any) any) Slot {
-	return r.cache.newSlot(create)
-}
-
-// Pages returns the pages of the top that the rows of a were cut from, which is an
-// answer to q, and nil when the rows were made for this query alone. Callers that
-// shared one call to Redis share its pages.
-func (r *Reader) Pages(q *Query, a *Answer) *Pages {
-	if a.top == nil {
-		return a.pages
-	}
-	return r.cache.of(q.Board, a.top, a.Source)
-}
-
-// HeadPages returns the pages of the published head of the local board that answered
-// s, nil if s is not of the same moment as that head.
-func (r *Reader) HeadPages(q *Query, s *Standings) *Pages {
-	if s.top == nil || s.Seq != s.top.Seq || !s.At.Equal(s.top.PublishedAt) {
-		return nil
-	}
-	return r.cache.of(q.Board, s.top, s.Source)
-}
-
-// DropPages drops the pages of boards that are neither open here nor hot any more.
-// A server of a protocol calls it about once a second.
-func (r *Reader) DropPages() {
-	r.cache.drop(func(id rankcache.BoardID, s Source) (ok bool) {
-		switch {
-		case s == SourceLocal && r.boards != nil:
-			_, ok = r.boards.Get(id)
-		case s == SourceHot && r.hot != nil:
-			_, _, ok = r.hot.Top(id)
-		}
-		return ok
-	})
-}
-
 // topCache holds the [Pages] of the newest tops of all boards that are read here.
 // Looking one up takes two atomic loads and a map look-up, no lock.
 type topCache struct {
@@ -87,13 +46,40 @@ func newTopCache() *topCache {
 	return c
 }
 
-// newSlot drops all pages, as they lack the new slot.
-func (c *topCache) newSlot(create func(previous any) any) Slot {
+// NewSlot gives a protocol its place in the top cache, when the protocol is
+// constructed. create makes what the protocol keeps for a new top; previous is what
+// it kept for the top before, nil if there is none. It may be called from several
+// goroutines at once, and then all its results but one are dropped.
+func (c *topCache) NewSlot(create func(previous any) any) Slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.state.Load().create
-	c.state.Store(&topCacheState{create: append(old[:len(old):len(old)], create)})
+	c.state.Store(&topCacheState{create: append(old[:len(old):len(old)], create)}) // without the pages, as they lack the new slot
 	return Slot(len(old))
+}
+
+// Pages returns the pages of the top that the rows of a were cut from, which is an
+// answer to q, and nil when the rows were made for this query alone. Callers that
+// shared one call to Redis share its pages.
+func (c *topCache) Pages(q *Query, a *Answer) *Pages {
+	if a.top == nil {
+		return a.pages
+	}
+	return c.of(q.Board, a.top, a.Source)
+}
+
+// HeadPages returns the pages of the published head of the local board that answered
+// s, nil if s is not of the same moment as that head.
+func (c *topCache) HeadPages(q *Query, s *Standings) *Pages {
+	if s.top == nil || s.Seq != s.top.Seq || !s.At.Equal(s.top.PublishedAt) {
+		return nil
+	}
+	return c.of(q.Board, s.top, s.Source)
+}
+
+// CopyPages returns the pages of the copy's top.
+func (c *topCache) CopyPages(q *Query, kept *Copy) *Pages {
+	return c.of(q.Board, kept.Top, kept.Source)
 }
 
 // of returns the pages of the board's top, which the source has.

@@ -103,7 +103,7 @@ func TestPagesAreDroppedWithTheBoard(t *testing.T) {
 	r.DropPages()
 	freed("a board that was closed", tiny)
 	freed("a board that is not hot any more", hot)
-	if n := len(r.cache.state.Load().boards); n != 1 {
+	if n := len(r.topCache.state.Load().boards); n != 1 {
 		t.Errorf("%d boards have pages, want 1", n)
 	}
 }

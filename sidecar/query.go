@@ -2,6 +2,7 @@ package sidecar
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"rankcache"
@@ -55,10 +56,38 @@ type Query struct {
 	Wait time.Duration
 }
 
+// Bounded reports whether q limits how old its answer may be.
+func (q *Query) Bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 || q.MinState.Run != 0 }
+
+// fresh reports whether a copy at seq, which was known to be current at the given time, is
+// within the bounds of q but MinState.
+func (q *Query) fresh(seq uint64, currentAt time.Time) bool {
+	return seq >= q.MinSeq && (q.MaxAge == 0 || time.Since(currentAt) <= q.MaxAge)
+}
+
+// check returns an error for what can't be a key or an argument of Redis.
+func (q *Query) check(members []string) error {
+	for _, m := range members {
+		if err := rankcache.CheckMember(m); err != nil {
+			return err
+		}
+	}
+	return q.Board.Check()
+}
+
+// own returns q with strings that may outlive the request.
+func (q Query) own() Query {
+	q.Board, q.Room = rankcache.BoardID(strings.Clone(string(q.Board))), ""
+	return q
+}
+
 // Answer is a run of rows. Its entries are shared and must not be changed.
 type Answer struct {
 	rankcache.Page
 	Source Source
+	// Integers tells that [rankcache.ShownScore] is what is shown of the scores: the board
+	// is of a class with ties or integers.
+	Integers bool
 	// CurrentAt is when the copy was last known to equal Redis.
 	CurrentAt time.Time
 
@@ -71,6 +100,7 @@ type Answer struct {
 type Standings struct {
 	rankcache.Stamp
 	Source    Source
+	Integers  bool      // as in [Answer]
 	CurrentAt time.Time // as in [Answer]
 	Rows      []rankcache.Standing
 

@@ -36,7 +36,7 @@ func TestReaderSources(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := newEnv()
-			a, err := env.reader().Page(context.Background(), c.q, c.start, c.limit)
+			a, err := env.reader().Page(context.Background(), &c.q, c.start, c.limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"before the first row", Query{Board: "local"}, -1, 10, ErrRange},
 		{"bad board", Query{Board: "a b"}, 0, 10, rankcache.ErrBoard},
 	} {
-		if _, err := r.Page(context.Background(), c.q, c.start, c.limit); !errors.Is(err, c.want) {
+		if _, err := r.Page(context.Background(), &c.q, c.start, c.limit); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -214,11 +214,11 @@ func TestMe(t *testing.T) {
 			cfg.Boards.(fixture.Boards[Board])["moved"] = movedBoard{fixture.NewBoard("moved", 1000, 100), fixture.NewBoard("moved", 1000, 101)}
 			r := readerOf(t, cfg)
 			q := Query{Board: c.board, Order: c.order}
-			a, err := r.Page(context.Background(), q, 0, 10)
+			a, err := r.Page(context.Background(), &q, 0, 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			me, seq, err := r.Me(context.Background(), q, &a, nil, []string{fixture.Member(c.member)})
+			me, seq, err := r.Me(context.Background(), &q, &a, nil, []string{fixture.Member(c.member)})
 			if err != nil || me.Rank != c.rank || seq != c.seq || me.Member != fixture.Member(c.member) {
 				t.Errorf("%+v at seq %d, %v; want rank %d at %d", me, seq, err, c.rank, c.seq)
 			}
@@ -281,7 +281,7 @@ func TestABoardThatWasEmptiedIsReadFromRedis(t *testing.T) {
 	cfg := env.config()
 	cfg.Boards = fixture.Boards[Board]{"local": emptied{env.Local}}
 	r, q := readerOf(t, cfg), Query{Board: "local"}
-	if a, err := r.Page(t.Context(), q, rankcache.MaxTop, 50); err != nil || a.Source != SourceRedis {
+	if a, err := r.Page(t.Context(), &q, rankcache.MaxTop, 50); err != nil || a.Source != SourceRedis {
 		t.Errorf("page %+v, %v", a, err)
 	}
 	if s, err := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis || len(s.Rows) != 1 {

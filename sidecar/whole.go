@@ -90,8 +90,10 @@ func (r *Reader) readHere(ctx context.Context, read *PageRead) (a PageAnswer, as
 		return a, nil
 	}
 	err := r.find(q, true, &a.at)
+	a.Integers = a.at.integers
+	w.Integers = a.Integers
 	if err == nil && q.Bounded() {
-		a.at, err = r.waits.resolveBounds(ctx, r, q, a.at, w.Start, w.Limit)
+		a.at, err = r.waits.resolveBounds(ctx, &r.places, q, a.at, w.Start, w.Limit)
 	}
 	if err != nil {
 		return PageAnswer{Err: err}, nil
@@ -141,7 +143,7 @@ func (a *PageAnswer) wholeHot(w *rankcache.PageQuery) bool {
 	}
 	a.head(w.Start, w.Limit)
 	if w.Ranked() && len(a.Entries) > 0 {
-		a.Ahead = aheadOn(a.at.top, w.Start)
+		a.Ahead = aheadOn(a.at.top, w.Start, w.Integers)
 	}
 	if w.Member == "" {
 		return true
@@ -181,10 +183,11 @@ func surroundingsIn(top *rankcache.Top, w *rankcache.PageQuery) (s rankcache.Sur
 		if w.Around >= 0 {
 			first = s.First
 		}
-		s.Ahead = aheadOn(top, first)
+		s.Ahead = aheadOn(top, first, w.Integers)
 	}
 	for i := row.Rank - 2; w.Gap && i >= 0 && !s.HasBetter; i-- {
-		s.Better, s.HasBetter = top.Entries[i].Score, top.Entries[i].Score != row.Score
+		s.Better = top.Entries[i].Score
+		s.HasBetter = !rankcache.SameScore(s.Better, row.Score, w.Integers)
 	}
 	return s, true
 }
@@ -197,7 +200,7 @@ func (a *PageAnswer) fill(whole rankcache.WholePage, err error) {
 	case err != nil:
 		a.Err = err
 	default:
-		a.Answer = Answer{Page: whole.Page, Source: SourceRedis, CurrentAt: whole.At}
+		a.Answer = Answer{Page: whole.Page, Source: SourceRedis, CurrentAt: whole.At, Integers: a.Integers}
 		a.Ahead, a.Own = whole.Ahead, ownOf(&whole, nil)
 	}
 }
@@ -226,9 +229,9 @@ func (a *PageAnswer) refuseDeep(mode rankcache.RankMode) {
 
 // aheadOn counts the members with a better score than that of a row of the top. The top
 // begins with the best row, so it has all of them.
-func aheadOn(top *rankcache.Top, row int) rankcache.Ahead {
+func aheadOn(top *rankcache.Top, row int, integers bool) rankcache.Ahead {
 	score := top.Entries[row].Score
-	for row > 0 && top.Entries[row-1].Score == score {
+	for row > 0 && rankcache.SameScore(top.Entries[row-1].Score, score, integers) {
 		row--
 	}
 	return rankcache.Ahead{Members: row, Scores: -1}

@@ -19,12 +19,19 @@ type Names struct {
 	// Meta has a board's run, seq and checksum ([Meta]). Orders are the hashes of its
 	// applied order ids; <bucket> stands for "<set>.<number>". Adopter is the lease of
 	// the writer that adds up a board.
-	Meta, Orders, Adopter string
+	// Guard is the hash of a board's changes a member, lately.
+	Meta, Orders, Adopter, Guard string
 	// Readopt is the hash of the boards that a writer is to add up again, board to run.
 	Readopt string
 	Room    string // set of the boards now running in a room
 	Rooms   string // hash of the rooms that operators set at run time
 	Hot     string // hot-key verdict shared by the sidecars of an instance
+	// Ends is the sorted set of the boards that are to be closed, by the end of their
+	// period in Unix milliseconds: a writer adds a board before its birth.
+	Ends string
+	// Controller is the lease of the controller that works; AbsentTopics is its hash of
+	// topics whose board Redis does not know, topic to since when, in Unix milliseconds.
+	Controller, AbsentTopics string
 
 	// Commands is the topic of commands; Refused that of those that are not applied; Ledger
 	// that of every applied change of the boards that are kept in a ledger ([LedgerUpdate]);
@@ -44,10 +51,14 @@ func DefaultNames() Names {
 		Meta:         "{<board>}:meta",
 		Orders:       "{<board>}:orders:<bucket>",
 		Adopter:      "{<board>}:adopter",
+		Guard:        "{<board>}:guard",
 		Readopt:      "rankcache:readopt",
 		Room:         "rankcache:room:<uid>:boards",
 		Rooms:        "rankcache:rooms",
 		Hot:          "rankcache:hot:<instance>",
+		Ends:         "rankcache:ends",
+		Controller:   "rankcache:controller",
+		AbsentTopics: "rankcache:topics:absent",
 		Commands:     "update_rank",
 		Refused:      "update_rank_refused",
 		Ledger:       "rank_updates",
@@ -65,6 +76,7 @@ func (n Names) Check() error {
 		{"orders key", n.Orders, "<board>"},
 		{"orders key", n.Orders, "<bucket>"},
 		{"adopter key", n.Adopter, "<board>"},
+		{"guard key", n.Guard, "<board>"},
 		{"room key", n.Room, "<uid>"},
 		{"hot key", n.Hot, "<instance>"},
 	} {
@@ -72,7 +84,7 @@ func (n Names) Check() error {
 			return fmt.Errorf("%s pattern %q: want %s in it once", p.what, p.pattern, p.must)
 		}
 	}
-	for what, key := range map[string]string{"rooms": n.Rooms, "readopt": n.Readopt} {
+	for what, key := range map[string]string{"rooms": n.Rooms, "readopt": n.Readopt, "ends": n.Ends, "controller": n.Controller, "absent topics": n.AbsentTopics} {
 		if key == "" || strings.Contains(key, "<") {
 			return fmt.Errorf("%s key %q: want one key, without a placeholder", what, key)
 		}
@@ -118,6 +130,9 @@ func (n Names) OrdersKey(b rankcache.BoardID, set, bucket int) string {
 // AdopterKey returns the key of the lease of the writer that adds up the board.
 func (n Names) AdopterKey(b rankcache.BoardID) string { return fill(n.Adopter, "<board>", string(b)) }
 
+// GuardKey returns the key of the hash of the board's changes a member.
+func (n Names) GuardKey(b rankcache.BoardID) string { return fill(n.Guard, "<board>", string(b)) }
+
 // RoomKey returns the key of the set of boards running in the room of uid.
 func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 
@@ -128,10 +143,11 @@ func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>",
 // set is at key, and false for every other key. With the default pattern any legal
 // id is a board, except a key that matches one of the other patterns.
 func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
-	if key == n.Rooms || key == n.Readopt {
+	switch key {
+	case n.Rooms, n.Readopt, n.Ends, n.Controller, n.AbsentTopics:
 		return "", false
 	}
-	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Room, n.Hot} {
+	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Room, n.Hot} {
 		if matches(key, other) {
 			return "", false
 		}

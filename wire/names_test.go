@@ -36,7 +36,7 @@ func TestBoardOfKey(t *testing.T) {
 			if got, ok := n.BoardOfKey(n.BoardKey(b)); !ok || got != b {
 				t.Errorf("%s: got %q %v", n.BoardKey(b), got, ok)
 			}
-			for _, key := range []string{n.MetaKey(b), n.OrdersKey(b, 1, 3), n.AdopterKey(b), n.Readopt, n.RoomKey("88"), n.HotKey("i"), n.Rooms, "", "a b", strings.Repeat("x", 300)} {
+			for _, key := range []string{n.MetaKey(b), n.OrdersKey(b, 1, 3), n.AdopterKey(b), n.Readopt, n.RoomKey("88"), n.HotKey("i"), n.Rooms, n.Ends, n.Controller, n.AbsentTopics, "", "a b", strings.Repeat("x", 300)} {
 				if got, ok := n.BoardOfKey(key); ok {
 					t.Errorf("key %q taken for board %q", key, got)
 				}

@@ -9,6 +9,7 @@
 // -run 'EveryLabel|LockedUp' it checks an overlay of your own. alerts_test.go
 // lets every alert fire, and not fire, on series written down in
 // testdata/alerts.yaml; dashboard_test.go reads the dashboard's queries.
+// compose_test.go loads compose.yaml as Docker does.
 //
 // That the flags, probes and metrics named there exist is checked beside the
 // binary, in internal/app.

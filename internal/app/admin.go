@@ -32,7 +32,7 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
 	mux.HandleFunc("GET /events", s.events.serve)
 	mux.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) { httpserve.WriteJSON(w, http.StatusOK, s.options.shown) })
-	mux.Handle("POST /log-level", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.serveLogLevel)))
+	mux.Handle("POST /log-level", requireToken("the admin token", s.options.adminToken, s.options.level.handler(s.log)))
 	h := roomsync.NewHandler(s.rooms, writeProblem)
 	mux.HandleFunc("GET /rooms", h.Get)
 	mux.Handle("POST /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
@@ -60,6 +60,14 @@ func (s adminPort) profileStats() any {
 		return nil
 	}
 	return s.profiles.Stats()
+}
+
+// respStatus is the section of /status; nil without the listener.
+func (s adminPort) respStatus() any {
+	if s.respServer == nil {
+		return nil
+	}
+	return s.respServer.Status()
 }
 
 // serveHot answers GET /hotkeys on the admin port.

@@ -35,7 +35,7 @@ func newBigRedis(t *testing.T) (addr string, client *redis.Client) {
 	must(t, client.HSet(t.Context(), wire.DefaultNames().OrdersKey("large", 0, 0), "a", "1", "b", "2").Err())
 	_, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		for i := range 500 {
-			p.ZAdd(t.Context(), "nobody's", redis.Z{Member: i})
+			p.ZAdd(t.Context(), "foreign's", redis.Z{Member: i})
 			p.ZAdd(t.Context(), fmt.Sprint("tiny-", i), redis.Z{Member: i})
 			p.Set(t.Context(), fmt.Sprint("string-", i), "x", 0)
 			p.HSet(t.Context(), fmt.Sprint("hash-", i), "f", "v")
@@ -77,7 +77,7 @@ func TestBig(t *testing.T) {
 	if large.Key != "large" || large.Board != "large" || large.Members != 3000 || large.Bytes < 3000*20 || large.Orders != 2 || large.OrdersBytes == 0 || large.Expires == nil {
 		t.Errorf("the large board is %+v", large)
 	}
-	if other.Key != "nobody's" || other.Board != "" || other.Members != 500 || other.Bytes == 0 || other.Expires != nil {
+	if other.Key != "foreign's" || other.Board != "" || other.Members != 500 || other.Bytes == 0 || other.Expires != nil {
 		t.Errorf("the other sorted set is %+v", other)
 	}
 	if small.Board != "small" || small.Members != 10 {
@@ -100,12 +100,12 @@ func TestBigAsText(t *testing.T) {
 			t.Errorf("line %d is %q, want %s…", i, lines[i], want)
 		}
 	}
-	if !strings.HasSuffix(lines[1], " board  large") || !strings.HasSuffix(lines[2], ` other  "nobody's"`) {
+	if !strings.HasSuffix(lines[1], " board  large") || !strings.HasSuffix(lines[2], ` other  "foreign's"`) {
 		t.Errorf("\n%s", out)
 	}
 }
 
-// TestBigEndsAtItsLimit: and only then says that there may be larger ones.
+// TestBigEndsAtItsLimit: and only then prints that there may be larger ones.
 func TestBigEndsAtItsLimit(t *testing.T) {
 	addr, _ := newBigRedis(t)
 	for limit, complete := range map[string]bool{"200": false, "1000000": true, "0": true} {

@@ -29,7 +29,7 @@ func openTab(t *testing.T, url string) *tab {
 	t.Helper()
 	allocator, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(testkit.Chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()))...)
-	t.Cleanup(end) // waits until the process has gone, after it was told to by the next
+	t.Cleanup(end) // waits until the process has gone, after the next one stopped it
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
 	p := &tab{t: t, ctx: ctx}

@@ -49,7 +49,7 @@ and when, is shown by rooms list, /status, the log and the operator's page.
 	flags.BoolVar(&o.all, "all", false, "all boards; with --off, every bypass, those of single boards too")
 	flags.BoolVar(&o.off, "off", false, "end it now")
 	flags.DurationVar(&o.length, "for", 10*time.Minute, "how long, up to 24h; another request replaces the last one")
-	flags.StringVar(&o.by, "by", "", "who asks for it, as all sidecars show it; empty: user and host")
+	flags.StringVar(&o.by, "by", "", "name of the operator, as all sidecars show it; empty: user and host")
 	markTyped(flags, "all", "off", "for", "by")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return o.run(cmd, rankcache.BoardID(strings.Join(args, "")))
@@ -97,7 +97,7 @@ func (o *bypassOptions) request(board rankcache.BoardID) ([]byte, error) {
 	return text, err
 }
 
-// userAndHost returns who runs this process, and where.
+// userAndHost returns the user and the host of this process.
 func userAndHost() string {
 	name := strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {

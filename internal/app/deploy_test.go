@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"rankcache/internal/writer"
 	"rankcache/rooms"
 )
 
@@ -260,6 +261,55 @@ func TestManifestsProbesAnswer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestComposeFitsTheBinary gives each command of the compose file to the binary, and the score that it and the demo's job
+// send to the writer's decoder.
+func TestComposeFitsTheBinary(t *testing.T) {
+	data, err := os.ReadFile("../../deploy/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compose struct{ Services map[string]composeService }
+	if err := yaml.Unmarshal(data, &compose); err != nil {
+		t.Fatal(err)
+	}
+	for name, service := range compose.Services {
+		if service.Image != "rankcache:dev" {
+			continue
+		}
+		if service.Command[0] == "serve" {
+			service.Command = service.Command[1:]
+		}
+		for i, arg := range service.Command {
+			service.Command[i] = inPods.Replace(arg)
+		}
+		if _, err := runConfig(t, service.Command...); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var out bytes.Buffer
+	wait := compose.Services["writer"].Healthcheck.Test[2:]
+	if err := Run(t.Context(), NewCommand(), append(wait, "--max=0s"), &out, &out); ExitCode(err) != ExitFailed { // nothing listens there
+		t.Errorf("rankcache %s: %v", wait, err)
+	}
+	sent := regexp.MustCompile(`echo .(\{.*\}). \|`)
+	for _, text := range []string{string(data), manifestTexts(t)[manifests+"/overlays/demo/score.yaml"]} {
+		m := sent.FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("no score is sent in:\n%s", text)
+		}
+		command := strings.NewReplacer(`\"`, `"`, "$$(date +%s)", "1").Replace(m[1])
+		if c, err := writer.DecodeCommand([]byte(command), 1); err != nil || c.Board != "1_2_3" {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
+type composeService struct {
+	Image       string
+	Command     []string
+	Healthcheck struct{ Test []string }
 }
 
 // startAll runs each command that has a container, ready and with a board filled.

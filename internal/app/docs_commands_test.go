@@ -105,7 +105,7 @@ func (s *stage) write(t *testing.T, name, text string) {
 // shimNote ends a shim: a failure is noted, which a pipe would hide.
 const shimNote = "code=$?; [ $code = 0 ] || echo \"$0 $* ended with $code\" >>failed; exit $code\n"
 
-// shims makes rankcache this binary, told where the ports are, and curl.
+// shims makes rankcache this binary, with the ports in its settings, and curl.
 func (s *stage) shims(t *testing.T, admin, health string) {
 	s.write(t, "rankcache", fmt.Sprintf(`#!/bin/sh
 case "$1 $2" in

@@ -47,12 +47,12 @@ prints one line for each check, without secrets; every check has a deadline.
 
 Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad flag.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
-  rankcache doctor --config rankcache.yaml --for serve,write,poll -o json
+  rankcache doctor --config rankcache.yaml --for serve,write,poll,controller -o json
   kubectl exec app-0 -c rankcache -- rankcache doctor`,
 		Args: NoArgs,
 	}
 	o.register(cmd.Flags())
-	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "`roles` whose Redis commands are checked: serve, write, poll")
+	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "`roles` whose Redis commands are checked: serve, write, poll, controller; for the last also whether the Kafka user may delete topics")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultDoctorTimeout, "deadline of one check")
 	output := OutputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -76,8 +76,8 @@ Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad 
 
 func runDoctor(ctx context.Context, o *doctorOptions) (*doctorReport, error) {
 	for _, role := range o.roles {
-		if !slices.Contains([]string{"serve", "write", "poll"}, role) {
-			return nil, Usagef("--for %q: want serve, write or poll", role)
+		if !slices.Contains([]string{"serve", "write", "poll", "controller"}, role) {
+			return nil, Usagef("--for %q: want serve, write, poll or controller", role)
 		}
 	}
 	if o.timeout <= 0 {

@@ -34,18 +34,3 @@ func (l largestBoards) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(largestDesc, prometheus.GaugeValue, float64(members[id]), string(id))
 	}
 }
-
-// members returns the number of members of each board that this process knows.
-func (s *Sidecar) members() map[rankcache.BoardID]int {
-	members := make(map[rankcache.BoardID]int)
-	if s.tracker != nil {
-		members = s.tracker.Members()
-	}
-	for _, r := range s.admission.Status().Refused {
-		members[r.Board] = max(members[r.Board], r.Members)
-	}
-	for _, b := range s.runner.Status() { // also those being filled, which have a part of their members
-		members[b.Board] = max(members[b.Board], b.Members)
-	}
-	return members
-}

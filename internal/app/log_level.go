@@ -98,23 +98,25 @@ func (r *logLevelRequest) check() error {
 	return nil
 }
 
-// serveLogLevel answers POST /log-level. The caller authorizes it.
-func (s adminPort) serveLogLevel(w http.ResponseWriter, r *http.Request) {
-	var request logLevelRequest
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&request)
-	if err == nil {
-		err = request.check()
+// handler answers POST /log-level. The caller authorizes it.
+func (l *logLevel) handler(log *slog.Logger) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var request logLevelRequest
+		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10))
+		dec.DisallowUnknownFields()
+		err := dec.Decode(&request)
+		if err == nil {
+			err = request.check()
+		}
+		if err != nil {
+			adminapi.WriteProblem(w, "bad_argument", "body", err.Error())
+			return
+		}
+		length := time.Duration(request.For) * time.Second
+		log.Info("log level is changed for a while", "level_now", request.Level, "for", length)
+		l.set(logLevels[request.Level], length)
+		httpserve.WriteJSON(w, http.StatusOK, l.status())
 	}
-	if err != nil {
-		adminapi.WriteProblem(w, "bad_argument", "body", err.Error())
-		return
-	}
-	length := time.Duration(request.For) * time.Second
-	s.log.Info("log level is changed for a while", "level_now", request.Level, "for", length)
-	s.options.level.set(logLevels[request.Level], length)
-	httpserve.WriteJSON(w, http.StatusOK, s.options.level.status())
 }
 
 func newLogLevelCommand() *cobra.Command {

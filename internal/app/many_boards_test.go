@@ -141,11 +141,11 @@ func (p *tab) checkManyBoards(t *testing.T) {
 		t.Errorf("%d rows, %v", got, err)
 	}
 	p.click("#boards-next")
-	p.await("the next page", rowSays("superhot-rows", "room-0050"))
+	p.await("the next page", rowShows("superhot-rows", "room-0050"))
 	p.click("#boards-back")
-	p.await("the first page again", rowSays("superhot-rows", "room-0000"))
+	p.await("the first page again", rowShows("superhot-rows", "room-0000"))
 	p.write("#boards-match", "1711")
-	p.await("the board that is searched", rowSays("superhot-rows", "room-1711")+` && `+rows+` === 1`)
+	p.await("the board that is searched", rowShows("superhot-rows", "room-1711")+` && `+rows+` === 1`)
 	p.value(`(() => { const s = document.getElementById('boards-state'); s.value = 'open'; s.dispatchEvent(new Event('change')); })()`)
 	p.await("no open board", rows+` === 0 && document.getElementById('boards-place').textContent.includes('No board')`)
 	if messages := p.complaints(); len(messages) > 0 {

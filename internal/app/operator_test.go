@@ -41,8 +41,8 @@ func TestOperatorPage(t *testing.T) {
 	p := openTab(t, s.URL("admin", "/"))
 
 	p.await("ready", `document.getElementById('state').textContent === 'ready'`)
-	p.await("the super-hot board", rowSays("superhot-rows", string(h.star), "open"))
-	p.await("the rooms file's rule", rowSays("rooms-rows", string(h.blocked), "blocked"))
+	p.await("the super-hot board", rowShows("superhot-rows", string(h.star), "open"))
+	p.await("the rooms file's rule", rowShows("rooms-rows", string(h.blocked), "blocked"))
 	p.await("ten rows of the top", `document.querySelectorAll('#top-rows tr').length === 10`)
 	p.await("the source of the top", `document.getElementById('top-source').textContent === 'local memory'`)
 	p.await("figures of profiles", `document.getElementById('profiles-rows').textContent !== '–'`)
@@ -59,8 +59,8 @@ func TestOperatorPage(t *testing.T) {
 	p.run(t, "Lost", func(t *testing.T) { p.checkLost(t, s) })
 }
 
-// rowSays is an expression: a row of a table has these texts.
-func rowSays(body string, texts ...string) string {
+// rowShows is an expression: a row of a table has these texts.
+func rowShows(body string, texts ...string) string {
 	list, _ := json.Marshal(texts)
 	return fmt.Sprintf(`[...document.querySelectorAll('#%s tr')].some((row) => %s.every((s) => row.textContent.includes(s)))`, body, list)
 }
@@ -114,7 +114,7 @@ func (p *tab) checkForeignText(t *testing.T) {
 	text, _ := json.Marshal(foreignText)
 	p.await("the member's id as text", fmt.Sprintf(`document.querySelector('#top-rows .member').textContent === %s`, text))
 	p.await("the nick as text", `document.querySelector('#top-rows .nick').textContent.startsWith('<script>')`)
-	p.await("the room as text", rowSays("rooms-rows", "<b>88</b>"))
+	p.await("the room as text", rowShows("rooms-rows", "<b>88</b>"))
 	if got := p.value(`document.querySelectorAll('main b, main tbody img, main script, main iframe').length`); got != "0" {
 		t.Errorf("%s elements came out of foreign text", got)
 	}
@@ -191,7 +191,7 @@ func (p *tab) checkChanges(t *testing.T, h *fixture) {
 	p.write("#token", "wrong")
 	p.click("#go")
 	p.await("the refusal", `document.getElementById('change-problem').textContent.includes('does not take this token')`)
-	if got := p.value(rowSays("superhot-rows", small)); got != "false" {
+	if got := p.value(rowShows("superhot-rows", small)); got != "false" {
 		t.Error("promoted with a wrong token")
 	}
 	p.complaints() // the browser logs the 401
@@ -199,22 +199,22 @@ func (p *tab) checkChanges(t *testing.T, h *fixture) {
 	p.click("#keep")
 	p.click("#go")
 	p.await("the dialog closed", `!document.getElementById('change').open`)
-	p.await("the promoted board", rowSays("superhot-rows", small))
+	p.await("the promoted board", rowShows("superhot-rows", small))
 	testkit.Eventually(t, 30*time.Second, func() error { // the writer makes its topic with the first command for it
 		h.giveTo(t, h.small, "late", 1)
-		if got := p.value(rowSays("superhot-rows", small, "open")); got != "true" {
+		if got := p.value(rowShows("superhot-rows", small, "open")); got != "true" {
 			return fmt.Errorf("not open yet; the page shows:\n%s", p.value("document.body.innerText"))
 		}
 		return nil
 	})
-	p.await("where it was set", rowSays("rooms-rows", small, "run time"))
+	p.await("where it was set", rowShows("rooms-rows", small, "run time"))
 	if got := p.value(`location.href + document.cookie + JSON.stringify(localStorage)`); strings.Contains(got, adminToken) {
 		t.Errorf("the token is in %s", got)
 	}
 	p.click(`#rooms-rows button[aria-label="Unset ` + small + `"]`)
 	p.await("the kept token", `!document.getElementById('token-held').hidden`)
 	p.click("#go")
-	p.await("the board gone", "!"+rowSays("superhot-rows", small))
+	p.await("the board gone", "!"+rowShows("superhot-rows", small))
 	if messages := p.complaints(); len(messages) > 0 {
 		t.Errorf("the console has %q", messages)
 	}
@@ -235,12 +235,12 @@ func (p *tab) checkBypass(t *testing.T, h *fixture) {
 	p.click("#choose button[type=submit]")
 	p.click("#go")
 	p.await("the banner", banner(star+" bypassed by <b>alice</b> since"))
-	p.await("who answers", rowSays("superhot-rows", star, "open", "Redis"))
+	p.await("Redis as the source", rowShows("superhot-rows", star, "open", "Redis"))
 	p.await("the source of the top", `document.getElementById('top-source').textContent === 'Redis'`)
 	p.click("#bypasses button")
 	p.click("#go")
 	p.await("no banner", `document.querySelectorAll('#bypasses li').length === 0`)
-	p.await("who answers again", rowSays("superhot-rows", star, "open", "memory"))
+	p.await("the memory as the source", rowShows("superhot-rows", star, "open", "memory"))
 
 	p.click("#new-change")
 	p.click("#choose input[value=all]")
@@ -252,8 +252,8 @@ func (p *tab) checkBypass(t *testing.T, h *fixture) {
 	p.click("#bypasses button")
 	p.click("#go")
 	p.await("no banner", `document.querySelectorAll('#bypasses li').length === 0`)
-	if said := p.complaints(); len(said) > 0 {
-		t.Errorf("the console says %q", said)
+	if lines := p.complaints(); len(lines) > 0 {
+		t.Errorf("the console shows %q", lines)
 	}
 }
 
@@ -377,7 +377,7 @@ func TestReplayBarMoves(t *testing.T) {
 	first := p.value(bar)
 	letThrough("the bar's next move", bar+` > `+first+` && `+bar+` < 1`)
 	second := p.value(bar)
-	letThrough("an open board", rowSays("superhot-rows", string(board), "open"))
+	letThrough("an open board", rowShows("superhot-rows", string(board), "open"))
 	p.await("ready", `document.getElementById('state').textContent === 'ready'`)
 	p.await("no bar when all is open", `document.getElementById('replay').hidden`)
 	t.Logf("the bar stood at %s and %s", first, second)

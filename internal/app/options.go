@@ -3,33 +3,30 @@ package app
 import (
 	"io"
 	"log/slog"
-	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"rankcache/origin"
+	"rankcache/internal/roomsync"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
 // commonOptions are the settings that every long-running command shares.
 type commonOptions struct {
-	redis        *secret
-	redisMode    string
-	redisUser    string
-	redisSecret  *secret
-	redisCA      string
-	redisTimeout time.Duration
-	kafka        string
-	kafkaKeys    map[string]string // kafka.* without the prefix
-	kafkaPaths   map[string]string // of those that came from files
-	rooms        string
-	names        wire.Names
-	logLevel     string
-	logFormat    string
-	level        logLevel
-	shown        map[string]any // what rankcache config prints
-	secrets      secrets
+	redisOptions
+	kafka      string
+	kafkaKeys  map[string]string // kafka.* without the prefix
+	kafkaPaths map[string]string // of those that came from files
+	rooms      string
+	parseRooms func([]byte) (*rooms.File, error) // nil: [rooms.Parse]
+	names      wire.Names
+	logLevel   string
+	logFormat  string
+	level      logLevel
+	shown      map[string]any // what rankcache config prints
+	secrets    secrets
 }
 
 func (o *commonOptions) register(flags *pflag.FlagSet) {
@@ -41,17 +38,6 @@ func (o *commonOptions) register(flags *pflag.FlagSet) {
 	choiceVar(flags, &o.logFormat, "log-format", "", "text", "how the log is written: text or json", "text", "json")
 }
 
-// registerRedis registers how Redis is reached.
-func (o *commonOptions) registerRedis(flags *pflag.FlagSet) {
-	o.redis = secretVar(flags, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
-	choiceVar(flags, &o.redisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
-		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
-	flags.StringVar(&o.redisUser, "redis-user", "", "ACL user `name`; wins over the URL's")
-	o.redisSecret = secretVar(flags, "redis-password", "", "password of Redis; wins over the URL's")
-	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
-	flags.DurationVar(&o.redisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
-}
-
 func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
 	o.names = wire.DefaultNames()
 	flags.StringVar(&o.names.Board, "key-board", o.names.Board, "Redis key `pattern` of a board's sorted set")
@@ -61,9 +47,13 @@ func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
 	flags.StringVar(&o.names.Readopt, "key-readopt", o.names.Readopt, "Redis `key` of the hash of boards that a writer is to adopt again")
 	flags.StringVar(&o.names.Room, "key-room", o.names.Room, "Redis key `pattern` of the set of boards running in a room")
 	flags.StringVar(&o.names.Rooms, "key-rooms", o.names.Rooms, "Redis `key` of the hash of rooms that are set at run time")
+	flags.StringVar(&o.names.Ends, "key-ends", o.names.Ends, "Redis `key` of the index of boards that are to be closed")
+	flags.StringVar(&o.names.Controller, "key-controller", o.names.Controller, "Redis `key` of the lease of the controller that works")
+	flags.StringVar(&o.names.AbsentTopics, "key-absent-topics", o.names.AbsentTopics, "Redis `key` of the topics whose board Redis does not know")
 	flags.StringVar(&o.names.Hot, "key-hot", o.names.Hot, "Redis key `pattern` of the shared hot-key verdict")
 	flags.StringVar(&o.names.Commands, "topic-commands", o.names.Commands, "Kafka topic of commands")
 	flags.StringVar(&o.names.Refused, "topic-refused", o.names.Refused, "Kafka topic of the commands that are refused")
+	flags.StringVar(&o.names.ClassPrefix, "topic-class-updates", o.names.ClassPrefix, "beginning of the Kafka topic of the updates of a class and day")
 	flags.StringVar(&o.names.Ledger, "topic-ledger", o.names.Ledger, "Kafka topic of all changes of the boards that are kept in the ledger")
 	flags.StringVar(&o.names.UpdatePrefix, "topic-updates", o.names.UpdatePrefix, "beginning of the Kafka topic of each board's updates")
 }
@@ -91,6 +81,11 @@ func (o *commonOptions) readSecrets(flags *pflag.FlagSet) (err error) {
 	}
 	o.kafkaPaths, err = readKafkaFiles(o.kafkaKeys)
 	return err
+}
+
+// sharedRooms is the hash of rooms that are set at run time.
+func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Shared {
+	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
 }
 
 // logger returns the log of the process.

@@ -10,15 +10,36 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
 
-	"rankcache/internal/roomsync"
 	"rankcache/origin"
 )
 
+// redisOptions are the settings of how Redis is reached.
+type redisOptions struct {
+	redis        *secret
+	redisMode    string
+	redisUser    string
+	redisSecret  *secret
+	redisCA      string
+	redisTimeout time.Duration
+}
+
+func (o *redisOptions) registerRedis(flags *pflag.FlagSet) {
+	o.redis = secretVar(flags, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
+	choiceVar(flags, &o.redisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
+		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
+	flags.StringVar(&o.redisUser, "redis-user", "", "ACL user `name`; wins over the URL's")
+	o.redisSecret = secretVar(flags, "redis-password", "", "password of Redis; wins over the URL's")
+	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
+	flags.DurationVar(&o.redisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
+}
+
 // dialRedis returns a client that connects when it is first used.
-func (o *commonOptions) dialRedis() (redis.UniversalClient, error) {
+func (o *redisOptions) dialRedis() (redis.UniversalClient, error) {
 	if u, err := url.Parse(o.redis.get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
 		return nil, Usagef("--redis is not a URL of Redis: want redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock")
 	}
@@ -45,17 +66,12 @@ func checkRole(ctx context.Context, client redis.UniversalClient, log *slog.Logg
 }
 
 // credentials returns the user and password of a new connection to Redis.
-func (o *commonOptions) credentials() (user, password string) {
+func (o *redisOptions) credentials() (user, password string) {
 	if u, err := url.Parse(o.redis.get()); err == nil {
 		user = u.User.Username()
 		password, _ = u.User.Password()
 	}
 	return cmp.Or(o.redisUser, user), cmp.Or(o.redisSecret.get(), password)
-}
-
-// sharedRooms is the hash of rooms that are set at run time.
-func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Shared {
-	return roomsync.NewHash(client, o.names.Rooms, o.redisTimeout)
 }
 
 // explainTLS adds to errors of TLS handshakes with Redis what to check.

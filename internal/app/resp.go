@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/pflag"
 
-	"rankcache/origin"
 	"rankcache/sidecar/resp"
 )
 
@@ -30,22 +29,6 @@ func (o *respOptions) register(flags *pflag.FlagSet) {
 }
 
 func (o *respOptions) enabled() bool { return o.addr != "" || o.socket != "" }
-
-// buildResp builds the listener for clients of Redis, if there is to be one.
-func (s *Sidecar) buildResp() (err error) {
-	o := s.options
-	if !o.resp.enabled() {
-		return nil
-	}
-	client, ok := s.redis.(*redis.Client)
-	if !ok || o.redisMode == origin.ModeCluster {
-		return Usagef("--resp can't be used with --redis-mode cluster: clients of a cluster connect to its nodes by themselves")
-	}
-	s.respServer, err = resp.New(s.reader, resp.Config{Dial: rawDial(client.Options()), OneMaster: o.redisMode == origin.ModeSentinel, Credentials: o.credentials, DB: client.Options().DB,
-		Names: o.names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.redisTimeout}, s.log, s.registry)
-	s.parts = append(s.parts, s.respServer)
-	return err
-}
 
 // rawDial returns how a client connects: with TLS, and to the master that Sentinel names.
 func rawDial(o *redis.Options) func(context.Context) (net.Conn, error) {
@@ -71,12 +54,4 @@ func writeRESPReference(to io.Writer) error {
 	}
 	_, err := io.WriteString(to, generated+strings.Replace(respIntro, "{{commands}}\n", table.String(), 1))
 	return err
-}
-
-// respStatus is the section of /status; nil without the listener.
-func (s *Sidecar) respStatus() any {
-	if s.respServer == nil {
-		return nil
-	}
-	return s.respServer.Status()
 }

@@ -98,19 +98,19 @@ func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
 }
 
 // checkBypass: what is bypassed on one sidecar is answered by Redis on both, which stay
-// ready, and is said wherever operators look, until it is ended.
+// ready, and is shown wherever operators look, until it is ended.
 func checkBypass(t *testing.T, here, there *child, board rankcache.BoardID) {
 	t.Helper()
-	said := " bypassed until "
-	if out := rankcacheRooms(t, here, "bypass", string(board), "--for", "5m", "--by", "alice"); !strings.Contains(out, string(board)+" is"+said) || !strings.Contains(out, "by alice") {
-		t.Errorf("bypass says %s", out)
+	text := " bypassed until "
+	if out := rankcacheRooms(t, here, "bypass", string(board), "--for", "5m", "--by", "alice"); !strings.Contains(out, string(board)+" is"+text) || !strings.Contains(out, "by alice") {
+		t.Errorf("bypass prints %s", out)
 	}
 	if _, source := here.answers(board); source != "redis" {
-		t.Errorf("the sidecar that was told answers the next request from %s", source)
+		t.Errorf("the sidecar that took the bypass answers the next request from %s", source)
 	}
 	there.waitSource(board, "redis")
-	if out := rankcacheRooms(t, there, "list"); !strings.Contains(out, said) {
-		t.Errorf("list says\n%s", out)
+	if out := rankcacheRooms(t, there, "list"); !strings.Contains(out, text) {
+		t.Errorf("list prints\n%s", out)
 	}
 	for path, want := range map[string]string{"/status": `"bypasses":[{"board":"` + string(board) + `","by":"alice"`,
 		"/status/" + string(board): `"bypass":{"board"`, "/metrics": "\nrankcache_bypassed_boards 1\n", "/readyz": `"state":"ready"`} {
@@ -120,8 +120,8 @@ func checkBypass(t *testing.T, here, there *child, board rankcache.BoardID) {
 	}
 	rankcacheRooms(t, there, "bypass", string(board), "--off")
 	here.waitSource(board, "local")
-	if out := rankcacheRooms(t, here, "bypass", "--all", "--for", "5m"); !strings.Contains(out, "all boards are"+said) {
-		t.Errorf("bypass --all says %s", out)
+	if out := rankcacheRooms(t, here, "bypass", "--all", "--for", "5m"); !strings.Contains(out, "all boards are"+text) {
+		t.Errorf("bypass --all prints %s", out)
 	}
 	there.waitSource(board, "redis")
 	rankcacheRooms(t, here, "bypass", "--all", "--off")

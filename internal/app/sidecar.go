@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"rankcache"
 	"rankcache/admission"
 	"rankcache/hotkey"
 	"rankcache/internal/httpserve"
@@ -92,6 +93,21 @@ func (s *Sidecar) startup() (bool, string) {
 		return true, "the sizes of the boards are unknown: Redis answers them until it gives the sizes"
 	}
 	return s.runner.Ready()
+}
+
+// members returns the number of members of each board that this process knows.
+func (s *Sidecar) members() map[rankcache.BoardID]int {
+	members := make(map[rankcache.BoardID]int)
+	if s.tracker != nil {
+		members = s.tracker.Members()
+	}
+	for _, r := range s.admission.Status().Refused {
+		members[r.Board] = max(members[r.Board], r.Members)
+	}
+	for _, b := range s.runner.Status() { // also those being filled, which have a part of their members
+		members[b.Board] = max(members[b.Board], b.Members)
+	}
+	return members
 }
 
 func (s *Sidecar) listen() (err error) {

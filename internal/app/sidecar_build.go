@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"rankcache"
 	"rankcache/admission"
 	"rankcache/hotkey"
@@ -21,6 +23,7 @@ import (
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
 	"rankcache/sidecar/httpapi"
+	"rankcache/sidecar/resp"
 )
 
 // newSidecar builds every part and opens the listeners, so that a bad setting
@@ -82,15 +85,20 @@ func (s *Sidecar) buildReplay() (err error) {
 		files = keptBoards{s.kept}
 	}
 	s.runner, err = replay.New(replay.Config{
-		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, TotalSource: replayTotal(o.total),
+		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, Log: s.boardLog, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
 		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, Yield: s.yielder.Yield, KafkaAnswered: s.services[serviceKafka].Observe, KafkaLogin: o.kafkaLogin(s.log),
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
 			return s.admission.Fill(ctx, board)
 		},
-	}, FilledBoards{s.boards, s.profiles}, GateOrigin{s.origin}, s.log, s.registry)
+	}, FilledBoards{s.boards, s.profiles, func() *rooms.File { return s.rooms.File() }}, GateOrigin{s.origin}, s.log, s.registry)
 	s.parts = append(s.parts, s.runner)
 	return err
+}
+
+// boardLog returns where the updates of a board are, as the rooms file in force has it.
+func (s *Sidecar) boardLog(id rankcache.BoardID) rooms.Log {
+	return s.rooms.File().Log(s.options.names, id)
 }
 
 // orNever returns a setting for replay, where a negative one is never and 0 the default.
@@ -114,7 +122,7 @@ func replayTotal(total string) replay.TotalSource {
 
 func (s *Sidecar) buildRooms() error {
 	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
-	s.rooms = roomsync.New(roomsync.Config{File: s.options.rooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
+	s.rooms = roomsync.New(roomsync.Config{File: s.options.rooms, Parse: s.options.parseRooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
 		Changed: changed, Log: s.log}, s.registry)
 	if err := s.rooms.Load(); err != nil {
 		return Usagef("--rooms: %w", err)
@@ -139,6 +147,22 @@ func (s *Sidecar) buildReader() (err error) {
 	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label}, largestBoards{int(s.options.metricsLarge), s.members})
 	data := httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache, Trace: s.trace, Classes: s.rooms.File}
 	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.registry)
+	return err
+}
+
+// buildResp builds the listener for clients of Redis, if there is to be one.
+func (s *Sidecar) buildResp() (err error) {
+	o := s.options
+	if !o.resp.enabled() {
+		return nil
+	}
+	client, ok := s.redis.(*redis.Client)
+	if !ok || o.redisMode == origin.ModeCluster {
+		return Usagef("--resp can't be used with --redis-mode cluster: clients of a cluster connect to its nodes by themselves")
+	}
+	s.respServer, err = resp.New(s.reader, resp.Config{Dial: rawDial(client.Options()), OneMaster: o.redisMode == origin.ModeSentinel, Credentials: o.credentials, DB: client.Options().DB,
+		Names: o.names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.redisTimeout}, s.log, s.registry)
+	s.parts = append(s.parts, s.respServer)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/roomsync"
+	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/replay"
@@ -50,6 +51,31 @@ func heads(top *rankcache.Top) []string {
 	return members
 }
 
+// headOf returns the members of a local board's first rows.
+func headOf(board replay.Board) []string {
+	head := board.Page(0, warmRows, rankcache.Descending)
+	members := make([]string, len(head.Entries))
+	for i := range head.Entries {
+		members[i] = head.Entries[i].Member
+	}
+	return members
+}
+
+// expected returns the members that the class of a board names for its head, or else those
+// at the head of the period before, if that is in memory.
+func (b FilledBoards) expected(id rankcache.BoardID) []string {
+	board, kind, ok := b.Classes().Board(id)
+	if !ok {
+		return nil
+	}
+	before, err := board.Previous()
+	running, open := b.Boards.Get(before.ID)
+	if kind.WarmMembers != nil || err != nil || !open {
+		return kind.WarmMembers
+	}
+	return headOf(running)
+}
+
 // warmingOrigin reads the pages of hot boards and has their profiles loaded, so
 // that a board that is promoted has them before its page is handed out.
 type warmingOrigin struct {
@@ -69,16 +95,16 @@ func (o warmingOrigin) Tops(ctx context.Context, boards []rankcache.BoardID, n i
 }
 
 // Prepare implements [replay.Boards]: it publishes the board, which sorts it, and loads the
-// profiles of its head, no longer than a page would wait for them.
+// profiles of its head, no longer than a page would wait for them. At the head of an empty
+// board are those who are expected there.
 func (b FilledBoards) Prepare(ctx context.Context, board replay.Board) {
 	board.Publish()
 	if b.Profiles == nil {
 		return
 	}
-	head := board.Page(0, warmRows, rankcache.Descending)
-	members := make([]string, len(head.Entries))
-	for i := range head.Entries {
-		members[i] = head.Entries[i].Member
+	members := headOf(board)
+	if local, ok := board.(*localboard.Board); ok && len(members) == 0 {
+		members = b.expected(local.ID())
 	}
 	b.Profiles.Get(ctx, members, make([][]byte, len(members)))
 }

@@ -10,6 +10,7 @@ import (
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/replay"
+	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
 )
@@ -37,6 +38,7 @@ func (b OpenBoards) IsOpen(id rankcache.BoardID) bool {
 type FilledBoards struct {
 	*localboard.Boards
 	Profiles *profile.Cache // nil: none
+	Classes  func() *rooms.File
 }
 
 // Create returns the board, unread until it is opened.

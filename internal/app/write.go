@@ -40,6 +40,7 @@ type writeOptions struct {
 	hosts          []string
 	drain          time.Duration
 	group          string
+	groupInstance  string
 	publishAll     bool
 	ledger         string
 	boardLife      time.Duration
@@ -81,6 +82,7 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	registerDrain(flags, &o.drain)
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
+	flags.StringVar(&o.groupInstance, "group-instance", "", "`name` of this writer in the group, unique and the same after a restart, such as the pod's: one that is killed then goes on without waiting for its session to time out; empty: none")
 	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
 	choiceVar(flags, &o.ledger, "ledger", "", ledgerClasses, "boards whose changes are produced to the ledger's topic: those of classes with ledger: true, or all", ledgerClasses, ledgerAll)
 	flags.IntVar(&o.topics.LedgerPartitions, "ledger-partitions", writer.DefaultLedgerPartitions, "partitions of the ledger's topic, if it is missing and made")
@@ -137,14 +139,14 @@ func newWriter(o *writeOptions, log *slog.Logger) (*Writer, error) {
 
 func (w *Writer) build() (err error) {
 	o, log := w.options, w.log
-	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
+	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
 		Shared: o.sharedRooms(w.redis), Log: log}, w.registry)
 	if err := w.rooms.Load(); err != nil {
 		return Usagef("--rooms: %w", err)
 	}
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
-	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
+	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group, GroupInstance: o.groupInstance,
 		PublishAll: o.publishAll, LedgerAll: o.ledger == ledgerAll, BoardLife: o.boardLife, OrderLife: o.orderLife, OrderBuckets: o.orderBuckets, Topics: o.topics, Log: log, Registerer: w.registry})
 	if err != nil {
 		return Usagef("%w", err)

@@ -56,7 +56,13 @@ func (r Redis) needs(role string) []permission {
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms),
 			write("EVAL", "return 0", 1, board), write("ZADD", board, 1, "m"), write("ZREM", board, "m"), write("SET", meta, "x"), write("SETRANGE", meta, 0, "x"),
 			write("HSET", orders, "1", "x"), write("UNLINK", orders), write("PEXPIREAT", board, 1), write("PERSIST", orders), write("SET", adopter, "x"),
-			write("PEXPIRE", adopter, 1), write("DEL", adopter), write("HDEL", r.Names.Readopt, "b")}
+			write("PEXPIRE", adopter, 1), write("DEL", adopter), write("HDEL", r.Names.Readopt, "b"), write("ZADD", r.Names.Ends, 1, "b")}
+	case "controller":
+		ends, absent, lease := r.Names.Ends, r.Names.AbsentTopics, r.Names.Controller
+		return []permission{read("ZRANGEBYSCORE", ends, 0, 0), read("ZRANGE", ends, 0, 0), read("ZCARD", ends), read("HGETALL", absent), read("EXISTS", board), read("EXISTS", meta),
+			read("GET", meta), read("GET", lease), read("EVALSHA", noScript, 1, meta), read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("INFO", "server"),
+			write("EVAL", "return 0", 1, meta), write("SETRANGE", meta, 0, "x"), write("ZREM", ends, "b"), write("ZADD", ends, 1, "b"), write("HSET", absent, "t", 1), write("HDEL", absent, "t"),
+			write("SET", lease, "x"), read("PTTL", lease), write("PEXPIRE", lease, 1), write("DEL", lease)}
 	case "poll":
 		return []permission{read("GET", hot), read("EVALSHA", noScript, 1, hot), write("SET", hot, "x"), write("EVAL", "return 0", 1, hot),
 			write("PEXPIRE", hot, 1), write("DEL", hot)}
@@ -64,7 +70,7 @@ func (r Redis) needs(role string) []permission {
 	return nil
 }
 
-// Needs returns the commands that an ACL must grant to a role: serve, write or poll.
+// Needs returns the commands that an ACL must grant to a role: serve, write, poll or controller.
 func (r Redis) Needs(role string) (commands []string) {
 	for _, a := range r.needs(role) {
 		if !slices.Contains(commands, a.String()) {

@@ -7,7 +7,7 @@
 // of the rooms that name none (sources.go); if anything differs, it merges file,
 // classes and hash, the file winning (merge.go), resolves and publishes the result
 // (follower.go). Bypasses are in the hash, too, and end by the clock at a poll, whether
-// Redis answers or not (bypass.go). [Follower.Run] polls about every
+// Redis answers or not (follower.go). [Follower.Run] polls about every
 // [DefaultEvery]. The process on which a room is set (http.go) publishes at once.
 //
 // # Locks

@@ -1,6 +1,7 @@
 package roomsync
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -33,8 +34,9 @@ type Origin interface {
 
 // Config holds the sources of a [Follower].
 type Config struct {
-	File   string        // rooms file; "": none
-	Every  time.Duration // 0: DefaultEvery
+	File   string                            // rooms file; "": none
+	Parse  func([]byte) (*rooms.File, error) // of its content; nil: [rooms.Parse]
+	Every  time.Duration                     // 0: DefaultEvery
 	Origin Origin
 	Shared Shared // rooms set at run time; nil: none
 	// Changed is called with every new tiers, one call at a time, on the goroutine
@@ -73,6 +75,9 @@ func New(cfg Config, reg prometheus.Registerer) *Follower {
 	if cfg.Every <= 0 {
 		cfg.Every = DefaultEvery
 	}
+	if cfg.Parse == nil {
+		cfg.Parse = rooms.Parse
+	}
 	if cfg.Changed == nil {
 		cfg.Changed = func(*rooms.Tiers) {}
 	}
@@ -90,6 +95,10 @@ func (f *Follower) Tiers() *rooms.Tiers { return f.tiers.Load() }
 
 // File returns the rooms file in force, never nil: an empty one without a file.
 func (f *Follower) File() *rooms.File { return f.merged.Load().file }
+
+// Bypasses returns the bypasses in force, that of all boards first. They must not be
+// changed.
+func (f *Follower) Bypasses() []rooms.Bypass { return f.merged.Load().bypasses }
 
 // Mode returns the mode in force for a board or its room.
 func (f *Follower) Mode(board rankcache.BoardID, room string) rooms.Mode {
@@ -151,6 +160,46 @@ func (f *Follower) publish() {
 	f.merged.Store(m)
 	f.tiers.Store(t)
 	f.metrics.superHot.Set(float64(len(t.Boards(rooms.ModeSuperHot))))
+}
+
+// putBypasses puts into force what the hash has for this time, and logs what begins and
+// what ends. The calls of Changed are for modes, which it doesn't change.
+func (f *Follower) putBypasses(now time.Time) {
+	var next []rooms.Bypass
+	for _, b := range f.dynamic.bypasses {
+		if now.Before(b.Until) {
+			next = append(next, b)
+		}
+	}
+	slices.SortFunc(next, func(a, b rooms.Bypass) int { return cmp.Compare(a.Field(), b.Field()) }) // '*' is before all ids
+	if slices.Equal(next, f.bypasses) {
+		return
+	}
+	f.logBypasses(next)
+	f.bypasses = next
+	all, named := 0, len(next)
+	if named > 0 && next[0].All {
+		all, named = 1, named-1
+	}
+	f.metrics.bypassed.Set(float64(named))
+	f.metrics.bypassedAll.Set(float64(all))
+	m := *f.merged.Load()
+	m.bypasses = next
+	f.merged.Store(&m)
+	f.tiers.Store(f.tiers.Load().Bypassing(next))
+}
+
+func (f *Follower) logBypasses(next []rooms.Bypass) {
+	for _, b := range f.bypasses {
+		if !slices.ContainsFunc(next, func(n rooms.Bypass) bool { return n.Field() == b.Field() }) {
+			f.cfg.Log.Warn("bypass has ended, local copies answer again", "board", b.String(), "by", b.By)
+		}
+	}
+	for _, b := range next {
+		if !slices.Contains(f.bypasses, b) {
+			f.cfg.Log.Warn("bypass is in force, Redis answers", "board", b.String(), "by", b.By, "until", b.Until)
+		}
+	}
 }
 
 // nameClassBoards finds which boards the modes of classes are for now, as periods end

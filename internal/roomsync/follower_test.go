@@ -135,7 +135,7 @@ func TestBoardsOfAClassFollowItsPeriods(t *testing.T) {
 	path := writeFile(t, minuteClass)
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, path, &running{})
-		wantSuperHot(t, f, "gift:7:20000101-0001")
+		wantSuperHot(t, f, "gift:7:19991231-1440", "gift:7:20000101-0001") // the grace of the ended one is not over
 		time.Sleep(45 * time.Second)
 		synctest.Wait()
 		wantSuperHot(t, f, "gift:7:20000101-0001")
@@ -143,6 +143,9 @@ func TestBoardsOfAClassFollowItsPeriods(t *testing.T) {
 		nextPoll()
 		wantSuperHot(t, f, "gift:7:20000101-0001", "gift:7:20000101-0002")
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		wantSuperHot(t, f, "gift:7:20000101-0001", "gift:7:20000101-0002")
+		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		wantSuperHot(t, f, "gift:7:20000101-0002")
 		if mode := f.Mode("gift:7:20000101-0001", ""); mode != rooms.ModeNone {
@@ -154,6 +157,7 @@ func TestBoardsOfAClassFollowItsPeriods(t *testing.T) {
 func TestWhatCanNotChangeIsRefusedAndTheOldClassesStay(t *testing.T) {
 	path := writeFile(t, minuteClass)
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(10 * time.Second) // the grace of the period before is over
 		f := start(t, path, &running{})
 		must(t, os.WriteFile(path, []byte(strings.Replace(minuteClass, "1m", "2m", 1)), 0o644))
 		nextPoll()

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
+	"rankcache"
 	"rankcache/rooms"
 )
 
@@ -120,4 +122,45 @@ func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write(append(body, '\n')) // fails only if the client disconnected
+}
+
+// PostBypass bypasses a board, or all, and responds with the bypass in force.
+func (h *Handler) PostBypass(w http.ResponseWriter, r *http.Request) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rooms.MaxBypassJSON))
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		h.problem(w, CodeTooLarge, "", "want at most 4 KiB")
+		return
+	}
+	b, err := rooms.ParseBypassRequest(data, time.Now().UTC().Truncate(time.Millisecond))
+	if err != nil {
+		h.problem(w, CodeBadArgument, "body", err.Error())
+		return
+	}
+	switch err := h.follower.SetBypass(context.WithoutCancel(r.Context()), b); {
+	case errors.Is(err, errManyBypasses):
+		h.problem(w, CodeBadArgument, "body", err.Error())
+	case err != nil:
+		h.unavailable(w, err)
+	default:
+		writeJSON(w, b)
+	}
+}
+
+// DeleteBypass ends the bypass of ?board=, or with ?all=true every bypass.
+func (h *Handler) DeleteBypass(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	board, all := rankcache.BoardID(q.Get("board")), q.Get("all") == "true"
+	if err := board.Check(); all == (board != "") || !all && err != nil {
+		h.problem(w, CodeBadArgument, "board", "want either a board's id or all=true")
+		return
+	}
+	switch found, err := h.follower.EndBypass(context.WithoutCancel(r.Context()), board, all); {
+	case err != nil:
+		h.unavailable(w, err)
+	case !found:
+		h.problem(w, CodeUnknownRoom, "", "nothing of that name is bypassed; GET /rooms lists what is")
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
 }

@@ -46,7 +46,7 @@ type merged struct {
 // classes and the dynamic entries, sorted by field. The file overrides a dynamic entry for the same room or pattern,
 // because the file was reviewed.
 func merge(file *rooms.File, classBoards []rooms.Rule, dynamic map[string]rooms.Entry, running map[string][]rankcache.BoardID) *merged {
-	m := &merged{file: file, inForce: &rooms.File{}}
+	m := &merged{file: file, inForce: &rooms.File{Classes: file.Classes}}
 	named := make(map[string]bool)
 	for _, room := range file.Rooms {
 		m.addRoom(room, sourceFile, false, running)

@@ -18,6 +18,11 @@ import (
 // ErrFull reports that no more entries can be set at run time.
 var ErrFull = fmt.Errorf("limit of %d rooms and boards set at run time reached: delete some, or move them to the rooms file", MaxDynamic)
 
+// bypassKept is how long a bypass that has ended stays in the hash, at least.
+const bypassKept = time.Minute
+
+var errManyBypasses = fmt.Errorf("limit of %d bypassed boards reached: bypass all boards", MaxBypasses)
+
 // readFile reads the rooms file and puts it in force if it has changed and is
 // valid.
 func (f *Follower) readFile() (changed bool, err error) {
@@ -31,7 +36,7 @@ func (f *Follower) readFile() (changed bool, err error) {
 	if f.data != nil && bytes.Equal(data, f.data) {
 		return false, nil
 	}
-	parsed, err := rooms.Parse(data)
+	parsed, err := f.cfg.Parse(data)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.cfg.File, err)
 	}
@@ -210,4 +215,57 @@ func (f *Follower) apply(ctx context.Context, d dynamic) {
 		f.publish()
 		f.notify()
 	}
+}
+
+// SetBypass puts b into force on all sidecars, on this one before it returns, in place of
+// the board's last one. An error of Redis leaves unknown whether the others get it.
+func (f *Follower) SetBypass(ctx context.Context, b rooms.Bypass) error {
+	value, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	f.pollMu.Lock()
+	defer f.pollMu.Unlock()
+	next := f.dynamic.clone()
+	for field, old := range next.bypasses {
+		if b.From.Sub(old.Until) > bypassKept && field != b.Field() {
+			if _, err := f.cfg.Shared.Remove(ctx, field); err != nil {
+				return err
+			}
+			delete(next.bypasses, field)
+		}
+	}
+	if next.bypasses[b.Field()] = b; !b.All && len(next.bypasses) > MaxBypasses {
+		return errManyBypasses
+	}
+	if err := f.cfg.Shared.Put(ctx, b.Field(), string(value)); err != nil {
+		return err
+	}
+	f.dynamic = next
+	f.putBypasses(time.Now())
+	return nil
+}
+
+// EndBypass ends the bypass of a board, or with all every bypass, on all sidecars, on this
+// one before it returns. It reports whether there was one.
+func (f *Follower) EndBypass(ctx context.Context, board rankcache.BoardID, all bool) (found bool, err error) {
+	f.pollMu.Lock()
+	defer f.pollMu.Unlock()
+	end := rooms.Bypass{Board: board, All: all}
+	fields := []string{end.Field()} // which other sidecars may have set since the last poll
+	if all {
+		fields = slices.AppendSeq(fields, maps.Keys(f.dynamic.bypasses))
+	}
+	next := f.dynamic.clone()
+	for _, field := range fields {
+		removed, err := f.cfg.Shared.Remove(ctx, field)
+		if err != nil {
+			return found, err
+		}
+		found = found || removed
+		delete(next.bypasses, field)
+	}
+	f.dynamic = next
+	f.putBypasses(time.Now())
+	return found, nil
 }

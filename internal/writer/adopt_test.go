@@ -78,7 +78,7 @@ func TestAdopterDied(t *testing.T) {
 	h.zadd(t, maxAtOnce+1)
 	lease := h.opts.Names.AdopterKey(h.board)
 	must(t, h.client.Set(t.Context(), lease, "another", time.Minute).Err())
-	h.postTime = 300 * time.Millisecond
+	h.posts.time = 300 * time.Millisecond
 	rec := h.send(h.opCommand("incr", "o2", "m", "delta", 1), "Content-Type", "application/json")
 	checkProblem(t, "post", rec.Code, rec.Body.String(), httpserve.Problem{Status: 503, Code: "adopting"})
 	equal(t, "retry", rec.Header().Get("Retry-After"), "1")
@@ -89,7 +89,7 @@ func TestAdopterDied(t *testing.T) {
 		t.Errorf("repeat: %d %s", status, answer)
 	}
 	must(t, h.client.PExpire(t.Context(), lease, 100*time.Millisecond).Err())
-	h.postTime = testTimeout
+	h.posts.time = testTimeout
 	equal(t, "then", h.do1(t, h.opCommand("incr", "o2", "m", "delta", 1)).Update.Seq, uint64(2))
 	h.checkSum(t)
 }
@@ -100,7 +100,7 @@ func TestAdoptionOfAChangedBoardBeginsAgain(t *testing.T) {
 	h.zadd(t, maxAtOnce+1)
 	ctx, names := t.Context(), h.opts.Names
 	must(t, h.client.Set(ctx, names.AdopterKey(h.board), "mine", time.Minute).Err())
-	if err := h.applier.prepare(ctx, h.board, ""); !errors.Is(err, errAdopting) {
+	if err := h.applier.prepare(ctx, h.board, rules{}, ""); !errors.Is(err, errAdopting) {
 		t.Fatal(err)
 	}
 	keys := []string{names.BoardKey(h.board), names.MetaKey(h.board), names.AdopterKey(h.board)}
@@ -177,11 +177,11 @@ func TestReadoption(t *testing.T) {
 func TestLostBucketIsMadeAgain(t *testing.T) {
 	h := quiet(t, func(o *Options) { o.BoardLife = 1000 * time.Hour })
 	h.do1(t, h.opCommand("incr", "o1", "m", "delta", 1))
-	must(t, h.client.Del(t.Context(), h.applier.allKeys(h.board)[2:]...).Err())
+	must(t, h.client.Del(t.Context(), h.applier.allKeys(h.board, &rules{})[2:]...).Err())
 	h.do1(t, h.opCommand("incr", "o2", "m", "delta", 1))
 	h.at0(h.at + 4000_000)
 	must(t, h.applier.apply(t.Context(), []*job{{Command: &Command{Board: h.board, Member: "m", Op: wire.OpDelete, OrderID: "o3", At: h.at + 4000_000}}}))
-	keys := h.applier.allKeys(h.board)
+	keys := h.applier.allKeys(h.board, &rules{})
 	end := h.client.PExpireTime(t.Context(), keys[1]).Val()
 	for _, key := range keys[2:] {
 		equal(t, key, []any{h.client.PExpireTime(t.Context(), key).Val(), h.client.HExists(t.Context(), key, "").Val()}, []any{end, true})

@@ -2,7 +2,6 @@ package writer
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,11 +16,6 @@ import (
 	"rankcache"
 	"rankcache/wire"
 )
-
-//go:embed apply.lua
-var applySource string
-
-var applyScript = redis.NewScript(applySource)
 
 // maxPasses is how often a command is sent in one attempt: a board that is met for the
 // first time may have another number of buckets, and then need a preparation.
@@ -66,6 +60,7 @@ func newApplier(opts Options, m *metrics) *applier {
 type job struct {
 	*Command
 	Outcome
+	rules   rules    // of the board's class
 	outside *Refusal // if it is not a repeat, as it arrived outside of its period
 	done    bool     // Redis replied with an update or a refusal
 	need    need
@@ -163,19 +158,23 @@ func (a *applier) pipeline(ctx context.Context, jobs []*job) error {
 // send sends the jobs that are not done in one pipeline, withSource the first ones of
 // each board with the script's source, which makes it known to the board's server.
 func (a *applier) send(ctx context.Context, jobs []*job, withSource bool) (first error) {
-	known := make(map[rankcache.BoardID]bool)
+	type use struct {
+		board  rankcache.BoardID
+		script *redis.Script
+	}
+	known := make(map[use]bool)
 	calls := callsOf(jobs)
 	replies := make([]*redis.Cmd, len(calls))
 	var fields []*redis.IntCmd
 	_, _ = a.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
 		for i, c := range calls {
-			board, run := c[0].Board, applyScript.EvalSha
-			if withSource && !known[board] {
-				run, known[board] = applyScript.Eval, true
+			script, keys, args := a.script(c)
+			run, one := script.EvalSha, use{c[0].Board, script}
+			if withSource && !known[one] {
+				run, known[one] = script.Eval, true
 			}
-			keys, args := a.script(c)
 			replies[i] = run(ctx, p, keys, args...)
-			a.sampling.Do(func() { fields = append(fields, p.HLen(ctx, keys[2]), p.HLen(ctx, keys[3])) })
+			a.sampling.Do(func() { fields = append(fields, p.HLen(ctx, keys[len(keys)-2]), p.HLen(ctx, keys[len(keys)-1])) })
 		}
 		return nil
 	})
@@ -193,8 +192,8 @@ func (a *applier) send(ctx context.Context, jobs []*job, withSource bool) (first
 // maxPerCall is the most commands of one call, which stops Redis for half a millisecond.
 const maxPerCall = 64
 
-// callsOf groups the jobs that are not done into calls of the script: those of one
-// board, in their sequence.
+// callsOf groups the jobs that are not done into calls of a script: those of one
+// board, in their sequence, and of one class's rules, which may be set anew meanwhile.
 func callsOf(jobs []*job) (calls [][]*job) {
 	open := make(map[rankcache.BoardID]int) // index of the board's last call
 	for _, j := range jobs {
@@ -202,7 +201,7 @@ func callsOf(jobs []*job) (calls [][]*job) {
 			continue
 		}
 		i, ok := open[j.Board]
-		if !ok || len(calls[i]) == maxPerCall {
+		if !ok || len(calls[i]) == maxPerCall || calls[i][0].rules != j.rules {
 			i = len(calls)
 			open[j.Board], calls = i, append(calls, nil)
 		}
@@ -211,12 +210,16 @@ func callsOf(jobs []*job) (calls [][]*job) {
 	return calls
 }
 
-// script returns the keys and arguments of apply.lua for jobs of one board.
-func (a *applier) script(jobs []*job) (keys []string, args []any) {
-	board := jobs[0].Board
+// script returns the variant of apply.lua for jobs of one board, its keys and arguments.
+func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args []any) {
+	board, r := jobs[0].Board, &jobs[0].rules
+	f := r.features()
 	n := a.buckets.of(board)
 	keys = []string{a.names.BoardKey(board), a.names.MetaKey(board)}
 	args = []any{a.now().UnixMilli(), n}
+	if f.Guard {
+		keys, args = append(keys, a.names.GuardKey(board)), append(args, guardArgs(r.guard)...)
+	}
 	hashes := make(map[int]int) // bucket to the index of its first key, from 1
 	for _, j := range jobs {
 		bucket := wire.OrderBucket(j.OrderID, uint16(n))
@@ -226,7 +229,7 @@ func (a *applier) script(jobs []*job) (keys []string, args []any) {
 		}
 		args = append(args, j.Member, packed(j.Command, hashes[bucket]))
 	}
-	return keys, args
+	return applyScripts[f], keys, args
 }
 
 // finishCall sets the outcomes of the jobs of one call. It returns an error only if it
@@ -261,7 +264,9 @@ func (a *applier) finish(j *job, reply string, err error) error {
 	if refusal := asRefusal(err); refusal != nil {
 		j.Outcome, err = Outcome{Refusal: refusal}, nil
 	}
-	j.done = err == nil && j.need == needNothing
+	if j.done = err == nil && j.need == needNothing; j.done {
+		a.metrics.note(j)
+	}
 	if j.need == needAdoption && !j.waited {
 		j.waited = true
 		a.metrics.waits.Inc()
@@ -303,7 +308,7 @@ func (a *applier) prepareBoards(ctx context.Context, jobs []*job) (first error) 
 func (a *applier) prepareFor(ctx context.Context, j *job) error {
 	switch j.need {
 	case needPrepare:
-		return a.prepare(ctx, j.Board, "")
+		return a.prepare(ctx, j.Board, j.rules, "")
 	case needAdoption:
 		return a.adopt(ctx, j.Board)
 	}

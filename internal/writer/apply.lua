@@ -10,6 +10,10 @@
 -- returns the reply alone. Instead of replies it returns "p", "n" and the board's number
 -- of buckets, or "m" if the meta can't be read.
 -- Layouts: meta in wire/meta.go, record in order.go.
+-- Sections between template actions are only in the scripts of boards whose class needs
+-- them (script.go). With guards KEYS has their hash behind the meta, and ARGV behind the
+-- buckets: changes a member, within ms, members, and 1 if what is beyond is refused; the
+-- reply to a command beyond that is not refused begins with "C" or "M" instead of "+".
 -- No functions of its own: to make a closure costs as much as a call of a command.
 local call, pack, unpack, sub, sha1hex = redis.call, struct.pack, struct.unpack, string.sub, redis.sha1hex
 local board, meta = KEYS[1], call('GET', KEYS[2])
@@ -23,30 +27,58 @@ local _, flags, run, seq, sum, members, finish, expires, last, turn, life, bucke
 if buckets ~= tonumber(ARGV[2]) then
   return 'n' .. string.format('%.0f', buckets)
 end
-local now, span, before, single = math.max(tonumber(ARGV[1]), last), life * 1000 + 120000, seq, #ARGV == 4
+local orders, first = 3, 3 -- the first of the pairs in KEYS, and in ARGV
+--{{if .Guard}}
+local guard, changes, per, most, refuse =
+  KEYS[3], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
+orders, first = 4, 7
+--{{end}}
+--{{if .Ties}}
+local floor, frexp, ldexp = math.floor, math.frexp, math.ldexp
+--{{end}}
+local now, span, before, single = math.max(tonumber(ARGV[1]), last), life * 1000 + 120000, seq, #ARGV == first + 1
 if now >= (turn + 1) * span then
   return 'p'
 end
 
--- Why no new command is applied. Without a sum, or after somebody wrote past the
--- scripts, the board is adopted first.
+-- Why no new command is applied: the board is closed; or without a sum, or after
+-- somebody wrote past the scripts, it is adopted first.
 local waits
-if flags % 32 >= 16 then
+if flags % 16 >= 2 then
+  waits = '!ended'
+elseif flags % 32 >= 16 then
   waits = 'w'
 elseif call('ZCARD', board) ~= members or flags >= 32 then
   waits = 'p'
 end
 if not single then -- a single command reads before it writes anyway
-  for i = 3, #KEYS do
+  for i = orders, #KEYS do
     if call('HEXISTS', KEYS[i], '') == 0 then -- the placeholder that it has from birth
       return 'p'
     end
   end
 end
 
--- Nothing fails after the first change.
+--{{if .Guard}}
+-- The hash counts the changes of each member within the time that its field '' names.
+local within, counted = string.format('%.0f', math.floor(now / per)), call('HGET', guard, '')
+if not counted then
+  return 'p'
+end
+--{{end}}
+
+-- Nothing fails after the first change of a score.
+--{{if .Guard}}
+if counted ~= within and not waits then
+  call('UNLINK', guard)
+  call('HSET', guard, '', within)
+  if expires > 0 then
+    call('PEXPIREAT', guard, string.format('%.0f', expires))
+  end
+end
+--{{end}}
 local parity, replies = turn % 2, {}
-for i = 3, #ARGV, 2 do
+for i = first, #ARGV, 2 do
   local member, at, number, hash, field, mark = ARGV[i], unpack('>I8dBc10c7', ARGV[i + 1])
   local set, reply = KEYS[hash + parity], waits
   local record = call('HGET', set, field) or call('HGET', KEYS[hash + 1 - parity], field)
@@ -60,17 +92,56 @@ for i = 3, #ARGV, 2 do
   else
     -- The sum loses the member's old share and gets the new one.
     local op, new = unpack('>BI6', mark) -- the share of the command's number
-    local old, score, share = call('ZSCORE', board, member), number + 0, 0 -- -0 becomes 0
+    local old, score, share, limit = call('ZSCORE', board, member), number + 0, 0, 9007199254740991 -- -0 becomes 0
     if old then
       old = tonumber(old) + 0
       share = -tonumber(sub(sha1hex(pack('>d', old) .. member), 1, 12), 16)
       if op == 1 then
+        --{{if .Ties}}
+        score = floor(old) + number
+        --{{else}}
         score = old + number
+        --{{end}}
       end
     end
-    if score - score ~= 0 then -- infinite, or no number
-      reply = '!overflow'
+    --{{if .Ties}}
+    limit = 1099511627776 -- 2^40
+    --{{end}}
+    --{{if .Guard}}
+    local sign = '+'
+    if not old and op ~= 3 and members >= most then
+      sign = 'M'
+    elseif score <= limit and score >= -limit and (tonumber(redis.pcall('HINCRBY', guard, member, 1)) or 0) > changes then
+      sign = 'C'
+    end
+    --{{end}}
+    if not (score <= limit and score >= -limit) then -- beyond, infinite, or no number
+      reply = '!score_range'
+    --{{if .Guard}}
+    elseif sign ~= '+' and refuse then
+      reply = '!' .. sign
+    --{{end}}
     else
+      --{{if .Ties}}
+      -- The fraction is made of the seq at which the member came to the score, in as many
+      -- binary digits as a double has left (wire/tie.go).
+      if op ~= 3 then
+        if old and score == floor(old) then
+          score = old
+        else
+          local _, digits = frexp(score)
+          local steps, reach = ldexp(1, digits < 13 and 40 or 53 - digits), seq + 1
+          if reach >= steps then
+            reach = steps - 1
+          end
+          --{{if .Last}}
+          score = score + reach / steps
+          --{{else}}
+          score = score + (steps - 1 - reach) / steps
+          --{{end}}
+        end
+      end
+      --{{end}}
       if op == 3 then
         if old then
           call('ZREM', board, member)
@@ -93,9 +164,12 @@ for i = 3, #ARGV, 2 do
       record = pack('>c7dI7I6I6I4I6', mark, score, run, seq, sum, members, at)
       call('HSET', set, field, record)
       reply = '+' .. record
+      --{{if .Guard}}
+      reply = sign .. record
+      --{{end}}
     end
   end
-  replies[(i - 1) / 2] = reply
+  replies[(i - first) / 2 + 1] = reply
 end
 if seq > before then
   call('SETRANGE', KEYS[2], 10, pack('>I8I8I8I8I8I8', seq, sum, members, finish, expires, now))

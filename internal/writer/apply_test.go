@@ -103,7 +103,7 @@ func (h *fixture) setState(t *testing.T, u *wire.Update) {
 		rows = append(rows, redis.Z{Member: fmt.Sprint("other", i), Score: 1})
 	}
 	must(t, h.client.ZAdd(ctx, h.opts.Names.BoardKey(u.Board), rows...).Err())
-	must(t, h.applier.prepare(ctx, u.Board, ""))
+	must(t, h.applier.prepare(ctx, u.Board, rules{}, ""))
 	m, err := h.applier.meta(ctx, u.Board)
 	must(t, err)
 	m.Run, m.Seq, m.Sum = u.Run, u.Seq-1, (u.Sum+old-wire.Hash(u.Member, u.Score))&wire.SumMask

@@ -15,8 +15,8 @@ const (
 
 // postBatch answers {"results":[…]} with one element for each command, in their order:
 // {"result":…} as POST /v1/scores answers it, or {"problem":…}.
-func (w *Writer) postBatch(rw http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), w.postTime)
+func (p *poster) postBatch(rw http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), p.time)
 	defer cancel()
 	body, ok := readJSON(rw, r, maxBatchLen)
 	if !ok {
@@ -27,7 +27,7 @@ func (w *Writer) postBatch(rw http.ResponseWriter, r *http.Request) {
 		problemOf(err).Write(rw)
 		return
 	}
-	answer := appendResults(nil, w.doAll(ctx, commands))
+	answer := appendResults(nil, p.doAll(ctx, commands))
 	rw.Header().Set("Content-Type", "application/json")
 	_, _ = rw.Write(append(answer, '\n')) // the caller may have gone
 }
@@ -48,14 +48,15 @@ func decodeBatch(body []byte) ([]json.RawMessage, error) {
 
 func appendResults(dst []byte, posts []posted) []byte {
 	dst = append(dst, `{"results":[`...)
-	for i, p := range posts {
+	for i := range posts {
+		post := &posts[i]
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if p.err == nil {
-			dst = appendAnswer(append(dst, `{"result":`...), &p.Outcome)
+		if post.err == nil {
+			dst = appendAnswer(append(dst, `{"result":`...), post)
 		} else {
-			text, _ := json.Marshal(problemOf(p.err)) // strings and a number only
+			text, _ := json.Marshal(problemOf(post.err)) // strings and a number only
 			dst = append(append(dst, `{"problem":`...), text...)
 		}
 		dst = append(dst, '}')

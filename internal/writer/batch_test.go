@@ -121,7 +121,7 @@ func TestBatchLimits(t *testing.T) {
 func TestBatchWhileServersAreAway(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
-	h.postTime = 300 * time.Millisecond
+	h.posts.time = 300 * time.Millisecond
 	must(t, server.Stop())
 	rec := h.postBatch(batchOf(h.command("o1", "a"), `{"op":"steal"}`, h.command("o2", "b"), `{}`))
 	equal(t, "results", results(t, rec), []string{"503 origin_unavailable", "400 bad_argument", "503 origin_unavailable", "400 bad_argument"})

@@ -234,7 +234,7 @@ func BenchmarkAdoption(b *testing.B) {
 			h := quiet(b, func(o *Options) { o.Redis = redisClient(b, server.Addr()) })
 			h.zadd(b, members)
 			b.ResetTimer()
-			must(b, h.applier.prepare(b.Context(), h.board, ""))
+			must(b, h.applier.prepare(b.Context(), h.board, rules{}, ""))
 		})
 	}
 }

@@ -46,9 +46,9 @@ func clusterOfTwo(t *testing.T) (*redis.ClusterClient, [2]*redis.Client, [2]*ser
 func TestPostsWhileASlotMoves(t *testing.T) {
 	cluster, nodes, all := clusterOfTwo(t)
 	h := quiet(t, func(o *Options) { o.Redis, o.OrderBuckets = cluster, 2 })
-	h.postTime = testTimeout
+	h.posts.time = testTimeout
 	h.do1(t, h.opCommand("incr", "first", "m", "delta", 1))
-	ctx, keys := t.Context(), h.applier.allKeys(h.board)
+	ctx, keys := t.Context(), h.applier.allKeys(h.board, &rules{})
 	slot := nodes[0].ClusterKeySlot(ctx, keys[0]).Val()
 	var ids [2]string
 	for i, n := range nodes {

@@ -32,7 +32,7 @@ type Command struct {
 // Refusal is the reason why a command is not applied. Reason is one of a few fixed
 // words, usable as a metric label; those up to "at" name a field of the command.
 type Refusal struct {
-	Reason string // size, json, board, class, dims, room, member, op, delta, score, order, at; blocked, overflow, unknown_class and more
+	Reason string // size, json, board, class, dims, room, member, op, delta, score, order, at; blocked, score_range, unknown_class and more
 	Err    error
 }
 
@@ -43,18 +43,35 @@ func (r *Refusal) Unwrap() error { return r.Err }
 
 // rawCommand is a decoded command before it is checked.
 type rawCommand struct {
-	Board  string            `json:"board"`
-	Class  string            `json:"class"`
-	Dims   map[string]string `json:"dims"`
-	Room   string            `json:"room"`
+	Board  string            `json:"board,omitempty"`
+	Class  string            `json:"class,omitempty"`
+	Dims   map[string]string `json:"dims,omitempty"`
+	Room   string            `json:"room,omitempty"`
 	Member string            `json:"member"`
 	Op     string            `json:"op"`
-	Delta  *float64          `json:"delta"`
-	Score  *float64          `json:"score"`
+	Delta  *float64          `json:"delta,omitempty"`
+	Score  *float64          `json:"score,omitempty"`
 	Order  string            `json:"order"`
 	At     int64             `json:"at"`
 
-	RankID json.RawMessage `json:"rank_id"` // only in the legacy form
+	RankID json.RawMessage `json:"rank_id,omitempty"` // only in the legacy form
+}
+
+// encodeCommand returns the JSON of a command, its time included: that of the record that
+// it becomes would be another.
+func encodeCommand(c *Command) []byte {
+	w := rawCommand{Class: c.Class, Dims: c.Dims, Room: c.Room, Member: c.Member, Op: c.Op.String(), Order: c.OrderID, At: c.At}
+	if c.Class == "" {
+		w.Board = string(c.Board)
+	}
+	switch c.Op {
+	case wire.OpIncr:
+		w.Delta = &c.Number
+	case wire.OpSet:
+		w.Score = &c.Number
+	}
+	text, _ := json.Marshal(&w) // finite numbers and strings
+	return text
 }
 
 // DecodeCommand decodes one command: JSON of the current form, or the legacy

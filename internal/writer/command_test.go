@@ -95,7 +95,7 @@ func FuzzDecodeCommand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := DecodeCommand(data, 99)
 		if err == nil {
-			_, err = resolve(c, classes, time.UnixMilli(c.At))
+			_, _, err = resolve(c, classes, time.UnixMilli(c.At))
 		}
 		if err != nil {
 			if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Reason == "" || refusal.Err == nil {

@@ -18,6 +18,9 @@ const (
 	maxBatch = 1000
 	// pollEvery is how often an idle consumer checks whether to stop.
 	pollEvery = 100 * time.Millisecond
+	// leaveTimeout is how long a static member that stops takes to give its partitions
+	// away; if it fails, the others get them when its session times out.
+	leaveTimeout = 5 * time.Second
 )
 
 // batch is a sequence of records of the command topic.
@@ -59,6 +62,21 @@ func (c *consumer) close() {
 		c.log.Warn("kafka consumer did not close cleanly", "err", err)
 	}
 	c.drains.Wait()
+}
+
+// leave gives the partitions to the other members of the group. Closing does so too, but not
+// for a static member, which is expected back.
+func (c *consumer) leave() {
+	if err := c.client.Unsubscribe(); err != nil {
+		c.logError(err)
+		return
+	}
+	for end := time.Now().Add(leaveTimeout); time.Now().Before(end); {
+		if mine, err := c.client.Assignment(); err != nil || len(mine) == 0 {
+			return
+		}
+		_, _ = c.poll(pollEvery) // takes part in giving them away
+	}
 }
 
 // next waits for a record and returns it with those already fetched: few at low
@@ -103,6 +121,9 @@ func (c *consumer) poll(wait time.Duration) (*kafka.Message, error) {
 		c.logError(ev.TopicPartition.Error)
 	case kafka.Error:
 		if ev.IsFatal() {
+			if ev.Code() == kafka.ErrFencedInstanceID {
+				return nil, fmt.Errorf("kafka consumer: %w: another writer of the group has this one's --group-instance: each needs one of its own", ev)
+			}
 			return nil, fmt.Errorf("kafka consumer failed: %w", ev)
 		}
 		c.logError(ev)

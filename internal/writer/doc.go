@@ -6,9 +6,9 @@
 // one pipeline, where apply.lua applies each order id once and keeps the board's run,
 // seq and sum; producer.go publishes the updates of super-hot boards on topics that
 // topics.go has created, and what was refused (refused.go); once all are acknowledged
-// the batch's offsets are committed. writer.go runs these stages. http.go does the same
-// for the command of a caller without Kafka, and batch.go for several; gather.go has those
-// that come at the same time share a pipeline.
+// the batch's offsets are committed. writer.go runs these stages; process.go has what they
+// share with posts. http.go takes the command of a caller without Kafka the same way, and
+// batch.go several; gather.go has those that come at the same time share a pipeline.
 //
 // resolve.go finds the board of a command that names a class, and checks it against the
 // class; late.go refuses what arrives outside of its period, unless it is a repeat.

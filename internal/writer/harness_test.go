@@ -2,6 +2,7 @@ package writer
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -170,10 +171,16 @@ func (h *fixture) count(result string) int {
 	return int(testutil.ToFloat64(h.metrics.commands.WithLabelValues(result)))
 }
 
+// do takes one command all the way, as a post.
+func (h *fixture) do(ctx context.Context, command []byte) (Outcome, error) {
+	done := h.posts.doAll(ctx, []json.RawMessage{command})[0]
+	return done.Outcome, done.err
+}
+
 // do1 applies one command directly, without Kafka.
 func (h *fixture) do1(t testing.TB, command string) Outcome {
 	t.Helper()
-	out, err := h.Writer.do(t.Context(), []byte(command))
+	out, err := h.do(t.Context(), []byte(command))
 	must(t, err)
 	return out
 }

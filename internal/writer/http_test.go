@@ -3,7 +3,6 @@ package writer
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -35,7 +34,7 @@ func TestPostProblems(t *testing.T) {
 	h := quiet(t, func(o *Options) {
 		o.Tiers = tiers{boards: map[rankcache.BoardID]rooms.Mode{"blocked": rooms.ModeBlocked}}
 	})
-	h.do1(t, h.opCommand("set", "o1", "rich", "score", math.MaxFloat64))
+	h.do1(t, h.opCommand("set", "o1", "rich", "score", maxScore))
 	must(t, h.client.Set(t.Context(), string(h.board)+"x", "no board", 0).Err())
 	with := func(old, replacement string) string {
 		return strings.Replace(h.command("o2", "a"), old, replacement, 1)
@@ -46,13 +45,13 @@ func TestPostProblems(t *testing.T) {
 		with(`"a"`, `""`):                    {Status: 400, Code: "bad_argument", Argument: "member"},
 		with(`:1,`, `:1e999,`):               {Status: 400, Code: "bad_argument", Argument: "delta"},
 		with(string(h.board), "blocked"):     {Status: 403, Code: "blocked"},
-		with(string(h.board), string(h.board)+"x"):                  {Status: 409, Code: "wrong_type"},
-		h.opCommand("incr", "o3", "rich", "delta", math.MaxFloat64): {Status: 422, Code: "score_overflow"},
+		with(string(h.board), string(h.board)+"x"):    {Status: 409, Code: "wrong_type"},
+		h.opCommand("incr", "o3", "rich", "delta", 1): {Status: 422, Code: "score_range"},
 	} {
 		status, answer := h.post(t, body)
 		checkProblem(t, body, status, answer, want)
 	}
-	equal(t, "board", h.scores(t), map[string]float64{"rich": math.MaxFloat64})
+	equal(t, "board", h.scores(t), map[string]float64{"rich": maxScore})
 	equal(t, "refused", h.count("refused"), 6) // the body that was too large was never a command
 }
 
@@ -118,7 +117,7 @@ func TestPostWhileRedisIsAway(t *testing.T) {
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
 	must(t, server.Stop())
-	h.postTime = 300 * time.Millisecond
+	h.posts.time = 300 * time.Millisecond
 	rec := h.send(h.command("o1", "a"), "Content-Type", "application/json")
 	checkProblem(t, "post", rec.Code, rec.Body.String(), httpserve.Problem{Status: 503, Code: "origin_unavailable"})
 	equal(t, "header", []string{rec.Header().Get("Retry-After"), rec.Header().Get("Content-Type")}, []string{"1", "application/problem+json"})

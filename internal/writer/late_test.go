@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -8,10 +9,12 @@ import (
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
 
 	"rankcache/class"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 func TestOutside(t *testing.T) {
@@ -115,4 +118,89 @@ func TestBrokerSetsTheTimeOfCommands(t *testing.T) {
 	h.produce(t, h.command("o1", "a"))
 	const appended = 1 // LogAppendTime in a record's attributes
 	equal(t, "type", testkit.Records(t, h.kafka, h.opts.Names.Commands, 1)[0].Attrs.TimestampType(), int8(appended))
+}
+
+// periodRules are those of a board whose period ends in a minute.
+func (h *fixture) periodRules() rules {
+	const minute = 60_000
+	return rules{end: h.at + minute, over: h.at + minute + 5000, expires: h.at + 60*minute, orderLife: 2 * time.Hour}
+}
+
+func (h *fixture) applyOne(t *testing.T, r rules, c Command) *job {
+	t.Helper()
+	c.Board = h.board
+	if c.At == 0 {
+		c.At = h.at
+	}
+	j := &job{Command: &c, rules: r}
+	must(t, h.applier.apply(t.Context(), []*job{j}))
+	return j
+}
+
+// A board of a class gets the end of its period and its class's order life at birth, and
+// all its keys one expiry, also if its sorted set was there before.
+func TestBirthInAClass(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		h := quiet(t, func(o *Options) { o.BoardLife = time.Minute })
+		if there {
+			h.zadd(t, 3)
+		}
+		r := h.periodRules()
+		h.applyOne(t, r, Command{Member: "m", Op: wire.OpIncr, Number: 1, OrderID: "o1"})
+		m := h.meta(t)
+		equal(t, "meta", []any{m.End, m.Expires, m.OrderLife}, []any{uint64(r.end), uint64(r.expires), uint32(7200)})
+		for _, key := range h.applier.allKeys(h.board, &rules{}) {
+			equal(t, key, h.client.PExpireTime(t.Context(), key).Val().Milliseconds(), r.expires)
+		}
+	}
+}
+
+// A closed board answers repeats and takes nothing new, whatever was changed past it.
+func TestClosedBoard(t *testing.T) {
+	h := quiet(t, nil)
+	incr := Command{Member: "m", Op: wire.OpIncr, Number: 1, OrderID: "o1"}
+	first := h.applyOne(t, h.periodRules(), incr)
+	for _, life := range []wire.Life{wire.LifeClosing, wire.LifeClosed, wire.LifeFinal} {
+		m := h.meta(t)
+		m.Life = life
+		must(t, h.client.Set(t.Context(), h.opts.Names.MetaKey(h.board), wire.AppendMeta(nil, &m), redis.KeepTTL).Err())
+		again := h.applyOne(t, h.periodRules(), incr)
+		equal(t, "repeat", []any{again.Duplicate, again.Update}, []any{true, first.Update})
+		next := incr
+		next.OrderID, next.Number = "closing", 0
+		if life == wire.LifeClosing {
+			h.applyOne(t, h.periodRules(), next)
+			continue
+		}
+		for _, past := range []int{0, 1} {
+			must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "m", Score: 1}, redis.Z{Member: "past", Score: float64(past)}).Err())
+			m = h.meta(t)
+			status, answer := h.post(t, h.opCommand("incr", fmt.Sprint("new", life), "m", "delta", 1))
+			checkProblem(t, "closed", status, answer, httpserve.Problem{Status: 422, Code: "ended"})
+			equal(t, "meta", h.meta(t), m)
+		}
+	}
+}
+
+// A repeat of a board that has expired makes none of its keys again, though the first one
+// came in time; nor does its update go to a topic that may be deleted.
+func TestRepeatOfAnExpiredBoard(t *testing.T) {
+	h := quiet(t, func(o *Options) { o.PublishAll = true })
+	r, incr := h.periodRules(), Command{Member: "m", Op: wire.OpIncr, Number: 1, OrderID: "o1"}
+	j := h.applyOne(t, r, incr)
+	j.Duplicate = true
+	for _, at := range []int64{r.over - 1, r.over} {
+		h.at0(at)
+		published := h.appendUpdate(nil, j)
+		equal(t, fmt.Sprint("published ", at-r.over), len(published) == 1, at < r.over)
+	}
+	must(t, h.client.Del(t.Context(), h.applier.allKeys(h.board, &rules{})...).Err()) // as they expire
+	h.at0(r.expires)
+	again := h.applyOne(t, r, incr)
+	if again.Refusal == nil || again.Refusal.Reason != "ended" {
+		t.Errorf("outcome %+v", again.Outcome)
+	}
+	equal(t, "keys", h.client.Keys(t.Context(), "*"+string(h.board)+"*").Val(), []string{})
+	h.at0(r.expires - 1) // was held up by an outage: not lost
+	equal(t, "in time", h.applyOne(t, r, incr).Update.Seq, uint64(1))
 }

@@ -11,7 +11,7 @@ type ledgerTopic struct {
 	all   bool // else only those of classes with ledger: true
 }
 
-// append appends the record of an applied change, duplicates included, as [Writer.message]
+// append appends the record of an applied change, duplicates included, as [processor.appendMessages]
 // does: its key is the board, so that a board's changes stay in sequence.
 func (t *ledgerTopic) append(messages []message, u *wire.Update) []message {
 	board, kind, found := t.tiers.File().Board(u.Board)

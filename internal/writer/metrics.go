@@ -6,17 +6,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"rankcache/wire"
 )
 
 type metrics struct {
 	commands *prometheus.CounterVec // by result
 	refused  *prometheus.CounterVec // by reason
+	fed      *prometheus.CounterVec // by result
 	// refusedLost counts refused posts that Kafka did not take.
 	refusedLost prometheus.Counter
 	published   prometheus.Counter
 	adoptions   prometheus.Counter
 	waits       prometheus.Counter
 	fullest     *fullest
+	ties        prometheus.Counter
+	guards      *prometheus.CounterVec // by limit and action
 	topics      prometheus.Counter
 	retries     *prometheus.CounterVec // by the server that failed
 	apply       prometheus.Histogram
@@ -32,12 +37,18 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Commands by result: applied, duplicate, refused."}, []string{"result"}),
 		refused: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_refused_total",
 			Help: "Commands that were not applied, by reason."}, []string{"reason"}),
+		fed: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_fed_total",
+			Help: "Changes of boards that a command's class feeds, by result: applied, duplicate, refused."}, []string{"result"}),
 		refusedLost: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_refused_unpublished_total",
 			Help: "Refused posts that Kafka did not take in time; their callers got the refusal."}),
 		adoptions: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_adoptions_total",
 			Help: "Boards whose members were added up, because something else had made or changed them."}),
 		waits: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_waits_total",
 			Help: "Commands that waited until their board was adopted."}),
+		ties: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_ties_unranked_total",
+			Help: "Changes of boards with ties of first or last beyond those that a score has room to tell apart: these members tie among themselves."}),
+		guards: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_guard_total",
+			Help: "Commands beyond a guard of their class, by limit (changes, members) and action: observe (applied), refuse."}, []string{"limit", "action"}),
 		fullest: &fullest{gauge: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_write_orders_fullest",
 			Help: "Order ids in the fullest hash that was seen in the last ten minutes: one command a second is sampled. More than 100,000: raise --order-buckets."})},
 		published: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_updates_published_total",
@@ -56,12 +67,35 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) countOutcome(o *Outcome) {
-	result := "applied"
-	if o.Duplicate {
-		result = "duplicate"
-	}
-	m.commands.WithLabelValues(result).Inc()
+	m.commands.WithLabelValues(o.result()).Inc()
 }
+
+// note counts what a guard and ties had to do with a job that Redis has decided.
+func (m *metrics) note(j *job) {
+	switch {
+	case j.Beyond != "" && j.Refusal != nil:
+		m.guards.WithLabelValues(j.Beyond, "refuse").Inc()
+	case j.Beyond != "":
+		m.guards.WithLabelValues(j.Beyond, "observe").Inc()
+	}
+	if j.Refusal == nil && !j.Duplicate && j.Op != wire.OpDelete && j.rules.features().Ties &&
+		j.Update.Seq >= wire.TieLimit(wire.Shown(j.Update.Score)) {
+		m.ties.Inc()
+	}
+}
+
+// result is that of a command in the metrics.
+func (o *Outcome) result() string {
+	switch {
+	case o.Refusal != nil:
+		return "refused"
+	case o.Duplicate:
+		return "duplicate"
+	}
+	return "applied"
+}
+
+func (m *metrics) countFed(o *Outcome) { m.fed.WithLabelValues(o.result()).Inc() }
 
 func (m *metrics) countRefusal(r *Refusal) {
 	m.commands.WithLabelValues("refused").Inc()

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -25,6 +27,12 @@ type boardModel struct {
 	turn      int64
 	last, now int64
 	run, seq  uint64
+
+	rules    rules
+	changes  map[string]int // of each member within the guard's time
+	within   int64          // counts of that time
+	beyond   string         // limit that the last command was beyond
+	unranked int            // changes whose ties are not told apart
 }
 
 // known is an applied order.
@@ -41,6 +49,7 @@ func (m *boardModel) prepare() (newRun bool) {
 	turn := m.last / modelSpan
 	if !m.born {
 		m.turn, m.seq = turn, 0
+		clear(m.changes)
 	}
 	if turn > m.turn {
 		clear(m.sets[turn%2])
@@ -59,6 +68,10 @@ func (m *boardModel) apply(c *Command) (reason string, first *known, newRun bool
 	if !m.born || max(m.now, m.last)/modelSpan > m.turn {
 		newRun = m.prepare()
 	}
+	m.beyond = ""
+	if !m.dirty {
+		m.turnGuard()
+	}
 	for _, set := range m.sets {
 		if k, ok := set[c.OrderID]; ok {
 			if k.command.Op != c.Op || k.command.Member != c.Member || k.command.Number != c.Number {
@@ -69,6 +82,7 @@ func (m *boardModel) apply(c *Command) (reason string, first *known, newRun bool
 	}
 	if m.dirty {
 		newRun = m.prepare()
+		m.turnGuard()
 	}
 	switch {
 	case c.At < (m.turn-1)*modelSpan+60_000:
@@ -76,17 +90,75 @@ func (m *boardModel) apply(c *Command) (reason string, first *known, newRun bool
 	case c.At > max(m.now, m.last)+60_000:
 		return "early", nil, newRun
 	}
+	score, limit := m.after(c)
+	if m.beyond = m.guard(c, math.Abs(score) <= limit); math.Abs(score) > limit {
+		m.beyond = ""
+		return "score_range", nil, newRun
+	} else if m.beyond != "" && m.rules.guard.Refuse {
+		return "guard", nil, newRun
+	}
 	m.last = max(m.last, m.now)
 	m.seq++
+	m.keep(c, score)
+	return "", nil, newRun
+}
+
+// after returns the score that the command asks for and the highest one that it may have.
+func (m *boardModel) after(c *Command) (score, limit float64) {
+	old, limit := m.scores[c.Member], float64(maxScore)
+	if m.rules.features().Ties {
+		old, limit = math.Floor(old), wire.MaxTieScore
+	}
 	switch c.Op {
 	case wire.OpIncr:
-		m.scores[c.Member] += c.Number
+		return old + c.Number, limit
 	case wire.OpSet:
-		m.scores[c.Member] = c.Number
-	default:
-		delete(m.scores, c.Member)
+		return c.Number, limit
 	}
-	return "", nil, newRun
+	return 0, limit
+}
+
+// guard counts a change and returns the limit that it is beyond.
+func (m *boardModel) guard(c *Command, counts bool) string {
+	g := m.rules.guard
+	if g == (rooms.Guard{}) {
+		return ""
+	}
+	if _, ok := m.scores[c.Member]; !ok && c.Op != wire.OpDelete && len(m.scores) >= g.Members {
+		return "members"
+	}
+	if counts {
+		m.changes[c.Member]++
+	}
+	if m.changes[c.Member] > g.Changes {
+		return "changes"
+	}
+	return ""
+}
+
+// keep gives the member the score, which stays as it is if what is shown does.
+func (m *boardModel) keep(c *Command, score float64) {
+	f := m.rules.features()
+	old, ok := m.scores[c.Member]
+	switch {
+	case c.Op == wire.OpDelete:
+		delete(m.scores, c.Member)
+	case !f.Ties:
+		m.scores[c.Member] = score
+	case !ok || score != wire.Shown(old):
+		m.scores[c.Member] = wire.TieScore(score, m.seq, f.Last)
+	}
+	if c.Op != wire.OpDelete && f.Ties && m.seq >= wire.TieLimit(score) {
+		m.unranked++
+	}
+}
+
+// turnGuard forgets the counts of another time, as each call of apply.lua does.
+func (m *boardModel) turnGuard() {
+	if per := m.rules.guard.Per.Milliseconds(); per > 0 && max(m.now, m.last)/per != m.within {
+		m.within = max(m.now, m.last) / per
+		clear(m.changes)
+	}
 }
 
 func (m *boardModel) sum() (sum uint64) {
@@ -99,22 +171,24 @@ func (m *boardModel) sum() (sum uint64) {
 // Random commands with repeats, conflicts, old and early times, turns, a clock that
 // jumps back and forth, and changes past the scripts, one at a time or several in one
 // call: replies and board are those of the model, and the sum in Redis is that of the
-// members.
+// members. So with each kind of class.
 func TestRandomCommandsEqualModel(t *testing.T) {
-	for _, addAtOnce := range []int{maxAtOnce, 3} {
-		for range 4 {
-			h := quiet(t, func(o *Options) { o.BoardLife = 10_000 * time.Hour })
-			h.applier.birth.addAtOnce = addAtOnce
-			m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at}
-			h.applier.now = func() time.Time { return time.UnixMilli(m.now) }
-			h.applier.serverTime = func(context.Context, rankcache.BoardID) (time.Time, error) { return time.UnixMilli(m.now), nil }
-			for step := range 300 {
-				h.modelStep(t, m, step)
-				if t.Failed() {
-					return
-				}
+	guard := rooms.Guard{Changes: 3, Per: time.Minute, Members: 8}
+	refuse := guard
+	refuse.Refuse = true
+	for i, r := range []rules{{}, {}, {}, {ties: rooms.TiesFirst}, {ties: rooms.TiesLast, guard: guard}, {guard: refuse}, {ties: rooms.TiesFirst, guard: refuse}} {
+		h := quiet(t, func(o *Options) { o.BoardLife = 10_000 * time.Hour })
+		h.applier.birth.addAtOnce = []int{maxAtOnce, 3}[i%2]
+		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, changes: make(map[string]int)}
+		h.applier.now = func() time.Time { return time.UnixMilli(m.now) }
+		h.applier.serverTime = func(context.Context, rankcache.BoardID) (time.Time, error) { return time.UnixMilli(m.now), nil }
+		for step := range 400 {
+			if h.modelStep(t, m, step); t.Failed() {
+				t.Logf("rules %+v", r)
+				return
 			}
 		}
+		equal(t, "unranked", testutil.ToFloat64(h.metrics.ties), float64(m.unranked))
 	}
 }
 
@@ -131,7 +205,7 @@ func (h *fixture) modelStep(t *testing.T, m *boardModel, step int) {
 	}
 	jobs := make([]*job, 1+rand.IntN(3)*rand.IntN(40))
 	for i := range jobs {
-		jobs[i] = &job{Command: h.randomModelCommand(m)}
+		jobs[i] = &job{Command: h.randomModelCommand(m), rules: m.rules}
 	}
 	must(t, h.applier.apply(t.Context(), jobs))
 	for _, j := range jobs {
@@ -164,7 +238,7 @@ func (h *fixture) changePast(t *testing.T, m *boardModel, step int) {
 		must(t, h.client.Del(ctx, h.opts.Names.MetaKey(h.board)).Err())
 		m.born, m.lost, m.last = false, true, 0
 	case 4: // as when the board's keys have expired
-		must(t, h.client.Del(ctx, h.applier.allKeys(h.board)...).Err())
+		must(t, h.client.Del(ctx, h.applier.allKeys(h.board, &m.rules)...).Err())
 		m.born, m.lost, m.last, m.sets = false, true, 0, [2]map[string]known{{}, {}}
 	}
 	m.scores = h.scores(t)
@@ -187,6 +261,12 @@ func (h *fixture) randomModelCommand(m *boardModel) *Command {
 	}
 	c := &Command{Board: h.board, OrderID: fmt.Sprint("o", rand.Int64()), Member: fmt.Sprint("m", rand.IntN(12)),
 		Op: wire.Op(1 + rand.IntN(3)), Number: math.Round(rand.NormFloat64()*1000) / 8, At: m.now - rand.Int64N(60_000)}
+	if m.rules.features().Ties {
+		c.Number = math.Round(c.Number)
+		if rand.IntN(4) == 0 { // few changes have room for a tie-break
+			c.Number += math.Copysign(wire.MaxTieScore-500, c.Number)
+		}
+	}
 	if c.Op == wire.OpDelete {
 		c.Number = 0
 	}
@@ -206,7 +286,7 @@ func (h *fixture) checkModel(t *testing.T, m *boardModel, j *job) {
 	if j.Refusal != nil {
 		got = j.Refusal.Reason
 	}
-	equal(t, "reason", got, reason)
+	equal(t, "reason, limit", []string{got, j.Beyond}, []string{reason, m.beyond})
 	if newRun {
 		run := h.meta(t).Run
 		if run == m.run || run < m.run && !m.lost {
@@ -263,7 +343,7 @@ func TestMetaOfAnotherVersionIsKept(t *testing.T) {
 	for _, other := range []string{"\x02" + value[1:], value + "x", "7"} {
 		must(t, h.client.Set(t.Context(), key, other, 0).Err())
 		h.checkRefused(t, h.opCommand("incr", "p", "m", "delta", 1), "type")
-		must(t, h.applier.prepare(t.Context(), h.board, ""))
+		must(t, h.applier.prepare(t.Context(), h.board, rules{}, ""))
 		equal(t, "meta", h.client.Get(t.Context(), key).Val(), other)
 	}
 	equal(t, "board", h.scores(t), map[string]float64{"m": 1})

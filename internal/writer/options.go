@@ -55,6 +55,10 @@ type Options struct {
 	// SASL, until ctx is done.
 	KafkaLogin func(ctx context.Context, set func(username, password string) error)
 	Group      string // consumer group; empty: DefaultGroup
+	// GroupInstance names this writer among those of the group, and stays the same when it restarts: the
+	// restarted one then has its partitions again at once, instead of when the session of the dead
+	// one times out. Two that run at the same time need two names. Empty: none.
+	GroupInstance string
 	// PublishAll publishes the updates of all boards, not only of super-hot ones.
 	PublishAll bool
 	// LedgerAll publishes the updates of all boards for the ledger, not only those of
@@ -156,6 +160,7 @@ var producerSettings = settings{
 // owned are the settings on which the guarantees of this package depend.
 var owned = settings{
 	"group.id":                 "",      // see Options.Group
+	"group.instance.id":        "",      // see Options.GroupInstance
 	"enable.auto.commit":       "false", // committed when the updates are acknowledged
 	"enable.auto.offset.store": "false",
 	"enable.idempotence":       "true",
@@ -185,9 +190,12 @@ func merge(layers ...settings) *kafka.ConfigMap {
 	return &conf
 }
 
-func (s settings) consumer(group string) *kafka.ConfigMap {
-	return merge(commonSettings, consumerSettings, s, settings{"group.id": group,
-		"enable.auto.commit": "false", "enable.auto.offset.store": "false"})
+func (s settings) consumer(group, instance string) *kafka.ConfigMap {
+	ours := settings{"group.id": group, "enable.auto.commit": "false", "enable.auto.offset.store": "false"}
+	if instance != "" {
+		ours["group.instance.id"] = instance
+	}
+	return merge(commonSettings, consumerSettings, s, ours)
 }
 
 func (s settings) producer() *kafka.ConfigMap {

@@ -51,5 +51,5 @@ func TestMergedSettings(t *testing.T) {
 	equal(t, "operator", []any{conf["linger.ms"], conf["acks"]}, []any{"50", "1"})
 	equal(t, "ours", conf["enable.idempotence"], any("true"))
 	keys := slices.Sorted(maps.Keys(owned))
-	equal(t, "owned", keys, []string{"enable.auto.commit", "enable.auto.offset.store", "enable.idempotence", "group.id"})
+	equal(t, "owned", keys, []string{"enable.auto.commit", "enable.auto.offset.store", "enable.idempotence", "group.id", "group.instance.id"})
 }

@@ -79,14 +79,28 @@ type Outcome struct {
 	Update    wire.Update
 	Duplicate bool // the order id was applied before
 	Refusal   *Refusal
+	Beyond    string // the limit of a guard that is exceeded: changes, members
 }
 
-// refusals are the reasons that apply.lua gives.
-var refusals = map[string]error{
-	"overflow":       errors.New("the score would not be a finite number; nothing was changed"),
-	"order_conflict": errors.New("the order id was used for another op, member or number: use a new one for each change"),
-	"too_old":        errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id"),
-	"early":          errors.New("at is more than a minute ahead of the writer's clock: check the clock of the sender"),
+// beyond are the limits of a guard by the sign in apply.lua's reply.
+var beyond = map[string]string{"C": "changes", "M": "members"}
+
+// errScoreRange refuses what a double would round, or has no room beside for a tie-break.
+var errScoreRange = fmt.Errorf("the score would be beyond %d, or beyond %d where ties are ranked by first or last; nothing was changed", int64(maxScore), int64(wire.MaxTieScore))
+
+// maxScore is the highest score, and its negative the lowest: a double has all whole
+// numbers up to it, so that none is rounded.
+const maxScore = 1<<53 - 1
+
+// refusals are those that the scripts give.
+var refusals = map[string]*Refusal{
+	"score_range":    {"score_range", errScoreRange},
+	"C":              {"guard", errors.New("the member was changed more often than the guard of the board's class allows; nothing was changed")},
+	"M":              {"guard", errors.New("the board has as many members as the guard of its class allows; nothing was changed")},
+	"order_conflict": {"order_conflict", errors.New("the order id was used for another op, member or number: use a new one for each change")},
+	"too_old":        {"too_old", errors.New("at is so long ago that the order id may be forgotten; it is not known whether the command was applied: read the score before you repeat it with a new order id")},
+	"ended":          {"ended", errors.New("the board's period has ended and its result stands; nothing was changed")},
+	"early":          {"early", errors.New("at is more than a minute ahead of the writer's clock: check the clock of the sender")},
 }
 
 // errMeta refuses commands of a board whose meta another version has written.
@@ -98,14 +112,14 @@ func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 		return o, 0, badReply(reply)
 	}
 	switch rest := reply[1:]; reply[0] {
-	case '+', '=':
+	case '+', '=', 'C', 'M':
 		o.Update, err = readRecord(c, rest)
-		o.Duplicate = reply[0] == '='
+		o.Duplicate, o.Beyond = reply[0] == '=', beyond[reply[:1]]
 	case '!':
 		if refusals[rest] == nil {
 			return o, 0, badReply(reply)
 		}
-		o.Refusal = &Refusal{rest, refusals[rest]}
+		o.Refusal, o.Beyond = refusals[rest], beyond[rest]
 	case 'p':
 		then = needPrepare
 	case 'w':

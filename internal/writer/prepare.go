@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -23,17 +24,20 @@ var prepareScript = redis.NewScript(prepareSource)
 // maxAtOnce is the most members that prepare.lua adds up itself, in some milliseconds.
 const maxAtOnce = 5000
 
-// prepare makes the board ready for commands: its birth, the turn of its orders, or its
-// adoption. With a run, it gives the board a new one and adopts it, if that is still
-// its run. The error is a [*Refusal] if no retry can help.
-func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, run string) error {
+// prepare makes the board ready for commands: its birth with the rules of its class, the
+// turn of its orders, or its adoption. With a run, it gives the board a new one and adopts
+// it, if that is still its run. The error is a [*Refusal] if no retry can help.
+func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, r rules, run string) error {
 	if err := a.checkClock(ctx, b); err != nil {
 		return err
 	}
+	if err := a.index(ctx, b, r); err != nil {
+		return err
+	}
 	begin := time.Now()
-	now := a.now()
-	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b), now.UnixMilli(), newRun(now.Add(-a.clock.ahead())), a.birth.life.Milliseconds(),
-		int64(a.birth.orderLife/time.Second), a.birth.addAtOnce, run).Text()
+	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
+	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, &r), now.UnixMilli(), newRun(now.Add(-a.clock.ahead())), a.birth.life.Milliseconds(),
+		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires).Text()
 	if err != nil {
 		return err
 	}
@@ -44,8 +48,22 @@ func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, run string) 
 		return a.adopt(ctx, b)
 	case '+':
 		return a.prepared(b, rest, time.Since(begin))
+	case '!':
+		if refusals[rest] == nil {
+			return badReply(reply)
+		}
+		return refusals[rest]
 	}
 	return nil // "m": apply.lua returns it too
+}
+
+// index has a board with a period closed after its end. The controller finds boards in the
+// index, so it must have them before they are born.
+func (a *applier) index(ctx context.Context, b rankcache.BoardID, r rules) error {
+	if r.end == 0 {
+		return nil
+	}
+	return a.client.ZAddNX(ctx, a.names.Ends, redis.Z{Score: float64(r.end), Member: string(b)}).Err()
 }
 
 // prepared records and logs the result of prepare.lua.
@@ -67,12 +85,15 @@ func (a *applier) adopted(b rankcache.BoardID, members int64, took time.Duration
 }
 
 // allKeys returns the keys of prepare.lua.
-func (a *applier) allKeys(b rankcache.BoardID) []string {
+func (a *applier) allKeys(b rankcache.BoardID, r *rules) []string {
 	keys := []string{a.names.BoardKey(b), a.names.MetaKey(b)}
 	for set := range 2 {
 		for bucket := range a.buckets.of(b) {
 			keys = append(keys, a.names.OrdersKey(b, set, bucket))
 		}
+	}
+	if r.features().Guard {
+		keys = append(keys, a.names.GuardKey(b))
 	}
 	return keys
 }

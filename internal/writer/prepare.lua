@@ -1,23 +1,26 @@
 -- Makes a board ready for apply.lua: its birth, the turn of its orders, missing
 -- hashes of orders, and the adoption of a sorted set that was changed past the
 -- scripts. The caller has compared its clock with the server's.
--- KEYS: board, its meta, the hashes of orders: n of set 0, n of set 1.
+-- KEYS: board, its meta, the hashes of orders: n of set 0, n of set 1; then other hashes
+-- of the board.
 -- ARGV: now in ms, proposed run, life of a new board in ms (0: no expiry), order life
 -- of a new board in seconds, members that are added up at once, run to be adopted
--- again ("" for none: then a board that is not there stays so).
+-- again ("" for none: then a board that is not there stays so), n, and of a new board
+-- with a period its end and when it expires, in ms (0: no period).
 -- Returns "+", whether members were adopted (1 or 0), how many, and the fields of the
 -- fullest hash; "w" and the run while a writer must adopt the board; "n" and "m" as
--- apply.lua does.
+-- apply.lua does; "!" and a reason if the board is not to be born.
 local call = redis.call
 local layout, sets = '>BBI8I8I8I8I8I8I8I8I4I2', { [0] = {}, {} }
-local n = (#KEYS - 2) / 2
-for i = 3, #KEYS do
+local n = tonumber(ARGV[7])
+for i = 3, 2 + 2 * n do
   table.insert(sets[i <= 2 + n and 0 or 1], KEYS[i])
 end
 
 local meta, card = call('GET', KEYS[2]), call('ZCARD', KEYS[1])
 local now, again = tonumber(ARGV[1]), ARGV[6]
-local flags, run, seq, sum, members, finish, expires, last, turn, life, buckets = 32, 0, 0, 0, card, 0, 0, now, -2, tonumber(ARGV[4]), n
+local flags, run, seq, sum, members, last, turn, life, buckets = 32, 0, 0, 0, card, now, -2, tonumber(ARGV[4]), n
+local finish, expires = tonumber(ARGV[8]), tonumber(ARGV[9])
 if meta then
   if #meta ~= 72 or meta:byte() ~= 1 then
     return 'm'
@@ -28,6 +31,10 @@ if meta then
     return 'n' .. string.format('%.0f', buckets)
   elseif flags % 32 >= 16 then
     return 'w' .. string.format('%.0f', run)
+  end
+elseif expires > 0 then
+  if now >= expires then -- a repeat that was held up
+    return '!ended'
   end
 elseif card > 0 then
   local left = call('PTTL', KEYS[1]) -- a sorted set that was there keeps its own expiry
@@ -52,6 +59,11 @@ for set = 0, 1 do
     if begins or not meta or call('HEXISTS', key, '') == 0 then
       table.insert(missing, key)
     end
+  end
+end
+for i = 3 + 2 * n, #KEYS do
+  if not meta or call('HEXISTS', KEYS[i], '') == 0 then
+    table.insert(missing, KEYS[i])
   end
 end
 

@@ -154,6 +154,16 @@ func (p *producer) makeCommandTopic(ctx context.Context, name string) error {
 	return p.topics.ensureCommands(ctx, c.admin, name)
 }
 
+// makeTopics creates those of the boards' topics that are missing.
+func (p *producer) makeTopics(ctx context.Context, names []string) error {
+	c, err := p.use()
+	if err != nil {
+		return err
+	}
+	defer c.users.Done()
+	return p.topics.ensure(ctx, c.admin, names)
+}
+
 // send makes one attempt and returns once Kafka has acknowledged all messages. After
 // an error, rest holds the messages whose acknowledgement is missing.
 func (p *producer) send(ctx context.Context, messages []message) (rest []message, err error) {

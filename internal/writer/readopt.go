@@ -60,7 +60,7 @@ func (a *applier) readoptBoard(ctx context.Context, b rankcache.BoardID, run str
 		return nil // not of a sidecar
 	}
 	for range 2 { // the first may learn the number of buckets
-		if err := a.prepare(ctx, b, run); err != nil {
+		if err := a.prepare(ctx, b, rules{}, run); err != nil {
 			return err
 		}
 	}

@@ -1,19 +1,16 @@
 package writer
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
+	"log/slog"
 	"time"
 	"unicode/utf8"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"golang.org/x/time/rate"
 
 	"rankcache"
 )
-
-// refusedTimeout bounds how long a refused post waits for Kafka.
-const refusedTimeout = time.Second
 
 // refusedRecord is a record of the topic of refused commands.
 type refusedRecord struct {
@@ -44,13 +41,43 @@ func sourceOf(m *kafka.Message) commandSource {
 
 // wireReasons are the reasons of refused records, where they differ from those of
 // metrics, which also name the field.
-var wireReasons = map[string]string{"overflow": "score_range", "order_conflict": "order_conflict", "too_old": "too_old",
+var wireReasons = map[string]string{"score_range": "score_range", "guard": "guard", "order_conflict": "order_conflict", "too_old": "too_old",
 	"early": "early", "blocked": "blocked", "clock": "clock", "type": "wrong_type",
-	"unknown_class": "unknown_class", "bad_dims": "bad_dims", "board_and_class": "board_and_class", "op_not_allowed": "op_not_allowed", "late": "late"}
+	"unknown_class": "unknown_class", "bad_dims": "bad_dims", "board_and_class": "board_and_class", "op_not_allowed": "op_not_allowed", "late": "late", "ended": "ended"}
+
+// refuser counts and logs refused commands, and makes the records that tell of them.
+type refuser struct {
+	topic   string
+	metrics *metrics
+	log     *slog.Logger
+	limit   rate.Sometimes // of log lines
+}
+
+func newRefuser(topic string, m *metrics, log *slog.Logger) *refuser {
+	return &refuser{topic: topic, metrics: m, log: log, limit: logLimit()}
+}
+
+func (f *refuser) refuse(r *Refusal, where ...any) {
+	f.metrics.countRefusal(r)
+	f.limit.Do(func() { f.log.Warn("command refused", append([]any{"err", r}, where...)...) })
+}
+
+// refuseRecord counts a refused command of the command topic and returns the record
+// that tells of it.
+func (f *refuser) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message {
+	f.refuse(r, "partition", m.TopicPartition.Partition, "offset", m.TopicPartition.Offset)
+	return f.refusedMessage(r, c, m.Value, sourceOf(m))
+}
+
+// refuseFed is refuseRecord for a board that a command feeds. The command itself is applied.
+func (f *refuser) refuseFed(j *job, m *kafka.Message) message {
+	f.limit.Do(func() { f.log.Warn("a fed board has refused an increment", "board", j.Board, "err", j.Refusal) })
+	return f.refusedMessage(j.Refusal, j.Command, m.Value, sourceOf(m))
+}
 
 // refusedMessage returns the record of a refused command. c is nil if the command could
 // not be decoded; data are its bytes.
-func (w *Writer) refusedMessage(r *Refusal, c *Command, data []byte, from commandSource) message {
+func (f *refuser) refusedMessage(r *Refusal, c *Command, data []byte, from commandSource) message {
 	record := refusedRecord{V: 1, Reason: "invalid", Detail: r.Err.Error(), DecidedAt: time.Now().UnixMilli(), Source: from}
 	if reason, ok := wireReasons[r.Reason]; ok {
 		record.Reason = reason
@@ -67,22 +94,5 @@ func (w *Writer) refusedMessage(r *Refusal, c *Command, data []byte, from comman
 		record.Base64 = data
 	}
 	value, _ := json.Marshal(&record) // it always marshals: the command is valid JSON
-	return message{w.opts.Names.Refused, []byte(record.Board), value}
-}
-
-// refusePosts counts the refused commands of a request and publishes them, if Kafka takes
-// them in time; the caller knows of them anyway.
-func (w *Writer) refusePosts(ctx context.Context, posts []posted) {
-	var messages []message
-	for _, p := range posts {
-		if r, ok := errors.AsType[*Refusal](p.err); ok {
-			w.refuse(r, "source", "http")
-			messages = append(messages, w.refusedMessage(r, p.Command, p.body, commandSource{HTTP: true}))
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusedTimeout)
-	defer cancel()
-	if err := w.publishPosts(ctx, messages); err != nil {
-		w.metrics.refusedLost.Add(float64(len(messages)))
-	}
+	return message{f.topic, []byte(record.Board), value}
 }

@@ -3,6 +3,7 @@ package writer
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -11,22 +12,62 @@ import (
 )
 
 // resolve finds the board of a command that names a class, and refuses what the class of
-// its board does not allow, however the command names the board. It returns a refusal
-// beside that if the command has arrived outside of the board's period: a repeat of one
-// that was in time is answered all the same.
-func resolve(c *Command, classes *rooms.File, arrived time.Time) (late *Refusal, err error) {
+// its board does not allow, however the command names the board. It returns the class's
+// rules, and a refusal beside the error if the command has arrived outside of the board's
+// period: a repeat of one that was in time is answered all the same.
+func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late *Refusal, err error) {
+	if math.Abs(c.Number) > maxScore {
+		return r, nil, refusals["score_range"]
+	}
 	if len(classes.Classes) == 0 && c.Class == "" {
-		return nil, nil
+		return r, nil, nil
 	}
 	board, kind, err := findBoard(c, classes)
 	if err != nil || kind == nil {
-		return nil, err
+		return r, nil, err
 	}
 	if !slices.Contains(kind.Ops, c.Op) {
-		return nil, &Refusal{"op_not_allowed", fmt.Errorf("class %s allows %v, not %s", kind.Name(), kind.Ops, c.Op)}
+		return r, nil, &Refusal{"op_not_allowed", fmt.Errorf("class %s allows %v, not %s", kind.Name(), kind.Ops, c.Op)}
 	}
-	return outside(board.Period, kind.Grace, arrived), nil
+	r = rulesOf(board, kind)
+	if refusal := r.check(c); refusal != nil {
+		return r, nil, refusal
+	}
+	return r, outside(board.Period, kind.Grace, arrived), nil
 }
+
+// rules are what a class sets for one board and its commands. The zero value is for
+// boards without class.
+type rules struct {
+	kind               *rooms.Class
+	end, over, expires int64 // Unix milliseconds: of the period, of its grace, of the board; 0: never
+	orderLife          time.Duration
+	ties               rooms.Ties
+	trim               int
+	guard              rooms.Guard
+}
+
+func rulesOf(b class.Board, kind *rooms.Class) rules {
+	r := rules{kind: kind, orderLife: kind.Orders, ties: kind.Ties, trim: kind.Trim, guard: kind.Guard}
+	if end := b.Period.End; b.Period.Tag != "" {
+		r.end, r.over, r.expires = end.UnixMilli(), end.Add(kind.Grace).UnixMilli(), end.Add(kind.Keep).UnixMilli()
+	}
+	return r
+}
+
+// check returns why a command's number does not go with the rules, or nil.
+func (r *rules) check(c *Command) *Refusal {
+	switch {
+	case r.features().Ties && c.Number != math.Trunc(c.Number):
+		return &Refusal{"score_range", fmt.Errorf("%v is not whole, and the board keeps its tie-break in the fraction of scores", c.Number)}
+	case r.trim > 0 && c.Number < 0:
+		return &Refusal{"score_range", fmt.Errorf("%v is negative, and the board is trimmed to its best %d members", c.Number, r.trim)}
+	}
+	return nil
+}
+
+// isOver reports whether nothing new can arrive for the board any more.
+func (r *rules) isOver(now time.Time) bool { return r.over != 0 && now.UnixMilli() >= r.over }
 
 // findBoard returns the board of a command and its class, nil for a board without class.
 // It sets the board of a command that names a class: that of the period of its time.

@@ -60,7 +60,7 @@ func TestResolve(t *testing.T) {
 	} {
 		c, err := DecodeCommand([]byte(`{"order":"o","member":"m","at":`+fmt.Sprint(at)+`,`+data+`}`), 1)
 		if err == nil {
-			_, err = resolve(c, classFile(t), time.UnixMilli(at))
+			_, _, err = resolve(c, classFile(t), time.UnixMilli(at))
 		}
 		got := ""
 		if refusal, ok := errors.AsType[*Refusal](err); ok {

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
+	"rankcache"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -43,16 +46,18 @@ const maxKnownTopics = 100_000
 
 // topics creates missing topics. It is safe for concurrent use.
 type topics struct {
-	conf    Topics
-	names   wire.Names
-	metrics *metrics
+	conf     Topics
+	commands string
+	refused  string // made like the command topic
+	ledger   string
+	metrics  *metrics
 
 	mu    sync.Mutex      // not held during requests to the broker
 	known map[string]bool // topics found or created by this process
 }
 
 func newTopics(conf Topics, names wire.Names, m *metrics) *topics {
-	return &topics{conf: conf, names: names, metrics: m, known: make(map[string]bool)}
+	return &topics{conf: conf, commands: names.Commands, refused: names.Refused, ledger: names.Ledger, metrics: m, known: make(map[string]bool)}
 }
 
 // ensure creates the missing ones of the boards' topics, and of the topics of refused
@@ -63,15 +68,18 @@ func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []s
 	var specs []kafka.TopicSpecification
 	for _, name := range t.unknown(names) {
 		switch name {
-		case t.names.Refused: // made like the command topic
+		case t.refused:
 			specs = append(specs, t.commandSpec(name))
-		case t.names.Ledger:
+			continue
+		case t.ledger:
 			specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: cmp.Or(t.conf.LedgerPartitions, DefaultLedgerPartitions),
 				ReplicationFactor: t.conf.Replication, Config: map[string]string{"retention.ms": ledgerRetention}})
-		default:
-			specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.Partitions, 1),
-				ReplicationFactor: t.conf.Replication, Config: config})
+			continue
+		case t.commands: // made at the start
+			continue
 		}
+		specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.Partitions, 1),
+			ReplicationFactor: t.conf.Replication, Config: config})
 	}
 	return t.create(ctx, admin, specs)
 }
@@ -139,4 +147,37 @@ func (t *topics) forget(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.known, name)
+}
+
+// makeTopicsEvery is how often it is looked whether boards of classes begin soon.
+const makeTopicsEvery = time.Second
+
+// makeTopics makes the topics of the super-hot boards of classes before they begin, until
+// one of the contexts ends: sidecars open an empty board whose topic they can read.
+func (w *Writer) makeTopics(ctx, work context.Context, p *producer) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(work, cancel)()
+	limit := logLimit()
+	for ctx.Err() == nil {
+		if err := p.makeTopics(ctx, w.classTopics(w.applier.now())); err != nil && ctx.Err() == nil {
+			limit.Do(func() { w.log.Warn("topics of boards that begin soon are not made, retrying", "err", err) })
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(makeTopicsEvery):
+		}
+	}
+}
+
+// classTopics returns the topics of the super-hot boards of classes that have not ended.
+func (w *Writer) classTopics(now time.Time) (names []string) {
+	file := w.opts.Tiers.File()
+	for _, rule := range file.ClassBoards(now) {
+		log := file.Log(w.opts.Names, rankcache.BoardID(rule.Match))
+		if ended := !log.Last.IsZero() && now.After(log.Last); rule.Mode == rooms.ModeSuperHot && !ended {
+			names = append(names, log.Topic)
+		}
+	}
+	return names
 }

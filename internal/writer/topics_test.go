@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache/internal/testkit"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -85,7 +87,7 @@ func TestKnownTopicsAreLimited(t *testing.T) {
 func TestSlowTopicBlocksNoOther(t *testing.T) {
 	broker := testkit.Kfake(t)
 	h := newFixture(t, broker.Addr(), nil)
-	h.postTime = testTimeout
+	h.posts.time = testTimeout
 	h.run(t)
 	status, answer := h.post(t, h.command("o1", "a"))
 	equal(t, answer, status, 200)
@@ -110,4 +112,39 @@ func TestSlowTopicBlocksNoOther(t *testing.T) {
 	}
 	close(release)
 	equal(t, "slow post", <-ended, 200)
+}
+
+// The boards of a class and day share a topic, which is there before the first of them
+// begins: a board is in one partition. What comes for an ended board, such as a repeat, is
+// not published any more.
+func TestTopicOfAClass(t *testing.T) {
+	broker := testkit.Kfake(t)
+	file, err := rooms.Parse([]byte(`classes: [{name: gift-minute, board: "` + lastPart(testkit.Name(t)) + `:{zone}:{period}", period: 1m, lead: 1h, mode: super-hot, dims: {zone: ["7", "8"]}}]`))
+	must(t, err)
+	h := newFixture(t, broker.Addr(), func(o *Options) { o.Tiers, o.Topics.Partitions = tiers{all: rooms.ModeSuperHot, file: file}, 4 })
+	kind := file.Class("gift-minute")
+	board, err := kind.At(map[string]string{"zone": "7"}, time.UnixMilli(h.at))
+	must(t, err)
+	topic := "update_class_gift-minute." + board.Period.Tag[:8]
+	h.run(t)
+	testkit.Eventually(t, testTimeout, func() error {
+		if broker.TopicInfo(topic) == nil {
+			return fmt.Errorf("no topic %s", topic)
+		}
+		return nil
+	})
+	for i, member := range []string{"a", "b", "c", "d", "e", "f"} {
+		status, answer := h.post(t, strings.Replace(h.inClass(fmt.Sprint("o", i), "7", h.at), `"a"`, `"`+member+`"`, 1))
+		equal(t, answer, status, 200)
+	}
+	records := testkit.Records(t, broker.Addr(), topic, 6)
+	for _, r := range records {
+		equal(t, "key and partition", []any{string(r.Key), r.Partition}, []any{string(board.ID), records[0].Partition})
+	}
+	job := &job{Command: &Command{Board: board.ID}, rules: rulesOf(board, kind)}
+	now := board.Period.End.Add(kind.Grace - time.Millisecond)
+	h.applier.now = func() time.Time { return now }
+	equal(t, "published within grace", len(h.appendUpdate(nil, job)), 1)
+	now = now.Add(time.Millisecond)
+	equal(t, "published after it", len(h.appendUpdate(nil, job)), 0)
 }

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync/atomic"
+	"net/http"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
-	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -34,19 +31,11 @@ const (
 
 // Writer applies commands in Redis and publishes their updates. Make it with [New].
 type Writer struct {
-	opts       Options
-	applier    *applier
-	topics     *topics
-	ledger     ledgerTopic
-	metrics    *metrics
-	log        *slog.Logger
-	refusedLog rate.Sometimes
-	timesLog   rate.Sometimes
-	commitLog  rate.Sometimes
-	grace      time.Duration // stopGrace, except in tests
-	postTime   time.Duration // PostTimeout, except in tests
-	// producer is set while Run runs; posted commands use it at any time.
-	producer atomic.Pointer[producer]
+	*processor
+	posts     *poster
+	timesLog  rate.Sometimes
+	commitLog rate.Sometimes
+	grace     time.Duration // stopGrace, except in tests
 }
 
 // New returns a Writer for the options, or an error that names the wrong one. It
@@ -56,10 +45,18 @@ func New(opts Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newMetrics(opts.Registerer)
-	return &Writer{opts: opts, metrics: m, log: opts.Log, topics: newTopics(opts.Topics, opts.Names, m), ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll},
-		grace: stopGrace, postTime: PostTimeout, refusedLog: logLimit(), timesLog: rate.Sometimes{Interval: timesEvery}, commitLog: logLimit(), applier: newApplier(opts, m)}, nil
+	p := newProcessor(opts)
+	return &Writer{processor: p, posts: &poster{p, PostTimeout}, timesLog: rate.Sometimes{Interval: timesEvery}, commitLog: logLimit(), grace: stopGrace}, nil
 }
+
+// Handler serves POST /v1/scores: one command as JSON, answered with its update
+// and whether the order was applied before. For a super-hot board the answer
+// comes when Kafka has acknowledged the update. POST /v1/scores:batch does the same for
+// several commands, with a result or problem for each. Errors are
+// application/problem+json; after a 503 the same command with the same order
+// number is to be posted again. Requests that a browser sends for another site's page are
+// refused.
+func (w *Writer) Handler() http.Handler { return w.posts.handler() }
 
 // Run works until ctx ends, then finishes and commits the current batch and returns
 // nil. It retries while Redis or Kafka is unavailable. An error means that a client
@@ -80,13 +77,17 @@ func (w *Writer) Run(ctx context.Context) error {
 	if err := w.makeCommandTopic(ctx, p); err != nil {
 		return nil // its only error is that ctx has ended
 	}
-	c, err := newConsumer(settings(w.opts.Kafka).consumer(w.opts.Group), w.opts.Names.Commands, w.log)
+	c, err := newConsumer(settings(w.opts.Kafka).consumer(w.opts.Group, w.opts.GroupInstance), w.opts.Names.Commands, w.log)
 	if err != nil {
 		return err
 	}
 	defer c.close()
 	defer w.keepLogin(work, c, p)()
-	return w.pipeline(ctx, work, c, p)
+	err = w.pipeline(ctx, work, c, p)
+	if err == nil && w.opts.GroupInstance != "" {
+		c.leave()
+	}
+	return err
 }
 
 // keepLogin has the clients log in with each new user name and password, until stop
@@ -117,6 +118,7 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
 	g.Go(func() error { w.readopt(ctx, work); return nil })
+	g.Go(func() error { w.makeTopics(ctx, work, p); return nil })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("writer: %w", err)
 	}
@@ -158,6 +160,9 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	jobs, record := make([]*job, 0, len(b.records)), make([]*kafka.Message, 0, len(b.records))
 	var messages []message
 	for _, m := range b.records {
+		if wire.IsMarker(m.Value) { // its offset is committed with the others
+			continue
+		}
 		j, err := w.accept(m.Value, recordTime(m, b.polled), arrival(m, b.polled))
 		if err != nil {
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
@@ -165,9 +170,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		}
 		jobs, record = append(jobs, j), append(record, m)
 	}
-	begin := time.Now()
-	err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, jobs) })
-	w.metrics.apply.Observe(time.Since(begin).Seconds())
+	fed, err := w.applyJobs(ctx, jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -176,12 +179,29 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 			messages = append(messages, w.refuseRecord(j.Refusal, j.Command, record[i]))
 			continue
 		}
-		if m, ok := w.message(j); ok {
-			messages = append(messages, m)
+		messages = w.appendMessages(messages, j, fed.of(i))
+		for _, f := range fed.of(i) {
+			if f.Refusal != nil {
+				messages = append(messages, w.refuseFed(f, record[i]))
+			}
 		}
-		messages = w.ledger.append(messages, &j.Update)
 	}
 	return &appliedBatch{messages, b.ends}, nil
+}
+
+// applyJobs applies jobs, and then those that they feed, which it returns.
+func (w *Writer) applyJobs(ctx context.Context, jobs []*job) (fedJobs, error) {
+	begin := time.Now()
+	defer func() { w.metrics.apply.Observe(time.Since(begin).Seconds()) }()
+	err := w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, jobs) })
+	if err != nil {
+		return nil, err
+	}
+	fed := w.fed(jobs)
+	if all := fed.all(); len(all) > 0 {
+		err = w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, all) })
+	}
+	return fed, err
 }
 
 // checkTimes warns if the senders choose the times of the records and there are periods to
@@ -212,47 +232,6 @@ func arrival(m *kafka.Message, polled time.Time) time.Time {
 		return m.Timestamp
 	}
 	return polled
-}
-
-// refuseRecord counts a refused command of the command topic and returns the record
-// that tells of it.
-func (w *Writer) refuseRecord(r *Refusal, c *Command, m *kafka.Message) message {
-	w.refuse(r, "partition", m.TopicPartition.Partition, "offset", m.TopicPartition.Offset)
-	return w.refusedMessage(r, c, m.Value, sourceOf(m))
-}
-
-// accept returns the job of a command that has arrived at a time; at is the time of a
-// command without one. After an error, which is a [*Refusal], the job has the command if
-// it could be decoded.
-func (w *Writer) accept(data []byte, at int64, arrived time.Time) (*job, error) {
-	c, err := DecodeCommand(data, at)
-	j := &job{Command: c}
-	if err != nil {
-		return j, err
-	}
-	if j.outside, err = resolve(c, w.opts.Tiers.File(), arrived); err != nil {
-		return j, err
-	}
-	if w.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
-		return j, &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
-	}
-	return j, nil
-}
-
-// message counts the outcome of a job that is not refused and returns its update if it
-// must be published. Duplicates are published too: a crash between Redis and Kafka makes a
-// command a duplicate without its update being in Kafka.
-func (w *Writer) message(j *job) (message, bool) {
-	w.metrics.countOutcome(&j.Outcome)
-	if !w.opts.PublishAll && w.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot {
-		return message{}, false
-	}
-	return message{w.opts.Names.Topic(j.Board), []byte(j.Update.Member), wire.AppendUpdate(nil, &j.Update)}, true
-}
-
-func (w *Writer) refuse(r *Refusal, where ...any) {
-	w.metrics.countRefusal(r)
-	w.refusedLog.Do(func() { w.log.Warn("command refused", append([]any{"err", r}, where...)...) })
 }
 
 // publishBatches publishes and commits batches in the order of the channel until it
@@ -292,49 +271,12 @@ func (w *Writer) commit(c *consumer, done offsets) bool {
 	return true
 }
 
-// publish returns once Kafka has acknowledged all messages. Its only error is that
-// ctx has ended.
-func (w *Writer) publish(ctx context.Context, p *producer, messages []message) error {
-	if len(messages) == 0 {
-		return nil
-	}
-	begin := time.Now()
-	err := w.retry(ctx, "kafka", func() (err error) {
-		messages, err = p.send(ctx, messages)
-		return err
-	})
-	w.metrics.publish.Observe(time.Since(begin).Seconds())
-	return err
-}
-
 // readopt adopts boards with a wrong sum until one of the contexts ends.
 func (w *Writer) readopt(ctx, work context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(work, cancel)()
 	w.applier.readopt(ctx)
-}
-
-// retry calls attempt until it succeeds or ctx ends, which is its only error; it comes
-// with the last attempt's.
-func (w *Writer) retry(ctx context.Context, of string, attempt func() error) error {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = firstPause, maxKafkaPause
-	if of == "redis" {
-		pause.MaxInterval = maxRedisPause
-	}
-	limit := logLimit()
-	var last error
-	_, err := backoff.Retry(ctx, func() (_ struct{}, err error) { last = attempt(); return struct{}{}, last },
-		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0),
-		backoff.WithNotify(func(err error, next time.Duration) {
-			w.metrics.retries.WithLabelValues(of).Inc()
-			limit.Do(func() { w.log.Warn("attempt failed, retrying", "of", of, "in", next, "err", err) })
-		}))
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), last)
-	}
-	return err
 }
 
 // makeCommandTopic creates the command topic if needed. Its only error is that ctx

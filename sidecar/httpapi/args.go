@@ -20,10 +20,9 @@ type args struct {
 	start, limit int
 	around       int // -1: no neighbours
 	profiles     bool
-	me           bool            // c.member is the caller
-	gap          bool            // what me lacks to the next better score
-	class, at    string          // as they are in the request
-	dims         [maxDims]string // of the class; "": not given
+	me           bool   // c.member is the caller
+	gap          bool   // what me lacks to the next better score
+	class, at    string // as they are in the request
 	mode         rankcache.RankMode
 	percentile   bool
 	seen         [argCount]bool
@@ -135,7 +134,8 @@ func (c *call) parseArg(pair []byte) *apijson.Problem {
 		return c.setArg(arg, value)
 	}
 	if i := c.dimension(view(pair)); i >= 0 {
-		return c.setDimension(i, raw)
+		value, ok := c.decode(raw, true)
+		return c.set(i, value, ok)
 	}
 	return apijson.BadArgument(string(pair[:min(len(pair), 40)]), "is no argument here: want "+c.wants())
 }
@@ -273,4 +273,11 @@ func (c *call) wants() string {
 		return "none"
 	}
 	return strings.Join(names, " ")
+}
+
+// read returns what the call asks for.
+func (c *call) read() sidecar.PageRead {
+	return sidecar.PageRead{Query: c.query, Page: rankcache.PageQuery{
+		Start: c.args.start, Limit: c.args.limit, Member: c.member[0], Around: c.args.around, Gap: c.args.gap,
+		Mode: c.args.mode, Percentile: c.args.percentile}}
 }

@@ -1,14 +1,11 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"rankcache"
 	"rankcache/class"
@@ -34,90 +31,98 @@ type knownClass struct {
 	running, previous atomic.Pointer[classPeriod]
 }
 
-// classesInForce returns the classes of the rooms file in force.
-func (s *Server) classesInForce() *classIndex {
-	file := s.cfg.Classes()
-	if known := s.classes.Load(); known != nil && known.file == file {
+// classes are those of the rooms file in force.
+type classes struct {
+	rooms func() *rooms.File
+	index atomic.Pointer[classIndex]
+}
+
+func (c *classes) inForce() *classIndex {
+	file := c.rooms()
+	if known := c.index.Load(); known != nil && known.file == file {
 		return known
 	}
 	known := &classIndex{file, make(map[string]*knownClass, len(file.Classes))}
 	for _, c := range file.Classes {
 		known.byName[c.Name()] = &knownClass{Class: c, file: file, dims: c.Dimensions()}
 	}
-	s.classes.Store(known)
+	c.index.Store(known)
 	return known
 }
 
-// findClass sets the class that the call names.
-func (s *Server) findClass(c *call) *apijson.Problem {
-	if c.class = s.classesInForce().byName[c.args.class]; c.class == nil {
+// classRead is the part of a call that names its board by a class.
+type classRead struct {
+	class  *knownClass // nil: the request names a board
+	period *classPeriod
+	dims   [maxDims]string // values of the class's dimensions; "": not given
+}
+
+// find sets the class of the name.
+func (r *classRead) find(known *classIndex, name string) *apijson.Problem {
+	if r.class = known.byName[name]; r.class == nil {
 		return &apijson.Problem{Code: apijson.CodeUnknownClass, Detail: "want a class of the rooms file: GET /v1/classes lists them"}
 	}
 	return nil
 }
 
-// rowLimit returns limit, or the limit of the class if the call names one.
-func (c *call) rowLimit(limit int) int {
-	if c.class != nil {
-		return c.class.Top
+// rowLimit returns limit, or the limit of the class if there is one.
+func (r *classRead) rowLimit(limit int) int {
+	if r.class != nil {
+		return r.class.Top
 	}
 	return limit
 }
 
 // dimension returns the index of a dimension of the class, -1 if it has none of the name.
-func (c *call) dimension(name string) int {
-	if c.class == nil {
+func (r *classRead) dimension(name string) int {
+	if r.class == nil {
 		return -1
 	}
-	return slices.Index(c.class.dims, name)
+	return slices.Index(r.class.dims, name)
 }
 
-func (c *call) setDimension(i int, raw []byte) *apijson.Problem {
-	name := c.class.dims[i]
-	if c.args.dims[i] != "" {
+// set takes the value of a dimension, decoded unless ok is false.
+func (r *classRead) set(i int, value string, ok bool) *apijson.Problem {
+	name := r.class.dims[i]
+	switch {
+	case r.dims[i] != "":
 		return apijson.BadArgument(name, "is given twice")
-	}
-	value, ok := c.decode(raw, true)
-	if !ok {
+	case !ok:
 		return apijson.BadArgument(name, "is not percent-encoded")
 	}
 	if err := class.CheckDimension(value); err != nil {
 		return apijson.BadArgument(name, fmt.Sprintf("is %.80q: %v", value, err))
 	}
-	c.args.dims[i] = value
+	r.dims[i] = value
 	return nil
 }
 
-// nameBoard finds the board of the call's class, dimensions and time. The rest of the
-// call is a read of that board.
-func (c *call) nameBoard(now time.Time) *apijson.Problem {
-	for i, name := range c.class.dims {
-		if c.args.dims[i] == "" {
-			return apijson.BadArgument(name, "is missing: the class has the dimensions "+strings.Join(c.class.dims, ", "))
+// appendBoard finds the period that at names, and appends the id of its board to dst.
+func (r *classRead) appendBoard(dst []byte, at string, now time.Time) ([]byte, *apijson.Problem) {
+	for i, name := range r.class.dims {
+		if r.dims[i] == "" {
+			return dst, apijson.BadArgument(name, "is missing: the class has the dimensions "+strings.Join(r.class.dims, ", "))
 		}
 	}
-	p, err := c.class.periodAt(c.args.at, now)
+	p, err := r.class.periodAt(at, now)
 	if err != nil {
-		return apijson.BadArgument(argNames[argAt], err.Error())
+		return dst, apijson.BadArgument(argNames[argAt], err.Error())
 	}
 	if p.state == periodGone {
-		return &apijson.Problem{Code: apijson.CodeUnknownPeriod,
-			Detail: fmt.Sprintf("the period %s ended on %s, boards are kept for %v", p.Tag, p.End.Format(time.RFC3339), c.class.Keep)}
+		return dst, &apijson.Problem{Code: apijson.CodeUnknownPeriod,
+			Detail: fmt.Sprintf("the period %s ended on %s, boards are kept for %v", p.Tag, p.End.Format(time.RFC3339), r.class.Keep)}
 	}
-	c.period = p
-	from := len(c.decoded)
-	c.decoded = c.class.AppendID(c.decoded, c.args.dims[:len(c.class.dims)], p.Tag)
-	c.query.Board = rankcache.BoardID(view(c.decoded[from:]))
-	return nil
+	r.period = p
+	return r.class.AppendID(dst, r.dims[:len(r.class.dims)], p.Tag), nil
 }
 
 // appendClass adds the class and its period to an object. It does nothing for a call
 // that names a board.
-func (c *call) appendClass(object []byte) []byte {
-	if c.period == nil {
+func (r *classRead) appendClass(object []byte) []byte {
+	if r.period == nil {
 		return object
 	}
-	return append(object[:len(object)-1], c.period.tail...)
+	return append(object[:len(object)-1], r.period.tail...)
 }
 
 // classRow is a class as GET /v1/classes shows it.
@@ -131,27 +136,17 @@ type classRow struct {
 	Running    *periodRow `json:"running"` // nil: the class has no periods
 }
 
-// listClasses answers with the classes in force, in the order of the rooms file.
-func (s *Server) listClasses(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	known, now := s.classesInForce(), s.cfg.Now()
+// rows returns the classes in force as they are listed, in the order of the rooms file.
+func (c *classes) rows(now time.Time) ([]classRow, error) {
+	known := c.inForce()
 	rows := make([]classRow, len(known.file.Classes))
 	for i, class := range known.file.Classes {
 		k := known.byName[class.Name()]
 		p, err := k.periodAt(atNow, now)
 		if err != nil {
-			s.log.Error("a class has no running period", "class", k.Name(), "error", err)
-			return &apijson.Problem{Code: apijson.CodeInternal}
+			return nil, fmt.Errorf("class %s has no running period: %w", k.Name(), err)
 		}
 		rows[i] = classRow{k.Name(), k.Title, append([]string{}, k.dims...), k.Calendar().String(), k.Calendar().Zone(), k.Top, p.row()}
 	}
-	body, err := json.Marshal(map[string]any{"classes": rows})
-	if err != nil {
-		s.log.Error("classes can't be encoded", "error", err)
-		return &apijson.Problem{Code: apijson.CodeInternal}
-	}
-	ctx.Response.Header.SetCanonical(headerCache, valueShared)
-	ctx.Response.Header.SetContentType(contentJSON)
-	ctx.Response.SetBodyRaw(body)
-	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
-	return nil
+	return rows, nil
 }

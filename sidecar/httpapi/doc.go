@@ -14,15 +14,15 @@
 //	handlers.go       Server.top: read, encode, send, record
 //	../reader.go      Reader.Page: the tier, the rows
 //	../pages.go       the top cache: what is kept for the *Top that the rows are from
-//	pagecache.go      the encoded page among it; one that is not there is encoded once,
-//	                  by ../internal/apijson, with the profiles of previous.go
+//	pagecache.go      the encoded page among it; one that is not there is encoded once
+//	encode.go         by ../internal/apijson, with the profiles of previous.go
 //	response.go       ETag and 304, content coding (pack.go, once), age
 //	counters.go       the request is counted
 //
 // and leaves by clientConn.Write (conn.go), which sets the date. A kept page costs neither a lock nor an allocation: strings of
 // the request share its memory until it has been answered. A page with around or gap is
-// answered by whole.go instead of Server.top, and so are several boards; bodies.go parses
-// what is posted.
+// answered by Server.whole instead of Server.top, which reads both together; bodies.go
+// parses what is posted.
 //
 // selftest.go checks at construction that fasthttp behaves as the request cache relies on;
 // config.go has limits and settings.

@@ -55,8 +55,8 @@ func FuzzTarget(f *testing.F) {
 				checkFuzzed(t, p)
 				return
 			}
-			if b, ok := half.Parse(c.query.Board); !ok || b.Dims["zone"] != c.args.dims[0] {
-				t.Fatalf("board %q of the zone %q", c.query.Board, c.args.dims[0])
+			if b, ok := half.Parse(c.query.Board); !ok || b.Dims["zone"] != c.dims[0] {
+				t.Fatalf("board %q of the zone %q", c.query.Board, c.dims[0])
 			}
 		}
 		a := c.args
@@ -167,7 +167,7 @@ func FuzzPage(f *testing.F) {
 		a := sidecar.Answer{Page: rankcache.Page{Start: 3, Entries: []rankcache.Entry{{Member: m1, Score: s1}, {Member: m2, Score: s2}}}}
 		a.Seq = seq
 		body := apijson.AppendPage(nil, sidecar.Query{Board: "b"}, 50, &a, nil, &apijson.Joined{})
-		body = apijson.AppendMe(body[:len(body)-1], rankcache.Standing{Member: m1, Score: s1, Rank: 4}, seq, &apijson.Joined{})
+		body = apijson.AppendMe(body[:len(body)-1], rankcache.Standing{Member: m1, Score: s1, Rank: 4}, seq, nil, &apijson.Joined{})
 		var p pageBody
 		if err := json.Unmarshal(body, &p); err != nil {
 			t.Fatalf("%v in %q", err, body)

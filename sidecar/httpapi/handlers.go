@@ -1,12 +1,12 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
-	"strings"
+	"encoding/json"
 
 	"github.com/valyala/fasthttp"
 
-	"rankcache"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 	"rankcache/wire"
@@ -23,7 +23,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return p
 	}
 	if c.route.byClass() {
-		if p := s.findClass(c); p != nil {
+		if p := c.find(s.classes.inForce(), c.args.class); p != nil {
 			return p
 		}
 	}
@@ -78,7 +78,7 @@ func (s *Server) traceOf(h *fasthttp.RequestHeader) context.Context {
 // top reads the rows, encodes them unless their page is kept, sends the page and records
 // the request.
 func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	a, err := s.reader.Page(c.ctx, c.query, c.args.start, c.args.limit)
+	a, err := s.reader.Page(c.ctx, &c.query, c.args.start, c.args.limit)
 	if err != nil {
 		return s.problemOf(err)
 	}
@@ -107,52 +107,29 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	return nil
 }
 
+// whole answers a page with the caller and what stands next to it, read together.
+func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	a := s.reader.WholePage(c.ctx, c.read())
+	if a.Err != nil {
+		return s.problemOf(a.Err)
+	}
+	if noSuchBoard(&a.Answer) {
+		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
+	}
+	p := s.pagesOf(&c.query, &a.Answer)
+	if p == nil || c.args.ranked() {
+		c.out = s.appendWhole(c.out, c, &a)
+		s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
+		return nil
+	}
+	b := s.encoded(c, p, &a.Answer)
+	c.out = s.appendOwn(c.out, c, &a)
+	s.sendBehind(ctx, c, b, a.Source, a.CurrentAt)
+	return nil
+}
+
 // noSuchBoard reports whether Redis has no such key: it has no empty sorted sets.
 func noSuchBoard(a *sidecar.Answer) bool { return a.Source == sidecar.SourceRedis && a.Members == 0 }
-
-// encoded returns the page with the rows of a, encoded at most once for all callers.
-func (s *Server) encoded(c *call, p *pages, a *sidecar.Answer) *body {
-	e := p.entry(c.pageKey())
-	if b := e.valid(); b != nil {
-		return b
-	}
-	return s.encode(e, c, p, a)
-}
-
-// encode is apart from encoded because its closure would cost a kept page an allocation.
-func (s *Server) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
-	page := *a
-	return e.renew(func() *body {
-		var j apijson.Joined
-		if c.args.profiles {
-			j = p.joinRows(s.reader.Profiles(), page.Entries)
-		}
-		buffer := s.buffers.Get().(*[]byte)
-		defer s.buffers.Put(buffer)
-		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, nil, &j)
-		*buffer = c.appendClass(*buffer)
-		b := newBody(*buffer, page.Source, page.State, j.Fresh)
-		p.keepPrevious(page.Entries, &j, b)
-		return b
-	})
-}
-
-// appendPage appends a page that is made for this request alone.
-func (s *Server) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
-	j := s.join(c, a.Entries)
-	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, nil, &j))
-}
-
-// appendMe appends the caller's own standing and the page's closing brace. If Redis could not
-// be read, the page is sent all the same and has an error code instead.
-func (s *Server) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
-	me, seq, err := s.reader.Me(c.ctx, c.query, a, c.rows, c.member[:])
-	if err != nil {
-		return apijson.AppendMeError(dst, s.problemOf(err).Code)
-	}
-	j := s.joinMembers(c, me.Member)
-	return apijson.AppendMe(dst, me, seq, &j)
-}
 
 func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if c.args.ranked() {
@@ -170,8 +147,26 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
-	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, &j))
+	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers), &j))
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
+	return nil
+}
+
+// ranked answers the standing of one member, with neighbours if there are to be, in a mode
+// of ranks or with percentiles.
+func (s *Server) ranked(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	c.args.limit = 0
+	read := c.read()
+	a := s.reader.WholePage(c.ctx, read)
+	if err := cmp.Or(a.Err, a.Own.Err); err != nil {
+		return s.problemOf(err)
+	}
+	if a.Own.Rank == 0 {
+		return &apijson.Problem{Code: apijson.CodeUnknownMember}
+	}
+	j := s.joinOwn(c, &a.Own)
+	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a), &j))
+	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
 
@@ -181,7 +176,7 @@ func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return s.problemOf(err)
 	}
 	j := s.join(c, a.Entries)
-	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, &j))
+	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers), &j))
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
@@ -197,8 +192,43 @@ func (s *Server) batch(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	c.rows = found.Rows
 	j := s.joinMembers(c, members...)
-	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, &j)
+	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers), &j)
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
+	return nil
+}
+
+// boards answers several pages, each with its own problem.
+func (s *Server) boards(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	calls, p := parseBoards(ctx.PostBody())
+	if p != nil {
+		return p
+	}
+	reads, profiles := make([]sidecar.PageRead, len(calls)), false
+	for i := range calls {
+		reads[i] = calls[i].read()
+		profiles = profiles || calls[i].args.profiles
+	}
+	if profiles && s.reader.Profiles() == nil {
+		return noProfileSource()
+	}
+	answers := s.reader.Batch(c.ctx, reads)
+	var parts [][]byte
+	if profiles {
+		parts = s.encodeTogether(calls, answers, ctx.Time())
+	}
+	c.out = append(c.out, `{"boards":[`...)
+	for i := range answers {
+		if i > 0 {
+			c.out = append(c.out, ',')
+		}
+		if profiles {
+			c.out = append(c.out, parts[i]...)
+		} else {
+			c.out = s.appendBoard(c.out, &calls[i], &answers[i], ctx.Time())
+		}
+	}
+	c.out = append(c.out, `]}`...)
+	s.sendBoards(ctx, c)
 	return nil
 }
 
@@ -235,28 +265,22 @@ func (s *Server) profile(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	return nil
 }
 
-// join returns the profiles of the rows if they were requested.
-func (s *Server) join(c *call, entries []rankcache.Entry) apijson.Joined {
-	if !c.args.profiles {
-		return apijson.Joined{}
+// listClasses answers with the classes in force.
+func (s *Server) listClasses(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	rows, err := s.classes.rows(s.cfg.Now())
+	var body []byte
+	if err == nil {
+		body, err = json.Marshal(map[string]any{"classes": rows})
 	}
-	return apijson.Join(context.Background(), s.reader.Profiles(), entries)
-}
-
-// joinMembers is join for members that may be the memory of the request.
-func (s *Server) joinMembers(c *call, members ...string) apijson.Joined {
-	if !c.args.profiles {
-		return apijson.Joined{}
+	if err != nil {
+		s.log.Error("classes can't be listed", "error", err)
+		return &apijson.Problem{Code: apijson.CodeInternal}
 	}
-	return s.load(members)
-}
-
-func (s *Server) load(members []string) apijson.Joined {
-	own := make([]string, len(members))
-	for i, m := range members {
-		own[i] = strings.Clone(m)
-	}
-	return apijson.JoinMembers(context.Background(), s.reader.Profiles(), own)
+	ctx.Response.Header.SetCanonical(headerCache, valueShared)
+	ctx.Response.Header.SetContentType(contentJSON)
+	ctx.Response.SetBodyRaw(body)
+	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+	return nil
 }
 
 // reference answers with the OpenAPI document.
@@ -265,15 +289,4 @@ func (s *Server) reference(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	ctx.Response.SetBodyString(sidecar.OpenAPI())
 	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
 	return nil
-}
-
-// problemOf returns the problem of err. Why a call to Redis failed is for the log, once a
-// second.
-func (s *Server) problemOf(err error) *apijson.Problem {
-	p := apijson.ProblemOf(err)
-	if p.Code != apijson.CodeUnavailable {
-		return p
-	}
-	s.failedReads.Do(func() { s.log.Warn("reads of Redis fail", "error", err) })
-	return p
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"rankcache"
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
+	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/fixture"
 	"rankcache/wire"
@@ -37,16 +39,22 @@ type rankedBody struct {
 	}
 }
 
-// rankedBoard is all the rows of a board, sorted.
+// rankedBoard is all the rows of a board, sorted by their scores in Redis, with what is
+// shown of them.
 type rankedBoard []rankcache.Entry
 
-func newRankedBoard(entries []rankcache.Entry, order string) rankedBoard {
+func newRankedBoard(entries []rankcache.Entry, order string, integers bool) rankedBoard {
 	b := slices.Clone(entries)
 	slices.SortFunc(b, func(x, y rankcache.Entry) int {
 		return cmp.Or(cmp.Compare(x.Score, y.Score), cmp.Compare(x.Member, y.Member))
 	})
 	if order == "desc" {
 		slices.Reverse(b)
+	}
+	for i := range b {
+		if integers {
+			b[i].Score = math.Floor(b[i].Score)
+		}
 	}
 	return b
 }
@@ -78,24 +86,97 @@ func (b rankedBoard) rows(from, to int, mode string, percentile bool) []rankedRo
 func TestRankModes(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 7))
 	for _, size := range []int{1, 2, 7, 100} {
-		id := rankcache.BoardID(testkit.Name(t))
-		w := newTwins(t, id)
-		var entries []rankcache.Entry
-		for m := range size {
-			e := rankcache.Entry{Member: fixture.Member(m), Score: [...]float64{-2.5, 0, 1, 0.1, 1e300, float64(r.IntN(size))}[r.IntN(6)]}
-			w.change(id, wire.OpSet, e.Member, e.Score)
-			entries = append(entries, e)
-		}
-		for range 60 {
-			w.checkRanked(r, id, entries)
+		w := newTwins(t, rankcache.BoardID(testkit.Name(t)))
+		w.checkAllRanked(r, size, func() float64 { return [...]float64{-2.5, 0, 1, 0.1, 1e300, float64(r.IntN(size))}[r.IntN(6)] }, false)
+	}
+}
+
+// TestIntegerScores does that on a board with a tie-break in the fractions of its scores.
+func TestIntegerScores(t *testing.T) {
+	r := rand.New(rand.NewPCG(18, 6))
+	w := newTwins(t, rankcache.BoardID("ties."+strings.NewReplacer(".", "", "_", "", "-", "", ":", "").Replace(testkit.Name(t))))
+	w.checkAllRanked(r, 200, func() float64 { return float64(r.IntN(30)-9) + float64(r.IntN(64))/64 }, true)
+	for id := range w.boards {
+		for _, s := range []*Server{w.local, w.redis} {
+			for path, body := range integerPaths(string(id)) {
+				if got := bodyOf(t, s, path, body); fractions.MatchString(got) {
+					t.Errorf("%s %s: %s", path, body, fractions.FindString(got))
+				}
+			}
 		}
 	}
 }
 
-func (w *twins) checkRanked(r *rand.Rand, id rankcache.BoardID, entries []rankcache.Entry) {
+var fractions = regexp.MustCompile(`"(score|gap)":-?[0-9]+\.[0-9]+`)
+
+// integerPaths are requests of all kinds, with their bodies.
+func integerPaths(id string) map[string]string {
+	b := "/v1/boards/" + id
+	return map[string]string{
+		b + "/top": "", b + "/top?me=m000011": "", b + "/top?limit=1&me=m000011&around=2&gap=1&order=asc": "", b + "/top?limit=3&profiles=1": "",
+		b + "/members/m000011": "", b + "/members/m000011?around=2": "", b + "/members/m000011?percentile=1": "",
+		b + "/members:batch": `{"members":["m000011","m000012"]}`,
+		"/v1/boards:batch":   `{"boards":[{"board":"` + id + `","me":"m000011","gap":true}]}`,
+	}
+}
+
+// TestIntegersOfHotBoards: the encoded pages of a board, whose class is known by its id, don't
+// mix with those from before the class was.
+func TestIntegersOfHotBoards(t *testing.T) {
+	env := newEnv()
+	cfg := env.config()
+	tiers, ofClass := fixture.Tiers(""), fixture.Tiers("classes:\n  - {name: ties, board: \"ties_{name}\", period: none, ties: last}\n")
+	classes := false
+	cfg.Tiers = func() *rooms.Tiers {
+		if classes {
+			return ofClass()
+		}
+		return tiers()
+	}
+	top := fixture.NewTop("ties_1", 100, 100, 7)
+	for i := range top.Entries {
+		top.Entries[i].Score = float64(100-i/2) + float64(99-i)/128
+	}
+	env.Hot.Set(top)
+	s := serverOf(t, cfg)
+	for range 2 {
+		for path, body := range integerPaths("ties_1") {
+			if strings.Contains(path, "members") || strings.Contains(path, "order=asc") {
+				continue // which Redis answers
+			}
+			for _, classes = range []bool{false, true} {
+				got := bodyOf(t, s, path, body)
+				if fractions.MatchString(got) == classes {
+					t.Errorf("%s %s: with the class %t: %s", path, body, classes, got)
+				}
+			}
+		}
+	}
+	want := `"gap":1}`
+	if got := bodyOf(t, s, "/v1/boards/ties_1/top?limit=1&me=m000011&gap=1", ""); !strings.Contains(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func (w *twins) checkAllRanked(r *rand.Rand, size int, score func() float64, integers bool) {
+	w.t.Helper()
+	for id := range w.boards {
+		var entries []rankcache.Entry
+		for m := range size {
+			e := rankcache.Entry{Member: fixture.Member(m), Score: score()}
+			w.change(id, wire.OpSet, e.Member, e.Score)
+			entries = append(entries, e)
+		}
+		for range 60 {
+			w.checkRanked(r, id, entries, integers)
+		}
+	}
+}
+
+func (w *twins) checkRanked(r *rand.Rand, id rankcache.BoardID, entries []rankcache.Entry, integers bool) {
 	w.t.Helper()
 	order, mode := []string{"desc", "asc"}[r.IntN(2)], []string{"ordinal", "competition", "dense"}[r.IntN(3)]
-	board, percentile := newRankedBoard(entries, order), r.IntN(2) == 0
+	board, percentile := newRankedBoard(entries, order, integers), r.IntN(2) == 0
 	start, limit, around := r.IntN(len(board)+2), 1+r.IntN(len(board)+2), r.IntN(6)-1
 	own := []int{0, len(board) - 1, r.IntN(len(board))}[r.IntN(3)]
 	query := fmt.Sprintf("?order=%s&rank_mode=%s", order, mode)

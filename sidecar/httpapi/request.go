@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"time"
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
@@ -15,17 +16,16 @@ import (
 // call is the state of one request. A connection uses one for all of its
 // requests, so that an answer may be in it until it has been written.
 type call struct {
-	route   route
-	ctx     context.Context // of its calls to Redis
-	query   sidecar.Query
-	member  [1]string // the member of the path, or the caller
-	args    args
-	class   *knownClass // nil: the request names a board
-	period  *classPeriod
-	decoded []byte               // strings that came percent-encoded
-	out     []byte               // an answer made for this request alone
-	etag    []byte               // its tag
-	rows    []rankcache.Standing // room for the standings of a local board
+	route  route
+	ctx    context.Context // of its calls to Redis
+	query  sidecar.Query
+	member [1]string // the member of the path, or the caller
+	args   args
+	classRead
+	texts
+	out  []byte               // an answer made for this request alone
+	etag []byte               // its tag
+	rows []rankcache.Standing // room for the standings of a local board
 }
 
 // callOf returns the call of the request's connection, reset.
@@ -203,8 +203,17 @@ func (c *call) setMember(raw []byte) *apijson.Problem {
 	return nil
 }
 
-func (c *call) pageKey() pageKey {
-	k := pageKey{start: c.args.start, limit: c.args.limit, order: c.query.Order, profiles: c.args.profiles}
+// nameBoard sets the board of the call's class, dimensions and time. The rest of the call
+// is a read of that board.
+func (c *call) nameBoard(now time.Time) (p *apijson.Problem) {
+	from := len(c.decoded)
+	c.decoded, p = c.appendBoard(c.decoded, c.args.at, now)
+	c.query.Board = rankcache.BoardID(view(c.decoded[from:]))
+	return p
+}
+
+func (c *call) pageKey(integers bool) pageKey {
+	k := pageKey{start: c.args.start, limit: c.args.limit, order: c.query.Order, profiles: c.args.profiles, integers: integers}
 	if c.period != nil {
 		k.class, k.state = c.class.Class, c.period.state
 	}
@@ -229,14 +238,17 @@ func (c *call) checkMethod(h *fasthttp.RequestHeader) *apijson.Problem {
 	return nil
 }
 
+// texts holds the strings of a request that came percent-encoded.
+type texts struct{ decoded []byte }
+
 // decode returns the percent-decoded raw; plus is whether "+" means a space, as
 // in a query. The string shares the memory of the request or of the call:
 // it must not be used after the request was answered.
-func (c *call) decode(raw []byte, plus bool) (string, bool) {
+func (t *texts) decode(raw []byte, plus bool) (string, bool) {
 	if bytes.IndexByte(raw, '%') < 0 && (!plus || bytes.IndexByte(raw, '+') < 0) {
 		return view(raw), true
 	}
-	from := len(c.decoded)
+	from := len(t.decoded)
 	for i := 0; i < len(raw); i++ {
 		b := raw[i]
 		switch {
@@ -249,9 +261,9 @@ func (c *call) decode(raw []byte, plus bool) (string, bool) {
 			b = unhex(raw[i+1])<<4 | unhex(raw[i+2])
 			i += 2
 		}
-		c.decoded = append(c.decoded, b)
+		t.decoded = append(t.decoded, b)
 	}
-	return view(c.decoded[from:]), true
+	return view(t.decoded[from:]), true
 }
 
 // view returns b as a string without a copy. When decoded grows, earlier views

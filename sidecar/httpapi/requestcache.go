@@ -105,7 +105,7 @@ func (r *recorder) wants() bool { return len(r.request) > 0 }
 func (r *recorder) record(c *call, takes coding, ifNoneMatch []byte) {
 	query := c.query
 	query.Board, query.Room = rankcache.BoardID(strings.Clone(string(query.Board))), strings.Clone(query.Room)
-	r.cached = &cachedRequest{request: string(r.request), query: query, route: c.route, class: c.class, period: c.period, key: c.pageKey(), takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
+	r.cached = &cachedRequest{request: string(r.request), query: query, route: c.route, class: c.class, period: c.period, key: c.pageKey(false), takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
 }
 
 // requestBegun is called when fasthttp has found a request.
@@ -189,7 +189,9 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	if !ok {
 		return false, nil
 	}
-	b := s.pagesOf(&q.query, &a).entry(q.key).valid()
+	key := q.key
+	key.integers = a.Integers
+	b := s.pagesOf(&q.query, &a).entry(key).valid()
 	if b == nil {
 		return false, nil
 	}

@@ -9,13 +9,11 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
-	"golang.org/x/time/rate"
 
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
@@ -26,20 +24,17 @@ import (
 // Server answers the app. It may serve several listeners at once.
 type Server struct {
 	responder
-	pageCache
+	encoder
 	cfg           Config
-	log           *slog.Logger
-	classes       atomic.Pointer[classIndex]
+	classes       classes
 	cacheRequests bool
-	buffers       sync.Pool // of *[]byte, to encode pages in before their length is known
 	clock         *conn.Clock
 	second        atomic.Int64           // of date
 	date          atomic.Pointer[[]byte] // the present as a Date field has it
 	draining      atomic.Bool
 	conns         *httpserve.Conns[*clientConn]
 	lastConn      atomic.Uint64
-	dropped       atomic.Int64   // the second in which pages were last dropped
-	failedReads   rate.Sometimes // limits the log of failed reads
+	dropped       atomic.Int64 // the second in which pages were last dropped
 }
 
 // New returns a server of r and registers its metrics. It starts nothing.
@@ -49,9 +44,8 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{responder: responder{newCounters(), packer}, pageCache: newPageCache(r), cfg: cfg, log: log, failedReads: rate.Sometimes{Interval: time.Second},
-		conns: httpserve.NewConns[*clientConn](cfg.MaxConns)}
-	s.buffers.New = func() any { return new([]byte) }
+	s := &Server{responder: responder{newCounters(), packer}, cfg: cfg, classes: classes{rooms: cfg.Classes}, conns: httpserve.NewConns[*clientConn](cfg.MaxConns)}
+	s.encoder.init(r, log)
 	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: cfg.IdleTimeout}, s.tick)
 	s.setDate(time.Now())
 	s.cacheRequests = !cfg.NoRequestCache && trusted(checkLibrary(s.fasthttpServer(nil)), log)

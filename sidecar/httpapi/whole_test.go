@@ -45,6 +45,7 @@ func newTwins(t *testing.T, ids ...rankcache.BoardID) *twins {
 			w.client.Del(context.Background(), wire.DefaultNames().BoardKey(id), wire.DefaultNames().MetaKey(id))
 		})
 	}
+	file += "classes:\n  - {name: ties, board: \"ties.{name}\", period: none, ties: first}\n"
 	const patience = 10 * time.Second // of a busy machine
 	cfg := sidecar.Config{Tiers: fixture.Tiers(file), Profiles: &fixture.Profiles{}, Limits: sidecar.OriginLimits{Timeout: patience},
 		Origin: origin.New(w.client, wire.DefaultNames(), origin.WithTimeout(patience))}

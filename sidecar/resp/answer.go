@@ -201,3 +201,9 @@ func (e encoder) rank(dst []byte, row *rankcache.Standing, score bool) ([]byte, 
 func (s *Server) fresh(currentAt time.Time) bool {
 	return s.cfg.MaxAge == 0 || time.Since(currentAt) <= s.cfg.MaxAge
 }
+
+// boardOf returns the board of a key.
+func (s *Server) boardOf(key []byte, well bool) (rankcache.BoardID, bool) {
+	board, ok := s.cfg.Names.BoardOfKey(text(key))
+	return board, ok && well
+}

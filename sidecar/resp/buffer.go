@@ -2,8 +2,10 @@ package resp
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"rankcache/internal/httpserve"
+	"rankcache/sidecar/internal/conn"
 )
 
 const (
@@ -11,19 +13,27 @@ const (
 	keepRoom  = 16 << 10 // bytes of it that a connection keeps
 )
 
+// buffer is what a connection has read.
+type buffer struct {
+	in    []byte
+	from  int           // of what is not parsed
+	held  int64         // bytes of in that count for maxHeld
+	total *atomic.Int64 // held of all connections
+}
+
 // read reads more of what the client sends.
-func (c *session) read() error {
-	if len(c.in) == cap(c.in) {
-		if err := c.grow(max(firstRoom, 2*len(c.in))); err != nil {
+func (b *buffer) read(client *conn.Conn) error {
+	if len(b.in) == cap(b.in) {
+		if err := b.grow(client, max(firstRoom, 2*len(b.in))); err != nil {
 			return err
 		}
 	}
-	empty := len(c.in) == 0
-	n, err := c.Read(c.in[len(c.in):cap(c.in)])
-	c.in = c.in[:len(c.in)+n]
+	empty := len(b.in) == 0
+	n, err := client.Read(b.in[len(b.in):cap(b.in)])
+	b.in = b.in[:len(b.in)+n]
 	if n > 0 {
 		if empty {
-			c.RequestBegun()
+			client.RequestBegun()
 		}
 		return nil
 	}
@@ -34,41 +44,41 @@ func (c *session) read() error {
 var errHeld = errors.New("too many large commands at once")
 
 // grow makes room for so many bytes, if the large commands of all connections leave it.
-func (c *session) grow(room int) error {
-	if more := int64(room) - c.held; room > keepRoom {
-		if c.server.held.Add(more) > maxHeld {
-			c.server.held.Add(-more)
-			_, _ = c.Write([]byte("-ERR RANKCACHE " + errHeld.Error() + "\r\n"))
+func (b *buffer) grow(client *conn.Conn, room int) error {
+	if more := int64(room) - b.held; room > keepRoom {
+		if b.total.Add(more) > maxHeld {
+			b.total.Add(-more)
+			_, _ = client.Write([]byte("-ERR RANKCACHE " + errHeld.Error() + "\r\n"))
 			return errHeld
 		}
-		c.held += more
+		b.held += more
 	}
-	c.in = append(make([]byte, 0, room), c.in...)
+	b.in = append(make([]byte, 0, room), b.in...)
 	return nil
 }
 
 // shrink gives back the room of what was read.
-func (c *session) shrink() {
-	c.in = nil
-	c.server.held.Add(-c.held)
-	c.held = 0
+func (b *buffer) shrink() {
+	b.in = nil
+	b.total.Add(-b.held)
+	b.held = 0
 }
 
 // rest is called between two reads: it keeps the beginning of a command, and gives back
 // what one large command took.
-func (c *session) rest() {
-	left := copy(c.in, c.in[c.from:])
-	began := c.from > 0
-	c.in, c.from = c.in[:left], 0
-	if left == 0 && cap(c.in) > keepRoom {
-		c.shrink()
+func (b *buffer) rest(client *conn.Conn) {
+	left := copy(b.in, b.in[b.from:])
+	began := b.from > 0
+	b.in, b.from = b.in[:left], 0
+	if left == 0 && cap(b.in) > keepRoom {
+		b.shrink()
 	}
 	if !began && left > 0 { // more of the command that had begun
-		c.Enter(httpserve.ReadingHead)
+		client.Enter(httpserve.ReadingHead)
 		return
 	}
-	c.AnswerSent()
+	client.AnswerSent()
 	if left > 0 {
-		c.RequestBegun()
+		client.RequestBegun()
 	}
 }

@@ -11,7 +11,7 @@ type kind uint8
 const (
 	kindPass      kind = iota // passed on
 	kindRead                  // answered here, if the board is and the form is known
-	kindHandshake             // answered here, and said again to the upstream when that opens
+	kindHandshake             // answered here, and repeated to the upstream when that opens
 	kindRelay                 // passed on, and so is all that comes after it
 	kindMulti                 // a transaction begins: all is passed on until it ends
 	kindWatch
@@ -23,7 +23,7 @@ const (
 // verb is a command by its place in [commands].
 type verb uint8
 
-// The commands that are told apart. The first ones are answered here.
+// The commands that are distinguished. The first ones are answered here.
 const (
 	verbOther verb = iota
 	zRevRange
@@ -53,7 +53,7 @@ const (
 	verbs
 )
 
-// commands are the commands that are told apart, each with its verb and what becomes of it.
+// commands are the commands that are distinguished, each with its verb and what becomes of it.
 var commands = map[string]struct {
 	verb verb
 	kind kind
@@ -129,10 +129,20 @@ func is(arg []byte, word string) bool {
 	return true
 }
 
+// isHTTP reports whether the line is of an HTTP request, which a page in a browser can
+// have it send here.
+func isHTTP(cmd *command) bool {
+	if cmd.raw[0] == '*' {
+		return false
+	}
+	name, last := cmd.args[0], cmd.args[len(cmd.args)-1]
+	return is(name, "POST") || is(name, "HOST:") || is(name, "GET") && len(last) > 5 && is(last[:5], "HTTP/")
+}
+
 // CommandInfo tells what becomes of one command, for docs/RESP.md.
 type CommandInfo struct{ Name, What string }
 
-// Commands returns what becomes of the commands that are told apart, by name.
+// Commands returns what becomes of the commands that are distinguished, by name.
 func Commands() []CommandInfo {
 	var all []CommandInfo
 	for name, c := range commands {
@@ -148,7 +158,7 @@ func Commands() []CommandInfo {
 
 var kindTexts = map[kind]string{
 	kindRead:      "answered here: from open boards",
-	kindHandshake: "handshake: answered here, and said again to Redis when the connection to it opens",
+	kindHandshake: "handshake: answered here, and repeated to Redis when the connection to it opens",
 	kindRelay:     "passed on; the connection is relayed until it is closed",
 	kindMulti:     "passed on, as is all until EXEC or DISCARD",
 	kindWatch:     "passed on, as is all until EXEC, DISCARD or UNWATCH",

@@ -4,7 +4,7 @@
 // What a connection's bytes pass, in this order:
 //
 //	session.go      session.serve: reads, answers all complete commands, writes once
-//	buffer.go       room for what was read, also for large commands
+//	buffer.go       buffer: room for what was read, also for large commands
 //	kept.go         memo: a read whose bytes came before is not parsed again
 //	frame.go        parser: commands, with limits; malformed ones end the connection
 //	commands.go     what becomes of a command, by its name
@@ -12,16 +12,16 @@
 //	answer.go       answer: the reply from a copy of the board, byte for byte as Redis;
 //	                double.go and grisu.go write scores as the upstream does
 //	kept.go         kept: replies are encoded once for each top
-//	handshake.go    HELLO, AUTH and others: answered here, said again to the upstream
+//	handshake.go    handshake: HELLO, AUTH and others, answered here and repeated to the upstream
 //	passing.go      pass and finishRun: all else goes to the upstream, a run of commands at
-//	                once, and nothing is answered here until its replies are passed back
-//	transaction.go  MULTI, WATCH and what ends them
-//	writes.go       which keys this connection has written to; refused writes
+//	                once, and nothing is answered here until its replies are passed back;
+//	                transaction: whether MULTI or WATCH is in force
+//	writes.go       writes: which keys this connection has written to; writeGuard: refused ones
 //	upstream.go     the connection to Redis, opened with the first command that needs it
 //	reply.go        replies: counts what the upstream sends
 //
-// facts.go has a connection of its own learn how the upstream writes scores and which
-// commands it knows. server.go has the listener, its limits and its drain.
+// learner.go has a connection of its own learn the facts.go of the upstream: how it writes
+// scores and which commands it knows. server.go has the listener, its limits and its drain.
 //
 // A parser of our own, not a library's: commands that pass on need their bytes, the errors
 // of malformed frames are Redis's, and a command may be cut anywhere without being
@@ -31,5 +31,5 @@
 //
 // Words: a form is a well-formed read of one key; a run is commands that are passed on
 // together; facts are what was learned from the upstream; a greeting is what a client
-// said before its first command; a relayed connection is passed on until it is closed.
+// set before its first command; a relayed connection is passed on until it is closed.
 package resp

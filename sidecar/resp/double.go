@@ -99,3 +99,7 @@ func appendZeros(dst []byte, n int) []byte {
 	}
 	return dst
 }
+
+func (f format) String() string {
+	return [...]string{"unknown: only integers are answered here", "%.17g", "shortest"}[f]
+}

@@ -2,8 +2,6 @@ package resp
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -198,110 +196,4 @@ func askAll(conn net.Conn, timeout time.Duration, commands [][]string) (got [][]
 		}
 	}
 	return got, conn.SetDeadline(time.Time{})
-}
-
-// errRefused is an error that the upstream answered to what a connection begins with.
-type errRefused string
-
-func (e errRefused) Error() string { return "the upstream refused the connection: " + string(e) }
-
-// follow keeps a connection of its own to the upstream, to learn from each server that is
-// there, and to ask which keys a command has.
-func (s *Server) follow(ctx context.Context) error {
-	const pause, every = 200 * time.Millisecond, time.Second
-	for ctx.Err() == nil {
-		err := s.followOne(ctx, every)
-		if err != nil && ctx.Err() == nil {
-			s.lost(err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
-	return nil
-}
-
-// followOne learns from the server that is there, and asks whether it still is until it
-// is not.
-func (s *Server) followOne(ctx context.Context, every time.Duration) error {
-	conn, err := s.dial(ctx, greeting{proto: 2, loggedIn: true, db: s.cfg.DB})
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	f, err := learn(conn, s.cfg.UpstreamTimeout+time.Second)
-	if err != nil {
-		return err
-	}
-	s.learned(f)
-	if s.cfg.OneMaster {
-		s.upstreams.closeBut(conn.RemoteAddr().String())
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case a := <-s.asks:
-			got, err := askAll(conn, s.cfg.UpstreamTimeout, [][]string{a.command})
-			if err == nil {
-				a.reply <- got[0]
-			} else {
-				s.lost(err) // first, so that who is told so does not ask again
-			}
-			if close(a.reply); err != nil {
-				return err
-			}
-		case <-time.After(every):
-			if _, err := askAll(conn, s.cfg.UpstreamTimeout, [][]string{{"PING"}}); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// lost takes note that the upstream is away.
-func (s *Server) lost(err error) {
-	if !s.learnFailed.Swap(true) {
-		s.log.Warn("RESP: Redis can't be reached: what is not open here gets errors", "err", err)
-	}
-}
-
-func (s *Server) learned(f *facts) {
-	s.facts.Store(f)
-	s.learnFailed.Store(false)
-	s.log.Info("RESP: learned from Redis", "server", f.name, "scores", f.format.String())
-}
-
-func (f format) String() string {
-	return [...]string{"unknown: only integers are answered here", "%.17g", "shortest"}[f]
-}
-
-// ask is a command for the connection of follow.
-type ask struct {
-	command []string
-	reply   chan []byte // closed without one if the upstream is away
-}
-
-var errAway = errors.New("the upstream is away")
-
-// ask returns the upstream's reply.
-func (s *Server) ask(command ...string) ([]byte, error) {
-	if s.learnFailed.Load() {
-		return nil, errAway
-	}
-	a := ask{command, make(chan []byte, 1)}
-	limit := time.NewTimer(s.cfg.UpstreamTimeout)
-	defer limit.Stop()
-	select {
-	case s.asks <- a:
-	case <-limit.C:
-		return nil, errAway
-	}
-	reply, ok := <-a.reply
-	if !ok {
-		return nil, errAway
-	}
-	return reply, nil
 }

@@ -6,67 +6,69 @@ import (
 	"strings"
 )
 
-// handshake answers a command by which clients begin. While the upstream is open, and
-// before the client is logged in, the upstream answers it.
-func (c *session) handshake(v verb, cmd *command, n int) error {
-	if v == quit {
-		if err := c.say(v, sourceHere, "+OK\r\n"); err != nil {
-			return err
-		}
-		return errDone
-	}
-	if c.multi { // what it changes is known at EXEC
-		if v == ping || v == echo {
-			return c.pass(v, cmd, n)
-		}
-		return c.relay()
-	}
-	next, reply, k := c.greeted(v, cmd.args)
-	switch {
-	case k == kindRelay:
-		return c.relay()
-	case k == kindPass:
-		return c.pass(v, cmd, n)
-	case v == ping || v == echo || strings.HasPrefix(reply, "-"):
-		return c.say(v, sourceHere, reply)
-	case c.up == nil && next.loggedIn:
-		c.greeting = next
-		return c.say(v, sourceHere, reply)
-	}
-	answer, err := c.exchange(cmd.raw)
-	if err != nil {
-		return err
-	}
-	if answer[0] != '-' {
-		c.greeting = next
-	}
-	c.server.counts.add(c.id, v, sourcePassed)
-	c.out = append(c.out, answer...)
-	return nil
+// greeting is what a client has set before its first command, to be repeated to its upstream.
+type greeting struct {
+	proto            uint8
+	loggedIn         bool // as the sidecar's own user
+	db               int
+	name             string
+	library, version string
 }
 
-// greeted returns what the client has said with this command, too, and the reply.
+// commands returns the commands for a new upstream, and how many of the first must succeed.
+func (g *greeting) commands(credentials func() (user, password string)) (all [][]string, needed int) {
+	if user, password := credentials(); g.loggedIn && password != "" {
+		if user == "" {
+			all = append(all, []string{"AUTH", password})
+		} else {
+			all = append(all, []string{"AUTH", user, password})
+		}
+	}
+	if g.proto == 3 {
+		all = append(all, []string{"HELLO", "3"})
+	}
+	if g.db != 0 {
+		all = append(all, []string{"SELECT", strconv.Itoa(g.db)})
+	}
+	needed = len(all)
+	for _, set := range [][]string{{"CLIENT", "SETNAME", g.name}, {"CLIENT", "SETINFO", "LIB-NAME", g.library}, {"CLIENT", "SETINFO", "LIB-VER", g.version}} {
+		if set[len(set)-1] != "" {
+			all = append(all, set)
+		}
+	}
+	return all, needed
+}
+
+// handshake is what the replies to a client's first commands depend on.
+type handshake struct {
+	greeting
+	id    uint64
+	cfg   *Config
+	facts *facts
+}
+
+// greeted returns the greeting with this command, too, and the reply.
 // kindPass is a form that the upstream answers, kindRelay one behind which the
 // connection is the upstream's.
-func (c *session) greeted(v verb, args [][]byte) (next greeting, reply string, k kind) {
-	next = c.greeting
+func (h *handshake) greeted(v verb, args [][]byte) (next greeting, reply string, k kind) {
+	next = h.greeting
 	switch {
 	case v == hello:
-		return c.hello(args[1:])
+		return h.hello(args[1:])
 	case v == client && len(args) > 1:
-		return c.client(args[1:])
-	case v == auth && len(args) == 2 && c.server.isOwn(nil, args[1]), v == auth && len(args) == 3 && c.server.isOwn(args[1], args[2]):
+		return h.client(args[1:])
+	case v == auth && len(args) == 2 && h.cfg.isOwn(nil, args[1]), v == auth && len(args) == 3 && h.cfg.isOwn(args[1], args[2]):
 		next.loggedIn = true
 		return next, "+OK\r\n", kindHandshake
 	case v == auth && (len(args) == 2 || len(args) == 3):
 		return next, "", kindRelay
 	case v == selectDB && len(args) == 2:
-		if string(args[1]) != strconv.Itoa(c.server.cfg.DB) {
+		if string(args[1]) != strconv.Itoa(h.cfg.DB) {
 			return next, "", kindRelay
 		}
-		next.db = c.server.cfg.DB
+		next.db = h.cfg.DB
 		return next, "+OK\r\n", kindHandshake
-	case !c.loggedIn:
+	case !h.loggedIn:
 	case v == ping && len(args) == 1:
 		return next, "+PONG\r\n", kindHandshake
 	case (v == ping || v == echo) && len(args) == 2:
@@ -76,8 +78,8 @@ func (c *session) greeted(v verb, args [][]byte) (next greeting, reply string, k
 }
 
 // hello answers HELLO [version [AUTH user password] [SETNAME name]].
-func (c *session) hello(args [][]byte) (next greeting, reply string, k kind) {
-	next = c.greeting
+func (h *handshake) hello(args [][]byte) (next greeting, reply string, k kind) {
+	next = h.greeting
 	if len(args) > 0 {
 		switch string(args[0]) {
 		case "2":
@@ -92,7 +94,7 @@ func (c *session) hello(args [][]byte) (next greeting, reply string, k kind) {
 	for len(args) > 0 {
 		switch {
 		case is(args[0], "AUTH") && len(args) > 2:
-			if !c.server.isOwn(args[1], args[2]) {
+			if !h.cfg.isOwn(args[1], args[2]) {
 				return next, "", kindRelay
 			}
 			next.loggedIn, args = true, args[3:]
@@ -102,32 +104,31 @@ func (c *session) hello(args [][]byte) (next greeting, reply string, k kind) {
 			return next, "", kindPass
 		}
 	}
-	f := c.server.facts.Load()
-	if f.hello[next.proto] == nil {
+	if h.facts.hello[next.proto] == nil {
 		return next, "", kindPass
 	}
-	return next, string(f.appendHello(nil, next.proto, c.id)), kindHandshake
+	return next, string(h.facts.appendHello(nil, next.proto, h.id)), kindHandshake
 }
 
 // client answers subcommands of CLIENT.
-func (c *session) client(args [][]byte) (next greeting, reply string, k kind) {
-	next = c.greeting
-	sub, f := string(upper(nil, args[0])), c.server.facts.Load()
-	if unknown := f.unknown[sub]; unknown != "" && c.loggedIn {
+func (h *handshake) client(args [][]byte) (next greeting, reply string, k kind) {
+	next = h.greeting
+	sub := string(upper(nil, args[0]))
+	if unknown := h.facts.unknown[sub]; unknown != "" && h.loggedIn {
 		return next, strings.Replace(unknown, sub, string(args[0]), 1), kindHandshake
 	}
 	switch {
 	case sub == "ID" && len(args) == 1:
-		return next, string(appendInt(nil, int(c.id))), kindHandshake
+		return next, string(appendInt(nil, int(h.id))), kindHandshake
 	case sub == "GETNAME" && len(args) == 1:
-		if c.name == "" {
-			return next, string(encoder{proto: c.proto}.null(nil, false)), kindHandshake
+		if h.name == "" {
+			return next, string(encoder{proto: h.proto}.null(nil, false)), kindHandshake
 		}
-		return next, string(appendBulk(nil, c.name)), kindHandshake
+		return next, string(appendBulk(nil, h.name)), kindHandshake
 	case sub == "SETNAME" && len(args) == 2 && isName(args[1]):
 		next.name = string(args[1])
 		return next, "+OK\r\n", kindHandshake
-	case sub == "SETINFO" && len(args) == 3 && isName(args[2]) && len(f.flags) > 0:
+	case sub == "SETINFO" && len(args) == 3 && isName(args[2]) && len(h.facts.flags) > 0:
 		switch {
 		case is(args[1], "LIB-NAME"):
 			next.library = string(args[2])

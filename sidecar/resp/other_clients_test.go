@@ -51,7 +51,7 @@ func fetched(t *testing.T, pattern string) string {
 }
 
 // runClient runs a program of testdata/clients. When it prints "close", all connections are
-// closed, and it is told so.
+// closed, and a line is written to it.
 func runClient(t *testing.T, command ...string) {
 	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
 	e.fill(10, falling)

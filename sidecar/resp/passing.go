@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -18,24 +19,97 @@ type run struct {
 	pinned   bool // to its upstream, which has a transaction
 }
 
+// transaction is what a connection has begun by MULTI or WATCH.
+type transaction struct {
+	multi, watching bool
+	refused         bool // a command of it was
+}
+
+// isPinned reports whether commands must go to the upstream that has it.
+func (t *transaction) isPinned() bool { return t.multi || t.watching }
+
+// passed takes note of a command with so many arguments.
+func (t *transaction) passed(v verb, args int) {
+	switch {
+	case v == multi && args == 0:
+		t.multi = true
+	case v == watch && args > 0 && !t.multi:
+		t.watching = true
+	case (v == exec || v == discard) && args == 0 && t.multi:
+		*t = transaction{}
+	case v == unwatch && args == 0 && !t.multi:
+		t.watching = false
+	}
+}
+
 // pass adds a command to the run.
 func (c *session) pass(v verb, cmd *command, n int) error {
 	f := c.server.facts.Load().flagsOf(cmd.args[0])
 	if !f.readonly && (v < zRevRange || v > zCount) { // reads are known before anything is learned
-		if reply := c.server.refuses(cmd.args); reply != "" {
+		if reply := c.server.guard.refuses(cmd.args); reply != "" {
 			c.refused = c.multi
-			return c.say(v, sourceRefused, reply)
+			return c.respond(v, sourceRefused, reply)
 		}
 		c.writes.begun(v, cmd.args)
 	}
 	c.server.counts.add(c.id, v, sourcePassed)
 	if c.run.commands == 0 {
-		c.run.from, c.run.pinned = c.from, c.multi || c.watching
+		c.run.from, c.run.pinned = c.from, c.isPinned()
 	}
 	c.run.to = c.from + n
 	c.run.commands++
 	c.run.blocking = c.run.blocking || f.blocking
 	return nil
+}
+
+// passTransaction passes on a command that begins or ends a transaction.
+func (c *session) passTransaction(v verb, cmd *command, n int) error {
+	if v == exec && c.refused {
+		return c.abort()
+	}
+	err := c.pass(v, cmd, n)
+	if err == nil {
+		c.passed(v, len(cmd.args)-1)
+	}
+	return err
+}
+
+// abort ends a transaction of which a command was refused here, as Redis does after an
+// error.
+func (c *session) abort() error {
+	reply, err := c.exchange(appendCommand(nil, "DISCARD"))
+	if err != nil {
+		return err
+	}
+	c.transaction = transaction{}
+	if reply[0] == '+' {
+		reply = []byte("-EXECABORT Transaction discarded because of previous errors.\r\n")
+	}
+	c.out = append(c.out, reply...)
+	return nil
+}
+
+// exchange sends one command and returns the reply, which the client does not get.
+func (c *session) exchange(raw []byte) ([]byte, error) {
+	if err := c.finishRun(); err != nil {
+		return nil, err
+	}
+	if err := c.flush(); err != nil {
+		return nil, err
+	}
+	if err := c.open(c.isPinned()); err != nil {
+		_ = c.away(0, err)
+		return []byte(awayReply(err)), nil
+	}
+	if err := c.up.send(raw, 1, c.server.cfg.WriteTimeout); err != nil {
+		return nil, err
+	}
+	if err := c.receiveAll(false, true); err != nil {
+		return nil, err
+	}
+	reply := bytes.Clone(c.out)
+	c.out = c.out[:0]
+	return reply, nil
 }
 
 // finishRun passes the run on and its replies back.
@@ -58,7 +132,7 @@ func (c *session) finishRun() error {
 
 // away answers commands that can't be passed on. A transaction can't have begun.
 func (c *session) away(commands int, err error) error {
-	c.multi, c.watching, c.refused = false, false, false
+	c.transaction = transaction{}
 	c.writes.dropped()
 	for range commands {
 		c.out = append(c.out, awayReply(err)...)
@@ -141,7 +215,7 @@ func (c *session) open(pinned bool) error {
 		return nil
 	}
 	c.closeUpstream()
-	nc, err := c.server.dial(c.server.lived, c.greeting)
+	nc, err := c.server.upstreams.dial(c.server.lived, c.greeting)
 	if err != nil {
 		return err
 	}
@@ -163,7 +237,7 @@ func (c *session) relay() error {
 	if err := c.finishRun(); err != nil {
 		return err
 	}
-	if err := c.open(c.multi || c.watching); err != nil {
+	if err := c.open(c.isPinned()); err != nil {
 		_ = c.away(1, err)
 		return errDone
 	}

@@ -34,7 +34,7 @@ const (
 
 // Config is how the listener behaves; zeros take the defaults.
 type Config struct {
-	// Dial connects to Redis: TLS is done, nothing is said. It may be called
+	// Dial connects to Redis: TLS is done, nothing is sent. It may be called
 	// concurrently.
 	Dial func(context.Context) (net.Conn, error)
 	// OneMaster tells that all that Dial connects to is one server, until it fails over:
@@ -80,18 +80,16 @@ type Server struct {
 	conns  *httpserve.Conns[*session]
 	lastID atomic.Uint64
 
-	facts       atomic.Pointer[facts]
-	asks        chan ask
-	learnFailed atomic.Bool
-	downUntil   atomic.Int64 // since began; the upstream could not be reached
-	lived       context.Context
-	live        context.CancelFunc
+	learner
+	guard     writeGuard
+	upstreams *upstreams
+	lived     context.Context
+	live      context.CancelFunc
 
-	buffers   sync.Pool // of *[]byte: replies, while a connection answers
-	counts    *counts
-	broken    prometheus.Counter
-	upstreams upstreams
-	held      atomic.Int64 // bytes; see maxHeld
+	buffers sync.Pool // of *[]byte: replies, while a connection answers
+	counts  *counts
+	broken  prometheus.Counter
+	held    atomic.Int64 // bytes; see maxHeld
 }
 
 const acceptPause = 50 * time.Millisecond
@@ -107,11 +105,14 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 		return nil, errors.New("a RESP server needs an upstream")
 	}
 	s := &Server{cfg: cfg, reader: r, slot: r.NewSlot(newKept), log: log, began: time.Now(),
-		conns: httpserve.NewConns[*session](cfg.MaxConns), asks: make(chan ask), counts: newCounts(), upstreams: upstreams{open: make(map[net.Conn]struct{})},
+		conns: httpserve.NewConns[*session](cfg.MaxConns), counts: newCounts(),
 		broken: prometheus.NewCounter(prometheus.CounterOpts{Name: "rankcache_resp_protocol_errors_total",
 			Help: "Connections to the RESP listener that ended with a malformed frame."})}
 	s.lastID.Store(firstID)
+	s.upstreams = &upstreams{cfg: &s.cfg, began: s.began, open: make(map[net.Conn]struct{})}
+	s.learner.upstreams, s.learner.log, s.asks = s.upstreams, log, make(chan ask)
 	s.facts.Store(unlearned)
+	s.guard = writeGuard{r, cfg.Names, &s.learner}
 	s.lived, s.live = context.WithCancel(context.Background())
 	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: idleTimeout}, func(time.Time) {})
 	return s, s.register(reg)
@@ -155,7 +156,7 @@ type Status struct {
 // Status returns the present state.
 func (s *Server) Status() Status {
 	f := s.facts.Load()
-	return Status{s.conns.Len(), s.upstreams.len(), f.name, f.format.String(), f != unlearned && !s.learnFailed.Load()}
+	return Status{s.conns.Len(), s.upstreams.len(), f.name, f.format.String(), f != unlearned && !s.away.Load()}
 }
 
 // Conns returns how many connections are open now, and how many were ever accepted.
@@ -195,7 +196,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 }
 
 func (s *Server) newSession(accepted net.Conn) *session {
-	c := &session{server: s, id: s.lastID.Add(1), greeting: greeting{proto: 2}}
+	c := &session{server: s, id: s.lastID.Add(1), buffer: buffer{total: &s.held}, greeting: greeting{proto: 2}}
 	_, password := s.cfg.Credentials()
 	c.loggedIn, c.writes.began = password == "", s.began
 	c.Open(accepted, s.clock, c)

@@ -2,9 +2,9 @@ package resp
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 
-	"rankcache"
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/conn"
@@ -19,19 +19,16 @@ type session struct {
 	id     uint64
 	begun  httpserve.Place
 
-	in     []byte
-	from   int   // of what is not parsed
-	held   int64 // bytes of in that count for maxHeld
+	buffer
 	parser parser
 	out    []byte
 	memo   memo
 
 	greeting
-	multi, watching bool
-	refused         bool // a command of the transaction was
-	writes          writes
-	run             run
-	up              *upstream // nil: nothing was passed on yet
+	transaction
+	writes writes
+	run    run
+	up     *upstream // nil: nothing was passed on yet
 	// waits is the upstream while no time bounds the waiting for it.
 	waits atomic.Pointer[upstream]
 }
@@ -39,7 +36,7 @@ type session struct {
 // flushAt is how many bytes of replies are sent while more are made.
 const flushAt = 64 << 10
 
-// errDone ends a session that has nothing more to say.
+// errDone ends a session in which nothing is left to do.
 var errDone = errors.New("done")
 
 // OnBytes, OnMore and OnNext implement [conn.Hooks]; all bytes are for Read.
@@ -57,7 +54,7 @@ func (c *session) serve() error {
 	c.AnswerSent() // so that a silent client may wait as long as an idle one
 	c.Enter(httpserve.ReadingHead)
 	for {
-		if err := c.read(); err != nil {
+		if err := c.read(&c.Conn); err != nil {
 			return err
 		}
 		c.begun = c.BeginAnswer()
@@ -77,7 +74,7 @@ func (c *session) serve() error {
 			return err
 		}
 		c.server.giveBuffer(c.out)
-		c.rest()
+		c.rest(&c.Conn)
 	}
 }
 
@@ -169,24 +166,14 @@ func (c *session) handle(cmd *command, n int) error {
 	case kindRelay:
 		return c.relay()
 	case kindMulti, kindWatch, kindEnd, kindUnwatch:
-		return c.transaction(v, cmd, n)
+		return c.passTransaction(v, cmd, n)
 	}
 	return c.pass(v, cmd, n)
 }
 
-// isHTTP reports whether the line is of an HTTP request, which a page in a browser can
-// have it send here.
-func isHTTP(cmd *command) bool {
-	if cmd.raw[0] == '*' {
-		return false
-	}
-	name, last := cmd.args[0], cmd.args[len(cmd.args)-1]
-	return is(name, "POST") || is(name, "HOST:") || is(name, "GET") && len(last) > 5 && is(last[:5], "HTTP/")
-}
-
 // isLocal reports whether this connection's reads may be answered here.
 func (c *session) isLocal() bool {
-	return c.loggedIn && !c.multi && !c.watching && c.db == c.server.cfg.DB
+	return c.loggedIn && !c.isPinned() && c.db == c.server.cfg.DB
 }
 
 // handleRead answers a read of a board, or passes it on.
@@ -212,12 +199,6 @@ func (c *session) handleRead(v verb, cmd *command, n int) error {
 	return c.pass(v, cmd, n)
 }
 
-// boardOf returns the board of a key.
-func (s *Server) boardOf(key []byte, well bool) (rankcache.BoardID, bool) {
-	board, ok := s.cfg.Names.BoardOfKey(text(key))
-	return board, ok && well
-}
-
 // answerRead answers the read if the board is here, fresh enough, and as new as the
 // writes of this connection.
 func (c *session) answerRead(q *form) (answered bool, err error) {
@@ -226,7 +207,7 @@ func (c *session) answerRead(q *form) (answered bool, err error) {
 		kept, err := s.reader.Copy(&sidecar.Query{Board: q.board})
 		switch {
 		case errors.Is(err, sidecar.ErrBlocked):
-			return true, c.say(q.verb, sourceRefused, "-ERR RANKCACHE board is blocked by the operator\r\n")
+			return true, c.respond(q.verb, sourceRefused, "-ERR RANKCACHE board is blocked by the operator\r\n")
 		case err != nil || kept.Source == sidecar.SourceRedis || !s.fresh(kept.CurrentAt) || c.writes.after(q.key, kept.CurrentAt):
 			return false, nil
 		}
@@ -245,8 +226,48 @@ func (c *session) answerRead(q *form) (answered bool, err error) {
 	}
 }
 
-// say answers with a text, behind the replies that are awaited.
-func (c *session) say(v verb, from source, reply string) error {
+// handshake answers a command by which clients begin. While the upstream is open, and
+// before the client is logged in, the upstream answers it.
+func (c *session) handshake(v verb, cmd *command, n int) error {
+	if v == quit {
+		if err := c.respond(v, sourceHere, "+OK\r\n"); err != nil {
+			return err
+		}
+		return errDone
+	}
+	if c.multi { // what it changes is known at EXEC
+		if v == ping || v == echo {
+			return c.pass(v, cmd, n)
+		}
+		return c.relay()
+	}
+	begin := handshake{c.greeting, c.id, &c.server.cfg, c.server.facts.Load()}
+	next, reply, k := begin.greeted(v, cmd.args)
+	switch {
+	case k == kindRelay:
+		return c.relay()
+	case k == kindPass:
+		return c.pass(v, cmd, n)
+	case v == ping || v == echo || strings.HasPrefix(reply, "-"):
+		return c.respond(v, sourceHere, reply)
+	case c.up == nil && next.loggedIn:
+		c.greeting = next
+		return c.respond(v, sourceHere, reply)
+	}
+	answer, err := c.exchange(cmd.raw)
+	if err != nil {
+		return err
+	}
+	if answer[0] != '-' {
+		c.greeting = next
+	}
+	c.server.counts.add(c.id, v, sourcePassed)
+	c.out = append(c.out, answer...)
+	return nil
+}
+
+// respond answers with a text, behind the replies that are awaited.
+func (c *session) respond(v verb, from source, reply string) error {
 	if err := c.finishRun(); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 
 func falling(i int) float64 { return float64(1000 - i) }
 
-// TestHandshake: what clients begin with is answered here, and said again to the upstream.
+// TestHandshake: what clients begin with is answered here, and repeated to the upstream.
 func TestHandshake(t *testing.T) {
 	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
 	e.fill(10, falling)

@@ -27,7 +27,7 @@ func TestTLSUpstream(t *testing.T) {
 	other.want("$1\r\nv\r\n", "GET", "k")
 	time.Sleep(2 * idleUnchecked) // it is looked at
 	c.want("$1\r\nv\r\n", "GET", "k")
-	if err := e.client.ClientKillByFilter(t.Context(), "TYPE", "normal").Err(); err != nil { // Redis says goodbye
+	if err := e.client.ClientKillByFilter(t.Context(), "TYPE", "normal").Err(); err != nil { // Redis closes with close_notify
 		t.Fatal(err)
 	}
 	time.Sleep(2 * idleUnchecked)

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +25,10 @@ type upstream struct {
 
 // upstreams are the open connections to Redis of all clients.
 type upstreams struct {
+	cfg       *Config
+	began     time.Time
+	downUntil atomic.Int64 // since began; Redis could not be reached
+
 	mu   sync.Mutex
 	open map[net.Conn]struct{}
 }
@@ -91,42 +95,9 @@ func (u *upstream) isAlive() bool {
 	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// greeting is what a client has said before its first command, for its upstream.
-type greeting struct {
-	proto            uint8
-	loggedIn         bool // as the sidecar's own user
-	db               int
-	name             string
-	library, version string
-}
-
-// commands returns what is said to a new upstream, and how many of the first must succeed.
-func (g *greeting) commands(credentials func() (user, password string)) (all [][]string, needed int) {
-	if user, password := credentials(); g.loggedIn && password != "" {
-		if user == "" {
-			all = append(all, []string{"AUTH", password})
-		} else {
-			all = append(all, []string{"AUTH", user, password})
-		}
-	}
-	if g.proto == 3 {
-		all = append(all, []string{"HELLO", "3"})
-	}
-	if g.db != 0 {
-		all = append(all, []string{"SELECT", strconv.Itoa(g.db)})
-	}
-	needed = len(all)
-	for _, set := range [][]string{{"CLIENT", "SETNAME", g.name}, {"CLIENT", "SETINFO", "LIB-NAME", g.library}, {"CLIENT", "SETINFO", "LIB-VER", g.version}} {
-		if set[len(set)-1] != "" {
-			all = append(all, set)
-		}
-	}
-	return all, needed
-}
-
 // isOwn reports whether the user and password are the sidecar's.
-func (s *Server) isOwn(user, password []byte) bool {
-	ownUser, ownPassword := s.cfg.Credentials()
+func (c *Config) isOwn(user, password []byte) bool {
+	ownUser, ownPassword := c.Credentials()
 	if ownPassword == "" {
 		return false
 	}
@@ -140,31 +111,31 @@ func isDefault(user string) bool { return user == "" || user == "default" }
 const retryAfter = 100 * time.Millisecond
 
 // dial returns a connection to the upstream that has been greeted.
-func (s *Server) dial(ctx context.Context, g greeting) (net.Conn, error) {
-	if down := s.downUntil.Load(); down > int64(time.Since(s.began)) {
+func (u *upstreams) dial(ctx context.Context, g greeting) (net.Conn, error) {
+	if down := u.downUntil.Load(); down > int64(time.Since(u.began)) {
 		return nil, errAway
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.UpstreamTimeout)
+	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
 	defer cancel()
-	conn, err := s.cfg.Dial(ctx)
+	conn, err := u.cfg.Dial(ctx)
 	if err == nil {
-		if err = s.greet(conn, g); err == nil {
+		if err = u.greet(conn, g); err == nil {
 			return conn, nil
 		}
 		conn.Close()
 	}
 	if !errors.As(err, new(errRefused)) {
-		s.downUntil.Store(int64(time.Since(s.began) + retryAfter))
+		u.downUntil.Store(int64(time.Since(u.began) + retryAfter))
 	}
 	return nil, err
 }
 
-func (s *Server) greet(conn net.Conn, g greeting) error {
-	say, needed := g.commands(s.cfg.Credentials)
-	if len(say) == 0 {
+func (u *upstreams) greet(conn net.Conn, g greeting) error {
+	first, needed := g.commands(u.cfg.Credentials)
+	if len(first) == 0 {
 		return nil
 	}
-	got, err := askAll(conn, s.cfg.UpstreamTimeout, say)
+	got, err := askAll(conn, u.cfg.UpstreamTimeout, first)
 	if err != nil {
 		return err
 	}
@@ -175,6 +146,13 @@ func (s *Server) greet(conn net.Conn, g greeting) error {
 	}
 	return nil
 }
+
+// errRefused is an error that the upstream answered to what a connection begins with.
+type errRefused string
+
+func (e errRefused) Error() string { return "the upstream refused the connection: " + string(e) }
+
+var errAway = errors.New("the upstream is away")
 
 // awayReply is the error that a command gets which can't be passed on: Redis's own, if it
 // refused the connection, else one that clients try again at.

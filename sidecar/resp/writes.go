@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/sidecar"
+	"rankcache/wire"
 )
 
 // writes knows when this connection last passed on a write that named a key, so that
@@ -88,20 +90,27 @@ func (w *writes) after(key []byte, currentAt time.Time) bool {
 
 const refusal = "-ERR RANKCACHE board is written by the writer\r\n"
 
+// writeGuard refuses writes to boards that are read here whole.
+type writeGuard struct {
+	reader  *sidecar.Reader
+	names   wire.Names
+	learner *learner
+}
+
 // refuses returns the error for a command that would write to a board which is read
 // here whole: its copies would be wrong until the walk finds it. The upstream is asked which
 // of the arguments are keys.
-func (s *Server) refuses(args [][]byte) string {
-	if !slices.ContainsFunc(args[1:], s.isOpen) {
+func (g *writeGuard) refuses(args [][]byte) string {
+	if !slices.ContainsFunc(args[1:], g.isOpen) {
 		return ""
 	}
-	reply, err := s.askKeys(args)
+	reply, err := g.askKeys(args)
 	if err != nil {
 		return awayReply(err)
 	}
 	keys, _ := decode(reply).([]any)
 	for _, k := range keys {
-		if key, ok := writtenKey(k); ok && s.isOpen([]byte(key)) {
+		if key, ok := writtenKey(k); ok && g.isOpen([]byte(key)) {
 			return refusal
 		}
 	}
@@ -110,17 +119,17 @@ func (s *Server) refuses(args [][]byte) string {
 
 // isOpen reports whether it is the key of a board that is kept open here, be it bypassed or
 // not.
-func (s *Server) isOpen(key []byte) bool {
+func (g *writeGuard) isOpen(key []byte) bool {
 	if len(key) > maxKey {
 		return false
 	}
-	board, ok := s.cfg.Names.BoardOfKey(text(key))
-	return ok && s.reader.Keeps(board)
+	board, ok := g.names.BoardOfKey(text(key))
+	return ok && g.reader.Keeps(board)
 }
 
 // askKeys asks which arguments of a command are keys. Long ones are no keys of boards, and
 // what stands in them does not matter.
-func (s *Server) askKeys(args [][]byte) ([]byte, error) {
+func (g *writeGuard) askKeys(args [][]byte) ([]byte, error) {
 	command := make([]string, 0, 2+len(args))
 	command = append(command, "COMMAND", "GETKEYSANDFLAGS")
 	for _, a := range args {
@@ -129,10 +138,10 @@ func (s *Server) askKeys(args [][]byte) ([]byte, error) {
 		}
 		command = append(command, string(a))
 	}
-	reply, err := s.ask(command...)
+	reply, err := g.learner.ask(command...)
 	if err == nil && reply[0] == '-' { // before Redis 7
 		command[1] = "GETKEYS"
-		reply, err = s.ask(command...)
+		reply, err = g.learner.ask(command...)
 	}
 	return reply, err
 }

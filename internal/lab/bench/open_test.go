@@ -12,7 +12,7 @@ import (
 // The bench with a small board: windows before and during the opening are measured, and
 // no read fails.
 func TestBenchOpenMeasuresUntilOpen(t *testing.T) {
-	testkit.Redis(t) // says so, or fails, where there is no redis-server
+	testkit.Redis(t) // skips or fails where there is no redis-server
 	t.Setenv(envRunMain, "1")
 	t.Setenv("RANKCACHE_TEST_KAFKA_LIBS", t.TempDir()) // no Kafka there: kfake
 	var out, progress bytes.Buffer

@@ -19,13 +19,12 @@ import (
 
 // bench read loads real servers on loopback in turn:
 //
-//	bench_read.go           the command, the rounds, one measurement
-//	bench_read_rows.go      what is measured, row by row
-//	bench_read_servers.go   starting and filling the servers
-//	bench_read_question.go  requests, and whether the first reply is right
-//	bench_read_report.go    medians, ratios, JSON and table
-//	bench_target*.go        the servers that are programs of ours
-//	bench_chart.go          the JSON as a picture
+//	read.go           the command, the rounds, one measurement
+//	read_servers.go   starting and filling the servers
+//	read_question.go  requests, and whether the first reply is right
+//	read_report.go    the rows; medians, ratios, JSON and table
+//	target*.go        the servers that are programs of ours
+//	chart.go          the JSON as a picture
 
 // readBench is one run.
 type readBench struct {

@@ -162,12 +162,12 @@ func askGzip(b *readBench, t load.Target) (load.Question, error) {
 	return q, checkRows(body, b.servers.top[:50])
 }
 
-// someMembers draws members that are on the board, the same in every run.
-func (b *readBench) someMembers() []string {
+// someMembers draws members of a board with so many, the same in every run.
+func someMembers(board int) []string {
 	rng := rand.New(rand.NewPCG(13, 17))
 	members := make([]string, manyMembers)
 	for i := range members {
-		members[i] = benchMember(rng.IntN(b.members))
+		members[i] = benchMember(rng.IntN(board))
 	}
 	return members
 }
@@ -177,7 +177,7 @@ func (b *readBench) someMembers() []string {
 func askStandings(query string) func(*readBench, load.Target) (load.Question, error) {
 	return func(b *readBench, t load.Target) (load.Question, error) {
 		q := load.Question{Status: http.StatusOK}
-		for _, member := range b.someMembers() {
+		for _, member := range someMembers(b.members) {
 			q.Requests = append(q.Requests, getRequest(memberPath+member+query))
 		}
 		best := b.servers.top[0]
@@ -195,7 +195,7 @@ func askStandings(query string) func(*readBench, load.Target) (load.Question, er
 
 func askBatch(b *readBench, t load.Target) (load.Question, error) {
 	q := load.Question{Status: http.StatusOK}
-	for members := range slices.Chunk(b.someMembers(), batchSize) {
+	for members := range slices.Chunk(someMembers(b.members), batchSize) {
 		body, _ := json.Marshal(map[string][]string{"members": members})
 		q.Requests = append(q.Requests, fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", batchPath, len(body), body))
 	}
@@ -236,7 +236,7 @@ func askRange(b *readBench, t load.Target) (load.Question, error) {
 
 func askRank(b *readBench, t load.Target) (load.Question, error) {
 	q := load.Question{Replies: 2}
-	for _, member := range b.someMembers() {
+	for _, member := range someMembers(b.members) {
 		q.Requests = append(q.Requests, append(redisCommand("ZREVRANK", string(benchBoardID), member), redisCommand("ZSCORE", string(benchBoardID), member)...))
 	}
 	raw, err := load.Once(t, redisCommand("ZREVRANK", string(benchBoardID), b.servers.top[0].Member))

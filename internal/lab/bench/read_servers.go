@@ -34,7 +34,7 @@ type benchServer struct {
 	proto     load.Proto
 	pids      []int                   // whose CPU time its answers cost
 	own       []int                   // those of them that were started for it alone
-	order     func(line string) error // nil: not a target; see bench_target.go
+	order     func(line string) error // nil: not a target; see target.go
 	close     func() error
 }
 
@@ -78,7 +78,7 @@ func (s *benchServers) start(name string) (*benchServer, error) {
 	case "fixed":
 		return s.startFixed(name, "fixed", errors.Join(
 			s.write("/top50", "rankcache", top50Path),
-			s.write("/standing", "rankcache", memberPath+s.bench.someMembers()[0])))
+			s.write("/standing", "rankcache", memberPath+someMembers(s.bench.members)[0])))
 	case "loop":
 		return s.startFixed(name, "loop", s.write("/top50", "rankcache", top50Path))
 	case "fixed profiles":

@@ -66,8 +66,11 @@ type respRow struct {
 	rounds  []*load.Result
 }
 
+// respBench is one run of bench resp, which has the servers and settings of bench read.
+type respBench struct{ readBench }
+
 func newBenchRESPCommand() *cobra.Command {
-	b := &readBench{}
+	b := &respBench{}
 	cmd := &cobra.Command{
 		Use:   "resp",
 		Short: "Measure reads and passed commands over RESP beside Redis and bare servers",
@@ -87,7 +90,7 @@ bytes to Redis. CPU time is that of the server's own process. Needs Linux and re
 	output := app.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = &lineWriter{to: cmd.ErrOrStderr()}
-		report, err := b.runRESP(cmd.Context())
+		report, err := b.run(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -96,11 +99,11 @@ bytes to Redis. CPU time is that of the server's own process. Needs Linux and re
 	return cmd
 }
 
-func (b *readBench) runRESP(ctx context.Context) (report *respReport, err error) {
+func (b *respBench) run(ctx context.Context) (report *respReport, err error) {
 	if b.rounds < 1 || b.duration <= 0 || b.connections < 1 || b.members < 1000 {
 		return nil, app.Usagef("want --rounds and --connections of 1 or more, a --duration, 1000 or more --board-members")
 	}
-	if b.servers, err = newBenchServers(ctx, b); err != nil {
+	if b.servers, err = newBenchServers(ctx, &b.readBench); err != nil {
 		return nil, err
 	}
 	defer b.servers.close()
@@ -131,7 +134,7 @@ func (b *readBench) runRESP(ctx context.Context) (report *respReport, err error)
 	report.Machine = thisMachine(b.pinned)
 	for range b.rounds {
 		for i := range report.Rows {
-			if err := b.measureRESP(ctx, &report.Rows[i]); err != nil {
+			if err := b.measure(ctx, &report.Rows[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -156,7 +159,7 @@ func (r *respReport) agree() error {
 	return nil
 }
 
-func (b *readBench) measureRESP(ctx context.Context, row *respRow) error {
+func (b *respBench) measure(ctx context.Context, row *respRow) error {
 	question := load.Question{Requests: [][]byte{bytes.Repeat(row.command, row.Pipeline)}, Replies: row.Pipeline}
 	got, err := load.Run(ctx, load.Config{Target: row.server.target(row.Transport), Question: question, Connections: b.connections,
 		Warmup: b.duration / 10, Window: b.duration, Pids: row.server.pids})

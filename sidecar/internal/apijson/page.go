@@ -4,7 +4,6 @@
 package apijson
 
 import (
-	"math"
 	"strconv"
 	"time"
 
@@ -49,27 +48,11 @@ func appendRows(dst []byte, p rankcache.Page, r *Ranks, j *Joined) []byte {
 		}
 		e := &p.Entries[i]
 		dst = append(dst, '{')
-		if r == nil {
-			dst = appendPlace(dst, p.Start+i+1, e.Member, e.Score)
-		} else {
-			dst = r.appendPlace(dst, i, p.Start+i, e)
-		}
+		dst = r.appendPlace(dst, i, p.Start+i+1, e.Member, e.Score)
 		dst = AppendProfile(dst, j, i)
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')
-}
-
-// appendPlace appends the fields of one row; rank 0 is a member that is not on
-// the board.
-func appendPlace(dst []byte, rank int, member string, score float64) []byte {
-	if rank == 0 {
-		dst = wire.AppendString(append(dst, `"rank":null,"member":`...), member)
-		return append(dst, `,"score":null`...)
-	}
-	dst = strconv.AppendInt(append(dst, `"rank":`...), int64(rank), 10)
-	dst = wire.AppendString(append(dst, `,"member":`...), member)
-	return wire.AppendScore(append(dst, `,"score":`...), score)
 }
 
 func AppendProfile(dst []byte, j *Joined, i int) []byte {
@@ -92,9 +75,9 @@ func appendMissing(dst []byte, j *Joined) []byte {
 }
 
 // AppendStanding appends what follows the head of an answer about one member.
-func AppendStanding(dst []byte, s *sidecar.Standings, j *Joined) []byte {
+func AppendStanding(dst []byte, s *sidecar.Standings, r *Ranks, j *Joined) []byte {
 	row := &s.Rows[len(s.Rows)-1]
-	dst = appendPlace(append(dst, ','), row.Rank, row.Member, row.Score)
+	dst = r.appendPlace(append(dst, ','), len(s.Rows)-1, row.Rank, row.Member, row.Score)
 	return append(appendMissing(AppendProfile(dst, j, 0), j), '}')
 }
 
@@ -106,7 +89,7 @@ func AppendRanked(dst []byte, q sidecar.Query, a *sidecar.PageAnswer, around boo
 		row = own.Rank - 1 - own.First
 	}
 	dst = AppendHead(dst, q, a.Source, a.Stamp)
-	dst = r.appendPlace(append(dst, ','), row, own.Rank-1, &rankcache.Entry{Member: own.Member, Score: own.Score})
+	dst = r.appendPlace(append(dst, ','), row, own.Rank, own.Member, own.Score)
 	dst = AppendProfile(dst, j, row)
 	if around {
 		dst = appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j)
@@ -116,25 +99,25 @@ func AppendRanked(dst []byte, q sidecar.Query, a *sidecar.PageAnswer, around boo
 
 // AppendAround appends the answer about one member among its neighbours; the
 // profile of row i is that of neighbour i.
-func AppendAround(dst []byte, q sidecar.Query, a *sidecar.Answer, rank int, j *Joined) []byte {
+func AppendAround(dst []byte, q sidecar.Query, a *sidecar.Answer, rank int, r *Ranks, j *Joined) []byte {
 	own := rank - 1 - a.Start
 	dst = AppendHead(dst, q, a.Source, a.Stamp)
-	dst = appendPlace(append(dst, ','), rank, a.Entries[own].Member, a.Entries[own].Score)
+	dst = r.appendPlace(append(dst, ','), own, rank, a.Entries[own].Member, a.Entries[own].Score)
 	dst = AppendProfile(dst, j, own)
-	dst = appendRows(append(dst, `,"neighbours":`...), a.Page, nil, j)
+	dst = appendRows(append(dst, `,"neighbours":`...), a.Page, r, j)
 	return append(appendMissing(dst, j), '}')
 }
 
 // AppendBatch appends what follows the head of an answer about several members, in the
 // requested order.
-func AppendBatch(dst []byte, s *sidecar.Standings, j *Joined) []byte {
+func AppendBatch(dst []byte, s *sidecar.Standings, r *Ranks, j *Joined) []byte {
 	dst = append(dst, `,"members":[`...)
 	for i := range s.Rows {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		row := &s.Rows[i]
-		dst = appendPlace(append(dst, '{'), row.Rank, row.Member, row.Score)
+		dst = r.appendPlace(append(dst, '{'), i, row.Rank, row.Member, row.Score)
 		dst = append(AppendProfile(dst, j, i), '}')
 	}
 	return append(appendMissing(append(dst, ']'), j), '}')
@@ -142,12 +125,12 @@ func AppendBatch(dst []byte, s *sidecar.Standings, j *Joined) []byte {
 
 // AppendMe appends the caller's own standing behind a page that lost its closing
 // brace. It has its own seq, because it may be newer than the page.
-func AppendMe(dst []byte, me rankcache.Standing, seq uint64, j *Joined) []byte {
+func AppendMe(dst []byte, me rankcache.Standing, seq uint64, r *Ranks, j *Joined) []byte {
 	dst = append(dst, `,"me":`...)
 	if me.Rank == 0 {
 		return append(dst, `null}`...)
 	}
-	dst = appendPlace(append(dst, '{'), me.Rank, me.Member, me.Score)
+	dst = r.appendPlace(append(dst, '{'), 0, me.Rank, me.Member, me.Score)
 	dst = appendSeq(append(dst, `,"seq":`...), seq)
 	return append(AppendProfile(dst, j, 0), `}}`...)
 }
@@ -163,15 +146,11 @@ func AppendOwn(dst []byte, own *sidecar.Own, around, gap bool, r *Ranks, j *Join
 	if around {
 		row = own.Rank - 1 - own.First
 	}
-	if dst = append(dst, '{'); r == nil {
-		dst = appendPlace(dst, own.Rank, own.Member, own.Score)
-	} else {
-		dst = r.appendPlace(dst, row, own.Rank-1, &rankcache.Entry{Member: own.Member, Score: own.Score})
-	}
+	dst = r.appendPlace(append(dst, '{'), row, own.Rank, own.Member, own.Score)
 	dst = appendSeq(append(dst, `,"seq":`...), own.Seq)
 	dst = AppendProfile(dst, j, row)
 	if gap {
-		dst = appendGap(append(dst, `,"gap":`...), own)
+		dst = r.appendGap(append(dst, `,"gap":`...), own)
 	}
 	if around {
 		dst = appendMissing(appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j), j)
@@ -181,15 +160,6 @@ func AppendOwn(dst []byte, own *sidecar.Own, around, gap bool, r *Ranks, j *Join
 
 func neighboursOf(own *sidecar.Own) rankcache.Page {
 	return rankcache.Page{Start: own.First, Entries: own.Neighbours}
-}
-
-// appendGap appends what the member lacks to the nearest better score. JSON has no
-// infinity, so a greater difference is the greatest double.
-func appendGap(dst []byte, own *sidecar.Own) []byte {
-	if !own.HasBetter {
-		return append(dst, "null"...)
-	}
-	return wire.AppendScore(dst, min(max(own.Better-own.Score, -math.MaxFloat64), math.MaxFloat64))
 }
 
 // AppendMeError appends why a page lacks the caller's standing.

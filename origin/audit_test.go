@@ -32,5 +32,5 @@ func TestServerID(t *testing.T) {
 func TestReadopt(t *testing.T) {
 	b := newBoard(t)
 	must(t, b.Readopt(t.Context(), b.id, 1<<52+1))
-	equal(t, "asked for", b.client.HGet(t.Context(), b.names.Readopt, string(b.id)).Val(), "4503599627370497")
+	equal(t, "asked for", b.client.HGet(t.Context(), b.names().Readopt, string(b.id)).Val(), "4503599627370497")
 }

@@ -1,0 +1,138 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache/internal/controller"
+	"rankcache/internal/httpserve"
+	"rankcache/internal/roomsync"
+	"rankcache/internal/writer"
+	"rankcache/origin"
+	"rankcache/sidecar/adminapi"
+)
+
+// defaultControllerHealth is the health port of rankcache controller.
+const defaultControllerHealth = ":8977"
+
+// controllerOptions are the settings of rankcache controller.
+type controllerOptions struct {
+	commonOptions
+	health, id, group string
+	topicKeep         time.Duration
+	every             time.Duration // between looks at boards and at topics; 0 except in tests: the defaults
+}
+
+func newControllerCommand() *cobra.Command {
+	o := &controllerOptions{}
+	cmd := &cobra.Command{
+		Use:   "controller",
+		Short: "Close boards at the end of their period, and delete topics",
+		Long: `Close the boards of classes once their period and its grace are over and every
+command that came in time is applied, and delete the topics of boards that Redis has
+expired. A lease in Redis elects one controller however many run; none is needed to read
+or to write. GET /status on the health port shows what it does.
+
+Topics that begin as those of boards do are deleted, also if something else has made
+them, when Redis has not known their board for --topic-keep; 0 leaves them alone.`,
+		Example: `  rankcache controller --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
+  rankcache controller --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml --topic-keep 0
+  curl 127.0.0.1:8977/status`,
+		Args: NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			hup := catchHangups()
+			if err := o.load(cmd); err != nil {
+				return err
+			}
+			return control(cmd.Context(), o, hup, cmd.ErrOrStderr())
+		},
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func (o *controllerOptions) register(flags *pflag.FlagSet) {
+	o.commonOptions.register(flags)
+	flags.StringVar(&o.health, "health", defaultControllerHealth, "`address` of the health port, with /status and /metrics")
+	flags.StringVar(&o.id, "controller-id", "", "`name` of this controller; empty: host name and process id")
+	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
+	flags.DurationVar(&o.topicKeep, "topic-keep", controller.DefaultTopicKeep, "how long Redis must not have known a board without class until its topic is deleted; 0 for never")
+}
+
+// control runs a controller until ctx is done.
+func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.Writer) error {
+	log, err := o.logger(stderr)
+	if err != nil {
+		return err
+	}
+	origin.LogTo(log)
+	client, err := o.dialRedis()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	registry := newRegistry()
+	rooms, c, err := o.build(client, log, registry)
+	if err != nil {
+		return err
+	}
+	listeners, err := openListeners(flagAddr{"health", o.health})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return checkRole(ctx, client, log) })
+	group.Go(func() error { return rooms.Run(ctx) })
+	group.Go(func() error { return c.Run(ctx) })
+	ready := adminapi.NewReadiness(nil, nil)
+	registerProcess(registry, ready)
+	health := withStatus(adminapi.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})), c)
+	for _, l := range listeners {
+		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
+	}
+	go hup.reload(ctx, log, o.secrets)
+	log.Info("controlling", "health", listeners.addr("health"), "topic_keep", o.topicKeep, "version", Version)
+	return group.Wait()
+}
+
+// build returns the controller and the rooms file that it follows.
+func (o *controllerOptions) build(client redis.UniversalClient, log *slog.Logger, reg *registry) (*roomsync.Follower, *controller.Controller, error) {
+	rooms := roomsync.New(roomsync.Config{File: o.rooms, Origin: origin.New(client, o.names, origin.WithTimeout(o.redisTimeout)), Shared: o.sharedRooms(client), Log: log}, reg)
+	if err := rooms.Load(); err != nil {
+		return nil, nil, Usagef("--rooms: %w", err)
+	}
+	if o.id == "" {
+		host, _ := os.Hostname()
+		o.id = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	kafka := map[string]string{"bootstrap.servers": o.kafka}
+	maps.Copy(kafka, o.kafkaKeys)
+	c, err := controller.New(controller.Options{Redis: client, Names: o.names, Tiers: rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
+		PostTimeout: writer.PostTimeout, TopicKeep: o.topicKeep, ID: o.id, Every: o.every, TopicsEvery: o.every, Log: log, Registerer: reg})
+	if err != nil {
+		return nil, nil, Usagef("%w", err)
+	}
+	return rooms, c, nil
+}
+
+// withStatus adds /status to the health port.
+func withStatus(health http.Handler, c *controller.Controller) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", health)
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		httpserve.WriteJSON(w, http.StatusOK, c.Status())
+	})
+	return mux
+}

@@ -1,0 +1,253 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+	"rankcache/wire"
+)
+
+// A board is closing once its period and grace are over. It is closed when the writers
+// have committed the marker of every partition, and posts have timed out.
+func TestBoardIsClosedAfterTheCommandsOfItsPeriod(t *testing.T) {
+	f := newFixture(t, testkit.Kfake(t).Addr(), brokersTime, func(o *Options) { o.PostTimeout = time.Hour })
+	yesterday := time.Now().Add(-24 * time.Hour)
+	b, running := f.board(t, "gift", yesterday, wire.LifeOpen), f.board(t, "gift", time.Now().Add(time.Hour), wire.LifeOpen)
+	want := func(life wire.Life, indexed ...rankcache.BoardID) {
+		t.Helper()
+		f.look(t)
+		var ids []string
+		for _, id := range indexed {
+			ids = append(ids, string(id))
+		}
+		if got := f.meta(t, b).Life; got != life || !slices.Equal(f.indexed(t), ids) {
+			t.Errorf("life %d, want %d; in the index %q, want %q", got, life, f.indexed(t), ids)
+		}
+	}
+	f.ahead = -24 * time.Hour // its period runs
+	want(wire.LifeOpen, b, running)
+	f.ahead = 0
+	want(wire.LifeClosing, b, running)
+	f.commit(t, 1, 0)
+	want(wire.LifeClosing, b, running)
+	f.commit(t, 1, 1)
+	f.ahead = -23 * time.Hour // over, and posts may be under way
+	want(wire.LifeClosing, b, running)
+	f.ahead = 0
+	before := f.meta(t, b)
+	want(wire.LifeClosed, running)
+	before.Life = wire.LifeClosed
+	if got := f.meta(t, b); got != before {
+		t.Errorf("meta %+v, want %+v", got, before)
+	}
+	if ttl := f.redis.TTL(t.Context(), f.opts.Names.MetaKey(b)).Val(); ttl <= 0 {
+		t.Error("the meta no longer expires:", ttl)
+	}
+	if got := f.meta(t, running).Life; got != wire.LifeOpen {
+		t.Errorf("the running board's life is %d", got)
+	}
+	if n := testutil.ToFloat64(f.metrics.closed); n != 1 {
+		t.Errorf("%v boards closed, want 1", n)
+	}
+}
+
+// A record that the writers have not processed keeps boards open that ended before it was
+// appended; those that end later wait for markers of their own.
+func TestOneMarkerServesBoardsThatEndedBefore(t *testing.T) {
+	f := newFixture(t, testkit.Kfake(t).Addr(), brokersTime, nil)
+	begin := time.Now()
+	first := f.board(t, "gift", begin.Add(-24*time.Hour), wire.LifeOpen)
+	f.look(t)
+	f.commit(t, 1, 1)
+	f.look(t)
+	second := f.board(t, "gift", begin.Add(-20*time.Hour), wire.LifeOpen)
+	f.look(t) // over before the first markers: closed without others
+	records := testkit.Records(t, f.broker, f.opts.Names.Commands, 2)
+	for _, b := range []rankcache.BoardID{first, second} {
+		if got := f.meta(t, b).Life; got != wire.LifeClosed {
+			t.Errorf("life of %s %d", b, got)
+		}
+	}
+	for _, r := range records {
+		if !wire.IsMarker(r.Value) || r.Offset != 0 {
+			t.Errorf("record %q at %d", r.Value, r.Offset)
+		}
+	}
+	f.ahead = 48 * time.Hour
+	f.board(t, "gift", begin.Add(time.Hour), wire.LifeOpen)
+	f.look(t) // over after the broker's time of the first markers
+	testkit.Records(t, f.broker, f.opts.Names.Commands, 4)
+}
+
+// Without the broker's times a command arrives when it is polled, so the controller's own
+// clock dates the markers; without the topic no command can come.
+func TestMarkersWithoutTheBrokersTime(t *testing.T) {
+	for name, settings := range map[string]map[string]string{"senders": {}, "missing": nil} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, testkit.Kfake(t).Addr(), settings, nil)
+			b := f.board(t, "gift", time.Now().Add(-24*time.Hour), wire.LifeOpen)
+			if settings != nil {
+				f.commit(t, 1, 1)
+				f.kafka.margin = 48 * time.Hour
+				f.look(t)
+				if life := f.meta(t, b).Life; life != wire.LifeClosing {
+					t.Errorf("life %d by a clock that may be behind", life)
+				}
+				f.kafka.margin = 0
+				f.commit(t, 2, 2)
+			}
+			f.look(t)
+			if life := f.meta(t, b).Life; life != wire.LifeClosed {
+				t.Errorf("life %d", life)
+			}
+			if n := strings.Count(f.log.String(), "LogAppendTime"); n != map[string]int{"senders": 1}[name] {
+				t.Errorf("%d warnings: %s", n, f.log.String())
+			}
+		})
+	}
+}
+
+// Entries of the index that are wrong are put right, and a life never moves back.
+func TestIndexIsPutRight(t *testing.T) {
+	f := newFixture(t, testkit.Kfake(t).Addr(), nil, nil)
+	old := time.Now().Add(-24 * time.Hour)
+	add := func(b rankcache.BoardID) {
+		must(t, f.redis.ZAdd(t.Context(), f.opts.Names.Ends, redis.Z{Score: float64(old.UnixMilli()), Member: string(b)}).Err())
+	}
+	expired := rankcache.BoardID(f.name + "x")
+	add(expired)
+	endless := f.board(t, "fans", old, wire.LifeOpen) // its meta has the zero time's end
+	must(t, f.redis.Set(t.Context(), f.opts.Names.MetaKey(endless), wire.AppendMeta(nil, &wire.Meta{Buckets: 1}), time.Hour).Err())
+	add(endless)
+	later := f.board(t, "gift", time.Now().Add(24*time.Hour), wire.LifeOpen)
+	score := f.redis.ZScore(t.Context(), f.opts.Names.Ends, string(later)).Val()
+	add(later)
+	final := f.board(t, "gift", old, wire.LifeFinal)
+	f.look(t)
+	f.look(t)
+	if got := f.indexed(t); !slices.Equal(got, []string{string(later)}) || f.redis.ZScore(t.Context(), f.opts.Names.Ends, string(later)).Val() != score {
+		t.Errorf("in the index %q", got)
+	}
+	if a, b, c := f.meta(t, endless).Life, f.meta(t, later).Life, f.meta(t, final).Life; a != wire.LifeOpen || b != wire.LifeOpen || c != wire.LifeFinal {
+		t.Errorf("lives %d %d %d", a, b, c)
+	}
+	bad := f.board(t, "gift", old.Add(-time.Hour), wire.LifeOpen)
+	must(t, f.redis.Set(t.Context(), f.opts.Names.MetaKey(bad), "of another version", time.Hour).Err())
+	good := f.board(t, "gift", old.Add(-2*time.Hour), wire.LifeOpen)
+	if err := f.closeBoards(t.Context()); !errors.Is(err, wire.ErrMeta) {
+		t.Errorf("a bad meta: %v", err)
+	}
+	if life := f.meta(t, good).Life; life != wire.LifeClosed {
+		t.Errorf("beside a bad meta: life %d", life)
+	}
+	if s := f.Status(); s.Closing != 1 || s.Running != 1 || s.Lag < (24*time.Hour).Seconds() {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// finals fails for the first attempt at each board.
+type finals struct{ tried []rankcache.BoardID }
+
+func (f *finals) Final(_ context.Context, b rankcache.BoardID) error {
+	f.tried = append(f.tried, b)
+	if slices.Index(f.tried, b) == len(f.tried)-1 {
+		return errors.New("the ledger lags")
+	}
+	return nil
+}
+
+func TestFinalIsTriedUntilItIsMade(t *testing.T) {
+	made := &finals{}
+	f := newFixture(t, testkit.Kfake(t).Addr(), nil, func(o *Options) { o.Finalizer = made })
+	b, other := f.board(t, "paid", time.Now().Add(-48*time.Hour), wire.LifeOpen), f.board(t, "day", time.Now().Add(-48*time.Hour), wire.LifeOpen)
+	if err := f.closeBoards(t.Context()); err == nil || !strings.Contains(err.Error(), "the ledger lags") {
+		t.Errorf("first attempt: %v", err)
+	}
+	f.look(t) // too early for another
+	if life := f.meta(t, b).Life; life != wire.LifeClosed || len(made.tried) != 1 || !slices.Equal(f.indexed(t), []string{string(b)}) {
+		t.Errorf("life %d, finals %q, in the index %q", life, made.tried, f.indexed(t))
+	}
+	f.ahead = finalEvery
+	f.look(t)
+	if a, b := f.meta(t, b).Life, f.meta(t, other).Life; a != wire.LifeFinal || b != wire.LifeClosed || len(f.indexed(t)) != 0 {
+		t.Errorf("lives %d %d, in the index %q", a, b, f.indexed(t))
+	}
+}
+
+// Two controllers that both believe to lead close each board once and disturb nothing.
+func TestTwoControllersAtOnce(t *testing.T) {
+	f := newFixture(t, testkit.Kfake(t).Addr(), brokersTime, nil)
+	var boards []rankcache.BoardID
+	for i := range 100 {
+		boards = append(boards, f.board(t, "gift", time.Now().Add(-24*time.Hour-time.Duration(i)*30*time.Minute), wire.LifeOpen))
+	}
+	f.commit(t, 1000, 1000)
+	var both sync.WaitGroup
+	for range 2 {
+		term := newTerm(f.Controller, f.kafka)
+		both.Go(func() {
+			for len(f.indexed(t)) > 0 && t.Context().Err() == nil {
+				term.step(t.Context())
+			}
+		})
+	}
+	both.Wait()
+	for _, b := range boards {
+		if life := f.meta(t, b).Life; life != wire.LifeClosed {
+			t.Errorf("life of %s %d", b, life)
+		}
+	}
+	if s := f.Status(); s.Error != "" {
+		t.Error(s.Error)
+	}
+}
+
+// One controller has the lease; when it ends, the other goes on.
+func TestOneControllerLeads(t *testing.T) {
+	f := newFixture(t, testkit.Kfake(t).Addr(), nil, func(o *Options) { o.Every, o.Lease = 10*time.Millisecond, 400*time.Millisecond })
+	start := func(id string) (*Controller, func()) {
+		o := f.opts
+		o.ID, o.Registerer = id, prometheus.NewRegistry()
+		c, err := New(o)
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx) }()
+		return c, func() { cancel(); must(t, <-done) }
+	}
+	leads := func(c *Controller) {
+		testkit.Eventually(t, 20*time.Second, func() error {
+			if !c.Status().Leading {
+				return errors.New("it does not lead")
+			}
+			return nil
+		})
+	}
+	a, endA := start("a")
+	leads(a)
+	b, endB := start("b")
+	defer endB()
+	board := f.board(t, "gift", time.Now().Add(-24*time.Hour), wire.LifeOpen)
+	testkit.Eventually(t, 20*time.Second, func() error {
+		if n := len(f.indexed(t)); n != 0 {
+			return errors.New("the board is not closed")
+		}
+		return nil
+	})
+	if f.meta(t, board).Life != wire.LifeClosed || b.Status().Leading {
+		t.Errorf("life %d, b leads: %v", f.meta(t, board).Life, b.Status().Leading)
+	}
+	endA()
+	leads(b)
+}

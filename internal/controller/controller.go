@@ -1,0 +1,201 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
+
+	"rankcache"
+	"rankcache/internal/lease"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+// Defaults of [Options].
+const (
+	// DefaultTopicKeep outlives a holiday during which somebody empties Redis by mistake.
+	DefaultTopicKeep   = 7 * 24 * time.Hour
+	DefaultEvery       = time.Second
+	DefaultTopicsEvery = time.Minute
+	DefaultLease       = 10 * time.Second
+)
+
+// margin is how far the clocks of controllers and writers may differ.
+const margin = 5 * time.Second
+
+// Tiers are the settings of the rooms file. It must be safe for concurrent use.
+type Tiers interface {
+	// Mode returns the mode of a board, or of a room.
+	Mode(board rankcache.BoardID, room string) rooms.Mode
+	// File returns the rooms file in force; never nil.
+	File() *rooms.File
+	// Resolved reports whether the boards of all rooms are known.
+	Resolved() bool
+}
+
+// Finalizer makes the final of a closed board, whose class has a ledger. After an error
+// it is called again; it must do no harm to a final that is there.
+type Finalizer interface {
+	Final(ctx context.Context, board rankcache.BoardID) error
+}
+
+// Options configure a [Controller]. Zero times take the defaults of this package, except
+// TopicKeep.
+type Options struct {
+	Redis redis.UniversalClient // closed by the caller
+	Names wire.Names
+	Tiers Tiers
+	// Kafka holds librdkafka settings, at least bootstrap.servers.
+	Kafka map[string]string
+	// KafkaLogin, if it is not nil, calls set with each new user name and password for
+	// SASL, until ctx is done.
+	KafkaLogin func(ctx context.Context, set func(username, password string) error)
+	// Group is the consumer group of the writers, and PostTimeout how long a posted
+	// command may take there.
+	Group       string
+	PostTimeout time.Duration
+	// TopicKeep is how long Redis must not have known a board without class, or of no
+	// known one, until its topic goes. 0: these topics stay.
+	TopicKeep time.Duration
+	Finalizer Finalizer // nil: no board has a final
+	// ID identifies this controller and must differ from that of every other one.
+	ID                        string
+	Every, TopicsEvery, Lease time.Duration
+	Log                       *slog.Logger
+	Registerer                prometheus.Registerer
+}
+
+func (o Options) check() (Options, error) {
+	o.Every, o.TopicsEvery, o.Lease = cmp.Or(o.Every, DefaultEvery), cmp.Or(o.TopicsEvery, DefaultTopicsEvery), cmp.Or(o.Lease, DefaultLease)
+	switch {
+	case o.Redis == nil || o.Tiers == nil || o.Log == nil || o.Registerer == nil:
+		return o, errors.New("controller: Redis, Tiers, Log and Registerer are required")
+	case o.ID == "" || o.Group == "":
+		return o, errors.New("controller: the id and the writers' consumer group are required")
+	case o.Kafka["bootstrap.servers"] == "":
+		return o, errors.New("kafka setting bootstrap.servers is missing: want host:port[,host:port]")
+	case o.TopicKeep != 0 && o.TopicKeep < time.Minute:
+		return o, fmt.Errorf("topic keep %v: want 0 or at least 1m", o.TopicKeep)
+	}
+	return o, o.Names.Check()
+}
+
+// Controller closes boards and deletes topics. Make it with [New].
+type Controller struct {
+	opts    Options
+	lease   lease.Lease
+	metrics *metrics
+	log     *slog.Logger
+	errLog  rate.Sometimes
+	now     func() time.Time // time.Now, except in tests
+	margin  time.Duration    // margin, except in tests
+
+	mu     sync.Mutex // nothing is called under it
+	status Status
+}
+
+// New returns a Controller for the options, or an error that names the wrong one. It
+// starts nothing and connects to nothing.
+func New(opts Options) (*Controller, error) {
+	opts, err := opts.check()
+	if err != nil {
+		return nil, err
+	}
+	c := &Controller{opts: opts, metrics: newMetrics(opts.Registerer), log: opts.Log, errLog: rate.Sometimes{First: 1, Interval: 10 * time.Second},
+		now: time.Now, margin: margin}
+	c.lease = lease.Lease{Redis: opts.Redis, Key: opts.Names.Controller, ID: opts.ID, TTL: opts.Lease}
+	c.status = Status{ID: opts.ID}
+	return c, nil
+}
+
+// Run works whenever it has the lease, until ctx is done; it returns nil, or an error if
+// the client of Kafka could not be made. It retries while Redis or Kafka is unavailable.
+func (c *Controller) Run(ctx context.Context) error {
+	k, err := openKafka(c.opts, c.now, c.margin)
+	if err != nil {
+		return err
+	}
+	defer k.close()
+	defer k.keepLogin(ctx, c.opts.KafkaLogin)()
+	for ctx.Err() == nil {
+		acquired, left, err := c.lease.Acquire(ctx)
+		wait := c.lease.Retry(left)
+		switch {
+		case acquired:
+			c.lead(ctx, k)
+			wait = c.opts.Lease / 4
+		case err != nil:
+			c.failed("lease", err)
+		}
+		sleep(ctx, wait)
+	}
+	return nil
+}
+
+// lead works until ctx is done or the lease is lost.
+func (c *Controller) lead(ctx context.Context, k *kafkaClient) {
+	c.led(true)
+	defer c.led(false)
+	c.log.Info("closing boards", "id", c.opts.ID)
+	reason := c.lease.Hold(ctx, func(ctx context.Context) {
+		t := newTerm(c, k)
+		for ctx.Err() == nil {
+			t.step(ctx)
+			sleep(ctx, c.opts.Every)
+		}
+	})
+	if ctx.Err() == nil {
+		c.log.Info("no longer closing boards", "reason", reason)
+	}
+}
+
+// term is one time of leading: what it holds is found again by the next leader.
+type term struct {
+	*Controller
+	kafka      *kafkaClient
+	passed     time.Time // every command that arrived before has been processed
+	marks      *marks    // appended, not passed yet
+	boards     map[rankcache.BoardID]progress
+	topicsNext time.Time
+	owners     owners
+}
+
+func newTerm(c *Controller, k *kafkaClient) *term {
+	return &term{Controller: c, kafka: k, boards: make(map[rankcache.BoardID]progress)}
+}
+
+// step looks once at the boards that are due, and at the topics when it is time for that.
+func (t *term) step(ctx context.Context) {
+	if err := t.closeBoards(ctx); err != nil && ctx.Err() == nil {
+		t.failed("boards", err)
+	}
+	if now := t.now(); !now.Before(t.topicsNext) && t.opts.Tiers.Resolved() && ctx.Err() == nil {
+		t.topicsNext = now.Add(t.opts.TopicsEvery)
+		if err := t.lookAtTopics(ctx); err != nil && ctx.Err() == nil {
+			t.failed("topics", err)
+		}
+	}
+}
+
+// failed counts an error and logs it; what failed is tried again.
+func (c *Controller) failed(part string, err error) {
+	c.metrics.errors.WithLabelValues(part).Inc()
+	c.note(func(s *Status) { s.Error, s.ErrorAt = err.Error(), c.now() })
+	c.errLog.Do(func() { c.log.Warn("controller failed, retrying", "part", part, "err", err) })
+}
+
+// sleep returns after d or when ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

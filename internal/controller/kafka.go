@@ -1,0 +1,265 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"golang.org/x/time/rate"
+
+	"rankcache/wire"
+)
+
+const (
+	// callTimeout bounds one request to Kafka.
+	callTimeout = 30 * time.Second
+	// deleteAtOnce is how many topics one request deletes.
+	deleteAtOnce = 100
+	timesEvery   = 10 * time.Minute
+)
+
+// kafkaClient is the controller's client of Kafka.
+type kafkaClient struct {
+	producer *kafka.Producer
+	admin    *kafka.AdminClient // shares its connections
+	names    wire.Names
+	group    string
+	now      func() time.Time
+	margin   time.Duration
+	log      *slog.Logger
+	timesLog rate.Sometimes
+	drains   sync.WaitGroup
+}
+
+// marks are the markers of one time: one in each partition of the command topic.
+type marks struct {
+	at   time.Time // every record behind them arrived at this time or later
+	next []kafka.Offset
+}
+
+func openKafka(o Options, now func() time.Time, margin time.Duration) (*kafkaClient, error) {
+	conf := kafka.ConfigMap{"client.id": "rankcache-controller", "log.connection.close": "false", "enable.metrics.push": "false",
+		"socket.keepalive.enable": "true", "message.timeout.ms": "20000", "go.logs.channel.enable": true}
+	for key, value := range o.Kafka {
+		conf[key] = value
+	}
+	conf["acks"], conf["enable.idempotence"] = "all", "false" // an idempotent producer may not return the offset of what it sent again
+	p, err := kafka.NewProducer(&conf)
+	if err != nil {
+		return nil, fmt.Errorf("kafka producer: %w", err)
+	}
+	admin, err := kafka.NewAdminClientFromProducer(p)
+	if err != nil {
+		p.Close()
+		return nil, fmt.Errorf("kafka admin client: %w", err)
+	}
+	k := &kafkaClient{producer: p, admin: admin, names: o.Names, group: o.Group, now: now, margin: margin, log: o.Log,
+		timesLog: rate.Sometimes{Interval: timesEvery}}
+	logs, events := p.Logs(), p.Events()
+	k.drains.Go(func() {
+		for line := range logs {
+			k.log.Debug(line.Message, "client", line.Name, "fac", line.Tag)
+		}
+	})
+	k.drains.Go(func() {
+		for ev := range events {
+			k.log.Debug("kafka producer", "event", ev)
+		}
+	})
+	return k, nil
+}
+
+func (k *kafkaClient) close() {
+	_ = k.producer.Purge(kafka.PurgeQueue | kafka.PurgeInFlight) // a marker that is lost is appended again
+	k.admin.Close()
+	k.producer.Close()
+	k.drains.Wait()
+}
+
+// keepLogin has the client log in with each new user name and password, until stop is
+// called.
+func (k *kafkaClient) keepLogin(ctx context.Context, login func(context.Context, func(username, password string) error)) (stop func()) {
+	if login == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); login(ctx, k.producer.SetSaslCredentials) }()
+	return func() { cancel(); <-ended }
+}
+
+// mark appends a marker to each partition of the command topic and returns once Kafka has
+// acknowledged all. Without the topic there are none, and no command that could come.
+func (k *kafkaClient) mark(ctx context.Context) (*marks, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	m := &marks{at: k.now().Add(-k.margin)}
+	n, err := k.partitions(ctx)
+	if err != nil || n == 0 {
+		return m, err
+	}
+	m.next = make([]kafka.Offset, n)
+	reports := make(chan kafka.Event, n)
+	for i := range n {
+		at := kafka.TopicPartition{Topic: &k.names.Commands, Partition: int32(i)}
+		if err := k.producer.Produce(&kafka.Message{TopicPartition: at, Key: []byte("rankcache-controller"), Value: wire.Marker()}, reports); err != nil {
+			return nil, fmt.Errorf("append a marker to %s: %w", k.names.Commands, err)
+		}
+	}
+	var appended []time.Time
+	for range n {
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("append markers to %s: %w", k.names.Commands, context.Cause(ctx))
+		case ev := <-reports:
+			at, err := m.note(ev)
+			if err != nil {
+				return nil, fmt.Errorf("append a marker to %s: %w", k.names.Commands, err)
+			}
+			appended = append(appended, at)
+		}
+	}
+	return m, k.setTime(m, appended)
+}
+
+// note records where a marker is and returns when the broker appended it, zero if the
+// record has not the broker's time.
+func (m *marks) note(ev kafka.Event) (appended time.Time, err error) {
+	report, ok := ev.(*kafka.Message)
+	if !ok {
+		return appended, fmt.Errorf("unexpected report %v", ev)
+	}
+	at := report.TopicPartition
+	if at.Error == nil && at.Offset < 0 {
+		at.Error = errors.New("Kafka did not return its offset")
+	}
+	if at.Error != nil {
+		return appended, at.Error
+	}
+	m.next[at.Partition] = at.Offset + 1
+	if report.TimestampType == kafka.TimestampLogAppendTime {
+		appended = report.Timestamp
+	}
+	return appended, nil
+}
+
+// setTime sets the time of the markers to that of the first one. Where senders choose the
+// records' times, a command arrives when a writer polls it, which for those behind the
+// markers is after they were appended.
+func (k *kafkaClient) setTime(m *marks, appended []time.Time) error {
+	first := appended[0]
+	for _, at := range appended {
+		if at.IsZero() {
+			k.timesLog.Do(func() {
+				k.log.Warn("the command topic has the times of senders: boards are closed by the controller's clock; set message.timestamp.type=LogAppendTime", "topic", k.names.Commands)
+			})
+			return nil
+		}
+		if at.Before(first) {
+			first = at
+		}
+	}
+	m.at = first
+	return nil
+}
+
+// partitions returns the number of partitions of the command topic, 0 if it is missing.
+func (k *kafkaClient) partitions(ctx context.Context) (int, error) {
+	md, err := k.admin.GetMetadata(&k.names.Commands, false, remaining(ctx))
+	if err != nil {
+		return 0, fmt.Errorf("metadata of %s: %w", k.names.Commands, err)
+	}
+	topic := md.Topics[k.names.Commands]
+	switch topic.Error.Code() {
+	case kafka.ErrNoError:
+		return len(topic.Partitions), nil
+	case kafka.ErrUnknownTopicOrPart:
+		return 0, nil
+	}
+	return 0, fmt.Errorf("metadata of %s: %w", k.names.Commands, topic.Error)
+}
+
+// committed reports whether the writers have committed all markers.
+func (k *kafkaClient) committed(ctx context.Context, m *marks) (bool, error) {
+	if len(m.next) == 0 {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	group := kafka.ConsumerGroupTopicPartitions{Group: k.group}
+	for i := range m.next {
+		group.Partitions = append(group.Partitions, kafka.TopicPartition{Topic: &k.names.Commands, Partition: int32(i)})
+	}
+	answer, err := k.admin.ListConsumerGroupOffsets(ctx, []kafka.ConsumerGroupTopicPartitions{group})
+	if err != nil {
+		return false, fmt.Errorf("offsets of the group %s: %w", k.group, err)
+	}
+	passed := 0
+	for _, of := range answer.ConsumerGroupsTopicPartitions {
+		for _, p := range of.Partitions {
+			if p.Error != nil {
+				return false, fmt.Errorf("offset of the group %s: %w", k.group, p.Error)
+			}
+			if p.Offset >= m.next[p.Partition] {
+				passed++
+			}
+		}
+	}
+	return passed == len(m.next), nil
+}
+
+// topics returns the names of the topics of boards.
+func (k *kafkaClient) topics(ctx context.Context) (names []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	md, err := k.admin.GetMetadata(nil, true, remaining(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("list topics: %w", err)
+	}
+	for name := range md.Topics {
+		if name == k.names.Commands || name == k.names.Refused { // whatever the prefixes are
+			continue
+		}
+		if strings.HasPrefix(name, k.names.UpdatePrefix) || strings.HasPrefix(name, k.names.ClassPrefix) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// remove deletes topics and returns those that are gone.
+func (k *kafkaClient) remove(ctx context.Context, names []string) (gone []string, failed error) {
+	for len(names) > 0 && ctx.Err() == nil {
+		n := min(len(names), deleteAtOnce)
+		results, err := k.removeSome(ctx, names[:n])
+		if names = names[n:]; err != nil {
+			return gone, fmt.Errorf("delete topics: %w", err)
+		}
+		for _, r := range results {
+			switch r.Error.Code() {
+			case kafka.ErrNoError, kafka.ErrUnknownTopicOrPart:
+				gone = append(gone, r.Topic)
+			default:
+				failed = fmt.Errorf("delete topic %s: %w: check that the controller may delete topics", r.Topic, r.Error)
+			}
+		}
+	}
+	return gone, failed
+}
+
+func (k *kafkaClient) removeSome(ctx context.Context, names []string) ([]kafka.TopicResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return k.admin.DeleteTopics(ctx, names, kafka.SetAdminOperationTimeout(callTimeout))
+}
+
+// remaining returns the time until the deadline of ctx, in ms.
+func remaining(ctx context.Context) int {
+	deadline, _ := ctx.Deadline()
+	return max(int(time.Until(deadline).Milliseconds()), 1)
+}

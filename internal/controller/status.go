@@ -1,0 +1,105 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Status is what a controller shows to operators; its JSON is stable. What follows
+// Leading is of the time when this controller worked last.
+type Status struct {
+	ID      string     `json:"id"`
+	Leading bool       `json:"leading"`
+	Since   *time.Time `json:"since,omitempty"` // it leads, or no longer does
+	// Running are the boards of the index whose period runs, and Closing those that are
+	// to be closed; Lag is how long the oldest of them has been.
+	Running int     `json:"boards_running"`
+	Closing int     `json:"boards_closing"`
+	Lag     float64 `json:"lag_seconds"`
+	// Passed is the time up to which the writers have processed the commands, as far as
+	// it was needed.
+	Passed        *time.Time `json:"commands_passed,omitempty"`
+	TopicsDeleted int        `json:"topics_deleted"`
+	AbsentTopics  int        `json:"topics_absent"`
+	TopicsAt      time.Time  `json:"topics_looked_at,omitzero"`
+	Error         string     `json:"last_error,omitempty"`
+	ErrorAt       time.Time  `json:"last_error_at,omitzero"`
+}
+
+// Status returns how far this controller has come.
+func (c *Controller) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status
+}
+
+func (c *Controller) note(change func(*Status)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.status)
+}
+
+// led records that this controller leads, or no longer does.
+func (c *Controller) led(leading bool) {
+	now := c.now()
+	c.metrics.leading.Set(map[bool]float64{true: 1}[leading])
+	if !leading { // the next leader shows them
+		c.metrics.boards.Reset()
+		c.metrics.lag.Set(0)
+		c.metrics.absent.Set(0)
+	}
+	c.note(func(s *Status) { s.Leading, s.Since = leading, &now })
+}
+
+// observe records how many boards are to be closed, and since when the oldest one is.
+func (t *term) observe(ctx context.Context, closing int, oldest time.Time) error {
+	now, lag, passed := t.now(), 0.0, t.passed
+	all, err := t.opts.Redis.ZCard(ctx, t.opts.Names.Ends).Result()
+	if err != nil {
+		return fmt.Errorf("read the index of ends: %w", err)
+	}
+	if !oldest.IsZero() {
+		lag = now.Sub(oldest).Seconds()
+	}
+	running := max(int(all)-closing, 0)
+	t.metrics.boards.WithLabelValues("running").Set(float64(running))
+	t.metrics.boards.WithLabelValues("closing").Set(float64(closing))
+	t.metrics.lag.Set(lag)
+	t.note(func(s *Status) {
+		s.Running, s.Closing = running, closing
+		s.Lag, _ = strconv.ParseFloat(strconv.FormatFloat(lag, 'f', 3, 64), 64)
+		if !passed.IsZero() {
+			s.Passed = &passed
+		}
+	})
+	return nil
+}
+
+type metrics struct {
+	leading, lag, absent prometheus.Gauge
+	boards               *prometheus.GaugeVec
+	closed               prometheus.Counter
+	deleted, errors      *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	gauge := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{Namespace: "rankcache", Subsystem: "controller", Name: name, Help: help}
+	}
+	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts(gauge(name, help)) }
+	m := &metrics{
+		leading: prometheus.NewGauge(gauge("leading", "1 while this controller has the lease.")),
+		lag:     prometheus.NewGauge(gauge("lag_seconds", "How long ago period and grace of the oldest board ended that is not closed, or has no final, yet.")),
+		absent:  prometheus.NewGauge(gauge("absent_topics", "Topics whose board Redis does not know, and that go when it has not for --topic-keep.")),
+		boards:  prometheus.NewGaugeVec(gauge("boards", "Boards of classes that are not closed yet: running, or closing as their period is over."), []string{"state"}),
+		closed:  prometheus.NewCounter(counter("closed_total", "Boards closed.")),
+		deleted: prometheus.NewCounterVec(counter("topics_deleted_total", "Topics deleted: of ended boards of a class, or of boards that Redis has not known for --topic-keep (unknown)."), []string{"of"}),
+		errors:  prometheus.NewCounterVec(counter("errors_total", "Attempts that failed and are made again: to get the lease, to close boards, to look at topics."), []string{"part"}),
+	}
+	reg.MustRegister(m.leading, m.lag, m.absent, m.boards, m.closed, m.deleted, m.errors)
+	return m
+}

@@ -1,0 +1,91 @@
+package writer
+
+import (
+	"slices"
+	"time"
+
+	"rankcache/class"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+// fedJobs are the jobs of the boards that jobs feed, by the index of the one that feeds
+// them; nil if there are none.
+type fedJobs [][]*job
+
+func (f fedJobs) of(i int) []*job {
+	if f == nil {
+		return nil
+	}
+	return f[i]
+}
+
+func (f fedJobs) all() []*job { return slices.Concat(f...) }
+
+// fed returns what the increments among jobs feed. Only what has changed its own board, now
+// or before, feeds others: a crash can come between.
+func (p *processor) fed(jobs []*job) (fed fedJobs) {
+	for i, j := range jobs {
+		if j.rules.kind == nil || len(j.rules.kind.Feeds) == 0 || !j.done || j.Refusal != nil {
+			continue
+		}
+		if fed == nil {
+			fed = make(fedJobs, len(jobs))
+		}
+		fed[i] = p.fedBy(j)
+	}
+	return fed
+}
+
+// fedBy returns the jobs of the boards that an increment of j's board feeds. They have its
+// order id and time. Whether the increment is in time and within the guard is decided already.
+func (p *processor) fedBy(j *job) []*job {
+	file := p.opts.Tiers.File()
+	board, _ := j.rules.kind.Parse(j.Board)
+	var jobs []*job
+	for _, kind := range fedClasses(nil, j.rules.kind, file) {
+		c := &Command{Class: kind.Name(), Dims: make(map[string]string), Member: j.Member, Op: wire.OpIncr, Number: j.Number, OrderID: j.OrderID, At: j.Update.At}
+		fed := &job{Command: c}
+		jobs = append(jobs, fed)
+		to, err := kind.At(dimsOf(kind, board), instant(board, c.At))
+		if err != nil { // its calendar does not reach so far
+			fed.Refusal, fed.done = &Refusal{"at", err}, true
+			continue
+		}
+		c.Board, c.Dims, fed.rules = to.ID, to.Dims, rulesOf(to, kind)
+		fed.rules.guard = rooms.Guard{}
+		if p.opts.Tiers.Mode(c.Board, "") == rooms.ModeBlocked {
+			fed.Refusal, fed.done = errBlocked, true
+		}
+	}
+	return jobs
+}
+
+// fedClasses appends the classes that an increment of c changes too: those that it feeds,
+// each followed by those that it feeds itself, and each once.
+func fedClasses(dst []*rooms.Class, c *rooms.Class, file *rooms.File) []*rooms.Class {
+	for _, name := range c.Feeds {
+		if fed := file.Class(name); fed != nil && !slices.Contains(dst, fed) {
+			dst = fedClasses(append(dst, fed), fed, file)
+		}
+	}
+	return dst
+}
+
+// dimsOf returns the values of the board's dimensions that boards of kind have.
+func dimsOf(kind *rooms.Class, b class.Board) map[string]string {
+	dims := make(map[string]string)
+	for _, name := range kind.Dimensions() {
+		dims[name] = b.Dims[name]
+	}
+	return dims
+}
+
+// instant returns a time of the period in which the increments of a board count, whatever
+// their own time is: that of a command that names the board's id may be another's.
+func instant(b class.Board, at int64) time.Time {
+	if b.Period.Tag == "" {
+		return time.UnixMilli(at)
+	}
+	return b.Period.Start
+}

@@ -1,0 +1,120 @@
+package writer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+// processor takes commands from their bytes to Redis and Kafka: what the command topic and
+// posts have in common. It is safe for concurrent use.
+type processor struct {
+	*refuser
+	opts    Options
+	applier *applier
+	topics  *topics
+	ledger  ledgerTopic
+	metrics *metrics
+	log     *slog.Logger
+	// producer is set while the writer runs; posted commands use it at any time.
+	producer atomic.Pointer[producer]
+}
+
+func newProcessor(opts Options) *processor {
+	m := newMetrics(opts.Registerer)
+	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m),
+		topics: newTopics(opts.Topics, opts.Names, m), ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, metrics: m, log: opts.Log}
+}
+
+// accept returns the job of a command that has arrived at a time; at is the time of a
+// command without one. After an error, which is a [*Refusal], the job has the command if
+// it could be decoded.
+func (p *processor) accept(data []byte, at int64, arrived time.Time) (*job, error) {
+	c, err := DecodeCommand(data, at)
+	j := &job{Command: c}
+	if err != nil {
+		return j, err
+	}
+	if j.rules, j.outside, err = resolve(c, p.opts.Tiers.File(), arrived); err != nil {
+		return j, err
+	}
+	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
+		return j, errBlocked
+	}
+	return j, nil
+}
+
+var errBlocked = &Refusal{"blocked", errors.New("the operator has blocked this board or its room")}
+
+// appendMessages counts the outcome of a job that is not refused, and appends its update
+// and those of the boards that it feeds, if they must be published. Duplicates are published too: a crash
+// between Redis and Kafka makes a command a duplicate without its update being in Kafka.
+func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message {
+	p.metrics.countOutcome(&j.Outcome)
+	dst = p.appendUpdate(dst, j)
+	for _, f := range fed {
+		if p.metrics.countFed(&f.Outcome); f.Refusal == nil {
+			dst = p.appendUpdate(dst, f)
+		}
+	}
+	return dst
+}
+
+// appendUpdate appends a job's update if it must be published, which those of a period are
+// until its grace is over: then its topic may be gone, and is not made again. The ledger's
+// topic stays.
+func (p *processor) appendUpdate(dst []message, j *job) []message {
+	dst = p.ledger.append(dst, &j.Update)
+	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isOver(p.applier.now()) {
+		return dst
+	}
+	log, key := p.opts.Tiers.File().Log(p.opts.Names, j.Board), j.Update.Member
+	if log.Shared {
+		key = string(j.Board)
+	}
+	return append(dst, message{log.Topic, []byte(key), wire.AppendUpdate(nil, &j.Update)})
+}
+
+// publish returns once Kafka has acknowledged all messages. Its only error is that
+// ctx has ended.
+func (p *processor) publish(ctx context.Context, to *producer, messages []message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	begin := time.Now()
+	err := p.retry(ctx, "kafka", func() (err error) {
+		messages, err = to.send(ctx, messages)
+		return err
+	})
+	p.metrics.publish.Observe(time.Since(begin).Seconds())
+	return err
+}
+
+// retry calls attempt until it succeeds or ctx ends, which is its only error; it comes
+// with the last attempt's.
+func (p *processor) retry(ctx context.Context, of string, attempt func() error) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstPause, maxKafkaPause
+	if of == "redis" {
+		pause.MaxInterval = maxRedisPause
+	}
+	limit := logLimit()
+	var last error
+	_, err := backoff.Retry(ctx, func() (_ struct{}, err error) { last = attempt(); return struct{}{}, last },
+		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0),
+		backoff.WithNotify(func(err error, next time.Duration) {
+			p.metrics.retries.WithLabelValues(of).Inc()
+			limit.Do(func() { p.log.Warn("attempt failed, retrying", "of", of, "in", next, "err", err) })
+		}))
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), last)
+	}
+	return err
+}

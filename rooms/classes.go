@@ -1,0 +1,157 @@
+package rooms
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"rankcache"
+	"rankcache/class"
+	"rankcache/wire"
+)
+
+// Classes are the classes of a rooms file, in its order. They are immutable after parsing.
+type Classes []*Class
+
+func (all *Classes) add(n *yaml.Node, calendar func(period, tz string) (class.Calendar, error)) error {
+	c, err := readClass(n, calendar)
+	*all = append(*all, c)
+	return err
+}
+
+// Class returns the class of a name, or nil.
+func (all Classes) Class(name string) *Class {
+	i := slices.IndexFunc(all, func(c *Class) bool { return c.Name() == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
+
+// Board returns the board of a class that has the id, and its class, or false if no
+// class of the file makes the id.
+func (all Classes) Board(id rankcache.BoardID) (class.Board, *Class, bool) {
+	for _, c := range all {
+		if b, ok := c.Parse(id); ok { // no two classes make one id
+			return b, c, true
+		}
+	}
+	return class.Board{}, nil, false
+}
+
+// Periodic reports whether a class of the file has periods.
+func (all Classes) Periodic() bool {
+	return slices.ContainsFunc(all, func(c *Class) bool { return c.Calendar().Periodic() })
+}
+
+// ClassBoards returns the rules that the modes of the classes amount to at one time:
+// one for each board of a class with a mode that runs, that begins within the class's
+// lead, or whose period ended within its grace. A time that has no period gives none.
+func (all Classes) ClassBoards(now time.Time) []Rule {
+	var rules []Rule
+	for _, c := range all {
+		if c.Mode == ModeNone {
+			continue
+		}
+		for _, p := range c.periods(now) {
+			for _, b := range c.boardsIn(p) {
+				rules = append(rules, Rule{Match: string(b), Mode: c.Mode})
+			}
+		}
+	}
+	return rules
+}
+
+// check checks the classes with each other. Errors have the line of the class
+// that is further down, or that feeds.
+func (all Classes) check() error {
+	if len(all) > MaxClasses {
+		return fmt.Errorf("rooms file has %d classes, want at most %d", len(all), MaxClasses)
+	}
+	for i, c := range all {
+		for _, before := range all[:i] {
+			if c.Name() == before.Name() {
+				return c.wrong(fmt.Errorf("there is another one in line %d: keep one", before.line))
+			}
+			if err := class.Conflict(before.Class, c.Class); err != nil {
+				return c.wrong(err)
+			}
+		}
+	}
+	done := make(map[*Class]bool)
+	boards := 0
+	for _, c := range all {
+		if err := all.checkCircles(c, nil, done); err != nil {
+			return err
+		}
+		if err := all.checkFeeds(c); err != nil {
+			return c.wrong(err)
+		}
+		if boards += c.boards(); boards > MaxClassBoards {
+			return c.wrong(fmt.Errorf("modes of classes name more than %d boards in each period", MaxClassBoards))
+		}
+	}
+	return nil
+}
+
+func (all Classes) checkFeeds(c *Class) error {
+	for _, name := range c.Feeds {
+		fed := all.Class(name)
+		if fed == nil {
+			return fmt.Errorf("feeds %.60q, which is not a class of this file", name)
+		}
+		if err := checkFed(c, fed); err != nil {
+			return fmt.Errorf("feeds %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkCircles follows the feeds of c, by way of the classes of path. It does not
+// follow those of done again.
+func (all Classes) checkCircles(c *Class, path []string, done map[*Class]bool) error {
+	path = append(slices.Clip(path), c.Name())
+	if first := slices.Index(path, c.Name()); first < len(path)-1 {
+		return c.wrong(fmt.Errorf("feeds go in a circle: %s", strings.Join(path[first:], ", ")))
+	}
+	if done[c] {
+		return nil
+	}
+	for _, name := range c.Feeds {
+		if fed := all.Class(name); fed != nil {
+			if err := all.checkCircles(fed, path, done); err != nil {
+				return err
+			}
+		}
+	}
+	done[c] = true
+	return nil
+}
+
+// checkFed checks that a fed class can take each increment of c.
+func checkFed(c, fed *Class) error {
+	from, to := c.Calendar(), fed.Calendar()
+	for _, name := range fed.Dimensions() {
+		if !slices.Contains(c.Dimensions(), name) {
+			return fmt.Errorf("its dimension %s is none of this class", name)
+		}
+	}
+	switch {
+	case !slices.Contains(fed.Ops, wire.OpIncr):
+		return fmt.Errorf("its ops are %v: want incr among them", fed.Ops)
+	case to.Periodic() && from.Periodic() && from.Zone() != to.Zone():
+		return fmt.Errorf("its tz is %s, that of this class %s: want the same", to.Zone(), from.Zone())
+	case !from.Within(to):
+		return fmt.Errorf("its period is %s, that of this class %s: want each period to lie in one of the fed class", to, from)
+	case to.Periodic() && fed.Grace < c.Grace:
+		return fmt.Errorf("its grace is %v, that of this class %v: want at least that", fed.Grace, c.Grace)
+	case fed.Orders < c.Orders:
+		return fmt.Errorf("its orders are %v, those of this class %v: want at least that", fed.Orders, c.Orders)
+	case fed.Integers && !c.Integers:
+		return fmt.Errorf("its scores are integers, but those of this class are not: want score: integer here")
+	}
+	return nil
+}
