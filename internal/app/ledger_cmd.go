@@ -15,8 +15,19 @@ import (
 // boardsAtOnce is how many names of boards are read at a time.
 const boardsAtOnce = 1000
 
+// loadDatabase reads the configuration and returns the ledger's database, which the caller
+// closes.
+func loadDatabase(cmd *cobra.Command, database *secret) (*ledger.Store, error) {
+	if _, err := loadConfig(cmd); err != nil {
+		return nil, err
+	}
+	if _, err := secretsOf(cmd.Flags()); err != nil {
+		return nil, err
+	}
+	return openDatabase(database)
+}
+
 func newLedgerMigrateCommand() *cobra.Command {
-	o := &commonOptions{}
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Make the ledger's tables, or bring them to this version",
@@ -28,10 +39,7 @@ print the version. Run it as a user who may, where the ledger's own user may not
 	}
 	database := registerDatabase(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.load(cmd); err != nil {
-			return err
-		}
-		store, err := openDatabase(database)
+		store, err := loadDatabase(cmd, database)
 		if err != nil {
 			return err
 		}
@@ -52,7 +60,6 @@ type ledgerReport struct {
 }
 
 func newLedgerCheckCommand() *cobra.Command {
-	o := &commonOptions{}
 	var board string
 	cmd := &cobra.Command{
 		Use:   "check",
@@ -71,10 +78,7 @@ Exit codes: 0 all boards are proved, 1 failed, 2 bad flag, 3 a board is not.`,
 	markTyped(cmd.Flags(), "board")
 	output := OutputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.load(cmd); err != nil {
-			return err
-		}
-		store, err := openDatabase(database)
+		store, err := loadDatabase(cmd, database)
 		if err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func (c *Child) note(line string) {
 func (c *Child) WaitListening() *Child {
 	c.t.Helper()
 	Eventually(c.t, listenWithin, func() error {
-		if c.Addr("health") == "" {
+		if c.Addr("health") == "" && c.Addr("http") == "" {
 			return fmt.Errorf("not listening yet:\n%s", c.Log())
 		}
 		return nil
