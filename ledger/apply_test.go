@@ -13,7 +13,8 @@ func TestAppliedChangesAreInAllTables(t *testing.T) {
 	both(t, func(t *testing.T, s *Store) {
 		h := newHistory("b", 5)
 		updates := []*wire.LedgerUpdate{h.incr("a", 1), h.incr("a ", 2), h.incr("A", 3), h.change(wire.OpSet, "a", 0.1, "x"), h.change(wire.OpDelete, "A", 0, "X"),
-			h.change(wire.OpSet, "ünï\\'\"", 1e300, "x "), h.change(wire.OpSet, "t", 5e-324, ""), h.change(wire.OpSet, "u", -1048576.9999995232, "")}
+			h.change(wire.OpSet, "ünï\\'\"", 1e300, "x "), h.change(wire.OpSet, "t", 5e-324, ""), h.change(wire.OpSet, "u", -1048576.9999995232, ""),
+			h.change(wire.OpSet, "last", 0, "drives out"), h.change(wire.OpTrim, "last", 0, "drives out"), h.change(wire.OpTrim, "t", 0, "drives out")}
 		next, done := feed(t, s, 0, updates...)
 		if want := (Result{Rows: len(updates)}); done != want {
 			t.Errorf("result %+v, want %+v", done, want)

@@ -38,7 +38,10 @@ type logKey struct {
 type orderKey struct {
 	memberKey
 	order string
+	op    wire.Op // a change and the trim that it caused have one order id, and may have one member
 }
+
+func orderOf(u *wire.Update) orderKey { return orderKey{memberOf(u), u.OrderID, u.Op} }
 
 // badRecord is a record that tells of no change.
 type badRecord struct {
@@ -64,7 +67,7 @@ func (b *Batch) Add(u *wire.LedgerUpdate, partition int32, first, offset int64) 
 	if b.Len() >= MaxBatch {
 		return false
 	}
-	key, order := logKey{u.Board, u.Run, u.Seq}, orderKey{memberOf(&u.Update), u.OrderID}
+	key, order := logKey{u.Board, u.Run, u.Seq}, orderOf(&u.Update)
 	before, other := b.keys[key], b.orders[order]
 	if run, ok := b.runs[u.Board]; ok && run != u.Run {
 		return false

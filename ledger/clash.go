@@ -90,7 +90,7 @@ func (c *settling) look(updates []*wire.LedgerUpdate, runs runsOf) (*findings, e
 	found := &findings{}
 	cut := make(map[logKey]bool)
 	for _, u := range updates {
-		row, other := keys[logKey{u.Board, u.Run, u.Seq}], orders[orderKey{memberOf(&u.Update), u.OrderID}]
+		row, other := keys[logKey{u.Board, u.Run, u.Seq}], orders[orderOf(&u.Update)]
 		h := runs.highest(u.Board)
 		switch {
 		case row != nil && same(row, &u.Update):
@@ -129,7 +129,7 @@ func (c *settling) rows(updates []*wire.Update) (map[logKey]*wire.Update, map[or
 			keys[logKey{u.Board, u.Run, u.Seq}] = u
 		}
 		if err == nil && u.OrderID != "" {
-			orders[orderKey{memberOf(u), u.OrderID}] = u
+			orders[orderOf(u)] = u
 		}
 		return err
 	}

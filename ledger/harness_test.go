@@ -75,7 +75,7 @@ func (h *history) change(op wire.Op, member string, number float64, order string
 	case wire.OpSet:
 		u.Score = number
 	}
-	if op == wire.OpDelete {
+	if op.Removes() {
 		delete(h.scores, member)
 	} else {
 		h.scores[member] = u.Score

@@ -58,13 +58,16 @@ func (r *redisOrders) Verdicts(ctx context.Context, changes []*wire.Update) ([]V
 	return verdicts, nil
 }
 
+// maxTrims is more than one change trims as a rule. Trims are behind their change.
+const maxTrims = 16
+
 // verdict compares a change with its order's record, "" if there is none.
 func verdict(u *wire.Update, record string) Verdict {
 	run, seq, ok := wire.OrderPlace(record)
 	switch {
 	case !ok:
 		return Unknown
-	case run == u.Run && seq == u.Seq:
+	case run == u.Run && seq == u.Seq, run == u.Run && u.Op == wire.OpTrim && u.Seq > seq && u.Seq-seq <= maxTrims:
 		return Held
 	}
 	return Lost

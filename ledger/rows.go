@@ -44,7 +44,7 @@ func sumOf(u *wire.Update) *int64 {
 
 // scoreOf returns the member's score after a change, nil if the member is gone.
 func scoreOf(u *wire.Update) *float64 {
-	if u.Op != wire.OpIncr && u.Op != wire.OpSet {
+	if u.Op.Removes() {
 		return nil
 	}
 	return &u.Score
@@ -61,12 +61,20 @@ func scanUpdate(row *sql.Rows) (*wire.Update, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u.Op, err = wire.ParseOp(op); err != nil {
+	if u.Op, err = parseOp(op); err != nil {
 		return nil, fmt.Errorf("rank_log, board %s, run %d, seq %d: %w", u.Board, u.Run, u.Seq, err)
 	}
 	u.OrderID, u.Delta, u.Score = order.String, delta.Float64, score.Float64
 	u.Sum, u.HasSum = uint64(sum.Int64), sum.Valid // #nosec G115 -- stored from 48 bits
 	return &u, nil
+}
+
+// parseOp returns the operation of a row.
+func parseOp(text string) (wire.Op, error) {
+	if text == wire.OpTrim.String() {
+		return wire.OpTrim, nil
+	}
+	return wire.ParseOp(text)
 }
 
 // same reports whether two records tell of the same change. What an operation does not
@@ -95,13 +103,13 @@ func keyColumns(updates []*wire.Update) []column {
 
 // orderColumns name rows of rank_log by order id; changes without one are left out.
 func orderColumns(updates []*wire.Update) []column {
-	var board, member, order []string
+	var board, member, order, op []string
 	for _, u := range updates {
 		if u.OrderID != "" {
-			board, member, order = append(board, string(u.Board)), append(member, u.Member), append(order, u.OrderID)
+			board, member, order, op = append(board, string(u.Board)), append(member, u.Member), append(order, u.OrderID), append(op, u.Op.String())
 		}
 	}
-	return []column{texts("board", board), texts("member", member), texts("order_id", order)}
+	return []column{texts("board", board), texts("member", member), texts("order_id", order), texts("op", op)}
 }
 
 // memberColumns name rows of rank_score, each once.

@@ -38,7 +38,7 @@ type writerState struct {
 // clear starts with new storage; readers may still use the old.
 func (s *writerState) clear() {
 	*s = writerState{
-		members:      newMembers(maphash.MakeSeed(), 0),
+		members:      newMembers(maphash.MakeSeed(), 0, &s.pass),
 		orderIDs:     newOrderIDs(),
 		freshStorage: true,
 		pass:         s.pass,
@@ -170,7 +170,7 @@ func (s *writerState) applyLate(u *wire.Update) outcome {
 func (s *writerState) applyTo(h uint32, r *record, u *wire.Update) outcome {
 	before := s.score(r)
 	score := scoreAfter(before, u)
-	if isAbsent(score) && u.Op != wire.OpDelete {
+	if isAbsent(score) && !u.Op.Removes() {
 		return stale
 	}
 	r.seq = max(r.seq, u.Seq)
@@ -182,7 +182,7 @@ func (s *writerState) applyTo(h uint32, r *record, u *wire.Update) outcome {
 // with a seq carries the resulting score.
 func scoreAfter(before float64, u *wire.Update) float64 {
 	switch {
-	case u.Op == wire.OpDelete:
+	case u.Op.Removes():
 		return absent
 	case u.Seq != 0 || u.Op == wire.OpSet:
 		return u.Score + 0 // -0 becomes 0, as it prints

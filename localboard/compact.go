@@ -36,7 +36,7 @@ type compaction struct {
 func compact(s *writerState) {
 	c := compaction{writerState: s, from: s.members, handles: make([]uint32, s.members.endHandle)}
 	s.proof.renumbered()
-	s.members = newMembers(c.from.seed, s.live)
+	s.members = newMembers(c.from.seed, s.live, &s.pass)
 	c.copyRecords()
 	s.members.prefix = s.members.commonPrefix()
 	c.renumberChanges()

@@ -236,10 +236,9 @@ func (x *index) merged(m *members, gone bitset, added []row, p *yield.Steps) *in
 }
 
 // build returns the index of rows, which it sorts.
-func build(m *members, rows []row, version uint64, p *yield.Steps) *index {
-	m.sort(rows, p)
+func build(m *members, rows rowPieces, version uint64, p *yield.Steps) *index {
 	b := newBuilder(version)
-	for _, r := range rows {
+	for r := range rows.sorted(m, p) {
 		p.Done(1)
 		b.add(r)
 	}

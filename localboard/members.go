@@ -3,7 +3,6 @@ package localboard
 import (
 	"hash/maphash"
 	"math"
-	"sync/atomic"
 	"unsafe"
 
 	"rankcache/internal/yield"
@@ -37,8 +36,8 @@ type members struct {
 }
 
 // newMembers returns an empty members with a table for n of them.
-func newMembers(seed maphash.Seed, n int) members {
-	return members{table: newTable(n), seed: seed}
+func newMembers(seed maphash.Seed, n int, p *yield.Steps) members {
+	return members{table: newTable(n, p), seed: seed}
 }
 
 // tag returns the upper half of the id's hash.
@@ -62,7 +61,7 @@ func (m *members) findByTag(tag uint32, id string) (uint32, *record) {
 func (m *members) findSlot(tag uint32, id string, verify bool) (uint32, *slot) {
 	t := m.table
 	for i := t.home(tag); ; i = t.next(i) {
-		s := &t.slots[i]
+		s := t.at(i)
 		e := s.entry.Load()
 		if e == 0 {
 			return 0, nil
@@ -86,7 +85,7 @@ func (m *members) prefetch(us []wire.Update) (tags [prefetchBatch]uint32) {
 		tags[i] = m.tag(us[i].Member)
 	}
 	for i := range us {
-		m.table.slots[m.table.home(tags[i])].entry.Load()
+		m.table.at(m.table.home(tags[i])).entry.Load()
 	}
 	for i := range us {
 		if h, ok := m.table.findTag(tags[i]); ok {
@@ -116,101 +115,11 @@ func (m *members) grow(p *yield.Steps) {
 }
 
 func (m *members) bytes() int {
-	return m.records.bytes() + int(unsafe.Sizeof(slot{}))*len(m.table.slots)
+	return m.records.bytes() + int(unsafe.Sizeof(slot{}))*m.table.size
 }
 
 // published returns the score of r that readers see, absent if there is none.
 // Writer only, as publish.
-func (m *members) published(r *record) float64 { return m.table.slots[r.slot].published() }
+func (m *members) published(r *record) float64 { return m.table.at(int(r.slot)).published() }
 
-func (m *members) publish(r *record, score float64) { m.table.slots[r.slot].publish(score) }
-
-// Size of a new table and how full it may become, in slots. Linear probing at
-// 4/5 reads 3 slots for a hit and 13 for a miss.
-const (
-	minTableSlots = 64
-	tableLoad     = 5 // full at 4/5
-	tableGrowth   = 2 // to 3/2 of its size
-)
-
-// table is an open-addressing hash table from an id's tag to a handle and the
-// published score. Readers may search it while the one writer puts: an entry is one
-// word and is never changed or removed. A full table is replaced by a larger one;
-// readers of the old one find in it all members of their view.
-type table struct {
-	slots []slot
-	used  int
-}
-
-// slot is a member's place in the table. The score is here and not in the record:
-// the search for its rank can begin while the record, which confirms the id, is
-// still on its way from memory.
-type slot struct {
-	entry atomic.Uint64 // tag << 32 | handle + 1; 0 is free
-	score atomic.Uint64 // bits of the published score, or of absent
-}
-
-// newTable returns a table with room for n entries.
-func newTable(n int) *table {
-	size := max(minTableSlots, n+n/(tableLoad-1)+1)
-	return &table{slots: make([]slot, size)}
-}
-
-// home returns where the search for tag begins. It depends on the tag alone, so that
-// growing needs no id.
-func (t *table) home(tag uint32) int {
-	return int(uint64(tag) * uint64(len(t.slots)) >> 32)
-}
-
-func (t *table) next(i int) int {
-	if i++; i < len(t.slots) {
-		return i
-	}
-	return 0
-}
-
-func (t *table) full() bool {
-	return t.used >= len(t.slots)-len(t.slots)/tableLoad
-}
-
-// put adds an entry and returns its slot. The score is stored before the entry that
-// refers to it.
-func (t *table) put(tag, handle uint32, score float64) uint32 {
-	i := t.home(tag)
-	for t.slots[i].entry.Load() != 0 {
-		i = t.next(i)
-	}
-	t.slots[i].publish(score)
-	t.slots[i].entry.Store(uint64(tag)<<32 | uint64(handle+1))
-	t.used++
-	return uint32(i)
-}
-
-// findTag returns the handle of a member with this tag.
-func (t *table) findTag(tag uint32) (handle uint32, ok bool) {
-	for i := t.home(tag); ; i = t.next(i) {
-		e := t.slots[i].entry.Load()
-		if e == 0 || uint32(e>>32) == tag {
-			return uint32(e) - 1, e != 0
-		}
-	}
-}
-
-// resized returns a larger table with the same entries, and calls moved with the
-// new slot of each handle.
-func (t *table) resized(p *yield.Steps, moved func(handle, slot uint32)) *table {
-	to := &table{slots: make([]slot, len(t.slots)+len(t.slots)/tableGrowth)}
-	for i := range t.slots {
-		p.Done(1)
-		s := &t.slots[i]
-		if e := s.entry.Load(); e != 0 {
-			handle := uint32(e) - 1
-			moved(handle, to.put(uint32(e>>32), handle, s.published()))
-		}
-	}
-	return to
-}
-
-func (s *slot) published() float64 { return math.Float64frombits(s.score.Load()) }
-
-func (s *slot) publish(score float64) { s.score.Store(math.Float64bits(score)) }
+func (m *members) publish(r *record, score float64) { m.table.at(int(r.slot)).publish(score) }

@@ -62,7 +62,7 @@ func idsWithSameTag(t *testing.T, m *members) (string, string) {
 }
 
 func TestRecords(t *testing.T) {
-	m := newMembers(New("x").members.seed, 0)
+	m := newMembers(New("x").members.seed, 0, new(yield.Steps))
 	var ids []string
 	for n := range 300 {
 		ids = append(ids, string(make([]byte, n)), fmt.Sprintf("%0*d", n+1, 1))

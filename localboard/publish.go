@@ -47,13 +47,14 @@ func (s *writerState) updateRow(c *change) {
 	}
 }
 
-// liveRows returns a row for every member on the board, unsorted.
-func (s *writerState) liveRows() []row {
-	rows := make([]row, 0, s.live)
+// liveRows returns a row for every member on the board.
+func (s *writerState) liveRows() (rows rowPieces) {
+	left := s.live
 	for h, r := range s.members.all {
 		s.pass.Done(1)
 		if score := s.members.published(r); !isAbsent(score) {
-			rows = append(rows, newRow(score, s.members.idKey(r.id()), h))
+			rows.add(newRow(score, s.members.idKey(r.id()), h), left)
+			left--
 		}
 	}
 	return rows

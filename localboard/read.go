@@ -151,6 +151,22 @@ func (b *Board) WholePage(q rankcache.PageQuery) (rankcache.WholePage, *rankcach
 	return w, v.top
 }
 
+// RankedStandings is [Board.Standings] in the direction of q, with what is ahead of each
+// member, nothing for one that is not on the board. Members have unknown [rankcache.Ahead]
+// Scores where too many are ahead.
+func (b *Board) RankedStandings(q rankcache.PageQuery, dst []rankcache.Standing, members []string) ([]rankcache.Standing, []rankcache.Ahead, rankcache.Stamp) {
+	from := len(dst)
+	for _, m := range members {
+		dst = append(dst, rankcache.Standing{Member: m})
+	}
+	v, pinned := b.standings(dst[from:], q.Order)
+	defer pinned.release()
+	if v == nil {
+		return dst, make([]rankcache.Ahead, len(members)), rankcache.Stamp{}
+	}
+	return dst, v.aheadOfAll(dst[from:], &q), v.stamp()
+}
+
 // Around returns the member's rank, and the page of it with at most n neighbours
 // on either side, all of one moment. If the member is not on the board, ok is
 // false and only the page's stamp is set.

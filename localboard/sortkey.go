@@ -152,13 +152,13 @@ func (m *members) commonPrefix() string {
 	if m.count < prefixSample {
 		return ""
 	}
-	prefix, all := "", m.table.slots
+	prefix, t := "", m.table
 	for i := range prefixSample {
-		at := i * len(all) / prefixSample
-		for all[at].entry.Load() == 0 {
-			at = m.table.next(at)
+		at := i * t.size / prefixSample
+		for t.at(at).entry.Load() == 0 {
+			at = t.next(at)
 		}
-		id := m.at(uint32(all[at].entry.Load()) - 1).id()
+		id := m.at(uint32(t.at(at).entry.Load()) - 1).id()
 		if i == 0 {
 			prefix = id
 		}

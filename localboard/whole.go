@@ -1,6 +1,11 @@
 package localboard
 
-import "rankcache"
+import (
+	"cmp"
+	"slices"
+
+	"rankcache"
+)
 
 func (v *view) surroundings(own rankcache.Standing, q *rankcache.PageQuery) rankcache.Surroundings {
 	s := rankcache.Surroundings{Standing: own}
@@ -34,6 +39,36 @@ func (v *view) ahead(score float64, q *rankcache.PageQuery) rankcache.Ahead {
 		a.Scores = v.distinct(from, to, q.Integers)
 	}
 	return a
+}
+
+// aheadOfAll is ahead for each row, of which those with rank 0 have nothing ahead. A row that
+// is ahead of several is looked at once.
+func (v *view) aheadOfAll(rows []rankcache.Standing, q *rankcache.PageQuery) []rankcache.Ahead {
+	all := make([]rankcache.Ahead, len(rows))
+	best := make([]int, len(rows)) // indexes in rows, best first
+	for i := range best {
+		best[i] = i
+	}
+	slices.SortFunc(best, func(i, j int) int { return cmp.Compare(rows[i].Rank, rows[j].Rank) })
+	counted, scores := 0, 0 // of the rows that are ahead
+	for _, i := range best {
+		if rows[i].Rank == 0 {
+			continue
+		}
+		from, to := v.rowsBetter(rows[i].Score, q)
+		all[i] = rankcache.Ahead{Members: to - from, Scores: -1}
+		if q.Mode != rankcache.Dense || to-from > rankcache.MaxDense {
+			continue
+		}
+		if q.Order == rankcache.Ascending {
+			scores += v.distinct(from, to-counted, q.Integers)
+		} else {
+			scores += v.distinct(counted, to, q.Integers)
+		}
+		counted = to - from
+		all[i].Scores = scores
+	}
+	return all
 }
 
 // rowsBetter returns the rows with a better score: from the first to before the second.

@@ -73,6 +73,29 @@ func aheadRowByRow(all rankcache.Page, index int, q *rankcache.PageQuery) (a ran
 	return a
 }
 
+// TestRankedStandings compares what is ahead of several members with what is ahead of each.
+func TestRankedStandings(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	g := &generator{Rand: r, members: 3000, scores: func(r *rand.Rand) float64 { return float64(r.IntN(160)-20) / 4 }}
+	b := newBoard(t)
+	b.Apply(g.batch(2000, true))
+	b.Publish()
+	for range 300 {
+		q := rankcache.PageQuery{Order: rankcache.Direction(r.IntN(2)), Around: -1, Mode: rankcache.RankMode(r.IntN(3)), Percentile: true, Integers: r.IntN(2) == 0}
+		members := make([]string, 1+r.IntN(40))
+		for i := range members {
+			members[i] = g.id()
+		}
+		rows, ahead, stamp := b.RankedStandings(q, nil, members)
+		for i, m := range members {
+			q.Member = m
+			if w, _ := b.WholePage(q); w.Own.Standing != rows[i] || w.Own.Ahead != ahead[i] || w.Stamp != stamp {
+				t.Fatalf("%+v: %+v with %+v ahead at %+v, want %+v at %+v", q, rows[i], ahead[i], stamp, w.Own, w.Stamp)
+			}
+		}
+	}
+}
+
 func TestWholePageBeforePublish(t *testing.T) {
 	b := newBoard(t)
 	b.Apply([]wire.Update{set("a", 1, 1)})

@@ -21,12 +21,17 @@ var (
 	aroundSource string
 	//go:embed whole.lua
 	wholeSource string
+	//go:embed bound.lua
+	boundSource string // functions of whole.lua and ranked.lua
+	//go:embed ranked.lua
+	rankedSource string
 	//go:embed sample.lua
 	sampleSource string
 
 	pageScript   = redis.NewScript(pageSource)
 	aroundScript = redis.NewScript(aroundSource)
-	wholeScript  = redis.NewScript(wholeSource)
+	wholeScript  = redis.NewScript(boundSource + wholeSource)
+	rankedScript = redis.NewScript(boundSource + rankedSource)
 	sampleScript = redis.NewScript(sampleSource)
 )
 

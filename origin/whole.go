@@ -56,14 +56,66 @@ func (r pageReader) wholeCall(q *rankcache.PageQuery) scriptCall {
 	if !q.Gap {
 		betterCmd = ""
 	}
-	ranked, integers := "", ""
-	if q.Ranked() {
-		ranked = "ranked"
+	return scriptCall{r.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, flag(q.Ranked()), flag(q.Integers)}}
+}
+
+// flag returns an argument of a script.
+func flag(on bool) string {
+	if on {
+		return "1"
 	}
-	if q.Integers {
-		integers = "integers"
+	return ""
+}
+
+// RankedStandings returns the standings of members in the direction of q, with how many have
+// a better score than each, all of one instant. Distinct scores are not counted, as in
+// WholePages. A member that is not on the board has rank 0.
+func (r pageReader) RankedStandings(ctx context.Context, q rankcache.PageQuery, members []string) (
+	rows []rankcache.Standing, ahead []rankcache.Ahead, stamp rankcache.Stamp, err error) {
+	rankCmd, best := "ZREVRANK", "+inf"
+	if q.Order == rankcache.Ascending {
+		rankCmd, best = "ZRANK", "-inf"
 	}
-	return scriptCall{r.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, ranked, integers}}
+	call := scriptCall{r.keys(q.Board), []any{rankCmd, best, flag(q.Integers)}}
+	for _, m := range members {
+		call.args = append(call.args, m)
+	}
+	err = r.call(ctx, "ranked", func(ctx context.Context) (err error) {
+		at := time.Now()
+		reply := runAll(ctx, r.client, rankedScript, []scriptCall{call})[0]
+		rows, ahead, stamp, err = toRanked(r.total, call.keys, members, reply, at)
+		return err
+	})
+	return rows, ahead, stamp, err
+}
+
+// toRanked converts the reply of ranked.lua.
+func toRanked(total TotalSource, keys, members []string, reply *redis.Cmd, at time.Time) (
+	rows []rankcache.Standing, ahead []rankcache.Ahead, stamp rankcache.Stamp, err error) {
+	list, err := fields(keys[0], reply, 5)
+	if err != nil {
+		return nil, nil, stamp, err
+	}
+	if stamp, err = total.stamp(keys, list[3], list[4], at); err != nil {
+		return nil, nil, stamp, err
+	}
+	ranks, _ := list[0].([]any)
+	scores, _ := list[1].([]any)
+	counts, _ := list[2].([]any)
+	if len(ranks) != len(members) || len(scores) != len(members) || len(counts) != len(members) {
+		return nil, nil, stamp, &badReply{keys[0], fmt.Sprintf("answered %d standings, want %d", len(ranks), len(members))}
+	}
+	for i, m := range members {
+		row := rankcache.Standing{Member: m}
+		if index, ok := ranks[i].(int64); ok {
+			row.Rank = int(index) + 1
+			if row.Score, err = toScore(keys[0], m, scores[i]); err != nil {
+				return nil, nil, stamp, err
+			}
+		}
+		rows, ahead = append(rows, row), append(ahead, toAhead(counts[i]))
+	}
+	return rows, ahead, stamp, nil
 }
 
 // toWhole converts the reply of whole.lua.

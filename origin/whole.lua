@@ -6,28 +6,11 @@
 -- with better scores are counted ('': no), and whether only the integer parts of scores
 -- count ('': no).
 
--- bound is the first score that is not better than one, or with integers the last that is,
--- as an argument.
-local function bound(score)
-  local shown = math.floor(tonumber(score))
-  if ARGV[10] == '' or shown + 1 == shown then -- it has no fraction
-    return '(' .. score
-  elseif ARGV[8] == '+inf' then
-    return string.format('%.0f', shown + 1)
-  end
-  return string.format('(%.0f', shown)
-end
+local integers = ARGV[10] ~= ''
 
--- ahead counts the members with a better score than the first of the rows, which are
--- members and scores in turn.
-local function ahead(rows)
-  if ARGV[9] == '' or not rows[2] then
-    return false
-  end
-  if ARGV[8] == '+inf' then
-    return redis.call('ZCOUNT', KEYS[1], bound(rows[2]), '+inf')
-  end
-  return redis.call('ZCOUNT', KEYS[1], '-inf', bound(rows[2]))
+-- ahead_of is for the first of the rows, which are members and scores in turn.
+local function ahead_of(rows)
+  return ARGV[9] ~= '' and rows[2] and ahead(KEYS[1], rows[2], ARGV[8], integers)
 end
 
 local rows = {}
@@ -45,8 +28,8 @@ if rank then
     neighbours = redis.call(ARGV[1], KEYS[1], first, rank + around, 'WITHSCORES')
   end
   if ARGV[7] ~= '' then
-    better = redis.call(ARGV[7], KEYS[1], bound(score), ARGV[8], 'WITHSCORES', 'LIMIT', 0, 1)
+    better = redis.call(ARGV[7], KEYS[1], bound(score, ARGV[8], integers), ARGV[8], 'WITHSCORES', 'LIMIT', 0, 1)
   end
-  own_ahead = ahead(neighbours[2] and neighbours or {ARGV[5], score})
+  own_ahead = ahead_of(neighbours[2] and neighbours or {ARGV[5], score})
 end
-return {rows, rank, score, first, neighbours, better, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false, ahead(rows), own_ahead}
+return {rows, rank, score, first, neighbours, better, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false, ahead_of(rows) or false, own_ahead or false}

@@ -8,12 +8,14 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/time/rate"
+
+	"rankcache/internal/yield"
 )
 
 // Batches circulate between consumer and dispatcher, which bounds how many
 // records wait in between.
 const (
-	batchItems = 1024 // enough to make the hand-over cheap, about 2 ms of polling
+	batchItems = 256 // enough to make the hand-over cheap, about half a millisecond of polling
 	batchCount = 6
 )
 
@@ -69,6 +71,7 @@ type consumer struct {
 
 	topics map[string]*topic // those being read, by name
 	batch  []item
+	polled yield.Steps // events
 }
 
 // reassignment is a request of the topic watcher to the consumer.
@@ -79,8 +82,8 @@ type reassignment struct {
 	done  chan error
 }
 
-func newConsumer(c *client, out batches, m *metrics, log *slog.Logger) *consumer {
-	return &consumer{client: c, out: out, requests: make(chan reassignment), metrics: m, log: log,
+func newConsumer(c *client, out batches, m *metrics, log *slog.Logger, turn func()) *consumer {
+	return &consumer{client: c, polled: yield.Every(workPiece, turn), out: out, requests: make(chan reassignment), metrics: m, log: log,
 		errLog: rate.Sometimes{Interval: logEvery}, topics: make(map[string]*topic)}
 }
 
@@ -138,6 +141,7 @@ func (c *consumer) fill() error {
 	var e event
 	for range batchItems {
 		c.client.poll(timeout, &e)
+		c.polled.Done(1)
 		switch e.kind {
 		case noEvent:
 			return nil

@@ -36,7 +36,7 @@ type dispatcher struct {
 
 func newDispatcher(r *Runner, in batches) *dispatcher {
 	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield), applied: yield.Every(dispatchPiece, r.cfg.Yield),
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield), applied: yield.Every(workPiece, r.cfg.Yield),
 		pace: newPacer(in.repace, r.topicsWake, r.metrics.pauses)}
 }
 
@@ -60,10 +60,10 @@ func (d *dispatcher) run(ctx context.Context) error {
 	}
 }
 
-// dispatchPiece is how many records are applied between two yields to readers: half a
-// millisecond. While a log is read, a batch is always there, and with each core busy Go
-// asks for readers with data every 10 ms only.
-const dispatchPiece = 1024
+// workPiece is how many records the consumer polls, and the dispatcher applies, between two
+// yields to readers: each some half a millisecond. While a log is read, both always have
+// work, and with each core busy Go asks for readers with data every 10 ms only.
+const workPiece = 512
 
 func (d *dispatcher) dispatch(batch []item) {
 	d.now, d.last = d.feeds.current(), nil

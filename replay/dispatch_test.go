@@ -127,9 +127,9 @@ func TestPublishingYields(t *testing.T) {
 // While batch follows batch, readers get a turn after so many records, and none after each
 // of a few.
 func TestDispatchingYields(t *testing.T) {
-	const items = dispatchPiece / 4
+	const items = workPiece / 4
 	d, part, yields := dispatcherOf(feedOf(&fakeBoard{})), logTo(9, false).partitions()[0], 0
-	d.applied = yield.Every(dispatchPiece, func() { yields++ })
+	d.applied = yield.Every(workPiece, func() { yields++ })
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = d.run(ctx) })

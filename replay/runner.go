@@ -85,7 +85,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		return err
 	}
 	queue := newBatches()
-	consumer := newConsumer(c, queue, r.metrics, r.log)
+	consumer := newConsumer(c, queue, r.metrics, r.log, r.cfg.Yield)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return consumer.run(ctx) })
 	group.Go(func() error { return newDispatcher(r, queue).run(ctx) })

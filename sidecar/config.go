@@ -19,6 +19,8 @@ type Board interface {
 	Page(start, limit int, order rankcache.Direction) rankcache.Page
 	// Standings appends one row per member to dst, all of one moment.
 	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp)
+	// RankedStandings is Standings in the direction of q, with what is ahead of each member.
+	RankedStandings(q rankcache.PageQuery, dst []rankcache.Standing, members []string) ([]rankcache.Standing, []rankcache.Ahead, rankcache.Stamp)
 	// Around returns the member's row with up to n neighbours on either side,
 	// and its rank; false, and a page that has a stamp only, when it is not on the
 	// board.

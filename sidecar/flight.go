@@ -25,6 +25,9 @@ import (
 type Origin interface {
 	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error)
 	Standings(ctx context.Context, board rankcache.BoardID, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp, error)
+	// RankedStandings is Standings in the direction of q, with the members that have a
+	// better score than each.
+	RankedStandings(ctx context.Context, q rankcache.PageQuery, members []string) ([]rankcache.Standing, []rankcache.Ahead, rankcache.Stamp, error)
 	// Around's page has a stamp when the member is not on the board, too.
 	Around(ctx context.Context, board rankcache.BoardID, member string, n int, order rankcache.Direction) (rankcache.Page, int, error)
 	// WholePages answers the queries in their order, in one round trip, each with its
@@ -105,6 +108,21 @@ func (f *flights) standings(ctx context.Context, q Query, dst []rankcache.Standi
 	})
 	s.Rows = append(dst, s.Rows...) // callers that share the flight share its rows
 	return s, err
+}
+
+// ranked returns standings with what is ahead of them, which callers share.
+func (f *flights) ranked(ctx context.Context, q Query, w rankcache.PageQuery, members []string) (Standings, error) {
+	if err := q.check(members); err != nil {
+		return Standings{}, err
+	}
+	q = q.own()
+	w.Board, w.Order = q.Board, q.Order
+	names := strings.Join(members, "\x00")
+	key := fmt.Sprintf("ranked\x00%s\x00%d\x00%t\x00%s", q.Board, q.Order, w.Integers, names)
+	return fetchFresh(ctx, f, &q, "ranked", key, func(ctx context.Context) (Standings, error) {
+		rows, ahead, stamp, err := f.origin.RankedStandings(ctx, w, strings.Split(names, "\x00"))
+		return Standings{Stamp: stamp, Source: SourceRedis, CurrentAt: stamp.At, Rows: rows, Ahead: ahead}, err
+	})
 }
 
 func (f *flights) around(ctx context.Context, q Query, member string, n int) (Answer, int, error) {

@@ -103,6 +103,8 @@ type Standings struct {
 	Integers  bool      // as in [Answer]
 	CurrentAt time.Time // as in [Answer]
 	Rows      []rankcache.Standing
+	// Ahead is what is ahead of the rows, if it was asked for.
+	Ahead []rankcache.Ahead
 
 	// top is the head of the local board that answered, nil for other sources. It
 	// may be older than the rows.

@@ -20,6 +20,7 @@ type Reader struct {
 	profiles Profiles
 	flights  *flights
 	waits    *waits
+	trends   *trends
 }
 
 // NewReader returns a reader and registers its metrics. It starts nothing.
@@ -37,7 +38,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 		return nil, err
 	}
 	return &Reader{places: places{cfg.Tiers, cfg.Boards, cfg.Hot}, topCache: cache,
-		profiles: cfg.Profiles, flights: flights, waits: waits}, nil
+		profiles: cfg.Profiles, flights: flights, waits: waits, trends: &trends{}}, nil
 }
 
 // Top returns the best limit rows of the board, 1 to [rankcache.MaxTop].

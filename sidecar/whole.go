@@ -47,6 +47,44 @@ func (r *Reader) WholePage(ctx context.Context, read PageRead) PageAnswer {
 	return a
 }
 
+// RankedStandings is [Reader.Standings] in a mode of ranks or with percentiles: the answer
+// has what is ahead of each row. Dense ranks are those of [Reader.WholePage].
+func (r *Reader) RankedStandings(ctx context.Context, q Query, mode rankcache.RankMode, members []string) (Standings, error) {
+	if len(members) == 0 || len(members) > rankcache.MaxTop {
+		return Standings{}, fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
+	}
+	var at place
+	err := r.find(&q, true, &at)
+	if err == nil && q.Bounded() {
+		at, err = r.waits.resolveBounds(ctx, &r.places, &q, at, 0, 0)
+	}
+	if err != nil {
+		return Standings{}, err
+	}
+	return r.rankedStandings(ctx, &q, &at, mode, members)
+}
+
+func (r *Reader) rankedStandings(ctx context.Context, q *Query, at *place, mode rankcache.RankMode, members []string) (Standings, error) {
+	w := rankcache.PageQuery{Order: q.Order, Mode: mode, Integers: at.integers}
+	if at.tier == TierLocal {
+		s := Standings{Source: SourceLocal, Integers: at.integers, CurrentAt: at.board.CurrentAt()}
+		if s.Rows, s.Ahead, s.Stamp = at.board.RankedStandings(w, nil, members); q.reached(s.State) && !s.At.IsZero() {
+			for _, a := range s.Ahead {
+				if mode == rankcache.Dense && a.Scores < 0 {
+					return Standings{}, errDeep
+				}
+			}
+			return s, nil
+		}
+	}
+	if mode == rankcache.Dense {
+		return Standings{}, errNotWhole
+	}
+	s, err := r.flights.ranked(ctx, *q, w, members)
+	s.Integers = at.integers
+	return s, err
+}
+
 // Batch answers each read for itself, in their order. What Redis has to answer is asked
 // in one call. Bounds of the queries are not looked at.
 func (r *Reader) Batch(ctx context.Context, reads []PageRead) []PageAnswer {

@@ -64,6 +64,9 @@ func (w *rawUpdate) update(u *Update) error {
 		return &BadUpdate{"version", fmt.Errorf("v is %d, want 2", w.version)}
 	}
 	op, err := ParseOp(w.op)
+	if w.op == opNames[OpTrim] && w.seq != 0 {
+		op, err = OpTrim, nil
+	}
 	if err != nil {
 		return &BadUpdate{"op", err}
 	}
@@ -89,7 +92,7 @@ func (w *rawUpdate) update(u *Update) error {
 // checkScore requires the number from which the update will be applied.
 func (w *rawUpdate) checkScore(op Op) error {
 	switch {
-	case op == OpDelete:
+	case op.Removes():
 		return nil
 	case w.seq == 0 && op == OpIncr && !w.hasDelta:
 		return errors.New("incr without seq has no delta")

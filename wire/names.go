@@ -19,8 +19,9 @@ type Names struct {
 	// Meta has a board's run, seq and checksum ([Meta]). Orders are the hashes of its
 	// applied order ids; <bucket> stands for "<set>.<number>". Adopter is the lease of
 	// the writer that adds up a board.
-	// Guard is the hash of a board's changes a member, lately.
-	Meta, Orders, Adopter, Guard string
+	// Guard is the hash of a board's changes a member, lately; Scores that of the scores
+	// of all members of a board whose sorted set is trimmed.
+	Meta, Orders, Adopter, Guard, Scores string
 	// Readopt is the hash of the boards that a writer is to add up again, board to run.
 	Readopt string
 	Room    string // set of the boards now running in a room
@@ -29,6 +30,9 @@ type Names struct {
 	// Ends is the sorted set of the boards that are to be closed, by the end of their
 	// period in Unix milliseconds: a writer adds a board before its birth.
 	Ends string
+	// RoomEnds is the sorted set of the boards in rooms' sets that have an end, as "<board> <uid>",
+	// by when they are taken out, in Unix milliseconds.
+	RoomEnds string
 	// Controller is the lease of the controller that works; AbsentTopics is its hash of
 	// topics whose board Redis does not know, topic to since when, in Unix milliseconds.
 	Controller, AbsentTopics string
@@ -52,11 +56,13 @@ func DefaultNames() Names {
 		Orders:       "{<board>}:orders:<bucket>",
 		Adopter:      "{<board>}:adopter",
 		Guard:        "{<board>}:guard",
+		Scores:       "{<board>}:scores",
 		Readopt:      "rankcache:readopt",
 		Room:         "rankcache:room:<uid>:boards",
 		Rooms:        "rankcache:rooms",
 		Hot:          "rankcache:hot:<instance>",
 		Ends:         "rankcache:ends",
+		RoomEnds:     "rankcache:room-ends",
 		Controller:   "rankcache:controller",
 		AbsentTopics: "rankcache:topics:absent",
 		Commands:     "update_rank",
@@ -77,6 +83,7 @@ func (n Names) Check() error {
 		{"orders key", n.Orders, "<bucket>"},
 		{"adopter key", n.Adopter, "<board>"},
 		{"guard key", n.Guard, "<board>"},
+		{"scores key", n.Scores, "<board>"},
 		{"room key", n.Room, "<uid>"},
 		{"hot key", n.Hot, "<instance>"},
 	} {
@@ -84,7 +91,7 @@ func (n Names) Check() error {
 			return fmt.Errorf("%s pattern %q: want %s in it once", p.what, p.pattern, p.must)
 		}
 	}
-	for what, key := range map[string]string{"rooms": n.Rooms, "readopt": n.Readopt, "ends": n.Ends, "controller": n.Controller, "absent topics": n.AbsentTopics} {
+	for what, key := range map[string]string{"rooms": n.Rooms, "readopt": n.Readopt, "ends": n.Ends, "room ends": n.RoomEnds, "controller": n.Controller, "absent topics": n.AbsentTopics} {
 		if key == "" || strings.Contains(key, "<") {
 			return fmt.Errorf("%s key %q: want one key, without a placeholder", what, key)
 		}
@@ -133,6 +140,9 @@ func (n Names) AdopterKey(b rankcache.BoardID) string { return fill(n.Adopter, "
 // GuardKey returns the key of the hash of the board's changes a member.
 func (n Names) GuardKey(b rankcache.BoardID) string { return fill(n.Guard, "<board>", string(b)) }
 
+// ScoresKey returns the key of the hash of all scores of a board that is trimmed.
+func (n Names) ScoresKey(b rankcache.BoardID) string { return fill(n.Scores, "<board>", string(b)) }
+
 // RoomKey returns the key of the set of boards running in the room of uid.
 func (n Names) RoomKey(uid string) string { return fill(n.Room, "<uid>", uid) }
 
@@ -144,10 +154,10 @@ func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>",
 // id is a board, except a key that matches one of the other patterns.
 func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
 	switch key {
-	case n.Rooms, n.Readopt, n.Ends, n.Controller, n.AbsentTopics:
+	case n.Rooms, n.Readopt, n.Ends, n.RoomEnds, n.Controller, n.AbsentTopics:
 		return "", false
 	}
-	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Room, n.Hot} {
+	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Scores, n.Room, n.Hot} {
 		if matches(key, other) {
 			return "", false
 		}

@@ -14,7 +14,7 @@ import (
 var (
 	// ErrOrderID reports an order id that is missing, too long or not plain text.
 	ErrOrderID = errors.New("bad order id")
-	// ErrOp reports an operation other than incr, set and delete.
+	// ErrOp reports an operation that is unknown, or not of commands.
 	ErrOp = errors.New("unknown op")
 )
 
@@ -33,19 +33,24 @@ func CheckOrderID(id string) error {
 // Op is a command's operation on a member's score.
 type Op uint8
 
-// The operations of commands and updates.
+// The operations of commands and updates. OpTrim is of updates alone: the writer has
+// removed the last member of a board that keeps only its best.
 const (
 	OpIncr Op = iota + 1
 	OpSet
 	OpDelete
+	OpTrim
 )
 
-var opNames = [...]string{OpIncr: "incr", OpSet: "set", OpDelete: "delete"}
+var opNames = [...]string{OpIncr: "incr", OpSet: "set", OpDelete: "delete", OpTrim: "trim"}
 
-// ParseOp returns the operation named s, or an error that wraps [ErrOp].
+// Removes reports whether the operation takes the member from the board.
+func (op Op) Removes() bool { return op == OpDelete || op == OpTrim }
+
+// ParseOp returns the operation of a command named s, or an error that wraps [ErrOp].
 func ParseOp(s string) (Op, error) {
 	for op, name := range opNames {
-		if name == s && s != "" {
+		if name == s && s != "" && Op(op) != OpTrim {
 			return Op(op), nil
 		}
 	}
@@ -54,7 +59,7 @@ func ParseOp(s string) (Op, error) {
 
 // String returns the operation as it is written on the wire.
 func (op Op) String() string {
-	if op >= OpIncr && op <= OpDelete {
+	if op >= OpIncr && op <= OpTrim {
 		return opNames[op]
 	}
 	return "op(" + strconv.Itoa(int(op)) + ")"
@@ -69,7 +74,7 @@ type Update struct {
 	Member  string
 	Op      Op
 	Delta   float64 // the amount that an incr added
-	Score   float64 // the member's score after the change; unused by delete
+	Score   float64 // the member's score after the change; unused by delete and trim
 	Seq     uint64  // the board's count of applied changes, this one included
 	Run     uint64  // the life of the board in which Seq counts; 0 with Seq 0
 	Sum     uint64  // the board's checksum after the change, if HasSum is set
@@ -92,7 +97,7 @@ func AppendUpdate(dst []byte, u *Update) []byte {
 	if u.Op == OpIncr {
 		dst = AppendScore(append(dst, `,"delta":`...), u.Delta)
 	}
-	if u.Op != OpDelete {
+	if !u.Op.Removes() {
 		dst = AppendScore(append(dst, `,"score":`...), u.Score)
 	}
 	if u.Seq != 0 {

@@ -19,6 +19,7 @@ var goldenUpdates = []Update{
 	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 1, Score: 42, Run: 1838429319476737, Seq: 917, Sum: 0x0a1b2c3d4e5f, HasSum: true, Members: 5000, OrderID: "gift-1", At: 1700000000123},
 	{Board: "1_2_3", Member: "1000123", Op: OpSet, Score: -0.5, Run: 1838429319476737, Seq: 918, HasSum: true, Members: 5000, OrderID: "gift-2", At: 1700000000124},
 	{Board: "1_2_3", Member: "1000123", Op: OpDelete, Run: 1838429319476737, Seq: 919, OrderID: "gift-3", At: 1700000000125},
+	{Board: "1_2_3", Member: "1000123", Op: OpTrim, Run: 1838429319476737, Seq: 920, Sum: 1, HasSum: true, Members: 4999, OrderID: "gift-4", At: 1700000000126},
 	{Board: "1_2_3", Member: "1000123", Op: OpIncr, Delta: 2.5, Score: 1e300, OrderID: "no-seq"},
 	{Board: "a.b:c-d", Member: `"ünï\"`, Op: OpIncr, Delta: -1e-7, Run: 3, Seq: 1<<54 + 1, OrderID: "<1>", At: -1},
 }
@@ -81,6 +82,7 @@ func TestDecodeUpdateRejects(t *testing.T) {
 		`{"v":2,"board":"b","member":"` + "\xff" + `","order":"\u0041","op":"delete"}`:              "json",
 		`{"v":1,"board":"b","member":"m","op":"incr"}`:                                              "version",
 		head + `"op":"add","delta":1}`:                                                              "op",
+		head + `"op":"trim"}`:                                                                       "op",
 		head + `"op":"incr","seq":1,"run":1}`:                                                       "score",
 		head + `"op":"set","score":1,"seq":1}`:                                                      "run",
 		head + `"op":"set","score":1,"seq":1,"run":0,"sum":"000000000000","members":1}`:             "run",
@@ -139,7 +141,7 @@ func usedNumbers(u Update) (delta, score float64) {
 	if u.Op == OpIncr {
 		delta = u.Delta + 0 // -0 is written 0
 	}
-	if u.Op != OpDelete {
+	if !u.Op.Removes() {
 		score = u.Score + 0
 	}
 	return delta, score

@@ -207,7 +207,7 @@ func TestConfigOfEveryLongRunningCommand(t *testing.T) {
 	if err := os.WriteFile(file, []byte("group: g1\ndrain: 2s\npoll-every: 3s\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for command, want := range map[string][2]string{"write": {"group", "g1"}, "poll": {"poll-every", "3s"}} {
+	for command, want := range map[string][2]string{"write": {"group", "g1"}, "poll": {"poll-every", "3s"}, "controller": {"group", "g1"}} {
 		got, err := runConfig(t, command, "--config", file)
 		if err != nil {
 			t.Errorf("%s: %v", command, err)
@@ -230,6 +230,7 @@ func TestBadSettingsEndWithTheirName(t *testing.T) {
 		"hot-source":   {"serve", "--hot-source", "oracle"},
 		"board life":   {"write", "--board-life", "-1s"},
 		"log-format":   {"write", "--log-format", "xml"},
+		"topic keep":   {"controller", "--topic-keep", "1s"},
 		"nothing":      {"poll", "--hot-source", "none"},
 		"otlp":         {"serve", "--otlp-endpoint", "collector:4318"},
 		"profile-url":  {"serve", "--profile-url", "http://x/", "--profile-redis-key", "p:<member>"},

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -32,7 +33,9 @@ type controllerOptions struct {
 	commonOptions
 	health, id, group string
 	topicKeep         time.Duration
-	every             time.Duration // between looks at boards and at topics; 0 except in tests: the defaults
+	// For tests; zero: the defaults.
+	every, posts time.Duration
+	now          func() time.Time
 }
 
 func newControllerCommand() *cobra.Command {
@@ -109,7 +112,7 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 
 // build returns the controller and the rooms file that it follows.
 func (o *controllerOptions) build(client redis.UniversalClient, log *slog.Logger, reg *registry) (*roomsync.Follower, *controller.Controller, error) {
-	rooms := roomsync.New(roomsync.Config{File: o.rooms, Origin: origin.New(client, o.names, origin.WithTimeout(o.redisTimeout)), Shared: o.sharedRooms(client), Log: log}, reg)
+	rooms := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: origin.New(client, o.names, origin.WithTimeout(o.redisTimeout)), Shared: o.sharedRooms(client), Log: log}, reg)
 	if err := rooms.Load(); err != nil {
 		return nil, nil, Usagef("--rooms: %w", err)
 	}
@@ -120,7 +123,7 @@ func (o *controllerOptions) build(client redis.UniversalClient, log *slog.Logger
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
 	c, err := controller.New(controller.Options{Redis: client, Names: o.names, Tiers: rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
-		PostTimeout: writer.PostTimeout, TopicKeep: o.topicKeep, ID: o.id, Every: o.every, TopicsEvery: o.every, Log: log, Registerer: reg})
+		PostTimeout: cmp.Or(o.posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, ID: o.id, Every: o.every, TopicsEvery: o.every, Now: o.now, Log: log, Registerer: reg})
 	if err != nil {
 		return nil, nil, Usagef("%w", err)
 	}

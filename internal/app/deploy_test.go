@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"rankcache/internal/testkit"
 	"rankcache/internal/writer"
 	"rankcache/rooms"
 )
@@ -31,7 +32,7 @@ var inPods = strings.NewReplacer("/etc/rankcache/config/", manifests+"/config/",
 // manifestContainer is the part of a manifest's container that concerns rankcache.
 type manifestContainer struct {
 	file    string
-	command string // serve, write or poll
+	command string // serve, write, poll or controller
 	args    []string
 	env     map[string]string // "" where a Secret has the value
 	probes  []manifestProbe
@@ -319,7 +320,8 @@ func startAll(t *testing.T) map[string]*child {
 	poller := startListening(t, "poll", "--redis", h.common[1], "--hot-source", "redis", "--health", "127.0.0.1:0")
 	s := h.serve(t)
 	s.WaitReady(time.Minute)
-	return map[string]*child{"serve": s, "write": h.writer, "poll": poller}
+	controller := startListening(t, append([]string{"controller", "--health", "127.0.0.1:0", "--key-ends", testkit.Name(t), "--key-controller", testkit.Name(t), "--topic-keep", "0"}, h.common...)...)
+	return map[string]*child{"serve": s, "write": h.writer, "poll": poller, "controller": controller}
 }
 
 // manifestTexts returns every file of the manifests.

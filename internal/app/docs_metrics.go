@@ -20,7 +20,7 @@ import (
 
 const metricsIntro = `# Metrics
 
-Served as ` + "`/metrics`" + ` on the health port (` + "`serve`" + ` 8972, ` + "`write`" + ` 8974, ` + "`ledger`" + ` 8976, ` + "`poll`" + ` 8975) and, by ` + "`serve`" + `, on
+Served as ` + "`/metrics`" + ` on the health port (` + "`serve`" + ` 8972, ` + "`write`" + ` 8974, ` + "`ledger`" + ` 8976, ` + "`poll`" + ` 8975, ` + "`controller`" + ` 8977) and, by ` + "`serve`" + `, on
 the admin port. A metric with labels appears with its first event. ` + "`go_…`" + ` and ` + "`process_…`" + ` are
 those of Prometheus's Go client.
 `
@@ -36,7 +36,7 @@ func writeMetricsReference(to io.Writer) error {
 	for _, p := range []struct {
 		command string
 		build   func() (*registry, error)
-	}{{"serve", serveRegistry}, {"write", writeRegistry}, {"ledger", ledgerRegistry}, {"poll", pollRegistry}} {
+	}{{"serve", serveRegistry}, {"write", writeRegistry}, {"ledger", ledgerRegistry}, {"poll", pollRegistry}, {"controller", controllerRegistry}} {
 		metrics, err := p.build()
 		if err != nil {
 			return fmt.Errorf("metrics of %s: %w", p.command, err)
@@ -104,6 +104,20 @@ func pollRegistry() (*registry, error) {
 	metrics := newRegistry()
 	registerProcess(metrics, adminapi.NewReadiness(nil, nil))
 	_, err = o.poll.newPoller(client, o.names, slog.New(slog.DiscardHandler), metrics)
+	return metrics, err
+}
+
+func controllerRegistry() (*registry, error) {
+	o := &controllerOptions{}
+	o.register(pflag.NewFlagSet("controller", pflag.ContinueOnError))
+	client, err := o.dialRedis()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	metrics := newRegistry()
+	registerProcess(metrics, adminapi.NewReadiness(nil, nil))
+	_, _, err = o.build(client, slog.New(slog.DiscardHandler), metrics)
 	return metrics, err
 }
 

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestCommandsThatDoctorWantsAreEnough(t *testing.T) {
 	defer admin.Close()
 	defer tellRefused(t, admin)
 	needs := doctor.Redis{Names: wire.DefaultNames(), Total: "seq"}
-	for _, role := range []string{"serve", "write"} {
+	for _, role := range []string{"serve", "write", "controller"} {
 		user := []any{"ACL", "SETUSER", role, "on", ">secret", "~*", "-@all", "+ping", "+exec", "+role"}
 		for _, command := range needs.Needs(role) {
 			user = append(user, "+"+command)
@@ -41,6 +42,15 @@ func TestCommandsThatDoctorWantsAreEnough(t *testing.T) {
 	h.give(t, h.star, 3)
 	s := startListening(t, append(args("serve"), "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--hot-source", "none", "--audit-every", "100ms")...)
 	s.WaitReady(time.Minute)
+	index := h.star + "-ends"
+	must(t, admin.ZAdd(t.Context(), string(index), redis.Z{Score: 1, Member: board}).Err()) // its meta has no end
+	startListening(t, append(args("controller"), "--key-ends", string(index), "--group", board)...)
+	testkit.Eventually(t, time.Minute, func() error {
+		if admin.Exists(t.Context(), string(index)).Val() != 0 {
+			return errors.New("the controller has not looked at the board")
+		}
+		return nil
+	})
 	for path, want := range map[string]int{
 		"/v1/boards/" + board + "/top?start=0": http.StatusOK, "/v1/boards/" + board + "/members/m1?around=2": http.StatusOK,
 		"/v1/boards/small/top": http.StatusOK, "/v1/boards/small/top?order=asc&start=900": http.StatusOK,

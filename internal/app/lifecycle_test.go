@@ -75,11 +75,11 @@ func (c *child) stopAgain() {
 func TestSignalsTogetherAreOne(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
-		{"write", "--scores", "127.0.0.1:0"}, {"poll", "--hot-source", "redis"}} {
+		{"write", "--scores", "127.0.0.1:0"}, {"poll", "--hot-source", "redis"}, {"controller"}} {
 		t.Run(command[0], func(t *testing.T) {
 			t.Parallel()
 			args := append(command, "--health", "127.0.0.1:0", "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1")
-			if command[0] != "poll" {
+			if command[0] != "poll" && command[0] != "controller" {
 				args = append(args, "--drain", "0s")
 			}
 			c := startListening(t, args...)

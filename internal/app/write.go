@@ -37,6 +37,7 @@ type writeOptions struct {
 	commonOptions
 	scores, health string
 	writeToken     *secret
+	classTokens    *secret
 	hosts          []string
 	drain          time.Duration
 	group          string
@@ -78,6 +79,7 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")
 	o.writeToken = secretVar(flags, "write-token", "", "bearer token required for POST /v1/scores; empty: none")
+	o.classTokens = secretVar(flags, "class-tokens", "", "bearer tokens for posts that change boards of some classes only, one a line: the token, a space, and the classes separated by commas")
 	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	registerDrain(flags, &o.drain)
@@ -118,6 +120,7 @@ type Writer struct {
 	redis     redis.UniversalClient
 	rooms     *roomsync.Follower
 	writer    *writer.Writer
+	tokens    *writeTokens
 	ready     *adminapi.Readiness
 	listeners listeners
 }
@@ -143,6 +146,10 @@ func (w *Writer) build() (err error) {
 		Shared: o.sharedRooms(w.redis), Log: log}, w.registry)
 	if err := w.rooms.Load(); err != nil {
 		return Usagef("--rooms: %w", err)
+	}
+	w.tokens = &writeTokens{all: o.writeToken, byClass: o.classTokens, log: log}
+	if err := w.tokens.check(); err != nil {
+		return err
 	}
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
@@ -195,10 +202,7 @@ func (w *Writer) drain() time.Duration {
 
 func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
-	handler := w.writer.Handler()
-	if w.options.writeToken.get() != "" {
-		handler = requireToken("the write token", w.options.writeToken, handler)
-	}
+	handler := w.tokens.require(w.writer.Handler())
 	return w.serve(ctx, "scores", leaving(w.ready, handler), cfg)
 }
 

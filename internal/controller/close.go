@@ -117,7 +117,7 @@ func (t *term) pass(ctx context.Context, due []ended) (err error) {
 // move takes a board one step further; done if nothing is left to do.
 func (t *term) move(ctx context.Context, e ended) (done bool, err error) {
 	p, want := t.boards[e.board], wire.LifeClosing
-	if e.over.Before(t.passed) && t.now().After(e.over.Add(t.opts.PostTimeout+t.margin)) {
+	if e.over.Before(t.passed) && t.now().After(e.over.Add(t.opts.PostTimeout)) {
 		want = wire.LifeClosed
 	}
 	if p.life < want {

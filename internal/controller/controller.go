@@ -28,8 +28,8 @@ const (
 	DefaultLease       = 10 * time.Second
 )
 
-// margin is how far the clocks of controllers and writers may differ.
-const margin = 5 * time.Second
+// ClockMargin is how far the clocks of controllers and writers may differ.
+const ClockMargin = 5 * time.Second
 
 // Tiers are the settings of the rooms file. It must be safe for concurrent use.
 type Tiers interface {
@@ -58,8 +58,8 @@ type Options struct {
 	// KafkaLogin, if it is not nil, calls set with each new user name and password for
 	// SASL, until ctx is done.
 	KafkaLogin func(ctx context.Context, set func(username, password string) error)
-	// Group is the consumer group of the writers, and PostTimeout how long a posted
-	// command may take there.
+	// Group is the consumer group of the writers, and PostTimeout how long after it came a
+	// posted command may be applied, by the controller's clock.
 	Group       string
 	PostTimeout time.Duration
 	// TopicKeep is how long Redis must not have known a board without class, or of no
@@ -69,12 +69,16 @@ type Options struct {
 	// ID identifies this controller and must differ from that of every other one.
 	ID                        string
 	Every, TopicsEvery, Lease time.Duration
+	Now                       func() time.Time // nil: time.Now
 	Log                       *slog.Logger
 	Registerer                prometheus.Registerer
 }
 
 func (o Options) check() (Options, error) {
 	o.Every, o.TopicsEvery, o.Lease = cmp.Or(o.Every, DefaultEvery), cmp.Or(o.TopicsEvery, DefaultTopicsEvery), cmp.Or(o.Lease, DefaultLease)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	switch {
 	case o.Redis == nil || o.Tiers == nil || o.Log == nil || o.Registerer == nil:
 		return o, errors.New("controller: Redis, Tiers, Log and Registerer are required")
@@ -95,8 +99,7 @@ type Controller struct {
 	metrics *metrics
 	log     *slog.Logger
 	errLog  rate.Sometimes
-	now     func() time.Time // time.Now, except in tests
-	margin  time.Duration    // margin, except in tests
+	now     func() time.Time
 
 	mu     sync.Mutex // nothing is called under it
 	status Status
@@ -110,7 +113,7 @@ func New(opts Options) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{opts: opts, metrics: newMetrics(opts.Registerer), log: opts.Log, errLog: rate.Sometimes{First: 1, Interval: 10 * time.Second},
-		now: time.Now, margin: margin}
+		now: opts.Now}
 	c.lease = lease.Lease{Redis: opts.Redis, Key: opts.Names.Controller, ID: opts.ID, TTL: opts.Lease}
 	c.status = Status{ID: opts.ID}
 	return c, nil
@@ -119,7 +122,7 @@ func New(opts Options) (*Controller, error) {
 // Run works whenever it has the lease, until ctx is done; it returns nil, or an error if
 // the client of Kafka could not be made. It retries while Redis or Kafka is unavailable.
 func (c *Controller) Run(ctx context.Context) error {
-	k, err := openKafka(c.opts, c.now, c.margin)
+	k, err := openKafka(c.opts)
 	if err != nil {
 		return err
 	}

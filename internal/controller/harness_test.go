@@ -74,16 +74,15 @@ func newFixture(t *testing.T, broker string, settings map[string]string, change 
 		testkit.CreateTopic(t, broker, names.Commands, 2, settings)
 	}
 	o := Options{Redis: f.redis, Names: names, Tiers: f.tiers, Kafka: map[string]string{"bootstrap.servers": broker}, Group: f.name, ID: "a",
-		TopicKeep: 24 * time.Hour, Log: slog.New(slog.NewTextHandler(&f.log, nil)), Registerer: prometheus.NewRegistry()}
+		TopicKeep: 24 * time.Hour, Now: func() time.Time { return time.Now().Add(f.ahead) }, Log: slog.New(slog.NewTextHandler(&f.log, nil)), Registerer: prometheus.NewRegistry()}
 	if change != nil {
 		change(&o)
 	}
 	c, err := New(o)
 	must(t, err)
-	c.margin = 0
-	c.now = func() time.Time { return time.Now().Add(f.ahead) }
-	k, err := openKafka(c.opts, c.now, c.margin)
+	k, err := openKafka(c.opts)
 	must(t, err)
+	k.margin = 0
 	t.Cleanup(k.close)
 	f.term = newTerm(c, k)
 	if settings != nil {

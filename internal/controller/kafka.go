@@ -30,7 +30,7 @@ type kafkaClient struct {
 	names    wire.Names
 	group    string
 	now      func() time.Time
-	margin   time.Duration
+	margin   time.Duration // ClockMargin, except in tests
 	log      *slog.Logger
 	timesLog rate.Sometimes
 	drains   sync.WaitGroup
@@ -42,7 +42,7 @@ type marks struct {
 	next []kafka.Offset
 }
 
-func openKafka(o Options, now func() time.Time, margin time.Duration) (*kafkaClient, error) {
+func openKafka(o Options) (*kafkaClient, error) {
 	conf := kafka.ConfigMap{"client.id": "rankcache-controller", "log.connection.close": "false", "enable.metrics.push": "false",
 		"socket.keepalive.enable": "true", "message.timeout.ms": "20000", "go.logs.channel.enable": true}
 	for key, value := range o.Kafka {
@@ -58,7 +58,7 @@ func openKafka(o Options, now func() time.Time, margin time.Duration) (*kafkaCli
 		p.Close()
 		return nil, fmt.Errorf("kafka admin client: %w", err)
 	}
-	k := &kafkaClient{producer: p, admin: admin, names: o.Names, group: o.Group, now: now, margin: margin, log: o.Log,
+	k := &kafkaClient{producer: p, admin: admin, names: o.Names, group: o.Group, now: o.Now, margin: ClockMargin, log: o.Log,
 		timesLog: rate.Sometimes{Interval: timesEvery}}
 	logs, events := p.Logs(), p.Events()
 	k.drains.Go(func() {

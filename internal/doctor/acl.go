@@ -33,6 +33,7 @@ func (a permission) String() string {
 // needs returns the permissions that a role needs.
 func (r Redis) needs(role string) []permission {
 	board, meta, orders, adopter := r.Names.BoardKey(probeBoard), r.Names.MetaKey(probeBoard), r.Names.OrdersKey(probeBoard, 0, 0), r.Names.AdopterKey(probeBoard)
+	guard, scores := r.Names.GuardKey(probeBoard), r.Names.ScoresKey(probeBoard)
 	hot := r.Names.HotKey("doctor")
 	read := func(args ...any) permission { return permission{args, false} }
 	write := func(args ...any) permission { return permission{args, true} }
@@ -56,7 +57,10 @@ func (r Redis) needs(role string) []permission {
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms),
 			write("EVAL", "return 0", 1, board), write("ZADD", board, 1, "m"), write("ZREM", board, "m"), write("SET", meta, "x"), write("SETRANGE", meta, 0, "x"),
 			write("HSET", orders, "1", "x"), write("UNLINK", orders), write("PEXPIREAT", board, 1), write("PERSIST", orders), write("SET", adopter, "x"),
-			write("PEXPIRE", adopter, 1), write("DEL", adopter), write("HDEL", r.Names.Readopt, "b"), write("ZADD", r.Names.Ends, 1, "b")}
+			write("PEXPIRE", adopter, 1), write("DEL", adopter), write("HDEL", r.Names.Readopt, "b"), write("ZADD", r.Names.Ends, 1, "b"), write("HINCRBY", guard, "m", 1),
+			read("HGET", scores, "m"), write("HSET", scores, "m", 1), write("HDEL", scores, "m"),
+			read("ZRANGEBYSCORE", r.Names.RoomEnds, 0, 1), write("ZADD", r.Names.RoomEnds, 1, "b"), write("ZREM", r.Names.RoomEnds, "b"),
+			write("SADD", r.Names.RoomKey("0"), "b"), write("SREM", r.Names.RoomKey("0"), "b")}
 	case "controller":
 		ends, absent, lease := r.Names.Ends, r.Names.AbsentTopics, r.Names.Controller
 		return []permission{read("ZRANGEBYSCORE", ends, 0, 0), read("ZRANGE", ends, 0, 0), read("ZCARD", ends), read("HGETALL", absent), read("EXISTS", board), read("EXISTS", meta),

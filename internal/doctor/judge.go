@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -170,6 +171,17 @@ func judgeCommandTimes(name string, found kafka.ConfigResourceResult) Verdict {
 		return warnf("topic %s has message.timestamp.type=%s: commands of classes count as arrived when they are polled, so that those of ended periods are refused after an outage; set LogAppendTime", name, kind)
 	}
 	return okf("records of %s have the broker's time", name)
+}
+
+// judgeDeletion judges whether the user may delete a topic.
+func judgeDeletion(name string, found kafka.TopicDescription) Verdict {
+	switch {
+	case found.Error.Code() != kafka.ErrNoError:
+		return warnf("the rights on topic %s are unknown: %s", name, explain(found.Error))
+	case !slices.Contains(found.AuthorizedOperations, kafka.ACLOperationDelete):
+		return failf("the user may not delete topic %s: the controller can't delete topics of boards that are gone; grant Delete on those that begin so", name)
+	}
+	return okf("the user may delete topic %s", name)
 }
 
 // judgeReplicas judges whether the loss of a broker stops updates.

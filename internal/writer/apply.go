@@ -220,6 +220,9 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 	if f.Guard {
 		keys, args = append(keys, a.names.GuardKey(board)), append(args, guardArgs(r.guard)...)
 	}
+	if f.Trim {
+		keys, args = append(keys, a.names.ScoresKey(board)), append(args, r.trim)
+	}
 	hashes := make(map[int]int) // bucket to the index of its first key, from 1
 	for _, j := range jobs {
 		bucket := wire.OrderBucket(j.OrderID, uint16(n))

@@ -14,6 +14,8 @@
 -- them (script.go). With guards KEYS has their hash behind the meta, and ARGV behind the
 -- buckets: changes a member, within ms, members, and 1 if what is beyond is refused; the
 -- reply to a command beyond that is not refused begins with "C" or "M" instead of "+".
+-- With trim then follow in KEYS the hash of all members' scores, and in ARGV how many stay
+-- in the sorted set.
 -- No functions of its own: to make a closure costs as much as a call of a command.
 local call, pack, unpack, sub, sha1hex = redis.call, struct.pack, struct.unpack, string.sub, redis.sha1hex
 local board, meta = KEYS[1], call('GET', KEYS[2])
@@ -32,6 +34,13 @@ local orders, first = 3, 3 -- the first of the pairs in KEYS, and in ARGV
 local guard, changes, per, most, refuse =
   KEYS[3], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
 orders, first = 4, 7
+--{{end}}
+--{{if .Trim}}
+local scores, best = KEYS[orders], tonumber(ARGV[first])
+orders, first = orders + 1, first + 1
+if call('HEXISTS', scores, '') == 0 then
+  return 'p'
+end
 --{{end}}
 --{{if .Ties}}
 local floor, frexp, ldexp = math.floor, math.frexp, math.ldexp
@@ -96,13 +105,19 @@ for i = first, #ARGV, 2 do
     if old then
       old = tonumber(old) + 0
       share = -tonumber(sub(sha1hex(pack('>d', old) .. member), 1, 12), 16)
-      if op == 1 then
-        --{{if .Ties}}
-        score = floor(old) + number
-        --{{else}}
-        score = old + number
-        --{{end}}
-      end
+    end
+    local base = old
+    --{{if .Trim}}
+    if not old then
+      base = tonumber(call('HGET', scores, member) or nil)
+    end
+    --{{end}}
+    if base and op == 1 then
+      --{{if .Ties}}
+      score = floor(base) + number
+      --{{else}}
+      score = base + number
+      --{{end}}
     end
     --{{if .Ties}}
     limit = 1099511627776 -- 2^40
@@ -126,8 +141,8 @@ for i = first, #ARGV, 2 do
       -- The fraction is made of the seq at which the member came to the score, in as many
       -- binary digits as a double has left (wire/tie.go).
       if op ~= 3 then
-        if old and score == floor(old) then
-          score = old
+        if base and score == floor(base) then
+          score = base
         else
           local _, digits = frexp(score)
           local steps, reach = ldexp(1, digits < 13 and 40 or 53 - digits), seq + 1
@@ -143,6 +158,9 @@ for i = first, #ARGV, 2 do
       end
       --{{end}}
       if op == 3 then
+        --{{if .Trim}}
+        call('HDEL', scores, member)
+        --{{end}}
         if old then
           call('ZREM', board, member)
           members = members - 1
@@ -153,6 +171,9 @@ for i = first, #ARGV, 2 do
         end
         share = share + new
         call('ZADD', board, score, member) -- Redis writes it with 17 digits
+        --{{if .Trim}}
+        call('HSET', scores, member, score)
+        --{{end}}
         if not old then
           members = members + 1
           if members == 1 and expires > 0 then
@@ -162,6 +183,17 @@ for i = first, #ARGV, 2 do
       end
       sum, seq = (sum + share) % 281474976710656, seq + 1
       record = pack('>c7dI7I6I6I4I6', mark, score, run, seq, sum, members, at)
+      --{{if .Trim}}
+      while members > best and #record < 1000 do
+        local worst = call('ZRANGE', board, 0, 0, 'WITHSCORES')
+        local left = tonumber(worst[2]) + 0
+        call('ZREM', board, worst[1])
+        call('HSET', scores, worst[1], left)
+        members, seq = members - 1, seq + 1
+        sum = (sum - tonumber(sub(sha1hex(pack('>d', left) .. worst[1]), 1, 12), 16)) % 281474976710656
+        record = record .. pack('>I6Bc0', sum, #worst[1], worst[1])
+      end
+      --{{end}}
       call('HSET', set, field, record)
       reply = '+' .. record
       --{{if .Guard}}

@@ -3,11 +3,16 @@ package writer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"unicode/utf8"
+
+	"rankcache"
+	"rankcache/wire"
 )
 
-// Limits of POST /v1/scores:batch.
+// Limits of POST /v1/scores:batch and :delete.
 const (
 	maxPosts    = 100       // commands
 	maxBatchLen = 256 << 10 // bytes
@@ -16,13 +21,22 @@ const (
 // postBatch answers {"results":[…]} with one element for each command, in their order:
 // {"result":…} as POST /v1/scores answers it, or {"problem":…}.
 func (p *poster) postBatch(rw http.ResponseWriter, r *http.Request) {
+	p.postSeveral(rw, r, decodeBatch)
+}
+
+// postDelete does the same for the members of {"order":…,"board":…,"members":[…]}.
+func (p *poster) postDelete(rw http.ResponseWriter, r *http.Request) {
+	p.postSeveral(rw, r, decodeDelete)
+}
+
+func (p *poster) postSeveral(rw http.ResponseWriter, r *http.Request, decode func([]byte) ([]json.RawMessage, error)) {
 	ctx, cancel := context.WithTimeout(r.Context(), p.time)
 	defer cancel()
 	body, ok := readJSON(rw, r, maxBatchLen)
 	if !ok {
 		return
 	}
-	commands, err := decodeBatch(body)
+	commands, err := decode(body)
 	if err != nil {
 		problemOf(err).Write(rw)
 		return
@@ -46,6 +60,67 @@ func decodeBatch(body []byte) ([]json.RawMessage, error) {
 	return batch.Commands, nil
 }
 
+// decodeDelete returns the commands that delete the members of a body. Their order ids are
+// made of the body's and the member. The error is a [*Refusal].
+func decodeDelete(body []byte) ([]json.RawMessage, error) {
+	var all struct {
+		rawCommand
+		Members []string `json:"members"`
+	}
+	if !utf8.Valid(body) { // as for a command
+		return nil, &Refusal{"json", errors.New("not UTF-8")}
+	}
+	if err := json.Unmarshal(body, &all); err != nil {
+		return nil, badJSON(err)
+	}
+	if n := len(all.Members); n == 0 || n > maxPosts {
+		return nil, &Refusal{"members", fmt.Errorf("%d members, want 1 to %d", n, maxPosts)}
+	}
+	if err := wire.CheckOrderID(all.Order); err != nil {
+		return nil, &Refusal{"order", err}
+	}
+	commands := make([]json.RawMessage, len(all.Members))
+	for i, member := range all.Members {
+		commands[i], _ = json.Marshal(&rawCommand{Board: all.Board, Class: all.Class, Dims: all.Dims, Room: all.Room, // numbers and strings
+			Member: member, Op: wire.OpDelete.String(), Order: orderOf(all.Order, member), At: all.At})
+	}
+	return commands, nil
+}
+
+// orderOf is the order id of one member's part of a change of several.
+func orderOf(id, member string) string { return id + "/" + member }
+
+// spreadOrders gives each member's command an order id of its own where several members of
+// a board have one, as an order is one member's change.
+func spreadOrders(posts []posted) {
+	type order struct {
+		board rankcache.BoardID
+		id    string
+	}
+	first, spread := make(map[order]string, len(posts)), make(map[order]bool)
+	for _, p := range posts {
+		if p.err != nil {
+			continue
+		}
+		o := order{p.Board, p.OrderID}
+		if member, ok := first[o]; !ok {
+			first[o] = p.Member
+		} else if member != p.Member {
+			spread[o] = true
+		}
+	}
+	for i := range posts {
+		p := &posts[i]
+		if p.err != nil || !spread[order{p.Board, p.OrderID}] {
+			continue
+		}
+		p.OrderID, p.spread = orderOf(p.OrderID, p.Member), true
+		if err := wire.CheckOrderID(p.OrderID); err != nil {
+			p.err = &Refusal{"order", err}
+		}
+	}
+}
+
 func appendResults(dst []byte, posts []posted) []byte {
 	dst = append(dst, `{"results":[`...)
 	for i := range posts {
@@ -56,8 +131,13 @@ func appendResults(dst []byte, posts []posted) []byte {
 		if post.err == nil {
 			dst = appendAnswer(append(dst, `{"result":`...), post)
 		} else {
+			dst = append(dst, '{')
+			if post.spread { // to be posted again with it
+				text, _ := json.Marshal(post.OrderID)
+				dst = append(append(append(dst, `"order":`...), text...), ',')
+			}
 			text, _ := json.Marshal(problemOf(post.err)) // strings and a number only
-			dst = append(append(dst, `{"problem":`...), text...)
+			dst = append(append(dst, `"problem":`...), text...)
 		}
 		dst = append(dst, '}')
 	}

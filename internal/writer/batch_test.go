@@ -32,8 +32,10 @@ type batchAnswer struct {
 	}
 }
 
-func (h *fixture) postBatch(body string) *httptest.ResponseRecorder {
-	req := httptest.NewRequest(http.MethodPost, "/v1/scores:batch", strings.NewReader(body))
+func (h *fixture) postBatch(body string) *httptest.ResponseRecorder { return h.postTo("batch", body) }
+
+func (h *fixture) postTo(verb, body string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(http.MethodPost, "/v1/scores:"+verb, strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
 	rec := httptest.NewRecorder()
 	h.Handler().ServeHTTP(rec, req)
@@ -66,7 +68,7 @@ func TestPostBatch(t *testing.T) {
 	h := newFixture(t, testkit.Kfake(t).Addr(), nil)
 	h.run(t)
 	set := h.opCommand("set", "o3", "a", "score", 10)
-	body := batchOf(h.command("o1", "a"), h.command("o2", "b"), set, h.command("o4", "a"), h.command("o1", "a"), h.command("o2", "a"),
+	body := batchOf(h.command("o1", "a"), h.command("o2", "b"), set, h.command("o4", "a"), h.command("o1", "a"), h.opCommand("incr", "o2", "b", "delta", 2),
 		`{"class":"none"}`, `null`, strings.Replace(h.command("o5", "a"), "{", `{"class":"none","dims":{},`, 1), h.command("o6", "b"))
 	rec := h.postBatch(body)
 	equal(t, "results", results(t, rec), []string{"a=1 1", "b=1 2", "a=10 3", "a=11 4", "again", "409 order_conflict",
@@ -80,6 +82,64 @@ func TestPostBatch(t *testing.T) {
 	must(t, err)
 	must(t, doc.Check(apitest.Exchange{Method: http.MethodPost, Target: "/v1/scores:batch", RequestHeader: http.Header{"Content-Type": {"application/json"}},
 		RequestBody: batchOf(h.command("o1", "a")), Status: rec.Code, Header: rec.Header(), Body: rec.Body.String()}))
+}
+
+// One order id for several members is an order of each, whose id has the member. Those of a
+// problem are told, so that one of them can be posted again.
+func TestBatchOfOneOrder(t *testing.T) {
+	h := quiet(t, nil)
+	long := strings.Repeat("x", 120)
+	body := batchOf(h.command("o1", "a"), h.command("o1", "b"), h.command("o2", "a"), h.command("o1", "a"), h.opCommand("set", "o1", "b", "score", 5),
+		h.command(long, "a"), h.command(long, "a long member of a board"))
+	rec := h.postBatch(body)
+	equal(t, "results", results(t, rec), []string{"a=1 1", "b=1 2", "a=2 3", "again", "409 order_conflict", "a=3 4", "400 bad_argument"})
+	var answer struct {
+		Results []struct {
+			Order  string
+			Result struct{ Order string }
+		}
+	}
+	must(t, json.Unmarshal(rec.Body.Bytes(), &answer))
+	var orders []string
+	for _, r := range answer.Results {
+		orders = append(orders, r.Order+r.Result.Order)
+	}
+	equal(t, "orders", orders, []string{"o1/a", "o1/b", "o2", "o1/a", "o1/b", long + "/a", long + "/a long member of a board"})
+	doc, err := apitest.Load(sidecar.OpenAPI())
+	must(t, err)
+	must(t, doc.Check(apitest.Exchange{Method: http.MethodPost, Target: "/v1/scores:batch", RequestHeader: http.Header{"Content-Type": {"application/json"}},
+		RequestBody: body, Status: rec.Code, Header: rec.Header(), Body: rec.Body.String()}))
+	equal(t, "again", results(t, h.postBatch(batchOf(h.command("o1", "b"), h.command("o1", "a")))), []string{"again", "again"})
+	equal(t, "alone", h.do1(t, h.command("o1/b", "b")).Duplicate, true)
+	equal(t, "board", h.scores(t), map[string]float64{"a": 3, "b": 1})
+}
+
+func TestPostDelete(t *testing.T) {
+	h := quiet(t, nil)
+	h.postBatch(batchOf(h.command("o1", "a"), h.command("o2", "b"), h.command("o3", "c")))
+	body := fmt.Sprintf(`{"order":"clean","board":%q,"members":["a","nobody","","b","a"],"at":%d}`, h.board, h.at)
+	rec := h.postTo("delete", body)
+	equal(t, "results", results(t, rec), []string{"a=0 4", "nobody=0 5", "400 bad_argument", "b=0 6", "again"})
+	equal(t, "board", h.scores(t), map[string]float64{"c": 1})
+	h.do1(t, h.command("o4", "a"))
+	equal(t, "fewer, again", results(t, h.postTo("delete", strings.Replace(body, `"a","nobody","",`, "", 1))), []string{"again", "again"})
+	equal(t, "board", h.scores(t), map[string]float64{"a": 1, "c": 1})
+	doc, err := apitest.Load(sidecar.OpenAPI())
+	must(t, err)
+	must(t, doc.Check(apitest.Exchange{Method: http.MethodPost, Target: "/v1/scores:delete", RequestHeader: http.Header{"Content-Type": {"application/json"}},
+		RequestBody: body, Status: rec.Code, Header: rec.Header(), Body: rec.Body.String()}))
+	for body, argument := range map[string]string{
+		`{"board":"1","members":["a"]}`:                                                     "order",
+		`{"order":"o","board":"1","members":[]}`:                                            "members",
+		`{"order":"o","board":"1"}`:                                                         "members",
+		`{"order":"o","board":"1","members":7}`:                                             "members",
+		`{"order":"o","board":"1","members":["a"` + strings.Repeat(`,"a"`, maxPosts) + `]}`: "members",
+	} {
+		rec := h.postTo("delete", body)
+		checkProblem(t, body, rec.Code, rec.Body.String(), httpserve.Problem{Status: 400, Code: "bad_argument", Argument: argument})
+	}
+	rec = h.postTo("delete", "{\"order\":\"o\",\"board\":\"1\",\"members\":[\"\xff\"]}")
+	checkProblem(t, "not UTF-8", rec.Code, rec.Body.String(), httpserve.Problem{Status: 400, Code: "bad_request"})
 }
 
 func TestBatchLimits(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 // MaxCommandLen is the longest command that is read, in bytes.
 const MaxCommandLen = wire.MaxUpdateLen
 
-// Command is one requested score change. It is immutable once it is decoded and its
-// board is found.
+// Command is one requested score change. It is immutable once its board is found, and its
+// order id is its own in the batch that it came in.
 type Command struct {
 	Board   rankcache.BoardID // of a command that names a class: empty until it is found
 	Class   string            // empty if the command names the board

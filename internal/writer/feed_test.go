@@ -3,6 +3,7 @@ package writer
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"rankcache"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/apitest"
 	"rankcache/rooms"
+	"rankcache/sidecar"
 )
 
 // feedingClasses are fed by class half, as far down as year.
@@ -119,6 +122,10 @@ func TestFeedRefusals(t *testing.T) {
 	if status != 200 || !strings.Contains(answer, fmt.Sprintf(`{"board":%q,"refused":"blocked"}`, boards[2])) {
 		t.Error(status, answer)
 	}
+	doc, err := apitest.Load(sidecar.OpenAPI())
+	must(t, err)
+	must(t, doc.Check(apitest.Exchange{Method: http.MethodPost, Target: "/v1/scores", RequestHeader: http.Header{"Content-Type": {"application/json"}},
+		RequestBody: inHalf("o1", zone, "a", 5, h.at), Status: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: answer}))
 	status, answer = h.post(t, inHalf("o1", zone, "a", 6, h.at))
 	checkProblem(t, "conflict", status, answer, httpserve.Problem{Status: 409, Code: "order_conflict"})
 	status, answer = h.post(t, inHalf("o2", zone, "a", 6, h.at-int64(24*time.Hour/time.Millisecond)))

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,14 +25,6 @@ const PostTimeout = 5 * time.Second
 // refusedTimeout bounds how long a refused post waits for Kafka.
 const refusedTimeout = time.Second
 
-// errNotAcked reports that Redis took a command and Kafka did not yet take its
-// update.
-var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge the update")
-
-// errNotRecorded reports that Kafka did not take a command that is to be in the command
-// topic before it is applied.
-var errNotRecorded = errors.New("Kafka did not acknowledge the command")
-
 // poster answers posted commands.
 type poster struct {
 	*processor
@@ -41,14 +35,15 @@ func (p *poster) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/scores", p.postScore)
 	mux.HandleFunc("POST /v1/scores:batch", p.postBatch)
-	for _, path := range []string{"/v1/scores", "/v1/scores:batch"} {
+	mux.HandleFunc("POST /v1/scores:delete", p.postDelete)
+	for _, path := range []string{"/v1/scores", "/v1/scores:batch", "/v1/scores:delete"} {
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Allow", http.MethodPost)
 			problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want POST").Write(rw)
 		})
 	}
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
-		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores or /v1/scores:batch").Write(rw)
+		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch or /v1/scores:delete").Write(rw)
 	})
 	return httpserve.CheckOrigin(mux)
 }
@@ -90,12 +85,41 @@ func isJSON(contentType string) bool {
 	return err == nil && media == "application/json" && (!ok || strings.EqualFold(charset, "utf-8"))
 }
 
+type allowedKey struct{}
+
+// AllowClasses returns a context for a request to the handler whose commands may change
+// boards of the classes only; what these feed they may change too.
+func AllowClasses(ctx context.Context, classes []string) context.Context {
+	return context.WithValue(ctx, allowedKey{}, classes)
+}
+
+// AllowedClasses returns what [AllowClasses] has set, and false if the request may change all
+// boards.
+func AllowedClasses(ctx context.Context) (classes []string, limited bool) {
+	classes, limited = ctx.Value(allowedKey{}).([]string)
+	return classes, limited
+}
+
+// mayChange returns a [*Refusal] if the caller may not change boards of the job's class.
+func mayChange(ctx context.Context, j *job) error {
+	classes, limited := AllowedClasses(ctx)
+	switch {
+	case !limited || j.rules.kind != nil && slices.Contains(classes, j.rules.kind.Name()):
+		return nil
+	case j.rules.kind == nil:
+		return &Refusal{"class_not_allowed", fmt.Errorf("board %s has no class, and the token is for boards of %s only", j.Board, strings.Join(classes, ", "))}
+	}
+	return &Refusal{"class_not_allowed", fmt.Errorf("the token is not for boards of class %s, but of %s only", j.rules.kind.Name(), strings.Join(classes, ", "))}
+}
+
 // posted is a command of a request and what became of it.
 type posted struct {
 	*job
 	body []byte
 	err  error  // why there is no update
 	fed  []*job // of the boards that it feeds
+	// spread tells that its order id is made of the one that it came with and the member.
+	spread bool
 }
 
 // doAll takes the commands of one request all the way, those of one board in sequence.
@@ -104,7 +128,13 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 	posts := make([]posted, len(commands))
 	for i, body := range commands {
 		j, err := p.accept(body, now.UnixMilli(), now)
+		if err == nil {
+			err = mayChange(ctx, j)
+		}
 		posts[i] = posted{job: j, body: body, err: err}
+	}
+	if len(posts) > 1 {
+		spreadOrders(posts)
 	}
 	p.record(ctx, posts)
 	err := p.applyPosts(ctx, posts)
@@ -145,6 +175,7 @@ func (p *poster) applyPosts(ctx context.Context, posts []posted) error {
 		}
 	}
 	err := p.retry(ctx, "redis", func() error { return p.applier.applyPosts(ctx, jobs) })
+	p.rooms.add(ctx, jobs)
 	fed := p.fed(jobs)
 	next := 0
 	for i := range posts {
@@ -245,56 +276,4 @@ func appendFed(dst []byte, fed []*job) []byte {
 	}
 	text, _ := json.Marshal(answers) // finite numbers and strings
 	return append(dst, text...)
-}
-
-func problem(status int, code, title, detail string) httpserve.Problem {
-	return httpserve.Problem{Status: status, Code: code, Title: title, Detail: detail}
-}
-
-// classProblems are the titles of problems with classes, by code.
-var classProblems = map[string]string{
-	"unknown_class":   "No such class",
-	"bad_dims":        "Dimensions are not those of the class",
-	"board_and_class": "Board and class named",
-	"op_not_allowed":  "The class does not allow the operation",
-	"late":            "Command came after its period had ended",
-	"ended":           "Board is closed",
-	"guard":           "Beyond the guard of the class",
-}
-
-func problemOf(err error) httpserve.Problem {
-	r, ok := errors.AsType[*Refusal](err)
-	switch {
-	case errors.Is(err, errNotAcked):
-		return problem(http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
-			"the score is changed; post the same command with the same order again so that its update is published")
-	case errors.Is(err, errNotRecorded):
-		return problem(http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
-			"a command that feeds other boards is appended to the command topic first; post the same command with the same order again")
-	case errors.Is(err, errAdopting):
-		return problem(http.StatusServiceUnavailable, "adopting", "Board is being adopted",
-			"its members are added up, after something else has changed the board; post the same command with the same order again")
-	case !ok:
-		return problem(http.StatusServiceUnavailable, "origin_unavailable", "Redis did not answer",
-			"post the same command with the same order again")
-	case r.Reason == "blocked":
-		return problem(http.StatusForbidden, "blocked", "Board is blocked", r.Err.Error())
-	case r.Reason == "score_range":
-		return problem(http.StatusUnprocessableEntity, r.Reason, "Score out of range", r.Err.Error())
-	case r.Reason == "order_conflict":
-		return problem(http.StatusConflict, r.Reason, "Order id was used for another change", r.Err.Error())
-	case r.Reason == "too_old":
-		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is too old", r.Err.Error())
-	case r.Reason == "early":
-		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is ahead of time", r.Err.Error())
-	case classProblems[r.Reason] != "":
-		return problem(http.StatusUnprocessableEntity, r.Reason, classProblems[r.Reason], r.Err.Error())
-	case r.Reason == "clock":
-		return problem(http.StatusServiceUnavailable, "wrong_clock", "The writer's clock is wrong", r.Err.Error())
-	case r.Reason == "type":
-		return problem(http.StatusConflict, "wrong_type", "Key of the board holds something else", "")
-	case r.Reason == "json" || r.Reason == "size":
-		return problem(http.StatusBadRequest, "bad_request", "Command can't be read", r.Err.Error())
-	}
-	return httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: r.Reason, Detail: r.Err.Error()}
 }

@@ -22,6 +22,7 @@ type metrics struct {
 	fullest     *fullest
 	ties        prometheus.Counter
 	guards      *prometheus.CounterVec // by limit and action
+	trims       prometheus.Counter
 	topics      prometheus.Counter
 	retries     *prometheus.CounterVec // by the server that failed
 	apply       prometheus.Histogram
@@ -49,6 +50,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Changes of boards with ties of first or last beyond those that a score has room to tell apart: these members tie among themselves."}),
 		guards: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_guard_total",
 			Help: "Commands beyond a guard of their class, by limit (changes, members) and action: observe (applied), refuse."}, []string{"limit", "action"}),
+		trims: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_trims_total",
+			Help: "Members that were driven out of boards that keep only their best."}),
 		fullest: &fullest{gauge: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_write_orders_fullest",
 			Help: "Order ids in the fullest hash that was seen in the last ten minutes: one command a second is sampled. More than 100,000: raise --order-buckets."})},
 		published: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_updates_published_total",
@@ -78,7 +81,11 @@ func (m *metrics) note(j *job) {
 	case j.Beyond != "":
 		m.guards.WithLabelValues(j.Beyond, "observe").Inc()
 	}
-	if j.Refusal == nil && !j.Duplicate && j.Op != wire.OpDelete && j.rules.features().Ties &&
+	if j.Refusal != nil || j.Duplicate {
+		return
+	}
+	m.trims.Add(float64(len(j.Trims)))
+	if j.Op != wire.OpDelete && j.rules.features().Ties &&
 		j.Update.Seq >= wire.TieLimit(wire.Shown(j.Update.Score)) {
 		m.ties.Inc()
 	}

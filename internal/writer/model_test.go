@@ -29,16 +29,18 @@ type boardModel struct {
 	run, seq  uint64
 
 	rules    rules
-	changes  map[string]int // of each member within the guard's time
-	within   int64          // counts of that time
-	beyond   string         // limit that the last command was beyond
-	unranked int            // changes whose ties are not told apart
+	changes  map[string]int     // of each member within the guard's time
+	within   int64              // counts of that time
+	beyond   string             // limit that the last command was beyond
+	unranked int                // changes whose ties are not told apart
+	all      map[string]float64 // scores of a board that is trimmed, also of members outside
 }
 
 // known is an applied order.
 type known struct {
 	command Command
 	update  wire.Update
+	trims   []wire.Update
 }
 
 const modelSpan = int64(3600_000 + 120_000) // of an order life of 1 h
@@ -105,7 +107,7 @@ func (m *boardModel) apply(c *Command) (reason string, first *known, newRun bool
 
 // after returns the score that the command asks for and the highest one that it may have.
 func (m *boardModel) after(c *Command) (score, limit float64) {
-	old, limit := m.scores[c.Member], float64(maxScore)
+	old, limit := m.base(c.Member), float64(maxScore)
 	if m.rules.features().Ties {
 		old, limit = math.Floor(old), wire.MaxTieScore
 	}
@@ -116,6 +118,14 @@ func (m *boardModel) after(c *Command) (score, limit float64) {
 		return c.Number, limit
 	}
 	return 0, limit
+}
+
+// base returns the score that the member has, on the board or outside.
+func (m *boardModel) base(member string) float64 {
+	if score, ok := m.scores[member]; ok {
+		return score
+	}
+	return m.all[member]
 }
 
 // guard counts a change and returns the limit that it is beyond.
@@ -140,17 +150,44 @@ func (m *boardModel) guard(c *Command, counts bool) string {
 func (m *boardModel) keep(c *Command, score float64) {
 	f := m.rules.features()
 	old, ok := m.scores[c.Member]
+	if !ok {
+		old, ok = m.all[c.Member]
+	}
 	switch {
 	case c.Op == wire.OpDelete:
 		delete(m.scores, c.Member)
+		delete(m.all, c.Member)
 	case !f.Ties:
 		m.scores[c.Member] = score
 	case !ok || score != wire.Shown(old):
 		m.scores[c.Member] = wire.TieScore(score, m.seq, f.Last)
+	default:
+		m.scores[c.Member] = old
+	}
+	if score, on := m.scores[c.Member]; on && f.Trim {
+		m.all[c.Member] = score
 	}
 	if c.Op != wire.OpDelete && f.Ties && m.seq >= wire.TieLimit(score) {
 		m.unranked++
 	}
+}
+
+// trim returns the updates of the members that a change has driven out.
+func (m *boardModel) trim(u wire.Update) (trims []wire.Update) {
+	for m.rules.trim > 0 && len(m.scores) > m.rules.trim {
+		worst := ""
+		for member, score := range m.scores {
+			if least, ok := m.scores[worst]; !ok || score < least || score == least && member < worst {
+				worst = member
+			}
+		}
+		m.all[worst] = m.scores[worst]
+		delete(m.scores, worst)
+		m.seq++
+		trims = append(trims, wire.Update{Board: u.Board, Member: worst, Op: wire.OpTrim, Run: m.run, Seq: m.seq, Sum: m.sum(), HasSum: true,
+			Members: len(m.scores), OrderID: u.OrderID, At: u.At})
+	}
+	return trims
 }
 
 // turnGuard forgets the counts of another time, as each call of apply.lua does.
@@ -176,10 +213,11 @@ func TestRandomCommandsEqualModel(t *testing.T) {
 	guard := rooms.Guard{Changes: 3, Per: time.Minute, Members: 8}
 	refuse := guard
 	refuse.Refuse = true
-	for i, r := range []rules{{}, {}, {}, {ties: rooms.TiesFirst}, {ties: rooms.TiesLast, guard: guard}, {guard: refuse}, {ties: rooms.TiesFirst, guard: refuse}} {
+	for i, r := range []rules{{}, {}, {}, {ties: rooms.TiesFirst}, {ties: rooms.TiesLast, guard: guard}, {guard: refuse}, {ties: rooms.TiesFirst, guard: refuse},
+		{trim: 5}, {trim: 4, ties: rooms.TiesFirst, guard: guard}} {
 		h := quiet(t, func(o *Options) { o.BoardLife = 10_000 * time.Hour })
 		h.applier.birth.addAtOnce = []int{maxAtOnce, 3}[i%2]
-		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, changes: make(map[string]int)}
+		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, changes: make(map[string]int), all: make(map[string]float64)}
 		h.applier.now = func() time.Time { return time.UnixMilli(m.now) }
 		h.applier.serverTime = func(context.Context, rankcache.BoardID) (time.Time, error) { return time.UnixMilli(m.now), nil }
 		for step := range 400 {
@@ -240,6 +278,7 @@ func (h *fixture) changePast(t *testing.T, m *boardModel, step int) {
 	case 4: // as when the board's keys have expired
 		must(t, h.client.Del(ctx, h.applier.allKeys(h.board, &m.rules)...).Err())
 		m.born, m.lost, m.last, m.sets = false, true, 0, [2]map[string]known{{}, {}}
+		clear(m.all)
 	}
 	m.scores = h.scores(t)
 	m.dirty = m.dirty || len(m.scores) != members
@@ -298,8 +337,7 @@ func (h *fixture) checkModel(t *testing.T, m *boardModel, j *job) {
 		return
 	}
 	if first != nil {
-		first.update.At, first.update.Board = first.command.At, h.board
-		equal(t, "repeat", []any{j.Duplicate, j.Update}, []any{true, first.update})
+		equal(t, "repeat", []any{j.Duplicate, j.Update, j.Trims}, []any{true, first.update, first.trims})
 		return
 	}
 	score := m.scores[j.Member]
@@ -308,8 +346,9 @@ func (h *fixture) checkModel(t *testing.T, m *boardModel, j *job) {
 	if j.Op == wire.OpIncr {
 		want.Delta = j.Number
 	}
-	equal(t, "applied", []any{j.Duplicate, j.Update}, []any{false, want})
-	m.sets[m.turn%2][j.OrderID] = known{*j.Command, want}
+	trims := m.trim(want)
+	equal(t, "applied", []any{j.Duplicate, j.Update, j.Trims}, []any{false, want, trims})
+	m.sets[m.turn%2][j.OrderID] = known{*j.Command, want, trims}
 }
 
 // The meta that the scripts write is what Go reads and writes: life, end and times

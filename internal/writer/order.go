@@ -16,11 +16,13 @@ func orderField(orderID string) string { return wire.OrderField(orderID) }
 
 // Layout of the record of an order, as apply.lua packs it. The mark tells a command
 // with the same order id and another op, member or number; a repeat has the same ones,
-// so the record holds only the rest of the update.
+// so the record holds only the rest of the update. The trims that a change has caused
+// follow, each with the next seq and one member less.
 //
 //	mark                            7 bytes: op, and wire.Hash of member and number
 //	struct.pack('>d', score)        8, 0 after a delete
 //	struct.pack('>I7I6I6I4I6')     29: run, seq, sum, members, at
+//	struct.pack('>I6Bc0')          7 and the member's length, of each trim: sum, member
 const (
 	markLen   = 7
 	recordLen = markLen + 8 + 7 + 6 + 6 + 4 + 6
@@ -41,19 +43,41 @@ func packed(c *Command, hash int) string {
 	return string(append(append(data, orderField(c.OrderID)...), mark(c)...))
 }
 
-// readRecord returns the update of c that an order's record tells.
-func readRecord(c *Command, record string) (wire.Update, error) {
-	if len(record) != recordLen || record[:markLen] != mark(c) {
-		return wire.Update{}, badReply(record)
+// readRecord returns the update of c that an order's record tells, and those of the
+// members that it had trimmed.
+func readRecord(c *Command, record string) (u wire.Update, trims []wire.Update, err error) {
+	if len(record) < recordLen || record[:markLen] != mark(c) {
+		return u, nil, badReply(record)
 	}
 	f := record[markLen:]
-	u := wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, OrderID: c.OrderID, HasSum: true,
+	u = wire.Update{Board: c.Board, Member: c.Member, Op: c.Op, OrderID: c.OrderID, HasSum: true,
 		Score: math.Float64frombits(bigEndian(f[:8])), Run: bigEndian(f[8:15]), Seq: bigEndian(f[15:21]),
-		Sum: bigEndian(f[21:27]), Members: int(bigEndian(f[27:31])), At: int64(bigEndian(f[31:]))}
+		Sum: bigEndian(f[21:27]), Members: int(bigEndian(f[27:31])), At: int64(bigEndian(f[31:37]))}
 	if c.Op == wire.OpIncr {
 		u.Delta = c.Number
 	}
-	return u, nil
+	trims, ok := readTrims(u, record[recordLen:])
+	if !ok {
+		err = badReply(record)
+	}
+	return u, trims, err
+}
+
+// readTrims returns the updates of the members that were trimmed after u.
+func readTrims(u wire.Update, data string) (trims []wire.Update, ok bool) {
+	u.Op, u.Delta, u.Score = wire.OpTrim, 0, 0
+	for len(data) > 0 {
+		const head = 6 + 1 // sum, length of the member
+		if len(data) < head || len(data) < head+int(data[6]) {
+			return nil, false
+		}
+		end := head + int(data[6])
+		u.Sum, u.Member, data = bigEndian(data[:6]), data[head:end], data[end:]
+		u.Seq++
+		u.Members--
+		trims = append(trims, u)
+	}
+	return trims, true
 }
 
 func bigEndian(data string) (n uint64) {
@@ -77,7 +101,8 @@ const (
 // gets unchanged, or a refusal.
 type Outcome struct {
 	Update    wire.Update
-	Duplicate bool // the order id was applied before
+	Trims     []wire.Update // of the members that the change had trimmed
+	Duplicate bool          // the order id was applied before
 	Refusal   *Refusal
 	Beyond    string // the limit of a guard that is exceeded: changes, members
 }
@@ -113,7 +138,7 @@ func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 	}
 	switch rest := reply[1:]; reply[0] {
 	case '+', '=', 'C', 'M':
-		o.Update, err = readRecord(c, rest)
+		o.Update, o.Trims, err = readRecord(c, rest)
 		o.Duplicate, o.Beyond = reply[0] == '=', beyond[reply[:1]]
 	case '!':
 		if refusals[rest] == nil {

@@ -95,6 +95,9 @@ func (a *applier) allKeys(b rankcache.BoardID, r *rules) []string {
 	if r.features().Guard {
 		keys = append(keys, a.names.GuardKey(b))
 	}
+	if r.trim > 0 {
+		keys = append(keys, a.names.ScoresKey(b))
+	}
 	return keys
 }
 

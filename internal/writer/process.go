@@ -19,6 +19,7 @@ type processor struct {
 	*refuser
 	opts    Options
 	applier *applier
+	rooms   *roomSets
 	topics  *topics
 	ledger  ledgerTopic
 	metrics *metrics
@@ -29,7 +30,7 @@ type processor struct {
 
 func newProcessor(opts Options) *processor {
 	m := newMetrics(opts.Registerer)
-	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m),
+	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m), rooms: newRoomSets(opts),
 		topics: newTopics(opts.Topics, opts.Names, m), ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, metrics: m, log: opts.Log}
 }
 
@@ -72,14 +73,26 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 // topic stays.
 func (p *processor) appendUpdate(dst []message, j *job) []message {
 	dst = p.ledger.append(dst, &j.Update)
+	for i := range j.Trims {
+		dst = p.ledger.append(dst, &j.Trims[i])
+	}
 	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isOver(p.applier.now()) {
 		return dst
 	}
-	log, key := p.opts.Tiers.File().Log(p.opts.Names, j.Board), j.Update.Member
-	if log.Shared {
-		key = string(j.Board)
+	log := p.opts.Tiers.File().Log(p.opts.Names, j.Board)
+	dst = append(dst, updateMessage(&log, &j.Update))
+	for i := range j.Trims {
+		dst = append(dst, updateMessage(&log, &j.Trims[i]))
 	}
-	return append(dst, message{log.Topic, []byte(key), wire.AppendUpdate(nil, &j.Update)})
+	return dst
+}
+
+func updateMessage(log *rooms.Log, u *wire.Update) message {
+	key := u.Member
+	if log.Shared {
+		key = string(u.Board)
+	}
+	return message{log.Topic, []byte(key), wire.AppendUpdate(nil, u)}
 }
 
 // publish returns once Kafka has acknowledged all messages. Its only error is that

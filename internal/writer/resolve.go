@@ -29,11 +29,12 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 	if !slices.Contains(kind.Ops, c.Op) {
 		return r, nil, &Refusal{"op_not_allowed", fmt.Errorf("class %s allows %v, not %s", kind.Name(), kind.Ops, c.Op)}
 	}
-	r = rulesOf(board, kind)
-	if refusal := r.check(c); refusal != nil {
-		return r, nil, refusal
+	for _, k := range append(fedClasses(nil, kind, classes), kind) {
+		if refusal := checkNumber(c, k); refusal != nil {
+			return r, nil, refusal
+		}
 	}
-	return r, outside(board.Period, kind.Grace, arrived), nil
+	return rulesOf(board, kind), outside(board.Period, kind.Grace, arrived), nil
 }
 
 // rules are what a class sets for one board and its commands. The zero value is for
@@ -55,13 +56,13 @@ func rulesOf(b class.Board, kind *rooms.Class) rules {
 	return r
 }
 
-// check returns why a command's number does not go with the rules, or nil.
-func (r *rules) check(c *Command) *Refusal {
+// checkNumber returns why a command's number does not go with a board of the class, or nil.
+func checkNumber(c *Command, kind *rooms.Class) *Refusal {
 	switch {
-	case r.features().Ties && c.Number != math.Trunc(c.Number):
-		return &Refusal{"score_range", fmt.Errorf("%v is not whole, and the board keeps its tie-break in the fraction of scores", c.Number)}
-	case r.trim > 0 && c.Number < 0:
-		return &Refusal{"score_range", fmt.Errorf("%v is negative, and the board is trimmed to its best %d members", c.Number, r.trim)}
+	case kind.Ties != rooms.TiesMember && c.Number != math.Trunc(c.Number):
+		return &Refusal{"score_range", fmt.Errorf("%v is not whole, and boards of class %s keep the tie-break in the fraction of scores", c.Number, kind.Name())}
+	case kind.Trim > 0 && c.Number < 0:
+		return &Refusal{"score_range", fmt.Errorf("%v is negative, and boards of class %s keep their best %d members only", c.Number, kind.Name(), kind.Trim)}
 	}
 	return nil
 }

@@ -18,12 +18,13 @@ var applySource string
 type features struct {
 	Ties, Last bool // Last with Ties only
 	Guard      bool
+	Trim       bool
 }
 
 func (r *rules) features() features {
 	return features{
 		Ties: r.ties == rooms.TiesFirst || r.ties == rooms.TiesLast, Last: r.ties == rooms.TiesLast,
-		Guard: r.guard != rooms.Guard{},
+		Guard: r.guard != rooms.Guard{}, Trim: r.trim > 0,
 	}
 }
 
@@ -33,8 +34,8 @@ var applyScripts = makeScripts()
 func makeScripts() map[features]*redis.Script {
 	source := template.Must(template.New("apply.lua").Delims("--{{", "}}").Parse(applySource))
 	scripts := make(map[features]*redis.Script)
-	for i := range 1 << 3 {
-		f := features{Ties: i&1 != 0, Last: i&3 == 3, Guard: i&4 != 0}
+	for i := range 1 << 4 {
+		f := features{Ties: i&1 != 0, Last: i&3 == 3, Guard: i&4 != 0, Trim: i&8 != 0}
 		var text strings.Builder
 		if err := source.Execute(&text, f); err != nil {
 			panic(err) // of a file of this package

@@ -103,7 +103,7 @@ func checkTies(t *testing.T, ties rooms.Ties, lowest float64, changes, members i
 			m.apply(c, uint64(first+i+1))
 		}
 		must(t, h.applier.apply(t.Context(), jobs))
-		applyLocally(t, local, jobs)
+		applyLocally(t, local, jobs...)
 	}
 	local.Publish()
 	want := m.ranking()
@@ -120,14 +120,18 @@ func checkTies(t *testing.T, ties rooms.Ties, lowest float64, changes, members i
 }
 
 // applyLocally has a local board apply the updates of jobs, as they travel.
-func applyLocally(t *testing.T, b *localboard.Board, jobs []*job) {
+func applyLocally(t *testing.T, b *localboard.Board, jobs ...*job) {
 	t.Helper()
-	us := make([]wire.Update, len(jobs))
-	for i, j := range jobs {
+	var us []wire.Update
+	for _, j := range jobs {
 		if j.Refusal != nil {
 			t.Fatal(j.Refusal)
 		}
-		must(t, wire.DecodeUpdate(wire.AppendUpdate(nil, &j.Update), &us[i]))
+		for _, u := range append([]wire.Update{j.Update}, j.Trims...) {
+			var travelled wire.Update
+			must(t, wire.DecodeUpdate(wire.AppendUpdate(nil, &u), &travelled))
+			us = append(us, travelled)
+		}
 	}
 	b.Apply(us)
 }
@@ -186,6 +190,8 @@ func TestTieRange(t *testing.T) {
 classes:
   - {name: first, board: "first_{x}", period: none, ties: first}
   - {name: best, board: "best_{x}", period: none, ops: [incr], trim: 3}
+  - {name: feeder, board: "feeder_{x}", period: none, ops: [incr], score: integer, feeds: [between]}
+  - {name: between, board: "between_{x}", period: none, ops: [incr], score: integer, feeds: [first, best]}
 `))
 		must(t, err)
 		o.Tiers = tiers{file: file}
@@ -199,6 +205,12 @@ classes:
 		h.checkRefused(t, c, "score_range")
 	}
 	equal(t, "meta", h.meta(t), before)
-	h.board = rankcache.BoardID("best_" + h.zone())
-	h.checkRefused(t, h.opCommand("incr", "o3", "a", "delta", -1), "score_range")
+	zone := h.zone()
+	for _, class := range []string{"best", "feeder"} {
+		h.board = rankcache.BoardID(class + "_" + zone)
+		h.checkRefused(t, h.opCommand("incr", "o3", "a", "delta", -1), "score_range")
+		if class == "feeder" {
+			h.checkRefused(t, h.opCommand("incr", "o3", "a", "delta", 0.5), "score_range")
+		}
+	}
 }

@@ -52,7 +52,7 @@ func New(opts Options) (*Writer, error) {
 // Handler serves POST /v1/scores: one command as JSON, answered with its update
 // and whether the order was applied before. For a super-hot board the answer
 // comes when Kafka has acknowledged the update. POST /v1/scores:batch does the same for
-// several commands, with a result or problem for each. Errors are
+// several commands, with a result or problem for each, and :delete for several members. Errors are
 // application/problem+json; after a 503 the same command with the same order
 // number is to be posted again. Requests that a browser sends for another site's page are
 // refused.
@@ -117,7 +117,8 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 		return w.applyBatches(ctx, work, c, applied)
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
-	g.Go(func() error { w.readopt(ctx, work); return nil })
+	g.Go(func() error { w.meanwhile(ctx, work, w.applier.readopt); return nil })
+	g.Go(func() error { w.meanwhile(ctx, work, w.rooms.run); return nil })
 	g.Go(func() error { w.makeTopics(ctx, work, p); return nil })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("writer: %w", err)
@@ -197,6 +198,7 @@ func (w *Writer) applyJobs(ctx context.Context, jobs []*job) (fedJobs, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.rooms.add(ctx, jobs)
 	fed := w.fed(jobs)
 	if all := fed.all(); len(all) > 0 {
 		err = w.retry(ctx, "redis", func() error { return w.applier.apply(ctx, all) })
@@ -271,12 +273,12 @@ func (w *Writer) commit(c *consumer, done offsets) bool {
 	return true
 }
 
-// readopt adopts boards with a wrong sum until one of the contexts ends.
-func (w *Writer) readopt(ctx, work context.Context) {
+// meanwhile runs what needs no batch until one of the contexts ends.
+func (w *Writer) meanwhile(ctx, work context.Context, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(work, cancel)()
-	w.applier.readopt(ctx)
+	run(ctx)
 }
 
 // makeCommandTopic creates the command topic if needed. Its only error is that ctx

@@ -25,6 +25,7 @@ type args struct {
 	class, at    string // as they are in the request
 	mode         rankcache.RankMode
 	percentile   bool
+	trend        bool // with the ranks of the period before
 	seen         [argCount]bool
 }
 
@@ -45,23 +46,24 @@ const (
 	argGap
 	argRankMode
 	argPercentile
+	argTrend
 	argAt
 	argCount
 )
 
-var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "rank_mode", "percentile", "at"}
+var argNames = [argCount]string{"start", "limit", "order", "me", "profiles", "room", "around", "max_age_ms", "min_seq", "min_state", "wait_ms", "gap", "rank_mode", "percentile", "trend", "at"}
 
 // argsOf is which arguments a route takes, beside the dimensions of a class.
 var argsOf = [routes][argCount]bool{
 	routeTop: topArgs, routeMember: memberArgs, routeClassTop: withAt(topArgs), routeClassMember: withAt(memberArgs),
-	routeBatch: {argOrder: true, argProfiles: true, argRoom: true,
+	routeBatch: {argOrder: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true},
 }
 
 var (
-	topArgs = [argCount]bool{argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true,
+	topArgs = [argCount]bool{argStart: true, argLimit: true, argOrder: true, argMe: true, argAround: true, argGap: true, argProfiles: true, argRoom: true, argRankMode: true, argPercentile: true, argTrend: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
-	memberArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argAround: true, argRankMode: true, argPercentile: true,
+	memberArgs = [argCount]bool{argOrder: true, argProfiles: true, argRoom: true, argAround: true, argRankMode: true, argPercentile: true, argTrend: true,
 		argMaxAge: true, argMinSeq: true, argMinState: true, argWait: true}
 )
 
@@ -161,6 +163,8 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 		return setWord(value, "gap", "0", "1", func(on bool) { c.args.gap = on })
 	case argPercentile:
 		return setWord(value, "percentile", "0", "1", func(on bool) { c.args.percentile = on })
+	case argTrend:
+		return c.setTrend(value)
 	case argRankMode:
 		return c.setRankMode(value)
 	case argRoom:
@@ -178,6 +182,14 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 		return apijson.BadArgument("me", err.Error())
 	}
 	return nil
+}
+
+func (c *call) setTrend(value string) *apijson.Problem {
+	p := setWord(value, "trend", "0", "1", func(on bool) { c.args.trend = on })
+	if p == nil && c.args.trend && c.class == nil {
+		return noTrend("a board id has no period before: read the board by its class")
+	}
+	return p
 }
 
 func (c *call) setRankMode(text string) *apijson.Problem {

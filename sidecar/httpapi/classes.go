@@ -55,6 +55,22 @@ type classRead struct {
 	class  *knownClass // nil: the request names a board
 	period *classPeriod
 	dims   [maxDims]string // values of the class's dimensions; "": not given
+	before *periodBefore   // nil: no trend is asked for
+}
+
+// periodBefore is what a trend is read from.
+type periodBefore struct {
+	board rankcache.BoardID
+	over  bool           // the board does not change any more
+	trend *apijson.Trend // of the page's rows and the caller, if they were looked up for this call
+}
+
+// known returns the trend that was looked up, nil if none was.
+func (b *periodBefore) known() *apijson.Trend {
+	if b == nil {
+		return nil
+	}
+	return b.trend
 }
 
 // find sets the class of the name.
@@ -114,6 +130,21 @@ func (r *classRead) appendBoard(dst []byte, at string, now time.Time) ([]byte, *
 	}
 	r.period = p
 	return r.class.AppendID(dst, r.dims[:len(r.class.dims)], p.Tag), nil
+}
+
+// findBefore finds the board of the period before.
+func (r *classRead) findBefore(now time.Time) *apijson.Problem {
+	before, err := r.class.before(r.period, now)
+	if err != nil {
+		return noTrend(err.Error())
+	}
+	id := r.class.AppendID(nil, r.dims[:len(r.class.dims)], before.Tag)
+	r.before = &periodBefore{board: rankcache.BoardID(id), over: !now.Before(before.End.Add(r.class.Grace))}
+	return nil
+}
+
+func noTrend(detail string) *apijson.Problem {
+	return &apijson.Problem{Code: apijson.CodeTrend, Detail: detail}
 }
 
 // appendClass adds the class and its period to an object. It does nothing for a call

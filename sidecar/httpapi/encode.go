@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,9 +51,14 @@ func (s *encoder) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 		}
 		buffer := s.buffers.Get().(*[]byte)
 		defer s.buffers.Put(buffer)
-		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, apijson.Plain(page.Integers), &j)
+		trend := s.pageTrend(c, page.Entries, nil)
+		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, apijson.Plain(page.Integers).With(trend), &j)
 		*buffer = c.appendClass(*buffer)
-		b := newBody(*buffer, page.Source, page.State, j.Fresh)
+		fresh := j.Fresh
+		if trend != nil && (!c.before.over || trend.Error != "") {
+			fresh = func() bool { return false }
+		}
+		b := newBody(*buffer, page.Source, page.State, fresh)
 		p.keepPrevious(page.Entries, &j, b)
 		return b
 	})
@@ -61,7 +67,8 @@ func (s *encoder) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 // appendPage appends a page that is made for this request alone.
 func (s *encoder) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 	j := s.join(c, a.Entries)
-	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, apijson.Plain(a.Integers), &j))
+	trend := s.pageTrend(c, a.Entries, nil)
+	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, apijson.Plain(a.Integers).With(trend), &j))
 }
 
 // appendMe appends the caller's own standing and the page's closing brace. If Redis could not
@@ -72,14 +79,15 @@ func (s *encoder) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
 		return apijson.AppendMeError(dst, s.problemOf(err).Code)
 	}
 	j := s.joinMembers(c, me.Member)
-	return apijson.AppendMe(dst, me, seq, apijson.Plain(a.Integers), &j)
+	return apijson.AppendMe(dst, me, seq, apijson.Plain(a.Integers).With(s.ownTrend(c)), &j)
 }
 
 // appendWhole appends a page that is made for this request alone, with the caller.
 func (s *encoder) appendWhole(dst []byte, c *call, a *sidecar.PageAnswer) []byte {
 	read := c.read()
 	j := s.join(c, a.Entries)
-	dst = c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, &a.Answer, apijson.RanksOf(&read.Page, a), &j))
+	trend := s.pageTrend(c, a.Entries, a.Own.Neighbours)
+	dst = c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, &a.Answer, apijson.RanksOf(&read.Page, a).With(trend), &j))
 	if !c.args.me {
 		return dst
 	}
@@ -93,7 +101,7 @@ func (s *encoder) appendOwn(dst []byte, c *call, a *sidecar.PageAnswer) []byte {
 		return apijson.AppendMeError(dst, s.problemOf(own.Err).Code)
 	}
 	j, read := s.joinOwn(c, own), c.read()
-	return apijson.AppendOwn(dst, own, c.args.around >= 0, c.args.gap, apijson.OwnRanks(&read.Page, a), &j)
+	return apijson.AppendOwn(dst, own, c.args.around >= 0, c.args.gap, apijson.OwnRanks(&read.Page, a).With(s.ownTrend(c)), &j)
 }
 
 // appendBoard appends one answer of a batch, with what a single one has in headers.
@@ -139,6 +147,52 @@ func (s *encoder) encodeTogether(calls []call, answers []sidecar.PageAnswer, now
 		panic(*f)
 	}
 	return parts
+}
+
+// pageTrend returns the trend of a page's rows, neighbours and caller, nil if it is not asked
+// for.
+func (s *encoder) pageTrend(c *call, rows, neighbours []rankcache.Entry) *apijson.Trend {
+	if c.before == nil {
+		return nil
+	}
+	var members []string
+	if c.args.me {
+		members = append(members, c.member[0])
+	}
+	c.before.trend = s.readTrend(c, slices.Concat(rows, neighbours), members)
+	return c.before.trend
+}
+
+// ownTrend returns the trend of the caller of a page, which pageTrend has looked up unless
+// the page was encoded for another call.
+func (s *encoder) ownTrend(c *call) *apijson.Trend {
+	if c.before == nil || c.before.trend != nil {
+		return c.before.known()
+	}
+	return s.readTrend(c, nil, c.member[:])
+}
+
+// trendOf returns the trend of rows and the call's member, nil if it is not asked for.
+func (s *encoder) trendOf(c *call, rows []rankcache.Entry) *apijson.Trend {
+	if c.before == nil {
+		return nil
+	}
+	return s.readTrend(c, rows, c.member[:])
+}
+
+// readTrend returns the ranks of rows and members in the period before. An answer is sent
+// all the same where they can't be read.
+func (s *encoder) readTrend(c *call, rows []rankcache.Entry, members []string) *apijson.Trend {
+	members = slices.Clone(members)
+	for i := range rows {
+		members = append(members, rows[i].Member)
+	}
+	q := sidecar.Query{Board: c.before.board, Room: c.query.Room, Order: c.query.Order}
+	ranks, err := s.reader.RanksOf(c.ctx, &q, c.before.over, c.args.mode, members)
+	if err != nil {
+		return &apijson.Trend{Error: s.problemOf(err).Code}
+	}
+	return &apijson.Trend{Ranks: ranks}
 }
 
 // join returns the profiles of the rows if they were requested.

@@ -117,7 +117,7 @@ func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
 	}
 	p := s.pagesOf(&c.query, &a.Answer)
-	if p == nil || c.args.ranked() {
+	if p == nil || c.args.ranked() || c.args.trend {
 		c.out = s.appendWhole(c.out, c, &a)
 		s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 		return nil
@@ -147,7 +147,7 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
-	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers), &j))
+	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers).With(s.trendOf(c, nil)), &j))
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }
@@ -165,7 +165,7 @@ func (s *Server) ranked(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return &apijson.Problem{Code: apijson.CodeUnknownMember}
 	}
 	j := s.joinOwn(c, &a.Own)
-	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a), &j))
+	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a).With(s.trendOf(c, a.Own.Neighbours)), &j))
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
@@ -176,7 +176,7 @@ func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return s.problemOf(err)
 	}
 	j := s.join(c, a.Entries)
-	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers), &j))
+	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers).With(s.trendOf(c, a.Entries)), &j))
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
@@ -186,13 +186,19 @@ func (s *Server) batch(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if p != nil {
 		return p
 	}
-	found, err := s.reader.Standings(c.ctx, c.query, c.rows, members)
+	var found sidecar.Standings
+	var err error
+	if c.args.ranked() {
+		found, err = s.reader.RankedStandings(c.ctx, c.query, c.args.mode, members)
+	} else {
+		found, err = s.reader.Standings(c.ctx, c.query, c.rows, members)
+		c.rows = found.Rows // the others are shared
+	}
 	if err != nil {
 		return s.problemOf(err)
 	}
-	c.rows = found.Rows
 	j := s.joinMembers(c, members...)
-	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers), &j)
+	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, apijson.StandingRanks(c.args.mode, c.args.percentile, &found), &j)
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }

@@ -67,6 +67,18 @@ func (k *knownClass) periodAt(at string, now time.Time) (*classPeriod, error) {
 	return p, err
 }
 
+// before returns the period before p, whose state is of now.
+func (k *knownClass) before(p *classPeriod, now time.Time) (class.Period, error) {
+	if p.state != periodRunning || !k.Calendar().Periodic() {
+		return k.Calendar().Previous(p.Period)
+	}
+	previous, err := k.periodAt(atPrevious, now)
+	if err != nil {
+		return class.Period{}, err
+	}
+	return previous.Period, nil
+}
+
 func (k *knownClass) findPeriod(at string, now time.Time) (*classPeriod, error) {
 	calendar := k.Calendar()
 	if !calendar.Periodic() {

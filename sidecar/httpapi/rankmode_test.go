@@ -201,6 +201,7 @@ func (w *twins) checkRanked(r *rand.Rand, id rankcache.BoardID, entries []rankca
 				w.t.Fatal(err)
 			}
 		}
+		w.checkRankedBatch(s, id, board, query, mode, percentile)
 		if page.Me == nil {
 			w.t.Fatalf("%s: no me", top)
 		}
@@ -210,6 +211,25 @@ func (w *twins) checkRanked(r *rand.Rand, id rankcache.BoardID, entries []rankca
 		if diff := gocmp.Diff(want, got); diff != "" {
 			w.t.Fatalf("%s and %s (-want +got):\n%s", top, member, diff)
 		}
+	}
+}
+
+// checkRankedBatch compares the standings of the board's members, and of nobody.
+func (w *twins) checkRankedBatch(s *Server, id rankcache.BoardID, board rankedBoard, query, mode string, percentile bool) {
+	w.t.Helper()
+	var members []string
+	for _, e := range board {
+		members = append(members, e.Member)
+	}
+	want := append(board.rows(0, len(board), mode, percentile), rankedRow{Member: "nobody"})
+	query = strings.Replace(query, "&around=", "&room=", 1) // a batch has no neighbours
+	body, _ := json.Marshal(map[string]any{"members": append(members, "nobody")})
+	var got struct{ Members []rankedRow }
+	if err := json.Unmarshal([]byte(bodyOf(w.t, s, fmt.Sprintf("/v1/boards/%s/members:batch%s", id, query), string(body))), &got); err != nil {
+		w.t.Fatal(err)
+	}
+	if diff := gocmp.Diff(want, got.Members); diff != "" {
+		w.t.Fatalf("%s (-want +got):\n%s", query, diff)
 	}
 }
 

@@ -209,11 +209,14 @@ func (c *call) nameBoard(now time.Time) (p *apijson.Problem) {
 	from := len(c.decoded)
 	c.decoded, p = c.appendBoard(c.decoded, c.args.at, now)
 	c.query.Board = rankcache.BoardID(view(c.decoded[from:]))
+	if p == nil && c.args.trend {
+		p = c.findBefore(now)
+	}
 	return p
 }
 
 func (c *call) pageKey(integers bool) pageKey {
-	k := pageKey{start: c.args.start, limit: c.args.limit, order: c.query.Order, profiles: c.args.profiles, integers: integers}
+	k := pageKey{start: c.args.start, limit: c.args.limit, order: c.query.Order, profiles: c.args.profiles, integers: integers, trend: c.args.trend}
 	if c.period != nil {
 		k.class, k.state = c.class.Class, c.period.state
 	}

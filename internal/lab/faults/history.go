@@ -72,7 +72,7 @@ func (h *history) add(u wire.Update) error {
 }
 
 func placeAfter(u wire.Update) Place {
-	if u.Op == wire.OpDelete {
+	if u.Op.Removes() {
 		return Place{}
 	}
 	return Place{u.Score, true}

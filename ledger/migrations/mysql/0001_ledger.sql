@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS rank_log (
   members  bigint NOT NULL,
   at       bigint NOT NULL,
   PRIMARY KEY (board, run, seq),
-  UNIQUE KEY rank_log_order (board, member, order_id)
+  UNIQUE KEY rank_log_order (board, member, order_id, op)
 ) ENGINE=InnoDB;
 CREATE TABLE IF NOT EXISTS rank_lost (
   id       bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,

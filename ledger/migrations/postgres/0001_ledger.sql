@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS rank_log (
   at       bigint NOT NULL,
   PRIMARY KEY (board, run, seq)
 );
-CREATE UNIQUE INDEX IF NOT EXISTS rank_log_order ON rank_log (board, member, order_id);
+CREATE UNIQUE INDEX IF NOT EXISTS rank_log_order ON rank_log (board, member, order_id, op);
 CREATE TABLE IF NOT EXISTS rank_lost (
   id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   board    text COLLATE "C" NOT NULL,

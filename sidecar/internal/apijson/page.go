@@ -36,7 +36,7 @@ func AppendPage(dst []byte, q sidecar.Query, limit int, a *sidecar.Answer, r *Ra
 	dst = append(dst, `,"limit":`...)
 	dst = strconv.AppendInt(dst, int64(limit), 10)
 	dst = appendRows(append(dst, `,"entries":`...), a.Page, r, j)
-	return append(appendMissing(dst, j), '}')
+	return append(r.appendTrendError(appendMissing(dst, j)), '}')
 }
 
 // appendRows appends the rows of a page as an array.
@@ -78,7 +78,7 @@ func appendMissing(dst []byte, j *Joined) []byte {
 func AppendStanding(dst []byte, s *sidecar.Standings, r *Ranks, j *Joined) []byte {
 	row := &s.Rows[len(s.Rows)-1]
 	dst = r.appendPlace(append(dst, ','), len(s.Rows)-1, row.Rank, row.Member, row.Score)
-	return append(appendMissing(AppendProfile(dst, j, 0), j), '}')
+	return append(r.appendTrendError(appendMissing(AppendProfile(dst, j, 0), j)), '}')
 }
 
 // AppendRanked appends the answer about one member in another mode of ranks, around as in
@@ -94,7 +94,7 @@ func AppendRanked(dst []byte, q sidecar.Query, a *sidecar.PageAnswer, around boo
 	if around {
 		dst = appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j)
 	}
-	return append(appendMissing(dst, j), '}')
+	return append(r.appendTrendError(appendMissing(dst, j)), '}')
 }
 
 // AppendAround appends the answer about one member among its neighbours; the
@@ -105,7 +105,7 @@ func AppendAround(dst []byte, q sidecar.Query, a *sidecar.Answer, rank int, r *R
 	dst = r.appendPlace(append(dst, ','), own, rank, a.Entries[own].Member, a.Entries[own].Score)
 	dst = AppendProfile(dst, j, own)
 	dst = appendRows(append(dst, `,"neighbours":`...), a.Page, r, j)
-	return append(appendMissing(dst, j), '}')
+	return append(r.appendTrendError(appendMissing(dst, j)), '}')
 }
 
 // AppendBatch appends what follows the head of an answer about several members, in the
@@ -132,7 +132,7 @@ func AppendMe(dst []byte, me rankcache.Standing, seq uint64, r *Ranks, j *Joined
 	}
 	dst = r.appendPlace(append(dst, '{'), 0, me.Rank, me.Member, me.Score)
 	dst = appendSeq(append(dst, `,"seq":`...), seq)
-	return append(AppendProfile(dst, j, 0), `}}`...)
+	return append(r.appendTrendError(AppendProfile(dst, j, 0)), `}}`...)
 }
 
 // AppendOwn is AppendMe with the surroundings that were asked for. The profile of row i
@@ -155,7 +155,7 @@ func AppendOwn(dst []byte, own *sidecar.Own, around, gap bool, r *Ranks, j *Join
 	if around {
 		dst = appendMissing(appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j), j)
 	}
-	return append(dst, `}}`...)
+	return append(r.appendTrendError(dst), `}}`...)
 }
 
 func neighboursOf(own *sidecar.Own) rankcache.Page {

@@ -16,6 +16,33 @@ type Ranks struct {
 	Members    int               // of the board
 	Ahead      []rankcache.Ahead // of each row; nil: ranks are places
 	Integers   bool              // scores are shown as integers
+	Trend      *Trend            // nil: not asked for
+}
+
+// Trend is the ranks of members in the period before, or why they can't be read.
+type Trend struct {
+	Ranks map[string]int // 0: the member was not on that board
+	Error Code
+}
+
+// With returns r with the trend, r itself without one.
+func (r *Ranks) With(t *Trend) *Ranks {
+	if t == nil {
+		return r
+	}
+	return r.with(t)
+}
+
+// with is not inlined, for the sake of the many answers without a trend.
+//
+//go:noinline
+func (r *Ranks) with(t *Trend) *Ranks {
+	with := Ranks{Trend: t}
+	if r != nil {
+		with = *r
+		with.Trend = t
+	}
+	return &with
 }
 
 var integers = &Ranks{Integers: true}
@@ -33,7 +60,7 @@ func RanksOf(q *rankcache.PageQuery, a *sidecar.PageAnswer) *Ranks {
 	if !q.Ranked() {
 		return Plain(a.Integers)
 	}
-	return &Ranks{q.Mode, q.Percentile, a.Members, a.Page.Ahead(a.Ahead, a.Integers), a.Integers}
+	return &Ranks{q.Mode, q.Percentile, a.Members, a.Page.Ahead(a.Ahead, a.Integers), a.Integers, nil}
 }
 
 // OwnRanks is [RanksOf] for the neighbours of the member, without them for the member.
@@ -46,7 +73,15 @@ func OwnRanks(q *rankcache.PageQuery, a *sidecar.PageAnswer) *Ranks {
 	if p := neighboursOf(own); len(p.Entries) > 0 {
 		ahead = p.Ahead(own.Ahead, a.Integers)
 	}
-	return &Ranks{q.Mode, q.Percentile, own.Members, ahead, a.Integers}
+	return &Ranks{q.Mode, q.Percentile, own.Members, ahead, a.Integers, nil}
+}
+
+// StandingRanks returns how standings are shown.
+func StandingRanks(mode rankcache.RankMode, percentile bool, s *sidecar.Standings) *Ranks {
+	if s.Ahead == nil {
+		return Plain(s.Integers)
+	}
+	return &Ranks{mode, percentile, s.Members, s.Ahead, s.Integers, nil}
 }
 
 // appendPlace appends the fields of row i; place 0 is a member that is not on the board.
@@ -57,9 +92,36 @@ func (r *Ranks) appendPlace(dst []byte, i, place int, member string, score float
 	if r.Ahead != nil {
 		place = r.Ahead[i].Rank(r.Mode, place-1)
 	}
-	if dst = appendPlace(dst, place, member, r.shown(score)); !r.Percentile {
+	dst = appendPlace(dst, place, member, r.shown(score))
+	if r.Percentile {
+		dst = r.appendPercentile(dst, i)
+	}
+	if r.Trend == nil || r.Trend.Error != "" {
 		return dst
 	}
+	dst = append(dst, `,"previous_rank":`...)
+	if rank := r.Trend.Ranks[member]; rank > 0 {
+		return strconv.AppendInt(dst, int64(rank), 10)
+	}
+	return append(dst, "null"...)
+}
+
+// appendTrendError appends why the rows lack the ranks of the period before.
+func (r *Ranks) appendTrendError(dst []byte) []byte {
+	if r == nil || r.Trend == nil || r.Trend.Error == "" {
+		return dst
+	}
+	return r.Trend.appendError(dst)
+}
+
+// appendError is not inlined, as with is not.
+//
+//go:noinline
+func (t *Trend) appendError(dst []byte) []byte {
+	return append(append(append(dst, `,"trend_error":"`...), t.Error...), '"')
+}
+
+func (r *Ranks) appendPercentile(dst []byte, i int) []byte {
 	hundredths := int64(r.Ahead[i].Percentile(r.Members))
 	dst = strconv.AppendInt(append(dst, `,"percentile":`...), hundredths/100, 10)
 	if hundredths%100 == 0 {

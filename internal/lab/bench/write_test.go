@@ -1,0 +1,32 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"rankcache/internal/app"
+	"rankcache/internal/testkit"
+)
+
+// The bench on small boards: every row has all figures, and no command is refused.
+func TestBenchWrite(t *testing.T) {
+	testkit.Redis(t) // skips or fails where there is no redis-server
+	var out, progress bytes.Buffer
+	err := app.Run(t.Context(), benchOnly(), []string{"bench", "write", "-o", "json", "--members", "300", "--commands", "300", "--rounds", "2"}, &out, &progress)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	var report writeReport
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Rows) != len(writeNames) {
+		t.Fatalf("%+v", report)
+	}
+	for _, row := range report.Rows {
+		if row.Name == "" || row.RedisCPU <= 0 || row.WriterCPU <= 0 || row.Commands <= 0 || row.Ratio <= 0 {
+			t.Errorf("%+v", row)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package writer
+
+import (
+	"errors"
+	"net/http"
+
+	"rankcache/internal/httpserve"
+)
+
+// errNotAcked reports that Redis took a command and Kafka did not yet take its
+// update.
+var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge the update")
+
+// errNotRecorded reports that Kafka did not take a command that is to be in the command
+// topic before it is applied.
+var errNotRecorded = errors.New("Kafka did not acknowledge the command")
+
+func problem(status int, code, title, detail string) httpserve.Problem {
+	return httpserve.Problem{Status: status, Code: code, Title: title, Detail: detail}
+}
+
+// classProblems are the titles of problems with classes, by code.
+var classProblems = map[string]string{
+	"unknown_class":   "No such class",
+	"bad_dims":        "Dimensions are not those of the class",
+	"board_and_class": "Board and class named",
+	"op_not_allowed":  "The class does not allow the operation",
+	"late":            "Command came after its period had ended",
+	"ended":           "Board is closed",
+	"guard":           "Beyond the guard of the class",
+}
+
+func problemOf(err error) httpserve.Problem {
+	r, ok := errors.AsType[*Refusal](err)
+	switch {
+	case errors.Is(err, errNotAcked):
+		return problem(http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
+			"the score is changed; post the same command with the same order again so that its update is published")
+	case errors.Is(err, errNotRecorded):
+		return problem(http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
+			"a command that feeds other boards is appended to the command topic first; post the same command with the same order again")
+	case errors.Is(err, errAdopting):
+		return problem(http.StatusServiceUnavailable, "adopting", "Board is being adopted",
+			"its members are added up, after something else has changed the board; post the same command with the same order again")
+	case !ok:
+		return problem(http.StatusServiceUnavailable, "origin_unavailable", "Redis did not answer",
+			"post the same command with the same order again")
+	case r.Reason == "blocked":
+		return problem(http.StatusForbidden, "blocked", "Board is blocked", r.Err.Error())
+	case r.Reason == "class_not_allowed":
+		return problem(http.StatusForbidden, r.Reason, "Token is for other classes", r.Err.Error())
+	case r.Reason == "score_range":
+		return problem(http.StatusUnprocessableEntity, r.Reason, "Score out of range", r.Err.Error())
+	case r.Reason == "order_conflict":
+		return problem(http.StatusConflict, r.Reason, "Order id was used for another change", r.Err.Error())
+	case r.Reason == "too_old":
+		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is too old", r.Err.Error())
+	case r.Reason == "early":
+		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is ahead of time", r.Err.Error())
+	case classProblems[r.Reason] != "":
+		return problem(http.StatusUnprocessableEntity, r.Reason, classProblems[r.Reason], r.Err.Error())
+	case r.Reason == "clock":
+		return problem(http.StatusServiceUnavailable, "wrong_clock", "The writer's clock is wrong", r.Err.Error())
+	case r.Reason == "type":
+		return problem(http.StatusConflict, "wrong_type", "Key of the board holds something else", "")
+	case r.Reason == "json" || r.Reason == "size":
+		return problem(http.StatusBadRequest, "bad_request", "Command can't be read", r.Err.Error())
+	}
+	return httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: r.Reason, Detail: r.Err.Error()}
+}

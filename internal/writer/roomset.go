@@ -1,0 +1,134 @@
+package writer
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+const (
+	// maxKnownRooms limits the boards of rooms that are remembered; they are forgotten
+	// beyond that, and added again.
+	maxKnownRooms = 100_000
+	// sweepEvery is how often boards that have ended are taken out of their rooms, and
+	// sweepPage how many at once.
+	sweepEvery = time.Second
+	sweepPage  = 100
+)
+
+// roomSets keeps the sets of boards that run in each room: commands that name a room and a
+// board put the board in, and it is taken out when nothing can arrive for it any more. The
+// index of these ends is in Redis too, so that any writer can do it. It is safe for
+// concurrent use.
+type roomSets struct {
+	client redis.UniversalClient
+	names  wire.Names
+	now    func() time.Time
+	log    *slog.Logger
+	limit  rate.Sometimes
+
+	mu    sync.Mutex // nothing is called under it
+	known map[roomBoard]bool
+}
+
+type roomBoard struct {
+	room  string
+	board rankcache.BoardID
+}
+
+func newRoomSets(opts Options) *roomSets {
+	return &roomSets{client: opts.Redis, names: opts.Names, now: time.Now, log: opts.Log, limit: logLimit(), known: make(map[roomBoard]bool)}
+}
+
+// add puts the boards of jobs that are applied into the sets of the rooms that they name. If
+// Redis fails, the next command of the room tries again.
+func (s *roomSets) add(ctx context.Context, jobs []*job) {
+	added := s.unknown(jobs)
+	if len(added) == 0 {
+		return
+	}
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, j := range added {
+			if over := j.rules.over; over != 0 { // before it is in the set, so that it is never left there
+				p.ZAdd(ctx, s.names.RoomEnds, redis.Z{Score: float64(over), Member: string(j.Board) + " " + j.Room})
+			}
+			p.SAdd(ctx, s.names.RoomKey(j.Room), string(j.Board))
+		}
+		return nil
+	})
+	if err != nil {
+		s.limit.Do(func() { s.log.Warn("boards not added to their rooms, retrying with the next command", "err", err) })
+		return
+	}
+	s.note(added)
+}
+
+// unknown returns the jobs whose boards are not known to be in their rooms' sets.
+func (s *roomSets) unknown(jobs []*job) (unknown []*job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range jobs {
+		if j.Room != "" && j.done && j.Refusal == nil && !s.known[roomBoard{j.Room, j.Board}] && !j.rules.isOver(s.now()) {
+			unknown = append(unknown, j)
+		}
+	}
+	return unknown
+}
+
+func (s *roomSets) note(jobs []*job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known)+len(jobs) > maxKnownRooms {
+		clear(s.known)
+	}
+	for _, j := range jobs {
+		s.known[roomBoard{j.Room, j.Board}] = true
+	}
+}
+
+// run takes boards out of their rooms when they have ended, until ctx ends.
+func (s *roomSets) run(ctx context.Context) {
+	for tick := time.NewTicker(sweepEvery); ; {
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+			s.limit.Do(func() { s.log.Warn("boards that have ended not taken out of their rooms, retrying", "err", err) })
+		}
+	}
+}
+
+// sweep takes out those that have ended, the earliest sweepPage of them.
+func (s *roomSets) sweep(ctx context.Context) error {
+	ended, err := s.client.ZRangeByScore(ctx, s.names.RoomEnds, &redis.ZRangeBy{Min: "-inf", Max: strconv.FormatInt(s.now().UnixMilli(), 10), Count: sweepPage}).Result()
+	if err != nil || len(ended) == 0 {
+		return err
+	}
+	_, err = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, member := range ended {
+			board, room, _ := strings.Cut(member, " ")
+			p.SRem(ctx, s.names.RoomKey(room), board)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	members := make([]any, len(ended))
+	for i, member := range ended {
+		members[i] = member
+	}
+	return s.client.ZRem(ctx, s.names.RoomEnds, members...).Err()
+}

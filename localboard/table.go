@@ -1,0 +1,117 @@
+package localboard
+
+import (
+	"math"
+	"sync/atomic"
+	"unsafe"
+
+	"rankcache/internal/yield"
+)
+
+// Size of a new table and how full it may become, in slots. Linear probing at
+// 4/5 reads 3 slots for a hit and 13 for a miss.
+const (
+	minTableSlots = 64
+	tableLoad     = 5 // full at 4/5
+	tableGrowth   = 2 // to 3/2 of its size
+	// pageSlots is how many slots are allocated at once, a power of two. One piece of
+	// memory for a table of 2,000,000 entries would take 40 ms to get and to clear, in
+	// which the runtime lets nothing else run.
+	pageSlots = 16 << 10
+)
+
+// table is an open-addressing hash table from an id's tag to a handle and the
+// published score. Readers may search it while the one writer puts: an entry is one
+// word and is never changed or removed. A full table is replaced by a larger one;
+// readers of the old one find in it all members of their view.
+type table struct {
+	pages      []*slot // the first of pageSlots each; of fewer in the last page
+	size, used int      // slots
+}
+
+// slot is a member's place in the table. The score is here and not in the record:
+// the search for its rank can begin while the record, which confirms the id, is
+// still on its way from memory.
+type slot struct {
+	entry atomic.Uint64 // tag << 32 | handle + 1; 0 is free
+	score atomic.Uint64 // bits of the published score, or of absent
+}
+
+// newTable returns a table with room for n entries.
+func newTable(n int, p *yield.Steps) *table {
+	return tableOf(max(minTableSlots, n+n/(tableLoad-1)+1), p)
+}
+
+func tableOf(size int, p *yield.Steps) *table {
+	t := &table{size: size}
+	for from := 0; from < size; from += pageSlots {
+		t.pages = append(t.pages, &make([]slot, min(pageSlots, size-from))[0])
+		p.Done(pageSlots)
+	}
+	return t
+}
+
+// at returns slot i, which is below the size.
+func (t *table) at(i int) *slot {
+	return (*slot)(unsafe.Add(unsafe.Pointer(t.pages[uint(i)/pageSlots]), uintptr(i)%pageSlots*unsafe.Sizeof(slot{})))
+}
+
+// home returns where the search for tag begins. It depends on the tag alone, so that
+// growing needs no id.
+func (t *table) home(tag uint32) int {
+	return int(uint64(tag) * uint64(t.size) >> 32)
+}
+
+func (t *table) next(i int) int {
+	if i++; i < t.size {
+		return i
+	}
+	return 0
+}
+
+func (t *table) full() bool {
+	return t.used >= t.size-t.size/tableLoad
+}
+
+// put adds an entry and returns its slot. The score is stored before the entry that
+// refers to it.
+func (t *table) put(tag, handle uint32, score float64) uint32 {
+	i := t.home(tag)
+	for t.at(i).entry.Load() != 0 {
+		i = t.next(i)
+	}
+	s := t.at(i)
+	s.publish(score)
+	s.entry.Store(uint64(tag)<<32 | uint64(handle+1))
+	t.used++
+	return uint32(i)
+}
+
+// findTag returns the handle of a member with this tag.
+func (t *table) findTag(tag uint32) (handle uint32, ok bool) {
+	for i := t.home(tag); ; i = t.next(i) {
+		e := t.at(i).entry.Load()
+		if e == 0 || uint32(e>>32) == tag {
+			return uint32(e) - 1, e != 0
+		}
+	}
+}
+
+// resized returns a larger table with the same entries, and calls moved with the
+// new slot of each handle.
+func (t *table) resized(p *yield.Steps, moved func(handle, slot uint32)) *table {
+	to := tableOf(t.size+t.size/tableGrowth, p)
+	for i := range t.size {
+		p.Done(1)
+		s := t.at(i)
+		if e := s.entry.Load(); e != 0 {
+			handle := uint32(e) - 1
+			moved(handle, to.put(uint32(e>>32), handle, s.published()))
+		}
+	}
+	return to
+}
+
+func (s *slot) published() float64 { return math.Float64frombits(s.score.Load()) }
+
+func (s *slot) publish(score float64) { s.score.Store(math.Float64bits(score)) }
