@@ -121,3 +121,16 @@ func bare(updates []*wire.LedgerUpdate) []*wire.Update {
 	}
 	return all
 }
+
+// InsertBare writes changes into rank_log and rank_score in one transaction and nothing
+// else: what [Store.Apply] is measured against.
+func (s *Store) InsertBare(ctx context.Context, updates []*wire.LedgerUpdate) error {
+	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		all := bare(updates)
+		if _, err := t.d.insert("rank_log", "", updateColumns(all)...).exec(t); err != nil {
+			return err
+		}
+		_, err := t.d.insert("rank_score", t.d.newer, scoreColumns(all)...).exec(t)
+		return err
+	})
+}

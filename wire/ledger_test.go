@@ -16,7 +16,7 @@ var goldenLedger = []LedgerUpdate{
 	{Update: goldenUpdates[0], Class: "gift-half-hour", Dims: map[string]string{"zone": "7", "app": "x"}, Tag: "20261122-17"},
 	{Update: goldenUpdates[1], Class: "gift-ever", Dims: map[string]string{"zone": "7"}},
 	{Update: goldenUpdates[2]},
-	{Update: goldenUpdates[4], Class: "c", Dims: map[string]string{}, Tag: "2026W47"},
+	{Update: goldenUpdates[5], Class: "c", Dims: map[string]string{}, Tag: "2026W47"},
 }
 
 func TestGoldenLedgerUpdates(t *testing.T) {
