@@ -136,7 +136,7 @@ func (m *marks) note(ev kafka.Event) (appended time.Time, err error) {
 	}
 	at := report.TopicPartition
 	if at.Error == nil && at.Offset < 0 {
-		at.Error = errors.New("Kafka did not return its offset")
+		at.Error = errors.New("its offset was not returned by Kafka")
 	}
 	if at.Error != nil {
 		return appended, at.Error

@@ -13,6 +13,10 @@
 // resolve.go finds the board of a command that names a class, and checks it against the
 // class; late.go refuses what arrives outside of its period, unless it is a repeat.
 //
+// apply.lua is a template: script.go makes of it one script for each combination of ties,
+// guards and trim, which the rules of a board's class (resolve.go) choose. gain.go counts
+// who gains most.
+//
 // Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth,
 // at each turn of its orders, and when something else has changed the board; adopt.go
 // adds up large boards; readopt.go adopts those whose sum a sidecar found wrong. order.go

@@ -117,7 +117,7 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 		return w.applyBatches(ctx, work, c, applied)
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
-	g.Go(func() error { w.meanwhile(ctx, work, w.applier.readopt); return nil })
+	g.Go(func() error { w.meanwhile(ctx, work, readopter{w.applier.adopter}.readopt); return nil })
 	g.Go(func() error { w.meanwhile(ctx, work, w.rooms.run); return nil })
 	g.Go(func() error { w.makeTopics(ctx, work, p); return nil })
 	if err := g.Wait(); err != nil {
