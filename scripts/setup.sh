@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Gets what the tests and the demo need besides Go and a C compiler: redis-server, Java 17 or newer, the jars of a Kafka broker,
+# Gets what the tests and the demo need besides Go and a C compiler: redis-server, PostgreSQL and MariaDB, Java 17 or newer, the jars of a Kafka broker,
 # Chromium, in which the operator's page is tested, the generator of a Python client, with which the OpenAPI document is, and
 # clients of Redis and a Valkey, with which the RESP listener is.
 #
 #   scripts/setup.sh                       all of it
-#   scripts/setup.sh redis|kafka|chromium|python-client|clients  one of them
+#   scripts/setup.sh redis|sql|kafka|chromium|python-client|clients  one of them
 #   scripts/setup.sh musl                  what a static build takes besides (scripts/static.sh)
 #   scripts/setup.sh arm64                 a C compiler for arm64 (scripts/platforms.sh)
 #   scripts/setup.sh zig                   one for arm64 with musl (scripts/release.sh)
@@ -48,6 +48,24 @@ setup_redis() {
   have redis-server || apt_install redis-server || true
   have redis-server || lacks redis-server 'install it by hand or check that apt-get reaches its packages'
 }
+
+# The packages would start services of their own, which nothing here uses: the tests start theirs on free ports. A policy that
+# forbids it stands while they are installed, unless the machine has one.
+setup_sql() {
+  local policy=/usr/sbin/policy-rc.d made=
+  if { ! have_postgres || ! have_mariadb; } && have apt-get; then
+    [ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null && as_root chmod 755 $policy && made=1; }
+    have_postgres || apt_install postgresql || true
+    have_mariadb || apt_install mariadb-server || true
+    [ -z "$made" ] || as_root rm -f $policy
+  fi
+  have_postgres || lacks PostgreSQL 'install postgresql by hand or check that apt-get reaches its packages'
+  have_mariadb || lacks MariaDB 'install mariadb-server by hand or check that apt-get reaches its packages'
+}
+
+have_postgres() { have postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null; }
+
+have_mariadb() { { have mariadbd || [ -x /usr/sbin/mariadbd ]; } && have mariadb-install-db; }
 
 setup_musl() {
   have musl-gcc || apt_install musl-tools || true
@@ -177,6 +195,7 @@ fetch_clients() {
 
 case "${1:-all}" in
   redis) setup_redis ;;
+  sql) setup_sql ;;
   kafka) setup_java; setup_jars ;;
   musl) setup_musl ;;
   arm64) setup_arm64 ;;
@@ -184,8 +203,8 @@ case "${1:-all}" in
   chromium) setup_chromium ;;
   python-client) setup_python_client ;;
   clients) setup_clients ;;
-  all) setup_redis; setup_java; setup_jars; setup_chromium; setup_curl; setup_python_client; setup_clients ;;
-  *) say "unknown part '$1': redis, kafka, chromium, python-client, clients, musl, arm64 or zig" >&2; exit 2 ;;
+  all) setup_redis; setup_sql; setup_java; setup_jars; setup_chromium; setup_curl; setup_python_client; setup_clients ;;
+  *) say "unknown part '$1': redis, sql, kafka, chromium, python-client, clients, musl, arm64 or zig" >&2; exit 2 ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then

@@ -37,11 +37,13 @@ type Names struct {
 	// topics whose board Redis does not know, topic to since when, in Unix milliseconds.
 	Controller, AbsentTopics string
 
-	// Commands is the topic of commands; Refused that of those that are not applied;
+	// Commands is the topic of commands; Refused that of those that are not applied; Ledger
+	// that of every applied change of the boards that are kept in a ledger ([LedgerUpdate]);
 	// UpdatePrefix starts the name of each board's update topic; ClassPrefix that of the
 	// topic that boards of a class and day share.
 	Commands     string
 	Refused      string
+	Ledger       string
 	UpdatePrefix string
 	ClassPrefix  string
 }
@@ -65,6 +67,7 @@ func DefaultNames() Names {
 		AbsentTopics: "rankcache:topics:absent",
 		Commands:     "update_rank",
 		Refused:      "update_rank_refused",
+		Ledger:       "rank_updates",
 		UpdatePrefix: "update_cache_",
 		ClassPrefix:  "update_class_",
 	}
@@ -93,8 +96,8 @@ func (n Names) Check() error {
 			return fmt.Errorf("%s key %q: want one key, without a placeholder", what, key)
 		}
 	}
-	for _, topic := range []string{n.Commands, n.Refused} {
-		if err := checkTopic("command topic", topic, maxTopicLen); err != nil {
+	for _, topic := range []string{n.Commands, n.Refused, n.Ledger} {
+		if err := checkTopic("topic", topic, maxTopicLen); err != nil {
 			return err
 		}
 	}

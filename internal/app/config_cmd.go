@@ -23,7 +23,7 @@ itself a configuration file. Only secrets that are given as values are masked in
 it, and a masked value is refused when it is read back: give secrets as files.`
 	config.Example = `  rankcache config --config rankcache.yaml
   rankcache config write -o json`
-	config.AddCommand(configOf(newWriteCommand(), "write"), configOf(newPollCommand(), "poll"), configOf(newControllerCommand(), "controller"))
+	config.AddCommand(configOf(newWriteCommand(), "write"), configOf(newLedgerCommand(), "ledger"), configOf(newPollCommand(), "poll"), configOf(newControllerCommand(), "controller"))
 	return config
 }
 

@@ -76,7 +76,7 @@ that changes is read again; others are read at the start:
 // writeConfigReference writes docs/CONFIG.md: first what all long-running
 // commands share, then what each has of its own.
 func writeConfigReference(to io.Writer) error {
-	commands := []*cobra.Command{newServeCommand(), newWriteCommand(), newPollCommand(), newControllerCommand()}
+	commands := []*cobra.Command{newServeCommand(), newWriteCommand(), newLedgerCommand(), newPollCommand(), newControllerCommand()}
 	shared := func(f *pflag.Flag) bool {
 		for _, cmd := range commands {
 			if other := cmd.Flags().Lookup(f.Name); other == nil || other.DefValue != f.DefValue || other.Usage != f.Usage {
@@ -87,7 +87,7 @@ func writeConfigReference(to io.Writer) error {
 	}
 	var text bytes.Buffer
 	fmt.Fprint(&text, generated, configIntro)
-	writeFlags(&text, "All of serve, write, poll and controller", commands[0], shared)
+	writeFlags(&text, "All of serve, write, ledger, poll and controller", commands[0], shared)
 	for _, cmd := range commands {
 		writeFlags(&text, "rankcache "+cmd.Name(), cmd, func(f *pflag.Flag) bool { return !shared(f) })
 	}

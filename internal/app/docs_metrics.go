@@ -20,7 +20,7 @@ import (
 
 const metricsIntro = `# Metrics
 
-Served as ` + "`/metrics`" + ` on the health port (` + "`serve`" + ` 8972, ` + "`write`" + ` 8974, ` + "`poll`" + ` 8975, ` + "`controller`" + ` 8977) and, by ` + "`serve`" + `, on
+Served as ` + "`/metrics`" + ` on the health port (` + "`serve`" + ` 8972, ` + "`write`" + ` 8974, ` + "`ledger`" + ` 8976, ` + "`poll`" + ` 8975, ` + "`controller`" + ` 8977) and, by ` + "`serve`" + `, on
 the admin port. A metric with labels appears with its first event. ` + "`go_…`" + ` and ` + "`process_…`" + ` are
 those of Prometheus's Go client.
 `
@@ -36,7 +36,7 @@ func writeMetricsReference(to io.Writer) error {
 	for _, p := range []struct {
 		command string
 		build   func() (*registry, error)
-	}{{"serve", serveRegistry}, {"write", writeRegistry}, {"poll", pollRegistry}, {"controller", controllerRegistry}} {
+	}{{"serve", serveRegistry}, {"write", writeRegistry}, {"ledger", ledgerRegistry}, {"poll", pollRegistry}, {"controller", controllerRegistry}} {
 		metrics, err := p.build()
 		if err != nil {
 			return fmt.Errorf("metrics of %s: %w", p.command, err)
@@ -77,6 +77,18 @@ func writeRegistry() (*registry, error) {
 	}
 	w.listeners.close()
 	return w.registry, w.redis.Close()
+}
+
+func ledgerRegistry() (*registry, error) {
+	o := &ledgerOptions{}
+	o.register(pflag.NewFlagSet("ledger", pflag.ContinueOnError))
+	o.http = "127.0.0.1:0"
+	l, err := newLedger(o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	l.listeners.close()
+	return l.registry, l.close()
 }
 
 func pollRegistry() (*registry, error) {

@@ -43,6 +43,7 @@ type writeOptions struct {
 	group          string
 	groupInstance  string
 	publishAll     bool
+	ledger         string
 	boardLife      time.Duration
 	orderLife      time.Duration
 	orderBuckets   int
@@ -85,6 +86,8 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	flags.StringVar(&o.groupInstance, "group-instance", "", "`name` of this writer in the group, unique and the same after a restart, such as the pod's: one that is killed then goes on without waiting for its session to time out; empty: none")
 	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
+	choiceVar(flags, &o.ledger, "ledger", "", ledgerClasses, "boards whose changes are produced to the ledger's topic: those of classes with ledger: true, or all", ledgerClasses, ledgerAll)
+	flags.IntVar(&o.topics.LedgerPartitions, "ledger-partitions", writer.DefaultLedgerPartitions, "partitions of the ledger's topic, if it is missing and made")
 	flags.DurationVar(&o.boardLife, "board-life", defaultBoardLife, "how long after its first order a board and its companions expire; 0 for never")
 	flags.DurationVar(&o.orderLife, "order-life", writer.DefaultOrderLife, "how long an order id of a new board is known at least: commands whose time is older are refused, as they may be repeats")
 	flags.IntVar(&o.orderBuckets, "order-buckets", writer.DefaultOrderBuckets, "hashes over which the order ids of a new board are spread; so many that none has more than 100,000 in an order life")
@@ -151,7 +154,7 @@ func (w *Writer) build() (err error) {
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
 	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group, GroupInstance: o.groupInstance,
-		PublishAll: o.publishAll, BoardLife: o.boardLife, OrderLife: o.orderLife, OrderBuckets: o.orderBuckets, Topics: o.topics, Log: log, Registerer: w.registry})
+		PublishAll: o.publishAll, LedgerAll: o.ledger == ledgerAll, BoardLife: o.boardLife, OrderLife: o.orderLife, OrderBuckets: o.orderBuckets, Topics: o.topics, Log: log, Registerer: w.registry})
 	if err != nil {
 		return Usagef("%w", err)
 	}

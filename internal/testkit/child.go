@@ -66,7 +66,7 @@ func (c *Child) read(stderr io.Reader) {
 }
 
 // listening are the messages, with the listeners' addresses, of a command that has started.
-var listening = []any{"serving", "writing", "polling", "controlling"}
+var listening = []any{"serving", "writing", "polling", "controlling", "keeping the ledger"}
 
 func (c *Child) note(line string) {
 	c.mu.Lock()
@@ -90,7 +90,7 @@ func (c *Child) note(line string) {
 func (c *Child) WaitListening() *Child {
 	c.t.Helper()
 	Eventually(c.t, listenWithin, func() error {
-		if c.Addr("health") == "" {
+		if c.Addr("health") == "" && c.Addr("http") == "" {
 			return fmt.Errorf("not listening yet:\n%s", c.Log())
 		}
 		return nil

@@ -25,7 +25,7 @@ var mainRuns atomic.Bool
 func Main(m *testing.M) {
 	mainRuns.Store(true)
 	code := m.Run()
-	for _, s := range []*sharedServer{&sharedRedis, &sharedRedisCluster, &sharedKafka} {
+	for _, s := range []*sharedServer{&sharedRedis, &sharedRedisCluster, &sharedKafka, sharedSQL["postgres"], sharedSQL["mysql"]} {
 		if err := s.close(); err != nil {
 			fmt.Fprintln(os.Stderr, "testkit: end a shared server:", err)
 			code = max(code, 1)
@@ -40,6 +40,9 @@ const (
 	EnvKafka = "RANKCACHE_TEST_KAFKA" // host:port of a running broker
 
 	EnvRedisCluster = "RANKCACHE_TEST_REDIS_CLUSTER" // host:port,… of the nodes of a running Redis Cluster
+
+	EnvPostgres = "RANKCACHE_TEST_POSTGRES" // host:port of a running PostgreSQL that trusts the user rankcache
+	EnvMariaDB  = "RANKCACHE_TEST_MARIADB"  // host:port of a running MariaDB whose root has no password
 
 	EnvRequireReal = "RANKCACHE_REQUIRE_REAL" // "1": a missing server is a failure
 	EnvFull        = "RANKCACHE_FULL"         // "1": full-size tests

@@ -61,6 +61,9 @@ type Options struct {
 	GroupInstance string
 	// PublishAll publishes the updates of all boards, not only of super-hot ones.
 	PublishAll bool
+	// LedgerAll publishes the updates of all boards for the ledger, not only those of
+	// classes that ask for it.
+	LedgerAll bool
 	// BoardLife is the time from a board's first change until it expires, together
 	// with its meta and orders. 0: never, because a board that vanishes is worse than
 	// one that stays; operators then delete the three kinds of keys.

@@ -1,7 +1,6 @@
 package writer
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,15 +9,10 @@ import (
 	"rankcache/wire"
 )
 
-// fieldLen is the length of an order id's field in its hash. With it a field and its
-// header take 16 bytes of Redis's memory, however long the id is.
+// fieldLen is the length of an order id's field in its hash.
 const fieldLen = 10
 
-// orderField returns the field of an order id: the beginning of its SHA-256.
-func orderField(orderID string) string {
-	sum := sha256.Sum256([]byte(orderID))
-	return string(sum[:fieldLen])
-}
+func orderField(orderID string) string { return wire.OrderField(orderID) }
 
 // Layout of the record of an order, as apply.lua packs it. The mark tells a command
 // with the same order id and another op, member or number; a repeat has the same ones,

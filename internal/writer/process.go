@@ -21,6 +21,7 @@ type processor struct {
 	applier *applier
 	rooms   *roomSets
 	topics  *topics
+	ledger  ledgerTopic
 	metrics *metrics
 	log     *slog.Logger
 	// producer is set while the writer runs; posted commands use it at any time.
@@ -30,7 +31,7 @@ type processor struct {
 func newProcessor(opts Options) *processor {
 	m := newMetrics(opts.Registerer)
 	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m), rooms: newRoomSets(opts),
-		topics: newTopics(opts.Topics, opts.Names, m), metrics: m, log: opts.Log}
+		topics: newTopics(opts.Topics, opts.Names, m), ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, metrics: m, log: opts.Log}
 }
 
 // accept returns the job of a command that has arrived at a time; at is the time of a
@@ -68,8 +69,13 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 }
 
 // appendUpdate appends a job's update if it must be published, which those of a period are
-// until its grace is over: then its topic may be gone, and is not made again.
+// until its grace is over: then its topic may be gone, and is not made again. The ledger's
+// topic stays.
 func (p *processor) appendUpdate(dst []message, j *job) []message {
+	dst = p.ledger.append(dst, &j.Update)
+	for i := range j.Trims {
+		dst = p.ledger.append(dst, &j.Trims[i])
+	}
 	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isOver(p.applier.now()) {
 		return dst
 	}

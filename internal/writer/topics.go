@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -24,6 +25,8 @@ type Topics struct {
 	Settings map[string]string
 	// CommandPartitions of the command topic. 0: it is not created.
 	CommandPartitions int
+	// LedgerPartitions of the ledger's topic. 0: DefaultLedgerPartitions.
+	LedgerPartitions int
 }
 
 // DefaultTopicSettings keep a board's updates as long as its topic exists, so that a
@@ -31,6 +34,12 @@ type Topics struct {
 func DefaultTopicSettings() map[string]string {
 	return map[string]string{"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 }
+
+// DefaultLedgerPartitions let as many consumers share the ledger's topic.
+const DefaultLedgerPartitions = 12
+
+// ledgerRetention is longer than a database should be away, in milliseconds.
+const ledgerRetention = "2592000000" // 30 days
 
 // maxKnownTopics limits the cache of existing topics; it is cleared beyond that.
 const maxKnownTopics = 100_000
@@ -40,6 +49,7 @@ type topics struct {
 	conf     Topics
 	commands string
 	refused  string // made like the command topic
+	ledger   string
 	metrics  *metrics
 
 	mu    sync.Mutex      // not held during requests to the broker
@@ -47,11 +57,11 @@ type topics struct {
 }
 
 func newTopics(conf Topics, names wire.Names, m *metrics) *topics {
-	return &topics{conf: conf, commands: names.Commands, refused: names.Refused, metrics: m, known: make(map[string]bool)}
+	return &topics{conf: conf, commands: names.Commands, refused: names.Refused, ledger: names.Ledger, metrics: m, known: make(map[string]bool)}
 }
 
-// ensure creates the missing ones of the boards' topics, and of the topic of refused
-// commands.
+// ensure creates the missing ones of the boards' topics, and of the topics of refused
+// commands and of the ledger.
 func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []string) error {
 	config := DefaultTopicSettings()
 	maps.Copy(config, t.conf.Settings)
@@ -60,6 +70,10 @@ func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []s
 		switch name {
 		case t.refused:
 			specs = append(specs, t.commandSpec(name))
+			continue
+		case t.ledger:
+			specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: cmp.Or(t.conf.LedgerPartitions, DefaultLedgerPartitions),
+				ReplicationFactor: t.conf.Replication, Config: map[string]string{"retention.ms": ledgerRetention}})
 			continue
 		case t.commands: // made at the start
 			continue

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"syscall"
 )
 
 // process is one run of a command, from its start until it has been waited for.
@@ -14,12 +15,12 @@ type process struct {
 	err  error         // how it ended; read it only after done
 }
 
-// startProcess runs argv in the folder dir with its output appended to out. Output goes straight to a file, so no goroutine copies it, and a child that
+// startProcess runs argv in the folder dir, as another user if one is given, with its output appended to out. Output goes straight to a file, so no goroutine copies it, and a child that
 // outlives us is not held up by a full pipe.
-func startProcess(argv []string, dir string, out *os.File) (*process, error) {
+func startProcess(argv []string, dir string, out *os.File, as *syscall.Credential) (*process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
-	cmd.SysProcAttr = childAttr()
+	cmd.SysProcAttr = childAttr(as)
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go p.run(started)

@@ -41,10 +41,11 @@ type spec struct {
 	name         string // for messages: "redis-server", "kafka"
 	argv         []string
 	addr         string
-	dir          string        // its files: data, settings, output
-	ownDir       bool          // dir was made for this server and goes with it
-	startTimeout time.Duration // how long a start may take when the context sets no earlier deadline
-	poll         time.Duration // between two probes
+	dir          string              // its files: data, settings, output
+	ownDir       bool                // dir was made for this server and goes with it
+	startTimeout time.Duration       // how long a start may take when the context sets no earlier deadline
+	poll         time.Duration       // between two probes
+	as           *syscall.Credential // the user that it runs as; nil: this one
 
 	// probe returns nil once the server with this pid answers; it must tell it from a stranger on the same port.
 	probe func(ctx context.Context, pid int) error
@@ -144,7 +145,7 @@ func (s *Server) start(ctx context.Context) error {
 		return fmt.Errorf("start %s: %w", s.name, err)
 	}
 	defer out.Close() // the child has its own copy
-	if s.proc, err = startProcess(s.argv, s.dir, out); err != nil {
+	if s.proc, err = startProcess(s.argv, s.dir, out, s.as); err != nil {
 		return err
 	}
 	if err = s.waitReady(ctx); err != nil {

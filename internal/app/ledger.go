@@ -1,0 +1,235 @@
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache/internal/httpserve"
+	"rankcache/ledger"
+	"rankcache/origin"
+	"rankcache/sidecar/adminapi"
+)
+
+// Boards of which the ledger is.
+const (
+	ledgerClasses = "classes"
+	ledgerAll     = "all"
+)
+
+// Defaults of rankcache ledger.
+const (
+	defaultLedgerHTTP = "127.0.0.1:8976"
+	defaultDatabase   = "postgres://rankcache@127.0.0.1:5432/rankcache"
+)
+
+const serviceDatabase = "database"
+
+// ledgerOptions are the settings of rankcache ledger.
+type ledgerOptions struct {
+	commonOptions
+	database *secret
+	http     string
+	hosts    []string
+	group    string
+	check    bool
+	keep     time.Duration
+	classes  map[string]string
+}
+
+func newLedgerCommand() *cobra.Command {
+	o := &ledgerOptions{}
+	cmd := &cobra.Command{
+		Use:   "ledger",
+		Short: "Keep every applied change in PostgreSQL, MariaDB or MySQL",
+		Long: `Consume the topic rank_updates and write every change into a SQL database, with the
+place in the topic in the same transaction, so that each is there exactly once. While
+the database is away it waits; Kafka keeps the changes. Run as many as you like: they
+share one consumer group. It makes its tables itself, unless --database-check is set.`,
+		Example: `  rankcache ledger --kafka kafka:9092 --redis redis://redis:6379 --database-file /run/secrets/database
+  rankcache ledger check --database-file /run/secrets/database --board money:7`,
+		Args: NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			hup := catchHangups()
+			if err := o.load(cmd); err != nil {
+				return err
+			}
+			return runLedger(cmd.Context(), o, hup, cmd.ErrOrStderr())
+		},
+	}
+	o.register(cmd.Flags())
+	cmd.AddCommand(newLedgerCheckCommand(), newLedgerMigrateCommand())
+	return cmd
+}
+
+func (o *ledgerOptions) register(flags *pflag.FlagSet) {
+	o.commonOptions.register(flags)
+	o.database = registerDatabase(flags)
+	flags.BoolVar(&o.check, "database-check", false, "make no tables, and end if they are not this version's: rankcache ledger migrate makes them, as another user")
+	flags.StringVar(&o.http, "http", defaultLedgerHTTP, "`address` of probes, metrics and status")
+	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
+	flags.StringVar(&o.group, "ledger-group", ledger.DefaultGroup, "Kafka consumer group that all ledgers of one database share")
+	flags.DurationVar(&o.keep, "ledger-keep", 0, "how long changes are kept, by their time; 0 for ever")
+	flags.StringToStringVar(&o.classes, "ledger-keep-class", nil, "how long changes of boards of a class are kept, as `class=time`; they win over --ledger-keep")
+}
+
+func registerDatabase(flags *pflag.FlagSet) *secret {
+	return secretVar(flags, "database", defaultDatabase, "`URL` of the ledger's database: postgres://user:password@host:port/name or mysql://…, with options of its driver as query")
+}
+
+// openDatabase returns the ledger's database, which the caller closes.
+func openDatabase(url *secret) (*ledger.Store, error) {
+	store, err := ledger.Open(url.get(), url.get)
+	if err != nil {
+		return nil, Usagef("--database: %w", err)
+	}
+	return store, nil
+}
+
+// keeps returns how long changes are kept.
+func (o *ledgerOptions) keeps() (ledger.Keep, error) {
+	keep := ledger.Keep{Default: o.keep, Classes: make(map[string]time.Duration)}
+	for class, text := range o.classes {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return keep, Usagef("--ledger-keep-class %s=%s: want a time such as 720h, or 0 for ever", class, text)
+		}
+		keep.Classes[class] = d
+	}
+	if o.keep < 0 {
+		return keep, Usagef("--ledger-keep %v: want 0 or more", o.keep)
+	}
+	return keep, nil
+}
+
+// ledgerProcess is one rankcache ledger and its listener.
+type ledgerProcess struct {
+	options   *ledgerOptions
+	log       *slog.Logger
+	registry  *registry
+	store     *ledger.Store
+	redis     redis.UniversalClient
+	ledger    *ledger.Ledger
+	database  *adminapi.Dependency
+	ready     *adminapi.Readiness
+	listeners listeners
+}
+
+// newLedger builds every part and opens the listener. It starts nothing.
+func newLedger(o *ledgerOptions, log *slog.Logger) (*ledgerProcess, error) {
+	keep, err := o.keeps()
+	if err != nil {
+		return nil, err
+	}
+	l := &ledgerProcess{options: o, log: log, registry: newRegistry(), database: adminapi.NewDependency(answerLasts)}
+	l.ready = adminapi.NewReadiness(l.settled, nil)
+	registerProcess(l.registry, l.ready)
+	l.registry.MustRegister(adminapi.Dependencies{serviceDatabase: l.database})
+	if l.store, err = openDatabase(o.database); err != nil {
+		return nil, err
+	}
+	if l.redis, err = o.dialRedis(); err == nil {
+		err = l.build(keep)
+	}
+	if err != nil {
+		_ = l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
+	o := l.options
+	l.store.Orders = ledger.NewRedisOrders(l.redis, o.names)
+	kafka := map[string]string{"bootstrap.servers": o.kafka}
+	maps.Copy(kafka, o.kafkaKeys)
+	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: kafka, KafkaLogin: o.kafkaLogin(l.log), Group: o.group, Topic: o.names.Ledger,
+		Check: o.check, Keep: keep, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
+	if err != nil {
+		return Usagef("%w", err)
+	}
+	l.listeners, err = openListeners(flagAddr{"http", o.http})
+	return err
+}
+
+func (l *ledgerProcess) close() error {
+	if l.redis != nil {
+		l.redis.Close()
+	}
+	return l.store.Close()
+}
+
+// settled reports whether the ledger has its tables.
+func (l *ledgerProcess) settled() (bool, string) {
+	if l.ledger.Status().Schema == 0 {
+		return false, "the database's tables are not there yet"
+	}
+	return true, ""
+}
+
+// runLedger runs the ledger until ctx is done.
+func runLedger(ctx context.Context, o *ledgerOptions, hup hangups, stderr io.Writer) error {
+	log, err := o.logger(stderr)
+	if err != nil {
+		return err
+	}
+	origin.LogTo(log)
+	l, err := newLedger(o, log)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	go hup.reload(ctx, log, o.secrets)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.ledger.Run(ctx) })
+	group.Go(func() error { l.watchDatabase(ctx); return nil })
+	for _, ln := range l.listeners {
+		group.Go(func() error { return httpserve.Serve(ctx, ln, l.handler(), httpserve.ForProbes(o.hosts), log) })
+	}
+	log.Info("keeping the ledger", "http", l.listeners.addr("http"), "database", l.store.Kind(), "topic", o.names.Ledger, "group", o.group, "version", Version)
+	return group.Wait()
+}
+
+// watchDatabase calls the database when the ledger does not.
+func (l *ledgerProcess) watchDatabase(ctx context.Context) {
+	for tick := time.NewTicker(askEvery); ; {
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+		if l.database.Idle(askEvery) {
+			begun := time.Now()
+			if err := l.ping(ctx); ctx.Err() == nil {
+				l.database.Observe(time.Since(begun), err)
+			}
+		}
+	}
+}
+
+func (l *ledgerProcess) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askEvery)
+	defer cancel()
+	return l.store.Ping(ctx)
+}
+
+// handler answers probes, metrics and status.
+func (l *ledgerProcess) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		httpserve.WriteJSON(w, http.StatusOK, map[string]any{"version": Version, "ledger": l.ledger.Status(),
+			"dependencies": map[string]any{serviceDatabase: l.database.Status()}})
+	})
+	mux.Handle("/", adminapi.Health(l.ready, promhttp.HandlerFor(l.registry, promhttp.HandlerOpts{})))
+	return mux
+}

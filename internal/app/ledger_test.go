@@ -1,0 +1,113 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"rankcache/internal/testkit"
+	"rankcache/ledger"
+	"rankcache/wire"
+)
+
+// TestLedgerKeepsWhatIsPosted: what a writer has answered is in both kinds of database, and
+// the ledger's own check finds what is not.
+func TestLedgerKeepsWhatIsPosted(t *testing.T) {
+	topic := testkit.Name(t)
+	h := newFixture(t, "--ledger", "all", "--topic-ledger", topic, "--ledger-partitions", "2")
+	h.give(t, h.star, 3)
+	h.give(t, h.small, 2)
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			url := testkit.Database(t, kind)
+			l := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--database", url, "--topic-ledger", topic, "--ledger-group", testkit.Name(t)}, h.common...)...)
+			testkit.Eventually(t, time.Minute, func() error {
+				_, body := l.Get("http", "/status")
+				return contains(body, `"behind":0,"rows":5,`)
+			})
+			if code, body := l.Get("http", "/readyz"); code != http.StatusOK {
+				t.Errorf("/readyz: %d %s", code, body)
+			}
+			var out bytes.Buffer
+			must(t, Run(t.Context(), NewCommand(), []string{"ledger", "check", "--database", url}, &out, io.Discard))
+			if out.String() != "2 boards, 0 not proved\n" {
+				t.Errorf("ledger check prints %q", out.String())
+			}
+			spoil(t, url, string(h.star))
+			err := Run(t.Context(), NewCommand(), []string{"ledger", "check", "--database", url, "-o", "json"}, &out, io.Discard)
+			if exit, ok := errors.AsType[*ExitError](err); !ok || exit.Code != ExitDiffers || !strings.Contains(out.String(), `"missing": 1`) {
+				t.Errorf("ledger check after a row was deleted: %v\n%s", err, out.String())
+			}
+		})
+	}
+}
+
+// spoil deletes a row by hand.
+func spoil(t *testing.T, url, board string) {
+	t.Helper()
+	db := testkit.SQL(t, url)
+	if _, err := db.ExecContext(t.Context(), "DELETE FROM rank_log WHERE seq = 2 AND board = '"+board+"'"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRedisTellsWhichChangeItHas: the record of an order decides which of two rows is lost.
+func TestRedisTellsWhichChangeItHas(t *testing.T) {
+	h := newFixture(t)
+	var u wire.Update
+	testkit.Eventually(t, time.Minute, func() error { // the producer needs a moment at the start
+		answer := postOrder(t, h, fmt.Sprintf(`{"order":"o1","board":%q,"member":"m","op":"incr","delta":1}`, h.star))
+		return wire.DecodeUpdate([]byte(answer), &u)
+	})
+	other, unknown, nowhere := u, u, u
+	other.Seq, unknown.OrderID, nowhere.Board = 2, "o2", "no-such-board"
+	got, err := ledger.NewRedisOrders(h.redis(t), wire.DefaultNames()).Verdicts(t.Context(), []*wire.Update{&u, &other, &unknown, &nowhere})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]ledger.Verdict{ledger.Held, ledger.Lost, ledger.Unknown, ledger.Unknown}, got); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+}
+
+func postOrder(t *testing.T, h *fixture, body string) string {
+	t.Helper()
+	resp, err := http.Post(h.writer.URL("scores", "/v1/scores"), "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
+// No error of the database tells its password.
+func TestDatabasePasswordIsNotTold(t *testing.T) {
+	for _, url := range []string{"postgres://u:hush@127.0.0.1:1/d", "mysql://u:hush@127.0.0.1:1/d", "postgres://u:hush@127.0.0.1:x/d", "hush", "postgres://u:hush@h/d?sslmode=hush",
+		"mysql://u:hush@h/d?timeout=hush", "mysql://u:hu%zzsh@h/d", "oracle://u:hush@h/d"} {
+		var out bytes.Buffer
+		err := Run(t.Context(), NewCommand(), []string{"ledger", "migrate", "--database", url}, &out, &out)
+		if err == nil || strings.Contains(err.Error()+out.String(), "hu") {
+			t.Errorf("%v %s", err, out.String())
+		}
+	}
+}
+
+func TestLedgerFlagsAreChecked(t *testing.T) {
+	for _, args := range [][]string{{"--ledger-keep-class", "c=x"}, {"--ledger-keep-class", "c=-1h"}, {"--ledger-keep", "-1h"}, {"--database", "file:x"}, {"--http", "x"}} {
+		err := Run(t.Context(), NewCommand(), append([]string{"ledger"}, args...), io.Discard, io.Discard)
+		if ExitCode(err) != ExitUsage {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

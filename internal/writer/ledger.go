@@ -1,0 +1,26 @@
+package writer
+
+import (
+	"rankcache/wire"
+)
+
+// ledgerTopic is the topic of the ledger and which boards' changes are published to it.
+type ledgerTopic struct {
+	name  string
+	tiers Tiers
+	all   bool // else only those of classes with ledger: true
+}
+
+// append appends the record of an applied change, duplicates included, as [processor.appendMessages]
+// does: its key is the board, so that a board's changes stay in sequence.
+func (t *ledgerTopic) append(messages []message, u *wire.Update) []message {
+	board, kind, found := t.tiers.File().Board(u.Board)
+	if !t.all && (!found || !kind.Ledger) {
+		return messages
+	}
+	record := wire.LedgerUpdate{Update: *u}
+	if found {
+		record.Class, record.Dims, record.Tag = kind.Name(), board.Dims, board.Period.Tag
+	}
+	return append(messages, message{t.name, []byte(u.Board), wire.AppendLedgerUpdate(nil, &record)})
+}

@@ -1,0 +1,279 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"golang.org/x/time/rate"
+
+	"rankcache/wire"
+)
+
+const (
+	// pollEvery is how often an idle consumer checks whether to stop.
+	pollEvery = 100 * time.Millisecond
+	// linger is how long a batch waits for more records after its first.
+	linger = 20 * time.Millisecond
+	// watermarksTimeout bounds a question for the ends of a partition.
+	watermarksTimeout = 10 * time.Second
+)
+
+// consumer reads the ledger's topic as a member of the ledgers' group, from the offsets in
+// the database; none are committed to Kafka. It belongs to one goroutine.
+type consumer struct {
+	client  *kafka.Consumer
+	topic   string
+	store   *Store
+	retry   func(ctx context.Context, of string, attempt func() error) error
+	metrics *metrics
+	log     *slog.Logger
+	errLog  rate.Sometimes
+	drained chan struct{}
+
+	ctx     context.Context // of the run, for what happens in polls
+	next    map[int32]int64 // what the database has of the assigned partitions
+	waiting *kafka.Message  // did not fit into the last batch
+	cut     bool            // partitions came or went: the batch ends
+	fatal   error           // what no attempt will change
+}
+
+// newConsumer returns a consumer that is joining its group. The caller closes it.
+func newConsumer(ctx context.Context, conf *kafka.ConfigMap, l *Ledger) (*consumer, error) {
+	client, err := kafka.NewConsumer(conf)
+	if err != nil {
+		return nil, fmt.Errorf("kafka consumer: %w", err)
+	}
+	c := &consumer{ctx: ctx, client: client, topic: l.opts.Topic, store: l.opts.Store, retry: l.retry, metrics: l.metrics, log: l.log,
+		errLog: rate.Sometimes{Interval: logEvery}, drained: make(chan struct{}), next: make(map[int32]int64)}
+	go func() {
+		defer close(c.drained)
+		for line := range client.Logs() {
+			c.log.Debug(line.Message, "client", line.Name, "fac", line.Tag)
+		}
+	}()
+	if err := client.Subscribe(c.topic, c.rebalance); err != nil {
+		c.close()
+		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", c.topic, err)
+	}
+	return c, nil
+}
+
+func (c *consumer) close() {
+	if err := c.client.Close(); err != nil {
+		c.log.Warn("kafka consumer did not close cleanly", "err", err)
+	}
+	<-c.drained
+}
+
+// batch waits for a record and returns it with those that come within a moment, or an
+// empty batch if none has come. Its error is that the client or the topic can't be used.
+func (c *consumer) batch() (*Batch, time.Time, error) {
+	b, wait, oldest := NewBatch(c.topic), pollEvery, time.Time{}
+	c.cut = false
+	for begun := time.Now(); ; {
+		m, err := c.record(wait)
+		if err != nil || c.fatal != nil {
+			return b, oldest, errors.Join(err, c.fatal)
+		}
+		if m == nil {
+			if c.cut || b.Len() == 0 || wait <= 0 {
+				return b, oldest, nil
+			}
+		} else if !c.add(b, m) {
+			c.waiting = m
+			return b, oldest, nil
+		}
+		if b.Len() == 1 && oldest.IsZero() && m != nil {
+			oldest, begun = m.Timestamp, time.Now()
+		}
+		if c.cut {
+			return b, oldest, nil
+		}
+		if b.Len() > 0 {
+			wait = max(0, linger-time.Since(begun))
+		}
+	}
+}
+
+// add adds a record to a batch. It reports false if it does not fit. Records of partitions
+// that are gone are dropped.
+func (c *consumer) add(b *Batch, m *kafka.Message) bool {
+	p, offset := m.TopicPartition.Partition, int64(m.TopicPartition.Offset)
+	first, mine := c.next[p]
+	if !mine || offset < first {
+		return true
+	}
+	u := &wire.LedgerUpdate{}
+	err := wire.DecodeLedgerUpdate(m.Value, u)
+	if err == nil {
+		return b.Add(u, p, first, offset)
+	}
+	reason := "json"
+	if bad, ok := errors.AsType[*wire.BadUpdate](err); ok {
+		reason = bad.Reason
+	}
+	if !b.AddBad(reason, m.Value, p, first, offset) {
+		return false
+	}
+	c.metrics.bad.WithLabelValues(reason).Inc()
+	c.errLog.Do(func() {
+		c.log.Error("record is no change, kept in rank_bad", "partition", p, "offset", offset, "err", err)
+	})
+	return true
+}
+
+// record returns the next record, or nil if there is none or an event was handled instead.
+func (c *consumer) record(wait time.Duration) (*kafka.Message, error) {
+	if m := c.waiting; m != nil {
+		c.waiting = nil
+		return m, nil
+	}
+	switch ev := c.client.Poll(int(wait.Milliseconds())).(type) {
+	case *kafka.Message:
+		if ev.TopicPartition.Error == nil {
+			return ev, nil
+		}
+		return nil, c.failed(ev.TopicPartition.Error, ev.TopicPartition.Partition)
+	case kafka.Error:
+		if ev.IsFatal() {
+			return nil, fmt.Errorf("kafka consumer failed: %w", ev)
+		}
+		return nil, c.failed(ev, kafka.PartitionAny)
+	}
+	return nil, nil
+}
+
+// failed handles an error of the client. A position that the topic does not have any more
+// is looked for again; all others pass.
+func (c *consumer) failed(err error, partition int32) error {
+	c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
+	e, _ := errors.AsType[kafka.Error](err)
+	if e.Code() != kafka.ErrAutoOffsetReset && e.Code() != kafka.ErrOffsetOutOfRange {
+		return nil
+	}
+	if partition < 0 {
+		return c.seek(slices.Collect(maps.Keys(c.next))...)
+	}
+	return c.seek(partition)
+}
+
+// written notes that the database has a batch.
+func (c *consumer) written(b *Batch) {
+	for p, span := range b.ends {
+		if _, mine := c.next[p]; mine {
+			c.next[p] = span.Next
+		}
+	}
+}
+
+// seek has partitions read on from where the database is.
+func (c *consumer) seek(partitions ...int32) error {
+	c.waiting = nil // of one of these, or read again
+	for _, p := range partitions {
+		if _, mine := c.next[p]; !mine {
+			continue
+		}
+		next, err := c.place(p)
+		if err != nil {
+			return err
+		}
+		at := kafka.TopicPartition{Topic: &c.topic, Partition: p, Offset: kafka.Offset(next)}
+		if err := c.client.Seek(at, 0); err != nil {
+			return fmt.Errorf("kafka consumer: partition %d can't be read from offset %d: %w", p, next, err)
+		}
+		c.next[p] = next
+	}
+	return nil
+}
+
+// rebalance takes and gives up partitions. It runs in a poll.
+func (c *consumer) rebalance(_ *kafka.Consumer, ev kafka.Event) error {
+	c.cut = true
+	switch ev := ev.(type) {
+	case kafka.AssignedPartitions:
+		for i, tp := range ev.Partitions {
+			next, err := c.place(tp.Partition)
+			if err != nil {
+				c.fatal = errors.Join(c.fatal, err)
+				return nil
+			}
+			ev.Partitions[i].Offset = kafka.Offset(next)
+			c.next[tp.Partition] = next
+		}
+		return c.client.IncrementalAssign(ev.Partitions)
+	case kafka.RevokedPartitions:
+		for _, tp := range ev.Partitions {
+			delete(c.next, tp.Partition)
+			c.metrics.lag.DeleteLabelValues(fmt.Sprint(tp.Partition))
+		}
+		return c.client.IncrementalUnassign(ev.Partitions)
+	}
+	return nil
+}
+
+// place returns where a partition is to be read on, once Kafka and the database have
+// answered. Records that the topic has no longer are skipped, counted and logged as an
+// error. The error is that the consumer is ended, or of a topic that ends before what was read.
+func (c *consumer) place(partition int32) (next int64, err error) {
+	ctx := c.ctx
+	var low, high int64
+	err = c.retry(ctx, "kafka", func() (err error) {
+		low, high, err = c.client.QueryWatermarkOffsets(c.topic, partition, int(watermarksTimeout.Milliseconds()))
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	err = c.retry(ctx, "database", func() (err error) {
+		next, err = c.stored(ctx, partition, low)
+		return err
+	})
+	if err == nil && next > high {
+		err = fmt.Errorf("%w: partition %d of %s ends at offset %d, the ledger has read up to %d: if the topic was made anew on purpose, give it another name",
+			ErrTopic, partition, c.topic, high, next)
+	}
+	return next, err
+}
+
+// ErrTopic reports a topic that is not the one that was read.
+var ErrTopic = errors.New("not the topic that the ledger has read")
+
+func (c *consumer) stored(ctx context.Context, partition int32, low int64) (int64, error) {
+	if err := c.store.Begin(ctx, c.topic, partition, low); err != nil {
+		return 0, err
+	}
+	offsets, err := c.store.Offsets(ctx, c.topic)
+	if err != nil {
+		return 0, err
+	}
+	next := offsets[partition]
+	if next >= low {
+		return next, nil
+	}
+	if err := c.store.Skip(ctx, c.topic, partition, Span{First: next, Next: low}); err != nil {
+		return 0, err
+	}
+	c.metrics.gaps.Add(float64(low - next))
+	c.log.Error("records are gone from the topic before they were read: compare the boards with Redis", "topic", c.topic, "partition", partition, "from", next, "to", low)
+	return low, nil
+}
+
+// measure sets the metrics of how far behind the end of the topic each partition is.
+func (c *consumer) measure() (behind int64) {
+	for p, next := range c.next {
+		_, high, err := c.client.GetWatermarkOffsets(c.topic, p) // of the last fetch: asks nobody
+		if err != nil || high < 0 {
+			continue
+		}
+		n := max(0, high-next)
+		c.metrics.lag.WithLabelValues(fmt.Sprint(p)).Set(float64(n))
+		behind += n
+	}
+	return behind
+}

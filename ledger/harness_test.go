@@ -1,0 +1,176 @@
+package ledger
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+	"rankcache/wire"
+)
+
+// both runs a test once with each kind of database.
+func both(t *testing.T, test func(t *testing.T, s *Store)) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) { test(t, newStore(t, testkit.Database(t, kind))) })
+	}
+}
+
+// newStore returns a ledger with tables in an empty database.
+func newStore(t testing.TB, url string) *Store {
+	t.Helper()
+	s, err := Open(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Begin(t.Context(), "topic", 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// history makes the updates that a writer publishes for boards, with sums that are right.
+type history struct {
+	board  rankcache.BoardID
+	run    uint64
+	seq    uint64
+	sum    uint64
+	scores map[string]float64
+}
+
+func newHistory(board rankcache.BoardID, run uint64) *history {
+	return &history{board: board, run: run, scores: make(map[string]float64)}
+}
+
+// clone returns a history that goes on by itself, as a replica's does after a failover.
+func (h *history) clone() *history {
+	c := *h
+	c.scores = make(map[string]float64)
+	for m, s := range h.scores {
+		c.scores[m] = s
+	}
+	return &c
+}
+
+// change applies one operation and returns its update.
+func (h *history) change(op wire.Op, member string, number float64, order string) *wire.LedgerUpdate {
+	h.seq++
+	before, there := h.scores[member]
+	if there {
+		h.sum -= wire.Hash(member, before)
+	}
+	u := wire.Update{Board: h.board, Member: member, Op: op, Run: h.run, Seq: h.seq, OrderID: order, At: 1700000000000 + int64(h.seq)}
+	switch op {
+	case wire.OpIncr:
+		u.Delta, u.Score = number, before+number
+	case wire.OpSet:
+		u.Score = number
+	}
+	if op.Removes() {
+		delete(h.scores, member)
+	} else {
+		h.scores[member] = u.Score
+		h.sum += wire.Hash(member, u.Score)
+	}
+	h.sum &= 1<<48 - 1
+	u.Sum, u.HasSum, u.Members = h.sum, true, len(h.scores)
+	return &wire.LedgerUpdate{Update: u, Class: "gift", Dims: map[string]string{"zone": "7"}, Tag: "20261122"}
+}
+
+func (h *history) incr(member string, by float64) *wire.LedgerUpdate {
+	return h.change(wire.OpIncr, member, by, fmt.Sprintf("o-%d-%d", h.run, h.seq+1))
+}
+
+// feed applies records from offset first of partition 0 on, as batches of what goes into
+// one, and returns the next offset and what became of them.
+func feed(t testing.TB, s *Store, first int64, updates ...*wire.LedgerUpdate) (next int64, all Result) {
+	t.Helper()
+	next = first
+	b := NewBatch("topic")
+	flush := func() {
+		if b.Len() == 0 {
+			return
+		}
+		done, err := s.Apply(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = Result{all.Rows + done.Rows, all.Repeats + done.Repeats, all.Lost + done.Lost, all.Bad + done.Bad}
+		first, b = next, NewBatch("topic")
+	}
+	for _, u := range updates {
+		if !b.Add(u, 0, first, next) {
+			flush()
+			if !b.Add(u, 0, first, next) {
+				t.Fatal("an empty batch takes no record")
+			}
+		}
+		next++
+	}
+	flush()
+	return next, all
+}
+
+// wantScores compares the members of a board that the ledger has with those of a history.
+func wantScores(t testing.TB, s *Store, h *history) {
+	t.Helper()
+	got := make(map[string]float64)
+	selectRows(t, s, "SELECT member, score FROM rank_score WHERE score IS NOT NULL AND board = '"+string(h.board)+"'", func(row *sql.Rows) error {
+		var member string
+		var score float64
+		err := row.Scan(&member, &score)
+		got[member] = score
+		return err
+	})
+	if diff := cmp.Diff(h.scores, got); diff != "" {
+		t.Errorf("scores of %s (-want +got):\n%s", h.board, diff)
+	}
+}
+
+func selectRows(t testing.TB, s *Store, text string, scan func(*sql.Rows) error) {
+	t.Helper()
+	err := s.in(t.Context(), sql.LevelDefault, func(tx *transaction) error { return s.d.query(text).each(tx, scan) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t testing.TB, s *Store, from string) int {
+	t.Helper()
+	n, err := tryCount(t, s, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func tryCount(t testing.TB, s *Store, from string) (n int, err error) {
+	err = s.db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+from).Scan(&n)
+	return n, err
+}
+
+// deleteRecords has the topic's partition 0 begin at an offset.
+func deleteRecords(t testing.TB, broker, topic string, before int64) {
+	t.Helper()
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	part := kmsg.NewDeleteRecordsRequestTopicPartition()
+	part.Offset = before
+	req.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: topic, Partitions: []kmsg.DeleteRecordsRequestTopicPartition{part}}}
+	req.TimeoutMillis = 5000
+	resp, err := req.RequestWith(t.Context(), testkit.KafkaClient(t, broker))
+	if err == nil {
+		err = kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,299 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+)
+
+// DefaultGroup is the consumer group that all ledgers of one topic and database share.
+const DefaultGroup = "rankcache-ledger"
+
+const (
+	// applyTimeout bounds one transaction; a database that hangs is asked again.
+	applyTimeout = time.Minute
+	// Pauses between attempts while the database or Kafka is unavailable.
+	firstPause, maxPause = 50 * time.Millisecond, 5 * time.Second
+	logEvery             = time.Second
+	measureEvery         = time.Second
+)
+
+// Options configure a [Ledger].
+type Options struct {
+	Store *Store // closed by the caller
+	// Kafka holds librdkafka settings, at least bootstrap.servers.
+	Kafka map[string]string
+	// KafkaLogin, if it is not nil, calls set with each new user name and password for
+	// SASL, until ctx is done.
+	KafkaLogin func(ctx context.Context, set func(username, password string) error)
+	Group      string // consumer group; empty: DefaultGroup
+	Topic      string
+	// Check has tables of another version refused instead of being made.
+	Check bool
+	Keep  Keep
+	// Observe, if it is not nil, is called after each call of the database.
+	Observe    func(took time.Duration, err error)
+	Log        *slog.Logger          // nil: silent
+	Registerer prometheus.Registerer // nil: unregistered
+}
+
+// Ledger writes a topic into a database. Make it with [New].
+type Ledger struct {
+	opts    Options
+	metrics *metrics
+	log     *slog.Logger
+
+	mu     sync.Mutex // nothing is called with it held
+	status Status
+}
+
+// Status is how a ledger fares. Times are zero before the first.
+type Status struct {
+	Schema     int       `json:"schema"`     // version of the tables, 0 until they are there
+	Partitions int       `json:"partitions"` // that this process reads
+	Behind     int64     `json:"behind"`     // records of these that are not written yet
+	Rows       int64     `json:"rows"`       // written since the start
+	Lost       int64     `json:"lost"`       // moved to rank_lost since the start
+	Bad        int64     `json:"bad"`        // kept in rank_bad since the start
+	WrittenAt  time.Time `json:"written_at"` // last batch
+	Waiting    string    `json:"waiting"`    // for what, "" if for nothing: database, kafka
+}
+
+// New returns a Ledger for the options, or an error that names the wrong one. It starts
+// nothing and connects to nothing.
+func New(opts Options) (*Ledger, error) {
+	if opts.Store == nil || opts.Topic == "" {
+		return nil, errors.New("ledger: Store and Topic are required")
+	}
+	if err := checkSettings(opts.Kafka); err != nil {
+		return nil, err
+	}
+	if opts.Group == "" {
+		opts.Group = DefaultGroup
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Observe == nil {
+		opts.Observe = func(time.Duration, error) {}
+	}
+	return &Ledger{opts: opts, metrics: newMetrics(opts.Registerer), log: opts.Log}, nil
+}
+
+// Status returns how the ledger fares. It may be called at any time.
+func (l *Ledger) Status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.status
+}
+
+func (l *Ledger) note(change func(*Status)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.status)
+}
+
+// Run works until ctx ends and returns nil then. It waits while the database or Kafka is
+// unavailable. An error means that tables, topic or client can't be used as they are. Run
+// must not be called concurrently.
+func (l *Ledger) Run(ctx context.Context) error {
+	if err := l.prepare(ctx); err != nil {
+		return ended(ctx, err)
+	}
+	g, work := errgroup.WithContext(ctx)
+	c, err := newConsumer(work, consumerConf(l.opts.Kafka, l.opts.Group), l)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if l.opts.KafkaLogin != nil {
+		g.Go(func() error { l.opts.KafkaLogin(work, c.client.SetSaslCredentials); return nil })
+	}
+	g.Go(func() error { l.retain(work); return nil })
+	g.Go(func() error { return ended(ctx, l.consume(work, c)) })
+	return g.Wait()
+}
+
+// ended returns nil if ctx has ended, else err.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// prepare makes the tables, or checks them.
+func (l *Ledger) prepare(ctx context.Context) error {
+	var fatal error
+	err := l.retry(ctx, "database", func() error {
+		err := l.opts.Store.prepare(ctx, l.opts.Check)
+		if errors.Is(err, ErrSchema) {
+			fatal, err = err, nil
+		}
+		return err
+	})
+	if err = errors.Join(err, fatal); err == nil {
+		l.note(func(s *Status) { s.Schema = l.opts.Store.Wanted() })
+	}
+	return err
+}
+
+func (s *Store) prepare(ctx context.Context, check bool) error {
+	if !check {
+		return s.Migrate(ctx)
+	}
+	version, err := s.Version(ctx)
+	if err == nil && version != s.Wanted() {
+		err = fmt.Errorf("%w: version %d, want %d: run rankcache ledger migrate", ErrSchema, version, s.Wanted())
+	}
+	return err
+}
+
+// consume writes batch after batch.
+func (l *Ledger) consume(ctx context.Context, c *consumer) error {
+	var measured time.Time
+	for ctx.Err() == nil {
+		b, oldest, err := c.batch()
+		if err != nil {
+			return err
+		}
+		if b.Len() > 0 {
+			if err := l.write(ctx, c, b, oldest); err != nil {
+				return err
+			}
+		}
+		if time.Since(measured) >= measureEvery {
+			measured = time.Now()
+			l.note(func(s *Status) { s.Behind, s.Partitions = c.measure(), len(c.next) })
+		}
+	}
+	return nil
+}
+
+// write writes a batch, however long that takes, or reads on from where another consumer is.
+func (l *Ledger) write(ctx context.Context, c *consumer, b *Batch, oldest time.Time) error {
+	var done Result
+	var overtaken bool
+	begun := time.Now()
+	err := l.retry(ctx, "database", func() (err error) {
+		ctx, cancel := context.WithTimeout(ctx, applyTimeout)
+		defer cancel()
+		done, err = l.opts.Store.Apply(ctx, b)
+		if overtaken = errors.Is(err, ErrOvertaken); overtaken {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	l.metrics.apply.Observe(time.Since(begun).Seconds())
+	if overtaken {
+		l.metrics.overtaken.Inc()
+		l.log.Warn("the batch was written already, or another consumer with another group is active: reading on from the database's offsets", "group", l.opts.Group)
+		return c.seek(b.partitions()...)
+	}
+	c.written(b)
+	l.written(&done, oldest)
+	return nil
+}
+
+// written counts what became of a batch whose oldest record has a time.
+func (l *Ledger) written(done *Result, oldest time.Time) {
+	l.metrics.count(done)
+	if !oldest.IsZero() {
+		l.metrics.delay.Observe(time.Since(oldest).Seconds())
+	}
+	l.note(func(s *Status) {
+		s.Rows, s.Lost, s.Bad, s.WrittenAt = s.Rows+int64(done.Rows), s.Lost+int64(done.Lost), s.Bad+int64(done.Bad), time.Now()
+	})
+	if done.Lost > 0 {
+		l.log.Warn("changes that Redis has lost are in rank_lost", "changes", done.Lost)
+	}
+}
+
+// retry calls attempt until it succeeds or ctx ends, which is its only error; it comes with
+// the last attempt's.
+func (l *Ledger) retry(ctx context.Context, of string, attempt func() error) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstPause, maxPause
+	limit := rate.Sometimes{Interval: 10 * logEvery}
+	var last error
+	_, err := backoff.Retry(ctx, func() (_ struct{}, err error) {
+		begun := time.Now()
+		last = attempt()
+		if of == "database" && ctx.Err() == nil {
+			l.opts.Observe(time.Since(begun), last)
+		}
+		return struct{}{}, last
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0),
+		backoff.WithNotify(func(err error, next time.Duration) {
+			l.metrics.retries.WithLabelValues(of).Inc()
+			l.note(func(s *Status) { s.Waiting = of })
+			limit.Do(func() { l.log.Warn("attempt failed, retrying", "of", of, "in", next, "err", err) })
+		}))
+	l.note(func(s *Status) { s.Waiting = "" })
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), last)
+	}
+	return err
+}
+
+// consumerSettings may be changed by the operator; owned ones may not, as the guarantees
+// depend on them.
+var (
+	consumerSettings = map[string]string{
+		"client.id":                          "rankcache-ledger",
+		"log.connection.close":               "false", // brokers close idle connections all the time
+		"enable.metrics.push":                "false",
+		"socket.keepalive.enable":            "true",
+		"topic.metadata.refresh.interval.ms": "10000", // finds the topic when it is made
+		"session.timeout.ms":                 "10000", // another ledger takes over this long after a crash
+		"heartbeat.interval.ms":              "3000",
+		"queued.max.messages.kbytes":         "16384", // memory outside of Go's heap
+		"fetch.queue.backoff.ms":             "10",    // the default of 1 s limits the rate
+	}
+	ownedSettings = map[string]string{
+		"enable.auto.commit":            "false", // the offsets are in the database
+		"enable.auto.offset.store":      "false",
+		"auto.offset.reset":             "error", // what the topic has no longer is skipped with an alert only
+		"isolation.level":               "read_committed",
+		"partition.assignment.strategy": "cooperative-sticky",
+		"group.id":                      "", // Options.Group
+	}
+)
+
+func checkSettings(kafka map[string]string) error {
+	if kafka["bootstrap.servers"] == "" {
+		return errors.New("kafka setting bootstrap.servers is missing: want host:port[,host:port]")
+	}
+	for key := range kafka {
+		if _, ours := ownedSettings[key]; ours || strings.HasPrefix(key, "go.") {
+			return fmt.Errorf("kafka setting %s is set by rankcache: remove it", key)
+		}
+	}
+	return nil
+}
+
+func consumerConf(settings map[string]string, group string) *kafka.ConfigMap {
+	conf := kafka.ConfigMap{"go.logs.channel.enable": true}
+	all := maps.Clone(consumerSettings)
+	maps.Copy(all, settings)
+	maps.Copy(all, ownedSettings)
+	all["group.id"] = group
+	for key, value := range all {
+		conf[key] = value
+	}
+	return &conf
+}

@@ -1,0 +1,120 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// The statements of each version, in the order of the files' names. What is released is
+// never changed: a new version is a new file for both kinds of database.
+//
+//go:embed migrations
+var migrations embed.FS
+
+// ErrSchema reports tables of another version than this program's.
+var ErrSchema = errors.New("the ledger's tables are of another version")
+
+const schemaTable = "CREATE TABLE IF NOT EXISTS rank_schema (version int NOT NULL PRIMARY KEY)"
+
+// Wanted is the version of the tables that this program works with.
+func (s *Store) Wanted() int { return len(s.files()) }
+
+func (s *Store) files() []string {
+	entries, _ := migrations.ReadDir("migrations/" + s.d.name) // embedded, so it is there
+	files := make([]string, len(entries))
+	for i, e := range entries {
+		files[i] = path.Join("migrations", s.d.name, e.Name())
+	}
+	return files
+}
+
+// Version returns the version of the database's tables, 0 if there are none.
+func (s *Store) Version(ctx context.Context) (version int, err error) {
+	var there int
+	q := s.d.query("SELECT count(*) FROM information_schema.tables WHERE table_name = 'rank_schema' AND table_schema = ", s.d.schema())
+	if err := s.db.QueryRowContext(ctx, q.text.String()).Scan(&there); err != nil || there == 0 {
+		return 0, err
+	}
+	err = s.db.QueryRowContext(ctx, "SELECT COALESCE(MAX(version), 0) FROM rank_schema").Scan(&version)
+	return version, err
+}
+
+func (d *dialect) schema() string {
+	if d.postgres {
+		return "current_schema()"
+	}
+	return "database()"
+}
+
+// Migrate makes the tables, or brings those of an earlier version to this one. Several
+// callers take turns. Tables that are right already need no right to change any.
+func (s *Store) Migrate(ctx context.Context) error {
+	version, err := s.Version(ctx)
+	if err != nil || version == s.Wanted() {
+		return err
+	}
+	conn, err := s.db.Conn(ctx) // a lock belongs to a connection
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := s.lock(ctx, conn); err != nil {
+		return err
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), s.d.unlock) }() // the end of the connection unlocks as well
+	if version, err = s.Version(ctx); err != nil {
+		return err
+	}
+	if version > s.Wanted() {
+		return fmt.Errorf("%w: version %d, this program knows %d: update it", ErrSchema, version, s.Wanted())
+	}
+	if _, err := conn.ExecContext(ctx, schemaTable); err != nil {
+		return fmt.Errorf("making the ledger's tables: %w", err)
+	}
+	for i, file := range s.files()[version:] {
+		if err := s.migrate(ctx, conn, version+i+1, file); err != nil {
+			return fmt.Errorf("making the ledger's tables, version %d: %w", version+i+1, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) lock(ctx context.Context, conn *sql.Conn) error {
+	var got sql.NullInt64
+	if err := conn.QueryRowContext(ctx, s.d.lock).Scan(&got); err != nil {
+		return err
+	}
+	if got.Int64 != 1 {
+		return errors.New("another program has been changing the ledger's tables for a minute")
+	}
+	return nil
+}
+
+// migrate runs the statements of one version. MariaDB commits each; they can be repeated.
+func (s *Store) migrate(ctx context.Context, conn *sql.Conn, version int, file string) error {
+	text, err := migrations.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for statement := range strings.SplitSeq(string(text), ";\n") {
+		if strings.TrimSpace(statement) == "" {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return errors.Join(err, rollback(tx))
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO rank_schema (version) VALUES (%d)", version)); err != nil {
+		return errors.Join(err, rollback(tx))
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,131 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// ErrNoBoard reports a board of which the ledger has no row.
+var ErrNoBoard = errors.New("the ledger has no such board")
+
+// Proof compares what the ledger has of a board with itself, at one moment: no seq is
+// missing, and the members' scores add up to the checksum of the row with the highest seq.
+type Proof struct {
+	Board       rankcache.BoardID `json:"board"`
+	State       rankcache.State   `json:"-"`       // of the row with the highest seq
+	Begin       uint64            `json:"begin"`   // first seq that the ledger has met; more than 1: it began later than the board
+	First       uint64            `json:"first"`   // first seq that is kept
+	Rows        uint64            `json:"rows"`    // from there on
+	Missing     uint64            `json:"missing"` // from there on
+	Members     int               `json:"members"` // in rank_score
+	WantMembers int               `json:"want_members"`
+	Sum         uint64            `json:"-"`          // over rank_score
+	Incomplete  bool              `json:"incomplete"` // what a member had before a loss was removed as too old
+	Proved      bool              `json:"proved"`
+}
+
+// Prove proves the board in a snapshot of its own. The error wraps [ErrNoBoard] if there is
+// no such board.
+func (s *Store) Prove(ctx context.Context, board rankcache.BoardID) (p *Proof, err error) {
+	err = s.in(ctx, sql.LevelRepeatableRead, func(t *transaction) (err error) {
+		p, err = t.prove(board)
+		return err
+	})
+	return p, err
+}
+
+func (t *transaction) prove(board rankcache.BoardID) (*Proof, error) {
+	p := &Proof{Board: board}
+	base, err := t.proofState(p)
+	if err != nil {
+		return nil, err
+	}
+	of := func(q *query) *query {
+		return q.add(" WHERE board = ").arg(string(board)).add(" AND run >= ").arg(base)
+	}
+	var first sql.NullInt64
+	err = of(t.d.query("SELECT count(*), MIN(seq) FROM rank_log")).each(t, func(row *sql.Rows) error { return row.Scan(&p.Rows, &first) })
+	if err != nil {
+		return nil, err
+	}
+	if p.First <= p.State.Seq {
+		p.Missing = p.State.Seq - p.First + 1 - min(p.Rows, p.State.Seq-p.First+1)
+	}
+	err = of(t.d.query("SELECT member, score FROM rank_score")).add(" AND score IS NOT NULL").each(t, func(row *sql.Rows) error {
+		var member string
+		var score float64
+		err := row.Scan(&member, &score)
+		p.Sum = (p.Sum + wire.Hash(member, score)) & (1<<48 - 1)
+		p.Members++
+		return err
+	})
+	p.Proved = err == nil && p.Missing == 0 && p.Begin == 1 && !p.Incomplete && p.State.HasSum && p.State.Sum == p.Sum && p.Members == p.WantMembers
+	return p, err
+}
+
+// proofState reads the board's runs into p and returns the first that counts.
+func (t *transaction) proofState(p *Proof) (base int64, err error) {
+	base, p.First = math.MaxInt64, math.MaxUint64
+	q := t.d.query("SELECT run, base_run, begin_seq, first_seq, seq, sum, members, incomplete FROM rank_board WHERE board = ").arg(string(p.Board)).add(" ORDER BY run DESC")
+	err = q.each(t, func(row *sql.Rows) error {
+		var run, itsBase int64
+		var begin, first, seq uint64
+		var members, incomplete int
+		var sum sql.NullInt64
+		if err := row.Scan(&run, &itsBase, &begin, &first, &seq, &sum, &members, &incomplete); err != nil {
+			return err
+		}
+		if p.State.Run == 0 { // the latest
+			base, p.WantMembers = itsBase, members
+			p.State = rankcache.State{Run: uint64(run), Seq: seq, Sum: uint64(sum.Int64), HasSum: sum.Valid} // #nosec G115 -- stored from these types
+		}
+		if run >= base {
+			p.Begin, p.First = begin, min(p.First, first)
+			p.Incomplete = p.Incomplete || incomplete != 0
+		}
+		return nil
+	})
+	if err == nil && p.State.Run == 0 {
+		err = fmt.Errorf("%w: %s", ErrNoBoard, p.Board)
+	}
+	return base, err
+}
+
+// Boards returns the names of up to n boards that follow one, in the order of their bytes.
+func (s *Store) Boards(ctx context.Context, after rankcache.BoardID, n int) (boards []rankcache.BoardID, err error) {
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		q := t.d.query("SELECT DISTINCT board FROM rank_board WHERE board > ").arg(string(after)).add(" ORDER BY board LIMIT ").arg(n)
+		return q.each(t, func(row *sql.Rows) error {
+			var b string
+			err := row.Scan(&b)
+			boards = append(boards, rankcache.BoardID(b))
+			return err
+		})
+	})
+	return boards, err
+}
+
+// Why tells in words why the board is not proved, "" if it is.
+func (p *Proof) Why() string {
+	switch {
+	case p.Proved:
+		return ""
+	case p.Missing > 0:
+		return fmt.Sprintf("%d of the changes %d to %d are missing", p.Missing, p.First, p.State.Seq)
+	case p.Begin > 1:
+		return fmt.Sprintf("the ledger began at change %d, so members that were there before are unknown", p.Begin)
+	case p.Incomplete:
+		return "what members had before a loss in Redis was removed as too old"
+	case !p.State.HasSum:
+		return "the checksum of the latest change is unknown: the board is being adopted"
+	case p.Members != p.WantMembers:
+		return fmt.Sprintf("%d members, the latest change counts %d", p.Members, p.WantMembers)
+	}
+	return fmt.Sprintf("the scores add up to %012x, the latest change has %012x", p.Sum, p.State.Sum)
+}

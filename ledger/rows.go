@@ -1,0 +1,160 @@
+package ledger
+
+import (
+	"database/sql"
+	"fmt"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// logColumns are those of rank_log, in the order of [scanUpdate].
+const logColumns = "board, run, seq, member, order_id, op, delta, score, sum, members, at"
+
+// updateColumns returns changes as the columns of rank_log.
+func updateColumns(updates []*wire.Update) []column {
+	n := len(updates)
+	board, member, op := make([]string, n), make([]string, n), make([]string, n)
+	run, seq, members, at := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	order, sum := make([]*string, n), make([]*int64, n)
+	delta, score := make([]*float64, n), make([]*float64, n)
+	for i, u := range updates {
+		board[i], member[i], op[i] = string(u.Board), u.Member, u.Op.String()
+		run[i], seq[i], members[i], at[i] = int64(u.Run), int64(u.Seq), int64(u.Members), u.At
+		sum[i], score[i] = sumOf(u), scoreOf(u)
+		if u.OrderID != "" {
+			order[i] = &u.OrderID
+		}
+		if u.Op == wire.OpIncr {
+			delta[i] = &u.Delta
+		}
+	}
+	return []column{texts("board", board), ints("run", run), ints("seq", seq), texts("member", member), {"order_id", "text", order}, texts("op", op),
+		doubles("delta", delta), doubles("score", score), orNull("sum", sum), ints("members", members), ints("at", at)}
+}
+
+// sumOf returns a change's checksum as it is stored, nil if it is unknown.
+func sumOf(u *wire.Update) *int64 {
+	if !u.HasSum {
+		return nil
+	}
+	sum := int64(u.Sum)
+	return &sum
+}
+
+// scoreOf returns the member's score after a change, nil if the member is gone.
+func scoreOf(u *wire.Update) *float64 {
+	if u.Op.Removes() {
+		return nil
+	}
+	return &u.Score
+}
+
+// scanUpdate reads a row of logColumns.
+func scanUpdate(row *sql.Rows) (*wire.Update, error) {
+	var u wire.Update
+	var op string
+	var order sql.NullString
+	var delta, score sql.NullFloat64
+	var sum sql.NullInt64
+	err := row.Scan((*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &sum, &u.Members, &u.At)
+	if err != nil {
+		return nil, err
+	}
+	if u.Op, err = parseOp(op); err != nil {
+		return nil, fmt.Errorf("rank_log, board %s, run %d, seq %d: %w", u.Board, u.Run, u.Seq, err)
+	}
+	u.OrderID, u.Delta, u.Score = order.String, delta.Float64, score.Float64
+	u.Sum, u.HasSum = uint64(sum.Int64), sum.Valid // #nosec G115 -- stored from 48 bits
+	return &u, nil
+}
+
+// parseOp returns the operation of a row.
+func parseOp(text string) (wire.Op, error) {
+	if text == wire.OpTrim.String() {
+		return wire.OpTrim, nil
+	}
+	return wire.ParseOp(text)
+}
+
+// same reports whether two records tell of the same change. What an operation does not
+// have is not stored.
+func same(a, b *wire.Update) bool {
+	x, y := *a, *b
+	for _, u := range []*wire.Update{&x, &y} {
+		if u.Op != wire.OpIncr {
+			u.Delta = 0
+		}
+		if scoreOf(u) == nil {
+			u.Score = 0
+		}
+	}
+	return x == y
+}
+
+// keyColumns name rows of rank_log.
+func keyColumns(updates []*wire.Update) []column {
+	board, run, seq := make([]string, len(updates)), make([]int64, len(updates)), make([]int64, len(updates))
+	for i, u := range updates {
+		board[i], run[i], seq[i] = string(u.Board), int64(u.Run), int64(u.Seq)
+	}
+	return []column{texts("board", board), ints("run", run), ints("seq", seq)}
+}
+
+// orderColumns name rows of rank_log by order id; changes without one are left out.
+func orderColumns(updates []*wire.Update) []column {
+	var board, member, order, op []string
+	for _, u := range updates {
+		if u.OrderID != "" {
+			board, member, order, op = append(board, string(u.Board)), append(member, u.Member), append(order, u.OrderID), append(op, u.Op.String())
+		}
+	}
+	return []column{texts("board", board), texts("member", member), texts("order_id", order), texts("op", op)}
+}
+
+// memberColumns name rows of rank_score, each once.
+func memberColumns(updates []*wire.Update) []column {
+	seen := make(map[memberKey]bool, len(updates))
+	var board, member []string
+	for _, u := range updates {
+		if k := memberOf(u); !seen[k] {
+			seen[k] = true
+			board, member = append(board, string(u.Board)), append(member, u.Member)
+		}
+	}
+	return []column{texts("board", board), texts("member", member)}
+}
+
+type memberKey struct {
+	board  rankcache.BoardID
+	member string
+}
+
+func memberOf(u *wire.Update) memberKey { return memberKey{u.Board, u.Member} }
+
+// scoreColumns returns the latest state of each member after the changes, as the columns
+// of rank_score.
+func scoreColumns(updates []*wire.Update) []column {
+	latest := make(map[memberKey]*wire.Update, len(updates))
+	var order []memberKey
+	for _, u := range updates {
+		k := memberOf(u)
+		before := latest[k]
+		if before == nil {
+			order = append(order, k)
+		}
+		if before == nil || later(u, before) {
+			latest[k] = u
+		}
+	}
+	n := len(order)
+	board, member, run, seq, score := make([]string, n), make([]string, n), make([]int64, n), make([]int64, n), make([]*float64, n)
+	for i, k := range order {
+		u := latest[k]
+		board[i], member[i], run[i], seq[i], score[i] = string(k.board), k.member, int64(u.Run), int64(u.Seq), scoreOf(u)
+	}
+	return []column{texts("board", board), texts("member", member), ints("run", run), ints("seq", seq), doubles("score", score)}
+}
+
+// later reports whether a is the state after b.
+func later(a, b *wire.Update) bool { return a.Run > b.Run || a.Run == b.Run && a.Seq > b.Seq }

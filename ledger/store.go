@@ -1,0 +1,177 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+const (
+	// maxConns is more than the parts of a ledger use at once: the consumer, retention,
+	// status and checks.
+	maxConns = 8
+	// dialTimeout bounds a connection's start.
+	dialTimeout = 5 * time.Second
+)
+
+// Store is the ledger's database. It is safe for concurrent use.
+type Store struct {
+	db *sql.DB
+	d  *dialect
+	// Orders, if it is not nil, is asked which of two rows that can't both be is in Redis.
+	// It is set before the first batch.
+	Orders Orders
+
+	fault func(step string) error // of tests; nil: none
+}
+
+// Open returns the database of a URL, postgres://user:password@host:port/name or
+// mysql://…, whose query are options of the driver. New connections log in with the user
+// and password of the URL that current returns then; nil: of rawURL. It connects to
+// nothing. No error holds the URL, which is a secret.
+func Open(rawURL string, current func() string) (*Store, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, errors.New("database: not a URL: want postgres://user:password@host:port/name or mysql://…, special signs of the password as %XX")
+	}
+	s := &Store{}
+	switch u.Scheme {
+	case "postgres", "postgresql":
+		s.d = postgres
+		s.db, err = openPostgres(rawURL, login(u.User, current))
+	case "mysql", "mariadb":
+		s.d = mysqlDialect
+		s.db, err = openMySQL(u, login(u.User, current))
+	default:
+		return nil, errors.New("database: want a URL that begins with postgres:// or mysql://")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.db.SetMaxOpenConns(maxConns)
+	s.db.SetMaxIdleConns(maxConns)
+	s.db.SetConnMaxIdleTime(time.Minute)
+	return s, nil
+}
+
+// login returns the function that gives user and password of now.
+func login(first *url.Userinfo, current func() string) func() *url.Userinfo {
+	return func() *url.Userinfo {
+		if current == nil {
+			return first
+		}
+		u, err := url.Parse(current())
+		if err != nil || u.User == nil {
+			return first
+		}
+		return u.User
+	}
+}
+
+func openPostgres(rawURL string, login func() *url.Userinfo) (*sql.DB, error) {
+	conf, err := pgx.ParseConfig(rawURL)
+	if err != nil { // its text may quote the URL
+		return nil, errors.New("database: PostgreSQL's driver does not take the URL: check host, port and the options in its query")
+	}
+	if conf.ConnectTimeout == 0 {
+		conf.ConnectTimeout = dialTimeout
+	}
+	return stdlib.OpenDB(*conf, stdlib.OptionBeforeConnect(func(_ context.Context, conf *pgx.ConnConfig) error {
+		if now := login(); now != nil {
+			conf.User = now.Username()
+			conf.Password, _ = now.Password()
+		}
+		return nil
+	})), nil
+}
+
+func openMySQL(u *url.URL, login func() *url.Userinfo) (*sql.DB, error) {
+	conf, err := mysql.ParseDSN("/?" + u.RawQuery)
+	if err != nil {
+		return nil, errors.New("database: the driver does not take an option in the query of the URL")
+	}
+	host, port := u.Hostname(), u.Port()
+	if port == "" {
+		port = "3306"
+	}
+	conf.DBName = strings.Trim(u.Path, "/")
+	err = conf.Apply(mysql.BeforeConnect(func(_ context.Context, conf *mysql.Config) error {
+		if now := login(); now != nil {
+			conf.User = now.Username()
+			conf.Passwd, _ = now.Password()
+		}
+		return nil
+	}))
+	if err != nil {
+		return nil, err
+	}
+	conf.Net, conf.Addr = "tcp", net.JoinHostPort(host, port)
+	if conf.Timeout == 0 {
+		conf.Timeout = dialTimeout
+	}
+	conf.Logger = &mysql.NopLogger{} // errors are returned as well
+	conf.InterpolateParams = true    // one round trip a statement, and no limit of 65,535 values
+	conf.ClientFoundRows = false     // rows that stay as they are don't count
+	if conf.Params == nil {
+		conf.Params = make(map[string]string)
+	}
+	conf.Params["sql_mode"] = "'STRICT_ALL_TABLES'"
+	connector, err := mysql.NewConnector(conf)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// Close ends the connections.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Kind is "postgres" or "mysql".
+func (s *Store) Kind() string { return s.d.name }
+
+// Ping checks that the database answers.
+func (s *Store) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }
+
+// transaction is one transaction under way.
+type transaction struct {
+	ctx context.Context
+	tx  *sql.Tx
+	d   *dialect
+}
+
+// in runs work in a transaction of the isolation level, and commits it unless work fails.
+func (s *Store) in(ctx context.Context, level sql.IsolationLevel, work func(*transaction) error) error {
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
+	if err != nil {
+		return err
+	}
+	if err := work(&transaction{ctx, tx, s.d}); err != nil {
+		return errors.Join(err, rollback(tx))
+	}
+	return tx.Commit()
+}
+
+// rollback ends a transaction whose context may have ended it already.
+func rollback(tx *sql.Tx) error {
+	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+		return err
+	}
+	return nil
+}
+
+// at stops where a test wants it to.
+func (s *Store) at(step string) error {
+	if s.fault == nil {
+		return nil
+	}
+	return s.fault(step)
+}

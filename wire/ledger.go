@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// maxTag is longer than any tag of a period, and maxClass than any class's name, in bytes.
+const maxTag, maxClass = 40, 40
+
+// LedgerUpdate is one applied change as it travels on the ledger's topic: the update, and
+// of which kind its board is. Class is "" for a board of no class, and then so are the
+// others.
+type LedgerUpdate struct {
+	Update
+	Class string
+	Dims  map[string]string // by the name of the dimension
+	Tag   string            // of the period; "" if the class has none
+}
+
+// AppendLedgerUpdate appends u in the wire form, which is that of [AppendUpdate] with
+// three more fields at its end. [DecodeLedgerUpdate] reads a valid u back unchanged.
+func AppendLedgerUpdate(dst []byte, u *LedgerUpdate) []byte {
+	dst = AppendUpdate(dst, &u.Update)
+	if u.Class == "" {
+		return dst
+	}
+	dst = AppendString(append(dst[:len(dst)-1], `,"class":`...), u.Class)
+	dst = AppendDims(append(dst, `,"dims":`...), u.Dims)
+	dst = AppendString(append(dst, `,"tag":`...), u.Tag)
+	return append(dst, '}')
+}
+
+// AppendDims appends dimensions as a JSON object, by name, so that equal ones are the
+// same bytes.
+func AppendDims(dst []byte, dims map[string]string) []byte {
+	dst = append(dst, '{')
+	for i, name := range slices.Sorted(maps.Keys(dims)) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendString(append(AppendString(dst, name), ':'), dims[name])
+	}
+	return append(dst, '}')
+}
+
+// classField begins what a [LedgerUpdate] has behind its update.
+var classField = []byte(`,"class":`)
+
+// DecodeLedgerUpdate decodes one record of the ledger's topic into u, as [DecodeUpdate]
+// does; a record without run and seq is refused, as its place in the board's history is
+// unknown.
+func DecodeLedgerUpdate(data []byte, u *LedgerUpdate) error {
+	*u = LedgerUpdate{}
+	rest := data
+	if i := bytes.LastIndex(data, classField); i > 0 && len(data) <= MaxUpdateLen && u.readClass(data[i+1:]) {
+		rest = append(data[:i:i], '}') // the flat form, which is decoded fast
+	} else if err := u.unmarshalClass(data); err != nil {
+		return err
+	}
+	if err := DecodeUpdate(rest, &u.Update); err != nil {
+		return err
+	}
+	if u.Seq == 0 || u.Run == 0 || u.Seq > math.MaxInt64 || u.Run > math.MaxInt64 {
+		return &BadUpdate{"run", fmt.Errorf("run %d, seq %d: want both, from 1 to 2^63-1", u.Run, u.Seq)}
+	}
+	return u.checkClass()
+}
+
+// ledgerClass are the fields of a [LedgerUpdate] beside its update.
+type ledgerClass struct {
+	Class *string
+	Dims  map[string]string
+	Tag   string
+}
+
+// readClass reads the three fields in the order in which they are written. It reports
+// false for anything else, such as further fields.
+func (u *LedgerUpdate) readClass(fields []byte) bool {
+	dec := json.NewDecoder(bytes.NewReader(append([]byte{'{'}, fields...)))
+	dec.DisallowUnknownFields()
+	var c ledgerClass
+	if dec.Decode(&c) != nil || dec.InputOffset() != int64(len(fields))+1 || c.Class == nil {
+		return false
+	}
+	u.Class, u.Dims, u.Tag = *c.Class, c.Dims, c.Tag
+	return true
+}
+
+func (u *LedgerUpdate) unmarshalClass(data []byte) error {
+	var c ledgerClass
+	if len(data) > MaxUpdateLen {
+		return &BadUpdate{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxUpdateLen)}
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return &BadUpdate{"json", err}
+	}
+	if c.Class != nil {
+		u.Class, u.Dims, u.Tag = *c.Class, c.Dims, c.Tag
+	}
+	return nil
+}
+
+func (u *LedgerUpdate) checkClass() error {
+	if u.Class == "" {
+		u.Dims, u.Tag = nil, ""
+		return nil
+	}
+	if len(u.Class) > maxClass || len(u.Tag) > maxTag {
+		return &BadUpdate{"class", errors.New("the class's name or the period's tag is too long")}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// goldenLedger are the updates of testdata/rank_updates.golden, line by line: the contract
+// with everything that reads the ledger's topic.
+var goldenLedger = []LedgerUpdate{
+	{Update: goldenUpdates[0], Class: "gift-half-hour", Dims: map[string]string{"zone": "7", "app": "x"}, Tag: "20261122-17"},
+	{Update: goldenUpdates[1], Class: "gift-ever", Dims: map[string]string{"zone": "7"}},
+	{Update: goldenUpdates[2]},
+	{Update: goldenUpdates[5], Class: "c", Dims: map[string]string{}, Tag: "2026W47"},
+}
+
+func TestGoldenLedgerUpdates(t *testing.T) {
+	golden, err := os.ReadFile("testdata/rank_updates.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(golden), []byte("\n"))
+	if len(lines) != len(goldenLedger) {
+		t.Fatalf("%d golden lines, %d updates", len(lines), len(goldenLedger))
+	}
+	for i, want := range goldenLedger {
+		if got := AppendLedgerUpdate(nil, &want); !bytes.Equal(got, lines[i]) {
+			t.Errorf("line %d: wrote\n%s, golden\n%s", i+1, got, lines[i])
+		}
+		for _, line := range [][]byte{lines[i], append(lines[i][:len(lines[i])-1:len(lines[i])-1], `,"later":{"a":[1]}}`...)} {
+			var got LedgerUpdate
+			if err := DecodeLedgerUpdate(line, &got); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s read back (-want +got):\n%s", line, diff)
+			}
+		}
+	}
+}
+
+func TestDecodeLedgerUpdateRejects(t *testing.T) {
+	const head = `{"v":2,"board":"b","member":"m","op":"incr","delta":1,"score":1`
+	for record, reason := range map[string]string{
+		head + `,"order":"o","at":1}`:                                                  "run",
+		head + `,"run":1,"seq":9223372036854775808}`:                                   "run",
+		head + `,"run":1,"seq":1,"class":7}`:                                           "json",
+		head + `,"run":1,"seq":1,"class":"c","dims":{"a":1}}`:                          "json",
+		head + `,"run":1,"seq":1,"class":"c"}}`:                                        "json",
+		head + `,"run":1,"seq":1,"class":"` + strings.Repeat("c", 41) + `"}`:           "class",
+		head + `,"run":1,"seq":1,"class":"c","tag":"` + strings.Repeat("1", 41) + `"}`: "class",
+		head + `,"run":1,"seq":1,"more":"` + strings.Repeat("1", MaxUpdateLen) + `"}`:  "size",
+		`{"v":3,"class":"c"}`:                                                          "version",
+	} {
+		err := DecodeLedgerUpdate([]byte(record), new(LedgerUpdate))
+		if bad, ok := errors.AsType[*BadUpdate](err); !ok || bad.Reason != reason {
+			t.Errorf("%.150s: %v, want %s", record, err, reason)
+		}
+	}
+}
+
+// A member may look like the beginning of the class.
+func TestDecodeLedgerUpdateWithAMemberLikeAClass(t *testing.T) {
+	want := LedgerUpdate{Update: goldenUpdates[0]}
+	want.Member = `a,"class":"x`
+	for _, class := range []string{"", "c"} {
+		want.Class = class
+		if class != "" {
+			want.Dims = map[string]string{}
+		}
+		var got LedgerUpdate
+		if err := DecodeLedgerUpdate(AppendLedgerUpdate(nil, &want), &got); err != nil || !cmp.Equal(want, got) {
+			t.Errorf("%v: %s", err, cmp.Diff(want, got))
+		}
+	}
+}
+
+func FuzzDecodeLedgerUpdate(f *testing.F) {
+	for _, u := range goldenLedger {
+		f.Add(AppendLedgerUpdate(nil, &u))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var u, again LedgerUpdate
+		if DecodeLedgerUpdate(data, &u) != nil {
+			return
+		}
+		if err := DecodeLedgerUpdate(AppendLedgerUpdate(nil, &u), &again); err != nil {
+			t.Fatalf("%q: what was read can't be written and read: %v", data, err)
+		}
+	})
+}
