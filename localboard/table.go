@@ -26,7 +26,7 @@ const (
 // readers of the old one find in it all members of their view.
 type table struct {
 	pages      []*slot // the first of pageSlots each; of fewer in the last page
-	size, used int      // slots
+	size, used int     // slots
 }
 
 // slot is a member's place in the table. The score is here and not in the record:

@@ -331,7 +331,7 @@ func (g *gate) openProved(ctx context.Context, p *prover) {
 	}
 }
 
-// openEmpty opens a board that nobody has changed yet. A change after Redis was read has its
+// openEmpty opens a board that has no change yet. A change after Redis was read has its
 // update behind what was read of the log, and the run of that is the board's.
 func (g *gate) openEmpty(ctx context.Context) {
 	at, err := readOne(ctx, g.origin, g.feed.id)

@@ -40,10 +40,10 @@ type modelContent struct {
 
 func (c modelContent) clone() modelContent {
 	c.set = maps.Clone(c.set)
+	c.unaware = slices.Clone(c.unaware) // first: the other's maps stay its own
 	for i := range c.unaware {
 		c.unaware[i] = maps.Clone(c.unaware[i])
 	}
-	c.unaware = slices.Clone(c.unaware)
 	return c
 }
 

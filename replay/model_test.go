@@ -109,7 +109,7 @@ func runHistory(t *testing.T, seed uint64) {
 	w.rate = []float64{0, 0.01, 0.1, 0.5}[w.rng.IntN(4)]
 	w.lost = []float64{0, 0, 0.02}[w.rng.IntN(3)]
 	kind := w.random(4)
-	if n := w.rng.IntN(100); kind.IntN(5) > 0 { // else nobody has changed the board yet
+	if n := w.rng.IntN(100); kind.IntN(5) > 0 { // else the board has no change yet
 		w.changes(n)
 	}
 	w.shared = kind.IntN(3) == 0

@@ -76,7 +76,7 @@ type Class struct {
 // classText is what a [class.Class] is made from, as it is written.
 type classText struct{ name, board, period, tz, score string }
 
-func readClass(n *yaml.Node, calendar func(period, tz string) (class.Calendar, error)) (*Class, error) {
+func readClass(n *yaml.Node, calendar NewCalendar) (*Class, error) {
 	c := &Class{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
 	text := classText{tz: "UTC"}
 	if err := fields(n, c.keys(&text)); err != nil {
@@ -109,7 +109,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 }
 
 // finish makes the ids' part and checks the settings with each other.
-func (c *Class) finish(text classText, newCalendar func(period, tz string) (class.Calendar, error)) error {
+func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 	if text.period == "" {
 		return fmt.Errorf("class %.60q has no period: want none, a divisor of a day such as 30m, 1h, day, week, month or year", text.name)
 	}

@@ -24,9 +24,9 @@ const earliest = 3 * time.Minute
 
 // Log returns where the updates of a board are. Those of a class are in the topic of its
 // class and day if its periods are parts of days.
-func (f *File) Log(names wire.Names, id rankcache.BoardID) Log {
+func (all Classes) Log(names wire.Names, id rankcache.BoardID) Log {
 	own := names.Topic(id)
-	b, kind, ok := f.Board(id)
+	b, kind, ok := all.Board(id)
 	if !ok || b.Period.Tag == "" {
 		return Log{Topic: own}
 	}

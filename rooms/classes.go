@@ -16,7 +16,10 @@ import (
 // Classes are the classes of a rooms file, in its order. They are immutable after parsing.
 type Classes []*Class
 
-func (all *Classes) add(n *yaml.Node, calendar func(period, tz string) (class.Calendar, error)) error {
+// NewCalendar makes the calendar of a class, as [class.NewCalendar] does.
+type NewCalendar func(period, tz string) (class.Calendar, error)
+
+func (all *Classes) add(n *yaml.Node, calendar NewCalendar) error {
 	c, err := readClass(n, calendar)
 	*all = append(*all, c)
 	return err
@@ -35,6 +38,9 @@ func (all Classes) Class(name string) *Class {
 // class of the file makes the id.
 func (all Classes) Board(id rankcache.BoardID) (class.Board, *Class, bool) {
 	for _, c := range all {
+		if !c.Matches(id) { // which is quick: each update is looked up
+			continue
+		}
 		if b, ok := c.Parse(id); ok { // no two classes make one id
 			return b, c, true
 		}

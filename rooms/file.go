@@ -72,7 +72,7 @@ func Parse(data []byte) (*File, error) { return ParseWith(data, class.NewCalenda
 
 // ParseWith is [Parse] with another function that makes the calendars of classes, for tests
 // that wait for the ends of periods.
-func ParseWith(data []byte, calendar func(period, tz string) (class.Calendar, error)) (*File, error) {
+func ParseWith(data []byte, calendar NewCalendar) (*File, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("rooms file has %d bytes, want at most %d", len(data), MaxFile)
 	}

@@ -32,6 +32,3 @@ func TieScore(score float64, reach uint64, last bool) float64 {
 // TieLimit returns the seq from which on members that come to a whole score tie among
 // themselves.
 func TieLimit(score float64) uint64 { return tieSteps(score) - 1 }
-
-// Shown returns the whole score of one that [TieScore] has made.
-func Shown(score float64) float64 { return math.Floor(score) }

@@ -47,7 +47,7 @@ func newTargets(o *doctorOptions) (*targets, error) {
 		return nil, err
 	}
 	t.origin = origin.New(t.redis, o.names, origin.WithTotalSource(total), origin.WithTimeout(o.redisTimeout))
-	if t.kafka, err = doctor.OpenKafka(o.kafka, o.kafkaKeys, o.names, o.total, t.superHot); err != nil {
+	if t.kafka, err = doctor.OpenKafka(o.kafka, o.kafkaKeys, o.names, o.total, t.superHot, t.topicOf()); err != nil {
 		t.redis.Close()
 		return nil, Usagef("%w", err)
 	}
@@ -151,6 +151,15 @@ func (t *targets) parseRooms() (*rooms.File, error) {
 		return nil, fmt.Errorf("%s: %w", t.rooms, err)
 	}
 	return parsed, nil
+}
+
+// topicOf returns what tells the topic of a board's updates.
+func (t *targets) topicOf() func(rankcache.BoardID) string {
+	file, err := t.parseRooms()
+	if err != nil {
+		file = &rooms.File{} // a check of its own reports it
+	}
+	return func(id rankcache.BoardID) string { return file.Log(t.names, id).Topic }
 }
 
 // superHot returns the boards of which serve would keep whole copies: from the file,

@@ -171,6 +171,16 @@ func TestDoctorOnKafka(t *testing.T) {
 	if code != ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
+	inClass := filepath.Join(t.TempDir(), "classes.yaml")
+	class := "c" + strings.ToLower(testkit.Name(t)[len(testkit.Name(t))-8:])
+	must(t, os.WriteFile(inClass, fmt.Appendf(nil, `classes: [{name: %s, board: "%s:{zone}:{period}", period: 30m, lead: 0s, grace: 0s, mode: super-hot, dims: {zone: ["1", "2"]}}]`, class, class), 0o644))
+	found, _ = at("--rooms", inClass)
+	expect(t, found, "kafka-topics", "warn: 2 of 2 super-hot boards have no update topic")
+	for _, day := range []time.Time{time.Now().UTC(), time.Now().UTC().AddDate(0, 0, 1)} {
+		testkit.CreateTopic(t, brokers, "update_class_"+class+"."+day.Format("20060102"), 1, nil)
+	}
+	found, _ = at("--rooms", inClass)
+	expect(t, found, "kafka-topics", "ok")
 	found, _ = at("--rooms", superHotRooms(t, cut), "--total", "none")
 	expect(t, found, "kafka-retention", "fail: never open")
 	found, _ = at("--kafka", silence(t), "--timeout", "1s")

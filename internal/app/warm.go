@@ -96,7 +96,7 @@ func (o warmingOrigin) Tops(ctx context.Context, boards []rankcache.BoardID, n i
 
 // Prepare implements [replay.Boards]: it publishes the board, which sorts it, and loads the
 // profiles of its head, no longer than a page would wait for them. At the head of an empty
-// board are those who are expected there.
+// board are the members expected there.
 func (b FilledBoards) Prepare(ctx context.Context, board replay.Board) {
 	board.Publish()
 	if b.Profiles == nil {

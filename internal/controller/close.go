@@ -93,19 +93,20 @@ func (t *term) due(ctx context.Context) (due []ended, err error) {
 	}
 }
 
-// pass finds out up to which time the commands are processed, if a board needs to know.
+// pass finds out whether the commands that came in time are processed, if a board that is
+// due needs to know.
 func (t *term) pass(ctx context.Context, due []ended) (err error) {
-	needed := false
+	var last time.Time
 	for _, e := range due {
-		needed = needed || !e.over.Before(t.passed)
-	}
-	if t.marks == nil && needed {
-		if t.marks, err = t.kafka.mark(ctx); err != nil {
-			return err
+		if e.over.After(last) {
+			last = e.over
 		}
 	}
-	if t.marks == nil {
-		return nil
+	if t.marks == nil && !last.Before(t.passed) {
+		t.marks, err = t.kafka.mark(ctx, last.Add(time.Millisecond))
+	}
+	if t.marks == nil || err != nil {
+		return err
 	}
 	committed, err := t.kafka.committed(ctx, t.marks)
 	if committed {

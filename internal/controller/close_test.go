@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
 	"rankcache/internal/testkit"
@@ -39,7 +40,7 @@ func TestBoardIsClosedAfterTheCommandsOfItsPeriod(t *testing.T) {
 	want(wire.LifeOpen, b, running)
 	f.ahead = 0
 	want(wire.LifeClosing, b, running)
-	f.commit(t, 1, 0)
+	f.commit(t, 1)
 	want(wire.LifeClosing, b, running)
 	f.commit(t, 1, 1)
 	f.ahead = -23 * time.Hour // over, and posts may be under way
@@ -62,32 +63,70 @@ func TestBoardIsClosedAfterTheCommandsOfItsPeriod(t *testing.T) {
 	}
 }
 
-// A record that the writers have not processed keeps boards open that ended before it was
-// appended; those that end later wait for markers of their own.
-func TestOneMarkerServesBoardsThatEndedBefore(t *testing.T) {
+// What is known of the commands up to one time serves boards that ended before; those that
+// end later wait for markers of their own.
+func TestMarkersServeBoardsThatEndedBefore(t *testing.T) {
 	f := newFixture(t, testkit.Kfake(t).Addr(), brokersTime, nil)
 	begin := time.Now()
-	first := f.board(t, "gift", begin.Add(-24*time.Hour), wire.LifeOpen)
+	f.board(t, "gift", begin.Add(-24*time.Hour), wire.LifeOpen)
 	f.look(t)
 	f.commit(t, 1, 1)
 	f.look(t)
-	second := f.board(t, "gift", begin.Add(-20*time.Hour), wire.LifeOpen)
-	f.look(t) // over before the first markers: closed without others
-	records := testkit.Records(t, f.broker, f.opts.Names.Commands, 2)
-	for _, b := range []rankcache.BoardID{first, second} {
-		if got := f.meta(t, b).Life; got != wire.LifeClosed {
-			t.Errorf("life of %s %d", b, got)
-		}
+	earlier := f.board(t, "gift", begin.Add(-28*time.Hour), wire.LifeOpen)
+	f.look(t)
+	if got := f.meta(t, earlier).Life; got != wire.LifeClosed {
+		t.Errorf("life %d", got)
 	}
-	for _, r := range records {
+	for _, r := range testkit.Records(t, f.broker, f.opts.Names.Commands, 2) {
 		if !wire.IsMarker(r.Value) || r.Offset != 0 {
 			t.Errorf("record %q at %d", r.Value, r.Offset)
 		}
 	}
-	f.ahead = 48 * time.Hour
-	f.board(t, "gift", begin.Add(time.Hour), wire.LifeOpen)
-	f.look(t) // over after the broker's time of the first markers
-	testkit.Records(t, f.broker, f.opts.Names.Commands, 4)
+	f.ahead = 48 * time.Hour // the broker's clock is behind: what it appends now may be in time
+	later := f.board(t, "gift", begin.Add(time.Hour), wire.LifeOpen)
+	f.commit(t, 100, 100)
+	f.look(t)
+	f.look(t)
+	testkit.Records(t, f.broker, f.opts.Names.Commands, 6)
+	if got := f.meta(t, later).Life; got != wire.LifeClosing {
+		t.Errorf("life %d", got)
+	}
+	if log := f.log.String(); log != "" {
+		t.Error(log)
+	}
+}
+
+// Commands that were appended before the end are waited for, those after it are not.
+func TestCommandsAreToldFromLateOnes(t *testing.T) {
+	f := newFixture(t, testkit.Kfake(t).Addr(), brokersTime, nil)
+	produce := func(n int) {
+		for range n {
+			testkit.Produce(t, f.broker, &kgo.Record{Topic: f.opts.Names.Commands, Key: []byte("k"), Value: []byte("{}")})
+		}
+	}
+	produce(3)
+	time.Sleep(2 * time.Millisecond) // times are in milliseconds
+	end := time.Now()
+	b := f.board(t, "gift", end, wire.LifeOpen)
+	meta := f.meta(t, b)
+	meta.End = uint64(end.UnixMilli()) - 5000 // and 5 s of grace
+	must(t, f.redis.Set(t.Context(), f.opts.Names.MetaKey(b), wire.AppendMeta(nil, &meta), time.Hour).Err())
+	must(t, f.redis.ZAdd(t.Context(), f.opts.Names.Ends, redis.Z{Score: float64(meta.End), Member: string(b)}).Err())
+	time.Sleep(2 * time.Millisecond)
+	produce(2)
+	life := func() wire.Life { f.look(t); return f.meta(t, b).Life }
+	next := []int64{1, 1}
+	partition := testkit.Records(t, f.broker, f.opts.Names.Commands, 1)[0].Partition
+	next[partition] = 2
+	f.commit(t, next...)
+	if got := life(); got != wire.LifeClosing {
+		t.Errorf("life %d with a command that came in time", got)
+	}
+	next[partition] = 3
+	f.commit(t, next...)
+	if got := life(); got != wire.LifeClosed {
+		t.Errorf("life %d", got)
+	}
 }
 
 // Without the broker's times a command arrives when it is polled, so the controller's own

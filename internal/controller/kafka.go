@@ -2,9 +2,9 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,10 +36,10 @@ type kafkaClient struct {
 	drains   sync.WaitGroup
 }
 
-// marks are the markers of one time: one in each partition of the command topic.
+// marks tell how far the command topic was at a time.
 type marks struct {
-	at   time.Time // every record behind them arrived at this time or later
-	next []kafka.Offset
+	at   time.Time
+	next []kafka.Offset // of each partition: the records before it arrived before, the others at this time or later
 }
 
 func openKafka(o Options) (*kafkaClient, error) {
@@ -94,8 +94,9 @@ func (k *kafkaClient) keepLogin(ctx context.Context, login func(context.Context,
 }
 
 // mark appends a marker to each partition of the command topic and returns once Kafka has
-// acknowledged all. Without the topic there are none, and no command that could come.
-func (k *kafkaClient) mark(ctx context.Context) (*marks, error) {
+// acknowledged all and none before a time can be appended any more. It returns nil while
+// the broker's clock is behind that time. Without the topic there is nothing to wait for.
+func (k *kafkaClient) mark(ctx context.Context, until time.Time) (*marks, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	m := &marks{at: k.now().Add(-k.margin)}
@@ -103,69 +104,82 @@ func (k *kafkaClient) mark(ctx context.Context) (*marks, error) {
 	if err != nil || n == 0 {
 		return m, err
 	}
-	m.next = make([]kafka.Offset, n)
+	if m.next, err = k.append(ctx, n); err != nil {
+		return nil, fmt.Errorf("append markers to %s: %w", k.names.Commands, err)
+	}
+	if !k.brokersTime(ctx) {
+		return m, nil // a command arrives when it is polled: those behind the markers, after they were appended
+	}
+	m.at = until
+	m.next, err = k.first(ctx, n, until)
+	if err != nil || slices.Contains(m.next, kafka.OffsetEnd) {
+		return nil, err
+	}
+	return m, nil
+}
+
+// append appends a marker to each of n partitions, and returns the offsets behind them.
+func (k *kafkaClient) append(ctx context.Context, n int) ([]kafka.Offset, error) {
 	reports := make(chan kafka.Event, n)
 	for i := range n {
 		at := kafka.TopicPartition{Topic: &k.names.Commands, Partition: int32(i)}
 		if err := k.producer.Produce(&kafka.Message{TopicPartition: at, Key: []byte("rankcache-controller"), Value: wire.Marker()}, reports); err != nil {
-			return nil, fmt.Errorf("append a marker to %s: %w", k.names.Commands, err)
+			return nil, err
 		}
 	}
-	var appended []time.Time
+	next := make([]kafka.Offset, n)
 	for range n {
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("append markers to %s: %w", k.names.Commands, context.Cause(ctx))
+			return nil, context.Cause(ctx)
 		case ev := <-reports:
-			at, err := m.note(ev)
-			if err != nil {
-				return nil, fmt.Errorf("append a marker to %s: %w", k.names.Commands, err)
+			report, ok := ev.(*kafka.Message)
+			if !ok || report.TopicPartition.Error != nil {
+				return nil, fmt.Errorf("report %v", ev)
 			}
-			appended = append(appended, at)
+			next[report.TopicPartition.Partition] = report.TopicPartition.Offset + 1
 		}
 	}
-	return m, k.setTime(m, appended)
+	return next, nil
 }
 
-// note records where a marker is and returns when the broker appended it, zero if the
-// record has not the broker's time.
-func (m *marks) note(ev kafka.Event) (appended time.Time, err error) {
-	report, ok := ev.(*kafka.Message)
-	if !ok {
-		return appended, fmt.Errorf("unexpected report %v", ev)
+// brokersTime reports whether the broker dates the records of the command topic.
+func (k *kafkaClient) brokersTime(ctx context.Context) bool {
+	answer, err := k.admin.DescribeConfigs(ctx, []kafka.ConfigResource{{Type: kafka.ResourceTopic, Name: k.names.Commands}})
+	kind := ""
+	if err == nil {
+		kind = answer[0].Config["message.timestamp.type"].Value
 	}
-	at := report.TopicPartition
-	if at.Error == nil && at.Offset < 0 {
-		at.Error = errors.New("Kafka did not return its offset")
+	if kind != "LogAppendTime" {
+		k.timesLog.Do(func() {
+			k.log.Warn("boards are closed by the controller's clock: set message.timestamp.type=LogAppendTime on the command topic, and let the controller describe its settings",
+				"topic", k.names.Commands, "is", kind, "err", err)
+		})
 	}
-	if at.Error != nil {
-		return appended, at.Error
-	}
-	m.next[at.Partition] = at.Offset + 1
-	if report.TimestampType == kafka.TimestampLogAppendTime {
-		appended = report.Timestamp
-	}
-	return appended, nil
+	return kind == "LogAppendTime"
 }
 
-// setTime sets the time of the markers to that of the first one. Where senders choose the
-// records' times, a command arrives when a writer polls it, which for those behind the
-// markers is after they were appended.
-func (k *kafkaClient) setTime(m *marks, appended []time.Time) error {
-	first := appended[0]
-	for _, at := range appended {
-		if at.IsZero() {
-			k.timesLog.Do(func() {
-				k.log.Warn("the command topic has the times of senders: boards are closed by the controller's clock; set message.timestamp.type=LogAppendTime", "topic", k.names.Commands)
-			})
-			return nil
-		}
-		if at.Before(first) {
-			first = at
+// first returns the first offset of each partition whose record was appended at a time or
+// later, OffsetEnd if there is none.
+func (k *kafkaClient) first(ctx context.Context, n int, at time.Time) ([]kafka.Offset, error) {
+	ask := make(map[kafka.TopicPartition]kafka.OffsetSpec)
+	for i := range n {
+		ask[kafka.TopicPartition{Topic: &k.names.Commands, Partition: int32(i)}] = kafka.NewOffsetSpecForTimestamp(at.UnixMilli())
+	}
+	answer, err := k.admin.ListOffsets(ctx, ask)
+	if err != nil {
+		return nil, fmt.Errorf("offsets of %s at a time: %w", k.names.Commands, err)
+	}
+	found := slices.Repeat([]kafka.Offset{kafka.OffsetEnd}, n)
+	for p, is := range answer.ResultInfos {
+		switch {
+		case is.Error.Code() != kafka.ErrNoError:
+			return nil, fmt.Errorf("offset of %s at a time: %w", k.names.Commands, is.Error)
+		case is.Offset >= 0:
+			found[p.Partition] = is.Offset
 		}
 	}
-	m.at = first
-	return nil
+	return found, nil
 }
 
 // partitions returns the number of partitions of the command topic, 0 if it is missing.

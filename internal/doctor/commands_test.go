@@ -14,7 +14,7 @@ func TestCommandTimes(t *testing.T) {
 	for topic, want := range map[string]string{"senders": "warn: message.timestamp.type=CreateTime", "brokers": "ok", "missing": "warn: --command-partitions"} {
 		names := wire.DefaultNames()
 		names.Commands = topic
-		k, err := OpenKafka(broker, nil, names, "seq", nil)
+		k, err := OpenKafka(broker, nil, names, "seq", nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 // Kafka has the checks of Kafka, by the same client and settings as the replay.
 type Kafka struct {
 	boards func(context.Context) ([]rankcache.BoardID, error)
+	topic  func(rankcache.BoardID) string
 	names  wire.Names
 	total  string
 
@@ -33,9 +34,9 @@ type Kafka struct {
 }
 
 // OpenKafka returns the client of the checks, whose threads run until Close. boards
-// returns the super-hot boards; total is the value of --total.
-func OpenKafka(brokers string, settings map[string]string, names wire.Names, total string, boards func(context.Context) ([]rankcache.BoardID, error)) (*Kafka, error) {
-	k := &Kafka{boards: boards, names: names, total: total, logs: make(chan kafka.LogEvent, 64), logged: make(chan struct{})}
+// returns the super-hot boards, topic that of a board's updates; total is the value of --total.
+func OpenKafka(brokers string, settings map[string]string, names wire.Names, total string, boards func(context.Context) ([]rankcache.BoardID, error), topic func(rankcache.BoardID) string) (*Kafka, error) {
+	k := &Kafka{boards: boards, topic: topic, names: names, total: total, logs: make(chan kafka.LogEvent, 64), logged: make(chan struct{})}
 	conf := kafka.ConfigMap{"bootstrap.servers": brokers, "group.id": "rankcache-doctor", "enable.auto.commit": "false",
 		"client.id": "rankcache-doctor", "enable.metrics.push": "false", "go.logs.channel.enable": true, "go.logs.channel": k.logs}
 	own := kafka.ConfigMap{}
@@ -170,7 +171,7 @@ func (k *Kafka) matching(ctx context.Context) (int, int, error) {
 	}
 	n := 0
 	for name := range md.Topics {
-		if strings.HasPrefix(name, k.names.UpdatePrefix) {
+		if strings.HasPrefix(name, k.names.UpdatePrefix) || strings.HasPrefix(name, k.names.ClassPrefix) {
 			n++
 		}
 	}
@@ -187,9 +188,10 @@ type survey struct {
 	now      time.Time
 }
 
-// topic is one board's log.
+// topic is the log of a board, or of several.
 type topic struct {
-	board                     rankcache.BoardID
+	name                      string
+	board                     rankcache.BoardID // the first
 	replicas, minISR          int
 	policy                    string
 	retention, retentionBytes int64 // -1: unlimited
@@ -205,23 +207,26 @@ func (k *Kafka) survey(ctx context.Context, boards []rankcache.BoardID) (survey,
 	}
 	names := make([]string, len(boards))
 	for i, b := range boards {
-		names[i] = k.names.Topic(b)
+		names[i] = k.topic(b)
 	}
-	answer, err := k.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames(names))
+	answer, err := k.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames(slices.Compact(slices.Sorted(slices.Values(names)))))
 	if err != nil {
 		return s, err
 	}
 	parts := map[string]int{}
 	for _, d := range answer.TopicDescriptions {
-		board := boards[slices.Index(names, d.Name)]
 		switch {
 		case d.Error.Code() == kafka.ErrUnknownTopicOrPart:
-			s.missing = append(s.missing, board)
+			for i, b := range boards {
+				if names[i] == d.Name {
+					s.missing = append(s.missing, b)
+				}
+			}
 			continue
 		case d.Error.Code() != kafka.ErrNoError:
 			return s, fmt.Errorf("topic %s: %w", d.Name, d.Error)
 		}
-		t := topic{board: board, minISR: 1, retention: -1, retentionBytes: -1}
+		t := topic{name: d.Name, board: boards[slices.Index(names, d.Name)], minISR: 1, retention: -1, retentionBytes: -1}
 		if len(d.Partitions) > 0 {
 			t.replicas = len(d.Partitions[0].Replicas)
 		}
@@ -238,7 +243,7 @@ func (k *Kafka) settings(ctx context.Context, topics []topic) error {
 	}
 	ask := make([]kafka.ConfigResource, len(topics))
 	for i, t := range topics {
-		ask[i] = kafka.ConfigResource{Type: kafka.ResourceTopic, Name: k.names.Topic(t.board)}
+		ask[i] = kafka.ConfigResource{Type: kafka.ResourceTopic, Name: t.name}
 	}
 	answer, err := k.admin.DescribeConfigs(ctx, ask)
 	if err != nil {
@@ -248,7 +253,7 @@ func (k *Kafka) settings(ctx context.Context, topics []topic) error {
 		if a.Error.Code() != kafka.ErrNoError {
 			return fmt.Errorf("settings of topic %s: %w", a.Name, a.Error)
 		}
-		t := &topics[slices.IndexFunc(topics, func(t topic) bool { return k.names.Topic(t.board) == a.Name })]
+		t := &topics[slices.IndexFunc(topics, func(t topic) bool { return t.name == a.Name })]
 		t.policy = a.Config["cleanup.policy"].Value
 		t.retention = number(a.Config["retention.ms"].Value, -1)
 		t.retentionBytes = number(a.Config["retention.bytes"].Value, -1)
@@ -269,7 +274,7 @@ func (k *Kafka) offsets(ctx context.Context, topics []topic, partitions map[stri
 	for _, spec := range []kafka.OffsetSpec{kafka.EarliestOffsetSpec, kafka.MaxTimestampOffsetSpec} {
 		ask := map[kafka.TopicPartition]kafka.OffsetSpec{}
 		for _, t := range topics {
-			name := k.names.Topic(t.board)
+			name := t.name
 			for p := range partitions[name] {
 				ask[kafka.TopicPartition{Topic: &name, Partition: int32(p)}] = spec
 			}
@@ -285,7 +290,7 @@ func (k *Kafka) offsets(ctx context.Context, topics []topic, partitions map[stri
 			if info.Error.Code() != kafka.ErrNoError {
 				continue // an old broker does not support MaxTimestamp
 			}
-			t := &topics[slices.IndexFunc(topics, func(t topic) bool { return k.names.Topic(t.board) == *tp.Topic })]
+			t := &topics[slices.IndexFunc(topics, func(t topic) bool { return t.name == *tp.Topic })]
 			if spec == kafka.EarliestOffsetSpec {
 				t.low += max(int64(info.Offset), 0)
 			} else if at := time.UnixMilli(info.Timestamp); info.Timestamp > 0 && at.After(t.newest) {

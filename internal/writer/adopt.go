@@ -6,10 +6,12 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
 
 	"rankcache"
 	"rankcache/wire"
@@ -33,12 +35,43 @@ const (
 	adoptPage = 5000
 )
 
+// adopter makes boards ready for commands: their birth, the turn of their orders, and the
+// adoption of those that something else has changed. It is safe for concurrent use.
+type adopter struct {
+	client  redis.UniversalClient
+	names   wire.Names
+	birth   birth
+	metrics *metrics
+	log     *slog.Logger
+
+	now        func() time.Time
+	serverTime func(ctx context.Context, b rankcache.BoardID) (time.Time, error)
+	clock      clock
+	buckets    bucketCounts
+	adoptions  singleflight.Group // by board
+}
+
+// birth has the settings that a board gets when it is born.
+type birth struct {
+	life, orderLife time.Duration
+	buckets         int
+	addAtOnce       int // members that prepare.lua adds up itself
+}
+
+func newAdopter(opts Options, m *metrics) *adopter {
+	a := &adopter{client: opts.Redis, names: opts.Names, metrics: m, log: opts.Log, now: time.Now,
+		birth:   birth{opts.BoardLife, opts.OrderLife, opts.OrderBuckets, maxAtOnce},
+		buckets: bucketCounts{usual: opts.OrderBuckets}}
+	a.serverTime = a.timeOfServer
+	return a
+}
+
 // errAdopting tells that commands of a board have to wait.
 var errAdopting = errors.New("the board is being adopted: its members are added up")
 
 // adopt adds up a board that is marked so, unless another writer does, which is an
 // error that wraps errAdopting. It returns when the board is ready or ctx ends.
-func (a *applier) adopt(ctx context.Context, b rankcache.BoardID) error {
+func (a *adopter) adopt(ctx context.Context, b rankcache.BoardID) error {
 	done := a.adoptions.DoChan(string(b), func() (any, error) {
 		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptTimeout)
 		defer cancel()
@@ -53,7 +86,7 @@ func (a *applier) adopt(ctx context.Context, b rankcache.BoardID) error {
 }
 
 // adoption makes one attempt.
-func (a *applier) adoption(ctx context.Context, b rankcache.BoardID) error {
+func (a *adopter) adoption(ctx context.Context, b rankcache.BoardID) error {
 	begin, lease := time.Now(), rand.Text()
 	taken, err := a.client.SetNX(ctx, a.names.AdopterKey(b), lease, leaseTime).Result()
 	if err != nil {
@@ -79,7 +112,7 @@ func (a *applier) adoption(ctx context.Context, b rankcache.BoardID) error {
 	return nil
 }
 
-func (a *applier) meta(ctx context.Context, b rankcache.BoardID) (wire.Meta, error) {
+func (a *adopter) meta(ctx context.Context, b rankcache.BoardID) (wire.Meta, error) {
 	value, err := a.client.Get(ctx, a.names.MetaKey(b)).Result()
 	if errors.Is(err, redis.Nil) {
 		return wire.Meta{}, nil
@@ -91,7 +124,7 @@ func (a *applier) meta(ctx context.Context, b rankcache.BoardID) (wire.Meta, err
 }
 
 // addUp returns the members of a board that is not changed meanwhile, and their sum.
-func (a *applier) addUp(ctx context.Context, b rankcache.BoardID) (members int64, sum uint64, err error) {
+func (a *adopter) addUp(ctx context.Context, b rankcache.BoardID) (members int64, sum uint64, err error) {
 	before, err := a.serverID(ctx, b)
 	if err != nil {
 		return 0, 0, err
@@ -123,7 +156,7 @@ var runID = regexp.MustCompile(`(?m)^run_id:(\w+)`)
 
 // serverID returns the run_id of the server that has the board: another one after a
 // failover or a restart.
-func (a *applier) serverID(ctx context.Context, b rankcache.BoardID) (string, error) {
+func (a *adopter) serverID(ctx context.Context, b rankcache.BoardID) (string, error) {
 	node, err := a.server(ctx, b)
 	if err != nil {
 		return "", err

@@ -158,11 +158,11 @@ func TestReadoption(t *testing.T) {
 		must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "past1", Score: 1e6}).Err())
 		absent := string(h.board) + "x"
 		must(t, h.client.HSet(t.Context(), h.opts.Names.Readopt, string(h.board), before.Run-1, absent, 5, "no board", 5, string(h.board)+"y", "x").Err())
-		must(t, h.applier.readoptOnce(t.Context()))
+		must(t, readopter{h.applier.adopter}.readoptOnce(t.Context()))
 		equal(t, "of another run", h.meta(t), before)
 		equal(t, "absent", h.client.Keys(t.Context(), "*"+absent+"*").Val(), []string{})
 		must(t, h.client.HSet(t.Context(), h.opts.Names.Readopt, string(h.board), before.Run).Err())
-		must(t, h.applier.readoptOnce(t.Context()))
+		must(t, readopter{h.applier.adopter}.readoptOnce(t.Context()))
 		h.checkSum(t)
 		after := h.meta(t)
 		if after.Run <= before.Run || after.Seq != before.Seq {

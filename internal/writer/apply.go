@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
 	"rankcache"
@@ -25,33 +22,13 @@ const maxPasses = 5
 // script carry the board as hash tag, so that a cluster runs it in the board's slot. It
 // is safe for concurrent use.
 type applier struct {
-	client  redis.UniversalClient
-	names   wire.Names
-	birth   birth
-	metrics *metrics
-	log     *slog.Logger
-
-	now        func() time.Time
-	serverTime func(ctx context.Context, b rankcache.BoardID) (time.Time, error)
-	clock      clock
-	buckets    bucketCounts
-	adoptions  singleflight.Group // by board
-	posts      gatherer
-	sampling   rate.Sometimes
-}
-
-// birth has the settings that a board gets when it is born.
-type birth struct {
-	life, orderLife time.Duration
-	buckets         int
-	addAtOnce       int // members that prepare.lua adds up itself
+	*adopter
+	posts    gatherer
+	sampling rate.Sometimes
 }
 
 func newApplier(opts Options, m *metrics) *applier {
-	a := &applier{client: opts.Redis, names: opts.Names, metrics: m, log: opts.Log, now: time.Now, sampling: logLimit(),
-		birth:   birth{opts.BoardLife, opts.OrderLife, opts.OrderBuckets, maxAtOnce},
-		buckets: bucketCounts{usual: opts.OrderBuckets}}
-	a.serverTime = a.timeOfServer
+	a := &applier{adopter: newAdopter(opts, m), sampling: logLimit()}
 	a.posts = gatherer{send: a.pipeline, groups: make(map[rankcache.BoardID]*postGroup)}
 	return a
 }
@@ -268,7 +245,7 @@ func (a *applier) finish(j *job, reply string, err error) error {
 		j.Outcome, err = Outcome{Refusal: refusal}, nil
 	}
 	if j.done = err == nil && j.need == needNothing; j.done {
-		a.metrics.note(j)
+		a.metrics.note(j, a.now())
 	}
 	if j.need == needAdoption && !j.waited {
 		j.waited = true

@@ -10,10 +10,18 @@
 // share with posts. http.go takes the command of a caller without Kafka the same way, and
 // batch.go several; gather.go has those that come at the same time share a pipeline.
 //
+// feed.go has an increment change the boards that its class feeds, once its own board has
+// it; roomset.go keeps which boards run in a room.
+//
 // resolve.go finds the board of a command that names a class, and checks it against the
 // class; late.go refuses what arrives outside of its period, unless it is a repeat.
 //
-// Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth,
+// apply.lua is a template: script.go makes of it one script for each combination of ties,
+// guards and trim, which the rules of a board's class (resolve.go) choose. gain.go counts
+// who gains most.
+//
+// Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth
+// (the board is put into the index of ends first, in which the controller finds it),
 // at each turn of its orders, and when something else has changed the board; adopt.go
 // adds up large boards; readopt.go adopts those whose sum a sidecar found wrong. order.go
 // has the records of orders and the scripts' replies.
@@ -26,7 +34,10 @@
 // recognized by their seq. What may be a repeat of a forgotten one is refused. Several
 // writers may share the work, and may overlap.
 //
-// Not guaranteed: a command posted over HTTP is repeated only by its caller; one
+// An increment changes its own board and those that it feeds exactly once, as a repeat
+// completes what is missing; a post of such a class is in the command topic before.
+//
+// Not guaranteed: any other command posted over HTTP is repeated only by its caller; one
 // that failed after Redis applied it leaves a gap in the board's topic, which
 // sidecars close from Redis. A Redis that loses acknowledged writes in a failover
 // loses the order ids with the scores; the sum tells the two histories apart.

@@ -73,7 +73,7 @@ func newFixture(t testing.TB, kafkaAddr string, change func(*Options)) *fixture 
 		Kafka: map[string]string{"bootstrap.servers": kafkaAddr}, Group: testkit.Name(t),
 		Topics: Topics{CommandPartitions: 2}, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))}
 	opts.Names.Commands, opts.Names.Refused = "c_"+lastPart(string(h.board)), "r_"+lastPart(string(h.board))
-	opts.Names.Readopt = "readopt:" + string(h.board)
+	opts.Names.Readopt, opts.Names.Ends = "readopt:"+string(h.board), "ends:"+string(h.board)
 	if change != nil {
 		change(&opts)
 	}

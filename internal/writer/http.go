@@ -36,14 +36,16 @@ func (p *poster) handler() http.Handler {
 	mux.HandleFunc("POST /v1/scores", p.postScore)
 	mux.HandleFunc("POST /v1/scores:batch", p.postBatch)
 	mux.HandleFunc("POST /v1/scores:delete", p.postDelete)
-	for _, path := range []string{"/v1/scores", "/v1/scores:batch", "/v1/scores:delete"} {
+	mux.HandleFunc("GET /v1/gains", p.getGains)
+	for path, method := range map[string]string{"/v1/scores": http.MethodPost, "/v1/scores:batch": http.MethodPost, "/v1/scores:delete": http.MethodPost,
+		"/v1/gains": http.MethodGet} {
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
-			rw.Header().Set("Allow", http.MethodPost)
-			problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want POST").Write(rw)
+			rw.Header().Set("Allow", method)
+			problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want "+method).Write(rw)
 		})
 	}
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
-		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch or /v1/scores:delete").Write(rw)
+		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch, /v1/scores:delete or GET /v1/gains").Write(rw)
 	})
 	return httpserve.CheckOrigin(mux)
 }

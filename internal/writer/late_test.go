@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"rankcache"
 	"rankcache/class"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit"
@@ -103,6 +104,40 @@ func TestLateRecords(t *testing.T) {
 	must(t, err)
 	equal(t, "warnings of the topic", strings.Count(log.String(), "LogAppendTime"), 1)
 	equal(t, "early", []any{len(early.messages), testutil.ToFloat64(h.metrics.refused.WithLabelValues("early"))}, []any{1, 1.0})
+}
+
+// A marker changes nothing and is not refused; its offset is committed.
+func TestMarkersArePassedOver(t *testing.T) {
+	h := quiet(t, nil)
+	topic := "commands"
+	record := func(value string) *kafka.Message {
+		return &kafka.Message{Value: []byte(value), TopicPartition: kafka.TopicPartition{Topic: &topic}}
+	}
+	marker := string(wire.Marker())
+	done, err := h.applyBatch(t.Context(), &batch{polled: time.Now(), ends: offsets{0: 3},
+		records: []*kafka.Message{record(marker), record(h.command("o1", "a")), record(marker)}})
+	must(t, err)
+	equal(t, "applied, refused, messages, to commit", []any{h.count("applied"), h.count("refused"), len(done.messages), done.ends},
+		[]any{1, 0, 0, offsets{0: 3}})
+}
+
+// A board with a period is in the index of ends before it is born; one without is not.
+func TestBoardIsIndexedBeforeItsBirth(t *testing.T) {
+	h := quiet(t, withClasses(t))
+	indexed := func() []redis.Z {
+		return h.client.ZRangeWithScores(t.Context(), h.opts.Names.Ends, 0, -1).Val()
+	}
+	prepare := func(b rankcache.BoardID, r rules) {
+		t.Helper()
+		must(t, h.applier.prepare(t.Context(), b, r, ""))
+	}
+	prepare(h.board, rules{})
+	equal(t, "without a period", len(indexed()), 0)
+	b := h.board + "x"
+	h.client.Set(t.Context(), h.opts.Names.MetaKey(b), "of another version", 0)
+	prepare(b, rules{end: 1000, expires: 1 << 60})
+	prepare(b, rules{end: 2000, expires: 1 << 60}) // the first end stays
+	equal(t, "index", indexed(), []redis.Z{{Score: 1000, Member: string(b)}})
 }
 
 // The command topic that the writer makes has the broker's clock in its records.

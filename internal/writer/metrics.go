@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
@@ -23,6 +24,7 @@ type metrics struct {
 	ties        prometheus.Counter
 	guards      *prometheus.CounterVec // by limit and action
 	trims       prometheus.Counter
+	gains       *gains
 	topics      prometheus.Counter
 	retries     *prometheus.CounterVec // by the server that failed
 	apply       prometheus.Histogram
@@ -50,6 +52,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Changes of boards with ties of first or last beyond those that a score has room to tell apart: these members tie among themselves."}),
 		guards: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_guard_total",
 			Help: "Commands beyond a guard of their class, by limit (changes, members) and action: observe (applied), refuse."}, []string{"limit", "action"}),
+		gains: &gains{highest: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_write_gain_highest",
+			Help: "What the member that gained most in the running clock hour has gained on one board by increments that this writer applied, of classes with a guard."})},
 		trims: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_trims_total",
 			Help: "Members that were driven out of boards that keep only their best."}),
 		fullest: &fullest{gauge: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_write_orders_fullest",
@@ -73,8 +77,8 @@ func (m *metrics) countOutcome(o *Outcome) {
 	m.commands.WithLabelValues(o.result()).Inc()
 }
 
-// note counts what a guard and ties had to do with a job that Redis has decided.
-func (m *metrics) note(j *job) {
+// note counts what a guard, trim and ties had to do with a job that Redis has decided.
+func (m *metrics) note(j *job, now time.Time) {
 	switch {
 	case j.Beyond != "" && j.Refusal != nil:
 		m.guards.WithLabelValues(j.Beyond, "refuse").Inc()
@@ -85,8 +89,11 @@ func (m *metrics) note(j *job) {
 		return
 	}
 	m.trims.Add(float64(len(j.Trims)))
+	if j.rules.features().Guard && j.Op == wire.OpIncr && j.Number > 0 {
+		m.gains.note(j.Board, j.Member, j.Number, now)
+	}
 	if j.Op != wire.OpDelete && j.rules.features().Ties &&
-		j.Update.Seq >= wire.TieLimit(wire.Shown(j.Update.Score)) {
+		j.Update.Seq >= wire.TieLimit(rankcache.ShownScore(j.Update.Score)) {
 		m.ties.Inc()
 	}
 }

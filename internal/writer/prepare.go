@@ -27,7 +27,7 @@ const maxAtOnce = 5000
 // prepare makes the board ready for commands: its birth with the rules of its class, the
 // turn of its orders, or its adoption. With a run, it gives the board a new one and adopts
 // it, if that is still its run. The error is a [*Refusal] if no retry can help.
-func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, r rules, run string) error {
+func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run string) error {
 	if err := a.checkClock(ctx, b); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a *applier) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 
 // index has a board with a period closed after its end. The controller finds boards in the
 // index, so it must have them before they are born.
-func (a *applier) index(ctx context.Context, b rankcache.BoardID, r rules) error {
+func (a *adopter) index(ctx context.Context, b rankcache.BoardID, r rules) error {
 	if r.end == 0 {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (a *applier) index(ctx context.Context, b rankcache.BoardID, r rules) error
 }
 
 // prepared records and logs the result of prepare.lua.
-func (a *applier) prepared(b rankcache.BoardID, reply string, took time.Duration) error {
+func (a *adopter) prepared(b rankcache.BoardID, reply string, took time.Duration) error {
 	var adopted, members, fullest int64
 	if _, err := fmt.Sscan(reply, &adopted, &members, &fullest); err != nil {
 		return badReply(reply)
@@ -79,13 +79,13 @@ func (a *applier) prepared(b rankcache.BoardID, reply string, took time.Duration
 	return nil
 }
 
-func (a *applier) adopted(b rankcache.BoardID, members int64, took time.Duration) {
+func (a *adopter) adopted(b rankcache.BoardID, members int64, took time.Duration) {
 	a.metrics.adoptions.Inc()
 	a.log.Info("board adopted: it was not made by a writer, or changed by something else", "board", b, "members", members, "took", took)
 }
 
 // allKeys returns the keys of prepare.lua.
-func (a *applier) allKeys(b rankcache.BoardID, r *rules) []string {
+func (a *adopter) allKeys(b rankcache.BoardID, r *rules) []string {
 	keys := []string{a.names.BoardKey(b), a.names.MetaKey(b)}
 	for set := range 2 {
 		for bucket := range a.buckets.of(b) {
@@ -124,7 +124,7 @@ func (c *clock) ahead() time.Duration { return time.Duration(c.off.Load()) }
 
 // checkClock refuses commands if the clock is wrong: it decides which orders are
 // forgotten.
-func (a *applier) checkClock(ctx context.Context, b rankcache.BoardID) error {
+func (a *adopter) checkClock(ctx context.Context, b rankcache.BoardID) error {
 	now := a.now()
 	if since := now.UnixMilli() - a.clock.agreed.Load(); since >= 0 && since < clockGood.Milliseconds() {
 		return nil
@@ -143,7 +143,7 @@ func (a *applier) checkClock(ctx context.Context, b rankcache.BoardID) error {
 	return nil
 }
 
-func (a *applier) timeOfServer(ctx context.Context, b rankcache.BoardID) (time.Time, error) {
+func (a *adopter) timeOfServer(ctx context.Context, b rankcache.BoardID) (time.Time, error) {
 	node, err := a.server(ctx, b)
 	if err != nil {
 		return time.Time{}, err
@@ -152,7 +152,7 @@ func (a *applier) timeOfServer(ctx context.Context, b rankcache.BoardID) (time.T
 }
 
 // server returns the client of the server that has the board.
-func (a *applier) server(ctx context.Context, b rankcache.BoardID) (redis.Cmdable, error) {
+func (a *adopter) server(ctx context.Context, b rankcache.BoardID) (redis.Cmdable, error) {
 	if cluster, ok := a.client.(*redis.ClusterClient); ok {
 		return cluster.MasterForKey(ctx, a.names.BoardKey(b))
 	}

@@ -13,7 +13,7 @@ var errNotAcked = errors.New("the score is changed but Kafka did not acknowledge
 
 // errNotRecorded reports that Kafka did not take a command that is to be in the command
 // topic before it is applied.
-var errNotRecorded = errors.New("Kafka did not acknowledge the command")
+var errNotRecorded = errors.New("the command was not acknowledged by Kafka")
 
 func problem(status int, code, title, detail string) httpserve.Problem {
 	return httpserve.Problem{Status: status, Code: code, Title: title, Detail: detail}

@@ -20,9 +20,12 @@ const (
 // forgetScript removes a field of a hash if its value is unchanged.
 var forgetScript = redis.NewScript(`if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end return 0`)
 
+// readopter adopts boards whose sum in Redis is wrong. It is safe for concurrent use.
+type readopter struct{ *adopter }
+
 // readopt adopts the boards of which a sidecar has found that their sum in Redis is
 // wrong, until ctx ends.
-func (a *applier) readopt(ctx context.Context) {
+func (a readopter) readopt(ctx context.Context) {
 	limit := logLimit()
 	for tick := time.NewTicker(readoptEvery); ; {
 		select {
@@ -37,7 +40,7 @@ func (a *applier) readopt(ctx context.Context) {
 	}
 }
 
-func (a *applier) readoptOnce(ctx context.Context) error {
+func (a readopter) readoptOnce(ctx context.Context) error {
 	fields, _, err := a.client.HScan(ctx, a.names.Readopt, 0, "", readoptPage).Result()
 	if err != nil {
 		return err
@@ -55,7 +58,7 @@ func (a *applier) readoptOnce(ctx context.Context) error {
 }
 
 // readoptBoard adopts the board if run is still its run.
-func (a *applier) readoptBoard(ctx context.Context, b rankcache.BoardID, run string) error {
+func (a readopter) readoptBoard(ctx context.Context, b rankcache.BoardID, run string) error {
 	if n, err := strconv.ParseUint(run, 10, 53); b.Check() != nil || err != nil || n == 0 {
 		return nil // not of a sidecar
 	}

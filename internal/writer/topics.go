@@ -139,11 +139,8 @@ func (t *topics) forget(name string) {
 const makeTopicsEvery = time.Second
 
 // makeTopics makes the topics of the super-hot boards of classes before they begin, until
-// one of the contexts ends: sidecars open an empty board whose topic they can read.
-func (w *Writer) makeTopics(ctx, work context.Context, p *producer) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(work, cancel)()
+// ctx ends: sidecars open an empty board whose topic they can read.
+func (w *Writer) makeTopics(ctx context.Context, p *producer) {
 	limit := logLimit()
 	for ctx.Err() == nil {
 		if err := p.makeTopics(ctx, w.classTopics(w.applier.now())); err != nil && ctx.Err() == nil {

@@ -141,6 +141,9 @@ func TestTopicOfAClass(t *testing.T) {
 	for _, r := range records {
 		equal(t, "key and partition", []any{string(r.Key), r.Partition}, []any{string(board.ID), records[0].Partition})
 	}
+	over := board.Period.End.Add(kind.Grace)
+	equal(t, "topics", len(h.classTopics(over)), 6) // of the ended, the running and the next period
+	equal(t, "topics without ended boards", len(h.classTopics(over.Add(time.Millisecond))), 4)
 	job := &job{Command: &Command{Board: board.ID}, rules: rulesOf(board, kind)}
 	now := board.Period.End.Add(kind.Grace - time.Millisecond)
 	h.applier.now = func() time.Time { return now }

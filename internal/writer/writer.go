@@ -117,9 +117,10 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 		return w.applyBatches(ctx, work, c, applied)
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
-	g.Go(func() error { w.meanwhile(ctx, work, w.applier.readopt); return nil })
-	g.Go(func() error { w.meanwhile(ctx, work, w.rooms.run); return nil })
-	g.Go(func() error { w.makeTopics(ctx, work, p); return nil })
+	makeTopics := func(ctx context.Context) { w.makeTopics(ctx, p) }
+	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, makeTopics} {
+		g.Go(func() error { w.meanwhile(ctx, work, run); return nil })
+	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("writer: %w", err)
 	}

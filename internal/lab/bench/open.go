@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,27 +16,41 @@ import (
 
 	"rankcache"
 	"rankcache/internal/app"
+	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/load"
 	"rankcache/internal/lab/servers"
+	"rankcache/replay"
+	"rankcache/wire"
 )
 
 // openBench is one run of rankcache-lab bench open.
 type openBench struct {
 	replayBench         // of the board that is opened
+	boards      int     // that are refilled at once
 	rate        float64 // reads a second of the other board
 	window      time.Duration
+	apart       bool
 	dir         string
 	data        load.Target
 }
 
-// otherMembers is the size of the board that is read meanwhile.
-const otherMembers = 21_000
+// otherMembers is the size of the board that is read meanwhile, and smallMembers that of
+// each board that is refilled.
+const otherMembers, smallMembers = 21_000, 2_100
+
+// What the sidecar does in a window.
+const (
+	atRest    = "nothing"
+	control   = "nothing (control)" // another process reads the log of the large board
+	refilling = "refills"
+	opening   = "opens"
+)
 
 // openRow is the stable JSON of one window. Latencies are in milliseconds, from when each
 // read was due.
 type openRow struct {
-	At         float64 `json:"at_s"` // the window's beginning, after the board was asked for
-	Opening    bool    `json:"opening"`
+	At         float64 `json:"at_s"`    // the window's beginning, after that began
+	Sidecar    string  `json:"sidecar"` // what it does beside answering
 	P50        float64 `json:"p50_ms"`
 	P99        float64 `json:"p99_ms"`
 	Max        float64 `json:"max_ms"`
@@ -44,31 +59,39 @@ type openRow struct {
 }
 
 type openReport struct {
-	Kafka       string    `json:"kafka"`
-	Members     int       `json:"members"`
-	OpenSeconds float64   `json:"open_s"`
-	Rows        []openRow `json:"rows"` // first the quiet windows, then those until the board is open
+	Kafka         string    `json:"kafka"`
+	Members       int       `json:"members"`
+	Boards        int       `json:"boards"`
+	Cores         string    `json:"cores"` // which of them the sidecar has
+	OpenSeconds   float64   `json:"open_s"`
+	RefillSeconds float64   `json:"refill_s"`
+	Rows          []openRow `json:"rows"`
 }
 
-// quietWindows are measured before the board is asked for.
+// quietWindows are measured while the sidecar has nothing else to do.
 const quietWindows = 3
 
 func newBenchOpenCommand() *cobra.Command {
 	b := &openBench{}
 	cmd := &cobra.Command{
 		Use:   "open",
-		Short: "Measure reads of a board while a large one is filled and opened",
-		Long: `Start a sidecar with a super-hot board of 21,000 members, read its page at a steady
-rate, and make another board super-hot: its updates are replayed from Kafka, or it is
-loaded from Redis, until it is open. A late answer counts from when its read was due.
-Needs Linux, a redis-server in PATH, and cores for sidecar, load and servers.`,
+		Short: "Measure reads of a board while others are refilled, and a large one opens",
+		Long: `Start a sidecar with a super-hot board of 21,000 members and read its page at a steady
+rate: while it has nothing else to do; while another process reads the large board's
+log (the control: how late this machine alone makes the answers); while all of many
+small boards are refilled, because Redis has them under a new run; and while a large
+board becomes super-hot, until it is open. A late answer counts from when its read was
+due. The sidecar has the last core, load and servers have the others, and the load goes
+before the servers where that is allowed. Needs Linux and a redis-server in PATH.`,
 		Example: "  rankcache-lab bench open\n  rankcache-lab bench open --members 210000 --rate 500 -o json",
 		Args:    app.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; topics are made there and stay")
 	flags.IntVar(&b.members, "members", 2_000_000, "members of the board that is opened")
-	flags.Float64Var(&b.rate, "rate", 2000, "reads a second of the other board")
+	flags.IntVar(&b.boards, "boards", 200, "boards of 2,100 members that are refilled at once; 0 for none")
+	flags.BoolVar(&b.apart, "apart", true, "give the sidecar a core of its own, where there are two")
+	flags.Float64Var(&b.rate, "rate", 250, "reads a second of the other board, at most 500")
 	flags.DurationVar(&b.window, "window", 2*time.Second, "time over which a row is measured")
 	output := app.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -83,13 +106,19 @@ Needs Linux, a redis-server in PATH, and cores for sidecar, load and servers.`,
 }
 
 func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
-	if b.members < 1 || b.rate <= 0 || b.window <= 0 {
-		return nil, app.Usagef("want --members of 1 or more, and a positive --rate and --window")
+	if b.members < 1 || b.boards < 0 || b.rate <= 0 || b.rate > 500 || b.window <= 0 {
+		return nil, app.Usagef("want --members of 1 or more, --boards of 0 or more, a --rate of at most 500 and a positive --window")
 	}
 	if b.dir, err = os.MkdirTemp("", "rankcache-bench"); err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(b.dir)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // the load does not wait for what else this process does
+	sidecarCore, undo, err := b.part()
+	if err != nil {
+		return nil, err
+	}
+	defer undo()
 	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("start redis-server: %w", err)
@@ -102,21 +131,61 @@ func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 		return nil, err
 	}
 	defer stop()
-	other, large := rankcache.BoardID("bench_other"), rankcache.BoardID("bench_large")
-	if err := errors.Join(b.fillBoard(ctx, other, otherMembers), b.fillBoard(ctx, large, b.members), b.writeRooms(other)); err != nil {
+	if err := b.fillBoards(ctx); err != nil {
 		return nil, err
 	}
-	end, err := b.startSidecar(ctx, server.Addr())
+	sidecar, err := b.startSidecar(ctx, server.Addr())
 	if err != nil {
 		return nil, err
 	}
-	defer end()
-	return b.measure(ctx, other, large)
+	defer sidecar.Wait()
+	defer sidecar.Process.Signal(os.Interrupt)
+	report = &openReport{Kafka: b.kafkaWhat, Members: b.members, Boards: b.boards, Cores: "shared by all"}
+	if sidecarCore >= 0 {
+		report.Cores = fmt.Sprintf("the sidecar has core %d of %d", sidecarCore, runtime.NumCPU())
+		if err := load.Pin(sidecar.Process.Pid, sidecarCore); err != nil {
+			return nil, err
+		}
+	}
+	return report, b.measure(ctx, report)
+}
+
+// part ties this process, and the servers that it will start, to all cores but the last,
+// which it returns: it is the sidecar's. Below 0 all share the cores.
+func (b *openBench) part() (last int, undo func(), err error) {
+	cores, err := load.Cores()
+	if err != nil || !b.apart || len(cores) < 2 {
+		return -1, func() {}, err
+	}
+	rest := cores[:len(cores)-1]
+	return cores[len(rest)], func() { _ = load.Pin(os.Getpid(), cores...) }, load.Pin(os.Getpid(), rest...)
+}
+
+const (
+	otherBoard = rankcache.BoardID("bench_other")
+	largeBoard = rankcache.BoardID("bench_large")
+)
+
+func (b *openBench) smallBoards() []rankcache.BoardID {
+	ids := make([]rankcache.BoardID, b.boards)
+	for i := range ids {
+		ids[i] = rankcache.BoardID(fmt.Sprintf("bench_small_%d", i))
+	}
+	return ids
+}
+
+func (b *openBench) fillBoards(ctx context.Context) error {
+	fmt.Fprintf(b.progress, "filling %d boards and one with %d members\n", b.boards+1, b.members)
+	for _, id := range b.smallBoards() {
+		if err := b.fillBoard(ctx, id, smallMembers); err != nil {
+			return err
+		}
+	}
+	return errors.Join(b.fillBoard(ctx, otherBoard, otherMembers), b.fillBoard(ctx, largeBoard, b.members), b.writeRooms(append(b.smallBoards(), otherBoard)...))
 }
 
 // fillBoard makes a board in Redis and in its topic: each member once.
 func (b *openBench) fillBoard(ctx context.Context, id rankcache.BoardID, members int) error {
-	fmt.Fprintf(b.progress, "filling %s with %d members\n", id, members)
 	filled := b.replayBench
 	filled.members, filled.updates = members, members
 	_, err := filled.fill(ctx, id, 1)
@@ -135,7 +204,7 @@ func (b *openBench) writeRooms(ids ...rankcache.BoardID) error {
 func (b *openBench) roomsFile() string { return filepath.Join(b.dir, "rooms.yaml") }
 
 // startSidecar runs this program again as the deployed one.
-func (b *openBench) startSidecar(ctx context.Context, redisAddr string) (end func() error, err error) {
+func (b *openBench) startSidecar(ctx context.Context, redisAddr string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -148,7 +217,7 @@ func (b *openBench) startSidecar(ctx context.Context, redisAddr string) (end fun
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the sidecar: %w", err)
 	}
-	return func() error { return errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait()) }, nil
+	return cmd, nil
 }
 
 // newSidecarCommand is rankcache itself, for bench open, which calls this program again.
@@ -159,44 +228,97 @@ func newSidecarCommand() *cobra.Command {
 		}}
 }
 
-// measure reads one board until the other one is open.
-func (b *openBench) measure(ctx context.Context, other, large rankcache.BoardID) (*openReport, error) {
-	report := &openReport{Kafka: b.kafkaWhat, Members: b.members}
-	if err := b.awaitOpen(ctx, other); err != nil {
-		return nil, err
+// measure reads one board beside each of the sidecar's works in turn.
+func (b *openBench) measure(ctx context.Context, r *openReport) (err error) {
+	if err := b.awaitOpen(ctx, 0, append(b.smallBoards(), otherBoard)...); err != nil {
+		return err
 	}
 	for range quietWindows {
-		if err := b.row(ctx, report, other, 0, false); err != nil {
-			return nil, err
+		if err := b.row(ctx, r, atRest, 0); err != nil {
+			return err
 		}
 	}
-	begin := time.Now()
-	if err := b.writeRooms(other, large); err != nil {
-		return nil, err
+	if _, err := b.during(ctx, r, control, b.readLog); err != nil {
+		return err
 	}
-	opened, took := make(chan error, 1), time.Duration(0)
+	if b.boards > 0 {
+		if r.RefillSeconds, err = b.during(ctx, r, refilling, b.refill); err != nil {
+			return err
+		}
+	}
+	r.OpenSeconds, err = b.during(ctx, r, opening, func(ctx context.Context) error {
+		return errors.Join(b.writeRooms(append(b.smallBoards(), otherBoard, largeBoard)...), b.awaitOpen(ctx, 0, largeBoard))
+	})
+	return err
+}
+
+// readLog reads the large board's log in a process of its own, which works the broker as a
+// replay does.
+func (b *openBench) readLog(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	reader := exec.CommandContext(ctx, self, "bench", "log", b.kafka, wire.DefaultNames().Topic(largeBoard))
+	reader.Stderr = b.progress
+	return reader.Run()
+}
+
+// newLogCommand reads a topic to its end and drops what it reads, for bench open.
+func newLogCommand() *cobra.Command {
+	return &cobra.Command{Use: "log", Short: "Read a topic to its end, for bench open", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, _, err := replay.Drain(cmd.Context(), replay.Config{Brokers: args[0], Names: wire.DefaultNames()}, args[1:])
+			return err
+		}}
+}
+
+// refill gives each small board a new run in Redis, as after a failover, and waits until
+// all are open with it.
+func (b *openBench) refill(ctx context.Context) error {
+	since := uint64(time.Now().UnixMilli()) * 1024
+	for _, id := range b.smallBoards() {
+		rows, err := b.redis.ZRangeWithScores(ctx, wire.DefaultNames().BoardKey(id), 0, -1).Result()
+		if err != nil {
+			return err
+		}
+		scores := make(map[string]float64, len(rows))
+		for _, row := range rows {
+			scores[row.Member.(string)] = row.Score
+		}
+		if err := fill.NewBoardOf(id, scores, uint64(len(rows))).Redis(ctx, b.redis, wire.DefaultNames(), 0); err != nil {
+			return err
+		}
+	}
+	return b.awaitOpen(ctx, since, b.smallBoards()...)
+}
+
+// during measures windows until work has ended, and returns how many seconds that took.
+func (b *openBench) during(ctx context.Context, r *openReport, what string, work func(context.Context) error) (seconds float64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	begin, took, ended := time.Now(), 0.0, make(chan error, 1)
 	go func() {
-		err := b.awaitOpen(ctx, large)
-		took = time.Since(begin)
-		opened <- err
+		err := work(ctx)
+		took = time.Since(begin).Seconds()
+		ended <- err
 	}()
 	for {
-		if err := b.row(ctx, report, other, time.Since(begin), true); err != nil {
-			return nil, err
+		if err := b.row(ctx, r, what, time.Since(begin)); err != nil {
+			return 0, err
 		}
 		select {
-		case err := <-opened:
-			report.OpenSeconds = took.Seconds()
-			return report, err
+		case err := <-ended:
+			return took, err
 		default:
 		}
 	}
 }
 
 // row measures one window.
-func (b *openBench) row(ctx context.Context, report *openReport, id rankcache.BoardID, at time.Duration, opening bool) error {
-	result, err := load.Run(ctx, load.Config{Target: b.data, Connections: 16, Window: b.window, Rate: b.rate,
-		Question: load.Question{Requests: [][]byte{topRequest(id)}, Status: 200}})
+func (b *openBench) row(ctx context.Context, report *openReport, what string, at time.Duration) error {
+	result, err := load.Run(ctx, load.Config{Target: b.data, Connections: 16, Window: b.window, Rate: b.rate, Urgent: b.apart,
+		Question: load.Question{Requests: [][]byte{topRequest(otherBoard)}, Status: 200}})
 	if err == nil && result.Errors > 0 {
 		err = fmt.Errorf("%d reads failed: %w", result.Errors, result.Error)
 	}
@@ -204,7 +326,7 @@ func (b *openBench) row(ctx context.Context, report *openReport, id rankcache.Bo
 		return err
 	}
 	ms := func(p float64) float64 { return result.Percentile(p).Seconds() * 1000 }
-	report.Rows = append(report.Rows, openRow{at.Seconds(), opening, ms(0.5), ms(0.99), ms(1), result.Requests, result.Unanswered})
+	report.Rows = append(report.Rows, openRow{at.Seconds(), what, ms(0.5), ms(0.99), ms(1), result.Requests, result.Unanswered})
 	return nil
 }
 
@@ -212,15 +334,18 @@ func topRequest(id rankcache.BoardID) []byte {
 	return getRequest("/v1/boards/" + string(id) + "/top?limit=50")
 }
 
-// awaitOpen waits until a board is answered from memory.
-func (b *openBench) awaitOpen(ctx context.Context, id rankcache.BoardID) error {
-	for until := time.Now().Add(openWithin); ; {
-		resp, body, err := firstReply(b.data, topRequest(id))
-		switch {
-		case err == nil && resp.Header.Get("Rankcache-Source") == "local":
-			return nil
-		case time.Now().After(until):
-			return fmt.Errorf("%s is not open after %v: %w %.200s", id, openWithin, err, body)
+// awaitOpen waits until each board is answered from memory, of a run or a later one.
+func (b *openBench) awaitOpen(ctx context.Context, run uint64, ids ...rankcache.BoardID) error {
+	for until := time.Now().Add(openWithin); len(ids) > 0; {
+		resp, body, err := firstReply(b.data, topRequest(ids[0]))
+		if err == nil && resp.Header.Get("Rankcache-Source") == "local" {
+			if state, err := rankcache.ParseState(resp.Header.Get("Rankcache-State")); err == nil && state.Run >= run {
+				ids = ids[1:]
+				continue
+			}
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("%s is not open after %v: %w %.200s", ids[0], openWithin, err, body)
 		}
 		select {
 		case <-ctx.Done():
@@ -228,15 +353,16 @@ func (b *openBench) awaitOpen(ctx context.Context, id rankcache.BoardID) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+	return nil
 }
 
 const openWithin = 5 * time.Minute
 
 func (r *openReport) print(to io.Writer) error {
-	fmt.Fprintf(to, "broker: %s; %d members, open after %.1f s\n%8s %8s %8s %8s %8s %8s %11s\n", r.Kafka, r.Members, r.OpenSeconds,
-		"at s", "opening", "p50 ms", "p99 ms", "max ms", "reads", "unanswered")
+	fmt.Fprintf(to, "broker: %s; %s; %d boards refilled after %.1f s; %d members open after %.1f s\n%-18s %8s %8s %8s %8s %8s %11s\n",
+		r.Kafka, r.Cores, r.Boards, r.RefillSeconds, r.Members, r.OpenSeconds, "the sidecar does", "at s", "p50 ms", "p99 ms", "max ms", "reads", "unanswered")
 	for _, row := range r.Rows {
-		if _, err := fmt.Fprintf(to, "%8.1f %8t %8.2f %8.2f %8.2f %8d %11d\n", row.At, row.Opening, row.P50, row.P99, row.Max, row.Reads, row.Unanswered); err != nil {
+		if _, err := fmt.Fprintf(to, "%-18s %8.1f %8.2f %8.2f %8.2f %8d %11d\n", row.Sidecar, row.At, row.P50, row.P99, row.Max, row.Reads, row.Unanswered); err != nil {
 			return err
 		}
 	}

@@ -236,13 +236,25 @@ func (d *driver) owe(waited int64) {
 // process, ctx ended; what the server got wrong is counted in the result.
 //
 // It keeps one thread busy. Two runs at a time disturb each other.
-func Run(ctx context.Context, cfg Config) (*Result, error) {
+func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	d, err := newDriver(ctx, &cfg)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // to its end: an urgent thread is not for other goroutines
+		if cfg.Urgent {
+			_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
+		}
+		result, err = drive(ctx, &cfg)
+	}()
+	<-ended
+	return result, err
+}
+
+func drive(ctx context.Context, cfg *Config) (*Result, error) {
+	d, err := newDriver(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

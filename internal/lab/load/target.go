@@ -58,6 +58,9 @@ type Config struct {
 	Warmup, Window time.Duration
 	// Rate is requests a second. 0: as many as are answered.
 	Rate float64
+	// Urgent has the load go before all other threads of its core, if the system allows
+	// it: what it measures is then the server's delay and not its own.
+	Urgent bool
 	// Pids are the server's processes, whose CPU time is measured.
 	Pids []int
 }

@@ -1,0 +1,80 @@
+package writer
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"rankcache"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+// Those who gain most are found among many more members than are counted, with at most
+// what they have gained; the next hour begins anew.
+func TestGains(t *testing.T) {
+	g := &gains{highest: prometheus.NewGauge(prometheus.GaugeOpts{Name: "g"})}
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	want := make(map[string]float64)
+	for i := range 200_000 {
+		member, delta := fmt.Sprint("m", rand.IntN(50_000)), 1.0
+		if i%10 == 0 {
+			member, delta = fmt.Sprint("rich", i/10%5), 20
+		}
+		want[member] += delta
+		g.note("b", member, delta, now)
+	}
+	since, top := g.top(now.Add(29 * time.Minute))
+	equal(t, "since", since, now.Add(-30*time.Minute))
+	equal(t, "counted, shown", []int{len(g.of), len(g.least), len(top)}, []int{maxGainers, maxGainers, shownGainers})
+	for i, one := range top {
+		if i < 5 && (one.Member[0] != 'r' || one.Gain < want[one.Member]/2) || one.Gain > want[one.Member] {
+			t.Errorf("place %d: %+v, which has gained %v", i, one, want[one.Member])
+		}
+	}
+	equal(t, "highest", testutil.ToFloat64(g.highest), top[0].Gain)
+	if _, top = g.top(now.Add(30 * time.Minute)); len(top) != 0 || testutil.ToFloat64(g.highest) != 0 {
+		t.Errorf("in the next hour: %+v", top)
+	}
+}
+
+// Increments of boards with a guard are counted once, and shown by the writer's port.
+func TestGetGains(t *testing.T) {
+	h := quiet(t, nil)
+	r := rules{guard: rooms.Guard{Members: 10}}
+	incr := Command{Member: "a", Op: wire.OpIncr, Number: 5, OrderID: "o1"}
+	h.applyOne(t, r, incr)
+	h.applyOne(t, r, incr) // a repeat
+	incr.OrderID, incr.Member = "o2", "b"
+	h.applyOne(t, r, incr)
+	incr.OrderID, incr.Number = "o3", 2
+	h.applyOne(t, r, incr)
+	incr.OrderID, incr.Number = "o4", -100
+	h.applyOne(t, r, incr)
+	incr.OrderID, incr.Number, incr.Member = "o5", 9, "c"
+	h.applyOne(t, rules{}, incr) // without a guard
+	rec := httptest.NewRecorder()
+	h.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/v1/gains", nil))
+	limited := httptest.NewRecorder()
+	h.Handler().ServeHTTP(limited, httptest.NewRequestWithContext(AllowClasses(t.Context(), []string{"x"}), http.MethodGet, "/v1/gains", nil))
+	equal(t, "with a token of a class", limited.Code, http.StatusForbidden)
+	var got struct {
+		Since time.Time
+		Top   []struct {
+			Board  rankcache.BoardID
+			Member string
+			Gain   float64
+		}
+	}
+	must(t, json.Unmarshal(rec.Body.Bytes(), &got))
+	if len(got.Top) != 2 || got.Top[0].Member != "b" || got.Top[0].Gain != 7 || got.Top[1].Gain != 5 || got.Top[1].Board != h.board || time.Since(got.Since) > time.Hour+time.Minute {
+		t.Errorf("%s", rec.Body)
+	}
+}
