@@ -85,6 +85,47 @@ func (r *Reader) rankedStandings(ctx context.Context, q *Query, at *place, mode 
 	return s, err
 }
 
+// RanksOf returns the ranks of the members on the board of q, in one call to Redis at most;
+// 0: the member is not on it. It is for the board of a period before: over tells that the
+// board does not change any more. Then ranks that Redis gave are kept for the next call. q's
+// bounds are not looked at, and the read does not make the board hot. Dense ranks need a
+// whole local board, as in [Reader.WholePage].
+func (r *Reader) RanksOf(ctx context.Context, q *Query, over bool, mode rankcache.RankMode, members []string) (map[string]int, error) {
+	key, ranks := trendKey{q.Board, q.Order, mode}, make(map[string]int, len(members))
+	missing := r.trends.look(key, members, ranks)
+	if len(missing) == 0 {
+		return ranks, nil
+	}
+	var at place
+	unbounded := Query{Board: q.Board, Room: q.Room, Order: q.Order}
+	if err := r.find(&unbounded, false, &at); err != nil {
+		return nil, err
+	}
+	s, err := r.ranksIn(ctx, &unbounded, &at, mode, missing)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]int, len(missing))
+	for i, row := range s.Rows {
+		if found[missing[i]] = row.Rank; row.Rank > 0 && mode != rankcache.Ordinal {
+			found[missing[i]] = s.Ahead[i].Rank(mode, row.Rank-1)
+		}
+		ranks[missing[i]] = found[missing[i]]
+	}
+	if over && s.Source == SourceRedis { // a local copy may be behind still
+		r.trends.keep(key, found)
+	}
+	return ranks, nil
+}
+
+// ranksIn returns the standings of members, whose number nothing limits.
+func (r *Reader) ranksIn(ctx context.Context, q *Query, at *place, mode rankcache.RankMode, members []string) (Standings, error) {
+	if mode == rankcache.Ordinal {
+		return r.standings(ctx, q, at, nil, members)
+	}
+	return r.rankedStandings(ctx, q, at, mode, members)
+}
+
 // Batch answers each read for itself, in their order. What Redis has to answer is asked
 // in one call. Bounds of the queries are not looked at.
 func (r *Reader) Batch(ctx context.Context, reads []PageRead) []PageAnswer {
