@@ -12,7 +12,7 @@ import (
 const (
 	// highHeld is how much one board holds before the partitions that are ahead are
 	// paused, and lowHeld how much it still holds when they are read on. What several
-	// partitions of a long log bring at once, 1 MB of records each, is below highHeld.
+	// partitions of a long log bring at once, 256 KB of records each, is below highHeld.
 	highHeld, lowHeld = maxHeldBytes / 2, maxHeldBytes / 8
 	// maxHeldInAll bounds the bytes that all boards hold.
 	maxHeldInAll = 64 << 20
