@@ -140,8 +140,8 @@ func TestManifestsSettingsAreAccepted(t *testing.T) {
 					}
 				}
 			}
-			if !strings.HasSuffix(fmt.Sprint(values["health"]), fmt.Sprintf(":%d", c.port)) {
-				t.Errorf("%s: the container's port is %d, the health port %s", c.file, c.port, values["health"])
+			if addr := fmt.Sprint(values[probedPort(c.command)]); !strings.HasSuffix(addr, fmt.Sprintf(":%d", c.port)) {
+				t.Errorf("%s: the container's port is %d, the probed port %s", c.file, c.port, addr)
 			}
 			for _, p := range c.probes {
 				if p.port != c.port {
@@ -150,6 +150,14 @@ func TestManifestsSettingsAreAccepted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// probedPort returns the setting and the listener with a command's probes.
+func probedPort(command string) string {
+	if command == "ledger" {
+		return "http"
+	}
+	return "health"
 }
 
 // Variables that patches add stand alone.
@@ -257,7 +265,7 @@ func TestManifestsProbesAnswer(t *testing.T) {
 			t.Errorf("%s has %d probes", c.file, len(c.probes))
 		}
 		for _, p := range append(c.probes, manifestProbe{path: "/metrics"}) {
-			if code, body := children[c.command].Get("health", p.path); code != 200 {
+			if code, body := children[c.command].Get(probedPort(c.command), p.path); code != 200 {
 				t.Errorf("%s: rankcache %s answers %s with %d %s", c.file, c.command, p.path, code, body)
 			}
 		}
@@ -321,7 +329,15 @@ func startAll(t *testing.T) map[string]*child {
 	s := h.serve(t)
 	s.WaitReady(time.Minute)
 	controller := startListening(t, append([]string{"controller", "--health", "127.0.0.1:0", "--key-ends", testkit.Name(t), "--key-controller", testkit.Name(t), "--topic-keep", "0"}, h.common...)...)
-	return map[string]*child{"serve": s, "write": h.writer, "poll": poller, "controller": controller}
+	keeper := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--database", testkit.Database(t, testkit.SQLKinds[0]),
+		"--topic-ledger", testkit.Name(t), "--ledger-group", testkit.Name(t)}, h.common...)...)
+	testkit.Eventually(t, time.Minute, func() error {
+		if code, body := keeper.Get("http", "/readyz"); code != 200 {
+			return fmt.Errorf("ledger: /readyz: %d %s", code, body)
+		}
+		return nil
+	})
+	return map[string]*child{"serve": s, "write": h.writer, "poll": poller, "controller": controller, "ledger": keeper}
 }
 
 // manifestTexts returns every file of the manifests.

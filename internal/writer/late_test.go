@@ -229,7 +229,7 @@ func TestRepeatOfAnExpiredBoard(t *testing.T) {
 		published := h.appendUpdate(nil, j)
 		equal(t, fmt.Sprint("published ", at-r.over), len(published) == 1, at < r.over)
 	}
-	must(t, h.client.Del(t.Context(), h.applier.allKeys(h.board, &rules{})...).Err()) // as they expire
+	must(t, h.client.Del(t.Context(), append(h.applier.allKeys(h.board, &rules{}), h.opts.Names.Ends)...).Err()) // they expire, and the controller takes it out
 	h.at0(r.expires)
 	again := h.applyOne(t, r, incr)
 	if again.Refusal == nil || again.Refusal.Reason != "ended" {

@@ -58,9 +58,9 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 }
 
 // index has a board with a period closed after its end. The controller finds boards in the
-// index, so it must have them before they are born.
+// index, so it must have them before they are born, which none is after its expiry.
 func (a *adopter) index(ctx context.Context, b rankcache.BoardID, r rules) error {
-	if r.end == 0 {
+	if r.end == 0 || a.now().UnixMilli() >= r.expires {
 		return nil
 	}
 	return a.client.ZAddNX(ctx, a.names.Ends, redis.Z{Score: float64(r.end), Member: string(b)}).Err()

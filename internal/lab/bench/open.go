@@ -213,7 +213,7 @@ func (b *openBench) startSidecar(ctx context.Context, redisAddr string) (*exec.C
 	cmd := exec.CommandContext(ctx, self, "bench", "rankcache", "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--socket", b.data.Addr, "--rooms", b.roomsFile(), "--redis", "redis://"+redisAddr, "--kafka", b.kafka, "--hot-source", "none",
 		"--memory-budget", "0", "--give-up-after", "5m", "--drain", "0s", "--log-level", "warn")
-	cmd.Stderr = b.progress
+	cmd.Stderr = os.Stderr // written by another goroutine than the progress
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the sidecar: %w", err)
 	}
@@ -260,7 +260,7 @@ func (b *openBench) readLog(ctx context.Context) error {
 		return err
 	}
 	reader := exec.CommandContext(ctx, self, "bench", "log", b.kafka, wire.DefaultNames().Topic(largeBoard))
-	reader.Stderr = b.progress
+	reader.Stderr = os.Stderr
 	return reader.Run()
 }
 

@@ -31,6 +31,7 @@ type writeBench struct {
 	progress                  io.Writer
 	redis                     *redis.Client
 	posts                     http.Handler
+	topic                     *writeTopic
 	orders                    int // order ids given so far
 }
 
@@ -41,7 +42,7 @@ type writeRow struct {
 	WriterCPU  float64 `json:"writer_cpu_us"` // a command, decoding the post and encoding its answer included
 	Commands   float64 `json:"commands_per_s"`
 	OrderBytes float64 `json:"order_bytes"`     // Redis's memory for each order id, mean of all rounds
-	Ratio      float64 `json:"redis_cpu_ratio"` // to plain, median of the rounds' ratios
+	Ratio      float64 `json:"redis_cpu_ratio"` // to plain, or topic for what came by the topic; median of the rounds' ratios
 }
 
 type writeReport struct {
@@ -57,9 +58,18 @@ classes:
   - {name: ties, board: "ties_{x}", period: none, ties: first}
   - {name: ties-guards, board: "guarded_{x}", period: none, ties: first, guard: {changes: 60/1m, members: 1000000, action: observe}}
   - {name: trim, board: "trim_{x}", period: none, ops: [incr], trim: 10000}
+  - {name: topic, board: "topic_{x}", period: none}
+  - {name: feeds3, board: "feeds_{x}", period: none, ops: [incr], feeds: [fed-one, fed-two]}
+  - {name: fed-one, board: "fedone_{x}", period: none}
+  - {name: fed-two, board: "fedtwo_{x}", period: none}
 `
 
-var writeNames = []string{"plain", "ties", "ties-guards", "trim"}
+// writeNames are the rows. Those in writeBoards are measured by way of the command topic,
+// as posts of a class with feeds are in it too, with the boards that a command changes.
+var (
+	writeNames  = []string{"plain", "ties", "ties-guards", "trim", "topic", "feeds3"}
+	writeBoards = map[string][]rankcache.BoardID{"topic": {"topic_1"}, "feeds3": {"feeds_1", "fedone_1", "fedtwo_1"}}
+)
 
 // Posts of writeBatch commands by writePosters at the same time, as the writer's port
 // takes them.
@@ -75,7 +85,10 @@ func newBenchWriteCommand() *cobra.Command {
 		Short: "Measure what a command costs Redis and the writer, for each kind of class",
 		Long: `Post increments in batches of 100 to a writer in this process, eight posts at a time, in
 turns to a board of each kind of class: plain, with ties, with ties and guards, and one
-that keeps the best 10,000 members. Updates are not published. Needs a redis-server in PATH.`,
+that keeps the best 10,000 members. Then by way of the command topic: to a plain board
+(topic), and to one that feeds two others (feeds3), which is compared with that.
+Updates are not published. Needs a redis-server in PATH; the broker is kfake, in a process
+of its own.`,
 		Example: "  rankcache-lab bench write -o json\n  rankcache-lab bench write --members 1000 --rounds 3",
 		Args:    app.NoArgs,
 	}
@@ -106,13 +119,20 @@ func (b *writeBench) run(ctx context.Context) (*writeReport, error) {
 	defer server.Close()
 	b.redis = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, PoolSize: 16})
 	defer b.redis.Close()
-	if err := b.newWriter(); err != nil {
+	kafka, stopKafka, err := startBroker(ctx)
+	if err != nil {
 		return nil, err
 	}
+	defer stopKafka()
+	stop, err := b.startWriter(ctx, kafka)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
 	rows := make([]writeRounds, len(writeNames))
 	fmt.Fprintf(b.progress, "filling %d boards with %d members\n", len(rows), b.members)
 	for _, name := range writeNames {
-		if err := b.send(b.bodies(name, b.members)); err != nil {
+		if err := b.change(ctx, name, b.members); err != nil {
 			return nil, err
 		}
 	}
@@ -127,7 +147,11 @@ func (b *writeBench) run(ctx context.Context) (*writeReport, error) {
 	}
 	report := &writeReport{Members: b.members, Rounds: b.rounds}
 	for i, name := range writeNames {
-		report.Rows = append(report.Rows, rows[i].row(name, rows[0].redis))
+		plain := rows[0].redis
+		if writeBoards[name] != nil {
+			plain = rows[slices.Index(writeNames, "topic")].redis
+		}
+		report.Rows = append(report.Rows, rows[i].row(name, plain))
 	}
 	return report, nil
 }
@@ -138,34 +162,52 @@ type classTiers struct{ file *rooms.File }
 func (t classTiers) File() *rooms.File                             { return t.file }
 func (t classTiers) Mode(rankcache.BoardID, string) (m rooms.Mode) { return m }
 
-func (b *writeBench) newWriter() error {
+// startWriter starts a writer and returns what stops it.
+func (b *writeBench) startWriter(ctx context.Context, kafka string) (stop func() error, err error) {
 	file, err := rooms.Parse([]byte(writeClasses))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w, err := writer.New(writer.Options{Redis: b.redis, Names: wire.DefaultNames(), Tiers: classTiers{file},
-		Kafka: map[string]string{"bootstrap.servers": "unused:1"}})
-	if err == nil {
-		b.posts = w.Handler()
+	w, err := writer.New(writer.Options{Redis: b.redis, Names: wire.DefaultNames(), Tiers: classTiers{file}, Group: "bench-write",
+		Topics: writer.Topics{CommandPartitions: 1}, Kafka: map[string]string{"bootstrap.servers": kafka, "auto.offset.reset": "earliest"}})
+	if err != nil {
+		return nil, err
 	}
-	return err
+	b.posts = w.Handler()
+	if b.topic, err = newWriteTopic(kafka, b.redis); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	return func() error {
+		cancel()
+		b.topic.client.Close()
+		return <-ended
+	}, nil
 }
 
-// bodies returns posts of at least n commands in all, of one member after another.
-func (b *writeBench) bodies(class string, n int) (bodies [][]byte) {
-	for ; n > 0; n -= writeBatch {
-		body := []byte(`{"commands":[`)
-		for i := range writeBatch {
-			if i > 0 {
-				body = append(body, ',')
-			}
-			body = fmt.Appendf(body, `{"order":"order-%09d","class":%q,"dims":{"x":"1"},"member":%q,"op":"incr","delta":%d}`,
-				b.orders, class, benchMember(b.orders*7919%b.members), 1+b.orders*104_729%1_000_000) // few have the same score
-			b.orders++
-		}
-		bodies = append(bodies, append(body, "]}"...))
+// makeCommands returns n commands, each of another member than the one before.
+func (b *writeBench) makeCommands(class string, n int) (commands [][]byte) {
+	for range n {
+		commands = append(commands, fmt.Appendf(nil, `{"order":"order-%09d","class":%q,"dims":{"x":"1"},"member":%q,"op":"incr","delta":%d}`,
+			b.orders, class, benchMember(b.orders*7919%b.members), 1+b.orders*104_729%1_000_000)) // few have the same score
+		b.orders++
 	}
-	return bodies
+	return commands
+}
+
+// change applies n commands, rounded up to whole posts.
+func (b *writeBench) change(ctx context.Context, class string, n int) error {
+	commands := b.makeCommands(class, (n+writeBatch-1)/writeBatch*writeBatch)
+	if boards := writeBoards[class]; boards != nil {
+		return b.topic.send(ctx, commands, boards)
+	}
+	var bodies [][]byte
+	for batch := range slices.Chunk(commands, writeBatch) {
+		bodies = append(bodies, slices.Concat([]byte(`{"commands":[`), bytes.Join(batch, []byte(",")), []byte("]}")))
+	}
+	return b.send(bodies)
 }
 
 // send posts the bodies, several at the same time. The error is that a command was not
@@ -204,14 +246,13 @@ func (b *writeBench) post(body []byte) error {
 type writeRounds struct{ redis, writer, rate, bytes []float64 }
 
 func (b *writeBench) round(ctx context.Context, class string, r *writeRounds) error {
-	bodies := b.bodies(class, b.commands)
-	n := float64(len(bodies) * writeBatch)
+	n := float64((b.commands + writeBatch - 1) / writeBatch * writeBatch)
 	before, err := b.usage(ctx)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	if err := b.send(bodies); err != nil {
+	if err := b.change(ctx, class, b.commands); err != nil {
 		return err
 	}
 	took := time.Since(begin)

@@ -12,6 +12,7 @@ import (
 // The bench on small boards: every row has all figures, and no command is refused.
 func TestBenchWrite(t *testing.T) {
 	testkit.Redis(t) // skips or fails where there is no redis-server
+	t.Setenv(envRunMain, "1")
 	var out, progress bytes.Buffer
 	err := app.Run(t.Context(), benchOnly(), []string{"bench", "write", "-o", "json", "--members", "300", "--commands", "300", "--rounds", "2"}, &out, &progress)
 	if err != nil {
