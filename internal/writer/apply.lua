@@ -10,7 +10,7 @@
 -- returns the reply alone. Instead of replies it returns "p", "n" and the board's number
 -- of buckets, or "m" if the meta can't be read.
 -- Layouts: meta in wire/meta.go, record in order.go.
--- Sections between template actions are only in the scripts of boards whose class needs
+-- Sections between --if and --end are only in the scripts of boards whose class needs
 -- them (script.go). With guards KEYS has their hash behind the meta, and ARGV behind the
 -- buckets: changes a member, within ms, members, and 1 if what is beyond is refused; the
 -- reply to a command beyond that is not refused begins with "C" or "M" instead of "+".
@@ -30,21 +30,21 @@ if buckets ~= tonumber(ARGV[2]) then
   return 'n' .. string.format('%.0f', buckets)
 end
 local orders, first = 3, 3 -- the first of the pairs in KEYS, and in ARGV
---{{if .Guard}}
+--if Guard
 local guard, changes, per, most, refuse =
   KEYS[3], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
 orders, first = 4, 7
---{{end}}
---{{if .Trim}}
+--end
+--if Trim
 local scores, best = KEYS[orders], tonumber(ARGV[first])
 orders, first = orders + 1, first + 1
 if call('HEXISTS', scores, '') == 0 then
   return 'p'
 end
---{{end}}
---{{if .Ties}}
+--end
+--if Ties
 local floor, frexp, ldexp = math.floor, math.frexp, math.ldexp
---{{end}}
+--end
 local now, span, before, single = math.max(tonumber(ARGV[1]), last), life * 1000 + 120000, seq, #ARGV == first + 1
 if now >= (turn + 1) * span then
   return 'p'
@@ -68,16 +68,16 @@ if not single then -- a single command reads before it writes anyway
   end
 end
 
---{{if .Guard}}
+--if Guard
 -- The hash counts the changes of each member within the time that its field '' names.
 local within, counted = string.format('%.0f', math.floor(now / per)), call('HGET', guard, '')
 if not counted then
   return 'p'
 end
---{{end}}
+--end
 
 -- Nothing fails after the first change of a score.
---{{if .Guard}}
+--if Guard
 if counted ~= within and not waits then
   call('UNLINK', guard)
   call('HSET', guard, '', within)
@@ -85,7 +85,7 @@ if counted ~= within and not waits then
     call('PEXPIREAT', guard, string.format('%.0f', expires))
   end
 end
---{{end}}
+--end
 local parity, replies = turn % 2, {}
 for i = first, #ARGV, 2 do
   local member, at, number, hash, field, mark = ARGV[i], unpack('>I8dBc10c7', ARGV[i + 1])
@@ -107,37 +107,37 @@ for i = first, #ARGV, 2 do
       share = -tonumber(sub(sha1hex(pack('>d', old) .. member), 1, 12), 16)
     end
     local base = old
-    --{{if .Trim}}
+    --if Trim
     if not old then
       base = tonumber(call('HGET', scores, member) or nil)
     end
-    --{{end}}
+    --end
     if base and op == 1 then
-      --{{if .Ties}}
+      --if Ties
       score = floor(base) + number
-      --{{else}}
+      --else
       score = base + number
-      --{{end}}
+      --end
     end
-    --{{if .Ties}}
+    --if Ties
     limit = 1099511627776 -- 2^40
-    --{{end}}
-    --{{if .Guard}}
+    --end
+    --if Guard
     local sign = '+'
     if not old and op ~= 3 and members >= most then
       sign = 'M'
     elseif score <= limit and score >= -limit and (tonumber(redis.pcall('HINCRBY', guard, member, 1)) or 0) > changes then
       sign = 'C'
     end
-    --{{end}}
+    --end
     if not (score <= limit and score >= -limit) then -- beyond, infinite, or no number
       reply = '!score_range'
-    --{{if .Guard}}
+    --if Guard
     elseif sign ~= '+' and refuse then
       reply = '!' .. sign
-    --{{end}}
+    --end
     else
-      --{{if .Ties}}
+      --if Ties
       -- The fraction is made of the seq at which the member came to the score, in as many
       -- binary digits as a double has left (wire/tie.go).
       if op ~= 3 then
@@ -149,18 +149,18 @@ for i = first, #ARGV, 2 do
           if reach >= steps then
             reach = steps - 1
           end
-          --{{if .Last}}
+          --if Last
           score = score + reach / steps
-          --{{else}}
+          --else
           score = score + (steps - 1 - reach) / steps
-          --{{end}}
+          --end
         end
       end
-      --{{end}}
+      --end
       if op == 3 then
-        --{{if .Trim}}
+        --if Trim
         call('HDEL', scores, member)
-        --{{end}}
+        --end
         if old then
           call('ZREM', board, member)
           members = members - 1
@@ -171,9 +171,9 @@ for i = first, #ARGV, 2 do
         end
         share = share + new
         call('ZADD', board, score, member) -- Redis writes it with 17 digits
-        --{{if .Trim}}
+        --if Trim
         call('HSET', scores, member, score)
-        --{{end}}
+        --end
         if not old then
           members = members + 1
           if members == 1 and expires > 0 then
@@ -183,7 +183,7 @@ for i = first, #ARGV, 2 do
       end
       sum, seq = (sum + share) % 281474976710656, seq + 1
       record = pack('>c7dI7I6I6I4I6', mark, score, run, seq, sum, members, at)
-      --{{if .Trim}}
+      --if Trim
       while members > best and #record < 1000 do
         local worst = call('ZRANGE', board, 0, 0, 'WITHSCORES')
         local left = tonumber(worst[2]) + 0
@@ -193,12 +193,12 @@ for i = first, #ARGV, 2 do
         sum = (sum - tonumber(sub(sha1hex(pack('>d', left) .. worst[1]), 1, 12), 16)) % 281474976710656
         record = record .. pack('>I6Bc0', sum, #worst[1], worst[1])
       end
-      --{{end}}
+      --end
       call('HSET', set, field, record)
       reply = '+' .. record
-      --{{if .Guard}}
+      --if Guard
       reply = sign .. record
-      --{{end}}
+      --end
     end
   end
   replies[(i - first) / 2 + 1] = reply

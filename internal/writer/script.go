@@ -2,8 +2,8 @@ package writer
 
 import (
 	_ "embed"
+	"fmt"
 	"strings"
-	"text/template"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,17 +32,38 @@ func (r *rules) features() features {
 var applyScripts = makeScripts()
 
 func makeScripts() map[features]*redis.Script {
-	source := template.Must(template.New("apply.lua").Delims("--{{", "}}").Parse(applySource))
 	scripts := make(map[features]*redis.Script)
 	for i := range 1 << 4 {
 		f := features{Ties: i&1 != 0, Last: i&3 == 3, Guard: i&4 != 0, Trim: i&8 != 0}
-		var text strings.Builder
-		if err := source.Execute(&text, f); err != nil {
-			panic(err) // of a file of this package
-		}
-		scripts[f] = redis.NewScript(text.String())
+		scripts[f] = redis.NewScript(f.choose(applySource))
 	}
 	return scripts
+}
+
+// choose returns the source without the sections that are for other features: those between
+// the lines "--if NAME", "--else" and "--end". text/template would have the linker keep every
+// exported method of the program, 15 MB.
+func (f features) choose(source string) string {
+	has := map[string]bool{"Ties": f.Ties, "Last": f.Last, "Guard": f.Guard, "Trim": f.Trim}
+	var chosen strings.Builder
+	in := []bool{true} // of the sections around a line, the innermost last
+	for line := range strings.Lines(source) {
+		last := len(in) - 1
+		name, begins := strings.CutPrefix(strings.TrimSpace(line), "--if ")
+		switch known, ok := has[name]; {
+		case begins && ok:
+			in = append(in, in[last] && known)
+		case begins:
+			panic(fmt.Sprintf("apply.lua: %s", line)) // a file of this package
+		case strings.TrimSpace(line) == "--else":
+			in[last] = in[last-1] && !in[last]
+		case strings.TrimSpace(line) == "--end":
+			in = in[:last]
+		case in[last]:
+			chosen.WriteString(line)
+		}
+	}
+	return chosen.String()
 }
 
 // noLimit stands for a limit that a guard does not have.
