@@ -43,7 +43,7 @@ func (s *Store) Apply(ctx context.Context, b *Batch) (done Result, err error) {
 // apply does the work of Apply in a transaction. Rows that are there are only looked for if
 // it is careful; otherwise they end it with errMet, which is rare.
 func (s *Store) apply(t *transaction, b *Batch, careful bool) (done Result, err error) {
-	if err := t.advance(b.Topic, b.ends); err != nil {
+	if err := advance(t, b.Topic, b.ends); err != nil {
 		return done, err
 	}
 	if err := s.at("offsets"); err != nil {
@@ -64,7 +64,7 @@ func (s *Store) apply(t *transaction, b *Batch, careful bool) (done Result, err 
 		return done, err
 	}
 	done.Rows = len(updates)
-	return done, t.keepBad(b)
+	return done, keepBad(t, b)
 }
 
 // write writes changes that meet no other row, what members have after them, and the state
@@ -100,7 +100,7 @@ func (s *Store) write(t *transaction, updates []*wire.LedgerUpdate, runs runsOf)
 }
 
 // keepBad writes the batch's bad records.
-func (t *transaction) keepBad(b *Batch) error {
+func keepBad(t *transaction, b *Batch) error {
 	n := len(b.bad)
 	if n == 0 {
 		return nil

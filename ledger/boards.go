@@ -65,6 +65,17 @@ func (r runsOf) highest(board rankcache.BoardID) *boardRun {
 	return nil
 }
 
+// meet reports whether changes are of another run than their board's latest one, which
+// needs a look at the rows of both.
+func (r runsOf) meet(updates []*wire.LedgerUpdate) bool {
+	for _, u := range updates {
+		if h := r.highest(u.Board); h != nil && u.Run != h.run {
+			return true
+		}
+	}
+	return false
+}
+
 // add makes a change part of its board's run.
 func (r runsOf) add(u *wire.LedgerUpdate) *boardRun {
 	b := r.find(u.Board, u.Run)

@@ -6,17 +6,6 @@ import (
 	"rankcache/wire"
 )
 
-// meet reports whether changes are of another run than their board's latest one, which
-// needs a look at the rows of both.
-func (r runsOf) meet(updates []*wire.LedgerUpdate) bool {
-	for _, u := range updates {
-		if h := r.highest(u.Board); h != nil && u.Run != h.run {
-			return true
-		}
-	}
-	return false
-}
-
 // settling decides, for changes that meet rows of the database, which of them are of a
 // history that Redis has lost. A clash is a row with the same board, run and seq, or with
 // the same board, member and order id, that tells of another change.
@@ -151,7 +140,7 @@ func (c *settling) decide(found *findings) (rows []*wire.Update, err error) {
 	for _, cl := range found.clashes {
 		both = append(both, &cl.update.Update, cl.row)
 	}
-	verdicts, err := c.s.verdicts(c.t.ctx, both)
+	verdicts, err := verdicts(c.t.ctx, c.s.Orders, both)
 	if err != nil {
 		return nil, err
 	}

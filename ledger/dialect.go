@@ -193,3 +193,19 @@ func (q *query) each(t *transaction, scan func(row *sql.Rows) error) error {
 	}
 	return rows.Err()
 }
+
+// schema is the expression of the schema in use.
+func (d *dialect) schema() string {
+	if d.postgres {
+		return "current_schema()"
+	}
+	return "database()"
+}
+
+// asInt gives a placeholder its type where it can't be deduced.
+func (d *dialect) asInt() string {
+	if d.postgres {
+		return "::bigint"
+	}
+	return ""
+}

@@ -49,10 +49,13 @@ func (l *Ledger) retain(ctx context.Context) {
 	}
 }
 
+// retention removes what is too old.
+type retention struct{ *database }
+
 // Retain removes rows of rank_log that are older than is kept, the oldest of a board
 // first, in transactions of 2,000. When the last row of a board of a period is gone, so
 // are its scores; finals stay. It returns how many rows of rank_log it has removed.
-func (s *Store) Retain(ctx context.Context, keep Keep, now time.Time) (removed int, err error) {
+func (s retention) Retain(ctx context.Context, keep Keep, now time.Time) (removed int, err error) {
 	var after wire.Update // the last board and run that was looked at
 	for {
 		runs, err := s.runsAfter(ctx, after)
@@ -74,7 +77,7 @@ func (s *Store) Retain(ctx context.Context, keep Keep, now time.Time) (removed i
 }
 
 // runsAfter returns the next rows of rank_board by board and run.
-func (s *Store) runsAfter(ctx context.Context, after wire.Update) (runs []*boardRun, err error) {
+func (s retention) runsAfter(ctx context.Context, after wire.Update) (runs []*boardRun, err error) {
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
 		q := s.d.query("SELECT board, run, class, tag, at FROM rank_board WHERE (board > ").arg(string(after.Board)).add(" OR board = ").arg(string(after.Board)).
 			add(" AND run > ").arg(int64(after.Run)).add(") ORDER BY board, run LIMIT 500")
@@ -89,11 +92,11 @@ func (s *Store) runsAfter(ctx context.Context, after wire.Update) (runs []*board
 }
 
 // retainRun removes the rows of one run before a time.
-func (s *Store) retainRun(ctx context.Context, r *boardRun, before int64) (removed int, err error) {
+func (s retention) retainRun(ctx context.Context, r *boardRun, before int64) (removed int, err error) {
 	for {
 		n, whole := 0, false
 		err := s.in(ctx, sql.LevelReadCommitted, func(t *transaction) (err error) {
-			n, whole, err = t.removePage(r.last, before)
+			n, whole, err = removePage(t, r.last, before)
 			return err
 		})
 		if err != nil {
@@ -111,7 +114,7 @@ func (s *Store) retainRun(ctx context.Context, r *boardRun, before int64) (remov
 
 // removePage removes the first rows of a run, as far as they are old. whole reports that
 // none is left.
-func (t *transaction) removePage(of *wire.Update, before int64) (n int, whole bool, err error) {
+func removePage(t *transaction, of *wire.Update, before int64) (n int, whole bool, err error) {
 	var last int64
 	rows, young := 0, false
 	run := func(q *query) *query {
@@ -137,11 +140,11 @@ func (t *transaction) removePage(of *wire.Update, before int64) (n int, whole bo
 }
 
 // forget removes what the ledger has of a board's run beside rank_log, but for finals.
-func (s *Store) forget(ctx context.Context, of *wire.Update) error {
+func (s retention) forget(ctx context.Context, of *wire.Update) error {
 	for {
 		left := false
 		err := s.in(ctx, sql.LevelReadCommitted, func(t *transaction) (err error) {
-			left, err = t.forgetPage(of.Board, of.Run)
+			left, err = forgetPage(t, of.Board, of.Run)
 			return err
 		})
 		if err != nil || !left {
@@ -150,7 +153,7 @@ func (s *Store) forget(ctx context.Context, of *wire.Update) error {
 	}
 }
 
-func (t *transaction) forgetPage(board rankcache.BoardID, run uint64) (left bool, err error) {
+func forgetPage(t *transaction, board rankcache.BoardID, run uint64) (left bool, err error) {
 	var members []*wire.Update
 	q := t.d.query("SELECT member FROM rank_score WHERE board = ").arg(string(board)).add(" AND run <= ").arg(int64(run)).add(" ORDER BY member LIMIT ").arg(removeAtOnce)
 	err = q.each(t, func(row *sql.Rows) error {

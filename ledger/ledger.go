@@ -149,17 +149,6 @@ func (l *Ledger) prepare(ctx context.Context) error {
 	return err
 }
 
-func (s *Store) prepare(ctx context.Context, check bool) error {
-	if !check {
-		return s.Migrate(ctx)
-	}
-	version, err := s.Version(ctx)
-	if err == nil && version != s.Wanted() {
-		err = fmt.Errorf("%w: version %d, want %d: run rankcache ledger migrate", ErrSchema, version, s.Wanted())
-	}
-	return err
-}
-
 // consume writes batch after batch.
 func (l *Ledger) consume(ctx context.Context, c *consumer) error {
 	var measured time.Time

@@ -76,7 +76,7 @@ func (c *settling) notHeld(rows []*wire.Update, all bool) (lost []*wire.Update, 
 	if all {
 		return rows, nil
 	}
-	verdicts, err := c.s.verdicts(c.t.ctx, rows)
+	verdicts, err := verdicts(c.t.ctx, c.s.Orders, rows)
 	if err != nil {
 		return nil, err
 	}

@@ -21,10 +21,13 @@ var ErrSchema = errors.New("the ledger's tables are of another version")
 
 const schemaTable = "CREATE TABLE IF NOT EXISTS rank_schema (version int NOT NULL PRIMARY KEY)"
 
-// Wanted is the version of the tables that this program works with.
-func (s *Store) Wanted() int { return len(s.files()) }
+// schema is the tables and their versions.
+type schema struct{ *database }
 
-func (s *Store) files() []string {
+// Wanted is the version of the tables that this program works with.
+func (s schema) Wanted() int { return len(s.files()) }
+
+func (s schema) files() []string {
 	entries, _ := migrations.ReadDir("migrations/" + s.d.name) // embedded, so it is there
 	files := make([]string, len(entries))
 	for i, e := range entries {
@@ -34,7 +37,7 @@ func (s *Store) files() []string {
 }
 
 // Version returns the version of the database's tables, 0 if there are none.
-func (s *Store) Version(ctx context.Context) (version int, err error) {
+func (s schema) Version(ctx context.Context) (version int, err error) {
 	var there int
 	q := s.d.query("SELECT count(*) FROM information_schema.tables WHERE table_name = 'rank_schema' AND table_schema = ", s.d.schema())
 	if err := s.db.QueryRowContext(ctx, q.text.String()).Scan(&there); err != nil || there == 0 {
@@ -44,16 +47,9 @@ func (s *Store) Version(ctx context.Context) (version int, err error) {
 	return version, err
 }
 
-func (d *dialect) schema() string {
-	if d.postgres {
-		return "current_schema()"
-	}
-	return "database()"
-}
-
 // Migrate makes the tables, or brings those of an earlier version to this one. Several
 // callers take turns. Tables that are right already need no right to change any.
-func (s *Store) Migrate(ctx context.Context) error {
+func (s schema) Migrate(ctx context.Context) error {
 	version, err := s.Version(ctx)
 	if err != nil || version == s.Wanted() {
 		return err
@@ -84,7 +80,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) lock(ctx context.Context, conn *sql.Conn) error {
+func (s schema) lock(ctx context.Context, conn *sql.Conn) error {
 	var got sql.NullInt64
 	if err := conn.QueryRowContext(ctx, s.d.lock).Scan(&got); err != nil {
 		return err
@@ -96,7 +92,7 @@ func (s *Store) lock(ctx context.Context, conn *sql.Conn) error {
 }
 
 // migrate runs the statements of one version. MariaDB commits each; they can be repeated.
-func (s *Store) migrate(ctx context.Context, conn *sql.Conn, version int, file string) error {
+func (s schema) migrate(ctx context.Context, conn *sql.Conn, version int, file string) error {
 	text, err := migrations.ReadFile(file)
 	if err != nil {
 		return err
@@ -117,4 +113,16 @@ func (s *Store) migrate(ctx context.Context, conn *sql.Conn, version int, file s
 		return errors.Join(err, rollback(tx))
 	}
 	return tx.Commit()
+}
+
+// prepare makes the tables, or only checks their version.
+func (s schema) prepare(ctx context.Context, check bool) error {
+	if !check {
+		return s.Migrate(ctx)
+	}
+	version, err := s.Version(ctx)
+	if err == nil && version != s.Wanted() {
+		err = fmt.Errorf("%w: version %d, want %d: run rankcache ledger migrate", ErrSchema, version, s.Wanted())
+	}
+	return err
 }

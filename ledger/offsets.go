@@ -12,8 +12,11 @@ import (
 // consumer has written it, or the transaction whose end is unknown was committed.
 var ErrOvertaken = errors.New("the batch's offsets are not those of the database: another consumer is active, or the last commit's answer was lost")
 
+// offsets are the next records to read.
+type offsets struct{ *database }
+
 // Offsets returns where each partition of a topic is to be read on.
-func (s *Store) Offsets(ctx context.Context, topic string) (next map[int32]int64, err error) {
+func (s offsets) Offsets(ctx context.Context, topic string) (next map[int32]int64, err error) {
 	next = make(map[int32]int64)
 	q := s.d.query("SELECT part, next FROM rank_offset WHERE topic = ").arg(topic)
 	rows, err := s.db.QueryContext(ctx, q.text.String(), q.args...)
@@ -33,7 +36,7 @@ func (s *Store) Offsets(ctx context.Context, topic string) (next map[int32]int64
 }
 
 // Begin makes the row of a partition that is read for the first time, from an offset.
-func (s *Store) Begin(ctx context.Context, topic string, partition int32, offset int64) error {
+func (s offsets) Begin(ctx context.Context, topic string, partition int32, offset int64) error {
 	conflict := s.d.ignore
 	if !s.d.postgres {
 		conflict = " ON DUPLICATE KEY UPDATE next = rank_offset.next"
@@ -46,15 +49,15 @@ func (s *Store) Begin(ctx context.Context, topic string, partition int32, offset
 
 // Skip moves a partition from an offset, whose records the topic no longer has, on to
 // another.
-func (s *Store) Skip(ctx context.Context, topic string, partition int32, span Span) error {
+func (s offsets) Skip(ctx context.Context, topic string, partition int32, span Span) error {
 	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		return t.advance(topic, map[int32]Span{partition: span})
+		return advance(t, topic, map[int32]Span{partition: span})
 	})
 }
 
 // advance moves the offsets on, and locks them until the transaction ends. The error is
 // [ErrOvertaken] unless all are where the spans begin.
-func (t *transaction) advance(topic string, spans map[int32]Span) error {
+func advance(t *transaction, topic string, spans map[int32]Span) error {
 	parts := slices.Sorted(maps.Keys(spans))
 	q := t.d.query("UPDATE rank_offset SET next = CASE part")
 	for _, p := range parts {
@@ -72,12 +75,4 @@ func (t *transaction) advance(topic string, spans map[int32]Span) error {
 		err = ErrOvertaken
 	}
 	return err
-}
-
-// asInt gives a placeholder its type where it can't be deduced.
-func (d *dialect) asInt() string {
-	if d.postgres {
-		return "::bigint"
-	}
-	return ""
 }

@@ -25,9 +25,10 @@ type Orders interface {
 	Verdicts(ctx context.Context, changes []*wire.Update) ([]Verdict, error)
 }
 
-func (s *Store) verdicts(ctx context.Context, changes []*wire.Update) ([]Verdict, error) {
-	if s.Orders == nil || len(changes) == 0 {
+// verdicts asks orders, which may be nil.
+func verdicts(ctx context.Context, orders Orders, changes []*wire.Update) ([]Verdict, error) {
+	if orders == nil || len(changes) == 0 {
 		return make([]Verdict, len(changes)), nil
 	}
-	return s.Orders.Verdicts(ctx, changes)
+	return orders.Verdicts(ctx, changes)
 }

@@ -30,19 +30,22 @@ type Proof struct {
 	Proved      bool              `json:"proved"`
 }
 
+// prover compares boards with the checksums of their changes.
+type prover struct{ *database }
+
 // Prove proves the board in a snapshot of its own. The error wraps [ErrNoBoard] if there is
 // no such board.
-func (s *Store) Prove(ctx context.Context, board rankcache.BoardID) (p *Proof, err error) {
+func (s prover) Prove(ctx context.Context, board rankcache.BoardID) (p *Proof, err error) {
 	err = s.in(ctx, sql.LevelRepeatableRead, func(t *transaction) (err error) {
-		p, err = t.prove(board)
+		p, err = prove(t, board)
 		return err
 	})
 	return p, err
 }
 
-func (t *transaction) prove(board rankcache.BoardID) (*Proof, error) {
+func prove(t *transaction, board rankcache.BoardID) (*Proof, error) {
 	p := &Proof{Board: board}
-	base, err := t.proofState(p)
+	base, err := proofState(t, p)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +73,7 @@ func (t *transaction) prove(board rankcache.BoardID) (*Proof, error) {
 }
 
 // proofState reads the board's runs into p and returns the first that counts.
-func (t *transaction) proofState(p *Proof) (base int64, err error) {
+func proofState(t *transaction, p *Proof) (base int64, err error) {
 	base, p.First = math.MaxInt64, math.MaxUint64
 	q := t.d.query("SELECT run, base_run, begin_seq, first_seq, seq, sum, members, incomplete FROM rank_board WHERE board = ").arg(string(p.Board)).add(" ORDER BY run DESC")
 	err = q.each(t, func(row *sql.Rows) error {
@@ -98,7 +101,7 @@ func (t *transaction) proofState(p *Proof) (base int64, err error) {
 }
 
 // Boards returns the names of up to n boards that follow one, in the order of their bytes.
-func (s *Store) Boards(ctx context.Context, after rankcache.BoardID, n int) (boards []rankcache.BoardID, err error) {
+func (s prover) Boards(ctx context.Context, after rankcache.BoardID, n int) (boards []rankcache.BoardID, err error) {
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
 		q := t.d.query("SELECT DISTINCT board FROM rank_board WHERE board > ").arg(string(after)).add(" ORDER BY board LIMIT ").arg(n)
 		return q.each(t, func(row *sql.Rows) error {

@@ -25,12 +25,20 @@ const (
 
 // Store is the ledger's database. It is safe for concurrent use.
 type Store struct {
-	db *sql.DB
-	d  *dialect
+	*database
+	schema
+	offsets
+	retention
+	prover
 	// Orders, if it is not nil, is asked which of two rows that can't both be is in Redis.
 	// It is set before the first batch.
 	Orders Orders
+}
 
+// database is what the parts of a Store share.
+type database struct {
+	db    *sql.DB
+	d     *dialect
 	fault func(step string) error // of tests; nil: none
 }
 
@@ -43,7 +51,7 @@ func Open(rawURL string, current func() string) (*Store, error) {
 	if err != nil {
 		return nil, errors.New("database: not a URL: want postgres://user:password@host:port/name or mysql://…, special signs of the password as %XX")
 	}
-	s := &Store{}
+	s := &database{}
 	switch u.Scheme {
 	case "postgres", "postgresql":
 		s.d = postgres
@@ -60,7 +68,7 @@ func Open(rawURL string, current func() string) (*Store, error) {
 	s.db.SetMaxOpenConns(maxConns)
 	s.db.SetMaxIdleConns(maxConns)
 	s.db.SetConnMaxIdleTime(time.Minute)
-	return s, nil
+	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, prover: prover{s}}, nil
 }
 
 // login returns the function that gives user and password of now.
@@ -133,13 +141,13 @@ func openMySQL(u *url.URL, login func() *url.Userinfo) (*sql.DB, error) {
 }
 
 // Close ends the connections.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *database) Close() error { return s.db.Close() }
 
 // Kind is "postgres" or "mysql".
-func (s *Store) Kind() string { return s.d.name }
+func (s *database) Kind() string { return s.d.name }
 
 // Ping checks that the database answers.
-func (s *Store) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }
+func (s *database) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }
 
 // transaction is one transaction under way.
 type transaction struct {
@@ -149,7 +157,7 @@ type transaction struct {
 }
 
 // in runs work in a transaction of the isolation level, and commits it unless work fails.
-func (s *Store) in(ctx context.Context, level sql.IsolationLevel, work func(*transaction) error) error {
+func (s *database) in(ctx context.Context, level sql.IsolationLevel, work func(*transaction) error) error {
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 	if err != nil {
 		return err
@@ -169,7 +177,7 @@ func rollback(tx *sql.Tx) error {
 }
 
 // at stops where a test wants it to.
-func (s *Store) at(step string) error {
+func (s *database) at(step string) error {
 	if s.fault == nil {
 		return nil
 	}

@@ -162,17 +162,23 @@ func (c *Controller) lead(ctx context.Context, k *kafkaClient) {
 
 // term is one time of leading: what it holds is found again by the next leader.
 type term struct {
-	*Controller
-	kafka      *kafkaClient
+	leading
 	passed     time.Time // every command that arrived before has been processed
 	marks      *marks    // appended, not passed yet
 	boards     map[rankcache.BoardID]progress
+	topics     topicEnder
 	topicsNext time.Time
-	owners     owners
+}
+
+// leading is what a leading controller works with.
+type leading struct {
+	*Controller
+	kafka *kafkaClient
 }
 
 func newTerm(c *Controller, k *kafkaClient) *term {
-	return &term{Controller: c, kafka: k, boards: make(map[rankcache.BoardID]progress)}
+	with := leading{c, k}
+	return &term{leading: with, boards: make(map[rankcache.BoardID]progress), topics: topicEnder{leading: with}}
 }
 
 // step looks once at the boards that are due, and at the topics when it is time for that.
@@ -182,7 +188,7 @@ func (t *term) step(ctx context.Context) {
 	}
 	if now := t.now(); !now.Before(t.topicsNext) && t.opts.Tiers.Resolved() && ctx.Err() == nil {
 		t.topicsNext = now.Add(t.opts.TopicsEvery)
-		if err := t.lookAtTopics(ctx); err != nil && ctx.Err() == nil {
+		if err := t.topics.lookAtTopics(ctx); err != nil && ctx.Err() == nil {
 			t.failed("topics", err)
 		}
 	}

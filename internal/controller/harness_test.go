@@ -166,7 +166,7 @@ func (f *fixture) look(t *testing.T) {
 // topicsLeft looks at topics once and returns those of the fixture's boards that are left.
 func (f *fixture) topicsLeft(t *testing.T) (left []string) {
 	t.Helper()
-	must(t, f.lookAtTopics(t.Context()))
+	must(t, f.topics.lookAtTopics(t.Context()))
 	return slices.DeleteFunc(f.allTopics(t), func(name string) bool { return name == f.opts.Names.Commands })
 }
 

@@ -1,9 +1,6 @@
 package controller
 
 import (
-	"context"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,30 +50,6 @@ func (c *Controller) led(leading bool) {
 		c.metrics.absent.Set(0)
 	}
 	c.note(func(s *Status) { s.Leading, s.Since = leading, &now })
-}
-
-// observe records how many boards are to be closed, and since when the oldest one is.
-func (t *term) observe(ctx context.Context, closing int, oldest time.Time) error {
-	now, lag, passed := t.now(), 0.0, t.passed
-	all, err := t.opts.Redis.ZCard(ctx, t.opts.Names.Ends).Result()
-	if err != nil {
-		return fmt.Errorf("read the index of ends: %w", err)
-	}
-	if !oldest.IsZero() {
-		lag = now.Sub(oldest).Seconds()
-	}
-	running := max(int(all)-closing, 0)
-	t.metrics.boards.WithLabelValues("running").Set(float64(running))
-	t.metrics.boards.WithLabelValues("closing").Set(float64(closing))
-	t.metrics.lag.Set(lag)
-	t.note(func(s *Status) {
-		s.Running, s.Closing = running, closing
-		s.Lag, _ = strconv.ParseFloat(strconv.FormatFloat(lag, 'f', 3, 64), 64)
-		if !passed.IsZero() {
-			s.Passed = &passed
-		}
-	})
-	return nil
 }
 
 type metrics struct {

@@ -112,8 +112,14 @@ func spellings(name string) []rankcache.BoardID {
 	return ids
 }
 
+// topicEnder deletes topics.
+type topicEnder struct {
+	leading
+	owners owners
+}
+
 // lookAtTopics deletes the topics whose time is over.
-func (t *term) lookAtTopics(ctx context.Context) error {
+func (t *topicEnder) lookAtTopics(ctx context.Context) error {
 	if err := t.owners.use(t.opts.Tiers.File()); err != nil {
 		return err
 	}
@@ -145,7 +151,7 @@ func (t *term) lookAtTopics(ctx context.Context) error {
 }
 
 // ending returns the topics of boards that are not closed, or have no final yet.
-func (t *term) ending(ctx context.Context) (map[string]bool, error) {
+func (t *topicEnder) ending(ctx context.Context) (map[string]bool, error) {
 	ids, err := t.opts.Redis.ZRange(ctx, t.opts.Names.Ends, 0, -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read the index of ends: %w", err)
@@ -162,7 +168,7 @@ func (t *term) ending(ctx context.Context) (map[string]bool, error) {
 }
 
 // wanted reports whether sidecars keep a board of the topic in memory.
-func (t *term) wanted(o owner) bool {
+func (t *topicEnder) wanted(o owner) bool {
 	for _, b := range o.boards {
 		if t.opts.Tiers.Mode(b, "") == rooms.ModeSuperHot {
 			return true
@@ -172,7 +178,7 @@ func (t *term) wanted(o owner) bool {
 }
 
 // withoutBoard returns those topics whose boards are not in Redis.
-func (t *term) withoutBoard(ctx context.Context, all []owner) (absent []owner, err error) {
+func (t *topicEnder) withoutBoard(ctx context.Context, all []owner) (absent []owner, err error) {
 	for len(all) > 0 {
 		some := all[:min(len(all), lookUpsAtOnce)]
 		all = all[len(some):]
@@ -204,7 +210,7 @@ func (t *term) withoutBoard(ctx context.Context, all []owner) (absent []owner, e
 // lookAtOthers deletes the topics of boards whose end is unknown, and that Redis has not
 // known at any look for the time that they are kept. Since when is in Redis, for the next
 // leader.
-func (t *term) lookAtOthers(ctx context.Context, all []owner) error {
+func (t *topicEnder) lookAtOthers(ctx context.Context, all []owner) error {
 	key := t.opts.Names.AbsentTopics
 	known, err := t.opts.Redis.HGetAll(ctx, key).Result()
 	if err != nil {
@@ -243,7 +249,7 @@ func (t *term) lookAtOthers(ctx context.Context, all []owner) error {
 
 // keepAbsent notes in Redis the topics that are absent for the first time, and forgets
 // those that are no longer.
-func (t *term) keepAbsent(ctx context.Context, first []any, gone map[string]string) error {
+func (t *topicEnder) keepAbsent(ctx context.Context, first []any, gone map[string]string) error {
 	_, err := t.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		if len(first) > 0 {
 			p.HSet(ctx, t.opts.Names.AbsentTopics, first...)
@@ -260,7 +266,7 @@ func (t *term) keepAbsent(ctx context.Context, first []any, gone map[string]stri
 }
 
 // remove deletes topics.
-func (t *term) remove(ctx context.Context, kind string, topics []owner) error {
+func (t *topicEnder) remove(ctx context.Context, kind string, topics []owner) error {
 	if len(topics) == 0 {
 		return nil
 	}

@@ -111,14 +111,16 @@ func (g *gains) top(now time.Time) (since time.Time, top []gain) {
 }
 
 // getGains answers GET /v1/gains, but not to callers who may change some classes only.
-func (p *poster) getGains(rw http.ResponseWriter, r *http.Request) {
-	if _, limited := AllowedClasses(r.Context()); limited {
-		problemOf(&Refusal{"class_not_allowed", errors.New("the token is for boards of some classes only, and gains are of all")}).Write(rw)
-		return
+func getGains(gains *gains, now func() time.Time) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		if _, limited := AllowedClasses(r.Context()); limited {
+			problemOf(&Refusal{"class_not_allowed", errors.New("the token is for boards of some classes only, and gains are of all")}).Write(rw)
+			return
+		}
+		since, top := gains.top(now())
+		rw.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(rw).Encode(map[string]any{"since": since, "top": top}) // the caller may have gone
 	}
-	since, top := p.metrics.gains.top(p.applier.now())
-	rw.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(rw).Encode(map[string]any{"since": since, "top": top}) // the caller may have gone
 }
 
 // gainHeap has the least gain first.

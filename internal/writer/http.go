@@ -36,7 +36,7 @@ func (p *poster) handler() http.Handler {
 	mux.HandleFunc("POST /v1/scores", p.postScore)
 	mux.HandleFunc("POST /v1/scores:batch", p.postBatch)
 	mux.HandleFunc("POST /v1/scores:delete", p.postDelete)
-	mux.HandleFunc("GET /v1/gains", p.getGains)
+	mux.HandleFunc("GET /v1/gains", getGains(p.metrics.gains, func() time.Time { return p.applier.now() }))
 	for path, method := range map[string]string{"/v1/scores": http.MethodPost, "/v1/scores:batch": http.MethodPost, "/v1/scores:delete": http.MethodPost,
 		"/v1/gains": http.MethodGet} {
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
