@@ -18,7 +18,7 @@ func TestMetricsAreNamedWell(t *testing.T) {
 	children := startAll(t)
 	ask(t, children["serve"], 1)
 	for command, c := range children {
-		_, text := c.Get("health", "/metrics")
+		_, text := c.Get(probedPort(command), "/metrics")
 		problems, err := promlint.New(strings.NewReader(text)).Lint()
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestMetricsOfAlertsAndDashboardExist(t *testing.T) {
 func knownMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}
-	for _, build := range []func() (*registry, error){serveRegistry, writeRegistry, pollRegistry, controllerRegistry} {
+	for _, build := range []func() (*registry, error){serveRegistry, writeRegistry, ledgerRegistry, pollRegistry, controllerRegistry} {
 		r, err := build()
 		if err != nil {
 			t.Fatal(err)
