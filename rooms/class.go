@@ -70,14 +70,15 @@ type Class struct {
 	Ledger      bool
 	Guard       Guard
 
-	line int // in the rooms file
+	source string // of its line
+	line   int
 }
 
 // classText is what a [class.Class] is made from, as it is written.
 type classText struct{ name, board, period, tz, score string }
 
-func readClass(n *yaml.Node, calendar NewCalendar) (*Class, error) {
-	c := &Class{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
+func readClass(n *yaml.Node, source string, calendar NewCalendar) (*Class, error) {
+	c := &Class{source: source, Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
 	text := classText{tz: "UTC"}
 	if err := fields(n, c.keys(&text)); err != nil {
 		return nil, err
@@ -219,5 +220,8 @@ func (c *Class) lasting() [5]string {
 }
 
 func (c *Class) wrong(err error) error {
-	return fmt.Errorf("rooms file: line %d: class %s: %w", c.line, c.Name(), err)
+	return fmt.Errorf("%s: line %d: class %s: %w", c.source, c.line, c.Name(), err)
 }
+
+// SetAtRunTime reports whether the class is not of the rooms file.
+func (c *Class) SetAtRunTime() bool { return c.source == moreSource }

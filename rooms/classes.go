@@ -19,10 +19,13 @@ type Classes []*Class
 // NewCalendar makes the calendar of a class, as [class.NewCalendar] does.
 type NewCalendar func(period, tz string) (class.Calendar, error)
 
-func (all *Classes) add(n *yaml.Node, calendar NewCalendar) error {
-	c, err := readClass(n, calendar)
-	*all = append(*all, c)
-	return err
+// read appends the classes of a list; source is what their errors begin with.
+func (all *Classes) read(list *yaml.Node, source string, calendar NewCalendar) error {
+	return each(list, func(n *yaml.Node) error {
+		c, err := readClass(n, source, calendar)
+		*all = append(*all, c)
+		return err
+	})
 }
 
 // Class returns the class of a name, or nil.
@@ -75,7 +78,7 @@ func (all Classes) ClassBoards(now time.Time) []Rule {
 // that is further down, or that feeds.
 func (all Classes) check() error {
 	if len(all) > MaxClasses {
-		return fmt.Errorf("rooms file has %d classes, want at most %d", len(all), MaxClasses)
+		return fmt.Errorf("%d classes, want at most %d", len(all), MaxClasses)
 	}
 	for i, c := range all {
 		for _, before := range all[:i] {
@@ -107,7 +110,7 @@ func (all Classes) checkFeeds(c *Class) error {
 	for _, name := range c.Feeds {
 		fed := all.Class(name)
 		if fed == nil {
-			return fmt.Errorf("feeds %.60q, which is not a class of this file", name)
+			return fmt.Errorf("feeds %.60q, which is not a class", name)
 		}
 		if err := checkFed(c, fed); err != nil {
 			return fmt.Errorf("feeds %s: %w", name, err)

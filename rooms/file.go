@@ -1,8 +1,10 @@
 package rooms
 
 import (
+	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -13,10 +15,22 @@ import (
 
 // Limits of a rooms file.
 const (
-	MaxFile   = 1 << 20 // bytes
-	MaxRooms  = 10_000
-	maxUIDLen = 64
+	MaxFile  = 1 << 20 // bytes
+	MaxRooms = 10_000
+	// MaxMoreClasses is the longest document that [File.WithClasses] takes, in bytes.
+	MaxMoreClasses = 64 << 10
+	maxUIDLen      = 64
 )
+
+// What errors of classes begin with.
+const (
+	fileSource = "rooms file"
+	moreSource = "classes set at run time"
+)
+
+// ClassesField is the field of the classes in the hash of rooms set at run time. It is that
+// of no room, board or bypass.
+const ClassesField = "classes"
 
 // Mode is the operator's setting for a room or a board.
 type Mode uint8
@@ -63,6 +77,8 @@ type File struct {
 	Rooms []Room
 	Rules []Rule
 	Classes
+
+	calendar NewCalendar // nil: [class.NewCalendar]
 }
 
 // Parse parses a rooms file. Unknown keys, ids that are not written as strings (an
@@ -80,16 +96,14 @@ func ParseWith(data []byte, calendar NewCalendar) (*File, error) {
 	if err := yaml.Unmarshal(data, &doc); err != nil {
 		return nil, fmt.Errorf("rooms file: %w", err)
 	}
-	f := &File{}
+	f := &File{calendar: calendar}
 	if len(doc.Content) == 0 {
 		return f, nil
 	}
 	err := fields(doc.Content[0], map[string]func(*yaml.Node) error{
-		"rooms":  func(n *yaml.Node) error { return each(n, f.addRoom) },
-		"boards": func(n *yaml.Node) error { return each(n, f.addRule) },
-		"classes": func(n *yaml.Node) error {
-			return each(n, func(n *yaml.Node) error { return f.Classes.add(n, calendar) })
-		},
+		"rooms":   func(n *yaml.Node) error { return each(n, f.addRoom) },
+		"boards":  func(n *yaml.Node) error { return each(n, f.addRule) },
+		"classes": func(n *yaml.Node) error { return f.Classes.read(n, fileSource, calendar) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rooms file: %w", err)
@@ -203,6 +217,50 @@ func (f *File) CheckChange(old *File) error {
 		}
 	}
 	return nil
+}
+
+// WithClasses returns the file with the classes of a document beside its own: the list under
+// classes, as in a rooms file. They are checked with those of the file, which win
+// where both have the name. Errors have the document's line. The file is not changed.
+func (f *File) WithClasses(document []byte) (*File, error) {
+	more, err := f.parseMore(document)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", moreSource, err)
+	}
+	if err := (&File{Classes: more}).CheckChange(f); err != nil {
+		return nil, err
+	}
+	with := *f
+	with.Classes = slices.Clone(f.Classes)
+	for _, c := range more {
+		if f.Class(c.Name()) == nil {
+			with.Classes = append(with.Classes, c)
+		}
+	}
+	return &with, with.Classes.check()
+}
+
+func (f *File) parseMore(document []byte) (more Classes, err error) {
+	if len(document) > MaxMoreClasses {
+		return nil, fmt.Errorf("%d bytes, want at most %d", len(document), MaxMoreClasses)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(document, &doc); err != nil {
+		return nil, err
+	}
+	calendar := f.calendar
+	if calendar == nil {
+		calendar = class.NewCalendar
+	}
+	if len(doc.Content) > 0 {
+		err = fields(doc.Content[0], map[string]func(*yaml.Node) error{
+			"classes": func(n *yaml.Node) error { return more.read(n, moreSource, calendar) },
+		})
+	}
+	if err == nil && len(more) == 0 {
+		err = errors.New("no class: want a list under classes, as in a rooms file")
+	}
+	return more, err
 }
 
 // CheckUID returns an error unless uid is 1 to 64 bytes of UTF-8 without control

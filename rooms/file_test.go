@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"rankcache"
 )
@@ -39,7 +40,7 @@ func TestParse(t *testing.T) {
 		},
 		Rules: []Rule{{"9_*", ModeBlocked}, {"7_1_1", ModeSuperHot}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(File{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -39,6 +39,9 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 	mux.Handle("DELETE /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
 	mux.Handle("POST /rooms/bypass", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.PostBypass)))
 	mux.Handle("DELETE /rooms/bypass", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.DeleteBypass)))
+	mux.HandleFunc("GET /classes", h.GetClasses)
+	mux.Handle("PUT /classes", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.PutClasses)))
+	mux.Handle("DELETE /classes", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.DeleteClasses)))
 	mux.Handle("DELETE /profiles/{member}", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
 	return httpserve.CheckOrigin(adminapi.Routed(mux))
 }

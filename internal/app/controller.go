@@ -98,7 +98,10 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return checkRole(ctx, client, log) })
 	group.Go(func() error { return rooms.Run(ctx) })
-	group.Go(func() error { return c.Run(ctx) })
+	group.Go(func() error {
+		rooms.AwaitShared(ctx)
+		return c.Run(ctx)
+	})
 	ready := adminapi.NewReadiness(nil, nil)
 	registerProcess(registry, ready)
 	health := withStatus(adminapi.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})), c)

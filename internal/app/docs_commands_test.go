@@ -71,6 +71,7 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	const token = "a-token-of-sixteen-bytes-or-more"
 	s := &stage{dir: t.TempDir()}
+	s.write(t, "classes.yaml", "classes: [{name: show, board: \"show:{host}:{period}\", period: 30m}]\n")
 	s.write(t, "rooms.yaml", "rooms:\n- {uid: \"88\", mode: super-hot, boards: [\"1_2_3\"]}\nboards:\n- {match: \"9_*\", mode: blocked}\n")
 	s.write(t, "rankcache.yaml", "drain: 2s\n")
 	redis, brokers := testkit.StartRedis(t, servers.RedisOptions{}).Addr(), testkit.Kafka(t)
@@ -111,7 +112,7 @@ const shimNote = "code=$?; [ $code = 0 ] || echo \"$0 $* ended with $code\" >>fa
 func (s *stage) shims(t *testing.T, admin, health string) {
 	s.write(t, "rankcache", fmt.Sprintf(`#!/bin/sh
 case "$1 $2" in
-hot*|"rooms list"|"rooms set"|"rooms delete"|"rooms bypass"|debug*|log-level*) set -- "$@" --admin %[1]s;;
+hot*|"rooms list"|"rooms set"|"rooms delete"|"rooms bypass"|"classes list"|"classes set"|"classes delete"|debug*|log-level*) set -- "$@" --admin %[1]s;;
 wait*) shift; set -- wait --admin %[1]s --health http://%[2]s "$@";;
 verify*) set -- "$@" --sidecar %[1]s;;
 doctor*) set -- "$@" --data 127.0.0.1:0 --admin 127.0.0.1:0 --health 127.0.0.1:0;;

@@ -94,6 +94,11 @@ func (h *fixture) everyRoute(s *child) []asked {
 		{s, "admin", "DELETE", "/rooms/bypass?board=" + string(h.small), "", 404},
 		{s, "admin", "DELETE", "/profiles/nobody", "", 404},
 		{s, "admin", "PUT", "/rooms", "", 405},
+		{s, "admin", "DELETE", "/classes", "", 404},
+		{s, "admin", "PUT", "/classes", `{"classes":[{"name":"doc","board":"doc:{period}","period":"day"}]}`, 200},
+		{s, "admin", "PUT", "/classes", `{"classes":[{"name":"doc","board":"doc:{period}","period":"week"}]}`, 400},
+		{s, "admin", "GET", "/classes", "", 200},
+		{s, "admin", "DELETE", "/classes", "", 204},
 		{h.writer, "scores", "POST", "/v1/scores", order(""), 200},
 		{h.writer, "scores", "POST", "/v1/scores", order(""), 200}, // again
 		{h.writer, "scores", "POST", "/v1/scores", order(`,"op":"steal"`), 400},

@@ -31,9 +31,15 @@ func rankcacheRooms(t *testing.T, c *child, args ...string) string {
 
 func tryRooms(t *testing.T, c *child, args ...string) (string, error) {
 	t.Helper()
+	return tryAdmin(t, c, append([]string{"rooms"}, args...)...)
+}
+
+// tryAdmin runs a command of rankcache against the admin port of a child.
+func tryAdmin(t *testing.T, c *child, args ...string) (string, error) {
+	t.Helper()
 	t.Setenv("RANKCACHE_ADMIN_TOKEN", testToken)
 	var out bytes.Buffer
-	err := Run(t.Context(), NewCommand(), append([]string{"rooms"}, append(args, "--admin", c.URL("admin", ""))...), &out, &out)
+	err := Run(t.Context(), NewCommand(), append(args, "--admin", c.URL("admin", "")), &out, &out)
 	return out.String(), err
 }
 
@@ -95,6 +101,51 @@ func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	checkOverridden(t, h, here)
+	checkClasses(t, h, here, there)
+}
+
+// checkClasses: a class that is set on one sidecar is known to the other and to the writer.
+func checkClasses(t *testing.T, h *fixture, here, there *child) {
+	t.Helper()
+	classes := func(s *child, args ...string) (string, error) {
+		t.Helper()
+		return tryAdmin(t, s, append([]string{"classes"}, args...)...)
+	}
+	file := filepath.Join(t.TempDir(), "classes.yaml")
+	set := func(period string) (string, error) {
+		text := fmt.Sprintf(`classes: [{name: live, board: "live:%s:{period}", period: %s}]`, h.small, period)
+		must(t, os.WriteFile(file, []byte(text), 0o600))
+		return classes(here, "set", file)
+	}
+	if out, err := set("year"); err != nil || !strings.Contains(out, "dynamic") {
+		t.Errorf("set: %v, %s", err, out)
+	}
+	h.waitWriter(t, `"classes":1`)
+	url, body := h.writer.URL("scores", "/v1/scores"), `{"order":"c-1","class":"live","dims":{},"member":"m1","op":"incr","delta":1}`
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	must(t, err)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("a command for the class: %d", resp.StatusCode)
+	}
+	testkit.Eventually(t, 30*time.Second, func() error {
+		if code, body := there.Get("data", "/v1/classes/live/top"); code != http.StatusOK || !strings.Contains(body, `"member":"m1"`) {
+			return fmt.Errorf("the other sidecar answers %d: %s", code, body)
+		}
+		return nil
+	})
+	if _, err := set("month"); err == nil || !strings.Contains(err.Error(), `line 1: class live: period can't change from "year" to "month"`) {
+		t.Errorf("another period under the name: %v", err)
+	}
+	if out, err := classes(there, "list", "-o", "json"); err != nil || !strings.Contains(out, `"document":"classes: [{name: live`) {
+		t.Errorf("list: %v, %s", err, out)
+	}
+	if _, err := classes(there, "delete"); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	if code, _ := there.Get("data", "/v1/classes/live/top"); code != http.StatusNotFound {
+		t.Errorf("the deleted class is read with %d", code)
+	}
 }
 
 // checkBypass: what is bypassed on one sidecar is answered by Redis on both, which stay
@@ -162,8 +213,9 @@ func TestOnlyTheTokenSetsRooms(t *testing.T) {
 	h := newFixture(t)
 	for token, want := range map[string]int{"": http.StatusUnauthorized, testToken: http.StatusUnauthorized} {
 		s := h.serve(t, "--admin-token", token)
-		for _, method := range []string{"POST", "DELETE"} {
-			req, err := http.NewRequest(method, s.URL("admin", "/rooms?uid=88"), strings.NewReader(`{"uid":"88","mode":"blocked"}`))
+		for _, change := range []string{"POST /rooms", "DELETE /rooms?uid=88", "PUT /classes", "DELETE /classes"} {
+			method, target, _ := strings.Cut(change, " ")
+			req, err := http.NewRequest(method, s.URL("admin", target), strings.NewReader(`{"uid":"88","mode":"blocked"}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +226,7 @@ func TestOnlyTheTokenSetsRooms(t *testing.T) {
 			}
 			resp.Body.Close()
 			if resp.StatusCode != want {
-				t.Errorf("token %q: %s answers %d", token, method, resp.StatusCode)
+				t.Errorf("token %q: %s answers %d", token, change, resp.StatusCode)
 			}
 		}
 	}

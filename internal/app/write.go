@@ -176,7 +176,10 @@ func (w *Writer) run(ctx context.Context) error {
 	posts, endPosts := context.WithCancel(live)
 	group.Go(func() error { return checkRole(live, w.redis, w.log) })
 	group.Go(func() error { return w.rooms.Run(live) })
-	group.Go(func() error { return w.writer.Run(live) })
+	group.Go(func() error {
+		w.rooms.AwaitShared(live)
+		return w.writer.Run(live)
+	})
 	group.Go(func() error { return w.serveHealth(live) })
 	group.Go(func() error {
 		defer stop(errStopped) // not before: the last post needs Redis and Kafka too
@@ -202,8 +205,20 @@ func (w *Writer) drain() time.Duration {
 
 func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
-	handler := w.tokens.require(w.writer.Handler())
+	handler := w.tokens.require(w.knowing(w.writer.Handler()))
 	return w.serve(ctx, "scores", leaving(w.ready, handler), cfg)
+}
+
+// knowing refuses requests until the classes set at run time are known: their boards would be
+// taken for boards without a class.
+func (w *Writer) knowing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if !w.rooms.SharedRead() {
+			writeProblem(rw, roomsync.CodeUnavailable, "", "the writer has not read from Redis yet what is set at run time: try again")
+			return
+		}
+		next.ServeHTTP(rw, r)
+	})
 }
 
 func (w *Writer) serveHealth(ctx context.Context) error {

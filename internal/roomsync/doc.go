@@ -2,7 +2,7 @@
 // as [rooms.Tiers].
 //
 // One poll, in order: it reads the rooms file and the Redis hash that all sidecars
-// share, in which operators set rooms at run time (sources.go, hash.go); it finds the
+// share, in which operators set rooms (sources.go, hash.go) and classes (classes.go) at run time; it finds the
 // boards of the classes' periods, which end and begin; it reads from Redis the boards
 // of the rooms that name none (sources.go); if anything differs, it merges file,
 // classes and hash, the file winning (merge.go), resolves and publishes the result
@@ -20,6 +20,7 @@
 //
 //	rooms file       the reviewed configuration of rooms and boards
 //	dynamic entry    a room or board set at run time, a field of the shared hash
+//	document         of classes set at run time, one field of the shared hash
 //	bypass           an order, for a limited time, that Redis answers a board, or all
 //	running boards   the boards in a room's Redis set
 //	tiers            the resolved mode of every room and board

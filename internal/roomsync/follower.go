@@ -54,9 +54,9 @@ type Follower struct {
 	tiers  atomic.Pointer[rooms.Tiers]
 	merged atomic.Pointer[merged] // the entries that the tiers were resolved from
 
-	pollMu      sync.Mutex // before mu; held for a poll; guards the next fields
-	data        []byte     // of the file in force
-	file        *rooms.File
+	pollMu sync.Mutex // before mu; held for a poll; guards the next fields
+	data   []byte     // of the file in force
+	files
 	classBoards []rooms.Rule // what the modes of classes name now
 	dynamic     dynamic
 	bypasses    []rooms.Bypass // in force; replaced, never changed
@@ -65,6 +65,8 @@ type Follower struct {
 	runningRead bool // the boards of all rooms were read once
 	polls       int
 	notifying   bool // Changed is called from now on
+
+	sharedGate
 
 	mu     sync.Mutex
 	status Status
@@ -81,7 +83,7 @@ func New(cfg Config, reg prometheus.Registerer) *Follower {
 	if cfg.Changed == nil {
 		cfg.Changed = func(*rooms.Tiers) {}
 	}
-	f := &Follower{cfg: cfg, metrics: newMetrics(reg), file: &rooms.File{}}
+	f := &Follower{cfg: cfg, metrics: newMetrics(reg), files: files{own: &rooms.File{}, file: &rooms.File{}}, sharedGate: sharedGate{done: make(chan struct{})}}
 	f.status.File.File = cfg.File
 	if cfg.Shared != nil {
 		f.status.Dynamic.Key = cfg.Shared.Key()
@@ -93,7 +95,8 @@ func New(cfg Config, reg prometheus.Registerer) *Follower {
 // Tiers returns the tiers in force, never nil.
 func (f *Follower) Tiers() *rooms.Tiers { return f.tiers.Load() }
 
-// File returns the rooms file in force, never nil: an empty one without a file.
+// File returns the rooms file in force with the classes set at run time, never nil: an
+// empty one without either.
 func (f *Follower) File() *rooms.File { return f.merged.Load().file }
 
 // Bypasses returns the bypasses in force, that of all boards first. They must not be
@@ -141,8 +144,8 @@ func (f *Follower) poll(ctx context.Context) {
 	defer f.pollMu.Unlock()
 	fileChanged, err := f.readFile()
 	f.recordFileError(err)
+	sharedChanged, _ := f.readShared(ctx) // its error is in the status
 	classesChanged := f.nameClassBoards()
-	sharedChanged := f.readShared(ctx)
 	f.putBypasses(time.Now()) // before the rooms' boards are read: it has to act in any case
 	if f.readRunning(ctx) || fileChanged || classesChanged || sharedChanged {
 		f.publish()
@@ -156,7 +159,7 @@ func (f *Follower) poll(ctx context.Context) {
 func (f *Follower) publish() {
 	m := merge(f.file, f.classBoards, f.dynamic.entries, f.running)
 	t := m.inForce.Resolve(f.running).Bypassing(f.bypasses)
-	m.bypasses = f.bypasses
+	m.bypasses, m.document = f.bypasses, f.document
 	f.merged.Store(m)
 	f.tiers.Store(t)
 	f.metrics.superHot.Set(float64(len(t.Boards(rooms.ModeSuperHot))))
@@ -222,7 +225,11 @@ func (f *Follower) notify() {
 // readiness waits for the boards of the first call, or after maxFirstPolls, so that
 // an outage of Redis does not block it.
 func (f *Follower) checkResolved() {
-	sharedRead := f.sharedRead || f.cfg.Shared == nil || f.polls >= maxFirstPolls
+	sharedRead := f.sharedRead || f.cfg.Shared == nil
+	if sharedRead {
+		f.sharedGate.open()
+	}
+	sharedRead = sharedRead || f.polls >= maxFirstPolls
 	f.runningRead = f.runningRead || len(f.merged.Load().roomsWithoutBoards()) == 0
 	if complete := sharedRead && f.runningRead; complete {
 		f.updateStatus(func(s *Status) { s.File.Resolved = true })

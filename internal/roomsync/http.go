@@ -18,14 +18,16 @@ const (
 	CodeTooLarge    = "body_too_large"
 	CodeUnknownRoom = "unknown_room"
 	CodeUnavailable = "origin_unavailable"
+
+	CodeUnknownClass = "unknown_class"
 )
 
 // ProblemWriter writes an error response in the listener's format. argument names
 // the wrong argument, if there is one.
 type ProblemWriter func(w http.ResponseWriter, code, argument, detail string)
 
-// Handler serves GET, POST and DELETE of /rooms, and POST and DELETE of /rooms/bypass, on
-// the admin port. The caller authorizes POST and DELETE.
+// Handler serves GET, POST and DELETE of /rooms, POST and DELETE of /rooms/bypass, and GET,
+// PUT and DELETE of /classes, on the admin port. The caller authorizes all but GET.
 type Handler struct {
 	follower *Follower
 	problem  ProblemWriter
@@ -95,7 +97,7 @@ func (h *Handler) Delete(w http.ResponseWriter, r *http.Request) {
 
 // unavailable responds that Redis failed. The error itself goes only to the log.
 func (h *Handler) unavailable(w http.ResponseWriter, err error) {
-	h.follower.cfg.Log.Error("a room could not be set at run time", "err", err)
+	h.follower.cfg.Log.Error("a change at run time failed", "err", err)
 	h.problem(w, CodeUnavailable, "", "Redis did not confirm the change; other sidecars may or may not get it: try again")
 }
 

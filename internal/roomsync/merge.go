@@ -11,7 +11,7 @@ import (
 // Sources of a room or rule.
 const (
 	sourceFile    = "file"
-	sourceClass   = "class" // of the file
+	sourceClass   = "class" // of the file, or set at run time
 	sourceDynamic = "dynamic"
 )
 
@@ -35,11 +35,12 @@ type RuleRow struct {
 // merged holds all rooms and rules with their source, and which are in force. It is
 // immutable.
 type merged struct {
-	file     *rooms.File // as it was read
+	file     *rooms.File // with the classes set at run time
 	inForce  *rooms.File
 	rooms    []RoomRow
 	rules    []RuleRow
 	bypasses []rooms.Bypass
+	document string // of the classes set at run time
 }
 
 // merge returns the file's entries in their order, followed by the boards of its

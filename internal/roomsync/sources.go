@@ -40,13 +40,11 @@ func (f *Follower) readFile() (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.cfg.File, err)
 	}
-	if err := parsed.CheckChange(f.file); err != nil {
+	if err := f.putClasses(parsed, f.document); err != nil {
 		return false, fmt.Errorf("%s: %w", f.cfg.File, err)
 	}
-	f.data, f.file = data, parsed
-	f.updateStatus(func(s *Status) {
-		s.File.LoadedAt, s.File.Rooms, s.File.Classes = time.Now(), len(parsed.Rooms), len(parsed.Classes)
-	})
+	f.data = data
+	f.updateStatus(func(s *Status) { s.File.LoadedAt, s.File.Rooms = time.Now(), len(parsed.Rooms) })
 	f.cfg.Log.Info("rooms file in force", "file", f.cfg.File, "rooms", len(parsed.Rooms), "rules", len(parsed.Rules), "classes", len(parsed.Classes))
 	return true, nil
 }
@@ -76,24 +74,33 @@ func (f *Follower) recordFileError(err error) {
 	f.updateStatus(func(s *Status) { s.File.Error = text })
 }
 
-// readShared updates the dynamic entries. If the hash can't be read, the last
-// entries stay in force.
-func (f *Follower) readShared(ctx context.Context) (changed bool) {
+// readShared updates the dynamic entries and classes. If the hash can't be read, the last
+// ones stay in force.
+func (f *Follower) readShared(ctx context.Context) (changed bool, err error) {
 	if f.cfg.Shared == nil {
-		return false
+		return false, nil
 	}
 	fields, err := f.cfg.Shared.Entries(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			f.recordSharedError(err)
 		}
-		return false
+		return false, err
 	}
+	document := fields[rooms.ClassesField]
+	delete(fields, rooms.ClassesField)
 	read, bad := parseDynamic(fields)
+	if document != f.document {
+		if err := f.putClasses(f.own, document); err != nil {
+			bad = append(bad, BadEntry{rooms.ClassesField, err.Error()})
+		} else {
+			changed = true
+		}
+	}
 	f.recordBad(bad)
 	f.recordSharedRead()
 	f.sharedRead = true
-	return f.setDynamic(read)
+	return f.setDynamic(read) || changed, nil
 }
 
 func (f *Follower) recordSharedRead() {
@@ -215,6 +222,67 @@ func (f *Follower) apply(ctx context.Context, d dynamic) {
 		f.publish()
 		f.notify()
 	}
+}
+
+// putClasses puts a file and the classes of a document into force together, or returns why
+// they don't go with each other or with the classes in force.
+func (f *Follower) putClasses(own *rooms.File, document string) error {
+	next, err := f.next(own, document)
+	if err != nil {
+		return err
+	}
+	atRunTime := len(next.file.Classes) - len(own.Classes)
+	if document != f.document {
+		f.cfg.Log.Info("classes set at run time have changed", "classes", atRunTime)
+	}
+	f.files = next
+	f.updateStatus(func(s *Status) { s.File.Classes, s.Dynamic.Classes = len(next.file.Classes), atRunTime })
+	return nil
+}
+
+// SetClasses sets the classes of a document, in place of all that were set at run time, in all
+// processes that follow the hash, in this one before it returns. A document that doesn't
+// go with the classes in force is refused. An error of Redis leaves unknown whether the
+// others get it.
+func (f *Follower) SetClasses(ctx context.Context, document []byte) error {
+	f.pollMu.Lock()
+	defer f.pollMu.Unlock()
+	defer f.applyClasses(ctx)
+	if _, err := f.readShared(ctx); err != nil { // what another sidecar has set counts
+		return err
+	}
+	_, err := f.own.WithClasses(document) // an empty one is an error here
+	if err == nil {
+		_, err = f.next(f.own, string(document))
+	}
+	if err != nil {
+		return refusedClasses{err}
+	}
+	if err := f.cfg.Shared.Put(ctx, rooms.ClassesField, string(document)); err != nil {
+		return err
+	}
+	return f.putClasses(f.own, string(document))
+}
+
+// UnsetClasses takes away the classes that were set at run time, and reports whether there were
+// any. Their boards end as those of classes that are taken out of the file.
+func (f *Follower) UnsetClasses(ctx context.Context) (bool, error) {
+	f.pollMu.Lock()
+	defer f.pollMu.Unlock()
+	defer f.applyClasses(ctx)
+	found, err := f.cfg.Shared.Remove(ctx, rooms.ClassesField)
+	if err != nil {
+		return false, err
+	}
+	return found, f.putClasses(f.own, "")
+}
+
+// applyClasses publishes what has been read or written.
+func (f *Follower) applyClasses(ctx context.Context) {
+	f.nameClassBoards()
+	f.readRunning(ctx)
+	f.publish()
+	f.notify()
 }
 
 // SetBypass puts b into force on all sidecars, on this one before it returns, in place of

@@ -32,6 +32,7 @@ type DynamicStatus struct {
 	Key        string     `json:"key"`
 	ReadAt     time.Time  `json:"read_at"`
 	Entries    int        `json:"entries"`
+	Classes    int        `json:"classes"` // those that the file wins over are not counted
 	BadEntries int        `json:"bad_entries"`
 	Bad        []BadEntry `json:"bad,omitempty"` // the first few
 	Error      string     `json:"error,omitempty"`

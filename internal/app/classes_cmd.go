@@ -1,0 +1,102 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"rankcache/internal/roomsync"
+)
+
+func newClassesCommand() *cobra.Command {
+	classes := &cobra.Command{
+		Use:   "classes",
+		Short: "List, set and delete classes of running processes",
+		Example: `  rankcache classes list
+  rankcache classes set classes.yaml`,
+	}
+	classes.AddCommand(fromConfig(newClassesListCommand()), fromConfig(newClassesSetCommand()), fromConfig(newClassesDeleteCommand()))
+	return classes
+}
+
+func newClassesListCommand() *cobra.Command {
+	c := &adminClient{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Print the classes in force on a running sidecar, and where each comes from",
+		Long: `Print the classes in force on a running sidecar, and where each comes from: file or dynamic.
+With -o json, document is what was set at run time.`,
+		Example: `  rankcache classes list
+  rankcache classes list -o json | jq -r .document`,
+		Args: NoArgs,
+	}
+	c.register(cmd, false)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		body, err := c.ask(cmd.Context(), http.MethodGet, "/classes", nil)
+		if err != nil {
+			return err
+		}
+		return c.print(cmd.OutOrStdout(), body, printClassList)
+	}
+	return cmd
+}
+
+func newClassesSetCommand() *cobra.Command {
+	c := &adminClient{}
+	cmd := &cobra.Command{
+		Use:   "set FILE",
+		Short: "Set classes beside those of the rooms file, on all processes",
+		Long: `Tell one sidecar, which acts at once and tells all others, writers and controllers through Redis
+within 2 s. FILE has a list under classes, as a rooms file has it. It takes the place of
+all classes that were set so before. A class of the rooms file wins over one of its name.`,
+		Example: "  rankcache classes set classes.yaml",
+		Args:    OneArg,
+	}
+	c.register(cmd, true)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		document, err := os.ReadFile(args[0])
+		if err != nil {
+			return fmt.Errorf("read classes: %w", err)
+		}
+		body, err := c.ask(cmd.Context(), http.MethodPut, "/classes", document)
+		if err != nil {
+			return err
+		}
+		return c.print(cmd.OutOrStdout(), body, printClassList)
+	}
+	return cmd
+}
+
+func newClassesDeleteCommand() *cobra.Command {
+	c := &adminClient{}
+	cmd := &cobra.Command{
+		Use:     "delete",
+		Short:   "Take away all classes that were set at run time",
+		Example: "  rankcache classes delete",
+		Args:    NoArgs,
+	}
+	c.register(cmd, true)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		_, err := c.ask(cmd.Context(), http.MethodDelete, "/classes", nil)
+		return err
+	}
+	return cmd
+}
+
+func printClassList(to io.Writer, body []byte) error {
+	var list roomsync.ClassList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CLASS\tPERIOD\tTZ\tMODE\tBOARD\tSOURCE")
+	for _, c := range list.Classes {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Period, c.TZ, c.Mode, c.Board, c.Source)
+	}
+	return table.Flush()
+}
