@@ -65,8 +65,8 @@ func NewCalendar(period, tz string) (Calendar, error) {
 }
 
 // PartsOfDay returns a calendar whose periods last length, of whole seconds, which
-// divides a day. Unlike [NewCalendar] it takes less than a minute, for tests that
-// wait for the end of a period.
+// divides a day. Unlike [NewCalendar] it takes less than a minute, for tests and the
+// demo, which wait for the end of a period.
 func PartsOfDay(length time.Duration, tz string) (Calendar, error) {
 	switch {
 	case length == time.Hour:

@@ -87,7 +87,7 @@ type File struct {
 func Parse(data []byte) (*File, error) { return ParseWith(data, class.NewCalendar) }
 
 // ParseWith is [Parse] with another function that makes the calendars of classes, for tests
-// that wait for the ends of periods.
+// and the demo, which wait for the ends of periods.
 func ParseWith(data []byte, calendar NewCalendar) (*File, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("rooms file has %d bytes, want at most %d", len(data), MaxFile)

@@ -42,7 +42,7 @@ func TestEndedBoardsAreLetGo(t *testing.T) {
 	}
 	name([]string{`"none"`})
 	s, err := NewSidecar([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--drain", "0s", "--metrics-boards", "100",
-		"--redis", "redis://" + cache, "--kafka", kafka, "--rooms", path, "--key-rooms", testkit.Name(t)}, slog.New(slog.DiscardHandler))
+		"--redis", "redis://" + cache, "--kafka", kafka, "--rooms", path, "--key-rooms", testkit.Name(t)}, nil, slog.New(slog.DiscardHandler))
 	must(t, err)
 	running := s.rooms.File().Class("gift")
 	period, err := running.Calendar().At(time.Now())

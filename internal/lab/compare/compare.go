@@ -89,8 +89,11 @@ type Page struct {
 		Member  string          `json:"member"`
 		Score   float64         `json:"score"`
 		Profile json.RawMessage `json:"profile"`
+
+		PreviousRank *int `json:"previous_rank"` // with trend=1
 	} `json:"entries"`
-	Age string // Rankcache-Age-Ms
+	TrendError string `json:"trend_error"`
+	Age        string `json:"-"` // Rankcache-Age-Ms
 }
 
 // Fetch asks the sidecar as an app does.

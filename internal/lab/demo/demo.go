@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache"
+	"rankcache/class"
 	"rankcache/hotkey"
 	"rankcache/internal/app"
 	"rankcache/internal/lab/compare"
@@ -40,7 +42,7 @@ const (
 // demoOptions are the settings of rankcache-lab demo.
 type demoOptions struct {
 	redis, kafka        string
-	duration            time.Duration
+	duration, period    time.Duration
 	members, rate       int
 	data, admin, health string
 	profileFaults       bool
@@ -55,7 +57,8 @@ func NewCommand() *cobra.Command {
 		Short: "Watch a super-hot room being rebuilt and served, in one process",
 		Long: `Run everything in one process with nothing installed: a Kafka broker (kfake), a
 redis-server if one is found and miniredis if not, the writer, the sidecar, a
-profile service, and a synthetic evening. At the end the local board is compared
+profile service, and a synthetic evening. A class of boards changes its period
+meanwhile, shows trends, and its guard refuses a flood. At the end the local board is compared
 with Redis entry by entry; the exit code is 3 if they differ.`,
 		Example: `  rankcache-lab demo
   rankcache-lab demo --duration 30s --profile-faults
@@ -65,6 +68,9 @@ with Redis entry by entry; the exit code is 3 if they differ.`,
 			if o.members < 100 || o.rate < 0 {
 				return app.Usagef("want --members of 100 or more and --rate of 0 or more")
 			}
+			if _, err := class.PartsOfDay(o.period, "UTC"); err != nil {
+				return app.Usagef("--period: %w", err)
+			}
 			return demo(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -73,6 +79,7 @@ with Redis entry by entry; the exit code is 3 if they differ.`,
 	app.MarkSecret(flags, "redis")
 	flags.StringVar(&o.kafka, "kafka", "", "Kafka `brokers` to use instead of the embedded one; the demo's topics are deleted at the end")
 	flags.DurationVar(&o.duration, "duration", 0, "end by itself after this; 0: at Ctrl-C")
+	flags.DurationVar(&o.period, "period", demoPeriod, "`length` of the periods of the class gift-half-hour: whole seconds that divide a day")
 	flags.IntVar(&o.members, "members", demoMembers, "members of the super-hot board")
 	flags.IntVar(&o.rate, "rate", 0, "live gifts a second; 0: 3000, or 300 on miniredis")
 	flags.StringVar(&o.data, "data", app.DefaultData, "`address` of the data port")
@@ -96,6 +103,18 @@ type demoRun struct {
 	client         *http.Client
 	sidecar        *app.Sidecar
 	redisClient    redis.UniversalClient
+	begun          time.Time
+
+	mu   sync.Mutex // of stdout and said while the shows run
+	said bool       // a line stands below the drawn top 10
+}
+
+// say writes a line that the next drawing leaves alone.
+func (d *demoRun) say(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.said = true
+	fmt.Fprintf(d.stdout, format+"\n", args...)
 }
 
 // demo runs until the duration has passed or ctx is done, then compares.
@@ -127,6 +146,10 @@ func (d *demoRun) nameRun() {
 	}
 	d.names.Commands = "demo_" + d.run + "_commands"
 	d.names.Rooms = "demo_" + d.run + "_rooms"
+	d.names.Refused = "demo_" + d.run + "_refused"
+	d.names.ClassPrefix = "demo_" + d.run + "_class_"
+	d.names.Ends = "demo_" + d.run + "_ends"
+	d.begun = time.Now()
 	if d.rate == 0 {
 		d.rate = defaultDemoRate
 		if d.servers.slowRedis() {
@@ -163,8 +186,10 @@ func (d *demoRun) past(ctx context.Context, e *evening) error {
 		return err
 	}
 	defer filler.Close()
-	if err := fill.CreateTopic(ctx, filler.Client, d.names.Commands, 1); err != nil {
-		return err
+	for _, topic := range []string{d.names.Commands, d.names.Refused} {
+		if err := fill.CreateTopic(ctx, filler.Client, topic, 1); err != nil {
+			return err
+		}
 	}
 	updates, board := e.history()
 	for i := range updates {
@@ -183,8 +208,13 @@ func (d *demoRun) past(ctx context.Context, e *evening) error {
 }
 
 func (d *demoRun) clean(ctx context.Context, e *evening) {
+	d.redisClient.Del(ctx, d.names.Ends)
 	_ = d.redisClient.Close()
-	for _, topic := range []string{d.names.Commands, d.names.Topic(e.starBoard())} {
+	topics := []string{d.names.Commands, d.names.Refused, d.names.Topic(e.starBoard())}
+	for day := d.begun; day.Before(time.Now().Add(d.period + 24*time.Hour)); day = day.Add(24 * time.Hour) {
+		topics = append(topics, d.names.ClassTopic(demoClass, day.UTC().Format("20060102")))
+	}
+	for _, topic := range topics {
 		if err := fill.DeleteTopic(ctx, d.servers.kafka, topic); err != nil {
 			d.log.Error("clean up", "err", err)
 		}
@@ -196,6 +226,7 @@ func (d *demoRun) common() []string {
 	return []string{
 		"--redis", d.servers.redisURL, "--kafka", d.servers.kafka,
 		"--topic-commands", d.names.Commands, "--key-rooms", d.names.Rooms,
+		"--topic-refused", d.names.Refused, "--topic-class-updates", d.names.ClassPrefix, "--key-ends", d.names.Ends,
 		"--redis-timeout", "2s", // one machine runs everything
 		"--rooms", filepath.Join(d.dir, "rooms.yaml"),
 	}
@@ -204,12 +235,12 @@ func (d *demoRun) common() []string {
 // start starts the writer, the profile service and the sidecar, and returns
 // when the sidecar is ready.
 func (d *demoRun) start(live context.Context, parts *errgroup.Group, e *evening) error {
-	rooms := fmt.Sprintf("rooms:\n- {uid: %q, mode: super-hot, boards: [%q]}\nboards:\n- {match: %q, mode: blocked}\n",
+	file := d.classYAML() + fmt.Sprintf("rooms:\n- {uid: %q, mode: super-hot, boards: [%q]}\nboards:\n- {match: %q, mode: blocked}\n",
 		demoStarUID, e.starBoard(), e.blockedBoard())
-	if err := os.WriteFile(filepath.Join(d.dir, "rooms.yaml"), []byte(rooms), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.dir, "rooms.yaml"), []byte(file), 0o600); err != nil {
 		return err
 	}
-	w, err := app.NewWriter(d.writeArgs(), d.log)
+	w, err := app.NewWriter(d.writeArgs(), d.parseRooms, d.log)
 	if err != nil {
 		return err
 	}
@@ -219,7 +250,7 @@ func (d *demoRun) start(live context.Context, parts *errgroup.Group, e *evening)
 		return err
 	}
 	context.AfterFunc(live, func() { profiles.Close() })
-	if d.sidecar, err = app.NewSidecar(d.serveArgs(url), d.log); err != nil {
+	if d.sidecar, err = app.NewSidecar(d.serveArgs(url), d.parseRooms, d.log); err != nil {
 		return err
 	}
 	fmt.Fprintln(d.stdout, "Now:    the sidecar starts and replays the log")
@@ -278,6 +309,7 @@ func (d *demoRun) live(ctx context.Context, e *evening) error {
 		return err
 	})
 	givers.Go(func() error { watchRooms(ctx, d.client, d.base(), newEvening(d.run, d.members, 3)); return nil })
+	givers.Go(func() error { return d.showClass(ctx, newEvening(d.run, d.members, 4)) })
 	d.show(ctx, e)
 	if err := givers.Wait(); err != nil {
 		return err
@@ -304,12 +336,14 @@ Or try, while it runs:
   curl '%[1]s/v1/boards/%[2]s/members/%[3]s?around=4'
   curl '%[1]s/v1/boards/%[4]s/top?limit=10'          # a small room: Redis answers
   curl '%[1]s/v1/boards/%[5]s/top'                   # a blocked one
+  curl '%[1]s/v1/classes/%[10]s/top?limit=3&trend=1'   # a board each %[11]s
+  curl '%[1]s/v1/classes/%[10]s/top?at=previous'       # the period before
   curl -i 'http://%[6]s/readyz'
   curl 'http://%[7]s/status'
   curl 'http://%[7]s/hotkeys'
   redis-cli -p %[9]s ZREVRANGE %[2]s 0 9 WITHSCORES
 
-`, d.base(), e.starBoard(), e.giver(), e.smallBoard(0), e.blockedBoard(), health, admin, demoToken, respPort)
+`, d.base(), e.starBoard(), e.giver(), e.smallBoard(0), e.blockedBoard(), health, admin, demoToken, respPort, demoClass, d.period)
 }
 
 // show draws the live top 10 and reports which rooms become hot and cool down.
@@ -322,13 +356,16 @@ func (d *demoRun) show(ctx context.Context, e *evening) {
 	defer tick.Stop()
 	hot := map[rankcache.BoardID]bool{}
 	for again := false; ; again = d.screen.IsTerm {
-		if d.printHot(hot) {
+		page, err := compare.Fetch(ctx, d.client, fmt.Sprintf("%s/v1/boards/%s/top?limit=10&profiles=1", d.base(), e.starBoard()))
+		d.mu.Lock()
+		if d.printHot(hot) || d.said {
 			again = false // the lines stay above the next drawing
 		}
-		page, err := compare.Fetch(ctx, d.client, fmt.Sprintf("%s/v1/boards/%s/top?limit=10&profiles=1", d.base(), e.starBoard()))
 		if err == nil {
 			drawTop(d.stdout, page, again)
+			d.said = false
 		}
+		d.mu.Unlock()
 		select {
 		case <-ctx.Done():
 			return

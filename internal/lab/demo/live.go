@@ -18,7 +18,8 @@ import (
 // demoCommand is one gift as the platform's gift service would send it.
 type demoCommand struct {
 	Order  string            `json:"order"`
-	Board  rankcache.BoardID `json:"board"`
+	Board  rankcache.BoardID `json:"board,omitempty"`
+	Class  string            `json:"class,omitempty"`
 	Room   string            `json:"room,omitempty"`
 	Member string            `json:"member"`
 	Op     string            `json:"op"`
