@@ -168,7 +168,7 @@ func TestReorderBufferKeepsBothHistories(t *testing.T) {
 			if want := []wire.Update{numbered(2)[0], own, zombies}; name == "both held" && !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v", got)
 			}
-			if name != "both held" { // the board was not told to have got beyond 1
+			if name != "both held" { // the board does not know that it has got beyond 1
 				got = append(got, b.Next(3)...)
 			}
 			if !slices.Contains(got, own) || !slices.Contains(got, zombies) || len(got) != 3 {
@@ -190,8 +190,8 @@ func TestReorderBufferKeepsTheRest(t *testing.T) {
 	wantEmpty(t, &b)
 }
 
-// The buffer is bounded. When it is full, what is held is dropped, and the caller is
-// told; nothing comes out of order, and what may be applied is returned.
+// The buffer is bounded. When it is full, what is held is dropped, and the caller
+// gets that; nothing comes out of order, and what may be applied is returned.
 func TestReorderBufferIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for name, u := range map[string]wire.Update{"many": {}, "long": {Member: long, OrderID: long}} {

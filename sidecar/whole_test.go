@@ -60,7 +60,7 @@ func TestSurroundingsOnATop(t *testing.T) {
 	}
 }
 
-// TestWholePageSources says what answers page and member, at which seqs, and how often
+// TestWholePageSources checks what answers page and member, at which seqs, and how often
 // Redis is asked.
 func TestWholePageSources(t *testing.T) {
 	for _, c := range []struct {

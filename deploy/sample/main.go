@@ -69,13 +69,13 @@ func wait(ctx context.Context, d time.Duration) {
 // it. A caller that keeps a connection could otherwise send its next request at the
 // moment at which it is closed.
 func serve(ctx context.Context, ln net.Listener, h http.Handler, drain time.Duration) error {
-	told := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	closing := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ctx.Err() != nil {
 			w.Header().Set("Connection", "close")
 		}
 		h.ServeHTTP(w, r)
 	})
-	srv := &http.Server{Handler: told, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
+	srv := &http.Server{Handler: closing, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(ln) }()
 	select {

@@ -86,7 +86,7 @@ func TestPostBatch(t *testing.T) {
 }
 
 // One order id for several members is an order of each, whose id has the member. Those of a
-// problem are told, so that one of them can be posted again.
+// problem have it too, so that one of them can be posted again.
 func TestBatchOfOneOrder(t *testing.T) {
 	h := quiet(t, nil)
 	long := strings.Repeat("x", 120)

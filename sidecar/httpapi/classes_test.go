@@ -326,7 +326,7 @@ func TestDimensionsAreNoArguments(t *testing.T) {
 }
 
 // TestClassLimits: server and document take the same requests. Values of dimensions are not
-// among them: validators hold what the document says of those against all arguments.
+// among them: validators hold what the document has of those against all arguments.
 func TestClassLimits(t *testing.T) {
 	doc, err := document()
 	if err != nil {

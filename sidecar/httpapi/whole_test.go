@@ -247,7 +247,7 @@ func TestBatchAsksRedisOnce(t *testing.T) {
 	}
 }
 
-// TestLongestBatch: the body may be as long as the document says.
+// TestLongestBatch: the body may be as long as the document allows.
 func TestLongestBatch(t *testing.T) {
 	s := start(t, newEnv(), Config{})
 	const body = `{"boards":[{"board":"local","limit":1}]}`

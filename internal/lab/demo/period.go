@@ -118,7 +118,7 @@ func (c *classShow) fetch(ctx context.Context, query string) (*compare.Page, err
 	return page, err
 }
 
-// read reads the running board once, and reports what is to be told of it by now.
+// read reads the running board once, and returns what is to be printed of it by now.
 func (c *classShow) read(ctx context.Context) {
 	page, err := c.fetch(ctx, "limit=10")
 	if err != nil {

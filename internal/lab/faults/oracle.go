@@ -36,7 +36,7 @@ type knowledge struct {
 	past  []*history // of Redises that have lost writes
 	acks  []ack      // rising
 	floor map[string]uint64
-	// losing is set while Redis may lose writes: how old an answer is can't be told then.
+	// losing is set while Redis may lose writes: how old an answer is, is not known then.
 	losing bool
 	asked  []judged // to be judged once their seq is known
 	wrong  []Wrong
