@@ -2,7 +2,12 @@ package ledger
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
 	"rankcache/wire"
 )
 
@@ -31,4 +36,93 @@ func verdicts(ctx context.Context, orders Orders, changes []*wire.Update) ([]Ver
 		return make([]Verdict, len(changes)), nil
 	}
 	return orders.Verdicts(ctx, changes)
+}
+
+// redisOrders reads the records of applied orders from Redis. It is safe for concurrent
+// use.
+type redisOrders struct {
+	client redis.UniversalClient
+	names  wire.Names
+}
+
+// NewRedisOrders returns the record of applied orders in Redis. The caller closes the
+// client.
+func NewRedisOrders(client redis.UniversalClient, names wire.Names) Orders {
+	return &redisOrders{client, names}
+}
+
+// Verdicts reads a record of each change's order id. One that is not there is unknown: it
+// may have been forgotten.
+func (r *redisOrders) Verdicts(ctx context.Context, changes []*wire.Update) ([]Verdict, error) {
+	buckets, err := r.buckets(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	records := make([][2]*redis.StringCmd, len(changes))
+	_, err = r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, u := range changes {
+			n := buckets[u.Board]
+			if n == 0 || u.OrderID == "" {
+				continue
+			}
+			for set := range records[i] {
+				records[i][set] = p.HGet(ctx, r.names.OrdersKey(u.Board, set, wire.OrderBucket(u.OrderID, n)), wire.OrderField(u.OrderID))
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("records of orders in Redis: %w", err)
+	}
+	verdicts := make([]Verdict, len(changes))
+	for i, u := range changes {
+		for _, record := range records[i] {
+			if record != nil && verdicts[i] == Unknown {
+				verdicts[i] = verdict(u, record.Val())
+			}
+		}
+	}
+	return verdicts, nil
+}
+
+// maxTrims is more than one change trims as a rule. Trims are behind their change.
+const maxTrims = 16
+
+// verdict compares a change with its order's record, "" if there is none.
+func verdict(u *wire.Update, record string) Verdict {
+	run, seq, ok := wire.OrderPlace(record)
+	switch {
+	case !ok:
+		return Unknown
+	case run == u.Run && seq == u.Seq, run == u.Run && u.Op == wire.OpTrim && u.Seq > seq && u.Seq-seq <= maxTrims:
+		return Held
+	}
+	return Lost
+}
+
+// buckets returns how many hashes of orders each board has, 0 for one that is not there.
+func (r *redisOrders) buckets(ctx context.Context, changes []*wire.Update) (map[rankcache.BoardID]uint16, error) {
+	metas := make(map[rankcache.BoardID]*redis.StringCmd)
+	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, u := range changes {
+			if metas[u.Board] == nil {
+				metas[u.Board] = p.Get(ctx, r.names.MetaKey(u.Board))
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("states of boards in Redis: %w", err)
+	}
+	buckets := make(map[rankcache.BoardID]uint16, len(metas))
+	for board, reply := range metas {
+		if text := reply.Val(); text != "" {
+			meta, err := wire.ParseMeta(text)
+			if err != nil {
+				return nil, fmt.Errorf("board %s: %w", board, err)
+			}
+			buckets[board] = meta.Buckets
+		}
+	}
+	return buckets, nil
 }

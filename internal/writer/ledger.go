@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -11,15 +12,14 @@ type ledgerTopic struct {
 	all   bool // else only those of classes with ledger: true
 }
 
+// wants reports whether changes of boards of a class are published; nil: of boards without class.
+func (t *ledgerTopic) wants(kind *rooms.Class) bool { return t.all || kind != nil && kind.Ledger }
+
 // append appends the record of an applied change, duplicates included, as [processor.appendMessages]
 // does: its key is the board, so that a board's changes stay in sequence.
 func (t *ledgerTopic) append(messages []message, u *wire.Update) []message {
-	board, kind, found := t.tiers.File().Board(u.Board)
-	if !t.all && (!found || !kind.Ledger) {
-		return messages
-	}
 	record := wire.LedgerUpdate{Update: *u}
-	if found {
+	if board, kind, found := t.tiers.File().Board(u.Board); found {
 		record.Class, record.Dims, record.Tag = kind.Name(), board.Dims, board.Period.Tag
 	}
 	return append(messages, message{t.name, []byte(u.Board), wire.AppendLedgerUpdate(nil, &record)})

@@ -67,8 +67,9 @@ func TestLedgerOfAllBoards(t *testing.T) {
 	if len(got) != 1 || string(got[0].value) != string(wire.AppendUpdate(nil, u)) {
 		t.Errorf("%q, want the update as it is", got)
 	}
-	topic.all = false
-	if got := topic.append(nil, u); len(got) != 0 {
-		t.Errorf("%q, want none", got)
+	for _, all := range []bool{true, false} {
+		if topic.all = all; topic.wants(nil) != all {
+			t.Errorf("all %v: wants boards without class: %v", all, !all)
+		}
 	}
 }

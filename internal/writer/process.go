@@ -72,9 +72,11 @@ func (p *processor) appendMessages(dst []message, j *job, fed []*job) []message 
 // until its grace is over: then its topic may be gone, and is not made again. The ledger's
 // topic stays.
 func (p *processor) appendUpdate(dst []message, j *job) []message {
-	dst = p.ledger.append(dst, &j.Update)
-	for i := range j.Trims {
-		dst = p.ledger.append(dst, &j.Trims[i])
+	if p.ledger.wants(j.rules.kind) {
+		dst = p.ledger.append(dst, &j.Update)
+		for i := range j.Trims {
+			dst = p.ledger.append(dst, &j.Trims[i])
+		}
 	}
 	if !p.opts.PublishAll && p.opts.Tiers.Mode(j.Board, j.Room) != rooms.ModeSuperHot || j.rules.isOver(p.applier.now()) {
 		return dst
