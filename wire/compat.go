@@ -87,7 +87,7 @@ func (n *CompatID) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return BadField("json", "%.40s is not an integer from 0 to 2^53", data)
 	}
-	*n = CompatID(v) // #nosec G115 -- below 2^53
+	*n = CompatID(v)
 	return nil
 }
 

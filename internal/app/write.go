@@ -206,7 +206,8 @@ func (w *Writer) drain() time.Duration {
 
 func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
-	handler := compat.New(w.tokens.require(w.writer.Handler()), w.rooms.File)                                            // tokens are of either form
+	// Older forms have their token in the body.
+	handler := compat.New(w.tokens.require(w.writer.Handler()), w.rooms.File)
 	return w.serve(ctx, "scores", leaving(w.ready, w.knowing(handler)), cfg)
 }
 

@@ -180,7 +180,7 @@ func locked(kind *rooms.Class, p class.Period, now time.Time) string {
 
 // query returns how the request reads a board.
 func (r *listRequest) query(board rankcache.BoardID) sidecar.Query {
-	q := sidecar.Query{Board: board, Order: rankcache.Direction(r.Order)} // #nosec G115 -- 0 or 1
+	q := sidecar.Query{Board: board, Order: rankcache.Direction(r.Order)}
 	if r.NoCache {
 		q.MaxAge = time.Nanosecond // no copy is so young: Redis answers
 	}
