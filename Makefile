@@ -3,7 +3,7 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test cover lint platforms security release fmt bench demo fuzz docs faults soak setup clean
+.PHONY: help build test cover lint platforms security release chart fmt bench demo fuzz docs faults soak setup clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ security: ## look for insecure code with gosec
 
 release: ## build the archives of a release into dist/: linux/amd64 and linux/arm64, SBOMs, checksums
 	scripts/release.sh build dist
+
+chart: ## make deploy/chart, the Helm chart, from the manifests in deploy/k8s
+	cd deploy/check && go run ./chart ../k8s ../chart
 
 fmt: ## format the sources
 	gofmt -w .
