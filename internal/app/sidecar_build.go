@@ -22,6 +22,7 @@ import (
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
+	"rankcache/sidecar/compat"
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"
 )
@@ -145,7 +146,11 @@ func (s *Sidecar) buildReader() (err error) {
 	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
 	registerProcess(s.registry, s.ready)
 	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label}, largestBoards{int(s.options.metricsLarge), s.members})
-	data := httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache, Trace: s.trace, Classes: s.rooms.File}
+	older, err := compat.New(compat.Config{Reader: s.reader, Classes: s.rooms.File, Board: rankcache.BoardID(s.options.compatBoard)})
+	if err != nil {
+		return Usagef("--compat-board: %w", err)
+	}
+	data := httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache, Trace: s.trace, Classes: s.rooms.File, Compat: older}
 	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.registry)
 	return err
 }
