@@ -51,7 +51,7 @@ var groundModules = []string{"go.yaml.in/yaml/v3"}
 
 // toolPackages are only for tests, demo and benchmarks.
 var toolPackages = []string{"github.com/alicebob/miniredis", "github.com/twmb/franz-go/pkg/kfake", "github.com/wangjia184/sortedset", "github.com/tidwall/redcon",
-	"github.com/yuin/gopher-lua", "github.com/chromedp", "rankcache/internal/lab", "rankcache/internal/testkit"}
+	"github.com/yuin/gopher-lua", "github.com/chromedp", "github.com/johannesboyne/gofakes3", "rankcache/internal/lab", "rankcache/internal/testkit"}
 
 // TestImportTable checks the imports of every package against the table.
 func TestImportTable(t *testing.T) {

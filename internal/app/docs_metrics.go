@@ -109,7 +109,12 @@ func pollRegistry() (*registry, error) {
 
 func controllerRegistry() (*registry, error) {
 	o := &controllerOptions{}
-	o.register(pflag.NewFlagSet("controller", pflag.ContinueOnError))
+	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+	o.register(flags)
+	if err := flags.Set("finals", "file:///finals"); err != nil {
+		return nil, err
+	}
+	defer o.close()
 	client, err := o.dialRedis()
 	if err != nil {
 		return nil, err
