@@ -15,19 +15,8 @@ import (
 
 var quick = Config{Interval: time.Millisecond, Look: 5 * time.Millisecond}
 
-// FuzzStream drives streams through changes of every kind. Whatever a client applies must be
-// the page of the board's state that it tells.
-func FuzzStream(f *testing.F) {
-	f.Add([]byte{0, 1, 9, 2, 3, 0, 9, 5, 9, 6, 0, 7, 9, 8, 9, 4, 10, 1, 11, 9, 12, 9})
-	f.Add([]byte{13, 9, 0, 0, 14, 9, 0, 1, 15, 9})
-	f.Fuzz(func(t *testing.T, ops []byte) {
-		if len(ops) > 200 {
-			return
-		}
-		driveStreams(t, ops)
-	})
-}
-
+// TestClientsEqualThePage drives streams through changes of every kind. Whatever a client
+// applies must be the page of the board's state that it tells.
 func TestClientsEqualThePage(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
