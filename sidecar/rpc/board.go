@@ -33,7 +33,7 @@ type address struct {
 // found is the board that an address names at one time.
 type found struct {
 	live.Key
-	until time.Time // when the address names another board, or tells of another state of it; zero: never
+	lasts time.Duration // until the address names another board, or another state of it is told; 0: for ever
 }
 
 // find returns the board of the address. A limit of 0 is the default.
@@ -89,13 +89,15 @@ func (s *Server) findClass(a *address, f *found) (*rooms.Class, *apijson.Problem
 		return c, nil
 	}
 	f.Class.Period = live.Period{Tag: period.Tag, Start: period.Start, End: period.End}
-	if f.Class.State, f.until = stateOf(c, period, now); f.Class.State == "" {
+	var until time.Time
+	if f.Class.State, until = stateOf(c, period, now); f.Class.State == "" {
 		return nil, &apijson.Problem{Code: apijson.CodeUnknownPeriod, Detail: fmt.Sprintf("the period %s ended on %s, boards are kept for %v",
 			period.Tag, period.End.Format(time.RFC3339), c.Keep)}
 	}
-	if !moves.IsZero() && moves.Before(f.until) {
-		f.until = moves
+	if !moves.IsZero() && moves.Before(until) {
+		until = moves
 	}
+	f.lasts = until.Sub(now)
 	return c, nil
 }
 

@@ -35,6 +35,8 @@ type Config struct {
 	Streams      int // most streams at once
 	MaxConns     int // at so many, one gives way to each new one, in the order of [httpserve.Stage]
 	WriteTimeout time.Duration
+	ReadTimeout  time.Duration // a whole request
+	Beat         time.Duration // between two events that tell the age of the page
 	// Classes returns the rooms file in force, never nil; nil: there are no classes.
 	Classes func() *rooms.File
 	// Now is the clock that periods of classes run by; nil: time.Now.
@@ -59,7 +61,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	hub, err := live.New(r, live.Config{Interval: cfg.Interval, Streams: cfg.Streams}, reg)
+	hub, err := live.New(r, live.Config{Interval: cfg.Interval, Streams: cfg.Streams, Beat: cfg.Beat}, reg)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.hub.Wait()
 	defer s.Drain()
 	defer context.AfterFunc(ctx, s.Drain)()
-	return httpserve.Serve(ctx, ln, s.handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, HTTP2: true}, s.log)
+	return httpserve.Serve(ctx, ln, s.handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true}, s.log)
 }
 
 func (s *Server) handler() http.Handler {

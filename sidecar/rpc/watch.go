@@ -26,7 +26,7 @@ func (w *watch) openStream(ctx context.Context, lastID string) *apijson.Problem 
 	if p != nil {
 		return p
 	}
-	stream, err := w.server.hub.Open(ctx, f.Key, lastID, f.until)
+	stream, err := w.server.hub.Open(ctx, f.Key, lastID, f.lasts)
 	switch {
 	case errors.Is(err, live.ErrDraining):
 		return nil // the first event tells it

@@ -19,14 +19,13 @@ const (
 	DefaultInterval = 50 * time.Millisecond
 	DefaultStreams  = 10_000
 	DefaultLook     = time.Second
+	DefaultBeat     = 5 * time.Second
 	// MaxSmall is how many keys of boards that Redis answers are watched at once: each is
 	// one call a second.
 	MaxSmall = 100
 )
 
 const (
-	// ageEvery is the heartbeat of a stream.
-	ageEvery = 5 * time.Second
 	// keepFor is how long the versions of a key are kept when nobody watches it any more,
 	// so that a stream that was cut can go on.
 	keepFor = 30 * time.Second
@@ -47,6 +46,7 @@ type Config struct {
 	// Look is how often an encoder looks at what no signal tells of: other profiles, another
 	// tier, and boards that Redis answers.
 	Look time.Duration
+	Beat time.Duration // between two [Age] events
 }
 
 // Key is what streams have in common that share an encoder.
@@ -92,7 +92,7 @@ type Hub struct {
 
 // New returns a hub without streams and registers its metrics. It starts nothing.
 func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error) {
-	cfg = Config{cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams), cmp.Or(cfg.Look, DefaultLook)}
+	cfg = Config{cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams), cmp.Or(cfg.Look, DefaultLook), cmp.Or(cfg.Beat, DefaultBeat)}
 	h := &Hub{cfg: cfg, reader: r, unheard: r.Uncounted(), encoders: make(map[Key]*encoder),
 		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{})}
 	var err error
@@ -111,9 +111,9 @@ func (h *Hub) Changed(board rankcache.BoardID) {
 }
 
 // Open returns a stream of the key once its page was read. lastID is the id of the event
-// that the client has got last, "" if none. until is when the stream has to be opened anew,
-// because its class's board is another one then; zero: never. The caller closes the stream.
-func (h *Hub) Open(ctx context.Context, key Key, lastID string, until time.Time) (*Stream, error) {
+// that the client has got last, "" if none. After the time of lasts the stream has to be opened
+// anew, because its class's board is another one then; 0: never. The caller closes the stream.
+func (h *Hub) Open(ctx context.Context, key Key, lastID string, lasts time.Duration) (*Stream, error) {
 	for {
 		e, s, err := h.join(key)
 		if err != nil {
@@ -121,7 +121,7 @@ func (h *Hub) Open(ctx context.Context, key Key, lastID string, until time.Time)
 		}
 		again, err := e.ready(ctx)
 		if err == nil && !again {
-			s.begin(lastID, until)
+			s.begin(lastID, lasts)
 			return s, nil
 		}
 		s.Close()

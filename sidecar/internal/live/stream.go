@@ -63,11 +63,11 @@ func newStream(e *encoder) *Stream {
 }
 
 // begin makes the stream ready for Next, behind the event that the client has got last.
-func (s *Stream) begin(lastID string, until time.Time) {
+func (s *Stream) begin(lastID string, lasts time.Duration) {
 	s.notify()
-	s.beat = time.NewTicker(ageEvery)
-	if !until.IsZero() {
-		s.timer = time.NewTimer(time.Until(until))
+	s.beat = time.NewTicker(s.encoder.hub.cfg.Beat)
+	if lasts != 0 {
+		s.timer = time.NewTimer(lasts)
 		s.over = s.timer.C
 	}
 	epoch, text, _ := strings.Cut(lastID, ".")

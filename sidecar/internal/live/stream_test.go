@@ -275,13 +275,13 @@ func TestOpenRefused(t *testing.T) {
 func TestSmallBoardsAreLimited(t *testing.T) {
 	w := newWorld(t, Config{})
 	for i := range MaxSmall {
-		s, err := w.hub.Load().Open(t.Context(), Key{Board: rankcache.BoardID(fmt.Sprint("small", i)), Limit: 5}, "", time.Time{})
+		s, err := w.hub.Load().Open(t.Context(), Key{Board: rankcache.BoardID(fmt.Sprint("small", i)), Limit: 5}, "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Close)
 	}
-	if _, err := w.hub.Load().Open(t.Context(), Key{Board: "one-more", Limit: 5}, "", time.Time{}); !errors.Is(err, ErrStreams) {
+	if _, err := w.hub.Load().Open(t.Context(), Key{Board: "one-more", Limit: 5}, "", 0); !errors.Is(err, ErrStreams) {
 		t.Errorf("small board %d: %v", MaxSmall, err)
 	}
 	opened(t, w, key) // which is kept here

@@ -209,7 +209,7 @@ func (c *client) open(resume bool) error {
 	} else {
 		c.id = ""
 	}
-	s, err := c.w.hub.Load().Open(c.w.t.Context(), c.key, id, time.Time{})
+	s, err := c.w.hub.Load().Open(c.w.t.Context(), c.key, id, 0)
 	c.stream = s
 	return err
 }
