@@ -46,6 +46,7 @@ type serveOptions struct {
 	profiles      profileOptions
 	tracing       tracingOptions
 	resp          respOptions
+	rpc           rpcOptions
 	snapshots     snapshotOptions
 }
 
@@ -110,6 +111,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	o.profiles.register(flags)
 	o.tracing.register(flags)
 	o.resp.register(flags)
+	o.rpc.register(flags)
 }
 
 // serve runs the sidecar until ctx is done and everything has ended.

@@ -49,6 +49,7 @@ type Server struct {
 	reader *sidecar.Reader
 	hub    *live.Hub
 	log    *slog.Logger
+	conns  conns
 }
 
 // New returns a server of r and registers its metrics. It starts nothing.
@@ -65,7 +66,13 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, reader: r, hub: hub, log: log}, nil
+	s := &Server{cfg: cfg, reader: r, hub: hub, log: log}
+	return s, s.conns.register(reg)
+}
+
+// Conns returns how many connections are open now, and how many were ever accepted.
+func (s *Server) Conns() (open int, ever uint64) {
+	return int(s.conns.open.Load()), s.conns.ever.Load()
 }
 
 // Changed tells the server that readers may see another state of a board. It returns at
@@ -82,7 +89,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.hub.Wait()
 	defer s.Drain()
 	defer context.AfterFunc(ctx, s.Drain)()
-	return httpserve.Serve(ctx, ln, s.handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true}, s.log)
+	return httpserve.Serve(ctx, countedListener{ln, &s.conns}, s.handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true}, s.log)
 }
 
 func (s *Server) handler() http.Handler {
