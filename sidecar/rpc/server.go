@@ -48,6 +48,7 @@ type Server struct {
 	cfg    Config
 	reader *sidecar.Reader
 	hub    *live.Hub
+	slot   sidecar.Slot
 	log    *slog.Logger
 	conns  conns
 }
@@ -66,7 +67,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, reader: r, hub: hub, log: log}
+	s := &Server{cfg: cfg, reader: r, hub: hub, log: log, slot: r.NewSlot(newPages)}
 	return s, s.conns.register(reg)
 }
 
@@ -96,6 +97,7 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/boards/{board}/live", s.liveBoard)
 	mux.HandleFunc("GET /v1/classes/{class}/live", s.liveClass)
+	s.handle(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeProblem(w, unknownPath()) })
-	return mux
+	return httpserve.CheckOrigin(mux)
 }

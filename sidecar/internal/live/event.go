@@ -26,8 +26,9 @@ type Message struct {
 	ID   string
 	Base string // the version that a diff is of; "": the page
 	Len  int    // rows of the page
-	At   []int  // the positions of Rows
 	Rows []*Row
+	// Positions are those of Rows, of a diff.
+	Positions []int
 }
 
 // Encoded returns the update in a format, which encode makes if no stream has had it made
@@ -83,7 +84,7 @@ func (v *version) message(base *version, at []int, page bool) *Message {
 	if page {
 		return m
 	}
-	m.Base, m.At, m.Rows = base.id(), at, make([]*Row, len(at))
+	m.Base, m.Positions, m.Rows = base.id(), at, make([]*Row, len(at))
 	for i, n := range at {
 		m.Rows[i] = v.rows[n]
 	}

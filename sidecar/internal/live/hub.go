@@ -211,5 +211,12 @@ func (h *Hub) Drain() {
 	}
 }
 
+// Draining reports whether Drain was called.
+func (h *Hub) Draining() bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.draining
+}
+
 // Wait returns when the encoders have ended, after Drain.
 func (h *Hub) Wait() { h.running.Wait() }
