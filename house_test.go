@@ -197,8 +197,8 @@ func isInternal(path string) bool { return slices.Contains(strings.Split(path, "
 
 // isLeafFor reports whether imported is a leaf, and not internal to another folder.
 func isLeafFor(importer, imported string) bool {
-	owner, _, _ := strings.Cut(imported, "/internal/")
-	return slices.Contains(leaves, imported) && within(importer, owner)
+	owner, _, inside := strings.Cut(imported, "/internal/")
+	return slices.Contains(leaves, imported) && (!inside || within(importer, owner))
 }
 
 // folder returns the folder in which path is, or "".
