@@ -71,7 +71,7 @@ func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /assets/{name}", page)
 	mux.HandleFunc("GET /runbooks.md", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, docs.Runbooks) // the caller may have left
 	})
 }
