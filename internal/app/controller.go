@@ -21,6 +21,7 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/internal/writer"
+	"rankcache/ledger"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 )
@@ -32,6 +33,7 @@ const defaultControllerHealth = ":8977"
 type controllerOptions struct {
 	commonOptions
 	health, id, group string
+	database          *secret // of the ledger
 	topicKeep         time.Duration
 	// For tests; zero: the defaults.
 	every, posts time.Duration
@@ -71,6 +73,7 @@ func (o *controllerOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.health, "health", defaultControllerHealth, "`address` of the health port, with /status and /metrics")
 	flags.StringVar(&o.id, "controller-id", "", "`name` of this controller; empty: host name and process id")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
+	o.database = secretVar(flags, "database", "", "`URL` of the ledger's database: boards of classes with a ledger are closed once it has all of them and nothing that Redis has lost is to be applied again; empty: it is not asked")
 	flags.DurationVar(&o.topicKeep, "topic-keep", controller.DefaultTopicKeep, "how long Redis must not have known a board without class until its topic is deleted; 0 for never")
 }
 
@@ -87,7 +90,14 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 	}
 	defer client.Close()
 	registry := newRegistry()
-	rooms, c, err := o.build(client, log, registry)
+	books, err := o.ledger()
+	if err != nil {
+		return err
+	}
+	if books != nil {
+		defer books.Close()
+	}
+	rooms, c, err := o.build(client, books, log, registry)
 	if err != nil {
 		return err
 	}
@@ -113,8 +123,16 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 	return group.Wait()
 }
 
+// ledger returns the ledger's database, which the caller closes, or nil if there is none.
+func (o *controllerOptions) ledger() (*ledger.Store, error) {
+	if o.database == nil || o.database.get() == "" {
+		return nil, nil
+	}
+	return openDatabase(o.database)
+}
+
 // build returns the controller and the rooms file that it follows.
-func (o *controllerOptions) build(client redis.UniversalClient, log *slog.Logger, reg *registry) (*roomsync.Follower, *controller.Controller, error) {
+func (o *controllerOptions) build(client redis.UniversalClient, books *ledger.Store, log *slog.Logger, reg *registry) (*roomsync.Follower, *controller.Controller, error) {
 	rooms := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: origin.New(client, o.names, origin.WithTimeout(o.redisTimeout)), Shared: o.sharedRooms(client), Log: log}, reg)
 	if err := rooms.Load(); err != nil {
 		return nil, nil, Usagef("--rooms: %w", err)
@@ -125,8 +143,12 @@ func (o *controllerOptions) build(client redis.UniversalClient, log *slog.Logger
 	}
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
-	c, err := controller.New(controller.Options{Redis: client, Names: o.names, Tiers: rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
-		PostTimeout: cmp.Or(o.posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, ID: o.id, Every: o.every, TopicsEvery: o.every, Now: o.now, Log: log, Registerer: reg})
+	options := controller.Options{Redis: client, Names: o.names, Tiers: rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
+		PostTimeout: cmp.Or(o.posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, ID: o.id, Every: o.every, TopicsEvery: o.every, Now: o.now, Log: log, Registerer: reg}
+	if books != nil {
+		options.Ledger = books
+	}
+	c, err := controller.New(options)
 	if err != nil {
 		return nil, nil, Usagef("%w", err)
 	}

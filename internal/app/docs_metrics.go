@@ -117,7 +117,7 @@ func controllerRegistry() (*registry, error) {
 	defer client.Close()
 	metrics := newRegistry()
 	registerProcess(metrics, adminapi.NewReadiness(nil, nil))
-	_, _, err = o.build(client, slog.New(slog.DiscardHandler), metrics)
+	_, _, err = o.build(client, nil, slog.New(slog.DiscardHandler), metrics)
 	return metrics, err
 }
 

@@ -118,8 +118,13 @@ func (t *term) pass(ctx context.Context, due []ended) (err error) {
 // move takes a board one step further; done if nothing is left to do.
 func (t *term) move(ctx context.Context, e ended) (done bool, err error) {
 	p, want := t.boards[e.board], wire.LifeClosing
-	if e.over.Before(t.passed) && t.now().After(e.over.Add(t.opts.PostTimeout)) {
-		want = wire.LifeClosed
+	if p.life < wire.LifeClosed && e.over.Before(t.passed) && t.now().After(e.over.Add(t.opts.PostTimeout)) {
+		settled, err := t.settled(ctx, e)
+		if err != nil {
+			return false, err
+		} else if settled {
+			want = wire.LifeClosed
+		}
 	}
 	if p.life < want {
 		if p.life, done, err = t.setLife(ctx, e.board, want); done || err != nil {
@@ -134,6 +139,29 @@ func (t *term) move(ctx context.Context, e ended) (done bool, err error) {
 		return t.final(ctx, e.board, p)
 	}
 	return true, t.forget(ctx, e.board)
+}
+
+// settled reports whether the ledger has all of a board, if it is to have any.
+func (t *term) settled(ctx context.Context, e ended) (bool, error) {
+	if t.opts.Ledger == nil || e.class == nil || !e.class.Ledger {
+		return true, nil
+	}
+	text, err := t.opts.Redis.Get(ctx, t.opts.Names.MetaKey(e.board)).Result()
+	if errors.Is(err, redis.Nil) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	meta, err := wire.ParseMeta(text)
+	if err != nil {
+		return false, err
+	}
+	settled, err := t.opts.Ledger.Settled(ctx, e.board, meta.State)
+	if err != nil {
+		err = fmt.Errorf("its ledger: %w", err)
+	}
+	return settled, err
 }
 
 // setLife sets a board's life, unless it is further already, and returns what it is. It is
