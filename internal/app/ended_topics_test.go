@@ -138,7 +138,7 @@ func newEnding(t *testing.T, n int) *ending {
 		o := &controllerOptions{every: 50 * time.Millisecond, posts: 50 * time.Millisecond}
 		must(t, parse("controller", o, append([]string{"--group", e.name, "--controller-id", id, "--key-controller", "rankcache:controller:" + id, "--topic-keep", "24h"}, common...)))
 		o.parseRooms, o.now = shortPeriods, func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }
-		follower, c, err := o.build(e.redis, log, newRegistry())
+		follower, c, err := o.build(e.redis, nil, log, newRegistry())
 		must(t, err)
 		e.controllers = append(e.controllers, c)
 		e.background(follower.Run)
