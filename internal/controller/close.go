@@ -165,18 +165,41 @@ func (t *term) move(ctx context.Context, due []ended) []*move {
 	return moves
 }
 
-// want returns the life that a board may have now. Where only its ledger keeps it from being
-// closed, m.err tells why.
+// want returns the life that a board may have now.
 func (t *term) want(ctx context.Context, m *move) wire.Life {
 	if !m.over.Before(t.passed) || !t.now().After(m.over.Add(t.opts.PostTimeout)) {
 		return wire.LifeClosing
 	}
-	if m.life < wire.LifeClosed && t.wantsFinal(m.class) {
-		if m.err = t.opts.Finalizer.Ready(ctx, m.board); m.err != nil {
+	if m.life < wire.LifeClosed {
+		var settled bool
+		if settled, m.err = t.settled(ctx, m.ended); !settled {
 			return wire.LifeClosing
 		}
 	}
 	return wire.LifeClosed
+}
+
+// settled reports whether the ledger has all of a board, if it is to have any.
+func (t *term) settled(ctx context.Context, e ended) (bool, error) {
+	if t.opts.Ledger == nil || e.class == nil || !e.class.Ledger {
+		return true, nil
+	}
+	text, err := t.opts.Redis.Get(ctx, t.opts.Names.MetaKey(e.board)).Result()
+	if errors.Is(err, redis.Nil) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	meta, err := wire.ParseMeta(text)
+	if err != nil {
+		return false, err
+	}
+	settled, err := t.opts.Ledger.Settled(ctx, e.board, meta.State)
+	if err != nil {
+		err = fmt.Errorf("its ledger: %w", err)
+	}
+	return settled, err
 }
 
 // setLives sets the lives of boards, in one pipeline, unless they are further already.

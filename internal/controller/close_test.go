@@ -251,6 +251,39 @@ func TestManyBoardsAreClosedInFewRoundTrips(t *testing.T) {
 	}
 }
 
+// books is a ledger that is behind, or does not answer, until it has a state.
+type books struct {
+	err error
+	has rankcache.State
+}
+
+func (b *books) Settled(_ context.Context, _ rankcache.BoardID, state rankcache.State) (bool, error) {
+	return b.has == state, b.err
+}
+
+// A board whose class has a ledger is not closed before the ledger has all of it; others are.
+func TestBoardWaitsForItsLedger(t *testing.T) {
+	ledger := &books{err: errors.New("the database is away")}
+	f := newFixture(t, testkit.Kfake(t).Addr(), nil, func(o *Options) { o.Ledger = ledger })
+	b, other := f.board(t, "paid", time.Now().Add(-48*time.Hour), wire.LifeOpen), f.board(t, "day", time.Now().Add(-48*time.Hour), wire.LifeOpen)
+	want := func(life wire.Life) {
+		t.Helper()
+		if a, b := f.meta(t, b).Life, f.meta(t, other).Life; a != life || b != wire.LifeClosed {
+			t.Errorf("lives %d %d, want %d %d", a, b, life, wire.LifeClosed)
+		}
+	}
+	if err := f.closeBoards(t.Context()); err == nil || !strings.Contains(err.Error(), "the database is away") {
+		t.Errorf("without a database: %v", err)
+	}
+	want(wire.LifeOpen)
+	ledger.err = nil
+	f.look(t)
+	want(wire.LifeClosing)
+	ledger.has = f.meta(t, b).State
+	f.look(t)
+	want(wire.LifeClosed)
+}
+
 // Two controllers that both believe to lead close each board once and disturb nothing.
 func TestTwoControllersAtOnce(t *testing.T) {
 	f := newFixture(t, testkit.Kfake(t).Addr(), brokersTime, nil)

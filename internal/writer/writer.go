@@ -167,7 +167,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		if wire.IsMarker(m.Value) { // its offset is committed with the others
 			continue
 		}
-		j, err := w.accept(m.Value, recordTime(m, b.polled), arrival(m, b.polled))
+		j, err := w.acceptRecord(m, b.polled)
 		if err != nil {
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
 			continue
