@@ -47,6 +47,7 @@ type Top struct {
 	State
 	// Members is the number of members of the whole board.
 	Members int
+	Life    Life
 	// PublishedAt is when this top was made, by the clock of this process.
 	PublishedAt time.Time
 }
@@ -57,6 +58,7 @@ type Stamp struct {
 	State
 	// Members is the number of members of the whole board.
 	Members int
+	Life    Life
 	// At is when the answer was made, by the clock of this process.
 	At time.Time
 }

@@ -100,7 +100,7 @@ func (l *link) transaction(ctx context.Context, b rankcache.BoardID, add func(re
 	}
 	stamp.Members = int(members.Val())
 	if state != nil && state.Err() == nil {
-		stamp.State, err = l.total.state(keys[1], state.Val(), stamp.Members)
+		stamp.State, stamp.Life, err = l.total.state(keys[1], state.Val(), stamp.Members)
 	}
 	return stamp, err
 }

@@ -92,7 +92,7 @@ func (r *stampRead) queue(ctx context.Context, p redis.Pipeliner, keys []string)
 func (r *stampRead) finish(keys []string, total TotalSource, at time.Time) (err error) {
 	stamp := rankcache.Stamp{Members: int(r.members.Val()), At: at}
 	if err = r.members.Err(); err == nil && r.before != nil {
-		stamp.State, err = r.state(keys[1], total, stamp.Members)
+		stamp.State, stamp.Life, err = r.state(keys[1], total, stamp.Members)
 	}
 	if err == nil && !r.torn {
 		r.stamp = stamp
@@ -100,13 +100,13 @@ func (r *stampRead) finish(keys []string, total TotalSource, at time.Time) (err 
 	return err
 }
 
-func (r *stampRead) state(key string, total TotalSource, members int) (rankcache.State, error) {
+func (r *stampRead) state(key string, total TotalSource, members int) (rankcache.State, rankcache.Life, error) {
 	text, missing := r.before.Result()
 	if err := cmp.Or(notNil(missing), notNil(r.after.Err())); err != nil {
-		return rankcache.State{}, err
+		return rankcache.State{}, 0, err
 	}
 	if r.torn = text != r.after.Val(); r.torn || missing != nil {
-		return rankcache.State{}, nil
+		return rankcache.State{}, 0, nil
 	}
 	return total.state(key, text, members)
 }

@@ -59,20 +59,20 @@ func (t TotalSource) key(names wire.Names, b rankcache.BoardID) string {
 
 // state parses the value of key, which was read together with the number of members. A
 // missing key is the zero state, which means unknown, never "nothing was applied".
-func (t TotalSource) state(key string, v any, members int) (rankcache.State, error) {
+func (t TotalSource) state(key string, v any, members int) (rankcache.State, rankcache.Life, error) {
 	switch v := v.(type) {
 	case nil:
-		return rankcache.State{}, nil
+		return rankcache.State{}, 0, nil
 	case string:
 		if t.pattern == "" {
 			return metaState(key, v, members)
 		}
 		if n, err := strconv.ParseUint(v, 10, 64); err == nil {
-			return rankcache.State{Seq: n}, nil
+			return rankcache.State{Seq: n}, 0, nil
 		}
-		return rankcache.State{}, &badReply{key, fmt.Sprintf("holds %.40q, which is not a count", v)}
+		return rankcache.State{}, 0, &badReply{key, fmt.Sprintf("holds %.40q, which is not a count", v)}
 	}
-	return rankcache.State{}, &badReply{key, fmt.Sprintf("answered %T", v)}
+	return rankcache.State{}, 0, &badReply{key, fmt.Sprintf("answered %T", v)}
 }
 
 // stamp converts members and state as every script returns them; keys are those
@@ -82,20 +82,20 @@ func (t TotalSource) stamp(keys []string, members, state any, at time.Time) (ran
 	if !ok {
 		return rankcache.Stamp{}, &badReply{keys[0], fmt.Sprintf("answered %T for its size", members)}
 	}
-	known, err := t.state(keys[len(keys)-1], state, int(n))
-	return rankcache.Stamp{State: known, Members: int(n), At: at}, err
+	known, life, err := t.state(keys[len(keys)-1], state, int(n))
+	return rankcache.Stamp{State: known, Members: int(n), Life: life, At: at}, err
 }
 
-// metaState returns the state in a board's meta, without a sum while the board is
+// metaState returns state and life in a board's meta, the state without a sum while the board is
 // adopted, or if its sorted set was changed past the writer: then the sum is of another
 // set.
-func metaState(key, value string, members int) (rankcache.State, error) {
+func metaState(key, value string, members int) (rankcache.State, rankcache.Life, error) {
 	meta, err := wire.ParseMeta(value)
 	if err != nil {
-		return rankcache.State{}, fmt.Errorf("key %q: %w", key, err)
+		return rankcache.State{}, 0, fmt.Errorf("key %q: %w", key, err)
 	}
 	if meta.Adopting || meta.Members != uint64(members) {
 		meta.Sum, meta.HasSum = 0, false
 	}
-	return meta.State, nil
+	return meta.State, meta.Life, nil
 }
