@@ -135,6 +135,10 @@ func (s *Sidecar) buildReader() (err error) {
 	cfg := sidecar.Config{Tiers: s.rooms.Tiers, Boards: OpenBoards{s.boards}, Origin: s.origin, Log: s.log}
 	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
 		cfg.Hot = s.tracker
+		if s.kept != nil {
+			tops := newKeptTops(s)
+			cfg.Hot, s.parts = tops, append(s.parts, tops)
+		}
 	}
 	if s.profiles != nil {
 		cfg.Profiles = s.profiles
