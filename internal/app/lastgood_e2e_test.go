@@ -146,7 +146,6 @@ func TestHotPagesSurviveARestart(t *testing.T) {
 		return []string{"--redis-timeout", "200ms", "--drain", "0s", "--snapshot-dir", dir, "--snapshot-every", "100ms", "--snapshot-max-age", maxAge}
 	}
 	s := d.serve(t, args("10m")...)
-	s.WaitReady(time.Minute)
 	d.until(s, d.hot, "the hot page", fromHot)
 	was := time.Now()
 	if err := d.redis.Kill(); err != nil {
