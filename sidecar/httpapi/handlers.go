@@ -150,7 +150,7 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
-	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers).With(s.trendOf(c, nil)), &j))
+	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers).With(s.trendOf(c, nil)), &j), found.Life)
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }
@@ -168,7 +168,7 @@ func (s *Server) ranked(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return &apijson.Problem{Code: apijson.CodeUnknownMember}
 	}
 	j := s.joinOwn(c, &a.Own)
-	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a).With(s.trendOf(c, a.Own.Neighbours)), &j))
+	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a).With(s.trendOf(c, a.Own.Neighbours)), &j), a.Life)
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
@@ -179,7 +179,7 @@ func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return s.problemOf(err)
 	}
 	j := s.join(c, a.Entries)
-	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers).With(s.trendOf(c, a.Entries)), &j))
+	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers).With(s.trendOf(c, a.Entries)), &j), a.Life)
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
