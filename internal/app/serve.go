@@ -47,6 +47,7 @@ type serveOptions struct {
 	profiles      profileOptions
 	tracing       tracingOptions
 	resp          respOptions
+	rpc           rpcOptions
 	snapshots     snapshotOptions
 }
 
@@ -112,6 +113,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	o.profiles.register(flags)
 	o.tracing.register(flags)
 	o.resp.register(flags)
+	o.rpc.register(flags)
 }
 
 // serve runs the sidecar until ctx is done and everything has ended.
