@@ -17,15 +17,17 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
+// recordName is what a recording rule is called.
+var recordName = regexp.MustCompile(`\brankcache:\w+:\w+`)
+
 // rules returns the alerts, checked as promtool check rules does. What they read of recording
 // rules is replaced by the expressions of these.
 func rules(t *testing.T) (alerts []rulefmt.Rule) {
 	t.Helper()
-	records := regexp.MustCompile(`\brankcache:\w+:\w+`)
 	exprs := map[string]string{}
 	all := allRules(t)
 	for _, r := range all {
-		if r.Record != "" && (!records.MatchString(r.Record) || exprs[r.Record] != "") {
+		if r.Record != "" && (!recordName.MatchString(r.Record) || exprs[r.Record] != "") {
 			t.Errorf("%s is recorded twice, or has no name as rankcache:what:how", r.Record)
 		}
 		exprs[r.Record] = r.Expr
@@ -34,7 +36,7 @@ func rules(t *testing.T) (alerts []rulefmt.Rule) {
 		if r.Alert == "" {
 			continue
 		}
-		r.Expr = records.ReplaceAllStringFunc(r.Expr, func(name string) string {
+		r.Expr = recordName.ReplaceAllStringFunc(r.Expr, func(name string) string {
 			if exprs[name] == "" {
 				t.Errorf("%s reads %s, which is not recorded", r.Alert, name)
 			}
