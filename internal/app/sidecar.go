@@ -36,6 +36,7 @@ type Sidecar struct {
 	events    eventRing
 	started   time.Time
 	registry  *registry
+	history   *history
 	shown     *shownBoards
 	redis     redis.UniversalClient
 	origin    *origin.Origin
