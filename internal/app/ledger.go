@@ -152,7 +152,7 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 	l.store.Orders = ledger.NewRedisOrders(l.redis, o.names)
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
-	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: kafka, KafkaLogin: o.kafkaLogin(l.log), Group: o.group, Topic: o.names.Ledger,
+	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: kafka, KafkaLogin: o.kafkaLogin(l.log), Group: o.group, Topic: o.names.Ledger, Commands: o.names.Commands,
 		Check: o.check, Keep: keep, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
 	if err != nil {
 		return Usagef("%w", err)

@@ -77,7 +77,7 @@ func (b *periodBefore) known() *apijson.Trend {
 // find sets the class of the name.
 func (r *classRead) find(known *classIndex, name string) *apijson.Problem {
 	if r.class = known.byName[name]; r.class == nil {
-		return &apijson.Problem{Code: apijson.CodeUnknownClass, Detail: "want a class of the rooms file: GET /v1/classes lists them"}
+		return &apijson.Problem{Code: apijson.CodeUnknownClass, Detail: "want a class of the rooms file, or one set at run time: GET /v1/classes lists them"}
 	}
 	return nil
 }
