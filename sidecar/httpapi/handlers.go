@@ -288,7 +288,7 @@ func (s *Server) listClasses(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem
 	ctx.Response.Header.SetCanonical(headerCache, valueShared)
 	ctx.Response.Header.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(body)
-	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+	s.count(ctx, c.route, outcomeNoSource)
 	return nil
 }
 
@@ -306,7 +306,7 @@ func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *apijson.Prob
 			return nil
 		}
 	} else {
-		s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+		s.count(ctx, c.route, outcomeNoSource)
 	}
 	ctx.Response.Header.SetCanonical(headerCache, valuePrivate)
 	ctx.Response.Header.SetContentType(contentJSON)
@@ -318,6 +318,6 @@ func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *apijson.Prob
 func (s *Server) reference(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	ctx.Response.Header.SetContentType("application/yaml")
 	ctx.Response.SetBodyString(sidecar.OpenAPI())
-	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+	s.count(ctx, c.route, outcomeNoSource)
 	return nil
 }

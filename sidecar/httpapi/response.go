@@ -37,8 +37,17 @@ var (
 
 // responder sends answers and counts them.
 type responder struct {
-	counters *counters
-	packer   *packer
+	counters  *counters
+	durations *durations
+	packer    *packer
+}
+
+// count counts and measures a request whose answer is ready.
+func (s *responder) count(ctx *fasthttp.RequestCtx, r route, o outcome) {
+	s.counters.add(ctx.ConnID(), r, o)
+	if begun := ctx.Time(); !begun.IsZero() { // it could be parsed
+		s.durations.observe(r, o, time.Since(begun), 1)
+	}
 }
 
 const contentJSON = "application/json"
@@ -54,7 +63,7 @@ func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source 
 	if !s.conditional(ctx, c, e.etag, &asked) {
 		h.SetContentType(contentJSON)
 		ctx.Response.SetBodyRaw(e.data)
-		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+		s.count(ctx, c.route, outcome(source))
 	}
 	stamp(ctx, e.etag, valueShared, source, b.state, currentAt)
 	return takes
@@ -74,7 +83,7 @@ func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.So
 	if asked := readLists(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
 		ctx.Response.Header.SetContentType(contentJSON)
 		ctx.Response.SetBodyRaw(c.out)
-		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+		s.count(ctx, c.route, outcome(source))
 	}
 	var room [rankcache.MaxStateLen]byte
 	stamp(ctx, c.etag, c.caches(), source, appendState(room[:0], state), currentAt)
@@ -89,7 +98,7 @@ func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, sourc
 		ctx.Response.Header.SetContentType(contentJSON)
 		ctx.Response.SetBody(b.data[:len(b.data)-1])
 		ctx.Response.AppendBody(c.out)
-		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+		s.count(ctx, c.route, outcome(source))
 	}
 	stamp(ctx, c.etag, c.caches(), source, b.state, currentAt)
 }
@@ -99,7 +108,7 @@ func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 	ctx.Response.Header.SetCanonical(headerCache, valueShared)
 	ctx.Response.Header.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(c.out)
-	s.counters.add(ctx.ConnID(), c.route, outcomeProfiles)
+	s.count(ctx, c.route, outcomeProfiles)
 }
 
 // sendBoards answers with c.out, which speaks of several boards.
@@ -107,7 +116,7 @@ func (s *responder) sendBoards(ctx *fasthttp.RequestCtx, c *call) {
 	ctx.Response.Header.SetCanonical(headerCache, valuePrivate)
 	ctx.Response.Header.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(c.out)
-	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+	s.count(ctx, c.route, outcomeNoSource)
 }
 
 // stamp sets the fields that change while the body stays the same. The age of a
@@ -152,7 +161,7 @@ func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, 
 	if want := asked.ifMatch; len(want) > 0 && !matches(want, etag, false) {
 		p := &apijson.Problem{Code: apijson.CodePrecondition, Detail: "want If-Match: * or none: the page has changed"}
 		writeProblem(ctx, p)
-		s.counters.add(ctx.ConnID(), c.route, firstProblem+outcome(p.Code.Index()))
+		s.count(ctx, c.route, firstProblem+outcome(p.Code.Index()))
 		return true
 	}
 	if !matches(asked.ifNoneMatch, etag, true) {
@@ -160,7 +169,7 @@ func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, 
 	}
 	ctx.Response.Header.SetContentEncoding("")
 	ctx.SetStatusCode(fasthttp.StatusNotModified)
-	s.counters.add(ctx.ConnID(), c.route, outcomeNotModified)
+	s.count(ctx, c.route, outcomeNotModified)
 	return true
 }
 
