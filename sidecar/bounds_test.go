@@ -284,7 +284,8 @@ func TestCopyBeginsAnew(t *testing.T) {
 	cfg.Boards = fixture.Boards[Board]{"local": rewound{env.Local}}
 	r := readerOf(t, cfg)
 	q := Query{Board: "local", MinSeq: 918}
-	if a, err := r.Page(t.Context(), &q, 400, 50); err != nil || a.Source != SourceRedis {
+	var a Answer
+	if err := r.Page(t.Context(), &q, 400, 50, &a); err != nil || a.Source != SourceRedis {
 		t.Errorf("page: %v at %d, %v", a.Source, a.Seq, err)
 	}
 	if s, err := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis {

@@ -66,7 +66,7 @@ func TestOverload(t *testing.T) {
 		var done sync.WaitGroup
 		for i := range 25 { // 25 questions, all different
 			done.Go(func() {
-				_, err := r.Page(context.Background(), &Query{Board: "any"}, i, 10)
+				err := r.Page(context.Background(), &Query{Board: "any"}, i, 10, new(Answer))
 				switch waited := time.Since(began); {
 				case errors.Is(err, ErrOverloaded) && waited == 0:
 					refusedAtOnce.Add(1)

@@ -86,7 +86,7 @@ func TestMinStateOfEachRead(t *testing.T) {
 		seq := map[rankcache.BoardID]uint64{"local": 917, "any": 33}[board]
 		for _, min := range []rankcache.State{fixture.Written.StateAt(seq), other.StateAt(seq)} {
 			q := Query{Board: board, MinState: min}
-			_, pageErr := r.Page(t.Context(), &q, 600, 10)
+			pageErr := r.Page(t.Context(), &q, 600, 10, new(Answer))
 			_, standingsErr := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)})
 			_, _, aroundErr := r.Around(t.Context(), q, fixture.Member(1), 2)
 			for _, err := range []error{pageErr, standingsErr, aroundErr} {

@@ -36,8 +36,8 @@ func TestReaderSources(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := newEnv()
-			a, err := env.reader().Page(context.Background(), &c.q, c.start, c.limit)
-			if err != nil {
+			var a Answer
+			if err := env.reader().Page(context.Background(), &c.q, c.start, c.limit, &a); err != nil {
 				t.Fatal(err)
 			}
 			if a.Source != c.source || env.Origin.Calls.Load() != c.calls || len(a.Entries) != c.rows || a.Start != c.start {
@@ -68,7 +68,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"before the first row", Query{Board: "local"}, -1, 10, ErrRange},
 		{"bad board", Query{Board: "a b"}, 0, 10, rankcache.ErrBoard},
 	} {
-		if _, err := r.Page(context.Background(), &c.q, c.start, c.limit); !errors.Is(err, c.want) {
+		if err := r.Page(context.Background(), &c.q, c.start, c.limit, new(Answer)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -214,8 +214,8 @@ func TestMe(t *testing.T) {
 			cfg.Boards.(fixture.Boards[Board])["moved"] = movedBoard{fixture.NewBoard("moved", 1000, 100), fixture.NewBoard("moved", 1000, 101)}
 			r := readerOf(t, cfg)
 			q := Query{Board: c.board, Order: c.order}
-			a, err := r.Page(context.Background(), &q, 0, 10)
-			if err != nil {
+			var a Answer
+			if err := r.Page(context.Background(), &q, 0, 10, &a); err != nil {
 				t.Fatal(err)
 			}
 			me, seq, err := r.Me(context.Background(), &q, &a, nil, []string{fixture.Member(c.member)})
@@ -281,7 +281,8 @@ func TestABoardThatWasEmptiedIsReadFromRedis(t *testing.T) {
 	cfg := env.config()
 	cfg.Boards = fixture.Boards[Board]{"local": emptied{env.Local}}
 	r, q := readerOf(t, cfg), Query{Board: "local"}
-	if a, err := r.Page(t.Context(), &q, rankcache.MaxTop, 50); err != nil || a.Source != SourceRedis {
+	var a Answer
+	if err := r.Page(t.Context(), &q, rankcache.MaxTop, 50, &a); err != nil || a.Source != SourceRedis {
 		t.Errorf("page %+v, %v", a, err)
 	}
 	if s, err := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis || len(s.Rows) != 1 {

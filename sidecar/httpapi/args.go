@@ -74,7 +74,7 @@ func withAt(args [argCount]bool) [argCount]bool {
 
 // parseArgs fills the call from the raw query.
 func (c *call) parseArgs(query []byte) *apijson.Problem {
-	c.args = args{limit: c.rowLimit(defaultLimit), around: -1, at: atNow}
+	c.args.limit, c.args.around, c.args.at = c.rowLimit(defaultLimit), -1, atNow
 	for len(query) > 0 {
 		var pair []byte
 		if i := bytes.IndexByte(query, '&'); i >= 0 {

@@ -78,8 +78,8 @@ func (s *Server) traceOf(h *fasthttp.RequestHeader) context.Context {
 // top reads the rows, encodes them unless their page is kept, sends the page and records
 // the request.
 func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	a, err := s.reader.Page(c.ctx, &c.query, c.args.start, c.args.limit)
-	if err != nil {
+	var a sidecar.Answer
+	if err := s.reader.Page(c.ctx, &c.query, c.args.start, c.args.limit, &a); err != nil {
 		return s.problemOf(err)
 	}
 	if noSuchBoard(&a) {
