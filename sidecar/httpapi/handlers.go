@@ -23,7 +23,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return p
 	}
 	if c.route.byClass() {
-		if p := c.find(s.classes.inForce(), c.args.class); p != nil {
+		if p := c.find(s.classes.inForce(), c.args.name); p != nil {
 			return p
 		}
 	}
@@ -82,9 +82,7 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if err := s.reader.Page(c.ctx, &c.query, c.args.start, c.args.limit, &a); err != nil {
 		return s.problemOf(err)
 	}
-	if noSuchBoard(&a) {
-		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
-	}
+	c.noKey = noSuchBoard(&a)
 	p := s.pagesOf(&c.query, &a)
 	if p == nil {
 		c.out = s.appendPage(c.out, c, &a)
@@ -113,9 +111,7 @@ func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if a.Err != nil {
 		return s.problemOf(a.Err)
 	}
-	if noSuchBoard(&a.Answer) {
-		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
-	}
+	c.noKey = noSuchBoard(&a.Answer)
 	p := s.pagesOf(&c.query, &a.Answer)
 	if p == nil || c.args.ranked() || c.args.trend {
 		c.out = s.appendWhole(c.out, c, &a)

@@ -105,7 +105,7 @@ func (r *recorder) wants() bool { return len(r.request) > 0 }
 func (r *recorder) record(c *call, takes coding, ifNoneMatch []byte) {
 	query := c.query
 	query.Board, query.Room = rankcache.BoardID(strings.Clone(string(query.Board))), strings.Clone(query.Room)
-	r.cached = &cachedRequest{request: string(r.request), query: query, route: c.route, class: c.class, period: c.period, key: c.pageKey(false), takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
+	r.cached = &cachedRequest{request: string(r.request), query: query, route: c.route, class: c.class, period: c.period, key: c.args.pageKey, takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
 }
 
 // requestBegun is called when fasthttp has found a request.
@@ -191,7 +191,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	}
 	key := q.key
 	key.integers = a.Integers
-	b := s.pagesOf(&q.query, &a).entry(key).valid()
+	b := s.pagesOf(&q.query, &a).entry(&key).valid()
 	if b == nil {
 		return false, nil
 	}
@@ -225,17 +225,12 @@ func newHeaders(e *encoded, source sidecar.Source, state []byte) (full, notModif
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
 	h := &answer.Header
-	setCoding(h, codingNone)
-	setTag(h, e.etag, valueShared, source, state)
-	h.SetStatusCode(fasthttp.StatusNotModified)
-	notModified = headerOf(h)
-
-	h.Reset()
-	setCoding(h, e.coding)
-	setTag(h, e.etag, valueShared, source, state)
-	h.SetContentType(contentJSON)
+	e.setFields(h, source, state)
 	h.SetContentLength(len(e.data))
-	return headerOf(h), notModified
+	full = headerOf(h)
+	e.setFields(h, source, state)
+	setNotModified(h)
+	return full, headerOf(h)
 }
 
 func headerOf(h *fasthttp.ResponseHeader) header {

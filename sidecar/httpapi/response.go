@@ -43,41 +43,65 @@ type responder struct {
 
 const contentJSON = "application/json"
 
+// audience is for whom an answer is.
+type audience uint8
+
+const (
+	takersOfAny audience = iota // all, each in a content coding of its own
+	everybody
+	oneCaller
+	audiences
+)
+
+// commonFields are the fields that answers of a source to an audience have in common: to
+// copy them takes half as long as to set them one by one.
+var commonFields = newCommonFields()
+
+func newCommonFields() *[len(valueSource)][audiences]fasthttp.ResponseHeader {
+	var common [len(valueSource)][audiences]fasthttp.ResponseHeader
+	for source := range common {
+		for to := range audiences {
+			h, caches := &common[source][to], valueShared
+			if to == oneCaller {
+				caches = valuePrivate
+			}
+			h.SetNoDefaultContentType(true)
+			h.SetContentType(contentJSON)
+			h.SetCanonical(headerSource, valueSource[source])
+			h.SetCanonical(headerCache, caches)
+			if to == takersOfAny {
+				h.SetCanonical(headerVary, valueAccept)
+			}
+		}
+	}
+	return &common
+}
+
 // sendBody answers with a kept body, packed if the caller takes that, and returns what the
 // caller takes.
 func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) coding {
 	asked := readLists(&ctx.Request.Header)
 	takes := accepted(asked.acceptEncoding)
 	e := b.in(takes, s.packer)
-	h := &ctx.Response.Header
-	setCoding(h, e.coding)
+	e.setFields(&ctx.Response.Header, source, b.state)
+	setAge(ctx, c, currentAt)
 	if !s.conditional(ctx, c, e.etag, &asked) {
-		h.SetContentType(contentJSON)
 		ctx.Response.SetBodyRaw(e.data)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	stamp(ctx, e.etag, valueShared, source, b.state, currentAt)
 	return takes
-}
-
-// setCoding sets the fields of a page that is sent in the coding.
-func setCoding(h *fasthttp.ResponseHeader, c coding) {
-	if c != codingNone {
-		h.SetContentEncoding(c.String())
-	}
-	h.SetCanonical(headerVary, valueAccept)
 }
 
 // sendOut answers with c.out, which shows the state.
 func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, state rankcache.State, currentAt time.Time) {
 	c.etag = appendETag(c.etag, c.out, source)
+	var room [rankcache.MaxStateLen]byte
+	setFields(&ctx.Response.Header, c.audience(), c.etag, source, appendState(room[:0], state))
+	setAge(ctx, c, currentAt)
 	if asked := readLists(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
-		ctx.Response.Header.SetContentType(contentJSON)
 		ctx.Response.SetBodyRaw(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	var room [rankcache.MaxStateLen]byte
-	stamp(ctx, c.etag, c.caches(), source, appendState(room[:0], state), currentAt)
 }
 
 // sendBehind answers with a kept page whose closing brace c.out replaces. It is
@@ -85,13 +109,13 @@ func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.So
 func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) {
 	c.etag = append(c.etag, b.etag[:len(b.etag)-1]...)
 	c.etag = appendHash(append(c.etag, '-'), xxhash.Sum64(c.out))
+	setFields(&ctx.Response.Header, oneCaller, c.etag, source, b.state)
+	setAge(ctx, c, currentAt)
 	if asked := readLists(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
-		ctx.Response.Header.SetContentType(contentJSON)
 		ctx.Response.SetBody(b.data[:len(b.data)-1])
 		ctx.Response.AppendBody(c.out)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
 	}
-	stamp(ctx, c.etag, c.caches(), source, b.state, currentAt)
 }
 
 // sendProfiles answers with c.out, which speaks of no board.
@@ -110,16 +134,26 @@ func (s *responder) sendBoards(ctx *fasthttp.RequestCtx, c *call) {
 	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
 }
 
-// stamp sets the fields that change while the body stays the same. The age of a
-// copy that was never compared with Redis is not known, and not sent.
-func stamp(ctx *fasthttp.RequestCtx, etag, caches []byte, source sidecar.Source, state []byte, currentAt time.Time) {
-	h := &ctx.Response.Header
-	setTag(h, etag, caches, source, state)
-	if currentAt.IsZero() {
-		return
+// setFields sets the fields of an answer with a body, all that were set before are dropped.
+// TODO
+func setFields(h *fasthttp.ResponseHeader, to audience, etag []byte, source sidecar.Source, state []byte) {
+	commonFields[source][to].CopyTo(h)
+	h.SetCanonical(headerETag, etag)
+	if len(state) > 0 {
+		h.SetCanonical(headerState, state)
 	}
-	var room [20]byte
-	h.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
+}
+
+// setAge sets the fields that change while the body stays the same. The age of a
+// copy that was never compared with Redis is not known, and not sent.
+func setAge(ctx *fasthttp.RequestCtx, c *call, currentAt time.Time) {
+	if c.noKey {
+		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
+	}
+	if !currentAt.IsZero() {
+		var room [20]byte
+		ctx.Response.Header.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
+	}
 }
 
 // appendState appends the state as the header has it: nothing if its run is not known.
@@ -130,15 +164,6 @@ func appendState(dst []byte, s rankcache.State) []byte {
 	return s.AppendState(dst)
 }
 
-func setTag(h *fasthttp.ResponseHeader, etag, caches []byte, source sidecar.Source, state []byte) {
-	h.SetCanonical(headerETag, etag)
-	h.SetCanonical(headerCache, caches)
-	h.SetCanonical(headerSource, valueSource[source])
-	if len(state) > 0 {
-		h.SetCanonical(headerState, state)
-	}
-}
-
 func appendAge(dst []byte, now, currentAt time.Time) []byte {
 	return strconv.AppendInt(dst, max(now.Sub(currentAt).Milliseconds(), 0), 10)
 }
@@ -146,20 +171,21 @@ func appendAge(dst []byte, now, currentAt time.Time) []byte {
 // conditional answers 412 when the caller wants other bytes, and 304 when he has these
 // already.
 func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, asked *lists) bool {
-	if c.route.post() {
+	if len(asked.ifMatch)+len(asked.ifNoneMatch) == 0 || c.route.post() {
 		return false
 	}
+	h := &ctx.Response.Header
 	if want := asked.ifMatch; len(want) > 0 && !matches(want, etag, false) {
 		p := &apijson.Problem{Code: apijson.CodePrecondition, Detail: "want If-Match: * or none: the page has changed"}
-		writeProblem(ctx, p)
+		h.SetContentEncoding("")
+		setProblem(ctx, p)
 		s.counters.add(ctx.ConnID(), c.route, firstProblem+outcome(p.Code.Index()))
 		return true
 	}
 	if !matches(asked.ifNoneMatch, etag, true) {
 		return false
 	}
-	ctx.Response.Header.SetContentEncoding("")
-	ctx.SetStatusCode(fasthttp.StatusNotModified)
+	setNotModified(h)
 	s.counters.add(ctx.ConnID(), c.route, outcomeNotModified)
 	return true
 }
@@ -216,9 +242,20 @@ func matches(list, etag []byte, weakly bool) bool {
 	return false
 }
 
+// setNotModified makes the answer one without a body.
+func setNotModified(h *fasthttp.ResponseHeader) {
+	h.SetContentEncoding("")
+	h.SetContentType("")
+	h.SetStatusCode(fasthttp.StatusNotModified)
+}
+
 // writeProblem makes p the answer and drops anything set before.
 func writeProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
 	ctx.Response.Reset()
+	setProblem(ctx, p)
+}
+
+func setProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
 	status := p.Info().Status
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentType("application/problem+json")
@@ -260,6 +297,14 @@ func newBody(plain []byte, source sidecar.Source, state rankcache.State, fresh f
 		source: source, state: appendState(nil, state), fresh: fresh}
 	b.encoded.setHeaders(source, b.state)
 	return b
+}
+
+// setFields sets the fields of an answer with e.
+func (e *encoded) setFields(h *fasthttp.ResponseHeader, source sidecar.Source, state []byte) {
+	setFields(h, takersOfAny, e.etag, source, state)
+	if e.coding != codingNone {
+		h.SetContentEncoding(e.coding.String())
+	}
 }
 
 func (e *encoded) setHeaders(source sidecar.Source, state []byte) {
