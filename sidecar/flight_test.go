@@ -143,8 +143,8 @@ func TestStandingsOfOneFlightAreApart(t *testing.T) {
 	env := newEnv()
 	r := env.reader()
 	dst := make([]rankcache.Standing, 0, 8)
-	s, err := r.Standings(context.Background(), Query{Board: "any"}, dst, []string{fixture.Member(1)})
-	if err != nil {
+	s := Standings{Rows: dst}
+	if err := r.ReadStandings(context.Background(), &Query{Board: "any"}, []string{fixture.Member(1)}, &s); err != nil {
 		t.Fatal(err)
 	}
 	if &s.Rows[0] != &dst[:1][0] {

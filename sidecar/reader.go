@@ -95,33 +95,38 @@ func (r *Reader) page(ctx context.Context, q *Query, start, limit int, a *Answer
 	return err
 }
 
-// Standings appends one row per member to dst and returns them all, in the order
-// requested. A member that is not on the board has rank 0.
-func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standing, members []string) (s Standings, err error) {
-	if len(members) == 0 || len(members) > rankcache.MaxTop {
-		return s, fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
-	}
-	var at place
-	if err = r.find(&q, true, &at); err != nil {
-		return s, err
-	}
-	if q.Bounded() {
-		if at, err = r.waits.resolveBounds(ctx, &r.places, &q, at, 0, 0); err != nil {
-			return s, err
-		}
-	}
-	s.Rows = dst
-	err = r.standings(ctx, &q, &at, members, &s)
+// Standings returns one row per member, in the order requested. A member that is not on
+// the board has rank 0.
+func (r *Reader) Standings(ctx context.Context, q Query, members []string) (s Standings, err error) {
+	err = r.ReadStandings(ctx, &q, members, &s)
 	return s, err
 }
 
-// standings completes s, of which only Rows is set: those that come before members'.
+// ReadStandings sets s, of which only Rows is set, as [Reader.Standings] does. The new
+// rows are appended to those.
+func (r *Reader) ReadStandings(ctx context.Context, q *Query, members []string, s *Standings) (err error) {
+	if len(members) == 0 || len(members) > rankcache.MaxTop {
+		return fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
+	}
+	var at place
+	if err = r.find(q, true, &at); err != nil {
+		return err
+	}
+	if q.Bounded() {
+		if at, err = r.waits.resolveBounds(ctx, &r.places, q, at, 0, 0); err != nil {
+			return err
+		}
+	}
+	return r.standings(ctx, q, &at, members, s)
+}
+
 func (r *Reader) standings(ctx context.Context, q *Query, at *place, members []string, s *Standings) (err error) {
 	dst := s.Rows
 	if at.tier == TierLocal {
-		s.Rows, s.Stamp = at.board.Standings(dst, members, q.Order)
-		if q.reached(s.State) && !s.At.IsZero() { // as in page
-			s.Integers, s.CurrentAt, s.top = at.integers, at.board.CurrentAt(), at.top
+		rows, top := at.board.Standings(dst, members, q.Order)
+		if top != nil && q.reached(top.State) { // else it was reset since it was found
+			s.State, s.Members, s.At = top.State, top.Members, top.PublishedAt
+			s.Rows, s.Integers, s.CurrentAt, s.top = rows, at.integers, at.board.CurrentAt(), top
 			return nil
 		}
 	}

@@ -85,7 +85,7 @@ func TestReaderStandings(t *testing.T) {
 		source Source
 		calls  int64
 	}{{"local", SourceLocal, 0}, {"hot", SourceRedis, 1}, {"any", SourceRedis, 2}} {
-		s, err := r.Standings(context.Background(), Query{Board: c.board}, nil, []string{"m000004", "nobody", "m000000"})
+		s, err := r.Standings(context.Background(), Query{Board: c.board}, []string{"m000004", "nobody", "m000000"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,10 +96,10 @@ func TestReaderStandings(t *testing.T) {
 			t.Errorf("%s: %d calls, want %d", c.board, n, c.calls)
 		}
 	}
-	if _, err := r.Standings(context.Background(), Query{Board: "any"}, nil, []string{"a\x00b"}); !errors.Is(err, rankcache.ErrMember) {
+	if _, err := r.Standings(context.Background(), Query{Board: "any"}, []string{"a\x00b"}); !errors.Is(err, rankcache.ErrMember) {
 		t.Errorf("control character in a member: %v", err)
 	}
-	if _, err := r.Standings(context.Background(), Query{Board: "any"}, nil, nil); !errors.Is(err, ErrRange) {
+	if _, err := r.Standings(context.Background(), Query{Board: "any"}, nil); !errors.Is(err, ErrRange) {
 		t.Errorf("no members: %v", err)
 	}
 }
@@ -179,7 +179,7 @@ type movedBoard struct {
 	later *fixture.Board
 }
 
-func (b movedBoard) Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
+func (b movedBoard) Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, *rankcache.Top) {
 	return b.later.Standings(dst, members, order)
 }
 
@@ -264,8 +264,8 @@ type emptied struct{ Board }
 
 func (emptied) Page(int, int, rankcache.Direction) rankcache.Page { return rankcache.Page{} }
 
-func (emptied) Standings(dst []rankcache.Standing, members []string, _ rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
-	return append(dst, rankcache.Standing{Member: members[0]}), rankcache.Stamp{}
+func (emptied) Standings(dst []rankcache.Standing, members []string, _ rankcache.Direction) ([]rankcache.Standing, *rankcache.Top) {
+	return append(dst, rankcache.Standing{Member: members[0]}), nil
 }
 
 func (emptied) Around(string, int, rankcache.Direction) (rankcache.Page, int, bool) {
@@ -285,7 +285,7 @@ func TestABoardThatWasEmptiedIsReadFromRedis(t *testing.T) {
 	if err := r.Page(t.Context(), &q, rankcache.MaxTop, 50, &a); err != nil || a.Source != SourceRedis {
 		t.Errorf("page %+v, %v", a, err)
 	}
-	if s, err := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis || len(s.Rows) != 1 {
+	if s, err := r.Standings(t.Context(), q, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis || len(s.Rows) != 1 {
 		t.Errorf("standings %+v, %v", s, err)
 	}
 	if a, rank, err := r.Around(t.Context(), q, fixture.Member(1), 1); err != nil || a.Source != SourceRedis || rank == 0 {

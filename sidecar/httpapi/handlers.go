@@ -134,8 +134,8 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if c.args.around >= 0 {
 		return s.around(ctx, c)
 	}
-	found, err := s.reader.Standings(c.ctx, c.query, c.rows, c.member[:])
-	if err != nil {
+	found := sidecar.Standings{Rows: c.rows}
+	if err := s.reader.ReadStandings(c.ctx, &c.query, c.member[:], &found); err != nil {
 		return s.problemOf(err)
 	}
 	if found.Rows[0].Rank == 0 {
@@ -182,12 +182,12 @@ func (s *Server) batch(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if p != nil {
 		return p
 	}
-	var found sidecar.Standings
+	found := sidecar.Standings{Rows: c.rows}
 	var err error
 	if c.args.ranked() {
 		found, err = s.reader.RankedStandings(c.ctx, c.query, c.args.mode, members)
 	} else {
-		found, err = s.reader.Standings(c.ctx, c.query, c.rows, members)
+		err = s.reader.ReadStandings(c.ctx, &c.query, members, &found)
 		c.rows = found.Rows // the others are shared
 	}
 	if err != nil {
