@@ -219,16 +219,16 @@ const (
 	headerRoom = 400 // bytes; none is longer
 )
 
-// newHeaders returns the header of an answer with the bytes of e, and that of an answer
-// 304, for a caller that has them already.
-func newHeaders(e *encoded, source sidecar.Source, state []byte) (full, notModified header) {
+// newHeaders returns the header of an answer with the fields and length bytes, and that of
+// an answer 304, for a caller that has them already.
+func newHeaders(fields *fasthttp.ResponseHeader, length int) (full, notModified header) {
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
 	h := &answer.Header
-	e.setFields(h, source, state)
-	h.SetContentLength(len(e.data))
+	fields.CopyTo(h)
+	h.SetContentLength(length)
 	full = headerOf(h)
-	e.setFields(h, source, state)
+	fields.CopyTo(h)
 	setNotModified(h)
 	return full, headerOf(h)
 }

@@ -83,7 +83,7 @@ func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, source 
 	asked := readLists(&ctx.Request.Header)
 	takes := accepted(asked.acceptEncoding)
 	e := b.in(takes, s.packer)
-	e.setFields(&ctx.Response.Header, source, b.state)
+	e.fields.CopyTo(&ctx.Response.Header)
 	setAge(ctx, c, currentAt)
 	if !s.conditional(ctx, c, e.etag, &asked) {
 		ctx.Response.SetBodyRaw(e.data)
@@ -286,6 +286,7 @@ type body struct {
 type encoded struct {
 	coding     coding
 	data, etag []byte
+	fields     fasthttp.ResponseHeader // of an answer with data, but for its age
 	// Headers of the answer with data and of the one without it; none for what Redis
 	// answered, because such requests are not cached.
 	full, notModified header
@@ -299,17 +300,13 @@ func newBody(plain []byte, source sidecar.Source, state rankcache.State, fresh f
 	return b
 }
 
-// setFields sets the fields of an answer with e.
-func (e *encoded) setFields(h *fasthttp.ResponseHeader, source sidecar.Source, state []byte) {
-	setFields(h, takersOfAny, e.etag, source, state)
-	if e.coding != codingNone {
-		h.SetContentEncoding(e.coding.String())
-	}
-}
-
 func (e *encoded) setHeaders(source sidecar.Source, state []byte) {
+	setFields(&e.fields, takersOfAny, e.etag, source, state)
+	if e.coding != codingNone {
+		e.fields.SetContentEncoding(e.coding.String())
+	}
 	if source != sidecar.SourceRedis {
-		e.full, e.notModified = newHeaders(e, source, state)
+		e.full, e.notModified = newHeaders(&e.fields, len(e.data))
 	}
 }
 

@@ -46,7 +46,7 @@ func checkLibrary(srv *fasthttp.Server) error {
 	c := &scriptedConn{reads: libraryRequests()}
 	srv.ConnState = func(_ net.Conn, state fasthttp.ConnState) { c.event(state.String()) }
 	srv.Handler = func(ctx *fasthttp.RequestCtx) {
-		b.setFields(&ctx.Response.Header, sidecar.SourceLocal, b.state)
+		b.fields.CopyTo(&ctx.Response.Header)
 		if string(ctx.Path()) == "/304" {
 			setNotModified(&ctx.Response.Header)
 		} else {
