@@ -98,9 +98,11 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		s.sendBehind(ctx, c, b, a.Source, a.CurrentAt)
 		return nil
 	}
-	takes := s.sendBody(ctx, c, b, a.Source, a.CurrentAt)
+	var asked lists
+	asked.read(&ctx.Request.Header)
+	takes := s.sendBody(ctx, c, b, &asked, a.Source, a.CurrentAt)
 	if a.Source != sidecar.SourceRedis { // which has no page that is kept
-		record(ctx, c, takes)
+		record(ctx, c, takes, &asked)
 	}
 	return nil
 }

@@ -128,14 +128,14 @@ func (r *recorder) end(c *requestCache) {
 // record notes the current parsed request, so that the same bytes need not be
 // parsed again. It is called for a request that was answered by a kept page alone.
 // Requests that fasthttp answers in a way of its own are left to it.
-func record(ctx *fasthttp.RequestCtx, c *call, takes coding) {
+func record(ctx *fasthttp.RequestCtx, c *call, takes coding, asked *lists) {
 	conn, ok := ctx.Conn().(*clientConn)
 	if !ok || !conn.recorder.wants() || c.query.Bounded() {
 		return
 	}
 	h := &ctx.Request.Header
-	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() && len(h.PeekAll(fasthttp.HeaderIfMatch)) == 0 {
-		conn.recorder.record(c, takes, readLists(h).ifNoneMatch)
+	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() && len(asked.ifMatch) == 0 {
+		conn.recorder.record(c, takes, asked.ifNoneMatch)
 	}
 }
 
