@@ -27,7 +27,7 @@ type call struct {
 	etag []byte               // its tag
 	rows []rankcache.Standing // room for the standings of a local board
 
-	noKey bool // Redis has no such key
+	noKey bool // the answer is that Redis has no such key
 }
 
 // callOf returns the call of the request's connection, reset.
@@ -221,12 +221,12 @@ func (c *call) nameBoard(now time.Time) (p *apijson.Problem) {
 	return nil
 }
 
-// audience returns for whom an answer is that is made for the call alone.
-func (c *call) audience() audience {
+// fields returns those that all answers of the source to such calls have in common.
+func (c *call) fields(source sidecar.Source) *fasthttp.ResponseHeader {
 	if c.args.me {
-		return oneCaller
+		return &privateFields[source]
 	}
-	return everybody
+	return &sharedFields[source]
 }
 
 func (c *call) checkMethod(h *fasthttp.RequestHeader) *apijson.Problem {

@@ -43,38 +43,23 @@ type responder struct {
 
 const contentJSON = "application/json"
 
-// audience is for whom an answer is.
-type audience uint8
-
-const (
-	takersOfAny audience = iota // all, each in a content coding of its own
-	everybody
-	oneCaller
-	audiences
+// What answers of each source have in common: to copy these fields takes half as long as to
+// set them one by one.
+var (
+	sharedFields  = newFields(valueShared)
+	privateFields = newFields(valuePrivate)
 )
 
-// commonFields are the fields that answers of a source to an audience have in common: to
-// copy them takes half as long as to set them one by one.
-var commonFields = newCommonFields()
-
-func newCommonFields() *[len(valueSource)][audiences]fasthttp.ResponseHeader {
-	var common [len(valueSource)][audiences]fasthttp.ResponseHeader
-	for source := range common {
-		for to := range audiences {
-			h, caches := &common[source][to], valueShared
-			if to == oneCaller {
-				caches = valuePrivate
-			}
-			h.SetNoDefaultContentType(true)
-			h.SetContentType(contentJSON)
-			h.SetCanonical(headerSource, valueSource[source])
-			h.SetCanonical(headerCache, caches)
-			if to == takersOfAny {
-				h.SetCanonical(headerVary, valueAccept)
-			}
-		}
+func newFields(caches []byte) *[len(valueSource)]fasthttp.ResponseHeader {
+	var fields [len(valueSource)]fasthttp.ResponseHeader
+	for source := range fields {
+		h := &fields[source]
+		h.SetNoDefaultContentType(true)
+		h.SetContentType(contentJSON)
+		h.SetCanonical(headerCache, caches)
+		h.SetCanonical(headerSource, valueSource[source])
 	}
-	return &common
+	return &fields
 }
 
 // sendBody answers with a kept body, packed if the caller takes that, and returns what the
@@ -83,7 +68,7 @@ func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, asked *
 	takes := accepted(asked.acceptEncoding)
 	e := b.in(takes, s.packer)
 	e.fields.CopyTo(&ctx.Response.Header)
-	setAge(ctx, c, currentAt)
+	stamp(ctx, c, currentAt)
 	if !s.conditional(ctx, c, e.etag, asked) {
 		ctx.Response.SetBodyRaw(e.data)
 		s.counters.add(ctx.ConnID(), c.route, outcome(source))
@@ -95,8 +80,8 @@ func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, asked *
 func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, state rankcache.State, currentAt time.Time) {
 	c.etag = appendETag(c.etag, c.out, source)
 	var room [rankcache.MaxStateLen]byte
-	setFields(&ctx.Response.Header, c.audience(), c.etag, source, appendState(room[:0], state))
-	setAge(ctx, c, currentAt)
+	setFields(&ctx.Response.Header, c.fields(source), c.etag, appendState(room[:0], state))
+	stamp(ctx, c, currentAt)
 	var asked lists
 	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
 		ctx.Response.SetBodyRaw(c.out)
@@ -109,8 +94,8 @@ func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.So
 func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) {
 	c.etag = append(c.etag, b.etag[:len(b.etag)-1]...)
 	c.etag = appendHash(append(c.etag, '-'), xxhash.Sum64(c.out))
-	setFields(&ctx.Response.Header, oneCaller, c.etag, source, b.state)
-	setAge(ctx, c, currentAt)
+	setFields(&ctx.Response.Header, c.fields(source), c.etag, b.state)
+	stamp(ctx, c, currentAt)
 	var asked lists
 	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
 		ctx.Response.SetBody(b.data[:len(b.data)-1])
@@ -135,19 +120,19 @@ func (s *responder) sendBoards(ctx *fasthttp.RequestCtx, c *call) {
 	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
 }
 
-// setFields sets the fields of an answer with a body, all that were set before are dropped.
-// TODO
-func setFields(h *fasthttp.ResponseHeader, to audience, etag []byte, source sidecar.Source, state []byte) {
-	commonFields[source][to].CopyTo(h)
+// setFields sets the common fields, the tag and the state, if it is known, and drops all
+// other fields.
+func setFields(h, common *fasthttp.ResponseHeader, etag, state []byte) {
+	common.CopyTo(h)
 	h.SetCanonical(headerETag, etag)
 	if len(state) > 0 {
 		h.SetCanonical(headerState, state)
 	}
 }
 
-// setAge sets the fields that change while the body stays the same. The age of a
-// copy that was never compared with Redis is not known, and not sent.
-func setAge(ctx *fasthttp.RequestCtx, c *call, currentAt time.Time) {
+// stamp adds the fields that are not of the body. The age of a copy that was never compared
+// with Redis is not known, and not sent.
+func stamp(ctx *fasthttp.RequestCtx, c *call, currentAt time.Time) {
 	if c.noKey {
 		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
 	}
@@ -175,10 +160,9 @@ func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, 
 	if len(asked.ifMatch)+len(asked.ifNoneMatch) == 0 || c.route.post() {
 		return false
 	}
-	h := &ctx.Response.Header
 	if want := asked.ifMatch; len(want) > 0 && !matches(want, etag, false) {
 		p := &apijson.Problem{Code: apijson.CodePrecondition, Detail: "want If-Match: * or none: the page has changed"}
-		h.SetContentEncoding("")
+		ctx.Response.Header.SetContentEncoding("")
 		setProblem(ctx, p)
 		s.counters.add(ctx.ConnID(), c.route, firstProblem+outcome(p.Code.Index()))
 		return true
@@ -186,7 +170,7 @@ func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, 
 	if !matches(asked.ifNoneMatch, etag, true) {
 		return false
 	}
-	setNotModified(h)
+	setNotModified(&ctx.Response.Header)
 	s.counters.add(ctx.ConnID(), c.route, outcomeNotModified)
 	return true
 }
@@ -242,7 +226,7 @@ func matches(list, etag []byte, weakly bool) bool {
 	return false
 }
 
-// setNotModified makes the answer one without a body.
+// setNotModified drops what tells of a body.
 func setNotModified(h *fasthttp.ResponseHeader) {
 	h.SetContentEncoding("")
 	h.SetContentType("")
@@ -301,7 +285,8 @@ func newBody(plain []byte, source sidecar.Source, state rankcache.State, fresh f
 }
 
 func (e *encoded) setHeaders(source sidecar.Source, state []byte) {
-	setFields(&e.fields, takersOfAny, e.etag, source, state)
+	setFields(&e.fields, &sharedFields[source], e.etag, state)
+	e.fields.SetCanonical(headerVary, valueAccept)
 	if e.coding != codingNone {
 		e.fields.SetContentEncoding(e.coding.String())
 	}
