@@ -113,7 +113,7 @@ func TestTopicIsWritten(t *testing.T) {
 		await(t, s, len(updates))
 		wantProved(t, s, histories)
 		testkit.Eventually(t, testTimeout, func() error {
-			if st := l.Status(); st.Rows != int64(len(updates)) || st.Bad != 1 || st.Behind != 0 || st.Partitions != 3 || st.Schema != 1 || st.Waiting != "" {
+			if st := l.Status(); st.Rows != int64(len(updates)) || st.Bad != 1 || st.Behind != 0 || st.Partitions != 3 || st.Schema != s.Wanted() || st.Waiting != "" {
 				return fmt.Errorf("status %+v", st)
 			}
 			return nil

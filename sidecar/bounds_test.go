@@ -50,7 +50,7 @@ func TestBoundsChoose(t *testing.T) {
 				if c.source == SourceHot {
 					c.source = SourceRedis // standings are not in a page
 				}
-				s, err := r.Standings(context.Background(), c.q, []string{fixture.Member(1)})
+				s, err := r.Standings(context.Background(), c.q, nil, []string{fixture.Member(1)})
 				if err != nil || s.Source != c.source || s.Seq < c.q.MinSeq && c.q.Board != "hot" {
 					t.Errorf("standing: %v at seq %d, %v; want %v", s.Source, s.Seq, err, c.source)
 				}
@@ -284,11 +284,10 @@ func TestCopyBeginsAnew(t *testing.T) {
 	cfg.Boards = fixture.Boards[Board]{"local": rewound{env.Local}}
 	r := readerOf(t, cfg)
 	q := Query{Board: "local", MinSeq: 918}
-	var a Answer
-	if err := r.Page(t.Context(), &q, 400, 50, &a); err != nil || a.Source != SourceRedis {
+	if a, err := r.Page(t.Context(), &q, 400, 50); err != nil || a.Source != SourceRedis {
 		t.Errorf("page: %v at %d, %v", a.Source, a.Seq, err)
 	}
-	if s, err := r.Standings(t.Context(), q, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis {
+	if s, err := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis {
 		t.Errorf("standing: %v at %d, %v", s.Source, s.Seq, err)
 	}
 	if a, _, err := r.Around(t.Context(), q, fixture.Member(1), 1); err != nil || a.Source != SourceRedis {

@@ -62,7 +62,7 @@ func sourcesOf(t *testing.T, r *Reader, board rankcache.BoardID) map[string]Sour
 		got["peek"] = a.Source
 	}
 	if r.Tiers().Mode(board, "") == rooms.ModeSuperHot {
-		rows, err := r.Standings(ctx, q, []string{fixture.Member(1)})
+		rows, err := r.Standings(ctx, q, nil, []string{fixture.Member(1)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func ExampleReader() {
 	for i, e := range top.Entries {
 		fmt.Println(top.Start+i+1, e.Member, e.Score)
 	}
-	own, err := reader.Standings(ctx, query, []string{"ann", "zoe"})
+	own, err := reader.Standings(ctx, query, nil, []string{"ann", "zoe"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func TestOverload(t *testing.T) {
 		var done sync.WaitGroup
 		for i := range 25 { // 25 questions, all different
 			done.Go(func() {
-				err := r.Page(context.Background(), &Query{Board: "any"}, i, 10, new(Answer))
+				_, err := r.Page(context.Background(), &Query{Board: "any"}, i, 10)
 				switch waited := time.Since(began); {
 				case errors.Is(err, ErrOverloaded) && waited == 0:
 					refusedAtOnce.Add(1)
@@ -143,8 +143,8 @@ func TestStandingsOfOneFlightAreApart(t *testing.T) {
 	env := newEnv()
 	r := env.reader()
 	dst := make([]rankcache.Standing, 0, 8)
-	s := Standings{Rows: dst}
-	if err := r.ReadStandings(context.Background(), &Query{Board: "any"}, []string{fixture.Member(1)}, &s); err != nil {
+	s, err := r.Standings(context.Background(), Query{Board: "any"}, dst, []string{fixture.Member(1)})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if &s.Rows[0] != &dst[:1][0] {

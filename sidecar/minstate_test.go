@@ -86,8 +86,8 @@ func TestMinStateOfEachRead(t *testing.T) {
 		seq := map[rankcache.BoardID]uint64{"local": 917, "any": 33}[board]
 		for _, min := range []rankcache.State{fixture.Written.StateAt(seq), other.StateAt(seq)} {
 			q := Query{Board: board, MinState: min}
-			pageErr := r.Page(t.Context(), &q, 600, 10, new(Answer))
-			_, standingsErr := r.Standings(t.Context(), q, []string{fixture.Member(1)})
+			_, pageErr := r.Page(t.Context(), &q, 600, 10)
+			_, standingsErr := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)})
 			_, _, aroundErr := r.Around(t.Context(), q, fixture.Member(1), 2)
 			for _, err := range []error{pageErr, standingsErr, aroundErr} {
 				if isLost := errors.Is(err, ErrWriteLost); isLost != (min == other.StateAt(seq)) || !isLost && err != nil {

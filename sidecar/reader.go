@@ -43,14 +43,20 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 
 // Top returns the best limit rows of the board, 1 to [rankcache.MaxTop].
 func (r *Reader) Top(ctx context.Context, q Query, limit int) (a Answer, err error) {
-	err = r.Page(ctx, &q, 0, limit, &a)
+	err = r.ReadPage(ctx, &q, 0, limit, &a)
 	return a, err
 }
 
-// Page sets a, which is empty, to up to limit rows, 1 to [rankcache.MaxTop], from the
-// 0-based start; none past the end of the board. (An Answer is large: each copy adds to
-// a read of a few hundred nanoseconds.)
-func (r *Reader) Page(ctx context.Context, q *Query, start, limit int, a *Answer) (err error) {
+// Page returns up to limit rows, 1 to [rankcache.MaxTop], from the 0-based start;
+// none past the end of the board.
+func (r *Reader) Page(ctx context.Context, q *Query, start, limit int) (a Answer, err error) {
+	err = r.ReadPage(ctx, q, start, limit, &a)
+	return a, err
+}
+
+// ReadPage sets a, which is empty, to what [Reader.Page] returns. An Answer is large: each
+// copy adds to a read of a few hundred nanoseconds.
+func (r *Reader) ReadPage(ctx context.Context, q *Query, start, limit int, a *Answer) (err error) {
 	if start < 0 || start > MaxStart || limit < 1 || limit > rankcache.MaxTop {
 		return fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, MaxStart)
 	}
@@ -95,15 +101,15 @@ func (r *Reader) page(ctx context.Context, q *Query, start, limit int, a *Answer
 	return err
 }
 
-// Standings returns one row per member, in the order requested. A member that is not on
-// the board has rank 0.
-func (r *Reader) Standings(ctx context.Context, q Query, members []string) (s Standings, err error) {
+// Standings appends one row per member to dst and returns them all, in the order
+// requested. A member that is not on the board has rank 0.
+func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standing, members []string) (s Standings, err error) {
+	s.Rows = dst
 	err = r.ReadStandings(ctx, &q, members, &s)
 	return s, err
 }
 
-// ReadStandings sets s, of which only Rows is set, as [Reader.Standings] does. The new
-// rows are appended to those.
+// ReadStandings is [Reader.Standings] for s, of which only Rows is set, the dst.
 func (r *Reader) ReadStandings(ctx context.Context, q *Query, members []string, s *Standings) (err error) {
 	if len(members) == 0 || len(members) > rankcache.MaxTop {
 		return fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)

@@ -36,8 +36,8 @@ func TestReaderSources(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := newEnv()
-			var a Answer
-			if err := env.reader().Page(context.Background(), &c.q, c.start, c.limit, &a); err != nil {
+			a, err := env.reader().Page(context.Background(), &c.q, c.start, c.limit)
+			if err != nil {
 				t.Fatal(err)
 			}
 			if a.Source != c.source || env.Origin.Calls.Load() != c.calls || len(a.Entries) != c.rows || a.Start != c.start {
@@ -68,7 +68,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"before the first row", Query{Board: "local"}, -1, 10, ErrRange},
 		{"bad board", Query{Board: "a b"}, 0, 10, rankcache.ErrBoard},
 	} {
-		if err := r.Page(context.Background(), &c.q, c.start, c.limit, new(Answer)); !errors.Is(err, c.want) {
+		if _, err := r.Page(context.Background(), &c.q, c.start, c.limit); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}
@@ -85,7 +85,7 @@ func TestReaderStandings(t *testing.T) {
 		source Source
 		calls  int64
 	}{{"local", SourceLocal, 0}, {"hot", SourceRedis, 1}, {"any", SourceRedis, 2}} {
-		s, err := r.Standings(context.Background(), Query{Board: c.board}, []string{"m000004", "nobody", "m000000"})
+		s, err := r.Standings(context.Background(), Query{Board: c.board}, nil, []string{"m000004", "nobody", "m000000"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,10 +96,10 @@ func TestReaderStandings(t *testing.T) {
 			t.Errorf("%s: %d calls, want %d", c.board, n, c.calls)
 		}
 	}
-	if _, err := r.Standings(context.Background(), Query{Board: "any"}, []string{"a\x00b"}); !errors.Is(err, rankcache.ErrMember) {
+	if _, err := r.Standings(context.Background(), Query{Board: "any"}, nil, []string{"a\x00b"}); !errors.Is(err, rankcache.ErrMember) {
 		t.Errorf("control character in a member: %v", err)
 	}
-	if _, err := r.Standings(context.Background(), Query{Board: "any"}, nil); !errors.Is(err, ErrRange) {
+	if _, err := r.Standings(context.Background(), Query{Board: "any"}, nil, nil); !errors.Is(err, ErrRange) {
 		t.Errorf("no members: %v", err)
 	}
 }
@@ -214,8 +214,8 @@ func TestMe(t *testing.T) {
 			cfg.Boards.(fixture.Boards[Board])["moved"] = movedBoard{fixture.NewBoard("moved", 1000, 100), fixture.NewBoard("moved", 1000, 101)}
 			r := readerOf(t, cfg)
 			q := Query{Board: c.board, Order: c.order}
-			var a Answer
-			if err := r.Page(context.Background(), &q, 0, 10, &a); err != nil {
+			a, err := r.Page(context.Background(), &q, 0, 10)
+			if err != nil {
 				t.Fatal(err)
 			}
 			me, seq, err := r.Me(context.Background(), &q, &a, nil, []string{fixture.Member(c.member)})
@@ -281,11 +281,10 @@ func TestABoardThatWasEmptiedIsReadFromRedis(t *testing.T) {
 	cfg := env.config()
 	cfg.Boards = fixture.Boards[Board]{"local": emptied{env.Local}}
 	r, q := readerOf(t, cfg), Query{Board: "local"}
-	var a Answer
-	if err := r.Page(t.Context(), &q, rankcache.MaxTop, 50, &a); err != nil || a.Source != SourceRedis {
+	if a, err := r.Page(t.Context(), &q, rankcache.MaxTop, 50); err != nil || a.Source != SourceRedis {
 		t.Errorf("page %+v, %v", a, err)
 	}
-	if s, err := r.Standings(t.Context(), q, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis || len(s.Rows) != 1 {
+	if s, err := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis || len(s.Rows) != 1 {
 		t.Errorf("standings %+v, %v", s, err)
 	}
 	if a, rank, err := r.Around(t.Context(), q, fixture.Member(1), 1); err != nil || a.Source != SourceRedis || rank == 0 {

@@ -78,7 +78,7 @@ func printTop(ctx context.Context, out io.Writer, reader *sidecar.Reader, query 
 }
 
 func printStanding(ctx context.Context, out io.Writer, reader *sidecar.Reader, query sidecar.Query, member string) error {
-	own, err := reader.Standings(ctx, query, []string{member})
+	own, err := reader.Standings(ctx, query, nil, []string{member})
 	if err != nil {
 		return fmt.Errorf("read the standing of %s on %s: %w", member, query.Board, err)
 	}

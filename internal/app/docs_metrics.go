@@ -58,6 +58,7 @@ func serveRegistry() (*registry, error) {
 	o.data, o.admin, o.health = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	o.profiles.redisKey = "profile:<member>"
 	o.resp.addr = "127.0.0.1:0"
+	o.rpc.addr = "127.0.0.1:0"
 	o.snapshots.dir = "boards" // is not touched before the first save
 	s, err := newSidecar(o, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -109,7 +110,12 @@ func pollRegistry() (*registry, error) {
 
 func controllerRegistry() (*registry, error) {
 	o := &controllerOptions{}
-	o.register(pflag.NewFlagSet("controller", pflag.ContinueOnError))
+	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+	o.register(flags)
+	if err := flags.Set("finals", "file:///finals"); err != nil {
+		return nil, err
+	}
+	defer o.close()
 	client, err := o.dialRedis()
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/internal/writer"
+	"rankcache/internal/writer/compat"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 )
@@ -205,8 +206,9 @@ func (w *Writer) drain() time.Duration {
 
 func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
-	handler := w.tokens.require(w.knowing(w.writer.Handler()))
-	return w.serve(ctx, "scores", leaving(w.ready, handler), cfg)
+	// Older forms have their token in the body.
+	handler := compat.New(w.tokens.require(w.writer.Handler()), w.rooms.File)
+	return w.serve(ctx, "scores", leaving(w.ready, w.knowing(handler)), cfg)
 }
 
 // knowing refuses requests until the classes set at run time are known: their boards would be

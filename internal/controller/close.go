@@ -23,8 +23,11 @@ var lifeScript = redis.NewScript(lifeSource)
 const (
 	// pageSize is how many boards are read from the index at once.
 	pageSize = 1000
-	// finalEvery is how often a final is tried.
-	finalEvery = 10 * time.Second
+	// Pauses between attempts to make a final.
+	finalEvery, maxFinalPause = 10 * time.Second, 5 * time.Minute
+	// finalTimeout bounds one final, and finalsTime the start of finals in one look, so that
+	// other boards are closed meanwhile.
+	finalTimeout, finalsTime = 10 * time.Minute, 5 * time.Second
 )
 
 // ended is a board of the index whose period and grace are over.
@@ -36,8 +39,9 @@ type ended struct {
 
 // progress is how far this term has come with a board.
 type progress struct {
-	life wire.Life
-	next time.Time // when its final is tried again
+	life  wire.Life
+	next  time.Time // when its final is tried again
+	pause time.Duration
 }
 
 // closeBoards takes each board that is due one step further.
@@ -50,10 +54,14 @@ func (t *term) closeBoards(ctx context.Context) error {
 	if len(due) > 0 {
 		failed = t.pass(ctx, due)
 	}
+	t.finalsUntil = t.now().Add(finalsTime)
 	left := make(map[rankcache.BoardID]progress)
 	oldest := time.Time{}
 	for _, e := range due {
 		done, err := t.move(ctx, e)
+		if !done && t.wantsFinal(e.class) {
+			err = errors.Join(err, t.extend(ctx, e))
+		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("board %s: %w", e.board, err))
 		}
@@ -121,6 +129,12 @@ func (t *term) move(ctx context.Context, e ended) (done bool, err error) {
 	if e.over.Before(t.passed) && t.now().After(e.over.Add(t.opts.PostTimeout)) {
 		want = wire.LifeClosed
 	}
+	var unready error
+	if want == wire.LifeClosed && p.life < want && t.wantsFinal(e.class) {
+		if unready = t.opts.Finalizer.Ready(ctx, e.board); unready != nil {
+			want = wire.LifeClosing
+		}
+	}
 	if p.life < want {
 		if p.life, done, err = t.setLife(ctx, e.board, want); done || err != nil {
 			return done, err
@@ -128,9 +142,9 @@ func (t *term) move(ctx context.Context, e ended) (done bool, err error) {
 		t.boards[e.board] = p
 	}
 	if p.life < wire.LifeClosed {
-		return false, nil
+		return false, unready
 	}
-	if p.life == wire.LifeClosed && t.opts.Finalizer != nil && e.class != nil && e.class.Ledger {
+	if p.life == wire.LifeClosed && t.wantsFinal(e.class) {
 		return t.final(ctx, e.board, p)
 	}
 	return true, t.forget(ctx, e.board)
@@ -164,12 +178,14 @@ func (t *term) setLife(ctx context.Context, b rankcache.BoardID, want wire.Life)
 
 // final makes the final of a closed board.
 func (t *term) final(ctx context.Context, b rankcache.BoardID, p progress) (done bool, err error) {
-	if t.now().Before(p.next) {
+	now := t.now()
+	if now.Before(p.next) || now.After(t.finalsUntil) {
 		return false, nil
 	}
-	p.next = t.now().Add(finalEvery)
+	p.pause = min(max(2*p.pause, finalEvery), maxFinalPause)
+	p.next = now.Add(p.pause)
 	t.boards[b] = p
-	if err := t.opts.Finalizer.Final(ctx, b); err != nil {
+	if err := t.finish(ctx, b); err != nil {
 		return false, fmt.Errorf("its final: %w", err)
 	}
 	if _, done, err := t.setLife(ctx, b, wire.LifeFinal); done || err != nil {

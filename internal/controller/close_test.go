@@ -195,35 +195,6 @@ func TestIndexIsPutRight(t *testing.T) {
 	}
 }
 
-// finals fails for the first attempt at each board.
-type finals struct{ tried []rankcache.BoardID }
-
-func (f *finals) Final(_ context.Context, b rankcache.BoardID) error {
-	f.tried = append(f.tried, b)
-	if slices.Index(f.tried, b) == len(f.tried)-1 {
-		return errors.New("the ledger lags")
-	}
-	return nil
-}
-
-func TestFinalIsTriedUntilItIsMade(t *testing.T) {
-	made := &finals{}
-	f := newFixture(t, testkit.Kfake(t).Addr(), nil, func(o *Options) { o.Finalizer = made })
-	b, other := f.board(t, "paid", time.Now().Add(-48*time.Hour), wire.LifeOpen), f.board(t, "day", time.Now().Add(-48*time.Hour), wire.LifeOpen)
-	if err := f.closeBoards(t.Context()); err == nil || !strings.Contains(err.Error(), "the ledger lags") {
-		t.Errorf("first attempt: %v", err)
-	}
-	f.look(t) // too early for another
-	if life := f.meta(t, b).Life; life != wire.LifeClosed || len(made.tried) != 1 || !slices.Equal(f.indexed(t), []string{string(b)}) {
-		t.Errorf("life %d, finals %q, in the index %q", life, made.tried, f.indexed(t))
-	}
-	f.ahead = finalEvery
-	f.look(t)
-	if a, b := f.meta(t, b).Life, f.meta(t, other).Life; a != wire.LifeFinal || b != wire.LifeClosed || len(f.indexed(t)) != 0 {
-		t.Errorf("lives %d %d, in the index %q", a, b, f.indexed(t))
-	}
-}
-
 // Two controllers that both believe to lead close each board once and disturb nothing.
 func TestTwoControllersAtOnce(t *testing.T) {
 	f := newFixture(t, testkit.Kfake(t).Addr(), brokersTime, nil)

@@ -66,8 +66,7 @@ func BenchmarkReaderStanding(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		at := i % len(names)
-		s := sidecar.Standings{Rows: dst}
-		if err := r.ReadStandings(context.Background(), &q, names[at:at+1], &s); err != nil {
+		if _, err := r.Standings(context.Background(), q, dst, names[at:at+1]); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -308,10 +307,7 @@ func TestNoAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(200, func() { _, _ = r.Top(context.Background(), q, 50) }); n != 0 {
 		t.Errorf("Reader.Top: %v allocations", n)
 	}
-	if n := testing.AllocsPerRun(200, func() {
-		s := sidecar.Standings{Rows: dst}
-		_ = r.ReadStandings(context.Background(), &q, members, &s)
-	}); n != 0 {
+	if n := testing.AllocsPerRun(200, func() { _, _ = r.Standings(context.Background(), q, dst, members) }); n != 0 {
 		t.Errorf("Reader.Standings: %v allocations", n)
 	}
 }

@@ -61,7 +61,8 @@ type classRead struct {
 // periodBefore is what a trend is read from.
 type periodBefore struct {
 	board rankcache.BoardID
-	over  bool           // the board does not change any more
+	now   time.Time      // of the request
+	until time.Time      // when the trend that was read may have changed; zero: it can't
 	trend *apijson.Trend // of the page's rows and the caller, if they were looked up for this call
 }
 
@@ -139,7 +140,7 @@ func (r *classRead) findBefore(now time.Time) *apijson.Problem {
 		return noTrend(err.Error())
 	}
 	id := r.class.AppendID(nil, r.dims[:len(r.class.dims)], before.Tag)
-	r.before = &periodBefore{board: rankcache.BoardID(id), over: !now.Before(before.End.Add(r.class.Grace))}
+	r.before = &periodBefore{board: rankcache.BoardID(id), now: now}
 	return nil
 }
 
