@@ -35,7 +35,8 @@ func (s *encoder) init(r *sidecar.Reader, now func() time.Time, log *slog.Logger
 
 // encoded returns the page with the rows of a, encoded at most once for all callers.
 func (s *encoder) encoded(c *call, p *pages, a *sidecar.Answer) *body {
-	e := p.entry(c.pageKey(a.Integers))
+	c.args.integers = a.Integers
+	e := p.entry(&c.args.pageKey)
 	if b := e.valid(); b != nil {
 		return b
 	}
