@@ -17,6 +17,7 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/internal/writer"
+	writerrpc "rankcache/internal/writer/rpc"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 )
@@ -204,8 +205,8 @@ func (w *Writer) drain() time.Duration {
 }
 
 func (w *Writer) servePosts(ctx context.Context) error {
-	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
-	handler := w.tokens.require(w.knowing(w.writer.Handler()))
+	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, HTTP2: true, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
+	handler := w.tokens.require(w.knowing(writerrpc.Handler(w.writer, w.writer.Handler())))
 	return w.serve(ctx, "scores", leaving(w.ready, handler), cfg)
 }
 
