@@ -66,8 +66,8 @@ redis-server in PATH.`,
 	flags.IntVar(&b.quiet, "quiet", 20, "further boards that change seldom")
 	flags.IntVar(&b.streams, "streams", 10, "streams of each board")
 	flags.Float64Var(&b.rate, "changes", 10, "changes a second of each board")
-	flags.DurationVar(&b.window, "window", 10*time.Second, "time over which a round is measured, without streams and with them")
-	flags.IntVar(&b.rounds, "rounds", 3, "rounds")
+	flags.DurationVar(&b.window, "window", 4*time.Second, "time over which a round is measured, without streams and with them; at most 4s, as the sidecar closes connections that send nothing for 5s")
+	flags.IntVar(&b.rounds, "rounds", 5, "rounds")
 	output := app.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
@@ -80,8 +80,8 @@ redis-server in PATH.`,
 }
 
 func (b *liveBench) run(ctx context.Context) error {
-	if b.boards < 1 || b.quiet < 1 || b.streams < 1 || b.rate <= 0 || b.rate > 20 || b.rounds < 1 || b.window <= 0 {
-		return app.Usagef("want --boards, --quiet, --streams and --rounds of 1 or more, --changes of at most 20 and a positive --window")
+	if b.boards < 1 || b.quiet < 1 || b.streams < 1 || b.rate <= 0 || b.rate > 20 || b.rounds < 1 || b.window <= 0 || b.window > 4*time.Second {
+		return app.Usagef("want --boards, --quiet, --streams and --rounds of 1 or more, --changes of at most 20 and a --window of at most 4s")
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free now
 	if err != nil {

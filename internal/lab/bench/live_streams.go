@@ -63,7 +63,7 @@ type changes struct {
 }
 
 func newChanges(b *liveBench, ids []rankcache.BoardID) (*changes, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.kafka), kgo.ProducerLinger(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.kafka), kgo.ProducerLinger(2*time.Millisecond), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
