@@ -230,6 +230,19 @@ func TestOneBadBoardDoesNotHurtTheOthers(t *testing.T) {
 	}
 }
 
+// TestChangedIsCalledForOtherPages: not for one that was read again and is the same.
+func TestChangedIsCalledForOtherPages(t *testing.T) {
+	var changed []rankcache.BoardID
+	r := &refresher{cfg: Config{}.withDefaults(), log: quiet(), metrics: newTestTracker(t, Config{}, nil).metrics,
+		changed: func(id rankcache.BoardID) { changed = append(changed, id) }}
+	batch := []*page{{board: "a"}, {board: "b"}}
+	r.complete(batch, []*rankcache.Top{{Board: "a"}, nil}, time.Now())
+	r.complete(batch, []*rankcache.Top{{Board: "a"}, {Board: "b"}}, time.Now())
+	if len(changed) != 2 || changed[0] != "a" || changed[1] != "b" {
+		t.Errorf("called for %v", changed)
+	}
+}
+
 // An unchanged page keeps its pointer, so that what readers keep with it stays.
 func TestUnchangedPageKeepsItsPointer(t *testing.T) {
 	o := &slowOrigin{frozen: true}

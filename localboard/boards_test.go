@@ -74,3 +74,31 @@ func TestBoardsNeverHalfBuilt(t *testing.T) {
 	close(done)
 	wg.Wait()
 }
+
+// TestChangedIsCalled whenever readers may see another state, and not for what no reader sees.
+func TestChangedIsCalled(t *testing.T) {
+	calls := 0
+	s := NewBoards(WithChanged(func(id rankcache.BoardID) {
+		if id != "b" {
+			t.Errorf("called for %s", id)
+		}
+		calls++
+	}))
+	b := s.Create("b")
+	for i, step := range []struct {
+		do    func()
+		calls bool
+	}{
+		{func() { b.Apply([]wire.Update{{Op: wire.OpSet, Member: "m", Score: 1, Seq: 1}}) }, false},
+		{b.Publish, true},
+		{b.Publish, false},
+		{func() { s.Open("b") }, true},
+		{b.Reset, true},
+		{func() { s.Drop("b") }, true},
+	} {
+		before := calls
+		if step.do(); (calls > before) != step.calls {
+			t.Errorf("step %d: %d calls", i, calls-before)
+		}
+	}
+}

@@ -2,11 +2,19 @@ package app
 
 import (
 	"bufio"
+	"errors"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	"rankcache/internal/testkit"
+	rankcachev1 "rankcache/proto/rankcache/v1"
 )
 
 // TestLivePage watches a super-hot board and a small one while gifts come, through the whole
@@ -31,6 +39,42 @@ func TestLivePage(t *testing.T) {
 	s.Signal(syscall.SIGTERM)
 	for _, page := range []*pageLines{star, small} {
 		page.until(t, `"draining"`)
+	}
+}
+
+// TestRPC writes by gRPC to the writer and reads the write from the sidecar.
+func TestRPC(t *testing.T) {
+	h := newFixture(t)
+	s := h.serve(t, "--rpc", "127.0.0.1:0")
+	s.WaitReady(time.Minute)
+	call := func(addr, method string, req, res proto.Message) error {
+		conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return conn.Invoke(t.Context(), "/rankcache.v1."+method, req, res)
+	}
+	commands := []*rankcachev1.Command{{Board: string(h.star), Member: "a", Op: "incr", Delta: proto.Float64(2), Order: testkit.Name(t)},
+		{Board: string(h.star), Member: "a", Op: "double", Order: testkit.Name(t) + "-2"}}
+	var posted rankcachev1.PostScoresResponse
+	testkit.Eventually(t, 30*time.Second, func() error { // the producer needs a moment at the start
+		posted.Reset()
+		err := call(h.writer.Addr("scores"), "Scores/PostScores", &rankcachev1.PostScoresRequest{Commands: commands}, &posted)
+		if p := posted.GetResults(); err == nil && p[0].GetProblem() != nil {
+			return errors.New(p[0].GetProblem().GetCode())
+		}
+		return err
+	})
+	applied := posted.Results[0].GetResult()
+	if applied.GetScore() != 2 || applied.GetSeq() != 1 || posted.Results[1].GetProblem().GetArgument() != "op" {
+		t.Fatalf("posted %v", &posted)
+	}
+	var top rankcachev1.GetTopResponse
+	err := call(s.Addr("rpc"), "Boards/GetTop", &rankcachev1.GetTopRequest{Address: &rankcachev1.Address{Board: string(h.star)},
+		Bounds: &rankcachev1.Bounds{MinState: applied.State, WaitMs: 5000}}, &top)
+	if rows := top.GetPage().GetRows(); err != nil || len(rows) != 1 || rows[0].Member != "a" || rows[0].Score != 2 || top.Page.State != applied.State {
+		t.Errorf("read %v, %v", &top, err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"rankcache/internal/roomsync"
 	"rankcache/internal/writer"
 	"rankcache/internal/writer/compat"
+	writerrpc "rankcache/internal/writer/rpc"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 )
@@ -217,9 +218,9 @@ func (w *Writer) drain() time.Duration {
 }
 
 func (w *Writer) servePosts(ctx context.Context) error {
-	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
+	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, HTTP2: true, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	// Older forms have their token in the body.
-	handler := compat.New(w.tokens.require(w.writer.Handler()), w.rooms.File)
+	handler := compat.New(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.rooms.File)
 	return w.serve(ctx, "scores", leaving(w.ready, w.knowing(handler)), cfg)
 }
 

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 	"rankcache/wire"
 )
 
@@ -36,14 +37,34 @@ func (p *poster) postSeveral(rw http.ResponseWriter, r *http.Request, decode fun
 	if !ok {
 		return
 	}
-	commands, err := decode(body)
+	answer, err := p.doSeveral(ctx, body, decode)
 	if err != nil {
 		problemOf(err).Write(rw)
 		return
 	}
-	answer := appendResults(nil, p.doAll(ctx, commands))
 	rw.Header().Set("Content-Type", "application/json")
 	_, _ = rw.Write(append(answer, '\n')) // the caller may have gone
+}
+
+// doSeveral takes the commands of a body all the way. The error is a [*Refusal] of all of them.
+func (p *poster) doSeveral(ctx context.Context, body []byte, decode func([]byte) ([]json.RawMessage, error)) ([]byte, error) {
+	commands, err := decode(body)
+	if err != nil {
+		return nil, err
+	}
+	return appendResults(nil, p.doAll(ctx, commands)), nil
+}
+
+// PostBatch does what POST /v1/scores:batch does: body and answer are those of it. ok is
+// false if the body is refused as a whole, for a reason that problem has.
+func (w *Writer) PostBatch(ctx context.Context, body []byte) (answer []byte, problem httpserve.Problem, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, w.posts.time)
+	defer cancel()
+	answer, err := w.posts.doSeveral(ctx, body, decodeBatch)
+	if err != nil {
+		return nil, problemOf(err), false
+	}
+	return answer, problem, true
 }
 
 // decodeBatch returns the commands of a body, undecoded. The error is a [*Refusal].

@@ -3,24 +3,70 @@ package rpc
 import (
 	"fmt"
 	"strconv"
+	"sync"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	v1 "rankcache/proto/rankcache/v1"
 )
 
 // codec is one of Connect's own, for messages that are encoded already, too.
 type codec struct {
 	name string
 	json bool
+	tops *topRequests // nil: not JSON
 }
 
 // codecs are the options that replace Connect's.
 func codecs() connect.HandlerOption {
-	return connect.WithHandlerOptions(connect.WithCodec(codec{"proto", false}),
-		connect.WithCodec(codec{"json", true}), connect.WithCodec(codec{"json; charset=utf-8", true}))
+	tops := &topRequests{kept: make(map[string]*v1.GetTopRequest)}
+	return connect.WithHandlerOptions(connect.WithCodec(codec{"proto", false, nil}),
+		connect.WithCodec(codec{"json", true, tops}), connect.WithCodec(codec{"json; charset=utf-8", true, tops}))
+}
+
+// topRequests are decoded requests by their JSON: an app sends the same ones again and again,
+// and to decode one takes longer than to answer it.
+type topRequests struct {
+	mu   sync.RWMutex
+	kept map[string]*v1.GetTopRequest // never changed
+}
+
+// Limits of topRequests.
+const (
+	maxTopRequests = 256
+	maxTopRequest  = 1 << 10 // bytes
+)
+
+// decode sets to, whose address and bounds may be shared with other requests.
+func (t *topRequests) decode(data []byte, to *v1.GetTopRequest) error {
+	t.mu.RLock()
+	kept := t.kept[string(data)]
+	t.mu.RUnlock()
+	if kept == nil {
+		kept = &v1.GetTopRequest{}
+		if err := protojson.Unmarshal(data, kept); err != nil {
+			return err
+		}
+		t.keep(data, kept)
+	}
+	to.Address, to.Order, to.Start, to.Limit, to.Profiles, to.Bounds = kept.Address, kept.Order, kept.Start, kept.Limit, kept.Profiles, kept.Bounds
+	return nil
+}
+
+func (t *topRequests) keep(data []byte, request *v1.GetTopRequest) {
+	if len(data) > maxTopRequest {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.kept) >= maxTopRequests {
+		clear(t.kept)
+	}
+	t.kept[string(data)] = request
 }
 
 // encoded is a message that appends itself.
@@ -63,6 +109,9 @@ func (c codec) Unmarshal(data []byte, message any) error {
 	}
 	if len(data) == 0 {
 		return fmt.Errorf("no JSON: want an object")
+	}
+	if top, ok := m.(*v1.GetTopRequest); ok && c.tops != nil {
+		return c.tops.decode(data, top)
 	}
 	return protojson.Unmarshal(data, m)
 }

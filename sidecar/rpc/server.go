@@ -96,10 +96,11 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.hub.Wait()
 	defer s.Drain()
 	defer context.AfterFunc(ctx, s.Drain)()
-	return httpserve.Serve(ctx, countedListener{ln, &s.conns}, s.handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true}, s.log)
+	return httpserve.Serve(ctx, countedListener{ln, &s.conns}, s.Handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true}, s.log)
 }
 
-func (s *Server) handler() http.Handler {
+// Handler returns what Serve answers with.
+func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/boards/{board}/live", s.liveBoard)
 	mux.HandleFunc("GET /v1/classes/{class}/live", s.liveClass)

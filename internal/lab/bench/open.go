@@ -32,6 +32,10 @@ type openBench struct {
 	apart       bool
 	dir         string
 	data        load.Target
+	args        []string // further ones of the sidecar
+	filled      map[rankcache.BoardID]*fill.Board
+	// do measures, with the sidecar running; openBench.measure unless another bench sets it.
+	do func(ctx context.Context, sidecar int, r *openReport) error
 }
 
 // otherMembers is the size of the board that is read meanwhile, and smallMembers that of
@@ -147,7 +151,10 @@ func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 			return nil, err
 		}
 	}
-	return report, b.measure(ctx, report)
+	if b.do == nil {
+		return report, b.measure(ctx, report)
+	}
+	return report, b.do(ctx, sidecar.Process.Pid, report)
 }
 
 // part ties this process, and the servers that it will start, to all cores but the last,
@@ -188,7 +195,11 @@ func (b *openBench) fillBoards(ctx context.Context) error {
 func (b *openBench) fillBoard(ctx context.Context, id rankcache.BoardID, members int) error {
 	filled := b.replayBench
 	filled.members, filled.updates = members, members
-	_, err := filled.fill(ctx, id, 1)
+	board, err := filled.fill(ctx, id, 1)
+	if b.filled == nil {
+		b.filled = make(map[rankcache.BoardID]*fill.Board)
+	}
+	b.filled[id] = board
 	return err
 }
 
@@ -210,9 +221,9 @@ func (b *openBench) startSidecar(ctx context.Context, redisAddr string) (*exec.C
 		return nil, err
 	}
 	b.data = load.Target{Network: "unix", Addr: filepath.Join(b.dir, "data.sock")}
-	cmd := exec.CommandContext(ctx, self, "bench", "rankcache", "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
-		"--socket", b.data.Addr, "--rooms", b.roomsFile(), "--redis", "redis://"+redisAddr, "--kafka", b.kafka, "--hot-source", "none",
-		"--memory-budget", "0", "--give-up-after", "5m", "--drain", "0s", "--log-level", "warn")
+	cmd := exec.CommandContext(ctx, self, append([]string{"bench", "rankcache", "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
+		"--socket", b.data.Addr, "--rooms", b.roomsFile(), "--redis", "redis://" + redisAddr, "--kafka", b.kafka, "--hot-source", "none",
+		"--memory-budget", "0", "--give-up-after", "5m", "--drain", "0s", "--log-level", "warn"}, b.args...)...)
 	cmd.Stderr = os.Stderr // written by another goroutine than the progress
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the sidecar: %w", err)

@@ -83,7 +83,7 @@ func (s *benchServers) start(name string) (*benchServer, error) {
 		return s.startFixed(name, "loop", s.write("/top50", "rankcache", top50Path))
 	case "fixed profiles":
 		return s.startFixed(name, "fixed", s.write("/profiles50", "busy", profilesPath))
-	case "sortedset", "sortedset fasthttp":
+	case "sortedset", "sortedset fasthttp", "rpc", "bare rpc":
 		return s.startTarget(name, name, s.size())
 	case "updated": // apart from rankcache, whose pages stay as they were written down
 		return s.startOverRedis(name, "rankcache", s.size())

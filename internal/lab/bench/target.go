@@ -68,6 +68,8 @@ var targetMakers = map[string]func(context.Context, *targetOptions) (target, err
 	"sortedset":          newSortedsetTarget,
 	"sortedset fasthttp": newFastSortedsetTarget,
 	"resp":               newRESPTarget,
+	"rpc":                newRPCTarget,
+	"bare rpc":           newBareRPCTarget,
 	"redcon":             newRedconTarget,
 	"relay":              newRelayTarget,
 }

@@ -1,0 +1,46 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"rankcache/internal/app"
+	"rankcache/internal/testkit"
+)
+
+// TestBenchLive is bench live with few boards, for too short to mean anything.
+func TestBenchLive(t *testing.T) {
+	testkit.Redis(t) // skips or fails where there is no redis-server
+	t.Setenv(envRunMain, "1")
+	t.Setenv("RANKCACHE_TEST_KAFKA_LIBS", t.TempDir()) // no Kafka there: kfake
+	var out, progress bytes.Buffer
+	err := app.Run(t.Context(), benchOnly(), []string{"bench", "live", "-o", "json", "--boards", "2", "--quiet", "1", "--streams", "2", "--rounds", "1", "--window", "500ms"}, &out, &progress)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	var report liveReport
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Boards != 2 || report.Watchers != 6 || report.EventsPerS <= 0 || report.BusyP99 <= 0 || report.Busy <= 0 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// TestBenchRPC calls each protocol a few times.
+func TestBenchRPC(t *testing.T) {
+	t.Setenv(envRunMain, "1")
+	var out, progress bytes.Buffer
+	err := app.Run(t.Context(), benchOnly(), []string{"bench", "rpc", "-o", "json", "--rounds", "1", "--calls", "20", "--connections", "2", "--board-members", "2000"}, &out, &progress)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	var report rpcReport
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Rows) != len(rpcProtocols) || len(report.Ratios) != len(rpcProtocols) || report.Rows[0].Bytes < 1000 || report.Rows[2].Bytes != report.Rows[0].Bytes+5 {
+		t.Errorf("%+v", report)
+	}
+}
