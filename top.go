@@ -58,7 +58,7 @@ type Stamp struct {
 	State
 	// Members is the number of members of the whole board.
 	Members int
-	Life    Life
+	Life    Life // only answers of Redis tell it
 	// At is when the answer was made, by the clock of this process.
 	At time.Time
 }

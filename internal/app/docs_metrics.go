@@ -58,6 +58,7 @@ func serveRegistry() (*registry, error) {
 	o.data, o.admin, o.health = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	o.profiles.redisKey = "profile:<member>"
 	o.resp.addr = "127.0.0.1:0"
+	o.rpc.addr = "127.0.0.1:0"
 	o.snapshots.dir = "boards" // is not touched before the first save
 	s, err := newSidecar(o, slog.New(slog.DiscardHandler))
 	if err != nil {
