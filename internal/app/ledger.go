@@ -16,7 +16,7 @@ import (
 
 	"rankcache/internal/httpserve"
 	"rankcache/ledger"
-	"rankcache/ledger/history"
+	ledgerhistory "rankcache/ledger/history"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 )
@@ -231,7 +231,7 @@ func (l *ledgerProcess) handler() http.Handler {
 		httpserve.WriteJSON(w, http.StatusOK, map[string]any{"version": Version, "ledger": l.ledger.Status(),
 			"dependencies": map[string]any{serviceDatabase: l.database.Status()}})
 	})
-	history.Register(mux, l.store, l.log)
+	ledgerhistory.Register(mux, l.store, l.log)
 	mux.Handle("/", adminapi.Health(l.ready, promhttp.HandlerFor(l.registry, promhttp.HandlerOpts{})))
 	return mux
 }
