@@ -255,7 +255,7 @@ func (s *writerState) checkEntry(e *rankcache.Entry) error {
 func (s *writerState) load(seq uint64, es []rankcache.Entry) {
 	listed := make([]uint32, 0, len(es))
 	for i := range es {
-		s.pass.Done(1)
+		s.pass.Done(rowSteps)
 		if h, r := s.findOrAdd(es[i].Member); r != nil {
 			listed = append(listed, h)
 			s.setAsOf(seq, h, r, es[i].Score+0)
@@ -263,10 +263,11 @@ func (s *writerState) load(seq uint64, es []rankcache.Entry) {
 	}
 	keep := newBitset(s.members.endHandle)
 	for _, h := range listed {
+		s.pass.Done(1)
 		keep.put(h)
 	}
 	for h, r := range s.members.all {
-		s.pass.Done(1)
+		s.pass.Done(rowSteps)
 		if !keep.has(h) {
 			s.setAsOf(seq, h, r, absent)
 		}

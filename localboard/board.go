@@ -95,6 +95,7 @@ func (b *Board) Load(seq uint64, es []rankcache.Entry) error {
 		return fmt.Errorf("board %s: %w: read a snapshot after seq %d; this one is of %d", b.id, ErrOldSnapshot, b.forgottenSeq, seq)
 	}
 	for i := range es {
+		b.pass.Done(1)
 		if err := b.checkEntry(&es[i]); err != nil {
 			return fmt.Errorf("board %s: snapshot: %w", b.id, err)
 		}
@@ -105,7 +106,7 @@ func (b *Board) Load(seq uint64, es []rankcache.Entry) error {
 
 // Sum returns the checksum over all members, unpublished changes included. The first
 // call since [New] or Reset adds them up, in pieces, so that other methods wait for
-// half a millisecond at most; from then on each change keeps the sum.
+// a quarter of a millisecond at most; from then on each change keeps the sum.
 func (b *Board) Sum() uint64 {
 	for {
 		b.mu.Lock()
