@@ -252,21 +252,20 @@ func (s *writerState) checkEntry(e *rankcache.Entry) error {
 }
 
 // load sets the members of a snapshot of seq and removes all others.
-func (s *writerState) load(seq uint64, es []rankcache.Entry) {
-	listed := make([]uint32, 0, len(es))
-	for i := range es {
-		s.pass.Done(1)
-		if h, r := s.findOrAdd(es[i].Member); r != nil {
-			listed = append(listed, h)
-			s.setAsOf(seq, h, r, es[i].Score+0)
-		}
+func (s *writerState) load(seq uint64, pieces [][]rankcache.Entry) {
+	var listed [][]uint32
+	for _, es := range pieces {
+		listed = append(listed, s.loadPiece(seq, es))
 	}
 	keep := newBitset(s.members.endHandle)
-	for _, h := range listed {
-		keep.put(h)
+	for _, handles := range listed {
+		for _, h := range handles {
+			s.pass.Done(1)
+			keep.put(h)
+		}
 	}
 	for h, r := range s.members.all {
-		s.pass.Done(1)
+		s.pass.Done(rowSteps)
 		if !keep.has(h) {
 			s.setAsOf(seq, h, r, absent)
 		}
@@ -274,6 +273,19 @@ func (s *writerState) load(seq uint64, es []rankcache.Entry) {
 	s.seqs.acceptTo(seq)
 	s.forgottenSeq = max(s.forgottenSeq, seq)
 	maybeCompact(s)
+}
+
+// loadPiece sets members and returns their handles.
+func (s *writerState) loadPiece(seq uint64, es []rankcache.Entry) []uint32 {
+	listed := make([]uint32, 0, len(es))
+	for i := range es {
+		s.pass.Done(rowSteps)
+		if h, r := s.findOrAdd(es[i].Member); r != nil {
+			listed = append(listed, h)
+			s.setAsOf(seq, h, r, es[i].Score+0)
+		}
+	}
+	return listed
 }
 
 // setAsOf gives a member the state that it had at seq, unless it has a later one,

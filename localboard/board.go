@@ -96,29 +96,32 @@ func (b *Board) AcceptHoles(seq uint64) {
 // Load replaces the board's state by a snapshot of the origin that was read after
 // the origin had reached seq. A member whose own seq is higher keeps its state,
 // also if that is removed; every other member takes the snapshot's state, or is
-// removed if the snapshot lacks it. All updates up to seq then count as seen. es
-// is not retained.
+// removed if the snapshot lacks it. All updates up to seq then count as seen. The
+// snapshot may come in pieces; they are not retained.
 //
 // The error wraps ErrOldSnapshot or names an entry that no board can hold; the
 // board is then unchanged.
-func (b *Board) Load(seq uint64, es []rankcache.Entry) error {
+func (b *Board) Load(seq uint64, pieces ...[]rankcache.Entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if seq < b.forgottenSeq {
 		return fmt.Errorf("board %s: %w: read a snapshot after seq %d; this one is of %d", b.id, ErrOldSnapshot, b.forgottenSeq, seq)
 	}
-	for i := range es {
-		if err := b.checkEntry(&es[i]); err != nil {
-			return fmt.Errorf("board %s: snapshot: %w", b.id, err)
+	for _, es := range pieces {
+		for i := range es {
+			b.pass.Done(1)
+			if err := b.checkEntry(&es[i]); err != nil {
+				return fmt.Errorf("board %s: snapshot: %w", b.id, err)
+			}
 		}
 	}
-	b.load(seq, es)
+	b.load(seq, pieces)
 	return nil
 }
 
 // Sum returns the checksum over all members, unpublished changes included. The first
 // call since [New] or Reset adds them up, in pieces, so that other methods wait for
-// half a millisecond at most; from then on each change keeps the sum.
+// a quarter of a millisecond at most; from then on each change keeps the sum.
 func (b *Board) Sum() uint64 {
 	for {
 		b.mu.Lock()

@@ -49,7 +49,7 @@ func compact(s *writerState) {
 
 func (c *compaction) copyRecords() {
 	for h, r := range c.from.all {
-		c.pass.Done(1)
+		c.pass.Done(rowSteps)
 		if c.droppable(r) {
 			c.forgottenSeq = max(c.forgottenSeq, r.seq)
 			continue

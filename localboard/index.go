@@ -206,7 +206,7 @@ func (x *index) bytes() int {
 func (x *index) withHandles(m *members, handles []uint32, p *yield.Steps) *index {
 	b := newBuilder(x.version)
 	for r := range x.all {
-		p.Done(1)
+		p.Done(rowSteps)
 		h := handles[r.handle]
 		b.add(row{sortKey{r.score, m.idKey(m.at(h).id())}, h})
 	}
@@ -219,7 +219,7 @@ func (x *index) merged(m *members, gone bitset, added []row, p *yield.Steps) *in
 	m.sort(added, p)
 	b := newBuilder(x.version)
 	for r := range x.all {
-		p.Done(1)
+		p.Done(rowSteps)
 		if gone.has(r.handle) {
 			continue
 		}
@@ -239,7 +239,7 @@ func (x *index) merged(m *members, gone bitset, added []row, p *yield.Steps) *in
 func build(m *members, rows rowPieces, version uint64, p *yield.Steps) *index {
 	b := newBuilder(version)
 	for r := range rows.sorted(m, p) {
-		p.Done(1)
+		p.Done(rowSteps)
 		b.add(r)
 	}
 	return b.close()

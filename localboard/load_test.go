@@ -26,8 +26,7 @@ func TestLoadFence(t *testing.T) {
 		// The scan began after seq 10 and saw some of what came later.
 		err := b.Load(10, []rankcache.Entry{
 			{Member: "old", Score: 5}, {Member: "same", Score: 3}, {Member: "newer", Score: 8},
-			{Member: "removed since", Score: 2}, {Member: "new", Score: math.Copysign(0, -1)},
-		})
+		}, nil, []rankcache.Entry{{Member: "removed since", Score: 2}, {Member: "new", Score: math.Copysign(0, -1)}})
 		if err != nil {
 			t.Fatal(err)
 		}

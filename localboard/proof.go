@@ -24,8 +24,8 @@ type proof struct {
 
 const (
 	allHandles = math.MaxUint32
-	// sumPiece is how many members are added up with the lock held: half a millisecond.
-	sumPiece = 4096
+	// sumPiece is how many members are added up with the lock held: 0.2 ms.
+	sumPiece = 1024
 )
 
 // share returns a member's share of the sum, 0 if it is not on the board.

@@ -102,7 +102,7 @@ func (t *table) findTag(tag uint32) (handle uint32, ok bool) {
 func (t *table) resized(p *yield.Steps, moved func(handle, slot uint32)) *table {
 	to := tableOf(t.size+t.size/tableGrowth, p)
 	for i := range t.size {
-		p.Done(1)
+		p.Done(rowSteps)
 		s := t.at(i)
 		if e := s.entry.Load(); e != 0 {
 			handle := uint32(e) - 1

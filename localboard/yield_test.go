@@ -27,7 +27,7 @@ func newYieldingBoard(rows int, yield func(*Board)) *Board {
 
 // TestPassesYield: a pass over the whole board yields, too.
 func TestPassesYield(t *testing.T) {
-	const rows = 3 * passSteps
+	const rows, pass = 3 * passSteps, 3 * rowSteps // yields of a pass over all rows
 	times := 0
 	b := NewBoards(WithYield(func() { times++ })).Create("b")
 	first, second := scores(0, rows), scores(rows, rows)
@@ -41,12 +41,13 @@ func TestPassesYield(t *testing.T) {
 		pass func()
 		want int // at least
 	}{
-		{"the growing table", func() { b.Apply(first) }, 2},
-		{"the first publication", b.Publish, 3},
-		{"many changes", func() { b.Apply(second); b.Publish() }, 3},
-		{"a load", func() { load(whole(b, rankcache.Descending)) }, 6},
-		{"a load that removes all", func() { load(nil) }, 3},
-		{"a compaction", func() { compact(&b.writerState) }, 3},
+		{"the growing table", func() { b.Apply(first) }, pass},
+		{"the first publication", b.Publish, 2 * pass},
+		{"many changes", func() { b.Apply(second); b.Publish() }, pass},
+		{"the sum", func() { b.Sum() }, rows/sumPiece - 1},
+		{"a load", func() { load(whole(b, rankcache.Descending)) }, 2*pass + 2},
+		{"a load that removes all", func() { load(nil) }, pass},
+		{"a compaction", func() { compact(&b.writerState) }, pass},
 	} {
 		times = 0
 		c.pass()

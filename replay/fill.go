@@ -62,23 +62,23 @@ func (l *filler) fromRedis(ctx context.Context, r *replica, epoch int) (after ui
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	var entries []rankcache.Entry
-	begin := time.Now()
+	var pieces [][]rankcache.Entry // one slice would be copied as it grows, at once
+	members, begin := 0, time.Now()
 	before, last, err := l.origin.Scan(ctx, r.id, func(es []rankcache.Entry) error {
-		entries = append(entries, es...)
+		pieces, members = append(pieces, es), members+len(es)
 		return ctx.Err()
 	})
 	if err == nil && before.Seq == 0 && before.Run == 0 {
 		err = errNoTotal
 	}
 	if err == nil {
-		err = r.load(epoch, before.State, entries)
+		err = r.load(epoch, before.State, pieces)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("load board %s from Redis: %w", r.id, err)
 	}
 	l.metrics.snapshots.Inc()
-	l.log.Info("board loaded from Redis", "board", r.id, "members", len(entries), "seq", before.Seq, "took", time.Since(begin))
+	l.log.Info("board loaded from Redis", "board", r.id, "members", members, "seq", before.Seq, "took", time.Since(begin))
 	return last.Seq, nil
 }
 

@@ -14,7 +14,7 @@ import (
 type Board interface {
 	Apply([]wire.Update) rankcache.ApplyResult
 	// Load replaces the board by entries that were read from Redis after seq.
-	Load(seq uint64, es []rankcache.Entry) error
+	Load(seq uint64, pieces ...[]rankcache.Entry) error
 	// Sum returns the checksum over all members. The first call adds them up.
 	Sum() uint64
 	// SetRun records of which run the updates are.
@@ -71,8 +71,8 @@ type Origin interface {
 	Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (Sample, error)
 	// Page returns rows with the total and the size of the same instant.
 	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error)
-	// Scan gives the whole board to fn in pieces, and returns the stamps read
-	// before the first and after the last.
+	// Scan gives the whole board to fn in pieces, which fn may keep, and returns the
+	// stamps read before the first and after the last.
 	Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
 	// ServerID returns the run_id of the Redis that has the board.
 	ServerID(context.Context, rankcache.BoardID) (string, error)

@@ -296,7 +296,7 @@ var errEpochPassed = errors.New("the board was reset meanwhile")
 
 // load replaces the board by entries that were read from Redis at or after a state, in
 // an epoch.
-func (r *replica) load(epoch int, at rankcache.State, es []rankcache.Entry) error {
+func (r *replica) load(epoch int, at rankcache.State, pieces [][]rankcache.Entry) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.epoch != epoch || r.dropped {
@@ -308,7 +308,7 @@ func (r *replica) load(epoch int, at rankcache.State, es []rankcache.Entry) erro
 	if at.Run != r.run {
 		return fmt.Errorf("redis has run %d of the board, the log %d", at.Run, r.run)
 	}
-	err := r.board.Load(at.Seq, es)
+	err := r.board.Load(at.Seq, pieces...)
 	if have := r.board.Progress().Highest; err != nil && at.Seq < have {
 		r.reportLocked(faultAhead(at.Seq, have)) // an older load can be taken by an empty board only
 	}

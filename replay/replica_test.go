@@ -29,14 +29,14 @@ func (b *fakeBoard) Apply(us []wire.Update) rankcache.ApplyResult {
 	b.note("apply %d", len(us))
 	return rankcache.ApplyResult{Applied: len(us)}
 }
-func (b *fakeBoard) Load(uint64, []rankcache.Entry) error { return nil }
-func (b *fakeBoard) AcceptHoles(seq uint64)               { b.note("accept holes up to %d", seq) }
-func (b *fakeBoard) Reset()                               { b.note("reset") }
-func (b *fakeBoard) Progress() rankcache.Progress         { return b.have }
-func (b *fakeBoard) Score(string) (float64, uint64, bool) { return 0, 0, false }
-func (b *fakeBoard) Publish()                             { b.note("publish") }
-func (b *fakeBoard) MarkCurrent(t time.Time)              { b.current = t }
-func (b *fakeBoard) CurrentAt() time.Time                 { return b.current }
+func (b *fakeBoard) Load(uint64, ...[]rankcache.Entry) error { return nil }
+func (b *fakeBoard) AcceptHoles(seq uint64)                  { b.note("accept holes up to %d", seq) }
+func (b *fakeBoard) Reset()                                  { b.note("reset") }
+func (b *fakeBoard) Progress() rankcache.Progress            { return b.have }
+func (b *fakeBoard) Score(string) (float64, uint64, bool)    { return 0, 0, false }
+func (b *fakeBoard) Publish()                                { b.note("publish") }
+func (b *fakeBoard) MarkCurrent(t time.Time)                 { b.current = t }
+func (b *fakeBoard) CurrentAt() time.Time                    { return b.current }
 func (b *fakeBoard) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	return rankcache.Stamp{State: rankcache.State{Seq: b.have.Contiguous}, Members: b.have.Members}, nil
 }

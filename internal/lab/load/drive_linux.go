@@ -135,8 +135,8 @@ func (d *driver) askDue(now int64) error {
 			}
 			d.planned++
 		}
-		i := d.free[len(d.free)-1]
-		d.free = d.free[:len(d.free)-1]
+		i := d.free[0] // in turn: a server closes a connection that asks nothing
+		d.free = slices.Delete(d.free, 0, 1)
 		if err := d.ask(i, due); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -171,6 +172,26 @@ func TestPacedRunKeepsItsRate(t *testing.T) {
 	}
 	if p50, p999 := r.Percentile(0.5), r.Percentile(0.999); p50 <= 0 || p999 < p50 {
 		t.Errorf("p50 %v, p999 %v", p50, p999)
+	}
+}
+
+// TestConnectionsTakeTurns: at a low rate each connection asks now and again. A server
+// closes one that has asked nothing for some seconds.
+func TestConnectionsTakeTurns(t *testing.T) {
+	var asked sync.Map
+	target := serve(t, "tcp", func(w http.ResponseWriter, r *http.Request) {
+		asked.Store(r.RemoteAddr, true)
+		io.WriteString(w, "hello")
+	})
+	cfg := config(target, 5)
+	cfg.Rate, cfg.Window = 200, 100*time.Millisecond
+	run(t, cfg)
+	n := 0
+	for range asked.Range {
+		n++
+	}
+	if n != cfg.Connections {
+		t.Errorf("%d of %d connections asked", n, cfg.Connections)
 	}
 }
 
