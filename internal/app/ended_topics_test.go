@@ -149,7 +149,7 @@ func newEnding(t *testing.T, n int, finals ...string) *ending {
 		books, err := o.ledger()
 		must(t, err)
 		if books != nil {
-			t.Cleanup(func() { _ = books.Close() })
+			t.Cleanup(func() { books.Close() })
 		}
 		follower, c, err := o.build(e.redis, books, log, newRegistry())
 		must(t, err)
