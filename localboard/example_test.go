@@ -22,8 +22,8 @@ func Example() {
 	boards.Open("1_2_3")
 	open, _ := boards.Get("1_2_3")
 	fmt.Println("top:", open.Top().Entries)
-	mine, stamp := open.Standings(nil, []string{"bob"}, rankcache.Descending)
-	fmt.Println("bob is number", mine[0].Rank, "of", stamp.Members, "at seq", stamp.Seq)
+	mine, head := open.Standings(nil, []string{"bob"}, rankcache.Descending)
+	fmt.Println("bob is number", mine[0].Rank, "of", head.Members, "at seq", head.Seq)
 	// Output:
 	// while it is filled: false
 	// top: [{ann 9} {bob 7}]

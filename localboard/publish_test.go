@@ -79,9 +79,9 @@ func TestReadsDuringSuspendedPublication(t *testing.T) {
 	s, reads := newFixture(t), 0
 	s.publish(func() {
 		reads++
-		rows, stamp := s.board.Standings(nil, s.members, rankcache.Descending)
-		if diff := gocmp.Diff(s.want[stamp.Seq], rows); diff != "" {
-			t.Errorf("pause %d, seq %d (-want +got):\n%s", reads, stamp.Seq, diff)
+		rows, head := s.board.Standings(nil, s.members, rankcache.Descending)
+		if diff := gocmp.Diff(s.want[head.Seq], rows); diff != "" {
+			t.Errorf("pause %d, seq %d (-want +got):\n%s", reads, head.Seq, diff)
 		}
 		page, rank, ok := s.board.Around("a", 5, rankcache.Descending)
 		if want := s.want[page.Seq][0]; !ok || rank != want.Rank || page.Entries[rank-1].Score != want.Score {

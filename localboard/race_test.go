@@ -103,12 +103,12 @@ func (tr *transfers) step() {
 func (tr *transfers) read(t *testing.T, how int) {
 	switch how {
 	case 0:
-		rows, stamp := tr.board.Standings(nil, tr.ids, rankcache.Descending)
+		rows, head := tr.board.Standings(nil, tr.ids, rankcache.Descending)
 		sum := 0.0
 		for _, r := range rows[:players] {
 			sum += r.Score
 		}
-		tr.checkSums(t, "standings", sum, rows[players].Score, stamp.Seq)
+		tr.checkSums(t, "standings", sum, rows[players].Score, head.Seq)
 	case 1:
 		top := tr.board.Top()
 		sum, seq := sums(top.Entries)

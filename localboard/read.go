@@ -93,10 +93,11 @@ func (b *Board) Page(start, limit int, direction rankcache.Direction) rankcache.
 	return v.page(start, limit, direction)
 }
 
-// Standings appends the standing of each of members to dst, all of one moment,
-// and returns that moment. The appended standings hold the strings of members.
+// Standings appends the standing of each of members to dst, all of one moment, and
+// returns the published head of that moment, nil before the first Publish. The appended
+// standings hold the strings of members.
 // It allocates only if dst has to grow.
-func (b *Board) Standings(dst []rankcache.Standing, members []string, direction rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
+func (b *Board) Standings(dst []rankcache.Standing, members []string, direction rankcache.Direction) ([]rankcache.Standing, *rankcache.Top) {
 	from := len(dst)
 	for _, m := range members {
 		dst = append(dst, rankcache.Standing{Member: m})
@@ -104,9 +105,9 @@ func (b *Board) Standings(dst []rankcache.Standing, members []string, direction 
 	v, pinned := b.standings(dst[from:], direction)
 	pinned.release()
 	if v == nil {
-		return dst, rankcache.Stamp{}
+		return dst, nil
 	}
-	return dst, v.stamp()
+	return dst, v.top
 }
 
 // standings fills in score and rank of rows, whose Member is set. It returns the

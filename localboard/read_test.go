@@ -87,11 +87,11 @@ func TestAround(t *testing.T) {
 func TestReadBeforePublish(t *testing.T) {
 	b := newBoard(t)
 	b.Apply([]wire.Update{set("a", 1, 1)})
-	rows, stamp := b.Standings(nil, []string{"a"}, rankcache.Descending)
-	if !gocmp.Equal(rows, []rankcache.Standing{{Member: "a"}}) || stamp != (rankcache.Stamp{}) {
-		t.Errorf("standings %+v of %+v", rows, stamp)
+	rows, head := b.Standings(nil, []string{"a"}, rankcache.Descending)
+	if !gocmp.Equal(rows, []rankcache.Standing{{Member: "a"}}) || head != nil {
+		t.Errorf("standings %+v of %+v", rows, head)
 	}
-	if p := b.Page(0, 5, rankcache.Descending); len(p.Entries) != 0 || p.Stamp != stamp {
+	if p := b.Page(0, 5, rankcache.Descending); len(p.Entries) != 0 || p.Stamp != (rankcache.Stamp{}) {
 		t.Errorf("page %+v", p)
 	}
 	if p, _, ok := b.Around("a", 5, rankcache.Descending); ok || len(p.Entries) != 0 {
@@ -102,9 +102,9 @@ func TestReadBeforePublish(t *testing.T) {
 func TestStandingsAppends(t *testing.T) {
 	b := fiveMembers(t)
 	dst := []rankcache.Standing{{Member: "kept", Rank: 7}}
-	dst, stamp := b.Standings(dst, []string{"b", "x", "b"}, rankcache.Descending)
+	dst, head := b.Standings(dst, []string{"b", "x", "b"}, rankcache.Descending)
 	want := []rankcache.Standing{{Member: "kept", Rank: 7}, {Member: "b", Score: 2, Rank: 4}, {Member: "x"}, {Member: "b", Score: 2, Rank: 4}}
-	if diff := gocmp.Diff(want, dst); diff != "" || stamp.Members != 5 {
+	if diff := gocmp.Diff(want, dst); diff != "" || head.Members != 5 {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -206,7 +206,7 @@ func (c *comparer) differences(o *observation) (wrong []difference) {
 		wrong = append(wrong, difference{kind: kindMembers, seq: o.Seq, why: fmt.Sprintf("%d members here, %d in Redis", p.Members, o.Members)})
 	}
 	for _, i := range ranks {
-		if claim := &o.claims[i]; published.Seq >= o.Seq && abs(standings[i].Rank-claim.rank) > window {
+		if claim := &o.claims[i]; published != nil && published.Seq >= o.Seq && abs(standings[i].Rank-claim.rank) > window {
 			wrong = append(wrong, difference{kind: kindRank, claim: *claim, seq: o.Seq,
 				why: fmt.Sprintf("member %q has rank %d here, %d in Redis", claim.member, standings[i].Rank, claim.rank)})
 		}

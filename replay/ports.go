@@ -38,9 +38,10 @@ type Board interface {
 	// it may have been removed.
 	Score(member string) (score float64, memberSeq uint64, ok bool)
 	Publish()
-	// Page and Standings read the published view.
+	// Page and Standings read the published view; Standings returns its head, too, nil if
+	// there is none.
 	Page(start, limit int, order rankcache.Direction) rankcache.Page
-	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp)
+	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, *rankcache.Top)
 	// MarkCurrent records that the board equalled Redis at t.
 	MarkCurrent(t time.Time)
 	CurrentAt() time.Time

@@ -47,8 +47,8 @@ func (b *fakeBoard) Relax()                                            { b.note(
 func (b *fakeBoard) State() rankcache.State                            { return rankcache.State{Seq: b.have.Contiguous} }
 func (b *fakeBoard) SumAt(_, _ uint64) (uint64, bool)                  { return 0, false }
 func (b *fakeBoard) Page(int, int, rankcache.Direction) rankcache.Page { return rankcache.Page{} }
-func (b *fakeBoard) Standings(dst []rankcache.Standing, ms []string, _ rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
-	return append(dst, make([]rankcache.Standing, len(ms))...), rankcache.Stamp{}
+func (b *fakeBoard) Standings(dst []rankcache.Standing, ms []string, _ rankcache.Direction) ([]rankcache.Standing, *rankcache.Top) {
+	return append(dst, make([]rankcache.Standing, len(ms))...), nil
 }
 func (b *fakeBoard) Create(rankcache.BoardID) Board { return b }
 func (b *fakeBoard) Prepare(context.Context, Board) {}

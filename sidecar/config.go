@@ -17,8 +17,9 @@ type Board interface {
 	Top() *rankcache.Top
 	// Page returns up to limit rows from the 0-based start, none past the end.
 	Page(start, limit int, order rankcache.Direction) rankcache.Page
-	// Standings appends one row per member to dst, all of one moment.
-	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp)
+	// Standings appends one row per member to dst, all of one moment, and returns the head
+	// of that moment; nil: the board was emptied.
+	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, *rankcache.Top)
 	// RankedStandings is Standings in the direction of q, with what is ahead of each member.
 	RankedStandings(q rankcache.PageQuery, dst []rankcache.Standing, members []string) ([]rankcache.Standing, []rankcache.Ahead, rankcache.Stamp)
 	// Around returns the member's row with up to n neighbours on either side,

@@ -69,9 +69,9 @@ func (c *topCache) Pages(q *Query, a *Answer) *Pages {
 }
 
 // HeadPages returns the pages of the published head of the local board that answered
-// s, nil if s is not of the same moment as that head.
+// s, nil for other sources.
 func (c *topCache) HeadPages(q *Query, s *Standings) *Pages {
-	if s.top == nil || s.Seq != s.top.Seq || !s.At.Equal(s.top.PublishedAt) {
+	if s.top == nil {
 		return nil
 	}
 	return c.of(q.Board, s.top, s.Source)

@@ -106,9 +106,7 @@ type Standings struct {
 	// Ahead is what is ahead of the rows, if it was asked for.
 	Ahead []rankcache.Ahead
 
-	// top is the head of the local board that answered, nil for other sources. It
-	// may be older than the rows.
-	top *rankcache.Top
+	top *rankcache.Top // head of the local board that answered; nil: another source did
 }
 
 // Tier is where one board is read.

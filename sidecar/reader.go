@@ -42,26 +42,33 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 }
 
 // Top returns the best limit rows of the board, 1 to [rankcache.MaxTop].
-func (r *Reader) Top(ctx context.Context, q Query, limit int) (Answer, error) {
-	return r.Page(ctx, &q, 0, limit)
+func (r *Reader) Top(ctx context.Context, q Query, limit int) (a Answer, err error) {
+	err = r.ReadPage(ctx, &q, 0, limit, &a)
+	return a, err
 }
 
 // Page returns up to limit rows, 1 to [rankcache.MaxTop], from the 0-based start;
 // none past the end of the board.
 func (r *Reader) Page(ctx context.Context, q *Query, start, limit int) (a Answer, err error) {
+	err = r.ReadPage(ctx, q, start, limit, &a)
+	return a, err
+}
+
+// ReadPage sets a, which is empty, to what [Reader.Page] returns. An Answer is large: each
+// copy adds to a read of a few hundred nanoseconds.
+func (r *Reader) ReadPage(ctx context.Context, q *Query, start, limit int, a *Answer) (err error) {
 	if start < 0 || start > MaxStart || limit < 1 || limit > rankcache.MaxTop {
-		return a, fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, MaxStart)
+		return fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, limit, start, rankcache.MaxTop, MaxStart)
 	}
 	if err = r.find(q, true, &a.at); err != nil {
-		return a, err
+		return err
 	}
 	if q.Bounded() {
 		if a.at, err = r.waits.resolveBounds(ctx, &r.places, q, a.at, start, limit); err != nil {
-			return a, err
+			return err
 		}
 	}
-	err = r.page(ctx, q, start, limit, &a)
-	return a, err
+	return r.page(ctx, q, start, limit, a)
 }
 
 // Peek returns the rows if a local top covers them, ignoring q's bounds, and
@@ -74,8 +81,7 @@ func (r *Reader) Peek(q *Query, start, limit int) (a Answer, ok bool) {
 	return a, true
 }
 
-// page completes a, of which only at is set. An Answer is large: it is set in place, not
-// returned, as each copy adds to a read of a few hundred nanoseconds.
+// page completes a, of which only at is set.
 func (r *Reader) page(ctx context.Context, q *Query, start, limit int, a *Answer) (err error) {
 	at := &a.at
 	if at.top != nil && covers(at.top, start, limit, q.Order) {
@@ -97,38 +103,42 @@ func (r *Reader) page(ctx context.Context, q *Query, start, limit int, a *Answer
 
 // Standings appends one row per member to dst and returns them all, in the order
 // requested. A member that is not on the board has rank 0.
-func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standing, members []string) (Standings, error) {
+func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standing, members []string) (s Standings, err error) {
+	s.Rows = dst
+	err = r.ReadStandings(ctx, &q, members, &s)
+	return s, err
+}
+
+// ReadStandings is [Reader.Standings] for s, of which only Rows is set, the dst.
+func (r *Reader) ReadStandings(ctx context.Context, q *Query, members []string, s *Standings) (err error) {
 	if len(members) == 0 || len(members) > rankcache.MaxTop {
-		return Standings{}, fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
+		return fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, len(members), rankcache.MaxTop)
 	}
 	var at place
-	err := r.find(&q, true, &at)
-	if err != nil {
-		return Standings{}, err
+	if err = r.find(q, true, &at); err != nil {
+		return err
 	}
 	if q.Bounded() {
-		if at, err = r.waits.resolveBounds(ctx, &r.places, &q, at, 0, 0); err != nil {
-			return Standings{}, err
+		if at, err = r.waits.resolveBounds(ctx, &r.places, q, at, 0, 0); err != nil {
+			return err
 		}
 	}
-	return r.standings(ctx, &q, &at, dst, members)
+	return r.standings(ctx, q, &at, members, s)
 }
 
-func (r *Reader) standings(ctx context.Context, q *Query, at *place, dst []rankcache.Standing, members []string) (Standings, error) {
-	if at.tier != TierLocal {
-		return r.standingsInRedis(ctx, q, at, dst, members)
+func (r *Reader) standings(ctx context.Context, q *Query, at *place, members []string, s *Standings) (err error) {
+	dst := s.Rows
+	if at.tier == TierLocal {
+		rows, top := at.board.Standings(dst, members, q.Order)
+		if top != nil && q.reached(top.State) { // else it was reset since it was found
+			s.State, s.Members, s.At = top.State, top.Members, top.PublishedAt
+			s.Rows, s.Integers, s.CurrentAt, s.top = rows, at.integers, at.board.CurrentAt(), top
+			return nil
+		}
 	}
-	rows, stamp := at.board.Standings(dst, members, q.Order)
-	if !q.reached(stamp.State) || stamp.At.IsZero() { // as in page
-		return r.standingsInRedis(ctx, q, at, dst, members)
-	}
-	return Standings{Stamp: stamp, Source: SourceLocal, Integers: at.integers, CurrentAt: at.board.CurrentAt(), Rows: rows, top: at.top}, nil
-}
-
-func (r *Reader) standingsInRedis(ctx context.Context, q *Query, at *place, dst []rankcache.Standing, members []string) (Standings, error) {
-	s, err := r.flights.standings(ctx, *q, dst, members)
+	*s, err = r.flights.standings(ctx, *q, dst, members)
 	s.Integers = at.integers
-	return s, err
+	return err
 }
 
 // Around returns the member's row among up to n neighbours on either side, 0 to
@@ -181,8 +191,8 @@ func (r *Reader) Me(ctx context.Context, q *Query, a *Answer, dst []rankcache.St
 			return row, a.Seq, nil
 		}
 	}
-	s, err := r.standings(ctx, q, at, dst, member)
-	if err != nil {
+	s := Standings{Rows: dst}
+	if err := r.standings(ctx, q, at, member, &s); err != nil {
 		return rankcache.Standing{}, 0, err
 	}
 	if s.Seq == 0 || s.Seq != a.Seq { // published again between the two looks, or no way to tell
@@ -233,7 +243,7 @@ func (a *Answer) head(start, limit int) {
 	top := a.at.top
 	from := min(start, len(top.Entries))
 	to := min(start+limit, len(top.Entries))
-	a.State, a.Members, a.At = top.State, top.Members, top.PublishedAt
+	a.State, a.Members, a.Life, a.At = top.State, top.Members, top.Life, top.PublishedAt
 	a.Start, a.Entries, a.top = start, top.Entries[from:to:to], top
 	a.Source, a.CurrentAt, a.Integers = SourceHot, a.at.hotAt, a.at.integers
 	if a.at.tier == TierLocal {

@@ -179,7 +179,7 @@ type movedBoard struct {
 	later *fixture.Board
 }
 
-func (b movedBoard) Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
+func (b movedBoard) Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, *rankcache.Top) {
 	return b.later.Standings(dst, members, order)
 }
 
@@ -264,8 +264,8 @@ type emptied struct{ Board }
 
 func (emptied) Page(int, int, rankcache.Direction) rankcache.Page { return rankcache.Page{} }
 
-func (emptied) Standings(dst []rankcache.Standing, members []string, _ rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp) {
-	return append(dst, rankcache.Standing{Member: members[0]}), rankcache.Stamp{}
+func (emptied) Standings(dst []rankcache.Standing, members []string, _ rankcache.Direction) ([]rankcache.Standing, *rankcache.Top) {
+	return append(dst, rankcache.Standing{Member: members[0]}), nil
 }
 
 func (emptied) Around(string, int, rankcache.Direction) (rankcache.Page, int, bool) {

@@ -115,7 +115,7 @@ func (r *Reader) RanksOf(ctx context.Context, q *Query, now time.Time, mode rank
 		ranks[missing[i]] = found[missing[i]]
 	}
 	var foundUntil time.Time
-	if !s.Closed {
+	if s.Life < rankcache.LifeClosed {
 		foundUntil = now.Add(trendTime)
 	}
 	if s.Source == SourceRedis {
@@ -130,7 +130,9 @@ func (r *Reader) RanksOf(ctx context.Context, q *Query, now time.Time, mode rank
 // ranksIn returns the standings of members, whose number nothing limits.
 func (r *Reader) ranksIn(ctx context.Context, q *Query, at *place, mode rankcache.RankMode, members []string) (Standings, error) {
 	if mode == rankcache.Ordinal {
-		return r.standings(ctx, q, at, nil, members)
+		var s Standings
+		err := r.standings(ctx, q, at, members, &s)
+		return s, err
 	}
 	return r.rankedStandings(ctx, q, at, mode, members)
 }

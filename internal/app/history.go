@@ -19,9 +19,9 @@ const (
 	historyFor   = 15 * time.Minute
 )
 
-// history keeps figures of the last 15 minutes, taken from the process's own metrics, so that the operator's page
+// metricHistory keeps figures of the last 15 minutes, taken from the process's own metrics, so that the operator's page
 // has plots of the time before it was opened. mu is a leaf.
-type history struct {
+type metricHistory struct {
 	from prometheus.Gatherer
 	last *gathered // owned by Run
 
@@ -45,7 +45,7 @@ type historyPoint struct {
 }
 
 // Run takes a point every 5 s until ctx ends.
-func (h *history) Run(ctx context.Context) error {
+func (h *metricHistory) Run(ctx context.Context) error {
 	ticks := time.NewTicker(historyEvery)
 	defer ticks.Stop()
 	for {
@@ -58,7 +58,7 @@ func (h *history) Run(ctx context.Context) error {
 	}
 }
 
-func (h *history) take(at time.Time) {
+func (h *metricHistory) take(at time.Time) {
 	families, err := h.from.Gather()
 	if err != nil { // an operator finds it at /metrics
 		return
@@ -82,7 +82,7 @@ func (h *history) take(at time.Time) {
 }
 
 // serve answers GET /history.
-func (h *history) serve(w http.ResponseWriter, _ *http.Request) {
+func (h *metricHistory) serve(w http.ResponseWriter, _ *http.Request) {
 	h.mu.Lock()
 	points := append([]historyPoint{}, h.points...)
 	h.mu.Unlock()

@@ -17,7 +17,7 @@ func TestHistoryHasThePointsOfTheLastQuarterOfAnHour(t *testing.T) {
 	age := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "rankcache_board_age_seconds"}, []string{"board"})
 	durations := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_request_duration_seconds", Buckets: []float64{0.001, 0.01, 0.1}})
 	reg.MustRegister(requests, age, durations)
-	h, at := &history{from: reg}, time.Unix(1000, 0)
+	h, at := &metricHistory{from: reg}, time.Unix(1000, 0)
 	next := func() { h.take(at); at = at.Add(historyEvery) }
 
 	requests.WithLabelValues("top", "ok", "local").Add(100)

@@ -25,7 +25,7 @@ func OnlyLocal(addr string) bool {
 // loopback address or one of names, with any port.
 func HostAllowed(host string, names []string) bool {
 	host = withoutPort(host)
-	if host == "127.0.0.1" || strings.EqualFold(host, "localhost") { // nearly always
+	if host == "localhost" || host == "127.0.0.1" || strings.EqualFold(host, "localhost") { // nearly always
 		return true
 	}
 	for _, name := range names {

@@ -17,16 +17,14 @@ const defaultLimit = 50
 
 // args are the query arguments of one request.
 type args struct {
-	start, limit int
-	around       int // -1: no neighbours
-	profiles     bool
-	me           bool   // c.member is the caller
-	gap          bool   // what me lacks to the next better score
-	class, at    string // as they are in the request
-	mode         rankcache.RankMode
-	percentile   bool
-	trend        bool // with the ranks of the period before
-	seen         [argCount]bool
+	pageKey           // of the page that is asked for
+	around     int    // -1: no neighbours
+	me         bool   // c.member is the caller
+	gap        bool   // what me lacks to the next better score
+	name, at   string // of the class and of its period, as they are in the request
+	mode       rankcache.RankMode
+	percentile bool
+	seen       [argCount]bool
 }
 
 // The query arguments. Unknown and repeated ones are errors: a misspelt limit
@@ -74,7 +72,7 @@ func withAt(args [argCount]bool) [argCount]bool {
 
 // parseArgs fills the call from the raw query.
 func (c *call) parseArgs(query []byte) *apijson.Problem {
-	c.args = args{limit: c.rowLimit(defaultLimit), around: -1, at: atNow}
+	c.args.limit, c.args.around, c.args.at = c.rowLimit(defaultLimit), -1, atNow
 	for len(query) > 0 {
 		var pair []byte
 		if i := bytes.IndexByte(query, '&'); i >= 0 {
@@ -154,7 +152,7 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 	case argOrder:
 		return setWord(value, "order", "desc", "asc", func(asc bool) {
 			if asc {
-				c.query.Order = rankcache.Ascending
+				c.query.Order, c.args.order = rankcache.Ascending, rankcache.Ascending
 			}
 		})
 	case argProfiles:

@@ -95,7 +95,7 @@ func parseBoards(data []byte) ([]call, *apijson.Problem) {
 
 // fill makes c the call that a GET of the page would be.
 func (b *boardBody) fill(c *call) *apijson.Problem {
-	*c = call{route: routeTop, args: args{limit: defaultLimit, around: -1, gap: b.Gap, profiles: b.Profiles, percentile: b.Percentile}}
+	*c = call{route: routeTop, args: args{pageKey: pageKey{limit: defaultLimit, profiles: b.Profiles}, around: -1, gap: b.Gap, percentile: b.Percentile}}
 	c.query.Board = rankcache.BoardID(b.Board)
 	if err := c.query.Board.Check(); err != nil {
 		return apijson.BadArgument("board", err.Error())

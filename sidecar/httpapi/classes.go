@@ -148,13 +148,17 @@ func noTrend(detail string) *apijson.Problem {
 	return &apijson.Problem{Code: apijson.CodeTrend, Detail: detail}
 }
 
-// appendClass adds the class and its period to an object. It does nothing for a call
-// that names a board.
-func (r *classRead) appendClass(object []byte) []byte {
+// appendClass adds the class, its period and how far the board's life has come to an
+// object. It does nothing for a call that names a board.
+func (r *classRead) appendClass(object []byte, life rankcache.Life) []byte {
 	if r.period == nil {
 		return object
 	}
-	return append(object[:len(object)-1], r.period.tail...)
+	if r.period.state >= periodOver { // also of a copy, or where there is no controller
+		life = max(life, rankcache.LifeClosing)
+	}
+	object = append(append(object[:len(object)-1], r.period.tail...), life.String()...)
+	return append(object, `"}`...)
 }
 
 // classRow is a class as GET /v1/classes shows it.

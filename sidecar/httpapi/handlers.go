@@ -26,7 +26,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return p
 	}
 	if c.route.byClass() {
-		if p := c.find(s.classes.inForce(), c.args.class); p != nil {
+		if p := c.find(s.classes.inForce(), c.args.name); p != nil {
 			return p
 		}
 	}
@@ -81,13 +81,11 @@ func (s *Server) traceOf(h *fasthttp.RequestHeader) context.Context {
 // top reads the rows, encodes them unless their page is kept, sends the page and records
 // the request.
 func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	a, err := s.reader.Page(c.ctx, &c.query, c.args.start, c.args.limit)
-	if err != nil {
+	var a sidecar.Answer
+	if err := s.reader.ReadPage(c.ctx, &c.query, c.args.start, c.args.limit, &a); err != nil {
 		return s.problemOf(err)
 	}
-	if noSuchBoard(&a) {
-		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
-	}
+	c.noKey = noSuchBoard(&a)
 	p := s.pagesOf(&c.query, &a)
 	if p == nil {
 		c.out = s.appendPage(c.out, c, &a)
@@ -103,9 +101,11 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		s.sendBehind(ctx, c, b, a.Source, a.CurrentAt)
 		return nil
 	}
-	takes := s.sendBody(ctx, c, b, a.Source, a.CurrentAt)
+	var asked lists
+	asked.read(&ctx.Request.Header)
+	takes := s.sendBody(ctx, c, b, &asked, a.Source, a.CurrentAt)
 	if a.Source != sidecar.SourceRedis { // which has no page that is kept
-		record(ctx, c, takes)
+		record(ctx, c, takes, &asked)
 	}
 	return nil
 }
@@ -116,9 +116,7 @@ func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if a.Err != nil {
 		return s.problemOf(a.Err)
 	}
-	if noSuchBoard(&a.Answer) {
-		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
-	}
+	c.noKey = noSuchBoard(&a.Answer)
 	p := s.pagesOf(&c.query, &a.Answer)
 	if p == nil || c.args.ranked() || c.args.trend {
 		c.out = s.appendWhole(c.out, c, &a)
@@ -141,8 +139,8 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if c.args.around >= 0 {
 		return s.around(ctx, c)
 	}
-	found, err := s.reader.Standings(c.ctx, c.query, c.rows, c.member[:])
-	if err != nil {
+	found := sidecar.Standings{Rows: c.rows}
+	if err := s.reader.ReadStandings(c.ctx, &c.query, c.member[:], &found); err != nil {
 		return s.problemOf(err)
 	}
 	if found.Rows[0].Rank == 0 {
@@ -150,7 +148,7 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
-	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers).With(s.trendOf(c, nil)), &j))
+	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers).With(s.trendOf(c, nil)), &j), found.Life)
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }
@@ -168,7 +166,7 @@ func (s *Server) ranked(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return &apijson.Problem{Code: apijson.CodeUnknownMember}
 	}
 	j := s.joinOwn(c, &a.Own)
-	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a).With(s.trendOf(c, a.Own.Neighbours)), &j))
+	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a).With(s.trendOf(c, a.Own.Neighbours)), &j), a.Life)
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
@@ -179,7 +177,7 @@ func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return s.problemOf(err)
 	}
 	j := s.join(c, a.Entries)
-	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers).With(s.trendOf(c, a.Entries)), &j))
+	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers).With(s.trendOf(c, a.Entries)), &j), a.Life)
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
@@ -189,12 +187,12 @@ func (s *Server) batch(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if p != nil {
 		return p
 	}
-	var found sidecar.Standings
+	found := sidecar.Standings{Rows: c.rows}
 	var err error
 	if c.args.ranked() {
 		found, err = s.reader.RankedStandings(c.ctx, c.query, c.args.mode, members)
 	} else {
-		found, err = s.reader.Standings(c.ctx, c.query, c.rows, members)
+		err = s.reader.ReadStandings(c.ctx, &c.query, members, &found)
 		c.rows = found.Rows // the others are shared
 	}
 	if err != nil {

@@ -90,7 +90,7 @@ type entry struct {
 }
 
 // entry returns the entry of the page named by key, a new one at the first call.
-func (p *pages) entry(key pageKey) *entry {
+func (p *pages) entry(key *pageKey) *entry {
 	if e := p.find(key); e != nil {
 		return e
 	}
@@ -99,15 +99,15 @@ func (p *pages) entry(key pageKey) *entry {
 	if e := p.find(key); e != nil {
 		return e
 	}
-	e := &entry{key: key}
+	e := &entry{key: *key}
 	p.add(e)
 	return e
 }
 
-func (p *pages) find(key pageKey) *entry {
+func (p *pages) find(key *pageKey) *entry {
 	if entries := p.entries.Load(); entries != nil {
 		for _, e := range *entries {
-			if e.key == key {
+			if e.key == *key {
 				return e
 			}
 		}

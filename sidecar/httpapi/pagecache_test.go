@@ -88,7 +88,7 @@ func TestPreviousPageWhileProfilesChange(t *testing.T) {
 func TestPagesAreBounded(t *testing.T) {
 	m := newPages(nil).(*pages)
 	for i := range 10 * maxPages {
-		key := pageKey{start: i, limit: 50}
+		key := &pageKey{start: i, limit: 50}
 		m.entry(key).renew(func() *body { return testBody(fmt.Sprint(i), nil) })
 		if n := len(*m.entries.Load()); n > maxPages {
 			t.Fatalf("%d pages kept", n)

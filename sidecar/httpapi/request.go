@@ -26,6 +26,8 @@ type call struct {
 	out  []byte               // an answer made for this request alone
 	etag []byte               // its tag
 	rows []rankcache.Standing // room for the standings of a local board
+
+	noKey bool // the answer is that Redis has no such key
 }
 
 // callOf returns the call of the request's connection, reset.
@@ -168,7 +170,7 @@ func (c *call) classRoute(rest []byte) *apijson.Problem {
 		c.route = routeNone
 		return unknownPath()
 	}
-	if c.args.class, ok = c.decode(name, false); !ok {
+	if c.args.name, ok = c.decode(name, false); !ok {
 		return apijson.BadArgument("class", "want the name of a class")
 	}
 	return nil
@@ -209,27 +211,23 @@ func (c *call) setMember(raw []byte) *apijson.Problem {
 func (c *call) nameBoard(now time.Time) (p *apijson.Problem) {
 	from := len(c.decoded)
 	c.decoded, p = c.appendBoard(c.decoded, c.args.at, now)
+	if p != nil {
+		return p
+	}
 	c.query.Board = rankcache.BoardID(view(c.decoded[from:]))
-	if p == nil && c.args.trend {
-		p = c.findBefore(now)
+	c.args.class, c.args.state = c.class.Class, c.period.state
+	if c.args.trend {
+		return c.findBefore(now)
 	}
-	return p
+	return nil
 }
 
-func (c *call) pageKey(integers bool) pageKey {
-	k := pageKey{start: c.args.start, limit: c.args.limit, order: c.query.Order, profiles: c.args.profiles, integers: integers, trend: c.args.trend}
-	if c.period != nil {
-		k.class, k.state = c.class.Class, c.period.state
-	}
-	return k
-}
-
-// caches returns the Cache-Control of the answer.
-func (c *call) caches() []byte {
+// fields returns those that all answers of the source to such calls have in common.
+func (c *call) fields(source sidecar.Source) *fasthttp.ResponseHeader {
 	if c.args.me {
-		return valuePrivate
+		return &privateFields[source]
 	}
-	return valueShared
+	return &sharedFields[source]
 }
 
 func (c *call) checkMethod(h *fasthttp.RequestHeader) *apijson.Problem {

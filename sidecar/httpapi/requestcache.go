@@ -106,7 +106,7 @@ func (r *recorder) wants() bool { return len(r.request) > 0 }
 func (r *recorder) record(c *call, takes coding, ifNoneMatch []byte) {
 	query := c.query
 	query.Board, query.Room = rankcache.BoardID(strings.Clone(string(query.Board))), strings.Clone(query.Room)
-	r.cached = &cachedRequest{request: string(r.request), query: query, route: c.route, class: c.class, period: c.period, key: c.pageKey(false), takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
+	r.cached = &cachedRequest{request: string(r.request), query: query, route: c.route, class: c.class, period: c.period, key: c.args.pageKey, takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
 }
 
 // requestBegun is called when fasthttp has found a request.
@@ -129,14 +129,14 @@ func (r *recorder) end(c *requestCache) {
 // record notes the current parsed request, so that the same bytes need not be
 // parsed again. It is called for a request that was answered by a kept page alone.
 // Requests that fasthttp answers in a way of its own are left to it.
-func record(ctx *fasthttp.RequestCtx, c *call, takes coding) {
+func record(ctx *fasthttp.RequestCtx, c *call, takes coding, asked *lists) {
 	conn, ok := ctx.Conn().(*clientConn)
 	if !ok || !conn.recorder.wants() || c.query.Bounded() {
 		return
 	}
 	h := &ctx.Request.Header
-	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() && len(h.PeekAll(fasthttp.HeaderIfMatch)) == 0 {
-		conn.recorder.record(c, takes, readLists(h).ifNoneMatch)
+	if h.IsGet() && h.IsHTTP11() && !ctx.Request.MayContinue() && len(asked.ifMatch) == 0 {
+		conn.recorder.record(c, takes, asked.ifNoneMatch)
 	}
 }
 
@@ -196,7 +196,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	}
 	key := q.key
 	key.integers = a.Integers
-	b := s.pagesOf(&q.query, &a).entry(key).valid()
+	b := s.pagesOf(&q.query, &a).entry(&key).valid()
 	if b == nil {
 		return false, nil
 	}
@@ -227,23 +227,18 @@ const (
 	headerRoom = 400 // bytes; none is longer
 )
 
-// newHeaders returns the header of an answer with the bytes of e, and that of an answer
-// 304, for a caller that has them already.
-func newHeaders(e *encoded, source sidecar.Source, state []byte) (full, notModified header) {
+// newHeaders returns the header of an answer with the fields and length bytes, and that of
+// an answer 304, for a caller that has them already.
+func newHeaders(fields *fasthttp.ResponseHeader, length int) (full, notModified header) {
 	answer := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(answer)
 	h := &answer.Header
-	setCoding(h, codingNone)
-	setTag(h, e.etag, valueShared, source, state)
-	h.SetStatusCode(fasthttp.StatusNotModified)
-	notModified = headerOf(h)
-
-	h.Reset()
-	setCoding(h, e.coding)
-	setTag(h, e.etag, valueShared, source, state)
-	h.SetContentType(contentJSON)
-	h.SetContentLength(len(e.data))
-	return headerOf(h), notModified
+	fields.CopyTo(h)
+	h.SetContentLength(length)
+	full = headerOf(h)
+	fields.CopyTo(h)
+	setNotModified(h)
+	return full, headerOf(h)
 }
 
 func headerOf(h *fasthttp.ResponseHeader) header {

@@ -46,14 +46,12 @@ func checkLibrary(srv *fasthttp.Server) error {
 	c := &scriptedConn{reads: libraryRequests()}
 	srv.ConnState = func(_ net.Conn, state fasthttp.ConnState) { c.event(state.String()) }
 	srv.Handler = func(ctx *fasthttp.RequestCtx) {
-		setCoding(&ctx.Response.Header, codingNone)
+		b.fields.CopyTo(&ctx.Response.Header)
 		if string(ctx.Path()) == "/304" {
-			ctx.SetStatusCode(fasthttp.StatusNotModified)
+			setNotModified(&ctx.Response.Header)
 		} else {
-			ctx.Response.Header.SetContentType(contentJSON)
 			ctx.Response.SetBodyRaw(b.data)
 		}
-		stamp(ctx, b.etag, valueShared, sidecar.SourceLocal, b.state, time.Time{})
 	}
 	if err := srv.ServeConn(c); err != nil {
 		return fmt.Errorf("serving a connection in memory: %w", err)

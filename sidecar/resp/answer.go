@@ -162,8 +162,8 @@ func (e encoder) standings(dst []byte, q *form, b sidecar.Board) (reply []byte, 
 	for _, m := range q.members {
 		members = append(members, text(m))
 	}
-	rows, stamp := b.Standings(room[:0], members, q.order)
-	if stamp.At.IsZero() { // it was emptied since it was found
+	rows, head := b.Standings(room[:0], members, q.order)
+	if head == nil { // it was emptied since it was found
 		return dst, false
 	}
 	if q.verb == zRank || q.verb == zRevRank {
