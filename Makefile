@@ -3,7 +3,7 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test cover lint platforms security release fmt bench demo fuzz docs faults soak setup clean
+.PHONY: help build test cover lint platforms security release chart fmt bench demo fuzz docs faults soak setup clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ security: ## look for insecure code with gosec
 release: ## build the archives of a release into dist/: linux/amd64 and linux/arm64, SBOMs, checksums
 	scripts/release.sh build dist
 
+chart: ## make deploy/chart, the Helm chart, from the manifests in deploy/k8s
+	cd deploy/check && go run ./chart ../k8s ../chart
+
 fmt: ## format the sources
 	gofmt -w .
 
@@ -46,11 +49,12 @@ demo: build ## build, then run a super-hot room with servers, writer and sidecar
 fuzz: ## fuzz every target for 30 s
 	scripts/fuzz.sh
 
-docs: build ## generate CONFIG.md, METRICS.md, RESP.md, COMMANDS.md and LAB.md in docs/ from the code
+docs: build ## generate CONFIG.md, METRICS.md, RESP.md, COMMANDS.md, commands/ and LAB.md in docs/ from the code
 	bin/rankcache docs config > docs/CONFIG.md
 	bin/rankcache docs metrics > docs/METRICS.md
 	bin/rankcache docs resp > docs/RESP.md
-	bin/rankcache docs commands > docs/COMMANDS.md
+	rm -rf docs/commands && mkdir docs/commands
+	bin/rankcache docs commands --pages docs/commands > docs/COMMANDS.md
 	bin/rankcache-lab docs > docs/LAB.md
 
 faults: ## inject every fault and compare each answer, some ten minutes; writes the table in docs/RELIABILITY.md

@@ -59,6 +59,9 @@ type Stamp struct {
 	Members int
 	// At is when the answer was made, by the clock of this process.
 	At time.Time
+	// Closed tells that the board's period has ended, so that no command changes it any
+	// more; only answers of Redis tell it.
+	Closed bool
 }
 
 // Page is a run of neighbouring rows of a board. Start is the 0-based index of

@@ -54,12 +54,14 @@ func (p *page) idle(now time.Time, after time.Duration) bool {
 }
 
 // publish replaces the cached page by top, whose reading began at at. An unchanged
-// page keeps its pointer, so that its encoded pages stay valid.
-func (p *page) publish(top *rankcache.Top, at time.Time) {
-	if old := p.cached.Load(); old != nil && sameTop(old.top, top) {
+// page keeps its pointer, so that its encoded pages stay valid, and false is returned.
+func (p *page) publish(top *rankcache.Top, at time.Time) (changed bool) {
+	old := p.cached.Load()
+	if changed = old == nil || !sameTop(old.top, top); !changed {
 		top = old.top
 	}
 	p.cached.Store(&cachedTop{top, at})
+	return changed
 }
 
 // sameTop reports whether two pages of a board are equal, their states included.
@@ -100,6 +102,7 @@ type refresher struct {
 	origin  Origin
 	log     *slog.Logger
 	metrics *metrics
+	changed func(rankcache.BoardID) // see [Deps]
 
 	mu      sync.Mutex // guards the scheduling fields of all pages; nothing is called under it
 	failing bool       // the last fetch failed, which was logged
@@ -165,6 +168,14 @@ func (r *refresher) fetch(ctx context.Context, batch []*page) {
 // complete publishes the pages of a fetch that started at begin. The whole batch is
 // due again at one time, so that it stays together.
 func (r *refresher) complete(batch []*page, tops []*rankcache.Top, begin time.Time) {
+	changed := r.publish(batch, tops, begin)
+	for i := 0; i < len(changed) && r.changed != nil; i++ {
+		r.changed(changed[i])
+	}
+}
+
+// publish returns the boards whose pages have changed.
+func (r *refresher) publish(batch []*page, tops []*rankcache.Top, begin time.Time) (changed []rankcache.BoardID) {
 	next := begin.Add(jitter(r.cfg.Refresh))
 	now := time.Now()
 	r.mu.Lock()
@@ -172,7 +183,9 @@ func (r *refresher) complete(batch []*page, tops []*rankcache.Top, begin time.Ti
 	for i, p := range batch {
 		p.inFlight = false
 		if i < len(tops) && tops[i] != nil {
-			p.publish(tops[i], begin)
+			if p.publish(tops[i], begin) {
+				changed = append(changed, p.board)
+			}
 			p.fails, p.due = 0, next
 			r.metrics.refreshes.WithLabelValues("ok").Inc()
 			continue
@@ -181,6 +194,7 @@ func (r *refresher) complete(batch []*page, tops []*rankcache.Top, begin time.Ti
 		p.fails++
 		r.metrics.refreshes.WithLabelValues("error").Inc()
 	}
+	return changed
 }
 
 // logOutcome logs the first failure and the first success after it.

@@ -57,7 +57,10 @@ type Deps struct {
 	Tiers func() *rooms.Tiers
 	// Open reports whether a super-hot board is answered from its whole local
 	// copy; such a board needs no page. nil: no board is.
-	Open     func(rankcache.BoardID) bool
+	Open func(rankcache.BoardID) bool
+	// Changed is called when the page of a board was read and is another one. It must
+	// return at once; nil: not wanted.
+	Changed  func(rankcache.BoardID)
 	Log      *slog.Logger
 	Registry prometheus.Registerer
 }
@@ -75,7 +78,7 @@ func New(cfg Config, deps Deps) (*Tracker, error) {
 	t := &Tracker{cfg: cfg, tiers: deps.Tiers, open: deps.Open, log: deps.Log,
 		own: NewOwnRates(cfg.PromoteRate), policy: newPolicy(cfg)}
 	t.metrics = newMetrics(deps.Registry, t)
-	t.refresh = &refresher{cfg: cfg, origin: deps.Origin, log: deps.Log, metrics: t.metrics}
+	t.refresh = &refresher{cfg: cfg, origin: deps.Origin, log: deps.Log, metrics: t.metrics, changed: deps.Changed}
 	t.pages.Store(&pageMap{})
 	t.verdict.Store(&seenVerdict{})
 	t.rows.Store(&[]Row{})

@@ -31,6 +31,8 @@ type Board struct {
 	mu sync.Mutex
 	writerState
 	pause func() // test hook between the steps of Publish; nil outside tests
+
+	changed func() // called without the lock when readers see another state; nil: not wanted
 }
 
 // New returns an empty board.
@@ -54,10 +56,21 @@ func (b *Board) setYield(fn func()) {
 // before sees that its answer has no time, and asks the origin. The last view would be a
 // second board in memory while this one is filled.
 func (b *Board) Reset() {
+	b.empty()
+	b.notify()
+}
+
+func (b *Board) empty() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.clear()
 	b.view.Store(nil)
+}
+
+func (b *Board) notify() {
+	if b.changed != nil {
+		b.changed()
+	}
 }
 
 // Apply applies a batch of the board's updates and counts the outcomes. Readers
@@ -169,11 +182,18 @@ func (b *Board) Relax() {
 // Otherwise a publication has completed and the reader retries with a newer view.
 // A reader never waits for a writer that was suspended between two steps.
 func (b *Board) Publish() {
+	if b.publish() {
+		b.notify()
+	}
+}
+
+// publish returns whether readers see another state.
+func (b *Board) publish() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.view.Load()
 	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.top.State == b.state() {
-		return
+		return false
 	}
 	next, changes := b.buildView(old), b.changes
 	if !b.freshStorage { // else no reader uses this storage yet
@@ -188,6 +208,7 @@ func (b *Board) Publish() {
 	if old != nil && old.pins != next.pins {
 		old.free.retire(&old.ranking, changes)
 	}
+	return true
 }
 
 func (b *Board) paused() {

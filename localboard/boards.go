@@ -22,7 +22,8 @@ type Boards struct {
 	mu  sync.Mutex
 	all map[rankcache.BoardID]*Board
 
-	yield func() // for the boards that Create makes
+	yield   func()                  // for the boards that Create makes
+	changed func(rankcache.BoardID) // nil: not wanted
 }
 
 // Option is an option of NewBoards.
@@ -32,6 +33,11 @@ type Option func(*Boards)
 // can run that have no other core. fn may take its time; it must not call a method
 // that writes to a board.
 func WithYield(fn func()) Option { return func(s *Boards) { s.yield = fn } }
+
+// WithChanged makes each board call fn when readers may see another state of it: after a
+// publication, and when it was opened, closed or emptied. fn must return at
+// once, and call no method of the boards.
+func WithChanged(fn func(rankcache.BoardID)) Option { return func(s *Boards) { s.changed = fn } }
 
 // NewBoards returns an empty set.
 func NewBoards(options ...Option) *Boards {
@@ -52,6 +58,9 @@ func (s *Boards) Create(id rankcache.BoardID) *Board {
 	if b == nil {
 		b = New(id)
 		b.setYield(s.yield)
+		if s.changed != nil {
+			b.changed = func() { s.changed(id) }
+		}
 		s.all[id] = b
 	}
 	return b
@@ -120,6 +129,9 @@ func (s *Boards) setOpen(id rankcache.BoardID, b *Board) {
 		next[id] = b
 	}
 	s.open.Store(&next)
+	if s.changed != nil {
+		s.changed(id)
+	}
 }
 
 var bytesDesc = prometheus.NewDesc("rankcache_board_bytes",

@@ -93,14 +93,13 @@ func (l *link) transaction(ctx context.Context, b rankcache.BoardID, add func(re
 		}
 		return nil
 	})
-	stamp := rankcache.Stamp{At: at}
 	// A truncated reply leaves prefilled rows and an error: check the error first.
 	if err = firstError(cmds, err); err != nil {
-		return stamp, err
+		return rankcache.Stamp{At: at}, err
 	}
-	stamp.Members = int(members.Val())
+	var value any
 	if state != nil && state.Err() == nil {
-		stamp.State, err = l.total.state(keys[1], state.Val(), stamp.Members)
+		value = state.Val()
 	}
-	return stamp, err
+	return l.total.stampOf(keys[len(keys)-1], value, int(members.Val()), at)
 }

@@ -89,26 +89,28 @@ func (r *stampRead) queue(ctx context.Context, p redis.Pipeliner, keys []string)
 }
 
 // finish makes the stamp, unless the state changed between the replies.
-func (r *stampRead) finish(keys []string, total TotalSource, at time.Time) (err error) {
-	stamp := rankcache.Stamp{Members: int(r.members.Val()), At: at}
-	if err = r.members.Err(); err == nil && r.before != nil {
-		stamp.State, err = r.state(keys[1], total, stamp.Members)
+func (r *stampRead) finish(keys []string, total TotalSource, at time.Time) error {
+	if err := r.members.Err(); err != nil {
+		return err
 	}
-	if err == nil && !r.torn {
+	var state any
+	if r.before != nil {
+		text, missing := r.before.Result()
+		if err := cmp.Or(notNil(missing), notNil(r.after.Err())); err != nil {
+			return err
+		}
+		if r.torn = text != r.after.Val(); r.torn {
+			return nil
+		}
+		if missing == nil {
+			state = text
+		}
+	}
+	stamp, err := total.stampOf(keys[len(keys)-1], state, int(r.members.Val()), at)
+	if err == nil {
 		r.stamp = stamp
 	}
 	return err
-}
-
-func (r *stampRead) state(key string, total TotalSource, members int) (rankcache.State, error) {
-	text, missing := r.before.Result()
-	if err := cmp.Or(notNil(missing), notNil(r.after.Err())); err != nil {
-		return rankcache.State{}, err
-	}
-	if r.torn = text != r.after.Val(); r.torn || missing != nil {
-		return rankcache.State{}, nil
-	}
-	return total.state(key, text, members)
 }
 
 // notNil returns err unless it only reports a missing key.

@@ -57,22 +57,26 @@ func (t TotalSource) key(names wire.Names, b rankcache.BoardID) string {
 	return names.MetaKey(b)
 }
 
-// state parses the value of key, which was read together with the number of members. A
-// missing key is the zero state, which means unknown, never "nothing was applied".
-func (t TotalSource) state(key string, v any, members int) (rankcache.State, error) {
+// stampOf parses the value of key, which was read together with the number of members. The
+// state of a missing key is zero, which means unknown, never "nothing was applied".
+func (t TotalSource) stampOf(key string, v any, members int, at time.Time) (rankcache.Stamp, error) {
+	stamp := rankcache.Stamp{Members: members, At: at}
 	switch v := v.(type) {
 	case nil:
-		return rankcache.State{}, nil
+		return stamp, nil
 	case string:
 		if t.pattern == "" {
-			return metaState(key, v, members)
+			err := addMeta(&stamp, key, v)
+			return stamp, err
 		}
-		if n, err := strconv.ParseUint(v, 10, 64); err == nil {
-			return rankcache.State{Seq: n}, nil
+		n, err := strconv.ParseUint(v, 10, 64)
+		if err != nil {
+			return stamp, &badReply{key, fmt.Sprintf("holds %.40q, which is not a count", v)}
 		}
-		return rankcache.State{}, &badReply{key, fmt.Sprintf("holds %.40q, which is not a count", v)}
+		stamp.Seq = n
+		return stamp, nil
 	}
-	return rankcache.State{}, &badReply{key, fmt.Sprintf("answered %T", v)}
+	return stamp, &badReply{key, fmt.Sprintf("answered %T", v)}
 }
 
 // stamp converts members and state as every script returns them; keys are those
@@ -82,20 +86,19 @@ func (t TotalSource) stamp(keys []string, members, state any, at time.Time) (ran
 	if !ok {
 		return rankcache.Stamp{}, &badReply{keys[0], fmt.Sprintf("answered %T for its size", members)}
 	}
-	known, err := t.state(keys[len(keys)-1], state, int(n))
-	return rankcache.Stamp{State: known, Members: int(n), At: at}, err
+	return t.stampOf(keys[len(keys)-1], state, int(n), at)
 }
 
-// metaState returns the state in a board's meta, without a sum while the board is
-// adopted, or if its sorted set was changed past the writer: then the sum is of another
-// set.
-func metaState(key, value string, members int) (rankcache.State, error) {
+// addMeta adds what a board's meta tells. There is no sum while the board is adopted, or if
+// its sorted set was changed past the writer: then the sum is of another set.
+func addMeta(stamp *rankcache.Stamp, key, value string) error {
 	meta, err := wire.ParseMeta(value)
 	if err != nil {
-		return rankcache.State{}, fmt.Errorf("key %q: %w", key, err)
+		return fmt.Errorf("key %q: %w", key, err)
 	}
-	if meta.Adopting || meta.Members != uint64(members) {
+	if meta.Adopting || meta.Members != uint64(stamp.Members) {
 		meta.Sum, meta.HasSum = 0, false
 	}
-	return meta.State, nil
+	stamp.State, stamp.Closed = meta.State, meta.Life >= wire.LifeClosed
+	return nil
 }

@@ -2,6 +2,7 @@ package origin
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"rankcache"
@@ -73,6 +74,26 @@ func TestState(t *testing.T) {
 		state, err := read(t.Context())
 		must(t, err)
 		equal(t, "adopting: "+name, state, want)
+	}
+}
+
+// Standings tell whether the board is closed, in the same instant.
+func TestClosed(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 917, abc...)
+	value, err := b.client.Get(t.Context(), b.names().MetaKey(b.id)).Result()
+	must(t, err)
+	meta, err := wire.ParseMeta(value)
+	must(t, err)
+	for life := wire.LifeOpen; life <= wire.LifeFinal; life++ {
+		meta.Life = life
+		must(t, b.client.Set(t.Context(), b.names().MetaKey(b.id), wire.AppendMeta(nil, &meta), 0).Err())
+		_, plain, err := b.Standings(t.Context(), b.id, []string{"a"}, rankcache.Descending)
+		must(t, err)
+		_, _, ranked, err := b.RankedStandings(t.Context(), rankcache.PageQuery{Board: b.id, Mode: rankcache.Competition}, []string{"a"})
+		must(t, err)
+		want := life >= wire.LifeClosed
+		equal(t, fmt.Sprint("closed at life ", life), []bool{plain.Closed, ranked.Closed}, []bool{want, want})
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 	maxWarm     = 500
 	maxMembers  = 1 << 31
 	maxPerGuard = 1_000_000
+	maxID       = 1 << 53 // what any JSON library reads exactly
 )
 
 // Ties is which of two members with the same score is ranked first.
@@ -45,6 +46,9 @@ type Guard struct {
 	Members int  // of a board
 	Refuse  bool // else what is beyond a limit is only counted
 }
+
+// IDs are the activity and the rank by which older callers name a class, from 1.
+type IDs struct{ Act, Rank int }
 
 // Class is a kind of board with its settings. It is immutable after parsing.
 type Class struct {
@@ -69,6 +73,11 @@ type Class struct {
 	Top         int      // default and greatest limit of a page
 	Ledger      bool
 	Guard       Guard
+	// IDs name the class to callers that know boards by numbers; zero: it has none.
+	IDs IDs
+	// Group is the class whose boards rank the groups of this class's members, such as
+	// their teams; "": none.
+	Group string
 
 	source string // of its line
 	line   int
@@ -106,6 +115,8 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 		"top":          integer(&c.Top, 1, rankcache.MaxTop),
 		"ledger":       boolean(&c.Ledger),
 		"guard":        c.readGuard,
+		"ids":          c.readIDs,
+		"group":        intoString(&c.Group),
 	}
 }
 
@@ -148,6 +159,10 @@ func (c *Class) check(score string) error {
 		return errors.New("trim: want ops: [incr], as a member that was trimmed comes back by increments only")
 	case len(c.Feeds) > 0 && !onlyIncr:
 		return errors.New("feeds: want ops: [incr], as only increments change other classes")
+	case c.IDs != IDs{} && len(c.Dimensions()) > 1:
+		return fmt.Errorf("ids: board %q has several dimensions, want at most one: requests by ids have one value", c.Template())
+	case c.Group != "" && c.IDs == IDs{}:
+		return errors.New("group: want ids, too: only requests by ids read groups")
 	}
 	return c.checkMode()
 }
@@ -194,6 +209,27 @@ func (c *Class) readGuard(n *yaml.Node) error {
 		"action":  oneOf(&action, "observe", "refuse"),
 	})
 	c.Guard.Refuse = action == "refuse"
+	return err
+}
+
+// OneDim returns the dimensions of a board of the class, given the value of its one
+// dimension; "" for a class without any.
+func (c *Class) OneDim(value string) (map[string]string, error) {
+	names := c.Dimensions()
+	switch {
+	case len(names) == 0 && value == "":
+		return nil, nil
+	case len(names) == 1:
+		return map[string]string{names[0]: value}, class.CheckDimension(value)
+	}
+	return nil, fmt.Errorf("class %s has the dimensions %q, and %.60q is given: want one, or none of both", c.Name(), names, value)
+}
+
+func (c *Class) readIDs(n *yaml.Node) error {
+	err := fields(n, map[string]func(*yaml.Node) error{"act": integer(&c.IDs.Act, 1, maxID), "rank": integer(&c.IDs.Rank, 1, maxID)})
+	if err == nil && (c.IDs.Act == 0 || c.IDs.Rank == 0) {
+		err = at(n, errors.New("ids: want both, as in {act: 1, rank: 2}"))
+	}
 	return err
 }
 

@@ -35,6 +35,8 @@ classes:
     top: 50
     ledger: true
     guard: {changes: 60/1m, members: 1000000, action: refuse}
+    ids: {act: 7, rank: 2}
+    group: gift-total
   - name: gift-day
     board: "giftday:{zone}:{period}"
     period: day
@@ -56,7 +58,7 @@ func TestParseClasses(t *testing.T) {
 	want := Classes{
 		{Title: "Gifts of this half hour", Grace: 3 * time.Second, Keep: 24 * time.Hour, Lead: 30 * time.Second, Orders: 2 * time.Hour, Ties: TiesFirst, Integers: true,
 			Ops: []wire.Op{wire.OpIncr}, Mode: ModeSuperHot, Dims: map[string][]string{"zone": {"1", "2"}}, Feeds: []string{"gift-day", "gift-total"}, Trim: 1000, Top: 50,
-			Ledger: true, Guard: Guard{60, time.Minute, 1_000_000, true}},
+			Ledger: true, Guard: Guard{60, time.Minute, 1_000_000, true}, IDs: IDs{7, 2}, Group: "gift-total"},
 		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Ops: all, Top: 100},
 		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Integers: true, Ops: all, Top: 100},
 	}
@@ -135,8 +137,19 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a("dims: {room: [\"1\"]}"), "line 2: class a: dims: room is not in board"},
 		{a("dims: {zone: [" + values(MaxClassBoards+1) + "]}"), "or more than 1000 values"},
 		{entry("a", "a:{x}:{y}", "period: none", "mode: hot", "dims: {x: ["+values(40)+"], y: ["+values(26)+"]}"), "line 2: class a: modes of classes name more than 1000"},
+		{a("ids: {act: 1}"), "line 4: ids: want both"},
+		{a("ids: {act: 1, rank: 0}"), "line 4: \"0\": want an integer from 1"},
+		{a("ids: {act: 1, rank: 2, obj: 3}"), "line 4: unknown or repeated key \"obj\""},
+		{entry("a", "a:{x}:{y}", "period: none", "ids: {act: 1, rank: 2}"), "line 2: class a: ids: board \"a:{x}:{y}\" has several dimensions"},
+		{a("group: b") + b(), "line 2: class a: group: want ids, too"},
 
 		// Several.
+		{a("ids: {act: 1, rank: 2}") + b("ids: {act: 1, rank: 2}"), "line 7: class b: ids: class a has the same"},
+		{a("ids: {act: 1, rank: 2}", "group: c"), "line 2: class a: group \"c\" is not a class"},
+		{a("ids: {act: 1, rank: 2}", "group: a"), "line 2: class a: group: want another class"},
+		{a("ids: {act: 1, rank: 2}", "group: b") + b("tz: Asia/Tokyo"), "line 2: class a: group b: its period is day (Asia/Tokyo)"},
+		{a("ids: {act: 1, rank: 2}", "group: b") + entry("b", "b:{period}", "period: 1h"), "line 2: class a: group b: its period is 1h"},
+		{a("ids: {act: 1, rank: 2}", "group: b") + entry("b", "b:{app}:{period}", "period: day"), "line 2: class a: group b: its dimensions are [\"app\"]"},
 		{a() + a(), "line 6: class a: there is another one in line 2"},
 		{a() + entry("b", "a.{app}.{period}", "period: month"), "line 6: class b: boards \"a:{zone}:{period}\" of class a and \"a.{app}.{period}\" of class b can have one id"},
 		{entry("a", "a:{zone}", "period: none") + entry("b", "a:{zone}:{sub}", "period: none"), "line 6: class b: board \"a:{zone}:{sub}\" of class b can have the id of one of class a (\"a:{zone}\") with .p<n>"},
@@ -156,6 +169,22 @@ func TestParseRejectsClasses(t *testing.T) {
 	} {
 		if _, err := Parse([]byte("classes:\n" + c.classes)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.200s\ngot %v, want %q in it", c.classes, err, c.want)
+		}
+	}
+}
+
+func TestClassByIDs(t *testing.T) {
+	f, err := Parse([]byte(sampleClasses))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ids, want := range map[IDs]string{{7, 2}: "gift-half-hour", {7, 1}: "", {2, 7}: "", {}: ""} {
+		name := ""
+		if c := f.ByIDs(ids); c != nil {
+			name = c.Name()
+		}
+		if name != want {
+			t.Errorf("%v: class %q, want %q", ids, name, want)
 		}
 	}
 }

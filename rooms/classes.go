@@ -1,6 +1,7 @@
 package rooms
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,15 @@ func (all *Classes) read(list *yaml.Node, source string, calendar NewCalendar) e
 // Class returns the class of a name, or nil.
 func (all Classes) Class(name string) *Class {
 	i := slices.IndexFunc(all, func(c *Class) bool { return c.Name() == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
+
+// ByIDs returns the class that has the ids, or nil.
+func (all Classes) ByIDs(ids IDs) *Class {
+	i := slices.IndexFunc(all, func(c *Class) bool { return c.IDs == ids && ids != IDs{} })
 	if i < 0 {
 		return nil
 	}
@@ -85,6 +95,9 @@ func (all Classes) check() error {
 			if c.Name() == before.Name() {
 				return c.wrong(fmt.Errorf("there is another one in line %d: keep one", before.line))
 			}
+			if c.IDs == before.IDs && c.IDs != (IDs{}) {
+				return c.wrong(fmt.Errorf("ids: class %s has the same: a class has its own", before.Name()))
+			}
 			if err := class.Conflict(before.Class, c.Class); err != nil {
 				return c.wrong(err)
 			}
@@ -97,6 +110,9 @@ func (all Classes) check() error {
 			return err
 		}
 		if err := all.checkFeeds(c); err != nil {
+			return c.wrong(err)
+		}
+		if err := all.checkGroup(c); err != nil {
 			return c.wrong(err)
 		}
 		if boards += c.boards(); boards > MaxClassBoards {
@@ -115,6 +131,26 @@ func (all Classes) checkFeeds(c *Class) error {
 		if err := checkFed(c, fed); err != nil {
 			return fmt.Errorf("feeds %s: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// checkGroup checks that each board of c has one board of groups.
+func (all Classes) checkGroup(c *Class) error {
+	if c.Group == "" {
+		return nil
+	}
+	group := all.Class(c.Group)
+	switch {
+	case group == nil:
+		return fmt.Errorf("group %.60q is not a class", c.Group)
+	case group == c:
+		return errors.New("group: want another class: its members are the groups")
+	case !slices.Equal(group.Dimensions(), c.Dimensions()) && len(group.Dimensions()) > 0:
+		return fmt.Errorf("group %s: its dimensions are %q, those of this class %q: want the same or none", c.Group, group.Dimensions(), c.Dimensions())
+	case !c.Calendar().Within(group.Calendar()):
+		return fmt.Errorf("group %s: its period is %s (%s): want one that has each period of this class, %s (%s), in it",
+			c.Group, group.Calendar(), group.Calendar().Zone(), c.Calendar(), c.Calendar().Zone())
 	}
 	return nil
 }

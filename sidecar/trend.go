@@ -3,12 +3,17 @@ package sidecar
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"rankcache"
 )
 
-// maxTrend is how many ranks of boards that are over are kept, some 10 MB.
-const maxTrend = 100_000
+const (
+	// maxTrend is how many ranks of former boards are kept, some 10 MB.
+	maxTrend = 100_000
+	// trendTime is how long ranks are kept of a board that is not known to be closed.
+	trendTime = 2 * time.Second
+)
 
 type trendKey struct {
 	board rankcache.BoardID
@@ -16,51 +21,73 @@ type trendKey struct {
 	mode  rankcache.RankMode
 }
 
-// trends keeps ranks on boards that are over.
+// formerRanks are ranks on a board of a period before.
+type formerRanks struct {
+	of    map[string]int
+	until time.Time // when they are asked for again; zero: never, as the board is closed
+}
+
+func (f *formerRanks) kept(now time.Time) bool {
+	return f != nil && (f.until.IsZero() || now.Before(f.until))
+}
+
+// trends keeps ranks on boards of the period before.
 type trends struct {
 	mu     sync.RWMutex
-	boards map[trendKey]map[string]int
+	boards map[trendKey]*formerRanks
 	n      int // ranks that are kept
 }
 
-// look adds the ranks that are kept to ranks, and returns the other members.
-func (t *trends) look(key trendKey, members []string, ranks map[string]int) (missing []string) {
+// look adds the ranks that are kept to ranks, and returns until when they are and the other
+// members.
+func (t *trends) look(key trendKey, members []string, now time.Time, ranks map[string]int) (until time.Time, missing []string) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	kept := t.boards[key]
+	former := t.boards[key]
+	if !former.kept(now) {
+		return until, members
+	}
 	for _, m := range members {
-		if rank, ok := kept[m]; ok {
-			ranks[m] = rank
+		if rank, ok := former.of[m]; ok {
+			until, ranks[m] = former.until, rank
 		} else {
 			missing = append(missing, m)
 		}
 	}
-	return missing
+	return until, missing
 }
 
-// keep takes ranks. Where there are too many, those of some other boards go.
-func (t *trends) keep(key trendKey, ranks map[string]int) {
+// keep takes ranks: for ever if the board is closed, beside those that were kept so. Where
+// there are too many, those of some other boards go.
+func (t *trends) keep(key trendKey, ranks map[string]int, until, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for other, kept := range t.boards {
+	if former := t.boards[key]; former != nil && (!former.kept(now) || former.until.IsZero() != until.IsZero()) {
+		t.drop(key)
+	}
+	for other := range t.boards {
 		if t.n+len(ranks) <= maxTrend {
 			break
 		}
-		delete(t.boards, other)
-		t.n -= len(kept)
+		t.drop(other)
 	}
-	kept := t.boards[key]
-	if kept == nil {
+	former := t.boards[key]
+	if former == nil {
 		if t.boards == nil {
-			t.boards = make(map[trendKey]map[string]int)
+			t.boards = make(map[trendKey]*formerRanks)
 		}
 		key.board = rankcache.BoardID(strings.Clone(string(key.board)))
-		kept = make(map[string]int, len(ranks))
-		t.boards[key] = kept
+		former = &formerRanks{make(map[string]int, len(ranks)), until}
+		t.boards[key] = former
 	}
-	t.n -= len(kept)
+	t.n -= len(former.of)
 	for m, rank := range ranks {
-		kept[strings.Clone(m)] = rank
+		former.of[strings.Clone(m)] = rank
 	}
-	t.n += len(kept)
+	t.n += len(former.of)
+}
+
+func (t *trends) drop(key trendKey) {
+	t.n -= len(t.boards[key].of)
+	delete(t.boards, key)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"rankcache"
 )
@@ -86,24 +87,25 @@ func (r *Reader) rankedStandings(ctx context.Context, q *Query, at *place, mode 
 }
 
 // RanksOf returns the ranks of the members on the board of q, in one call to Redis at most;
-// 0: the member is not on it. It is for the board of a period before: over tells that the
-// board does not change any more. Then ranks that Redis gave are kept for the next call. q's
-// bounds are not looked at, and the read does not make the board hot. Dense ranks need a
-// whole local board, as in [Reader.WholePage].
-func (r *Reader) RanksOf(ctx context.Context, q *Query, over bool, mode rankcache.RankMode, members []string) (map[string]int, error) {
+// 0: the member is not on it. It is for the board of a period before: until is when the ranks
+// may have changed, zero if they can't as Redis tells that the board is closed. Until then
+// what Redis answered is kept for the next call; a local copy may be behind still. q's bounds
+// are not looked at, and the read does not make the board hot. Dense ranks need a whole local
+// board, as in [Reader.WholePage].
+func (r *Reader) RanksOf(ctx context.Context, q *Query, now time.Time, mode rankcache.RankMode, members []string) (ranks map[string]int, until time.Time, err error) {
 	key, ranks := trendKey{q.Board, q.Order, mode}, make(map[string]int, len(members))
-	missing := r.trends.look(key, members, ranks)
+	until, missing := r.trends.look(key, members, now, ranks)
 	if len(missing) == 0 {
-		return ranks, nil
+		return ranks, until, nil
 	}
 	var at place
 	unbounded := Query{Board: q.Board, Room: q.Room, Order: q.Order}
 	if err := r.find(&unbounded, false, &at); err != nil {
-		return nil, err
+		return nil, until, err
 	}
 	s, err := r.ranksIn(ctx, &unbounded, &at, mode, missing)
 	if err != nil {
-		return nil, err
+		return nil, until, err
 	}
 	found := make(map[string]int, len(missing))
 	for i, row := range s.Rows {
@@ -112,10 +114,17 @@ func (r *Reader) RanksOf(ctx context.Context, q *Query, over bool, mode rankcach
 		}
 		ranks[missing[i]] = found[missing[i]]
 	}
-	if over && s.Source == SourceRedis { // a local copy may be behind still
-		r.trends.keep(key, found)
+	var foundUntil time.Time
+	if !s.Closed {
+		foundUntil = now.Add(trendTime)
 	}
-	return ranks, nil
+	if s.Source == SourceRedis {
+		r.trends.keep(key, found, foundUntil, now)
+	}
+	if until.IsZero() { // what was kept, if anything, is for ever
+		until = foundUntil
+	}
+	return ranks, until, nil
 }
 
 // ranksIn returns the standings of members, whose number nothing limits.

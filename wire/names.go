@@ -39,11 +39,13 @@ type Names struct {
 
 	// Commands is the topic of commands; Refused that of those that are not applied; Ledger
 	// that of every applied change of the boards that are kept in a ledger ([LedgerUpdate]);
+	// Finals that of the results of closed boards ([Final]);
 	// UpdatePrefix starts the name of each board's update topic; ClassPrefix that of the
 	// topic that boards of a class and day share.
 	Commands     string
 	Refused      string
 	Ledger       string
+	Finals       string
 	UpdatePrefix string
 	ClassPrefix  string
 }
@@ -68,6 +70,7 @@ func DefaultNames() Names {
 		Commands:     "update_rank",
 		Refused:      "update_rank_refused",
 		Ledger:       "rank_updates",
+		Finals:       "rank_final",
 		UpdatePrefix: "update_cache_",
 		ClassPrefix:  "update_class_",
 	}
@@ -96,7 +99,7 @@ func (n Names) Check() error {
 			return fmt.Errorf("%s key %q: want one key, without a placeholder", what, key)
 		}
 	}
-	for _, topic := range []string{n.Commands, n.Refused, n.Ledger} {
+	for _, topic := range []string{n.Commands, n.Refused, n.Ledger, n.Finals} {
 		if err := checkTopic("topic", topic, maxTopicLen); err != nil {
 			return err
 		}

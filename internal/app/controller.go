@@ -22,6 +22,7 @@ import (
 	"rankcache/internal/roomsync"
 	"rankcache/internal/writer"
 	"rankcache/ledger"
+	"rankcache/ledger/final"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 )
@@ -35,6 +36,7 @@ type controllerOptions struct {
 	health, id, group string
 	database          *secret // of the ledger
 	topicKeep         time.Duration
+	finals            *secret
 	// For tests; zero: the defaults.
 	every, posts time.Duration
 	now          func() time.Time
@@ -50,10 +52,15 @@ command that came in time is applied, and delete the topics of boards that Redis
 expired. A lease in Redis elects one controller however many run; none is needed to read
 or to write. GET /status on the health port shows what it does.
 
+With --finals it keeps the result of each closed board of a class with a ledger: once the
+ledger has what Redis has, the first 1,000 places go into the ledger's database, all of
+them into a Parquet file in a folder or bucket, and the result to the topic rank_final.
+
 Topics that begin as those of boards do are deleted, also if something else has made
 them, when Redis has not known their board for --topic-keep; 0 leaves them alone.`,
 		Example: `  rankcache controller --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache controller --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml --topic-keep 0
+  rankcache controller --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml --database-file /run/secrets/database --finals-file /run/secrets/bucket
   curl 127.0.0.1:8977/status`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,6 +81,7 @@ func (o *controllerOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.id, "controller-id", "", "`name` of this controller; empty: host name and process id")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	o.database = secretVar(flags, "database", "", "`URL` of the ledger's database: boards of classes with a ledger are closed once it has all of them and nothing that Redis has lost is to be applied again; empty: it is not asked")
+	o.finals = secretVar(flags, "finals", "", "`URL` of the folder or bucket for finals, which are also kept in --database: file:///folder or s3://key:secret@host:port/bucket/prefix, with ?tls=false and region=… as options; empty: no board has a final")
 	flags.DurationVar(&o.topicKeep, "topic-keep", controller.DefaultTopicKeep, "how long Redis must not have known a board without class until its topic is deleted; 0 for never")
 }
 
@@ -133,7 +141,8 @@ func (o *controllerOptions) ledger() (*ledger.Store, error) {
 
 // build returns the controller and the rooms file that it follows.
 func (o *controllerOptions) build(client redis.UniversalClient, books *ledger.Store, log *slog.Logger, reg *registry) (*roomsync.Follower, *controller.Controller, error) {
-	rooms := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: origin.New(client, o.names, origin.WithTimeout(o.redisTimeout)), Shared: o.sharedRooms(client), Log: log}, reg)
+	boards := origin.New(client, o.names, origin.WithTimeout(o.redisTimeout))
+	rooms := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: boards, Shared: o.sharedRooms(client), Log: log}, reg)
 	if err := rooms.Load(); err != nil {
 		return nil, nil, Usagef("--rooms: %w", err)
 	}
@@ -141,10 +150,14 @@ func (o *controllerOptions) build(client redis.UniversalClient, books *ledger.St
 		host, _ := os.Hostname()
 		o.id = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
+	finalizer, err := o.finalizer(boards, books, rooms, log, reg)
+	if err != nil {
+		return nil, nil, err
+	}
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
 	options := controller.Options{Redis: client, Names: o.names, Tiers: rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
-		PostTimeout: cmp.Or(o.posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, ID: o.id, Every: o.every, TopicsEvery: o.every, Now: o.now, Log: log, Registerer: reg}
+		PostTimeout: cmp.Or(o.posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, Finalizer: finalizer, ID: o.id, Every: o.every, TopicsEvery: o.every, Now: o.now, Log: log, Registerer: reg}
 	if books != nil {
 		options.Ledger = books
 	}
@@ -153,6 +166,22 @@ func (o *controllerOptions) build(client redis.UniversalClient, books *ledger.St
 		return nil, nil, Usagef("%w", err)
 	}
 	return rooms, c, nil
+}
+
+// finalizer returns what makes the finals, nil if no board has one.
+func (o *controllerOptions) finalizer(boards *origin.Origin, books *ledger.Store, rooms *roomsync.Follower, log *slog.Logger, reg *registry) (controller.Finalizer, error) {
+	url := o.finals.get()
+	if url == "" {
+		return nil, nil
+	}
+	files, err := final.OpenFiles(url)
+	if err != nil {
+		return nil, Usagef("--finals: %w", err)
+	}
+	if books == nil {
+		return nil, Usagef("--finals needs --database, of the ledger")
+	}
+	return final.New(final.Options{Origin: boards, Store: books, Files: files, Rooms: rooms.File, Log: log, Registerer: reg}), nil
 }
 
 // withStatus adds /status to the health port.

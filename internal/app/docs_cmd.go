@@ -22,12 +22,7 @@ func newDocsCommand() *cobra.Command {
 			RunE:  func(cmd *cobra.Command, _ []string) error { return write(cmd.OutOrStdout()) },
 		})
 	}
-	docs.AddCommand(&cobra.Command{
-		Use:   "commands",
-		Short: "Print the reference of the command line",
-		Args:  NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return WriteCommands(cmd.OutOrStdout(), cmd.Root()) },
-	})
+	docs.AddCommand(newDocsCommandsCommand())
 	return docs
 }
 

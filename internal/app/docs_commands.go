@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,20 +22,86 @@ func WriteCommands(to io.Writer, root *cobra.Command) error {
 }
 
 func writeCommand(to io.Writer, cmd *cobra.Command) {
-	for _, sub := range cmd.Commands() {
-		if sub.Hidden || sub.Name() == "help" || sub.Name() == "completion" {
-			continue
-		}
-		if sub.Runnable() {
-			fmt.Fprintf(to, "\n## %s\n\n%s.\n", sub.CommandPath(), strings.TrimSuffix(sub.Short, "."))
-			if sub.Long != "" {
-				fmt.Fprintf(to, "\n%s\n", noTags.Replace(sub.Long))
-			}
-			textBlock(to, sub.Example)
-			textBlock(to, sub.LocalNonPersistentFlags().FlagUsages())
-		}
+	for _, sub := range documented(cmd) {
+		describeCommand(to, "##", sub)
 		writeCommand(to, sub)
 	}
+}
+
+// documented returns the commands right below one that have a place in the reference.
+func documented(cmd *cobra.Command) (all []*cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden && sub.Name() != "help" && sub.Name() != "completion" {
+			all = append(all, sub)
+		}
+	}
+	return all
+}
+
+func describeCommand(to io.Writer, level string, cmd *cobra.Command) {
+	if !cmd.Runnable() {
+		return
+	}
+	fmt.Fprintf(to, "\n%s %s\n\n%s.\n", level, cmd.CommandPath(), strings.TrimSuffix(cmd.Short, "."))
+	if cmd.Long != "" {
+		fmt.Fprintf(to, "\n%s\n", noTags.Replace(cmd.Long))
+	}
+	textBlock(to, cmd.Example)
+	textBlock(to, cmd.LocalNonPersistentFlags().FlagUsages())
+}
+
+// newDocsCommandsCommand prints the table of all commands, and writes a page for each of those right below the root.
+func newDocsCommandsCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{Use: "commands", Short: "Print the table of all commands, and write their pages", Args: NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir != "" {
+				if err := writeCommandPages(dir, cmd.Root()); err != nil {
+					return err
+				}
+			}
+			return writeCommandTable(cmd.OutOrStdout(), cmd.Root())
+		}}
+	cmd.Flags().StringVar(&dir, "pages", "", "`folder` to which a page a command is written")
+	return cmd
+}
+
+func writeCommandTable(to io.Writer, root *cobra.Command) error {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s# Commands of %s\n\n%s\n\n", generated, root.Name(), root.Long)
+	tableRow(&text, "command", "what")
+	tableRow(&text, "---", "---")
+	for _, cmd := range documented(root) {
+		addCommandRows(&text, cmd, "commands/"+cmd.Name()+".md")
+	}
+	_, err := text.WriteTo(to)
+	return err
+}
+
+func addCommandRows(to io.Writer, cmd *cobra.Command, page string) {
+	if cmd.Runnable() {
+		tableRow(to, "["+cmd.CommandPath()+"]("+page+")", noTags.Replace(cmd.Short))
+	}
+	for _, sub := range documented(cmd) {
+		addCommandRows(to, sub, page+"#"+strings.ReplaceAll(sub.CommandPath(), " ", "-"))
+	}
+}
+
+func writeCommandPages(dir string, root *cobra.Command) error {
+	for _, cmd := range documented(root) {
+		var text bytes.Buffer
+		text.WriteString(generated)
+		if cmd.Runnable() {
+			describeCommand(&text, "#", cmd)
+		} else {
+			fmt.Fprintf(&text, "\n# %s\n\n%s.\n", cmd.CommandPath(), strings.TrimSuffix(cmd.Short, "."))
+		}
+		writeCommand(&text, cmd)
+		if err := os.WriteFile(filepath.Join(dir, cmd.Name()+".md"), text.Bytes(), 0o644); err != nil { // #nosec G306 -- a page of the documentation
+			return fmt.Errorf("write the page of %s: %w", cmd.CommandPath(), err)
+		}
+	}
+	return nil
 }
 
 // textBlock writes a block that documentation tests do not take for commands to run:

@@ -72,7 +72,8 @@ func newStage(t *testing.T) *stage {
 	const token = "a-token-of-sixteen-bytes-or-more"
 	s := &stage{dir: t.TempDir()}
 	s.write(t, "classes.yaml", "classes: [{name: show, board: \"show:{host}:{period}\", period: 30m}]\n")
-	s.write(t, "rooms.yaml", "rooms:\n- {uid: \"88\", mode: super-hot, boards: [\"1_2_3\"]}\nboards:\n- {match: \"9_*\", mode: blocked}\n")
+	s.write(t, "rooms.yaml", "rooms:\n- {uid: \"88\", mode: super-hot, boards: [\"1_2_3\"]}\nboards:\n- {match: \"9_*\", mode: blocked}\n"+
+		"classes:\n- {name: older, board: \"older:{zone}\", period: none, ids: {act: 1, rank: 2}}\n")
 	s.write(t, "rankcache.yaml", "drain: 2s\n")
 	redis, brokers := testkit.StartRedis(t, servers.RedisOptions{}).Addr(), testkit.Kafka(t)
 	common := []string{"--redis", "redis://" + redis, "--kafka", brokers, "--rooms", filepath.Join(s.dir, "rooms.yaml"),

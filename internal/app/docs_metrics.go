@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,6 +59,7 @@ func serveRegistry() (*registry, error) {
 	o.data, o.admin, o.health = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	o.profiles.redisKey = "profile:<member>"
 	o.resp.addr = "127.0.0.1:0"
+	o.rpc.addr = "127.0.0.1:0"
 	o.snapshots.dir = "boards" // is not touched before the first save
 	s, err := newSidecar(o, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -109,7 +111,17 @@ func pollRegistry() (*registry, error) {
 
 func controllerRegistry() (*registry, error) {
 	o := &controllerOptions{}
-	o.register(pflag.NewFlagSet("controller", pflag.ContinueOnError))
+	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
+	o.register(flags)
+	err := errors.Join(flags.Set("finals", "file:///finals"), flags.Set("database", "postgres://ledger"))
+	if err != nil {
+		return nil, err
+	}
+	books, err := o.ledger()
+	if err != nil {
+		return nil, err
+	}
+	defer books.Close()
 	client, err := o.dialRedis()
 	if err != nil {
 		return nil, err
@@ -117,7 +129,7 @@ func controllerRegistry() (*registry, error) {
 	defer client.Close()
 	metrics := newRegistry()
 	registerProcess(metrics, adminapi.NewReadiness(nil, nil))
-	_, _, err = o.build(client, nil, slog.New(slog.DiscardHandler), metrics)
+	_, _, err = o.build(client, books, slog.New(slog.DiscardHandler), metrics)
 	return metrics, err
 }
 

@@ -2,7 +2,10 @@ package app
 
 import (
 	"bytes"
+	"io"
+	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +27,25 @@ func TestReferencesAreUpToDate(t *testing.T) {
 		}
 		if bytes.Contains(want.Bytes(), []byte("| unknown |")) {
 			t.Errorf("%s: a metric's type is not known", file)
+		}
+	}
+}
+
+func TestCommandPagesAreUpToDate(t *testing.T) {
+	dir := t.TempDir()
+	if err := Run(t.Context(), NewCommand(), []string{"docs", "commands", "--pages", dir}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	want, got := os.DirFS(dir), os.DirFS("../../docs/commands")
+	made, _ := fs.Glob(want, "*.md")
+	committed, err := fs.Glob(got, "*")
+	if err != nil || !slices.Equal(made, committed) || len(made) < 10 {
+		t.Fatalf("docs/commands has %v, the code makes %v (%v): run make docs and commit it", committed, made, err)
+	}
+	for _, name := range made {
+		text, _ := fs.ReadFile(got, name)
+		if page, _ := fs.ReadFile(want, name); !bytes.Equal(text, page) {
+			t.Errorf("docs/commands/%s is not what the code generates: run make docs and commit it", name)
 		}
 	}
 }

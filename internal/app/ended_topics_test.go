@@ -35,6 +35,7 @@ type ending struct {
 	n           int // boards of each kind
 	name        string
 	rooms       string
+	ledger      bool // the class has one
 	kafka       string
 	redis       *redis.Client
 	writer      *Writer
@@ -106,8 +107,10 @@ func TestEndedBoardsLeaveNothing(t *testing.T) {
 	}
 }
 
-func newEnding(t *testing.T, n int) *ending {
-	e := &ending{t: t, n: n, name: strings.ToLower(testkit.Name(t)), rooms: filepath.Join(t.TempDir(), "rooms.yaml")}
+// newEnding starts the processes. With settings of the controllers for finals the class has
+// a ledger.
+func newEnding(t *testing.T, n int, finals ...string) *ending {
+	e := &ending{t: t, n: n, ledger: len(finals) > 0, name: strings.ToLower(testkit.Name(t)), rooms: filepath.Join(t.TempDir(), "rooms.yaml")}
 	e.kafka = testkit.Kfake(t).Addr()
 	if testkit.Full() {
 		e.kafka = testkit.RealKafka(t)
@@ -118,7 +121,8 @@ func newEnding(t *testing.T, n int) *ending {
 	t.Cleanup(func() { e.redis.Close() })
 	e.nameBoards(false)
 	common := []string{"--redis", "redis://" + server.Addr(), "--kafka", e.kafka, "--rooms", e.rooms, "--topic-commands", e.name + "-commands",
-		"--topic-refused", e.name + "-refused", "--topic-updates", e.name + "_", "--topic-class-updates", e.name + "-class-", "--health", "127.0.0.1:0"}
+		"--topic-refused", e.name + "-refused", "--topic-updates", e.name + "_", "--topic-class-updates", e.name + "-class-", "--topic-ledger", e.name + "-ledger",
+		"--topic-finals", e.name + "-finals", "--health", "127.0.0.1:0"}
 	shortPeriods := func(data []byte) (*rooms.File, error) {
 		return rooms.ParseWith(data, func(_, tz string) (class.Calendar, error) { return class.PartsOfDay(2*time.Second, tz) })
 	}
@@ -134,11 +138,20 @@ func newEnding(t *testing.T, n int) *ending {
 	must(t, err)
 	e.background(e.writer.Run)
 	e.background(e.sidecar.Run)
-	for _, id := range []string{"a", "b"} {
+	ids := []string{"a", "b"}
+	if e.ledger {
+		ids = ids[:1] // two would publish some finals twice
+	}
+	for _, id := range ids {
 		o := &controllerOptions{every: 50 * time.Millisecond, posts: 50 * time.Millisecond}
-		must(t, parse("controller", o, append([]string{"--group", e.name, "--controller-id", id, "--key-controller", "rankcache:controller:" + id, "--topic-keep", "24h"}, common...)))
+		must(t, parse("controller", o, append([]string{"--group", e.name, "--controller-id", id, "--key-controller", "rankcache:controller:" + id, "--topic-keep", "24h"}, append(finals, common...)...)))
 		o.parseRooms, o.now = shortPeriods, func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }
-		follower, c, err := o.build(e.redis, nil, log, newRegistry())
+		books, err := o.ledger()
+		must(t, err)
+		if books != nil {
+			t.Cleanup(func() { books.Close() })
+		}
+		follower, c, err := o.build(e.redis, books, log, newRegistry())
 		must(t, err)
 		e.controllers = append(e.controllers, c)
 		e.background(follower.Run)
@@ -172,7 +185,7 @@ func (e *ending) nameBoards(superHot bool) {
 		kind = ", mode: super-hot, lead: 0s, dims: {zone: [" + strings.Join(zones, ", ") + "]}"
 		host = "rooms: [{uid: host, mode: super-hot, boards: [" + strings.Join(boards, ", ") + "]}]\n"
 	}
-	text := fmt.Sprintf("%sclasses: [{name: gift, board: %q, period: 1m, grace: 1s, keep: 1h%s}]", host, e.name+":{zone}:{period}", kind)
+	text := fmt.Sprintf("%sclasses: [{name: gift, board: %q, period: 1m, grace: 1s, keep: 1h, ledger: %v%s}]", host, e.name+":{zone}:{period}", e.ledger, kind)
 	must(e.t, os.WriteFile(e.rooms+".new", []byte(text), 0o644))
 	must(e.t, os.Rename(e.rooms+".new", e.rooms))
 }

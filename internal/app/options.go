@@ -57,6 +57,7 @@ func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
 	flags.StringVar(&o.names.Commands, "topic-commands", o.names.Commands, "Kafka topic of commands")
 	flags.StringVar(&o.names.Refused, "topic-refused", o.names.Refused, "Kafka topic of the commands that are refused")
 	flags.StringVar(&o.names.ClassPrefix, "topic-class-updates", o.names.ClassPrefix, "beginning of the Kafka topic of the updates of a class and day")
+	flags.StringVar(&o.names.Finals, "topic-finals", o.names.Finals, "Kafka topic of the results of closed boards")
 	flags.StringVar(&o.names.Ledger, "topic-ledger", o.names.Ledger, "Kafka topic of all changes of the boards that are kept in the ledger")
 	flags.StringVar(&o.names.UpdatePrefix, "topic-updates", o.names.UpdatePrefix, "beginning of the Kafka topic of each board's updates")
 }

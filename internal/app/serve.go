@@ -27,6 +27,7 @@ type serveOptions struct {
 	admin, health string
 	requestCache  bool
 	hosts         []string
+	compatBoard   string
 	adminToken    *secret
 	drain         time.Duration
 	drainEarly    bool
@@ -46,6 +47,7 @@ type serveOptions struct {
 	profiles      profileOptions
 	tracing       tracingOptions
 	resp          respOptions
+	rpc           rpcOptions
 	snapshots     snapshotOptions
 }
 
@@ -91,6 +93,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	registerAdmin(flags, &o.admin)
 	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
+	flags.StringVar(&o.compatBoard, "compat-board", "", "`board` that GET /v1/scores reads unless it names another; empty: it must name one")
 	o.adminToken = secretVar(flags, "admin-token", "", "bearer token required for admin changes; empty: changes are refused")
 	registerDrain(flags, &o.drain)
 	flags.BoolVar(&o.drainEarly, "drain-early", false, "end --drain once the app has had no connection for 250 ms; only for a native sidecar, which is stopped after the app")
@@ -110,6 +113,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	o.profiles.register(flags)
 	o.tracing.register(flags)
 	o.resp.register(flags)
+	o.rpc.register(flags)
 }
 
 // serve runs the sidecar until ctx is done and everything has ended.

@@ -26,6 +26,7 @@ import (
 	"rankcache/sidecar/adminapi"
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"
+	"rankcache/sidecar/rpc"
 )
 
 // Sidecar is one sidecar: the folders of the star joined, and its listeners.
@@ -35,6 +36,7 @@ type Sidecar struct {
 	events    eventRing
 	started   time.Time
 	registry  *registry
+	history   *history
 	shown     *shownBoards
 	redis     redis.UniversalClient
 	origin    *origin.Origin
@@ -55,6 +57,7 @@ type Sidecar struct {
 
 	dataServer *httpapi.Server
 	respServer *resp.Server // nil: no listener for clients of Redis
+	rpcServer  *rpc.Server  // nil: no listener for live pages, Connect and gRPC
 	listeners  listeners
 }
 
@@ -113,7 +116,7 @@ func (s *Sidecar) members() map[rankcache.BoardID]int {
 func (s *Sidecar) listen() (err error) {
 	o := s.options
 	s.listeners, err = openListeners(o.addresses()...)
-	for _, flag := range []string{"data", "admin", "resp"} {
+	for _, flag := range []string{"data", "admin", "resp", "rpc"} {
 		if addr := s.listeners.addr(flag); addr != "" && !httpserve.OnlyLocal(addr) {
 			s.log.Warn("listener is reachable from outside the pod and unauthenticated", "port", flag, "addr", addr)
 		}
@@ -124,7 +127,7 @@ func (s *Sidecar) listen() (err error) {
 // addresses are the sidecar's listeners' addresses.
 func (o *serveOptions) addresses() []flagAddr {
 	return []flagAddr{{"data", o.data}, {"socket", unixAddr(o.socket)}, {"admin", o.admin}, {"health", o.health},
-		{"resp", o.resp.addr}, {"resp-socket", unixAddr(o.resp.socket)}}
+		{"resp", o.resp.addr}, {"resp-socket", unixAddr(o.resp.socket)}, {"rpc", o.rpc.addr}}
 }
 
 // close frees the resources that run has not freed. It may be called after run.
@@ -149,8 +152,11 @@ func (s *Sidecar) run(ctx context.Context) error {
 		group.Go(func() error { return part.Run(live) })
 	}
 	s.startListeners(group, live)
-	s.log.Info("serving", "data", s.listeners.addr("data"), "resp", s.listeners.addr("resp"), "admin", s.listeners.addr("admin"), "health", s.listeners.addr("health"), "version", Version)
+	s.log.Info("serving", "data", s.listeners.addr("data"), "resp", s.listeners.addr("resp"), "rpc", s.listeners.addr("rpc"), "admin", s.listeners.addr("admin"), "health", s.listeners.addr("health"), "version", Version)
 	defer context.AfterFunc(ctx, s.dataServer.Drain)()
+	if s.rpcServer != nil {
+		defer context.AfterFunc(ctx, s.rpcServer.Drain)()
+	}
 	group.Go(func() error {
 		drained(ctx, live, s.ready, s.options.drain, s.callers(), s.log)
 		stop(errStopped)
@@ -171,6 +177,10 @@ func (s *Sidecar) callers() connections {
 			respOpen, respEver := s.respServer.Conns()
 			open, ever = open+respOpen, ever+respEver
 		}
+		if s.rpcServer != nil {
+			rpcOpen, rpcEver := s.rpcServer.Conns()
+			open, ever = open+rpcOpen, ever+rpcEver
+		}
 		return open, ever
 	}
 }
@@ -186,6 +196,10 @@ func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 		}
 		if strings.HasPrefix(l.flag, "resp") {
 			group.Go(func() error { return s.respServer.Serve(ctx, l) })
+			continue
+		}
+		if l.flag == "rpc" {
+			group.Go(func() error { return s.rpcServer.Serve(ctx, l) })
 			continue
 		}
 		group.Go(func() error { return s.dataServer.Serve(ctx, l) })

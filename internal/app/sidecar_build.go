@@ -22,6 +22,7 @@ import (
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
+	"rankcache/sidecar/compat"
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"
 )
@@ -33,8 +34,10 @@ func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
 	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
 	folded := newFoldedLog(slog.NewMultiHandler(log.Handler(), s.events.handler()))
 	s.log, s.parts = slog.New(folded), append(s.parts, folded.tally)
+	s.history = &history{from: s.registry}
+	s.parts = append(s.parts, s.history)
 	callWatch{s}.buildDependencies()
-	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, s.listen} {
+	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, s.buildRPC, s.listen} {
 		if err := build(); err != nil {
 			s.close()
 			return nil, err
@@ -47,7 +50,7 @@ func (s *Sidecar) buildBoards() (err error) {
 	if s.yielder, err = yield.New(); err != nil {
 		return err
 	}
-	s.boards = localboard.NewBoards(localboard.WithYield(s.yielder.Yield))
+	s.boards = localboard.NewBoards(localboard.WithYield(s.yielder.Yield), localboard.WithChanged(s.changed))
 	s.registry.MustRegister(localboard.Collector(s.boards, s.shown.label))
 	return nil
 }
@@ -145,7 +148,11 @@ func (s *Sidecar) buildReader() (err error) {
 	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
 	registerProcess(s.registry, s.ready)
 	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label}, largestBoards{int(s.options.metricsLarge), s.members})
-	data := httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache, Trace: s.trace, Classes: s.rooms.File}
+	older, err := compat.New(compat.Config{Reader: s.reader, Classes: s.rooms.File, Board: rankcache.BoardID(s.options.compatBoard)})
+	if err != nil {
+		return Usagef("--compat-board: %w", err)
+	}
+	data := httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache, Trace: s.trace, Classes: s.rooms.File, Compat: older}
 	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.registry)
 	return err
 }
@@ -211,7 +218,7 @@ func (s *Sidecar) buildHot() (err error) {
 		return nil
 	}
 	s.tracker, err = hotkey.New(o.hot, hotkey.Deps{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.rooms.Tiers,
-		Open: OpenBoards{s.boards}.IsOpen, Log: s.log, Registry: s.registry})
+		Open: OpenBoards{s.boards}.IsOpen, Changed: s.changed, Log: s.log, Registry: s.registry})
 	if err != nil {
 		return Usagef("hot boards: %w", err)
 	}

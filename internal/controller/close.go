@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,8 +24,14 @@ var lifeScript = redis.NewScript(lifeSource)
 const (
 	// pageSize is how many boards are read from the index at once.
 	pageSize = 1000
-	// finalEvery is how often a final is tried.
-	finalEvery = 10 * time.Second
+	// batchSize is how many boards are changed in one round trip, which takes Redis some
+	// milliseconds.
+	batchSize = 500
+	// Pauses between attempts to make a final.
+	finalEvery, maxFinalPause = 10 * time.Second, 5 * time.Minute
+	// finalTimeout bounds one final, and finalsTime the start of finals in one look, so that
+	// other boards are closed meanwhile.
+	finalTimeout, finalsTime = 10 * time.Minute, 5 * time.Second
 )
 
 // ended is a board of the index whose period and grace are over.
@@ -36,8 +43,9 @@ type ended struct {
 
 // progress is how far this term has come with a board.
 type progress struct {
-	life wire.Life
-	next time.Time // when its final is tried again
+	life  wire.Life
+	next  time.Time // when its final is tried again
+	pause time.Duration
 }
 
 // closeBoards takes each board that is due one step further.
@@ -50,20 +58,27 @@ func (t *term) closeBoards(ctx context.Context) error {
 	if len(due) > 0 {
 		failed = t.pass(ctx, due)
 	}
+	t.finalsUntil = t.now().Add(finalsTime)
 	left := make(map[rankcache.BoardID]progress)
 	oldest := time.Time{}
-	for _, e := range due {
-		done, err := t.move(ctx, e)
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("board %s: %w", e.board, err))
+	for batch := range slices.Chunk(due, batchSize) {
+		moves := t.move(ctx, batch)
+		for _, m := range moves {
+			if !m.done && t.wantsFinal(m.class) {
+				m.err = errors.Join(m.err, t.extend(ctx, m.ended))
+			}
+			if m.err != nil {
+				failed = errors.Join(failed, fmt.Errorf("board %s: %w", m.board, m.err))
+			}
+			if m.done {
+				continue
+			}
+			left[m.board] = m.progress
+			if oldest.IsZero() || m.over.Before(oldest) {
+				oldest = m.over
+			}
 		}
-		if done {
-			continue
-		}
-		left[e.board] = t.boards[e.board]
-		if oldest.IsZero() || e.over.Before(oldest) {
-			oldest = e.over
-		}
+		failed = errors.Join(failed, t.index(ctx, moves))
 	}
 	t.boards = left
 	return errors.Join(failed, t.observe(ctx, len(left), oldest))
@@ -115,30 +130,53 @@ func (t *term) pass(ctx context.Context, due []ended) (err error) {
 	return err
 }
 
-// move takes a board one step further; done if nothing is left to do.
-func (t *term) move(ctx context.Context, e ended) (done bool, err error) {
-	p, want := t.boards[e.board], wire.LifeClosing
-	if p.life < wire.LifeClosed && e.over.Before(t.passed) && t.now().After(e.over.Add(t.opts.PostTimeout)) {
-		settled, err := t.settled(ctx, e)
-		if err != nil {
-			return false, err
-		} else if settled {
-			want = wire.LifeClosed
+// move is one step of one board.
+type move struct {
+	ended
+	progress
+	done bool  // nothing is left to do
+	end  int64 // when its period ends, if that is not what the index has, in Unix milliseconds
+	err  error
+}
+
+// move takes boards one step further.
+func (t *term) move(ctx context.Context, due []ended) []*move {
+	moves := make([]*move, len(due))
+	wants := make(map[wire.Life][]*move)
+	for i, e := range due {
+		m := &move{ended: e, progress: t.boards[e.board]}
+		want := t.want(ctx, m)
+		if moves[i] = m; m.life < want {
+			wants[want] = append(wants[want], m)
 		}
 	}
-	if p.life < want {
-		if p.life, done, err = t.setLife(ctx, e.board, want); done || err != nil {
-			return done, err
+	for want, of := range wants {
+		t.setLives(ctx, of, want)
+	}
+	for _, m := range moves {
+		if m.done || m.err != nil || m.life < wire.LifeClosed {
+			continue
 		}
-		t.boards[e.board] = p
+		m.done = true
+		if m.life == wire.LifeClosed && t.wantsFinal(m.class) {
+			t.final(ctx, m)
+		}
 	}
-	if p.life < wire.LifeClosed {
-		return false, nil
+	return moves
+}
+
+// want returns the life that a board may have now.
+func (t *term) want(ctx context.Context, m *move) wire.Life {
+	if !m.over.Before(t.passed) || !t.now().After(m.over.Add(t.opts.PostTimeout)) {
+		return wire.LifeClosing
 	}
-	if p.life == wire.LifeClosed && t.opts.Finalizer != nil && e.class != nil && e.class.Ledger {
-		return t.final(ctx, e.board, p)
+	if m.life < wire.LifeClosed {
+		var settled bool
+		if settled, m.err = t.settled(ctx, m.ended); !settled {
+			return wire.LifeClosing
+		}
 	}
-	return true, t.forget(ctx, e.board)
+	return wire.LifeClosed
 }
 
 // settled reports whether the ledger has all of a board, if it is to have any.
@@ -164,51 +202,99 @@ func (t *term) settled(ctx context.Context, e ended) (bool, error) {
 	return settled, err
 }
 
-// setLife sets a board's life, unless it is further already, and returns what it is. It is
-// done with a board that is not there, or whose end is another than the index tells.
-func (t *term) setLife(ctx context.Context, b rankcache.BoardID, want wire.Life) (life wire.Life, done bool, err error) {
+// setLives sets the lives of boards, in one pipeline, unless they are further already.
+func (t *term) setLives(ctx context.Context, moves []*move, want wire.Life) {
 	now := t.now().UnixMilli()
-	answer, err := lifeScript.Run(ctx, t.opts.Redis, []string{t.opts.Names.MetaKey(b)}, int(want), now, wire.MetaLen).Int64Slice()
+	replies := make([]*redis.Cmd, len(moves))
+	ask := func(run func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd, of func(int) bool) {
+		_, _ = t.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
+			for i, m := range moves {
+				if of(i) {
+					replies[i] = run(ctx, p, []string{t.opts.Names.MetaKey(m.board)}, int(want), now, wire.MetaLen)
+				}
+			}
+			return nil
+		})
+	}
+	unknown := func(i int) bool { return redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") }
+	ask(lifeScript.EvalSha, func(int) bool { return true })
+	ask(lifeScript.Eval, unknown)
+	for i, m := range moves {
+		t.read(m, replies[i], want, now)
+	}
+}
+
+// read takes the reply of life.lua. It is done with a board that is not there, or whose end is
+// another than the index tells.
+func (t *term) read(m *move, reply *redis.Cmd, want wire.Life, now int64) {
+	answer, err := reply.Int64Slice()
 	switch {
 	case err != nil:
-		return 0, false, err
+		m.err = err
 	case len(answer) != 2:
-		return 0, false, fmt.Errorf("%d numbers from life.lua, want 2", len(answer))
+		m.err = fmt.Errorf("%d numbers from life.lua, want 2", len(answer))
 	case answer[0] == -2:
-		return 0, false, wire.ErrMeta
+		m.err = wire.ErrMeta
 	case answer[0] == -1 && want == wire.LifeClosing: // a command that came in time may still make it
-		return want, false, nil
+		m.life = want
 	case answer[0] == -1 || answer[1] == 0: // it has expired, or was never made; or it has no end
-		return 0, true, t.forget(ctx, b)
+		m.done = true
 	case answer[1] > now:
-		return 0, true, t.opts.Redis.ZAddXX(ctx, t.opts.Names.Ends, redis.Z{Score: float64(answer[1]), Member: string(b)}).Err()
+		m.done, m.end = true, answer[1]
+	default:
+		m.life = wire.Life(answer[0])
+		if m.life == want && want == wire.LifeClosed {
+			t.metrics.closed.Inc()
+			t.log.Debug("board closed", "board", m.board)
+		}
 	}
-	if wire.Life(answer[0]) == want && want == wire.LifeClosed {
-		t.metrics.closed.Inc()
-		t.log.Debug("board closed", "board", b)
-	}
-	return wire.Life(answer[0]), false, nil
 }
 
 // final makes the final of a closed board.
-func (t *term) final(ctx context.Context, b rankcache.BoardID, p progress) (done bool, err error) {
-	if t.now().Before(p.next) {
-		return false, nil
+func (t *term) final(ctx context.Context, m *move) {
+	m.done = false
+	now := t.now()
+	if now.Before(m.next) || now.After(t.finalsUntil) {
+		return
 	}
-	p.next = t.now().Add(finalEvery)
-	t.boards[b] = p
-	if err := t.opts.Finalizer.Final(ctx, b); err != nil {
-		return false, fmt.Errorf("its final: %w", err)
+	m.pause = min(max(2*m.pause, finalEvery), maxFinalPause)
+	m.next = now.Add(m.pause)
+	if err := t.finish(ctx, m.board); err != nil {
+		m.err = fmt.Errorf("its final: %w", err)
+		return
 	}
-	if _, done, err := t.setLife(ctx, b, wire.LifeFinal); done || err != nil {
-		return done, err
-	}
-	return true, t.forget(ctx, b)
+	t.setLives(ctx, []*move{m}, wire.LifeFinal)
+	m.done = m.err == nil
 }
 
-// forget takes a board out of the index.
-func (t *term) forget(ctx context.Context, b rankcache.BoardID) error {
-	return t.opts.Redis.ZRem(ctx, t.opts.Names.Ends, string(b)).Err()
+// index takes boards that are done out of the index, or corrects their end in it.
+func (t *term) index(ctx context.Context, moves []*move) error {
+	var gone []any
+	var later []redis.Z
+	for _, m := range moves {
+		switch {
+		case m.end > 0:
+			later = append(later, redis.Z{Score: float64(m.end), Member: string(m.board)})
+		case m.done:
+			gone = append(gone, string(m.board))
+		}
+	}
+	if len(gone)+len(later) == 0 {
+		return nil
+	}
+	_, err := t.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		if len(gone) > 0 {
+			p.ZRem(ctx, t.opts.Names.Ends, gone...)
+		}
+		if len(later) > 0 {
+			p.ZAddXX(ctx, t.opts.Names.Ends, later...)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("change the index of ends: %w", err)
+	}
+	return nil
 }
 
 // observe records how many boards are to be closed, and since when the oldest one is.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,32 +196,58 @@ func TestIndexIsPutRight(t *testing.T) {
 	}
 }
 
-// finals fails for the first attempt at each board.
-type finals struct{ tried []rankcache.BoardID }
+// roundTrips counts a client's calls; what is in one pipeline is one.
+type roundTrips struct{ n atomic.Int64 }
 
-func (f *finals) Final(_ context.Context, b rankcache.BoardID) error {
-	f.tried = append(f.tried, b)
-	if slices.Index(f.tried, b) == len(f.tried)-1 {
-		return errors.New("the ledger lags")
-	}
-	return nil
+func (*roundTrips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *roundTrips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { r.n.Add(1); return next(ctx, cmd) }
 }
 
-func TestFinalIsTriedUntilItIsMade(t *testing.T) {
-	made := &finals{}
-	f := newFixture(t, testkit.Kfake(t).Addr(), nil, func(o *Options) { o.Finalizer = made })
-	b, other := f.board(t, "paid", time.Now().Add(-48*time.Hour), wire.LifeOpen), f.board(t, "day", time.Now().Add(-48*time.Hour), wire.LifeOpen)
-	if err := f.closeBoards(t.Context()); err == nil || !strings.Contains(err.Error(), "the ledger lags") {
-		t.Errorf("first attempt: %v", err)
+func (r *roundTrips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if r.n.Add(1); len(cmds) > batchSize {
+			return errors.New("a pipeline without bound")
+		}
+		return next(ctx, cmds)
 	}
-	f.look(t) // too early for another
-	if life := f.meta(t, b).Life; life != wire.LifeClosed || len(made.tried) != 1 || !slices.Equal(f.indexed(t), []string{string(b)}) {
-		t.Errorf("life %d, finals %q, in the index %q", life, made.tried, f.indexed(t))
+}
+
+// Many boards are closed in few round trips, also after Redis has forgotten the script; one
+// whose meta can't be read holds up no other.
+func TestManyBoardsAreClosedInFewRoundTrips(t *testing.T) {
+	f := newFixture(t, testkit.Kfake(t).Addr(), nil, nil)
+	var boards []rankcache.BoardID
+	for i := range 2*batchSize + 1 {
+		boards = append(boards, f.board(t, "gift", time.Now().Add(-24*time.Hour-time.Duration(i)*30*time.Minute), wire.LifeOpen))
 	}
-	f.ahead = finalEvery
-	f.look(t)
-	if a, b := f.meta(t, b).Life, f.meta(t, other).Life; a != wire.LifeFinal || b != wire.LifeClosed || len(f.indexed(t)) != 0 {
-		t.Errorf("lives %d %d, in the index %q", a, b, f.indexed(t))
+	bad, gone, moved := boards[0], boards[1], boards[2]
+	must(t, f.redis.Set(t.Context(), f.opts.Names.MetaKey(bad), "no meta", time.Hour).Err())
+	must(t, f.redis.Del(t.Context(), f.opts.Names.MetaKey(gone)).Err())
+	meta := f.meta(t, moved)
+	meta.End = uint64(time.Now().Add(time.Hour).UnixMilli())
+	must(t, f.redis.Set(t.Context(), f.opts.Names.MetaKey(moved), wire.AppendMeta(nil, &meta), time.Hour).Err())
+	trips := &roundTrips{}
+	f.redis.AddHook(trips)
+	must(t, f.redis.ScriptFlush(t.Context()).Err())
+	trips.n.Store(0)
+	if err := f.closeBoards(t.Context()); !errors.Is(err, wire.ErrMeta) || strings.Count(err.Error(), "board ") != 1 {
+		t.Errorf("%v, want that of %s alone", err, bad)
+	}
+	if n := trips.n.Load(); n > 12 { // two pages of the index and its size; three batches: lives, after a flush twice, and the index
+		t.Errorf("%d round trips for %d boards", n, len(boards))
+	}
+	if got := f.indexed(t); !slices.Equal(got, []string{string(bad), string(moved)}) {
+		t.Errorf("in the index %q, want %s and %s", got, bad, moved)
+	}
+	for _, b := range boards[3:] {
+		if life := f.meta(t, b).Life; life != wire.LifeClosed {
+			t.Fatalf("life of %s %d", b, life)
+		}
+	}
+	if n := testutil.ToFloat64(f.metrics.closed); n != float64(len(boards)-3) {
+		t.Errorf("%v boards closed, want %d", n, len(boards)-3)
 	}
 }
 

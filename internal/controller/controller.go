@@ -41,12 +41,6 @@ type Tiers interface {
 	Resolved() bool
 }
 
-// Finalizer makes the final of a closed board, whose class has a ledger. After an error
-// it is called again; it must do no harm to a final that is there.
-type Finalizer interface {
-	Final(ctx context.Context, board rankcache.BoardID) error
-}
-
 // Ledger is asked before a board whose class has a ledger is closed.
 type Ledger interface {
 	// Settled reports whether the ledger has everything that Redis has of a board at a
@@ -171,11 +165,13 @@ func (c *Controller) lead(ctx context.Context, k *kafkaClient) {
 // term is one time of leading: what it holds is found again by the next leader.
 type term struct {
 	leading
-	passed     time.Time // every command that arrived before has been processed
-	marks      *marks    // appended, not passed yet
-	boards     map[rankcache.BoardID]progress
-	topics     topicEnder
-	topicsNext time.Time
+	passed time.Time // every command that arrived before has been processed
+	marks  *marks    // appended, not passed yet
+	boards map[rankcache.BoardID]progress
+	// finalsUntil is when no more finals are begun in this look.
+	finalsUntil time.Time
+	topics      topicEnder
+	topicsNext  time.Time
 }
 
 // leading is what a leading controller works with.

@@ -69,7 +69,7 @@ func newFixture(t *testing.T, broker string, settings map[string]string, change 
 	f.tiers = &tiers{file: file}
 	names := wire.DefaultNames()
 	names.Ends, names.Controller, names.AbsentTopics = f.name+"-ends", f.name+"-controller", f.name+"-absent"
-	names.Commands = f.name + "-commands"
+	names.Commands, names.Finals = f.name+"-commands", f.name+"-finals"
 	if settings != nil {
 		testkit.CreateTopic(t, broker, names.Commands, 2, settings)
 	}

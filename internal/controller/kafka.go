@@ -34,6 +34,8 @@ type kafkaClient struct {
 	log      *slog.Logger
 	timesLog rate.Sometimes
 	drains   sync.WaitGroup
+
+	finalsMade bool // the topic of finals is there
 }
 
 // marks tell how far the command topic was at a time.
@@ -236,7 +238,7 @@ func (k *kafkaClient) topics(ctx context.Context) (names []string, err error) {
 		return nil, fmt.Errorf("list topics: %w", err)
 	}
 	for name := range md.Topics {
-		if name == k.names.Commands || name == k.names.Refused { // whatever the prefixes are
+		if name == k.names.Commands || name == k.names.Refused || name == k.names.Finals || name == k.names.Ledger { // whatever the prefixes are
 			continue
 		}
 		if strings.HasPrefix(name, k.names.UpdatePrefix) || strings.HasPrefix(name, k.names.ClassPrefix) {

@@ -49,6 +49,7 @@ type Config struct {
 	IdleTimeout  time.Duration
 	DrainTimeout time.Duration
 	NoKeepAlive  bool // every answer ends its connection
+	HTTP2        bool // beside HTTP/1.1, without TLS
 }
 
 // ForProbes returns the Config of a health port: it can be reached from the network,
@@ -96,5 +97,10 @@ func newServer(h http.Handler, cfg Config, log *slog.Logger) *http.Server {
 		IdleTimeout:       cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout),
 	}
 	srv.SetKeepAlivesEnabled(!cfg.NoKeepAlive)
+	if cfg.HTTP2 {
+		srv.Protocols = new(http.Protocols)
+		srv.Protocols.SetHTTP1(true)
+		srv.Protocols.SetUnencryptedHTTP2(true)
+	}
 	return srv
 }

@@ -26,6 +26,7 @@ type processor struct {
 	log     *slog.Logger
 	// producer is set while the writer runs; posted commands use it at any time.
 	producer atomic.Pointer[producer]
+	consumer atomic.Pointer[consumer] // likewise
 }
 
 func newProcessor(opts Options) *processor {

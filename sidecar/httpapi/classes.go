@@ -61,7 +61,8 @@ type classRead struct {
 // periodBefore is what a trend is read from.
 type periodBefore struct {
 	board rankcache.BoardID
-	over  bool           // the board does not change any more
+	now   time.Time      // of the request
+	until time.Time      // when the trend that was read may have changed; zero: it can't
 	trend *apijson.Trend // of the page's rows and the caller, if they were looked up for this call
 }
 
@@ -76,7 +77,7 @@ func (b *periodBefore) known() *apijson.Trend {
 // find sets the class of the name.
 func (r *classRead) find(known *classIndex, name string) *apijson.Problem {
 	if r.class = known.byName[name]; r.class == nil {
-		return &apijson.Problem{Code: apijson.CodeUnknownClass, Detail: "want a class of the rooms file: GET /v1/classes lists them"}
+		return &apijson.Problem{Code: apijson.CodeUnknownClass, Detail: "want a class of the rooms file, or one set at run time: GET /v1/classes lists them"}
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func (r *classRead) findBefore(now time.Time) *apijson.Problem {
 		return noTrend(err.Error())
 	}
 	id := r.class.AppendID(nil, r.dims[:len(r.class.dims)], before.Tag)
-	r.before = &periodBefore{board: rankcache.BoardID(id), over: !now.Before(before.End.Add(r.class.Grace))}
+	r.before = &periodBefore{board: rankcache.BoardID(id), now: now}
 	return nil
 }
 

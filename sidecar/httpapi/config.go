@@ -7,6 +7,7 @@ import (
 
 	"rankcache/internal/httpserve"
 	"rankcache/rooms"
+	"rankcache/sidecar/internal/apijson"
 )
 
 // Limits of the data listener, and the defaults of [Config].
@@ -54,8 +55,18 @@ type Config struct {
 	Classes func() *rooms.File
 	// Now is the clock that periods of classes run by; nil: time.Now.
 	Now func() time.Time
+	// Compat, if it is set, is asked about paths that are none of the server's own.
+	Compat Compat
 	// NoRequestCache has every request parsed, also one whose bytes came before.
 	NoRequestCache bool
+}
+
+// Compat answers requests in older forms.
+type Compat interface {
+	// Answer returns the JSON that answers a request, or the problem with it, or both: then
+	// the JSON is the body of that problem's answer. It returns false if the path is none of
+	// its own. It does not keep the body.
+	Answer(ctx context.Context, method, path, query string, body []byte) (answer []byte, p *apijson.Problem, ours bool)
 }
 
 // withDefaults returns c with the defaults in the place of zeros.

@@ -22,13 +22,14 @@ import (
 // encoder makes answers of what the reader returns: their bytes, with profiles.
 type encoder struct {
 	pageCache
+	now         func() time.Time
 	log         *slog.Logger
 	buffers     sync.Pool      // of *[]byte, to encode pages in before their length is known
 	failedReads rate.Sometimes // limits the log of failed reads
 }
 
-func (s *encoder) init(r *sidecar.Reader, log *slog.Logger) {
-	s.pageCache, s.log, s.failedReads = newPageCache(r), log, rate.Sometimes{Interval: time.Second}
+func (s *encoder) init(r *sidecar.Reader, now func() time.Time, log *slog.Logger) {
+	s.pageCache, s.now, s.log, s.failedReads = newPageCache(r), now, log, rate.Sometimes{Interval: time.Second}
 	s.buffers.New = func() any { return new([]byte) }
 }
 
@@ -55,8 +56,8 @@ func (s *encoder) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, apijson.Plain(page.Integers).With(trend), &j)
 		*buffer = c.appendClass(*buffer)
 		fresh := j.Fresh
-		if trend != nil && (!c.before.over || trend.Error != "") {
-			fresh = func() bool { return false }
+		if trend != nil {
+			fresh = s.freshTrend(c.before, fresh)
 		}
 		b := newBody(*buffer, page.Source, page.State, fresh)
 		p.keepPrevious(page.Entries, &j, b)
@@ -163,6 +164,19 @@ func (s *encoder) pageTrend(c *call, rows, neighbours []rankcache.Entry) *apijso
 	return c.before.trend
 }
 
+// freshTrend returns what tells whether a page with the trend that was read is still right;
+// fresh tells that of its profiles.
+func (s *encoder) freshTrend(before *periodBefore, fresh func() bool) func() bool {
+	switch until := before.until; {
+	case before.trend.Error != "":
+		return func() bool { return false }
+	case until.IsZero():
+		return fresh
+	default:
+		return func() bool { return s.now().Before(until) && (fresh == nil || fresh()) }
+	}
+}
+
 // ownTrend returns the trend of the caller of a page, which pageTrend has looked up unless
 // the page was encoded for another call.
 func (s *encoder) ownTrend(c *call) *apijson.Trend {
@@ -188,10 +202,11 @@ func (s *encoder) readTrend(c *call, rows []rankcache.Entry, members []string) *
 		members = append(members, rows[i].Member)
 	}
 	q := sidecar.Query{Board: c.before.board, Room: c.query.Room, Order: c.query.Order}
-	ranks, err := s.reader.RanksOf(c.ctx, &q, c.before.over, c.args.mode, members)
+	ranks, until, err := s.reader.RanksOf(c.ctx, &q, c.before.now, c.args.mode, members)
 	if err != nil {
 		return &apijson.Trend{Error: s.problemOf(err).Code}
 	}
+	c.before.until = until
 	return &apijson.Trend{Ranks: ranks}
 }
 

@@ -17,6 +17,9 @@ import (
 // own here.
 func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if p := c.parsePath(ctx.URI().PathOriginal()); p != nil {
+		if s.cfg.Compat != nil && p.Code == apijson.CodeUnknownPath {
+			return s.compat(ctx, c, p)
+		}
 		return p
 	}
 	if p := c.checkMethod(&ctx.Request.Header); p != nil {
@@ -286,6 +289,28 @@ func (s *Server) listClasses(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem
 	ctx.Response.Header.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(body)
 	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+	return nil
+}
+
+// compat answers a request of an older form; unknown is the problem with other paths.
+func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *apijson.Problem) *apijson.Problem {
+	uri, h := ctx.URI(), &ctx.Request.Header
+	answer, p, ours := s.cfg.Compat.Answer(s.traceOf(h), string(h.Method()), string(uri.PathOriginal()), string(uri.QueryString()), ctx.PostBody())
+	if !ours {
+		return unknown
+	}
+	c.route = routeCompat
+	if p != nil {
+		s.refuse(ctx, c.route, p)
+		if answer == nil {
+			return nil
+		}
+	} else {
+		s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+	}
+	ctx.Response.Header.SetCanonical(headerCache, valuePrivate)
+	ctx.Response.Header.SetContentType(contentJSON)
+	ctx.Response.SetBodyRaw(answer)
 	return nil
 }
 

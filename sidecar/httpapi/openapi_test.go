@@ -52,6 +52,9 @@ func TestDocumentHasTheDataRoutes(t *testing.T) {
 	}
 	in := doc.Operations("data")
 	for r := routeNone + 1; r < routes; r++ {
+		if r == routeCompat { // for callers that have their own description: docs/COMPAT.md
+			continue
+		}
 		if !in[operationOf[r]] {
 			t.Errorf("route %v is not in the document", r)
 		}

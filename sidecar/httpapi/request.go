@@ -75,12 +75,13 @@ const (
 	routeClasses
 	routeClassTop
 	routeClassMember
+	routeCompat
 	routes
 )
 
 func (r route) String() string {
 	return [...]string{"none", "top", "member", "members_batch", "profile", "profiles_batch", "openapi", "boards_batch",
-		"classes", "class_top", "class_member"}[r]
+		"classes", "class_top", "class_member", "compat"}[r]
 }
 
 // post reports whether the route takes POST; all others by GET or HEAD.

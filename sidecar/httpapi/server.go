@@ -45,7 +45,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 		return nil, err
 	}
 	s := &Server{responder: responder{newCounters(), packer}, cfg: cfg, classes: classes{rooms: cfg.Classes}, conns: httpserve.NewConns[*clientConn](cfg.MaxConns)}
-	s.encoder.init(r, log)
+	s.encoder.init(r, cfg.Now, log)
 	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: cfg.IdleTimeout}, s.tick)
 	s.setDate(time.Now())
 	s.cacheRequests = !cfg.NoRequestCache && trusted(checkLibrary(s.fasthttpServer(nil)), log)

@@ -9,10 +9,11 @@ import (
 	"rankcache"
 )
 
-// trendEnv is a class whose half hour before the running one had three members.
+// trendEnv is a class whose half hour before the running one had three members and is closed.
 func trendEnv(t *testing.T) (*classEnv, *running) {
 	env := newClassEnv(t)
 	env.Origin.N.Store(3)
+	env.Origin.Closed.Store(true)
 	env.log = slog.New(slog.DiscardHandler)
 	return env, env.start(t)
 }
@@ -65,26 +66,38 @@ func TestTrend(t *testing.T) {
 	}
 }
 
-// TestTrendDuringGrace: a board that may change still is asked each time.
-func TestTrendDuringGrace(t *testing.T) {
+// TestTrendBeforeClosing: ranks are kept for two seconds until Redis tells that the board is
+// closed, however long ago its period ended: an outage may have held up its commands.
+func TestTrendBeforeClosing(t *testing.T) {
 	env, s := trendEnv(t)
-	const path = halfHour + "/top?zone=7&limit=4&trend=1&me=m000003"
+	const top = halfHour + "/top?zone=7&limit=4&trend=1"
 	for _, c := range []struct {
-		now   string
-		n     int64
-		calls int64
-		want  string
+		now    string
+		n      int64 // members in Redis
+		closed bool
+		path   string
+		calls  int64
+		want   string
 	}{
-		{"2026-11-22T17:00:00+08:00", 2, 1, ":1 1:2 2:null 3:null 3:null"},
-		{"2026-11-22T17:00:04.999+08:00", 3, 1, ":1 1:2 2:3 3:null 3:null"},
-		{"2026-11-22T17:00:05+08:00", 4, 1, ":1 1:2 2:3 3:4 3:4"},
-		{"2026-11-22T17:00:06+08:00", 5, 0, ":1 1:2 2:3 3:4 3:4"},
+		{"17:00:00", 2, false, top + "&me=m000003", 1, ":1 1:2 2:null 3:null 3:null"},
+		{"17:00:01.999", 3, false, top + "&me=m000003", 0, ":1 1:2 2:null 3:null 3:null"},
+		{"17:00:01.999", 3, false, top, 0, ":1 1:2 2:null 3:null"},
+		{"17:00:02", 3, false, top, 1, ":1 1:2 2:3 3:null"}, // a page that is encoded once for all
+		{"17:00:03.999", 4, false, top, 0, ":1 1:2 2:3 3:null"},
+		{"17:00:04", 4, false, top, 1, ":1 1:2 2:3 3:4"},
+		{"17:20:30", 3, false, top, 1, ":1 1:2 2:3 3:null"}, // long after the end
+		{"17:20:32", 4, false, top, 1, ":1 1:2 2:3 3:4"},
+		{"17:20:33", 5, true, top + "&me=m000004", 1, ":1 1:2 2:3 3:4 4:5"},
+		{"17:20:35", 5, true, top, 1, ":1 1:2 2:3 3:4"}, // what was kept before is asked for again
+		{"17:29:59", 6, true, top, 0, ":1 1:2 2:3 3:4"},
+		{"17:29:59", 6, true, top + "&me=m000004", 0, ":1 1:2 2:3 3:4 4:5"},
 	} {
-		env.set(c.now)
+		env.set("2026-11-22T" + c.now + "+08:00")
 		env.Origin.N.Store(c.n)
+		env.Origin.Closed.Store(c.closed)
 		env.Origin.Calls.Store(0)
-		if a := s.do(t, "GET", path, ""); ranksBefore(a.body) != c.want || env.Origin.Calls.Load() != c.calls {
-			t.Errorf("at %s: %d calls, want %d, %s", c.now, env.Origin.Calls.Load(), c.calls, a.body)
+		if a := s.do(t, "GET", c.path, ""); ranksBefore(a.body) != c.want || env.Origin.Calls.Load() != c.calls {
+			t.Errorf("at %s: %d calls, want %d, %q, want %q, of %s", c.now, env.Origin.Calls.Load(), c.calls, ranksBefore(a.body), c.want, c.path)
 		}
 	}
 }

@@ -23,7 +23,7 @@ const (
 	CodeUnknownMember  Code = "unknown_member"       // 404: the member is not on the board
 	CodeUnknownProfile Code = "unknown_profile"      // 404: the profile service does not know the member
 	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
-	CodeUnknownClass   Code = "unknown_class"        // 404: the rooms file has no such class
+	CodeUnknownClass   Code = "unknown_class"        // 404: neither the rooms file nor what is set at run time has such a class
 	CodeUnknownPeriod  Code = "unknown_period"       // 404: the period ended so long ago that its board is not kept
 	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
 	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow lists the allowed ones
@@ -35,6 +35,7 @@ const (
 	CodeWrongHost      Code = "wrong_host"           // 421: Host is none of this listener's names
 	CodeRankMode       Code = "rank_mode_refused"    // 422: ranks of this mode can't be counted; "detail" has why
 	CodeTrend          Code = "trend_refused"        // 422: the board has no period before; "detail" has why
+	CodeUnsupported    Code = "not_supported"        // 422: boards have nothing like what "argument" names, in an older form
 	CodeHeaderTooLarge Code = "header_too_large"     // 431: request line and header over 8 KiB
 	CodeInternal       Code = "internal"             // 500: a fault of this process, logged
 	CodeNotImplemented Code = "not_implemented"      // 501: CONNECT, or a transfer coding other than chunked
@@ -72,6 +73,7 @@ var Codes = [...]CodeInfo{
 	{CodeWrongHost, 421, "Host is not served here"},
 	{CodeRankMode, 422, "Rank mode is not available"},
 	{CodeTrend, 422, "Trend is not available"},
+	{CodeUnsupported, 422, "Not supported"},
 	{CodeHeaderTooLarge, 431, "Header too large"},
 	{CodeInternal, 500, "Internal error"},
 	{CodeNotImplemented, 501, "Not implemented"},

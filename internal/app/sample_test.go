@@ -17,31 +17,6 @@ import (
 	"time"
 )
 
-// TestDeletedPodRefusesNoCaller takes the sample and a native sidecar through a pod's
-// deletion in the kubelet's order: the app's preStop hook, during which the Service
-// still sends new callers, SIGTERM to the app, and SIGTERM to the sidecar when the app
-// has ended. Callers that keep their connection stay until an answer ends it.
-func TestDeletedPodRefusesNoCaller(t *testing.T) {
-	h := newFixture(t)
-	h.give(t, h.star, 5)
-	socket := filepath.Join(t.TempDir(), "data.sock")
-	s := h.serve(t, "--socket", socket, "--drain", "10m", "--drain-early")
-	s.WaitReady(time.Minute)
-	app := startSample(t, "--board", string(h.star), "--rankcache", "unix:"+socket)
-	kept := keepCallers(t, app.addr, 4)
-	fresh := startLoad(t, func(_, _ int) (int, string) { return askOnce(app.addr) })
-	fresh.atLeast(t, 100)
-
-	app.preStop(t)
-	fresh.stop(t)
-	app.end(t)
-	kept.Wait()
-	s.Signal(syscall.SIGTERM)
-	if code := s.Wait(time.Minute); code != ExitOK { // of ten
-		t.Errorf("the sidecar's exit code is %d", code)
-	}
-}
-
 // sample is a running process of deploy/sample.
 type sample struct {
 	file, addr string

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"rankcache/internal/testkit"
+)
+
+// TestOlderForms has real processes take changes in the older forms, and read them back.
+func TestOlderForms(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t, "--write-token", "hush-write")
+	prefix := string(h.star) + "compat"
+	h.writeRooms(t, fmt.Sprintf(`
+classes:
+- {name: gift, title: Gifts, board: "%[1]s:{zone}:{period}", period: day, ids: {act: 7, rank: 2}, group: team, ties: first, mode: super-hot, dims: {zone: ["9"]}}
+- {name: team, board: "%[1]sTeam:{zone}:{period}", period: day, ids: {act: 7, rank: 3}}
+`, prefix))
+	testkit.Eventually(t, 30*time.Second, func() error { // the writer has read the file, and its producer is up
+		return h.older("/compat/rank/update", `{"actId":7,"rankObj":{"rankId":3,"objId":"9"},"xcode":"hush-write","msgId":"t1","data":[{"member_id":"red","score":"30"},{"member_id":"blue","score":20}]}`,
+			200, `"data":[{"member_id":"red","errCode":0,"result_score":30},{"member_id":"blue","errCode":0,"result_score":20}]`)
+	})
+	s := h.serve(t, "--compat-board", string(h.small))
+	s.WaitReady(time.Minute)
+	const gift = `"actId":7,"rankObj":{"rankId":2,"objId":"9"}`
+	for i, c := range []struct {
+		path, body string
+		status     int
+		want       string
+	}{
+		{"/compat/rank/update", `{` + gift + `,"xcode":"hush-write","update_type":1,"msgId":"g1","data":[{"member_id":"a","score":5.7},{"member_id":"b","score":5}]}`, 200, `{"member_id":"a","errCode":0,"result_score":5},{"member_id":"b","errCode":0,"result_score":5}`},
+		{"/compat/rank/update", `{` + gift + `,"xcode":"hush-write","update_type":1,"msgId":"g1","data":[{"member_id":"a","score":5}]}`, 200, `"result_score":5}`}, // again
+		{"/compat/rank/update", `{` + gift + `,"xcode":"hush-write","update_type":1,"plusOrminus":1,"msgId":"g2","data":[{"member_id":"b","score":2}]}`, 200, `"result_score":3}`},
+		{"/compat/rank/update", `{` + gift + `,"xcode":"wrong","data":[{"member_id":"a","score":5}]}`, 401, `"code":"token_required"`},
+		{"/compat/rank/update", `{` + gift + `,"xcode":"hush-write","data":[{"member_id":"a","score":-5}]}`, 422, `"argument":"score"`},
+		{"/compat/rank/update", `{` + gift + `,"xcode":"hush-write","t_time":1,"data":[{"member_id":"a","score":5}]}`, 200, `"errCode":422,"errMsg":"`},
+		{"/compat/rank/update", `{` + gift + `,"xcode":"hush-write","msgId":"g3","data":[{"member_id":"c","score":1},{"member_id":"d","score":1}]}`, 200, `"result_score":1},{`},
+		{"/compat/rank/delete", `{` + gift + `,"xcode":"hush-write","msgId":"g4","data":[{"member_id":"d"}]}`, 200, `{"member_id":"d","errCode":0,"result_score":0}`},
+		{"/compat/incrScore", `{"rank_name":"gift","rank_type":"9","rank_item":"a","score":2,"msg_id":"i1"}`, 200, `{"code":0,"errcode":0,"message":"","errmsg":"","data":{"rank_item":"a","score":7}}`},
+		{"/compat/incrScore", `{"rank_name":"` + string(h.small) + `","rank_item":"x","score":1.5,"msg_id":"i2"}`, 200, `"score":1.5}`},
+		{"/compat/incrScore", `{"rank_name":"` + string(h.blocked) + `","rank_type":"day","rank_item":"x","score":1}`, 422, `{"code":422,"errcode":422,"message":"not_supported`},
+	} {
+		if err := h.older(c.path, c.body, c.status, c.want); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	list := `{` + gift + `,"start":0,"limit":2,"tid":"c","need_total":true,"groups":["blue","green"],"needDataFilter":["RAW","SPEC_GROUP","ALL_GROUP"]}`
+	rows := `"rank_list":[{"rank":1,"member_id":"a","score":7},{"rank":2,"member_id":"b","score":3}]`
+	mine := `"rank_my":{"rank":3,"member_id":"c","score":1},"rank_total":3`
+	groups := `"group_rank_list":[{"rank":2,"member_id":"blue","score":20},{"rank":0,"member_id":"green","score":0}],"locked":"nolock","ext_json":"","all_group_rank_list":[{"rank":1,"member_id":"red","score":30},{"rank":2,"member_id":"blue","score":20}]}`
+	testkit.Eventually(t, 30*time.Second, func() error { // the copy follows
+		return posted(s, "data", "/compat/rank/list", list, 200, `{`+gift+`,"rank_name":"Gifts",`+rows+`,`+mine+`,`+groups)
+	})
+	for _, c := range []struct {
+		path, body string
+		status     int
+		want       string
+	}{
+		{"/compat/rank/list", strings.Replace(list, `"limit"`, `"noCache":true,"order_type":1,"limit"`, 1), 200, `"rank_list":[{"rank":1,"member_id":"c","score":1},{"rank":2,"member_id":"b","score":3}],"rank_my":{"rank":1,`},
+		{"/compat/rank/list", `{"actId":7,"rankObj":{"rankId":9}}`, 404, `"code":"unknown_class"`},
+		{"/compat/getScore", `{"rank_name":"gift","rank_type":"9","rank_item":"a"}`, 200, `{"code":0,"errcode":0,"message":"","errmsg":"","data":{"rank_item":"a","score":7,"rank":1}}`},
+		{"/compat/getScore", `{"rank_name":"gift","rank_type":"9","rank_item":"nobody"}`, 200, `"data":{"rank_item":"nobody","score":0,"rank":0}}`},
+		{"/compat/topScore", `{"rank_name":"gift","rank_type":"9","limit":1}`, 200, `"data":{"list":[{"rank_item":"a","score":7,"rank":1}]}}`},
+		{"/compat/topScore", `{"rank_name":"gift"}`, 400, `{"code":400,"errcode":400,"message":"bad_argument: rank_type: `},
+	} {
+		if err := posted(s, "data", c.path, c.body, c.status, c.want); err != nil {
+			t.Error(err)
+		}
+	}
+	if code, body := s.Get("data", "/v1/scores"); code != 200 || body != fmt.Sprintf(`{"board":%q,"scores":[{"member":"x","score":1.5,"rank":1}],"total":1}`, h.small) {
+		t.Error(code, body)
+	}
+	if code, body := s.Get("data", "/v1/scores/x?board="+string(h.small)); code != 200 || body != `{"member":"x","score":1.5,"rank":1}` {
+		t.Error(code, body)
+	}
+	if _, metrics := s.Get("admin", "/metrics"); !strings.Contains(metrics, `rankcache_requests_total{result="ok",route="compat",source=""}`) || !strings.Contains(metrics, `{result="unknown_class",route="compat",source=""} 1`) {
+		t.Errorf("metrics lack the route:\n%s", metrics)
+	}
+}
+
+// older posts to the writer with a token that is good unless the body has another one.
+func (h *fixture) older(path, body string, status int, want string) error {
+	return posted(h.writer, "scores", path, body, status, want)
+}
+
+// posted posts a body, and returns an error unless the answer has the status and the text.
+func posted(c *child, listener, path, body string, status int, want string) error {
+	req, err := http.NewRequest(http.MethodPost, c.URL(listener, path), strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if !strings.Contains(body, "xcode") {
+		req.Header.Set("Authorization", "Bearer hush-write")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != status || !strings.Contains(string(answer), want) {
+		return fmt.Errorf("%s %s: %d %s, %w, want %d with %s", path, body, resp.StatusCode, answer, err, status, want)
+	}
+	return nil
+}

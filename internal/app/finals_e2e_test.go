@@ -1,0 +1,62 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"testing"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+	"rankcache/wire"
+)
+
+// TestFinalsOfEndedBoards: what was posted for a period that is over is in the finals of
+// its boards: in SQL, in files and on the topic.
+func TestFinalsOfEndedBoards(t *testing.T) {
+	t.Parallel()
+	database := testkit.Database(t, "postgres")
+	e := newEnding(t, 2, "--database", database, "--finals", "file://"+t.TempDir())
+	startListening(t, "ledger", "--http", "127.0.0.1:0", "--database", database, "--topic-ledger", e.name+"-ledger", "--ledger-group", e.name,
+		"--kafka", e.kafka, "--redis", "redis://"+e.redis.Options().Addr)
+	boards := map[rankcache.BoardID]bool{}
+	for i := range 3 {
+		status, answer := e.post(fmt.Sprintf(`{"order":"o%d","class":"gift","dims":{"zone":"1"},"member":"m%d","op":"incr","delta":1,"at":%d}`, i, i, time.Now().UnixMilli()))
+		var u struct{ Board rankcache.BoardID }
+		if err := json.Unmarshal([]byte(answer), &u); status != http.StatusOK || err != nil {
+			t.Fatalf("%d %s, %v", status, answer, err)
+		}
+		boards[u.Board] = true
+	}
+	names, members := wire.DefaultNames(), 0
+	for b := range boards {
+		e.eventually("boards are not final", func() int {
+			m, err := wire.ParseMeta(e.redis.Get(t.Context(), names.MetaKey(b)).Val())
+			must(t, err)
+			return int(wire.LifeFinal) - int(m.Life)
+		})
+	}
+	for _, r := range testkit.Records(t, e.kafka, e.name+"-finals", len(boards)) {
+		var f struct {
+			Board   rankcache.BoardID
+			Members int
+			File    string
+		}
+		must(t, json.Unmarshal(r.Value, &f))
+		at, err := url.Parse(f.File)
+		must(t, err)
+		if _, err := os.Stat(at.Path); err != nil || !boards[f.Board] {
+			t.Errorf("%s: %v", r.Value, err)
+		}
+		delete(boards, f.Board)
+		members += f.Members
+	}
+	rows := 0
+	must(t, testkit.SQL(t, database).QueryRowContext(t.Context(), "SELECT count(*) FROM rank_final").Scan(&rows))
+	if members != 3 || rows != 3 {
+		t.Errorf("%d members in records, %d rows, want 3", members, rows)
+	}
+}

@@ -1,0 +1,100 @@
+package controller
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+//go:embed extend.lua
+var extendSource string
+
+var extendScript = redis.NewScript(extendSource)
+
+// Finalizer makes the finals of boards whose class has a ledger.
+type Finalizer interface {
+	// Final makes the final of a closed board, or finds the one that is there, and returns
+	// its record on the topic of finals. After an error it is called again.
+	Final(ctx context.Context, board rankcache.BoardID) (record []byte, err error)
+}
+
+// wantsFinal reports whether the boards of a class have finals.
+func (l leading) wantsFinal(c *rooms.Class) bool {
+	return l.opts.Finalizer != nil && c != nil && c.Ledger
+}
+
+// finish makes the final of a closed board and publishes it.
+func (l leading) finish(ctx context.Context, b rankcache.BoardID) error {
+	ctx, cancel := context.WithTimeout(ctx, finalTimeout)
+	defer cancel()
+	record, err := l.opts.Finalizer.Final(ctx, b)
+	if err == nil {
+		err = l.kafka.publish(ctx, l.opts.Names.Finals, b, record)
+	}
+	return err
+}
+
+// extend moves the expiry of a board without final on by the time that its class keeps
+// boards, when less than half of that is left. Its topic stays as long as the board is in
+// the index.
+func (l leading) extend(ctx context.Context, e ended) error {
+	now := l.now()
+	if now.Before(e.over.Add(e.class.Keep / 2)) {
+		return nil
+	}
+	value, err := l.opts.Redis.Get(ctx, l.opts.Names.MetaKey(e.board)).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	meta, parsed := wire.ParseMeta(value)
+	if err = errors.Join(err, parsed); err != nil || meta.Expires == 0 || int64(meta.Expires) > now.Add(e.class.Keep/2).UnixMilli() { // #nosec G115 -- milliseconds
+		return err
+	}
+	names := l.opts.Names
+	keys := []string{names.MetaKey(e.board), names.BoardKey(e.board), names.GuardKey(e.board), names.ScoresKey(e.board)}
+	for i := range int(meta.Buckets) {
+		keys = append(keys, names.OrdersKey(e.board, 0, i), names.OrdersKey(e.board, 1, i))
+	}
+	until := now.Add(e.class.Keep)
+	l.log.Warn("a board is kept longer as its final is missing", "board", e.board, "until", until)
+	return extendScript.Run(ctx, l.opts.Redis, keys, until.UnixMilli(), wire.MetaLen).Err()
+}
+
+// finalsRetention is as long as that of the ledger's topic, in milliseconds.
+const finalsRetention = "2592000000" // 30 days
+
+// publish appends a record to the topic of finals, which it makes if it is missing.
+func (k *kafkaClient) publish(ctx context.Context, topic string, b rankcache.BoardID, record []byte) error {
+	if !k.finalsMade {
+		made, err := k.admin.CreateTopics(ctx, []kafka.TopicSpecification{{Topic: topic, NumPartitions: 1, Config: map[string]string{"retention.ms": finalsRetention}}})
+		if err == nil && made[0].Error.Code() != kafka.ErrNoError && made[0].Error.Code() != kafka.ErrTopicAlreadyExists {
+			err = made[0].Error
+		}
+		if err != nil {
+			return fmt.Errorf("creating topic %s: %w: check that the controller may create topics", topic, err)
+		}
+		k.finalsMade = true
+	}
+	report := make(chan kafka.Event, 1)
+	at := kafka.TopicPartition{Topic: &topic, Partition: kafka.PartitionAny}
+	if err := k.producer.Produce(&kafka.Message{TopicPartition: at, Key: []byte(b), Value: record}, report); err != nil {
+		return fmt.Errorf("publish to %s: %w", topic, err)
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case ev := <-report:
+		if m, ok := ev.(*kafka.Message); ok && m.TopicPartition.Error != nil {
+			return fmt.Errorf("publish to %s: %w", topic, m.TopicPartition.Error)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,141 @@
+package final
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"rankcache"
+	"rankcache/ledger"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+// DefaultTop is how many places of a final are kept in SQL and published.
+const DefaultTop = 1000
+
+// ErrBehind reports a ledger that does not have what Redis has of a board yet.
+var ErrBehind = errors.New("the ledger is not level with Redis")
+
+// Origin reads boards from Redis.
+type Origin interface {
+	Meta(ctx context.Context, b rankcache.BoardID) (meta wire.Meta, found bool, err error)
+	Scan(ctx context.Context, b rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)
+}
+
+// Options configure a [Finalizer]. All are required, except Log and Registerer.
+type Options struct {
+	Origin     Origin
+	Store      *ledger.Store
+	Files      Files
+	Rooms      func() *rooms.File // in force; never nil
+	Top        int                // 0: DefaultTop
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Finalizer makes finals. Its methods may be called concurrently.
+type Finalizer struct {
+	opts     Options
+	attempts *prometheus.CounterVec
+}
+
+// New returns a Finalizer. It starts nothing and connects to nothing.
+func New(opts Options) *Finalizer {
+	if opts.Top == 0 {
+		opts.Top = DefaultTop
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	f := &Finalizer{opts: opts, attempts: promauto.With(opts.Registerer).NewCounterVec(prometheus.CounterOpts{Name: "rankcache_finals_total",
+		Help: "Attempts to make the final of a closed board: made, behind (the ledger lags), differs (Redis and ledger disagree), failed."}, []string{"result"})}
+	for _, result := range []string{"made", "behind", "differs", "failed"} {
+		f.attempts.WithLabelValues(result)
+	}
+	return f
+}
+
+// level compares how far the ledger is with a state of Redis, whose run may be later without a
+// change in it: a board that was added up anew.
+func (f *Finalizer) level(ctx context.Context, b rankcache.BoardID, want rankcache.State) error {
+	have, err := f.opts.Store.Latest(ctx, b)
+	if err != nil && !errors.Is(err, ledger.ErrNoBoard) {
+		return err
+	}
+	if have.Run > want.Run || have.Seq != want.Seq {
+		return fmt.Errorf("%w: Redis has run %d, change %d, the ledger run %d, change %d", ErrBehind, want.Run, want.Seq, have.Run, have.Seq)
+	}
+	return nil
+}
+
+// Final makes the final of a closed board, or finds the one that is there, and returns its
+// record on the topic of finals. The error wraps [ErrBehind], or is a [*Differs] if Redis
+// and the ledger disagree.
+func (f *Finalizer) Final(ctx context.Context, b rankcache.BoardID) (record []byte, err error) {
+	made, err := f.opts.Store.FinalOf(ctx, b, 0, f.opts.Top)
+	if err == nil && made == nil {
+		made, err = f.make(ctx, b)
+		f.attempts.WithLabelValues(result(err)).Inc()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return wire.EncodeFinal(&made.Final)
+}
+
+func result(err error) string {
+	_, differs := errors.AsType[*Differs](err)
+	switch {
+	case err == nil:
+		return "made"
+	case differs:
+		return "differs"
+	case errors.Is(err, ErrBehind):
+		return "behind"
+	}
+	return "failed"
+}
+
+func (f *Finalizer) make(ctx context.Context, b rankcache.BoardID) (*ledger.Final, error) {
+	board, class, ok := f.opts.Rooms().Board(b)
+	if !ok {
+		return nil, fmt.Errorf("board %s is of no class of the rooms file", b)
+	}
+	rows, state, err := f.read(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	made := &ledger.Final{Integers: class.Integers, MadeAt: time.Now().UnixMilli()}
+	made.Final = wire.Final{Board: b, Class: class.Name(), Dims: board.Dims, Tag: board.Period.Tag, Start: board.Period.Start.UnixMilli(), End: board.Period.End.UnixMilli(),
+		State: state, Members: len(rows)}
+	if err := f.compare(ctx, made, rows); err != nil {
+		return nil, err
+	}
+	sortByRank(rows)
+	made.Top = rows[:min(len(rows), f.opts.Top)]
+	data, err := encode(&made.Final, rows)
+	if err != nil {
+		return nil, err
+	}
+	if made.File, err = f.opts.Files.Put(ctx, fileName(&made.Final, "-"+state.String()+".parquet"), data); err != nil {
+		return nil, err
+	}
+	if err := f.opts.Store.SaveFinal(ctx, made); err != nil {
+		return nil, err
+	}
+	f.opts.Log.Info("final made", "board", b, "members", made.Members, "state", state, "file", made.File)
+	return made, nil
+}
+
+// fileName returns the name of a final's file. Files with ":" in their name can't be read
+// everywhere.
+func fileName(f *wire.Final, suffix string) string {
+	return f.Class + "/" + f.Tag + "/" + strings.ReplaceAll(string(f.Board), ":", ".") + suffix
+}

@@ -1,0 +1,264 @@
+package final
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/parquet-go/parquet-go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+	"rankcache/ledger"
+	"rankcache/origin"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// fixture is a board of an ended day, in Redis and in a ledger.
+type fixture struct {
+	*Finalizer
+	redis *redis.Client
+	names wire.Names
+	board rankcache.BoardID
+	next  int64 // record of the ledger's topic
+
+	database string
+}
+
+func newFixture(t *testing.T, kind string, files Files) *fixture {
+	t.Helper()
+	f := &fixture{names: wire.DefaultNames()}
+	f.redis = redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { f.redis.Close() })
+	name := strings.NewReplacer("_", "-", ":", "-").Replace(testkit.Name(t))
+	file, err := rooms.Parse([]byte("classes:\n- {name: paid, board: \"" + name + ":{zone}:{period}\", period: day, ledger: true, score: integer}\n"))
+	must(t, err)
+	f.board = rankcache.BoardID(name + ":7:20261122")
+	f.database = testkit.Database(t, kind)
+	store, err := ledger.Open(f.database, nil)
+	must(t, err)
+	t.Cleanup(func() { store.Close() })
+	must(t, store.Migrate(t.Context()))
+	must(t, store.Begin(t.Context(), "topic", 0, 0))
+	f.Finalizer = New(Options{Origin: origin.New(f.redis, f.names), Store: store, Files: files, Rooms: func() *rooms.File { return file }, Top: 2, Registerer: prometheus.NewRegistry()})
+	return f
+}
+
+// change changes the board in Redis, and in the ledger unless it lags.
+func (f *fixture) change(t *testing.T, member string, score float64, lags bool) {
+	t.Helper()
+	u := testkit.ChangeBoard(t, f.redis, f.names, f.board, wire.OpSet, member, score)
+	if lags {
+		return
+	}
+	b := ledger.NewBatch("topic")
+	b.Add(&wire.LedgerUpdate{Update: u, Class: "paid", Dims: map[string]string{"zone": "7"}, Tag: "20261122"}, 0, f.next, f.next)
+	f.next++
+	_, err := f.opts.Store.Apply(t.Context(), b)
+	must(t, err)
+}
+
+func both(t *testing.T, test func(*testing.T, *fixture)) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) { test(t, newFixture(t, kind, folder(t.TempDir()))) })
+	}
+}
+
+type finalFileRow struct {
+	Rank   int64   `parquet:"rank"`
+	Member string  `parquet:"member"`
+	Score  float64 `parquet:"score"`
+}
+
+func TestFinalIsMadeOnce(t *testing.T) {
+	both(t, func(t *testing.T, f *fixture) {
+		for _, e := range []rankcache.Entry{{Member: "b", Score: 2.5}, {Member: "a", Score: 7}, {Member: "c", Score: 2.5}} {
+			f.change(t, e.Member, e.Score, false)
+		}
+		record, err := f.Final(t.Context(), f.board)
+		must(t, err)
+		var got struct {
+			Class, Tag, Sum, File string
+			Start, Seq, Members   int64
+			Top                   []struct {
+				Rank   int
+				Member string
+				Score  float64
+			}
+		}
+		must(t, json.Unmarshal(record, &got))
+		state := testkit.BoardState(t, f.redis, f.names, f.board)
+		if got.Class != "paid" || got.Tag != "20261122" || got.Start != time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC).UnixMilli() || got.Seq != 3 || got.Members != 3 ||
+			!strings.HasSuffix(state.String(), got.Sum) || len(got.Top) != 2 || got.Top[1].Member != "c" || got.Top[1].Score != 2.5 {
+			t.Errorf("record %s", record)
+		}
+		at, err := url.Parse(got.File)
+		must(t, err)
+		want := []finalFileRow{{1, "a", 7}, {2, "c", 2.5}, {3, "b", 2.5}}
+		if rows := readFile(t, at.Path, "sum", got.Sum); !cmp.Equal(rows, want) {
+			t.Errorf("file: %v", cmp.Diff(want, rows))
+		}
+		f.change(t, "a", 9, false) // whatever is done to the board later
+		if again, err := f.Final(t.Context(), f.board); err != nil || !bytes.Equal(again, record) {
+			t.Errorf("second final %s %v, want %s", again, err, record)
+		}
+		if err := f.opts.Store.SaveFinal(t.Context(), &ledger.Final{Final: wire.Final{Board: f.board}}); !errors.Is(err, ledger.ErrFinalThere) {
+			t.Errorf("saving another one: %v", err)
+		}
+	})
+}
+
+// readFile reads a file whose metadata has a value.
+func readFile(t *testing.T, path, key, value string) []finalFileRow {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	must(t, err)
+	if got, _ := file.Lookup(key); got != value {
+		t.Errorf("%s is %q in the file, want %q", key, got, value)
+	}
+	rows, err := parquet.Read[finalFileRow](bytes.NewReader(data), int64(len(data)))
+	must(t, err)
+	return rows
+}
+
+func TestNoFinalWhileTheLedgerLags(t *testing.T) {
+	both(t, func(t *testing.T, f *fixture) {
+		f.change(t, "a", 1, true)
+		for range 2 {
+			if _, err := f.Final(t.Context(), f.board); !errors.Is(err, ErrBehind) {
+				t.Errorf("final: %v", err)
+			}
+			f.change(t, "a", 2, false) // of which the ledger knows; the first change is missing for ever
+			f.change(t, "b", 2, true)
+		}
+	})
+}
+
+// Redis and the ledger are at the same change, but not of one mind.
+func TestNoFinalIfRedisAndLedgerDiffer(t *testing.T) {
+	both(t, func(t *testing.T, f *fixture) {
+		f.change(t, "gone", 1, true)
+		f.change(t, "here", 2, false)
+		must(t, f.redis.ZAdd(t.Context(), f.names.BoardKey(f.board), redis.Z{Member: "here", Score: 3}).Err()) // past the writer
+		_, err := f.Final(t.Context(), f.board)
+		d, ok := errors.AsType[*Differs](err)
+		if !ok {
+			t.Fatalf("final: %v", err)
+		}
+		one, two, three := 1.0, 2.0, 3.0
+		want := []Difference{{"gone", &one, nil}, {"here", &three, &two}}
+		if diff := cmp.Diff(want, d.List); diff != "" || d.Members != 2 {
+			t.Errorf("%d differences (-want +got):\n%s", d.Members, diff)
+		}
+		at, err := url.Parse(d.File)
+		must(t, err)
+		data, err := os.ReadFile(at.Path)
+		must(t, err)
+		var listed Differs
+		must(t, json.Unmarshal(data, &listed))
+		if !cmp.Equal(listed.List, want) {
+			t.Errorf("the file has %s", data)
+		}
+		if made, err := f.opts.Store.FinalOf(t.Context(), f.board, 0, 1); made != nil || err != nil {
+			t.Errorf("a final is there: %v %v", made, err)
+		}
+	})
+}
+
+// Both agree on scores that do not add up to the checksum.
+func TestNoFinalWithoutProof(t *testing.T) {
+	both(t, func(t *testing.T, f *fixture) {
+		f.change(t, "a", 1, false)
+		must(t, f.redis.ZAdd(t.Context(), f.names.BoardKey(f.board), redis.Z{Member: "a", Score: 3}).Err())
+		_, err := testkit.SQL(t, f.database).ExecContext(t.Context(), "UPDATE rank_score SET score = 3")
+		must(t, err)
+		_, err = f.Final(t.Context(), f.board)
+		if d, ok := errors.AsType[*Differs](err); !ok || d.Members != 0 || !strings.Contains(err.Error(), "changed past the writer") {
+			t.Errorf("final: %v", err)
+		}
+	})
+}
+
+// A bucket keeps what a folder keeps.
+func TestBucket(t *testing.T) {
+	s3 := s3mem.New()
+	server := httptest.NewServer(gofakes3.New(s3).Server())
+	t.Cleanup(server.Close)
+	must(t, s3.CreateBucket("finals"))
+	files, err := OpenFiles(strings.Replace(server.URL, "http://", "s3://key:hush@", 1) + "/finals/of/us?tls=false&region=eu-1")
+	must(t, err)
+	for range 2 { // the second replaces the first
+		at, err := files.Put(t.Context(), "paid/1/a-1.parquet", []byte("data"))
+		must(t, err)
+		if at != "s3://finals/of/us/paid/1/a-1.parquet" {
+			t.Errorf("URL %s", at)
+		}
+	}
+	object, err := s3.GetObject("finals", "of/us/paid/1/a-1.parquet", nil)
+	must(t, err)
+	defer object.Contents.Close()
+	var got bytes.Buffer
+	_, err = got.ReadFrom(object.Contents)
+	must(t, err)
+	if got.String() != "data" {
+		t.Errorf("the bucket has %q", got.String())
+	}
+	must(t, s3.ForceDeleteBucket("finals"))
+	if _, err := files.Put(t.Context(), "b", nil); err == nil || strings.Contains(err.Error(), "hush") {
+		t.Errorf("without the bucket: %v", err)
+	}
+}
+
+func TestOpenFilesRefuses(t *testing.T) {
+	for _, raw := range []string{"", "folder", "file:folder", "file://host/folder", "s3://key:hush@host", "s3:///bucket", "s3://key:hush@ho st/b", "http://hush/b", "s3://key:hush@host:x/b", "s3://k:hu%zzsh@h/b"} {
+		if _, err := OpenFiles(raw); err == nil || strings.Contains(err.Error(), "hu") {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
+// A file of several groups is read by another program's reader.
+func TestFileOfManyRows(t *testing.T) {
+	rows := make([]rankcache.Entry, 2*groupRows+1)
+	for i := range rows {
+		rows[i] = rankcache.Entry{Member: strconv.Itoa(i), Score: float64(-i) / 3}
+	}
+	for _, n := range []int{len(rows), 0} {
+		data, err := encode(&wire.Final{Board: "b"}, rows[:n])
+		must(t, err)
+		got, err := parquet.Read[finalFileRow](bytes.NewReader(data), int64(len(data)))
+		must(t, err)
+		if len(got) != n {
+			t.Fatalf("%d rows, want %d", len(got), n)
+		}
+		for i, row := range got {
+			if want := (finalFileRow{int64(i + 1), rows[i].Member, rows[i].Score}); row != want {
+				t.Fatalf("row %d: %v, want %v", i, row, want)
+			}
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,138 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// ErrFinalThere reports a final that was to be saved a second time.
+var ErrFinalThere = errors.New("the board has a final")
+
+// Final is the result of a closed board as it is kept.
+type Final struct {
+	wire.Final
+	Integers bool  // scores are shown as integers
+	MadeAt   int64 // Unix milliseconds
+}
+
+// results keeps the finals of closed boards: heads in rank_final_board, rows in
+// rank_final. They are never changed.
+type results struct{ *database }
+
+// Latest returns the state after the latest change of a board. The error wraps
+// [ErrNoBoard] if there is none.
+func (s results) Latest(ctx context.Context, board rankcache.BoardID) (rankcache.State, error) {
+	p := Proof{Board: board}
+	err := s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		_, err := proofState(t, &p)
+		return err
+	})
+	return p.State, err
+}
+
+// EachMember calls fn for each member of a board in the order of its bytes, all of one
+// moment.
+func (s results) EachMember(ctx context.Context, board rankcache.BoardID, fn func(rankcache.Entry) error) error {
+	return s.in(ctx, sql.LevelRepeatableRead, func(t *transaction) error {
+		base, err := proofState(t, &Proof{Board: board})
+		if errors.Is(err, ErrNoBoard) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		q := t.d.query("SELECT member, score FROM rank_score WHERE board = ").arg(string(board)).add(" AND run >= ").arg(base).add(" AND score IS NOT NULL ORDER BY member")
+		return q.each(t, func(row *sql.Rows) error {
+			var e rankcache.Entry
+			if err := row.Scan(&e.Member, &e.Score); err != nil {
+				return err
+			}
+			return fn(e)
+		})
+	})
+}
+
+// SaveFinal keeps a final. The error wraps [ErrFinalThere] if the board has one.
+func (s results) SaveFinal(ctx context.Context, f *Final) error {
+	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		found, err := finals(t, finalOf(t.d, f.Board))
+		if err == nil && len(found) > 0 {
+			err = fmt.Errorf("%w: %s", ErrFinalThere, f.Board)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = t.d.insert("rank_final_board", "", finalColumns(f)...).exec(t)
+		if err != nil || len(f.Top) == 0 {
+			return err
+		}
+		n := len(f.Top)
+		board, place, member, score := make([]string, n), make([]int64, n), make([]string, n), make([]*float64, n)
+		for i := range f.Top {
+			board[i], place[i], member[i], score[i] = string(f.Board), int64(i+1), f.Top[i].Member, &f.Top[i].Score
+		}
+		_, err = t.d.insert("rank_final", "", texts("board", board), ints("place", place), texts("member", member), doubles("score", score)).exec(t)
+		return err
+	})
+}
+
+// FinalOf returns the head of a board's final and its rows from place start+1 on, limit at
+// most; nil if there is none.
+func (s results) FinalOf(ctx context.Context, board rankcache.BoardID, start, limit int) (f *Final, err error) {
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		found, err := finals(t, finalOf(t.d, board))
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		f = found[0]
+		q := t.d.query("SELECT member, score FROM rank_final WHERE board = ").arg(string(board)).add(" AND place > ").arg(start).add(" ORDER BY place LIMIT ").arg(limit)
+		return q.each(t, func(row *sql.Rows) error {
+			var e rankcache.Entry
+			err := row.Scan(&e.Member, &e.Score)
+			f.Top = append(f.Top, e)
+			return err
+		})
+	})
+	return f, err
+}
+
+const finalSelect = "board, class, dims, tag, start_at, end_at, run, seq, sum, members, integers, file, made_at"
+
+func finalOf(d *dialect, board rankcache.BoardID) *query {
+	return d.query("SELECT ", finalSelect, " FROM rank_final_board WHERE board = ").arg(string(board))
+}
+
+// finals returns the heads that a query of finalSelect finds.
+func finals(t *transaction, q *query) (found []*Final, err error) {
+	err = q.each(t, func(row *sql.Rows) error {
+		f := &Final{}
+		f.HasSum = true
+		var dims []byte
+		err := row.Scan((*string)(&f.Board), &f.Class, &dims, &f.Tag, &f.Start, &f.End, &f.Run, &f.Seq, &f.Sum, &f.Members, &f.Integers, &f.File, &f.MadeAt)
+		if err == nil {
+			err = json.Unmarshal(dims, &f.Dims)
+		}
+		found = append(found, f)
+		return err
+	})
+	return found, err
+}
+
+// finalColumns returns the head of a final as the columns of rank_final_board.
+func finalColumns(f *Final) []column {
+	one := func(name string, n int64) column { return ints(name, []int64{n}) }
+	text := func(name, value string) column { return texts(name, []string{value}) }
+	integers := int64(0)
+	if f.Integers {
+		integers = 1
+	}
+	return []column{text("board", string(f.Board)), text("class", f.Class), text("dims", string(wire.AppendDims(nil, f.Dims))), text("tag", f.Tag),
+		one("start_at", f.Start), one("end_at", f.End), one("run", int64(f.Run)), one("seq", int64(f.Seq)), one("sum", int64(f.Sum)), // #nosec G115 -- below 2^63
+		one("members", int64(f.Members)), one("integers", integers), text("file", f.File), one("made_at", f.MadeAt)}
+}

@@ -1,0 +1,315 @@
+package compat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"rankcache"
+	"rankcache/class"
+	"rankcache/rooms"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+	"rankcache/wire"
+)
+
+// Limits of a list.
+const (
+	maxLimit  = 499
+	maxGroups = 10
+)
+
+// Values of needDataFilter.
+const (
+	filterRaw     = "RAW"
+	filterInfo    = "INFO"
+	filterAll     = "ALL_GROUP"
+	filterSome    = "SPEC_GROUP"
+	filterCompare = "RANK_COMPARE"
+)
+
+// listRequest is GetRankListReq.
+type listRequest struct {
+	ActID   wire.CompatID     `json:"actId"`
+	RankObj wire.RankObj      `json:"rankObj"`
+	Start   int               `json:"start"`
+	Limit   *int              `json:"limit"`
+	Time    *wire.CompatID    `json:"t_time"`
+	Member  wire.CompatText   `json:"tid"`
+	Filter  []string          `json:"needDataFilter"`
+	Total   bool              `json:"need_total"`
+	Groups  []wire.CompatText `json:"groups"`
+	Ext     string            `json:"ext_json"`
+	Order   int               `json:"order_type"`
+	NoCache bool              `json:"noCache"`
+}
+
+// listAnswer is GetRankListRsp.
+type listAnswer struct {
+	ActID     wire.CompatID `json:"actId"`
+	RankObj   wire.RankObj  `json:"rankObj"`
+	Name      string        `json:"rank_name"`
+	List      []row         `json:"rank_list"`
+	Mine      *row          `json:"rank_my,omitempty"`
+	Total     *int          `json:"rank_total,omitempty"`
+	Groups    []row         `json:"group_rank_list"`
+	Locked    string        `json:"locked"`
+	Ext       string        `json:"ext_json"`
+	AllGroups []row         `json:"all_group_rank_list"`
+}
+
+// row is one row of a list. A member that is not on the board has rank 0 and score 0.
+type row struct {
+	Rank   int             `json:"rank"`
+	Member string          `json:"member_id"`
+	Score  uint64          `json:"score"`
+	Info   json.RawMessage `json:"info,omitempty"`
+}
+
+func (h *Handler) list(ctx context.Context, body []byte) (any, error) {
+	var r listRequest
+	if err := wire.DecodeCompat(body, &r); err != nil {
+		return nil, err
+	}
+	kind := h.cfg.Classes().ByIDs(rooms.IDs{Act: int(r.ActID), Rank: int(r.RankObj.RankID)})
+	if kind == nil {
+		return nil, fail(apijson.CodeUnknownClass, "no class of the rooms file has ids with this actId and rankId")
+	}
+	if err := r.check(kind); err != nil {
+		return nil, err
+	}
+	now, at := h.cfg.Now(), h.cfg.Now()
+	if r.Time != nil {
+		at = time.Unix(int64(*r.Time), 0)
+	}
+	board, err := boardAt(kind, string(r.RankObj.ObjID), at, now)
+	if err != nil {
+		return nil, err
+	}
+	answer := &listAnswer{ActID: r.ActID, RankObj: r.RankObj, Name: kind.Title, List: []row{}, Groups: []row{}, AllGroups: []row{}, Locked: locked(kind, board.Period, now)}
+	if err := h.addRows(ctx, &r, board.ID, answer); err != nil {
+		return nil, err
+	}
+	return answer, h.addGroups(ctx, &r, kind, at, now, answer)
+}
+
+// check checks what does not depend on the board, and sets the default of limit.
+func (r *listRequest) check(kind *rooms.Class) error {
+	most := min(kind.Top, maxLimit)
+	if r.Limit == nil {
+		r.Limit = &most
+	}
+	switch {
+	case r.Start < 0 || r.Start > sidecar.MaxStart:
+		return wire.BadField("start", "is %d, want 0 to %d", r.Start, sidecar.MaxStart)
+	case *r.Limit < 1 || *r.Limit > most:
+		return wire.BadField("limit", "is %d, want 1 to %d", *r.Limit, most)
+	case r.Order != 0 && r.Order != 1:
+		return wire.BadField("order_type", "is %d, want 0 (best is the highest score) or 1", r.Order)
+	case r.Ext != "":
+		return wire.Unsupported("ext_json", "nothing is known of its content: leave it empty")
+	case len(r.Groups) > maxGroups:
+		return wire.BadField("groups", "%d groups, want at most %d", len(r.Groups), maxGroups)
+	}
+	if r.Member != "" {
+		if err := rankcache.CheckMember(string(r.Member)); err != nil {
+			return wire.BadField("tid", "%w", err)
+		}
+	}
+	return r.checkFilter(kind)
+}
+
+func (r *listRequest) checkFilter(kind *rooms.Class) error {
+	for _, f := range r.Filter {
+		switch {
+		case f == filterCompare:
+			return wire.Unsupported(filterCompare, "ranks of the period before are trend=1 of GET /v1/classes/{class}/top")
+		case f == filterAll || f == filterSome:
+			if kind.Group == "" {
+				return wire.Unsupported(f, "class %s has no group in the rooms file", kind.Name())
+			}
+		case f != filterRaw && f != filterInfo:
+			return wire.BadField("needDataFilter", "%.40q: want RAW, INFO, RANK_COMPARE, ALL_GROUP or SPEC_GROUP", f)
+		}
+	}
+	some := slices.Contains(r.Filter, filterSome)
+	if some != (len(r.Groups) > 0) {
+		return wire.BadField("groups", "want 1 to %d groups with SPEC_GROUP, and none without", maxGroups)
+	}
+	for _, g := range r.Groups {
+		if err := rankcache.CheckMember(string(g)); err != nil {
+			return wire.BadField("groups", "%w", err)
+		}
+	}
+	return nil
+}
+
+// wantsRows reports whether rank_list is to have rows: no filter is RAW.
+func (r *listRequest) wantsRows() bool {
+	return len(r.Filter) == 0 || slices.Contains(r.Filter, filterRaw) || slices.Contains(r.Filter, filterInfo)
+}
+
+// boardAt returns the board of a class whose one dimension has the value, at a time.
+func boardAt(kind *rooms.Class, value string, at, now time.Time) (class.Board, error) {
+	dims, err := kind.OneDim(value)
+	if err != nil {
+		return class.Board{}, wire.BadField("objId", "%w", err)
+	}
+	board, err := kind.At(dims, at)
+	if err != nil {
+		return board, wire.BadField("t_time", "%w", err)
+	}
+	if end := board.Period.End; board.Period.Tag != "" && now.After(end.Add(kind.Keep)) {
+		return board, fail(apijson.CodeUnknownPeriod, fmt.Sprintf("the period %s ended on %s, boards are kept for %v", board.Period.Tag, end.Format(time.RFC3339), kind.Keep))
+	}
+	return board, nil
+}
+
+// locked tells whether the board of a period takes changes.
+func locked(kind *rooms.Class, p class.Period, now time.Time) string {
+	switch {
+	case p.Tag == "" || now.Before(p.End):
+		return "nolock"
+	case now.Before(p.End.Add(kind.Grace)):
+		return "locking"
+	}
+	return "locked"
+}
+
+// query returns how the request reads a board.
+func (r *listRequest) query(board rankcache.BoardID) sidecar.Query {
+	q := sidecar.Query{Board: board, Order: rankcache.Direction(r.Order)}
+	if r.NoCache {
+		q.MaxAge = time.Nanosecond // no copy is so young: Redis answers
+	}
+	return q
+}
+
+// addRows adds the page, the caller's row and the total, all of one moment unless the page
+// is a refreshed one that does not have the caller.
+func (h *Handler) addRows(ctx context.Context, r *listRequest, board rankcache.BoardID, to *listAnswer) (err error) {
+	read := sidecar.PageRead{Query: r.query(board), Page: rankcache.PageQuery{Start: r.Start, Limit: *r.Limit, Member: string(r.Member), Around: -1}}
+	a := h.cfg.Reader.WholePage(ctx, read)
+	if a.Err != nil {
+		return a.Err
+	}
+	if r.wantsRows() {
+		if to.List, err = rowsOf(a.Page); err != nil {
+			return err
+		}
+	}
+	if r.Member != "" {
+		if a.Own.Err != nil {
+			return a.Own.Err
+		}
+		mine, err := rowOf(string(r.Member), a.Own.Score, a.Own.Rank)
+		if err != nil {
+			return err
+		}
+		to.Mine = &mine
+	}
+	if r.Total {
+		to.Total = &a.Members
+	}
+	return h.addInfo(ctx, r, to)
+}
+
+func rowOf(member string, score float64, rank int) (row, error) {
+	shown, err := wire.ShownCompatScore(score)
+	return row{Rank: rank, Member: member, Score: shown}, err
+}
+
+func rowsOf(p rankcache.Page) ([]row, error) {
+	rows := make([]row, len(p.Entries))
+	for i, e := range p.Entries {
+		var err error
+		if rows[i], err = rowOf(e.Member, e.Score, p.Start+i+1); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// addInfo adds the members' profiles.
+func (h *Handler) addInfo(ctx context.Context, r *listRequest, to *listAnswer) error {
+	if !slices.Contains(r.Filter, filterInfo) {
+		return nil
+	}
+	profiles := h.cfg.Reader.Profiles()
+	if profiles == nil {
+		return wire.Unsupported(filterInfo, "no profile source is configured")
+	}
+	var rows []*row
+	for i := range to.List {
+		rows = append(rows, &to.List[i])
+	}
+	if to.Mine != nil {
+		rows = append(rows, to.Mine)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	members := make([]string, len(rows))
+	for i, row := range rows {
+		members[i] = row.Member
+	}
+	joined := apijson.JoinMembers(ctx, profiles, members)
+	for i, row := range rows {
+		row.Info = joined.Profiles[i]
+	}
+	return nil
+}
+
+// addGroups adds rows of the board of groups that goes with the class's board.
+func (h *Handler) addGroups(ctx context.Context, r *listRequest, kind *rooms.Class, at, now time.Time, to *listAnswer) error {
+	all, some := slices.Contains(r.Filter, filterAll), slices.Contains(r.Filter, filterSome)
+	if !all && !some {
+		return nil
+	}
+	group := h.cfg.Classes().Class(kind.Group)
+	if group == nil { // another rooms file came into force
+		return fail(apijson.CodeUnknownClass, "the class of the groups is not in the rooms file any more")
+	}
+	value := string(r.RankObj.ObjID)
+	if len(group.Dimensions()) == 0 {
+		value = ""
+	}
+	board, err := boardAt(group, value, at, now)
+	if err != nil {
+		return err
+	}
+	q := r.query(board.ID)
+	if all {
+		page, err := h.cfg.Reader.Page(ctx, &q, 0, maxLimit)
+		if err != nil {
+			return err
+		}
+		if to.AllGroups, err = rowsOf(page.Page); err != nil {
+			return err
+		}
+	}
+	if some {
+		to.Groups, err = h.groupRows(ctx, q, r.Groups)
+	}
+	return err
+}
+
+func (h *Handler) groupRows(ctx context.Context, q sidecar.Query, groups []wire.CompatText) ([]row, error) {
+	names := make([]string, len(groups))
+	for i, g := range groups {
+		names[i] = string(g)
+	}
+	found, err := h.cfg.Reader.Standings(ctx, q, nil, names)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]row, len(found.Rows))
+	for i, s := range found.Rows {
+		if rows[i], err = rowOf(s.Member, s.Score, s.Rank); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,219 @@
+package compat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"rankcache"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+	"rankcache/wire"
+)
+
+const defaultRows = 100
+
+// scoreRequest is what getScore and topScore take. Fields that only incrScore needs are not
+// looked at.
+type scoreRequest struct {
+	Name  string          `json:"rank_name"`
+	Type  wire.CompatText `json:"rank_type"`
+	Item  wire.CompatText `json:"rank_item"`
+	Score json.RawMessage `json:"score"`
+	MsgID wire.CompatText `json:"msg_id"`
+	Limit *int            `json:"limit"`
+}
+
+// itemRow is one row of the forms by rank_name. A member that is not on the board has rank 0
+// and score 0.
+type itemRow struct {
+	Item  string  `json:"rank_item"`
+	Score float64 `json:"score"`
+	Rank  int     `json:"rank"`
+}
+
+// decodeScore reads a request and returns its board and how many rows it may ask for: of the
+// class that rank_name names, else the board with that id.
+func (h *Handler) decodeScore(body []byte) (r scoreRequest, board rankcache.BoardID, most int, err error) {
+	if err := wire.DecodeCompat(body, &r); err != nil {
+		return r, "", 0, err
+	}
+	kind := h.cfg.Classes().Class(r.Name)
+	if kind == nil {
+		return r, rankcache.BoardID(r.Name), rankcache.MaxTop, checkPlain(&r)
+	}
+	now := h.cfg.Now()
+	dims, err := kind.OneDim(string(r.Type))
+	if err != nil {
+		return r, "", 0, wire.BadField("rank_type", "%w", err)
+	}
+	b, err := kind.At(dims, now)
+	if err != nil {
+		return r, "", 0, wire.BadField("rank_name", "%w", err)
+	}
+	return r, b.ID, kind.Top, nil
+}
+
+func checkPlain(r *scoreRequest) error {
+	if err := rankcache.BoardID(r.Name).Check(); err != nil {
+		return wire.BadField("rank_name", "is no class, and %w", err)
+	}
+	if r.Type != "" {
+		return wire.Unsupported("rank_type", "rank_name %s is no class but a board, which has no types", r.Name)
+	}
+	return nil
+}
+
+func (h *Handler) getScore(ctx context.Context, body []byte) (any, error) {
+	r, board, _, err := h.decodeScore(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := rankcache.CheckMember(string(r.Item)); err != nil {
+		return nil, wire.BadField("rank_item", "%w", err)
+	}
+	s, err := h.standing(ctx, board, string(r.Item))
+	return itemRow{s.Member, s.Score, s.Rank}, err
+}
+
+func (h *Handler) topScore(ctx context.Context, body []byte) (any, error) {
+	r, board, most, err := h.decodeScore(body)
+	if err != nil {
+		return nil, err
+	}
+	limit := min(defaultRows, most)
+	if r.Limit != nil {
+		limit = *r.Limit
+	}
+	if limit < 1 || limit > most {
+		return nil, wire.BadField("limit", "is %d, want 1 to %d", limit, most)
+	}
+	page, err := h.page(ctx, board, 0, limit)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]itemRow, len(page.Entries))
+	for i, e := range page.Entries {
+		rows[i] = itemRow{e.Member, shown(e.Score, page.Integers), i + 1}
+	}
+	return map[string]any{"list": rows}, nil
+}
+
+func shown(score float64, integers bool) float64 {
+	if integers {
+		return rankcache.ShownScore(score)
+	}
+	return score
+}
+
+func (h *Handler) standing(ctx context.Context, board rankcache.BoardID, member string) (rankcache.Standing, error) {
+	found, err := h.cfg.Reader.Standings(ctx, sidecar.Query{Board: board}, nil, []string{member})
+	if err != nil {
+		return rankcache.Standing{}, err
+	}
+	s := found.Rows[0]
+	s.Score = shown(s.Score, found.Integers)
+	return s, nil
+}
+
+func (h *Handler) page(ctx context.Context, board rankcache.BoardID, start, limit int) (sidecar.Answer, error) {
+	return h.cfg.Reader.Page(ctx, &sidecar.Query{Board: board}, start, limit)
+}
+
+// scoreRow is one row of GET /v1/scores.
+type scoreRow struct {
+	Member string  `json:"member"`
+	Score  float64 `json:"score"`
+	Rank   int     `json:"rank"`
+}
+
+// scores answers GET /v1/scores, or that of one member.
+func (h *Handler) scores(ctx context.Context, query, member string, one bool) (any, error) {
+	args, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, wire.BadField("query", "%w", err)
+	}
+	board, err := h.boardOf(args)
+	if err != nil {
+		return nil, err
+	}
+	if one {
+		return h.oneScore(ctx, board, member, args)
+	}
+	start, err := number(args, "start", 0, 0, sidecar.MaxStart)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := number(args, "limit", defaultRows, 1, rankcache.MaxTop)
+	if err != nil {
+		return nil, err
+	}
+	if err := unknownArgs(args); err != nil {
+		return nil, err
+	}
+	page, err := h.page(ctx, board, start, limit)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]scoreRow, len(page.Entries))
+	for i, e := range page.Entries {
+		rows[i] = scoreRow{e.Member, shown(e.Score, page.Integers), page.Start + i + 1}
+	}
+	return map[string]any{"board": board, "total": page.Members, "scores": rows}, nil
+}
+
+func (h *Handler) oneScore(ctx context.Context, board rankcache.BoardID, raw string, args url.Values) (any, error) {
+	if err := unknownArgs(args); err != nil {
+		return nil, err
+	}
+	member, err := url.PathUnescape(raw)
+	if err == nil {
+		err = rankcache.CheckMember(member)
+	}
+	if err != nil {
+		return nil, wire.BadField("member", "%w", err)
+	}
+	s, err := h.standing(ctx, board, member)
+	return scoreRow{s.Member, s.Score, s.Rank}, err
+}
+
+// boardOf returns the board that the arguments name, which it takes out of them, or the
+// configured one.
+func (h *Handler) boardOf(args url.Values) (rankcache.BoardID, error) {
+	board := rankcache.BoardID(args.Get("board"))
+	args.Del("board")
+	switch {
+	case board == "" && h.cfg.Board == "":
+		return "", fail(apijson.CodeUnknownPath, "it is not known of which board: name it by ?board=, or start the sidecar with --compat-board")
+	case board == "":
+		return h.cfg.Board, nil
+	}
+	if err := board.Check(); err != nil {
+		return "", wire.BadField("board", "%w", err)
+	}
+	return board, nil
+}
+
+// number returns an argument, which it takes out of args.
+func number(args url.Values, name string, missing, least, most int) (int, error) {
+	text := args.Get(name)
+	args.Del(name)
+	if text == "" {
+		return missing, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, wire.BadField(name, "is %.40q, want %d to %d", text, least, most)
+	}
+	return n, nil
+}
+
+// unknownArgs returns an error if arguments are left.
+func unknownArgs(args url.Values) error {
+	for name := range args {
+		return wire.Unsupported(fmt.Sprintf("%.60s", name), "is not an argument of this request")
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package apijson
+
+import (
+	"rankcache"
+	"rankcache/sidecar"
+)
+
+// AppendRow appends one row as pages of its board have it. profiles is whether pages have
+// profiles; a nil profile is null.
+func AppendRow(dst []byte, rank int, e *rankcache.Entry, r *Ranks, profiles bool, profile []byte) []byte {
+	dst = r.appendPlace(append(dst, '{'), 0, rank, e.Member, e.Score)
+	if profiles {
+		j := Joined{Profiles: [][]byte{profile}}
+		dst = AppendProfile(dst, &j, 0)
+	}
+	return append(dst, '}')
+}
+
+// AppendFrame appends a page of q without rows, in two parts: what stands before its rows and
+// what stands behind them. missing is how many profiles may still come, -1 if pages have none.
+func AppendFrame(head, tail []byte, q sidecar.Query, limit int, a *sidecar.Answer, missing int) ([]byte, []byte) {
+	frame := *a
+	frame.Entries = nil
+	j := Joined{Missing: missing}
+	if missing >= 0 {
+		j.Profiles = [][]byte{}
+	}
+	from := len(head)
+	head = AppendPage(head, q, limit, &frame, nil, &j)
+	end := from + indexRows(head[from:])
+	return head[:end], append(tail, head[end:]...)
+}
+
+// indexRows returns where the rows of a page without any begin.
+func indexRows(page []byte) int {
+	const empty = `"entries":[`
+	for i := len(page) - len(empty); ; i-- { // a board's id has no quotes
+		if string(page[i:i+len(empty)]) == empty {
+			return i + len(empty)
+		}
+	}
+}

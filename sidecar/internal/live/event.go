@@ -1,0 +1,158 @@
+package live
+
+import (
+	"strconv"
+
+	"rankcache/wire"
+)
+
+// Format is one of the formats in which updates are kept, each encoded once for all streams.
+type Format uint8
+
+// The formats.
+const (
+	JSON     Format = iota // a server-sent event
+	Protobuf               // a message of Watch
+	ProtoJSON
+)
+
+// pageShare is which part of the page's bytes a diff may have, in percent; else the page is
+// sent.
+const pageShare = 70
+
+// Message is an update as formats other than [JSON] encode it.
+type Message struct {
+	Meta
+	ID   string
+	Base string // the version that a diff is of; "": the page
+	Len  int    // rows of the page
+	Rows []*Row
+	// Positions are those of Rows, of a diff.
+	Positions []int
+}
+
+// Encoded returns the update in a format, which encode makes if no stream has had it made
+// before. The bytes are shared.
+func (ev *Event) Encoded(format Format, encode func(*Message) []byte) []byte {
+	v, base := ev.version, uint64(0)
+	if ev.base != nil {
+		base = ev.base.n
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range v.encodings {
+		if kept := &v.encodings[i]; kept.base == base && kept.format == format {
+			v.encoder.hub.metrics.sent(kept.page)
+			return kept.data
+		}
+	}
+	made := encoding{base: base, format: format}
+	var at []int
+	if made.page = ev.base == nil; !made.page {
+		at = v.changed(ev.base)
+		made.page = v.diffLength(at)*100 > v.pageLength()*pageShare
+	}
+	switch {
+	case format != JSON:
+		made.data = encode(v.message(ev.base, at, made.page))
+	case made.page:
+		made.data = v.appendPageEvent(nil)
+	default:
+		made.data = v.appendDiffEvent(nil, ev.base, at)
+	}
+	if !made.page {
+		v.encoder.hub.metrics.diffs.Inc()
+	}
+	v.encodings = append(v.encodings, made)
+	v.encoder.hub.metrics.sent(made.page)
+	return made.data
+}
+
+func (v *version) pageLength() int { return len(v.head) + v.length + len(v.tail) }
+
+// diffLength returns about how long a diff is.
+func (v *version) diffLength(at []int) int {
+	n := len(v.head) + len(v.tail)
+	for _, i := range at {
+		n += len(v.rows[i].JSON) + len(`"at":00,`)
+	}
+	return n
+}
+
+func (v *version) message(base *version, at []int, page bool) *Message {
+	m := &Message{Meta: v.Meta, ID: v.id(), Len: len(v.rows), Rows: v.rows}
+	if page {
+		return m
+	}
+	m.Base, m.Positions, m.Rows = base.id(), at, make([]*Row, len(at))
+	for i, n := range at {
+		m.Rows[i] = v.rows[n]
+	}
+	return m
+}
+
+func (v *version) id() string { return string(v.appendID(nil)) }
+
+func (v *version) appendID(dst []byte) []byte {
+	return strconv.AppendUint(append(append(dst, v.encoder.epoch...), '.'), v.n, 10)
+}
+
+func (v *version) appendPageEvent(dst []byte) []byte {
+	dst = v.appendEvent(dst, "page")
+	dst = append(dst, v.head...)
+	for i, r := range v.rows {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, r.JSON...)
+	}
+	dst = v.appendID(append(append(dst, v.tail[:len(v.tail)-1]...), `,"id":"`...))
+	return append(dst, "\"}\n\n"...)
+}
+
+// appendDiffEvent appends the page without its rows, and the rows that have changed.
+func (v *version) appendDiffEvent(dst []byte, base *version, at []int) []byte {
+	dst = v.appendEvent(dst, "diff")
+	dst = append(dst, v.head[:len(v.head)-len(`,"entries":[`)]...)
+	dst = append(dst, v.tail[1:len(v.tail)-1]...)
+	dst = v.appendID(append(dst, `,"id":"`...))
+	dst = base.appendID(append(dst, `","base":"`...))
+	dst = strconv.AppendInt(append(dst, `","len":`...), int64(len(v.rows)), 10)
+	dst = append(dst, `,"rows":[`...)
+	for i, n := range at {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(append(dst, `{"at":`...), int64(n), 10)
+		dst = append(append(dst, ','), v.rows[n].JSON[1:]...)
+	}
+	return append(dst, "]}\n\n"...)
+}
+
+func (v *version) appendEvent(dst []byte, name string) []byte {
+	dst = append(append(append(dst, "event: "...), name...), "\nid: "...)
+	return append(v.appendID(dst), "\ndata: "...)
+}
+
+// AppendSSE appends the event as a server-sent event.
+func (ev *Event) AppendSSE(dst []byte) []byte {
+	switch ev.Kind {
+	case Update:
+		return append(dst, ev.Encoded(JSON, nil)...)
+	case Age:
+		dst = strconv.AppendInt(append(dst, "event: age\ndata: {\"age_ms\":"...), ev.Age.Milliseconds(), 10)
+		dst = wire.AppendString(append(dst, `,"source":`...), ev.Source.String())
+	default:
+		dst = strconv.AppendInt(append(dst, "event: end\nretry: "...), ev.Retry.Milliseconds(), 10)
+		dst = wire.AppendString(append(dst, "\ndata: {\"code\":"...), string(ev.Code))
+	}
+	return append(dst, "}\n\n"...)
+}
+
+// appendNumber appends n, null for 0.
+func appendNumber(dst []byte, n uint64) []byte {
+	if n == 0 {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendUint(dst, n, 10)
+}

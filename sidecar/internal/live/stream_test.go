@@ -1,0 +1,322 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"rankcache"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/fixture"
+)
+
+var quick = Config{Interval: time.Millisecond, Look: 5 * time.Millisecond}
+
+// TestClientsEqualThePage drives streams through changes of every kind. Whatever a client
+// applies must be the page of the board's state that it tells.
+func TestClientsEqualThePage(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 1))
+			ops := make([]byte, 300)
+			for i := range ops {
+				ops[i] = byte(random.UintN(256))
+			}
+			driveStreams(t, ops)
+		})
+	}
+}
+
+func driveStreams(t testing.TB, ops []byte) {
+	w := newWorld(t, quick)
+	clients := []*client{
+		{w: w, key: Key{Board: board, Limit: 10}},
+		{w: w, key: Key{Board: board, Limit: 10, Profiles: true}},
+		{w: w, key: Key{Board: board, Limit: 10, Profiles: true}},
+		{w: w, key: Key{Board: board, Limit: 50}},
+	}
+	for i, op := range ops {
+		c, member := clients[int(op>>4)%len(clients)], fixture.Member((i*7+int(op))%30)
+		driveOne(w, c, op%16, member, float64(int(op)*i%40))
+	}
+	w.mode("super-hot")
+	w.refill()
+	for _, c := range clients {
+		c.catchUp()
+		c.close()
+	}
+}
+
+func driveOne(w *world, c *client, op byte, member string, score float64) {
+	switch op {
+	default:
+		w.set(member, score)
+		w.publish()
+	case 1:
+		w.remove(member)
+		w.publish()
+	case 2:
+		w.profiles.Epoch.Add(1)
+	case 3:
+		w.refill()
+	case 4:
+		w.failover()
+	case 5:
+		w.mode("hot")
+		w.refreshHot()
+	case 6:
+		w.hot.Cool(board)
+	case 7:
+		w.mode("super-hot")
+		w.refill()
+	case 8:
+		w.boards.Close(board)
+	case 9:
+		if c.stream != nil || c.open(false) == nil {
+			c.read(2 * time.Millisecond)
+		}
+	case 10:
+		c.close()
+	case 11:
+		if c.open(true) == nil {
+			c.read(2 * time.Millisecond)
+		}
+	case 12:
+		w.mode("blocked")
+	case 13: // another pod, or the sidecar again
+		w.hub.Load().Drain()
+		w.start(quick)
+	}
+}
+
+// opened returns a client that has the page.
+func opened(t testing.TB, w *world, key Key) *client {
+	t.Helper()
+	c := &client{w: w, key: key}
+	if err := c.open(false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	c.read(20 * time.Millisecond)
+	if c.pages != 1 || c.diffs != 0 {
+		t.Fatalf("%d pages and %d diffs at first", c.pages, c.diffs)
+	}
+	return c
+}
+
+var key = Key{Board: board, Limit: 20}
+
+func TestDiffHasWhatDiffers(t *testing.T) {
+	w := newWorld(t, quick)
+	c := opened(t, w, key)
+	w.set(fixture.Member(3), 3.5)
+	w.publish()
+	c.catchUp()
+	if c.pages != 1 || c.diffs != 1 {
+		t.Errorf("%d pages and %d diffs for one change", c.pages, c.diffs)
+	}
+}
+
+// TestLargeDiffIsSentAsPage: over 70 % of the page's bytes.
+func TestLargeDiffIsSentAsPage(t *testing.T) {
+	w := newWorld(t, quick)
+	c := opened(t, w, key)
+	for i := range 20 {
+		w.set(fixture.Member(i), float64(100-i))
+	}
+	w.publish()
+	c.catchUp()
+	if c.pages != 2 || c.diffs != 0 {
+		t.Errorf("%d pages and %d diffs", c.pages, c.diffs)
+	}
+}
+
+func TestResume(t *testing.T) {
+	w := newWorld(t, quick)
+	c := opened(t, w, key)
+	c.close()
+	w.set(fixture.Member(3), 3.5)
+	w.publish()
+	if err := c.open(true); err != nil {
+		t.Fatal(err)
+	}
+	c.catchUp()
+	if c.pages != 1 || c.diffs != 1 {
+		t.Errorf("%d pages and %d diffs after resuming behind one change", c.pages, c.diffs)
+	}
+	if err := c.open(true); err != nil {
+		t.Fatal(err)
+	}
+	if c.read(50 * time.Millisecond) {
+		t.Errorf("resuming with nothing new got %+v", c.last)
+	}
+	for _, id := range []string{"0123456789abcdef.1", "x", ".", c.id + "9", c.id + "x"} {
+		c.id = id
+		if err := c.open(true); err != nil {
+			t.Fatal(err)
+		}
+		pages := c.pages
+		c.read(20 * time.Millisecond)
+		if c.pages != pages+1 {
+			t.Errorf("resuming with %q got no page", id)
+		}
+	}
+}
+
+// TestSlowClientSkips: a client that takes nothing has one slot, and then gets the newest.
+func TestSlowClientSkips(t *testing.T) {
+	w := newWorld(t, quick)
+	c := opened(t, w, key)
+	fast := opened(t, w, key)
+	for i := range 10 {
+		w.set(fixture.Member(3), 3.5+float64(i)/100)
+		w.publish()
+		fast.catchUp()
+	}
+	c.catchUp()
+	if c.diffs != 1 || c.pages != 1 || fast.diffs < 9 {
+		t.Errorf("the slow client got %d diffs, the fast one %d", c.diffs, fast.diffs)
+	}
+	for i := range ring + 1 {
+		w.set(fixture.Member(3), 4+float64(i)/100)
+		w.publish()
+		fast.catchUp()
+	}
+	c.catchUp()
+	if c.diffs != 1 || c.pages != 2 {
+		t.Errorf("%d diffs and %d pages beyond %d versions", c.diffs, c.pages, ring)
+	}
+}
+
+// TestPageAfter: what replaces the client's state.
+func TestPageAfter(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"tier":     func(w *world) { w.mode("hot"); w.refreshHot() },
+		"closed":   func(w *world) { w.boards.Close(board); w.set(fixture.Member(1), 1.5) },
+		"failover": (*world).failover,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, quick)
+			c := opened(t, w, key)
+			change(w)
+			for c.read(100*time.Millisecond) && c.pages < 2 { //nolint:revive // reads on
+			}
+			if c.pages < 2 || c.diffs != 0 {
+				t.Errorf("%d pages, %d diffs", c.pages, c.diffs)
+			}
+		})
+	}
+}
+
+func TestIntervalBetweenVersions(t *testing.T) {
+	w := newWorld(t, Config{Interval: 300 * time.Millisecond, Look: time.Hour})
+	c := opened(t, w, key)
+	time.Sleep(300 * time.Millisecond)
+	for i := range 20 {
+		w.set(fixture.Member(3), 3.5+float64(i)/100)
+		w.publish()
+		if i == 0 {
+			c.catchUp() // at once
+		}
+	}
+	c.catchUp()
+	if c.diffs != 2 {
+		t.Errorf("%d diffs, want the first change and the newest", c.diffs)
+	}
+}
+
+func TestStreamEnds(t *testing.T) {
+	for name, end := range map[Code]func(w *world){
+		CodeBlocked: func(w *world) { w.mode("blocked") },
+		CodeDeleted: func(w *world) {
+			w.mode("hot")
+			for i := range 20 {
+				w.remove(fixture.Member(i))
+			}
+		},
+		CodeDraining: func(w *world) { w.hub.Load().Drain() },
+	} {
+		t.Run(string(name), func(t *testing.T) {
+			w := newWorld(t, quick)
+			c := opened(t, w, key)
+			end(w)
+			for c.stream != nil && c.read(100*time.Millisecond) { //nolint:revive // reads on
+			}
+			if c.last.Kind != End || c.last.Code != name || c.last.Retry < 100*time.Millisecond || c.last.Retry > time.Second {
+				t.Errorf("the last event is %+v", c.last)
+			}
+		})
+	}
+}
+
+func TestOpenRefused(t *testing.T) {
+	w := newWorld(t, Config{Streams: 2})
+	a, b := opened(t, w, key), opened(t, w, key)
+	c := &client{w: w, key: key}
+	if err := c.open(false); !errors.Is(err, ErrStreams) {
+		t.Errorf("the third of 2 streams: %v", err)
+	}
+	a.close()
+	b.close()
+	w.mode("blocked")
+	if err := c.open(false); !errors.Is(err, sidecar.ErrBlocked) {
+		t.Errorf("a blocked board: %v", err)
+	}
+	w.hub.Load().Drain()
+	if err := c.open(false); !errors.Is(err, ErrDraining) {
+		t.Errorf("draining: %v", err)
+	}
+}
+
+func TestSmallBoardsAreLimited(t *testing.T) {
+	w := newWorld(t, Config{})
+	for i := range MaxSmall {
+		s, err := w.hub.Load().Open(t.Context(), Key{Board: rankcache.BoardID(fmt.Sprint("small", i)), Limit: 5}, "", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+	}
+	if _, err := w.hub.Load().Open(t.Context(), Key{Board: "one-more", Limit: 5}, "", 0); !errors.Is(err, ErrStreams) {
+		t.Errorf("small board %d: %v", MaxSmall, err)
+	}
+	opened(t, w, key) // which is kept here
+}
+
+// TestWatchedBoardCountsAsRead: a hot page that is watched must not become idle.
+func TestWatchedBoardCountsAsRead(t *testing.T) {
+	w := newWorld(t, quick)
+	c := opened(t, w, key)
+	before := w.hot.Reads.Load()
+	c.read(50 * time.Millisecond)
+	if w.hot.Reads.Load() == before {
+		t.Error("a watched board counts no reads")
+	}
+}
+
+// TestEncodingsAreShared: each update is encoded once for all streams of a key, and an
+// unwatched key has no encoder for long.
+func TestEncodingsAreShared(t *testing.T) {
+	w := newWorld(t, quick)
+	a, b := opened(t, w, key), opened(t, w, key)
+	w.set(fixture.Member(3), 3.5)
+	w.publish()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var bytes [2][]byte
+	for i, c := range []*client{a, b} {
+		ev, err := c.stream.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes[i] = ev.Encoded(JSON, nil)
+		c.take(ev)
+	}
+	if &bytes[0][0] != &bytes[1][0] {
+		t.Error("two streams of a key had their diffs encoded apart")
+	}
+}

@@ -1,0 +1,198 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"rankcache"
+	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
+)
+
+// Row is one row of a page. It is shared by the versions that have it in the same place, and
+// holds no memory of the board that it was read from.
+type Row struct {
+	Member  string
+	Score   float64 // as it is shown
+	JSON    []byte  // the row's object
+	profile int     // where in it the profile begins; 0: none was asked for
+}
+
+// Profile returns the member's profile as JSON, "null" if there is none, nil if none was
+// asked for.
+func (r *Row) Profile() []byte {
+	if r.profile == 0 {
+		return nil
+	}
+	return r.JSON[r.profile : len(r.JSON)-1]
+}
+
+// version is a page at one moment. Its fields don't change, but encodings come and go.
+type version struct {
+	encoder *encoder
+	n       uint64
+	since   uint64 // the first version from which a diff to this one may be sent
+	Meta
+	rows       []*Row
+	length     int    // of all rows as JSON
+	head, tail []byte // of the page, before and behind its rows
+	integers   bool
+	stale      func() bool // nil: no profiles; the encoder's goroutine's
+
+	mu        sync.Mutex // taken last
+	encodings []encoding
+}
+
+// Meta is what a page tells of itself, beside its rows.
+type Meta struct {
+	Key             *Key
+	Source          sidecar.Source
+	State           rankcache.State
+	Members         int
+	At              time.Time // of publication
+	ProfilesMissing int       // how many profiles may still come
+}
+
+// encoding is a version in one format, from a version that is known to the client.
+type encoding struct {
+	base   uint64 // 0: the whole page
+	format Format
+	data   []byte
+	page   bool // is the page, whatever base is
+}
+
+// newVersion encodes what of a is not in old.
+func newVersion(e *encoder, old *version, a *sidecar.Answer) *version {
+	v := &version{encoder: e, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), integers: a.Integers,
+		Meta: Meta{Key: &e.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At}}
+	if old != nil {
+		v.n, v.since = old.n+1, old.since
+		if v.Source != old.Source || v.State.Run != old.State.Run || v.State.Seq < old.State.Seq || v.integers != old.integers {
+			v.since = v.n
+		}
+	}
+	profiles, missing := v.join(a), -1
+	if e.key.Profiles {
+		missing = v.ProfilesMissing
+	}
+	ranks := apijson.Plain(a.Integers)
+	for i := range v.rows {
+		var profile []byte
+		if profiles != nil {
+			if profile = profiles[i]; profile == nil {
+				profile = []byte("null")
+			}
+		}
+		v.rows[i] = v.row(old, i, &a.Entries[i], ranks, profile)
+		v.length += len(v.rows[i].JSON) + 1
+	}
+	v.head, v.tail = apijson.AppendFrame(nil, nil, sidecar.Query{Board: e.key.Board, Order: e.key.Order}, e.key.Limit, a, missing)
+	v.tail = v.appendMore(v.tail)
+	return v
+}
+
+// join returns the profiles of the rows, nil if none are asked for.
+func (v *version) join(a *sidecar.Answer) [][]byte {
+	if !v.encoder.key.Profiles {
+		return nil
+	}
+	members := make([]string, len(a.Entries))
+	for i := range a.Entries {
+		members[i] = strings.Clone(a.Entries[i].Member)
+	}
+	j := apijson.JoinMembers(context.Background(), v.encoder.hub.reader.Profiles(), members)
+	v.ProfilesMissing = j.Missing
+	v.stale = func() bool { return !j.Fresh() }
+	return j.Profiles
+}
+
+// row returns the row i, that of old if it is the same.
+func (v *version) row(old *version, i int, e *rankcache.Entry, ranks *apijson.Ranks, profile []byte) *Row {
+	score := e.Score
+	if v.integers {
+		score = rankcache.ShownScore(score)
+	}
+	if old != nil && i < len(old.rows) && old.integers == v.integers {
+		if r := old.rows[i]; r.Score == score && r.Member == e.Member && bytes.Equal(r.Profile(), profile) {
+			return r
+		}
+	}
+	r := &Row{Member: strings.Clone(e.Member), Score: score, JSON: apijson.AppendRow(nil, i+1, e, ranks, profile != nil, profile)}
+	if profile != nil {
+		r.profile = len(r.JSON) - 1 - len(profile)
+	}
+	return r
+}
+
+// appendMore appends what pages of a stream have beside those of GET …/top: the run, and the
+// class if it names the board, as there.
+func (v *version) appendMore(tail []byte) []byte {
+	tail = appendNumber(append(tail[:len(tail)-1], `,"run":`...), v.State.Run)
+	if class := v.encoder.key.Class; class.Name != "" {
+		text, err := json.Marshal(struct {
+			Class  string      `json:"class"`
+			Period *periodJSON `json:"period"`
+		}{class.Name, class.row()})
+		if err != nil { // names and times only: can't be
+			panic(err)
+		}
+		text[0] = ','
+		return append(tail, text...)
+	}
+	return append(tail, '}')
+}
+
+type periodJSON struct {
+	Tag   string    `json:"tag"`
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+	State string    `json:"state"`
+}
+
+func (p Period) row() *periodJSON {
+	if p.Tag == "" {
+		return nil
+	}
+	return &periodJSON{p.Tag, p.Start, p.End, p.State}
+}
+
+// is reports whether v was made of the same publication or the same answer.
+func (v *version) is(a *sidecar.Answer) bool {
+	return v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.integers == a.Integers
+}
+
+func (v *version) fresh() bool { return v.stale == nil || !v.stale() }
+
+// equal reports whether clients would see no difference, the time of the answer aside.
+func (v *version) equal(old *version) bool {
+	if v.since != old.since || v.State != old.State || v.Members != old.Members || v.ProfilesMissing != old.ProfilesMissing || len(v.rows) != len(old.rows) {
+		return false
+	}
+	for i := range v.rows {
+		if v.rows[i] != old.rows[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// changed returns the positions whose rows differ from those of base.
+func (v *version) changed(base *version) (at []int) {
+	for i, r := range v.rows {
+		if i >= len(base.rows) || base.rows[i] != r && !bytes.Equal(base.rows[i].JSON, r.JSON) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// forget drops the encodings of a version that is not the newest any more.
+func (v *version) forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.encodings = nil
+}

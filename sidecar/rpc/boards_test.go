@@ -1,0 +1,324 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	v1 "rankcache/proto/rankcache/v1"
+	"rankcache/sidecar/internal/fixture"
+)
+
+// caller calls a method by one of the clients that people use.
+type caller func(ctx context.Context, method string, req, res proto.Message) error
+
+// callers returns the clients of gRPC and Connect.
+func (e *env) callers() map[string]caller {
+	e.t.Helper()
+	conn := e.grpc()
+	all := map[string]caller{"grpc-go": func(ctx context.Context, method string, req, res proto.Message) error {
+		return conn.Invoke(ctx, "/rankcache.v1.Boards/"+method, req, res)
+	}}
+	for name, options := range map[string][]connect.ClientOption{"connect": nil, "connect, JSON": {connect.WithProtoJSON()}, "connect as gRPC-web": {connect.WithGRPCWeb()}} {
+		all[name] = func(ctx context.Context, method string, req, res proto.Message) error {
+			return callConnect(ctx, e.url("/rankcache.v1.Boards/"+method), req, res, options)
+		}
+	}
+	return all
+}
+
+func callConnect(ctx context.Context, url string, req, res proto.Message, options []connect.ClientOption) error {
+	switch req := req.(type) {
+	case *v1.GetTopRequest:
+		return call(ctx, url, req, res.(*v1.GetTopResponse), options)
+	case *v1.GetStandingRequest:
+		return call(ctx, url, req, res.(*v1.GetStandingResponse), options)
+	case *v1.BatchStandingsRequest:
+		return call(ctx, url, req, res.(*v1.BatchStandingsResponse), options)
+	case *v1.GetBoardsRequest:
+		return call(ctx, url, req, res.(*v1.GetBoardsResponse), options)
+	}
+	return errors.New("no such method")
+}
+
+func call[Req, Res any](ctx context.Context, url string, req *Req, res *Res, options []connect.ClientOption) error {
+	answer, err := connect.NewClient[Req, Res](http.DefaultClient, url, options...).CallUnary(ctx, connect.NewRequest(req))
+	if err == nil {
+		proto.Merge(any(res).(proto.Message), any(answer.Msg).(proto.Message))
+	}
+	return err
+}
+
+func (e *env) grpc() *grpc.ClientConn {
+	e.t.Helper()
+	conn, err := grpc.NewClient(e.addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func at(board string) *v1.Address { return &v1.Address{Board: board} }
+
+// TestBoards asks each method by each client.
+func TestBoards(t *testing.T) {
+	e := start(t)
+	row := func(i, n int, seq uint64) *v1.Row {
+		return &v1.Row{Rank: int64(i + 1), Member: fixture.Member(i), Score: fixture.ScoreAt(seq, n, i)}
+	}
+	profiled := row(0, 57000, 917)
+	profiled.Profile = proto.String(`{"nick":"N-m000000","v":0}`)
+	for name, call := range e.callers() {
+		t.Run(name, func(t *testing.T) {
+			do := func(method string, req, res proto.Message) {
+				t.Helper()
+				if err := call(t.Context(), method, req, res); err != nil {
+					t.Fatalf("%s: %v", method, err)
+				}
+			}
+			var top v1.GetTopResponse
+			do("GetTop", &v1.GetTopRequest{Address: at("local"), Limit: 2}, &top)
+			state := fixture.Written.StateAt(917)
+			wantRows(t, top.Page.Rows, row(0, 57000, 917), row(1, 57000, 917))
+			if p := top.Page; p.Board != "local" || p.Source != "local" || p.Seq != 917 || p.Run != state.Run || p.State != state.String() || p.Total != 57000 ||
+				!p.PublishedAt.AsTime().Equal(fixture.Published) || p.Limit != 2 || top.AgeMs <= 0 || p.Order != v1.Direction_DIRECTION_DESCENDING {
+				t.Errorf("page %v", &top)
+			}
+			top.Reset()
+			do("GetTop", &v1.GetTopRequest{Address: at("elsewhere"), Limit: 1, Start: 3, Order: v1.Direction_DIRECTION_ASCENDING}, &top)
+			wantRows(t, top.Page.Rows, &v1.Row{Rank: 4, Member: fixture.Member(996), Score: fixture.ScoreAt(12, 1000, 996)})
+			top.Reset()
+			do("GetTop", &v1.GetTopRequest{Address: at("local"), Limit: 1, Profiles: true}, &top)
+			wantRows(t, top.Page.Rows, profiled)
+
+			var one v1.GetStandingResponse
+			do("GetStanding", &v1.GetStandingRequest{Address: at("local"), Member: fixture.Member(8)}, &one)
+			wantRows(t, append(one.Page.Rows, one.Standing), row(8, 57000, 917))
+			one.Reset()
+			do("GetStanding", &v1.GetStandingRequest{Address: at("local"), Member: fixture.Member(8), Around: 1}, &one)
+			wantRows(t, append(one.Page.Rows, one.Standing), row(7, 57000, 917), row(8, 57000, 917), row(9, 57000, 917), row(8, 57000, 917))
+
+			var batch v1.BatchStandingsResponse
+			do("BatchStandings", &v1.BatchStandingsRequest{Address: at("local"), Members: []string{"nobody", fixture.Member(5)}}, &batch)
+			wantRows(t, batch.Standings, &v1.Row{Member: "nobody"}, row(5, 57000, 917))
+
+			var several v1.GetBoardsResponse
+			do("GetBoards", &v1.GetBoardsRequest{Boards: []*v1.GetTopRequest{{Address: at("shut")}, {Address: at("tiny")}, {Address: at("elsewhere"), Limit: 1}, {}}}, &several)
+			boards := several.Boards
+			if boards[0].GetProblem().GetCode() != "blocked" || boards[3].GetProblem().GetArgument() != "board" || len(boards[1].GetTop().GetPage().GetRows()) != 3 {
+				t.Errorf("boards %v", boards)
+			}
+			wantRows(t, boards[2].GetTop().GetPage().GetRows(), row(0, 1000, 12))
+		})
+	}
+}
+
+func wantRows(t *testing.T, got []*v1.Row, want ...*v1.Row) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
+// TestErrorsHaveTheCodesOfHTTP by each client.
+func TestErrorsHaveTheCodesOfHTTP(t *testing.T) {
+	clock, file := classClock()
+	e := start(t, func(c *Config) { c.Now, c.Classes = clock.now, file })
+	e.Origin.Seq.Store(5)
+	for code, req := range map[string]proto.Message{
+		"blocked":         &v1.GetTopRequest{Address: at("shut")},
+		"bad_argument":    &v1.GetTopRequest{Address: at("local"), Limit: 501},
+		"unknown_member":  &v1.GetStandingRequest{Address: at("local"), Member: "nobody"},
+		"seq_not_reached": &v1.GetTopRequest{Address: at("elsewhere"), Bounds: &v1.Bounds{MinSeq: 99}},
+		"unknown_class":   &v1.GetTopRequest{Address: &v1.Address{Class: "none"}},
+		"unknown_period":  &v1.GetTopRequest{Address: &v1.Address{Class: "gift", Dimensions: map[string]string{"zone": "eu"}, At: "20200101"}},
+	} {
+		method, res := "GetTop", proto.Message(&v1.GetTopResponse{})
+		if _, ok := req.(*v1.GetStandingRequest); ok {
+			method, res = "GetStanding", &v1.GetStandingResponse{}
+		}
+		for name, call := range e.callers() {
+			if got := codeOf(call(t.Context(), method, req, res)); got != code {
+				t.Errorf("%s: %s, want %s", name, got, code)
+			}
+		}
+	}
+}
+
+// codeOf returns the code of the problem in an error's detail.
+func codeOf(err error) string {
+	if ce, ok := errors.AsType[*connect.Error](err); ok {
+		for _, d := range ce.Details() {
+			if m, err := d.Value(); err == nil {
+				return m.(*v1.Problem).GetCode()
+			}
+		}
+	}
+	if s, ok := status.FromError(err); ok {
+		for _, d := range s.Details() {
+			return d.(*v1.Problem).GetCode()
+		}
+	}
+	return "none: " + err.Error()
+}
+
+func TestBadArguments(t *testing.T) {
+	e := start(t)
+	call := e.callers()["grpc-go"]
+	for _, req := range []*v1.GetTopRequest{
+		{}, {Address: at("a b")}, {Address: at("local"), Limit: -1}, {Address: at("local"), Start: -1}, {Address: at("local"), Order: 7},
+		{Address: &v1.Address{Board: "local", Class: "gift"}}, {Address: &v1.Address{Board: "local", At: "now"}},
+		{Address: at("local"), Bounds: &v1.Bounds{WaitMs: 5001}}, {Address: at("local"), Bounds: &v1.Bounds{MinState: "x"}}, {Address: &v1.Address{Board: "local", Room: "\x01"}},
+	} {
+		if err := call(t.Context(), "GetTop", req, &v1.GetTopResponse{}); status.Code(err) != codes.InvalidArgument || codeOf(err) != "bad_argument" {
+			t.Errorf("%v: %v", req, err)
+		}
+	}
+}
+
+// TestPageIsEncodedOnce: until the board or a profile changes.
+func TestPageIsEncodedOnce(t *testing.T) {
+	e := start(t)
+	get := func() *page {
+		t.Helper()
+		a, p := e.top(t.Context(), &v1.GetTopRequest{Address: at("local"), Profiles: true})
+		if p != nil {
+			t.Fatal(p)
+		}
+		return a.page
+	}
+	first := get()
+	if get() != first {
+		t.Error("a second page for the same top")
+	}
+	e.Profiles.Epoch.Add(1)
+	second := get()
+	if second == first {
+		t.Error("the old profiles")
+	}
+	e.publish(918)
+	if third := get(); third == second || third.message.Seq != 918 {
+		t.Error("the old page")
+	}
+}
+
+// TestPlainJSON: a POST by any HTTP client.
+func TestPlainJSON(t *testing.T) {
+	e := start(t)
+	res, err := http.Post(e.url("/rankcache.v1.Boards/GetTop"), "application/json", bytes.NewReader([]byte(`{"address":{"board":"local"},"limit":1}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var got struct {
+		Page struct {
+			Seq  string
+			Rows []struct {
+				Rank, Member string
+				Score        float64
+			}
+		}
+		AgeMs string
+	}
+	if err := json.NewDecoder(res.Body).Decode(&got); err != nil || res.StatusCode != http.StatusOK || got.Page.Seq != "917" || len(got.Page.Rows) != 1 ||
+		got.Page.Rows[0].Member != fixture.Member(0) || got.AgeMs == "" {
+		t.Errorf("%s: %+v, %v", res.Status, got, err)
+	}
+}
+
+// TestWatchByGRPC applies pages and diffs as messages.
+func TestWatchByGRPC(t *testing.T) {
+	e := start(t)
+	conn := e.grpc()
+	desc := &grpc.StreamDesc{ServerStreams: true}
+	watch := func(lastID string) grpc.ClientStream {
+		t.Helper()
+		s, err := conn.NewStream(t.Context(), desc, "/rankcache.v1.Boards/Watch")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.SendMsg(&v1.WatchRequest{Address: at("local"), Limit: 3, Profiles: true, LastId: lastID}), s.CloseSend()); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	next := func(s grpc.ClientStream) *v1.WatchResponse {
+		t.Helper()
+		m := &v1.WatchResponse{}
+		if err := s.RecvMsg(m); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	s := watch("")
+	page := next(s)
+	rows := page.GetPage().GetRows()
+	if len(rows) != 3 || rows[2].GetProfile() == "" || page.GetPage().GetSeq() != 917 || page.GetPage().GetProfilesMissing() != 0 {
+		t.Fatalf("first %v", page)
+	}
+	top := *e.Local.Head.Load()
+	top.Entries = append(top.Entries[:0:0], top.Entries...)
+	top.Entries[1].Score += 0.5
+	top.State = fixture.Written.StateAt(918)
+	top.PublishedAt = time.Now()
+	e.Local.Head.Store(&top)
+	e.Changed("local")
+	diff := next(s).GetDiff()
+	if diff.GetBase() != page.Id || diff.GetLen() != 3 || len(diff.GetChanges()) != 1 || diff.Changes[0].At != 1 || diff.Changes[0].Row.Rank != 2 ||
+		diff.Changes[0].Row.Score != rows[1].Score+0.5 || diff.Page.Seq != 918 {
+		t.Errorf("then %v", diff)
+	}
+	if d := next(watch(page.Id)).GetDiff(); !proto.Equal(d, diff) {
+		t.Errorf("resumed with %v, want %v", d, diff)
+	}
+	e.Drain()
+	if end := next(s).GetEnd(); end.GetCode() != "draining" || end.RetryMs < 100 || end.RetryMs > 1000 {
+		t.Errorf("at last %v", end)
+	}
+}
+
+func TestHealthAndReflection(t *testing.T) {
+	e := start(t)
+	conn := e.grpc()
+	check := func() grpc_health_v1.HealthCheckResponse_ServingStatus {
+		t.Helper()
+		res, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "rankcache.v1.Boards"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Status
+	}
+	if got := check(); got != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Errorf("health %v", got)
+	}
+	e.Drain()
+	if got := check(); got != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("health %v while draining", got)
+	}
+	s, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(&grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "rankcache.v1.Boards"}}); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := s.Recv(); err != nil || len(res.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
+		t.Errorf("reflection %v, %v", res, err)
+	}
+}

@@ -1,0 +1,94 @@
+package rpc
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"rankcache"
+	v1 "rankcache/proto/rankcache/v1"
+	"rankcache/sidecar/internal/live"
+)
+
+type controlKey struct{}
+
+// withControl lets a stream's handler set the deadlines of its connection.
+func withControl(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := context.WithValue(r.Context(), controlKey{}, http.NewResponseController(w))
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// watch is the method Watch: the events of a watch as messages.
+func (s *Server) watch(ctx context.Context, r *v1.WatchRequest, to *connect.ServerStream[raw]) error {
+	if _, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles); p != nil {
+		return errorOf(p)
+	}
+	w, p := s.open(ctx, addressOf(r.Address, r.Order, r.Limit, r.Profiles), r.LastId)
+	if p != nil {
+		return errorOf(p)
+	}
+	defer w.close()
+	control := ctx.Value(controlKey{}).(*http.ResponseController)
+	if err := control.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	for {
+		ev, err := w.next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := control.SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout)); err != nil {
+			return err
+		}
+		if err := to.Send(&raw{func(json bool) []byte { return encodeEvent(&ev, json) }}); err != nil || ev.Kind == live.End {
+			return err
+		}
+	}
+}
+
+// encodeEvent returns the bytes of an event. Those of updates are shared.
+func encodeEvent(ev *live.Event, json bool) []byte {
+	format := live.Protobuf
+	if json {
+		format = live.ProtoJSON
+	}
+	if ev.Kind == live.Update {
+		return ev.Encoded(format, func(m *live.Message) []byte { return encodeMessage(updateMessage(m), json) })
+	}
+	m := &v1.WatchResponse{Event: &v1.WatchResponse_Age{Age: &v1.Age{AgeMs: ev.Age.Milliseconds(), Source: ev.Source.String()}}}
+	if ev.Kind == live.End {
+		m.Event = &v1.WatchResponse_End{End: &v1.End{Code: string(ev.Code), RetryMs: int32(ev.Retry.Milliseconds())}}
+	}
+	return encodeMessage(m, json)
+}
+
+func encodeMessage(m *v1.WatchResponse, json bool) []byte {
+	data, err := appendMessage(nil, m, json)
+	if err != nil { // its strings are UTF-8: can't be
+		panic(err)
+	}
+	return data
+}
+
+func updateMessage(m *live.Message) *v1.WatchResponse {
+	page := head(m.Key, m.Source, rankcache.Stamp{State: m.State, Members: m.Members, At: m.At})
+	page.Limit, page.ProfilesMissing = int32(m.Key.Limit), int32(m.ProfilesMissing)
+	rows := make([]*v1.Row, len(m.Rows))
+	for i, r := range m.Rows {
+		rows[i] = &v1.Row{Rank: int64(i + 1), Member: r.Member, Score: r.Score, Profile: profileText(r.Profile())}
+	}
+	if m.Base == "" {
+		page.Rows = rows
+		return &v1.WatchResponse{Id: m.ID, Event: &v1.WatchResponse_Page{Page: page}}
+	}
+	diff := &v1.Diff{Base: m.Base, Page: page, Len: int32(m.Len), Changes: make([]*v1.Change, len(rows))}
+	for i, row := range rows {
+		row.Rank = int64(m.Positions[i] + 1)
+		diff.Changes[i] = &v1.Change{At: int32(m.Positions[i]), Row: row}
+	}
+	return &v1.WatchResponse{Id: m.ID, Event: &v1.WatchResponse_Diff{Diff: diff}}
+}

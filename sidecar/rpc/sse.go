@@ -1,0 +1,123 @@
+package rpc
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"rankcache"
+	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/internal/live"
+)
+
+func (s *Server) liveBoard(w http.ResponseWriter, r *http.Request) {
+	s.live(w, r, address{board: rankcache.BoardID(r.PathValue("board"))})
+}
+
+func (s *Server) liveClass(w http.ResponseWriter, r *http.Request) {
+	s.live(w, r, address{class: r.PathValue("class"), dims: make(map[string]string)})
+}
+
+// live answers with the events of a watch.
+func (s *Server) live(w http.ResponseWriter, r *http.Request, a address) {
+	if p := a.parse(r.URL.RawQuery); p != nil {
+		writeProblem(w, p)
+		return
+	}
+	watch, p := s.open(r.Context(), a, r.Header.Get("Last-Event-Id"))
+	if p != nil {
+		writeProblem(w, p)
+		return
+	}
+	defer watch.close()
+	control := http.NewResponseController(w)
+	// A stream lasts, and its client has nothing more to send.
+	if control.SetReadDeadline(time.Time{}) != nil {
+		writeProblem(w, &apijson.Problem{Code: apijson.CodeInternal})
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	var buffer []byte
+	for {
+		ev, err := watch.next(r.Context())
+		if err != nil {
+			return
+		}
+		buffer = ev.AppendSSE(buffer[:0])
+		if control.SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout)) != nil {
+			return
+		}
+		if _, err := w.Write(buffer); err != nil || control.Flush() != nil || ev.Kind == live.End {
+			return
+		}
+	}
+}
+
+// parse reads the query. Unknown and repeated arguments are errors, as on the data port.
+func (a *address) parse(raw string) *apijson.Problem {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return apijson.BadArgument("query", "is not percent-encoded")
+	}
+	for name, values := range query {
+		if len(values) > 1 {
+			return apijson.BadArgument(name, "is given twice")
+		}
+		if p := a.set(name, values[0]); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+func (a *address) set(name, value string) *apijson.Problem {
+	switch name {
+	case "limit":
+		n, err := strconv.Atoi(value)
+		if a.limit = n; err != nil || n < 1 || n > rankcache.MaxTop {
+			return apijson.BadArgument(name, "want 1 to "+strconv.Itoa(rankcache.MaxTop))
+		}
+	case "order":
+		if value != "desc" && value != "asc" {
+			return apijson.BadArgument(name, "want desc or asc")
+		}
+		if value == "asc" {
+			a.order = rankcache.Ascending
+		}
+	case "profiles":
+		if a.profiles = value == "1"; !a.profiles && value != "0" {
+			return apijson.BadArgument(name, "want 0 or 1")
+		}
+	case "room":
+		a.room = value
+	default:
+		if a.class == "" {
+			return apijson.BadArgument(name[:min(len(name), 40)], "is no argument here: want limit order profiles room")
+		}
+		if name == "at" {
+			a.at = value
+			return nil
+		}
+		a.dims[name] = value
+	}
+	return nil
+}
+
+func writeProblem(w http.ResponseWriter, p *apijson.Problem) {
+	info := p.Info()
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	if info.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", apijson.RetryAfter)
+	}
+	w.WriteHeader(info.Status)
+	_, _ = w.Write(p.Append(nil)) // a caller that left gets no answer
+}
+
+func unknownPath() *apijson.Problem {
+	return &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "want GET /v1/boards/{board}/live or /v1/classes/{class}/live, or a method of rankcache.v1.Boards; pages are on the data port"}
+}

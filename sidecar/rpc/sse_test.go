@@ -1,0 +1,279 @@
+package rpc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"rankcache/internal/testkit"
+	"rankcache/rooms"
+	"rankcache/sidecar"
+	"rankcache/sidecar/httpapi"
+	"rankcache/sidecar/internal/fixture"
+)
+
+// TestPageIsThatOfTheDataPort: a page event has the body of GET …/top, and id and run.
+func TestPageIsThatOfTheDataPort(t *testing.T) {
+	clock, file := classClock()
+	e := start(t, func(c *Config) { c.Now, c.Classes = clock.now, file })
+	data, err := httpapi.New(e.reader, httpapi.Config{Classes: file, Now: clock.now}, fixture.FailOnWarn(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln := testkit.Listen(t, "tcp")
+	served := make(chan error, 1)
+	go func() { served <- data.Serve(t.Context(), ln) }()
+	t.Cleanup(func() { <-served })
+	for _, of := range []string{"boards/local/*?limit=5", "boards/local/*?order=asc&limit=3&profiles=1", "boards/hot/*", "boards/elsewhere/*?limit=7",
+		"classes/gift/*?zone=eu", "classes/gift/*?zone=eu&limit=2&at=previous", "classes/ever/*"} {
+		res, err := http.Get("http://" + ln.Addr().String() + "/v1/" + strings.Replace(of, "*", "top", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want map[string]any
+		err = json.NewDecoder(res.Body).Decode(&want)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatal(of, res.Status, err)
+		}
+		stream := e.watch("/v1/"+strings.Replace(of, "*", "live", 1), "", nil)
+		ev := stream.want("page")
+		if ev.data["id"] != ev.id || ev.id == "" || ev.data["run"] != float64(fixture.Written.Run) {
+			t.Errorf("%s: id %q, run %v", of, ev.id, ev.data["run"])
+		}
+		delete(ev.data, "id")
+		delete(ev.data, "run")
+		if diff := cmp.Diff(want, ev.data); diff != "" {
+			t.Errorf("%s (-data port +stream):\n%s", of, diff)
+		}
+		_ = stream.close()
+	}
+}
+
+func TestChangesArePushed(t *testing.T) {
+	e := start(t)
+	h2 := new(http.Protocols)
+	h2.SetUnencryptedHTTP2(true)
+	for name, protocols := range map[string]*http.Protocols{"HTTP/1.1": nil, "HTTP/2": h2} {
+		e.Local.Publish(917)
+		s := e.watch("/v1/boards/local/live?limit=2", "", protocols)
+		first := s.want("page")
+		e.publish(918)
+		if ev := s.want("page"); ev.data["seq"] != 918.0 || ev.id == first.id {
+			t.Errorf("%s: %+v after %s", name, ev, first.id)
+		}
+		_ = s.close()
+		e.publish(919)
+		s = e.watch("/v1/boards/local/live?limit=2", first.id, protocols)
+		if ev := s.want("page"); ev.data["seq"] != 919.0 { // both rows differ: the page is shorter
+			t.Errorf("%s: %+v after resuming", name, ev)
+		}
+		_ = s.close()
+	}
+}
+
+func TestDrainEndsStreams(t *testing.T) {
+	e := start(t)
+	s := e.watch("/v1/boards/local/live", "", nil)
+	s.want("page")
+	e.Drain()
+	for _, s := range []*events{s, e.watch("/v1/boards/local/live", "", nil)} {
+		if ev := s.want("end"); ev.data["code"] != "draining" || ev.retry == "" || ev.id != "" {
+			t.Errorf("%+v", ev)
+		}
+		if ev, more := s.next(); more {
+			t.Errorf("%+v behind the end", ev)
+		}
+	}
+}
+
+func TestBlockedEndsStreams(t *testing.T) {
+	e := start(t)
+	s := e.watch("/v1/boards/local/live", "", nil)
+	s.want("page")
+	e.tiers.Store(fixture.Tiers("boards:\n  - {match: local, mode: blocked}\n")())
+	e.Changed("local")
+	if ev := s.want("end"); ev.data["code"] != "blocked" {
+		t.Errorf("%+v", ev)
+	}
+	wantProblem(t, e, "/v1/boards/local/live", 403, "blocked")
+}
+
+func wantProblem(t *testing.T, e *env, path string, status int, code string) {
+	t.Helper()
+	res, err := http.Get(e.url(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var p struct{ Code string }
+	if err := json.NewDecoder(res.Body).Decode(&p); err != nil || res.StatusCode != status || p.Code != code {
+		t.Errorf("%s: %s, code %q (%v), want %d %s", path, res.Status, p.Code, err, status, code)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	clock, file := classClock()
+	e := start(t, func(c *Config) { c.Now, c.Classes = clock.now, file })
+	for path, want := range map[string]string{
+		"/v1/boards/shut/live":                       "403 blocked",
+		"/v1/boards/a%20b/live":                      "400 bad_argument",
+		"/v1/boards/local/live?limit=0":              "400 bad_argument",
+		"/v1/boards/local/live?limit=501":            "400 bad_argument",
+		"/v1/boards/local/live?limit=5&limit=6":      "400 bad_argument",
+		"/v1/boards/local/live?limt=5":               "400 bad_argument",
+		"/v1/boards/local/live?order=up":             "400 bad_argument",
+		"/v1/boards/local/live?profiles=yes":         "400 bad_argument",
+		"/v1/boards/local/live?room=%01":             "400 bad_argument",
+		"/v1/boards/local/live?x=%zz":                "400 bad_argument",
+		"/v1/boards/local/live?at=now":               "400 bad_argument",
+		"/v1/boards/local":                           "404 unknown_path",
+		"/v1/boards/local/top":                       "404 unknown_path",
+		"/v1/classes/none/live":                      "404 unknown_class",
+		"/v1/classes/gift/live":                      "400 bad_argument",
+		"/v1/classes/gift/live?zone=e:u":             "400 bad_argument",
+		"/v1/classes/gift/live?zone=eu&zon=1":        "400 bad_argument",
+		"/v1/classes/gift/live?zone=eu&at=yesterday": "400 bad_argument",
+		"/v1/classes/gift/live?zone=eu&at=20200101":  "404 unknown_period",
+		"/v1/classes/gift/live?zone=eu&limit=51":     "400 bad_argument",
+		"/v1/classes/ever/live?at=previous":          "400 bad_argument",
+	} {
+		var status int
+		var code string
+		_, _ = fmt.Sscan(want, &status, &code)
+		wantProblem(t, e, path, status, code)
+	}
+}
+
+// fakeClock is a clock that tests set.
+type fakeClock struct{ nanos atomic.Int64 }
+
+func (c *fakeClock) now() time.Time { return time.Unix(0, c.nanos.Load()) }
+
+// classClock returns a clock and a rooms file with classes.
+func classClock() (*fakeClock, func() *rooms.File) {
+	file, err := rooms.Parse([]byte(`
+classes:
+  - {name: gift, board: "gift:{zone}:{period}", period: day, tz: UTC, top: 50, keep: 72h}
+  - {name: ever, board: "ever", period: none}
+`))
+	if err != nil {
+		panic(err)
+	}
+	clock := &fakeClock{}
+	clock.nanos.Store(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).UnixNano())
+	return clock, func() *rooms.File { return file }
+}
+
+// TestStreamGoesOverToTheNextPeriod: a stream of a class shows the board of the present.
+func TestStreamGoesOverToTheNextPeriod(t *testing.T) {
+	midnight := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+	began := time.Now()
+	clock := func() time.Time { return midnight.Add(time.Since(began) - 300*time.Millisecond) }
+	_, file := classClock()
+	e := start(t, func(c *Config) { c.Now, c.Classes = clock, file })
+	s := e.watch("/v1/classes/gift/live?zone=eu", "", nil)
+	before, after := s.want("page"), s.want("page")
+	if before.data["board"] != "gift:eu:20261123" || after.data["board"] != "gift:eu:20261124" {
+		t.Errorf("boards %v, then %v", before.data["board"], after.data["board"])
+	}
+	if p := after.data["period"].(map[string]any); p["state"] != "running" || p["tag"] != "20261124" {
+		t.Errorf("period %v", p)
+	}
+}
+
+// TestSlowReaderIsClosed: a client that takes nothing keeps its place for the write timeout.
+func TestSlowReaderIsClosed(t *testing.T) {
+	e := start(t, func(c *Config) { c.WriteTimeout = 100 * time.Millisecond })
+	c := dial(t, e.addr)
+	if err := c.SetReadBuffer(1); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(c, "GET /v1/boards/local/live?limit=500&profiles=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	testkit.Eventually(t, 5*time.Second, func() error {
+		if e.hub.Streams() != 1 {
+			return errors.New("no stream")
+		}
+		return nil
+	})
+	for seq, until := uint64(918), time.Now().Add(20*time.Second); e.hub.Streams() != 0; seq++ {
+		if time.Now().After(until) {
+			t.Fatal("the stream is still open")
+		}
+		e.publish(seq)
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestGoneReaders: a client that is gone, or that can't be sent to any more, frees its place.
+func TestGoneReaders(t *testing.T) {
+	e := start(t)
+	for name, leave := range map[string]func(c *net.TCPConn) error{
+		"closed":      (*net.TCPConn).Close,
+		"reset":       func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },
+		"half-closed": (*net.TCPConn).CloseWrite,
+	} {
+		c := dial(t, e.addr)
+		_, _ = io.WriteString(c, "GET /v1/boards/local/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		if _, err := c.Read(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+		if err := leave(c); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if n := e.hub.Streams(); n != 0 {
+				return fmt.Errorf("%s: %d streams", name, n)
+			}
+			return nil
+		})
+	}
+}
+
+// TestHostileRequests: none of them costs more than its connection.
+func TestHostileRequests(t *testing.T) {
+	e := startLogging(t, slog.New(slog.DiscardHandler)) // net/http warns of them
+	for _, request := range []string{
+		"GET /v1/boards/local/live HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		"POST /v1/boards/local/live HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello",
+		"GET /v1/boards/" + strings.Repeat("x", 9000) + "/live HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET /v1/boards/local/live?" + strings.Repeat("a&", 3000) + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"*1\r\n$4\r\nPING\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + strings.Repeat("\x00", 100),
+	} {
+		c := dial(t, e.addr)
+		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		_, _ = io.WriteString(c, request)
+		answer := make([]byte, 20)
+		if n, _ := c.Read(answer); strings.Contains(string(answer[:n]), " 200 ") {
+			t.Errorf("%.60q is answered %q", request, answer[:n])
+		}
+		_ = c.Close()
+	}
+	if n := e.hub.Streams(); n != 0 {
+		t.Errorf("%d streams", n)
+	}
+	e.watch("/v1/boards/local/live", "", nil).want("page")
+}
+
+// TestStreamOutlivesTimeouts: reading the request is limited to seconds, a stream is not.
+func TestStreamOutlivesTimeouts(t *testing.T) {
+	e := start(t, func(c *Config) { c.ReadTimeout, c.Beat = 100*time.Millisecond, 200*time.Millisecond })
+	s := e.watch("/v1/boards/local/live", "", nil)
+	s.want("page")
+	if ev := s.want("age"); ev.data["source"] != sidecar.SourceLocal.String() || ev.data["age_ms"].(float64) <= 0 || ev.id != "" {
+		t.Errorf("%+v", ev)
+	}
+	e.publish(918)
+	s.want("page")
+}

@@ -1,0 +1,75 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+
+	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/internal/live"
+)
+
+// watch is one client's stream of events of one address.
+type watch struct {
+	server  *Server
+	address address
+	stream  *live.Stream // nil: draining
+}
+
+// open returns the watch once its page was read. The caller closes it.
+func (s *Server) open(ctx context.Context, a address, lastID string) (*watch, *apijson.Problem) {
+	w := &watch{server: s, address: a}
+	return w, w.openStream(ctx, lastID)
+}
+
+func (w *watch) openStream(ctx context.Context, lastID string) *apijson.Problem {
+	f, p := w.server.find(&w.address)
+	if p != nil {
+		return p
+	}
+	stream, err := w.server.hub.Open(ctx, f.Key, lastID, f.lasts)
+	switch {
+	case errors.Is(err, live.ErrDraining):
+		return nil // the first event tells it
+	case errors.Is(err, live.ErrStreams):
+		return &apijson.Problem{Code: apijson.CodeOverloaded, Detail: "as many live streams, or keys of boards that Redis answers, are watched here as may be"}
+	case err != nil:
+		return apijson.ProblemOf(err)
+	}
+	w.stream = stream
+	return nil
+}
+
+// next waits for the next event; the one of kind End is the last. The error is that of ctx.
+func (w *watch) next(ctx context.Context) (live.Event, error) {
+	for {
+		if w.stream == nil {
+			return live.EndOf(live.CodeDraining), nil
+		}
+		ev, err := w.stream.Next(ctx)
+		if err != nil || ev.Kind != live.Over {
+			return ev, err
+		}
+		w.close()
+		if p := w.openStream(ctx, ""); p != nil {
+			return live.EndOf(endCode(p)), ctx.Err()
+		}
+	}
+}
+
+// endCode returns why a stream ends that can't go over to its next board.
+func endCode(p *apijson.Problem) live.Code {
+	switch p.Code {
+	case apijson.CodeBlocked:
+		return live.CodeBlocked
+	case apijson.CodeUnknownClass, apijson.CodeUnknownPeriod, apijson.CodeBadArgument:
+		return live.CodeDeleted
+	}
+	return live.Code(p.Code)
+}
+
+func (w *watch) close() {
+	if w.stream != nil {
+		w.stream.Close()
+		w.stream = nil
+	}
+}

@@ -1,0 +1,29 @@
+package wire
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"testing"
+
+	"rankcache"
+)
+
+// The golden record is the contract with everything that reads the topic of finals.
+func TestGoldenFinal(t *testing.T) {
+	f := Final{Board: "gift:7:20261122-17", Class: "gift-half-hour", Dims: map[string]string{"zone": "7"}, Tag: "20261122-17", Start: 1763769600000, End: 1763771400000,
+		State: rankcache.State{Run: 1838429319476737, Seq: 917, Sum: 0x0a1b2c3d4e5f, HasSum: true}, Members: 2,
+		Top:  []rankcache.Entry{{Member: "1000123", Score: 42.5}, {Member: "1000124", Score: 7}},
+		File: "s3://finals/gift-half-hour/20261122-17/gift.7.20261122-17-1838429319476737-917-0a1b2c3d4e5f.parquet"}
+	golden, err := os.ReadFile("testdata/rank_final.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := EncodeFinal(&f); err != nil || !bytes.Equal(got, bytes.TrimSpace(golden)) {
+		t.Errorf("%v, wrote\n%s, golden\n%s", err, got, golden)
+	}
+	f.Top[0].Score = math.Inf(1)
+	if got, err := EncodeFinal(&f); err == nil {
+		t.Errorf("wrote %s", got)
+	}
+}
