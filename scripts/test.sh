@@ -67,7 +67,7 @@ run() {
 
 # In full size these take minutes and all of the machine, so that nothing else runs beside them. Of these a failed subtest
 # alone is run again, of the others its whole test: their names may have signs that a pattern takes for its own.
-readonly long='^(TestFaults|TestMemoryStaysUnderTheLimit|TestNothingIsLostWhenWritersAreKilled|TestEndedBoardsLeaveNothing|TestSwitch|TestRollout)$'
+readonly long='^(TestFaults|TestMemoryStaysUnderTheLimit|TestNothingIsLostWhenWritersAreKilled|TestEndedBoardsLeaveNothing|TestSwitch|TestRollout|TestLedgerIsKilled|TestFailoverLosesNothing|TestFailoverOfSetsAndDeletes)$'
 if [ -z "${RANKCACHE_FULL:-}" ]; then
   run all --rerun-fails-run-root-test --packages='./...' -- -race
 else

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -181,4 +182,52 @@ func (f *failover) agree(l, sidecar *child) {
 		_, err := compare.Board(f.Context(), http.DefaultClient, base, f.star, o, state.Seq)
 		return err
 	})
+}
+
+// TestFailoverOfSetsAndDeletes: what was set or deleted since is not touched, and reported with both values.
+func TestFailoverOfSetsAndDeletes(t *testing.T) {
+	if !testkit.Full() {
+		t.Skip("a failover takes ten seconds: RANKCACHE_FULL=1 has it")
+	}
+	f := newFailover(t, "postgres")
+	do := func(order, member, op string) {
+		f.post(t.Context(), order, fmt.Sprintf(`"board":%q,"member":%q,%s`, f.star, member, op))
+	}
+	for _, member := range []string{"free", "set", "gone"} {
+		do("first-"+member, member, `"op":"set","score":100`)
+	}
+	old, err := f.sentinel.Master(t.Context())
+	must(t, err)
+	must(t, f.sentinel.CutReplicas(t.Context(), old))
+	do("l1", "free", `"op":"set","score":50`)
+	do("l2", "free", `"op":"incr","delta":5`)
+	do("l3", "set", `"op":"incr","delta":1`)
+	do("l4", "gone", `"op":"delete"`)
+	f.die(old)
+	do("n1", "set", `"op":"set","score":20`)
+	do("n2", "gone", `"op":"incr","delta":3`)
+	startListening(t, f.ledgerOf...) // it reads both histories
+	want := []string{"free set 1  50 -1", "free incr 1  55 -1", "set incr 2 changed 101 20", "gone delete 2 changed -1 103"}
+	testkit.Eventually(t, time.Minute, func() error {
+		rows, err := f.rows.QueryContext(t.Context(), "SELECT member, op, state, COALESCE(reason, ''), COALESCE(score, -1), COALESCE(now_score, -1) FROM rank_lost ORDER BY run, seq")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		var got []string
+		for rows.Next() {
+			var member, op, reason string
+			var state int
+			var score, now float64
+			must(t, rows.Scan(&member, &op, &state, &reason, &score, &now))
+			got = append(got, fmt.Sprint(member, " ", op, " ", state, " ", reason, " ", score, " ", now))
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("rank_lost %q, want %q", got, want)
+		}
+		return rows.Err()
+	})
+	if points := f.points(f.star); points != 55+20+103 {
+		t.Errorf("%d points", points)
+	}
 }

@@ -77,6 +77,67 @@ func (s *SQL) Crash(ctx context.Context) error {
 	return pollUntil(ctx, func() error { return s.Restart(ctx) })
 }
 
+// RestartFast stops the server without waiting for its clients to leave, and starts it again.
+func (s *SQL) RestartFast(ctx context.Context) error {
+	if s.Kind == "postgres" {
+		if err := s.signal(syscall.SIGINT); err != nil { // it waits for them after SIGTERM
+			return err
+		}
+		err := pollUntil(ctx, func() error {
+			if s.Running() {
+				return errors.New("postgres is still running")
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.Restart(ctx)
+}
+
+// Hang freezes the server and the processes of its connections, until resume is called.
+func (s *SQL) Hang(ctx context.Context) (resume func() error, err error) {
+	var pids []int
+	if s.Kind == "postgres" {
+		if pids, err = s.backends(ctx); err != nil {
+			return nil, err
+		}
+	}
+	all := func(sig syscall.Signal) error {
+		err := s.signal(sig)
+		for _, pid := range pids {
+			if gone := syscall.Kill(pid, sig); !errors.Is(gone, syscall.ESRCH) {
+				err = errors.Join(err, gone)
+			}
+		}
+		return err
+	}
+	return func() error { return all(syscall.SIGCONT) }, all(syscall.SIGSTOP)
+}
+
+// backends returns the processes of PostgreSQL that serve connections.
+func (s *SQL) backends(ctx context.Context) (pids []int, err error) {
+	db, err := OpenSQL(s.URL(s.Kind))
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	rows, err := db.QueryContext(ctx, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var pid int
+		if err := rows.Scan(&pid); err != nil {
+			return nil, err
+		}
+		pids = append(pids, pid)
+	}
+	return pids, rows.Err()
+}
+
 // StartPostgres starts the newest PostgreSQL of Debian's packages, or the one in PATH, and returns once it serves, about two seconds later. PostgreSQL refuses to
 // run as root, so root runs it as the user postgres, or nobody where there is none. ctx bounds the start. The error wraps ErrNotInstalled when it is missing.
 func StartPostgres(ctx context.Context, o SQLOptions) (*SQL, error) {

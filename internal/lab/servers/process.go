@@ -55,3 +55,15 @@ func (p *process) running() bool {
 		return true
 	}
 }
+
+// LimitFiles has processes that are started from now on, and this one, write no file beyond a size, as if the disk were full, until undo is called. Those that
+// were started keep the limit.
+func LimitFiles(bytes uint64) (undo func() error, err error) {
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		return nil, err
+	}
+	limited := before
+	limited.Cur = bytes
+	return func() error { return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before) }, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limited)
+}
