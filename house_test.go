@@ -38,7 +38,7 @@ var (
 	examples = "rankcache/examples"
 
 	// alone import no package of the module.
-	alone = []string{"rankcache/deploy"}
+	alone = []string{"rankcache/deploy", "rankcache/docs"}
 )
 
 // Packages that do I/O, which the ground floor must not import. A leading segment

@@ -115,3 +115,20 @@ type ProofStatus struct {
 	Proved   State
 	ProvedAt time.Time
 }
+
+// Life is how far a board's life has come in Redis. It only rises. A board of which Redis
+// has no meta is open.
+type Life uint8
+
+// Lives of a board.
+const (
+	LifeOpen Life = iota
+	LifeClosing
+	LifeClosed
+	LifeFinal
+)
+
+// String returns the life as answers name it: open, closing, closed or final.
+func (l Life) String() string {
+	return [...]string{"open", "closing", "closed", "final"}[min(l, LifeFinal)]
+}

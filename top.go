@@ -47,6 +47,9 @@ type Top struct {
 	State
 	// Members is the number of members of the whole board.
 	Members int
+	// Life tells, once it is closed, that no command changes the board any more; only
+	// answers of Redis tell it.
+	Life Life
 	// PublishedAt is when this top was made, by the clock of this process.
 	PublishedAt time.Time
 }
@@ -57,11 +60,11 @@ type Stamp struct {
 	State
 	// Members is the number of members of the whole board.
 	Members int
+	// Life tells, once it is closed, that no command changes the board any more; only
+	// answers of Redis tell it.
+	Life Life
 	// At is when the answer was made, by the clock of this process.
 	At time.Time
-	// Closed tells that the board's period has ended, so that no command changes it any
-	// more; only answers of Redis tell it.
-	Closed bool
 }
 
 // Page is a run of neighbouring rows of a board. Start is the 0-based index of

@@ -105,6 +105,16 @@ func (t *Tracker) Top(board rankcache.BoardID) (top *rankcache.Top, currentAt ti
 	return h.top, h.at, true
 }
 
+// Kept calls fn with each page that is kept, also of those that are too old to be served,
+// and when it was last known to be current.
+func (t *Tracker) Kept(fn func(top *rankcache.Top, currentAt time.Time)) {
+	for _, p := range *t.pages.Load() {
+		if h := p.cached.Load(); h != nil {
+			fn(h.top, h.at)
+		}
+	}
+}
+
 // Observe takes the newest verdict. The age of a verdict counts from when it was
 // first observed.
 func (t *Tracker) Observe(v Verdict) {

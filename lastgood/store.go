@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -61,20 +62,25 @@ func (s *Store) save(snap *Snapshot, pieces iter.Seq[[]rankcache.Entry]) error {
 	if err := snap.Board.Check(); err != nil {
 		return err
 	}
+	return s.replace(string(snap.Board)+fileEnding, func(w io.Writer) error { return encode(w, snap, pieces) })
+}
+
+// replace writes a file beside that of the name, and renames it.
+func (s *Store) replace(name string, write func(io.Writer) error) error {
 	s.temps.Do(s.removeTemps)
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(s.dir, string(snap.Board)+".*"+tempEnding) // readable by its owner only
+	temp, err := os.CreateTemp(s.dir, name+".*"+tempEnding) // readable by its owner only
 	if err != nil {
 		return err
 	}
-	err = encode(temp, snap, pieces)
+	err = write(temp)
 	if err == nil {
 		err = temp.Sync() // otherwise the rename may reach the disk before the bytes
 	}
 	if err = errors.Join(err, temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), s.path(snap.Board))
+		err = os.Rename(temp.Name(), filepath.Join(s.dir, name))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))

@@ -23,13 +23,10 @@ type runsOf map[rankcache.BoardID][]*boardRun
 
 // boardRuns reads and locks the rows of the changes' boards.
 func (t *transaction) boardRuns(updates []*wire.Update) (runsOf, error) {
-	var boards []string
 	seen := make(runsOf)
-	for _, u := range updates {
-		if _, twice := seen[u.Board]; !twice {
-			seen[u.Board] = nil
-			boards = append(boards, string(u.Board))
-		}
+	var boards []string
+	for _, b := range boardsOf(updates) {
+		seen[b], boards = nil, append(boards, string(b))
 	}
 	if len(boards) == 0 {
 		return seen, nil
@@ -45,6 +42,18 @@ func (t *transaction) boardRuns(updates []*wire.Update) (runsOf, error) {
 		seen[r.last.Board] = append(seen[r.last.Board], &r)
 		return err
 	})
+}
+
+// boardsOf returns the boards of changes, each once.
+func boardsOf(updates []*wire.Update) (boards []rankcache.BoardID) {
+	seen := make(map[rankcache.BoardID]bool)
+	for _, u := range updates {
+		if !seen[u.Board] {
+			seen[u.Board] = true
+			boards = append(boards, u.Board)
+		}
+	}
+	return boards
 }
 
 // find returns the row of a run, or nil.

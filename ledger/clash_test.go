@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
@@ -39,7 +40,14 @@ func TestLostHistoryIsMovedAside(t *testing.T) {
 }
 
 // held is what Redis has of a history.
-type held struct{ updates []*wire.Update }
+type held struct {
+	updates []*wire.Update
+	metas   map[rankcache.BoardID]wire.Meta
+}
+
+func (h held) Metas(context.Context, []rankcache.BoardID) (map[rankcache.BoardID]wire.Meta, error) {
+	return h.metas, nil
+}
 
 func (h held) Verdicts(_ context.Context, changes []*wire.Update) ([]Verdict, error) {
 	verdicts := make([]Verdict, len(changes))
@@ -60,7 +68,7 @@ func TestLateUpdatesOfALostHistory(t *testing.T) {
 		replica := h.clone()
 		lost := []*wire.LedgerUpdate{h.incr("a", 10), h.incr("c", 10), h.incr("c", 10)}
 		one, two, three := replica.change(wire.OpIncr, "b", 5, "n1"), replica.change(wire.OpIncr, "d", 6, "n2"), replica.change(wire.OpIncr, "a", 6, "n3")
-		s.Orders = held{[]*wire.Update{&one.Update, &two.Update, &three.Update}}
+		s.Orders = held{updates: []*wire.Update{&one.Update, &two.Update, &three.Update}}
 		// Two of the new history are there when the old one's come, and one comes behind.
 		next, _ = feed(t, s, next, one, two)
 		next, done := feed(t, s, next, lost[0], lost[1])

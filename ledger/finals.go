@@ -73,25 +73,35 @@ func (s results) SaveFinal(ctx context.Context, f *Final) error {
 			return err
 		}
 		n := len(f.Top)
-		board, place, member, score := make([]string, n), make([]int64, n), make([]string, n), make([]*float64, n)
+		board, place, member, score, end := make([]string, n), make([]int64, n), make([]string, n), make([]*float64, n), make([]int64, n)
 		for i := range f.Top {
-			board[i], place[i], member[i], score[i] = string(f.Board), int64(i+1), f.Top[i].Member, &f.Top[i].Score
+			board[i], place[i], member[i], score[i], end[i] = string(f.Board), int64(i+1), f.Top[i].Member, &f.Top[i].Score, f.End
 		}
-		_, err = t.d.insert("rank_final", "", texts("board", board), ints("place", place), texts("member", member), doubles("score", score)).exec(t)
+		_, err = t.d.insert("rank_final", "", texts("board", board), ints("place", place), texts("member", member), doubles("score", score), ints("end_at", end)).exec(t)
 		return err
 	})
 }
 
 // FinalOf returns the head of a board's final and its rows from place start+1 on, limit at
 // most; nil if there is none.
-func (s results) FinalOf(ctx context.Context, board rankcache.BoardID, start, limit int) (f *Final, err error) {
+func (s results) FinalOf(ctx context.Context, board rankcache.BoardID, start, limit int) (*Final, error) {
+	return s.final(ctx, finalOf(s.d, board), start, limit)
+}
+
+// FinalAt is FinalOf for the board of a class, dimensions and tag.
+func (s results) FinalAt(ctx context.Context, class string, dims map[string]string, tag string, start, limit int) (*Final, error) {
+	q := selectFinals(s.d, "").add(" WHERE class = ").arg(class).add(" AND tag = ").arg(tag).add(" AND dims = ").arg(string(wire.AppendDims(nil, dims)))
+	return s.final(ctx, q, start, limit)
+}
+
+func (s results) final(ctx context.Context, q *query, start, limit int) (f *Final, err error) {
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
-		found, err := finals(t, finalOf(t.d, board))
+		found, err := finals(t, q)
 		if err != nil || len(found) == 0 {
 			return err
 		}
 		f = found[0]
-		q := t.d.query("SELECT member, score FROM rank_final WHERE board = ").arg(string(board)).add(" AND place > ").arg(start).add(" ORDER BY place LIMIT ").arg(limit)
+		q := t.d.query("SELECT member, score FROM rank_final WHERE board = ").arg(string(f.Board)).add(" AND place > ").arg(start).add(" ORDER BY place LIMIT ").arg(limit)
 		return q.each(t, func(row *sql.Rows) error {
 			var e rankcache.Entry
 			err := row.Scan(&e.Member, &e.Score)
@@ -102,26 +112,78 @@ func (s results) FinalOf(ctx context.Context, board rankcache.BoardID, start, li
 	return f, err
 }
 
-const finalSelect = "board, class, dims, tag, start_at, end_at, run, seq, sum, members, integers, file, made_at"
-
-func finalOf(d *dialect, board rankcache.BoardID) *query {
-	return d.query("SELECT ", finalSelect, " FROM rank_final_board WHERE board = ").arg(string(board))
+// Finals returns the heads of a class's finals, the latest tag first, from behind one of a
+// tag and board on; an empty tag begins.
+func (s results) Finals(ctx context.Context, class, tag string, board rankcache.BoardID, limit int) (found []*Final, err error) {
+	q := selectFinals(s.d, "").add(" WHERE class = ").arg(class)
+	if tag != "" {
+		q.add(" AND (tag < ").arg(tag).add(" OR tag = ").arg(tag).add(" AND board < ").arg(string(board)).add(")")
+	}
+	q.add(" ORDER BY tag DESC, board DESC LIMIT ").arg(limit)
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) (err error) {
+		found, err = finals(t, q)
+		return err
+	})
+	return found, err
 }
 
-// finals returns the heads that a query of finalSelect finds.
+// Place is where a member stands in a final, whose Top has that member alone.
+type Place struct {
+	*Final
+	Rank int
+}
+
+// Places returns the finals among whose first places a member is, the latest end first,
+// from behind one of an end in Unix milliseconds and board on; an end of 0 begins.
+func (s results) Places(ctx context.Context, member string, end int64, board rankcache.BoardID, limit int) (places []Place, err error) {
+	q := selectFinals(s.d, ", r.place, r.score").add(" JOIN rank_final r USING (board) WHERE member = ").arg(member)
+	if end != 0 {
+		q.add(" AND (r.end_at < ").arg(end).add(" OR r.end_at = ").arg(end).add(" AND r.board < ").arg(string(board)).add(")")
+	}
+	q.add(" ORDER BY r.end_at DESC, r.board DESC LIMIT ").arg(limit)
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		return q.each(t, func(row *sql.Rows) error {
+			p := Place{}
+			e := rankcache.Entry{Member: member}
+			p.Final, err = scanFinal(row, &p.Rank, &e.Score)
+			if err == nil {
+				p.Top = []rankcache.Entry{e}
+				places = append(places, p)
+			}
+			return err
+		})
+	})
+	return places, err
+}
+
+func finalOf(d *dialect, board rankcache.BoardID) *query {
+	return selectFinals(d, "").add(" WHERE board = ").arg(string(board))
+}
+
+// selectFinals begins a query for rows of scanFinal.
+func selectFinals(d *dialect, more string) *query {
+	return d.query("SELECT board, class, dims, tag, start_at, f.end_at, run, seq, sum, members, integers, file, made_at", more, " FROM rank_final_board f")
+}
+
+// finals returns the heads that a query finds.
 func finals(t *transaction, q *query) (found []*Final, err error) {
 	err = q.each(t, func(row *sql.Rows) error {
-		f := &Final{}
-		f.HasSum = true
-		var dims []byte
-		err := row.Scan((*string)(&f.Board), &f.Class, &dims, &f.Tag, &f.Start, &f.End, &f.Run, &f.Seq, &f.Sum, &f.Members, &f.Integers, &f.File, &f.MadeAt)
-		if err == nil {
-			err = json.Unmarshal(dims, &f.Dims)
-		}
+		f, err := scanFinal(row)
 		found = append(found, f)
 		return err
 	})
 	return found, err
+}
+
+func scanFinal(row *sql.Rows, more ...any) (*Final, error) {
+	f := &Final{}
+	f.HasSum = true
+	var dims []byte
+	err := row.Scan(append([]any{(*string)(&f.Board), &f.Class, &dims, &f.Tag, &f.Start, &f.End, &f.Run, &f.Seq, &f.Sum, &f.Members, &f.Integers, &f.File, &f.MadeAt}, more...)...)
+	if err == nil {
+		err = json.Unmarshal(dims, &f.Dims)
+	}
+	return f, err
 }
 
 // finalColumns returns the head of a final as the columns of rank_final_board.

@@ -39,6 +39,9 @@ type Options struct {
 	KafkaLogin func(ctx context.Context, set func(username, password string) error)
 	Group      string // consumer group; empty: DefaultGroup
 	Topic      string
+	// Commands is the topic to which what Redis has lost is posted again, if the Store has
+	// Orders; empty: nowhere.
+	Commands string
 	// Check has tables of another version refused instead of being made.
 	Check bool
 	Keep  Keep
@@ -65,6 +68,7 @@ type Status struct {
 	Behind     int64     `json:"behind"`     // records of these that are not written yet
 	Rows       int64     `json:"rows"`       // written since the start
 	Lost       int64     `json:"lost"`       // moved to rank_lost since the start
+	Pending    int       `json:"pending"`    // lost by Redis, and to be applied again, of all ledgers
 	Bad        int64     `json:"bad"`        // kept in rank_bad since the start
 	WrittenAt  time.Time `json:"written_at"` // last batch
 	Waiting    string    `json:"waiting"`    // for what, "" if for nothing: database, kafka
@@ -119,6 +123,17 @@ func (l *Ledger) Run(ctx context.Context) error {
 	defer c.close()
 	if l.opts.KafkaLogin != nil {
 		g.Go(func() error { l.opts.KafkaLogin(work, c.client.SetSaslCredentials); return nil })
+	}
+	if l.opts.Commands != "" && l.opts.Store.Orders != nil {
+		p, err := newPoster(l.opts.Kafka, l.opts.Commands, l.log)
+		if err != nil {
+			return err
+		}
+		defer p.close()
+		if l.opts.KafkaLogin != nil {
+			g.Go(func() error { l.opts.KafkaLogin(work, p.client.SetSaslCredentials); return nil })
+		}
+		g.Go(func() error { l.redress(work, p.post); return nil })
 	}
 	g.Go(func() error { l.retain(work); return nil })
 	g.Go(func() error { return ended(ctx, l.consume(work, c)) })

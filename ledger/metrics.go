@@ -15,6 +15,10 @@ type metrics struct {
 	overtaken prometheus.Counter
 	gaps      prometheus.Counter
 	removed   prometheus.Counter
+
+	pending     prometheus.Gauge
+	redressed   prometheus.Counter
+	unredressed *prometheus.CounterVec // by reason
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -39,6 +43,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Offsets that the topic no longer had when they were to be read: its retention is shorter than the database was away."}),
 		removed: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_ledger_removed_total",
 			Help: "Rows of rank_log that were removed because they are older than is kept."}),
+		pending: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_ledger_redress_pending",
+			Help: "Changes that Redis has lost and that are to be applied again. All ledgers of a database show the same."}),
+		redressed: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_ledger_redressed_total",
+			Help: "Changes that Redis had lost and that were applied again."}),
+		unredressed: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_ledger_unredressed_total",
+			Help: "Changes that Redis has lost and that are not applied again, by reason: changed (the member was set or deleted since, or changed at all behind a set or delete), raced (it is applied, but behind such a change), too_old, closed, gone (the board), no_order."}, []string{"reason"}),
+	}
+	for _, reason := range []string{lostChanged, lostRaced, lostTooOld, lostClosed, lostGone, lostNoOrder} {
+		m.unredressed.WithLabelValues(reason)
 	}
 	for _, result := range []string{"written", "repeated", "lost", "bad"} {
 		m.rows.WithLabelValues(result)

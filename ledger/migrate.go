@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // The statements of each version, in the order of the files' names. What is released is
@@ -91,7 +93,8 @@ func (s schema) lock(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// migrate runs the statements of one version. MariaDB commits each; they can be repeated.
+// migrate runs the statements of one version. MariaDB commits each, so those that were run
+// before are repeated after a crash.
 func (s schema) migrate(ctx context.Context, conn *sql.Conn, version int, file string) error {
 	text, err := migrations.ReadFile(file)
 	if err != nil {
@@ -105,7 +108,7 @@ func (s schema) migrate(ctx context.Context, conn *sql.Conn, version int, file s
 		if strings.TrimSpace(statement) == "" {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
+		if _, err := tx.ExecContext(ctx, statement); err != nil && !isThere(err) {
 			return errors.Join(err, rollback(tx))
 		}
 	}
@@ -113,6 +116,12 @@ func (s schema) migrate(ctx context.Context, conn *sql.Conn, version int, file s
 		return errors.Join(err, rollback(tx))
 	}
 	return tx.Commit()
+}
+
+// isThere reports whether MariaDB or MySQL has the column or the index already.
+func isThere(err error) bool {
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && (e.Number == 1060 || e.Number == 1061)
 }
 
 // prepare makes the tables, or only checks their version.

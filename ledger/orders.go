@@ -28,6 +28,8 @@ type Orders interface {
 	// Verdicts returns one verdict for each change. After an error the batch is tried
 	// again.
 	Verdicts(ctx context.Context, changes []*wire.Update) ([]Verdict, error)
+	// Metas returns the states of those of the boards that Redis has.
+	Metas(ctx context.Context, boards []rankcache.BoardID) (map[rankcache.BoardID]wire.Meta, error)
 }
 
 // verdicts asks orders, which may be nil.
@@ -54,14 +56,14 @@ func NewRedisOrders(client redis.UniversalClient, names wire.Names) Orders {
 // Verdicts reads a record of each change's order id. One that is not there is unknown: it
 // may have been forgotten.
 func (r *redisOrders) Verdicts(ctx context.Context, changes []*wire.Update) ([]Verdict, error) {
-	buckets, err := r.buckets(ctx, changes)
+	metas, err := r.Metas(ctx, boardsOf(changes))
 	if err != nil {
 		return nil, err
 	}
 	records := make([][2]*redis.StringCmd, len(changes))
 	_, err = r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, u := range changes {
-			n := buckets[u.Board]
+			n := metas[u.Board].Buckets
 			if n == 0 || u.OrderID == "" {
 				continue
 			}
@@ -100,29 +102,28 @@ func verdict(u *wire.Update, record string) Verdict {
 	return Lost
 }
 
-// buckets returns how many hashes of orders each board has, 0 for one that is not there.
-func (r *redisOrders) buckets(ctx context.Context, changes []*wire.Update) (map[rankcache.BoardID]uint16, error) {
-	metas := make(map[rankcache.BoardID]*redis.StringCmd)
+// Metas reads all states in one pipeline.
+func (r *redisOrders) Metas(ctx context.Context, boards []rankcache.BoardID) (map[rankcache.BoardID]wire.Meta, error) {
+	replies := make([]*redis.StringCmd, len(boards))
 	_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, u := range changes {
-			if metas[u.Board] == nil {
-				metas[u.Board] = p.Get(ctx, r.names.MetaKey(u.Board))
-			}
+		for i, b := range boards {
+			replies[i] = p.Get(ctx, r.names.MetaKey(b))
 		}
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, fmt.Errorf("states of boards in Redis: %w", err)
 	}
-	buckets := make(map[rankcache.BoardID]uint16, len(metas))
-	for board, reply := range metas {
-		if text := reply.Val(); text != "" {
-			meta, err := wire.ParseMeta(text)
-			if err != nil {
-				return nil, fmt.Errorf("board %s: %w", board, err)
-			}
-			buckets[board] = meta.Buckets
+	metas := make(map[rankcache.BoardID]wire.Meta, len(boards))
+	for i, reply := range replies {
+		if err := reply.Err(); errors.Is(err, redis.Nil) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("board %s: its state in Redis: %w", boards[i], err)
+		}
+		if metas[boards[i]], err = wire.ParseMeta(reply.Val()); err != nil {
+			return nil, fmt.Errorf("board %s: %w", boards[i], err)
 		}
 	}
-	return buckets, nil
+	return metas, nil
 }

@@ -50,14 +50,14 @@ func scoreOf(u *wire.Update) *float64 {
 	return &u.Score
 }
 
-// scanUpdate reads a row of logColumns.
-func scanUpdate(row *sql.Rows) (*wire.Update, error) {
+// scanUpdate reads a row of logColumns, behind columns of the caller's.
+func scanUpdate(row *sql.Rows, before ...any) (*wire.Update, error) {
 	var u wire.Update
 	var op string
 	var order sql.NullString
 	var delta, score sql.NullFloat64
 	var sum sql.NullInt64
-	err := row.Scan((*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &sum, &u.Members, &u.At)
+	err := row.Scan(append(before, (*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &sum, &u.Members, &u.At)...)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type Store struct {
 	retention
 	results
 	prover
+	lostRows
 	// Orders, if it is not nil, is asked which of two rows that can't both be is in Redis.
 	// It is set before the first batch.
 	Orders Orders
@@ -69,7 +70,7 @@ func Open(rawURL string, current func() string) (*Store, error) {
 	s.db.SetMaxOpenConns(maxConns)
 	s.db.SetMaxIdleConns(maxConns)
 	s.db.SetConnMaxIdleTime(time.Minute)
-	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}}, nil
+	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, lostRows: lostRows{s}}, nil
 }
 
 // login returns the function that gives user and password of now.

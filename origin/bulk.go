@@ -26,7 +26,7 @@ func (b bulkReader) Tops(ctx context.Context, boards []rankcache.BoardID, n int)
 	tops := make([]*rankcache.Top, len(boards))
 	err := b.pages(ctx, "tops", boards, n, func(i int, page rankcache.Page) {
 		tops[i] = &rankcache.Top{Board: boards[i], Entries: page.Entries,
-			State: page.State, Members: page.Members, PublishedAt: page.At}
+			State: page.State, Members: page.Members, Life: page.Life, PublishedAt: page.At}
 	})
 	return tops, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 func TestTopsAndStamps(t *testing.T) {
@@ -89,6 +90,31 @@ func TestRoomBoards(t *testing.T) {
 }
 
 // More boards than one pipeline has.
+// Each way to read a board tells how far its life has come.
+func TestLifeIsRead(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 917, abc...)
+	meta, found, err := b.Meta(t.Context(), b.id)
+	must(t, err)
+	meta.Life = rankcache.LifeClosed
+	must(t, b.client.Set(t.Context(), wire.DefaultNames().MetaKey(b.id), wire.AppendMeta(nil, &meta), 0).Err())
+	page, err := b.Page(t.Context(), b.id, 0, 2, rankcache.Descending)
+	must(t, err)
+	_, standing, err := b.Standings(t.Context(), b.id, []string{"a"}, rankcache.Descending)
+	must(t, err)
+	around, _, err := b.Around(t.Context(), b.id, "a", 1, rankcache.Descending)
+	must(t, err)
+	whole := b.WholePages(t.Context(), []rankcache.PageQuery{{Board: b.id, Limit: 2}})[0]
+	tops, err := b.Tops(t.Context(), []rankcache.BoardID{b.id}, 2)
+	must(t, err)
+	stamps, err := b.Stamps(t.Context(), []rankcache.BoardID{b.id})
+	must(t, err)
+	got := []rankcache.Life{page.Life, standing.Life, around.Life, whole.Life, tops[0].Life, stamps[0].Life}
+	if !found || slices.ContainsFunc(got, func(l rankcache.Life) bool { return l != rankcache.LifeClosed }) {
+		t.Errorf("lives %v", got)
+	}
+}
+
 func TestStampsOfManyBoards(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 917, abc...)

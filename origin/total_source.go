@@ -99,6 +99,6 @@ func addMeta(stamp *rankcache.Stamp, key, value string) error {
 	if meta.Adopting || meta.Members != uint64(stamp.Members) {
 		meta.Sum, meta.HasSum = 0, false
 	}
-	stamp.State, stamp.Closed = meta.State, meta.Life >= wire.LifeClosed
+	stamp.State, stamp.Life = meta.State, meta.Life
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
 	"rankcache"
@@ -36,7 +37,7 @@ type dispatcher struct {
 
 func newDispatcher(r *Runner, in batches) *dispatcher {
 	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield), applied: yield.Every(workPiece, r.cfg.Yield),
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield, r.metrics.visible), applied: yield.Every(workPiece, r.cfg.Yield),
 		pace: newPacer(in.repace, r.topicsWake, r.metrics.pauses)}
 }
 
@@ -201,10 +202,12 @@ type publisher struct {
 	armed bool
 	last  time.Time // of the last publication
 	yield func()    // may be nil
+	// visible measures the time from commands to their publication, in seconds.
+	visible prometheus.Observer
 }
 
-func newPublisher(every time.Duration, yield func()) publisher {
-	p := publisher{every: every, timer: time.NewTimer(every), yield: yield}
+func newPublisher(every time.Duration, yield func(), visible prometheus.Observer) publisher {
+	p := publisher{every: every, timer: time.NewTimer(every), yield: yield, visible: visible}
 	p.timer.Stop()
 	return p
 }
@@ -240,7 +243,9 @@ func (p *publisher) all() {
 	p.armed = false
 	round := newRound(p.yield)
 	for _, f := range p.dirty {
-		f.replica.publish()
+		if oldest := f.replica.publish(); oldest > 0 {
+			p.visible.Observe(max(0, time.Since(time.UnixMilli(oldest)).Seconds()))
+		}
 		f.dirty = false
 		round.done()
 	}

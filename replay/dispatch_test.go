@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+
 	"rankcache"
 	"rankcache/internal/yield"
 	"rankcache/localboard"
@@ -96,6 +98,37 @@ type slowBoard struct{ fakeBoard }
 func (b *slowBoard) Create(rankcache.BoardID) Board { return b }
 func (b *slowBoard) Publish()                       { time.Sleep(publishPiece) }
 
+// TestTimeUntilVisible: of the oldest command in each publication of an open board.
+func TestTimeUntilVisible(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, m := feedOf(&fakeBoard{}), newMetrics()
+		p := newPublisher(time.Hour, nil, m.visible)
+		apply := func(ages ...time.Duration) {
+			var us []wire.Update
+			for i, age := range ages {
+				us = append(us, wire.Update{Board: "b", Member: "m", Op: wire.OpIncr, Run: 1, Seq: uint64(i + 1), At: time.Now().Add(-age).UnixMilli()})
+			}
+			f.replica.apply(us)
+			p.add(f)
+			p.all()
+		}
+		apply(time.Hour) // the board is being filled
+		openNow(f.replica)
+		apply(80*time.Millisecond, 20*time.Millisecond)
+		apply(-time.Second) // a clock is ahead
+		p.add(f)
+		p.all() // nothing new
+		var got dto.Metric
+		if err := m.visible.Write(&got); err != nil {
+			t.Fatal(err)
+		}
+		h := got.GetHistogram()
+		if h.GetSampleCount() != 2 || h.GetSampleSum() < .0799 || h.GetSampleSum() > .0811 {
+			t.Errorf("%d publications in %v s, want 2 in 80 ms", h.GetSampleCount(), h.GetSampleSum())
+		}
+	})
+}
+
 // A round of many publications yields in between, unless the yields of before took
 // longer than the work: readers must not keep boards from being published.
 func TestPublishingYields(t *testing.T) {
@@ -109,7 +142,7 @@ func TestPublishingYields(t *testing.T) {
 				p := newPublisher(time.Hour, func() {
 					yields++
 					time.Sleep(tc.yields)
-				})
+				}, newMetrics().visible)
 				for range 10 {
 					f := feedOf(&slowBoard{})
 					openNow(f.replica)

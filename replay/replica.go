@@ -52,6 +52,9 @@ type replica struct {
 	ofRedis bool
 	reorder reorderBuffer
 	recent  recentMembers
+	// oldest is the time of the first command whose change readers don't see yet, in Unix
+	// milliseconds; 0: there is none. Filling a board sets none.
+	oldest int64
 }
 
 func newReplica(f *feed, boards Boards) *replica {
@@ -119,6 +122,9 @@ func (r *replica) applyLocked(us []wire.Update) {
 	for len(us) > 0 {
 		done := r.board.Apply(us)
 		r.counts.add(done)
+		if r.oldest == 0 && done.Applied > 0 && done.Duplicate+done.Stale == 0 && r.readable.Load() {
+			r.oldest = us[0].At
+		}
 		if !done.Refuted {
 			return
 		}
@@ -181,13 +187,15 @@ func (r *replica) setRunLocked(run uint64) {
 // visible returns whether readers find the board, open or stale.
 func (r *replica) visible() bool { return r.readable.Load() || r.stale.Load() }
 
-// publish makes applied updates visible to readers, with the copy's age. It does nothing to
-// a closed board: that may be half full.
-func (r *replica) publish() {
+// publish makes applied updates visible to readers, with the copy's age. It returns the time
+// of the oldest command among them in Unix milliseconds, 0 if it is not known. It does nothing
+// to a closed board: that may be half full.
+func (r *replica) publish() (oldest int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	oldest, r.oldest = r.oldest, 0
 	if !r.visible() {
-		return
+		return 0
 	}
 	due := r.awaited.Load()
 	reached := due != nil && r.board.Progress().Applied() >= due.Seq
@@ -196,6 +204,7 @@ func (r *replica) publish() {
 		r.board.MarkCurrent(due.requested)
 		r.awaited.CompareAndSwap(due, nil)
 	}
+	return oldest
 }
 
 // publishCurrent is publish for an open board that is known to have been current
@@ -207,6 +216,7 @@ func (r *replica) publishCurrent(t time.Time) bool {
 		return false
 	}
 	r.board.Publish() // usually nothing to do; then readers have all that is counted
+	r.oldest = 0
 	r.board.MarkCurrent(t)
 	return true
 }

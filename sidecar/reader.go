@@ -243,7 +243,7 @@ func (a *Answer) head(start, limit int) {
 	top := a.at.top
 	from := min(start, len(top.Entries))
 	to := min(start+limit, len(top.Entries))
-	a.State, a.Members, a.At = top.State, top.Members, top.PublishedAt
+	a.State, a.Members, a.Life, a.At = top.State, top.Members, top.Life, top.PublishedAt
 	a.Start, a.Entries, a.top = start, top.Entries[from:to:to], top
 	a.Source, a.CurrentAt, a.Integers = SourceHot, a.at.hotAt, a.at.integers
 	if a.at.tier == TierLocal {

@@ -115,7 +115,7 @@ func (r *Reader) RanksOf(ctx context.Context, q *Query, now time.Time, mode rank
 		ranks[missing[i]] = found[missing[i]]
 	}
 	var foundUntil time.Time
-	if !s.Closed {
+	if s.Life < rankcache.LifeClosed {
 		foundUntil = now.Add(trendTime)
 	}
 	if s.Source == SourceRedis {

@@ -25,15 +25,14 @@ func Hash(member string, score float64) uint64 {
 	return binary.BigEndian.Uint64(sum[:8]) >> 16
 }
 
-// Life is how far a board's life has come. It only rises.
-type Life uint8
+// Life is that of the root package, with its values.
+type Life = rankcache.Life
 
-// Lives of a board.
 const (
-	LifeOpen Life = iota
-	LifeClosing
-	LifeClosed
-	LifeFinal
+	LifeOpen    = rankcache.LifeOpen
+	LifeClosing = rankcache.LifeClosing
+	LifeClosed  = rankcache.LifeClosed
+	LifeFinal   = rankcache.LifeFinal
 )
 
 // Meta is the state that Redis keeps of a board beside its sorted set. The writer's scripts

@@ -17,8 +17,37 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// rules returns the alerts, checked as promtool check rules does.
-func rules(t *testing.T) (all []rulefmt.Rule) {
+// recordName is what a recording rule is called.
+var recordName = regexp.MustCompile(`\brankcache:\w+:\w+`)
+
+// rules returns the alerts, checked as promtool check rules does. What they read of recording
+// rules is replaced by the expressions of these.
+func rules(t *testing.T) (alerts []rulefmt.Rule) {
+	t.Helper()
+	exprs := map[string]string{}
+	all := allRules(t)
+	for _, r := range all {
+		if r.Record != "" && (!recordName.MatchString(r.Record) || exprs[r.Record] != "") {
+			t.Errorf("%s is recorded twice, or has no name as rankcache:what:how", r.Record)
+		}
+		exprs[r.Record] = r.Expr
+	}
+	for _, r := range all {
+		if r.Alert == "" {
+			continue
+		}
+		r.Expr = recordName.ReplaceAllStringFunc(r.Expr, func(name string) string {
+			if exprs[name] == "" {
+				t.Errorf("%s reads %s, which is not recorded", r.Alert, name)
+			}
+			return "(" + exprs[name] + ")"
+		})
+		alerts = append(alerts, r)
+	}
+	return alerts
+}
+
+func allRules(t *testing.T) (all []rulefmt.Rule) {
 	t.Helper()
 	for _, r := range buildWith(t, k8s+"/components/alerts").Resources() {
 		if r.GetKind() != "PrometheusRule" {
@@ -97,6 +126,24 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 			t.Errorf("%s: want a case in which it fires and one in which it does not", rule.Alert)
 		}
 	}
+}
+
+// TestShareOfEachTier: no alert reads that.
+func TestShareOfEachTier(t *testing.T) {
+	s := parseSeries(t, []string{`rankcache_requests_total{job="j",pod="a",route="top",result="ok",source="local"} 0+50x10`,
+		`rankcache_requests_total{job="j",pod="b",route="member",result="ok",source="local"} 0+25x10`,
+		`rankcache_requests_total{job="j",pod="b",route="top",result="ok",source="redis"} 0+25x10`,
+		`rankcache_requests_total{job="j",pod="b",route="openapi",result="ok",source=""} 0+900x10`}, scrapeEvery)
+	for _, r := range allRules(t) {
+		if r.Record != "rankcache:request_source:ratio_rate5m" {
+			continue
+		}
+		if all, local := firing(t, r.Expr, 0, s, 8*time.Minute), firing(t, "("+r.Expr+`) == 0.75`, 0, s, 8*time.Minute); all != 2 || local != 1 {
+			t.Errorf("%d shares, %d of three quarters; want 2 and 1", all, local)
+		}
+		return
+	}
+	t.Error("not recorded")
 }
 
 func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {

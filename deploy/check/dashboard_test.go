@@ -36,6 +36,10 @@ func TestDashboardsQueriesAreGood(t *testing.T) {
 	if d.UID == "" || d.Title == "" || len(d.Panels) < 8 {
 		t.Errorf("dashboard %q %q with %d panels", d.UID, d.Title, len(d.Panels))
 	}
+	recorded := map[string]bool{}
+	for _, r := range allRules(t) {
+		recorded[r.Record] = true
+	}
 	ids := map[int]bool{}
 	for _, p := range d.Panels {
 		if ids[p.ID] || p.Title == "" || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 {
@@ -49,6 +53,11 @@ func TestDashboardsQueriesAreGood(t *testing.T) {
 			expr := strings.NewReplacer("$__rate_interval", "5m", "$job", "j", "$board", "b").Replace(target.Expr)
 			if _, err := promQL.ParseExpr(expr); err != nil {
 				t.Errorf("panel %q: %s: %v", p.Title, target.Expr, err)
+			}
+			for _, name := range recordName.FindAllString(expr, -1) {
+				if !recorded[name] {
+					t.Errorf("panel %q reads %s, which is not recorded", p.Title, name)
+				}
 			}
 		}
 	}

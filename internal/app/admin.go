@@ -2,9 +2,12 @@ package app
 
 import (
 	"cmp"
+	"io"
 	"net/http"
+	"os"
 	"time"
 
+	"rankcache/docs"
 	"rankcache/hotkey"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
@@ -18,7 +21,7 @@ type adminPort struct{ *Sidecar }
 
 // handler returns all that the port answers.
 func (s adminPort) handler(metrics http.Handler) http.Handler {
-	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: Version, Started: s.started, Dependencies: s.services,
+	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: Version, Name: hostName(), Started: s.started, Dependencies: s.services,
 		Sections: map[string]func() any{
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
@@ -29,6 +32,9 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 		}}
 	mux := adminapi.New(status, s.ready, metrics)
 	s.addOperator(status, mux)
+	compare := &boardComparer{boards: s.boards, origin: s.origin}
+	mux.HandleFunc("POST /boards/{board}/compare", compare.serve)
+	mux.HandleFunc("GET /history", s.history.serve)
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
 	mux.HandleFunc("GET /events", s.events.serve)
 	mux.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) { httpserve.WriteJSON(w, http.StatusOK, s.options.shown) })
@@ -46,6 +52,15 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 	return httpserve.CheckOrigin(adminapi.Routed(mux))
 }
 
+// hostName returns the host's name, which in Kubernetes is the pod's; "" if it has none.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
 // addOperator adds the operator's page, and the sections of /status that only the
 // page shows.
 func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
@@ -55,6 +70,10 @@ func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
 	page := adminapi.Routed(operator.Handler())
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /assets/{name}", page)
+	mux.HandleFunc("GET /runbooks.md", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, docs.Runbooks) // the caller may have left
+	})
 }
 
 // profileStats returns nil where no profiles are joined.

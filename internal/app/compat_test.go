@@ -78,6 +78,15 @@ classes:
 	if code, body := s.Get("data", "/v1/scores/x?board="+string(h.small)); code != 200 || body != `{"member":"x","score":1.5,"rank":1}` {
 		t.Error(code, body)
 	}
+	if err := h.older("/compat/incrScore", `{"rank_name":"gift","rank_type":"9","rank_item":"a","score":1,"msg_id":"i3"}`, 200, `"score":8}`); err != nil {
+		t.Error(err)
+	}
+	testkit.Eventually(t, 30*time.Second, func() error {
+		return posted(s, "data", "/compat/getScore", `{"rank_name":"gift","rank_type":"9","rank_item":"a"}`, 200, `"score":8,`)
+	})
+	if _, metrics := s.Get("admin", "/metrics"); strings.Contains(metrics, "\nrankcache_replay_visible_seconds_count 0\n") {
+		t.Errorf("the time from the last change to the board is not measured:\n%s", metrics)
+	}
 	if _, metrics := s.Get("admin", "/metrics"); !strings.Contains(metrics, `rankcache_requests_total{result="ok",route="compat",source=""}`) || !strings.Contains(metrics, `{result="unknown_class",route="compat",source=""} 1`) {
 		t.Errorf("metrics lack the route:\n%s", metrics)
 	}

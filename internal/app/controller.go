@@ -34,9 +34,9 @@ const defaultControllerHealth = ":8977"
 type controllerOptions struct {
 	commonOptions
 	health, id, group string
+	database          *secret // of the ledger
 	topicKeep         time.Duration
-	finals, database  *secret
-	store             *ledger.Store // nil: no board has a final
+	finals            *secret
 	// For tests; zero: the defaults.
 	every, posts time.Duration
 	now          func() time.Time
@@ -80,7 +80,7 @@ func (o *controllerOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.health, "health", defaultControllerHealth, "`address` of the health port, with /status and /metrics")
 	flags.StringVar(&o.id, "controller-id", "", "`name` of this controller; empty: host name and process id")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
-	o.database = registerDatabase(flags)
+	o.database = secretVar(flags, "database", "", "`URL` of the ledger's database: boards of classes with a ledger are closed once it has all of them and nothing that Redis has lost is to be applied again; empty: it is not asked")
 	o.finals = secretVar(flags, "finals", "", "`URL` of the folder or bucket for finals, which are also kept in --database: file:///folder or s3://key:secret@host:port/bucket/prefix, with ?tls=false and region=… as options; empty: no board has a final")
 	flags.DurationVar(&o.topicKeep, "topic-keep", controller.DefaultTopicKeep, "how long Redis must not have known a board without class until its topic is deleted; 0 for never")
 }
@@ -98,8 +98,14 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 	}
 	defer client.Close()
 	registry := newRegistry()
-	defer o.close()
-	rooms, c, err := o.build(client, log, registry)
+	books, err := o.ledger()
+	if err != nil {
+		return err
+	}
+	if books != nil {
+		defer books.Close()
+	}
+	rooms, c, err := o.build(client, books, log, registry)
 	if err != nil {
 		return err
 	}
@@ -125,8 +131,16 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 	return group.Wait()
 }
 
+// ledger returns the ledger's database, which the caller closes, or nil if there is none.
+func (o *controllerOptions) ledger() (*ledger.Store, error) {
+	if o.database == nil || o.database.get() == "" {
+		return nil, nil
+	}
+	return openDatabase(o.database)
+}
+
 // build returns the controller and the rooms file that it follows.
-func (o *controllerOptions) build(client redis.UniversalClient, log *slog.Logger, reg *registry) (*roomsync.Follower, *controller.Controller, error) {
+func (o *controllerOptions) build(client redis.UniversalClient, books *ledger.Store, log *slog.Logger, reg *registry) (*roomsync.Follower, *controller.Controller, error) {
 	boards := origin.New(client, o.names, origin.WithTimeout(o.redisTimeout))
 	rooms := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: boards, Shared: o.sharedRooms(client), Log: log}, reg)
 	if err := rooms.Load(); err != nil {
@@ -136,22 +150,26 @@ func (o *controllerOptions) build(client redis.UniversalClient, log *slog.Logger
 		host, _ := os.Hostname()
 		o.id = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
-	finalizer, err := o.finalizer(boards, rooms, log, reg)
+	finalizer, err := o.finalizer(boards, books, rooms, log, reg)
 	if err != nil {
 		return nil, nil, err
 	}
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
-	c, err := controller.New(controller.Options{Redis: client, Names: o.names, Tiers: rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
-		PostTimeout: cmp.Or(o.posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, Finalizer: finalizer, ID: o.id, Every: o.every, TopicsEvery: o.every, Now: o.now, Log: log, Registerer: reg})
+	options := controller.Options{Redis: client, Names: o.names, Tiers: rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group,
+		PostTimeout: cmp.Or(o.posts, writer.PostTimeout+controller.ClockMargin), TopicKeep: o.topicKeep, Finalizer: finalizer, ID: o.id, Every: o.every, TopicsEvery: o.every, Now: o.now, Log: log, Registerer: reg}
+	if books != nil {
+		options.Ledger = books
+	}
+	c, err := controller.New(options)
 	if err != nil {
 		return nil, nil, Usagef("%w", err)
 	}
 	return rooms, c, nil
 }
 
-// finalizer returns what makes the finals, nil if no board has one. It opens the store.
-func (o *controllerOptions) finalizer(boards *origin.Origin, rooms *roomsync.Follower, log *slog.Logger, reg *registry) (controller.Finalizer, error) {
+// finalizer returns what makes the finals, nil if no board has one.
+func (o *controllerOptions) finalizer(boards *origin.Origin, books *ledger.Store, rooms *roomsync.Follower, log *slog.Logger, reg *registry) (controller.Finalizer, error) {
 	url := o.finals.get()
 	if url == "" {
 		return nil, nil
@@ -160,16 +178,10 @@ func (o *controllerOptions) finalizer(boards *origin.Origin, rooms *roomsync.Fol
 	if err != nil {
 		return nil, Usagef("--finals: %w", err)
 	}
-	if o.store, err = openDatabase(o.database); err != nil {
-		return nil, err
+	if books == nil {
+		return nil, Usagef("--finals needs --database, of the ledger")
 	}
-	return final.New(final.Options{Origin: boards, Store: o.store, Files: files, Rooms: rooms.File, Log: log, Registerer: reg}), nil
-}
-
-func (o *controllerOptions) close() {
-	if o.store != nil {
-		o.store.Close()
-	}
+	return final.New(final.Options{Origin: boards, Store: books, Files: files, Rooms: rooms.File, Log: log, Registerer: reg}), nil
 }
 
 // withStatus adds /status to the health port.

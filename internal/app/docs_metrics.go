@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -112,10 +113,15 @@ func controllerRegistry() (*registry, error) {
 	o := &controllerOptions{}
 	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
 	o.register(flags)
-	if err := flags.Set("finals", "file:///finals"); err != nil {
+	err := errors.Join(flags.Set("finals", "file:///finals"), flags.Set("database", "postgres://ledger"))
+	if err != nil {
 		return nil, err
 	}
-	defer o.close()
+	books, err := o.ledger()
+	if err != nil {
+		return nil, err
+	}
+	defer books.Close()
 	client, err := o.dialRedis()
 	if err != nil {
 		return nil, err
@@ -123,7 +129,7 @@ func controllerRegistry() (*registry, error) {
 	defer client.Close()
 	metrics := newRegistry()
 	registerProcess(metrics, adminapi.NewReadiness(nil, nil))
-	_, _, err = o.build(client, slog.New(slog.DiscardHandler), metrics)
+	_, _, err = o.build(client, books, slog.New(slog.DiscardHandler), metrics)
 	return metrics, err
 }
 

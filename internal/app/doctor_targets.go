@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +33,7 @@ type targets struct {
 	redis  redis.UniversalClient
 	origin *origin.Origin
 	kafka  *doctor.Kafka
+	file   atomic.Pointer[rooms.File] // with the classes set at run time, once superHot has read them
 }
 
 func newTargets(o *doctorOptions) (*targets, error) {
@@ -47,7 +49,7 @@ func newTargets(o *doctorOptions) (*targets, error) {
 		return nil, err
 	}
 	t.origin = origin.New(t.redis, o.names, origin.WithTotalSource(total), origin.WithTimeout(o.redisTimeout))
-	if t.kafka, err = doctor.OpenKafka(o.kafka, o.kafkaKeys, o.names, o.total, t.superHot, t.topicOf()); err != nil {
+	if t.kafka, err = doctor.OpenKafka(o.kafka, o.kafkaKeys, o.names, o.total, t.superHot, t.topicOf); err != nil {
 		t.redis.Close()
 		return nil, Usagef("%w", err)
 	}
@@ -65,9 +67,7 @@ func (t *targets) checks() []doctor.Check {
 	r := doctor.Redis{Client: t.redis, Mode: t.redisMode, Names: t.names, Total: t.total, Roles: t.roles}
 	checks := append([]doctor.Check{{Name: "rooms", Look: t.roomsFile}}, r.Checks()...)
 	checks = append(checks, t.kafka.Checks()...)
-	if file, err := t.parseRooms(); err == nil && file.Periodic() {
-		checks = append(checks, t.kafka.CommandTimes())
-	}
+	checks = append(checks, t.kafka.CommandTimes(t.periodic))
 	if slices.Contains(t.roles, "controller") {
 		checks = append(checks, t.kafka.Deletion())
 	}
@@ -153,18 +153,28 @@ func (t *targets) parseRooms() (*rooms.File, error) {
 	return parsed, nil
 }
 
-// topicOf returns what tells the topic of a board's updates.
-func (t *targets) topicOf() func(rankcache.BoardID) string {
-	file, err := t.parseRooms()
-	if err != nil {
-		file = &rooms.File{} // a check of its own reports it
-	}
-	return func(id rankcache.BoardID) string { return file.Log(t.names, id).Topic }
+// topicOf returns the topic of the updates of a board that superHot has returned.
+func (t *targets) topicOf(id rankcache.BoardID) string { return t.file.Load().Log(t.names, id).Topic }
+
+// periodic reports whether a class in force has periods.
+func (t *targets) periodic(ctx context.Context) (bool, error) {
+	follower, err := t.inForce(ctx)
+	return err == nil && follower.File().Periodic(), err
 }
 
-// superHot returns the boards of which serve would keep whole copies: from the file,
-// the rooms' sets in Redis and the rooms set at run time.
+// superHot returns the boards of which serve would keep whole copies.
 func (t *targets) superHot(ctx context.Context) ([]rankcache.BoardID, error) {
+	follower, err := t.inForce(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.file.Store(follower.File())
+	return follower.Tiers().Boards(rooms.ModeSuperHot), nil
+}
+
+// inForce returns what has read the file, the rooms' sets in Redis, and the rooms and classes
+// set at run time.
+func (t *targets) inForce(ctx context.Context) (*roomsync.Follower, error) {
 	follower := roomsync.New(roomsync.Config{File: t.rooms, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.sharedRooms(t.redis),
 		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
 	if err := follower.Load(); err != nil {
@@ -177,7 +187,7 @@ func (t *targets) superHot(ctx context.Context) ([]rankcache.BoardID, error) {
 	for {
 		status := follower.Status()
 		if status.File.Resolved && !status.Dynamic.ReadAt.IsZero() {
-			return follower.Tiers().Boards(rooms.ModeSuperHot), nil
+			return follower, nil
 		}
 		if !sleep(ctx, 5*time.Millisecond) {
 			return nil, fmt.Errorf("redis has not returned the boards of the rooms: %s", status.Dynamic.Error)

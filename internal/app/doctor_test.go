@@ -23,6 +23,7 @@ import (
 	"rankcache/internal/doctor"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
+	"rankcache/rooms"
 )
 
 // examine runs rankcache doctor and returns its findings by check.
@@ -153,9 +154,9 @@ func TestDoctorOnKafka(t *testing.T) {
 	testkit.CreateTopic(t, brokers, "update_cache_"+cut, 1, map[string]string{"retention.ms": "-1", "min.insync.replicas": "2"})
 	testkit.Produce(t, brokers, &kgo.Record{Topic: "update_cache_" + short, Value: []byte("x"), Timestamp: time.Now().Add(30 * time.Minute)})
 	cutLog(t, brokers, "update_cache_"+cut)
-	rooms := testkit.Name(t)
+	key := testkit.Name(t)
 	at := func(more ...string) (map[string]doctor.Finding, int) {
-		found, code, _ := examine(t, append([]string{"--redis", cache, "--kafka", brokers, "--key-rooms", rooms}, more...)...)
+		found, code, _ := examine(t, append([]string{"--redis", cache, "--kafka", brokers, "--key-rooms", key}, more...)...)
 		return found, code
 	}
 	found, code := at("--rooms", superHotRooms(t, kept, short, missing))
@@ -185,6 +186,28 @@ func TestDoctorOnKafka(t *testing.T) {
 	expect(t, found, "kafka-retention", "fail: never open")
 	found, _ = at("--kafka", silence(t), "--timeout", "1s")
 	expect(t, found, "kafka", "fail: no answer in time")
+}
+
+// Classes set at run time have topics, and commands that can be late, as those of the file.
+func TestDoctorKnowsClassesSetAtRunTime(t *testing.T) {
+	brokers, key, commands := testkit.Kafka(t), testkit.Name(t), testkit.Name(t)
+	class := "c" + strings.ToLower(key[len(key)-8:])
+	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t)})
+	defer client.Close()
+	at := func() map[string]doctor.Finding {
+		found, _, _ := examine(t, "--redis", "redis://"+testkit.Redis(t), "--kafka", brokers, "--key-rooms", key, "--topic-commands", commands)
+		return found
+	}
+	testkit.CreateTopic(t, brokers, commands, 1, nil)
+	expect(t, at(), "kafka-commands", "ok: no class has periods")
+	document := fmt.Sprintf(`classes: [{name: %s, board: "%s:{zone}:{period}", period: 30m, lead: 0s, grace: 0s, mode: super-hot, dims: {zone: ["1"]}}]`, class, class)
+	must(t, client.HSet(t.Context(), key, rooms.ClassesField, document).Err())
+	for _, day := range []time.Time{time.Now().UTC(), time.Now().UTC().AddDate(0, 0, 1)} {
+		testkit.CreateTopic(t, brokers, "update_class_"+class+"."+day.Format("20060102"), 1, nil)
+	}
+	found := at()
+	expect(t, found, "kafka-topics", "ok: each of 1")
+	expect(t, found, "kafka-commands", "warn: message.timestamp.type=CreateTime")
 }
 
 // cutLog writes a record and takes it away again, as retention would.

@@ -146,9 +146,13 @@ func newEnding(t *testing.T, n int, finals ...string) *ending {
 		o := &controllerOptions{every: 50 * time.Millisecond, posts: 50 * time.Millisecond}
 		must(t, parse("controller", o, append([]string{"--group", e.name, "--controller-id", id, "--key-controller", "rankcache:controller:" + id, "--topic-keep", "24h"}, append(finals, common...)...)))
 		o.parseRooms, o.now = shortPeriods, func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }
-		follower, c, err := o.build(e.redis, log, newRegistry())
+		books, err := o.ledger()
 		must(t, err)
-		t.Cleanup(o.close)
+		if books != nil {
+			t.Cleanup(func() { books.Close() })
+		}
+		follower, c, err := o.build(e.redis, books, log, newRegistry())
+		must(t, err)
 		e.controllers = append(e.controllers, c)
 		e.background(follower.Run)
 		e.background(c.Run)

@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/apitest"
+	"rankcache/sidecar"
 	"rankcache/wire"
 )
 
@@ -20,7 +23,7 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 	t.Parallel()
 	database := testkit.Database(t, "postgres")
 	e := newEnding(t, 2, "--database", database, "--finals", "file://"+t.TempDir())
-	startListening(t, "ledger", "--http", "127.0.0.1:0", "--database", database, "--topic-ledger", e.name+"-ledger", "--ledger-group", e.name,
+	l := startListening(t, "ledger", "--http", "127.0.0.1:0", "--database", database, "--topic-ledger", e.name+"-ledger", "--ledger-group", e.name,
 		"--kafka", e.kafka, "--redis", "redis://"+e.redis.Options().Addr)
 	boards := map[rankcache.BoardID]bool{}
 	for i := range 3 {
@@ -31,7 +34,7 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 		}
 		boards[u.Board] = true
 	}
-	names, members := wire.DefaultNames(), 0
+	names, members, tag := wire.DefaultNames(), 0, ""
 	for b := range boards {
 		e.eventually("boards are not final", func() int {
 			m, err := wire.ParseMeta(e.redis.Get(t.Context(), names.MetaKey(b)).Val())
@@ -42,6 +45,7 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 	for _, r := range testkit.Records(t, e.kafka, e.name+"-finals", len(boards)) {
 		var f struct {
 			Board   rankcache.BoardID
+			Tag     string
 			Members int
 			File    string
 		}
@@ -53,6 +57,17 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 		}
 		delete(boards, f.Board)
 		members += f.Members
+		if tag == "" || f.Tag < tag {
+			tag = f.Tag // of the first post
+		}
+	}
+	doc, err := apitest.Load(sidecar.OpenAPI())
+	must(t, err)
+	for _, path := range []string{"/v1/classes/gift/finals", "/v1/classes/gift/finals/" + tag + "?zone=1", "/v1/members/m0/history"} {
+		code, body := l.Get("http", path)
+		if err := doc.Check(apitest.Exchange{Method: "GET", Target: path, Status: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}); err != nil || code != 200 || !strings.Contains(body, tag) {
+			t.Errorf("%s: %d %s: %v", path, code, body, err)
+		}
 	}
 	rows := 0
 	must(t, testkit.SQL(t, database).QueryRowContext(t.Context(), "SELECT count(*) FROM rank_final").Scan(&rows))

@@ -22,7 +22,7 @@ type snapshotOptions struct {
 }
 
 func (o *snapshotOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.dir, "snapshot-dir", "", "`folder`, of this sidecar alone, in which super-hot boards are kept over a restart; empty: they are not")
+	flags.StringVar(&o.dir, "snapshot-dir", "", "`folder`, of this sidecar alone, in which super-hot boards, and the pages of hot ones, are kept over a restart; empty: they are not")
 	flags.DurationVar(&o.every, "snapshot-every", replay.DefaultSaveEvery, "how often each board is saved there, give or take a tenth; also at the end")
 	flags.DurationVar(&o.maxAge, "snapshot-max-age", replay.DefaultMaxStale, "greatest age at which a saved board is answered from while Redis can't be read; older ones only speed up the start")
 }

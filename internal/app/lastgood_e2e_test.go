@@ -135,6 +135,41 @@ func TestAnswersWhileRedisIsAway(t *testing.T) {
 	d.until(s, d.hot, "the hot page", fromHot)
 }
 
+// TestHotPagesSurviveARestart: a sidecar that starts while Redis is dead answers the pages of
+// hot boards as the one before had them, also after another restart, as old as they are and
+// not longer than they may be; with Redis back they are refreshed.
+func TestHotPagesSurviveARestart(t *testing.T) {
+	d := newDegraded(t)
+	d.give(t, d.hot, 3)
+	dir := t.TempDir()
+	args := func(maxAge string) []string {
+		return []string{"--redis-timeout", "200ms", "--drain", "0s", "--snapshot-dir", dir, "--snapshot-every", "100ms", "--snapshot-max-age", maxAge}
+	}
+	s := d.serve(t, args("10m")...)
+	d.until(s, d.hot, "the hot page", fromHot)
+	was := time.Now()
+	if err := d.redis.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s.Signal(syscall.SIGTERM)
+		if code := s.Wait(time.Minute); code != ExitOK {
+			t.Fatalf("it ended with %d", code)
+		}
+		s = d.serve(t, args("10m")...)
+		a := d.until(s, d.hot, "the page of the process before", fromHot)
+		if since := time.Since(was); a.seq != 3 || a.age <= 0 || a.age > since+time.Second {
+			t.Errorf("%v after Redis was last read: %+v", since, a)
+		}
+	}
+	short := d.serve(t, args("1ms")...)
+	d.until(short, d.hot, "a refusal of what is too old", refused)
+	if err := d.redis.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.until(s, d.hot, "a page that is current", func(a answer) bool { return fromHot(a) && a.age < time.Second })
+}
+
 // TestStartWithoutRedis: a sidecar that starts while Redis is dead answers from the
 // file of the one before, at once and as old as it is, and is ready; with Redis
 // back the board is compared and current again.

@@ -16,6 +16,7 @@ import (
 
 	"rankcache/internal/httpserve"
 	"rankcache/ledger"
+	"rankcache/ledger/history"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 )
@@ -75,7 +76,7 @@ func (o *ledgerOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	o.database = registerDatabase(flags)
 	flags.BoolVar(&o.check, "database-check", false, "make no tables, and end if they are not this version's: rankcache ledger migrate makes them, as another user")
-	flags.StringVar(&o.http, "http", defaultLedgerHTTP, "`address` of probes, metrics and status")
+	flags.StringVar(&o.http, "http", defaultLedgerHTTP, "`address` of reads of finals, probes, metrics and status")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	flags.StringVar(&o.group, "ledger-group", ledger.DefaultGroup, "Kafka consumer group that all ledgers of one database share")
 	flags.DurationVar(&o.keep, "ledger-keep", 0, "how long changes are kept, by their time; 0 for ever")
@@ -152,7 +153,7 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 	l.store.Orders = ledger.NewRedisOrders(l.redis, o.names)
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
-	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: kafka, KafkaLogin: o.kafkaLogin(l.log), Group: o.group, Topic: o.names.Ledger,
+	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: kafka, KafkaLogin: o.kafkaLogin(l.log), Group: o.group, Topic: o.names.Ledger, Commands: o.names.Commands,
 		Check: o.check, Keep: keep, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
 	if err != nil {
 		return Usagef("%w", err)
@@ -193,7 +194,7 @@ func runLedger(ctx context.Context, o *ledgerOptions, hup hangups, stderr io.Wri
 	group.Go(func() error { return l.ledger.Run(ctx) })
 	group.Go(func() error { l.watchDatabase(ctx); return nil })
 	for _, ln := range l.listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, ln, l.handler(), httpserve.ForProbes(o.hosts), log) })
+		group.Go(func() error { return httpserve.Serve(ctx, ln, l.handler(), httpserve.Config{Hosts: o.hosts}, log) })
 	}
 	log.Info("keeping the ledger", "http", l.listeners.addr("http"), "database", l.store.Kind(), "topic", o.names.Ledger, "group", o.group, "version", Version)
 	return group.Wait()
@@ -223,13 +224,14 @@ func (l *ledgerProcess) ping(ctx context.Context) error {
 	return l.store.Ping(ctx)
 }
 
-// handler answers probes, metrics and status.
+// handler answers probes, metrics, status and reads of finals.
 func (l *ledgerProcess) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		httpserve.WriteJSON(w, http.StatusOK, map[string]any{"version": Version, "ledger": l.ledger.Status(),
 			"dependencies": map[string]any{serviceDatabase: l.database.Status()}})
 	})
+	history.Register(mux, l.store, l.log)
 	mux.Handle("/", adminapi.Health(l.ready, promhttp.HandlerFor(l.registry, promhttp.HandlerOpts{})))
 	return mux
 }

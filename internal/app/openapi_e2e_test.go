@@ -46,7 +46,7 @@ func TestRunningAnswersAreInTheDocument(t *testing.T) {
 			t.Errorf("%s %s: %v", a.method, a.target, err)
 		}
 	}
-	for _, op := range []string{"GET /rooms", "POST /rooms", "POST /rooms/bypass", "GET /hotkeys", "GET /status", "GET /status/{board}", "GET /boards/{board}/top", "POST /v1/scores"} {
+	for _, op := range []string{"GET /rooms", "POST /rooms", "POST /rooms/bypass", "GET /hotkeys", "GET /status", "GET /status/{board}", "GET /boards/{board}/top", "POST /v1/scores", "GET /v1/status"} {
 		if !doc.Seen(op, http.StatusOK) {
 			t.Errorf("no good answer to %s was checked", op)
 		}
@@ -82,6 +82,9 @@ func (h *fixture) everyRoute(s *child) []asked {
 		{s, "admin", "DELETE", "/rooms?uid=4711", "", 204},
 		{s, "admin", "DELETE", "/rooms?uid=4711", "", 404},
 		{s, "admin", "GET", "/events", "", 200},
+		{s, "admin", "GET", "/history", "", 200},
+		{s, "admin", "GET", "/runbooks.md", "", 200},
+		{s, "admin", "POST", "/boards/" + string(h.star) + "/compare", "", 200},
 		{s, "admin", "GET", "/config", "", 200},
 		{s, "admin", "POST", "/log-level", `{"level":"debug","for_s":1}`, 200},
 		{s, "admin", "POST", "/log-level", `{"level":"loud","for_s":1}`, 400},
@@ -101,6 +104,7 @@ func (h *fixture) everyRoute(s *child) []asked {
 		{s, "admin", "DELETE", "/classes", "", 204},
 		{h.writer, "scores", "POST", "/v1/scores", order(""), 200},
 		{h.writer, "scores", "POST", "/v1/scores", order(""), 200}, // again
+		{h.writer, "scores", "GET", "/v1/status", "", 200},
 		{h.writer, "scores", "POST", "/v1/scores", order(`,"op":"steal"`), 400},
 		{h.writer, "scores", "POST", "/v1/scores", `{`, 400},
 		{h.writer, "scores", "POST", "/v1/scores", fmt.Sprintf(`{"order":"doc-2","board":%q,"member":"m1","op":"incr","delta":1}`, h.blocked), 403},

@@ -20,9 +20,9 @@ func TestDocumentHasTheRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := doc.Operations("admin", "health", "writer")
+	in := doc.Operations("admin", "health", "writer", "ledger")
 	routes := map[string]bool{}
-	for _, dir := range []string{".", "../../sidecar/adminapi", "../../internal/writer"} {
+	for _, dir := range []string{".", "../../sidecar/adminapi", "../../internal/writer", "../../ledger/history"} {
 		patternsIn(t, dir, routes)
 	}
 	if len(routes) < 15 {

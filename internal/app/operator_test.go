@@ -49,12 +49,16 @@ func TestOperatorPage(t *testing.T) {
 	if messages := p.complaints(); len(messages) > 0 {
 		t.Errorf("the console has %q", messages)
 	}
+	p.await("an event", `document.querySelectorAll('#events li').length > 0`)
+	p.await("eight plots", `document.querySelectorAll('#plots li').length === 8`)
+	p.await("plots of what was before", `document.querySelector('#plots li[data-plot=age] path').getAttribute('d').length > 3`)
 	p.run(t, "ForeignTextStaysText", func(t *testing.T) { p.checkForeignText(t) })
 	p.run(t, "Colours", func(t *testing.T) { p.checkColours(t) })
 	p.run(t, "Phone", func(t *testing.T) { p.checkPhone(t) })
 	p.run(t, "Accessible", func(t *testing.T) { p.checkNames(t) })
 	p.run(t, "Change", func(t *testing.T) { p.checkChanges(t, h) })
 	p.run(t, "Bypass", func(t *testing.T) { p.checkBypass(t, h) })
+	p.run(t, "Compare", func(t *testing.T) { p.checkCompare(t, h) })
 	p.run(t, "Drop", func(t *testing.T) { p.checkDrop(t) })
 	p.run(t, "Lost", func(t *testing.T) { p.checkLost(t, s) })
 }
@@ -178,6 +182,14 @@ func (p *tab) checkNames(t *testing.T) {
 			t.Errorf("%s: %s", what, got)
 		}
 	}
+}
+
+// checkCompare compares the board with Redis.
+func (p *tab) checkCompare(t *testing.T, h *fixture) {
+	p.value(`(() => { location.hash = 'board=' + encodeURIComponent('` + string(h.star) + `'); return '' })()`)
+	p.await("the board", `document.getElementById('top-source').textContent === 'local memory'`)
+	p.click("#compare")
+	p.await("equal boards", `document.getElementById('compare-words').textContent.startsWith('All 13 members equal')`)
 }
 
 // checkChanges promotes the small board, first with a wrong token, and takes it

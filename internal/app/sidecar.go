@@ -36,6 +36,7 @@ type Sidecar struct {
 	events    eventRing
 	started   time.Time
 	registry  *registry
+	history   *metricHistory
 	shown     *shownBoards
 	redis     redis.UniversalClient
 	origin    *origin.Origin

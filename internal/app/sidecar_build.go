@@ -34,6 +34,8 @@ func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
 	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
 	folded := newFoldedLog(slog.NewMultiHandler(log.Handler(), s.events.handler()))
 	s.log, s.parts = slog.New(folded), append(s.parts, folded.tally)
+	s.history = &metricHistory{from: s.registry}
+	s.parts = append(s.parts, s.history)
 	callWatch{s}.buildDependencies()
 	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, s.buildRPC, s.listen} {
 		if err := build(); err != nil {
@@ -136,6 +138,10 @@ func (s *Sidecar) buildReader() (err error) {
 	cfg := sidecar.Config{Tiers: s.rooms.Tiers, Boards: OpenBoards{s.boards}, Origin: s.origin, Log: s.log}
 	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
 		cfg.Hot = s.tracker
+		if s.kept != nil {
+			tops := newKeptTops(s)
+			cfg.Hot, s.parts = tops, append(s.parts, tops)
+		}
 	}
 	if s.profiles != nil {
 		cfg.Profiles = s.profiles

@@ -146,12 +146,11 @@ type metaWords struct {
 }
 
 func inWords(m *wire.Meta) *metaWords {
-	lives := [...]string{wire.LifeOpen: "open", wire.LifeClosing: "closing", wire.LifeClosed: "closed", wire.LifeFinal: "final"}
 	at := func(ms uint64) *time.Time {
 		t := time.UnixMilli(int64(ms)).UTC()
 		return &t
 	}
-	w := &metaWords{Life: lives[m.Life], Adopting: m.Adopting, Began: *at(m.Run >> runRandomBits), Members: m.Members, LastNow: *at(m.Now),
+	w := &metaWords{Life: m.Life.String(), Adopting: m.Adopting, Began: *at(m.Run >> runRandomBits), Members: m.Members, LastNow: *at(m.Now),
 		Turn: m.Turn, OrderLife: (time.Duration(m.OrderLife) * time.Second).String(), Buckets: m.Buckets}
 	if m.End > 0 {
 		w.End = at(m.End)

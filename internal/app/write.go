@@ -141,6 +141,14 @@ func newWriter(o *writeOptions, log *slog.Logger) (*Writer, error) {
 	return w, nil
 }
 
+// writerProcess is what GET /v1/status of a writer shows of the process; its JSON is stable.
+type writerProcess struct {
+	State   adminapi.State  `json:"state"`
+	Version string          `json:"version"`
+	Uptime  int             `json:"uptime_s"`
+	Rooms   roomsync.Status `json:"rooms"` // where the classes are from
+}
+
 func (w *Writer) build() (err error) {
 	o, log := w.options, w.log
 	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
@@ -154,7 +162,11 @@ func (w *Writer) build() (err error) {
 	}
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
-	w.writer, err = writer.New(writer.Options{Redis: w.redis, Names: o.names, Tiers: w.rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group, GroupInstance: o.groupInstance,
+	started := time.Now()
+	process := func() any {
+		return writerProcess{w.ready.Now().State, Version, int(time.Since(started).Seconds()), w.rooms.Status()}
+	}
+	w.writer, err = writer.New(writer.Options{Redis: w.redis, Process: process, Names: o.names, Tiers: w.rooms, Kafka: kafka, KafkaLogin: o.kafkaLogin(log), Group: o.group, GroupInstance: o.groupInstance,
 		PublishAll: o.publishAll, LedgerAll: o.ledger == ledgerAll, BoardLife: o.boardLife, OrderLife: o.orderLife, OrderBuckets: o.orderBuckets, Topics: o.topics, Log: log, Registerer: w.registry})
 	if err != nil {
 		return Usagef("%w", err)

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,6 +24,9 @@ var lifeScript = redis.NewScript(lifeSource)
 const (
 	// pageSize is how many boards are read from the index at once.
 	pageSize = 1000
+	// batchSize is how many boards are changed in one round trip, which takes Redis some
+	// milliseconds.
+	batchSize = 500
 	// Pauses between attempts to make a final.
 	finalEvery, maxFinalPause = 10 * time.Second, 5 * time.Minute
 	// finalTimeout bounds one final, and finalsTime the start of finals in one look, so that
@@ -57,21 +61,24 @@ func (t *term) closeBoards(ctx context.Context) error {
 	t.finalsUntil = t.now().Add(finalsTime)
 	left := make(map[rankcache.BoardID]progress)
 	oldest := time.Time{}
-	for _, e := range due {
-		done, err := t.move(ctx, e)
-		if !done && t.wantsFinal(e.class) {
-			err = errors.Join(err, t.extend(ctx, e))
+	for batch := range slices.Chunk(due, batchSize) {
+		moves := t.move(ctx, batch)
+		for _, m := range moves {
+			if !m.done && t.wantsFinal(m.class) {
+				m.err = errors.Join(m.err, t.extend(ctx, m.ended))
+			}
+			if m.err != nil {
+				failed = errors.Join(failed, fmt.Errorf("board %s: %w", m.board, m.err))
+			}
+			if m.done {
+				continue
+			}
+			left[m.board] = m.progress
+			if oldest.IsZero() || m.over.Before(oldest) {
+				oldest = m.over
+			}
 		}
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("board %s: %w", e.board, err))
-		}
-		if done {
-			continue
-		}
-		left[e.board] = t.boards[e.board]
-		if oldest.IsZero() || e.over.Before(oldest) {
-			oldest = e.over
-		}
+		failed = errors.Join(failed, t.index(ctx, moves))
 	}
 	t.boards = left
 	return errors.Join(failed, t.observe(ctx, len(left), oldest))
@@ -123,80 +130,171 @@ func (t *term) pass(ctx context.Context, due []ended) (err error) {
 	return err
 }
 
-// move takes a board one step further; done if nothing is left to do.
-func (t *term) move(ctx context.Context, e ended) (done bool, err error) {
-	p, want := t.boards[e.board], wire.LifeClosing
-	if e.over.Before(t.passed) && t.now().After(e.over.Add(t.opts.PostTimeout)) {
-		want = wire.LifeClosed
-	}
-	var unready error
-	if want == wire.LifeClosed && p.life < want && t.wantsFinal(e.class) {
-		if unready = t.opts.Finalizer.Ready(ctx, e.board); unready != nil {
-			want = wire.LifeClosing
-		}
-	}
-	if p.life < want {
-		if p.life, done, err = t.setLife(ctx, e.board, want); done || err != nil {
-			return done, err
-		}
-		t.boards[e.board] = p
-	}
-	if p.life < wire.LifeClosed {
-		return false, unready
-	}
-	if p.life == wire.LifeClosed && t.wantsFinal(e.class) {
-		return t.final(ctx, e.board, p)
-	}
-	return true, t.forget(ctx, e.board)
+// move is one step of one board.
+type move struct {
+	ended
+	progress
+	done bool  // nothing is left to do
+	end  int64 // when its period ends, if that is not what the index has, in Unix milliseconds
+	err  error
 }
 
-// setLife sets a board's life, unless it is further already, and returns what it is. It is
-// done with a board that is not there, or whose end is another than the index tells.
-func (t *term) setLife(ctx context.Context, b rankcache.BoardID, want wire.Life) (life wire.Life, done bool, err error) {
+// move takes boards one step further.
+func (t *term) move(ctx context.Context, due []ended) []*move {
+	moves := make([]*move, len(due))
+	wants := make(map[wire.Life][]*move)
+	for i, e := range due {
+		m := &move{ended: e, progress: t.boards[e.board]}
+		want := t.want(ctx, m)
+		if moves[i] = m; m.life < want {
+			wants[want] = append(wants[want], m)
+		}
+	}
+	for want, of := range wants {
+		t.setLives(ctx, of, want)
+	}
+	for _, m := range moves {
+		if m.done || m.err != nil || m.life < wire.LifeClosed {
+			continue
+		}
+		m.done = true
+		if m.life == wire.LifeClosed && t.wantsFinal(m.class) {
+			t.final(ctx, m)
+		}
+	}
+	return moves
+}
+
+// want returns the life that a board may have now.
+func (t *term) want(ctx context.Context, m *move) wire.Life {
+	if !m.over.Before(t.passed) || !t.now().After(m.over.Add(t.opts.PostTimeout)) {
+		return wire.LifeClosing
+	}
+	if m.life < wire.LifeClosed {
+		var settled bool
+		if settled, m.err = t.settled(ctx, m.ended); !settled {
+			return wire.LifeClosing
+		}
+	}
+	return wire.LifeClosed
+}
+
+// settled reports whether the ledger has all of a board, if it is to have any.
+func (t *term) settled(ctx context.Context, e ended) (bool, error) {
+	if t.opts.Ledger == nil || e.class == nil || !e.class.Ledger {
+		return true, nil
+	}
+	text, err := t.opts.Redis.Get(ctx, t.opts.Names.MetaKey(e.board)).Result()
+	if errors.Is(err, redis.Nil) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	meta, err := wire.ParseMeta(text)
+	if err != nil {
+		return false, err
+	}
+	settled, err := t.opts.Ledger.Settled(ctx, e.board, meta.State)
+	if err != nil {
+		err = fmt.Errorf("its ledger: %w", err)
+	}
+	return settled, err
+}
+
+// setLives sets the lives of boards, in one pipeline, unless they are further already.
+func (t *term) setLives(ctx context.Context, moves []*move, want wire.Life) {
 	now := t.now().UnixMilli()
-	answer, err := lifeScript.Run(ctx, t.opts.Redis, []string{t.opts.Names.MetaKey(b)}, int(want), now, wire.MetaLen).Int64Slice()
+	replies := make([]*redis.Cmd, len(moves))
+	ask := func(run func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd, of func(int) bool) {
+		_, _ = t.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
+			for i, m := range moves {
+				if of(i) {
+					replies[i] = run(ctx, p, []string{t.opts.Names.MetaKey(m.board)}, int(want), now, wire.MetaLen)
+				}
+			}
+			return nil
+		})
+	}
+	unknown := func(i int) bool { return redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") }
+	ask(lifeScript.EvalSha, func(int) bool { return true })
+	ask(lifeScript.Eval, unknown)
+	for i, m := range moves {
+		t.read(m, replies[i], want, now)
+	}
+}
+
+// read takes the reply of life.lua. It is done with a board that is not there, or whose end is
+// another than the index tells.
+func (t *term) read(m *move, reply *redis.Cmd, want wire.Life, now int64) {
+	answer, err := reply.Int64Slice()
 	switch {
 	case err != nil:
-		return 0, false, err
+		m.err = err
 	case len(answer) != 2:
-		return 0, false, fmt.Errorf("%d numbers from life.lua, want 2", len(answer))
+		m.err = fmt.Errorf("%d numbers from life.lua, want 2", len(answer))
 	case answer[0] == -2:
-		return 0, false, wire.ErrMeta
+		m.err = wire.ErrMeta
 	case answer[0] == -1 && want == wire.LifeClosing: // a command that came in time may still make it
-		return want, false, nil
+		m.life = want
 	case answer[0] == -1 || answer[1] == 0: // it has expired, or was never made; or it has no end
-		return 0, true, t.forget(ctx, b)
+		m.done = true
 	case answer[1] > now:
-		return 0, true, t.opts.Redis.ZAddXX(ctx, t.opts.Names.Ends, redis.Z{Score: float64(answer[1]), Member: string(b)}).Err()
+		m.done, m.end = true, answer[1]
+	default:
+		m.life = wire.Life(answer[0])
+		if m.life == want && want == wire.LifeClosed {
+			t.metrics.closed.Inc()
+			t.log.Debug("board closed", "board", m.board)
+		}
 	}
-	if wire.Life(answer[0]) == want && want == wire.LifeClosed {
-		t.metrics.closed.Inc()
-		t.log.Debug("board closed", "board", b)
-	}
-	return wire.Life(answer[0]), false, nil
 }
 
 // final makes the final of a closed board.
-func (t *term) final(ctx context.Context, b rankcache.BoardID, p progress) (done bool, err error) {
+func (t *term) final(ctx context.Context, m *move) {
+	m.done = false
 	now := t.now()
-	if now.Before(p.next) || now.After(t.finalsUntil) {
-		return false, nil
+	if now.Before(m.next) || now.After(t.finalsUntil) {
+		return
 	}
-	p.pause = min(max(2*p.pause, finalEvery), maxFinalPause)
-	p.next = now.Add(p.pause)
-	t.boards[b] = p
-	if err := t.finish(ctx, b); err != nil {
-		return false, fmt.Errorf("its final: %w", err)
+	m.pause = min(max(2*m.pause, finalEvery), maxFinalPause)
+	m.next = now.Add(m.pause)
+	if err := t.finish(ctx, m.board); err != nil {
+		m.err = fmt.Errorf("its final: %w", err)
+		return
 	}
-	if _, done, err := t.setLife(ctx, b, wire.LifeFinal); done || err != nil {
-		return done, err
-	}
-	return true, t.forget(ctx, b)
+	t.setLives(ctx, []*move{m}, wire.LifeFinal)
+	m.done = m.err == nil
 }
 
-// forget takes a board out of the index.
-func (t *term) forget(ctx context.Context, b rankcache.BoardID) error {
-	return t.opts.Redis.ZRem(ctx, t.opts.Names.Ends, string(b)).Err()
+// index takes boards that are done out of the index, or corrects their end in it.
+func (t *term) index(ctx context.Context, moves []*move) error {
+	var gone []any
+	var later []redis.Z
+	for _, m := range moves {
+		switch {
+		case m.end > 0:
+			later = append(later, redis.Z{Score: float64(m.end), Member: string(m.board)})
+		case m.done:
+			gone = append(gone, string(m.board))
+		}
+	}
+	if len(gone)+len(later) == 0 {
+		return nil
+	}
+	_, err := t.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		if len(gone) > 0 {
+			p.ZRem(ctx, t.opts.Names.Ends, gone...)
+		}
+		if len(later) > 0 {
+			p.ZAddXX(ctx, t.opts.Names.Ends, later...)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("change the index of ends: %w", err)
+	}
+	return nil
 }
 
 // observe records how many boards are to be closed, and since when the oldest one is.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,6 +194,94 @@ func TestIndexIsPutRight(t *testing.T) {
 	if s := f.Status(); s.Closing != 1 || s.Running != 1 || s.Lag < (24*time.Hour).Seconds() {
 		t.Errorf("status %+v", s)
 	}
+}
+
+// roundTrips counts a client's calls; what is in one pipeline is one.
+type roundTrips struct{ n atomic.Int64 }
+
+func (*roundTrips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *roundTrips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { r.n.Add(1); return next(ctx, cmd) }
+}
+
+func (r *roundTrips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if r.n.Add(1); len(cmds) > batchSize {
+			return errors.New("a pipeline without bound")
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// Many boards are closed in few round trips, also after Redis has forgotten the script; one
+// whose meta can't be read holds up no other.
+func TestManyBoardsAreClosedInFewRoundTrips(t *testing.T) {
+	f := newFixture(t, testkit.Kfake(t).Addr(), nil, nil)
+	var boards []rankcache.BoardID
+	for i := range 2*batchSize + 1 {
+		boards = append(boards, f.board(t, "gift", time.Now().Add(-24*time.Hour-time.Duration(i)*30*time.Minute), wire.LifeOpen))
+	}
+	bad, gone, moved := boards[0], boards[1], boards[2]
+	must(t, f.redis.Set(t.Context(), f.opts.Names.MetaKey(bad), "no meta", time.Hour).Err())
+	must(t, f.redis.Del(t.Context(), f.opts.Names.MetaKey(gone)).Err())
+	meta := f.meta(t, moved)
+	meta.End = uint64(time.Now().Add(time.Hour).UnixMilli())
+	must(t, f.redis.Set(t.Context(), f.opts.Names.MetaKey(moved), wire.AppendMeta(nil, &meta), time.Hour).Err())
+	trips := &roundTrips{}
+	f.redis.AddHook(trips)
+	must(t, f.redis.ScriptFlush(t.Context()).Err())
+	trips.n.Store(0)
+	if err := f.closeBoards(t.Context()); !errors.Is(err, wire.ErrMeta) || strings.Count(err.Error(), "board ") != 1 {
+		t.Errorf("%v, want that of %s alone", err, bad)
+	}
+	if n := trips.n.Load(); n > 12 { // two pages of the index and its size; three batches: lives, after a flush twice, and the index
+		t.Errorf("%d round trips for %d boards", n, len(boards))
+	}
+	if got := f.indexed(t); !slices.Equal(got, []string{string(bad), string(moved)}) {
+		t.Errorf("in the index %q, want %s and %s", got, bad, moved)
+	}
+	for _, b := range boards[3:] {
+		if life := f.meta(t, b).Life; life != wire.LifeClosed {
+			t.Fatalf("life of %s %d", b, life)
+		}
+	}
+	if n := testutil.ToFloat64(f.metrics.closed); n != float64(len(boards)-3) {
+		t.Errorf("%v boards closed, want %d", n, len(boards)-3)
+	}
+}
+
+// books is a ledger that is behind, or does not answer, until it has a state.
+type books struct {
+	err error
+	has rankcache.State
+}
+
+func (b *books) Settled(_ context.Context, _ rankcache.BoardID, state rankcache.State) (bool, error) {
+	return b.has == state, b.err
+}
+
+// A board whose class has a ledger is not closed before the ledger has all of it; others are.
+func TestBoardWaitsForItsLedger(t *testing.T) {
+	ledger := &books{err: errors.New("the database is away")}
+	f := newFixture(t, testkit.Kfake(t).Addr(), nil, func(o *Options) { o.Ledger = ledger })
+	b, other := f.board(t, "paid", time.Now().Add(-48*time.Hour), wire.LifeOpen), f.board(t, "day", time.Now().Add(-48*time.Hour), wire.LifeOpen)
+	want := func(life wire.Life) {
+		t.Helper()
+		if a, b := f.meta(t, b).Life, f.meta(t, other).Life; a != life || b != wire.LifeClosed {
+			t.Errorf("lives %d %d, want %d %d", a, b, life, wire.LifeClosed)
+		}
+	}
+	if err := f.closeBoards(t.Context()); err == nil || !strings.Contains(err.Error(), "the database is away") {
+		t.Errorf("without a database: %v", err)
+	}
+	want(wire.LifeOpen)
+	ledger.err = nil
+	f.look(t)
+	want(wire.LifeClosing)
+	ledger.has = f.meta(t, b).State
+	f.look(t)
+	want(wire.LifeClosed)
 }
 
 // Two controllers that both believe to lead close each board once and disturb nothing.

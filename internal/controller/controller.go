@@ -41,6 +41,13 @@ type Tiers interface {
 	Resolved() bool
 }
 
+// Ledger is asked before a board whose class has a ledger is closed.
+type Ledger interface {
+	// Settled reports whether the ledger has everything that Redis has of a board at a
+	// state, and nothing that Redis has lost is still to be applied again.
+	Settled(ctx context.Context, board rankcache.BoardID, state rankcache.State) (bool, error)
+}
+
 // Options configure a [Controller]. Zero times take the defaults of this package, except
 // TopicKeep.
 type Options struct {
@@ -59,6 +66,7 @@ type Options struct {
 	// TopicKeep is how long Redis must not have known a board without class, or of no
 	// known one, until its topic goes. 0: these topics stay.
 	TopicKeep time.Duration
+	Ledger    Ledger    // nil: boards are closed without it
 	Finalizer Finalizer // nil: no board has a final
 	// ID identifies this controller and must differ from that of every other one.
 	ID                        string

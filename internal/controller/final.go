@@ -21,8 +21,6 @@ var extendScript = redis.NewScript(extendSource)
 
 // Finalizer makes the finals of boards whose class has a ledger.
 type Finalizer interface {
-	// Ready returns why the board must not be closed yet, such as a ledger that lags.
-	Ready(ctx context.Context, board rankcache.BoardID) error
 	// Final makes the final of a closed board, or finds the one that is there, and returns
 	// its record on the topic of finals. After an error it is called again.
 	Final(ctx context.Context, board rankcache.BoardID) (record []byte, err error)

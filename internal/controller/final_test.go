@@ -15,18 +15,11 @@ import (
 
 // finalizer fails as often as it is told to.
 type finalizer struct {
-	lags, fails int // calls of Ready and Final that fail
-	tried       []rankcache.BoardID
+	fails int // calls of Final that fail
+	tried []rankcache.BoardID
 }
 
 var errLags = errors.New("the ledger lags")
-
-func (f *finalizer) Ready(context.Context, rankcache.BoardID) error {
-	if f.lags--; f.lags >= 0 {
-		return errLags
-	}
-	return nil
-}
 
 func (f *finalizer) Final(_ context.Context, b rankcache.BoardID) ([]byte, error) {
 	f.tried = append(f.tried, b)
@@ -60,19 +53,6 @@ func TestFinalIsTriedUntilItIsMade(t *testing.T) {
 	r := testkit.Records(t, f.broker, f.opts.Names.Finals, 1)[0]
 	if string(r.Key) != string(b) || string(r.Value) != "final of "+string(b) {
 		t.Errorf("published %s: %s", r.Key, r.Value)
-	}
-}
-
-func TestBoardIsNotClosedWhileItsLedgerLags(t *testing.T) {
-	made := &finalizer{lags: 1}
-	f := finalFixture(t, made)
-	b := f.board(t, "paid", time.Now().Add(-48*time.Hour), wire.LifeOpen)
-	if err := f.closeBoards(t.Context()); !errors.Is(err, errLags) || f.meta(t, b).Life != wire.LifeClosing || len(made.tried) != 0 {
-		t.Errorf("%v, life %d, finals %q", err, f.meta(t, b).Life, made.tried)
-	}
-	f.look(t)
-	if life := f.meta(t, b).Life; life != wire.LifeFinal {
-		t.Errorf("life %d", life)
 	}
 }
 

@@ -98,9 +98,16 @@ func (k *Kafka) Checks() []Check {
 }
 
 // CommandTimes returns the check that the records of the command topic have the broker's
-// time, by which writers know whether a command came in time for its period.
-func (k *Kafka) CommandTimes() Check {
+// time, by which writers know whether a command came in time for its period; periodic reports
+// whether any class has periods.
+func (k *Kafka) CommandTimes(periodic func(context.Context) (bool, error)) Check {
 	return Check{"kafka-commands", CheckKafka, func(ctx context.Context) Verdict {
+		switch found, err := periodic(ctx); {
+		case err != nil:
+			return warnf("the classes are unknown: %s", explain(err))
+		case !found:
+			return okf("no class has periods, so no command can be late")
+		}
 		answer, err := k.admin.DescribeConfigs(ctx, []kafka.ConfigResource{{Type: kafka.ResourceTopic, Name: k.names.Commands}})
 		if err != nil {
 			return Verdict{Fail, k.explain(err)}

@@ -40,6 +40,9 @@ type consumer struct {
 	log      *slog.Logger
 	errorLog rate.Sometimes
 	drains   sync.WaitGroup // the goroutine that reads the client's log
+
+	mu     sync.Mutex // guards closed; held only while the client is asked for what it remembers
+	closed bool
 }
 
 // newConsumer returns a consumer that is joining its group. The caller closes it.
@@ -58,6 +61,9 @@ func newConsumer(conf *kafka.ConfigMap, topic string, log *slog.Logger) (*consum
 }
 
 func (c *consumer) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
 	if err := c.client.Close(); err != nil {
 		c.log.Warn("kafka consumer did not close cleanly", "err", err)
 	}
@@ -161,6 +167,31 @@ func (c *consumer) commit(ends offsets) error {
 		}
 	}
 	return nil
+}
+
+// status returns how far the client has come in its partitions. It calls no server.
+func (c *consumer) status() (all []partitionStatus) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	mine, _ := c.client.Assignment()
+	mine, _ = c.client.Position(mine) // after an error none
+	for _, tp := range mine {
+		st := partitionStatus{Partition: tp.Partition}
+		if tp.Offset >= 0 {
+			st.Next = new(int64(tp.Offset))
+		}
+		if _, end, err := c.client.GetWatermarkOffsets(c.topic, tp.Partition); err == nil && end >= 0 {
+			st.End = &end
+		}
+		if st.Next != nil && st.End != nil {
+			st.Lag = new(max(*st.End-*st.Next, 0))
+		}
+		all = append(all, st)
+	}
+	return all
 }
 
 // add records that everything before the ends is processed.

@@ -18,7 +18,7 @@
 //
 // apply.lua is a template: script.go makes of it one script for each combination of ties,
 // guards and trim, which the rules of a board's class (resolve.go) choose. gain.go counts
-// who gains most.
+// who gains most, which status.go shows with what else an operator asks of a writer.
 //
 // Beside this path: prepare.lua (prepare.go) runs before apply.lua at a board's birth
 // (the board is put into the index of ends first, in which the controller finds it),

@@ -3,9 +3,6 @@ package writer
 import (
 	"cmp"
 	"container/heap"
-	"encoding/json"
-	"errors"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +18,7 @@ const (
 	gainTime = time.Hour
 	// maxGainers is how many members are counted at the same time.
 	maxGainers = 2000
-	// shownGainers is how many GET /v1/gains lists.
+	// shownGainers is how many GET /v1/status lists.
 	shownGainers = 20
 )
 
@@ -108,19 +105,6 @@ func (g *gains) top(now time.Time) (since time.Time, top []gain) {
 	}
 	slices.SortFunc(top, func(a, b gain) int { return cmp.Compare(b.Gain, a.Gain) })
 	return g.since, top[:min(len(top), shownGainers)]
-}
-
-// getGains answers GET /v1/gains, but not to callers who may change some classes only.
-func getGains(gains *gains, now func() time.Time) http.HandlerFunc {
-	return func(rw http.ResponseWriter, r *http.Request) {
-		if _, limited := AllowedClasses(r.Context()); limited {
-			problemOf(&Refusal{"class_not_allowed", errors.New("the token is for boards of some classes only, and gains are of all")}).Write(rw)
-			return
-		}
-		since, top := gains.top(now())
-		rw.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(rw).Encode(map[string]any{"since": since, "top": top}) // the caller may have gone
-	}
 }
 
 // gainHeap has the least gain first.

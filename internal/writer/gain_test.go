@@ -1,18 +1,14 @@
 package writer
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"rankcache"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -45,8 +41,8 @@ func TestGains(t *testing.T) {
 	}
 }
 
-// Increments of boards with a guard are counted once, and shown by the writer's port.
-func TestGetGains(t *testing.T) {
+// Increments of boards with a guard are counted once.
+func TestGainsOfGuards(t *testing.T) {
 	h := quiet(t, nil)
 	r := rules{guard: rooms.Guard{Members: 10}}
 	incr := Command{Member: "a", Op: wire.OpIncr, Number: 5, OrderID: "o1"}
@@ -60,21 +56,8 @@ func TestGetGains(t *testing.T) {
 	h.applyOne(t, r, incr)
 	incr.OrderID, incr.Number, incr.Member = "o5", 9, "c"
 	h.applyOne(t, rules{}, incr) // without a guard
-	rec := httptest.NewRecorder()
-	h.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/v1/gains", nil))
-	limited := httptest.NewRecorder()
-	h.Handler().ServeHTTP(limited, httptest.NewRequestWithContext(AllowClasses(t.Context(), []string{"x"}), http.MethodGet, "/v1/gains", nil))
-	equal(t, "with a token of a class", limited.Code, http.StatusForbidden)
-	var got struct {
-		Since time.Time
-		Top   []struct {
-			Board  rankcache.BoardID
-			Member string
-			Gain   float64
-		}
-	}
-	must(t, json.Unmarshal(rec.Body.Bytes(), &got))
-	if len(got.Top) != 2 || got.Top[0].Member != "b" || got.Top[0].Gain != 7 || got.Top[1].Gain != 5 || got.Top[1].Board != h.board || time.Since(got.Since) > time.Hour+time.Minute {
-		t.Errorf("%s", rec.Body)
+	since, top := h.metrics.gains.top(h.applier.now())
+	if len(top) != 2 || top[0].Member != "b" || top[0].Gain != 7 || top[1].Gain != 5 || top[1].Board != h.board || time.Since(since) > time.Hour+time.Minute {
+		t.Errorf("since %v: %+v", since, top)
 	}
 }

@@ -36,16 +36,16 @@ func (p *poster) handler() http.Handler {
 	mux.HandleFunc("POST /v1/scores", p.postScore)
 	mux.HandleFunc("POST /v1/scores:batch", p.postBatch)
 	mux.HandleFunc("POST /v1/scores:delete", p.postDelete)
-	mux.HandleFunc("GET /v1/gains", getGains(p.metrics.gains, func() time.Time { return p.applier.now() }))
+	mux.Handle("GET /v1/status", statusPage{p.processor})
 	for path, method := range map[string]string{"/v1/scores": http.MethodPost, "/v1/scores:batch": http.MethodPost, "/v1/scores:delete": http.MethodPost,
-		"/v1/gains": http.MethodGet} {
+		"/v1/status": http.MethodGet} {
 		mux.HandleFunc(path, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Allow", method)
 			problem(http.StatusMethodNotAllowed, "method_not_allowed", "Method not allowed", "want "+method).Write(rw)
 		})
 	}
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
-		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch, /v1/scores:delete or GET /v1/gains").Write(rw)
+		problem(http.StatusNotFound, "unknown_path", "No such resource", "want POST /v1/scores, /v1/scores:batch, /v1/scores:delete or GET /v1/status").Write(rw)
 	})
 	return httpserve.CheckOrigin(mux)
 }

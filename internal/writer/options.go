@@ -74,6 +74,7 @@ type Options struct {
 	OrderLife    time.Duration
 	OrderBuckets int
 	Topics       Topics
+	Process      func() any            // what GET /v1/status shows as process; nil: nothing
 	Log          *slog.Logger          // nil: silent
 	Registerer   prometheus.Registerer // nil: unregistered
 }

@@ -26,6 +26,7 @@ type processor struct {
 	log     *slog.Logger
 	// producer is set while the writer runs; posted commands use it at any time.
 	producer atomic.Pointer[producer]
+	consumer atomic.Pointer[consumer] // likewise
 }
 
 func newProcessor(opts Options) *processor {
@@ -39,10 +40,15 @@ func newProcessor(opts Options) *processor {
 // it could be decoded.
 func (p *processor) accept(data []byte, at int64, arrived time.Time) (*job, error) {
 	c, err := DecodeCommand(data, at)
-	j := &job{Command: c}
 	if err != nil {
-		return j, err
+		return &job{Command: c}, err
 	}
+	return p.check(c, arrived)
+}
+
+// check returns the job of a command, and the [*Refusal] of one that is not allowed.
+func (p *processor) check(c *Command, arrived time.Time) (j *job, err error) {
+	j = &job{Command: c}
 	if j.rules, j.outside, err = resolve(c, p.opts.Tiers.File(), arrived); err != nil {
 		return j, err
 	}

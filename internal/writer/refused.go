@@ -3,6 +3,7 @@ package writer
 import (
 	"encoding/json"
 	"log/slog"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -49,8 +50,24 @@ var wireReasons = map[string]string{"score_range": "score_range", "guard": "guar
 type refuser struct {
 	topic   string
 	metrics *metrics
+	counted reasonCounts
 	log     *slog.Logger
 	limit   rate.Sometimes // of log lines
+}
+
+// reasonCounts are how many commands were refused, by reason.
+type reasonCounts struct {
+	mu sync.Mutex // nothing is called under it
+	of map[string]int
+}
+
+func (c *reasonCounts) add(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = make(map[string]int)
+	}
+	c.of[reason]++
 }
 
 func newRefuser(topic string, m *metrics, log *slog.Logger) *refuser {
@@ -59,6 +76,7 @@ func newRefuser(topic string, m *metrics, log *slog.Logger) *refuser {
 
 func (f *refuser) refuse(r *Refusal, where ...any) {
 	f.metrics.countRefusal(r)
+	f.counted.add(r.Reason)
 	f.limit.Do(func() { f.log.Warn("command refused", append([]any{"err", r}, where...)...) })
 }
 

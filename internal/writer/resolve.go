@@ -79,7 +79,7 @@ func findBoard(c *Command, classes *rooms.File) (class.Board, *rooms.Class, erro
 	}
 	kind := classes.Class(c.Class)
 	if kind == nil {
-		return class.Board{}, nil, &Refusal{"unknown_class", fmt.Errorf("class %.60q is not in the writer's rooms file", c.Class)}
+		return class.Board{}, nil, &Refusal{"unknown_class", fmt.Errorf("class %.60q is neither in the writer's rooms file nor set at run time: rankcache classes list has those of run time", c.Class)}
 	}
 	board, err := kind.At(c.Dims, time.UnixMilli(c.At))
 	switch {

@@ -53,7 +53,7 @@ func New(opts Options) (*Writer, error) {
 // and whether the order was applied before. For a super-hot board the answer
 // comes when Kafka has acknowledged the update. POST /v1/scores:batch does the same for
 // several commands, with a result or problem for each, and :delete for several members. Errors are
-// application/problem+json; after a 503 the same command with the same order
+// application/problem+json; GET /v1/status shows the writer's state. After a 503 the same command with the same order
 // number is to be posted again. Requests that a browser sends for another site's page are
 // refused.
 func (w *Writer) Handler() http.Handler { return w.posts.handler() }
@@ -82,6 +82,8 @@ func (w *Writer) Run(ctx context.Context) error {
 		return err
 	}
 	defer c.close()
+	w.consumer.Store(c)
+	defer w.consumer.Store(nil)
 	defer w.keepLogin(work, c, p)()
 	err = w.pipeline(ctx, work, c, p)
 	if err == nil && w.opts.GroupInstance != "" {
@@ -165,7 +167,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 		if wire.IsMarker(m.Value) { // its offset is committed with the others
 			continue
 		}
-		j, err := w.accept(m.Value, recordTime(m, b.polled), arrival(m, b.polled))
+		j, err := w.acceptRecord(m, b.polled)
 		if err != nil {
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
 			continue

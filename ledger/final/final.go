@@ -62,23 +62,14 @@ func New(opts Options) *Finalizer {
 	return f
 }
 
-// Ready returns nil if the ledger has what Redis has of the board, else an error that wraps
-// [ErrBehind]: then the board is not to be closed.
-func (f *Finalizer) Ready(ctx context.Context, b rankcache.BoardID) error {
-	meta, found, err := f.opts.Origin.Meta(ctx, b)
-	if err != nil || !found {
-		return err
-	}
-	return f.level(ctx, b, meta.State)
-}
-
-// level compares how far the ledger is with a state of Redis.
+// level compares how far the ledger is with a state of Redis, whose run may be later without a
+// change in it: a board that was added up anew.
 func (f *Finalizer) level(ctx context.Context, b rankcache.BoardID, want rankcache.State) error {
 	have, err := f.opts.Store.Latest(ctx, b)
 	if err != nil && !errors.Is(err, ledger.ErrNoBoard) {
 		return err
 	}
-	if have.Run != want.Run || have.Seq != want.Seq {
+	if have.Run > want.Run || have.Seq != want.Seq {
 		return fmt.Errorf("%w: Redis has run %d, change %d, the ledger run %d, change %d", ErrBehind, want.Run, want.Seq, have.Run, have.Seq)
 	}
 	return nil

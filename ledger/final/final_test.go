@@ -90,7 +90,6 @@ func TestFinalIsMadeOnce(t *testing.T) {
 		for _, e := range []rankcache.Entry{{Member: "b", Score: 2.5}, {Member: "a", Score: 7}, {Member: "c", Score: 2.5}} {
 			f.change(t, e.Member, e.Score, false)
 		}
-		must(t, f.Ready(t.Context(), f.board))
 		record, err := f.Final(t.Context(), f.board)
 		must(t, err)
 		var got struct {
@@ -143,9 +142,6 @@ func TestNoFinalWhileTheLedgerLags(t *testing.T) {
 	both(t, func(t *testing.T, f *fixture) {
 		f.change(t, "a", 1, true)
 		for range 2 {
-			if err := f.Ready(t.Context(), f.board); !errors.Is(err, ErrBehind) {
-				t.Errorf("ready: %v", err)
-			}
 			if _, err := f.Final(t.Context(), f.board); !errors.Is(err, ErrBehind) {
 				t.Errorf("final: %v", err)
 			}

@@ -33,6 +33,9 @@ async function ask(path, options = {}) {
 // get returns the JSON of a path.
 export async function get(path) { return (await ask(path)).json(); }
 
+// getText returns the text of a path.
+export async function getText(path) { return (await ask(path)).text(); }
+
 // getAged also returns the answer's age, in milliseconds.
 export async function getAged(path) {
   const response = await ask(path);

@@ -7,7 +7,11 @@ import { byId, show, text } from './dom.js';
 import { clock, span } from './format.js';
 import * as boards from './boards.js';
 import * as bypasses from './bypasses.js';
+import * as classes from './classes.js';
+import * as compare from './compare.js';
 import * as dialog from './dialog.js';
+import * as events from './events.js';
+import * as history from './history.js';
 import * as hot from './hot.js';
 import * as lamps from './lamps.js';
 import * as profiles from './profiles.js';
@@ -15,6 +19,7 @@ import * as replay from './replay.js';
 import * as rooms from './rooms.js';
 import * as summary from './summary.js';
 import * as top from './top.js';
+import * as trouble from './trouble.js';
 
 const every = 1000; // ms between an answer and the next question
 
@@ -33,8 +38,8 @@ async function load() {
   const table = boards.path() === boards.head ? head : soft(get(boards.path()));
   const [status, listed, hotkeys, roomsNow] = await Promise.all([head, table, soft(get('/hotkeys')), soft(get('/rooms'))]);
   const now = { status, listed, hot: hotkeys, rooms: roomsNow };
-  for (const view of [summary, bypasses, lamps, replay, boards, hot, rooms, profiles, dialog]) view.draw(now);
-  await top.load(now);
+  for (const view of [summary, trouble, bypasses, lamps, replay, boards, hot, rooms, profiles, dialog]) view.draw(now);
+  await Promise.all([top.load(now), soft(history.load()), soft(events.load()), soft(classes.load())]);
 }
 
 async function beat() {
@@ -73,4 +78,6 @@ boards.begin(beat);
 dialog.start(beat);
 profiles.start();
 top.start(beat);
+compare.start(top.shown);
+trouble.start();
 beat();

@@ -12,6 +12,7 @@ export function draw({ status, hot }) {
   state(status.state, status.reason);
   text(byId('uptime'), span(status.uptime_s * 1000));
   text(byId('version'), status.version);
+  text(byId('name'), status.name);
   figures(status, hot);
 }
 

@@ -1,6 +1,7 @@
 // The live top of one board, as the app would get it.
 
 import { get, getAged, Problem } from './api.js';
+import * as compare from './compare.js';
 import { byId, el, foreign, list, show, table, text } from './dom.js';
 import { count, none, score, since, span } from './format.js';
 
@@ -33,10 +34,14 @@ export function start(refresh) {
   fromAddress();
 }
 
+// shown returns the id of the board that is shown.
+export const shown = () => board;
+
 // choose shows another board. Its name stays in the address, for a reload.
 export function choose(name) {
   board = name;
   chosen = true;
+  compare.reset();
   byId('top-board').value = name;
   history.replaceState(null, '', `#${new URLSearchParams({ board: name })}`);
   again();

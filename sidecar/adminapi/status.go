@@ -17,6 +17,7 @@ type Status struct {
 	Readiness *Readiness
 	Reader    *sidecar.Reader
 	Version   string
+	Name      string // of the host: in Kubernetes the pod's
 	Started   time.Time
 	// Dependencies are the services that this process calls.
 	Dependencies Dependencies
@@ -59,7 +60,7 @@ func (st *Status) body(filter *boardFilter) map[string]any {
 	now := st.Readiness.Now()
 	body := map[string]any{
 		"state": now.State, "reason": now.Reason, "since": now.Since,
-		"version": st.Version, "uptime_s": int(time.Since(st.Started).Seconds()),
+		"version": st.Version, "name": st.Name, "uptime_s": int(time.Since(st.Started).Seconds()),
 		"tiers": st.tierCounts(), "dependencies": st.Dependencies.statuses(), "tzdata": zoneData(zoneFolders),
 	}
 	all := st.Readiness.boards()

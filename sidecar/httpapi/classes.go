@@ -77,7 +77,7 @@ func (b *periodBefore) known() *apijson.Trend {
 // find sets the class of the name.
 func (r *classRead) find(known *classIndex, name string) *apijson.Problem {
 	if r.class = known.byName[name]; r.class == nil {
-		return &apijson.Problem{Code: apijson.CodeUnknownClass, Detail: "want a class of the rooms file: GET /v1/classes lists them"}
+		return &apijson.Problem{Code: apijson.CodeUnknownClass, Detail: "want a class of the rooms file, or one set at run time: GET /v1/classes lists them"}
 	}
 	return nil
 }
@@ -148,13 +148,17 @@ func noTrend(detail string) *apijson.Problem {
 	return &apijson.Problem{Code: apijson.CodeTrend, Detail: detail}
 }
 
-// appendClass adds the class and its period to an object. It does nothing for a call
-// that names a board.
-func (r *classRead) appendClass(object []byte) []byte {
+// appendClass adds the class, its period and how far the board's life has come to an
+// object. It does nothing for a call that names a board.
+func (r *classRead) appendClass(object []byte, life rankcache.Life) []byte {
 	if r.period == nil {
 		return object
 	}
-	return append(object[:len(object)-1], r.period.tail...)
+	if r.period.state >= periodOver { // also of a copy, or where there is no controller
+		life = max(life, rankcache.LifeClosing)
+	}
+	object = append(append(object[:len(object)-1], r.period.tail...), life.String()...)
+	return append(object, `"}`...)
 }
 
 // classRow is a class as GET /v1/classes shows it.

@@ -35,7 +35,7 @@ boards:
 
 // What answers by class have, and those of Redis have at another time.
 var (
-	periodPart = regexp.MustCompile(`,"class":"[^"]*","period":{[^}]*}`)
+	periodPart = regexp.MustCompile(`,"class":"[^"]*","period":{[^}]*},"locked":"[a-z]*"`)
 	published  = regexp.MustCompile(`"published_at":"[^"]*"`)
 )
 
@@ -262,6 +262,33 @@ func TestClassesFollowTheFile(t *testing.T) {
 	}
 	if a := s.get(t, "/v1/classes"); a.body != `{"classes":[]}` {
 		t.Errorf("no classes: %s", a.body)
+	}
+}
+
+// Answers by class tell how far the board's life has come in Redis; once period and grace are
+// over no copy tells that it is open.
+func TestAnswersTellWhatIsLocked(t *testing.T) {
+	env := newClassEnv(t)
+	s := env.start(t)
+	for _, c := range []struct {
+		now    string // the period ends at 17:30, its grace 5 s later
+		life   rankcache.Life
+		locked string
+	}{{"17:29:59", 0, "open"}, {"17:30:01", 0, "open"}, {"17:30:06", 0, "closing"}, {"17:30:06", rankcache.LifeClosed, "closed"}, {"17:31:00", rankcache.LifeFinal, "final"}} {
+		env.Origin.Life = c.life
+		env.set("2026-11-22T" + c.now + "+08:00")
+		for _, zone := range []string{"7", "8"} { // a copy, Redis
+			want := c.locked
+			if zone == "7" && c.life > 0 {
+				want = "closing"
+			}
+			for _, read := range []string{"top", "members/m000001", "top?around=1&me=m000001"} {
+				path := "/v1/classes/gift-half-hour/" + read + map[bool]string{true: "&", false: "?"}[strings.Contains(read, "?")] + "zone=" + zone + "&at=20261122-35"
+				if a := s.get(t, path); !strings.Contains(a.body, `"locked":"`+want+`"`) {
+					t.Errorf("at %s, life %v: %s: %.600s", c.now, c.life, path, a.body)
+				}
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache/sidecar/internal/conn"
+	"rankcache/sidecar/internal/latency"
 )
 
 // clientConn is a connection with its state from request to request.
@@ -16,6 +17,7 @@ type clientConn struct {
 	call     *call         // of its requests, which come one after the other
 	requests *requestCache // of the listener, nil: none
 	recorder recorder
+	sampler  latency.Sampler
 	frame    frame
 	dated    bool // the date of the present answer is set
 	refused  bool // the present answer is the last, and the request was not read to its end
@@ -45,6 +47,7 @@ func (l cappedListener) Accept() (net.Conn, error) {
 // newConn returns a connection that waits for its first request.
 func newConn(accepted net.Conn, s *Server, requests *requestCache) *clientConn {
 	c := &clientConn{server: s, requests: requests, id: s.lastConn.Add(1)}
+	c.sampler = latency.NewSampler(c.id)
 	c.Open(accepted, s.clock, c)
 	return c
 }

@@ -18,6 +18,7 @@
 //	encode.go         by ../internal/apijson, with the profiles of previous.go
 //	response.go       ETag and 304, content coding (pack.go, once), age
 //	counters.go       the request is counted
+//	durations.go      and measured
 //
 // and leaves by clientConn.Write (conn.go), which sets the date. A kept page costs neither a lock nor an allocation: strings of
 // the request share its memory until it has been answered. A page with around or gap is

@@ -55,7 +55,7 @@ func (s *encoder) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 		defer s.buffers.Put(buffer)
 		trend := s.pageTrend(c, page.Entries, nil)
 		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, apijson.Plain(page.Integers).With(trend), &j)
-		*buffer = c.appendClass(*buffer)
+		*buffer = c.appendClass(*buffer, page.Life)
 		fresh := j.Fresh
 		if trend != nil {
 			fresh = s.freshTrend(c.before, fresh)
@@ -70,7 +70,7 @@ func (s *encoder) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 func (s *encoder) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 	j := s.join(c, a.Entries)
 	trend := s.pageTrend(c, a.Entries, nil)
-	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, apijson.Plain(a.Integers).With(trend), &j))
+	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, apijson.Plain(a.Integers).With(trend), &j), a.Life)
 }
 
 // appendMe appends the caller's own standing and the page's closing brace. If Redis could not
@@ -89,7 +89,7 @@ func (s *encoder) appendWhole(dst []byte, c *call, a *sidecar.PageAnswer) []byte
 	read := c.read()
 	j := s.join(c, a.Entries)
 	trend := s.pageTrend(c, a.Entries, a.Own.Neighbours)
-	dst = c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, &a.Answer, apijson.RanksOf(&read.Page, a).With(trend), &j))
+	dst = c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, &a.Answer, apijson.RanksOf(&read.Page, a).With(trend), &j), a.Life)
 	if !c.args.me {
 		return dst
 	}

@@ -148,7 +148,7 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
-	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers).With(s.trendOf(c, nil)), &j))
+	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers).With(s.trendOf(c, nil)), &j), found.Life)
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }
@@ -166,7 +166,7 @@ func (s *Server) ranked(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return &apijson.Problem{Code: apijson.CodeUnknownMember}
 	}
 	j := s.joinOwn(c, &a.Own)
-	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a).With(s.trendOf(c, a.Own.Neighbours)), &j))
+	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a).With(s.trendOf(c, a.Own.Neighbours)), &j), a.Life)
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
@@ -177,7 +177,7 @@ func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return s.problemOf(err)
 	}
 	j := s.join(c, a.Entries)
-	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers).With(s.trendOf(c, a.Entries)), &j))
+	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers).With(s.trendOf(c, a.Entries)), &j), a.Life)
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }
@@ -286,7 +286,7 @@ func (s *Server) listClasses(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem
 	ctx.Response.Header.SetCanonical(headerCache, valueShared)
 	ctx.Response.Header.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(body)
-	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+	s.count(ctx, c.route, outcomeNoSource)
 	return nil
 }
 
@@ -304,7 +304,7 @@ func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *apijson.Prob
 			return nil
 		}
 	} else {
-		s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+		s.count(ctx, c.route, outcomeNoSource)
 	}
 	ctx.Response.Header.SetCanonical(headerCache, valuePrivate)
 	ctx.Response.Header.SetContentType(contentJSON)
@@ -316,6 +316,6 @@ func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *apijson.Prob
 func (s *Server) reference(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	ctx.Response.Header.SetContentType("application/yaml")
 	ctx.Response.SetBodyString(sidecar.OpenAPI())
-	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+	s.count(ctx, c.route, outcomeNoSource)
 	return nil
 }

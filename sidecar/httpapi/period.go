@@ -23,11 +23,12 @@ const (
 	periodUpcoming periodState = iota
 	periodRunning
 	periodEnded
+	periodOver // and its grace
 	periodGone // ended longer ago than its boards are kept
 )
 
 func (s periodState) String() string {
-	return [...]string{"upcoming", "running", "ended", "gone"}[s]
+	return [...]string{"upcoming", "running", "ended", "ended", "gone"}[s]
 }
 
 // classPeriod is one period of a class as answers show it. It is immutable.
@@ -37,7 +38,7 @@ type classPeriod struct {
 	// The argument that named the period names it, in the same state, from one instant
 	// until before another. A zero until is never.
 	from, until time.Time
-	tail        []byte // of an answer's object
+	tail        []byte // of an answer's object, until the board's life
 }
 
 // named reports whether at still names the period, and its state is the same.
@@ -121,14 +122,14 @@ func parseAt(calendar class.Calendar, at string) (class.Period, error) {
 // period.
 func (k *knownClass) withState(found class.Period, now time.Time, further ...time.Time) (*classPeriod, error) {
 	state := periodUpcoming
-	gone := found.End.Add(k.Keep)
-	for _, instant := range []time.Time{found.Start, found.End, gone} {
+	over, gone := found.End.Add(k.Grace), found.End.Add(k.Keep)
+	for _, instant := range []time.Time{found.Start, found.End, over, gone} {
 		if !now.Before(instant) {
 			state++
 		}
 	}
 	p, err := k.show(found, state)
-	for _, instant := range append(further, found.Start, found.End, gone) {
+	for _, instant := range append(further, found.Start, found.End, over, gone) {
 		switch {
 		case now.Before(instant) && (p.until.IsZero() || instant.Before(p.until)):
 			p.until = instant
@@ -164,7 +165,7 @@ func (k *knownClass) show(found class.Period, state periodState) (*classPeriod, 
 	}{k.Name(), p.row()})
 	if err == nil {
 		tail[0] = ','
-		p.tail = tail
+		p.tail = append(tail[:len(tail)-1], `,"locked":"`...)
 	}
 	return p, err
 }

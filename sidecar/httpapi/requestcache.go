@@ -11,6 +11,7 @@ import (
 
 	"rankcache"
 	"rankcache/sidecar"
+	"rankcache/sidecar/internal/latency"
 )
 
 // requestCache holds the parsed requests to one listener, by their bytes: an app
@@ -182,6 +183,10 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	if s.draining.Load() { // fasthttp has to close the connection
 		return false, nil
 	}
+	var begun time.Time
+	if c.sampler.Next() {
+		begun = time.Now()
+	}
 	if q.period != nil && (s.cfg.Classes() != q.class.file || !q.period.named(s.cfg.Now())) { // may be another board's now
 		return false, nil
 	}
@@ -203,6 +208,9 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	}
 	s.counters.add(c.id, q.route, result)
 	c.head = header.append(c.head[:0], *s.date.Load(), a.CurrentAt)
+	if !begun.IsZero() {
+		s.durations.observe(q.route, result, time.Since(begun), latency.Every)
+	}
 	return true, c.WriteBoth(c.head, data)
 }
 

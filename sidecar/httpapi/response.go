@@ -37,8 +37,17 @@ var (
 
 // responder sends answers and counts them.
 type responder struct {
-	counters *counters
-	packer   *packer
+	counters  *counters
+	durations *durations
+	packer    *packer
+}
+
+// count counts and measures a request whose answer is ready.
+func (s *responder) count(ctx *fasthttp.RequestCtx, r route, o outcome) {
+	s.counters.add(ctx.ConnID(), r, o)
+	if begun := ctx.Time(); !begun.IsZero() { // it could be parsed
+		s.durations.observe(r, o, time.Since(begun), 1)
+	}
 }
 
 const contentJSON = "application/json"
@@ -71,7 +80,7 @@ func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, asked *
 	stamp(ctx, c, currentAt)
 	if !s.conditional(ctx, c, e.etag, asked) {
 		ctx.Response.SetBodyRaw(e.data)
-		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+		s.count(ctx, c.route, outcome(source))
 	}
 	return takes
 }
@@ -85,7 +94,7 @@ func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.So
 	var asked lists
 	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
 		ctx.Response.SetBodyRaw(c.out)
-		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+		s.count(ctx, c.route, outcome(source))
 	}
 }
 
@@ -100,7 +109,7 @@ func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, sourc
 	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
 		ctx.Response.SetBody(b.data[:len(b.data)-1])
 		ctx.Response.AppendBody(c.out)
-		s.counters.add(ctx.ConnID(), c.route, outcome(source))
+		s.count(ctx, c.route, outcome(source))
 	}
 }
 
@@ -109,7 +118,7 @@ func (s *responder) sendProfiles(ctx *fasthttp.RequestCtx, c *call) {
 	ctx.Response.Header.SetCanonical(headerCache, valueShared)
 	ctx.Response.Header.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(c.out)
-	s.counters.add(ctx.ConnID(), c.route, outcomeProfiles)
+	s.count(ctx, c.route, outcomeProfiles)
 }
 
 // sendBoards answers with c.out, which speaks of several boards.
@@ -117,7 +126,7 @@ func (s *responder) sendBoards(ctx *fasthttp.RequestCtx, c *call) {
 	ctx.Response.Header.SetCanonical(headerCache, valuePrivate)
 	ctx.Response.Header.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(c.out)
-	s.counters.add(ctx.ConnID(), c.route, outcomeNoSource)
+	s.count(ctx, c.route, outcomeNoSource)
 }
 
 // setFields sets the common fields, the tag and the state, if it is known, and drops all
@@ -164,14 +173,14 @@ func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, 
 		p := &apijson.Problem{Code: apijson.CodePrecondition, Detail: "want If-Match: * or none: the page has changed"}
 		ctx.Response.Header.SetContentEncoding("")
 		setProblem(ctx, p)
-		s.counters.add(ctx.ConnID(), c.route, firstProblem+outcome(p.Code.Index()))
+		s.count(ctx, c.route, firstProblem+outcome(p.Code.Index()))
 		return true
 	}
 	if !matches(asked.ifNoneMatch, etag, true) {
 		return false
 	}
 	setNotModified(&ctx.Response.Header)
-	s.counters.add(ctx.ConnID(), c.route, outcomeNotModified)
+	s.count(ctx, c.route, outcomeNotModified)
 	return true
 }
 

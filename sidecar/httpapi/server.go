@@ -44,7 +44,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{responder: responder{newCounters(), packer}, cfg: cfg, classes: classes{rooms: cfg.Classes}, conns: httpserve.NewConns[*clientConn](cfg.MaxConns)}
+	s := &Server{responder: responder{newCounters(), newDurations(), packer}, cfg: cfg, classes: classes{rooms: cfg.Classes}, conns: httpserve.NewConns[*clientConn](cfg.MaxConns)}
 	s.encoder.init(r, cfg.Now, log)
 	s.clock = conn.NewClock(conn.Limits{Read: cfg.ReadTimeout, Write: cfg.WriteTimeout, Idle: cfg.IdleTimeout}, s.tick)
 	s.setDate(time.Now())
@@ -60,7 +60,7 @@ func (s *Server) register(reg prometheus.Registerer) error {
 		Name: "rankcache_data_connections",
 		Help: "Connections now open to the data listeners.",
 	}, func() float64 { return float64(s.conns.Len()) })
-	return errors.Join(reg.Register(s.counters), reg.Register(conns))
+	return errors.Join(reg.Register(s.counters), reg.Register(s.durations), reg.Register(conns))
 }
 
 // tick is called some times a second, by the clock of each listener.
@@ -191,7 +191,7 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, c *call) {
 
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, r route, p *apijson.Problem) {
 	writeProblem(ctx, p)
-	s.counters.add(ctx.ConnID(), r, firstProblem+outcome(p.Code.Index()))
+	s.count(ctx, r, firstProblem+outcome(p.Code.Index()))
 }
 
 // unreadable answers a request that could not be parsed.

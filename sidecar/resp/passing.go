@@ -53,6 +53,7 @@ func (c *session) pass(v verb, cmd *command, n int) error {
 		c.writes.begun(v, cmd.args)
 	}
 	c.server.counts.add(c.id, v, sourcePassed)
+	c.timing.pass(f.blocking)
 	if c.run.commands == 0 {
 		c.run.from, c.run.pinned = c.from, c.isPinned()
 	}

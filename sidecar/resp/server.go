@@ -17,6 +17,7 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/conn"
+	"rankcache/sidecar/internal/latency"
 	"rankcache/wire"
 )
 
@@ -86,10 +87,11 @@ type Server struct {
 	lived     context.Context
 	live      context.CancelFunc
 
-	buffers sync.Pool // of *[]byte: replies, while a connection answers
-	counts  *counts
-	broken  prometheus.Counter
-	held    atomic.Int64 // bytes; see maxHeld
+	buffers   sync.Pool // of *[]byte: replies, while a connection answers
+	counts    *counts
+	durations *durations
+	broken    prometheus.Counter
+	held      atomic.Int64 // bytes; see maxHeld
 }
 
 const acceptPause = 50 * time.Millisecond
@@ -105,7 +107,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 		return nil, errors.New("a RESP server needs an upstream")
 	}
 	s := &Server{cfg: cfg, reader: r, slot: r.NewSlot(newKept), log: log, began: time.Now(),
-		conns: httpserve.NewConns[*session](cfg.MaxConns), counts: newCounts(),
+		conns: httpserve.NewConns[*session](cfg.MaxConns), counts: newCounts(), durations: newDurations(),
 		broken: prometheus.NewCounter(prometheus.CounterOpts{Name: "rankcache_resp_protocol_errors_total",
 			Help: "Connections to the RESP listener that ended with a malformed frame."})}
 	s.lastID.Store(firstID)
@@ -139,7 +141,7 @@ func (s *Server) register(reg prometheus.Registerer) error {
 	gauge := func(name, help string, value func() int) error {
 		return reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
 	}
-	return errors.Join(reg.Register(s.counts), reg.Register(s.broken),
+	return errors.Join(reg.Register(s.counts), reg.Register(s.durations), reg.Register(s.broken),
 		gauge("rankcache_resp_connections", "Connections now open to the RESP listeners.", s.conns.Len),
 		gauge("rankcache_resp_upstream_connections", "Connections to Redis that those have open.", s.upstreams.len))
 }
@@ -198,7 +200,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 func (s *Server) newSession(accepted net.Conn) *session {
 	c := &session{server: s, id: s.lastID.Add(1), buffer: buffer{total: &s.held}, greeting: greeting{proto: 2}}
 	_, password := s.cfg.Credentials()
-	c.loggedIn, c.writes.began = password == "", s.began
+	c.loggedIn, c.writes.began, c.timing.sampler = password == "", s.began, latency.NewSampler(c.id)
 	c.Open(accepted, s.clock, c)
 	s.conns.Add(c)
 	return c

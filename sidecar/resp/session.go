@@ -18,6 +18,7 @@ type session struct {
 	server *Server
 	id     uint64
 	begun  httpserve.Place
+	timing stopwatch
 
 	buffer
 	parser parser
@@ -58,6 +59,7 @@ func (c *session) serve() error {
 			return err
 		}
 		c.begun = c.BeginAnswer()
+		c.timing.begin()
 		c.out = c.server.takeBuffer()
 		err := c.answerAll()
 		if errors.Is(err, errDone) || errors.As(err, new(protocolError)) {
@@ -68,6 +70,7 @@ func (c *session) serve() error {
 			err = c.flush()
 		}
 		if err == nil {
+			c.timing.end(c.server.durations)
 			err = c.EndAnswer(c.begun)
 		}
 		if err != nil {
@@ -254,6 +257,7 @@ func (c *session) handshake(v verb, cmd *command, n int) error {
 		c.greeting = next
 		return c.respond(v, sourceHere, reply)
 	}
+	c.timing.pass(false)
 	answer, err := c.exchange(cmd.raw)
 	if err != nil {
 		return err

@@ -24,7 +24,8 @@ const (
 
 // handle adds the service, its health and its reflection to the mux.
 func (s *Server) handle(mux *http.ServeMux) {
-	options := connect.WithHandlerOptions(codecs(), connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(never), connect.WithRecover(s.recovered))
+	options := connect.WithHandlerOptions(codecs(), connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(never), connect.WithRecover(s.recovered),
+		connect.WithInterceptors(connect.UnaryInterceptorFunc(s.measure)))
 	add := func(path string, h http.Handler) { mux.Handle(path, h) }
 	procedure := func(name string) string { return "/" + boardsService + "/" + name }
 	add(procedure("GetTop"), connect.NewUnaryHandlerSimple(procedure("GetTop"), s.getTop, options))

@@ -3,6 +3,7 @@ package rpc
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -51,6 +52,8 @@ type Server struct {
 	slot   sidecar.Slot
 	log    *slog.Logger
 	conns  conns
+
+	durations *prometheus.HistogramVec
 }
 
 // New returns a server of r and registers its metrics. It starts nothing.
@@ -67,8 +70,11 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, reader: r, hub: hub, log: log, slot: r.NewSlot(newPages)}
-	return s, s.conns.register(reg)
+	s := &Server{cfg: cfg, reader: r, hub: hub, log: log, slot: r.NewSlot(newPages), durations: newDurations()}
+	if reg == nil {
+		return s, nil
+	}
+	return s, errors.Join(s.conns.register(reg), reg.Register(s.durations))
 }
 
 // Conns returns how many connections are open now, and how many were ever accepted.

@@ -59,16 +59,18 @@ classes:
   - {name: ties-guards, board: "guarded_{x}", period: none, ties: first, guard: {changes: 60/1m, members: 1000000, action: observe}}
   - {name: trim, board: "trim_{x}", period: none, ops: [incr], trim: 10000}
   - {name: topic, board: "topic_{x}", period: none}
+  - {name: topic-three, board: "three_{x}", period: none}
   - {name: feeds3, board: "feeds_{x}", period: none, ops: [incr], feeds: [fed-one, fed-two]}
   - {name: fed-one, board: "fedone_{x}", period: none}
   - {name: fed-two, board: "fedtwo_{x}", period: none}
 `
 
 // writeNames are the rows. Those in writeBoards are measured by way of the command topic,
-// as posts of a class with feeds are in it too, with the boards that a command changes.
+// as posts of a class with feeds are in it too, with the boards that are changed: by one
+// command each, or by three in topic-three, which shows what three boards cost without feeds.
 var (
-	writeNames  = []string{"plain", "ties", "ties-guards", "trim", "topic", "feeds3"}
-	writeBoards = map[string][]rankcache.BoardID{"topic": {"topic_1"}, "feeds3": {"feeds_1", "fedone_1", "fedtwo_1"}}
+	writeNames  = []string{"plain", "ties", "ties-guards", "trim", "topic", "topic-three", "feeds3"}
+	writeBoards = map[string][]rankcache.BoardID{"topic": {"topic_1"}, "topic-three": {"three_1", "three_2", "three_3"}, "feeds3": {"feeds_1", "fedone_1", "fedtwo_1"}}
 )
 
 // Posts of writeBatch commands by writePosters at the same time, as the writer's port
@@ -86,7 +88,8 @@ func newBenchWriteCommand() *cobra.Command {
 		Long: `Post increments in batches of 100 to a writer in this process, eight posts at a time, in
 turns to a board of each kind of class: plain, with ties, with ties and guards, and one
 that keeps the best 10,000 members. Then by way of the command topic: to a plain board
-(topic), and to one that feeds two others (feeds3), which is compared with that.
+(topic), to three plain boards in turns, three commands for one (topic+three), and to one
+that feeds two others (feeds3), which are compared with the first.
 Updates are not published. Needs a redis-server in PATH; the broker is kfake, in a process
 of its own.`,
 		Example: "  rankcache-lab bench write -o json\n  rankcache-lab bench write --members 1000 --rounds 3",
@@ -187,11 +190,18 @@ func (b *writeBench) startWriter(ctx context.Context, kafka string) (stop func()
 	}, nil
 }
 
-// makeCommands returns n commands, each of another member than the one before.
+// makeCommands returns n commands, each of another member than the one before; of topic-three
+// each for three boards.
 func (b *writeBench) makeCommands(class string, n int) (commands [][]byte) {
+	boards := 1
+	if class == "topic-three" {
+		boards = 3
+	}
 	for range n {
-		commands = append(commands, fmt.Appendf(nil, `{"order":"order-%09d","class":%q,"dims":{"x":"1"},"member":%q,"op":"incr","delta":%d}`,
-			b.orders, class, benchMember(b.orders*7919%b.members), 1+b.orders*104_729%1_000_000)) // few have the same score
+		for x := range boards {
+			commands = append(commands, fmt.Appendf(nil, `{"order":"order-%09d","class":%q,"dims":{"x":"%d"},"member":%q,"op":"incr","delta":%d}`,
+				b.orders, class, x+1, benchMember(b.orders*7919%b.members), 1+b.orders*104_729%1_000_000)) // few have the same score
+		}
 		b.orders++
 	}
 	return commands
@@ -199,9 +209,10 @@ func (b *writeBench) makeCommands(class string, n int) (commands [][]byte) {
 
 // change applies n commands, rounded up to whole posts.
 func (b *writeBench) change(ctx context.Context, class string, n int) error {
-	commands := b.makeCommands(class, (n+writeBatch-1)/writeBatch*writeBatch)
+	n = (n + writeBatch - 1) / writeBatch * writeBatch
+	commands := b.makeCommands(class, n)
 	if boards := writeBoards[class]; boards != nil {
-		return b.topic.send(ctx, commands, boards)
+		return b.topic.send(ctx, commands, n, boards)
 	}
 	var bodies [][]byte
 	for batch := range slices.Chunk(commands, writeBatch) {

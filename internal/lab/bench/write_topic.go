@@ -25,8 +25,8 @@ func newWriteTopic(kafka string, client *redis.Client) (*writeTopic, error) {
 	return &writeTopic{producer, client, make(map[rankcache.BoardID]uint64)}, err
 }
 
-// send returns once the boards have the changes of all commands.
-func (t *writeTopic) send(ctx context.Context, commands [][]byte, boards []rankcache.BoardID) error {
+// send returns once the boards have the changes of all commands, n each.
+func (t *writeTopic) send(ctx context.Context, commands [][]byte, n int, boards []rankcache.BoardID) error {
 	records := make([]*kgo.Record, len(commands))
 	for i, command := range commands {
 		records[i] = &kgo.Record{Value: command}
@@ -35,7 +35,7 @@ func (t *writeTopic) send(ctx context.Context, commands [][]byte, boards []rankc
 		return fmt.Errorf("send commands to kfake: %w", err)
 	}
 	for _, board := range boards {
-		t.sent[board] += uint64(len(commands))
+		t.sent[board] += uint64(n)
 		if err := t.await(ctx, board); err != nil {
 			return err
 		}

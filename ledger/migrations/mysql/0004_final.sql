@@ -1,3 +1,13 @@
+DROP TABLE IF EXISTS rank_final;
+CREATE TABLE IF NOT EXISTS rank_final (
+  board  varbinary(200) NOT NULL,
+  place  bigint NOT NULL,
+  member varbinary(128) NOT NULL,
+  score  double NOT NULL,
+  end_at bigint NOT NULL,
+  PRIMARY KEY (board, place),
+  KEY rank_final_member (member, end_at, board)
+) ENGINE=InnoDB;
 CREATE TABLE IF NOT EXISTS rank_final_board (
   board    varbinary(200) NOT NULL PRIMARY KEY,
   class    varbinary(40) NOT NULL,

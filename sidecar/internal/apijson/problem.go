@@ -23,7 +23,7 @@ const (
 	CodeUnknownMember  Code = "unknown_member"       // 404: the member is not on the board
 	CodeUnknownProfile Code = "unknown_profile"      // 404: the profile service does not know the member
 	CodeUnknownRoom    Code = "unknown_room"         // 404: nothing is set at run time under this name
-	CodeUnknownClass   Code = "unknown_class"        // 404: the rooms file has no such class
+	CodeUnknownClass   Code = "unknown_class"        // 404: neither the rooms file nor what is set at run time has such a class
 	CodeUnknownPeriod  Code = "unknown_period"       // 404: the period ended so long ago that its board is not kept
 	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
 	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow lists the allowed ones

@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"rankcache"
+	"rankcache/hotkey"
+	"rankcache/lastgood"
+	"rankcache/sidecar/adminapi"
+)
+
+// keptTops keeps the pages of hot boards in a file over a restart. Until Redis answers for
+// the first time they are served as they were, not longer than maxAge after they were
+// current. It is safe for concurrent use.
+type keptTops struct {
+	*hotkey.Tracker
+	store         *lastgood.Store
+	redis         *adminapi.Dependency
+	every, maxAge time.Duration
+	log           *slog.Logger
+	restored      atomic.Pointer[map[rankcache.BoardID]lastgood.HotTop] // nil once Redis has answered
+}
+
+// newKeptTops reads the file of the process before.
+func newKeptTops(s *Sidecar) *keptTops {
+	o := s.options.snapshots
+	k := &keptTops{Tracker: s.tracker, store: s.kept, redis: s.services[serviceRedis], every: o.every, maxAge: o.maxAge, log: s.log}
+	tops, err := s.kept.LoadTops()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Warn("the pages of hot boards that the process before has kept are not used", "err", err)
+	}
+	restored := make(map[rankcache.BoardID]lastgood.HotTop, len(tops))
+	for _, t := range tops {
+		restored[t.Board] = t
+	}
+	k.restored.Store(&restored)
+	return k
+}
+
+// Top returns the tracker's page, or while Redis has not answered yet that of the file.
+func (k *keptTops) Top(b rankcache.BoardID) (*rankcache.Top, time.Time, bool) {
+	top, at, ok := k.Tracker.Top(b)
+	if ok {
+		return top, at, ok
+	}
+	kept, ok := k.waiting()[b]
+	if age := time.Since(kept.CurrentAt); !ok || age < 0 || age > k.maxAge { // below 0: a clock was set back
+		return nil, time.Time{}, false
+	}
+	return kept.Top, kept.CurrentAt, true
+}
+
+// waiting returns the pages of the file, nil once Redis has answered.
+func (k *keptTops) waiting() map[rankcache.BoardID]lastgood.HotTop {
+	restored := k.restored.Load()
+	if restored == nil {
+		return nil
+	}
+	if k.redis.Status().LastOK != nil {
+		k.restored.Store(nil)
+		return nil
+	}
+	return *restored
+}
+
+// Run saves the pages every now and then, and at the end, until ctx is done.
+func (k *keptTops) Run(ctx context.Context) error {
+	tick := time.NewTicker(k.every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+		if err := k.save(); err != nil {
+			k.log.Warn("the pages of hot boards are not kept over a restart", "err", err)
+		}
+	}
+	return nil
+}
+
+// save writes the tracker's pages. Those of the process before stay until Redis answers.
+func (k *keptTops) save() error {
+	if k.waiting() != nil {
+		return nil
+	}
+	var tops []lastgood.HotTop
+	k.Kept(func(top *rankcache.Top, at time.Time) { tops = append(tops, lastgood.HotTop{Top: top, CurrentAt: at}) })
+	return k.store.SaveTops(tops)
+}

@@ -1,0 +1,46 @@
+package writer
+
+import (
+	"math"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+// isRedress reports whether the ledger has posted a record because Redis has lost its change.
+// Posts have no headers, so that only those who may write to the command topic can say so.
+func isRedress(m *kafka.Message) bool {
+	for _, h := range m.Headers {
+		if h.Key == wire.RedressHeader {
+			return true
+		}
+	}
+	return false
+}
+
+// acceptRecord returns the job of a record of the command topic, as [processor.accept] does.
+func (p *processor) acceptRecord(m *kafka.Message, polled time.Time) (*job, error) {
+	at, arrived := recordTime(m, polled), arrival(m, polled)
+	if isRedress(m) {
+		return p.acceptRedress(m.Value, at, arrived)
+	}
+	return p.accept(m.Value, at, arrived)
+}
+
+// acceptRedress returns the job of a change that was applied before, in time and within the
+// guards, which are not looked at again. A closed board refuses it.
+func (p *processor) acceptRedress(data []byte, at int64, arrived time.Time) (*job, error) {
+	c, err := DecodeCommand(data, at)
+	if err != nil {
+		return &job{Command: c}, err
+	}
+	if _, kind, _ := p.opts.Tiers.File().Board(c.Board); kind != nil && kind.Ties != rooms.TiesMember {
+		c.Number = math.Floor(c.Number) // a set has the score that Redis had, with its tie-break
+	}
+	j, err := p.check(c, arrived)
+	j.outside, j.rules.guard = nil, rooms.Guard{}
+	return j, err
+}

@@ -1,0 +1,60 @@
+// What is wrong, in one place, with what to do about it.
+
+import { getText } from './api.js';
+import { button, byId, el, list, show, text } from './dom.js';
+import { many, since, span } from './format.js';
+
+export function draw({ status }) {
+  const all = troubles(status);
+  list(byId('troubles'), all, (t) => t.key, make, update);
+  show(byId('trouble'), all.length > 0);
+}
+
+// troubles returns the faults that the status shows, each with the runbook's heading.
+function troubles(status) {
+  const all = [];
+  const add = (key, words, runbook) => all.push({ key, words, runbook });
+  if (status.state === 'starting') add('starting', `Not ready: ${status.reason || 'boards are being filled'}`, 'RankcacheNotReady');
+  for (const [key, d] of Object.entries(status.dependencies ?? {})) {
+    if (d.state === 'failing') add(`dependency ${key}`, `${serviceNames[key] ?? key} has not answered for ${since(d.since)}`, serviceRunbooks[key]);
+  }
+  const by = status.boards_by_state ?? {};
+  if (by['given-up']) add('given-up', `${many(by['given-up'], 'board')} given up: Redis answers`, 'RankcacheBoardGivenUp');
+  if (by.stale) add('stale', `${many(by.stale, 'board')} answered from a file, as Redis was away at the start`, 'RankcacheBoardOld');
+  if (status.local?.oldest_ms > 15000) add('old', `The oldest local board is as it was ${span(status.local.oldest_ms)} ago`, 'RankcacheBoardOld');
+  const refused = status.memory?.refused_boards ?? 0;
+  if (refused) add('refused', `${many(refused, 'board')} refused for want of memory: Redis answers`, 'RankcacheMemoryRefused');
+  return all;
+}
+
+const serviceNames = { redis: 'Redis', kafka: 'Kafka', profiles: 'The profile service', hot_keys: 'The hot-key source' };
+const serviceRunbooks = { redis: 'RankcacheOriginErrors', kafka: 'RankcacheBoardOld', profiles: 'RankcacheProfilesDown', hot_keys: 'RankcacheHotVerdictStale' };
+
+function make() { return el('li', { class: 'banner', 'data-tone': 'bad' }, el('span'), el('span')); }
+
+function update(item, t) {
+  text(item.firstChild, t.words);
+  button(item.lastChild, 'What to do', `What to do: ${t.words}`, () => open(t.runbook));
+}
+
+// open shows the runbook's section of that name, or the beginning if there is none.
+async function open(name) {
+  const pages = (await getText('/runbooks.md')).split(/^## /m);
+  const page = pages.find((p) => p.startsWith(name)) ?? pages[0];
+  const [title, ...body] = page.split('\n');
+  text(byId('runbook-title'), title);
+  byId('runbook-text').replaceChildren(...blocks(body.join('\n')));
+  byId('runbook').showModal();
+}
+
+// blocks makes paragraphs, and code as it is.
+function* blocks(markdown) {
+  for (const [i, part] of markdown.split(/^```.*$/m).entries()) {
+    if (i % 2) yield el('pre', { tabindex: '0' }, el('code', {}, part.trim()));
+    else for (const p of part.split(/\n{2,}/)) if (p.trim()) yield el('p', {}, p.trim());
+  }
+}
+
+export function start() {
+  byId('runbook-close').addEventListener('click', () => byId('runbook').close());
+}
