@@ -5,7 +5,7 @@
 //
 // A read of a page passes, in this order:
 //
-//	reader.go  Reader.Page
+//	reader.go  Reader.ReadPage
 //	place.go   the tier of the board (decide is pure), by one load of the operator's tiers
 //	           and one look-up each of local board and hot page
 //	bounds.go  only with max_age_ms, min_seq or min_state: is the copy fresh enough, or soon?
