@@ -131,7 +131,7 @@ func (r *Reader) standings(ctx context.Context, q *Query, at *place, members []s
 	if at.tier == TierLocal {
 		rows, top := at.board.Standings(dst, members, q.Order)
 		if top != nil && q.reached(top.State) { // else it was reset since it was found
-			s.State, s.Members, s.At = top.State, top.Members, top.PublishedAt
+			s.State, s.Members, s.Life, s.At = top.State, top.Members, top.Life, top.PublishedAt
 			s.Rows, s.Integers, s.CurrentAt, s.top = rows, at.integers, at.board.CurrentAt(), top
 			return nil
 		}
