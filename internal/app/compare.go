@@ -56,7 +56,7 @@ func (c *boardComparer) serve(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, "bad_argument", "board", err.Error())
 		return
 	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	lines := json.NewEncoder(w)
 	tell := func(l *compareLine) {
