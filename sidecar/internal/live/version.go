@@ -54,7 +54,8 @@ type Meta struct {
 	State           rankcache.State
 	Members         int
 	At              time.Time // of publication
-	ProfilesMissing int       // how many profiles may still come
+	Life            rankcache.Life
+	ProfilesMissing int // how many profiles may still come
 }
 
 // encoding is a version in one format, from a version that is known to the client.
@@ -68,7 +69,7 @@ type encoding struct {
 // newVersion encodes what of a is not in old.
 func newVersion(e *encoder, old *version, a *sidecar.Answer) *version {
 	v := &version{encoder: e, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), integers: a.Integers,
-		Meta: Meta{Key: &e.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At}}
+		Meta: Meta{Key: &e.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life}}
 	if old != nil {
 		v.n, v.since = old.n+1, old.since
 		if v.Source != old.Source || v.State.Run != old.State.Run || v.State.Seq < old.State.Seq || v.integers != old.integers {
@@ -136,7 +137,8 @@ func (v *version) appendMore(tail []byte) []byte {
 		text, err := json.Marshal(struct {
 			Class  string      `json:"class"`
 			Period *periodJSON `json:"period"`
-		}{class.Name, class.row()})
+			Locked string      `json:"locked"`
+		}{class.Name, class.row(), class.locked(v.Life).String()})
 		if err != nil { // names and times only: can't be
 			panic(err)
 		}
@@ -160,16 +162,24 @@ func (p Period) row() *periodJSON {
 	return &periodJSON{p.Tag, p.Start, p.End, p.State}
 }
 
+// locked is the life as answers tell it: the board of a period that has ended is closing at least.
+func (p Period) locked(life rankcache.Life) rankcache.Life {
+	if p.State == "ended" {
+		return max(life, rankcache.LifeClosing)
+	}
+	return life
+}
+
 // is reports whether v was made of the same publication or the same answer.
 func (v *version) is(a *sidecar.Answer) bool {
-	return v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.integers == a.Integers
+	return v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.integers == a.Integers
 }
 
 func (v *version) fresh() bool { return v.stale == nil || !v.stale() }
 
 // equal reports whether clients would see no difference, the time of the answer aside.
 func (v *version) equal(old *version) bool {
-	if v.since != old.since || v.State != old.State || v.Members != old.Members || v.ProfilesMissing != old.ProfilesMissing || len(v.rows) != len(old.rows) {
+	if v.since != old.since || v.State != old.State || v.Members != old.Members || v.Life != old.Life || v.ProfilesMissing != old.ProfilesMissing || len(v.rows) != len(old.rows) {
 		return false
 	}
 	for i := range v.rows {
