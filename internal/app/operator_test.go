@@ -56,6 +56,7 @@ func TestOperatorPage(t *testing.T) {
 	p.run(t, "Colours", func(t *testing.T) { p.checkColours(t) })
 	p.run(t, "Phone", func(t *testing.T) { p.checkPhone(t) })
 	p.run(t, "Accessible", func(t *testing.T) { p.checkNames(t) })
+	p.run(t, "Axe", func(t *testing.T) { p.checkAxe(t) })
 	p.run(t, "Change", func(t *testing.T) { p.checkChanges(t, h) })
 	p.run(t, "Bypass", func(t *testing.T) { p.checkBypass(t, h) })
 	p.run(t, "Compare", func(t *testing.T) { p.checkCompare(t, h) })
@@ -190,6 +191,26 @@ func (p *tab) checkCompare(t *testing.T, h *fixture) {
 	p.await("the board", `document.getElementById('top-source').textContent === 'local memory'`)
 	p.click("#compare")
 	p.await("equal boards", `document.getElementById('compare-words').textContent.startsWith('All 13 members equal')`)
+}
+
+// checkAxe runs the accessibility rules of axe-core, in the light and the dark theme, with the dialog closed and open.
+func (p *tab) checkAxe(t *testing.T) {
+	axe, err := os.ReadFile(testkit.Fetched(t, "node_modules/axe-core/axe.min.js"))
+	must(t, err)
+	p.value(string(axe) + "; 0")
+	for _, scheme := range []string{"light", "dark"} {
+		p.prefer(scheme)
+		for _, dialog := range []string{"close", "showModal"} {
+			p.value(`window.found = undefined; document.getElementById('change').` + dialog + `(); document.getElementById('choose').hidden = false;
+				axe.run().then((r) => { window.found = r.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.target + ' ' + n.failureSummary).join('; ')) },
+				(e) => { window.found = [String(e)] }); 0`)
+			p.await("axe's findings", `window.found !== undefined`)
+			if found := p.value(`window.found`); found != "[]" {
+				t.Errorf("%s, dialog %s: axe finds %s", scheme, dialog, found)
+			}
+		}
+	}
+	p.value(`document.getElementById('change').close()`)
 }
 
 // checkChanges promotes the small board, first with a wrong token, and takes it

@@ -275,7 +275,7 @@ func TestBoardWaitsForItsLedger(t *testing.T) {
 	if err := f.closeBoards(t.Context()); err == nil || !strings.Contains(err.Error(), "the database is away") {
 		t.Errorf("without a database: %v", err)
 	}
-	want(wire.LifeOpen)
+	want(wire.LifeClosing)
 	ledger.err = nil
 	f.look(t)
 	want(wire.LifeClosing)

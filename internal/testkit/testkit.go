@@ -171,3 +171,17 @@ func PythonClient(t testing.TB) string {
 	}
 	return python
 }
+
+// Fetched returns the file that "scripts/setup.sh clients" fetches and that matches the pattern, below its folder.
+func Fetched(t testing.TB, pattern string) string {
+	t.Helper()
+	root, err := servers.ModuleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _ := filepath.Glob(filepath.Join(root, ".cache", "clients", pattern))
+	if len(found) == 0 {
+		orSkip(t, fmt.Errorf("%s: %w: run scripts/setup.sh clients", pattern, servers.ErrNotInstalled))
+	}
+	return found[0]
+}

