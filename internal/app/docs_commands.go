@@ -97,7 +97,7 @@ func writeCommandPages(dir string, root *cobra.Command) error {
 			fmt.Fprintf(&text, "\n# %s\n\n%s.\n", cmd.CommandPath(), strings.TrimSuffix(cmd.Short, "."))
 		}
 		writeCommand(&text, cmd)
-		if err := os.WriteFile(filepath.Join(dir, cmd.Name()+".md"), text.Bytes(), 0o644); err != nil { // #nosec G306 -- a page of the documentation
+		if err := os.WriteFile(filepath.Join(dir, cmd.Name()+".md"), text.Bytes(), 0o600); err != nil { // git keeps no more of a mode than x
 			return fmt.Errorf("write the page of %s: %w", cmd.CommandPath(), err)
 		}
 	}
