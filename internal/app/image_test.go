@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,7 +38,7 @@ func TestImageIsBuiltFromAllThatItNeeds(t *testing.T) {
 }
 
 // dockerIgnored returns whether a file, named from the root, is left out. It
-// knows the patterns that our file uses: a path, or **/ and a name.
+// knows the patterns that our file uses: a path, **/ and a name, or ! and the path of a file.
 func dockerIgnored(t *testing.T) func(file string) bool {
 	t.Helper()
 	data, err := os.ReadFile("../../.dockerignore")
@@ -51,6 +52,9 @@ func dockerIgnored(t *testing.T) func(file string) bool {
 		}
 	}
 	return func(file string) bool {
+		if slices.Contains(patterns, "!"+file) {
+			return false
+		}
 		for part := file; part != "."; part = path.Dir(part) {
 			for _, p := range patterns {
 				name, anywhere := strings.CutPrefix(p, "**/")
