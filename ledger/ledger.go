@@ -133,7 +133,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 		if l.opts.KafkaLogin != nil {
 			g.Go(func() error { l.opts.KafkaLogin(work, p.client.SetSaslCredentials); return nil })
 		}
-		g.Go(func() error { l.redress(work, p.post); return nil })
+		g.Go(func() error { redress(work, l, p.post); return nil })
 	}
 	g.Go(func() error { l.retain(work); return nil })
 	g.Go(func() error { return ended(ctx, l.consume(work, c)) })

@@ -57,7 +57,7 @@ type redresser struct {
 }
 
 // redress has what Redis has lost applied again, until ctx ends.
-func (l *Ledger) redress(ctx context.Context, post func(context.Context, []*wire.Update) error) {
+func redress(ctx context.Context, l *Ledger, post func(context.Context, []*wire.Update) error) {
 	r := &redresser{store: l.opts.Store, post: post, metrics: l.metrics, log: l.log, now: time.Now}
 	limit := rate.Sometimes{Interval: 10 * logEvery}
 	for tick := time.NewTicker(redressEvery); ; {

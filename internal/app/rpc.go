@@ -22,8 +22,11 @@ func (o *rpcOptions) register(flags *pflag.FlagSet) {
 	flags.UintVar(&o.streams, "live-streams", rpc.DefaultStreams, "most live pages at once, over --rpc")
 }
 
+// rpcPart is the sidecar's listener for live pages, Connect and gRPC.
+type rpcPart struct{ *Sidecar }
+
 // buildRPC builds the listener for live pages, Connect and gRPC, if there is to be one.
-func (s *Sidecar) buildRPC() (err error) {
+func (s rpcPart) buildRPC() (err error) {
 	o := s.options.rpc
 	if o.addr == "" {
 		return nil
@@ -36,7 +39,7 @@ func (s *Sidecar) buildRPC() (err error) {
 }
 
 // changed has the live pages of a board read it. It is called by publications and refreshes.
-func (s *Sidecar) changed(board rankcache.BoardID) {
+func (s rpcPart) changed(board rankcache.BoardID) {
 	if s.rpcServer != nil {
 		s.rpcServer.Changed(board)
 	}

@@ -37,7 +37,7 @@ func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
 	s.history = &metricHistory{from: s.registry}
 	s.parts = append(s.parts, s.history)
 	callWatch{s}.buildDependencies()
-	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, s.buildRPC, s.listen} {
+	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, rpcPart{s}.buildRPC, s.listen} {
 		if err := build(); err != nil {
 			s.close()
 			return nil, err
@@ -50,7 +50,7 @@ func (s *Sidecar) buildBoards() (err error) {
 	if s.yielder, err = yield.New(); err != nil {
 		return err
 	}
-	s.boards = localboard.NewBoards(localboard.WithYield(s.yielder.Yield), localboard.WithChanged(s.changed))
+	s.boards = localboard.NewBoards(localboard.WithYield(s.yielder.Yield), localboard.WithChanged(rpcPart{s}.changed))
 	s.registry.MustRegister(localboard.Collector(s.boards, s.shown.label))
 	return nil
 }
@@ -222,7 +222,7 @@ func (s *Sidecar) buildHot() (err error) {
 		return nil
 	}
 	s.tracker, err = hotkey.New(o.hot, hotkey.Deps{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.rooms.Tiers,
-		Open: OpenBoards{s.boards}.IsOpen, Changed: s.changed, Log: s.log, Registry: s.registry})
+		Open: OpenBoards{s.boards}.IsOpen, Changed: rpcPart{s}.changed, Log: s.log, Registry: s.registry})
 	if err != nil {
 		return Usagef("hot boards: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"rankcache"
-	"rankcache/internal/httpserve"
 	"rankcache/wire"
 )
 
@@ -53,18 +52,6 @@ func (p *poster) doSeveral(ctx context.Context, body []byte, decode func([]byte)
 		return nil, err
 	}
 	return appendResults(nil, p.doAll(ctx, commands)), nil
-}
-
-// PostBatch does what POST /v1/scores:batch does: body and answer are those of it. ok is
-// false if the body is refused as a whole, for a reason that problem has.
-func (w *Writer) PostBatch(ctx context.Context, body []byte) (answer []byte, problem httpserve.Problem, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, w.posts.time)
-	defer cancel()
-	answer, err := w.posts.doSeveral(ctx, body, decodeBatch)
-	if err != nil {
-		return nil, problemOf(err), false
-	}
-	return answer, problem, true
 }
 
 // decodeBatch returns the commands of a body, undecoded. The error is a [*Refusal].

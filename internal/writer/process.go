@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -33,6 +34,15 @@ func newProcessor(opts Options) *processor {
 	m := newMetrics(opts.Registerer)
 	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m), rooms: newRoomSets(opts),
 		topics: newTopics(opts.Topics, opts.Names, m), ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, metrics: m, log: opts.Log}
+}
+
+// acceptRecord returns the job of a record of the command topic, as [processor.accept] does.
+func (p *processor) acceptRecord(m *kafka.Message, polled time.Time) (*job, error) {
+	at, arrived := recordTime(m, polled), arrival(m, polled)
+	if isRedress(m) {
+		return redressed{p}.accept(m.Value, at, arrived)
+	}
+	return p.accept(m.Value, at, arrived)
 }
 
 // accept returns the job of a command that has arrived at a time; at is the time of a

@@ -21,18 +21,12 @@ func isRedress(m *kafka.Message) bool {
 	return false
 }
 
-// acceptRecord returns the job of a record of the command topic, as [processor.accept] does.
-func (p *processor) acceptRecord(m *kafka.Message, polled time.Time) (*job, error) {
-	at, arrived := recordTime(m, polled), arrival(m, polled)
-	if isRedress(m) {
-		return p.acceptRedress(m.Value, at, arrived)
-	}
-	return p.accept(m.Value, at, arrived)
-}
+// redressed takes the records that the ledger has posted.
+type redressed struct{ *processor }
 
-// acceptRedress returns the job of a change that was applied before, in time and within the
+// accept returns the job of a change that was applied before, in time and within the
 // guards, which are not looked at again. A closed board refuses it.
-func (p *processor) acceptRedress(data []byte, at int64, arrived time.Time) (*job, error) {
+func (p redressed) accept(data []byte, at int64, arrived time.Time) (*job, error) {
 	c, err := DecodeCommand(data, at)
 	if err != nil {
 		return &job{Command: c}, err

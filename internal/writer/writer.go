@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
+	"rankcache/internal/httpserve"
 	"rankcache/wire"
 )
 
@@ -57,6 +58,18 @@ func New(opts Options) (*Writer, error) {
 // number is to be posted again. Requests that a browser sends for another site's page are
 // refused.
 func (w *Writer) Handler() http.Handler { return w.posts.handler() }
+
+// PostBatch does what POST /v1/scores:batch does: body and answer are those of it. ok is
+// false if the body is refused as a whole, for a reason that problem has.
+func (w *Writer) PostBatch(ctx context.Context, body []byte) (answer []byte, problem httpserve.Problem, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, w.posts.time)
+	defer cancel()
+	answer, err := w.posts.doSeveral(ctx, body, decodeBatch)
+	if err != nil {
+		return nil, problemOf(err), false
+	}
+	return answer, problem, true
+}
 
 // Run works until ctx ends, then finishes and commits the current batch and returns
 // nil. It retries while Redis or Kafka is unavailable. An error means that a client

@@ -65,7 +65,7 @@ func (h *Handler) posted(path string) func(context.Context, []byte) ([]byte, *ap
 	switch path {
 	case "/compat/rank/list":
 		return func(ctx context.Context, body []byte) ([]byte, *apijson.Problem) {
-			v, err := h.list(ctx, body)
+			v, err := lists{h}.list(ctx, body)
 			return result(v, err)
 		}
 	case "/compat/getScore":

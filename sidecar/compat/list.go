@@ -68,7 +68,10 @@ type row struct {
 	Info   json.RawMessage `json:"info,omitempty"`
 }
 
-func (h *Handler) list(ctx context.Context, body []byte) (any, error) {
+// lists answers /compat/rank/list.
+type lists struct{ *Handler }
+
+func (h lists) list(ctx context.Context, body []byte) (any, error) {
 	var r listRequest
 	if err := wire.DecodeCompat(body, &r); err != nil {
 		return nil, err
@@ -189,7 +192,7 @@ func (r *listRequest) query(board rankcache.BoardID) sidecar.Query {
 
 // addRows adds the page, the caller's row and the total, all of one moment unless the page
 // is a refreshed one that does not have the caller.
-func (h *Handler) addRows(ctx context.Context, r *listRequest, board rankcache.BoardID, to *listAnswer) (err error) {
+func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.BoardID, to *listAnswer) (err error) {
 	read := sidecar.PageRead{Query: r.query(board), Page: rankcache.PageQuery{Start: r.Start, Limit: *r.Limit, Member: string(r.Member), Around: -1}}
 	a := h.cfg.Reader.WholePage(ctx, read)
 	if a.Err != nil {
@@ -233,7 +236,7 @@ func rowsOf(p rankcache.Page) ([]row, error) {
 }
 
 // addInfo adds the members' profiles.
-func (h *Handler) addInfo(ctx context.Context, r *listRequest, to *listAnswer) error {
+func (h lists) addInfo(ctx context.Context, r *listRequest, to *listAnswer) error {
 	if !slices.Contains(r.Filter, filterInfo) {
 		return nil
 	}
@@ -263,7 +266,7 @@ func (h *Handler) addInfo(ctx context.Context, r *listRequest, to *listAnswer) e
 }
 
 // addGroups adds rows of the board of groups that goes with the class's board.
-func (h *Handler) addGroups(ctx context.Context, r *listRequest, kind *rooms.Class, at, now time.Time, to *listAnswer) error {
+func (h lists) addGroups(ctx context.Context, r *listRequest, kind *rooms.Class, at, now time.Time, to *listAnswer) error {
 	all, some := slices.Contains(r.Filter, filterAll), slices.Contains(r.Filter, filterSome)
 	if !all && !some {
 		return nil
@@ -296,7 +299,7 @@ func (h *Handler) addGroups(ctx context.Context, r *listRequest, kind *rooms.Cla
 	return err
 }
 
-func (h *Handler) groupRows(ctx context.Context, q sidecar.Query, groups []wire.CompatText) ([]row, error) {
+func (h lists) groupRows(ctx context.Context, q sidecar.Query, groups []wire.CompatText) ([]row, error) {
 	names := make([]string, len(groups))
 	for i, g := range groups {
 		names[i] = string(g)

@@ -36,8 +36,11 @@ type found struct {
 	lasts time.Duration // until the address names another board, or another state of it is told; 0: for ever
 }
 
+// boardFinder finds the boards that requests name.
+type boardFinder struct{ *Server }
+
 // find returns the board of the address. A limit of 0 is the default.
-func (s *Server) find(a *address) (found, *apijson.Problem) {
+func (s boardFinder) find(a *address) (found, *apijson.Problem) {
 	f := found{Key: live.Key{Board: a.board, Room: a.room, Order: a.order, Limit: a.limit, Profiles: a.profiles}}
 	most := rankcache.MaxTop
 	if a.class != "" {
@@ -68,7 +71,7 @@ func (s *Server) find(a *address) (found, *apijson.Problem) {
 	return f, nil
 }
 
-func (s *Server) findClass(a *address, f *found) (*rooms.Class, *apijson.Problem) {
+func (s boardFinder) findClass(a *address, f *found) (*rooms.Class, *apijson.Problem) {
 	classes := s.cfg.Classes().Classes
 	i := slices.IndexFunc(classes, func(c *rooms.Class) bool { return c.Name() == a.class })
 	if i < 0 {

@@ -22,17 +22,20 @@ const (
 	maxBoards     = 10        // of one request
 )
 
+// services are the methods of rankcache.v1.Boards, health and reflection.
+type services struct{ *Server }
+
 // handle adds the service, its health and its reflection to the mux.
-func (s *Server) handle(mux *http.ServeMux) {
+func (s services) handle(mux *http.ServeMux) {
 	options := connect.WithHandlerOptions(codecs(), connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(never), connect.WithRecover(s.recovered),
-		connect.WithInterceptors(connect.UnaryInterceptorFunc(s.measure)))
+		connect.WithInterceptors(measured(s.durations)))
 	add := func(path string, h http.Handler) { mux.Handle(path, h) }
 	procedure := func(name string) string { return "/" + boardsService + "/" + name }
 	add(procedure("GetTop"), connect.NewUnaryHandlerSimple(procedure("GetTop"), s.getTop, options))
 	add(procedure("GetStanding"), connect.NewUnaryHandlerSimple(procedure("GetStanding"), s.getStanding, options))
 	add(procedure("BatchStandings"), connect.NewUnaryHandlerSimple(procedure("BatchStandings"), s.batchStandings, options))
 	add(procedure("GetBoards"), connect.NewUnaryHandlerSimple(procedure("GetBoards"), s.getBoards, options))
-	add(procedure("Watch"), withControl(connect.NewServerStreamHandlerSimple(procedure("Watch"), s.watch, options)))
+	add(procedure("Watch"), withControl(connect.NewServerStreamHandlerSimple(procedure("Watch"), watchService{s}.watch, options)))
 	add(grpchealth.NewHandler(s, options))
 	reflector := grpcreflect.NewStaticReflector(boardsService)
 	add(grpcreflect.NewHandlerV1(reflector, options))
@@ -44,7 +47,7 @@ func (s *Server) handle(mux *http.ServeMux) {
 const never = 1 << 30
 
 // Check implements [grpchealth.Checker].
-func (s *Server) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+func (s services) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	if req.Service != "" && req.Service != boardsService {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no service %.80q: want %s", req.Service, boardsService))
 	}
@@ -54,7 +57,7 @@ func (s *Server) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpche
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
 }
 
-func (s *Server) recovered(_ context.Context, spec connect.Spec, _ http.Header, fault any) error {
+func (s services) recovered(_ context.Context, spec connect.Spec, _ http.Header, fault any) error {
 	s.log.Error("method panicked", "procedure", spec.Procedure, "fault", fault)
 	return errorOf(&apijson.Problem{Code: apijson.CodeInternal})
 }
@@ -68,7 +71,7 @@ func addressOf(a *v1.Address, order v1.Direction, limit int32, profiles bool) ad
 }
 
 // locate returns the board of a request.
-func (s *Server) locate(a *v1.Address, order v1.Direction, limit int32, profiles bool) (found, *apijson.Problem) {
+func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profiles bool) (found, *apijson.Problem) {
 	to := addressOf(a, order, limit, profiles)
 	switch {
 	case order < 0 || order > v1.Direction_DIRECTION_ASCENDING:
@@ -78,7 +81,7 @@ func (s *Server) locate(a *v1.Address, order v1.Direction, limit int32, profiles
 	case to.class == "" && (len(to.dims) > 0 || to.at != ""):
 		return found{}, apijson.BadArgument("address", "dimensions and at are of a class")
 	}
-	return s.find(&to)
+	return boardFinder{s.Server}.find(&to)
 }
 
 // bound sets the bounds of a query.
@@ -100,7 +103,7 @@ func bound(q *sidecar.Query, b *v1.Bounds) *apijson.Problem {
 	return nil
 }
 
-func (s *Server) getTop(ctx context.Context, r *v1.GetTopRequest) (*topAnswer, error) {
+func (s services) getTop(ctx context.Context, r *v1.GetTopRequest) (*topAnswer, error) {
 	a, p := s.top(ctx, r)
 	if p != nil {
 		return nil, errorOf(p)
@@ -108,7 +111,7 @@ func (s *Server) getTop(ctx context.Context, r *v1.GetTopRequest) (*topAnswer, e
 	return a, nil
 }
 
-func (s *Server) top(ctx context.Context, r *v1.GetTopRequest) (*topAnswer, *apijson.Problem) {
+func (s services) top(ctx context.Context, r *v1.GetTopRequest) (*topAnswer, *apijson.Problem) {
 	f, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles)
 	if p != nil {
 		return nil, p
@@ -121,10 +124,10 @@ func (s *Server) top(ctx context.Context, r *v1.GetTopRequest) (*topAnswer, *api
 	if err != nil {
 		return nil, apijson.ProblemOf(err)
 	}
-	return &topAnswer{s.pageOf(&f, int(r.Start), &a), ageMs(a.CurrentAt)}, nil
+	return &topAnswer{pageMaker{s.Server}.pageOf(&f, int(r.Start), &a), ageMs(a.CurrentAt)}, nil
 }
 
-func (s *Server) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
+func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
 	f, p := s.locate(r.Address, r.Order, 0, r.Profiles)
 	q := f.query()
 	if p == nil {
@@ -146,17 +149,17 @@ func (s *Server) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v1
 	return &v1.GetStandingResponse{Page: res.Page, AgeMs: res.AgeMs, Standing: res.Standings[0]}, nil
 }
 
-func (s *Server) around(ctx context.Context, f *found, q sidecar.Query, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
+func (s services) around(ctx context.Context, f *found, q sidecar.Query, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
 	a, rank, err := s.reader.Around(ctx, q, r.Member, int(r.Around))
 	if err != nil {
 		return nil, errorOf(apijson.ProblemOf(err))
 	}
 	f.Limit = len(a.Entries)
-	m := s.newPage(f, a.Start, &a).message
+	m := pageMaker{s.Server}.newPage(f, a.Start, &a).message
 	return &v1.GetStandingResponse{Page: m, AgeMs: ageMs(a.CurrentAt), Standing: m.Rows[rank-1-a.Start]}, nil
 }
 
-func (s *Server) batchStandings(ctx context.Context, r *v1.BatchStandingsRequest) (*v1.BatchStandingsResponse, error) {
+func (s services) batchStandings(ctx context.Context, r *v1.BatchStandingsRequest) (*v1.BatchStandingsResponse, error) {
 	f, p := s.locate(r.Address, r.Order, 0, r.Profiles)
 	q := f.query()
 	if p == nil {
@@ -168,7 +171,7 @@ func (s *Server) batchStandings(ctx context.Context, r *v1.BatchStandingsRequest
 	return s.standings(ctx, &f, q, r.Members)
 }
 
-func (s *Server) standings(ctx context.Context, f *found, q sidecar.Query, members []string) (*v1.BatchStandingsResponse, error) {
+func (s services) standings(ctx context.Context, f *found, q sidecar.Query, members []string) (*v1.BatchStandingsResponse, error) {
 	got, err := s.reader.Standings(ctx, q, nil, members)
 	if err != nil {
 		return nil, errorOf(apijson.ProblemOf(err))
@@ -190,7 +193,7 @@ func (s *Server) standings(ctx context.Context, f *found, q sidecar.Query, membe
 }
 
 // getBoards reads the boards together: what Redis has to answer is asked in one call.
-func (s *Server) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.GetBoardsResponse, error) {
+func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.GetBoardsResponse, error) {
 	if n := len(r.Boards); n == 0 || n > maxBoards {
 		return nil, errorOf(apijson.BadArgument("boards", fmt.Sprintf("%d boards, want 1 to %d", n, maxBoards)))
 	}
@@ -212,7 +215,7 @@ func (s *Server) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Get
 			results[i] = problemResult(apijson.ProblemOf(a.Err))
 			continue
 		}
-		top := &v1.GetTopResponse{Page: s.pageOf(&all[i], int(r.Boards[i].Start), &a.Answer).message, AgeMs: ageMs(a.CurrentAt)}
+		top := &v1.GetTopResponse{Page: pageMaker{s.Server}.pageOf(&all[i], int(r.Boards[i].Start), &a.Answer).message, AgeMs: ageMs(a.CurrentAt)}
 		results[i] = &v1.BoardResult{Result: &v1.BoardResult_Top{Top: top}}
 	}
 	return &v1.GetBoardsResponse{Boards: results}, nil

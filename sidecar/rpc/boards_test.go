@@ -197,7 +197,7 @@ func TestPageIsEncodedOnce(t *testing.T) {
 	e := start(t)
 	get := func() *page {
 		t.Helper()
-		a, p := e.top(t.Context(), &v1.GetTopRequest{Address: at("local"), Profiles: true})
+		a, p := services{e.Server}.top(t.Context(), &v1.GetTopRequest{Address: at("local"), Profiles: true})
 		if p != nil {
 			t.Fatal(p)
 		}

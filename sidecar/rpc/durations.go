@@ -15,17 +15,19 @@ func newDurations() *prometheus.HistogramVec {
 		Buckets: []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}}, []string{"method", "code"})
 }
 
-// measure measures requests that have one answer.
-func (s *Server) measure(next connect.UnaryFunc) connect.UnaryFunc {
-	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
-		begun := time.Now()
-		answer, err := next(ctx, r)
-		code := "ok"
-		if err != nil {
-			code = connect.CodeOf(err).String()
+// measured measures requests that have one answer.
+func measured(by *prometheus.HistogramVec) connect.UnaryInterceptorFunc {
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+			begun := time.Now()
+			answer, err := next(ctx, r)
+			code := "ok"
+			if err != nil {
+				code = connect.CodeOf(err).String()
+			}
+			method := r.Spec().Procedure[strings.LastIndexByte(r.Spec().Procedure, '/')+1:]
+			by.WithLabelValues(method, code).Observe(time.Since(begun).Seconds())
+			return answer, err
 		}
-		method := r.Spec().Procedure[strings.LastIndexByte(r.Spec().Procedure, '/')+1:]
-		s.durations.WithLabelValues(method, code).Observe(time.Since(begun).Seconds())
-		return answer, err
 	}
 }

@@ -22,12 +22,15 @@ func withControl(next http.Handler) http.Handler {
 	})
 }
 
+// watchService is the method Watch.
+type watchService struct{ services }
+
 // watch is the method Watch: the events of a watch as messages.
-func (s *Server) watch(ctx context.Context, r *v1.WatchRequest, to *connect.ServerStream[raw]) error {
+func (s watchService) watch(ctx context.Context, r *v1.WatchRequest, to *connect.ServerStream[raw]) error {
 	if _, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles); p != nil {
 		return errorOf(p)
 	}
-	w, p := s.open(ctx, addressOf(r.Address, r.Order, r.Limit, r.Profiles), r.LastId)
+	w, p := streams{s.Server}.open(ctx, addressOf(r.Address, r.Order, r.Limit, r.Profiles), r.LastId)
 	if p != nil {
 		return errorOf(p)
 	}

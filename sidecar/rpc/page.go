@@ -59,8 +59,11 @@ type pages struct {
 
 func newPages(any) any { return &pages{kept: make(map[pageKey]*page)} }
 
+// pageMaker makes the messages of pages, and keeps them as long as their top is the newest.
+type pageMaker struct{ *Server }
+
 // pageOf returns the page with the rows of a, encoded at most once for all callers.
-func (s *Server) pageOf(f *found, start int, a *sidecar.Answer) *page {
+func (s pageMaker) pageOf(f *found, start int, a *sidecar.Answer) *page {
 	q := f.query()
 	kept := s.reader.Pages(&q, a)
 	if kept == nil {
@@ -85,7 +88,7 @@ func (s *Server) pageOf(f *found, start int, a *sidecar.Answer) *page {
 	return p
 }
 
-func (s *Server) newPage(f *found, start int, a *sidecar.Answer) *page {
+func (s pageMaker) newPage(f *found, start int, a *sidecar.Answer) *page {
 	m := head(&f.Key, a.Source, a.Stamp)
 	m.Start, m.Limit = int64(start), int32(f.Limit)
 	j := s.join(f.Profiles, a.Entries)
@@ -95,7 +98,7 @@ func (s *Server) newPage(f *found, start int, a *sidecar.Answer) *page {
 }
 
 // join returns the profiles of entries, if they are asked for.
-func (s *Server) join(profiles bool, entries []rankcache.Entry) apijson.Joined {
+func (s pageMaker) join(profiles bool, entries []rankcache.Entry) apijson.Joined {
 	if !profiles {
 		return apijson.Joined{}
 	}

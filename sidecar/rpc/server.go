@@ -102,9 +102,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 // Handler returns what Serve answers with.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/boards/{board}/live", s.liveBoard)
-	mux.HandleFunc("GET /v1/classes/{class}/live", s.liveClass)
-	s.handle(mux)
+	live := eventStreams{streams{s}}
+	mux.HandleFunc("GET /v1/boards/{board}/live", live.liveBoard)
+	mux.HandleFunc("GET /v1/classes/{class}/live", live.liveClass)
+	services{s}.handle(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeProblem(w, unknownPath()) })
 	return httpserve.CheckOrigin(mux)
 }

@@ -11,16 +11,19 @@ import (
 	"rankcache/sidecar/internal/live"
 )
 
-func (s *Server) liveBoard(w http.ResponseWriter, r *http.Request) {
+// eventStreams are the streams as server-sent events.
+type eventStreams struct{ streams }
+
+func (s eventStreams) liveBoard(w http.ResponseWriter, r *http.Request) {
 	s.live(w, r, address{board: rankcache.BoardID(r.PathValue("board"))})
 }
 
-func (s *Server) liveClass(w http.ResponseWriter, r *http.Request) {
+func (s eventStreams) liveClass(w http.ResponseWriter, r *http.Request) {
 	s.live(w, r, address{class: r.PathValue("class"), dims: make(map[string]string)})
 }
 
 // live answers with the events of a watch.
-func (s *Server) live(w http.ResponseWriter, r *http.Request, a address) {
+func (s eventStreams) live(w http.ResponseWriter, r *http.Request, a address) {
 	if p := a.parse(r.URL.RawQuery); p != nil {
 		writeProblem(w, p)
 		return

@@ -15,14 +15,17 @@ type watch struct {
 	stream  *live.Stream // nil: draining
 }
 
+// streams opens the streams of boards.
+type streams struct{ *Server }
+
 // open returns the watch once its page was read. The caller closes it.
-func (s *Server) open(ctx context.Context, a address, lastID string) (*watch, *apijson.Problem) {
-	w := &watch{server: s, address: a}
+func (s streams) open(ctx context.Context, a address, lastID string) (*watch, *apijson.Problem) {
+	w := &watch{server: s.Server, address: a}
 	return w, w.openStream(ctx, lastID)
 }
 
 func (w *watch) openStream(ctx context.Context, lastID string) *apijson.Problem {
-	f, p := w.server.find(&w.address)
+	f, p := boardFinder{w.server}.find(&w.address)
 	if p != nil {
 		return p
 	}

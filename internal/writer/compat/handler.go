@@ -38,7 +38,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/compat/rank/delete":
 		answer = h.remove
 	case "/compat/incrScore":
-		answer = h.incrScore
+		answer = increments{h}.incrScore
 	default:
 		h.next.ServeHTTP(w, r)
 		return

@@ -28,8 +28,11 @@ type envelope struct {
 	Data    any    `json:"data"`
 }
 
+// increments answers /compat/incrScore.
+type increments struct{ *Handler }
+
 // incrScore adds to a score of the class that rank_name names, else of the board with that id.
-func (h *Handler) incrScore(w http.ResponseWriter, r *http.Request, body []byte) error {
+func (h increments) incrScore(w http.ResponseWriter, r *http.Request, body []byte) error {
 	c, err := h.decodeIncr(body)
 	if err != nil {
 		p := problemOf(err)
@@ -61,7 +64,7 @@ func (h *Handler) incrScore(w http.ResponseWriter, r *http.Request, body []byte)
 }
 
 // integers reports whether scores of the command's board are shown as integers.
-func (h *Handler) integers(c *command) bool {
+func (h increments) integers(c *command) bool {
 	kind := h.classes().Class(c.Class)
 	if c.Board != "" {
 		_, kind, _ = h.classes().Board(rankcache.BoardID(c.Board))
@@ -80,7 +83,7 @@ func writeEnvelope(w http.ResponseWriter, p *httpserve.Problem, data any) {
 	httpserve.WriteJSON(w, status, envelope{code, code, text, text, data})
 }
 
-func (h *Handler) decodeIncr(body []byte) (*command, error) {
+func (h increments) decodeIncr(body []byte) (*command, error) {
 	var r incrRequest
 	if err := wire.DecodeCompat(body, &r); err != nil {
 		return nil, err
