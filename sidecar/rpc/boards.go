@@ -81,7 +81,7 @@ func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profile
 	case to.class == "" && (len(to.dims) > 0 || to.at != ""):
 		return found{}, apijson.BadArgument("address", "dimensions and at are of a class")
 	}
-	return boardFinder{s.Server}.find(&to)
+	return boardFinder(s).find(&to)
 }
 
 // bound sets the bounds of a query.
@@ -124,7 +124,7 @@ func (s services) top(ctx context.Context, r *v1.GetTopRequest) (*topAnswer, *ap
 	if err != nil {
 		return nil, apijson.ProblemOf(err)
 	}
-	return &topAnswer{pageMaker{s.Server}.pageOf(&f, int(r.Start), &a), ageMs(a.CurrentAt)}, nil
+	return &topAnswer{pageMaker(s).pageOf(&f, int(r.Start), &a), ageMs(a.CurrentAt)}, nil
 }
 
 func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
@@ -155,7 +155,7 @@ func (s services) around(ctx context.Context, f *found, q sidecar.Query, r *v1.G
 		return nil, errorOf(apijson.ProblemOf(err))
 	}
 	f.Limit = len(a.Entries)
-	m := pageMaker{s.Server}.newPage(f, a.Start, &a).message
+	m := pageMaker(s).newPage(f, a.Start, &a).message
 	return &v1.GetStandingResponse{Page: m, AgeMs: ageMs(a.CurrentAt), Standing: m.Rows[rank-1-a.Start]}, nil
 }
 
@@ -215,7 +215,7 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 			results[i] = problemResult(apijson.ProblemOf(a.Err))
 			continue
 		}
-		top := &v1.GetTopResponse{Page: pageMaker{s.Server}.pageOf(&all[i], int(r.Boards[i].Start), &a.Answer).message, AgeMs: ageMs(a.CurrentAt)}
+		top := &v1.GetTopResponse{Page: pageMaker(s).pageOf(&all[i], int(r.Boards[i].Start), &a.Answer).message, AgeMs: ageMs(a.CurrentAt)}
 		results[i] = &v1.BoardResult{Result: &v1.BoardResult_Top{Top: top}}
 	}
 	return &v1.GetBoardsResponse{Boards: results}, nil
