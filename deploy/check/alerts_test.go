@@ -170,6 +170,11 @@ func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
 	if !slices.Equal(alerts, sections) {
 		t.Errorf("alerts   %v\nrunbooks %v", alerts, sections)
 	}
+	for _, section := range sections {
+		if !strings.Contains(string(text), "](#"+strings.ToLower(section)+")") {
+			t.Errorf("the table at the beginning of RUNBOOKS.md does not lead to %s", section)
+		}
+	}
 	for _, section := range regexp.MustCompile(`(?m)^## Rankcache`).Split(string(text), -1)[1:] {
 		for _, part := range []string{"**Means.**", "**Users see.**", "**Look.**", "**Do.**"} {
 			if !strings.Contains(section, part) {
