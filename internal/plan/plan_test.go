@@ -103,11 +103,15 @@ func TestPodsFollowFromTheReads(t *testing.T) {
 	}
 }
 
-// docs/BENCHMARKS.md is what people read, so it must be what the plan computes with.
+// docs/BENCHMARKS.md and docs/speed/ROWS.md are what people read, so they must have what the plan computes with.
 func TestFiguresAreThoseOfTheDocs(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/BENCHMARKS.md")
-	if err != nil {
-		t.Fatal(err)
+	var doc []byte
+	for _, name := range []string{"BENCHMARKS.md", "speed/ROWS.md"} {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc = append(doc, text...)
 	}
 	for _, f := range []struct {
 		name    string
@@ -116,25 +120,25 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		unit    float64
 	}{
 		{"memberBytes", memberBytes, `\((\d+) B at 210,000, \d+ at 57,000\)`, 1},
-		{"counterBytes", counterBytes, `\| memory of the counters \| ([\d.]+) MB \|`, 1e6},
+		{"counterBytes", counterBytes, `\| memory of the counters \| \| ([\d.]+) MB \|`, 1e6},
 		{"readSeconds", readSeconds, `\| rankcache top50 super-hot \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
 		{"readsPerSecond", readsPerSecond, `\| rankcache top50 super-hot \| tcp \| ([\d,]+) \|`, 1},
 		{"updatingPerSecond", updatingPerSecond, `\| rankcache top50 updates 50k/s \| tcp \| ([\d,]+) \|`, 1},
 		{"redisPerSecond", redisPerSecond, `\| redis zrevrange50 \| tcp \| ([\d,]+) \|`, 1},
 		{"redisSeconds", redisSeconds, `\| redis zrevrange50 \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
-		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 \| ([\d,]+) \|`, 1},
-		{"openSeconds", openSeconds, `topics a board was open, gate included, after [\d.]+-([\d.]+) s in most runs`, 1},
+		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 partition \| ([\d,]+) \|`, 1},
+		{"openSeconds", openSeconds, `\| a board that is there \| [\d.]+ to ([\d.]+) s in most runs`, 1},
 		{"commandRedisSeconds", commandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
 		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},
 	} {
 		found := regexp.MustCompile(f.pattern).FindAllSubmatch(doc, -1)
 		if len(found) != 1 {
-			t.Errorf("%s: %d places in docs/BENCHMARKS.md match %s, want 1", f.name, len(found), f.pattern)
+			t.Errorf("%s: %d places in docs/BENCHMARKS.md and ROWS.md match %s, want 1", f.name, len(found), f.pattern)
 			continue
 		}
 		want, err := strconv.ParseFloat(strings.ReplaceAll(string(found[0][1]), ",", ""), 64)
 		if want *= f.unit; err != nil || math.Abs(f.value-want) > 1e-9*want {
-			t.Errorf("%s is %g, docs/BENCHMARKS.md has %g (%v): copy its figure to figures.go", f.name, f.value, want, err)
+			t.Errorf("%s is %g, the documentation has %g (%v): copy its figure to figures.go", f.name, f.value, want, err)
 		}
 	}
 }
