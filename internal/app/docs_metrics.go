@@ -33,7 +33,6 @@ type metricDoc struct{ name, kind, labels, help string }
 // that are built with every optional part and never run.
 func writeMetricsReference(to io.Writer) error {
 	var text bytes.Buffer
-	fmt.Fprint(&text, generated, metricsIntro)
 	for _, p := range []struct {
 		command string
 		build   func() (*registry, error)
@@ -49,8 +48,7 @@ func writeMetricsReference(to io.Writer) error {
 			tableRow(&text, "`"+d.name+"`", d.kind, unitOf(d.name), cmp.Or(d.labels, "-"), noTags.Replace(d.help))
 		}
 	}
-	_, err := text.WriteTo(to)
-	return err
+	return writeReference(to, metricsIntro, text.String())
 }
 
 func serveRegistry() (*registry, error) {
