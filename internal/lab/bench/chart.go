@@ -182,7 +182,7 @@ func (c *chart) legend() string {
 
 func (c *chart) drawRow(to *strings.Builder, row []string, left, y int, scale float64) {
 	bold, height := "", len(c.bars)*(barHeight+1)-1
-	if row[0] != plain(row[0]) {
+	if strings.HasPrefix(row[0], "**") {
 		bold = ` class="bold"`
 	}
 	fmt.Fprintf(to, `<text%s x="%d" y="%d" text-anchor="end">%s</text>`+"\n", bold, left-8, y+height/2+5, html.EscapeString(plain(row[0])))

@@ -24,7 +24,7 @@ Some text.
 |---|---|---|---|
 | x < y | 5 | 0.7 to 4.1 | 9 |
 | beyond | 5 | 1,005.5 **missed** | |
-| without | | – | |
+| ` + "`without`" + ` | | – | |
 
 | another | table (ms) |
 |---|---|
@@ -37,7 +37,7 @@ func TestChartDrawsTheTableBehindIt(t *testing.T) {
 		t.Fatalf("%+v, %v: want one chart of three rows", charts, err)
 	}
 	svg := charts[0].draw()
-	for text, want := range map[string]int{"<rect": 2, `class="missed"`: 1, `class="ours"`: 1, `class="goal"`: 2, "x &lt; y": 1, ">0.7 to 4.1<": 1, ">1,005.5 missed<": 1, "A &amp; B": 2} {
+	for text, want := range map[string]int{"<rect": 2, `class="missed"`: 1, `class="ours"`: 1, `class="goal"`: 2, "x &lt; y": 1, ">0.7 to 4.1<": 1, ">1,005.5 missed<": 1, "A &amp; B": 2, `class="bold"`: 0, ">without<": 1} {
 		if n := strings.Count(svg, text); n != want {
 			t.Errorf("%s stands %d times, want %d\n%s", text, n, want, svg)
 		}
