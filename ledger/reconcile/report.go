@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -87,4 +88,12 @@ func (r *Report) sort() {
 	slices.SortStableFunc(r.Differences, func(a, b Difference) int {
 		return cmp.Compare(slices.Index(Kinds, a.Kind), slices.Index(Kinds, b.Kind))
 	})
+}
+
+// String returns the change as reports print it, "-" for none.
+func (c *Change) String() string {
+	if c == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s %v", c.Op, c.Number)
 }
