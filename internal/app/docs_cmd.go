@@ -74,7 +74,7 @@ that changes is read again; others are read at the start:
 // writeConfigReference writes docs/CONFIG.md: first what all long-running
 // commands share, then what each has of its own.
 func writeConfigReference(to io.Writer) error {
-	commands := []*cobra.Command{newServeCommand(), newWriteCommand(), newLedgerCommand(), newPollCommand(), newControllerCommand()}
+	commands := []*cobra.Command{newServeCommand(), newWriteCommand(), newLedgerCommand(), newReconcileCommand(), newPollCommand(), newControllerCommand()}
 	shared := func(f *pflag.Flag) bool {
 		for _, cmd := range commands {
 			if other := cmd.Flags().Lookup(f.Name); other == nil || other.DefValue != f.DefValue || other.Usage != f.Usage {

@@ -127,7 +127,7 @@ ends no serve, write, ledger, poll or controller: it has the files of secrets re
 	})
 	root.PersistentFlags().String("config", "", "YAML `file` of settings, named as the flags are")
 	root.AddCommand(
-		newServeCommand(), newWriteCommand(), newLedgerCommand(), newPollCommand(), newControllerCommand(),
+		newServeCommand(), newWriteCommand(), newLedgerCommand(), newReconcileCommand(), newPollCommand(), newControllerCommand(),
 		fromConfig(newHotCommand()), newRoomsCommand(), newClassesCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), newVerifyCommand(), newBigCommand(), newDebugCommand(), fromConfig(newLogLevelCommand()), fromConfig(newPlanCommand()), newDocsCommand(), newVersionCommand(),
 		movedCommand("demo"), movedCommand("bench"))
 	completeFlags(root)
