@@ -36,7 +36,9 @@ type fixture struct {
 	*Rebuilder
 	redis    *redis.Client
 	handler  http.Handler // of the writer
+	name     string
 	board    rankcache.BoardID
+	class    string // of the board
 	database string
 	file     *rooms.File
 	at       int64 // of all commands
@@ -60,15 +62,22 @@ func (l testLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// newFixture starts a writer and a ledger. class has further settings of the board's class.
-func newFixture(t testing.TB, kind, class string) *fixture {
+// classes are those of the fixture's boards.
+const classes = `classes:
+- {name: plain, board: "NAME-plain:{zone}", period: none, ledger: true}
+- {name: ties, board: "NAME-ties:{zone}", period: none, ledger: true, ties: first, score: integer}
+- {name: trim, board: "NAME-trim:{zone}", period: none, ledger: true, trim: 8, ops: [incr]}
+`
+
+// newFixture starts a writer and a ledger.
+func newFixture(t testing.TB, kind string) *fixture {
 	t.Helper()
 	name := strings.NewReplacer("_", "-", ":", "-").Replace(testkit.Name(t))
 	f := &fixture{redis: redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true}),
-		board: rankcache.BoardID(name + ":7"), database: testkit.Database(t, kind), at: time.Now().UnixMilli()}
+		name: name, database: testkit.Database(t, kind), at: time.Now().UnixMilli()}
 	t.Cleanup(func() { f.redis.Close() })
 	var err error
-	f.file, err = rooms.Parse([]byte("classes:\n- {name: paid, board: \"" + name + ":{zone}\", period: none, ledger: true" + class + "}\n"))
+	f.file, err = rooms.Parse([]byte(strings.ReplaceAll(classes, "NAME", name)))
 	must(t, err)
 	store, err := ledger.Open(f.database, nil)
 	must(t, err)
@@ -84,13 +93,21 @@ func newFixture(t testing.TB, kind, class string) *fixture {
 	l, err := ledger.New(ledger.Options{Store: store, Kafka: kafka, Topic: names.Ledger, Commands: names.Commands, Group: name, Log: log})
 	must(t, err)
 	run(t, w.Run)
+	f.of("plain", "warm").give(t, "warm", "m", `"op":"incr","delta":1`) // makes the ledger's topic
 	run(t, l.Run)
 	f.Rebuilder = New(Options{Redis: f.redis, Names: names, Origin: origin.New(f.redis, names), Store: store, Rules: f.rules, Log: log})
 	return f
 }
 
-func (f *fixture) rules(rankcache.BoardID) Rules {
-	kind := f.file.Class("paid")
+// of returns the fixture for a board of a class.
+func (f *fixture) of(class, zone string) *fixture {
+	own := *f
+	own.class, own.board = class, rankcache.BoardID(f.name+"-"+class+":"+zone)
+	return &own
+}
+
+func (f *fixture) rules(b rankcache.BoardID) Rules {
+	_, kind, _ := f.file.Board(b)
 	return Rules{Expires: time.Now().Add(time.Hour).UnixMilli(), OrderLife: kind.Orders, Buckets: 4, Trimmed: kind.Trim > 0, Ties: kind.Ties != rooms.TiesMember}
 }
 
@@ -140,7 +157,7 @@ func (f *fixture) fill(t testing.TB) {
 	for i := range 40 {
 		f.give(t, fmt.Sprint("incr-", i), fmt.Sprint("m", i%12), fmt.Sprintf(`"op":"incr","delta":%d`, i+1))
 	}
-	if f.file.Class("paid").Trim == 0 {
+	if f.class != "trim" {
 		f.give(t, "set", "m3", `"op":"set","score":7`)
 		f.give(t, "delete", "m4", `"op":"delete"`)
 		f.give(t, "later", "m4", `"op":"incr","delta":2`)
