@@ -18,7 +18,7 @@ func TestFullSize(t *testing.T) {
 	}
 	const members, orders = 210_000, 1_000_000
 	both(t, func(t *testing.T, kind string) {
-		f := newFixture(t, kind).of("plain", "7")
+		f := newIdle(t, kind).of("plain", "7")
 		begun := time.Now()
 		scores, last := f.fillLedger(t, members, orders)
 		t.Logf("%d rows written in %v", orders, time.Since(begun))
@@ -45,7 +45,6 @@ func TestFullSize(t *testing.T) {
 func (f *fixture) fillLedger(t *testing.T, members, orders int) (scores map[string]float64, last *wire.LedgerUpdate) {
 	scores = make(map[string]float64, members)
 	run, sum, next := newRun(uint64(f.at)), uint64(0), int64(0)
-	must(t, f.opts.Store.Migrate(t.Context()))
 	must(t, f.opts.Store.Begin(t.Context(), "test", 0, 0))
 	for batch := ledger.NewBatch("test"); int(next) < orders; {
 		m := fmt.Sprint("m", int(next)%members)

@@ -69,8 +69,8 @@ const classes = `classes:
 - {name: trim, board: "NAME-trim:{zone}", period: none, ledger: true, trim: 8, ops: [incr]}
 `
 
-// newFixture starts a writer and a ledger.
-func newFixture(t testing.TB, kind string) *fixture {
+// newIdle returns a fixture without a writer and a ledger that run.
+func newIdle(t testing.TB, kind string) *fixture {
 	t.Helper()
 	name := strings.NewReplacer("_", "-", ":", "-").Replace(testkit.Name(t))
 	f := &fixture{redis: redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true}),
@@ -82,20 +82,28 @@ func newFixture(t testing.TB, kind string) *fixture {
 	store, err := ledger.Open(f.database, nil)
 	must(t, err)
 	t.Cleanup(func() { store.Close() })
-	names, log := wire.DefaultNames(), slog.New(slog.NewTextHandler(testLog{t}, nil))
+	must(t, store.Migrate(t.Context()))
+	names := wire.DefaultNames()
 	names.Commands, names.Refused, names.Ledger = "c-"+name, "r-"+name, "l-"+name
 	store.Orders = ledger.NewRedisOrders(f.redis, names)
-	kafka := map[string]string{"bootstrap.servers": testkit.Kfake(t).Addr()}
-	w, err := writer.New(writer.Options{Redis: f.redis, Names: names, Tiers: tiers{f.file}, Kafka: kafka, Group: name, BoardLife: 24 * time.Hour,
-		Topics: writer.Topics{CommandPartitions: 1, LedgerPartitions: 1}, Log: log})
+	f.Rebuilder = New(Options{Redis: f.redis, Names: names, Origin: origin.New(f.redis, names), Store: store, Rules: f.rules, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))})
+	return f
+}
+
+// newFixture starts a writer and a ledger.
+func newFixture(t testing.TB, kind string) *fixture {
+	t.Helper()
+	f := newIdle(t, kind)
+	o, kafka := f.opts, map[string]string{"bootstrap.servers": testkit.Kfake(t).Addr()}
+	w, err := writer.New(writer.Options{Redis: f.redis, Names: o.Names, Tiers: tiers{f.file}, Kafka: kafka, Group: f.name, BoardLife: 24 * time.Hour,
+		Topics: writer.Topics{CommandPartitions: 1, LedgerPartitions: 1}, Log: o.Log})
 	must(t, err)
 	f.handler = w.Handler()
-	l, err := ledger.New(ledger.Options{Store: store, Kafka: kafka, Topic: names.Ledger, Commands: names.Commands, Group: name, Log: log})
+	l, err := ledger.New(ledger.Options{Store: o.Store, Kafka: kafka, Topic: o.Names.Ledger, Commands: o.Names.Commands, Group: f.name, Log: o.Log})
 	must(t, err)
 	run(t, w.Run)
 	f.of("plain", "warm").give(t, "warm", "m", `"op":"incr","delta":1`) // makes the ledger's topic
 	run(t, l.Run)
-	f.Rebuilder = New(Options{Redis: f.redis, Names: names, Origin: origin.New(f.redis, names), Store: store, Rules: f.rules, Log: log})
 	return f
 }
 

@@ -6,11 +6,15 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/ledger"
+	"rankcache/wire"
 )
 
 // both runs a test with each kind of database.
@@ -112,4 +116,54 @@ func total(scores map[string]float64) (sum float64) {
 		sum += score
 	}
 	return sum
+}
+
+// A board that is closed stays so: its final can be made of what was rebuilt.
+func TestLifeStays(t *testing.T) {
+	f := newIdle(t, testkit.SQLKinds[0]).of("plain", "7")
+	_, last := f.fillLedger(t, 10, 30)
+	meta := wire.Meta{Life: wire.LifeClosed, State: rankcache.State{Run: 5, Seq: 20, HasSum: true}, End: 7, Expires: uint64(f.at) + 3_600_000, OrderLife: 3600, Buckets: 2}
+	must(t, f.redis.Set(t.Context(), f.opts.Names.MetaKey(f.board), wire.AppendMeta(nil, &meta), time.Hour).Err())
+	_, err := f.Rebuild(t.Context(), f.board)
+	must(t, err)
+	value, err := f.redis.Get(t.Context(), f.opts.Names.MetaKey(f.board)).Result()
+	must(t, err)
+	got, err := wire.ParseMeta(value)
+	must(t, err)
+	if got.Run <= last.Run {
+		t.Errorf("run %d, want one behind the ledger's %d", got.Run, last.Run)
+	}
+	meta.State, meta.Members, meta.Now, meta.Turn = rankcache.State{Run: got.Run, Seq: 30, Sum: last.Sum, HasSum: true}, 10, got.Now, got.Turn
+	equal(t, "meta", got, meta)
+}
+
+// What the ledger does not have all of is not rebuilt, and stays as it is.
+func TestRefused(t *testing.T) {
+	f := newIdle(t, testkit.SQLKinds[0]).of("plain", "7")
+	f.opts.Wait = 10 * time.Millisecond
+	f.fillLedger(t, 10, 30)
+	db, key := testkit.SQL(t, f.database), f.opts.Names.MetaKey(f.board)
+	before := func(seq uint64) string {
+		meta := wire.Meta{State: rankcache.State{Run: 5, Seq: seq, HasSum: true}, OrderLife: 3600, Buckets: 2}
+		must(t, f.redis.Set(t.Context(), key, wire.AppendMeta(nil, &meta), time.Hour).Err())
+		return f.redis.Get(t.Context(), key).Val()
+	}
+	refused := func(what string, seq uint64, want error, statement string) {
+		t.Helper()
+		if statement != "" {
+			_, err := db.ExecContext(t.Context(), statement+" board = '"+string(f.board)+"'")
+			must(t, err)
+		}
+		meta := before(seq)
+		if _, err := f.Rebuild(t.Context(), f.board); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+		if got := f.redis.Get(t.Context(), key).Val(); got != meta {
+			t.Errorf("%s: the meta was changed", what)
+		}
+	}
+	refused("Redis is ahead", 31, ErrBehind, "")
+	refused("a change is missing", 30, ErrBehind, "DELETE FROM rank_log WHERE seq = 7 AND")
+	refused("members are unknown", 30, ErrIncomplete, "UPDATE rank_board SET begin_seq = 2 WHERE")
+	refused("the ledger has nothing", 30, ledger.ErrNoBoard, "DELETE FROM rank_board WHERE")
 }
