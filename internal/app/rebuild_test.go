@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,22 @@ func TestRebuild(t *testing.T) {
 	}
 	follows(state.Seq)
 	h.giveTo(t, h.star, "m1", 5)
+	follows(state.Seq + 1)
+
+	_, err = testkit.SQL(t, url).ExecContext(t.Context(), "UPDATE rank_board SET class = 'all'")
+	must(t, err)
+	classes := filepath.Join(t.TempDir(), "rooms.yaml")
+	must(t, os.WriteFile(classes, []byte("classes: [{name: all, board: \"all:{zone}\", period: none, ledger: true}]\n"), 0o600))
+	testkit.Eventually(t, time.Minute, func() error { // the ledger has the last post
+		out, err := run("--board", "", "--class", "all", "--rooms", classes, "--dry-run")
+		if err == nil && !strings.Contains(out, string(h.star)+"  same") {
+			err = errors.New(out)
+		}
+		return err
+	})
+	if out, err = run("--board", "", "--class", "all", "--rooms", classes, "-o", "json"); err != nil || strings.Count(out, `"result": "rebuilt"`) != 1 {
+		t.Errorf("%v\n%s", err, out)
+	}
 	follows(state.Seq + 1)
 
 	for _, args := range [][]string{{"--class", "nothing"}, {"--board", ""}, {"--board", "not a board"}, {"--wait", "0s"}} {

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"rankcache/internal/testkit"
 )
 
 var errDead = errors.New("the rebuild is dead")
@@ -61,21 +58,18 @@ func (f *fixture) mortal(t *testing.T, n int) *Rebuilder {
 
 // A rebuild that dies at any point, and is run again at once, leaves the board right, whether
 // Redis had it or not. What it leaves behind expires.
-func TestKilledRebuildIsRunAgain(t *testing.T) {
-	both(t, func(t *testing.T, kind string) {
-		f := newFixture(t, kind)
-		for _, gone := range []bool{false, true} {
-			f := f.of("plain", fmt.Sprint(gone))
-			f.fill(t)
-			for n, ended := 0, false; !ended; n++ {
-				ended = f.killedAt(t, n, gone)
-				if n > 40 {
-					t.Fatal("a rebuild of a small board has more than 40 calls of Redis")
-				}
-			}
-			f.wantProved(t)
+func killed(t *testing.T, f *fixture, gone bool) {
+	f.give(t, "incr-0", "m1", `"op":"incr","delta":5`)
+	f.give(t, "incr-1", "m2", `"op":"incr","delta":7`)
+	f.give(t, "delete", "m2", `"op":"delete"`)
+	f.settle(t)
+	for n, ended := 0, false; !ended; n++ {
+		ended = f.killedAt(t, n, gone)
+		if n > 40 {
+			t.Fatal("a rebuild of a small board has more than 40 calls of Redis")
 		}
-	})
+	}
+	f.wantProved(t)
 }
 
 // killedAt has a rebuild die after n calls, unless it has ended by then, and another one after it.
@@ -108,8 +102,7 @@ func (f *fixture) killedAt(t *testing.T, n int, gone bool) (ended bool) {
 }
 
 // Writers go on after a rebuild that has died: the board is as it was, and nothing was refused.
-func TestWritersOutliveAKilledRebuild(t *testing.T) {
-	f := newFixture(t, testkit.SQLKinds[0]).of("plain", "7")
+func writersOutliveIt(t *testing.T, f *fixture) {
 	f.fill(t)
 	want := f.scores(t)
 	dead, err := f.plan(t.Context(), f.board)
@@ -118,18 +111,21 @@ func TestWritersOutliveAKilledRebuild(t *testing.T) {
 	must(t, dead.ahead(t.Context()))
 	_, err = dead.hold(t.Context())
 	must(t, err)
-	command := f.command("late", "m1", `"op":"incr","delta":1`)
-	if status, answer := f.post(command); status != http.StatusServiceUnavailable || !strings.Contains(answer, "adopting") {
-		t.Errorf("a post while the board is rebuilt for longer than it waits: %d %s", status, answer)
+	answered := make(chan string, 1)
+	go func() {
+		status, answer := f.post(f.command("late", "m1", `"op":"incr","delta":1`))
+		answered <- fmt.Sprint(status, answer)
+	}()
+	select {
+	case answer := <-answered:
+		t.Fatalf("a post is answered while the board is rebuilt: %s", answer)
+	case <-time.After(200 * time.Millisecond):
 	}
-	must(t, f.redis.PExpire(t.Context(), f.opts.Names.AdopterKey(f.board), time.Millisecond).Err()) // 10 s later
+	must(t, f.redis.PExpire(t.Context(), f.opts.Names.AdopterKey(f.board), time.Millisecond).Err()) // as 10 s later
+	if answer := <-answered; !strings.HasPrefix(answer, "200") {
+		t.Error("a post that waited for a rebuild that has died is answered", answer)
+	}
 	want["m1"]++
-	testkit.Eventually(t, testTimeout, func() error { // it is in the command topic
-		if got := f.scores(t)["m1"]; got != want["m1"] {
-			return fmt.Errorf("m1 has %v, want %v", got, want["m1"])
-		}
-		return nil
-	})
 	equal(t, "scores", f.scores(t), want)
 	_, err = f.Rebuild(t.Context(), f.board)
 	must(t, err)

@@ -24,17 +24,22 @@ func both(t *testing.T, test func(t *testing.T, kind string)) {
 	}
 }
 
-// A board that was changed by hand, and one that is gone, get the members of the ledger and
-// know the order ids that were applied; then the writer goes on.
-func TestBoardIsAsItWas(t *testing.T) {
+// Of both kinds of database, with one writer and one ledger each, which need some seconds to start.
+func TestRebuild(t *testing.T) {
 	both(t, func(t *testing.T, kind string) {
 		f := newFixture(t, kind)
 		for _, class := range []string{"plain", "ties", "trim"} {
 			t.Run(class, func(t *testing.T) { asItWas(t, f.of(class, "7")) })
 		}
+		t.Run("writers wait", func(t *testing.T) { writersWait(t, f.of("plain", "wait")) })
+		t.Run("killed", func(t *testing.T) { killed(t, f.of("plain", "there"), false) })
+		t.Run("killed, board gone", func(t *testing.T) { killed(t, f.of("plain", "gone"), true) })
+		t.Run("dead", func(t *testing.T) { writersOutliveIt(t, f.of("plain", "dead")) })
 	})
 }
 
+// A board that was changed by hand, and one that is gone, get the members of the ledger and
+// know the order ids that were applied; then the writer goes on.
 func asItWas(t *testing.T, f *fixture) {
 	f.fill(t)
 	want, before := f.scores(t), f.state(t)
@@ -63,52 +68,49 @@ func asItWas(t *testing.T, f *fixture) {
 }
 
 // Writers wait while a board is rebuilt: no post is refused, and none is lost or counted twice.
-func TestWritersWait(t *testing.T) {
-	both(t, func(t *testing.T, kind string) {
-		f := newFixture(t, kind).of("plain", "7")
-		f.fill(t)
-		sum := total(f.scores(t))
-		var posted atomic.Int64
-		var g errgroup.Group
-		stop := make(chan struct{})
-		for n := range 4 {
-			g.Go(func() error {
-				for i := 0; ; i++ {
-					select {
-					case <-stop:
-						return nil
-					default:
-					}
-					if status, answer := f.post(f.command(fmt.Sprint("c-", n, "-", i), fmt.Sprint("m", i%20), `"op":"incr","delta":1`)); status != http.StatusOK {
-						return fmt.Errorf("%d %s", status, answer)
-					}
-					posted.Add(1)
+func writersWait(t *testing.T, f *fixture) {
+	f.fill(t)
+	sum := total(f.scores(t))
+	var posted atomic.Int64
+	var g errgroup.Group
+	stop := make(chan struct{})
+	for n := range 4 {
+		g.Go(func() error {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return nil
+				default:
 				}
-			})
-		}
-		for i := range 8 {
-			before := posted.Load()
-			testkit.Eventually(t, testTimeout, func() error {
-				if posted.Load() < before+20 {
-					return errors.New("writers are still waiting")
+				if status, answer := f.post(f.command(fmt.Sprint("c-", n, "-", i), fmt.Sprint("m", i%20), `"op":"incr","delta":1`)); status != http.StatusOK {
+					return fmt.Errorf("%d %s", status, answer)
 				}
-				return nil
-			})
-			if i%2 == 1 { // also what is wrong meanwhile
-				must(t, f.redis.ZAdd(t.Context(), f.opts.Names.BoardKey(f.board), redis.Z{Member: "stranger", Score: 1000}).Err())
+				posted.Add(1)
 			}
-			_, err := f.Rebuild(t.Context(), f.board)
-			must(t, err)
+		})
+	}
+	for i := range 5 {
+		before := posted.Load()
+		testkit.Eventually(t, testTimeout, func() error {
+			if posted.Load() < before+20 {
+				return errors.New("writers are still waiting")
+			}
+			return nil
+		})
+		if i%2 == 1 { // also what is wrong meanwhile
+			must(t, f.redis.ZAdd(t.Context(), f.opts.Names.BoardKey(f.board), redis.Z{Member: "stranger", Score: 1000}).Err())
 		}
-		close(stop)
-		must(t, g.Wait())
 		_, err := f.Rebuild(t.Context(), f.board)
 		must(t, err)
-		if got, want := total(f.scores(t)), sum+float64(posted.Load()); got != want {
-			t.Errorf("all members have %v, want %v", got, want)
-		}
-		f.wantProved(t)
-	})
+	}
+	close(stop)
+	must(t, g.Wait())
+	_, err := f.Rebuild(t.Context(), f.board)
+	must(t, err)
+	if got, want := total(f.scores(t)), sum+float64(posted.Load()); got != want {
+		t.Errorf("all members have %v, want %v", got, want)
+	}
+	f.wantProved(t)
 }
 
 func total(scores map[string]float64) (sum float64) {
