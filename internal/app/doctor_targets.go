@@ -177,8 +177,13 @@ func (t *targets) superHot(ctx context.Context) ([]rankcache.BoardID, error) {
 func (t *targets) inForce(ctx context.Context) (*roomsync.Follower, error) {
 	follower := roomsync.New(roomsync.Config{File: t.rooms, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.sharedRooms(t.redis),
 		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
+	return follower, readRooms(ctx, follower)
+}
+
+// readRooms has a follower read the file, the rooms' sets in Redis, and what is set at run time.
+func readRooms(ctx context.Context, follower *roomsync.Follower) error {
 	if err := follower.Load(); err != nil {
-		return nil, err
+		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -187,10 +192,10 @@ func (t *targets) inForce(ctx context.Context) (*roomsync.Follower, error) {
 	for {
 		status := follower.Status()
 		if status.File.Resolved && !status.Dynamic.ReadAt.IsZero() {
-			return follower, nil
+			return nil
 		}
 		if !sleep(ctx, 5*time.Millisecond) {
-			return nil, fmt.Errorf("redis has not returned the boards of the rooms: %s", status.Dynamic.Error)
+			return fmt.Errorf("redis has not returned the boards of the rooms: %s", status.Dynamic.Error)
 		}
 	}
 }
