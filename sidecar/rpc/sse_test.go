@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
@@ -53,7 +54,7 @@ func TestPageIsThatOfTheDataPort(t *testing.T) {
 		}
 		delete(ev.data, "id")
 		delete(ev.data, "run")
-		if diff := cmp.Diff(want, ev.data); diff != "" {
+		if diff := gocmp.Diff(want, ev.data); diff != "" {
 			t.Errorf("%s (-data port +stream):\n%s", of, diff)
 		}
 		_ = stream.close()
@@ -274,6 +275,17 @@ func TestHostileRequests(t *testing.T) {
 		t.Errorf("%d streams", n)
 	}
 	e.watch("/v1/boards/local/live", "", nil).want("page")
+}
+
+// TestStreamsHaveConnections: as many streams as may be open each have a connection, and other
+// requests have some beside. At the cap a stream would be reset for each new one.
+func TestStreamsHaveConnections(t *testing.T) {
+	for _, streams := range []int{0, 7, 20_000} {
+		e := start(t, func(c *Config) { c.Streams = streams })
+		if want := cmp.Or(streams, DefaultStreams) + DefaultMaxConns; e.cfg.MaxConns != want {
+			t.Errorf("%d streams, %d connections, want %d", streams, e.cfg.MaxConns, want)
+		}
+	}
 }
 
 // TestStreamOutlivesTimeouts: reading the request is limited to seconds, a stream is not.
