@@ -44,22 +44,26 @@ func newSharedBoards(n int, now time.Time) (*sharedBoards, error) {
 	return s, nil
 }
 
-// fill makes the boards in Redis, from where a sidecar loads them, and their topic.
+// fill makes the boards in Redis, and their updates in the topic.
 func (s *sharedBoards) fill(ctx context.Context, b *openBench) error {
 	topic, err := fill.NewTopic(ctx, b.kafka, s.topic, 1)
 	if err != nil {
 		return err
 	}
-	topic.Close()
+	defer topic.Close()
 	for _, id := range s.ids {
 		board := fill.NewBoard(id)
 		for i := range smallMembers {
-			board.Set(benchMember(i), float64(1+i%1000))
+			u := board.Set(benchMember(i), float64(1+i%1000))
+			u.OrderID, u.At = fmt.Sprintf("order-%d", i), time.Now().UnixMilli()
+			if err := topic.Put(&u); err != nil {
+				return err
+			}
 		}
 		if err := board.Redis(ctx, b.redis, wire.DefaultNames(), 0); err != nil {
 			return err
 		}
 		b.filled[id] = board
 	}
-	return nil
+	return topic.Flush(ctx)
 }

@@ -153,6 +153,9 @@ func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams 
 		return r, err
 	}
 	defer w.close()
+	if err := w.await(ctx); err != nil {
+		return r, err
+	}
 	changed := make(chan error, 1)
 	go func() { changed <- c.run(ctx) }()
 	select { // what the first seconds are like counts for nothing

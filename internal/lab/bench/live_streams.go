@@ -173,6 +173,24 @@ func watchAll(ctx context.Context, addr string, c *changes, streams int) (*watch
 	return w, nil
 }
 
+// await waits until each stream has its page.
+func (w *watchers) await(ctx context.Context) error {
+	for until := time.Now().Add(time.Minute); w.events.Load() < int64(len(w.conns)); {
+		if failed := w.failed.Load(); failed != nil {
+			return fmt.Errorf("a stream ended: %w", *failed)
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("%d of %d streams have their page after a minute", w.events.Load(), len(w.conns))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
 // read counts the events of one stream. Those of a timed one are noted.
 func (w *watchers) read(conn net.Conn, timed *changedBoard) {
 	var buffer [16 << 10]byte
@@ -225,6 +243,8 @@ func (w *watchers) results() (events int, quiet, lively []time.Duration, err err
 	}
 	if failed := w.failed.Load(); failed != nil {
 		err = fmt.Errorf("a stream ended: %w", *failed)
+	} else if len(w.conns) > 0 && len(lively) == 0 {
+		err = errors.New("no event told of a change that the broker has acknowledged: the cores are too busy for so many boards")
 	}
 	return int(w.events.Load()), quiet, lively, err
 }
