@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +16,10 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	"rankcache/internal/testkit"
+	v1 "rankcache/proto/rankcache/v1"
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/httpapi"
@@ -211,6 +214,47 @@ func TestSlowReaderIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = io.WriteString(c, "GET /v1/boards/local/live?limit=500&profiles=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	e.closesSlowReader()
+}
+
+// TestSlowReaderOverHTTP2IsClosed: the connection takes on, but the client gives the stream no
+// window.
+func TestSlowReaderOverHTTP2IsClosed(t *testing.T) {
+	watch, err := proto.Marshal(&v1.WatchRequest{Address: &v1.Address{Board: "local"}, Limit: 500, Profiles: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ method, path, content, body string }{
+		"events": {"GET", "/v1/boards/local/live?limit=500&profiles=1", "", ""},
+		"Watch":  {"POST", "/rankcache.v1.Boards/Watch", "application/grpc", string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(watch)))) + string(watch)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := start(t, func(c *Config) { c.WriteTimeout = 100 * time.Millisecond })
+			transport := &http.Transport{Protocols: new(http.Protocols), HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}}
+			transport.Protocols.SetUnencryptedHTTP2(true)
+			t.Cleanup(transport.CloseIdleConnections)
+			req, err := http.NewRequestWithContext(t.Context(), c.method, e.url(c.path), strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.content != "" {
+				req.Header.Set("Content-Type", c.content)
+				req.Header.Set("Te", "trailers")
+			}
+			res, err := transport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			e.closesSlowReader()
+		})
+	}
+}
+
+// closesSlowReader changes the board "local" until the one stream that it has is closed.
+func (e *env) closesSlowReader() {
+	t := e.t
+	t.Helper()
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if e.hub.Streams() != 1 {
 			return errors.New("no stream")
