@@ -12,9 +12,9 @@ import (
 )
 
 // A board of 210,000 members with 1,000,000 orders in their life. How long it takes is logged.
-func TestFullSize(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("a million rows take a minute: RANKCACHE_FULL=1 has them")
+func TestRebuildInFullSize(t *testing.T) {
+	if !testkit.Full() || testkit.Race {
+		t.Skip("a million rows take a minute: RANKCACHE_FULL=1 has them, without the race detector")
 	}
 	const members, orders = 210_000, 1_000_000
 	both(t, func(t *testing.T, kind string) {
