@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	defaultReconcileHealth = ":8977"
+	defaultReconcileHealth = ":8978"
 	// reachedPatience is how long a comparison waits for writers and ledger.
 	reachedPatience = 30 * time.Second
 	maxBooksQuery   = 64 << 10 // bytes
@@ -248,10 +248,9 @@ func (r *reconciling) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	registry, ready := newRegistry(), adminapi.NewReadiness(nil, nil)
-	registerProcess(registry, ready)
+	ready := adminapi.NewReadiness(nil, nil)
 	runner := &reconcile.Runner{Reconciler: r.Reconciler, Reached: r.reached, Log: log}
-	runner.Register(registry)
+	registry := runnerRegistry(runner, ready)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return runner.Run(ctx) })
 	health := http.Handler(adminapi.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
@@ -260,4 +259,12 @@ func (r *reconciling) run(ctx context.Context, log *slog.Logger) error {
 	}
 	log.Info("reconciling", "health", listeners.addr("health"), "database", r.Store.Kind(), "topic", r.options.names.Commands, "posts", !r.options.dryRun, "version", Version)
 	return group.Wait()
+}
+
+// runnerRegistry returns the metrics of a process that compares again and again.
+func runnerRegistry(runner *reconcile.Runner, ready *adminapi.Readiness) *registry {
+	all := newRegistry()
+	registerProcess(all, ready)
+	runner.Register(all)
+	return all
 }
