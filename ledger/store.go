@@ -32,6 +32,7 @@ type Store struct {
 	results
 	prover
 	lostRows
+	inspector
 	// Orders, if it is not nil, is asked which of two rows that can't both be is in Redis.
 	// It is set before the first batch.
 	Orders Orders
@@ -70,7 +71,7 @@ func Open(rawURL string, current func() string) (*Store, error) {
 	s.db.SetMaxOpenConns(maxConns)
 	s.db.SetMaxIdleConns(maxConns)
 	s.db.SetConnMaxIdleTime(time.Minute)
-	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, lostRows: lostRows{s}}, nil
+	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, lostRows: lostRows{s}, inspector: inspector{s}}, nil
 }
 
 // login returns the function that gives user and password of now.
