@@ -32,7 +32,7 @@ var tableHead = regexp.MustCompile(`CREATE TABLE IF NOT EXISTS (\w+) \(\n.*\n +(
 // tables returns the second column of each table of the migrations.
 func (s inspector) tables() map[string]string {
 	tables := make(map[string]string)
-	for _, file := range (schema{s.database}).files() {
+	for _, file := range schema(s).files() {
 		text, _ := migrations.ReadFile(file) // embedded, so it is there
 		for _, m := range tableHead.FindAllSubmatch(text, -1) {
 			tables[string(m[1])] = string(m[2])
