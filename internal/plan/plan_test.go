@@ -42,6 +42,16 @@ func TestMake(t *testing.T) {
 	}
 }
 
+func TestLiveAndLedger(t *testing.T) {
+	q := evening
+	q.Streams, q.StreamRate, q.LedgerRows, q.LedgerKeep = 100, 10, 500, 30*24*time.Hour
+	a := Make(q)
+	near(t, "events", a.LiveEvents, 1000)
+	near(t, "live cpu", a.PodCPU-Make(evening).PodCPU, 1000*eventSeconds)
+	near(t, "a day", a.LedgerDayMiB, 500*86400*rowBytes/1048576.0)
+	near(t, "30 days", a.LedgerMiB, 30*a.LedgerDayMiB)
+}
+
 func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		change         func(*Question)
@@ -74,6 +84,8 @@ func TestCheck(t *testing.T) {
 		"small":                 func(q *Question) { q.Small = 1.1 },
 		"updates":               func(q *Question) { q.Updates = math.NaN() },
 		"members":               func(q *Question) { q.Members = []int{-1} },
+		"ledger-rows":           func(q *Question) { q.LedgerRows = math.Inf(1) },
+		"streams":               func(q *Question) { q.Streams = -1 },
 		"hot-refr":              func(q *Question) { q.Refresh = 0 },
 		"negative":              func(q *Question) { q.History = -1 },
 	} {
@@ -128,6 +140,8 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"redisSeconds", redisSeconds, `\| redis zrevrange50 \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
 		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 partition \| ([\d,]+) \|`, 1},
 		{"openSeconds", openSeconds, `\| a board that is there \| [\d.]+ to ([\d.]+) s in most runs`, 1},
+		{"eventSeconds", eventSeconds, `\| CPU of an event[^|]*\| \| ([\d.]+) µs \|`, 1e-6},
+		{"rowBytes", rowBytes, `\| postgres \| [\d,]+ \| [\d,]+ \| [\d.]+ ms \| ([\d,]+) \|`, 1},
 		{"commandRedisSeconds", commandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
 		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},
 	} {
