@@ -23,7 +23,7 @@ itself a configuration file. Only secrets that are given as values are masked in
 it, and a masked value is refused when it is read back: give secrets as files.`
 	config.Example = `  rankcache config --config rankcache.yaml
   rankcache config write -o json`
-	config.AddCommand(configOf(newWriteCommand(), "write"), configOf(newLedgerCommand(), "ledger"), configOf(newPollCommand(), "poll"), configOf(newControllerCommand(), "controller"))
+	config.AddCommand(configOf(newWriteCommand(), "write"), configOf(newLedgerCommand(), "ledger"), configOf(newReconcileCommand(), "reconcile"), configOf(newPollCommand(), "poll"), configOf(newControllerCommand(), "controller"))
 	return config
 }
 
@@ -35,7 +35,11 @@ func configOf(like *cobra.Command, name string) *cobra.Command {
 		Example: "  rankcache config " + name + " --config rankcache.yaml -o json",
 		Args:    NoArgs,
 	}
-	cmd.Flags().AddFlagSet(like.Flags())
+	like.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "output" { // this command's own
+			cmd.Flags().AddFlag(f)
+		}
+	})
 	names := flagNames(cmd.Flags())
 	output := OutputFlag(cmd.Flags(), "yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -203,7 +203,7 @@ func TestRunbooksLogLinesExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	var source strings.Builder
-	for _, folder := range []string{"replay", "internal", "hotkey", "profile", "admission", "sidecar"} {
+	for _, folder := range []string{"replay", "internal", "hotkey", "profile", "admission", "sidecar", "ledger"} {
 		err := filepath.WalkDir("../../"+folder, func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				data, _ := os.ReadFile(path)

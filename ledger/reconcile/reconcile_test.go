@@ -32,7 +32,6 @@ type scene struct {
 	store  *ledger.Store
 	books  *sql.DB
 	kind   string // of the books' database
-	order  []entry
 	seq    uint64
 	offset int64
 }
