@@ -64,7 +64,8 @@ Orders between 10 minutes and 60 s old are compared every 5 s; with --once, thos
 --since, and the command ends.
 
 The query has two parameters, from and to in Unix milliseconds, and returns order_id,
-board (or class and dims), member, op, number and at; docs/LEDGER.md has examples.
+board (or class and dims), member, op, number and at; docs/ledger/RECONCILE.md has
+examples.
 
 Exit codes of --once: 0 both are the same, 1 failed, 2 bad flag, 3 something differs.`,
 		Example: `  rankcache reconcile --kafka kafka:9092 --redis redis://redis:6379 --database-file /run/secrets/database \
