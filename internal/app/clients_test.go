@@ -89,13 +89,20 @@ func startRecipes(t *testing.T, socket, addr string, board rankcache.BoardID) (a
 		{"node", "node", "node " + recipes + "node/leaderboard.mjs " + socket},
 		{"java", "javac", "java -XX:TieredStopAtLevel=1 " + recipes + "java/Leaderboard.java " + addr}, // a JRE may have no compiler
 	} {
-		if _, err := exec.LookPath(c.needs); err != nil {
-			fmt.Fprintf(os.Stderr, "\n*** NOT TESTED: examples/clients/%s: install %s and put it in PATH\n\n", c.name, c.needs)
-			continue
+		if hasToolchain("clients/"+c.name, c.needs) {
+			all = append(all, startRecipe(t, c.name, append(strings.Fields(c.call), testkit.Redis(t), string(board))))
 		}
-		all = append(all, startRecipe(t, c.name, append(strings.Fields(c.call), testkit.Redis(t), string(board))))
 	}
 	return all
+}
+
+// hasToolchain reports whether an example can be run, and prints if not.
+func hasToolchain(example, needs string) bool {
+	_, err := exec.LookPath(needs)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "\n*** NOT TESTED: examples/%s: install %s and put it in PATH\n\n", example, needs)
+	}
+	return err == nil
 }
 
 func startRecipe(t *testing.T, name string, call []string) *recipe {
