@@ -76,6 +76,7 @@ func (a *webApp) movesRows(t *testing.T, h *fixture, restart func(meanwhile func
 	p.await("the row slid", `window.slides > 0`)
 	p.checkNames(t)
 	p.checkPhone(t)
+	p.await("rows at rest", `document.getAnimations().length === 0`) // colours fade
 	p.checkRules(t)
 	restart(func() {
 		p.await("not live", `document.getElementById('state').textContent.startsWith('not live')`)

@@ -75,6 +75,7 @@ function fill(row, { rank, member, score }) {
 // move lets a row slide from the place where it was, and shine if its score has changed.
 function move(row, old) {
   const by = old ? old.top - row.offsetTop : row.offsetHeight;
+  row.style.zIndex = by > 0 ? 1 : 0; // rows that rise pass over the others
   if (by !== 0) row.animate([{ transform: `translateY(${by}px)` }, { transform: 'none' }], { duration: 350, easing: 'ease-out' });
-  if (old?.score !== row.dataset.score) row.animate([{ backgroundColor: getComputedStyle(row).getPropertyValue('--wash') }, {}], 1200);
+  if (old?.score !== row.dataset.score) row.animate([{ backgroundColor: 'var(--wash)' }, {}], 1200);
 }
