@@ -13,21 +13,14 @@ import (
 var (
 	mdLink    = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
 	mdHeading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	mdNoProse = regexp.MustCompile("(?ms)^```.*?^```$|^\\|[^\n]*$")
 	mdDropped = regexp.MustCompile(`[^\pL\pN_ -]`)
 )
 
 // TestDocumentationLinks checks that every relative link of the documentation leads
 // to a file, and to a heading where it names one.
 func TestDocumentationLinks(t *testing.T) {
-	var files []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("%s: %q, %v", pattern, found, err)
-		}
-		files = append(files, found...)
-	}
-	for _, file := range files {
+	for _, file := range pages(t, "*.md", "docs/*.md", "docs/*/*.md", "examples/*/*.md") {
 		for _, link := range mdLink.FindAllStringSubmatch(read(t, file), -1) {
 			target, anchor := link[1], link[2]
 			if strings.Contains(target, ":") { // another host
@@ -44,6 +37,58 @@ func TestDocumentationLinks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPagesAreShort checks that no page takes more than five minutes: its text without
+// tables and code, which are looked up.
+func TestPagesAreShort(t *testing.T) {
+	const words = 1300
+	for _, file := range pages(t, "docs/*.md", "docs/*/*.md") {
+		text := read(t, file)
+		lookedUp := file == "docs/RUNBOOKS.md" || strings.HasPrefix(text, "<!-- Made from the code")
+		if lookedUp || file == "docs/LEDGER.md" { // which is still one page
+			continue
+		}
+		if n := len(strings.Fields(mdNoProse.ReplaceAllString(text, ""))); n > words {
+			t.Errorf("%s has %d words besides tables and code, more than %d: split it by what readers want to do", file, n, words)
+		}
+	}
+}
+
+// TestEveryPageIsListed checks that docs/README.md, or a page that it leads to, leads to each page.
+func TestEveryPageIsListed(t *testing.T) {
+	listed, next := map[string]bool{}, []string{"docs/README.md"}
+	for len(next) > 0 {
+		page := next[0]
+		next = next[1:]
+		if listed[page] || !strings.HasSuffix(page, ".md") {
+			continue
+		}
+		listed[page] = true
+		for _, link := range mdLink.FindAllStringSubmatch(read(t, page), -1) {
+			if link[1] != "" && !strings.Contains(link[1], ":") {
+				next = append(next, path.Join(path.Dir(page), link[1]))
+			}
+		}
+	}
+	for _, page := range pages(t, "docs/*.md", "docs/*/*.md") {
+		if !listed[page] {
+			t.Errorf("no page leads from docs/README.md to %s", page)
+		}
+	}
+}
+
+// pages returns the files that match any pattern.
+func pages(t *testing.T, patterns ...string) (files []string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %q, %v", pattern, found, err)
+		}
+		files = append(files, found...)
+	}
+	return files
 }
 
 // anchors returns the names under which the headings of a Markdown text are linked.

@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// TestExamplesOfTheDocumentation checks that the tables of docs/CLASSES.md are what
+// TestExamplesOfTheDocumentation checks that the tables of docs/classes/PERIODS.md are what
 // the code makes.
 func TestExamplesOfTheDocumentation(t *testing.T) {
-	doc, err := os.ReadFile("../docs/CLASSES.md")
+	doc, err := os.ReadFile("../docs/classes/PERIODS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, table := range map[string]string{"periods": periodTable(t), "days": dayTable(t), "boards": boardTable(t)} {
 		if !strings.Contains(string(doc), table) {
-			t.Errorf("docs/CLASSES.md does not have the table of %s, which is now\n%s", name, table)
+			t.Errorf("docs/classes/PERIODS.md does not have the table of %s, which is now\n%s", name, table)
 		}
 	}
 }

@@ -125,15 +125,15 @@ func (l *Ledger) Run(ctx context.Context) error {
 		g.Go(func() error { l.opts.KafkaLogin(work, c.client.SetSaslCredentials); return nil })
 	}
 	if l.opts.Commands != "" && l.opts.Store.Orders != nil {
-		p, err := newPoster(l.opts.Kafka, l.opts.Commands, l.log)
+		p, err := NewPoster(l.opts.Kafka, l.opts.Commands, l.log)
 		if err != nil {
 			return err
 		}
-		defer p.close()
+		defer p.Close()
 		if l.opts.KafkaLogin != nil {
-			g.Go(func() error { l.opts.KafkaLogin(work, p.client.SetSaslCredentials); return nil })
+			g.Go(func() error { l.opts.KafkaLogin(work, p.Login); return nil })
 		}
-		g.Go(func() error { redress(work, l, p.post); return nil })
+		g.Go(func() error { redress(work, l, p.again); return nil })
 	}
 	g.Go(func() error { l.retain(work); return nil })
 	g.Go(func() error { return ended(ctx, l.consume(work, c)) })

@@ -11,15 +11,16 @@ import (
 	"rankcache/wire"
 )
 
-// poster writes commands to the writers' topic.
-type poster struct {
+// Poster writes commands to the writers' topic. It is safe for concurrent use.
+type Poster struct {
 	client  *kafka.Producer
 	topic   string
 	drained chan struct{}
 }
 
-// newPoster returns a poster, which the caller closes. It does not wait for the broker.
-func newPoster(settings map[string]string, topic string, log *slog.Logger) (*poster, error) {
+// NewPoster returns a poster, which the caller closes. Settings are librdkafka's. It does not
+// wait for the broker.
+func NewPoster(settings map[string]string, topic string, log *slog.Logger) (*Poster, error) {
 	conf := kafka.ConfigMap{"go.logs.channel.enable": true}
 	for key, value := range settings {
 		conf[key] = value
@@ -30,7 +31,7 @@ func newPoster(settings map[string]string, topic string, log *slog.Logger) (*pos
 	if err != nil {
 		return nil, fmt.Errorf("kafka producer: %w", err)
 	}
-	p := &poster{client: client, topic: topic, drained: make(chan struct{})}
+	p := &Poster{client: client, topic: topic, drained: make(chan struct{})}
 	go func() {
 		defer close(p.drained)
 		for line := range client.Logs() {
@@ -47,29 +48,56 @@ func newPoster(settings map[string]string, topic string, log *slog.Logger) (*pos
 	return p, nil
 }
 
-func (p *poster) close() {
+// Close drops what is not acknowledged.
+func (p *Poster) Close() {
 	p.client.Close()
 	<-p.drained
 }
 
-// post writes changes as commands and returns once all are acknowledged. Those of a board
-// stay in sequence. An update has all that a command has.
-func (p *poster) post(ctx context.Context, changes []*wire.Update) error {
-	reports := make(chan kafka.Event, len(changes))
-	for _, u := range changes {
-		m := &kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &p.topic, Partition: kafka.PartitionAny}, Key: []byte(u.Board),
-			Value: wire.AppendUpdate(nil, u), Headers: []kafka.Header{{Key: wire.RedressHeader, Value: []byte("1")}}}
+// Login has new connections log in with another user and password.
+func (p *Poster) Login(username, password string) error {
+	return p.client.SetSaslCredentials(username, password)
+}
+
+// Post writes commands and returns once all are acknowledged. Those of a board stay in
+// sequence. An update has all that a command has; one without a board goes to the board that
+// its class has at its time.
+func (p *Poster) Post(ctx context.Context, commands []*wire.LedgerUpdate) error {
+	messages := make([]*kafka.Message, len(commands))
+	for i, u := range commands {
+		key := string(u.Board)
+		if key == "" {
+			key = u.Class + string(wire.AppendDims(nil, u.Dims))
+		}
+		messages[i] = &kafka.Message{Key: []byte(key), Value: wire.AppendLedgerUpdate(nil, u)}
+	}
+	return p.send(ctx, messages)
+}
+
+// again posts changes that Redis has lost, past lateness and guards.
+func (p *Poster) again(ctx context.Context, changes []*wire.Update) error {
+	messages := make([]*kafka.Message, len(changes))
+	for i, u := range changes {
+		messages[i] = &kafka.Message{Key: []byte(u.Board), Value: wire.AppendUpdate(nil, u), Headers: []kafka.Header{{Key: wire.RedressHeader, Value: []byte("1")}}}
+	}
+	return p.send(ctx, messages)
+}
+
+func (p *Poster) send(ctx context.Context, messages []*kafka.Message) error {
+	reports := make(chan kafka.Event, len(messages))
+	for _, m := range messages {
+		m.TopicPartition = kafka.TopicPartition{Topic: &p.topic, Partition: kafka.PartitionAny}
 		if err := p.client.Produce(m, reports); err != nil {
-			return fmt.Errorf("posting lost changes to %s: %w", p.topic, err)
+			return fmt.Errorf("posting to %s: %w", p.topic, err)
 		}
 	}
-	for range changes {
+	for range messages {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case ev := <-reports:
 			if m, ok := ev.(*kafka.Message); ok && m.TopicPartition.Error != nil {
-				return fmt.Errorf("posting lost changes to %s: %w: check that the ledger may write there", p.topic, m.TopicPartition.Error)
+				return fmt.Errorf("posting to %s: %w: check that this user may write there", p.topic, m.TopicPartition.Error)
 			}
 		}
 	}

@@ -32,6 +32,9 @@ type Store struct {
 	results
 	prover
 	lostRows
+	changes
+	snapshots
+	inspector
 	// Orders, if it is not nil, is asked which of two rows that can't both be is in Redis.
 	// It is set before the first batch.
 	Orders Orders
@@ -49,28 +52,42 @@ type database struct {
 // and password of the URL that current returns then; nil: of rawURL. It connects to
 // nothing. No error holds the URL, which is a secret.
 func Open(rawURL string, current func() string) (*Store, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, errors.New("database: not a URL: want postgres://user:password@host:port/name or mysql://…, special signs of the password as %XX")
-	}
 	s := &database{}
-	switch u.Scheme {
-	case "postgres", "postgresql":
-		s.d = postgres
-		s.db, err = openPostgres(rawURL, login(u.User, current))
-	case "mysql", "mariadb":
-		s.d = mysqlDialect
-		s.db, err = openMySQL(u, login(u.User, current))
-	default:
-		return nil, errors.New("database: want a URL that begins with postgres:// or mysql://")
-	}
-	if err != nil {
+	var err error
+	if s.db, s.d, err = open(rawURL, current); err != nil {
 		return nil, err
 	}
-	s.db.SetMaxOpenConns(maxConns)
-	s.db.SetMaxIdleConns(maxConns)
-	s.db.SetConnMaxIdleTime(time.Minute)
-	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, lostRows: lostRows{s}}, nil
+	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, lostRows: lostRows{s}, changes: changes{s}, snapshots: snapshots{s}, inspector: inspector{s}}, nil
+}
+
+// OpenSQL returns a database that is not the ledger's, as [Open] does. The caller closes it.
+func OpenSQL(rawURL string, current func() string) (*sql.DB, error) {
+	db, _, err := open(rawURL, current)
+	return db, err
+}
+
+func open(rawURL string, current func() string) (db *sql.DB, d *dialect, err error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, nil, errors.New("database: not a URL: want postgres://user:password@host:port/name or mysql://…, special signs of the password as %XX")
+	}
+	switch u.Scheme {
+	case "postgres", "postgresql":
+		d = postgres
+		db, err = openPostgres(rawURL, login(u.User, current))
+	case "mysql", "mariadb":
+		d = mysqlDialect
+		db, err = openMySQL(u, login(u.User, current))
+	default:
+		err = errors.New("database: want a URL that begins with postgres:// or mysql://")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns)
+	db.SetConnMaxIdleTime(time.Minute)
+	return db, d, nil
 }
 
 // login returns the function that gives user and password of now.

@@ -19,7 +19,7 @@ func versions(t testing.TB) *fakeSource {
 }
 
 func TestKeptPageIsFreshUntilItsOwnProfileChanges(t *testing.T) {
-	c := start(t, Options{}, versions(t))
+	c := start(t, Options{Deadline: time.Minute}, versions(t)) // a page that did not wait for its profiles is not fresh
 	page, dst := members("p", 50), make([][]byte, 50)
 	_, fresh := c.Join(t.Context(), page, dst)
 	for range 2 { // the second look takes the short way
@@ -44,7 +44,7 @@ func TestKeptPageIsFreshUntilItsOwnProfileChanges(t *testing.T) {
 
 // With 500 rows, some surely share a group of the change counters.
 func TestRowsThatShareAGroupArriveTogether(t *testing.T) {
-	c := start(t, Options{Batch: 500}, versions(t))
+	c := start(t, Options{Batch: 500, Deadline: time.Minute}, versions(t))
 	page := members("p", 500)
 	if _, fresh := c.Join(t.Context(), page, make([][]byte, 500)); !fresh() {
 		t.Error("a page just loaded in one call is not fresh")

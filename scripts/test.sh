@@ -76,6 +76,8 @@ else
   run model --packages='./replay' -- -count=1 -run '^TestModel$' # ./replay
   # Likewise the million changes of a board with ties.
   run ties --packages='./internal/writer' -- -count=1 -run '^TestTiesEqualOracle$' # ./internal/writer
+  # Likewise the rebuild of a board of a million orders.
+  run rebuild --packages='./ledger/rebuild' -- -count=1 -run '^TestRebuildInFullSize$' # ./ledger/rebuild
   run long --packages='./internal/app ./internal/lab/faults' -- -race -p 1 -run "$long"
 fi
 exit $status

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -83,12 +84,42 @@ type CompatID int
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (n *CompatID) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
 	v, err := strconv.ParseUint(strings.Trim(string(data), `"`), 10, 53)
 	if err != nil {
-		return BadField("json", "%.40s is not an integer from 0 to 2^53", data)
+		return wrongType[uint](data)
 	}
 	*n = CompatID(v)
 	return nil
+}
+
+// wrongType returns an error to which the decoder adds the name of the field.
+func wrongType[T any](data []byte) error {
+	return &json.UnmarshalTypeError{Value: fmt.Sprintf("%.40s", data), Type: reflect.TypeFor[T]()}
+}
+
+// CompatNumber is a finite number that JSON may have as a string.
+type CompatNumber float64
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *CompatNumber) UnmarshalJSON(data []byte) error {
+	v, err := parseNumber(strings.Trim(string(data), `"`))
+	if err != nil {
+		return wrongType[float64](data)
+	}
+	*n = CompatNumber(v)
+	return nil
+}
+
+// parseNumber takes decimal numbers alone, where ParseFloat has further forms. The value is
+// infinite beside [strconv.ErrRange].
+func parseNumber(text string) (float64, error) {
+	if strings.Trim(text, "0123456789+-.eE") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(text, 64)
 }
 
 // CompatScore is a score from 0: an unsigned number of 64 bits in the older form. A fraction
@@ -98,10 +129,10 @@ type CompatScore float64
 // UnmarshalJSON implements [json.Unmarshaler].
 func (s *CompatScore) UnmarshalJSON(data []byte) error {
 	text := strings.Trim(string(data), `"`)
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := parseNumber(text)
 	whole, bad := strconv.ParseUint(text, 10, 64)
 	switch {
-	case err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(v):
+	case err != nil && !errors.Is(err, strconv.ErrRange):
 		return BadField("score", "%.40s is not a number", data)
 	case v < 0:
 		return Unsupported("score", "%.40s is negative", data)

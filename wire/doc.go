@@ -1,6 +1,6 @@
 // Package wire has the formats exchanged between rankcache's programs: operations and
 // updates with their JSON, and the names of Redis keys and Kafka topics. It does
-// no I/O. docs/WIRE.md is the contract in full.
+// no I/O. docs/WIRE.md and docs/wire are the contract in full.
 //
 // An update's path, in order: the writer encodes it with [AppendUpdate]
 // (update.go) for the topic that [Names.Topic] gives (names.go); a reader of the

@@ -1,6 +1,10 @@
 package wire
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+)
 
 // orderFieldLen is the length of an order id's field in its hash. With it a field and its
 // header take 16 bytes of Redis's memory, however long the id is.
@@ -29,4 +33,41 @@ func OrderPlace(record string) (run, seq uint64, ok bool) {
 		seq = seq<<8 | uint64(c)
 	}
 	return run, seq, true
+}
+
+// OrderMark returns the fields of a command that a repeat of its order id must have in
+// common with it: op, and a hash of member and number.
+func OrderMark(op Op, member string, number float64) string {
+	m := binary.BigEndian.AppendUint64(nil, uint64(op)<<48|Hash(member, number))
+	return string(m[1:])
+}
+
+// AppendOrder appends the record of the order id of a change, as apply.lua packs it; number
+// is what the command added or set. What the change trimmed follows by [AppendTrim].
+func AppendOrder(dst []byte, u *Update, number float64) []byte {
+	dst = append(dst, OrderMark(u.Op, u.Member, number)...)
+	score := u.Score
+	if u.Op.Removes() {
+		score = 0
+	}
+	dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(score))
+	dst = appendInt(dst, u.Run, 7)
+	dst = appendInt(dst, u.Seq, 6)
+	dst = appendInt(dst, u.Sum, 6)
+	dst = appendInt(dst, uint64(u.Members), 4)
+	return appendInt(dst, uint64(u.At), 6)
+}
+
+// AppendTrim appends to a record that its change drove a member out; u is the trim's update.
+func AppendTrim(dst []byte, u *Update) []byte {
+	dst = append(appendInt(dst, u.Sum, 6), byte(len(u.Member)))
+	return append(dst, u.Member...)
+}
+
+// appendInt appends the last n bytes of v, the highest first.
+func appendInt(dst []byte, v uint64, n int) []byte {
+	for i := n - 1; i >= 0; i-- {
+		dst = append(dst, byte(v>>(8*i)))
+	}
+	return dst
 }

@@ -170,6 +170,11 @@ func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
 	if !slices.Equal(alerts, sections) {
 		t.Errorf("alerts   %v\nrunbooks %v", alerts, sections)
 	}
+	for _, section := range sections {
+		if !strings.Contains(string(text), "](#"+strings.ToLower(section)+")") {
+			t.Errorf("the table at the beginning of RUNBOOKS.md does not lead to %s", section)
+		}
+	}
 	for _, section := range regexp.MustCompile(`(?m)^## Rankcache`).Split(string(text), -1)[1:] {
 		for _, part := range []string{"**Means.**", "**Users see.**", "**Look.**", "**Do.**"} {
 			if !strings.Contains(section, part) {
@@ -193,7 +198,7 @@ func runbooks(t *testing.T) string {
 	return config.Data.URL
 }
 
-// TestRunbooksOfYourOwn: what docs/KUBERNETES.md tells to write into an overlay.
+// TestRunbooksOfYourOwn: what docs/kubernetes/COMPONENTS.md tells to write into an overlay.
 func TestRunbooksOfYourOwn(t *testing.T) {
 	const more = `patches:
   - target: {kind: PrometheusRule, name: rankcache}
@@ -206,9 +211,9 @@ replacements:
         options: {delimiter: "#"}
         fieldPaths: [spec.groups.*.rules.*.annotations.runbook_url]
 `
-	docs, err := os.ReadFile("../../docs/KUBERNETES.md")
+	docs, err := os.ReadFile("../../docs/kubernetes/COMPONENTS.md")
 	if err != nil || !strings.Contains(string(docs), more) {
-		t.Errorf("docs/KUBERNETES.md has other text (%v):\n%s", err, more)
+		t.Errorf("docs/kubernetes/COMPONENTS.md has other text (%v):\n%s", err, more)
 	}
 	text, err := buildText(t, k8s+"/base", k8s+"/components/alerts", more).AsYaml()
 	if n := strings.Count(string(text), "runbook_url: https://docs.example.org/rankcache/v1.2.3/RUNBOOKS.md#rankcache"); err != nil || n != len(rules(t)) {

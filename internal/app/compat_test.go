@@ -5,10 +5,13 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/apitest"
+	"rankcache/sidecar"
 )
 
 // TestOlderForms has real processes take changes in the older forms, and read them back.
@@ -78,6 +81,7 @@ classes:
 	if code, body := s.Get("data", "/v1/scores/x?board="+string(h.small)); code != 200 || body != `{"member":"x","score":1.5,"rank":1}` {
 		t.Error(code, body)
 	}
+	checkOlderGets(t, s)
 	if err := h.older("/compat/incrScore", `{"rank_name":"gift","rank_type":"9","rank_item":"a","score":1,"msg_id":"i3"}`, 200, `"score":8}`); err != nil {
 		t.Error(err)
 	}
@@ -92,12 +96,36 @@ classes:
 	}
 }
 
+// checkOlderGets holds the GET requests of older forms against the document, and that all of its
+// operations were asked for.
+func checkOlderGets(t *testing.T, s *child) {
+	for target, status := range map[string]int{"/v1/scores": 200, "/v1/scores?start=1&limit=5": 200, "/v1/scores?limit=0": 400, "/v1/scores?min_seq=1": 422, "/v1/scores/x": 200, "/v1/scores/x?board=%01": 400} {
+		e, err := asked{s, "data", http.MethodGet, target, "", status}.ask()
+		if err == nil {
+			err = checkOlder(e)
+		}
+		if err != nil || e.Status != status {
+			t.Errorf("%s: %d, want %d: %v", target, e.Status, status, err)
+		}
+	}
+	doc, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for op := range doc.Operations("older") {
+		if !doc.Seen(op, http.StatusOK) {
+			t.Errorf("no good answer to %s was checked", op)
+		}
+	}
+}
+
 // older posts to the writer with a token that is good unless the body has another one.
 func (h *fixture) older(path, body string, status int, want string) error {
 	return posted(h.writer, "scores", path, body, status, want)
 }
 
-// posted posts a body, and returns an error unless the answer has the status and the text.
+// posted posts a body, and returns an error unless the answer has the status and the text, and
+// is that of the document.
 func posted(c *child, listener, path, body string, status int, want string) error {
 	req, err := http.NewRequest(http.MethodPost, c.URL(listener, path), strings.NewReader(body))
 	if err != nil {
@@ -113,8 +141,23 @@ func posted(c *child, listener, path, body string, status int, want string) erro
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
+	if err == nil {
+		err = checkOlder(apitest.Exchange{Method: req.Method, Target: path, RequestHeader: req.Header, RequestBody: body,
+			Status: resp.StatusCode, Header: resp.Header, Body: string(answer)})
+	}
 	if err != nil || resp.StatusCode != status || !strings.Contains(string(answer), want) {
 		return fmt.Errorf("%s %s: %d %s, %w, want %d with %s", path, body, resp.StatusCode, answer, err, status, want)
 	}
 	return nil
+}
+
+var document = sync.OnceValues(func() (*apitest.Document, error) { return apitest.Load(sidecar.OpenAPI()) })
+
+// checkOlder holds an exchange against the document.
+func checkOlder(e apitest.Exchange) error {
+	doc, err := document()
+	if err != nil {
+		return err
+	}
+	return doc.Check(e)
 }

@@ -46,8 +46,11 @@ func newBundleCommand() *cobra.Command {
 		Long: `Ask a sidecar's admin port for its status, rooms, hot boards, configuration, events
 of the last hour, metrics, goroutines and heap, and write them to one tar. Secrets
 are not in it: settings that hold them are masked. Ids of boards, and in events of
-members, are.`,
+members, are. With the health port of rankcache write, poll or controller, or --http of
+rankcache ledger, as --admin it has what they answer: metrics, and the status of the last
+two. errors.txt tells what is missing.`,
 		Example: `  rankcache debug bundle -o bundle.tar
+  rankcache debug bundle --admin 127.0.0.1:8976 -o ledger.tar
   kubectl exec app-0 -c rankcache -- /rankcache debug bundle -o - >bundle.tar`,
 		Args: NoArgs,
 	}

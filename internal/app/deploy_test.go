@@ -329,7 +329,10 @@ func startAll(t *testing.T) map[string]*child {
 	s := h.serve(t)
 	s.WaitReady(time.Minute)
 	controller := startListening(t, append([]string{"controller", "--health", "127.0.0.1:0", "--key-ends", testkit.Name(t), "--key-controller", testkit.Name(t), "--topic-keep", "0"}, h.common...)...)
-	keeper := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--database", testkit.Database(t, testkit.SQLKinds[0]),
+	database, query := testkit.Database(t, testkit.SQLKinds[0]), filepath.Join(t.TempDir(), "query")
+	must(t, os.WriteFile(query, []byte("SELECT"), 0o600))
+	comparer := startListening(t, append([]string{"reconcile", "--health", "127.0.0.1:0", "--database", database, "--books", database, "--books-query-file", query}, h.common...)...)
+	keeper := startListening(t, append([]string{"ledger", "--http", "127.0.0.1:0", "--database", database,
 		"--topic-ledger", testkit.Name(t), "--ledger-group", testkit.Name(t)}, h.common...)...)
 	testkit.Eventually(t, time.Minute, func() error {
 		if code, body := keeper.Get("http", "/readyz"); code != 200 {
@@ -337,7 +340,7 @@ func startAll(t *testing.T) map[string]*child {
 		}
 		return nil
 	})
-	return map[string]*child{"serve": s, "write": h.writer, "poll": poller, "controller": controller, "ledger": keeper}
+	return map[string]*child{"serve": s, "write": h.writer, "poll": poller, "controller": controller, "ledger": keeper, "reconcile": comparer}
 }
 
 // manifestTexts returns every file of the manifests.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,8 @@ var references = map[string]func(io.Writer) error{
 
 // generated begins a reference.
 const generated = "<!-- Made from the code by \"make docs\"; changes here are lost and fail a test. -->\n"
+
+var sectionHeading = regexp.MustCompile(`(?m)^## (.+)$`)
 
 // noTags keeps <placeholders> of a text from being taken for HTML.
 var noTags = strings.NewReplacer("<", "&lt;", ">", "&gt;")
@@ -71,7 +74,7 @@ that changes is read again; others are read at the start:
 // writeConfigReference writes docs/CONFIG.md: first what all long-running
 // commands share, then what each has of its own.
 func writeConfigReference(to io.Writer) error {
-	commands := []*cobra.Command{newServeCommand(), newWriteCommand(), newLedgerCommand(), newPollCommand(), newControllerCommand()}
+	commands := []*cobra.Command{newServeCommand(), newWriteCommand(), newLedgerCommand(), newReconcileCommand(), newPollCommand(), newControllerCommand()}
 	shared := func(f *pflag.Flag) bool {
 		for _, cmd := range commands {
 			if other := cmd.Flags().Lookup(f.Name); other == nil || other.DefValue != f.DefValue || other.Usage != f.Usage {
@@ -81,12 +84,21 @@ func writeConfigReference(to io.Writer) error {
 		return true
 	}
 	var text bytes.Buffer
-	fmt.Fprint(&text, generated, configIntro)
 	writeFlags(&text, "All of serve, write, ledger, poll and controller", commands[0], shared)
 	for _, cmd := range commands {
 		writeFlags(&text, "rankcache "+cmd.Name(), cmd, func(f *pflag.Flag) bool { return !shared(f) })
 	}
-	_, err := text.WriteTo(to)
+	return writeReference(to, configIntro, text.String())
+}
+
+// writeReference writes the intro, links to the sections, and the sections.
+func writeReference(to io.Writer, intro, sections string) error {
+	var links []string
+	for _, heading := range sectionHeading.FindAllStringSubmatch(sections, -1) {
+		anchor := strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(heading[1]))
+		links = append(links, "["+heading[1]+"](#"+anchor+")")
+	}
+	_, err := io.WriteString(to, generated+intro+"\n"+strings.Join(links, " · ")+"\n"+sections)
 	return err
 }
 

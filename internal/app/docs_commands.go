@@ -15,10 +15,8 @@ import (
 // the output of --help, without the flags that all commands share.
 func WriteCommands(to io.Writer, root *cobra.Command) error {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s# Commands of %s\n\n%s\n", generated, root.Name(), root.Long)
 	writeCommand(&text, root)
-	_, err := text.WriteTo(to)
-	return err
+	return writeReference(to, fmt.Sprintf("# Commands of %s\n\n%s\n", root.Name(), root.Long), text.String())
 }
 
 func writeCommand(to io.Writer, cmd *cobra.Command) {

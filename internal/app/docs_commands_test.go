@@ -53,7 +53,7 @@ func TestEveryDocumentedCommandRuns(t *testing.T) {
 // runsHere reports whether the calls end by themselves and need no cluster.
 func runsHere(calls [][]string) bool {
 	for _, call := range calls {
-		lasting := len(call) > 1 && slices.Contains([]string{"serve", "write", "poll", "controller", "ledger"}, call[1])
+		lasting := len(call) > 1 && slices.Contains([]string{"serve", "write", "poll", "controller", "ledger", "rebuild"}, call[1])
 		if call[0] == "make" || call[0] == "rankcache-lab" || call[0] == "kubectl" || call[0] == "rankcache" && lasting {
 			return false
 		}

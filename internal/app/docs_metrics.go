@@ -16,12 +16,13 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/pflag"
 
+	"rankcache/ledger/reconcile"
 	"rankcache/sidecar/adminapi"
 )
 
 const metricsIntro = `# Metrics
 
-Served as ` + "`/metrics`" + ` on the health port (` + "`serve`" + ` 8972, ` + "`write`" + ` 8974, ` + "`ledger`" + ` 8976, ` + "`poll`" + ` 8975, ` + "`controller`" + ` 8977) and, by ` + "`serve`" + `, on
+Served as ` + "`/metrics`" + ` on the health port (` + "`serve`" + ` 8972, ` + "`write`" + ` 8974, ` + "`ledger`" + ` 8976, ` + "`reconcile`" + ` 8978, ` + "`poll`" + ` 8975, ` + "`controller`" + ` 8977) and, by ` + "`serve`" + `, on
 the admin port. A metric with labels appears with its first event. ` + "`go_…`" + ` and ` + "`process_…`" + ` are
 those of Prometheus's Go client.
 `
@@ -33,11 +34,10 @@ type metricDoc struct{ name, kind, labels, help string }
 // that are built with every optional part and never run.
 func writeMetricsReference(to io.Writer) error {
 	var text bytes.Buffer
-	fmt.Fprint(&text, generated, metricsIntro)
 	for _, p := range []struct {
 		command string
 		build   func() (*registry, error)
-	}{{"serve", serveRegistry}, {"write", writeRegistry}, {"ledger", ledgerRegistry}, {"poll", pollRegistry}, {"controller", controllerRegistry}} {
+	}{{"serve", serveRegistry}, {"write", writeRegistry}, {"ledger", ledgerRegistry}, {"reconcile", reconcileRegistry}, {"poll", pollRegistry}, {"controller", controllerRegistry}} {
 		metrics, err := p.build()
 		if err != nil {
 			return fmt.Errorf("metrics of %s: %w", p.command, err)
@@ -49,8 +49,7 @@ func writeMetricsReference(to io.Writer) error {
 			tableRow(&text, "`"+d.name+"`", d.kind, unitOf(d.name), cmp.Or(d.labels, "-"), noTags.Replace(d.help))
 		}
 	}
-	_, err := text.WriteTo(to)
-	return err
+	return writeReference(to, metricsIntro, text.String())
 }
 
 func serveRegistry() (*registry, error) {
@@ -91,6 +90,10 @@ func ledgerRegistry() (*registry, error) {
 	}
 	l.listeners.close()
 	return l.registry, l.close()
+}
+
+func reconcileRegistry() (*registry, error) {
+	return runnerRegistry(&reconcile.Runner{}, adminapi.NewReadiness(nil, nil)), nil
 }
 
 func pollRegistry() (*registry, error) {

@@ -52,7 +52,7 @@ func TestCommandPagesAreUpToDate(t *testing.T) {
 
 // What is described must be what is served, type included.
 func TestMetricsAreDescribedAsTheyAreServed(t *testing.T) {
-	for name, build := range map[string]func() (*registry, error){"serve": serveRegistry, "write": writeRegistry, "ledger": ledgerRegistry, "poll": pollRegistry, "controller": controllerRegistry} {
+	for name, build := range map[string]func() (*registry, error){"serve": serveRegistry, "write": writeRegistry, "ledger": ledgerRegistry, "reconcile": reconcileRegistry, "poll": pollRegistry, "controller": controllerRegistry} {
 		r, err := build()
 		if err != nil {
 			t.Fatal(err)

@@ -22,8 +22,9 @@ const defaultDoctorTimeout = 5 * time.Second
 // check it.
 type doctorOptions struct {
 	serveOptions
-	roles   []string
-	timeout time.Duration
+	roles    []string
+	timeout  time.Duration
+	database *secret // empty: the ledger is not checked
 }
 
 // doctorReport is the stable JSON of rankcache doctor.
@@ -42,18 +43,21 @@ func newDoctorCommand() *cobra.Command {
 user, topics of the super-hot boards, retention, replicas, clock), the cloud's
 hot-key API, the profile service, the collector of traces, the folders of snapshots
 and socket, memory, ports and the rooms file, with the settings of rankcache serve.
-It changes nothing, except for a file that it creates and removes in the folders. It
+With --database also the ledger: the server and its version, the tables' version, the
+user's rights, the topic rank_updates and how far the ledger is behind it. It changes nothing, except for a file that it creates and removes in the folders. It
 prints one line for each check, without secrets; every check has a deadline.
 
 Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad flag.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache doctor --config rankcache.yaml --for serve,write,poll,controller -o json
+  rankcache doctor --kafka kafka:9092 --redis redis://redis:6379 --database-file /run/secrets/database
   kubectl exec app-0 -c rankcache -- rankcache doctor`,
 		Args: NoArgs,
 	}
 	o.register(cmd.Flags())
 	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "`roles` whose Redis commands are checked: serve, write, poll, controller; for the last also whether the Kafka user may delete topics")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultDoctorTimeout, "deadline of one check")
+	o.database = secretVar(cmd.Flags(), "database", "", "`URL` of the ledger's database, to check the ledger, too: as of rankcache ledger")
 	output := OutputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := o.load(cmd); err != nil {

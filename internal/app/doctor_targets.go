@@ -22,6 +22,7 @@ import (
 	"rankcache/hotkey"
 	"rankcache/internal/doctor"
 	"rankcache/internal/roomsync"
+	"rankcache/ledger"
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/rooms"
@@ -33,6 +34,7 @@ type targets struct {
 	redis  redis.UniversalClient
 	origin *origin.Origin
 	kafka  *doctor.Kafka
+	store  *ledger.Store              // nil: no --database
 	file   atomic.Pointer[rooms.File] // with the classes set at run time, once superHot has read them
 }
 
@@ -45,12 +47,19 @@ func newTargets(o *doctorOptions) (*targets, error) {
 	if err != nil {
 		return nil, Usagef("--total: %w", err)
 	}
+	if o.database.get() != "" {
+		if t.store, err = openDatabase(o.database); err != nil {
+			return nil, err
+		}
+	}
 	if t.redis, err = o.dialRedis(); err != nil {
+		t.closeStore()
 		return nil, err
 	}
 	t.origin = origin.New(t.redis, o.names, origin.WithTotalSource(total), origin.WithTimeout(o.redisTimeout))
 	if t.kafka, err = doctor.OpenKafka(o.kafka, o.kafkaKeys, o.names, o.total, t.superHot, t.topicOf); err != nil {
 		t.redis.Close()
+		t.closeStore()
 		return nil, Usagef("%w", err)
 	}
 	return t, nil
@@ -59,6 +68,22 @@ func newTargets(o *doctorOptions) (*targets, error) {
 func (t *targets) close() {
 	t.kafka.Close()
 	t.redis.Close()
+	t.closeStore()
+}
+
+func (t *targets) closeStore() {
+	if t.store != nil {
+		t.store.Close()
+	}
+}
+
+// ledgerChecks returns the checks of the ledger, none without a database.
+func (t *targets) ledgerChecks() []doctor.Check {
+	if t.store == nil {
+		return nil
+	}
+	placed := func(ctx context.Context) (map[int32]int64, error) { return t.store.Offsets(ctx, t.names.Ledger) }
+	return append(doctor.Database{Store: t.store, Postgres: t.store.Kind() == "postgres"}.Checks(), t.kafka.Ledger(placed)...)
 }
 
 // checks returns all checks in the order of the report: those on which others depend
@@ -71,6 +96,7 @@ func (t *targets) checks() []doctor.Check {
 	if slices.Contains(t.roles, "controller") {
 		checks = append(checks, t.kafka.Deletion())
 	}
+	checks = append(checks, t.ledgerChecks()...)
 	if source := t.hotSource(r); source != nil {
 		checks = append(checks, *source)
 	}
@@ -177,8 +203,13 @@ func (t *targets) superHot(ctx context.Context) ([]rankcache.BoardID, error) {
 func (t *targets) inForce(ctx context.Context) (*roomsync.Follower, error) {
 	follower := roomsync.New(roomsync.Config{File: t.rooms, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.sharedRooms(t.redis),
 		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
+	return follower, readRooms(ctx, follower)
+}
+
+// readRooms has a follower read the file, the rooms' sets in Redis, and what is set at run time.
+func readRooms(ctx context.Context, follower *roomsync.Follower) error {
 	if err := follower.Load(); err != nil {
-		return nil, err
+		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -187,10 +218,10 @@ func (t *targets) inForce(ctx context.Context) (*roomsync.Follower, error) {
 	for {
 		status := follower.Status()
 		if status.File.Resolved && !status.Dynamic.ReadAt.IsZero() {
-			return follower, nil
+			return nil
 		}
 		if !sleep(ctx, 5*time.Millisecond) {
-			return nil, fmt.Errorf("redis has not returned the boards of the rooms: %s", status.Dynamic.Error)
+			return fmt.Errorf("redis has not returned the boards of the rooms: %s", status.Dynamic.Error)
 		}
 	}
 }

@@ -119,7 +119,7 @@ and a key of the YAML file given by --config (redis-timeout). Addresses are host
 :port, http://host:port or unix:/path.
 
 Exit codes: 0 done, or stopped by one SIGTERM or SIGINT; 1 failed; 2 bad flag or
-configuration; 3 verify, ledger check: a board is wrong; 130 ended at once by another signal a second or more later. SIGHUP
+configuration; 3 verify, ledger check, rebuild --dry-run: a board is wrong; 130 ended at once by another signal a second or more later. SIGHUP
 ends no serve, write, ledger, poll or controller: it has the files of secrets read again.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
   rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml
@@ -127,8 +127,8 @@ ends no serve, write, ledger, poll or controller: it has the files of secrets re
 	})
 	root.PersistentFlags().String("config", "", "YAML `file` of settings, named as the flags are")
 	root.AddCommand(
-		newServeCommand(), newWriteCommand(), newLedgerCommand(), newPollCommand(), newControllerCommand(),
-		fromConfig(newHotCommand()), newRoomsCommand(), newClassesCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), newVerifyCommand(), newBigCommand(), newDebugCommand(), fromConfig(newLogLevelCommand()), fromConfig(newPlanCommand()), newDocsCommand(), newVersionCommand(),
+		newServeCommand(), newWriteCommand(), newLedgerCommand(), newReconcileCommand(), newPollCommand(), newControllerCommand(),
+		fromConfig(newHotCommand()), newRoomsCommand(), newClassesCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), newVerifyCommand(), newRebuildCommand(), newBigCommand(), newDebugCommand(), fromConfig(newLogLevelCommand()), fromConfig(newPlanCommand()), newDocsCommand(), newVersionCommand(),
 		movedCommand("demo"), movedCommand("bench"))
 	completeFlags(root)
 	return root

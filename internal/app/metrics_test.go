@@ -68,7 +68,7 @@ func TestMetricsOfAlertsAndDashboardExist(t *testing.T) {
 func knownMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}
-	for _, build := range []func() (*registry, error){serveRegistry, writeRegistry, ledgerRegistry, pollRegistry, controllerRegistry} {
+	for _, build := range []func() (*registry, error){serveRegistry, writeRegistry, ledgerRegistry, reconcileRegistry, pollRegistry, controllerRegistry} {
 		r, err := build()
 		if err != nil {
 			t.Fatal(err)

@@ -20,9 +20,9 @@ func TestDocumentHasTheRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := doc.Operations("admin", "health", "writer", "ledger")
+	in := doc.Operations("admin", "health", "writer", "ledger", "live")
 	routes := map[string]bool{}
-	for _, dir := range []string{".", "../../sidecar/adminapi", "../../internal/writer", "../../ledger/history"} {
+	for _, dir := range []string{".", "../../sidecar/adminapi", "../../sidecar/rpc", "../../internal/writer", "../../ledger/history"} {
 		patternsIn(t, dir, routes)
 	}
 	if len(routes) < 15 {

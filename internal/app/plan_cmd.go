@@ -20,9 +20,10 @@ func newPlanCommand() *cobra.Command {
 		Use:   "plan",
 		Short: "Compute the cost of a fleet of sidecars, and whether it pays",
 		Long: `Compute memory and CPU of a pod, the time to open, Kafka's traffic and the load of
-Redis with and without sidecars, from the figures in docs/BENCHMARKS.md: good for
-orders of magnitude. Without --pods it computes how many pods the reads need, at half
-a core for each sidecar. It tells you when you do not need sidecars. It calls no server.`,
+Redis with and without sidecars, the CPU of live streams and the growth of the ledger's
+database, from the figures in docs/BENCHMARKS.md: good for orders of magnitude. Without
+--pods it computes how many pods the reads need, at half a core for each sidecar. It
+tells you when you do not need sidecars. It calls no server.`,
 		Example: `  rankcache plan --members 57000,210000 --updates 500 --requests 200000 --pods 40
   rankcache plan --requests 2000000
   rankcache plan --requests 3000 --pods 4 -o json`,
@@ -41,6 +42,10 @@ a core for each sidecar. It tells you when you do not need sidecars. It calls no
 	flags.IntVar(&q.ProfileMiB, "profile-budget-mib", profile.DefaultBudget>>20, "heap of the profile cache, in `MiB`; 0: none")
 	flags.DurationVar(&q.PollEvery, "poll-every", hotkey.DefaultPollEvery, "interval of the fleet's calls to the cloud's API; 0: none")
 	flags.IntVar(&q.UpdateBytes, "update-bytes", 0, "`bytes` of one update; 0: as the writer encodes it")
+	flags.IntVar(&q.Streams, "streams", 0, "live `streams` of one pod")
+	flags.Float64Var(&q.StreamRate, "stream-events", 1, "`events/s` of one live stream")
+	flags.Float64Var(&q.LedgerRows, "ledger-rows", 0, "`changes/s` that the ledger keeps; 0: no ledger")
+	flags.DurationVar(&q.LedgerKeep, "ledger-keep", 0, "how long the ledger keeps changes; 0 for ever")
 	output := OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if flags.Changed("pods") && q.Pods < 1 {
@@ -75,9 +80,19 @@ func printPlan(to io.Writer, a *plan.Answer) error {
 		{"Redis with", "%.0f calls/s, %.2f cores", []any{a.RedisAfter, a.RedisAfterCPU}},
 		{"writers", "%.2f cores", []any{a.WriterCPU}},
 		{"cloud API", "%.0f calls/h of the whole fleet", []any{a.APICallsPerHour}},
+		{"live streams", "%.0f events/s and %.3f cores of a pod, which are in its CPU", []any{a.LiveEvents, a.LiveCPU}},
+		{"ledger", "%.0f MiB of the database a day, %s", []any{a.LedgerDayMiB, ledgerSize(a)}},
 		{"verdict", "%s: %s", []any{a.Verdict, strings.Join(a.Reasons, "; ")}},
 	} {
 		fmt.Fprintf(table, "%s\t%s\n", row.what, fmt.Sprintf(row.format, row.values...))
 	}
 	return table.Flush()
+}
+
+// ledgerSize tells what the ledger grows to.
+func ledgerSize(a *plan.Answer) string {
+	if a.LedgerMiB == 0 {
+		return "without end"
+	}
+	return fmt.Sprintf("%.0f MiB with the retention", a.LedgerMiB)
 }

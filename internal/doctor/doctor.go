@@ -2,7 +2,8 @@
 // failures. The entry function is [Run].
 //
 // Run makes the checks one after the other, each under a deadline (doctor.go). The
-// checks of Redis (redis.go, acl.go) and of Kafka (kafka.go) only read; those of
+// checks of Redis (redis.go, acl.go) and of Kafka (kafka.go, ledger.go) only
+// read; those of a database (database.go) also try statements that touch no row; those of
 // folders (folder.go) create a file and remove it; [Call] checks any other service by
 // one call. Pure functions judge the results (judge.go), and explain turns an error
 // into advice. No finding contains a secret.
@@ -105,6 +106,8 @@ func Call(name, needs string, call func(context.Context) error) Check {
 // is used.
 var remedies = []struct{ words, advice string }{
 	{"wrongpass|noauth|invalid username-password|without any password configured", "Redis refuses the user or the password: check --redis, --redis-user and --redis-password"},
+	{"password authentication failed|access denied for user", "the database refuses the user or the password: check --database"},
+	{"3d000|unknown database", "there is no database of this name: make it, or check the path of the URL in --database"},
 	{"noperm", "Redis refuses the command to this user: grant it by ACL"},
 	{"cluster support disabled", "this Redis is not a cluster: use --redis-mode single"},
 	{"first record does not look like a tls handshake", "the server's port has no TLS: use the TLS port, or redis:// and http:// without TLS"},

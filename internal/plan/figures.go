@@ -1,6 +1,6 @@
 package plan
 
-// The measured figures of a plan, from docs/BENCHMARKS.md: TestFiguresAreThoseOfTheDocs
+// The measured figures of a plan, from docs/BENCHMARKS.md and docs/speed/ROWS.md: TestFiguresAreThoseOfTheDocs
 // compares them. They are of one core of a shared virtual machine, so a plan is good
 // for orders of magnitude.
 const (
@@ -8,20 +8,24 @@ const (
 	memberBytes = 89
 	// "Hot keys and profiles": memory of the counters.
 	counterBytes = 0.9e6
-	// "Reads": top 50 super-hot over TCP, CPU and requests/s, idle and beside 50,000
+	// "Rows": top 50 super-hot over TCP, CPU and requests/s, idle and beside 50,000
 	// updates/s.
 	readSeconds       = 6.5e-6
 	readsPerSecond    = 140_300
 	updatingPerSecond = 135_100
-	// "Reads": redis zrevrange50 over TCP, calls/s of one core and CPU of a call.
+	// "Rows": redis zrevrange50 over TCP, calls/s of one core and CPU of a call.
 	redisPerSecond = 59_300
 	redisSeconds   = 16.1e-6
 	// "Replay", one partition: decode, dedup, apply, order and the client.
 	replayPerSecond = 552_000
-	// "assign() or subscribe()": time to an open board, comparison included.
+	// "Start": time to an open board, comparison included.
 	openSeconds = 0.19
-	// "Writer": CPU per command in Redis and in the writer.
+	// "The writer": CPU per command in Redis and in the writer.
 	commandRedisSeconds, commandWriterSeconds = 21e-6, 18e-6
+	// "Live pages, Connect and gRPC": CPU of the sidecar for an event.
+	eventSeconds = 12.4e-6
+	// "Ledger": bytes of PostgreSQL for a change, more than those of MariaDB.
+	rowBytes = 471
 
 	// updateSeconds is the CPU of one live update, from the reads that a core loses
 	// to 50,000 of them a second.

@@ -28,6 +28,10 @@ type Question struct {
 	ProfileMiB  int           // budget of the profile cache
 	PollEvery   time.Duration // interval of calls to the cloud's API; 0: no cloud
 	UpdateBytes int           // of one update as JSON; 0: as the writer encodes it
+	Streams     int           // live streams of one pod
+	StreamRate  float64       // events a second of one stream
+	LedgerRows  float64       // changes a second that the ledger keeps; 0: no ledger
+	LedgerKeep  time.Duration // how long; 0: for ever
 }
 
 // Answer is the cost of the fleet. Its JSON is stable.
@@ -52,6 +56,10 @@ type Answer struct {
 	RedisAfterCPU   float64 `json:"redis_cores_with"`
 	WriterCPU       float64 `json:"writer_cores"`
 	APICallsPerHour float64 `json:"api_calls_per_h"`
+	LiveEvents      float64 `json:"pod_live_events_per_s"`
+	LiveCPU         float64 `json:"pod_live_cores"`     // of pod_cpu_cores
+	LedgerDayMiB    float64 `json:"ledger_mib_per_day"` // of the database, without its own log and free pages
+	LedgerMiB       float64 `json:"ledger_mib"`         // with the retention; 0: grows for ever, or no ledger
 
 	Verdict string   `json:"verdict"` // worth it, doubtful or not needed
 	Reasons []string `json:"reasons"`
@@ -78,7 +86,11 @@ func Make(q Question) Answer {
 	heap := float64(members)*float64(memberBytes+q.IDBytes) + counterBytes + float64(q.ProfileMiB)*mib
 	a.PodHeapMiB, a.PodMemoryMiB = heap/mib, q.lowestLimit()/mib
 	a.PodReads, a.PodUpdates = q.Requests/pods, q.Updates
-	a.PodCPU = a.PodReads*readSeconds + q.Updates*updateSeconds
+	a.LiveEvents = float64(q.Streams) * q.StreamRate
+	a.LiveCPU = a.LiveEvents * eventSeconds
+	a.PodCPU = a.PodReads*readSeconds + q.besideReads()
+	a.LedgerDayMiB = q.LedgerRows * 86400 * rowBytes / mib
+	a.LedgerMiB = a.LedgerDayMiB * q.LedgerKeep.Hours() / 24
 	a.LogUpdates = max(q.Updates*q.History.Seconds(), float64(members))
 	a.OpenSeconds = openSeconds + a.LogUpdates/replayPerSecond
 	wire := float64(a.UpdateBytes)
@@ -111,7 +123,12 @@ func (q Question) lowestLimit() float64 {
 // podsNeeded returns how many pods keep each sidecar at or below MaxPodCPU.
 func (q Question) podsNeeded() int {
 	reads := q.Requests * readSeconds
-	return max(int(math.Ceil(reads/(MaxPodCPU-q.Updates*updateSeconds))), 1)
+	return max(int(math.Ceil(reads/(MaxPodCPU-q.besideReads()))), 1)
+}
+
+// besideReads returns the cores that each sidecar takes for updates and live streams.
+func (q Question) besideReads() float64 {
+	return q.Updates*updateSeconds + float64(q.Streams)*q.StreamRate*eventSeconds
 }
 
 // redis sets the load of Redis without and with sidecars. Pages of hot boards that
@@ -149,10 +166,12 @@ func (q Question) Check() string {
 		return "small: want a share from 0 to 1"
 	case !(q.Updates >= 0 && q.Requests >= 0) || math.IsInf(q.Updates+q.Requests, 0):
 		return "updates, requests: want 0 or more a second"
+	case q.Streams < 0 || !(q.StreamRate >= 0 && q.LedgerRows >= 0) || math.IsInf(q.StreamRate+q.LedgerRows, 0) || q.LedgerKeep < 0:
+		return "streams, stream-events, ledger-rows, ledger-keep: want 0 or more"
 	case q.HotBoards < 0 || q.IDBytes < 1 || q.ProfileMiB < 0 || q.UpdateBytes < 0 || q.History < 0 || q.PollEvery < 0:
 		return "want no negative numbers, and member ids of 1 byte or more"
-	case q.Pods == 0 && q.Updates*updateSeconds >= MaxPodCPU:
-		return fmt.Sprintf("updates: %.0f/s take %.2f cores of each sidecar, so the pods can't be computed: set --pods", q.Updates, q.Updates*updateSeconds)
+	case q.Pods == 0 && q.besideReads() >= MaxPodCPU:
+		return fmt.Sprintf("updates: these and the live streams take %.2f cores of each sidecar, so the pods can't be computed: set --pods", q.besideReads())
 	case q.HotBoards > 0 && q.Refresh <= 0:
 		return "hot-refresh: want more than 0"
 	}

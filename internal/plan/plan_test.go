@@ -42,6 +42,16 @@ func TestMake(t *testing.T) {
 	}
 }
 
+func TestLiveAndLedger(t *testing.T) {
+	q := evening
+	q.Streams, q.StreamRate, q.LedgerRows, q.LedgerKeep = 100, 10, 500, 30*24*time.Hour
+	a := Make(q)
+	near(t, "events", a.LiveEvents, 1000)
+	near(t, "live cpu", a.PodCPU-Make(evening).PodCPU, 1000*eventSeconds)
+	near(t, "a day", a.LedgerDayMiB, 500*86400*rowBytes/1048576.0)
+	near(t, "30 days", a.LedgerMiB, 30*a.LedgerDayMiB)
+}
+
 func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		change         func(*Question)
@@ -74,6 +84,8 @@ func TestCheck(t *testing.T) {
 		"small":                 func(q *Question) { q.Small = 1.1 },
 		"updates":               func(q *Question) { q.Updates = math.NaN() },
 		"members":               func(q *Question) { q.Members = []int{-1} },
+		"ledger-rows":           func(q *Question) { q.LedgerRows = math.Inf(1) },
+		"streams":               func(q *Question) { q.Streams = -1 },
 		"hot-refr":              func(q *Question) { q.Refresh = 0 },
 		"negative":              func(q *Question) { q.History = -1 },
 	} {
@@ -103,11 +115,15 @@ func TestPodsFollowFromTheReads(t *testing.T) {
 	}
 }
 
-// docs/BENCHMARKS.md is what people read, so it must be what the plan computes with.
+// docs/BENCHMARKS.md and docs/speed/ROWS.md are what people read, so they must have what the plan computes with.
 func TestFiguresAreThoseOfTheDocs(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/BENCHMARKS.md")
-	if err != nil {
-		t.Fatal(err)
+	var doc []byte
+	for _, name := range []string{"BENCHMARKS.md", "speed/ROWS.md"} {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc = append(doc, text...)
 	}
 	for _, f := range []struct {
 		name    string
@@ -116,25 +132,27 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		unit    float64
 	}{
 		{"memberBytes", memberBytes, `\((\d+) B at 210,000, \d+ at 57,000\)`, 1},
-		{"counterBytes", counterBytes, `\| memory of the counters \| ([\d.]+) MB \|`, 1e6},
+		{"counterBytes", counterBytes, `\| memory of the counters \| \| ([\d.]+) MB \|`, 1e6},
 		{"readSeconds", readSeconds, `\| rankcache top50 super-hot \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
 		{"readsPerSecond", readsPerSecond, `\| rankcache top50 super-hot \| tcp \| ([\d,]+) \|`, 1},
 		{"updatingPerSecond", updatingPerSecond, `\| rankcache top50 updates 50k/s \| tcp \| ([\d,]+) \|`, 1},
 		{"redisPerSecond", redisPerSecond, `\| redis zrevrange50 \| tcp \| ([\d,]+) \|`, 1},
 		{"redisSeconds", redisSeconds, `\| redis zrevrange50 \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
-		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 \| ([\d,]+) \|`, 1},
-		{"openSeconds", openSeconds, `topics a board was open, gate included, after [\d.]+-([\d.]+) s in most runs`, 1},
+		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 partition \| ([\d,]+) \|`, 1},
+		{"openSeconds", openSeconds, `\| a board that is there \| [\d.]+ to ([\d.]+) s in most runs`, 1},
+		{"eventSeconds", eventSeconds, `\| CPU of an event[^|]*\| \| ([\d.]+) µs \|`, 1e-6},
+		{"rowBytes", rowBytes, `\| postgres \| [\d,]+ \| [\d,]+ \| [\d.]+ ms \| ([\d,]+) \|`, 1},
 		{"commandRedisSeconds", commandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
 		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},
 	} {
 		found := regexp.MustCompile(f.pattern).FindAllSubmatch(doc, -1)
 		if len(found) != 1 {
-			t.Errorf("%s: %d places in docs/BENCHMARKS.md match %s, want 1", f.name, len(found), f.pattern)
+			t.Errorf("%s: %d places in docs/BENCHMARKS.md and ROWS.md match %s, want 1", f.name, len(found), f.pattern)
 			continue
 		}
 		want, err := strconv.ParseFloat(strings.ReplaceAll(string(found[0][1]), ",", ""), 64)
 		if want *= f.unit; err != nil || math.Abs(f.value-want) > 1e-9*want {
-			t.Errorf("%s is %g, docs/BENCHMARKS.md has %g (%v): copy its figure to figures.go", f.name, f.value, want, err)
+			t.Errorf("%s is %g, the documentation has %g (%v): copy its figure to figures.go", f.name, f.value, want, err)
 		}
 	}
 }

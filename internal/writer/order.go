@@ -29,10 +29,7 @@ const (
 )
 
 // mark returns the fields of c that a repeat must have in common with it.
-func mark(c *Command) string {
-	m := binary.BigEndian.AppendUint64(nil, uint64(c.Op)<<48|wire.Hash(c.Member, c.Number))
-	return string(m[1:])
-}
+func mark(c *Command) string { return wire.OrderMark(c.Op, c.Member, c.Number) }
 
 // packed returns c as apply.lua unpacks it: '>I8dBc10c7'. hash is the index in KEYS, from
 // 1, of its order id's hash in set 0.

@@ -93,7 +93,7 @@ func TestAnswers(t *testing.T) {
 		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":3}}`, 400, `"argument":"objId"`},
 		{"/compat/rank/list", `{"actId":9,"rankObj":{"rankId":1}}`, 404, `"code":"unknown_class"`},
 		{"/compat/rank/list", `{"actId":0,"rankObj":{"rankId":0}}`, 404, `"code":"unknown_class"`},
-		{"/compat/rank/list", `{"actId":-1,"rankObj":{"rankId":1}}`, 400, `"argument":"json"`},
+		{"/compat/rank/list", `{"actId":-1,"rankObj":{"rankId":1}}`, 400, `"argument":"actId"`},
 		{"/compat/rank/list", `{} {}`, 400, `want one object`},
 		{"/compat/rank/list", `{"tid":"` + strings.Repeat("x", 64<<10) + `"}`, 400, `at most 65536 bytes`},
 		{"/compat/getScore", `{"rank_name":"hot","rank_item":"m000001","score":1,"msg_id":"x"}`, 200, `"data":{"rank_item":"m000001","score":`},
@@ -165,7 +165,7 @@ func TestPeriodOfATime(t *testing.T) {
 		{fmt.Sprint(end.Unix() - 1), end.Add(9 * time.Second), 200, `"locked":"locking"`},
 		{fmt.Sprint(end.Unix() - 1), end.Add(25 * time.Hour), 404, `"code":"unknown_period"`},
 		{"99999999999999", now, 400, `"argument":"t_time"`},
-		{"-1", now, 400, `"argument":"json"`},
+		{"-1", now, 400, `"argument":"t_time"`},
 	} {
 		h.cfg.Now = func() time.Time { return c.clock }
 		body := `{"actId":2,"rankObj":{"rankId":1,"objId":"7"},"limit":1`
@@ -198,6 +198,20 @@ func TestNegativeScoreIsRefused(t *testing.T) {
 	}
 	if p := problemOf(errors.New("other")); p.Code != apijson.CodeUnavailable {
 		t.Error(p)
+	}
+}
+
+// TestNumbersMayBeStrings in all fields, as protobuf writes some of them.
+func TestNumbersMayBeStrings(t *testing.T) {
+	h := newHandler(t, fixture.New(), "")
+	for path, bodies := range map[string][2]string{
+		"/compat/rank/list": {`{"actId":1,"rankObj":{"rankId":1},"start":2,"limit":3,"order_type":1}`, `{"actId":"1","rankObj":{"rankId":"1"},"start":"2","limit":"3","order_type":"1"}`},
+		"/compat/topScore":  {`{"rank_name":"local","limit":2}`, `{"rank_name":"local","limit":"2"}`},
+	} {
+		status, want := ask(t, h, "POST", path, bodies[0])
+		if again, got := ask(t, h, "POST", path, bodies[1]); status != 200 || again != 200 || got != want {
+			t.Errorf("%s: %d %s, with strings %d %s", path, status, want, again, got)
+		}
 	}
 }
 

@@ -34,15 +34,15 @@ const (
 type listRequest struct {
 	ActID   wire.CompatID     `json:"actId"`
 	RankObj wire.RankObj      `json:"rankObj"`
-	Start   int               `json:"start"`
-	Limit   *int              `json:"limit"`
+	Start   wire.CompatID     `json:"start"`
+	Limit   *wire.CompatID    `json:"limit"`
 	Time    *wire.CompatID    `json:"t_time"`
 	Member  wire.CompatText   `json:"tid"`
 	Filter  []string          `json:"needDataFilter"`
 	Total   bool              `json:"need_total"`
 	Groups  []wire.CompatText `json:"groups"`
 	Ext     string            `json:"ext_json"`
-	Order   int               `json:"order_type"`
+	Order   wire.CompatID     `json:"order_type"`
 	NoCache bool              `json:"noCache"`
 }
 
@@ -100,12 +100,12 @@ func (h lists) list(ctx context.Context, body []byte) (any, error) {
 
 // check checks what does not depend on the board, and sets the default of limit.
 func (r *listRequest) check(kind *rooms.Class) error {
-	most := min(kind.Top, maxLimit)
+	most := wire.CompatID(min(kind.Top, maxLimit))
 	if r.Limit == nil {
 		r.Limit = &most
 	}
 	switch {
-	case r.Start < 0 || r.Start > sidecar.MaxStart:
+	case r.Start > sidecar.MaxStart:
 		return wire.BadField("start", "is %d, want 0 to %d", r.Start, sidecar.MaxStart)
 	case *r.Limit < 1 || *r.Limit > most:
 		return wire.BadField("limit", "is %d, want 1 to %d", *r.Limit, most)
@@ -193,7 +193,7 @@ func (r *listRequest) query(board rankcache.BoardID) sidecar.Query {
 // addRows adds the page, the caller's row and the total, all of one moment unless the page
 // is a refreshed one that does not have the caller.
 func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.BoardID, to *listAnswer) (err error) {
-	read := sidecar.PageRead{Query: r.query(board), Page: rankcache.PageQuery{Start: r.Start, Limit: *r.Limit, Member: string(r.Member), Around: -1}}
+	read := sidecar.PageRead{Query: r.query(board), Page: rankcache.PageQuery{Start: int(r.Start), Limit: int(*r.Limit), Member: string(r.Member), Around: -1}}
 	a := h.cfg.Reader.WholePage(ctx, read)
 	if a.Err != nil {
 		return a.Err

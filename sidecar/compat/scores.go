@@ -23,7 +23,7 @@ type scoreRequest struct {
 	Item  wire.CompatText `json:"rank_item"`
 	Score json.RawMessage `json:"score"`
 	MsgID wire.CompatText `json:"msg_id"`
-	Limit *int            `json:"limit"`
+	Limit *wire.CompatID  `json:"limit"`
 }
 
 // itemRow is one row of the forms by rank_name. A member that is not on the board has rank 0
@@ -85,7 +85,7 @@ func (h *Handler) topScore(ctx context.Context, body []byte) (any, error) {
 	}
 	limit := min(defaultRows, most)
 	if r.Limit != nil {
-		limit = *r.Limit
+		limit = int(*r.Limit)
 	}
 	if limit < 1 || limit > most {
 		return nil, wire.BadField("limit", "is %d, want 1 to %d", limit, most)

@@ -25,7 +25,7 @@ const (
 
 	// WriteBuffer is how long an answer, header included, may be to be sent by one
 	// system call, in bytes: 50 rows with profiles take some 8 kB. Sent by two they
-	// took 1.6 times the CPU over TCP (docs/BENCHMARKS.md).
+	// took 1.6 times the CPU over TCP (docs/speed/READS.md).
 	WriteBuffer = 16 << 10
 
 	DefaultMaxConns     = 4096             // about 32 KiB each when idle

@@ -9,26 +9,27 @@ import (
 	"rankcache/sidecar/internal/apijson"
 )
 
-// outcome is the result of a request: a [Source] for an answer, and above
-// those the index of a problem's code.
+// outcome is the result of a request: a [Source] for an answer, above those one for
+// an answer that has not changed, and last the index of a problem's code.
 type outcome uint8
 
 const (
-	outcomeProfiles    = outcome(sidecar.SourceRedis + 1) // answered from profiles alone
-	outcomeNotModified = outcomeProfiles + 1
-	outcomeNoSource    = outcomeNotModified + 1 // answered, and not by one source
+	sources            = outcome(sidecar.SourceRedis + 1)
+	outcomeNotModified = sources                      // and those of the other sources
+	outcomeProfiles    = outcomeNotModified + sources // answered from profiles alone
+	outcomeNoSource    = outcomeProfiles + 1          // answered, and not by one source
 	firstProblem       = outcomeNoSource + 1
 	outcomes           = firstProblem + outcome(len(apijson.Codes))
 )
 
 func (o outcome) labels() (result, source string) {
 	switch {
-	case o < outcome(sidecar.SourceRedis+1):
+	case o < outcomeNotModified:
 		return "ok", sidecar.Source(o).String()
+	case o < outcomeProfiles:
+		return "not_modified", sidecar.Source(o - outcomeNotModified).String()
 	case o == outcomeProfiles:
 		return "ok", "profiles"
-	case o == outcomeNotModified:
-		return "not_modified", ""
 	case o == outcomeNoSource:
 		return "ok", ""
 	}

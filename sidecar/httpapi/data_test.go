@@ -464,6 +464,9 @@ func TestMetrics(t *testing.T) {
 	for _, path := range []string{"local/top", "local/top", "hot/top", "any/top", "shut/top", "any/members/nobody"} {
 		s.handle(requestCtx("/v1/boards/" + path))
 	}
+	unchanged := requestCtx("/v1/boards/hot/top")
+	unchanged.Request.Header.Set("If-None-Match", "*")
+	s.handle(unchanged)
 	if problems, err := testutil.GatherAndLint(reg); err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)
 	}
@@ -471,6 +474,7 @@ func TestMetrics(t *testing.T) {
 # HELP rankcache_requests_total Requests to the data listener, by route, result (ok, not_modified or the code of the error) and source of the answer.
 # TYPE rankcache_requests_total counter
 rankcache_requests_total{result="blocked",route="top",source=""} 1
+rankcache_requests_total{result="not_modified",route="top",source="hot"} 1
 rankcache_requests_total{result="ok",route="top",source="hot"} 1
 rankcache_requests_total{result="ok",route="top",source="local"} 2
 rankcache_requests_total{result="ok",route="top",source="redis"} 1

@@ -45,7 +45,7 @@ func newDurations() *durations {
 
 func (o outcome) status() int {
 	switch {
-	case o == outcomeNotModified:
+	case o >= outcomeNotModified && o < outcomeProfiles:
 		return fasthttp.StatusNotModified
 	case o >= firstProblem:
 		return apijson.Codes[o-firstProblem].Status

@@ -52,7 +52,7 @@ func TestDocumentHasTheDataRoutes(t *testing.T) {
 	}
 	in := doc.Operations("data")
 	for r := routeNone + 1; r < routes; r++ {
-		if r == routeCompat { // for callers that have their own description: docs/COMPAT.md
+		if r == routeCompat { // internal/app checks it, with that of the writer
 			continue
 		}
 		if !in[operationOf[r]] {

@@ -204,7 +204,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	e := b.in(q.takes, s.packer)
 	header, data, result := e.full, e.data, outcome(a.Source)
 	if len(q.ifNoneMatch) > 0 && matches(q.ifNoneMatch, e.etag, true) {
-		header, data, result = e.notModified, nil, outcomeNotModified
+		header, data, result = e.notModified, nil, outcomeNotModified+result
 	}
 	s.counters.add(c.id, q.route, result)
 	c.head = header.append(c.head[:0], *s.date.Load(), a.CurrentAt)

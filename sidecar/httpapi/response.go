@@ -78,7 +78,7 @@ func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, asked *
 	e := b.in(takes, s.packer)
 	e.fields.CopyTo(&ctx.Response.Header)
 	stamp(ctx, c, currentAt)
-	if !s.conditional(ctx, c, e.etag, asked) {
+	if !s.conditional(ctx, c, e.etag, asked, source) {
 		ctx.Response.SetBodyRaw(e.data)
 		s.count(ctx, c.route, outcome(source))
 	}
@@ -92,7 +92,7 @@ func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.So
 	setFields(&ctx.Response.Header, c.fields(source), c.etag, appendState(room[:0], state))
 	stamp(ctx, c, currentAt)
 	var asked lists
-	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
+	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked, source) {
 		ctx.Response.SetBodyRaw(c.out)
 		s.count(ctx, c.route, outcome(source))
 	}
@@ -106,7 +106,7 @@ func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, sourc
 	setFields(&ctx.Response.Header, c.fields(source), c.etag, b.state)
 	stamp(ctx, c, currentAt)
 	var asked lists
-	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
+	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked, source) {
 		ctx.Response.SetBody(b.data[:len(b.data)-1])
 		ctx.Response.AppendBody(c.out)
 		s.count(ctx, c.route, outcome(source))
@@ -165,7 +165,7 @@ func appendAge(dst []byte, now, currentAt time.Time) []byte {
 
 // conditional answers 412 when the caller wants other bytes, and 304 when he has these
 // already.
-func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, asked *lists) bool {
+func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, asked *lists, source sidecar.Source) bool {
 	if len(asked.ifMatch)+len(asked.ifNoneMatch) == 0 || c.route.post() {
 		return false
 	}
@@ -180,7 +180,7 @@ func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, 
 		return false
 	}
 	setNotModified(&ctx.Response.Header)
-	s.count(ctx, c.route, outcomeNotModified)
+	s.count(ctx, c.route, outcomeNotModified+outcome(source))
 	return true
 }
 

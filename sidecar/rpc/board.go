@@ -65,8 +65,10 @@ func (s boardFinder) find(a *address) (found, *apijson.Problem) {
 	if err := f.Board.Check(); err != nil {
 		return f, apijson.BadArgument("board", err.Error())
 	}
-	if err := rooms.CheckUID(a.room); a.room != "" && err != nil {
-		return f, apijson.BadArgument("room", err.Error())
+	if a.room != "" {
+		if err := rooms.CheckUID(a.room); err != nil {
+			return f, apijson.BadArgument("room", err.Error())
+		}
 	}
 	return f, nil
 }

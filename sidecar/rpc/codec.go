@@ -18,21 +18,27 @@ import (
 type codec struct {
 	name string
 	json bool
-	tops *topRequests // nil: not JSON
+	tops *topRequests
 }
 
 // codecs are the options that replace Connect's.
 func codecs() connect.HandlerOption {
-	tops := &topRequests{kept: make(map[string]*v1.GetTopRequest)}
-	return connect.WithHandlerOptions(connect.WithCodec(codec{"proto", false, nil}),
+	tops := newTopRequests(protojson.Unmarshal)
+	return connect.WithHandlerOptions(connect.WithCodec(codec{"proto", false, newTopRequests(proto.Unmarshal)}),
 		connect.WithCodec(codec{"json", true, tops}), connect.WithCodec(codec{"json; charset=utf-8", true, tops}))
 }
 
-// topRequests are decoded requests by their JSON: an app sends the same ones again and again,
-// and to decode one takes longer than to answer it.
+// topRequests are decoded requests of one format by their bytes: an app sends the same ones
+// again and again, and to decode one takes longer than to answer it.
 type topRequests struct {
+	unmarshal func([]byte, proto.Message) error
+
 	mu   sync.RWMutex
 	kept map[string]*v1.GetTopRequest // never changed
+}
+
+func newTopRequests(unmarshal func([]byte, proto.Message) error) *topRequests {
+	return &topRequests{unmarshal: unmarshal, kept: make(map[string]*v1.GetTopRequest)}
 }
 
 // Limits of topRequests.
@@ -48,7 +54,7 @@ func (t *topRequests) decode(data []byte, to *v1.GetTopRequest) error {
 	t.mu.RUnlock()
 	if kept == nil {
 		kept = &v1.GetTopRequest{}
-		if err := protojson.Unmarshal(data, kept); err != nil {
+		if err := t.unmarshal(data, kept); err != nil {
 			return err
 		}
 		t.keep(data, kept)
@@ -104,16 +110,13 @@ func (c codec) Unmarshal(data []byte, message any) error {
 	if !ok {
 		return fmt.Errorf("%T is no message", message)
 	}
-	if !c.json {
-		return proto.Unmarshal(data, m)
-	}
-	if len(data) == 0 {
+	if c.json && len(data) == 0 {
 		return fmt.Errorf("no JSON: want an object")
 	}
-	if top, ok := m.(*v1.GetTopRequest); ok && c.tops != nil {
+	if top, ok := m.(*v1.GetTopRequest); ok {
 		return c.tops.decode(data, top)
 	}
-	return protojson.Unmarshal(data, m)
+	return c.tops.unmarshal(data, m)
 }
 
 // topAnswer is a GetTopResponse of a page that is encoded once for all callers.

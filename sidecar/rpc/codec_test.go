@@ -12,7 +12,7 @@ import (
 
 // TestRequestsAreDecodedAlike whether their bytes came before or not.
 func TestRequestsAreDecodedAlike(t *testing.T) {
-	tops := &topRequests{kept: make(map[string]*v1.GetTopRequest)}
+	tops := newTopRequests(protojson.Unmarshal)
 	want := &v1.GetTopRequest{Address: &v1.Address{Class: "gift", Dimensions: map[string]string{"zone": "eu"}}, Order: v1.Direction_DIRECTION_ASCENDING,
 		Start: 3, Limit: 7, Profiles: true, Bounds: &v1.Bounds{MinSeq: 9}}
 	for fields, i := want.ProtoReflect().Descriptor().Fields(), 0; i < fields.Len(); i++ {
@@ -37,6 +37,19 @@ func TestRequestsAreDecodedAlike(t *testing.T) {
 	}
 	if len(tops.kept) > maxTopRequests {
 		t.Errorf("%d requests are kept", len(tops.kept))
+	}
+	binary := newTopRequests(proto.Unmarshal)
+	if data, err = proto.Marshal(want); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got := &v1.GetTopRequest{}
+		if err := binary.decode(data, got); err != nil || !proto.Equal(got, want) {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+	if err := binary.decode([]byte("\xff"), &v1.GetTopRequest{}); err == nil {
+		t.Error("bytes that are no message are taken")
 	}
 	if err := tops.decode([]byte(`{"limt":1}`), &v1.GetTopRequest{}); err == nil {
 		t.Error("an unknown field is taken")

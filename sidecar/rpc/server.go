@@ -22,7 +22,7 @@ import (
 const (
 	DefaultInterval     = live.DefaultInterval
 	DefaultStreams      = live.DefaultStreams
-	DefaultMaxConns     = 4096
+	DefaultMaxConns     = 4096            // beside those of streams
 	DefaultWriteTimeout = 5 * time.Second // one event or answer
 )
 
@@ -32,9 +32,11 @@ type Config struct {
 	// beside localhost and the loopback addresses.
 	Hosts []string
 	// Interval is the shortest time between two events of a stream that tell of changes.
-	Interval     time.Duration
-	Streams      int // most streams at once
-	MaxConns     int // at so many, one gives way to each new one, in the order of [httpserve.Stage]
+	Interval time.Duration
+	Streams  int // most streams at once
+	// MaxConns is at how many connections one gives way to each new one, in the order of
+	// [httpserve.Stage]; 0: [DefaultMaxConns] more than Streams, as each may have its own.
+	MaxConns     int
 	WriteTimeout time.Duration
 	ReadTimeout  time.Duration // a whole request
 	Beat         time.Duration // between two events that tell the age of the page
@@ -58,7 +60,8 @@ type Server struct {
 
 // New returns a server of r and registers its metrics. It starts nothing.
 func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Server, error) {
-	cfg.MaxConns, cfg.WriteTimeout = cmp.Or(cfg.MaxConns, DefaultMaxConns), cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
+	cfg.Streams, cfg.WriteTimeout = cmp.Or(cfg.Streams, DefaultStreams), cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout)
+	cfg.MaxConns = cmp.Or(cfg.MaxConns, cfg.Streams+DefaultMaxConns)
 	if cfg.Classes == nil {
 		none := new(rooms.File)
 		cfg.Classes = func() *rooms.File { return none }

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,9 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	"rankcache/internal/testkit"
+	v1 "rankcache/proto/rankcache/v1"
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/httpapi"
@@ -53,7 +57,7 @@ func TestPageIsThatOfTheDataPort(t *testing.T) {
 		}
 		delete(ev.data, "id")
 		delete(ev.data, "run")
-		if diff := cmp.Diff(want, ev.data); diff != "" {
+		if diff := gocmp.Diff(want, ev.data); diff != "" {
 			t.Errorf("%s (-data port +stream):\n%s", of, diff)
 		}
 		_ = stream.close()
@@ -210,6 +214,47 @@ func TestSlowReaderIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = io.WriteString(c, "GET /v1/boards/local/live?limit=500&profiles=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	e.closesSlowReader()
+}
+
+// TestSlowReaderOverHTTP2IsClosed: the connection takes on, but the client gives the stream no
+// window.
+func TestSlowReaderOverHTTP2IsClosed(t *testing.T) {
+	watch, err := proto.Marshal(&v1.WatchRequest{Address: &v1.Address{Board: "local"}, Limit: 500, Profiles: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ method, path, content, body string }{
+		"events": {"GET", "/v1/boards/local/live?limit=500&profiles=1", "", ""},
+		"Watch":  {"POST", "/rankcache.v1.Boards/Watch", "application/grpc", string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(watch)))) + string(watch)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := start(t, func(c *Config) { c.WriteTimeout = 100 * time.Millisecond })
+			transport := &http.Transport{Protocols: new(http.Protocols), HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}}
+			transport.Protocols.SetUnencryptedHTTP2(true)
+			t.Cleanup(transport.CloseIdleConnections)
+			req, err := http.NewRequestWithContext(t.Context(), c.method, e.url(c.path), strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.content != "" {
+				req.Header.Set("Content-Type", c.content)
+				req.Header.Set("Te", "trailers")
+			}
+			res, err := transport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			e.closesSlowReader()
+		})
+	}
+}
+
+// closesSlowReader changes the board "local" until the one stream that it has is closed.
+func (e *env) closesSlowReader() {
+	t := e.t
+	t.Helper()
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if e.hub.Streams() != 1 {
 			return errors.New("no stream")
@@ -274,6 +319,17 @@ func TestHostileRequests(t *testing.T) {
 		t.Errorf("%d streams", n)
 	}
 	e.watch("/v1/boards/local/live", "", nil).want("page")
+}
+
+// TestStreamsHaveConnections: as many streams as may be open each have a connection, and other
+// requests have some beside. At the cap a stream would be reset for each new one.
+func TestStreamsHaveConnections(t *testing.T) {
+	for _, streams := range []int{0, 7, 20_000} {
+		e := start(t, func(c *Config) { c.Streams = streams })
+		if want := cmp.Or(streams, DefaultStreams) + DefaultMaxConns; e.cfg.MaxConns != want {
+			t.Errorf("%d streams, %d connections, want %d", streams, e.cfg.MaxConns, want)
+		}
+	}
 }
 
 // TestStreamOutlivesTimeouts: reading the request is limited to seconds, a stream is not.

@@ -26,6 +26,7 @@ var parts = []part{
 	{name: "controller", comment: "Ends boards of classes after their period, and deletes topics of boards that are gone", enabled: true},
 	{name: "poller", comment: "Asks the cloud for hot keys, once for all sidecars"},
 	{name: "ledger", comment: "Keeps every change of the classes with ledger: true in SQL; needs the Secret ledgerSecret"},
+	{name: "reconcile", comment: "Compares the ledger with your own books; needs the Secrets ledgerSecret and booksSecret"},
 	{name: "network-policy", comment: "Allowed connections"},
 	{name: "pod-monitor", comment: "Metrics, for the Prometheus operator"},
 	{name: "alerts", comment: "Alerts, for the Prometheus operator"},

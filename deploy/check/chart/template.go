@@ -146,6 +146,7 @@ var changes = []struct {
 	{regexp.MustCompile(`__CHECKSUM__`), `{{ include "rankcache.checksum" . }}`},
 	{regexp.MustCompile(`(secretKeyRef:\n +name:) rankcache\n`), "$1 {{ .Values.secret }}\n"},
 	{regexp.MustCompile(`secretName: rankcache-ledger\n`), "secretName: {{ .Values.ledgerSecret }}\n"},
+	{regexp.MustCompile(`secretName: rankcache-books\n`), "secretName: {{ .Values.booksSecret }}\n"},
 	{regexp.MustCompile(`(configMap:\n +name: rankcache)-[a-z0-9]{10}\n`), "$1\n"},
 	{regexp.MustCompile(`kubernetes.io/metadata.name: monitoring`), `kubernetes.io/metadata.name: {{ .Values.monitoringNamespace }}`},
 	{regexp.MustCompile(`- port: 8080\n`), "- port: {{ .Values.appPort }}\n"},

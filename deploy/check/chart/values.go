@@ -63,6 +63,9 @@ secret: rankcache
 # The Secret with the ledger's database-url.
 ledgerSecret: rankcache-ledger
 
+# The Secret with the database-url of your own books, and the query.
+booksSecret: rankcache-books
+
 # Where your people read docs/RUNBOOKS.md of the version that runs: a PLACEHOLDER. Alerts link to it.
 runbooks: https://docs.example.com/rankcache/dev/RUNBOOKS.md
 

@@ -16,7 +16,7 @@ func NewCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure on this machine what docs/BENCHMARKS.md reports",
 		Example: `  rankcache-lab bench replay -o json
-  rankcache-lab bench read -o json > read.json && rankcache-lab bench chart read.json > read.svg
+  rankcache-lab bench read -o json
   rankcache-lab bench hot -o json`,
 	}
 	bench.AddCommand(newBenchReplayCommand(), newBenchLedgerCommand(), newBenchOpenCommand(), newSidecarCommand(), newLogCommand(), newBenchReadCommand(), newBenchWriteCommand(), newBenchRESPCommand(), newBenchLiveCommand(), newBenchRPCCommand(), newBenchTargetCommand(), newBenchChartCommand(),

@@ -55,7 +55,8 @@ func newBenchLiveCommand() *cobra.Command {
 beside. In turns measure it without streams and with some streams of each board: the CPU time
 that an event costs, how late it is after the broker has acknowledged the update, and how late
 page reads are. Some further boards change once in a second or two: their events are first
-changes. The sidecar has the last core, everything else the others. Needs Linux and a
+changes. All are boards of one class, whose updates share a topic: with one topic each the broker
+needs a core of its own for a few hundred. The sidecar has the last core, everything else the others. Needs Linux and a
 redis-server in PATH.`,
 		Example: "  rankcache-lab bench live\n  rankcache-lab bench live --boards 50 --streams 2 -o json",
 		Args:    app.NoArgs,
@@ -90,6 +91,9 @@ func (b *liveBench) run(ctx context.Context) error {
 	b.rpc = ln.Addr().String()
 	changing := b.boards
 	b.boards += b.quiet
+	if b.shared, err = newSharedBoards(b.boards, time.Now()); err != nil {
+		return err
+	}
 	b.members, b.apart, b.do = smallMembers, true, b.measureLive
 	b.args = []string{"--rpc", b.rpc, "--live-streams", fmt.Sprint(b.boards * b.streams)}
 	b.openBench.rate = 250
@@ -149,6 +153,9 @@ func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams 
 		return r, err
 	}
 	defer w.close()
+	if err := w.await(ctx); err != nil {
+		return r, err
+	}
 	changed := make(chan error, 1)
 	go func() { changed <- c.run(ctx) }()
 	select { // what the first seconds are like counts for nothing

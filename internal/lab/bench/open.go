@@ -34,6 +34,7 @@ type openBench struct {
 	data        load.Target
 	args        []string // further ones of the sidecar
 	filled      map[rankcache.BoardID]*fill.Board
+	shared      *sharedBoards // what the small boards are; nil: each has its own topic
 	// do measures, with the sidecar running; openBench.measure unless another bench sets it.
 	do func(ctx context.Context, sidecar int, r *openReport) error
 }
@@ -174,6 +175,9 @@ const (
 )
 
 func (b *openBench) smallBoards() []rankcache.BoardID {
+	if b.shared != nil {
+		return b.shared.ids
+	}
 	ids := make([]rankcache.BoardID, b.boards)
 	for i := range ids {
 		ids[i] = rankcache.BoardID(fmt.Sprintf("bench_small_%d", i))
@@ -183,9 +187,15 @@ func (b *openBench) smallBoards() []rankcache.BoardID {
 
 func (b *openBench) fillBoards(ctx context.Context) error {
 	fmt.Fprintf(b.progress, "filling %d boards and one with %d members\n", b.boards+1, b.members)
-	for _, id := range b.smallBoards() {
-		if err := b.fillBoard(ctx, id, smallMembers); err != nil {
+	if b.filled = make(map[rankcache.BoardID]*fill.Board); b.shared != nil {
+		if err := b.shared.fill(ctx, b); err != nil {
 			return err
+		}
+	} else {
+		for _, id := range b.smallBoards() {
+			if err := b.fillBoard(ctx, id, smallMembers); err != nil {
+				return err
+			}
 		}
 	}
 	return errors.Join(b.fillBoard(ctx, otherBoard, otherMembers), b.fillBoard(ctx, largeBoard, b.members), b.writeRooms(append(b.smallBoards(), otherBoard)...))
@@ -196,9 +206,6 @@ func (b *openBench) fillBoard(ctx context.Context, id rankcache.BoardID, members
 	filled := b.replayBench
 	filled.members, filled.updates = members, members
 	board, err := filled.fill(ctx, id, 1)
-	if b.filled == nil {
-		b.filled = make(map[rankcache.BoardID]*fill.Board)
-	}
 	b.filled[id] = board
 	return err
 }
@@ -206,6 +213,10 @@ func (b *openBench) fillBoard(ctx context.Context, id rankcache.BoardID, members
 // writeRooms replaces the rooms file, which the sidecar follows.
 func (b *openBench) writeRooms(ids ...rankcache.BoardID) error {
 	text, file := "boards:\n", b.roomsFile()
+	if b.shared != nil {
+		text = b.shared.classes + text
+		ids = ids[len(b.shared.ids):]
+	}
 	for _, id := range ids {
 		text += fmt.Sprintf("- {match: %q, mode: super-hot}\n", id)
 	}

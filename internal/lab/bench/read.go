@@ -24,7 +24,6 @@ import (
 //	read_question.go  requests, and whether the first reply is right
 //	read_report.go    the rows; medians, ratios, JSON and table
 //	target*.go        the servers that are programs of ours
-//	chart.go          the JSON as a picture
 
 // readBench is one run.
 type readBench struct {

@@ -100,7 +100,17 @@ func (b *Board) Redis(ctx context.Context, client redis.UniversalClient, names w
 // Follow changes Redis, which has an earlier state of the board, to what it is after the
 // updates. Readers see all of it at once.
 func (b *Board) Follow(ctx context.Context, client redis.UniversalClient, names wire.Names, updates []wire.Update) error {
-	pipe, meta := client.TxPipeline(), b.meta(time.Now(), 0)
+	pipe := client.TxPipeline()
+	b.Queue(ctx, pipe, names, updates)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("change Redis: %w", err)
+	}
+	return nil
+}
+
+// Queue is Follow for a transaction that the caller executes.
+func (b *Board) Queue(ctx context.Context, pipe redis.Pipeliner, names wire.Names, updates []wire.Update) {
+	meta := b.meta(time.Now(), 0)
 	for chunk := range slices.Chunk(updates, 1000) {
 		rows := make([]redis.Z, len(chunk))
 		for i := range chunk {
@@ -109,10 +119,6 @@ func (b *Board) Follow(ctx context.Context, client redis.UniversalClient, names 
 		pipe.ZAdd(ctx, names.BoardKey(b.id), rows...)
 	}
 	pipe.Set(ctx, names.MetaKey(b.id), wire.AppendMeta(nil, &meta), 0)
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("change Redis: %w", err)
-	}
-	return nil
 }
 
 func (b *Board) meta(now time.Time, life time.Duration) wire.Meta {

@@ -80,13 +80,17 @@ type Line struct {
 }
 
 // Lines returns the lines of all shell blocks that call rankcache,
-// rankcache-lab, curl or make. root is the folder of README.md.
+// rankcache-lab, curl or make, in README.md and in docs and its folders. root is the folder of README.md.
 func Lines(t *testing.T, root string) (lines []Line) {
-	files, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
-	if err != nil {
-		t.Fatal(err)
+	files := []string{filepath.Join(root, "README.md")}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %q, %v", pattern, found, err)
+		}
+		files = append(files, found...)
 	}
-	for _, file := range append([]string{filepath.Join(root, "README.md")}, files...) {
+	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -163,6 +163,33 @@ func TestEveryRequestIsAnOrder(t *testing.T) {
 	}
 }
 
+// TestNumbersMayBeStrings in all fields, as protobuf writes some of them.
+func TestNumbersMayBeStrings(t *testing.T) {
+	n := &next{status: 200, answer: `{"results":[{"result":{"score":1}}],"score":2}`}
+	h := newHandler(t, n)
+	for path, bodies := range map[string][2]string{
+		"/compat/rank/update": {`{"actId":1,"rankObj":{"rankId":2},"msgId":7,"t_time":9,"update_type":1,"plusOrminus":1,"data":[{"member_id":5,"score":1}]}`,
+			`{"actId":"1","rankObj":{"rankId":"2"},"msgId":"7","t_time":"9","update_type":"1","plusOrminus":"1","data":[{"member_id":"5","score":"1"}]}`},
+		"/compat/incrScore": {`{"rank_name":"all","rank_item":"u","score":-1.5,"msg_id":"m"}`, `{"rank_name":"all","rank_item":"u","score":"-1.5","msg_id":"m"}`},
+	} {
+		n.posts = ""
+		first := send(h, "POST", path, bodies[0])
+		want := n.posts
+		if again := send(h, "POST", path, bodies[1]); first.Code != 200 || again.Code != 200 || n.posts != want {
+			t.Errorf("%s: %d posts %s, with strings %d %s posts %s", path, first.Code, want, again.Code, again.Body, n.posts)
+		}
+	}
+	for _, score := range []string{`"x"`, `"1e999"`, `1e999`, `"NaN"`, `"Infinity"`, `"0x10"`, `""`, `null`, `"1_0"`, `[]`} {
+		n.posts = ""
+		if w := send(h, "POST", "/compat/incrScore", `{"rank_name":"all","rank_item":"u","score":`+score+`}`); w.Code != 400 || n.posts != "" {
+			t.Errorf("score %s: %d %s", score, w.Code, w.Body)
+		}
+		if w := send(h, "POST", "/compat/rank/update", `{"actId":1,"rankObj":{"rankId":2},"data":[{"member_id":"u","score":`+score+`}]}`); w.Code != 400 && w.Code != 422 || n.posts != "" {
+			t.Errorf("score %s of an update: %d %s", score, w.Code, w.Body)
+		}
+	}
+}
+
 // FuzzRequests: no body makes the handler panic, and what it posts is JSON.
 func FuzzRequests(f *testing.F) {
 	f.Add(`{"actId":1,"rankObj":{"rankId":1,"objId":"7"},"xcode":"t","data":[{"member_id":"u","score":"1.5"}],"update_type":1,"plusOrminus":1,"msgId":"m","t_time":1700000000}`)

@@ -11,11 +11,11 @@ import (
 
 // incrRequest is what incrScore takes.
 type incrRequest struct {
-	Name  string          `json:"rank_name"`
-	Type  wire.CompatText `json:"rank_type"`
-	Item  wire.CompatText `json:"rank_item"`
-	Score *float64        `json:"score"`
-	MsgID wire.CompatText `json:"msg_id"`
+	Name  string             `json:"rank_name"`
+	Type  wire.CompatText    `json:"rank_type"`
+	Item  wire.CompatText    `json:"rank_item"`
+	Score *wire.CompatNumber `json:"score"`
+	MsgID wire.CompatText    `json:"msg_id"`
 }
 
 // envelope is what the answer is in. Both names of a field have the same value: callers look
@@ -94,7 +94,7 @@ func (h increments) decodeIncr(body []byte) (*command, error) {
 	if err := rankcache.CheckMember(string(r.Item)); err != nil {
 		return nil, wire.BadField("rank_item", "%w", err)
 	}
-	c := &command{Member: string(r.Item), Op: wire.OpIncr.String(), Delta: r.Score, Order: orderOf(string(r.MsgID), string(r.Item))}
+	c := &command{Member: string(r.Item), Op: wire.OpIncr.String(), Delta: (*float64)(r.Score), Order: orderOf(string(r.MsgID), string(r.Item))}
 	if err := checkOrder(c.Order); err != nil {
 		return nil, err
 	}

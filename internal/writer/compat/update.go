@@ -22,9 +22,9 @@ type updateRequest struct {
 	RankObj wire.RankObj    `json:"rankObj"`
 	Data    []updateRow     `json:"data"`
 	Time    *wire.CompatID  `json:"t_time"`
-	Type    int             `json:"update_type"`
+	Type    wire.CompatID   `json:"update_type"`
 	MsgID   wire.CompatText `json:"msgId"`
-	Minus   int             `json:"plusOrminus"`
+	Minus   wire.CompatID   `json:"plusOrminus"`
 }
 
 type updateRow struct {

@@ -9,7 +9,7 @@ import (
 
 // rawRead, rawWrite and rawWriteBoth are system calls that Go's scheduler is not notified
 // of. Their count is valid only without an error. recvfrom, sendto and sendmsg cost less
-// than read, write and writev (docs/BENCHMARKS.md).
+// than read, write and writev (docs/speed/READS.md).
 
 func rawRead(fd uintptr, p []byte) (int, error) { return rawCall(syscall.SYS_RECVFROM, fd, p) }
 

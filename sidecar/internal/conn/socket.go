@@ -13,7 +13,7 @@ import (
 // socket in Go never blocks in them. But while the scheduler is notified of any, its monitor
 // thread wakes up again and again, 15,600 times a second at 8,000 requests, to see
 // whether one blocks: a third of the CPU there, and up to a tenth at full load
-// (docs/BENCHMARKS.md).
+// (docs/speed/READS.md).
 //
 // One goroutine may read and one write at a time. Deadlines and Close act as they do on
 // a net.Conn.

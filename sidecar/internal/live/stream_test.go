@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rankcache"
 	"rankcache/sidecar"
@@ -87,9 +91,11 @@ func driveOne(w *world, c *client, op byte, member string, score float64) {
 		}
 	case 12:
 		w.mode("blocked")
-	case 13: // another pod, or the sidecar again
+	case 13: // the sidecar again
 		w.hub.Load().Drain()
 		w.start(quick)
+	case 14:
+		w.moveToOlderPod(quick)
 	}
 }
 
@@ -209,6 +215,76 @@ func TestPageAfter(t *testing.T) {
 				t.Errorf("%d pages, %d diffs", c.pages, c.diffs)
 			}
 		})
+	}
+}
+
+// TestMoveToOlderPod: the other pod does not know the id. Its page may be older, of the same run;
+// then what it catches up comes as diffs.
+func TestMoveToOlderPod(t *testing.T) {
+	w := newWorld(t, quick)
+	for i := range 3 {
+		w.set(fixture.Member(3), 3.5+float64(i)/100)
+	}
+	w.publish()
+	c := opened(t, w, key)
+	before := c.state()
+	w.moveToOlderPod(quick)
+	if err := c.open(true); err != nil {
+		t.Fatal(err)
+	}
+	c.read(20 * time.Millisecond)
+	if c.pages != 2 || c.diffs != 0 || c.state().Run != before.Run || c.state().Seq != before.Seq-3 {
+		t.Fatalf("%d pages, %d diffs, at %v after %v", c.pages, c.diffs, c.state(), before)
+	}
+	w.publish()
+	c.catchUp()
+	if c.pages != 2 || c.diffs != 1 || c.state() != before {
+		t.Errorf("%d pages, %d diffs, at %v, want %v", c.pages, c.diffs, c.state(), before)
+	}
+}
+
+// TestMetrics counts what a stream gets.
+func TestMetrics(t *testing.T) {
+	w := newWorld(t, quick)
+	reg := prometheus.NewPedanticRegistry()
+	h, err := New(w.reader, quick, reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.hub.Store(h)
+	t.Cleanup(func() { h.Drain(); h.Wait() })
+	slow, fast := opened(t, w, key), opened(t, w, key)
+	for i := range 3 {
+		w.set(fixture.Member(3), 3.5+float64(i)/100)
+		w.publish()
+		fast.catchUp()
+	}
+	slow.catchUp() // with the last of three
+	for _, id := range []string{fast.id, "x"} {
+		c := &client{w: w, key: key, id: id}
+		if err := c.open(true); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.close)
+	}
+	const want = `
+# HELP rankcache_live_streams Live streams that are open now.
+# TYPE rankcache_live_streams gauge
+rankcache_live_streams 4
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "rankcache_live_streams"); err != nil {
+		t.Error(err)
+	}
+	for name, c := range map[string]struct {
+		counter prometheus.Counter
+		want    float64
+	}{
+		"versions": {h.metrics.versions, 4}, "diffs": {h.metrics.diffs, 4}, "diffs sent": {h.metrics.diffsSent, 4}, "pages sent": {h.metrics.pagesSent, 2},
+		"skipped": {h.metrics.skipped, 2}, "resumed with a diff": {h.metrics.resumedBy[1], 1}, "resumed with a page": {h.metrics.resumedBy[0], 1},
+	} {
+		if got := testutil.ToFloat64(c.counter); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }
 

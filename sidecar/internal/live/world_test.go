@@ -33,6 +33,7 @@ type world struct {
 	scores   map[string]float64
 	history  map[rankcache.State][]rankcache.Entry
 	updates  []wire.Update // since the local board's last one
+	log      []wire.Update // of the run
 	boards   *localboard.Boards
 	hot      fixture.Hot
 	profiles fixture.Profiles
@@ -45,26 +46,55 @@ func newWorld(t testing.TB, cfg Config) *world {
 	w := &world{t: t, state: rankcache.State{Run: 1000}, scores: make(map[string]float64), history: make(map[rankcache.State][]rankcache.Entry)}
 	w.profiles.Epoch.Store(1)
 	w.hot.At = time.Now()
-	w.boards = localboard.NewBoards(localboard.WithChanged(func(id rankcache.BoardID) {
-		if h := w.hub.Load(); h != nil {
-			h.Changed(id)
-		}
-	}))
+	w.newBoards()
 	w.mode("super-hot")
 	for i := range 20 {
 		w.set(fixture.Member(i), float64(i))
 	}
 	w.refill()
-	var err error
-	w.reader, err = sidecar.NewReader(sidecar.Config{Tiers: w.tiers.Load, Boards: openBoards{w.boards}, Hot: &w.hot, Origin: w, Profiles: &w.profiles}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	w.start(cfg)
 	return w
 }
 
-// start starts a sidecar, after stop another one.
+// newBoards makes the local boards of a sidecar that is to be started.
+func (w *world) newBoards() {
+	w.boards = localboard.NewBoards(localboard.WithChanged(func(id rankcache.BoardID) {
+		if h := w.hub.Load(); h != nil {
+			h.Changed(id)
+		}
+	}))
+	var err error
+	w.reader, err = sidecar.NewReader(sidecar.Config{Tiers: w.tiers.Load, Boards: openBoards{w.boards}, Hot: &w.hot, Origin: w, Profiles: &w.profiles}, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// moveToOlderPod ends the sidecar and goes on at one whose copy lacks the last changes of the
+// run, if it has so many.
+func (w *world) moveToOlderPod(cfg Config) {
+	w.hub.Load().Drain()
+	w.newBoards()
+	w.mu.Lock()
+	state := w.state
+	if older := (rankcache.State{Run: state.Run, Seq: state.Seq - min(state.Seq, 3)}); w.history[older] != nil {
+		state = older
+	}
+	rows := w.history[state]
+	w.updates = slices.Clone(w.log[len(w.log)-int(w.state.Seq-state.Seq):])
+	w.mu.Unlock()
+	b := w.boards.Create(board)
+	b.Reset()
+	b.SetRun(state.Run)
+	if err := b.Load(state.Seq, rows); err != nil {
+		w.t.Fatal(err)
+	}
+	b.Publish()
+	w.boards.Open(board)
+	w.start(cfg)
+}
+
+// start starts a sidecar, or another one.
 func (w *world) start(cfg Config) {
 	h, err := New(w.reader, cfg, nil)
 	if err != nil {
@@ -105,7 +135,7 @@ func (w *world) remove(member string) {
 func (w *world) changed(u wire.Update) {
 	w.state.Seq++
 	u.Seq = w.state.Seq
-	w.updates = append(w.updates, u)
+	w.updates, w.log = append(w.updates, u), append(w.log, u)
 	w.history[w.state] = w.sorted()
 }
 
@@ -152,7 +182,7 @@ func (w *world) failover() {
 	w.mu.Lock()
 	w.state.Run++
 	w.state.Seq -= min(w.state.Seq, 3)
-	w.history[w.state] = w.sorted()
+	w.history[w.state], w.log = w.sorted(), nil
 	w.mu.Unlock()
 	w.refill()
 }

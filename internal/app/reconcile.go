@@ -1,0 +1,270 @@
+package app
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache/internal/httpserve"
+	"rankcache/internal/writer"
+	"rankcache/ledger"
+	"rankcache/ledger/reconcile"
+	"rankcache/origin"
+	"rankcache/sidecar/adminapi"
+)
+
+const (
+	defaultReconcileHealth = ":8978"
+	// reachedPatience is how long a comparison waits for writers and ledger.
+	reachedPatience = 30 * time.Second
+	maxBooksQuery   = 64 << 10 // bytes
+)
+
+// reconcileOptions are the settings of rankcache reconcile.
+type reconcileOptions struct {
+	commonOptions
+	database *secret
+	books    *secret
+	query    string
+	classes  []string
+	group    string
+	health   string
+	once     bool
+	since    time.Duration
+	dryRun   bool
+	most     int
+	output   *string
+}
+
+func newReconcileCommand() *cobra.Command {
+	o := &reconcileOptions{}
+	cmd := &cobra.Command{
+		Use:   "reconcile",
+		Short: "Compare the ledger with your own books, and post what is missing",
+		Long: `Compare the ledger, order by order, with the books of the business: what a read-only
+SQL query gives. An order that is missing in the ledger is posted as a command, once
+more with its own order id, so that it can't count twice. What has another op or
+number, or is in the ledger and not in the books, is reported; nothing is overwritten.
+Orders between 10 minutes and 60 s old are compared every 5 s; with --once, those of
+--since, and the command ends.
+
+The query has two parameters, from and to in Unix milliseconds, and returns order_id,
+board (or class and dims), member, op, number and at; docs/LEDGER.md has examples.
+
+Exit codes of --once: 0 both are the same, 1 failed, 2 bad flag, 3 something differs.`,
+		Example: `  rankcache reconcile --kafka kafka:9092 --redis redis://redis:6379 --database-file /run/secrets/database \
+      --books-file /run/secrets/books --books-query-file books.sql
+  rankcache reconcile --once --since 24h --dry-run -o json --books-file /run/secrets/books --books-query-file books.sql`,
+		Args: NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			hup := catchHangups()
+			if err := o.load(cmd); err != nil {
+				return err
+			}
+			return runReconcile(cmd.Context(), o, hup, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func (o *reconcileOptions) register(flags *pflag.FlagSet) {
+	o.commonOptions.register(flags)
+	o.database = registerDatabase(flags)
+	o.books = secretVar(flags, "books", "", "`URL` of the database of the books: postgres://user:password@host:port/name or mysql://…; a user that may only read is enough")
+	flags.StringVar(&o.query, "books-query-file", "", "`file` with the query of the books")
+	flags.StringSliceVar(&o.classes, "books-class", nil, "`classes` whose boards are in the books; empty: all boards of the ledger")
+	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group of the writers")
+	flags.StringVar(&o.health, "health", defaultReconcileHealth, "`address` of probes and metrics")
+	flags.BoolVar(&o.once, "once", false, "compare once, print a report and end")
+	flags.DurationVar(&o.since, "since", 10*time.Minute, "how far back --once goes")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "post nothing")
+	flags.IntVar(&o.most, "most", 1000, "differences of each kind that the report of --once lists")
+	for _, name := range []string{"once", "since", "dry-run", "most"} {
+		markTyped(flags, name)
+	}
+	o.output = OutputFlag(flags, "text")
+}
+
+// readQuery returns the query of the books.
+func (o *reconcileOptions) readQuery() (string, error) {
+	if o.books.get() == "" || o.query == "" {
+		return "", Usagef("--books-file and --books-query-file: want both: the database of the books, and the query")
+	}
+	if o.since <= reconcile.Settling || o.most < 0 {
+		return "", Usagef("--since %v, --most %d: want more than %v, as younger orders may be under way, and 0 or more", o.since, o.most, reconcile.Settling)
+	}
+	file, err := os.Open(o.query)
+	if err != nil {
+		return "", Usagef("--books-query-file: %w", err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxBooksQuery+1))
+	query := strings.TrimSuffix(strings.TrimSpace(string(text)), ";")
+	if err != nil || query == "" || len(text) > maxBooksQuery {
+		return "", errors.Join(Usagef("--books-query-file %s: want one query of at most %d KiB", o.query, maxBooksQuery>>10), err)
+	}
+	return query, nil
+}
+
+// reconciling is what one rankcache reconcile works with.
+type reconciling struct {
+	*reconcile.Reconciler
+	options *reconcileOptions
+	books   *sql.DB
+	redis   redis.UniversalClient
+	poster  *ledger.Poster
+}
+
+// newReconciling builds every part. It starts nothing, and the caller closes it also after an error.
+func newReconciling(o *reconcileOptions, log *slog.Logger) (*reconciling, error) {
+	r := &reconciling{options: o}
+	query, err := o.readQuery()
+	if err != nil {
+		return r, err
+	}
+	store, err := openDatabase(o.database)
+	if err != nil {
+		return r, err
+	}
+	r.Reconciler = &reconcile.Reconciler{Store: store, Classes: o.classes, Most: o.most}
+	if r.books, err = ledger.OpenSQL(o.books.get(), o.books.get); err != nil {
+		return r, Usagef("--books: %w", err)
+	}
+	r.Books = reconcile.NewBooks(r.books, query)
+	if r.redis, err = o.dialRedis(); err != nil {
+		return r, err
+	}
+	store.Orders = ledger.NewRedisOrders(r.redis, o.names)
+	kafka := map[string]string{"bootstrap.servers": o.kafka}
+	maps.Copy(kafka, o.kafkaKeys)
+	if r.poster, err = ledger.NewPoster(kafka, o.names.Commands, log); err != nil {
+		return r, Usagef("%w", err)
+	}
+	if !o.dryRun {
+		r.Post = r.poster.Post
+	}
+	return r, nil
+}
+
+func (r *reconciling) close() {
+	if r.poster != nil {
+		r.poster.Close()
+	}
+	if r.redis != nil {
+		_ = r.redis.Close()
+	}
+	if r.books != nil {
+		_ = r.books.Close()
+	}
+	if r.Reconciler != nil {
+		_ = r.Store.Close()
+	}
+}
+
+// reached waits until the ledger has all commands of now.
+func (r *reconciling) reached(ctx context.Context) error {
+	return r.poster.Reached(ctx, r.Store, ledger.Feed{Writers: r.options.group, Ledger: r.options.names.Ledger}, reachedPatience)
+}
+
+// runReconcile compares once, or until ctx is done.
+func runReconcile(ctx context.Context, o *reconcileOptions, hup hangups, stdout, stderr io.Writer) error {
+	log, err := o.logger(stderr)
+	if err != nil {
+		return err
+	}
+	origin.LogTo(log)
+	r, err := newReconciling(o, log)
+	defer r.close()
+	if err != nil {
+		return err
+	}
+	go hup.reload(ctx, log, o.secrets)
+	if login := o.kafkaLogin(log); login != nil {
+		go login(ctx, r.poster.Login)
+	}
+	if o.once {
+		return r.once(ctx, stdout)
+	}
+	return r.run(ctx, log)
+}
+
+// once compares and prints the report.
+func (r *reconciling) once(ctx context.Context, to io.Writer) error {
+	now := time.Now()
+	if err := r.reached(ctx); err != nil {
+		return err
+	}
+	report, err := r.Compare(ctx, now.Add(-r.options.since).UnixMilli(), now.Add(-reconcile.Settling).UnixMilli(), now)
+	if err != nil {
+		return err
+	}
+	if err := PrintAs(to, *r.options.output, report, func(to io.Writer) error { return printReconciled(to, report) }); err != nil {
+		return err
+	}
+	if n := report.Differs(); n > 0 {
+		return &ExitError{ExitDiffers, fmt.Errorf("reconcile: %d of %d orders differ, %d are posted", n, max(report.Books, report.Ledger), report.Posted)}
+	}
+	return nil
+}
+
+func printReconciled(to io.Writer, r *reconcile.Report) error {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	for _, d := range r.Differences {
+		where := string(d.Board)
+		if where == "" {
+			where = d.Class
+		}
+		note := d.Why
+		if d.Posted {
+			note = "posted"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\tbooks %s\tledger %s\t%s\n", d.Kind, where, d.Member, d.Order, d.Books, d.Ledger, note)
+	}
+	fmt.Fprintf(table, "%s to %s: %d orders in the books, %d in the ledger\n", r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), r.Books, r.Ledger)
+	fmt.Fprintf(table, "%d missing (%d posted), %d different, %d not in the books, %d bad\n", r.Counts[reconcile.Missing], r.Posted,
+		r.Counts[reconcile.Different], r.Counts[reconcile.Extra], r.Counts[reconcile.Bad])
+	return table.Flush()
+}
+
+// run compares until ctx is done, and answers probes.
+func (r *reconciling) run(ctx context.Context, log *slog.Logger) error {
+	listeners, err := openListeners(flagAddr{"health", r.options.health})
+	if err != nil {
+		return err
+	}
+	ready := adminapi.NewReadiness(nil, nil)
+	runner := &reconcile.Runner{Reconciler: r.Reconciler, Reached: r.reached, Log: log}
+	registry := runnerRegistry(runner, ready)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return runner.Run(ctx) })
+	health := http.Handler(adminapi.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	for _, l := range listeners {
+		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
+	}
+	log.Info("reconciling", "health", listeners.addr("health"), "database", r.Store.Kind(), "topic", r.options.names.Commands, "posts", !r.options.dryRun, "version", Version)
+	return group.Wait()
+}
+
+// runnerRegistry returns the metrics of a process that compares again and again.
+func runnerRegistry(runner *reconcile.Runner, ready *adminapi.Readiness) *registry {
+	all := newRegistry()
+	registerProcess(all, ready)
+	runner.Register(all)
+	return all
+}

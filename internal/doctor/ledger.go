@@ -1,0 +1,163 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+const (
+	checkLedgerTopic = "ledger-topic"
+	// shortLedger is the retention below which a database that is away for a few days
+	// costs records.
+	shortLedger = 7 * 24 * time.Hour
+	// farBehind is more records than a ledger that runs has not written yet: half a second's
+	// at its highest rate.
+	farBehind = 10_000
+)
+
+// Ledger returns the checks of the ledger's topic, of how far the ledger is behind it and of
+// the right to post again what Redis has lost. placed returns the next record of each
+// partition that the database has.
+func (k *Kafka) Ledger(placed func(context.Context) (map[int32]int64, error)) []Check {
+	return []Check{
+		{checkLedgerTopic, CheckKafka, k.ledgerTopic},
+		{"ledger-lag", checkLedgerTopic, func(ctx context.Context) Verdict { return k.ledgerLag(ctx, placed) }},
+		{"ledger-redress", CheckKafka, k.mayRedress},
+	}
+}
+
+// describe returns a topic with the rights of the user.
+func (k *Kafka) describe(ctx context.Context, name string) (kafka.TopicDescription, error) {
+	answer, err := k.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames([]string{name}), kafka.SetAdminOptionIncludeAuthorizedOperations(true))
+	if err != nil {
+		return kafka.TopicDescription{}, err
+	}
+	return answer.TopicDescriptions[0], nil
+}
+
+func (k *Kafka) ledgerTopic(ctx context.Context) Verdict {
+	found, err := k.describe(ctx, k.names.Ledger)
+	if err == nil && found.Error.Code() != kafka.ErrUnknownTopicOrPart && found.Error.Code() != kafka.ErrNoError {
+		err = found.Error
+	}
+	switch {
+	case err != nil:
+		return Verdict{Fail, k.explain(err)}
+	case found.Error.Code() == kafka.ErrUnknownTopicOrPart:
+		return failf("there is no topic %s: writers make it once a class has ledger: true, or with --ledger all", k.names.Ledger)
+	}
+	topics := []topic{{name: k.names.Ledger, retention: -1, retentionBytes: -1}}
+	if err := k.settings(ctx, topics); err != nil {
+		return warnf("the settings of topic %s are unknown: check that its retention.ms is %d or more: %s", k.names.Ledger, shortLedger.Milliseconds(), k.explain(err))
+	}
+	return judgeLedgerTopic(topics[0], len(found.Partitions))
+}
+
+// judgeLedgerTopic judges whether the topic keeps changes while the database is away.
+func judgeLedgerTopic(t topic, partitions int) Verdict {
+	kept := time.Duration(t.retention) * time.Millisecond
+	switch {
+	case strings.Contains(t.policy, "compact"):
+		return failf("topic %s has cleanup.policy=%s, which removes changes: set delete", t.name, t.policy)
+	case t.retention >= 0 && t.retention < shortLedger.Milliseconds():
+		return warnf("topic %s keeps changes for %v: what a database that is away longer has not taken is lost; set retention.ms=%d or more", t.name, kept, shortLedger.Milliseconds())
+	case t.retentionBytes >= 0:
+		return warnf("topic %s is cut at %d bytes a partition: what the database has not taken by then is lost; set retention.bytes=-1", t.name, t.retentionBytes)
+	case t.retention < 0:
+		return okf("%d partitions, changes are kept for ever", partitions)
+	}
+	return okf("%d partitions, changes are kept for %v", partitions, kept)
+}
+
+func (k *Kafka) ledgerLag(ctx context.Context, placed func(context.Context) (map[int32]int64, error)) Verdict {
+	found, err := k.describe(ctx, k.names.Ledger)
+	if err != nil {
+		return Verdict{Fail, k.explain(err)}
+	}
+	first, err := k.ledgerOffsets(ctx, len(found.Partitions), kafka.EarliestOffsetSpec)
+	if err != nil {
+		return Verdict{Fail, k.explain(err)}
+	}
+	next, err := placed(ctx)
+	if err != nil {
+		return warnf("the ledger's places in the topic are unknown: %s", explain(err))
+	}
+	ends, err := k.ledgerOffsets(ctx, len(found.Partitions), kafka.LatestOffsetSpec) // after the places, which are never beyond it
+	if err != nil {
+		return Verdict{Fail, k.explain(err)}
+	}
+	return judgeLag(first, next, ends)
+}
+
+// ledgerOffsets returns the first or last offsets of the ledger's topic, by partition.
+func (k *Kafka) ledgerOffsets(ctx context.Context, partitions int, spec kafka.OffsetSpec) (map[int32]int64, error) {
+	ask := make(map[kafka.TopicPartition]kafka.OffsetSpec)
+	for p := range partitions {
+		ask[kafka.TopicPartition{Topic: &k.names.Ledger, Partition: int32(p)}] = spec
+	}
+	answer, err := k.admin.ListOffsets(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	offsets := make(map[int32]int64)
+	for tp, info := range answer.ResultInfos {
+		if info.Error.Code() != kafka.ErrNoError {
+			return nil, fmt.Errorf("offsets of partition %d of %s: %w", tp.Partition, k.names.Ledger, info.Error)
+		}
+		offsets[tp.Partition] = int64(info.Offset)
+	}
+	return offsets, nil
+}
+
+// judgeLag compares the places of the database with the ends of the topic, by partition.
+func judgeLag(first, next, ends map[int32]int64) Verdict {
+	var behind, gone int64
+	fresh := 0
+	for p, end := range ends {
+		at, begun := next[p]
+		switch {
+		case !begun:
+			fresh++
+			at = first[p]
+		case at > end:
+			return failf("the database has read partition %d up to %d, but the topic ends at %d: it was made anew, or --database is of another Kafka; if on purpose, give the topic another name", p, at, end)
+		}
+		gone += max(0, first[p]-at)
+		behind += max(0, end-max(at, first[p]))
+	}
+	switch {
+	case gone > 0:
+		return failf("%d changes are gone from the topic before the ledger read them: see the runbook RankcacheLedgerSkipped; %d more are not written yet", gone, behind)
+	case behind > farBehind:
+		return warnf("%d changes are not written yet: check that rankcache ledger is running, and its /status", behind)
+	case fresh > 0:
+		return okf("%d changes are not written yet, %d of %d partitions were never read: start rankcache ledger", behind, fresh, len(ends))
+	}
+	return okf("%d changes are not written yet", behind)
+}
+
+// mayRedress checks that what Redis has lost can be posted again.
+func (k *Kafka) mayRedress(ctx context.Context) Verdict {
+	found, err := k.describe(ctx, k.names.Commands)
+	if err != nil {
+		return Verdict{Fail, k.explain(err)}
+	}
+	return judgeRedress(k.names.Commands, found)
+}
+
+func judgeRedress(name string, found kafka.TopicDescription) Verdict {
+	switch {
+	case found.Error.Code() == kafka.ErrUnknownTopicOrPart:
+		return warnf("there is no topic %s, so what Redis loses can't be applied again: have the writer make it by --command-partitions", name)
+	case found.Error.Code() != kafka.ErrNoError:
+		return warnf("the rights on topic %s are unknown: %s", name, explain(found.Error))
+	case !slices.Contains(found.AuthorizedOperations, kafka.ACLOperationWrite):
+		return failf("the user may not write to topic %s, so what Redis loses can't be applied again: grant Write", name)
+	}
+	return okf("the user may write to topic %s", name)
+}

@@ -1,0 +1,90 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// OrderKey names what an order has changed: an order id counts once for each board and member.
+type OrderKey struct {
+	Board         rankcache.BoardID
+	Member, Order string
+}
+
+// BoardClass is the class of a board and its dimensions as [wire.AppendDims] writes them,
+// "" for a board of no class.
+type BoardClass struct{ Name, Dims string }
+
+// changes reads rank_log as the books of others know its changes: by order, and by time.
+type changes struct{ *database }
+
+// Ordered returns the changes of orders, those in rank_log and those in rank_lost.
+func (s changes) Ordered(ctx context.Context, keys []OrderKey) (applied, lost map[OrderKey][]*wire.Update, err error) {
+	applied, lost = make(map[OrderKey][]*wire.Update), make(map[OrderKey][]*wire.Update)
+	var board, member, order []string
+	for _, k := range keys {
+		board, member, order = append(board, string(k.Board)), append(member, k.Member), append(order, k.Order)
+	}
+	if len(keys) == 0 {
+		return applied, lost, nil
+	}
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		for table, to := range map[string]map[OrderKey][]*wire.Update{"rank_log": applied, "rank_lost": lost} {
+			q := t.d.query("SELECT ", logColumns, " FROM ", table, " WHERE ").among(texts("board", board), texts("member", member), texts("order_id", order))
+			if err := q.each(t, func(row *sql.Rows) error {
+				u, err := scanUpdate(row)
+				if err == nil {
+					k := OrderKey{u.Board, u.Member, u.OrderID}
+					to[k] = append(to[k], u)
+				}
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return applied, lost, err
+}
+
+// EachChange calls fn for each change of a time, in Unix milliseconds, with the class of its
+// board, in no order. Changes that others have caused are left out. Classes, if there are
+// any, are the only ones.
+func (s changes) EachChange(ctx context.Context, from, to int64, classes []string, fn func(*wire.Update, BoardClass) error) error {
+	return s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		q := t.d.query("SELECT class, dims, ", logColumns, " FROM rank_log LEFT JOIN (SELECT board AS of_board, run AS of_run, class, dims FROM rank_board) b",
+			" ON of_board = board AND of_run = run WHERE at >= ").arg(from).add(" AND at < ").arg(to).add(" AND op <> 'trim'")
+		return q.each(t, func(row *sql.Rows) error {
+			var class, dims sql.NullString
+			u, err := scanUpdate(row, &class, &dims)
+			if err != nil || len(classes) > 0 && !slices.Contains(classes, class.String) {
+				return err
+			}
+			if class.String == "" {
+				dims.String = ""
+			}
+			return fn(u, BoardClass{class.String, dims.String})
+		})
+	})
+}
+
+// Active returns the boards of each class and dimensions that have changed since a time, in
+// Unix milliseconds.
+func (s changes) Active(ctx context.Context, since int64) (boards map[BoardClass][]rankcache.BoardID, err error) {
+	boards = make(map[BoardClass][]rankcache.BoardID)
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		q := t.d.query("SELECT DISTINCT board, class, dims FROM rank_board WHERE class <> '' AND at >= ").arg(since)
+		return q.each(t, func(row *sql.Rows) error {
+			var board rankcache.BoardID
+			var class BoardClass
+			err := row.Scan((*string)(&board), &class.Name, &class.Dims)
+			boards[class] = append(boards[class], board)
+			return err
+		})
+	})
+	return boards, err
+}

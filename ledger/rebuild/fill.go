@@ -1,0 +1,244 @@
+package rebuild
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache"
+	"rankcache/ledger"
+	"rankcache/wire"
+)
+
+const (
+	// batchSize is how many members or order ids a pipeline has, and rowSize a command.
+	batchSize, rowSize = 4000, 500
+	// keysLast is when the temporary keys of a rebuild go that has died, after the last write to each.
+	keysLast = time.Hour
+)
+
+// keys are the keys of a board that a rebuild replaces, and the temporary ones: their names
+// begin with that of the meta, so that they are in the board's slot.
+type keys struct {
+	id     string
+	names  []string // the sorted set, the scores of a trimmed board, the hashes of set 0, those of set 1
+	fields int      // of all temporary hashes
+}
+
+func newKeys(n wire.Names, b rankcache.BoardID, buckets int, id string) keys {
+	k := keys{id: n.MetaKey(b) + ":rebuild:" + id, names: []string{n.BoardKey(b), n.ScoresKey(b)}}
+	for set := range 2 {
+		for bucket := range buckets {
+			k.names = append(k.names, n.OrdersKey(b, set, bucket))
+		}
+	}
+	return k
+}
+
+// Indexes of the first keys.
+const (
+	boardKey = iota
+	scoresKey
+	ordersKey
+)
+
+func (k *keys) temporary(i int) string { return k.id + ":" + strconv.Itoa(i) }
+
+// pairs returns each key and its temporary one.
+func (k *keys) pairs() (pairs []string) {
+	for i, name := range k.names {
+		pairs = append(pairs, name, k.temporary(i))
+	}
+	return pairs
+}
+
+// begin makes the temporary hashes with the placeholder that the writers' script looks for.
+func (k *keys) begin(ctx context.Context, client redis.UniversalClient) error {
+	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for i := scoresKey; i < len(k.names); i++ {
+			p.HSet(ctx, k.temporary(i), "", "")
+			p.PExpire(ctx, k.temporary(i), keysLast)
+			k.fields++
+		}
+		return nil
+	})
+	return err
+}
+
+// write writes a batch in one pipeline, with the expiry of each key or not at all, and counts
+// the fields that are new.
+func (k *keys) write(ctx context.Context, client redis.UniversalClient, batch map[int][]any) error {
+	var fields []*redis.IntCmd
+	_, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for i, args := range batch {
+			key := k.temporary(i)
+			for part := range slices.Chunk(args, 2*rowSize) {
+				if i == boardKey {
+					p.Do(ctx, append([]any{"ZADD", key}, part...)...)
+				} else {
+					fields = append(fields, p.HSet(ctx, key, part...))
+				}
+			}
+			p.PExpire(ctx, key, keysLast)
+		}
+		return nil
+	})
+	for _, n := range fields {
+		k.fields += int(n.Val())
+	}
+	return err
+}
+
+// remove deletes the temporary keys that are left.
+func (k *keys) remove(ctx context.Context, client redis.UniversalClient) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	all := make([]string, len(k.names))
+	for i := range all {
+		all[i] = k.temporary(i)
+	}
+	_ = client.Unlink(ctx, all...).Err() // they expire
+}
+
+// sender writes batches to Redis, one at a time, while the next one is read.
+type sender struct {
+	ctx     context.Context
+	batches chan map[int][]any // arguments for each temporary key
+	group   *errgroup.Group
+}
+
+// newSender returns a running sender. The caller closes it.
+func (w *work) newSender(ctx context.Context) *sender {
+	s := &sender{batches: make(chan map[int][]any, 2)}
+	s.group, s.ctx = errgroup.WithContext(ctx)
+	s.group.Go(func() error {
+		for batch := range s.batches {
+			if err := w.keys.write(s.ctx, w.opts.Redis, batch); err != nil {
+				return fmt.Errorf("temporary keys in Redis: %w", err)
+			}
+		}
+		return nil
+	})
+	return s
+}
+
+// send passes a batch on. Its error is that of an earlier one, or of the context.
+func (s *sender) send(batch map[int][]any) error {
+	select {
+	case s.batches <- batch:
+		return nil
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	}
+}
+
+// close waits for what was sent, unless reading has failed.
+func (s *sender) close(err error) error {
+	close(s.batches)
+	if sent := s.group.Wait(); sent != nil {
+		return sent
+	}
+	return err
+}
+
+// writeMembers writes the sorted set, and the scores of all members of a trimmed board.
+func (w *work) writeMembers(ctx context.Context, v *ledger.Snapshot) error {
+	w.done.Members, w.sum = 0, 0
+	s := w.newSender(ctx)
+	batch := make(map[int][]any)
+	flush := func(atLeast int) (err error) {
+		if n := len(batch[boardKey]) + len(batch[scoresKey]); n >= 2*atLeast && n > 0 {
+			err, batch = s.send(batch), make(map[int][]any)
+		}
+		return err
+	}
+	keep := func(e rankcache.Entry) error {
+		if w.rules.Trimmed {
+			batch[scoresKey] = append(batch[scoresKey], e.Member, e.Score)
+		}
+		return flush(batchSize)
+	}
+	err := v.Members(func(e rankcache.Entry) error {
+		batch[boardKey] = append(batch[boardKey], e.Score, e.Member)
+		w.done.Members++
+		w.sum = (w.sum + wire.Hash(e.Member, e.Score)) & wire.SumMask
+		return keep(e)
+	})
+	if err == nil && w.rules.Trimmed {
+		err = v.Trimmed(keep)
+	}
+	if err == nil {
+		err = flush(0)
+	}
+	return s.close(err)
+}
+
+// orderWriter collects the records of order ids.
+type orderWriter struct {
+	*work
+	*sender
+	batch  map[int][]any
+	n      int          // of the batch
+	last   *wire.Update // its record is not ended: what it trimmed follows
+	record []byte
+}
+
+// writeOrders writes the records of the changes behind w.place, if their order ids can still be known.
+func (w *work) writeOrders(ctx context.Context, v *ledger.Snapshot) error {
+	o := &orderWriter{work: w, batch: make(map[int][]any)}
+	o.sender = w.newSender(ctx)
+	since := (max(w.meta.Turn, 1) - 1) * span(&w.meta)
+	err := v.Changes(w.place, int64(since), o.add) // #nosec G115 -- Unix milliseconds
+	if err == nil {
+		err = o.end()
+	}
+	if err == nil && o.n > 0 {
+		err = o.send(o.batch)
+	}
+	return o.close(err)
+}
+
+func (o *orderWriter) add(u *wire.Update) error {
+	if u.Op == wire.OpTrim {
+		if o.last != nil && o.last.OrderID == u.OrderID {
+			o.record = wire.AppendTrim(o.record, u)
+		}
+		return nil
+	}
+	if err := o.end(); err != nil || u.OrderID == "" {
+		return err
+	}
+	number := u.Delta
+	if u.Op == wire.OpSet {
+		if number = u.Score; o.rules.Ties {
+			number = math.Floor(number)
+		}
+	}
+	o.last, o.record = u, wire.AppendOrder(nil, u, number)
+	return nil
+}
+
+// end adds the last record to the batch, and sends a batch that is full.
+func (o *orderWriter) end() error {
+	u := o.last
+	if u == nil {
+		return nil
+	}
+	turn := min(o.meta.Turn, max(uint64(u.At)/span(&o.meta), o.meta.Turn-1)) // #nosec G115 -- Unix milliseconds
+	key := ordersKey + int(turn%2)*int(o.meta.Buckets) + wire.OrderBucket(u.OrderID, o.meta.Buckets)
+	o.batch[key] = append(o.batch[key], wire.OrderField(u.OrderID), o.record)
+	o.last = nil
+	o.done.Orders++
+	if o.n++; o.n < batchSize {
+		return nil
+	}
+	err := o.send(o.batch)
+	o.batch, o.n = make(map[int][]any), 0
+	return err
+}

@@ -1,0 +1,293 @@
+package rebuild
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+	"rankcache/internal/writer"
+	"rankcache/ledger"
+	"rankcache/origin"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// testTimeout is long enough for a busy machine.
+const testTimeout = time.Minute
+
+// fixture is a writer and a ledger, with one board.
+type fixture struct {
+	*Rebuilder
+	redis    *redis.Client
+	handler  http.Handler // of the writer
+	name     string
+	board    rankcache.BoardID
+	class    string // of the board
+	database string
+	file     *rooms.File
+	at       int64 // of all commands
+	orders   []order
+}
+
+// order is a command and its answer.
+type order struct{ command, answer string }
+
+// tiers has no board super-hot.
+type tiers struct{ file *rooms.File }
+
+func (t tiers) File() *rooms.File                                { return t.file }
+func (t tiers) Mode(rankcache.BoardID, string) (mode rooms.Mode) { return mode }
+
+// testLog shows the log of a failed test.
+type testLog struct{ t testing.TB }
+
+func (l testLog) Write(line []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+// classes are those of the fixture's boards.
+const classes = `classes:
+- {name: plain, board: "NAME-plain:{zone}", period: none, ledger: true}
+- {name: ties, board: "NAME-ties:{zone}", period: none, ledger: true, ties: first, score: integer}
+- {name: trim, board: "NAME-trim:{zone}", period: none, ledger: true, trim: 8, ops: [incr]}
+`
+
+// newIdle returns a fixture without a writer and a ledger that run.
+func newIdle(t testing.TB, kind string) *fixture {
+	t.Helper()
+	name := strings.NewReplacer("_", "-", ":", "-").Replace(testkit.Name(t))
+	f := &fixture{redis: redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true}),
+		name: name, database: testkit.Database(t, kind), at: time.Now().UnixMilli()}
+	t.Cleanup(func() { f.redis.Close() })
+	var err error
+	f.file, err = rooms.Parse([]byte(strings.ReplaceAll(classes, "NAME", name)))
+	must(t, err)
+	store, err := ledger.Open(f.database, nil)
+	must(t, err)
+	t.Cleanup(func() { store.Close() })
+	must(t, store.Migrate(t.Context()))
+	names := wire.DefaultNames()
+	names.Commands, names.Refused, names.Ledger = "c-"+name, "r-"+name, "l-"+name
+	store.Orders = ledger.NewRedisOrders(f.redis, names)
+	f.Rebuilder = New(Options{Redis: f.redis, Names: names, Origin: origin.New(f.redis, names), Store: store, Rules: f.rules, Log: slog.New(slog.NewTextHandler(testLog{t}, nil))})
+	return f
+}
+
+// newFixture starts a writer and a ledger.
+func newFixture(t testing.TB, kind string) *fixture {
+	t.Helper()
+	f := newIdle(t, kind)
+	o, kafka := f.opts, map[string]string{"bootstrap.servers": testkit.Kfake(t).Addr()}
+	w, err := writer.New(writer.Options{Redis: f.redis, Names: o.Names, Tiers: tiers{f.file}, Kafka: kafka, Group: f.name, BoardLife: 24 * time.Hour,
+		Topics: writer.Topics{CommandPartitions: 1, LedgerPartitions: 1}, Log: o.Log})
+	must(t, err)
+	f.handler = w.Handler()
+	l, err := ledger.New(ledger.Options{Store: o.Store, Kafka: kafka, Topic: o.Names.Ledger, Commands: o.Names.Commands, Group: f.name, Log: o.Log})
+	must(t, err)
+	run(t, w.Run)
+	f.of("plain", "warm").give(t, "warm", "m", `"op":"incr","delta":1`) // makes the ledger's topic
+	run(t, l.Run)
+	return f
+}
+
+// of returns the fixture for a board of a class.
+func (f *fixture) of(class, zone string) *fixture {
+	own := *f
+	own.class, own.board = class, rankcache.BoardID(f.name+"-"+class+":"+zone)
+	return &own
+}
+
+func (f *fixture) rules(b rankcache.BoardID) Rules {
+	_, kind, _ := f.file.Board(b)
+	return Rules{Expires: time.Now().Add(time.Hour).UnixMilli(), OrderLife: kind.Orders, Buckets: 4, Trimmed: kind.Trim > 0, Ties: kind.Ties != rooms.TiesMember}
+}
+
+// run runs a part until the test ends.
+func run(t testing.TB, part func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if err := part(ctx); err != nil {
+			t.Error("run:", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); ended.Wait() })
+}
+
+// post posts a command and returns status and answer.
+func (f *fixture) post(command string) (int, string) {
+	rec := httptest.NewRecorder()
+	req := httptest.NewRequest(http.MethodPost, "/v1/scores", strings.NewReader(command))
+	req.Header.Set("Content-Type", "application/json")
+	f.handler.ServeHTTP(rec, req)
+	return rec.Code, strings.TrimSpace(rec.Body.String())
+}
+
+// command is the JSON of a command.
+func (f *fixture) command(id, member, what string) string {
+	return fmt.Sprintf(`{"order":%q,"board":%q,"member":%q,%s,"at":%d}`, id, f.board, member, what, f.at)
+}
+
+// give has the writer apply a command, and remembers it.
+func (f *fixture) give(t testing.TB, id, member, what string) {
+	t.Helper()
+	command, last := f.command(id, member, what), ""
+	testkit.Eventually(t, testTimeout, func() error { // the producer needs a moment at the start
+		status, answer := f.post(command)
+		if last = answer; status != http.StatusOK {
+			return fmt.Errorf("%d %s", status, answer)
+		}
+		return nil
+	})
+	f.orders = append(f.orders, order{command, last})
+}
+
+// fill makes a board with changes of all kinds.
+func (f *fixture) fill(t testing.TB) {
+	t.Helper()
+	for i := range 40 {
+		f.give(t, fmt.Sprint("incr-", i), fmt.Sprint("m", i%12), fmt.Sprintf(`"op":"incr","delta":%d`, i+1))
+	}
+	if f.class != "trim" {
+		f.give(t, "set", "m3", `"op":"set","score":7`)
+		f.give(t, "delete", "m4", `"op":"delete"`)
+		f.give(t, "later", "m4", `"op":"incr","delta":2`)
+		f.give(t, "gone", "m5", `"op":"delete"`)
+	}
+	f.settle(t)
+}
+
+// settle waits until the ledger has what Redis has.
+func (f *fixture) settle(t testing.TB) {
+	t.Helper()
+	testkit.Eventually(t, testTimeout, func() error {
+		settled, err := f.opts.Store.Settled(t.Context(), f.board, f.state(t))
+		if err == nil && !settled {
+			err = fmt.Errorf("the ledger is behind")
+		}
+		return err
+	})
+}
+
+func (f *fixture) state(t testing.TB) rankcache.State {
+	t.Helper()
+	return testkit.BoardState(t, f.redis, f.opts.Names, f.board)
+}
+
+// scores returns what is on the board.
+func (f *fixture) scores(t testing.TB) map[string]float64 {
+	t.Helper()
+	rows, err := f.redis.ZRangeWithScores(t.Context(), f.opts.Names.BoardKey(f.board), 0, -1).Result()
+	must(t, err)
+	scores := make(map[string]float64)
+	for _, r := range rows {
+		scores[r.Member.(string)] = r.Score
+	}
+	return scores
+}
+
+// keys returns the board's keys.
+func (f *fixture) keys(t testing.TB) []string {
+	t.Helper()
+	keys, err := f.redis.Keys(t.Context(), "*"+string(f.board)+"*").Result()
+	must(t, err)
+	return keys
+}
+
+// wantRebuilt checks scores, checksum, expiry and order ids of a board that was rebuilt.
+func (f *fixture) wantRebuilt(t testing.TB, want map[string]float64, before rankcache.State) {
+	t.Helper()
+	equal(t, "scores", f.scores(t), want)
+	sum := uint64(0)
+	for member, score := range want {
+		sum += wire.Hash(member, score)
+	}
+	state := f.state(t)
+	if state.Run <= before.Run || state.Seq != before.Seq || !state.HasSum || state.Sum != sum&wire.SumMask {
+		t.Errorf("state %v, was %v: want a later run, the same seq and the sum of the members", state, before)
+	}
+	for _, key := range f.keys(t) {
+		if strings.Contains(key, "rebuild") || strings.Contains(key, "adopter") {
+			t.Error("left over:", key)
+		}
+		if ttl := f.redis.PTTL(t.Context(), key).Val(); ttl <= 0 {
+			t.Errorf("%s does not expire: %v", key, ttl)
+		}
+	}
+	for _, o := range f.orders {
+		if status, answer := f.post(o.command); status != http.StatusOK || repeated(answer) != repeated(o.answer) || !strings.Contains(answer, `"duplicate":true`) {
+			t.Errorf("a repeat of %s is answered %d %s, want %s", o.command, status, answer, o.answer)
+		}
+	}
+	equal(t, "state after repeats", f.state(t), state)
+}
+
+// repeated returns an answer without what tells a repeat.
+func repeated(answer string) string {
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(answer), &fields); err != nil {
+		return answer
+	}
+	delete(fields, "duplicate")
+	return fmt.Sprint(fields)
+}
+
+// wantProved compares the ledger with itself and Redis.
+func (f *fixture) wantProved(t testing.TB) {
+	t.Helper()
+	f.settle(t)
+	p, err := f.opts.Store.Prove(t.Context(), f.board)
+	must(t, err)
+	if !p.Proved || p.State.Seq != f.state(t).Seq || p.Sum != f.state(t).Sum {
+		t.Errorf("ledger at %v, Redis at %v, not proved: %s", p.State, f.state(t), p.Why())
+	}
+	rows := testkit.SQL(t, f.database)
+	scores := maps.Collect(allScores(t, rows, f.board))
+	equal(t, "ledger's scores", scores, f.scores(t))
+}
+
+func allScores(t testing.TB, db *sql.DB, board rankcache.BoardID) func(func(string, float64) bool) {
+	return func(yield func(string, float64) bool) {
+		rows, err := db.QueryContext(t.Context(), "SELECT member, score FROM rank_score WHERE score IS NOT NULL AND board = '"+string(board)+"'")
+		must(t, err)
+		defer rows.Close()
+		for rows.Next() {
+			var member string
+			var score float64
+			must(t, rows.Scan(&member, &score))
+			yield(member, score)
+		}
+		must(t, rows.Err())
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

@@ -1,0 +1,38 @@
+-- Puts the temporary keys in the place of a board's, and its new meta with them.
+-- KEYS: meta, lease, then pairs: a key of the board, its temporary key; the board's sorted
+-- set and hash of all scores first.
+-- ARGV: value of the lease, run that the rebuild has given the board, new meta, of which the
+-- present one's life, end and expiry stay, members, fields of all temporary hashes, 1 if all
+-- scores are kept.
+-- Returns 1, or a reason.
+local call = redis.call
+local meta = call('GET', KEYS[1])
+if call('GET', KEYS[2]) ~= ARGV[1] or not meta or #meta ~= 72 or string.format('%.0f', (struct.unpack('>I8', meta, 3))) ~= ARGV[2] then
+  return 'lease'
+end
+local flags, expires, fields = meta:byte(2), string.format('%.0f', (struct.unpack('>I8', meta, 43))), 0
+for i = 6, #KEYS, 2 do
+  fields = fields + call('HLEN', KEYS[i])
+end
+if call('ZCARD', KEYS[4]) ~= tonumber(ARGV[4]) or fields ~= tonumber(ARGV[5]) then
+  return 'keys'
+end
+for i = 3, #KEYS, 2 do
+  if i ~= 5 or ARGV[6] == '1' then
+    call('UNLINK', KEYS[i])
+    if call('EXISTS', KEYS[i + 1]) == 1 then
+      call('RENAME', KEYS[i + 1], KEYS[i])
+      if expires == '0' then
+        call('PERSIST', KEYS[i])
+      else
+        call('PEXPIREAT', KEYS[i], expires)
+      end
+    end
+  end
+end
+call('SET', KEYS[1], struct.pack('>BB', 1, flags % 16) .. ARGV[3]:sub(3, 34) .. meta:sub(35, 50) .. ARGV[3]:sub(51))
+if expires ~= '0' then
+  call('PEXPIREAT', KEYS[1], expires)
+end
+call('DEL', KEYS[2])
+return 1

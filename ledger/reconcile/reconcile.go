@@ -1,0 +1,291 @@
+// Package reconcile compares the ledger with the business's own books, order by order: what
+// is missing in the ledger is posted as a command, what differs or is not in the books is
+// reported, and nothing is overwritten.
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"rankcache"
+	"rankcache/ledger"
+	"rankcache/wire"
+)
+
+const (
+	// Settling is how old an order has to be to be compared: until then it may be under way
+	// to either side. The two may have times that differ by as much.
+	Settling = time.Minute
+	// slice is the time that is compared at once. What is kept of it is 8 bytes a row.
+	slice = 10 * time.Minute
+	// batch is how many orders are looked up at once.
+	batch = 1000
+	// forgotten is the order life of a board that Redis does not have, and sooner by how
+	// much an order counts as too old, as its post takes time.
+	forgotten, sooner = time.Hour, 2 * time.Minute
+	// postAgain is when an order that is still missing is posted once more.
+	postAgain = time.Minute
+)
+
+// Post writes commands to the writers' topic and returns once they are acknowledged.
+type Post func(ctx context.Context, commands []*wire.LedgerUpdate) error
+
+// Reconciler compares one ledger with one set of books. Its methods belong to one goroutine.
+type Reconciler struct {
+	Books   *Books
+	Store   *ledger.Store // with Orders
+	Post    Post          // nil: missing orders are reported only
+	Classes []string      // whose boards are in the books; none: all boards of the ledger
+	Most    int           // differences of a kind that a report has
+
+	posted map[uint64]time.Time // when missing orders were posted, by hash
+}
+
+// Compare compares the orders of a time, in Unix milliseconds, and posts what is missing.
+// The ledger has to have all commands of that time (see [ledger.Poster.Reached]). Memory is 8
+// bytes a row of ten minutes. The report is also returned with an error: as far as it got.
+func (r *Reconciler) Compare(ctx context.Context, from, to int64, now time.Time) (*Report, error) {
+	report := newReport(from, to)
+	r.forget(now)
+	for at := from; at < to; at += slice.Milliseconds() {
+		c := &comparison{r: r, report: report, from: at, to: min(at+slice.Milliseconds(), to), now: now}
+		if err := c.run(ctx); err != nil {
+			return report, err
+		}
+	}
+	report.sort()
+	return report, nil
+}
+
+// forget drops what may be posted again.
+func (r *Reconciler) forget(now time.Time) {
+	if r.posted == nil {
+		r.posted = make(map[uint64]time.Time)
+	}
+	for order, at := range r.posted {
+		if now.Sub(at) >= postAgain {
+			delete(r.posted, order)
+		}
+	}
+}
+
+// comparison is that of one slice of time.
+type comparison struct {
+	r        *Reconciler
+	report   *Report
+	from, to int64
+	now      time.Time
+	boards   map[ledger.BoardClass][]rankcache.BoardID // that may have orders of a class
+	orders   []uint64                                  // hashes of all that the books have
+	batch    []*Row
+}
+
+func (c *comparison) run(ctx context.Context) (err error) {
+	around := Settling.Milliseconds()
+	if c.boards, err = c.r.Store.Active(ctx, c.from-around); err != nil {
+		return fmt.Errorf("boards of the ledger: %w", err)
+	}
+	if err := c.r.Books.Each(ctx, c.from-around, c.to+around, func(row *Row) error { return c.book(ctx, row) }); err != nil {
+		return err
+	}
+	if err := c.lookUp(ctx); err != nil {
+		return err
+	}
+	slices.Sort(c.orders)
+	if err := c.r.Store.EachChange(ctx, c.from, c.to, c.r.Classes, c.change); err != nil {
+		return fmt.Errorf("changes of the ledger: %w", err)
+	}
+	return nil
+}
+
+// book takes one row of the books.
+func (c *comparison) book(ctx context.Context, row *Row) error {
+	c.orders = append(c.orders, orderHash(row.Board, row.class(), row.Member, row.Order))
+	if row.At < c.from || row.At >= c.to {
+		return nil
+	}
+	c.report.Books++
+	if err := row.check(); err != nil {
+		d := row.differs(Bad)
+		d.Why = err.Error()
+		c.add(d)
+		return nil
+	}
+	if c.batch = append(c.batch, row); len(c.batch) < batch {
+		return nil
+	}
+	return c.lookUp(ctx)
+}
+
+func (c *comparison) add(d Difference) { c.report.add(c.r.Most, d) }
+
+// orderHash names an order of a board, or of the boards of a class.
+func orderHash(board rankcache.BoardID, class ledger.BoardClass, member, order string) uint64 {
+	var room [256]byte
+	if board != "" {
+		class = ledger.BoardClass{}
+	}
+	key := room[:0]
+	for _, part := range []string{string(board), class.Name, class.Dims, member, order} {
+		key = append(append(key, part...), 0)
+	}
+	return xxhash.Sum64(key)
+}
+
+// differs returns a difference about the row.
+func (r *Row) differs(kind string) Difference {
+	change := r.Change
+	return Difference{Kind: kind, Order: r.Order, Board: r.Board, Class: r.Class, Dims: r.Dims, Member: r.Member, Books: &change}
+}
+
+// lookUp compares the orders of the batch with the ledger's.
+func (c *comparison) lookUp(ctx context.Context) error {
+	var keys []ledger.OrderKey
+	for _, row := range c.batch {
+		keys = append(keys, c.keys(row)...)
+	}
+	applied, lost, err := c.r.Store.Ordered(ctx, keys)
+	if err != nil {
+		return fmt.Errorf("orders of the ledger: %w", err)
+	}
+	var missing []*Row
+	var inLost []bool
+	for _, row := range c.batch {
+		switch there, same := row.among(applied, c.keys(row)); {
+		case there == nil:
+			before, _ := row.among(lost, c.keys(row))
+			missing, inLost = append(missing, row), append(inLost, before != nil)
+		case !same:
+			d := row.differs(Different)
+			d.Ledger = changeOf(there)
+			c.add(d)
+		}
+	}
+	c.batch = c.batch[:0]
+	return c.post(ctx, missing, inLost)
+}
+
+// keys returns where the ledger would have a row.
+func (c *comparison) keys(row *Row) []ledger.OrderKey {
+	if row.Board != "" {
+		return []ledger.OrderKey{{Board: row.Board, Member: row.Member, Order: row.Order}}
+	}
+	boards := c.boards[row.class()]
+	keys := make([]ledger.OrderKey, len(boards))
+	for i, b := range boards {
+		keys[i] = ledger.OrderKey{Board: b, Member: row.Member, Order: row.Order}
+	}
+	return keys
+}
+
+// among returns a change of the row's order, nil if there is none, and whether it is what the
+// books have. Times are not compared: one is the app's, the other may be the writer's.
+func (r *Row) among(changes map[ledger.OrderKey][]*wire.Update, keys []ledger.OrderKey) (there *wire.Update, same bool) {
+	for _, k := range keys {
+		for _, u := range changes[k] {
+			there = u
+			if is := changeOf(u); is.Op == r.Op && is.Number == r.Number {
+				return u, true
+			}
+		}
+	}
+	return there, false
+}
+
+// changeOf returns what an order did as the books would have it.
+func changeOf(u *wire.Update) *Change {
+	c := &Change{Op: u.Op.String(), At: u.At}
+	switch u.Op {
+	case wire.OpIncr:
+		c.Number = u.Delta
+	case wire.OpSet:
+		c.Number = rankcache.ShownScore(u.Score)
+	}
+	return c
+}
+
+// post posts the missing orders that may be, and reports all.
+func (c *comparison) post(ctx context.Context, missing []*Row, inLost []bool) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	metas, err := c.metas(ctx, missing)
+	if err != nil {
+		return err
+	}
+	var commands []*wire.LedgerUpdate
+	var differences []Difference
+	for i, row := range missing {
+		d := row.differs(Missing)
+		if d.Why = c.why(row, metas[row.Board], inLost[i]); d.Why == "" {
+			d.Posted, commands = true, append(commands, row.command())
+			c.r.posted[orderHash(row.Board, row.class(), row.Member, row.Order)] = c.now
+		}
+		differences = append(differences, d)
+	}
+	if len(commands) > 0 {
+		if err := c.r.Post(ctx, commands); err != nil {
+			return err
+		}
+	}
+	for _, d := range differences {
+		c.add(d)
+	}
+	return nil
+}
+
+// metas returns the states in Redis of the boards that the rows name.
+func (c *comparison) metas(ctx context.Context, rows []*Row) (map[rankcache.BoardID]wire.Meta, error) {
+	var boards []rankcache.BoardID
+	for _, row := range rows {
+		if row.Board != "" {
+			boards = append(boards, row.Board)
+		}
+	}
+	slices.Sort(boards)
+	return c.r.Store.Orders.Metas(ctx, slices.Compact(boards))
+}
+
+// why returns why a missing order is not posted, "" if it is.
+func (c *comparison) why(row *Row, meta wire.Meta, inLost bool) string {
+	life := time.Duration(meta.OrderLife) * time.Second // #nosec G115 -- days at most
+	if life == 0 {
+		life = forgotten
+	}
+	_, lately := c.r.posted[orderHash(row.Board, row.class(), row.Member, row.Order)]
+	switch {
+	case inLost:
+		return InRankLost
+	case meta.Life >= wire.LifeClosed:
+		return Closed
+	case row.At < c.now.Add(sooner-life).UnixMilli():
+		return TooOld
+	case c.r.Post == nil:
+		return OnlyLooked
+	case lately:
+		return PostedLately
+	}
+	return ""
+}
+
+func (c *comparison) has(order uint64) bool {
+	_, has := slices.BinarySearch(c.orders, order)
+	return has
+}
+
+// change takes one change of the ledger, which the books should have.
+func (c *comparison) change(u *wire.Update, class ledger.BoardClass) error {
+	c.report.Ledger++
+	if u.OrderID == "" {
+		c.report.Unnamed++
+		return nil
+	}
+	if !c.has(orderHash(u.Board, ledger.BoardClass{}, u.Member, u.OrderID)) && (class.Name == "" || !c.has(orderHash("", class, u.Member, u.OrderID))) {
+		c.add(Difference{Kind: Extra, Order: u.OrderID, Board: u.Board, Class: class.Name, Member: u.Member, Ledger: changeOf(u)})
+	}
+	return nil
+}

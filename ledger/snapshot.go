@@ -1,0 +1,128 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// Snapshot is what the ledger has of a board at one moment. It is valid while the function
+// that got it runs, and belongs to its goroutine.
+type Snapshot struct {
+	Board      rankcache.BoardID
+	State      rankcache.State // of the row with the highest seq; zero: the ledger has no row
+	Begin      uint64          // first seq that the ledger has met; more than 1: it began later than the board
+	First      uint64          // first seq that is kept
+	Incomplete bool            // what a member had before a loss was removed as too old
+	Pending    int             // changes that Redis has lost and that are to be applied again
+	Lost       int64           // the latest row of rank_lost
+	Earlier    int             // members of lives before the board began anew that are not its members now
+
+	base int64
+	t    *transaction
+}
+
+// snapshots reads boards.
+type snapshots struct{ *database }
+
+// Snapshot calls read with what the ledger has of the board at one moment.
+func (s snapshots) Snapshot(ctx context.Context, board rankcache.BoardID, read func(*Snapshot) error) error {
+	return s.in(ctx, sql.LevelRepeatableRead, func(t *transaction) error {
+		v := &Snapshot{Board: board, t: t}
+		if err := v.describe(); err != nil {
+			return err
+		}
+		return read(v)
+	})
+}
+
+func (v *Snapshot) describe() (err error) {
+	p := Proof{Board: v.Board}
+	if v.base, err = proofState(v.t, &p); err != nil && !errors.Is(err, ErrNoBoard) {
+		return err
+	}
+	v.State, v.Begin, v.First, v.Incomplete = p.State, p.Begin, p.First, p.Incomplete
+	q := v.t.d.query("SELECT count(CASE WHEN state = ").arg(lostPending).add(" THEN 1 END), COALESCE(MAX(id), 0) FROM rank_lost WHERE board = ").arg(string(v.Board))
+	if err := q.each(v.t, func(row *sql.Rows) error { return row.Scan(&v.Pending, &v.Lost) }); err != nil {
+		return err
+	}
+	q = v.t.d.query("SELECT count(*) FROM rank_score WHERE board = ").arg(string(v.Board)).add(" AND run < ").arg(v.base).add(" AND score IS NOT NULL")
+	return q.each(v.t, func(row *sql.Rows) error { return row.Scan(&v.Earlier) })
+}
+
+// behind is a condition for the kept rows of the board's life that follow a place; 0: all.
+func (v *Snapshot) behind(q *query, place rankcache.State) *query {
+	run, seq := max(int64(place.Run), v.base), int64(place.Seq)
+	return q.add(" WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(run).add(" AND (run > ").arg(run).add(" OR seq > ").arg(seq).add(")")
+}
+
+// Missing returns how many changes behind a place that had none missing are not there; the
+// zero place: of all that are kept.
+func (v *Snapshot) Missing(place rankcache.State) (uint64, error) {
+	first, rows := max(v.First, place.Seq+1), uint64(0)
+	err := v.behind(v.t.d.query("SELECT count(*) FROM rank_log"), place).each(v.t, func(row *sql.Rows) error { return row.Scan(&rows) })
+	if first > v.State.Seq {
+		return 0, err
+	}
+	want := v.State.Seq - first + 1
+	return want - min(rows, want), err
+}
+
+// Members calls fn for each member, in the order of its bytes.
+func (v *Snapshot) Members(fn func(rankcache.Entry) error) error {
+	return v.t.entries(v.of("SELECT member, score FROM rank_score").add(" AND score IS NOT NULL ORDER BY member"), fn)
+}
+
+// Trimmed calls fn for each member that was trimmed, with the score that it had then.
+func (v *Snapshot) Trimmed(fn func(rankcache.Entry) error) error {
+	q := v.of("SELECT s.member, (SELECT l.score FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1) FROM rank_score s").
+		add(" AND score IS NULL")
+	return v.t.entries(q, fn)
+}
+
+func (v *Snapshot) of(selected string) *query {
+	return v.t.d.query(selected, " WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(v.base)
+}
+
+// Changes calls fn for each change behind a place whose time is at or after one in Unix
+// milliseconds, in the sequence in which Redis applied them.
+func (v *Snapshot) Changes(place rankcache.State, since int64, fn func(*wire.Update) error) error {
+	q := v.behind(v.t.d.query("SELECT ", logColumns, " FROM rank_log"), place).add(" AND at >= ").arg(since).add(" ORDER BY run, seq")
+	return q.each(v.t, func(row *sql.Rows) error {
+		u, err := scanUpdate(row)
+		if err != nil {
+			return err
+		}
+		return fn(u)
+	})
+}
+
+// entries runs a query of members and scores; those without a score are left out.
+func (t *transaction) entries(q *query, fn func(rankcache.Entry) error) error {
+	return q.each(t, func(row *sql.Rows) error {
+		var member string
+		var score sql.NullFloat64
+		if err := row.Scan(&member, &score); err != nil || !score.Valid {
+			return err
+		}
+		return fn(rankcache.Entry{Member: member, Score: score.Float64})
+	})
+}
+
+// BoardsOf returns the names of up to n boards of a class that follow one, in the order of
+// their bytes.
+func (s snapshots) BoardsOf(ctx context.Context, class string, after rankcache.BoardID, n int) (boards []rankcache.BoardID, err error) {
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		q := t.d.query("SELECT DISTINCT board FROM rank_board WHERE class = ").arg(class).add(" AND board > ").arg(string(after)).add(" ORDER BY board LIMIT ").arg(n)
+		return q.each(t, func(row *sql.Rows) error {
+			var b string
+			err := row.Scan(&b)
+			boards = append(boards, rankcache.BoardID(b))
+			return err
+		})
+	})
+	return boards, err
+}
