@@ -74,6 +74,12 @@ func (a *webApp) movesRows(t *testing.T, h *fixture, restart func(meanwhile func
 	p.await("the changed board", rows(h.rows(t)))
 	p.await("the same row at the top", `window.place > 1 && window.row.rowIndex === 1`)
 	p.await("the row slid", `window.slides > 0`)
+	p.value(`window.diffs = 0; window.other = new EventSource(location.pathname + '/live'); other.addEventListener('diff', () => { window.diffs++ });
+		other.addEventListener('page', () => { window.joined = true }); 0`)
+	p.await("another viewer", `window.joined === true`)
+	h.giveTo(t, h.star, "m0", 1)
+	p.await("one row changed", rows(h.rows(t)))
+	p.await("a diff", `window.diffs > 0`)
 	p.checkNames(t)
 	p.checkPhone(t)
 	p.await("rows at rest", `document.getAnimations().length === 0`) // colours fade
