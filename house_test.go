@@ -33,8 +33,8 @@ var (
 	// assemblers import any folder.
 	assemblers = []string{"rankcache/internal/app", "rankcache/internal/lab", "rankcache/internal/testkit", "rankcache/cmd"}
 
-	// examples show other modules how to embed rankcache, so they import only what these
-	// can: the ground floor and star folders that are not internal.
+	// examples show other modules how to use rankcache, so they import only what these
+	// can: the ground floor, star folders that are not internal, and each other.
 	examples = "rankcache/examples"
 
 	// alone import no package of the module.
@@ -93,6 +93,7 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/origin", "rankcache/internal/app"},
 		{"rankcache/origin", "rankcache/internal/testkit"},
 		{"rankcache/deploy/sample", "rankcache"},
+		{"rankcache/sidecar", "rankcache/examples/live/go/live"},
 		{"rankcache/examples/embed", "rankcache/internal/roomsync"},
 		{"rankcache/examples/embed", "rankcache/internal/yield"},
 		{"rankcache/examples/embed", "rankcache/internal/app"},
@@ -111,6 +112,7 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/examples/embed", "rankcache/wire"},
 		{"rankcache/examples/embed", "rankcache/origin"},
 		{"rankcache/examples/embed", "rankcache/sidecar/httpapi"},
+		{"rankcache/examples/webapp", "rankcache/examples/live/go/live"},
 	} {
 		if !mayImport(c.importer, c.imported) {
 			t.Errorf("%s may not import %s", c.importer, c.imported)
@@ -177,7 +179,7 @@ func mayImport(importer, imported string) bool {
 		return slices.Contains(ground, imported) || isLeafFor(importer, imported) ||
 			within(importer, imported) || within(imported, folder(star, importer)+"/internal")
 	case within(importer, examples):
-		return slices.Contains(ground, imported) || folder(star, imported) != "" && !isInternal(imported)
+		return slices.Contains(ground, imported) || within(imported, examples) || folder(star, imported) != "" && !isInternal(imported)
 	}
 	return false
 }

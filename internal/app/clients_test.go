@@ -25,7 +25,7 @@ import (
 const recipes = "../../examples/clients/"
 
 // TestClientRecipes runs the programs of docs/CLIENTS.md against a sidecar that is killed and
-// started again, and against one that fails a request now and then.
+// started again, and against one that fails a request now and then, or stalls.
 func TestClientRecipes(t *testing.T) {
 	h := newFixture(t)
 	h.give(t, h.star, 3)
@@ -54,6 +54,15 @@ func TestClientRecipes(t *testing.T) {
 	f := newFlaky(t, socket, addr)
 	for _, r := range all {
 		r.triesTwice(t, f)
+	}
+	f.stalls.Store(true)
+	for _, r := range all { // together, as each waits for its time-outs
+		fmt.Fprintln(r.in)
+	}
+	for _, r := range all {
+		if source, _, text := r.answer(t); source != "direct" {
+			t.Errorf("%s with a sidecar that stalls: from %s:%s", r.name, source, text)
+		}
 	}
 }
 
@@ -89,13 +98,20 @@ func startRecipes(t *testing.T, socket, addr string, board rankcache.BoardID) (a
 		{"node", "node", "node " + recipes + "node/leaderboard.mjs " + socket},
 		{"java", "javac", "java -XX:TieredStopAtLevel=1 " + recipes + "java/Leaderboard.java " + addr}, // a JRE may have no compiler
 	} {
-		if _, err := exec.LookPath(c.needs); err != nil {
-			fmt.Fprintf(os.Stderr, "\n*** NOT TESTED: examples/clients/%s: install %s and put it in PATH\n\n", c.name, c.needs)
-			continue
+		if hasToolchain("clients/"+c.name, c.needs) {
+			all = append(all, startRecipe(t, c.name, append(strings.Fields(c.call), testkit.Redis(t), string(board))))
 		}
-		all = append(all, startRecipe(t, c.name, append(strings.Fields(c.call), testkit.Redis(t), string(board))))
 	}
 	return all
+}
+
+// hasToolchain reports whether an example can be run, and prints if not.
+func hasToolchain(example, needs string) bool {
+	_, err := exec.LookPath(needs)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "\n*** NOT TESTED: examples/%s: install %s and put it in PATH\n\n", example, needs)
+	}
+	return err == nil
 }
 
 func startRecipe(t *testing.T, name string, call []string) *recipe {
@@ -123,6 +139,12 @@ func startRecipe(t *testing.T, name string, call []string) *recipe {
 func (r *recipe) read(t *testing.T, state string) (source, gotState, rows string) {
 	t.Helper()
 	fmt.Fprintln(r.in, state)
+	return r.answer(t)
+}
+
+// answer returns what the recipe prints of the next read.
+func (r *recipe) answer(t *testing.T) (source, gotState, rows string) {
+	t.Helper()
 	if !r.out.Scan() {
 		t.Fatalf("%s has ended (%v)", r.name, r.out.Err())
 	}
@@ -203,6 +225,7 @@ func (r *recipe) triesTwice(t *testing.T, f *flaky) {
 type flaky struct {
 	failures    atomic.Int32
 	unavailable atomic.Bool // fails with 503, else by closing the connection
+	stalls      atomic.Bool // sends a part of each answer, and no more
 }
 
 // newFlaky listens where the sidecar did.
@@ -222,8 +245,12 @@ func newFlaky(t *testing.T, socket, addr string) *flaky {
 	return f
 }
 
-func (f *flaky) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch fails := f.failures.Add(-1) >= 0; {
+	case f.stalls.Load():
+		_, _ = io.WriteString(w, `{"source":"hot",`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
 	case fails && f.unavailable.Load():
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case fails:

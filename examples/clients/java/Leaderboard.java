@@ -12,6 +12,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Scanner;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
@@ -67,11 +71,11 @@ public class Leaderboard {
             if (!state.isEmpty()) {
                 target += "&wait_ms=200&min_state=" + URLEncoder.encode(state, UTF_8);
             }
-            var request = HttpRequest.newBuilder(URI.create(target)).timeout(Duration.ofSeconds(1));
+            var request = HttpRequest.newBuilder(URI.create(target));
             if (known != null && !known.etag().isEmpty()) {
                 request.header("If-None-Match", known.etag());
             }
-            var answer = http.send(request.build(), BodyHandlers.ofString());
+            var answer = within(http.sendAsync(request.build(), BodyHandlers.ofString()));
             var headers = answer.headers();
             return switch (answer.statusCode()) {
                 case 200 -> new Page(headers.firstValue("Rankcache-Source").orElse(""), entries(answer.body()),
@@ -81,6 +85,16 @@ public class Leaderboard {
                 default -> // 403 blocked, 412 write_lost: not for Redis
                     throw new IllegalStateException("read " + board + ": " + answer.statusCode() + ": " + answer.body());
             };
+        }
+
+        /** Waits 1 s for the whole answer. HttpRequest's own time-out is for its head alone. */
+        private static <T> T within(CompletableFuture<T> answer) throws IOException, InterruptedException {
+            try {
+                return answer.get(1, TimeUnit.SECONDS);
+            } catch (ExecutionException | TimeoutException away) {
+                answer.cancel(true); // closes the connection
+                throw new IOException(away);
+            }
         }
     }
 
