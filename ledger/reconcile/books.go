@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"rankcache"
 	"rankcache/ledger"
@@ -20,14 +21,18 @@ var ErrQuery = errors.New("the query of the books")
 // Books are the business's own records of orders in another database, which is only read. It
 // is safe for concurrent use.
 type Books struct {
-	db    *sql.DB
-	query string
+	db       *sql.DB
+	query    string
+	patience time.Duration
 }
+
+// booksPatience is how long the query of one slice of time may take, its rows included.
+const booksPatience = 2 * time.Minute
 
 // NewBooks returns the books in a database that the caller closes. The query has two
 // parameters, the first time and the time behind the last in Unix milliseconds, and a row of
 // [Columns] for each order and member.
-func NewBooks(db *sql.DB, query string) *Books { return &Books{db, query} }
+func NewBooks(db *sql.DB, query string) *Books { return &Books{db, query, booksPatience} }
 
 // Columns of the query of the books: board, or class and dims, and all of the others.
 const Columns = "order_id, board or class and dims (a JSON object of texts), member, op (incr, set or delete), number, at (Unix milliseconds)"
@@ -40,6 +45,7 @@ type Row struct {
 	Dims   map[string]string `json:"dims,omitempty"`
 	Member string            `json:"member"`
 	Change
+	unnumbered bool // number is NULL
 }
 
 // Change is what an order does to its member's score.
@@ -64,6 +70,8 @@ func (r *Row) check() error {
 	}
 	if op == wire.OpDelete {
 		r.Number = 0
+	} else if r.unnumbered {
+		err = errors.Join(err, errors.New("number is NULL: want what an incr adds, or the score of a set"))
 	}
 	return errors.Join(err, rankcache.CheckMember(r.Member), wire.CheckOrderID(r.Order), rankcache.CheckScore(r.Number))
 }
@@ -82,7 +90,14 @@ func (r *Row) command() *wire.LedgerUpdate {
 
 // Each calls fn for each row of a time, in the order in which the database has them. The
 // transaction is a read-only one. fn owns the row.
-func (b *Books) Each(ctx context.Context, from, to int64, fn func(*Row) error) error {
+func (b *Books) Each(ctx context.Context, from, to int64, fn func(*Row) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, b.patience)
+	defer cancel()
+	defer func() {
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("%w takes longer than %v: check that its time has an index, and locks: %w", ErrQuery, b.patience, err)
+		}
+	}()
 	tx, err := b.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return fmt.Errorf("the books: %w", err)
@@ -145,7 +160,7 @@ func (s *scanner) row(rows *sql.Rows) (*Row, error) {
 	}
 	c := &s.columns
 	r := &Row{Order: c.order.String, Board: rankcache.BoardID(c.board.String), Member: c.member.String,
-		Change: Change{c.op.String, c.number.Float64, c.at.Int64}}
+		Change: Change{c.op.String, c.number.Float64, c.at.Int64}, unnumbered: !c.number.Valid}
 	if r.Board != "" {
 		return r, nil
 	}

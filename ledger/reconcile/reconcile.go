@@ -188,7 +188,7 @@ func (r *Row) among(changes map[ledger.OrderKey][]*wire.Update, keys []ledger.Or
 	for _, k := range keys {
 		for _, u := range changes[k] {
 			there = u
-			if is := changeOf(u); is.Op == r.Op && is.Number == r.Number {
+			if is := changeOf(u); is.Op == r.Op && (is.Number == r.Number || u.Op == wire.OpSet && u.Score == r.Number) {
 				return u, true
 			}
 		}
@@ -221,7 +221,7 @@ func (c *comparison) post(ctx context.Context, missing []*Row, inLost []bool) er
 	var differences []Difference
 	for i, row := range missing {
 		d := row.differs(Missing)
-		if d.Why = c.why(row, metas[row.Board], inLost[i]); d.Why == "" {
+		if d.Why = c.why(row, c.meta(row, metas), inLost[i]); d.Why == "" {
 			d.Posted, commands = true, append(commands, row.command())
 			c.r.posted[orderHash(row.Board, row.class(), row.Member, row.Order)] = c.now
 		}
@@ -238,16 +238,32 @@ func (c *comparison) post(ctx context.Context, missing []*Row, inLost []bool) er
 	return nil
 }
 
-// metas returns the states in Redis of the boards that the rows name.
+// metas returns the states in Redis of the boards that the rows name, and of those of their classes.
 func (c *comparison) metas(ctx context.Context, rows []*Row) (map[rankcache.BoardID]wire.Meta, error) {
 	var boards []rankcache.BoardID
 	for _, row := range rows {
 		if row.Board != "" {
 			boards = append(boards, row.Board)
+		} else {
+			boards = append(boards, c.boards[row.class()]...)
 		}
 	}
 	slices.Sort(boards)
 	return c.r.Store.Orders.Metas(ctx, slices.Compact(boards))
+}
+
+// meta returns the state of the row's board; of a class only the shortest order life, as the
+// writers choose the board by the time.
+func (c *comparison) meta(row *Row, metas map[rankcache.BoardID]wire.Meta) (meta wire.Meta) {
+	if row.Board != "" {
+		return metas[row.Board]
+	}
+	for _, b := range c.boards[row.class()] {
+		if life := metas[b].OrderLife; life > 0 && (meta.OrderLife == 0 || life < meta.OrderLife) {
+			meta.OrderLife = life
+		}
+	}
+	return meta
 }
 
 // why returns why a missing order is not posted, "" if it is.

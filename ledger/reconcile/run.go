@@ -83,10 +83,11 @@ func (r *Runner) round(ctx context.Context, now time.Time) error {
 		from = now.Add(-window)
 	}
 	report, err := r.Reconciler.Compare(ctx, from.UnixMilli(), to.UnixMilli(), now)
-	r.note(report, whole)
+	r.metrics.posted.Add(float64(report.Posted))
 	if err != nil {
-		return err
+		return err // the gauges keep what the last comparison had
 	}
+	r.note(report, whole)
 	if r.done = to; whole {
 		r.whole = now
 	}
@@ -98,7 +99,6 @@ func (r *Runner) round(ctx context.Context, now time.Time) error {
 func (r *Runner) note(report *Report, whole bool) {
 	r.metrics.rows.WithLabelValues("books").Add(float64(report.Books))
 	r.metrics.rows.WithLabelValues("ledger").Add(float64(report.Ledger))
-	r.metrics.posted.Add(float64(report.Posted))
 	for kind, n := range report.Counts {
 		if whole {
 			r.metrics.differences.WithLabelValues(kind).Set(0)
