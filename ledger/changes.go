@@ -51,6 +51,32 @@ func (s changes) Ordered(ctx context.Context, keys []OrderKey) (applied, lost ma
 	return applied, lost, err
 }
 
+// OpsSince returns which operations have changed a member of boards at a time, in Unix
+// milliseconds, or later.
+func (s changes) OpsSince(ctx context.Context, boards []rankcache.BoardID, member string, at int64) (ops []wire.Op, err error) {
+	if len(boards) == 0 {
+		return nil, nil
+	}
+	names, members := make([]string, len(boards)), make([]string, len(boards))
+	for i, b := range boards {
+		names[i], members[i] = string(b), member
+	}
+	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
+		q := t.d.query("SELECT DISTINCT op FROM rank_log WHERE at >= ").arg(at).add(" AND ").among(texts("board", names), texts("member", members))
+		return q.each(t, func(row *sql.Rows) error {
+			var text string
+			err := row.Scan(&text)
+			if err != nil {
+				return err
+			}
+			op, err := parseOp(text)
+			ops = append(ops, op)
+			return err
+		})
+	})
+	return ops, err
+}
+
 // EachChange calls fn for each change of a time, in Unix milliseconds, with the class of its
 // board, in no order. Changes that others have caused are left out. Classes, if there are
 // any, are the only ones.

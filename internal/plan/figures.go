@@ -23,7 +23,7 @@ const (
 	// "The writer": CPU per command in Redis and in the writer.
 	commandRedisSeconds, commandWriterSeconds = 21e-6, 18e-6
 	// "Live pages, Connect and gRPC": CPU of the sidecar for an event.
-	eventSeconds = 12.4e-6
+	eventSeconds = 14.0e-6
 	// "The ledger": bytes of PostgreSQL for a change, more than those of MariaDB.
 	rowBytes = 454
 

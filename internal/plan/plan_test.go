@@ -140,7 +140,7 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"redisSeconds", redisSeconds, `\| redis zrevrange50 \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
 		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 partition \| ([\d,]+) \|`, 1},
 		{"openSeconds", openSeconds, `\| a board that is there \| [\d.]+ to ([\d.]+) s in most runs`, 1},
-		{"eventSeconds", eventSeconds, `\| CPU of an event[^|]*\| \| ([\d.]+) µs \|`, 1e-6},
+		{"eventSeconds", eventSeconds, `\| CPU of an event[^|]*\| \| [\d.]+ µs \| ([\d.]+) µs \|`, 1e-6},
 		{"rowBytes", rowBytes, `\| postgres \| [\d,]+ \| [\d,]+ \| [\d.]+ ms \| ([\d,]+) \|`, 1},
 		{"commandRedisSeconds", commandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
 		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},

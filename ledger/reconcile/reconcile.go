@@ -27,6 +27,9 @@ const (
 	// forgotten is the order life of a board that Redis does not have, and sooner by how
 	// much an order counts as too old, as its post takes time.
 	forgotten, sooner = time.Hour, 2 * time.Minute
+	// mostPosted is how many orders are posted within postAgain. More are hardly lost orders, but
+	// another ledger's books.
+	mostPosted = 10_000
 	// postAgain is when an order that is still missing is posted once more.
 	postAgain = time.Minute
 )
@@ -222,6 +225,11 @@ func (c *comparison) post(ctx context.Context, missing []*Row, inLost []bool) er
 	for i, row := range missing {
 		d := row.differs(Missing)
 		if d.Why = c.why(row, c.meta(row, metas), inLost[i]); d.Why == "" {
+			if d.Why, err = c.changedSince(ctx, row); err != nil {
+				return err
+			}
+		}
+		if d.Why == "" {
 			d.Posted, commands = true, append(commands, row.command())
 			c.r.posted[orderHash(row.Board, row.class(), row.Member, row.Order)] = c.now
 		}
@@ -284,8 +292,29 @@ func (c *comparison) why(row *Row, meta wire.Meta, inLost bool) string {
 		return OnlyLooked
 	case lately:
 		return PostedLately
+	case len(c.r.posted) >= mostPosted:
+		return TooMany
 	}
 	return ""
+}
+
+// changedSince returns [Changed] if the order would be applied behind changes of its member
+// that it does not commute with, else "".
+func (c *comparison) changedSince(ctx context.Context, row *Row) (why string, err error) {
+	boards := c.boards[row.class()]
+	if row.Board != "" {
+		boards = []rankcache.BoardID{row.Board}
+	}
+	ops, err := c.r.Store.OpsSince(ctx, boards, row.Member, row.At)
+	if err != nil {
+		return "", fmt.Errorf("later changes of %s: %w", row.Member, err)
+	}
+	for _, op := range ops {
+		if row.Op != wire.OpIncr.String() || op == wire.OpSet || op == wire.OpDelete {
+			return Changed, nil
+		}
+	}
+	return "", nil
 }
 
 func (c *comparison) has(order uint64) bool {

@@ -104,7 +104,7 @@ func entries(n int) (all []entry) {
 	for i := range n {
 		e := entry{i%3 == 0, fmt.Sprintf("O-%d é", i), fmt.Sprintf("m%d", random.IntN(1000)), wire.OpIncr, float64(random.IntN(100)), now.Add(-window).UnixMilli() + int64(i)*480_000/int64(n)}
 		if i%10 == 0 {
-			e.op = wire.OpSet
+			e.op, e.member = wire.OpSet, fmt.Sprintf("s%d", i) // an incr behind a set of its member is not posted
 		}
 		all = append(all, e)
 	}
@@ -298,10 +298,26 @@ func TestWhatIsNotPosted(t *testing.T) {
 	now = now.Add(postAgain)
 	defer func() { now = now.Add(-postAgain) }()
 	compare(old, "new", "")
+	for _, e := range []entry{{order: "set", member: "s", op: wire.OpSet, number: 5}, {order: "behind", member: "s", op: wire.OpIncr, number: 1},
+		{order: "incr", member: "i", op: wire.OpIncr, number: 5}, {order: "also", member: "i", op: wire.OpIncr, number: 1}, {order: "over", member: "i", op: wire.OpDelete}} {
+		e.at = now.Add(-3 * time.Minute).UnixMilli()
+		if s.write(e); e.order == "set" || e.order == "incr" {
+			e.at += 1000
+			s.apply(e)
+		}
+	}
+	compare(old, "behind", Changed)
+	compare(old, "over", Changed)
+	compare(old, "also", PostedLately)
+	for i := len(r.posted); i < mostPosted; i++ {
+		r.posted[uint64(i)] = now
+	}
+	s.write(entry{order: "more", member: "m", op: wire.OpIncr, number: 1, at: now.Add(-2 * time.Minute).UnixMilli()})
+	compare(old, "more", TooMany)
 	r.Post = nil
-	compare(old, "new", OnlyLooked)
-	if len(posted) != 2 {
-		t.Errorf("%d posts, want 2", len(posted))
+	compare(old, "more", OnlyLooked)
+	if len(posted) != 3 {
+		t.Errorf("%d posts, want new twice and also", len(posted))
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 	InRankLost   = "rank_lost"     // Redis has lost it: the ledger decides
 	Closed       = "closed"        // its board is closed
 	OnlyLooked   = "only_looked"   // nothing was to be posted
+	Changed      = "changed"       // its member was set or deleted since, or changed at all, if the order is a set or delete itself
+	TooMany      = "too_many"      // as many as may be were posted within a minute: are these the right books?
 	PostedLately = "posted_lately" // and the writers have not applied it: look at update_rank's refused commands
 )
 
