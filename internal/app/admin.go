@@ -67,6 +67,10 @@ func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
 	s.addLocalBoards(status)
 	status.Sections["profiles"] = func() any { return s.profileStats() }
 	status.Sections["changes"] = func() any { return map[string]bool{"token_set": s.options.adminToken.get() != ""} }
+	status.Sections["live"] = func() any { return map[string]bool{"streams": s.rpcServer != nil} }
+	if s.rpcServer != nil {
+		mux.HandleFunc("GET /v1/boards/{board}/live", s.rpcServer.ServeLiveBoard)
+	}
 	page := adminapi.Routed(operator.Handler())
 	mux.Handle("GET /{$}", page)
 	mux.Handle("GET /assets/{name}", page)

@@ -4,6 +4,7 @@ import { get, getAged, Problem } from './api.js';
 import * as compare from './compare.js';
 import { byId, el, foreign, list, show, table, text } from './dom.js';
 import { count, none, score, since, span } from './format.js';
+import * as stream from './stream.js';
 
 const rows = 10;
 const shades = 8; // of the discs behind initials
@@ -47,7 +48,8 @@ export function choose(name) {
   again();
 }
 
-// load asks for the board and draws it. An error that the sidecar answers is
+// load draws the board: as it is pushed where the sidecar has streams (--rpc), else
+// by asking for it, as until the first event has come. An error that the sidecar answers is
 // shown in its place; any other is the caller's.
 export async function load({ status, hot, rooms }) {
   const known = knownBoards(status, hot, rooms);
@@ -55,13 +57,15 @@ export async function load({ status, hot, rooms }) {
   if (!chosen && known.length > 0 && !isOpen(status, board)) byId('top-board').value = board = known[0];
   show(byId('top-none'), board === '');
   show(byId('top-some'), board !== '');
-  if (board === '') return;
+  if (board === '') return stream.stop();
   const asked = board;
+  const id = encodeURIComponent(asked);
+  if (status.live?.streams) stream.follow(`/v1/boards/${id}/live?limit=${rows}${status.profiles ? '&profiles=1' : ''}`, draw, aged);
   try {
-    const id = encodeURIComponent(asked);
-    const [answer, details] = await Promise.all([getAged(`/boards/${id}/top?limit=${rows}`), get(`/status/${id}`)]);
+    const [answer, details] = await Promise.all([stream.live() ? undefined : getAged(`/boards/${id}/top?limit=${rows}`), get(`/status/${id}`)]);
     if (asked !== board) return;
-    draw(answer);
+    if (answer && !stream.live()) draw(answer);
+    if (answer) aged(answer.age_ms);
     proof(details);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
@@ -89,8 +93,9 @@ function draw(answer) {
   text(byId('top-source'), { local: 'local memory', hot: 'hot page', redis: 'Redis' }[answer.source] ?? answer.source);
   text(byId('top-seq'), answer.seq === null ? none : count(answer.seq));
   text(byId('top-total'), count(answer.total));
-  text(byId('top-age'), span(answer.age_ms));
 }
+
+const aged = (ms) => text(byId('top-age'), span(ms));
 
 // proof shows both sides of the comparison with Redis: run, seq and checksum.
 function proof({ state, origin_state: origin, origin_state_at: at, proved_state: proved, proved_at: provedAt }) {

@@ -102,6 +102,12 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return httpserve.Serve(ctx, countedListener{ln, &s.conns}, s.Handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true}, s.log)
 }
 
+// ServeLiveBoard answers GET /v1/boards/{board}/live, for another listener of the process.
+// Its stream counts among Config.Streams and ends with Drain.
+func (s *Server) ServeLiveBoard(w http.ResponseWriter, r *http.Request) {
+	eventStreams{streams{s}}.liveBoard(w, r)
+}
+
 // Handler returns what Serve answers with.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
