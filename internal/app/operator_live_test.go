@@ -2,6 +2,8 @@ package app
 
 import (
 	"fmt"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,6 +43,10 @@ func TestOperatorLive(t *testing.T) {
 			}
 			if messages := p.complaints(); len(messages) > 0 {
 				t.Errorf("the console has %q", messages)
+			}
+			s.Signal(syscall.SIGTERM) // the open stream must not hold the end up
+			if code := s.Wait(time.Minute); code != 0 || strings.Contains(s.Log(), "deadline") {
+				t.Errorf("exit code %d:\n%s", code, s.Log())
 			}
 		})
 	}

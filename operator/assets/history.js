@@ -14,11 +14,11 @@ const plots = [
   { key: 'reads', name: 'Reads', of: (p) => sum(p.local, p.hot, p.redis), unit: rate },
   { key: 'memory', name: 'Answered from memory', of: share, unit: (v) => `${v.toFixed(v < 99.95 ? 1 : 0)} %`, least: 100 },
   { key: 'failed', name: 'Failed requests', of: (p) => p.failed, unit: rate, bad: (v) => v > 0 },
-  { key: 'p99', name: 'Slowest 1 % of requests from', of: (p) => p.p99_ms, unit: ms, bad: (v) => v > 50 },
+  { key: 'p99', name: 'p99 of requests', of: (p) => p.p99_ms, unit: ms, bad: (v) => v > 50 },
   { key: 'age', name: 'Oldest local copy', of: (p) => (p.age_s === null ? null : p.age_s * 1000), unit: ms, bad: (v) => v > 15000 },
   { key: 'behind', name: 'Updates behind', of: (p) => p.behind, unit: (v) => v.toFixed(0) },
   { key: 'updates', name: 'Updates applied', of: (p) => p.updates, unit: rate },
-  { key: 'redis', name: 'Slowest 1 % of Redis’s answers from', of: (p) => p.redis_p99_ms, unit: ms },
+  { key: 'redis', name: 'p99 of Redis’s answers', of: (p) => p.redis_p99_ms, unit: ms },
 ];
 
 const sum = (...all) => (all.every((v) => v === null) ? null : all.reduce((a, v) => a + (v ?? 0), 0));
