@@ -101,7 +101,9 @@ func TestEndedBoardsLeaveNothing(t *testing.T) {
 		t.Errorf("%v refills, before the end %v", got, refills)
 	}
 	for _, line := range e.notices.take() {
-		t.Error("the sidecar logs", line)
+		if !strings.Contains(line, "Unknown topic or partition") { // a topic that was deleted while the sidecar looked at it
+			t.Error("the sidecar logs", line)
+		}
 	}
 	for _, c := range e.controllers {
 		if s := c.Status(); !s.Leading || s.Error != "" || s.Closing != 0 {
@@ -315,10 +317,10 @@ func (e *ending) checkNothingLeft() {
 	if topics := e.topics(); len(topics) > 0 {
 		e.t.Errorf("topics %q", topics)
 	}
-	keys := slices.DeleteFunc(e.redis.Keys(e.t.Context(), "*").Val(), func(key string) bool { return strings.HasPrefix(key, "rankcache:controller:") })
-	if len(keys) > 0 {
-		e.t.Errorf("keys %q", keys)
-	}
+	e.eventually("keys", func() int { // the controller forgets which topics were absent once they are gone
+		keys := slices.DeleteFunc(e.redis.Keys(e.t.Context(), "*").Val(), func(key string) bool { return strings.HasPrefix(key, "rankcache:controller:") })
+		return len(keys)
+	})
 	if left := e.sidecar.boards.All(); len(left) > 0 {
 		e.t.Errorf("%d boards in memory", len(left))
 	}

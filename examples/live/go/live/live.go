@@ -155,7 +155,9 @@ func (f *Follower) take(kind string, data []byte) error {
 		entries := make([]Entry, ev.Len)
 		copy(entries, f.last.Entries)
 		for _, row := range ev.Rows {
-			entries[row.At] = row.Entry
+			if row.At >= 0 && row.At < len(entries) {
+				entries[row.At] = row.Entry
+			}
 		}
 		ev.Entries = entries
 		f.last = &ev.Page
