@@ -76,8 +76,9 @@ else
   run model --packages='./replay' -- -count=1 -run '^TestModel$' # ./replay
   # Likewise the million changes of a board with ties.
   run ties --packages='./internal/writer' -- -count=1 -run '^TestTiesEqualOracle$' # ./internal/writer
-  # Likewise the rebuild of a board of a million orders.
+  # Likewise the rebuild of a board of a million orders, and the comparison of a million with the books.
   run rebuild --packages='./ledger/rebuild' -- -count=1 -run '^TestRebuildInFullSize$' # ./ledger/rebuild
+  run reconcile --packages='./ledger/reconcile' -- -count=1 -run '^TestEveryPlantedDifferenceIsFound$' # ./ledger/reconcile
   run long --packages='./internal/app ./internal/lab/faults' -- -race -p 1 -run "$long"
 fi
 exit $status

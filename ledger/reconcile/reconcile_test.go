@@ -191,7 +191,7 @@ func TestEveryPlantedDifferenceIsFound(t *testing.T) {
 	for _, kind := range testkit.SQLKinds {
 		t.Run(kind, func(t *testing.T) {
 			n, planted := 20_000, 50
-			if testkit.Full() {
+			if testkit.Full() && !testkit.Race {
 				n, planted = 1_000_000, 500
 			}
 			s := newScene(t, kind)
