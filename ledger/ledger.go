@@ -44,7 +44,9 @@ type Options struct {
 	Commands string
 	// Check has tables of another version refused instead of being made.
 	Check bool
-	Keep  Keep
+	// ServeReads has the index for reads made, and Status.CurrentAt kept.
+	ServeReads bool
+	Keep       Keep
 	// Observe, if it is not nil, is called after each call of the database.
 	Observe    func(took time.Duration, err error)
 	Log        *slog.Logger          // nil: silent
@@ -72,6 +74,9 @@ type Status struct {
 	Bad        int64     `json:"bad"`        // kept in rank_bad since the start
 	WrittenAt  time.Time `json:"written_at"` // last batch
 	Waiting    string    `json:"waiting"`    // for what, "" if for nothing: database, kafka
+	// CurrentAt is when the database was last known to have all that the topic has; zero
+	// without ServeReads, and before the first time.
+	CurrentAt time.Time `json:"current_at,omitzero"`
 }
 
 // New returns a Ledger for the options, or an error that names the wrong one. It starts
@@ -134,6 +139,10 @@ func (l *Ledger) Run(ctx context.Context) error {
 			g.Go(func() error { l.opts.KafkaLogin(work, p.Login); return nil })
 		}
 		g.Go(func() error { redress(work, l, p.again); return nil })
+	}
+	if l.opts.ServeReads {
+		now := &current{ledger: l, client: c.client, log: l.log, errLog: rate.Sometimes{Interval: 10 * logEvery}}
+		g.Go(func() error { now.run(work); return nil })
 	}
 	g.Go(func() error { l.retain(work); return nil })
 	g.Go(func() error { return ended(ctx, l.consume(work, c)) })

@@ -19,7 +19,7 @@ type Snapshot struct {
 	Incomplete bool            // what a member had before a loss was removed as too old
 	Pending    int             // changes that Redis has lost and that are to be applied again
 	Lost       int64           // the latest row of rank_lost
-	Earlier    int             // members of lives before the board began anew that are not its members now
+	Count      int             // members, as the latest change counts them
 
 	base int64
 	t    *transaction
@@ -44,14 +44,21 @@ func (v *Snapshot) describe() (err error) {
 	if v.base, err = proofState(v.t, &p); err != nil && !errors.Is(err, ErrNoBoard) {
 		return err
 	}
-	v.State, v.Begin, v.First, v.Incomplete = p.State, p.Begin, p.First, p.Incomplete
+	v.State, v.Begin, v.First, v.Incomplete, v.Count = p.State, p.Begin, p.First, p.Incomplete, p.WantMembers
 	q := v.t.d.query("SELECT count(CASE WHEN state = ").arg(lostPending).add(" THEN 1 END), COALESCE(MAX(id), 0) FROM rank_lost WHERE board = ").arg(string(v.Board))
-	if err := q.each(v.t, func(row *sql.Rows) error { return row.Scan(&v.Pending, &v.Lost) }); err != nil {
-		return err
-	}
-	q = v.t.d.query("SELECT count(*) FROM rank_score WHERE board = ").arg(string(v.Board)).add(" AND run < ").arg(v.base).add(" AND score IS NOT NULL")
-	return q.each(v.t, func(row *sql.Rows) error { return row.Scan(&v.Earlier) })
+	return q.each(v.t, func(row *sql.Rows) error { return row.Scan(&v.Pending, &v.Lost) })
 }
+
+// Earlier counts the members of lives before the board began anew that are not its members
+// now.
+func (v *Snapshot) Earlier() (n int, err error) {
+	q := v.t.d.query("SELECT count(*) FROM rank_score WHERE board = ").arg(string(v.Board)).add(" AND run < ").arg(v.base).add(" AND score IS NOT NULL")
+	err = q.each(v.t, func(row *sql.Rows) error { return row.Scan(&n) })
+	return n, err
+}
+
+// Prove compares what the ledger has of the board with itself.
+func (v *Snapshot) Prove() (*Proof, error) { return prove(v.t, v.Board) }
 
 // behind is a condition for the kept rows of the board's life that follow a place; 0: all.
 func (v *Snapshot) behind(q *query, place rankcache.State) *query {

@@ -35,6 +35,7 @@ type Store struct {
 	changes
 	snapshots
 	inspector
+	rankIndex
 	// Orders, if it is not nil, is asked which of two rows that can't both be is in Redis.
 	// It is set before the first batch.
 	Orders Orders
@@ -57,7 +58,7 @@ func Open(rawURL string, current func() string) (*Store, error) {
 	if s.db, s.d, err = open(rawURL, current); err != nil {
 		return nil, err
 	}
-	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, lostRows: lostRows{s}, changes: changes{s}, snapshots: snapshots{s}, inspector: inspector{s}}, nil
+	return &Store{database: s, schema: schema{s}, offsets: offsets{s}, retention: retention{s}, results: results{s}, prover: prover{s}, lostRows: lostRows{s}, changes: changes{s}, snapshots: snapshots{s}, inspector: inspector{s}, rankIndex: rankIndex{s}}, nil
 }
 
 // OpenSQL returns a database that is not the ledger's, as [Open] does. The caller closes it.

@@ -70,6 +70,9 @@ type Config struct {
 	Hot      Hot      // nil: no hot tier
 	Profiles Profiles // nil: answers carry no profiles
 	Origin   Origin
-	Limits   OriginLimits
-	Log      *slog.Logger // of faults while asking the origin; nil: they are only counted
+	// Ledger answers what Origin leaves unanswered; nil: nothing does. Its answers are as old
+	// as the time in their stamp.
+	Ledger Origin
+	Limits OriginLimits
+	Log    *slog.Logger // of faults while asking the origin; nil: they are only counted
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,7 +18,7 @@ import (
 	"rankcache"
 )
 
-// Origin is Redis, the system of record. Its errors wrap
+// Origin is Redis, the system of record, or the ledger behind it. Its errors wrap
 // [rankcache.ErrUnavailable] or [rankcache.ErrUnknownMember]; any other is
 // answered like the first.
 type Origin interface {
@@ -58,7 +57,7 @@ type OriginLimits struct {
 // A caller that joins a flight may get an answer that Redis gave before the caller came, by
 // at most the time of one call. For bounded queries see [fetchFresh].
 type flights struct {
-	origin  Origin
+	origins *origins
 	limits  OriginLimits
 	group   singleflight.Group
 	slots   *semaphore.Weighted
@@ -69,16 +68,17 @@ type flights struct {
 	metrics *originMetrics
 }
 
-func newFlights(origin Origin, limits OriginLimits, pages *topCache, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
+func newFlights(redis, ledger Origin, limits OriginLimits, pages *topCache, log *slog.Logger, reg prometheus.Registerer) (*flights, error) {
 	limits.Timeout = cmp.Or(limits.Timeout, DefaultOriginTimeout)
 	limits.Calls = cmp.Or(limits.Calls, DefaultOriginCalls)
 	limits.Queue = cmp.Or(limits.Queue, DefaultOriginQueue)
 	if limits.Timeout < 0 || limits.Calls < 0 || limits.Queue < 0 {
 		return nil, fmt.Errorf("origin limits %+v: want positive numbers", limits)
 	}
-	f := &flights{origin: origin, limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls)), pages: pages, log: log}
+	f := &flights{limits: limits, slots: semaphore.NewWeighted(int64(limits.Calls)), pages: pages, log: log}
 	var err error
 	f.metrics, err = newOriginMetrics(reg, &f.waiting, &f.readers)
+	f.origins = &origins{redis: asked{redis, SourceRedis}, ledger: asked{ledger, SourceLedger}, metrics: f.metrics}
 	return f, err
 }
 
@@ -89,9 +89,9 @@ func (f *flights) page(ctx context.Context, q Query, start, limit int) (Answer, 
 	}
 	q = q.own()
 	key := fmt.Sprintf("page\x00%s\x00%d\x00%d\x00%d", q.Board, q.Order, start, limit)
-	return fetchFresh(ctx, f, &q, "page", key, func(ctx context.Context) (Answer, error) {
-		page, err := f.origin.Page(ctx, q.Board, start, limit, q.Order)
-		return Answer{Page: page, Source: SourceRedis, CurrentAt: page.At, pages: f.pages.shared()}, err
+	return fetchFresh(ctx, f, &q, "page", key, func(ctx context.Context, of asked) (Answer, error) {
+		page, err := of.Page(ctx, q.Board, start, limit, q.Order)
+		return Answer{Page: page, Source: of.source, CurrentAt: page.At, pages: f.pages.shared()}, err
 	})
 }
 
@@ -102,9 +102,9 @@ func (f *flights) standings(ctx context.Context, q Query, dst []rankcache.Standi
 	q = q.own()
 	names := strings.Join(members, "\x00") // a copy; no member holds a control character
 	key := fmt.Sprintf("standings\x00%s\x00%d\x00%s", q.Board, q.Order, names)
-	s, err := fetchFresh(ctx, f, &q, "standings", key, func(ctx context.Context) (Standings, error) {
-		rows, stamp, err := f.origin.Standings(ctx, q.Board, strings.Split(names, "\x00"), q.Order)
-		return Standings{Stamp: stamp, Source: SourceRedis, CurrentAt: stamp.At, Rows: rows}, err
+	s, err := fetchFresh(ctx, f, &q, "standings", key, func(ctx context.Context, of asked) (Standings, error) {
+		rows, stamp, err := of.Standings(ctx, q.Board, strings.Split(names, "\x00"), q.Order)
+		return Standings{Stamp: stamp, Source: of.source, CurrentAt: stamp.At, Rows: rows}, err
 	})
 	s.Rows = append(dst, s.Rows...) // callers that share the flight share its rows
 	return s, err
@@ -119,9 +119,9 @@ func (f *flights) ranked(ctx context.Context, q Query, w rankcache.PageQuery, me
 	w.Board, w.Order = q.Board, q.Order
 	names := strings.Join(members, "\x00")
 	key := fmt.Sprintf("ranked\x00%s\x00%d\x00%t\x00%s", q.Board, q.Order, w.Integers, names)
-	return fetchFresh(ctx, f, &q, "ranked", key, func(ctx context.Context) (Standings, error) {
-		rows, ahead, stamp, err := f.origin.RankedStandings(ctx, w, strings.Split(names, "\x00"))
-		return Standings{Stamp: stamp, Source: SourceRedis, CurrentAt: stamp.At, Rows: rows, Ahead: ahead}, err
+	return fetchFresh(ctx, f, &q, "ranked", key, func(ctx context.Context, of asked) (Standings, error) {
+		rows, ahead, stamp, err := of.RankedStandings(ctx, w, strings.Split(names, "\x00"))
+		return Standings{Stamp: stamp, Source: of.source, CurrentAt: stamp.At, Rows: rows, Ahead: ahead}, err
 	})
 }
 
@@ -135,53 +135,31 @@ func (f *flights) around(ctx context.Context, q Query, member string, n int) (An
 		rank int
 	}
 	key := fmt.Sprintf("around\x00%s\x00%d\x00%d\x00%s", q.Board, q.Order, n, member)
-	a, err := fetchFresh(ctx, f, &q, "around", key, func(ctx context.Context) (found, error) {
-		page, rank, err := f.origin.Around(ctx, q.Board, member, n, q.Order)
+	a, err := fetchFresh(ctx, f, &q, "around", key, func(ctx context.Context, of asked) (found, error) {
+		page, rank, err := of.Around(ctx, q.Board, member, n, q.Order)
 		if own := rank - 1 - page.Start; err == nil && (own < 0 || own >= len(page.Entries)) {
 			err = fmt.Errorf("origin answered rank %d with %d rows from %d", rank, len(page.Entries), page.Start)
 		}
-		return found{Answer{Page: page, Source: SourceRedis, CurrentAt: page.At}, rank}, err
+		return found{Answer{Page: page, Source: of.source, CurrentAt: page.At}, rank}, err
 	})
 	return a.Answer, a.rank, err
 }
 
-// whole asks Redis for one whole page.
-func (f *flights) whole(ctx context.Context, q Query, ask *rankcache.PageQuery) (rankcache.WholePage, error) {
-	w, err := fetchFresh(ctx, f, &q, "whole", keyOf([]rankcache.PageQuery{*ask}), func(ctx context.Context) (wholePage, error) {
-		w := f.ask(ctx, []rankcache.PageQuery{*ask})[0]
-		return wholePage(w), w.Err
+// whole asks for one whole page.
+func (f *flights) whole(ctx context.Context, q Query, ask *rankcache.PageQuery) (wholePage, error) {
+	return fetchFreshBy(ctx, f, &q, "whole", keyOf([]rankcache.PageQuery{*ask}), func(ctx context.Context) (wholePage, error) {
+		w := f.askWhole(ctx, "whole", []rankcache.PageQuery{*ask})[0]
+		return w, w.Err
 	})
-	return rankcache.WholePage(w), err
 }
 
-// wholes asks Redis for several whole pages in one call. Each has its own error; the
-// error that is returned is of all of them.
-func (f *flights) wholes(ctx context.Context, asks []rankcache.PageQuery) ([]rankcache.WholePage, error) {
-	pages, _, err := fly(ctx, f, "batch", "batch\x00"+keyOf(asks), func(ctx context.Context) ([]rankcache.WholePage, error) {
-		pages := f.ask(ctx, asks)
-		failed := slices.IndexFunc(pages, func(p rankcache.WholePage) bool { return p.Err != nil })
-		if failed < 0 {
-			return pages, nil
-		}
-		return pages, pages[failed].Err
+// wholes asks for several whole pages in one call. Each has its own error; the error that is
+// returned is of all of them.
+func (f *flights) wholes(ctx context.Context, asks []rankcache.PageQuery) ([]wholePage, error) {
+	pages, _, err := fly(ctx, f, "batch", "batch\x00"+keyOf(asks), func(ctx context.Context) ([]wholePage, error) {
+		return f.askWhole(ctx, "batch", asks), nil
 	})
-	if pages != nil {
-		err = nil // each has its own
-	}
 	return pages, err
-}
-
-// ask returns what Redis answers, without answers whose rows don't have the member.
-func (f *flights) ask(ctx context.Context, asks []rankcache.PageQuery) []rankcache.WholePage {
-	pages := f.origin.WholePages(ctx, asks)
-	for i := range pages {
-		p := &pages[i]
-		row := p.Own.Rank - 1 - p.Own.First
-		if p.Err == nil && p.Own.Rank > 0 && asks[i].Around >= 0 && (row < 0 || row >= len(p.Own.Neighbours)) {
-			p.Err = fmt.Errorf("origin answered rank %d with %d neighbours from %d", p.Own.Rank, len(p.Own.Neighbours), p.Own.First)
-		}
-	}
-	return pages
 }
 
 // keyOf names the queries; no id holds a control character.
@@ -201,14 +179,20 @@ func checkAsk(w *rankcache.PageQuery) error {
 	return cmp.Or(w.Board.Check(), rankcache.CheckMember(w.Member))
 }
 
-type wholePage rankcache.WholePage
+// wholePage is a page with what answered.
+type wholePage struct {
+	rankcache.WholePage
+	source Source
+}
 
-// moment is an answer with the moment of the board that it is of.
-type moment interface{ moment() rankcache.Stamp }
+// moment is an answer with the moment of the board that it is of, and what answered.
+type moment interface {
+	moment() (rankcache.Stamp, Source)
+}
 
-func (a Answer) moment() rankcache.Stamp    { return a.Stamp }
-func (s Standings) moment() rankcache.Stamp { return s.Stamp }
-func (w wholePage) moment() rankcache.Stamp { return w.Stamp }
+func (a Answer) moment() (rankcache.Stamp, Source)    { return a.Stamp, a.Source }
+func (s Standings) moment() (rankcache.Stamp, Source) { return s.Stamp, s.Source }
+func (w wholePage) moment() (rankcache.Stamp, Source) { return w.Stamp, w.source }
 
 // fetchFresh is fly for a query that may bound the age of its answer.
 //
@@ -221,14 +205,22 @@ func (w wholePage) moment() rankcache.Stamp { return w.Stamp }
 //	w1 writes seq 7   a2 Redis answers seq 6
 //	                                           b1 wants seq 7, joins
 //	                  a3 the flight lands      b2 has seq 6, begins another
-func fetchFresh[T moment](ctx context.Context, f *flights, q *Query, op, key string, fetch func(context.Context) (T, error)) (T, error) {
+func fetchFresh[T moment](ctx context.Context, f *flights, q *Query, op, key string, call func(context.Context, asked) (T, error)) (T, error) {
+	return fetchFreshBy(ctx, f, q, op, key, func(ctx context.Context) (T, error) { return ask(ctx, f, op, call) })
+}
+
+func fetchFreshBy[T moment](ctx context.Context, f *flights, q *Query, op, key string, fetch func(context.Context) (T, error)) (T, error) {
 	came := time.Now()
 	for again := false; ; again = true {
 		v, own, err := fly(ctx, f, op, key, fetch)
 		if !q.Bounded() || err != nil && !errors.Is(err, rankcache.ErrUnknownMember) {
 			return v, err
 		}
-		at, last := v.moment(), own || again
+		at, source := v.moment()
+		last := own || again
+		if source == SourceLedger && last {
+			return v, cmp.Or(q.tooOld(at), err)
+		}
 		inTime := last || q.MaxAge == 0 || came.Sub(at.At) <= q.MaxAge
 		switch {
 		case inTime && q.reached(at.State):
@@ -276,9 +268,7 @@ func fetchOnce[T any](ctx context.Context, f *flights, op string, fetch func(con
 		return v, fmt.Errorf("%w: no place within %v", ErrOverloaded, f.limits.Timeout)
 	}
 	defer f.slots.Release(1)
-	began := time.Now()
-	defer func() { f.metrics.done(op, err, time.Since(began)) }()
-	return guard(ctx, f, op, fetch)
+	return fetch(ctx)
 }
 
 // guard turns a panic of fetch into the error of its flight: no caller's stack could
@@ -286,7 +276,7 @@ func fetchOnce[T any](ctx context.Context, f *flights, op string, fetch func(con
 func guard[T any](ctx context.Context, f *flights, op string, fetch func(context.Context) (T, error)) (v T, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			f.log.Error("a call to Redis panicked", "op", op, "fault", fault, "stack", string(debug.Stack()))
+			f.log.Error("a call to Redis or the ledger panicked", "op", op, "fault", fault, "stack", string(debug.Stack()))
 			err = ErrFault
 		}
 	}()

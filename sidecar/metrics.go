@@ -10,12 +10,13 @@ import (
 	"rankcache"
 )
 
-// originMetrics counts calls to Redis. They cost tens of microseconds each, so
+// originMetrics counts calls to Redis and the ledger. They cost tens of microseconds each, so
 // ordinary counters are cheap enough.
 type originMetrics struct {
 	calls   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 	shared  prometheus.Counter
+	ledger  *prometheus.CounterVec
 }
 
 func newOriginMetrics(reg prometheus.Registerer, waiting, readers *atomic.Int64) (*originMetrics, error) {
@@ -33,6 +34,10 @@ func newOriginMetrics(reg prometheus.Registerer, waiting, readers *atomic.Int64)
 			Name: "rankcache_origin_shared_total",
 			Help: "Reads that shared one call to Redis with others.",
 		}),
+		ledger: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "rankcache_ledger_calls_total",
+			Help: "Reads sent to the ledger because Redis did not answer, by operation and result (as of rankcache_origin_calls_total).",
+		}, []string{"op", "result"}),
 	}
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_origin_in_flight",
@@ -42,7 +47,7 @@ func newOriginMetrics(reg prometheus.Registerer, waiting, readers *atomic.Int64)
 		Name: "rankcache_origin_readers_waiting",
 		Help: "Callers that wait for an answer of Redis, several of them for one call.",
 	}, func() float64 { return float64(readers.Load()) })
-	return m, register(reg, m.calls, m.seconds, m.shared, inFlight, waitFor)
+	return m, register(reg, m.calls, m.seconds, m.shared, m.ledger, inFlight, waitFor)
 }
 
 func (m *originMetrics) done(op string, err error, took time.Duration) {

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"rankcache"
 )
@@ -73,6 +74,16 @@ func (q *Query) missed(s rankcache.State) error {
 		return &NotReachedError{q.MinSeq, s.Seq}
 	}
 	return &WriteLostError{q.MinState, s, SourceRedis}
+}
+
+// tooOld returns the error of an answer of the ledger that is not within the bounds of q, nil
+// if it is. Redis may be further, so that nothing is known to be lost.
+func (q *Query) tooOld(s rankcache.Stamp) error {
+	if q.reached(s.State) && q.fresh(s.Seq, s.At) {
+		return nil
+	}
+	return fmt.Errorf("%w: Redis does not answer, and what the ledger has, %s of %v ago, is not within the bounds of the request",
+		rankcache.ErrUnavailable, inWords(s.State), time.Since(s.At).Round(time.Millisecond))
 }
 
 // compareLocal is compare for a local board, which knows the sums of its recent seqs, too. Its

@@ -130,10 +130,17 @@ type Source uint8
 
 // The sources of an answer.
 const (
-	SourceLocal Source = iota // whole local copy
-	SourceHot                 // refreshed local top page
-	SourceRedis               // Redis
+	SourceLocal  Source = iota // whole local copy
+	SourceHot                  // refreshed local top page
+	SourceRedis                // Redis
+	SourceLedger               // the ledger, while Redis is away
 )
 
-// String returns the source as answers name it: local, hot or redis.
-func (s Source) String() string { return [...]string{"local", "hot", "redis"}[s] }
+// Sources is how many there are.
+const Sources = SourceLedger + 1
+
+// String returns the source as answers name it: local, hot, redis or ledger.
+func (s Source) String() string { return [...]string{"local", "hot", "redis", "ledger"}[s] }
+
+// Kept reports whether the source is a copy in this process.
+func (s Source) Kept() bool { return s < SourceRedis }

@@ -29,7 +29,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 		return nil, errors.New("a reader needs tiers and an origin")
 	}
 	cache := newTopCache()
-	flights, err := newFlights(cfg.Origin, cfg.Limits, cache, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
+	flights, err := newFlights(cfg.Origin, cfg.Ledger, cfg.Limits, cache, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func (r *Reader) RanksOf(ctx context.Context, q *Query, now time.Time, mode rank
 	if s.Life < rankcache.LifeClosed {
 		foundUntil = now.Add(trendTime)
 	}
-	if s.Source == SourceRedis {
+	if !s.Source.Kept() {
 		r.trends.keep(key, found, foundUntil, now)
 	}
 	if until.IsZero() { // what was kept, if anything, is for ever
@@ -157,7 +157,7 @@ func (r *Reader) Batch(ctx context.Context, reads []PageRead) []PageAnswer {
 	pages, err := r.flights.wholes(ctx, asks)
 	for i, a := range asked {
 		if err != nil {
-			a.fill(rankcache.WholePage{}, err)
+			a.fill(wholePage{}, err)
 		} else {
 			a.fill(pages[i], pages[i].Err)
 		}
@@ -201,7 +201,7 @@ func (r *Reader) readHere(ctx context.Context, read *PageRead) (a PageAnswer, as
 		return PageAnswer{Err: errNotWhole}, nil
 	}
 	if err := checkAsk(&w); err != nil {
-		a.fill(rankcache.WholePage{}, err)
+		a.fill(wholePage{}, err)
 		return a, nil
 	}
 	return a, own(w)
@@ -282,16 +282,16 @@ func surroundingsIn(top *rankcache.Top, w *rankcache.PageQuery) (s rankcache.Sur
 	return s, true
 }
 
-// fill adds what Redis answered, or why it did not, to what was here.
-func (a *PageAnswer) fill(whole rankcache.WholePage, err error) {
+// fill adds what was answered, or why nothing was, to what was here.
+func (a *PageAnswer) fill(whole wholePage, err error) {
 	switch {
 	case a.at.top != nil: // a hot page that lacks the member
-		a.Own = ownOf(&whole, err)
+		a.Own = ownOf(&whole.WholePage, err)
 	case err != nil:
 		a.Err = err
 	default:
-		a.Answer = Answer{Page: whole.Page, Source: SourceRedis, CurrentAt: whole.At, Integers: a.Integers}
-		a.Ahead, a.Own = whole.Ahead, ownOf(&whole, nil)
+		a.Answer = Answer{Page: whole.Page, Source: whole.source, CurrentAt: whole.At, Integers: a.Integers}
+		a.Ahead, a.Own = whole.Ahead, ownOf(&whole.WholePage, nil)
 	}
 }
 

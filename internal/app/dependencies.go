@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache/hotkey"
+	"rankcache/ledger/reads"
 	"rankcache/profile"
 	"rankcache/sidecar/adminapi"
 )
@@ -20,6 +21,7 @@ const (
 	serviceKafka    = "kafka"
 	serviceProfiles = "profiles"
 	serviceHotKeys  = "hot_keys"
+	serviceLedger   = "ledger"
 )
 
 const (
@@ -41,10 +43,14 @@ func (s callWatch) buildDependencies() {
 		serviceRedis:    adminapi.NewDependency(answerLasts),
 		serviceKafka:    adminapi.NewDependency(answerLasts),
 		serviceProfiles: adminapi.NewDependency(profilesLast),
+		serviceLedger:   adminapi.NewDependency(answerLasts),
 		serviceHotKeys:  adminapi.NewDependency(cmp.Or(s.options.hot.VerdictAge, hotkey.DefaultVerdictAge)),
 	}
 	if o := s.options; o.profiles.url.get() == "" && o.profiles.redisKey == "" {
 		s.services[serviceProfiles].Off("")
+	}
+	if s.options.ledgerURL == "" {
+		s.services[serviceLedger].Off("")
 	}
 	if !s.options.hotKeys {
 		s.services[serviceHotKeys].Off("")
@@ -52,11 +58,25 @@ func (s callWatch) buildDependencies() {
 	s.registry.MustRegister(s.services)
 }
 
-// watchRedis observes every call of the Redis client, and calls Redis itself when no other part
-// else does.
+// watchRedis observes every call of the Redis client, and calls Redis itself when no other
+// part does.
 func (s callWatch) watchRedis() {
 	d := s.services[serviceRedis]
 	s.redis.AddHook(redisHook{d})
+	s.whileIdle(d, func(ctx context.Context) { _ = s.redis.Ping(ctx).Err() }) // the hook observes it
+}
+
+// watchLedger calls the ledger when no read does.
+func (s callWatch) watchLedger(client *reads.Client) {
+	s.whileIdle(s.services[serviceLedger], func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, askEvery)
+		defer cancel()
+		_ = client.Ready(ctx) // it is observed
+	})
+}
+
+// whileIdle adds a part that calls a service when no other part does.
+func (s callWatch) whileIdle(d *adminapi.Dependency, call func(context.Context)) {
 	s.parts = append(s.parts, runFunc(func(ctx context.Context) error {
 		tick := time.NewTicker(askEvery)
 		defer tick.Stop()
@@ -67,7 +87,7 @@ func (s callWatch) watchRedis() {
 			case <-tick.C:
 			}
 			if d.Idle(askEvery) {
-				_ = s.redis.Ping(ctx).Err() // the hook observes it
+				call(ctx)
 			}
 		}
 	}))

@@ -83,7 +83,7 @@ func writeRegistry() (*registry, error) {
 func ledgerRegistry() (*registry, error) {
 	o := &ledgerOptions{}
 	o.register(pflag.NewFlagSet("ledger", pflag.ContinueOnError))
-	o.http = "127.0.0.1:0"
+	o.http, o.reads = "127.0.0.1:0", true
 	l, err := newLedger(o, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err

@@ -26,9 +26,9 @@ type degraded struct {
 	redis *servers.Redis
 }
 
-func newDegraded(t *testing.T) *degraded {
+func newDegraded(t *testing.T, writer ...string) *degraded {
 	cache := testkit.StartRedis(t, servers.RedisOptions{Dir: t.TempDir(), Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
-	d := &degraded{fixture: newFixtureOn(t, cache.Addr()), t: t, hot: rankcache.BoardID(testkit.Name(t)), redis: cache}
+	d := &degraded{fixture: newFixtureOn(t, cache.Addr(), writer...), t: t, hot: rankcache.BoardID(testkit.Name(t)), redis: cache}
 	text := fmt.Sprintf("boards:\n- {match: %q, mode: super-hot}\n- {match: %q, mode: hot}\n", d.star, d.hot)
 	if err := os.WriteFile(d.rooms, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

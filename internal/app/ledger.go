@@ -17,6 +17,7 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/ledger"
 	ledgerhistory "rankcache/ledger/history"
+	"rankcache/ledger/reads"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 )
@@ -43,6 +44,7 @@ type ledgerOptions struct {
 	hosts    []string
 	group    string
 	check    bool
+	reads    bool
 	keep     time.Duration
 	classes  map[string]string
 }
@@ -76,11 +78,16 @@ func (o *ledgerOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	o.database = registerDatabase(flags)
 	flags.BoolVar(&o.check, "database-check", false, "make no tables, and end if they are not this version's: rankcache ledger migrate makes them, as another user")
-	flags.StringVar(&o.http, "http", defaultLedgerHTTP, "`address` of reads of finals, probes, metrics and status")
+	registerServeReads(flags, &o.reads, "answer sidecars (--ledger-url) while Redis is away, on --http; it has an index made, which each change pays for")
+	flags.StringVar(&o.http, "http", defaultLedgerHTTP, "`address` of reads, probes, metrics and status")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	flags.StringVar(&o.group, "ledger-group", ledger.DefaultGroup, "Kafka consumer group that all ledgers of one database share")
 	flags.DurationVar(&o.keep, "ledger-keep", 0, "how long changes are kept, by their time; 0 for ever")
 	flags.StringToStringVar(&o.classes, "ledger-keep-class", nil, "how long changes of boards of a class are kept, as `class=time`; they win over --ledger-keep")
+}
+
+func registerServeReads(flags *pflag.FlagSet, on *bool, usage string) {
+	flags.BoolVar(on, "serve-reads", false, usage)
 }
 
 func registerDatabase(flags *pflag.FlagSet) *secret {
@@ -118,6 +125,8 @@ type ledgerProcess struct {
 	log       *slog.Logger
 	registry  *registry
 	store     *ledger.Store
+	forReads  *ledger.Store // with connections of its own
+	reads     *reads.Server // nil: none are served
 	redis     redis.UniversalClient
 	ledger    *ledger.Ledger
 	database  *adminapi.Dependency
@@ -138,7 +147,13 @@ func newLedger(o *ledgerOptions, log *slog.Logger) (*ledgerProcess, error) {
 	if l.store, err = openDatabase(o.database); err != nil {
 		return nil, err
 	}
-	if l.redis, err = o.dialRedis(); err == nil {
+	if o.reads {
+		l.forReads, err = openDatabase(o.database)
+	}
+	if err == nil {
+		l.redis, err = o.dialRedis()
+	}
+	if err == nil {
 		err = l.build(keep)
 	}
 	if err != nil {
@@ -154,9 +169,13 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 	kafka := map[string]string{"bootstrap.servers": o.kafka}
 	maps.Copy(kafka, o.kafkaKeys)
 	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: kafka, KafkaLogin: o.kafkaLogin(l.log), Group: o.group, Topic: o.names.Ledger, Commands: o.names.Commands,
-		Check: o.check, Keep: keep, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
+		Check: o.check, ServeReads: o.reads, Keep: keep, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
 	if err != nil {
 		return Usagef("%w", err)
+	}
+	if o.reads {
+		current := func() time.Time { return l.ledger.Status().CurrentAt }
+		l.reads = reads.New(reads.Config{Store: l.forReads, Current: current, Log: l.log, Registerer: l.registry})
 	}
 	l.listeners, err = openListeners(flagAddr{"http", o.http})
 	return err
@@ -165,6 +184,9 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 func (l *ledgerProcess) close() error {
 	if l.redis != nil {
 		l.redis.Close()
+	}
+	if l.forReads != nil {
+		l.forReads.Close()
 	}
 	return l.store.Close()
 }
@@ -232,6 +254,9 @@ func (l *ledgerProcess) handler() http.Handler {
 			"dependencies": map[string]any{serviceDatabase: l.database.Status()}})
 	})
 	ledgerhistory.Register(mux, l.store, l.log)
+	if l.reads != nil {
+		l.reads.Register(mux)
+	}
 	mux.Handle("/", adminapi.Health(l.ready, promhttp.HandlerFor(l.registry, promhttp.HandlerOpts{})))
 	return mux
 }

@@ -37,14 +37,19 @@ print the version. Run it as a user who may, where the ledger's own user may not
 		Example: "  rankcache ledger migrate --database-file /run/secrets/database-owner",
 		Args:    NoArgs,
 	}
-	database := registerDatabase(cmd.Flags())
+	database, index := registerDatabase(cmd.Flags()), false
+	registerServeReads(cmd.Flags(), &index, "make the index that rankcache ledger --serve-reads needs, too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		store, err := loadDatabase(cmd, database)
 		if err != nil {
 			return err
 		}
 		defer store.Close()
-		if err := store.Migrate(cmd.Context()); err != nil {
+		err = store.Migrate(cmd.Context())
+		if err == nil && index {
+			err = store.MakeRankIndex(cmd.Context())
+		}
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "the ledger's tables are version %d\n", store.Wanted())

@@ -15,6 +15,7 @@ import (
 	"rankcache/internal/roomsync"
 	"rankcache/internal/tracing"
 	"rankcache/internal/yield"
+	"rankcache/ledger/reads"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/profile"
@@ -145,6 +146,14 @@ func (s *Sidecar) buildReader() (err error) {
 	}
 	if s.profiles != nil {
 		cfg.Profiles = s.profiles
+	}
+	if o := s.options; o.ledgerURL != "" {
+		ledger, err := reads.NewClient(o.ledgerURL, s.services[serviceLedger].Observe)
+		if err != nil {
+			return Usagef("--ledger-url: %w", err)
+		}
+		cfg.Ledger = ledger
+		callWatch{s}.watchLedger(ledger)
 	}
 	if s.reader, err = sidecar.NewReader(cfg, s.registry); err != nil {
 		return err

@@ -44,9 +44,11 @@ func (r *Rebuilder) Compare(ctx context.Context, b rankcache.BoardID) (*Comparis
 	rows = slices.CompactFunc(rows, func(a, b rankcache.Entry) bool { return a.Member == b.Member }) // a scan may return a member twice
 	c.Redis, c.RedisMembers = after.State, len(rows)
 	w := &work{Rebuilder: r, board: b}
-	err = r.opts.Store.Snapshot(ctx, b, func(v *ledger.Snapshot) error {
-		c.Ledger, c.Earlier = v.State, v.Earlier
-		c.Refused = w.check(v, after.Seq)
+	err = r.opts.Store.Snapshot(ctx, b, func(v *ledger.Snapshot) (err error) {
+		c.Ledger, c.Refused = v.State, w.check(v, after.Seq)
+		if c.Earlier, err = v.Earlier(); err != nil {
+			return err
+		}
 		return v.Members(func(e rankcache.Entry) error {
 			c.LedgerMembers++
 			rows = c.pass(rows, e.Member)

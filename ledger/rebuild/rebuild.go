@@ -185,13 +185,12 @@ func span(m *wire.Meta) uint64 { return uint64(m.OrderLife)*1000 + 120_000 }
 // ahead writes what needs no writer to wait: most order ids. Where a change may have trimmed
 // members, all of it is read later, at once.
 func (w *work) ahead(ctx context.Context) error {
-	return w.read(ctx, w.meta.Seq, func(v *ledger.Snapshot) error {
-		w.lost, w.done.Earlier = v.Lost, v.Earlier
-		w.meta.Run = max(w.meta.Run, v.State.Run)
-		if w.rules.Trimmed {
-			return nil
+	return w.read(ctx, w.meta.Seq, func(v *ledger.Snapshot) (err error) {
+		w.lost, w.meta.Run = v.Lost, max(w.meta.Run, v.State.Run)
+		if w.done.Earlier, err = v.Earlier(); err != nil || w.rules.Trimmed {
+			return err
 		}
-		err := w.writeOrders(ctx, v)
+		err = w.writeOrders(ctx, v)
 		w.place = v.State
 		return err
 	})

@@ -3,7 +3,7 @@
 import { byId, el, foreign, list, pill, show, text } from './dom.js';
 import { since, span } from './format.js';
 
-const names = { redis: 'Redis', kafka: 'Kafka', profiles: 'Profile service', hot_keys: 'Hot-key source' };
+const names = { redis: 'Redis', kafka: 'Kafka', profiles: 'Profile service', hot_keys: 'Hot-key source', ledger: 'Ledger' };
 const tones = { ok: 'good', failing: 'bad', unknown: 'calm', off: 'calm' };
 
 export function draw({ status }) {

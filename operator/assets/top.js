@@ -90,7 +90,7 @@ function draw(answer) {
   show(byId('top-table'), answer.entries.length > 0);
   show(byId('top-empty'), answer.entries.length === 0);
   table(byId('top-rows'), columns, answer.entries, (e) => e.member);
-  text(byId('top-source'), { local: 'local memory', hot: 'hot page', redis: 'Redis' }[answer.source] ?? answer.source);
+  text(byId('top-source'), { local: 'local memory', hot: 'hot page', redis: 'Redis', ledger: 'ledger, as Redis is away' }[answer.source] ?? answer.source);
   text(byId('top-seq'), answer.seq === null ? none : count(answer.seq));
   text(byId('top-total'), count(answer.total));
 }

@@ -27,8 +27,8 @@ function troubles(status) {
   return all;
 }
 
-const serviceNames = { redis: 'Redis', kafka: 'Kafka', profiles: 'The profile service', hot_keys: 'The hot-key source' };
-const serviceRunbooks = { redis: 'RankcacheOriginErrors', kafka: 'RankcacheBoardOld', profiles: 'RankcacheProfilesDown', hot_keys: 'RankcacheHotVerdictStale' };
+const serviceNames = { redis: 'Redis', kafka: 'Kafka', profiles: 'The profile service', hot_keys: 'The hot-key source', ledger: 'The ledger' };
+const serviceRunbooks = { redis: 'RankcacheOriginErrors', kafka: 'RankcacheBoardOld', profiles: 'RankcacheProfilesDown', hot_keys: 'RankcacheHotVerdictStale', ledger: 'RankcacheLedgerBehind' };
 
 function make() { return el('li', { class: 'banner', 'data-tone': 'bad' }, el('span'), el('span')); }
 

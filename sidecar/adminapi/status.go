@@ -167,7 +167,7 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 func (b *boardStatus) fill(a *sidecar.Answer) {
 	b.Source, b.Seq, b.Total = a.Source.String(), a.Seq, a.Members
 	b.AgeMs = max(time.Since(a.CurrentAt).Milliseconds(), 0)
-	if a.Source == sidecar.SourceRedis {
+	if !a.Source.Kept() {
 		b.OriginState, b.OriginStateAt = stateText(a.State, a.At)
 	} else {
 		b.State, _ = stateText(a.State, a.At)

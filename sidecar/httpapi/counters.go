@@ -14,7 +14,7 @@ import (
 type outcome uint8
 
 const (
-	sources            = outcome(sidecar.SourceRedis + 1)
+	sources            = outcome(sidecar.Sources)
 	outcomeNotModified = sources                      // and those of the other sources
 	outcomeProfiles    = outcomeNotModified + sources // answered from profiles alone
 	outcomeNoSource    = outcomeProfiles + 1          // answered, and not by one source

@@ -104,7 +104,7 @@ func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	var asked lists
 	asked.read(&ctx.Request.Header)
 	takes := s.sendBody(ctx, c, b, &asked, a.Source, a.CurrentAt)
-	if a.Source != sidecar.SourceRedis { // which has no page that is kept
+	if a.Source.Kept() { // Redis has no page that is kept
 		record(ctx, c, takes, &asked)
 	}
 	return nil
@@ -130,7 +130,7 @@ func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 }
 
 // noSuchBoard reports whether Redis has no such key: it has no empty sorted sets.
-func noSuchBoard(a *sidecar.Answer) bool { return a.Source == sidecar.SourceRedis && a.Members == 0 }
+func noSuchBoard(a *sidecar.Answer) bool { return !a.Source.Kept() && a.Members == 0 }
 
 func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if c.args.ranked() {

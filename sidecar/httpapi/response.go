@@ -32,7 +32,7 @@ var (
 	valueAccept  = []byte("Accept-Encoding")
 	valueShared  = []byte("no-cache") // to be compared with us before each use
 	valuePrivate = []byte("private, no-cache")
-	valueSource  = [...][]byte{sidecar.SourceLocal: []byte("local"), sidecar.SourceHot: []byte("hot"), sidecar.SourceRedis: []byte("redis")}
+	valueSource  = [...][]byte{sidecar.SourceLocal: []byte("local"), sidecar.SourceHot: []byte("hot"), sidecar.SourceRedis: []byte("redis"), sidecar.SourceLedger: []byte("ledger")}
 )
 
 // responder sends answers and counts them.
@@ -299,7 +299,7 @@ func (e *encoded) setHeaders(source sidecar.Source, state []byte) {
 	if e.coding != codingNone {
 		e.fields.SetContentEncoding(e.coding.String())
 	}
-	if source != sidecar.SourceRedis {
+	if source.Kept() {
 		e.full, e.notModified = newHeaders(&e.fields, len(e.data))
 	}
 }
@@ -336,7 +336,7 @@ func (b *body) pack(c coding, p *packer) *encoded {
 // Redis differ in published_at alone while the board does not change, so their tag is weak
 // and leaves that out.
 func appendETag(dst, plain []byte, source sidecar.Source) []byte {
-	if source != sidecar.SourceRedis {
+	if source.Kept() {
 		return appendHash(append(dst, '"'), xxhash.Sum64(plain))
 	}
 	const field = `"published_at":`

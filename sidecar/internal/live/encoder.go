@@ -170,9 +170,9 @@ func (e *encoder) notSmall() {
 	}
 }
 
-// deleted reports whether Redis has no such board any more. It has no empty ones.
+// deleted reports whether there is no such board any more. Redis has no empty ones.
 func (e *encoder) deleted(a *sidecar.Answer) bool {
-	return e.newest != nil && e.newest.Members > 0 && a.Members == 0 && a.Source == sidecar.SourceRedis
+	return e.newest != nil && e.newest.Members > 0 && a.Members == 0 && !a.Source.Kept()
 }
 
 // take makes a the newest version unless it is that already.
@@ -259,7 +259,7 @@ func (e *encoder) age(now time.Time) (time.Duration, sidecar.Source) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	currentAt := e.currentAt
-	if err == nil && kept.Source == e.newest.Source && kept.Source != sidecar.SourceRedis {
+	if err == nil && kept.Source == e.newest.Source && kept.Source.Kept() {
 		currentAt = kept.CurrentAt
 	}
 	return max(0, now.Sub(currentAt)), e.newest.Source

@@ -1,0 +1,79 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// currentEvery is how often the ends of the topic are read.
+	currentEvery = time.Second
+	// currentTime bounds how long the database may take to have all up to them.
+	currentTime = 5 * time.Minute
+)
+
+// current tells since when the database has every record that the topic had. It belongs to
+// one goroutine.
+type current struct {
+	ledger *Ledger
+	client *kafka.Consumer
+	log    *slog.Logger
+	errLog rate.Sometimes
+}
+
+// run makes the index for reads and then notes, until ctx ends, when the database had all.
+func (c *current) run(ctx context.Context) {
+	for tick := time.NewTicker(currentEvery); ; {
+		at := time.Now()
+		err := c.index(ctx)
+		if err == nil {
+			err = c.reached(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			tick.Stop()
+			return
+		case err != nil:
+			c.errLog.Do(func() { c.log.Warn("what the ledger has for reads grows older", "err", err) })
+		default:
+			c.ledger.note(func(s *Status) { s.CurrentAt = at })
+		}
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// index makes the index, or only looks for it.
+func (c *current) index(ctx context.Context) error {
+	store := c.ledger.opts.Store
+	if !c.ledger.opts.Check {
+		return store.MakeRankIndex(ctx)
+	}
+	there, err := store.HasRankIndex(ctx)
+	if err == nil && !there {
+		err = fmt.Errorf("%w: run rankcache ledger migrate --serve-reads", ErrRankIndex)
+	}
+	return err
+}
+
+// reached returns once the database has all records that are in the topic now.
+func (c *current) reached(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, currentTime)
+	defer cancel()
+	admin, err := kafka.NewAdminClientFromConsumer(c.client)
+	if err != nil {
+		return fmt.Errorf("kafka admin client: %w", err)
+	}
+	defer admin.Close()
+	topic := c.ledger.opts.Topic
+	return positions{ctx, admin}.wait(topic, "the ledger", func() (map[int32]int64, error) { return c.ledger.opts.Store.Offsets(ctx, topic) })
+}

@@ -1,0 +1,268 @@
+package reads
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"rankcache"
+)
+
+// maxIdle is how many connections to the ledger are kept.
+const maxIdle = 32
+
+// Client reads boards from a ledger that serves reads. Its methods are those by which a
+// sidecar reads Redis; all may be called concurrently. Errors wrap
+// [rankcache.ErrUnavailable], or [rankcache.ErrUnknownMember] from Around.
+type Client struct {
+	url     string
+	http    *http.Client
+	observe func(took time.Duration, err error)
+}
+
+// NewClient returns a client of the ledger at a URL such as http://rankcache-ledger:8976. It
+// connects to nothing. observe, if it is not nil, is called after each call of the ledger: with
+// nil if it has answered, though it may not have the board.
+func NewClient(ledger string, observe func(took time.Duration, err error)) (*Client, error) {
+	u, err := url.Parse(ledger)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
+		return nil, errors.New("want the URL of a rankcache ledger --serve-reads, such as http://rankcache-ledger:8976")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	transport.MaxIdleConnsPerHost, transport.Proxy = maxIdle, nil
+	if observe == nil {
+		observe = func(time.Duration, error) {}
+	}
+	return &Client{url: u.JoinPath(Path).String(), observe: observe, http: &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+}
+
+// Page returns up to limit rows from the 0-based start.
+func (c *Client) Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Direction) (p rankcache.Page, err error) {
+	a, stamp, err := c.one(ctx, Read{Board: board, Order: order.String(), Start: start, Limit: limit})
+	return rankcache.Page{Stamp: stamp, Start: start, Entries: entriesOf(a.Entries)}, err
+}
+
+// Standings returns the standing of each member, rank 0 for those that are not there.
+func (c *Client) Standings(ctx context.Context, board rankcache.BoardID, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp, error) {
+	a, stamp, err := c.one(ctx, Read{Board: board, Order: order.String(), Members: members})
+	rows := make([]rankcache.Standing, len(a.Own))
+	for i, own := range a.Own {
+		rows[i] = own.standing()
+	}
+	return rows, stamp, err
+}
+
+// RankedStandings is Standings in the direction of q, with the members that have a better
+// score than each.
+func (c *Client) RankedStandings(ctx context.Context, q rankcache.PageQuery, members []string) (
+	rows []rankcache.Standing, ahead []rankcache.Ahead, stamp rankcache.Stamp, err error) {
+	a, stamp, err := c.one(ctx, Read{Board: q.Board, Order: q.Order.String(), Members: members, Ranked: true, Integers: q.Integers})
+	for _, own := range a.Own {
+		rows, ahead = append(rows, own.standing()), append(ahead, aheadOf(own.Ahead, own.Rank > 0))
+	}
+	return rows, ahead, stamp, err
+}
+
+// Around returns the rows from n ranks before the member to n after it, and its rank.
+func (c *Client) Around(ctx context.Context, board rankcache.BoardID, member string, n int, order rankcache.Direction) (p rankcache.Page, rank int, err error) {
+	a, stamp, err := c.one(ctx, Read{Board: board, Order: order.String(), Members: []string{member}, Around: &n})
+	p.Stamp = stamp
+	if err != nil {
+		return p, 0, err
+	}
+	own := &a.Own[0]
+	if own.Rank == 0 {
+		return p, 0, fmt.Errorf("board %s, member %.40q: %w", board, member, rankcache.ErrUnknownMember)
+	}
+	p.Start, p.Entries = own.First, entriesOf(own.Neighbours)
+	return p, own.Rank, nil
+}
+
+// WholePages answers the queries in their order, each with its own error.
+func (c *Client) WholePages(ctx context.Context, queries []rankcache.PageQuery) []rankcache.WholePage {
+	pages, reads := make([]rankcache.WholePage, len(queries)), make([]Read, len(queries))
+	for i := range queries {
+		reads[i] = readOf(&queries[i])
+	}
+	answers, began, err := c.ask(ctx, reads)
+	for i := range pages {
+		p := &pages[i]
+		if err != nil {
+			p.Err = err
+			continue
+		}
+		a := &answers[i]
+		p.Stamp, p.Err = a.stamp(began)
+		ranked := queries[i].Ranked()
+		p.Start, p.Entries, p.Ahead = queries[i].Start, entriesOf(a.Entries), aheadOf(a.Ahead, ranked && len(a.Entries) > 0)
+		if p.Own.Member = queries[i].Member; len(a.Own) > 0 {
+			p.Own = a.Own[0].surroundings(ranked)
+		}
+	}
+	return pages
+}
+
+func readOf(q *rankcache.PageQuery) Read {
+	r := Read{Board: q.Board, Order: q.Order.String(), Start: q.Start, Limit: q.Limit, Gap: q.Gap, Ranked: q.Ranked(), Integers: q.Integers}
+	if q.Member != "" {
+		r.Members = []string{q.Member}
+		if q.Around >= 0 {
+			r.Around = &q.Around
+		}
+	}
+	return r
+}
+
+func (c *Client) one(ctx context.Context, r Read) (a Answer, stamp rankcache.Stamp, err error) {
+	answers, began, err := c.ask(ctx, []Read{r})
+	if err != nil {
+		return a, stamp, err
+	}
+	stamp, err = answers[0].stamp(began)
+	return answers[0], stamp, err
+}
+
+// ask posts reads and returns their answers, which are as long as they must be, and when it
+// began.
+func (c *Client) ask(ctx context.Context, reads []Read) ([]Answer, time.Time, error) {
+	began := time.Now()
+	body, err := json.Marshal(Request{reads})
+	if err != nil {
+		return nil, began, err
+	}
+	data, err := c.call(ctx, http.MethodPost, body)
+	if err != nil {
+		return nil, began, unavailable(err)
+	}
+	answers, err := decode(data, reads)
+	if err != nil {
+		return nil, began, unavailable(err)
+	}
+	return answers, began, nil
+}
+
+// Ready returns nil if the ledger would answer reads.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.call(ctx, http.MethodGet, nil)
+	return err
+}
+
+// call returns the body of an answer with the status 200.
+func (c *Client) call(ctx context.Context, method string, body []byte) (data []byte, err error) {
+	began := time.Now()
+	defer func() {
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			c.observe(time.Since(began), err)
+		}
+	}()
+	req, err := http.NewRequestWithContext(ctx, method, c.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	data, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d: %.200q", resp.StatusCode, data)
+	}
+	return data, err
+}
+
+func unavailable(err error) error {
+	return fmt.Errorf("%w: ledger: %w", rankcache.ErrUnavailable, err)
+}
+
+// decode returns the answers to reads, each of which has what was asked for or a code.
+func decode(data []byte, reads []Read) ([]Answer, error) {
+	var r Response
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, err
+	}
+	if len(r.Answers) != len(reads) {
+		return nil, fmt.Errorf("%d answers to %d reads", len(r.Answers), len(reads))
+	}
+	for i := range reads {
+		if err := r.Answers[i].check(&reads[i]); err != nil {
+			return nil, fmt.Errorf("answer %d: %w", i, err)
+		}
+	}
+	return r.Answers, nil
+}
+
+// check returns what an answer lacks or has too much.
+func (a *Answer) check(r *Read) error {
+	if a.Code != "" {
+		return nil
+	}
+	if len(a.Entries) > r.Limit || len(a.Own) != len(r.Members) || a.Members < 0 || a.Ahead < 0 || a.AgeMs < 0 {
+		return fmt.Errorf("%d rows and %d members, want up to %d and %d", len(a.Entries), len(a.Own), r.Limit, len(r.Members))
+	}
+	for i := range a.Own {
+		own := &a.Own[i]
+		row := own.Rank - 1 - own.First
+		around := r.Around != nil && own.Rank > 0
+		if own.Member != r.Members[i] || own.Rank < 0 || own.First < 0 || own.Ahead < 0 ||
+			around && (len(own.Neighbours) > 2**r.Around+1 || row < 0 || row >= len(own.Neighbours) || own.Neighbours[row].Member != own.Member) {
+			return fmt.Errorf("member %.40q has rank %d and %d neighbours from %d", own.Member, own.Rank, len(own.Neighbours), own.First)
+		}
+	}
+	return nil
+}
+
+// stamp returns the moment of an answer to a call that began at a time: the database had
+// every change so long before it as its age tells.
+func (a *Answer) stamp(began time.Time) (s rankcache.Stamp, err error) {
+	if a.Code != "" {
+		return s, unavailable(fmt.Errorf("%s: %s", a.Code, a.Detail))
+	}
+	if s.State, err = rankcache.ParseState(a.State); err != nil {
+		return s, unavailable(err)
+	}
+	if s.Members = a.Members; a.Life == rankcache.LifeFinal.String() {
+		s.Life = rankcache.LifeFinal
+	}
+	s.At = began.Add(-time.Duration(min(a.AgeMs, maxAge.Milliseconds())) * time.Millisecond)
+	return s, nil
+}
+
+// maxAge keeps the sum with a time in range.
+const maxAge = 100 * 365 * 24 * time.Hour
+
+func (o *Own) standing() rankcache.Standing {
+	return rankcache.Standing{Member: o.Member, Score: o.Score, Rank: o.Rank}
+}
+
+func (o *Own) surroundings(ranked bool) rankcache.Surroundings {
+	s := rankcache.Surroundings{Standing: o.standing(), First: o.First, Neighbours: entriesOf(o.Neighbours), Ahead: aheadOf(o.Ahead, ranked && o.Rank > 0)}
+	if o.Better != nil {
+		s.Better, s.HasBetter = *o.Better, true
+	}
+	return s
+}
+
+func entriesOf(rows []Row) []rankcache.Entry {
+	entries := make([]rankcache.Entry, len(rows))
+	for i, r := range rows {
+		entries[i] = rankcache.Entry{Member: r.Member, Score: r.Score}
+	}
+	return entries
+}
+
+// aheadOf returns what is ahead of a row, if it was counted. Distinct scores never are.
+func aheadOf(members int, counted bool) rankcache.Ahead {
+	if !counted {
+		return rankcache.Ahead{}
+	}
+	return rankcache.Ahead{Members: members, Scores: -1}
+}

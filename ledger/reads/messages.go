@@ -1,0 +1,125 @@
+package reads
+
+import (
+	"fmt"
+
+	"rankcache"
+)
+
+// Path is the route of reads on the ledger's port.
+const Path = "/v1/reads"
+
+// Limits of one request.
+const (
+	// MaxBoards is how many boards one request may read.
+	MaxBoards = 10
+	// maxAround is the most neighbours on either side of a member.
+	maxAround = 100
+	// maxStart is the deepest first row: the database counts those before it.
+	maxStart = 1_000_000
+	// maxRequest and maxAnswer are in bytes. A member in JSON takes 6 times its bytes at most.
+	maxRequest = 1 << 20
+	maxAnswer  = 16 << 20
+)
+
+// Request asks for up to [MaxBoards] boards.
+type Request struct {
+	Reads []Read `json:"reads"`
+}
+
+// Read asks for a run of rows of one board and for members, all of one moment.
+type Read struct {
+	Board rankcache.BoardID `json:"board"`
+	Order string            `json:"order,omitempty"` // asc; empty or desc: best first
+	Start int               `json:"start,omitempty"`
+	Limit int               `json:"limit,omitempty"` // 0: no rows
+	// Members are up to [rankcache.MaxTop], one if Around or Gap is set.
+	Members []string `json:"members,omitempty"`
+	Around  *int     `json:"around,omitempty"` // neighbours on either side; absent: none
+	Gap     bool     `json:"gap,omitempty"`    // whether Better is wanted
+	Ranked  bool     `json:"ranked,omitempty"` // whether Ahead is wanted
+	// Integers tells that scores with the same integer part are the same score to Gap and Ranked.
+	Integers bool `json:"integers,omitempty"`
+}
+
+// Response has the answers in the order of the reads.
+type Response struct {
+	Answers []Answer `json:"answers"`
+}
+
+// Answer is one board, or why it is not answered.
+type Answer struct {
+	// Code is why there is no answer, "" if there is one: bad_request, unknown_board,
+	// not_proved, not_covered, unavailable.
+	Code   string `json:"code,omitempty"`
+	Detail string `json:"detail,omitempty"`
+
+	State   string `json:"state,omitempty"` // as [rankcache.State.String] writes it
+	Life    string `json:"life,omitempty"`  // final, or open where the ledger does not know
+	AgeMs   int64  `json:"age_ms"`          // since the ledger was last known to have every change
+	Members int    `json:"members"`
+	Entries []Row  `json:"entries,omitempty"`
+	Ahead   int    `json:"ahead,omitempty"` // members with a better score than the first of the entries
+	Own     []Own  `json:"own,omitempty"`
+}
+
+// Row is one row of a board.
+type Row struct {
+	Member string  `json:"member"`
+	Score  float64 `json:"score"`
+}
+
+// Own is a member with what stands next to it. Rank is 1-based; 0: it is not on the board.
+type Own struct {
+	Row
+	Rank       int      `json:"rank"`
+	First      int      `json:"first,omitempty"` // 0-based index of the first of the neighbours
+	Neighbours []Row    `json:"neighbours,omitempty"`
+	Ahead      int      `json:"ahead,omitempty"` // of the first of the neighbours, without them of the member
+	Better     *float64 `json:"better,omitempty"`
+}
+
+// check returns what is wrong with a request.
+func (r *Request) check() error {
+	if n := len(r.Reads); n < 1 || n > MaxBoards {
+		return fmt.Errorf("%d reads, want 1 to %d", n, MaxBoards)
+	}
+	for i := range r.Reads {
+		if err := r.Reads[i].check(); err != nil {
+			return fmt.Errorf("read %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (r *Read) check() error {
+	around := 0
+	if r.Around != nil {
+		around = *r.Around
+	}
+	switch {
+	case r.Order != "" && r.Order != rankcache.Descending.String() && r.Order != rankcache.Ascending.String():
+		return fmt.Errorf("order %.10q, want asc or desc", r.Order)
+	case r.Start < 0 || r.Start > maxStart || r.Limit < 0 || r.Limit > rankcache.MaxTop:
+		return fmt.Errorf("%d rows from %d, want 0 to %d from 0 to %d", r.Limit, r.Start, rankcache.MaxTop, maxStart)
+	case around < 0 || around > maxAround:
+		return fmt.Errorf("%d neighbours, want 0 to %d", around, maxAround)
+	case len(r.Members) > rankcache.MaxTop || len(r.Members) > 1 && (r.Around != nil || r.Gap):
+		return fmt.Errorf("%d members, want up to %d, and one with around or gap", len(r.Members), rankcache.MaxTop)
+	case r.Limit == 0 && len(r.Members) == 0:
+		return fmt.Errorf("neither rows nor members are wanted")
+	}
+	for _, m := range r.Members {
+		if err := rankcache.CheckMember(m); err != nil {
+			return err
+		}
+	}
+	return r.Board.Check()
+}
+
+func (r *Read) direction() rankcache.Direction {
+	if r.Order == rankcache.Ascending.String() {
+		return rankcache.Ascending
+	}
+	return rankcache.Descending
+}

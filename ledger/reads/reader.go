@@ -1,0 +1,169 @@
+package reads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"rankcache"
+	"rankcache/ledger"
+)
+
+// Why a board is not answered.
+var (
+	errUnproved   = errors.New("not_proved")
+	errNoBoard    = errors.New("unknown_board")
+	errNotCovered = errors.New("not_covered")
+)
+
+// reader answers from the ledger's database.
+type reader struct {
+	store   *ledger.Store
+	proofs  *proofs
+	current func() time.Time // when the database was last known to have every change
+}
+
+// read answers one read.
+func (r *reader) read(ctx context.Context, q *Read) (a Answer) {
+	current := r.current() // before the snapshot, so that its age is not told too low
+	err := r.snapshot(ctx, q, current, &a)
+	if errors.Is(err, errUnproved) && r.proofs.refused(q.Board) == "" {
+		if err = r.proofs.prove(ctx, q.Board); err == nil {
+			err = r.snapshot(ctx, q, current, &a)
+		}
+	}
+	switch {
+	case err == nil:
+		return a
+	case errors.Is(err, errNoBoard):
+		return Answer{Code: errNoBoard.Error(), Detail: "the ledger has no such board"}
+	case errors.Is(err, errUnproved):
+		return Answer{Code: errUnproved.Error(), Detail: "the ledger does not have all of the board: " + r.proofs.refused(q.Board)}
+	case errors.Is(err, errNotCovered):
+		return Answer{Code: errNotCovered.Error(), Detail: "the ledger has the first places of the board's final only"}
+	}
+	return Answer{Code: "unavailable", Detail: "the ledger's database: " + err.Error()}
+}
+
+// snapshot answers from the board's members, or from its final where they are not whole.
+func (r *reader) snapshot(ctx context.Context, q *Read, current time.Time, a *Answer) error {
+	return r.store.Snapshot(ctx, q.Board, func(v *ledger.Snapshot) error {
+		final, err := v.FinalRanks(q.direction(), q.Integers)
+		if err != nil {
+			return err
+		}
+		whole, err := r.proofs.holds(v)
+		switch {
+		case err != nil:
+			return err
+		case whole:
+			err = fromMembers(v, q, current, final != nil, a)
+		case final != nil:
+			err = fromFinal(final, q, a)
+		case v.State.Run == 0:
+			err = errNoBoard
+		default:
+			err = errUnproved
+		}
+		return err
+	})
+}
+
+func fromMembers(v *ledger.Snapshot, q *Read, current time.Time, final bool, a *Answer) error {
+	*a = Answer{State: v.State.String(), Life: rankcache.LifeOpen.String(), AgeMs: age(current), Members: v.Count}
+	if final { // nothing changes it any more
+		a.Life, a.AgeMs = rankcache.LifeFinal.String(), 0
+	}
+	return fill(v.Ranks(q.direction(), q.Integers), q, a)
+}
+
+// fromFinal answers from the first places, if they have all that is wanted.
+func fromFinal(ranks *ledger.Ranks, q *Read, a *Answer) error {
+	f := ranks.Final
+	*a = Answer{State: f.State.String(), Life: rankcache.LifeFinal.String(), Members: f.Members}
+	kept, err := ranks.Count()
+	if err != nil {
+		return err
+	}
+	whole := kept == f.Members
+	if !whole && (q.direction() == rankcache.Ascending || q.Start+q.Limit > kept) {
+		return errNotCovered
+	}
+	if err = fill(ranks, q, a); err != nil || whole {
+		return err
+	}
+	for _, own := range a.Own {
+		if own.Rank == 0 || q.Around != nil && own.Rank+*q.Around > kept {
+			return errNotCovered
+		}
+	}
+	return nil
+}
+
+// age returns the milliseconds since a time, rounded up.
+func age(since time.Time) int64 { return time.Since(since).Milliseconds() + 1 }
+
+// fill adds what the ranks have.
+func fill(ranks *ledger.Ranks, q *Read, a *Answer) (err error) {
+	if q.Limit > 0 {
+		if a.Entries, err = rowsOf(ranks, q.Start, q.Limit); err != nil {
+			return err
+		}
+		if q.Ranked && len(a.Entries) > 0 {
+			if a.Ahead, err = ranks.Ahead(a.Entries[0].Score); err != nil {
+				return err
+			}
+		}
+	}
+	for _, member := range q.Members {
+		own, err := ownOf(ranks, q, member)
+		if err != nil {
+			return err
+		}
+		a.Own = append(a.Own, own)
+	}
+	return nil
+}
+
+func rowsOf(ranks *ledger.Ranks, start, limit int) ([]Row, error) {
+	found, err := ranks.Rows(start, limit)
+	rows := make([]Row, len(found))
+	for i, e := range found {
+		rows[i] = Row{e.Member, e.Score}
+	}
+	return rows, err
+}
+
+// ownOf reads a member with what stands next to it.
+func ownOf(ranks *ledger.Ranks, q *Read, member string) (own Own, err error) {
+	s, err := ranks.Of(member)
+	own = Own{Row: Row{member, s.Score}, Rank: s.Rank}
+	if err != nil || s.Rank == 0 {
+		return own, err
+	}
+	first := s.Score // of the first row whose Ahead is wanted
+	if q.Around != nil {
+		own.First = max(0, s.Rank-1-*q.Around)
+		if own.Neighbours, err = rowsOf(ranks, own.First, s.Rank+*q.Around-own.First); err != nil {
+			return own, err
+		}
+		if len(own.Neighbours) <= s.Rank-1-own.First {
+			return own, fmt.Errorf("%d rows around rank %d", len(own.Neighbours), s.Rank)
+		}
+		first = own.Neighbours[0].Score
+	}
+	if q.Ranked {
+		if own.Ahead, err = ranks.Ahead(first); err != nil {
+			return own, err
+		}
+	}
+	if q.Gap {
+		if better, ok, err := ranks.Better(s.Score); err != nil {
+			return own, err
+		} else if ok {
+			own.Better = &better
+		}
+	}
+	return own, nil
+}

@@ -1,0 +1,343 @@
+package reads
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+	"rankcache/ledger"
+	"rankcache/origin"
+	"rankcache/wire"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// board is one board in a ledger and in Redis, with a client of the first.
+type board struct {
+	wire.Update
+	t      *testing.T
+	scores map[string]float64
+	store  *ledger.Store
+	redis  *redis.Client
+	origin *origin.Origin
+	client *Client
+	at     time.Time // what the server takes for current
+	record int64
+}
+
+// newBoard returns an empty board and a server of reads.
+func newBoard(t *testing.T, kind string) *board {
+	t.Helper()
+	b := &board{t: t, scores: map[string]float64{}, at: time.Now()}
+	b.Run, b.Board = 7, rankcache.BoardID(strings.NewReplacer("_", "-", "/", "-").Replace(testkit.Name(t)))
+	var err error
+	b.store, err = ledger.Open(testkit.Database(t, kind), nil)
+	must(t, err)
+	t.Cleanup(func() { b.store.Close() })
+	must(t, b.store.Migrate(t.Context()))
+	must(t, b.store.MakeRankIndex(t.Context()))
+	must(t, b.store.Begin(t.Context(), "topic", 0, 0))
+	b.redis = redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { b.redis.Close() })
+	b.origin = origin.New(b.redis, wire.DefaultNames())
+	mux := http.NewServeMux()
+	New(Config{Store: b.store, Current: func() time.Time { return b.at }, Log: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry()}).Register(mux)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	b.client, err = NewClient(server.URL, nil)
+	must(t, err)
+	return b
+}
+
+// set gives members scores, in Redis and in the ledger.
+func (b *board) set(scores ...rankcache.Entry) {
+	b.t.Helper()
+	batch := ledger.NewBatch("topic")
+	first := b.record
+	for _, e := range scores {
+		u := b.next(e)
+		batch.Add(&wire.LedgerUpdate{Update: u, Class: "gift", Dims: map[string]string{"zone": "7"}, Tag: "20261122"}, 0, first, b.record)
+		b.record++
+		key := wire.DefaultNames().BoardKey(b.Board)
+		if u.Op == wire.OpDelete {
+			must(b.t, b.redis.ZRem(b.t.Context(), key, e.Member).Err())
+		} else {
+			must(b.t, b.redis.ZAdd(b.t.Context(), key, redis.Z{Member: e.Member, Score: e.Score}).Err())
+		}
+	}
+	_, err := b.store.Apply(b.t.Context(), batch)
+	must(b.t, err)
+}
+
+// gone removes a member where it is a score.
+const gone = -1e300
+
+func (b *board) next(e rankcache.Entry) wire.Update {
+	if before, there := b.scores[e.Member]; there {
+		b.Sum -= wire.Hash(e.Member, before)
+	}
+	b.Seq++
+	u := b.Update
+	u.Member, u.Score, u.Op, u.At, u.OrderID = e.Member, e.Score, wire.OpSet, 1700000000000, fmt.Sprint("o", b.Seq)
+	if e.Score == gone {
+		u.Op, u.Score = wire.OpDelete, 0
+		delete(b.scores, e.Member)
+	} else {
+		b.scores[e.Member] = e.Score
+		b.Sum += wire.Hash(e.Member, e.Score)
+	}
+	b.Sum &= 1<<48 - 1
+	u.Sum, u.HasSum, u.Members = b.Sum, true, len(b.scores)
+	return u
+}
+
+// TestAnswersEqualRedis: whatever is asked for, the ledger answers what Redis does.
+func TestAnswersEqualRedis(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBoard(t, kind)
+			r := rand.New(rand.NewPCG(1, 2))
+			var changes []rankcache.Entry
+			numbers := []float64{0, 1, 1, 2, 2.5, 2.75, -1, -1.5, -2, 0.1, 1e17, -1e17, 1<<53 - 1, 1048576.9999995232, 5e-324, 1e-7}
+			for range 400 {
+				e := rankcache.Entry{Member: memberOf(r), Score: numbers[r.IntN(len(numbers))]}
+				if r.IntN(8) == 0 {
+					e.Score = gone
+				}
+				changes = append(changes, e)
+			}
+			b.set(changes...)
+			for i := range 300 {
+				b.compare(r, i)
+			}
+		})
+	}
+}
+
+// memberOf returns one of 60 members whose bytes sort otherwise than their letters.
+func memberOf(r *rand.Rand) string {
+	return []string{"m", "M", "ü", "z", "\U0001f600", "a b"}[r.IntN(6)] + fmt.Sprint(r.IntN(10))
+}
+
+// compare asks both for a page with a member, for standings and for neighbours.
+func (b *board) compare(r *rand.Rand, i int) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	order := rankcache.Direction(i % 2)
+	q := rankcache.PageQuery{Board: b.Board, Order: order, Start: r.IntN(70), Limit: r.IntN(20), Member: memberOf(r), Around: r.IntN(6) - 1, Gap: r.IntN(2) == 0,
+		Percentile: r.IntN(2) == 0, Integers: r.IntN(2) == 0}
+	unstamped := cmp.Options{cmpopts.IgnoreFields(rankcache.Stamp{}, "State", "At"), cmpopts.EquateEmpty(), cmpopts.EquateErrors()}
+	equal := func(what string, want, got any) {
+		b.t.Helper()
+		if diff := cmp.Diff(want, got, unstamped); diff != "" {
+			b.t.Fatalf("%s, %+v (-Redis +ledger):\n%s", what, q, diff)
+		}
+	}
+	equal("whole", b.origin.WholePages(ctx, []rankcache.PageQuery{q}), b.client.WholePages(ctx, []rankcache.PageQuery{q}))
+	members := []string{q.Member, "nobody", memberOf(r)}
+	wantRows, _, err := b.origin.Standings(ctx, b.Board, members, order)
+	must(b.t, err)
+	gotRows, stamp, err := b.client.Standings(ctx, b.Board, members, order)
+	must(b.t, err)
+	equal("standings", wantRows, gotRows)
+	if stamp.State != (rankcache.State{Run: b.Run, Seq: b.Seq, Sum: b.Sum, HasSum: true}) || stamp.Members != len(b.scores) {
+		b.t.Fatalf("state %v, %d members, want %v", stamp.State, stamp.Members, b.Update)
+	}
+	wantRows, wantAhead, _, err := b.origin.RankedStandings(ctx, q, members)
+	must(b.t, err)
+	gotRows, gotAhead, _, err := b.client.RankedStandings(ctx, q, members)
+	must(b.t, err)
+	equal("ranked", []any{wantRows, wantAhead}, []any{gotRows, gotAhead})
+	wantPage, wantRank, wantErr := b.origin.Around(ctx, b.Board, q.Member, 3, order)
+	gotPage, gotRank, gotErr := b.client.Around(ctx, b.Board, q.Member, 3, order)
+	equal("around", []any{wantPage, wantRank, errors.Is(wantErr, rankcache.ErrUnknownMember)}, []any{gotPage, gotRank, errors.Is(gotErr, rankcache.ErrUnknownMember)})
+	want, err := b.origin.Page(ctx, b.Board, q.Start, q.Limit+1, order)
+	must(b.t, err)
+	got, err := b.client.Page(ctx, b.Board, q.Start, q.Limit+1, order)
+	must(b.t, err)
+	equal("page", want, got)
+}
+
+// TestWhatIsNotWholeIsRefused: a board with a missing change, or that was there before the
+// ledger, is not answered, nor is one that the ledger does not know.
+func TestWhatIsNotWholeIsRefused(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBoard(t, kind)
+			b.refused("unknown_board")
+			b.set(rankcache.Entry{Member: "a", Score: 1})
+			b.answered(1)
+			b.set(rankcache.Entry{Member: "b", Score: 2})
+			b.answered(2)
+			b.next(rankcache.Entry{Member: "lost", Score: 3}) // never reaches the ledger
+			b.set(rankcache.Entry{Member: "c", Score: 4})
+			b.refused("not_proved: the ledger does not have all of the board: 1 of the changes 1 to 4 are missing")
+		})
+	}
+}
+
+func (b *board) refused(why string) {
+	b.t.Helper()
+	_, err := b.client.Page(b.t.Context(), b.Board, 0, 10, rankcache.Descending)
+	if !errors.Is(err, rankcache.ErrUnavailable) || !strings.Contains(err.Error(), why) {
+		b.t.Errorf("%v, want %s", err, why)
+	}
+}
+
+func (b *board) answered(rows int) rankcache.Page {
+	b.t.Helper()
+	p, err := b.client.Page(b.t.Context(), b.Board, 0, 10, rankcache.Descending)
+	if err != nil || len(p.Entries) != rows {
+		b.t.Errorf("%d rows, %v, want %d", len(p.Entries), err, rows)
+	}
+	return p
+}
+
+// TestAgeIsHonest: an answer is as old as the ledger was last known to have all, and there is
+// none before that is known.
+func TestAgeIsHonest(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t, testkit.SQLKinds[0])
+	b.set(rankcache.Entry{Member: "a", Score: 1})
+	b.at = time.Now().Add(-90 * time.Second)
+	p := b.answered(1)
+	if age := time.Since(p.At); age < 90*time.Second || age > 100*time.Second {
+		t.Errorf("the answer is %v old, want 90 s", age)
+	}
+	b.at = time.Time{}
+	b.refused("not_ready")
+}
+
+// TestFinalAnswers: a board whose scores the ledger does not keep any more is answered from
+// its final, as far as that goes.
+func TestFinalAnswers(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBoard(t, kind)
+			f := &ledger.Final{MadeAt: 1, Final: wire.Final{Board: b.Board, Class: "gift", Dims: map[string]string{}, Tag: "t", State: rankcache.State{Run: 7, Seq: 9, Sum: 3, HasSum: true}, Members: 4, File: "f"}}
+			f.Top = []rankcache.Entry{{Member: "a", Score: 9}, {Member: "c", Score: 8}, {Member: "b", Score: 8}}
+			must(t, b.store.SaveFinal(t.Context(), f))
+			b.at = time.Now().Add(-time.Hour)
+			p, err := b.client.Page(t.Context(), b.Board, 1, 2, rankcache.Descending)
+			if err != nil || p.Life != rankcache.LifeFinal || p.Members != 4 || p.Seq != 9 || time.Since(p.At) > time.Minute {
+				t.Errorf("%+v, %v", p, err)
+			}
+			if diff := cmp.Diff(f.Top[1:], p.Entries); diff != "" {
+				t.Error(diff)
+			}
+			rows, _, err := b.client.Standings(t.Context(), b.Board, []string{"b"}, rankcache.Descending)
+			if err != nil || rows[0].Rank != 3 || rows[0].Score != 8 {
+				t.Errorf("%+v, %v", rows, err)
+			}
+			for what, err := range map[string]error{
+				"a deeper page":       second(b.client.Page(t.Context(), b.Board, 2, 2, rankcache.Descending)),
+				"the other direction": second(b.client.Page(t.Context(), b.Board, 0, 1, rankcache.Ascending)),
+				"a member behind":     third(b.client.Standings(t.Context(), b.Board, []string{"d"}, rankcache.Descending)),
+				"neighbours behind":   third(b.client.Around(t.Context(), b.Board, "b", 1, rankcache.Descending)),
+			} {
+				if !errors.Is(err, rankcache.ErrUnavailable) || !strings.Contains(err.Error(), "not_covered") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	}
+}
+
+func second[A any](_ A, err error) error        { return err }
+func third[A, B any](_ A, _ B, err error) error { return err }
+
+// TestBadRequests: what can't be asked is refused with what is wrong.
+func TestBadRequests(t *testing.T) {
+	t.Parallel()
+	b := newBoard(t, testkit.SQLKinds[0])
+	for body, why := range map[string]string{
+		`{`:                                     "unexpected EOF",
+		`{"reads":[]}`:                          "want 1 to 10",
+		`{"reads":[{"board":"a b","limit":1}]}`: "bad board id",
+		`{"reads":[{"board":"a","limit":501}]}`: "want 0 to 500",
+		`{"reads":[{"board":"a"}]}`:             "neither rows nor members",
+		`{"reads":[{"board":"a","limit":1,"limits":2}]}`:                             "unknown field",
+		`{"reads":[{"board":"a","limit":1,"order":"up"}]}`:                           "want asc or desc",
+		`{"reads":[{"board":"a","members":["x","y"],"around":1}]}`:                   "one with around or gap",
+		`{"reads":[{"board":"a","members":[""]}]}`:                                   "bad member id",
+		`{"reads":[{"board":"a","members":["` + strings.Repeat("m", 2<<20) + `"]}]}`: "too large",
+	} {
+		resp, err := http.Post(b.client.url, "application/json", strings.NewReader(body)) //nolint:noctx // of this test
+		must(t, err)
+		var p struct{ Code, Detail string }
+		err = json.NewDecoder(resp.Body).Decode(&p)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusBadRequest || p.Code != "bad_request" || !strings.Contains(p.Detail, why) {
+			t.Errorf("%.60s: %d %+v, want %s", body, resp.StatusCode, p, why)
+		}
+	}
+}
+
+// TestLedgerThatAnswersWrongly: an answer that is not to the question is an error.
+func TestLedgerThatAnswersWrongly(t *testing.T) {
+	t.Parallel()
+	state := `"state":"1-2-","members":3,"age_ms":1`
+	for _, body := range []string{"", "{}", `{"answers":[]}`, `{"answers":[{` + state + `},{` + state + `}]}`,
+		`{"answers":[{"state":"x"}]}`, `{"answers":[{` + state + `,"own":[{"member":"other","rank":1}]}]}`,
+		`{"answers":[{` + state + `,"own":[{"member":"m","rank":-1}]}]}`, `{"answers":[{` + state + `,"own":[{"member":"m","rank":5}]}]}`,
+		`{"answers":[{` + state + `,"own":[{"member":"m","rank":5,"first":1,"neighbours":[{"member":"m"}]}]}]}`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
+		client, err := NewClient(server.URL, nil)
+		must(t, err)
+		if _, _, err := client.Around(t.Context(), "a", "m", 1, rankcache.Descending); !errors.Is(err, rankcache.ErrUnavailable) {
+			t.Errorf("%s: %v", body, err)
+		}
+		server.Close()
+	}
+	for _, bad := range []string{"", "ledger:8976", "ftp://x", "http://u:p@x", "http://x?y=1"} {
+		if _, err := NewClient(bad, nil); err == nil {
+			t.Errorf("%q is taken for a URL", bad)
+		}
+	}
+}
+
+// FuzzAnswers: whatever a ledger answers, the client returns what was asked for or an error.
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte(`{"answers":[{"state":"1-2-","members":3,"age_ms":1,"entries":[{"member":"a","score":1}],"own":[{"member":"m","score":1,"rank":2,"first":1,"neighbours":[{"member":"m","score":1}],"better":2}]}]}`))
+	f.Add([]byte(`{"answers":[{"code":"not_proved","detail":"x"}]}`))
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }))
+	f.Cleanup(server.Close)
+	client, err := NewClient(server.URL, nil)
+	must(f, err)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		body = bytes.Clone(data)
+		q := rankcache.PageQuery{Board: "a", Limit: 2, Member: "m", Around: 1, Percentile: true}
+		p := client.WholePages(context.Background(), []rankcache.PageQuery{q})[0]
+		row := p.Own.Rank - 1 - p.Own.First
+		if p.Err == nil && (len(p.Entries) > 2 || p.Own.Member != "m" || p.Own.Rank > 0 && p.Own.Neighbours[row].Member != "m") {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

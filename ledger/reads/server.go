@@ -1,0 +1,131 @@
+package reads
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
+
+	"rankcache"
+	"rankcache/internal/httpserve"
+	"rankcache/ledger"
+)
+
+const (
+	// atOnce is how many boards are read at once, waiting how many requests may wait.
+	atOnce  = 6
+	waiting = 256
+	// timeout bounds one request.
+	timeout = 3 * time.Second
+)
+
+// Config has what a [Server] needs.
+type Config struct {
+	// Store is used for reads alone, so that they leave the ledger its connections. The caller
+	// closes it.
+	Store *ledger.Store
+	// Current returns when the database was last known to have every change, zero before.
+	Current    func() time.Time
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Server answers reads. Make it with [New].
+type Server struct {
+	reader
+	places  *semaphore.Weighted
+	held    atomic.Int64
+	log     *slog.Logger
+	errLog  rate.Sometimes
+	seconds prometheus.Histogram
+	results *prometheus.CounterVec
+}
+
+// New returns a server, whose metrics it registers. It starts nothing.
+func New(cfg Config) *Server {
+	s := &Server{reader: reader{cfg.Store, &proofs{store: cfg.Store, boards: make(map[rankcache.BoardID]proof)}, cfg.Current},
+		places: semaphore.NewWeighted(atOnce), log: cfg.Log, errLog: rate.Sometimes{Interval: 10 * time.Second}}
+	s.results = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_ledger_reads_total",
+		Help: "Boards that sidecars asked the ledger for, by result (ok, unknown_board, not_proved, not_covered, unavailable)."}, []string{"result"})
+	s.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_ledger_read_duration_seconds",
+		Help: "Time that the ledger took to read a board from its database.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 10)})
+	cfg.Registerer.MustRegister(s.results, s.seconds)
+	return s
+}
+
+// Register adds the routes of reads to mux.
+func (s *Server) Register(mux *http.ServeMux) {
+	mux.HandleFunc("POST "+Path, s.serve)
+	mux.HandleFunc("GET "+Path, s.ready)
+}
+
+// ready tells whether reads would be answered, and how old answers would be.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	current := s.current()
+	if current.IsZero() {
+		notReady.Write(w)
+		return
+	}
+	httpserve.WriteJSON(w, http.StatusOK, map[string]int64{"age_ms": age(current)})
+}
+
+var notReady = httpserve.Problem{Status: http.StatusServiceUnavailable, Code: "not_ready", Title: "Not ready for reads",
+	Detail: "the index for reads is being made, or this ledger has not read its topic to the end since its start: look at its log"}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	var q Request
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&q)
+	if err == nil {
+		err = q.check()
+	}
+	if err != nil {
+		httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_request", Title: "Bad request", Detail: err.Error()}.Write(w)
+		return
+	}
+	if s.current().IsZero() {
+		notReady.Write(w)
+		return
+	}
+	defer s.held.Add(-1)
+	if s.held.Add(1) > waiting {
+		httpserve.Problem{Status: http.StatusServiceUnavailable, Code: "overloaded", Title: "Too many requests at once"}.Write(w)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	defer cancel()
+	answers := make([]Answer, len(q.Reads))
+	for i := range q.Reads {
+		answers[i] = s.one(ctx, &q.Reads[i])
+	}
+	httpserve.WriteJSON(w, http.StatusOK, Response{answers})
+}
+
+// one answers a read when there is a place.
+func (s *Server) one(ctx context.Context, q *Read) (a Answer) {
+	if err := s.places.Acquire(ctx, 1); err != nil {
+		a = Answer{Code: "unavailable", Detail: "too many reads wait for the ledger's database"}
+	} else {
+		begun := time.Now()
+		a = s.read(ctx, q)
+		s.places.Release(1)
+		s.seconds.Observe(time.Since(begun).Seconds())
+	}
+	result := a.Code
+	switch result {
+	case "":
+		result = "ok"
+	case "unavailable":
+		s.errLog.Do(func() { s.log.Warn("a board can't be read from the ledger", "board", q.Board, "err", a.Detail) })
+		a.Detail = "the ledger's database does not answer: look at the ledger's log"
+	}
+	s.results.WithLabelValues(result).Inc()
+	return a
+}
