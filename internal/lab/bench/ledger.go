@@ -32,12 +32,13 @@ type ledgerBench struct {
 
 // ledgerRow is the stable JSON of one kind of database.
 type ledgerRow struct {
-	Database     string  `json:"database"`
-	RowsPerS     float64 `json:"rows_per_s"`
-	BareRowsPerS float64 `json:"bare_rows_per_s"` // the same rows into rank_log and rank_score, by batches of 2,000
-	Ratio        float64 `json:"ratio"`
-	LagP99Ms     float64 `json:"lag_p99_ms"` // from produced to committed, at the steady rate
-	BytesPerRow  float64 `json:"bytes_per_row"`
+	Database        string  `json:"database"`
+	RowsPerS        float64 `json:"rows_per_s"`
+	BareRowsPerS    float64 `json:"bare_rows_per_s"` // the same rows into rank_log and rank_score, by batches of 2,000
+	Ratio           float64 `json:"ratio"`
+	ServingRowsPerS float64 `json:"serving_rows_per_s"` // with the index that --serve-reads needs
+	LagP99Ms        float64 `json:"lag_p99_ms"`         // from produced to committed, at the steady rate
+	BytesPerRow     float64 `json:"bytes_per_row"`
 }
 
 func newBenchLedgerCommand() *cobra.Command {
@@ -71,9 +72,9 @@ a Kafka broker (make setup).`,
 
 func printLedger(to io.Writer, rows []ledgerRow) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "database\trows/s\tbare rows/s\tratio\tlag p99\tbytes a row")
+	fmt.Fprintln(table, "database\trows/s\tbare rows/s\tratio\tserving reads rows/s\tlag p99\tbytes a row")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.2f\t%.0f ms\t%.0f\n", r.Database, r.RowsPerS, r.BareRowsPerS, r.Ratio, r.LagP99Ms, r.BytesPerRow)
+		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f ms\t%.0f\n", r.Database, r.RowsPerS, r.BareRowsPerS, r.Ratio, r.ServingRowsPerS, r.LagP99Ms, r.BytesPerRow)
 	}
 	return table.Flush()
 }
@@ -183,16 +184,40 @@ func (b *ledgerBench) database(ctx context.Context, server *servers.SQL, name st
 	return store, store.Migrate(ctx)
 }
 
-// whole has a ledger write the topic, and then changes at a steady rate.
-func (b *ledgerBench) whole(ctx context.Context, server *servers.SQL, topic string, client *kgo.Client, row *ledgerRow) error {
-	store, err := b.database(ctx, server, "whole")
-	if err != nil {
+// whole has a ledger write the topic, and then changes at a steady rate; and another one that
+// serves reads the topic alone.
+func (b *ledgerBench) whole(ctx context.Context, server *servers.SQL, topic string, client *kgo.Client, row *ledgerRow) (err error) {
+	if row.ServingRowsPerS, err = b.write(ctx, server, topic, "serving", nil); err != nil {
 		return err
 	}
-	defer store.Close()
-	l, err := ledger.New(ledger.Options{Store: store, Kafka: map[string]string{"bootstrap.servers": b.kafka}, Topic: topic, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
+	fmt.Fprintf(b.progress, "%s: with the index for reads %.0f rows/s\n", server.Kind, row.ServingRowsPerS)
+	row.RowsPerS, err = b.write(ctx, server, topic, "whole", func(ctx context.Context, l *ledger.Ledger) (err error) {
+		if row.BytesPerRow, err = bytesPerRow(ctx, server, b.rows); err != nil {
+			return err
+		}
+		row.LagP99Ms, err = b.steady(ctx, client, l)
 		return err
+	})
+	fmt.Fprintf(b.progress, "%s: ledger %.0f rows/s\n", server.Kind, row.RowsPerS)
+	return err
+}
+
+// write has a ledger write the topic into a new database and returns the rows a second. Then
+// it calls more, if there is more to do; else the ledger has the index for reads.
+func (b *ledgerBench) write(ctx context.Context, server *servers.SQL, topic, name string, more func(context.Context, *ledger.Ledger) error) (float64, error) {
+	store, err := b.database(ctx, server, name)
+	if err != nil {
+		return 0, err
+	}
+	defer store.Close()
+	if more == nil {
+		if err := store.MakeRankIndex(ctx); err != nil {
+			return 0, err
+		}
+	}
+	l, err := ledger.New(ledger.Options{Store: store, Kafka: map[string]string{"bootstrap.servers": b.kafka}, Topic: topic, Group: name, ServeReads: more == nil, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return 0, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -210,19 +235,17 @@ func (b *ledgerBench) whole(ctx context.Context, server *servers.SQL, topic stri
 		return nil
 	}
 	if err := await(1); err != nil { // joining the group is not measured
-		return err
+		return 0, err
 	}
 	begun, from := time.Now(), l.Status().Rows
 	if err := await(int64(b.rows)); err != nil {
-		return err
+		return 0, err
 	}
-	row.RowsPerS = float64(int64(b.rows)-from) / time.Since(begun).Seconds()
-	if row.BytesPerRow, err = bytesPerRow(ctx, server, b.rows); err != nil {
-		return err
+	rate := float64(int64(b.rows)-from) / time.Since(begun).Seconds()
+	if more != nil {
+		err = more(ctx, l)
 	}
-	fmt.Fprintf(b.progress, "%s: ledger %.0f rows/s\n", server.Kind, row.RowsPerS)
-	row.LagP99Ms, err = b.steady(ctx, client, l)
-	return err
+	return rate, err
 }
 
 // steady produces at the rate for 5 s and returns the 99th percentile of the time until a
