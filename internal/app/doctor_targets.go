@@ -23,6 +23,7 @@ import (
 	"rankcache/internal/doctor"
 	"rankcache/internal/roomsync"
 	"rankcache/ledger"
+	"rankcache/ledger/reads"
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/rooms"
@@ -114,8 +115,8 @@ func (t *targets) checks() []doctor.Check {
 		doctor.Check{Name: "ports", Look: t.ports})
 }
 
-// services returns the checks of the profile source and of the collector of traces,
-// by the calls that serve makes.
+// services returns the checks of the profile source, of the collector of traces and of the
+// ledger that serves reads, by the calls that serve makes.
 func (t *targets) services() (checks []doctor.Check) {
 	needs := ""
 	if t.profiles.redisKey != "" {
@@ -133,7 +134,14 @@ func (t *targets) services() (checks []doctor.Check) {
 	case tracer != nil:
 		checks = append(checks, doctor.Call("traces", "", tracer.Probe))
 	}
-	return checks
+	if t.ledgerURL == "" {
+		return checks
+	}
+	ledger, err := reads.NewClient(t.ledgerURL, nil)
+	if err != nil {
+		return append(checks, failed("ledger-reads", fmt.Errorf("--ledger-url: %w", err)))
+	}
+	return append(checks, doctor.Call("ledger-reads", "", ledger.Ready))
 }
 
 // tryProfiles loads the profile of a member that does not exist.

@@ -23,6 +23,7 @@ import (
 	"rankcache/internal/doctor"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
+	"rankcache/ledger/reads"
 	"rankcache/rooms"
 )
 
@@ -260,6 +261,10 @@ func TestDoctorOnServicesAndFolders(t *testing.T) {
 			asked.Store(&text)
 		case r.Header.Get("Authorization") == "Bearer hush-hush":
 			fmt.Fprint(w, `{"profiles":{}}`)
+		case r.URL.Path == reads.Path:
+			fmt.Fprint(w, `{"age_ms":5}`)
+		case r.URL.Path == "/old"+reads.Path:
+			w.WriteHeader(http.StatusNotFound)
 		default:
 			w.WriteHeader(http.StatusUnauthorized)
 		}
@@ -274,21 +279,21 @@ func TestDoctorOnServicesAndFolders(t *testing.T) {
 		return found
 	}
 	found := at("--profile-url", service.URL+"/hush", "--profile-header", "Authorization: Bearer hush-hush", "--otlp-endpoint", service.URL,
-		"--snapshot-dir", dir+"/boards", "--socket", dir+"/data.sock")
-	for check, want := range map[string]string{"profiles": "ok: answered in", "traces": "ok: answered in", "snapshots": "ok: can be created in " + dir, "socket": "ok"} {
+		"--snapshot-dir", dir+"/boards", "--socket", dir+"/data.sock", "--ledger-url", service.URL)
+	for check, want := range map[string]string{"profiles": "ok: answered in", "ledger-reads": "ok: answered in", "traces": "ok: answered in", "snapshots": "ok: can be created in " + dir, "socket": "ok"} {
 		expect(t, found, check, want)
 	}
 	if got := asked.Load(); got == nil || *got != "POST application/x-protobuf" {
 		t.Error("the collector got no traces")
 	}
 	found = at("--profile-url", service.URL+"/hush", "--profile-header", "Authorization: Bearer hush-wrong", "--otlp-endpoint", "http://127.0.0.1:1",
-		"--snapshot-dir", "/dev/null/boards", "--socket", dir+"/none/data.sock")
+		"--snapshot-dir", "/dev/null/boards", "--socket", dir+"/none/data.sock", "--ledger-url", service.URL+"/old")
 	for check, want := range map[string]string{"profiles": "fail: check its credentials", "traces": "fail: nothing listens on that address",
-		"snapshots": "fail: --snapshot-dir", "socket": "fail: --socket: the folder does not exist"} {
+		"ledger-reads": "fail: the ledger does not serve reads", "snapshots": "fail: --snapshot-dir", "socket": "fail: --socket: the folder does not exist"} {
 		expect(t, found, check, want)
 	}
 	found = at()
-	for _, check := range []string{"profiles", "traces", "snapshots", "socket"} {
+	for _, check := range []string{"profiles", "traces", "ledger-reads", "snapshots", "socket"} {
 		if f, made := found[check]; made {
 			t.Errorf("%s is checked without its setting: %+v", check, f)
 		}

@@ -173,8 +173,11 @@ func (c *Client) call(ctx context.Context, method string, body []byte) (data []b
 	}
 	defer resp.Body.Close()
 	data, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("status %d: %.200q", resp.StatusCode, data)
+	switch {
+	case err == nil && resp.StatusCode == http.StatusNotFound:
+		err = errors.New("the ledger does not serve reads: start it with --serve-reads")
+	case err == nil && resp.StatusCode != http.StatusOK:
+		err = fmt.Errorf("answered %d: %.200q", resp.StatusCode, data)
 	}
 	return data, err
 }
