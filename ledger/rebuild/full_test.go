@@ -18,7 +18,7 @@ func TestRebuildInFullSize(t *testing.T) {
 	}
 	const members, orders = 210_000, 1_000_000
 	both(t, func(t *testing.T, kind string) {
-		f := newIdle(t, kind).of("plain", "7")
+		f := newIdle(t, kind, single).of("plain", "7")
 		begun := time.Now()
 		scores, last := f.fillLedger(t, members, orders)
 		t.Logf("%d rows written in %v", orders, time.Since(begun))

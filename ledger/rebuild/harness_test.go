@@ -34,7 +34,8 @@ const testTimeout = time.Minute
 // fixture is a writer and a ledger, with one board.
 type fixture struct {
 	*Rebuilder
-	redis    *redis.Client
+	redis    redis.UniversalClient
+	dial     func(testing.TB) redis.UniversalClient
 	handler  http.Handler // of the writer
 	name     string
 	board    rankcache.BoardID
@@ -69,12 +70,20 @@ const classes = `classes:
 - {name: trim, board: "NAME-trim:{zone}", period: none, ledger: true, trim: 8, ops: [incr]}
 `
 
+// single returns a client of one Redis.
+func single(t testing.TB) redis.UniversalClient {
+	return redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true})
+}
+
+func clustered(t testing.TB) redis.UniversalClient {
+	return redis.NewClusterClient(&redis.ClusterOptions{Addrs: testkit.RedisCluster(t), Protocol: 2, DisableIdentity: true})
+}
+
 // newIdle returns a fixture without a writer and a ledger that run.
-func newIdle(t testing.TB, kind string) *fixture {
+func newIdle(t testing.TB, kind string, dial func(testing.TB) redis.UniversalClient) *fixture {
 	t.Helper()
 	name := strings.NewReplacer("_", "-", ":", "-").Replace(testkit.Name(t))
-	f := &fixture{redis: redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2, DisableIdentity: true}),
-		name: name, database: testkit.Database(t, kind), at: time.Now().UnixMilli()}
+	f := &fixture{redis: dial(t), dial: dial, name: name, database: testkit.Database(t, kind), at: time.Now().UnixMilli()}
 	t.Cleanup(func() { f.redis.Close() })
 	var err error
 	f.file, err = rooms.Parse([]byte(strings.ReplaceAll(classes, "NAME", name)))
@@ -91,9 +100,9 @@ func newIdle(t testing.TB, kind string) *fixture {
 }
 
 // newFixture starts a writer and a ledger.
-func newFixture(t testing.TB, kind string) *fixture {
+func newFixture(t testing.TB, kind string, dial func(testing.TB) redis.UniversalClient) *fixture {
 	t.Helper()
-	f := newIdle(t, kind)
+	f := newIdle(t, kind, dial)
 	o, kafka := f.opts, map[string]string{"bootstrap.servers": testkit.Kfake(t).Addr()}
 	w, err := writer.New(writer.Options{Redis: f.redis, Names: o.Names, Tiers: tiers{f.file}, Kafka: kafka, Group: f.name, BoardLife: 24 * time.Hour,
 		Topics: writer.Topics{CommandPartitions: 1, LedgerPartitions: 1}, Log: o.Log})
@@ -204,10 +213,25 @@ func (f *fixture) scores(t testing.TB) map[string]float64 {
 }
 
 // keys returns the board's keys.
-func (f *fixture) keys(t testing.TB) []string {
+func (f *fixture) keys(t testing.TB) (keys []string) {
 	t.Helper()
-	keys, err := f.redis.Keys(t.Context(), "*"+string(f.board)+"*").Result()
-	must(t, err)
+	find := func(ctx context.Context, node redis.Cmdable) []string {
+		keys, err := node.Keys(ctx, "*"+string(f.board)+"*").Result()
+		must(t, err)
+		return keys
+	}
+	nodes, ok := f.redis.(*redis.ClusterClient)
+	if !ok {
+		return find(t.Context(), f.redis)
+	}
+	var mu sync.Mutex
+	must(t, nodes.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+		found := find(ctx, node)
+		mu.Lock()
+		defer mu.Unlock()
+		keys = append(keys, found...)
+		return nil
+	}))
 	return keys
 }
 

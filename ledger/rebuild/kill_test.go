@@ -46,7 +46,7 @@ func (m *mortal) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 
 // mortal returns a rebuilder that dies after n calls of Redis.
 func (f *fixture) mortal(t *testing.T, n int) *Rebuilder {
-	client := redis.NewClient(&redis.Options{Addr: f.redis.Options().Addr, Protocol: 2, DisableIdentity: true})
+	client := f.dial(t)
 	t.Cleanup(func() { client.Close() })
 	m := &mortal{}
 	m.left.Store(int64(n))

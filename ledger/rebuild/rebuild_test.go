@@ -27,7 +27,7 @@ func both(t *testing.T, test func(t *testing.T, kind string)) {
 // Of both kinds of database, with one writer and one ledger each, which need some seconds to start.
 func TestRebuild(t *testing.T) {
 	both(t, func(t *testing.T, kind string) {
-		f := newFixture(t, kind)
+		f := newFixture(t, kind, single)
 		for _, class := range []string{"plain", "ties", "trim"} {
 			t.Run(class, func(t *testing.T) { asItWas(t, f.of(class, "7")) })
 		}
@@ -36,6 +36,15 @@ func TestRebuild(t *testing.T) {
 		t.Run("killed, board gone", func(t *testing.T) { killed(t, f.of("plain", "gone"), true) })
 		t.Run("dead", func(t *testing.T) { writersOutliveIt(t, f.of("plain", "dead")) })
 	})
+}
+
+// On a Redis Cluster, with boards in several nodes.
+func TestRebuildOnACluster(t *testing.T) {
+	f := newFixture(t, testkit.SQLKinds[0], clustered)
+	for _, zone := range []string{"1", "2", "3", "4"} {
+		t.Run(zone, func(t *testing.T) { asItWas(t, f.of("plain", zone)) })
+	}
+	t.Run("killed", func(t *testing.T) { killed(t, f.of("plain", "there"), false) })
 }
 
 // A board that was changed by hand, and one that is gone, get the members of the ledger and
@@ -125,7 +134,7 @@ func total(scores map[string]float64) (sum float64) {
 
 // A board that is closed stays so: its final can be made of what was rebuilt.
 func TestLifeStays(t *testing.T) {
-	f := newIdle(t, testkit.SQLKinds[0]).of("plain", "7")
+	f := newIdle(t, testkit.SQLKinds[0], single).of("plain", "7")
 	_, last := f.fillLedger(t, 10, 30)
 	meta := wire.Meta{Life: wire.LifeClosed, State: rankcache.State{Run: 5, Seq: 20, HasSum: true}, End: 7, Expires: uint64(f.at) + 3_600_000, OrderLife: 3600, Buckets: 2}
 	must(t, f.redis.Set(t.Context(), f.opts.Names.MetaKey(f.board), wire.AppendMeta(nil, &meta), time.Hour).Err())
@@ -144,7 +153,7 @@ func TestLifeStays(t *testing.T) {
 
 // What the ledger does not have all of is not rebuilt, and stays as it is.
 func TestRefused(t *testing.T) {
-	f := newIdle(t, testkit.SQLKinds[0]).of("plain", "7")
+	f := newIdle(t, testkit.SQLKinds[0], single).of("plain", "7")
 	f.opts.Wait = 10 * time.Millisecond
 	f.fillLedger(t, 10, 30)
 	db, key := testkit.SQL(t, f.database), f.opts.Names.MetaKey(f.board)
