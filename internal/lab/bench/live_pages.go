@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -84,23 +84,21 @@ func (b *liveBench) run(ctx context.Context) error {
 	if b.boards < 1 || b.quiet < 1 || b.streams < 1 || b.rate <= 0 || b.rate > 20 || b.rounds < 1 || b.window <= 0 || b.window > 4*time.Second {
 		return app.Usagef("want --boards, --quiet, --streams and --rounds of 1 or more, --changes of at most 20 and a --window of at most 4s")
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free now
+	dir, err := os.MkdirTemp("", "rankcache-live")
 	if err != nil {
 		return err
 	}
-	b.rpc = ln.Addr().String()
+	defer os.RemoveAll(dir)
+	b.rpc = dir + "/rpc.sock"
 	changing := b.boards
 	b.boards += b.quiet
 	if b.shared, err = newSharedBoards(b.boards, time.Now()); err != nil {
 		return err
 	}
 	b.members, b.apart, b.do = smallMembers, true, b.measureLive
-	b.args = []string{"--rpc", b.rpc, "--live-streams", fmt.Sprint(b.boards * b.streams)}
+	b.args = []string{"--rpc", "unix:" + b.rpc, "--live-streams", fmt.Sprint(b.boards * b.streams)}
 	b.openBench.rate = 250
 	b.report = &liveReport{Rounds: b.rounds, Boards: changing, Watchers: b.boards * b.streams}
-	if err := ln.Close(); err != nil {
-		return err
-	}
 	done, err := b.openBench.run(ctx)
 	if done != nil {
 		b.report.Kafka, b.report.Cores = done.Kafka, done.Cores
@@ -148,7 +146,7 @@ func (b *liveBench) measureLive(ctx context.Context, sidecar int, _ *openReport)
 func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams int) (r liveRound, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	w, err := watchAll(ctx, b.rpc, c, streams)
+	w, err := watchAll(b.rpc, c, streams)
 	if err != nil {
 		return r, err
 	}

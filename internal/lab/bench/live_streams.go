@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
+	"rankcache/internal/lab/load"
 	"rankcache/wire"
 )
 
@@ -141,46 +141,43 @@ func (c *changes) produce(board *changedBoard, u *wire.Update) {
 }
 
 // watchers are the streams of all boards. One stream of each board tells when its events came.
+// One thread reads all, as thousands of goroutines would need most of a core to be woken.
 type watchers struct {
-	boards []*changedBoard
-	conns  []net.Conn
-	events atomic.Int64
-	failed atomic.Pointer[error]
-	ended  sync.WaitGroup
+	boards  []*changedBoard
+	streams *load.Streams
+	events  atomic.Int64
+	failed  atomic.Pointer[error]
+	ended   sync.WaitGroup
 }
 
-func watchAll(ctx context.Context, addr string, c *changes, streams int) (*watchers, error) {
-	w := &watchers{boards: c.boards}
-	var dialer net.Dialer
+func watchAll(socket string, c *changes, streams int) (w *watchers, err error) {
+	w = &watchers{boards: c.boards}
+	var requests [][]byte
 	for _, board := range c.boards {
-		for i := range streams {
-			conn, err := dialer.DialContext(ctx, "tcp", addr)
-			if err == nil {
-				_, err = fmt.Fprintf(conn, "GET /v1/boards/%s/live?limit=50 HTTP/1.1\r\nHost: localhost\r\n\r\n", board.id)
-			}
-			if err != nil {
-				w.close()
-				return nil, fmt.Errorf("open a stream: %w", err)
-			}
-			w.conns = append(w.conns, conn)
-			timed := board
-			if i > 0 {
-				timed = nil
-			}
-			w.ended.Go(func() { w.read(conn, timed) })
+		for range streams {
+			requests = append(requests, fmt.Appendf(nil, "GET /v1/boards/%s/live?limit=50 HTTP/1.1\r\nHost: localhost\r\n\r\n", board.id))
 		}
 	}
+	if w.streams, err = load.OpenStreams(socket, requests); err != nil {
+		return nil, fmt.Errorf("open the streams: %w", err)
+	}
+	w.ended.Go(func() {
+		err := w.streams.Read(func(stream int, data []byte) { w.read(c.boards[stream/streams], stream%streams == 0, data) })
+		if err != nil {
+			w.failed.Store(&err)
+		}
+	})
 	return w, nil
 }
 
 // await waits until each stream has its page.
 func (w *watchers) await(ctx context.Context) error {
-	for until := time.Now().Add(time.Minute); w.events.Load() < int64(len(w.conns)); {
+	for until := time.Now().Add(time.Minute); w.events.Load() < int64(w.streams.Len()); {
 		if failed := w.failed.Load(); failed != nil {
 			return fmt.Errorf("a stream ended: %w", *failed)
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("%d of %d streams have their page after a minute", w.events.Load(), len(w.conns))
+			return fmt.Errorf("%d of %d streams have their page after a minute", w.events.Load(), w.streams.Len())
 		}
 		select {
 		case <-ctx.Done():
@@ -192,21 +189,11 @@ func (w *watchers) await(ctx context.Context) error {
 }
 
 // read counts the events of one stream. Those of a timed one are noted.
-func (w *watchers) read(conn net.Conn, timed *changedBoard) {
-	var buffer [16 << 10]byte
-	for {
-		n, err := conn.Read(buffer[:])
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				w.failed.CompareAndSwap(nil, &err)
-			}
-			return
-		}
-		w.events.Add(int64(bytes.Count(buffer[:n], []byte("\nid: "))))
-		if timed != nil {
-			if seq := lastSeq(buffer[:n]); seq > 0 {
-				timed.acks.see(seq, time.Now())
-			}
+func (w *watchers) read(of *changedBoard, timed bool, data []byte) {
+	w.events.Add(int64(bytes.Count(data, []byte("\nid: "))))
+	if timed {
+		if seq := lastSeq(data); seq > 0 {
+			of.acks.see(seq, time.Now())
 		}
 	}
 }
@@ -243,15 +230,13 @@ func (w *watchers) results() (events int, quiet, lively []time.Duration, err err
 	}
 	if failed := w.failed.Load(); failed != nil {
 		err = fmt.Errorf("a stream ended: %w", *failed)
-	} else if len(w.conns) > 0 && len(lively) == 0 {
+	} else if w.streams.Len() > 0 && len(lively) == 0 {
 		err = errors.New("no event told of a change that the broker has acknowledged: the cores are too busy for so many boards")
 	}
 	return int(w.events.Load()), quiet, lively, err
 }
 
 func (w *watchers) close() {
-	for _, c := range w.conns {
-		_ = c.Close()
-	}
+	w.streams.Stop()
 	w.ended.Wait()
 }

@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"rankcache/sidecar"
 )
 
-// ring is how many versions of a key diffs can be made from.
-const ring = 64
+const (
+	// ring is how many versions of a key diffs can be made from.
+	ring = 64
+	// atOnce is how many streams are woken together, some 0.2 ms of work.
+	atOnce = 16
+)
 
 // encoder makes the versions of one key for all of its streams. Its goroutine alone reads
 // the board.
@@ -25,6 +30,8 @@ type encoder struct {
 	small  bool            // counts as small; the goroutine's
 	kept   bool            // nobody watched for a while: what is newest may be old; the goroutine's
 	failed error           // of the last look; the goroutine's
+	// notified is room for the streams that are woken; the goroutine's.
+	notified []*Stream
 
 	mu        sync.Mutex // guards the fields below; nothing is called under it but encodings
 	streams   map[*Stream]struct{}
@@ -195,15 +202,32 @@ func (e *encoder) take(a *sidecar.Answer) {
 func (e *encoder) publish(v *version, currentAt time.Time) {
 	e.hub.metrics.versions.Inc()
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	if e.newest != nil {
 		e.newest.forget()
 	}
 	e.newest, e.currentAt = v, currentAt
 	e.versions[v.n%ring] = v
 	for s := range e.streams {
-		s.notify()
+		e.notified = append(e.notified, s)
 	}
+	e.mu.Unlock()
+	e.notify()
+}
+
+// notify wakes the streams of notified, a few at a time, which run before the next.
+func (e *encoder) notify() {
+	e.hub.turns <- struct{}{}
+	defer func() { <-e.hub.turns }()
+	for some := range slices.Chunk(e.notified, atOnce) {
+		for _, s := range some {
+			s.notify()
+		}
+		if e.hub.cfg.Yield != nil {
+			e.hub.cfg.Yield()
+		}
+	}
+	clear(e.notified)
+	e.notified = e.notified[:0]
 }
 
 // end ends the encoder and its streams; those that are opened from now on get another one.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -47,6 +48,8 @@ type Config struct {
 	// tier, and boards that Redis answers.
 	Look time.Duration
 	Beat time.Duration // between two [Age] events
+	// Yield lets goroutines run that are ready or whose data has arrived; nil: never.
+	Yield func()
 }
 
 // Key is what streams have in common that share an encoder.
@@ -78,6 +81,10 @@ type Hub struct {
 	reader  *sidecar.Reader
 	unheard *sidecar.Reader // reads that don't count
 	metrics *metrics
+	// turns is how many encoders wake streams at once. Publications can wake hundreds of
+	// encoders, with thousands of streams: each request that came then would wait behind all
+	// of their events. Nothing else is waited for in a turn.
+	turns chan struct{}
 
 	// mu is taken before the mutex of an encoder.
 	mu       sync.RWMutex
@@ -92,9 +99,9 @@ type Hub struct {
 
 // New returns a hub without streams and registers its metrics. It starts nothing.
 func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error) {
-	cfg = Config{cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams), cmp.Or(cfg.Look, DefaultLook), cmp.Or(cfg.Beat, DefaultBeat)}
+	cfg = Config{cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams), cmp.Or(cfg.Look, DefaultLook), cmp.Or(cfg.Beat, DefaultBeat), cfg.Yield}
 	h := &Hub{cfg: cfg, reader: r, unheard: r.Uncounted(), encoders: make(map[Key]*encoder),
-		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{})}
+		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{}), turns: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	var err error
 	h.metrics, err = newMetrics(h, reg)
 	return h, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -394,5 +395,30 @@ func TestEncodingsAreShared(t *testing.T) {
 	}
 	if &bytes[0][0] != &bytes[1][0] {
 		t.Error("two streams of a key had their diffs encoded apart")
+	}
+}
+
+// TestManyStreamsAreWokenInParts: what has come over the network meanwhile runs between them.
+func TestManyStreamsAreWokenInParts(t *testing.T) {
+	var yields atomic.Int64
+	cfg := quick
+	cfg.Yield = func() { yields.Add(1) }
+	w := newWorld(t, cfg)
+	w.set("m1", 1)
+	w.publish()
+	streams := make([]*client, 3*atOnce)
+	for i := range streams {
+		streams[i] = &client{w: w, key: Key{Board: board, Limit: 10}}
+		streams[i].catchUp()
+		defer streams[i].close()
+	}
+	before := yields.Load()
+	w.set("m2", 2)
+	w.publish()
+	for _, c := range streams {
+		c.catchUp()
+	}
+	if n := yields.Load() - before; n < 3 {
+		t.Errorf("%d streams were woken with %d yields, want 3 or more", len(streams), n)
 	}
 }
