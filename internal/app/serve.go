@@ -28,7 +28,6 @@ type serveOptions struct {
 	requestCache  bool
 	hosts         []string
 	compatBoard   string
-	adminToken    *secret
 	drain         time.Duration
 	drainEarly    bool
 	total         string
@@ -94,7 +93,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	flags.StringVar(&o.compatBoard, "compat-board", "", "`board` that GET /v1/scores reads unless it names another; empty: it must name one")
-	o.adminToken = secretVar(flags, "admin-token", "", "bearer token required for admin changes; empty: changes are refused")
+	o.registerAdminToken(flags)
 	registerDrain(flags, &o.drain)
 	flags.BoolVar(&o.drainEarly, "drain-early", false, "end --drain once the app has had no connection for 250 ms; only for a native sidecar, which is stopped after the app")
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
