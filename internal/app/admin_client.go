@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -67,11 +68,17 @@ func (c *adminClient) ask(ctx context.Context, method, path string, body []byte)
 	return answer, err
 }
 
+// errUnknownPath is the answer of a process that has nothing under the path.
+var errUnknownPath = errors.New("the process answers: no such resource; is --admin the right port?")
+
 // problemText returns the error in a problem+json.
 func problemText(status string, body []byte) error {
-	var p struct{ Title, Detail string }
+	var p struct{ Code, Title, Detail string }
 	if json.Unmarshal(body, &p) != nil || p.Title == "" {
 		return fmt.Errorf("the sidecar answers %s", status)
+	}
+	if p.Code == "unknown_path" {
+		return errUnknownPath
 	}
 	if p.Detail == "" {
 		return fmt.Errorf("the sidecar answers: %s", p.Title)

@@ -11,7 +11,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -78,6 +77,7 @@ them, when Redis has not known their board for --topic-keep; 0 leaves them alone
 func (o *controllerOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.health, "health", defaultControllerHealth, "`address` of the health port, with /status and /metrics")
+	o.registerAdminToken(flags)
 	flags.StringVar(&o.id, "controller-id", "", "`name` of this controller; empty: host name and process id")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	o.database = secretVar(flags, "database", "", "`URL` of the ledger's database: boards of classes with a ledger are closed once it has all of them and nothing that Redis has lost is to be applied again; empty: it is not asked")
@@ -91,6 +91,7 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 	if err != nil {
 		return err
 	}
+	log = o.recorded(log)
 	origin.LogTo(log)
 	client, err := o.dialRedis()
 	if err != nil {
@@ -122,7 +123,9 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 	})
 	ready := adminapi.NewReadiness(nil, nil)
 	registerProcess(registry, ready)
-	health := withStatus(adminapi.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})), c)
+	port := newHealthPort(&o.commonOptions, ready, registry, log)
+	port.rooms = rooms
+	health := withStatus(port.handler(), c)
 	for _, l := range listeners {
 		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,21 +17,24 @@ import (
 )
 
 // bundleParts are the files of a bundle, and what the admin port answers that is in them.
-var bundleParts = []struct{ file, path string }{
-	{"status.json", "/status?limit=500"},
-	{"rooms.json", "/rooms"},
-	{"hotkeys.json", "/hotkeys"},
-	{"config.json", "/config"},
-	{"events.json", "/events"},
-	{"metrics.txt", "/metrics"},
-	{"goroutines.txt", "/debug/pprof/goroutine?debug=2"},
-	{"heap.pprof", "/debug/pprof/heap"},
+var bundleParts = []struct {
+	file, path string
+	some       bool // not every kind of process has it
+}{
+	{"status.json", "/status?limit=500", false},
+	{"rooms.json", "/rooms", true},
+	{"hotkeys.json", "/hotkeys", true},
+	{"config.json", "/config", false},
+	{"events.json", "/events", false},
+	{"metrics.txt", "/metrics", false},
+	{"goroutines.txt", "/debug/pprof/goroutine?debug=2", false},
+	{"heap.pprof", "/debug/pprof/heap", false},
 }
 
 func newDebugCommand() *cobra.Command {
 	debug := &cobra.Command{
 		Use:     "debug",
-		Short:   "Collect what explains a running sidecar",
+		Short:   "Collect what explains a running process",
 		Example: "  rankcache debug bundle",
 	}
 	debug.AddCommand(fromConfig(newBundleCommand()))
@@ -42,16 +46,17 @@ func newBundleCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "bundle",
-		Short: "Write what a running sidecar knows of itself to one tar",
+		Short: "Write what a running process knows of itself to one tar",
 		Long: `Ask a sidecar's admin port for its status, rooms, hot boards, configuration, events
 of the last hour, metrics, goroutines and heap, and write them to one tar. Secrets
 are not in it: settings that hold them are masked. Ids of boards, and in events of
-members, are. With the health port of rankcache write, poll or controller, or --http of
-rankcache ledger, as --admin it has what they answer: metrics, and the status of the last
-two. errors.txt tells what is missing.`,
+members, are. For rankcache write, poll, controller and reconcile give their health port
+as --admin, for rankcache ledger its --http: on loopback they answer the same, except hot
+boards, and rooms where none are followed. errors.txt tells what is missing.`,
 		Example: `  rankcache debug bundle -o bundle.tar
-  rankcache debug bundle --admin 127.0.0.1:8976 -o ledger.tar
-  kubectl exec app-0 -c rankcache -- /rankcache debug bundle -o - >bundle.tar`,
+  rankcache debug bundle --admin 127.0.0.1:8974 -o writer.tar
+  kubectl exec app-0 -c rankcache -- /rankcache debug bundle -o - >bundle.tar
+  kubectl exec deploy/rankcache-writer -- /rankcache debug bundle --admin 127.0.0.1:8974 -o - >writer.tar`,
 		Args: NoArgs,
 	}
 	registerAdmin(cmd.Flags(), &c.admin)
@@ -83,8 +88,13 @@ func (c *adminClient) bundle(ctx context.Context, now time.Time) ([]byte, error)
 	var file bytes.Buffer
 	to := tar.NewWriter(&file)
 	var failed []string
+	lacking := 0
 	for _, part := range bundleParts {
 		body, err := c.ask(ctx, http.MethodGet, part.path, nil)
+		if part.some && errors.Is(err, errUnknownPath) {
+			lacking++
+			continue
+		}
 		if err != nil {
 			failed = append(failed, fmt.Sprintf("%s: %v\n", part.file, err))
 			continue
@@ -93,7 +103,7 @@ func (c *adminClient) bundle(ctx context.Context, now time.Time) ([]byte, error)
 			return nil, err
 		}
 	}
-	if len(failed) == len(bundleParts) {
+	if len(failed)+lacking == len(bundleParts) {
 		return nil, fmt.Errorf("nothing was answered: %s", failed[0])
 	}
 	about, err := json.Marshal(map[string]any{"made_at": now.UTC(), "admin": c.admin, "command": readVersion()})

@@ -42,7 +42,7 @@ func newDoctorCommand() *cobra.Command {
 		Long: `Check Redis (address, TLS, user, ACL, mode, eviction, clock), Kafka (address,
 user, topics of the super-hot boards, retention, replicas, clock), the cloud's
 hot-key API, the profile service, the collector of traces, the folders of snapshots
-and socket, memory, ports and the rooms file, with the settings of rankcache serve.
+and socket, memory, the limit of open files, ports and the rooms file, with the settings of rankcache serve.
 With --database also the ledger: the server and its version, the tables' version, the
 user's rights, the topic rank_updates and how far the ledger is behind it. It changes nothing, except for a file that it creates and removes in the folders. It
 prints one line for each check, without secrets; every check has a deadline.

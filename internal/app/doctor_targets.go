@@ -21,12 +21,16 @@ import (
 	"rankcache/admission"
 	"rankcache/hotkey"
 	"rankcache/internal/doctor"
+	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/ledger"
 	"rankcache/ledger/reads"
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/rooms"
+	"rankcache/sidecar/httpapi"
+	"rankcache/sidecar/resp"
+	"rankcache/sidecar/rpc"
 )
 
 // targets are the clients of the servers in the settings.
@@ -111,8 +115,21 @@ func (t *targets) checks() []doctor.Check {
 	if t.resp.socket != "" {
 		checks = append(checks, doctor.Socket("resp-socket", "resp-socket", t.resp.socket))
 	}
-	return append(checks, doctor.Check{Name: "memory", Needs: doctor.CheckRedis, Look: t.memory},
+	return append(checks, doctor.Check{Name: "memory", Needs: doctor.CheckRedis, Look: t.memory}, doctor.OpenFiles(t.conns()),
 		doctor.Check{Name: "ports", Look: t.ports})
+}
+
+// conns are the connections that serve's listeners take. Each client of --resp may have one
+// to Redis of its own.
+func (t *targets) conns() []doctor.Conns {
+	conns := []doctor.Conns{{Name: "the data port", Files: httpapi.DefaultMaxConns}, {Name: "admin and health", Files: 2 * httpserve.DefaultMaxConns}}
+	if t.resp.enabled() {
+		conns = append(conns, doctor.Conns{Name: "--resp", Files: 2 * resp.DefaultMaxConns})
+	}
+	if t.rpc.addr != "" {
+		conns = append(conns, doctor.Conns{Name: "--rpc", Files: int(t.rpc.streams) + rpc.DefaultMaxConns})
+	}
+	return conns
 }
 
 // services returns the checks of the profile source, of the collector of traces and of the

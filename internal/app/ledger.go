@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -80,6 +79,7 @@ func (o *ledgerOptions) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.check, "database-check", false, "make no tables, and end if they are not this version's: rankcache ledger migrate makes them, as another user")
 	registerServeReads(flags, &o.reads, "answer sidecars (--ledger-url) while Redis is away, on --http; it has an index made, which each change pays for")
 	flags.StringVar(&o.http, "http", defaultLedgerHTTP, "`address` of reads, probes, metrics and status")
+	o.registerAdminToken(flags)
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	flags.StringVar(&o.group, "ledger-group", ledger.DefaultGroup, "Kafka consumer group that all ledgers of one database share")
 	flags.DurationVar(&o.keep, "ledger-keep", 0, "how long changes are kept, by their time; 0 for ever")
@@ -140,7 +140,7 @@ func newLedger(o *ledgerOptions, log *slog.Logger) (*ledgerProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &ledgerProcess{options: o, log: log, registry: newRegistry(), database: adminapi.NewDependency(answerLasts)}
+	l := &ledgerProcess{options: o, log: o.recorded(log), registry: newRegistry(), database: adminapi.NewDependency(answerLasts)}
 	l.ready = adminapi.NewReadiness(l.settled, nil)
 	registerProcess(l.registry, l.ready)
 	l.registry.MustRegister(adminapi.Dependencies{serviceDatabase: l.database})
@@ -211,6 +211,7 @@ func runLedger(ctx context.Context, o *ledgerOptions, hup hangups, stderr io.Wri
 		return err
 	}
 	defer l.close()
+	log = l.log
 	go hup.reload(ctx, log, o.secrets)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.ledger.Run(ctx) })
@@ -257,6 +258,6 @@ func (l *ledgerProcess) handler() http.Handler {
 	if l.reads != nil {
 		l.reads.Register(mux)
 	}
-	mux.Handle("/", adminapi.Health(l.ready, promhttp.HandlerFor(l.registry, promhttp.HandlerOpts{})))
+	mux.Handle("/", newHealthPort(&l.options.commonOptions, l.ready, l.registry, l.log).handler())
 	return mux
 }

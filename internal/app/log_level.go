@@ -124,10 +124,13 @@ func newLogLevelCommand() *cobra.Command {
 	var length time.Duration
 	cmd := &cobra.Command{
 		Use:   "log-level LEVEL",
-		Short: "Change what a running sidecar logs, for a while",
-		Long: `Have one sidecar log from LEVEL on: debug, info, warn or error. When the time is
-over, its --log-level is in force again. --for is taken from the command line alone.`,
-		Example:   "  rankcache log-level debug --for 10m",
+		Short: "Change what a running process logs, for a while",
+		Long: `Have one process log from LEVEL on: debug, info, warn or error. When the time is
+over, its --log-level is in force again. --for is taken from the command line alone.
+For another process than a sidecar give its health port (of rankcache ledger, --http) as
+--admin, and its --admin-token.`,
+		Example: `  rankcache log-level debug --for 10m
+  rankcache log-level debug --for 10m --admin 127.0.0.1:8974`,
 		Args:      OneArg,
 		ValidArgs: []string{"debug", "info", "warn", "error"},
 	}

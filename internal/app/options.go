@@ -25,6 +25,8 @@ type commonOptions struct {
 	logLevel   string
 	logFormat  string
 	level      logLevel
+	events     eventRing
+	adminToken *secret
 	shown      map[string]any // what rankcache config prints
 	secrets    secrets
 }
@@ -36,6 +38,11 @@ func (o *commonOptions) register(flags *pflag.FlagSet) {
 	o.registerNames(flags)
 	choiceVar(flags, &o.logLevel, "log-level", "", "info", "least that is logged: debug, info, warn or error", "debug", "info", "warn", "error")
 	choiceVar(flags, &o.logFormat, "log-format", "", "text", "how the log is written: text or json", "text", "json")
+}
+
+// registerAdminToken registers the token of the processes that can be changed while they run.
+func (o *commonOptions) registerAdminToken(flags *pflag.FlagSet) {
+	o.adminToken = secretVar(flags, "admin-token", "", "bearer token required for admin changes; empty: changes are refused")
 }
 
 func (o *commonOptions) registerNames(flags *pflag.FlagSet) {

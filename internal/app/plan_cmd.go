@@ -20,7 +20,7 @@ func newPlanCommand() *cobra.Command {
 		Use:   "plan",
 		Short: "Compute the cost of a fleet of sidecars, and whether it pays",
 		Long: `Compute memory and CPU of a pod, the time to open, Kafka's traffic and the load of
-Redis with and without sidecars, the CPU of live streams and the growth of the ledger's
+Redis with and without sidecars, CPU and memory of live streams and the growth of the ledger's
 database, from the figures in docs/BENCHMARKS.md: good for orders of magnitude. Without
 --pods it computes how many pods the reads need, at half a core for each sidecar. It
 tells you when you do not need sidecars. It calls no server.`,
@@ -80,7 +80,7 @@ func printPlan(to io.Writer, a *plan.Answer) error {
 		{"Redis with", "%.0f calls/s, %.2f cores", []any{a.RedisAfter, a.RedisAfterCPU}},
 		{"writers", "%.2f cores", []any{a.WriterCPU}},
 		{"cloud API", "%.0f calls/h of the whole fleet", []any{a.APICallsPerHour}},
-		{"live streams", "%.0f events/s and %.3f cores of a pod, which are in its CPU", []any{a.LiveEvents, a.LiveCPU}},
+		{"live streams", "%.0f events/s, %.3f cores and %.0f MiB of a pod, which are in its CPU and memory", []any{a.LiveEvents, a.LiveCPU, a.LiveMiB}},
 		{"ledger", "%.0f MiB of the database a day, %s", []any{a.LedgerDayMiB, ledgerSize(a)}},
 		{"verdict", "%s: %s", []any{a.Verdict, strings.Join(a.Reasons, "; ")}},
 	} {

@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -129,6 +128,7 @@ running, sidecars need no cloud credentials: give them --hot-source none.`,
 	o.commonOptions.register(cmd.Flags())
 	o.poll.register(cmd.Flags())
 	cmd.Flags().StringVar(&o.health, "health", defaultPollHealth, "`address` of the health port")
+	o.registerAdminToken(cmd.Flags())
 	return cmd
 }
 
@@ -138,6 +138,7 @@ func poll(ctx context.Context, o *pollCommandOptions, hup hangups, stderr io.Wri
 	if err != nil {
 		return err
 	}
+	log = o.recorded(log)
 	origin.LogTo(log)
 	client, err := o.dialRedis()
 	if err != nil {
@@ -160,7 +161,7 @@ func poll(ctx context.Context, o *pollCommandOptions, hup hangups, stderr io.Wri
 	group.Go(func() error { return poller.Run(ctx) })
 	ready := adminapi.NewReadiness(nil, nil)
 	registerProcess(registry, ready)
-	health := adminapi.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	health := newHealthPort(&o.commonOptions, ready, registry, log).handler()
 	for _, l := range listeners {
 		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
 	}

@@ -8,13 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net/http"
 	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -92,6 +90,7 @@ func (o *reconcileOptions) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.classes, "books-class", nil, "`classes` whose boards are in the books; empty: all boards of the ledger")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group of the writers")
 	flags.StringVar(&o.health, "health", defaultReconcileHealth, "`address` of probes and metrics")
+	o.registerAdminToken(flags)
 	flags.BoolVar(&o.once, "once", false, "compare once, print a report and end")
 	flags.DurationVar(&o.since, "since", 10*time.Minute, "how far back --once goes")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "post nothing")
@@ -189,6 +188,7 @@ func runReconcile(ctx context.Context, o *reconcileOptions, hup hangups, stdout,
 	if err != nil {
 		return err
 	}
+	log = o.recorded(log)
 	origin.LogTo(log)
 	r, err := newReconciling(o, log)
 	defer r.close()
@@ -254,7 +254,7 @@ func (r *reconciling) run(ctx context.Context, log *slog.Logger) error {
 	registry := runnerRegistry(runner, ready)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return runner.Run(ctx) })
-	health := http.Handler(adminapi.Health(ready, promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	health := newHealthPort(&r.options.commonOptions, ready, registry, log).handler()
 	for _, l := range listeners {
 		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
 	}

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,9 +59,17 @@ func TestSecretsAreNotTold(t *testing.T) {
 		return contains(c.Log(), "reads of Redis fail")
 	})
 	outputs["log"] = c.Log()
-	for name, body := range bundleOf(t, c) {
+	files := bundleOf(t, c.URL("admin", ""))
+	for name, body := range files {
 		outputs["bundle "+name] = body
 	}
+	checkBundle(t, files, map[string]string{"status.json": `"bypasses"`, "rooms.json": `"dynamic"`, "hotkeys.json": `"enabled"`, "events.json": `"msg":"serving"`})
+	wantNoneOf(t, secrets, outputs)
+}
+
+// wantNoneOf fails if a text has a secret.
+func wantNoneOf(t *testing.T, secrets []string, outputs map[string]string) {
+	t.Helper()
 	for where, text := range outputs {
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
@@ -70,11 +79,67 @@ func TestSecretsAreNotTold(t *testing.T) {
 	}
 }
 
-// bundleOf returns the files of rankcache debug bundle, which must all be there.
-func bundleOf(t *testing.T, c *child) map[string]string {
+// lasting are the long-running commands without an admin port: the port that answers a bundle,
+// the settings with secrets, and words of the bundle's files.
+var lasting = map[string]struct {
+	port  string
+	args  []string
+	words map[string]string
+}{
+	"write": {"health", []string{"--scores", "127.0.0.1:0", "--write-token", "hush-write", "--class-tokens", "hush-class-token-of-16 money"},
+		map[string]string{"status.json": `"dependencies"`, "rooms.json": `"dynamic"`, "events.json": `"msg":"writing"`}},
+	"poll": {"health", []string{"--hot-source", "redis"}, map[string]string{"events.json": `"msg":"polling"`}},
+	"controller": {"health", []string{"--database", "postgres://app:hush-database@127.0.0.1:1/x", "--finals", "s3://key:hush-finals@127.0.0.1:1/bucket"},
+		map[string]string{"status.json": `"leading"`, "rooms.json": `"dynamic"`, "events.json": `"msg":"controlling"`}},
+	"ledger": {"http", []string{"--database", "postgres://app:hush-database@127.0.0.1:1/x"}, map[string]string{"status.json": `"ledger"`, "events.json": `"msg":"keeping the ledger"`}},
+	"reconcile": {"health", []string{"--database", "postgres://app:hush-database@127.0.0.1:1/x", "--books", "mysql://app:hush-books@127.0.0.1:1/x", "--books-query-file", "secrets_test.go"},
+		map[string]string{"events.json": `"msg":"reconciling"`}},
+}
+
+// TestBundleOfEachProcess: the bundle of a process without an admin port is whole, and neither
+// it nor the log has a secret. Redis, Kafka and the databases are away.
+func TestBundleOfEachProcess(t *testing.T) {
+	t.Parallel()
+	for name, p := range lasting {
+		t.Run(name, func(t *testing.T) {
+			c := startListening(t, slices.Concat([]string{name, "--" + p.port, "127.0.0.1:0", "--log-level", "debug"}, processSecrets, p.args)...)
+			files := bundleOf(t, c.URL(p.port, ""))
+			checkBundle(t, files, p.words)
+			outputs := map[string]string{"log": c.Log(), "cmdline": answerOf(t, c.URL(p.port, "/debug/pprof/cmdline"))}
+			maps.Copy(outputs, files)
+			wantNoneOf(t, []string{"hush"}, outputs)
+			if body := setLogLevel(t, c.URL(p.port, "/log-level"), "hush-token"); !strings.Contains(body, `200 OK{"level":"warn"`) {
+				t.Errorf("POST /log-level: %s", body)
+			}
+			if body := setLogLevel(t, c.URL(p.port, "/log-level"), "wrong"); !strings.Contains(body, "token_required") {
+				t.Errorf("POST /log-level with a wrong token: %s", body)
+			}
+		})
+	}
+}
+
+// processSecrets are settings that all of lasting have.
+var processSecrets = []string{"--redis", "redis://app:hush-url-word@127.0.0.1:1/0", "--redis-password", "hush-password", "--redis-timeout", "50ms", "--admin-token", "hush-token",
+	"--kafka", "127.0.0.1:1", "--kafka.sasl.password=hush-kafka", "--kafka.sasl.username=app", "--kafka.sasl.mechanism=PLAIN", "--kafka.security.protocol=sasl_plaintext"}
+
+func setLogLevel(t *testing.T, url, token string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"level":"warn","for_s":600}`))
+	must(t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	must(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return resp.Status + string(body)
+}
+
+// bundleOf returns the files of rankcache debug bundle.
+func bundleOf(t *testing.T, port string) map[string]string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Run(t.Context(), NewCommand(), []string{"debug", "bundle", "-o", "-", "--admin", c.URL("admin", "")}, &out, io.Discard); err != nil {
+	if err := Run(t.Context(), NewCommand(), []string{"debug", "bundle", "-o", "-", "--admin", port}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	files := map[string]string{}
@@ -97,9 +162,17 @@ func bundleOf(t *testing.T, c *child) map[string]string {
 		}
 		files[strings.TrimPrefix(header.Name, "rankcache/")] = string(body)
 	}
-	for name, word := range map[string]string{"status.json": `"bypasses"`, "rooms.json": `"dynamic"`, "hotkeys.json": `"enabled"`,
-		"config.json": `"redis":"redis://app:****@127.0.0.1:1/0"`, "events.json": `"msg":"serving"`, "metrics.txt": "rankcache_ready ",
-		"goroutines.txt": "goroutine 1 [", "heap.pprof": "inuse_space", "bundle.json": `"made_at"`} {
+	return files
+}
+
+// checkBundle fails unless the bundle has what each has, the words in its other files, and no
+// file of errors.
+func checkBundle(t *testing.T, files, words map[string]string) {
+	t.Helper()
+	all := map[string]string{"status.json": `"version"`, "config.json": `"redis":"redis://app:****@127.0.0.1:1/0"`, "metrics.txt": "rankcache_ready ",
+		"goroutines.txt": "goroutine 1 [", "heap.pprof": "inuse_space", "bundle.json": `"made_at"`}
+	maps.Copy(all, words)
+	for name, word := range all {
 		if err := contains(files[name], word); err != nil {
 			t.Errorf("%s of the bundle: %v", name, err)
 		}
@@ -107,17 +180,25 @@ func bundleOf(t *testing.T, c *child) map[string]string {
 	if files["errors.txt"] != "" {
 		t.Errorf("errors of the bundle: %s", files["errors.txt"])
 	}
-	return files
 }
 
-// TestEverySecretIsTried: TestSecretsAreNotTold gives each secret setting of serve a value.
+// TestEverySecretIsTried: TestSecretsAreNotTold and TestBundleOfEachProcess give each secret
+// setting a value.
 func TestEverySecretIsTried(t *testing.T) {
-	args, _ := secretArgs("http://127.0.0.1:1")
-	newServeCommand().Flags().VisitAll(func(f *pflag.Flag) {
-		if _, secret := f.Annotations[secretFlag]; secret && !slices.Contains(args, "--"+f.Name) {
-			t.Errorf("--%s is not tried", f.Name)
-		}
-	})
+	serve, _ := secretArgs("http://127.0.0.1:1")
+	tried := map[string][]string{"serve": serve}
+	for name, p := range lasting {
+		tried[name] = slices.Concat(processSecrets, p.args)
+	}
+	for name, args := range tried {
+		cmd, _, err := NewCommand().Find([]string{name})
+		must(t, err)
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if _, secret := f.Annotations[secretFlag]; secret && !slices.Contains(args, "--"+f.Name) {
+				t.Errorf("%s --%s is not tried", name, f.Name)
+			}
+		})
+	}
 }
 
 func answerOf(t *testing.T, url string) string {

@@ -29,7 +29,6 @@ type serveOptions struct {
 	hosts         []string
 	compatBoard   string
 	ledgerURL     string
-	adminToken    *secret
 	drain         time.Duration
 	drainEarly    bool
 	total         string
@@ -96,7 +95,7 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	flags.StringVar(&o.compatBoard, "compat-board", "", "`board` that GET /v1/scores reads unless it names another; empty: it must name one")
 	flags.StringVar(&o.ledgerURL, "ledger-url", "", "`URL` of a rankcache ledger --serve-reads, which answers what Redis leaves unanswered; empty: nothing does")
-	o.adminToken = secretVar(flags, "admin-token", "", "bearer token required for admin changes; empty: changes are refused")
+	o.registerAdminToken(flags)
 	registerDrain(flags, &o.drain)
 	flags.BoolVar(&o.drainEarly, "drain-early", false, "end --drain once the app has had no connection for 250 ms; only for a native sidecar, which is stopped after the app")
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")

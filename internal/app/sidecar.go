@@ -33,7 +33,6 @@ import (
 type Sidecar struct {
 	options   *serveOptions
 	log       *slog.Logger
-	events    eventRing
 	started   time.Time
 	registry  *registry
 	history   *metricHistory

@@ -33,7 +33,7 @@ import (
 func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
 	s := &Sidecar{options: o, started: time.Now(), registry: newRegistry()}
 	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
-	folded := newFoldedLog(slog.NewMultiHandler(log.Handler(), s.events.handler()))
+	folded := newFoldedLog(o.recorded(log).Handler())
 	s.log, s.parts = slog.New(folded), append(s.parts, folded.tally)
 	s.history = &metricHistory{from: s.registry}
 	s.parts = append(s.parts, s.history)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -83,6 +82,7 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 	o.writeToken = secretVar(flags, "write-token", "", "bearer token required for POST /v1/scores; empty: none")
 	o.classTokens = secretVar(flags, "class-tokens", "", "bearer tokens for posts that change boards of some classes only, one a line: the token, a space, and the classes separated by commas")
 	flags.StringVar(&o.health, "health", defaultWriteHealth, "`address` of the health port")
+	o.registerAdminToken(flags)
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	registerDrain(flags, &o.drain)
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
@@ -129,7 +129,7 @@ type Writer struct {
 
 // newWriter builds every part and opens the listeners. It starts nothing.
 func newWriter(o *writeOptions, log *slog.Logger) (*Writer, error) {
-	w := &Writer{options: o, log: log, registry: newRegistry(), ready: adminapi.NewReadiness(nil, nil)}
+	w := &Writer{options: o, log: o.recorded(log), registry: newRegistry(), ready: adminapi.NewReadiness(nil, nil)}
 	registerProcess(w.registry, w.ready)
 	var err error
 	if w.redis, err = o.dialRedis(); err != nil {
@@ -237,8 +237,10 @@ func (w *Writer) knowing(next http.Handler) http.Handler {
 }
 
 func (w *Writer) serveHealth(ctx context.Context) error {
-	metrics := promhttp.HandlerFor(w.registry, promhttp.HandlerOpts{})
-	return w.serve(ctx, "health", adminapi.Health(w.ready, metrics), httpserve.ForProbes(w.options.hosts))
+	port := newHealthPort(&w.options.commonOptions, w.ready, w.registry, w.log)
+	port.rooms = w.rooms
+	port.parts = map[string]func(context.Context) any{"writer": w.writer.Status}
+	return w.serve(ctx, "health", port.handler(), httpserve.ForProbes(w.options.hosts))
 }
 
 // serve answers on the listener of a flag, if there is one, until ctx is done and

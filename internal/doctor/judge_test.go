@@ -54,6 +54,14 @@ func TestJudgeMemory(t *testing.T) {
 	check(t, "enough", m.Judge(), "ok")
 }
 
+func TestJudgeOpenFiles(t *testing.T) {
+	conns := []Conns{{"the data port", 4096}, {"--rpc", 14_096}}
+	const need = 4096 + 14_096 + OtherFiles
+	check(t, "enough", judgeOpenFiles(need, conns), "ok: 14096 for --rpc")
+	check(t, "no limit", judgeOpenFiles(1<<64-1, conns), "ok")
+	check(t, "too few", judgeOpenFiles(need-1, conns), fmt.Sprintf("warn: set %d or more", need))
+}
+
 func TestJudgeTopics(t *testing.T) {
 	now := time.Now()
 	of := func(t topic) survey {

@@ -1,8 +1,11 @@
 package httpserve
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -33,6 +36,39 @@ func TestCheckOrigin(t *testing.T) {
 		rec := ask(h, c.method, c.url, c.header...)
 		if rec.Code != c.status || !strings.Contains(rec.Body.String(), c.code) {
 			t.Errorf("%s: %d %s, want %d %s", name, rec.Code, rec.Body, c.status, c.code)
+		}
+	}
+}
+
+// TestCheckLocal: both ends of the connection have to be on this machine, and the name a
+// loopback one.
+func TestCheckLocal(t *testing.T) {
+	h := CheckLocal(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }))
+	tcp := func(addr string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr)) }
+	for name, c := range map[string]struct {
+		from   string
+		to     net.Addr
+		host   string
+		status int
+	}{
+		"loopback":                     {"127.0.0.1:9", tcp("127.0.0.1:8974"), "127.0.0.1:8974", 204},
+		"loopback by name, IPv6":       {"[::1]:9", tcp("[::1]:8974"), "localhost", 204},
+		"a socket":                     {"@", &net.UnixAddr{Name: "/run/x"}, "localhost", 204},
+		"another machine":              {"192.0.2.1:9", tcp("192.0.2.2:8974"), "localhost", 403},
+		"another machine, mapped":      {"[::ffff:192.0.2.1]:9", tcp("192.0.2.2:8974"), "localhost", 403},
+		"a proxy to the pod's address": {"127.0.0.6:9", tcp("192.0.2.2:8974"), "localhost", 403},
+		"a rebound name":               {"127.0.0.1:9", tcp("127.0.0.1:8974"), "evil.example:8974", 421},
+		"no connection known":          {"127.0.0.1:9", nil, "localhost", 403},
+	} {
+		r := httptest.NewRequest("GET", "http://"+c.host+"/config", nil)
+		r.RemoteAddr = c.from
+		if c.to != nil {
+			r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, c.to))
+		}
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		if rec.Code != c.status {
+			t.Errorf("%s: %d %s, want %d", name, rec.Code, rec.Body, c.status)
 		}
 	}
 }

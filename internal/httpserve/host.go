@@ -21,6 +21,22 @@ func OnlyLocal(addr string) bool {
 	return err != nil || ip.Addr().IsLoopback()
 }
 
+// CheckLocal answers 403 to requests that come from another machine, and to the rest
+// what [CheckHost] does, before next sees them. It is for a part of a listener that the
+// network reaches.
+func CheckLocal(next http.Handler) http.Handler {
+	named := CheckHost(nil, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		if !ok || !OnlyLocal(here.String()) || !OnlyLocal(r.RemoteAddr) {
+			Problem{Status: http.StatusForbidden, Code: "local_only", Title: "Answered on loopback only",
+				Detail: "ask 127.0.0.1 from inside the pod, or through kubectl port-forward"}.Write(w)
+			return
+		}
+		named.ServeHTTP(w, r)
+	})
+}
+
 // HostAllowed reports whether a Host header names this machine: localhost, a
 // loopback address or one of names, with any port.
 func HostAllowed(host string, names []string) bool {

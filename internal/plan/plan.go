@@ -58,6 +58,7 @@ type Answer struct {
 	APICallsPerHour float64 `json:"api_calls_per_h"`
 	LiveEvents      float64 `json:"pod_live_events_per_s"`
 	LiveCPU         float64 `json:"pod_live_cores"`     // of pod_cpu_cores
+	LiveMiB         float64 `json:"pod_live_mib"`       // of the streams, in both figures of memory
 	LedgerDayMiB    float64 `json:"ledger_mib_per_day"` // of the database, without its own log and free pages
 	LedgerMiB       float64 `json:"ledger_mib"`         // with the retention; 0: grows for ever, or no ledger
 
@@ -83,11 +84,12 @@ func Make(q Question) Answer {
 		members += n
 	}
 	pods := float64(q.Pods)
-	heap := float64(members)*float64(memberBytes+q.IDBytes) + counterBytes + float64(q.ProfileMiB)*mib
+	streams := float64(q.Streams) * streamBytes
+	heap := float64(members)*float64(memberBytes+q.IDBytes) + counterBytes + float64(q.ProfileMiB)*mib + streams
 	a.PodHeapMiB, a.PodMemoryMiB = heap/mib, q.lowestLimit()/mib
 	a.PodReads, a.PodUpdates = q.Requests/pods, q.Updates
 	a.LiveEvents = float64(q.Streams) * q.StreamRate
-	a.LiveCPU = a.LiveEvents * eventSeconds
+	a.LiveCPU, a.LiveMiB = a.LiveEvents*eventSeconds, streams/mib
 	a.PodCPU = a.PodReads*readSeconds + q.besideReads()
 	a.LedgerDayMiB = q.LedgerRows * 86400 * rowBytes / mib
 	a.LedgerMiB = a.LedgerDayMiB * q.LedgerKeep.Hours() / 24
@@ -116,7 +118,7 @@ func (q Question) lowestLimit() float64 {
 		fill = max(fill, boardFillBytes+float64(n*(memberFillBytes+q.IDBytes)))
 	}
 	need += fill
-	inGo := need/heapShare + ownHeapBytes + float64(q.ProfileMiB)*mib
+	inGo := need/heapShare + ownHeapBytes + float64(q.ProfileMiB)*mib + float64(q.Streams)*streamBytes
 	return max(need/askedShare, (inGo+outsideBytes)/(1-kernelShare))
 }
 

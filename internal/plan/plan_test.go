@@ -48,6 +48,9 @@ func TestLiveAndLedger(t *testing.T) {
 	a := Make(q)
 	near(t, "events", a.LiveEvents, 1000)
 	near(t, "live cpu", a.PodCPU-Make(evening).PodCPU, 1000*eventSeconds)
+	near(t, "live memory", a.LiveMiB, 100*streamBytes/1048576.0)
+	near(t, "live heap", a.PodHeapMiB-Make(evening).PodHeapMiB, a.LiveMiB)
+	near(t, "live limit", a.PodMemoryMiB-Make(evening).PodMemoryMiB, a.LiveMiB/0.95)
 	near(t, "a day", a.LedgerDayMiB, 500*86400*rowBytes/1048576.0)
 	near(t, "30 days", a.LedgerMiB, 30*a.LedgerDayMiB)
 }
@@ -141,6 +144,7 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 partition \| ([\d,]+) \|`, 1},
 		{"openSeconds", openSeconds, `\| a board that is there \| [\d.]+ to ([\d.]+) s in most runs`, 1},
 		{"eventSeconds", eventSeconds, `\| CPU of an event[^|]*\| \| [\d.]+ µs \| ([\d.]+) µs \|`, 1e-6},
+		{"streamBytes", streamBytes, `A stream takes ([\d,]+) bytes of heap and stacks`, 1},
 		{"rowBytes", rowBytes, `\| postgres \| [\d,]+ \| [\d,]+ \| [\d.]+ ms \| ([\d,]+) \|`, 1},
 		{"commandRedisSeconds", commandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
 		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},

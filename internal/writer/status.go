@@ -88,12 +88,16 @@ func (s statusPage) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		problemOf(&Refusal{"class_not_allowed", errors.New("the token is for boards of some classes only, and the status is of all")}).Write(rw)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), statusTime)
-	defer cancel()
-	httpserve.WriteJSON(rw, http.StatusOK, s.read(ctx))
+	httpserve.WriteJSON(rw, http.StatusOK, s.read(r.Context()))
 }
 
+// Status returns what GET /v1/status shows, to be marshalled to JSON. It asks Redis and Kafka
+// and takes at most a second.
+func (w *Writer) Status(ctx context.Context) any { return statusPage{w.processor}.read(ctx) }
+
 func (s statusPage) read(ctx context.Context) status {
+	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
 	st := status{Group: s.opts.Group, GroupInstance: s.opts.GroupInstance, Commands: []partitionStatus{}, Refused: s.counted.most(), Classes: []classStatus{},
 		Dependencies: map[string]answer{
 			"redis": ask(func() error { return s.opts.Redis.Ping(ctx).Err() }),

@@ -29,13 +29,18 @@ func New(st *Status, r *Readiness, metrics http.Handler) *http.ServeMux {
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)
 	}
+	AddProfiles(mux)
+	return mux
+}
+
+// AddProfiles adds /debug/pprof to a listener that only this machine may read.
+func AddProfiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/{$}", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/{name}", serveRuntimeProfile)
 	mux.HandleFunc("GET /debug/pprof/cmdline", writeUnknownPath) // flags may hold secrets
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
 }
 
 func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
