@@ -144,7 +144,7 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 partition \| ([\d,]+) \|`, 1},
 		{"openSeconds", openSeconds, `\| a board that is there \| [\d.]+ to ([\d.]+) s in most runs`, 1},
 		{"eventSeconds", eventSeconds, `\| CPU of an event[^|]*\| \| [\d.]+ µs \| ([\d.]+) µs \|`, 1e-6},
-		{"streamBytes", streamBytes, `A stream takes ([\d,]+) bytes of heap and stacks`, 1},
+		{"streamBytes", streamBytes, `\| heap and stacks of a stream[^|]*\| \| ([\d,]+) B \|`, 1},
 		{"rowBytes", rowBytes, `\| postgres \| [\d,]+ \| [\d,]+ \| [\d.]+ ms \| ([\d,]+) \|`, 1},
 		{"commandRedisSeconds", commandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
 		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},
