@@ -45,8 +45,11 @@ func (p *proofs) holds(v *ledger.Snapshot) (bool, error) {
 	if known.state.Run == 0 || known.state.Run != v.State.Run || known.state.Seq > v.State.Seq || known.lost != v.Lost {
 		return false, nil
 	}
-	if known.state.Seq == v.State.Seq {
+	switch {
+	case known.state.Seq == v.State.Seq:
 		return known.state.Sum == v.State.Sum, nil
+	case v.First > known.state.Seq+1: // retention has removed rows that nobody has looked at
+		return false, nil
 	}
 	missing, err := v.Missing(known.state)
 	if err != nil || missing > 0 || !v.State.HasSum {

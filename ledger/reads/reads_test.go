@@ -211,6 +211,19 @@ func (b *board) answered(rows int) rankcache.Page {
 	return p
 }
 
+// TestRemovedRowsProveNothing: where retention has removed rows since the board was proved, all
+// of it is added up again.
+func TestRemovedRowsProveNothing(t *testing.T) {
+	state := func(seq uint64) rankcache.State { return rankcache.State{Run: 7, Seq: seq, HasSum: true} }
+	p := &proofs{boards: map[rankcache.BoardID]proof{"b": {state: state(3)}}}
+	if whole, err := p.holds(&ledger.Snapshot{Board: "b", State: state(9), First: 5}); whole || err != nil {
+		t.Errorf("%t, %v", whole, err)
+	}
+	if whole, err := p.holds(&ledger.Snapshot{Board: "b", State: state(3), First: 5}); !whole || err != nil {
+		t.Errorf("a board at rest: %t, %v", whole, err)
+	}
+}
+
 // TestAgeIsHonest: an answer is as old as the ledger was last known to have all, and there is
 // none before that is known.
 func TestAgeIsHonest(t *testing.T) {
