@@ -61,8 +61,8 @@ func New(cfg Config) *Server {
 
 // Register adds the routes of reads to mux.
 func (s *Server) Register(mux *http.ServeMux) {
-	mux.HandleFunc("POST "+Path, s.serve)
-	mux.HandleFunc("GET "+Path, s.ready)
+	mux.HandleFunc("POST /v1/reads", s.serve)
+	mux.HandleFunc("GET /v1/reads", s.ready)
 }
 
 // ready tells whether reads would be answered, and how old answers would be.
