@@ -12,7 +12,8 @@
 //	minstate.go  only with min_state: has the board been through that state?
 //	reader.go    local  rows of the board's *Top, or of its ordered set beyond that
 //	             hot    rows of the refreshed *Top
-//	flight.go    redis  one flight per query, few at once, a bounded queue
+//	flight.go    redis   one flight per query, few at once, a bounded queue
+//	fallback.go  ledger  while Redis is away, in the same flight
 //	pages.go   Reader.Pages, the top cache: what a protocol keeps for the *Top that the rows are from,
 //	           such as encoded answers
 //
