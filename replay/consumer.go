@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -71,7 +72,9 @@ type consumer struct {
 
 	topics map[string]*topic // those being read, by name
 	batch  []item
-	polled yield.Steps // events
+	polled yield.Steps   // events
+	nap    time.Duration // the last
+	timer  *time.Timer   // of naps
 }
 
 // reassignment is a request of the topic watcher to the consumer.
@@ -102,22 +105,47 @@ func (c *consumer) reassign(ctx context.Context, r reassignment) error {
 // run polls until ctx ends. It returns an error if the Kafka client has failed for
 // good.
 func (c *consumer) run(ctx context.Context) error {
+	c.timer = time.NewTimer(0)
+	defer c.timer.Stop()
 	for {
 		if err := c.newBatch(ctx); err != nil {
 			return nil
 		}
-		if err := c.fill(); err != nil {
+		events, err := c.fill()
+		if err != nil {
 			return err
 		}
-		select {
-		case r := <-c.requests:
-			r.done <- c.apply(r)
-		default:
+		if events > 0 {
+			c.nap = 0
+			c.answer()
+		} else {
+			c.rest(ctx)
 		}
 		if err := c.pace(); err != nil {
 			return err
 		}
 		c.send()
+	}
+}
+
+// answer changes the assignment if that is asked for.
+func (c *consumer) answer() {
+	select {
+	case r := <-c.requests:
+		r.done <- c.apply(r)
+	default:
+	}
+}
+
+// rest waits until more events may have come, longer each time that none have.
+func (c *consumer) rest(ctx context.Context) {
+	c.nap = min(max(2*c.nap, firstNap), lastNap)
+	c.timer.Reset(c.nap)
+	select {
+	case r := <-c.requests:
+		r.done <- c.apply(r)
+	case <-c.timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -134,27 +162,26 @@ func (c *consumer) newBatch(ctx context.Context) error {
 	}
 }
 
-// fill polls until the batch is full or nothing more is there. Only the first poll
-// waits.
-func (c *consumer) fill() error {
-	timeout := pollTimeout
+// fill polls until the batch is full or nothing more is there, and returns how many events
+// there were.
+func (c *consumer) fill() (events int, err error) {
 	var e event
-	for range batchItems {
-		c.client.poll(timeout, &e)
+	for events < batchItems {
+		c.client.poll(&e)
 		c.polled.Done(1)
 		switch e.kind {
 		case noEvent:
-			return nil
+			return events, nil
 		case errorEvent:
 			if err := c.failed(e.err); err != nil {
-				return err
+				return events, err
 			}
 		default:
 			c.add(&e)
 		}
-		timeout = 0
+		events++
 	}
-	return nil
+	return events, nil
 }
 
 // add appends a record or an end. Those of topics that are not read any more are

@@ -60,9 +60,11 @@ func drain(ctx context.Context, c *client, parts []*partition) (records int, err
 	}
 	var e event
 	for len(open) > 0 && ctx.Err() == nil {
-		c.poll(pollTimeout, &e)
+		c.poll(&e)
 		next := e.offset
 		switch e.kind {
+		case noEvent:
+			time.Sleep(firstNap)
 		case errorEvent:
 			return records, e.err
 		case recordEvent:

@@ -15,9 +15,10 @@ import (
 const (
 	// requestTimeout bounds a request to Kafka about topics.
 	requestTimeout = 3 * time.Second
-	// pollTimeout is how long a poll waits for a record, and with it how long a
-	// reassignment waits for its turn.
-	pollTimeout = 20 * time.Millisecond
+	// firstNap is how long nobody polls after a poll that found nothing, each further one
+	// twice as long as the one before, up to lastNap.
+	firstNap = time.Millisecond
+	lastNap  = 8 * time.Millisecond
 )
 
 // settings of librdkafka.
@@ -52,14 +53,17 @@ var settings = map[string]string{
 	"client.id":                  "rankcache",
 }
 
-// client wraps librdkafka's consumer and admin client. poll, assign, unassign
+// client wraps librdkafka's consumer and admin client. Nothing waits in librdkafka all the
+// time: a call of C keeps the processor of its goroutine until the Go runtime takes it away,
+// up to 10 ms later, and what is ready to run there waits as long. So polls don't wait, and
+// the log, which a goroutine of the wrapper waits for, is read only for who asks for it. poll, assign, unassign
 // and pause belong to the consumer's goroutine; describe, offsets, ends and policies may be
 // called by another.
 type client struct {
 	consumer *kafka.Consumer
 	admin    *kafka.AdminClient
-	logs     chan kafka.LogEvent
-	logged   chan struct{} // closed when the last log line was written
+	logs     chan kafka.LogEvent // nil: not read
+	logged   chan struct{}       // closed when the last log line was written
 	answered func(took time.Duration, err error)
 	login    login
 }
@@ -96,11 +100,11 @@ type topicInfo struct {
 type offsets struct{ low, high int64 }
 
 func newClient(cfg Config, log *slog.Logger) (*client, error) {
-	c := &client{logs: make(chan kafka.LogEvent, 64), logged: make(chan struct{}), answered: cfg.KafkaAnswered}
+	c := &client{answered: cfg.KafkaAnswered}
 	if c.answered == nil {
 		c.answered = func(time.Duration, error) {}
 	}
-	conf := kafka.ConfigMap{"go.logs.channel.enable": true, "go.logs.channel": c.logs}
+	conf := c.logConfig(cfg.Kafka)
 	all := maps.Clone(settings)
 	all["bootstrap.servers"] = cfg.Brokers
 	maps.Copy(all, cfg.Kafka)
@@ -115,23 +119,35 @@ func newClient(cfg Config, log *slog.Logger) (*client, error) {
 	if c.admin, err = kafka.NewAdminClientFromConsumer(c.consumer); err != nil {
 		return nil, errors.Join(fmt.Errorf("kafka admin client: %w", err), c.consumer.Close())
 	}
-	go c.writeLogs(log)
+	if c.logs != nil {
+		go c.writeLogs(log)
+	}
 	return c, nil
+}
+
+// logConfig returns the settings of librdkafka's log. Errors come as events too.
+func (c *client) logConfig(wanted map[string]string) kafka.ConfigMap {
+	if wanted["debug"] == "" && wanted["log_level"] == "" {
+		return kafka.ConfigMap{"log_level": 0}
+	}
+	c.logs, c.logged = make(chan kafka.LogEvent, 64), make(chan struct{})
+	return kafka.ConfigMap{"go.logs.channel.enable": true, "go.logs.channel": c.logs}
 }
 
 // close closes the client. No other call may be running.
 func (c *client) close() error {
 	c.admin.Close()
 	err := c.consumer.Close() // also ends the writer of logs
-	close(c.logs)
-	<-c.logged
+	if c.logs != nil {
+		close(c.logs)
+		<-c.logged
+	}
 	return err
 }
 
 func (c *client) writeLogs(log *slog.Logger) {
 	defer close(c.logged)
 	for line := range c.logs {
-		c.login.note(&line)
 		level := slog.LevelDebug
 		if line.Level <= 4 { // syslog's warning
 			level = slog.LevelWarn
@@ -140,9 +156,9 @@ func (c *client) writeLogs(log *slog.Logger) {
 	}
 }
 
-// poll stores the next event in e, waiting for it at most the time-out.
-func (c *client) poll(timeout time.Duration, e *event) {
-	switch got := c.consumer.Poll(int(timeout.Milliseconds())).(type) {
+// poll stores the next event in e; noEvent if there is none now.
+func (c *client) poll(e *event) {
+	switch got := c.consumer.Poll(0).(type) {
 	case *kafka.Message:
 		tp := &got.TopicPartition
 		*e = event{topic: *tp.Topic, partition: tp.Partition, offset: int64(tp.Offset), value: got.Value, kind: recordEvent}
@@ -152,6 +168,7 @@ func (c *client) poll(timeout time.Duration, e *event) {
 	case kafka.PartitionEOF:
 		*e = event{topic: *got.Topic, partition: got.Partition, offset: int64(got.Offset), kind: endEvent}
 	case kafka.Error:
+		c.login.note(got)
 		*e = event{kind: errorEvent, err: got}
 	default:
 		*e = event{}

@@ -9,23 +9,24 @@ import (
 )
 
 // login tells why Kafka does not answer if it refuses our user or password: requests then
-// only time out, and only librdkafka's log has the reason. It may be used concurrently.
+// only time out, and only an error that is polled has the reason. It may be used concurrently.
 type login struct {
 	user    atomic.Pointer[string]
-	refused atomic.Pointer[string] // the log's message of the last failed connection, if that was a refused login
+	refused atomic.Pointer[string] // why the last connection failed, if that was a refused login
 }
 
-// saslFailure is in librdkafka's log lines about logins.
+// saslFailure is in librdkafka's errors about logins.
 const saslFailure = "SASL authentication error: "
 
-// note takes a line of librdkafka's log. FAIL is the tag of those about failed connections.
-func (l *login) note(line *kafka.LogEvent) {
-	if line.Tag != "FAIL" {
+// note takes an error that was polled. A refused login may have the code of a closed
+// connection; errors that follow from others, such as that all brokers are down, change nothing.
+func (l *login) note(err kafka.Error) {
+	if _, why, ok := strings.Cut(err.Error(), saslFailure); ok {
+		l.refused.Store(&why)
 		return
 	}
-	if _, why, ok := strings.Cut(line.Message, saslFailure); ok {
-		l.refused.Store(&why)
-	} else {
+	switch err.Code() {
+	case kafka.ErrTransport, kafka.ErrResolve, kafka.ErrSsl:
 		l.refused.Store(nil)
 	}
 }

@@ -19,7 +19,7 @@ func FuzzDiff(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8})
 	f.Add([]byte{0, 8, 16, 255, 24, 3, 3, 131})
 	f.Fuzz(func(t *testing.T, changes []byte) {
-		if len(changes) > 2*ring {
+		if len(changes) > 2*history {
 			return
 		}
 		var profiles fixture.Profiles
@@ -33,13 +33,15 @@ func FuzzDiff(f *testing.F) {
 		}
 		e := newEncoder(hub, Key{Board: board, Limit: 8, Profiles: true})
 		page := &sidecar.Answer{}
+		pages := make(map[uint64]string) // as they were sent, by version
 		for i, c := range changes {
 			page = nextPage(page, uint64(i+1), c)
 			if c == 255 {
 				profiles.Epoch.Add(1)
 			}
 			e.take(page)
-			compareFromAll(t, e)
+			pages[e.newest.n] = string((&Event{version: e.newest}).AppendSSE(nil))
+			compareFromAll(t, e, pages)
 		}
 	})
 }
@@ -65,18 +67,15 @@ func nextPage(old *sidecar.Answer, seq uint64, change byte) *sidecar.Answer {
 	return &a
 }
 
-func compareFromAll(t *testing.T, e *encoder) {
+func compareFromAll(t *testing.T, e *encoder, pages map[uint64]string) {
 	t.Helper()
-	want := decoded(t, &Event{version: e.newest})
+	want := decoded(t, pages[e.newest.n])
 	for n := e.newest.since; n < e.newest.n; n++ {
-		base := e.version(n)
-		if base == nil {
+		if !e.diffable(n) {
 			continue
 		}
-		ev := &Event{version: e.newest, base: base}
-		got := decoded(t, &Event{version: base})
-		base.forget()
-		if update := decoded(t, ev); update["base"] != nil {
+		got, update := decoded(t, pages[n]), decoded(t, string((&Event{version: e.newest, base: n}).AppendSSE(nil)))
+		if update["base"] != nil {
 			applyDiff(got, update)
 		} else {
 			got = update
@@ -87,9 +86,9 @@ func compareFromAll(t *testing.T, e *encoder) {
 	}
 }
 
-func decoded(t *testing.T, ev *Event) (data map[string]any) {
+func decoded(t *testing.T, event string) (data map[string]any) {
 	t.Helper()
-	fields := parseEvent(t, string(ev.AppendSSE(nil)))
+	fields := parseEvent(t, event)
 	if err := json.Unmarshal([]byte(fields["data"]), &data); err != nil {
 		t.Fatal(err)
 	}

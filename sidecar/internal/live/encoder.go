@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -12,10 +11,8 @@ import (
 )
 
 const (
-	// ring is how many versions of a key diffs can be made from.
-	ring = 64
-	// atOnce is how many streams are woken together, some 0.2 ms of work.
-	atOnce = 16
+	// history is from how many versions of a key diffs are made; who has an older one gets the page.
+	history = 64
 )
 
 // encoder makes the versions of one key for all of its streams. Its goroutine alone reads
@@ -35,7 +32,6 @@ type encoder struct {
 
 	mu        sync.Mutex // guards the fields below; nothing is called under it but encodings
 	streams   map[*Stream]struct{}
-	versions  [ring]*version
 	newest    *version
 	currentAt time.Time
 	code      Code // why it has ended, "" if it has not
@@ -206,7 +202,6 @@ func (e *encoder) publish(v *version, currentAt time.Time) {
 		e.newest.forget()
 	}
 	e.newest, e.currentAt = v, currentAt
-	e.versions[v.n%ring] = v
 	for s := range e.streams {
 		e.notified = append(e.notified, s)
 	}
@@ -214,18 +209,9 @@ func (e *encoder) publish(v *version, currentAt time.Time) {
 	e.notify()
 }
 
-// notify wakes the streams of notified, a few at a time, which run before the next.
+// notify wakes the streams of notified.
 func (e *encoder) notify() {
-	e.hub.turns <- struct{}{}
-	defer func() { <-e.hub.turns }()
-	for some := range slices.Chunk(e.notified, atOnce) {
-		for _, s := range some {
-			s.notify()
-		}
-		if e.hub.cfg.Yield != nil {
-			e.hub.cfg.Yield()
-		}
-	}
+	e.hub.wake(e.notified)
 	clear(e.notified)
 	e.notified = e.notified[:0]
 }
@@ -267,13 +253,11 @@ func (e *encoder) watchers() int {
 	return len(e.streams)
 }
 
-// version returns the version n if a diff from it to the newest can be made, else nil.
-func (e *encoder) version(n uint64) *version {
-	v := e.versions[n%ring]
-	if v == nil || v.n != n || n < e.newest.since {
-		return nil
-	}
-	return v
+// diffable reports whether a diff may be made from the version n to the newest.
+func (e *encoder) diffable(n uint64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.newest.diffable(n)
 }
 
 // age returns how old the newest page is, and its source.

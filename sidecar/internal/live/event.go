@@ -34,10 +34,7 @@ type Message struct {
 // Encoded returns the update in a format, which encode makes if no stream has had it made
 // before. The bytes are shared.
 func (ev *Event) Encoded(format Format, encode func(*Message) []byte) []byte {
-	v, base := ev.version, uint64(0)
-	if ev.base != nil {
-		base = ev.base.n
-	}
+	v, base := ev.version, ev.base
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i := range v.encodings {
@@ -48,17 +45,17 @@ func (ev *Event) Encoded(format Format, encode func(*Message) []byte) []byte {
 	}
 	made := encoding{base: base, format: format}
 	var at []int
-	if made.page = ev.base == nil; !made.page {
-		at = v.changed(ev.base)
+	if made.page = base == 0; !made.page {
+		at = v.changedSince(base)
 		made.page = v.diffLength(at)*100 > v.pageLength()*pageShare
 	}
 	switch {
 	case format != JSON:
-		made.data = encode(v.message(ev.base, at, made.page))
+		made.data = encode(v.message(base, at, made.page))
 	case made.page:
 		made.data = v.appendPageEvent(nil)
 	default:
-		made.data = v.appendDiffEvent(nil, ev.base, at)
+		made.data = v.appendDiffEvent(nil, base, at)
 	}
 	if !made.page {
 		v.encoder.hub.metrics.diffs.Inc()
@@ -79,22 +76,21 @@ func (v *version) diffLength(at []int) int {
 	return n
 }
 
-func (v *version) message(base *version, at []int, page bool) *Message {
-	m := &Message{Meta: v.Meta, ID: v.id(), Len: len(v.rows), Rows: v.rows}
+func (v *version) message(base uint64, at []int, page bool) *Message {
+	m := &Message{Meta: v.Meta, ID: string(v.encoder.appendID(nil, v.n)), Len: len(v.rows), Rows: v.rows}
 	if page {
 		return m
 	}
-	m.Base, m.Positions, m.Rows = base.id(), at, make([]*Row, len(at))
+	m.Base, m.Positions, m.Rows = string(v.encoder.appendID(nil, base)), at, make([]*Row, len(at))
 	for i, n := range at {
 		m.Rows[i] = v.rows[n]
 	}
 	return m
 }
 
-func (v *version) id() string { return string(v.appendID(nil)) }
-
-func (v *version) appendID(dst []byte) []byte {
-	return strconv.AppendUint(append(append(dst, v.encoder.epoch...), '.'), v.n, 10)
+// appendID appends the id of the event that brings the version n.
+func (e *encoder) appendID(dst []byte, n uint64) []byte {
+	return strconv.AppendUint(append(append(dst, e.epoch...), '.'), n, 10)
 }
 
 func (v *version) appendPageEvent(dst []byte) []byte {
@@ -106,17 +102,17 @@ func (v *version) appendPageEvent(dst []byte) []byte {
 		}
 		dst = append(dst, r.JSON...)
 	}
-	dst = v.appendID(append(append(dst, v.tail[:len(v.tail)-1]...), `,"id":"`...))
+	dst = v.encoder.appendID(append(append(dst, v.tail[:len(v.tail)-1]...), `,"id":"`...), v.n)
 	return append(dst, "\"}\n\n"...)
 }
 
 // appendDiffEvent appends the page without its rows, and the rows that have changed.
-func (v *version) appendDiffEvent(dst []byte, base *version, at []int) []byte {
+func (v *version) appendDiffEvent(dst []byte, base uint64, at []int) []byte {
 	dst = v.appendEvent(dst, "diff")
 	dst = append(dst, v.head[:len(v.head)-len(`,"entries":[`)]...)
 	dst = append(dst, v.tail[1:len(v.tail)-1]...)
-	dst = v.appendID(append(dst, `,"id":"`...))
-	dst = base.appendID(append(dst, `","base":"`...))
+	dst = v.encoder.appendID(append(dst, `,"id":"`...), v.n)
+	dst = v.encoder.appendID(append(dst, `","base":"`...), base)
 	dst = strconv.AppendInt(append(dst, `","len":`...), int64(len(v.rows)), 10)
 	dst = append(dst, `,"rows":[`...)
 	for i, n := range at {
@@ -131,7 +127,7 @@ func (v *version) appendDiffEvent(dst []byte, base *version, at []int) []byte {
 
 func (v *version) appendEvent(dst []byte, name string) []byte {
 	dst = append(append(append(dst, "event: "...), name...), "\nid: "...)
-	return append(v.appendID(dst), "\ndata: "...)
+	return append(v.encoder.appendID(dst, v.n), "\ndata: "...)
 }
 
 // AppendSSE appends the event as a server-sent event.

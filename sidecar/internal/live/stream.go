@@ -45,14 +45,15 @@ type Event struct {
 	Age    time.Duration
 	Source sidecar.Source
 
-	version, base *version // base nil: the page
+	version *version
+	base    uint64 // the version that the client has; 0: the page is sent
 }
 
 // Stream is the events of one client. One goroutine calls its methods.
 type Stream struct {
 	encoder *encoder
 	woken   chan struct{} // holds one signal
-	sent    *version      // what the client has; nil: nothing
+	sent    uint64        // the version that the client has; 0: none that a diff could be made from
 	beat    *time.Ticker
 	over    <-chan time.Time
 	timer   *time.Timer
@@ -75,12 +76,10 @@ func (s *Stream) begin(lastID string, lasts time.Duration) {
 		return
 	}
 	e := s.encoder
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil && epoch == e.epoch {
-		e.mu.Lock()
-		s.sent = e.version(n)
-		e.mu.Unlock()
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil && epoch == e.epoch && e.diffable(n) {
+		s.sent = n
 	}
-	e.hub.metrics.resumed(s.sent != nil)
+	e.hub.metrics.resumed(s.sent != 0)
 }
 
 func (s *Stream) notify() {
@@ -120,15 +119,17 @@ func (s *Stream) next() (Event, bool) {
 		return EndOf(e.code), true
 	}
 	v := e.newest
-	if s.sent == v {
+	if s.sent == v.n {
 		return Event{}, false
 	}
 	ev := Event{version: v}
-	if s.sent != nil {
-		e.hub.metrics.skipped.Add(float64(v.n - s.sent.n - 1))
-		ev.base = e.version(s.sent.n)
+	if s.sent != 0 {
+		e.hub.metrics.skipped.Add(float64(v.n - s.sent - 1))
+		if v.diffable(s.sent) {
+			ev.base = s.sent
+		}
 	}
-	s.sent = v
+	s.sent = v.n
 	return ev, true
 }
 

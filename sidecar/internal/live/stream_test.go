@@ -188,14 +188,14 @@ func TestSlowClientSkips(t *testing.T) {
 	if c.diffs != 1 || c.pages != 1 || fast.diffs < 9 {
 		t.Errorf("the slow client got %d diffs, the fast one %d", c.diffs, fast.diffs)
 	}
-	for i := range ring + 1 {
+	for i := range history + 1 {
 		w.set(fixture.Member(3), 4+float64(i)/100)
 		w.publish()
 		fast.catchUp()
 	}
 	c.catchUp()
 	if c.diffs != 1 || c.pages != 2 {
-		t.Errorf("%d diffs and %d pages beyond %d versions", c.diffs, c.pages, ring)
+		t.Errorf("%d diffs and %d pages beyond %d versions", c.diffs, c.pages, history)
 	}
 }
 

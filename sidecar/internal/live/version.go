@@ -35,11 +35,12 @@ func (r *Row) Profile() []byte {
 type version struct {
 	encoder *encoder
 	n       uint64
-	since   uint64 // the first version from which a diff to this one may be sent
+	since   uint64 // no diff is sent from versions before this one
 	Meta
 	rows       []*Row
-	length     int    // of all rows as JSON
-	head, tail []byte // of the page, before and behind its rows
+	changed    []uint64 // for each row the version since which it is what it is
+	length     int      // of all rows as JSON
+	head, tail []byte   // of the page, before and behind its rows
 	integers   bool
 	stale      func() bool // nil: no profiles; the encoder's goroutine's
 
@@ -68,7 +69,7 @@ type encoding struct {
 
 // newVersion encodes what of a is not in old.
 func newVersion(e *encoder, old *version, a *sidecar.Answer) *version {
-	v := &version{encoder: e, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), integers: a.Integers,
+	v := &version{encoder: e, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), changed: make([]uint64, len(a.Entries)), integers: a.Integers,
 		Meta: Meta{Key: &e.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life}}
 	if old != nil {
 		v.n, v.since = old.n+1, old.since
@@ -88,7 +89,7 @@ func newVersion(e *encoder, old *version, a *sidecar.Answer) *version {
 				profile = []byte("null")
 			}
 		}
-		v.rows[i] = v.row(old, i, &a.Entries[i], ranks, profile)
+		v.setRow(old, i, &a.Entries[i], ranks, profile)
 		v.length += len(v.rows[i].JSON) + 1
 	}
 	v.head, v.tail = apijson.AppendFrame(nil, nil, sidecar.Query{Board: e.key.Board, Order: e.key.Order}, e.key.Limit, a, missing)
@@ -111,22 +112,23 @@ func (v *version) join(a *sidecar.Answer) [][]byte {
 	return j.Profiles
 }
 
-// row returns the row i, that of old if it is the same.
-func (v *version) row(old *version, i int, e *rankcache.Entry, ranks *apijson.Ranks, profile []byte) *Row {
+// setRow sets the row i: that of old if it is the same.
+func (v *version) setRow(old *version, i int, e *rankcache.Entry, ranks *apijson.Ranks, profile []byte) {
 	score := e.Score
 	if v.integers {
 		score = rankcache.ShownScore(score)
 	}
 	if old != nil && i < len(old.rows) && old.integers == v.integers {
 		if r := old.rows[i]; r.Score == score && r.Member == e.Member && bytes.Equal(r.Profile(), profile) {
-			return r
+			v.rows[i], v.changed[i] = r, old.changed[i]
+			return
 		}
 	}
 	r := &Row{Member: strings.Clone(e.Member), Score: score, JSON: apijson.AppendRow(nil, i+1, e, ranks, profile != nil, profile)}
 	if profile != nil {
 		r.profile = len(r.JSON) - 1 - len(profile)
 	}
-	return r
+	v.rows[i], v.changed[i] = r, v.n
 }
 
 // appendMore appends what pages of a stream have beside those of GET …/top: the run, and the
@@ -190,10 +192,13 @@ func (v *version) equal(old *version) bool {
 	return true
 }
 
-// changed returns the positions whose rows differ from those of base.
-func (v *version) changed(base *version) (at []int) {
-	for i, r := range v.rows {
-		if i >= len(base.rows) || base.rows[i] != r && !bytes.Equal(base.rows[i].JSON, r.JSON) {
+// diffable reports whether a client that has the version n may be sent a diff to this one.
+func (v *version) diffable(n uint64) bool { return v.since <= n && n <= v.n && v.n-n < history }
+
+// changedSince returns the positions whose rows have changed since the version n.
+func (v *version) changedSince(n uint64) (at []int) {
+	for i, changed := range v.changed {
+		if changed > n {
 			at = append(at, i)
 		}
 	}
