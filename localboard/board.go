@@ -25,6 +25,7 @@ type Board struct {
 	view viewPointer
 	// current is when the copy was last known to equal the origin.
 	current atomic.Pointer[time.Time]
+	depth   depth
 
 	// mu guards the fields below. It is the last lock taken: no code that holds it
 	// takes another.
@@ -37,7 +38,7 @@ type Board struct {
 
 // New returns an empty board.
 func New(id rankcache.BoardID) *Board {
-	b := &Board{id: id}
+	b := &Board{id: id, depth: depth{long: longFor}}
 	b.clear()
 	return b
 }
@@ -222,7 +223,7 @@ func (b *Board) paused() {
 
 // buildView returns the view with all changes applied.
 func (b *Board) buildView(old *view) *view {
-	v := &view{}
+	v := &view{depth: &b.depth}
 	if b.index != nil && len(b.changes) == 0 && !b.freshStorage {
 		v.ranking = old.ranking
 	} else {
@@ -233,7 +234,7 @@ func (b *Board) buildView(old *view) *view {
 	if b.freshStorage { // the old view's handles are invalid in it
 		old = nil
 	}
-	v.topRows = newTopRows(&v.ranking, &v.members, old)
+	v.topRows = newTopRows(&v.ranking, &v.members, b.depth.next(), old)
 	v.top = &rankcache.Top{
 		Board:       b.id,
 		Entries:     v.topRows.entries,

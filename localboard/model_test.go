@@ -160,7 +160,10 @@ func (m *model) compare(t testing.TB, b *Board) {
 
 func compareTop(t testing.TB, top *rankcache.Top, want []rankcache.Entry) {
 	t.Helper()
-	if diff := gocmp.Diff(want[:min(len(want), rankcache.MaxTop)], top.Entries); diff != "" || top.Members != len(want) {
+	if n := len(top.Entries); !isTopOf(n, len(want)) {
+		t.Fatalf("%d rows in the top of %d", n, len(want))
+	}
+	if diff := gocmp.Diff(want[:len(top.Entries)], top.Entries); diff != "" || top.Members != len(want) {
 		t.Fatalf("top of %d, want of %d (-want +got):\n%s", top.Members, len(want), diff)
 	}
 }

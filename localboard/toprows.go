@@ -20,14 +20,14 @@ type leafSpan struct {
 	from int
 }
 
-// newTopRows returns the first rows of k. What has not changed since the old view
+// newTopRows returns the first rows of k, at most most. What has not changed since the old view
 // is copied from its topRows: few of those leaves and records are in the cache.
-func newTopRows(k *ranking, m *members, old *view) topRows {
+func newTopRows(k *ranking, m *members, most int, old *view) topRows {
 	was := topRows{entries: []rankcache.Entry{}}
 	if old != nil {
 		was = old.topRows
 	}
-	n := min(k.rows, rankcache.MaxTop)
+	n := min(k.rows, most)
 	t := topRows{spans: k.leafSpans(n, len(was.spans))}
 	if n == len(was.entries) && slices.Equal(t.spans, was.spans) {
 		return was

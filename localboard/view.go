@@ -16,6 +16,7 @@ type view struct {
 	ranking
 	topRows topRows
 	top     *rankcache.Top
+	depth   *depth // the board's
 
 	// overwritten is set before the next publication overwrites the first score of
 	// this view: the changes that it makes, with the scores of this view as old.
@@ -101,6 +102,8 @@ func (v *view) page(start, limit int, direction rankcache.Direction) rankcache.P
 	v.readEntries(&v.members, p.Entries, first)
 	if direction == rankcache.Ascending {
 		slices.Reverse(p.Entries)
+	} else {
+		v.depth.ask(start + n)
 	}
 	return p
 }
