@@ -69,6 +69,7 @@ of librdkafka, such as ` + "`kafka.security.protocol`" + ` or ` + "`kafka.sasl.p
 ` + "`password` or `secret`" + ` can be given as files, too. A user name or password for SASL
 that changes is read again; others are read at the start:
 ` + "`--kafka.sasl.password-file`, `RANKCACHE_KAFKA_SASL_PASSWORD_FILE`" + `.
+A sidecar logs librdkafka's own lines only with ` + "`--kafka.debug` or `--kafka.log_level`" + `.
 `
 
 // writeConfigReference writes docs/CONFIG.md: first what all long-running
