@@ -38,7 +38,7 @@ type Board struct {
 
 // New returns an empty board.
 func New(id rankcache.BoardID) *Board {
-	b := &Board{id: id, depth: depth{long: longFor}}
+	b := &Board{id: id, depth: newDepth()}
 	b.clear()
 	return b
 }

@@ -144,7 +144,7 @@ func add[T any](to map[*T]bool, all []*T) map[*T]bool {
 
 // isTopOf reports whether the top of a board may have n rows.
 func isTopOf(n, members int) bool {
-	return n == min(members, rankcache.MaxTop) || n == min(members, shortTop)
+	return min(members, shortTop) <= n && n <= min(members, rankcache.MaxTop)
 }
 
 func checkView(t testing.TB, b *Board, v *view) {

@@ -7,36 +7,42 @@ import (
 )
 
 const (
-	// shortTop is how many rows a top has while nobody asks for more. Each publication
-	// copies its top, 24 bytes a row, and most pages show 50.
-	shortTop = 100
-	// longFor is how many publications after the first, and after somebody has asked for
-	// more than shortTop rows, still have [rankcache.MaxTop].
+	// shortTop is how many rows a top has while nobody asks for more. Each publication copies its
+	// top, 28 bytes a row, half of all garbage beside live streams; most pages show 50.
+	shortTop = 64
+	// longFor is how many publications after the first have [rankcache.MaxTop] rows, and how many
+	// have what somebody has asked for beyond a shorter top.
 	longFor = 64
 )
 
 // depth decides how many rows the tops of a board have. The rows beyond are read from the
 // ranking.
 type depth struct {
-	asked atomic.Bool // a page was asked for that a longer top would have had; any goroutine sets it
-	long  int         // publications that have long tops yet; the writer's
+	asked atomic.Int32 // where the longest page ended that a longer top would have had; any goroutine sets it
+	rows  int          // of the next tops; the writer's
+	left  int          // how many of those are to come, before short ones; the writer's
 }
+
+func newDepth() depth { return depth{rows: rankcache.MaxTop, left: longFor} }
 
 // next returns how many rows the next top has at most.
 func (d *depth) next() int {
-	if d.asked.Swap(false) {
-		d.long = longFor
+	if asked := int(d.asked.Swap(0)); asked > 0 {
+		d.rows, d.left = asked, longFor
 	}
-	if d.long == 0 {
+	if d.left == 0 {
 		return shortTop
 	}
-	d.long--
-	return rankcache.MaxTop
+	d.left--
+	return d.rows
 }
 
 // ask is called when the first rows of a board up to end were asked for, and its top has fewer.
 func (d *depth) ask(end int) {
-	if end <= rankcache.MaxTop && !d.asked.Load() {
-		d.asked.Store(true)
+	for end <= rankcache.MaxTop {
+		asked := d.asked.Load()
+		if int(asked) >= end || d.asked.CompareAndSwap(asked, int32(end)) {
+			return
+		}
 	}
 }
