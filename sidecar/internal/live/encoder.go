@@ -77,6 +77,7 @@ func (e *encoder) run() {
 		}
 		select {
 		case <-woken:
+			e.hub.turn()
 			e.look()
 			e.pause()
 		case answer := <-e.asks:

@@ -54,7 +54,7 @@ type Stream struct {
 	encoder *encoder
 	woken   chan struct{} // holds one signal
 	sent    uint64        // the version that the client has; 0: none that a diff could be made from
-	beat    *time.Ticker
+	beat    *time.Timer
 	over    <-chan time.Time
 	timer   *time.Timer
 }
@@ -66,7 +66,9 @@ func newStream(e *encoder) *Stream {
 // begin makes the stream ready for Next, behind the event that the client has got last.
 func (s *Stream) begin(lastID string, lasts time.Duration) {
 	s.notify()
-	s.beat = time.NewTicker(s.encoder.hub.cfg.Beat)
+	// Streams that were opened together, as after a restart, don't beat together ever after.
+	half := s.encoder.hub.cfg.Beat / 2
+	s.beat = time.NewTimer(half + mathrand.N(half))
 	if lasts != 0 {
 		s.timer = time.NewTimer(lasts)
 		s.over = s.timer.C
@@ -98,6 +100,7 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 				return ev, nil
 			}
 		case now := <-s.beat.C:
+			s.beat.Reset(s.encoder.hub.cfg.Beat)
 			age, source := s.encoder.age(now)
 			return Event{Kind: Age, Age: age, Source: source}, nil
 		case <-s.over:

@@ -422,3 +422,53 @@ func TestManyStreamsAreWokenInParts(t *testing.T) {
 		t.Errorf("%d streams were woken with %d yields, want 3 or more", len(streams), n)
 	}
 }
+
+// TestManyEncodersLookInTurn: what has come over the network meanwhile runs between them.
+func TestManyEncodersLookInTurn(t *testing.T) {
+	var yields atomic.Int64
+	cfg := quick
+	cfg.Yield = func() { yields.Add(1) }
+	w := newWorld(t, cfg)
+	keys := make([]*client, 8*looks)
+	for i := range keys {
+		keys[i] = opened(t, w, Key{Board: board, Limit: i + 1})
+	}
+	before := yields.Load()
+	w.set("best", 1e6)
+	w.publish()
+	for _, c := range keys {
+		c.catchUp()
+	}
+	if n, wakes := int(yields.Load()-before), len(keys)/atOnce; n < wakes+8 {
+		t.Errorf("%d encoders with a stream each yielded %d times, want %d", len(keys), n, wakes+8)
+	}
+}
+
+// TestBeatsAreSpread: streams that are opened together don't beat together.
+func TestBeatsAreSpread(t *testing.T) {
+	cfg := quick
+	cfg.Beat = time.Second
+	w := newWorld(t, cfg)
+	const streams = 20
+	beats := make(chan time.Duration, streams)
+	for range streams {
+		began := time.Now()
+		c := opened(t, w, key)
+		go func() {
+			for {
+				if ev, err := c.stream.Next(t.Context()); err != nil || ev.Kind == Age {
+					beats <- time.Since(began)
+					return
+				}
+			}
+		}()
+	}
+	first, last := time.Hour, time.Duration(0)
+	for range streams {
+		beat := <-beats
+		first, last = min(first, beat), max(last, beat)
+	}
+	if last-first < cfg.Beat/10 {
+		t.Errorf("all beat %v to %v after they were opened", first, last)
+	}
+}
