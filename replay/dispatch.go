@@ -254,11 +254,12 @@ func (p *publisher) all() {
 	p.last = time.Now()
 }
 
-// publishPiece is how long boards are published without yielding in between.
-const publishPiece = 250 * time.Microsecond
+// publishPiece is how long boards are published without yielding in between; longPiece is it
+// when the yields of a round have taken longer than its work.
+const publishPiece, longPiece = 250 * time.Microsecond, time.Millisecond
 
-// round yields during one round of publications, in all at most as long as the work
-// takes: under constant load each yield waits for every ready reader.
+// round yields during one round of publications. Under constant load each yield waits for
+// every ready reader.
 type round struct {
 	yield           func() // may be nil
 	since           time.Time
@@ -269,14 +270,14 @@ func newRound(yield func()) round { return round{yield: yield, since: time.Now()
 
 // done is called after each publication.
 func (r *round) done() {
-	now := time.Now()
-	if r.yield == nil || now.Sub(r.since) < publishPiece {
+	now, piece := time.Now(), publishPiece
+	if r.yielded > r.worked {
+		piece = longPiece
+	}
+	if r.yield == nil || now.Sub(r.since) < piece {
 		return
 	}
 	r.worked += now.Sub(r.since)
-	if r.since = now; r.yielded > r.worked {
-		return
-	}
 	r.yield()
 	r.since = time.Now()
 	r.yielded += r.since.Sub(now)

@@ -56,9 +56,9 @@ var settings = map[string]string{
 // client wraps librdkafka's consumer and admin client. Nothing waits in librdkafka all the
 // time: a call of C keeps the processor of its goroutine until the Go runtime takes it away,
 // up to 10 ms later, and what is ready to run there waits as long. So polls don't wait, and
-// the log, which a goroutine of the wrapper waits for, is read only for who asks for it. poll, assign, unassign
-// and pause belong to the consumer's goroutine; describe, offsets, ends and policies may be
-// called by another.
+// the log, which a goroutine of the wrapper waits for, is read only for who asks for it. poll,
+// assign, unassign and pause belong to the consumer's goroutine; describe, offsets, ends and
+// policies may be called by another.
 type client struct {
 	consumer *kafka.Consumer
 	admin    *kafka.AdminClient
