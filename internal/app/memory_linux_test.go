@@ -97,8 +97,8 @@ func (c memoryCase) run(t *testing.T, binary string) {
 		mostMemory(t, s.PID())>>20, c.limit, 100*s.collectorShare(), s.metric("process_cpu_seconds_total"))
 }
 
-// maxCollectorShare is the share of the CPU that the collector may take. It takes a tenth to
-// a sixth while boards are filled, and Go lets one that is short of memory take a half.
+// maxCollectorShare is the share of the CPU that the collector may take. It takes a twentieth at
+// most while boards are filled, and Go lets one that is short of memory take a half.
 const maxCollectorShare = 0.3
 
 // waitLocal waits until every board is answered, by memory if and only if it is admitted,

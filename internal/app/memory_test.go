@@ -2,8 +2,10 @@ package app
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -114,5 +116,30 @@ func TestTheExpectedMemoryOutsideOfGo(t *testing.T) {
 	more := newMemoryShare(memoryLimits{}, 0, 0, map[string]string{"queued.max.messages.kbytes": "65536"}, nil)
 	if less := newMemoryShare(memoryLimits{}, 0, 0, nil, nil); more.Outside-less.Outside < 3*(60<<20)-(8<<20) {
 		t.Errorf("outside of Go are %d bytes with a large queue, %d with ours", more.Outside, less.Outside)
+	}
+}
+
+// TestGarbageTakesTheRoomThatThePodHas: with a limit the collector runs seldom, without one, and
+// with GOGC in the environment, as Go has it.
+func TestGarbageTakesTheRoomThatThePodHas(t *testing.T) {
+	usual, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetGCPercent(usual); debug.SetMemoryLimit(limit) })
+	pod := memoryLimits{Limit: 1 << 40, Source: limitCgroup} // far: the limit itself changes nothing
+	for _, c := range []struct {
+		name, gogc string
+		limits     memoryLimits
+		want       int
+	}{
+		{"no limit", "", memoryLimits{Limit: 1 << 40}, 100},
+		{"the environment's percentage", "100", pod, 100},
+		{"a pod's limit", "", pod, garbagePercent},
+	} {
+		t.Setenv("GOGC", c.gogc)
+		t.Setenv("GOMEMLIMIT", "")
+		newMemoryShare(c.limits, 0, 0, nil, slog.New(slog.DiscardHandler)).budget()
+		got := debug.SetGCPercent(100)
+		if got != c.want {
+			t.Errorf("%s: %d %% garbage, want %d", c.name, got, c.want)
+		}
 	}
 }
