@@ -23,6 +23,7 @@ type liveBench struct {
 	streams int // of each board
 	rate    float64
 	rounds  int
+	memory  string // GOMEMLIMIT
 	rpc     string // address
 	report  *liveReport
 }
@@ -56,7 +57,8 @@ beside. In turns measure it without streams and with some streams of each board:
 that an event costs, how late it is after the broker has acknowledged the update, and how late
 page reads are. Some further boards change once in a second or two: their events are first
 changes. All are boards of one class, whose updates share a topic: with one topic each the broker
-needs a core of its own for a few hundred. The sidecar has the last core, everything else the others. Needs Linux and a
+needs a core of its own for a few hundred. The sidecar has the last core, everything else the
+others; GOMAXPROCS is 2, as Go has it in a pod with a CPU limit of 1. Needs Linux and a
 redis-server in PATH.`,
 		Example: "  rankcache-lab bench live\n  rankcache-lab bench live --boards 50 --streams 2 -o json",
 		Args:    app.NoArgs,
@@ -69,6 +71,7 @@ redis-server in PATH.`,
 	flags.Float64Var(&b.rate, "changes", 10, "changes a second of each board")
 	flags.DurationVar(&b.window, "window", 4*time.Second, "time over which a round is measured, without streams and with them; at most 4s, as the sidecar closes connections that send nothing for 5s")
 	flags.IntVar(&b.rounds, "rounds", 5, "rounds")
+	flags.StringVar(&b.memory, "go-memory", "670MiB", "GOMEMLIMIT of the sidecar: what a pod with a limit of 768 MiB leaves for Go")
 	output := app.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
@@ -97,6 +100,7 @@ func (b *liveBench) run(ctx context.Context) error {
 	}
 	b.members, b.apart, b.do = smallMembers, true, b.measureLive
 	b.args = []string{"--rpc", "unix:" + b.rpc, "--live-streams", fmt.Sprint(b.boards * b.streams)}
+	b.env = []string{"GOMAXPROCS=2", "GOMEMLIMIT=" + b.memory}
 	b.openBench.rate = 250
 	b.report = &liveReport{Rounds: b.rounds, Boards: changing, Watchers: b.boards * b.streams}
 	done, err := b.openBench.run(ctx)

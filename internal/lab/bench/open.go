@@ -33,6 +33,7 @@ type openBench struct {
 	dir         string
 	data        load.Target
 	args        []string // further ones of the sidecar
+	env         []string // in addition, the sidecar's
 	filled      map[rankcache.BoardID]*fill.Board
 	shared      *sharedBoards // what the small boards are; nil: each has its own topic
 	// do measures, with the sidecar running; openBench.measure unless another bench sets it.
@@ -235,6 +236,7 @@ func (b *openBench) startSidecar(ctx context.Context, redisAddr string) (*exec.C
 	cmd := exec.CommandContext(ctx, self, append([]string{"bench", "rankcache", "serve", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--socket", b.data.Addr, "--rooms", b.roomsFile(), "--redis", "redis://" + redisAddr, "--kafka", b.kafka, "--hot-source", "none",
 		"--memory-budget", "0", "--give-up-after", "5m", "--drain", "0s", "--log-level", "warn"}, b.args...)...)
+	cmd.Env = append(os.Environ(), b.env...)
 	cmd.Stderr = os.Stderr // written by another goroutine than the progress
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the sidecar: %w", err)
