@@ -73,6 +73,9 @@ func (s losses) findIn(ctx context.Context, places []*wire.Update, now time.Time
 	return lost, failed
 }
 
+// errBack ends the moving of a board that Redis has again.
+var errBack = errors.New("redis has the board again")
+
 // lose moves what Redis has lost of a run.
 func (s losses) lose(ctx context.Context, of *wire.Update, meta wire.Meta, now time.Time) (lost int, err error) {
 	err = s.in(ctx, sql.LevelReadCommitted, func(t *transaction) error {
@@ -87,10 +90,26 @@ func (s losses) lose(ctx context.Context, of *wire.Update, meta wire.Meta, now t
 		}
 		moving := settling{s: s.Store, t: t, now: now.UnixMilli(), done: &done}
 		err = moving.moveTail(tail{&wire.Update{Board: of.Board, Run: of.Run, Seq: seq}, false}, runs)
+		if err == nil && meta.Run == 0 {
+			err = s.stillAbsent(ctx, of.Board)
+		}
 		lost = done.Lost
 		return err
 	})
+	if errors.Is(err, errBack) { // the next round looks again
+		return 0, nil
+	}
 	return lost, err
+}
+
+// stillAbsent is asked before rows of a board that Redis does not have are gone: a rebuild from
+// these rows may have put the board back meanwhile, with their order ids.
+func (s losses) stillAbsent(ctx context.Context, board rankcache.BoardID) error {
+	metas, err := s.Orders.Metas(ctx, []rankcache.BoardID{board})
+	if _, there := metas[board]; err == nil && there {
+		err = errBack
+	}
+	return err
 }
 
 // lostFrom returns the first seq of a run that Redis has lost, 0 if there is none. What a

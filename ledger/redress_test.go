@@ -274,6 +274,36 @@ func TestExpiredBoardIsNotLost(t *testing.T) {
 	}
 }
 
+// backRedis has a board again as soon as it was asked for its orders: it is rebuilt meanwhile.
+type backRedis struct{ *fakeRedis }
+
+func (r backRedis) Verdicts(ctx context.Context, changes []*wire.Update) ([]Verdict, error) {
+	if !r.gone {
+		return r.fakeRedis.Verdicts(ctx, changes)
+	}
+	r.gone = false
+	r.run++
+	return make([]Verdict, len(changes)), nil
+}
+
+// A board that Redis did not have, and has again when its changes are about to be moved, is not
+// lost: the ledger would lack them, and nobody would apply them again.
+func TestRebuiltBoardIsNotLost(t *testing.T) {
+	both(t, func(t *testing.T, s *Store) {
+		f := newRedressing(t, s, newFakeRedis(newHistory("b", 5)))
+		f.incr("a", 3)
+		f.flow()
+		f.redis.gone = true
+		s.Orders = backRedis{f.redis}
+		if f.rounds(3); len(f.lost()) > 0 || f.redis.gone {
+			t.Errorf("lost %v", f.lost())
+		}
+		f.incr("a", 1)
+		f.flow()
+		wantProved(t, s, []*history{f.redis.history})
+	})
+}
+
 // What comes too late to be applied is reported; until then a board is not settled.
 func TestRedressEnds(t *testing.T) {
 	for name, after := range map[string]func(*redressing){
