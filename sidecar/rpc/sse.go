@@ -43,20 +43,18 @@ func (s eventStreams) live(w http.ResponseWriter, r *http.Request, a address) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	var buffer []byte
 	var until time.Time // writes may last until then; to set it for each event is a twentieth of its cost
 	for {
 		ev, err := watch.next(r.Context())
 		if err != nil {
 			return
 		}
-		buffer = ev.AppendSSE(buffer[:0])
 		if now := time.Now(); until.Sub(now) < s.cfg.WriteTimeout*4/5 {
 			if until = now.Add(s.cfg.WriteTimeout); control.SetWriteDeadline(until) != nil {
 				return
 			}
 		}
-		if _, err := w.Write(buffer); err != nil || control.Flush() != nil || ev.Kind == live.End {
+		if _, err := w.Write(ev.SSE()); err != nil || control.Flush() != nil || ev.Kind == live.End {
 			return
 		}
 	}

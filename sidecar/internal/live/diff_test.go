@@ -40,7 +40,7 @@ func FuzzDiff(f *testing.F) {
 				profiles.Epoch.Add(1)
 			}
 			e.take(page)
-			pages[e.newest.n] = string((&Event{version: e.newest}).AppendSSE(nil))
+			pages[e.newest.n] = string((&Event{version: e.newest}).SSE())
 			compareFromAll(t, e, pages)
 		}
 	})
@@ -74,7 +74,7 @@ func compareFromAll(t *testing.T, e *encoder, pages map[uint64]string) {
 		if !e.diffable(n) {
 			continue
 		}
-		got, update := decoded(t, pages[n]), decoded(t, string((&Event{version: e.newest, base: n}).AppendSSE(nil)))
+		got, update := decoded(t, pages[n]), decoded(t, string((&Event{version: e.newest, base: n}).SSE()))
 		if update["base"] != nil {
 			applyDiff(got, update)
 		} else {

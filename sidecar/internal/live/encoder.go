@@ -18,17 +18,19 @@ const (
 // encoder makes the versions of one key for all of its streams. Its goroutine alone reads
 // the board.
 type encoder struct {
-	hub    *Hub
-	key    Key
-	epoch  string
-	woken  chan struct{}   // holds one signal
-	asks   chan chan error // of streams that wait for the first page
-	done   chan struct{}   // closed when the goroutine has ended
-	small  bool            // counts as small; the goroutine's
-	kept   bool            // nobody watched for a while: what is newest may be old; the goroutine's
-	failed error           // of the last look; the goroutine's
-	// notified is room for the streams that are woken; the goroutine's.
+	hub     *Hub
+	key     Key
+	epoch   string
+	woken   chan struct{}   // holds one signal
+	asks    chan chan error // of streams that wait for the first page
+	done    chan struct{}   // closed when the goroutine has ended
+	small   bool            // counts as small; the goroutine's
+	kept    bool            // nobody watched for a while: what is newest may be old; the goroutine's
+	failed  error           // of the last look; the goroutine's
+	pausing *time.Timer     // the goroutine's
+	// Room for the streams that are woken, and for what is encoded; the goroutine's.
 	notified []*Stream
+	scratch  []byte
 
 	mu        sync.Mutex // guards the fields below; nothing is called under it but encodings
 	streams   map[*Stream]struct{}
@@ -69,6 +71,8 @@ func (e *encoder) run() {
 	defer e.notSmall()
 	tick := time.NewTicker(time.Duration(float64(e.hub.cfg.Look) * (0.9 + 0.2*rand.Float64())))
 	defer tick.Stop()
+	e.pausing = time.NewTimer(e.hub.cfg.Interval)
+	defer e.pausing.Stop()
 	var unwatched time.Time
 	for e.ended() == "" {
 		woken := e.woken
@@ -107,11 +111,10 @@ func (e *encoder) run() {
 
 // pause waits for the interval between two versions. Signals that come meanwhile are one.
 func (e *encoder) pause() {
-	timer := time.NewTimer(e.hub.cfg.Interval)
-	defer timer.Stop()
+	e.pausing.Reset(e.hub.cfg.Interval)
 	for {
 		select {
-		case <-timer.C:
+		case <-e.pausing.C:
 			return
 		case answer := <-e.asks:
 			answer <- e.failed

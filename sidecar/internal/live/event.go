@@ -20,6 +20,9 @@ const (
 // sent.
 const pageShare = 70
 
+// eventRoom is room for what events have beside the page's bytes: a name, ids and a length.
+const eventRoom = 160
+
 // Message is an update as formats other than [JSON] encode it.
 type Message struct {
 	Meta
@@ -44,18 +47,19 @@ func (ev *Event) Encoded(format Format, encode func(*Message) []byte) []byte {
 		}
 	}
 	made := encoding{base: base, format: format}
-	var at []int
+	var room [64]int
+	at := room[:0]
 	if made.page = base == 0; !made.page {
-		at = v.changedSince(base)
+		at = v.appendChanged(at, base)
 		made.page = v.diffLength(at)*100 > v.pageLength()*pageShare
 	}
 	switch {
 	case format != JSON:
 		made.data = encode(v.message(base, at, made.page))
 	case made.page:
-		made.data = v.appendPageEvent(nil)
+		made.data = v.appendPageEvent(make([]byte, 0, v.pageLength()+eventRoom))
 	default:
-		made.data = v.appendDiffEvent(nil, base, at)
+		made.data = v.appendDiffEvent(make([]byte, 0, v.diffLength(at)+eventRoom), base, at)
 	}
 	if !made.page {
 		v.encoder.hub.metrics.diffs.Inc()
@@ -81,7 +85,7 @@ func (v *version) message(base uint64, at []int, page bool) *Message {
 	if page {
 		return m
 	}
-	m.Base, m.Positions, m.Rows = string(v.encoder.appendID(nil, base)), at, make([]*Row, len(at))
+	m.Base, m.Positions, m.Rows = string(v.encoder.appendID(nil, base)), append([]int(nil), at...), make([]*Row, len(at))
 	for i, n := range at {
 		m.Rows[i] = v.rows[n]
 	}
@@ -130,11 +134,11 @@ func (v *version) appendEvent(dst []byte, name string) []byte {
 	return append(v.encoder.appendID(dst, v.n), "\ndata: "...)
 }
 
-// AppendSSE appends the event as a server-sent event.
-func (ev *Event) AppendSSE(dst []byte) []byte {
+// SSE returns the event as a server-sent event. The bytes may be shared.
+func (ev *Event) SSE() (dst []byte) {
 	switch ev.Kind {
 	case Update:
-		return append(dst, ev.Encoded(JSON, nil)...)
+		return ev.Encoded(JSON, nil)
 	case Age:
 		dst = strconv.AppendInt(append(dst, "event: age\ndata: {\"age_ms\":"...), ev.Age.Milliseconds(), 10)
 		dst = wire.AppendString(append(dst, `,"source":`...), ev.Source.String())

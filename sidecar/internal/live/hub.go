@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
-	"rankcache/internal/yield"
 	"rankcache/sidecar"
 )
 
@@ -26,14 +25,9 @@ const (
 	MaxSmall = 100
 )
 
-const (
-	// keepFor is how long the versions of a key are kept when nobody watches it any more,
-	// so that a stream that was cut can go on.
-	keepFor = 30 * time.Second
-	// atOnce is how many streams are woken together, some 40 µs of work, and looks how many
-	// encoders that are woken.
-	atOnce, looks = 4, 2
-)
+// keepFor is how long the versions of a key are kept when nobody watches it any more, so
+// that a stream that was cut can go on.
+const keepFor = 30 * time.Second
 
 // Errors of [Hub.Open], beside those of a [sidecar.Reader].
 var (
@@ -88,10 +82,8 @@ type Hub struct {
 	// encoders, with thousands of streams, and a request that comes then would wait behind all
 	// of their events. Nothing else is taken or waited for under it but a yield.
 	waking sync.Mutex
-	woken  yield.Steps // guarded by waking
 	// looking is held for a moment by each encoder in turn, for the same reason.
 	looking sync.Mutex
-	looked  yield.Steps // guarded by looking
 
 	// mu is taken before the mutex of an encoder.
 	mu       sync.RWMutex
@@ -107,8 +99,11 @@ type Hub struct {
 // New returns a hub without streams and registers its metrics. It starts nothing.
 func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error) {
 	cfg = Config{cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams), cmp.Or(cfg.Look, DefaultLook), cmp.Or(cfg.Beat, DefaultBeat), cfg.Yield}
+	if cfg.Yield == nil {
+		cfg.Yield = func() {}
+	}
 	h := &Hub{cfg: cfg, reader: r, unheard: r.Uncounted(), encoders: make(map[Key]*encoder),
-		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{}), woken: yield.Every(atOnce, cfg.Yield), looked: yield.Every(looks, cfg.Yield)}
+		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{})}
 	var err error
 	h.metrics, err = newMetrics(h, reg)
 	return h, err
@@ -124,14 +119,14 @@ func (h *Hub) Changed(board rankcache.BoardID) {
 	}
 }
 
-// wake wakes streams. After each few, of whichever keys, those that are awake and what else
-// is ready run before the next is woken.
+// wake wakes streams. After each, of whichever key, it and what else is ready run before the
+// next is woken.
 func (h *Hub) wake(streams []*Stream) {
 	h.waking.Lock()
 	defer h.waking.Unlock()
 	for _, s := range streams {
 		s.notify()
-		h.woken.Done(1)
+		h.cfg.Yield()
 	}
 }
 
@@ -139,7 +134,7 @@ func (h *Hub) wake(streams []*Stream) {
 func (h *Hub) turn() {
 	h.looking.Lock()
 	defer h.looking.Unlock()
-	h.looked.Done(1)
+	h.cfg.Yield()
 }
 
 // Open returns a stream of the key once its page was read. lastID is the id of the event

@@ -20,6 +20,7 @@ type Row struct {
 	Score   float64 // as it is shown
 	JSON    []byte  // the row's object
 	profile int     // where in it the profile begins; 0: none was asked for
+	since   uint64  // the version that brought it
 }
 
 // Profile returns the member's profile as JSON, "null" if there is none, nil if none was
@@ -38,9 +39,8 @@ type version struct {
 	since   uint64 // no diff is sent from versions before this one
 	Meta
 	rows       []*Row
-	changed    []uint64 // for each row the version since which it is what it is
-	length     int      // of all rows as JSON
-	head, tail []byte   // of the page, before and behind its rows
+	length     int    // of all rows as JSON
+	head, tail []byte // of the page, before and behind its rows
 	integers   bool
 	stale      func() bool // nil: no profiles; the encoder's goroutine's
 
@@ -69,7 +69,7 @@ type encoding struct {
 
 // newVersion encodes what of a is not in old.
 func newVersion(e *encoder, old *version, a *sidecar.Answer) *version {
-	v := &version{encoder: e, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), changed: make([]uint64, len(a.Entries)), integers: a.Integers,
+	v := &version{encoder: e, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), integers: a.Integers,
 		Meta: Meta{Key: &e.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life}}
 	if old != nil {
 		v.n, v.since = old.n+1, old.since
@@ -92,8 +92,9 @@ func newVersion(e *encoder, old *version, a *sidecar.Answer) *version {
 		v.setRow(old, i, &a.Entries[i], ranks, profile)
 		v.length += len(v.rows[i].JSON) + 1
 	}
-	v.head, v.tail = apijson.AppendFrame(nil, nil, sidecar.Query{Board: e.key.Board, Order: e.key.Order}, e.key.Limit, a, missing)
-	v.tail = v.appendMore(v.tail)
+	var room [256]byte
+	head, tail := apijson.AppendFrame(e.scratch[:0], room[:0], sidecar.Query{Board: e.key.Board, Order: e.key.Order}, e.key.Limit, a, missing)
+	v.head, v.tail, e.scratch = bytes.Clone(head), bytes.Clone(v.appendMore(tail)), head
 	return v
 }
 
@@ -120,15 +121,17 @@ func (v *version) setRow(old *version, i int, e *rankcache.Entry, ranks *apijson
 	}
 	if old != nil && i < len(old.rows) && old.integers == v.integers {
 		if r := old.rows[i]; r.Score == score && r.Member == e.Member && bytes.Equal(r.Profile(), profile) {
-			v.rows[i], v.changed[i] = r, old.changed[i]
+			v.rows[i] = r
 			return
 		}
 	}
-	r := &Row{Member: strings.Clone(e.Member), Score: score, JSON: apijson.AppendRow(nil, i+1, e, ranks, profile != nil, profile)}
+	scratch := apijson.AppendRow(v.encoder.scratch[:0], i+1, e, ranks, profile != nil, profile)
+	r := &Row{Member: strings.Clone(e.Member), Score: score, JSON: bytes.Clone(scratch), since: v.n}
+	v.encoder.scratch = scratch
 	if profile != nil {
 		r.profile = len(r.JSON) - 1 - len(profile)
 	}
-	v.rows[i], v.changed[i] = r, v.n
+	v.rows[i] = r
 }
 
 // appendMore appends what pages of a stream have beside those of GET …/top: the run, and the
@@ -195,10 +198,10 @@ func (v *version) equal(old *version) bool {
 // diffable reports whether a client that has the version n may be sent a diff to this one.
 func (v *version) diffable(n uint64) bool { return v.since <= n && n <= v.n && v.n-n < history }
 
-// changedSince returns the positions whose rows have changed since the version n.
-func (v *version) changedSince(n uint64) (at []int) {
-	for i, changed := range v.changed {
-		if changed > n {
+// appendChanged appends the positions whose rows have changed since the version n.
+func (v *version) appendChanged(at []int, n uint64) []int {
+	for i, r := range v.rows {
+		if r.since > n {
 			at = append(at, i)
 		}
 	}

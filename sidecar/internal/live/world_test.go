@@ -270,7 +270,7 @@ func (c *client) read(within time.Duration) (got bool) {
 func (c *client) take(ev Event) {
 	c.w.t.Helper()
 	c.last = ev
-	fields := parseEvent(c.w.t, string(ev.AppendSSE(nil)))
+	fields := parseEvent(c.w.t, string(ev.SSE()))
 	var data map[string]any
 	if err := json.Unmarshal([]byte(fields["data"]), &data); err != nil {
 		c.w.t.Fatalf("%v: %s", err, fields["data"])
