@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"rankcache"
 )
 
 const (
@@ -100,7 +102,8 @@ func (a *auditor) nextMembers() []string {
 	for m := range a.suspects {
 		members = append(members, m)
 	}
-	for _, e := range a.replica.board.Page(a.cursor, auditRows, 0).Entries {
+	// From the worst: of a board whose first rows are asked for, tops have as many.
+	for _, e := range a.replica.board.Page(a.cursor, auditRows, rankcache.Ascending).Entries {
 		members = append(members, e.Member)
 	}
 	a.cursor += auditRows

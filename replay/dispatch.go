@@ -256,7 +256,7 @@ func (p *publisher) all() {
 
 // publishPiece is how long boards are published without yielding in between; longPiece is it
 // when the yields of a round have taken longer than its work.
-const publishPiece, longPiece = 250 * time.Microsecond, time.Millisecond
+const publishPiece, longPiece = 50 * time.Microsecond, time.Millisecond
 
 // round yields during one round of publications. Under constant load each yield waits for
 // every ready reader.

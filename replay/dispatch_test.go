@@ -135,7 +135,7 @@ func TestPublishingYields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		yields time.Duration
 		want   int
-	}{"short": {0, 10}, "long": {time.Hour, 3}} {
+	}{"short": {0, 41}, "long": {time.Hour, 3}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				yields := 0
@@ -143,7 +143,7 @@ func TestPublishingYields(t *testing.T) {
 					yields++
 					time.Sleep(tc.yields)
 				}, newMetrics().visible)
-				for range 10 {
+				for range 41 {
 					f := feedOf(&slowBoard{})
 					openNow(f.replica)
 					p.add(f)
