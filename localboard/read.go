@@ -72,7 +72,7 @@ func (b *Board) CurrentAt() time.Time {
 }
 
 // Top returns the first rows as last published, nil before the first Publish: up to
-// [rankcache.MaxTop], or 100 after many publications between which Page was asked for no
+// [rankcache.MaxTop], or 64 after many publications between which Page was asked for no
 // more. It costs one atomic load.
 func (b *Board) Top() *rankcache.Top {
 	if v := b.view.Load(); v != nil {
