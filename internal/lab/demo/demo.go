@@ -270,7 +270,7 @@ func (d *demoRun) writeArgs() []string {
 }
 
 func (d *demoRun) serveArgs(profileURL string) []string {
-	return append(d.common(), "--data", d.data, "--resp", "127.0.0.1:0", "--admin", d.admin, "--health", d.health, "--drain", "0s",
+	return append(d.common(), "--data", d.data, "--resp", "127.0.0.1:0", "--rpc", "127.0.0.1:0", "--admin", d.admin, "--health", d.health, "--drain", "0s",
 		"--admin-token", demoToken, "--profile-url", profileURL,
 		"--hot-residency", "10s", "--hot-exit-after", "5s", "--hot-cool-down", "5s") // a room cools down while one watches
 }
@@ -338,12 +338,13 @@ Or try, while it runs:
   curl '%[1]s/v1/boards/%[5]s/top'                   # a blocked one
   curl '%[1]s/v1/classes/%[10]s/top?limit=3&trend=1'   # a board each %[11]s
   curl '%[1]s/v1/classes/%[10]s/top?at=previous'       # the period before
+  curl -N 'http://%[12]s/v1/boards/%[2]s/live?limit=3'   # the page, and each change of it
   curl -i 'http://%[6]s/readyz'
   curl 'http://%[7]s/status'
   curl 'http://%[7]s/hotkeys'
   redis-cli -p %[9]s ZREVRANGE %[2]s 0 9 WITHSCORES
 
-`, d.base(), e.starBoard(), e.giver(), e.smallBoard(0), e.blockedBoard(), health, admin, demoToken, respPort, demoClass, d.period)
+`, d.base(), e.starBoard(), e.giver(), e.smallBoard(0), e.blockedBoard(), health, admin, demoToken, respPort, demoClass, d.period, d.sidecar.Addr("rpc"))
 }
 
 // show draws the live top 10 and reports which rooms become hot and cool down.

@@ -14,13 +14,17 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-var readsByRedisClient = regexp.MustCompile(`\n  redis-cli -p [1-9]\d+ ZREVRANGE \S+ 0 9 WITHSCORES\n`)
+// Requests that the demo suggests for ports that were free.
+var (
+	readsByRedisClient = regexp.MustCompile(`\n  redis-cli -p [1-9]\d+ ZREVRANGE \S+ 0 9 WITHSCORES\n`)
+	watches            = regexp.MustCompile(`\n  curl -N 'http://127\.0\.0\.1:[1-9]\d+/v1/boards/\S+/live\?limit=3'`)
+)
 
 func TestDemoEndsEqual(t *testing.T) {
 	var out, errs bytes.Buffer
 	err := app.Run(t.Context(), NewCommand(), []string{"--members", "3000", "--duration", "3s", "--rate", "500",
 		"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--profile-faults"}, &out, &errs)
-	if err != nil || !strings.Contains(out.String(), "Equal: 3000 entries") || !readsByRedisClient.MatchString(out.String()) {
+	if err != nil || !strings.Contains(out.String(), "Equal: 3000 entries") || !readsByRedisClient.MatchString(out.String()) || !watches.MatchString(out.String()) {
 		t.Errorf("%v\n%s\n%s", err, out.String(), errs.String())
 	}
 }
