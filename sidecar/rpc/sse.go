@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -28,34 +30,39 @@ func (s eventStreams) live(w http.ResponseWriter, r *http.Request, a address) {
 		writeProblem(w, p)
 		return
 	}
-	watch, p := s.open(r.Context(), a, r.Header.Get("Last-Event-Id"))
-	if p != nil {
-		writeProblem(w, p)
-		return
-	}
-	defer watch.close()
-	control := http.NewResponseController(w)
-	// A stream lasts, and its client has nothing more to send.
-	if control.SetReadDeadline(time.Time{}) != nil {
-		writeProblem(w, &apijson.Problem{Code: apijson.CodeInternal})
-		return
-	}
-	h := w.Header()
+	h, lastID := w.Header(), r.Header.Get("Last-Event-Id")
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	var until time.Time // writes may last until then; to set it for each event is a twentieth of its cost
+	var p *apijson.Problem
+	switch control := http.NewResponseController(w); {
+	case r.ProtoMajor == 1 && r.Body == http.NoBody && r.Method == http.MethodGet:
+		p = s.push(r.Context(), control, a, lastID)
+	default:
+		p = s.send(r.Context(), w, control, a, lastID)
+	}
+	if p != nil {
+		writeProblem(w, p)
+	}
+}
+
+// send sends the events as a response whose connection may have others.
+func (s eventStreams) send(ctx context.Context, w io.Writer, control *http.ResponseController, a address, lastID string) *apijson.Problem {
+	watch, p := s.open(ctx, a, lastID, nil)
+	if p != nil {
+		return p
+	}
+	defer watch.close()
+	// A stream lasts, and its client has nothing more to send.
+	if control.SetReadDeadline(time.Time{}) != nil {
+		return &apijson.Problem{Code: apijson.CodeInternal}
+	}
 	for {
-		ev, err := watch.next(r.Context())
-		if err != nil {
-			return
-		}
-		if now := time.Now(); until.Sub(now) < s.cfg.WriteTimeout*4/5 {
-			if until = now.Add(s.cfg.WriteTimeout); control.SetWriteDeadline(until) != nil {
-				return
-			}
+		ev, err := watch.next(ctx)
+		if err != nil || control.SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout)) != nil {
+			return nil
 		}
 		if _, err := w.Write(ev.SSE()); err != nil || control.Flush() != nil || ev.Kind == live.End {
-			return
+			return nil
 		}
 	}
 }

@@ -272,7 +272,7 @@ func (e *env) closesSlowReader() {
 
 // TestGoneReaders: a client that is gone, or that can't be sent to any more, frees its place.
 func TestGoneReaders(t *testing.T) {
-	e := start(t)
+	e := start(t, func(c *Config) { c.Beat = 200 * time.Millisecond })
 	for name, leave := range map[string]func(c *net.TCPConn) error{
 		"closed":      (*net.TCPConn).Close,
 		"reset":       func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },

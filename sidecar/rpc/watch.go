@@ -12,15 +12,17 @@ import (
 type watch struct {
 	server  *Server
 	address address
+	notify  func()       // see [live.Viewer]
 	stream  *live.Stream // nil: draining
 }
 
 // streams opens the streams of boards.
 type streams struct{ *Server }
 
-// open returns the watch once its page was read. The caller closes it.
-func (s streams) open(ctx context.Context, a address, lastID string) (*watch, *apijson.Problem) {
-	w := &watch{server: s.Server, address: a}
+// open returns the watch once its page was read. The caller closes it. notify is that of a
+// [live.Viewer].
+func (s streams) open(ctx context.Context, a address, lastID string, notify func()) (*watch, *apijson.Problem) {
+	w := &watch{server: s.Server, address: a, notify: notify}
 	return w, w.openStream(ctx, lastID)
 }
 
@@ -29,7 +31,7 @@ func (w *watch) openStream(ctx context.Context, lastID string) *apijson.Problem 
 	if p != nil {
 		return p
 	}
-	stream, err := w.server.hub.Open(ctx, f.Key, lastID, f.lasts)
+	stream, err := w.server.hub.Open(ctx, f.Key, live.Viewer{LastID: lastID, Lasts: f.lasts, Notify: w.notify})
 	switch {
 	case errors.Is(err, live.ErrDraining):
 		return nil // the first event tells it
@@ -52,11 +54,28 @@ func (w *watch) next(ctx context.Context) (live.Event, error) {
 		if err != nil || ev.Kind != live.Over {
 			return ev, err
 		}
-		w.close()
-		if p := w.openStream(ctx, ""); p != nil {
-			return live.EndOf(endCode(p)), ctx.Err()
+		if end, ended := w.goOver(ctx); ended {
+			return end, ctx.Err()
 		}
 	}
+}
+
+// poll returns the event that is to be sent now, if there is one. One of kind [live.Over] asks
+// for goOver.
+func (w *watch) poll() (live.Event, bool) {
+	if w.stream == nil {
+		return live.EndOf(live.CodeDraining), true
+	}
+	return w.stream.Poll()
+}
+
+// goOver opens the stream of the class's next board, or returns why there is none.
+func (w *watch) goOver(ctx context.Context) (end live.Event, ended bool) {
+	w.close()
+	if p := w.openStream(ctx, ""); p != nil {
+		return live.EndOf(endCode(p)), true
+	}
+	return live.Event{}, false
 }
 
 // endCode returns why a stream ends that can't go over to its next board.

@@ -206,29 +206,40 @@ func (e *encoder) publish(v *version, currentAt time.Time) {
 		e.newest.forget()
 	}
 	e.newest, e.currentAt = v, currentAt
-	for s := range e.streams {
-		e.notified = append(e.notified, s)
-	}
 	e.mu.Unlock()
-	e.notify()
+	e.wakeStreams()
 }
 
-// notify wakes the streams of notified.
-func (e *encoder) notify() {
+// wakeStreams wakes all streams in turn, with those of other encoders.
+func (e *encoder) wakeStreams() {
+	e.notified = e.appendStreams(e.notified[:0])
 	e.hub.wake(e.notified)
 	clear(e.notified)
-	e.notified = e.notified[:0]
 }
 
 // end ends the encoder and its streams; those that are opened from now on get another one.
 func (e *encoder) end(code Code) {
 	e.hub.drop(e, false)
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.code = code
-	for s := range e.streams {
+	e.mu.Unlock()
+	e.wakeAll()
+}
+
+// wakeAll wakes all streams at once.
+func (e *encoder) wakeAll() {
+	for _, s := range e.appendStreams(nil) {
 		s.notify()
 	}
+}
+
+func (e *encoder) appendStreams(dst []*Stream) []*Stream {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for s := range e.streams {
+		dst = append(dst, s)
+	}
+	return dst
 }
 
 func (e *encoder) ended() Code {
@@ -237,10 +248,10 @@ func (e *encoder) ended() Code {
 	return e.code
 }
 
-func (e *encoder) add() *Stream {
+func (e *encoder) add(notify func()) *Stream {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := newStream(e)
+	s := newStream(e, notify)
 	e.streams[s] = struct{}{}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -80,7 +81,8 @@ type Hub struct {
 	metrics *metrics
 	// waking is held by the encoder that wakes its streams: publications can wake hundreds of
 	// encoders, with thousands of streams, and a request that comes then would wait behind all
-	// of their events. Nothing else is taken or waited for under it but a yield.
+	// of their events. It is taken before mu and the mutex of an encoder; nothing is waited for
+	// under it but a yield.
 	waking sync.Mutex
 	// looking is held for a moment by each encoder in turn, for the same reason.
 	looking sync.Mutex
@@ -137,18 +139,27 @@ func (h *Hub) turn() {
 	h.cfg.Yield()
 }
 
-// Open returns a stream of the key once its page was read. lastID is the id of the event
-// that the client has got last, "" if none. After the time of lasts the stream has to be opened
-// anew, because its class's board is another one then; 0: never. The caller closes the stream.
-func (h *Hub) Open(ctx context.Context, key Key, lastID string, lasts time.Duration) (*Stream, error) {
+// Viewer is the client of a stream.
+type Viewer struct {
+	LastID string // of the event that it has got last, "" if none
+	// Lasts is the time after which the stream has to be opened anew, because its class's board
+	// is another one then; 0: never.
+	Lasts time.Duration
+	// Notify is called when Poll may have an event, by any goroutine, also while the stream is
+	// being opened. It must not wait for anything. nil: Next is called instead of Poll.
+	Notify func()
+}
+
+// Open returns a stream of the key once its page was read. The caller closes it.
+func (h *Hub) Open(ctx context.Context, key Key, v Viewer) (*Stream, error) {
 	for {
-		e, s, err := h.join(key)
+		e, s, err := h.join(key, v.Notify)
 		if err != nil {
 			return nil, err
 		}
 		again, err := e.ready(ctx)
 		if err == nil && !again {
-			s.begin(lastID, lasts)
+			s.begin(&v)
 			return s, nil
 		}
 		s.Close()
@@ -159,7 +170,7 @@ func (h *Hub) Open(ctx context.Context, key Key, lastID string, lasts time.Durat
 }
 
 // join adds a stream to the encoder of the key, which is started if there is none.
-func (h *Hub) join(key Key) (*encoder, *Stream, error) {
+func (h *Hub) join(key Key, notify func()) (*encoder, *Stream, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -176,7 +187,8 @@ func (h *Hub) join(key Key) (*encoder, *Stream, error) {
 		h.running.Go(e.run)
 	}
 	h.streams++
-	return e, e.add(), nil
+	h.running.Add(1)
+	return e, e.add(notify), nil
 }
 
 // leave takes a stream from its encoder.
@@ -184,6 +196,7 @@ func (h *Hub) leave(s *Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.streams--
+	h.running.Done()
 	s.encoder.remove(s)
 }
 
@@ -230,20 +243,32 @@ func (h *Hub) Streams() int {
 
 // Drain ends all streams, and those that are opened from now on.
 func (h *Hub) Drain() {
+	for _, e := range h.startDrain() {
+		e.wakeAll()
+	}
+}
+
+// startDrain returns the encoders that have streams to be told.
+func (h *Hub) startDrain() []*encoder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.draining {
-		h.draining = true
-		close(h.drain)
+	if h.draining {
+		return nil
 	}
+	h.draining = true
+	close(h.drain)
+	return slices.Collect(maps.Values(h.encoders))
 }
 
 // Draining reports whether Drain was called.
 func (h *Hub) Draining() bool {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.draining
+	select {
+	case <-h.drain:
+		return true
+	default:
+		return false
+	}
 }
 
-// Wait returns when the encoders have ended, after Drain.
+// Wait returns when the encoders have ended and all streams are closed, after Drain.
 func (h *Hub) Wait() { h.running.Wait() }

@@ -49,32 +49,37 @@ type Event struct {
 	base    uint64 // the version that the client has; 0: the page is sent
 }
 
-// Stream is the events of one client. One goroutine calls its methods.
+// Stream is the events of one client. One goroutine at a time calls its methods.
 type Stream struct {
 	encoder *encoder
-	woken   chan struct{} // holds one signal
+	notify  func()
+	woken   chan struct{} // holds one signal; nil: Viewer.Notify is called instead
 	sent    uint64        // the version that the client has; 0: none that a diff could be made from
-	beat    *time.Timer
-	over    <-chan time.Time
-	timer   *time.Timer
+	beatAt  time.Time
+	overAt  time.Time   // zero: never
+	timer   *time.Timer // notifies when it is time for one of them
 }
 
-func newStream(e *encoder) *Stream {
-	return &Stream{encoder: e, woken: make(chan struct{}, 1)}
+func newStream(e *encoder, notify func()) *Stream {
+	s := &Stream{encoder: e, notify: notify}
+	if notify == nil {
+		s.woken = make(chan struct{}, 1)
+		s.notify = s.wake
+	}
+	return s
 }
 
-// begin makes the stream ready for Next, behind the event that the client has got last.
-func (s *Stream) begin(lastID string, lasts time.Duration) {
-	s.notify()
+// begin makes the stream ready for Poll, behind the event that the client has got last.
+func (s *Stream) begin(v *Viewer) {
+	now := time.Now()
+	if v.Lasts != 0 {
+		s.overAt = now.Add(v.Lasts)
+	}
 	// Streams that were opened together, as after a restart, don't beat together ever after.
 	half := s.encoder.hub.cfg.Beat / 2
-	s.beat = time.NewTimer(half + mathrand.N(half))
-	if lasts != 0 {
-		s.timer = time.NewTimer(lasts)
-		s.over = s.timer.C
-	}
-	epoch, text, _ := strings.Cut(lastID, ".")
-	if lastID == "" {
+	s.beatIn(now, half+mathrand.N(half))
+	epoch, text, _ := strings.Cut(v.LastID, ".")
+	if v.LastID == "" {
 		return
 	}
 	e := s.encoder
@@ -84,33 +89,54 @@ func (s *Stream) begin(lastID string, lasts time.Duration) {
 	e.hub.metrics.resumed(s.sent != 0)
 }
 
-func (s *Stream) notify() {
+func (s *Stream) beatIn(now time.Time, d time.Duration) {
+	s.beatAt = now.Add(d)
+	if !s.overAt.IsZero() {
+		d = min(d, s.overAt.Sub(now))
+	}
+	if s.timer == nil {
+		s.timer = time.AfterFunc(d, s.notify)
+	} else {
+		s.timer.Reset(d)
+	}
+}
+
+func (s *Stream) wake() {
 	select {
 	case s.woken <- struct{}{}:
 	default: // the client is slow: it gets the newest when it has taken what it has
 	}
 }
 
-// Next waits for the next event. The error is that of ctx.
+// Next waits for the next event, unless the stream has a Viewer.Notify. The error is that of
+// ctx.
 func (s *Stream) Next(ctx context.Context) (Event, error) {
 	for {
+		if ev, ok := s.Poll(); ok {
+			return ev, nil
+		}
 		select {
 		case <-s.woken:
-			if ev, ok := s.next(); ok {
-				return ev, nil
-			}
-		case now := <-s.beat.C:
-			s.beat.Reset(s.encoder.hub.cfg.Beat)
-			age, source := s.encoder.age(now)
-			return Event{Kind: Age, Age: age, Source: source}, nil
-		case <-s.over:
-			return Event{Kind: Over}, nil
-		case <-s.encoder.hub.drain:
-			return EndOf(CodeDraining), nil
 		case <-ctx.Done():
 			return Event{}, ctx.Err()
 		}
 	}
+}
+
+// Poll returns the next event that the client can be sent now, if there is one.
+func (s *Stream) Poll() (Event, bool) {
+	e, now := s.encoder, time.Now()
+	switch {
+	case e.hub.Draining():
+		return EndOf(CodeDraining), true
+	case !s.overAt.IsZero() && !now.Before(s.overAt):
+		return Event{Kind: Over}, true
+	case !now.Before(s.beatAt):
+		s.beatIn(now, e.hub.cfg.Beat)
+		age, source := e.age(now)
+		return Event{Kind: Age, Age: age, Source: source}, true
+	}
+	return s.next()
 }
 
 // next returns what the client lacks, if it lacks anything.
@@ -138,9 +164,6 @@ func (s *Stream) next() (Event, bool) {
 
 // Close frees the stream's place.
 func (s *Stream) Close() {
-	if s.beat != nil {
-		s.beat.Stop()
-	}
 	if s.timer != nil {
 		s.timer.Stop()
 	}

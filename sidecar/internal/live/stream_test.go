@@ -39,10 +39,10 @@ func TestClientsEqualThePage(t *testing.T) {
 func driveStreams(t testing.TB, ops []byte) {
 	w := newWorld(t, quick)
 	clients := []*client{
-		{w: w, key: Key{Board: board, Limit: 10}},
-		{w: w, key: Key{Board: board, Limit: 10, Profiles: true}},
-		{w: w, key: Key{Board: board, Limit: 10, Profiles: true}},
-		{w: w, key: Key{Board: board, Limit: 50}},
+		w.newClient(Key{Board: board, Limit: 10}),
+		w.newClient(Key{Board: board, Limit: 10, Profiles: true}),
+		w.newClient(Key{Board: board, Limit: 10, Profiles: true}),
+		w.newClient(Key{Board: board, Limit: 50}),
 	}
 	for i, op := range ops {
 		c, member := clients[int(op>>4)%len(clients)], fixture.Member((i*7+int(op))%30)
@@ -103,11 +103,10 @@ func driveOne(w *world, c *client, op byte, member string, score float64) {
 // opened returns a client that has the page.
 func opened(t testing.TB, w *world, key Key) *client {
 	t.Helper()
-	c := &client{w: w, key: key}
+	c := w.newClient(key)
 	if err := c.open(false); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
 	c.read(20 * time.Millisecond)
 	if c.pages != 1 || c.diffs != 0 {
 		t.Fatalf("%d pages and %d diffs at first", c.pages, c.diffs)
@@ -253,7 +252,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.hub.Store(h)
-	t.Cleanup(func() { h.Drain(); h.Wait() })
+	t.Cleanup(func() { w.end(h) })
 	slow, fast := opened(t, w, key), opened(t, w, key)
 	for i := range 3 {
 		w.set(fixture.Member(3), 3.5+float64(i)/100)
@@ -262,11 +261,10 @@ func TestMetrics(t *testing.T) {
 	}
 	slow.catchUp() // with the last of three
 	for _, id := range []string{fast.id, "x"} {
-		c := &client{w: w, key: key, id: id}
-		if err := c.open(true); err != nil {
-			t.Fatal(err)
+		c := w.newClient(key)
+		if c.id = id; c.open(true) != nil {
+			t.Fatal("not resumed behind", id)
 		}
-		t.Cleanup(c.close)
 	}
 	const want = `
 # HELP rankcache_live_streams Live streams that are open now.
@@ -333,7 +331,7 @@ func TestStreamEnds(t *testing.T) {
 func TestOpenRefused(t *testing.T) {
 	w := newWorld(t, Config{Streams: 2})
 	a, b := opened(t, w, key), opened(t, w, key)
-	c := &client{w: w, key: key}
+	c := w.newClient(key)
 	if err := c.open(false); !errors.Is(err, ErrStreams) {
 		t.Errorf("the third of 2 streams: %v", err)
 	}
@@ -352,13 +350,13 @@ func TestOpenRefused(t *testing.T) {
 func TestSmallBoardsAreLimited(t *testing.T) {
 	w := newWorld(t, Config{})
 	for i := range MaxSmall {
-		s, err := w.hub.Load().Open(t.Context(), Key{Board: rankcache.BoardID(fmt.Sprint("small", i)), Limit: 5}, "", 0)
+		s, err := w.hub.Load().Open(t.Context(), Key{Board: rankcache.BoardID(fmt.Sprint("small", i)), Limit: 5}, Viewer{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Close)
 	}
-	if _, err := w.hub.Load().Open(t.Context(), Key{Board: "one-more", Limit: 5}, "", 0); !errors.Is(err, ErrStreams) {
+	if _, err := w.hub.Load().Open(t.Context(), Key{Board: "one-more", Limit: 5}, Viewer{}); !errors.Is(err, ErrStreams) {
 		t.Errorf("small board %d: %v", MaxSmall, err)
 	}
 	opened(t, w, key) // which is kept here
@@ -408,9 +406,8 @@ func TestStreamsAreWokenOneByOne(t *testing.T) {
 	w.publish()
 	streams := make([]*client, 12)
 	for i := range streams {
-		streams[i] = &client{w: w, key: Key{Board: board, Limit: 10}}
+		streams[i] = w.newClient(Key{Board: board, Limit: 10})
 		streams[i].catchUp()
-		defer streams[i].close()
 	}
 	before := yields.Load()
 	w.set("m2", 2)

@@ -40,6 +40,7 @@ type world struct {
 	tiers    atomic.Pointer[rooms.Tiers]
 	hub      atomic.Pointer[Hub]
 	reader   *sidecar.Reader
+	clients  []*client
 }
 
 func newWorld(t testing.TB, cfg Config) *world {
@@ -101,7 +102,16 @@ func (w *world) start(cfg Config) {
 		w.t.Fatal(err)
 	}
 	w.hub.Store(h)
-	w.t.Cleanup(func() { h.Drain(); h.Wait() })
+	w.t.Cleanup(func() { w.end(h) })
+}
+
+// end ends a sidecar whose clients close their streams.
+func (w *world) end(h *Hub) {
+	h.Drain()
+	for _, c := range w.clients {
+		c.close()
+	}
+	h.Wait()
 }
 
 type openBoards struct{ *localboard.Boards }
@@ -230,6 +240,13 @@ type client struct {
 	diffs  int
 }
 
+// newClient returns a client without a stream, which is closed when the world ends.
+func (w *world) newClient(key Key) *client {
+	c := &client{w: w, key: key}
+	w.clients = append(w.clients, c)
+	return c
+}
+
 // open opens the stream, with the last id unless it is to begin anew.
 func (c *client) open(resume bool) error {
 	c.close()
@@ -239,7 +256,7 @@ func (c *client) open(resume bool) error {
 	} else {
 		c.id = ""
 	}
-	s, err := c.w.hub.Load().Open(c.w.t.Context(), c.key, id, 0)
+	s, err := c.w.hub.Load().Open(c.w.t.Context(), c.key, Viewer{LastID: id})
 	c.stream = s
 	return err
 }
