@@ -131,7 +131,7 @@ func (s *events) next() (ev event, ok bool) {
 			ev.retry = value
 		case "data":
 			if err := json.Unmarshal([]byte(value), &ev.data); err != nil {
-				s.t.Fatalf("%v: %s", err, value)
+				s.t.Fatalf("%v: %.200s", err, value)
 			}
 		}
 	}

@@ -35,7 +35,9 @@ func (s eventStreams) live(w http.ResponseWriter, r *http.Request, a address) {
 	h.Set("Cache-Control", "no-store")
 	var p *apijson.Problem
 	switch control := http.NewResponseController(w); {
-	case r.ProtoMajor == 1 && r.Body == http.NoBody && r.Method == http.MethodGet:
+	case r.Method == http.MethodHead:
+		p = s.head(r.Context(), a, lastID)
+	case r.ProtoMajor == 1 && r.Body == http.NoBody:
 		p = s.push(r.Context(), control, a, lastID)
 	default:
 		p = s.send(r.Context(), w, control, a, lastID)
@@ -43,6 +45,15 @@ func (s eventStreams) live(w http.ResponseWriter, r *http.Request, a address) {
 	if p != nil {
 		writeProblem(w, p)
 	}
+}
+
+// head tells whether there would be events.
+func (s eventStreams) head(ctx context.Context, a address, lastID string) *apijson.Problem {
+	watch, p := s.open(ctx, a, lastID, nil)
+	if p == nil {
+		watch.close()
+	}
+	return p
 }
 
 // send sends the events as a response whose connection may have others.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/internal/yield"
 	"rankcache/sidecar"
 )
 
@@ -25,6 +26,11 @@ const (
 	// one call a second.
 	MaxSmall = 100
 )
+
+// wokenAtOnce is after how many streams that were woken what is ready runs. A write takes some 4
+// us, and a yield with what it makes other threads do about as long: page reads wait longer with
+// 1, 10 or more (docs/speed/LIVE.md).
+const wokenAtOnce = 4
 
 // keepFor is how long the versions of a key are kept when nobody watches it any more, so
 // that a stream that was cut can go on.
@@ -84,6 +90,7 @@ type Hub struct {
 	// of their events. It is taken before mu and the mutex of an encoder; nothing is waited for
 	// under it but a yield.
 	waking sync.Mutex
+	woken  yield.Steps // guarded by waking
 	// looking is held for a moment by each encoder in turn, for the same reason.
 	looking sync.Mutex
 
@@ -105,7 +112,7 @@ func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error)
 		cfg.Yield = func() {}
 	}
 	h := &Hub{cfg: cfg, reader: r, unheard: r.Uncounted(), encoders: make(map[Key]*encoder),
-		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{})}
+		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{}), woken: yield.Every(wokenAtOnce, cfg.Yield)}
 	var err error
 	h.metrics, err = newMetrics(h, reg)
 	return h, err
@@ -121,14 +128,14 @@ func (h *Hub) Changed(board rankcache.BoardID) {
 	}
 }
 
-// wake wakes streams. After each, of whichever key, it and what else is ready run before the
-// next is woken.
+// wake wakes streams. After every few, of whichever key, they and what else is ready run before
+// the next is woken.
 func (h *Hub) wake(streams []*Stream) {
 	h.waking.Lock()
 	defer h.waking.Unlock()
 	for _, s := range streams {
 		s.notify()
-		h.cfg.Yield()
+		h.woken.Done(1)
 	}
 }
 
