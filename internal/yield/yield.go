@@ -5,7 +5,10 @@
 // busy Go does not ask the network poller for more. [time.Sleep] does, but on an idle
 // core it takes at least a millisecond, the resolution of the poller's timeout. A
 // goroutine that wakes itself through the network poller makes Go ask it, too, and on
-// an idle core it is back within some microseconds. Entry: [New], then [Poller.Yield].
+// an idle core it is back within some microseconds. Where Go has more threads than cores,
+// as in a pod with a limit of one, what has arrived may be another thread's, which the
+// kernel would let wait for milliseconds: so the thread gives way, too. Entry: [New], then
+// [Poller.Yield].
 package yield
 
 import (
@@ -39,9 +42,10 @@ func New() (*Poller, error) {
 
 // Yield lets goroutines run that are ready or whose data has arrived. A single call may
 // return before some of them have run; the next call returns after them. If there are
-// none it costs some microseconds: two system calls and a poll of the network. After
+// none it costs some microseconds: three system calls and a poll of the network. After
 // Close it returns at once.
 func (p *Poller) Yield() {
+	yieldThread()
 	woken := false
 	_ = p.reads.Read(func(fd uintptr) bool { // fails once p is closed
 		if woken {
