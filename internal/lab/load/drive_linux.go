@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -157,16 +159,29 @@ func (d *driver) ask(i int, due int64) error {
 
 // take waits for replies and takes those that are there.
 func (d *driver) take(patience int) error {
-	n, err := unix.EpollWait(d.epoll, d.events, patience)
-	if err != nil && err != unix.EINTR {
+	n, err := d.wait(patience)
+	if err != 0 && err != unix.EINTR {
 		return fmt.Errorf("epoll: %w", err)
 	}
-	for _, event := range d.events[:max(n, 0)] {
+	for _, event := range d.events[:n] {
 		if err := d.reply(int(event.Fd)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// wait waits for events, up to patience ms, and returns how many there are.
+//
+// The call is raw. In another one Go's monitor looks at the thread from time to time, with a lock
+// for which the thread then spins when it comes back; an urgent one does not let the monitor run
+// on the same core, and both stand still until the kernel stops the urgent thread after a second.
+func (d *driver) wait(patience int) (int, syscall.Errno) {
+	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(d.epoll), uintptr(unsafe.Pointer(&d.events[0])), uintptr(len(d.events)), uintptr(patience), 0, 0)
+	if err != 0 {
+		return 0, err
+	}
+	return int(n), 0
 }
 
 func (d *driver) reply(i int) error {
