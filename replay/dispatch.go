@@ -255,8 +255,12 @@ func (p *publisher) all() {
 }
 
 // publishPiece is how long boards are published without yielding in between; longPiece is it
-// when the yields of a round have taken longer than its work.
-const publishPiece, longPiece = 50 * time.Microsecond, time.Millisecond
+// when the yields of a round have taken mostYields times as long as its work. Beside the events of
+// thousands of streams they take once or twice as long, and many readers can make it a hundred times.
+const (
+	publishPiece, longPiece = 50 * time.Microsecond, time.Millisecond
+	mostYields              = 4
+)
 
 // round yields during one round of publications. Under constant load each yield waits for
 // every ready reader.
@@ -271,7 +275,7 @@ func newRound(yield func()) round { return round{yield: yield, since: time.Now()
 // done is called after each publication.
 func (r *round) done() {
 	now, piece := time.Now(), publishPiece
-	if r.yielded > r.worked {
+	if r.yielded > mostYields*r.worked {
 		piece = longPiece
 	}
 	if r.yield == nil || now.Sub(r.since) < piece {
