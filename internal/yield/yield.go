@@ -22,8 +22,8 @@ var wake = []byte{0}
 // Poller is a pipe through which goroutines wake themselves. Any goroutine may call
 // its methods; concurrent calls of Yield are serialised.
 type Poller struct {
-	from, to *os.File
-	reads    syscall.RawConn // of from
+	from, to      *os.File
+	reads, writes syscall.RawConn // of from and to
 }
 
 // New opens a pipe, which Close closes.
@@ -33,7 +33,10 @@ func New() (*Poller, error) {
 		return nil, fmt.Errorf("open a pipe: %w (is the limit of open files too low?)", err)
 	}
 	p := &Poller{from: from, to: to}
-	if p.reads, err = from.SyscallConn(); err != nil {
+	if p.reads, err = from.SyscallConn(); err == nil {
+		p.writes, err = to.SyscallConn()
+	}
+	if err != nil {
 		_ = p.Close()
 		return nil, fmt.Errorf("pipe: %w", err)
 	}
@@ -49,20 +52,27 @@ func (p *Poller) Yield() {
 	woken := false
 	_ = p.reads.Read(func(fd uintptr) bool { // fails once p is closed
 		if woken {
-			return tryRead(int(fd))
+			return tryRead(fd)
 		}
 		woken = true
-		_, err := p.to.Write(wake)
-		return err != nil
+		return p.writes.Write(writeOne) != nil
 	})
 }
 
+// writeOne writes one byte, for which a pipe always has room here.
+func writeOne(fd uintptr) bool {
+	for {
+		if _, err := rawWrite(fd, wake); err != syscall.EINTR {
+			return true
+		}
+	}
+}
+
 // tryRead reads one byte. It returns false if there is none yet.
-func tryRead(fd int) bool {
+func tryRead(fd uintptr) bool {
 	var buf [1]byte
 	for {
-		_, err := syscall.Read(fd, buf[:])
-		if err != syscall.EINTR {
+		if _, err := rawRead(fd, buf[:]); err != syscall.EINTR {
 			return err != syscall.EAGAIN
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/internal/conn"
 	"rankcache/sidecar/internal/live"
 )
 
@@ -125,7 +126,7 @@ func (p *pusher) write(data []byte) (rest []byte, err error) {
 // try is write's, for the connection's descriptor. It reports that no other try is wanted.
 func (p *pusher) try(fd uintptr) bool {
 	for {
-		n, err := syscall.Write(int(fd), p.trying.data)
+		n, err := conn.TryWrite(fd, p.trying.data)
 		switch err {
 		case nil:
 			p.trying.n = n

@@ -57,6 +57,10 @@ func (s *socket) read(p []byte) (n int, waited bool, err error) {
 	return n, s.in.waited, err
 }
 
+// TryWrite writes what a socket that never blocks takes at once, and returns how many bytes that
+// are; [syscall.EAGAIN] if it takes none. Go's scheduler is not told.
+func TryWrite(fd uintptr, p []byte) (int, error) { return rawWrite(fd, atOnce(p)) }
+
 // write sends all of p and then all of behind, unless it fails.
 func (s *socket) write(p, behind []byte) (int, error) {
 	if len(p) == 0 {
