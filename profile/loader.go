@@ -59,7 +59,9 @@ func (l *loader) wait(ctx context.Context, rows []int, members []string, dst [][
 	}
 	if missing > 0 {
 		s.recheckAt(l.now() + l.opts.Retry)
-		l.metrics.missing.Add(float64(missing))
+		if ctx.Err() == nil { // else nobody is answered
+			l.metrics.missing.Add(float64(missing))
+		}
 	}
 	return missing
 }

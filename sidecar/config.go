@@ -55,7 +55,8 @@ type Hot interface {
 type Profiles interface {
 	// Join sets dst[i] to the profile of members[i], a JSON object that must not be
 	// changed, or to nil when there is none. It waits for profiles that have to be
-	// loaded, up to its own deadline; missing is how many of the nils are not known yet.
+	// loaded, up to its own deadline, and not at all when ctx is done; missing is how many of
+	// the nils are not known yet.
 	// fresh is called before an encoding of dst is used again, from many
 	// goroutines: it returns false once any of the profiles has changed, arrived or must
 	// be refreshed. Join keeps neither slice; it may keep the members' strings.

@@ -39,7 +39,9 @@ func FuzzDiff(f *testing.F) {
 			if c == 255 {
 				profiles.Epoch.Add(1)
 			}
-			e.take(page)
+			l := &look{Answer: *page}
+			e.join(t.Context(), l)
+			e.take(l)
 			pages[e.newest.n] = string((&Event{version: e.newest}).SSE())
 			compareFromAll(t, e, pages)
 		}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rankcache/sidecar"
+	"rankcache/sidecar/internal/apijson"
 )
 
 const (
@@ -15,137 +18,189 @@ const (
 	history = 64
 )
 
-// encoder makes the versions of one key for all of its streams. Its goroutine alone reads
-// the board.
+// encoder makes the versions of one key for all of its streams. The loop gives it turns; fields
+// without another guard belong to the loop's goroutine.
 type encoder struct {
-	hub     *Hub
-	key     Key
-	epoch   string
-	woken   chan struct{}   // holds one signal
-	asks    chan chan error // of streams that wait for the first page
-	done    chan struct{}   // closed when the goroutine has ended
-	small   bool            // counts as small; the goroutine's
-	kept    bool            // nobody watched for a while: what is newest may be old; the goroutine's
-	failed  error           // of the last look; the goroutine's
-	pausing *time.Timer     // the goroutine's
-	// Room for the streams that are woken, and for what is encoded; the goroutine's.
+	hub    *Hub
+	key    Key
+	epoch  string
+	woken  atomic.Bool // the page may have changed since it was read
+	queued atomic.Bool // it is in the loop's queue
+
+	reading   chan *look  // gets a look that has to wait for Redis or profiles; nil: there is none
+	failed    error       // of the last look
+	gone      bool        // it has ended, or was dropped
+	small     bool        // it counts as small
+	kept      bool        // nobody watched for a while: what is newest may be old
+	unwatched time.Time   // since when nobody watches; zero: somebody does
+	pausing   time.Time   // until when no change is told
+	lookAt    time.Time   // when the page is read though nothing has woken the encoder
+	timer     *time.Timer // queues the encoder
+	// Room for the streams that are notified, and for what is encoded.
 	notified []*Stream
 	scratch  []byte
 
-	mu        sync.Mutex // guards the fields below; nothing is called under it but encodings
+	mu        sync.Mutex     // guards the fields below; nothing is called under it but encodings
+	asks      []chan<- error // of streams that wait for the page
 	streams   map[*Stream]struct{}
-	newest    *version
+	newest    *version // set by the loop alone
 	currentAt time.Time
 	code      Code // why it has ended, "" if it has not
 }
 
+// look is a page as it was read, and the profiles of its rows.
+type look struct {
+	sidecar.Answer
+	profiles apijson.Joined
+	err      error
+}
+
+// errGone reports that an encoder has ended. The key gets another one.
+var errGone = errors.New("the encoder has ended")
+
 func newEncoder(h *Hub, key Key) *encoder {
-	return &encoder{hub: h, key: key, epoch: newEpoch(), woken: make(chan struct{}, 1), asks: make(chan chan error),
-		done: make(chan struct{}), streams: make(map[*Stream]struct{}), kept: true}
+	e := &encoder{hub: h, key: key, epoch: newEpoch(), streams: make(map[*Stream]struct{}), kept: true,
+		lookAt: time.Now().Add(h.cfg.Look)}
+	e.timer = time.AfterFunc(h.cfg.Look, e.queue)
+	return e
 }
 
+func (e *encoder) queue() { e.hub.loop.queue(e) }
+
+// wake has the page read. It returns at once.
 func (e *encoder) wake() {
-	select {
-	case e.woken <- struct{}{}:
-	default: // it is awake already, or will be
+	if !e.woken.Swap(true) {
+		e.queue()
 	}
 }
 
-// ready waits for the encoder to have read the page; again is whether it has ended instead.
-func (e *encoder) ready(ctx context.Context) (again bool, err error) {
+// ready waits for the page to have been read.
+func (e *encoder) ready(ctx context.Context) error {
 	answer := make(chan error, 1)
+	e.mu.Lock()
+	e.asks = append(e.asks, answer)
+	e.mu.Unlock()
+	e.queue()
 	select {
-	case e.asks <- answer:
-		return false, <-answer
-	case <-e.done:
-		return true, nil
+	case err := <-answer:
+		return err
+	case <-e.hub.drain:
+		return errGone
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return ctx.Err()
 	}
 }
 
-// run makes versions until the board is gone, the hub drains, or nobody has watched for a
-// while.
-func (e *encoder) run() {
-	defer close(e.done)
-	defer e.notSmall()
-	tick := time.NewTicker(time.Duration(float64(e.hub.cfg.Look) * (0.9 + 0.2*rand.Float64())))
-	defer tick.Stop()
-	e.pausing = time.NewTimer(e.hub.cfg.Interval)
-	defer e.pausing.Stop()
-	var unwatched time.Time
-	for e.ended() == "" {
-		woken := e.woken
-		if e.kept {
-			woken = nil
-		}
+// turn does what there is to do for the encoder.
+func (e *encoder) turn(now time.Time) {
+	if e.reading != nil {
 		select {
-		case <-woken:
-			e.hub.turn()
-			e.look()
-			e.pause()
-		case answer := <-e.asks:
-			if e.kept || e.failed != nil || e.blocked() {
-				e.kept = false
-				e.look()
-			}
-			answer <- e.failed
-		case now := <-tick.C:
-			switch {
-			case e.watchers() > 0:
-				unwatched = time.Time{}
-				e.hub.reader.Count(e.key.Board)
-				e.look()
-			case unwatched.IsZero():
-				unwatched, e.kept = now, true
-				e.notSmall()
-			case now.Sub(unwatched) > keepFor && e.hub.drop(e, true):
-				return
-			}
-		case <-e.hub.drain:
-			e.hub.drop(e, false)
+		case l := <-e.reading:
+			e.reading = nil
+			e.take(l)
+		default: // it is queued again when that has come
 			return
 		}
 	}
-}
-
-// pause waits for the interval between two versions. Signals that come meanwhile are one.
-func (e *encoder) pause() {
-	e.pausing.Reset(e.hub.cfg.Interval)
-	for {
-		select {
-		case <-e.pausing.C:
-			return
-		case answer := <-e.asks:
-			answer <- e.failed
-		case <-e.hub.drain:
-			return
-		}
+	e.lookIfDue(now)
+	if e.reading == nil {
+		e.answerAsks()
+		e.setTimer(now)
 	}
 }
 
-// look reads the page and makes a version of it if it is another one.
-func (e *encoder) look() {
-	q := e.query()
+func (e *encoder) lookIfDue(now time.Time) {
+	switch {
+	case e.gone:
+	case e.asked() && (e.kept || e.failed != nil || e.blocked()):
+		e.kept = false
+		e.look(now)
+	case !now.Before(e.lookAt):
+		e.lookAt = now.Add(time.Duration(float64(e.hub.cfg.Look) * (0.9 + 0.2*rand.Float64())))
+		e.lookIfWatched(now)
+	case e.woken.Load() && !e.kept && !now.Before(e.pausing):
+		e.look(now)
+	}
+}
+
+// lookIfWatched also counts the board as read, or drops an encoder that is unused.
+func (e *encoder) lookIfWatched(now time.Time) {
+	switch {
+	case e.watchers() > 0:
+		e.unwatched = time.Time{}
+		e.hub.reader.Count(e.key.Board)
+		e.look(now)
+	case e.unwatched.IsZero():
+		e.unwatched, e.kept = now, true
+		e.notSmall()
+	case now.Sub(e.unwatched) > keepFor:
+		e.gone = e.hub.drop(e, true)
+	}
+}
+
+// setTimer has the encoder queued when there is something to do.
+func (e *encoder) setTimer(now time.Time) {
+	next := e.lookAt
+	switch {
+	case e.gone:
+		e.timer.Stop()
+		return
+	case e.woken.Load() && !e.kept && e.pausing.Before(next):
+		next = e.pausing
+	}
+	e.timer.Reset(next.Sub(now))
+}
+
+// look reads the page and makes a version of it if it is another one. What this process keeps is
+// read at once; for Redis, and for profiles that are not kept, a goroutine waits.
+func (e *encoder) look(now time.Time) {
+	e.woken.Store(false)
+	e.pausing = now.Add(e.hub.cfg.Interval)
+	q, l := e.query(), new(look)
+	var kept bool
+	if l.Answer, kept = e.hub.unheard.Peek(&q, 0, e.key.Limit); kept && (e.isNewest(&l.Answer) || e.join(waitForNothing, l)) {
+		e.notSmall()
+		e.take(l)
+		return
+	}
 	if !e.mayRead(&q) {
 		e.failed = ErrStreams
 		return
 	}
-	a, err := e.hub.unheard.Page(context.Background(), &q, 0, e.key.Limit)
-	switch {
-	case errors.Is(err, sidecar.ErrBlocked):
-		e.end(CodeBlocked)
-		e.failed = err
-		return
-	case err != nil: // the age tells of it
-		e.failed = err
-		return
-	case e.deleted(&a):
-		e.end(CodeDeleted)
-		return
+	reading := make(chan *look, 1)
+	e.reading = reading
+	e.hub.running.Go(func() {
+		reading <- e.read()
+		e.queue()
+	})
+}
+
+// read reads the page and its profiles, waiting for them.
+func (e *encoder) read() *look {
+	q, l := e.query(), new(look)
+	if l.Answer, l.err = e.hub.unheard.Page(context.Background(), &q, 0, e.key.Limit); l.err == nil {
+		e.join(context.Background(), l)
 	}
-	e.failed = nil
-	e.take(&a)
+	return l
+}
+
+// waitForNothing is a context that is done.
+var waitForNothing = func() context.Context {
+	ctx, done := context.WithCancel(context.Background())
+	done()
+	return ctx
+}()
+
+// join adds the profiles, if the key has them, and returns false if some are missing.
+func (e *encoder) join(ctx context.Context, l *look) bool {
+	if e.key.Profiles {
+		members := make([]string, len(l.Entries))
+		for i := range l.Entries {
+			members[i] = strings.Clone(l.Entries[i].Member)
+		}
+		l.profiles = apijson.JoinMembers(ctx, e.hub.reader.Profiles(), members)
+	}
+	return l.profiles.Missing == 0
 }
 
 func (e *encoder) query() sidecar.Query {
@@ -177,25 +232,44 @@ func (e *encoder) notSmall() {
 	}
 }
 
+// take makes what was read the newest version unless it is that already, or ends the encoder.
+func (e *encoder) take(l *look) {
+	switch e.failed = l.err; {
+	case errors.Is(l.err, sidecar.ErrBlocked):
+		e.end(CodeBlocked)
+	case l.err != nil: // the age tells of it
+	case e.deleted(&l.Answer):
+		e.end(CodeDeleted)
+	case e.isNewest(&l.Answer):
+		e.current(l.CurrentAt)
+	default:
+		e.update(l)
+	}
+}
+
 // deleted reports whether there is no such board any more. Redis has no empty ones.
 func (e *encoder) deleted(a *sidecar.Answer) bool {
 	return e.newest != nil && e.newest.Members > 0 && a.Members == 0 && !a.Source.Kept()
 }
 
-// take makes a the newest version unless it is that already.
-func (e *encoder) take(a *sidecar.Answer) {
-	old := e.newest // the goroutine alone sets it
-	if old == nil || !old.is(a) || !old.fresh() {
-		v := newVersion(e, old, a)
-		if old == nil || !v.equal(old) {
-			e.publish(v, a.CurrentAt)
-			return
-		}
-		old.stale = v.stale
-	}
+func (e *encoder) isNewest(a *sidecar.Answer) bool { return e.newest != nil && e.newest.is(a) }
+
+// current notes when the newest version was known to be the page.
+func (e *encoder) current(at time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.currentAt = a.CurrentAt
+	e.currentAt = at
+}
+
+func (e *encoder) update(l *look) {
+	old := e.newest
+	v := newVersion(e, old, l)
+	if old != nil && v.equal(old) {
+		old.fresh = v.fresh
+		e.current(l.CurrentAt)
+		return
+	}
+	e.publish(v, l.CurrentAt)
 }
 
 // publish makes v the newest version and notifies the streams.
@@ -207,27 +281,27 @@ func (e *encoder) publish(v *version, currentAt time.Time) {
 	}
 	e.newest, e.currentAt = v, currentAt
 	e.mu.Unlock()
-	e.wakeStreams()
-}
-
-// wakeStreams wakes all streams in turn, with those of other encoders.
-func (e *encoder) wakeStreams() {
 	e.notified = e.appendStreams(e.notified[:0])
-	e.hub.wake(e.notified)
+	for _, s := range e.notified {
+		s.notify()
+		e.hub.loop.steps.Done(1)
+	}
 	clear(e.notified)
 }
 
 // end ends the encoder and its streams; those that are opened from now on get another one.
 func (e *encoder) end(code Code) {
+	e.gone = true
+	e.notSmall()
 	e.hub.drop(e, false)
 	e.mu.Lock()
 	e.code = code
 	e.mu.Unlock()
-	e.wakeAll()
+	e.notifyAll()
 }
 
-// wakeAll wakes all streams at once.
-func (e *encoder) wakeAll() {
+// notifyAll notifies all streams at once.
+func (e *encoder) notifyAll() {
 	for _, s := range e.appendStreams(nil) {
 		s.notify()
 	}
@@ -242,10 +316,25 @@ func (e *encoder) appendStreams(dst []*Stream) []*Stream {
 	return dst
 }
 
-func (e *encoder) ended() Code {
+// asked reports whether a stream waits for the page.
+func (e *encoder) asked() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.code
+	return len(e.asks) > 0
+}
+
+// answerAsks tells the streams that wait that the page was read, or why it was not.
+func (e *encoder) answerAsks() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := e.failed
+	if err == nil && e.gone {
+		err = errGone
+	}
+	for _, answer := range e.asks {
+		answer <- err // it has room
+	}
+	e.asks = nil
 }
 
 func (e *encoder) add(notify func()) *Stream {

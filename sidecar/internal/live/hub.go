@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
-	"rankcache/internal/yield"
 	"rankcache/sidecar"
 )
 
@@ -26,11 +25,6 @@ const (
 	// one call a second.
 	MaxSmall = 100
 )
-
-// wokenAtOnce is after how many streams that were woken what is ready runs. A write takes some 4
-// us, and a yield with what it makes other threads do about as long: page reads wait longer with
-// 1, 10 or more (docs/speed/LIVE.md).
-const wokenAtOnce = 4
 
 // keepFor is how long the versions of a key are kept when nobody watches it any more, so
 // that a stream that was cut can go on.
@@ -85,14 +79,7 @@ type Hub struct {
 	reader  *sidecar.Reader
 	unheard *sidecar.Reader // reads that don't count
 	metrics *metrics
-	// waking is held by the encoder that wakes its streams: publications can wake hundreds of
-	// encoders, with thousands of streams, and a request that comes then would wait behind all
-	// of their events. It is taken before mu and the mutex of an encoder; nothing is waited for
-	// under it but a yield.
-	waking sync.Mutex
-	woken  yield.Steps // guarded by waking
-	// looking is held for a moment by each encoder in turn, for the same reason.
-	looking sync.Mutex
+	loop    loop
 
 	// mu is taken before the mutex of an encoder.
 	mu       sync.RWMutex
@@ -102,17 +89,15 @@ type Hub struct {
 	small    int // encoders of small boards
 	draining bool
 	drain    chan struct{} // closed when draining is set
+	start    sync.Once     // of the loop
 	running  sync.WaitGroup
 }
 
 // New returns a hub without streams and registers its metrics. It starts nothing.
 func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error) {
 	cfg = Config{cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams), cmp.Or(cfg.Look, DefaultLook), cmp.Or(cfg.Beat, DefaultBeat), cfg.Yield}
-	if cfg.Yield == nil {
-		cfg.Yield = func() {}
-	}
 	h := &Hub{cfg: cfg, reader: r, unheard: r.Uncounted(), encoders: make(map[Key]*encoder),
-		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{}), woken: yield.Every(wokenAtOnce, cfg.Yield)}
+		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{}), loop: newLoop(cfg.Yield)}
 	var err error
 	h.metrics, err = newMetrics(h, reg)
 	return h, err
@@ -126,24 +111,6 @@ func (h *Hub) Changed(board rankcache.BoardID) {
 	for _, e := range h.byBoard[board] {
 		e.wake()
 	}
-}
-
-// wake wakes streams. After every few, of whichever key, they and what else is ready run before
-// the next is woken.
-func (h *Hub) wake(streams []*Stream) {
-	h.waking.Lock()
-	defer h.waking.Unlock()
-	for _, s := range streams {
-		s.notify()
-		h.woken.Done(1)
-	}
-}
-
-// turn is called by an encoder that is woken, before it looks at its board.
-func (h *Hub) turn() {
-	h.looking.Lock()
-	defer h.looking.Unlock()
-	h.cfg.Yield()
 }
 
 // Viewer is the client of a stream.
@@ -164,19 +131,18 @@ func (h *Hub) Open(ctx context.Context, key Key, v Viewer) (*Stream, error) {
 		if err != nil {
 			return nil, err
 		}
-		again, err := e.ready(ctx)
-		if err == nil && !again {
+		if err = e.ready(ctx); err == nil {
 			s.begin(&v)
 			return s, nil
 		}
 		s.Close()
-		if err != nil {
+		if err != errGone { //nolint:errorlint // it is not wrapped
 			return nil, err
 		}
 	}
 }
 
-// join adds a stream to the encoder of the key, which is started if there is none.
+// join adds a stream to the encoder of the key, which is made if there is none.
 func (h *Hub) join(key Key, notify func()) (*encoder, *Stream, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,7 +157,7 @@ func (h *Hub) join(key Key, notify func()) (*encoder, *Stream, error) {
 		e = newEncoder(h, key)
 		h.encoders[key] = e
 		h.byBoard[key.Board] = append(h.byBoard[key.Board], e)
-		h.running.Go(e.run)
+		h.start.Do(func() { h.running.Go(func() { h.loop.run(h.drain) }) })
 	}
 	h.streams++
 	h.running.Add(1)
@@ -251,7 +217,8 @@ func (h *Hub) Streams() int {
 // Drain ends all streams, and those that are opened from now on.
 func (h *Hub) Drain() {
 	for _, e := range h.startDrain() {
-		e.wakeAll()
+		e.timer.Stop()
+		e.notifyAll()
 	}
 }
 
@@ -277,5 +244,5 @@ func (h *Hub) Draining() bool {
 	}
 }
 
-// Wait returns when the encoders have ended and all streams are closed, after Drain.
+// Wait returns when the loop has ended and all streams are closed, after Drain.
 func (h *Hub) Wait() { h.running.Wait() }

@@ -396,48 +396,32 @@ func TestEncodingsAreShared(t *testing.T) {
 	}
 }
 
-// TestStreamsAreWokenInTurn: what has come over the network meanwhile runs between them.
-func TestStreamsAreWokenInTurn(t *testing.T) {
-	var yields atomic.Int64
-	cfg := quick
-	cfg.Yield = func() { yields.Add(1) }
-	w := newWorld(t, cfg)
-	w.set("m1", 1)
-	w.publish()
-	streams := make([]*client, 12)
-	for i := range streams {
-		streams[i] = w.newClient(Key{Board: board, Limit: 10})
-		streams[i].catchUp()
-	}
-	before := yields.Load()
-	w.set("m2", 2)
-	w.publish()
-	for _, c := range streams {
-		c.catchUp()
-	}
-	if n := int(yields.Load() - before); n < len(streams)/wokenAtOnce+1 { // one for the look
-		t.Errorf("%d streams were woken with %d yields", len(streams), n)
-	}
-}
-
-// TestManyEncodersLookInTurn: what has come over the network meanwhile runs between them.
-func TestManyEncodersLookInTurn(t *testing.T) {
-	var yields atomic.Int64
-	cfg := quick
-	cfg.Yield = func() { yields.Add(1) }
-	w := newWorld(t, cfg)
-	keys := make([]*client, 16)
-	for i := range keys {
-		keys[i] = opened(t, w, Key{Board: board, Limit: i + 1})
-	}
-	before := yields.Load()
-	w.set("best", 1e6)
-	w.publish()
-	for _, c := range keys {
-		c.catchUp()
-	}
-	if n, want := int(yields.Load()-before), len(keys)+len(keys)/wokenAtOnce; n < want {
-		t.Errorf("%d encoders with a stream each yielded %d times, want %d", len(keys), n, want)
+// TestLoopYields: what has come over the network meanwhile runs between the turns of encoders, and
+// between the streams of one.
+func TestLoopYields(t *testing.T) {
+	for name, keyOf := range map[string]func(i int) Key{
+		"streams of a key": func(int) Key { return key },
+		"keys":             func(i int) Key { return Key{Board: board, Limit: i + 1} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var yields atomic.Int64
+			cfg := quick
+			cfg.Look, cfg.Yield = time.Hour, func() { yields.Add(1) }
+			w := newWorld(t, cfg)
+			clients := make([]*client, 16)
+			for i := range clients {
+				clients[i] = opened(t, w, keyOf(i))
+			}
+			before := yields.Load()
+			w.set("best", 1e6)
+			w.publish()
+			for _, c := range clients {
+				c.catchUp()
+			}
+			if n, want := int(yields.Load()-before), len(clients)/notifiedAtOnce; n < want {
+				t.Errorf("%d yields for %d streams, want %d", n, len(clients), want)
+			}
+		})
 	}
 }
 

@@ -2,7 +2,6 @@ package live
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 	"sync"
@@ -42,7 +41,7 @@ type version struct {
 	length     int    // of all rows as JSON
 	head, tail []byte // of the page, before and behind its rows
 	integers   bool
-	stale      func() bool // nil: no profiles; the encoder's goroutine's
+	fresh      func() bool // whether its profiles still are; nil: it has none; the loop's
 
 	mu        sync.Mutex // taken last
 	encodings []encoding
@@ -67,8 +66,9 @@ type encoding struct {
 	page   bool // is the page, whatever base is
 }
 
-// newVersion encodes what of a is not in old.
-func newVersion(e *encoder, old *version, a *sidecar.Answer) *version {
+// newVersion encodes what was read and is not in old.
+func newVersion(e *encoder, old *version, l *look) *version {
+	a := &l.Answer
 	v := &version{encoder: e, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), integers: a.Integers,
 		Meta: Meta{Key: &e.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life}}
 	if old != nil {
@@ -77,9 +77,9 @@ func newVersion(e *encoder, old *version, a *sidecar.Answer) *version {
 			v.since = v.n
 		}
 	}
-	profiles, missing := v.join(a), -1
+	profiles, missing := l.profiles.Profiles, -1
 	if e.key.Profiles {
-		missing = v.ProfilesMissing
+		missing, v.ProfilesMissing, v.fresh = l.profiles.Missing, l.profiles.Missing, l.profiles.Fresh
 	}
 	ranks := apijson.Plain(a.Integers)
 	for i := range v.rows {
@@ -96,21 +96,6 @@ func newVersion(e *encoder, old *version, a *sidecar.Answer) *version {
 	head, tail := apijson.AppendFrame(e.scratch[:0], room[:0], sidecar.Query{Board: e.key.Board, Order: e.key.Order}, e.key.Limit, a, missing)
 	v.head, v.tail, e.scratch = bytes.Clone(head), bytes.Clone(v.appendMore(tail)), head
 	return v
-}
-
-// join returns the profiles of the rows, nil if none are asked for.
-func (v *version) join(a *sidecar.Answer) [][]byte {
-	if !v.encoder.key.Profiles {
-		return nil
-	}
-	members := make([]string, len(a.Entries))
-	for i := range a.Entries {
-		members[i] = strings.Clone(a.Entries[i].Member)
-	}
-	j := apijson.JoinMembers(context.Background(), v.encoder.hub.reader.Profiles(), members)
-	v.ProfilesMissing = j.Missing
-	v.stale = func() bool { return !j.Fresh() }
-	return j.Profiles
 }
 
 // setRow sets the row i: that of old if it is the same.
@@ -175,12 +160,11 @@ func (p Period) locked(life rankcache.Life) rankcache.Life {
 	return life
 }
 
-// is reports whether v was made of the same publication or the same answer.
+// is reports whether v was made of the same publication or the same answer, and its profiles are
+// still fresh.
 func (v *version) is(a *sidecar.Answer) bool {
-	return v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.integers == a.Integers
+	return (v.fresh == nil || v.fresh()) && v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.integers == a.Integers
 }
-
-func (v *version) fresh() bool { return v.stale == nil || !v.stale() }
 
 // equal reports whether clients would see no difference, the time of the answer aside.
 func (v *version) equal(old *version) bool {
