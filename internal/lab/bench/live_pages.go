@@ -188,6 +188,8 @@ func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams 
 	var events int
 	events, r.quiet, r.lively, err = w.results()
 	r.events = float64(events) / took
+	fmt.Fprintf(b.progress, "  %2d streams a board: %.0f events/s, %.2f cores, page reads p95 %.2f ms, p99 %.2f ms\n",
+		streams, r.events, r.busy, reads.Percentile(0.95).Seconds()*1000, r.readsP99)
 	stop()
 	if failed := <-changed; !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
