@@ -98,6 +98,7 @@ func (e *encoder) turn(now time.Time) {
 		case l := <-e.reading:
 			e.reading = nil
 			e.take(l)
+			e.answerAsks() // else they would ask for another look if this one has failed
 		default: // it is queued again when that has come
 			return
 		}

@@ -136,7 +136,7 @@ func (h *Hub) Open(ctx context.Context, key Key, v Viewer) (*Stream, error) {
 			return s, nil
 		}
 		s.Close()
-		if err != errGone { //nolint:errorlint // it is not wrapped
+		if !errors.Is(err, errGone) {
 			return nil, err
 		}
 	}

@@ -347,6 +347,26 @@ func TestOpenRefused(t *testing.T) {
 	}
 }
 
+// TestOpenWhileRedisIsAway: each stream that is opened is answered by one call of Redis.
+func TestOpenWhileRedisIsAway(t *testing.T) {
+	w := newWorld(t, Config{})
+	w.away.Store(true)
+	for n := range int64(3) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err := w.hub.Load().Open(ctx, Key{Board: "small", Limit: 5}, Viewer{})
+		cancel()
+		if !errors.Is(err, rankcache.ErrUnavailable) || w.asked.Load() != n+1 {
+			t.Errorf("%v after %d calls of Redis, want %d", err, w.asked.Load(), n+1)
+		}
+	}
+	w.away.Store(false)
+	s, err := w.hub.Load().Open(t.Context(), Key{Board: "small", Limit: 5}, Viewer{})
+	if err != nil {
+		t.Fatal("Redis is back:", err)
+	}
+	s.Close()
+}
+
 func TestSmallBoardsAreLimited(t *testing.T) {
 	w := newWorld(t, Config{})
 	for i := range MaxSmall {

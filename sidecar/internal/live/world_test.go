@@ -38,6 +38,8 @@ type world struct {
 	hot      fixture.Hot
 	profiles fixture.Profiles
 	tiers    atomic.Pointer[rooms.Tiers]
+	away     atomic.Bool  // Redis
+	asked    atomic.Int64 // calls of it
 	hub      atomic.Pointer[Hub]
 	reader   *sidecar.Reader
 	clients  []*client
@@ -208,6 +210,9 @@ func (w *world) refreshHot() {
 
 // Page implements sidecar.Origin; the streams call nothing else of it.
 func (w *world) Page(_ context.Context, _ rankcache.BoardID, start, limit int, _ rankcache.Direction) (rankcache.Page, error) {
+	if w.asked.Add(1); w.away.Load() {
+		return rankcache.Page{}, rankcache.ErrUnavailable
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rows := w.sorted()
