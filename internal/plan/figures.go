@@ -25,7 +25,7 @@ const (
 	// "Live pages, Connect and gRPC": CPU of the sidecar for an event.
 	eventSeconds = 8.7e-6
 	// There, too: heap and stacks of a stream over HTTP/1.1, ten of a key.
-	streamBytes = 4_400
+	streamBytes = 3_400
 	// "The ledger": bytes of PostgreSQL for a change, more than those of MariaDB.
 	rowBytes = 454
 
