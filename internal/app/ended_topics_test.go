@@ -125,7 +125,8 @@ func newEnding(t *testing.T, n int, finals ...string) *ending {
 	e.redis = redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
 	t.Cleanup(func() { e.redis.Close() })
 	e.nameBoards(false)
-	common := []string{"--redis", "redis://" + server.Addr(), "--kafka", e.kafka, "--rooms", e.rooms, "--topic-commands", e.name + "-commands",
+	// A thousand boards, two consumers and a broker on one machine: calls to Redis take longer than they may by default, and the sidecar would say so.
+	common := []string{"--redis", "redis://" + server.Addr(), "--redis-timeout", "10s", "--kafka", e.kafka, "--rooms", e.rooms, "--topic-commands", e.name + "-commands",
 		"--topic-refused", e.name + "-refused", "--topic-updates", e.name + "_", "--topic-class-updates", e.name + "-class-", "--topic-ledger", e.name + "-ledger",
 		"--topic-finals", e.name + "-finals", "--health", "127.0.0.1:0"}
 	shortPeriods := func(data []byte) (*rooms.File, error) {
