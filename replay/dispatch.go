@@ -129,15 +129,18 @@ func (d *dispatcher) reach(part *partition, next int64) {
 }
 
 // flush has the replicas apply the gathered updates, and only then advances the
-// partitions: a gate that sees a log's end must see its updates on the board.
+// partitions: a gate that sees a log's end must see its updates on the board. It yields
+// between replicas: the updates of many boards take longer than a read, as little of them
+// is in the cache.
 func (d *dispatcher) flush() {
-	now := time.Now()
+	now, round := time.Now(), newRound(d.publish.yield)
 	for _, f := range d.filled {
 		f.replica.apply(f.batch)
 		clear(f.batch) // releases the records' memory
 		f.batch = f.batch[:0]
 		d.publish.add(f)
 		d.pace.look(f, now)
+		round.done()
 	}
 	d.pace.bound(d.now)
 	clear(d.filled)
@@ -254,16 +257,16 @@ func (p *publisher) all() {
 	p.last = time.Now()
 }
 
-// publishPiece is how long boards are published without yielding in between; longPiece is it
+// shortPiece is how long boards are worked at without yielding in between; longPiece is it
 // when the yields of a round have taken mostYields times as long as its work. Beside the events of
 // thousands of streams they take once or twice as long, and many readers can make it a hundred times.
 const (
-	publishPiece, longPiece = 50 * time.Microsecond, time.Millisecond
+	shortPiece, longPiece = 50 * time.Microsecond, time.Millisecond
 	mostYields              = 4
 )
 
-// round yields during one round of publications. Under constant load each yield waits for
-// every ready reader.
+// round yields during one round of work at many boards. Under constant load each yield waits
+// for every ready reader.
 type round struct {
 	yield           func() // may be nil
 	since           time.Time
@@ -272,9 +275,9 @@ type round struct {
 
 func newRound(yield func()) round { return round{yield: yield, since: time.Now()} }
 
-// done is called after each publication.
+// done is called after each board.
 func (r *round) done() {
-	now, piece := time.Now(), publishPiece
+	now, piece := time.Now(), shortPiece
 	if r.yielded > mostYields*r.worked {
 		piece = longPiece
 	}

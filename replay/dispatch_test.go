@@ -92,11 +92,15 @@ func TestPublishing(t *testing.T) {
 	b.want(t, "publish")
 }
 
-// slowBoard is a board that takes long to publish.
+// slowBoard is a board that takes long to publish, and to apply to.
 type slowBoard struct{ fakeBoard }
 
 func (b *slowBoard) Create(rankcache.BoardID) Board { return b }
-func (b *slowBoard) Publish()                       { time.Sleep(publishPiece) }
+func (b *slowBoard) Publish()                       { time.Sleep(shortPiece) }
+func (b *slowBoard) Apply(us []wire.Update) rankcache.ApplyResult {
+	time.Sleep(shortPiece)
+	return b.fakeBoard.Apply(us)
+}
 
 // TestTimeUntilVisible: of the oldest command in each publication of an open board.
 func TestTimeUntilVisible(t *testing.T) {
@@ -135,7 +139,7 @@ func TestPublishingYields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		yields time.Duration
 		want   int
-	}{"short": {0, 41}, "some": {2 * publishPiece, 41}, "long": {time.Hour, 3}} {
+	}{"short": {0, 41}, "some": {2 * shortPiece, 41}, "long": {time.Hour, 3}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				yields := 0
@@ -155,6 +159,23 @@ func TestPublishingYields(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A batch with updates of many boards yields between them.
+func TestApplyingYields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, yields := dispatcherOf(feedOf(&fakeBoard{})), 0
+		d.publish.yield = func() { yields++ }
+		for range 41 {
+			f := feedOf(&slowBoard{})
+			f.batch = []wire.Update{{Board: "b", Member: "m", Op: wire.OpIncr, Delta: 1, Run: 1, Seq: 1}}
+			d.filled = append(d.filled, f)
+		}
+		d.flush()
+		if yields != 41 || len(d.filled) != 0 {
+			t.Errorf("%d yields, want 41; %d boards left", yields, len(d.filled))
+		}
+	})
 }
 
 // While batch follows batch, readers get a turn after so many records, and none after each
