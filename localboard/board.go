@@ -196,7 +196,7 @@ func (b *Board) publish() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	old := b.view.Load()
-	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.top.State == b.state() {
+	if b.index != nil && !b.freshStorage && len(b.changes) == 0 && old.state == b.state() {
 		return false
 	}
 	next, changes := b.buildView(old), b.changes
@@ -223,24 +223,13 @@ func (b *Board) paused() {
 
 // buildView returns the view with all changes applied.
 func (b *Board) buildView(old *view) *view {
-	v := &view{depth: &b.depth}
+	v := &view{id: b.id, depth: &b.depth, most: b.depth.next()}
 	if b.index != nil && len(b.changes) == 0 && !b.freshStorage {
 		v.ranking = old.ranking
 	} else {
 		b.updateIndex()
 		v.ranking = b.index.freeze()
 	}
-	v.members = b.members
-	if b.freshStorage { // the old view's handles are invalid in it
-		old = nil
-	}
-	v.topRows = newTopRows(&v.ranking, &v.members, b.depth.next(), old)
-	v.top = &rankcache.Top{
-		Board:       b.id,
-		Entries:     v.topRows.entries,
-		State:       b.state(),
-		Members:     v.rows,
-		PublishedAt: time.Now(),
-	}
+	v.members, v.state, v.since = b.members, b.state(), time.Now()
 	return v
 }

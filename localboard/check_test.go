@@ -149,8 +149,9 @@ func isTopOf(n, members int) bool {
 
 func checkView(t testing.TB, b *Board, v *view) {
 	t.Helper()
-	if v.rows != b.index.rows || v.top.Members != v.rows || !isTopOf(len(v.top.Entries), v.rows) {
-		t.Errorf("view of %d rows, index of %d, top of %d, %d entries", v.rows, b.index.rows, v.top.Members, len(v.top.Entries))
+	top := v.top()
+	if v.rows != b.index.rows || top.Members != v.rows || !isTopOf(len(top.Entries), v.rows) {
+		t.Errorf("view of %d rows, index of %d, top of %d, %d entries", v.rows, b.index.rows, top.Members, len(top.Entries))
 	}
 	i := 0
 	for r := range b.index.all {
@@ -158,8 +159,8 @@ func checkView(t testing.TB, b *Board, v *view) {
 			t.Errorf("row %d stands at %d in the view", i, got)
 		}
 		e := rankcache.Entry{Member: v.at(r.handle).id(), Score: r.value()}
-		if i < len(v.top.Entries) && v.top.Entries[i] != e {
-			t.Errorf("row %d is %v, in the top %v", i, e, v.top.Entries[i])
+		if i < len(top.Entries) && top.Entries[i] != e {
+			t.Errorf("row %d is %v, in the top %v", i, e, top.Entries[i])
 		}
 		i++
 	}

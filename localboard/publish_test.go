@@ -123,8 +123,8 @@ func spreadReader(t *testing.T, grows bool) {
 		if !r.view.rank(r.rows, rankcache.Descending) {
 			t.Error("a tag led to another member")
 		}
-		if diff := gocmp.Diff(s.want[r.view.top.Seq], r.rows); diff != "" {
-			t.Errorf("steps in gaps %v, seq %d (-want +got):\n%s", at, r.view.top.Seq, diff)
+		if diff := gocmp.Diff(s.want[r.view.state.Seq], r.rows); diff != "" {
+			t.Errorf("steps in gaps %v, seq %d (-want +got):\n%s", at, r.view.state.Seq, diff)
 		}
 	}
 	if finished == 0 || again == 0 {

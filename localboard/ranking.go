@@ -103,21 +103,6 @@ func (k *ranking) keysFrom(row int) []sortKey {
 	return in.leaves[l].keys[at:in.leaves[l].n]
 }
 
-// leafSpans returns the leaves of the first n rows, without reading them.
-func (k *ranking) leafSpans(n, guess int) []leafSpan {
-	spans, from := make([]leafSpan, 0, guess), 0
-	for _, in := range k.children {
-		for i := range in.n {
-			if from >= n {
-				return spans
-			}
-			spans = append(spans, leafSpan{in.leaves[i], from})
-			from += in.leafRows(i)
-		}
-	}
-	return spans
-}
-
 // bytes leaves out the nodes.
 func (r *rootBuffer) bytes() int {
 	return cap(r.children)*8 + cap(r.keys)*int(unsafe.Sizeof(sortKey{})) + cap(r.starts)*4

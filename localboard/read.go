@@ -73,12 +73,28 @@ func (b *Board) CurrentAt() time.Time {
 
 // Top returns the first rows as last published, nil before the first Publish: up to
 // [rankcache.MaxTop], or 64 after many publications between which Page was asked for no
-// more. It costs one atomic load.
+// more. All who ask between two publications get the same; the first makes it, for the
+// others it costs two atomic loads.
 func (b *Board) Top() *rankcache.Top {
 	if v := b.view.Load(); v != nil {
-		return v.top
+		if t := v.made.Load(); t != nil {
+			return t
+		}
 	}
-	return nil
+	v, pinned := b.view.pin()
+	if v == nil {
+		return nil
+	}
+	defer pinned.release()
+	return v.top()
+}
+
+// Stamp returns the state as last published; one of no time before the first Publish.
+func (b *Board) Stamp() rankcache.Stamp {
+	if v := b.view.Load(); v != nil {
+		return v.stamp()
+	}
+	return rankcache.Stamp{}
 }
 
 // Page returns at most limit rows from the 0-based index start on, in the given
@@ -104,11 +120,24 @@ func (b *Board) Standings(dst []rankcache.Standing, members []string, direction 
 		dst = append(dst, rankcache.Standing{Member: m})
 	}
 	v, pinned := b.standings(dst[from:], direction)
-	pinned.release()
 	if v == nil {
 		return dst, nil
 	}
-	return dst, v.top
+	top := v.top()
+	pinned.release()
+	return dst, top
+}
+
+// AppendPage is [Board.Page] with the rows appended to dst, which stays the caller's. Nothing
+// is made that other readers may share: it is for pages that are read once, and makes no
+// garbage if dst has room. Like those of Page the ids keep memory of the board alive.
+func (b *Board) AppendPage(dst []rankcache.Entry, start, limit int, direction rankcache.Direction) rankcache.Page {
+	v, pinned := b.view.pin()
+	if v == nil {
+		return rankcache.Page{Start: start, Entries: dst}
+	}
+	defer pinned.release()
+	return v.appendPage(dst, start, limit, direction)
 }
 
 // standings fills in score and rank of rows, whose Member is set. It returns the
@@ -150,7 +179,7 @@ func (b *Board) WholePage(q rankcache.PageQuery) (rankcache.WholePage, *rankcach
 	if q.Ranked() && len(w.Entries) > 0 {
 		w.Ahead = v.ahead(w.Entries[0].Score, &q)
 	}
-	return w, v.top
+	return w, v.top()
 }
 
 // RankedStandings is [Board.Standings] in the direction of q, with what is ahead of each

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"rankcache"
@@ -14,9 +15,12 @@ import (
 type view struct {
 	members
 	ranking
-	topRows topRows
-	top     *rankcache.Top
-	depth   *depth // the board's
+	id    rankcache.BoardID
+	state rankcache.State
+	since time.Time // of publication
+	most  int       // rows of its top
+	depth *depth    // the board's
+	made  atomic.Pointer[rankcache.Top]
 
 	// overwritten is set before the next publication overwrites the first score of
 	// this view: the changes that it makes, with the scores of this view as old.
@@ -24,8 +28,24 @@ type view struct {
 }
 
 func (v *view) stamp() rankcache.Stamp {
-	return rankcache.Stamp{State: v.top.State, Members: v.top.Members, At: v.top.PublishedAt}
+	return rankcache.Stamp{State: v.state, Members: v.rows, At: v.since}
 }
+
+// top returns the first rows of a view that is pinned, or whose top is made. The first who
+// asks makes it: many boards are published more often than they are read.
+func (v *view) top() *rankcache.Top {
+	if t := v.made.Load(); t != nil {
+		return t
+	}
+	t := &rankcache.Top{Board: v.id, Entries: make([]rankcache.Entry, v.topRows()), State: v.state, Members: v.rows, PublishedAt: v.since}
+	v.readEntries(&v.members, t.Entries, 0)
+	if !v.made.CompareAndSwap(nil, t) {
+		return v.made.Load() // all readers get the same
+	}
+	return t
+}
+
+func (v *view) topRows() int { return min(v.rows, v.most) }
 
 // lookup fills in the score of each row's member as the table has it, and sets Rank
 // to its handle + 1, for restore and rank. verify is as for findSlot.
@@ -83,9 +103,22 @@ func (v *view) rankOne(r *rankcache.Standing, handle uint32, direction rankcache
 	}
 }
 
-// page returns the rows that exist of the range.
+// page returns the rows that exist of the range, those of the top if it has them.
 func (v *view) page(start, limit int, direction rankcache.Direction) rankcache.Page {
-	p := rankcache.Page{Stamp: v.stamp(), Start: start}
+	end := min(start+limit, v.rows)
+	if direction == rankcache.Ascending || start < 0 || start >= end {
+		return v.appendPage(nil, start, limit, direction)
+	}
+	if end > v.topRows() {
+		v.depth.ask(end)
+		return v.appendPage(nil, start, limit, direction)
+	}
+	return rankcache.Page{Stamp: v.stamp(), Start: start, Entries: v.top().Entries[start:end:end]}
+}
+
+// appendPage appends the rows that exist of the range to dst.
+func (v *view) appendPage(dst []rankcache.Entry, start, limit int, direction rankcache.Direction) rankcache.Page {
+	p := rankcache.Page{Stamp: v.stamp(), Start: start, Entries: dst}
 	n := min(limit, v.rows-start)
 	if start < 0 || n <= 0 {
 		return p
@@ -94,16 +127,11 @@ func (v *view) page(start, limit int, direction rankcache.Direction) rankcache.P
 	if direction == rankcache.Ascending {
 		first = v.rows - start - n
 	}
-	if direction == rankcache.Descending && start+n <= len(v.top.Entries) {
-		p.Entries = v.top.Entries[start : start+n : start+n]
-		return p
-	}
-	p.Entries = make([]rankcache.Entry, n)
-	v.readEntries(&v.members, p.Entries, first)
+	p.Entries = slices.Grow(dst, n)[:len(dst)+n]
+	rows := p.Entries[len(dst):]
+	v.readEntries(&v.members, rows, first)
 	if direction == rankcache.Ascending {
-		slices.Reverse(p.Entries)
-	} else {
-		v.depth.ask(start + n)
+		slices.Reverse(rows)
 	}
 	return p
 }
@@ -122,7 +150,11 @@ func (v *view) pieces(yield func([]rankcache.Entry) bool) {
 
 // ownBytes is the memory that the view shares with no other.
 func (v *view) ownBytes() int {
-	return int(unsafe.Sizeof(view{})) + v.rootBuffer.bytes() + v.topRows.bytes()
+	n := int(unsafe.Sizeof(view{})) + v.rootBuffer.bytes()
+	if t := v.made.Load(); t != nil {
+		n += int(unsafe.Sizeof(*t)) + cap(t.Entries)*int(unsafe.Sizeof(rankcache.Entry{}))
+	}
+	return n
 }
 
 // rowsAbove returns how many rows have a score above bound or, unless strict, equal to it.

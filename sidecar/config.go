@@ -17,6 +17,10 @@ type Board interface {
 	Top() *rankcache.Top
 	// Page returns up to limit rows from the 0-based start, none past the end.
 	Page(start, limit int, order rankcache.Direction) rankcache.Page
+	// AppendPage is Page with the rows appended to dst, for a page that is read once.
+	AppendPage(dst []rankcache.Entry, start, limit int, order rankcache.Direction) rankcache.Page
+	// Stamp is the head without rows; its time is zero before the first one.
+	Stamp() rankcache.Stamp
 	// Standings appends one row per member to dst, all of one moment, and returns the head
 	// of that moment; nil: the board was emptied.
 	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, *rankcache.Top)

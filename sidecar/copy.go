@@ -37,6 +37,21 @@ func (p *places) Copy(q *Query) (Copy, error) {
 	return c, nil
 }
 
+// CurrentAt returns the source of q's local copy and when that was last known to equal
+// Redis; [SourceRedis] if nothing is kept here.
+func (p *places) CurrentAt(q *Query) (Source, time.Time) {
+	if board, _ := p.local(q); board != nil {
+		if at := board.CurrentAt(); !board.Stamp().At.IsZero() { // else it may have been emptied
+			return SourceLocal, at
+		}
+	}
+	c, err := p.Copy(q)
+	if err != nil {
+		return SourceRedis, time.Time{}
+	}
+	return c.Source, c.CurrentAt
+}
+
 // Keeps reports whether the whole board is kept open here, be it bypassed or not.
 func (p *places) Keeps(id rankcache.BoardID) bool {
 	if p.tiers().Mode(id, "") != rooms.ModeSuperHot {

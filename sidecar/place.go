@@ -65,6 +65,20 @@ func (p *places) whole(id rankcache.BoardID) (Board, *rankcache.Top) {
 	return b, b.Top()
 }
 
+// local returns the board that q is read from if a whole one is kept here, and whether its
+// scores are shown as integers.
+func (p *places) local(q *Query) (Board, bool) {
+	tiers := p.tiers()
+	mode, integers := tiers.Of(q.Board, q.Room)
+	if mode != rooms.ModeSuperHot || p.boards == nil || tiers.Bypassed(q.Board) {
+		return nil, integers
+	}
+	if b, ok := p.boards.Get(q.Board); ok {
+		return b, integers
+	}
+	return nil, integers
+}
+
 // Count has the hot tier count a read of the board.
 func (p *places) Count(id rankcache.BoardID) {
 	if p.hot != nil {

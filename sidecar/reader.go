@@ -81,6 +81,20 @@ func (r *Reader) Peek(q *Query, start, limit int) (a Answer, ok bool) {
 	return a, true
 }
 
+// PeekInto is [Reader.Peek] for the first rows, which it may put into the caller's room, and
+// make that larger. Unlike Peek it makes nothing that other readers may share: it is for
+// pages that are read once.
+func (r *Reader) PeekInto(room *[]rankcache.Entry, q *Query, limit int) (a Answer, ok bool) {
+	if board, integers := r.local(q); board != nil {
+		if page := board.AppendPage((*room)[:0], 0, limit, q.Order); !page.At.IsZero() {
+			*room = page.Entries
+			a.Page, a.Source, a.CurrentAt, a.Integers = page, SourceLocal, board.CurrentAt(), integers
+			return a, true
+		}
+	}
+	return r.Peek(q, 0, limit)
+}
+
 // page completes a, of which only at is set.
 func (r *Reader) page(ctx context.Context, q *Query, start, limit int, a *Answer) (err error) {
 	at := &a.at

@@ -159,7 +159,7 @@ func (e *encoder) look(now time.Time) {
 	e.pausing = now.Add(e.hub.cfg.Interval)
 	q, l := e.query(), new(look)
 	var kept bool
-	if l.Answer, kept = e.hub.unheard.Peek(&q, 0, e.key.Limit); kept && (e.isNewest(&l.Answer) || e.join(waitForNothing, l)) {
+	if l.Answer, kept = e.hub.unheard.PeekInto(&e.hub.loop.rows, &q, e.key.Limit); kept && (e.isNewest(&l.Answer) || e.join(waitForNothing, l)) {
 		e.notSmall()
 		e.take(l)
 		return
@@ -368,12 +368,11 @@ func (e *encoder) diffable(n uint64) bool {
 // age returns how old the newest page is, and its source.
 func (e *encoder) age(now time.Time) (time.Duration, sidecar.Source) {
 	q := e.query()
-	kept, err := e.hub.unheard.Copy(&q)
+	source, currentAt := e.hub.unheard.CurrentAt(&q)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	currentAt := e.currentAt
-	if err == nil && kept.Source == e.newest.Source && kept.Source.Kept() {
-		currentAt = kept.CurrentAt
+	if source != e.newest.Source || !source.Kept() {
+		currentAt = e.currentAt
 	}
 	return max(0, now.Sub(currentAt)), e.newest.Source
 }

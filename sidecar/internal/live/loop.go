@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"rankcache"
 	"rankcache/internal/yield"
 )
 
@@ -16,8 +17,9 @@ const notifiedAtOnce = 4
 // other they read their pages, make versions and notify streams, which write the events. That can
 // take most of a core, and page reads must not wait for it: the loop yields after every few.
 type loop struct {
-	steps  yield.Steps   // of its turns and of their streams; the goroutine's
-	signal chan struct{} // holds one
+	steps  yield.Steps       // of its turns and of their streams; the goroutine's
+	rows   []rankcache.Entry // room for those of a page; the goroutine's
+	signal chan struct{}     // holds one
 
 	mu      sync.Mutex // taken last
 	waiting []*encoder
