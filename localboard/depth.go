@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// shortTop is how many rows a top has while nobody asks for more. Each publication copies its
-	// top, 28 bytes a row, half of all garbage beside live streams; most pages show 50.
+	// shortTop is how many rows a top has while nobody asks for more. The first read after each
+	// publication copies the top, 24 bytes a row from as many records; most pages show 50.
 	shortTop = 64
 	// longFor is how many publications after the first have [rankcache.MaxTop] rows, and how many
 	// have what somebody has asked for beyond a shorter top.

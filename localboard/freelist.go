@@ -23,6 +23,7 @@ type freeList struct {
 	leaves      []*leaf
 	inners      []*innerNode
 	roots       []rootBuffer
+	pins        []*pins // a late reader may still count itself there, and undo it at once
 	changeLists [][]change
 	retired     []retired // replaced, but possibly pinned; oldest first
 	pending     retired   // replaced for the next publication
@@ -78,6 +79,9 @@ func (f *freeList) takeRoot() (r rootBuffer) {
 	return r
 }
 
+// takePins returns pins for a ranking.
+func (f *freeList) takePins() *pins { return pop(&f.pins) }
+
 // takeChangeList returns an empty list for about n changes.
 func (f *freeList) takeChangeList(n int) []change {
 	if last := len(f.changeLists) - 1; last >= 0 {
@@ -110,7 +114,7 @@ func (f *freeList) reclaim(r *retired) {
 	if !r.pins.idle() || r.pins.permanent.Load() {
 		f.permanent, f.hasPermanent = max(f.permanent, r.version), true
 	} else {
-		f.roots = append(f.roots, r.root)
+		f.roots, f.pins = append(f.roots, r.root), append(f.pins, r.pins)
 		if cap(r.changes) <= maxFreeChanges {
 			f.changeLists = append(f.changeLists, r.changes)
 		}
@@ -145,5 +149,5 @@ func (f *freeList) bytes() int {
 	for i := range f.roots {
 		roots += f.roots[i].bytes()
 	}
-	return leaves*int(unsafe.Sizeof(leaf{})) + inners*int(unsafe.Sizeof(innerNode{})) + roots + changes*int(unsafe.Sizeof(change{}))
+	return leaves*int(unsafe.Sizeof(leaf{})) + inners*int(unsafe.Sizeof(innerNode{})) + roots + len(f.pins)*int(unsafe.Sizeof(pins{})) + changes*int(unsafe.Sizeof(change{}))
 }

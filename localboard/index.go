@@ -183,7 +183,7 @@ func (x *index) freeze() ranking {
 		rootBuffer: buf,
 		rows:       x.rows,
 		version:    x.version - 1,
-		pins:       new(pins),
+		pins:       x.free.takePins(),
 		free:       x.free,
 	}
 }

@@ -143,6 +143,9 @@ func (s *Sidecar) close() {
 // run works until ctx is done; then it reports not ready, answers for the drain time
 // and returns. The first part that fails ends the others.
 func (s *Sidecar) run(ctx context.Context) error {
+	if err := yield.ShortSlices(); err != nil {
+		s.log.Debug("threads keep the kernel's slices", "err", err)
+	}
 	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errStopped)
 	group, live := errgroup.WithContext(live)

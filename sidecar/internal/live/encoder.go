@@ -157,8 +157,9 @@ func (e *encoder) setTimer(now time.Time) {
 func (e *encoder) look(now time.Time) {
 	e.woken.Store(false)
 	e.pausing = now.Add(e.hub.cfg.Interval)
-	q, l := e.query(), new(look)
+	q, l := e.query(), &e.hub.loop.look
 	var kept bool
+	*l = look{}
 	if l.Answer, kept = e.hub.unheard.PeekInto(&e.hub.loop.rows, &q, e.key.Limit); kept && (e.isNewest(&l.Answer) || e.join(waitForNothing, l)) {
 		e.notSmall()
 		e.take(l)

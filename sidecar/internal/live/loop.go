@@ -18,7 +18,8 @@ const notifiedAtOnce = 4
 // take most of a core, and page reads must not wait for it: the loop yields after every few.
 type loop struct {
 	steps  yield.Steps       // of its turns and of their streams; the goroutine's
-	rows   []rankcache.Entry // room for those of a page; the goroutine's
+	look   look              // room for what is kept here; the goroutine's
+	rows   []rankcache.Entry // room for its rows; the goroutine's
 	signal chan struct{}     // holds one
 
 	mu      sync.Mutex // taken last
