@@ -61,6 +61,11 @@ func sourcesOf(t *testing.T, r *Reader, board rankcache.BoardID) map[string]Sour
 	if a, ok := r.Peek(&q, 0, 50); ok {
 		got["peek"] = a.Source
 	}
+	got["peek into"] = SourceRedis
+	if a, ok := r.PeekInto(new([]rankcache.Entry), &q, 50); ok {
+		got["peek into"] = a.Source
+	}
+	got["current at"], _ = r.CurrentAt(&q)
 	if r.Tiers().Mode(board, "") == rooms.ModeSuperHot {
 		rows, err := r.Standings(ctx, q, nil, []string{fixture.Member(1)})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 	"unsafe"
 
 	"rankcache"
@@ -48,6 +49,38 @@ func TestReaderSources(t *testing.T) {
 				t.Errorf("first is %s, want %s", a.Entries[0].Member, fixture.Member(c.first))
 			}
 		})
+	}
+}
+
+// TestPeekInto: what is kept here, a whole board's rows in the caller's room.
+func TestPeekInto(t *testing.T) {
+	for _, c := range []struct {
+		board  rankcache.BoardID
+		order  rankcache.Direction
+		source Source // SourceRedis: none
+		own    bool
+	}{{"local", rankcache.Descending, SourceLocal, true}, {"local", rankcache.Ascending, SourceLocal, true}, {"hot", rankcache.Descending, SourceHot, false},
+		{"hot", rankcache.Ascending, SourceRedis, false}, {"filling", rankcache.Descending, SourceRedis, false}, {"any", rankcache.Descending, SourceRedis, false},
+		{"shut", rankcache.Descending, SourceRedis, false}} {
+		env := newEnv()
+		r, room, q := env.reader(), make([]rankcache.Entry, 0, 50), Query{Board: c.board, Order: c.order}
+		a, ok := r.PeekInto(&room, &q, 50)
+		if ok != (c.source != SourceRedis) || ok && (a.Source != c.source || len(a.Entries) != 50) || env.Origin.Calls.Load() != 0 {
+			t.Errorf("%s: %v from %v, %d rows, %d calls", c.board, ok, a.Source, len(a.Entries), env.Origin.Calls.Load())
+		}
+		if own := len(room) == 50 && &room[0] == &a.Entries[0]; own != c.own {
+			t.Errorf("%s: in the room %v, want %v", c.board, own, c.own)
+		}
+		if c.order == rankcache.Ascending && c.source == SourceRedis {
+			continue // a hot board has a copy, of other rows
+		}
+		want, _ := r.Copy(&q)
+		if c.source == SourceRedis {
+			want.Source, want.CurrentAt = SourceRedis, time.Time{}
+		}
+		if source, at := r.CurrentAt(&q); source != want.Source || !at.Equal(want.CurrentAt) {
+			t.Errorf("%s: current at %v in %v, want %v in %v", c.board, at, source, want.CurrentAt, want.Source)
+		}
 	}
 }
 

@@ -24,8 +24,9 @@ type encoder struct {
 	hub    *Hub
 	key    Key
 	epoch  string
-	woken  atomic.Bool // the page may have changed since it was read
-	queued atomic.Bool // it is in the loop's queue
+	woken  atomic.Bool  // the page may have changed since it was read
+	queued atomic.Bool  // it is in the loop's queue
+	told   atomic.Int64 // when the newest version was made, in ns since 1970; the loop sets it
 
 	reading   chan *look  // gets a look that has to wait for Redis or profiles; nil: there is none
 	failed    error       // of the last look
@@ -277,6 +278,7 @@ func (e *encoder) update(l *look) {
 // publish makes v the newest version and notifies the streams.
 func (e *encoder) publish(v *version, currentAt time.Time) {
 	e.hub.metrics.versions.Inc()
+	e.told.Store(time.Now().UnixNano())
 	e.mu.Lock()
 	if e.newest != nil {
 		e.newest.forget()

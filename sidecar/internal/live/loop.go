@@ -23,8 +23,13 @@ type loop struct {
 	signal chan struct{}     // holds one
 
 	mu      sync.Mutex // taken last
+	quiet   []*encoder // whose page has not changed for a while; they get turns first
 	waiting []*encoder
 }
+
+// quietFor is how long a page has not changed that gets the next turn: hundreds of pages that
+// change all the time take some 50 ms, and nobody notices a change of these that comes later.
+const quietFor = 500 * time.Millisecond
 
 func newLoop(doYield func()) loop {
 	return loop{signal: make(chan struct{}, 1), steps: yield.Every(notifiedAtOnce, doYield)}
@@ -35,8 +40,13 @@ func (l *loop) queue(e *encoder) {
 	if e.queued.Swap(true) {
 		return
 	}
+	quiet := time.Since(time.Unix(0, e.told.Load())) > quietFor
 	l.mu.Lock()
-	l.waiting = append(l.waiting, e)
+	if quiet {
+		l.quiet = append(l.quiet, e)
+	} else {
+		l.waiting = append(l.waiting, e)
+	}
 	l.mu.Unlock()
 	select {
 	case l.signal <- struct{}{}:
@@ -46,28 +56,37 @@ func (l *loop) queue(e *encoder) {
 
 // run gives turns until the hub drains. It must be called once, by a goroutine of its own.
 func (l *loop) run(drain <-chan struct{}) {
-	var queued []*encoder
 	for {
 		select {
 		case <-drain:
 			return
 		case <-l.signal:
 		}
-		queued = l.take(queued)
-		for _, e := range queued {
+		for e := l.next(); e != nil; e = l.next() {
 			e.queued.Store(false)
 			e.turn(time.Now())
 			l.steps.Done(1)
 		}
-		clear(queued)
 	}
 }
 
-// take returns what is queued, and leaves room for more in its place.
-func (l *loop) take(room []*encoder) []*encoder {
+// next takes an encoder from the queue, nil if there is none.
+func (l *loop) next() *encoder {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	queued := l.waiting
-	l.waiting = room[:0]
-	return queued
+	if e := shift(&l.quiet); e != nil {
+		return e
+	}
+	return shift(&l.waiting)
+}
+
+// shift takes the first of a queue.
+func shift(queue *[]*encoder) *encoder {
+	if len(*queue) == 0 {
+		return nil
+	}
+	e := (*queue)[0]
+	(*queue)[0] = nil
+	*queue = (*queue)[1:]
+	return e
 }
