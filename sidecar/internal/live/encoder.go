@@ -116,12 +116,13 @@ func (e *encoder) lookIfDue(now time.Time) {
 	case e.gone:
 	case e.asked() && (e.kept || e.failed != nil || e.blocked()):
 		e.kept = false
-		e.look(now)
+		e.look()
 	case !now.Before(e.lookAt):
 		e.lookAt = now.Add(time.Duration(float64(e.hub.cfg.Look) * (0.9 + 0.2*rand.Float64())))
 		e.lookIfWatched(now)
 	case e.woken.Load() && !e.kept && !now.Before(e.pausing):
-		e.look(now)
+		e.pausing = now.Add(e.hub.cfg.Interval)
+		e.look()
 	}
 }
 
@@ -131,7 +132,7 @@ func (e *encoder) lookIfWatched(now time.Time) {
 	case e.watchers() > 0:
 		e.unwatched = time.Time{}
 		e.hub.reader.Count(e.key.Board)
-		e.look(now)
+		e.look()
 	case e.unwatched.IsZero():
 		e.unwatched, e.kept = now, true
 		e.notSmall()
@@ -155,9 +156,8 @@ func (e *encoder) setTimer(now time.Time) {
 
 // look reads the page and makes a version of it if it is another one. What this process keeps is
 // read at once; for Redis, and for profiles that are not kept, a goroutine waits.
-func (e *encoder) look(now time.Time) {
+func (e *encoder) look() {
 	e.woken.Store(false)
-	e.pausing = now.Add(e.hub.cfg.Interval)
 	q, l := e.query(), &e.hub.loop.look
 	var kept bool
 	*l = look{}
@@ -278,7 +278,9 @@ func (e *encoder) update(l *look) {
 // publish makes v the newest version and notifies the streams.
 func (e *encoder) publish(v *version, currentAt time.Time) {
 	e.hub.metrics.versions.Inc()
-	e.told.Store(time.Now().UnixNano())
+	now := time.Now()
+	e.told.Store(now.UnixNano())
+	e.pausing = now.Add(e.hub.cfg.Interval)
 	e.mu.Lock()
 	if e.newest != nil {
 		e.newest.forget()

@@ -446,6 +446,35 @@ func TestLoopYields(t *testing.T) {
 	}
 }
 
+// TestFirstChangeIsTold: after a look at which nothing was new the next change waits for nothing.
+func TestFirstChangeIsTold(t *testing.T) {
+	w := newWorld(t, Config{Look: time.Hour}) // its loop does nothing: no stream is opened
+	e, now := newEncoder(w.hub.Load(), key), time.Now()
+	defer e.timer.Stop()
+	e.kept = false
+	e.add(func() {})
+	look := func() uint64 {
+		now = now.Add(time.Hour + 10*time.Minute)
+		e.turn(now)
+		return e.newest.n
+	}
+	if first, again := look(), look(); first != 1 || again != 1 {
+		t.Fatalf("versions %d and %d", first, again)
+	}
+	w.set("best", 1e6)
+	w.publish()
+	e.woken.Store(true)
+	if e.turn(now.Add(time.Millisecond)); e.newest.n != 2 {
+		t.Errorf("version %d after the change", e.newest.n)
+	}
+	w.set("best", 2e6)
+	w.publish()
+	e.woken.Store(true)
+	if e.turn(time.Now()); e.newest.n != 2 {
+		t.Errorf("version %d at once after another", e.newest.n)
+	}
+}
+
 // TestQuietPagesFirst: a page that has not changed for a while gets the next turn.
 func TestQuietPagesFirst(t *testing.T) {
 	l, now := newLoop(nil), time.Now().UnixNano()
