@@ -15,7 +15,8 @@
 // # Publication
 //
 // [Board.Publish] applies the changes to the index (publish.go), freezes it as a
-// ranking, and stores a pointer to a new view: ranking, members and top of one moment.
+// ranking, and stores a pointer to a new view: ranking and members of one moment, whose
+// top the first reader makes.
 // The index is a three-level counted B+ tree whose root is a slice: inner nodes of up
 // to 31 leaves, leaves of up to 31 rows (index.go, node.go), each row a handle and its
 // sort key (sortkey.go). A node that readers may use is copied before it is written,
@@ -44,6 +45,6 @@
 //   - record, handle, tag: a member's id and seq; the record's place; half of its id's hash
 //   - sort key: score and first bytes of the id, as numbers that sort as rows do
 //   - change: a score that is applied and not yet published
-//   - ranking: an immutable version of the index; view: a ranking with members and top
+//   - ranking: an immutable version of the index; view: a ranking with members, and a top once it is asked for
 //   - pin: a reader's count on a ranking; retired: replaced nodes that may be pinned
 package localboard
