@@ -262,7 +262,7 @@ func (p *publisher) all() {
 // thousands of streams they take once or twice as long, and many readers can make it a hundred times.
 const (
 	shortPiece, longPiece = 50 * time.Microsecond, time.Millisecond
-	mostYields              = 4
+	mostYields            = 4
 )
 
 // round yields during one round of work at many boards. Under constant load each yield waits
