@@ -62,11 +62,21 @@ func (l *loop) run(drain <-chan struct{}) {
 			return
 		case <-l.signal:
 		}
-		for e := l.next(); e != nil; e = l.next() {
+		for e := l.next(); e != nil && !closed(drain); e = l.next() {
 			e.queued.Store(false)
 			e.turn(time.Now())
 			l.steps.Done(1)
 		}
+	}
+}
+
+// closed reports whether a channel that nothing is sent to is closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
