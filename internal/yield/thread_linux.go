@@ -16,8 +16,8 @@ import (
 // with the kernel's own (docs/speed/LIVE.md).
 const slice = 100 * time.Microsecond
 
-// ShortSlices has the kernel give the process's threads short turns, those of now and those
-// that they start. Before Linux 6.12 it has no effect. Shares of the core stay as they are.
+// ShortSlices has the kernel give the process's threads short slices of time, those of now and
+// those that they start. Before Linux 6.12 it has no effect. Shares of the core stay as they are.
 func ShortSlices() error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {

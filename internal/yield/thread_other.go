@@ -4,10 +4,10 @@ package yield
 
 import "syscall"
 
-// What threads do is left as it is: the program runs on Linux, elsewhere it is developed.
-
+// yieldThread does nothing: the program runs on Linux, elsewhere it is developed.
 func yieldThread() {}
 
+// ShortSlices does nothing, either.
 func ShortSlices() error { return nil }
 
 func rawRead(fd uintptr, p []byte) (int, error) { return syscall.Read(int(fd), p) }

@@ -24,9 +24,8 @@ type encoder struct {
 	hub    *Hub
 	key    Key
 	epoch  string
-	woken  atomic.Bool  // the page may have changed since it was read
-	queued atomic.Bool  // it is in the loop's queue
-	told   atomic.Int64 // when the newest version was made, in ns since 1970; the loop sets it
+	woken  atomic.Bool // the page may have changed since it was read
+	queued atomic.Bool // it is in the loop's queue
 
 	reading   chan *look  // gets a look that has to wait for Redis or profiles; nil: there is none
 	failed    error       // of the last look
@@ -278,9 +277,7 @@ func (e *encoder) update(l *look) {
 // publish makes v the newest version and notifies the streams.
 func (e *encoder) publish(v *version, currentAt time.Time) {
 	e.hub.metrics.versions.Inc()
-	now := time.Now()
-	e.told.Store(now.UnixNano())
-	e.pausing = now.Add(e.hub.cfg.Interval)
+	e.pausing = time.Now().Add(e.hub.cfg.Interval)
 	e.mu.Lock()
 	if e.newest != nil {
 		e.newest.forget()

@@ -235,7 +235,14 @@ func (h *Hub) startDrain() []*encoder {
 }
 
 // Draining reports whether Drain was called.
-func (h *Hub) Draining() bool { return closed(h.drain) }
+func (h *Hub) Draining() bool {
+	select {
+	case <-h.drain:
+		return true
+	default:
+		return false
+	}
+}
 
 // Wait returns when the loop has ended and all streams are closed, after Drain.
 func (h *Hub) Wait() { h.running.Wait() }

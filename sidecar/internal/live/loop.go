@@ -23,13 +23,8 @@ type loop struct {
 	signal chan struct{}     // holds one
 
 	mu      sync.Mutex // taken last
-	quiet   []*encoder // whose page has not changed for a while; they get turns first
 	waiting []*encoder
 }
-
-// quietFor is how long a page has not changed that gets the next turn: hundreds of pages that
-// change all the time take some 50 ms, and nobody notices a change of these that comes later.
-const quietFor = 500 * time.Millisecond
 
 func newLoop(doYield func()) loop {
 	return loop{signal: make(chan struct{}, 1), steps: yield.Every(notifiedAtOnce, doYield)}
@@ -40,13 +35,8 @@ func (l *loop) queue(e *encoder) {
 	if e.queued.Swap(true) {
 		return
 	}
-	quiet := time.Since(time.Unix(0, e.told.Load())) > quietFor
 	l.mu.Lock()
-	if quiet {
-		l.quiet = append(l.quiet, e)
-	} else {
-		l.waiting = append(l.waiting, e)
-	}
+	l.waiting = append(l.waiting, e)
 	l.mu.Unlock()
 	select {
 	case l.signal <- struct{}{}:
@@ -56,47 +46,28 @@ func (l *loop) queue(e *encoder) {
 
 // run gives turns until the hub drains. It must be called once, by a goroutine of its own.
 func (l *loop) run(drain <-chan struct{}) {
+	var queued []*encoder
 	for {
 		select {
 		case <-drain:
 			return
 		case <-l.signal:
 		}
-		for e := l.next(); e != nil && !closed(drain); e = l.next() {
+		queued = l.take(queued)
+		for _, e := range queued {
 			e.queued.Store(false)
 			e.turn(time.Now())
 			l.steps.Done(1)
 		}
+		clear(queued)
 	}
 }
 
-// closed reports whether a channel that nothing is sent to is closed.
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// next takes an encoder from the queue, nil if there is none.
-func (l *loop) next() *encoder {
+// take returns what is queued, and leaves room for more in its place.
+func (l *loop) take(room []*encoder) []*encoder {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := shift(&l.quiet); e != nil {
-		return e
-	}
-	return shift(&l.waiting)
-}
-
-// shift takes the first of a queue.
-func shift(queue *[]*encoder) *encoder {
-	if len(*queue) == 0 {
-		return nil
-	}
-	e := (*queue)[0]
-	(*queue)[0] = nil
-	*queue = (*queue)[1:]
-	return e
+	queued := l.waiting
+	l.waiting = room[:0]
+	return queued
 }

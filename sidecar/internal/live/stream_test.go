@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -472,28 +471,6 @@ func TestFirstChangeIsTold(t *testing.T) {
 	e.woken.Store(true)
 	if e.turn(time.Now()); e.newest.n != 2 {
 		t.Errorf("version %d at once after another", e.newest.n)
-	}
-}
-
-// TestQuietPagesFirst: a page that has not changed for a while gets the next turn.
-func TestQuietPagesFirst(t *testing.T) {
-	l, now := newLoop(nil), time.Now().UnixNano()
-	all := make([]*encoder, 5)
-	for i := range all {
-		all[i] = new(encoder)
-		if i != 2 && i != 4 {
-			all[i].told.Store(now)
-		}
-		l.queue(all[i])
-		l.queue(all[i]) // once is enough
-	}
-	for _, want := range []int{2, 4, 0, 1, 3} {
-		if got := slices.Index(all, l.next()); got != want {
-			t.Errorf("turn of %d, want %d", got, want)
-		}
-	}
-	if l.next() != nil {
-		t.Error("one more turn")
 	}
 }
 
