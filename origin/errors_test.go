@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,12 @@ func TestUnavailable(t *testing.T) {
 				if !errors.Is(err, rankcache.ErrUnavailable) {
 					t.Errorf("%s: %v", method, err)
 				}
+			}
+			calls := testutil.ToFloat64(o.bulkReader.metrics.errors.WithLabelValues("totals", "unavailable"))
+			_, err = o.Stamps(t.Context(), slices.Repeat([]rankcache.BoardID{"1_2_3"}, 3*stampsAtOnce))
+			calls = testutil.ToFloat64(o.bulkReader.metrics.errors.WithLabelValues("totals", "unavailable")) - calls
+			if !errors.Is(err, rankcache.ErrUnavailable) || calls != 1 {
+				t.Errorf("stamps of three pipelines: %v after %v calls, want one", err, calls)
 			}
 			equal(t, "counted", testutil.ToFloat64(o.bulkReader.metrics.errors.WithLabelValues("page", "unavailable")), 1.0)
 		})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,14 +12,15 @@ import (
 	"rankcache"
 )
 
-// stampsAtOnce is the most boards in one pipeline: about 100 KiB each way.
-const stampsAtOnce = 1000
+// stampsAtOnce is the most boards in one pipeline. To compose one and to read its replies takes
+// 0.2 ms, and only between two of them does a request that arrives meanwhile get its turn.
+const stampsAtOnce = 100
 
 // Stamps returns the state and the members of each board, read in one pipeline for
-// every 1,000 boards; each stamp is of one instant. A seq of 0 is unknown: its key is
-// missing, or (with an error that joins the reasons) the board could not be read. The
-// members are those of the sorted set; the sum is unknown while a writer adds the
-// board up.
+// every 100 boards; each stamp is of one instant. A seq of 0 is unknown: its key is
+// missing, or (with an error that joins the reasons) the board could not be read. After a
+// pipeline that Redis leaves unanswered the rest is not asked for. The members are those of
+// the sorted set; the sum is unknown while a writer adds the board up.
 func (b bulkReader) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]rankcache.Stamp, error) {
 	stamps := make([]rankcache.Stamp, len(boards))
 	var errs []error
@@ -33,6 +35,9 @@ func (b bulkReader) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]r
 			if err != nil {
 				errs = append(errs, explain(ctx, "totals "+string(boards[from+i]), r.err))
 			}
+		}
+		if !slices.ContainsFunc(reads, stampRead.answered) {
+			break
 		}
 	}
 	return stamps, joinFew(append(errs, b.readTorn(ctx, boards, torn, stamps)))
@@ -111,6 +116,12 @@ func (r *stampRead) finish(keys []string, total TotalSource, at time.Time) error
 		r.stamp = stamp
 	}
 	return err
+}
+
+// answered reports whether Redis has answered, if only with an error.
+func (r stampRead) answered() bool {
+	var reply redis.Error
+	return r.err == nil || errors.As(r.err, &reply)
 }
 
 // notNil returns err unless it only reports a missing key.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache"
+	"rankcache/internal/yield"
 )
 
 // logEvery is the shortest time between two log lines of one kind.
@@ -70,8 +71,10 @@ func (r *Runner) Ready() (ready bool, reason string) { return r.members.readines
 func (r *Runner) Status() []rankcache.BoardStatus {
 	boards := r.feeds.sorted()
 	all := make([]rankcache.BoardStatus, len(boards))
+	pass := yield.Every(boardsAtOnce, r.cfg.Yield)
 	for i, f := range boards {
 		all[i] = f.describe()
+		pass.Done(1)
 	}
 	return all
 }

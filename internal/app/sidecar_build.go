@@ -217,7 +217,7 @@ func (s *Sidecar) buildAdmission() error {
 	}
 	s.memory = newMemoryShare(limits, budget, profiles, s.options.kafkaKeys, s.log)
 	s.memory.budget() // limits Go from the start
-	s.admission = admission.New(admission.Config{Budget: s.memory.budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.boards}.held,
+	s.admission = admission.New(admission.Config{Budget: s.memory.budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.boards, s.yielder.Yield}.held,
 		Follow: s.runner.Follow, Log: s.log}, s.registry)
 	s.parts = append(s.parts, s.admission)
 	return nil
