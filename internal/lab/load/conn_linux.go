@@ -15,6 +15,7 @@ const replyRoom = 32 << 10
 type conn struct {
 	fd   int
 	due  int64 // when the request under way was due, ns on the loop's clock
+	free int64 // since when it has waited for a request, if it does
 	busy bool
 	left int // replies that the request under way still gets
 	buf  []byte

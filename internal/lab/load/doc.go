@@ -19,10 +19,10 @@
 //
 // # Pace
 //
-// A paced run gives the i-th request the time start + i/rate, whether or not
+// A paced run gives the i-th request a time in the i-th interval, whether or not
 // earlier ones were answered, and measures from that time: a server that stalls
 // is charged with every request that was due meanwhile (no
-// coordinated omission).
+// coordinated omission). An urgent one is not charged with what the load itself is late.
 //
 // It needs Linux: epoll, /proc/<pid>/task/*/schedstat and sched_setaffinity.
 // Elsewhere every function returns [errors.ErrUnsupported].

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"syscall"
@@ -71,7 +72,7 @@ func (d *driver) connect(i int) error {
 	if err := unix.EpollCtl(d.epoll, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}); err != nil {
 		return fmt.Errorf("epoll: %w", err)
 	}
-	d.free = append(d.free, i)
+	d.free, c.free = append(d.free, i), d.now()
 	return nil
 }
 
@@ -124,8 +125,13 @@ func (d *driver) patience(now, end int64) int {
 	return int(max(0, wake-now) / int64(time.Millisecond))
 }
 
-// dueAt is when the i-th request of the timetable is due.
-func (d *driver) dueAt(i int) int64 { return int64(float64(i) * d.every) }
+// dueAt is when the i-th request of the timetable is due: in the i-th interval, each at another
+// point of it. At even distances all would come at the same time before a tick of the kernel, or
+// of the server, and a run would measure that.
+func (d *driver) dueAt(i int) int64 {
+	_, point := math.Modf(float64(i) * math.Phi)
+	return int64((float64(i) + point) * d.every)
+}
 
 // askDue gives free connections the requests that are due by now.
 func (d *driver) askDue(now int64) error {
@@ -139,11 +145,23 @@ func (d *driver) askDue(now int64) error {
 		}
 		i := d.free[0] // in turn: a server closes a connection that asks nothing
 		d.free = slices.Delete(d.free, 0, 1)
+		if d.cfg.Urgent && d.conns[i].free <= due {
+			d.sentLate(now - due)
+			due = now
+		}
 		if err := d.ask(i, due); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sentLate counts a request that waited for the load, not for a connection: nothing of that is
+// the server's delay. An urgent load is late when the whole machine stands still.
+func (d *driver) sentLate(by int64) {
+	if d.counting && by >= int64(time.Millisecond) {
+		d.result.SentLate++
+	}
 }
 
 func (d *driver) ask(i int, due int64) error {
@@ -197,7 +215,7 @@ func (d *driver) reply(i int) error {
 		return d.lost(i, err)
 	}
 	if done {
-		d.free = append(d.free, i)
+		d.free, c.free = append(d.free, i), d.now()
 		d.count(c)
 	}
 	return nil

@@ -12,9 +12,12 @@ type Result struct {
 	// Unanswered requests of a paced run were due in the window and not answered
 	// at its end. They count in the latencies with the time waited so far.
 	Unanswered int
-	Window     time.Duration // as it really was
-	CPU        time.Duration // of the server's processes
-	Error      error         // the first that was counted
+	// SentLate requests of an urgent run were sent a millisecond or more after they were due,
+	// though a connection was free. Their latency counts from when they were sent.
+	SentLate int
+	Window   time.Duration // as it really was
+	CPU      time.Duration // of the server's processes
+	Error    error         // the first that was counted
 
 	latencies []time.Duration // of a paced run, sorted
 }

@@ -59,7 +59,8 @@ type Config struct {
 	// Rate is requests a second. 0: as many as are answered.
 	Rate float64
 	// Urgent has the load go before all other threads of its core, if the system allows
-	// it: what it measures is then the server's delay and not its own.
+	// it: what it measures is then the server's delay and not its own. What it sends late
+	// nevertheless, with a connection free, counts from when it is sent.
 	Urgent bool
 	// Pids are the server's processes, whose CPU time is measured.
 	Pids []int
