@@ -54,9 +54,9 @@ func newBenchLiveCommand() *cobra.Command {
 		Use:   "live",
 		Short: "Measure live pages: CPU for each event, and how late events and page reads are",
 		Long: `Start a sidecar with many super-hot boards that change at a steady rate, and read pages
-beside. In turns measure it without streams and with some streams of each board: the CPU time
-that an event costs, how late it is after the broker has acknowledged the update, and how late
-page reads are. Some further boards change once in a second or two: their events are first
+beside. In turns measure it with some streams of each board and without: the CPU time that an
+event costs, how late it is after the broker has acknowledged the update, and how late page reads
+are. Without streams this process works for nothing, as long as it took for the streams' clients. Some further boards change once in a second or two: their events are first
 changes. All are boards of one class, whose updates share a topic: with one topic each the broker
 needs a core of its own for a few hundred. The sidecar has the last core, everything else the
 others; GOMAXPROCS is 2, as Go has it in a pod with a CPU limit of 1. Needs Linux and a
@@ -118,11 +118,13 @@ const ownGarbage = 400
 
 // liveRound is one measurement.
 type liveRound struct {
-	busy, events, readsP99 float64 // cores; each second; ms
-	quiet, lively          []time.Duration
+	busy, clients              float64 // cores: of the sidecar; of this process
+	events, readsP95, readsP99 float64 // each second; ms
+	reads, sentLate            int
+	quiet, lively              []time.Duration
 }
 
-// measureLive measures without streams and with them in turns.
+// measureLive measures with streams and without in turns.
 func (b *liveBench) measureLive(ctx context.Context, sidecar int, _ *openReport) error {
 	ids := b.smallBoards()
 	if err := b.awaitOpen(ctx, 0, append(ids, otherBoard)...); err != nil {
@@ -136,24 +138,23 @@ func (b *liveBench) measureLive(ctx context.Context, sidecar int, _ *openReport)
 	var without, with []liveRound
 	for round := range b.rounds {
 		fmt.Fprintf(b.progress, "round %d of %d\n", round+1, b.rounds)
-		for _, streams := range []int{0, b.streams} {
-			r, err := b.round(ctx, sidecar, changes, streams)
-			if err != nil {
-				return err
-			}
-			if streams == 0 {
-				without = append(without, r)
-			} else {
-				with = append(with, r)
-			}
+		one, err := b.round(ctx, sidecar, changes, b.streams, 0)
+		if err != nil {
+			return err
 		}
+		other, err := b.round(ctx, sidecar, changes, 0, one.clients)
+		if err != nil {
+			return err
+		}
+		with, without = append(with, one), append(without, other)
 	}
 	b.report.finish(without, with)
 	return nil
 }
 
-// round changes the boards, reads pages and watches each board by some streams.
-func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams int) (r liveRound, err error) {
+// round changes the boards, reads pages and watches each board by some streams. This process
+// takes as many cores as busy says, if that is more.
+func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams int, busy float64) (r liveRound, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	w, err := watchAll(b.rpc, c, streams)
@@ -166,41 +167,49 @@ func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams 
 	}
 	changed := make(chan error, 1)
 	go func() { changed <- c.run(ctx) }()
+	go keepBusy(ctx, busy)
 	select { // what the first seconds are like counts for nothing
 	case <-time.After(2 * time.Second):
 	case err := <-changed:
 		return r, fmt.Errorf("change boards: %w", err)
 	}
 	w.reset()
-	before, err := load.CPU([]int{sidecar})
-	if err != nil {
+	if err = b.readPages(ctx, sidecar, c.boards[0].id, &r); err != nil {
 		return r, err
 	}
-	began := time.Now()
-	reads, err := load.Run(ctx, load.Config{Target: b.data, Connections: 16, Window: b.window, Rate: b.openBench.rate, Urgent: b.apart,
-		Question: load.Question{Requests: [][]byte{topRequest(c.boards[0].id)}, Status: 200}})
-	if err == nil && reads.Errors > 0 {
-		err = fmt.Errorf("%d reads failed: %w", reads.Errors, reads.Error)
-	}
-	if err != nil {
-		return r, err
-	}
-	took := time.Since(began).Seconds()
-	after, err := load.CPU([]int{sidecar})
-	if err != nil {
-		return r, err
-	}
-	r.busy, r.readsP99 = (after-before).Seconds()/took, reads.Percentile(0.99).Seconds()*1000
 	var events int
 	events, r.quiet, r.lively, err = w.results()
-	r.events = float64(events) / took
-	fmt.Fprintf(b.progress, "  %2d streams a board: %.0f events/s, %.2f cores, page reads p95 %.2f ms, p99 %.2f ms; %d of %d sent late\n",
-		streams, r.events, r.busy, reads.Percentile(0.95).Seconds()*1000, r.readsP99, reads.SentLate, reads.Requests)
+	r.events = float64(events) / b.window.Seconds()
+	fmt.Fprintf(b.progress, "  %2d streams a board: %.0f events/s, %.2f cores (clients %.2f), page reads p95 %.2f ms, p99 %.2f ms; %d of %d sent late\n",
+		streams, r.events, r.busy, r.clients, r.readsP95, r.readsP99, r.sentLate, r.reads)
 	stop()
 	if failed := <-changed; !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
 	}
 	return r, err
+}
+
+// readPages reads pages of one board for the window, and sets what was measured meanwhile.
+func (b *liveBench) readPages(ctx context.Context, sidecar int, board rankcache.BoardID, r *liveRound) error {
+	before, err := load.CPU([]int{sidecar})
+	if err != nil {
+		return err
+	}
+	began, own := time.Now(), load.OwnCPU()
+	reads, err := load.Run(ctx, load.Config{Target: b.data, Connections: 16, Window: b.window, Rate: b.openBench.rate, Urgent: b.apart,
+		Question: load.Question{Requests: [][]byte{topRequest(board)}, Status: 200}})
+	if err == nil && reads.Errors > 0 {
+		err = fmt.Errorf("%d reads failed: %w", reads.Errors, reads.Error)
+	}
+	if err != nil {
+		return err
+	}
+	after, err := load.CPU([]int{sidecar})
+	took := time.Since(began).Seconds()
+	r.busy, r.clients = (after-before).Seconds()/took, (load.OwnCPU()-own).Seconds()/took
+	r.readsP95, r.readsP99 = reads.Percentile(0.95).Seconds()*1000, reads.Percentile(0.99).Seconds()*1000
+	r.reads, r.sentLate = reads.Requests, reads.SentLate
+	return err
 }
 
 func (r *liveReport) finish(without, with []liveRound) {
