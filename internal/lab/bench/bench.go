@@ -45,10 +45,11 @@ func newBenchHotCommand() *cobra.Command {
 	return cmd
 }
 
-// median returns the middle of values, the lower of two. It sorts them.
+// median returns the middle of values, or the mean of the middle two. It sorts them.
 func median[T int64 | float64](values []T) T {
 	slices.Sort(values)
-	return values[(len(values)-1)/2]
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
 func newBenchProfileCommand() *cobra.Command {

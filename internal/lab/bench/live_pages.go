@@ -56,7 +56,7 @@ func newBenchLiveCommand() *cobra.Command {
 		Long: `Start a sidecar with many super-hot boards that change at a steady rate, and read pages
 beside. In turns measure it with some streams of each board and without: the CPU time that an
 event costs, how late it is after the broker has acknowledged the update, and how late page reads
-are. Without streams this process works for nothing, as long as it took for the streams' clients. Some further boards change once in a second or two: their events are first
+are. Some further boards change once in a second or two: their events are first
 changes. All are boards of one class, whose updates share a topic: with one topic each the broker
 needs a core of its own for a few hundred. The sidecar has the last core, everything else the
 others; GOMAXPROCS is 2, as Go has it in a pod with a CPU limit of 1. Needs Linux and a
@@ -118,7 +118,7 @@ const ownGarbage = 400
 
 // liveRound is one measurement.
 type liveRound struct {
-	busy, clients              float64 // cores: of the sidecar; of this process
+	busy                       float64 // cores of the sidecar
 	events, readsP95, readsP99 float64 // each second; ms
 	reads, sentLate            int
 	quiet, lively              []time.Duration
@@ -138,11 +138,11 @@ func (b *liveBench) measureLive(ctx context.Context, sidecar int, _ *openReport)
 	var without, with []liveRound
 	for round := range b.rounds {
 		fmt.Fprintf(b.progress, "round %d of %d\n", round+1, b.rounds)
-		one, err := b.round(ctx, sidecar, changes, b.streams, 0)
+		one, err := b.round(ctx, sidecar, changes, b.streams)
 		if err != nil {
 			return err
 		}
-		other, err := b.round(ctx, sidecar, changes, 0, one.clients)
+		other, err := b.round(ctx, sidecar, changes, 0)
 		if err != nil {
 			return err
 		}
@@ -152,9 +152,8 @@ func (b *liveBench) measureLive(ctx context.Context, sidecar int, _ *openReport)
 	return nil
 }
 
-// round changes the boards, reads pages and watches each board by some streams. This process
-// takes as many cores as busy says, if that is more.
-func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams int, busy float64) (r liveRound, err error) {
+// round changes the boards, reads pages and watches each board by some streams.
+func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams int) (r liveRound, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	w, err := watchAll(b.rpc, c, streams)
@@ -167,7 +166,6 @@ func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams 
 	}
 	changed := make(chan error, 1)
 	go func() { changed <- c.run(ctx) }()
-	go keepBusy(ctx, busy)
 	select { // what the first seconds are like counts for nothing
 	case <-time.After(2 * time.Second):
 	case err := <-changed:
@@ -180,8 +178,8 @@ func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams 
 	var events int
 	events, r.quiet, r.lively, err = w.results()
 	r.events = float64(events) / b.window.Seconds()
-	fmt.Fprintf(b.progress, "  %2d streams a board: %.0f events/s, %.2f cores (clients %.2f), page reads p95 %.2f ms, p99 %.2f ms; %d of %d sent late\n",
-		streams, r.events, r.busy, r.clients, r.readsP95, r.readsP99, r.sentLate, r.reads)
+	fmt.Fprintf(b.progress, "  %2d streams a board: %.0f events/s, %.2f cores, page reads p95 %.2f ms, p99 %.2f ms; %d of %d sent late\n",
+		streams, r.events, r.busy, r.readsP95, r.readsP99, r.sentLate, r.reads)
 	stop()
 	if failed := <-changed; !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
@@ -195,7 +193,7 @@ func (b *liveBench) readPages(ctx context.Context, sidecar int, board rankcache.
 	if err != nil {
 		return err
 	}
-	began, own := time.Now(), load.OwnCPU()
+	began := time.Now()
 	reads, err := load.Run(ctx, load.Config{Target: b.data, Connections: 16, Window: b.window, Rate: b.openBench.rate, Urgent: b.apart,
 		Question: load.Question{Requests: [][]byte{topRequest(board)}, Status: 200}})
 	if err == nil && reads.Errors > 0 {
@@ -205,8 +203,7 @@ func (b *liveBench) readPages(ctx context.Context, sidecar int, board rankcache.
 		return err
 	}
 	after, err := load.CPU([]int{sidecar})
-	took := time.Since(began).Seconds()
-	r.busy, r.clients = (after-before).Seconds()/took, (load.OwnCPU()-own).Seconds()/took
+	r.busy = (after - before).Seconds() / time.Since(began).Seconds()
 	r.readsP95, r.readsP99 = reads.Percentile(0.95).Seconds()*1000, reads.Percentile(0.99).Seconds()*1000
 	r.reads, r.sentLate = reads.Requests, reads.SentLate
 	return err

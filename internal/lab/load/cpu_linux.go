@@ -33,13 +33,6 @@ func CPU(pids []int) (total time.Duration, err error) {
 	return total, nil
 }
 
-// OwnCPU returns how long this process has run until now, threads that have ended included.
-func OwnCPU() time.Duration {
-	var used unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // with these arguments it can't fail
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
 // tasksOf returns the folders of a process's threads.
 func tasksOf(pid int) ([]string, error) {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))

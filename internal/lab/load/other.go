@@ -14,9 +14,6 @@ func Run(context.Context, Config) (*Result, error) { return nil, errors.ErrUnsup
 // CPU needs Linux.
 func CPU([]int) (time.Duration, error) { return 0, errors.ErrUnsupported }
 
-// OwnCPU needs Linux.
-func OwnCPU() time.Duration { return 0 }
-
 // Cores needs Linux.
 func Cores() ([]int, error) { return nil, errors.ErrUnsupported }
 
