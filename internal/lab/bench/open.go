@@ -30,6 +30,7 @@ type openBench struct {
 	rate        float64 // reads a second of the other board
 	window      time.Duration
 	apart       bool
+	core        int // the sidecar's, if it has one of its own
 	dir         string
 	data        load.Target
 	args        []string // further ones of the sidecar
@@ -147,7 +148,7 @@ func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 	defer sidecar.Wait()
 	defer sidecar.Process.Signal(os.Interrupt)
 	report = &openReport{Kafka: b.kafkaWhat, Members: b.members, Boards: b.boards, Cores: "shared by all"}
-	if sidecarCore >= 0 {
+	if b.core = sidecarCore; sidecarCore >= 0 {
 		report.Cores = fmt.Sprintf("the sidecar has core %d of %d", sidecarCore, runtime.NumCPU())
 		if err := load.Pin(sidecar.Process.Pid, sidecarCore); err != nil {
 			return nil, err

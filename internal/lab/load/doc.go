@@ -10,6 +10,8 @@
 //	resp.go     the same in Redis's protocol
 //	cpu_linux.go    CPU of the servers' processes in the window, and the cores of
 //	            servers and load
+//	core_linux.go    when other programs had the server's core
+//	disturbance.go   the answers that these did not hold up
 //	result.go   what is reported: rate, CPU per request, latencies, errors
 //
 // The loop is one thread over epoll with non-blocking sockets, two system calls

@@ -30,6 +30,7 @@ type driver struct {
 	free   []int // indexes of connections that wait for a request
 	events []unix.EpollEvent
 	start  time.Time
+	begun  int64 // start by the kernel's monotonic clock
 
 	next    int // request to ask next
 	every   float64
@@ -46,7 +47,7 @@ func newDriver(ctx context.Context, cfg *Config) (*driver, error) {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
 	d := &driver{ctx: ctx, cfg: cfg, epoll: epoll, conns: make([]conn, cfg.Connections),
-		free: make([]int, 0, cfg.Connections), events: make([]unix.EpollEvent, eventsAtOnce), start: time.Now()}
+		free: make([]int, 0, cfg.Connections), events: make([]unix.EpollEvent, eventsAtOnce), start: time.Now(), begun: monotonic()}
 	if cfg.Rate > 0 {
 		d.every = 1e9 / cfg.Rate
 	}
@@ -227,7 +228,9 @@ func (d *driver) count(c *conn) {
 	}
 	d.result.Requests++
 	if d.cfg.Rate > 0 {
-		d.result.latencies = append(d.result.latencies, time.Duration(d.now()-c.due))
+		now := d.now()
+		d.result.latencies = append(d.result.latencies, time.Duration(now-c.due))
+		d.result.answers = append(d.result.answers, span{d.begun + c.due, d.begun + now})
 	}
 }
 
@@ -276,8 +279,10 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		runtime.LockOSThread() // to its end: an urgent thread is not for other goroutines
-		if cfg.Urgent {
+		runtime.LockOSThread()
+		if !cfg.Urgent { // whose thread is not for other goroutines: it ends, and its CPU time is not counted any more
+			defer runtime.UnlockOSThread()
+		} else {
 			_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
 		}
 		result, err = drive(ctx, &cfg)
@@ -305,7 +310,7 @@ func (d *driver) window() (*Result, error) {
 		return nil, err
 	}
 	from := d.now()
-	d.result, d.counting = Result{latencies: d.room()}, true
+	d.result, d.counting = Result{latencies: make([]time.Duration, 0, d.room()), answers: make([]span, 0, d.room())}, true
 	err = d.until(d.cfg.Window)
 	d.counting = false
 	to := d.now()
@@ -323,7 +328,5 @@ func (d *driver) window() (*Result, error) {
 	return r, nil
 }
 
-// room is for the latencies of the window, so that none has to be made in it.
-func (d *driver) room() []time.Duration {
-	return make([]time.Duration, 0, int(d.cfg.Rate*d.cfg.Window.Seconds())+d.cfg.Connections+1)
-}
+// room is how many latencies the window can have, so that no room has to be made in it.
+func (d *driver) room() int { return int(d.cfg.Rate*d.cfg.Window.Seconds()) + d.cfg.Connections + 1 }
