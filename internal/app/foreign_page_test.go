@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -42,12 +43,24 @@ func (h *fixture) theft(order string) string {
 	return fmt.Sprintf(`{"order":"theft-%s","board":%q,"member":"thief","op":"incr","delta":1000}`, order, h.small)
 }
 
+// awaitWriter waits until the writer takes scores: before, it refuses whatever comes.
+func (h *fixture) awaitWriter(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, time.Minute, func() error {
+		if code, body := h.writer.Get("scores", "/v1/scores"); code == http.StatusServiceUnavailable {
+			return fmt.Errorf("the writer: %d %s", code, body)
+		}
+		return nil
+	})
+}
+
 // TestWriteToken: with a token set, nothing else changes a score.
 func TestWriteToken(t *testing.T) {
 	t.Parallel()
 	doc, err := apitest.Load(sidecar.OpenAPI())
 	must(t, err)
 	h := newFixture(t, "--write-token", "hush-write")
+	h.awaitWriter(t)
 	for _, c := range []struct {
 		authorization, contentType, site string
 		status                           int
