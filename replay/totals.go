@@ -26,8 +26,8 @@ type totalsPoller struct {
 	errLog  rate.Sometimes
 
 	pass    yield.Steps // boards
-	crowded bool // there are many boards: those at rest are read more rarely
-	again   bool // a second look is due
+	crowded bool        // there are many boards: those at rest are read more rarely
+	again   bool        // a second look is due
 }
 
 const (
