@@ -51,6 +51,7 @@ func WatchCore(core, pid int) (*CoreWatch, error) {
 func (w *CoreWatch) Stop() (Disturbance, error) {
 	close(w.stop)
 	<-w.ended
+	w.comes(w.pid, monotonic())
 	_ = unix.Munmap(w.ring)
 	_ = unix.Close(w.fd)
 	if w.lost {

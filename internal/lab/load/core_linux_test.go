@@ -18,7 +18,7 @@ func TestWatchCore(t *testing.T) {
 		t.Fatal(err)
 	}
 	core, ctx := cores[0], t.Context()
-	busy := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+	busy := exec.CommandContext(ctx, "sh", "-c", "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.002; done")
 	if err := busy.Start(); err != nil {
 		t.Fatal(err)
 	}
