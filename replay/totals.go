@@ -12,7 +12,7 @@ import (
 	"rankcache/internal/yield"
 )
 
-// totalsPoller reads the totals of all boards from Redis, in one round trip each
+// totalsPoller reads the totals of all boards from Redis, in a few round trips each
 // time: the gates' target, and a check that open boards keep up. Its fields belong
 // to the goroutine of run.
 type totalsPoller struct {

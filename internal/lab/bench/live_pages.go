@@ -47,9 +47,9 @@ type liveReport struct {
 	ReadsWithout  float64 `json:"reads_p99_without_streams_ms"`
 	ReadsP99Ratio float64 `json:"reads_p99_ratio"`
 	// The same of the reads that no other program held up; 0 if the system does not tell.
-	FreeP99      float64 `json:"undisturbed_reads_p99_ms"`
-	FreeWithout  float64 `json:"undisturbed_reads_p99_without_streams_ms"`
-	FreeP99Ratio float64 `json:"undisturbed_reads_p99_ratio"`
+	UndisturbedP99      float64 `json:"undisturbed_reads_p99_ms"`
+	UndisturbedWithout  float64 `json:"undisturbed_reads_p99_without_streams_ms"`
+	UndisturbedP99Ratio float64 `json:"undisturbed_reads_p99_ratio"`
 }
 
 func newBenchLiveCommand() *cobra.Command {
@@ -63,8 +63,8 @@ event costs, how late it is after the broker has acknowledged the update, and ho
 are: of all, and of those that no other program of this machine held up. For this the kernel
 tells when the sidecar's core ran another program, to root or with CAP_PERFMON.
 
-Some further boards change once in a second or two: their events are first changes. All are boards of one class, whose updates share a topic: with one topic each the broker
-needs a core of its own for a few hundred. The sidecar has the last core, everything else the
+Some further boards change once in a second or two: their events are first changes. All are
+boards of one class, whose updates share a topic: with one topic each the broker needs a core of its own for a few hundred. The sidecar has the last core, everything else the
 others; GOMAXPROCS is 2, as Go has it in a pod with a CPU limit of 1. Needs Linux and a
 redis-server in PATH.`,
 		Example: "  rankcache-lab bench live\n  rankcache-lab bench live --boards 50 --streams 2 -o json",
@@ -126,7 +126,7 @@ const ownGarbage = 400
 type liveRound struct {
 	busy                       float64 // cores of the sidecar
 	events, readsP95, readsP99 float64 // each second; ms
-	freeP99                    float64 // of reads that no other program held up; 0: not known
+	undisturbedP99             float64 // of reads that no other program held up; 0: not known
 	reads, sentLate, heldUp    int
 	quiet, lively              []time.Duration
 }
@@ -186,7 +186,7 @@ func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams 
 	events, r.quiet, r.lively, err = w.results()
 	r.events = float64(events) / b.window.Seconds()
 	fmt.Fprintf(b.progress, "  %2d streams a board: %.0f events/s, %.2f cores, page reads p95 %.2f ms, p99 %.2f ms; %d of %d sent late, %d held up by other programs, p99 of the rest %.2f ms\n",
-		streams, r.events, r.busy, r.readsP95, r.readsP99, r.sentLate, r.reads, r.heldUp, r.freeP99)
+		streams, r.events, r.busy, r.readsP95, r.readsP99, r.sentLate, r.reads, r.heldUp, r.undisturbedP99)
 	stop()
 	if failed := <-changed; !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
@@ -219,7 +219,7 @@ func (b *liveBench) readPages(ctx context.Context, sidecar int, board rankcache.
 	} else {
 		var free *load.Result
 		free, r.heldUp = reads.Undisturbed(others)
-		r.freeP99 = free.Percentile(0.99).Seconds() * 1000
+		r.undisturbedP99 = free.Percentile(0.99).Seconds() * 1000
 	}
 	after, err := load.CPU([]int{sidecar})
 	r.busy = (after - before).Seconds() / time.Since(began).Seconds()
@@ -239,22 +239,22 @@ func (r *liveReport) finish(without, with []liveRound) {
 	busy := func(l *liveRound) float64 { return l.busy }
 	reads := func(l *liveRound) float64 { return l.readsP99 }
 	r.Busy, r.BusyWithout = of(with, busy), of(without, busy)
-	free := func(l *liveRound) float64 { return l.freeP99 }
+	free := func(l *liveRound) float64 { return l.undisturbedP99 }
 	r.ReadsP99, r.ReadsWithout = of(with, reads), of(without, reads)
-	r.FreeP99, r.FreeWithout = of(with, free), of(without, free)
+	r.UndisturbedP99, r.UndisturbedWithout = of(with, free), of(without, free)
 	r.EventsPerS = of(with, func(l *liveRound) float64 { return l.events })
 	r.QuietP99 = of(with, func(l *liveRound) float64 { return p99(l.quiet) })
 	r.BusyP99 = of(with, func(l *liveRound) float64 { return p99(l.lively) })
-	var cost, ratio, freeRatio []float64
+	var cost, ratio, undisturbedRatio []float64
 	for i := range with {
 		cost = append(cost, (with[i].busy-without[i].busy)/with[i].events*1e6)
 		ratio = append(ratio, with[i].readsP99/without[i].readsP99)
-		if with[i].freeP99 > 0 && without[i].freeP99 > 0 {
-			freeRatio = append(freeRatio, with[i].freeP99/without[i].freeP99)
+		if with[i].undisturbedP99 > 0 && without[i].undisturbedP99 > 0 {
+			undisturbedRatio = append(undisturbedRatio, with[i].undisturbedP99/without[i].undisturbedP99)
 		}
 	}
-	if r.CPUPerEvent, r.ReadsP99Ratio = median(cost), median(ratio); len(freeRatio) > 0 {
-		r.FreeP99Ratio = median(freeRatio)
+	if r.CPUPerEvent, r.ReadsP99Ratio = median(cost), median(ratio); len(undisturbedRatio) > 0 {
+		r.UndisturbedP99Ratio = median(undisturbedRatio)
 	}
 }
 
@@ -275,7 +275,7 @@ changes of a busy board, p99:       %6.1f ms
 page reads beside, p99:             %6.2f ms, %.2f without streams, ratio %.2f
 that no other program held up:      %6.2f ms, %.2f without streams, ratio %.2f
 `, r.Kafka, r.Cores, r.Boards, r.Watchers, r.EventsPerS, r.CPUPerEvent, r.Busy, r.BusyWithout, r.QuietP99, r.BusyP99, r.ReadsP99, r.ReadsWithout, r.ReadsP99Ratio,
-		r.FreeP99, r.FreeWithout, r.FreeP99Ratio)
+		r.UndisturbedP99, r.UndisturbedWithout, r.UndisturbedP99Ratio)
 	return err
 }
 

@@ -2,6 +2,7 @@ package load
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,7 @@ func (w *CoreWatch) Stop() (Disturbance, error) {
 	_ = unix.Munmap(w.ring)
 	_ = unix.Close(w.fd)
 	if w.lost {
-		return nil, fmt.Errorf("the kernel has lost records of switches")
+		return nil, errors.New("the kernel has lost records of switches")
 	}
 	return w.spans, nil
 }
