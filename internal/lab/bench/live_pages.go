@@ -25,6 +25,7 @@ type liveBench struct {
 	rate    float64
 	rounds  int
 	memory  string // GOMEMLIMIT
+	first   bool   // the sidecar goes before other programs of its core
 	rpc     string // address
 	report  *liveReport
 }
@@ -46,10 +47,6 @@ type liveReport struct {
 	ReadsP99      float64 `json:"reads_p99_ms"` // page reads beside the streams
 	ReadsWithout  float64 `json:"reads_p99_without_streams_ms"`
 	ReadsP99Ratio float64 `json:"reads_p99_ratio"`
-	// The same of the reads that no other program held up; 0 if the system does not tell.
-	UndisturbedP99      float64 `json:"undisturbed_reads_p99_ms"`
-	UndisturbedWithout  float64 `json:"undisturbed_reads_p99_without_streams_ms"`
-	UndisturbedP99Ratio float64 `json:"undisturbed_reads_p99_ratio"`
 }
 
 func newBenchLiveCommand() *cobra.Command {
@@ -60,13 +57,14 @@ func newBenchLiveCommand() *cobra.Command {
 		Long: `Start a sidecar with many super-hot boards that change at a steady rate, and read pages
 beside. In turns measure it with some streams of each board and without: the CPU time that an
 event costs, how late it is after the broker has acknowledged the update, and how late page reads
-are: of all, and of those that no other program of this machine held up. For this the kernel
-tells when the sidecar's core ran another program, to root or with CAP_PERFMON.
+are. Some further boards change once in a second or two: their events are first changes. All are
+boards of one class, whose updates share a topic: with one topic each the broker needs a core of
+its own for a few hundred.
 
-Some further boards change once in a second or two: their events are first changes. All are
-boards of one class, whose updates share a topic: with one topic each the broker needs a core of its own for a few hundred. The sidecar has the last core, everything else the
-others; GOMAXPROCS is 2, as Go has it in a pod with a CPU limit of 1. Needs Linux and a
-redis-server in PATH.`,
+The sidecar has the last core, everything else the others. What else this machine runs there, such
+as an agent, would count as the sidecar's delay; so the sidecar goes before it (real-time class,
+for root or with CAP_SYS_NICE), with streams and without. GOMAXPROCS is 2, as Go has it in a pod
+with a CPU limit of 1. Needs Linux and a redis-server in PATH.`,
 		Example: "  rankcache-lab bench live\n  rankcache-lab bench live --boards 50 --streams 2 -o json",
 		Args:    app.NoArgs,
 	}
@@ -79,6 +77,7 @@ redis-server in PATH.`,
 	flags.DurationVar(&b.window, "window", 30*time.Second, "time over which a round is measured, without streams and with them")
 	flags.IntVar(&b.rounds, "rounds", 5, "rounds")
 	flags.StringVar(&b.memory, "go-memory", "670MiB", "GOMEMLIMIT of the sidecar: what a pod with a limit of 768 MiB leaves for Go")
+	flags.BoolVar(&b.first, "first", true, "the sidecar goes before other programs of its core")
 	output := app.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
@@ -126,13 +125,15 @@ const ownGarbage = 400
 type liveRound struct {
 	busy                       float64 // cores of the sidecar
 	events, readsP95, readsP99 float64 // each second; ms
-	undisturbedP99             float64 // of reads that no other program held up; 0: not known
-	reads, sentLate, heldUp    int
+	reads, sentLate            int
 	quiet, lively              []time.Duration
 }
 
 // measureLive measures with streams and without in turns.
-func (b *liveBench) measureLive(ctx context.Context, sidecar int, _ *openReport) error {
+func (b *liveBench) measureLive(ctx context.Context, sidecar int, started *openReport) error {
+	if b.first && b.core >= 0 {
+		started.Cores += b.goFirst(sidecar)
+	}
 	ids := b.smallBoards()
 	if err := b.awaitOpen(ctx, 0, append(ids, otherBoard)...); err != nil {
 		return err
@@ -157,6 +158,15 @@ func (b *liveBench) measureLive(ctx context.Context, sidecar int, _ *openReport)
 	}
 	b.report.finish(without, with)
 	return nil
+}
+
+// goFirst returns how the sidecar shares its core.
+func (b *liveBench) goFirst(sidecar int) string {
+	if err := load.GoFirst(sidecar); err != nil {
+		fmt.Fprintf(b.progress, "other programs of this machine delay the sidecar: %v\n", err)
+		return ", shared with other programs"
+	}
+	return ", before other programs"
 }
 
 // round changes the boards, reads pages and watches each board by some streams.
@@ -185,8 +195,8 @@ func (b *liveBench) round(ctx context.Context, sidecar int, c *changes, streams 
 	var events int
 	events, r.quiet, r.lively, err = w.results()
 	r.events = float64(events) / b.window.Seconds()
-	fmt.Fprintf(b.progress, "  %2d streams a board: %.0f events/s, %.2f cores, page reads p95 %.2f ms, p99 %.2f ms; %d of %d sent late, %d held up by other programs, p99 of the rest %.2f ms\n",
-		streams, r.events, r.busy, r.readsP95, r.readsP99, r.sentLate, r.reads, r.heldUp, r.undisturbedP99)
+	fmt.Fprintf(b.progress, "  %2d streams a board: %.0f events/s, %.2f cores, page reads p95 %.2f ms, p99 %.2f ms; %d of %d sent late\n",
+		streams, r.events, r.busy, r.readsP95, r.readsP99, r.sentLate, r.reads)
 	stop()
 	if failed := <-changed; !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
@@ -200,26 +210,14 @@ func (b *liveBench) readPages(ctx context.Context, sidecar int, board rankcache.
 	if err != nil {
 		return err
 	}
-	watch, unknown := load.WatchCore(b.core, sidecar)
 	began := time.Now()
 	reads, err := load.Run(ctx, load.Config{Target: b.data, Connections: 16, Window: b.window, Rate: b.openBench.rate, Urgent: b.apart,
 		Question: load.Question{Requests: [][]byte{topRequest(board)}, Status: 200}})
 	if err == nil && reads.Errors > 0 {
 		err = fmt.Errorf("%d reads failed: %w", reads.Errors, reads.Error)
 	}
-	var others load.Disturbance
-	if unknown == nil {
-		others, unknown = watch.Stop()
-	}
 	if err != nil {
 		return err
-	}
-	if unknown != nil {
-		fmt.Fprintf(b.progress, "  not known which reads other programs held up: %v\n", unknown)
-	} else {
-		var free *load.Result
-		free, r.heldUp = reads.Undisturbed(others)
-		r.undisturbedP99 = free.Percentile(0.99).Seconds() * 1000
 	}
 	after, err := load.CPU([]int{sidecar})
 	r.busy = (after - before).Seconds() / time.Since(began).Seconds()
@@ -239,23 +237,16 @@ func (r *liveReport) finish(without, with []liveRound) {
 	busy := func(l *liveRound) float64 { return l.busy }
 	reads := func(l *liveRound) float64 { return l.readsP99 }
 	r.Busy, r.BusyWithout = of(with, busy), of(without, busy)
-	free := func(l *liveRound) float64 { return l.undisturbedP99 }
 	r.ReadsP99, r.ReadsWithout = of(with, reads), of(without, reads)
-	r.UndisturbedP99, r.UndisturbedWithout = of(with, free), of(without, free)
 	r.EventsPerS = of(with, func(l *liveRound) float64 { return l.events })
 	r.QuietP99 = of(with, func(l *liveRound) float64 { return p99(l.quiet) })
 	r.BusyP99 = of(with, func(l *liveRound) float64 { return p99(l.lively) })
-	var cost, ratio, undisturbedRatio []float64
+	var cost, ratio []float64
 	for i := range with {
 		cost = append(cost, (with[i].busy-without[i].busy)/with[i].events*1e6)
 		ratio = append(ratio, with[i].readsP99/without[i].readsP99)
-		if with[i].undisturbedP99 > 0 && without[i].undisturbedP99 > 0 {
-			undisturbedRatio = append(undisturbedRatio, with[i].undisturbedP99/without[i].undisturbedP99)
-		}
 	}
-	if r.CPUPerEvent, r.ReadsP99Ratio = median(cost), median(ratio); len(undisturbedRatio) > 0 {
-		r.UndisturbedP99Ratio = median(undisturbedRatio)
-	}
+	r.CPUPerEvent, r.ReadsP99Ratio = median(cost), median(ratio)
 }
 
 // p99 returns the 99th percentile in milliseconds, 0 of none.
@@ -273,9 +264,7 @@ func (r *liveReport) print(to io.Writer) error {
 first change of a quiet board, p99: %6.1f ms
 changes of a busy board, p99:       %6.1f ms
 page reads beside, p99:             %6.2f ms, %.2f without streams, ratio %.2f
-that no other program held up:      %6.2f ms, %.2f without streams, ratio %.2f
-`, r.Kafka, r.Cores, r.Boards, r.Watchers, r.EventsPerS, r.CPUPerEvent, r.Busy, r.BusyWithout, r.QuietP99, r.BusyP99, r.ReadsP99, r.ReadsWithout, r.ReadsP99Ratio,
-		r.UndisturbedP99, r.UndisturbedWithout, r.UndisturbedP99Ratio)
+`, r.Kafka, r.Cores, r.Boards, r.Watchers, r.EventsPerS, r.CPUPerEvent, r.Busy, r.BusyWithout, r.QuietP99, r.BusyP99, r.ReadsP99, r.ReadsWithout, r.ReadsP99Ratio)
 	return err
 }
 

@@ -9,9 +9,7 @@
 //	http.go     what a whole reply is, in HTTP/1.1
 //	resp.go     the same in Redis's protocol
 //	cpu_linux.go    CPU of the servers' processes in the window, and the cores of
-//	            servers and load
-//	core_linux.go    when other programs had the server's core
-//	disturbance.go   the answers that these did not hold up
+//	            servers and load, and who goes first there
 //	result.go   what is reported: rate, CPU per request, latencies, errors
 //
 // The loop is one thread over epoll with non-blocking sockets, two system calls
@@ -26,7 +24,7 @@
 // is charged with every request that was due meanwhile (no
 // coordinated omission). An urgent one is not charged with what the load itself is late.
 //
-// It needs Linux: epoll, /proc/<pid>/task/*/schedstat and sched_setaffinity.
+// It needs Linux: epoll, /proc/<pid>/task/*/schedstat, sched_setaffinity and sched_setattr.
 // Elsewhere every function returns [errors.ErrUnsupported].
 //
 // Entry: [Run].

@@ -30,7 +30,6 @@ type driver struct {
 	free   []int // indexes of connections that wait for a request
 	events []unix.EpollEvent
 	start  time.Time
-	begun  int64 // start by the kernel's monotonic clock
 
 	next    int // request to ask next
 	every   float64
@@ -47,7 +46,7 @@ func newDriver(ctx context.Context, cfg *Config) (*driver, error) {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
 	d := &driver{ctx: ctx, cfg: cfg, epoll: epoll, conns: make([]conn, cfg.Connections),
-		free: make([]int, 0, cfg.Connections), events: make([]unix.EpollEvent, eventsAtOnce), start: time.Now(), begun: monotonic()}
+		free: make([]int, 0, cfg.Connections), events: make([]unix.EpollEvent, eventsAtOnce), start: time.Now()}
 	if cfg.Rate > 0 {
 		d.every = 1e9 / cfg.Rate
 	}
@@ -228,9 +227,7 @@ func (d *driver) count(c *conn) {
 	}
 	d.result.Requests++
 	if d.cfg.Rate > 0 {
-		now := d.now()
-		d.result.latencies = append(d.result.latencies, time.Duration(now-c.due))
-		d.result.answers = append(d.result.answers, span{d.begun + c.due, d.begun + now})
+		d.result.latencies = append(d.result.latencies, time.Duration(d.now()-c.due))
 	}
 }
 
@@ -283,7 +280,7 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 		if !cfg.Urgent { // whose thread is not for other goroutines: it ends, and its CPU time is not counted any more
 			defer runtime.UnlockOSThread()
 		} else {
-			_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
+			_ = goFirst(0)
 		}
 		result, err = drive(ctx, &cfg)
 	}()
@@ -310,7 +307,7 @@ func (d *driver) window() (*Result, error) {
 		return nil, err
 	}
 	from := d.now()
-	d.result, d.counting = Result{latencies: make([]time.Duration, 0, d.room()), answers: make([]span, 0, d.room())}, true
+	d.result, d.counting = Result{latencies: d.room()}, true
 	err = d.until(d.cfg.Window)
 	d.counting = false
 	to := d.now()
@@ -328,5 +325,7 @@ func (d *driver) window() (*Result, error) {
 	return r, nil
 }
 
-// room is how many latencies the window can have, so that no room has to be made in it.
-func (d *driver) room() int { return int(d.cfg.Rate*d.cfg.Window.Seconds()) + d.cfg.Connections + 1 }
+// room is for the latencies of the window, so that none has to be made in it.
+func (d *driver) room() []time.Duration {
+	return make([]time.Duration, 0, int(d.cfg.Rate*d.cfg.Window.Seconds())+d.cfg.Connections+1)
+}

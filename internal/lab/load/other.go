@@ -20,14 +20,8 @@ func Cores() ([]int, error) { return nil, errors.ErrUnsupported }
 // Pin needs Linux.
 func Pin(int, ...int) error { return errors.ErrUnsupported }
 
-// CoreWatch needs Linux.
-type CoreWatch struct{}
-
-// WatchCore needs Linux.
-func WatchCore(int, int) (*CoreWatch, error) { return nil, errors.ErrUnsupported }
-
-// Stop needs Linux.
-func (*CoreWatch) Stop() (Disturbance, error) { return nil, errors.ErrUnsupported }
+// GoFirst needs Linux.
+func GoFirst(int) error { return errors.ErrUnsupported }
 
 // Streams need Linux.
 type Streams struct{}

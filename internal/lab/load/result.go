@@ -20,7 +20,6 @@ type Result struct {
 	Error    error         // the first that was counted
 
 	latencies []time.Duration // of a paced run, sorted
-	answers   []span          // of the same, without those that are unanswered
 }
 
 // Rate returns good replies a second.
