@@ -24,8 +24,8 @@ const (
 	commandRedisSeconds, commandWriterSeconds = 21e-6, 18e-6
 	// "Live pages, Connect and gRPC": CPU of the sidecar for an event.
 	eventSeconds = 7.0e-6
-	// There, too: heap and stacks of a stream over HTTP/1.1, ten of a key.
-	streamBytes = 3_400
+	// There, too: heap and stacks of a stream over HTTP/1.1, ten of a key, and over HTTP/2.
+	streamBytes, http2StreamBytes = 3_400, 17_900
 	// "The ledger": bytes of PostgreSQL for a change, more than those of MariaDB.
 	rowBytes = 454
 

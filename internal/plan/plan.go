@@ -29,6 +29,7 @@ type Question struct {
 	PollEvery   time.Duration // interval of calls to the cloud's API; 0: no cloud
 	UpdateBytes int           // of one update as JSON; 0: as the writer encodes it
 	Streams     int           // live streams of one pod
+	HTTP2       int           // of them over HTTP/2, as those of gRPC
 	StreamRate  float64       // events a second of one stream
 	LedgerRows  float64       // changes a second that the ledger keeps; 0: no ledger
 	LedgerKeep  time.Duration // how long; 0: for ever
@@ -84,12 +85,11 @@ func Make(q Question) Answer {
 		members += n
 	}
 	pods := float64(q.Pods)
-	streams := float64(q.Streams) * streamBytes
-	heap := float64(members)*float64(memberBytes+q.IDBytes) + counterBytes + float64(q.ProfileMiB)*mib + streams
+	heap := float64(members)*float64(memberBytes+q.IDBytes) + counterBytes + float64(q.ProfileMiB)*mib + q.inStreams()
 	a.PodHeapMiB, a.PodMemoryMiB = heap/mib, q.lowestLimit()/mib
 	a.PodReads, a.PodUpdates = q.Requests/pods, q.Updates
 	a.LiveEvents = float64(q.Streams) * q.StreamRate
-	a.LiveCPU, a.LiveMiB = a.LiveEvents*eventSeconds, streams/mib
+	a.LiveCPU, a.LiveMiB = a.LiveEvents*eventSeconds, q.inStreams()/mib
 	a.PodCPU = a.PodReads*readSeconds + q.besideReads()
 	a.LedgerDayMiB = q.LedgerRows * 86400 * rowBytes / mib
 	a.LedgerMiB = a.LedgerDayMiB * q.LedgerKeep.Hours() / 24
@@ -118,8 +118,13 @@ func (q Question) lowestLimit() float64 {
 		fill = max(fill, boardFillBytes+float64(n*(memberFillBytes+q.IDBytes)))
 	}
 	need += fill
-	inGo := need/heapShare + ownHeapBytes + float64(q.ProfileMiB)*mib + float64(q.Streams)*streamBytes
+	inGo := need/heapShare + ownHeapBytes + float64(q.ProfileMiB)*mib + q.inStreams()
 	return max(need/askedShare, (inGo+outsideBytes)/(1-kernelShare))
+}
+
+// inStreams returns the bytes of the live streams of a pod.
+func (q Question) inStreams() float64 {
+	return float64(q.Streams-q.HTTP2)*streamBytes + float64(q.HTTP2)*http2StreamBytes
 }
 
 // podsNeeded returns how many pods keep each sidecar at or below MaxPodCPU.
@@ -170,6 +175,8 @@ func (q Question) Check() string {
 		return "updates, requests: want 0 or more a second"
 	case q.Streams < 0 || !(q.StreamRate >= 0 && q.LedgerRows >= 0) || math.IsInf(q.StreamRate+q.LedgerRows, 0) || q.LedgerKeep < 0:
 		return "streams, stream-events, ledger-rows, ledger-keep: want 0 or more"
+	case q.HTTP2 < 0 || q.HTTP2 > q.Streams:
+		return "streams-http2: want 0 to --streams"
 	case q.HotBoards < 0 || q.IDBytes < 1 || q.ProfileMiB < 0 || q.UpdateBytes < 0 || q.History < 0 || q.PollEvery < 0:
 		return "want no negative numbers, and member ids of 1 byte or more"
 	case q.Pods == 0 && q.besideReads() >= MaxPodCPU:

@@ -51,6 +51,8 @@ func TestLiveAndLedger(t *testing.T) {
 	near(t, "live memory", a.LiveMiB, 100*streamBytes/1048576.0)
 	near(t, "live heap", a.PodHeapMiB-Make(evening).PodHeapMiB, a.LiveMiB)
 	near(t, "live limit", a.PodMemoryMiB-Make(evening).PodMemoryMiB, a.LiveMiB/0.95)
+	q.HTTP2 = 30
+	near(t, "live memory with HTTP/2", Make(q).LiveMiB, (70*streamBytes+30*http2StreamBytes)/1048576.0)
 	near(t, "a day", a.LedgerDayMiB, 500*86400*rowBytes/1048576.0)
 	near(t, "30 days", a.LedgerMiB, 30*a.LedgerDayMiB)
 }
@@ -89,6 +91,7 @@ func TestCheck(t *testing.T) {
 		"members":               func(q *Question) { q.Members = []int{-1} },
 		"ledger-rows":           func(q *Question) { q.LedgerRows = math.Inf(1) },
 		"streams":               func(q *Question) { q.Streams = -1 },
+		"streams-http2":         func(q *Question) { q.HTTP2 = 1 },
 		"hot-refr":              func(q *Question) { q.Refresh = 0 },
 		"negative":              func(q *Question) { q.History = -1 },
 	} {
@@ -144,7 +147,8 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 partition \| ([\d,]+) \|`, 1},
 		{"openSeconds", openSeconds, `\| a board that is there \| [\d.]+ to ([\d.]+) s in most runs`, 1},
 		{"eventSeconds", eventSeconds, `\| CPU of an event[^|]*\| \| [\d.]+ µs \| ([\d.]+) µs \|`, 1e-6},
-		{"streamBytes", streamBytes, `\| heap and stacks of a stream[^|]*\| \| ([\d,]+) B \|`, 1},
+		{"streamBytes", streamBytes, `\| heap and stacks of a stream over HTTP/1.1[^|]*\| \| ([\d,]+) B \|`, 1},
+		{"http2StreamBytes", http2StreamBytes, `\| the same over HTTP/2[^|]*\| \| ([\d,]+) B \|`, 1},
 		{"rowBytes", rowBytes, `\| postgres \| [\d,]+ \| [\d,]+ \| [\d.]+ ms \| ([\d,]+) \|`, 1},
 		{"commandRedisSeconds", commandRedisSeconds, `CPU per command ([\d.]+) µs in Redis`, 1e-6},
 		{"commandWriterSeconds", commandWriterSeconds, `and ([\d.]+) µs in the writer`, 1e-6},
