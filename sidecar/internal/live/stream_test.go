@@ -202,7 +202,7 @@ func TestSlowClientSkips(t *testing.T) {
 func TestPageAfter(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"tier":     func(w *world) { w.mode("hot"); w.refreshHot() },
-		"closed":   func(w *world) { w.boards.Close(board); w.set(fixture.Member(1), 1.5) },
+		"closed":   func(w *world) { w.set(fixture.Member(1), 1.5); w.boards.Close(board) },
 		"failover": (*world).failover,
 	} {
 		t.Run(name, func(t *testing.T) {
