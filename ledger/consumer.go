@@ -221,24 +221,31 @@ func (c *consumer) rebalance(_ *kafka.Consumer, ev kafka.Event) error {
 // answered. Records that the topic has no longer are skipped, counted and logged as an
 // error. The error is that the consumer is ended, or of a topic that ends before what was read.
 func (c *consumer) place(partition int32) (next int64, err error) {
-	ctx := c.ctx
-	var low, high int64
-	err = c.retry(ctx, "kafka", func() (err error) {
-		low, high, err = c.client.QueryWatermarkOffsets(c.topic, partition, int(watermarksTimeout.Milliseconds()))
-		return err
-	})
+	low, high, err := c.watermarks(partition)
 	if err != nil {
 		return 0, err
 	}
-	err = c.retry(ctx, "database", func() (err error) {
-		next, err = c.stored(ctx, partition, low)
+	err = c.retry(c.ctx, "database", func() (err error) {
+		next, err = c.stored(c.ctx, partition, low)
 		return err
 	})
+	if err == nil && next > high { // another ledger may have read what came since Kafka was asked
+		_, high, err = c.watermarks(partition)
+	}
 	if err == nil && next > high {
 		err = fmt.Errorf("%w: partition %d of %s ends at offset %d, the ledger has read up to %d: if the topic was made anew on purpose, give it another name",
 			ErrTopic, partition, c.topic, high, next)
 	}
 	return next, err
+}
+
+// watermarks asks Kafka for the first offset of a partition, and that behind its last record.
+func (c *consumer) watermarks(partition int32) (low, high int64, err error) {
+	err = c.retry(c.ctx, "kafka", func() (err error) {
+		low, high, err = c.client.QueryWatermarkOffsets(c.topic, partition, int(watermarksTimeout.Milliseconds()))
+		return err
+	})
+	return low, high, err
 }
 
 // ErrTopic reports a topic that is not the one that was read.

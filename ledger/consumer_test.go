@@ -13,8 +13,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
+	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
@@ -177,6 +179,53 @@ func TestTwoConsumersAtOnce(t *testing.T) {
 			t.Errorf("%v rows written by both, want %d", rows, len(updates))
 		}
 	})
+}
+
+// endsAt0 has a broker answer questions for the ends of partitions with 0, for so many times.
+func endsAt0(broker *servers.Kfake, times int64) {
+	var asked atomic.Int64
+	broker.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		req := r.(*kmsg.ListOffsetsRequest)
+		if of := req.Topics[0].Partitions[0]; of.Timestamp != -1 || asked.Add(1) > times {
+			return nil, nil, false
+		}
+		res, topic, part := req.ResponseKind().(*kmsg.ListOffsetsResponse), kmsg.NewListOffsetsResponseTopic(), kmsg.NewListOffsetsResponseTopicPartition()
+		part.Offset, topic.Topic = 0, req.Topics[0].Topic
+		topic.Partitions = append(topic.Partitions, part)
+		res.Topics = append(res.Topics, topic)
+		return res, nil, true
+	})
+}
+
+// TestTopicEndsBeforeWhatWasRead: the topic was made anew; but it was not if another ledger has read
+// what came between the two looks at Kafka and the database.
+func TestTopicEndsBeforeWhatWasRead(t *testing.T) {
+	broker, topic := testkit.Kfake(t), testkit.Name(t)
+	testkit.CreateTopic(t, broker.Addr(), topic, 1, nil)
+	s := newStore(t, testkit.Database(t, "postgres"))
+	_, updates := boards(1, 20)
+	produce := records(topic, 1, updates)
+	_, stop := start(t, s, broker.Addr(), topic, "one")
+	testkit.Produce(t, broker.Addr(), produce[:10]...)
+	await(t, s, 10)
+	stop()
+	endsAt0(broker, 1)
+	_, stop = start(t, s, broker.Addr(), topic, "two")
+	testkit.Produce(t, broker.Addr(), produce[10:]...)
+	await(t, s, 20)
+	stop()
+
+	endsAt0(broker, 1000)
+	l, err := New(Options{Store: s, Kafka: map[string]string{"bootstrap.servers": broker.Addr()}, Topic: topic, Group: "three"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	if err := l.Run(ctx); !errors.Is(err, ErrTopic) {
+		t.Errorf("the ledger has ended with %v, want ErrTopic", err)
+	}
 }
 
 // What the topic has lost before it was read is skipped, counted and found by the proof.

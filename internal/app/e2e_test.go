@@ -16,7 +16,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
 	"rankcache/internal/lab/compare"
@@ -231,35 +230,13 @@ func applied(t *testing.T, client redis.Cmdable, board rankcache.BoardID) int {
 // waitCommitted waits until the writers' group has committed every command.
 func (l *commandLoad) waitCommitted(t *testing.T, atMost time.Duration) {
 	t.Helper()
+	cl := testkit.KafkaClient(t, l.kafkaAddr)
 	testkit.Eventually(t, atMost, func() error {
-		if n, err := committed(t, l.kafkaAddr, l.topic); err != nil || n != int64(len(l.commands)) {
+		if n, err := testkit.Committed(t, cl, l.topic, l.topic, 4); err != nil || n != int64(len(l.commands)) {
 			return fmt.Errorf("%d commands of %d are committed, %v", n, len(l.commands), err)
 		}
 		return nil
 	})
-}
-
-// committed returns how many commands the group that goes by the name of their
-// topic has committed.
-func committed(t *testing.T, kafka, topic string) (n int64, err error) {
-	req := kmsg.NewPtrOffsetFetchRequest()
-	group := kmsg.NewOffsetFetchRequestGroup()
-	of := kmsg.NewOffsetFetchRequestGroupTopic()
-	of.Topic, of.Partitions = topic, []int32{0, 1, 2, 3}
-	group.Group, group.Topics = topic, append(group.Topics, of)
-	req.Groups = append(req.Groups, group)
-	resp, err := req.RequestWith(t.Context(), testkit.KafkaClient(t, kafka))
-	if err != nil {
-		return 0, err
-	}
-	for _, group := range resp.Groups {
-		for _, topic := range group.Topics {
-			for _, p := range topic.Partitions {
-				n += max(p.Offset, 0)
-			}
-		}
-	}
-	return n, nil
 }
 
 func (l *commandLoad) checkRedis(t *testing.T) {

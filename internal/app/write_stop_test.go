@@ -116,10 +116,11 @@ func (h *fixture) commands() string { return h.common[7] }
 // waitCommits waits until the writer has committed more commands than now.
 func (h *fixture) waitCommits(t *testing.T) {
 	t.Helper()
-	before, err := committed(t, testkit.Kafka(t), h.commands())
+	cl := testkit.KafkaClient(t, testkit.Kafka(t))
+	before, err := testkit.Committed(t, cl, h.commands(), h.commands(), 4)
 	must(t, err)
 	testkit.Eventually(t, 30*time.Second, func() error {
-		if n, err := committed(t, testkit.Kafka(t), h.commands()); err != nil || n <= before {
+		if n, err := testkit.Committed(t, cl, h.commands(), h.commands(), 4); err != nil || n <= before {
 			return fmt.Errorf("%d commands are committed, as before, %v", n, err)
 		}
 		return nil
@@ -132,7 +133,7 @@ func (h *fixture) waitCommits(t *testing.T) {
 func (h *fixture) checkWritten(t *testing.T, answered map[string]uint64, more int) {
 	t.Helper()
 	total := applied(t, h.redis(t), h.star)
-	commands, err := committed(t, testkit.Kafka(t), h.commands())
+	commands, err := testkit.Committed(t, testkit.KafkaClient(t, testkit.Kafka(t)), h.commands(), h.commands(), 4)
 	must(t, err)
 	if want := len(answered) + int(commands) + more; total != want {
 		t.Errorf("Redis counts %d orders: want %d answered, %d committed and %d more", total, len(answered), commands, more)

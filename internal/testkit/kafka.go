@@ -206,3 +206,47 @@ func callCtx(t testing.TB) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// Lag returns how many records of a topic with one partition a group has not committed.
+func Lag(t testing.TB, cl *kgo.Client, group, topic string) (int64, error) {
+	t.Helper()
+	committed, err := Committed(t, cl, group, topic, 1)
+	if err != nil {
+		return 0, err
+	}
+	req := kmsg.NewPtrListOffsetsRequest()
+	rt, rp := kmsg.NewListOffsetsRequestTopic(), kmsg.NewListOffsetsRequestTopicPartition()
+	rp.Timestamp = -1 // the end
+	rt.Topic, rt.Partitions = topic, append(rt.Partitions, rp)
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(callCtx(t), cl)
+	if err != nil {
+		return 0, err
+	}
+	end := resp.Topics[0].Partitions[0]
+	return end.Offset - committed, kerr.ErrorForCode(end.ErrorCode)
+}
+
+// Committed returns how many records of a topic's first partitions a group has committed.
+func Committed(t testing.TB, cl *kgo.Client, group, topic string, partitions int32) (n int64, err error) {
+	t.Helper()
+	req, rg, rt := kmsg.NewPtrOffsetFetchRequest(), kmsg.NewOffsetFetchRequestGroup(), kmsg.NewOffsetFetchRequestGroupTopic()
+	rt.Topic = topic
+	for p := range partitions {
+		rt.Partitions = append(rt.Partitions, p)
+	}
+	rg.Group, rg.Topics = group, append(rg.Topics, rt)
+	req.Groups = append(req.Groups, rg)
+	resp, err := req.RequestWith(callCtx(t), cl)
+	if err != nil {
+		return 0, err
+	}
+	for _, g := range resp.Groups {
+		for _, of := range g.Topics {
+			for _, p := range of.Partitions {
+				n += max(p.Offset, 0)
+			}
+		}
+	}
+	return n, nil
+}

@@ -40,6 +40,7 @@ type fixture struct {
 	name     string
 	board    rankcache.BoardID
 	class    string // of the board
+	kafka    string // address
 	database string
 	file     *rooms.File
 	at       int64 // of all commands
@@ -103,12 +104,13 @@ func newIdle(t testing.TB, kind string, dial func(testing.TB) redis.UniversalCli
 func newFixture(t testing.TB, kind string, dial func(testing.TB) redis.UniversalClient) *fixture {
 	t.Helper()
 	f := newIdle(t, kind, dial)
-	o, kafka := f.opts, map[string]string{"bootstrap.servers": testkit.Kfake(t).Addr()}
+	f.kafka = testkit.Kfake(t).Addr()
+	o, kafka := f.opts, map[string]string{"bootstrap.servers": f.kafka}
 	w, err := writer.New(writer.Options{Redis: f.redis, Names: o.Names, Tiers: tiers{f.file}, Kafka: kafka, Group: f.name, BoardLife: 24 * time.Hour,
 		Topics: writer.Topics{CommandPartitions: 1, LedgerPartitions: 1}, Log: o.Log})
 	must(t, err)
 	f.handler = w.Handler()
-	l, err := ledger.New(ledger.Options{Store: o.Store, Kafka: kafka, Topic: o.Names.Ledger, Commands: o.Names.Commands, Group: f.name, Log: o.Log})
+	l, err := ledger.New(ledger.Options{Store: o.Store, Kafka: kafka, Topic: o.Names.Ledger, Group: f.name, Log: o.Log}) // without Commands it does not apply again what tests delete
 	must(t, err)
 	run(t, w.Run)
 	f.of("plain", "warm").give(t, "warm", "m", `"op":"incr","delta":1`) // makes the ledger's topic
@@ -198,6 +200,21 @@ func (f *fixture) settle(t testing.TB) {
 func (f *fixture) state(t testing.TB) rankcache.State {
 	t.Helper()
 	return testkit.BoardState(t, f.redis, f.opts.Names, f.board)
+}
+
+// lose has Redis lose the board, once the writer has read all commands from their topic, too: it
+// would give the board another life otherwise.
+func (f *fixture) lose(t testing.TB) {
+	t.Helper()
+	kafka := testkit.KafkaClient(t, f.kafka)
+	testkit.Eventually(t, testTimeout, func() error {
+		n, err := testkit.Lag(t, kafka, f.name, f.opts.Names.Commands)
+		if err == nil && n > 0 {
+			err = fmt.Errorf("the writer has to read %d commands", n)
+		}
+		return err
+	})
+	must(t, f.redis.Del(t.Context(), f.keys(t)...).Err())
 }
 
 // scores returns what is on the board.

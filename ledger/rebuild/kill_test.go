@@ -77,7 +77,7 @@ func (f *fixture) killedAt(t *testing.T, n int, gone bool) (ended bool) {
 	t.Helper()
 	want, before := f.scores(t), f.state(t)
 	if gone {
-		must(t, f.redis.Del(t.Context(), f.keys(t)...).Err())
+		f.lose(t)
 	} else {
 		must(t, f.redis.ZIncrBy(t.Context(), f.opts.Names.BoardKey(f.board), 1000, "m1").Err())
 	}

@@ -62,7 +62,7 @@ func asItWas(t *testing.T, f *fixture) {
 	f.wantRebuilt(t, want, before)
 
 	before = f.state(t)
-	must(t, f.redis.Del(t.Context(), f.keys(t)...).Err())
+	f.lose(t)
 	done, err = f.Rebuild(t.Context(), f.board)
 	must(t, err)
 	equal(t, "before, of a board that is gone", done.Before.Run, uint64(0))
