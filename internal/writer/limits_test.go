@@ -42,7 +42,7 @@ func commandLimits(board string) map[string]bool {
 	}
 	class := func(fields string) string {
 		orders++
-		return fmt.Sprintf(`{"class":"fans","member":%q,"order":"o-%d","op":"delete",%s}`, board, orders, fields)
+		return fmt.Sprintf(`{"class":"fans","member":%q,"order":"%[1]s-%d","op":"delete",%s}`, board, orders, fields) // runs share this board
 	}
 	return map[string]bool{
 		with("member", `"`+x("m", 128)+`"`):                 true,
