@@ -232,7 +232,7 @@ func (l *commandLoad) waitCommitted(t *testing.T, atMost time.Duration) {
 	t.Helper()
 	cl := testkit.KafkaClient(t, l.kafkaAddr)
 	testkit.Eventually(t, atMost, func() error {
-		if n, err := testkit.Committed(t, cl, l.topic, l.topic, 4); err != nil || n != int64(len(l.commands)) {
+		if n, err := testkit.Committed(t.Context(), cl, l.topic, l.topic, 4); err != nil || n != int64(len(l.commands)) {
 			return fmt.Errorf("%d commands of %d are committed, %v", n, len(l.commands), err)
 		}
 		return nil

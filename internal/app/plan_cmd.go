@@ -43,7 +43,7 @@ tells you when you do not need sidecars. It calls no server.`,
 	flags.DurationVar(&q.PollEvery, "poll-every", hotkey.DefaultPollEvery, "interval of the fleet's calls to the cloud's API; 0: none")
 	flags.IntVar(&q.UpdateBytes, "update-bytes", 0, "`bytes` of one update; 0: as the writer encodes it")
 	flags.IntVar(&q.Streams, "streams", 0, "live `streams` of one pod")
-	flags.IntVar(&q.HTTP2, "streams-http2", 0, "`streams` of them over HTTP/2, as those of gRPC: more memory, and more CPU than is counted")
+	flags.IntVar(&q.HTTP2, "streams-http2", 0, "how many of the `streams` are over HTTP/2, as those of gRPC: they take more memory, and more CPU than is counted")
 	flags.Float64Var(&q.StreamRate, "stream-events", 1, "`events/s` of one live stream")
 	flags.Float64Var(&q.LedgerRows, "ledger-rows", 0, "`changes/s` that the ledger keeps; 0: no ledger")
 	flags.DurationVar(&q.LedgerKeep, "ledger-keep", 0, "how long the ledger keeps changes; 0 for ever")

@@ -117,10 +117,10 @@ func (h *fixture) commands() string { return h.common[7] }
 func (h *fixture) waitCommits(t *testing.T) {
 	t.Helper()
 	cl := testkit.KafkaClient(t, testkit.Kafka(t))
-	before, err := testkit.Committed(t, cl, h.commands(), h.commands(), 4)
+	before, err := testkit.Committed(t.Context(), cl, h.commands(), h.commands(), 4)
 	must(t, err)
 	testkit.Eventually(t, 30*time.Second, func() error {
-		if n, err := testkit.Committed(t, cl, h.commands(), h.commands(), 4); err != nil || n <= before {
+		if n, err := testkit.Committed(t.Context(), cl, h.commands(), h.commands(), 4); err != nil || n <= before {
 			return fmt.Errorf("%d commands are committed, as before, %v", n, err)
 		}
 		return nil
@@ -133,7 +133,7 @@ func (h *fixture) waitCommits(t *testing.T) {
 func (h *fixture) checkWritten(t *testing.T, answered map[string]uint64, more int) {
 	t.Helper()
 	total := applied(t, h.redis(t), h.star)
-	commands, err := testkit.Committed(t, testkit.KafkaClient(t, testkit.Kafka(t)), h.commands(), h.commands(), 4)
+	commands, err := testkit.Committed(t.Context(), testkit.KafkaClient(t, testkit.Kafka(t)), h.commands(), h.commands(), 4)
 	must(t, err)
 	if want := len(answered) + int(commands) + more; total != want {
 		t.Errorf("Redis counts %d orders: want %d answered, %d committed and %d more", total, len(answered), commands, more)

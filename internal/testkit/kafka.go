@@ -208,9 +208,8 @@ func callCtx(t testing.TB) context.Context {
 }
 
 // Lag returns how many records of a topic with one partition a group has not committed.
-func Lag(t testing.TB, cl *kgo.Client, group, topic string) (int64, error) {
-	t.Helper()
-	committed, err := Committed(t, cl, group, topic, 1)
+func Lag(ctx context.Context, cl *kgo.Client, group, topic string) (int64, error) {
+	committed, err := Committed(ctx, cl, group, topic, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -219,7 +218,7 @@ func Lag(t testing.TB, cl *kgo.Client, group, topic string) (int64, error) {
 	rp.Timestamp = -1 // the end
 	rt.Topic, rt.Partitions = topic, append(rt.Partitions, rp)
 	req.Topics = append(req.Topics, rt)
-	resp, err := req.RequestWith(callCtx(t), cl)
+	resp, err := req.RequestWith(ctx, cl)
 	if err != nil {
 		return 0, err
 	}
@@ -228,8 +227,7 @@ func Lag(t testing.TB, cl *kgo.Client, group, topic string) (int64, error) {
 }
 
 // Committed returns how many records of a topic's first partitions a group has committed.
-func Committed(t testing.TB, cl *kgo.Client, group, topic string, partitions int32) (n int64, err error) {
-	t.Helper()
+func Committed(ctx context.Context, cl *kgo.Client, group, topic string, partitions int32) (n int64, err error) {
 	req, rg, rt := kmsg.NewPtrOffsetFetchRequest(), kmsg.NewOffsetFetchRequestGroup(), kmsg.NewOffsetFetchRequestGroupTopic()
 	rt.Topic = topic
 	for p := range partitions {
@@ -237,7 +235,7 @@ func Committed(t testing.TB, cl *kgo.Client, group, topic string, partitions int
 	}
 	rg.Group, rg.Topics = group, append(rg.Topics, rt)
 	req.Groups = append(req.Groups, rg)
-	resp, err := req.RequestWith(callCtx(t), cl)
+	resp, err := req.RequestWith(ctx, cl)
 	if err != nil {
 		return 0, err
 	}

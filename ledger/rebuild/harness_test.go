@@ -208,7 +208,7 @@ func (f *fixture) lose(t testing.TB) {
 	t.Helper()
 	kafka := testkit.KafkaClient(t, f.kafka)
 	testkit.Eventually(t, testTimeout, func() error {
-		n, err := testkit.Lag(t, kafka, f.name, f.opts.Names.Commands)
+		n, err := testkit.Lag(t.Context(), kafka, f.name, f.opts.Names.Commands)
 		if err == nil && n > 0 {
 			err = fmt.Errorf("the writer has to read %d commands", n)
 		}

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -44,15 +45,7 @@ func BenchmarkStreamMemory(b *testing.B) {
 				e := start(b)
 				before := heapAndStacks()
 				open(b, e.addr)
-				for i := range changes {
-					top := *e.Local.Top()
-					top.Entries = slices.Clone(top.Entries)
-					top.Seq++
-					top.Entries[0].Score += float64(i)
-					e.Local.Head.Store(&top)
-					e.Changed("local")
-					time.Sleep(5 * time.Millisecond)
-				}
+				e.change(changes)
 				if got := e.hub.Streams(); got != streams {
 					b.Fatalf("%d streams are open", got)
 				}
@@ -62,20 +55,26 @@ func BenchmarkStreamMemory(b *testing.B) {
 	}
 }
 
+// change changes a score of the board "local" for so many times.
+func (e *env) change(times int) {
+	for i := range times {
+		top := *e.Local.Top()
+		top.Entries = slices.Clone(top.Entries)
+		top.Seq++
+		top.Entries[0].Score += float64(i)
+		e.Local.Head.Store(&top)
+		e.Changed("local")
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 // openHTTP2 opens streams over one connection, and drops what they send. It returns when each has
 // sent something.
 func openHTTP2(b *testing.B, c net.Conn, streams int, target func(stream int) string) {
 	const window = 1 << 30 // for all that is sent
 	f := http2.NewFramer(c, c)
 	_, err := io.WriteString(c, http2.ClientPreface)
-	for _, write := range []func() error{
-		func() error { return f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window}) },
-		func() error { return f.WriteWindowUpdate(0, window) },
-	} {
-		if err == nil {
-			err = write()
-		}
-	}
+	err = errors.Join(err, f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window}), f.WriteWindowUpdate(0, window))
 	var head bytes.Buffer
 	encoder := hpack.NewEncoder(&head)
 	for i := range streams {
@@ -83,22 +82,16 @@ func openHTTP2(b *testing.B, c net.Conn, streams int, target func(stream int) st
 		for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "localhost"}, {":path", target(i)}} {
 			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}) // a buffer takes all
 		}
-		if err == nil {
-			err = f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true})
+		err = errors.Join(err, f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true}))
+	}
+	for sent := make(map[uint32]bool); err == nil && len(sent) < streams; {
+		var frame http2.Frame
+		if frame, err = f.ReadFrame(); err == nil && frame.Header().Type == http2.FrameData {
+			sent[frame.Header().StreamID] = true
 		}
 	}
 	if err != nil {
 		b.Fatal(err)
-	}
-	sent := make(map[uint32]bool)
-	for len(sent) < streams {
-		frame, err := f.ReadFrame()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if frame.Header().Type == http2.FrameData {
-			sent[frame.Header().StreamID] = true
-		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, c) }() // until the test closes it
 }

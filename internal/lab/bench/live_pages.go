@@ -160,7 +160,7 @@ func (b *liveBench) measureLive(ctx context.Context, sidecar int, started *openR
 	return nil
 }
 
-// goFirst returns how the sidecar shares its core.
+// goFirst puts the sidecar before other programs of its core, if it may, and returns how it shares it.
 func (b *liveBench) goFirst(sidecar int) string {
 	if err := load.GoFirst(sidecar); err != nil {
 		fmt.Fprintf(b.progress, "other programs of this machine delay the sidecar: %v\n", err)

@@ -3,14 +3,14 @@ package faults
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"rankcache/internal/testkit"
 )
 
 // commandTopic gives commands through Kafka, one after the other. What became of
@@ -66,35 +66,10 @@ func (c *commandTopic) wait(ctx context.Context, offset int64) {
 	known, found := context.WithCancel(ctx)
 	defer found()
 	each(known, 20*time.Millisecond, func() {
-		if at, err := c.committed(ctx); err == nil && at > offset {
+		if n, err := testkit.Committed(ctx, c.kafka, c.commands(), c.commands(), 1); err == nil && n > offset {
 			found()
 		}
 	})
-}
-
-// committed returns the offset behind the last command that the writer has done with.
-func (c *commandTopic) committed(ctx context.Context) (int64, error) {
-	req := kmsg.NewPtrOffsetFetchRequest()
-	req.Group = c.commands()
-	topic := kmsg.NewOffsetFetchRequestTopic()
-	topic.Topic, topic.Partitions = c.commands(), []int32{0}
-	req.Topics = append(req.Topics, topic)
-	group := kmsg.NewOffsetFetchRequestGroup()
-	group.Group = req.Group
-	inGroup := kmsg.NewOffsetFetchRequestGroupTopic()
-	inGroup.Topic, inGroup.Partitions = topic.Topic, topic.Partitions
-	group.Topics = append(group.Topics, inGroup)
-	req.Groups = append(req.Groups, group)
-	resp, err := req.RequestWith(ctx, c.kafka)
-	if err != nil {
-		return 0, err
-	}
-	for _, g := range resp.Groups { // of newer brokers
-		for _, t := range g.Topics {
-			return t.Partitions[0].Offset, nil
-		}
-	}
-	return 0, errors.New("the broker knows no offset of the writers' group")
 }
 
 // bulk gives commands through the topic, in order, and tells the oracle of them. No
