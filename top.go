@@ -12,12 +12,18 @@ type Entry struct {
 }
 
 // Standing is one member's rank and score. Rank is 1-based, best first in the
-// requested direction; 0 means that the member is not on the board.
+// requested direction; 0 means that the member is not on the board, or that it is Trimmed.
 type Standing struct {
 	Member string
 	Score  float64
 	Rank   int
+	// Trimmed tells that the member has a score but no rank: it is beyond the first n that
+	// its board keeps in the sorted set.
+	Trimmed bool
 }
+
+// Found reports whether the member has a score.
+func (s *Standing) Found() bool { return s.Rank > 0 || s.Trimmed }
 
 // Direction decides which end of a board comes first.
 type Direction uint8

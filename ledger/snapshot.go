@@ -85,10 +85,22 @@ func (v *Snapshot) Members(fn func(rankcache.Entry) error) error {
 
 // Trimmed calls fn for each member that was trimmed, with the score that it had then.
 func (v *Snapshot) Trimmed(fn func(rankcache.Entry) error) error {
-	q := v.of("SELECT s.member, (SELECT l.score FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1) FROM rank_score s").
-		add(" AND score IS NULL")
+	q := v.of("SELECT s.member, " + beforeTrim + " FROM rank_score s").add(" AND score IS NULL")
 	return v.t.entries(q, fn)
 }
+
+// Score returns the score of a member of a board that is trimmed: that of its last change
+// where it was driven out. known is false where that change is not kept; has tells whether the
+// member has a score.
+func (v *Snapshot) Score(member string) (score float64, has, known bool, err error) {
+	var found sql.NullFloat64
+	q := v.of("SELECT COALESCE(s.score, " + beforeTrim + ") FROM rank_score s").add(" AND member = ").arg(member)
+	err = q.each(v.t, func(row *sql.Rows) error { has = true; return row.Scan(&found) })
+	return found.Float64, has, found.Valid || !has, err
+}
+
+// beforeTrim is the score that a member s of rank_score had before it was trimmed.
+const beforeTrim = "(SELECT l.score FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1)"
 
 func (v *Snapshot) of(selected string) *query {
 	return v.t.d.query(selected, " WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(v.base)

@@ -151,6 +151,22 @@ func TestStandings(t *testing.T) {
 	equal(t, "asc", standings, []rankcache.Standing{{Member: "d", Score: -1e300, Rank: 1}})
 }
 
+// TestScores: those that members have beside the sorted set, on it or not, of one instant with
+// the board's state.
+func TestScores(t *testing.T) {
+	b := newBoard(t)
+	b.fill(t, 917, abc...)
+	must(t, b.client.HSet(t.Context(), b.names().ScoresKey(b.id), "a", 7.5, "out", "0.10000000000000001", "zero", "-0", "", "").Err())
+	rows, stamp, err := b.Scores(t.Context(), b.id, []string{"out", "missing", "a", "zero"})
+	must(t, err)
+	equal(t, "scores", rows, []rankcache.Standing{{Member: "out", Score: 0.1, Trimmed: true}, {Member: "missing"}, {Member: "a", Score: 7.5, Trimmed: true}, {Member: "zero", Trimmed: true}})
+	equal(t, "stamp", []any{stamp.Seq, stamp.Members}, []any{uint64(917), 5})
+	must(t, b.client.HSet(t.Context(), b.names().ScoresKey(b.id), "bad", "inf").Err())
+	if _, _, err := b.Scores(t.Context(), b.id, []string{"out", "bad"}); err == nil {
+		t.Error("an infinite score is answered")
+	}
+}
+
 func TestAround(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 917, abc...)

@@ -60,6 +60,22 @@ func (r pageReader) Standings(ctx context.Context, b rankcache.BoardID, members 
 	return standings, stamp, err
 }
 
+// Scores returns the scores that members have beside the sorted set, on a board that keeps
+// only its best members there, with the board's state of the same instant: standings without
+// ranks, Trimmed where the member has a score.
+func (r pageReader) Scores(ctx context.Context, b rankcache.BoardID, members []string) (rows []rankcache.Standing, stamp rankcache.Stamp, err error) {
+	err = r.call(ctx, "scores", func(ctx context.Context) (err error) {
+		key := r.names.ScoresKey(b)
+		var scores *redis.SliceCmd
+		stamp, err = r.transaction(ctx, b, func(p redis.Pipeliner) { scores = p.HMGet(ctx, key, members...) })
+		if err == nil {
+			rows, err = toTrimmed(key, members, scores.Val())
+		}
+		return err
+	})
+	return rows, stamp, err
+}
+
 // Around returns the rows from n ranks before the member to n after it, and its
 // 1-based rank, all of one instant. For a member that is not on the board the
 // error wraps [rankcache.ErrUnknownMember] and the page has only a stamp.

@@ -73,6 +73,17 @@ func toStandings(key string, members []string, ranks []*redis.IntCmd, scores []*
 	return standings, nil
 }
 
+// toTrimmed makes standings without ranks of the scores that some members have.
+func toTrimmed(key string, members []string, scores any) ([]rankcache.Standing, error) {
+	found, err := toScores(key, members, scores)
+	rows := make([]rankcache.Standing, len(members))
+	for i, m := range members {
+		rows[i].Member = m
+		rows[i].Score, rows[i].Trimmed = found[m]
+	}
+	return rows, err
+}
+
 // toScores maps the members to their scores, without those that are not on the
 // board.
 func toScores(key string, members []string, v any) (map[string]float64, error) {

@@ -16,7 +16,26 @@ type Tiers struct {
 	rooms    map[string]Mode
 	patterns []Rule                       // rules with wildcards, which only block
 	bypassed map[rankcache.BoardID]Bypass // allBoards: all of them
-	integers map[string][]*Class          // classes with scores that are shown as integers, by [class.Class.Start]
+	integers byStart                      // classes with scores that are shown as integers
+	trims    byStart                      // classes that keep their best members alone
+}
+
+// byStart are classes by the start of their boards' ids, as [class.Class.Start] has it.
+type byStart map[string][]*Class
+
+func (s byStart) add(c *Class) { s[c.Start()] = append(s[c.Start()], c) }
+
+// match reports whether the board is one of the classes.
+func (s byStart) match(b rankcache.BoardID) bool {
+	if len(s) == 0 {
+		return false
+	}
+	is := func(c *Class) bool { return c.Matches(b) }
+	start := string(b)
+	if i := strings.IndexAny(start, ":._"); i >= 0 {
+		start = start[:i]
+	}
+	return slices.ContainsFunc(s[start], is) || slices.ContainsFunc(s[""], is)
 }
 
 // setting is what is known of a board that is named.
@@ -28,10 +47,13 @@ type setting struct {
 // Resolve returns the tiers of the file. running holds the boards of those rooms
 // whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
-	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), integers: make(map[string][]*Class)}
+	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), integers: make(byStart), trims: make(byStart)}
 	for _, c := range f.Classes {
 		if c.Integers {
-			t.integers[c.Start()] = append(t.integers[c.Start()], c)
+			t.integers.add(c)
+		}
+		if c.Trim > 0 {
+			t.trims.add(c)
 		}
 	}
 	for _, room := range f.Rooms {
@@ -52,7 +74,7 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 		}
 	}
 	for b, s := range t.boards {
-		t.boards[b] = setting{max(s.mode, t.matching(b)), t.matchIntegers(b)}
+		t.boards[b] = setting{max(s.mode, t.matching(b)), t.integers.match(b)}
 	}
 	return t
 }
@@ -80,7 +102,7 @@ func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, bool) {
 	}
 	s, known := t.boards[board]
 	if !known {
-		s = setting{t.matching(board), t.matchIntegers(board)}
+		s = setting{t.matching(board), t.integers.match(board)}
 	}
 	if room != "" {
 		s.mode = max(s.mode, t.rooms[room])
@@ -88,17 +110,9 @@ func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, bool) {
 	return s.mode, s.integers
 }
 
-func (t *Tiers) matchIntegers(b rankcache.BoardID) bool {
-	if len(t.integers) == 0 {
-		return false
-	}
-	is := func(c *Class) bool { return c.Matches(b) }
-	start := string(b)
-	if i := strings.IndexAny(start, ":._"); i >= 0 {
-		start = start[:i]
-	}
-	return slices.ContainsFunc(t.integers[start], is) || slices.ContainsFunc(t.integers[""], is)
-}
+// Trims reports whether the board is of a class that keeps its best members alone in the
+// sorted set, and the scores of all beside it.
+func (t *Tiers) Trims(board rankcache.BoardID) bool { return t != nil && t.trims.match(board) }
 
 // Boards returns the boards of one mode, sorted. The slice is the caller's.
 func (t *Tiers) Boards(mode Mode) []rankcache.BoardID {

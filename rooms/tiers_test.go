@@ -47,3 +47,21 @@ func TestTiersMode(t *testing.T) {
 		t.Errorf("nil tiers return %v", got)
 	}
 }
+
+// TestTrims: which boards keep their best members alone.
+func TestTrims(t *testing.T) {
+	file, err := Parse([]byte("classes:\n- {name: a, board: \"best:{x}\", period: none, ops: [incr], trim: 10}\n- {name: b, board: \"all:{x}\", period: none}\n" +
+		"boards:\n- {match: \"best:1\", mode: super-hot}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiers := file.Resolve(nil)
+	for board, want := range map[rankcache.BoardID]bool{"best:1": true, "best:2": true, "all:1": false, "best": false, "other": false} {
+		if got := tiers.Trims(board); got != want {
+			t.Errorf("%s: %t", board, got)
+		}
+	}
+	if (*Tiers)(nil).Trims("best:1") {
+		t.Error("no tiers")
+	}
+}

@@ -21,6 +21,9 @@
 // boards at once: [Reader.WholePage], [Reader.Batch]. It also
 // counts shared ranks on a hot top, and refuses dense ones.
 //
+// trimmed.go adds the scores of members without a rank to all answers about members, on
+// boards that keep their best members alone.
+//
 // A read from a *Top takes no lock and allocates nothing. The ids of a query may be the
 // memory of a request, which is why [Boards], [Board] and [Hot] must not keep them.
 // Ids that go to Redis are copied first, because a flight may outlive the request that

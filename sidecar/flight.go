@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,9 @@ type Origin interface {
 	RankedStandings(ctx context.Context, q rankcache.PageQuery, members []string) ([]rankcache.Standing, []rankcache.Ahead, rankcache.Stamp, error)
 	// Around's page has a stamp when the member is not on the board, too.
 	Around(ctx context.Context, board rankcache.BoardID, member string, n int, order rankcache.Direction) (rankcache.Page, int, error)
+	// Scores returns the scores of members that a board may have trimmed, as standings without
+	// ranks: Trimmed where the member has a score.
+	Scores(ctx context.Context, board rankcache.BoardID, members []string) ([]rankcache.Standing, rankcache.Stamp, error)
 	// WholePages answers the queries in their order, in one round trip, each with its
 	// own error. A member that is not on the board has rank 0.
 	WholePages(ctx context.Context, queries []rankcache.PageQuery) []rankcache.WholePage
@@ -110,7 +114,7 @@ func (f *flights) standings(ctx context.Context, q Query, dst []rankcache.Standi
 	return s, err
 }
 
-// ranked returns standings with what is ahead of them, which callers share.
+// ranked returns standings with what is ahead of them, which callers share; the rows they don't.
 func (f *flights) ranked(ctx context.Context, q Query, w rankcache.PageQuery, members []string) (Standings, error) {
 	if err := q.check(members); err != nil {
 		return Standings{}, err
@@ -119,10 +123,12 @@ func (f *flights) ranked(ctx context.Context, q Query, w rankcache.PageQuery, me
 	w.Board, w.Order = q.Board, q.Order
 	names := strings.Join(members, "\x00")
 	key := fmt.Sprintf("ranked\x00%s\x00%d\x00%t\x00%s", q.Board, q.Order, w.Integers, names)
-	return fetchFresh(ctx, f, &q, "ranked", key, func(ctx context.Context, of asked) (Standings, error) {
+	s, err := fetchFresh(ctx, f, &q, "ranked", key, func(ctx context.Context, of asked) (Standings, error) {
 		rows, ahead, stamp, err := of.RankedStandings(ctx, w, strings.Split(names, "\x00"))
 		return Standings{Stamp: stamp, Source: of.source, CurrentAt: stamp.At, Rows: rows, Ahead: ahead}, err
 	})
+	s.Rows = slices.Clone(s.Rows)
+	return s, err
 }
 
 func (f *flights) around(ctx context.Context, q Query, member string, n int) (Answer, int, error) {

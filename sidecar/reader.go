@@ -21,6 +21,7 @@ type Reader struct {
 	flights  *flights
 	waits    *waits
 	trends   *trends
+	trimmed  *trimmed
 }
 
 // NewReader returns a reader and registers its metrics. It starts nothing.
@@ -38,7 +39,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 		return nil, err
 	}
 	return &Reader{places: places{cfg.Tiers, cfg.Boards, cfg.Hot}, topCache: cache,
-		profiles: cfg.Profiles, flights: flights, waits: waits, trends: &trends{}}, nil
+		profiles: cfg.Profiles, flights: flights, waits: waits, trends: &trends{}, trimmed: &trimmed{flights: flights}}, nil
 }
 
 // Top returns the best limit rows of the board, 1 to [rankcache.MaxTop].
@@ -116,7 +117,8 @@ func (r *Reader) page(ctx context.Context, q *Query, start, limit int, a *Answer
 }
 
 // Standings appends one row per member to dst and returns them all, in the order
-// requested. A member that is not on the board has rank 0.
+// requested. A member that is not on the board has rank 0, as has one that is beyond the
+// first n of a board that keeps only those: Redis is asked for its score, once in 10 s.
 func (r *Reader) Standings(ctx context.Context, q Query, dst []rankcache.Standing, members []string) (s Standings, err error) {
 	s.Rows = dst
 	err = r.ReadStandings(ctx, &q, members, &s)
@@ -137,7 +139,10 @@ func (r *Reader) ReadStandings(ctx context.Context, q *Query, members []string, 
 			return err
 		}
 	}
-	return r.standings(ctx, q, &at, members, s)
+	if err = r.standings(ctx, q, &at, members, s); err != nil {
+		return err
+	}
+	return r.addScores(ctx, q, s.Rows[len(s.Rows)-len(members):])
 }
 
 func (r *Reader) standings(ctx context.Context, q *Query, at *place, members []string, s *Standings) (err error) {
@@ -157,7 +162,7 @@ func (r *Reader) standings(ctx context.Context, q *Query, at *place, members []s
 
 // Around returns the member's row among up to n neighbours on either side, 0 to
 // [MaxAround], and its rank. The error wraps [rankcache.ErrUnknownMember] when
-// it is not on the board.
+// it has no rank; [Reader.WholePage] has the score of a member that is trimmed.
 func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Answer, int, error) {
 	if n < 0 || n > MaxAround {
 		return Answer{}, 0, fmt.Errorf("%w: %d neighbours, want 0 to %d", ErrRange, n, MaxAround)
@@ -199,6 +204,16 @@ func (r *Reader) aroundInRedis(ctx context.Context, q Query, at *place, member s
 // page can't show rank 12 and the standing rank 11. Otherwise the standing is the current
 // one, with its own seq.
 func (r *Reader) Me(ctx context.Context, q *Query, a *Answer, dst []rankcache.Standing, member []string) (rankcache.Standing, uint64, error) {
+	s, seq, err := r.me(ctx, q, a, dst, member)
+	if err != nil || s.Rank > 0 {
+		return s, seq, err
+	}
+	rows := append(dst[:0], s)
+	err = r.addScores(ctx, q, rows)
+	return rows[0], seq, err
+}
+
+func (r *Reader) me(ctx context.Context, q *Query, a *Answer, dst []rankcache.Standing, member []string) (rankcache.Standing, uint64, error) {
 	at := &a.at
 	if at.tier != TierLocal {
 		if row, known := at.known(a, member[0]); known {

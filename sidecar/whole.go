@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"rankcache"
@@ -45,6 +46,7 @@ func (r *Reader) WholePage(ctx context.Context, read PageRead) PageAnswer {
 	if ask != nil {
 		a.fill(r.flights.whole(ctx, read.Query, ask))
 	}
+	r.addOwnScore(ctx, &read.Query, &a)
 	return a
 }
 
@@ -62,7 +64,11 @@ func (r *Reader) RankedStandings(ctx context.Context, q Query, mode rankcache.Ra
 	if err != nil {
 		return Standings{}, err
 	}
-	return r.rankedStandings(ctx, &q, &at, mode, members)
+	s, err := r.rankedStandings(ctx, &q, &at, mode, members)
+	if err == nil {
+		err = r.addScores(ctx, &q, s.Rows)
+	}
+	return s, err
 }
 
 func (r *Reader) rankedStandings(ctx context.Context, q *Query, at *place, mode rankcache.RankMode, members []string) (Standings, error) {
@@ -151,17 +157,23 @@ func (r *Reader) Batch(ctx context.Context, reads []PageRead) []PageAnswer {
 			asks, asked = append(asks, *ask), append(asked, &answers[i])
 		}
 	}
-	if len(asks) == 0 {
-		return answers
-	}
-	pages, err := r.flights.wholes(ctx, asks)
-	for i, a := range asked {
-		if err != nil {
-			a.fill(wholePage{}, err)
-		} else {
-			a.fill(pages[i], pages[i].Err)
+	if len(asks) > 0 {
+		pages, err := r.flights.wholes(ctx, asks)
+		for i, a := range asked {
+			if err != nil {
+				a.fill(wholePage{}, err)
+			} else {
+				a.fill(pages[i], pages[i].Err)
+			}
 		}
 	}
+	var scores sync.WaitGroup
+	for i := range answers {
+		if answers[i].Own.lacksScore() {
+			scores.Go(func() { r.addOwnScore(ctx, &Query{Board: reads[i].Board}, &answers[i]) })
+		}
+	}
+	scores.Wait()
 	return answers
 }
 

@@ -82,10 +82,13 @@ func printStanding(ctx context.Context, out io.Writer, reader *sidecar.Reader, q
 	if err != nil {
 		return fmt.Errorf("read the standing of %s on %s: %w", member, query.Board, err)
 	}
-	if own.Rows[0].Rank == 0 {
+	switch row := own.Rows[0]; {
+	case row.Trimmed:
+		_, err = fmt.Fprintf(out, "%s has %v, beyond the first that the board keeps\n", member, row.Score)
+	case row.Rank == 0:
 		_, err = fmt.Fprintf(out, "%s is not on the board\n", member)
-		return err
+	default:
+		_, err = fmt.Fprintf(out, "%s has rank %d with %v\n", member, row.Rank, row.Score)
 	}
-	_, err = fmt.Fprintf(out, "%s has rank %d with %v\n", member, own.Rows[0].Rank, own.Rows[0].Score)
 	return err
 }

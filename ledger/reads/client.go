@@ -59,6 +59,15 @@ func (c *Client) Standings(ctx context.Context, board rankcache.BoardID, members
 	return rows, stamp, err
 }
 
+// Scores returns the scores of members of a board that may have trimmed them, without ranks.
+func (c *Client) Scores(ctx context.Context, board rankcache.BoardID, members []string) (rows []rankcache.Standing, stamp rankcache.Stamp, err error) {
+	a, stamp, err := c.one(ctx, Read{Board: board, Members: members, Scores: true})
+	for _, own := range a.Own {
+		rows = append(rows, rankcache.Standing{Member: own.Member, Score: own.Score, Trimmed: own.Scored})
+	}
+	return rows, stamp, err
+}
+
 // RankedStandings is Standings in the direction of q, with the members that have a better
 // score than each.
 func (c *Client) RankedStandings(ctx context.Context, q rankcache.PageQuery, members []string) (

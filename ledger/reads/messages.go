@@ -40,6 +40,9 @@ type Read struct {
 	Ranked  bool     `json:"ranked,omitempty"` // whether Ahead is wanted
 	// Integers tells that scores with the same integer part are the same score to Gap and Ranked.
 	Integers bool `json:"integers,omitempty"`
+	// Scores asks for the members' scores without ranks, of a board that keeps its best members
+	// alone in the sorted set. Then nothing else is asked for.
+	Scores bool `json:"scores,omitempty"`
 }
 
 // Response has the answers in the order of the reads.
@@ -69,11 +72,13 @@ type Row struct {
 	Score  float64 `json:"score"`
 }
 
-// Own is a member with what stands next to it. Rank is 1-based; 0: it is not on the board.
+// Own is a member with what stands next to it. Rank is 1-based; 0: it is not on the board, or
+// ranks were not asked for.
 type Own struct {
 	Row
 	Rank       int      `json:"rank"`
-	First      int      `json:"first,omitempty"` // 0-based index of the first of the neighbours
+	Scored     bool     `json:"scored,omitempty"` // of [Read].Scores: the member has a score
+	First      int      `json:"first,omitempty"`  // 0-based index of the first of the neighbours
 	Neighbours []Row    `json:"neighbours,omitempty"`
 	Ahead      int      `json:"ahead,omitempty"` // of the first of the neighbours, without them of the member
 	Better     *float64 `json:"better,omitempty"`
@@ -106,6 +111,8 @@ func (r *Read) check() error {
 		return fmt.Errorf("%d neighbours, want 0 to %d", around, maxAround)
 	case len(r.Members) > rankcache.MaxTop || len(r.Members) > 1 && (r.Around != nil || r.Gap):
 		return fmt.Errorf("%d members, want up to %d, and one with around or gap", len(r.Members), rankcache.MaxTop)
+	case r.Scores && (r.Limit > 0 || r.Around != nil || r.Gap || r.Ranked):
+		return fmt.Errorf("scores are asked for alone, without rows, around, gap and ranked")
 	case r.Limit == 0 && len(r.Members) == 0:
 		return fmt.Errorf("neither rows nor members are wanted")
 	}

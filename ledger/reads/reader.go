@@ -1,6 +1,7 @@
 package reads
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (r *reader) read(ctx context.Context, q *Read) (a Answer) {
 	case errors.Is(err, errUnproved):
 		return Answer{Code: errUnproved.Error(), Detail: "the ledger does not have all of the board: " + r.proofs.refused(q.Board)}
 	case errors.Is(err, errNotCovered):
-		return Answer{Code: errNotCovered.Error(), Detail: "the ledger has the first places of the board's final only"}
+		return Answer{Code: errNotCovered.Error(), Detail: "the ledger does not keep as much of the board any more"}
 	}
 	return Answer{Code: "unavailable", Detail: "the ledger's database: " + err.Error()}
 }
@@ -59,6 +60,8 @@ func (r *reader) snapshot(ctx context.Context, q *Read, current time.Time, a *An
 			return err
 		case whole:
 			err = fromMembers(v, q, current, final != nil, a)
+		case final != nil && q.Scores:
+			err = errNotCovered
 		case final != nil:
 			err = fromFinal(final, q, a)
 		case v.State.Run == 0:
@@ -75,7 +78,22 @@ func fromMembers(v *ledger.Snapshot, q *Read, current time.Time, final bool, a *
 	if final { // nothing changes it any more
 		a.Life, a.AgeMs = rankcache.LifeFinal.String(), 0
 	}
+	if q.Scores {
+		return fillScores(v, q, a)
+	}
 	return fill(v.Ranks(q.direction(), q.Integers), q, a)
+}
+
+// fillScores adds the members' scores, on the board or driven out of it.
+func fillScores(v *ledger.Snapshot, q *Read, a *Answer) error {
+	for _, member := range q.Members {
+		score, has, known, err := v.Score(member)
+		if err != nil || !known {
+			return cmp.Or(err, errNotCovered)
+		}
+		a.Own = append(a.Own, Own{Row: Row{member, score}, Scored: has})
+	}
+	return nil
 }
 
 // fromFinal answers from the first places, if they have all that is wanted.

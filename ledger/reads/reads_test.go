@@ -75,7 +75,7 @@ func (b *board) set(scores ...rankcache.Entry) {
 		batch.Add(&wire.LedgerUpdate{Update: u, Class: "gift", Dims: map[string]string{"zone": "7"}, Tag: "20261122"}, 0, first, b.record)
 		b.record++
 		key := wire.DefaultNames().BoardKey(b.Board)
-		if u.Op == wire.OpDelete {
+		if u.Op.Removes() {
 			must(b.t, b.redis.ZRem(b.t.Context(), key, e.Member).Err())
 		} else {
 			must(b.t, b.redis.ZAdd(b.t.Context(), key, redis.Z{Member: e.Member, Score: e.Score}).Err())
@@ -85,8 +85,8 @@ func (b *board) set(scores ...rankcache.Entry) {
 	must(b.t, err)
 }
 
-// gone removes a member where it is a score.
-const gone = -1e300
+// gone and trimmed remove a member where they are a score.
+const gone, trimmed = -1e300, -2e300
 
 func (b *board) next(e rankcache.Entry) wire.Update {
 	if before, there := b.scores[e.Member]; there {
@@ -95,8 +95,8 @@ func (b *board) next(e rankcache.Entry) wire.Update {
 	b.Seq++
 	u := b.Update
 	u.Member, u.Score, u.Op, u.At, u.OrderID = e.Member, e.Score, wire.OpSet, 1700000000000, fmt.Sprint("o", b.Seq)
-	if e.Score == gone {
-		u.Op, u.Score = wire.OpDelete, 0
+	if e.Score == gone || e.Score == trimmed {
+		u.Op, u.Score = map[float64]wire.Op{gone: wire.OpDelete, trimmed: wire.OpTrim}[e.Score], 0
 		delete(b.scores, e.Member)
 	} else {
 		b.scores[e.Member] = e.Score
@@ -173,6 +173,31 @@ func (b *board) compare(r *rand.Rand, i int) {
 	got, err := b.client.Page(ctx, b.Board, q.Start, q.Limit+1, order)
 	must(b.t, err)
 	equal("page", want, got)
+}
+
+// TestTrimmedScores: a member that was driven out of its board has the score of its last
+// change, as long as that is kept; one that is on the board has its score as well.
+func TestTrimmedScores(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBoard(t, kind)
+			b.set(rankcache.Entry{Member: "on", Score: 9}, rankcache.Entry{Member: "out", Score: 3}, rankcache.Entry{Member: "out", Score: 4.5},
+				rankcache.Entry{Member: "out", Score: trimmed}, rankcache.Entry{Member: "ü", Score: 0}, rankcache.Entry{Member: "ü", Score: trimmed})
+			read := func(members ...string) ([]rankcache.Standing, error) {
+				rows, _, err := b.client.Scores(t.Context(), b.Board, members)
+				return rows, err
+			}
+			rows, err := read("out", "nobody", "on", "ü")
+			want := []rankcache.Standing{{Member: "out", Score: 4.5, Trimmed: true}, {Member: "nobody"}, {Member: "on", Score: 9, Trimmed: true}, {Member: "ü", Trimmed: true}}
+			if diff := cmp.Diff(want, rows); diff != "" || err != nil {
+				t.Errorf("%v, (-want +got)\n%s", err, diff)
+			}
+			if rows, _, err := b.client.Standings(t.Context(), b.Board, []string{"out"}, rankcache.Descending); err != nil || rows[0].Found() {
+				t.Errorf("its standing %+v, %v", rows, err)
+			}
+		})
+	}
 }
 
 // TestWhatIsNotWholeIsRefused: a board with a missing change, or that was there before the
@@ -265,6 +290,7 @@ func TestFinalAnswers(t *testing.T) {
 				"a deeper page":       second(b.client.Page(t.Context(), b.Board, 2, 2, rankcache.Descending)),
 				"the other direction": second(b.client.Page(t.Context(), b.Board, 0, 1, rankcache.Ascending)),
 				"a member behind":     third(b.client.Standings(t.Context(), b.Board, []string{"d"}, rankcache.Descending)),
+				"a score behind":      third(b.client.Scores(t.Context(), b.Board, []string{"d"})),
 				"neighbours behind":   third(b.client.Around(t.Context(), b.Board, "b", 1, rankcache.Descending)),
 			} {
 				if !errors.Is(err, rankcache.ErrUnavailable) || !strings.Contains(err.Error(), "not_covered") {
@@ -291,6 +317,7 @@ func TestBadRequests(t *testing.T) {
 		`{"reads":[{"board":"a","limit":1,"limits":2}]}`:                             "unknown field",
 		`{"reads":[{"board":"a","limit":1,"order":"up"}]}`:                           "want asc or desc",
 		`{"reads":[{"board":"a","members":["x","y"],"around":1}]}`:                   "one with around or gap",
+		`{"reads":[{"board":"a","members":["x"],"scores":true,"gap":true}]}`:         "scores are asked for alone",
 		`{"reads":[{"board":"a","members":[""]}]}`:                                   "bad member id",
 		`{"reads":[{"board":"a","members":["` + strings.Repeat("m", 2<<20) + `"]}]}`: "too large",
 	} {

@@ -133,17 +133,14 @@ func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 func noSuchBoard(a *sidecar.Answer) bool { return !a.Source.Kept() && a.Members == 0 }
 
 func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	if c.args.ranked() {
-		return s.ranked(ctx, c)
-	}
-	if c.args.around >= 0 {
-		return s.around(ctx, c)
+	if c.args.ranked() || c.args.around >= 0 {
+		return s.surrounded(ctx, c)
 	}
 	found := sidecar.Standings{Rows: c.rows}
 	if err := s.reader.ReadStandings(c.ctx, &c.query, c.member[:], &found); err != nil {
 		return s.problemOf(err)
 	}
-	if found.Rows[0].Rank == 0 {
+	if !found.Rows[0].Found() {
 		return &apijson.Problem{Code: apijson.CodeUnknownMember}
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
@@ -153,31 +150,20 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	return nil
 }
 
-// ranked answers the standing of one member, with neighbours if there are to be, in a mode
-// of ranks or with percentiles.
-func (s *Server) ranked(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+// surrounded answers the standing of one member with neighbours, or in a mode of ranks, or
+// with percentiles.
+func (s *Server) surrounded(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	c.args.limit = 0
 	read := c.read()
 	a := s.reader.WholePage(c.ctx, read)
 	if err := cmp.Or(a.Err, a.Own.Err); err != nil {
 		return s.problemOf(err)
 	}
-	if a.Own.Rank == 0 {
+	if !a.Own.Found() {
 		return &apijson.Problem{Code: apijson.CodeUnknownMember}
 	}
 	j := s.joinOwn(c, &a.Own)
-	c.out = c.appendClass(apijson.AppendRanked(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a).With(s.trendOf(c, a.Own.Neighbours)), &j), a.Life)
-	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
-	return nil
-}
-
-func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	a, rank, err := s.reader.Around(c.ctx, c.query, c.member[0], c.args.around)
-	if err != nil {
-		return s.problemOf(err)
-	}
-	j := s.join(c, a.Entries)
-	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers).With(s.trendOf(c, a.Entries)), &j), a.Life)
+	c.out = c.appendClass(apijson.AppendMember(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a).With(s.trendOf(c, a.Own.Neighbours)), &j), a.Life)
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }

@@ -77,34 +77,23 @@ func appendMissing(dst []byte, j *Joined) []byte {
 // AppendStanding appends what follows the head of an answer about one member.
 func AppendStanding(dst []byte, s *sidecar.Standings, r *Ranks, j *Joined) []byte {
 	row := &s.Rows[len(s.Rows)-1]
-	dst = r.appendPlace(append(dst, ','), len(s.Rows)-1, row.Rank, row.Member, row.Score)
+	dst = r.appendStanding(append(dst, ','), len(s.Rows)-1, row)
 	return append(r.appendTrendError(appendMissing(AppendProfile(dst, j, 0), j)), '}')
 }
 
-// AppendRanked appends the answer about one member in another mode of ranks, around as in
-// [AppendOwn].
-func AppendRanked(dst []byte, q sidecar.Query, a *sidecar.PageAnswer, around bool, r *Ranks, j *Joined) []byte {
+// AppendMember appends the answer about one member that was read with its surroundings,
+// around as in [AppendOwn].
+func AppendMember(dst []byte, q sidecar.Query, a *sidecar.PageAnswer, around bool, r *Ranks, j *Joined) []byte {
 	own, row := &a.Own, 0
 	if around {
-		row = own.Rank - 1 - own.First
+		row = max(own.Rank-1-own.First, 0)
 	}
 	dst = AppendHead(dst, q, a.Source, a.Stamp)
-	dst = r.appendPlace(append(dst, ','), row, own.Rank, own.Member, own.Score)
+	dst = r.appendStanding(append(dst, ','), row, &own.Standing)
 	dst = AppendProfile(dst, j, row)
 	if around {
 		dst = appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j)
 	}
-	return append(r.appendTrendError(appendMissing(dst, j)), '}')
-}
-
-// AppendAround appends the answer about one member among its neighbours; the
-// profile of row i is that of neighbour i.
-func AppendAround(dst []byte, q sidecar.Query, a *sidecar.Answer, rank int, r *Ranks, j *Joined) []byte {
-	own := rank - 1 - a.Start
-	dst = AppendHead(dst, q, a.Source, a.Stamp)
-	dst = r.appendPlace(append(dst, ','), own, rank, a.Entries[own].Member, a.Entries[own].Score)
-	dst = AppendProfile(dst, j, own)
-	dst = appendRows(append(dst, `,"neighbours":`...), a.Page, r, j)
 	return append(r.appendTrendError(appendMissing(dst, j)), '}')
 }
 
@@ -117,7 +106,7 @@ func AppendBatch(dst []byte, s *sidecar.Standings, r *Ranks, j *Joined) []byte {
 			dst = append(dst, ',')
 		}
 		row := &s.Rows[i]
-		dst = r.appendPlace(append(dst, '{'), i, row.Rank, row.Member, row.Score)
+		dst = r.appendStanding(append(dst, '{'), i, row)
 		dst = append(AppendProfile(dst, j, i), '}')
 	}
 	return append(appendMissing(append(dst, ']'), j), '}')
@@ -127,10 +116,10 @@ func AppendBatch(dst []byte, s *sidecar.Standings, r *Ranks, j *Joined) []byte {
 // brace. It has its own seq, because it may be newer than the page.
 func AppendMe(dst []byte, me rankcache.Standing, seq uint64, r *Ranks, j *Joined) []byte {
 	dst = append(dst, `,"me":`...)
-	if me.Rank == 0 {
+	if !me.Found() {
 		return append(dst, `null}`...)
 	}
-	dst = r.appendPlace(append(dst, '{'), 0, me.Rank, me.Member, me.Score)
+	dst = r.appendStanding(append(dst, '{'), 0, &me)
 	dst = appendSeq(append(dst, `,"seq":`...), seq)
 	return append(r.appendTrendError(AppendProfile(dst, j, 0)), `}}`...)
 }
@@ -139,14 +128,14 @@ func AppendMe(dst []byte, me rankcache.Standing, seq uint64, r *Ranks, j *Joined
 // is that of neighbour i.
 func AppendOwn(dst []byte, own *sidecar.Own, around, gap bool, r *Ranks, j *Joined) []byte {
 	dst = append(dst, `,"me":`...)
-	if own.Rank == 0 {
+	if !own.Found() {
 		return append(dst, `null}`...)
 	}
 	row := 0 // of the member's profile
 	if around {
-		row = own.Rank - 1 - own.First
+		row = max(own.Rank-1-own.First, 0)
 	}
-	dst = r.appendPlace(append(dst, '{'), row, own.Rank, own.Member, own.Score)
+	dst = r.appendStanding(append(dst, '{'), row, &own.Standing)
 	dst = appendSeq(append(dst, `,"seq":`...), own.Seq)
 	dst = AppendProfile(dst, j, row)
 	if gap {

@@ -96,7 +96,21 @@ func (r *Ranks) appendPlace(dst []byte, i, place int, member string, score float
 	if r.Percentile {
 		dst = r.appendPercentile(dst, i)
 	}
-	if r.Trend == nil || r.Trend.Error != "" {
+	return r.appendPrevious(dst, member)
+}
+
+// appendStanding is appendPlace for a member that may be trimmed.
+func (r *Ranks) appendStanding(dst []byte, i int, s *rankcache.Standing) []byte {
+	if !s.Trimmed {
+		return r.appendPlace(dst, i, s.Rank, s.Member, s.Score)
+	}
+	dst = wire.AppendString(append(dst, `"rank":null,"member":`...), s.Member)
+	return r.appendPrevious(wire.AppendScore(append(dst, `,"score":`...), r.shown(s.Score)), s.Member)
+}
+
+// appendPrevious appends the member's rank in the period before, if it was asked for.
+func (r *Ranks) appendPrevious(dst []byte, member string) []byte {
+	if r == nil || r.Trend == nil || r.Trend.Error != "" {
 		return dst
 	}
 	dst = append(dst, `,"previous_rank":`...)

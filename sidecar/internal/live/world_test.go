@@ -227,6 +227,10 @@ func (w *world) RankedStandings(context.Context, rankcache.PageQuery, []string) 
 	return nil, nil, rankcache.Stamp{}, rankcache.ErrUnavailable
 }
 
+func (w *world) Scores(context.Context, rankcache.BoardID, []string) ([]rankcache.Standing, rankcache.Stamp, error) {
+	return nil, rankcache.Stamp{}, rankcache.ErrUnavailable
+}
+
 func (w *world) Around(context.Context, rankcache.BoardID, string, int, rankcache.Direction) (rankcache.Page, int, error) {
 	return rankcache.Page{}, 0, rankcache.ErrUnavailable
 }
