@@ -73,7 +73,7 @@ func TestRPC(t *testing.T) {
 	var top rankcachev1.GetTopResponse
 	err := call(s.Addr("rpc"), "Boards/GetTop", &rankcachev1.GetTopRequest{Address: &rankcachev1.Address{Board: string(h.star)},
 		Bounds: &rankcachev1.Bounds{MinState: applied.State, WaitMs: 5000}}, &top)
-	if rows := top.GetPage().GetRows(); err != nil || len(rows) != 1 || rows[0].Member != "a" || rows[0].Score != 2 || top.Page.State != applied.State {
+	if rows := top.GetPage().GetRows(); err != nil || len(rows) != 1 || rows[0].Member != "a" || rows[0].GetScore() != 2 || top.Page.State != applied.State {
 		t.Errorf("read %v, %v", &top, err)
 	}
 }

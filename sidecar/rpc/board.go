@@ -95,7 +95,7 @@ func (s boardFinder) findClass(a *address, f *found) (*rooms.Class, *apijson.Pro
 	}
 	f.Class.Period = live.Period{Tag: period.Tag, Start: period.Start, End: period.End}
 	var until time.Time
-	if f.Class.State, until = stateOf(c, period, now); f.Class.State == "" {
+	if f.Class.State, f.Class.Over, until = stateOf(c, period, now); f.Class.State == "" {
 		return nil, &apijson.Problem{Code: apijson.CodeUnknownPeriod, Detail: fmt.Sprintf("the period %s ended on %s, boards are kept for %v",
 			period.Tag, period.End.Format(time.RFC3339), c.Keep)}
 	}
@@ -150,18 +150,20 @@ func periodOf(calendar class.Calendar, at string, now time.Time) (p class.Period
 }
 
 // stateOf returns the state of a period as answers tell it, "" if its boards are not kept any
-// more, and until when it is in it.
-func stateOf(c *rooms.Class, p class.Period, now time.Time) (state string, until time.Time) {
-	gone := p.End.Add(c.Keep)
+// more, whether its grace is over, and until when that is so.
+func stateOf(c *rooms.Class, p class.Period, now time.Time) (state string, over bool, until time.Time) {
+	graceEnd, gone := p.End.Add(c.Grace), p.End.Add(c.Keep)
 	switch {
 	case now.Before(p.Start):
-		return "upcoming", p.Start
+		return "upcoming", false, p.Start
 	case now.Before(p.End):
-		return "running", p.End
+		return "running", false, p.End
+	case now.Before(graceEnd):
+		return "ended", false, graceEnd
 	case now.Before(gone):
-		return "ended", gone
+		return "ended", true, gone
 	}
-	return "", time.Time{}
+	return "", false, time.Time{}
 }
 
 // query returns how the board is read.

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
+	"google.golang.org/protobuf/proto"
 
 	"rankcache"
 	v1 "rankcache/proto/rankcache/v1"
@@ -137,13 +139,19 @@ func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v
 		return nil, errorOf(p)
 	}
 	if r.Around != 0 {
-		return s.around(ctx, &f, q, r)
+		res, err := s.around(ctx, &f, q, r)
+		switch {
+		case err == nil:
+			return res, nil
+		case !errors.Is(err, rankcache.ErrUnknownMember): // else it may have a score
+			return nil, errorOf(apijson.ProblemOf(err))
+		}
 	}
 	res, err := s.standings(ctx, &f, q, []string{r.Member})
 	if err != nil {
 		return nil, err
 	}
-	if res.Standings[0].Rank == 0 {
+	if res.Standings[0].Score == nil {
 		return nil, errorOf(&apijson.Problem{Code: apijson.CodeUnknownMember})
 	}
 	return &v1.GetStandingResponse{Page: res.Page, AgeMs: res.AgeMs, Standing: res.Standings[0]}, nil
@@ -152,7 +160,7 @@ func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v
 func (s services) around(ctx context.Context, f *found, q sidecar.Query, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
 	a, rank, err := s.reader.Around(ctx, q, r.Member, int(r.Around))
 	if err != nil {
-		return nil, errorOf(apijson.ProblemOf(err))
+		return nil, err
 	}
 	f.Limit = len(a.Entries)
 	m := pageMaker(s).newPage(f, a.Start, &a).message
@@ -184,12 +192,24 @@ func (s services) standings(ctx context.Context, f *found, q sidecar.Query, memb
 	m.ProfilesMissing = int32(j.Missing)
 	rows := make([]*v1.Row, len(got.Rows))
 	for i, row := range got.Rows {
-		rows[i] = &v1.Row{Rank: int64(row.Rank), Member: row.Member, Score: shown(row.Score, got.Integers)}
+		rows[i] = rowOf(&row, got.Integers)
 		if j.Profiles != nil {
 			rows[i].Profile = profileText(j.Profiles[i])
 		}
 	}
 	return &v1.BatchStandingsResponse{Page: m, AgeMs: ageMs(got.CurrentAt), Standings: rows}, nil
+}
+
+// rowOf returns a standing without a profile.
+func rowOf(s *rankcache.Standing, integers bool) *v1.Row {
+	row := &v1.Row{Member: s.Member}
+	if s.Rank > 0 {
+		row.Rank = proto.Int64(int64(s.Rank))
+	}
+	if s.Found() {
+		row.Score = proto.Float64(shown(s.Score, integers))
+	}
+	return row
 }
 
 // getBoards reads the boards together: what Redis has to answer is asked in one call.

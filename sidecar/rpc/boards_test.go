@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"rankcache"
 	v1 "rankcache/proto/rankcache/v1"
 	"rankcache/sidecar/internal/fixture"
 )
@@ -80,7 +81,7 @@ func at(board string) *v1.Address { return &v1.Address{Board: board} }
 func TestBoards(t *testing.T) {
 	e := start(t)
 	row := func(i, n int, seq uint64) *v1.Row {
-		return &v1.Row{Rank: int64(i + 1), Member: fixture.Member(i), Score: fixture.ScoreAt(seq, n, i)}
+		return &v1.Row{Rank: proto.Int64(int64(i + 1)), Member: fixture.Member(i), Score: proto.Float64(fixture.ScoreAt(seq, n, i))}
 	}
 	profiled := row(0, 57000, 917)
 	profiled.Profile = proto.String(`{"nick":"N-m000000","v":0}`)
@@ -102,7 +103,7 @@ func TestBoards(t *testing.T) {
 			}
 			top.Reset()
 			do("GetTop", &v1.GetTopRequest{Address: at("elsewhere"), Limit: 1, Start: 3, Order: v1.Direction_DIRECTION_ASCENDING}, &top)
-			wantRows(t, top.Page.Rows, &v1.Row{Rank: 4, Member: fixture.Member(996), Score: fixture.ScoreAt(12, 1000, 996)})
+			wantRows(t, top.Page.Rows, &v1.Row{Rank: proto.Int64(4), Member: fixture.Member(996), Score: proto.Float64(fixture.ScoreAt(12, 1000, 996))})
 			top.Reset()
 			do("GetTop", &v1.GetTopRequest{Address: at("local"), Limit: 1, Profiles: true}, &top)
 			wantRows(t, top.Page.Rows, profiled)
@@ -133,6 +134,57 @@ func wantRows(t *testing.T, got []*v1.Row, want ...*v1.Row) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
+// TestMemberWithoutARank: a member that its board has trimmed has a score, and no rank.
+func TestMemberWithoutARank(t *testing.T) {
+	e := start(t)
+	e.Origin.Trimmed.Store("out", 5.25)
+	e.tiers.Store(fixture.Tiers(fixture.Rooms + "classes:\n- {name: local, board: local, period: none, ops: [incr], trim: 10, ties: first}\n")())
+	for name, call := range e.callers() {
+		out := &v1.Row{Member: "out", Score: proto.Float64(5)}
+		for _, around := range []int32{0, 2} {
+			var one v1.GetStandingResponse
+			if err := call(t.Context(), "GetStanding", &v1.GetStandingRequest{Address: at("local"), Member: "out", Around: around}, &one); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			wantRows(t, append(one.Page.GetRows(), one.Standing), out)
+		}
+		var batch v1.BatchStandingsResponse
+		if err := call(t.Context(), "BatchStandings", &v1.BatchStandingsRequest{Address: at("local"), Members: []string{"out", "nobody"}}, &batch); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		wantRows(t, batch.Standings, out, &v1.Row{Member: "nobody"})
+	}
+}
+
+// TestOnlyRedisLocks: a page by class is open until the grace is over, closing from then on, and
+// closed when Redis tells so, in unary answers and in streams.
+func TestOnlyRedisLocks(t *testing.T) {
+	end := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		after  time.Duration // the end; the grace is 5 s
+		life   rankcache.Life
+		state  string
+		locked string
+	}{{-time.Second, rankcache.LifeOpen, "running", "open"}, {4 * time.Second, rankcache.LifeOpen, "ended", "open"}, {6 * time.Second, rankcache.LifeOpen, "ended", "closing"},
+		{time.Hour, rankcache.LifeClosed, "ended", "closed"}, {time.Hour, rankcache.LifeFinal, "ended", "final"}} {
+		clock, file := classClock()
+		clock.nanos.Store(end.Add(c.after).UnixNano())
+		e := start(t, func(cfg *Config) { cfg.Now, cfg.Classes = clock.now, file })
+		e.Origin.Life = c.life
+		var top v1.GetTopResponse
+		err := e.callers()["connect"](t.Context(), "GetTop", &v1.GetTopRequest{Address: &v1.Address{Class: "gift", Dimensions: map[string]string{"zone": "eu"}, At: "20261123"}, Limit: 1}, &top)
+		if err != nil || top.Page.Locked != c.locked || top.Page.Period.State != c.state {
+			t.Errorf("%v after the end, life %v: %v, %v, want %s", c.after, c.life, &top, err, c.locked)
+		}
+		if page := e.watch("/v1/classes/gift/live?zone=eu&at=20261123", "", nil).want("page"); page.data["locked"] != c.locked {
+			t.Errorf("%v after the end, life %v: a stream tells %v, want %s", c.after, c.life, page.data["locked"], c.locked)
+		}
+		if found, p := (boardFinder{e.Server}).find(&address{class: "gift", dims: map[string]string{"zone": "eu"}, at: "20261123"}); c.after == 4*time.Second && (p != nil || found.lasts != time.Second) {
+			t.Errorf("a stream in the grace lasts %v, %v, want 1s", found.lasts, p)
+		}
 	}
 }
 
@@ -280,8 +332,8 @@ func TestWatchByGRPC(t *testing.T) {
 	e.Local.Head.Store(&top)
 	e.Changed("local")
 	diff := next(s).GetDiff()
-	if diff.GetBase() != page.Id || diff.GetLen() != 3 || len(diff.GetChanges()) != 1 || diff.Changes[0].At != 1 || diff.Changes[0].Row.Rank != 2 ||
-		diff.Changes[0].Row.Score != rows[1].Score+0.5 || diff.Page.Seq != 918 {
+	if diff.GetBase() != page.Id || diff.GetLen() != 3 || len(diff.GetChanges()) != 1 || diff.Changes[0].At != 1 || diff.Changes[0].Row.GetRank() != 2 ||
+		diff.Changes[0].Row.GetScore() != rows[1].GetScore()+0.5 || diff.Page.Seq != 918 {
 		t.Errorf("then %v", diff)
 	}
 	if d := next(watch(page.Id)).GetDiff(); !proto.Equal(d, diff) {

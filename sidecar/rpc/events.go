@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"rankcache"
 	v1 "rankcache/proto/rankcache/v1"
@@ -78,11 +79,11 @@ func encodeMessage(m *v1.WatchResponse, json bool) []byte {
 }
 
 func updateMessage(m *live.Message) *v1.WatchResponse {
-	page := head(m.Key, m.Source, rankcache.Stamp{State: m.State, Members: m.Members, At: m.At})
+	page := head(m.Key, m.Source, rankcache.Stamp{State: m.State, Members: m.Members, Life: m.Life, At: m.At})
 	page.Limit, page.ProfilesMissing = int32(m.Key.Limit), int32(m.ProfilesMissing)
 	rows := make([]*v1.Row, len(m.Rows))
 	for i, r := range m.Rows {
-		rows[i] = &v1.Row{Rank: int64(i + 1), Member: r.Member, Score: r.Score, Profile: profileText(r.Profile())}
+		rows[i] = &v1.Row{Rank: proto.Int64(int64(i + 1)), Member: r.Member, Score: &r.Score, Profile: profileText(r.Profile())}
 	}
 	if m.Base == "" {
 		page.Rows = rows
@@ -90,7 +91,7 @@ func updateMessage(m *live.Message) *v1.WatchResponse {
 	}
 	diff := &v1.Diff{Base: m.Base, Page: page, Len: int32(m.Len), Changes: make([]*v1.Change, len(rows))}
 	for i, row := range rows {
-		row.Rank = int64(m.Positions[i] + 1)
+		*row.Rank = int64(m.Positions[i] + 1)
 		diff.Changes[i] = &v1.Change{At: int32(m.Positions[i]), Row: row}
 	}
 	return &v1.WatchResponse{Id: m.ID, Event: &v1.WatchResponse_Diff{Diff: diff}}

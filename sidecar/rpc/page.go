@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"rankcache"
@@ -115,6 +116,9 @@ func head(k *live.Key, source sidecar.Source, s rankcache.Stamp) *v1.Page {
 	if k.Order == rankcache.Ascending {
 		m.Order = v1.Direction_DIRECTION_ASCENDING
 	}
+	if k.Class.Name != "" {
+		m.Locked = k.Class.Locked(s.Life).String()
+	}
 	if p := k.Class.Period; p.Tag != "" {
 		m.Period = &v1.Period{Tag: p.Tag, Start: timestamppb.New(p.Start), End: timestamppb.New(p.End), State: p.State}
 	}
@@ -124,7 +128,7 @@ func head(k *live.Key, source sidecar.Source, s rankcache.Stamp) *v1.Page {
 func rowsOf(entries []rankcache.Entry, start int, integers bool, j *apijson.Joined) []*v1.Row {
 	rows := make([]*v1.Row, len(entries))
 	for i := range entries {
-		rows[i] = &v1.Row{Rank: int64(start + i + 1), Member: entries[i].Member, Score: shown(entries[i].Score, integers)}
+		rows[i] = &v1.Row{Rank: proto.Int64(int64(start + i + 1)), Member: entries[i].Member, Score: proto.Float64(shown(entries[i].Score, integers))}
 		if j.Profiles != nil {
 			rows[i].Profile = profileText(j.Profiles[i])
 		}

@@ -309,12 +309,12 @@ func (x *Period) GetState() string {
 // Row is one member on a board.
 type Row struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1-based; 0: the member is not on the board.
-	Rank int64 `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
+	// 1-based. Not set: the member is not on the board, or beyond the first n that it keeps.
+	Rank *int64 `protobuf:"varint,1,opt,name=rank,proto3,oneof" json:"rank,omitempty"`
 	// The member's id.
 	Member string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
-	// The score.
-	Score float64 `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
+	// The score. Not set: the member is not on the board.
+	Score *float64 `protobuf:"fixed64,3,opt,name=score,proto3,oneof" json:"score,omitempty"`
 	// The profile as JSON; not set if none was asked for or the member has none.
 	Profile       *string `protobuf:"bytes,4,opt,name=profile,proto3,oneof" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -352,8 +352,8 @@ func (*Row) Descriptor() ([]byte, []int) {
 }
 
 func (x *Row) GetRank() int64 {
-	if x != nil {
-		return x.Rank
+	if x != nil && x.Rank != nil {
+		return *x.Rank
 	}
 	return 0
 }
@@ -366,8 +366,8 @@ func (x *Row) GetMember() string {
 }
 
 func (x *Row) GetScore() float64 {
-	if x != nil {
-		return x.Score
+	if x != nil && x.Score != nil {
+		return *x.Score
 	}
 	return 0
 }
@@ -409,7 +409,10 @@ type Page struct {
 	// The class, if it names the board.
 	Class string `protobuf:"bytes,13,opt,name=class,proto3" json:"class,omitempty"`
 	// The class's period, if it has periods.
-	Period        *Period `protobuf:"bytes,14,opt,name=period,proto3" json:"period,omitempty"`
+	Period *Period `protobuf:"bytes,14,opt,name=period,proto3" json:"period,omitempty"`
+	// Of a board that is named by its class: how far its life has come, open, closing, closed or final.
+	// While it is open or closing its scores may change.
+	Locked        string `protobuf:"bytes,15,opt,name=locked,proto3" json:"locked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -540,6 +543,13 @@ func (x *Page) GetPeriod() *Period {
 		return x.Period
 	}
 	return nil
+}
+
+func (x *Page) GetLocked() string {
+	if x != nil {
+		return x.Locked
+	}
+	return ""
 }
 
 // Problem is an error, with the fields that HTTP answers have. It is a detail of the error of
@@ -1024,7 +1034,7 @@ type BatchStandingsResponse struct {
 	Page *Page `protobuf:"bytes,1,opt,name=page,proto3" json:"page,omitempty"`
 	// How long ago it was known to be current.
 	AgeMs int64 `protobuf:"varint,2,opt,name=age_ms,json=ageMs,proto3" json:"age_ms,omitempty"`
-	// The members, in the order of the request; rank 0: not on the board.
+	// The members, in the order of the request.
 	Standings     []*Row `protobuf:"bytes,3,rep,name=standings,proto3" json:"standings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1737,14 +1747,16 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x03tag\x18\x01 \x01(\tR\x03tag\x120\n" +
 	"\x05start\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
 	"\x03end\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x03end\x12\x14\n" +
-	"\x05state\x18\x04 \x01(\tR\x05state\"r\n" +
-	"\x03Row\x12\x12\n" +
-	"\x04rank\x18\x01 \x01(\x03R\x04rank\x12\x16\n" +
-	"\x06member\x18\x02 \x01(\tR\x06member\x12\x14\n" +
-	"\x05score\x18\x03 \x01(\x01R\x05score\x12\x1d\n" +
-	"\aprofile\x18\x04 \x01(\tH\x00R\aprofile\x88\x01\x01B\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\"\x8f\x01\n" +
+	"\x03Row\x12\x17\n" +
+	"\x04rank\x18\x01 \x01(\x03H\x00R\x04rank\x88\x01\x01\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12\x19\n" +
+	"\x05score\x18\x03 \x01(\x01H\x01R\x05score\x88\x01\x01\x12\x1d\n" +
+	"\aprofile\x18\x04 \x01(\tH\x02R\aprofile\x88\x01\x01B\a\n" +
+	"\x05_rankB\b\n" +
+	"\x06_scoreB\n" +
 	"\n" +
-	"\b_profile\"\xb4\x03\n" +
+	"\b_profile\"\xcc\x03\n" +
 	"\x04Page\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x10\n" +
@@ -1760,7 +1772,8 @@ const file_rankcache_v1_boards_proto_rawDesc = "" +
 	"\x04rows\x18\v \x03(\v2\x11.rankcache.v1.RowR\x04rows\x12)\n" +
 	"\x10profiles_missing\x18\f \x01(\x05R\x0fprofilesMissing\x12\x14\n" +
 	"\x05class\x18\r \x01(\tR\x05class\x12,\n" +
-	"\x06period\x18\x0e \x01(\v2\x14.rankcache.v1.PeriodR\x06period\"\x91\x01\n" +
+	"\x06period\x18\x0e \x01(\v2\x14.rankcache.v1.PeriodR\x06period\x12\x16\n" +
+	"\x06locked\x18\x0f \x01(\tR\x06locked\"\x91\x01\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x14\n" +

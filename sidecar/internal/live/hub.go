@@ -71,6 +71,7 @@ type Period struct {
 	Tag        string
 	Start, End time.Time
 	State      string // upcoming, running or ended
+	Over       bool   // its grace has ended, too
 }
 
 // Hub has the encoders of all keys that are watched. Its methods may be called concurrently.

@@ -128,7 +128,7 @@ func (v *version) appendMore(tail []byte) []byte {
 			Class  string      `json:"class"`
 			Period *periodJSON `json:"period"`
 			Locked string      `json:"locked"`
-		}{class.Name, class.row(), class.locked(v.Life).String()})
+		}{class.Name, class.row(), class.Locked(v.Life).String()})
 		if err != nil { // names and times only: can't be
 			panic(err)
 		}
@@ -152,9 +152,10 @@ func (p Period) row() *periodJSON {
 	return &periodJSON{p.Tag, p.Start, p.End, p.State}
 }
 
-// locked is the life as answers tell it: the board of a period that has ended is closing at least.
-func (p Period) locked(life rankcache.Life) rankcache.Life {
-	if p.State == "ended" {
+// Locked is the life as answers tell it: a board is closing at least once period and grace are
+// over by the clock. Only Redis tells more.
+func (p Period) Locked(life rankcache.Life) rankcache.Life {
+	if p.Over {
 		return max(life, rankcache.LifeClosing)
 	}
 	return life
