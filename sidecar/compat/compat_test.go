@@ -149,7 +149,7 @@ func TestScores(t *testing.T) {
 	}
 }
 
-// TestPeriodOfATime: t_time chooses the period, and its end locks the board.
+// TestPeriodOfATime: t_time chooses the period.
 func TestPeriodOfATime(t *testing.T) {
 	h := newHandler(t, fixture.New(), "")
 	end := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC) // of the period before
@@ -161,21 +161,79 @@ func TestPeriodOfATime(t *testing.T) {
 	}{
 		{"", now, 200, `"locked":"nolock"`},
 		{fmt.Sprint(now.Unix()), now, 200, `"locked":"nolock"`},
-		{fmt.Sprintf("%q", fmt.Sprint(end.Unix()-1)), now, 200, `"locked":"locked"`},
-		{fmt.Sprint(end.Unix() - 1), end.Add(9 * time.Second), 200, `"locked":"locking"`},
+		{fmt.Sprintf("%q", fmt.Sprint(end.Unix()-1)), now, 200, `"locked":"locking"`},
 		{fmt.Sprint(end.Unix() - 1), end.Add(25 * time.Hour), 404, `"code":"unknown_period"`},
 		{"99999999999999", now, 400, `"argument":"t_time"`},
 		{"-1", now, 400, `"argument":"t_time"`},
 	} {
 		h.cfg.Now = func() time.Time { return c.clock }
-		body := `{"actId":2,"rankObj":{"rankId":1,"objId":"7"},"limit":1`
-		if c.at != "" {
-			body += `,"t_time":` + c.at
-		}
-		if status, answer := ask(t, h, "POST", "/compat/rank/list", body+"}"); status != c.status || !strings.Contains(answer, c.want) {
+		if status, answer := askHourly(t, h, c.at); status != c.status || !strings.Contains(answer, c.want) {
 			t.Errorf("%s at %v: %d %s, want %d with %s", c.at, c.clock, status, answer, c.status, c.want)
 		}
 	}
+}
+
+// askHourly asks for the list of a period of the class hourly.
+func askHourly(t *testing.T, h *Handler, at string) (int, string) {
+	t.Helper()
+	body := `{"actId":2,"rankObj":{"rankId":1,"objId":"7"},"limit":1`
+	if at != "" {
+		body += `,"t_time":` + at
+	}
+	return ask(t, h, "POST", "/compat/rank/list", body+"}")
+}
+
+// TestOnlyRedisLocks: a board is locked when Redis tells that it is closed, whatever the clock
+// says: until then a command that came in time changes it.
+func TestOnlyRedisLocks(t *testing.T) {
+	env := fixture.New()
+	h := newHandler(t, env, "")
+	end := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		after time.Duration // the end of the period; the grace is 10 s
+		life  rankcache.Life
+		want  string
+	}{
+		{-time.Second, rankcache.LifeOpen, "nolock"}, {0, rankcache.LifeOpen, "locking"}, {23 * time.Hour, rankcache.LifeOpen, "locking"},
+		{-time.Second, rankcache.LifeClosing, "locking"}, {time.Hour, rankcache.LifeClosing, "locking"},
+		{-time.Second, rankcache.LifeClosed, "locked"}, {time.Second, rankcache.LifeFinal, "locked"},
+	} {
+		env.Origin.Life = c.life
+		h.cfg.Now = func() time.Time { return end.Add(c.after) }
+		if status, answer := askHourly(t, h, fmt.Sprint(end.Unix()-1)); status != 200 || !strings.Contains(answer, `"locked":"`+c.want+`"`) {
+			t.Errorf("%v after the end, life %v: %d %s, want %s", c.after, c.life, status, answer, c.want)
+		}
+	}
+}
+
+// TestTrimmedMember has its score with rank 0. Where it can't be read, a list from memory comes
+// without it.
+func TestTrimmedMember(t *testing.T) {
+	env := fixture.New()
+	h := newHandler(t, env, "local")
+	tiers := fixture.Tiers(fixture.Rooms + "classes:\n- {name: local, board: local, period: none, ops: [incr], trim: 10, ties: first}\n")
+	var err error
+	if h.cfg.Reader, err = sidecar.NewReader(sidecar.Config{Tiers: tiers, Boards: fixture.Boards[sidecar.Board]{"local": env.Local}, Hot: env.Hot, Origin: env.Origin}, nil); err != nil {
+		t.Fatal(err)
+	}
+	env.Origin.Trimmed.Store("out", 5.25)
+	const list = `{"actId":1,"rankObj":{"rankId":1},"limit":1,"tid":%q}`
+	expect := func(path, body string, status int, want string) {
+		t.Helper()
+		method := "POST"
+		if body == "" {
+			method = "GET"
+		}
+		if got, answer := ask(t, h, method, path, body); got != status || !strings.Contains(answer, want) {
+			t.Errorf("%s %s: %d %s, want %d with %s", path, body, got, answer, status, want)
+		}
+	}
+	expect("/compat/rank/list", fmt.Sprintf(list, "out"), 200, `"rank_my":{"rank":0,"member_id":"out","score":5},`)
+	expect("/compat/getScore", `{"rank_name":"local","rank_item":"out"}`, 200, `{"rank_item":"out","score":5,"rank":0}`)
+	expect("/v1/scores/out", "", 200, `{"member":"out","score":5,"rank":0}`)
+	env.Origin.FailWith(fmt.Errorf("%w: down", rankcache.ErrUnavailable))
+	expect("/compat/rank/list", fmt.Sprintf(list, "other"), 200, `"score":974000}],"group_rank_list"`)
+	expect("/compat/getScore", `{"rank_name":"local","rank_item":"other"}`, 503, `origin_unavailable`)
 }
 
 // TestNegativeScoreIsRefused: an unsigned number can't show it.

@@ -91,10 +91,12 @@ func (h lists) list(ctx context.Context, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := &listAnswer{ActID: r.ActID, RankObj: r.RankObj, Name: kind.Title, List: []row{}, Groups: []row{}, AllGroups: []row{}, Locked: locked(kind, board.Period, now)}
-	if err := h.addRows(ctx, &r, board.ID, answer); err != nil {
+	answer := &listAnswer{ActID: r.ActID, RankObj: r.RankObj, Name: kind.Title, List: []row{}, Groups: []row{}, AllGroups: []row{}}
+	life, err := h.addRows(ctx, &r, board.ID, answer)
+	if err != nil {
 		return nil, err
 	}
+	answer.Locked = locked(life, board.Period, now)
 	return answer, h.addGroups(ctx, &r, kind, at, now, answer)
 }
 
@@ -170,15 +172,16 @@ func boardAt(kind *rooms.Class, value string, at, now time.Time) (class.Board, e
 	return board, nil
 }
 
-// locked tells whether the board of a period takes changes.
-func locked(kind *rooms.Class, p class.Period, now time.Time) string {
+// locked tells whether the board of a period takes changes. Only Redis tells that no score
+// changes any more: after the end by the clock a command that came in time may be applied.
+func locked(life rankcache.Life, p class.Period, now time.Time) string {
 	switch {
-	case p.Tag == "" || now.Before(p.End):
-		return "nolock"
-	case now.Before(p.End.Add(kind.Grace)):
+	case life >= rankcache.LifeClosed:
+		return "locked"
+	case life == rankcache.LifeClosing, p.Tag != "" && !now.Before(p.End):
 		return "locking"
 	}
-	return "locked"
+	return "nolock"
 }
 
 // query returns how the request reads a board.
@@ -191,32 +194,29 @@ func (r *listRequest) query(board rankcache.BoardID) sidecar.Query {
 }
 
 // addRows adds the page, the caller's row and the total, all of one moment unless the page
-// is a refreshed one that does not have the caller.
-func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.BoardID, to *listAnswer) (err error) {
+// is a refreshed one that does not have the caller, and returns the board's life of it.
+func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.BoardID, to *listAnswer) (life rankcache.Life, err error) {
 	read := sidecar.PageRead{Query: r.query(board), Page: rankcache.PageQuery{Start: int(r.Start), Limit: int(*r.Limit), Member: string(r.Member), Around: -1}}
 	a := h.cfg.Reader.WholePage(ctx, read)
 	if a.Err != nil {
-		return a.Err
+		return 0, a.Err
 	}
 	if r.wantsRows() {
 		if to.List, err = rowsOf(a.Page); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if r.Member != "" {
-		if a.Own.Err != nil {
-			return a.Own.Err
-		}
+	if r.Member != "" && a.Own.Err == nil { // else the list is answered without it
 		mine, err := rowOf(string(r.Member), a.Own.Score, a.Own.Rank)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		to.Mine = &mine
 	}
 	if r.Total {
 		to.Total = &a.Members
 	}
-	return h.addInfo(ctx, r, to)
+	return a.Life, h.addInfo(ctx, r, to)
 }
 
 func rowOf(member string, score float64, rank int) (row, error) {
