@@ -193,7 +193,7 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 	f := r.features()
 	n := a.buckets.of(board)
 	keys = []string{a.names.BoardKey(board), a.names.MetaKey(board)}
-	args = []any{a.now().UnixMilli(), n}
+	args = []any{a.now().UnixMilli(), n, a.keepOf(r)}
 	if f.Guard {
 		keys, args = append(keys, a.names.GuardKey(board)), append(args, guardArgs(r.guard)...)
 	}
