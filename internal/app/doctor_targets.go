@@ -199,6 +199,9 @@ func (t *targets) parseRooms() (*rooms.File, error) {
 		return nil, fmt.Errorf("--rooms: %w", err)
 	}
 	parsed, err := rooms.Parse(data)
+	if err == nil {
+		err = parsed.CheckBoards(t.names.CheckBoard)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.rooms, err)
 	}
@@ -242,7 +245,7 @@ func (t *targets) endless(ctx context.Context) (boards []doctor.Endless, err err
 // inForce returns what has read the file, the rooms' sets in Redis, and the rooms and classes
 // set at run time.
 func (t *targets) inForce(ctx context.Context) (*roomsync.Follower, error) {
-	follower := roomsync.New(roomsync.Config{File: t.rooms, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.sharedRooms(t.redis),
+	follower := roomsync.New(roomsync.Config{File: t.rooms, CheckBoard: t.names.CheckBoard, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.sharedRooms(t.redis),
 		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
 	return follower, readRooms(ctx, follower)
 }

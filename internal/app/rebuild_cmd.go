@@ -98,7 +98,7 @@ func (o *rebuildOptions) check() error {
 		return Usagef("--board or --class: want one of them")
 	}
 	if o.board != "" {
-		if _, err := rankcache.ParseBoardID(o.board); err != nil {
+		if err := o.names.CheckBoard(rankcache.BoardID(o.board)); err != nil {
 			return Usagef("--board: %w", err)
 		}
 	}
@@ -125,7 +125,7 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 	}
 	defer store.Close()
 	boards := origin.New(client, o.names, origin.WithTimeout(o.redisTimeout))
-	follower := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Every: 100 * time.Millisecond, Origin: boards, Shared: o.sharedRooms(client),
+	follower := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, CheckBoard: o.names.CheckBoard, Every: 100 * time.Millisecond, Origin: boards, Shared: o.sharedRooms(client),
 		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
 	if err := readRooms(ctx, follower); err != nil {
 		return nil, fmt.Errorf("--rooms: %w", err)

@@ -150,7 +150,7 @@ type writerProcess struct {
 
 func (w *Writer) build() (err error) {
 	o, log := w.options, w.log
-	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
+	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, CheckBoard: o.names.CheckBoard, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
 		Shared: o.sharedRooms(w.redis), Log: log}, w.registry)
 	if err := w.rooms.Load(); err != nil {
 		return Usagef("--rooms: %w", err)

@@ -66,7 +66,10 @@ func (a *adopter) index(ctx context.Context, b rankcache.BoardID, r rules) error
 	if r.end == 0 || a.now().UnixMilli() >= r.expires {
 		return nil
 	}
-	return a.client.ZAddNX(ctx, a.names.Ends, redis.Z{Score: float64(r.end), Member: string(b)}).Err()
+	if err := a.client.ZAddNX(ctx, a.names.Ends, redis.Z{Score: float64(r.end), Member: string(b)}).Err(); err != nil {
+		return fmt.Errorf("index of ends %s: %w", a.names.Ends, err)
+	}
+	return nil
 }
 
 // prepared records and logs the result of prepare.lua.

@@ -89,12 +89,17 @@ func findBoard(c *Command, classes *rooms.File) (class.Board, *rooms.Class, erro
 		return class.Board{}, nil, &Refusal{"unknown_class", fmt.Errorf("class %.60q is neither in the writer's rooms file nor set at run time: rankcache classes list has those of run time", c.Class)}
 	}
 	board, err := kind.At(c.Dims, time.UnixMilli(c.At))
-	switch {
-	case errors.Is(err, class.ErrPeriod):
-		err = &Refusal{"at", err}
-	case err != nil:
-		err = &Refusal{"bad_dims", err}
-	}
 	c.Board = board.ID
-	return board, kind, err
+	return board, kind, noBoard(err)
+}
+
+// noBoard returns the refusal of a command for which a class has no board, nil if it has.
+func noBoard(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, class.ErrPeriod):
+		return &Refusal{"at", err}
+	}
+	return &Refusal{"bad_dims", err}
 }
