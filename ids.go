@@ -33,6 +33,9 @@ const (
 // (app, rank, sub-rank).
 type BoardID string
 
+// OwnPrefix begins the keys of rankcache itself, and no board's id.
+const OwnPrefix = "rankcache:"
+
 // ParseBoardID returns s as a BoardID, or an error that wraps [ErrBoard].
 func ParseBoardID(s string) (BoardID, error) {
 	b := BoardID(s)
@@ -40,10 +43,14 @@ func ParseBoardID(s string) (BoardID, error) {
 }
 
 // Check returns an error that wraps [ErrBoard] unless the id is 1 to
-// [MaxBoardLen] characters of A-Z, a-z, 0-9 and "._:-".
+// [MaxBoardLen] characters of A-Z, a-z, 0-9 and "._:-", and does not begin with
+// [OwnPrefix].
 func (b BoardID) Check() error {
 	if len(b) == 0 || len(b) > MaxBoardLen {
 		return fmt.Errorf("%w: %d characters, want 1 to %d", ErrBoard, len(b), MaxBoardLen)
+	}
+	if strings.HasPrefix(string(b), OwnPrefix) {
+		return fmt.Errorf("%w %q: keys that begin with %s are rankcache's own", ErrBoard, string(b), OwnPrefix)
 	}
 	for i := range len(b) {
 		if !boardChar[b[i]] {

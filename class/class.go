@@ -85,7 +85,11 @@ func (c *Class) In(dims map[string]string, p Period) (Board, error) {
 	if err := c.checkDims(dims); err != nil {
 		return Board{}, fmt.Errorf("class %s: %w", c.name, err)
 	}
-	return Board{ID: rankcache.BoardID(c.fill(dims, p)), Class: c, Dims: dims, Period: p}, nil
+	id := rankcache.BoardID(c.fill(dims, p))
+	if err := id.Check(); err != nil {
+		return Board{}, fmt.Errorf("class %s: %w", c.name, err)
+	}
+	return Board{ID: id, Class: c, Dims: dims, Period: p}, nil
 }
 
 func (c *Class) fill(dims map[string]string, p Period) string {

@@ -1,10 +1,12 @@
 package class
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -90,6 +92,14 @@ func TestBadDimensions(t *testing.T) {
 	}
 }
 
+// A template that is all placeholders has no board whose id would be a key of rankcache itself.
+func TestDimensionsMakeNoOwnKey(t *testing.T) {
+	class := newClass(t, "x", "{a}:{b}", "none")
+	if b, err := class.At(map[string]string{"a": "rankcache", "b": "rooms"}, time.Now()); !errors.Is(err, rankcache.ErrBoard) {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
 func TestNewRejects(t *testing.T) {
 	for _, c := range []struct{ name, board, period, want string }{
 		{"", "a", "none", "class name"},
@@ -108,6 +118,7 @@ func TestNewRejects(t *testing.T) {
 		{"x", "gift:{limit}", "none", "choose another"},
 		{"x", "gift:{gap}", "none", "choose another"},
 		{"x", "gift 1:{zone}", "none", "bad board id"},
+		{"x", "rankcache:{zone}", "none", "rankcache's own"},
 		{"x", strings.Repeat("{a}:", 100_000), "none", "at most 400"},
 		{"x", "{a}:{b}:{c}:{period}", "day", "longest id: bad board id: 203 characters"},
 	} {

@@ -95,8 +95,8 @@ func (b bulkReader) RoomBoards(ctx context.Context, uids []string) (map[string][
 func (b bulkReader) validBoards(ids []string) []rankcache.BoardID {
 	boards := make([]rankcache.BoardID, 0, len(ids))
 	for _, id := range ids {
-		board, err := rankcache.ParseBoardID(id)
-		if err != nil {
+		board := rankcache.BoardID(id)
+		if b.names.CheckBoard(board) != nil {
 			b.metrics.badBoards.Inc()
 			continue
 		}

@@ -55,7 +55,7 @@ type Class struct {
 	*class.Class
 	Title  string
 	Grace  time.Duration // commands of an ended period are taken so long after its end
-	Keep   time.Duration // boards are kept so long after their end
+	Keep   time.Duration // boards are kept so long after the end of their period, or without periods after their last change; 0: not set
 	Lead   time.Duration // a board is opened so long before its period begins
 	Orders time.Duration // order life
 	Ties   Ties
@@ -87,7 +87,7 @@ type Class struct {
 type classText struct{ name, board, period, tz, score string }
 
 func readClass(n *yaml.Node, source string, calendar NewCalendar) (*Class, error) {
-	c := &Class{source: source, Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
+	c := &Class{source: source, Grace: 5 * time.Second, Keep: keepUnset, Lead: time.Minute, Orders: time.Hour, Ties: TiesMember, Top: 100, line: n.Line}
 	text := classText{tz: "UTC"}
 	if err := fields(n, c.keys(&text)); err != nil {
 		return nil, err
@@ -120,6 +120,12 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 	}
 }
 
+// keepUnset is no duration that a file can have.
+const keepUnset = -1
+
+// defaultKeep outlives an evening and the questions about it.
+const defaultKeep = 72 * time.Hour
+
 // finish makes the ids' part and checks the settings with each other.
 func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 	if text.period == "" {
@@ -132,6 +138,10 @@ func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 	if err != nil {
 		return fmt.Errorf("class %.60q: %w", text.name, err)
 	}
+	if c.Keep == keepUnset && calendar.Periodic() {
+		c.Keep = defaultKeep
+	}
+	c.Keep = max(c.Keep, 0)
 	c.Integers = text.score == "integer" || c.Ties != TiesMember
 	if c.Ops == nil {
 		c.Ops = []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
@@ -149,7 +159,7 @@ func (c *Class) check(score string) error {
 		return fmt.Errorf("title: want at most %d bytes of UTF-8 without control characters", maxTitle)
 	case score == "number" && c.Ties != TiesMember:
 		return fmt.Errorf("ties: %s keeps the tie-break in the fraction of a score, so scores must be integers: leave out score: number", c.Ties)
-	case c.Grace > c.Keep:
+	case c.Grace > c.Keep && c.Calendar().Periodic():
 		return fmt.Errorf("grace %v is longer than keep %v", c.Grace, c.Keep)
 	case c.Orders%time.Second != 0:
 		return fmt.Errorf("orders %v: want whole seconds", c.Orders)

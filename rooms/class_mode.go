@@ -116,6 +116,15 @@ func (c *Class) periods(now time.Time) []class.Period {
 	return all
 }
 
+// someBoards returns the boards of one period that the class's mode is for.
+func (c *Class) someBoards() []rankcache.BoardID {
+	p, err := c.Calendar().At(time.Unix(0, 0))
+	if err != nil || c.Mode == ModeNone {
+		return nil
+	}
+	return c.boardsIn(p)
+}
+
 // boardsIn returns the boards of a period, one for each combination of values.
 func (c *Class) boardsIn(p class.Period) []rankcache.BoardID {
 	ids := []string{c.Pattern(p)}

@@ -60,7 +60,7 @@ func TestParseClasses(t *testing.T) {
 			Ops: []wire.Op{wire.OpIncr}, Mode: ModeSuperHot, Dims: map[string][]string{"zone": {"1", "2"}}, Feeds: []string{"gift-day", "gift-total"}, Trim: 1000, Top: 50,
 			Ledger: true, Guard: Guard{60, time.Minute, 1_000_000, true}, IDs: IDs{7, 2}, Group: "gift-total"},
 		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Ops: all, Top: 100},
-		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Integers: true, Ops: all, Top: 100},
+		{Grace: 5 * time.Second, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Integers: true, Ops: all, Top: 100},
 	}
 	if diff := cmp.Diff(want, f.Classes, cmpopts.IgnoreUnexported(Class{}), cmpopts.IgnoreFields(Class{}, "Class")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -74,6 +74,17 @@ func TestParseClasses(t *testing.T) {
 // lines.
 func entry(name, board string, lines ...string) string {
 	return fmt.Sprintf("- name: %s\n  board: %q\n", name, board) + "  " + strings.Join(append(lines, ""), "\n  ") + "\n"
+}
+
+// Boards without a period are kept for ever unless the class tells for how long after their last
+// change, which no grace is compared with.
+func TestKeepOfAClassWithoutPeriods(t *testing.T) {
+	for line, want := range map[string]time.Duration{"": 0, "keep: 8760h": 8760 * time.Hour, "keep: 1s": time.Second, "grace: 100h": 0} {
+		f, err := Parse([]byte("classes:\n" + entry("a", "a", "period: none", line)))
+		if err != nil || f.Classes[0].Keep != want {
+			t.Errorf("%q: %+v, %v", line, f, err)
+		}
+	}
 }
 
 func TestBoardOfAClass(t *testing.T) {

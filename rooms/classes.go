@@ -119,6 +119,18 @@ func (all Classes) check() error {
 			return c.wrong(fmt.Errorf("modes of classes name more than %d boards in each period", MaxClassBoards))
 		}
 	}
+	return all.checkBoards(rankcache.BoardID.Check)
+}
+
+// checkBoards returns the first error of check, which is asked for the boards of modes.
+func (all Classes) checkBoards(check func(rankcache.BoardID) error) error {
+	for _, c := range all {
+		for _, b := range c.someBoards() {
+			if err := check(b); err != nil {
+				return c.wrong(err)
+			}
+		}
+	}
 	return nil
 }
 

@@ -52,6 +52,8 @@ func TestParseEntryRejects(t *testing.T) {
 		`{"match":"9*` + strings.Repeat("x", 9999) + `","mode":"hot"}`: "can only be blocked",
 		`{"uid":"8","mode":"` + strings.Repeat("x", 9999) + `"}`:       "unknown mode",
 		`{"uid":"8","mode":"hot","boards":["a b"]}`:                    "bad board id",
+		`{"uid":"8","mode":"hot","boards":["rankcache:rooms"]}`:        "bad board id",
+		`{"match":"rankcache:rooms","mode":"super-hot"}`:               "bad board id",
 		`{"uid":"8","mode":"hot"}{}`:                                   "follows",
 		`{"match":"9_*","mode":"hot"}`:                                 "can only be blocked",
 		`{"match":"[","mode":"blocked"}`:                               "not a pattern",

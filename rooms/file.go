@@ -200,6 +200,27 @@ func (f *File) checkUnique() error {
 	return nil
 }
 
+// CheckBoards returns the first error of check, which is asked for every board that the file
+// names, by a room, a rule or a class with a mode.
+func (f *File) CheckBoards(check func(rankcache.BoardID) error) error {
+	for _, room := range f.Rooms {
+		for _, b := range room.Boards {
+			if err := check(b); err != nil {
+				return fmt.Errorf("room %q: %w", room.UID, err)
+			}
+		}
+	}
+	for _, rule := range f.Rules {
+		if rule.Mode == ModeBlocked { // it may be a pattern, and nothing is read
+			continue
+		}
+		if err := check(rankcache.BoardID(rule.Match)); err != nil {
+			return err
+		}
+	}
+	return f.Classes.checkBoards(check)
+}
+
 // CheckChange returns an error if a class of the file differs from the one of the same
 // name in old in what can't change while boards of it live: board, period, tz, ties
 // and feeds.

@@ -70,7 +70,11 @@ type Profiles interface {
 // Config has the sources that a [Reader] reads from. Zero numbers take their defaults.
 type Config struct {
 	// Tiers returns the operator's tiers of this moment.
-	Tiers    func() *rooms.Tiers
+	Tiers func() *rooms.Tiers
+	// CheckBoard returns why no board has an id, such as [wire.Names.CheckBoard]; nil:
+	// [rankcache.BoardID.Check].
+	CheckBoard func(rankcache.BoardID) error
+
 	Boards   Boards   // nil: no super-hot tier
 	Hot      Hot      // nil: no hot tier
 	Profiles Profiles // nil: answers carry no profiles

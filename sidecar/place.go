@@ -11,6 +11,7 @@ import (
 // here.
 type places struct {
 	tiers  func() *rooms.Tiers
+	check  func(rankcache.BoardID) error
 	boards Boards
 	hot    Hot
 }
@@ -25,8 +26,9 @@ type place struct {
 }
 
 // find sets at, which is empty, to where q is read. A local board without a published
-// head counts as not open; a board that is bypassed has no copy that may be read. count is
-// whether the hot tier counts the read.
+// head counts as not open; a board that is bypassed has no copy that may be read. An id that no
+// board has is an error, before anything is asked for it. count is whether the hot tier counts
+// the read.
 func (p *places) find(q *Query, count bool, at *place) error {
 	tiers := p.tiers()
 	mode, integers := tiers.Of(q.Board, q.Room)
@@ -36,6 +38,11 @@ func (p *places) find(q *Query, count bool, at *place) error {
 		at.board, at.top = p.whole(q.Board)
 	}
 	local, hot := at.top != nil, false
+	if !local {
+		if err := p.check(q.Board); err != nil {
+			return err
+		}
+	}
 	if mode != rooms.ModeBlocked && p.hot != nil {
 		if count {
 			p.Count(q.Board)

@@ -29,6 +29,9 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if cfg.Tiers == nil || cfg.Origin == nil {
 		return nil, errors.New("a reader needs tiers and an origin")
 	}
+	if cfg.CheckBoard == nil {
+		cfg.CheckBoard = rankcache.BoardID.Check
+	}
 	cache := newTopCache()
 	flights, err := newFlights(cfg.Origin, cfg.Ledger, cfg.Limits, cache, cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), reg)
 	if err != nil {
@@ -38,7 +41,7 @@ func NewReader(cfg Config, reg prometheus.Registerer) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{places: places{cfg.Tiers, cfg.Boards, cfg.Hot}, topCache: cache,
+	return &Reader{places: places{cfg.Tiers, cfg.CheckBoard, cfg.Boards, cfg.Hot}, topCache: cache,
 		profiles: cfg.Profiles, flights: flights, waits: waits, trends: &trends{}, trimmed: &trimmed{flights: flights}}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"rankcache"
 	"rankcache/rooms"
 	"rankcache/sidecar/internal/fixture"
+	"rankcache/wire"
 )
 
 // TestReaderSources has for each query the source that answers, and the number of calls
@@ -86,7 +87,9 @@ func TestPeekInto(t *testing.T) {
 
 func TestReaderRefuses(t *testing.T) {
 	env := newEnv()
-	r := env.reader()
+	names, cfg := wire.DefaultNames(), env.config()
+	names.Rooms, cfg.CheckBoard = "lb:rooms", func(b rankcache.BoardID) error { return names.CheckBoard(b) }
+	r := readerOf(t, cfg)
 	for _, c := range []struct {
 		name         string
 		q            Query
@@ -100,6 +103,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"too many rows", Query{Board: "local"}, 0, 501, ErrRange},
 		{"before the first row", Query{Board: "local"}, -1, 10, ErrRange},
 		{"bad board", Query{Board: "a b"}, 0, 10, rankcache.ErrBoard},
+		{"a key of rankcache", Query{Board: "lb:rooms"}, 0, 10, rankcache.ErrBoard},
 	} {
 		if _, err := r.Page(context.Background(), &c.q, c.start, c.limit); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)

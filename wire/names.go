@@ -156,19 +156,48 @@ func (n Names) HotKey(instance string) string { return fill(n.Hot, "<instance>",
 // set is at key, and false for every other key. With the default pattern any legal
 // id is a board, except a key that matches one of the other patterns.
 func (n Names) BoardOfKey(key string) (rankcache.BoardID, bool) {
-	switch key {
-	case n.Rooms, n.Readopt, n.Ends, n.RoomEnds, n.Controller, n.AbsentTopics:
+	if n.isOwn(key) {
 		return "", false
-	}
-	for _, other := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Scores, n.Room, n.Hot} {
-		if matches(key, other) {
-			return "", false
-		}
 	}
 	before, after, _ := strings.Cut(n.Board, "<board>")
 	id, ok := cutBoth(key, before, after)
 	b := rankcache.BoardID(id)
 	return b, ok && b.Check() == nil
+}
+
+// CheckBoard returns an error that wraps [rankcache.ErrBoard] unless the id is one that a board
+// may have: none of which the key is, or begins like, another one of these names.
+func (n Names) CheckBoard(b rankcache.BoardID) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
+	if key := n.BoardKey(b); n.isOwn(key) {
+		return fmt.Errorf("%w %q: the key %s is one of rankcache's own: see the settings key-…", rankcache.ErrBoard, string(b), key)
+	}
+	return nil
+}
+
+// isOwn reports whether a key is, or begins like, one that is no board's.
+func (n Names) isOwn(key string) bool {
+	if n.IsShared(key) {
+		return true
+	}
+	for _, companion := range []string{n.Meta, n.Orders, n.Adopter, n.Guard, n.Scores} {
+		if matches(key, companion) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsShared reports whether a key is, or begins like, one of those that are of no single board.
+func (n Names) IsShared(key string) bool {
+	for _, one := range []string{n.Rooms, n.Readopt, n.Ends, n.RoomEnds, n.Controller, n.AbsentTopics} {
+		if rest, ok := strings.CutPrefix(key, one); ok && (rest == "" || rest[0] == ':') {
+			return true
+		}
+	}
+	return matches(key, n.Room) || matches(key, n.Hot) || strings.HasPrefix(key, rankcache.OwnPrefix)
 }
 
 // Topic returns the topic of the board's updates. Kafka allows no ":" in a name,

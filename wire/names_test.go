@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -40,6 +41,39 @@ func TestBoardOfKey(t *testing.T) {
 				if got, ok := n.BoardOfKey(key); ok {
 					t.Errorf("key %q taken for board %q", key, got)
 				}
+			}
+		}
+	}
+}
+
+// An id whose key is, or begins like, another one is no board's, whatever the keys are called.
+func TestOwnKeysAreNoBoards(t *testing.T) {
+	other := DefaultNames()
+	other.Board, other.Meta, other.Scores = "lb:<board>", "lb:meta:<board>", "lb:<board>:all"
+	other.Rooms, other.Ends, other.Room, other.Hot = "lb:rooms", "lb:ends", "lb:room:<uid>", "lb:<instance>:hot"
+	for _, c := range []struct {
+		names Names
+		bad   string
+		good  string
+	}{
+		{DefaultNames(), "rankcache:rooms rankcache:readopt rankcache:ends rankcache:room-ends rankcache:controller rankcache:topics:absent rankcache:room:88:boards rankcache:hot:redis " +
+			"rankcache:rooms:1 rankcache:later", "1_2_3 rooms rankcache_1"},
+		{other, "rooms ends rooms:2 room:88 meta:7 7:all redis:hot rankcache:rooms", "rooms2 ends_1 room meta 7:al lb:rooms"},
+	} {
+		if err := c.names.Check(); err != nil {
+			t.Fatal(err)
+		}
+		for id := range strings.FieldsSeq(c.bad) {
+			if err := c.names.CheckBoard(rankcache.BoardID(id)); !errors.Is(err, rankcache.ErrBoard) || !strings.Contains(err.Error(), "rankcache's own") {
+				t.Errorf("%s: %v", id, err)
+			}
+			if b, ok := c.names.BoardOfKey(c.names.BoardKey(rankcache.BoardID(id))); ok {
+				t.Errorf("key of %s taken for that of %s", id, b)
+			}
+		}
+		for id := range strings.FieldsSeq(c.good) {
+			if err := c.names.CheckBoard(rankcache.BoardID(id)); err != nil {
+				t.Errorf("%s: %v", id, err)
 			}
 		}
 	}

@@ -46,6 +46,7 @@ classes:
 		{"/compat/rank/delete", `{` + gift + `,"xcode":"hush-write","msgId":"g4","data":[{"member_id":"d"}]}`, 200, `{"member_id":"d","errCode":0,"result_score":0}`},
 		{"/compat/incrScore", `{"rank_name":"gift","rank_type":"9","rank_item":"a","score":2,"msg_id":"i1"}`, 200, `{"code":0,"errcode":0,"message":"","errmsg":"","data":{"rank_item":"a","score":7}}`},
 		{"/compat/incrScore", `{"rank_name":"` + string(h.small) + `","rank_item":"x","score":1.5,"msg_id":"i2"}`, 200, `"score":1.5}`},
+		{"/compat/incrScore", `{"rank_name":"rankcache:rooms","rank_item":"x","score":1}`, 400, `is no class, and bad board id`},
 		{"/compat/incrScore", `{"rank_name":"` + string(h.blocked) + `","rank_type":"day","rank_item":"x","score":1}`, 422, `{"code":422,"errcode":422,"message":"not_supported`},
 	} {
 		if err := h.older(c.path, c.body, c.status, c.want); err != nil {
@@ -69,6 +70,7 @@ classes:
 		{"/compat/getScore", `{"rank_name":"gift","rank_type":"9","rank_item":"a"}`, 200, `{"code":0,"errcode":0,"message":"","errmsg":"","data":{"rank_item":"a","score":7,"rank":1}}`},
 		{"/compat/getScore", `{"rank_name":"gift","rank_type":"9","rank_item":"nobody"}`, 200, `"data":{"rank_item":"nobody","score":0,"rank":0}}`},
 		{"/compat/topScore", `{"rank_name":"gift","rank_type":"9","limit":1}`, 200, `"data":{"list":[{"rank_item":"a","score":7,"rank":1}]}}`},
+		{"/compat/topScore", `{"rank_name":"rankcache:rooms"}`, 400, `is no class, and bad board id`},
 		{"/compat/topScore", `{"rank_name":"gift"}`, 400, `{"code":400,"errcode":400,"message":"bad_argument: rank_type: `},
 	} {
 		if err := posted(s, "data", c.path, c.body, c.status, c.want); err != nil {

@@ -145,7 +145,7 @@ func (o *controllerOptions) ledger() (*ledger.Store, error) {
 // build returns the controller and the rooms file that it follows.
 func (o *controllerOptions) build(client redis.UniversalClient, books *ledger.Store, log *slog.Logger, reg *registry) (*roomsync.Follower, *controller.Controller, error) {
 	boards := origin.New(client, o.names, origin.WithTimeout(o.redisTimeout))
-	rooms := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: boards, Shared: o.sharedRooms(client), Log: log}, reg)
+	rooms := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, CheckBoard: o.names.CheckBoard, Origin: boards, Shared: o.sharedRooms(client), Log: log}, reg)
 	if err := rooms.Load(); err != nil {
 		return nil, nil, Usagef("--rooms: %w", err)
 	}

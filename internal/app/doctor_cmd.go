@@ -39,7 +39,7 @@ func newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that a sidecar depends on, with advice for each failure",
-		Long: `Check Redis (address, TLS, user, ACL, mode, eviction, clock), Kafka (address,
+		Long: `Check Redis (address, TLS, user, ACL, mode, eviction, clock, when boards expire), Kafka (address,
 user, topics of the super-hot boards, retention, replicas, clock), the cloud's
 hot-key API, the profile service, the collector of traces, the folders of snapshots
 and socket, memory, the limit of open files, ports and the rooms file, with the settings of rankcache serve.

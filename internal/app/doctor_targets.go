@@ -96,6 +96,7 @@ func (t *targets) ledgerChecks() []doctor.Check {
 func (t *targets) checks() []doctor.Check {
 	r := doctor.Redis{Client: t.redis, Mode: t.redisMode, Names: t.names, Total: t.total, Roles: t.roles}
 	checks := append([]doctor.Check{{Name: "rooms", Look: t.roomsFile}}, r.Checks()...)
+	checks = append(checks, r.Expiry(t.endless))
 	checks = append(checks, t.kafka.Checks()...)
 	checks = append(checks, t.kafka.CommandTimes(t.periodic))
 	if slices.Contains(t.roles, "controller") {
@@ -198,6 +199,9 @@ func (t *targets) parseRooms() (*rooms.File, error) {
 		return nil, fmt.Errorf("--rooms: %w", err)
 	}
 	parsed, err := rooms.Parse(data)
+	if err == nil {
+		err = parsed.CheckBoards(t.names.CheckBoard)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.rooms, err)
 	}
@@ -223,10 +227,25 @@ func (t *targets) superHot(ctx context.Context) ([]rankcache.BoardID, error) {
 	return follower.Tiers().Boards(rooms.ModeSuperHot), nil
 }
 
+// endless returns the super-hot boards without a period.
+func (t *targets) endless(ctx context.Context) (boards []doctor.Endless, err error) {
+	all, err := t.superHot(ctx)
+	for _, b := range all {
+		board, kind, of := t.file.Load().Board(b)
+		switch {
+		case !of:
+			boards = append(boards, doctor.Endless{Board: b})
+		case board.Period.Tag == "":
+			boards = append(boards, doctor.Endless{Board: b, Keep: kind.Keep})
+		}
+	}
+	return boards, err
+}
+
 // inForce returns what has read the file, the rooms' sets in Redis, and the rooms and classes
 // set at run time.
 func (t *targets) inForce(ctx context.Context) (*roomsync.Follower, error) {
-	follower := roomsync.New(roomsync.Config{File: t.rooms, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.sharedRooms(t.redis),
+	follower := roomsync.New(roomsync.Config{File: t.rooms, CheckBoard: t.names.CheckBoard, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.sharedRooms(t.redis),
 		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
 	return follower, readRooms(ctx, follower)
 }

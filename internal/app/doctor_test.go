@@ -20,11 +20,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"rankcache"
 	"rankcache/internal/doctor"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/ledger/reads"
 	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 // examine runs rankcache doctor and returns its findings by check.
@@ -209,6 +211,32 @@ func TestDoctorKnowsClassesSetAtRunTime(t *testing.T) {
 	found := at()
 	expect(t, found, "kafka-topics", "ok: each of 1")
 	expect(t, found, "kafka-commands", "warn: message.timestamp.type=CreateTime")
+}
+
+// Boards without a period are reported while they have an expiry.
+func TestDoctorTellsWhenBoardsExpire(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t)})
+	defer client.Close()
+	names, board := wire.DefaultNames(), rankcache.BoardID(testkit.Name(t))
+	file := filepath.Join(t.TempDir(), "rooms.yaml")
+	for _, c := range []struct {
+		expires uint64
+		keep    string
+		want    string
+	}{
+		{0, "", "ok: 1 super-hot boards without a period, none expires"},
+		{1_900_000_000_000, "", "warn: the first " + string(board) + " at 2030-03-17T17:46:40Z, unless they are changed: for 1 no class sets a keep"},
+		{1_900_000_000_000, "keep: 9h", "ok: the first " + string(board) + " at 2030-03-17T17:46:40Z, unless they are changed: their classes have a keep"},
+	} {
+		must(t, client.Set(t.Context(), names.MetaKey(board), wire.AppendMeta(nil, &wire.Meta{State: rankcache.State{Run: 1}, Expires: c.expires, Buckets: 1}), time.Hour).Err())
+		text := fmt.Sprintf("boards: [{match: %q, mode: super-hot}]\n", board)
+		if c.keep != "" {
+			text += fmt.Sprintf("classes: [{name: x, board: %q, period: none, %s}]\n", board, c.keep)
+		}
+		must(t, os.WriteFile(file, []byte(text), 0o644))
+		found, _, _ := examine(t, "--redis", "redis://"+testkit.Redis(t), "--kafka", "127.0.0.1:1", "--timeout", "1s", "--key-rooms", testkit.Name(t), "--rooms", file)
+		expect(t, found, "expiry", c.want)
+	}
 }
 
 // cutLog writes a record and takes it away again, as retention would.

@@ -87,7 +87,7 @@ func (o *rebuildOptions) registerRebuild(flags *pflag.FlagSet) {
 	flags.StringVar(&o.class, "class", "", "the `class` whose boards are rebuilt; those that have expired are left out")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing, and list what differs")
 	flags.DurationVar(&o.wait, "wait", rebuild.DefaultWait, "how long the ledger may take to write what Redis has applied")
-	flags.DurationVar(&o.boardLife, "board-life", defaultBoardLife, "as of write: when a board without period expires that Redis does not have; 0 for never")
+	flags.DurationVar(&o.boardLife, "board-life", 0, "as of write: how long after the rebuild a board without a period expires that Redis does not have; 0 for never. The keep of its class wins")
 	flags.DurationVar(&o.orderLife, "order-life", writer.DefaultOrderLife, "as of write, for a board that Redis does not have")
 	flags.IntVar(&o.buckets, "order-buckets", writer.DefaultOrderBuckets, "as of write, for a board that Redis does not have")
 	markTyped(flags, "board", "class", "dry-run")
@@ -98,7 +98,7 @@ func (o *rebuildOptions) check() error {
 		return Usagef("--board or --class: want one of them")
 	}
 	if o.board != "" {
-		if _, err := rankcache.ParseBoardID(o.board); err != nil {
+		if err := o.names.CheckBoard(rankcache.BoardID(o.board)); err != nil {
 			return Usagef("--board: %w", err)
 		}
 	}
@@ -125,7 +125,7 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 	}
 	defer store.Close()
 	boards := origin.New(client, o.names, origin.WithTimeout(o.redisTimeout))
-	follower := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Every: 100 * time.Millisecond, Origin: boards, Shared: o.sharedRooms(client),
+	follower := roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, CheckBoard: o.names.CheckBoard, Every: 100 * time.Millisecond, Origin: boards, Shared: o.sharedRooms(client),
 		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
 	if err := readRooms(ctx, follower); err != nil {
 		return nil, fmt.Errorf("--rooms: %w", err)
@@ -147,10 +147,14 @@ func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuil
 // rules are those by which a writer would make the board.
 func (o *rebuildOptions) rules(file *rooms.File, b rankcache.BoardID) rebuild.Rules {
 	r := rebuild.Rules{OrderLife: o.orderLife, Buckets: o.buckets}
-	if o.boardLife > 0 {
-		r.Expires = time.Now().Add(o.boardLife).UnixMilli()
-	}
 	board, class, _ := file.Board(b)
+	keep := o.boardLife
+	if class != nil {
+		keep = cmp.Or(class.Keep, keep)
+	}
+	if keep > 0 {
+		r.Expires = time.Now().Add(keep).UnixMilli()
+	}
 	if class == nil {
 		return r
 	}

@@ -29,8 +29,8 @@ func newRoomsCommand() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Check whether a rooms file would be accepted",
 		Long: `Read a rooms file with the code that rankcache serve reads it with, and print
-its rooms and boards; of each class the board of the period that runs, when that ends, and the
-next board. A file that serve would refuse is an error with its line.`,
+its rooms and boards; of each class the board of the period that runs, when that ends, when boards
+expire, and the next board. A file that serve would refuse is an error with its line.`,
 		Example: "  rankcache rooms check rooms.yaml",
 		Args:    OneArg,
 	}
@@ -52,13 +52,25 @@ type roomsSummary struct {
 
 // classSummary is one class and its boards; dimensions stand in braces.
 type classSummary struct {
-	Name   string    `json:"name"`
-	Period string    `json:"period"`
-	TZ     string    `json:"tz"`
-	Mode   string    `json:"mode"`
-	Board  string    `json:"board"`          // of the running period
-	Ends   time.Time `json:"ends,omitzero"`  // when the period does
-	Next   string    `json:"next,omitempty"` // board of the next period
+	Name    string    `json:"name"`
+	Period  string    `json:"period"`
+	TZ      string    `json:"tz"`
+	Mode    string    `json:"mode"`
+	Board   string    `json:"board"`          // of the running period
+	Ends    time.Time `json:"ends,omitzero"`  // when the period does
+	Expires string    `json:"expires"`        // when a board does
+	Next    string    `json:"next,omitempty"` // board of the next period
+}
+
+// expiryText tells when the boards of a class expire, or those without a class (nil).
+func expiryText(c *rooms.Class) string {
+	switch {
+	case c != nil && c.Calendar().Periodic():
+		return c.Keep.String() + " after the period"
+	case c != nil && c.Keep > 0:
+		return c.Keep.String() + " after the last change"
+	}
+	return "never, or by --board-life of the writers"
 }
 
 func checkRooms(to io.Writer, path, output string, now time.Time) error {
@@ -85,14 +97,18 @@ func checkRooms(to io.Writer, path, output string, now time.Time) error {
 	return PrintAs(to, output, s, func(to io.Writer) error {
 		fmt.Fprintf(to, "%s is good: %d rooms (%d super-hot, %d hot, %d blocked), %d board rules, %d classes\n", path,
 			len(parsed.Rooms), s.Rooms["super-hot"], s.Rooms["hot"], s.Rooms["blocked"], s.Rules, len(s.Classes))
-		return printClasses(to, s.Classes)
+		if err := printClasses(to, s.Classes); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(to, "Boards of no class expire %s.\n", expiryText(nil))
+		return err
 	})
 }
 
 func summarize(c *rooms.Class, now time.Time) (classSummary, error) {
 	calendar := c.Calendar()
 	running, err := calendar.At(now)
-	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Board: c.Pattern(running), Ends: running.End}
+	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Board: c.Pattern(running), Ends: running.End, Expires: expiryText(c)}
 	if err != nil || !calendar.Periodic() {
 		return s, err
 	}
@@ -106,13 +122,13 @@ func printClasses(to io.Writer, classes []classSummary) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CLASS\tPERIOD\tMODE\tBOARD\tENDS\tNEXT BOARD")
+	fmt.Fprintln(table, "CLASS\tPERIOD\tMODE\tBOARD\tENDS\tEXPIRES\tNEXT BOARD")
 	for _, c := range classes {
 		ends := "never"
 		if !c.Ends.IsZero() {
 			ends = c.Ends.Format(time.RFC3339)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Period, c.Mode, c.Board, ends, c.Next)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Period, c.Mode, c.Board, ends, c.Expires, c.Next)
 	}
 	return table.Flush()
 }

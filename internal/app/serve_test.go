@@ -194,6 +194,7 @@ func TestRoomsCheckShowsClasses(t *testing.T) {
 	classes := `classes:
 - {name: gift-half-hour, board: "gift:{zone}:{period}", period: 30m, tz: Asia/Shanghai}
 - {name: total, board: total, period: none}
+- {name: fans, board: "fans_{host}", period: none, keep: 8760h}
 `
 	if err := os.WriteFile(file, []byte(classes), 0o644); err != nil {
 		t.Fatal(err)
@@ -203,10 +204,12 @@ func TestRoomsCheckShowsClasses(t *testing.T) {
 	if err := checkRooms(&out, file, "text", now); err != nil {
 		t.Fatal(err)
 	}
-	want := file + ` is good: 0 rooms (0 super-hot, 0 hot, 0 blocked), 0 board rules, 2 classes
-CLASS           PERIOD  MODE  BOARD                    ENDS                       NEXT BOARD
-gift-half-hour  30m     none  gift:{zone}:20261122-35  2026-11-22T17:30:00+08:00  gift:{zone}:20261122-36
-total           none    none  total                    never                      
+	want := file + ` is good: 0 rooms (0 super-hot, 0 hot, 0 blocked), 0 board rules, 3 classes
+CLASS           PERIOD  MODE  BOARD                    ENDS                       EXPIRES                                   NEXT BOARD
+gift-half-hour  30m     none  gift:{zone}:20261122-35  2026-11-22T17:30:00+08:00  72h0m0s after the period                  gift:{zone}:20261122-36
+total           none    none  total                    never                      never, or by --board-life of the writers  
+fans            none    none  fans_{host}              never                      8760h0m0s after the last change           
+Boards of no class expire never, or by --board-life of the writers.
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
@@ -216,7 +219,7 @@ total           none    none  total                    never
 	if err := checkRooms(&out, file, "json", now); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Classes) != 2 || !got.Classes[0].Ends.Equal(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)) {
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Classes) != 3 || got.Classes[2].Expires != "8760h0m0s after the last change" || !got.Classes[0].Ends.Equal(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)) {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 }

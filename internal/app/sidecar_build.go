@@ -126,7 +126,7 @@ func replayTotal(total string) replay.TotalSource {
 
 func (s *Sidecar) buildRooms() error {
 	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
-	s.rooms = roomsync.New(roomsync.Config{File: s.options.rooms, Parse: s.options.parseRooms, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
+	s.rooms = roomsync.New(roomsync.Config{File: s.options.rooms, Parse: s.options.parseRooms, CheckBoard: s.options.names.CheckBoard, Origin: s.origin, Shared: s.options.sharedRooms(s.redis),
 		Changed: changed, Log: s.log}, s.registry)
 	if err := s.rooms.Load(); err != nil {
 		return Usagef("--rooms: %w", err)
@@ -136,7 +136,7 @@ func (s *Sidecar) buildRooms() error {
 }
 
 func (s *Sidecar) buildReader() (err error) {
-	cfg := sidecar.Config{Tiers: s.rooms.Tiers, Boards: OpenBoards{s.boards}, Origin: s.origin, Log: s.log}
+	cfg := sidecar.Config{Tiers: s.rooms.Tiers, CheckBoard: s.options.names.CheckBoard, Boards: OpenBoards{s.boards}, Origin: s.origin, Log: s.log}
 	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
 		cfg.Hot = s.tracker
 		if s.kept != nil {

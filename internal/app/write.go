@@ -26,8 +26,6 @@ import (
 const (
 	defaultScores      = "127.0.0.1:8973"
 	defaultWriteHealth = ":8974"
-	// defaultBoardLife outlives an evening and the questions about it.
-	defaultBoardLife = 72 * time.Hour
 	// postConns is for the instances of an app, which keep theirs: at the cap a post in
 	// hand could be cut off.
 	postConns = 1024
@@ -90,7 +88,7 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.publishAll, "publish-all", false, "produce the updates of all boards, not of super-hot rooms only")
 	choiceVar(flags, &o.ledger, "ledger", "", ledgerClasses, "boards whose changes are produced to the ledger's topic: those of classes with ledger: true, or all", ledgerClasses, ledgerAll)
 	flags.IntVar(&o.topics.LedgerPartitions, "ledger-partitions", writer.DefaultLedgerPartitions, "partitions of the ledger's topic, if it is missing and made")
-	flags.DurationVar(&o.boardLife, "board-life", defaultBoardLife, "how long after its first order a board and its companions expire; 0 for never")
+	flags.DurationVar(&o.boardLife, "board-life", 0, "how long after its last change a board without a period expires, with its companions; 0 for never. The keep of its class wins")
 	flags.DurationVar(&o.orderLife, "order-life", writer.DefaultOrderLife, "how long an order id of a new board is known at least: commands whose time is older are refused, as they may be repeats")
 	flags.IntVar(&o.orderBuckets, "order-buckets", writer.DefaultOrderBuckets, "hashes over which the order ids of a new board are spread; so many that none has more than 100,000 in an order life")
 	flags.IntVar(&o.topics.Partitions, "topic-partitions", 1, "partitions of a board's topic; one keeps its updates in order")
@@ -152,7 +150,7 @@ type writerProcess struct {
 
 func (w *Writer) build() (err error) {
 	o, log := w.options, w.log
-	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
+	w.rooms = roomsync.New(roomsync.Config{File: o.rooms, Parse: o.parseRooms, CheckBoard: o.names.CheckBoard, Origin: origin.New(w.redis, o.names, origin.WithTimeout(o.redisTimeout)),
 		Shared: o.sharedRooms(w.redis), Log: log}, w.registry)
 	if err := w.rooms.Load(); err != nil {
 		return Usagef("--rooms: %w", err)

@@ -2,7 +2,7 @@
 // failures. The entry function is [Run].
 //
 // Run makes the checks one after the other, each under a deadline (doctor.go). The
-// checks of Redis (redis.go, acl.go) and of Kafka (kafka.go, ledger.go) only
+// checks of Redis (redis.go, acl.go, expiry.go) and of Kafka (kafka.go, ledger.go) only
 // read; those of a database (database.go) also try statements that touch no row; those of
 // folders (folder.go) create a file and remove it; [Call] checks any other service by
 // one call. Pure functions judge the results (judge.go), and explain turns an error

@@ -4,27 +4,32 @@ import (
 	"context"
 	"sync"
 
+	"rankcache"
 	"rankcache/rooms"
 )
 
 // files are the rooms file and what is in force with the classes set at run time. They are
 // replaced together.
 type files struct {
+	check    func(rankcache.BoardID) error
 	own      *rooms.File // as it was read
 	document string      // of the classes set at run time; "": none
 	file     *rooms.File // own with the classes of document
 }
 
 // next returns what is in force after a change, or why a class does not go with the others or
-// with what it is now.
+// with what it is now, or no board has an id that is named.
 func (s *files) next(own *rooms.File, document string) (files, error) {
-	next := files{own, document, own}
+	next := files{s.check, own, document, own}
 	err := own.CheckChange(s.file)
 	if err == nil && document != "" {
 		next.file, err = own.WithClasses([]byte(document))
 	}
 	if err == nil {
 		err = next.file.CheckChange(s.file)
+	}
+	if err == nil {
+		err = next.file.CheckBoards(s.check)
 	}
 	return next, err
 }

@@ -34,9 +34,13 @@ type Origin interface {
 
 // Config holds the sources of a [Follower].
 type Config struct {
-	File   string                            // rooms file; "": none
-	Parse  func([]byte) (*rooms.File, error) // of its content; nil: [rooms.Parse]
-	Every  time.Duration                     // 0: DefaultEvery
+	File  string                            // rooms file; "": none
+	Parse func([]byte) (*rooms.File, error) // of its content; nil: [rooms.Parse]
+	// CheckBoard returns why no board has an id, such as [wire.Names.CheckBoard]; nil:
+	// [rankcache.BoardID.Check].
+	CheckBoard func(rankcache.BoardID) error
+
+	Every  time.Duration // 0: DefaultEvery
 	Origin Origin
 	Shared Shared // rooms set at run time; nil: none
 	// Changed is called with every new tiers, one call at a time, on the goroutine
@@ -80,10 +84,13 @@ func New(cfg Config, reg prometheus.Registerer) *Follower {
 	if cfg.Parse == nil {
 		cfg.Parse = rooms.Parse
 	}
+	if cfg.CheckBoard == nil {
+		cfg.CheckBoard = rankcache.BoardID.Check
+	}
 	if cfg.Changed == nil {
 		cfg.Changed = func(*rooms.Tiers) {}
 	}
-	f := &Follower{cfg: cfg, metrics: newMetrics(reg), files: files{own: &rooms.File{}, file: &rooms.File{}}, sharedGate: sharedGate{done: make(chan struct{})}}
+	f := &Follower{cfg: cfg, metrics: newMetrics(reg), files: files{check: cfg.CheckBoard, own: &rooms.File{}, file: &rooms.File{}}, sharedGate: sharedGate{done: make(chan struct{})}}
 	f.status.File.File = cfg.File
 	if cfg.Shared != nil {
 		f.status.Dynamic.Key = cfg.Shared.Key()

@@ -80,9 +80,15 @@ func (h *Hash) Remove(ctx context.Context, field string) (bool, error) {
 	return n > 0, h.explain(err)
 }
 
+// ErrNoHash reports that the key has another type, so that nothing is set at run time.
+var ErrNoHash = errors.New("its key is no hash: what was set at run time is gone; delete the key and set it again")
+
 func (h *Hash) explain(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+		return fmt.Errorf("redis hash %s: %w: %w", h.key, ErrNoHash, err)
 	}
 	return fmt.Errorf("redis hash %s: %w", h.key, err)
 }
@@ -107,15 +113,32 @@ func (d dynamic) clone() dynamic {
 	return c
 }
 
-// parseDynamic returns what is valid in the hash, and what is not.
-func parseDynamic(fields map[string]string) (d dynamic, bad []BadEntry) {
+// parse returns what is valid in the hash, and what is not.
+func (s *files) parse(fields map[string]string) (d dynamic, bad []BadEntry) {
 	d = dynamic{make(map[string]rooms.Entry, len(fields)), make(map[string]rooms.Bypass)}
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		if err := d.parse(field, fields[field]); err != nil {
+		err := d.parse(field, fields[field])
+		if e, ok := d.entries[field]; ok {
+			if err = s.checkEntry(e); err != nil {
+				delete(d.entries, field)
+			}
+		}
+		if err != nil {
 			bad = append(bad, BadEntry{fmt.Sprintf("%.80s", field), err.Error()})
 		}
 	}
 	return d, bad
+}
+
+// checkEntry returns why no board has an id that the entry names.
+func (s *files) checkEntry(e rooms.Entry) error {
+	var f rooms.File
+	if e.Room != nil {
+		f.Rooms = []rooms.Room{*e.Room}
+	} else {
+		f.Rules = []rooms.Rule{*e.Rule}
+	}
+	return f.CheckBoards(s.check)
 }
 
 func (d *dynamic) parse(field, value string) error {

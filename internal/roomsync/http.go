@@ -68,7 +68,7 @@ func (h *Handler) Post(w http.ResponseWriter, r *http.Request) {
 	}
 	// The change continues if the client disconnects: other sidecars may have it.
 	switch err := h.follower.Set(context.WithoutCancel(r.Context()), entry); {
-	case errors.Is(err, ErrFull):
+	case errors.Is(err, ErrFull), errors.Is(err, rankcache.ErrBoard):
 		h.problem(w, CodeBadArgument, "body", err.Error())
 	case err != nil:
 		h.unavailable(w, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -85,11 +86,12 @@ func (f *Follower) readShared(ctx context.Context) (changed bool, err error) {
 		if ctx.Err() == nil {
 			f.recordSharedError(err)
 		}
+		f.sharedRead = f.sharedRead || errors.Is(err, ErrNoHash) // nothing is set, and waiting changes nothing
 		return false, err
 	}
 	document := fields[rooms.ClassesField]
 	delete(fields, rooms.ClassesField)
-	read, bad := parseDynamic(fields)
+	read, bad := f.parse(fields)
 	if document != f.document {
 		if err := f.putClasses(f.own, document); err != nil {
 			bad = append(bad, BadEntry{rooms.ClassesField, err.Error()})
@@ -175,9 +177,12 @@ func (f *Follower) fetchRunning(ctx context.Context, uids []string) map[string][
 }
 
 // Set sets entry on all sidecars, and on this one before it returns. The error
-// wraps [ErrFull], or is of Redis and leaves unknown whether the others get it.
+// wraps [ErrFull] or [rankcache.ErrBoard], or is of Redis and leaves unknown whether the others get it.
 func (f *Follower) Set(ctx context.Context, entry rooms.Entry) error {
 	value, err := json.Marshal(entry)
+	if err == nil {
+		err = f.checkEntry(entry)
+	}
 	if err != nil {
 		return err
 	}

@@ -193,7 +193,7 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 	f := r.features()
 	n := a.buckets.of(board)
 	keys = []string{a.names.BoardKey(board), a.names.MetaKey(board)}
-	args = []any{a.now().UnixMilli(), n}
+	args = []any{a.now().UnixMilli(), n, a.keepOf(r)}
 	if f.Guard {
 		keys, args = append(keys, a.names.GuardKey(board)), append(args, guardArgs(r.guard)...)
 	}
@@ -296,13 +296,13 @@ func (a *applier) prepareFor(ctx context.Context, j *job) error {
 }
 
 // asRefusal returns the refusal in err, or one for errors that no retry can mend: a
-// key of the board has another type.
+// key of the board has another type. So one board is refused, and others are not held up.
 func asRefusal(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
 	if isErrorReply(err) && strings.Contains(err.Error(), "WRONGTYPE") {
-		return &Refusal{"type", fmt.Errorf("a key of the board holds something else: %w", err)}
+		return &Refusal{"type", fmt.Errorf("a key of another type is where one of the board is expected: %w", err)}
 	}
 	return nil
 }

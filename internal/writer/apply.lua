@@ -1,8 +1,9 @@
 -- Applies commands to a board in sequence, each once per order id. Several in one call
 -- share the reading and writing of the meta, which is a third of the work.
 -- KEYS: board, its meta, and pairs: a hash of orders in set 0 and in set 1.
--- ARGV: now in ms, buckets of the board, and pairs: member; and packed (order.go) time
--- of the command in ms, number (what incr adds or set sets), which pair of hashes, the
+-- ARGV: now in ms, buckets of the board, for how long in ms it is kept after its last change
+-- (0: for ever, below: this script does not look), and pairs: member; and packed (order.go)
+-- time of the command in ms, number (what incr adds or set sets), which pair of hashes, the
 -- order id's field, mark (op and a hash of number and member).
 -- Returns a list with, for each command, "+" and a record if it is applied now, "=" and
 -- the earlier record if its order id is known, "!" and a reason if it is refused, "w"
@@ -12,7 +13,7 @@
 -- Layouts: meta in wire/meta.go, record in order.go.
 -- Sections between --if and --end are only in the scripts of boards whose class needs
 -- them (script.go). With guards KEYS has their hash behind the meta, and ARGV behind the
--- buckets: changes a member, within ms, members, and 1 if what is beyond is refused; the
+-- time that it is kept: changes a member, within ms, members, and 1 if what is beyond is refused; the
 -- reply to a command beyond that is not refused begins with "C" or "M" instead of "+".
 -- With trim then follow in KEYS the hash of all members' scores, and in ARGV how many stay
 -- in the sorted set.
@@ -29,11 +30,11 @@ local _, flags, run, seq, sum, members, finish, expires, last, turn, life, bucke
 if buckets ~= tonumber(ARGV[2]) then
   return 'n' .. string.format('%.0f', buckets)
 end
-local orders, first = 3, 3 -- the first of the pairs in KEYS, and in ARGV
+local orders, first, keep = 3, 4, tonumber(ARGV[3]) -- the first of the pairs in KEYS, and in ARGV
 --if Guard
 local guard, changes, per, most, refuse =
-  KEYS[3], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
-orders, first = 4, 7
+  KEYS[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
+orders, first = 4, 8
 --end
 --if Trim
 local scores, best = KEYS[orders], tonumber(ARGV[first])
@@ -51,13 +52,16 @@ if now >= (turn + 1) * span then
 end
 
 -- Why no new command is applied: the board is closed; or without a sum, or after
--- somebody wrote past the scripts, it is adopted first.
+-- somebody wrote past the scripts, it is adopted first; or its keys, all of which only
+-- prepare.lua knows, would expire too early, or some day though it is kept for ever.
 local waits
 if flags % 16 >= 2 then
   waits = '!ended'
 elseif flags % 32 >= 16 then
   waits = 'w'
 elseif call('ZCARD', board) ~= members or flags >= 32 then
+  waits = 'p'
+elseif finish == 0 and (keep > 0 and expires < now + keep or keep == 0 and expires > 0) then
   waits = 'p'
 end
 if not single then -- a single command reads before it writes anyway

@@ -48,8 +48,11 @@ func (p *processor) fedBy(j *job) []*job {
 		fed := &job{Command: c}
 		jobs = append(jobs, fed)
 		to, err := kind.At(dimsOf(kind, board), instant(board, c.At))
-		if err != nil { // its calendar does not reach so far
-			fed.Refusal, fed.done = &Refusal{"at", err}, true
+		if err == nil {
+			err = p.opts.Names.CheckBoard(to.ID)
+		}
+		if err != nil {
+			fed.Refusal, fed.done = asRefusal(noBoard(err)), true
 			continue
 		}
 		c.Board, c.Dims, fed.rules = to.ID, to.Dims, rulesOf(to, kind)

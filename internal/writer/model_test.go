@@ -362,7 +362,7 @@ func TestMetaOfLuaIsThatOfGo(t *testing.T) {
 	m, err := wire.ParseMeta(value)
 	must(t, err)
 	equal(t, "meta", m, wire.Meta{State: rankcache.State{Run: m.Run, Seq: 1, Sum: wire.Hash("m", 2.5), HasSum: true}, Members: 1,
-		Expires: 1_800_003_600_123, Now: 1_800_000_000_123, Turn: 1_800_000_000_123 / 7_320_000, OrderLife: 7200, Buckets: 7})
+		Expires: 1_800_004_051_123, Now: 1_800_000_000_123, Turn: 1_800_000_000_123 / 7_320_000, OrderLife: 7200, Buckets: 7})
 	equal(t, "run", m.Run>>10, uint64(1_800_000_000_123))
 
 	// Life, end and what a change must keep survive it.

@@ -64,9 +64,10 @@ type Options struct {
 	// LedgerAll publishes the updates of all boards for the ledger, not only those of
 	// classes that ask for it.
 	LedgerAll bool
-	// BoardLife is the time from a board's first change until it expires, together
-	// with its meta and orders. 0: never, because a board that vanishes is worse than
-	// one that stays; operators then delete the three kinds of keys.
+	// BoardLife is the least time from the last change of a board without a period until it
+	// expires, together with its other keys; it is at most an eighth longer, and a second.
+	// 0: never, because a board that vanishes is worse than one that stays. The keep of a
+	// class wins.
 	BoardLife time.Duration
 	// OrderLife is how long an order id is known at least, and OrderBuckets over how
 	// many hashes the order ids of one life are spread. Both hold for new boards. 0:

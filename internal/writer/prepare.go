@@ -25,7 +25,7 @@ var prepareScript = redis.NewScript(prepareSource)
 const maxAtOnce = 5000
 
 // prepare makes the board ready for commands: its birth with the rules of its class, the
-// turn of its orders, or its adoption. With a run, it gives the board a new one and adopts
+// turn of its orders, a longer life, or its adoption. With a run, it gives the board a new one and adopts
 // it, if that is still its run. The error is a [*Refusal] if no retry can help.
 func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run string) error {
 	if err := a.checkClock(ctx, b); err != nil {
@@ -36,7 +36,7 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	}
 	begin := time.Now()
 	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
-	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, &r), now.UnixMilli(), newRun(now.Add(-a.clock.ahead())), a.birth.life.Milliseconds(),
+	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, &r), now.UnixMilli(), newRun(now.Add(-a.clock.ahead())), a.keepOf(&r),
 		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires).Text()
 	if err != nil {
 		return err
@@ -57,13 +57,19 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	return nil // "m": apply.lua returns it too
 }
 
+// keepOf returns for how long a board is kept after its last change, as the scripts take it.
+func (a *adopter) keepOf(r *rules) int64 { return cmp.Or(r.keep, a.birth.life).Milliseconds() }
+
 // index has a board with a period closed after its end. The controller finds boards in the
 // index, so it must have them before they are born, which none is after its expiry.
 func (a *adopter) index(ctx context.Context, b rankcache.BoardID, r rules) error {
 	if r.end == 0 || a.now().UnixMilli() >= r.expires {
 		return nil
 	}
-	return a.client.ZAddNX(ctx, a.names.Ends, redis.Z{Score: float64(r.end), Member: string(b)}).Err()
+	if err := a.client.ZAddNX(ctx, a.names.Ends, redis.Z{Score: float64(r.end), Member: string(b)}).Err(); err != nil {
+		return fmt.Errorf("index of ends %s: %w", a.names.Ends, err)
+	}
+	return nil
 }
 
 // prepared records and logs the result of prepare.lua.

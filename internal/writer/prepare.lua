@@ -1,9 +1,9 @@
 -- Makes a board ready for apply.lua: its birth, the turn of its orders, missing
 -- hashes of orders, and the adoption of a sorted set that was changed past the
--- scripts. The caller has compared its clock with the server's.
+-- scripts, and a longer life. The caller has compared its clock with the server's.
 -- KEYS: board, its meta, the hashes of orders: n of set 0, n of set 1; then other hashes
 -- of the board.
--- ARGV: now in ms, proposed run, life of a new board in ms (0: no expiry), order life
+-- ARGV: now in ms, proposed run, keep as apply.lua takes it, order life
 -- of a new board in seconds, members that are added up at once, run to be adopted
 -- again ("" for none: then a board that is not there stays so), n, and of a new board
 -- with a period its end and when it expires, in ms (0: no period).
@@ -20,7 +20,7 @@ end
 local meta, card = call('GET', KEYS[2]), call('ZCARD', KEYS[1])
 local now, again = tonumber(ARGV[1]), ARGV[6]
 local flags, run, seq, sum, members, last, turn, life, buckets = 32, 0, 0, 0, card, now, -2, tonumber(ARGV[4]), n
-local finish, expires = tonumber(ARGV[8]), tonumber(ARGV[9])
+local finish, expires, keep, before = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[3])
 if meta then
   if #meta ~= 72 or meta:byte() ~= 1 then
     return 'm'
@@ -36,13 +36,16 @@ elseif expires > 0 then
   if now >= expires then -- a repeat that was held up
     return '!ended'
   end
-elseif card > 0 then
-  local left = call('PTTL', KEYS[1]) -- a sorted set that was there keeps its own expiry
-  expires = left >= 0 and now + math.max(left, 1) or 0
-elseif ARGV[3] ~= '0' then
-  expires = now + tonumber(ARGV[3])
+elseif keep == 0 and call('PTTL', KEYS[1]) >= 0 then
+  finish = now + math.max(call('PTTL', KEYS[1]), 1) -- a sorted set that was there keeps its own expiry
+  expires = finish
 end
-now = math.max(now, last)
+now, before = math.max(now, last), expires
+if finish == 0 and keep == 0 then
+  expires = 0
+elseif finish == 0 and keep > 0 and expires < now + keep then
+  expires = now + keep + math.floor(keep / 8) + 1000 -- so that not each change extends it
+end
 if again ~= '' and again ~= string.format('%.0f', run) then
   return '+0 0 0'
 end
@@ -90,17 +93,15 @@ end
 for _, key in ipairs(missing) do
   call('HSET', key, '', '')
 end
-if expires > 0 then
-  local at = string.format('%.0f', expires)
-  call('PEXPIREAT', KEYS[2], at)
-  if adopt and card > 0 then
-    call('PEXPIREAT', KEYS[1], at)
-  end
-  for _, key in ipairs(missing) do
-    call('PEXPIREAT', key, at)
-  end
-elseif not meta then
-  for _, key in ipairs(missing) do
+local due, all = string.format('%.0f', expires), not meta or expires ~= before
+table.insert(missing, KEYS[2]) -- SET has taken its expiry
+if adopt and card > 0 then
+  table.insert(missing, KEYS[1])
+end
+for _, key in ipairs(all and KEYS or missing) do
+  if expires > 0 then
+    call('PEXPIREAT', key, due)
+  elseif all then
     call('PERSIST', key)
   end
 end

@@ -62,6 +62,9 @@ func (p *processor) check(c *Command, arrived time.Time) (j *job, err error) {
 	if j.rules, j.outside, err = resolve(c, p.opts.Tiers.File(), arrived); err != nil {
 		return j, err
 	}
+	if err := p.opts.Names.CheckBoard(c.Board); err != nil {
+		return j, &Refusal{"board", err}
+	}
 	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
 		return j, errBlocked
 	}

@@ -63,7 +63,7 @@ func (a readopter) readoptBoard(ctx context.Context, b rankcache.BoardID, run st
 		return nil // not of a sidecar
 	}
 	for range 2 { // the first may learn the number of buckets
-		if err := a.prepare(ctx, b, rules{}, run); err != nil {
+		if err := a.prepare(ctx, b, rules{keep: keepAsItIs}, run); err != nil {
 			return err
 		}
 	}

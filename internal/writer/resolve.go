@@ -42,15 +42,22 @@ func resolve(c *Command, classes *rooms.File, arrived time.Time) (r rules, late 
 type rules struct {
 	kind               *rooms.Class
 	end, over, expires int64 // Unix milliseconds: of the period, of its grace, of the board; 0: never
-	orderLife          time.Duration
-	ties               rooms.Ties
-	trim               int
-	guard              rooms.Guard
+	// keep is for how long a board without a period is kept after its last change; 0: as boards
+	// without class.
+	keep      time.Duration
+	orderLife time.Duration
+	ties      rooms.Ties
+	trim      int
+	guard     rooms.Guard
 }
 
+// keepAsItIs leaves the expiry of a board as it was at its birth, or as its last change has set it.
+const keepAsItIs = -time.Millisecond
+
 func rulesOf(b class.Board, kind *rooms.Class) rules {
-	r := rules{kind: kind, orderLife: kind.Orders, ties: kind.Ties, trim: kind.Trim, guard: kind.Guard}
+	r := rules{kind: kind, keep: kind.Keep, orderLife: kind.Orders, ties: kind.Ties, trim: kind.Trim, guard: kind.Guard}
 	if end := b.Period.End; b.Period.Tag != "" {
+		r.keep = keepAsItIs
 		r.end, r.over, r.expires = end.UnixMilli(), end.Add(kind.Grace).UnixMilli(), end.Add(kind.Keep).UnixMilli()
 	}
 	return r
@@ -82,12 +89,17 @@ func findBoard(c *Command, classes *rooms.File) (class.Board, *rooms.Class, erro
 		return class.Board{}, nil, &Refusal{"unknown_class", fmt.Errorf("class %.60q is neither in the writer's rooms file nor set at run time: rankcache classes list has those of run time", c.Class)}
 	}
 	board, err := kind.At(c.Dims, time.UnixMilli(c.At))
-	switch {
-	case errors.Is(err, class.ErrPeriod):
-		err = &Refusal{"at", err}
-	case err != nil:
-		err = &Refusal{"bad_dims", err}
-	}
 	c.Board = board.ID
-	return board, kind, err
+	return board, kind, noBoard(err)
+}
+
+// noBoard returns the refusal of a command for which a class has no board, nil if it has.
+func noBoard(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, class.ErrPeriod):
+		return &Refusal{"at", err}
+	}
+	return &Refusal{"bad_dims", err}
 }

@@ -66,11 +66,16 @@ func (s *roomSets) add(ctx context.Context, jobs []*job) {
 		return nil
 	})
 	if err != nil {
-		s.limit.Do(func() { s.log.Warn("boards not added to their rooms, retrying with the next command", "err", err) })
-		return
+		s.limit.Do(func() { s.log.Warn("boards not added to their rooms", "err", err) })
 	}
-	s.note(added)
+	if err == nil || isWrongType(err) { // nothing is changed by trying again
+		s.note(added)
+	}
 }
+
+// isWrongType reports whether the set of a room is a key of another type. In a pipeline the sets
+// of other rooms are changed.
+func isWrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
 
 // unknown returns the jobs whose boards are not known to be in their rooms' sets.
 func (s *roomSets) unknown(jobs []*job) (unknown []*job) {
@@ -123,7 +128,7 @@ func (s *roomSets) sweep(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && !isWrongType(err) {
 		return err
 	}
 	members := make([]any, len(ended))

@@ -158,59 +158,6 @@ func doubles(n int) []float64 {
 	return fs
 }
 
-// The board, its meta and its orders expire together, a board life after the first
-// command.
-func TestExpiry(t *testing.T) {
-	const life = time.Hour
-	h := quiet(t, func(o *Options) { o.BoardLife = life })
-	h.do1(t, h.opCommand("set", "o1", "a", "score", 1))
-	h.checkExpiry(t, life)
-	h.do1(t, h.opCommand("delete", "o2", "a", "none", 0)) // a board that was emptied and filled again
-	equal(t, "emptied", h.client.Exists(t.Context(), h.opts.Names.BoardKey(h.board)).Val(), int64(0))
-	h.do1(t, h.opCommand("incr", "o3", "b", "delta", 1))
-	h.checkExpiry(t, life)
-	must(t, h.client.Del(t.Context(), h.opts.Names.BoardKey(h.board), h.opts.Names.OrdersKey(h.board, 0, 1)).Err())
-	for i := range 20 {
-		h.do1(t, h.opCommand("incr", fmt.Sprint("p", i), "c", "delta", 1))
-	}
-	h.checkExpiry(t, life)
-}
-
-// A board that is older than its first command keeps its own expiry.
-func TestExpiryOfExistingBoard(t *testing.T) {
-	for _, left := range []time.Duration{-1, 30 * time.Minute} {
-		h := quiet(t, func(o *Options) { o.BoardLife = time.Hour })
-		must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Score: 5, Member: "old"}).Err())
-		if left > 0 {
-			must(t, h.client.PExpire(t.Context(), string(h.board), left).Err())
-		}
-		h.do1(t, h.opCommand("incr", "o1", "old", "delta", 1))
-		h.checkExpiry(t, left)
-	}
-}
-
-func TestNoExpiryByDefault(t *testing.T) {
-	h := quiet(t, nil)
-	h.do1(t, h.opCommand("incr", "o1", "a", "delta", 1))
-	h.checkExpiry(t, -1)
-}
-
-// checkExpiry compares the time to live of all keys of the board with want, give or
-// take a minute, and their absolute expiry with each other; -1 means none.
-func (h *fixture) checkExpiry(t *testing.T, want time.Duration) {
-	t.Helper()
-	keys := h.applier.allKeys(h.board, &rules{})
-	first := h.client.PExpireTime(t.Context(), keys[0]).Val()
-	for _, key := range keys {
-		left, err := h.client.PTTL(t.Context(), key).Result()
-		must(t, err)
-		if want == -1 && left != -1 || want > 0 && (left > want || left < want-time.Minute) {
-			t.Errorf("%s lives %v, want %v", key, left, want)
-		}
-		equal(t, key+" ends", h.client.PExpireTime(t.Context(), key).Val(), first)
-	}
-}
-
 // All keys are declared in KEYS and lie in the board's slot; a cluster rejects other
 // scripts.
 func TestClusterSlots(t *testing.T) {

@@ -112,6 +112,8 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/v1/boards/local", "", 404, apijson.CodeUnknownPath, ""},
 		{"GET", "/v1/boards//top", "", 400, apijson.CodeBadArgument, "board"},
 		{"GET", "/v1/boards/a%20b/top", "", 400, apijson.CodeBadArgument, "board"},
+		{"GET", "/v1/boards/rankcache:rooms/top", "", 400, apijson.CodeBadArgument, "board"},
+		{"GET", "/v1/boards/rankcache%3Arooms/members/a", "", 400, apijson.CodeBadArgument, "board"},
 		{"GET", "/v1/boards/a/b/top", "", 404, apijson.CodeUnknownPath, ""},
 		{"GET", "/v1/boards/local/top/", "", 404, apijson.CodeUnknownPath, ""},
 		{"GET", "/v1/boards/local/members/", "", 400, apijson.CodeBadArgument, "member"},

@@ -149,6 +149,22 @@ func TestWritesToOpenBoards(t *testing.T) {
 	}
 }
 
+// TestOwnKeys: no sorted set is made where keys of rankcache itself are; what else is done to them,
+// such as adding boards to a room, is passed on.
+func TestOwnKeys(t *testing.T) {
+	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
+	c := e.dial()
+	for _, write := range []string{"ZADD rankcache:rooms 1 a", "zincrby rankcache:ends 1 a", "ZUNIONSTORE rankcache:readopt 1 x", "ZADD rankcache:room:88:boards 1 a"} {
+		c.want(ownRefusal, strings.Fields(write)...)
+	}
+	c.want(":1\r\n", words("SADD rankcache:room:88:boards 1_2_3")...)
+	c.want(":0\r\n", words("ZCARD rankcache:ends")...)
+	c.want(":1\r\n", words("ZADD x 1 rankcache:ends")...)
+	if keys := e.client.Keys(t.Context(), "rankcache:*").Val(); len(keys) != 1 {
+		t.Errorf("keys %v", keys)
+	}
+}
+
 func TestTransactions(t *testing.T) {
 	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
 	e.fill(10, falling)

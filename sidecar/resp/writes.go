@@ -88,9 +88,13 @@ func (w *writes) after(key []byte, currentAt time.Time) bool {
 	return last > 0 && last >= int64(currentAt.Sub(w.began))
 }
 
-const refusal = "-ERR RANKCACHE board is written by the writer\r\n"
+const (
+	refusal    = "-ERR RANKCACHE board is written by the writer\r\n"
+	ownRefusal = "-ERR RANKCACHE no board has a key of rankcache's own\r\n"
+)
 
-// writeGuard refuses writes to boards that are read here whole.
+// writeGuard refuses writes to boards that are read here whole, and the making of sorted sets
+// where rankcache's own keys are.
 type writeGuard struct {
 	reader  *sidecar.Reader
 	names   wire.Names
@@ -98,10 +102,13 @@ type writeGuard struct {
 }
 
 // refuses returns the error for a command that would write to a board which is read
-// here whole: its copies would be wrong until the walk finds it. The upstream is asked which
+// here whole: its copies would be wrong until the walk finds it; and for a command of sorted
+// sets that would write to a key which all parts of rankcache share. The upstream is asked which
 // of the arguments are keys.
 func (g *writeGuard) refuses(args [][]byte) string {
-	if !slices.ContainsFunc(args[1:], g.isOpen) {
+	sorted := len(args[0]) > 0 && args[0][0]|0x20 == 'z' // lower-case
+	own := func(key []byte) bool { return sorted && len(key) <= maxKey && g.names.IsShared(text(key)) }
+	if !slices.ContainsFunc(args[1:], func(a []byte) bool { return g.isOpen(a) || own(a) }) {
 		return ""
 	}
 	reply, err := g.askKeys(args)
@@ -110,8 +117,11 @@ func (g *writeGuard) refuses(args [][]byte) string {
 	}
 	keys, _ := decode(reply).([]any)
 	for _, k := range keys {
-		if key, ok := writtenKey(k); ok && g.isOpen([]byte(key)) {
+		switch key, ok := writtenKey(k); {
+		case ok && g.isOpen([]byte(key)):
 			return refusal
+		case ok && own([]byte(key)):
+			return ownRefusal
 		}
 	}
 	return ""

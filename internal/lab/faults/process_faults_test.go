@@ -6,9 +6,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache/wire"
 )
 
 // processFaults are those of rankcache itself, its files and its neighbours.
@@ -25,6 +30,21 @@ func processFaults() []fault {
 		name: "the writer is killed (SIGKILL)", quick: true,
 		inject: func(w *env) { w.writing().Kill() },
 		heal:   func(w *env) { w.startWriter() },
+	}, {
+		name: "boards are changed for longer than they live", note: "--board-life 20s; none expires", lasts: 5000,
+		prepare: func(w *env) { w.writerArgs = append(w.writerArgs, "--board-life", "20s") },
+	}, {
+		name: "a sorted set is where the rooms set at run time should be", quick: true, note: "the writer restarts and takes posts, of its own keys none",
+		inject: func(w *env) {
+			w.must(w.client().ZAdd(w.Context(), wire.DefaultNames().Rooms, redis.Z{Member: "m", Score: 1}).Err())
+			w.writing().Kill()
+			w.startWriter()
+		},
+		hold: func(w *env) {
+			w.waitPost(string(w.boards[0].ID)+"_other", http.StatusOK)
+			w.waitPost(wire.DefaultNames().Rooms, http.StatusBadRequest)
+		},
+		heal: func(w *env) { w.must(w.client().Del(w.Context(), wire.DefaultNames().Rooms).Err()) },
 	}, {
 		name: "the rooms file is broken", quick: true,
 		inject: func(w *env) { w.writeRooms("rooms:\n- {uid: 88, mode: lukewarm}\n") },
@@ -54,6 +74,23 @@ func processFaults() []fault {
 var wildClock = func() int64 {
 	now := time.Now()
 	return now.AddDate(int(now.UnixNano()%3-1)*10, 0, 0).Add(time.Duration(now.UnixNano()%60-30) * time.Second).UnixMilli()
+}
+
+// waitPost posts a change of a board until the writer answers with a status.
+func (w *env) waitPost(board string, status int) {
+	w.Helper()
+	w.eventually(func() error {
+		answer, err := http.Post(w.writing().URL("scores", "/v1/scores"), "application/json",
+			strings.NewReader(fmt.Sprintf(`{"order":"o","board":%q,"member":"m","op":"incr","delta":1}`, board)))
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != status {
+			return fmt.Errorf("a post of %s is answered %s, want %d", board, answer.Status, status)
+		}
+		return nil
+	})
 }
 
 // waitRefused waits until commands were refused for their time.
