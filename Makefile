@@ -50,12 +50,12 @@ fuzz: ## fuzz every target for 30 s
 	scripts/fuzz.sh
 
 docs: build ## generate CONFIG.md, METRICS.md, RESP.md, COMMANDS.md, commands/ and LAB.md in docs/ from the code, and the charts
-	bin/rankcache docs config > docs/CONFIG.md
-	bin/rankcache docs metrics > docs/METRICS.md
-	bin/rankcache docs resp > docs/RESP.md
+	bin/rankcache-lab docs config > docs/CONFIG.md
+	bin/rankcache-lab docs metrics > docs/METRICS.md
+	bin/rankcache-lab docs resp > docs/RESP.md
 	rm -rf docs/commands && mkdir docs/commands
-	bin/rankcache docs commands --pages docs/commands > docs/COMMANDS.md
-	bin/rankcache-lab docs > docs/LAB.md
+	bin/rankcache-lab docs commands --pages docs/commands > docs/COMMANDS.md
+	bin/rankcache-lab docs lab > docs/LAB.md
 	bin/rankcache-lab bench chart docs/BENCHMARKS.md
 
 faults: ## inject every fault and compare each answer, some ten minutes; writes the table in docs/RELIABILITY.md

@@ -25,7 +25,6 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 		Sections: map[string]func() any{
 			"rooms_file":    func() any { return s.rooms.Status().File },
 			"rooms_dynamic": func() any { return s.rooms.Status().Dynamic },
-			"log_level":     func() any { return s.options.level.status() },
 			"bypasses":      func() any { return append([]rooms.Bypass{}, s.rooms.Bypasses()...) },
 			"memory":        func() any { return s.memoryStatus() },
 			"resp":          s.respStatus,
@@ -36,7 +35,7 @@ func (s adminPort) handler(metrics http.Handler) http.Handler {
 	mux.HandleFunc("POST /boards/{board}/compare", compare.serve)
 	mux.HandleFunc("GET /history", s.history.serve)
 	mux.HandleFunc("GET /hotkeys", s.serveHot)
-	s.options.addDiagnostics(mux, s.log)
+	s.options.addDiagnostics(mux)
 	h := roomsync.NewHandler(s.rooms, writeProblem)
 	mux.HandleFunc("GET /rooms", h.Get)
 	mux.Handle("POST /rooms", requireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))

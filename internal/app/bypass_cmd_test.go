@@ -49,15 +49,3 @@ func TestBypassCommand(t *testing.T) {
 		}
 	}
 }
-
-func TestLogLevelCommand(t *testing.T) {
-	t.Setenv("RANKCACHE_FOR", "serve,write")
-	if got, err := requestOf(t, "log-level", "debug", "--for", "90s"); err != nil || got != `POST /log-level {"level":"debug","for_s":90}` {
-		t.Errorf("%s, %v", got, err)
-	}
-	for _, line := range []string{"log-level", "log-level loud", "log-level debug --for 0s"} {
-		if got, err := requestOf(t, strings.Fields(line)...); ExitCode(err) != ExitUsage || got != "" {
-			t.Errorf("%s: %s, %v; want a usage error", line, got, err)
-		}
-	}
-}

@@ -202,7 +202,7 @@ func TestJSONHasUnits(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range []any{waitReport{}, versionInfo{}, doctorReport{}, plan.Answer{}, roomsSummary{}, roomsAnswer{}, hotAnswer{}, localBoard{}, memoryStatus{}, eventsBody{}, logLevelBody{}} {
+	for _, v := range []any{waitReport{}, versionInfo{}, doctorReport{}, plan.Answer{}, roomsSummary{}, roomsAnswer{}, hotAnswer{}, localBoard{}, memoryStatus{}, eventsBody{}} {
 		walk(reflect.TypeOf(v).Name(), reflect.TypeOf(v))
 	}
 	if len(seen) < 12 {

@@ -70,6 +70,11 @@ func envKey(name, value string) (string, any) {
 	return strings.ReplaceAll(key, "_", "-"), value
 }
 
+// EnvName returns the environment variable that sets a flag.
+func EnvName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
 // kafkaFile finds settings that name the file of a secret: librdkafka has others
 // that end with ".file".
 var kafkaFile = regexp.MustCompile(`(password|secret)\.file$`)
@@ -110,7 +115,7 @@ const typedFlag = "rankcache_typed"
 
 func markTyped(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
-		flags.Lookup(name).Annotations = map[string][]string{typedFlag: nil}
+		annotate(flags.Lookup(name), typedFlag)
 	}
 }
 
@@ -145,7 +150,7 @@ func setFlag(flags *pflag.FlagSet, f *pflag.Flag, value any) error {
 		}
 		text = csvLine(list)
 	}
-	if _, secret := f.Annotations[secretFlag]; secret && strings.Contains(text, masked) {
+	if IsSecret(f) && strings.Contains(text, masked) {
 		return maskedError(f.Name)
 	}
 	if err := flags.Set(f.Name, text); err != nil {

@@ -92,7 +92,7 @@ var secretKey = regexp.MustCompile(`(?i)password|secret|token|\.pem$|key$|jaas|o
 
 // valueOf returns the flag's value with secrets in it masked.
 func valueOf(f *pflag.Flag) any {
-	_, secret := f.Annotations[secretFlag]
+	secret := IsSecret(f)
 	switch f.Value.Type() {
 	case "stringSlice", "stringToString":
 		items := listOf(f)

@@ -220,7 +220,7 @@ func TestConfigOfEveryLongRunningCommand(t *testing.T) {
 // A setting that makes no sense once ended serve with a panic in its clean-up.
 func TestBadSettingsEndWithTheirName(t *testing.T) {
 	for name, args := range map[string][]string{
-		"hot":          {"serve", "--hot-promote-rate", "5", "--hot-exit-rate", "25"},
+		"hot":          {"serve", "--hot-promote-rate", "0.5"},
 		"total":        {"serve", "--total", "sum"},
 		"rooms":        {"serve", "--rooms", "/nowhere/rooms.yaml"},
 		"redis":        {"serve", "--redis", "not a url"},
@@ -240,6 +240,16 @@ func TestBadSettingsEndWithTheirName(t *testing.T) {
 		err := Run(t.Context(), NewCommand(), args, &out, &out)
 		if ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v: got %v (exit code %d), want a usage error that names %q", args, err, ExitCode(err), name)
+		}
+	}
+}
+
+func TestEnvironmentNamesGoBothWays(t *testing.T) {
+	for _, cmd := range NewCommand().Commands() {
+		for _, name := range flagNames(cmd.Flags()) {
+			if got, _ := envKey(EnvName(name), ""); got != name {
+				t.Errorf("%s is read back as %q", EnvName(name), got)
+			}
 		}
 	}
 }

@@ -77,7 +77,6 @@ them, when Redis has not known their board for --topic-keep; 0 leaves them alone
 func (o *controllerOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.health, "health", defaultControllerHealth, "`address` of the health port, with /status and /metrics")
-	o.registerAdminToken(flags)
 	flags.StringVar(&o.id, "controller-id", "", "`name` of this controller; empty: host name and process id")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
 	o.database = secretVar(flags, "database", "", "`URL` of the ledger's database: boards of classes with a ledger are closed once it has all of them and nothing that Redis has lost is to be applied again; empty: it is not asked")

@@ -113,7 +113,7 @@ const shimNote = "code=$?; [ $code = 0 ] || echo \"$0 $* ended with $code\" >>fa
 func (s *stage) shims(t *testing.T, admin, health string) {
 	s.write(t, "rankcache", fmt.Sprintf(`#!/bin/sh
 case "$1 $2" in
-hot*|"rooms list"|"rooms set"|"rooms delete"|"rooms bypass"|"classes list"|"classes set"|"classes delete"|debug*|log-level*) set -- "$@" --admin %[1]s;;
+hot*|"rooms list"|"rooms set"|"rooms delete"|"rooms bypass"|"classes list"|"classes set"|"classes delete"|debug*) set -- "$@" --admin %[1]s;;
 wait*) shift; set -- wait --admin %[1]s --health http://%[2]s "$@";;
 verify*) set -- "$@" --sidecar %[1]s;;
 doctor*) set -- "$@" --data 127.0.0.1:0 --admin 127.0.0.1:0 --health 127.0.0.1:0;;

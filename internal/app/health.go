@@ -36,7 +36,7 @@ func (p *healthPort) handler() http.Handler {
 	if p.rooms != nil {
 		local.HandleFunc("GET /rooms", roomsync.NewHandler(p.rooms, writeProblem).Get)
 	}
-	p.addDiagnostics(local, p.log)
+	p.addDiagnostics(local)
 	adminapi.AddProfiles(local)
 	guarded := httpserve.CheckLocal(httpserve.CheckOrigin(local))
 	health := adminapi.Health(p.ready, promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
@@ -53,7 +53,7 @@ func (p *healthPort) handler() http.Handler {
 func (p *healthPort) serveStatus(w http.ResponseWriter, r *http.Request) {
 	now := p.ready.Now()
 	body := map[string]any{"state": now.State, "reason": now.Reason, "since": now.Since, "version": Version, "name": hostName(),
-		"uptime_s": int(time.Since(p.started).Seconds()), "log_level": p.level.status()}
+		"uptime_s": int(time.Since(p.started).Seconds())}
 	for name, part := range p.parts {
 		body[name] = part(r.Context())
 	}
@@ -65,10 +65,8 @@ func (o *commonOptions) recorded(log *slog.Logger) *slog.Logger {
 	return slog.New(slog.NewMultiHandler(log.Handler(), o.events.handler()))
 }
 
-// addDiagnostics adds events, settings and the change of the log level to a listener that only
-// this machine may read.
-func (o *commonOptions) addDiagnostics(mux *http.ServeMux, log *slog.Logger) {
+// addDiagnostics adds events and settings to a listener that only this machine may read.
+func (o *commonOptions) addDiagnostics(mux *http.ServeMux) {
 	mux.HandleFunc("GET /events", o.events.serve)
 	mux.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) { httpserve.WriteJSON(w, http.StatusOK, o.shown) })
-	mux.Handle("POST /log-level", requireToken("the admin token", o.adminToken, o.level.handler(log)))
 }

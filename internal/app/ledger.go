@@ -79,7 +79,6 @@ func (o *ledgerOptions) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.check, "database-check", false, "make no tables, and end if they are not this version's: rankcache ledger migrate makes them, as another user")
 	registerServeReads(flags, &o.reads, "answer sidecars (--ledger-url) while Redis is away, on --http; it has an index made, which each change pays for")
 	flags.StringVar(&o.http, "http", defaultLedgerHTTP, "`address` of reads, probes, metrics and status")
-	o.registerAdminToken(flags)
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	flags.StringVar(&o.group, "ledger-group", ledger.DefaultGroup, "Kafka consumer group that all ledgers of one database share")
 	flags.DurationVar(&o.keep, "ledger-keep", 0, "how long changes are kept, by their time; 0 for ever")

@@ -126,18 +126,24 @@ ends no serve, write, ledger, poll or controller: it has the files of secrets re
   rankcache write --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml`,
 	})
 	root.PersistentFlags().String("config", "", "YAML `file` of settings, named as the flags are")
+	root.AddCommand(LongRunning()...)
 	root.AddCommand(
-		newServeCommand(), newWriteCommand(), newLedgerCommand(), newReconcileCommand(), newPollCommand(), newControllerCommand(),
-		fromConfig(newHotCommand()), newRoomsCommand(), newClassesCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), newVerifyCommand(), newRebuildCommand(), newBigCommand(), newDebugCommand(), fromConfig(newLogLevelCommand()), fromConfig(newPlanCommand()), newDocsCommand(), newVersionCommand(),
+		fromConfig(newHotCommand()), newRoomsCommand(), newClassesCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), newVerifyCommand(), newRebuildCommand(), newBigCommand(), newDebugCommand(), fromConfig(newPlanCommand()), newVersionCommand(),
 		movedCommand("demo"), movedCommand("bench"))
 	completeFlags(root)
 	return root
+}
+
+// LongRunning returns the commands that run until they are stopped, in the order of the manual.
+func LongRunning() []*cobra.Command {
+	return []*cobra.Command{newServeCommand(), newWriteCommand(), newLedgerCommand(), newReconcileCommand(), newPollCommand(), newControllerCommand()}
 }
 
 // NewRoot gives a root command what all commands of the project share: errors
 // are printed once, by [Main], and a bad flag ends with [ExitUsage].
 func NewRoot(root *cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
+	groupUsage(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return Usagef("%w (see %s --help)", err, cmd.CommandPath())
 	})

@@ -46,7 +46,7 @@ func TestBoardsBeyondTheBudgetAreAnsweredByRedis(t *testing.T) {
 func TestARefusedBoardMayBecomeHot(t *testing.T) {
 	h := newFixture(t)
 	h.give(t, h.star, 3)
-	s := h.serve(t, "--memory-budget", "1KiB", "--hot-promote-rate", "5", "--hot-exit-rate", "1", "--hot-promote-seconds", "1")
+	s := h.serve(t, "--memory-budget", "1KiB", "--hot-promote-rate", "5")
 	s.WaitReady(time.Minute)
 	testkit.Eventually(t, 30*time.Second, func() error {
 		for range 50 {

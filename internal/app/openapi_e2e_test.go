@@ -86,8 +86,6 @@ func (h *fixture) everyRoute(s *child) []asked {
 		{s, "admin", "GET", "/runbooks.md", "", 200},
 		{s, "admin", "POST", "/boards/" + string(h.star) + "/compare", "", 200},
 		{s, "admin", "GET", "/config", "", 200},
-		{s, "admin", "POST", "/log-level", `{"level":"debug","for_s":1}`, 200},
-		{s, "admin", "POST", "/log-level", `{"level":"loud","for_s":1}`, 400},
 		{s, "admin", "POST", "/rooms/bypass", fmt.Sprintf(`{"board":%q,"for_s":60,"by":"a test"}`, h.small), 200},
 		{s, "admin", "POST", "/rooms/bypass", `{"for_s":60,"by":"a test"}`, 400},
 		{s, "admin", "GET", "/rooms", "", 200},

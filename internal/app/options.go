@@ -24,9 +24,7 @@ type commonOptions struct {
 	names      wire.Names
 	logLevel   string
 	logFormat  string
-	level      logLevel
 	events     eventRing
-	adminToken *secret
 	shown      map[string]any // what rankcache config prints
 	secrets    secrets
 }
@@ -35,14 +33,12 @@ func (o *commonOptions) register(flags *pflag.FlagSet) {
 	o.registerRedis(flags)
 	flags.StringVar(&o.kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
 	flags.StringVar(&o.rooms, "rooms", "", "rooms `file` (YAML); read again while running")
+	group(flags, "Redis, Kafka, rooms")
 	o.registerNames(flags)
+	group(flags, "Names of keys and topics")
 	choiceVar(flags, &o.logLevel, "log-level", "", "info", "least that is logged: debug, info, warn or error", "debug", "info", "warn", "error")
 	choiceVar(flags, &o.logFormat, "log-format", "", "text", "how the log is written: text or json", "text", "json")
-}
-
-// registerAdminToken registers the token of the processes that can be changed while they run.
-func (o *commonOptions) registerAdminToken(flags *pflag.FlagSet) {
-	o.adminToken = secretVar(flags, "admin-token", "", "bearer token required for admin changes; empty: changes are refused")
+	group(flags, "Log")
 }
 
 func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
@@ -50,16 +46,10 @@ func (o *commonOptions) registerNames(flags *pflag.FlagSet) {
 	flags.StringVar(&o.names.Board, "key-board", o.names.Board, "Redis key `pattern` of a board's sorted set")
 	flags.StringVar(&o.names.Meta, "key-meta", o.names.Meta, "Redis key `pattern` of a board's state: run, seq, sum, members and more")
 	flags.StringVar(&o.names.Orders, "key-orders", o.names.Orders, "Redis key `pattern` of the hashes of a board's applied order ids")
-	flags.StringVar(&o.names.Adopter, "key-adopter", o.names.Adopter, "Redis key `pattern` of the lease of the writer that adopts a board")
-	flags.StringVar(&o.names.Guard, "key-guard", o.names.Guard, "Redis key `pattern` of the hash of a board's changes a member, of classes with a guard")
-	flags.StringVar(&o.names.Scores, "key-scores", o.names.Scores, "Redis key `pattern` of the hash of all scores of a board that is trimmed")
-	flags.StringVar(&o.names.Readopt, "key-readopt", o.names.Readopt, "Redis `key` of the hash of boards that a writer is to adopt again")
 	flags.StringVar(&o.names.Room, "key-room", o.names.Room, "Redis key `pattern` of the set of boards running in a room")
 	flags.StringVar(&o.names.Rooms, "key-rooms", o.names.Rooms, "Redis `key` of the hash of rooms that are set at run time")
-	flags.StringVar(&o.names.RoomEnds, "key-room-ends", o.names.RoomEnds, "Redis `key` of the index of boards that are to be taken out of their rooms' sets")
 	flags.StringVar(&o.names.Ends, "key-ends", o.names.Ends, "Redis `key` of the index of boards that are to be closed")
 	flags.StringVar(&o.names.Controller, "key-controller", o.names.Controller, "Redis `key` of the lease of the controller that works")
-	flags.StringVar(&o.names.AbsentTopics, "key-absent-topics", o.names.AbsentTopics, "Redis `key` of the topics whose board Redis does not know")
 	flags.StringVar(&o.names.Hot, "key-hot", o.names.Hot, "Redis key `pattern` of the shared hot-key verdict")
 	flags.StringVar(&o.names.Commands, "topic-commands", o.names.Commands, "Kafka topic of commands")
 	flags.StringVar(&o.names.Refused, "topic-refused", o.names.Refused, "Kafka topic of the commands that are refused")
@@ -101,12 +91,11 @@ func (o *commonOptions) sharedRooms(client redis.UniversalClient) roomsync.Share
 
 // logger returns the log of the process.
 func (o *commonOptions) logger(to io.Writer) (*slog.Logger, error) {
-	level, known := logLevels[o.logLevel]
-	if !known {
-		return nil, Usagef("--log-level %q: want debug, info, warn or error", o.logLevel)
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil { // --log-level takes no other word
+		return nil, Usagef("--log-level: %w", err)
 	}
-	o.level.configure(level)
-	opts := &slog.HandlerOptions{Level: &o.level.inForce}
+	opts := &slog.HandlerOptions{Level: level}
 	log := slog.New(slog.NewTextHandler(to, opts))
 	if o.logFormat == "json" {
 		log = slog.New(slog.NewJSONHandler(to, opts))

@@ -46,16 +46,12 @@ func (o *pollOptions) register(flags *pflag.FlagSet) {
 		sourceAuto, sourceTencent, sourceRedis, sourceNone)
 	flags.StringVar(&o.instance, "hot-instance", "", "`name` of the Redis in the shared verdict's key; empty: --tencent-instance, else \"default\"")
 	flags.DurationVar(&o.poller.Every, "poll-every", hotkey.DefaultPollEvery, "time between two calls of the whole fleet")
-	flags.DurationVar(&o.poller.CallTimeout, "poll-timeout", hotkey.DefaultCallTimeout, "deadline of one call")
-	flags.DurationVar(&o.poller.Lease, "poll-lease", hotkey.DefaultLease, "how long the fleet goes without a poller when one dies")
-	flags.StringVar(&o.poller.ID, "poll-id", "", "`name` of this poller; empty: host name and process id")
 	flags.StringVar(&o.tencent.Instance, "tencent-instance", "", "Tencent Cloud Redis `instance`, such as crs-1234abcd")
 	flags.StringVar(&o.tencent.Region, "tencent-region", "", "its `region`, such as ap-guangzhou")
 	flags.StringVar(&o.tencent.Endpoint, "tencent-endpoint", hotkey.DefaultTencentEndpoint, "`URL` of the API")
 	choiceVar(flags, &o.tencent.Credentials, "tencent-credentials", "", hotkey.TencentAuto, "where its credentials come from: env, tke, cvm or auto",
 		hotkey.TencentAuto, hotkey.TencentEnv, hotkey.TencentTKE, hotkey.TencentCVM)
 	flags.Int64Var(&o.tencent.MinCount, "tencent-min-count", hotkey.DefaultTencentMinCount, "least `requests` per 5 s of a hot key")
-	flags.DurationVar(&o.redis.MinCPU, "hotkeys-min-cpu", hotkey.DefaultRedisMinCPU, "least CPU time per second of a key that Redis's HOTKEYS lists")
 }
 
 // verdictInstance names the Redis in the key of the fleet's verdict.
@@ -128,7 +124,6 @@ running, sidecars need no cloud credentials: give them --hot-source none.`,
 	o.commonOptions.register(cmd.Flags())
 	o.poll.register(cmd.Flags())
 	cmd.Flags().StringVar(&o.health, "health", defaultPollHealth, "`address` of the health port")
-	o.registerAdminToken(cmd.Flags())
 	return cmd
 }
 

@@ -33,8 +33,6 @@ func (o *profileOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.cache.StaleFor, "profile-stale-for", profile.DefaultStaleFor, "how long an expired profile is still served while it is refreshed")
 	flags.DurationVar(&o.cache.Deadline, "profile-deadline", profile.DefaultDeadline, "longest that a page waits for profiles")
 	flags.DurationVar(&o.cache.CallTimeout, "profile-timeout", profile.DefaultCallTimeout, "deadline of one call of the profile service")
-	flags.IntVar(&o.cache.Batch, "profile-batch", profile.DefaultBatch, "most `members` of one call")
-	flags.IntVar(&o.cache.Calls, "profile-calls", profile.DefaultCalls, "most `calls` at once")
 }
 
 // source returns the profile source that is configured, nil for none.

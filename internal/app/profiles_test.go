@@ -69,7 +69,7 @@ func (c *child) drop(t *testing.T, member, token string) (int, string) {
 func TestHotCommand(t *testing.T) {
 	h := newFixture(t)
 	h.give(t, h.small, 3)
-	s := h.serve(t, "--hot-promote-rate", "5", "--hot-exit-rate", "2")
+	s := h.serve(t, "--hot-promote-rate", "5")
 	admin := strings.TrimPrefix(s.URL("admin", ""), "http://")
 	testkit.Eventually(t, 30*time.Second, func() error {
 		for range 20 {

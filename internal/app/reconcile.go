@@ -90,7 +90,6 @@ func (o *reconcileOptions) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.classes, "books-class", nil, "`classes` whose boards are in the books; empty: all boards of the ledger")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group of the writers")
 	flags.StringVar(&o.health, "health", defaultReconcileHealth, "`address` of probes and metrics")
-	o.registerAdminToken(flags)
 	flags.BoolVar(&o.once, "once", false, "compare once, print a report and end")
 	flags.DurationVar(&o.since, "since", 10*time.Minute, "how far back --once goes")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "post nothing")

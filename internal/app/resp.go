@@ -1,19 +1,13 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	_ "embed"
 	"fmt"
-	"io"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/pflag"
-
-	"rankcache/sidecar/resp"
 )
 
 // respOptions are the settings of the listener for clients of Redis.
@@ -39,19 +33,4 @@ func rawDial(o *redis.Options) func(context.Context) (net.Conn, error) {
 		}
 		return conn, nil
 	}
-}
-
-//go:embed resp_intro.md
-var respIntro string
-
-// writeRESPReference writes docs/RESP.md.
-func writeRESPReference(to io.Writer) error {
-	var table bytes.Buffer
-	tableRow(&table, "command", "what becomes of it")
-	tableRow(&table, "---", "---")
-	for _, c := range resp.Commands() {
-		tableRow(&table, "`"+c.Name+"`", c.What)
-	}
-	_, err := io.WriteString(to, generated+strings.Replace(respIntro, "{{commands}}\n", table.String(), 1))
-	return err
 }

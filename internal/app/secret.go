@@ -28,7 +28,13 @@ const (
 
 // MarkSecret keeps the flag's value out of rankcache config.
 func MarkSecret(flags *pflag.FlagSet, name string) {
-	flags.Lookup(name).Annotations = map[string][]string{secretFlag: nil}
+	annotate(flags.Lookup(name), secretFlag)
+}
+
+// IsSecret reports whether the flag's value is never printed.
+func IsSecret(f *pflag.Flag) bool {
+	_, secret := f.Annotations[secretFlag]
+	return secret
 }
 
 // secret is a setting whose value is never printed: --name takes the value,

@@ -108,32 +108,13 @@ func TestBundleOfEachProcess(t *testing.T) {
 			outputs := map[string]string{"log": c.Log(), "cmdline": answerOf(t, c.URL(p.port, "/debug/pprof/cmdline"))}
 			maps.Copy(outputs, files)
 			wantNoneOf(t, []string{"hush"}, outputs)
-			if body := setLogLevel(t, c.URL(p.port, "/log-level"), "hush-token"); !strings.Contains(body, `200 OK{"level":"warn"`) {
-				t.Errorf("POST /log-level: %s", body)
-			}
-			if body := setLogLevel(t, c.URL(p.port, "/log-level"), "wrong"); !strings.Contains(body, "token_required") {
-				t.Errorf("POST /log-level with a wrong token: %s", body)
-			}
 		})
 	}
 }
 
 // processSecrets are settings that all of lasting have.
-var processSecrets = []string{"--redis", "redis://app:hush-url-word@127.0.0.1:1/0", "--redis-password", "hush-password", "--redis-timeout", "50ms", "--admin-token", "hush-token",
+var processSecrets = []string{"--redis", "redis://app:hush-url-word@127.0.0.1:1/0", "--redis-password", "hush-password", "--redis-timeout", "50ms",
 	"--kafka", "127.0.0.1:1", "--kafka.sasl.password=hush-kafka", "--kafka.sasl.username=app", "--kafka.sasl.mechanism=PLAIN", "--kafka.security.protocol=sasl_plaintext"}
-
-func setLogLevel(t *testing.T, url, token string) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"level":"warn","for_s":600}`))
-	must(t, err)
-	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
-	must(t, err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	must(t, err)
-	return resp.Status + string(body)
-}
 
 // bundleOf returns the files of rankcache debug bundle.
 func bundleOf(t *testing.T, port string) map[string]string {

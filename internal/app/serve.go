@@ -25,22 +25,20 @@ type serveOptions struct {
 	commonOptions
 	data, socket  string
 	admin, health string
-	requestCache  bool
 	hosts         []string
+	adminToken    *secret
 	compatBoard   string
 	ledgerURL     string
 	drain         time.Duration
 	drainEarly    bool
 	total         string
 	deadline      time.Duration
-	perUpdate     time.Duration
 	publishEvery  time.Duration
 	totalsEvery   time.Duration
 	auditEvery    time.Duration
 	auditRows     int
 	memoryBudget  string
 	metricsBoards uint
-	metricsLarge  uint
 	hotKeys       bool
 	hot           hotkey.Config
 	poll          pollOptions
@@ -89,38 +87,45 @@ func (o *serveOptions) register(flags *pflag.FlagSet) {
 	o.commonOptions.register(flags)
 	flags.StringVar(&o.data, "data", DefaultData, "`address` of the data port, for the app; keep it on loopback")
 	flags.StringVar(&o.socket, "socket", "", "Unix socket `file` for the app, in addition to the data port")
-	flags.BoolVar(&o.requestCache, "request-cache", true, "answer requests whose bytes came before without parsing them again")
 	registerAdmin(flags, &o.admin)
 	flags.StringVar(&o.health, "health", defaultHealth, "`address` of the health port, which a kubelet must reach")
 	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
 	flags.StringVar(&o.compatBoard, "compat-board", "", "`board` that GET /v1/scores reads unless it names another; empty: it must name one")
 	flags.StringVar(&o.ledgerURL, "ledger-url", "", "`URL` of a rankcache ledger --serve-reads, which answers what Redis leaves unanswered; empty: nothing does")
-	o.registerAdminToken(flags)
+	o.adminToken = secretVar(flags, "admin-token", "", "bearer token required for admin changes; empty: changes are refused")
+	group(flags, "Ports and callers")
 	registerDrain(flags, &o.drain)
 	flags.BoolVar(&o.drainEarly, "drain-early", false, "end --drain once the app has had no connection for 250 ms; only for a native sidecar, which is stopped after the app")
+	group(flags, "Stopping")
 	flags.StringVar(&o.total, "total", "seq", "what Redis keeps as a board's total: seq, key:<pattern> or none")
-	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus --give-up-per-update for each update")
-	flags.DurationVar(&o.perUpdate, "give-up-per-update", replay.DefaultDeadlinePerUpdate, "see --give-up-after")
+	flags.DurationVar(&o.deadline, "give-up-after", replay.DefaultDeadline, "give a board that does not open up to Redis after this, plus 50 µs for each update")
 	flags.DurationVar(&o.publishEvery, "publish-every", replay.DefaultPublishEvery, "shortest time between two publications of a board")
 	flags.DurationVar(&o.totalsEvery, "totals-every", replay.DefaultTotalsEvery, "how often the totals of all super-hot boards are read from Redis, in one round trip; an answer's age reaches this")
 	flags.DurationVar(&o.auditEvery, "audit-every", replay.DefaultAuditEvery, "how often each open super-hot board without seqs is compared with Redis; 0: never")
 	flags.IntVar(&o.auditRows, "audit-rows", replay.DefaultAuditRows, "`rows` a second, of all open super-hot boards together, that are compared with Redis to find scores changed by hand; 0: none")
+	group(flags, "Super-hot boards")
 	o.snapshots.register(flags)
+	group(flags, "Boards in files")
 	flags.StringVar(&o.memoryBudget, "memory-budget", defaultMemoryBudget, "most memory for super-hot boards: `bytes` (300MiB), a share of the memory limit (60%), or 0 for no limit; less where the rest of the process needs it")
 	flags.UintVar(&o.metricsBoards, "metrics-boards", 50, "how many super-hot boards have metrics of their own: those in trouble, then the largest; the rest are combined, board=\"(others)\"; 0: all are")
-	flags.UintVar(&o.metricsLarge, "metrics-largest", 10, "how many of the largest boards that this process knows, whatever their tier, the metric rankcache_largest_board_members has")
+	group(flags, "Memory and metrics")
 	registerHot(flags, &o.hotKeys, &o.hot)
+	group(flags, "Hot boards")
 	o.poll.register(flags)
+	group(flags, "The fleet's hot keys")
 	o.profiles.register(flags)
+	group(flags, "Profiles")
 	o.tracing.register(flags)
+	group(flags, "Traces")
 	o.resp.register(flags)
+	group(flags, "Clients of Redis")
 	o.rpc.register(flags)
+	group(flags, "Live pages, Connect and gRPC")
 }
 
 // serve runs the sidecar until ctx is done and everything has ended.
 func serve(ctx context.Context, o *serveOptions, hup hangups, stderr io.Writer) error {
-	screen := NewScreen(stderr)
-	log, err := o.logger(screen)
+	log, err := o.logger(stderr)
 	if err != nil {
 		return err
 	}
@@ -133,8 +138,6 @@ func serve(ctx context.Context, o *serveOptions, hup hangups, stderr io.Writer) 
 		return err
 	}
 	defer s.close()
-	screen.Follow(s.runner)
-	defer screen.Close()
 	go hup.reload(ctx, log, o.secrets)
 	return s.run(ctx)
 }

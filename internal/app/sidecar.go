@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"rankcache"
 	"rankcache/admission"
 	"rankcache/hotkey"
 	"rankcache/internal/httpserve"
@@ -69,8 +68,8 @@ func (s *Sidecar) Run(ctx context.Context) error { return s.run(ctx) }
 // Addr returns where the listener of a flag ("data", "admin", "health") listens.
 func (s *Sidecar) Addr(flag string) string { return s.listeners.addr(flag) }
 
-// Boards returns how far the super-hot boards are, for [Screen.Follow].
-func (s *Sidecar) Boards() Progressing { return s.runner }
+// Boards returns how far the super-hot boards are.
+func (s *Sidecar) Boards() *replay.Runner { return s.runner }
 
 // Ready reports whether the sidecar is ready, and why not.
 func (s *Sidecar) Ready() (bool, string) {
@@ -95,21 +94,6 @@ func (s *Sidecar) startup() (bool, string) {
 		return true, "the sizes of the boards are unknown: Redis answers them until it gives the sizes"
 	}
 	return s.runner.Ready()
-}
-
-// members returns the number of members of each board that this process knows.
-func (s *Sidecar) members() map[rankcache.BoardID]int {
-	members := make(map[rankcache.BoardID]int)
-	if s.tracker != nil {
-		members = s.tracker.Members()
-	}
-	for _, r := range s.admission.Status().Refused {
-		members[r.Board] = max(members[r.Board], r.Members)
-	}
-	for _, b := range s.runner.Status() { // also those being filled, which have a part of their members
-		members[b.Board] = max(members[b.Board], b.Members)
-	}
-	return members
 }
 
 func (s *Sidecar) listen() (err error) {

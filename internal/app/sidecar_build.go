@@ -33,8 +33,7 @@ import (
 func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
 	s := &Sidecar{options: o, started: time.Now(), registry: newRegistry()}
 	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
-	folded := newFoldedLog(o.recorded(log).Handler())
-	s.log, s.parts = slog.New(folded), append(s.parts, folded.tally)
+	s.log = o.recorded(log)
 	s.history = &metricHistory{from: s.registry}
 	s.parts = append(s.parts, s.history)
 	callWatch{s}.buildDependencies()
@@ -90,7 +89,7 @@ func (s *Sidecar) buildReplay() (err error) {
 	}
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, Log: s.boardLog, TotalSource: replayTotal(o.total),
-		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline, DeadlinePerUpdate: o.perUpdate,
+		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline,
 		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, Yield: s.yielder.Yield, KafkaAnswered: s.services[serviceKafka].Observe, KafkaLogin: o.kafkaLogin(s.log),
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
 			return s.admission.Fill(ctx, board)
@@ -160,12 +159,12 @@ func (s *Sidecar) buildReader() (err error) {
 	}
 	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
 	registerProcess(s.registry, s.ready)
-	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label}, largestBoards{int(s.options.metricsLarge), s.members})
+	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label})
 	older, err := compat.New(compat.Config{Reader: s.reader, Classes: s.rooms.File, Board: rankcache.BoardID(s.options.compatBoard)})
 	if err != nil {
 		return Usagef("--compat-board: %w", err)
 	}
-	data := httpapi.Config{Hosts: s.options.hosts, NoRequestCache: !s.options.requestCache, Trace: s.trace, Classes: s.rooms.File, Compat: older}
+	data := httpapi.Config{Hosts: s.options.hosts, Trace: s.trace, Classes: s.rooms.File, Compat: older}
 	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.registry)
 	return err
 }

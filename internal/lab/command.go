@@ -8,6 +8,7 @@ import (
 	"rankcache/internal/app"
 	"rankcache/internal/lab/bench"
 	"rankcache/internal/lab/demo"
+	"rankcache/internal/lab/reference"
 )
 
 // NewCommand returns the command line of rankcache-lab.
@@ -23,12 +24,6 @@ Redis; 130 ended at once by a second signal.`,
 		Example: `  rankcache-lab demo --duration 30s
   rankcache-lab bench read -o json`,
 	})
-	root.AddCommand(demo.NewCommand(), bench.NewCommand(), newDocsCommand())
+	root.AddCommand(demo.NewCommand(), bench.NewCommand(), reference.NewCommand())
 	return root
-}
-
-// newDocsCommand prints docs/LAB.md. A test fails when the file differs from it.
-func newDocsCommand() *cobra.Command {
-	return &cobra.Command{Use: "docs", Short: "Print the generated reference (make docs writes it)", Hidden: true, Args: app.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return app.WriteCommands(cmd.OutOrStdout(), cmd.Root()) }}
 }

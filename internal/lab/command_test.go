@@ -53,7 +53,7 @@ func TestDocumentedLabCommandsParse(t *testing.T) {
 
 func TestReferenceIsUpToDate(t *testing.T) {
 	var want bytes.Buffer
-	if err := app.Run(t.Context(), NewCommand(), []string{"docs"}, &want, &want); err != nil {
+	if err := app.Run(t.Context(), NewCommand(), []string{"docs", "lab"}, &want, &want); err != nil {
 		t.Fatal(err)
 	}
 	const file = "../../docs/LAB.md"

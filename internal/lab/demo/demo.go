@@ -95,7 +95,7 @@ type demoRun struct {
 	*demoOptions
 	stdout, stderr io.Writer
 	log            *slog.Logger
-	screen         *app.Screen
+	screen         *screen
 	servers        *demoServers
 	run            string
 	dir            string
@@ -119,7 +119,7 @@ func (d *demoRun) say(format string, args ...any) {
 
 // demo runs until the duration has passed or ctx is done, then compares.
 func demo(ctx context.Context, o *demoOptions, stdout, stderr io.Writer) (err error) {
-	d := &demoRun{demoOptions: o, stdout: stdout, stderr: stderr, screen: app.NewScreen(stderr), names: wire.DefaultNames(),
+	d := &demoRun{demoOptions: o, stdout: stdout, stderr: stderr, screen: newScreen(stderr), names: wire.DefaultNames(),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: 5 * time.Second}}
 	level := slog.LevelError
 	if o.verbose {
@@ -350,13 +350,13 @@ Or try, while it runs:
 // show draws the live top 10 and reports which rooms become hot and cool down.
 func (d *demoRun) show(ctx context.Context, e *evening) {
 	every := 5 * time.Second
-	if d.screen.IsTerm {
+	if d.screen.isTerm {
 		every = time.Second
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	hot := map[rankcache.BoardID]bool{}
-	for again := false; ; again = d.screen.IsTerm {
+	for again := false; ; again = d.screen.isTerm {
 		page, err := compare.Fetch(ctx, d.client, fmt.Sprintf("%s/v1/boards/%s/top?limit=10&profiles=1", d.base(), e.starBoard()))
 		d.mu.Lock()
 		if d.printHot(hot) || d.said {

@@ -1,4 +1,4 @@
-package app
+package demo
 
 import (
 	"io"
@@ -16,18 +16,18 @@ import (
 // maxBars keeps a terminal readable when very many boards are replayed.
 const maxBars = 12
 
-// Progressing has the boards that the screen draws, those on their way to being open.
-type Progressing interface {
+// progressing has the boards that the screen draws, those on their way to being open.
+type progressing interface {
 	Status() []rankcache.BoardStatus
 	Ready() (bool, string)
 }
 
-// Screen is where a command writes its log. On a terminal it draws a progress
+// screen is where a command writes its log. On a terminal it draws a progress
 // bar per board below the log while boards are being replayed; elsewhere it is
 // its writer and nothing more.
-type Screen struct {
+type screen struct {
 	to     io.Writer
-	IsTerm bool // the writer is a terminal
+	isTerm bool // the writer is a terminal
 
 	mu   sync.Mutex
 	bars *mpb.Progress // nil when none are drawn
@@ -35,14 +35,14 @@ type Screen struct {
 	done chan struct{}
 }
 
-// NewScreen returns the screen of a command that writes its log to to.
-func NewScreen(to io.Writer) *Screen {
+// newScreen returns the screen of a command that writes its log to to.
+func newScreen(to io.Writer) *screen {
 	file, ok := to.(*os.File)
-	return &Screen{to: to, IsTerm: ok && term.IsTerminal(int(file.Fd()))}
+	return &screen{to: to, isTerm: ok && term.IsTerminal(int(file.Fd()))}
 }
 
 // Write writes log lines, above the bars if there are any.
-func (s *Screen) Write(p []byte) (int, error) {
+func (s *screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bars != nil {
@@ -54,8 +54,8 @@ func (s *Screen) Write(p []byte) (int, error) {
 }
 
 // Follow draws until all boards have settled or Close is called.
-func (s *Screen) Follow(boards Progressing) {
-	if !s.IsTerm {
+func (s *screen) Follow(boards progressing) {
+	if !s.isTerm {
 		return
 	}
 	s.bars = mpb.New(mpb.WithOutput(s.to), mpb.WithWidth(40))
@@ -63,7 +63,7 @@ func (s *Screen) Follow(boards Progressing) {
 	go s.draw(boards)
 }
 
-func (s *Screen) draw(boards Progressing) {
+func (s *screen) draw(boards progressing) {
 	defer close(s.done)
 	drawn := map[rankcache.BoardID]*mpb.Bar{}
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -85,7 +85,7 @@ func (s *Screen) draw(boards Progressing) {
 	s.finish()
 }
 
-func (s *Screen) drawBoard(drawn map[rankcache.BoardID]*mpb.Bar, b rankcache.BoardStatus) {
+func (s *screen) drawBoard(drawn map[rankcache.BoardID]*mpb.Bar, b rankcache.BoardStatus) {
 	bar := drawn[b.Board]
 	if bar == nil {
 		if len(drawn) == maxBars || b.Want == 0 {
@@ -107,7 +107,7 @@ func (s *Screen) drawBoard(drawn map[rankcache.BoardID]*mpb.Bar, b rankcache.Boa
 }
 
 // finish waits for the last drawing and goes back to plain writing.
-func (s *Screen) finish() {
+func (s *screen) finish() {
 	s.bars.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Screen) finish() {
 }
 
 // Close ends the drawing.
-func (s *Screen) Close() {
+func (s *screen) Close() {
 	if s.stop != nil {
 		close(s.stop)
 		<-s.done

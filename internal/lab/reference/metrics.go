@@ -1,12 +1,10 @@
-package app
+package reference
 
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,10 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/spf13/pflag"
 
-	"rankcache/ledger/reconcile"
-	"rankcache/sidecar/adminapi"
+	"rankcache/internal/app"
 )
 
 const metricsIntro = `# Metrics
@@ -30,115 +26,27 @@ those of Prometheus's Go client.
 // metricDoc is one metric as the reference lists it.
 type metricDoc struct{ name, kind, labels, help string }
 
-// writeMetricsReference writes docs/METRICS.md from the registries of processes
-// that are built with every optional part and never run.
-func writeMetricsReference(to io.Writer) error {
+// writeMetrics writes docs/METRICS.md.
+func writeMetrics(to io.Writer) error {
+	processes, err := app.AllMetrics()
+	if err != nil {
+		return err
+	}
 	var text bytes.Buffer
-	for _, p := range []struct {
-		command string
-		build   func() (*registry, error)
-	}{{"serve", serveRegistry}, {"write", writeRegistry}, {"ledger", ledgerRegistry}, {"reconcile", reconcileRegistry}, {"poll", pollRegistry}, {"controller", controllerRegistry}} {
-		metrics, err := p.build()
-		if err != nil {
-			return fmt.Errorf("metrics of %s: %w", p.command, err)
-		}
-		fmt.Fprintf(&text, "\n## rankcache %s\n\n", p.command)
+	for _, p := range processes {
+		fmt.Fprintf(&text, "\n## rankcache %s\n\n", p.Command)
 		tableRow(&text, "metric", "type", "unit", "labels", "what")
 		tableRow(&text, "---", "---", "---", "---", "---")
-		for _, d := range describeAll(metrics) {
+		for _, d := range describeAll(p.Registered) {
 			tableRow(&text, "`"+d.name+"`", d.kind, unitOf(d.name), cmp.Or(d.labels, "-"), noTags.Replace(d.help))
 		}
 	}
-	return writeReference(to, metricsIntro, text.String())
+	return writeSections(to, metricsIntro, text.String())
 }
 
-func serveRegistry() (*registry, error) {
-	o := &serveOptions{}
-	o.register(pflag.NewFlagSet("serve", pflag.ContinueOnError))
-	o.data, o.admin, o.health = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
-	o.profiles.redisKey = "profile:<member>"
-	o.resp.addr = "127.0.0.1:0"
-	o.rpc.addr = "127.0.0.1:0"
-	o.snapshots.dir = "boards" // is not touched before the first save
-	s, err := newSidecar(o, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	s.close()
-	return s.registry, nil
-}
-
-func writeRegistry() (*registry, error) {
-	o := &writeOptions{}
-	o.register(pflag.NewFlagSet("write", pflag.ContinueOnError))
-	o.scores, o.health = "127.0.0.1:0", "127.0.0.1:0"
-	w, err := newWriter(o, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	w.listeners.close()
-	return w.registry, w.redis.Close()
-}
-
-func ledgerRegistry() (*registry, error) {
-	o := &ledgerOptions{}
-	o.register(pflag.NewFlagSet("ledger", pflag.ContinueOnError))
-	o.http, o.reads = "127.0.0.1:0", true
-	l, err := newLedger(o, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	l.listeners.close()
-	return l.registry, l.close()
-}
-
-func reconcileRegistry() (*registry, error) {
-	return runnerRegistry(&reconcile.Runner{}, adminapi.NewReadiness(nil, nil)), nil
-}
-
-func pollRegistry() (*registry, error) {
-	o := &pollCommandOptions{}
-	flags := pflag.NewFlagSet("poll", pflag.ContinueOnError)
-	o.commonOptions.register(flags)
-	o.poll.register(flags)
-	client, err := o.dialRedis()
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	metrics := newRegistry()
-	registerProcess(metrics, adminapi.NewReadiness(nil, nil))
-	_, err = o.poll.newPoller(client, o.names, slog.New(slog.DiscardHandler), metrics)
-	return metrics, err
-}
-
-func controllerRegistry() (*registry, error) {
-	o := &controllerOptions{}
-	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
-	o.register(flags)
-	err := errors.Join(flags.Set("finals", "file:///finals"), flags.Set("database", "postgres://ledger"))
-	if err != nil {
-		return nil, err
-	}
-	books, err := o.ledger()
-	if err != nil {
-		return nil, err
-	}
-	defer books.Close()
-	client, err := o.dialRedis()
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	metrics := newRegistry()
-	registerProcess(metrics, adminapi.NewReadiness(nil, nil))
-	_, _, err = o.build(client, books, slog.New(slog.DiscardHandler), metrics)
-	return metrics, err
-}
-
-// describeAll returns the metrics of the registry by name.
-func describeAll(r *registry) (docs []metricDoc) {
-	for _, c := range r.registered() {
+// describeAll returns the metrics of the collectors, by name.
+func describeAll(collectors []prometheus.Collector) (docs []metricDoc) {
+	for _, c := range collectors {
 		descs := make(chan *prometheus.Desc)
 		go func() { c.Describe(descs); close(descs) }()
 		for d := range descs {

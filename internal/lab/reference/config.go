@@ -1,54 +1,16 @@
-package app
+package reference
 
 import (
 	"bytes"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"rankcache/internal/app"
 )
-
-// newDocsCommand prints the references that are made from the code. A test
-// fails when the files in docs/ differ from its output.
-func newDocsCommand() *cobra.Command {
-	docs := &cobra.Command{Use: "docs", Short: "Print a generated reference (make docs writes them)", Hidden: true}
-	for name, write := range references {
-		docs.AddCommand(&cobra.Command{
-			Use:   name,
-			Short: "Print the reference of " + name,
-			Args:  NoArgs,
-			RunE:  func(cmd *cobra.Command, _ []string) error { return write(cmd.OutOrStdout()) },
-		})
-	}
-	docs.AddCommand(newDocsCommandsCommand())
-	return docs
-}
-
-// references by the name of their sub-command.
-var references = map[string]func(io.Writer) error{
-	"config":  writeConfigReference,
-	"metrics": writeMetricsReference,
-	"resp":    writeRESPReference,
-}
-
-// generated begins a reference.
-const generated = "<!-- Made from the code by \"make docs\"; changes here are lost and fail a test. -->\n"
-
-var sectionHeading = regexp.MustCompile(`(?m)^## (.+)$`)
-
-// noTags keeps <placeholders> of a text from being taken for HTML.
-var noTags = strings.NewReplacer("<", "&lt;", ">", "&gt;")
-
-// tableRow writes one row of a Markdown table.
-func tableRow(to io.Writer, cells ...string) {
-	for _, cell := range cells {
-		fmt.Fprintf(to, "| %s ", strings.ReplaceAll(cell, "|", "\\|"))
-	}
-	fmt.Fprintln(to, "|")
-}
 
 const configIntro = `# Configuration
 
@@ -72,10 +34,10 @@ that changes is read again; others are read at the start:
 A sidecar logs librdkafka's own lines only with ` + "`--kafka.debug` or `--kafka.log_level`" + `.
 `
 
-// writeConfigReference writes docs/CONFIG.md: first what all long-running
+// writeConfig writes docs/CONFIG.md: first what all long-running
 // commands share, then what each has of its own.
-func writeConfigReference(to io.Writer) error {
-	commands := []*cobra.Command{newServeCommand(), newWriteCommand(), newLedgerCommand(), newReconcileCommand(), newPollCommand(), newControllerCommand()}
+func writeConfig(to io.Writer) error {
+	commands := app.LongRunning()
 	shared := func(f *pflag.Flag) bool {
 		for _, cmd := range commands {
 			if other := cmd.Flags().Lookup(f.Name); other == nil || other.DefValue != f.DefValue || other.Usage != f.Usage {
@@ -89,18 +51,7 @@ func writeConfigReference(to io.Writer) error {
 	for _, cmd := range commands {
 		writeFlags(&text, "rankcache "+cmd.Name(), cmd, func(f *pflag.Flag) bool { return !shared(f) })
 	}
-	return writeReference(to, configIntro, text.String())
-}
-
-// writeReference writes the intro, links to the sections, and the sections.
-func writeReference(to io.Writer, intro, sections string) error {
-	var links []string
-	for _, heading := range sectionHeading.FindAllStringSubmatch(sections, -1) {
-		anchor := strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(heading[1]))
-		links = append(links, "["+heading[1]+"](#"+anchor+")")
-	}
-	_, err := io.WriteString(to, generated+intro+"\n"+strings.Join(links, " · ")+"\n"+sections)
-	return err
+	return writeSections(to, configIntro, text.String())
 }
 
 func writeFlags(to io.Writer, title string, cmd *cobra.Command, want func(*pflag.Flag) bool) {
@@ -113,16 +64,11 @@ func writeFlags(to io.Writer, title string, cmd *cobra.Command, want func(*pflag
 			return
 		}
 		takes, usage := pflag.UnquoteUsage(f)
-		if _, secret := f.Annotations[secretFlag]; secret {
+		if app.IsSecret(f) {
 			usage = "**secret**: " + usage
 		}
-		tableRow(to, "`"+f.Name+"`", "`"+envName(f.Name)+"`", takesOf(f, takes), codeOrDash(defaultOf(f)), noTags.Replace(usage))
+		tableRow(to, "`"+f.Name+"`", "`"+app.EnvName(f.Name)+"`", takesOf(f, takes), codeOrDash(defaultOf(f)), noTags.Replace(usage))
 	})
-}
-
-// envName is the inverse of envKey.
-func envName(flag string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // takesOf returns the kind of value that a flag takes, where its usage text does not name it.

@@ -1,4 +1,4 @@
-package app
+package reference
 
 import (
 	"bytes"
@@ -9,14 +9,22 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"rankcache/internal/app"
 )
 
-// WriteCommands writes the reference of all commands below root as Markdown:
+// newLabCommand prints docs/LAB.md.
+func newLabCommand() *cobra.Command {
+	return &cobra.Command{Use: "lab", Short: "Print the page of rankcache-lab", Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return writeCommands(cmd.OutOrStdout(), cmd.Root()) }}
+}
+
+// writeCommands writes the reference of all commands below root as Markdown:
 // the output of --help, without the flags that all commands share.
-func WriteCommands(to io.Writer, root *cobra.Command) error {
+func writeCommands(to io.Writer, root *cobra.Command) error {
 	var text bytes.Buffer
 	writeCommand(&text, root)
-	return writeReference(to, fmt.Sprintf("# Commands of %s\n\n%s\n", root.Name(), root.Long), text.String())
+	return writeSections(to, fmt.Sprintf("# Commands of %s\n\n%s\n", root.Name(), root.Long), text.String())
 }
 
 func writeCommand(to io.Writer, cmd *cobra.Command) {
@@ -45,20 +53,23 @@ func describeCommand(to io.Writer, level string, cmd *cobra.Command) {
 		fmt.Fprintf(to, "\n%s\n", noTags.Replace(cmd.Long))
 	}
 	textBlock(to, cmd.Example)
-	textBlock(to, cmd.LocalNonPersistentFlags().FlagUsages())
+	flags := cmd.LocalNonPersistentFlags()
+	flags.SortFlags = cmd.Flags().SortFlags
+	textBlock(to, app.FlagUsages(flags))
 }
 
-// newDocsCommandsCommand prints the table of all commands, and writes a page for each of those right below the root.
-func newDocsCommandsCommand() *cobra.Command {
+// newCommandsCommand prints the table of rankcache's commands, and writes a page for each of those right below the root.
+func newCommandsCommand() *cobra.Command {
 	var dir string
-	cmd := &cobra.Command{Use: "commands", Short: "Print the table of all commands, and write their pages", Args: NoArgs,
+	cmd := &cobra.Command{Use: "commands", Short: "Print the table of all commands, and write their pages", Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			root := app.NewCommand()
 			if dir != "" {
-				if err := writeCommandPages(dir, cmd.Root()); err != nil {
+				if err := writeCommandPages(dir, root); err != nil {
 					return err
 				}
 			}
-			return writeCommandTable(cmd.OutOrStdout(), cmd.Root())
+			return writeCommandTable(cmd.OutOrStdout(), root)
 		}}
 	cmd.Flags().StringVar(&dir, "pages", "", "`folder` to which a page a command is written")
 	return cmd
