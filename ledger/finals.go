@@ -17,8 +17,8 @@ var ErrFinalThere = errors.New("the board has a final")
 // Final is the result of a closed board as it is kept.
 type Final struct {
 	wire.Final
-	Integers bool  // scores are shown as integers
-	MadeAt   int64 // Unix milliseconds
+	Form   rankcache.ScoreForm
+	MadeAt int64 // Unix milliseconds
 }
 
 // results keeps the finals of closed boards: heads in rank_final_board, rows in
@@ -179,7 +179,7 @@ func scanFinal(row *sql.Rows, more ...any) (*Final, error) {
 	f := &Final{}
 	f.HasSum = true
 	var dims []byte
-	err := row.Scan(append([]any{(*string)(&f.Board), &f.Class, &dims, &f.Tag, &f.Start, &f.End, &f.Run, &f.Seq, &f.Sum, &f.Members, &f.Integers, &f.File, &f.MadeAt}, more...)...)
+	err := row.Scan(append([]any{(*string)(&f.Board), &f.Class, &dims, &f.Tag, &f.Start, &f.End, &f.Run, &f.Seq, &f.Sum, &f.Members, &f.Form, &f.File, &f.MadeAt}, more...)...)
 	if err == nil {
 		err = json.Unmarshal(dims, &f.Dims)
 	}
@@ -190,11 +190,7 @@ func scanFinal(row *sql.Rows, more ...any) (*Final, error) {
 func finalColumns(f *Final) []column {
 	one := func(name string, n int64) column { return ints(name, []int64{n}) }
 	text := func(name, value string) column { return texts(name, []string{value}) }
-	integers := int64(0)
-	if f.Integers {
-		integers = 1
-	}
 	return []column{text("board", string(f.Board)), text("class", f.Class), text("dims", string(wire.AppendDims(nil, f.Dims))), text("tag", f.Tag),
 		one("start_at", f.Start), one("end_at", f.End), one("run", int64(f.Run)), one("seq", int64(f.Seq)), one("sum", int64(f.Sum)), // #nosec G115 -- below 2^63
-		one("members", int64(f.Members)), one("integers", integers), text("file", f.File), one("made_at", f.MadeAt)}
+		one("members", int64(f.Members)), one("integers", int64(f.Form)), text("file", f.File), one("made_at", f.MadeAt)}
 }

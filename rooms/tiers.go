@@ -16,22 +16,22 @@ type Tiers struct {
 	rooms    map[string]Mode
 	patterns []Rule                       // rules with wildcards, which only block
 	bypassed map[rankcache.BoardID]Bypass // allBoards: all of them
-	integers map[string][]*Class          // classes with scores that are shown as integers, by [class.Class.Start]
+	formed   map[string][]*Class          // classes with scores that are not shown as they are, by [class.Class.Start]
 }
 
 // setting is what is known of a board that is named.
 type setting struct {
-	mode     Mode
-	integers bool
+	mode Mode
+	form rankcache.ScoreForm
 }
 
 // Resolve returns the tiers of the file. running holds the boards of those rooms
 // whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
-	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), integers: make(map[string][]*Class)}
+	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(map[string][]*Class)}
 	for _, c := range f.Classes {
-		if c.Integers {
-			t.integers[c.Start()] = append(t.integers[c.Start()], c)
+		if c.Form != rankcache.ScoreNumber {
+			t.formed[c.Start()] = append(t.formed[c.Start()], c)
 		}
 	}
 	for _, room := range f.Rooms {
@@ -52,7 +52,7 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 		}
 	}
 	for b, s := range t.boards {
-		t.boards[b] = setting{max(s.mode, t.matching(b)), t.matchIntegers(b)}
+		t.boards[b] = setting{max(s.mode, t.matching(b)), t.formOf(b)}
 	}
 	return t
 }
@@ -72,32 +72,35 @@ func (t *Tiers) Mode(board rankcache.BoardID, room string) Mode {
 	return m
 }
 
-// Of returns the mode as [Tiers.Mode] does, and whether the board is of a class whose scores
-// are shown as integers.
-func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, bool) {
+// Of returns the mode as [Tiers.Mode] does, and how the scores of the board are shown.
+func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, rankcache.ScoreForm) {
 	if t == nil {
-		return ModeNone, false
+		return ModeNone, rankcache.ScoreNumber
 	}
 	s, known := t.boards[board]
 	if !known {
-		s = setting{t.matching(board), t.matchIntegers(board)}
+		s = setting{t.matching(board), t.formOf(board)}
 	}
 	if room != "" {
 		s.mode = max(s.mode, t.rooms[room])
 	}
-	return s.mode, s.integers
+	return s.mode, s.form
 }
 
-func (t *Tiers) matchIntegers(b rankcache.BoardID) bool {
-	if len(t.integers) == 0 {
-		return false
+func (t *Tiers) formOf(b rankcache.BoardID) rankcache.ScoreForm {
+	if len(t.formed) == 0 {
+		return rankcache.ScoreNumber
 	}
-	is := func(c *Class) bool { return c.Matches(b) }
 	start := string(b)
 	if i := strings.IndexAny(start, ":._"); i >= 0 {
 		start = start[:i]
 	}
-	return slices.ContainsFunc(t.integers[start], is) || slices.ContainsFunc(t.integers[""], is)
+	for _, classes := range [...][]*Class{t.formed[start], t.formed[""]} {
+		if i := slices.IndexFunc(classes, func(c *Class) bool { return c.Matches(b) }); i >= 0 {
+			return classes[i].Form
+		}
+	}
+	return rankcache.ScoreNumber
 }
 
 // Boards returns the boards of one mode, sorted. The slice is the caller's.

@@ -93,7 +93,7 @@ func (m *metrics) note(j *job, now time.Time) {
 		m.gains.note(j.Board, j.Member, j.Number, now)
 	}
 	if j.Op != wire.OpDelete && j.rules.features().Ties &&
-		j.Update.Seq >= wire.TieLimit(rankcache.ShownScore(j.Update.Score)) {
+		j.Update.Seq >= wire.TieLimit(rankcache.ScoreInteger.Shown(j.Update.Score)) {
 		m.ties.Inc()
 	}
 }

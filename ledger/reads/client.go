@@ -63,7 +63,7 @@ func (c *Client) Standings(ctx context.Context, board rankcache.BoardID, members
 // score than each.
 func (c *Client) RankedStandings(ctx context.Context, q rankcache.PageQuery, members []string) (
 	rows []rankcache.Standing, ahead []rankcache.Ahead, stamp rankcache.Stamp, err error) {
-	a, stamp, err := c.one(ctx, Read{Board: q.Board, Order: q.Order.String(), Members: members, Ranked: true, Integers: q.Integers})
+	a, stamp, err := c.one(ctx, Read{Board: q.Board, Order: q.Order.String(), Members: members, Ranked: true, Integers: q.Form == rankcache.ScoreInteger})
 	for _, own := range a.Own {
 		rows, ahead = append(rows, own.standing()), append(ahead, aheadOf(own.Ahead, own.Rank > 0))
 	}
@@ -110,7 +110,7 @@ func (c *Client) WholePages(ctx context.Context, queries []rankcache.PageQuery) 
 }
 
 func readOf(q *rankcache.PageQuery) Read {
-	r := Read{Board: q.Board, Order: q.Order.String(), Start: q.Start, Limit: q.Limit, Gap: q.Gap, Ranked: q.Ranked(), Integers: q.Integers}
+	r := Read{Board: q.Board, Order: q.Order.String(), Start: q.Start, Limit: q.Limit, Gap: q.Gap, Ranked: q.Ranked(), Integers: q.Form == rankcache.ScoreInteger}
 	if q.Member != "" {
 		r.Members = []string{q.Member}
 		if q.Around >= 0 {

@@ -142,7 +142,7 @@ func (b *board) compare(r *rand.Rand, i int) {
 	ctx := b.t.Context()
 	order := rankcache.Direction(i % 2)
 	q := rankcache.PageQuery{Board: b.Board, Order: order, Start: r.IntN(70), Limit: r.IntN(20), Member: memberOf(r), Around: r.IntN(6) - 1, Gap: r.IntN(2) == 0,
-		Percentile: r.IntN(2) == 0, Integers: r.IntN(2) == 0}
+		Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(2))}
 	unstamped := cmp.Options{cmpopts.IgnoreFields(rankcache.Stamp{}, "State", "At"), cmpopts.EquateEmpty(), cmpopts.EquateErrors()}
 	equal := func(what string, want, got any) {
 		b.t.Helper()

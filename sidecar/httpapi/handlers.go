@@ -148,7 +148,7 @@ func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	j := s.joinMembers(c, found.Rows[0].Member)
 	c.rows = found.Rows
-	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Integers).With(s.trendOf(c, nil)), &j), found.Life)
+	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Form).With(s.trendOf(c, nil)), &j), found.Life)
 	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
 	return nil
 }
@@ -177,7 +177,7 @@ func (s *Server) around(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return s.problemOf(err)
 	}
 	j := s.join(c, a.Entries)
-	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Integers).With(s.trendOf(c, a.Entries)), &j), a.Life)
+	c.out = c.appendClass(apijson.AppendAround(c.out, c.query, &a, rank, apijson.Plain(a.Form).With(s.trendOf(c, a.Entries)), &j), a.Life)
 	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
 	return nil
 }

@@ -184,7 +184,7 @@ func (s services) standings(ctx context.Context, f *found, q sidecar.Query, memb
 	m.ProfilesMissing = int32(j.Missing)
 	rows := make([]*v1.Row, len(got.Rows))
 	for i, row := range got.Rows {
-		rows[i] = &v1.Row{Rank: int64(row.Rank), Member: row.Member, Score: shown(row.Score, got.Integers)}
+		rows[i] = &v1.Row{Rank: int64(row.Rank), Member: row.Member, Score: got.Form.Shown(row.Score)}
 		if j.Profiles != nil {
 			rows[i].Profile = profileText(j.Profiles[i])
 		}

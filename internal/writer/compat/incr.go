@@ -56,20 +56,21 @@ func (h increments) incrScore(w http.ResponseWriter, r *http.Request, body []byt
 	if err := json.Unmarshal(answer.body.Bytes(), &update); err != nil {
 		return problem{httpserve.Problem{Status: http.StatusInternalServerError, Code: "internal", Title: "Internal error"}}
 	}
-	if h.integers(c) {
-		update.Score = rankcache.ShownScore(update.Score)
-	}
+	update.Score = h.form(c).Shown(update.Score)
 	writeEnvelope(w, nil, map[string]any{"rank_item": c.Member, "score": update.Score})
 	return nil
 }
 
-// integers reports whether scores of the command's board are shown as integers.
-func (h increments) integers(c *command) bool {
+// form returns how scores of the command's board are shown.
+func (h increments) form(c *command) rankcache.ScoreForm {
 	kind := h.classes().Class(c.Class)
 	if c.Board != "" {
 		_, kind, _ = h.classes().Board(rankcache.BoardID(c.Board))
 	}
-	return kind != nil && kind.Integers
+	if kind == nil {
+		return rankcache.ScoreNumber
+	}
+	return kind.Form
 }
 
 func writeEnvelope(w http.ResponseWriter, p *httpserve.Problem, data any) {
