@@ -56,21 +56,8 @@ func (h increments) incrScore(w http.ResponseWriter, r *http.Request, body []byt
 	if err := json.Unmarshal(answer.body.Bytes(), &update); err != nil {
 		return problem{httpserve.Problem{Status: http.StatusInternalServerError, Code: "internal", Title: "Internal error"}}
 	}
-	update.Score = h.form(c).Shown(update.Score)
 	writeEnvelope(w, nil, map[string]any{"rank_item": c.Member, "score": update.Score})
 	return nil
-}
-
-// form returns how scores of the command's board are shown.
-func (h increments) form(c *command) rankcache.ScoreForm {
-	kind := h.classes().Class(c.Class)
-	if c.Board != "" {
-		_, kind, _ = h.classes().Board(rankcache.BoardID(c.Board))
-	}
-	if kind == nil {
-		return rankcache.ScoreNumber
-	}
-	return kind.Form
 }
 
 func writeEnvelope(w http.ResponseWriter, p *httpserve.Problem, data any) {
