@@ -52,7 +52,7 @@ func (v *Snapshot) describe() (err error) {
 // Earlier counts the members of lives before the board began anew that are not its members
 // now.
 func (v *Snapshot) Earlier() (n int, err error) {
-	q := v.t.d.query("SELECT count(*) FROM rank_score WHERE board = ").arg(string(v.Board)).add(" AND run < ").arg(v.base).add(" AND score IS NOT NULL")
+	q := v.t.d.query("SELECT count(*) FROM rank_score WHERE board = ").arg(string(v.Board)).add(" AND run < ").arg(v.base).add(" AND raw IS NOT NULL")
 	err = q.each(v.t, func(row *sql.Rows) error { return row.Scan(&n) })
 	return n, err
 }
@@ -80,13 +80,13 @@ func (v *Snapshot) Missing(place rankcache.State) (uint64, error) {
 
 // Members calls fn for each member, in the order of its bytes.
 func (v *Snapshot) Members(fn func(rankcache.Entry) error) error {
-	return v.t.entries(v.of("SELECT member, score FROM rank_score").add(" AND score IS NOT NULL ORDER BY member"), fn)
+	return v.t.entries(v.of("SELECT member, raw FROM rank_score").add(" AND raw IS NOT NULL ORDER BY member"), fn)
 }
 
 // Trimmed calls fn for each member that was trimmed, with the score that it had then.
 func (v *Snapshot) Trimmed(fn func(rankcache.Entry) error) error {
-	q := v.of("SELECT s.member, (SELECT l.score FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1) FROM rank_score s").
-		add(" AND score IS NULL")
+	q := v.of("SELECT s.member, (SELECT COALESCE(l.raw, l.score) FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1) FROM rank_score s").
+		add(" AND raw IS NULL")
 	return v.t.entries(q, fn)
 }
 
@@ -107,15 +107,15 @@ func (v *Snapshot) Changes(place rankcache.State, since int64, fn func(*wire.Upd
 	})
 }
 
-// entries runs a query of members and scores; those without a score are left out.
+// entries runs a query of members and raw scores; those without one are left out.
 func (t *transaction) entries(q *query, fn func(rankcache.Entry) error) error {
 	return q.each(t, func(row *sql.Rows) error {
 		var member string
-		var score sql.NullFloat64
-		if err := row.Scan(&member, &score); err != nil || !score.Valid {
+		var raw sql.NullFloat64
+		if err := row.Scan(&member, &raw); err != nil || !raw.Valid {
 			return err
 		}
-		return fn(rankcache.Entry{Member: member, Score: score.Float64})
+		return fn(rankcache.Entry{Member: member, Score: raw.Float64})
 	})
 }
 

@@ -74,9 +74,9 @@ func TestDecodeLedgerUpdateOfOlderWriters(t *testing.T) {
 func TestShownUpdate(t *testing.T) {
 	u := tied(10, 3, false)
 	for want, got := range map[string][]byte{
-		`"v":2,`:                              AppendShownUpdate(nil, &u),
+		`"v":2,`:                               AppendShownUpdate(nil, &u),
 		`"score":10,"raw":10.999999999996362,`: AppendShownUpdate(nil, &u),
-		`"score":42,"run"`:                    AppendShownUpdate(nil, &goldenUpdates[0]),
+		`"score":42,"run"`:                     AppendShownUpdate(nil, &goldenUpdates[0]),
 	} {
 		if !bytes.Contains(got, []byte(want)) {
 			t.Errorf("%s, want %s", got, want)

@@ -243,21 +243,21 @@ func (a *Answer) stamp(began time.Time) (s rankcache.Stamp, err error) {
 const maxAge = 100 * 365 * 24 * time.Hour
 
 func (o *Own) standing() rankcache.Standing {
-	return rankcache.Standing{Member: o.Member, Score: o.Score, Rank: o.Rank}
+	return rankcache.Standing{Member: o.Member, Score: o.raw(), Rank: o.Rank}
 }
 
 func (o *Own) surroundings(ranked bool) rankcache.Surroundings {
 	s := rankcache.Surroundings{Standing: o.standing(), First: o.First, Neighbours: entriesOf(o.Neighbours), Ahead: aheadOf(o.Ahead, ranked && o.Rank > 0)}
 	if o.Better != nil {
-		s.Better, s.HasBetter = *o.Better, true
+		s.Better, s.HasBetter = (&Row{Score: *o.Better, Raw: o.BetterRaw}).raw(), true
 	}
 	return s
 }
 
 func entriesOf(rows []Row) []rankcache.Entry {
 	entries := make([]rankcache.Entry, len(rows))
-	for i, r := range rows {
-		entries[i] = rankcache.Entry{Member: r.Member, Score: r.Score}
+	for i := range rows {
+		entries[i] = rankcache.Entry{Member: rows[i].Member, Score: rows[i].raw()}
 	}
 	return entries
 }
