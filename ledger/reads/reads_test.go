@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,36 @@ func TestAnswersEqualRedis(t *testing.T) {
 				b.compare(r, i)
 			}
 		})
+	}
+}
+
+// TestAnswersHaveWhatIsShown: the score of an answer is the one that is shown, with the raw one, which sidecars rank by,
+// beside it. Answers of a ledger that knows of raw scores alone are read, too.
+func TestAnswersHaveWhatIsShown(t *testing.T) {
+	b := newBoard(t, testkit.SQLKinds[0])
+	b.Form = rankcache.ScoreInteger
+	a, c := wire.TieScore(10, 1, false), wire.TieScore(8, 2, false)
+	b.set(rankcache.Entry{Member: "a", Score: a}, rankcache.Entry{Member: "c", Score: c})
+	read := fmt.Sprintf(`{"reads":[{"board":%q,"limit":2,"members":["c"],"gap":true,"integers":true}]}`, b.Board)
+	resp, err := http.Post(b.client.url, "application/json", strings.NewReader(read))
+	must(t, err)
+	defer resp.Body.Close()
+	var got bytes.Buffer
+	_, err = got.ReadFrom(resp.Body)
+	must(t, err)
+	rows := fmt.Sprintf(`"entries":[{"member":"a","score":10,"raw":%v},{"member":"c","score":8,"raw":%v}]`, a, c)
+	own := fmt.Sprintf(`"own":[{"member":"c","score":8,"raw":%v,"rank":2,"better":10,"better_raw":%v}]`, c, a)
+	if !strings.Contains(got.String(), rows) || !strings.Contains(got.String(), own) {
+		t.Errorf("answered %s, want %s and %s", &got, rows, own)
+	}
+	older := regexp.MustCompile(`"(score|better)":\d+,"(better_)?raw":`).ReplaceAllString(got.String(), `"$1":`)
+	for _, body := range []string{got.String(), older} {
+		answers, err := decode([]byte(body), []Read{{Board: b.Board, Limit: 2, Members: []string{"c"}, Gap: true}})
+		must(t, err)
+		s := answers[0].Own[0].surroundings(false)
+		if diff := cmp.Diff([]rankcache.Entry{{Member: "a", Score: a}, {Member: "c", Score: c}}, entriesOf(answers[0].Entries)); diff != "" || s.Score != c || s.Better != a {
+			t.Errorf("%s is read as %+v, entries (-want +got):\n%s", body, s, diff)
+		}
 	}
 }
 
