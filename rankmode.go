@@ -1,9 +1,6 @@
 package rankcache
 
-import (
-	"errors"
-	"math"
-)
+import "errors"
 
 // ErrRankMode reports that ranks of the requested mode can't be counted for a board or a row.
 var ErrRankMode = errors.New("rank mode is not available")
@@ -34,15 +31,6 @@ func ParseRankMode(text string) (RankMode, bool) {
 	return Ordinal, false
 }
 
-// ShownScore returns what is shown of a score on a board whose scores are shown as integers:
-// the fraction is a tie-break.
-func ShownScore(score float64) float64 { return math.Floor(score) }
-
-// SameScore reports whether two scores are shown as the same.
-func SameScore(a, b float64, integers bool) bool {
-	return a == b || integers && ShownScore(a) == ShownScore(b)
-}
-
 // MaxDense is the most members with a better score that dense ranks are counted over.
 const MaxDense = 100_000
 
@@ -70,12 +58,12 @@ func (a Ahead) Percentile(members int) int {
 	return int(uint64(members-a.Members) * 10_000 / uint64(members))
 }
 
-// Ahead returns what is ahead of each row, given that of the first. integers is as in
-// [PageQuery].
-func (p *Page) Ahead(first Ahead, integers bool) []Ahead {
+// Ahead returns what is ahead of each row, given that of the first, on a board
+// whose scores are shown in a form.
+func (p *Page) Ahead(first Ahead, form ScoreForm) []Ahead {
 	all := make([]Ahead, len(p.Entries))
 	for i := range all {
-		if i > 0 && !SameScore(p.Entries[i].Score, p.Entries[i-1].Score, integers) {
+		if i > 0 && !form.Same(p.Entries[i].Score, p.Entries[i-1].Score) {
 			if first.Members = p.Start + i; first.Scores >= 0 {
 				first.Scores++
 			}

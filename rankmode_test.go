@@ -7,7 +7,7 @@ import (
 
 func TestRankModes(t *testing.T) {
 	page := Page{Entries: []Entry{{"a", 9}, {"b", 7}, {"c", 7}, {"d", 5}}}
-	ahead := page.Ahead(Ahead{}, false)
+	ahead := page.Ahead(Ahead{}, ScoreNumber)
 	for mode, want := range map[RankMode][]int{Ordinal: {1, 2, 3, 4}, Competition: {1, 2, 2, 4}, Dense: {1, 2, 2, 3}} {
 		var got []int
 		for i, a := range ahead {
@@ -27,7 +27,7 @@ func TestAheadOfALaterPage(t *testing.T) {
 	page := Page{Start: 7, Entries: []Entry{{"a", 3}, {"b", 3}, {"c", 2}}}
 	for scores, next := range map[int]int{2: 3, -1: -1} { // -1: not counted
 		want := []Ahead{{5, scores}, {5, scores}, {9, next}}
-		if got := page.Ahead(Ahead{5, scores}, false); !slices.Equal(got, want) {
+		if got := page.Ahead(Ahead{5, scores}, ScoreNumber); !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestAheadOfALaterPage(t *testing.T) {
 func TestAheadOfIntegers(t *testing.T) {
 	page := Page{Start: 2, Entries: []Entry{{"a", 3.75}, {"b", 3.5}, {"c", 3}, {"d", 2.999}, {"e", -0.5}, {"f", -1}}}
 	want := []Ahead{{1, 1}, {1, 1}, {1, 1}, {5, 2}, {6, 3}, {6, 3}}
-	if got := page.Ahead(Ahead{1, 1}, true); !slices.Equal(got, want) {
+	if got := page.Ahead(Ahead{1, 1}, ScoreInteger); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -5,13 +5,13 @@ import "time"
 // MaxTop is the most entries that a [Top] or one answered page holds.
 const MaxTop = 500
 
-// Entry is one row of a board.
+// Entry is one row of a board. Its score is the raw one, which a [ScoreForm] shows.
 type Entry struct {
 	Member string
 	Score  float64
 }
 
-// Standing is one member's rank and score. Rank is 1-based, best first in the
+// Standing is one member's rank and raw score. Rank is 1-based, best first in the
 // requested direction; 0 means that the member is not on the board, or that it is Trimmed.
 type Standing struct {
 	Member string

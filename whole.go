@@ -14,9 +14,9 @@ type PageQuery struct {
 	// what is ahead of the rows. Ranks in the answer are ordinal in any mode.
 	Mode       RankMode
 	Percentile bool
-	// Integers tells that scores are shown as integers: those with the same integer part
-	// ([ShownScore]) are the same score to Gap, Mode and Percentile.
-	Integers bool
+	// Form is how scores are shown: those that are shown as the same are the same score to Gap,
+	// Mode and Percentile.
+	Form ScoreForm
 }
 
 // Ranked reports whether it is wanted what is ahead of the rows.

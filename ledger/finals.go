@@ -17,8 +17,7 @@ var ErrFinalThere = errors.New("the board has a final")
 // Final is the result of a closed board as it is kept.
 type Final struct {
 	wire.Final
-	Integers bool  // scores are shown as integers
-	MadeAt   int64 // Unix milliseconds
+	MadeAt int64 // Unix milliseconds
 }
 
 // results keeps the finals of closed boards: heads in rank_final_board, rows in
@@ -47,7 +46,7 @@ func (s results) EachMember(ctx context.Context, board rankcache.BoardID, fn fun
 		if err != nil {
 			return err
 		}
-		q := t.d.query("SELECT member, score FROM rank_score WHERE board = ").arg(string(board)).add(" AND run >= ").arg(base).add(" AND score IS NOT NULL ORDER BY member")
+		q := t.d.query("SELECT member, raw FROM rank_score WHERE board = ").arg(string(board)).add(" AND run >= ").arg(base).add(" AND raw IS NOT NULL ORDER BY member")
 		return q.each(t, func(row *sql.Rows) error {
 			var e rankcache.Entry
 			if err := row.Scan(&e.Member, &e.Score); err != nil {
@@ -73,11 +72,14 @@ func (s results) SaveFinal(ctx context.Context, f *Final) error {
 			return err
 		}
 		n := len(f.Top)
-		board, place, member, score, end := make([]string, n), make([]int64, n), make([]string, n), make([]*float64, n), make([]int64, n)
+		board, place, member, end := make([]string, n), make([]int64, n), make([]string, n), make([]int64, n)
+		score, raw := make([]*float64, n), make([]*float64, n)
 		for i := range f.Top {
-			board[i], place[i], member[i], score[i], end[i] = string(f.Board), int64(i+1), f.Top[i].Member, &f.Top[i].Score, f.End
+			e := &f.Top[i]
+			board[i], place[i], member[i], end[i] = string(f.Board), int64(i+1), e.Member, f.End
+			score[i], raw[i] = new(f.Form.Shown(e.Score)), &e.Score
 		}
-		_, err = t.d.insert("rank_final", "", texts("board", board), ints("place", place), texts("member", member), doubles("score", score), ints("end_at", end)).exec(t)
+		_, err = t.d.insert("rank_final", "", texts("board", board), ints("place", place), texts("member", member), doubles("score", score), doubles("raw", raw), ints("end_at", end)).exec(t)
 		return err
 	})
 }
@@ -101,7 +103,7 @@ func (s results) final(ctx context.Context, q *query, start, limit int) (f *Fina
 			return err
 		}
 		f = found[0]
-		q := t.d.query("SELECT member, score FROM rank_final WHERE board = ").arg(string(f.Board)).add(" AND place > ").arg(start).add(" ORDER BY place LIMIT ").arg(limit)
+		q := t.d.query("SELECT member, raw FROM rank_final WHERE board = ").arg(string(f.Board)).add(" AND place > ").arg(start).add(" ORDER BY place LIMIT ").arg(limit)
 		return q.each(t, func(row *sql.Rows) error {
 			var e rankcache.Entry
 			err := row.Scan(&e.Member, &e.Score)
@@ -136,7 +138,7 @@ type Place struct {
 // Places returns the finals among whose first places a member is, the latest end first,
 // from behind one of an end in Unix milliseconds and board on; an end of 0 begins.
 func (s results) Places(ctx context.Context, member string, end int64, board rankcache.BoardID, limit int) (places []Place, err error) {
-	q := selectFinals(s.d, ", r.place, r.score").add(" JOIN rank_final r USING (board) WHERE member = ").arg(member)
+	q := selectFinals(s.d, ", r.place, r.raw").add(" JOIN rank_final r USING (board) WHERE member = ").arg(member)
 	if end != 0 {
 		q.add(" AND (r.end_at < ").arg(end).add(" OR r.end_at = ").arg(end).add(" AND r.board < ").arg(string(board)).add(")")
 	}
@@ -179,7 +181,7 @@ func scanFinal(row *sql.Rows, more ...any) (*Final, error) {
 	f := &Final{}
 	f.HasSum = true
 	var dims []byte
-	err := row.Scan(append([]any{(*string)(&f.Board), &f.Class, &dims, &f.Tag, &f.Start, &f.End, &f.Run, &f.Seq, &f.Sum, &f.Members, &f.Integers, &f.File, &f.MadeAt}, more...)...)
+	err := row.Scan(append([]any{(*string)(&f.Board), &f.Class, &dims, &f.Tag, &f.Start, &f.End, &f.Run, &f.Seq, &f.Sum, &f.Members, &f.Form, &f.File, &f.MadeAt}, more...)...)
 	if err == nil {
 		err = json.Unmarshal(dims, &f.Dims)
 	}
@@ -190,11 +192,7 @@ func scanFinal(row *sql.Rows, more ...any) (*Final, error) {
 func finalColumns(f *Final) []column {
 	one := func(name string, n int64) column { return ints(name, []int64{n}) }
 	text := func(name, value string) column { return texts(name, []string{value}) }
-	integers := int64(0)
-	if f.Integers {
-		integers = 1
-	}
 	return []column{text("board", string(f.Board)), text("class", f.Class), text("dims", string(wire.AppendDims(nil, f.Dims))), text("tag", f.Tag),
 		one("start_at", f.Start), one("end_at", f.End), one("run", int64(f.Run)), one("seq", int64(f.Seq)), one("sum", int64(f.Sum)), // #nosec G115 -- below 2^63
-		one("members", int64(f.Members)), one("integers", integers), text("file", f.File), one("made_at", f.MadeAt)}
+		one("members", int64(f.Members)), one("integers", int64(f.Form)), text("file", f.File), one("made_at", f.MadeAt)}
 }

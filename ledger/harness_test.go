@@ -124,7 +124,7 @@ func feed(t testing.TB, s *Store, first int64, updates ...*wire.LedgerUpdate) (n
 func wantScores(t testing.TB, s *Store, h *history) {
 	t.Helper()
 	got := make(map[string]float64)
-	selectRows(t, s, "SELECT member, score FROM rank_score WHERE score IS NOT NULL AND board = '"+string(h.board)+"'", func(row *sql.Rows) error {
+	selectRows(t, s, "SELECT member, raw FROM rank_score WHERE raw IS NOT NULL AND board = '"+string(h.board)+"'", func(row *sql.Rows) error {
 		var member string
 		var score float64
 		err := row.Scan(&member, &score)
@@ -170,6 +170,13 @@ func deleteRecords(t testing.TB, broker, topic string, before int64) {
 	if err == nil {
 		err = kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

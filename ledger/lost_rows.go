@@ -74,7 +74,7 @@ const orderAgain = "l.board = x.board AND l.member = x.member AND l.order_id = x
 // pending returns rows that are to be decided, by board in the sequence in which they were applied.
 func (s lostRows) pending(t *transaction, n int) (rows []*lostRow, err error) {
 	q := t.d.query("SELECT x.id, x.lost_at, COALESCE(x.posted_at, 0), COALESCE(l.run, 0), COALESCE(l.seq, 0), ",
-		"x.board, x.run, x.seq, x.member, x.order_id, x.op, x.delta, x.score, x.sum, x.members, x.at",
+		"x.board, x.run, x.seq, x.member, x.order_id, x.op, x.delta, x.score, x.raw, x.sum, x.members, x.at",
 		" FROM rank_lost x LEFT JOIN rank_log l ON ", orderAgain, " WHERE x.state = ").arg(lostPending).add(" ORDER BY x.board, x.run, x.seq LIMIT ").arg(n)
 	err = q.each(t, func(row *sql.Rows) error {
 		r := &lostRow{again: &wire.Update{}}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // The statements of each version, in the order of the files' names. What is released is
@@ -22,6 +23,9 @@ var migrations embed.FS
 var ErrSchema = errors.New("the ledger's tables are of another version")
 
 const schemaTable = "CREATE TABLE IF NOT EXISTS rank_schema (version int NOT NULL PRIMARY KEY)"
+
+// rawVersion is the version whose tables have raw scores beside those that are shown.
+const rawVersion = 5
 
 // schema is the tables and their versions.
 type schema struct{ *database }
@@ -112,16 +116,31 @@ func (s schema) migrate(ctx context.Context, conn *sql.Conn, version int, file s
 			return errors.Join(err, rollback(tx))
 		}
 	}
+	if version == rawVersion {
+		if err := showScores(&transaction{ctx, tx, s.d}); err != nil {
+			return errors.Join(err, rollback(tx))
+		}
+	}
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO rank_schema (version) VALUES (%d)", version)); err != nil {
 		return errors.Join(err, rollback(tx))
 	}
 	return tx.Commit()
 }
 
-// isThere reports whether MariaDB or MySQL has the column or the index already.
+// isThere reports whether MariaDB or MySQL has the column, the index or the constraint already.
 func isThere(err error) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
-	return ok && (e.Number == 1060 || e.Number == 1061)
+	return ok && (e.Number == 1060 || e.Number == 1061 || e.Number == 1826 || e.Number == 3822)
+}
+
+// otherTables names the cause of an error about tables or columns that are not there.
+func otherTables(err error) error {
+	p, _ := errors.AsType[*pgconn.PgError](err)
+	m, _ := errors.AsType[*mysql.MySQLError](err)
+	if p != nil && (p.Code == "42P01" || p.Code == "42703") || m != nil && (m.Number == 1146 || m.Number == 1054) {
+		return fmt.Errorf("%w: run rankcache ledger migrate, and programs of one version: %w", ErrSchema, err)
+	}
+	return err
 }
 
 // prepare makes the tables, or only checks their version.

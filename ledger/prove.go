@@ -60,11 +60,11 @@ func prove(t *transaction, board rankcache.BoardID) (*Proof, error) {
 	if p.First <= p.State.Seq {
 		p.Missing = p.State.Seq - p.First + 1 - min(p.Rows, p.State.Seq-p.First+1)
 	}
-	err = of(t.d.query("SELECT member, score FROM rank_score")).add(" AND score IS NOT NULL").each(t, func(row *sql.Rows) error {
+	err = of(t.d.query("SELECT member, raw FROM rank_score")).add(" AND raw IS NOT NULL").each(t, func(row *sql.Rows) error {
 		var member string
-		var score float64
-		err := row.Scan(&member, &score)
-		p.Sum = (p.Sum + wire.Hash(member, score)) & (1<<48 - 1)
+		var raw float64
+		err := row.Scan(&member, &raw)
+		p.Sum = (p.Sum + wire.Hash(member, raw)) & (1<<48 - 1)
 		p.Members++
 		return err
 	})

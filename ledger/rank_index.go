@@ -11,7 +11,7 @@ import (
 // ErrRankIndex reports that the index of [Ranks] is not there.
 var ErrRankIndex = errors.New("the ledger has no index for reads")
 
-// rankIndex is the index that [Ranks] need: (board, score, member) of rank_score. Only
+// rankIndex is the index that [Ranks] need: (board, raw, member) of rank_score. Only
 // ledgers that serve reads have it, because each change costs more with it.
 type rankIndex struct{ *database }
 

@@ -20,10 +20,16 @@ type Ranks struct {
 	integers bool
 }
 
-// Ranks returns the members in an order. With integers, scores with the same integer part
-// are the same score ([rankcache.SameScore]).
+// Row is a member of a board: Score is shown, Raw is what Redis has.
+type Row struct {
+	Member     string
+	Score, Raw float64
+}
+
+// Ranks returns the members in an order. With integers, raw scores with the same integer part
+// are the same score.
 func (v *Snapshot) Ranks(order rankcache.Direction, integers bool) *Ranks {
-	return &Ranks{t: v.t, table: "rank_score WHERE score IS NOT NULL AND run >= ", args: []any{v.base, string(v.Board)}, order: order, integers: integers}
+	return &Ranks{t: v.t, table: "rank_score WHERE raw IS NOT NULL AND run >= ", args: []any{v.base, string(v.Board)}, order: order, integers: integers}
 }
 
 // FinalRanks returns the first places of the board's final, nil if it has none.
@@ -40,7 +46,7 @@ func (r *Ranks) of(selected string) *query {
 	return r.t.d.query("SELECT ", selected, " FROM ", r.table).arg(r.args[0]).add(" AND board = ").arg(r.args[1])
 }
 
-// better is the comparison that a better score has with another.
+// better is the comparison that a better raw score has with another.
 func (r *Ranks) better() string {
 	if r.order == rankcache.Ascending {
 		return " < "
@@ -49,63 +55,71 @@ func (r *Ranks) better() string {
 }
 
 // Rows returns up to limit rows from the 0-based start.
-func (r *Ranks) Rows(start, limit int) (rows []rankcache.Entry, err error) {
+func (r *Ranks) Rows(start, limit int) ([]Row, error) {
 	way := " DESC"
 	if r.order == rankcache.Ascending {
 		way = ""
 	}
-	q := r.of("member, score").add(" ORDER BY score", way, ", member", way, " LIMIT ").arg(limit).add(" OFFSET ").arg(start)
-	err = r.t.entries(q, func(e rankcache.Entry) error { rows = append(rows, e); return nil })
+	return r.rows(r.of(rowColumns).add(" ORDER BY raw", way, ", member", way, " LIMIT ").arg(limit).add(" OFFSET ").arg(start))
+}
+
+// rowColumns are those of rows, in the order of its scan.
+const rowColumns = "member, score, raw"
+
+func (r *Ranks) rows(q *query) (rows []Row, err error) {
+	err = q.each(r.t, func(row *sql.Rows) error {
+		var one Row
+		err := row.Scan(&one.Member, &one.Score, &one.Raw)
+		rows = append(rows, one)
+		return err
+	})
 	return rows, err
 }
 
-// Of returns a member's standing; its rank is 0 if it is not there.
-func (r *Ranks) Of(member string) (s rankcache.Standing, err error) {
-	s.Member = member
-	found := false
-	err = r.t.entries(r.of("member, score").add(" AND member = ").arg(member), func(e rankcache.Entry) error {
-		s.Score, found = e.Score, true
-		return nil
-	})
-	if err != nil || !found {
-		return s, err
+// Of returns a member and its rank, 0 if it is not there.
+func (r *Ranks) Of(member string) (row Row, rank int, err error) {
+	found, err := r.rows(r.of(rowColumns).add(" AND member = ").arg(member))
+	if err != nil || len(found) == 0 {
+		return Row{Member: member}, 0, err
 	}
-	better, err := r.count(r.of("count(*)").add(" AND score", r.better()).arg(s.Score))
+	row = found[0]
+	better, err := r.count(r.of("count(*)").add(" AND raw", r.better()).arg(row.Raw))
 	if err != nil {
-		return s, err
+		return row, 0, err
 	}
-	equal, err := r.count(r.of("count(*)").add(" AND score = ").arg(s.Score).add(" AND member", r.better()).arg(member))
-	s.Rank = better + equal + 1
-	return s, err
+	equal, err := r.count(r.of("count(*)").add(" AND raw = ").arg(row.Raw).add(" AND member", r.better()).arg(member))
+	return row, better + equal + 1, err
 }
 
-// Ahead counts the members with a better score.
-func (r *Ranks) Ahead(score float64) (int, error) {
-	return r.count(r.beyond("count(*)", score))
+// Ahead counts the members with a better score than a raw one.
+func (r *Ranks) Ahead(raw float64) (int, error) {
+	return r.count(r.beyond("count(*)", raw))
 }
 
-// Better returns the nearest better score, false if no member has one.
-func (r *Ranks) Better(score float64) (better float64, ok bool, err error) {
-	nearest := "MIN(score)"
+// Better returns a member with the nearest better score than a raw one, false if there is none.
+func (r *Ranks) Better(than float64) (row Row, ok bool, err error) {
+	nearest := ""
 	if r.order == rankcache.Ascending {
-		nearest = "MAX(score)"
+		nearest = " DESC"
 	}
-	var found sql.NullFloat64
-	err = r.beyond(nearest, score).each(r.t, func(row *sql.Rows) error { return row.Scan(&found) })
-	return found.Float64, found.Valid, err
+	found, err := r.rows(r.beyond(rowColumns, than).add(" ORDER BY raw", nearest, " LIMIT 1"))
+	if err != nil || len(found) == 0 {
+		return row, false, err
+	}
+	return found[0], true, nil
 }
 
-// beyond begins a query for rows with a better score.
-func (r *Ranks) beyond(selected string, score float64) *query {
+// beyond begins a query for rows with a better score than a raw one.
+func (r *Ranks) beyond(selected string, raw float64) *query {
 	q := r.of(selected)
-	shown := math.Floor(score)
+	whole := math.Floor(raw)
 	switch {
-	case !r.integers || shown+1 == shown: // it has no fraction
-		return q.add(" AND score", r.better()).arg(score)
+	case !r.integers || whole+1 == whole: // it has no fraction
+		return q.add(" AND raw", r.better()).arg(raw)
 	case r.order == rankcache.Ascending:
-		return q.add(" AND score < ").arg(shown)
+		return q.add(" AND raw < ").arg(whole)
 	}
-	return q.add(" AND score >= ").arg(shown + 1)
+	return q.add(" AND raw >= ").arg(whole + 1)
 }
 
 // Count counts the rows.

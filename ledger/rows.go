@@ -9,7 +9,7 @@ import (
 )
 
 // logColumns are those of rank_log, in the order of [scanUpdate].
-const logColumns = "board, run, seq, member, order_id, op, delta, score, sum, members, at"
+const logColumns = "board, run, seq, member, order_id, op, delta, score, raw, sum, members, at"
 
 // updateColumns returns changes as the columns of rank_log.
 func updateColumns(updates []*wire.Update) []column {
@@ -17,11 +17,12 @@ func updateColumns(updates []*wire.Update) []column {
 	board, member, op := make([]string, n), make([]string, n), make([]string, n)
 	run, seq, members, at := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	order, sum := make([]*string, n), make([]*int64, n)
-	delta, score := make([]*float64, n), make([]*float64, n)
+	delta, score, raw := make([]*float64, n), make([]*float64, n), make([]*float64, n)
 	for i, u := range updates {
 		board[i], member[i], op[i] = string(u.Board), u.Member, u.Op.String()
 		run[i], seq[i], members[i], at[i] = int64(u.Run), int64(u.Seq), int64(u.Members), u.At
-		sum[i], score[i] = sumOf(u), scoreOf(u)
+		sum[i] = sumOf(u)
+		score[i], raw[i] = scoresOf(u)
 		if u.OrderID != "" {
 			order[i] = &u.OrderID
 		}
@@ -30,7 +31,7 @@ func updateColumns(updates []*wire.Update) []column {
 		}
 	}
 	return []column{texts("board", board), ints("run", run), ints("seq", seq), texts("member", member), {"order_id", "text", order}, texts("op", op),
-		doubles("delta", delta), doubles("score", score), orNull("sum", sum), ints("members", members), ints("at", at)}
+		doubles("delta", delta), doubles("score", score), doubles("raw", raw), orNull("sum", sum), ints("members", members), ints("at", at)}
 }
 
 // sumOf returns a change's checksum as it is stored, nil if it is unknown.
@@ -42,12 +43,13 @@ func sumOf(u *wire.Update) *int64 {
 	return &sum
 }
 
-// scoreOf returns the member's score after a change, nil if the member is gone.
-func scoreOf(u *wire.Update) *float64 {
+// scoresOf returns the member's score after a change as it is shown, and the raw one; nil if the
+// member is gone.
+func scoresOf(u *wire.Update) (score, raw *float64) {
 	if u.Op.Removes() {
-		return nil
+		return nil, nil
 	}
-	return &u.Score
+	return new(u.Form.Shown(u.Score)), &u.Score
 }
 
 // scanUpdate reads a row of logColumns, behind columns of the caller's.
@@ -55,9 +57,9 @@ func scanUpdate(row *sql.Rows, before ...any) (*wire.Update, error) {
 	var u wire.Update
 	var op string
 	var order sql.NullString
-	var delta, score sql.NullFloat64
+	var delta, score, raw sql.NullFloat64
 	var sum sql.NullInt64
-	err := row.Scan(append(before, (*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &sum, &u.Members, &u.At)...)
+	err := row.Scan(append(before, (*string)(&u.Board), &u.Run, &u.Seq, &u.Member, &order, &op, &delta, &score, &raw, &sum, &u.Members, &u.At)...)
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +67,10 @@ func scanUpdate(row *sql.Rows, before ...any) (*wire.Update, error) {
 		return nil, fmt.Errorf("rank_log, board %s, run %d, seq %d: %w", u.Board, u.Run, u.Seq, err)
 	}
 	u.OrderID, u.Delta, u.Score = order.String, delta.Float64, score.Float64
+	if raw.Valid { // rows of earlier versions have none where it would be the score
+		u.Score = raw.Float64
+		u.Form, _ = rankcache.FormOf(u.Score, score.Float64)
+	}
 	u.Sum, u.HasSum = uint64(sum.Int64), sum.Valid // #nosec G115 -- stored from 48 bits
 	return &u, nil
 }
@@ -85,9 +91,10 @@ func same(a, b *wire.Update) bool {
 		if u.Op != wire.OpIncr {
 			u.Delta = 0
 		}
-		if scoreOf(u) == nil {
+		if u.Op.Removes() {
 			u.Score = 0
 		}
+		u.Form = rankcache.ScoreNumber // older writers don't tell it
 	}
 	return x == y
 }
@@ -148,12 +155,14 @@ func scoreColumns(updates []*wire.Update) []column {
 		}
 	}
 	n := len(order)
-	board, member, run, seq, score := make([]string, n), make([]string, n), make([]int64, n), make([]int64, n), make([]*float64, n)
+	board, member, run, seq := make([]string, n), make([]string, n), make([]int64, n), make([]int64, n)
+	score, raw := make([]*float64, n), make([]*float64, n)
 	for i, k := range order {
 		u := latest[k]
-		board[i], member[i], run[i], seq[i], score[i] = string(k.board), k.member, int64(u.Run), int64(u.Seq), scoreOf(u)
+		board[i], member[i], run[i], seq[i] = string(k.board), k.member, int64(u.Run), int64(u.Seq)
+		score[i], raw[i] = scoresOf(u)
 	}
-	return []column{texts("board", board), texts("member", member), ints("run", run), ints("seq", seq), doubles("score", score)}
+	return []column{texts("board", board), texts("member", member), ints("run", run), ints("seq", seq), doubles("score", score), doubles("raw", raw)}
 }
 
 // later reports whether a is the state after b.

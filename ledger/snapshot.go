@@ -52,7 +52,7 @@ func (v *Snapshot) describe() (err error) {
 // Earlier counts the members of lives before the board began anew that are not its members
 // now.
 func (v *Snapshot) Earlier() (n int, err error) {
-	q := v.t.d.query("SELECT count(*) FROM rank_score WHERE board = ").arg(string(v.Board)).add(" AND run < ").arg(v.base).add(" AND score IS NOT NULL")
+	q := v.t.d.query("SELECT count(*) FROM rank_score WHERE board = ").arg(string(v.Board)).add(" AND run < ").arg(v.base).add(" AND raw IS NOT NULL")
 	err = q.each(v.t, func(row *sql.Rows) error { return row.Scan(&n) })
 	return n, err
 }
@@ -80,27 +80,30 @@ func (v *Snapshot) Missing(place rankcache.State) (uint64, error) {
 
 // Members calls fn for each member, in the order of its bytes.
 func (v *Snapshot) Members(fn func(rankcache.Entry) error) error {
-	return v.t.entries(v.of("SELECT member, score FROM rank_score").add(" AND score IS NOT NULL ORDER BY member"), fn)
+	return v.t.entries(v.of("SELECT member, raw FROM rank_score").add(" AND raw IS NOT NULL ORDER BY member"), fn)
 }
 
-// Trimmed calls fn for each member that was trimmed, with the score that it had then.
+// Trimmed calls fn for each member that was trimmed, with the raw score that it had then.
 func (v *Snapshot) Trimmed(fn func(rankcache.Entry) error) error {
-	q := v.of("SELECT s.member, " + beforeTrim + " FROM rank_score s").add(" AND score IS NULL")
+	q := v.of("SELECT s.member, " + beforeTrim("COALESCE(l.raw, l.score)") + " FROM rank_score s").add(" AND raw IS NULL")
 	return v.t.entries(q, fn)
 }
 
 // Score returns the score of a member of a board that is trimmed: that of its last change
 // where it was driven out. known is false where that change is not kept; has tells whether the
 // member has a score.
-func (v *Snapshot) Score(member string) (score float64, has, known bool, err error) {
-	var found sql.NullFloat64
-	q := v.of("SELECT COALESCE(s.score, " + beforeTrim + ") FROM rank_score s").add(" AND member = ").arg(member)
-	err = q.each(v.t, func(row *sql.Rows) error { has = true; return row.Scan(&found) })
-	return found.Float64, has, found.Valid || !has, err
+func (v *Snapshot) Score(member string) (row Row, has, known bool, err error) {
+	var score, raw sql.NullFloat64
+	q := v.of("SELECT COALESCE(s.score, " + beforeTrim("l.score") + "), COALESCE(s.raw, " + beforeTrim("COALESCE(l.raw, l.score)") + ") FROM rank_score s").
+		add(" AND member = ").arg(member)
+	err = q.each(v.t, func(row *sql.Rows) error { has = true; return row.Scan(&score, &raw) })
+	return Row{member, score.Float64, raw.Float64}, has, raw.Valid || !has, err
 }
 
-// beforeTrim is the score that a member s of rank_score had before it was trimmed.
-const beforeTrim = "(SELECT l.score FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1)"
+// beforeTrim selects what a member s of rank_score had in its last change l before it was trimmed.
+func beforeTrim(column string) string {
+	return "(SELECT " + column + " FROM rank_log l WHERE l.board = s.board AND l.member = s.member AND l.op <> 'trim' ORDER BY l.run DESC, l.seq DESC LIMIT 1)"
+}
 
 func (v *Snapshot) of(selected string) *query {
 	return v.t.d.query(selected, " WHERE board = ").arg(string(v.Board)).add(" AND run >= ").arg(v.base)
@@ -119,15 +122,15 @@ func (v *Snapshot) Changes(place rankcache.State, since int64, fn func(*wire.Upd
 	})
 }
 
-// entries runs a query of members and scores; those without a score are left out.
+// entries runs a query of members and raw scores; those without one are left out.
 func (t *transaction) entries(q *query, fn func(rankcache.Entry) error) error {
 	return q.each(t, func(row *sql.Rows) error {
 		var member string
-		var score sql.NullFloat64
-		if err := row.Scan(&member, &score); err != nil || !score.Valid {
+		var raw sql.NullFloat64
+		if err := row.Scan(&member, &raw); err != nil || !raw.Valid {
 			return err
 		}
-		return fn(rankcache.Entry{Member: member, Score: score.Float64})
+		return fn(rankcache.Entry{Member: member, Score: raw.Float64})
 	})
 }
 

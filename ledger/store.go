@@ -183,7 +183,7 @@ func (s *database) in(ctx context.Context, level sql.IsolationLevel, work func(*
 		return err
 	}
 	if err := work(&transaction{ctx, tx, s.d}); err != nil {
-		return errors.Join(err, rollback(tx))
+		return errors.Join(otherTables(err), rollback(tx))
 	}
 	return tx.Commit()
 }

@@ -71,14 +71,14 @@ func (l *leaf) readEntries(m *members, dst []rankcache.Entry, from int) {
 
 // distinct returns how many scores the rows have from index from to before to. It reads
 // all of them.
-func (k *ranking) distinct(from, to int, integers bool) (n int) {
+func (k *ranking) distinct(from, to int, form rankcache.ScoreForm) (n int) {
 	var last uint64 // no row's
 	for from < to {
 		keys := k.keysFrom(from)
 		keys = keys[:min(len(keys), to-from)]
 		for i := range keys {
 			if k := &keys[i]; k.score != last {
-				if last == 0 || !integers || !rankcache.SameScore(k.value(), sortKey{score: last}.value(), true) {
+				if last == 0 || form == rankcache.ScoreNumber || !form.Same(k.value(), sortKey{score: last}.value()) {
 					n++
 				}
 				last = k.score

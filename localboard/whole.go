@@ -2,6 +2,7 @@ package localboard
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"rankcache"
@@ -36,7 +37,7 @@ func (v *view) ahead(score float64, q *rankcache.PageQuery) rankcache.Ahead {
 	from, to := v.rowsBetter(score, q)
 	a := rankcache.Ahead{Members: to - from, Scores: -1}
 	if q.Mode == rankcache.Dense && a.Members <= rankcache.MaxDense {
-		a.Scores = v.distinct(from, to, q.Integers)
+		a.Scores = v.distinct(from, to, q.Form)
 	}
 	return a
 }
@@ -61,9 +62,9 @@ func (v *view) aheadOfAll(rows []rankcache.Standing, q *rankcache.PageQuery) []r
 			continue
 		}
 		if q.Order == rankcache.Ascending {
-			scores += v.distinct(from, to-counted, q.Integers)
+			scores += v.distinct(from, to-counted, q.Form)
 		} else {
-			scores += v.distinct(counted, to, q.Integers)
+			scores += v.distinct(counted, to, q.Form)
 		}
 		counted = to - from
 		all[i].Scores = scores
@@ -73,13 +74,14 @@ func (v *view) aheadOfAll(rows []rankcache.Standing, q *rankcache.PageQuery) []r
 
 // rowsBetter returns the rows with a better score: from the first to before the second.
 func (v *view) rowsBetter(score float64, q *rankcache.PageQuery) (from, to int) {
-	if q.Integers {
-		score = rankcache.ShownScore(score)
+	integers := q.Form == rankcache.ScoreInteger
+	if integers {
+		score = math.Floor(score)
 	}
 	switch {
 	case q.Order == rankcache.Ascending:
 		return v.rowsAbove(score, false), v.rows
-	case q.Integers && score+1 > score: // else it has no fraction
+	case integers && score+1 > score: // else it has no fraction
 		return 0, v.rowsAbove(score+1, false)
 	}
 	return 0, v.rowsAbove(score, true)

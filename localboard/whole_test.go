@@ -22,7 +22,7 @@ func TestWholePage(t *testing.T) {
 		all := []rankcache.Page{b.Page(0, 3000, rankcache.Descending), b.Page(0, 3000, rankcache.Ascending)}
 		for range 300 {
 			q := rankcache.PageQuery{Order: rankcache.Direction(r.IntN(2)), Start: r.IntN(700), Limit: r.IntN(60),
-				Member: g.id(), Around: r.IntN(40) - 1, Gap: r.IntN(4) > 0, Mode: rankcache.RankMode(r.IntN(3)), Percentile: r.IntN(2) == 0, Integers: r.IntN(2) == 0}
+				Member: g.id(), Around: r.IntN(40) - 1, Gap: r.IntN(4) > 0, Mode: rankcache.RankMode(r.IntN(3)), Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(2))}
 			got, top := b.WholePage(q)
 			if diff := gocmp.Diff(pieceByPiece(b, &q, all[q.Order]), got); diff != "" || top != b.Top() {
 				t.Fatalf("%+v (-want +got):\n%s", q, diff)
@@ -48,7 +48,7 @@ func pieceByPiece(b *Board, q *rankcache.PageQuery, all rankcache.Page) (w rankc
 		w.Own.Ahead = aheadRowByRow(all, rows[0].Rank-1, q)
 	}
 	for i := rows[0].Rank - 2; q.Gap && i >= 0 && !w.Own.HasBetter; i-- {
-		if e := b.Page(i, 1, q.Order).Entries[0]; !rankcache.SameScore(e.Score, rows[0].Score, q.Integers) {
+		if e := b.Page(i, 1, q.Order).Entries[0]; !q.Form.Same(e.Score, rows[0].Score) {
 			w.Own.Better, w.Own.HasBetter = e.Score, true
 		}
 	}
@@ -61,8 +61,8 @@ func aheadRowByRow(all rankcache.Page, index int, q *rankcache.PageQuery) (a ran
 		return a
 	}
 	for i, e := range all.Entries[:index] {
-		if !rankcache.SameScore(e.Score, all.Entries[index].Score, q.Integers) {
-			if a.Members++; i == 0 || !rankcache.SameScore(e.Score, all.Entries[i-1].Score, q.Integers) {
+		if !q.Form.Same(e.Score, all.Entries[index].Score) {
+			if a.Members++; i == 0 || !q.Form.Same(e.Score, all.Entries[i-1].Score) {
 				a.Scores++
 			}
 		}
@@ -81,7 +81,7 @@ func TestRankedStandings(t *testing.T) {
 	b.Apply(g.batch(2000, true))
 	b.Publish()
 	for range 300 {
-		q := rankcache.PageQuery{Order: rankcache.Direction(r.IntN(2)), Around: -1, Mode: rankcache.RankMode(r.IntN(3)), Percentile: true, Integers: r.IntN(2) == 0}
+		q := rankcache.PageQuery{Order: rankcache.Direction(r.IntN(2)), Around: -1, Mode: rankcache.RankMode(r.IntN(3)), Percentile: true, Form: rankcache.ScoreForm(r.IntN(2))}
 		members := make([]string, 1+r.IntN(40))
 		for i := range members {
 			members[i] = g.id()

@@ -56,7 +56,7 @@ func (r pageReader) wholeCall(q *rankcache.PageQuery) scriptCall {
 	if !q.Gap {
 		betterCmd = ""
 	}
-	return scriptCall{r.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, flag(q.Ranked()), flag(q.Integers)}}
+	return scriptCall{r.keys(q.Board), []any{rangeCmd, q.Start, q.Limit, rankCmd, q.Member, q.Around, betterCmd, best, flag(q.Ranked()), flag(q.Form == rankcache.ScoreInteger)}}
 }
 
 // flag returns an argument of a script.
@@ -76,7 +76,7 @@ func (r pageReader) RankedStandings(ctx context.Context, q rankcache.PageQuery, 
 	if q.Order == rankcache.Ascending {
 		rankCmd, best = "ZRANK", "-inf"
 	}
-	call := scriptCall{r.keys(q.Board), []any{rankCmd, best, flag(q.Integers)}}
+	call := scriptCall{r.keys(q.Board), []any{rankCmd, best, flag(q.Form == rankcache.ScoreInteger)}}
 	for _, m := range members {
 		call.args = append(call.args, m)
 	}

@@ -59,12 +59,12 @@ type Class struct {
 	Lead   time.Duration // a board is opened so long before its period begins
 	Orders time.Duration // order life
 	Ties   Ties
-	// Integers tells that scores are shown as integers. Boards with ties of first or
-	// last have the tie-break in the fraction.
-	Integers bool
-	Ops      []wire.Op
-	Mode     Mode
-	Dims     map[string][]string // values of the boards that Mode is for
+	// Form is how scores are shown: as integers with ties of first or last, which have the
+	// tie-break in the fraction.
+	Form rankcache.ScoreForm
+	Ops  []wire.Op
+	Mode Mode
+	Dims map[string][]string // values of the boards that Mode is for
 	// WarmMembers are expected at the head of the next period's board: their profiles are
 	// loaded when it opens. Nil: those at the head of the board before it.
 	WarmMembers []string
@@ -142,7 +142,9 @@ func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 		c.Keep = defaultKeep
 	}
 	c.Keep = max(c.Keep, 0)
-	c.Integers = text.score == "integer" || c.Ties != TiesMember
+	if text.score == "integer" || c.Ties != TiesMember {
+		c.Form = rankcache.ScoreInteger
+	}
 	if c.Ops == nil {
 		c.Ops = []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
 	}

@@ -56,11 +56,11 @@ func TestParseClasses(t *testing.T) {
 	}
 	all := []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
 	want := Classes{
-		{Title: "Gifts of this half hour", Grace: 3 * time.Second, Keep: 24 * time.Hour, Lead: 30 * time.Second, Orders: 2 * time.Hour, Ties: TiesFirst, Integers: true,
+		{Title: "Gifts of this half hour", Grace: 3 * time.Second, Keep: 24 * time.Hour, Lead: 30 * time.Second, Orders: 2 * time.Hour, Ties: TiesFirst, Form: rankcache.ScoreInteger,
 			Ops: []wire.Op{wire.OpIncr}, Mode: ModeSuperHot, Dims: map[string][]string{"zone": {"1", "2"}}, Feeds: []string{"gift-day", "gift-total"}, Trim: 1000, Top: 50,
 			Ledger: true, Guard: Guard{60, time.Minute, 1_000_000, true}, IDs: IDs{7, 2}, Group: "gift-total"},
 		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Ops: all, Top: 100},
-		{Grace: 5 * time.Second, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Integers: true, Ops: all, Top: 100},
+		{Grace: 5 * time.Second, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Form: rankcache.ScoreInteger, Ops: all, Top: 100},
 	}
 	if diff := cmp.Diff(want, f.Classes, cmpopts.IgnoreUnexported(Class{}), cmpopts.IgnoreFields(Class{}, "Class")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

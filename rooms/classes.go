@@ -207,7 +207,7 @@ func checkFed(c, fed *Class) error {
 		return fmt.Errorf("its grace is %v, that of this class %v: want at least that", fed.Grace, c.Grace)
 	case fed.Orders < c.Orders:
 		return fmt.Errorf("its orders are %v, those of this class %v: want at least that", fed.Orders, c.Orders)
-	case fed.Integers && !c.Integers:
+	case fed.Form != c.Form && fed.Form == rankcache.ScoreInteger:
 		return fmt.Errorf("its scores are integers, but those of this class are not: want score: integer here")
 	}
 	return nil

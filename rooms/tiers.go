@@ -16,7 +16,7 @@ type Tiers struct {
 	rooms    map[string]Mode
 	patterns []Rule                       // rules with wildcards, which only block
 	bypassed map[rankcache.BoardID]Bypass // allBoards: all of them
-	integers byStart                      // classes with scores that are shown as integers
+	formed   byStart                      // classes with scores that are not shown as they are
 	trims    byStart                      // classes that keep their best members alone
 }
 
@@ -25,32 +25,36 @@ type byStart map[string][]*Class
 
 func (s byStart) add(c *Class) { s[c.Start()] = append(s[c.Start()], c) }
 
-// match reports whether the board is one of the classes.
-func (s byStart) match(b rankcache.BoardID) bool {
+// of returns the class of the board, nil if it is none of these.
+func (s byStart) of(b rankcache.BoardID) *Class {
 	if len(s) == 0 {
-		return false
+		return nil
 	}
-	is := func(c *Class) bool { return c.Matches(b) }
 	start := string(b)
 	if i := strings.IndexAny(start, ":._"); i >= 0 {
 		start = start[:i]
 	}
-	return slices.ContainsFunc(s[start], is) || slices.ContainsFunc(s[""], is)
+	for _, classes := range [...][]*Class{s[start], s[""]} {
+		if i := slices.IndexFunc(classes, func(c *Class) bool { return c.Matches(b) }); i >= 0 {
+			return classes[i]
+		}
+	}
+	return nil
 }
 
 // setting is what is known of a board that is named.
 type setting struct {
-	mode     Mode
-	integers bool
+	mode Mode
+	form rankcache.ScoreForm
 }
 
 // Resolve returns the tiers of the file. running holds the boards of those rooms
 // whose entry names none; it may be nil.
 func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
-	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), integers: make(byStart), trims: make(byStart)}
+	t := &Tiers{boards: make(map[rankcache.BoardID]setting), rooms: make(map[string]Mode, len(f.Rooms)), formed: make(byStart), trims: make(byStart)}
 	for _, c := range f.Classes {
-		if c.Integers {
-			t.integers.add(c)
+		if c.Form != rankcache.ScoreNumber {
+			t.formed.add(c)
 		}
 		if c.Trim > 0 {
 			t.trims.add(c)
@@ -74,7 +78,7 @@ func (f *File) Resolve(running map[string][]rankcache.BoardID) *Tiers {
 		}
 	}
 	for b, s := range t.boards {
-		t.boards[b] = setting{max(s.mode, t.matching(b)), t.integers.match(b)}
+		t.boards[b] = setting{max(s.mode, t.matching(b)), t.formOf(b)}
 	}
 	return t
 }
@@ -94,25 +98,31 @@ func (t *Tiers) Mode(board rankcache.BoardID, room string) Mode {
 	return m
 }
 
-// Of returns the mode as [Tiers.Mode] does, and whether the board is of a class whose scores
-// are shown as integers.
-func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, bool) {
+// Of returns the mode as [Tiers.Mode] does, and how the scores of the board are shown.
+func (t *Tiers) Of(board rankcache.BoardID, room string) (Mode, rankcache.ScoreForm) {
 	if t == nil {
-		return ModeNone, false
+		return ModeNone, rankcache.ScoreNumber
 	}
 	s, known := t.boards[board]
 	if !known {
-		s = setting{t.matching(board), t.integers.match(board)}
+		s = setting{t.matching(board), t.formOf(board)}
 	}
 	if room != "" {
 		s.mode = max(s.mode, t.rooms[room])
 	}
-	return s.mode, s.integers
+	return s.mode, s.form
 }
 
 // Trims reports whether the board is of a class that keeps its best members alone in the
 // sorted set, and the scores of all beside it.
-func (t *Tiers) Trims(board rankcache.BoardID) bool { return t != nil && t.trims.match(board) }
+func (t *Tiers) Trims(board rankcache.BoardID) bool { return t != nil && t.trims.of(board) != nil }
+
+func (t *Tiers) formOf(b rankcache.BoardID) rankcache.ScoreForm {
+	if c := t.formed.of(b); c != nil {
+		return c.Form
+	}
+	return rankcache.ScoreNumber
+}
 
 // Boards returns the boards of one mode, sorted. The slice is the caller's.
 func (t *Tiers) Boards(mode Mode) []rankcache.BoardID {

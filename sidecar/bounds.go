@@ -82,7 +82,7 @@ func (w *waits) resolveBounds(ctx context.Context, p *places, q *Query, at place
 	if !at.holds(start, limit, q) {
 		return at, nil
 	}
-	by, integers := answeredCopy, at.integers
+	by, form := answeredCopy, at.form
 	v, have := at.judge(q)
 	if v == behind && q.Wait > 0 && w.enter() {
 		defer w.leave()
@@ -98,7 +98,7 @@ func (w *waits) resolveBounds(ctx context.Context, p *places, q *Query, at place
 		return at, &WriteLostError{q.MinState, have, SourceLocal}
 	}
 	w.answered(answeredRedis)
-	return place{tier: TierRedis, integers: integers}, nil
+	return place{tier: TierRedis, form: form}, nil
 }
 
 // await polls the copy while it is behind q. The verdict is unknown when q.Wait is over or

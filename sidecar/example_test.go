@@ -56,7 +56,7 @@ func ExampleReader() {
 	}
 	fmt.Printf("%s at seq %d, %d members\n", top.Source, top.Seq, top.Members)
 	for i, e := range top.Entries {
-		fmt.Println(top.Start+i+1, e.Member, e.Score)
+		fmt.Println(top.Start+i+1, e.Member, top.Form.Shown(e.Score))
 	}
 	own, err := reader.Standings(ctx, query, nil, []string{"ann", "zoe"})
 	if err != nil {

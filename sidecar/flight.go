@@ -122,7 +122,7 @@ func (f *flights) ranked(ctx context.Context, q Query, w rankcache.PageQuery, me
 	q = q.own()
 	w.Board, w.Order = q.Board, q.Order
 	names := strings.Join(members, "\x00")
-	key := fmt.Sprintf("ranked\x00%s\x00%d\x00%t\x00%s", q.Board, q.Order, w.Integers, names)
+	key := fmt.Sprintf("ranked\x00%s\x00%d\x00%d\x00%s", q.Board, q.Order, w.Form, names)
 	s, err := fetchFresh(ctx, f, &q, "ranked", key, func(ctx context.Context, of asked) (Standings, error) {
 		rows, ahead, stamp, err := of.RankedStandings(ctx, w, strings.Split(names, "\x00"))
 		return Standings{Stamp: stamp, Source: of.source, CurrentAt: stamp.At, Rows: rows, Ahead: ahead}, err
@@ -173,7 +173,7 @@ func keyOf(asks []rankcache.PageQuery) string {
 	key := make([]byte, 0, 64*len(asks))
 	for i := range asks {
 		w := &asks[i]
-		key = fmt.Appendf(key, "whole\x00%s\x00%d\x00%d\x00%d\x00%s\x00%d\x00%t\x00%t\x00%t\x00", w.Board, w.Order, w.Start, w.Limit, w.Member, w.Around, w.Gap, w.Ranked(), w.Integers)
+		key = fmt.Appendf(key, "whole\x00%s\x00%d\x00%d\x00%d\x00%s\x00%d\x00%t\x00%t\x00%d\x00", w.Board, w.Order, w.Start, w.Limit, w.Member, w.Around, w.Gap, w.Ranked(), w.Form)
 	}
 	return string(key)
 }

@@ -18,11 +18,11 @@ type places struct {
 
 // place is where one board is read, found once per request.
 type place struct {
-	tier     Tier
-	integers bool           // scores are shown as integers
-	board    Board          // set for TierLocal
-	top      *rankcache.Top // set for TierLocal and TierHot
-	hotAt    time.Time      // CurrentAt of a hot top
+	tier  Tier
+	form  rankcache.ScoreForm
+	board Board          // set for TierLocal
+	top   *rankcache.Top // set for TierLocal and TierHot
+	hotAt time.Time      // CurrentAt of a hot top
 }
 
 // find sets at, which is empty, to where q is read. A local board without a published
@@ -31,8 +31,8 @@ type place struct {
 // the read.
 func (p *places) find(q *Query, count bool, at *place) error {
 	tiers := p.tiers()
-	mode, integers := tiers.Of(q.Board, q.Room)
-	at.integers = integers
+	mode, form := tiers.Of(q.Board, q.Room)
+	at.form = form
 	bypassed := tiers.Bypassed(q.Board)
 	if mode == rooms.ModeSuperHot && !bypassed {
 		at.board, at.top = p.whole(q.Board)
@@ -72,18 +72,18 @@ func (p *places) whole(id rankcache.BoardID) (Board, *rankcache.Top) {
 	return b, b.Top()
 }
 
-// local returns the board that q is read from if a whole one is kept here, and whether its
-// scores are shown as integers.
-func (p *places) local(q *Query) (Board, bool) {
+// local returns the board that q is read from if a whole one is kept here, and how its
+// scores are shown.
+func (p *places) local(q *Query) (Board, rankcache.ScoreForm) {
 	tiers := p.tiers()
-	mode, integers := tiers.Of(q.Board, q.Room)
+	mode, form := tiers.Of(q.Board, q.Room)
 	if mode != rooms.ModeSuperHot || p.boards == nil || tiers.Bypassed(q.Board) {
-		return nil, integers
+		return nil, form
 	}
 	if b, ok := p.boards.Get(q.Board); ok {
-		return b, integers
+		return b, form
 	}
-	return nil, integers
+	return nil, form
 }
 
 // Count has the hot tier count a read of the board.

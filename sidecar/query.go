@@ -85,9 +85,8 @@ func (q Query) own() Query {
 type Answer struct {
 	rankcache.Page
 	Source Source
-	// Integers tells that [rankcache.ShownScore] is what is shown of the scores: the board
-	// is of a class with ties or integers.
-	Integers bool
+	// Form is how the scores are shown: those of entries are raw.
+	Form rankcache.ScoreForm
 	// CurrentAt is when the copy was last known to equal Redis.
 	CurrentAt time.Time
 
@@ -100,8 +99,8 @@ type Answer struct {
 type Standings struct {
 	rankcache.Stamp
 	Source    Source
-	Integers  bool      // as in [Answer]
-	CurrentAt time.Time // as in [Answer]
+	Form      rankcache.ScoreForm // as in [Answer]
+	CurrentAt time.Time           // as in [Answer]
 	Rows      []rankcache.Standing
 	// Ahead is what is ahead of the rows, if it was asked for.
 	Ahead []rankcache.Ahead

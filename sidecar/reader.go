@@ -89,10 +89,10 @@ func (r *Reader) Peek(q *Query, start, limit int) (a Answer, ok bool) {
 // make that larger. Unlike Peek it makes nothing that other readers may share: it is for
 // pages that are read once.
 func (r *Reader) PeekInto(room *[]rankcache.Entry, q *Query, limit int) (a Answer, ok bool) {
-	if board, integers := r.local(q); board != nil {
+	if board, form := r.local(q); board != nil {
 		if page := board.AppendPage((*room)[:0], 0, limit, q.Order); !page.At.IsZero() {
 			*room = page.Entries
-			a.Page, a.Source, a.CurrentAt, a.Integers = page, SourceLocal, board.CurrentAt(), integers
+			a.Page, a.Source, a.CurrentAt, a.Form = page, SourceLocal, board.CurrentAt(), form
 			return a, true
 		}
 	}
@@ -109,13 +109,13 @@ func (r *Reader) page(ctx context.Context, q *Query, start, limit int, a *Answer
 	if at.tier == TierLocal {
 		page := at.board.Page(start, limit, q.Order)
 		if q.reached(page.State) && !page.At.IsZero() { // else it was reset since it was found
-			a.Page, a.Source, a.CurrentAt, a.Integers = page, SourceLocal, at.board.CurrentAt(), at.integers
+			a.Page, a.Source, a.CurrentAt, a.Form = page, SourceLocal, at.board.CurrentAt(), at.form
 			return nil
 		}
 	}
 	found := a.at
 	*a, err = r.flights.page(ctx, *q, start, limit)
-	a.at, a.Integers = found, found.integers
+	a.at, a.Form = found, found.form
 	return err
 }
 
@@ -154,12 +154,12 @@ func (r *Reader) standings(ctx context.Context, q *Query, at *place, members []s
 		rows, top := at.board.Standings(dst, members, q.Order)
 		if top != nil && q.reached(top.State) { // else it was reset since it was found
 			s.State, s.Members, s.Life, s.At = top.State, top.Members, top.Life, top.PublishedAt
-			s.Rows, s.Integers, s.CurrentAt, s.top = rows, at.integers, at.board.CurrentAt(), top
+			s.Rows, s.Form, s.CurrentAt, s.top = rows, at.form, at.board.CurrentAt(), top
 			return nil
 		}
 	}
 	*s, err = r.flights.standings(ctx, *q, dst, members)
-	s.Integers = at.integers
+	s.Form = at.form
 	return err
 }
 
@@ -190,12 +190,12 @@ func (r *Reader) Around(ctx context.Context, q Query, member string, n int) (Ans
 	if !ok {
 		return Answer{}, 0, rankcache.ErrUnknownMember
 	}
-	return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), Integers: at.integers}, rank, nil
+	return Answer{Page: page, Source: SourceLocal, CurrentAt: at.board.CurrentAt(), Form: at.form}, rank, nil
 }
 
 func (r *Reader) aroundInRedis(ctx context.Context, q Query, at *place, member string, n int) (Answer, int, error) {
 	a, rank, err := r.flights.around(ctx, q, member, n)
-	a.Integers = at.integers
+	a.Form = at.form
 	return a, rank, err
 }
 
@@ -277,7 +277,7 @@ func (a *Answer) head(start, limit int) {
 	to := min(start+limit, len(top.Entries))
 	a.State, a.Members, a.Life, a.At = top.State, top.Members, top.Life, top.PublishedAt
 	a.Start, a.Entries, a.top = start, top.Entries[from:to:to], top
-	a.Source, a.CurrentAt, a.Integers = SourceHot, a.at.hotAt, a.at.integers
+	a.Source, a.CurrentAt, a.Form = SourceHot, a.at.hotAt, a.at.form
 	if a.at.tier == TierLocal {
 		a.Source, a.CurrentAt = SourceLocal, a.at.board.CurrentAt()
 	}

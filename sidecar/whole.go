@@ -72,9 +72,9 @@ func (r *Reader) RankedStandings(ctx context.Context, q Query, mode rankcache.Ra
 }
 
 func (r *Reader) rankedStandings(ctx context.Context, q *Query, at *place, mode rankcache.RankMode, members []string) (Standings, error) {
-	w := rankcache.PageQuery{Order: q.Order, Mode: mode, Integers: at.integers}
+	w := rankcache.PageQuery{Order: q.Order, Mode: mode, Form: at.form}
 	if at.tier == TierLocal {
-		s := Standings{Source: SourceLocal, Integers: at.integers, CurrentAt: at.board.CurrentAt()}
+		s := Standings{Source: SourceLocal, Form: at.form, CurrentAt: at.board.CurrentAt()}
 		if s.Rows, s.Ahead, s.Stamp = at.board.RankedStandings(w, nil, members); q.reached(s.State) && !s.At.IsZero() {
 			for _, a := range s.Ahead {
 				if mode == rankcache.Dense && a.Scores < 0 {
@@ -88,7 +88,7 @@ func (r *Reader) rankedStandings(ctx context.Context, q *Query, at *place, mode 
 		return Standings{}, errNotWhole
 	}
 	s, err := r.flights.ranked(ctx, *q, w, members)
-	s.Integers = at.integers
+	s.Form = at.form
 	return s, err
 }
 
@@ -192,8 +192,8 @@ func (r *Reader) readHere(ctx context.Context, read *PageRead) (a PageAnswer, as
 		return a, nil
 	}
 	err := r.find(q, true, &a.at)
-	a.Integers = a.at.integers
-	w.Integers = a.Integers
+	a.Form = a.at.form
+	w.Form = a.Form
 	if err == nil && q.Bounded() {
 		a.at, err = r.waits.resolveBounds(ctx, &r.places, q, a.at, w.Start, w.Limit)
 	}
@@ -245,7 +245,7 @@ func (a *PageAnswer) wholeHot(w *rankcache.PageQuery) bool {
 	}
 	a.head(w.Start, w.Limit)
 	if w.Ranked() && len(a.Entries) > 0 {
-		a.Ahead = aheadOn(a.at.top, w.Start, w.Integers)
+		a.Ahead = aheadOn(a.at.top, w.Start, w.Form)
 	}
 	if w.Member == "" {
 		return true
@@ -285,11 +285,11 @@ func surroundingsIn(top *rankcache.Top, w *rankcache.PageQuery) (s rankcache.Sur
 		if w.Around >= 0 {
 			first = s.First
 		}
-		s.Ahead = aheadOn(top, first, w.Integers)
+		s.Ahead = aheadOn(top, first, w.Form)
 	}
 	for i := row.Rank - 2; w.Gap && i >= 0 && !s.HasBetter; i-- {
 		s.Better = top.Entries[i].Score
-		s.HasBetter = !rankcache.SameScore(s.Better, row.Score, w.Integers)
+		s.HasBetter = !w.Form.Same(s.Better, row.Score)
 	}
 	return s, true
 }
@@ -302,7 +302,7 @@ func (a *PageAnswer) fill(whole wholePage, err error) {
 	case err != nil:
 		a.Err = err
 	default:
-		a.Answer = Answer{Page: whole.Page, Source: whole.source, CurrentAt: whole.At, Integers: a.Integers}
+		a.Answer = Answer{Page: whole.Page, Source: whole.source, CurrentAt: whole.At, Form: a.Form}
 		a.Ahead, a.Own = whole.Ahead, ownOf(&whole.WholePage, nil)
 	}
 }
@@ -331,9 +331,9 @@ func (a *PageAnswer) refuseDeep(mode rankcache.RankMode) {
 
 // aheadOn counts the members with a better score than that of a row of the top. The top
 // begins with the best row, so it has all of them.
-func aheadOn(top *rankcache.Top, row int, integers bool) rankcache.Ahead {
+func aheadOn(top *rankcache.Top, row int, form rankcache.ScoreForm) rankcache.Ahead {
 	score := top.Entries[row].Score
-	for row > 0 && rankcache.SameScore(top.Entries[row-1].Score, score, integers) {
+	for row > 0 && form.Same(top.Entries[row-1].Score, score) {
 		row--
 	}
 	return rankcache.Ahead{Members: row, Scores: -1}

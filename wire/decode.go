@@ -30,12 +30,16 @@ func (e *BadUpdate) Unwrap() error { return e.Err }
 // The strings of u share the memory of data, which must not be changed
 // afterwards. The error is a [*BadUpdate] and leaves u undefined.
 func DecodeUpdate(data []byte, u *Update) error {
+	var w rawUpdate
+	return w.decode(data, u)
+}
+
+func (w *rawUpdate) decode(data []byte, u *Update) error {
 	if len(data) > MaxUpdateLen {
 		return &BadUpdate{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxUpdateLen)}
 	}
-	var w rawUpdate
 	if !w.scan(data) {
-		w = rawUpdate{}
+		*w = rawUpdate{}
 		if err := w.unmarshal(data); err != nil {
 			return &BadUpdate{"json", err}
 		}
@@ -46,22 +50,23 @@ func DecodeUpdate(data []byte, u *Update) error {
 	return w.update(u)
 }
 
-// rawUpdate is a decoded record before it is checked. hasDelta and hasScore tell
+// rawUpdate is a decoded record before it is checked. hasDelta, hasScore and hasRaw tell
 // a missing field from a zero.
 type rawUpdate struct {
 	version                    uint64
 	board, member, op, orderID string
-	delta, score               float64
+	delta, score, raw          float64
 	seq, run, sum, members     uint64
 	at                         int64
 	rank, inviter, invitee     string
 	hasDelta, hasScore, hasSum bool
+	hasRaw                     bool
 }
 
 // update checks a record of the current form and fills u.
 func (w *rawUpdate) update(u *Update) error {
-	if w.version != 2 {
-		return &BadUpdate{"version", fmt.Errorf("v is %d, want 2", w.version)}
+	if w.version != 2 && (w.version != 3 || !w.hasRaw) {
+		return &BadUpdate{"version", fmt.Errorf("v is %d, want 2, or 3 with raw", w.version)}
 	}
 	op, err := ParseOp(w.op)
 	if w.op == opNames[OpTrim] && w.seq != 0 {
@@ -78,7 +83,11 @@ func (w *rawUpdate) update(u *Update) error {
 	if w.seq != 0 {
 		u.Seq, u.Run, u.Sum, u.HasSum, u.Members = w.seq, w.run, w.sum, w.hasSum, int(min(w.members, math.MaxInt64))
 	}
-	if err := w.checkScore(op); err != nil {
+	err = w.checkScore(op)
+	if err == nil && w.hasRaw && !op.Removes() {
+		err = w.readRaw(u)
+	}
+	if err != nil {
 		return &BadUpdate{"score", err}
 	}
 	if w.seq == 0 || w.orderID != "" { // with a seq the order id is only informative
@@ -100,6 +109,16 @@ func (w *rawUpdate) checkScore(op Op) error {
 		return fmt.Errorf("%s has no score", op)
 	}
 	return errors.Join(rankcache.CheckScore(w.delta), rankcache.CheckScore(w.score))
+}
+
+// readRaw sets the raw score of u, and the form that shows it as the record's score.
+func (w *rawUpdate) readRaw(u *Update) error {
+	form, ok := rankcache.FormOf(w.raw, w.score)
+	if !ok {
+		return fmt.Errorf("raw %v is never shown as %v", w.raw, w.score)
+	}
+	u.Score, u.Form = w.raw, form
+	return rankcache.CheckScore(w.raw)
 }
 
 // legacy turns an invitation into an update: +1 for the inviter, once per pair.
@@ -130,7 +149,7 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 	var j struct {
 		V                 uint64
 		Board, Member, Op string
-		Delta, Score      *float64
+		Delta, Score, Raw *float64
 		Seq, Run, Members uint64
 		Sum               *string
 		Order             string
@@ -157,6 +176,9 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 	}
 	if w.hasScore = j.Score != nil; w.hasScore {
 		w.score = *j.Score
+	}
+	if w.hasRaw = j.Raw != nil; w.hasRaw {
+		w.raw = *j.Raw
 	}
 	return nil
 }

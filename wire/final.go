@@ -18,8 +18,9 @@ type Final struct {
 	// State is the board's last one, and Members how many it has.
 	rankcache.State
 	Members int
-	// Top are the highest scores, as Redis has them, the highest first.
+	// Top are the highest raw scores, the highest first, which are shown in the form.
 	Top  []rankcache.Entry
+	Form rankcache.ScoreForm
 	File string // URL of the file with all members
 }
 
@@ -40,16 +41,22 @@ type finalJSON struct {
 }
 
 type finalRow struct {
-	Rank   int     `json:"rank"`
-	Member string  `json:"member"`
-	Score  float64 `json:"score"`
+	Rank   int      `json:"rank"`
+	Member string   `json:"member"`
+	Score  float64  `json:"score"`
+	Raw    *float64 `json:"raw,omitempty"` // nil: the score
 }
 
-// EncodeFinal returns f in the wire form. It fails only if a score is no finite number.
+// EncodeFinal returns f in the wire form, of version 2 if it has raw scores. It fails only if a
+// score is no finite number.
 func EncodeFinal(f *Final) ([]byte, error) {
 	out := finalJSON{1, f.Board, f.Class, f.Dims, f.Tag, f.Start, f.End, f.Run, f.Seq, fmt.Sprintf("%012x", f.Sum), f.Members, make([]finalRow, len(f.Top)), f.File}
 	for i, e := range f.Top {
-		out.Top[i] = finalRow{i + 1, e.Member, e.Score}
+		row := &out.Top[i]
+		*row = finalRow{i + 1, e.Member, f.Form.Shown(e.Score), nil}
+		if row.Score != e.Score {
+			out.V, row.Raw = 2, &f.Top[i].Score
+		}
 	}
 	return json.Marshal(out)
 }

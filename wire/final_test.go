@@ -22,6 +22,14 @@ func TestGoldenFinal(t *testing.T) {
 	if got, err := EncodeFinal(&f); err != nil || !bytes.Equal(got, bytes.TrimSpace(golden)) {
 		t.Errorf("%v, wrote\n%s, golden\n%s", err, got, golden)
 	}
+	// Of a class with integer scores a raw one stands beside the score.
+	f.Form = rankcache.ScoreInteger
+	got, err := EncodeFinal(&f)
+	for _, want := range []string{`{"v":2,`, `{"rank":1,"member":"1000123","score":42,"raw":42.5},{"rank":2,"member":"1000124","score":7}`} {
+		if err != nil || !bytes.Contains(got, []byte(want)) {
+			t.Errorf("%v, wrote\n%s, want %s", err, got, want)
+		}
+	}
 	f.Top[0].Score = math.Inf(1)
 	if got, err := EncodeFinal(&f); err == nil {
 		t.Errorf("wrote %s", got)

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"rankcache"
 )
 
 // maxTag is longer than any tag of a period, and maxClass than any class's name, in bytes.
@@ -27,10 +29,16 @@ type LedgerUpdate struct {
 	Tag   string            // of the period; "" if the class has none
 }
 
-// AppendLedgerUpdate appends u in the wire form, which is that of [AppendUpdate] with
-// three more fields at its end. [DecodeLedgerUpdate] reads a valid u back unchanged.
+// AppendLedgerUpdate appends u in the wire form: that of [AppendUpdate] with the score that is
+// shown and raw beside it, and three more fields at its end. Where the two differ the version is
+// 3, which programs refuse that would take the score for the raw one. Commands have no raw.
+// [DecodeLedgerUpdate] reads a valid u back unchanged, but for a Form that changes nothing.
 func AppendLedgerUpdate(dst []byte, u *LedgerUpdate) []byte {
-	dst = AppendUpdate(dst, &u.Update)
+	version, shown := byte(2), u.Form.Shown(u.Score)
+	if shown != u.Score && !u.Op.Removes() {
+		version = 3
+	}
+	dst = u.append(dst, version, shown, u.Seq != 0)
 	if u.Class == "" {
 		return dst
 	}
@@ -67,8 +75,12 @@ func DecodeLedgerUpdate(data []byte, u *LedgerUpdate) error {
 	} else if err := u.unmarshalClass(data); err != nil {
 		return err
 	}
-	if err := DecodeUpdate(rest, &u.Update); err != nil {
+	var w rawUpdate
+	if err := w.decode(rest, &u.Update); err != nil {
 		return err
+	}
+	if !w.hasRaw && IsTied(&u.Update) {
+		u.Form = rankcache.ScoreInteger
 	}
 	if u.Seq == 0 || u.Run == 0 || u.Seq > math.MaxInt64 || u.Run > math.MaxInt64 {
 		return &BadUpdate{"run", fmt.Errorf("run %d, seq %d: want both, from 1 to 2^63-1", u.Run, u.Seq)}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"rankcache"
 )
 
 // goldenLedger are the updates of testdata/rank_updates.golden, line by line: the contract
@@ -17,6 +19,15 @@ var goldenLedger = []LedgerUpdate{
 	{Update: goldenUpdates[1], Class: "gift-ever", Dims: map[string]string{"zone": "7"}},
 	{Update: goldenUpdates[2]},
 	{Update: goldenUpdates[5], Class: "c", Dims: map[string]string{}, Tag: "2026W47"},
+	{Update: tied(10, 3, false), Class: "c", Dims: map[string]string{}, Tag: "2026W47"},
+	{Update: tied(-7, 917, true)},
+}
+
+// tied is an update of a board that ranks ties, whose member came to a score at a seq.
+func tied(score float64, reach uint64, last bool) Update {
+	u := goldenUpdates[0]
+	u.Score, u.Form = TieScore(score, reach, last), rankcache.ScoreInteger
+	return u
 }
 
 func TestGoldenLedgerUpdates(t *testing.T) {
@@ -44,6 +55,35 @@ func TestGoldenLedgerUpdates(t *testing.T) {
 	}
 }
 
+// TestDecodeLedgerUpdateOfOlderWriters: records of writers that did not know of raw scores have one as score. A tie-break
+// is told by the seqs that the board has had.
+func TestDecodeLedgerUpdateOfOlderWriters(t *testing.T) {
+	number := goldenUpdates[0]
+	number.Delta, number.Score = 0.1, 4999.999999999713 // a sum of many
+	half := number
+	half.Score = 5000.5
+	for _, want := range []Update{goldenUpdates[0], goldenUpdates[1], goldenUpdates[2], tied(10, 3, false), tied(10, 917, true), tied(-7, 917, false), tied(1<<31, 12, true), number, half} {
+		var got LedgerUpdate
+		if err := DecodeLedgerUpdate(AppendUpdate(nil, &want), &got); err != nil || got.Update != want {
+			t.Errorf("%v: read as %+v, want %+v", err, got.Update, want)
+		}
+	}
+}
+
+// TestShownUpdate: who has posted a command reads the score that is shown.
+func TestShownUpdate(t *testing.T) {
+	u := tied(10, 3, false)
+	for want, got := range map[string][]byte{
+		`"v":2,`:                               AppendShownUpdate(nil, &u),
+		`"score":10,"raw":10.999999999996362,`: AppendShownUpdate(nil, &u),
+		`"score":42,"run"`:                     AppendShownUpdate(nil, &goldenUpdates[0]),
+	} {
+		if !bytes.Contains(got, []byte(want)) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestDecodeLedgerUpdateRejects(t *testing.T) {
 	const head = `{"v":2,"board":"b","member":"m","op":"incr","delta":1,"score":1`
 	for record, reason := range map[string]string{
@@ -56,9 +96,12 @@ func TestDecodeLedgerUpdateRejects(t *testing.T) {
 		head + `,"run":1,"seq":1,"class":"c","tag":"` + strings.Repeat("1", 41) + `"}`: "class",
 		head + `,"run":1,"seq":1,"more":"` + strings.Repeat("1", MaxUpdateLen) + `"}`:  "size",
 		`{"v":3,"class":"c"}`:                                                          "version",
+		head + `,"raw":1.5,"run":1,"seq":1}`:                                           "",
+		head + `,"raw":2.5,"run":1,"seq":1}`:                                           "score",
+		head + `,"raw":0.5,"run":1,"seq":1}`:                                           "score",
 	} {
 		err := DecodeLedgerUpdate([]byte(record), new(LedgerUpdate))
-		if bad, ok := errors.AsType[*BadUpdate](err); !ok || bad.Reason != reason {
+		if bad, ok := errors.AsType[*BadUpdate](err); ok != (reason != "") || ok && bad.Reason != reason {
 			t.Errorf("%.150s: %v, want %s", record, err, reason)
 		}
 	}

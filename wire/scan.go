@@ -90,6 +90,9 @@ func (w *rawUpdate) setField(key, value string) (ok bool) {
 	case "score":
 		w.score, ok = scanFloat(value)
 		w.hasScore = true
+	case "raw":
+		w.raw, ok = scanFloat(value)
+		w.hasRaw = true
 	case "seq":
 		w.seq, ok = scanUint(value)
 	case "run":

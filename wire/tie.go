@@ -29,6 +29,19 @@ func TieScore(score float64, reach uint64, last bool) float64 {
 	return score + float64(n)/float64(steps)
 }
 
-// TieLimit returns the seq from which on members that come to a whole score tie among
-// themselves.
-func TieLimit(score float64) uint64 { return tieSteps(score) - 1 }
+// TieLimit returns the seq from which on members that come to the whole score of a raw one tie
+// among themselves.
+func TieLimit(raw float64) uint64 { return tieSteps(math.Floor(raw)) - 1 }
+
+// IsTied reports whether the raw score of an update, of which nothing else tells how it is shown,
+// has a tie-break: that of one of the board's changes so far, all of whole numbers.
+func IsTied(u *Update) bool {
+	whole := math.Floor(u.Score)
+	if u.Op.Removes() || u.Score == whole || u.Delta != math.Floor(u.Delta) || math.Abs(whole) > MaxTieScore {
+		return false
+	}
+	steps := tieSteps(whole)
+	n := uint64((u.Score - whole) * float64(steps))
+	return n <= u.Seq && TieScore(whole, n, true) == u.Score ||
+		steps-1-n <= u.Seq && TieScore(whole, steps-1-n, false) == u.Score
+}

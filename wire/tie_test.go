@@ -17,8 +17,8 @@ func TestTieScore(t *testing.T) {
 		a, b := rand.Uint64N(limit), rand.Uint64N(limit)
 		for _, reach := range []uint64{a, b, 1, limit - 1, limit, limit + 1, math.MaxUint64} {
 			for _, last := range []bool{false, true} {
-				if s := TieScore(score, reach, last); rankcache.ShownScore(s) != score || s < score || s >= score+1 {
-					t.Fatalf("%v reached at %d is kept as %v, shown as %v", score, reach, s, rankcache.ShownScore(s))
+				if s := TieScore(score, reach, last); rankcache.ScoreInteger.Shown(s) != score || s < score || s >= score+1 {
+					t.Fatalf("%v reached at %d is kept as %v, shown as %v", score, reach, s, rankcache.ScoreInteger.Shown(s))
 				}
 			}
 		}

@@ -73,21 +73,33 @@ type Update struct {
 	Board   rankcache.BoardID
 	Member  string
 	Op      Op
-	Delta   float64 // the amount that an incr added
-	Score   float64 // the member's score after the change; unused by delete and trim
-	Seq     uint64  // the board's count of applied changes, this one included
-	Run     uint64  // the life of the board in which Seq counts; 0 with Seq 0
-	Sum     uint64  // the board's checksum after the change, if HasSum is set
+	Delta   float64             // the amount that an incr added
+	Score   float64             // the member's raw score after the change; unused by delete and trim
+	Form    rankcache.ScoreForm // how Score is shown, where it is known
+	Seq     uint64              // the board's count of applied changes, this one included
+	Run     uint64              // the life of the board in which Seq counts; 0 with Seq 0
+	Sum     uint64              // the board's checksum after the change, if HasSum is set
 	HasSum  bool
 	Members int    // on the board after the change
 	OrderID string // the caller's idempotency key
 	At      int64  // when the command was given, Unix milliseconds
 }
 
-// AppendUpdate appends u in the wire form (JSON, version 2) and returns the
-// longer slice. [DecodeUpdate] reads a valid u back unchanged.
-func AppendUpdate(dst []byte, u *Update) []byte {
-	dst = append(dst, `{"v":2,"board":`...)
+// AppendUpdate appends u in the wire form of the boards' topics (JSON, version 2), which has the
+// raw score, and returns the longer slice. [DecodeUpdate] reads a valid u back unchanged, but
+// for its Form.
+func AppendUpdate(dst []byte, u *Update) []byte { return u.append(dst, 2, u.Score, false) }
+
+// AppendShownUpdate is [AppendUpdate] for those who have posted the change: score is the one
+// that is shown, and raw stands beside it where it is another.
+func AppendShownUpdate(dst []byte, u *Update) []byte {
+	shown := u.Form.Shown(u.Score)
+	return u.append(dst, 2, shown, shown != u.Score)
+}
+
+// append appends u with a score, and the raw one if it is wanted.
+func (u *Update) append(dst []byte, version byte, score float64, raw bool) []byte {
+	dst = append(append(append(dst, `{"v":`...), '0'+version), `,"board":`...)
 	dst = AppendString(dst, string(u.Board))
 	dst = append(dst, `,"member":`...)
 	dst = AppendString(dst, u.Member)
@@ -98,7 +110,10 @@ func AppendUpdate(dst []byte, u *Update) []byte {
 		dst = AppendScore(append(dst, `,"delta":`...), u.Delta)
 	}
 	if !u.Op.Removes() {
-		dst = AppendScore(append(dst, `,"score":`...), u.Score)
+		dst = AppendScore(append(dst, `,"score":`...), score)
+		if raw {
+			dst = AppendScore(append(dst, `,"raw":`...), u.Score)
+		}
 	}
 	if u.Seq != 0 {
 		dst = u.appendState(dst)

@@ -18,8 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 const recipes = "../../examples/clients/"
@@ -30,7 +33,7 @@ func TestClientRecipes(t *testing.T) {
 	h := newFixture(t)
 	h.give(t, h.star, 3)
 	socket, addr := filepath.Join(t.TempDir(), "s"), freePorts(t, "data")["data"]
-	all := startRecipes(t, socket, addr, h.star)
+	all := startRecipes(t, socket, addr, h.star, "")
 	start := func() *child {
 		s := h.serve(t, "--data", addr, "--socket", socket, "--drain", "0s")
 		s.WaitReady(time.Minute)
@@ -66,6 +69,20 @@ func TestClientRecipes(t *testing.T) {
 	}
 }
 
+// TestClientRecipesShowWholeScores: what a recipe reads from Redis itself is what the sidecar would show.
+func TestClientRecipesShowWholeScores(t *testing.T) {
+	board, client := testkit.Name(t), redis.NewClient(&redis.Options{Addr: testkit.Redis(t)})
+	t.Cleanup(func() { client.Close() })
+	must(t, client.ZAdd(t.Context(), board, redis.Z{Member: "m", Score: wire.TieScore(10, 1, false)}).Err())
+	for kind, want := range map[string]string{"integer": " m=10", "": " m=10.999999999998181"} {
+		for _, r := range startRecipes(t, filepath.Join(t.TempDir(), "none"), "127.0.0.1:1", rankcache.BoardID(board), kind) {
+			if source, _, rows := r.read(t, ""); source != "direct" || rows != want {
+				t.Errorf("%s %s: from %s:%s, want%s", r.name, kind, source, rows, want)
+			}
+		}
+	}
+}
+
 // rows returns the board in Redis as recipes print it.
 func (h *fixture) rows(t *testing.T) (rows string) {
 	t.Helper()
@@ -86,7 +103,8 @@ type recipe struct {
 }
 
 // startRecipes starts those whose toolchain is here. Java has no HTTP over a Unix socket.
-func startRecipes(t *testing.T, socket, addr string, board rankcache.BoardID) (all []*recipe) {
+// kind is that of the board's scores, "" or integer.
+func startRecipes(t *testing.T, socket, addr string, board rankcache.BoardID, kind string) (all []*recipe) {
 	program := filepath.Join(t.TempDir(), "recipe")
 	out, err := exec.Command("go", "build", "-o", program, recipes+"go").CombinedOutput()
 	if err != nil {
@@ -99,7 +117,7 @@ func startRecipes(t *testing.T, socket, addr string, board rankcache.BoardID) (a
 		{"java", "javac", "java -XX:TieredStopAtLevel=1 " + recipes + "java/Leaderboard.java " + addr}, // a JRE may have no compiler
 	} {
 		if hasToolchain("clients/"+c.name, c.needs) {
-			all = append(all, startRecipe(t, c.name, append(strings.Fields(c.call), testkit.Redis(t), string(board))))
+			all = append(all, startRecipe(t, c.name, append(append(strings.Fields(c.call), testkit.Redis(t), string(board)), strings.Fields(kind)...)))
 		}
 	}
 	return all

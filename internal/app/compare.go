@@ -31,11 +31,11 @@ type boardComparer struct {
 	mu     sync.Mutex
 }
 
-// difference is a member whose score here is not Redis's; null where it is missing.
+// difference is a member whose raw score here is not Redis's; null where it is missing.
 type difference struct {
 	Member string   `json:"member"`
-	Here   *float64 `json:"here"`
-	Redis  *float64 `json:"redis"`
+	Here   *float64 `json:"here_raw"`
+	Redis  *float64 `json:"redis_raw"`
 }
 
 // compareLine is a line of the answer. The last one has Done or Error.

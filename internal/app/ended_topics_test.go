@@ -35,7 +35,7 @@ type ending struct {
 	n           int // boards of each kind
 	name        string
 	rooms       string
-	ledger      bool // the class has one
+	ledger      bool // the class has one, and ranks ties
 	kafka       string
 	redis       *redis.Client
 	writer      *Writer
@@ -183,6 +183,7 @@ func (e *ending) background(run func(context.Context) error) {
 func (e *ending) nameBoards(superHot bool) {
 	e.t.Helper()
 	kind, host := "", ""
+	ties := map[bool]string{true: "first", false: "member"}[e.ledger]
 	if superHot {
 		var zones, boards []string
 		for i := range e.n {
@@ -191,7 +192,7 @@ func (e *ending) nameBoards(superHot bool) {
 		kind = ", mode: super-hot, lead: 0s, dims: {zone: [" + strings.Join(zones, ", ") + "]}"
 		host = "rooms: [{uid: host, mode: super-hot, boards: [" + strings.Join(boards, ", ") + "]}]\n"
 	}
-	text := fmt.Sprintf("%sclasses: [{name: gift, board: %q, period: 1m, grace: 1s, keep: 1h, ledger: %v%s}]", host, e.name+":{zone}:{period}", e.ledger, kind)
+	text := fmt.Sprintf("%sclasses: [{name: gift, board: %q, period: 1m, grace: 1s, keep: 1h, ledger: %v, ties: %s%s}]", host, e.name+":{zone}:{period}", e.ledger, ties, kind)
 	must(e.t, os.WriteFile(e.rooms+".new", []byte(text), 0o644))
 	must(e.t, os.Rename(e.rooms+".new", e.rooms))
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // TestFinalsOfEndedBoards: what was posted for a period that is over is in the finals of
-// its boards: in SQL, in files and on the topic.
+// its boards: in SQL, in files and on the topic, with the scores that were shown.
 func TestFinalsOfEndedBoards(t *testing.T) {
 	t.Parallel()
 	database := testkit.Database(t, "postgres")
@@ -28,8 +28,11 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 	boards := map[rankcache.BoardID]bool{}
 	for i := range 3 {
 		status, answer := e.post(fmt.Sprintf(`{"order":"o%d","class":"gift","dims":{"zone":"1"},"member":"m%d","op":"incr","delta":1,"at":%d}`, i, i, time.Now().UnixMilli()))
-		var u struct{ Board rankcache.BoardID }
-		if err := json.Unmarshal([]byte(answer), &u); status != http.StatusOK || err != nil {
+		var u struct {
+			Board rankcache.BoardID
+			Score float64
+		}
+		if err := json.Unmarshal([]byte(answer), &u); status != http.StatusOK || err != nil || u.Score != 1 {
 			t.Fatalf("%d %s, %v", status, answer, err)
 		}
 		boards[u.Board] = true
@@ -48,11 +51,12 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 			Tag     string
 			Members int
 			File    string
+			Top     []struct{ Score, Raw float64 }
 		}
 		must(t, json.Unmarshal(r.Value, &f))
 		at, err := url.Parse(f.File)
 		must(t, err)
-		if _, err := os.Stat(at.Path); err != nil || !boards[f.Board] {
+		if _, err := os.Stat(at.Path); err != nil || !boards[f.Board] || f.Top[0].Score != 1 || f.Top[0].Raw <= 1 {
 			t.Errorf("%s: %v", r.Value, err)
 		}
 		delete(boards, f.Board)
@@ -65,7 +69,7 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 	must(t, err)
 	for _, path := range []string{"/v1/classes/gift/finals", "/v1/classes/gift/finals/" + tag + "?zone=1", "/v1/members/m0/history"} {
 		code, body := l.Get("http", path)
-		if err := doc.Check(apitest.Exchange{Method: "GET", Target: path, Status: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}); err != nil || code != 200 || !strings.Contains(body, tag) {
+		if err := doc.Check(apitest.Exchange{Method: "GET", Target: path, Status: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}); err != nil || code != 200 || !strings.Contains(body, tag) || strings.Contains(body, `"score":1.`) {
 			t.Errorf("%s: %d %s: %v", path, code, body, err)
 		}
 	}
@@ -73,5 +77,11 @@ func TestFinalsOfEndedBoards(t *testing.T) {
 	must(t, testkit.SQL(t, database).QueryRowContext(t.Context(), "SELECT count(*) FROM rank_final").Scan(&rows))
 	if members != 3 || rows != 3 {
 		t.Errorf("%d members in records, %d rows, want 3", members, rows)
+	}
+	for _, table := range []string{"rank_final", "rank_score", "rank_log"} {
+		must(t, testkit.SQL(t, database).QueryRowContext(t.Context(), "SELECT count(*) FROM "+table+" WHERE score = 1 AND raw > 1 AND raw < 2").Scan(&rows))
+		if rows != 3 {
+			t.Errorf("%s has %d rows with the score that is shown and the raw one, want 3", table, rows)
+		}
 	}
 }

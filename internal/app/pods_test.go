@@ -105,7 +105,7 @@ func TestCrashedSidecarFailsNoRead(t *testing.T) {
 		return s
 	}
 	sidecar := start()
-	app := startRecipes(t, socket, addr, h.star)[0]
+	app := startRecipes(t, socket, addr, h.star, "")[0]
 	app.until(t, "local", rows)
 	sources, quit := map[string]int{}, make(chan struct{})
 	var reading sync.WaitGroup

@@ -286,7 +286,7 @@ func (r *rebuildReport) print(to io.Writer) error {
 			fmt.Fprintf(table, "%s\t%s\t%s\n", b.Board, b.Result, b.Error)
 		}
 		for _, d := range b.List[:min(len(b.List), maxDifferencesShown)] {
-			fmt.Fprintf(table, "\t%s\tredis %s, ledger %s\n", d.Member, scoreOrNone(d.Redis), scoreOrNone(d.Ledger))
+			fmt.Fprintf(table, "\t%s\tredis %s, ledger %s (raw scores)\n", d.Member, scoreOrNone(d.Redis), scoreOrNone(d.Ledger))
 		}
 	}
 	return table.Flush()

@@ -247,9 +247,9 @@ func (p *poster) publishPosts(ctx context.Context, messages []message) error {
 	return p.publish(ctx, to, messages)
 }
 
-// appendAnswer is the update with the fields for this caller alone.
+// appendAnswer is the update, with the score that is shown, and the fields for this caller alone.
 func appendAnswer(dst []byte, p *posted) []byte {
-	dst = wire.AppendUpdate(dst, &p.Update)
+	dst = wire.AppendShownUpdate(dst, &p.Update)
 	dst = append(dst[:len(dst)-1], `,"state":"`...)
 	dst = append(dst, p.Update.State().String()...)
 	dst = append(dst, `","duplicate":`...)
@@ -273,7 +273,8 @@ func appendFed(dst []byte, fed []*job) []byte {
 		if answers[i].Board = f.Board; f.Refusal != nil {
 			answers[i].Refused = problemOf(f.Refusal).Code
 		} else {
-			answers[i].Score, answers[i].Seq = &f.Update.Score, f.Update.Seq
+			score := f.Update.Form.Shown(f.Update.Score)
+			answers[i].Score, answers[i].Seq = &score, f.Update.Seq
 		}
 	}
 	text, _ := json.Marshal(answers) // finite numbers and strings

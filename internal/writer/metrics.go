@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"rankcache"
 	"rankcache/wire"
 )
 
@@ -92,8 +91,7 @@ func (m *metrics) note(j *job, now time.Time) {
 	if j.rules.features().Guard && j.Op == wire.OpIncr && j.Number > 0 {
 		m.gains.note(j.Board, j.Member, j.Number, now)
 	}
-	if j.Op != wire.OpDelete && j.rules.features().Ties &&
-		j.Update.Seq >= wire.TieLimit(rankcache.ShownScore(j.Update.Score)) {
+	if j.Op != wire.OpDelete && j.rules.features().Ties && j.Update.Seq >= wire.TieLimit(j.Update.Score) {
 		m.ties.Inc()
 	}
 }

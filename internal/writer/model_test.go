@@ -159,7 +159,7 @@ func (m *boardModel) keep(c *Command, score float64) {
 		delete(m.all, c.Member)
 	case !f.Ties:
 		m.scores[c.Member] = score
-	case !ok || score != rankcache.ShownScore(old):
+	case !ok || score != rankcache.ScoreInteger.Shown(old):
 		m.scores[c.Member] = wire.TieScore(score, m.seq, f.Last)
 	default:
 		m.scores[c.Member] = old

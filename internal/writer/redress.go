@@ -1,7 +1,6 @@
 package writer
 
 import (
-	"math"
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -32,7 +31,7 @@ func (p redressed) accept(data []byte, at int64, arrived time.Time) (*job, error
 		return &job{Command: c}, err
 	}
 	if _, kind, _ := p.opts.Tiers.File().Board(c.Board); kind != nil && kind.Ties != rooms.TiesMember {
-		c.Number = math.Floor(c.Number) // a set has the score that Redis had, with its tie-break
+		c.Number = kind.Form.Shown(c.Number) // a set has the raw score, with its tie-break
 	}
 	j, err := p.check(c, arrived)
 	j.outside, j.rules.guard = nil, rooms.Guard{}

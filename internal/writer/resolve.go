@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"rankcache"
 	"rankcache/class"
 	"rankcache/rooms"
 )
@@ -61,6 +62,14 @@ func rulesOf(b class.Board, kind *rooms.Class) rules {
 		r.end, r.over, r.expires = end.UnixMilli(), end.Add(kind.Grace).UnixMilli(), end.Add(kind.Keep).UnixMilli()
 	}
 	return r
+}
+
+// form returns how scores of the board are shown.
+func (r *rules) form() rankcache.ScoreForm {
+	if r.kind == nil {
+		return rankcache.ScoreNumber
+	}
+	return r.kind.Form
 }
 
 // checkNumber returns why a command's number does not go with a board of the class, or nil.

@@ -61,7 +61,7 @@ func (m *tieModel) ranking() []rankcache.Entry {
 func shown(rows []rankcache.Entry) []rankcache.Entry {
 	rows = slices.Clone(rows)
 	for i := range rows {
-		rows[i].Score = rankcache.ShownScore(rows[i].Score)
+		rows[i].Score = rankcache.ScoreInteger.Shown(rows[i].Score)
 	}
 	return rows
 }

@@ -63,7 +63,7 @@ func (h *fixture) checkKept(t *testing.T, scores map[string]float64) (rows []ran
 		var score float64
 		_, err := fmt.Sscan(text, &score)
 		must(t, err)
-		if rankcache.ShownScore(score) != scores[member] {
+		if rankcache.ScoreInteger.Shown(score) != scores[member] {
 			t.Errorf("%s has %v, want %v", member, score, scores[member])
 		}
 		rows = append(rows, rankcache.Entry{Member: member, Score: score})

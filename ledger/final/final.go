@@ -112,9 +112,9 @@ func (f *Finalizer) make(ctx context.Context, b rankcache.BoardID) (*ledger.Fina
 	if err != nil {
 		return nil, err
 	}
-	made := &ledger.Final{Integers: class.Integers, MadeAt: time.Now().UnixMilli()}
+	made := &ledger.Final{MadeAt: time.Now().UnixMilli()}
 	made.Final = wire.Final{Board: b, Class: class.Name(), Dims: board.Dims, Tag: board.Period.Tag, Start: board.Period.Start.UnixMilli(), End: board.Period.End.UnixMilli(),
-		State: state, Members: len(rows)}
+		State: state, Members: len(rows), Form: class.Form}
 	if err := f.compare(ctx, made, rows); err != nil {
 		return nil, err
 	}

@@ -79,10 +79,12 @@ func both(t *testing.T, test func(*testing.T, *fixture)) {
 	}
 }
 
-type finalFileRow struct {
+// finalFileRow is a row of a class whose scores are S.
+type finalFileRow[S int64 | float64] struct {
 	Rank   int64   `parquet:"rank"`
 	Member string  `parquet:"member"`
-	Score  float64 `parquet:"score"`
+	Score  S       `parquet:"score"`
+	Raw    float64 `parquet:"raw"`
 }
 
 func TestFinalIsMadeOnce(t *testing.T) {
@@ -93,25 +95,31 @@ func TestFinalIsMadeOnce(t *testing.T) {
 		record, err := f.Final(t.Context(), f.board)
 		must(t, err)
 		var got struct {
+			V                     int
 			Class, Tag, Sum, File string
 			Start, Seq, Members   int64
 			Top                   []struct {
-				Rank   int
-				Member string
-				Score  float64
+				Rank       int
+				Member     string
+				Score, Raw float64
 			}
 		}
 		must(t, json.Unmarshal(record, &got))
 		state := testkit.BoardState(t, f.redis, f.names, f.board)
 		if got.Class != "paid" || got.Tag != "20261122" || got.Start != time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC).UnixMilli() || got.Seq != 3 || got.Members != 3 ||
-			!strings.HasSuffix(state.String(), got.Sum) || len(got.Top) != 2 || got.Top[1].Member != "c" || got.Top[1].Score != 2.5 {
+			!strings.HasSuffix(state.String(), got.Sum) || len(got.Top) != 2 || got.V != 2 || got.Top[1].Member != "c" || got.Top[1].Score != 2 || got.Top[1].Raw != 2.5 {
 			t.Errorf("record %s", record)
 		}
 		at, err := url.Parse(got.File)
 		must(t, err)
-		want := []finalFileRow{{1, "a", 7}, {2, "c", 2.5}, {3, "b", 2.5}}
+		want := []finalFileRow[int64]{{1, "a", 7, 7}, {2, "c", 2, 2.5}, {3, "b", 2, 2.5}}
 		if rows := readFile(t, at.Path, "sum", got.Sum); !cmp.Equal(rows, want) {
 			t.Errorf("file: %v", cmp.Diff(want, rows))
+		}
+		var score, raw float64
+		must(t, testkit.SQL(t, f.database).QueryRowContext(t.Context(), "SELECT score, raw FROM rank_final WHERE place = 2").Scan(&score, &raw))
+		if score != 2 || raw != 2.5 {
+			t.Errorf("rank_final has the score %v, raw %v", score, raw)
 		}
 		f.change(t, "a", 9, false) // whatever is done to the board later
 		if again, err := f.Final(t.Context(), f.board); err != nil || !bytes.Equal(again, record) {
@@ -124,7 +132,7 @@ func TestFinalIsMadeOnce(t *testing.T) {
 }
 
 // readFile reads a file whose metadata has a value.
-func readFile(t *testing.T, path, key, value string) []finalFileRow {
+func readFile(t *testing.T, path, key, value string) []finalFileRow[int64] {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	must(t, err)
@@ -133,7 +141,10 @@ func readFile(t *testing.T, path, key, value string) []finalFileRow {
 	if got, _ := file.Lookup(key); got != value {
 		t.Errorf("%s is %q in the file, want %q", key, got, value)
 	}
-	rows, err := parquet.Read[finalFileRow](bytes.NewReader(data), int64(len(data)))
+	if score, _ := file.Schema().Lookup("score"); score.Node.Type().Kind() != parquet.Int64 {
+		t.Errorf("scores are of type %v", score.Node.Type())
+	}
+	rows, err := parquet.Read[finalFileRow[int64]](bytes.NewReader(data), int64(len(data)))
 	must(t, err)
 	return rows
 }
@@ -187,7 +198,7 @@ func TestNoFinalWithoutProof(t *testing.T) {
 	both(t, func(t *testing.T, f *fixture) {
 		f.change(t, "a", 1, false)
 		must(t, f.redis.ZAdd(t.Context(), f.names.BoardKey(f.board), redis.Z{Member: "a", Score: 3}).Err())
-		_, err := testkit.SQL(t, f.database).ExecContext(t.Context(), "UPDATE rank_score SET score = 3")
+		_, err := testkit.SQL(t, f.database).ExecContext(t.Context(), "UPDATE rank_score SET raw = 3")
 		must(t, err)
 		_, err = f.Final(t.Context(), f.board)
 		if d, ok := errors.AsType[*Differs](err); !ok || d.Members != 0 || !strings.Contains(err.Error(), "changed past the writer") {
@@ -243,16 +254,27 @@ func TestFileOfManyRows(t *testing.T) {
 	for _, n := range []int{len(rows), 0} {
 		data, err := encode(&wire.Final{Board: "b"}, rows[:n])
 		must(t, err)
-		got, err := parquet.Read[finalFileRow](bytes.NewReader(data), int64(len(data)))
+		got, err := parquet.Read[finalFileRow[float64]](bytes.NewReader(data), int64(len(data)))
 		must(t, err)
 		if len(got) != n {
 			t.Fatalf("%d rows, want %d", len(got), n)
 		}
 		for i, row := range got {
-			if want := (finalFileRow{int64(i + 1), rows[i].Member, rows[i].Score}); row != want {
+			if want := (finalFileRow[float64]{int64(i + 1), rows[i].Member, rows[i].Score, rows[i].Score}); row != want {
 				t.Fatalf("row %d: %v, want %v", i, row, want)
 			}
 		}
+	}
+}
+
+// Scores that Redis had before, and that no int64 can hold, are written as doubles.
+func TestFileOfScoresThatNoIntegerHolds(t *testing.T) {
+	f := &wire.Final{Board: "b", Form: rankcache.ScoreInteger}
+	data, err := encode(f, []rankcache.Entry{{Member: "a", Score: 1e300}, {Member: "b", Score: 1.5}})
+	must(t, err)
+	got, err := parquet.Read[finalFileRow[float64]](bytes.NewReader(data), int64(len(data)))
+	if want := []finalFileRow[float64]{{1, "a", 1e300, 1e300}, {2, "b", 1, 1.5}}; err != nil || !cmp.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", err, got, want)
 	}
 }
 

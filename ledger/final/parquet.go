@@ -28,26 +28,43 @@ type parquetColumn struct {
 	plain func(dst []byte, rank int, e *rankcache.Entry) []byte
 }
 
-var parquetColumns = []parquetColumn{
-	{"rank", format.Int64, func(dst []byte, rank int, _ *rankcache.Entry) []byte {
-		return binary.LittleEndian.AppendUint64(dst, uint64(rank)) // #nosec G115 -- from 1
-	}},
-	{"member", format.ByteArray, func(dst []byte, _ int, e *rankcache.Entry) []byte {
-		return append(binary.LittleEndian.AppendUint32(dst, uint32(len(e.Member))), e.Member...) // #nosec G115 -- a member is short
-	}},
-	{"score", format.Double, func(dst []byte, _ int, e *rankcache.Entry) []byte {
-		return binary.LittleEndian.AppendUint64(dst, math.Float64bits(e.Score))
-	}},
+// columnsOf returns the columns of a final's file. Scores are integers where they are shown so, unless
+// one is too great for them, which no writer makes.
+func columnsOf(form rankcache.ScoreForm, rows []rankcache.Entry) []parquetColumn {
+	score := parquetColumn{"score", format.Double, func(dst []byte, _ int, e *rankcache.Entry) []byte {
+		return appendDouble(dst, form.Shown(e.Score))
+	}}
+	const least, beyond = -1 << 63, 1 << 63
+	if n := len(rows); form == rankcache.ScoreInteger && (n == 0 || rows[0].Score < beyond && rows[n-1].Score >= least) {
+		score.kind, score.plain = format.Int64, func(dst []byte, _ int, e *rankcache.Entry) []byte {
+			return binary.LittleEndian.AppendUint64(dst, uint64(int64(form.Shown(e.Score)))) // #nosec G115 -- its bits
+		}
+	}
+	return []parquetColumn{
+		{"rank", format.Int64, func(dst []byte, rank int, _ *rankcache.Entry) []byte {
+			return binary.LittleEndian.AppendUint64(dst, uint64(rank)) // #nosec G115 -- from 1
+		}},
+		{"member", format.ByteArray, func(dst []byte, _ int, e *rankcache.Entry) []byte {
+			return append(binary.LittleEndian.AppendUint32(dst, uint32(len(e.Member))), e.Member...) // #nosec G115 -- a member is short
+		}},
+		score,
+		{"raw", format.Double, func(dst []byte, _ int, e *rankcache.Entry) []byte { return appendDouble(dst, e.Score) }},
+	}
+}
+
+func appendDouble(dst []byte, f float64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(f))
 }
 
 const parquetMagic = "PAR1"
 
 // parquetFile is a file under construction.
 type parquetFile struct {
-	data  []byte
-	meta  format.FileMetaData
-	codec *zstd.Encoder
-	plain []byte // of the page under construction
+	columns []parquetColumn
+	data    []byte
+	meta    format.FileMetaData
+	codec   *zstd.Encoder
+	plain   []byte // of the page under construction
 }
 
 // encode returns the rows, which are in the order of their ranks, as a Parquet file whose
@@ -58,7 +75,8 @@ func encode(f *wire.Final, rows []rankcache.Entry) ([]byte, error) {
 		return nil, err
 	}
 	defer codec.Close()
-	p := &parquetFile{data: []byte(parquetMagic), codec: codec, meta: format.FileMetaData{Version: 1, Schema: parquetSchema(), NumRows: int64(len(rows)),
+	columns := columnsOf(f.Form, rows)
+	p := &parquetFile{columns: columns, data: []byte(parquetMagic), codec: codec, meta: format.FileMetaData{Version: 1, Schema: parquetSchema(columns), NumRows: int64(len(rows)),
 		CreatedBy: "rankcache", KeyValueMetadata: about(f)}}
 	for from := 0; from < len(rows); from += groupRows {
 		if err := p.group(rows[from:min(from+groupRows, len(rows))], from+1); err != nil {
@@ -73,9 +91,9 @@ func encode(f *wire.Final, rows []rankcache.Entry) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint32(p.data, uint32(len(foot))), parquetMagic...), nil // #nosec G115 -- some KB
 }
 
-func parquetSchema() []format.SchemaElement {
-	schema := []format.SchemaElement{{Name: "final", NumChildren: thrift.New(int32(len(parquetColumns)))}} // #nosec G115 -- three
-	for _, c := range parquetColumns {
+func parquetSchema(columns []parquetColumn) []format.SchemaElement {
+	schema := []format.SchemaElement{{Name: "final", NumChildren: thrift.New(int32(len(columns)))}} // #nosec G115 -- four
+	for _, c := range columns {
 		e := format.SchemaElement{Name: c.name, Type: thrift.New(c.kind), RepetitionType: thrift.New(format.Required)}
 		if c.kind == format.ByteArray {
 			e.ConvertedType, e.LogicalType = thrift.New(deprecated.UTF8), format.LogicalType{Value: new(format.StringType)}
@@ -97,7 +115,7 @@ func about(f *wire.Final) []format.KeyValue {
 func (p *parquetFile) group(rows []rankcache.Entry, first int) error {
 	n := int64(len(rows))
 	g := format.RowGroup{NumRows: n, FileOffset: int64(len(p.data)), Ordinal: int16(len(p.meta.RowGroups))} // #nosec G115 -- 2,000,000 rows are 20 groups
-	for _, c := range parquetColumns {
+	for _, c := range p.columns {
 		offset := int64(len(p.data))
 		plain, err := p.page(c, rows, first)
 		if err != nil {

@@ -61,10 +61,7 @@ type entryRow struct {
 }
 
 func entryOf(f *ledger.Final, rank int, e rankcache.Entry) entryRow {
-	if f.Integers {
-		e.Score = rankcache.ShownScore(e.Score)
-	}
-	return entryRow{rank, e.Member, e.Score}
+	return entryRow{rank, e.Member, f.Form.Shown(e.Score)}
 }
 
 func (s *server) finals(w http.ResponseWriter, r *http.Request) {

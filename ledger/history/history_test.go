@@ -28,13 +28,14 @@ func newServer(t *testing.T, kind string) (http.Handler, *ledger.Store) {
 	must(t, store.Migrate(t.Context()))
 	for i, tag := range []string{"20261122-35", "20261122-36", "20261123-01"} {
 		for _, zone := range []string{"1", "2"} {
-			f := &ledger.Final{Integers: zone == "1", MadeAt: 1}
+			f := &ledger.Final{MadeAt: 1}
 			f.Final = wire.Final{Board: rankcache.BoardID("gift:" + zone + ":" + tag), Class: "gift", Dims: map[string]string{"zone": zone}, Tag: tag, Start: int64(i) * 1800e3, End: int64(i+1) * 1800e3,
 				State: rankcache.State{Run: 1, Seq: 2, Sum: 3, HasSum: true}, Members: 5, File: "file:///f"}
 			for m := range 4 {
 				f.Top = append(f.Top, rankcache.Entry{Member: fmt.Sprint("m", m), Score: 9.5 - float64(m)})
 			}
 			if zone == "1" {
+				f.Form = rankcache.ScoreInteger
 				f.Top = append(f.Top, rankcache.Entry{Member: "x/ü", Score: 1})
 			}
 			must(t, store.SaveFinal(t.Context(), f))

@@ -63,7 +63,7 @@ func (c *Client) Standings(ctx context.Context, board rankcache.BoardID, members
 func (c *Client) Scores(ctx context.Context, board rankcache.BoardID, members []string) (rows []rankcache.Standing, stamp rankcache.Stamp, err error) {
 	a, stamp, err := c.one(ctx, Read{Board: board, Members: members, Scores: true})
 	for _, own := range a.Own {
-		rows = append(rows, rankcache.Standing{Member: own.Member, Score: own.Score, Trimmed: own.Scored})
+		rows = append(rows, rankcache.Standing{Member: own.Member, Score: own.raw(), Trimmed: own.Scored})
 	}
 	return rows, stamp, err
 }
@@ -72,7 +72,7 @@ func (c *Client) Scores(ctx context.Context, board rankcache.BoardID, members []
 // score than each.
 func (c *Client) RankedStandings(ctx context.Context, q rankcache.PageQuery, members []string) (
 	rows []rankcache.Standing, ahead []rankcache.Ahead, stamp rankcache.Stamp, err error) {
-	a, stamp, err := c.one(ctx, Read{Board: q.Board, Order: q.Order.String(), Members: members, Ranked: true, Integers: q.Integers})
+	a, stamp, err := c.one(ctx, Read{Board: q.Board, Order: q.Order.String(), Members: members, Ranked: true, Integers: q.Form == rankcache.ScoreInteger})
 	for _, own := range a.Own {
 		rows, ahead = append(rows, own.standing()), append(ahead, aheadOf(own.Ahead, own.Rank > 0))
 	}
@@ -119,7 +119,7 @@ func (c *Client) WholePages(ctx context.Context, queries []rankcache.PageQuery) 
 }
 
 func readOf(q *rankcache.PageQuery) Read {
-	r := Read{Board: q.Board, Order: q.Order.String(), Start: q.Start, Limit: q.Limit, Gap: q.Gap, Ranked: q.Ranked(), Integers: q.Integers}
+	r := Read{Board: q.Board, Order: q.Order.String(), Start: q.Start, Limit: q.Limit, Gap: q.Gap, Ranked: q.Ranked(), Integers: q.Form == rankcache.ScoreInteger}
 	if q.Member != "" {
 		r.Members = []string{q.Member}
 		if q.Around >= 0 {
@@ -252,21 +252,21 @@ func (a *Answer) stamp(began time.Time) (s rankcache.Stamp, err error) {
 const maxAge = 100 * 365 * 24 * time.Hour
 
 func (o *Own) standing() rankcache.Standing {
-	return rankcache.Standing{Member: o.Member, Score: o.Score, Rank: o.Rank}
+	return rankcache.Standing{Member: o.Member, Score: o.raw(), Rank: o.Rank}
 }
 
 func (o *Own) surroundings(ranked bool) rankcache.Surroundings {
 	s := rankcache.Surroundings{Standing: o.standing(), First: o.First, Neighbours: entriesOf(o.Neighbours), Ahead: aheadOf(o.Ahead, ranked && o.Rank > 0)}
 	if o.Better != nil {
-		s.Better, s.HasBetter = *o.Better, true
+		s.Better, s.HasBetter = (&Row{Score: *o.Better, Raw: o.BetterRaw}).raw(), true
 	}
 	return s
 }
 
 func entriesOf(rows []Row) []rankcache.Entry {
 	entries := make([]rankcache.Entry, len(rows))
-	for i, r := range rows {
-		entries[i] = rankcache.Entry{Member: r.Member, Score: r.Score}
+	for i := range rows {
+		entries[i] = rankcache.Entry{Member: rows[i].Member, Score: rows[i].raw()}
 	}
 	return entries
 }

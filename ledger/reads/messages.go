@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"rankcache"
+	"rankcache/ledger"
 )
 
 // Path is the route of reads on the ledger's port.
@@ -66,10 +67,29 @@ type Answer struct {
 	Own     []Own  `json:"own,omitempty"`
 }
 
-// Row is one row of a board.
+// Row is one row of a board: Score is shown, and Raw is what Redis has; nil: the same.
 type Row struct {
-	Member string  `json:"member"`
-	Score  float64 `json:"score"`
+	Member string   `json:"member"`
+	Score  float64  `json:"score"`
+	Raw    *float64 `json:"raw,omitempty"`
+}
+
+func rowOf(r ledger.Row) Row { return Row{r.Member, r.Score, rawOf(r.Score, r.Raw)} }
+
+// rawOf returns a raw score if it is not the one that is shown.
+func rawOf(score, raw float64) *float64 {
+	if raw == score {
+		return nil
+	}
+	return &raw
+}
+
+// raw returns what Redis has.
+func (r *Row) raw() float64 {
+	if r.Raw == nil {
+		return r.Score
+	}
+	return *r.Raw
 }
 
 // Own is a member with what stands next to it. Rank is 1-based; 0: it is not on the board, or
@@ -82,6 +102,7 @@ type Own struct {
 	Neighbours []Row    `json:"neighbours,omitempty"`
 	Ahead      int      `json:"ahead,omitempty"` // of the first of the neighbours, without them of the member
 	Better     *float64 `json:"better,omitempty"`
+	BetterRaw  *float64 `json:"better_raw,omitempty"` // as Raw
 }
 
 // check returns what is wrong with a request.

@@ -87,11 +87,11 @@ func fromMembers(v *ledger.Snapshot, q *Read, current time.Time, final bool, a *
 // fillScores adds the members' scores, on the board or driven out of it.
 func fillScores(v *ledger.Snapshot, q *Read, a *Answer) error {
 	for _, member := range q.Members {
-		score, has, known, err := v.Score(member)
+		row, has, known, err := v.Score(member)
 		if err != nil || !known {
 			return cmp.Or(err, errNotCovered)
 		}
-		a.Own = append(a.Own, Own{Row: Row{member, score}, Scored: has})
+		a.Own = append(a.Own, Own{Row: rowOf(row), Scored: has})
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func fill(ranks *ledger.Ranks, q *Read, a *Answer) (err error) {
 			return err
 		}
 		if q.Ranked && len(a.Entries) > 0 {
-			if a.Ahead, err = ranks.Ahead(a.Entries[0].Score); err != nil {
+			if a.Ahead, err = ranks.Ahead(a.Entries[0].raw()); err != nil {
 				return err
 			}
 		}
@@ -147,29 +147,29 @@ func fill(ranks *ledger.Ranks, q *Read, a *Answer) (err error) {
 func rowsOf(ranks *ledger.Ranks, start, limit int) ([]Row, error) {
 	found, err := ranks.Rows(start, limit)
 	rows := make([]Row, len(found))
-	for i, e := range found {
-		rows[i] = Row{e.Member, e.Score}
+	for i := range found {
+		rows[i] = rowOf(found[i])
 	}
 	return rows, err
 }
 
 // ownOf reads a member with what stands next to it.
 func ownOf(ranks *ledger.Ranks, q *Read, member string) (own Own, err error) {
-	s, err := ranks.Of(member)
-	own = Own{Row: Row{member, s.Score}, Rank: s.Rank}
-	if err != nil || s.Rank == 0 {
+	row, rank, err := ranks.Of(member)
+	own = Own{Row: rowOf(row), Rank: rank}
+	if err != nil || rank == 0 {
 		return own, err
 	}
-	first := s.Score // of the first row whose Ahead is wanted
+	first := row.Raw // of the first row whose Ahead is wanted
 	if q.Around != nil {
-		own.First = max(0, s.Rank-1-*q.Around)
-		if own.Neighbours, err = rowsOf(ranks, own.First, s.Rank+*q.Around-own.First); err != nil {
+		own.First = max(0, rank-1-*q.Around)
+		if own.Neighbours, err = rowsOf(ranks, own.First, rank+*q.Around-own.First); err != nil {
 			return own, err
 		}
-		if len(own.Neighbours) <= s.Rank-1-own.First {
-			return own, fmt.Errorf("%d rows around rank %d", len(own.Neighbours), s.Rank)
+		if len(own.Neighbours) <= rank-1-own.First {
+			return own, fmt.Errorf("%d rows around rank %d", len(own.Neighbours), rank)
 		}
-		first = own.Neighbours[0].Score
+		first = own.Neighbours[0].raw()
 	}
 	if q.Ranked {
 		if own.Ahead, err = ranks.Ahead(first); err != nil {
@@ -177,10 +177,10 @@ func ownOf(ranks *ledger.Ranks, q *Read, member string) (own Own, err error) {
 		}
 	}
 	if q.Gap {
-		if better, ok, err := ranks.Better(s.Score); err != nil {
+		if better, ok, err := ranks.Better(row.Raw); err != nil {
 			return own, err
 		} else if ok {
-			own.Better = &better
+			own.Better, own.BetterRaw = &better.Score, rawOf(better.Score, better.Raw)
 		}
 	}
 	return own, nil

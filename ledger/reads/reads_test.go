@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,36 @@ func TestAnswersEqualRedis(t *testing.T) {
 	}
 }
 
+// TestAnswersHaveWhatIsShown: the score of an answer is the one that is shown, with the raw one, which sidecars rank by,
+// beside it. Answers of a ledger that knows of raw scores alone are read, too.
+func TestAnswersHaveWhatIsShown(t *testing.T) {
+	b := newBoard(t, testkit.SQLKinds[0])
+	b.Form = rankcache.ScoreInteger
+	a, c := wire.TieScore(10, 1, false), wire.TieScore(8, 2, false)
+	b.set(rankcache.Entry{Member: "a", Score: a}, rankcache.Entry{Member: "c", Score: c})
+	read := fmt.Sprintf(`{"reads":[{"board":%q,"limit":2,"members":["c"],"gap":true,"integers":true}]}`, b.Board)
+	resp, err := http.Post(b.client.url, "application/json", strings.NewReader(read))
+	must(t, err)
+	defer resp.Body.Close()
+	var got bytes.Buffer
+	_, err = got.ReadFrom(resp.Body)
+	must(t, err)
+	rows := fmt.Sprintf(`"entries":[{"member":"a","score":10,"raw":%v},{"member":"c","score":8,"raw":%v}]`, a, c)
+	own := fmt.Sprintf(`"own":[{"member":"c","score":8,"raw":%v,"rank":2,"better":10,"better_raw":%v}]`, c, a)
+	if !strings.Contains(got.String(), rows) || !strings.Contains(got.String(), own) {
+		t.Errorf("answered %s, want %s and %s", &got, rows, own)
+	}
+	older := regexp.MustCompile(`"(score|better)":\d+,"(better_)?raw":`).ReplaceAllString(got.String(), `"$1":`)
+	for _, body := range []string{got.String(), older} {
+		answers, err := decode([]byte(body), []Read{{Board: b.Board, Limit: 2, Members: []string{"c"}, Gap: true}})
+		must(t, err)
+		s := answers[0].Own[0].surroundings(false)
+		if diff := cmp.Diff([]rankcache.Entry{{Member: "a", Score: a}, {Member: "c", Score: c}}, entriesOf(answers[0].Entries)); diff != "" || s.Score != c || s.Better != a {
+			t.Errorf("%s is read as %+v, entries (-want +got):\n%s", body, s, diff)
+		}
+	}
+}
+
 // memberOf returns one of 60 members whose bytes sort otherwise than their letters.
 func memberOf(r *rand.Rand) string {
 	return []string{"m", "M", "ü", "z", "\U0001f600", "a b"}[r.IntN(6)] + fmt.Sprint(r.IntN(10))
@@ -142,7 +173,7 @@ func (b *board) compare(r *rand.Rand, i int) {
 	ctx := b.t.Context()
 	order := rankcache.Direction(i % 2)
 	q := rankcache.PageQuery{Board: b.Board, Order: order, Start: r.IntN(70), Limit: r.IntN(20), Member: memberOf(r), Around: r.IntN(6) - 1, Gap: r.IntN(2) == 0,
-		Percentile: r.IntN(2) == 0, Integers: r.IntN(2) == 0}
+		Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(2))}
 	unstamped := cmp.Options{cmpopts.IgnoreFields(rankcache.Stamp{}, "State", "At"), cmpopts.EquateEmpty(), cmpopts.EquateErrors()}
 	equal := func(what string, want, got any) {
 		b.t.Helper()

@@ -13,11 +13,12 @@ import (
 // maxListed is how many differences are listed.
 const maxListed = 1000
 
-// Difference is a member that Redis and the ledger have with different scores; nil: not at all.
+// Difference is a member that Redis and the ledger have with different raw scores; nil: not
+// at all.
 type Difference struct {
 	Member string   `json:"member"`
-	Redis  *float64 `json:"redis"`
-	Ledger *float64 `json:"ledger"`
+	Redis  *float64 `json:"redis_raw"`
+	Ledger *float64 `json:"ledger_raw"`
 }
 
 // Comparison is what a rebuild would change.

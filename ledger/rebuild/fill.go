@@ -3,7 +3,6 @@ package rebuild
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -217,7 +216,7 @@ func (o *orderWriter) add(u *wire.Update) error {
 	number := u.Delta
 	if u.Op == wire.OpSet {
 		if number = u.Score; o.rules.Ties {
-			number = math.Floor(number)
+			number = rankcache.ScoreInteger.Shown(number)
 		}
 	}
 	o.last, o.record = u, wire.AppendOrder(nil, u, number)

@@ -306,7 +306,7 @@ func (f *fixture) wantProved(t testing.TB) {
 
 func allScores(t testing.TB, db *sql.DB, board rankcache.BoardID) func(func(string, float64) bool) {
 	return func(yield func(string, float64) bool) {
-		rows, err := db.QueryContext(t.Context(), "SELECT member, score FROM rank_score WHERE score IS NOT NULL AND board = '"+string(board)+"'")
+		rows, err := db.QueryContext(t.Context(), "SELECT member, raw FROM rank_score WHERE raw IS NOT NULL AND board = '"+string(board)+"'")
 		must(t, err)
 		defer rows.Close()
 		for rows.Next() {

@@ -52,7 +52,7 @@ type Rules struct {
 	OrderLife time.Duration
 	Buckets   int
 	Trimmed   bool // only the best members are in the sorted set
-	Ties      bool // the fraction of a score is its tie-break
+	Ties      bool // the fraction of a raw score is its tie-break
 }
 
 // Origin reads boards from Redis.

@@ -206,7 +206,7 @@ func changeOf(u *wire.Update) *Change {
 	case wire.OpIncr:
 		c.Number = u.Delta
 	case wire.OpSet:
-		c.Number = rankcache.ShownScore(u.Score)
+		c.Number = u.Form.Shown(u.Score)
 	}
 	return c
 }

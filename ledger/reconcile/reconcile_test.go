@@ -44,6 +44,7 @@ type entry struct {
 	op     wire.Op
 	number float64
 	at     int64
+	form   rankcache.ScoreForm
 }
 
 func newScene(t *testing.T, kind string) *scene {
@@ -102,7 +103,7 @@ const board, class, dims = "gift:7:20261122", "gift", `{"zone":"7"}`
 func entries(n int) (all []entry) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
-		e := entry{i%3 == 0, fmt.Sprintf("O-%d é", i), fmt.Sprintf("m%d", random.IntN(1000)), wire.OpIncr, float64(random.IntN(100)), now.Add(-window).UnixMilli() + int64(i)*480_000/int64(n)}
+		e := entry{class: i%3 == 0, order: fmt.Sprintf("O-%d é", i), member: fmt.Sprintf("m%d", random.IntN(1000)), op: wire.OpIncr, number: float64(random.IntN(100)), at: now.Add(-window).UnixMilli() + int64(i)*480_000/int64(n)}
 		if i%10 == 0 {
 			e.op, e.member = wire.OpSet, fmt.Sprintf("s%d", i) // an incr behind a set of its member is not posted
 		}
@@ -138,7 +139,7 @@ func (s *scene) apply(all ...entry) {
 			e := all[n]
 			s.seq++
 			u := &wire.LedgerUpdate{Class: class, Dims: map[string]string{"zone": "7"}, Tag: "20261122",
-				Update: wire.Update{Board: board, Member: e.member, Op: e.op, Run: 1, Seq: s.seq, OrderID: e.order, At: e.at, Delta: e.number, Score: e.number}}
+				Update: wire.Update{Board: board, Member: e.member, Op: e.op, Run: 1, Seq: s.seq, OrderID: e.order, At: e.at, Delta: e.number, Score: e.number, Form: e.form}}
 			if !b.Add(u, 0, s.offset, s.offset+int64(n)) {
 				s.seq--
 				break

@@ -16,7 +16,7 @@ import (
 	"rankcache/wire"
 )
 
-// TestSetsWithFractions: a set of 1.5 is the same on both sides, and one of 2.5 differs.
+// TestSetsWithFractions: a set of 1.5 is the same on both sides, and others differ, that of 1 too.
 func TestSetsWithFractions(t *testing.T) {
 	s := newScene(t, testkit.SQLKinds[0])
 	e := entry{order: "half", member: "m", op: wire.OpSet, number: 1.5, at: now.Add(-5 * time.Minute).UnixMilli()}
@@ -24,8 +24,27 @@ func TestSetsWithFractions(t *testing.T) {
 	s.apply(e)
 	var posted []*wire.LedgerUpdate
 	wantCounts(t, s.compare(s.reconciler(&posted)), map[string]int{})
-	s.exec("UPDATE gifts SET amount = 2.5")
-	wantCounts(t, s.compare(s.reconciler(&posted)), map[string]int{Different: 1})
+	for _, other := range []string{"2.5", "1"} {
+		s.exec("UPDATE gifts SET amount = " + other)
+		wantCounts(t, s.compare(s.reconciler(&posted)), map[string]int{Different: 1})
+	}
+}
+
+// TestSetsOfBoardsWithTies: what the books have is the score that is shown.
+func TestSetsOfBoardsWithTies(t *testing.T) {
+	s := newScene(t, testkit.SQLKinds[0])
+	e := entry{order: "tied", member: "m", op: wire.OpSet, number: 10, at: now.Add(-5 * time.Minute).UnixMilli()}
+	s.write(e)
+	e.number, e.form = wire.TieScore(10, 1, false), rankcache.ScoreInteger
+	s.apply(e)
+	var posted []*wire.LedgerUpdate
+	wantCounts(t, s.compare(s.reconciler(&posted)), map[string]int{})
+	s.exec("UPDATE gifts SET amount = 11")
+	r := s.compare(s.reconciler(&posted))
+	wantCounts(t, r, map[string]int{Different: 1})
+	if got := r.Differences[0].Ledger.String(); got != "set 10" {
+		t.Errorf("the report has %q of the ledger, want the score that is shown", got)
+	}
 }
 
 // TestNoNumberIsBad: a NULL is not posted as a score of 0; a delete needs no number.

@@ -60,5 +60,5 @@ function words(line) {
 const shown = (score) => (score === null ? 'not on the board' : String(score));
 
 function make(d) {
-  return el('li', {}, foreign(d.member, 'id'), `: here ${shown(d.here)}, in Redis ${shown(d.redis)}`);
+  return el('li', {}, foreign(d.member, 'id'), `: raw score here ${shown(d.here_raw)}, in Redis ${shown(d.redis_raw)}`);
 }

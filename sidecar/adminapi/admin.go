@@ -87,7 +87,7 @@ func (st *Status) top(w http.ResponseWriter, r *http.Request) {
 		h.Set("Rankcache-State", a.State.String())
 	}
 	h.Set("Rankcache-Age-Ms", strconv.FormatInt(max(time.Since(a.CurrentAt).Milliseconds(), 0), 10))
-	_, _ = w.Write(apijson.AppendPage(nil, q, limit, &a, apijson.Plain(a.Integers), &j)) // the caller may have left
+	_, _ = w.Write(apijson.AppendPage(nil, q, limit, &a, apijson.Plain(a.Form), &j)) // the caller may have left
 }
 
 // topQuery returns the query and the limit of the request.

@@ -173,9 +173,6 @@ func (b *boardStatus) fill(a *sidecar.Answer) {
 		b.State, _ = stateText(a.State, a.At)
 	}
 	for i, e := range a.Entries {
-		if a.Integers {
-			e.Score = rankcache.ShownScore(e.Score)
-		}
-		b.Top = append(b.Top, rankRow{Rank: a.Start + i + 1, Member: e.Member, Score: e.Score})
+		b.Top = append(b.Top, rankRow{Rank: a.Start + i + 1, Member: e.Member, Score: a.Form.Shown(e.Score)})
 	}
 }

@@ -202,12 +202,12 @@ func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.Boar
 		return 0, a.Err
 	}
 	if r.wantsRows() {
-		if to.List, err = rowsOf(a.Page); err != nil {
+		if to.List, err = rowsOf(&a.Answer); err != nil {
 			return 0, err
 		}
 	}
 	if r.Member != "" && a.Own.Err == nil { // else the list is answered without it
-		mine, err := rowOf(string(r.Member), a.Own.Score, a.Own.Rank)
+		mine, err := rowOf(string(r.Member), a.Form.Shown(a.Own.Score), a.Own.Rank)
 		if err != nil {
 			return 0, err
 		}
@@ -224,11 +224,11 @@ func rowOf(member string, score float64, rank int) (row, error) {
 	return row{Rank: rank, Member: member, Score: shown}, err
 }
 
-func rowsOf(p rankcache.Page) ([]row, error) {
+func rowsOf(p *sidecar.Answer) ([]row, error) {
 	rows := make([]row, len(p.Entries))
 	for i, e := range p.Entries {
 		var err error
-		if rows[i], err = rowOf(e.Member, e.Score, p.Start+i+1); err != nil {
+		if rows[i], err = rowOf(e.Member, p.Form.Shown(e.Score), p.Start+i+1); err != nil {
 			return nil, err
 		}
 	}
@@ -289,7 +289,7 @@ func (h lists) addGroups(ctx context.Context, r *listRequest, kind *rooms.Class,
 		if err != nil {
 			return err
 		}
-		if to.AllGroups, err = rowsOf(page.Page); err != nil {
+		if to.AllGroups, err = rowsOf(&page); err != nil {
 			return err
 		}
 	}
@@ -310,7 +310,7 @@ func (h lists) groupRows(ctx context.Context, q sidecar.Query, groups []wire.Com
 	}
 	rows := make([]row, len(found.Rows))
 	for i, s := range found.Rows {
-		if rows[i], err = rowOf(s.Member, s.Score, s.Rank); err != nil {
+		if rows[i], err = rowOf(s.Member, found.Form.Shown(s.Score), s.Rank); err != nil {
 			return nil, err
 		}
 	}

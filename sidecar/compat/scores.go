@@ -96,16 +96,9 @@ func (h *Handler) topScore(ctx context.Context, body []byte) (any, error) {
 	}
 	rows := make([]itemRow, len(page.Entries))
 	for i, e := range page.Entries {
-		rows[i] = itemRow{e.Member, shown(e.Score, page.Integers), i + 1}
+		rows[i] = itemRow{e.Member, page.Form.Shown(e.Score), i + 1}
 	}
 	return map[string]any{"list": rows}, nil
-}
-
-func shown(score float64, integers bool) float64 {
-	if integers {
-		return rankcache.ShownScore(score)
-	}
-	return score
 }
 
 func (h *Handler) standing(ctx context.Context, board rankcache.BoardID, member string) (rankcache.Standing, error) {
@@ -114,7 +107,7 @@ func (h *Handler) standing(ctx context.Context, board rankcache.BoardID, member 
 		return rankcache.Standing{}, err
 	}
 	s := found.Rows[0]
-	s.Score = shown(s.Score, found.Integers)
+	s.Score = found.Form.Shown(s.Score)
 	return s, nil
 }
 
@@ -159,7 +152,7 @@ func (h *Handler) scores(ctx context.Context, query, member string, one bool) (a
 	}
 	rows := make([]scoreRow, len(page.Entries))
 	for i, e := range page.Entries {
-		rows[i] = scoreRow{e.Member, shown(e.Score, page.Integers), page.Start + i + 1}
+		rows[i] = scoreRow{e.Member, page.Form.Shown(e.Score), page.Start + i + 1}
 	}
 	return map[string]any{"board": board, "total": page.Members, "scores": rows}, nil
 }

@@ -204,7 +204,7 @@ func (k *knownClass) row(running *classPeriod) classRow {
 	for _, op := range k.Ops {
 		row.Ops = append(row.Ops, op.String())
 	}
-	if k.Integers {
+	if k.Form == rankcache.ScoreInteger {
 		row.Score = "integer"
 	}
 	return row

@@ -35,7 +35,7 @@ func (s *encoder) init(r *sidecar.Reader, now func() time.Time, log *slog.Logger
 
 // encoded returns the page with the rows of a, encoded at most once for all callers.
 func (s *encoder) encoded(c *call, p *pages, a *sidecar.Answer) *body {
-	c.args.integers = a.Integers
+	c.args.form = a.Form
 	e := p.entry(&c.args.pageKey)
 	if b := e.valid(); b != nil {
 		return b
@@ -54,7 +54,7 @@ func (s *encoder) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 		buffer := s.buffers.Get().(*[]byte)
 		defer s.buffers.Put(buffer)
 		trend := s.pageTrend(c, page.Entries, nil)
-		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, apijson.Plain(page.Integers).With(trend), &j)
+		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, apijson.Plain(page.Form).With(trend), &j)
 		*buffer = c.appendClass(*buffer, page.Life)
 		fresh := j.Fresh
 		if trend != nil {
@@ -70,7 +70,7 @@ func (s *encoder) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
 func (s *encoder) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
 	j := s.join(c, a.Entries)
 	trend := s.pageTrend(c, a.Entries, nil)
-	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, apijson.Plain(a.Integers).With(trend), &j), a.Life)
+	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, apijson.Plain(a.Form).With(trend), &j), a.Life)
 }
 
 // appendMe appends the caller's own standing and the page's closing brace. If Redis could not
@@ -81,7 +81,7 @@ func (s *encoder) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
 		return apijson.AppendMeError(dst, s.problemOf(err).Code)
 	}
 	j := s.joinMembers(c, me.Member)
-	return apijson.AppendMe(dst, me, seq, apijson.Plain(a.Integers).With(s.ownTrend(c)), &j)
+	return apijson.AppendMe(dst, me, seq, apijson.Plain(a.Form).With(s.ownTrend(c)), &j)
 }
 
 // appendWhole appends a page that is made for this request alone, with the caller.

@@ -19,7 +19,7 @@ type pageKey struct {
 	start, limit int
 	order        rankcache.Direction
 	profiles     bool
-	integers     bool // as in [sidecar.Answer]
+	form         rankcache.ScoreForm // as in [sidecar.Answer]
 	trend        bool
 	class        *rooms.Class // that the page tells of, nil: of none
 	state        periodState  // of the class's period, as in the page

@@ -195,7 +195,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 		return false, nil
 	}
 	key := q.key
-	key.integers = a.Integers
+	key.form = a.Form
 	b := s.pagesOf(&q.query, &a).entry(&key).valid()
 	if b == nil {
 		return false, nil

@@ -192,7 +192,7 @@ func (s services) standings(ctx context.Context, f *found, q sidecar.Query, memb
 	m.ProfilesMissing = int32(j.Missing)
 	rows := make([]*v1.Row, len(got.Rows))
 	for i, row := range got.Rows {
-		rows[i] = rowOf(&row, got.Integers)
+		rows[i] = rowOf(&row, got.Form)
 		if j.Profiles != nil {
 			rows[i].Profile = profileText(j.Profiles[i])
 		}
@@ -201,13 +201,13 @@ func (s services) standings(ctx context.Context, f *found, q sidecar.Query, memb
 }
 
 // rowOf returns a standing without a profile.
-func rowOf(s *rankcache.Standing, integers bool) *v1.Row {
+func rowOf(s *rankcache.Standing, form rankcache.ScoreForm) *v1.Row {
 	row := &v1.Row{Member: s.Member}
 	if s.Rank > 0 {
 		row.Rank = proto.Int64(int64(s.Rank))
 	}
 	if s.Found() {
-		row.Score = proto.Float64(shown(s.Score, integers))
+		row.Score = proto.Float64(form.Shown(s.Score))
 	}
 	return row
 }

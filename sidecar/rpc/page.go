@@ -22,8 +22,8 @@ const maxPages = 16
 // pageKey tells the pages of one top apart.
 type pageKey struct {
 	live.Key
-	start    int
-	integers bool
+	start int
+	form  rankcache.ScoreForm
 }
 
 // page is a page in both formats, each encoded when it is needed first.
@@ -70,7 +70,7 @@ func (s pageMaker) pageOf(f *found, start int, a *sidecar.Answer) *page {
 	if kept == nil {
 		return s.newPage(f, start, a)
 	}
-	key := pageKey{f.Key, start, a.Integers}
+	key := pageKey{f.Key, start, a.Form}
 	key.Room = ""
 	all := kept.Kept(s.slot).(*pages)
 	all.mu.Lock()
@@ -94,7 +94,7 @@ func (s pageMaker) newPage(f *found, start int, a *sidecar.Answer) *page {
 	m.Start, m.Limit = int64(start), int32(f.Limit)
 	j := s.join(f.Profiles, a.Entries)
 	m.ProfilesMissing = int32(j.Missing)
-	m.Rows = rowsOf(a.Entries, start, a.Integers, &j)
+	m.Rows = rowsOf(a.Entries, start, a.Form, &j)
 	return &page{message: m, fresh: j.Fresh}
 }
 
@@ -125,22 +125,15 @@ func head(k *live.Key, source sidecar.Source, s rankcache.Stamp) *v1.Page {
 	return m
 }
 
-func rowsOf(entries []rankcache.Entry, start int, integers bool, j *apijson.Joined) []*v1.Row {
+func rowsOf(entries []rankcache.Entry, start int, form rankcache.ScoreForm, j *apijson.Joined) []*v1.Row {
 	rows := make([]*v1.Row, len(entries))
 	for i := range entries {
-		rows[i] = &v1.Row{Rank: proto.Int64(int64(start + i + 1)), Member: entries[i].Member, Score: proto.Float64(shown(entries[i].Score, integers))}
+		rows[i] = &v1.Row{Rank: proto.Int64(int64(start + i + 1)), Member: entries[i].Member, Score: proto.Float64(form.Shown(entries[i].Score))}
 		if j.Profiles != nil {
 			rows[i].Profile = profileText(j.Profiles[i])
 		}
 	}
 	return rows
-}
-
-func shown(score float64, integers bool) float64 {
-	if integers {
-		return rankcache.ShownScore(score)
-	}
-	return score
 }
 
 // profileText returns a profile as a string of protobuf, which is UTF-8.

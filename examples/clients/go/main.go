@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -38,12 +39,14 @@ type Entry struct {
 
 // Client has the connections: make one for the whole process.
 type Client struct {
-	http  *http.Client
-	redis *redis.Client
+	http     *http.Client
+	redis    *redis.Client
+	integers bool
 }
 
-// NewClient returns a client of the sidecar at a socket's path or a host:port.
-func NewClient(sidecar string, direct *redis.Client) *Client {
+// NewClient returns a client of the sidecar at a socket's path or a host:port. integers tells
+// that the class of the boards has ties or integer scores.
+func NewClient(sidecar string, direct *redis.Client, integers bool) *Client {
 	network := "tcp"
 	if strings.HasPrefix(sidecar, "/") {
 		network = "unix"
@@ -57,7 +60,7 @@ func NewClient(sidecar string, direct *redis.Client) *Client {
 		IdleConnTimeout:     time.Minute, // the sidecar closes after 90 s
 		DisableCompression:  true,        // on one machine it costs more than it saves
 	}
-	return &Client{&http.Client{Transport: transport, Timeout: time.Second}, direct}
+	return &Client{&http.Client{Transport: transport, Timeout: time.Second}, direct, integers}
 }
 
 var errAway = errors.New("the sidecar does not answer")
@@ -109,18 +112,21 @@ func (c *Client) direct(ctx context.Context, board string) (*Page, error) {
 	rows, err := c.redis.ZRangeArgsWithScores(ctx, redis.ZRangeArgs{Key: board, Start: 0, Stop: limit - 1, Rev: true}).Result()
 	page := &Page{Source: "direct"}
 	for _, row := range rows {
+		if c.integers { // the fraction is a tie-break, which the sidecar doesn't show
+			row.Score = math.Floor(row.Score)
+		}
 		page.Entries = append(page.Entries, Entry{row.Member.(string), row.Score})
 	}
 	return page, err
 }
 
 func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: go SIDECAR REDIS BOARD")
+	if len(os.Args) < 4 || len(os.Args) > 5 {
+		fmt.Fprintln(os.Stderr, "usage: go SIDECAR REDIS BOARD [integer]")
 		os.Exit(2)
 	}
 	few := &redis.Options{Addr: os.Args[2], PoolSize: 4, DialTimeout: time.Second, ReadTimeout: time.Second}
-	client := NewClient(os.Args[1], redis.NewClient(few))
+	client := NewClient(os.Args[1], redis.NewClient(few), len(os.Args) == 5)
 	var page *Page
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		next, err := client.Top(context.Background(), os.Args[3], page, lines.Text())

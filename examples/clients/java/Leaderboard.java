@@ -105,8 +105,11 @@ public class Leaderboard {
         return ROW.matcher(json).results().map(m -> new Entry(m.group(1), Double.parseDouble(m.group(2)))).toList();
     }
 
-    /** Reads from Redis itself. In your app its Redis client does this, with a small pool. */
-    static List<Entry> zrevrange(InetSocketAddress redis, String board) throws IOException {
+    /**
+     * Reads from Redis itself. In your app its Redis client does this, with a small pool. With integers
+     * the fraction of a score is a tie-break, which the sidecar doesn't show.
+     */
+    static List<Entry> zrevrange(InetSocketAddress redis, String board, boolean integers) throws IOException {
         try (var conn = new Socket()) {
             conn.connect(redis, 1000);
             conn.setSoTimeout(1000);
@@ -118,7 +121,9 @@ public class Leaderboard {
             var reply = new DataInputStream(new BufferedInputStream(conn.getInputStream()));
             var rows = new ArrayList<Entry>();
             for (int n = length(reply, '*'); n > 0; n -= 2) {
-                rows.add(new Entry(value(reply), Double.parseDouble(value(reply))));
+                var member = value(reply);
+                var score = Double.parseDouble(value(reply));
+                rows.add(new Entry(member, integers ? Math.floor(score) : score));
             }
             return rows;
         }
@@ -142,13 +147,13 @@ public class Leaderboard {
     }
 
     public static void main(String[] args) throws InterruptedException {
-        if (args.length != 3) {
-            System.err.println("usage: Leaderboard SIDECAR REDIS BOARD");
+        if (args.length < 3 || args.length > 4) {
+            System.err.println("usage: Leaderboard SIDECAR REDIS BOARD [integer]");
             System.exit(2);
         }
         int colon = args[1].lastIndexOf(':');
         var redis = new InetSocketAddress(args[1].substring(0, colon), Integer.parseInt(args[1].substring(colon + 1)));
-        var client = new Client(args[0], board -> zrevrange(redis, board));
+        var client = new Client(args[0], board -> zrevrange(redis, board, args.length == 4));
         Page page = null;
         for (var lines = new Scanner(System.in); lines.hasNextLine();) {
             try {

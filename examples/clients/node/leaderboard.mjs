@@ -65,7 +65,8 @@ class Client {
 }
 
 // zrevrange reads from Redis itself. In your app its Redis client does this, with a small pool.
-async function zrevrange(redis, board) {
+// With integers the fraction of a score is a tie-break, which the sidecar doesn't show.
+async function zrevrange(redis, board, integers) {
   const words = ['ZREVRANGE', board, '0', String(limit - 1), 'WITHSCORES'];
   const command = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('');
   const conn = net.connect(address(redis));
@@ -80,15 +81,16 @@ async function zrevrange(redis, board) {
     values.push(reply.toString('utf8', begin, end));
     at = end + 2;
   }
-  return values.flatMap((value, i) => (i % 2 ? [{ member: values[i - 1], score: Number(value) }] : []));
+  const score = integers ? Math.floor : Number;
+  return values.flatMap((value, i) => (i % 2 ? [{ member: values[i - 1], score: score(value) }] : []));
 }
 
-const [sidecar, redis, board] = process.argv.slice(2);
+const [sidecar, redis, board, scores] = process.argv.slice(2);
 if (!board) {
-  console.error('usage: leaderboard.mjs SIDECAR REDIS BOARD');
+  console.error('usage: leaderboard.mjs SIDECAR REDIS BOARD [integer]');
   process.exit(2);
 }
-const client = new Client(sidecar, (b) => zrevrange(redis, b));
+const client = new Client(sidecar, (b) => zrevrange(redis, b, scores === 'integer'));
 let page;
 for await (const line of readline.createInterface({ input: process.stdin })) {
   try {

@@ -4,6 +4,7 @@ such as the writer answers, reads a page that has that write."""
 
 import http.client
 import json
+import math
 import queue
 import socket
 import sys
@@ -71,7 +72,7 @@ class Client:
         if status != 200:  # 403 blocked, 412 write_lost: not for Redis
             raise RuntimeError(f"read {board}: {status}: {body.decode()}")
         page = json.loads(body)
-        entries = [(row["member"], float(row["score"])) for row in page["entries"]]
+        entries = [(row["member"], row["score"]) for row in page["entries"]]
         return Page(page["source"], entries, headers.get("Rankcache-State", ""), headers.get("ETag", ""))
 
     def get(self, path, headers):
@@ -87,19 +88,21 @@ class Client:
             self.pool.put(connection)
 
 
-def zrevrange(address, board):
-    """Reads from Redis itself. In your app its Redis client does this, with a small pool."""
+def zrevrange(address, board, integers):
+    """Reads from Redis itself. In your app its Redis client does this, with a small pool.
+    With integers the fraction of a score is a tie-break, which the sidecar doesn't show."""
     host, port = address.rsplit(":", 1)
     words = ["ZREVRANGE", board, "0", str(LIMIT - 1), "WITHSCORES"]
     command = f"*{len(words)}\r\n" + "".join(f"${len(w.encode())}\r\n{w}\r\n" for w in words)
     with socket.create_connection((host, int(port)), timeout=1) as conn, conn.makefile("rb") as reply:
         conn.sendall(command.encode())
         values = [reply.read(int(reply.readline()[1:]) + 2)[:-2] for _ in range(int(reply.readline()[1:]))]
-    return [(member.decode(), float(score)) for member, score in zip(values[::2], values[1::2])]
+    scores = [math.floor(float(v)) if integers else float(v) for v in values[1::2]]
+    return [(member.decode(), score) for member, score in zip(values[::2], scores)]
 
 
-def main(sidecar, redis, board):
-    client, page = Client(sidecar, lambda b: zrevrange(redis, b)), None
+def main(sidecar, redis, board, scores="number"):
+    client, page = Client(sidecar, lambda b: zrevrange(redis, b, scores == "integer")), None
     for line in sys.stdin:
         try:
             known, page = page, client.top(board, page, line.strip())
@@ -110,6 +113,6 @@ def main(sidecar, redis, board):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit("usage: leaderboard.py SIDECAR REDIS BOARD")
+    if len(sys.argv) not in (4, 5):
+        sys.exit("usage: leaderboard.py SIDECAR REDIS BOARD [integer]")
     main(*sys.argv[1:])

@@ -56,20 +56,8 @@ func (h increments) incrScore(w http.ResponseWriter, r *http.Request, body []byt
 	if err := json.Unmarshal(answer.body.Bytes(), &update); err != nil {
 		return problem{httpserve.Problem{Status: http.StatusInternalServerError, Code: "internal", Title: "Internal error"}}
 	}
-	if h.integers(c) {
-		update.Score = rankcache.ShownScore(update.Score)
-	}
 	writeEnvelope(w, nil, map[string]any{"rank_item": c.Member, "score": update.Score})
 	return nil
-}
-
-// integers reports whether scores of the command's board are shown as integers.
-func (h increments) integers(c *command) bool {
-	kind := h.classes().Class(c.Class)
-	if c.Board != "" {
-		_, kind, _ = h.classes().Board(rankcache.BoardID(c.Board))
-	}
-	return kind != nil && kind.Integers
 }
 
 func writeEnvelope(w http.ResponseWriter, p *httpserve.Problem, data any) {

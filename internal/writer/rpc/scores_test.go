@@ -35,7 +35,7 @@ func client(t *testing.T, b *batches) *connect.Client[v1.PostScoresRequest, v1.P
 }
 
 func TestPostScores(t *testing.T) {
-	b := &batches{answer: `{"results":[{"result":{"v":2,"board":"b","member":"m","op":"incr","delta":2,"score":5.5,"order":"o","at":7,"run":9,"seq":12,"sum":"00","members":3,` +
+	b := &batches{answer: `{"results":[{"result":{"v":2,"board":"b","member":"m","op":"incr","delta":2,"score":5,"raw":5.5,"order":"o","at":7,"run":9,"seq":12,"sum":"00","members":3,` +
 		`"state":"9-12-00","duplicate":true,"fed":[{"board":"c","score":1,"seq":2},{"board":"d","refused":"late"}]}},{"order":"o/x","problem":{"title":"T","status":400,"code":"bad_argument","argument":"op","detail":"D"}}]}`}
 	res, err := client(t, b).CallUnary(t.Context(), connect.NewRequest(&v1.PostScoresRequest{Commands: []*v1.Command{
 		{Board: "b", Member: "m<", Op: "incr", Delta: proto.Float64(2), Order: "o", At: 7},
@@ -45,7 +45,7 @@ func TestPostScores(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &v1.PostScoresResponse{Results: []*v1.Result{
-		{Outcome: &v1.Result_Result{Result: &v1.Applied{Board: "b", Member: "m", Score: 5.5, Seq: 12, State: "9-12-00", Duplicate: true,
+		{Outcome: &v1.Result_Result{Result: &v1.Applied{Board: "b", Member: "m", Score: 5, Seq: 12, State: "9-12-00", Duplicate: true,
 			Fed: []*v1.Fed{{Board: "c", Score: 1, Seq: 2}, {Board: "d", Refused: "late"}}}}},
 		{Outcome: &v1.Result_Problem{Problem: &v1.Problem{Title: "T", Status: 400, Code: "bad_argument", Argument: "op", Detail: "D"}}, Order: "o/x"},
 	}}

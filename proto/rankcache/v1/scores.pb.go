@@ -343,7 +343,7 @@ type Applied struct {
 	Board string `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
 	// The member.
 	Member string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
-	// The member's score after the change; 0 after a delete.
+	// The member's score after the change as reads show it; 0 after a delete.
 	Score float64 `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
 	// The board's seq after the change.
 	Seq uint64 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`
@@ -441,7 +441,7 @@ type Fed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The board.
 	Board string `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
-	// The member's score on it.
+	// The member's score on it as reads show it.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
 	// The board's seq.
 	Seq uint64 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`

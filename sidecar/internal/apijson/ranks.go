@@ -15,8 +15,8 @@ type Ranks struct {
 	Percentile bool
 	Members    int               // of the board
 	Ahead      []rankcache.Ahead // of each row; nil: ranks are places
-	Integers   bool              // scores are shown as integers
-	Trend      *Trend            // nil: not asked for
+	Form       rankcache.ScoreForm
+	Trend      *Trend // nil: not asked for
 }
 
 // Trend is the ranks of members in the period before, or why they can't be read.
@@ -45,11 +45,11 @@ func (r *Ranks) with(t *Trend) *Ranks {
 	return &with
 }
 
-var integers = &Ranks{Integers: true}
+var integers = &Ranks{Form: rankcache.ScoreInteger}
 
 // Plain returns how rows are shown that are ranked by their places.
-func Plain(inIntegers bool) *Ranks {
-	if inIntegers {
+func Plain(f rankcache.ScoreForm) *Ranks {
+	if f == rankcache.ScoreInteger {
 		return integers
 	}
 	return nil
@@ -58,30 +58,30 @@ func Plain(inIntegers bool) *Ranks {
 // RanksOf returns how the rows of a, which answers q, are shown.
 func RanksOf(q *rankcache.PageQuery, a *sidecar.PageAnswer) *Ranks {
 	if !q.Ranked() {
-		return Plain(a.Integers)
+		return Plain(a.Form)
 	}
-	return &Ranks{q.Mode, q.Percentile, a.Members, a.Page.Ahead(a.Ahead, a.Integers), a.Integers, nil}
+	return &Ranks{q.Mode, q.Percentile, a.Members, a.Page.Ahead(a.Ahead, a.Form), a.Form, nil}
 }
 
 // OwnRanks is [RanksOf] for the neighbours of the member, without them for the member.
 func OwnRanks(q *rankcache.PageQuery, a *sidecar.PageAnswer) *Ranks {
 	if !q.Ranked() {
-		return Plain(a.Integers)
+		return Plain(a.Form)
 	}
 	own := &a.Own
 	ahead := []rankcache.Ahead{own.Ahead}
 	if p := neighboursOf(own); len(p.Entries) > 0 {
-		ahead = p.Ahead(own.Ahead, a.Integers)
+		ahead = p.Ahead(own.Ahead, a.Form)
 	}
-	return &Ranks{q.Mode, q.Percentile, own.Members, ahead, a.Integers, nil}
+	return &Ranks{q.Mode, q.Percentile, own.Members, ahead, a.Form, nil}
 }
 
 // StandingRanks returns how standings are shown.
 func StandingRanks(mode rankcache.RankMode, percentile bool, s *sidecar.Standings) *Ranks {
 	if s.Ahead == nil {
-		return Plain(s.Integers)
+		return Plain(s.Form)
 	}
-	return &Ranks{mode, percentile, s.Members, s.Ahead, s.Integers, nil}
+	return &Ranks{mode, percentile, s.Members, s.Ahead, s.Form, nil}
 }
 
 // appendPlace appends the fields of row i; place 0 is a member that is not on the board.
@@ -156,10 +156,10 @@ func appendPlace(dst []byte, rank int, member string, score float64) []byte {
 }
 
 func (r *Ranks) shown(score float64) float64 {
-	if r == nil || !r.Integers {
+	if r == nil {
 		return score
 	}
-	return rankcache.ShownScore(score)
+	return r.Form.Shown(score)
 }
 
 // appendGap appends what the member lacks to the nearest better score. JSON has no

@@ -59,7 +59,7 @@ func nextPage(old *sidecar.Answer, seq uint64, change byte) *sidecar.Answer {
 	case change&7 == 0 && n > 0:
 		a.Entries = a.Entries[:n-1]
 	case change&7 == 1:
-		a.Integers = !a.Integers
+		a.Form = rankcache.ScoreInteger - a.Form
 	case at < n:
 		a.Entries[at] = rankcache.Entry{Member: fixture.Member(int(change & 7)), Score: float64(seq) / 2}
 	case n < 8:

@@ -40,7 +40,7 @@ type version struct {
 	rows       []*Row
 	length     int    // of all rows as JSON
 	head, tail []byte // of the page, before and behind its rows
-	integers   bool
+	form       rankcache.ScoreForm
 	fresh      func() bool // whether its profiles still are; nil: it has none; the loop's
 
 	mu        sync.Mutex // taken last
@@ -69,11 +69,11 @@ type encoding struct {
 // newVersion encodes what was read and is not in old.
 func newVersion(e *encoder, old *version, l *look) *version {
 	a := &l.Answer
-	v := &version{encoder: e, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), integers: a.Integers,
+	v := &version{encoder: e, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), form: a.Form,
 		Meta: Meta{Key: &e.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life}}
 	if old != nil {
 		v.n, v.since = old.n+1, old.since
-		if v.Source != old.Source || v.State.Run != old.State.Run || v.State.Seq < old.State.Seq || v.integers != old.integers {
+		if v.Source != old.Source || v.State.Run != old.State.Run || v.State.Seq < old.State.Seq || v.form != old.form {
 			v.since = v.n
 		}
 	}
@@ -81,7 +81,7 @@ func newVersion(e *encoder, old *version, l *look) *version {
 	if e.key.Profiles {
 		missing, v.ProfilesMissing, v.fresh = l.profiles.Missing, l.profiles.Missing, l.profiles.Fresh
 	}
-	ranks := apijson.Plain(a.Integers)
+	ranks := apijson.Plain(a.Form)
 	for i := range v.rows {
 		var profile []byte
 		if profiles != nil {
@@ -100,11 +100,8 @@ func newVersion(e *encoder, old *version, l *look) *version {
 
 // setRow sets the row i: that of old if it is the same.
 func (v *version) setRow(old *version, i int, e *rankcache.Entry, ranks *apijson.Ranks, profile []byte) {
-	score := e.Score
-	if v.integers {
-		score = rankcache.ShownScore(score)
-	}
-	if old != nil && i < len(old.rows) && old.integers == v.integers {
+	score := v.form.Shown(e.Score)
+	if old != nil && i < len(old.rows) && old.form == v.form {
 		if r := old.rows[i]; r.Score == score && r.Member == e.Member && bytes.Equal(r.Profile(), profile) {
 			v.rows[i] = r
 			return
@@ -164,7 +161,7 @@ func (p Period) Locked(life rankcache.Life) rankcache.Life {
 // is reports whether v was made of the same publication or the same answer, and its profiles are
 // still fresh.
 func (v *version) is(a *sidecar.Answer) bool {
-	return (v.fresh == nil || v.fresh()) && v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.integers == a.Integers
+	return (v.fresh == nil || v.fresh()) && v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.form == a.Form
 }
 
 // equal reports whether clients would see no difference, the time of the answer aside.
