@@ -73,9 +73,9 @@ type Update struct {
 	Board   rankcache.BoardID
 	Member  string
 	Op      Op
+	Form    rankcache.ScoreForm // how Score is shown, where it is known
 	Delta   float64             // the amount that an incr added
 	Score   float64             // the member's raw score after the change; unused by delete and trim
-	Form    rankcache.ScoreForm // how Score is shown, where it is known
 	Seq     uint64              // the board's count of applied changes, this one included
 	Run     uint64              // the life of the board in which Seq counts; 0 with Seq 0
 	Sum     uint64              // the board's checksum after the change, if HasSum is set
