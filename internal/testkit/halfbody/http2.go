@@ -21,12 +21,12 @@ func HTTP2(t testing.TB, addr string, r Request) {
 	const window = 1 << 20 // for all that is sent
 	check(t, c.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window}))
 	check(t, c.WriteWindowUpdate(0, window))
-	c.request(1, r.Method, r.Path, append(r.fields(), [2]string{"content-length", "54"})...)
+	c.request(1, false, r.Method, r.Path, append(r.fields(), [2]string{"content-length", "54"})...)
 	check(t, c.WriteData(1, false, []byte("x")))
 	c.await(1, http2.FrameHeaders)
 	c.await(1, http2.FrameRSTStream)
 	check(t, c.WriteData(1, true, []byte(rest)))
-	c.request(3, http.MethodGet, "/next")
+	c.request(3, true, http.MethodGet, "/next")
 	c.await(3, http2.FrameHeaders)
 }
 
@@ -36,15 +36,15 @@ type client struct {
 	*http2.Framer
 }
 
-// request sends the head of a request; a GET has no body.
-func (c client) request(stream uint32, method, path string, more ...[2]string) {
+// request sends the head of a request; if that ends it, it has no body.
+func (c client) request(stream uint32, ends bool, method, path string, more ...[2]string) {
 	c.t.Helper()
 	var head bytes.Buffer
 	encoder := hpack.NewEncoder(&head)
 	for _, field := range append([][2]string{{":method", method}, {":scheme", "http"}, {":authority", "localhost"}, {":path", path}}, more...) {
 		check(c.t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
-	check(c.t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: head.Bytes(), EndStream: method == http.MethodGet, EndHeaders: true}))
+	check(c.t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: head.Bytes(), EndStream: ends, EndHeaders: true}))
 }
 
 // await reads frames until one of a stream comes.
