@@ -75,5 +75,5 @@ func (c *current) reached(ctx context.Context) error {
 	}
 	defer admin.Close()
 	topic := c.ledger.opts.Topic
-	return positions{ctx, admin}.wait(topic, "the ledger", func() (map[int32]int64, error) { return c.ledger.opts.Store.Offsets(ctx, topic) })
+	return positions{ctx, admin}.wait(topic, "the ledger", func(map[int32]int64) (map[int32]int64, error) { return c.ledger.opts.Store.Offsets(ctx, topic) })
 }

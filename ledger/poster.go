@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
@@ -16,22 +17,26 @@ type Poster struct {
 	client  *kafka.Producer
 	topic   string
 	drained chan struct{}
+
+	mu       sync.Mutex
+	settings kafka.ConfigMap // for other clients, with the newest login
 }
 
 // NewPoster returns a poster, which the caller closes. Settings are librdkafka's. It does not
 // wait for the broker.
 func NewPoster(settings map[string]string, topic string, log *slog.Logger) (*Poster, error) {
-	conf := kafka.ConfigMap{"go.logs.channel.enable": true}
+	given := kafka.ConfigMap{}
 	for key, value := range settings {
-		conf[key] = value
+		given[key] = value
 	}
+	conf := maps.Clone(given)
 	// Acknowledged by all copies, in sequence, and soon given up: the next round posts them.
-	maps.Copy(conf, kafka.ConfigMap{"enable.idempotence": true, "message.timeout.ms": 10000, "linger.ms": 5, "client.id": "rankcache-ledger"})
+	maps.Copy(conf, kafka.ConfigMap{"enable.idempotence": true, "message.timeout.ms": 10000, "linger.ms": 5, "client.id": "rankcache-ledger", "go.logs.channel.enable": true})
 	client, err := kafka.NewProducer(&conf)
 	if err != nil {
 		return nil, fmt.Errorf("kafka producer: %w", err)
 	}
-	p := &Poster{client: client, topic: topic, drained: make(chan struct{})}
+	p := &Poster{client: client, topic: topic, drained: make(chan struct{}), settings: given}
 	go func() {
 		defer close(p.drained)
 		for line := range client.Logs() {
@@ -56,6 +61,9 @@ func (p *Poster) Close() {
 
 // Login has new connections log in with another user and password.
 func (p *Poster) Login(username, password string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settings["sasl.username"], p.settings["sasl.password"] = username, password
 	return p.client.SetSaslCredentials(username, password)
 }
 

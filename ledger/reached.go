@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -34,11 +35,18 @@ func (p *Poster) Reached(ctx context.Context, store *Store, feed Feed, patience 
 		return fmt.Errorf("kafka admin client: %w", err)
 	}
 	defer admin.Close()
-	at := positions{ctx, admin}
-	if err := at.wait(p.topic, "the writers' group "+feed.Writers, func() (map[int32]int64, error) { return at.committed(feed.Writers, p.topic) }); err != nil {
+	group, err := p.group(feed.Writers)
+	if err != nil {
 		return err
 	}
-	return at.wait(feed.Ledger, "the ledger", func() (map[int32]int64, error) { return store.Offsets(ctx, feed.Ledger) })
+	defer group.Close()
+	at := positions{ctx, admin}
+	if err := at.wait(p.topic, "the writers' group "+feed.Writers, func(ends map[int32]int64) (map[int32]int64, error) {
+		return committed(group, feed.Writers, p.topic, ends)
+	}); err != nil {
+		return err
+	}
+	return at.wait(feed.Ledger, "the ledger", func(map[int32]int64) (map[int32]int64, error) { return store.Offsets(ctx, feed.Ledger) })
 }
 
 // positions reads offsets while a call lasts.
@@ -48,13 +56,13 @@ type positions struct {
 }
 
 // wait returns once all of a topic that is there now was read.
-func (p positions) wait(topic, reader string, next func() (map[int32]int64, error)) error {
+func (p positions) wait(topic, reader string, next func(ends map[int32]int64) (map[int32]int64, error)) error {
 	ends, err := p.ends(topic)
 	if err != nil {
 		return err
 	}
 	for tick := time.NewTicker(reachedEvery); ; {
-		at, err := next()
+		at, err := next(ends)
 		if err == nil && passed(at, ends) {
 			tick.Stop()
 			return nil
@@ -105,22 +113,40 @@ func (p positions) ends(topic string) (map[int32]int64, error) {
 	return ends, nil
 }
 
-// committed returns the offsets that a consumer group has committed.
-func (p positions) committed(group, topic string) (map[int32]int64, error) {
-	answer, err := p.admin.ListConsumerGroupOffsets(p.ctx, []kafka.ConsumerGroupTopicPartitions{{Group: group}})
+// group returns a client that joins nothing and reads what a consumer group has committed. The
+// caller closes it. Asked by another client for that, librdkafka crashes when the broker does not
+// coordinate the group any more.
+func (p *Poster) group(name string) (*kafka.Consumer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	conf := maps.Clone(p.settings)
+	conf["group.id"], conf["enable.auto.commit"], conf["log_level"] = name, false, 0
+	client, err := kafka.NewConsumer(&conf)
+	if err != nil {
+		return nil, fmt.Errorf("kafka consumer: %w", err)
+	}
+	return client, nil
+}
+
+// committed returns the offsets that the group of a client has committed.
+func committed(client *kafka.Consumer, group, topic string, parts map[int32]int64) (map[int32]int64, error) {
+	var ask []kafka.TopicPartition
+	for part := range parts {
+		ask = append(ask, kafka.TopicPartition{Topic: &topic, Partition: part})
+	}
+	next := make(map[int32]int64)
+	if len(ask) == 0 {
+		return next, nil
+	}
+	at, err := client.Committed(ask, int(offsetsTime.Milliseconds()))
 	if err != nil {
 		return nil, fmt.Errorf("offsets of the group %s: %w: check that this user may describe it", group, err)
 	}
-	next := make(map[int32]int64)
-	for _, of := range answer.ConsumerGroupsTopicPartitions {
-		for _, part := range of.Partitions {
-			if part.Error != nil {
-				return nil, fmt.Errorf("offset of the group %s: %w", group, part.Error)
-			}
-			if part.Topic != nil && *part.Topic == topic {
-				next[part.Partition] = int64(part.Offset)
-			}
+	for _, part := range at {
+		if part.Error != nil {
+			return nil, fmt.Errorf("offset of the group %s: %w", group, part.Error)
 		}
+		next[part.Partition] = int64(part.Offset)
 	}
 	return next, nil
 }

@@ -126,7 +126,7 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 	port.rooms = rooms
 	health := withStatus(port.handler(), c)
 	for _, l := range listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
+		group.Go(func() error { return httpserve.Serve(ctx, l, health, o.probes(nil), log) })
 	}
 	go hup.reload(ctx, log, o.secrets)
 	log.Info("controlling", "health", listeners.addr("health"), "topic_keep", o.topicKeep, "version", Version)

@@ -26,6 +26,13 @@ type healthPort struct {
 	parts map[string]func(context.Context) any
 }
 
+// probes returns how a health port behaves.
+func (o *commonOptions) probes(hosts []string) httpserve.Config {
+	cfg := httpserve.ForProbes(hosts)
+	cfg.ReadTimeout = o.readTimeout
+	return cfg
+}
+
 func newHealthPort(o *commonOptions, ready *adminapi.Readiness, reg *registry, log *slog.Logger) *healthPort {
 	return &healthPort{commonOptions: o, log: log, ready: ready, registry: reg, started: time.Now()}
 }

@@ -216,7 +216,9 @@ func runLedger(ctx context.Context, o *ledgerOptions, hup hangups, stderr io.Wri
 	group.Go(func() error { return l.ledger.Run(ctx) })
 	group.Go(func() error { l.watchDatabase(ctx); return nil })
 	for _, ln := range l.listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, ln, l.handler(), httpserve.Config{Hosts: o.hosts}, log) })
+		group.Go(func() error {
+			return httpserve.Serve(ctx, ln, l.handler(), httpserve.Config{Hosts: o.hosts, ReadTimeout: o.readTimeout}, log)
+		})
 	}
 	log.Info("keeping the ledger", "http", l.listeners.addr("http"), "database", l.store.Kind(), "topic", o.names.Ledger, "group", o.group, "version", Version)
 	return group.Wait()

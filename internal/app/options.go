@@ -3,6 +3,7 @@ package app
 import (
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
@@ -27,6 +28,8 @@ type commonOptions struct {
 	events     eventRing
 	shown      map[string]any // what rankcache config prints
 	secrets    secrets
+
+	readTimeout time.Duration // of a request over HTTP; 0: the default
 }
 
 func (o *commonOptions) register(flags *pflag.FlagSet) {

@@ -121,10 +121,14 @@ running, sidecars need no cloud credentials: give them --hot-source none.`,
 			return poll(cmd.Context(), o, hup, cmd.ErrOrStderr())
 		},
 	}
-	o.commonOptions.register(cmd.Flags())
-	o.poll.register(cmd.Flags())
-	cmd.Flags().StringVar(&o.health, "health", defaultPollHealth, "`address` of the health port")
+	o.register(cmd.Flags())
 	return cmd
+}
+
+func (o *pollCommandOptions) register(flags *pflag.FlagSet) {
+	o.commonOptions.register(flags)
+	o.poll.register(flags)
+	flags.StringVar(&o.health, "health", defaultPollHealth, "`address` of the health port")
 }
 
 // poll runs the poller until ctx is done.
@@ -158,7 +162,7 @@ func poll(ctx context.Context, o *pollCommandOptions, hup hangups, stderr io.Wri
 	registerProcess(registry, ready)
 	health := newHealthPort(&o.commonOptions, ready, registry, log).handler()
 	for _, l := range listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
+		group.Go(func() error { return httpserve.Serve(ctx, l, health, o.probes(nil), log) })
 	}
 	go hup.reload(ctx, log, o.secrets)
 	log.Info("polling", "health", listeners.addr("health"), "source", o.poll.source, "key", o.names.HotKey(o.poll.verdictInstance()), "version", Version)

@@ -255,7 +255,7 @@ func (r *reconciling) run(ctx context.Context, log *slog.Logger) error {
 	group.Go(func() error { return runner.Run(ctx) })
 	health := newHealthPort(&r.options.commonOptions, ready, registry, log).handler()
 	for _, l := range listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, l, health, httpserve.ForProbes(nil), log) })
+		group.Go(func() error { return httpserve.Serve(ctx, l, health, r.options.probes(nil), log) })
 	}
 	log.Info("reconciling", "health", listeners.addr("health"), "database", r.Store.Kind(), "topic", r.options.names.Commands, "posts", !r.options.dryRun, "version", Version)
 	return group.Wait()

@@ -174,7 +174,7 @@ func (s *Sidecar) callers() connections {
 func (s *Sidecar) startListeners(group *errgroup.Group, ctx context.Context) {
 	metrics := promhttp.HandlerFor(s.shown.gatherer(s.registry), promhttp.HandlerOpts{})
 	handlers := map[string]http.Handler{"admin": adminPort{s}.handler(metrics), "health": adminapi.Health(s.ready, metrics)}
-	configs := map[string]httpserve.Config{"admin": {Hosts: s.options.hosts}, "health": httpserve.ForProbes(s.options.hosts)}
+	configs := map[string]httpserve.Config{"admin": {Hosts: s.options.hosts, ReadTimeout: s.options.readTimeout}, "health": s.options.probes(s.options.hosts)}
 	for _, l := range s.listeners {
 		if handler := handlers[l.flag]; handler != nil {
 			group.Go(func() error { return httpserve.Serve(ctx, l, handler, configs[l.flag], s.log) })

@@ -164,7 +164,7 @@ func (s *Sidecar) buildReader() (err error) {
 	if err != nil {
 		return Usagef("--compat-board: %w", err)
 	}
-	data := httpapi.Config{Hosts: s.options.hosts, Trace: s.trace, Classes: s.rooms.File, Compat: older}
+	data := httpapi.Config{Hosts: s.options.hosts, ReadTimeout: s.options.readTimeout, Trace: s.trace, Classes: s.rooms.File, Compat: older}
 	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.registry)
 	return err
 }

@@ -219,7 +219,7 @@ func (w *Writer) drain() time.Duration {
 }
 
 func (w *Writer) servePosts(ctx context.Context) error {
-	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, HTTP2: true, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
+	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, HTTP2: true, ReadTimeout: w.options.readTimeout, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	// Older forms have their token in the body.
 	handler := compat.New(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.rooms.File)
 	return w.serve(ctx, "scores", leaving(w.ready, w.knowing(handler)), cfg)
@@ -241,7 +241,7 @@ func (w *Writer) serveHealth(ctx context.Context) error {
 	port := newHealthPort(&w.options.commonOptions, w.ready, w.registry, w.log)
 	port.rooms = w.rooms
 	port.parts = map[string]func(context.Context) any{"writer": w.writer.Status}
-	return w.serve(ctx, "health", port.handler(), httpserve.ForProbes(w.options.hosts))
+	return w.serve(ctx, "health", port.handler(), w.options.probes(w.options.hosts))
 }
 
 // serve answers on the listener of a flag, if there is one, until ctx is done and

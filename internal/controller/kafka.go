@@ -2,8 +2,10 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,6 +29,9 @@ const (
 type kafkaClient struct {
 	producer *kafka.Producer
 	admin    *kafka.AdminClient // shares its connections
+	// offsets reads what the writers' group has committed, and joins nothing. Asked by another
+	// client for that, librdkafka crashes when the broker does not coordinate the group any more.
+	offsets  *kafka.Consumer
 	names    wire.Names
 	group    string
 	now      func() time.Time
@@ -50,24 +55,34 @@ func openKafka(o Options) (*kafkaClient, error) {
 	for key, value := range o.Kafka {
 		conf[key] = value
 	}
+	reads := maps.Clone(conf)
+	reads["group.id"], reads["enable.auto.commit"] = o.Group, false
+	c, err := kafka.NewConsumer(&reads)
+	if err != nil {
+		return nil, fmt.Errorf("kafka consumer: %w", err)
+	}
 	conf["acks"], conf["enable.idempotence"] = "all", "false" // an idempotent producer may not return the offset of what it sent again
 	p, err := kafka.NewProducer(&conf)
 	if err != nil {
+		_ = c.Close()
 		return nil, fmt.Errorf("kafka producer: %w", err)
 	}
 	admin, err := kafka.NewAdminClientFromProducer(p)
 	if err != nil {
+		_ = c.Close()
 		p.Close()
 		return nil, fmt.Errorf("kafka admin client: %w", err)
 	}
-	k := &kafkaClient{producer: p, admin: admin, names: o.Names, group: o.Group, now: o.Now, margin: ClockMargin, log: o.Log,
+	k := &kafkaClient{producer: p, admin: admin, offsets: c, names: o.Names, group: o.Group, now: o.Now, margin: ClockMargin, log: o.Log,
 		timesLog: rate.Sometimes{Interval: timesEvery}}
-	logs, events := p.Logs(), p.Events()
-	k.drains.Go(func() {
-		for line := range logs {
-			k.log.Debug(line.Message, "client", line.Name, "fac", line.Tag)
-		}
-	})
+	for _, logs := range []chan kafka.LogEvent{p.Logs(), c.Logs()} {
+		k.drains.Go(func() {
+			for line := range logs {
+				k.log.Debug(line.Message, "client", line.Name, "fac", line.Tag)
+			}
+		})
+	}
+	events := p.Events()
 	k.drains.Go(func() {
 		for ev := range events {
 			k.log.Debug("kafka producer", "event", ev)
@@ -80,6 +95,7 @@ func (k *kafkaClient) close() {
 	_ = k.producer.Purge(kafka.PurgeQueue | kafka.PurgeInFlight) // a marker that is lost is appended again
 	k.admin.Close()
 	k.producer.Close()
+	_ = k.offsets.Close() // it has nothing to leave or commit
 	k.drains.Wait()
 }
 
@@ -91,7 +107,10 @@ func (k *kafkaClient) keepLogin(ctx context.Context, login func(context.Context,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	go func() { defer close(ended); login(ctx, k.producer.SetSaslCredentials) }()
+	set := func(username, password string) error {
+		return errors.Join(k.producer.SetSaslCredentials(username, password), k.offsets.SetSaslCredentials(username, password))
+	}
+	go func() { defer close(ended); login(ctx, set) }()
 	return func() { cancel(); <-ended }
 }
 
@@ -207,23 +226,21 @@ func (k *kafkaClient) committed(ctx context.Context, m *marks) (bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	group := kafka.ConsumerGroupTopicPartitions{Group: k.group}
+	var ask []kafka.TopicPartition
 	for i := range m.next {
-		group.Partitions = append(group.Partitions, kafka.TopicPartition{Topic: &k.names.Commands, Partition: int32(i)})
+		ask = append(ask, kafka.TopicPartition{Topic: &k.names.Commands, Partition: int32(i)})
 	}
-	answer, err := k.admin.ListConsumerGroupOffsets(ctx, []kafka.ConsumerGroupTopicPartitions{group})
+	at, err := k.offsets.Committed(ask, remaining(ctx))
 	if err != nil {
 		return false, fmt.Errorf("offsets of the group %s: %w", k.group, err)
 	}
 	passed := 0
-	for _, of := range answer.ConsumerGroupsTopicPartitions {
-		for _, p := range of.Partitions {
-			if p.Error != nil {
-				return false, fmt.Errorf("offset of the group %s: %w", k.group, p.Error)
-			}
-			if p.Offset >= m.next[p.Partition] {
-				passed++
-			}
+	for _, p := range at {
+		if p.Error != nil {
+			return false, fmt.Errorf("offset of the group %s: %w", k.group, p.Error)
+		}
+		if p.Offset >= m.next[p.Partition] {
+			passed++
 		}
 	}
 	return passed == len(m.next), nil

@@ -84,7 +84,13 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 // followed tells the connection of a request that its head is complete, which is when
 // net/http calls a handler, and when its body is. net/http drops a Content-Length beside
 // chunks, so each chunked request ends its connection.
-func followed(next http.Handler) http.Handler {
+//
+// next gets a copy of the request. In the request itself net/http must find the body that
+// it put there: only of that one it knows whether it was read to its end, and closes the
+// connection if it was not. Otherwise the rest of a body would be its next request.
+//
+// A client that was refused has so long to send the rest of its body.
+func followed(next http.Handler, linger time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := r.Context().Value(connKey{}).(*conn)
 		if len(r.TransferEncoding) > 0 {
@@ -97,10 +103,11 @@ func followed(next http.Handler) http.Handler {
 		}
 		c.enter(ReadingBody)
 		b := &body{ReadCloser: r.Body, conn: c}
-		r.Body = b
-		next.ServeHTTP(w, r)
+		seen := *r
+		seen.Body = b
+		next.ServeHTTP(w, &seen)
 		if b.err == nil {
-			b.linger(w)
+			b.linger(w, linger)
 		}
 	})
 }
@@ -130,15 +137,15 @@ func (b *body) Read(p []byte) (int, error) {
 // A client that was refused may send so much and for so long before the connection is
 // closed.
 const (
-	maxUnread  = 8 << 20 // bytes
-	lingerTime = 2 * time.Second
+	maxUnread  = 8 << 20         // bytes
+	lingerTime = 2 * time.Second // at most as long as a request
 )
 
 // linger sends the answer and reads the rest that the client sends: if the connection were
 // closed with bytes unread, he might lose the answer.
-func (b *body) linger(w http.ResponseWriter) {
+func (b *body) linger(w http.ResponseWriter, limit time.Duration) {
 	control := http.NewResponseController(w)
-	if control.Flush() == nil && control.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+	if control.Flush() == nil && control.SetReadDeadline(time.Now().Add(limit)) == nil {
 		_, _ = io.CopyN(io.Discard, b.ReadCloser, maxUnread) // how it ends does not matter
 	}
 }

@@ -17,15 +17,22 @@ type served struct {
 	addr  string
 	begun chan string   // the path of each request that a handler has
 	held  chan struct{} // ends the requests for /held
+	next  http.Handler
 }
 
+// serve copies each body back.
 func serve(t *testing.T, cfg Config) *served {
+	t.Helper()
+	return serveWith(t, cfg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+}
+
+func serveWith(t *testing.T, cfg Config, next http.Handler) *served {
 	t.Helper()
 	ln, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{ln.Addr().String(), make(chan string, 1000), make(chan struct{})}
+	s := &served{ln.Addr().String(), make(chan string, 1000), make(chan struct{}), next}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, ln, s, cfg, failOnWarn(t)) }()
@@ -47,7 +54,7 @@ func (s *served) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/held" {
 		<-s.held
 	}
-	_, _ = io.Copy(w, r.Body)
+	s.next.ServeHTTP(w, r)
 }
 
 // failOnWarn is a log that fails the test on warnings: servers report there what

@@ -26,7 +26,7 @@ const MaxHeader = 8 << 10
 // Defaults of [Serve].
 const (
 	DefaultMaxConns     = 64
-	DefaultReadTimeout  = 5 * time.Second
+	DefaultReadTimeout  = 5 * time.Second  // of heads, too
 	DefaultWriteTimeout = 90 * time.Second // a CPU profile takes 30 s by default
 	DefaultIdleTimeout  = 30 * time.Second
 	// DefaultDrainTimeout is longer than the five seconds for which net/http lets
@@ -43,7 +43,7 @@ type Config struct {
 	// loopback, beside localhost and the loopback addresses.
 	Hosts        []string
 	MaxConns     int           // at so many, one gives way to each new one, in the order of [Stage]
-	HeadTimeout  time.Duration // default: ReadTimeout
+	HeadTimeout  time.Duration // of a request
 	ReadTimeout  time.Duration // a whole request
 	WriteTimeout time.Duration
 	IdleTimeout  time.Duration
@@ -88,11 +88,11 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, cfg Config, log
 func newServer(h http.Handler, cfg Config, log *slog.Logger) *http.Server {
 	read := cmp.Or(cfg.ReadTimeout, DefaultReadTimeout)
 	srv := &http.Server{
-		Handler: followed(h), ConnContext: withConn, ConnState: answered,
+		Handler: followed(h, min(lingerTime, read)), ConnContext: withConn, ConnState: answered,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		MaxHeaderBytes:    MaxHeader - 4096, // net/http adds 4096 of its own
 		ReadTimeout:       read,
-		ReadHeaderTimeout: cmp.Or(cfg.HeadTimeout, read),
+		ReadHeaderTimeout: cmp.Or(cfg.HeadTimeout, DefaultReadTimeout),
 		WriteTimeout:      cmp.Or(cfg.WriteTimeout, DefaultWriteTimeout),
 		IdleTimeout:       cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout),
 	}

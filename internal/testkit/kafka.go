@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -247,4 +248,25 @@ func Committed(ctx context.Context, cl *kgo.Client, group, topic string, partiti
 		}
 	}
 	return n, nil
+}
+
+// LoseGroups has a broker answer questions for the offsets of groups as one that does not coordinate them any more, for so many times.
+func LoseGroups(broker *servers.Kfake, times int64) {
+	const notCoordinator = 16
+	var asked atomic.Int64
+	broker.ControlKey(int16(kmsg.OffsetFetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		if asked.Add(1) > times {
+			return nil, nil, false
+		}
+		req := r.(*kmsg.OffsetFetchRequest)
+		res := req.ResponseKind().(*kmsg.OffsetFetchResponse)
+		res.ErrorCode = notCoordinator
+		for _, of := range req.Groups {
+			group := kmsg.NewOffsetFetchResponseGroup()
+			group.Group, group.ErrorCode = of.Group, notCoordinator
+			res.Groups = append(res.Groups, group)
+		}
+		return res, nil, true
+	})
 }

@@ -1,0 +1,32 @@
+package ledger
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"rankcache/internal/testkit"
+)
+
+// TestCoordinatorMoves: the broker that is asked for the writers' offsets does not coordinate
+// their group any more, as after each restart of a broker.
+func TestCoordinatorMoves(t *testing.T) {
+	broker, topic := testkit.Kfake(t), testkit.Name(t)
+	testkit.CreateTopic(t, broker.Addr(), topic, 1, nil)
+	testkit.Produce(t, broker.Addr(), &kgo.Record{Topic: topic, Value: []byte("x")})
+	writer := testkit.KafkaClient(t, broker.Addr(), kgo.ConsumerGroup(topic), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err := writer.CommitRecords(t.Context(), writer.PollFetches(t.Context()).Records()...); err != nil {
+		t.Fatal(err)
+	}
+	poster, err := NewPoster(map[string]string{"bootstrap.servers": broker.Addr()}, topic, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer poster.Close()
+	testkit.LoseGroups(broker, 3)
+	if err := poster.Reached(t.Context(), newStore(t, testkit.Database(t, "postgres")), Feed{Writers: topic, Ledger: topic + "-ledger"}, time.Minute); err != nil {
+		t.Error(err)
+	}
+}
