@@ -81,9 +81,7 @@ const fullDisk = 24 << 20
 
 // The database's disk is full: the ledger waits until there is more, and every change is there once.
 func TestDatabaseFillsItsDisk(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("filling a disk takes 300,000 rows: RANKCACHE_FULL=1 has them")
-	}
+	testkit.FullOnly(t, "filling a disk takes 300,000 rows")
 	for _, kind := range testkit.SQLKinds {
 		t.Run(kind, func(t *testing.T) {
 			options := servers.SQLOptions{}
@@ -117,9 +115,7 @@ func TestDatabaseFillsItsDisk(t *testing.T) {
 
 // The broker that leads a partition of the ledger's topic dies: another goes on, and every change is there once.
 func TestLedgerTopicLosesALeader(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("three brokers take 20 s: RANKCACHE_FULL=1 has them")
-	}
+	testkit.FullOnly(t, "three brokers take 20 s")
 	brokers := testkit.StartKafkaCluster(t, 3, map[string]string{"min.insync.replicas": "2"})
 	s := newStore(t, testkit.Database(t, "postgres"))
 	load(t, s, strings.Join(brokers.Addrs(), ","), 3, 2000, func(l *loaded) {

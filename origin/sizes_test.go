@@ -89,9 +89,7 @@ func TestSizes(t *testing.T) {
 }
 
 func TestSizesInCluster(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("a cluster of its own: only in full size (RANKCACHE_FULL=1)")
-	}
+	testkit.FullOnly(t, "a cluster of its own")
 	client, err := Dial(Options{Mode: ModeCluster, URL: "redis://" + startCluster(t, false).masters[0].Addr(), Timeout: testTimeout})
 	must(t, err)
 	t.Cleanup(func() { client.Close() })

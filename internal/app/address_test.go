@@ -143,6 +143,7 @@ func TestUnknownCommands(t *testing.T) {
 
 // TestTLSToAPlainRedis: the library only reports that a first record is none.
 func TestTLSToAPlainRedis(t *testing.T) {
+	t.Parallel()
 	addr := testkit.StartRedis(t, servers.RedisOptions{}).Addr()
 	for _, mode := range []string{"single", "cluster"} {
 		cmd, o := newPollCommand(), &pollCommandOptions{}

@@ -107,6 +107,7 @@ func TestBigAsText(t *testing.T) {
 
 // TestBigEndsAtItsLimit: and only then prints that there may be larger ones.
 func TestBigEndsAtItsLimit(t *testing.T) {
+	t.Parallel()
 	addr, _ := newBigRedis(t)
 	for limit, complete := range map[string]bool{"200": false, "1000000": true, "0": true} {
 		out, errs, exit := findBig(t, addr, "--limit", limit, "-o", "json")

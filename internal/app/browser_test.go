@@ -15,7 +15,39 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// tab is a page in a Chromium of its own, which ends with the test.
+// browser is the Chromium that the package's tests share, each with windows of its own.
+var browser struct {
+	start sync.Once
+	ctx   context.Context
+	end   func()
+}
+
+// openBrowser starts the Chromium with the first test that needs it.
+func openBrowser(t *testing.T) context.Context {
+	t.Helper()
+	path := testkit.Chromium(t)
+	browser.start.Do(func() {
+		allocator, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU)...)
+		browser.ctx, _ = chromedp.NewContext(allocator)
+		browser.end = end // waits until the process has gone
+		must(t, chromedp.Do(browser.ctx))
+	})
+	if browser.ctx == nil {
+		t.Fatal("the browser did not start: see the first test that wanted it")
+	}
+	return browser.ctx
+}
+
+// endBrowser ends the Chromium if a test has started it.
+func endBrowser() error {
+	if browser.end != nil {
+		browser.end()
+	}
+	return nil
+}
+
+// tab is a page in a window with a profile of its own, which closes with the test.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -27,10 +59,7 @@ type tab struct {
 // openTab opens a page as wide as a desk's screen.
 func openTab(t *testing.T, url string) *tab {
 	t.Helper()
-	allocator, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(testkit.Chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()))...)
-	t.Cleanup(end) // waits until the process has gone, after the next one stopped it
-	ctx, cancel := chromedp.NewContext(allocator)
+	ctx, cancel := chromedp.NewContext(openBrowser(t), chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	p := &tab{t: t, ctx: ctx}
 	messages := chromedp.Console(ctx)

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		Main(NewCommand())
 		return
 	}
-	testkit.Main(m)
+	testkit.Main(m, endBrowser)
 }
 
 // child is a rankcache process of a test.

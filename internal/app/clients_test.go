@@ -30,6 +30,7 @@ const recipes = "../../examples/clients/"
 // TestClientRecipes runs the programs of docs/CLIENTS.md against a sidecar that is killed and
 // started again, and against one that fails a request now and then, or stalls.
 func TestClientRecipes(t *testing.T) {
+	testkit.FullOnly(t, "programs in four languages, and a sidecar that is killed")
 	h := newFixture(t)
 	h.give(t, h.star, 3)
 	socket, addr := filepath.Join(t.TempDir(), "s"), freePorts(t, "data")["data"]

@@ -31,6 +31,7 @@ func compared(t *testing.T, c *boardComparer, id rankcache.BoardID) (last compar
 }
 
 func TestCompareFindsEachDifference(t *testing.T) {
+	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2})
 	t.Cleanup(func() { client.Close() })
 	id, boards := rankcache.BoardID(testkit.Name(t)), localboard.NewBoards()

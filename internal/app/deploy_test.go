@@ -259,6 +259,7 @@ func TestManifestsRoomsAreGood(t *testing.T) {
 
 // TestManifestsProbesAnswer asks every probe of the command that its container runs.
 func TestManifestsProbesAnswer(t *testing.T) {
+	t.Parallel()
 	children := startAll(t)
 	for _, c := range manifestContainers(t) {
 		if len(c.probes) < 2 {

@@ -19,6 +19,7 @@ import (
 // What doctor asks for must be all that serve and write need: with just these
 // commands granted, they do their work and Redis refuses nothing.
 func TestCommandsThatDoctorWantsAreEnough(t *testing.T) {
+	t.Parallel()
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer admin.Close()

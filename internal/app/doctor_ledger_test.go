@@ -14,9 +14,11 @@ import (
 
 // With a database, doctor checks the server, the tables, the rights and the topic.
 func TestDoctorOnTheLedger(t *testing.T) {
+	t.Parallel()
 	brokers := testkit.Kafka(t)
 	for _, kind := range testkit.SQLKinds {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			database, topic, commands := testkit.Database(t, kind), testkit.Name(t), testkit.Name(t)
 			at := func(database string) (map[string]doctor.Finding, string) {
 				found, _, text := examine(t, "--redis", "redis://"+testkit.Redis(t), "--kafka", brokers, "--database", database,

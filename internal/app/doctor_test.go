@@ -70,6 +70,7 @@ func superHotRooms(t *testing.T, boards ...string) string {
 }
 
 func TestDoctorFindsNothingWrong(t *testing.T) {
+	t.Parallel()
 	board := testkit.Name(t)
 	brokers := testkit.Kafka(t)
 	testkit.CreateTopic(t, brokers, "update_cache_"+board, 1, map[string]string{"retention.ms": "-1"})
@@ -91,6 +92,7 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 }
 
 func TestDoctorOnRedis(t *testing.T) {
+	t.Parallel()
 	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
@@ -125,6 +127,7 @@ func TestDoctorOnRedis(t *testing.T) {
 		"not this user": {"redis://nobody:hush-hush@" + server.Addr(), "single", map[string]string{"redis": "fail: refuses the user or the password"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for a Kafka that is not there
 			found, code, text := examine(t, "--redis", c.url, "--redis-mode", c.mode, "--kafka", "127.0.0.1:1", "--timeout", "1s")
 			for check, want := range c.want {
 				expect(t, found, check, want)
@@ -150,6 +153,7 @@ func silence(t *testing.T) string {
 }
 
 func TestDoctorOnKafka(t *testing.T) {
+	t.Parallel()
 	brokers, cache := testkit.RealKafka(t), "redis://"+testkit.Redis(t)
 	kept, short, cut, missing := testkit.Name(t), testkit.Name(t), testkit.Name(t), testkit.Name(t)
 	testkit.CreateTopic(t, brokers, "update_cache_"+kept, 1, map[string]string{"cleanup.policy": "compact"})
@@ -193,6 +197,7 @@ func TestDoctorOnKafka(t *testing.T) {
 
 // Classes set at run time have topics, and commands that can be late, as those of the file.
 func TestDoctorKnowsClassesSetAtRunTime(t *testing.T) {
+	t.Parallel()
 	brokers, key, commands := testkit.Kafka(t), testkit.Name(t), testkit.Name(t)
 	class := "c" + strings.ToLower(key[len(key)-8:])
 	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t)})
@@ -272,6 +277,7 @@ func TestDoctorRefusesWrongSettings(t *testing.T) {
 }
 
 func TestDoctorSeesTheSidecarBehindTakenPorts(t *testing.T) {
+	t.Parallel()
 	taken := silence(t)
 	found, _, _ := examine(t, "--redis", "redis://127.0.0.1:1", "--kafka", "127.0.0.1:1", "--timeout", "1s", "--data", taken)
 	expect(t, found, "ports", "fail: --data")
@@ -281,6 +287,7 @@ func TestDoctorSeesTheSidecarBehindTakenPorts(t *testing.T) {
 
 // The profile service, the collector and the folders are tried as serve uses them.
 func TestDoctorOnServicesAndFolders(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Pointer[string]
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -29,6 +29,7 @@ import (
 // end Redis has the sum of the commands, and so have a sidecar that ran all along and
 // one that was started later.
 func TestNothingIsLostWhenWritersAreKilled(t *testing.T) {
+	testkit.FullOnly(t, "a million commands and 20 lives of writers")
 	size := 10
 	if testkit.Full() {
 		size = 1

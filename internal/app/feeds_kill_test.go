@@ -80,9 +80,7 @@ func (l *feedLoad) produce(t *testing.T, ctx context.Context, topic string) {
 // Kafka and as posts: every board has each increment exactly once. Its sessions outlast the test, so the
 // restarted writer goes on only because the group knows it.
 func TestFeedsSurviveKilledWriters(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("20 lives of a writer take half a minute: RANKCACHE_FULL=1 has them")
-	}
+	testkit.FullOnly(t, "20 lives of a writer take half a minute")
 	topic, at := testkit.Name(t), time.Now()
 	file := filepath.Join(t.TempDir(), "rooms.yaml")
 	must(t, os.WriteFile(file, []byte(feedClasses), 0o644))

@@ -93,6 +93,7 @@ func refused(a answer) bool {
 // Redis knows is refused as such; all without touching readiness, and with Redis
 // back as if nothing had been.
 func TestAnswersWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
 	d := newDegraded(t)
 	for _, b := range []rankcache.BoardID{d.star, d.hot, d.small} {
 		d.give(t, b, 3)
@@ -139,6 +140,7 @@ func TestAnswersWhileRedisIsAway(t *testing.T) {
 // hot boards as the one before had them, also after another restart, as old as they are and
 // not longer than they may be; with Redis back they are refreshed.
 func TestHotPagesSurviveARestart(t *testing.T) {
+	t.Parallel()
 	d := newDegraded(t)
 	d.give(t, d.hot, 3)
 	dir := t.TempDir()
@@ -174,6 +176,7 @@ func TestHotPagesSurviveARestart(t *testing.T) {
 // file of the one before, at once and as old as it is, and is ready; with Redis
 // back the board is compared and current again.
 func TestStartWithoutRedis(t *testing.T) {
+	t.Parallel()
 	d := newDegraded(t)
 	d.give(t, d.star, 5)
 	dir := filepath.Join(t.TempDir(), "boards")

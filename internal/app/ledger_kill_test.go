@@ -18,6 +18,7 @@ import (
 
 // TestLedgerIsKilled kills the ledger again and again while changes come: no row is lost or doubled.
 func TestLedgerIsKilled(t *testing.T) {
+	testkit.FullOnly(t, "a ledger is killed again and again")
 	kills, kinds := 5, testkit.SQLKinds[:1]
 	if testkit.Full() {
 		kills, kinds = 50, testkit.SQLKinds

@@ -20,6 +20,7 @@ func fromLedger(a answer) bool { return a.status == http.StatusOK && a.source ==
 // kept copies as without, then the ledger, then nothing, and with Redis back as if nothing had
 // been.
 func TestLedgerAnswersWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
 	topic := testkit.Name(t)
 	d := newDegraded(t, "--ledger", "all", "--topic-ledger", topic, "--ledger-partitions", "2")
 	for _, b := range []rankcache.BoardID{d.star, d.hot, d.small} {

@@ -20,6 +20,7 @@ import (
 // TestLedgerKeepsWhatIsPosted: what a writer has answered is in both kinds of database, and
 // the ledger's own check finds what is not.
 func TestLedgerKeepsWhatIsPosted(t *testing.T) {
+	t.Parallel()
 	topic := testkit.Name(t)
 	h := newFixture(t, "--ledger", "all", "--topic-ledger", topic, "--ledger-partitions", "2")
 	h.give(t, h.star, 3)
@@ -60,6 +61,7 @@ func spoil(t *testing.T, url, board string) {
 
 // TestRedisTellsWhichChangeItHas: the record of an order decides which of two rows is lost.
 func TestRedisTellsWhichChangeItHas(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	var u wire.Update
 	testkit.Eventually(t, time.Minute, func() error { // the producer needs a moment at the start

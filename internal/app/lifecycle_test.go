@@ -22,6 +22,7 @@ import (
 // TestProbesInEveryState: each probe's answer while the sidecar starts, is ready
 // and stops.
 func TestProbesInEveryState(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 2)
 	s := h.serve(t, "--give-up-after", "5s", "--drain", "10s", "--kafka", "127.0.0.1:1") // no broker there
@@ -98,6 +99,7 @@ func TestSignalsTogetherAreOne(t *testing.T) {
 // TestStopUnderLoad: from SIGTERM to the end of the drain no request fails, one
 // that was begun before the end is finished after it, and the exit code is 0.
 func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 5)
 	h.give(t, h.small, 3)
@@ -198,6 +200,7 @@ func (b *begun) finish(t *testing.T, want string) {
 // TestGroupsAtTheBroker: a sidecar has no consumer group, running or stopped, and
 // a writer that is stopped has left its own.
 func TestGroupsAtTheBroker(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 2)
 	s := h.serve(t, "--drain", "0s")

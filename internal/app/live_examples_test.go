@@ -25,6 +25,7 @@ const liveExamples = "../../examples/live/"
 // TestLiveExamples runs the programs of examples/live and examples/webapp against a sidecar that
 // is killed and started again, and the programs against a script of events.
 func TestLiveExamples(t *testing.T) {
+	testkit.FullOnly(t, "programs in four languages, and a sidecar that is killed")
 	h := newFixture(t)
 	h.give(t, h.star, 3)
 	addr := freePorts(t, "rpc")["rpc"]

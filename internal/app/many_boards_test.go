@@ -19,6 +19,7 @@ import (
 // TestManyBoards holds what operators are given of thousands of boards within bounds: metric
 // series, bytes of /status and nodes of the page.
 func TestManyBoards(t *testing.T) {
+	t.Parallel()
 	testkit.Chromium(t) // before anything is started for it
 	const boards = 2000
 	s := serveMany(t, boards)

@@ -15,6 +15,7 @@ import (
 // TestBoardsBeyondTheBudgetAreAnsweredByRedis: with room for two boards the third
 // is refused, reported, answered by Redis, and opens when one of the two goes.
 func TestBoardsBeyondTheBudgetAreAnsweredByRedis(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	third := rankcache.BoardID(testkit.Name(t))
 	h.nameRooms(t, h.star, h.small, third)
@@ -44,6 +45,7 @@ func TestBoardsBeyondTheBudgetAreAnsweredByRedis(t *testing.T) {
 
 // TestARefusedBoardMayBecomeHot by its own traffic, as any other.
 func TestARefusedBoardMayBecomeHot(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 3)
 	s := h.serve(t, "--memory-budget", "1KiB", "--hot-promote-rate", "5")
@@ -63,6 +65,7 @@ func TestARefusedBoardMayBecomeHot(t *testing.T) {
 // TestReadinessWaitsForBoardsThatOnlyRedisNames: the file names a room and Redis
 // its boards; the sidecar is not ready before they are open.
 func TestReadinessWaitsForBoardsThatOnlyRedisNames(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 3)
 	client := h.redis(t)
@@ -81,6 +84,7 @@ func TestReadinessWaitsForBoardsThatOnlyRedisNames(t *testing.T) {
 
 // TestASidecarWithoutRoomsIsReady though there is nothing that it follows.
 func TestASidecarWithoutRoomsIsReady(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	s := h.serve(t, "--rooms", "")
 	s.WaitReady(time.Minute)

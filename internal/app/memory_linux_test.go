@@ -51,6 +51,7 @@ func memoryCases() []memoryCase {
 // the others are answered by Redis, also after all were filled again; the kernel does not
 // kill it, and the garbage collector does not run all the time.
 func TestMemoryStaysUnderTheLimit(t *testing.T) {
+	testkit.FullOnly(t, "boards of 128 MiB and more take minutes and all of the machine")
 	binary := filepath.Join(t.TempDir(), "rankcache")
 	if out, err := exec.Command("go", "build", "-o", binary, "rankcache/cmd/rankcache").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -16,6 +16,7 @@ import (
 // TestMetricsAreNamedWell holds what real processes tell against Prometheus's
 // rules for names, units and help.
 func TestMetricsAreNamedWell(t *testing.T) {
+	t.Parallel()
 	children := startAll(t)
 	ask(t, children["serve"], 1)
 	for command, c := range children {
@@ -80,6 +81,7 @@ func knownMetrics(t *testing.T) map[string]bool {
 // One line per change of state and none per request: a log that grows with the
 // traffic fills disks on the very evenings that matter.
 func TestRequestsLeaveTheLogAsItIs(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 3)
 	c := h.serve(t, "--hot=false") // a board that gets hot is a change of state

@@ -18,6 +18,7 @@ const statusAsked = `performance.getEntriesByType('resource').filter((e) => e.na
 
 // TestOperatorLive looks at the live top with streams and without.
 func TestOperatorLive(t *testing.T) {
+	t.Parallel()
 	testkit.Chromium(t)
 	h := newFixture(t)
 	h.give(t, h.star, 3)

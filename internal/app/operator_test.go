@@ -29,6 +29,7 @@ const foreignText = `"><img src=x onerror="window.struck=1"><b>`
 
 // TestOperatorPage drives the page in Chromium on the real sidecar.
 func TestOperatorPage(t *testing.T) {
+	t.Parallel()
 	testkit.Chromium(t) // before anything is started for it
 	nicks := serveNicks(t, `<script>window.struck=1</script>`+foreignText)
 	h := newFixture(t)
@@ -312,6 +313,7 @@ func (p *tab) checkLost(t *testing.T, s *child) {
 // TestLamps takes Redis away and looks at the page: what is not known any more is not shown
 // as good.
 func TestLamps(t *testing.T) {
+	t.Parallel()
 	testkit.Chromium(t)
 	o := newOutage(t)
 	o.await(serviceProfiles, adminapi.DependencyOK, nothingMore)
@@ -367,6 +369,7 @@ const lowContrast = `(() => {
 // TestReplayBarMoves lets the broker answer one fetch after the other and looks
 // at the bar in between.
 func TestReplayBarMoves(t *testing.T) {
+	t.Parallel()
 	testkit.Chromium(t)
 	const updates, batch = 20_000, 100
 	broker, err := servers.StartKfake(kfake.NumBrokers(1))

@@ -20,6 +20,7 @@ import (
 // back with its seq and its state, from a super-hot and from a small board, while others read
 // the same boards: the answer always has the write.
 func TestOwnWritesAreRead(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 2)
 	h.give(t, h.small, 2)
@@ -104,6 +105,7 @@ func (h *fixture) ownWrite(t *testing.T, s *child, board rankcache.BoardID, memb
 // as after a failover. No read with the state of a lost write is answered as if it were
 // there, by Redis or by the local copy, while that of a later write is.
 func TestLostWritesAreNotRead(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 2)
 	h.give(t, h.small, 2)

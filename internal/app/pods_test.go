@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rankcache/internal/testkit"
 )
 
 // pod is a sidecar and the sample app as a kubelet runs them: the app starts when the sidecar is ready, and
@@ -70,6 +72,7 @@ func (s *service) any() string {
 // Service when it is ready, then an old one is deleted in the kubelet's order: the app's preStop hook, during which callers
 // still come, SIGTERM to the app, and to the sidecar when the app has ended. Callers come with new connections and with kept ones.
 func TestRolledOutPodsRefuseNoCaller(t *testing.T) {
+	testkit.FullOnly(t, "the rollout of two pods takes half a minute")
 	h := newFixture(t)
 	h.give(t, h.star, 5)
 	old := []*pod{h.startPod(t), h.startPod(t)}
@@ -95,6 +98,7 @@ func TestRolledOutPodsRefuseNoCaller(t *testing.T) {
 // TestCrashedSidecarFailsNoRead kills the sidecar under an app that reads as docs/CLIENTS.md advises, and starts it
 // again at once, as a kubelet does after the first crash.
 func TestCrashedSidecarFailsNoRead(t *testing.T) {
+	testkit.FullOnly(t, "three crashes under the clients of the documentation")
 	h := newFixture(t)
 	h.give(t, h.star, 3)
 	rows := h.rows(t)

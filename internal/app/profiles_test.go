@@ -17,6 +17,7 @@ import (
 // TestProfilesAreJoinedAndDropped runs the real sidecar before a profile
 // service.
 func TestProfilesAreJoinedAndDropped(t *testing.T) {
+	t.Parallel()
 	service, url, err := nicks.Serve(false)
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +68,7 @@ func (c *child) drop(t *testing.T, member, token string) (int, string) {
 // TestHotCommand heats a small board of the real sidecar and looks at it with
 // rankcache hot.
 func TestHotCommand(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.small, 3)
 	s := h.serve(t, "--hot-promote-rate", "5")

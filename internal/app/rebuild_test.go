@@ -23,6 +23,7 @@ import (
 // TestRebuild: the command writes a board anew that was changed by hand, and one that is gone;
 // an open sidecar follows, and goes on with what is posted then.
 func TestRebuild(t *testing.T) {
+	t.Parallel()
 	topic := testkit.Name(t)
 	h := newFixture(t, "--ledger", "all", "--topic-ledger", topic, "--ledger-partitions", "1")
 	h.give(t, h.star, 20)

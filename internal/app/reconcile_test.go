@@ -21,6 +21,7 @@ import (
 // TestReconcilePostsWhatIsMissing: an order that only the books have goes through the writer into Redis and the ledger, once;
 // what differs otherwise stays as it is. Running on finds the same.
 func TestReconcilePostsWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	topic := testkit.Name(t)
 	h := newFixture(t, "--ledger", "all", "--topic-ledger", topic, "--ledger-partitions", "2")
 	h.give(t, h.small, 1)

@@ -106,9 +106,7 @@ func (f *failover) points(board rankcache.BoardID) (points int) {
 // TestFailoverLosesNothing: a master that dies with 1,000 acknowledged increments that no replica has gets
 // each of them again, once, while others go on; the sidecar and the ledger agree with it.
 func TestFailoverLosesNothing(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("two failovers take half a minute: RANKCACHE_FULL=1 has them")
-	}
+	testkit.FullOnly(t, "two failovers take half a minute")
 	for _, kind := range testkit.SQLKinds {
 		t.Run(kind, func(t *testing.T) { newFailover(t, kind).losesNothing() })
 	}
@@ -186,9 +184,7 @@ func (f *failover) agree(l, sidecar *child) {
 
 // TestFailoverOfSetsAndDeletes: what was set or deleted since is not touched, and reported with both values.
 func TestFailoverOfSetsAndDeletes(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("a failover takes ten seconds: RANKCACHE_FULL=1 has it")
-	}
+	testkit.FullOnly(t, "a failover takes ten seconds")
 	f := newFailover(t, "postgres")
 	do := func(order, member, op string) {
 		f.post(t.Context(), order, fmt.Sprintf(`"board":%q,"member":%q,%s`, f.star, member, op))

@@ -27,6 +27,7 @@ import (
 
 // TestRESP runs an unmodified client of Redis against the command.
 func TestRESP(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 5)
 	h.give(t, h.small, 3)

@@ -52,9 +52,7 @@ type instance struct {
 // TestRollout mixes the last release and this version, sidecars first and writers first, and rolls back, while
 // commands are applied and pages are read: no read fails, no page is wrong, each command is applied once.
 func TestRollout(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("builds another version and takes a minute: RANKCACHE_FULL=1 has it")
-	}
+	testkit.FullOnly(t, "builds another version and takes a minute")
 	r := newRollout(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var load sync.WaitGroup

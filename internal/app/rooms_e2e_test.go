@@ -37,9 +37,8 @@ func tryRooms(t *testing.T, c *child, args ...string) (string, error) {
 // tryAdmin runs a command of rankcache against the admin port of a child.
 func tryAdmin(t *testing.T, c *child, args ...string) (string, error) {
 	t.Helper()
-	t.Setenv("RANKCACHE_ADMIN_TOKEN", testToken)
 	var out bytes.Buffer
-	err := Run(t.Context(), NewCommand(), append(args, "--admin", c.URL("admin", "")), &out, &out)
+	err := Run(t.Context(), NewCommand(), append(args, "--admin", c.URL("admin", ""), "--admin-token", testToken), &out, &out)
 	return out.String(), err
 }
 
@@ -64,6 +63,7 @@ func (c *child) waitSource(board rankcache.BoardID, want string) {
 // TestARoomSetOnOneSidecarActsOnAll: what is posted to one sidecar acts there at
 // once and on the other with its next look, writer included.
 func TestARoomSetOnOneSidecarActsOnAll(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 2)
 	h.give(t, h.small, 3)
@@ -210,6 +210,7 @@ func checkOverridden(t *testing.T, h *fixture, s *child) {
 
 // TestOnlyTheTokenSetsRooms on the real command.
 func TestOnlyTheTokenSetsRooms(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	for token, want := range map[string]int{"": http.StatusUnauthorized, testToken: http.StatusUnauthorized} {
 		s := h.serve(t, "--admin-token", token)
@@ -268,6 +269,7 @@ func must(t testing.TB, err error) {
 // TestConfigMapSwapsUnderLoad changes a mounted rooms file while requests are
 // answered: none of them fails.
 func TestConfigMapSwapsUnderLoad(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	mount := &configMap{t: t, dir: t.TempDir()}
 	star := fmt.Sprintf("- {match: %q, mode: super-hot}\n", h.star)

@@ -20,6 +20,7 @@ import (
 // TestLivePage watches a super-hot board and a small one while gifts come, through the whole
 // path, until the sidecar is stopped.
 func TestLivePage(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 5)
 	h.give(t, h.small, 3)
@@ -44,6 +45,7 @@ func TestLivePage(t *testing.T) {
 
 // TestRPC writes by gRPC to the writer and reads the write from the sidecar.
 func TestRPC(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	s := h.serve(t, "--rpc", "127.0.0.1:0")
 	s.WaitReady(time.Minute)

@@ -96,6 +96,7 @@ func (h *fixture) give(t *testing.T, board rankcache.BoardID, n int) {
 }
 
 func TestServeAnswersByTier(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 5)
 	h.give(t, h.small, 3)
@@ -134,6 +135,7 @@ func TestServeAnswersByTier(t *testing.T) {
 }
 
 func TestBoardsComeAndGoWhileRunning(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t)
 	h.give(t, h.star, 2)
 	s := h.serve(t)

@@ -20,6 +20,7 @@ import (
 // their order, from a folder with nothing in it but what was built. Only addresses
 // are replaced.
 func TestStartWordByWord(t *testing.T) {
+	testkit.FullOnly(t, "the documented commands are run")
 	text, err := os.ReadFile("../../docs/START.md")
 	must(t, err)
 	script := startSection(string(text))

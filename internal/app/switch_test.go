@@ -61,9 +61,7 @@ func TestSwitch(t *testing.T) {
 		s.run(time.Duration(switches)*period, nil)
 	})
 	t.Run("Redis is away", func(t *testing.T) {
-		if !testkit.Full() {
-			t.Skip("takes half a minute: RANKCACHE_FULL=1")
-		}
+		testkit.FullOnly(t, "takes half a minute")
 		t.Parallel()
 		s := newSwitchShow(t, 12*time.Second)
 		running, err := s.kind.Calendar().At(time.Now())

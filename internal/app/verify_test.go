@@ -80,6 +80,7 @@ func openAt(s rankcache.State) string {
 }
 
 func TestVerifyWithoutCopy(t *testing.T) {
+	t.Parallel()
 	for _, members := range []int{0, 300, 7000} { // read in one instant, and walked
 		b := newVerifyBoard(t, members)
 		report, _, code := b.verify(t, "--sidecar", "")
@@ -101,6 +102,7 @@ func TestVerifyWithoutCopy(t *testing.T) {
 }
 
 func TestVerifyCopy(t *testing.T) {
+	t.Parallel()
 	b := newVerifyBoard(t, 300)
 	sum, differs := b.state(t), b.state(t)
 	differs.Sum ^= 1
@@ -189,6 +191,7 @@ func (c changes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 
 // A large board that changes during each walk can't be judged; a small one can.
 func TestVerifyChangingBoard(t *testing.T) {
+	t.Parallel()
 	for members, want := range map[int]string{300: wrongNone, 7000: wrongUnknown} {
 		b := newVerifyBoard(t, members)
 		client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2})

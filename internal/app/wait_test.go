@@ -47,6 +47,7 @@ func TestWaitUntilReady(t *testing.T) {
 }
 
 func TestWaitGivesUp(t *testing.T) {
+	t.Parallel()
 	starting := httptest.NewServer(adminapi.Health(adminapi.NewReadiness(func() (bool, string) { return false, "a reason" }, nil), nil))
 	defer starting.Close()
 	stranger := httptest.NewServer(http.NotFoundHandler())

@@ -21,6 +21,7 @@ import (
 // answered, one that was begun before the end is finished after it, and what was
 // answered or committed is all that there is, in Redis and in the log.
 func TestWriterStopsUnderLoad(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, "--drain", "2s")
 	h.give(t, h.star, 1)
 	posts := &postedOrders{seqs: map[string]uint64{}}
@@ -49,6 +50,7 @@ func TestWriterStopsUnderLoad(t *testing.T) {
 // TestWriterDoesNotDrainForEver: a second signal ends a drain, and without a port
 // for posts there is none.
 func TestWriterDoesNotDrainForEver(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, "--drain", "1h")
 	h.writer.Signal(syscall.SIGTERM)
 	h.writer.waitNotReady()

@@ -21,13 +21,16 @@ import (
 // mainRuns tells that Main is there to end the shared servers.
 var mainRuns atomic.Bool
 
-// Main runs the tests of a binary, ends the servers that they shared and exits. Call it from TestMain.
-func Main(m *testing.M) {
+// Main runs the tests of a binary, ends the servers that they shared and what else they started once for all, and exits. Call it from TestMain.
+func Main(m *testing.M, ends ...func() error) {
 	mainRuns.Store(true)
 	code := m.Run()
 	for _, s := range []*sharedServer{&sharedRedis, &sharedRedisCluster, &sharedKafka, sharedSQL["postgres"], sharedSQL["mysql"]} {
-		if err := s.close(); err != nil {
-			fmt.Fprintln(os.Stderr, "testkit: end a shared server:", err)
+		ends = append(ends, s.close)
+	}
+	for _, end := range ends {
+		if err := end(); err != nil {
+			fmt.Fprintln(os.Stderr, "testkit: end what tests shared:", err)
 			code = max(code, 1)
 		}
 	}
@@ -50,6 +53,14 @@ const (
 
 // Full reports whether tests shall run in full size (RANKCACHE_FULL=1), as CI does, rather than in the smaller size for development.
 func Full() bool { return os.Getenv(EnvFull) == "1" }
+
+// FullOnly skips a test that only tests in full size have, and tells why among the skipped ones.
+func FullOnly(t testing.TB, why string) {
+	t.Helper()
+	if !Full() {
+		t.Skipf("only in full size (%s=1, as in .ci/run): %s", EnvFull, why)
+	}
+}
 
 // RequireReal reports whether a missing server is a failure (RANKCACHE_REQUIRE_REAL=1).
 func RequireReal() bool { return os.Getenv(EnvRequireReal) == "1" }

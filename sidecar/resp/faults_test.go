@@ -74,9 +74,7 @@ func TestFaultsUnderPipelines(t *testing.T) {
 // TestSentinelFailsOver: connections to a master that has died, or hangs, end, and what comes
 // then passes on to the new one.
 func TestSentinelFailsOver(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("a failover takes seconds: RANKCACHE_FULL=1 makes it")
-	}
+	testkit.FullOnly(t, "two failovers")
 	for name, fault := range map[string]func(*servers.Redis) error{"dies": (*servers.Redis).Kill, "hangs": (*servers.Redis).Pause} {
 		t.Run("the master "+name, func(t *testing.T) {
 			s, err := servers.StartSentinel(t.Context(), servers.SentinelOptions{Replicas: 1, Sentinels: 1, DownAfter: 500 * time.Millisecond})

@@ -73,9 +73,7 @@ func TestSentinelFailsOverWithoutWhatReplicasWereCutFrom(t *testing.T) {
 }
 
 func TestKafkaClusterLosesABroker(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("three brokers take twenty seconds: RANKCACHE_FULL=1 starts them")
-	}
+	testkit.FullOnly(t, "three brokers take twenty seconds")
 	testkit.NoLeaks(t)
 	c := testkit.StartKafkaCluster(t, 3, nil)
 	topic := testkit.Name(t)
