@@ -11,7 +11,7 @@ help: ## list the targets
 build: ## build bin/rankcache and bin/rankcache-lab
 	go build -ldflags '-X rankcache/internal/app.Version=$(VERSION)' -o bin/ ./cmd/...
 
-test: ## run all tests with -race on a real Redis and Kafka, installed if missing; lists the ten slowest
+test: ## run the tests with -race on a real Redis and Kafka, installed if missing; lists the slowest, and what RANKCACHE_FULL=1 adds
 	scripts/test.sh
 
 cover: ## measure the test coverage of each package; writes .cache/cover.html

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Fuzzes every target of every package for a time each, one after the other.
 #
-#   scripts/fuzz.sh [time]     such as 10s; 30s without
-#   scripts/fuzz.sh keep       copies what reached new code in earlier runs on this machine into testdata/fuzz
+#   scripts/fuzz.sh [time]          such as 10s; 30s without
+#   scripts/fuzz.sh time number     so many of the targets, the next ones each day until all have had their turn
+#   scripts/fuzz.sh keep            copies what reached new code in earlier runs on this machine into testdata/fuzz
 #
 # What fails goes into the package's testdata/fuzz, where go test runs it from then on: commit it with the fix.
 set -euo pipefail
@@ -18,6 +19,11 @@ targets() {
   mapfile -t dirs < <(folders)
   [ ${#dirs[@]} -gt 0 ] || return 0
   go test -list '^Fuzz' "${dirs[@]}" | awk '/^Fuzz/ { found[n++] = $1 } $1 == "ok" { for (i = 0; i < n; i++) print $2, found[i]; n = 0 }'
+}
+
+# turn prints so many of the lines that it reads: each day the next ones.
+turn() {
+  awk -v n="$1" -v day="$(($(date +%s) / 86400))" '{ line[NR - 1] = $0 } END { for (i = 0; i < n && i < NR; i++) print line[(day * n + i) % NR] }'
 }
 
 # keep copies the shortest inputs of a target that the fuzzer found worth keeping.
@@ -58,6 +64,11 @@ list=$(targets)
 if [ -z "$list" ]; then
   echo 'fuzz: no target found'
   exit
+fi
+if [ $# = 2 ]; then
+  all=$(wc -l <<<"$list")
+  list=$(turn "$2" <<<"$list")
+  printf 'fuzz: today %d of %d targets:\n%s\n' "$(wc -l <<<"$list")" "$all" "$list"
 fi
 failed=()
 while read -r package target; do

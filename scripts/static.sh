@@ -2,9 +2,10 @@
 # Builds rankcache as one static file, as deploy/Dockerfile does, and proves that it works.
 #
 #   scripts/static.sh build FILE [VERSION]   build it
-#   scripts/static.sh check                  build it, run it in an empty root, and end to end on a real Redis and a real Kafka
+#   scripts/static.sh start                  build it and run it in an empty root
+#   scripts/static.sh check                  this, and run it end to end on a real Redis and a real Kafka
 #
-# It takes musl-gcc, of Debian's package musl-tools; check fetches it if need be.
+# It takes musl-gcc, of Debian's package musl-tools; start and check fetch it if need be.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,18 +29,23 @@ in_empty_root() {
   rm -r "$root"
 }
 
-check() {
-  local file=$PWD/.cache/static/rankcache
+readonly file=$PWD/.cache/static/rankcache
+
+start() {
   scripts/setup.sh musl
   mkdir -p "$(dirname "$file")"
   build "$file" checked
   in_empty_root "$file" version
   in_empty_root "$file" config >/dev/null
+}
+
+check() {
+  start
   RANKCACHE_TEST_BINARY=$file scripts/test.sh -count=1 -run 'TestServeAnswersByTier|TestProbesInEveryState' ./internal/app
 }
 
 case "${1:-}" in
   build) build "${@:2}" ;;
-  check) check ;;
-  *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  start | check) "$1" ;;
+  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

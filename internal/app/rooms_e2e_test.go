@@ -37,8 +37,10 @@ func tryRooms(t *testing.T, c *child, args ...string) (string, error) {
 // tryAdmin runs a command of rankcache against the admin port of a child.
 func tryAdmin(t *testing.T, c *child, args ...string) (string, error) {
 	t.Helper()
+	settings := filepath.Join(t.TempDir(), "rankcache.yaml")
+	must(t, os.WriteFile(settings, []byte("admin-token: "+testToken+"\n"), 0o600))
 	var out bytes.Buffer
-	err := Run(t.Context(), NewCommand(), append(args, "--admin", c.URL("admin", ""), "--admin-token", testToken), &out, &out)
+	err := Run(t.Context(), NewCommand(), append(args, "--admin", c.URL("admin", ""), "--config", settings), &out, &out)
 	return out.String(), err
 }
 
