@@ -43,10 +43,11 @@ func brokerFaults() []fault {
 	}}
 }
 
-// useBrokers gives the row three brokers, which all rows share. The commands of the writer
+// useBrokers gives the row three brokers, which rows share one after another. The commands of the writer
 // have a copy on each.
 func (w *env) useBrokers() {
 	w.Helper()
+	w.lockClusters()
 	own := *w.fixture
 	own.direct = strings.Join(w.kafkaCluster().Addrs(), ",")
 	own.seeds = own.direct

@@ -22,7 +22,7 @@ import (
 // clusterFaults are those of Redis as a cluster, and with sentinels.
 func clusterFaults() []fault {
 	return []fault{{
-		name: "Redis Cluster: a board's slot is moved", quick: true,
+		name:    "Redis Cluster: a board's slot is moved",
 		prepare: func(w *env) { w.useCluster() },
 		inject:  func(w *env) { w.moveBoard() },
 		due:     redisAway, // MIGRATE blocks both nodes
@@ -37,9 +37,10 @@ func clusterFaults() []fault {
 	}}
 }
 
-// useCluster gives the row a Redis Cluster, which all rows share.
+// useCluster gives the row a Redis Cluster, which rows share one after another.
 func (w *env) useCluster() {
 	w.Helper()
+	w.lockClusters()
 	c := w.redisCluster()
 	addrs := c.Addrs()
 	w.common = append(w.common, "--redis", "redis://"+addrs[0]+"?addr="+strings.Join(addrs[1:], "&addr="), "--redis-mode", "cluster")

@@ -22,7 +22,7 @@ func edgeFaults() []fault {
 		inject: func(w *env) { w.crowd(10_000, 500) },
 		heal:   func(w *env) { w.disperse() },
 	}, {
-		name: "smuggled requests, giant URLs and headers, random bytes", quick: true, note: "on all three ports",
+		name: "smuggled requests, giant URLs and headers, random bytes", note: "on all three ports",
 		inject: func(w *env) { w.attack() },
 	}}
 }

@@ -9,21 +9,32 @@ import (
 	"rankcache/internal/testkit"
 )
 
+// atOnce is how many rows run beside each other in full size, each with servers of its own: they wait most of the time.
+const atOnce = 4
+
 // TestFaults runs the rows of the suite, the quick ones only unless it is run in
 // full size, and writes the table where it is configured.
 func TestFaults(t *testing.T) {
-	h := newFixture(t)
-	var results []Result
-	for _, f := range allFaults() {
-		if !f.quick && !testkit.Full() {
-			continue
-		}
-		t.Run(notPlain.ReplaceAllString(f.name, "_"), func(t *testing.T) { results = append(results, f.run(t, h)) })
+	build(t)
+	rows, n := allFaults(), atOnce
+	if !testkit.Full() {
+		rows, n = slices.DeleteFunc(rows, func(f fault) bool { return !f.quick }), 1
 	}
-	if file := os.Getenv(envTable); file != "" { // also when a row failed: the table then shows it
-		if err := WriteTable(file, results); err != nil {
-			t.Error(err)
+	fixtures := newFixtures(t, n)
+	results := make([]Result, len(rows))
+	t.Cleanup(func() {
+		if file := os.Getenv(envTable); file != "" { // also when a row failed: the table then shows it
+			if err := WriteTable(file, results); err != nil {
+				t.Error(err)
+			}
 		}
+	})
+	for i, f := range rows {
+		t.Run(notPlain.ReplaceAllString(f.name, "_"), func(t *testing.T) {
+			t.Parallel()
+			results[i] = Result{Fault: f.name} // should it fail
+			results[i] = f.run(t, fixtures.take(t))
+		})
 	}
 }
 

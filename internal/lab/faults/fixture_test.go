@@ -9,31 +9,69 @@ import (
 	"rankcache/internal/testkit"
 )
 
-// fixture is what all rows share: a broker, reached by the sidecars through a proxy
+// fixture is what rows share one after another: a broker, reached by the sidecars through a proxy
 // and by the other processes directly. Its boards are distinguished by name.
 type fixture struct {
+	*clusters
 	broker *servers.Kafka
 	proxy  *Proxy // of the sidecars
 	direct string
 	seeds  string // the brokers in the sidecars' configuration
 	late   *Proxy // of a writer whose updates come late
+}
 
-	// clusters are started by the first row that needs them.
+// fixtures are as many as rows run beside each other. Each is started by the first row that takes it.
+type fixtures struct {
+	free  chan *fixture
+	start func() *fixture
+}
+
+func newFixtures(t *testing.T, n int) *fixtures {
+	shared := newClusters(t)
+	f := &fixtures{free: make(chan *fixture, n), start: func() *fixture { return newFixture(t, shared) }}
+	for range n {
+		f.free <- nil
+	}
+	return f
+}
+
+// take waits for a fixture, which the test gives back at its end.
+func (f *fixtures) take(t *testing.T) *fixture {
+	h := <-f.free
+	t.Cleanup(func() { f.free <- h })
+	if h == nil {
+		h = f.start()
+	}
+	return h
+}
+
+// clusters are started by the first row that needs them. A row that uses one holds the lock until its end.
+type clusters struct {
+	sync.Mutex
 	redisCluster func() *servers.RedisCluster
 	kafkaCluster func() *servers.KafkaCluster
 }
 
-// newFixture builds the command and starts the broker. A broker tells its clients where to go on, so it
-// listens under its own address and under each proxy's.
-func newFixture(t *testing.T) *fixture {
-	t.Helper()
-	build(t)
-	own, proxied, proxiedLate, controller := freeAddr(t), freeAddr(t), freeAddr(t), freeAddr(t)
-	proxy, late := newProxy(t, proxied), newProxy(t, proxiedLate)
-	h := &fixture{proxy: proxy, direct: own, seeds: proxy.Addr(), late: late,
+func newClusters(t *testing.T) *clusters {
+	return &clusters{
 		redisCluster: sync.OnceValue(func() *servers.RedisCluster { return testkit.StartRedisCluster(t, servers.ClusterOptions{}) }),
 		kafkaCluster: sync.OnceValue(func() *servers.KafkaCluster { return testkit.StartKafkaCluster(t, 3, nil) }),
 	}
+}
+
+// lockClusters has no other row use them until the end of this one.
+func (w *env) lockClusters() {
+	w.clusters.Lock()
+	w.Cleanup(w.clusters.Unlock)
+}
+
+// newFixture starts the broker. A broker tells its clients where to go on, so it
+// listens under its own address and under each proxy's.
+func newFixture(t *testing.T, shared *clusters) *fixture {
+	t.Helper()
+	own, proxied, proxiedLate, controller := freeAddr(t), freeAddr(t), freeAddr(t), freeAddr(t)
+	proxy, late := newProxy(t, proxied), newProxy(t, proxiedLate)
+	h := &fixture{clusters: shared, proxy: proxy, direct: own, seeds: proxy.Addr(), late: late}
 	h.broker = testkit.StartKafka(t, servers.KafkaOptions{Props: map[string]string{
 		"listeners":                      fmt.Sprintf("PLAINTEXT://%s,PROXIED://%s,LATE://%s,CONTROLLER://%s", own, proxied, proxiedLate, controller),
 		"advertised.listeners":           fmt.Sprintf("PLAINTEXT://%s,PROXIED://%s,LATE://%s", own, proxy.Addr(), late.Addr()),

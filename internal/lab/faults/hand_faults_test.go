@@ -14,7 +14,7 @@ import (
 // boards at rest, and writes go on once a reader has seen them.
 func handFaults() []fault {
 	return []fault{{
-		name: "members are removed by hand (ZREM)", quick: true, losesWrites: true,
+		name: "members are removed by hand (ZREM)", losesWrites: true,
 		prepare: func(w *env) { w.enlarge(largeBoard()) },
 		start:   func(w *env) { w.startLarge() },
 		inject: func(w *env) {

@@ -18,7 +18,7 @@ import (
 
 func kafkaFaults() []fault {
 	return []fault{{
-		name: "Kafka is down at the start", quick: true,
+		name: "Kafka is down at the start",
 		start: func(w *env) {
 			w.proxy.Cut()
 			w.startFilled()
@@ -72,13 +72,13 @@ func kafkaFaults() []fault {
 			w.restartSidecar()
 		},
 	}, {
-		name: "a transaction of wrong updates is aborted", quick: true,
+		name:   "a transaction of wrong updates is aborted",
 		inject: func(w *env) { w.transaction(func() {}) },
 	}, {
 		name: "a transaction stays open", note: "consumers can't read past it",
 		inject: func(w *env) { w.transaction(func() { w.waitReads(faultyReads) }) },
 	}, {
-		name: "poison records", quick: true,
+		name:   "poison records",
 		inject: func(w *env) { w.produce(w.poison()...) },
 	}, {
 		name: "a record of 10 MB",

@@ -22,7 +22,7 @@ import (
 // of what is lost.
 func lostFaults() []fault {
 	return []fault{{
-		name: "a sidecar starts from files after Redis has lost writes", quick: true,
+		name: "a sidecar starts from files after Redis has lost writes",
 		prepare: func(w *env) {
 			w.useRDB()
 			w.enlarge(largeBoard())
@@ -57,7 +57,7 @@ func lostFaults() []fault {
 			}
 		},
 	}, {
-		name: "a writer comes back with updates of what Redis has lost", quick: true, note: "8 partitions; then a sidecar starts",
+		name: "a writer comes back with updates of what Redis has lost", note: "8 partitions; then a sidecar starts",
 		prepare: func(w *env) {
 			w.enlarge(largeBoard())
 			w.writerArgs = append(w.writerArgs, "--topic-partitions", "8")

@@ -22,6 +22,8 @@ var binary string
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(quiet{}) // a server that is away is what we are about
+	os.Setenv("TENCENTCLOUD_SECRET_ID", "id")
+	os.Setenv("TENCENTCLOUD_SECRET_KEY", "key")
 	testkit.Main(m)
 }
 

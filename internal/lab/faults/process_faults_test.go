@@ -23,18 +23,18 @@ func processFaults() []fault {
 		inject: func(w *env) { w.sidecar().Kill() },
 		heal:   func(w *env) { w.startSidecar() },
 	}, {
-		name: "the sidecar is stopped (SIGTERM)", quick: true, note: "callers go to the next when it is not ready",
+		name: "the sidecar is stopped (SIGTERM)", note: "callers go to the next when it is not ready",
 		args:   []string{"--drain", "3s"},
 		inject: func(w *env) { w.replaceSidecar() },
 	}, {
-		name: "the writer is killed (SIGKILL)", quick: true,
+		name:   "the writer is killed (SIGKILL)",
 		inject: func(w *env) { w.writing().Kill() },
 		heal:   func(w *env) { w.startWriter() },
 	}, {
 		name: "boards are changed for longer than they live", note: "--board-life 20s; none expires", lasts: 5000,
 		prepare: func(w *env) { w.writerArgs = append(w.writerArgs, "--board-life", "20s") },
 	}, {
-		name: "a sorted set is where the rooms set at run time should be", quick: true, note: "the writer restarts and takes posts, of its own keys none",
+		name: "a sorted set is where the rooms set at run time should be", note: "the writer restarts and takes posts, of its own keys none",
 		inject: func(w *env) {
 			w.must(w.client().ZAdd(w.Context(), wire.DefaultNames().Rooms, redis.Z{Member: "m", Score: 1}).Err())
 			w.writing().Kill()
@@ -46,7 +46,7 @@ func processFaults() []fault {
 		},
 		heal: func(w *env) { w.must(w.client().Del(w.Context(), wire.DefaultNames().Rooms).Err()) },
 	}, {
-		name: "the rooms file is broken", quick: true,
+		name:   "the rooms file is broken",
 		inject: func(w *env) { w.writeRooms("rooms:\n- {uid: 88, mode: lukewarm}\n") },
 		hold:   func(w *env) { w.waitMetric("rankcache_rooms_file_bad 1") },
 		heal:   func(w *env) { w.writeRooms(w.roomsText()) },
@@ -159,8 +159,6 @@ func hotFault(name string, ill http.HandlerFunc) fault {
 	var sick *atomic.Bool
 	return fault{name: name,
 		prepare: func(w *env) {
-			w.Setenv("TENCENTCLOUD_SECRET_ID", "id")
-			w.Setenv("TENCENTCLOUD_SECRET_KEY", "key")
 			var url string
 			url, sick = w.neighbour(func(rw http.ResponseWriter, _ *http.Request) {
 				fmt.Fprint(rw, `{"Response":{"Data":[],"RequestId":"r-1"}}`)

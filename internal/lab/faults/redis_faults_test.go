@@ -37,7 +37,7 @@ func redisFaults() []fault {
 		start: func(w *env) { w.startWithoutRedis() },
 		heal:  func(w *env) { w.must(w.redis.Restart(context.Background())) },
 	}, {
-		name: "Redis is down at the start, boards are kept in files", quick: true, due: localOnly, note: "--snapshot-dir",
+		name: "Redis is down at the start, boards are kept in files", due: localOnly, note: "--snapshot-dir",
 		prepare: func(w *env) { w.args = append(w.args, "--snapshot-dir", w.TempDir(), "--snapshot-every", "1s") },
 		inject: func(w *env) {
 			w.waitReads(steadyReads) // until there are files
@@ -55,7 +55,7 @@ func redisFaults() []fault {
 		hold:   func(w *env) { w.waitSeen("hot", "503") },
 		heal:   func(w *env) { w.must(errors.Join(w.readsRedis.Restore(), w.writesRedis.Restore())) },
 	}, {
-		name: "Redis hangs (SIGSTOP)", quick: true, due: redisAway,
+		name: "Redis hangs (SIGSTOP)", due: redisAway,
 		inject: func(w *env) { w.must(w.redis.Pause()) },
 		heal:   func(w *env) { w.must(w.redis.Resume()) },
 	}, {
@@ -71,7 +71,7 @@ func redisFaults() []fault {
 		inject: func(w *env) { w.readsRedis.Stall() },
 		heal:   func(w *env) { w.must(w.readsRedis.Restore()) },
 	}, {
-		name: "Redis restarts empty", quick: true, losesWrites: true, due: redisAway,
+		name: "Redis restarts empty", losesWrites: true, due: redisAway,
 		inject: func(w *env) { w.emptyRedis() },
 	}, {
 		name: "Redis fails over and loses a few writes", losesWrites: true, due: redisAway,

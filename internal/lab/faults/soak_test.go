@@ -66,7 +66,8 @@ func TestSoak(t *testing.T) {
 		seed = s
 	}
 	t.Logf("%s=%d repeats this choice of faults", envSeed, seed)
-	w := newEnv(t, newFixture(t), &fault{name: "soak"})
+	build(t)
+	w := newEnv(t, newFixture(t, newClusters(t)), &fault{name: "soak"})
 	w.tally.Due = func(q *Question) bool { return q.Board != w.boards[1].ID && redisAway(q) } // the second comes and goes
 	w.args = append(w.args, "--hot-stale", "10m", "--admin-token", soakToken)
 	s := &soak{env: w, rng: rand.New(rand.NewPCG(seed, 0)), until: time.Now().Add(lasts)}
