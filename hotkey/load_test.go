@@ -79,7 +79,8 @@ func writeSteadily(ctx context.Context, rdb *redis.Client, b rankcache.BoardID, 
 // a real Redis: it is read there about once a second. That its page stays under
 // 1.3 s old is shown in virtual time (refresh_test.go); here its age is logged.
 func TestHotBoardUnderLoad(t *testing.T) {
-	const b, window = rankcache.BoardID("1_2_3"), 5
+	const b = rankcache.BoardID("1_2_3")
+	window := testkit.Sized(2, 5)
 	addr := testkit.StartRedis(t, servers.RedisOptions{}).Addr() // alone, to count its commands
 	rdb, ctx := newClient(t, addr), t.Context()
 	tr := newTestTracker(t, Config{}, redisOrigin{newClient(t, addr)})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/internal/testkit"
 	"rankcache/internal/yield"
 	"rankcache/wire"
 )
@@ -31,7 +32,7 @@ func TestTombstonesAreBounded(t *testing.T) {
 		if open {
 			b.Publish()
 		}
-		seq := churn(b, 1, 50*compactFloor)
+		seq := churn(b, 1, testkit.Sized(10, 50)*compactFloor)
 		if limit := 2*compactFloor + 20; b.members.count > limit {
 			t.Errorf("open %v: %d members have a record, want at most %d", open, b.members.count, limit)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
 
@@ -103,7 +104,7 @@ func TestSumIsThatOfTheMembersHoweverTheyCame(t *testing.T) {
 func TestSumSurvivesACompaction(t *testing.T) {
 	h := newHistory(2)
 	b := newProved(t, h)
-	for range 30 {
+	for range testkit.Sized(8, 30) {
 		if done := b.Apply(h.some(500, 100_000)); done.Refuted {
 			t.Fatal("refuted")
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"rankcache"
+	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
 
@@ -30,7 +31,7 @@ func TestRacingReaders(t *testing.T) {
 		})
 	}
 	compactions := 0
-	for range 150 {
+	for range testkit.Sized(50, 150) {
 		tr.step()
 		if b.freshStorage {
 			compactions++

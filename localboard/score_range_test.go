@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"rankcache"
+	"rankcache/internal/testkit"
 )
 
 // TestByScore compares ranges with a walk through all rows.
@@ -26,7 +27,7 @@ func TestByScore(t *testing.T) {
 	bound := func() float64 {
 		return [...]float64{math.Inf(-1), math.Inf(1), float64(rand.IntN(420)-110) / 2, float64(rand.IntN(400) - 100), -60, 200}[rand.IntN(6)]
 	}
-	for range 2000 {
+	for range testkit.Sized(500, 2000) {
 		lo, hi, offset, limit := bound(), bound(), rand.IntN(40), rand.IntN(60)
 		direction := rankcache.Direction(rand.IntN(2))
 		var want []rankcache.Entry

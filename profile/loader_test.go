@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rankcache/internal/testkit"
 )
 
 // The page's lookup finds nothing; the flight that loads the profile is done and
@@ -42,7 +44,7 @@ func TestThousandPagesShareFlights(t *testing.T) {
 			wg.Go(func() {
 				random := rand.New(rand.NewPCG(1, uint64(n)))
 				zipf := rand.NewZipf(random, 1.1, 1, 3000)
-				for range 5 {
+				for range testkit.Sized(2, 5) {
 					readPage(t, c, zipf)
 					time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
 				}
@@ -52,7 +54,7 @@ func TestThousandPagesShareFlights(t *testing.T) {
 		calls, loads := source.counts("z0")
 		t.Logf("%d calls; the most wanted member was loaded %d times", calls, loads)
 		if loads < 2 || loads > 100 {
-			t.Errorf("the most wanted member was loaded %d times by 5,000 pages", loads)
+			t.Errorf("the most wanted member was loaded %d times by all pages", loads)
 		}
 	})
 }

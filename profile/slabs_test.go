@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"rankcache/internal/testkit"
 )
 
 // sized returns an entry whose JSON reports which one it is.
@@ -117,7 +119,7 @@ func TestEntriesAreFoundWhileTheyAreMoved(t *testing.T) {
 		readers.Go(func() { readUntil(t, s, stay, stop) })
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	for n := range 20_000 {
+	for n := range testkit.Sized(5000, 20_000) {
 		member := fmt.Sprint("y", random.IntN(50))
 		s.put([]item{{keyOf(member), sized(uint32(n), member, 2_000)}}, noRefusal(t))
 	}

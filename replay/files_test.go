@@ -143,10 +143,7 @@ func TestRestartOfBoardsThatShareATopic(t *testing.T) {
 // A large board is open without a record being read, and equal entry by entry.
 func TestRestartOfALargeBoard(t *testing.T) {
 	t.Parallel()
-	members := 21_000
-	if testkit.Full() {
-		members = benchMembers
-	}
+	members := testkit.Sized(21_000, benchMembers)
 	e := newEnv(t, testkit.Kafka(t))
 	b, kept := e.newBoard(1, nil), newFolder(t)
 	b.fill(2*members, members)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs go test with the race detector against one redis-server and one Kafka broker that all packages share.
+# Runs go test with the race detector against one redis-server, Kafka broker and PostgreSQL that all packages share.
 #
 #   scripts/test.sh                            all packages
 #   scripts/test.sh -run TestGate ./replay     what go test takes

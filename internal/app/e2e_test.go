@@ -30,11 +30,7 @@ import (
 // one that was started later.
 func TestNothingIsLostWhenWritersAreKilled(t *testing.T) {
 	testkit.FullOnly(t, "a million commands and 20 lives of writers")
-	size := 10
-	if testkit.Full() {
-		size = 1
-	}
-	load := newCommandLoad(t, 210_000/size, 1_000_000/size)
+	load := newCommandLoad(t, 210_000, 1_000_000)
 	before := startListening(t, load.serveArgs()...)
 
 	stopKilling := load.keepTwoWriters(t)
@@ -59,6 +55,9 @@ func TestNothingIsLostWhenWritersAreKilled(t *testing.T) {
 	}
 }
 
+// writerKills is how often each writer is killed.
+const writerKills = 10
+
 // commandLoad is a board's commands and what they should make of it.
 type commandLoad struct {
 	board     rankcache.BoardID
@@ -70,7 +69,6 @@ type commandLoad struct {
 	origin    *origin.Origin
 	commands  []loadCommand
 	orders    int // distinct
-	kills     int // of each writer
 	want      map[string]float64
 }
 
@@ -98,10 +96,6 @@ func newCommandLoad(t *testing.T, members, commands int) *commandLoad {
 	l.client = redis.NewClient(&redis.Options{Addr: l.redisAddr, Protocol: 2})
 	t.Cleanup(func() { l.client.Close() })
 	l.origin = origin.New(l.client, wire.DefaultNames(), origin.WithTimeout(5*time.Second))
-	l.kills = 3
-	if testkit.Full() {
-		l.kills = 10
-	}
 	l.make(members, commands)
 	return l
 }
@@ -168,7 +162,7 @@ func (l *commandLoad) keepTwoWriters(t *testing.T) (stop func()) {
 			for kills := 0; ctx.Err() == nil; kills++ {
 				w := startChild(t, l.writeArgs()...)
 				life := time.Duration(2000+rng.IntN(6000)) * time.Millisecond
-				if kills >= l.kills {
+				if kills >= writerKills {
 					life = time.Hour // enough killing; let it finish
 				}
 				select {

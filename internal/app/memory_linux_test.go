@@ -27,23 +27,17 @@ type memoryCase struct {
 	local           int  // so many boards fit at least; the others are Redis's
 }
 
-// memoryCases are few and small unless tests run in full size.
-func memoryCases() []memoryCase {
-	small := memoryCase{128, 20, 20_000, true, 12}
-	if !testkit.Full() {
-		return []memoryCase{small}
-	}
-	return []memoryCase{small,
-		{96, 3, 20_000, true, 1},
-		{240, 12, 100_000, true, 9},
-		{240, 100, 20_000, true, 45},
-		{360, 21, 100_000, true, 16},
-		{360, 1, 2_000_000, false, 0},
-		{512, 28, 100_000, true, 26},
-		{512, 28, 100_000, false, 26},
-		{512, 1, 2_000_000, true, 1},
-		{512, 1, 2_000_000, false, 1},
-	}
+var memoryCases = []memoryCase{
+	{128, 20, 20_000, true, 12},
+	{96, 3, 20_000, true, 1},
+	{240, 12, 100_000, true, 9},
+	{240, 100, 20_000, true, 45},
+	{360, 21, 100_000, true, 16},
+	{360, 1, 2_000_000, false, 0},
+	{512, 28, 100_000, true, 26},
+	{512, 28, 100_000, false, 26},
+	{512, 1, 2_000_000, true, 1},
+	{512, 1, 2_000_000, false, 1},
 }
 
 // TestMemoryStaysUnderTheLimit runs the real binary, not the one with the race detector in
@@ -56,7 +50,7 @@ func TestMemoryStaysUnderTheLimit(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", binary, "rankcache/cmd/rankcache").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	for _, c := range memoryCases() {
+	for _, c := range memoryCases {
 		t.Run(fmt.Sprintf("%d MiB, %d boards of %d", c.limit, c.boards, c.members), func(t *testing.T) { c.run(t, binary) })
 	}
 }

@@ -33,7 +33,7 @@ func TestReconcilePostsWhatIsMissing(t *testing.T) {
 	postOrder(t, h, order("other", string(h.star), 5))
 	postOrder(t, h, order("extra", string(h.star), 5))
 
-	database, books := testkit.Database(t, "mysql"), testkit.Database(t, "postgres")
+	database, books := testkit.Database(t, testkit.SQLKinds[len(testkit.SQLKinds)-1]), testkit.Database(t, "postgres")
 	db := testkit.SQL(t, books)
 	for _, text := range []string{"CREATE TABLE gifts (id text, board text, sender text, amount bigint, sent timestamptz)",
 		fmt.Sprintf("INSERT INTO gifts SELECT id, '%s', 'm', amount, to_timestamp(%d / 1000.0) FROM (VALUES ('both', 5), ('other', 6), ('lost', 7)) v (id, amount)", h.star, at)} {

@@ -62,6 +62,14 @@ func FullOnly(t testing.TB, why string) {
 	}
 }
 
+// Sized returns quick, or full for tests in full size.
+func Sized[T any](quick, full T) T {
+	if Full() {
+		return full
+	}
+	return quick
+}
+
 // RequireReal reports whether a missing server is a failure (RANKCACHE_REQUIRE_REAL=1).
 func RequireReal() bool { return os.Getenv(EnvRequireReal) == "1" }
 

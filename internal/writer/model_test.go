@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/internal/testkit"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -220,7 +221,7 @@ func TestRandomCommandsEqualModel(t *testing.T) {
 		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, changes: make(map[string]int), all: make(map[string]float64)}
 		h.applier.now = func() time.Time { return time.UnixMilli(m.now) }
 		h.applier.serverTime = func(context.Context, rankcache.BoardID) (time.Time, error) { return time.UnixMilli(m.now), nil }
-		for step := range 400 {
+		for step := range testkit.Sized(150, 400) {
 			if h.modelStep(t, m, step); t.Failed() {
 				t.Logf("rules %+v", r)
 				return

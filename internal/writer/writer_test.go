@@ -92,10 +92,7 @@ func TestCrashBetweenRedisAndKafka(t *testing.T) {
 // Two writers share the commands and one restarts meanwhile: each order id counts
 // once, every seq is published, and repeated publications are identical.
 func TestTwoWriters(t *testing.T) {
-	n := 3000
-	if testkit.Full() {
-		n = 100_000
-	}
+	n := testkit.Sized(3000, 100_000)
 	h := newFixture(t, testkit.Kafka(t), nil)
 	want := make(map[string]float64)
 	var commands []string

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"rankcache/internal/testkit"
 	"rankcache/localboard"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/fixture"
@@ -51,7 +52,7 @@ func TestPagesAreConsistent(t *testing.T) {
 	for i := range 4 {
 		readers.Go(func() {
 			path := []string{"top?limit=5", "top?limit=20&start=480", "top?limit=3&me=m000900", "top?limit=5&order=asc"}[i]
-			for range 150 {
+			for range testkit.Sized(50, 150) {
 				a := s.get(t, "/v1/boards/local/"+path)
 				checkWhole(t, env.Local.N, a.body)
 				if known, _ := bodies.LoadOrStore(path+a.header.Get("ETag"), a.body); known != a.body {

@@ -104,10 +104,7 @@ func (w *env) servedBy(n *servers.Redis) map[rankcache.BoardID]bool {
 // that each was counted once.
 func (w *env) moveBoard() {
 	w.Helper()
-	members, orders := 5000, 20_000
-	if testkit.Full() {
-		members, orders = 210_000, 1_000_000
-	}
+	const members, orders = 210_000, 1_000_000
 	b, c := rankcache.BoardID(w.writes.Prefix+"_moved"), w.client()
 	w.fillByHand(c, b, members)
 	m := &mover{env: w, board: b, members: members}

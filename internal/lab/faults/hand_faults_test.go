@@ -15,7 +15,7 @@ import (
 func handFaults() []fault {
 	return []fault{{
 		name: "members are removed by hand (ZREM)", losesWrites: true,
-		prepare: func(w *env) { w.enlarge(largeBoard()) },
+		prepare: func(w *env) { w.enlarge(largeBoard) },
 		start:   func(w *env) { w.startLarge() },
 		inject: func(w *env) {
 			w.byHand(func(c redis.UniversalClient, b Board) map[string]Place {

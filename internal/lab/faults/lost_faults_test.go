@@ -25,7 +25,7 @@ func lostFaults() []fault {
 		name: "a sidecar starts from files after Redis has lost writes",
 		prepare: func(w *env) {
 			w.useRDB()
-			w.enlarge(largeBoard())
+			w.enlarge(largeBoard)
 			w.args = append(w.args, "--snapshot-dir", w.TempDir(), "--snapshot-every", "1s")
 		},
 		start:  func(w *env) { w.startLarge() },
@@ -34,7 +34,7 @@ func lostFaults() []fault {
 		name: "a sidecar starts from compacted topics after Redis has lost a write",
 		prepare: func(w *env) {
 			w.useRDB()
-			w.enlarge(largeBoard())
+			w.enlarge(largeBoard)
 			w.writerArgs = append(w.writerArgs, "--topic-setting", "cleanup.policy=compact,segment.ms=100,min.cleanable.dirty.ratio=0.001")
 			w.whileDown = w.compact
 		},
@@ -44,7 +44,7 @@ func lostFaults() []fault {
 		name: "a sidecar starts from 8 partitions after Redis has lost a write", note: "of each board; 13 starts",
 		prepare: func(w *env) {
 			w.useRDB()
-			w.enlarge(largeBoard())
+			w.enlarge(largeBoard)
 			w.writerArgs = append(w.writerArgs, "--topic-partitions", "8")
 		},
 		start: func(w *env) { w.startLarge() },
@@ -59,7 +59,7 @@ func lostFaults() []fault {
 	}, {
 		name: "a writer comes back with updates of what Redis has lost", note: "8 partitions; then a sidecar starts",
 		prepare: func(w *env) {
-			w.enlarge(largeBoard())
+			w.enlarge(largeBoard)
 			w.writerArgs = append(w.writerArgs, "--topic-partitions", "8")
 		},
 		start: func(w *env) { w.startLarge() },
@@ -72,12 +72,7 @@ func lostFaults() []fault {
 }
 
 // largeBoard is how many members a board needs so that samples miss a few wrong ones.
-func largeBoard() int {
-	if testkit.Full() {
-		return 20_000
-	}
-	return 5000
-}
+const largeBoard = 20_000
 
 // useRDB gives the row a Redis that keeps what SAVE wrote, and loses what came later.
 func (w *env) useRDB() {

@@ -16,21 +16,32 @@ import (
 const shownOutput = 2 << 10
 
 // fleet is the servers that we started, and those that we could not.
-type fleet struct{ redis, kafka member }
+type fleet []*member
 
 // member is one server, known to the tests by an environment variable.
 type member struct {
 	env     string
+	start   func(context.Context) (*servers.Server, error)
 	server  *servers.Server // nil when it runs already or is missing
 	missing error           // why there is none
 }
 
-// startFleet starts both servers side by side. The fleet it returns is to be closed even when there is an error.
-func startFleet(ctx context.Context) (*fleet, error) {
-	f := &fleet{redis: member{env: testkit.EnvRedis}, kafka: member{env: testkit.EnvKafka}}
+// newFleet returns what tests share. Those in full size have MariaDB, too.
+func newFleet() fleet {
+	f := fleet{{env: testkit.EnvRedis, start: startRedis}, {env: testkit.EnvKafka, start: startKafka}, {env: testkit.EnvPostgres, start: startSQL(servers.StartPostgres)}}
+	if testkit.Full() {
+		f = append(f, &member{env: testkit.EnvMariaDB, start: startSQL(servers.StartMariaDB)})
+	}
+	return f
+}
+
+// startFleet starts the servers side by side. The fleet it returns is to be closed even when there is an error.
+func startFleet(ctx context.Context) (fleet, error) {
+	f := newFleet()
 	var g errgroup.Group
-	g.Go(func() error { return f.redis.start(ctx, startRedis) })
-	g.Go(func() error { return f.kafka.start(ctx, startKafka) })
+	for _, m := range f {
+		g.Go(func() error { return m.begin(ctx) })
+	}
 	return f, g.Wait()
 }
 
@@ -50,12 +61,22 @@ func startKafka(ctx context.Context) (*servers.Server, error) {
 	return k.Server, nil
 }
 
-// start starts a server unless the environment names one. A server that is not installed is an error only where the real one is required.
-func (m *member) start(ctx context.Context, start func(context.Context) (*servers.Server, error)) error {
+func startSQL(start func(context.Context, servers.SQLOptions) (*servers.SQL, error)) func(context.Context) (*servers.Server, error) {
+	return func(ctx context.Context) (*servers.Server, error) {
+		s, err := start(ctx, servers.SQLOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return s.Server, nil
+	}
+}
+
+// begin starts a server unless the environment names one. A server that is not installed is an error only where the real one is required.
+func (m *member) begin(ctx context.Context) error {
 	if os.Getenv(m.env) != "" {
 		return nil
 	}
-	s, err := start(ctx)
+	s, err := m.start(ctx)
 	if errors.Is(err, servers.ErrNotInstalled) && !testkit.RequireReal() {
 		m.missing, err = err, nil
 	}
@@ -63,12 +84,10 @@ func (m *member) start(ctx context.Context, start func(context.Context) (*server
 	return err
 }
 
-func (f *fleet) members() []member { return []member{f.redis, f.kafka} }
-
 // env returns the environment that tells the tests of the servers.
-func (f *fleet) env() []string {
+func (f fleet) env() []string {
 	var env []string
-	for _, m := range f.members() {
+	for _, m := range f {
 		if m.server != nil {
 			env = append(env, m.env+"="+m.server.Addr())
 		}
@@ -77,8 +96,8 @@ func (f *fleet) env() []string {
 }
 
 // sayMissing reports which servers the tests do without. go test shows what a package printed only when it fails, so it would not be seen there.
-func (f *fleet) sayMissing() {
-	for _, m := range f.members() {
+func (f fleet) sayMissing() {
+	for _, m := range f {
 		if m.missing != nil {
 			fmt.Fprintf(os.Stderr, "\n*** NOT ALL TESTS RUN ON REAL SERVERS: %v\n*** Set %s=1 to make this a failure.\n\n", m.missing, testkit.EnvRequireReal)
 		}
@@ -86,8 +105,8 @@ func (f *fleet) sayMissing() {
 }
 
 // sayOutput shows the end of what the servers printed, for a command that failed.
-func (f *fleet) sayOutput() {
-	for _, m := range f.members() {
+func (f fleet) sayOutput() {
+	for _, m := range f {
 		if m.server == nil {
 			continue
 		}
@@ -97,9 +116,9 @@ func (f *fleet) sayOutput() {
 }
 
 // close ends the servers.
-func (f *fleet) close() error {
+func (f fleet) close() error {
 	var errs []error
-	for _, m := range f.members() {
+	for _, m := range f {
 		if m.server != nil {
 			errs = append(errs, m.server.Close())
 		}

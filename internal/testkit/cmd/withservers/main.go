@@ -1,8 +1,9 @@
-// Command withservers runs a command, such as go test, with one redis-server and one Kafka broker that it starts before and ends after it:
+// Command withservers runs a command, such as go test, with a redis-server, a Kafka broker and a PostgreSQL, in full size also a MariaDB, that it starts
+// before and ends after it:
 //
 //	withservers go test ./...
 //
-// The command finds them by RANKCACHE_TEST_REDIS and RANKCACHE_TEST_KAFKA. A server that one of these names already is not started. One that is not
+// The command finds them by RANKCACHE_TEST_REDIS, _KAFKA, _POSTGRES and _MARIADB. A server that one of these names already is not started. One that is not
 // installed is left out, which is printed before and after the command, or is an error with RANKCACHE_REQUIRE_REAL=1. The exit code is the command's.
 package main
 

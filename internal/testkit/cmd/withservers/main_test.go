@@ -15,10 +15,11 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// named has the environment name both servers, so that none is started.
+// named has the environment name all servers, so that none is started.
 func named(t *testing.T) {
-	t.Setenv(testkit.EnvRedis, "127.0.0.1:1")
-	t.Setenv(testkit.EnvKafka, "127.0.0.1:1")
+	for _, m := range newFleet() {
+		t.Setenv(m.env, "127.0.0.1:1")
+	}
 }
 
 func TestTheExitCodeIsTheCommands(t *testing.T) {
@@ -52,20 +53,23 @@ func TestSignalsReachTheCommand(t *testing.T) {
 	}
 }
 
-func TestBothServersRunAsLongAsTheCommand(t *testing.T) {
+func TestServersRunAsLongAsTheCommand(t *testing.T) {
 	testkit.Redis(t) // skips where a server is missing
 	testkit.RealKafka(t)
-	t.Setenv(testkit.EnvRedis, "")
-	t.Setenv(testkit.EnvKafka, "")
+	testkit.Database(t, "postgres")
+	t.Setenv(testkit.EnvMariaDB, "127.0.0.1:1")
+	for _, env := range []string{testkit.EnvRedis, testkit.EnvKafka, testkit.EnvPostgres} {
+		t.Setenv(env, "")
+	}
 	out := filepath.Join(t.TempDir(), "out")
-	code, err := run([]string{"sh", "-c", "echo $" + testkit.EnvRedis + " $" + testkit.EnvKafka + " >" + out + "; exit 5"})
+	code, err := run([]string{"sh", "-c", "echo $" + testkit.EnvRedis + " $" + testkit.EnvKafka + " $" + testkit.EnvPostgres + " >" + out + "; exit 5"})
 	if code != 5 || err != nil {
 		t.Fatalf("got %d, %v, want the command's 5", code, err)
 	}
 	text, _ := os.ReadFile(out)
 	addrs := strings.Fields(string(text))
-	if len(addrs) != 2 {
-		t.Fatalf("the command got %q, want two addresses", text)
+	if len(addrs) != 3 {
+		t.Fatalf("the command got %q, want three addresses", text)
 	}
 	for _, a := range addrs {
 		if conn, err := net.Dial("tcp", a); err == nil {
@@ -76,7 +80,7 @@ func TestBothServersRunAsLongAsTheCommand(t *testing.T) {
 }
 
 func TestAMissingServerIsLeftOutUnlessItIsRequired(t *testing.T) {
-	t.Setenv(testkit.EnvRedis, "127.0.0.1:1")
+	named(t)
 	t.Setenv(testkit.EnvKafka, "")
 	t.Setenv(servers.EnvKafkaLibs, t.TempDir())
 	t.Setenv(testkit.EnvRequireReal, "")
