@@ -104,6 +104,7 @@ func runFleetOf(t *testing.T, n int, cfg PollerConfig, api *sharedAPI) (fleet ma
 // Two hundred sidecars with the defaults on one Redis: one of them polls, all of
 // them hear of it; when that one is cut off, another goes on.
 func TestOnePollerForTheFleet(t *testing.T) {
+	t.Parallel()
 	api, begin := &sharedAPI{}, time.Now()
 	fleet, _ := runFleetOf(t, 200, PollerConfig{}, api)
 	var leader string

@@ -59,6 +59,7 @@ func load(tr *Tracker, b rankcache.BoardID, perSecond int, d time.Duration, want
 }
 
 func TestStepOfLoadFlipsOnce(t *testing.T) {
+	t.Parallel()
 	runTracker(t, Deps{}, func(tr *Tracker) {
 		time.Sleep(10*time.Second + 300*time.Millisecond) // not in step with the ticks
 		if after := load(tr, "1_2_3", 500, 30*time.Second, true); after < 0 || after > 3*time.Second {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestAppliedChangesAreInAllTables(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, s *Store) {
 		h := newHistory("b", 5)
 		updates := []*wire.LedgerUpdate{h.incr("a", 1), h.incr("a ", 2), h.incr("A", 3), h.change(wire.OpSet, "a", 0.1, "x"), h.change(wire.OpDelete, "A", 0, "X"),

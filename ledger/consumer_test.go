@@ -104,6 +104,7 @@ func wantProved(t testing.TB, s *Store, histories []*history) {
 }
 
 func TestTopicIsWritten(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, s *Store) {
 		broker, topic := testkit.Kfake(t).Addr(), testkit.Name(t)
 		testkit.CreateTopic(t, broker, topic, 3, nil)
@@ -128,6 +129,7 @@ func TestTopicIsWritten(t *testing.T) {
 
 // A consumer that dies at any step of a batch leaves no row twice and none out.
 func TestKilledAtEachStep(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, s *Store) {
 		broker, topic := testkit.Kfake(t).Addr(), testkit.Name(t)
 		testkit.CreateTopic(t, broker, topic, 2, nil)
@@ -163,6 +165,7 @@ func TestKilledAtEachStep(t *testing.T) {
 // Two consumers of different groups read the same records: the offsets' guard has each
 // written once.
 func TestTwoConsumersAtOnce(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, s *Store) {
 		broker, topic := testkit.Kfake(t).Addr(), testkit.Name(t)
 		testkit.CreateTopic(t, broker, topic, 2, nil)

@@ -55,6 +55,7 @@ func (l *loaded) produce(broker string, after func() error) {
 // The database dies, restarts or hangs under load and comes back: the ledger waits, and every change is there
 // once.
 func TestDatabaseDies(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testkit.SQLKinds {
 		server := testkit.StartSQL(t, kind, servers.SQLOptions{})
 		for name, fault := range map[string]func(context.Context) error{

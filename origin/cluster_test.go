@@ -101,6 +101,7 @@ func checkCluster(ctx context.Context, node *redis.Client) error {
 // A cluster keeps the keys of a board on one node, and boards on different ones: a
 // pipeline over many boards goes to all nodes, and each loads the scripts.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	client := dialed(t, Options{URL: startCluster(t, false).url(), Mode: ModeCluster, Timeout: testTimeout})
 	o := New(client, wire.DefaultNames(), WithTimeout(testTimeout))
 	var boards []rankcache.BoardID
@@ -145,6 +146,7 @@ func TestCluster(t *testing.T) {
 // A master that dies and stays dead is replaced by its replica; reads and stamps of its
 // boards go there at once, although no node redirects the client.
 func TestClusterFailover(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, true)
 	client := dialed(t, Options{URL: c.url(), Mode: ModeCluster})
 	b := board{New(client, wire.DefaultNames()), client, "1_2_3"}

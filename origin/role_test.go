@@ -100,6 +100,7 @@ func TestSentinelThatIsBehind(t *testing.T) {
 
 // Requests that failed while there was no master do not make later ones fail.
 func TestMasterIsBack(t *testing.T) {
+	t.Parallel()
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	host, port, _ := net.SplitHostPort(server.Addr())
 	client := dialed(t, Options{URL: "redis://" + startSentinel(t, host, port) + "?master_name=m&pool_size=1", Mode: ModeSentinel, Timeout: testTimeout})

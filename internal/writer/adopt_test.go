@@ -31,6 +31,7 @@ func (h *fixture) zadd(t testing.TB, members int) {
 // A sorted set that no writer made, small or large, gets a run and a sum at its first
 // command, and is adopted again after each change past the scripts.
 func TestAdoption(t *testing.T) {
+	t.Parallel()
 	for _, members := range []int{1, maxAtOnce, maxAtOnce + 1, 2*adoptPage + 1, 2 * adoptPage} {
 		h := quiet(t, nil)
 		h.zadd(t, members)

@@ -27,6 +27,7 @@ func TestScriptFlush(t *testing.T) {
 }
 
 func TestApplyDuringOutage(t *testing.T) {
+	t.Parallel()
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
 	h.do1(t, h.opCommand("incr", "o1", "m", "delta", 1))

@@ -66,6 +66,7 @@ func results(t *testing.T, rec *httptest.ResponseRecorder) (words []string) {
 }
 
 func TestPostBatch(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, testkit.Kfake(t).Addr(), nil)
 	h.run(t)
 	set := h.opCommand("set", "o3", "a", "score", 10)

@@ -44,6 +44,7 @@ func clusterOfTwo(t *testing.T) (*redis.ClusterClient, [2]*redis.Client, [2]*ser
 // While the keys of a slot move one by one, posts wait, and each order is applied once:
 // at the old node, between the two, and at the new one, which knows no script.
 func TestPostsWhileASlotMoves(t *testing.T) {
+	t.Parallel()
 	cluster, nodes, all := clusterOfTwo(t)
 	h := quiet(t, func(o *Options) { o.Redis, o.OrderBuckets = cluster, 2 })
 	h.posts.time = testTimeout

@@ -82,6 +82,7 @@ const boardsOfHalf = 6
 // after it, between the boards, before the updates, and before the commit. The next writer has
 // every board get each increment exactly once, and its update published.
 func TestFeedsSurviveCrashes(t *testing.T) {
+	t.Parallel()
 	points, rounds := testkit.Sized(40, 1000), testkit.Sized(4, 40) // rounds with the same boards
 	broker := testkit.Kfake(t)
 	h := newFixture(t, broker.Addr(), feeding(t))

@@ -72,6 +72,7 @@ func (h *fixture) checkFed(t testing.TB, zone string, n uint64, want map[string]
 // One increment changes the half hour's board and those that it feeds, whichever way it
 // comes, each exactly once under one order id, and every board's update is published.
 func TestFeeds(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, testkit.Kfake(t).Addr(), feeding(t))
 	h.run(t)
 	zone := h.zone()
@@ -111,6 +112,7 @@ func TestFeeds(t *testing.T) {
 
 // What the first board refuses feeds nothing; what a fed board refuses, the others take, and it is kept.
 func TestFeedRefusals(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, testkit.Kfake(t).Addr(), feeding(t))
 	zone := h.zone()
 	boards := h.fedBoards(t, zone, h.at)

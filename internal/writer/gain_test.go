@@ -16,6 +16,7 @@ import (
 // Those who gain most are found among many more members than are counted, with at most
 // what they have gained; the next hour begins anew.
 func TestGains(t *testing.T) {
+	t.Parallel()
 	g := &gains{highest: prometheus.NewGauge(prometheus.GaugeOpts{Name: "g"})}
 	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
 	want := make(map[string]float64)

@@ -17,6 +17,7 @@ import (
 // Changes of classes with ledger: true are in the ledger's topic when they are answered,
 // whether they came from Kafka or by post, repeats included; those of other boards are not.
 func TestLedgerClassesArePublished(t *testing.T) {
+	t.Parallel()
 	file, err := rooms.Parse([]byte(`
 classes:
   - {name: money, board: "money:{zone}", period: none, ledger: true}

@@ -211,6 +211,7 @@ func (m *boardModel) sum() (sum uint64) {
 // call: replies and board are those of the model, and the sum in Redis is that of the
 // members. So with each kind of class.
 func TestRandomCommandsEqualModel(t *testing.T) {
+	t.Parallel()
 	guard := rooms.Guard{Changes: 3, Per: time.Minute, Members: 8}
 	refuse := guard
 	refuse.Refuse = true

@@ -20,6 +20,7 @@ import (
 // Each refused command, from Kafka and posted, is written to the topic of refused
 // commands, which is made when it is first needed.
 func TestRefusedCommandsArePublished(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, testkit.Kfake(t).Addr(), func(o *Options) {
 		o.Tiers = tiers{all: rooms.ModeSuperHot, rooms: map[string]rooms.Mode{"88": rooms.ModeBlocked}}
 	})

@@ -70,6 +70,7 @@ func shown(rows []rankcache.Entry) []rankcache.Entry {
 // entry by entry, whatever the scores are: small, negative, of ten digits; a change that
 // leaves the score does not move the member, and one that comes back comes anew.
 func TestTiesEqualOracle(t *testing.T) {
+	t.Parallel()
 	full := testkit.Full() && !testkit.Race // which takes five times as long
 	for _, lowest := range []float64{0, -2, 8190, 1<<31 - 2, -(1 << 31)} {
 		for _, ties := range []rooms.Ties{rooms.TiesFirst, rooms.TiesLast} {

@@ -56,6 +56,7 @@ func partitions(t *testing.T, addr, topic string) int {
 // After a known topic was deleted the next update creates it again instead of failing
 // for ever.
 func TestDeletedTopicIsCreatedAgain(t *testing.T) {
+	t.Parallel()
 	broker := testkit.Kfake(t)
 	h := newFixture(t, broker.Addr(), nil)
 	h.run(t)

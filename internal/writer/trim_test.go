@@ -22,6 +22,7 @@ func (h *fixture) randomIncr(r rules, i, n int) *job {
 // The best stay in the sorted set, in Redis and on a local board, whatever was driven out
 // and came back; the hash has the scores of all. Without ties that is the order of Redis.
 func TestTrimKeepsTheBest(t *testing.T) {
+	t.Parallel()
 	const best, members = 50, 200
 	for _, ties := range []rooms.Ties{"", rooms.TiesFirst} {
 		h := quiet(t, nil)

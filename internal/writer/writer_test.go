@@ -21,6 +21,7 @@ import (
 )
 
 func TestCommandBecomesUpdate(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, testkit.Kafka(t), nil)
 	h.run(t)
 	h.produce(t, h.command("o1", "a"), h.command("o2", "a"), h.command("o1", "a"))
@@ -52,6 +53,7 @@ func (h *fixture) restarted(t testing.TB) *fixture {
 // The next one repeats the commands, gets the updates from the order ids' records,
 // and publishes those that were missing.
 func TestCrashBetweenRedisAndKafka(t *testing.T) {
+	t.Parallel()
 	const n = 50
 	broker := testkit.Kfake(t)
 	h := newFixture(t, broker.Addr(), nil)
@@ -92,6 +94,7 @@ func TestCrashBetweenRedisAndKafka(t *testing.T) {
 // Two writers share the commands and one restarts meanwhile: each order id counts
 // once, every seq is published, and repeated publications are identical.
 func TestTwoWriters(t *testing.T) {
+	t.Parallel()
 	n := testkit.Sized(3000, 100_000)
 	h := newFixture(t, testkit.Kafka(t), nil)
 	want := make(map[string]float64)
@@ -200,6 +203,7 @@ func (h *fixture) allUpdates(t testing.TB) (values []string) {
 // A stopping writer finishes and commits its current batch: the next one repeats
 // nothing.
 func TestStopCommits(t *testing.T) {
+	t.Parallel()
 	h := newFixture(t, testkit.Kafka(t), nil)
 	h.produce(t, h.command("o1", "a"), h.command("o2", "a"), "not a command")
 	stop := h.run(t)
@@ -233,6 +237,7 @@ func TestBadCommandsAreSkipped(t *testing.T) {
 
 // Only the updates of super-hot boards are published, unless PublishAll is set.
 func TestPublishedBoards(t *testing.T) {
+	t.Parallel()
 	broker := testkit.Kfake(t)
 	for _, c := range []struct {
 		name      string
@@ -258,6 +263,7 @@ func TestPublishedBoards(t *testing.T) {
 }
 
 func TestRedisOutage(t *testing.T) {
+	t.Parallel()
 	server := testkit.StartRedis(t, servers.RedisOptions{})
 	h := newFixture(t, testkit.Kfake(t).Addr(), func(o *Options) { o.Redis = redisClient(t, server.Addr()) })
 	h.run(t)
@@ -274,6 +280,7 @@ func TestRedisOutage(t *testing.T) {
 // Updates that the broker rejects are retried; nothing is committed until it accepts
 // them.
 func TestKafkaOutage(t *testing.T) {
+	t.Parallel()
 	broker := testkit.Kfake(t)
 	h := newFixture(t, broker.Addr(), nil)
 	h.produce(t, h.command("o1", "a"), h.command("o2", "a"))

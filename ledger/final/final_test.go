@@ -88,6 +88,7 @@ type finalFileRow[S int64 | float64] struct {
 }
 
 func TestFinalIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, f *fixture) {
 		for _, e := range []rankcache.Entry{{Member: "b", Score: 2.5}, {Member: "a", Score: 7}, {Member: "c", Score: 2.5}} {
 			f.change(t, e.Member, e.Score, false)
@@ -164,6 +165,7 @@ func TestNoFinalWhileTheLedgerLags(t *testing.T) {
 
 // Redis and the ledger are at the same change, but not of one mind.
 func TestNoFinalIfRedisAndLedgerDiffer(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, f *fixture) {
 		f.change(t, "gone", 1, true)
 		f.change(t, "here", 2, false)
@@ -247,6 +249,7 @@ func TestOpenFilesRefuses(t *testing.T) {
 
 // A file of several groups is read by another program's reader.
 func TestFileOfManyRows(t *testing.T) {
+	t.Parallel()
 	rows := make([]rankcache.Entry, 2*groupRows+1)
 	for i := range rows {
 		rows[i] = rankcache.Entry{Member: strconv.Itoa(i), Score: float64(-i) / 3}

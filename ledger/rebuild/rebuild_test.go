@@ -26,6 +26,7 @@ func both(t *testing.T, test func(t *testing.T, kind string)) {
 
 // Of both kinds of database, with one writer and one ledger each, which need some seconds to start.
 func TestRebuild(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, kind string) {
 		f := newFixture(t, kind, single)
 		for _, class := range []string{"plain", "ties", "trim"} {
@@ -40,6 +41,7 @@ func TestRebuild(t *testing.T) {
 
 // On a Redis Cluster, with boards in several nodes.
 func TestRebuildOnACluster(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, testkit.SQLKinds[0], clustered)
 	for _, zone := range []string{"1", "2", "3", "4"} {
 		t.Run(zone, func(t *testing.T) { asItWas(t, f.of("plain", zone)) })

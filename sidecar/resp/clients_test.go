@@ -72,6 +72,7 @@ func TestGoRedis(t *testing.T) {
 
 // TestRedisTools runs redis-cli and redis-benchmark.
 func TestRedisTools(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
 	e.fill(10, falling)
 	_, port, _ := net.SplitHostPort(e.addr)

@@ -25,6 +25,7 @@ const commandsPerServer = 100_000
 // TestRepliesAreRedis sends random commands, in pipelines that are cut at random bytes, to
 // Redis and to the listener. The replies have to be the same bytes.
 func TestRepliesAreRedis(t *testing.T) {
+	t.Parallel()
 	for name, start := range serversToCompare {
 		for kind, score := range map[string]func(int) float64{
 			"integers":  func(i int) float64 { return float64(i/3*7) - 300 },

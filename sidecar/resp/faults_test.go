@@ -23,6 +23,7 @@ import (
 // are the first replies of what it sent, in order, each once; and local reads and, after the
 // fault, passed commands go on.
 func TestFaultsUnderPipelines(t *testing.T) {
+	t.Parallel()
 	type lab struct {
 		*env
 		redis *servers.Redis

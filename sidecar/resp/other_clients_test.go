@@ -16,12 +16,12 @@ import (
 // TestOtherClients runs unmodified clients: they connect, use pipelines, transactions, scripts,
 // subscriptions and blocking pops, and connect again.
 func TestOtherClients(t *testing.T) {
+	t.Parallel()
 	t.Run("redis-py", func(t *testing.T) {
 		runClient(t, testkit.Fetched(t, "python/bin/python"), "testdata/clients/redis_py.py")
 	})
 	t.Run("ioredis", func(t *testing.T) {
-		t.Setenv("NODE_PATH", testkit.Fetched(t, "node_modules"))
-		runClient(t, "node", "testdata/clients/ioredis.js")
+		runClient(t, "env", "NODE_PATH="+testkit.Fetched(t, "node_modules"), "node", "testdata/clients/ioredis.js")
 	})
 	t.Run("Jedis", func(t *testing.T) {
 		runClient(t, "java", "-cp", filepath.Join(testkit.Fetched(t, "libs"), "*"), "testdata/clients/Jedis.java")

@@ -100,6 +100,7 @@ func TestCap(t *testing.T) {
 // TestSlowClients are cut off: those that send a command slowly, and those that do not
 // read.
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	s := serveAlone(t, Config{ReadTimeout: 300 * time.Millisecond, WriteTimeout: 300 * time.Millisecond})
 	idle := dial(t, s.Addr().String())
 	c := dial(t, s.Addr().String())
@@ -148,6 +149,7 @@ func TestDrain(t *testing.T) {
 // TestDrainWithoutReader: a Redis that reads nothing does not hold up the end for as long as
 // writes may take.
 func TestDrainWithoutReader(t *testing.T) {
+	t.Parallel()
 	hung := testkit.Listen(t, "tcp")
 	defer hung.Close()
 	s := serveAlone(t, Config{Dial: dialer(hung.Addr().String()), DrainTimeout: 100 * time.Millisecond, WriteTimeout: time.Hour})

@@ -279,6 +279,7 @@ func TestBlocking(t *testing.T) {
 }
 
 func TestSlowReplies(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t, testkit.StartRedis(t, servers.RedisOptions{}).Addr()).learned()
 	e.fill(10, falling)
 	c := e.dial()

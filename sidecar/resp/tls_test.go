@@ -19,6 +19,7 @@ import (
 // TestTLSUpstream: commands pass on over TLS, and an idle connection that Redis has closed, with
 // or without saying so, is replaced.
 func TestTLSUpstream(t *testing.T) {
+	t.Parallel()
 	r, dial := startTLSRedis(t)
 	e := newEnv(t, r.Addr(), func(c *Config) { c.Dial = dial }).learned()
 	e.fill(10, falling)
