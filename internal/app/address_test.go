@@ -149,7 +149,7 @@ func TestTLSToAPlainRedis(t *testing.T) {
 		cmd, o := newPollCommand(), &pollCommandOptions{}
 		cmd.ResetFlags()
 		o.register(cmd.Flags())
-		must(t, cmd.ParseFlags([]string{"--redis", "rediss://" + addr, "--redis-mode", mode, "--redis-timeout", "5s"}))
+		must(t, cmd.ParseFlags([]string{"--redis", "rediss://" + addr, "--redis-mode", mode, "--redis-timeout", "1s"}))
 		client, err := o.dialRedis()
 		must(t, err)
 		if err := client.Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), "use redis:// instead of rediss://") {

@@ -201,7 +201,7 @@ func (b *begun) finish(t *testing.T, want string) {
 // a writer that is stopped has left its own.
 func TestGroupsAtTheBroker(t *testing.T) {
 	t.Parallel()
-	h := newFixture(t)
+	h := newFixture(t, "--drain", "0s")
 	h.give(t, h.star, 2)
 	s := h.serve(t, "--drain", "0s")
 	s.WaitReady(time.Minute)

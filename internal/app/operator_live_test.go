@@ -22,8 +22,8 @@ func TestOperatorLive(t *testing.T) {
 	testkit.Chromium(t)
 	h := newFixture(t)
 	h.give(t, h.star, 3)
-	for i, args := range [][]string{nil, {"--rpc", "127.0.0.1:0"}} {
-		streams := len(args) > 0
+	for i, args := range [][]string{{"--drain", "0s"}, {"--drain", "0s", "--rpc", "127.0.0.1:0"}} {
+		streams := i > 0
 		t.Run(fmt.Sprint("Streams", streams), func(t *testing.T) {
 			s := h.serve(t, args...)
 			s.WaitReady(time.Minute)

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -381,7 +382,8 @@ func TestReplayBarMoves(t *testing.T) {
 	redisAddr := testkit.Redis(t)
 	fillReplay(t, broker.Addr(), redisAddr, board, updates, batch)
 	steps := make(chan struct{})
-	t.Cleanup(func() { close(steps) })
+	letAll := sync.OnceFunc(func() { close(steps) })
+	t.Cleanup(letAll)
 	broker.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
 		broker.KeepControl()
 		<-steps // and not SleepControl, which races with itself when one sleep follows another
@@ -413,7 +415,8 @@ func TestReplayBarMoves(t *testing.T) {
 	first := p.value(bar)
 	letThrough("the bar's next move", bar+` > `+first+` && `+bar+` < 1`)
 	second := p.value(bar)
-	letThrough("an open board", rowShows("superhot-rows", string(board), "open"))
+	letAll()
+	p.await("an open board", rowShows("superhot-rows", string(board), "open"))
 	p.await("ready", `document.getElementById('state').textContent === 'ready'`)
 	p.await("no bar when all is open", `document.getElementById('replay').hidden`)
 	t.Logf("the bar stood at %s and %s", first, second)
