@@ -2,11 +2,11 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"rankcache"
 	"rankcache/sidecar/internal/apijson"
@@ -63,19 +63,11 @@ func (s eventStreams) send(ctx context.Context, w io.Writer, control *http.Respo
 		return p
 	}
 	defer watch.close()
-	// A stream lasts, and its client has nothing more to send.
-	if control.SetReadDeadline(time.Time{}) != nil {
-		return &apijson.Problem{Code: apijson.CodeInternal}
-	}
-	for {
-		ev, err := watch.next(ctx)
-		if err != nil || control.SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout)) != nil {
-			return nil
-		}
-		if _, err := w.Write(ev.SSE()); err != nil || control.Flush() != nil || ev.Kind == live.End {
-			return nil
-		}
-	}
+	_ = watch.run(ctx, control, func(ev *live.Event) error { // who has left gets no answer
+		_, err := w.Write(ev.SSE())
+		return errors.Join(err, control.Flush())
+	})
+	return nil
 }
 
 // parse reads the query. Unknown and repeated arguments are errors, as on the data port.

@@ -3,6 +3,8 @@ package rpc
 import (
 	"context"
 	"errors"
+	"net/http"
+	"time"
 
 	"rankcache/sidecar/internal/apijson"
 	"rankcache/sidecar/internal/live"
@@ -58,6 +60,26 @@ func (w *watch) next(ctx context.Context) (live.Event, error) {
 			return end, ctx.Err()
 		}
 	}
+}
+
+// run sends the events until one of them ends the stream, each within the write timeout. The error is
+// that of ctx, of a deadline, or of send.
+func (w *watch) run(ctx context.Context, control *http.ResponseController, send func(*live.Event) error) error {
+	err := control.SetReadDeadline(time.Time{}) // a stream lasts, and its client has nothing more to send
+	for err == nil {
+		var ev live.Event
+		if ev, err = w.next(ctx); err != nil {
+			break
+		}
+		if err = control.SetWriteDeadline(time.Now().Add(w.server.cfg.WriteTimeout)); err == nil {
+			err = send(&ev)
+		}
+		if err != nil || ev.Kind == live.End {
+			break
+		}
+		err = control.SetWriteDeadline(time.Time{}) // over HTTP/2 it would reset a stream that is quiet
+	}
+	return err
 }
 
 // poll returns the event that is to be sent now, if there is one. One of kind [live.Over] asks
