@@ -49,7 +49,7 @@ func startLogging(t testing.TB, log *slog.Logger, change ...func(*Config)) *env 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Interval: time.Millisecond, Beat: time.Minute} // no age events but where a test wants them
+	cfg := Config{Interval: time.Millisecond, Heartbeat: time.Minute} // no age events but where a test wants them
 	for _, c := range change {
 		c(&cfg)
 	}

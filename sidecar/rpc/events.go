@@ -29,7 +29,7 @@ func (s watchService) watch(ctx context.Context, r *v1.WatchRequest, to *connect
 	if _, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles); p != nil {
 		return errorOf(p)
 	}
-	w, p := streams{s.Server}.open(ctx, addressOf(r.Address, r.Order, r.Limit, r.Profiles), r.LastId, nil)
+	w, p := streams{s.Server}.open(ctx, addressOf(r.Address, r.Order, r.Limit, r.Profiles), r.LastId)
 	if p != nil {
 		return errorOf(p)
 	}

@@ -21,7 +21,7 @@ type nextName func() (string, error)
 // stream tells its age meanwhile.
 func TestQuietStreams(t *testing.T) {
 	const deadline = 200 * time.Millisecond
-	e := start(t, func(c *Config) { c.WriteTimeout, c.Beat = deadline, 3*deadline }) // silent for 1.5 deadlines at least
+	e := start(t, func(c *Config) { c.WriteTimeout, c.Heartbeat = deadline, 3*deadline }) // silent for 1.5 deadlines at least
 	streams := make(map[string]nextName)
 	for name, open := range e.transports() {
 		streams[name] = open()
