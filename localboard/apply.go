@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -31,17 +30,14 @@ type writerState struct {
 	// acceptedSeq is the seq up to which AcceptHoles counted updates as seen.
 	acceptedSeq uint64
 	proof
-	// pass yields during passes over the whole board. The lock is held meanwhile.
-	pass yield.Steps
 }
 
 // clear starts with new storage; readers may still use the old.
 func (s *writerState) clear() {
 	*s = writerState{
-		members:      newMembers(maphash.MakeSeed(), 0, &s.pass),
+		members:      newMembers(maphash.MakeSeed(), 0),
 		orderIDs:     newOrderIDs(),
 		freshStorage: true,
-		pass:         s.pass,
 	}
 }
 
@@ -207,7 +203,7 @@ func (s *writerState) addMember(id string) (uint32, *record) {
 	if !s.members.fits(id) {
 		return 0, nil
 	}
-	h, r := s.members.add(id, &s.pass)
+	h, r := s.members.add(id)
 	r.seq = s.forgottenSeq
 	return h, r
 }
@@ -260,12 +256,10 @@ func (s *writerState) load(seq uint64, pieces [][]rankcache.Entry) {
 	keep := newBitset(s.members.endHandle)
 	for _, handles := range listed {
 		for _, h := range handles {
-			s.pass.Done(1)
 			keep.put(h)
 		}
 	}
 	for h, r := range s.members.all {
-		s.pass.Done(rowSteps)
 		if !keep.has(h) {
 			s.setAsOf(seq, h, r, absent)
 		}
@@ -279,7 +273,6 @@ func (s *writerState) load(seq uint64, pieces [][]rankcache.Entry) {
 func (s *writerState) loadPiece(seq uint64, es []rankcache.Entry) []uint32 {
 	listed := make([]uint32, 0, len(es))
 	for i := range es {
-		s.pass.Done(rowSteps)
 		if h, r := s.findOrAdd(es[i].Member); r != nil {
 			listed = append(listed, h)
 			s.setAsOf(seq, h, r, es[i].Score+0)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -45,12 +44,6 @@ func New(id rankcache.BoardID) *Board {
 
 // ID returns the board's id.
 func (b *Board) ID() rankcache.BoardID { return b.id }
-
-func (b *Board) setYield(fn func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.pass = yield.Every(passSteps, fn)
-}
 
 // Reset empties the board, which is closed, to be filled from the beginning. Until the
 // next Publish it answers as before the first one: a reader that has got the board
@@ -110,7 +103,6 @@ func (b *Board) Load(seq uint64, pieces ...[]rankcache.Entry) error {
 	}
 	for _, es := range pieces {
 		for i := range es {
-			b.pass.Done(1)
 			if err := b.checkEntry(&es[i]); err != nil {
 				return fmt.Errorf("board %s: snapshot: %w", b.id, err)
 			}
@@ -126,12 +118,11 @@ func (b *Board) Load(seq uint64, pieces ...[]rankcache.Entry) error {
 func (b *Board) Sum() uint64 {
 	for {
 		b.mu.Lock()
-		done, sum, pass := b.sumMore(&b.members, b.score, sumPiece), b.sum, b.pass
+		done, sum := b.sumMore(&b.members, b.score, sumPiece), b.sum
 		b.mu.Unlock()
 		if done {
 			return sum
 		}
-		pass.Now()
 	}
 }
 

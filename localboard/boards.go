@@ -22,17 +22,11 @@ type Boards struct {
 	mu  sync.Mutex
 	all map[rankcache.BoardID]*Board
 
-	yield   func()                  // for the boards that Create makes
 	changed func(rankcache.BoardID) // nil: not wanted
 }
 
 // Option is an option of NewBoards.
 type Option func(*Boards)
-
-// WithYield makes publications call fn between pieces of their work, so that readers
-// can run that have no other core. fn may take its time; it must not call a method
-// that writes to a board.
-func WithYield(fn func()) Option { return func(s *Boards) { s.yield = fn } }
 
 // WithChanged makes each board call fn when readers may see another state of it: after a
 // publication, and when it was opened, closed or emptied. fn must return at
@@ -57,7 +51,6 @@ func (s *Boards) Create(id rankcache.BoardID) *Board {
 	b := s.all[id]
 	if b == nil {
 		b = New(id)
-		b.setYield(s.yield)
 		if s.changed != nil {
 			b.changed = func() { s.changed(id) }
 		}

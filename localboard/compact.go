@@ -36,12 +36,12 @@ type compaction struct {
 func compact(s *writerState) {
 	c := compaction{writerState: s, from: s.members, handles: make([]uint32, s.members.endHandle)}
 	s.proof.renumbered()
-	s.members = newMembers(c.from.seed, s.live, &s.pass)
+	s.members = newMembers(c.from.seed, s.live)
 	c.copyRecords()
 	s.members.prefix = s.members.commonPrefix()
 	c.renumberChanges()
 	if s.index != nil {
-		s.index = s.index.withHandles(&s.members, c.handles, &s.pass)
+		s.index = s.index.withHandles(&s.members, c.handles)
 	}
 	s.freshStorage, s.liveAtCompaction = true, s.live
 	s.tombstones = max(0, s.members.count-s.live-len(s.changes))
@@ -49,7 +49,6 @@ func compact(s *writerState) {
 
 func (c *compaction) copyRecords() {
 	for h, r := range c.from.all {
-		c.pass.Done(rowSteps)
 		if c.droppable(r) {
 			c.forgottenSeq = max(c.forgottenSeq, r.seq)
 			continue
@@ -65,7 +64,7 @@ func (c *compaction) droppable(r *record) bool {
 }
 
 func (c *compaction) copyRecord(from *record) uint32 {
-	h, r := c.members.add(from.id(), &c.pass)
+	h, r := c.members.add(from.id())
 	c.members.publish(r, c.from.published(from))
 	r.seq = from.seq
 	r.changeNo.Store(from.changeNo.Load())

@@ -7,7 +7,6 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
-	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -93,7 +92,7 @@ func TestOldViewBesideNewMembers(t *testing.T) {
 	b := newBoard(t)
 	b.Apply([]wire.Update{set("a", 1, 1)})
 	_, r := b.members.find("a")
-	table := newTable(10_000, new(yield.Steps))
+	table := newTable(10_000)
 	r.slot = table.put(b.members.tag("a"), 0, b.members.published(r))
 	b.members.table = table
 	b.Publish()

@@ -20,8 +20,8 @@
 // The index is a three-level counted B+ tree whose root is a slice: inner nodes of up
 // to 31 leaves, leaves of up to 31 rows (index.go, node.go), each row a handle and its
 // sort key (sortkey.go). A node that readers may use is copied before it is written,
-// into memory of the free list (freelist.go). The writer yields to readers between
-// pieces of its work. The first publication sorts the whole board.
+// into memory of the free list (freelist.go). The first
+// publication sorts the whole board.
 //
 // # Read
 //

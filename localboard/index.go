@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sort"
 	"unsafe"
-
-	"rankcache/internal/yield"
 )
 
 // index is the writer's sorted set of rows, best first: a counted B+ tree of three
@@ -203,10 +201,9 @@ func (x *index) bytes() int {
 }
 
 // withHandles returns the same index with other handles.
-func (x *index) withHandles(m *members, handles []uint32, p *yield.Steps) *index {
+func (x *index) withHandles(m *members, handles []uint32) *index {
 	b := newBuilder(x.version)
 	for r := range x.all {
-		p.Done(rowSteps)
 		h := handles[r.handle]
 		b.add(row{sortKey{r.score, m.idKey(m.at(h).id())}, h})
 	}
@@ -215,11 +212,10 @@ func (x *index) withHandles(m *members, handles []uint32, p *yield.Steps) *index
 
 // merged returns the index without the rows of gone and with those of added, which
 // it sorts. For many rows it costs less than one update each.
-func (x *index) merged(m *members, gone bitset, added []row, p *yield.Steps) *index {
-	m.sort(added, p)
+func (x *index) merged(m *members, gone bitset, added []row) *index {
+	m.sort(added)
 	b := newBuilder(x.version)
 	for r := range x.all {
-		p.Done(rowSteps)
 		if gone.has(r.handle) {
 			continue
 		}
@@ -236,10 +232,9 @@ func (x *index) merged(m *members, gone bitset, added []row, p *yield.Steps) *in
 }
 
 // build returns the index of rows, which it sorts.
-func build(m *members, rows rowPieces, version uint64, p *yield.Steps) *index {
+func build(m *members, rows rowPieces, version uint64) *index {
 	b := newBuilder(version)
-	for r := range rows.sorted(m, p) {
-		p.Done(rowSteps)
+	for r := range rows.sorted(m) {
 		b.add(r)
 	}
 	return b.close()

@@ -5,7 +5,6 @@ import (
 	"math"
 	"unsafe"
 
-	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -36,8 +35,8 @@ type members struct {
 }
 
 // newMembers returns an empty members with a table for n of them.
-func newMembers(seed maphash.Seed, n int, p *yield.Steps) members {
-	return members{table: newTable(n, p), seed: seed}
+func newMembers(seed maphash.Seed, n int) members {
+	return members{table: newTable(n), seed: seed}
 }
 
 // tag returns the upper half of the id's hash.
@@ -97,12 +96,12 @@ func (m *members) prefetch(us []wire.Update) (tags [prefetchBatch]uint32) {
 
 // add makes a record without a score for id, which has none yet and fits. The
 // record is complete before the table refers to it. Writer only.
-func (m *members) add(id string, p *yield.Steps) (uint32, *record) {
+func (m *members) add(id string) (uint32, *record) {
 	h, r := m.records.add(id)
 	m.endHandle = m.end()
 	m.count++
 	if m.table.full() {
-		m.grow(p)
+		m.grow()
 	}
 	r.slot = m.table.put(m.tag(id), h, absent)
 	return h, r
@@ -110,8 +109,8 @@ func (m *members) add(id string, p *yield.Steps) (uint32, *record) {
 
 // grow switches to a larger table. Readers of the old one finish in it. In a large one it
 // takes 50 ns an entry: each record is read from memory.
-func (m *members) grow(p *yield.Steps) {
-	m.table = m.table.resized(p, func(handle, slot uint32) { m.at(handle).slot = slot })
+func (m *members) grow() {
+	m.table = m.table.resized(func(handle, slot uint32) { m.at(handle).slot = slot })
 }
 
 func (m *members) bytes() int {

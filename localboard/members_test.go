@@ -8,7 +8,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"rankcache"
-	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -62,7 +61,7 @@ func idsWithSameTag(t *testing.T, m *members) (string, string) {
 }
 
 func TestRecords(t *testing.T) {
-	m := newMembers(New("x").members.seed, 0, new(yield.Steps))
+	m := newMembers(New("x").members.seed, 0)
 	var ids []string
 	for n := range 300 {
 		ids = append(ids, string(make([]byte, n)), fmt.Sprintf("%0*d", n+1, 1))
@@ -74,7 +73,7 @@ func TestRecords(t *testing.T) {
 		if !m.fits(id) {
 			t.Fatalf("id of %d bytes does not fit", len(id))
 		}
-		m.add(id, new(yield.Steps))
+		m.add(id)
 	}
 	if m.fits(string(make([]byte, maxMember+1))) {
 		t.Error("an id of 64 KiB fits")

@@ -1,11 +1,6 @@
 package localboard
 
-import (
-	"slices"
-	"time"
-
-	"rankcache/internal/yield"
-)
+import "slices"
 
 // mergeShare decides how a publication updates the index: with more than rows /
 // mergeShare changes it is rebuilt in one pass, else row by row. Measured at
@@ -24,12 +19,11 @@ func (s *writerState) updateIndex() {
 	switch {
 	case s.index == nil:
 		s.members.prefix, s.liveAtCompaction = s.members.commonPrefix(), s.live
-		s.index = build(&s.members, s.liveRows(), 0, &s.pass)
+		s.index = build(&s.members, s.liveRows(), 0)
 	case len(s.changes) > s.index.rows/mergeShare:
-		s.index = s.index.merged(&s.members, s.changedHandles(), s.changedRows(), &s.pass)
+		s.index = s.index.merged(&s.members, s.changedHandles(), s.changedRows())
 	default:
-		for y, i := newYielder(&s.pass, len(s.changes)), 0; i < len(s.changes); i++ {
-			y.beforeChange(i)
+		for i := range s.changes {
 			s.updateRow(&s.changes[i])
 		}
 	}
@@ -51,7 +45,6 @@ func (s *writerState) updateRow(c *change) {
 func (s *writerState) liveRows() (rows rowPieces) {
 	left := s.live
 	for h, r := range s.members.all {
-		s.pass.Done(rowSteps)
 		if score := s.members.published(r); !isAbsent(score) {
 			rows.add(newRow(score, s.members.idKey(r.id()), h), left)
 			left--
@@ -102,45 +95,6 @@ func (s *writerState) resetChanges(changes []change) {
 		s.changes = s.index.free.takeChangeList(len(changes))
 	}
 }
-
-// A publication takes longer than a read: some 100 µs for 50 changes, since few of
-// the rows are in the cache. The writer yields between pieces of it, so that readers
-// with no other core need not wait for the whole. Beside 5,000 updates a second,
-// the 99th percentile of a top was 1.2 to 1.7 times that of a fixed body without
-// yielding, and 0.8 to 1.4 with it.
-const (
-	minPiece  = 8 // changes, some 10 µs
-	maxPieces = 16
-	// yieldBudget is how long one publication yields in all before it runs to its
-	// end: under constant load, each yield waits for every ready reader.
-	yieldBudget = 2 * time.Millisecond
-)
-
-// yielder yields during one publication.
-type yielder struct {
-	pass   *yield.Steps
-	every  int // changes between two yields
-	budget time.Duration
-}
-
-func newYielder(pass *yield.Steps, changes int) yielder {
-	return yielder{pass, max(minPiece, changes/maxPieces), yieldBudget}
-}
-
-// beforeChange is called before the i-th change.
-func (y *yielder) beforeChange(i int) {
-	if i == 0 || i%y.every != 0 || y.budget <= 0 {
-		return
-	}
-	start := time.Now()
-	y.pass.Now()
-	y.budget -= time.Since(start)
-}
-
-// A pass over a whole board yields after passSteps, some 0.1 to 0.2 ms. Go takes a core from
-// a goroutine after 10 ms only, and readers of other boards would wait for so long. A
-// comparison in a sort is one step; a row of a pass, hardly ever in the cache, is rowSteps.
-const passSteps, rowSteps = 4096, 4
 
 // bitset is a set of handles.
 type bitset []uint64

@@ -64,7 +64,7 @@ func (s *fixture) publish(at func()) {
 	for _, us := range fixtureUpdates[1:] {
 		s.board.Apply(us)
 		if s.grows {
-			s.board.members.grow(&s.board.pass)
+			s.board.members.grow()
 		}
 		at()
 		s.board.Publish()

@@ -1,7 +1,5 @@
 package localboard
 
-import "rankcache/internal/yield"
-
 // pieceRows is how many rows are allocated and sorted at once. One piece of memory for
 // 2,000,000 rows would take 50 ms to get, in which the runtime lets nothing else run.
 const pieceRows = 32 << 10
@@ -21,10 +19,10 @@ func (p *rowPieces) add(r row, most int) {
 
 // sorted sorts each piece and then yields all rows, best first. The pieces are a heap by
 // their first rows.
-func (p rowPieces) sorted(m *members, pass *yield.Steps) func(func(row) bool) {
+func (p rowPieces) sorted(m *members) func(func(row) bool) {
 	return func(yield func(row) bool) {
 		for _, piece := range p {
-			m.sort(piece, pass)
+			m.sort(piece)
 		}
 		for i := len(p)/2 - 1; i >= 0; i-- {
 			p.down(m, i)

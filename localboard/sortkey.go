@@ -6,8 +6,6 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
-
-	"rankcache/internal/yield"
 )
 
 // sortKey is the sort key of a row: the score and 8 bytes of the id, both as numbers of
@@ -112,12 +110,7 @@ func (m *members) compare(a, b row) int {
 }
 
 // sort sorts rows, best first.
-func (m *members) sort(rows []row, p *yield.Steps) {
-	slices.SortFunc(rows, func(a, b row) int {
-		p.Done(1)
-		return m.compare(a, b)
-	})
-}
+func (m *members) sort(rows []row) { slices.SortFunc(rows, m.compare) }
 
 // idKey returns 8 bytes of id as a number that sorts as ids do: if one id sorts
 // before another, its key is not the greater. It decides nearly all ties between

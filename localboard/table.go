@@ -4,8 +4,6 @@ import (
 	"math"
 	"sync/atomic"
 	"unsafe"
-
-	"rankcache/internal/yield"
 )
 
 // Size of a new table and how full it may become, in slots. Linear probing at
@@ -38,15 +36,14 @@ type slot struct {
 }
 
 // newTable returns a table with room for n entries.
-func newTable(n int, p *yield.Steps) *table {
-	return tableOf(max(minTableSlots, n+n/(tableLoad-1)+1), p)
+func newTable(n int) *table {
+	return tableOf(max(minTableSlots, n+n/(tableLoad-1)+1))
 }
 
-func tableOf(size int, p *yield.Steps) *table {
+func tableOf(size int) *table {
 	t := &table{size: size}
 	for from := 0; from < size; from += pageSlots {
 		t.pages = append(t.pages, &make([]slot, min(pageSlots, size-from))[0])
-		p.Done(pageSlots)
 	}
 	return t
 }
@@ -99,10 +96,9 @@ func (t *table) findTag(tag uint32) (handle uint32, ok bool) {
 
 // resized returns a larger table with the same entries, and calls moved with the
 // new slot of each handle.
-func (t *table) resized(p *yield.Steps, moved func(handle, slot uint32)) *table {
-	to := tableOf(t.size+t.size/tableGrowth, p)
+func (t *table) resized(moved func(handle, slot uint32)) *table {
+	to := tableOf(t.size + t.size/tableGrowth)
 	for i := range t.size {
-		p.Done(rowSteps)
 		s := t.at(i)
 		if e := s.entry.Load(); e != 0 {
 			handle := uint32(e) - 1

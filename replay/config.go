@@ -83,9 +83,6 @@ type Config struct {
 	// MaxStale is the greatest age at which a saved board is answered from while
 	// Redis can't be read.
 	MaxStale time.Duration
-	// Yield, if it is not nil, is called between pieces of work that takes long, by any
-	// goroutine. It lets others run that are ready.
-	Yield func()
 	// BoardLabel returns the value of a board's label "board" in metrics, concurrently;
 	// those of boards with the same one are combined. Nil: the id.
 	BoardLabel func(rankcache.BoardID) string

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"rankcache/internal/yield"
 )
 
 // Batches circulate between consumer and dispatcher, which bounds how many
@@ -72,7 +70,6 @@ type consumer struct {
 
 	topics map[string]*topic // those being read, by name
 	batch  []item
-	polled yield.Steps   // events
 	nap    time.Duration // the last
 	timer  *time.Timer   // of naps
 }
@@ -85,8 +82,8 @@ type reassignment struct {
 	done  chan error
 }
 
-func newConsumer(c *client, out batches, m *metrics, log *slog.Logger, turn func()) *consumer {
-	return &consumer{client: c, polled: yield.Every(workPiece, turn), out: out, requests: make(chan reassignment), metrics: m, log: log,
+func newConsumer(c *client, out batches, m *metrics, log *slog.Logger) *consumer {
+	return &consumer{client: c, out: out, requests: make(chan reassignment), metrics: m, log: log,
 		errLog: rate.Sometimes{Interval: logEvery}, topics: make(map[string]*topic)}
 }
 
@@ -168,7 +165,6 @@ func (c *consumer) fill() (events int, err error) {
 	var e event
 	for events < batchItems {
 		c.client.poll(&e)
-		c.polled.Done(1)
 		switch e.kind {
 		case noEvent:
 			return events, nil

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"rankcache"
-	"rankcache/internal/yield"
 	"rankcache/wire"
 )
 
@@ -26,7 +25,6 @@ type dispatcher struct {
 	badLog  rate.Sometimes
 	publish publisher
 	pace    pacer
-	applied yield.Steps // records
 
 	now     map[rankcache.BoardID]*feed // of the batch in hand
 	last    *feed                       // the board of the previous record: mostly the next one's too
@@ -37,7 +35,7 @@ type dispatcher struct {
 
 func newDispatcher(r *Runner, in batches) *dispatcher {
 	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.cfg.Yield, r.metrics.visible), applied: yield.Every(workPiece, r.cfg.Yield),
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.metrics.visible),
 		pace: newPacer(in.repace, r.topicsWake, r.metrics.pauses)}
 }
 
@@ -51,7 +49,6 @@ func (d *dispatcher) run(ctx context.Context) error {
 			return nil
 		case batch := <-d.in.full:
 			d.dispatch(batch)
-			d.applied.Done(len(batch))
 			d.in.recycle(batch)
 		case <-d.publish.timer.C:
 			d.publish.all()
@@ -60,11 +57,6 @@ func (d *dispatcher) run(ctx context.Context) error {
 		}
 	}
 }
-
-// workPiece is how many records the consumer polls, and the dispatcher applies, between two
-// yields to readers: each some half a millisecond. While a log is read, both always have
-// work, and with each core busy Go asks for readers with data every 10 ms only.
-const workPiece = 512
 
 func (d *dispatcher) dispatch(batch []item) {
 	d.now, d.last = d.feeds.current(), nil
@@ -129,18 +121,15 @@ func (d *dispatcher) reach(part *partition, next int64) {
 }
 
 // flush has the replicas apply the gathered updates, and only then advances the
-// partitions: a gate that sees a log's end must see its updates on the board. It yields
-// between replicas: the updates of many boards take longer than a read, as little of them
-// is in the cache.
+// partitions: a gate that sees a log's end must see its updates on the board.
 func (d *dispatcher) flush() {
-	now, round := time.Now(), newRound(d.publish.yield)
+	now := time.Now()
 	for _, f := range d.filled {
 		f.replica.apply(f.batch)
 		clear(f.batch) // releases the records' memory
 		f.batch = f.batch[:0]
 		d.publish.add(f)
 		d.pace.look(f, now)
-		round.done()
 	}
 	d.pace.bound(d.now)
 	clear(d.filled)
@@ -204,13 +193,12 @@ type publisher struct {
 	timer *time.Timer // runs while armed
 	armed bool
 	last  time.Time // of the last publication
-	yield func()    // may be nil
 	// visible measures the time from commands to their publication, in seconds.
 	visible prometheus.Observer
 }
 
-func newPublisher(every time.Duration, yield func(), visible prometheus.Observer) publisher {
-	p := publisher{every: every, timer: time.NewTimer(every), yield: yield, visible: visible}
+func newPublisher(every time.Duration, visible prometheus.Observer) publisher {
+	p := publisher{every: every, timer: time.NewTimer(every), visible: visible}
 	p.timer.Stop()
 	return p
 }
@@ -240,52 +228,16 @@ func (p *publisher) schedule() {
 	p.timer.Reset(wait)
 }
 
-// all publishes the dirty boards, and yields to readers between them: a round of many
-// boards takes longer than a read.
+// all publishes the dirty boards.
 func (p *publisher) all() {
 	p.armed = false
-	round := newRound(p.yield)
 	for _, f := range p.dirty {
 		if oldest := f.replica.publish(); oldest > 0 {
 			p.visible.Observe(max(0, time.Since(time.UnixMilli(oldest)).Seconds()))
 		}
 		f.dirty = false
-		round.done()
 	}
 	clear(p.dirty)
 	p.dirty = p.dirty[:0]
 	p.last = time.Now()
-}
-
-// shortPiece is how long boards are worked at without yielding in between; longPiece is it
-// when the yields of a round have taken mostYields times as long as its work. Beside the events of
-// thousands of streams they take once or twice as long, and many readers can make it a hundred times.
-const (
-	shortPiece, longPiece = 50 * time.Microsecond, time.Millisecond
-	mostYields            = 4
-)
-
-// round yields during one round of work at many boards. Under constant load each yield waits
-// for every ready reader.
-type round struct {
-	yield           func() // may be nil
-	since           time.Time
-	worked, yielded time.Duration
-}
-
-func newRound(yield func()) round { return round{yield: yield, since: time.Now()} }
-
-// done is called after each board.
-func (r *round) done() {
-	now, piece := time.Now(), shortPiece
-	if r.yielded > mostYields*r.worked {
-		piece = longPiece
-	}
-	if r.yield == nil || now.Sub(r.since) < piece {
-		return
-	}
-	r.worked += now.Sub(r.since)
-	r.yield()
-	r.since = time.Now()
-	r.yielded += r.since.Sub(now)
 }

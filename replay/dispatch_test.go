@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +11,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"rankcache"
-	"rankcache/internal/yield"
 	"rankcache/localboard"
 	"rankcache/wire"
 )
@@ -92,21 +89,11 @@ func TestPublishing(t *testing.T) {
 	b.want(t, "publish")
 }
 
-// slowBoard is a board that takes long to publish, and to apply to.
-type slowBoard struct{ fakeBoard }
-
-func (b *slowBoard) Create(rankcache.BoardID) Board { return b }
-func (b *slowBoard) Publish()                       { time.Sleep(shortPiece) }
-func (b *slowBoard) Apply(us []wire.Update) rankcache.ApplyResult {
-	time.Sleep(shortPiece)
-	return b.fakeBoard.Apply(us)
-}
-
 // TestTimeUntilVisible: of the oldest command in each publication of an open board.
 func TestTimeUntilVisible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, m := feedOf(&fakeBoard{}), newMetrics()
-		p := newPublisher(time.Hour, nil, m.visible)
+		p := newPublisher(time.Hour, m.visible)
 		apply := func(ages ...time.Duration) {
 			var us []wire.Update
 			for i, age := range ages {
@@ -131,74 +118,6 @@ func TestTimeUntilVisible(t *testing.T) {
 			t.Errorf("%d publications in %v s, want 2 in 80 ms", h.GetSampleCount(), h.GetSampleSum())
 		}
 	})
-}
-
-// A round of many publications yields in between, less often when the yields of before took
-// much longer than the work: readers must not keep boards from being published.
-func TestPublishingYields(t *testing.T) {
-	for name, tc := range map[string]struct {
-		yields time.Duration
-		want   int
-	}{"short": {0, 41}, "some": {2 * shortPiece, 41}, "long": {time.Hour, 3}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				yields := 0
-				p := newPublisher(time.Hour, func() {
-					yields++
-					time.Sleep(tc.yields)
-				}, newMetrics().visible)
-				for range 41 {
-					f := feedOf(&slowBoard{})
-					openNow(f.replica)
-					p.add(f)
-				}
-				p.all()
-				if yields != tc.want || len(p.dirty) != 0 {
-					t.Errorf("%d yields, want %d; %d dirty", yields, tc.want, len(p.dirty))
-				}
-			})
-		})
-	}
-}
-
-// A batch with updates of many boards yields between them.
-func TestApplyingYields(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d, yields := dispatcherOf(feedOf(&fakeBoard{})), 0
-		d.publish.yield = func() { yields++ }
-		for range 41 {
-			f := feedOf(&slowBoard{})
-			f.batch = []wire.Update{{Board: "b", Member: "m", Op: wire.OpIncr, Delta: 1, Run: 1, Seq: 1}}
-			d.filled = append(d.filled, f)
-		}
-		d.flush()
-		if yields != 41 || len(d.filled) != 0 {
-			t.Errorf("%d yields, want 41; %d boards left", yields, len(d.filled))
-		}
-	})
-}
-
-// While batch follows batch, readers get a turn after so many records, and none after each
-// of a few.
-func TestDispatchingYields(t *testing.T) {
-	const items = workPiece / 4
-	d, part, yields := dispatcherOf(feedOf(&fakeBoard{})), logTo(9, false).partitions()[0], 0
-	d.applied = yield.Every(workPiece, func() { yields++ })
-	ctx, end := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { _ = d.run(ctx) })
-	for range 16 {
-		d.in.full <- slices.Repeat([]item{updateAt(part, 0)}, items)
-		<-d.in.free
-	}
-	for range batchCount { // all have come back
-		<-d.in.free
-	}
-	end()
-	running.Wait()
-	if yields != 4 {
-		t.Errorf("%d yields after %d records, want 4", yields, 16*items)
-	}
 }
 
 // localBoards is a set of one board.

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache"
-	"rankcache/internal/yield"
 )
 
 // logEvery is the shortest time between two log lines of one kind.
@@ -71,10 +70,8 @@ func (r *Runner) Ready() (ready bool, reason string) { return r.members.readines
 func (r *Runner) Status() []rankcache.BoardStatus {
 	boards := r.feeds.sorted()
 	all := make([]rankcache.BoardStatus, len(boards))
-	pass := yield.Every(boardsAtOnce, r.cfg.Yield)
 	for i, f := range boards {
 		all[i] = f.describe()
-		pass.Done(1)
 	}
 	return all
 }
@@ -88,7 +85,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		return err
 	}
 	queue := newBatches()
-	consumer := newConsumer(c, queue, r.metrics, r.log, r.cfg.Yield)
+	consumer := newConsumer(c, queue, r.metrics, r.log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return consumer.run(ctx) })
 	group.Go(func() error { return newDispatcher(r, queue).run(ctx) })

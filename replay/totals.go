@@ -9,7 +9,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"rankcache"
-	"rankcache/internal/yield"
 )
 
 // totalsPoller reads the totals of all boards from Redis, in a few round trips each
@@ -25,9 +24,8 @@ type totalsPoller struct {
 	log     *slog.Logger
 	errLog  rate.Sometimes
 
-	pass    yield.Steps // boards
-	crowded bool        // there are many boards: those at rest are read more rarely
-	again   bool        // a second look is due
+	crowded bool // there are many boards: those at rest are read more rarely
+	again   bool // a second look is due
 }
 
 const (
@@ -36,15 +34,11 @@ const (
 	manyBoards = 1000
 	// secondLook is by how much sooner Redis is read again after something odd.
 	secondLook = 4
-	// boardsAtOnce is how many boards are looked at between two yields to readers: some
-	// 50 us.
-	boardsAtOnce = 32
 )
 
 func newTotalsPoller(r *Runner) *totalsPoller {
 	return &totalsPoller{origin: r.origin, total: r.cfg.TotalSource, every: r.cfg.TotalsEvery, feeds: &r.feeds, wake: r.totalsWake,
-		metrics: r.metrics, log: r.log, errLog: rate.Sometimes{Interval: logEvery},
-		pass: yield.Every(boardsAtOnce, r.cfg.Yield)}
+		metrics: r.metrics, log: r.log, errLog: rate.Sometimes{Interval: logEvery}}
 }
 
 func (t *totalsPoller) run(ctx context.Context) error {
@@ -84,7 +78,6 @@ func (t *totalsPoller) poll(ctx context.Context) {
 		// Held updates are not counted: a late update of a lost history proves nothing.
 		all = append(all, probe{f, f.replica.currentEpoch(), f.replica.board.Progress(), f.replica.board.State().Run})
 		ids = append(ids, id)
-		t.pass.Done(1)
 	}
 	if len(all) == 0 {
 		return
@@ -98,7 +91,6 @@ func (t *totalsPoller) poll(ctx context.Context) {
 		if i < len(stamps) && !stamps[i].At.IsZero() {
 			t.learn(&all[i], reading{stamps[i].State, stamps[i].Members, at})
 		}
-		t.pass.Done(1)
 	}
 }
 

@@ -1,9 +1,6 @@
 package replay
 
 import (
-	"context"
-	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -65,37 +62,5 @@ func TestLagWatchWithoutTotal(t *testing.T) {
 		if got := kindOf(w.check(TotalNone, r, here, here, nil)); got != c.fault {
 			t.Errorf("poll %d: %q, want %q", i, got, c.fault)
 		}
-	}
-}
-
-// stampedOrigin knows of no board, and says so.
-type stampedOrigin struct{ Origin }
-
-func (stampedOrigin) Stamps(_ context.Context, boards []rankcache.BoardID) ([]rankcache.Stamp, error) {
-	stamps := make([]rankcache.Stamp, len(boards))
-	for i := range stamps {
-		stamps[i].At = time.Now()
-	}
-	return stamps, nil
-}
-
-// A look at many boards yields to readers: before and after the request, and where operators
-// are told of all.
-func TestLooksAtManyBoardsYield(t *testing.T) {
-	yields := 0
-	r := &Runner{cfg: Config{TotalsEvery: time.Second, Yield: func() { yields++ }}, origin: stampedOrigin{},
-		metrics: newMetrics(), log: slog.New(slog.DiscardHandler), totalsWake: newSignal()}
-	all := make(map[rankcache.BoardID]*feed)
-	for i := range 3 * boardsAtOnce {
-		f := feedOf(&fakeBoard{})
-		f.id = rankcache.BoardID(fmt.Sprint(i))
-		all[f.id] = f
-	}
-	r.feeds.replace(all)
-	if newTotalsPoller(r).poll(t.Context()); yields != 6 {
-		t.Errorf("%d yields while Redis is asked about %d boards, want 6", yields, len(all))
-	}
-	if yields = 0; len(r.Status()) != len(all) || yields != 3 {
-		t.Errorf("%d yields for the status of %d boards, want 3", yields, len(all))
 	}
 }

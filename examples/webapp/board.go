@@ -92,6 +92,9 @@ func (b *board) serve(w http.ResponseWriter, r *http.Request) {
 		if _, err := w.Write(events); err != nil || control.Flush() != nil {
 			return
 		}
+		if control.SetWriteDeadline(time.Time{}) != nil { // over HTTP/2 it would reset a stream that is quiet
+			return
+		}
 		select {
 		case <-s.next:
 			events = events[:0]

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rankcache/examples/live/go/live"
@@ -15,8 +16,9 @@ import (
 // slowViewer is a viewer's connection that takes an event when it is told to.
 type slowViewer struct {
 	http.ResponseWriter
-	take chan struct{}
-	got  chan string
+	take     chan struct{}
+	got      chan string
+	deadline *time.Time // of writes
 }
 
 func (v slowViewer) Write(p []byte) (int, error) {
@@ -25,14 +27,18 @@ func (v slowViewer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (v slowViewer) Flush()                           {}
-func (v slowViewer) SetWriteDeadline(time.Time) error { return nil }
+func (v slowViewer) Flush() {}
+
+func (v slowViewer) SetWriteDeadline(t time.Time) error {
+	*v.deadline = t
+	return nil
+}
 
 // watch has a viewer watch the board, who had the page with that id before.
 func watch(t *testing.T, b *board, lastID string) slowViewer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	v := slowViewer{httptest.NewRecorder(), make(chan struct{}), make(chan string, 1)}
+	v := slowViewer{httptest.NewRecorder(), make(chan struct{}), make(chan string, 1), new(time.Time)}
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	r.Header.Set("Last-Event-ID", lastID)
 	done := make(chan struct{})
@@ -85,6 +91,20 @@ func TestSlowViewer(t *testing.T) {
 	}
 	b.changed(moved(1001))
 	v.takes(t, `{"base":"a.1000"}`, "event: page")
+}
+
+// TestQuietBoard: over HTTP/2 a deadline that has passed ends a stream to which nothing is written.
+func TestQuietBoard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		b.changed(moved(1))
+		v := watch(t, b, "")
+		v.takes(t, `"score":1}`, "")
+		synctest.Wait()
+		if !v.deadline.IsZero() {
+			t.Error("a write deadline is set while nothing is written")
+		}
+	})
 }
 
 // TestViewerComesBack: it gets what it lacks.

@@ -13,7 +13,6 @@ import (
 
 	"rankcache"
 	"rankcache/admission"
-	"rankcache/internal/yield"
 	"rankcache/lastgood"
 	"rankcache/localboard"
 	"rankcache/origin"
@@ -135,19 +134,11 @@ func sizeOf(top *rankcache.Top) *admission.Size {
 }
 
 // heldBoards measures the memory of the local boards.
-type heldBoards struct {
-	*localboard.Boards
-	yield func() // to readers, between some boards
-}
-
-// measuredAtOnce is how many boards are measured between two yields: some 50 us.
-const measuredAtOnce = 32
+type heldBoards struct{ *localboard.Boards }
 
 func (b heldBoards) held() map[rankcache.BoardID]admission.Usage {
 	held := make(map[rankcache.BoardID]admission.Usage)
-	pass := yield.Every(measuredAtOnce, b.yield)
 	for _, board := range b.All() {
-		pass.Done(1)
 		_, open := b.Get(board.ID())
 		held[board.ID()] = admission.Usage{Size: admission.Size{Members: board.Progress().Members},
 			Bytes: int64(board.Bytes()), Open: open}

@@ -15,7 +15,6 @@ import (
 	"rankcache/hotkey"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
-	"rankcache/internal/yield"
 	"rankcache/lastgood"
 	"rankcache/localboard"
 	"rankcache/origin"
@@ -40,7 +39,6 @@ type Sidecar struct {
 	origin    *origin.Origin
 	rooms     *roomsync.Follower
 	memory    *memoryShare
-	yielder   *yield.Poller // lets requests go before publications
 	boards    *localboard.Boards
 	kept      *lastgood.Store // nil: boards are not kept over a restart
 	runner    *replay.Runner
@@ -116,9 +114,6 @@ func (o *serveOptions) addresses() []flagAddr {
 // close frees the resources that run has not freed. It may be called after run.
 func (s *Sidecar) close() {
 	s.listeners.close()
-	if s.yielder != nil {
-		_ = s.yielder.Close() // a pipe of our own
-	}
 	if s.redis != nil {
 		s.redis.Close()
 	}
@@ -127,9 +122,6 @@ func (s *Sidecar) close() {
 // run works until ctx is done; then it reports not ready, answers for the drain time
 // and returns. The first part that fails ends the others.
 func (s *Sidecar) run(ctx context.Context) error {
-	if err := yield.ShortSlices(); err != nil {
-		s.log.Debug("threads keep the kernel's slices", "err", err)
-	}
 	live, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(errStopped)
 	group, live := errgroup.WithContext(live)

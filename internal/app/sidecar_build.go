@@ -14,7 +14,6 @@ import (
 	"rankcache/hotkey"
 	"rankcache/internal/roomsync"
 	"rankcache/internal/tracing"
-	"rankcache/internal/yield"
 	"rankcache/ledger/reads"
 	"rankcache/localboard"
 	"rankcache/origin"
@@ -46,11 +45,8 @@ func newSidecar(o *serveOptions, log *slog.Logger) (*Sidecar, error) {
 	return s, nil
 }
 
-func (s *Sidecar) buildBoards() (err error) {
-	if s.yielder, err = yield.New(); err != nil {
-		return err
-	}
-	s.boards = localboard.NewBoards(localboard.WithYield(s.yielder.Yield), localboard.WithChanged(rpcPart{s}.changed))
+func (s *Sidecar) buildBoards() error {
+	s.boards = localboard.NewBoards(localboard.WithChanged(rpcPart{s}.changed))
 	s.registry.MustRegister(localboard.Collector(s.boards, s.shown.label))
 	return nil
 }
@@ -90,7 +86,7 @@ func (s *Sidecar) buildReplay() (err error) {
 	s.runner, err = replay.New(replay.Config{
 		Brokers: o.kafka, Kafka: o.kafkaKeys, Names: o.names, Log: s.boardLog, TotalSource: replayTotal(o.total),
 		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline,
-		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, Yield: s.yielder.Yield, KafkaAnswered: s.services[serviceKafka].Observe, KafkaLogin: o.kafkaLogin(s.log),
+		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[serviceKafka].Observe, KafkaLogin: o.kafkaLogin(s.log),
 		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
 			return s.admission.Fill(ctx, board)
 		},
@@ -216,7 +212,7 @@ func (s *Sidecar) buildAdmission() error {
 	}
 	s.memory = newMemoryShare(limits, budget, profiles, s.options.kafkaKeys, s.log)
 	s.memory.budget() // limits Go from the start
-	s.admission = admission.New(admission.Config{Budget: s.memory.budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.boards, s.yielder.Yield}.held,
+	s.admission = admission.New(admission.Config{Budget: s.memory.budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.boards}.held,
 		Follow: s.runner.Follow, Log: s.log}, s.registry)
 	s.parts = append(s.parts, s.admission)
 	return nil

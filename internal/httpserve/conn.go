@@ -2,13 +2,10 @@ package httpserve
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -61,18 +58,6 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) Close() error {
 	c.listener.conns.Remove(c)
 	return c.Conn.Close()
-}
-
-// SyscallConn returns that of the accepted connection, for handlers that take it over.
-func (c *conn) SyscallConn() (syscall.RawConn, error) { return RawConn(c.Conn) }
-
-// RawConn returns by what c can be written to and read from without waiting.
-func RawConn(c net.Conn) (syscall.RawConn, error) {
-	raw, ok := c.(syscall.Conn)
-	if !ok {
-		return nil, fmt.Errorf("%T: %w", c, errors.ErrUnsupported)
-	}
-	return raw.SyscallConn()
 }
 
 type connKey struct{}

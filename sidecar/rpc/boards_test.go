@@ -298,17 +298,9 @@ func TestPlainJSON(t *testing.T) {
 func TestWatchByGRPC(t *testing.T) {
 	e := start(t)
 	conn := e.grpc()
-	desc := &grpc.StreamDesc{ServerStreams: true}
 	watch := func(lastID string) grpc.ClientStream {
 		t.Helper()
-		s, err := conn.NewStream(t.Context(), desc, "/rankcache.v1.Boards/Watch")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(s.SendMsg(&v1.WatchRequest{Address: at("local"), Limit: 3, Profiles: true, LastId: lastID}), s.CloseSend()); err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return e.watchGRPC(conn, &v1.WatchRequest{Address: at("local"), Limit: 3, Profiles: true, LastId: lastID})
 	}
 	next := func(s grpc.ClientStream) *v1.WatchResponse {
 		t.Helper()

@@ -4,11 +4,8 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"rankcache/internal/httpserve"
 )
 
 // conns counts the connections of the listener.
@@ -51,6 +48,3 @@ func (c *countedConn) Close() error {
 	c.once.Do(func() { c.conns.open.Add(-1) })
 	return c.Conn.Close()
 }
-
-// SyscallConn returns that of the connection that is counted.
-func (c *countedConn) SyscallConn() (syscall.RawConn, error) { return httpserve.RawConn(c.Conn) }

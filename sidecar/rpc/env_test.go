@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -48,7 +49,7 @@ func startLogging(t testing.TB, log *slog.Logger, change ...func(*Config)) *env 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Interval: time.Millisecond, Beat: time.Minute} // no age events but where a test wants them
+	cfg := Config{Interval: time.Millisecond, Heartbeat: time.Minute} // no age events but where a test wants them
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -93,9 +94,15 @@ type event struct {
 // watch opens a stream. protocols nil: HTTP/1.1.
 func (e *env) watch(path, lastID string, protocols *http.Protocols) *events {
 	e.t.Helper()
+	return e.watchBody(path, lastID, protocols, nil)
+}
+
+// watchBody is watch with a body of the request.
+func (e *env) watchBody(path, lastID string, protocols *http.Protocols, body io.Reader) *events {
+	e.t.Helper()
 	transport := &http.Transport{Protocols: protocols}
 	e.t.Cleanup(transport.CloseIdleConnections)
-	req, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, e.url(path), nil)
+	req, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, e.url(path), body)
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -31,27 +30,14 @@ func (s watchService) watch(ctx context.Context, r *v1.WatchRequest, to *connect
 	if _, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles); p != nil {
 		return errorOf(p)
 	}
-	w, p := streams{s.Server}.open(ctx, addressOf(r.Address, r.Order, r.Limit, r.Profiles), r.LastId, nil)
+	w, p := streams{s.Server}.open(ctx, addressOf(r.Address, r.Order, r.Limit, r.Profiles), r.LastId)
 	if p != nil {
 		return errorOf(p)
 	}
 	defer w.close()
-	control := ctx.Value(controlKey{}).(*http.ResponseController)
-	if err := control.SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
-	for {
-		ev, err := w.next(ctx)
-		if err != nil {
-			return err
-		}
-		if err := control.SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout)); err != nil {
-			return err
-		}
-		if err := to.Send(&raw{func(json bool) []byte { return encodeEvent(&ev, json) }}); err != nil || ev.Kind == live.End {
-			return err
-		}
-	}
+	return w.run(ctx, ctx.Value(controlKey{}).(*http.ResponseController), func(ev *live.Event) error {
+		return to.Send(&raw{func(json bool) []byte { return encodeEvent(ev, json) }})
+	})
 }
 
 // encodeEvent returns the bytes of an event. Those of updates are shared.

@@ -39,9 +39,7 @@ type Config struct {
 	MaxConns     int
 	WriteTimeout time.Duration
 	ReadTimeout  time.Duration // a whole request
-	Beat         time.Duration // between two events that tell the age of the page
-	// Yield lets goroutines run whose data has arrived, between events of many streams; nil: never.
-	Yield func()
+	Heartbeat    time.Duration // between two events that tell the age of the page
 	// Classes returns the rooms file in force, never nil; nil: there are no classes.
 	Classes func() *rooms.File
 	// Now is the clock that periods of classes run by; nil: time.Now.
@@ -71,7 +69,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	hub, err := live.New(r, live.Config{Interval: cfg.Interval, Streams: cfg.Streams, Beat: cfg.Beat, Yield: cfg.Yield}, reg)
+	hub, err := live.New(r, live.Config{Interval: cfg.Interval, Streams: cfg.Streams, Heartbeat: cfg.Heartbeat}, reg)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,10 @@
 package rpc
 
 import (
-	"context"
-	"io"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"rankcache"
 	"rankcache/sidecar/internal/apijson"
@@ -30,52 +28,30 @@ func (s eventStreams) live(w http.ResponseWriter, r *http.Request, a address) {
 		writeProblem(w, p)
 		return
 	}
-	h, lastID := w.Header(), r.Header.Get("Last-Event-Id")
+	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	var p *apijson.Problem
-	switch control := http.NewResponseController(w); {
-	case r.Method == http.MethodHead:
-		p = s.head(r.Context(), a, lastID)
-	case r.ProtoMajor == 1 && r.Body == http.NoBody:
-		p = s.push(r.Context(), control, a, lastID)
-	default:
-		p = s.send(r.Context(), w, control, a, lastID)
-	}
+	watch, p := s.open(r.Context(), a, r.Header.Get("Last-Event-Id"))
 	if p != nil {
 		writeProblem(w, p)
-	}
-}
-
-// head tells whether there would be events.
-func (s eventStreams) head(ctx context.Context, a address, lastID string) *apijson.Problem {
-	watch, p := s.open(ctx, a, lastID, nil)
-	if p == nil {
-		watch.close()
-	}
-	return p
-}
-
-// send sends the events as a response whose connection may have others.
-func (s eventStreams) send(ctx context.Context, w io.Writer, control *http.ResponseController, a address, lastID string) *apijson.Problem {
-	watch, p := s.open(ctx, a, lastID, nil)
-	if p != nil {
-		return p
+		return
 	}
 	defer watch.close()
-	// A stream lasts, and its client has nothing more to send.
-	if control.SetReadDeadline(time.Time{}) != nil {
-		return &apijson.Problem{Code: apijson.CodeInternal}
+	if r.Method != http.MethodHead {
+		sendEvents(w, r, watch)
 	}
-	for {
-		ev, err := watch.next(ctx)
-		if err != nil || control.SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout)) != nil {
-			return nil
-		}
-		if _, err := w.Write(ev.SSE()); err != nil || control.Flush() != nil || ev.Kind == live.End {
-			return nil
-		}
+}
+
+// sendEvents sends the events of a watch until one of them ends it or the client has left.
+func sendEvents(w http.ResponseWriter, r *http.Request, watch *watch) {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Transfer-Encoding", "identity") // no chunks: the stream ends with its connection
 	}
+	control := http.NewResponseController(w)
+	_ = watch.run(r.Context(), control, func(ev *live.Event) error { // who has left gets no answer
+		_, err := w.Write(ev.SSE())
+		return errors.Join(err, control.Flush())
+	})
 }
 
 // parse reads the query. Unknown and repeated arguments are errors, as on the data port.

@@ -272,7 +272,7 @@ func (e *env) closesSlowReader() {
 
 // TestGoneReaders: a client that is gone, or that can't be sent to any more, frees its place.
 func TestGoneReaders(t *testing.T) {
-	e := start(t, func(c *Config) { c.Beat = 200 * time.Millisecond })
+	e := start(t, func(c *Config) { c.Heartbeat = 200 * time.Millisecond })
 	for name, leave := range map[string]func(c *net.TCPConn) error{
 		"closed":      (*net.TCPConn).Close,
 		"reset":       func(c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) },
@@ -334,7 +334,7 @@ func TestStreamsHaveConnections(t *testing.T) {
 
 // TestStreamOutlivesTimeouts: reading the request is limited to seconds, a stream is not.
 func TestStreamOutlivesTimeouts(t *testing.T) {
-	e := start(t, func(c *Config) { c.ReadTimeout, c.Beat = 100*time.Millisecond, 200*time.Millisecond })
+	e := start(t, func(c *Config) { c.ReadTimeout, c.Heartbeat = 100*time.Millisecond, 200*time.Millisecond })
 	s := e.watch("/v1/boards/local/live", "", nil)
 	s.want("page")
 	if ev := s.want("age"); ev.data["source"] != sidecar.SourceLocal.String() || ev.data["age_ms"].(float64) <= 0 || ev.id != "" {

@@ -25,7 +25,6 @@ type liveBench struct {
 	rate    float64
 	rounds  int
 	memory  string // GOMEMLIMIT
-	first   bool   // the sidecar goes before other programs of its core
 	rpc     string // address
 	report  *liveReport
 }
@@ -62,9 +61,8 @@ boards of one class, whose updates share a topic: with one topic each the broker
 its own for a few hundred.
 
 The sidecar has the last core, everything else the others. What else this machine runs there, such
-as an agent, would count as the sidecar's delay; so the sidecar goes before it (real-time class,
-for root or with CAP_SYS_NICE), with streams and without. GOMAXPROCS is 2, as Go has it in a pod
-with a CPU limit of 1. Needs Linux and a redis-server in PATH.`,
+as an agent, counts as the sidecar's delay, with streams and without. GOMAXPROCS is 2, as Go has it
+in a pod with a CPU limit of 1. Needs Linux and a redis-server in PATH.`,
 		Example: "  rankcache-lab bench live\n  rankcache-lab bench live --boards 50 --streams 2 -o json",
 		Args:    app.NoArgs,
 	}
@@ -77,7 +75,6 @@ with a CPU limit of 1. Needs Linux and a redis-server in PATH.`,
 	flags.DurationVar(&b.window, "window", 30*time.Second, "time over which a round is measured, without streams and with them")
 	flags.IntVar(&b.rounds, "rounds", 5, "rounds")
 	flags.StringVar(&b.memory, "go-memory", "670MiB", "GOMEMLIMIT of the sidecar: what a pod with a limit of 768 MiB leaves for Go")
-	flags.BoolVar(&b.first, "first", true, "the sidecar goes before other programs of its core")
 	output := app.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
@@ -130,10 +127,7 @@ type liveRound struct {
 }
 
 // measureLive measures with streams and without in turns.
-func (b *liveBench) measureLive(ctx context.Context, sidecar int, started *openReport) error {
-	if b.first && b.core >= 0 {
-		started.Cores += b.goFirst(sidecar)
-	}
+func (b *liveBench) measureLive(ctx context.Context, sidecar int) error {
 	ids := b.smallBoards()
 	if err := b.awaitOpen(ctx, 0, append(ids, otherBoard)...); err != nil {
 		return err
@@ -158,15 +152,6 @@ func (b *liveBench) measureLive(ctx context.Context, sidecar int, started *openR
 	}
 	b.report.finish(without, with)
 	return nil
-}
-
-// goFirst puts the sidecar before other programs of its core, if it may, and returns how it shares it.
-func (b *liveBench) goFirst(sidecar int) string {
-	if err := load.GoFirst(sidecar); err != nil {
-		fmt.Fprintf(b.progress, "other programs of this machine delay the sidecar: %v\n", err)
-		return ", shared with other programs"
-	}
-	return ", before other programs"
 }
 
 // round changes the boards, reads pages and watches each board by some streams.

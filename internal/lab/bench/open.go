@@ -30,7 +30,6 @@ type openBench struct {
 	rate        float64 // reads a second of the other board
 	window      time.Duration
 	apart       bool
-	core        int // the sidecar's, if it has one of its own
 	dir         string
 	data        load.Target
 	args        []string // further ones of the sidecar
@@ -38,7 +37,7 @@ type openBench struct {
 	filled      map[rankcache.BoardID]*fill.Board
 	shared      *sharedBoards // what the small boards are; nil: each has its own topic
 	// do measures, with the sidecar running; openBench.measure unless another bench sets it.
-	do func(ctx context.Context, sidecar int, r *openReport) error
+	do func(ctx context.Context, sidecar int) error
 }
 
 // otherMembers is the size of the board that is read meanwhile, and smallMembers that of
@@ -148,7 +147,7 @@ func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 	defer sidecar.Wait()
 	defer sidecar.Process.Signal(os.Interrupt)
 	report = &openReport{Kafka: b.kafkaWhat, Members: b.members, Boards: b.boards, Cores: "shared by all"}
-	if b.core = sidecarCore; sidecarCore >= 0 {
+	if sidecarCore >= 0 {
 		report.Cores = fmt.Sprintf("the sidecar has core %d of %d", sidecarCore, runtime.NumCPU())
 		if err := load.Pin(sidecar.Process.Pid, sidecarCore); err != nil {
 			return nil, err
@@ -157,7 +156,7 @@ func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 	if b.do == nil {
 		return report, b.measure(ctx, report)
 	}
-	return report, b.do(ctx, sidecar.Process.Pid, report)
+	return report, b.do(ctx, sidecar.Process.Pid)
 }
 
 // part ties this process, and the servers that it will start, to all cores but the last,

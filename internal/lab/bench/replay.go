@@ -18,7 +18,6 @@ import (
 	"rankcache/internal/app"
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/servers"
-	"rankcache/internal/yield"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/replay"
@@ -183,12 +182,7 @@ func (b *replayBench) bareRound(ctx context.Context, board rankcache.BoardID) (f
 // then kept open for the live tail, which changes the topic.
 func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, filled *fill.Board, last bool) (seconds, bytesPerMember float64, live liveRow, err error) {
 	before := heapNow()
-	yielder, err := yield.New()
-	if err != nil {
-		return 0, 0, live, err
-	}
-	defer yielder.Close()
-	boards := localboard.NewBoards(localboard.WithYield(yielder.Yield))
+	boards := localboard.NewBoards()
 	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: wire.DefaultNames(), Deadline: 5 * time.Minute},
 		app.FilledBoards{Boards: boards}, app.GateOrigin{Origin: b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {

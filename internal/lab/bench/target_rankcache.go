@@ -17,7 +17,6 @@ import (
 	"rankcache"
 	"rankcache/hotkey"
 	"rankcache/internal/app"
-	"rankcache/internal/yield"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/profile"
@@ -40,11 +39,7 @@ func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
 	registry, log := prometheus.NewRegistry(), slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	client := redis.NewClient(&redis.Options{Addr: o.redis, Protocol: 2, DisableIdentity: true})
 	from := origin.New(client, wire.DefaultNames(), origin.WithRegisterer(registry))
-	yielder, err := yield.New() // open until the process ends
-	if err != nil {
-		return nil, err
-	}
-	boards := localboard.NewBoards(localboard.WithYield(yielder.Yield))
+	boards := localboard.NewBoards()
 	t := &rankcacheTarget{updates: newUpdater(boards.Create(benchBoardID), o.members)}
 	boards.Open(benchBoardID)
 	tiers, err := benchTiers()

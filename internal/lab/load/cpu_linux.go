@@ -83,19 +83,9 @@ func Pin(pid int, cores ...int) error {
 	return nil
 }
 
-// GoFirst has every thread of a process, and those that it makes later, run before all other
-// programs of its cores, in the kernel's real-time class (SCHED_RR). The kernel allows it to root,
-// or with CAP_SYS_NICE.
-func GoFirst(pid int) error {
-	if err := eachThread(pid, goFirst); err != nil {
-		return fmt.Errorf("put process %d before other programs: %w (it takes root or CAP_SYS_NICE)", pid, err)
-	}
-	return nil
-}
-
-// goFirst puts a thread into the real-time class; 0 is the caller's own.
-func goFirst(thread int) error {
-	return unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
+// goFirst puts the caller's thread into the real-time class, which root may, or with CAP_SYS_NICE.
+func goFirst() error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}, 0)
 }
 
 // eachThread sets something of every thread of a process, which later ones have from their makers.

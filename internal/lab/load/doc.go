@@ -9,7 +9,7 @@
 //	http.go     what a whole reply is, in HTTP/1.1
 //	resp.go     the same in Redis's protocol
 //	cpu_linux.go    CPU of the servers' processes in the window, and the cores of
-//	            servers and load, and who goes first there
+//	            servers and load
 //	result.go   what is reported: rate, CPU per request, latencies, errors
 //
 // The loop is one thread over epoll with non-blocking sockets, two system calls

@@ -280,7 +280,7 @@ func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 		if !cfg.Urgent { // whose thread is not for other goroutines: it ends, and its CPU time is not counted any more
 			defer runtime.UnlockOSThread()
 		} else {
-			_ = goFirst(0)
+			_ = goFirst()
 		}
 		result, err = drive(ctx, &cfg)
 	}()

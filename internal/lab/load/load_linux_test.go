@@ -2,7 +2,6 @@ package load
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +12,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"rankcache/internal/testkit"
 )
@@ -330,36 +326,6 @@ func TestPinTiesEveryThread(t *testing.T) {
 		t.Error(err)
 	}
 	if err := Pin(cat.Process.Pid, last); err == nil {
-		t.Error("no error for a process that is not there")
-	}
-}
-
-// TestGoFirst: a process, and one that it starts later, is in the real-time class.
-func TestGoFirst(t *testing.T) {
-	sh := exec.CommandContext(t.Context(), "sh", "-c", "read line; exec cat /proc/self/stat")
-	in, err := sh.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stat bytes.Buffer
-	sh.Stdout = &stat
-	if err := sh.Start(); err != nil {
-		t.Fatal(err)
-	}
-	first := GoFirst(sh.Process.Pid)
-	io.WriteString(in, "\n")
-	in.Close()
-	if err := sh.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if errors.Is(first, unix.EPERM) {
-		t.Skipf("NOT TESTED: %v", first)
-	}
-	const policy = 40 // of the fields of stat, from 0 (proc_pid_stat(5))
-	if fields := strings.Fields(stat.String()); first != nil || len(fields) <= policy || fields[policy] != strconv.Itoa(unix.SCHED_RR) {
-		t.Errorf("%v: %s", first, &stat)
-	}
-	if err := GoFirst(sh.Process.Pid); err == nil {
 		t.Error("no error for a process that is not there")
 	}
 }

@@ -20,9 +20,6 @@ func Cores() ([]int, error) { return nil, errors.ErrUnsupported }
 // Pin needs Linux.
 func Pin(int, ...int) error { return errors.ErrUnsupported }
 
-// GoFirst needs Linux.
-func GoFirst(int) error { return errors.ErrUnsupported }
-
 // Streams need Linux.
 type Streams struct{}
 

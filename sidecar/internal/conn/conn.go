@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -47,8 +46,7 @@ type Conn struct {
 	hooks Hooks
 	clock *Clock
 
-	socket  socket
-	backoff backoff
+	socket socket
 
 	place atomic.Int64 // see Place
 
@@ -136,20 +134,11 @@ func (c *Conn) readSome(p []byte) (int, error) {
 	return n, err
 }
 
-// read yields to other connections first when that is likely to save a wait.
 func (c *Conn) read(p []byte) (int, error) {
 	if !c.socket.isOpen() {
 		return c.Conn.Read(p)
 	}
-	yields := c.idle && c.backoff.due()
-	if yields {
-		runtime.Gosched()
-	}
-	n, waited, err := c.socket.read(p)
-	if yields {
-		c.backoff.learn(waited)
-	}
-	return n, err
+	return c.socket.read(p)
 }
 
 // Write sends p, which is an answer or a part of one; each has the whole write time-out.

@@ -6,7 +6,6 @@
 //
 //	conn.go     Conn.Read: deadlines, then the socket, then the hooks, which decide how much of
 //	            it the parser gets; the rest is held until it reads again
-//	backoff.go  whether to yield to other connections before the read
 //	socket.go   the read itself, without telling Go's scheduler of the system call
 //	rawcall.go  that system call, on Linux on amd64 and arm64; elsewhere, and for what
 //	            is no socket, net.Conn is used (socket_other.go)
@@ -18,6 +17,5 @@
 // Entry: [Conn.Open].
 //
 // Words: a hook is called with a request's bytes; the coarse time is up to half a second
-// old; a place is the stage of a connection and since when; yielding lets other
-// goroutines run first; a read back-off is how many requests come before the next yield.
+// old; a place is the stage of a connection and since when.
 package conn

@@ -30,7 +30,6 @@ type transfer struct {
 	message message
 	n       int // bytes transferred
 	err     error
-	waited  bool
 }
 
 // maxAtOnce is how many bytes one system call moves, in some 10 µs. The goroutine
@@ -47,19 +46,15 @@ func (s *socket) open(conn net.Conn) {
 
 func (s *socket) isOpen() bool { return s.conn != nil }
 
-// read reads the bytes that have arrived, and waits if there are none yet. waited reports that.
-func (s *socket) read(p []byte) (n int, waited bool, err error) {
+// read reads the bytes that have arrived, and waits if there are none yet.
+func (s *socket) read(p []byte) (n int, err error) {
 	s.in.begin(p, nil)
 	err = s.conn.Read(s.in.try)
 	if n, err = s.in.end("read", err); n == 0 && err == nil && len(p) > 0 {
 		err = io.EOF
 	}
-	return n, s.in.waited, err
+	return n, err
 }
-
-// TryWrite writes what a socket that never blocks takes at once, and returns how many bytes that
-// are; [syscall.EAGAIN] if it takes none. Go's scheduler is not told.
-func TryWrite(fd uintptr, p []byte) (int, error) { return rawWrite(fd, atOnce(p)) }
 
 // write sends all of p and then all of behind, unless it fails.
 func (s *socket) write(p, behind []byte) (int, error) {
@@ -71,7 +66,7 @@ func (s *socket) write(p, behind []byte) (int, error) {
 }
 
 func (t *transfer) begin(p, behind []byte) {
-	t.left, t.behind, t.n, t.err, t.waited = p, behind, 0, nil, false
+	t.left, t.behind, t.n, t.err = p, behind, 0, nil
 }
 
 // end returns the bytes transferred. err is that of waiting.
@@ -107,7 +102,6 @@ func (t *transfer) move(call func(*transfer, uintptr) (int, error), fd uintptr) 
 			return true
 		case syscall.EINTR:
 		case syscall.EAGAIN:
-			t.waited = true
 			return false
 		default:
 			t.err = err

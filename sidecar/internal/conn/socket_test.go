@@ -47,11 +47,11 @@ func TestSocketRead(t *testing.T) {
 		var s socket
 		s.open(near)
 		buf := make([]byte, 8)
-		read := func(want string, wantWaited bool, wantErr func(error) bool) {
+		read := func(want string, wantErr func(error) bool) {
 			t.Helper()
-			n, waited, err := s.read(buf)
-			if string(buf[:n]) != want || waited != wantWaited || !wantErr(err) {
-				t.Errorf("read %q, waited %v, error %v; want %q, %v", buf[:n], waited, err, want, wantWaited)
+			n, err := s.read(buf)
+			if string(buf[:n]) != want || !wantErr(err) {
+				t.Errorf("read %q, error %v; want %q", buf[:n], err, want)
 			}
 		}
 		none := func(err error) bool { return err == nil }
@@ -61,18 +61,18 @@ func TestSocketRead(t *testing.T) {
 		}
 
 		send(t, far, "here already")
-		read("here alr", false, none)
-		read("eady", false, none)
+		read("here alr", none)
+		read("eady", none)
 		whenBlocked(&s.in, func() { send(t, far, "late") })
-		read("late", true, none)
+		read("late", none)
 		whenBlocked(&s.in, func() { near.SetReadDeadline(time.Now()) })
-		read("", true, timedOut)
-		read("", false, timedOut)
+		read("", timedOut)
+		read("", timedOut)
 		near.SetReadDeadline(time.Time{})
 		send(t, far, "end")
 		far.Close()
-		read("end", false, none)
-		read("", false, func(err error) bool { return err == io.EOF })
+		read("end", none)
+		read("", func(err error) bool { return err == io.EOF })
 	})
 }
 
@@ -96,10 +96,10 @@ func TestSocketReadEndsWithItsConnection(t *testing.T) {
 	var s socket
 	s.open(near)
 	whenBlocked(&s.in, func() { go near.Close() }) // it waits for the try
-	if n, _, err := s.read(make([]byte, 8)); n != 0 || !errors.Is(err, net.ErrClosed) {
+	if n, err := s.read(make([]byte, 8)); n != 0 || !errors.Is(err, net.ErrClosed) {
 		t.Errorf("read %d bytes, %v; want %v", n, err, net.ErrClosed)
 	}
-	if n, _, err := s.read(make([]byte, 8)); n != 0 || !errors.Is(err, net.ErrClosed) {
+	if n, err := s.read(make([]byte, 8)); n != 0 || !errors.Is(err, net.ErrClosed) {
 		t.Errorf("read %d bytes after that, %v; want %v", n, err, net.ErrClosed)
 	}
 }
@@ -111,7 +111,7 @@ func TestSocketReadOfResetConnection(t *testing.T) {
 	s.open(near)
 	far.(*net.TCPConn).SetLinger(0)
 	whenBlocked(&s.in, func() { far.Close() })
-	if n, _, err := s.read(make([]byte, 8)); n != 0 || err == nil || err == io.EOF {
+	if n, err := s.read(make([]byte, 8)); n != 0 || err == nil || err == io.EOF {
 		t.Errorf("read %d bytes, %v; want 0 and a reset", n, err)
 	}
 }

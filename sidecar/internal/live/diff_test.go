@@ -31,7 +31,7 @@ func FuzzDiff(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := newEncoder(hub, Key{Board: board, Limit: 8, Profiles: true})
+		p := newPublisher(hub, Key{Board: board, Limit: 8, Profiles: true})
 		page := &sidecar.Answer{}
 		pages := make(map[uint64]string) // as they were sent, by version
 		for i, c := range changes {
@@ -39,11 +39,10 @@ func FuzzDiff(f *testing.F) {
 			if c == 255 {
 				profiles.Epoch.Add(1)
 			}
-			l := &look{Answer: *page}
-			e.join(t.Context(), l)
-			e.take(l)
-			pages[e.newest.n] = string((&Event{version: e.newest}).SSE())
-			compareFromAll(t, e, pages)
+			p.take(t.Context(), page, nil)
+			newest := p.state.Load().version
+			pages[newest.n] = string((&Event{version: newest}).SSE())
+			compareFromAll(t, newest, pages)
 		}
 	})
 }
@@ -69,21 +68,21 @@ func nextPage(old *sidecar.Answer, seq uint64, change byte) *sidecar.Answer {
 	return &a
 }
 
-func compareFromAll(t *testing.T, e *encoder, pages map[uint64]string) {
+func compareFromAll(t *testing.T, newest *version, pages map[uint64]string) {
 	t.Helper()
-	want := decoded(t, pages[e.newest.n])
-	for n := e.newest.since; n < e.newest.n; n++ {
-		if !e.diffable(n) {
+	want := decoded(t, pages[newest.n])
+	for n := newest.since; n < newest.n; n++ {
+		if !newest.diffable(n) {
 			continue
 		}
-		got, update := decoded(t, pages[n]), decoded(t, string((&Event{version: e.newest, base: n}).SSE()))
+		got, update := decoded(t, pages[n]), decoded(t, string((&Event{version: newest, base: n}).SSE()))
 		if update["base"] != nil {
 			applyDiff(got, update)
 		} else {
 			got = update
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("from %d to %d (-want +got):\n%s", n, e.newest.n, diff)
+			t.Fatalf("from %d to %d (-want +got):\n%s", n, newest.n, diff)
 		}
 	}
 }

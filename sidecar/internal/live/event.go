@@ -2,136 +2,48 @@ package live
 
 import (
 	"strconv"
+	"time"
 
+	"rankcache/sidecar"
 	"rankcache/wire"
 )
 
-// Format is one of the formats in which updates are kept, each encoded once for all streams.
-type Format uint8
+// Kind is what an [Event] is.
+type Kind uint8
 
-// The formats.
+// The kinds of events.
 const (
-	JSON     Format = iota // a server-sent event
-	Protobuf               // a message of Watch
-	ProtoJSON
+	// Update is the page or a diff: see [Event.Encoded].
+	Update Kind = iota
+	// Age is the heartbeat: Event.Age and Event.Source.
+	Age
+	// End is the last event, for Event.Code; the client may come back after Event.Retry.
+	End
+	// Expired is the last event of a subscription whose [Options.Lifetime] is over. Clients are
+	// not sent it.
+	Expired
 )
 
-// pageShare is which part of the page's bytes a diff may have, in percent; else the page is
-// sent.
-const pageShare = 70
+// Code is why a stream ends.
+type Code string
 
-// eventRoom is room for what events have beside the page's bytes: a name, ids and a length.
-const eventRoom = 160
+// The codes of [End].
+const (
+	CodeBlocked  Code = "blocked"  // the operator has blocked the board
+	CodeDeleted  Code = "deleted"  // Redis has no such board any more, or its period is not kept
+	CodeDraining Code = "draining" // this process is about to end
+)
 
-// Message is an update as formats other than [JSON] encode it.
-type Message struct {
-	Meta
-	ID   string
-	Base string // the version that a diff is of; "": the page
-	Len  int    // rows of the page
-	Rows []*Row
-	// Positions are those of Rows, of a diff.
-	Positions []int
-}
+// Event is one event of a stream.
+type Event struct {
+	Kind   Kind
+	Code   Code
+	Retry  time.Duration
+	Age    time.Duration
+	Source sidecar.Source
 
-// Encoded returns the update in a format, which encode makes if no stream has had it made
-// before. The bytes are shared.
-func (ev *Event) Encoded(format Format, encode func(*Message) []byte) []byte {
-	v, base := ev.version, ev.base
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for i := range v.encodings {
-		if kept := &v.encodings[i]; kept.base == base && kept.format == format {
-			v.encoder.hub.metrics.sent(kept.page)
-			return kept.data
-		}
-	}
-	made := encoding{base: base, format: format}
-	var room [64]int
-	at := room[:0]
-	if made.page = base == 0; !made.page {
-		at = v.appendChanged(at, base)
-		made.page = v.diffLength(at)*100 > v.pageLength()*pageShare
-	}
-	switch {
-	case format != JSON:
-		made.data = encode(v.message(base, at, made.page))
-	case made.page:
-		made.data = v.appendPageEvent(make([]byte, 0, v.pageLength()+eventRoom))
-	default:
-		made.data = v.appendDiffEvent(make([]byte, 0, v.diffLength(at)+eventRoom), base, at)
-	}
-	if !made.page {
-		v.encoder.hub.metrics.diffs.Inc()
-	}
-	v.encodings = append(v.encodings, made)
-	v.encoder.hub.metrics.sent(made.page)
-	return made.data
-}
-
-func (v *version) pageLength() int { return len(v.head) + v.length + len(v.tail) }
-
-// diffLength returns about how long a diff is.
-func (v *version) diffLength(at []int) int {
-	n := len(v.head) + len(v.tail)
-	for _, i := range at {
-		n += len(v.rows[i].JSON) + len(`"at":00,`)
-	}
-	return n
-}
-
-func (v *version) message(base uint64, at []int, page bool) *Message {
-	m := &Message{Meta: v.Meta, ID: string(v.encoder.appendID(nil, v.n)), Len: len(v.rows), Rows: v.rows}
-	if page {
-		return m
-	}
-	m.Base, m.Positions, m.Rows = string(v.encoder.appendID(nil, base)), append([]int(nil), at...), make([]*Row, len(at))
-	for i, n := range at {
-		m.Rows[i] = v.rows[n]
-	}
-	return m
-}
-
-// appendID appends the id of the event that brings the version n.
-func (e *encoder) appendID(dst []byte, n uint64) []byte {
-	return strconv.AppendUint(append(append(dst, e.epoch...), '.'), n, 10)
-}
-
-func (v *version) appendPageEvent(dst []byte) []byte {
-	dst = v.appendEvent(dst, "page")
-	dst = append(dst, v.head...)
-	for i, r := range v.rows {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, r.JSON...)
-	}
-	dst = v.encoder.appendID(append(append(dst, v.tail[:len(v.tail)-1]...), `,"id":"`...), v.n)
-	return append(dst, "\"}\n\n"...)
-}
-
-// appendDiffEvent appends the page without its rows, and the rows that have changed.
-func (v *version) appendDiffEvent(dst []byte, base uint64, at []int) []byte {
-	dst = v.appendEvent(dst, "diff")
-	dst = append(dst, v.head[:len(v.head)-len(`,"entries":[`)]...)
-	dst = append(dst, v.tail[1:len(v.tail)-1]...)
-	dst = v.encoder.appendID(append(dst, `,"id":"`...), v.n)
-	dst = v.encoder.appendID(append(dst, `","base":"`...), base)
-	dst = strconv.AppendInt(append(dst, `","len":`...), int64(len(v.rows)), 10)
-	dst = append(dst, `,"rows":[`...)
-	for i, n := range at {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendInt(append(dst, `{"at":`...), int64(n), 10)
-		dst = append(append(dst, ','), v.rows[n].JSON[1:]...)
-	}
-	return append(dst, "]}\n\n"...)
-}
-
-func (v *version) appendEvent(dst []byte, name string) []byte {
-	dst = append(append(append(dst, "event: "...), name...), "\nid: "...)
-	return append(v.encoder.appendID(dst, v.n), "\ndata: "...)
+	version *version
+	base    uint64 // the version that the client has; 0: the page is sent
 }
 
 // SSE returns the event as a server-sent event. The bytes may be shared.
@@ -147,12 +59,4 @@ func (ev *Event) SSE() (dst []byte) {
 		dst = wire.AppendString(append(dst, "\ndata: {\"code\":"...), string(ev.Code))
 	}
 	return append(dst, "}\n\n"...)
-}
-
-// appendNumber appends n, null for 0.
-func appendNumber(dst []byte, n uint64) []byte {
-	if n == 0 {
-		return append(dst, "null"...)
-	}
-	return strconv.AppendUint(dst, n, 10)
 }

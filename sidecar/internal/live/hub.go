@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -17,22 +17,18 @@ import (
 
 // Defaults of [Config].
 const (
-	DefaultInterval = 50 * time.Millisecond
-	DefaultStreams  = 10_000
-	DefaultLook     = time.Second
-	DefaultBeat     = 5 * time.Second
-	// MaxSmall is how many keys of boards that Redis answers are watched at once: each is
-	// one call a second.
+	DefaultInterval  = 50 * time.Millisecond
+	DefaultStreams   = 10_000
+	DefaultPoll      = time.Second
+	DefaultHeartbeat = 5 * time.Second
+	// MaxSmall is how many keys of boards that Redis answers have subscribers at once: each
+	// is one call each [Config.Poll].
 	MaxSmall = 100
 )
 
-// keepFor is how long the versions of a key are kept when nobody watches it any more, so
-// that a stream that was cut can go on.
-const keepFor = 30 * time.Second
-
-// Errors of [Hub.Open], beside those of a [sidecar.Reader].
+// Errors of [Hub.Subscribe], beside those of a [sidecar.Reader].
 var (
-	// ErrStreams reports that there are as many streams, or keys of small boards, as may be.
+	// ErrStreams reports that there are as many subscribers, or keys of small boards, as may be.
 	ErrStreams = errors.New("too many live streams")
 	// ErrDraining reports that the process is about to end.
 	ErrDraining = errors.New("the sidecar is draining")
@@ -41,16 +37,15 @@ var (
 // Config is how a [Hub] behaves; zeros take the defaults.
 type Config struct {
 	Interval time.Duration // shortest time between two versions of a key
-	Streams  int           // most streams at once
-	// Look is how often an encoder looks at what no signal tells of: other profiles, another
+	Streams  int           // most subscribers at once
+	// Poll is how often a publisher reads what no signal tells of: other profiles, another
 	// tier, and boards that Redis answers.
-	Look time.Duration
-	Beat time.Duration // between two [Age] events
-	// Yield lets goroutines run that are ready or whose data has arrived; nil: never.
-	Yield func()
+	Poll      time.Duration
+	Heartbeat time.Duration // between two [Age] events
+	Drain     time.Duration // how long the process still answers after [Hub.Drain]
 }
 
-// Key is what streams have in common that share an encoder.
+// Key is what subscribers have in common that share a publisher.
 type Key struct {
 	Board    rankcache.BoardID
 	Room     string
@@ -74,125 +69,137 @@ type Period struct {
 	Over       bool   // its grace has ended, too
 }
 
-// Hub has the encoders of all keys that are watched. Its methods may be called concurrently.
+// Hub has the publishers of all keys that have subscribers. Its methods may be called concurrently.
 type Hub struct {
 	cfg     Config
-	reader  *sidecar.Reader
-	unheard *sidecar.Reader // reads that don't count
+	count   func(rankcache.BoardID) // counts a read, which keeps a hot page
+	reader  *sidecar.Reader         // whose reads are not counted
 	metrics *metrics
-	loop    loop
+	life    context.Context // until Drain
 
-	// mu is taken before the mutex of an encoder.
-	mu       sync.RWMutex
-	encoders map[Key]*encoder
-	byBoard  map[rankcache.BoardID][]*encoder
-	streams  int
-	small    int // encoders of small boards
-	draining bool
-	drain    chan struct{} // closed when draining is set
-	start    sync.Once     // of the loop
-	running  sync.WaitGroup
+	mu         sync.RWMutex // nothing is called under it
+	publishers map[Key]*publisher
+	byBoard    map[rankcache.BoardID][]*publisher
+	streams    int
+	small      int // publishers of small boards
+	endLife    context.CancelFunc
+	drainedAt  time.Time // when the process ends, after Drain
+	running    sync.WaitGroup
 }
 
-// New returns a hub without streams and registers its metrics. It starts nothing.
+// New returns a hub without subscribers and registers its metrics. It starts nothing.
 func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error) {
-	cfg = Config{cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams), cmp.Or(cfg.Look, DefaultLook), cmp.Or(cfg.Beat, DefaultBeat), cfg.Yield}
-	h := &Hub{cfg: cfg, reader: r, unheard: r.Uncounted(), encoders: make(map[Key]*encoder),
-		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{}), loop: newLoop(cfg.Yield)}
+	cfg.Interval, cfg.Streams = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams)
+	cfg.Poll, cfg.Heartbeat = cmp.Or(cfg.Poll, DefaultPoll), cmp.Or(cfg.Heartbeat, DefaultHeartbeat)
+	h := &Hub{cfg: cfg, count: r.Count, reader: r.Uncounted(), publishers: make(map[Key]*publisher), byBoard: make(map[rankcache.BoardID][]*publisher)}
+	h.life, h.endLife = context.WithCancel(context.Background())
 	var err error
 	h.metrics, err = newMetrics(h, reg)
 	return h, err
 }
 
-// Changed wakes the encoders of a board. It returns at once; for a board that nobody watches
+// Changed signals the publishers of a board. It returns at once; for a board without subscribers
 // it is one look-up.
 func (h *Hub) Changed(board rankcache.BoardID) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	for _, e := range h.byBoard[board] {
-		e.wake()
+	for _, p := range h.byBoard[board] {
+		p.signal()
 	}
 }
 
-// Viewer is the client of a stream.
-type Viewer struct {
-	LastID string // of the event that it has got last, "" if none
-	// Lasts is the time after which the stream has to be opened anew, because its class's board
-	// is another one then; 0: never.
-	Lasts time.Duration
-	// Notify is called when Poll may have an event, by any goroutine, also while the stream is
-	// being opened. It must not wait for anything. nil: Next is called instead of Poll.
-	Notify func()
+// Options are those of a subscription.
+type Options struct {
+	LastID string // of the event that the client has got last, "" if none
+	// Lifetime is the time after which the client has to subscribe to another key, because its
+	// class's board is another one then; 0: there is none.
+	Lifetime time.Duration
 }
 
-// Open returns a stream of the key once its page was read. The caller closes it.
-func (h *Hub) Open(ctx context.Context, key Key, v Viewer) (*Stream, error) {
+// Subscribe returns a subscriber of the key once its page was read. The caller closes it.
+func (h *Hub) Subscribe(ctx context.Context, key Key, o Options) (*Subscriber, error) {
 	for {
-		e, s, err := h.join(key, v.Notify)
+		p, err := h.join(key)
 		if err != nil {
 			return nil, err
 		}
-		if err = e.ready(ctx); err == nil {
-			s.begin(&v)
-			return s, nil
+		if err = p.ready(ctx); err == nil {
+			return newSubscriber(p, &o), nil
 		}
-		s.Close()
-		if !errors.Is(err, errGone) {
+		h.leave(p)
+		if !errors.Is(err, errEnded) {
 			return nil, err
 		}
 	}
 }
 
-// join adds a stream to the encoder of the key, which is made if there is none.
-func (h *Hub) join(key Key, notify func()) (*encoder, *Stream, error) {
+// join adds a subscriber to the publisher of the key, which is started if there is none.
+func (h *Hub) join(key Key) (*publisher, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.draining:
-		return nil, nil, ErrDraining
+	case h.Draining():
+		return nil, ErrDraining
 	case h.streams >= h.cfg.Streams:
-		return nil, nil, ErrStreams
+		return nil, ErrStreams
 	}
-	e := h.encoders[key]
-	if e == nil {
-		e = newEncoder(h, key)
-		h.encoders[key] = e
-		h.byBoard[key.Board] = append(h.byBoard[key.Board], e)
-		h.start.Do(func() { h.running.Go(func() { h.loop.run(h.drain) }) })
+	p := h.publishers[key]
+	if p == nil {
+		p = newPublisher(h, key)
+		h.publishers[key] = p
+		h.byBoard[key.Board] = append(h.byBoard[key.Board], p)
+		h.running.Go(func() { p.run(h.life) })
 	}
 	h.streams++
+	p.subscribers++
 	h.running.Add(1)
-	return e, e.add(notify), nil
+	return p, nil
 }
 
-// leave takes a stream from its encoder.
-func (h *Hub) leave(s *Stream) {
+// leave removes a subscriber of the publisher.
+func (h *Hub) leave(p *publisher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.streams--
+	p.subscribers--
 	h.running.Done()
-	s.encoder.remove(s)
 }
 
-// drop forgets an encoder, unless it must be unused and has streams.
-func (h *Hub) drop(e *encoder, unused bool) bool {
+// hasSubscribers reports whether the publisher has any.
+func (h *Hub) hasSubscribers(p *publisher) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return p.subscribers > 0
+}
+
+// removeUnused removes a publisher, unless it has subscribers, and returns whether it did.
+func (h *Hub) removeUnused(p *publisher) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if unused && e.watchers() > 0 {
+	if p.subscribers > 0 {
 		return false
 	}
-	if h.encoders[e.key] == e {
-		delete(h.encoders, e.key)
-	}
-	rest := slices.DeleteFunc(slices.Clone(h.byBoard[e.key.Board]), func(other *encoder) bool { return other == e })
-	if h.byBoard[e.key.Board] = rest; len(rest) == 0 {
-		delete(h.byBoard, e.key.Board)
-	}
+	h.removeLocked(p)
 	return true
 }
 
-// takeSmall and giveSmall count the encoders of small boards.
-func (h *Hub) takeSmall() bool {
+// remove removes a publisher: who subscribes from now on gets another one.
+func (h *Hub) remove(p *publisher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.removeLocked(p)
+}
+
+func (h *Hub) removeLocked(p *publisher) {
+	delete(h.publishers, p.key)
+	others := slices.DeleteFunc(h.byBoard[p.key.Board], func(other *publisher) bool { return other == p })
+	if h.byBoard[p.key.Board] = others; len(others) == 0 {
+		delete(h.byBoard, p.key.Board)
+	}
+}
+
+// addSmall counts a publisher of a small board, unless there are as many as may be.
+func (h *Hub) addSmall() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.small >= MaxSmall {
@@ -202,48 +209,43 @@ func (h *Hub) takeSmall() bool {
 	return true
 }
 
-func (h *Hub) giveSmall() {
+func (h *Hub) removeSmall() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.small--
 }
 
-// Streams returns how many streams are open.
+// Streams returns how many subscribers there are.
 func (h *Hub) Streams() int {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.streams
 }
 
-// Drain ends all streams, and those that are opened from now on.
+// Drain ends all subscriptions, and those that begin from now on. Only the first call counts.
 func (h *Hub) Drain() {
-	for _, e := range h.startDrain() {
-		e.timer.Stop()
-		e.notifyAll()
-	}
-}
-
-// startDrain returns the encoders that have streams to be told.
-func (h *Hub) startDrain() []*encoder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.draining {
-		return nil
+	if !h.Draining() {
+		h.drainedAt = time.Now().Add(h.cfg.Drain)
+		h.endLife()
 	}
-	h.draining = true
-	close(h.drain)
-	return slices.Collect(maps.Values(h.encoders))
 }
 
 // Draining reports whether Drain was called.
-func (h *Hub) Draining() bool {
-	select {
-	case <-h.drain:
-		return true
-	default:
-		return false
-	}
-}
+func (h *Hub) Draining() bool { return h.life.Err() != nil }
 
-// Wait returns when the loop has ended and all streams are closed, after Drain.
+// Wait returns when all publishers have ended and all subscribers are closed, after Drain.
 func (h *Hub) Wait() { h.running.Wait() }
+
+// End returns the last event of a client, with a pause before it comes back that is not the same
+// for all. While the process drains it would find it draining again, so the pause is longer.
+func (h *Hub) End(code Code) Event {
+	ev := Event{Kind: End, Code: code, Retry: 100*time.Millisecond + rand.N(900*time.Millisecond)}
+	if code == CodeDraining {
+		h.mu.RLock()
+		defer h.mu.RUnlock()
+		ev.Retry += max(0, time.Until(h.drainedAt))
+	}
+	return ev
+}

@@ -33,15 +33,14 @@ func (r *Row) Profile() []byte {
 
 // version is a page at one moment. Its fields don't change, but encodings come and go.
 type version struct {
-	encoder *encoder
-	n       uint64
-	since   uint64 // no diff is sent from versions before this one
+	publisher *publisher
+	n         uint64
+	since     uint64 // no diff is sent from versions before this one
 	Meta
 	rows       []*Row
 	length     int    // of all rows as JSON
 	head, tail []byte // of the page, before and behind its rows
 	form       rankcache.ScoreForm
-	fresh      func() bool // whether its profiles still are; nil: it has none; the loop's
 
 	mu        sync.Mutex // taken last
 	encodings []encoding
@@ -66,26 +65,25 @@ type encoding struct {
 	page   bool // is the page, whatever base is
 }
 
-// newVersion encodes what was read and is not in old.
-func newVersion(e *encoder, old *version, l *look) *version {
-	a := &l.Answer
-	v := &version{encoder: e, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), form: a.Form,
-		Meta: Meta{Key: &e.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life}}
+// newVersion encodes what was read and is not in old, which may be nil.
+func (p *publisher) newVersion(old *version, a *sidecar.Answer, j apijson.Joined) *version {
+	v := &version{publisher: p, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), form: a.Form,
+		Meta: Meta{Key: &p.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life}}
 	if old != nil {
 		v.n, v.since = old.n+1, old.since
 		if v.Source != old.Source || v.State.Run != old.State.Run || v.State.Seq < old.State.Seq || v.form != old.form {
 			v.since = v.n
 		}
 	}
-	profiles, missing := l.profiles.Profiles, -1
-	if e.key.Profiles {
-		missing, v.ProfilesMissing, v.fresh = l.profiles.Missing, l.profiles.Missing, l.profiles.Fresh
+	missing := -1
+	if p.key.Profiles {
+		missing, v.ProfilesMissing = j.Missing, j.Missing
 	}
 	ranks := apijson.Plain(a.Form)
 	for i := range v.rows {
 		var profile []byte
-		if profiles != nil {
-			if profile = profiles[i]; profile == nil {
+		if j.Profiles != nil {
+			if profile = j.Profiles[i]; profile == nil {
 				profile = []byte("null")
 			}
 		}
@@ -93,8 +91,8 @@ func newVersion(e *encoder, old *version, l *look) *version {
 		v.length += len(v.rows[i].JSON) + 1
 	}
 	var room [256]byte
-	head, tail := apijson.AppendFrame(e.scratch[:0], room[:0], sidecar.Query{Board: e.key.Board, Order: e.key.Order}, e.key.Limit, a, missing)
-	v.head, v.tail, e.scratch = bytes.Clone(head), bytes.Clone(v.appendMore(tail)), head
+	head, tail := apijson.AppendFrame(p.scratch[:0], room[:0], sidecar.Query{Board: p.key.Board, Order: p.key.Order}, p.key.Limit, a, missing)
+	v.head, v.tail, p.scratch = bytes.Clone(head), bytes.Clone(v.appendMore(tail)), head
 	return v
 }
 
@@ -107,9 +105,9 @@ func (v *version) setRow(old *version, i int, e *rankcache.Entry, ranks *apijson
 			return
 		}
 	}
-	scratch := apijson.AppendRow(v.encoder.scratch[:0], i+1, e, ranks, profile != nil, profile)
+	scratch := apijson.AppendRow(v.publisher.scratch[:0], i+1, e, ranks, profile != nil, profile)
 	r := &Row{Member: strings.Clone(e.Member), Score: score, JSON: bytes.Clone(scratch), since: v.n}
-	v.encoder.scratch = scratch
+	v.publisher.scratch = scratch
 	if profile != nil {
 		r.profile = len(r.JSON) - 1 - len(profile)
 	}
@@ -120,7 +118,7 @@ func (v *version) setRow(old *version, i int, e *rankcache.Entry, ranks *apijson
 // class if it names the board, as there.
 func (v *version) appendMore(tail []byte) []byte {
 	tail = appendNumber(append(tail[:len(tail)-1], `,"run":`...), v.State.Run)
-	if class := v.encoder.key.Class; class.Name != "" {
+	if class := v.publisher.key.Class; class.Name != "" {
 		text, err := json.Marshal(struct {
 			Class  string      `json:"class"`
 			Period *periodJSON `json:"period"`
@@ -158,10 +156,9 @@ func (p Period) Locked(life rankcache.Life) rankcache.Life {
 	return life
 }
 
-// is reports whether v was made of the same publication or the same answer, and its profiles are
-// still fresh.
-func (v *version) is(a *sidecar.Answer) bool {
-	return (v.fresh == nil || v.fresh()) && v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.form == a.Form
+// isOf reports whether v was made of the same publication or the same answer.
+func (v *version) isOf(a *sidecar.Answer) bool {
+	return v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.form == a.Form
 }
 
 // equal reports whether clients would see no difference, the time of the answer aside.
@@ -188,11 +185,4 @@ func (v *version) appendChanged(at []int, n uint64) []int {
 		}
 	}
 	return at
-}
-
-// forget drops the encodings of a version that is not the newest any more.
-func (v *version) forget() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.encodings = nil
 }

@@ -241,7 +241,7 @@ func (w *world) WholePages(context.Context, []rankcache.PageQuery) []rankcache.W
 type client struct {
 	w      *world
 	key    Key
-	stream *Stream
+	stream *Subscriber
 	id     string
 	page   map[string]any
 	last   Event
@@ -265,7 +265,7 @@ func (c *client) open(resume bool) error {
 	} else {
 		c.id = ""
 	}
-	s, err := c.w.hub.Load().Open(c.w.t.Context(), c.key, Viewer{LastID: id})
+	s, err := c.w.hub.Load().Subscribe(c.w.t.Context(), c.key, Options{LastID: id})
 	c.stream = s
 	return err
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,7 +18,7 @@ import (
 	"rankcache/sidecar/internal/fixture"
 )
 
-var quick = Config{Interval: time.Millisecond, Look: 5 * time.Millisecond}
+var quick = Config{Interval: time.Millisecond, Poll: 5 * time.Millisecond}
 
 // TestClientsEqualThePage drives streams through changes of every kind. Whatever a client
 // applies must be the page of the board's state that it tells.
@@ -287,21 +287,35 @@ rankcache_live_streams 4
 	}
 }
 
-func TestIntervalBetweenVersions(t *testing.T) {
-	w := newWorld(t, Config{Interval: 300 * time.Millisecond, Look: time.Hour})
-	c := opened(t, w, key)
-	time.Sleep(300 * time.Millisecond)
-	for i := range 20 {
-		w.set(fixture.Member(3), 3.5+float64(i)/100)
-		w.publish()
-		if i == 0 {
-			c.catchUp() // at once
+// TestInterval: after polls at which nothing was new a change waits for nothing, further ones for the
+// interval, and then the newest is sent.
+func TestInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{Interval: time.Minute, Heartbeat: 24 * time.Hour})
+		c := opened(t, w, key)
+		time.Sleep(10 * time.Minute)
+		for n, want := range []time.Duration{0, time.Minute, time.Minute} {
+			began := time.Now()
+			for i := range 20 {
+				w.set(fixture.Member(3), 3.5+float64(20*n+i)/1000)
+				w.publish()
+				if n == 0 {
+					break
+				}
+			}
+			ev, err := c.stream.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(began); waited != want {
+				t.Errorf("change %d was sent after %v, want %v", n, waited, want)
+			}
+			c.take(ev)
+			if err := c.current(); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	c.catchUp()
-	if c.diffs != 2 {
-		t.Errorf("%d diffs, want the first change and the newest", c.diffs)
-	}
+	})
 }
 
 func TestStreamEnds(t *testing.T) {
@@ -353,14 +367,14 @@ func TestOpenWhileRedisIsAway(t *testing.T) {
 	w.away.Store(true)
 	for n := range int64(3) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		_, err := w.hub.Load().Open(ctx, Key{Board: "small", Limit: 5}, Viewer{})
+		_, err := w.hub.Load().Subscribe(ctx, Key{Board: "small", Limit: 5}, Options{})
 		cancel()
 		if !errors.Is(err, rankcache.ErrUnavailable) || w.asked.Load() != n+1 {
 			t.Errorf("%v after %d calls of Redis, want %d", err, w.asked.Load(), n+1)
 		}
 	}
 	w.away.Store(false)
-	s, err := w.hub.Load().Open(t.Context(), Key{Board: "small", Limit: 5}, Viewer{})
+	s, err := w.hub.Load().Subscribe(t.Context(), Key{Board: "small", Limit: 5}, Options{})
 	if err != nil {
 		t.Fatal("Redis is back:", err)
 	}
@@ -370,13 +384,13 @@ func TestOpenWhileRedisIsAway(t *testing.T) {
 func TestSmallBoardsAreLimited(t *testing.T) {
 	w := newWorld(t, Config{})
 	for i := range MaxSmall {
-		s, err := w.hub.Load().Open(t.Context(), Key{Board: rankcache.BoardID(fmt.Sprint("small", i)), Limit: 5}, Viewer{})
+		s, err := w.hub.Load().Subscribe(t.Context(), Key{Board: rankcache.BoardID(fmt.Sprint("small", i)), Limit: 5}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Close)
 	}
-	if _, err := w.hub.Load().Open(t.Context(), Key{Board: "one-more", Limit: 5}, Viewer{}); !errors.Is(err, ErrStreams) {
+	if _, err := w.hub.Load().Subscribe(t.Context(), Key{Board: "one-more", Limit: 5}, Options{}); !errors.Is(err, ErrStreams) {
 		t.Errorf("small board %d: %v", MaxSmall, err)
 	}
 	opened(t, w, key) // which is kept here
@@ -416,68 +430,12 @@ func TestEncodingsAreShared(t *testing.T) {
 	}
 }
 
-// TestLoopYields: what has come over the network meanwhile runs between the turns of encoders, and
-// between the streams of one.
-func TestLoopYields(t *testing.T) {
-	for name, keyOf := range map[string]func(i int) Key{
-		"streams of a key": func(int) Key { return key },
-		"keys":             func(i int) Key { return Key{Board: board, Limit: i + 1} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			var yields atomic.Int64
-			cfg := quick
-			cfg.Look, cfg.Yield = time.Hour, func() { yields.Add(1) }
-			w := newWorld(t, cfg)
-			clients := make([]*client, 16)
-			for i := range clients {
-				clients[i] = opened(t, w, keyOf(i))
-			}
-			before := yields.Load()
-			w.set("best", 1e6)
-			w.publish()
-			for _, c := range clients {
-				c.catchUp()
-			}
-			if n, want := int(yields.Load()-before), len(clients)/notifiedAtOnce; n < want {
-				t.Errorf("%d yields for %d streams, want %d", n, len(clients), want)
-			}
-		})
-	}
-}
-
-// TestFirstChangeIsTold: after a look at which nothing was new the next change waits for nothing.
-func TestFirstChangeIsTold(t *testing.T) {
-	w := newWorld(t, Config{Look: time.Hour}) // its loop does nothing: no stream is opened
-	e, now := newEncoder(w.hub.Load(), key), time.Now()
-	defer e.timer.Stop()
-	e.kept = false
-	e.add(func() {})
-	look := func() uint64 {
-		now = now.Add(time.Hour + 10*time.Minute)
-		e.turn(now)
-		return e.newest.n
-	}
-	if first, again := look(), look(); first != 1 || again != 1 {
-		t.Fatalf("versions %d and %d", first, again)
-	}
-	w.set("best", 1e6)
-	w.publish()
-	e.woken.Store(true)
-	if e.turn(now.Add(time.Millisecond)); e.newest.n != 2 {
-		t.Errorf("version %d after the change", e.newest.n)
-	}
-	w.set("best", 2e6)
-	w.publish()
-	e.woken.Store(true)
-	if e.turn(time.Now()); e.newest.n != 2 {
-		t.Errorf("version %d at once after another", e.newest.n)
-	}
-}
-
 // TestBeatsAreSpread: streams that are opened together don't beat together.
-func TestBeatsAreSpread(t *testing.T) {
+func TestBeatsAreSpread(t *testing.T) { synctest.Test(t, beatsAreSpread) }
+
+func beatsAreSpread(t *testing.T) {
 	cfg := quick
-	cfg.Beat = time.Second
+	cfg.Heartbeat = time.Second
 	w := newWorld(t, cfg)
 	const streams = 20
 	beats := make(chan time.Duration, streams)
@@ -498,7 +456,7 @@ func TestBeatsAreSpread(t *testing.T) {
 		beat := <-beats
 		first, last = min(first, beat), max(last, beat)
 	}
-	if last-first < cfg.Beat/10 {
+	if last-first < cfg.Heartbeat/10 {
 		t.Errorf("all beat %v to %v after they were opened", first, last)
 	}
 }

@@ -147,7 +147,7 @@ func TestServerEndsBesideSlowReader(t *testing.T) {
 
 // TestBytesBehindTheRequest are dropped: the client has nothing to say.
 func TestBytesBehindTheRequest(t *testing.T) {
-	e := start(t, func(c *Config) { c.Beat = 50 * time.Millisecond })
+	e := start(t, func(c *Config) { c.Heartbeat = 50 * time.Millisecond })
 	c := e.request("GET", "/v1/boards/local/live?limit=2", "\r\nGET / HTTP/1.1\r\n\r\n"+strings.Repeat("\x00", 3000))
 	_, s := e.answer(c, "GET")
 	s.want("page")
