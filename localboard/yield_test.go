@@ -81,24 +81,24 @@ func TestPublicationYields(t *testing.T) { synctest.Test(t, publicationYields) }
 func publicationYields(t *testing.T) {
 	const rows = mergeShare * minPiece * 10
 	times := 0
-	var want rankcache.Page
+	var want rankcache.Answer
 	b := newYieldingBoard(rows, func(b *Board) {
 		times++
-		page := b.Page(0, rows, rankcache.Descending)
+		page := page(b, 0, rows, rankcache.Descending)
 		if page.Stamp != want.Stamp || !slices.Equal(page.Entries, want.Entries) {
 			t.Errorf("time %d: the page of %+v, want that of %+v", times, page.Stamp, want.Stamp)
 		}
-		if got, at := b.Standings(nil, []string{"user:0"}, rankcache.Ascending); got[0].Rank != 1 || at.State != want.State {
+		if got, at := standings(b, []string{"user:0"}, rankcache.Ascending); got[0].Rank != 1 || at.State != want.State {
 			t.Errorf("time %d: %+v at %+v, want the last row", times, got, at)
 		}
 	})
-	want = b.Page(0, rows, rankcache.Descending)
+	want = page(b, 0, rows, rankcache.Descending)
 	publishScores(b, rows, 4*minPiece)
 	if times != 3 {
 		t.Errorf("the writer yielded %d times between 4 pieces", times)
 	}
 	check(t, b)
-	if got, _ := b.Standings(nil, []string{"user:0"}, rankcache.Ascending); got[0].Score != rows {
+	if got, _ := standings(b, []string{"user:0"}, rankcache.Ascending); got[0].Score != rows {
 		t.Errorf("after the publication user:0 has %+v", got)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"rankcache/internal/testkit/fixture"
 	"rankcache/localboard"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 	"rankcache/wire"
 )
 

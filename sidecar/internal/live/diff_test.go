@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rankcache"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // FuzzDiff makes versions of pages that follow from the input. A client at any of them that
@@ -32,7 +32,7 @@ func FuzzDiff(f *testing.F) {
 			t.Fatal(err)
 		}
 		e := newEncoder(hub, Key{Board: board, Limit: 8, Profiles: true})
-		page := &sidecar.Answer{}
+		page := &rankcache.Answer{}
 		pages := make(map[uint64]string) // as they were sent, by version
 		for i, c := range changes {
 			page = nextPage(page, uint64(i+1), c)
@@ -49,7 +49,7 @@ func FuzzDiff(f *testing.F) {
 }
 
 // nextPage returns the page after a change.
-func nextPage(old *sidecar.Answer, seq uint64, change byte) *sidecar.Answer {
+func nextPage(old *rankcache.Answer, seq uint64, change byte) *rankcache.Answer {
 	a := *old
 	a.State = rankcache.State{Run: 5, Seq: seq}
 	a.At = time.UnixMilli(int64(seq))

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rankcache"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 )
@@ -50,9 +51,8 @@ type encoder struct {
 
 // look is a page as it was read, and the profiles of its rows.
 type look struct {
-	sidecar.Answer
+	rankcache.Answer
 	profiles apijson.Joined
-	err      error
 }
 
 // errGone reports that an encoder has ended. The key gets another one.
@@ -158,14 +158,14 @@ func (e *encoder) setTimer(now time.Time) {
 func (e *encoder) look() {
 	e.woken.Store(false)
 	q, l := e.query(), &e.hub.loop.look
-	var kept bool
-	*l = look{}
-	if l.Answer, kept = e.hub.unheard.PeekInto(&e.hub.loop.rows, &q, e.key.Limit); kept && (e.isNewest(&l.Answer) || e.join(waitForNothing, l)) {
+	q.CopiesOnly = true
+	*l = look{Answer: rankcache.One(context.Background(), e.hub.reader, q)}
+	if l.Err == nil && (e.isNewest(&l.Answer) || e.join(waitForNothing, l)) {
 		e.notSmall()
 		e.take(l)
 		return
 	}
-	if !e.mayRead(&q) {
+	if !e.mayRead() {
 		e.failed = ErrStreams
 		return
 	}
@@ -179,8 +179,8 @@ func (e *encoder) look() {
 
 // read reads the page and its profiles, waiting for them.
 func (e *encoder) read() *look {
-	q, l := e.query(), new(look)
-	if l.Answer, l.err = e.hub.unheard.Page(context.Background(), &q, 0, e.key.Limit); l.err == nil {
+	l := &look{Answer: rankcache.One(context.Background(), e.hub.reader, e.query())}
+	if l.Err == nil {
 		e.join(context.Background(), l)
 	}
 	return l
@@ -205,19 +205,19 @@ func (e *encoder) join(ctx context.Context, l *look) bool {
 	return l.profiles.Missing == 0
 }
 
-func (e *encoder) query() sidecar.Query {
-	return sidecar.Query{Board: e.key.Board, Room: e.key.Room, Order: e.key.Order}
+// query returns how the page is read: streams count while somebody watches.
+func (e *encoder) query() rankcache.Query {
+	return rankcache.Query{Board: e.key.Board, Room: e.key.Room, Order: e.key.Order, Limit: e.key.Limit, Uncounted: true}
 }
 
 func (e *encoder) blocked() bool {
-	q := e.query()
-	return e.hub.unheard.Tier(&q) == sidecar.TierBlocked
+	return e.hub.reader.Tier(e.key.Board, e.key.Room) == sidecar.TierBlocked
 }
 
 // mayRead reports whether the board is kept here, or is one of the few that Redis is asked
 // for.
-func (e *encoder) mayRead(q *sidecar.Query) bool {
-	if e.hub.unheard.Tier(q) != sidecar.TierRedis {
+func (e *encoder) mayRead() bool {
+	if e.hub.reader.Tier(e.key.Board, e.key.Room) != sidecar.TierRedis {
 		e.notSmall()
 		return true
 	}
@@ -236,10 +236,10 @@ func (e *encoder) notSmall() {
 
 // take makes what was read the newest version unless it is that already, or ends the encoder.
 func (e *encoder) take(l *look) {
-	switch e.failed = l.err; {
-	case errors.Is(l.err, sidecar.ErrBlocked):
+	switch e.failed = l.Err; {
+	case errors.Is(l.Err, sidecar.ErrBlocked):
 		e.end(CodeBlocked)
-	case l.err != nil: // the age tells of it
+	case l.Err != nil: // the age tells of it
 	case e.deleted(&l.Answer):
 		e.end(CodeDeleted)
 	case e.isNewest(&l.Answer):
@@ -250,11 +250,11 @@ func (e *encoder) take(l *look) {
 }
 
 // deleted reports whether there is no such board any more. Redis has no empty ones.
-func (e *encoder) deleted(a *sidecar.Answer) bool {
-	return e.newest != nil && e.newest.Members > 0 && a.Members == 0 && !a.Source.Kept()
+func (e *encoder) deleted(a *rankcache.Answer) bool {
+	return e.newest != nil && e.newest.Members > 0 && a.Members == 0 && !a.Source.IsCopy()
 }
 
-func (e *encoder) isNewest(a *sidecar.Answer) bool { return e.newest != nil && e.newest.is(a) }
+func (e *encoder) isNewest(a *rankcache.Answer) bool { return e.newest != nil && e.newest.is(a) }
 
 // current notes when the newest version was known to be the page.
 func (e *encoder) current(at time.Time) {
@@ -368,12 +368,14 @@ func (e *encoder) diffable(n uint64) bool {
 }
 
 // age returns how old the newest page is, and its source.
-func (e *encoder) age(now time.Time) (time.Duration, sidecar.Source) {
+func (e *encoder) age(now time.Time) (time.Duration, rankcache.Source) {
 	q := e.query()
-	source, currentAt := e.hub.unheard.CurrentAt(&q)
+	q.Limit, q.CopiesOnly = 1, true
+	a := rankcache.One(context.Background(), e.hub.reader, q)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if source != e.newest.Source || !source.Kept() {
+	currentAt := a.CurrentAt
+	if a.Err != nil || a.Source != e.newest.Source {
 		currentAt = e.currentAt
 	}
 	return max(0, now.Sub(currentAt)), e.newest.Source

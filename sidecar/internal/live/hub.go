@@ -78,7 +78,6 @@ type Period struct {
 type Hub struct {
 	cfg     Config
 	reader  *sidecar.Reader
-	unheard *sidecar.Reader // reads that don't count
 	metrics *metrics
 	loop    loop
 
@@ -97,7 +96,7 @@ type Hub struct {
 // New returns a hub without streams and registers its metrics. It starts nothing.
 func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error) {
 	cfg = Config{cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams), cmp.Or(cfg.Look, DefaultLook), cmp.Or(cfg.Beat, DefaultBeat), cfg.Yield}
-	h := &Hub{cfg: cfg, reader: r, unheard: r.Uncounted(), encoders: make(map[Key]*encoder),
+	h := &Hub{cfg: cfg, reader: r, encoders: make(map[Key]*encoder),
 		byBoard: make(map[rankcache.BoardID][]*encoder), drain: make(chan struct{}), loop: newLoop(cfg.Yield)}
 	var err error
 	h.metrics, err = newMetrics(h, reg)

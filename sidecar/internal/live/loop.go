@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"rankcache"
 	"rankcache/internal/yield"
 )
 
@@ -17,10 +16,9 @@ const notifiedAtOnce = 4
 // other they read their pages, make versions and notify streams, which write the events. That can
 // take most of a core, and page reads must not wait for it: the loop yields after every few.
 type loop struct {
-	steps  yield.Steps       // of its turns and of their streams; the goroutine's
-	look   look              // room for what is kept here; the goroutine's
-	rows   []rankcache.Entry // room for its rows; the goroutine's
-	signal chan struct{}     // holds one
+	steps  yield.Steps   // of its turns and of their streams; the goroutine's
+	look   look          // room for what is kept here; the goroutine's
+	signal chan struct{} // holds one
 
 	mu      sync.Mutex // taken last
 	waiting []*encoder

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"rankcache/sidecar"
+	"rankcache"
 )
 
 // Kind is what an [Event] is.
@@ -43,7 +43,7 @@ type Event struct {
 	Code   Code
 	Retry  time.Duration
 	Age    time.Duration
-	Source sidecar.Source
+	Source rankcache.Source
 
 	version *version
 	base    uint64 // the version that the client has; 0: the page is sent

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 )
 
@@ -50,7 +49,7 @@ type version struct {
 // Meta is what a page tells of itself, beside its rows.
 type Meta struct {
 	Key             *Key
-	Source          sidecar.Source
+	Source          rankcache.Source
 	State           rankcache.State
 	Members         int
 	At              time.Time // of publication
@@ -81,7 +80,6 @@ func newVersion(e *encoder, old *version, l *look) *version {
 	if e.key.Profiles {
 		missing, v.ProfilesMissing, v.fresh = l.profiles.Missing, l.profiles.Missing, l.profiles.Fresh
 	}
-	ranks := apijson.Plain(a.Form)
 	for i := range v.rows {
 		var profile []byte
 		if profiles != nil {
@@ -89,17 +87,17 @@ func newVersion(e *encoder, old *version, l *look) *version {
 				profile = []byte("null")
 			}
 		}
-		v.setRow(old, i, &a.Entries[i], ranks, profile)
+		v.setRow(old, i, &a.Entries[i], profile)
 		v.length += len(v.rows[i].JSON) + 1
 	}
 	var room [256]byte
-	head, tail := apijson.AppendFrame(e.scratch[:0], room[:0], sidecar.Query{Board: e.key.Board, Order: e.key.Order}, e.key.Limit, a, missing)
+	head, tail := apijson.AppendFrame(e.scratch[:0], room[:0], &rankcache.Query{Board: e.key.Board, Order: e.key.Order, Limit: e.key.Limit}, a, missing)
 	v.head, v.tail, e.scratch = bytes.Clone(head), bytes.Clone(v.appendMore(tail)), head
 	return v
 }
 
 // setRow sets the row i: that of old if it is the same.
-func (v *version) setRow(old *version, i int, e *rankcache.Entry, ranks *apijson.Ranks, profile []byte) {
+func (v *version) setRow(old *version, i int, e *rankcache.Entry, profile []byte) {
 	score := v.form.Shown(e.Score)
 	if old != nil && i < len(old.rows) && old.form == v.form {
 		if r := old.rows[i]; r.Score == score && r.Member == e.Member && bytes.Equal(r.Profile(), profile) {
@@ -107,7 +105,7 @@ func (v *version) setRow(old *version, i int, e *rankcache.Entry, ranks *apijson
 			return
 		}
 	}
-	scratch := apijson.AppendRow(v.encoder.scratch[:0], i+1, e, ranks, profile != nil, profile)
+	scratch := apijson.AppendRow(v.encoder.scratch[:0], i+1, e, v.form, profile != nil, profile)
 	r := &Row{Member: strings.Clone(e.Member), Score: score, JSON: bytes.Clone(scratch), since: v.n}
 	v.encoder.scratch = scratch
 	if profile != nil {
@@ -160,7 +158,7 @@ func (p Period) Locked(life rankcache.Life) rankcache.Life {
 
 // is reports whether v was made of the same publication or the same answer, and its profiles are
 // still fresh.
-func (v *version) is(a *sidecar.Answer) bool {
+func (v *version) is(a *rankcache.Answer) bool {
 	return (v.fresh == nil || v.fresh()) && v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.form == a.Form
 }
 
