@@ -1,6 +1,6 @@
 // Package rankcache holds the domain types of rankcache, a sidecar that answers
-// leaderboard reads from local memory: board and member ids, entries, standings,
-// tops, pages, replay progress and the errors by which callers decide. It does
+// leaderboard reads from local memory: board and member ids, query and answer, entries,
+// standings, tops, replay progress and the errors by which callers decide. It does
 // no I/O and starts no goroutine.
 //
 // # Folders
@@ -34,9 +34,10 @@
 //
 // # One read
 //
-// The tier of a board is one lookup in [rankcache/rooms.Tiers]. An open super-hot
-// board and a hot board answer from an immutable [*Top], got by one atomic load;
-// any other board is read from Redis.
+// A [Query] asks for rows and members of one board; whoever can answer has
+// [Reader.Read]. The tier of a board is one lookup in [rankcache/rooms.Tiers]. An open
+// super-hot board and a hot board answer from immutable rows, got by one atomic load; any
+// other board is read from Redis.
 //
 // # One update
 //
@@ -51,6 +52,8 @@
 //	order id   the caller's idempotency key of one change
 //	top        an immutable page head of one board at one seq
 //	standing   one member's rank and score
+//	query      one question about a board; answer: everything of it, of one moment
+//	source     who answers: local board, hot page, Redis or ledger
 //
-// Start reading at [Top].
+// Start reading at [Query].
 package rankcache

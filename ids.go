@@ -16,8 +16,6 @@ var (
 	ErrMember = errors.New("bad member id")
 	// ErrScore reports a score or delta that is not a finite number.
 	ErrScore = errors.New("bad score")
-	// ErrUnknownMember reports a member that is not on the board.
-	ErrUnknownMember = errors.New("member is not on the board")
 	// ErrUnavailable reports that Redis is unreachable or did not answer in time.
 	ErrUnavailable = errors.New("origin unavailable")
 )

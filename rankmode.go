@@ -58,17 +58,14 @@ func (a Ahead) Percentile(members int) int {
 	return int(uint64(members-a.Members) * 10_000 / uint64(members))
 }
 
-// Ahead returns what is ahead of each row, given that of the first, on a board
-// whose scores are shown in a form.
-func (p *Page) Ahead(first Ahead, form ScoreForm) []Ahead {
-	all := make([]Ahead, len(p.Entries))
-	for i := range all {
-		if i > 0 && !form.Same(p.Entries[i].Score, p.Entries[i-1].Score) {
-			if first.Members = p.Start + i; first.Scores >= 0 {
-				first.Scores++
-			}
-		}
-		all[i] = first
+// Next returns what is ahead of the row with the 0-based index and the score, given that a is
+// ahead of the row before it, which has the other score, on a board whose scores are shown in a form.
+func (a Ahead) Next(index int, score, before float64, form ScoreForm) Ahead {
+	if form.Same(score, before) {
+		return a
 	}
-	return all
+	if a.Members = index; a.Scores >= 0 {
+		a.Scores++
+	}
+	return a
 }

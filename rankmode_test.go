@@ -5,9 +5,19 @@ import (
 	"testing"
 )
 
+// aheadOfAll returns what is ahead of each row, given that of the first, which has the index.
+func aheadOfAll(first Ahead, index int, rows []Entry, form ScoreForm) (all []Ahead) {
+	for i := range rows {
+		if i > 0 {
+			first = first.Next(index+i, rows[i].Score, rows[i-1].Score, form)
+		}
+		all = append(all, first)
+	}
+	return all
+}
+
 func TestRankModes(t *testing.T) {
-	page := Page{Entries: []Entry{{"a", 9}, {"b", 7}, {"c", 7}, {"d", 5}}}
-	ahead := page.Ahead(Ahead{}, ScoreNumber)
+	ahead := aheadOfAll(Ahead{}, 0, []Entry{{"a", 9}, {"b", 7}, {"c", 7}, {"d", 5}}, ScoreNumber)
 	for mode, want := range map[RankMode][]int{Ordinal: {1, 2, 3, 4}, Competition: {1, 2, 2, 4}, Dense: {1, 2, 2, 3}} {
 		var got []int
 		for i, a := range ahead {
@@ -24,10 +34,10 @@ func TestRankModes(t *testing.T) {
 
 // TestAheadOfALaterPage goes on from what is ahead of the page's first row.
 func TestAheadOfALaterPage(t *testing.T) {
-	page := Page{Start: 7, Entries: []Entry{{"a", 3}, {"b", 3}, {"c", 2}}}
+	rows := []Entry{{"a", 3}, {"b", 3}, {"c", 2}}
 	for scores, next := range map[int]int{2: 3, -1: -1} { // -1: not counted
 		want := []Ahead{{5, scores}, {5, scores}, {9, next}}
-		if got := page.Ahead(Ahead{5, scores}, ScoreNumber); !slices.Equal(got, want) {
+		if got := aheadOfAll(Ahead{5, scores}, 7, rows, ScoreNumber); !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
@@ -35,9 +45,9 @@ func TestAheadOfALaterPage(t *testing.T) {
 
 // TestAheadOfIntegers takes scores with one integer part for one score.
 func TestAheadOfIntegers(t *testing.T) {
-	page := Page{Start: 2, Entries: []Entry{{"a", 3.75}, {"b", 3.5}, {"c", 3}, {"d", 2.999}, {"e", -0.5}, {"f", -1}}}
+	rows := []Entry{{"a", 3.75}, {"b", 3.5}, {"c", 3}, {"d", 2.999}, {"e", -0.5}, {"f", -1}}
 	want := []Ahead{{1, 1}, {1, 1}, {1, 1}, {5, 2}, {6, 3}, {6, 3}}
-	if got := page.Ahead(Ahead{1, 1}, ScoreInteger); !slices.Equal(got, want) {
+	if got := aheadOfAll(Ahead{1, 1}, 2, rows, ScoreInteger); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

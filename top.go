@@ -58,6 +58,36 @@ type Top struct {
 	Life Life
 	// PublishedAt is when this top was made, by the clock of this process.
 	PublishedAt time.Time
+
+	kept Kept
+}
+
+// TopOf returns the first rows of a board as they were answered.
+func TopOf(board BoardID, a *Answer) *Top {
+	return &Top{Board: board, Entries: a.Entries, State: a.State, Members: a.Members, Life: a.Life, PublishedAt: a.At}
+}
+
+// Covers reports whether a head of so many rows, of a board of so many members, has all the
+// rows that q wants.
+func (q *Query) Covers(rows, members int) bool {
+	return q.Order == Descending && q.Range == nil && (q.Start+q.Limit <= rows || rows >= members)
+}
+
+// Answer sets a to what the top, a copy that was known to be current at a time, has of the
+// answer to q: [ErrNotKept], if it lacks rows or if only members are wanted. Members that it
+// lacks have that error of their own.
+func (t *Top) Answer(q *Query, a *Answer, currentAt time.Time) {
+	if q.Limit == 0 || q.Mode == Dense || !q.Covers(len(t.Entries), t.Members) {
+		a.Fail(ErrNotKept)
+		return
+	}
+	a.Begin(q, SourceHot, Stamp{t.State, t.Members, t.Life, t.PublishedAt}, currentAt)
+	from, to := min(q.Start, len(t.Entries)), min(q.Start+q.Limit, len(t.Entries))
+	a.Entries, a.Kept = t.Entries[from:to:to], &t.kept
+	if q.Ranked() && len(a.Entries) > 0 {
+		a.Ahead = aheadOf(t.Entries, from, q.Form)
+	}
+	a.Find(q, t.Entries, 0)
 }
 
 // Stamp tells which state of a board an answer shows.
@@ -71,12 +101,4 @@ type Stamp struct {
 	Life Life
 	// At is when the answer was made, by the clock of this process.
 	At time.Time
-}
-
-// Page is a run of neighbouring rows of a board. Start is the 0-based index of
-// the first, so row i has rank Start+i+1. Entries are read-only.
-type Page struct {
-	Stamp
-	Start   int
-	Entries []Entry
 }

@@ -1,6 +1,7 @@
 package hotkey
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,8 +48,9 @@ func BenchmarkTop(b *testing.B) {
 	(*t.pages.Load())["1_2_3"].publish(&rankcache.Top{Board: "1_2_3"}, time.Now().Add(time.Hour))
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
+		qs, as := []rankcache.Query{{Board: "1_2_3", Limit: 1}}, make([]rankcache.Answer, 1)
 		for pb.Next() {
-			if _, _, ok := t.Top("1_2_3"); !ok {
+			if t.Read(context.Background(), qs, as); as[0].Err != nil {
 				b.Error("no page")
 			}
 		}

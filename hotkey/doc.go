@@ -1,8 +1,8 @@
 // Package hotkey finds the boards that are hot by their traffic and keeps their
-// top pages in local memory. The entry function is [Tracker.Top].
+// top pages in local memory. The entry function is [Tracker.Read].
 //
 // The path of a request: [Tracker.Count] adds one to the board's counter
-// (counters.go), whichever tier answers; [Tracker.Top] returns the board's page if
+// (counters.go), whichever tier answers; [Tracker.Read] answers from the board's page if
 // the board is promoted and its page is fresh enough (pages.go). Both take no lock
 // and allocate nothing.
 //

@@ -19,25 +19,24 @@ import (
 // redisOrigin reads tops with one ZREVRANGE each.
 type redisOrigin struct{ rdb *redis.Client }
 
-func (o redisOrigin) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([]*rankcache.Top, error) {
+func (o redisOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
 	pipe := o.rdb.Pipeline()
-	cmds := make([]*redis.ZSliceCmd, len(boards))
-	for i, b := range boards {
-		cmds[i] = pipe.ZRevRangeWithScores(ctx, string(b), 0, int64(n-1))
+	cmds := make([]*redis.ZSliceCmd, len(qs))
+	for i, q := range qs {
+		cmds[i] = pipe.ZRevRangeWithScores(ctx, string(q.Board), 0, int64(q.Limit-1))
 	}
-	_, err := pipe.Exec(ctx)
-	tops := make([]*rankcache.Top, len(boards))
-	for i, b := range boards {
-		rows, rowErr := cmds[i].Result()
-		if rowErr != nil {
+	_, _ = pipe.Exec(ctx)
+	for i := range qs {
+		rows, err := cmds[i].Result()
+		if err != nil {
+			as[i].Fail(err)
 			continue
 		}
-		tops[i] = &rankcache.Top{Board: b, PublishedAt: time.Now()}
+		as[i].Begin(&qs[i], rankcache.SourceRedis, rankcache.Stamp{At: time.Now()}, time.Now())
 		for _, z := range rows {
-			tops[i].Entries = append(tops[i].Entries, rankcache.Entry{Member: z.Member.(string), Score: z.Score})
+			as[i].Entries = append(as[i].Entries, rankcache.Entry{Member: z.Member.(string), Score: z.Score})
 		}
 	}
-	return tops, err
 }
 
 // readsSeen returns how many ZREVRANGE the server has run.
@@ -94,7 +93,7 @@ func TestHotBoardUnderLoad(t *testing.T) {
 		running.Go(func() error {
 			for load.Err() == nil {
 				tr.Count(b)
-				if _, at, ok := tr.Top(b); ok {
+				if _, at, ok := top(tr, b); ok {
 					oldest[r] = max(oldest[r], time.Since(at))
 				}
 			}

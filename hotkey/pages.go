@@ -1,6 +1,7 @@
 package hotkey
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -88,18 +89,11 @@ const (
 	retryFirst = 100 * time.Millisecond
 )
 
-// Origin reads the heads of boards from the system of record.
-type Origin interface {
-	// Tops returns the first n entries of each board. The i-th is nil when
-	// board i could not be read, and the error is the reason.
-	Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([]*rankcache.Top, error)
-}
-
 // refresher reads the pages of promoted boards from Redis: a page is read by one
 // fetch at a time, pages due together in one pipeline.
 type refresher struct {
 	cfg     Config
-	origin  Origin
+	origin  rankcache.Reader
 	log     *slog.Logger
 	metrics *metrics
 	changed func(rankcache.BoardID) // see [Deps]
@@ -160,9 +154,25 @@ func (r *refresher) fetch(ctx context.Context, batch []*page) {
 		boards[i] = p.board
 	}
 	begin := time.Now()
-	tops, err := r.origin.Tops(ctx, boards, r.cfg.Entries)
+	tops, err := r.read(ctx, boards)
 	r.complete(batch, tops, begin)
 	r.logOutcome(ctx, err)
+}
+
+// read returns the head of each board, nil for those that could not be read, and why.
+func (r *refresher) read(ctx context.Context, boards []rankcache.BoardID) (tops []*rankcache.Top, err error) {
+	qs, as := make([]rankcache.Query, len(boards)), make([]rankcache.Answer, len(boards))
+	for i, b := range boards {
+		qs[i] = rankcache.Query{Board: b, Limit: r.cfg.Entries}
+	}
+	r.origin.Read(ctx, qs, as)
+	tops = make([]*rankcache.Top, len(boards))
+	for i := range as {
+		if err = cmp.Or(err, as[i].Err); as[i].Err == nil {
+			tops[i] = rankcache.TopOf(boards[i], &as[i])
+		}
+	}
+	return tops, err
 }
 
 // complete publishes the pages of a fetch that started at begin. The whole batch is

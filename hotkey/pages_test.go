@@ -30,21 +30,26 @@ func (o *slowOrigin) set(change func(*slowOrigin)) {
 	change(o)
 }
 
-func (o *slowOrigin) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([]*rankcache.Top, error) {
+func (o *slowOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	boards := make([]rankcache.BoardID, len(qs))
+	for i := range qs {
+		boards[i] = qs[i].Board
+	}
 	takes, version, state, err := o.begin(boards)
 	defer o.end(boards)
 	select {
 	case <-time.After(takes):
 	case <-ctx.Done():
-		return make([]*rankcache.Top, len(boards)), ctx.Err()
+		err = ctx.Err()
 	}
-	tops := make([]*rankcache.Top, len(boards))
-	if err == nil {
-		for i, b := range boards {
-			tops[i] = &rankcache.Top{Board: b, Entries: []rankcache.Entry{{Member: "m", Score: float64(version)}}, Members: n, State: state}
+	for i := range qs {
+		if err != nil {
+			as[i].Fail(err)
+			continue
 		}
+		as[i].Begin(&qs[i], rankcache.SourceRedis, rankcache.Stamp{State: state, Members: qs[i].Limit}, time.Now())
+		as[i].Entries = []rankcache.Entry{{Member: "m", Score: float64(version)}}
 	}
-	return tops, err
 }
 
 func (o *slowOrigin) begin(boards []rankcache.BoardID) (takes time.Duration, version int, state rankcache.State, err error) {
@@ -110,7 +115,7 @@ func board(i int) rankcache.BoardID { return rankcache.BoardID("b" + strconv.Ito
 // and the reads without one.
 func readFor(t *Tracker, d time.Duration) (oldest time.Duration, missed int) {
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if _, at, ok := t.Top(board(0)); ok {
+		if _, at, ok := top(t, board(0)); ok {
 			oldest = max(oldest, time.Since(at))
 		} else {
 			missed++
@@ -149,11 +154,11 @@ func TestIdlePageIsDropped(t *testing.T) {
 		if n := o.callCount() - before; n != 0 {
 			t.Errorf("%d reads of Redis for a page without requests", n)
 		}
-		if _, _, ok := tr.Top(board(0)); ok {
+		if _, _, ok := top(tr, board(0)); ok {
 			t.Error("a page that was not refreshed was returned")
 		}
 		time.Sleep(2 * refreshTick)
-		if _, at, ok := tr.Top(board(0)); !ok || time.Since(at) > 2*refreshTick {
+		if _, at, ok := top(tr, board(0)); !ok || time.Since(at) > 2*refreshTick {
 			t.Errorf("no fresh page %v after it was requested again", 2*refreshTick)
 		}
 	})
@@ -197,7 +202,7 @@ func TestBoardsDueTogetherShareAPipeline(t *testing.T) {
 	inBubble(t, Config{}, o, 40, func(tr *Tracker) {
 		for range 600 {
 			for i := range 40 {
-				tr.Top(board(i))
+				top(tr, board(i))
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -248,21 +253,21 @@ func TestUnchangedPageKeepsItsPointer(t *testing.T) {
 	o := &slowOrigin{frozen: true}
 	inBubble(t, Config{}, o, 1, func(tr *Tracker) {
 		readFor(tr, 2*time.Second)
-		first, at, _ := tr.Top(board(0))
+		first, at, _ := top(tr, board(0))
 		readFor(tr, 5*time.Second)
-		same, later, _ := tr.Top(board(0))
-		if first == nil || same != first || !later.After(at) {
-			t.Errorf("page %p of %v became %p of %v; want the same page, known to be current later", first, at, same, later)
+		same, later, _ := top(tr, board(0))
+		if first.Kept == nil || same.Kept != first.Kept || !later.After(at) {
+			t.Errorf("page %p of %v became %p of %v; want the same page, known to be current later", first.Kept, at, same.Kept, later)
 		}
 		next := rankcache.State{Run: 7, Sum: 1, HasSum: true} // as after an adoption: other run, same seq and rows
 		o.set(func(o *slowOrigin) { o.state = next })
 		readFor(tr, 2*time.Second)
-		if adopted, _, _ := tr.Top(board(0)); adopted.State != next {
+		if adopted, _, _ := top(tr, board(0)); adopted.State != next {
 			t.Errorf("a page of state %v has %v", next, adopted.State)
 		}
 		o.set(func(o *slowOrigin) { o.frozen = false })
 		readFor(tr, 2*time.Second)
-		if changed, _, _ := tr.Top(board(0)); changed == first {
+		if changed, _, _ := top(tr, board(0)); changed.Kept == first.Kept {
 			t.Error("a changed page kept its pointer")
 		}
 	})

@@ -52,7 +52,7 @@ type seenVerdict struct {
 
 // Deps are the dependencies of a [Tracker].
 type Deps struct {
-	Origin Origin
+	Origin rankcache.Reader // of heads
 	// Tiers returns the operator's current tiers; it may return nil.
 	Tiers func() *rooms.Tiers
 	// Open reports whether a super-hot board is answered from its whole local
@@ -89,20 +89,20 @@ func New(cfg Config, deps Deps) (*Tracker, error) {
 // reference to the id's memory.
 func (t *Tracker) Count(board rankcache.BoardID) { t.own.Count(board) }
 
-// Top returns the board's page and when it was last known to be current. ok is
-// false when the board is not promoted or its page is missing or too old; the
-// caller then reads Redis.
-func (t *Tracker) Top(board rankcache.BoardID) (top *rankcache.Top, currentAt time.Time, ok bool) {
-	p := (*t.pages.Load())[board]
-	if p == nil {
-		return nil, time.Time{}, false
+// Read implements [rankcache.Reader]: it answers what the boards' pages have, and
+// [rankcache.ErrNotKept] of boards that are not promoted or whose pages are missing or too old.
+func (t *Tracker) Read(_ context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	for i := range qs {
+		p := (*t.pages.Load())[qs[i].Board]
+		if p == nil {
+			as[i].Fail(rankcache.ErrNotKept)
+		} else if h := p.read(time.Now(), t.cfg.Stale); h != nil {
+			h.top.Answer(&qs[i], &as[i], h.at)
+		} else {
+			t.misses.Add(1)
+			as[i].Fail(rankcache.ErrNotKept)
+		}
 	}
-	h := p.read(time.Now(), t.cfg.Stale)
-	if h == nil {
-		t.misses.Add(1)
-		return nil, time.Time{}, false
-	}
-	return h.top, h.at, true
 }
 
 // Kept calls fn with each page that is kept, also of those that are too old to be served,

@@ -51,7 +51,7 @@ func load(tr *Tracker, b rankcache.BoardID, perSecond int, d time.Duration, want
 			time.Sleep(second / time.Duration(perSecond))
 			tr.Count(b)
 		}
-		if _, _, ok := tr.Top(b); ok == want && after < 0 {
+		if _, _, ok := top(tr, b); ok == want && after < 0 {
 			after = time.Since(begin)
 		}
 	}
@@ -71,7 +71,7 @@ func TestStepOfLoadFlipsOnce(t *testing.T) {
 			t.Errorf("rows %+v", rows)
 		}
 		time.Sleep(100 * time.Second)
-		if _, _, ok := tr.Top("1_2_3"); ok || len(*tr.pages.Load()) != 0 {
+		if _, _, ok := top(tr, "1_2_3"); ok || len(*tr.pages.Load()) != 0 {
 			t.Error("still hot 100 s after the load ended")
 		}
 		m := tr.metrics
@@ -167,7 +167,8 @@ func TestTopAllocatesNothing(t *testing.T) {
 	tr := newTestTracker(t, Config{}, nil)
 	tr.apply(time.Now(), []transition{{board: "1", cause: CauseOwn}})
 	(*tr.pages.Load())["1"].publish(&rankcache.Top{}, time.Now())
-	if n := testing.AllocsPerRun(100, func() { tr.Top("1"); tr.Top("2") }); n != 0 {
+	qs, as := []rankcache.Query{{Board: "1", Limit: 1}, {Board: "2", Limit: 1}}, make([]rankcache.Answer, 2)
+	if n := testing.AllocsPerRun(100, func() { tr.Read(context.Background(), qs, as) }); n != 0 || as[0].Err != nil || as[1].Err == nil {
 		t.Errorf("%v allocations, want 0", n)
 	}
 }

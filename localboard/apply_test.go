@@ -76,7 +76,7 @@ func TestReset(t *testing.T) {
 	b.Publish()
 	full := b.Bytes()
 	b.Reset()
-	if p := b.Page(0, 1, rankcache.Descending); b.Top() != nil || !p.At.IsZero() || len(p.Entries) > 0 {
+	if p := page(b, 0, 1, rankcache.Descending); topOf(b) != nil || !p.At.IsZero() || len(p.Entries) > 0 {
 		t.Errorf("an empty board answers %+v", p)
 	}
 	if n := b.Bytes(); n >= full {

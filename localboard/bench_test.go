@@ -81,28 +81,29 @@ func benchReads(b *testing.B, w *workload, board *Board) {
 	pick := w.picker(false)
 	b.Run("top50", func(b *testing.B) {
 		defer cpu(b)()
+		r := newReads(rankcache.Query{Limit: 50})
 		for b.Loop() {
-			sink(board.Top().Entries[:50])
+			sink(r.read(board).Entries)
 		}
 	})
 	b.Run("page50-deep", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
-			sink(board.Page(w.n()/2, 50, rankcache.Descending).Entries)
+			sink(page(board, w.n()/2, 50, rankcache.Descending).Entries)
 		}
 	})
 	b.Run("standing", func(b *testing.B) {
 		defer cpu(b)()
-		one, dst := make([]string, 1), make([]rankcache.Standing, 0, 1)
+		r := newReads(rankcache.Query{Members: make([]string, 1)})
 		for b.Loop() {
-			one[0] = w.id(pick())
-			dst, _ = board.Standings(dst[:0], one, rankcache.Descending)
+			r.qs[0].Members[0] = w.id(pick())
+			r.read(board)
 		}
 	})
 	b.Run("around4", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
-			page, _, _ := board.Around(w.id(pick()), 4, rankcache.Descending)
+			page, _, _ := around(board, w.id(pick()), 4, rankcache.Descending)
 			sink(page.Entries)
 		}
 	})
@@ -165,16 +166,16 @@ func BenchmarkStandingCold(b *testing.B) {
 	const line = 64
 	w := newWorkload(210_000)
 	board, pick := w.board(), w.picker(false)
-	one, dst, other := make([]string, 1), make([]rankcache.Standing, 0, 1), make([]byte, 1<<20)
+	r, other := newReads(rankcache.Query{Members: make([]string, 1)}), make([]byte, 1<<20)
 	for _, idle := range []bool{true, false} {
 		b.Run(map[bool]string{true: "idle", false: "standing"}[idle], func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				for at := range 16 << 10 / line {
 					other[(i<<14+at*line)%len(other)]++
 				}
-				one[0] = w.id(pick())
+				r.qs[0].Members[0] = w.id(pick())
 				if !idle {
-					dst, _ = board.Standings(dst[:0], one, rankcache.Descending)
+					r.read(board)
 				}
 			}
 		})
@@ -205,12 +206,12 @@ func BenchmarkStandingLive(b *testing.B) {
 
 // readStandings reports the median and the slow ones beside the mean.
 func readStandings(b *testing.B, board *Board, w *workload) {
-	pick, one, dst := w.picker(false), make([]string, 1), make([]rankcache.Standing, 0, 1)
+	pick, r := w.picker(false), newReads(rankcache.Query{Members: make([]string, 1)})
 	took := make([]time.Duration, 0, 1<<20)
 	for b.Loop() {
-		one[0] = w.id(pick())
+		r.qs[0].Members[0] = w.id(pick())
 		start := time.Now()
-		dst, _ = board.Standings(dst[:0], one, rankcache.Descending)
+		r.read(board)
 		if len(took) < cap(took) {
 			took = append(took, time.Since(start))
 		}
@@ -358,10 +359,10 @@ func BenchmarkDense(b *testing.B) {
 		b.Fatal(err)
 	}
 	board.Publish()
-	q := rankcache.PageQuery{Member: entries[rankcache.MaxDense].Member, Around: -1, Mode: rankcache.Dense}
+	r := newReads(rankcache.Query{Members: []string{entries[rankcache.MaxDense].Member}, Mode: rankcache.Dense})
 	for b.Loop() {
-		if w, _ := board.WholePage(q); w.Own.Ahead.Scores != rankcache.MaxDense {
-			b.Fatal(w.Own.Ahead)
+		if own := &r.read(board).Own[0]; own.Ahead.Scores != rankcache.MaxDense {
+			b.Fatal(own.Ahead)
 		}
 	}
 }

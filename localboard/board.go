@@ -17,8 +17,8 @@ import (
 var ErrOldSnapshot = errors.New("snapshot is older than the state of the board")
 
 // Board is one leaderboard in memory. Any goroutine may call its methods. Those
-// that write exclude each other by a lock; Top, Page, Standings, Around and
-// Snapshot take no lock and never block, and find nothing before the first Publish.
+// that write exclude each other by a lock; Read and Snapshot take no lock and never
+// block, and find nothing before the first Publish.
 type Board struct {
 	id   rankcache.BoardID
 	view viewPointer

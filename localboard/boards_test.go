@@ -18,11 +18,11 @@ func TestBoards(t *testing.T) {
 	b := s.Create("b")
 	a := s.Create("a")
 	b.Apply([]wire.Update{set("x", 1, 1)})
-	if readable("b") || b.Top() != nil || s.Create("b") != b || b.ID() != "b" {
+	if readable("b") || topOf(b) != nil || s.Create("b") != b || b.ID() != "b" {
 		t.Error("a board that is being filled is readable, or made twice")
 	}
 	s.Open("b")
-	if got, ok := s.Get("b"); !ok || got != b || b.Top().Members != 1 {
+	if got, ok := s.Get("b"); !ok || got != b || topOf(b).Members != 1 {
 		t.Error("an open board is not readable")
 	}
 	if all := s.All(); len(all) != 2 || all[0] != a || all[1] != b {
@@ -55,7 +55,7 @@ func TestBoardsNeverHalfBuilt(t *testing.T) {
 				default:
 				}
 				if b, ok := s.Get("b"); ok {
-					if top := b.Top(); top == nil || top.Members != size || len(b.Page(0, size, rankcache.Ascending).Entries) != size {
+					if top := topOf(b); top == nil || top.Members != size || len(page(b, 0, size, rankcache.Ascending).Entries) != size {
 						t.Errorf("half-built: %+v", top)
 						return
 					}

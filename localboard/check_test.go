@@ -150,8 +150,8 @@ func isTopOf(n, members int) bool {
 func checkView(t testing.TB, b *Board, v *view) {
 	t.Helper()
 	top := v.top()
-	if v.rows != b.index.rows || top.Members != v.rows || !isTopOf(len(top.Entries), v.rows) {
-		t.Errorf("view of %d rows, index of %d, top of %d, %d entries", v.rows, b.index.rows, top.Members, len(top.Entries))
+	if v.rows != b.index.rows || !isTopOf(len(top), v.rows) {
+		t.Errorf("view of %d rows, index of %d, top of %d", v.rows, b.index.rows, len(top))
 	}
 	i := 0
 	for r := range b.index.all {
@@ -159,8 +159,8 @@ func checkView(t testing.TB, b *Board, v *view) {
 			t.Errorf("row %d stands at %d in the view", i, got)
 		}
 		e := rankcache.Entry{Member: v.at(r.handle).id(), Score: r.value()}
-		if i < len(top.Entries) && top.Entries[i] != e {
-			t.Errorf("row %d is %v, in the top %v", i, e, top.Entries[i])
+		if i < len(top) && top[i] != e {
+			t.Errorf("row %d is %v, in the top %v", i, e, top[i])
 		}
 		i++
 	}

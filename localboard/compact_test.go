@@ -39,7 +39,7 @@ func TestTombstonesAreBounded(t *testing.T) {
 			t.Errorf("open %v: %d bytes for one member", open, got)
 		}
 		b.Publish()
-		if top := b.Top(); top.Members != 1 || top.Entries[0] != (rankcache.Entry{Member: "resident", Score: 5}) || top.Seq != seq {
+		if top := topOf(b); top.Members != 1 || top.Entries[0] != (rankcache.Entry{Member: "resident", Score: 5}) || top.Seq != seq {
 			t.Errorf("open %v: %+v", open, top)
 		}
 	}
@@ -70,7 +70,7 @@ func TestOldViewOutlivesCompaction(t *testing.T) {
 	b.Apply([]wire.Update{set("a", 7, 3), del("b", 4)})
 	compact(&b.writerState)
 	b.Publish()
-	rows := []rankcache.Standing{{Member: "a"}, {Member: "b"}}
+	rows := []rankcache.Own{{Standing: rankcache.Standing{Member: "a"}}, {Standing: rankcache.Standing{Member: "b"}}}
 	v.lookup(rows, false)
 	if v.overwritten.Load() != nil {
 		t.Error("the old storage was written to")
@@ -81,7 +81,7 @@ func TestOldViewOutlivesCompaction(t *testing.T) {
 	if rows[0].Score != 1 || rows[0].Rank != 2 || rows[1].Rank != 1 {
 		t.Errorf("old view: %+v", rows)
 	}
-	if now, _ := b.Standings(nil, []string{"a", "b"}, rankcache.Descending); now[0].Rank != 1 || now[1].Rank != 0 {
+	if now, _ := standings(b, []string{"a", "b"}, rankcache.Descending); now[0].Rank != 1 || now[1].Rank != 0 {
 		t.Errorf("new view: %+v", now)
 	}
 }

@@ -23,7 +23,7 @@ func TestTopIsAsDeepAsItIsAskedFor(t *testing.T) {
 		for range times {
 			change(0) // none but seq changes
 			b.Publish()
-			if n := len(b.Top().Entries); n != want {
+			if n := len(topOf(b).Entries); n != want {
 				t.Fatalf("the top of seq %d has %d rows, want %d", seq, n, want)
 			}
 		}
@@ -32,22 +32,22 @@ func TestTopIsAsDeepAsItIsAskedFor(t *testing.T) {
 		change(i)
 	}
 	publish(longFor, rankcache.MaxTop)
-	all := b.Page(0, rankcache.MaxTop, rankcache.Descending).Entries
+	all := page(b, 0, rankcache.MaxTop, rankcache.Descending).Entries
 	publish(3, shortTop)
-	for _, page := range [][2]int{{0, shortTop}, {20, 30}, {0, 501}, {550, 50}} { // these need no longer top, or one longer than it may be
-		b.Page(page[0], page[1], rankcache.Descending)
+	for _, rows := range [][2]int{{0, shortTop}, {20, 30}, {0, 501}, {550, 50}} { // these need no longer top, or one longer than it may be
+		page(b, rows[0], rows[1], rankcache.Descending)
 	}
-	b.Page(0, 300, rankcache.Ascending)
+	page(b, 0, 300, rankcache.Ascending)
 	publish(3, shortTop)
-	if diff := gocmp.Diff(all[50:150], b.Page(50, 100, rankcache.Descending).Entries); diff != "" {
+	if diff := gocmp.Diff(all[50:150], page(b, 50, 100, rankcache.Descending).Entries); diff != "" {
 		t.Fatalf("beyond the top (-want +got):\n%s", diff)
 	}
-	b.Page(0, 120, rankcache.Descending) // the longest counts
+	page(b, 0, 120, rankcache.Descending) // the longest counts
 	publish(longFor/2, 150)
-	if diff := gocmp.Diff(all[:150], b.Top().Entries); diff != "" {
+	if diff := gocmp.Diff(all[:150], topOf(b).Entries); diff != "" {
 		t.Fatalf("the top that was asked for (-want +got):\n%s", diff)
 	}
-	b.Page(0, rankcache.MaxTop, rankcache.Descending)
+	page(b, 0, rankcache.MaxTop, rankcache.Descending)
 	publish(longFor, rankcache.MaxTop)
 	publish(3, shortTop)
 }

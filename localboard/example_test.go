@@ -1,6 +1,7 @@
 package localboard_test
 
 import (
+	"context"
 	"fmt"
 
 	"rankcache"
@@ -21,9 +22,9 @@ func Example() {
 
 	boards.Open("1_2_3")
 	open, _ := boards.Get("1_2_3")
-	fmt.Println("top:", open.Top().Entries)
-	mine, head := open.Standings(nil, []string{"bob"}, rankcache.Descending)
-	fmt.Println("bob is number", mine[0].Rank, "of", head.Members, "at seq", head.Seq)
+	top := rankcache.One(context.Background(), open, rankcache.Query{Limit: 2, Members: []string{"bob"}})
+	fmt.Println("top:", top.Entries)
+	fmt.Println("bob is number", top.Own[0].Rank, "of", top.Members, "at seq", top.Seq)
 	// Output:
 	// while it is filled: false
 	// top: [{ann 9} {bob 7}]

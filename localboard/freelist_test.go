@@ -175,7 +175,7 @@ func TestSnapshotStaysWhileRowsMove(t *testing.T) {
 	s := newMover(t)
 	for range 3 {
 		s.moveRows(20)
-		want := s.Page(0, moverRows, rankcache.Descending)
+		want := page(s, 0, moverRows, rankcache.Descending)
 		at, pieces := s.Snapshot()
 		var got []rankcache.Entry
 		for piece := range pieces {
@@ -200,13 +200,13 @@ func TestRacingPins(t *testing.T) {
 	var stop atomic.Bool
 	var readers sync.WaitGroup
 	for _, read := range []func() []rankcache.Entry{
-		func() []rankcache.Entry { return s.Page(0, moverRows, rankcache.Descending).Entries },
+		func() []rankcache.Entry { return page(s, 0, moverRows, rankcache.Descending).Entries },
 		func() []rankcache.Entry {
-			page, _, _ := s.Around("user:1", moverRows, rankcache.Descending)
+			page, _, _ := around(s, "user:1", moverRows, rankcache.Descending)
 			return page.Entries
 		},
 		func() []rankcache.Entry {
-			rows, _ := s.Standings(nil, all, rankcache.Descending)
+			rows, _ := standings(s, all, rankcache.Descending)
 			return byRank(rows)
 		},
 		func() []rankcache.Entry {

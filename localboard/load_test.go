@@ -40,7 +40,7 @@ func TestLoadFence(t *testing.T) {
 		if p := b.Progress(); p != (rankcache.Progress{Contiguous: 10, Highest: 13, Members: 4}) {
 			t.Errorf("open %v: progress %+v", open, p)
 		}
-		if top := b.Top().Entries; math.Signbit(top[3].Score) {
+		if top := topOf(b).Entries; math.Signbit(top[3].Score) {
 			t.Error("-0 was kept")
 		}
 		if n := b.Apply([]wire.Update{set("old", 4, 4), set("old", 7, 11)}); n != (rankcache.ApplyResult{Applied: 1, Duplicate: 1}) {

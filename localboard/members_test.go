@@ -34,12 +34,12 @@ func wantStandings(t *testing.T, b *Board, want []rankcache.Standing) {
 	for _, s := range want {
 		ids = append(ids, s.Member)
 	}
-	got, _ := b.Standings(nil, ids, rankcache.Descending)
+	got, _ := standings(b, ids, rankcache.Descending)
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("standings (-want +got):\n%s", diff)
 	}
 	for _, s := range want {
-		if got, _ := b.Standings(nil, []string{s.Member}, rankcache.Descending); got[0] != s {
+		if got, _ := standings(b, []string{s.Member}, rankcache.Descending); got[0] != s {
 			t.Errorf("standing %+v, want %+v", got[0], s)
 		}
 	}

@@ -112,7 +112,7 @@ func TestSumSurvivesACompaction(t *testing.T) {
 		compact(&b.writerState)
 		b.mu.Unlock()
 		b.Publish()
-		if top := b.Top(); top.State != h.state {
+		if top := topOf(b); top.State != h.state {
 			t.Fatalf("top shows %v, want %v", top.State, h.state)
 		}
 	}

@@ -79,11 +79,11 @@ func TestReadsDuringSuspendedPublication(t *testing.T) {
 	s, reads := newFixture(t), 0
 	s.publish(func() {
 		reads++
-		rows, head := s.board.Standings(nil, s.members, rankcache.Descending)
+		rows, head := standings(s.board, s.members, rankcache.Descending)
 		if diff := gocmp.Diff(s.want[head.Seq], rows); diff != "" {
 			t.Errorf("pause %d, seq %d (-want +got):\n%s", reads, head.Seq, diff)
 		}
-		page, rank, ok := s.board.Around("a", 5, rankcache.Descending)
+		page, rank, ok := around(s.board, "a", 5, rankcache.Descending)
 		if want := s.want[page.Seq][0]; !ok || rank != want.Rank || page.Entries[rank-1].Score != want.Score {
 			t.Errorf("pause %d: around a: %+v, rank %d, want %+v", reads, page, rank, want)
 		}
@@ -123,7 +123,7 @@ func spreadReader(t *testing.T, grows bool) {
 		if !r.view.rank(r.rows, rankcache.Descending) {
 			t.Error("a tag led to another member")
 		}
-		if diff := gocmp.Diff(s.want[r.view.state.Seq], r.rows); diff != "" {
+		if diff := gocmp.Diff(s.want[r.view.state.Seq], standingsOf(r.rows)); diff != "" {
 			t.Errorf("steps in gaps %v, seq %d (-want +got):\n%s", at, r.view.state.Seq, diff)
 		}
 	}
@@ -137,7 +137,7 @@ type stepReader struct {
 	board       *Board
 	members     []string
 	view        *view
-	rows        []rankcache.Standing
+	rows        []rankcache.Own
 	overwritten *[]change
 	retry       bool
 }
@@ -148,7 +148,7 @@ func (r *stepReader) step(i int) {
 		r.view = r.board.view.Load()
 	case 1: // r2
 		for _, id := range r.members {
-			r.rows = append(r.rows, rankcache.Standing{Member: id})
+			r.rows = append(r.rows, rankcache.Own{Standing: rankcache.Standing{Member: id}})
 		}
 		r.view.lookup(r.rows, false)
 	case 2: // r3
@@ -186,28 +186,28 @@ func spread(gaps, steps int) func(yield func([]int) bool) {
 
 func TestPublishNothing(t *testing.T) {
 	b := newBoard(t)
-	if b.Top() != nil {
+	if topOf(b) != nil {
 		t.Error("top before the first publication")
 	}
 	b.Publish()
-	empty := b.Top()
+	empty := topOf(b)
 	if empty == nil || empty.Members != 0 || len(empty.Entries) != 0 {
 		t.Errorf("top of an empty board: %+v", empty)
 	}
 	b.Apply([]wire.Update{set("a", 1, 1)})
-	if b.Top() != empty {
+	if topOf(b).Kept != empty.Kept {
 		t.Error("a new top without a publication")
 	}
 	b.Publish()
-	top := b.Top()
+	top := topOf(b)
 	b.Apply([]wire.Update{set("a", 1, 1)})
 	b.Publish()
-	if b.Top() != top {
+	if topOf(b).Kept != top.Kept {
 		t.Error("a new top, though nothing changed")
 	}
 	b.Apply([]wire.Update{set("a", 1, 2)})
 	b.Publish()
-	if b.Top() == top || b.Top().Seq != 2 {
+	if topOf(b).Kept == top.Kept || topOf(b).Seq != 2 {
 		t.Error("a new seq alone was not published")
 	}
 }

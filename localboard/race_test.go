@@ -104,38 +104,39 @@ func (tr *transfers) step() {
 func (tr *transfers) read(t *testing.T, how int) {
 	switch how {
 	case 0:
-		rows, head := tr.board.Standings(nil, tr.ids, rankcache.Descending)
+		rows, head := standings(tr.board, tr.ids, rankcache.Descending)
 		sum := 0.0
 		for _, r := range rows[:players] {
 			sum += r.Score
 		}
 		tr.checkSums(t, "standings", sum, rows[players].Score, head.Seq)
 	case 1:
-		top := tr.board.Top()
+		top := topOf(tr.board)
 		sum, seq := sums(top.Entries)
 		tr.checkSums(t, "top", sum, seq, top.Seq)
 	case 2:
-		page := tr.board.Page(0, 1<<20, rankcache.Ascending)
+		page := page(tr.board, 0, 1<<20, rankcache.Ascending)
 		sum, seq := sums(page.Entries)
 		tr.checkSums(t, "page", sum, seq, page.Seq)
 		if len(page.Entries) != page.Members {
 			t.Errorf("page: %d of %d members", len(page.Entries), page.Members)
 		}
 	case 3:
-		page, rank, ok := tr.board.Around("seq", 1<<20, rankcache.Descending)
+		page, rank, ok := around(tr.board, "seq", 1<<20, rankcache.Descending)
 		sum, seq := sums(page.Entries)
 		tr.checkSums(t, "around", sum, seq, page.Seq)
 		if !ok || page.Entries[rank-1].Member != "seq" {
 			t.Errorf("around: rank %d is %+v", rank, page.Entries[rank-1])
 		}
 	case 4:
-		w, top := tr.board.WholePage(rankcache.PageQuery{Limit: 1 << 20, Member: "seq", Around: 1 << 20, Gap: true})
-		sum, seq := sums(w.Own.Neighbours)
+		w := ask(tr.board, rankcache.Query{Limit: 1 << 20, Members: []string{"seq"}, Around: 1<<21 + 1, Gap: true})
+		me := &w.Own[0]
+		sum, seq := sums(me.Neighbours)
 		tr.checkSums(t, "whole page", sum, seq, w.Seq)
-		own := w.Own.Rank - 1
-		if !slices.Equal(w.Entries, w.Own.Neighbours) || w.Entries[own].Member != "seq" || top.Seq != w.Seq ||
-			w.Own.HasBetter && w.Own.Better <= w.Own.Score {
-			t.Errorf("whole page: rank %d, better %v of %v, %d rows and %d neighbours", own+1, w.Own.Better, w.Own.Score, len(w.Entries), len(w.Own.Neighbours))
+		own := me.Rank - 1
+		if !slices.Equal(w.Entries, me.Neighbours) || w.Entries[own].Member != "seq" || me.Stamp != w.Stamp ||
+			me.HasBetter && me.Better <= me.Score {
+			t.Errorf("whole page: rank %d, better %v of %v, %d rows and %d neighbours", own+1, me.Better, me.Score, len(w.Entries), len(me.Neighbours))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package localboard
 
 import (
+	"context"
 	"iter"
 	"time"
 	"unsafe"
@@ -71,79 +72,39 @@ func (b *Board) CurrentAt() time.Time {
 	return time.Time{}
 }
 
-// Top returns the first rows as last published, nil before the first Publish: up to
-// [rankcache.MaxTop], or 64 after many publications between which Page was asked for no
-// more. All who ask between two publications get the same; the first makes it, for the
-// others it costs two atomic loads.
-func (b *Board) Top() *rankcache.Top {
-	if v := b.view.Load(); v != nil {
-		if t := v.made.Load(); t != nil {
-			return t
+// Read implements [rankcache.Reader] for queries of this board, whose name is not looked at.
+// Each answer is of the moment of one publication; before the first, and after Reset, its error is
+// [rankcache.ErrNotKept]. It takes no lock, and allocates only rows beyond the first ones, up
+// to [rankcache.MaxTop] or 64 after many publications between which no more were asked for:
+// all who ask for those between two publications share them. The ids of rows keep memory of the
+// board alive: clone those that are kept for long.
+func (b *Board) Read(_ context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	for i := range qs {
+		b.read(&qs[i], &as[i])
+	}
+}
+
+func (b *Board) read(q *rankcache.Query, a *rankcache.Answer) {
+	a.Begin(q, rankcache.SourceLocal, rankcache.Stamp{}, b.CurrentAt()) // the view is no older
+	if len(a.Own) == 0 {
+		if v := b.view.Load(); v != nil && v.head.Load() != nil && q.Limit > 0 && q.Covers(v.topRows(), v.rows) {
+			v.answer(q, a)
+			return
 		}
 	}
-	v, pinned := b.view.pin()
+	v, pinned := b.standings(a.Own, q.Order)
 	if v == nil {
-		return nil
+		a.Fail(rankcache.ErrNotKept)
+		return
 	}
-	defer pinned.release()
-	return v.top()
-}
-
-// Stamp returns the state as last published; one of no time before the first Publish.
-func (b *Board) Stamp() rankcache.Stamp {
-	if v := b.view.Load(); v != nil {
-		return v.stamp()
-	}
-	return rankcache.Stamp{}
-}
-
-// Page returns at most limit rows from the 0-based index start on, in the given
-// direction; past the end, none. Its entries may be shared with other readers and
-// must not be changed. Their ids keep memory of the board alive: clone those that
-// are kept for long.
-func (b *Board) Page(start, limit int, direction rankcache.Direction) rankcache.Page {
-	v, pinned := b.view.pin()
-	if v == nil {
-		return rankcache.Page{Start: start}
-	}
-	defer pinned.release()
-	return v.page(start, limit, direction)
-}
-
-// Standings appends the standing of each of members to dst, all of one moment, and
-// returns the published head of that moment, nil before the first Publish. The appended
-// standings hold the strings of members.
-// It allocates only if dst has to grow.
-func (b *Board) Standings(dst []rankcache.Standing, members []string, direction rankcache.Direction) ([]rankcache.Standing, *rankcache.Top) {
-	from := len(dst)
-	for _, m := range members {
-		dst = append(dst, rankcache.Standing{Member: m})
-	}
-	v, pinned := b.standings(dst[from:], direction)
-	if v == nil {
-		return dst, nil
-	}
-	top := v.top()
+	v.answer(q, a)
 	pinned.release()
-	return dst, top
-}
-
-// AppendPage is [Board.Page] with the rows appended to dst, which stays the caller's. Nothing
-// is made that other readers may share: it is for pages that are read once, and makes no
-// garbage if dst has room. Like those of Page the ids keep memory of the board alive.
-func (b *Board) AppendPage(dst []rankcache.Entry, start, limit int, direction rankcache.Direction) rankcache.Page {
-	v, pinned := b.view.pin()
-	if v == nil {
-		return rankcache.Page{Start: start, Entries: dst}
-	}
-	defer pinned.release()
-	return v.appendPage(dst, start, limit, direction)
 }
 
 // standings fills in score and rank of rows, whose Member is set. It returns the
 // view that they were read from, pinned; nil before the first. See Publish for r1
 // to r5.
-func (b *Board) standings(rows []rankcache.Standing, direction rankcache.Direction) (*view, pin) {
+func (b *Board) standings(rows []rankcache.Own, direction rankcache.Direction) (*view, pin) {
 	for verify := false; ; {
 		v, pinned := b.view.pin() // r1
 		if v == nil {
@@ -163,58 +124,6 @@ func (b *Board) standings(rows []rankcache.Standing, direction rankcache.Directi
 		pinned.release()
 		verify = true // two ids have the same tag
 	}
-}
-
-// WholePage answers q, all of one moment, and returns the published head of that moment;
-// nil before the first Publish. The rows are as those of [Board.Page]. q.Board is not
-// looked at.
-func (b *Board) WholePage(q rankcache.PageQuery) (rankcache.WholePage, *rankcache.Top) {
-	own := [1]rankcache.Standing{{Member: q.Member}}
-	v, pinned := b.standings(own[:], q.Order)
-	if v == nil {
-		return rankcache.WholePage{}, nil
-	}
-	defer pinned.release()
-	w := rankcache.WholePage{Page: v.page(q.Start, q.Limit, q.Order), Own: v.surroundings(own[0], &q)}
-	if q.Ranked() && len(w.Entries) > 0 {
-		w.Ahead = v.ahead(w.Entries[0].Score, &q)
-	}
-	return w, v.top()
-}
-
-// RankedStandings is [Board.Standings] in the direction of q, with what is ahead of each
-// member, nothing for one that is not on the board. Members have unknown [rankcache.Ahead]
-// Scores where too many are ahead.
-func (b *Board) RankedStandings(q rankcache.PageQuery, dst []rankcache.Standing, members []string) ([]rankcache.Standing, []rankcache.Ahead, rankcache.Stamp) {
-	from := len(dst)
-	for _, m := range members {
-		dst = append(dst, rankcache.Standing{Member: m})
-	}
-	v, pinned := b.standings(dst[from:], q.Order)
-	defer pinned.release()
-	if v == nil {
-		return dst, make([]rankcache.Ahead, len(members)), rankcache.Stamp{}
-	}
-	return dst, v.aheadOfAll(dst[from:], &q), v.stamp()
-}
-
-// Around returns the member's rank, and the page of it with at most n neighbours
-// on either side, all of one moment. If the member is not on the board, ok is
-// false and only the page's stamp is set.
-func (b *Board) Around(member string, n int, direction rankcache.Direction) (page rankcache.Page, rank int, ok bool) {
-	me := [1]rankcache.Standing{{Member: member}}
-	v, pinned := b.standings(me[:], direction)
-	if v == nil {
-		return page, 0, false
-	}
-	defer pinned.release()
-	rank = me[0].Rank
-	if rank == 0 {
-		return rankcache.Page{Stamp: v.stamp()}, 0, false
-	}
-	n = min(n, v.rows)
-	start := max(0, rank-1-n)
-	return v.page(start, rank+n-start, direction), rank, true
 }
 
 // Snapshot returns the whole board as last published, best first and in pieces,
@@ -248,25 +157,4 @@ func (b *Board) Bytes() int {
 		}
 	}
 	return n
-}
-
-// ByScore returns how many members have a score from lo to hi, both included, and of
-// these at most limit rows from the 0-based offset on, in the given direction; all of
-// one moment. The rows are as those of [Board.Page].
-func (b *Board) ByScore(lo, hi float64, offset, limit int, direction rankcache.Direction) (page rankcache.Page, total int) {
-	v, pinned := b.view.pin()
-	if v == nil {
-		return rankcache.Page{}, 0
-	}
-	defer pinned.release()
-	first := v.rowsAbove(hi, true)
-	total = max(v.rowsAbove(lo, false)-first, 0)
-	n := min(limit, total-offset)
-	if offset < 0 || n <= 0 {
-		return rankcache.Page{Stamp: v.stamp()}, total
-	}
-	if direction == rankcache.Ascending {
-		first = v.rows - first - total
-	}
-	return v.page(first+offset, n, direction), total
 }

@@ -2,7 +2,6 @@ package localboard
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -43,10 +42,10 @@ func TestPage(t *testing.T) {
 	}{
 		{0, 2, rankcache.Descending, "ed"}, {3, 9, rankcache.Descending, "ba"}, {5, 1, rankcache.Descending, ""}, {99, 1, rankcache.Descending, ""},
 		{0, 2, rankcache.Ascending, "ab"}, {3, 9, rankcache.Ascending, "de"}, {5, 1, rankcache.Ascending, ""}, {2, 1, rankcache.Ascending, "c"},
-		{0, 0, rankcache.Descending, ""}, {-1, 3, rankcache.Descending, ""}, {1, -3, rankcache.Ascending, ""},
+		{0, 0, rankcache.Descending, ""},
 	} {
-		p := b.Page(c.start, c.limit, c.direction)
-		if idsOf(p.Entries) != c.want || p.Start != c.start || p.Seq != 5 || p.Members != 5 || p.At != b.Top().PublishedAt {
+		p := page(b, c.start, c.limit, c.direction)
+		if idsOf(p.Entries) != c.want || p.Start != c.start || p.Seq != 5 || p.Members != 5 || p.At != topOf(b).At {
 			t.Errorf("%d from %d %v: %+v, want %q", c.limit, c.start, c.direction, p, c.want)
 		}
 	}
@@ -55,8 +54,8 @@ func TestPage(t *testing.T) {
 // TestPageIsNotTheTop: a caller's append to a page does not change the top.
 func TestPageIsNotTheTop(t *testing.T) {
 	b := fiveMembers(t)
-	_ = append(b.Page(0, 2, rankcache.Descending).Entries, rankcache.Entry{Member: "x"})
-	if got := idsOf(b.Top().Entries); got != "edcba" {
+	_ = append(page(b, 0, 2, rankcache.Descending).Entries, rankcache.Entry{Member: "x"})
+	if got := idsOf(topOf(b).Entries); got != "edcba" {
 		t.Errorf("top is %q", got)
 	}
 }
@@ -71,14 +70,14 @@ func TestAround(t *testing.T) {
 		rank      int
 	}{
 		{"c", 1, rankcache.Descending, "dcb", 3}, {"c", 1, rankcache.Ascending, "bcd", 3}, {"e", 2, rankcache.Descending, "edc", 1},
-		{"a", 2, rankcache.Descending, "cba", 5}, {"a", 2, rankcache.Ascending, "abc", 1}, {"b", 0, rankcache.Descending, "b", 4}, {"c", math.MaxInt, rankcache.Descending, "edcba", 3},
+		{"a", 2, rankcache.Descending, "cba", 5}, {"a", 2, rankcache.Ascending, "abc", 1}, {"b", 0, rankcache.Descending, "b", 4}, {"c", 1 << 40, rankcache.Descending, "edcba", 3},
 	} {
-		p, rank, ok := b.Around(c.member, c.n, c.direction)
+		p, rank, ok := around(b, c.member, c.n, c.direction)
 		if !ok || rank != c.rank || idsOf(p.Entries) != c.want || idsOf(p.Entries[rank-1-p.Start:][:1]) != c.member {
 			t.Errorf("%d around %s %v: %+v, rank %d, want %q, %d", c.n, c.member, c.direction, p, rank, c.want, c.rank)
 		}
 	}
-	p, rank, ok := b.Around("absent", 1, rankcache.Descending)
+	p, rank, ok := around(b, "absent", 1, rankcache.Descending)
 	if ok || rank != 0 || len(p.Entries) != 0 || p.Seq != 5 || p.Members != 5 {
 		t.Errorf("around an absent member: %+v, %d, %v", p, rank, ok)
 	}
@@ -87,25 +86,26 @@ func TestAround(t *testing.T) {
 func TestReadBeforePublish(t *testing.T) {
 	b := newBoard(t)
 	b.Apply([]wire.Update{set("a", 1, 1)})
-	rows, head := b.Standings(nil, []string{"a"}, rankcache.Descending)
-	if !gocmp.Equal(rows, []rankcache.Standing{{Member: "a"}}) || head != nil {
-		t.Errorf("standings %+v of %+v", rows, head)
-	}
-	if p := b.Page(0, 5, rankcache.Descending); len(p.Entries) != 0 || p.Stamp != (rankcache.Stamp{}) {
-		t.Errorf("page %+v", p)
-	}
-	if p, _, ok := b.Around("a", 5, rankcache.Descending); ok || len(p.Entries) != 0 {
-		t.Errorf("around %+v", p)
+	for _, q := range []rankcache.Query{{}, {Limit: 5}, {Members: []string{"a"}}, {Limit: 5, Members: []string{"a"}, Around: 5, Gap: true, Mode: rankcache.Dense}} {
+		if a := ask(b, q); a.Err != rankcache.ErrNotKept || len(a.Entries)+len(a.Own) > 0 || a.Stamp != (rankcache.Stamp{}) {
+			t.Errorf("%+v: %+v", q, a)
+		}
 	}
 }
 
-func TestStandingsAppends(t *testing.T) {
+// TestRoomIsUsedAgain: an answer that is asked for in its place keeps nothing of the one before.
+func TestRoomIsUsedAgain(t *testing.T) {
 	b := fiveMembers(t)
-	dst := []rankcache.Standing{{Member: "kept", Rank: 7}}
-	dst, head := b.Standings(dst, []string{"b", "x", "b"}, rankcache.Descending)
-	want := []rankcache.Standing{{Member: "kept", Rank: 7}, {Member: "b", Score: 2, Rank: 4}, {Member: "x"}, {Member: "b", Score: 2, Rank: 4}}
-	if diff := gocmp.Diff(want, dst); diff != "" || head.Members != 5 {
-		t.Errorf("(-want +got):\n%s", diff)
+	r := newReads(rankcache.Query{Members: []string{"b", "x", "b"}, Around: 3, Gap: true, Mode: rankcache.Competition})
+	first := &r.read(b).Own[0]
+	r.qs[0] = rankcache.Query{Members: []string{"x", "b"}}
+	a := r.read(b)
+	want := []rankcache.Standing{{Member: "x"}, {Member: "b", Score: 2, Rank: 4}}
+	if diff := gocmp.Diff(want, standingsOf(a.Own)); diff != "" || a.Members != 5 || len(a.Own[1].Neighbours) > 0 || a.Own[1].HasBetter {
+		t.Errorf("(-want +got):\n%s %+v", diff, a)
+	}
+	if &a.Own[0] != first {
+		t.Error("the answer has other room")
 	}
 }
 
@@ -114,12 +114,13 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	b := boards.Create("board")
 	setFive(b)
 	boards.Open("board")
-	ids, dst := []string{"a", "e", "absent"}, make([]rankcache.Standing, 0, 3)
+	rows, ids := newReads(rankcache.Query{Start: 1, Limit: 3}), newReads(rankcache.Query{Members: []string{"a", "e", "absent"}, Order: rankcache.Ascending})
+	both := newReads(rankcache.Query{Limit: 5, Members: []string{"b"}, Around: 3, Gap: true})
 	for name, read := range map[string]func(){
 		"Get":       func() { boards.Get("board") },
-		"Top":       func() { b.Top() },
-		"Page":      func() { b.Page(1, 3, rankcache.Descending) },
-		"Standings": func() { b.Standings(dst, ids, rankcache.Ascending) },
+		"rows":      func() { rows.read(b) },
+		"standings": func() { ids.read(b) },
+		"both":      func() { both.read(b) },
 		"CurrentAt": func() { b.CurrentAt() },
 	} {
 		if n := testing.AllocsPerRun(100, read); n != 0 {
@@ -156,7 +157,7 @@ func TestSnapshotIsOneMoment(t *testing.T) {
 		b.Publish()
 	}
 	give()
-	want := b.Page(0, 10_000, rankcache.Descending)
+	want := page(b, 0, 10_000, rankcache.Descending)
 	at, pieces := b.Snapshot()
 	var got []rankcache.Entry
 	for piece := range pieces {

@@ -86,7 +86,7 @@ func compareRedis(t *testing.T, rdb *redis.Client, key string, b *Board) {
 	for i := 0; i < len(desc); i += 97 {
 		member := desc[i].Member.(string)
 		want, err := rdb.ZRevRank(t.Context(), key, member).Result()
-		got, _ := b.Standings(nil, []string{member}, rankcache.Descending)
+		got, _ := standings(b, []string{member}, rankcache.Descending)
 		if err != nil || got[0].Rank != int(want)+1 {
 			t.Errorf("rank of %q is %d, ZREVRANK gives %d, %v", member, got[0].Rank, want, err)
 		}

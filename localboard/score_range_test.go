@@ -31,16 +31,16 @@ func TestByScore(t *testing.T) {
 		lo, hi, offset, limit := bound(), bound(), rand.IntN(40), rand.IntN(60)
 		direction := rankcache.Direction(rand.IntN(2))
 		var want []rankcache.Entry
-		for _, e := range b.Page(0, len(es), direction).Entries {
+		for _, e := range page(b, 0, len(es), direction).Entries {
 			if e.Score >= lo && e.Score <= hi {
 				want = append(want, e)
 			}
 		}
 		all := len(want)
 		want = want[min(offset, all):min(offset+limit, all)]
-		page, total := b.ByScore(lo, hi, offset, limit, direction)
-		if total != all || page.Members != len(es) {
-			t.Fatalf("%v to %v: %d rows of %d, want %d", lo, hi, total, page.Members, all)
+		page := ask(b, rankcache.Query{Range: &rankcache.ScoreRange{Least: lo, Most: hi}, Start: offset, Limit: limit, Order: direction})
+		if page.Matches != all || page.Members != len(es) {
+			t.Fatalf("%v to %v: %d rows of %d, want %d", lo, hi, page.Matches, page.Members, all)
 		}
 		if diff := cmp.Diff(want, page.Entries, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("%v to %v, %d from %d, %v: -want +got\n%s", lo, hi, limit, offset, direction, diff)
@@ -49,7 +49,7 @@ func TestByScore(t *testing.T) {
 }
 
 func TestByScoreBeforeTheFirstPublication(t *testing.T) {
-	if page, total := New("1_2_3").ByScore(0, 1, 0, 10, rankcache.Descending); total != 0 || len(page.Entries) > 0 {
-		t.Errorf("%d of %d rows of a board that is not published", len(page.Entries), total)
+	if a := ask(New("1_2_3"), rankcache.Query{Range: &rankcache.ScoreRange{Most: 1}, Limit: 10}); a.Err != rankcache.ErrNotKept || a.Matches != 0 || len(a.Entries) > 0 {
+		t.Errorf("%+v of a board that is not published", a)
 	}
 }

@@ -17,10 +17,11 @@ type view struct {
 	ranking
 	id    rankcache.BoardID
 	state rankcache.State
-	since time.Time // of publication
-	most  int       // rows of its top
-	depth *depth    // the board's
-	made  atomic.Pointer[rankcache.Top]
+	since time.Time                         // of publication
+	most  int                               // rows of its top
+	depth *depth                            // the board's
+	head  atomic.Pointer[[]rankcache.Entry] // its first rows, once somebody has asked for them
+	kept  rankcache.Kept
 
 	// overwritten is set before the next publication overwrites the first score of
 	// this view: the changes that it makes, with the scores of this view as old.
@@ -31,25 +32,25 @@ func (v *view) stamp() rankcache.Stamp {
 	return rankcache.Stamp{State: v.state, Members: v.rows, At: v.since}
 }
 
-// top returns the first rows of a view that is pinned, or whose top is made. The first who
+// top returns the first rows of a view that is pinned, or whose head is made. The first who
 // asks makes it: many boards are published more often than they are read.
-func (v *view) top() *rankcache.Top {
-	if t := v.made.Load(); t != nil {
-		return t
+func (v *view) top() []rankcache.Entry {
+	if head := v.head.Load(); head != nil {
+		return *head
 	}
-	t := &rankcache.Top{Board: v.id, Entries: make([]rankcache.Entry, v.topRows()), State: v.state, Members: v.rows, PublishedAt: v.since}
-	v.readEntries(&v.members, t.Entries, 0)
-	if !v.made.CompareAndSwap(nil, t) {
-		return v.made.Load() // all readers get the same
+	head := make([]rankcache.Entry, v.topRows())
+	v.readEntries(&v.members, head, 0)
+	if !v.head.CompareAndSwap(nil, &head) {
+		return *v.head.Load() // all readers get the same
 	}
-	return t
+	return head
 }
 
 func (v *view) topRows() int { return min(v.rows, v.most) }
 
 // lookup fills in the score of each row's member as the table has it, and sets Rank
 // to its handle + 1, for restore and rank. verify is as for findSlot.
-func (v *view) lookup(rows []rankcache.Standing, verify bool) {
+func (v *view) lookup(rows []rankcache.Own, verify bool) {
 	for i := range rows {
 		r := &rows[i]
 		r.Score, r.Rank = absent, 0
@@ -60,7 +61,7 @@ func (v *view) lookup(rows []rankcache.Standing, verify bool) {
 }
 
 // restore sets the score of rows that were overwritten back to that of this view.
-func (v *view) restore(rows []rankcache.Standing, overwritten []change) {
+func (v *view) restore(rows []rankcache.Own, overwritten []change) {
 	for i := range rows {
 		r := &rows[i]
 		if r.Rank == 0 {
@@ -76,7 +77,7 @@ func (v *view) restore(rows []rankcache.Standing, overwritten []change) {
 // rank replaces the handles that lookup left by ranks. It returns false if one is
 // another member's with the same tag. The records are read last, while the index is
 // still on its way from memory.
-func (v *view) rank(rows []rankcache.Standing, direction rankcache.Direction) bool {
+func (v *view) rank(rows []rankcache.Own, direction rankcache.Direction) bool {
 	for i := range rows {
 		r := &rows[i]
 		if r.Rank == 0 {
@@ -92,7 +93,7 @@ func (v *view) rank(rows []rankcache.Standing, direction rankcache.Direction) bo
 	return true
 }
 
-func (v *view) rankOne(r *rankcache.Standing, handle uint32, direction rankcache.Direction) {
+func (v *view) rankOne(r *rankcache.Own, handle uint32, direction rankcache.Direction) {
 	if isAbsent(r.Score) {
 		r.Score, r.Rank = 0, 0
 		return
@@ -103,37 +104,58 @@ func (v *view) rankOne(r *rankcache.Standing, handle uint32, direction rankcache
 	}
 }
 
-// page returns the rows that exist of the range, those of the top if it has them.
-func (v *view) page(start, limit int, direction rankcache.Direction) rankcache.Page {
-	end := min(start+limit, v.rows)
-	if direction == rankcache.Ascending || start < 0 || start >= end {
-		return v.appendPage(nil, start, limit, direction)
+// answer sets the rows of an answer to q, and what it wants beside them. The standings of its
+// members are set.
+func (v *view) answer(q *rankcache.Query, a *rankcache.Answer) {
+	a.Stamp = v.stamp()
+	switch {
+	case q.Range != nil:
+		v.answerRange(q, a)
+	case q.Limit == 0:
+		a.Kept = &v.kept
+	default:
+		if q.Covers(v.topRows(), v.rows) {
+			a.Kept = &v.kept
+		}
+		a.Entries = v.rowsFrom(q.Start, q.Limit, q.Order)
 	}
-	if end > v.topRows() {
-		v.depth.ask(end)
-		return v.appendPage(nil, start, limit, direction)
+	for i := range a.Own {
+		v.surround(&a.Own[i], q, a.Stamp)
 	}
-	return rankcache.Page{Stamp: v.stamp(), Start: start, Entries: v.top().Entries[start:end:end]}
+	if q.Ranked() {
+		v.count(q, a)
+	}
 }
 
-// appendPage appends the rows that exist of the range to dst.
-func (v *view) appendPage(dst []rankcache.Entry, start, limit int, direction rankcache.Direction) rankcache.Page {
-	p := rankcache.Page{Stamp: v.stamp(), Start: start, Entries: dst}
-	n := min(limit, v.rows-start)
-	if start < 0 || n <= 0 {
-		return p
+// answerRange answers with rows of the scores that q names.
+func (v *view) answerRange(q *rankcache.Query, a *rankcache.Answer) {
+	first := v.rowsAbove(q.Range.Most, true)
+	a.Matches = max(v.rowsAbove(q.Range.Least, false)-first, 0)
+	if q.Order == rankcache.Ascending {
+		first = v.rows - first - a.Matches
 	}
-	first := start // of the rows, best first
-	if direction == rankcache.Ascending {
-		first = v.rows - start - n
-	}
-	p.Entries = slices.Grow(dst, n)[:len(dst)+n]
-	rows := p.Entries[len(dst):]
-	v.readEntries(&v.members, rows, first)
-	if direction == rankcache.Ascending {
+	a.Start = first + q.Start
+	a.Entries = v.rowsFrom(a.Start, min(q.Limit, a.Matches-q.Start), q.Order)
+}
+
+// rowsFrom returns the rows that exist of the range: those of the head if it has them.
+func (v *view) rowsFrom(start, limit int, direction rankcache.Direction) []rankcache.Entry {
+	end := min(start+limit, v.rows)
+	switch {
+	case start >= end:
+		return nil
+	case direction == rankcache.Ascending:
+		rows := make([]rankcache.Entry, end-start)
+		v.readEntries(&v.members, rows, v.rows-end)
 		slices.Reverse(rows)
+		return rows
+	case end <= v.topRows():
+		return v.top()[start:end:end]
 	}
-	return p
+	v.depth.ask(end)
+	rows := make([]rankcache.Entry, end-start)
+	v.readEntries(&v.members, rows, start)
+	return rows
 }
 
 // pieces yields the rows leaf by leaf.
@@ -151,8 +173,8 @@ func (v *view) pieces(yield func([]rankcache.Entry) bool) {
 // ownBytes is the memory that the view shares with no other.
 func (v *view) ownBytes() int {
 	n := int(unsafe.Sizeof(view{})) + v.rootBuffer.bytes()
-	if t := v.made.Load(); t != nil {
-		n += int(unsafe.Sizeof(*t)) + cap(t.Entries)*int(unsafe.Sizeof(rankcache.Entry{}))
+	if head := v.head.Load(); head != nil {
+		n += cap(*head) * int(unsafe.Sizeof(rankcache.Entry{}))
 	}
 	return n
 }

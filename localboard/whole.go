@@ -2,78 +2,84 @@ package localboard
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
 	"rankcache"
 )
 
-func (v *view) surroundings(own rankcache.Standing, q *rankcache.PageQuery) rankcache.Surroundings {
-	s := rankcache.Surroundings{Standing: own}
+// errDeep reports that more members have a better score than dense ranks are counted over.
+var errDeep = fmt.Errorf("%w: dense ranks are counted over the %d best members, and more have a better score", rankcache.ErrRankMode, rankcache.MaxDense)
+
+// surround sets what stands next to a member whose standing is set.
+func (v *view) surround(own *rankcache.Own, q *rankcache.Query, stamp rankcache.Stamp) {
+	own.Stamp = stamp
 	if own.Rank == 0 {
-		return s
+		return
 	}
-	if q.Around >= 0 {
-		n := min(q.Around, v.rows)
-		s.First = max(0, own.Rank-1-n)
-		s.Neighbours = v.page(s.First, own.Rank+n-s.First, q.Order).Entries
+	if q.Around > 0 {
+		n := min(q.Neighbours(), v.rows)
+		own.First = max(0, own.Rank-1-n)
+		own.Neighbours = v.rowsFrom(own.First, own.Rank+n-own.First, q.Order)
 	}
 	if q.Gap {
-		s.Better, s.HasBetter = v.better(own.Score, q)
+		own.Better, own.HasBetter = v.better(own.Score, q)
 	}
-	if q.Ranked() {
-		first := own.Score
-		if len(s.Neighbours) > 0 {
-			first = s.Neighbours[0].Score
-		}
-		s.Ahead = v.ahead(first, q)
-	}
-	return s
 }
 
-// ahead counts what is better than a score. Distinct scores are counted for dense ranks
-// alone, over at most [rankcache.MaxDense] rows.
-func (v *view) ahead(score float64, q *rankcache.PageQuery) rankcache.Ahead {
-	from, to := v.rowsBetter(score, q)
-	a := rankcache.Ahead{Members: to - from, Scores: -1}
-	if q.Mode == rankcache.Dense && a.Members <= rankcache.MaxDense {
-		a.Scores = v.distinct(from, to, q.Form)
+// count sets what is ahead of the first row and of the members, nothing for one that is not on
+// the board. Distinct scores are counted for dense ranks alone, over at most
+// [rankcache.MaxDense] rows, and a row that is ahead of several is looked at once.
+func (v *view) count(q *rankcache.Query, a *rankcache.Answer) {
+	c := counter{view: v, q: q}
+	if len(a.Entries) > 0 {
+		c.count(a.Entries[0].Score, &a.Ahead, &a.Err)
 	}
-	return a
+	best := make([]*rankcache.Own, 0, len(a.Own))
+	for i := range a.Own {
+		if a.Own[i].Rank > 0 {
+			best = append(best, &a.Own[i])
+		}
+	}
+	slices.SortFunc(best, func(x, y *rankcache.Own) int { return cmp.Compare(x.Rank, y.Rank) })
+	c = counter{view: v, q: q}
+	for _, own := range best {
+		score := own.Score
+		if len(own.Neighbours) > 0 {
+			score = own.Neighbours[0].Score
+		}
+		c.count(score, &own.Ahead, &own.Err)
+	}
 }
 
-// aheadOfAll is ahead for each row, of which those with rank 0 have nothing ahead. A row that
-// is ahead of several is looked at once.
-func (v *view) aheadOfAll(rows []rankcache.Standing, q *rankcache.PageQuery) []rankcache.Ahead {
-	all := make([]rankcache.Ahead, len(rows))
-	best := make([]int, len(rows)) // indexes in rows, best first
-	for i := range best {
-		best[i] = i
+// counter counts what is ahead of some scores, the best first.
+type counter struct {
+	*view
+	q            *rankcache.Query
+	rows, scores int // that were ahead of the score before
+}
+
+func (c *counter) count(score float64, ahead *rankcache.Ahead, err *error) {
+	from, to := c.rowsBetter(score, c.q)
+	*ahead = rankcache.Ahead{Members: to - from, Scores: -1}
+	if c.q.Mode != rankcache.Dense {
+		return
 	}
-	slices.SortFunc(best, func(i, j int) int { return cmp.Compare(rows[i].Rank, rows[j].Rank) })
-	counted, scores := 0, 0 // of the rows that are ahead
-	for _, i := range best {
-		if rows[i].Rank == 0 {
-			continue
-		}
-		from, to := v.rowsBetter(rows[i].Score, q)
-		all[i] = rankcache.Ahead{Members: to - from, Scores: -1}
-		if q.Mode != rankcache.Dense || to-from > rankcache.MaxDense {
-			continue
-		}
-		if q.Order == rankcache.Ascending {
-			scores += v.distinct(from, to-counted, q.Form)
-		} else {
-			scores += v.distinct(counted, to, q.Form)
-		}
-		counted = to - from
-		all[i].Scores = scores
+	if to-from > rankcache.MaxDense {
+		*err = errDeep
+		return
 	}
-	return all
+	if c.q.Order == rankcache.Ascending {
+		c.scores += c.distinct(from, to-c.rows, c.q.Form)
+	} else {
+		c.scores += c.distinct(c.rows, to, c.q.Form)
+	}
+	c.rows, ahead.Scores = to-from, c.scores
 }
 
 // rowsBetter returns the rows with a better score: from the first to before the second.
-func (v *view) rowsBetter(score float64, q *rankcache.PageQuery) (from, to int) {
+func (v *view) rowsBetter(score float64, q *rankcache.Query) (from, to int) {
 	integers := q.Form == rankcache.ScoreInteger
 	if integers {
 		score = math.Floor(score)
@@ -88,7 +94,7 @@ func (v *view) rowsBetter(score float64, q *rankcache.PageQuery) (from, to int) 
 }
 
 // better returns the nearest better score than the member's, which is on the board.
-func (v *view) better(score float64, q *rankcache.PageQuery) (float64, bool) {
+func (v *view) better(score float64, q *rankcache.Query) (float64, bool) {
 	from, to := v.rowsBetter(score, q)
 	switch {
 	case from == to:

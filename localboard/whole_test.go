@@ -5,58 +5,56 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"rankcache"
-	"rankcache/wire"
 )
 
-// TestWholePage compares page, standing and neighbours with those that are read one by one,
+// TestWholeAnswer compares rows, standing and neighbours with those that are read one by one,
 // and looks for the better score row by row.
-func TestWholePage(t *testing.T) {
+func TestWholeAnswer(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	g := &generator{Rand: r, members: 3000, scores: func(r *rand.Rand) float64 { return float64(r.IntN(160)-20) / 4 }}
 	b := newBoard(t)
 	for range 4 {
 		b.Apply(g.batch(2000, true))
 		b.Publish()
-		all := []rankcache.Page{b.Page(0, 3000, rankcache.Descending), b.Page(0, 3000, rankcache.Ascending)}
+		all := []rankcache.Answer{page(b, 0, 3000, rankcache.Descending), page(b, 0, 3000, rankcache.Ascending)}
 		for range 300 {
-			q := rankcache.PageQuery{Order: rankcache.Direction(r.IntN(2)), Start: r.IntN(700), Limit: r.IntN(60),
-				Member: g.id(), Around: r.IntN(40) - 1, Gap: r.IntN(4) > 0, Mode: rankcache.RankMode(r.IntN(3)), Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(2))}
-			got, top := b.WholePage(q)
-			if diff := gocmp.Diff(pieceByPiece(b, &q, all[q.Order]), got); diff != "" || top != b.Top() {
+			q := rankcache.Query{Order: rankcache.Direction(r.IntN(2)), Start: r.IntN(700), Limit: r.IntN(60),
+				Members: []string{g.id()}, Around: max(2*r.IntN(40)-1, 0), Gap: r.IntN(4) > 0, Mode: rankcache.RankMode(r.IntN(3)), Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(2))}
+			got := ask(b, q)
+			if diff := gocmp.Diff(pieceByPiece(b, &q, all[q.Order]), got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(got, "Kept")); diff != "" || (got.Kept != nil) != (q.Limit == 0 || q.Covers(len(topOf(b).Entries), got.Members)) {
 				t.Fatalf("%+v (-want +got):\n%s", q, diff)
 			}
 		}
 	}
 }
 
-func pieceByPiece(b *Board, q *rankcache.PageQuery, all rankcache.Page) (w rankcache.WholePage) {
-	w.Page = b.Page(q.Start, q.Limit, q.Order)
-	if q.Limit > 0 {
+func pieceByPiece(b *Board, q *rankcache.Query, all rankcache.Answer) (w rankcache.Answer) {
+	w = page(b, q.Start, q.Limit, q.Order)
+	if w.Form = q.Form; q.Limit > 0 {
 		w.Ahead = aheadRowByRow(all, q.Start, q)
 	}
-	rows, _ := b.Standings(nil, []string{q.Member}, q.Order)
-	if w.Own.Standing = rows[0]; rows[0].Rank == 0 {
+	w.Own = ask(b, rankcache.Query{Members: q.Members, Order: q.Order}).Own
+	own := &w.Own[0]
+	if own.Rank == 0 {
 		return w
 	}
-	if q.Around >= 0 {
-		page, _, _ := b.Around(q.Member, q.Around, q.Order)
-		w.Own.First, w.Own.Neighbours = page.Start, page.Entries
-		w.Own.Ahead = aheadRowByRow(all, page.Start, q)
-	} else {
-		w.Own.Ahead = aheadRowByRow(all, rows[0].Rank-1, q)
+	if own.Ahead = aheadRowByRow(all, own.Rank-1, q); q.Around > 0 {
+		near, _, _ := around(b, own.Member, q.Neighbours(), q.Order)
+		own.First, own.Neighbours, own.Ahead = near.Start, near.Entries, aheadRowByRow(all, near.Start, q)
 	}
-	for i := rows[0].Rank - 2; q.Gap && i >= 0 && !w.Own.HasBetter; i-- {
-		if e := b.Page(i, 1, q.Order).Entries[0]; !q.Form.Same(e.Score, rows[0].Score) {
-			w.Own.Better, w.Own.HasBetter = e.Score, true
+	for i := own.Rank - 2; q.Gap && i >= 0 && !own.HasBetter; i-- {
+		if e := page(b, i, 1, q.Order).Entries[0]; !q.Form.Same(e.Score, own.Score) {
+			own.Better, own.HasBetter = e.Score, true
 		}
 	}
 	return w
 }
 
 // aheadRowByRow looks at each row of a board before the one at the index.
-func aheadRowByRow(all rankcache.Page, index int, q *rankcache.PageQuery) (a rankcache.Ahead) {
+func aheadRowByRow(all rankcache.Answer, index int, q *rankcache.Query) (a rankcache.Ahead) {
 	if !q.Ranked() || index >= len(all.Entries) {
 		return a
 	}
@@ -73,34 +71,25 @@ func aheadRowByRow(all rankcache.Page, index int, q *rankcache.PageQuery) (a ran
 	return a
 }
 
-// TestRankedStandings compares what is ahead of several members with what is ahead of each.
-func TestRankedStandings(t *testing.T) {
+// TestSeveralMembers compares what is ahead of several members with what is ahead of each.
+func TestSeveralMembers(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 5))
 	g := &generator{Rand: r, members: 3000, scores: func(r *rand.Rand) float64 { return float64(r.IntN(160)-20) / 4 }}
 	b := newBoard(t)
 	b.Apply(g.batch(2000, true))
 	b.Publish()
 	for range 300 {
-		q := rankcache.PageQuery{Order: rankcache.Direction(r.IntN(2)), Around: -1, Mode: rankcache.RankMode(r.IntN(3)), Percentile: true, Form: rankcache.ScoreForm(r.IntN(2))}
-		members := make([]string, 1+r.IntN(40))
-		for i := range members {
-			members[i] = g.id()
+		q := rankcache.Query{Order: rankcache.Direction(r.IntN(2)), Around: r.IntN(2) * 5, Mode: rankcache.RankMode(r.IntN(3)), Percentile: true, Form: rankcache.ScoreForm(r.IntN(2))}
+		for range 1 + r.IntN(40) {
+			q.Members = append(q.Members, g.id())
 		}
-		rows, ahead, stamp := b.RankedStandings(q, nil, members)
-		for i, m := range members {
-			q.Member = m
-			if w, _ := b.WholePage(q); w.Own.Standing != rows[i] || w.Own.Ahead != ahead[i] || w.Stamp != stamp {
-				t.Fatalf("%+v: %+v with %+v ahead at %+v, want %+v at %+v", q, rows[i], ahead[i], stamp, w.Own, w.Stamp)
+		got := ask(b, q)
+		for i, m := range q.Members {
+			one := q
+			one.Members = []string{m}
+			if diff := gocmp.Diff(ask(b, one).Own[0], got.Own[i]); diff != "" || got.Own[i].Stamp != got.Stamp {
+				t.Fatalf("%+v (-want +got):\n%s", q, diff)
 			}
 		}
-	}
-}
-
-func TestWholePageBeforePublish(t *testing.T) {
-	b := newBoard(t)
-	b.Apply([]wire.Update{set("a", 1, 1)})
-	w, top := b.WholePage(rankcache.PageQuery{Limit: 5, Member: "a", Around: 2, Gap: true})
-	if diff := gocmp.Diff(rankcache.WholePage{}, w); diff != "" || top != nil {
-		t.Errorf("%v (-want +got):\n%s", top, diff)
 	}
 }

@@ -42,7 +42,7 @@ func TestAnswersAreOfOneInstant(t *testing.T) {
 	b.Origin = New(reader, b.names(), WithTimeout(testTimeout))
 	for range 20 {
 		for name, read := range map[string]func() (rankcache.Stamp, float64, float64, error){
-			"page": b.viaPage, "standings": b.viaStandings, "around": b.viaAround, "whole": b.viaWhole, "tops": b.viaTops, "sample": b.viaSample} {
+			"page": b.viaPage, "standings": b.viaStandings, "whole": b.viaWhole, "tops": b.viaTops, "sample": b.viaSample} {
 			stamp, a, other, err := read()
 			must(t, err)
 			n := float64(stamp.Seq)
@@ -80,29 +80,19 @@ func (c *slowConn) Write(p []byte) (int, error) {
 }
 
 func (b board) viaPage() (rankcache.Stamp, float64, float64, error) {
-	page, err := b.Page(context.Background(), b.id, 0, 2, rankcache.Descending)
-	return scores(page, err)
-}
-
-func (b board) viaAround() (rankcache.Stamp, float64, float64, error) {
-	page, _, err := b.Around(context.Background(), b.id, "a", 1, rankcache.Descending)
-	return scores(page, err)
+	return scores(b.ask(rankcache.Query{Limit: 2}))
 }
 
 func (b board) viaTops() (rankcache.Stamp, float64, float64, error) {
-	tops, err := b.Tops(context.Background(), []rankcache.BoardID{b.id}, 2)
-	if err != nil {
-		return rankcache.Stamp{}, 0, 0, err
-	}
-	return scores(rankcache.Page{Stamp: rankcache.Stamp{State: tops[0].State, Members: tops[0].Members}, Entries: tops[0].Entries}, nil)
+	return scores(b.tops([]rankcache.BoardID{b.id, b.id}, 2)[1])
 }
 
 func (b board) viaStandings() (rankcache.Stamp, float64, float64, error) {
-	standings, stamp, err := b.Standings(context.Background(), b.id, []string{"a", "b"}, rankcache.Descending)
-	if err != nil {
-		return stamp, 0, 0, err
+	a := b.ask(rankcache.Query{Members: []string{"a", "b"}})
+	if a.Err != nil {
+		return a.Stamp, 0, 0, a.Err
 	}
-	return stamp, standings[0].Score, standings[1].Score, nil
+	return a.Own[0].Stamp, a.Own[0].Score, a.Own[1].Score, nil
 }
 
 func (b board) viaSample() (rankcache.Stamp, float64, float64, error) {
@@ -110,12 +100,12 @@ func (b board) viaSample() (rankcache.Stamp, float64, float64, error) {
 	return s.Stamp, s.Given["a"], s.Given["b"], err
 }
 
-func scores(page rankcache.Page, err error) (rankcache.Stamp, float64, float64, error) {
-	if err == nil && len(page.Entries) != 2 {
-		err = fmt.Errorf("%d rows", len(page.Entries))
+func scores(a rankcache.Answer) (rankcache.Stamp, float64, float64, error) {
+	if a.Err == nil && len(a.Entries) != 2 {
+		a.Err = fmt.Errorf("%d rows", len(a.Entries))
 	}
-	if err != nil {
-		return page.Stamp, 0, 0, err
+	if a.Err != nil {
+		return a.Stamp, 0, 0, a.Err
 	}
-	return page.Stamp, page.Entries[0].Score, page.Entries[1].Score, nil
+	return a.Stamp, a.Entries[0].Score, a.Entries[1].Score, nil
 }

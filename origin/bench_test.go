@@ -9,7 +9,7 @@ import (
 )
 
 // BenchmarkPage reads the first 50 rows of a board of 57,000, as a transaction
-// (Page) and as a script (Tops with one board). Redis's own CPU, which all
+// and as a script, with one member. Redis's own CPU, which all
 // readers share, is what decides between them.
 func BenchmarkPage(b *testing.B) {
 	bd := newBoard(b)
@@ -32,12 +32,10 @@ func BenchmarkPage(b *testing.B) {
 		})
 	}
 	measure("multi", func() error {
-		_, err := bd.Page(b.Context(), bd.id, 0, 50, rankcache.Descending)
-		return err
+		return bd.ask(rankcache.Query{Limit: 50}).Err
 	})
 	measure("script", func() error {
-		_, err := bd.Tops(b.Context(), []rankcache.BoardID{bd.id}, 50)
-		return err
+		return bd.ask(rankcache.Query{Limit: 50, Members: []string{"1000000"}, Around: 1}).Err
 	})
 }
 

@@ -1,12 +1,9 @@
 package origin
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,50 +12,6 @@ import (
 
 // bulkReader reads many boards or rooms at once, for the background work.
 type bulkReader struct{ *link }
-
-// Tops returns the first n rows of each board, read in one pipeline; each top is of
-// one instant of its board. The i-th is nil if board i could not be read; the error
-// joins the reasons.
-func (b bulkReader) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([]*rankcache.Top, error) {
-	if n < 1 || n > rankcache.MaxTop {
-		return make([]*rankcache.Top, len(boards)), fmt.Errorf("tops of %d rows: want 1 to %d", n, rankcache.MaxTop)
-	}
-	tops := make([]*rankcache.Top, len(boards))
-	err := b.pages(ctx, "tops", boards, n, func(i int, page rankcache.Page) {
-		tops[i] = &rankcache.Top{Board: boards[i], Entries: page.Entries,
-			State: page.State, Members: page.Members, Life: page.Life, PublishedAt: page.At}
-	})
-	return tops, err
-}
-
-// pages reads the first n rows of each board in one pipeline and passes those that
-// could be read to got. It uses a script per board, because several transactions
-// can't share a pipeline in a cluster.
-func (b bulkReader) pages(ctx context.Context, op string, boards []rankcache.BoardID, n int, got func(int, rankcache.Page)) error {
-	calls := make([]scriptCall, len(boards))
-	for i, id := range boards {
-		calls[i] = scriptCall{b.keys(id), []any{"ZREVRANGE", 0, n}}
-	}
-	var errs []error
-	err := b.call(ctx, op, func(ctx context.Context) error {
-		at := time.Now()
-		for i, answer := range runAll(ctx, b.client, pageScript, calls) {
-			page, err := toPage(b.total, calls[i].keys, answer, at)
-			if err == nil {
-				got(i, page)
-			}
-			errs = append(errs, err)
-		}
-		return cmp.Or(errs...)
-	})
-	if err == nil {
-		return nil
-	}
-	for i := range errs {
-		errs[i] = explain(ctx, op+" "+string(boards[i]), errs[i])
-	}
-	return joinFew(errs)
-}
 
 // RoomBoards returns the boards now running in each room, sorted, read in one
 // pipeline. Invalid board ids are skipped and counted. A room whose set could not

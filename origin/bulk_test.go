@@ -21,12 +21,12 @@ func TestTopsAndStamps(t *testing.T) {
 	missing := rankcache.BoardID(testkit.Name(t))
 	boards := []rankcache.BoardID{one.id, other.id, missing}
 
-	tops, err := one.Tops(t.Context(), boards, 2)
-	if err == nil || tops[1] != nil {
-		t.Errorf("a key that is no board gave %v, error %v", tops[1], err)
+	tops := one.tops(boards, 2)
+	if tops[1].Err == nil || tops[1].Entries != nil {
+		t.Errorf("a key that is no board gave %+v", tops[1])
 	}
 	equal(t, "top", tops[0].Entries, desc[:2])
-	equal(t, "top", []any{tops[0].Board, tops[0].Seq, tops[0].Members}, []any{one.id, uint64(917), 5})
+	equal(t, "top", []any{tops[0].Err, tops[0].Seq, tops[0].Members}, []any{nil, uint64(917), 5})
 	equal(t, "top of nothing", []any{len(tops[2].Entries), tops[2].Seq, tops[2].Members}, []any{0, uint64(0), 0})
 
 	stamps, err := one.Stamps(t.Context(), boards)
@@ -98,18 +98,13 @@ func TestLifeIsRead(t *testing.T) {
 	must(t, err)
 	meta.Life = rankcache.LifeClosed
 	must(t, b.client.Set(t.Context(), wire.DefaultNames().MetaKey(b.id), wire.AppendMeta(nil, &meta), 0).Err())
-	page, err := b.Page(t.Context(), b.id, 0, 2, rankcache.Descending)
-	must(t, err)
-	_, standing, err := b.Standings(t.Context(), b.id, []string{"a"}, rankcache.Descending)
-	must(t, err)
-	around, _, err := b.Around(t.Context(), b.id, "a", 1, rankcache.Descending)
-	must(t, err)
-	whole := b.WholePages(t.Context(), []rankcache.PageQuery{{Board: b.id, Limit: 2}})[0]
-	tops, err := b.Tops(t.Context(), []rankcache.BoardID{b.id}, 2)
-	must(t, err)
+	page := b.ask(rankcache.Query{Limit: 2})
+	standing := b.ask(rankcache.Query{Members: []string{"a"}})
+	whole := b.ask(rankcache.Query{Limit: 2, Members: []string{"a"}, Around: 3})
+	tops := b.tops([]rankcache.BoardID{b.id, b.id}, 2)
 	stamps, err := b.Stamps(t.Context(), []rankcache.BoardID{b.id})
 	must(t, err)
-	got := []rankcache.Life{page.Life, standing.Life, around.Life, whole.Life, tops[0].Life, stamps[0].Life}
+	got := []rankcache.Life{page.Life, standing.Own[0].Stamp.Life, whole.Life, tops[0].Life, stamps[0].Life}
 	if !found || slices.ContainsFunc(got, func(l rankcache.Life) bool { return l != rankcache.LifeClosed }) {
 		t.Errorf("lives %v", got)
 	}

@@ -113,28 +113,27 @@ func TestCluster(t *testing.T) {
 		must(t, client.SAdd(t.Context(), b.names().RoomKey(uids[i]), string(b.id)).Err())
 		checkSeq(t, b, uint64(100+i))
 	}
-	tops, err := o.Tops(t.Context(), boards, 50)
-	must(t, err)
-	for i, top := range tops {
+	for i, top := range (board{Origin: o}).tops(boards, 50) {
+		must(t, top.Err)
 		equal(t, string(boards[i]), top.Entries, desc)
 		equal(t, "seq", top.Seq, uint64(100+i))
 	}
-	queries := make([]rankcache.PageQuery, len(boards))
+	queries, whole := make([]rankcache.Query, len(boards)), make([]rankcache.Answer, len(boards))
 	for i, id := range boards {
-		queries[i] = rankcache.PageQuery{Board: id, Limit: 50, Member: "a", Around: 1, Gap: true}
+		queries[i] = rankcache.Query{Board: id, Limit: 50, Members: []string{"a"}, Around: 3, Gap: true}
 	}
-	o.WholePages(t.Context(), queries) // now each node has the script
+	o.Read(t.Context(), queries, whole) // now each node has the script
 	sent := new(pipelines)
 	must(t, client.(*redis.ClusterClient).ForEachMaster(t.Context(), func(_ context.Context, node *redis.Client) error {
 		node.AddHook(sent)
 		return nil
 	}))
-	whole := o.WholePages(t.Context(), queries)
+	o.Read(t.Context(), queries, whole)
 	equal(t, "pipelines", sent.n.Load(), int64(3))
 	for i, w := range whole {
 		must(t, w.Err)
 		equal(t, string(boards[i]), w.Entries, desc)
-		equal(t, "seq and rank", []any{w.Seq, w.Own.Rank}, []any{uint64(100 + i), 1})
+		equal(t, "seq and rank", []any{w.Seq, w.Own[0].Rank}, []any{uint64(100 + i), 1})
 	}
 	rooms, err := o.RoomBoards(t.Context(), uids)
 	must(t, err)

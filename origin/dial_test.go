@@ -105,7 +105,7 @@ func TestAccessControl(t *testing.T) {
 		}
 	}
 	wrong := dialed(t, Options{URL: "redis://reader:wrong@" + server.Addr(), Timeout: testTimeout})
-	_, err := New(wrong, wire.DefaultNames(), WithTimeout(testTimeout)).Page(t.Context(), "1_2_3", 0, 1, rankcache.Descending)
+	err := rankcache.One(t.Context(), New(wrong, wire.DefaultNames(), WithTimeout(testTimeout)), rankcache.Query{Board: "1_2_3", Limit: 1}).Err
 	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
 		t.Errorf("wrong password: %v", err)
 	}
@@ -128,7 +128,7 @@ func TestTLS(t *testing.T) {
 		{Options{URL: "rediss://127.0.0.1:" + port, Timeout: testTimeout}, false},
 	} {
 		o := New(dialed(t, c.opts), wire.DefaultNames(), WithTimeout(testTimeout))
-		if _, err := o.Page(t.Context(), "1_2_3", 0, 1, rankcache.Descending); (err == nil) != c.ok {
+		if err := rankcache.One(t.Context(), o, rankcache.Query{Board: "1_2_3", Limit: 1}).Err; (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c.opts, err)
 		}
 	}

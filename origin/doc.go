@@ -2,8 +2,8 @@
 // there is a request to a writer to add up a board again ([Origin.Readopt]).
 //
 // The path of a call, in order: [Dial] makes the client from a URL (dial.go). An [Origin]
-// is five readers of one link: pageReader for a request about one board (page.go,
-// whole.go), bulkReader for many boards (bulk.go, stamps.go), scanner for all of a board
+// is five readers of one link: reader for queries (read.go), bulkReader for the states of
+// many boards (bulk.go, stamps.go), scanner for all of a board
 // (scan.go), auditor for the comparison with a copy (audit.go), and sizer for the search
 // of large ones (sizes.go). Each names the keys of its boards and sends one round trip
 // (origin.go). It uses MULTI if the commands are known in advance, and a

@@ -22,12 +22,13 @@ import (
 // everyMethod calls each method once and returns the errors by name.
 func everyMethod(ctx context.Context, o *Origin, b rankcache.BoardID) map[string]error {
 	errs := make(map[string]error)
-	_, errs["page"] = o.Page(ctx, b, 0, 50, rankcache.Descending)
-	_, _, errs["standings"] = o.Standings(ctx, b, []string{"a"}, rankcache.Descending)
-	_, _, errs["scores"] = o.Scores(ctx, b, []string{"a"})
-	_, _, errs["around"] = o.Around(ctx, b, "a", 4, rankcache.Descending)
-	errs["whole"] = o.WholePages(ctx, []rankcache.PageQuery{{Board: b, Limit: 50, Member: "a", Around: 4, Gap: true}})[0].Err
-	_, errs["tops"] = o.Tops(ctx, []rankcache.BoardID{b}, 50)
+	for name, q := range map[string]rankcache.Query{"page": {Limit: 50}, "standings": {Members: []string{"a"}}, "whole": {Limit: 50, Members: []string{"a"}, Around: 9, Gap: true}} {
+		q.Board = b
+		errs[name] = rankcache.One(ctx, o, q).Err
+		several := make([]rankcache.Answer, 2)
+		o.Read(ctx, []rankcache.Query{q, q}, several)
+		errs["several of "+name] = several[1].Err
+	}
 	_, errs["stamps"] = o.Stamps(ctx, []rankcache.BoardID{b})
 	_, errs["sample"] = o.Sample(ctx, b, []string{"a"}, 3)
 	_, _, errs["scan"] = o.Scan(ctx, b, func([]rankcache.Entry) error { return nil })
@@ -123,9 +124,9 @@ func TestTruncatedReply(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: listener.Addr().String(), Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, ContextTimeoutEnabled: true})
 	defer client.Close()
-	page, err := New(client, wire.DefaultNames(), WithTimeout(testTimeout)).Page(t.Context(), "1_2_3", 0, 50, rankcache.Descending)
-	if !errors.Is(err, rankcache.ErrUnavailable) || page.Entries != nil {
-		t.Errorf("got %d rows, error %v", len(page.Entries), err)
+	page := rankcache.One(t.Context(), New(client, wire.DefaultNames(), WithTimeout(testTimeout)), rankcache.Query{Board: "1_2_3", Limit: 50})
+	if !errors.Is(page.Err, rankcache.ErrUnavailable) || page.Entries != nil {
+		t.Errorf("got %d rows, error %v", len(page.Entries), page.Err)
 	}
 }
 

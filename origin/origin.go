@@ -14,7 +14,7 @@ import (
 // Origin reads boards through one client, which the caller closes. All methods may
 // be called concurrently.
 type Origin struct {
-	pageReader
+	reader
 	bulkReader
 	scanner
 	auditor
@@ -54,7 +54,7 @@ func New(client redis.UniversalClient, names wire.Names, opts ...Option) *Origin
 	if l.metrics.seconds == nil {
 		l.metrics = newMetrics(nil)
 	}
-	return &Origin{pageReader{l}, bulkReader{l}, scanner{l}, auditor{l}, sizer{l}}
+	return &Origin{reader{l}, bulkReader{l}, scanner{l}, auditor{l}, sizer{l}}
 }
 
 // call runs one round trip with the time-out, measures it and classifies its

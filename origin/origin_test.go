@@ -2,7 +2,6 @@ package origin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -43,7 +42,30 @@ func newBoard(t testing.TB, opts ...Option) board {
 	return board{New(client, wire.DefaultNames(), opts...), client, rankcache.BoardID(testkit.Name(t))}
 }
 
-func (b board) names() wire.Names { return b.pageReader.names }
+func (b board) names() wire.Names { return b.reader.names }
+
+// ask reads the board.
+func (b board) ask(q rankcache.Query) rankcache.Answer {
+	q.Board = b.id
+	return rankcache.One(context.Background(), b.Origin, q)
+}
+
+// tops reads the first rows of several boards in one pipeline.
+func (b board) tops(boards []rankcache.BoardID, n int) []rankcache.Answer {
+	qs, as := make([]rankcache.Query, len(boards)), make([]rankcache.Answer, len(boards))
+	for i, id := range boards {
+		qs[i] = rankcache.Query{Board: id, Limit: n}
+	}
+	b.Read(context.Background(), qs, as)
+	return as
+}
+
+func standingsOf(own []rankcache.Own) (rows []rankcache.Standing) {
+	for i := range own {
+		rows = append(rows, own[i].Standing)
+	}
+	return rows
+}
 
 // testRun is the run of the boards that tests fill.
 const testRun = 1 << 40
@@ -110,8 +132,8 @@ func TestPage(t *testing.T) {
 		{0, 50, rankcache.Ascending, []rankcache.Entry{abc[4], abc[3], abc[1], abc[2], abc[0]}},
 		{5, 50, rankcache.Descending, []rankcache.Entry{}},
 	} {
-		page, err := b.Page(t.Context(), b.id, c.start, c.limit, c.dir)
-		must(t, err)
+		page := b.ask(rankcache.Query{Start: c.start, Limit: c.limit, Order: c.dir})
+		must(t, page.Err)
 		name := fmt.Sprint(c.start, c.limit, c.dir)
 		equal(t, name, page.Entries, c.want)
 		equal(t, name, []any{page.Start, page.Seq, page.Members}, []any{c.start, uint64(917), 5})
@@ -123,15 +145,15 @@ func TestPage(t *testing.T) {
 
 func TestPageOfMissingBoard(t *testing.T) {
 	b := newBoard(t)
-	page, err := b.Page(t.Context(), b.id, 0, 50, rankcache.Descending)
-	must(t, err)
+	page := b.ask(rankcache.Query{Limit: 50})
+	must(t, page.Err)
 	equal(t, "page", []any{len(page.Entries), page.Seq, page.Members}, []any{0, uint64(0), 0})
 }
 
 func TestPageRejectsArguments(t *testing.T) {
 	b := newBoard(t)
-	for _, c := range [][2]int{{-1, 1}, {0, 0}, {0, -1}, {0, rankcache.MaxTop + 1}} {
-		if _, err := b.Page(context.Background(), b.id, c[0], c[1], rankcache.Descending); err == nil {
+	for _, c := range [][2]int{{-1, 1}, {0, -1}, {0, rankcache.MaxTop + 1}} {
+		if a := b.ask(rankcache.Query{Start: c[0], Limit: c[1]}); a.Err == nil {
 			t.Errorf("page %v was accepted", c)
 		}
 	}
@@ -141,14 +163,14 @@ func TestStandings(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 917, abc...)
 	members := []string{"d", "missing", "b", "a", ""}
-	standings, stamp, err := b.Standings(t.Context(), b.id, members, rankcache.Descending)
-	must(t, err)
-	equal(t, "desc", standings, []rankcache.Standing{{Member: "d", Score: -1e300, Rank: 5}, {Member: "missing"},
+	a := b.ask(rankcache.Query{Members: members})
+	must(t, a.Err)
+	equal(t, "desc", standingsOf(a.Own), []rankcache.Standing{{Member: "d", Score: -1e300, Rank: 5}, {Member: "missing"},
 		{Member: "b", Score: 3, Rank: 3}, {Member: "a", Score: 7.5, Rank: 1}, {}})
-	equal(t, "stamp", []any{stamp.Seq, stamp.Members}, []any{uint64(917), 5})
-	standings, _, err = b.Standings(t.Context(), b.id, members[:1], rankcache.Ascending)
-	must(t, err)
-	equal(t, "asc", standings, []rankcache.Standing{{Member: "d", Score: -1e300, Rank: 1}})
+	equal(t, "stamp", []any{a.Seq, a.Members, a.Own[0].Stamp == a.Stamp}, []any{uint64(917), 5, true})
+	a = b.ask(rankcache.Query{Members: members[:1], Order: rankcache.Ascending})
+	must(t, a.Err)
+	equal(t, "asc", standingsOf(a.Own), []rankcache.Standing{{Member: "d", Score: -1e300, Rank: 1}})
 }
 
 // TestScores: those that members have beside the sorted set, on it or not, of one instant with
@@ -157,12 +179,12 @@ func TestScores(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 917, abc...)
 	must(t, b.client.HSet(t.Context(), b.names().ScoresKey(b.id), "a", 7.5, "out", "0.10000000000000001", "zero", "-0", "", "").Err())
-	rows, stamp, err := b.Scores(t.Context(), b.id, []string{"out", "missing", "a", "zero"})
-	must(t, err)
-	equal(t, "scores", rows, []rankcache.Standing{{Member: "out", Score: 0.1, Trimmed: true}, {Member: "missing"}, {Member: "a", Score: 7.5, Trimmed: true}, {Member: "zero", Trimmed: true}})
-	equal(t, "stamp", []any{stamp.Seq, stamp.Members}, []any{uint64(917), 5})
+	a := b.ask(rankcache.Query{Trimmed: true, Members: []string{"out", "missing", "a", "zero"}})
+	must(t, a.Err)
+	equal(t, "scores", standingsOf(a.Own), []rankcache.Standing{{Member: "out", Score: 0.1, Trimmed: true}, {Member: "missing"}, {Member: "a", Score: 7.5, Trimmed: true}, {Member: "zero", Trimmed: true}})
+	equal(t, "stamp", []any{a.Seq, a.Members}, []any{uint64(917), 5})
 	must(t, b.client.HSet(t.Context(), b.names().ScoresKey(b.id), "bad", "inf").Err())
-	if _, _, err := b.Scores(t.Context(), b.id, []string{"out", "bad"}); err == nil {
+	if a := b.ask(rankcache.Query{Trimmed: true, Members: []string{"out", "bad"}}); a.Err == nil {
 		t.Error("an infinite score is answered")
 	}
 }
@@ -183,29 +205,30 @@ func TestAround(t *testing.T) {
 		{"d", 0, rankcache.Ascending, 0, 1, abc[4:]},
 		{"b1", MaxAround, rankcache.Descending, 0, 2, desc},
 	} {
-		page, rank, err := b.Around(t.Context(), b.id, c.member, c.n, c.dir)
-		must(t, err)
+		a := b.ask(rankcache.Query{Members: []string{c.member}, Around: 2*c.n + 1, Order: c.dir})
+		must(t, a.Err)
+		own := &a.Own[0]
 		name := fmt.Sprint(c.member, c.n, c.dir)
-		equal(t, name, page.Entries, c.want)
-		equal(t, name, []any{page.Start, rank, page.Seq, page.Members}, []any{c.start, c.rank, uint64(917), 5})
+		equal(t, name, own.Neighbours, c.want)
+		equal(t, name, []any{own.First, own.Rank, own.Stamp.Seq, a.Members}, []any{c.start, c.rank, uint64(917), 5})
 	}
 }
 
 func TestAroundUnknownMember(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 917, abc...)
-	page, rank, err := b.Around(t.Context(), b.id, "missing", 4, rankcache.Descending)
-	if !errors.Is(err, rankcache.ErrUnknownMember) {
-		t.Fatal("error", err)
+	q := rankcache.Query{Members: []string{"missing"}, Around: 9}
+	a := b.ask(q)
+	must(t, a.Err)
+	equal(t, "answer", []any{len(a.Own[0].Neighbours), a.Own[0].Rank, a.Seq, a.Members}, []any{0, 0, uint64(917), 5})
+	b.id = rankcache.BoardID(testkit.Name(t))
+	if a := b.ask(q); a.Err != nil || a.Own[0].Rank != 0 {
+		t.Errorf("missing board: %+v", a)
 	}
-	equal(t, "page", []any{len(page.Entries), rank, page.Seq, page.Members}, []any{0, 0, uint64(917), 5})
-	_, _, err = b.Around(t.Context(), rankcache.BoardID(testkit.Name(t)), "missing", 4, rankcache.Descending)
-	if !errors.Is(err, rankcache.ErrUnknownMember) {
-		t.Error("missing board: error", err)
-	}
-	for _, n := range []int{-1, MaxAround + 1} {
-		if _, _, err := b.Around(t.Context(), b.id, "a", n, rankcache.Descending); err == nil {
-			t.Error(n, "neighbours were accepted")
+	for _, around := range []int{-1, 2*MaxAround + 3} {
+		q.Around = around
+		if b.ask(q).Err == nil {
+			t.Error(around, "rows around a member were accepted")
 		}
 	}
 }
@@ -216,8 +239,8 @@ func TestScriptFlush(t *testing.T) {
 	b.fill(t, 1, abc...)
 	for range 2 {
 		must(t, b.client.ScriptFlush(context.Background()).Err()) // other tests load theirs again
-		_, rank, err := b.Around(t.Context(), b.id, "a", 1, rankcache.Descending)
-		must(t, err)
-		equal(t, "rank", rank, 1)
+		a := b.ask(rankcache.Query{Members: []string{"a"}, Around: 3})
+		must(t, a.Err)
+		equal(t, "rank", a.Own[0].Rank, 1)
 	}
 }

@@ -57,31 +57,18 @@ func finite(key, member string, f float64) (float64, error) {
 	return f + 0, nil
 }
 
-func toStandings(key string, members []string, ranks []*redis.IntCmd, scores []*redis.FloatCmd) ([]rankcache.Standing, error) {
-	standings := make([]rankcache.Standing, len(members))
-	for i, m := range members {
-		standings[i].Member = m
+// setStandings sets score and rank of members.
+func setStandings(key string, own []rankcache.Own, ranks []*redis.IntCmd, scores []*redis.FloatCmd) (err error) {
+	for i := range own {
 		if ranks[i].Err() != nil { // not on the board: firstError returns every other error
 			continue
 		}
-		score, err := finite(key, m, scores[i].Val())
-		if err != nil {
-			return nil, err
+		if own[i].Score, err = finite(key, own[i].Member, scores[i].Val()); err != nil {
+			return err
 		}
-		standings[i].Rank, standings[i].Score = int(ranks[i].Val())+1, score
+		own[i].Rank = int(ranks[i].Val()) + 1
 	}
-	return standings, nil
-}
-
-// toTrimmed makes standings without ranks of the scores that some members have.
-func toTrimmed(key string, members []string, scores any) ([]rankcache.Standing, error) {
-	found, err := toScores(key, members, scores)
-	rows := make([]rankcache.Standing, len(members))
-	for i, m := range members {
-		rows[i].Member = m
-		rows[i].Score, rows[i].Trimmed = found[m]
-	}
-	return rows, err
+	return nil
 }
 
 // toScores maps the members to their scores, without those that are not on the

@@ -25,19 +25,19 @@ func TestSortOrderAndDoubles(t *testing.T) {
 		}
 		return strings.Compare(y.Member, x.Member)
 	})
-	page, err := b.Page(t.Context(), b.id, 0, rankcache.MaxTop, rankcache.Descending)
-	must(t, err)
+	page := b.ask(rankcache.Query{Limit: rankcache.MaxTop})
+	must(t, page.Err)
 	equal(t, "page", page.Entries, entries)
-	tops, err := b.Tops(t.Context(), []rankcache.BoardID{b.id}, rankcache.MaxTop)
-	must(t, err)
+	tops := b.tops([]rankcache.BoardID{b.id, b.id}, rankcache.MaxTop)
+	must(t, tops[0].Err)
 	equal(t, "top", tops[0].Entries, entries)
 	for _, e := range append(page.Entries, tops[0].Entries...) {
 		if e.Score == 0 && math.Signbit(e.Score) {
 			t.Error(e.Member, "has -0")
 		}
 	}
-	page, err = b.Page(t.Context(), b.id, 0, rankcache.MaxTop, rankcache.Ascending)
-	must(t, err)
+	page = b.ask(rankcache.Query{Limit: rankcache.MaxTop, Order: rankcache.Ascending})
+	must(t, page.Err)
 	slices.Reverse(entries)
 	equal(t, "asc", page.Entries, entries)
 }

@@ -45,14 +45,16 @@ func (b bulkReader) Stamps(ctx context.Context, boards []rankcache.BoardID) ([]r
 
 // readTorn reads the stamps of the boards at these places with a script each.
 func (b bulkReader) readTorn(ctx context.Context, boards []rankcache.BoardID, places []int, stamps []rankcache.Stamp) error {
-	if len(places) == 0 {
-		return nil
-	}
-	torn := make([]rankcache.BoardID, len(places))
+	qs, as := make([]rankcache.Query, len(places)), make([]rankcache.Answer, len(places))
 	for i, place := range places {
-		torn[i] = boards[place]
+		qs[i].Board = boards[place]
 	}
-	return b.pages(ctx, "totals", torn, 0, func(i int, page rankcache.Page) { stamps[places[i]] = page.Stamp })
+	reader(b).readAll(ctx, "totals", qs, as)
+	errs := make([]error, len(places))
+	for i, place := range places {
+		stamps[place], errs[i] = as[i].Stamp, as[i].Err
+	}
+	return joinFew(errs)
 }
 
 // stampRead is how one board's stamp is read: state, members and state again. If the

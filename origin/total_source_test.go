@@ -25,17 +25,17 @@ func TestTotalSources(t *testing.T) {
 // checkSeq compares the seq that each method returns.
 func checkSeq(t *testing.T, b board, want uint64) {
 	t.Helper()
-	page, err := b.Page(t.Context(), b.id, 0, 1, rankcache.Descending)
-	must(t, err)
-	around, _, err := b.Around(t.Context(), b.id, "a", 0, rankcache.Descending)
-	must(t, err)
+	page := b.ask(rankcache.Query{Limit: 1})
+	must(t, page.Err)
+	around := b.ask(rankcache.Query{Members: []string{"a"}, Around: 1})
+	must(t, around.Err)
 	stamps, err := b.Stamps(t.Context(), []rankcache.BoardID{b.id})
 	must(t, err)
 	sample, err := b.Sample(t.Context(), b.id, []string{"a"}, 1)
 	must(t, err)
 	before, after, err := b.Scan(t.Context(), b.id, func([]rankcache.Entry) error { return nil })
 	must(t, err)
-	equal(t, b.pageReader.total.String(), []uint64{page.Seq, around.Seq, stamps[0].Seq, sample.Seq, before.Seq, after.Seq},
+	equal(t, b.reader.total.String(), []uint64{page.Seq, around.Seq, stamps[0].Seq, sample.Seq, before.Seq, after.Seq},
 		[]uint64{want, want, want, want, want, want})
 	equal(t, "members", []int{page.Members, around.Members, stamps[0].Members, sample.Members}, []int{5, 5, 5, 5})
 }
@@ -88,10 +88,10 @@ func TestClosed(t *testing.T) {
 	for life := wire.LifeOpen; life <= wire.LifeFinal; life++ {
 		meta.Life = life
 		must(t, b.client.Set(t.Context(), b.names().MetaKey(b.id), wire.AppendMeta(nil, &meta), 0).Err())
-		_, plain, err := b.Standings(t.Context(), b.id, []string{"a"}, rankcache.Descending)
-		must(t, err)
-		_, _, ranked, err := b.RankedStandings(t.Context(), rankcache.PageQuery{Board: b.id, Mode: rankcache.Competition}, []string{"a"})
-		must(t, err)
+		plain := b.ask(rankcache.Query{Members: []string{"a"}})
+		must(t, plain.Err)
+		ranked := b.ask(rankcache.Query{Mode: rankcache.Competition, Members: []string{"a"}})
+		must(t, ranked.Err)
 		want := life >= wire.LifeClosed
 		equal(t, fmt.Sprint("closed at life ", life), []bool{plain.Life >= rankcache.LifeClosed, ranked.Life >= rankcache.LifeClosed}, []bool{want, want})
 	}
@@ -101,23 +101,20 @@ func TestClosed(t *testing.T) {
 func (b board) reads() map[string]func(context.Context) (rankcache.State, error) {
 	return map[string]func(context.Context) (rankcache.State, error){
 		"page": func(ctx context.Context) (rankcache.State, error) {
-			page, err := b.Page(ctx, b.id, 0, 1, rankcache.Descending)
-			return page.State, err
+			a := b.ask(rankcache.Query{Limit: 1})
+			return a.State, a.Err
 		},
 		"standings": func(ctx context.Context) (rankcache.State, error) {
-			_, stamp, err := b.Standings(ctx, b.id, []string{"a"}, rankcache.Descending)
-			return stamp.State, err
+			a := b.ask(rankcache.Query{Members: []string{"a"}})
+			return a.State, a.Err
 		},
 		"around": func(ctx context.Context) (rankcache.State, error) {
-			page, _, err := b.Around(ctx, b.id, "a", 1, rankcache.Descending)
-			return page.State, err
+			a := b.ask(rankcache.Query{Members: []string{"a"}, Around: 3})
+			return a.State, a.Err
 		},
 		"tops": func(ctx context.Context) (rankcache.State, error) {
-			tops, err := b.Tops(ctx, []rankcache.BoardID{b.id}, 1)
-			if err != nil {
-				return rankcache.State{}, err
-			}
-			return tops[0].State, nil
+			a := b.tops([]rankcache.BoardID{b.id, b.id}, 1)[0]
+			return a.State, a.Err
 		},
 		"stamps": func(ctx context.Context) (rankcache.State, error) {
 			stamps, err := b.Stamps(ctx, []rankcache.BoardID{b.id})

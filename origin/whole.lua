@@ -1,35 +1,42 @@
--- A run of rows, and a member with its surroundings, with the board's members and meta,
--- all of one instant.
--- KEYS: board [, meta]. ARGV: ZREVRANGE or ZRANGE, first index, number of rows, ZREVRANK
--- or ZRANK, member ('': nobody), neighbours on each side (-1: none), and the command
--- with the bound that find the nearest better score ('': not wanted), and whether the members
--- with better scores are counted ('': no), and whether only the integer parts of scores
--- count ('': no).
+-- A run of rows, and members with what stands next to them, with the board's members and
+-- meta, all of one instant.
+-- KEYS: board [, meta]. ARGV: ZREVRANGE or ZRANGE, first index, number of rows, ZREVRANK or
+-- ZRANK, neighbours on each side (-1: none), the command that finds the nearest better score
+-- ('': not wanted), the best score there may be, whether the members with better scores are
+-- counted ('': no), whether only the integer parts of scores count ('': no), the members.
 
-local integers = ARGV[10] ~= ''
+local best, integers = ARGV[7], ARGV[9] ~= ''
 
--- ahead_of is for the first of the rows, which are members and scores in turn.
-local function ahead_of(rows)
-  return ARGV[9] ~= '' and rows[2] and ahead(KEYS[1], rows[2], ARGV[8], integers)
+-- ahead_of is for a row with that score.
+local function ahead_of(score)
+  return ARGV[8] ~= '' and score and ahead(KEYS[1], score, best, integers) or false
 end
 
-local rows = {}
-local count = tonumber(ARGV[3])
-if count > 0 then
-  rows = redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[2] + count - 1, 'WITHSCORES')
-end
-local rank = ARGV[5] ~= '' and redis.call(ARGV[4], KEYS[1], ARGV[5])
-local score, first, neighbours, better, own_ahead = false, 0, {}, {}, false
-if rank then
-  score = redis.call('ZSCORE', KEYS[1], ARGV[5])
-  local around = tonumber(ARGV[6])
+-- own returns rank, score, index of the first neighbour, neighbours, the row with the nearest
+-- better score, and the count ahead of the first neighbour or, without any, of the member.
+local function own(member)
+  local rank = redis.call(ARGV[4], KEYS[1], member)
+  if not rank then
+    return false
+  end
+  local score, around = redis.call('ZSCORE', KEYS[1], member), tonumber(ARGV[5])
+  local first, neighbours, better = 0, {}, {}
   if around >= 0 then
     first = math.max(0, rank - around)
     neighbours = redis.call(ARGV[1], KEYS[1], first, rank + around, 'WITHSCORES')
   end
-  if ARGV[7] ~= '' then
-    better = redis.call(ARGV[7], KEYS[1], bound(score, ARGV[8], integers), ARGV[8], 'WITHSCORES', 'LIMIT', 0, 1)
+  if ARGV[6] ~= '' then
+    better = redis.call(ARGV[6], KEYS[1], bound(score, best, integers), best, 'WITHSCORES', 'LIMIT', 0, 1)
   end
-  own_ahead = ahead_of(neighbours[2] and neighbours or {ARGV[5], score})
+  return {rank, score, first, neighbours, better, ahead_of(neighbours[2] or score)}
 end
-return {rows, rank, score, first, neighbours, better, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false, ahead_of(rows) or false, own_ahead or false}
+
+local rows, owns = {}, {}
+local count = tonumber(ARGV[3])
+if count > 0 then
+  rows = redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[2] + count - 1, 'WITHSCORES')
+end
+for i = 10, #ARGV do
+  owns[i - 9] = own(ARGV[i])
+end
+return {rows, ahead_of(rows[2]), owns, redis.call('ZCARD', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false}

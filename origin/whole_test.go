@@ -16,69 +16,74 @@ import (
 
 // viaWhole reads the rows and, as the surroundings of a, the same rows again.
 func (b board) viaWhole() (rankcache.Stamp, float64, float64, error) {
-	w := b.WholePages(context.Background(), []rankcache.PageQuery{{Board: b.id, Limit: 2, Member: "a", Around: 1}})[0]
-	stamp, _, _, err := scores(w.Page, w.Err)
+	a := b.ask(rankcache.Query{Limit: 2, Members: []string{"a"}, Around: 3})
+	stamp, _, _, err := scores(a)
 	if err != nil {
 		return stamp, 0, 0, err
 	}
-	return scores(rankcache.Page{Stamp: stamp, Entries: w.Own.Neighbours}, nil)
+	a.Entries = a.Own[0].Neighbours
+	return scores(a)
 }
 
-func TestWholePages(t *testing.T) {
+func TestWhole(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 917, abc...)
 	asc := []rankcache.Entry{abc[4], abc[3], abc[1], abc[2], abc[0]}
-	own := func(e rankcache.Entry, rank, first int, neighbours []rankcache.Entry, better ...float64) rankcache.Surroundings {
-		s := rankcache.Surroundings{Standing: rankcache.Standing{Member: e.Member, Score: e.Score, Rank: rank}, First: first, Neighbours: neighbours}
-		if s.HasBetter = len(better) > 0; s.HasBetter {
-			s.Better = better[0]
+	own := func(e rankcache.Entry, rank, first int, neighbours []rankcache.Entry, better ...float64) rankcache.Own {
+		o := rankcache.Own{Standing: rankcache.Standing{Member: e.Member, Score: e.Score, Rank: rank}, First: first, Neighbours: neighbours}
+		if o.HasBetter = len(better) > 0; o.HasBetter {
+			o.Better = better[0]
 		}
-		return s
+		return o
 	}
-	withAhead := func(s rankcache.Surroundings, members int) rankcache.Surroundings {
-		s.Ahead = rankcache.Ahead{Members: members, Scores: -1}
-		return s
+	withAhead := func(o rankcache.Own, members int) rankcache.Own {
+		o.Ahead = rankcache.Ahead{Members: members, Scores: -1}
+		return o
 	}
-	empty := []rankcache.Entry{}
+	empty, member := []rankcache.Entry{}, func(m ...string) []string { return m }
 	for _, c := range []struct {
 		name string
-		q    rankcache.PageQuery
+		q    rankcache.Query
 		rows []rankcache.Entry
-		own  rankcache.Surroundings
+		own  []rankcache.Own
 	}{
-		{"a tie", rankcache.PageQuery{Limit: 2, Member: "b", Around: 1, Gap: true}, desc[:2], own(desc[2], 3, 1, desc[1:4], 7.5)},
-		{"ascending", rankcache.PageQuery{Order: rankcache.Ascending, Start: 3, Limit: 9, Member: "b1", Around: 1, Gap: true}, asc[3:], own(asc[3], 4, 2, asc[2:], asc[1].Score)},
-		{"the first", rankcache.PageQuery{Limit: 9, Member: "a", Around: 0, Gap: true}, desc, own(desc[0], 1, 0, desc[:1])},
-		{"the last", rankcache.PageQuery{Start: 5, Limit: 1, Member: "d", Around: MaxAround}, empty, own(desc[4], 5, 0, desc)},
-		{"no neighbours", rankcache.PageQuery{Member: "d", Around: -1, Gap: true}, empty, own(desc[4], 5, 0, empty, desc[3].Score)},
-		{"absent", rankcache.PageQuery{Limit: 1, Member: "missing", Around: 4, Gap: true}, desc[:1], rankcache.Surroundings{Standing: rankcache.Standing{Member: "missing"}}},
-		{"nobody", rankcache.PageQuery{Limit: 1, Around: -1}, desc[:1], rankcache.Surroundings{}},
-		{"ahead of a tie", rankcache.PageQuery{Start: 2, Limit: 1, Member: "b", Around: -1, Percentile: true}, desc[2:3], withAhead(own(desc[2], 3, 0, empty), 1)},
-		{"ahead of neighbours, ascending", rankcache.PageQuery{Order: rankcache.Ascending, Start: 2, Limit: 9, Member: "b1", Around: 1, Mode: rankcache.Competition}, asc[2:], withAhead(own(asc[3], 4, 2, asc[2:]), 2)},
+		{"a tie", rankcache.Query{Limit: 2, Members: member("b"), Around: 3, Gap: true}, desc[:2], []rankcache.Own{own(desc[2], 3, 1, desc[1:4], 7.5)}},
+		{"ascending", rankcache.Query{Order: rankcache.Ascending, Start: 3, Limit: 9, Members: member("b1"), Around: 3, Gap: true}, asc[3:], []rankcache.Own{own(asc[3], 4, 2, asc[2:], asc[1].Score)}},
+		{"the first", rankcache.Query{Limit: 9, Members: member("a"), Around: 1, Gap: true}, desc, []rankcache.Own{own(desc[0], 1, 0, desc[:1])}},
+		{"the last", rankcache.Query{Start: 5, Limit: 1, Members: member("d"), Around: 2*MaxAround + 1}, empty, []rankcache.Own{own(desc[4], 5, 0, desc)}},
+		{"no neighbours", rankcache.Query{Members: member("d"), Gap: true}, empty, []rankcache.Own{own(desc[4], 5, 0, empty, desc[3].Score)}},
+		{"absent", rankcache.Query{Limit: 1, Members: member("missing"), Around: 9, Gap: true}, desc[:1], []rankcache.Own{{Standing: rankcache.Standing{Member: "missing"}}}},
+		{"several", rankcache.Query{Members: member("b", "missing", "a"), Around: 1}, empty, []rankcache.Own{own(desc[2], 3, 2, desc[2:3]), {Standing: rankcache.Standing{Member: "missing"}}, own(desc[0], 1, 0, desc[:1])}},
+		{"ahead of a tie", rankcache.Query{Start: 2, Limit: 1, Members: member("b"), Percentile: true}, desc[2:3], []rankcache.Own{withAhead(own(desc[2], 3, 0, empty), 1)}},
+		{"ahead of neighbours, ascending", rankcache.Query{Order: rankcache.Ascending, Start: 2, Limit: 9, Members: member("b1"), Around: 3, Mode: rankcache.Competition}, asc[2:], []rankcache.Own{withAhead(own(asc[3], 4, 2, asc[2:]), 2)}},
 	} {
-		c.q.Board = b.id
-		w := b.WholePages(t.Context(), []rankcache.PageQuery{c.q})[0]
-		must(t, w.Err)
-		equal(t, c.name+": rows", w.Entries, c.rows)
-		equal(t, c.name+": own", w.Own, c.own)
-		if c.q.Ranked() {
-			equal(t, c.name+": ahead of the rows", w.Ahead, c.own.Ahead)
+		a := b.ask(c.q)
+		must(t, a.Err)
+		for i := range c.own {
+			c.own[i].Stamp, c.own[i].Source = a.Stamp, rankcache.SourceRedis
 		}
-		equal(t, c.name+": page", []any{w.Start, w.Seq, w.Members}, []any{c.q.Start, uint64(917), 5})
+		equal(t, c.name+": rows", a.Entries, c.rows)
+		equal(t, c.name+": own", a.Own, c.own)
+		if c.q.Ranked() {
+			equal(t, c.name+": ahead of the rows", a.Ahead, c.own[0].Ahead)
+		}
+		equal(t, c.name+": page", []any{a.Start, a.Seq, a.Members}, []any{c.q.Start, uint64(917), 5})
 	}
 }
 
-// TestWholePagesFailOneByOne: a board that can't be read is the only one without an answer.
-func TestWholePagesFailOneByOne(t *testing.T) {
+// TestBoardsFailOneByOne: a board that can't be read is the only one without an answer.
+func TestBoardsFailOneByOne(t *testing.T) {
 	b, other := newBoard(t), newBoard(t)
 	b.fill(t, 917, abc...)
 	list, infinite := rankcache.BoardID(testkit.Name(t)), rankcache.BoardID(testkit.Name(t))
 	must(t, b.client.RPush(t.Context(), b.names().BoardKey(list), "x").Err())
 	must(t, b.client.ZAdd(t.Context(), b.names().BoardKey(infinite), redis.Z{Member: "a", Score: 1}, redis.Z{Member: "b", Score: math.Inf(1)}).Err())
-	answers := b.WholePages(t.Context(), []rankcache.PageQuery{
-		{Board: list, Limit: 1}, {Board: b.id, Limit: 1}, {Board: infinite, Member: "a", Gap: true}, {Board: other.id, Limit: 5, Member: "a"},
-		{Board: b.id, Limit: rankcache.MaxTop + 1}, {Board: b.id, Around: MaxAround + 1}, {Board: b.id, Around: -2}, {Board: b.id, Start: -1},
-	})
+	queries := []rankcache.Query{
+		{Board: list, Limit: 1}, {Board: b.id, Limit: 1}, {Board: infinite, Members: []string{"a"}, Gap: true}, {Board: other.id, Limit: 5, Members: []string{"a"}},
+		{Board: b.id, Limit: rankcache.MaxTop + 1}, {Board: b.id, Around: 2*MaxAround + 3}, {Board: b.id, Around: -3}, {Board: b.id, Start: -1},
+	}
+	answers := make([]rankcache.Answer, len(queries))
+	b.Read(t.Context(), queries, answers)
 	for i, want := range []string{"WRONGTYPE", "", "holds the score +Inf", "", "501 rows", "250 neighbours", "-2 neighbours", "rows from -1"} {
 		err := answers[i].Err
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -86,7 +91,7 @@ func TestWholePagesFailOneByOne(t *testing.T) {
 		}
 	}
 	equal(t, "rows", answers[1].Entries, desc[:1])
-	equal(t, "missing board", []any{len(answers[3].Entries), answers[3].Members, answers[3].Own.Rank}, []any{0, 0, 0})
+	equal(t, "missing board", []any{len(answers[3].Entries), answers[3].Members, answers[3].Own[0].Rank}, []any{0, 0, 0})
 }
 
 // pipelines counts those that are sent.
@@ -104,14 +109,18 @@ func (p *pipelines) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	}
 }
 
-// TestWholePagesAreOneRoundTrip, once Redis has the script.
-func TestWholePagesAreOneRoundTrip(t *testing.T) {
+// TestSeveralQueriesAreOneRoundTrip, once Redis has the script.
+func TestSeveralQueriesAreOneRoundTrip(t *testing.T) {
 	b := newBoard(t)
 	b.fill(t, 917, abc...)
-	queries := slices.Repeat([]rankcache.PageQuery{{Board: b.id, Limit: 50, Member: "a", Around: 1, Gap: true}}, 10)
-	must(t, b.WholePages(t.Context(), queries)[0].Err)
+	queries := slices.Repeat([]rankcache.Query{{Board: b.id, Limit: 50, Members: []string{"a"}, Around: 3, Gap: true}, {Board: b.id, Limit: 2}, {Board: b.id, Members: []string{"b", "c"}}}, 4)
+	answers := make([]rankcache.Answer, len(queries))
+	b.Read(t.Context(), queries, answers)
 	sent := new(pipelines)
 	b.client.AddHook(sent)
-	must(t, b.WholePages(t.Context(), queries)[9].Err)
+	b.Read(t.Context(), queries, answers)
 	equal(t, "pipelines", sent.n.Load(), int64(1))
+	for i := range answers {
+		must(t, answers[i].Err)
+	}
 }

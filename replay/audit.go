@@ -103,7 +103,8 @@ func (a *auditor) nextMembers() []string {
 		members = append(members, m)
 	}
 	// From the worst: of a board whose first rows are asked for, tops have as many.
-	for _, e := range a.replica.board.Page(a.cursor, auditRows, rankcache.Ascending).Entries {
+	next := rankcache.One(context.Background(), a.replica.board, rankcache.Query{Order: rankcache.Ascending, Start: a.cursor, Limit: auditRows})
+	for _, e := range next.Entries {
 		members = append(members, e.Member)
 	}
 	a.cursor += auditRows

@@ -143,7 +143,7 @@ func TestCorruptMemoryIsFound(t *testing.T) {
 		s.wrap = func(local *localboard.Board) replay.Board { wrong = &corrupt{Board: local}; return wrong }
 	})
 	s.waitOpen(b.id)
-	best := s.local(b.id).Top().Entries[0].Member
+	best := rowsOf(s.local(b.id), 1).Entries[0].Member
 	wrong.member.Store(&best)
 	s.waitClosed(b.id)
 	s.wantDifferences("memory")
@@ -335,7 +335,7 @@ func TestReadersSeeNoHalfBuiltBoard(t *testing.T) {
 			default:
 			}
 			if local := board(); local != nil {
-				p := local.Page(0, members+50, rankcache.Descending)
+				p := rowsOf(local, members+50)
 				if p.At.IsZero() { // emptied: the reader asks Redis
 					continue
 				}

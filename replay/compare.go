@@ -84,12 +84,12 @@ func (c *comparer) fetchMembers(ctx context.Context, members []string, random in
 
 // fetchRows reads limit rows from Redis, from start on.
 func (c *comparer) fetchRows(ctx context.Context, start, limit int) (*observation, error) {
-	p, err := c.origin.Page(ctx, c.replica.id, start, limit, rankcache.Descending)
-	o := &observation{Stamp: p.Stamp}
-	for i, e := range p.Entries {
+	a := rankcache.One(ctx, c.origin, rankcache.Query{Board: c.replica.id, Start: start, Limit: limit})
+	o := &observation{Stamp: a.Stamp}
+	for i, e := range a.Entries {
 		o.claims = append(o.claims, claim{e.Member, e.Score, true, start + i + 1})
 	}
-	return o, err
+	return o, a.Err
 }
 
 // verdict is the outcome of a comparison. Without agreement and difference, it
@@ -190,13 +190,13 @@ func (c *comparer) await(ctx context.Context, seq uint64, what need) (v verdict,
 // Ranks are read first and the progress last, so that every update that could have
 // played a part in the others is counted in it.
 func (c *comparer) differences(o *observation) (wrong []difference) {
-	standings, published := c.replica.board.Standings(nil, o.members(), rankcache.Descending)
+	published := rankcache.One(context.Background(), c.replica.board, rankcache.Query{Members: o.members()})
 	var ranks []int // of the claims whose score is right
 	for i := range o.claims {
 		switch kind, known := c.differs(&o.claims[i], o.Seq); {
 		case kind != "":
 			wrong = append(wrong, difference{kind: kind, claim: o.claims[i], seq: o.Seq})
-		case known && o.claims[i].rank > 0 && standings[i].Rank > 0:
+		case known && o.claims[i].rank > 0 && published.Err == nil && published.Own[i].Rank > 0:
 			ranks = append(ranks, i)
 		}
 	}
@@ -206,9 +206,9 @@ func (c *comparer) differences(o *observation) (wrong []difference) {
 		wrong = append(wrong, difference{kind: kindMembers, seq: o.Seq, why: fmt.Sprintf("%d members here, %d in Redis", p.Members, o.Members)})
 	}
 	for _, i := range ranks {
-		if claim := &o.claims[i]; published != nil && published.Seq >= o.Seq && abs(standings[i].Rank-claim.rank) > window {
+		if claim, rank := &o.claims[i], published.Own[i].Rank; published.Seq >= o.Seq && abs(rank-claim.rank) > window {
 			wrong = append(wrong, difference{kind: kindRank, claim: *claim, seq: o.Seq,
-				why: fmt.Sprintf("member %q has rank %d here, %d in Redis", claim.member, standings[i].Rank, claim.rank)})
+				why: fmt.Sprintf("member %q has rank %d here, %d in Redis", claim.member, rank, claim.rank)})
 		}
 	}
 	return wrong

@@ -300,7 +300,7 @@ func (s *sidecar) equal(id rankcache.BoardID) error {
 	if err != nil {
 		return err
 	}
-	page := b.Page(0, len(rows)+1, rankcache.Descending)
+	page := rowsOf(b, len(rows)+1)
 	if len(page.Entries) != len(rows) {
 		return fmt.Errorf("%d entries, Redis has %d", len(page.Entries), len(rows))
 	}
@@ -393,3 +393,8 @@ func (b *board) addPartitions(partitions int32) {
 }
 
 func TestMain(m *testing.M) { testkit.Main(m) }
+
+// rowsOf returns the first rows of a board.
+func rowsOf(b rankcache.Reader, limit int) rankcache.Answer {
+	return rankcache.One(context.Background(), b, rankcache.Query{Limit: limit})
+}

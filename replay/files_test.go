@@ -279,7 +279,7 @@ func TestStaleCopyWithoutRedisAndKafka(t *testing.T) {
 	if !ok {
 		t.Fatal("not readable")
 	}
-	if page := got.Page(0, 1000, rankcache.Descending); !slices.Equal(page.Entries, entries) || page.Seq != saved.Seq {
+	if page := rowsOf(got, 1000); !slices.Equal(page.Entries, entries) || page.Seq != saved.Seq {
 		t.Errorf("seq %d with %d entries, want the file's %d with %d", page.Seq, len(page.Entries), saved.Seq, len(entries))
 	}
 	if at := got.CurrentAt(); !at.Equal(saved.CurrentAt) {
@@ -325,7 +325,7 @@ func TestStaleCopyBecomesTheBoard(t *testing.T) {
 	s := e.start(ids(b), keptIn(kept))
 	s.waitState(b.id, rankcache.StateStale)
 	testkit.Eventually(t, timeout, func() error {
-		if got, ok := s.boards.Get(b.id); !ok || got.Top().Seq != b.seq {
+		if got, ok := s.boards.Get(b.id); !ok || rowsOf(got, 1).Seq != b.seq {
 			return fmt.Errorf("the rest of the log is not shown: %+v", s.status(b.id))
 		}
 		return nil

@@ -337,10 +337,9 @@ func (r *modelRedis) Sample(ctx context.Context, _ rankcache.BoardID, members []
 	return s, err
 }
 
-func (r *modelRedis) Page(ctx context.Context, _ rankcache.BoardID, start, limit int, _ rankcache.Direction) (p rankcache.Page, err error) {
+func (r *modelRedis) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
 	at := time.Now()
-	err = r.request(ctx, func() {
-		p = rankcache.Page{Stamp: r.stamp(at), Start: start}
+	err := r.request(ctx, func() {
 		var all []rankcache.Entry
 		for m, score := range r.now.set {
 			all = append(all, rankcache.Entry{Member: m, Score: score})
@@ -351,9 +350,16 @@ func (r *modelRedis) Page(ctx context.Context, _ rankcache.BoardID, start, limit
 			}
 			return strings.Compare(b.Member, a.Member)
 		})
-		p.Entries = all[min(start, len(all)):min(start+limit, len(all))]
+		for i := range qs {
+			as[i].Begin(&qs[i], rankcache.SourceRedis, r.stamp(at), at)
+			as[i].Entries = all[min(qs[i].Start, len(all)):min(qs[i].Start+qs[i].Limit, len(all))]
+		}
 	})
-	return p, err
+	for i := range as {
+		if err != nil {
+			as[i].Fail(err)
+		}
+	}
 }
 
 // Scan returns members that do not change once, as ZSCAN does.

@@ -293,7 +293,7 @@ func (w *modelEnv) look() {
 	if !ok {
 		return
 	}
-	page := b.Page(0, 1000, rankcache.Descending)
+	page := rankcache.One(context.Background(), b, rankcache.Query{Limit: 1000})
 	set, sum := make(map[string]float64), uint64(0)
 	for _, e := range page.Entries {
 		set[e.Member] = e.Score
@@ -552,7 +552,7 @@ func (w *modelEnv) equal() bool {
 	if !ok {
 		return false
 	}
-	page, set := b.Page(0, 1000, rankcache.Descending), make(map[string]float64)
+	page, set := rankcache.One(context.Background(), b, rankcache.Query{Limit: 1000}), make(map[string]float64)
 	for _, e := range page.Entries {
 		set[e.Member] = e.Score
 	}

@@ -99,7 +99,7 @@ func (s *sidecar) watch(id rankcache.BoardID) *watcher {
 			if !ok {
 				continue
 			}
-			page := b.Page(0, countedMembers+1, rankcache.Descending)
+			page := rowsOf(b, countedMembers+1)
 			if err := ofOneMoment(page); err != nil {
 				s.env.t.Error(err)
 				return
@@ -116,7 +116,7 @@ func (s *sidecar) watch(id rankcache.BoardID) *watcher {
 }
 
 // ofOneMoment compares a page of a counted board with its state at the page's seq.
-func ofOneMoment(page rankcache.Page) error {
+func ofOneMoment(page rankcache.Answer) error {
 	if page.Members != countedMembers || len(page.Entries) != countedMembers {
 		return fmt.Errorf("%d members and %d entries at seq %d", page.Members, len(page.Entries), page.Seq)
 	}

@@ -38,10 +38,7 @@ type Board interface {
 	// it may have been removed.
 	Score(member string) (score float64, memberSeq uint64, ok bool)
 	Publish()
-	// Page and Standings read the published view; Standings returns its head, too, nil if
-	// there is none.
-	Page(start, limit int, order rankcache.Direction) rankcache.Page
-	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, *rankcache.Top)
+	rankcache.Reader // of the published view
 	// MarkCurrent records that the board equalled Redis at t.
 	MarkCurrent(t time.Time)
 	CurrentAt() time.Time
@@ -69,8 +66,7 @@ type Origin interface {
 	// Sample returns the scores of the members and of random others, the total
 	// and the size, all of one instant.
 	Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (Sample, error)
-	// Page returns rows with the total and the size of the same instant.
-	Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error)
+	rankcache.Reader
 	// Scan gives the whole board to fn in pieces, which fn may keep, and returns the
 	// stamps read before the first and after the last.
 	Scan(ctx context.Context, board rankcache.BoardID, fn func([]rankcache.Entry) error) (before, after rankcache.Stamp, err error)

@@ -40,15 +40,16 @@ func (b *fakeBoard) CurrentAt() time.Time                    { return b.current 
 func (b *fakeBoard) Snapshot() (rankcache.Stamp, iter.Seq[[]rankcache.Entry]) {
 	return rankcache.Stamp{State: rankcache.State{Seq: b.have.Contiguous}, Members: b.have.Members}, nil
 }
-func (b *fakeBoard) Sum() uint64                                       { return 0 }
-func (b *fakeBoard) SetRun(run uint64)                                 { b.note("run %d", run) }
-func (b *fakeBoard) Prove(s rankcache.State) bool                      { b.note("prove %v", s); return b.proves }
-func (b *fakeBoard) Relax()                                            { b.note("relax") }
-func (b *fakeBoard) State() rankcache.State                            { return rankcache.State{Seq: b.have.Contiguous} }
-func (b *fakeBoard) SumAt(_, _ uint64) (uint64, bool)                  { return 0, false }
-func (b *fakeBoard) Page(int, int, rankcache.Direction) rankcache.Page { return rankcache.Page{} }
-func (b *fakeBoard) Standings(dst []rankcache.Standing, ms []string, _ rankcache.Direction) ([]rankcache.Standing, *rankcache.Top) {
-	return append(dst, make([]rankcache.Standing, len(ms))...), nil
+func (b *fakeBoard) Sum() uint64                      { return 0 }
+func (b *fakeBoard) SetRun(run uint64)                { b.note("run %d", run) }
+func (b *fakeBoard) Prove(s rankcache.State) bool     { b.note("prove %v", s); return b.proves }
+func (b *fakeBoard) Relax()                           { b.note("relax") }
+func (b *fakeBoard) State() rankcache.State           { return rankcache.State{Seq: b.have.Contiguous} }
+func (b *fakeBoard) SumAt(_, _ uint64) (uint64, bool) { return 0, false }
+func (b *fakeBoard) Read(_ context.Context, _ []rankcache.Query, as []rankcache.Answer) {
+	for i := range as {
+		as[i].Fail(rankcache.ErrNotKept)
+	}
 }
 func (b *fakeBoard) Create(rankcache.BoardID) Board { return b }
 func (b *fakeBoard) Prepare(context.Context, Board) {}

@@ -325,7 +325,7 @@ func TestEarlyUpdatesAreNotSeen(t *testing.T) {
 	s := e.start(ids(b))
 	s.waitOpen(b.id)
 	local, _ := s.boards.Get(b.id)
-	before := local.Page(0, 1000, rankcache.Descending)
+	before := rowsOf(local, 1000)
 	us := b.gifts(100, 20)
 	b.produce(us[1:]...)
 	testkit.Eventually(t, timeout, func() error {
@@ -341,13 +341,13 @@ func TestEarlyUpdatesAreNotSeen(t *testing.T) {
 		}
 		return nil
 	})
-	now := local.Page(0, 1000, rankcache.Descending)
+	now := rowsOf(local, 1000)
 	if now.Seq != before.Seq || gocmp.Diff(before.Entries, now.Entries) != "" {
 		t.Errorf("seq %d, was %d: %s", now.Seq, before.Seq, gocmp.Diff(before.Entries, now.Entries))
 	}
 	b.produce(us[0])
 	s.waitOpen(b.id)
-	if got := local.Top().Seq; got != 150 {
+	if got := rowsOf(local, 1).Seq; got != 150 {
 		t.Errorf("seq %d, want 150", got)
 	}
 	for _, e := range s.boards.noted() {

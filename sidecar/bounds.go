@@ -14,7 +14,7 @@ import (
 )
 
 // MaxWait is the longest that a read waits for the local copy, whatever its
-// [Query].Wait is.
+// [rankcache.Query].Wait is.
 const MaxWait = 5 * time.Second
 
 const (
@@ -28,7 +28,7 @@ const (
 	pollShare = 50 * time.Microsecond
 )
 
-// ErrNotReached reports that Redis itself has not counted up to [Query].MinSeq: it
+// ErrNotReached reports that Redis itself has not counted up to [rankcache.Query].MinSeq: it
 // lost writes, keeps no seq of the board, or was never at that number.
 var ErrNotReached = errors.New("board has not reached the seq")
 
@@ -48,75 +48,63 @@ func (e *NotReachedError) Error() string {
 // Is reports whether target is [ErrNotReached].
 func (e *NotReachedError) Is(target error) bool { return target == ErrNotReached }
 
-// holds reports whether the place answers rows or, with limit 0, standings
-// without asking Redis.
-func (at *place) holds(start, limit int, q *Query) bool {
-	return at.tier == TierLocal || limit > 0 && at.top != nil && covers(at.top, start, limit, q.Order)
-}
-
-// judge returns whether the copy at the place may answer q, and the state that differs if
-// one is lost. The age is read first: a copy that is published in between is only newer.
-// A copy that is too old by its age decides nothing.
-func (at *place) judge(q *Query) (verdict, rankcache.State) {
-	currentAt := at.hotAt
-	if at.tier == TierLocal {
-		currentAt = at.board.CurrentAt()
-		if at.top = at.board.Top(); at.top == nil {
-			return behind, rankcache.State{}
-		}
+// readBounded is readHere for a query with bounds: a copy that does not meet them, and does not
+// so within Wait, counts as missing. The error is [ErrWriteLost] if a local copy has been
+// through another state than MinState.
+func (r *Reader) readBounded(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) bool {
+	q, a := &qs[0], &as[0]
+	board := r.readCopy(ctx, qs, as, !q.Uncounted)
+	if a.Err != nil && !errors.Is(a.Err, rankcache.ErrRankMode) {
+		return settled(q, a)
 	}
-	switch {
-	case !q.fresh(at.top.Seq, currentAt):
-		return behind, at.top.State
-	case at.tier == TierLocal:
-		return q.compareLocal(at.board, at.top.State)
-	}
-	return min(q.compare(at.top.State), unknown), at.top.State // Redis may be further than its page
-}
-
-// resolveBounds returns where a bounded q is read: limit rows from start, or standings if
-// limit is 0. That is the place at if it has a copy that is fresh enough, or becomes so
-// within q.Wait, and otherwise Redis. A place without a copy is returned as it is. The
-// error is [ErrWriteLost], if a local copy has been through another state than MinState.
-func (w *waits) resolveBounds(ctx context.Context, p *places, q *Query, at place, start, limit int) (place, error) {
-	if !at.holds(start, limit, q) {
-		return at, nil
-	}
-	by, form := answeredCopy, at.form
-	v, have := at.judge(q)
-	if v == behind && q.Wait > 0 && w.enter() {
-		defer w.leave()
-		by = answeredWaited
-		at, v, have = w.await(ctx, p, q, start, limit)
+	by, v := answeredCopy, judge(q, a, board)
+	if v == behind && q.Wait > 0 && r.waits.enter() {
+		by, v = answeredWaited, r.await(ctx, qs, as)
+		r.waits.leave()
 	}
 	switch v {
-	case enough:
-		w.answered(by)
-		return at, nil
-	case lost:
-		w.answered(by)
-		return at, &WriteLostError{q.MinState, have, SourceLocal}
+	case enough, lost:
+		r.waits.answered(by)
+		return settled(q, a)
 	}
-	w.answered(answeredRedis)
-	return place{tier: TierRedis, form: form}, nil
+	r.waits.answered(answeredRedis)
+	a.Fail(rankcache.ErrNotKept)
+	return settled(q, a)
 }
 
-// await polls the copy while it is behind q. The verdict is unknown when q.Wait is over or
-// there is no copy any more.
-func (w *waits) await(ctx context.Context, p *places, q *Query, start, limit int) (place, verdict, rankcache.State) {
-	for end := time.Now().Add(min(q.Wait, MaxWait)); ; {
+// await reads the copy again and again while it is behind q. The verdict is unknown when Wait is
+// over or there is no copy any more.
+func (r *Reader) await(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) verdict {
+	for end := time.Now().Add(min(qs[0].Wait, MaxWait)); ; {
 		left := time.Until(end)
-		if left <= 0 || !w.pause(ctx, left) {
-			return place{}, unknown, rankcache.State{}
+		if left <= 0 || !r.waits.pause(ctx, left) {
+			return unknown
 		}
-		var at place
-		if p.find(q, false, &at) != nil || !at.holds(start, limit, q) {
-			return place{}, unknown, rankcache.State{}
+		board := r.readCopy(ctx, qs, as, false)
+		if as[0].Err != nil {
+			return unknown
 		}
-		if v, have := at.judge(q); v != behind {
-			return at, v, have
+		if v := judge(&qs[0], &as[0], board); v != behind {
+			return v
 		}
 	}
+}
+
+// judge returns whether the answer of a copy meets the bounds of q, and makes it an error if its
+// board has been through another state. board is nil for a hot page: Redis may be further than
+// that. A copy that is too old by its age decides nothing.
+func judge(q *rankcache.Query, a *rankcache.Answer, board Board) verdict {
+	if a.Seq < q.MinSeq || q.MaxAge != 0 && time.Since(a.CurrentAt) > q.MaxAge {
+		return behind
+	}
+	if board == nil {
+		return min(compare(&q.MinState, a.State), unknown)
+	}
+	v, have := compareLocal(&q.MinState, board, a.State)
+	if v == lost {
+		a.Fail(&WriteLostError{q.MinState, have, rankcache.SourceLocal})
+	}
+	return v
 }
 
 // Sources of a bounded read's answer.

@@ -3,14 +3,13 @@ package sidecar
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // TestBoundsChoose has for each bound whether the copy answers or Redis, which is at
@@ -18,23 +17,23 @@ import (
 func TestBoundsChoose(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		q      Query
+		q      rankcache.Query
 		age    time.Duration // of the copies
 		limit  int
-		source Source
+		source rankcache.Source
 	}{
-		{"no bounds", Query{Board: "local"}, time.Hour, 10, SourceLocal},
-		{"young enough", Query{Board: "local", MaxAge: time.Second}, time.Second, 10, SourceLocal},
-		{"too old", Query{Board: "local", MaxAge: time.Second}, time.Second + 1, 10, SourceRedis},
-		{"seq reached", Query{Board: "local", MinSeq: 917}, time.Hour, 10, SourceLocal},
-		{"seq not reached", Query{Board: "local", MinSeq: 918}, 0, 10, SourceRedis},
-		{"seq reached but too old", Query{Board: "local", MinSeq: 917, MaxAge: 1}, time.Second, 10, SourceRedis},
-		{"behind the head", Query{Board: "local", MinSeq: 917}, 0, 500, SourceLocal},
-		{"hot, reached", Query{Board: "hot", MinSeq: 33, MaxAge: time.Second}, time.Second, 10, SourceHot},
-		{"hot, not reached", Query{Board: "hot", MinSeq: 34}, 0, 10, SourceRedis},
-		{"hot, too old", Query{Board: "hot", MaxAge: time.Second}, time.Minute, 10, SourceRedis},
-		{"beyond the hot page", Query{Board: "hot", MaxAge: time.Second, Wait: time.Second}, time.Minute, 101, SourceRedis},
-		{"small", Query{Board: "any", MinSeq: 1000, MaxAge: 1, Wait: time.Second}, 0, 10, SourceRedis},
+		{"no bounds", rankcache.Query{Board: "local"}, time.Hour, 10, rankcache.SourceLocal},
+		{"young enough", rankcache.Query{Board: "local", MaxAge: time.Second}, time.Second, 10, rankcache.SourceLocal},
+		{"too old", rankcache.Query{Board: "local", MaxAge: time.Second}, time.Second + 1, 10, rankcache.SourceRedis},
+		{"seq reached", rankcache.Query{Board: "local", MinSeq: 917}, time.Hour, 10, rankcache.SourceLocal},
+		{"seq not reached", rankcache.Query{Board: "local", MinSeq: 918}, 0, 10, rankcache.SourceRedis},
+		{"seq reached but too old", rankcache.Query{Board: "local", MinSeq: 917, MaxAge: 1}, time.Second, 10, rankcache.SourceRedis},
+		{"behind the head", rankcache.Query{Board: "local", MinSeq: 917}, 0, 500, rankcache.SourceLocal},
+		{"hot, reached", rankcache.Query{Board: "hot", MinSeq: 33, MaxAge: time.Second}, time.Second, 10, rankcache.SourceHot},
+		{"hot, not reached", rankcache.Query{Board: "hot", MinSeq: 34}, 0, 10, rankcache.SourceRedis},
+		{"hot, too old", rankcache.Query{Board: "hot", MaxAge: time.Second}, time.Minute, 10, rankcache.SourceRedis},
+		{"beyond the hot page", rankcache.Query{Board: "hot", MaxAge: time.Second, Wait: time.Second}, time.Minute, 101, rankcache.SourceRedis},
+		{"small", rankcache.Query{Board: "any", MinSeq: 1000, MaxAge: 1, Wait: time.Second}, 0, 10, rankcache.SourceRedis},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,16 +42,16 @@ func TestBoundsChoose(t *testing.T) {
 				env.Local.At = began.Add(-c.age)
 				env.Hot.At = began.Add(-c.age)
 				r := env.reader()
-				a, err := r.Top(context.Background(), c.q, c.limit)
-				if err != nil || a.Source != c.source || a.Seq < c.q.MinSeq {
-					t.Errorf("page: %v at seq %d, %v; want %v", a.Source, a.Seq, err, c.source)
+				a := top(context.Background(), r, c.q, c.limit)
+				if a.Err != nil || a.Source != c.source || a.Seq < c.q.MinSeq {
+					t.Errorf("page: %v at seq %d, %v; want %v", a.Source, a.Seq, a.Err, c.source)
 				}
-				if c.source == SourceHot {
-					c.source = SourceRedis // standings are not in a page
+				if c.source == rankcache.SourceHot {
+					c.source = rankcache.SourceRedis // standings are not in a page
 				}
-				s, err := r.Standings(context.Background(), c.q, nil, []string{fixture.Member(1)})
-				if err != nil || s.Source != c.source || s.Seq < c.q.MinSeq && c.q.Board != "hot" {
-					t.Errorf("standing: %v at seq %d, %v; want %v", s.Source, s.Seq, err, c.source)
+				s := of(context.Background(), r, c.q, 0, fixture.Member(1))
+				if s.Err != nil || s.Source != c.source || s.Seq < c.q.MinSeq && c.q.Board != "hot" {
+					t.Errorf("standing: %v at seq %d, %v; want %v", s.Source, s.Seq, s.Err, c.source)
 				}
 				if time.Since(began) != 0 {
 					t.Errorf("waited %v where there is nothing to wait for", time.Since(began))
@@ -68,18 +67,18 @@ func TestWaitForCopy(t *testing.T) {
 		env, began := newEnv(), time.Now()
 		r := env.reader()
 		time.AfterFunc(30*time.Millisecond, func() { env.Local.Publish(918) })
-		q := Query{Board: "local", MinSeq: 918, Wait: time.Second}
+		q := rankcache.Query{Board: "local", MinSeq: 918, Wait: time.Second}
 		var done sync.WaitGroup
 		done.Go(func() {
-			a, err := r.Top(context.Background(), q, 50)
-			if err != nil || a.Source != SourceLocal || a.Seq != 918 || a.Entries[0].Score != fixture.ScoreAt(918, env.Local.N, 0) {
-				t.Errorf("page: %v at seq %d, %v", a.Source, a.Seq, err)
+			a := top(context.Background(), r, q, 50)
+			if a.Err != nil || a.Source != rankcache.SourceLocal || a.Seq != 918 || a.Entries[0].Score != fixture.ScoreAt(918, env.Local.N, 0) {
+				t.Errorf("page: %v at seq %d, %v", a.Source, a.Seq, a.Err)
 			}
 		})
 		done.Go(func() {
-			a, rank, err := r.Around(context.Background(), q, fixture.Member(3), 1)
-			if err != nil || a.Source != SourceLocal || a.Seq != 918 || rank != 4 {
-				t.Errorf("around: %v at seq %d, %v", a.Source, a.Seq, err)
+			a := of(context.Background(), r, q, 3, fixture.Member(3))
+			if a.Err != nil || a.Source != rankcache.SourceLocal || a.Seq != 918 || a.Own[0].Rank != 4 {
+				t.Errorf("around: %v at seq %d, %v", a.Source, a.Seq, a.Err)
 			}
 		})
 		done.Wait()
@@ -101,7 +100,7 @@ func TestWaitEnds(t *testing.T) {
 		ask := func(ctx context.Context, wait, took time.Duration) error {
 			t.Helper()
 			began := time.Now()
-			_, err := r.Top(ctx, Query{Board: "local", MinSeq: 918, Wait: wait}, 50)
+			err := top(ctx, r, rankcache.Query{Board: "local", MinSeq: 918, Wait: wait}, 50).Err
 			if time.Since(began) != took {
 				t.Errorf("waited %v, want %v", time.Since(began), took)
 			}
@@ -138,9 +137,9 @@ func TestCopyVanishesWhileWaiting(t *testing.T) {
 		env, began := newEnv(), time.Now()
 		env.Origin.Seq.Store(918)
 		time.AfterFunc(10*time.Millisecond, func() { env.Local.Head.Store(nil) })
-		a, err := env.reader().Top(t.Context(), Query{Board: "local", MinSeq: 918, Wait: time.Second}, 50)
-		if err != nil || a.Source != SourceRedis || time.Since(began) > 20*time.Millisecond {
-			t.Errorf("%v, %v after %v", a.Source, err, time.Since(began))
+		a := top(t.Context(), env.reader(), rankcache.Query{Board: "local", MinSeq: 918, Wait: time.Second}, 50)
+		if a.Err != nil || a.Source != rankcache.SourceRedis || time.Since(began) > 20*time.Millisecond {
+			t.Errorf("%v, %v after %v", a.Source, a.Err, time.Since(began))
 		}
 	})
 }
@@ -151,26 +150,12 @@ type slowOrigin struct {
 	takes time.Duration
 }
 
-func (o *slowOrigin) Page(_ context.Context, _ rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error) {
-	p := o.look().Page(start, limit, order)
-	p.At = time.Now()
-	time.Sleep(o.takes)
-	return p, nil
-}
-
-func (o *slowOrigin) Around(_ context.Context, _ rankcache.BoardID, m string, n int, order rankcache.Direction) (rankcache.Page, int, error) {
-	p, rank, ok := o.look().Around(m, n, order)
-	p.At = time.Now()
-	time.Sleep(o.takes)
-	if !ok {
-		return p, 0, fmt.Errorf("%.20q: %w", m, rankcache.ErrUnknownMember)
-	}
-	return p, rank, nil
-}
-
-func (o *slowOrigin) look() *fixture.Board {
+func (o *slowOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
 	o.Calls.Add(1)
-	return fixture.NewBoard("", int(o.N.Load()), o.Seq.Load())
+	board := fixture.NewBoard("", int(o.N.Load()), o.Seq.Load())
+	board.Head.Load().PublishedAt = time.Now()
+	board.Read(ctx, qs, as)
+	time.Sleep(o.takes)
 }
 
 func slowReader(env *testEnv) *Reader {
@@ -192,16 +177,16 @@ func TestOlderFlightIsNotEnough(t *testing.T) {
 		r := slowReader(env)
 		var done sync.WaitGroup
 		done.Go(func() {
-			if a, err := r.Top(t.Context(), Query{Board: "any"}, 10); err != nil || a.Seq != 12 {
-				t.Errorf("a read before the write: seq %d, %v", a.Seq, err)
+			if a := top(t.Context(), r, rankcache.Query{Board: "any"}, 10); a.Err != nil || a.Seq != 12 {
+				t.Errorf("a read before the write: seq %d, %v", a.Seq, a.Err)
 			}
 		})
 		time.Sleep(50 * time.Millisecond)
 		env.Origin.Seq.Store(13)
 		for range 1000 {
 			done.Go(func() {
-				if a, err := r.Top(t.Context(), Query{Board: "any", MinSeq: 13}, 10); err != nil || a.Seq != 13 {
-					t.Errorf("a read after the write: seq %d, %v", a.Seq, err)
+				if a := top(t.Context(), r, rankcache.Query{Board: "any", MinSeq: 13}, 10); a.Err != nil || a.Seq != 13 {
+					t.Errorf("a read after the write: seq %d, %v", a.Seq, a.Err)
 				}
 			})
 		}
@@ -221,24 +206,22 @@ func TestOlderFlightKnowsNoMember(t *testing.T) {
 		r := slowReader(env)
 		var done sync.WaitGroup
 		done.Go(func() {
-			if _, _, err := r.Around(t.Context(), Query{Board: "any"}, fixture.Member(3), 1); !errors.Is(err, rankcache.ErrUnknownMember) {
-				t.Errorf("a read before the write: %v", err)
+			if a := of(t.Context(), r, rankcache.Query{Board: "any"}, 3, fixture.Member(3)); a.Err != nil || a.Own[0].Rank != 0 {
+				t.Errorf("a read before the write: %+v", a)
 			}
 		})
 		time.Sleep(50 * time.Millisecond)
 		env.Origin.N.Store(4)
 		env.Origin.Seq.Store(13)
-		_, rank, err := r.Around(t.Context(), Query{Board: "any", MinSeq: 13}, fixture.Member(3), 1)
-		if err != nil || rank != 4 {
-			t.Errorf("a read after the write: rank %d, %v", rank, err)
+		a := of(t.Context(), r, rankcache.Query{Board: "any", MinSeq: 13}, 3, fixture.Member(3))
+		if a.Err != nil || a.Own[0].Rank != 4 {
+			t.Errorf("a read after the write: %+v", a)
 		}
-		_, _, err = r.Around(t.Context(), Query{Board: "any", MinSeq: 13}, "nobody", 1)
-		if !errors.Is(err, rankcache.ErrUnknownMember) {
-			t.Errorf("a member that is absent: %v", err)
+		if a := of(t.Context(), r, rankcache.Query{Board: "any", MinSeq: 13}, 3, "nobody"); a.Err != nil || a.Own[0].Rank != 0 {
+			t.Errorf("a member that is absent: %+v", a)
 		}
-		_, _, err = r.Around(t.Context(), Query{Board: "any", MinSeq: 14}, "nobody", 1)
-		if !errors.Is(err, ErrNotReached) {
-			t.Errorf("a member that may be there at a later seq: %v", err)
+		if a := of(t.Context(), r, rankcache.Query{Board: "any", MinSeq: 14}, 3, "nobody"); !errors.Is(a.Err, ErrNotReached) {
+			t.Errorf("a member that may be there at a later seq: %v", a.Err)
 		}
 		done.Wait()
 	})
@@ -254,9 +237,9 @@ func TestMaxAgeSharesFlights(t *testing.T) {
 		read := func(age, takes time.Duration) {
 			done.Go(func() {
 				came := time.Now()
-				a, err := r.Top(t.Context(), Query{Board: "any", MaxAge: age}, 10)
-				if err != nil || came.Sub(a.At) > age || time.Since(came) != takes {
-					t.Errorf("max age %v: age %v after %v, %v", age, came.Sub(a.At), time.Since(came), err)
+				a := top(t.Context(), r, rankcache.Query{Board: "any", MaxAge: age}, 10)
+				if a.Err != nil || came.Sub(a.At) > age || time.Since(came) != takes {
+					t.Errorf("max age %v: age %v after %v, %v", age, came.Sub(a.At), time.Since(came), a.Err)
 				}
 			})
 		}
@@ -270,27 +253,4 @@ func TestMaxAgeSharesFlights(t *testing.T) {
 			t.Errorf("%d calls to Redis, want 2", n)
 		}
 	})
-}
-
-// rewound is a board that began anew after it was found fresh enough.
-type rewound struct{ *fixture.Board }
-
-func (b rewound) Top() *rankcache.Top { return fixture.NewTop("local", b.N, 10, 5000) }
-
-func TestCopyBeginsAnew(t *testing.T) {
-	env := newEnv()
-	env.Origin.Seq.Store(6000)
-	cfg := env.config()
-	cfg.Boards = fixture.Boards[Board]{"local": rewound{env.Local}}
-	r := readerOf(t, cfg)
-	q := Query{Board: "local", MinSeq: 918}
-	if a, err := r.Page(t.Context(), &q, 400, 50); err != nil || a.Source != SourceRedis {
-		t.Errorf("page: %v at %d, %v", a.Source, a.Seq, err)
-	}
-	if s, err := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)}); err != nil || s.Source != SourceRedis {
-		t.Errorf("standing: %v at %d, %v", s.Source, s.Seq, err)
-	}
-	if a, _, err := r.Around(t.Context(), q, fixture.Member(1), 1); err != nil || a.Source != SourceRedis {
-		t.Errorf("around: %v at %d, %v", a.Source, a.Seq, err)
-	}
 }

@@ -2,12 +2,13 @@ package sidecar
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"rankcache"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/rooms"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // TestBypassedBoardsAreReadFromRedis asks for everything that a copy answers, before, while
@@ -20,16 +21,16 @@ func TestBypassedBoardsAreReadFromRedis(t *testing.T) {
 	r := readerOf(t, cfg)
 	for _, c := range []struct {
 		bypassed   []rooms.Bypass
-		local, hot Source
+		local, hot rankcache.Source
 	}{
-		{nil, SourceLocal, SourceHot},
-		{[]rooms.Bypass{{Board: "local"}}, SourceRedis, SourceHot},
-		{[]rooms.Bypass{{Board: "hot"}}, SourceLocal, SourceRedis},
-		{[]rooms.Bypass{{All: true}}, SourceRedis, SourceRedis},
-		{nil, SourceLocal, SourceHot},
+		{nil, rankcache.SourceLocal, rankcache.SourceHot},
+		{[]rooms.Bypass{{Board: "local"}}, rankcache.SourceRedis, rankcache.SourceHot},
+		{[]rooms.Bypass{{Board: "hot"}}, rankcache.SourceLocal, rankcache.SourceRedis},
+		{[]rooms.Bypass{{All: true}}, rankcache.SourceRedis, rankcache.SourceRedis},
+		{nil, rankcache.SourceLocal, rankcache.SourceHot},
 	} {
 		tiers = tiers.Bypassing(c.bypassed)
-		for board, want := range map[rankcache.BoardID]Source{"local": c.local, "hot": c.hot} {
+		for board, want := range map[rankcache.BoardID]rankcache.Source{"local": c.local, "hot": c.hot} {
 			for what, got := range sourcesOf(t, r, board) {
 				if got != want {
 					t.Errorf("bypassed %v: %s of %s is from %v, want %v", c.bypassed, what, board, got, want)
@@ -43,45 +44,27 @@ func TestBypassedBoardsAreReadFromRedis(t *testing.T) {
 }
 
 // sourcesOf returns what answers reads of the board that a copy of either kind answers.
-func sourcesOf(t *testing.T, r *Reader, board rankcache.BoardID) map[string]Source {
+func sourcesOf(t *testing.T, r *Reader, board rankcache.BoardID) map[string]rankcache.Source {
 	t.Helper()
-	ctx, got := context.Background(), map[string]Source{}
-	q := Query{Board: board}
-	page, err := r.Top(ctx, q, 50)
-	if err != nil {
-		t.Fatal(err)
+	ctx, got := context.Background(), map[string]rankcache.Source{}
+	source := func(what string, change func(*rankcache.Query)) {
+		q := rankcache.Query{Board: board, Limit: 50}
+		change(&q)
+		switch a := rankcache.One(ctx, r, q); {
+		case a.Err == nil:
+			got[what] = a.Source
+		case errors.Is(a.Err, rankcache.ErrNotKept):
+			got[what] = rankcache.SourceRedis
+		default:
+			t.Fatal(a.Err)
+		}
 	}
-	got["top"] = page.Source
-	kept, err := r.Copy(&q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got["copy"] = kept.Source
-	got["peek"] = SourceRedis
-	if a, ok := r.Peek(&q, 0, 50); ok {
-		got["peek"] = a.Source
-	}
-	got["peek into"] = SourceRedis
-	if a, ok := r.PeekInto(new([]rankcache.Entry), &q, 50); ok {
-		got["peek into"] = a.Source
-	}
-	got["current at"], _ = r.CurrentAt(&q)
+	source("top", func(*rankcache.Query) {})
+	source("copies only", func(q *rankcache.Query) { q.CopiesOnly = true })
+	source("bounded top", func(q *rankcache.Query) { q.MaxAge = 100 * 365 * 24 * time.Hour })
 	if r.Tiers().Mode(board, "") == rooms.ModeSuperHot {
-		rows, err := r.Standings(ctx, q, nil, []string{fixture.Member(1)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got["standings"] = rows.Source
-		near, _, err := r.Around(ctx, q, fixture.Member(1), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got["around"] = near.Source
-		q.MaxAge = 100 * 365 * 24 * time.Hour
-		if page, err = r.Top(ctx, q, 50); err != nil {
-			t.Fatal(err)
-		}
-		got["bounded top"] = page.Source
+		source("standings", func(q *rankcache.Query) { q.Limit, q.Members = 0, []string{fixture.Member(1)} })
+		source("around", func(q *rankcache.Query) { q.Limit, q.Members, q.Around = 0, []string{fixture.Member(1)}, 5 })
 	}
 	return got
 }
@@ -90,7 +73,7 @@ func TestABypassedBoardStaysBlocked(t *testing.T) {
 	cfg := newEnv().config()
 	tiers := cfg.Tiers().Bypassing([]rooms.Bypass{{All: true}})
 	cfg.Tiers = func() *rooms.Tiers { return tiers }
-	if got := readerOf(t, cfg).Tier(&Query{Board: "shut"}); got != TierBlocked {
+	if got := readerOf(t, cfg).Tier("shut", ""); got != TierBlocked {
 		t.Errorf("tier %v", got)
 	}
 }

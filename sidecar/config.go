@@ -3,38 +3,15 @@ package sidecar
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"rankcache"
 	"rankcache/rooms"
 )
 
-// Board is one open local board. All methods may be called concurrently and
-// must not keep the strings that they are given. An answer without a time (At) means that
-// the board was emptied meanwhile: it is read from Redis then.
+// Board is one open local board. Its methods may be called concurrently.
 type Board interface {
-	// Top returns the published head, best first, nil before the first one.
-	Top() *rankcache.Top
-	// Page returns up to limit rows from the 0-based start, none past the end.
-	Page(start, limit int, order rankcache.Direction) rankcache.Page
-	// AppendPage is Page with the rows appended to dst, for a page that is read once.
-	AppendPage(dst []rankcache.Entry, start, limit int, order rankcache.Direction) rankcache.Page
-	// Stamp is the head without rows; its time is zero before the first one.
-	Stamp() rankcache.Stamp
-	// Standings appends one row per member to dst, all of one moment, and returns the head
-	// of that moment; nil: the board was emptied.
-	Standings(dst []rankcache.Standing, members []string, order rankcache.Direction) ([]rankcache.Standing, *rankcache.Top)
-	// RankedStandings is Standings in the direction of q, with what is ahead of each member.
-	RankedStandings(q rankcache.PageQuery, dst []rankcache.Standing, members []string) ([]rankcache.Standing, []rankcache.Ahead, rankcache.Stamp)
-	// Around returns the member's row with up to n neighbours on either side,
-	// and its rank; false, and a page that has a stamp only, when it is not on the
-	// board.
-	Around(member string, n int, order rankcache.Direction) (rankcache.Page, int, bool)
-	// WholePage answers the query, all of one moment, and returns the head of that
-	// moment. The query's board is not looked at.
-	WholePage(q rankcache.PageQuery) (rankcache.WholePage, *rankcache.Top)
-	// CurrentAt is when the copy was last known to equal Redis.
-	CurrentAt() time.Time
+	// Read answers [rankcache.ErrNotKept] if the board was emptied since it was found.
+	rankcache.Reader
 	// SumAt returns the checksum that the copy had at a recent seq of a run; unknown
 	// if that seq is too long ago, not reached, or of another run.
 	SumAt(run, seq uint64) (sum uint64, known bool)
@@ -48,9 +25,8 @@ type Boards interface {
 // Hot keeps the top pages of hot boards fresh. It must not keep the ids that it
 // is given: they may be the memory of a request.
 type Hot interface {
-	// Top returns the refreshed head of the board and when it was last known to
-	// equal Redis; false when there is none that may be served.
-	Top(rankcache.BoardID) (top *rankcache.Top, currentAt time.Time, ok bool)
+	// Read answers what the refreshed pages have, as [rankcache.Top.Answer] does.
+	rankcache.Reader
 	// Count counts a read, of any source.
 	Count(rankcache.BoardID)
 }
@@ -78,10 +54,11 @@ type Config struct {
 	Boards   Boards   // nil: no super-hot tier
 	Hot      Hot      // nil: no hot tier
 	Profiles Profiles // nil: answers carry no profiles
-	Origin   Origin
+	// Origin is Redis. Errors that wrap [rankcache.ErrUnavailable] tell that it is away.
+	Origin rankcache.Reader
 	// Ledger answers what Origin leaves unanswered; nil: nothing does. Its answers are as old
 	// as the time in their stamp.
-	Ledger Origin
+	Ledger rankcache.Reader
 	Limits OriginLimits
 	Log    *slog.Logger // of faults while asking the origin; nil: they are only counted
 }

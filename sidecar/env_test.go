@@ -1,9 +1,12 @@
 package sidecar
 
 import (
+	"context"
 	"testing"
 
-	"rankcache/sidecar/internal/fixture"
+	"rankcache"
+
+	"rankcache/internal/testkit/fixture"
 )
 
 // testEnv is everything that a reader reads from.
@@ -34,4 +37,16 @@ func readerOf(t testing.TB, cfg Config) *Reader {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// top reads the first rows.
+func top(ctx context.Context, r *Reader, q rankcache.Query, limit int) rankcache.Answer {
+	q.Limit = limit
+	return rankcache.One(ctx, r, q)
+}
+
+// of reads members; around is how many rows around each.
+func of(ctx context.Context, r *Reader, q rankcache.Query, around int, members ...string) rankcache.Answer {
+	q.Members, q.Around = members, around
+	return rankcache.One(ctx, r, q)
 }

@@ -21,7 +21,7 @@ func (b openBoards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
 }
 
 // noOrigin stands where Redis would be; nothing here asks it.
-type noOrigin struct{ sidecar.Origin }
+type noOrigin struct{ rankcache.Reader }
 
 // A Go program reads boards by package call: no HTTP, no encoding, and for an
 // open super-hot board no allocation.
@@ -49,21 +49,16 @@ func ExampleReader() {
 		log.Fatal(err)
 	}
 
-	ctx, query := context.Background(), sidecar.Query{Board: "1_2_3"}
-	top, err := reader.Top(ctx, query, 2)
-	if err != nil {
-		log.Fatal(err)
+	a := rankcache.One(context.Background(), reader, rankcache.Query{Board: "1_2_3", Limit: 2, Members: []string{"ann", "zoe"}})
+	if a.Err != nil {
+		log.Fatal(a.Err)
 	}
-	fmt.Printf("%s at seq %d, %d members\n", top.Source, top.Seq, top.Members)
-	for i, e := range top.Entries {
-		fmt.Println(top.Start+i+1, e.Member, top.Form.Shown(e.Score))
+	fmt.Printf("%s at seq %d, %d members\n", a.Source, a.Seq, a.Members)
+	for i, e := range a.Entries {
+		fmt.Println(a.Start+i+1, e.Member, a.Form.Shown(e.Score))
 	}
-	own, err := reader.Standings(ctx, query, nil, []string{"ann", "zoe"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, s := range own.Rows {
-		fmt.Println(s.Member, s.Rank)
+	for _, own := range a.Own {
+		fmt.Println(own.Member, own.Rank)
 	}
 	// Output:
 	// local at seq 3, 3 members

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -23,29 +25,30 @@ const (
 type origins struct {
 	redis, ledger asked
 	metrics       *originMetrics
+	log           *slog.Logger
 	failed        atomic.Int64 // calls in a row that Redis left unanswered
 	triedAt       atomic.Int64 // when Redis was last tried first, Unix nanoseconds
 }
 
 // asked is one of the two.
 type asked struct {
-	Origin
-	source Source
+	rankcache.Reader
+	source rankcache.Source
 }
 
 // order returns which of the two is asked first. A Redis that has left several calls
 // unanswered is second, but for one call a second, so that readers don't wait for it.
 func (o *origins) order() (first, second asked) {
 	now, tried := time.Now().UnixNano(), o.triedAt.Load()
-	if o.ledger.Origin == nil || o.failed.Load() < awayAfter || now-tried > retryEvery.Nanoseconds() && o.triedAt.CompareAndSwap(tried, now) {
+	if o.ledger.Reader == nil || o.failed.Load() < awayAfter || now-tried > retryEvery.Nanoseconds() && o.triedAt.CompareAndSwap(tried, now) {
 		return o.redis, o.ledger
 	}
 	return o.ledger, o.redis
 }
 
 // done notes how a call has ended.
-func (o *origins) done(source Source, op string, err error, took time.Duration) {
-	if source == SourceLedger {
+func (o *origins) done(source rankcache.Source, op string, err error, took time.Duration) {
+	if source == rankcache.SourceLedger {
 		o.metrics.ledger.WithLabelValues(op, result(err)).Inc()
 		return
 	}
@@ -57,30 +60,74 @@ func (o *origins) done(source Source, op string, err error, took time.Duration) 
 	}
 }
 
-// ask calls the first of the origins, and the second if the first is unavailable. Where both
-// are, the error is Redis's.
-func ask[T any](ctx context.Context, f *flights, op string, call func(context.Context, asked) (T, error)) (T, error) {
-	first, second := f.origins.order()
-	if second.Origin == nil {
-		return callOne(ctx, f, op, first, call)
+// ask asks the first of the origins, and the second for what the first has not answered. Where
+// both are unavailable, the error is Redis's.
+func (o *origins) ask(ctx context.Context, op string, qs []rankcache.Query) []rankcache.Answer {
+	first, second := o.order()
+	if second.Reader == nil {
+		return o.askOne(ctx, op, first, qs)
 	}
 	part, cancel := half(ctx)
-	v, err := callOne(part, f, op, first, call)
+	as := o.askOne(part, op, first, qs)
 	cancel()
-	if !errors.Is(err, rankcache.ErrUnavailable) {
-		return v, err
+	var again []rankcache.Query
+	var places []int
+	for i := range as {
+		if errors.Is(as[i].Err, rankcache.ErrUnavailable) {
+			again, places = append(again, qs[i]), append(places, i)
+		}
 	}
-	w, secondErr := callOne(ctx, f, op, second, call)
-	if first.source == SourceRedis && errors.Is(secondErr, rankcache.ErrUnavailable) {
-		return v, err
+	if len(again) == 0 {
+		return as
 	}
-	return w, secondErr
+	for i, a := range o.askOne(ctx, op, second, again) {
+		if second.source == rankcache.SourceRedis || !errors.Is(a.Err, rankcache.ErrUnavailable) {
+			as[places[i]] = a
+		}
+	}
+	return as
 }
 
-func callOne[T any](ctx context.Context, f *flights, op string, of asked, call func(context.Context, asked) (T, error)) (v T, err error) {
+// askOne asks one of the two. A panic is turned into the error of the answers: no caller's stack
+// could recover it, so it would end the process.
+func (o *origins) askOne(ctx context.Context, op string, of asked, qs []rankcache.Query) (as []rankcache.Answer) {
 	began := time.Now()
-	defer func() { f.origins.done(of.source, op, err, time.Since(began)) }()
-	return guard(ctx, f, op, func(ctx context.Context) (T, error) { return call(ctx, of) })
+	as = make([]rankcache.Answer, len(qs))
+	defer func() {
+		if fault := recover(); fault != nil {
+			o.log.Error("a call to Redis or the ledger panicked", "op", op, "fault", fault, "stack", string(debug.Stack()))
+			for i := range as {
+				as[i] = rankcache.Answer{Err: ErrFault}
+			}
+		}
+		var err error
+		for i := range as {
+			err = cmp.Or(err, as[i].Err)
+		}
+		o.done(of.source, op, err, time.Since(began))
+	}()
+	of.Read(ctx, qs, as)
+	for i := range as {
+		checkAnswer(&qs[i], &as[i], of.source)
+	}
+	return as
+}
+
+// checkAnswer sets the source of an answer, and makes one an error that lacks members, or their
+// rows.
+func checkAnswer(q *rankcache.Query, a *rankcache.Answer, source rankcache.Source) {
+	if a.Err == nil && len(a.Own) != len(q.Members) {
+		a.Fail(fmt.Errorf("origin answered %d members, want %d", len(a.Own), len(q.Members)))
+	}
+	a.Source = source
+	for i := range a.Own {
+		own := &a.Own[i]
+		own.Source = source
+		if row := own.Rank - 1 - own.First; q.Around > 0 && own.Rank > 0 && (row < 0 || row >= len(own.Neighbours)) {
+			a.Fail(fmt.Errorf("origin answered rank %d with %d neighbours from %d", own.Rank, len(own.Neighbours), own.First))
+			return
+		}
+	}
 }
 
 // half returns a context that ends after half of the time that is left, which leaves the
@@ -91,57 +138,4 @@ func half(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, time.Until(end)/2)
-}
-
-// askWhole is ask for whole pages, each of which has its own error: the second is asked for
-// those that the first has not answered.
-func (f *flights) askWhole(ctx context.Context, op string, queries []rankcache.PageQuery) []wholePage {
-	first, second := f.origins.order()
-	if second.Origin == nil {
-		return f.wholeOf(ctx, op, first, queries)
-	}
-	part, cancel := half(ctx)
-	pages := f.wholeOf(part, op, first, queries)
-	cancel()
-	var again []rankcache.PageQuery
-	var places []int
-	for i := range pages {
-		if errors.Is(pages[i].Err, rankcache.ErrUnavailable) {
-			again, places = append(again, queries[i]), append(places, i)
-		}
-	}
-	if len(again) == 0 {
-		return pages
-	}
-	for i, p := range f.wholeOf(ctx, op, second, again) {
-		if p.source == SourceRedis || !errors.Is(p.Err, rankcache.ErrUnavailable) {
-			pages[places[i]] = p
-		}
-	}
-	return pages
-}
-
-// wholeOf returns what one of the origins answers, without answers whose rows don't have the
-// member.
-func (f *flights) wholeOf(ctx context.Context, op string, of asked, queries []rankcache.PageQuery) []wholePage {
-	answers, err := callOne(ctx, f, op, of, func(ctx context.Context, of asked) (pages []rankcache.WholePage, err error) {
-		pages = of.WholePages(ctx, queries)
-		for i := range pages {
-			p := &pages[i]
-			row := p.Own.Rank - 1 - p.Own.First
-			if p.Err == nil && p.Own.Rank > 0 && queries[i].Around >= 0 && (row < 0 || row >= len(p.Own.Neighbours)) {
-				p.Err = fmt.Errorf("origin answered rank %d with %d neighbours from %d", p.Own.Rank, len(p.Own.Neighbours), p.Own.First)
-			}
-			err = cmp.Or(err, p.Err)
-		}
-		return pages, err
-	})
-	pages := make([]wholePage, len(queries))
-	for i := range pages {
-		pages[i].source = of.source
-		if pages[i].Err = err; i < len(answers) { // else the call panicked
-			pages[i].WholePage = answers[i]
-		}
-	}
-	return pages
 }

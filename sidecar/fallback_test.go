@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 var errAway = fmt.Errorf("%w: connection refused", rankcache.ErrUnavailable)
@@ -28,56 +28,50 @@ func withLedger(env *testEnv) (r *Reader, ledger *fixture.Origin) {
 	return r, ledger
 }
 
-// reads are all ways to read a board, which return what answered and its seq.
-var reads = map[string]func(*Reader, Query) (Source, uint64, time.Time, error){
-	"page": func(r *Reader, q Query) (Source, uint64, time.Time, error) {
-		a, err := r.Page(context.Background(), &q, 1, 2)
-		return a.Source, a.Seq, a.CurrentAt, err
-	},
-	"standings": func(r *Reader, q Query) (Source, uint64, time.Time, error) {
-		s, err := r.Standings(context.Background(), q, nil, []string{"m000001"})
-		return s.Source, s.Seq, s.CurrentAt, err
-	},
-	"ranked": func(r *Reader, q Query) (Source, uint64, time.Time, error) {
-		s, err := r.RankedStandings(context.Background(), q, rankcache.Competition, []string{"m000001"})
-		return s.Source, s.Seq, s.CurrentAt, err
-	},
-	"around": func(r *Reader, q Query) (Source, uint64, time.Time, error) {
-		a, _, err := r.Around(context.Background(), q, "m000001", 1)
-		return a.Source, a.Seq, a.CurrentAt, err
-	},
-	"whole": func(r *Reader, q Query) (Source, uint64, time.Time, error) {
-		a := r.WholePage(context.Background(), PageRead{q, rankcache.PageQuery{Limit: 2, Member: "m000001", Around: 1}})
-		return a.Source, a.Seq, a.CurrentAt, a.Err
-	},
-	"batch": func(r *Reader, q Query) (Source, uint64, time.Time, error) {
-		a := r.Batch(context.Background(), []PageRead{{q, rankcache.PageQuery{Limit: 2}}})[0]
-		return a.Source, a.Seq, a.CurrentAt, a.Err
-	},
-}
+// kinds are all ways to read a board, which return what answered and its seq.
+var kinds = func() map[string]func(*Reader, rankcache.Query) (rankcache.Source, uint64, time.Time, error) {
+	all := make(map[string]func(*Reader, rankcache.Query) (rankcache.Source, uint64, time.Time, error))
+	for name, kind := range map[string]rankcache.Query{
+		"page": {Start: 1, Limit: 2}, "standings": {Members: []string{"m000001"}}, "ranked": {Mode: rankcache.Competition, Members: []string{"m000001"}},
+		"around": {Members: []string{"m000001"}, Around: 3}, "whole": {Limit: 2, Members: []string{"m000001"}, Around: 3}, "batch": {Limit: 2},
+	} {
+		all[name] = func(r *Reader, q rankcache.Query) (rankcache.Source, uint64, time.Time, error) {
+			q.Start, q.Limit, q.Members, q.Around, q.Mode = kind.Start, kind.Limit, kind.Members, kind.Around, kind.Mode
+			qs := []rankcache.Query{q}
+			if name == "batch" {
+				qs = append(qs, q)
+			}
+			as := make([]rankcache.Answer, len(qs))
+			r.Read(context.Background(), qs, as)
+			a := &as[len(as)-1]
+			return a.Source, a.Seq, a.CurrentAt, a.Err
+		}
+	}
+	return all
+}()
 
 // TestLedgerAnswersWhileRedisIsAway: all kinds of reads; and where the ledger fails as well,
 // the error is Redis's. Errors of a Redis that is there are not asked about elsewhere.
 func TestLedgerAnswersWhileRedisIsAway(t *testing.T) {
-	for name, read := range reads {
+	for name, read := range kinds {
 		t.Run(name, func(t *testing.T) {
 			env := newEnv()
 			r, ledger := withLedger(env)
-			if source, _, _, err := read(r, Query{Board: "any"}); source != SourceRedis || err != nil || ledger.Calls.Load() != 0 {
+			if source, _, _, err := read(r, rankcache.Query{Board: "any"}); source != rankcache.SourceRedis || err != nil || ledger.Calls.Load() != 0 {
 				t.Errorf("from %v, %v, %d calls of the ledger", source, err, ledger.Calls.Load())
 			}
 			env.Origin.FailWith(errAway)
-			if source, seq, at, err := read(r, Query{Board: "any"}); source != SourceLedger || seq != 5 || err != nil || !at.Equal(fixture.Published) {
+			if source, seq, at, err := read(r, rankcache.Query{Board: "any"}); source != rankcache.SourceLedger || seq != 5 || err != nil || !at.Equal(fixture.Published) {
 				t.Errorf("from %v at seq %d of %v, %v; want the ledger's 5 of %v", source, seq, at, err, fixture.Published)
 			}
 			ledger.FailWith(fmt.Errorf("%w: ledger: not_proved", rankcache.ErrUnavailable))
-			if _, _, _, err := read(r, Query{Board: "any"}); !errors.Is(err, errAway) {
+			if _, _, _, err := read(r, rankcache.Query{Board: "any"}); !errors.Is(err, errAway) {
 				t.Errorf("%v, want Redis's error", err)
 			}
 			ledger.FailWith(nil)
 			broken := errors.New("WRONGTYPE")
 			env.Origin.FailWith(broken)
-			if _, _, _, err := read(r, Query{Board: "any"}); !errors.Is(err, broken) {
+			if _, _, _, err := read(r, rankcache.Query{Board: "any"}); !errors.Is(err, broken) {
 				t.Errorf("%v, want the error of a Redis that answers", err)
 			}
 		})
@@ -90,17 +84,14 @@ func TestBoundsOnTheLedger(t *testing.T) {
 	env := newEnv()
 	env.Origin.FailWith(errAway)
 	r, _ := withLedger(env)
-	for name, read := range reads {
-		if name == "batch" {
-			continue // has no bounds
-		}
-		for what, bound := range map[string]Query{"age": {MaxAge: time.Minute}, "seq": {MinSeq: 6}, "another run": {MinState: rankcache.State{Run: 9, Seq: 1}}} {
+	for name, read := range kinds {
+		for what, bound := range map[string]rankcache.Query{"age": {MaxAge: time.Minute}, "seq": {MinSeq: 6}, "another run": {MinState: rankcache.State{Run: 9, Seq: 1}}} {
 			bound.Board = "any"
 			if _, _, _, err := read(r, bound); !errors.Is(err, rankcache.ErrUnavailable) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
 		}
-		if source, _, _, err := read(r, Query{Board: "any", MinSeq: 5}); err != nil || source != SourceLedger {
+		if source, _, _, err := read(r, rankcache.Query{Board: "any", MinSeq: 5}); err != nil || source != rankcache.SourceLedger {
 			t.Errorf("%s: from %v, %v", name, source, err)
 		}
 	}
@@ -113,11 +104,12 @@ func TestBatchAsksTheLedgerForWhatRedisLeaves(t *testing.T) {
 	env.Origin.FailBoard("away", errAway)
 	env.Origin.FailBoard("nowhere", errAway)
 	ledger.FailBoard("nowhere", fmt.Errorf("%w: ledger: unknown_board", rankcache.ErrUnavailable))
-	answers := r.Batch(context.Background(), []PageRead{{Query{Board: "any"}, rankcache.PageQuery{Limit: 1}}, {Query{Board: "away"}, rankcache.PageQuery{Limit: 1}}, {Query{Board: "nowhere"}, rankcache.PageQuery{Limit: 1}}})
-	if a := answers[0]; a.Err != nil || a.Source != SourceRedis {
+	answers := make([]rankcache.Answer, 3)
+	r.Read(context.Background(), []rankcache.Query{{Board: "any", Limit: 1}, {Board: "away", Limit: 1}, {Board: "nowhere", Limit: 1}}, answers)
+	if a := answers[0]; a.Err != nil || a.Source != rankcache.SourceRedis {
 		t.Errorf("any: from %v, %v", a.Source, a.Err)
 	}
-	if a := answers[1]; a.Err != nil || a.Source != SourceLedger {
+	if a := answers[1]; a.Err != nil || a.Source != rankcache.SourceLedger {
 		t.Errorf("away: from %v, %v", a.Source, a.Err)
 	}
 	if a := answers[2]; !errors.Is(a.Err, errAway) {
@@ -134,16 +126,16 @@ func TestRedisThatHangs(t *testing.T) {
 		hold := make(chan struct{})
 		env.Origin.Hold = hold
 		r, _ := withLedger(env)
-		read := func() (Source, time.Duration) {
+		read := func() (rankcache.Source, time.Duration) {
 			began := time.Now()
-			source, _, _, err := reads["page"](r, Query{Board: "any"})
+			source, _, _, err := kinds["page"](r, rankcache.Query{Board: "any"})
 			if err != nil {
 				t.Error(err)
 			}
 			return source, time.Since(began)
 		}
 		for range awayAfter {
-			if source, took := read(); source != SourceLedger || took != 500*time.Millisecond {
+			if source, took := read(); source != rankcache.SourceLedger || took != 500*time.Millisecond {
 				t.Errorf("from %v after %v", source, took)
 			}
 		}
@@ -153,7 +145,7 @@ func TestRedisThatHangs(t *testing.T) {
 			if took > 0 {
 				slow++
 			}
-			if source != SourceLedger {
+			if source != rankcache.SourceLedger {
 				t.Errorf("from %v", source)
 			}
 			time.Sleep(100*time.Millisecond - took%(100*time.Millisecond))
@@ -164,7 +156,7 @@ func TestRedisThatHangs(t *testing.T) {
 		close(hold)
 		time.Sleep(2 * retryEvery)
 		for i := range 3 {
-			if source, took := read(); source != SourceRedis || took != 0 {
+			if source, took := read(); source != rankcache.SourceRedis || took != 0 {
 				t.Errorf("read %d: from %v after %v, want Redis, which is back", i, source, took)
 			}
 		}

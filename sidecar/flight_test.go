@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // TestStampede: 5,000 readers of one small board at once are one call to Redis,
@@ -28,11 +28,11 @@ func TestStampede(t *testing.T) {
 		var pages sync.Map
 		for range readers {
 			answered.Go(func() {
-				a, err := r.Top(context.Background(), Query{Board: "any"}, 50)
-				if err != nil || len(a.Entries) != 50 {
-					t.Errorf("%d rows, %v", len(a.Entries), err)
+				a := top(context.Background(), r, rankcache.Query{Board: "any"}, 50)
+				if a.Err != nil || len(a.Entries) != 50 {
+					t.Errorf("%d rows, %v", len(a.Entries), a.Err)
 				}
-				pages.Store(a.pages, true)
+				pages.Store(a.Kept, true)
 			})
 		}
 		synctest.Wait() // all of them wait for Redis now
@@ -66,7 +66,7 @@ func TestOverload(t *testing.T) {
 		var done sync.WaitGroup
 		for i := range 25 { // 25 questions, all different
 			done.Go(func() {
-				_, err := r.Page(context.Background(), &Query{Board: "any"}, i, 10)
+				err := top(context.Background(), r, rankcache.Query{Board: "any", Start: i}, 10).Err
 				switch waited := time.Since(began); {
 				case errors.Is(err, ErrOverloaded) && waited == 0:
 					refusedAtOnce.Add(1)
@@ -101,14 +101,14 @@ func TestFirstCallerLeaves(t *testing.T) {
 		first, leave := context.WithCancel(context.Background())
 		var done sync.WaitGroup
 		done.Go(func() {
-			_, err := r.Top(first, Query{Board: "any"}, 10)
+			err := top(first, r, rankcache.Query{Board: "any"}, 10).Err
 			if !errors.Is(err, rankcache.ErrUnavailable) || !errors.Is(err, context.Canceled) {
 				t.Errorf("first caller: %v", err)
 			}
 		})
 		synctest.Wait()
 		done.Go(func() {
-			if _, err := r.Top(context.Background(), Query{Board: "any"}, 10); err != nil {
+			if err := top(context.Background(), r, rankcache.Query{Board: "any"}, 10).Err; err != nil {
 				t.Errorf("second caller: %v", err)
 			}
 		})
@@ -128,27 +128,27 @@ func TestErrorsAreNotKept(t *testing.T) {
 	env := newEnv()
 	r := env.reader()
 	env.Origin.FailWith(errors.New("WRONGTYPE"))
-	if _, err := r.Top(context.Background(), Query{Board: "any"}, 10); err == nil {
+	if err := top(context.Background(), r, rankcache.Query{Board: "any"}, 10).Err; err == nil {
 		t.Fatal("no error")
 	}
 	env.Origin.FailWith(nil)
-	if _, err := r.Top(context.Background(), Query{Board: "any"}, 10); err != nil {
+	if err := top(context.Background(), r, rankcache.Query{Board: "any"}, 10).Err; err != nil {
 		t.Error(err)
 	}
 }
 
-// TestStandingsOfOneFlightAreApart: callers that share a flight may append to
-// their answers.
-func TestStandingsOfOneFlightAreApart(t *testing.T) {
+// TestMembersOfOneFlightAreApart: callers that share a flight may change their members, which
+// are in room of their own.
+func TestMembersOfOneFlightAreApart(t *testing.T) {
 	env := newEnv()
 	r := env.reader()
-	dst := make([]rankcache.Standing, 0, 8)
-	s, err := r.Standings(context.Background(), Query{Board: "any"}, dst, []string{fixture.Member(1)})
-	if err != nil {
-		t.Fatal(err)
+	own := make([]rankcache.Own, 0, 8)
+	qs, as := []rankcache.Query{{Board: "any", Members: []string{fixture.Member(1)}}}, []rankcache.Answer{{Own: own}}
+	if r.Read(context.Background(), qs, as); as[0].Err != nil {
+		t.Fatal(as[0].Err)
 	}
-	if &s.Rows[0] != &dst[:1][0] {
-		t.Error("the rows are not in dst")
+	if &as[0].Own[0] != &own[:1][0] {
+		t.Error("the members are not in the caller's room")
 	}
 }
 
@@ -158,10 +158,9 @@ type faultyOrigin struct {
 	once sync.Once
 }
 
-func (o *faultyOrigin) Page(ctx context.Context, id rankcache.BoardID, start, limit int, order rankcache.Direction) (rankcache.Page, error) {
-	p, err := o.Origin.Page(ctx, id, start, limit, order)
+func (o *faultyOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	o.Origin.Read(ctx, qs, as)
 	o.once.Do(func() { panic("no such index") })
-	return p, err
 }
 
 // TestPanicOfTheOrigin: it is the error of all callers of the flight, logged once
@@ -177,7 +176,7 @@ func TestPanicOfTheOrigin(t *testing.T) {
 		var done sync.WaitGroup
 		for range 100 {
 			done.Go(func() {
-				_, err := r.Top(t.Context(), Query{Board: "any"}, 10)
+				err := top(t.Context(), r, rankcache.Query{Board: "any"}, 10).Err
 				if err != ErrFault { // with no details
 					t.Errorf("%v, want %v", err, ErrFault)
 				}
@@ -189,7 +188,7 @@ func TestPanicOfTheOrigin(t *testing.T) {
 		if text := log.String(); strings.Count(text, "no such index") != 1 || !strings.Contains(text, "flight_test.go") {
 			t.Errorf("logged: %s", text)
 		}
-		if _, err := r.Top(t.Context(), Query{Board: "any"}, 10); err != nil || r.flights.waiting.Load() != 0 {
+		if err := top(t.Context(), r, rankcache.Query{Board: "any"}, 10).Err; err != nil || r.flights.waiting.Load() != 0 {
 			t.Errorf("the next read: %v, %d calls left over", err, r.flights.waiting.Load())
 		}
 	})

@@ -23,7 +23,7 @@ func newOriginMetrics(reg prometheus.Registerer, waiting, readers *atomic.Int64)
 	m := &originMetrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rankcache_origin_calls_total",
-			Help: "Reads sent to Redis, by operation and result (ok, unknown_member, unavailable, overloaded, panic, error).",
+			Help: "Reads sent to Redis, by operation and result (ok, unavailable, overloaded, panic, error).",
 		}, []string{"op", "result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "rankcache_origin_call_duration_seconds",
@@ -61,8 +61,6 @@ func result(err error) string {
 	switch {
 	case err == nil:
 		return "ok"
-	case errors.Is(err, rankcache.ErrUnknownMember):
-		return "unknown_member"
 	case errors.Is(err, rankcache.ErrUnavailable):
 		return "unavailable"
 	case errors.Is(err, ErrOverloaded):

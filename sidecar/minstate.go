@@ -8,20 +8,20 @@ import (
 	"rankcache"
 )
 
-// ErrWriteLost reports that the board has not been through [Query].MinState: Redis lost
+// ErrWriteLost reports that the board has not been through [rankcache.Query].MinState: Redis lost
 // the write, or the run that it was made in has ended.
 var ErrWriteLost = errors.New("write is lost")
 
 // WriteLostError is [ErrWriteLost] with both sides.
 type WriteLostError struct {
 	Want   rankcache.State
-	Have   rankcache.State // of the copy, at Want's seq if it knows that; or Redis's
-	Source Source          // that has it
+	Have   rankcache.State  // of the copy, at Want's seq if it knows that; or Redis's
+	Source rankcache.Source // that has it
 }
 
 func (e *WriteLostError) Error() string {
 	where := "Redis"
-	if e.Source == SourceLocal {
+	if e.Source == rankcache.SourceLocal {
 		where = "the local copy"
 	}
 	return fmt.Sprintf("%v: want %s, but %s has %s", ErrWriteLost, inWords(e.Want), where, inWords(e.Have))
@@ -50,10 +50,9 @@ const (
 	lost                   // it has been through another state
 )
 
-// compare returns whether a board with the state s has been through MinState, as far as
+// compare returns whether a board with the state s has been through the wanted one, as far as
 // that state alone tells it: at a later seq it is taken to have been.
-func (q *Query) compare(s rankcache.State) verdict {
-	want := &q.MinState
+func compare(want *rankcache.State, s rankcache.State) verdict {
 	switch {
 	case want.Run == 0:
 		return enough
@@ -65,41 +64,42 @@ func (q *Query) compare(s rankcache.State) verdict {
 	return enough
 }
 
-// reached reports whether an answer with the state s is one to q.
-func (q *Query) reached(s rankcache.State) bool { return s.Seq >= q.MinSeq && q.compare(s) == enough }
-
-// missed returns the error of an answer of Redis that has not reached q.
-func (q *Query) missed(s rankcache.State) error {
-	if s.Seq < q.MinSeq {
-		return &NotReachedError{q.MinSeq, s.Seq}
-	}
-	return &WriteLostError{q.MinState, s, SourceRedis}
-}
-
-// tooOld returns the error of an answer of the ledger that is not within the bounds of q, nil
-// if it is. Redis may be further, so that nothing is known to be lost.
-func (q *Query) tooOld(s rankcache.Stamp) error {
-	if q.reached(s.State) && q.fresh(s.Seq, s.At) {
-		return nil
-	}
-	return fmt.Errorf("%w: Redis does not answer, and what the ledger has, %s of %v ago, is not within the bounds of the request",
-		rankcache.ErrUnavailable, inWords(s.State), time.Since(s.At).Round(time.Millisecond))
-}
-
-// compareLocal is compare for a local board, which knows the sums of its recent seqs, too. Its
-// published head has the state s. The state that it returns is that which was compared.
-func (q *Query) compareLocal(b Board, s rankcache.State) (verdict, rankcache.State) {
-	want := &q.MinState
+// compareLocal is compare for a local board, which knows the sums of its recent seqs, too, and has
+// answered with the state s. The state that it returns is that which was compared.
+func compareLocal(want *rankcache.State, b Board, s rankcache.State) (verdict, rankcache.State) {
 	switch {
 	case want.Run != 0 && s.Run == 0:
 		return unknown, s
 	case s.Run != want.Run || s.Seq <= want.Seq || !want.HasSum:
-		return q.compare(s), s
+		return compare(want, s), s
 	}
 	sum, known := b.SumAt(want.Run, want.Seq)
 	if !known {
 		return unknown, s // it is too long ago
 	}
 	s.Seq, s.Sum, s.HasSum = want.Seq, sum, true
-	return q.compare(s), s
+	return compare(want, s), s
+}
+
+// reached reports whether an answer with the state s is one to q.
+func reached(q *rankcache.Query, s rankcache.State) bool {
+	return s.Seq >= q.MinSeq && compare(&q.MinState, s) == enough
+}
+
+// missed returns the error of an answer of Redis that has not reached q.
+func missed(q *rankcache.Query, s rankcache.State) error {
+	if s.Seq < q.MinSeq {
+		return &NotReachedError{q.MinSeq, s.Seq}
+	}
+	return &WriteLostError{q.MinState, s, rankcache.SourceRedis}
+}
+
+// tooOld returns the error of an answer of the ledger that is not within the bounds of q, nil
+// if it is. Redis may be further, so that nothing is known to be lost.
+func tooOld(q *rankcache.Query, s rankcache.Stamp) error {
+	if reached(q, s.State) && (q.MaxAge == 0 || time.Since(s.At) <= q.MaxAge) {
+		return nil
+	}
+	return fmt.Errorf("%w: Redis does not answer, and what the ledger has, %s of %v ago, is not within the bounds of the request",
+		rankcache.ErrUnavailable, inWords(s.State), time.Since(s.At).Round(time.Millisecond))
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // withoutSum returns s as a writer answers it while the sum is unknown.
@@ -23,35 +23,35 @@ func TestMinStateDecides(t *testing.T) {
 	written := fixture.Written
 	earlier, later := fixture.History{Run: written.Run - 1}, fixture.History{Run: written.Run + 1}
 	other := fixture.History{Run: written.Run, Salt: 1} // the same run after Redis lost writes
-	const lost = Source(99)
+	const lost = rankcache.Source(99)
 	for _, c := range []struct {
 		name    string
 		board   rankcache.BoardID
 		min     rankcache.State
 		redisAt uint64
 		redis   fixture.History
-		source  Source
+		source  rankcache.Source
 		calls   int64
 	}{
-		{"the copy's own state", "local", written.StateAt(917), 1000, written, SourceLocal, 0},
-		{"a recent one", "local", written.StateAt(900), 1000, written, SourceLocal, 0},
-		{"without a sum", "local", withoutSum(written.StateAt(5)), 1000, written, SourceLocal, 0},
+		{"the copy's own state", "local", written.StateAt(917), 1000, written, rankcache.SourceLocal, 0},
+		{"a recent one", "local", written.StateAt(900), 1000, written, rankcache.SourceLocal, 0},
+		{"without a sum", "local", withoutSum(written.StateAt(5)), 1000, written, rankcache.SourceLocal, 0},
 		{"another sum in the ring", "local", other.StateAt(910), 1000, written, lost, 0},
 		{"another sum at the head", "local", other.StateAt(917), 1000, written, lost, 0},
 		{"a run that has ended", "local", earlier.StateAt(900), 1000, written, lost, 0},
-		{"older than the ring", "local", written.StateAt(899), 1000, written, SourceRedis, 1},
-		{"the copy is behind", "local", written.StateAt(918), 918, written, SourceRedis, 1},
-		{"the copy is behind, Redis is further", "local", written.StateAt(918), 919, written, SourceRedis, 1},
+		{"older than the ring", "local", written.StateAt(899), 1000, written, rankcache.SourceRedis, 1},
+		{"the copy is behind", "local", written.StateAt(918), 918, written, rankcache.SourceRedis, 1},
+		{"the copy is behind, Redis is further", "local", written.StateAt(918), 919, written, rankcache.SourceRedis, 1},
 		{"the copy is behind, Redis has another sum", "local", written.StateAt(918), 918, other, lost, 1},
 		{"the copy is behind, Redis has lost it", "local", written.StateAt(918), 917, written, lost, 1},
-		{"the copy is of the run before", "local", later.StateAt(918), 918, later, SourceRedis, 1},
+		{"the copy is of the run before", "local", later.StateAt(918), 918, later, rankcache.SourceRedis, 1},
 		{"neither has the run yet", "local", later.StateAt(918), 918, written, lost, 1},
-		{"hot, reached", "hot", written.StateAt(33), 1000, written, SourceHot, 0},
-		{"hot, beyond", "hot", written.StateAt(5), 1000, written, SourceHot, 0},
-		{"hot, behind", "hot", written.StateAt(34), 34, written, SourceRedis, 1},
-		{"hot, another sum: Redis decides", "hot", other.StateAt(33), 33, other, SourceRedis, 1},
+		{"hot, reached", "hot", written.StateAt(33), 1000, written, rankcache.SourceHot, 0},
+		{"hot, beyond", "hot", written.StateAt(5), 1000, written, rankcache.SourceHot, 0},
+		{"hot, behind", "hot", written.StateAt(34), 34, written, rankcache.SourceRedis, 1},
+		{"hot, another sum: Redis decides", "hot", other.StateAt(33), 33, other, rankcache.SourceRedis, 1},
 		{"hot, another run: Redis decides", "hot", earlier.StateAt(33), 33, written, lost, 1},
-		{"small", "any", written.StateAt(33), 33, written, SourceRedis, 1},
+		{"small", "any", written.StateAt(33), 33, written, rankcache.SourceRedis, 1},
 		{"small, another sum", "any", other.StateAt(33), 33, written, lost, 1},
 		{"small, no state in Redis", "any", written.StateAt(33), 33, fixture.History{}, lost, 1},
 	} {
@@ -60,14 +60,14 @@ func TestMinStateDecides(t *testing.T) {
 			env.Local.Oldest = 900
 			env.Origin.Seq.Store(c.redisAt)
 			env.Origin.History = c.redis
-			a, err := env.reader().Top(t.Context(), Query{Board: c.board, MinState: c.min}, 10)
+			a := top(t.Context(), env.reader(), rankcache.Query{Board: c.board, MinState: c.min}, 10)
 			if c.source == lost {
 				var both *WriteLostError
-				if !errors.Is(err, ErrWriteLost) || !errors.As(err, &both) || both.Want != c.min || both.Have == c.min {
-					t.Errorf("want a write that is lost, got seq %d and %v", a.Seq, err)
+				if !errors.Is(a.Err, ErrWriteLost) || !errors.As(a.Err, &both) || both.Want != c.min || both.Have == c.min {
+					t.Errorf("want a write that is lost, got seq %d and %v", a.Seq, a.Err)
 				}
-			} else if err != nil || a.Source != c.source || a.Seq < c.min.Seq || a.Run != c.min.Run {
-				t.Errorf("answered by %v with %v, %v; want %v", a.Source, a.State, err, c.source)
+			} else if a.Err != nil || a.Source != c.source || a.Seq < c.min.Seq || a.Run != c.min.Run {
+				t.Errorf("answered by %v with %v, %v; want %v", a.Source, a.State, a.Err, c.source)
 			}
 			if n := env.Origin.Calls.Load(); n != c.calls {
 				t.Errorf("%d calls of Redis, want %d", n, c.calls)
@@ -85,11 +85,10 @@ func TestMinStateOfEachRead(t *testing.T) {
 	for _, board := range []rankcache.BoardID{"local", "any"} {
 		seq := map[rankcache.BoardID]uint64{"local": 917, "any": 33}[board]
 		for _, min := range []rankcache.State{fixture.Written.StateAt(seq), other.StateAt(seq)} {
-			q := Query{Board: board, MinState: min}
-			_, pageErr := r.Page(t.Context(), &q, 600, 10)
-			_, standingsErr := r.Standings(t.Context(), q, nil, []string{fixture.Member(1)})
-			_, _, aroundErr := r.Around(t.Context(), q, fixture.Member(1), 2)
-			for _, err := range []error{pageErr, standingsErr, aroundErr} {
+			q := rankcache.Query{Board: board, MinState: min}
+			later := q
+			later.Start = 600
+			for _, err := range []error{top(t.Context(), r, later, 10).Err, of(t.Context(), r, q, 0, fixture.Member(1)).Err, of(t.Context(), r, q, 5, fixture.Member(1)).Err} {
 				if isLost := errors.Is(err, ErrWriteLost); isLost != (min == other.StateAt(seq)) || !isLost && err != nil {
 					t.Errorf("%s at %v: %v", board, min, err)
 				}
@@ -109,9 +108,9 @@ func TestWaitForState(t *testing.T) {
 		ask := func(min rankcache.State, want error) {
 			done.Go(func() {
 				began := time.Now()
-				a, err := r.Top(context.Background(), Query{Board: "local", MinState: min, Wait: time.Second}, 50)
-				if !errors.Is(err, want) || err == nil && (a.Source != SourceLocal || a.Seq != 918) {
-					t.Errorf("%v: %v at %v, %v", min, a.Source, a.State, err)
+				a := top(context.Background(), r, rankcache.Query{Board: "local", MinState: min, Wait: time.Second}, 50)
+				if !errors.Is(a.Err, want) || a.Err == nil && (a.Source != rankcache.SourceLocal || a.Seq != 918) {
+					t.Errorf("%v: %v at %v, %v", min, a.Source, a.State, a.Err)
 				}
 				if took := time.Since(began); took < 30*time.Millisecond || took > 40*time.Millisecond {
 					t.Errorf("%v: took %v, want little more than 30 ms", min, took)
@@ -135,21 +134,21 @@ func TestOlderFlightHasNotTheState(t *testing.T) {
 		r := slowReader(env)
 		var done sync.WaitGroup
 		done.Go(func() {
-			if _, err := r.Top(t.Context(), Query{Board: "any"}, 10); err != nil {
-				t.Error(err)
+			if a := top(t.Context(), r, rankcache.Query{Board: "any"}, 10); a.Err != nil {
+				t.Error(a.Err)
 			}
 		})
 		time.Sleep(50 * time.Millisecond)
 		env.Origin.Seq.Store(13)
-		if a, err := r.Top(t.Context(), Query{Board: "any", MinState: fixture.Written.StateAt(13)}, 10); err != nil || a.Seq != 13 {
-			t.Errorf("seq %d, %v", a.Seq, err)
+		if a := top(t.Context(), r, rankcache.Query{Board: "any", MinState: fixture.Written.StateAt(13)}, 10); a.Err != nil || a.Seq != 13 {
+			t.Errorf("seq %d, %v", a.Seq, a.Err)
 		}
 		done.Wait()
 	})
 }
 
 func TestLostWriteTellsBothSides(t *testing.T) {
-	text := (&WriteLostError{Want: fixture.Written.StateAt(7), Have: rankcache.State{Run: 5, Seq: 6}, Source: SourceRedis}).Error()
+	text := (&WriteLostError{Want: fixture.Written.StateAt(7), Have: rankcache.State{Run: 5, Seq: 6}, Source: rankcache.SourceRedis}).Error()
 	for _, want := range []string{"run 1838429319476737 at seq 7 with the sum 000007000000", "Redis has run 5 at seq 6"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q lacks %q", text, want)

@@ -2,14 +2,13 @@ package sidecar
 
 import (
 	"errors"
-	"strings"
-	"time"
+	"fmt"
 
 	"rankcache"
 )
 
-// Sentinels of a [Reader], beside [rankcache.ErrUnknownMember],
-// [rankcache.ErrUnavailable], [rankcache.ErrBoard] and [rankcache.ErrMember].
+// Sentinels of a [Reader], beside [rankcache.ErrUnavailable], [rankcache.ErrBoard],
+// [rankcache.ErrMember] and [rankcache.ErrRankMode].
 var (
 	// ErrBlocked reports that the operator switched the board or its room off.
 	ErrBlocked = errors.New("board is blocked")
@@ -25,87 +24,33 @@ const (
 	MaxAround = 100
 	// MaxStart is the deepest first row, 0-based.
 	MaxStart = 100_000_000
+	// MaxBatch is how many boards one request may read.
+	MaxBatch = 10
 )
 
-// Query names the board and how it is read.
-type Query struct {
-	Board rankcache.BoardID
-	// Room is the live room of the caller, "" for none: it decides the tier together
-	// with the board.
-	Room  string
-	Order rankcache.Direction
+var errNotWhole = fmt.Errorf("%w: dense ranks need the whole board in memory, and this one is not held here or not open", rankcache.ErrRankMode)
 
-	// The next fields bound how old the answer may be. If the copy is too old and stays
-	// so for Wait, Redis answers.
-
-	// MaxAge is how long ago the copy must have been known to be current; 0: any
-	// copy will do. An answer of Redis is as old as the call took.
-	MaxAge time.Duration
-	// MinSeq is the least seq that the answer may have, such as that of the
-	// caller's own write; 0: any. If Redis has not reached it either, the error is
-	// [ErrNotReached].
-	MinSeq uint64
-	// MinState is a state that the board must have been through, such as that of the
-	// caller's own write; a zero Run: any. The answer is of its run and not before its
-	// seq, and where the board's sum at that seq is known, it is the same. Otherwise the
-	// error is [ErrWriteLost]. MinSeq can't tell that: a Redis that fails over gives
-	// seqs out again.
-	MinState rankcache.State
-	// Wait is how long the copy may take to become fresh enough, at most
-	// [MaxWait]; 0: not at all.
-	Wait time.Duration
+// check returns an error for more than one answer holds.
+func check(q *rankcache.Query) error {
+	switch n := len(q.Members); {
+	case q.Around != 0 && (q.Neighbours() < 0 || q.Neighbours() > MaxAround):
+		return fmt.Errorf("%w: %d neighbours, want 0 to %d", ErrRange, q.Neighbours(), MaxAround)
+	case n > rankcache.MaxTop || n == 0 && q.Limit == 0:
+		return fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, n, rankcache.MaxTop)
+	case q.Start < 0 || q.Start > MaxStart || q.Limit < 0 || q.Limit > rankcache.MaxTop && !q.CopiesOnly:
+		return fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, q.Limit, q.Start, rankcache.MaxTop, MaxStart)
+	}
+	return nil
 }
 
-// Bounded reports whether q limits how old its answer may be.
-func (q *Query) Bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 || q.MinState.Run != 0 }
-
-// fresh reports whether a copy at seq, which was known to be current at the given time, is
-// within the bounds of q but MinState.
-func (q *Query) fresh(seq uint64, currentAt time.Time) bool {
-	return seq >= q.MinSeq && (q.MaxAge == 0 || time.Since(currentAt) <= q.MaxAge)
-}
-
-// check returns an error for what can't be a key or an argument of Redis.
-func (q *Query) check(members []string) error {
-	for _, m := range members {
+// checkIDs returns an error for what can't be a key or an argument of Redis.
+func checkIDs(q *rankcache.Query) error {
+	for _, m := range q.Members {
 		if err := rankcache.CheckMember(m); err != nil {
 			return err
 		}
 	}
 	return q.Board.Check()
-}
-
-// own returns q with strings that may outlive the request.
-func (q Query) own() Query {
-	q.Board, q.Room = rankcache.BoardID(strings.Clone(string(q.Board))), ""
-	return q
-}
-
-// Answer is a run of rows. Its entries are shared and must not be changed.
-type Answer struct {
-	rankcache.Page
-	Source Source
-	// Form is how the scores are shown: those of entries are raw.
-	Form rankcache.ScoreForm
-	// CurrentAt is when the copy was last known to equal Redis.
-	CurrentAt time.Time
-
-	at    place          // where the rows were read, for [Reader.Me]
-	top   *rankcache.Top // that the rows were cut from; nil: they were not
-	pages *Pages         // of rows of one call to Redis, which callers share
-}
-
-// Standings is the rank and score of some members, all of one moment.
-type Standings struct {
-	rankcache.Stamp
-	Source    Source
-	Form      rankcache.ScoreForm // as in [Answer]
-	CurrentAt time.Time           // as in [Answer]
-	Rows      []rankcache.Standing
-	// Ahead is what is ahead of the rows, if it was asked for.
-	Ahead []rankcache.Ahead
-
-	top *rankcache.Top // head of the local board that answered; nil: another source did
 }
 
 // Tier is where one board is read.
@@ -123,23 +68,3 @@ const (
 func (t Tier) String() string {
 	return [...]string{"blocked", "super-hot", "hot", "small"}[t]
 }
-
-// Source is the tier that answered a read.
-type Source uint8
-
-// The sources of an answer.
-const (
-	SourceLocal  Source = iota // whole local copy
-	SourceHot                  // refreshed local top page
-	SourceRedis                // Redis
-	SourceLedger               // the ledger, while Redis is away
-)
-
-// Sources is how many there are.
-const Sources = SourceLedger + 1
-
-// String returns the source as answers name it: local, hot, redis or ledger.
-func (s Source) String() string { return [...]string{"local", "hot", "redis", "ledger"}[s] }
-
-// Kept reports whether the source is a copy in this process.
-func (s Source) Kept() bool { return s < SourceRedis }

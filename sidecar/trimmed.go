@@ -2,7 +2,6 @@ package sidecar
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,8 +20,6 @@ const (
 // members in the sorted set and the scores of all beside it. It asks for each once in
 // scoreTime.
 type trimmed struct {
-	flights *flights
-
 	mu         sync.Mutex
 	newer, old map[scoreKey]keptScore
 	turned     time.Time // when newer became the old ones
@@ -41,86 +38,73 @@ type keptScore struct {
 	at    time.Time
 }
 
-// addScores sets the scores of those rows of q's board that have no rank. Such a score is up
+// addScores sets the scores of those members of an answer to q that have no rank. Such a score is up
 // to scoreTime old, within the bounds of q.
-func (r *Reader) addScores(ctx context.Context, q *Query, rows []rankcache.Standing) error {
-	if !slices.ContainsFunc(rows, unranked) || !r.tiers().Trims(q.Board) {
-		return nil
-	}
-	var missing []string
+func (r *Reader) addScores(ctx context.Context, q *rankcache.Query, a *rankcache.Answer) {
+	ask := *q
+	ask.Start, ask.Limit, ask.Members, ask.Around, ask.Gap, ask.Mode, ask.Percentile, ask.Trimmed = 0, 0, nil, 0, false, rankcache.Ordinal, false, true
 	var places []int
-	for i := range rows {
-		if unranked(rows[i]) && !r.trimmed.look(q, &rows[i]) {
-			missing, places = append(missing, rows[i].Member), append(places, i)
+	for i := range a.Own {
+		if own := &a.Own[i]; lacksScore(own) && !r.trimmed.look(q, own) {
+			ask.Members, places = append(ask.Members, own.Member), append(places, i)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
+	if len(ask.Members) == 0 {
+		return
 	}
-	found, err := r.trimmed.ask(ctx, *q, missing)
-	if err != nil {
-		return err
+	found := r.flights.fresh(ctx, &ask)
+	if found.Err == nil {
+		r.trimmed.keep(rankcache.BoardID(strings.Clone(string(q.Board))), &found)
 	}
-	for i, place := range places {
-		rows[place].Score, rows[place].Trimmed = found[i].Score, found[i].Trimmed
-	}
-	return nil
-}
-
-func unranked(s rankcache.Standing) bool { return s.Rank == 0 }
-
-// addOwnScore is addScores for the member of a page, if there is to be one.
-func (r *Reader) addOwnScore(ctx context.Context, q *Query, a *PageAnswer) {
-	if own := &a.Own; own.lacksScore() && a.Err == nil {
-		rows := []rankcache.Standing{own.Standing}
-		own.Err = r.addScores(ctx, q, rows)
-		own.Standing = rows[0]
+	for n, i := range places {
+		if own := &a.Own[i]; found.Err != nil {
+			own.Err = found.Err
+		} else {
+			own.Score, own.Trimmed = found.Own[n].Score, found.Own[n].Trimmed
+		}
 	}
 }
 
-func (o *Own) lacksScore() bool { return o.Member != "" && o.Rank == 0 && o.Err == nil }
+// wantsScores reports whether members of an answer to q may have scores, but have no rank.
+func (r *Reader) wantsScores(q *rankcache.Query, a *rankcache.Answer) bool {
+	if a.Err != nil || q.CopiesOnly || q.RanksOnly {
+		return false
+	}
+	for i := range a.Own {
+		if lacksScore(&a.Own[i]) {
+			return r.tiers().Trims(q.Board)
+		}
+	}
+	return false
+}
 
-// look sets the score of s from what is kept, false if that is too old for q.
-func (t *trimmed) look(q *Query, s *rankcache.Standing) bool {
+func lacksScore(own *rankcache.Own) bool { return own.Rank == 0 && !own.Trimmed && own.Err == nil }
+
+// look sets the score of a member from what is kept, false if that is too old for q.
+func (t *trimmed) look(q *rankcache.Query, own *rankcache.Own) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := scoreKey{q.Board, s.Member}
+	key := scoreKey{q.Board, own.Member}
 	kept, ok := t.newer[key]
 	if !ok {
 		kept, ok = t.old[key]
 	}
-	if !ok || time.Since(kept.at) > scoreTime || !q.reached(kept.state) || !q.fresh(kept.state.Seq, kept.at) {
+	if !ok || time.Since(kept.at) > scoreTime || tooOld(q, rankcache.Stamp{State: kept.state, At: kept.at}) != nil {
 		return false
 	}
-	s.Score, s.Trimmed = kept.score, kept.has
+	own.Score, own.Trimmed = kept.score, kept.has
 	return true
 }
 
-// ask asks Redis, or the ledger, in a flight.
-func (t *trimmed) ask(ctx context.Context, q Query, members []string) ([]rankcache.Standing, error) {
-	if err := q.check(members); err != nil {
-		return nil, err
-	}
-	q = q.own()
-	names := strings.Join(members, "\x00")
-	s, err := fetchFresh(ctx, t.flights, &q, "scores", "scores\x00"+string(q.Board)+"\x00"+names, func(ctx context.Context, of asked) (Standings, error) {
-		rows, stamp, err := of.Scores(ctx, q.Board, strings.Split(names, "\x00"))
-		if err == nil {
-			t.keep(q.Board, rows, stamp)
-		}
-		return Standings{Stamp: stamp, Source: of.source, Rows: rows}, err
-	})
-	return s.Rows, err
-}
-
 // keep keeps the scores of members, whose strings are not those of a request.
-func (t *trimmed) keep(board rankcache.BoardID, rows []rankcache.Standing, stamp rankcache.Stamp) {
+func (t *trimmed) keep(board rankcache.BoardID, a *rankcache.Answer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := time.Now(); t.newer == nil || len(t.newer)+len(rows) > maxScores || now.Sub(t.turned) > scoreTime {
+	if now := time.Now(); t.newer == nil || len(t.newer)+len(a.Own) > maxScores || now.Sub(t.turned) > scoreTime {
 		t.old, t.newer, t.turned = t.newer, make(map[scoreKey]keptScore), now
 	}
-	for _, s := range rows {
-		t.newer[scoreKey{board, s.Member}] = keptScore{s.Score, s.Trimmed, stamp.State, stamp.At}
+	for i := range a.Own {
+		own := &a.Own[i]
+		t.newer[scoreKey{board, own.Member}] = keptScore{own.Score, own.Trimmed, a.State, a.At}
 	}
 }

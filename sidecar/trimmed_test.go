@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // trimming has each board of the tests trimmed, but for those that begin with "whole".
@@ -30,12 +30,14 @@ type scoreOrigin struct {
 	hold   chan struct{} // keeps such a call until it is closed; nil: not at all
 }
 
-func (o *scoreOrigin) Scores(ctx context.Context, board rankcache.BoardID, members []string) ([]rankcache.Standing, rankcache.Stamp, error) {
-	o.scores.Add(int64(len(members)))
-	if o.hold != nil {
-		<-o.hold
+func (o *scoreOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	if qs[0].Trimmed {
+		o.scores.Add(int64(len(qs[0].Members)))
+		if o.hold != nil {
+			<-o.hold
+		}
 	}
-	return o.Origin.Scores(ctx, board, members)
+	o.Origin.Read(ctx, qs, as)
 }
 
 // trimReader returns a reader of boards where "out" is a member without a rank.
@@ -52,40 +54,38 @@ func trimReader(env *testEnv) (*Reader, *scoreOrigin) {
 }
 
 // memberReads are all ways to read members, each with two that have no rank.
-var memberReads = map[string]func(*Reader, Query) ([]rankcache.Standing, error){
-	"standings": func(r *Reader, q Query) ([]rankcache.Standing, error) {
-		s, err := r.Standings(context.Background(), q, nil, []string{"out", fixture.Member(1), "nobody"})
-		return s.Rows, err
-	},
-	"ranked": func(r *Reader, q Query) ([]rankcache.Standing, error) {
-		s, err := r.RankedStandings(context.Background(), q, rankcache.Competition, []string{"out", fixture.Member(1), "nobody"})
-		return s.Rows, err
-	},
-	"me": func(r *Reader, q Query) (rows []rankcache.Standing, err error) {
-		a, err := r.Page(context.Background(), &q, 0, 5)
-		for _, m := range []string{"out", fixture.Member(1), "nobody"} {
-			s, _, failed := r.Me(context.Background(), &q, &a, nil, []string{m})
-			rows, err = append(rows, s), errors.Join(err, failed)
+var memberReads = func() map[string]func(*Reader, rankcache.Query) ([]rankcache.Standing, error) {
+	all := make(map[string]func(*Reader, rankcache.Query) ([]rankcache.Standing, error))
+	members := []string{"out", fixture.Member(1), "nobody"}
+	for what, kind := range map[string]rankcache.Query{"standings": {}, "ranked": {Mode: rankcache.Competition}, "me": {Limit: 5}, "whole": {Limit: 5, Around: 5, Gap: true}} {
+		all[what] = func(r *Reader, q rankcache.Query) (rows []rankcache.Standing, err error) {
+			q.Limit, q.Around, q.Gap, q.Mode, q.Members = kind.Limit, kind.Around, kind.Gap, kind.Mode, members
+			return rowsOf(rankcache.One(context.Background(), r, q))
+		}
+	}
+	all["batch"] = func(r *Reader, q rankcache.Query) (rows []rankcache.Standing, err error) {
+		qs := []rankcache.Query{{Board: "whole", Limit: 1}}
+		for _, m := range members {
+			q.Limit, q.Members = 5, []string{m}
+			qs = append(qs, q)
+		}
+		as := make([]rankcache.Answer, len(qs))
+		r.Read(context.Background(), qs, as)
+		for _, a := range as[1:] {
+			row, failed := rowsOf(a)
+			rows, err = append(rows, row...), errors.Join(err, failed)
 		}
 		return rows, err
-	},
-	"whole": func(r *Reader, q Query) (rows []rankcache.Standing, err error) {
-		for _, m := range []string{"out", fixture.Member(1), "nobody"} {
-			a := r.WholePage(context.Background(), PageRead{q, rankcache.PageQuery{Limit: 5, Member: m, Around: 2, Gap: true}})
-			rows, err = append(rows, a.Own.Standing), errors.Join(err, a.Err, a.Own.Err)
-		}
-		return rows, err
-	},
-	"batch": func(r *Reader, q Query) (rows []rankcache.Standing, err error) {
-		var pages []PageRead
-		for _, m := range []string{"out", fixture.Member(1), "nobody"} {
-			pages = append(pages, PageRead{q, rankcache.PageQuery{Limit: 5, Member: m, Around: -1}})
-		}
-		for _, a := range r.Batch(context.Background(), append(pages, PageRead{Query{Board: "whole"}, rankcache.PageQuery{Limit: 1}}))[:3] {
-			rows, err = append(rows, a.Own.Standing), errors.Join(err, a.Err, a.Own.Err)
-		}
-		return rows, err
-	},
+	}
+	return all
+}()
+
+func rowsOf(a rankcache.Answer) (rows []rankcache.Standing, err error) {
+	err = a.Err
+	for _, own := range a.Own {
+		rows, err = append(rows, own.Standing), errors.Join(err, own.Err)
+	}
+	return rows, err
 }
 
 // TestTrimmedMemberHasItsScore on each tier and by each read, and Redis is asked for it once.
@@ -95,7 +95,7 @@ func TestTrimmedMemberHasItsScore(t *testing.T) {
 		env := newEnv()
 		r, redis := trimReader(env)
 		for what, read := range memberReads {
-			rows, err := read(r, Query{Board: board})
+			rows, err := read(r, rankcache.Query{Board: board})
 			want := rankcache.Standing{Member: "out", Score: 5.25, Trimmed: true}
 			if board == "whole" {
 				want = rankcache.Standing{Member: "out"}
@@ -124,7 +124,7 @@ func TestTrimmedMemberFromTheLedger(t *testing.T) {
 	r := readerOf(t, cfg)
 	env.Origin.FailWith(errAway)
 	for what, read := range memberReads {
-		if rows, err := read(r, Query{Board: "local"}); err != nil || rows[0].Score != 4 || !rows[0].Trimmed || rows[2].Trimmed {
+		if rows, err := read(r, rankcache.Query{Board: "local"}); err != nil || rows[0].Score != 4 || !rows[0].Trimmed || rows[2].Trimmed {
 			t.Errorf("%s: %+v, %v", what, rows, err)
 		}
 	}
@@ -137,16 +137,16 @@ func TestScoreThatIsNotKnown(t *testing.T) {
 	r, _ := trimReader(env)
 	env.Origin.FailWith(errAway)
 	for what, read := range memberReads {
-		if rows, err := read(r, Query{Board: "local"}); !errors.Is(err, rankcache.ErrUnavailable) {
+		if rows, err := read(r, rankcache.Query{Board: "local"}); !errors.Is(err, rankcache.ErrUnavailable) {
 			t.Errorf("%s: %+v, %v", what, rows, err)
 		}
 	}
-	a := r.WholePage(t.Context(), PageRead{Query{Board: "local"}, rankcache.PageQuery{Limit: 5, Member: "out"}})
-	if a.Err != nil || len(a.Entries) != 5 || !errors.Is(a.Own.Err, rankcache.ErrUnavailable) {
-		t.Errorf("%d rows, %v, %v", len(a.Entries), a.Err, a.Own.Err)
+	a := of(t.Context(), r, rankcache.Query{Board: "local", Limit: 5}, 0, "out")
+	if a.Err != nil || len(a.Entries) != 5 || !errors.Is(a.Own[0].Err, rankcache.ErrUnavailable) {
+		t.Errorf("%d rows, %v, %v", len(a.Entries), a.Err, a.Own)
 	}
-	if s, err := r.Standings(t.Context(), Query{Board: "local"}, nil, []string{fixture.Member(1)}); err != nil || s.Rows[0].Rank != 2 {
-		t.Errorf("a member on the board: %+v, %v", s, err)
+	if a := of(t.Context(), r, rankcache.Query{Board: "local"}, 0, fixture.Member(1)); a.Err != nil || a.Own[0].Err != nil || a.Own[0].Rank != 2 {
+		t.Errorf("a member on the board: %+v", a)
 	}
 }
 
@@ -158,9 +158,9 @@ func TestCrowdAsksForOneScore(t *testing.T) {
 		var crowd sync.WaitGroup
 		for range 200 {
 			crowd.Go(func() {
-				s, err := r.Standings(t.Context(), Query{Board: "local"}, nil, []string{"out"})
-				if err != nil || s.Rows[0].Score != 5.25 {
-					t.Errorf("%+v, %v", s.Rows, err)
+				a := of(t.Context(), r, rankcache.Query{Board: "local"}, 0, "out")
+				if a.Err != nil || a.Own[0].Score != 5.25 {
+					t.Errorf("%+v, %v", a.Own, a.Err)
 				}
 			})
 		}
@@ -179,31 +179,31 @@ func TestAgeOfAScore(t *testing.T) {
 		env := newEnv()
 		r, redis := trimReader(env)
 		calls := int64(0)
-		read := func(what string, q Query, score float64, asks int64) {
+		read := func(what string, q rankcache.Query, score float64, asks int64) {
 			t.Helper()
 			q.Board = "local"
-			s, err := r.Standings(t.Context(), q, nil, []string{"out"})
-			if calls += asks; err != nil || s.Rows[0].Score != score || redis.scores.Load() != calls {
-				t.Errorf("%s: %+v, %v, %d calls, want %v and %d", what, s.Rows, err, redis.scores.Load(), score, calls)
+			a := of(t.Context(), r, q, 0, "out")
+			if calls += asks; a.Err != nil || a.Own[0].Score != score || redis.scores.Load() != calls {
+				t.Errorf("%s: %+v, %v, %d calls, want %v and %d", what, a.Own, a.Err, redis.scores.Load(), score, calls)
 			}
 		}
 		env.Local.Publish(20)
-		read("first", Query{}, 5.25, 1)
+		read("first", rankcache.Query{}, 5.25, 1)
 		redis.Trimmed.Store("out", 6.0)
 		env.Origin.Seq.Store(13)
 		time.Sleep(9 * time.Second)
-		read("kept", Query{}, 5.25, 0)
-		read("a write that it does not have", Query{MinSeq: 13}, 6, 1)
-		read("one that it has", Query{MinState: fixture.Written.StateAt(13)}, 6, 0)
+		read("kept", rankcache.Query{}, 5.25, 0)
+		read("a write that it does not have", rankcache.Query{MinSeq: 13}, 6, 1)
+		read("one that it has", rankcache.Query{MinState: fixture.Written.StateAt(13)}, 6, 0)
 		redis.Trimmed.Store("out", 7.0)
 		time.Sleep(5 * time.Second)
 		env.Local.At = time.Now()
-		read("too old", Query{MaxAge: time.Second}, 7, 1)
+		read("too old", rankcache.Query{MaxAge: time.Second}, 7, 1)
 		redis.Trimmed.Store("out", 8.0)
 		time.Sleep(11 * time.Second)
-		read("after 11 s", Query{}, 8, 1)
-		if _, err := r.Standings(t.Context(), Query{Board: "local", MinSeq: 14}, nil, []string{"out"}); !errors.Is(err, ErrNotReached) {
-			t.Errorf("a score that is older than the write: %v", err)
+		read("after 11 s", rankcache.Query{}, 8, 1)
+		if a := of(t.Context(), r, rankcache.Query{Board: "local", MinSeq: 14}, 0, "out"); !errors.Is(a.Own[0].Err, ErrNotReached) {
+			t.Errorf("a score that is older than the write: %+v", a)
 		}
 	})
 }
@@ -211,17 +211,17 @@ func TestAgeOfAScore(t *testing.T) {
 // TestFewScoresAreKept, however many members are asked for.
 func TestFewScoresAreKept(t *testing.T) {
 	var kept trimmed
-	rows := make([]rankcache.Standing, rankcache.MaxTop)
-	for i := range 10 * maxScores / len(rows) {
-		for j := range rows {
-			rows[j].Member = fmt.Sprint(i, "/", j)
+	a := rankcache.Answer{Own: make([]rankcache.Own, rankcache.MaxTop), Stamp: rankcache.Stamp{At: time.Now()}}
+	for i := range 10 * maxScores / len(a.Own) {
+		for j := range a.Own {
+			a.Own[j].Member = fmt.Sprint(i, "/", j)
 		}
-		kept.keep("b", rows, rankcache.Stamp{At: time.Now()})
+		kept.keep("b", &a)
 	}
 	if n := len(kept.newer) + len(kept.old); n > 2*maxScores || n < maxScores {
 		t.Errorf("%d are kept", n)
 	}
-	if s := (rankcache.Standing{Member: rows[0].Member}); !kept.look(&Query{Board: "b"}, &s) {
+	if own := (rankcache.Own{Standing: rankcache.Standing{Member: a.Own[0].Member}}); !kept.look(&rankcache.Query{Board: "b"}, &own) {
 		t.Error("the last one is not")
 	}
 }

@@ -7,152 +7,75 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"rankcache"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
-// TestSurroundingsOnATop: what a head of a board tells of a member, and what it can't.
-func TestSurroundingsOnATop(t *testing.T) {
-	rows := []rankcache.Entry{{Member: "a", Score: 9}, {Member: "b", Score: 7}, {Member: "c", Score: 7}, {Member: "d", Score: 7}, {Member: "e", Score: 5}}
-	own := func(i, first, end int, better ...float64) rankcache.Surroundings {
-		s := rankcache.Surroundings{Standing: rankcache.Standing{Member: rows[i].Member, Score: rows[i].Score, Rank: i + 1}, First: first}
-		if end > 0 {
-			s.Neighbours = rows[first:end]
-		}
-		if s.HasBetter = len(better) > 0; s.HasBetter {
-			s.Better = better[0]
-		}
-		return s
-	}
-	for _, c := range []struct {
-		name, member  string
-		around        int
-		gap           bool
-		part, ofWhole bool // whether a top that is a part of the board tells it, and one that is all of it
-		want          rankcache.Surroundings
-	}{
-		{"the first", "a", 2, true, true, true, own(0, 0, 3)},
-		{"behind a tie", "d", 1, true, true, true, own(3, 2, 5, 9)},
-		{"at the end", "e", 0, true, true, true, own(4, 4, 5, 7)},
-		{"beyond the end", "e", 1, true, false, true, own(4, 3, 5, 7)},
-		{"no gap", "b", 0, false, true, true, own(1, 1, 2)},
-		{"no neighbours", "e", -1, true, true, true, own(4, 0, 0, 7)},
-		{"absent", "x", 1, true, false, true, rankcache.Surroundings{Standing: rankcache.Standing{Member: "x"}}},
-	} {
-		q := &rankcache.PageQuery{Member: c.member, Around: c.around, Gap: c.gap, Percentile: true}
-		if row := max(c.want.Rank-1, 0); c.want.Rank > 0 {
-			if c.around >= 0 {
-				row = c.want.First
-			}
-			c.want.Ahead = rankcache.Ahead{Members: []int{0, 1, 1, 1, 4}[row], Scores: -1}
-		}
-		for members, told := range map[int]bool{len(rows): c.ofWhole, 1000: c.part} {
-			got, ok := surroundingsIn(&rankcache.Top{Entries: rows, Members: members}, q)
-			if ok != told {
-				t.Errorf("%s, %d members: told %v, want %v", c.name, members, ok, told)
-			}
-			if diff := cmp.Diff(c.want, got); ok && diff != "" {
-				t.Errorf("%s, %d members (-want +got):\n%s", c.name, members, diff)
-			}
-		}
-	}
-}
-
-// TestWholePageSources checks what answers page and member, at which seqs, and how often
+// TestWholeSources checks what answers page and member, at which seqs, and how often
 // Redis is asked.
-func TestWholePageSources(t *testing.T) {
+func TestWholeSources(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		q      Query
-		w      rankcache.PageQuery
-		source Source
+		q      rankcache.Query
+		source rankcache.Source
 		calls  int64
 		ownSeq uint64
 		rank   int
 	}{
-		{"local", Query{Board: "local"}, rankcache.PageQuery{Limit: 50, Member: fixture.Member(900)}, SourceLocal, 0, 917, 901},
-		{"behind the local head", Query{Board: "local"}, rankcache.PageQuery{Start: 600, Limit: 50, Member: fixture.Member(0)}, SourceLocal, 0, 917, 1},
-		{"local, ascending", Query{Board: "local", Order: rankcache.Ascending}, rankcache.PageQuery{Limit: 50, Member: fixture.Member(0)}, SourceLocal, 0, 917, 57000},
-		{"local, too old", Query{Board: "local", MaxAge: 1}, rankcache.PageQuery{Limit: 50, Member: fixture.Member(0)}, SourceRedis, 1, 12, 1},
-		{"on the hot top", Query{Board: "hot"}, rankcache.PageQuery{Limit: 50, Member: fixture.Member(90)}, SourceHot, 0, 33, 91},
-		{"neighbours beyond the hot top", Query{Board: "hot"}, rankcache.PageQuery{Limit: 50, Member: fixture.Member(97)}, SourceHot, 1, 12, 98},
-		{"beyond the hot top", Query{Board: "hot"}, rankcache.PageQuery{Limit: 50, Member: fixture.Member(200)}, SourceHot, 1, 12, 201},
-		{"page beyond the hot top", Query{Board: "hot"}, rankcache.PageQuery{Start: 60, Limit: 50, Member: fixture.Member(0)}, SourceRedis, 1, 12, 1},
-		{"Redis", Query{Board: "any"}, rankcache.PageQuery{Limit: 50, Member: fixture.Member(200)}, SourceRedis, 1, 12, 201},
-		{"absent", Query{Board: "any"}, rankcache.PageQuery{Limit: 50, Member: "nobody"}, SourceRedis, 1, 12, 0},
+		{"local", rankcache.Query{Board: "local", Limit: 50, Members: []string{fixture.Member(900)}}, rankcache.SourceLocal, 0, 917, 901},
+		{"behind the local head", rankcache.Query{Board: "local", Start: 600, Limit: 50, Members: []string{fixture.Member(0)}}, rankcache.SourceLocal, 0, 917, 1},
+		{"local, ascending", rankcache.Query{Board: "local", Order: rankcache.Ascending, Limit: 50, Members: []string{fixture.Member(0)}}, rankcache.SourceLocal, 0, 917, 57000},
+		{"local, too old", rankcache.Query{Board: "local", MaxAge: 1, Limit: 50, Members: []string{fixture.Member(0)}}, rankcache.SourceRedis, 1, 12, 1},
+		{"on the hot top", rankcache.Query{Board: "hot", Limit: 50, Members: []string{fixture.Member(90)}}, rankcache.SourceHot, 0, 33, 91},
+		{"neighbours beyond the hot top", rankcache.Query{Board: "hot", Limit: 50, Members: []string{fixture.Member(97)}}, rankcache.SourceHot, 1, 12, 98},
+		{"beyond the hot top", rankcache.Query{Board: "hot", Limit: 50, Members: []string{fixture.Member(200)}}, rankcache.SourceHot, 1, 12, 201},
+		{"page beyond the hot top", rankcache.Query{Board: "hot", Start: 60, Limit: 50, Members: []string{fixture.Member(0)}}, rankcache.SourceRedis, 1, 12, 1},
+		{"Redis", rankcache.Query{Board: "any", Limit: 50, Members: []string{fixture.Member(200)}}, rankcache.SourceRedis, 1, 12, 201},
+		{"absent", rankcache.Query{Board: "any", Limit: 50, Members: []string{"nobody"}}, rankcache.SourceRedis, 1, 12, 0},
 	} {
 		env := newEnv()
-		c.w.Around, c.w.Gap = 4, true
-		a := env.reader().WholePage(t.Context(), PageRead{c.q, c.w})
-		if a.Err != nil || a.Own.Err != nil || a.Source != c.source || a.Start != c.w.Start || a.Own.Seq != c.ownSeq || a.Own.Rank != c.rank || env.Origin.Calls.Load() != c.calls {
-			t.Errorf("%s: %v from %d at seq %d, rank %d at seq %d, %d calls, %v, %v", c.name, a.Source, a.Start, a.Seq, a.Own.Rank, a.Own.Seq,
-				env.Origin.Calls.Load(), a.Err, a.Own.Err)
+		c.q.Around, c.q.Gap = 9, true
+		a := rankcache.One(t.Context(), env.reader(), c.q)
+		own := &a.Own[0]
+		if a.Err != nil || own.Err != nil || a.Source != c.source || a.Start != c.q.Start || own.Stamp.Seq != c.ownSeq || own.Rank != c.rank || env.Origin.Calls.Load() != c.calls {
+			t.Errorf("%s: %v from %d at seq %d, rank %d at seq %d, %d calls, %v, %v", c.name, a.Source, a.Start, a.Seq, own.Rank, own.Stamp.Seq,
+				env.Origin.Calls.Load(), a.Err, own.Err)
 		}
 	}
 }
 
-// moving is a board that is published again between being found and being read.
-type moving struct{ *fixture.Board }
-
-func (b moving) WholePage(q rankcache.PageQuery) (rankcache.WholePage, *rankcache.Top) {
-	b.Publish(b.Head.Load().Seq + 1)
-	return b.Board.WholePage(q)
-}
-
-// TestWholePageOfAMovingBoard: rows and member are of the moment that was read, on the head
-// and beyond it.
-func TestWholePageOfAMovingBoard(t *testing.T) {
-	env := newEnv()
-	cfg := env.config()
-	cfg.Boards = fixture.Boards[Board]{"local": moving{env.Local}}
-	r := readerOf(t, cfg)
-	for _, start := range []int{0, 600} {
-		a := r.WholePage(t.Context(), PageRead{Query{Board: "local"}, rankcache.PageQuery{Start: start, Limit: 5, Member: fixture.Member(3)}})
-		seq := env.Local.Head.Load().Seq
-		if a.Err != nil || a.Seq != seq || a.Own.Seq != seq || a.Entries[0].Score != fixture.ScoreAt(seq, env.Local.N, start) ||
-			a.Own.Score != fixture.ScoreAt(seq, env.Local.N, 3) {
-			t.Errorf("from %d at seq %d: %+v", start, seq, a)
-		}
-	}
-}
-
-// TestWholePageBounds: it is answered under the same rule as a page.
-func TestWholePageBounds(t *testing.T) {
+// TestWholeBounds: it is answered under the same rule as a page.
+func TestWholeBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := newEnv()
 		r := env.reader()
-		ask := func(q Query) PageAnswer {
-			return r.WholePage(t.Context(), PageRead{q, rankcache.PageQuery{Limit: 5, Member: fixture.Member(3), Around: 1}})
+		ask := func(q rankcache.Query) rankcache.Answer {
+			q.Limit = 5
+			return of(t.Context(), r, q, 3, fixture.Member(3))
 		}
-		if a := ask(Query{Board: "local", MinSeq: 918}); !errors.Is(a.Err, ErrNotReached) {
+		if a := ask(rankcache.Query{Board: "local", MinSeq: 918}); !errors.Is(a.Err, ErrNotReached) {
 			t.Errorf("Redis behind: %+v", a)
 		}
-		if a := ask(Query{Board: "local", MinState: fixture.History{Run: fixture.Written.Run, Salt: 1}.StateAt(917)}); !errors.Is(a.Err, ErrWriteLost) {
+		if a := ask(rankcache.Query{Board: "local", MinState: fixture.History{Run: fixture.Written.Run, Salt: 1}.StateAt(917)}); !errors.Is(a.Err, ErrWriteLost) {
 			t.Errorf("another history: %+v", a)
 		}
 		time.AfterFunc(30*time.Millisecond, func() { env.Local.Publish(918) })
-		if a := ask(Query{Board: "local", MinSeq: 918, Wait: time.Second}); a.Err != nil || a.Source != SourceLocal || a.Seq != 918 || a.Own.Seq != 918 {
+		if a := ask(rankcache.Query{Board: "local", MinSeq: 918, Wait: time.Second}); a.Err != nil || a.Source != rankcache.SourceLocal || a.Seq != 918 || a.Own[0].Stamp.Seq != 918 {
 			t.Errorf("waited: %+v", a)
 		}
 	})
 }
 
-// TestBatchRefuses: a read that can't be answered has its own error.
-func TestBatchRefuses(t *testing.T) {
+// TestSeveralQueriesRefuse: one that can't be answered has its own error.
+func TestSeveralQueriesRefuse(t *testing.T) {
 	env := newEnv()
-	answers := env.reader().Batch(t.Context(), []PageRead{
-		{Query{Board: "any"}, rankcache.PageQuery{Limit: 5, Around: -1}},
-		{Query{Board: "a b"}, rankcache.PageQuery{Limit: 5}},
-		{Query{Board: "any"}, rankcache.PageQuery{Limit: 5, Member: "\x00"}},
-		{Query{Board: "shut"}, rankcache.PageQuery{Limit: 5}},
-		{Query{Board: "any"}, rankcache.PageQuery{}},
-		{Query{Board: "any"}, rankcache.PageQuery{Limit: 5, Around: MaxAround + 1}},
-	})
-	for i, want := range []error{nil, rankcache.ErrBoard, rankcache.ErrMember, ErrBlocked, ErrRange, ErrRange} {
+	qs := []rankcache.Query{{Board: "any", Limit: 5}, {Board: "a b", Limit: 5}, {Board: "any", Limit: 5, Members: []string{"\x00"}, Around: 1},
+		{Board: "shut", Limit: 5}, {Board: "any"}, {Board: "any", Limit: 5, Around: 2*MaxAround + 3}, {Board: "local", Limit: 5, Mode: rankcache.Dense}, {Board: "any", Limit: 5, Mode: rankcache.Dense}}
+	answers := make([]rankcache.Answer, len(qs))
+	env.reader().Read(t.Context(), qs, answers)
+	for i, want := range []error{nil, rankcache.ErrBoard, rankcache.ErrMember, ErrBlocked, ErrRange, ErrRange, nil, rankcache.ErrRankMode} {
 		if !errors.Is(answers[i].Err, want) {
-			t.Errorf("read %d: %v, want %v", i, answers[i].Err, want)
+			t.Errorf("query %d: %v, want %v", i, answers[i].Err, want)
 		}
 	}
 	if a := answers[0]; len(a.Entries) != 5 || env.Origin.Calls.Load() != 1 {
@@ -160,13 +83,33 @@ func TestBatchRefuses(t *testing.T) {
 	}
 }
 
+// TestSeveralMembersBesideRows: those on a hot page, or on a page of Redis, are of it; the others
+// are asked for together.
+func TestSeveralMembersBesideRows(t *testing.T) {
+	for _, c := range []struct {
+		board rankcache.BoardID
+		calls int64
+		seqs  [3]uint64
+	}{{"local", 0, [3]uint64{917, 917, 917}}, {"hot", 1, [3]uint64{33, 12, 12}}, {"any", 2, [3]uint64{12, 12, 12}}} {
+		env := newEnv()
+		a := rankcache.One(t.Context(), env.reader(), rankcache.Query{Board: c.board, Limit: 5, Members: []string{fixture.Member(2), fixture.Member(700), fixture.Member(300)}})
+		for i, rank := range []int{3, 701, 301} {
+			if own := a.Own[i]; a.Err != nil || own.Err != nil || own.Rank != rank || own.Stamp.Seq != c.seqs[i] {
+				t.Errorf("%s, member %d: %+v, %v", c.board, i, own, a.Err)
+			}
+		}
+		if n := env.Origin.Calls.Load(); n != c.calls {
+			t.Errorf("%s: %d calls, want %d", c.board, n, c.calls)
+		}
+	}
+}
+
 // shortOrigin answers without the neighbours of the member.
 type shortOrigin struct{ *fixture.Origin }
 
-func (o shortOrigin) WholePages(_ context.Context, queries []rankcache.PageQuery) []rankcache.WholePage {
-	pages := make([]rankcache.WholePage, len(queries))
-	pages[0].Own.Rank = 7
-	return pages
+func (o shortOrigin) Read(_ context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	as[0].Begin(&qs[0], rankcache.SourceRedis, rankcache.Stamp{}, time.Time{})
+	as[0].Own[0].Rank = 7
 }
 
 // TestOriginWithoutTheMember: an answer whose rows lack the member is refused.
@@ -174,8 +117,7 @@ func TestOriginWithoutTheMember(t *testing.T) {
 	env := newEnv()
 	cfg := env.config()
 	cfg.Origin = shortOrigin{env.Origin}
-	read := PageRead{Query{Board: "any"}, rankcache.PageQuery{Limit: 5, Member: "a", Around: 1}}
-	if a := readerOf(t, cfg).WholePage(t.Context(), read); a.Err == nil {
+	if a := of(t.Context(), readerOf(t, cfg), rankcache.Query{Board: "any", Limit: 5}, 3, "a"); a.Err == nil {
 		t.Errorf("%+v", a)
 	}
 }

@@ -52,11 +52,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	query := sidecar.Query{Board: rankcache.BoardID(flags.Arg(0))}
-	if err := printTop(ctx, out, reader, query, *limit); err != nil || flags.NArg() == 1 {
-		return err
+	query := rankcache.Query{Board: rankcache.BoardID(flags.Arg(0)), Limit: *limit, Members: flags.Args()[1:]}
+	answer := rankcache.One(ctx, reader, query)
+	if answer.Err != nil {
+		return fmt.Errorf("read %s: %w", query.Board, answer.Err)
 	}
-	return printStanding(ctx, out, reader, query, flags.Arg(1))
+	return show(out, query, &answer)
 }
 
 // readRooms reads a rooms file, "" for none.
@@ -82,30 +83,22 @@ func newReader(o *origin.Origin, file *rooms.File) (*sidecar.Reader, error) {
 	}, nil)
 }
 
-func printTop(ctx context.Context, out io.Writer, reader *sidecar.Reader, query sidecar.Query, limit int) error {
-	top, err := reader.Top(ctx, query, limit)
-	if err != nil {
-		return fmt.Errorf("read the top of %s: %w", query.Board, err)
+func show(out io.Writer, query rankcache.Query, answer *rankcache.Answer) error {
+	fmt.Fprintf(out, "%s, %d members, from %s\n", query.Board, answer.Members, answer.Source)
+	for i, e := range answer.Entries {
+		fmt.Fprintf(out, "%4d  %-20s %v\n", answer.Start+i+1, e.Member, answer.Form.Shown(e.Score)) // entries have raw scores
 	}
-	fmt.Fprintf(out, "%s, %d members, from %s\n", query.Board, top.Members, top.Source)
-	for i, e := range top.Entries {
-		fmt.Fprintf(out, "%4d  %-20s %v\n", top.Start+i+1, e.Member, top.Form.Shown(e.Score)) // entries have raw scores
+	for _, own := range answer.Own {
+		switch {
+		case own.Err != nil: // it was not among the rows, and asking for it failed
+			return fmt.Errorf("read the standing of %s on %s: %w", own.Member, query.Board, own.Err)
+		case own.Trimmed:
+			fmt.Fprintf(out, "%s has %v, beyond the first that the board keeps\n", own.Member, answer.Form.Shown(own.Score))
+		case own.Rank == 0:
+			fmt.Fprintf(out, "%s is not on the board\n", own.Member)
+		default:
+			fmt.Fprintf(out, "%s has rank %d with %v\n", own.Member, own.Rank, answer.Form.Shown(own.Score))
+		}
 	}
 	return nil
-}
-
-func printStanding(ctx context.Context, out io.Writer, reader *sidecar.Reader, query sidecar.Query, member string) error {
-	own, err := reader.Standings(ctx, query, nil, []string{member})
-	if err != nil {
-		return fmt.Errorf("read the standing of %s on %s: %w", member, query.Board, err)
-	}
-	switch row := own.Rows[0]; {
-	case row.Trimmed:
-		_, err = fmt.Fprintf(out, "%s has %v, beyond the first that the board keeps\n", member, own.Form.Shown(row.Score))
-	case row.Rank == 0:
-		_, err = fmt.Fprintf(out, "%s is not on the board\n", member)
-	default:
-		_, err = fmt.Fprintf(out, "%s has rank %d with %v\n", member, row.Rank, own.Form.Shown(row.Score))
-	}
-	return err
 }

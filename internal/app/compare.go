@@ -85,10 +85,12 @@ func (c *boardComparer) compare(ctx context.Context, id rankcache.BoardID, tell 
 		return &compareLine{}, errComparing
 	}
 	defer c.mu.Unlock()
-	line := &compareLine{Members: board.Page(0, 1, rankcache.Descending).Members}
+	line := &compareLine{Members: membersOf(ctx, board)}
 	suspects := make(map[string]bool)
 	before, after, err := c.origin.Scan(ctx, id, func(batch []rankcache.Entry) error {
-		suspect(suspects, board, batch)
+		if err := suspect(ctx, suspects, board, batch); err != nil {
+			return err
+		}
 		line.Compared += len(batch)
 		tell(line)
 		return ctx.Err()
@@ -96,7 +98,7 @@ func (c *boardComparer) compare(ctx context.Context, id rankcache.BoardID, tell 
 	if err != nil {
 		return line, err
 	}
-	if here := board.Page(0, 1, rankcache.Descending).Members; here != after.Members || before.Run != after.Run {
+	if membersOf(ctx, board) != after.Members || before.Run != after.Run {
 		if err := c.suspectHere(ctx, id, board, suspects); err != nil {
 			return line, err
 		}
@@ -112,32 +114,46 @@ func (c *boardComparer) compare(ctx context.Context, id rankcache.BoardID, tell 
 	return line, nil
 }
 
-// suspect notes the members of a batch whose score here is another.
-func suspect(suspects map[string]bool, board *localboard.Board, batch []rankcache.Entry) {
-	members := make([]string, len(batch))
-	for i, e := range batch {
+func membersOf(ctx context.Context, board *localboard.Board) int {
+	return rankcache.One(ctx, board, rankcache.Query{}).Members
+}
+
+// standings returns the standings of members in a copy, which may have been emptied, or in Redis.
+func standings(ctx context.Context, r rankcache.Reader, id rankcache.BoardID, members []string) ([]rankcache.Own, error) {
+	a := rankcache.One(ctx, r, rankcache.Query{Board: id, Members: members})
+	if errors.Is(a.Err, rankcache.ErrNotKept) {
+		return nil, errNotOpen
+	}
+	return a.Own, a.Err
+}
+
+func membersIn(rows []rankcache.Entry) []string {
+	members := make([]string, len(rows))
+	for i, e := range rows {
 		members[i] = e.Member
 	}
-	here, _ := board.Standings(nil, members, rankcache.Descending)
+	return members
+}
+
+// suspect notes the members of a batch whose score here is another.
+func suspect(ctx context.Context, suspects map[string]bool, board *localboard.Board, batch []rankcache.Entry) error {
+	here, err := standings(ctx, board, board.ID(), membersIn(batch))
 	for i, s := range here {
 		if s.Rank == 0 || s.Score != batch[i].Score {
 			suspects[s.Member] = true
 		}
 	}
+	return err
 }
 
 // suspectHere notes the members of the copy that Redis does not have.
 func (c *boardComparer) suspectHere(ctx context.Context, id rankcache.BoardID, board *localboard.Board, suspects map[string]bool) error {
 	for start := 0; ; start += compareChunk {
-		page := board.Page(start, compareChunk, rankcache.Ascending)
+		page := rankcache.One(ctx, board, rankcache.Query{Start: start, Limit: compareChunk, Order: rankcache.Ascending})
 		if len(page.Entries) == 0 {
 			return nil
 		}
-		members := make([]string, len(page.Entries))
-		for i, e := range page.Entries {
-			members[i] = e.Member
-		}
-		there, _, err := c.origin.Standings(ctx, id, members, rankcache.Descending)
+		there, err := standings(ctx, c.origin, id, membersIn(page.Entries))
 		if err != nil {
 			return err
 		}
@@ -173,14 +189,17 @@ func (c *boardComparer) confirm(ctx context.Context, id rankcache.BoardID, board
 func (c *boardComparer) differing(ctx context.Context, id rankcache.BoardID, board *localboard.Board, members []string) (differ []difference, err error) {
 	for len(members) > 0 {
 		n := min(compareChunk, len(members))
-		there, _, err := c.origin.Standings(ctx, id, members[:n], rankcache.Descending)
+		there, err := standings(ctx, c.origin, id, members[:n])
 		if err != nil {
 			return nil, err
 		}
-		here, _ := board.Standings(nil, members[:n], rankcache.Descending)
+		here, err := standings(ctx, board, id, members[:n])
+		if err != nil {
+			return nil, err
+		}
 		for i := range here {
 			if here[i].Score != there[i].Score || (here[i].Rank == 0) != (there[i].Rank == 0) {
-				differ = append(differ, difference{here[i].Member, scoreOf(here[i]), scoreOf(there[i])})
+				differ = append(differ, difference{here[i].Member, scoreOf(here[i].Standing), scoreOf(there[i].Standing)})
 			}
 		}
 		members = members[n:]

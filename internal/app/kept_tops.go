@@ -42,17 +42,19 @@ func newKeptTops(s *Sidecar) *keptTops {
 	return k
 }
 
-// Top returns the tracker's page, or while Redis has not answered yet that of the file.
-func (k *keptTops) Top(b rankcache.BoardID) (*rankcache.Top, time.Time, bool) {
-	top, at, ok := k.Tracker.Top(b)
-	if ok {
-		return top, at, ok
+// Read answers from the tracker's pages, or while Redis has not answered yet from those of the
+// file.
+func (k *keptTops) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	k.Tracker.Read(ctx, qs, as)
+	for i := range as {
+		if as[i].Err == nil {
+			continue
+		}
+		kept, ok := k.waiting()[qs[i].Board]
+		if age := time.Since(kept.CurrentAt); ok && age >= 0 && age <= k.maxAge { // below 0: a clock was set back
+			kept.Top.Answer(&qs[i], &as[i], kept.CurrentAt)
+		}
 	}
-	kept, ok := k.waiting()[b]
-	if age := time.Since(kept.CurrentAt); !ok || age < 0 || age > k.maxAge { // below 0: a clock was set back
-		return nil, time.Time{}, false
-	}
-	return kept.Top, kept.CurrentAt, true
 }
 
 // waiting returns the pages of the file, nil once Redis has answered.

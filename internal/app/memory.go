@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,28 +110,37 @@ func (o boardSizes) Sizes(ctx context.Context, boards []rankcache.BoardID) ([]*a
 func (o boardSizes) inRedis(ctx context.Context, boards []rankcache.BoardID, sizes []*admission.Size) (err error) {
 	for from := 0; from < len(boards); from += sizeBoards {
 		to := min(from+sizeBoards, len(boards))
-		tops, failed := o.origin.Tops(ctx, boards[from:to], sizeRows)
-		err = errors.Join(err, failed)
-		for i, top := range tops {
-			sizes[from+i] = sizeOf(top)
+		for i, a := range readHeads(ctx, o.origin, boards[from:to], sizeRows) {
+			if a.Err == nil {
+				sizes[from+i] = sizeOf(&a)
+			} else {
+				err = cmp.Or(err, a.Err)
+			}
 		}
-		if errors.Is(failed, rankcache.ErrUnavailable) {
+		if errors.Is(err, rankcache.ErrUnavailable) {
 			break
 		}
 	}
 	return err
 }
 
-func sizeOf(top *rankcache.Top) *admission.Size {
-	if top == nil {
-		return nil
+// readHeads returns the first rows of each board.
+func readHeads(ctx context.Context, r rankcache.Reader, boards []rankcache.BoardID, rows int) []rankcache.Answer {
+	qs, as := make([]rankcache.Query, len(boards)), make([]rankcache.Answer, len(boards))
+	for i, b := range boards {
+		qs[i] = rankcache.Query{Board: b, Limit: rows}
 	}
+	r.Read(ctx, qs, as)
+	return as
+}
+
+func sizeOf(head *rankcache.Answer) *admission.Size {
 	bytes := 0
-	for _, e := range top.Entries {
+	for _, e := range head.Entries {
 		bytes += len(e.Member)
 	}
-	rows := max(1, len(top.Entries))
-	return &admission.Size{Members: top.Members, IDBytes: (bytes + rows - 1) / rows}
+	rows := max(1, len(head.Entries))
+	return &admission.Size{Members: head.Members, IDBytes: (bytes + rows - 1) / rows}
 }
 
 // heldBoards measures the memory of the local boards.

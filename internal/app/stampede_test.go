@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"rankcache"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
@@ -51,8 +53,9 @@ func newStampede(t *testing.T) *stampede {
 	return s
 }
 
-func (s *stampede) top() (sidecar.Answer, error) {
-	return s.reader.Top(context.Background(), sidecar.Query{Board: "1_2_3"}, 50)
+func (s *stampede) top() (rankcache.Answer, error) {
+	a := rankcache.One(context.Background(), s.reader, rankcache.Query{Board: "1_2_3", Limit: 50})
+	return a, a.Err
 }
 
 // pages is how many times Redis has read rows of a board, for us or a script of ours.

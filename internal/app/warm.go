@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -25,10 +26,7 @@ func warmNamed(ctx context.Context, named *roomsync.Follower, origin *origin.Ori
 	for {
 		tiers := named.Tiers()
 		boards := append(tiers.Boards(rooms.ModeSuperHot), tiers.Boards(rooms.ModeHot)...)
-		if tops, err := origin.Tops(ctx, boards, warmRows); err == nil {
-			for _, top := range tops {
-				profiles.Warm(heads(top))
-			}
+		if warm(profiles, readHeads(ctx, origin, boards, warmRows)) == nil {
 			return nil
 		}
 		select {
@@ -39,26 +37,19 @@ func warmNamed(ctx context.Context, named *roomsync.Follower, origin *origin.Ori
 	}
 }
 
-// heads returns the members of a board's first rows.
-func heads(top *rankcache.Top) []string {
-	if top == nil {
-		return nil
+// warm has the profiles loaded of the boards that could be read, and returns the first error of the
+// others.
+func warm(profiles *profile.Cache, heads []rankcache.Answer) (err error) {
+	for i := range heads {
+		profiles.Warm(membersIn(heads[i].Entries[:min(warmRows, len(heads[i].Entries))]))
+		err = cmp.Or(err, heads[i].Err)
 	}
-	members := make([]string, min(warmRows, len(top.Entries)))
-	for i := range members {
-		members[i] = top.Entries[i].Member
-	}
-	return members
+	return err
 }
 
 // headOf returns the members of a local board's first rows.
-func headOf(board replay.Board) []string {
-	head := board.Page(0, warmRows, rankcache.Descending)
-	members := make([]string, len(head.Entries))
-	for i := range head.Entries {
-		members[i] = head.Entries[i].Member
-	}
-	return members
+func headOf(ctx context.Context, board rankcache.Reader) []string {
+	return membersIn(rankcache.One(ctx, board, rankcache.Query{Limit: warmRows}).Entries)
 }
 
 // expected returns the members that the class of a board names for its head, or else those
@@ -73,7 +64,7 @@ func (b FilledBoards) expected(id rankcache.BoardID) []string {
 	if kind.WarmMembers != nil || err != nil || !open {
 		return kind.WarmMembers
 	}
-	return headOf(running)
+	return headOf(context.Background(), running)
 }
 
 // warmingOrigin reads the pages of hot boards and has their profiles loaded, so
@@ -83,15 +74,12 @@ type warmingOrigin struct {
 	profiles *profile.Cache // nil: none
 }
 
-// Tops is [origin.Origin.Tops].
-func (o warmingOrigin) Tops(ctx context.Context, boards []rankcache.BoardID, n int) ([]*rankcache.Top, error) {
-	tops, err := o.Origin.Tops(ctx, boards, n)
+// Read is [origin.Origin.Read].
+func (o warmingOrigin) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	o.Origin.Read(ctx, qs, as)
 	if o.profiles != nil {
-		for _, top := range tops {
-			o.profiles.Warm(heads(top))
-		}
+		_ = warm(o.profiles, as)
 	}
-	return tops, err
 }
 
 // Prepare implements [replay.Boards]: it publishes the board, which sorts it, and loads the
@@ -102,7 +90,7 @@ func (b FilledBoards) Prepare(ctx context.Context, board replay.Board) {
 	if b.Profiles == nil {
 		return
 	}
-	members := headOf(board)
+	members := headOf(ctx, board)
 	if local, ok := board.(*localboard.Board); ok && len(members) == 0 {
 		members = b.expected(local.ID())
 	}

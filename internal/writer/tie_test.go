@@ -109,7 +109,7 @@ func checkTies(t *testing.T, ties rooms.Ties, lowest float64, changes, members i
 	local.Publish()
 	want := m.ranking()
 	same(t, "redis", shown(h.ranking(t)), want)
-	page := local.Page(0, len(want)+1, rankcache.Descending).Entries
+	page := rankcache.One(t.Context(), local, rankcache.Query{Limit: len(want) + 1}).Entries
 	same(t, "local board", shown(page), want)
 	for i := range page {
 		if raw := wire.TieScore(want[i].Score, m.reach[want[i].Member], m.last); page[i].Score != raw {

@@ -17,9 +17,8 @@ import (
 // maxIdle is how many connections to the ledger are kept.
 const maxIdle = 32
 
-// Client reads boards from a ledger that serves reads. Its methods are those by which a
-// sidecar reads Redis; all may be called concurrently. Errors wrap
-// [rankcache.ErrUnavailable], or [rankcache.ErrUnknownMember] from Around.
+// Client reads boards from a ledger that serves reads. Its methods may be called
+// concurrently. Errors wrap [rankcache.ErrUnavailable].
 type Client struct {
 	url     string
 	http    *http.Client
@@ -43,99 +42,49 @@ func NewClient(ledger string, observe func(took time.Duration, err error)) (*Cli
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
-// Page returns up to limit rows from the 0-based start.
-func (c *Client) Page(ctx context.Context, board rankcache.BoardID, start, limit int, order rankcache.Direction) (p rankcache.Page, err error) {
-	a, stamp, err := c.one(ctx, Read{Board: board, Order: order.String(), Start: start, Limit: limit})
-	return rankcache.Page{Stamp: stamp, Start: start, Entries: entriesOf(a.Entries)}, err
-}
-
-// Standings returns the standing of each member, rank 0 for those that are not there.
-func (c *Client) Standings(ctx context.Context, board rankcache.BoardID, members []string, order rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp, error) {
-	a, stamp, err := c.one(ctx, Read{Board: board, Order: order.String(), Members: members})
-	rows := make([]rankcache.Standing, len(a.Own))
-	for i, own := range a.Own {
-		rows[i] = own.standing()
-	}
-	return rows, stamp, err
-}
-
-// Scores returns the scores of members of a board that may have trimmed them, without ranks.
-func (c *Client) Scores(ctx context.Context, board rankcache.BoardID, members []string) (rows []rankcache.Standing, stamp rankcache.Stamp, err error) {
-	a, stamp, err := c.one(ctx, Read{Board: board, Members: members, Scores: true})
-	for _, own := range a.Own {
-		rows = append(rows, rankcache.Standing{Member: own.Member, Score: own.raw(), Trimmed: own.Scored})
-	}
-	return rows, stamp, err
-}
-
-// RankedStandings is Standings in the direction of q, with the members that have a better
-// score than each.
-func (c *Client) RankedStandings(ctx context.Context, q rankcache.PageQuery, members []string) (
-	rows []rankcache.Standing, ahead []rankcache.Ahead, stamp rankcache.Stamp, err error) {
-	a, stamp, err := c.one(ctx, Read{Board: q.Board, Order: q.Order.String(), Members: members, Ranked: true, Integers: q.Form == rankcache.ScoreInteger})
-	for _, own := range a.Own {
-		rows, ahead = append(rows, own.standing()), append(ahead, aheadOf(own.Ahead, own.Rank > 0))
-	}
-	return rows, ahead, stamp, err
-}
-
-// Around returns the rows from n ranks before the member to n after it, and its rank.
-func (c *Client) Around(ctx context.Context, board rankcache.BoardID, member string, n int, order rankcache.Direction) (p rankcache.Page, rank int, err error) {
-	a, stamp, err := c.one(ctx, Read{Board: board, Order: order.String(), Members: []string{member}, Around: &n})
-	p.Stamp = stamp
-	if err != nil {
-		return p, 0, err
-	}
-	own := &a.Own[0]
-	if own.Rank == 0 {
-		return p, 0, fmt.Errorf("board %s, member %.40q: %w", board, member, rankcache.ErrUnknownMember)
-	}
-	p.Start, p.Entries = own.First, entriesOf(own.Neighbours)
-	return p, own.Rank, nil
-}
-
-// WholePages answers the queries in their order, each with its own error.
-func (c *Client) WholePages(ctx context.Context, queries []rankcache.PageQuery) []rankcache.WholePage {
-	pages, reads := make([]rankcache.WholePage, len(queries)), make([]Read, len(queries))
-	for i := range queries {
-		reads[i] = readOf(&queries[i])
+// Read implements [rankcache.Reader].
+func (c *Client) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	reads := make([]Read, len(qs))
+	for i := range qs {
+		reads[i] = readOf(&qs[i])
 	}
 	answers, began, err := c.ask(ctx, reads)
-	for i := range pages {
-		p := &pages[i]
-		if err != nil {
-			p.Err = err
-			continue
-		}
-		a := &answers[i]
-		p.Stamp, p.Err = a.stamp(began)
-		ranked := queries[i].Ranked()
-		p.Start, p.Entries, p.Ahead = queries[i].Start, entriesOf(a.Entries), aheadOf(a.Ahead, ranked && len(a.Entries) > 0)
-		if p.Own.Member = queries[i].Member; len(a.Own) > 0 {
-			p.Own = a.Own[0].surroundings(ranked)
+	for i := range as {
+		if err == nil {
+			answers[i].set(&qs[i], &as[i], began)
+		} else {
+			as[i].Fail(err)
 		}
 	}
-	return pages
 }
 
-func readOf(q *rankcache.PageQuery) Read {
-	r := Read{Board: q.Board, Order: q.Order.String(), Start: q.Start, Limit: q.Limit, Gap: q.Gap, Ranked: q.Ranked(), Integers: q.Form == rankcache.ScoreInteger}
-	if q.Member != "" {
-		r.Members = []string{q.Member}
-		if q.Around >= 0 {
-			r.Around = &q.Around
-		}
+func readOf(q *rankcache.Query) Read {
+	r := Read{Board: q.Board, Order: q.Order.String(), Start: q.Start, Limit: q.Limit, Members: q.Members, Gap: q.Gap, Ranked: q.Ranked(), Integers: q.Form == rankcache.ScoreInteger, Scores: q.Trimmed}
+	if q.Around > 0 {
+		n := q.Neighbours()
+		r.Around = &n
 	}
 	return r
 }
 
-func (c *Client) one(ctx context.Context, r Read) (a Answer, stamp rankcache.Stamp, err error) {
-	answers, began, err := c.ask(ctx, []Read{r})
+// set sets to, which answers q, to the answer to a call that began at a time.
+func (a *Answer) set(q *rankcache.Query, to *rankcache.Answer, began time.Time) {
+	stamp, err := a.stamp(began)
 	if err != nil {
-		return a, stamp, err
+		to.Fail(err)
+		return
 	}
-	stamp, err = answers[0].stamp(began)
-	return answers[0], stamp, err
+	to.Begin(q, rankcache.SourceLedger, stamp, stamp.At)
+	ranked := q.Ranked()
+	to.Entries, to.Ahead = entriesOf(a.Entries), aheadOf(a.Ahead, ranked && len(a.Entries) > 0)
+	for i := range a.Own {
+		from, own := &a.Own[i], &to.Own[i]
+		own.Score, own.Rank, own.Trimmed, own.First = from.raw(), from.Rank, from.Scored, from.First
+		own.Neighbours, own.Ahead = entriesOf(from.Neighbours), aheadOf(from.Ahead, ranked && from.Rank > 0)
+		if own.HasBetter = from.Better != nil; own.HasBetter {
+			own.Better = (&Row{Score: *from.Better, Raw: from.BetterRaw}).raw()
+		}
+	}
 }
 
 // ask posts reads and returns their answers, which are as long as they must be, and when it
@@ -250,18 +199,6 @@ func (a *Answer) stamp(began time.Time) (s rankcache.Stamp, err error) {
 
 // maxAge keeps the sum with a time in range.
 const maxAge = 100 * 365 * 24 * time.Hour
-
-func (o *Own) standing() rankcache.Standing {
-	return rankcache.Standing{Member: o.Member, Score: o.raw(), Rank: o.Rank}
-}
-
-func (o *Own) surroundings(ranked bool) rankcache.Surroundings {
-	s := rankcache.Surroundings{Standing: o.standing(), First: o.First, Neighbours: entriesOf(o.Neighbours), Ahead: aheadOf(o.Ahead, ranked && o.Rank > 0)}
-	if o.Better != nil {
-		s.Better, s.HasBetter = (&Row{Score: *o.Better, Raw: o.BetterRaw}).raw(), true
-	}
-	return s
-}
 
 func entriesOf(rows []Row) []rankcache.Entry {
 	entries := make([]rankcache.Entry, len(rows))

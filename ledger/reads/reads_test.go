@@ -132,6 +132,68 @@ func TestAnswersEqualRedis(t *testing.T) {
 	}
 }
 
+// memberOf returns one of 60 members whose bytes sort otherwise than their letters.
+func memberOf(r *rand.Rand) string {
+	return []string{"m", "M", "ü", "z", "\U0001f600", "a b"}[r.IntN(6)] + fmt.Sprint(r.IntN(10))
+}
+
+// compare asks both for a page with a member, for standings and for neighbours.
+func (b *board) compare(r *rand.Rand, i int) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	order := rankcache.Direction(i % 2)
+	q := rankcache.Query{Board: b.Board, Order: order, Start: r.IntN(70), Limit: r.IntN(20), Members: []string{memberOf(r)}, Around: max(2*r.IntN(6)-1, 0), Gap: r.IntN(2) == 0,
+		Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(2))}
+	several := rankcache.Query{Board: b.Board, Order: order, Members: []string{q.Members[0], "nobody", memberOf(r)}}
+	ranked := several
+	ranked.Mode, ranked.Form = rankcache.Competition, q.Form
+	qs := []rankcache.Query{q, several, ranked,
+		{Board: b.Board, Order: order, Members: q.Members, Around: 7}, {Board: b.Board, Order: order, Start: q.Start, Limit: q.Limit + 1}}
+	unstamped := cmp.Options{cmpopts.IgnoreFields(rankcache.Stamp{}, "State", "At"), cmpopts.IgnoreFields(rankcache.Answer{}, "Source", "CurrentAt", "Kept"), cmpopts.IgnoreFields(rankcache.Own{}, "Source"),
+		cmpopts.EquateEmpty(), cmpopts.EquateErrors()}
+	for _, q := range qs {
+		want, got := rankcache.One(ctx, b.origin, q), rankcache.One(ctx, b.client, q)
+		must(b.t, want.Err)
+		if diff := cmp.Diff(want, got, unstamped); diff != "" {
+			b.t.Fatalf("%+v (-Redis +ledger):\n%s", q, diff)
+		}
+		if got.State != (rankcache.State{Run: b.Run, Seq: b.Seq, Sum: b.Sum, HasSum: true}) || got.Members != len(b.scores) {
+			b.t.Fatalf("state %v, %d members, want %v", got.State, got.Members, b.Update)
+		}
+	}
+	want, got := make([]rankcache.Answer, len(qs)), make([]rankcache.Answer, len(qs))
+	b.origin.Read(ctx, qs, want)
+	b.client.Read(ctx, qs, got)
+	if diff := cmp.Diff(want, got, unstamped); diff != "" {
+		b.t.Fatalf("together (-Redis +ledger):\n%s", diff)
+	}
+}
+
+// TestTrimmedScores: a member that was driven out of its board has the score of its last
+// change, as long as that is kept; one that is on the board has its score as well.
+func TestTrimmedScores(t *testing.T) {
+	for _, kind := range testkit.SQLKinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			b := newBoard(t, kind)
+			b.set(rankcache.Entry{Member: "on", Score: 9}, rankcache.Entry{Member: "out", Score: 3}, rankcache.Entry{Member: "out", Score: 4.5},
+				rankcache.Entry{Member: "out", Score: trimmed}, rankcache.Entry{Member: "ü", Score: 0}, rankcache.Entry{Member: "ü", Score: trimmed})
+			a := b.ask(rankcache.Query{Trimmed: true, Members: []string{"out", "nobody", "on", "ü"}})
+			var rows []rankcache.Standing
+			for i := range a.Own {
+				rows = append(rows, a.Own[i].Standing)
+			}
+			want := []rankcache.Standing{{Member: "out", Score: 4.5, Trimmed: true}, {Member: "nobody"}, {Member: "on", Score: 9, Trimmed: true}, {Member: "ü", Trimmed: true}}
+			if diff := cmp.Diff(want, rows); diff != "" || a.Err != nil {
+				t.Errorf("%v, (-want +got)\n%s", a.Err, diff)
+			}
+			if a := b.ask(rankcache.Query{Members: []string{"out"}}); a.Err != nil || a.Own[0].Found() {
+				t.Errorf("its standing %+v", a)
+			}
+		})
+	}
+}
+
 // TestAnswersHaveWhatIsShown: the score of an answer is the one that is shown, with the raw one, which sidecars rank by,
 // beside it. Answers of a ledger that knows of raw scores alone are read, too.
 func TestAnswersHaveWhatIsShown(t *testing.T) {
@@ -155,79 +217,12 @@ func TestAnswersHaveWhatIsShown(t *testing.T) {
 	for _, body := range []string{got.String(), older} {
 		answers, err := decode([]byte(body), []Read{{Board: b.Board, Limit: 2, Members: []string{"c"}, Gap: true}})
 		must(t, err)
-		s := answers[0].Own[0].surroundings(false)
-		if diff := cmp.Diff([]rankcache.Entry{{Member: "a", Score: a}, {Member: "c", Score: c}}, entriesOf(answers[0].Entries)); diff != "" || s.Score != c || s.Better != a {
+		var to rankcache.Answer
+		answers[0].set(&rankcache.Query{Members: []string{"c"}, Gap: true}, &to, time.Now())
+		s := to.Own[0]
+		if diff := cmp.Diff([]rankcache.Entry{{Member: "a", Score: a}, {Member: "c", Score: c}}, to.Entries); diff != "" || s.Score != c || s.Better != a {
 			t.Errorf("%s is read as %+v, entries (-want +got):\n%s", body, s, diff)
 		}
-	}
-}
-
-// memberOf returns one of 60 members whose bytes sort otherwise than their letters.
-func memberOf(r *rand.Rand) string {
-	return []string{"m", "M", "ü", "z", "\U0001f600", "a b"}[r.IntN(6)] + fmt.Sprint(r.IntN(10))
-}
-
-// compare asks both for a page with a member, for standings and for neighbours.
-func (b *board) compare(r *rand.Rand, i int) {
-	b.t.Helper()
-	ctx := b.t.Context()
-	order := rankcache.Direction(i % 2)
-	q := rankcache.PageQuery{Board: b.Board, Order: order, Start: r.IntN(70), Limit: r.IntN(20), Member: memberOf(r), Around: r.IntN(6) - 1, Gap: r.IntN(2) == 0,
-		Percentile: r.IntN(2) == 0, Form: rankcache.ScoreForm(r.IntN(2))}
-	unstamped := cmp.Options{cmpopts.IgnoreFields(rankcache.Stamp{}, "State", "At"), cmpopts.EquateEmpty(), cmpopts.EquateErrors()}
-	equal := func(what string, want, got any) {
-		b.t.Helper()
-		if diff := cmp.Diff(want, got, unstamped); diff != "" {
-			b.t.Fatalf("%s, %+v (-Redis +ledger):\n%s", what, q, diff)
-		}
-	}
-	equal("whole", b.origin.WholePages(ctx, []rankcache.PageQuery{q}), b.client.WholePages(ctx, []rankcache.PageQuery{q}))
-	members := []string{q.Member, "nobody", memberOf(r)}
-	wantRows, _, err := b.origin.Standings(ctx, b.Board, members, order)
-	must(b.t, err)
-	gotRows, stamp, err := b.client.Standings(ctx, b.Board, members, order)
-	must(b.t, err)
-	equal("standings", wantRows, gotRows)
-	if stamp.State != (rankcache.State{Run: b.Run, Seq: b.Seq, Sum: b.Sum, HasSum: true}) || stamp.Members != len(b.scores) {
-		b.t.Fatalf("state %v, %d members, want %v", stamp.State, stamp.Members, b.Update)
-	}
-	wantRows, wantAhead, _, err := b.origin.RankedStandings(ctx, q, members)
-	must(b.t, err)
-	gotRows, gotAhead, _, err := b.client.RankedStandings(ctx, q, members)
-	must(b.t, err)
-	equal("ranked", []any{wantRows, wantAhead}, []any{gotRows, gotAhead})
-	wantPage, wantRank, wantErr := b.origin.Around(ctx, b.Board, q.Member, 3, order)
-	gotPage, gotRank, gotErr := b.client.Around(ctx, b.Board, q.Member, 3, order)
-	equal("around", []any{wantPage, wantRank, errors.Is(wantErr, rankcache.ErrUnknownMember)}, []any{gotPage, gotRank, errors.Is(gotErr, rankcache.ErrUnknownMember)})
-	want, err := b.origin.Page(ctx, b.Board, q.Start, q.Limit+1, order)
-	must(b.t, err)
-	got, err := b.client.Page(ctx, b.Board, q.Start, q.Limit+1, order)
-	must(b.t, err)
-	equal("page", want, got)
-}
-
-// TestTrimmedScores: a member that was driven out of its board has the score of its last
-// change, as long as that is kept; one that is on the board has its score as well.
-func TestTrimmedScores(t *testing.T) {
-	for _, kind := range testkit.SQLKinds {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			b := newBoard(t, kind)
-			b.set(rankcache.Entry{Member: "on", Score: 9}, rankcache.Entry{Member: "out", Score: 3}, rankcache.Entry{Member: "out", Score: 4.5},
-				rankcache.Entry{Member: "out", Score: trimmed}, rankcache.Entry{Member: "ü", Score: 0}, rankcache.Entry{Member: "ü", Score: trimmed})
-			read := func(members ...string) ([]rankcache.Standing, error) {
-				rows, _, err := b.client.Scores(t.Context(), b.Board, members)
-				return rows, err
-			}
-			rows, err := read("out", "nobody", "on", "ü")
-			want := []rankcache.Standing{{Member: "out", Score: 4.5, Trimmed: true}, {Member: "nobody"}, {Member: "on", Score: 9, Trimmed: true}, {Member: "ü", Trimmed: true}}
-			if diff := cmp.Diff(want, rows); diff != "" || err != nil {
-				t.Errorf("%v, (-want +got)\n%s", err, diff)
-			}
-			if rows, _, err := b.client.Standings(t.Context(), b.Board, []string{"out"}, rankcache.Descending); err != nil || rows[0].Found() {
-				t.Errorf("its standing %+v, %v", rows, err)
-			}
-		})
 	}
 }
 
@@ -252,17 +247,23 @@ func TestWhatIsNotWholeIsRefused(t *testing.T) {
 
 func (b *board) refused(why string) {
 	b.t.Helper()
-	_, err := b.client.Page(b.t.Context(), b.Board, 0, 10, rankcache.Descending)
+	err := b.ask(rankcache.Query{Limit: 10}).Err
 	if !errors.Is(err, rankcache.ErrUnavailable) || !strings.Contains(err.Error(), why) {
 		b.t.Errorf("%v, want %s", err, why)
 	}
 }
 
-func (b *board) answered(rows int) rankcache.Page {
+// ask asks the ledger.
+func (b *board) ask(q rankcache.Query) rankcache.Answer {
+	q.Board = b.Board
+	return rankcache.One(b.t.Context(), b.client, q)
+}
+
+func (b *board) answered(rows int) rankcache.Answer {
 	b.t.Helper()
-	p, err := b.client.Page(b.t.Context(), b.Board, 0, 10, rankcache.Descending)
-	if err != nil || len(p.Entries) != rows {
-		b.t.Errorf("%d rows, %v, want %d", len(p.Entries), err, rows)
+	p := b.ask(rankcache.Query{Limit: 10})
+	if p.Err != nil || len(p.Entries) != rows {
+		b.t.Errorf("%d rows, %v, want %d", len(p.Entries), p.Err, rows)
 	}
 	return p
 }
@@ -306,24 +307,24 @@ func TestFinalAnswers(t *testing.T) {
 			f.Top = []rankcache.Entry{{Member: "a", Score: 9}, {Member: "c", Score: 8}, {Member: "b", Score: 8}}
 			must(t, b.store.SaveFinal(t.Context(), f))
 			b.at = time.Now().Add(-time.Hour)
-			p, err := b.client.Page(t.Context(), b.Board, 1, 2, rankcache.Descending)
-			if err != nil || p.Life != rankcache.LifeFinal || p.Members != 4 || p.Seq != 9 || time.Since(p.At) > time.Minute {
-				t.Errorf("%+v, %v", p, err)
+			p := b.ask(rankcache.Query{Start: 1, Limit: 2, Members: []string{"b"}})
+			if p.Err != nil || p.Life != rankcache.LifeFinal || p.Members != 4 || p.Seq != 9 || time.Since(p.At) > time.Minute {
+				t.Errorf("%+v", p)
 			}
 			if diff := cmp.Diff(f.Top[1:], p.Entries); diff != "" {
 				t.Error(diff)
 			}
-			rows, _, err := b.client.Standings(t.Context(), b.Board, []string{"b"}, rankcache.Descending)
-			if err != nil || rows[0].Rank != 3 || rows[0].Score != 8 {
-				t.Errorf("%+v, %v", rows, err)
+			if len(p.Own) != 1 || p.Own[0].Rank != 3 || p.Own[0].Score != 8 || p.Own[0].Stamp != p.Stamp {
+				t.Errorf("%+v", p.Own)
 			}
-			for what, err := range map[string]error{
-				"a deeper page":       second(b.client.Page(t.Context(), b.Board, 2, 2, rankcache.Descending)),
-				"the other direction": second(b.client.Page(t.Context(), b.Board, 0, 1, rankcache.Ascending)),
-				"a member behind":     third(b.client.Standings(t.Context(), b.Board, []string{"d"}, rankcache.Descending)),
-				"a score behind":      third(b.client.Scores(t.Context(), b.Board, []string{"d"})),
-				"neighbours behind":   third(b.client.Around(t.Context(), b.Board, "b", 1, rankcache.Descending)),
+			for what, q := range map[string]rankcache.Query{
+				"a deeper page":       {Start: 2, Limit: 2},
+				"the other direction": {Limit: 1, Order: rankcache.Ascending},
+				"a member behind":     {Members: []string{"d"}},
+				"neighbours behind":   {Members: []string{"b"}, Around: 3},
+				"a score behind":      {Members: []string{"d"}, Trimmed: true},
 			} {
+				err := b.ask(q).Err
 				if !errors.Is(err, rankcache.ErrUnavailable) || !strings.Contains(err.Error(), "not_covered") {
 					t.Errorf("%s: %v", what, err)
 				}
@@ -331,9 +332,6 @@ func TestFinalAnswers(t *testing.T) {
 		})
 	}
 }
-
-func second[A any](_ A, err error) error        { return err }
-func third[A, B any](_ A, _ B, err error) error { return err }
 
 // TestBadRequests: what can't be asked is refused with what is wrong.
 func TestBadRequests(t *testing.T) {
@@ -374,8 +372,8 @@ func TestLedgerThatAnswersWrongly(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
 		client, err := NewClient(server.URL, nil)
 		must(t, err)
-		if _, _, err := client.Around(t.Context(), "a", "m", 1, rankcache.Descending); !errors.Is(err, rankcache.ErrUnavailable) {
-			t.Errorf("%s: %v", body, err)
+		if a := rankcache.One(t.Context(), client, rankcache.Query{Board: "a", Members: []string{"m"}, Around: 3}); !errors.Is(a.Err, rankcache.ErrUnavailable) {
+			t.Errorf("%s: %+v", body, a)
 		}
 		server.Close()
 	}
@@ -397,10 +395,11 @@ func FuzzAnswers(f *testing.F) {
 	must(f, err)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		body = bytes.Clone(data)
-		q := rankcache.PageQuery{Board: "a", Limit: 2, Member: "m", Around: 1, Percentile: true}
-		p := client.WholePages(context.Background(), []rankcache.PageQuery{q})[0]
-		row := p.Own.Rank - 1 - p.Own.First
-		if p.Err == nil && (len(p.Entries) > 2 || p.Own.Member != "m" || p.Own.Rank > 0 && p.Own.Neighbours[row].Member != "m") {
+		p := rankcache.One(context.Background(), client, rankcache.Query{Board: "a", Limit: 2, Members: []string{"m"}, Around: 3, Percentile: true})
+		if p.Err != nil {
+			return
+		}
+		if own := &p.Own[0]; len(p.Entries) > 2 || own.Member != "m" || own.Rank > 0 && own.Neighbours[own.Rank-1-own.First].Member != "m" {
 			t.Errorf("%+v", p)
 		}
 	})

@@ -64,19 +64,18 @@ const defaultTop = 10
 // top answers GET /boards/{board}/top?limit=10 as the data port does, with
 // profiles if there is a source of them.
 func (st *Status) top(w http.ResponseWriter, r *http.Request) {
-	q, limit, p := topQuery(r)
+	q, p := topQuery(r)
 	if p != nil {
 		writeProblem(w, p)
 		return
 	}
-	reader := st.Reader.Uncounted()
-	a, err := reader.Top(r.Context(), q, limit)
-	if err != nil {
-		writeProblem(w, apijson.ProblemOf(err))
+	a := rankcache.One(r.Context(), st.Reader, q)
+	if a.Err != nil {
+		writeProblem(w, apijson.ProblemOf(a.Err))
 		return
 	}
 	j := apijson.Joined{}
-	if profiles := reader.Profiles(); profiles != nil {
+	if profiles := st.Reader.Profiles(); profiles != nil {
 		j = apijson.Join(r.Context(), profiles, a.Entries)
 	}
 	h := w.Header()
@@ -87,22 +86,23 @@ func (st *Status) top(w http.ResponseWriter, r *http.Request) {
 		h.Set("Rankcache-State", a.State.String())
 	}
 	h.Set("Rankcache-Age-Ms", strconv.FormatInt(max(time.Since(a.CurrentAt).Milliseconds(), 0), 10))
-	_, _ = w.Write(apijson.AppendPage(nil, q, limit, &a, apijson.Plain(a.Form), &j)) // the caller may have left
+	show := apijson.ShowOf(&q, &a, nil)
+	_, _ = w.Write(apijson.AppendPage(nil, &q, &a, &show, &j)) // the caller may have left
 }
 
-// topQuery returns the query and the limit of the request.
-func topQuery(r *http.Request) (q sidecar.Query, limit int, p *apijson.Problem) {
+// topQuery returns the query of the request. An operator's look at a board is not traffic.
+func topQuery(r *http.Request) (q rankcache.Query, p *apijson.Problem) {
 	id, err := rankcache.ParseBoardID(r.PathValue("board"))
 	if err != nil {
-		return q, 0, apijson.BadArgument("board", err.Error())
+		return q, apijson.BadArgument("board", err.Error())
 	}
-	limit = defaultTop
+	q = rankcache.Query{Board: id, Limit: defaultTop, Uncounted: true}
 	if text := r.URL.Query().Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > rankcache.MaxTop {
-			return q, 0, apijson.BadArgument("limit", fmt.Sprintf("want 1 to %d", rankcache.MaxTop))
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > rankcache.MaxTop {
+			return q, apijson.BadArgument("limit", fmt.Sprintf("want 1 to %d", rankcache.MaxTop))
 		}
 	}
-	return sidecar.Query{Board: id}, limit, nil
+	return q, nil
 }
 
 // Routed answers requests that mux has no pattern for with a problem, where a ServeMux

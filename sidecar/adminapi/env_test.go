@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"rankcache/internal/testkit/apitest"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // testEnv is everything that a reader reads from.

@@ -11,7 +11,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit/apitest"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // settling is what a test sets to settled.

@@ -141,16 +141,15 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, apijson.BadArgument("board", err.Error()))
 		return
 	}
-	q, reader := sidecar.Query{Board: id}, st.Reader.Uncounted()
 	body := boardStatus{Board: id, Mode: st.Reader.Tiers().Mode(id, "").String(), Top: []rankRow{}}
-	body.Tier = reader.Tier(&q).String()
+	body.Tier = st.Reader.Tier(id, "").String()
 	if b, is := st.Reader.Tiers().Bypass(id); is {
 		body.Bypass = &b
 	}
-	if a, err := reader.Top(r.Context(), q, boardSample); err == nil {
+	if a := rankcache.One(r.Context(), st.Reader, rankcache.Query{Board: id, Limit: boardSample, Uncounted: true}); a.Err == nil {
 		body.fill(&a)
 	} else {
-		body.Error = string(apijson.ProblemOf(err).Code)
+		body.Error = string(apijson.ProblemOf(a.Err).Code)
 	}
 	for _, b := range st.Readiness.boards() {
 		if b.Board == id {
@@ -164,10 +163,10 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 	httpserve.WriteJSON(w, http.StatusOK, body)
 }
 
-func (b *boardStatus) fill(a *sidecar.Answer) {
+func (b *boardStatus) fill(a *rankcache.Answer) {
 	b.Source, b.Seq, b.Total = a.Source.String(), a.Seq, a.Members
 	b.AgeMs = max(time.Since(a.CurrentAt).Milliseconds(), 0)
-	if !a.Source.Kept() {
+	if !a.Source.IsCopy() {
 		b.OriginState, b.OriginStateAt = stateText(a.State, a.At)
 	} else {
 		b.State, _ = stateText(a.State, a.At)

@@ -10,10 +10,10 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/fixture"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

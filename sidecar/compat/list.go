@@ -185,8 +185,8 @@ func locked(life rankcache.Life, p class.Period, now time.Time) string {
 }
 
 // query returns how the request reads a board.
-func (r *listRequest) query(board rankcache.BoardID) sidecar.Query {
-	q := sidecar.Query{Board: board, Order: rankcache.Direction(r.Order)}
+func (r *listRequest) query(board rankcache.BoardID) rankcache.Query {
+	q := rankcache.Query{Board: board, Order: rankcache.Direction(r.Order)}
 	if r.NoCache {
 		q.MaxAge = time.Nanosecond // no copy is so young: Redis answers
 	}
@@ -196,18 +196,22 @@ func (r *listRequest) query(board rankcache.BoardID) sidecar.Query {
 // addRows adds the page, the caller's row and the total, all of one moment unless the page
 // is a refreshed one that does not have the caller, and returns the board's life of it.
 func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.BoardID, to *listAnswer) (life rankcache.Life, err error) {
-	read := sidecar.PageRead{Query: r.query(board), Page: rankcache.PageQuery{Start: int(r.Start), Limit: int(*r.Limit), Member: string(r.Member), Around: -1}}
-	a := h.cfg.Reader.WholePage(ctx, read)
+	q := r.query(board)
+	q.Start, q.Limit = int(r.Start), int(*r.Limit)
+	if r.Member != "" {
+		q.Members, q.Around = []string{string(r.Member)}, 1 // of the moment of the rows
+	}
+	a := rankcache.One(ctx, h.cfg.Reader, q)
 	if a.Err != nil {
 		return 0, a.Err
 	}
 	if r.wantsRows() {
-		if to.List, err = rowsOf(&a.Answer); err != nil {
+		if to.List, err = rowsOf(&a); err != nil {
 			return 0, err
 		}
 	}
-	if r.Member != "" && a.Own.Err == nil { // else the list is answered without it
-		mine, err := rowOf(string(r.Member), a.Form.Shown(a.Own.Score), a.Own.Rank)
+	if r.Member != "" && a.Own[0].Err == nil { // else the list is answered without it
+		mine, err := rowOf(string(r.Member), a.Form.Shown(a.Own[0].Score), a.Own[0].Rank)
 		if err != nil {
 			return 0, err
 		}
@@ -224,11 +228,11 @@ func rowOf(member string, score float64, rank int) (row, error) {
 	return row{Rank: rank, Member: member, Score: shown}, err
 }
 
-func rowsOf(p *sidecar.Answer) ([]row, error) {
-	rows := make([]row, len(p.Entries))
-	for i, e := range p.Entries {
+func rowsOf(a *rankcache.Answer) ([]row, error) {
+	rows := make([]row, len(a.Entries))
+	for i, e := range a.Entries {
 		var err error
-		if rows[i], err = rowOf(e.Member, p.Form.Shown(e.Score), p.Start+i+1); err != nil {
+		if rows[i], err = rowOf(e.Member, a.Form.Shown(e.Score), a.Start+i+1); err != nil {
 			return nil, err
 		}
 	}
@@ -285,34 +289,30 @@ func (h lists) addGroups(ctx context.Context, r *listRequest, kind *rooms.Class,
 	}
 	q := r.query(board.ID)
 	if all {
-		page, err := h.cfg.Reader.Page(ctx, &q, 0, maxLimit)
+		q.Limit = maxLimit
+	}
+	for _, g := range r.Groups {
+		q.Members = append(q.Members, string(g))
+	}
+	a := rankcache.One(ctx, h.cfg.Reader, q)
+	if a.Err != nil {
+		return a.Err
+	}
+	if all {
+		if to.AllGroups, err = rowsOf(&a); err != nil {
+			return err
+		}
+	}
+	for i := range a.Own {
+		own := &a.Own[i]
+		if own.Err != nil {
+			return own.Err
+		}
+		group, err := rowOf(own.Member, a.Form.Shown(own.Score), own.Rank)
 		if err != nil {
 			return err
 		}
-		if to.AllGroups, err = rowsOf(&page); err != nil {
-			return err
-		}
+		to.Groups = append(to.Groups, group)
 	}
-	if some {
-		to.Groups, err = h.groupRows(ctx, q, r.Groups)
-	}
-	return err
-}
-
-func (h lists) groupRows(ctx context.Context, q sidecar.Query, groups []wire.CompatText) ([]row, error) {
-	names := make([]string, len(groups))
-	for i, g := range groups {
-		names[i] = string(g)
-	}
-	found, err := h.cfg.Reader.Standings(ctx, q, nil, names)
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]row, len(found.Rows))
-	for i, s := range found.Rows {
-		if rows[i], err = rowOf(s.Member, found.Form.Shown(s.Score), s.Rank); err != nil {
-			return nil, err
-		}
-	}
-	return rows, nil
+	return nil
 }

@@ -90,9 +90,9 @@ func (h *Handler) topScore(ctx context.Context, body []byte) (any, error) {
 	if limit < 1 || limit > most {
 		return nil, wire.BadField("limit", "is %d, want 1 to %d", limit, most)
 	}
-	page, err := h.page(ctx, board, 0, limit)
-	if err != nil {
-		return nil, err
+	page := h.page(ctx, board, 0, limit)
+	if page.Err != nil {
+		return nil, page.Err
 	}
 	rows := make([]itemRow, len(page.Entries))
 	for i, e := range page.Entries {
@@ -102,17 +102,17 @@ func (h *Handler) topScore(ctx context.Context, body []byte) (any, error) {
 }
 
 func (h *Handler) standing(ctx context.Context, board rankcache.BoardID, member string) (rankcache.Standing, error) {
-	found, err := h.cfg.Reader.Standings(ctx, sidecar.Query{Board: board}, nil, []string{member})
-	if err != nil {
-		return rankcache.Standing{}, err
+	a := rankcache.One(ctx, h.cfg.Reader, rankcache.Query{Board: board, Members: []string{member}})
+	if a.Err != nil {
+		return rankcache.Standing{}, a.Err
 	}
-	s := found.Rows[0]
-	s.Score = found.Form.Shown(s.Score)
-	return s, nil
+	s := a.Own[0].Standing
+	s.Score = a.Form.Shown(s.Score)
+	return s, a.Own[0].Err
 }
 
-func (h *Handler) page(ctx context.Context, board rankcache.BoardID, start, limit int) (sidecar.Answer, error) {
-	return h.cfg.Reader.Page(ctx, &sidecar.Query{Board: board}, start, limit)
+func (h *Handler) page(ctx context.Context, board rankcache.BoardID, start, limit int) rankcache.Answer {
+	return rankcache.One(ctx, h.cfg.Reader, rankcache.Query{Board: board, Start: start, Limit: limit})
 }
 
 // scoreRow is one row of GET /v1/scores.
@@ -146,9 +146,9 @@ func (h *Handler) scores(ctx context.Context, query, member string, one bool) (a
 	if err := unknownArgs(args); err != nil {
 		return nil, err
 	}
-	page, err := h.page(ctx, board, start, limit)
-	if err != nil {
-		return nil, err
+	page := h.page(ctx, board, start, limit)
+	if page.Err != nil {
+		return nil, page.Err
 	}
 	rows := make([]scoreRow, len(page.Entries))
 	for i, e := range page.Entries {

@@ -15,16 +15,11 @@ import (
 // defaultLimit is how many rows a top has without the argument limit.
 const defaultLimit = 50
 
-// args are the query arguments of one request.
+// args are the query arguments of one request that are not of its query.
 type args struct {
-	pageKey           // of the page that is asked for
-	around     int    // -1: no neighbours
-	me         bool   // c.member is the caller
-	gap        bool   // what me lacks to the next better score
-	name, at   string // of the class and of its period, as they are in the request
-	mode       rankcache.RankMode
-	percentile bool
-	seen       [argCount]bool
+	profiles, trend bool
+	name, at        string // of the class and of its period, as they are in the request
+	seen            [argCount]bool
 }
 
 // The query arguments. Unknown and repeated ones are errors: a misspelt limit
@@ -72,7 +67,9 @@ func withAt(args [argCount]bool) [argCount]bool {
 
 // parseArgs fills the call from the raw query.
 func (c *call) parseArgs(query []byte) *apijson.Problem {
-	c.args.limit, c.args.around, c.args.at = c.rowLimit(defaultLimit), -1, atNow
+	if c.args.at = atNow; c.route.page() {
+		c.query().Limit = c.rowLimit(defaultLimit)
+	}
 	for len(query) > 0 {
 		var pair []byte
 		if i := bytes.IndexByte(query, '&'); i >= 0 {
@@ -87,29 +84,22 @@ func (c *call) parseArgs(query []byte) *apijson.Problem {
 			return p
 		}
 	}
-	if c.args.surrounded() {
-		return c.checkMe()
-	}
-	return nil
+	return c.checkMe()
 }
 
 // checkMe refuses around and gap without me.
 func (c *call) checkMe() *apijson.Problem {
 	const detail = "is of the member that me names: want me, too"
-	switch {
-	case !c.route.page() || c.args.me:
+	switch q := c.query(); {
+	case !c.route.page() || len(q.Members) > 0:
 		return nil
-	case c.args.gap:
+	case q.Gap:
 		return apijson.BadArgument("gap", detail)
+	case q.Around > 0:
+		return apijson.BadArgument("around", detail)
 	}
-	return apijson.BadArgument("around", detail)
+	return nil
 }
-
-// surrounded reports whether a member is wanted with what stands next to it.
-func (a *args) surrounded() bool { return a.around >= 0 || a.gap }
-
-// ranked reports whether rows have other ranks than their places, or percentiles.
-func (a *args) ranked() bool { return a.mode != rankcache.Ordinal || a.percentile }
 
 func (c *call) parseArg(pair []byte) *apijson.Problem {
 	var raw []byte
@@ -142,25 +132,29 @@ func (c *call) parseArg(pair []byte) *apijson.Problem {
 
 // setArg checks one decoded value.
 func (c *call) setArg(arg int, value string) *apijson.Problem {
+	q := c.query()
 	switch arg {
 	case argStart:
-		return setNumber(&c.args.start, "start", value, 0, sidecar.MaxStart)
+		return setNumber(&q.Start, "start", value, 0, sidecar.MaxStart)
 	case argLimit:
-		return setNumber(&c.args.limit, "limit", value, 1, c.rowLimit(rankcache.MaxTop))
+		return setNumber(&q.Limit, "limit", value, 1, c.rowLimit(rankcache.MaxTop))
 	case argAround:
-		return setNumber(&c.args.around, "around", value, 0, sidecar.MaxAround)
+		n := 0
+		p := setNumber(&n, "around", value, 0, sidecar.MaxAround)
+		q.Around = 2*n + 1
+		return p
 	case argOrder:
 		return setWord(value, "order", "desc", "asc", func(asc bool) {
 			if asc {
-				c.query.Order, c.args.order = rankcache.Ascending, rankcache.Ascending
+				q.Order = rankcache.Ascending
 			}
 		})
 	case argProfiles:
 		return setWord(value, "profiles", "0", "1", func(on bool) { c.args.profiles = on })
 	case argGap:
-		return setWord(value, "gap", "0", "1", func(on bool) { c.args.gap = on })
+		return setWord(value, "gap", "0", "1", func(on bool) { q.Gap = on })
 	case argPercentile:
-		return setWord(value, "percentile", "0", "1", func(on bool) { c.args.percentile = on })
+		return setWord(value, "percentile", "0", "1", func(on bool) { q.Percentile = on })
 	case argTrend:
 		return c.setTrend(value)
 	case argRankMode:
@@ -175,7 +169,7 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 		c.args.at = value
 		return nil
 	}
-	c.args.me, c.member[0] = true, value
+	c.name(value)
 	if err := rankcache.CheckMember(value); err != nil {
 		return apijson.BadArgument("me", err.Error())
 	}
@@ -192,14 +186,14 @@ func (c *call) setTrend(value string) *apijson.Problem {
 
 func (c *call) setRankMode(text string) *apijson.Problem {
 	var ok bool
-	if c.args.mode, ok = rankcache.ParseRankMode(text); !ok {
+	if c.query().Mode, ok = rankcache.ParseRankMode(text); !ok {
 		return apijson.BadArgument("rank_mode", fmt.Sprintf("is %.40q: want ordinal, competition or dense", text))
 	}
 	return nil
 }
 
 func (c *call) setRoom(uid string) *apijson.Problem {
-	c.query.Room = uid
+	c.query().Room = uid
 	if err := rooms.CheckUID(uid); err != nil {
 		return apijson.BadArgument("room", err.Error())
 	}
@@ -219,24 +213,24 @@ func (c *call) setBound(arg int, value string) (p *apijson.Problem) {
 	switch arg {
 	case argMaxAge:
 		p = setNumber(&n, "max_age_ms", value, 0, maxAgeMs)
-		c.query.MaxAge = max(time.Duration(n)*time.Millisecond, 1)
+		c.query().MaxAge = max(time.Duration(n)*time.Millisecond, 1)
 	case argMinSeq:
 		p = setNumber(&n, "min_seq", value, 0, maxSeq)
-		c.query.MinSeq = uint64(n)
+		c.query().MinSeq = uint64(n)
 	default:
 		p = setNumber(&n, "wait_ms", value, 0, int(sidecar.MaxWait/time.Millisecond))
-		c.query.Wait = time.Duration(n) * time.Millisecond
+		c.query().Wait = time.Duration(n) * time.Millisecond
 	}
 	return p
 }
 
 func (c *call) setMinState(text string) *apijson.Problem {
-	var err error
-	c.query.MinState, err = rankcache.ParseState(text)
+	state, err := rankcache.ParseState(text)
+	c.query().MinState = state
 	switch {
 	case err != nil:
 		return apijson.BadArgument("min_state", err.Error())
-	case c.query.MinState.Run == 0:
+	case state.Run == 0:
 		return apijson.BadArgument("min_state", "has no run: want <run>-<seq>-<sum>, as the header Rankcache-State has it")
 	}
 	return nil
@@ -283,11 +277,4 @@ func (c *call) wants() string {
 		return "none"
 	}
 	return strings.Join(names, " ")
-}
-
-// read returns what the call asks for.
-func (c *call) read() sidecar.PageRead {
-	return sidecar.PageRead{Query: c.query, Page: rankcache.PageQuery{
-		Start: c.args.start, Limit: c.args.limit, Member: c.member[0], Around: c.args.around, Gap: c.args.gap,
-		Mode: c.args.mode, Percentile: c.args.percentile}}
 }

@@ -16,10 +16,10 @@ import (
 	"rankcache"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/localboard"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // bigBoard is a real local board of n members with Zipf-like scores.
@@ -47,41 +47,38 @@ func benchReader(tb testing.TB) *sidecar.Reader {
 }
 
 func BenchmarkReaderTop(b *testing.B) {
-	r, q := benchReader(b), sidecar.Query{Board: "local"}
+	r, qs, as := benchReader(b), []rankcache.Query{{Board: "local", Limit: 50}}, make([]rankcache.Answer, 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.Top(context.Background(), q, 50); err != nil {
-			b.Fatal(err)
+		if r.Read(context.Background(), qs, as); as[0].Err != nil {
+			b.Fatal(as[0].Err)
 		}
 	}
 }
 
 func BenchmarkReaderStanding(b *testing.B) {
-	r, q := benchReader(b), sidecar.Query{Board: "local"}
+	r, qs, as := benchReader(b), []rankcache.Query{{Board: "local"}}, make([]rankcache.Answer, 1)
 	names := make([]string, 4096)
 	for i := range names {
 		names[i] = fmt.Sprint(1_000_000 + i*7919%bigSize)
 	}
-	dst := make([]rankcache.Standing, 0, 1)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		at := i % len(names)
-		if _, err := r.Standings(context.Background(), q, dst, names[at:at+1]); err != nil {
-			b.Fatal(err)
+		qs[0].Members = names[at : at+1]
+		if r.Read(context.Background(), qs, as); as[0].Err != nil {
+			b.Fatal(as[0].Err)
 		}
 	}
 }
 
 func BenchmarkEncode(b *testing.B) {
-	r, q := benchReader(b), sidecar.Query{Board: "local"}
-	a, err := r.Top(context.Background(), q, 50)
-	if err != nil {
-		b.Fatal(err)
-	}
+	q := rankcache.Query{Board: "local", Limit: 50}
+	a := rankcache.One(context.Background(), benchReader(b), q)
 	dst := make([]byte, 0, 8<<10)
 	b.ReportAllocs()
 	for b.Loop() {
-		dst = apijson.AppendPage(dst[:0], q, 50, &a, nil, &apijson.Joined{})
+		dst = apijson.AppendPage(dst[:0], &q, &a, &apijson.Show{}, &apijson.Joined{})
 	}
 	b.SetBytes(int64(len(dst)))
 }
@@ -303,12 +300,13 @@ func TestNoAllocations(t *testing.T) {
 			t.Errorf("%s: %v allocations, status %d", path, n, ctx.Response.StatusCode())
 		}
 	}
-	q, dst, members := sidecar.Query{Board: "local"}, make([]rankcache.Standing, 0, 1), []string{"1000900"}
-	if n := testing.AllocsPerRun(200, func() { _, _ = r.Top(context.Background(), q, 50) }); n != 0 {
-		t.Errorf("Reader.Top: %v allocations", n)
-	}
-	if n := testing.AllocsPerRun(200, func() { _, _ = r.Standings(context.Background(), q, dst, members) }); n != 0 {
-		t.Errorf("Reader.Standings: %v allocations", n)
+	as := make([]rankcache.Answer, 1)
+	for _, q := range []rankcache.Query{{Limit: 50}, {Members: []string{"1000900"}}, {Limit: 50, Members: []string{"1000900", "1000901"}, Gap: true}} {
+		q.Board = "local"
+		qs := []rankcache.Query{q}
+		if n := testing.AllocsPerRun(200, func() { r.Read(context.Background(), qs, as) }); n != 0 || as[0].Err != nil {
+			t.Errorf("%+v: %v allocations, %v", q, n, as[0].Err)
+		}
 	}
 }
 

@@ -95,9 +95,9 @@ func parseBoards(data []byte) ([]call, *apijson.Problem) {
 
 // fill makes c the call that a GET of the page would be.
 func (b *boardBody) fill(c *call) *apijson.Problem {
-	*c = call{route: routeTop, args: args{pageKey: pageKey{limit: defaultLimit, profiles: b.Profiles}, around: -1, gap: b.Gap, percentile: b.Percentile}}
-	c.query.Board = rankcache.BoardID(b.Board)
-	if err := c.query.Board.Check(); err != nil {
+	*c = call{route: routeTop, args: args{profiles: b.Profiles}}
+	*c.query() = rankcache.Query{Board: rankcache.BoardID(b.Board), Limit: defaultLimit, Gap: b.Gap, Percentile: b.Percentile}
+	if err := c.query().Board.Check(); err != nil {
 		return apijson.BadArgument("board", err.Error())
 	}
 	for _, v := range []struct {
@@ -111,10 +111,7 @@ func (b *boardBody) fill(c *call) *apijson.Problem {
 			return p
 		}
 	}
-	if c.args.surrounded() {
-		return c.checkMe()
-	}
-	return nil
+	return c.checkMe()
 }
 
 // digits returns a number as an argument has it.

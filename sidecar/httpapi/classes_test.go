@@ -15,10 +15,10 @@ import (
 	"rankcache/class"
 	"rankcache/internal/testkit"
 	"rankcache/internal/testkit/apitest"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // classFile has classes of which two half hours of zone 7 are local boards.

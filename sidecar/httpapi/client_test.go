@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // TestGeneratedClientReads generates a Python client from the document and reads

@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"rankcache"
 	"rankcache/sidecar/internal/conn"
 	"rankcache/sidecar/internal/latency"
 )
@@ -22,7 +23,9 @@ type clientConn struct {
 	dated    bool // the date of the present answer is set
 	refused  bool // the present answer is the last, and the request was not read to its end
 	server   *Server
-	head     []byte // room for that of a cached answer
+	head     []byte             // room for that of a cached answer
+	queries  [1]rankcache.Query // and for its question
+	answers  [1]rankcache.Answer
 }
 
 // cappedListener accepts no more connections than the server may have open: at the

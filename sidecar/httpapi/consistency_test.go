@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/localboard"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 	"rankcache/wire"
 )
 

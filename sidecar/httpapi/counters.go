@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"rankcache/sidecar"
+	"rankcache"
 	"rankcache/sidecar/internal/apijson"
 )
 
@@ -14,7 +14,7 @@ import (
 type outcome uint8
 
 const (
-	sources            = outcome(sidecar.Sources)
+	sources            = outcome(rankcache.Sources)
 	outcomeNotModified = sources                      // and those of the other sources
 	outcomeProfiles    = outcomeNotModified + sources // answered from profiles alone
 	outcomeNoSource    = outcomeProfiles + 1          // answered, and not by one source
@@ -25,9 +25,9 @@ const (
 func (o outcome) labels() (result, source string) {
 	switch {
 	case o < outcomeNotModified:
-		return "ok", sidecar.Source(o).String()
+		return "ok", rankcache.Source(o).String()
 	case o < outcomeProfiles:
-		return "not_modified", sidecar.Source(o - outcomeNotModified).String()
+		return "not_modified", rankcache.Source(o - outcomeNotModified).String()
 	case o == outcomeProfiles:
 		return "ok", "profiles"
 	case o == outcomeNoSource:

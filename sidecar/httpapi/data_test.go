@@ -22,9 +22,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rankcache"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/fixture"
 )
 
 var update = flag.Bool("update", false, "write the golden bodies anew")
@@ -486,7 +486,7 @@ rankcache_requests_total{result="unknown_member",route="member",source=""} 1
 		t.Error(err)
 	}
 	want = `
-# HELP rankcache_origin_calls_total Reads sent to Redis, by operation and result (ok, unknown_member, unavailable, overloaded, panic, error).
+# HELP rankcache_origin_calls_total Reads sent to Redis, by operation and result (ok, unavailable, overloaded, panic, error).
 # TYPE rankcache_origin_calls_total counter
 rankcache_origin_calls_total{op="page",result="ok"} 1
 rankcache_origin_calls_total{op="standings",result="ok"} 1

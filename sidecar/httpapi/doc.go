@@ -11,18 +11,18 @@
 //	args.go           query arguments, each checked and named when it is wrong
 //	classes.go        by class: the id of the board; from here on as by board
 //	period.go         which period that is, now or at another time, and its state
-//	handlers.go       Server.top: read, encode, send, record
-//	../reader.go      Reader.Page: the tier, the rows
-//	../pages.go       the top cache: what is kept for the *Top that the rows are from
-//	pagecache.go      the encoded page among it; one that is not there is encoded once
+//	handlers.go       Server.read: read, encode, send, record
+//	../reader.go      Reader.Read: the tier, the source, the rows
+//	pagecache.go      the encoded page that is kept for them; one that is not there is
+//	                  encoded once
 //	encode.go         by ../internal/apijson, with the profiles of previous.go
 //	response.go       ETag and 304, content coding (pack.go, once), age
 //	counters.go       the request is counted
 //	durations.go      and measured
 //
 // and leaves by clientConn.Write (conn.go), which sets the date. A kept page costs neither a lock nor an allocation: strings of
-// the request share its memory until it has been answered. A page with around or gap is
-// answered by Server.whole instead of Server.top, which reads both together; bodies.go
+// the request share its memory until it has been answered. Several pages are several
+// queries of one read; trend.go reads the ranks in the period before by another; bodies.go
 // parses what is posted.
 //
 // selftest.go checks at construction that fasthttp behaves as the request cache relies on;

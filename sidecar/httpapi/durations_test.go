@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar/internal/latency"
 )
 

@@ -22,6 +22,7 @@ import (
 // encoder makes answers of what the reader returns: their bytes, with profiles.
 type encoder struct {
 	pageCache
+	trends      trends
 	now         func() time.Time
 	log         *slog.Logger
 	buffers     sync.Pool      // of *[]byte, to encode pages in before their length is known
@@ -29,94 +30,91 @@ type encoder struct {
 }
 
 func (s *encoder) init(r *sidecar.Reader, now func() time.Time, log *slog.Logger) {
-	s.pageCache, s.now, s.log, s.failedReads = newPageCache(r), now, log, rate.Sometimes{Interval: time.Second}
+	s.reader, s.now, s.log, s.failedReads = r, now, log, rate.Sometimes{Interval: time.Second}
 	s.buffers.New = func() any { return new([]byte) }
 }
 
+// isOwn reports whether the page is made for this request alone.
+func (s *encoder) isOwn(c *call, a *rankcache.Answer) bool {
+	return a.Kept == nil || c.query().Ranked() || c.args.trend && c.surrounded()
+}
+
 // encoded returns the page with the rows of a, encoded at most once for all callers.
-func (s *encoder) encoded(c *call, p *pages, a *sidecar.Answer) *body {
-	c.args.form = a.Form
-	e := p.entry(&c.args.pageKey)
+func (s *encoder) encoded(c *call, a *rankcache.Answer) *body {
+	key := c.key()
+	e := s.pagesOf(a).entries.Get(&key, newEntry)
 	if b := e.valid(); b != nil {
 		return b
 	}
-	return s.encode(e, c, p, a)
+	return s.encode(e, c, a)
 }
 
 // encode is apart from encoded because its closure would cost a kept page an allocation.
-func (s *encoder) encode(e *entry, c *call, p *pages, a *sidecar.Answer) *body {
-	page := *a
+func (s *encoder) encode(e *entry, c *call, a *rankcache.Answer) *body {
 	return e.renew(func() *body {
 		var j apijson.Joined
 		if c.args.profiles {
-			j = p.joinRows(s.reader.Profiles(), page.Entries)
+			j = s.previous.joinRows(c.query().Board, s.reader.Profiles(), a.Entries)
 		}
 		buffer := s.buffers.Get().(*[]byte)
 		defer s.buffers.Put(buffer)
-		trend := s.pageTrend(c, page.Entries, nil)
-		*buffer = apijson.AppendPage((*buffer)[:0], c.query, c.args.limit, &page, apijson.Plain(page.Form).With(trend), &j)
-		*buffer = c.appendClass(*buffer, page.Life)
+		show := apijson.ShowOf(c.query(), a, s.pageTrend(c, a))
+		*buffer = apijson.AppendPage((*buffer)[:0], c.query(), a, &show, &j)
+		*buffer = c.appendClass(*buffer, a.Life)
 		fresh := j.Fresh
-		if trend != nil {
+		if show.Trend != nil {
 			fresh = s.freshTrend(c.before, fresh)
 		}
-		b := newBody(*buffer, page.Source, page.State, fresh)
-		p.keepPrevious(page.Entries, &j, b)
+		b := newBody(*buffer, a.Source, a.State, fresh)
+		s.previous.keep(c.query().Board, a.Entries, &j, b)
 		return b
 	})
 }
 
-// appendPage appends a page that is made for this request alone.
-func (s *encoder) appendPage(dst []byte, c *call, a *sidecar.Answer) []byte {
+// appendPage appends a page that is made for this request alone, with the caller.
+func (s *encoder) appendPage(dst []byte, c *call, a *rankcache.Answer) []byte {
 	j := s.join(c, a.Entries)
-	trend := s.pageTrend(c, a.Entries, nil)
-	return c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, a, apijson.Plain(a.Form).With(trend), &j), a.Life)
-}
-
-// appendMe appends the caller's own standing and the page's closing brace. If Redis could not
-// be read, the page is sent all the same and has an error code instead.
-func (s *encoder) appendMe(dst []byte, c *call, a *sidecar.Answer) []byte {
-	me, seq, err := s.reader.Me(c.ctx, &c.query, a, c.rows, c.member[:])
-	if err != nil {
-		return apijson.AppendMeError(dst, s.problemOf(err).Code)
-	}
-	j := s.joinMembers(c, me.Member)
-	return apijson.AppendMe(dst, me, seq, apijson.Plain(a.Form).With(s.ownTrend(c)), &j)
-}
-
-// appendWhole appends a page that is made for this request alone, with the caller.
-func (s *encoder) appendWhole(dst []byte, c *call, a *sidecar.PageAnswer) []byte {
-	read := c.read()
-	j := s.join(c, a.Entries)
-	trend := s.pageTrend(c, a.Entries, a.Own.Neighbours)
-	dst = c.appendClass(apijson.AppendPage(dst, c.query, c.args.limit, &a.Answer, apijson.RanksOf(&read.Page, a).With(trend), &j), a.Life)
-	if !c.args.me {
+	show := apijson.ShowOf(c.query(), a, s.pageTrend(c, a))
+	dst = c.appendClass(apijson.AppendPage(dst, c.query(), a, &show, &j), a.Life)
+	if !c.me() {
 		return dst
 	}
-	return s.appendOwn(dst[:len(dst)-1], c, a)
+	return s.appendMe(dst[:len(dst)-1], c, a)
 }
 
-// appendOwn appends the caller's surroundings and what closes the page, as appendMe does.
-func (s *encoder) appendOwn(dst []byte, c *call, a *sidecar.PageAnswer) []byte {
-	own := &a.Own
+// appendMe appends the caller and the page's closing brace. If the caller could not be read, the
+// page is sent all the same and has an error code instead.
+func (s *encoder) appendMe(dst []byte, c *call, a *rankcache.Answer) []byte {
+	own := &a.Own[0]
 	if own.Err != nil {
 		return apijson.AppendMeError(dst, s.problemOf(own.Err).Code)
 	}
-	j, read := s.joinOwn(c, own), c.read()
-	return apijson.AppendOwn(dst, own, c.args.around >= 0, c.args.gap, apijson.OwnRanks(&read.Page, a).With(s.ownTrend(c)), &j)
+	j, show := s.joinOwn(c, a), apijson.ShowOf(c.query(), a, s.ownTrend(c))
+	return apijson.AppendMe(dst, c.query(), own, &show, &j)
+}
+
+// appendMembers appends an answer about members alone.
+func (s *encoder) appendMembers(dst []byte, c *call, a *rankcache.Answer) []byte {
+	j, show := s.joinOwn(c, a), apijson.ShowOf(c.query(), a, s.pageTrend(c, a))
+	dst = s.appendHead(dst, c.query(), a)
+	if c.route == routeBatch {
+		return apijson.AppendMembers(dst, a, &show, &j)
+	}
+	return c.appendClass(apijson.AppendMember(dst, c.query(), &a.Own[0], &show, &j), a.Life)
 }
 
 // appendBoard appends one answer of a batch, with what a single one has in headers.
-func (s *encoder) appendBoard(dst []byte, c *call, a *sidecar.PageAnswer, now time.Time) []byte {
+func (s *encoder) appendBoard(dst []byte, c *call, now time.Time) []byte {
+	a := &c.as[0]
 	if a.Err != nil {
-		dst = wire.AppendString(append(dst, `{"board":`...), string(c.query.Board))
+		dst = wire.AppendString(append(dst, `{"board":`...), string(c.query().Board))
 		return append(s.problemOf(a.Err).Append(append(dst, `,"problem":`...)), '}')
 	}
 	dst = append(dst, `{"page":`...)
-	if p := s.pagesOf(&c.query, &a.Answer); p == nil || c.args.ranked() {
-		dst = s.appendWhole(dst, c, a)
-	} else if dst = append(dst, s.encoded(c, p, &a.Answer).data...); c.args.me {
-		dst = s.appendOwn(dst[:len(dst)-1], c, a)
+	if s.isOwn(c, a) {
+		dst = s.appendPage(dst, c, a)
+	} else if dst = append(dst, s.encoded(c, a).data...); c.me() {
+		dst = s.appendMe(dst[:len(dst)-1], c, a)
 	}
 	if !a.CurrentAt.IsZero() {
 		dst = appendAge(append(dst, `,"age_ms":`...), now, a.CurrentAt)
@@ -129,11 +127,11 @@ func (s *encoder) appendBoard(dst []byte, c *call, a *sidecar.PageAnswer, now ti
 
 // encodeTogether returns the bytes of each answer. All wait for their profiles at the same
 // time. A panic is the caller's, who can recover from it.
-func (s *encoder) encodeTogether(calls []call, answers []sidecar.PageAnswer, now time.Time) [][]byte {
-	parts := make([][]byte, len(answers))
+func (s *encoder) encodeTogether(calls []call, now time.Time) [][]byte {
+	parts := make([][]byte, len(calls))
 	var encoders sync.WaitGroup
 	var fault atomic.Pointer[string]
-	for i := range answers {
+	for i := range calls {
 		encoders.Go(func() {
 			defer func() {
 				if f := recover(); f != nil {
@@ -141,7 +139,7 @@ func (s *encoder) encodeTogether(calls []call, answers []sidecar.PageAnswer, now
 					fault.Store(&text)
 				}
 			}()
-			parts[i] = s.appendBoard(nil, &calls[i], &answers[i], now)
+			parts[i] = s.appendBoard(nil, &calls[i], now)
 		})
 	}
 	encoders.Wait()
@@ -151,17 +149,22 @@ func (s *encoder) encodeTogether(calls []call, answers []sidecar.PageAnswer, now
 	return parts
 }
 
-// pageTrend returns the trend of a page's rows, neighbours and caller, nil if it is not asked
+// pageTrend returns the trend of an answer's rows, neighbours and members, nil if it is not asked
 // for.
-func (s *encoder) pageTrend(c *call, rows, neighbours []rankcache.Entry) *apijson.Trend {
+func (s *encoder) pageTrend(c *call, a *rankcache.Answer) *apijson.Trend {
 	if c.before == nil {
 		return nil
 	}
-	var members []string
-	if c.args.me {
-		members = append(members, c.member[0])
+	members := slices.Clone(c.query().Members)
+	for i := range a.Entries {
+		members = append(members, a.Entries[i].Member)
 	}
-	c.before.trend = s.readTrend(c, slices.Concat(rows, neighbours), members)
+	for i := range a.Own {
+		for j := range a.Own[i].Neighbours {
+			members = append(members, a.Own[i].Neighbours[j].Member)
+		}
+	}
+	c.before.trend = s.readTrend(c, members)
 	return c.before.trend
 }
 
@@ -184,26 +187,14 @@ func (s *encoder) ownTrend(c *call) *apijson.Trend {
 	if c.before == nil || c.before.trend != nil {
 		return c.before.known()
 	}
-	return s.readTrend(c, nil, c.member[:])
+	return s.readTrend(c, c.query().Members)
 }
 
-// trendOf returns the trend of rows and the call's member, nil if it is not asked for.
-func (s *encoder) trendOf(c *call, rows []rankcache.Entry) *apijson.Trend {
-	if c.before == nil {
-		return nil
-	}
-	return s.readTrend(c, rows, c.member[:])
-}
-
-// readTrend returns the ranks of rows and members in the period before. An answer is sent
-// all the same where they can't be read.
-func (s *encoder) readTrend(c *call, rows []rankcache.Entry, members []string) *apijson.Trend {
-	members = slices.Clone(members)
-	for i := range rows {
-		members = append(members, rows[i].Member)
-	}
-	q := sidecar.Query{Board: c.before.board, Room: c.query.Room, Order: c.query.Order}
-	ranks, until, err := s.reader.RanksOf(c.ctx, &q, c.before.now, c.args.mode, members)
+// readTrend returns the ranks of members in the period before. An answer is sent all the same
+// where they can't be read.
+func (s *encoder) readTrend(c *call, members []string) *apijson.Trend {
+	q := rankcache.Query{Board: c.before.board, Room: c.query().Room, Order: c.query().Order, Mode: c.query().Mode, Members: members, Uncounted: true, RanksOnly: true}
+	ranks, until, err := s.trends.ranks(c.ctx, s.reader, &q, c.before.now)
 	if err != nil {
 		return &apijson.Trend{Error: s.problemOf(err).Code}
 	}
@@ -219,20 +210,15 @@ func (s *encoder) join(c *call, entries []rankcache.Entry) apijson.Joined {
 	return apijson.Join(context.Background(), s.reader.Profiles(), entries)
 }
 
-// joinOwn returns the profiles of the neighbours, without them that of the member.
-func (s *encoder) joinOwn(c *call, own *sidecar.Own) apijson.Joined {
-	if own.Rank > 0 && c.args.around >= 0 {
-		return s.join(c, own.Neighbours)
-	}
-	return s.joinMembers(c, own.Member)
-}
-
-// joinMembers is join for members that may be the memory of the request.
-func (s *encoder) joinMembers(c *call, members ...string) apijson.Joined {
-	if !c.args.profiles {
+// joinOwn returns the profiles of the neighbours of the member, without them those of the members.
+func (s *encoder) joinOwn(c *call, a *rankcache.Answer) apijson.Joined {
+	switch {
+	case !c.args.profiles:
 		return apijson.Joined{}
+	case len(a.Own) == 1 && len(a.Own[0].Neighbours) > 0:
+		return s.join(c, a.Own[0].Neighbours)
 	}
-	return s.load(members)
+	return s.load(c.query().Members)
 }
 
 func (s *encoder) load(members []string) apijson.Joined {

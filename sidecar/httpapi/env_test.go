@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

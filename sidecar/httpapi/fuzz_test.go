@@ -13,6 +13,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"rankcache"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
@@ -55,19 +57,19 @@ func FuzzTarget(f *testing.F) {
 				checkFuzzed(t, p)
 				return
 			}
-			if b, ok := half.Parse(c.query.Board); !ok || b.Dims["zone"] != c.dims[0] {
-				t.Fatalf("board %q of the zone %q", c.query.Board, c.dims[0])
+			if b, ok := half.Parse(c.query().Board); !ok || b.Dims["zone"] != c.dims[0] {
+				t.Fatalf("board %q of the zone %q", c.query().Board, c.dims[0])
 			}
 		}
-		a := c.args
-		if a.limit < 1 || a.limit > rankcache.MaxTop || a.start < 0 || a.start > sidecar.MaxStart || a.around < -1 || a.around > sidecar.MaxAround {
-			t.Fatalf("%+v", a)
+		q := c.query()
+		if c.route.page() != (q.Limit > 0) || q.Limit > rankcache.MaxTop || q.Start < 0 || q.Start > sidecar.MaxStart || q.Around < 0 || q.Around > 0 && q.Neighbours() > sidecar.MaxAround {
+			t.Fatalf("%+v", q)
 		}
-		if (a.me || c.route == routeMember || c.route == routeClassMember) && rankcache.CheckMember(c.member[0]) != nil {
+		if (c.me() || c.route == routeMember || c.route == routeClassMember) && rankcache.CheckMember(c.member[0]) != nil {
 			t.Fatalf("member %q", c.member[0])
 		}
 		plain := strings.ReplaceAll(query, ";", "%3B") // net/url refuses one; it is a character as any other
-		if got, err := url.ParseQuery(plain); a.me && (err != nil || got.Get("me") != c.member[0]) {
+		if got, err := url.ParseQuery(plain); c.me() && (err != nil || got.Get("me") != c.member[0]) {
 			t.Fatalf("me %q, want %q, %v", c.member[0], got.Get("me"), err)
 		}
 	})
@@ -131,28 +133,29 @@ func FuzzBoards(f *testing.F) {
 // checkBoardCall checks that a query with the same options gives the same call.
 func checkBoardCall(t *testing.T, c *call) {
 	t.Helper()
-	query := url.Values{"start": {fmt.Sprint(c.args.start)}, "limit": {fmt.Sprint(c.args.limit)}, "order": {c.query.Order.String()}}
+	q := c.query()
+	query := url.Values{"start": {fmt.Sprint(q.Start)}, "limit": {fmt.Sprint(q.Limit)}, "order": {q.Order.String()}}
 	set := func(name, value string, on bool) {
 		if on {
 			query.Set(name, value)
 		}
 	}
-	set("me", c.member[0], c.args.me)
-	set("around", fmt.Sprint(c.args.around), c.args.around >= 0)
-	set("gap", "1", c.args.gap)
-	set("rank_mode", c.args.mode.String(), true)
-	set("percentile", "1", c.args.percentile)
+	set("me", c.member[0], c.me())
+	set("around", fmt.Sprint(q.Neighbours()), q.Around > 0)
+	set("gap", "1", q.Gap)
+	set("rank_mode", q.Mode.String(), true)
+	set("percentile", "1", q.Percentile)
 	set("profiles", "1", c.args.profiles)
-	set("room", c.query.Room, c.query.Room != "")
+	set("room", q.Room, q.Room != "")
 	var got call
-	if p := got.parsePath([]byte("/v1/boards/" + string(c.query.Board) + "/top")); p != nil {
-		t.Fatalf("board %q: %+v", c.query.Board, p)
+	if p := got.parsePath([]byte("/v1/boards/" + string(q.Board) + "/top")); p != nil {
+		t.Fatalf("board %q: %+v", q.Board, p)
 	}
 	if p := got.parseArgs([]byte(query.Encode())); p != nil {
 		t.Fatalf("%v: %+v", query, p)
 	}
-	if got.read() != c.read() || got.args.profiles != c.args.profiles {
-		t.Fatalf("%v: %+v, want %+v", query, got.read(), c.read())
+	if diff := cmp.Diff(*q, *got.query()); diff != "" || got.args.profiles != c.args.profiles {
+		t.Fatalf("%v (-want +got): %s", query, diff)
 	}
 }
 
@@ -164,10 +167,12 @@ func FuzzPage(f *testing.F) {
 		if rankcache.CheckScore(s1) != nil || rankcache.CheckScore(s2) != nil {
 			t.Skip()
 		}
-		a := sidecar.Answer{Page: rankcache.Page{Start: 3, Entries: []rankcache.Entry{{Member: m1, Score: s1}, {Member: m2, Score: s2}}}}
+		a := rankcache.Answer{Start: 3, Entries: []rankcache.Entry{{Member: m1, Score: s1}, {Member: m2, Score: s2}}}
 		a.Seq = seq
-		body := apijson.AppendPage(nil, sidecar.Query{Board: "b"}, 50, &a, nil, &apijson.Joined{})
-		body = apijson.AppendMe(body[:len(body)-1], rankcache.Standing{Member: m1, Score: s1, Rank: 4}, seq, nil, &apijson.Joined{})
+		q := &rankcache.Query{Board: "b", Limit: 50}
+		body := apijson.AppendPage(nil, q, &a, &apijson.Show{}, &apijson.Joined{})
+		me := &rankcache.Own{Standing: rankcache.Standing{Member: m1, Score: s1, Rank: 4}, Stamp: a.Stamp}
+		body = apijson.AppendMe(body[:len(body)-1], q, me, &apijson.Show{}, &apijson.Joined{})
 		var p pageBody
 		if err := json.Unmarshal(body, &p); err != nil {
 			t.Fatalf("%v in %q", err, body)

@@ -1,12 +1,12 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 
 	"github.com/valyala/fasthttp"
 
+	"rankcache"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 	"rankcache/wire"
@@ -43,17 +43,16 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	}
 	c.ctx = s.traceOf(&ctx.Request.Header)
 	switch c.route {
-	case routeTop, routeClassTop:
-		if c.args.surrounded() || c.args.ranked() {
-			return s.whole(ctx, c)
+	case routeTop, routeClassTop, routeMember, routeClassMember:
+		return s.read(ctx, c)
+	case routeBatch:
+		var p *apijson.Problem
+		if c.query().Members, p = parseBatch(ctx.PostBody()); p != nil {
+			return p
 		}
-		return s.top(ctx, c)
+		return s.read(ctx, c)
 	case routeBoards:
 		return s.boards(ctx, c)
-	case routeMember, routeClassMember:
-		return s.memberOf(ctx, c)
-	case routeBatch:
-		return s.batch(ctx, c)
 	case routeReference:
 		return s.reference(ctx, c)
 	case routeClasses:
@@ -78,116 +77,49 @@ func (s *Server) traceOf(h *fasthttp.RequestHeader) context.Context {
 	return s.cfg.Trace(context.Background(), string(parent), string(h.Peek("Tracestate")))
 }
 
-// top reads the rows, encodes them unless their page is kept, sends the page and records
-// the request.
-func (s *Server) top(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	var a sidecar.Answer
-	if err := s.reader.ReadPage(c.ctx, &c.query, c.args.start, c.args.limit, &a); err != nil {
-		return s.problemOf(err)
-	}
-	c.noKey = noSuchBoard(&a)
-	p := s.pagesOf(&c.query, &a)
-	if p == nil {
-		c.out = s.appendPage(c.out, c, &a)
-		if c.args.me {
-			c.out = s.appendMe(c.out[:len(c.out)-1], c, &a)
-		}
-		s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
-		return nil
-	}
-	b := s.encoded(c, p, &a)
-	if c.args.me {
-		c.out = s.appendMe(c.out, c, &a)
-		s.sendBehind(ctx, c, b, a.Source, a.CurrentAt)
-		return nil
-	}
-	var asked lists
-	asked.read(&ctx.Request.Header)
-	takes := s.sendBody(ctx, c, b, &asked, a.Source, a.CurrentAt)
-	if a.Source.Kept() { // Redis has no page that is kept
-		record(ctx, c, takes, &asked)
-	}
-	return nil
-}
-
-// whole answers a page with the caller and what stands next to it, read together.
-func (s *Server) whole(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	a := s.reader.WholePage(c.ctx, c.read())
+// read answers a question about one board.
+func (s *Server) read(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+	s.reader.Read(c.ctx, c.qs[:], c.as[:])
+	a := &c.as[0]
 	if a.Err != nil {
 		return s.problemOf(a.Err)
 	}
-	c.noKey = noSuchBoard(&a.Answer)
-	p := s.pagesOf(&c.query, &a.Answer)
-	if p == nil || c.args.ranked() || c.args.trend {
-		c.out = s.appendWhole(c.out, c, &a)
-		s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
+	if c.route.page() {
+		s.page(ctx, c, a)
 		return nil
 	}
-	b := s.encoded(c, p, &a.Answer)
-	c.out = s.appendOwn(c.out, c, &a)
-	s.sendBehind(ctx, c, b, a.Source, a.CurrentAt)
+	for i := range a.Own {
+		if own := &a.Own[i]; own.Err != nil {
+			return s.problemOf(own.Err)
+		} else if !own.Found() && c.route != routeBatch {
+			return &apijson.Problem{Code: apijson.CodeUnknownMember}
+		}
+	}
+	c.out = s.appendMembers(c.out, c, a)
+	s.sendOut(ctx, c)
 	return nil
 }
 
-// noSuchBoard reports whether Redis has no such key: it has no empty sorted sets.
-func noSuchBoard(a *sidecar.Answer) bool { return !a.Source.Kept() && a.Members == 0 }
-
-func (s *Server) memberOf(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	if c.args.ranked() || c.args.around >= 0 {
-		return s.surrounded(ctx, c)
+// page encodes the rows, unless their page is kept, sends the page and records the request.
+func (s *Server) page(ctx *fasthttp.RequestCtx, c *call, a *rankcache.Answer) {
+	c.noKey = !a.Source.IsCopy() && a.Members == 0 // Redis has no empty sorted sets
+	if s.isOwn(c, a) {
+		c.out = s.appendPage(c.out, c, a)
+		s.sendOut(ctx, c)
+		return
 	}
-	found := sidecar.Standings{Rows: c.rows}
-	if err := s.reader.ReadStandings(c.ctx, &c.query, c.member[:], &found); err != nil {
-		return s.problemOf(err)
+	b := s.encoded(c, a)
+	if c.me() {
+		c.out = s.appendMe(c.out, c, a)
+		s.sendBehind(ctx, c, b)
+		return
 	}
-	if !found.Rows[0].Found() {
-		return &apijson.Problem{Code: apijson.CodeUnknownMember}
+	var asked lists
+	asked.read(&ctx.Request.Header)
+	takes := s.sendBody(ctx, c, b, &asked)
+	if a.Source.IsCopy() { // Redis has no page that is kept
+		record(ctx, c, takes, &asked)
 	}
-	j := s.joinMembers(c, found.Rows[0].Member)
-	c.rows = found.Rows
-	c.out = c.appendClass(apijson.AppendStanding(s.appendHead(c.out, &c.query, &found), &found, apijson.Plain(found.Form).With(s.trendOf(c, nil)), &j), found.Life)
-	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
-	return nil
-}
-
-// surrounded answers the standing of one member with neighbours, or in a mode of ranks, or
-// with percentiles.
-func (s *Server) surrounded(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	c.args.limit = 0
-	read := c.read()
-	a := s.reader.WholePage(c.ctx, read)
-	if err := cmp.Or(a.Err, a.Own.Err); err != nil {
-		return s.problemOf(err)
-	}
-	if !a.Own.Found() {
-		return &apijson.Problem{Code: apijson.CodeUnknownMember}
-	}
-	j := s.joinOwn(c, &a.Own)
-	c.out = c.appendClass(apijson.AppendMember(c.out, c.query, &a, c.args.around >= 0, apijson.OwnRanks(&read.Page, &a).With(s.trendOf(c, a.Own.Neighbours)), &j), a.Life)
-	s.sendOut(ctx, c, a.Source, a.State, a.CurrentAt)
-	return nil
-}
-
-func (s *Server) batch(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
-	members, p := parseBatch(ctx.PostBody())
-	if p != nil {
-		return p
-	}
-	found := sidecar.Standings{Rows: c.rows}
-	var err error
-	if c.args.ranked() {
-		found, err = s.reader.RankedStandings(c.ctx, c.query, c.args.mode, members)
-	} else {
-		err = s.reader.ReadStandings(c.ctx, &c.query, members, &found)
-		c.rows = found.Rows // the others are shared
-	}
-	if err != nil {
-		return s.problemOf(err)
-	}
-	j := s.joinMembers(c, members...)
-	c.out = apijson.AppendBatch(s.appendHead(c.out, &c.query, &found), &found, apijson.StandingRanks(c.args.mode, c.args.percentile, &found), &j)
-	s.sendOut(ctx, c, found.Source, found.State, found.CurrentAt)
-	return nil
 }
 
 // boards answers several pages, each with its own problem.
@@ -196,28 +128,31 @@ func (s *Server) boards(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	if p != nil {
 		return p
 	}
-	reads, profiles := make([]sidecar.PageRead, len(calls)), false
+	qs, as, profiles := make([]rankcache.Query, len(calls)), make([]rankcache.Answer, len(calls)), false
 	for i := range calls {
-		reads[i] = calls[i].read()
+		qs[i] = *calls[i].query()
 		profiles = profiles || calls[i].args.profiles
 	}
 	if profiles && s.reader.Profiles() == nil {
 		return noProfileSource()
 	}
-	answers := s.reader.Batch(c.ctx, reads)
+	s.reader.Read(c.ctx, qs, as)
+	for i := range calls {
+		calls[i].qs[0], calls[i].as[0] = qs[i], as[i]
+	}
 	var parts [][]byte
 	if profiles {
-		parts = s.encodeTogether(calls, answers, ctx.Time())
+		parts = s.encodeTogether(calls, ctx.Time())
 	}
 	c.out = append(c.out, `{"boards":[`...)
-	for i := range answers {
+	for i := range calls {
 		if i > 0 {
 			c.out = append(c.out, ',')
 		}
 		if profiles {
 			c.out = append(c.out, parts[i]...)
 		} else {
-			c.out = s.appendBoard(c.out, &calls[i], &answers[i], ctx.Time())
+			c.out = s.appendBoard(c.out, &calls[i], ctx.Time())
 		}
 	}
 	c.out = append(c.out, `]}`...)

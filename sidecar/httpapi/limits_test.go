@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"rankcache/internal/testkit/apitest"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // TestLimitsAreThoseOfTheDocument: server and document take the same requests, at

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,12 +12,11 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
-	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 func testBody(s string, fresh func() bool) *body {
-	return newBody([]byte(s), sidecar.SourceLocal, rankcache.State{}, fresh)
+	return newBody([]byte(s), rankcache.SourceLocal, rankcache.State{}, fresh)
 }
 
 // TestRenewEncodesOnce walks the interleaving of the comment at renew: A and B
@@ -83,35 +81,18 @@ func TestPreviousPageWhileProfilesChange(t *testing.T) {
 	})
 }
 
-// TestPagesAreBounded: asking for every range keeps no more than maxPages pages, and
-// the newest is among them.
-func TestPagesAreBounded(t *testing.T) {
-	m := newPages(nil).(*pages)
-	for i := range 10 * maxPages {
-		key := &pageKey{start: i, limit: 50}
-		m.entry(key).renew(func() *body { return testBody(fmt.Sprint(i), nil) })
-		if n := len(*m.entries.Load()); n > maxPages {
-			t.Fatalf("%d pages kept", n)
-		}
-		if e := m.find(key); e == nil || string(e.body.Load().data) != fmt.Sprint(i) {
-			t.Fatalf("page %d is not kept", i)
-		}
-	}
-}
-
 // TestServerDropsPages: what is kept for a board goes when the board is not read here any
 // more, without a further request.
 func TestServerDropsPages(t *testing.T) {
 	env := newEnv()
 	s := start(t, env, Config{})
-	q := sidecar.Query{Board: "hot"}
 	kept := func() weak.Pointer[pages] {
 		s.get(t, "/v1/boards/hot/top")
-		a, ok := s.reader.Peek(&q, 0, 50)
-		if !ok {
-			t.Fatal("the board is not hot")
+		a := rankcache.One(t.Context(), s.reader, rankcache.Query{Board: "hot", Limit: 50, CopiesOnly: true})
+		if a.Err != nil {
+			t.Fatal(a.Err)
 		}
-		return weak.Make(s.pagesOf(&q, &a))
+		return weak.Make(s.pagesOf(&a))
 	}()
 	env.Hot.Cool("hot")
 	testkit.Eventually(t, 20*time.Second, func() error {

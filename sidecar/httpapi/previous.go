@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"time"
 
 	"rankcache"
@@ -13,10 +15,14 @@ import (
 // in the profile cache again, which counts them as used.
 const maxReuse = time.Second
 
-// previousPage has the profiles of one top's page, which the next top's page reuses. A board that is written to has a hundred tops a second, with nearly always
+// previousPages has for each board the profiles of the page that was encoded last, which the next
+// top's page reuses. A board that is written to has a hundred tops a second, with nearly always
 // the same members. Looking up and copying 50 profiles, which are in no processor's
 // cache, took 100 of the 125 µs in which such a page was encoded (in a server under
 // load), and with one core every request waited for it.
+type previousPages struct{ boards sync.Map } // *previousPage by board
+
+// previousPage has the profiles of one page.
 type previousPage struct {
 	entries  []rankcache.Entry
 	profiles [][]byte // of the entries, as slices of the encoded page
@@ -26,18 +32,30 @@ type previousPage struct {
 
 // joinRows returns the profiles of a page's rows: those of the previous page, if it had
 // the same members, otherwise those of the profile cache.
-func (p *pages) joinRows(profiles sidecar.Profiles, entries []rankcache.Entry) apijson.Joined {
-	if old := p.previous.Load(); old != nil && time.Since(old.asked) < maxReuse {
-		if j, ok := old.join(entries); ok {
-			if len(entries) >= len(old.entries) { // a top 3 does not replace the profiles of the top 50
-				j.Offsets = make([]int, len(entries))
+func (p *previousPages) joinRows(board rankcache.BoardID, profiles sidecar.Profiles, entries []rankcache.Entry) apijson.Joined {
+	if v, ok := p.boards.Load(board); ok {
+		if old := v.(*previousPage); time.Since(old.asked) < maxReuse {
+			if j, ok := old.join(entries); ok {
+				if len(entries) >= len(old.entries) { // a top 3 does not replace the profiles of the top 50
+					j.Offsets = make([]int, len(entries))
+				}
+				return j
 			}
-			return j
 		}
 	}
 	j := apijson.Join(context.Background(), profiles, entries)
 	j.Offsets = make([]int, len(entries))
 	return j
+}
+
+// drop forgets pages that are too old to be reused.
+func (p *previousPages) drop() {
+	p.boards.Range(func(board, v any) bool {
+		if time.Since(v.(*previousPage).asked) >= maxReuse {
+			p.boards.Delete(board)
+		}
+		return true
+	})
 }
 
 // join returns false if one of the rows is not in the page, or has another profile now.
@@ -67,9 +85,8 @@ func (p *previousPage) find(member string, i int) int {
 	return -1
 }
 
-// keepPrevious leaves the profiles of an encoded page to the next one, unless some are
-// still missing.
-func (p *pages) keepPrevious(entries []rankcache.Entry, j *apijson.Joined, b *body) {
+// keep leaves the profiles of an encoded page to the next one, unless some are still missing.
+func (p *previousPages) keep(board rankcache.BoardID, entries []rankcache.Entry, j *apijson.Joined, b *body) {
 	if j.Offsets == nil || j.Missing > 0 || j.Fresh == nil {
 		return
 	}
@@ -80,5 +97,5 @@ func (p *pages) keepPrevious(entries []rankcache.Entry, j *apijson.Joined, b *bo
 			page.profiles[i] = b.data[from:to:to]
 		}
 	}
-	p.previous.Store(page)
+	p.boards.Store(rankcache.BoardID(strings.Clone(string(board))), page)
 }

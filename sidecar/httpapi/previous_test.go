@@ -1,17 +1,15 @@
 package httpapi
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // succession is a board whose tops follow each other.
@@ -31,14 +29,11 @@ func newSuccession(t *testing.T) *succession {
 	return s
 }
 
-// previous returns where the pages of the board leave their profiles.
-func (s *succession) previous() *atomic.Pointer[previousPage] {
-	q := sidecar.Query{Board: "local"}
-	a, err := s.server.reader.Top(context.Background(), q, 1)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return s.server.pagesOf(&q, &a).previous
+// previous returns what the page of the board has left to the next, nil if it has left nothing.
+func (s *succession) previous() *previousPage {
+	v, _ := s.server.previous.boards.Load(rankcache.BoardID("local"))
+	page, _ := v.(*previousPage)
+	return page
 }
 
 // page publishes a top of these members, in this order, and returns how many
@@ -110,9 +105,9 @@ func TestProfilesGoFromPageToPage(t *testing.T) {
 func TestProfilesInUseAreAskedFor(t *testing.T) {
 	s := newSuccession(t)
 	s.page("a", "b")
-	old := *s.previous().Load()
+	old := *s.previous()
 	old.asked = time.Now().Add(-maxReuse)
-	s.previous().Store(&old)
+	s.server.previous.boards.Store(rankcache.BoardID("local"), &old)
 	for i, want := range []int64{1, 0} {
 		if got := s.page("b", "a"); got != want {
 			t.Errorf("page %d: %d look-ups in the cache, want %d", i, got, want)
@@ -125,9 +120,9 @@ func TestProfilesInUseAreAskedFor(t *testing.T) {
 func TestPreviousPageIsFreed(t *testing.T) {
 	s := newSuccession(t)
 	s.page("a", "b", "c")
-	first := s.previous().Load()
+	first := s.previous()
 	s.page("c", "b", "a")
-	second := s.previous().Load()
+	second := s.previous()
 	for i, p := range second.profiles {
 		if string(p) != string(first.profiles[2-i]) || &p[0] == &first.profiles[2-i][0] {
 			t.Errorf("profile %d is %s, of the page before: %v", i, p, &p[0] == &first.profiles[2-i][0])
@@ -136,6 +131,22 @@ func TestPreviousPageIsFreed(t *testing.T) {
 			t.Errorf("profile %d: an append would write into the page", i)
 		}
 	}
+}
+
+// TestOldPreviousPagesAreDropped: boards that are not read any more take no memory.
+func TestOldPreviousPagesAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSuccession(t)
+		s.page("a", "b")
+		time.Sleep(maxReuse - 1)
+		if s.server.previous.drop(); s.previous() == nil {
+			t.Error("dropped while it may be used")
+		}
+		time.Sleep(time.Nanosecond)
+		if s.server.previous.drop(); s.previous() != nil {
+			t.Error("kept though it is too old")
+		}
+	})
 }
 
 func TestPreviousPageFinds(t *testing.T) {

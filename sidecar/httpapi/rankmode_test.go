@@ -15,10 +15,10 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/localboard"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 	"rankcache/wire"
 )
 

@@ -15,7 +15,7 @@ func visit(rec *recorder, cache *requestCache, bytes string, kept ...bool) (cach
 	for _, kept := range kept {
 		rec.requestBegun()
 		if c := new(call); kept && rec.wants() {
-			c.query.Board = "b"
+			c.query().Board = "b"
 			rec.record(c, codingNone, nil)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache"
-	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 )
 
@@ -18,23 +17,37 @@ import (
 type call struct {
 	route  route
 	ctx    context.Context // of its calls to Redis
-	query  sidecar.Query
+	qs     [1]rankcache.Query
+	as     [1]rankcache.Answer
 	member [1]string // the member of the path, or the caller
 	args   args
 	classRead
 	texts
-	out  []byte               // an answer made for this request alone
-	etag []byte               // its tag
-	rows []rankcache.Standing // room for the standings of a local board
+	out  []byte // an answer made for this request alone
+	etag []byte // its tag
 
 	noKey bool // the answer is that Redis has no such key
 }
+
+func (c *call) query() *rankcache.Query { return &c.qs[0] }
+
+// name makes m the member that is asked for.
+func (c *call) name(m string) {
+	c.member[0] = m
+	c.qs[0].Members = c.member[:]
+}
+
+// me reports whether a page is asked for together with the caller.
+func (c *call) me() bool { return c.route.page() && len(c.qs[0].Members) > 0 }
+
+// surrounded reports whether a member is wanted with what stands next to it.
+func (c *call) surrounded() bool { return c.qs[0].Around > 0 || c.qs[0].Gap }
 
 // callOf returns the call of the request's connection, reset.
 func callOf(ctx *fasthttp.RequestCtx) *call {
 	conn, ok := ctx.Conn().(*clientConn)
 	if !ok || conn.call == nil {
-		c := &call{rows: make([]rankcache.Standing, 0, 1)}
+		c := new(call)
 		if ok {
 			conn.call = c
 		}
@@ -50,16 +63,22 @@ const maxRoomKept = 4 << 10
 // shrink frees the memory of an unusually long answer.
 func (c *call) shrink() {
 	if cap(c.out) > maxRoomKept {
-		c.out, c.decoded, c.rows = nil, nil, nil
+		c.out, c.decoded, c.as[0] = nil, nil, rankcache.Answer{}
 	}
 }
 
 // reset forgets the request before: its strings have been overwritten.
 func (c *call) reset() {
-	clear(c.rows)
-	decoded, out, etag, rows := c.decoded, c.out, c.etag, c.rows
+	decoded, out, etag, own := c.decoded, c.out, c.etag, c.as[0].Own
 	*c = call{} // in place: a value made of c's own fields would be built apart and copied
-	c.decoded, c.out, c.etag, c.rows = decoded[:0], out[:0], etag[:0], rows[:0]
+	c.decoded, c.out, c.etag, c.as[0].Own = decoded[:0], out[:0], etag[:0], own
+}
+
+// release frees what the answer holds of a board: a connection that is idle may be so for long.
+func (c *call) release() {
+	own := c.as[0].Own
+	clear(own)
+	c.as[0] = rankcache.Answer{Own: own[:0]}
 }
 
 // route is the resource that a path names; it is also a metric label.
@@ -185,22 +204,22 @@ func unknownPath() *apijson.Problem {
 
 func (c *call) setBoard(raw []byte) *apijson.Problem {
 	s, ok := c.decode(raw, false)
-	c.query.Board = rankcache.BoardID(s)
+	c.query().Board = rankcache.BoardID(s)
 	if !ok {
 		return apijson.BadArgument("board", "want a percent-encoded board id")
 	}
-	if err := c.query.Board.Check(); err != nil {
+	if err := c.query().Board.Check(); err != nil {
 		return apijson.BadArgument("board", err.Error())
 	}
 	return nil
 }
 
 func (c *call) setMember(raw []byte) *apijson.Problem {
-	var ok bool
-	if c.member[0], ok = c.decode(raw, false); !ok {
+	m, ok := c.decode(raw, false)
+	if c.name(m); !ok {
 		return apijson.BadArgument("member", "want a percent-encoded member id")
 	}
-	if err := rankcache.CheckMember(c.member[0]); err != nil {
+	if err := rankcache.CheckMember(m); err != nil {
 		return apijson.BadArgument("member", err.Error())
 	}
 	return nil
@@ -214,8 +233,7 @@ func (c *call) nameBoard(now time.Time) (p *apijson.Problem) {
 	if p != nil {
 		return p
 	}
-	c.query.Board = rankcache.BoardID(view(c.decoded[from:]))
-	c.args.class, c.args.state = c.class.Class, c.period.state
+	c.query().Board = rankcache.BoardID(view(c.decoded[from:]))
 	if c.args.trend {
 		return c.findBefore(now)
 	}
@@ -223,8 +241,8 @@ func (c *call) nameBoard(now time.Time) (p *apijson.Problem) {
 }
 
 // fields returns those that all answers of the source to such calls have in common.
-func (c *call) fields(source sidecar.Source) *fasthttp.ResponseHeader {
-	if c.args.me {
+func (c *call) fields(source rankcache.Source) *fasthttp.ResponseHeader {
+	if c.me() {
 		return &privateFields[source]
 	}
 	return &sharedFields[source]

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache"
-	"rankcache/sidecar"
 	"rankcache/sidecar/internal/latency"
 )
 
@@ -34,8 +34,8 @@ const (
 
 // cachedRequest is one parsed request for a page without bounds on its age.
 type cachedRequest struct {
-	request     string        // its bytes
-	query       sidecar.Query // of strings that it owns
+	request     string          // its bytes
+	query       rankcache.Query // of strings that it owns
 	route       route
 	class       *knownClass  // of the next one
 	period      *classPeriod // whose board the query names; nil: the request names a board
@@ -104,9 +104,10 @@ func (r *recorder) wants() bool { return len(r.request) > 0 }
 
 // record takes the current parsed request.
 func (r *recorder) record(c *call, takes coding, ifNoneMatch []byte) {
-	query := c.query
+	query := *c.query()
+	query.CopiesOnly, query.Uncounted = true, true
 	query.Board, query.Room = rankcache.BoardID(strings.Clone(string(query.Board))), strings.Clone(query.Room)
-	r.cached = &cachedRequest{request: string(r.request), query: query, route: c.route, class: c.class, period: c.period, key: c.args.pageKey, takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
+	r.cached = &cachedRequest{request: string(r.request), query: query, route: c.route, class: c.class, period: c.period, key: c.key(), takes: takes, ifNoneMatch: bytes.Clone(ifNoneMatch)}
 }
 
 // requestBegun is called when fasthttp has found a request.
@@ -131,7 +132,7 @@ func (r *recorder) end(c *requestCache) {
 // Requests that fasthttp answers in a way of its own are left to it.
 func record(ctx *fasthttp.RequestCtx, c *call, takes coding, asked *lists) {
 	conn, ok := ctx.Conn().(*clientConn)
-	if !ok || !conn.recorder.wants() || c.query.Bounded() {
+	if !ok || !conn.recorder.wants() || c.query().Bounded() {
 		return
 	}
 	h := &ctx.Request.Header
@@ -190,13 +191,17 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	if q.period != nil && (s.cfg.Classes() != q.class.file || !q.period.named(s.cfg.Now())) { // may be another board's now
 		return false, nil
 	}
-	a, ok := s.reader.Peek(&q.query, q.key.start, q.key.limit)
-	if !ok {
+	a := &c.answers[0]
+	defer func() { *a = rankcache.Answer{} }() // it would hold the board's state while the connection is idle
+	c.queries[0] = q.query
+	s.reader.Read(context.Background(), c.queries[:], c.answers[:])
+	p := s.pagesOf(a)
+	if p == nil {
 		return false, nil
 	}
 	key := q.key
-	key.form = a.Form
-	b := s.pagesOf(&q.query, &a).entry(&key).valid()
+	key.source, key.form = a.Source, a.Form
+	b := p.entries.Get(&key, newEntry).valid()
 	if b == nil {
 		return false, nil
 	}

@@ -15,12 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"rankcache"
+
 	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/rooms"
-	"rankcache/sidecar"
 	"rankcache/sidecar/internal/conn"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // client is one connection to a data server.
@@ -255,7 +256,7 @@ func TestCachedRequestsAreCounted(t *testing.T) {
 		}
 		conn.ask(topRequest, 1)
 	}
-	if n := s.counters.sum(routeTop, outcome(sidecar.SourceLocal)); n != asked || env.Hot.Reads.Load() != asked {
+	if n := s.counters.sum(routeTop, outcome(rankcache.SourceLocal)); n != asked || env.Hot.Reads.Load() != asked {
 		t.Errorf("%d requests and %d reads of %d are counted", n, env.Hot.Reads.Load(), asked)
 	}
 }
@@ -293,7 +294,7 @@ func (c *client) stuck(s *running) (served *clientConn, bytes int) {
 		send(c.T, c.conn, request)
 		bytes += answer
 		testkit.Eventually(c.T, 20*time.Second, func() error {
-			if n := s.counters.sum(routeTop, outcome(sidecar.SourceLocal)); n < asked {
+			if n := s.counters.sum(routeTop, outcome(rankcache.SourceLocal)); n < asked {
 				return fmt.Errorf("%d requests of %d are read", n, asked)
 			}
 			return nil

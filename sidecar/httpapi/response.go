@@ -14,7 +14,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache"
-	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 )
 
@@ -32,7 +31,7 @@ var (
 	valueAccept  = []byte("Accept-Encoding")
 	valueShared  = []byte("no-cache") // to be compared with us before each use
 	valuePrivate = []byte("private, no-cache")
-	valueSource  = [...][]byte{sidecar.SourceLocal: []byte("local"), sidecar.SourceHot: []byte("hot"), sidecar.SourceRedis: []byte("redis"), sidecar.SourceLedger: []byte("ledger")}
+	valueSource  = [...][]byte{rankcache.SourceLocal: []byte("local"), rankcache.SourceHot: []byte("hot"), rankcache.SourceRedis: []byte("redis"), rankcache.SourceLedger: []byte("ledger")}
 )
 
 // responder sends answers and counts them.
@@ -73,43 +72,46 @@ func newFields(caches []byte) *[len(valueSource)]fasthttp.ResponseHeader {
 
 // sendBody answers with a kept body, packed if the caller takes that, and returns what the
 // caller takes.
-func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, asked *lists, source sidecar.Source, currentAt time.Time) coding {
+func (s *responder) sendBody(ctx *fasthttp.RequestCtx, c *call, b *body, asked *lists) coding {
+	a := &c.as[0]
 	takes := accepted(asked.acceptEncoding)
 	e := b.in(takes, s.packer)
 	e.fields.CopyTo(&ctx.Response.Header)
-	stamp(ctx, c, currentAt)
-	if !s.conditional(ctx, c, e.etag, asked, source) {
+	stamp(ctx, c)
+	if !s.conditional(ctx, c, e.etag, asked) {
 		ctx.Response.SetBodyRaw(e.data)
-		s.count(ctx, c.route, outcome(source))
+		s.count(ctx, c.route, outcome(a.Source))
 	}
 	return takes
 }
 
 // sendOut answers with c.out, which shows the state.
-func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call, source sidecar.Source, state rankcache.State, currentAt time.Time) {
-	c.etag = appendETag(c.etag, c.out, source)
+func (s *responder) sendOut(ctx *fasthttp.RequestCtx, c *call) {
+	a := &c.as[0]
+	c.etag = appendETag(c.etag, c.out, a.Source)
 	var room [rankcache.MaxStateLen]byte
-	setFields(&ctx.Response.Header, c.fields(source), c.etag, appendState(room[:0], state))
-	stamp(ctx, c, currentAt)
+	setFields(&ctx.Response.Header, c.fields(a.Source), c.etag, appendState(room[:0], a.State))
+	stamp(ctx, c)
 	var asked lists
-	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked, source) {
+	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
 		ctx.Response.SetBodyRaw(c.out)
-		s.count(ctx, c.route, outcome(source))
+		s.count(ctx, c.route, outcome(a.Source))
 	}
 }
 
 // sendBehind answers with a kept page whose closing brace c.out replaces. It is
 // not packed: two packed parts are not one answer to every client.
-func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body, source sidecar.Source, currentAt time.Time) {
+func (s *responder) sendBehind(ctx *fasthttp.RequestCtx, c *call, b *body) {
+	a := &c.as[0]
 	c.etag = append(c.etag, b.etag[:len(b.etag)-1]...)
 	c.etag = appendHash(append(c.etag, '-'), xxhash.Sum64(c.out))
-	setFields(&ctx.Response.Header, c.fields(source), c.etag, b.state)
-	stamp(ctx, c, currentAt)
+	setFields(&ctx.Response.Header, c.fields(a.Source), c.etag, b.state)
+	stamp(ctx, c)
 	var asked lists
-	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked, source) {
+	if asked.read(&ctx.Request.Header); !s.conditional(ctx, c, c.etag, &asked) {
 		ctx.Response.SetBody(b.data[:len(b.data)-1])
 		ctx.Response.AppendBody(c.out)
-		s.count(ctx, c.route, outcome(source))
+		s.count(ctx, c.route, outcome(a.Source))
 	}
 }
 
@@ -141,11 +143,11 @@ func setFields(h, common *fasthttp.ResponseHeader, etag, state []byte) {
 
 // stamp adds the fields that are not of the body. The age of a copy that was never compared
 // with Redis is not known, and not sent.
-func stamp(ctx *fasthttp.RequestCtx, c *call, currentAt time.Time) {
+func stamp(ctx *fasthttp.RequestCtx, c *call) {
 	if c.noKey {
 		ctx.Response.Header.SetCanonical(headerNote, valueNoKey)
 	}
-	if !currentAt.IsZero() {
+	if currentAt := c.as[0].CurrentAt; !currentAt.IsZero() {
 		var room [20]byte
 		ctx.Response.Header.SetCanonical(headerAge, appendAge(room[:0], ctx.Time(), currentAt))
 	}
@@ -165,7 +167,7 @@ func appendAge(dst []byte, now, currentAt time.Time) []byte {
 
 // conditional answers 412 when the caller wants other bytes, and 304 when he has these
 // already.
-func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, asked *lists, source sidecar.Source) bool {
+func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, asked *lists) bool {
 	if len(asked.ifMatch)+len(asked.ifNoneMatch) == 0 || c.route.post() {
 		return false
 	}
@@ -180,7 +182,7 @@ func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, 
 		return false
 	}
 	setNotModified(&ctx.Response.Header)
-	s.count(ctx, c.route, outcomeNotModified+outcome(source))
+	s.count(ctx, c.route, outcomeNotModified+outcome(c.as[0].Source))
 	return true
 }
 
@@ -264,7 +266,7 @@ func setProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
 // body is one encoded answer that many requests share.
 type body struct {
 	encoded
-	source sidecar.Source
+	source rankcache.Source
 	state  []byte // of the board that it shows, empty if unknown
 	// fresh returns whether the profiles in it are still the newest; nil: there are none,
 	// or they never change.
@@ -286,20 +288,20 @@ type encoded struct {
 }
 
 // newBody returns a body that owns a copy of plain.
-func newBody(plain []byte, source sidecar.Source, state rankcache.State, fresh func() bool) *body {
+func newBody(plain []byte, source rankcache.Source, state rankcache.State, fresh func() bool) *body {
 	b := &body{encoded: encoded{coding: codingNone, data: bytes.Clone(plain), etag: appendETag(nil, plain, source)},
 		source: source, state: appendState(nil, state), fresh: fresh}
 	b.encoded.setHeaders(source, b.state)
 	return b
 }
 
-func (e *encoded) setHeaders(source sidecar.Source, state []byte) {
+func (e *encoded) setHeaders(source rankcache.Source, state []byte) {
 	setFields(&e.fields, &sharedFields[source], e.etag, state)
 	e.fields.SetCanonical(headerVary, valueAccept)
 	if e.coding != codingNone {
 		e.fields.SetContentEncoding(e.coding.String())
 	}
-	if source.Kept() {
+	if source.IsCopy() {
 		e.full, e.notModified = newHeaders(&e.fields, len(e.data))
 	}
 }
@@ -335,8 +337,8 @@ func (b *body) pack(c coding, p *packer) *encoded {
 // appendETag appends the tag of an answer: a hash of its bytes. Answers of
 // Redis differ in published_at alone while the board does not change, so their tag is weak
 // and leaves that out.
-func appendETag(dst, plain []byte, source sidecar.Source) []byte {
-	if source.Kept() {
+func appendETag(dst, plain []byte, source rankcache.Source) []byte {
+	if source.IsCopy() {
 		return appendHash(append(dst, '"'), xxhash.Sum64(plain))
 	}
 	const field = `"published_at":`

@@ -5,18 +5,19 @@ import (
 	"testing"
 	"time"
 
-	"rankcache/sidecar"
+	"rankcache"
+
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // TestWeakTagLeavesOutTheTime: answers of Redis that differ in published_at
 // alone have one tag, any other difference another.
 func TestWeakTagLeavesOutTheTime(t *testing.T) {
 	page := func(seq uint64, at time.Time) string {
-		a := sidecar.Answer{Source: sidecar.SourceRedis}
+		a := rankcache.Answer{Source: rankcache.SourceRedis}
 		a.Seq, a.At = seq, at
-		return string(appendETag(nil, apijson.AppendPage(nil, sidecar.Query{Board: "b"}, 50, &a, nil, &apijson.Joined{}), sidecar.SourceRedis))
+		return string(appendETag(nil, apijson.AppendPage(nil, &rankcache.Query{Board: "b", Limit: 50}, &a, &apijson.Show{}, &apijson.Joined{}), rankcache.SourceRedis))
 	}
 	tag := page(7, fixture.Published)
 	if page(7, fixture.Published.Add(time.Hour)) != tag {

@@ -10,8 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache"
-	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // TestCheckLibrary: a fasthttp that works in another way is noticed.
@@ -41,7 +40,7 @@ func TestCheckLibrary(t *testing.T) {
 
 // TestCheckAnswersWantsDate where the cache would write one.
 func TestCheckAnswersWantsDate(t *testing.T) {
-	b := newBody([]byte("{}"), sidecar.SourceLocal, rankcache.State{}, nil)
+	b := newBody([]byte("{}"), rankcache.SourceLocal, rankcache.State{}, nil)
 	sent := append(b.full.append(nil, []byte("no date"), time.Time{}), b.data...)
 	if err := checkAnswers(sent, b); err == nil || !strings.Contains(err.Error(), "want a date") {
 		t.Error(err)

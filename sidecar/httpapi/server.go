@@ -34,7 +34,7 @@ type Server struct {
 	draining      atomic.Bool
 	conns         *httpserve.Conns[*clientConn]
 	lastConn      atomic.Uint64
-	dropped       atomic.Int64 // the second in which pages were last dropped
+	dropped       atomic.Int64 // the second in which previous pages were last dropped
 }
 
 // New returns a server of r and registers its metrics. It starts nothing.
@@ -67,7 +67,7 @@ func (s *Server) register(reg prometheus.Registerer) error {
 func (s *Server) tick(now time.Time) {
 	s.setDate(now)
 	if second := now.Unix(); s.dropped.Swap(second) != second {
-		s.reader.DropPages()
+		s.previous.drop()
 	}
 }
 
@@ -180,6 +180,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 
 // finish ends the request, also one that ended in a panic.
 func (s *Server) finish(ctx *fasthttp.RequestCtx, c *call) {
+	defer c.release()
 	if fault := recover(); fault != nil {
 		s.log.Error("request handler panicked", "fault", fault, "route", c.route.String(), "stack", string(debug.Stack()))
 		s.refuse(ctx, c.route, &apijson.Problem{Code: apijson.CodeInternal})

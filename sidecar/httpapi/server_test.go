@@ -15,8 +15,8 @@ import (
 
 	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit/apitest"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // running is a data server on a TCP port and a Unix socket.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"rankcache"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // TestStateOfEveryBoardAnswer: answers of all sources carry the state that they show, with and

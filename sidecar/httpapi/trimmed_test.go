@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // TestMemberWithoutARank: a member that its board has trimmed has a score and a null rank,

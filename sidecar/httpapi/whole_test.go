@@ -18,10 +18,10 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 	"rankcache/wire"
 )
 

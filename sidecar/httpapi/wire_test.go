@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"rankcache/internal/httpserve"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/fixture"
 )
 
 const closing = "Connection: close\r\n\r\n"

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"context"
 	"time"
 
 	"rankcache"
@@ -13,66 +14,100 @@ const (
 	maxMembers = 500
 )
 
-// scoreRanger is a board that finds rows by score; see localboard's ByScore.
-type scoreRanger interface {
-	ByScore(lo, hi float64, offset, limit int, direction rankcache.Direction) (page rankcache.Page, total int)
-}
-
 // encoder writes replies as one version of the protocol and one server have them.
 type encoder struct {
 	proto  uint8
 	format format
 }
 
-// answer appends the reply to q from the copy. It returns false, and dst as it was, if the
-// copy can't give it.
-func (s *Server) answer(dst []byte, q *form, c *sidecar.Copy, e encoder) ([]byte, bool) {
-	if !q.byScore && (q.verb == zRevRange || q.verb == zRange) {
-		return s.answerRange(dst, q, c, e)
-	}
-	if c.Source != sidecar.SourceLocal {
-		return dst, false
-	}
-	switch {
-	case q.byScore || q.verb == zCount:
-		return e.byScore(dst, q, c.Board)
-	case q.verb == zCard:
-		page := c.Board.Page(0, 1, rankcache.Descending)
-		return appendInt(dst, page.Members), !page.At.IsZero()
-	}
-	return e.standings(dst, q, c.Board)
+// lookup is a question to the copies of boards, with its answer. It is used again.
+type lookup struct {
+	qs      [1]rankcache.Query
+	as      [1]rankcache.Answer
+	members []string
+	scores  rankcache.ScoreRange
+	n       int // rows of the answer that a read by rank wants; -1: too many
 }
 
-// answerRange appends rows by rank: the kept reply, if the top has them all.
-func (s *Server) answerRange(dst []byte, q *form, c *sidecar.Copy, e encoder) ([]byte, bool) {
-	top := c.Top
-	from, n := resolve(q.start, q.stop, top.Members)
-	if q.order == rankcache.Descending && (from+n <= len(top.Entries) || len(top.Entries) >= top.Members) {
-		key := replyKey{from, n, q.score, e}
-		kept := s.reader.CopyPages(&sidecar.Query{Board: q.board}, c).Kept(s.slot).(*kept)
-		reply := kept.reply(key, func() []byte {
-			reply, _ := e.rows(nil, top.Entries[from:from+n], q.score)
-			return reply
-		})
-		return append(dst, reply...), len(reply) > 0
+// read reads what q asks for from a copy of its board.
+func (l *lookup) read(r rankcache.Reader, q *form) {
+	l.qs[0] = rankcache.Query{Board: q.board, Order: q.order, Limit: 1, CopiesOnly: true, Uncounted: true}
+	switch query := &l.qs[0]; {
+	case q.byScore || q.verb == zCount:
+		l.scores = rankcache.ScoreRange{Least: q.lo, Most: q.hi}
+		query.Range, query.Start = &l.scores, int(q.offset)
+		if query.Limit = maxRows + 1; q.verb == zCount {
+			query.Limit = 1
+		} else if q.count >= 0 {
+			query.Limit = int(min(q.count, maxRows+1))
+		}
+	case len(q.members) > 0:
+		l.members = l.members[:0]
+		for _, m := range q.members {
+			l.members = append(l.members, text(m))
+		}
+		query.Members, query.Limit = l.members, 0
+	case q.verb == zRevRange || q.verb == zRange:
+		l.readRange(r, q)
+		return
 	}
-	if c.Source != sidecar.SourceLocal {
+	r.Read(context.Background(), l.qs[:], l.as[:])
+	if a := &l.as[0]; a.Err == nil && a.Source != rankcache.SourceLocal {
+		a.Fail(rankcache.ErrNotKept)
+	}
+}
+
+// readRange reads rows by rank. Where ranks count from the end, that has to be known first; it is
+// another one if the board is published in between.
+func (l *lookup) readRange(r rankcache.Reader, q *form) {
+	query, a := &l.qs[0], &l.as[0]
+	if q.start >= 0 && q.start <= sidecar.MaxStart && q.stop >= q.start && q.stop-q.start < maxRows {
+		query.Start, query.Limit = int(q.start), int(q.stop-q.start)+1
+	}
+	for {
+		r.Read(context.Background(), l.qs[:], l.as[:])
+		if a.Err != nil {
+			return
+		}
+		from, n := resolve(q.start, q.stop, a.Members)
+		if l.n = n; n == 0 || from == query.Start && n <= query.Limit {
+			return
+		}
+		if l.n = -1; n > maxRows {
+			return
+		}
+		query.Start, query.Limit = from, n
+	}
+}
+
+// append appends the reply. It returns false, and dst as it was, if the answer can't give it.
+func (l *lookup) append(dst []byte, q *form, s *Server, e encoder) ([]byte, bool) {
+	a := &l.as[0]
+	switch {
+	case q.verb == zCount:
+		return appendInt(dst, a.Matches), true
+	case q.byScore:
+		if len(a.Entries) > maxRows {
+			return dst, false
+		}
+		return e.rows(dst, a.Entries, q.score)
+	case q.verb == zCard:
+		return appendInt(dst, a.Members), true
+	case len(q.members) > 0:
+		return e.standings(dst, q, a.Own)
+	case l.n < 0:
 		return dst, false
 	}
-	for members := top.Members; ; {
-		if n > maxRows {
-			return dst, false
-		}
-		page := c.Board.Page(from, max(n, 1), q.order)
-		if page.At.IsZero() {
-			return dst, false
-		}
-		if page.Members == members {
-			return e.rows(dst, page.Entries[:min(n, len(page.Entries))], q.score)
-		}
-		members = page.Members // it was published in between: the range may end elsewhere
-		from, n = resolve(q.start, q.stop, members)
+	rows := a.Entries[:min(l.n, len(a.Entries))]
+	if a.Kept == nil {
+		return e.rows(dst, rows, q.score)
 	}
+	kept := a.Kept.By(s, newKept).(*kept)
+	reply := kept.Get(&replyKey{a.Start, len(rows), q.score, e}, func() []byte {
+		reply, _ := e.rows(nil, rows, q.score)
+		return reply
+	})
+	return append(dst, reply...), len(reply) > 0
 }
 
 // resolve returns the first row and the number of rows from start to stop of a board
@@ -90,26 +125,6 @@ func resolve(start, stop int64, members int) (from, n int) {
 		return 0, 0
 	}
 	return int(start), int(stop-start) + 1
-}
-
-func (e encoder) byScore(dst []byte, q *form, b sidecar.Board) ([]byte, bool) {
-	board, ok := b.(scoreRanger)
-	if !ok {
-		return dst, false
-	}
-	if q.verb == zCount {
-		page, total := board.ByScore(q.lo, q.hi, 0, 0, rankcache.Descending)
-		return appendInt(dst, total), !page.At.IsZero()
-	}
-	limit := maxRows + 1
-	if q.count >= 0 {
-		limit = int(min(q.count, maxRows+1))
-	}
-	page, _ := board.ByScore(q.lo, q.hi, int(q.offset), limit, q.order)
-	if len(page.Entries) > maxRows || page.At.IsZero() { // none: it was emptied since it was found
-		return dst, false
-	}
-	return e.rows(dst, page.Entries, q.score)
 }
 
 // rows appends rows. It returns false if it is not known how the upstream writes a score.
@@ -155,22 +170,11 @@ func (e encoder) null(dst []byte, array bool) []byte {
 }
 
 // standings appends ranks or scores of members.
-func (e encoder) standings(dst []byte, q *form, b sidecar.Board) (reply []byte, ok bool) {
-	var names [16]string
-	var room [16]rankcache.Standing
-	members := names[:0]
-	for _, m := range q.members {
-		members = append(members, text(m))
-	}
-	rows, head := b.Standings(room[:0], members, q.order)
-	if head == nil { // it was emptied since it was found
-		return dst, false
-	}
+func (e encoder) standings(dst []byte, q *form, rows []rankcache.Own) (reply []byte, ok bool) {
 	if q.verb == zRank || q.verb == zRevRank {
 		return e.rank(dst, &rows[0], q.score)
 	}
-	reply = dst
-	if q.verb == zMScore {
+	if reply = dst; q.verb == zMScore {
 		reply = appendArray(reply, len(rows))
 	}
 	for i := range rows {
@@ -183,7 +187,7 @@ func (e encoder) standings(dst []byte, q *form, b sidecar.Board) (reply []byte, 
 	return reply, true
 }
 
-func (e encoder) rank(dst []byte, row *rankcache.Standing, score bool) ([]byte, bool) {
+func (e encoder) rank(dst []byte, row *rankcache.Own, score bool) ([]byte, bool) {
 	switch {
 	case row.Rank == 0:
 		return e.null(dst, score), true

@@ -13,7 +13,7 @@ import (
 
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // TestGoRedis uses the client as an app does, in both versions of the protocol.

@@ -5,16 +5,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"rankcache/sidecar"
+	"rankcache"
 )
 
 // source is what answered a command.
 type source uint8
 
 const (
-	sourceLocal   = source(sidecar.SourceLocal) // the whole board
-	sourceHot     = source(sidecar.SourceHot)   // the kept top
-	sourcePassed  = source(sidecar.SourceRedis)
+	sourceLocal   = source(rankcache.SourceLocal) // the whole board
+	sourceHot     = source(rankcache.SourceHot)   // the kept top
+	sourcePassed  = source(rankcache.SourceRedis)
 	sourceHere    = sourcePassed + 1 // the listener: the handshake
 	sourceRefused = sourcePassed + 2
 	sources       = sourcePassed + 3

@@ -19,10 +19,10 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/localboard"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 	"rankcache/wire"
 )
 
@@ -147,9 +147,13 @@ func (e *env) fill(n int, score func(i int) float64) {
 func (e *env) publish(at time.Time) {
 	e.open.Publish()
 	e.open.MarkCurrent(at)
-	top := *e.open.Top()
-	top.Board, top.Entries = "hot", top.Entries[:min(len(top.Entries), 40)]
-	e.hot.Set(&top)
+	e.hot.Set(e.top(40))
+}
+
+// top returns the first rows of the board open as those of the board hot.
+func (e *env) top(rows int) *rankcache.Top {
+	a := rankcache.One(e.t.Context(), e.open, rankcache.Query{Limit: rows})
+	return fixture.Copy(rankcache.TopOf("hot", &a))
 }
 
 // clientConn is a connection that sends bytes and reads whole replies.

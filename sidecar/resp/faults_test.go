@@ -16,7 +16,7 @@ import (
 	"rankcache/internal/lab/faults"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // TestFaultsUnderPipelines: whatever happens to Redis or the listener, what a connection reads

@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"rankcache"
+
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // TestGarbageEndsAsAtRedis sends damaged commands to Redis and to the listener, and then ends
@@ -125,11 +127,10 @@ func best(scores []int) (best int) {
 
 // refreshHot makes the kept top what Redis has now.
 func (e *env) refreshHot(scores []int) {
-	at, top := time.Now(), *e.open.Top()
-	top.Board, top.Entries = "hot", slices.Clone(top.Entries)
+	at, top := time.Now(), e.top(rankcache.MaxTop)
 	i := best(scores)
 	top.Entries[0].Member, top.Entries[0].Score = fixture.Member(i), float64(scores[i])
-	e.hot.Set(&top)
+	e.hot.Set(top)
 	e.hot.At = at
 }
 

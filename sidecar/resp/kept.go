@@ -2,15 +2,9 @@ package resp
 
 import (
 	"bytes"
-	"sync"
-	"sync/atomic"
 
 	"rankcache"
 )
-
-// maxKept is how many replies are kept for one top: clients that ask for every possible
-// range must not fill the memory.
-const maxKept = 16
 
 // replyKey tells the replies of one top apart.
 type replyKey struct {
@@ -19,60 +13,13 @@ type replyKey struct {
 	encoder
 }
 
-// kept holds the encoded replies of one top, as long as it is the newest of its board.
+// kept holds the encoded replies of one top, as long as it is the newest of its board; none where
+// it is not known how a score is written.
 type kept struct {
-	// replies is replaced, never changed, so that readers need no lock.
-	replies atomic.Pointer[[]keptReply]
-	mu      sync.Mutex // held to encode a reply, and to replace replies
-	next    int        // which is replaced when there are maxKept
+	rankcache.Few[replyKey, []byte]
 }
 
-type keptReply struct {
-	key   replyKey
-	bytes []byte // none: it is not known how a score is written
-}
-
-func newKept(any) any { return new(kept) }
-
-// reply returns the kept reply of the key, or what encode returns.
-func (k *kept) reply(key replyKey, encode func() []byte) []byte {
-	if r := k.find(key); r != nil {
-		return r.bytes
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if r := k.find(key); r != nil {
-		return r.bytes
-	}
-	reply := encode()
-	k.add(keptReply{key, reply})
-	return reply
-}
-
-func (k *kept) find(key replyKey) *keptReply {
-	if all := k.replies.Load(); all != nil {
-		for i := range *all {
-			if r := &(*all)[i]; r.key == key {
-				return r
-			}
-		}
-	}
-	return nil
-}
-
-func (k *kept) add(r keptReply) {
-	var all []keptReply
-	if old := k.replies.Load(); old != nil {
-		all = append(all, *old...)
-	}
-	if len(all) < maxKept {
-		all = append(all, r)
-	} else {
-		all[k.next] = r
-		k.next = (k.next + 1) % maxKept
-	}
-	k.replies.Store(&all)
-}
+func newKept() any { return new(kept) }
 
 // memo holds the reads that a connection sent last, by their bytes: an app sends the
 // same ones again and again, and parsing takes longer than answering. The answer is never

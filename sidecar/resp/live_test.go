@@ -15,7 +15,7 @@ import (
 	"rankcache"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 // TestAnswersAreOfOneMoment: while the board is published again and again, in states of

@@ -74,7 +74,6 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	cfg    Config
 	reader *sidecar.Reader
-	slot   sidecar.Slot
 	log    *slog.Logger
 	began  time.Time
 	clock  *conn.Clock
@@ -106,7 +105,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if cfg.Dial == nil {
 		return nil, errors.New("a RESP server needs an upstream")
 	}
-	s := &Server{cfg: cfg, reader: r, slot: r.NewSlot(newKept), log: log, began: time.Now(),
+	s := &Server{cfg: cfg, reader: r, log: log, began: time.Now(),
 		conns: httpserve.NewConns[*session](cfg.MaxConns), counts: newCounts(), durations: newDurations(),
 		broken: prometheus.NewCounter(prometheus.CounterOpts{Name: "rankcache_resp_protocol_errors_total",
 			Help: "Connections to the RESP listener that ended with a malformed frame."})}

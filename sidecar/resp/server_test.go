@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 	"rankcache/wire"
 )
 

@@ -24,6 +24,7 @@ type session struct {
 	parser parser
 	out    []byte
 	memo   memo
+	lookup lookup
 
 	greeting
 	transaction
@@ -77,6 +78,7 @@ func (c *session) serve() error {
 			return err
 		}
 		c.server.giveBuffer(c.out)
+		c.lookup.as[0].Fail(nil) // it would hold the board's state while the connection is idle
 		c.rest(&c.Conn)
 	}
 }
@@ -205,22 +207,23 @@ func (c *session) handleRead(v verb, cmd *command, n int) error {
 // answerRead answers the read if the board is here, fresh enough, and as new as the
 // writes of this connection.
 func (c *session) answerRead(q *form) (answered bool, err error) {
-	s := c.server
+	s, l := c.server, &c.lookup
 	for {
-		kept, err := s.reader.Copy(&sidecar.Query{Board: q.board})
-		switch {
-		case errors.Is(err, sidecar.ErrBlocked):
+		e := encoder{c.proto, s.facts.Load().format}
+		l.read(s.reader, q)
+		switch a := &l.as[0]; {
+		case errors.Is(a.Err, sidecar.ErrBlocked):
 			return true, c.respond(q.verb, sourceRefused, "-ERR RANKCACHE board is blocked by the operator\r\n")
-		case err != nil || kept.Source == sidecar.SourceRedis || !s.fresh(kept.CurrentAt) || c.writes.after(q.key, kept.CurrentAt):
+		case a.Err != nil || !s.fresh(a.CurrentAt) || c.writes.after(q.key, a.CurrentAt):
 			return false, nil
 		}
-		reply, ok := s.answer(c.out, q, &kept, encoder{c.proto, s.facts.Load().format})
+		reply, ok := l.append(c.out, q, s, e)
 		switch {
 		case !ok:
 			return false, nil
 		case c.run.commands == 0:
 			c.out = reply
-			s.counts.add(c.id, q.verb, source(kept.Source))
+			s.counts.add(c.id, q.verb, source(l.as[0].Source))
 			return true, c.flushIf(flushAt)
 		}
 		if err := c.finishRun(); err != nil { // its replies come first, and may take long

@@ -12,8 +12,8 @@ import (
 	"rankcache"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/rooms"
-	"rankcache/sidecar/internal/fixture"
 )
 
 func falling(i int) float64 { return float64(1000 - i) }

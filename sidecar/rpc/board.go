@@ -9,7 +9,6 @@ import (
 	"rankcache"
 	"rankcache/class"
 	"rankcache/rooms"
-	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 	"rankcache/sidecar/internal/live"
 )
@@ -166,7 +165,7 @@ func stateOf(c *rooms.Class, p class.Period, now time.Time) (state string, over 
 	return "", false, time.Time{}
 }
 
-// query returns how the board is read.
-func (f *found) query() sidecar.Query {
-	return sidecar.Query{Board: f.Board, Room: f.Room, Order: f.Order}
+// query returns how the board is read, without rows and members.
+func (f *found) query() rankcache.Query {
+	return rankcache.Query{Board: f.Board, Room: f.Room, Order: f.Order}
 }

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -87,7 +86,7 @@ func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profile
 }
 
 // bound sets the bounds of a query.
-func bound(q *sidecar.Query, b *v1.Bounds) *apijson.Problem {
+func bound(q *rankcache.Query, b *v1.Bounds) *apijson.Problem {
 	if b == nil {
 		return nil
 	}
@@ -122,82 +121,83 @@ func (s services) top(ctx context.Context, r *v1.GetTopRequest) (*topAnswer, *ap
 	if p := bound(&q, r.Bounds); p != nil {
 		return nil, p
 	}
-	a, err := s.reader.Page(ctx, &q, int(r.Start), f.Limit)
-	if err != nil {
-		return nil, apijson.ProblemOf(err)
+	q.Start, q.Limit = int(r.Start), f.Limit
+	a := rankcache.One(ctx, s.reader, q)
+	if a.Err != nil {
+		return nil, apijson.ProblemOf(a.Err)
 	}
-	return &topAnswer{pageMaker(s).pageOf(&f, int(r.Start), &a), ageMs(a.CurrentAt)}, nil
+	return &topAnswer{pageMaker(s).pageOf(&f, q.Start, &a), ageMs(a.CurrentAt)}, nil
 }
 
 func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
-	f, p := s.locate(r.Address, r.Order, 0, r.Profiles)
-	q := f.query()
-	if p == nil {
-		p = bound(&q, r.Bounds)
-	}
-	if p != nil {
-		return nil, errorOf(p)
-	}
+	q := rankcache.Query{Members: []string{r.Member}}
 	if r.Around != 0 {
-		res, err := s.around(ctx, &f, q, r)
-		switch {
-		case err == nil:
-			return res, nil
-		case !errors.Is(err, rankcache.ErrUnknownMember): // else it may have a score
-			return nil, errorOf(apijson.ProblemOf(err))
-		}
+		q.Around = 2*int(r.Around) + 1
 	}
-	res, err := s.standings(ctx, &f, q, []string{r.Member})
+	f, a, err := s.members(ctx, q, r.Address, r.Order, r.Profiles, r.Bounds)
 	if err != nil {
 		return nil, err
 	}
-	if res.Standings[0].Score == nil {
+	own := &a.Own[0]
+	if !own.Found() {
 		return nil, errorOf(&apijson.Problem{Code: apijson.CodeUnknownMember})
 	}
+	if len(own.Neighbours) > 0 {
+		a.Start, a.Entries, f.Limit = own.First, own.Neighbours, len(own.Neighbours)
+		m := pageMaker(s).newPage(&f, a.Start, &a).message
+		return &v1.GetStandingResponse{Page: m, AgeMs: ageMs(a.CurrentAt), Standing: m.Rows[own.Rank-1-own.First]}, nil
+	}
+	res := s.standings(ctx, &f, &a)
 	return &v1.GetStandingResponse{Page: res.Page, AgeMs: res.AgeMs, Standing: res.Standings[0]}, nil
 }
 
-func (s services) around(ctx context.Context, f *found, q sidecar.Query, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
-	a, rank, err := s.reader.Around(ctx, q, r.Member, int(r.Around))
+func (s services) batchStandings(ctx context.Context, r *v1.BatchStandingsRequest) (*v1.BatchStandingsResponse, error) {
+	f, a, err := s.members(ctx, rankcache.Query{Members: r.Members}, r.Address, r.Order, r.Profiles, r.Bounds)
 	if err != nil {
 		return nil, err
 	}
-	f.Limit = len(a.Entries)
-	m := pageMaker(s).newPage(f, a.Start, &a).message
-	return &v1.GetStandingResponse{Page: m, AgeMs: ageMs(a.CurrentAt), Standing: m.Rows[rank-1-a.Start]}, nil
+	return s.standings(ctx, &f, &a), nil
 }
 
-func (s services) batchStandings(ctx context.Context, r *v1.BatchStandingsRequest) (*v1.BatchStandingsResponse, error) {
-	f, p := s.locate(r.Address, r.Order, 0, r.Profiles)
-	q := f.query()
-	if p == nil {
-		p = bound(&q, r.Bounds)
+// members returns the answer about the members of q on the board of an address.
+func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address, order v1.Direction, profiles bool, bounds *v1.Bounds) (f found, a rankcache.Answer, err error) {
+	f, p := s.locate(at, order, 0, profiles)
+	if q.Board, q.Room, q.Order = f.Board, f.Room, f.Order; p == nil {
+		p = bound(&q, bounds)
 	}
 	if p != nil {
-		return nil, errorOf(p)
+		return f, a, errorOf(p)
 	}
-	return s.standings(ctx, &f, q, r.Members)
+	if a = rankcache.One(ctx, s.reader, q); a.Err != nil {
+		return f, a, errorOf(apijson.ProblemOf(a.Err))
+	}
+	for i := range a.Own {
+		if err := a.Own[i].Err; err != nil {
+			return f, a, errorOf(apijson.ProblemOf(err))
+		}
+	}
+	return f, a, nil
 }
 
-func (s services) standings(ctx context.Context, f *found, q sidecar.Query, members []string) (*v1.BatchStandingsResponse, error) {
-	got, err := s.reader.Standings(ctx, q, nil, members)
-	if err != nil {
-		return nil, errorOf(apijson.ProblemOf(err))
-	}
-	m := head(&f.Key, got.Source, got.Stamp)
+// standings returns the answer about members alone.
+func (s services) standings(ctx context.Context, f *found, a *rankcache.Answer) *v1.BatchStandingsResponse {
+	m := head(&f.Key, a.Source, a.Stamp)
 	var j apijson.Joined
+	rows, members := make([]*v1.Row, len(a.Own)), make([]string, len(a.Own))
+	for i := range a.Own {
+		members[i] = a.Own[i].Member
+	}
 	if f.Profiles {
 		j = apijson.JoinMembers(ctx, s.reader.Profiles(), members)
 	}
 	m.ProfilesMissing = int32(j.Missing)
-	rows := make([]*v1.Row, len(got.Rows))
-	for i, row := range got.Rows {
-		rows[i] = rowOf(&row, got.Form)
+	for i := range a.Own {
+		rows[i] = rowOf(&a.Own[i].Standing, a.Form)
 		if j.Profiles != nil {
 			rows[i].Profile = profileText(j.Profiles[i])
 		}
 	}
-	return &v1.BatchStandingsResponse{Page: m, AgeMs: ageMs(got.CurrentAt), Standings: rows}, nil
+	return &v1.BatchStandingsResponse{Page: m, AgeMs: ageMs(a.CurrentAt), Standings: rows}
 }
 
 // rowOf returns a standing without a profile.
@@ -218,7 +218,7 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 		return nil, errorOf(apijson.BadArgument("boards", fmt.Sprintf("%d boards, want 1 to %d", n, maxBoards)))
 	}
 	results := make([]*v1.BoardResult, len(r.Boards))
-	var reads []sidecar.PageRead
+	var reads []rankcache.Query
 	var at []int
 	all := make([]found, len(r.Boards))
 	for i, b := range r.Boards {
@@ -227,15 +227,19 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 			results[i] = problemResult(p)
 			continue
 		}
-		reads, at = append(reads, sidecar.PageRead{Query: f.query(), Page: rankcache.PageQuery{Start: int(b.Start), Limit: f.Limit, Around: -1}}), append(at, i)
+		q := f.query()
+		q.Start, q.Limit = int(b.Start), f.Limit
+		reads, at = append(reads, q), append(at, i)
 	}
-	for n, a := range s.reader.Batch(ctx, reads) {
-		i := at[n]
+	answers := make([]rankcache.Answer, len(reads))
+	s.reader.Read(ctx, reads, answers)
+	for n := range answers {
+		i, a := at[n], &answers[n]
 		if a.Err != nil {
 			results[i] = problemResult(apijson.ProblemOf(a.Err))
 			continue
 		}
-		top := &v1.GetTopResponse{Page: pageMaker(s).pageOf(&all[i], int(r.Boards[i].Start), &a.Answer).message, AgeMs: ageMs(a.CurrentAt)}
+		top := &v1.GetTopResponse{Page: pageMaker(s).pageOf(&all[i], a.Start, a).message, AgeMs: ageMs(a.CurrentAt)}
 		results[i] = &v1.BoardResult{Result: &v1.BoardResult_Top{Top: top}}
 	}
 	return &v1.GetBoardsResponse{Boards: results}, nil

@@ -21,8 +21,8 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"rankcache"
+	"rankcache/internal/testkit/fixture"
 	v1 "rankcache/proto/rankcache/v1"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // caller calls a method by one of the clients that people use.
@@ -316,12 +316,11 @@ func TestWatchByGRPC(t *testing.T) {
 	if len(rows) != 3 || rows[2].GetProfile() == "" || page.GetPage().GetSeq() != 917 || page.GetPage().GetProfilesMissing() != 0 {
 		t.Fatalf("first %v", page)
 	}
-	top := *e.Local.Head.Load()
-	top.Entries = append(top.Entries[:0:0], top.Entries...)
+	top := fixture.Copy(e.Local.Head.Load())
 	top.Entries[1].Score += 0.5
 	top.State = fixture.Written.StateAt(918)
 	top.PublishedAt = time.Now()
-	e.Local.Head.Store(&top)
+	e.Local.Head.Store(top)
 	e.Changed("local")
 	diff := next(s).GetDiff()
 	if diff.GetBase() != page.Id || diff.GetLen() != 3 || len(diff.GetChanges()) != 1 || diff.Changes[0].At != 1 || diff.Changes[0].Row.GetRank() != 2 ||

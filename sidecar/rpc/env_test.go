@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

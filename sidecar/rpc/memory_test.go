@@ -7,9 +7,10 @@ import (
 	"io"
 	"net"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
+
+	"rankcache/internal/testkit/fixture"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -58,11 +59,10 @@ func BenchmarkStreamMemory(b *testing.B) {
 // change changes a score of the board "local" for so many times.
 func (e *env) change(times int) {
 	for i := range times {
-		top := *e.Local.Top()
-		top.Entries = slices.Clone(top.Entries)
+		top := fixture.Copy(e.Local.Head.Load())
 		top.Seq++
 		top.Entries[0].Score += float64(i)
-		e.Local.Head.Store(&top)
+		e.Local.Head.Store(top)
 		e.Changed("local")
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"rankcache"
 	v1 "rankcache/proto/rankcache/v1"
-	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 	"rankcache/sidecar/internal/live"
 )
@@ -22,8 +21,9 @@ const maxPages = 16
 // pageKey tells the pages of one top apart.
 type pageKey struct {
 	live.Key
-	start int
-	form  rankcache.ScoreForm
+	start  int
+	source rankcache.Source
+	form   rankcache.ScoreForm
 }
 
 // page is a page in both formats, each encoded when it is needed first.
@@ -58,21 +58,19 @@ type pages struct {
 	kept map[pageKey]*page
 }
 
-func newPages(any) any { return &pages{kept: make(map[pageKey]*page)} }
+func newPages() any { return &pages{kept: make(map[pageKey]*page)} }
 
 // pageMaker makes the messages of pages, and keeps them as long as their top is the newest.
 type pageMaker struct{ *Server }
 
 // pageOf returns the page with the rows of a, encoded at most once for all callers.
-func (s pageMaker) pageOf(f *found, start int, a *sidecar.Answer) *page {
-	q := f.query()
-	kept := s.reader.Pages(&q, a)
-	if kept == nil {
+func (s pageMaker) pageOf(f *found, start int, a *rankcache.Answer) *page {
+	if a.Kept == nil {
 		return s.newPage(f, start, a)
 	}
-	key := pageKey{f.Key, start, a.Form}
+	key := pageKey{f.Key, start, a.Source, a.Form}
 	key.Room = ""
-	all := kept.Kept(s.slot).(*pages)
+	all := a.Kept.By(s.Server, newPages).(*pages)
 	all.mu.Lock()
 	p := all.kept[key]
 	all.mu.Unlock()
@@ -89,7 +87,7 @@ func (s pageMaker) pageOf(f *found, start int, a *sidecar.Answer) *page {
 	return p
 }
 
-func (s pageMaker) newPage(f *found, start int, a *sidecar.Answer) *page {
+func (s pageMaker) newPage(f *found, start int, a *rankcache.Answer) *page {
 	m := head(&f.Key, a.Source, a.Stamp)
 	m.Start, m.Limit = int64(start), int32(f.Limit)
 	j := s.join(f.Profiles, a.Entries)
@@ -107,7 +105,7 @@ func (s pageMaker) join(profiles bool, entries []rankcache.Entry) apijson.Joined
 }
 
 // head returns a page without rows.
-func head(k *live.Key, source sidecar.Source, s rankcache.Stamp) *v1.Page {
+func head(k *live.Key, source rankcache.Source, s rankcache.Stamp) *v1.Page {
 	m := &v1.Page{Board: string(k.Board), Source: source.String(), Seq: s.Seq, Run: s.Run, Total: int64(s.Members),
 		PublishedAt: timestamppb.New(s.At), Order: v1.Direction_DIRECTION_DESCENDING, Class: k.Class.Name}
 	if s.Run != 0 {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	v1 "rankcache/proto/rankcache/v1"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // TestPython calls methods by Python's grpcio.

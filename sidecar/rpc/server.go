@@ -51,7 +51,6 @@ type Server struct {
 	cfg    Config
 	reader *sidecar.Reader
 	hub    *live.Hub
-	slot   sidecar.Slot
 	log    *slog.Logger
 	conns  conns
 
@@ -73,7 +72,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, reader: r, hub: hub, log: log, slot: r.NewSlot(newPages), durations: newDurations()}
+	s := &Server{cfg: cfg, reader: r, hub: hub, log: log, durations: newDurations()}
 	if reg == nil {
 		return s, nil
 	}

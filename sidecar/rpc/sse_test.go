@@ -15,15 +15,16 @@ import (
 	"testing"
 	"time"
 
+	"rankcache"
+
 	gocmp "github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	v1 "rankcache/proto/rankcache/v1"
 	"rankcache/rooms"
-	"rankcache/sidecar"
 	"rankcache/sidecar/httpapi"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // TestPageIsThatOfTheDataPort: a page event has the body of GET …/top, and id and run.
@@ -337,7 +338,7 @@ func TestStreamOutlivesTimeouts(t *testing.T) {
 	e := start(t, func(c *Config) { c.ReadTimeout, c.Heartbeat = 100*time.Millisecond, 200*time.Millisecond })
 	s := e.watch("/v1/boards/local/live", "", nil)
 	s.want("page")
-	if ev := s.want("age"); ev.data["source"] != sidecar.SourceLocal.String() || ev.data["age_ms"].(float64) <= 0 || ev.id != "" {
+	if ev := s.want("age"); ev.data["source"] != rankcache.SourceLocal.String() || ev.data["age_ms"].(float64) <= 0 || ev.id != "" {
 		t.Errorf("%+v", ev)
 	}
 	e.publish(918)

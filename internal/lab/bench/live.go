@@ -83,7 +83,7 @@ func (l *liveTail) measure(ctx context.Context, b *replayBench, id rankcache.Boa
 		if err := ctx.Err(); err != nil {
 			return row, fmt.Errorf("live tail: update %d of %d was seen: %w", l.seen, last, err)
 		}
-		top := board.Top()
+		top := rankcache.One(ctx, board, rankcache.Query{Limit: 50})
 		if reads++; top.Seq > l.seen {
 			l.see(top.Seq, time.Now())
 		}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"rankcache"
+
 	"github.com/spf13/cobra"
 
 	"rankcache/internal/app"
@@ -160,16 +162,16 @@ func TestUpdaterChangesTheBoardAtItsRate(t *testing.T) {
 	board := localboard.New(benchBoardID)
 	u := newUpdater(board, members)
 	board.Publish()
-	if got, want := board.Top().Entries[:50], benchTop(benchScores(members), 50); !equalRows(got, want) {
+	if got, want := rankcache.One(t.Context(), board, rankcache.Query{Limit: 50}).Entries, benchTop(benchScores(members), 50); !equalRows(got, want) {
 		t.Fatalf("the board begins with %v, want %v", got, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- u.run(ctx) }()
 	u.rate.Store(100_000)
-	for deadline := time.Now().Add(10 * time.Second); board.Top().Seq < members+1000; {
+	for deadline := time.Now().Add(10 * time.Second); rankcache.One(t.Context(), board, rankcache.Query{Limit: 50}).Seq < members+1000; {
 		if time.Now().After(deadline) {
-			t.Fatalf("seq is %d", board.Top().Seq)
+			t.Fatalf("seq is %d", rankcache.One(t.Context(), board, rankcache.Query{Limit: 50}).Seq)
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -22,16 +22,16 @@ func Board(ctx context.Context, client *http.Client, base string, board rankcach
 		return 0, err
 	}
 	for start := 0; ; start += rankcache.MaxTop {
-		want, err := redis.Page(ctx, board, start, rankcache.MaxTop, rankcache.Descending)
-		if err != nil {
-			return rows, err
+		want := rankcache.One(ctx, redis, rankcache.Query{Board: board, Start: start, Limit: rankcache.MaxTop})
+		if want.Err != nil {
+			return rows, want.Err
 		}
 		url := fmt.Sprintf("%s/v1/boards/%s/top?start=%d&limit=%d", base, board, start, rankcache.MaxTop)
 		got, err := Fetch(ctx, client, url)
 		if err != nil {
 			return rows, err
 		}
-		if err := samePage(got, want); err != nil {
+		if err := samePage(got, &want); err != nil {
 			return rows, err
 		}
 		if rows += len(want.Entries); len(want.Entries) < rankcache.MaxTop {
@@ -43,9 +43,9 @@ func Board(ctx context.Context, client *http.Client, base string, board rankcach
 // waitLevel waits until Redis and the served board have counted seq orders.
 func waitLevel(ctx context.Context, client *http.Client, base string, board rankcache.BoardID, redis *origin.Origin, seq uint64) error {
 	for {
-		want, err := redis.Page(ctx, board, 0, 1, rankcache.Descending)
-		if err != nil {
-			return err
+		want := rankcache.One(ctx, redis, rankcache.Query{Board: board, Limit: 1})
+		if want.Err != nil {
+			return want.Err
 		}
 		got, err := Fetch(ctx, client, fmt.Sprintf("%s/v1/boards/%s/top?limit=1", base, board))
 		if err != nil {
@@ -62,7 +62,7 @@ func waitLevel(ctx context.Context, client *http.Client, base string, board rank
 	}
 }
 
-func samePage(got *Page, want rankcache.Page) error {
+func samePage(got *Page, want *rankcache.Answer) error {
 	if got.Source != "local" {
 		return fmt.Errorf("answered from %s, want local", got.Source)
 	}

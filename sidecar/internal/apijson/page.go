@@ -8,49 +8,48 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar"
 	"rankcache/wire"
 )
 
 // AppendHead begins the object of an answer.
-func AppendHead(dst []byte, q sidecar.Query, source sidecar.Source, s rankcache.Stamp) []byte {
+func AppendHead(dst []byte, q *rankcache.Query, a *rankcache.Answer) []byte {
 	dst = append(dst, `{"board":"`...)
 	dst = append(dst, q.Board...) // its alphabet needs no escapes
 	dst = append(dst, `","source":"`...)
-	dst = append(dst, source.String()...)
+	dst = append(dst, a.Source.String()...)
 	dst = append(dst, `","seq":`...)
-	dst = appendSeq(dst, s.Seq)
+	dst = appendSeq(dst, a.Seq)
 	dst = append(dst, `,"total":`...)
-	dst = strconv.AppendInt(dst, int64(s.Members), 10)
+	dst = strconv.AppendInt(dst, int64(a.Members), 10)
 	dst = append(dst, `,"published_at":`...)
-	dst = appendTime(dst, s.At)
+	dst = appendTime(dst, a.At)
 	dst = append(append(dst, `,"order":"`...), q.Order.String()...)
 	return append(dst, '"')
 }
 
-// AppendPage appends a whole page of q.
-func AppendPage(dst []byte, q sidecar.Query, limit int, a *sidecar.Answer, r *Ranks, j *Joined) []byte {
-	dst = AppendHead(dst, q, a.Source, a.Stamp)
+// AppendPage appends the rows of an answer with all that the page tells.
+func AppendPage(dst []byte, q *rankcache.Query, a *rankcache.Answer, s *Show, j *Joined) []byte {
+	dst = AppendHead(dst, q, a)
 	dst = append(dst, `,"start":`...)
 	dst = strconv.AppendInt(dst, int64(a.Start), 10)
 	dst = append(dst, `,"limit":`...)
-	dst = strconv.AppendInt(dst, int64(limit), 10)
-	dst = appendRows(append(dst, `,"entries":`...), a.Page, r, j)
-	return append(r.appendTrendError(appendMissing(dst, j)), '}')
+	dst = strconv.AppendInt(dst, int64(q.Limit), 10)
+	dst = s.appendRows(append(dst, `,"entries":`...), a.Start, a.Entries, a.Ahead, a.Members, j)
+	return append(s.appendTrendError(appendMissing(dst, j)), '}')
 }
 
-// appendRows appends the rows of a page as an array.
-func appendRows(dst []byte, p rankcache.Page, r *Ranks, j *Joined) []byte {
+// appendRows appends rows of a board of so many members as an array; ahead is that of the first.
+func (s *Show) appendRows(dst []byte, start int, rows []rankcache.Entry, ahead rankcache.Ahead, members int, j *Joined) []byte {
 	dst = append(dst, '[')
-	for i := range p.Entries {
+	for i := range rows {
 		if i > 0 {
 			dst = append(dst, ',')
+			if s.Ranked {
+				ahead = ahead.Next(start+i, rows[i].Score, rows[i-1].Score, s.Form)
+			}
 		}
-		e := &p.Entries[i]
-		dst = append(dst, '{')
-		dst = r.appendPlace(dst, i, p.Start+i+1, e.Member, e.Score)
-		dst = AppendProfile(dst, j, i)
-		dst = append(dst, '}')
+		dst = s.appendPlace(append(dst, '{'), rankcache.Standing{Member: rows[i].Member, Score: rows[i].Score, Rank: start + i + 1}, ahead, members)
+		dst = append(AppendProfile(dst, j, i), '}')
 	}
 	return append(dst, ']')
 }
@@ -74,81 +73,67 @@ func appendMissing(dst []byte, j *Joined) []byte {
 	return strconv.AppendInt(append(dst, `,"profiles_missing":`...), int64(j.Missing), 10)
 }
 
-// AppendStanding appends what follows the head of an answer about one member.
-func AppendStanding(dst []byte, s *sidecar.Standings, r *Ranks, j *Joined) []byte {
-	row := &s.Rows[len(s.Rows)-1]
-	dst = r.appendStanding(append(dst, ','), len(s.Rows)-1, row)
-	return append(r.appendTrendError(appendMissing(AppendProfile(dst, j, 0), j)), '}')
+// AppendMember appends what follows the head of an answer about one member. With neighbours
+// the profile of row i is that of neighbour i.
+func AppendMember(dst []byte, q *rankcache.Query, own *rankcache.Own, s *Show, j *Joined) []byte {
+	dst = AppendProfile(s.appendOwn(append(dst, ','), own), j, rowOf(own))
+	if q.Around > 0 {
+		dst = s.appendNeighbours(dst, own, j)
+	}
+	return append(s.appendTrendError(appendMissing(dst, j)), '}')
 }
 
-// AppendMember appends the answer about one member that was read with its surroundings,
-// around as in [AppendOwn].
-func AppendMember(dst []byte, q sidecar.Query, a *sidecar.PageAnswer, around bool, r *Ranks, j *Joined) []byte {
-	own, row := &a.Own, 0
-	if around {
-		row = max(own.Rank-1-own.First, 0)
-	}
-	dst = AppendHead(dst, q, a.Source, a.Stamp)
-	dst = r.appendStanding(append(dst, ','), row, &own.Standing)
-	dst = AppendProfile(dst, j, row)
-	if around {
-		dst = appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j)
-	}
-	return append(r.appendTrendError(appendMissing(dst, j)), '}')
-}
-
-// AppendBatch appends what follows the head of an answer about several members, in the
+// AppendMembers appends what follows the head of an answer about several members, in the
 // requested order.
-func AppendBatch(dst []byte, s *sidecar.Standings, r *Ranks, j *Joined) []byte {
+func AppendMembers(dst []byte, a *rankcache.Answer, s *Show, j *Joined) []byte {
 	dst = append(dst, `,"members":[`...)
-	for i := range s.Rows {
+	for i := range a.Own {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		row := &s.Rows[i]
-		dst = r.appendStanding(append(dst, '{'), i, row)
-		dst = append(AppendProfile(dst, j, i), '}')
+		dst = append(AppendProfile(s.appendOwn(append(dst, '{'), &a.Own[i]), j, i), '}')
 	}
 	return append(appendMissing(append(dst, ']'), j), '}')
 }
 
-// AppendMe appends the caller's own standing behind a page that lost its closing
-// brace. It has its own seq, because it may be newer than the page.
-func AppendMe(dst []byte, me rankcache.Standing, seq uint64, r *Ranks, j *Joined) []byte {
-	dst = append(dst, `,"me":`...)
-	if !me.Found() {
-		return append(dst, `null}`...)
-	}
-	dst = r.appendStanding(append(dst, '{'), 0, &me)
-	dst = appendSeq(append(dst, `,"seq":`...), seq)
-	return append(r.appendTrendError(AppendProfile(dst, j, 0)), `}}`...)
-}
-
-// AppendOwn is AppendMe with the surroundings that were asked for. The profile of row i
-// is that of neighbour i.
-func AppendOwn(dst []byte, own *sidecar.Own, around, gap bool, r *Ranks, j *Joined) []byte {
+// AppendMe appends the caller behind a page that lost its closing brace, with a seq of its own,
+// because it may be newer than the page. The profiles are as those of [AppendMember].
+func AppendMe(dst []byte, q *rankcache.Query, own *rankcache.Own, s *Show, j *Joined) []byte {
 	dst = append(dst, `,"me":`...)
 	if !own.Found() {
 		return append(dst, `null}`...)
 	}
-	row := 0 // of the member's profile
-	if around {
-		row = max(own.Rank-1-own.First, 0)
+	dst = s.appendOwn(append(dst, '{'), own)
+	dst = appendSeq(append(dst, `,"seq":`...), own.Stamp.Seq)
+	dst = AppendProfile(dst, j, rowOf(own))
+	if q.Gap {
+		dst = s.appendGap(append(dst, `,"gap":`...), own)
 	}
-	dst = r.appendStanding(append(dst, '{'), row, &own.Standing)
-	dst = appendSeq(append(dst, `,"seq":`...), own.Seq)
-	dst = AppendProfile(dst, j, row)
-	if gap {
-		dst = r.appendGap(append(dst, `,"gap":`...), own)
+	if q.Around > 0 {
+		dst = appendMissing(s.appendNeighbours(dst, own, j), j)
 	}
-	if around {
-		dst = appendMissing(appendRows(append(dst, `,"neighbours":`...), neighboursOf(own), r, j), j)
-	}
-	return append(r.appendTrendError(dst), `}}`...)
+	return append(s.appendTrendError(dst), `}}`...)
 }
 
-func neighboursOf(own *sidecar.Own) rankcache.Page {
-	return rankcache.Page{Start: own.First, Entries: own.Neighbours}
+// rowOf returns which of the neighbours the member is, 0 without any.
+func rowOf(own *rankcache.Own) int {
+	if len(own.Neighbours) == 0 {
+		return 0
+	}
+	return own.Rank - 1 - own.First
+}
+
+// appendOwn appends the fields of a member.
+func (s *Show) appendOwn(dst []byte, own *rankcache.Own) []byte {
+	ahead := own.Ahead
+	for i := 1; s.Ranked && i <= rowOf(own); i++ {
+		ahead = ahead.Next(own.First+i, own.Neighbours[i].Score, own.Neighbours[i-1].Score, s.Form)
+	}
+	return s.appendPlace(dst, own.Standing, ahead, own.Stamp.Members)
+}
+
+func (s *Show) appendNeighbours(dst []byte, own *rankcache.Own, j *Joined) []byte {
+	return s.appendRows(append(dst, `,"neighbours":`...), own.First, own.Neighbours, own.Ahead, own.Stamp.Members, j)
 }
 
 // AppendMeError appends why a page lacks the caller's standing.

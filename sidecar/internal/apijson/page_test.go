@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"rankcache/sidecar/internal/fixture"
+	"rankcache/internal/testkit/fixture"
 )
 
 func TestAppendTime(t *testing.T) {

@@ -104,8 +104,6 @@ func ProblemOf(err error) *Problem {
 	switch {
 	case errors.Is(err, sidecar.ErrBlocked):
 		return &Problem{Code: CodeBlocked, Detail: "the operator has blocked this board or its room"}
-	case errors.Is(err, rankcache.ErrUnknownMember):
-		return &Problem{Code: CodeUnknownMember}
 	case errors.Is(err, sidecar.ErrNotReached):
 		return notReachedProblem(err)
 	case errors.Is(err, sidecar.ErrWriteLost):

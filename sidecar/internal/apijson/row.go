@@ -1,14 +1,12 @@
 package apijson
 
-import (
-	"rankcache"
-	"rankcache/sidecar"
-)
+import "rankcache"
 
 // AppendRow appends one row as pages of its board have it. profiles is whether pages have
 // profiles; a nil profile is null.
-func AppendRow(dst []byte, rank int, e *rankcache.Entry, r *Ranks, profiles bool, profile []byte) []byte {
-	dst = r.appendPlace(append(dst, '{'), 0, rank, e.Member, e.Score)
+func AppendRow(dst []byte, rank int, e *rankcache.Entry, form rankcache.ScoreForm, profiles bool, profile []byte) []byte {
+	s := Show{Form: form}
+	dst = s.appendPlace(append(dst, '{'), rankcache.Standing{Member: e.Member, Score: e.Score, Rank: rank}, rankcache.Ahead{}, 0)
 	if profiles {
 		j := Joined{Profiles: [][]byte{profile}}
 		dst = AppendProfile(dst, &j, 0)
@@ -16,9 +14,9 @@ func AppendRow(dst []byte, rank int, e *rankcache.Entry, r *Ranks, profiles bool
 	return append(dst, '}')
 }
 
-// AppendFrame appends a page of q without rows, in two parts: what stands before its rows and
-// what stands behind them. missing is how many profiles may still come, -1 if pages have none.
-func AppendFrame(head, tail []byte, q sidecar.Query, limit int, a *sidecar.Answer, missing int) ([]byte, []byte) {
+// AppendFrame appends a page without its rows, in two parts: what stands before them and what
+// stands behind them. missing is how many profiles may still come, -1 if pages have none.
+func AppendFrame(head, tail []byte, q *rankcache.Query, a *rankcache.Answer, missing int) ([]byte, []byte) {
 	frame := *a
 	frame.Entries = nil
 	j := Joined{Missing: missing}
@@ -26,7 +24,7 @@ func AppendFrame(head, tail []byte, q sidecar.Query, limit int, a *sidecar.Answe
 		j.Profiles = [][]byte{}
 	}
 	from := len(head)
-	head = AppendPage(head, q, limit, &frame, nil, &j)
+	head = AppendPage(head, q, &frame, &Show{}, &j)
 	end := from + indexRows(head[from:])
 	return head[:end], append(tail, head[end:]...)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rankcache"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 )
 
 // FuzzDiff makes versions of pages that follow from the input. A client at any of them that
@@ -32,14 +32,14 @@ func FuzzDiff(f *testing.F) {
 			t.Fatal(err)
 		}
 		p := newPublisher(hub, Key{Board: board, Limit: 8, Profiles: true})
-		page := &sidecar.Answer{}
+		page := &rankcache.Answer{}
 		pages := make(map[uint64]string) // as they were sent, by version
 		for i, c := range changes {
 			page = nextPage(page, uint64(i+1), c)
 			if c == 255 {
 				profiles.Epoch.Add(1)
 			}
-			p.take(t.Context(), page, nil)
+			p.take(t.Context(), page)
 			newest := p.state.Load().version
 			pages[newest.n] = string((&Event{version: newest}).SSE())
 			compareFromAll(t, newest, pages)
@@ -48,7 +48,7 @@ func FuzzDiff(f *testing.F) {
 }
 
 // nextPage returns the page after a change.
-func nextPage(old *sidecar.Answer, seq uint64, change byte) *sidecar.Answer {
+func nextPage(old *rankcache.Answer, seq uint64, change byte) *rankcache.Answer {
 	a := *old
 	a.State = rankcache.State{Run: 5, Seq: seq}
 	a.At = time.UnixMilli(int64(seq))

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"rankcache/sidecar"
+	"rankcache"
 	"rankcache/wire"
 )
 
@@ -40,7 +40,7 @@ type Event struct {
 	Code   Code
 	Retry  time.Duration
 	Age    time.Duration
-	Source sidecar.Source
+	Source rankcache.Source
 
 	version *version
 	base    uint64 // the version that the client has; 0: the page is sent

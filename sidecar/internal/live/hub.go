@@ -72,8 +72,7 @@ type Period struct {
 // Hub has the publishers of all keys that have subscribers. Its methods may be called concurrently.
 type Hub struct {
 	cfg     Config
-	count   func(rankcache.BoardID) // counts a read, which keeps a hot page
-	reader  *sidecar.Reader         // whose reads are not counted
+	reader  *sidecar.Reader
 	metrics *metrics
 	life    context.Context // until Drain
 
@@ -91,7 +90,7 @@ type Hub struct {
 func New(r *sidecar.Reader, cfg Config, reg prometheus.Registerer) (*Hub, error) {
 	cfg.Interval, cfg.Streams = cmp.Or(cfg.Interval, DefaultInterval), cmp.Or(cfg.Streams, DefaultStreams)
 	cfg.Poll, cfg.Heartbeat = cmp.Or(cfg.Poll, DefaultPoll), cmp.Or(cfg.Heartbeat, DefaultHeartbeat)
-	h := &Hub{cfg: cfg, count: r.Count, reader: r.Uncounted(), publishers: make(map[Key]*publisher), byBoard: make(map[rankcache.BoardID][]*publisher)}
+	h := &Hub{cfg: cfg, reader: r, publishers: make(map[Key]*publisher), byBoard: make(map[rankcache.BoardID][]*publisher)}
 	h.life, h.endLife = context.WithCancel(context.Background())
 	var err error
 	h.metrics, err = newMetrics(h, reg)

@@ -49,8 +49,7 @@ type publisher struct {
 	pausedUntil time.Time
 	pending     bool        // a change waits for the pause to end
 	fresh       func() bool // whether the profiles of the newest version still are; nil: it has none
-	room        []rankcache.Entry
-	scratch     []byte // room for what is encoded
+	scratch     []byte      // room for what is encoded
 }
 
 // state is what subscribers see of a publisher. It is never changed.
@@ -155,7 +154,7 @@ func (p *publisher) poll(ctx context.Context) {
 	switch {
 	case p.hub.hasSubscribers(p):
 		p.idleSince = time.Time{}
-		p.hub.count(p.key.Board)
+		p.hub.reader.Count(p.key.Board)
 		p.read(ctx)
 	case p.idleSince.IsZero():
 		p.idleSince = time.Now()
@@ -195,21 +194,20 @@ func (p *publisher) appendWaiting(all []chan<- error) []chan<- error {
 
 // read reads the page and publishes it if it has changed.
 func (p *publisher) read(ctx context.Context) {
-	a, err := p.page(ctx)
-	p.take(ctx, &a, err)
-	clear(p.room) // else it would keep memory of the board
+	a := p.page(ctx)
+	p.take(ctx, &a)
 }
 
 // take publishes what was read unless it is the newest version, or ends the publisher.
-func (p *publisher) take(ctx context.Context, a *sidecar.Answer, err error) {
+func (p *publisher) take(ctx context.Context, a *rankcache.Answer) {
 	newest := p.state.Load().version
-	switch p.failed = err; {
-	case errors.Is(err, sidecar.ErrBlocked):
+	switch p.failed = a.Err; {
+	case errors.Is(a.Err, sidecar.ErrBlocked):
 		p.end(CodeBlocked)
-	case err != nil: // the age tells of it
+	case a.Err != nil: // the age tells of it
 	case newest == nil:
 		p.update(ctx, a)
-	case newest.Members > 0 && a.Members == 0 && !a.Source.Kept(): // Redis has no empty boards
+	case newest.Members > 0 && a.Members == 0 && !a.Source.IsCopy(): // Redis has no empty boards
 		p.end(CodeDeleted)
 	case newest.isOf(a) && (p.fresh == nil || p.fresh()):
 		p.currentAt.Store(&a.CurrentAt)
@@ -218,31 +216,33 @@ func (p *publisher) take(ctx context.Context, a *sidecar.Answer, err error) {
 	}
 }
 
-// page reads the page: what this process keeps is put into p.room.
-func (p *publisher) page(ctx context.Context) (sidecar.Answer, error) {
+// page reads the page.
+func (p *publisher) page(ctx context.Context) rankcache.Answer {
 	q := p.query()
-	if a, ok := p.hub.reader.PeekInto(&p.room, &q, p.key.Limit); ok {
+	q.CopiesOnly = true
+	a := rankcache.One(ctx, p.hub.reader, q)
+	if a.Err == nil {
 		p.notSmall()
-		return a, nil
+		return a
 	}
-	if !p.mayRead(&q) {
-		return sidecar.Answer{}, ErrStreams
+	if !p.mayRead() {
+		return rankcache.Answer{Err: ErrStreams}
 	}
-	return p.hub.reader.Page(ctx, &q, 0, p.key.Limit)
+	return rankcache.One(ctx, p.hub.reader, p.query())
 }
 
-func (p *publisher) query() sidecar.Query {
-	return sidecar.Query{Board: p.key.Board, Room: p.key.Room, Order: p.key.Order}
+// query returns how the page is read, which is not counted: polls count while somebody watches.
+func (p *publisher) query() rankcache.Query {
+	return rankcache.Query{Board: p.key.Board, Room: p.key.Room, Order: p.key.Order, Limit: p.key.Limit, Uncounted: true}
 }
 
-func (p *publisher) blocked() bool {
-	q := p.query()
-	return p.hub.reader.Tier(&q) == sidecar.TierBlocked
-}
+func (p *publisher) tier() sidecar.Tier { return p.hub.reader.Tier(p.key.Board, p.key.Room) }
+
+func (p *publisher) blocked() bool { return p.tier() == sidecar.TierBlocked }
 
 // mayRead reports whether the board is kept here, or is one of the few that Redis is asked for.
-func (p *publisher) mayRead(q *sidecar.Query) bool {
-	if p.hub.reader.Tier(q) != sidecar.TierRedis {
+func (p *publisher) mayRead() bool {
+	if p.tier() != sidecar.TierRedis {
 		p.notSmall()
 		return true
 	}
@@ -260,7 +260,7 @@ func (p *publisher) notSmall() {
 }
 
 // update publishes a version of what was read, unless clients would see no difference.
-func (p *publisher) update(ctx context.Context, a *sidecar.Answer) {
+func (p *publisher) update(ctx context.Context, a *rankcache.Answer) {
 	profiles := p.join(ctx, a.Entries)
 	newest := p.state.Load().version
 	v := p.newVersion(newest, a, profiles)
@@ -300,10 +300,12 @@ func (p *publisher) end(code Code) {
 }
 
 // age returns how old the newest page is, and its source. Any goroutine may call it.
-func (p *publisher) age(now time.Time) (time.Duration, sidecar.Source) {
+func (p *publisher) age(now time.Time) (time.Duration, rankcache.Source) {
 	q, newest := p.query(), p.state.Load().version
-	source, currentAt := p.hub.reader.CurrentAt(&q)
-	if source != newest.Source || !source.Kept() {
+	q.Limit, q.CopiesOnly = 1, true
+	a := rankcache.One(context.Background(), p.hub.reader, q)
+	currentAt := a.CurrentAt
+	if a.Err != nil || a.Source != newest.Source {
 		currentAt = *p.currentAt.Load()
 	}
 	return max(0, now.Sub(currentAt)), newest.Source

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rankcache"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 )
 
 var quick = Config{Interval: time.Millisecond, Poll: 5 * time.Millisecond}

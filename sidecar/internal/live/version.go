@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 )
 
@@ -49,7 +48,7 @@ type version struct {
 // Meta is what a page tells of itself, beside its rows.
 type Meta struct {
 	Key             *Key
-	Source          sidecar.Source
+	Source          rankcache.Source
 	State           rankcache.State
 	Members         int
 	At              time.Time // of publication
@@ -66,7 +65,7 @@ type encoding struct {
 }
 
 // newVersion encodes what was read and is not in old, which may be nil.
-func (p *publisher) newVersion(old *version, a *sidecar.Answer, j apijson.Joined) *version {
+func (p *publisher) newVersion(old *version, a *rankcache.Answer, j apijson.Joined) *version {
 	v := &version{publisher: p, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), form: a.Form,
 		Meta: Meta{Key: &p.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life}}
 	if old != nil {
@@ -79,7 +78,6 @@ func (p *publisher) newVersion(old *version, a *sidecar.Answer, j apijson.Joined
 	if p.key.Profiles {
 		missing, v.ProfilesMissing = j.Missing, j.Missing
 	}
-	ranks := apijson.Plain(a.Form)
 	for i := range v.rows {
 		var profile []byte
 		if j.Profiles != nil {
@@ -87,17 +85,17 @@ func (p *publisher) newVersion(old *version, a *sidecar.Answer, j apijson.Joined
 				profile = []byte("null")
 			}
 		}
-		v.setRow(old, i, &a.Entries[i], ranks, profile)
+		v.setRow(old, i, &a.Entries[i], profile)
 		v.length += len(v.rows[i].JSON) + 1
 	}
 	var room [256]byte
-	head, tail := apijson.AppendFrame(p.scratch[:0], room[:0], sidecar.Query{Board: p.key.Board, Order: p.key.Order}, p.key.Limit, a, missing)
+	head, tail := apijson.AppendFrame(p.scratch[:0], room[:0], &rankcache.Query{Board: p.key.Board, Order: p.key.Order, Limit: p.key.Limit}, a, missing)
 	v.head, v.tail, p.scratch = bytes.Clone(head), bytes.Clone(v.appendMore(tail)), head
 	return v
 }
 
 // setRow sets the row i: that of old if it is the same.
-func (v *version) setRow(old *version, i int, e *rankcache.Entry, ranks *apijson.Ranks, profile []byte) {
+func (v *version) setRow(old *version, i int, e *rankcache.Entry, profile []byte) {
 	score := v.form.Shown(e.Score)
 	if old != nil && i < len(old.rows) && old.form == v.form {
 		if r := old.rows[i]; r.Score == score && r.Member == e.Member && bytes.Equal(r.Profile(), profile) {
@@ -105,7 +103,7 @@ func (v *version) setRow(old *version, i int, e *rankcache.Entry, ranks *apijson
 			return
 		}
 	}
-	scratch := apijson.AppendRow(v.publisher.scratch[:0], i+1, e, ranks, profile != nil, profile)
+	scratch := apijson.AppendRow(v.publisher.scratch[:0], i+1, e, v.form, profile != nil, profile)
 	r := &Row{Member: strings.Clone(e.Member), Score: score, JSON: bytes.Clone(scratch), since: v.n}
 	v.publisher.scratch = scratch
 	if profile != nil {
@@ -157,7 +155,7 @@ func (p Period) Locked(life rankcache.Life) rankcache.Life {
 }
 
 // isOf reports whether v was made of the same publication or the same answer.
-func (v *version) isOf(a *sidecar.Answer) bool {
+func (v *version) isOf(a *rankcache.Answer) bool {
 	return v.At.Equal(a.At) && v.State == a.State && v.Source == a.Source && v.Members == a.Members && v.Life == a.Life && v.form == a.Form
 }
 

@@ -14,10 +14,10 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
 	"rankcache/localboard"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/fixture"
 	"rankcache/wire"
 )
 
@@ -208,34 +208,18 @@ func (w *world) refreshHot() {
 	w.hub.Load().Changed(board)
 }
 
-// Page implements sidecar.Origin; the streams call nothing else of it.
-func (w *world) Page(_ context.Context, _ rankcache.BoardID, start, limit int, _ rankcache.Direction) (rankcache.Page, error) {
-	if w.asked.Add(1); w.away.Load() {
-		return rankcache.Page{}, rankcache.ErrUnavailable
+// Read implements [rankcache.Reader]: it is Redis. The streams ask for rows alone.
+func (w *world) Read(_ context.Context, qs []rankcache.Query, as []rankcache.Answer) {
+	if w.asked.Add(1); w.away.Load() || qs[0].Limit == 0 {
+		as[0].Fail(rankcache.ErrUnavailable)
+		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	rows := w.sorted()
-	return rankcache.Page{Stamp: rankcache.Stamp{State: w.state, Members: len(rows), At: time.Now()}, Entries: rows[start:min(start+limit, len(rows))]}, nil
+	rows, now := w.sorted(), time.Now()
+	as[0].Begin(&qs[0], rankcache.SourceRedis, rankcache.Stamp{State: w.state, Members: len(rows), At: now}, now)
+	as[0].Entries = rows[qs[0].Start:min(qs[0].Start+qs[0].Limit, len(rows))]
 }
-
-func (w *world) Standings(context.Context, rankcache.BoardID, []string, rankcache.Direction) ([]rankcache.Standing, rankcache.Stamp, error) {
-	return nil, rankcache.Stamp{}, rankcache.ErrUnavailable
-}
-
-func (w *world) RankedStandings(context.Context, rankcache.PageQuery, []string) ([]rankcache.Standing, []rankcache.Ahead, rankcache.Stamp, error) {
-	return nil, nil, rankcache.Stamp{}, rankcache.ErrUnavailable
-}
-
-func (w *world) Scores(context.Context, rankcache.BoardID, []string) ([]rankcache.Standing, rankcache.Stamp, error) {
-	return nil, rankcache.Stamp{}, rankcache.ErrUnavailable
-}
-
-func (w *world) Around(context.Context, rankcache.BoardID, string, int, rankcache.Direction) (rankcache.Page, int, error) {
-	return rankcache.Page{}, 0, rankcache.ErrUnavailable
-}
-
-func (w *world) WholePages(context.Context, []rankcache.PageQuery) []rankcache.WholePage { return nil }
 
 // client keeps the page as a client of a stream does.
 type client struct {

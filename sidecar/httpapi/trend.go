@@ -1,11 +1,15 @@
-package sidecar
+package httpapi
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"rankcache"
+	"rankcache/sidecar"
 )
 
 const (
@@ -36,6 +40,61 @@ type trends struct {
 	mu     sync.RWMutex
 	boards map[trendKey]*formerRanks
 	n      int // ranks that are kept
+}
+
+// ranks returns the ranks of the members of q on its board, in one call to Redis at most; 0: the
+// member is not on it. It is for the board of a period before: until is when the ranks may have
+// changed, zero if they can't as Redis tells that the board is closed. Until then what Redis
+// answered is kept for the next call; a local copy may be behind still.
+func (t *trends) ranks(ctx context.Context, r *sidecar.Reader, q *rankcache.Query, now time.Time) (ranks map[string]int, until time.Time, err error) {
+	key, ranks := trendKey{q.Board, q.Order, q.Mode}, make(map[string]int, len(q.Members))
+	until, missing := t.look(key, q.Members, now, ranks)
+	if len(missing) == 0 {
+		return ranks, until, nil
+	}
+	var qs []rankcache.Query
+	for some := range slices.Chunk(missing, rankcache.MaxTop) {
+		part := *q
+		part.Members = some
+		qs = append(qs, part)
+	}
+	as := make([]rankcache.Answer, len(qs))
+	r.Read(ctx, qs, as)
+	found := make(map[string]int, len(missing))
+	for i := range as {
+		if err := addRanks(found, q, &as[i]); err != nil {
+			return nil, until, err
+		}
+	}
+	maps.Copy(ranks, found)
+	var foundUntil time.Time
+	if as[0].Life < rankcache.LifeClosed {
+		foundUntil = now.Add(trendTime)
+	}
+	if !as[0].Source.IsCopy() {
+		t.keep(key, found, foundUntil, now)
+	}
+	if until.IsZero() { // what was kept, if anything, is for ever
+		until = foundUntil
+	}
+	return ranks, until, nil
+}
+
+// addRanks adds the ranks of an answer to q.
+func addRanks(ranks map[string]int, q *rankcache.Query, a *rankcache.Answer) error {
+	if a.Err != nil {
+		return a.Err
+	}
+	for i := range a.Own {
+		own := &a.Own[i]
+		if own.Err != nil {
+			return own.Err
+		}
+		if ranks[own.Member] = own.Rank; own.Rank > 0 {
+			ranks[own.Member] = own.Ahead.Rank(q.Mode, own.Rank-1)
+		}
+	}
+	return nil
 }
 
 // look adds the ranks that are kept to ranks, and returns until when they are and the other

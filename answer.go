@@ -1,0 +1,133 @@
+package rankcache
+
+import "time"
+
+// Answer is the answer to one [Query]: its rows, and each of its members. Unless an [Own]
+// tells otherwise, all of it is of the one moment that the stamp describes. Its entries are
+// shared and must not be changed.
+type Answer struct {
+	Stamp
+	Source Source
+	// CurrentAt is when the source was last known to equal Redis; zero: never.
+	CurrentAt time.Time
+	// Form is how the scores are shown: those of entries and members are raw.
+	Form ScoreForm
+	// Kept is the same for all answers that show the same rows of the same state; nil: the
+	// rows were read for this query alone.
+	Kept *Kept
+
+	Start   int
+	Entries []Entry
+	Ahead   Ahead // of the first row, if it was asked for
+	Matches int   // all rows within Range, if it was asked for
+	Own     []Own // of the query's members, in their order
+	// Err is why the board could not be read. Nothing else is set then.
+	Err error
+}
+
+// Own is one member with what stands next to it.
+type Own struct {
+	Standing
+	Stamp  Stamp // of the board that it is of: beside a page of a hot board it may be Redis's
+	Source Source
+	// First is the 0-based index of the first of the Neighbours: the rows around the
+	// member's, its own among them. They are read-only.
+	First      int
+	Neighbours []Entry
+	// Ahead is that of the first of the Neighbours, without them that of the member, if it
+	// was asked for.
+	Ahead Ahead
+	// Better is the nearest better score: the next higher one in descending direction, the
+	// next lower one in ascending direction. HasBetter is false where no member has one.
+	Better    float64
+	HasBetter bool
+	// Err is why the member could not be read, though the rows could.
+	Err error
+}
+
+// Source is who answers.
+type Source uint8
+
+// The sources of an answer.
+const (
+	SourceLocal  Source = iota // whole local copy
+	SourceHot                  // refreshed local top page
+	SourceRedis                // Redis
+	SourceLedger               // the ledger, while Redis is away
+)
+
+// Sources is how many there are.
+const Sources = SourceLedger + 1
+
+// String returns the source as answers name it: local, hot, redis or ledger.
+func (s Source) String() string { return [...]string{"local", "hot", "redis", "ledger"}[s] }
+
+// IsCopy reports whether the source is a copy in this process.
+func (s Source) IsCopy() bool { return s < SourceRedis }
+
+// Fail makes a tell nothing but err.
+func (a *Answer) Fail(err error) { *a = Answer{Own: a.Own[:0], Err: err} }
+
+// Begin makes a an answer to q without rows, which has its members' names.
+func (a *Answer) Begin(q *Query, source Source, stamp Stamp, currentAt time.Time) {
+	own := a.Own[:0]
+	for _, m := range q.Members {
+		own = append(own, Own{Standing: Standing{Member: m}, Stamp: stamp, Source: source})
+	}
+	*a = Answer{Stamp: stamp, Source: source, CurrentAt: currentAt, Form: q.Form, Start: q.Start, Own: own}
+}
+
+// Find sets those of q's members that are among the rows, the first of which has the 0-based
+// index first, best first, or that are on no row of the whole board. Others get [ErrNotKept].
+func (a *Answer) Find(q *Query, rows []Entry, first int) {
+	whole := first == 0 && len(rows) >= a.Members
+	for i := range a.Own {
+		own := &a.Own[i]
+		if at := rowOf(rows, own.Member); at < 0 && !whole || at >= 0 && !own.take(q, rows, first, at, whole) {
+			own.Err = ErrNotKept
+		}
+	}
+}
+
+// rowOf returns the index of the member's row, -1 if it has none.
+func rowOf(rows []Entry, member string) int {
+	for i := range rows {
+		if rows[i].Member == member {
+			return i
+		}
+	}
+	return -1
+}
+
+// take sets the member, which is at a row, and what q wants of its surroundings. It returns
+// false if the rows, which may be the whole board, end before these do.
+func (o *Own) take(q *Query, rows []Entry, first, at int, whole bool) bool {
+	o.Score, o.Rank = rows[at].Score, first+at+1
+	ahead := at
+	if q.Around > 0 {
+		n := q.Neighbours()
+		if at+n >= len(rows) && !whole {
+			return false
+		}
+		ahead = max(0, at-n)
+		o.First, o.Neighbours = first+ahead, rows[ahead:min(at+n+1, len(rows))]
+	}
+	if q.Ranked() {
+		o.Ahead = aheadOf(rows, ahead, q.Form)
+	}
+	for i := at - 1; q.Gap && i >= 0 && !o.HasBetter; i-- {
+		o.Better = rows[i].Score
+		o.HasBetter = !q.Form.Same(o.Better, o.Score)
+	}
+	return true
+}
+
+// aheadOf counts the members with a better score than that of a row. The rows begin with the
+// best, so they have all of them.
+func aheadOf(rows []Entry, at int, form ScoreForm) Ahead {
+	score := rows[at].Score
+	for at > 0 && form.Same(rows[at-1].Score, score) {
+		at--
+	}
+	return Ahead{Members: at, Scores: -1}
+}

@@ -1,0 +1,97 @@
+package rankcache
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrNotKept reports that a copy does not have what was asked for: another source may.
+var ErrNotKept = errors.New("not kept here")
+
+// Query is one question about one board: for a run of its rows, for the standing of members,
+// or for both.
+type Query struct {
+	Board BoardID
+	// Room is the live room of the caller, "" for none: it decides together with the board
+	// where that is read.
+	Room  string
+	Order Direction
+
+	// Start is the 0-based index of the first row, Limit the most rows; 0: none.
+	Start, Limit int
+	// Members are those whose standings are wanted.
+	Members []string
+	// Around is how many rows around each of the members are wanted, its own in the middle:
+	// 2n+1 for n on either side; 0: none.
+	Around int
+	Gap    bool // whether [Own].Better is wanted
+	// Mode is the mode of the ranks, Percentile whether percentiles are wanted: both need
+	// what is ahead of the rows ([Ahead]). Ranks in answers are ordinal in any mode.
+	Mode       RankMode
+	Percentile bool
+	// Range limits the rows to those with such scores: Start and Limit count these alone.
+	// Only whole boards in memory answer it. nil: all rows.
+	Range *ScoreRange
+	// Trimmed asks for the scores of the members that boards have beside the sorted set which
+	// keep only their best members there: no ranks, and no rows.
+	Trimmed bool
+	// Form is how scores are shown: those that are shown as the same are the same score to Gap,
+	// Mode and Percentile. A sidecar's Reader sets it, by the board's class.
+	Form ScoreForm
+
+	// The next fields bound how old the answer may be. If the copy is too old and stays so
+	// for Wait, Redis is asked.
+
+	// MaxAge is how long ago the copy must have been known to be current; 0: any copy will
+	// do. An answer of Redis is as old as the call took.
+	MaxAge time.Duration
+	// MinSeq is the least seq that the answer may have, such as that of the caller's own
+	// write; 0: any.
+	MinSeq uint64
+	// MinState is a state that the board must have been through, such as that of the
+	// caller's own write; a zero Run: any. The answer is of its run and not before its seq,
+	// and where the board's sum at that seq is known, it is the same. MinSeq can't tell
+	// that: a Redis that fails over gives seqs out again.
+	MinState State
+	// Wait is how long the copy may take to become fresh enough; 0: not at all.
+	Wait time.Duration
+
+	CopiesOnly bool // what no copy in this process has is not asked for: [ErrNotKept]
+	Uncounted  bool // the read does not make the board hot
+	RanksOnly  bool // a member without a rank needs no score
+}
+
+// Bounded reports whether there is a bound.
+func (q *Query) Bounded() bool { return q.MinSeq != 0 || q.MaxAge != 0 || q.MinState.Run != 0 }
+
+// ScoreRange is the scores from Least to Most, both included.
+type ScoreRange struct{ Least, Most float64 }
+
+// Neighbours returns how many rows on either side of a member are wanted.
+func (q *Query) Neighbours() int { return (q.Around - 1) / 2 }
+
+// Ranked reports whether it is wanted what is ahead of the rows.
+func (q *Query) Ranked() bool { return q.Mode != Ordinal || q.Percentile }
+
+// Plain reports whether nothing is wanted beside rows and standings. Only then the
+// standings may be of another moment than the rows.
+func (q *Query) Plain() bool {
+	return q.Around == 0 && !q.Gap && !q.Ranked() && q.Range == nil && !q.Trimmed
+}
+
+// Reader answers queries: a board in memory, the pages of hot boards, Redis, a ledger, or
+// what chooses among them.
+type Reader interface {
+	// Read sets the answers to the queries, in their order. Each has an error of its own. It
+	// may be called concurrently, keeps neither slice nor strings of the queries, and uses
+	// the room of the answers' Own again.
+	Read(ctx context.Context, qs []Query, as []Answer)
+}
+
+// One returns the answer of r to one query.
+func One(ctx context.Context, r Reader, q Query) Answer {
+	as := make([]Answer, 1)
+	r.Read(ctx, []Query{q}, as)
+	return as[0]
+}
