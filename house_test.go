@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -130,15 +133,39 @@ func TestDeployedBinaryLinksNoTools(t *testing.T) {
 	}
 }
 
+// TestOneHTTPServer: the program's listeners have the server of internal/httpserve, which ends a
+// connection whose body was not read to its end, or that of the data port.
+func TestOneHTTPServer(t *testing.T) {
+	server := regexp.MustCompile(`\bhttp\.(Server\{|Serve\(|ServeTLS\(|ListenAndServe)`)
+	var made []string
+	for _, p := range list(t, "-deps", "./cmd/rankcache") {
+		if !within(p.ImportPath, module) {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			source, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if server.Match(source) {
+				made = append(made, p.ImportPath)
+			}
+		}
+	}
+	if len(made) != 1 || made[0] != "rankcache/internal/httpserve" {
+		t.Errorf("servers of net/http are made in %v", made)
+	}
+}
+
 type goPackage struct {
-	ImportPath string
-	Imports    []string
+	ImportPath, Dir  string
+	Imports, GoFiles []string
 }
 
 // list returns what go list prints for the arguments.
 func list(t *testing.T, args ...string) (packages []goPackage) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Imports"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Dir,Imports,GoFiles"}, args...)...)
 	out, err := cmd.Output()
 	if err != nil {
 		if failed, ok := errors.AsType[*exec.ExitError](err); ok {
