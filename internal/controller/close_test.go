@@ -350,3 +350,34 @@ func TestOneControllerLeads(t *testing.T) {
 	endA()
 	leads(b)
 }
+
+// A controller whose clock is wrong closes no board, whoever dates the commands, and says so.
+// Otherwise it goes by Redis's clock.
+func TestWrongClockClosesNothing(t *testing.T) {
+	for _, settings := range []map[string]string{brokersTime, {}} {
+		f := newFixture(t, testkit.Kfake(t).Addr(), settings, func(o *Options) { o.Now = nil })
+		running, ended := f.board(t, "gift", time.Now().Add(time.Hour), wire.LifeOpen), f.board(t, "gift", time.Now().Add(-24*time.Hour), wire.LifeOpen)
+		f.clock.Local = func() time.Time { return time.Now().Add(48 * time.Hour) }
+		f.commit(t, 100, 100)
+		for range 3 {
+			f.step(t.Context())
+		}
+		if a, b := f.meta(t, running).Life, f.meta(t, ended).Life; a != wire.LifeOpen || b != wire.LifeOpen || len(f.indexed(t)) != 2 {
+			t.Errorf("lives %d %d, index %q", a, b, f.indexed(t))
+		}
+		if s := f.Status(); !strings.Contains(s.Error, "48h0m0s ahead of that of Redis") || f.ClockError() == nil {
+			t.Errorf("status %+v, clock %v", s, f.ClockError())
+		}
+		f.clock.Local = func() time.Time { return time.Now().Add(-2 * time.Second) }
+		must(t, f.clock.Compare(t.Context(), 0))
+		for range 3 {
+			f.step(t.Context())
+		}
+		if off := f.now().Sub(time.Now()); off.Abs() > time.Second || f.ClockError() != nil {
+			t.Errorf("it goes by a clock that is %v off, %v", off, f.ClockError())
+		}
+		if a, b := f.meta(t, running).Life, f.meta(t, ended).Life; a != wire.LifeOpen || b != wire.LifeClosed {
+			t.Errorf("lives %d %d", a, b)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/lease"
+	"rankcache/internal/redisclock"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -28,7 +29,8 @@ const (
 	DefaultLease       = 10 * time.Second
 )
 
-// ClockMargin is how far the clocks of controllers and writers may differ.
+// ClockMargin is how far the clock of a controller may be from that of Redis: beyond it no board
+// is closed.
 const ClockMargin = 5 * time.Second
 
 // Tiers are the settings of the rooms file. It must be safe for concurrent use.
@@ -71,16 +73,13 @@ type Options struct {
 	// ID identifies this controller and must differ from that of every other one.
 	ID                        string
 	Every, TopicsEvery, Lease time.Duration
-	Now                       func() time.Time // nil: time.Now
+	Now                       func() time.Time // for tests; nil: the time of Redis
 	Log                       *slog.Logger
 	Registerer                prometheus.Registerer
 }
 
 func (o Options) check() (Options, error) {
 	o.Every, o.TopicsEvery, o.Lease = cmp.Or(o.Every, DefaultEvery), cmp.Or(o.TopicsEvery, DefaultTopicsEvery), cmp.Or(o.Lease, DefaultLease)
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	switch {
 	case o.Redis == nil || o.Tiers == nil || o.Log == nil || o.Registerer == nil:
 		return o, errors.New("controller: Redis, Tiers, Log and Registerer are required")
@@ -101,6 +100,7 @@ type Controller struct {
 	metrics *metrics
 	log     *slog.Logger
 	errLog  rate.Sometimes
+	clock   *redisclock.Clock
 	now     func() time.Time
 
 	mu     sync.Mutex // nothing is called under it
@@ -114,8 +114,12 @@ func New(opts Options) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
+	clock := redisclock.New(opts.Redis)
+	if opts.Now == nil {
+		opts.Now = clock.Now
+	}
 	c := &Controller{opts: opts, metrics: newMetrics(opts.Registerer), log: opts.Log, errLog: rate.Sometimes{First: 1, Interval: 10 * time.Second},
-		now: opts.Now}
+		clock: clock, now: opts.Now}
 	c.lease = lease.Lease{Redis: opts.Redis, Key: opts.Names.Controller, ID: opts.ID, TTL: opts.Lease}
 	c.status = Status{ID: opts.ID}
 	return c, nil
@@ -130,6 +134,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	defer k.close()
 	defer k.keepLogin(ctx, c.opts.KafkaLogin)()
+	var compares sync.WaitGroup
+	compares.Go(func() { c.clock.Run(ctx) })
+	defer compares.Wait()
 	for ctx.Err() == nil {
 		acquired, left, err := c.lease.Acquire(ctx)
 		wait := c.lease.Retry(left)
@@ -144,6 +151,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// ClockError returns why this controller closes no board, or nil: its clock and Redis's differ.
+func (c *Controller) ClockError() error { return c.clock.Check(ClockMargin) }
 
 // lead works until ctx is done or the lease is lost.
 func (c *Controller) lead(ctx context.Context, k *kafkaClient) {
@@ -187,6 +197,10 @@ func newTerm(c *Controller, k *kafkaClient) *term {
 
 // step looks once at the boards that are due, and at the topics when it is time for that.
 func (t *term) step(ctx context.Context) {
+	if err := t.clock.Agrees(ctx, redisclock.Good, ClockMargin); err != nil {
+		t.failed("clock", err)
+		return
+	}
 	if err := t.closeBoards(ctx); err != nil && ctx.Err() == nil {
 		t.failed("boards", err)
 	}

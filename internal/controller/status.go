@@ -71,7 +71,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		boards:  prometheus.NewGaugeVec(gauge("boards", "Boards of classes that are not closed yet: running, or closing as their period is over."), []string{"state"}),
 		closed:  prometheus.NewCounter(counter("closed_total", "Boards closed.")),
 		deleted: prometheus.NewCounterVec(counter("topics_deleted_total", "Topics deleted: of ended boards of a class, or of boards that Redis has not known for --topic-keep (unknown)."), []string{"of"}),
-		errors:  prometheus.NewCounterVec(counter("errors_total", "Attempts that failed and are made again: to get the lease, to close boards, to look at topics."), []string{"part"}),
+		errors:  prometheus.NewCounterVec(counter("errors_total", "Attempts that failed and are made again: to get the lease, to compare the clock, to close boards, to look at topics."), []string{"part"}),
 	}
 	reg.MustRegister(m.leading, m.lag, m.absent, m.boards, m.closed, m.deleted, m.errors)
 	return m

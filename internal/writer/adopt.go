@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"rankcache"
+	"rankcache/internal/redisclock"
 	"rankcache/wire"
 )
 
@@ -44,11 +45,10 @@ type adopter struct {
 	metrics *metrics
 	log     *slog.Logger
 
-	now        func() time.Time
-	serverTime func(ctx context.Context, b rankcache.BoardID) (time.Time, error)
-	clock      clock
-	buckets    bucketCounts
-	adoptions  singleflight.Group // by board
+	clock     *redisclock.Clock
+	now       func() time.Time // clock.Now, except in tests
+	buckets   bucketCounts
+	adoptions singleflight.Group // by board
 }
 
 // birth has the settings that a board gets when it is born.
@@ -59,11 +59,10 @@ type birth struct {
 }
 
 func newAdopter(opts Options, m *metrics) *adopter {
-	a := &adopter{client: opts.Redis, names: opts.Names, metrics: m, log: opts.Log, now: time.Now,
+	clock := redisclock.New(opts.Redis)
+	return &adopter{client: opts.Redis, names: opts.Names, metrics: m, log: opts.Log, clock: clock, now: clock.Now,
 		birth:   birth{opts.BoardLife, opts.OrderLife, opts.OrderBuckets, maxAtOnce},
 		buckets: bucketCounts{usual: opts.OrderBuckets}}
-	a.serverTime = a.timeOfServer
-	return a
 }
 
 // errAdopting tells that commands of a board have to wait.

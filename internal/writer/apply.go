@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
@@ -39,9 +40,11 @@ type job struct {
 	Outcome
 	rules   rules    // of the board's class
 	outside *Refusal // if it is not a repeat, as it arrived outside of its period
-	done    bool     // Redis replied with an update or a refusal
-	need    need
-	waited  bool // for an adoption
+	// clockLimit is how far the writer's clock and Redis's may differ for that to be so.
+	clockLimit time.Duration
+	done       bool // Redis replied with an update or a refusal
+	need       need
+	waited     bool // for an adoption
 }
 
 // apply sends the jobs that are not done and sets their outcomes. After an error, which

@@ -111,9 +111,8 @@ func (h *fixture) setState(t *testing.T, u *wire.Update) {
 	must(t, h.client.Set(ctx, h.opts.Names.MetaKey(u.Board), wire.AppendMeta(nil, &m), 0).Err())
 }
 
-// at0 has the applier and its server live at a time in Unix milliseconds.
+// at0 has the applier live at a time in Unix milliseconds.
 func (h *fixture) at0(ms int64) {
 	at := time.UnixMilli(ms)
 	h.applier.now = func() time.Time { return at }
-	h.applier.serverTime = func(context.Context, rankcache.BoardID) (time.Time, error) { return at, nil }
 }

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/httpserve"
+	"rankcache/internal/redisclock"
 	"rankcache/wire"
 )
 
@@ -126,12 +128,16 @@ type posted struct {
 
 // doAll takes the commands of one request all the way, those of one board in sequence.
 func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted {
+	unknown := p.retry(ctx, "redis", func() error { return p.applier.clock.Compare(ctx, redisclock.Good) })
 	now := p.applier.now()
 	posts := make([]posted, len(commands))
 	for i, body := range commands {
 		j, err := p.accept(body, now.UnixMilli(), now)
 		if err == nil {
 			err = mayChange(ctx, j)
+		}
+		if err == nil {
+			err = cmp.Or(unknown, p.applier.clock.Check(j.clockLimit))
 		}
 		posts[i] = posted{job: j, body: body, err: err}
 	}

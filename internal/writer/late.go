@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache/class"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -35,12 +36,48 @@ func outside(p class.Period, grace time.Duration, arrived time.Time) *Refusal {
 	return nil
 }
 
+// How far the writer's clock and Redis's may differ: beyond the grace of a class by
+// clockTolerance, and never by more than maxClockDifference, as orders are forgotten by them, too.
+const (
+	clockTolerance     = time.Second
+	maxClockDifference = time.Minute
+)
+
+// clockLimit returns how far the clocks may differ for a command of a class (nil: none) to be
+// judged by them.
+func clockLimit(kind *rooms.Class) time.Duration {
+	if kind == nil || !kind.Calendar().Periodic() {
+		return maxClockDifference
+	}
+	return min(kind.Grace+clockTolerance, maxClockDifference)
+}
+
+// strictestClock returns the least of the limits of all classes.
+func (p *processor) strictestClock() time.Duration {
+	limit := maxClockDifference
+	for _, kind := range p.opts.Tiers.File().Classes {
+		limit = min(limit, clockLimit(kind))
+	}
+	return limit
+}
+
+// ClockError returns why this writer judges no command of some class, or of any, or nil: its
+// clock and Redis's differ by too much.
+func (p *processor) ClockError() error { return p.applier.clock.Check(p.strictestClock()) }
+
 // maxLookUps is how many orders are looked up at the same time.
 const maxLookUps = 16
 
 // answerOutside sets the outcomes of jobs outside of their period: that of the order's
-// record if it was applied in time, else the refusal. It changes no score.
+// record if it was applied in time, else the refusal, which is for good: the clocks are compared
+// before. It changes no score.
 func (a *applier) answerOutside(ctx context.Context, jobs []*job) error {
+	if !anyNeed(jobs) {
+		return nil
+	}
+	if err := a.clock.Compare(ctx, clockTolerance); err != nil {
+		return unavailable(err)
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxLookUps)
 	for _, j := range jobs {
@@ -59,6 +96,9 @@ func (a *applier) answerFromRecord(ctx context.Context, j *job) error {
 	reply := "=" + record
 	switch {
 	case err == nil && record == "":
+		if err := a.clock.Check(j.clockLimit); err != nil {
+			return err
+		}
 		j.Outcome, j.done = Outcome{Refusal: j.outside}, true
 		return nil
 	case err == nil && !strings.HasPrefix(record, mark(j.Command)):

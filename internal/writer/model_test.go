@@ -1,7 +1,6 @@
 package writer
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -221,7 +220,6 @@ func TestRandomCommandsEqualModel(t *testing.T) {
 		h.applier.birth.addAtOnce = []int{maxAtOnce, 3}[i%2]
 		m := &boardModel{scores: make(map[string]float64), sets: [2]map[string]known{{}, {}}, now: h.at, rules: r, changes: make(map[string]int), all: make(map[string]float64)}
 		h.applier.now = func() time.Time { return time.UnixMilli(m.now) }
-		h.applier.serverTime = func(context.Context, rankcache.BoardID) (time.Time, error) { return time.UnixMilli(m.now), nil }
 		for step := range testkit.Sized(150, 400) {
 			if h.modelStep(t, m, step); t.Failed() {
 				t.Logf("rules %+v", r)
@@ -403,21 +401,4 @@ func TestBucketsOfBirth(t *testing.T) {
 	must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "past"}).Err())
 	equal(t, "adopted", h.restarted(t).do1(t, h.opCommand("incr", "q", "m", "delta", 1)).Update.Members, 2)
 	equal(t, "keys", len(h.client.Keys(t.Context(), "{"+string(h.board)+"}*").Val()), 2*DefaultOrderBuckets+1)
-}
-
-// A writer whose clock is wrong gives no board a turn.
-func TestWrongClockIsRefused(t *testing.T) {
-	h := quiet(t, nil)
-	for _, off := range []time.Duration{24 * time.Hour, -time.Hour} {
-		wrong := h.restarted(t)
-		wrong.applier.now = func() time.Time { return time.Now().Add(off) }
-		wrong.checkRefused(t, h.opCommand("incr", "o", "m", "delta", 1), "clock")
-	}
-	equal(t, "keys", h.client.Keys(t.Context(), "*"+string(h.board)+"*").Val(), []string{})
-	h.do1(t, h.opCommand("incr", "o", "m", "delta", 1))
-	ahead := h.restarted(t)
-	ahead.applier.now = func() time.Time { return time.Now().Add(24 * time.Hour) }
-	before := h.meta(t)
-	ahead.checkRefused(t, h.opCommand("incr", "p", "m", "delta", 1), "clock")
-	equal(t, "meta", h.meta(t), before)
 }

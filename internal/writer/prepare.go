@@ -8,12 +8,12 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/internal/redisclock"
 )
 
 //go:embed prepare.lua
@@ -28,7 +28,7 @@ const maxAtOnce = 5000
 // turn of its orders, a longer life, or its adoption. With a run, it gives the board a new one and adopts
 // it, if that is still its run. The error is a [*Refusal] if no retry can help.
 func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run string) error {
-	if err := a.checkClock(ctx, b); err != nil {
+	if err := a.clock.Agrees(ctx, redisclock.Good, maxClockDifference); err != nil {
 		return err
 	}
 	if err := a.index(ctx, b, r); err != nil {
@@ -36,7 +36,7 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 	}
 	begin := time.Now()
 	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
-	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, &r), now.UnixMilli(), newRun(now.Add(-a.clock.ahead())), a.keepOf(&r),
+	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, &r), now.UnixMilli(), newRun(now), a.keepOf(&r),
 		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires).Text()
 	if err != nil {
 		return err
@@ -110,52 +110,6 @@ func (a *adopter) allKeys(b rankcache.BoardID, r *rules) []string {
 // newRun proposes a run: later ones are higher, and two writers do not propose the
 // same one. It is below 2^53, which a script's numbers hold exactly, until 2248.
 func newRun(now time.Time) uint64 { return uint64(now.UnixMilli())<<10 | rand.Uint64N(1<<10) }
-
-const (
-	// maxClockDifference is how far the writer's clock may be from Redis's.
-	maxClockDifference = time.Minute
-	// clockGood is how long a comparison holds.
-	clockGood = 10 * time.Second
-)
-
-// clock remembers when the writer's clock agreed with Redis's, and how well: runs are
-// proposed by Redis's clock, so that one that is proposed later is higher even if the
-// meta was lost and writers' clocks differ.
-type clock struct {
-	agreed atomic.Int64 // Unix milliseconds, 0: never
-	off    atomic.Int64 // nanoseconds that the writer's is ahead
-}
-
-func (c *clock) ahead() time.Duration { return time.Duration(c.off.Load()) }
-
-// checkClock refuses commands if the clock is wrong: it decides which orders are
-// forgotten.
-func (a *adopter) checkClock(ctx context.Context, b rankcache.BoardID) error {
-	now := a.now()
-	if since := now.UnixMilli() - a.clock.agreed.Load(); since >= 0 && since < clockGood.Milliseconds() {
-		return nil
-	}
-	at, err := a.serverTime(ctx, b)
-	if err != nil {
-		return err
-	}
-	off := now.Sub(at)
-	if off.Abs() > maxClockDifference {
-		a.log.Error("the clock of the writer is wrong: commands are refused", "ahead_of_redis", off)
-		return &Refusal{"clock", fmt.Errorf("the writer's clock is %v ahead of Redis's: set it right", off.Round(time.Second))}
-	}
-	a.clock.off.Store(int64(off))
-	a.clock.agreed.Store(now.UnixMilli())
-	return nil
-}
-
-func (a *adopter) timeOfServer(ctx context.Context, b rankcache.BoardID) (time.Time, error) {
-	node, err := a.server(ctx, b)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return node.Time(ctx).Result()
-}
 
 // server returns the client of the server that has the board.
 func (a *adopter) server(ctx context.Context, b rankcache.BoardID) (redis.Cmdable, error) {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"rankcache/internal/httpserve"
+	"rankcache/internal/redisclock"
 )
 
 // errNotAcked reports that Redis took a command and Kafka did not yet take its
@@ -32,7 +33,10 @@ var classProblems = map[string]string{
 
 func problemOf(err error) httpserve.Problem {
 	r, ok := errors.AsType[*Refusal](err)
+	wrong, clock := errors.AsType[*redisclock.Wrong](err)
 	switch {
+	case clock:
+		return problem(http.StatusServiceUnavailable, "wrong_clock", "The writer's clock is wrong", wrong.Error()+"; post the same command with the same order again")
 	case errors.Is(err, errNotAcked):
 		return problem(http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
 			"the score is changed; post the same command with the same order again so that its update is published")
@@ -59,8 +63,6 @@ func problemOf(err error) httpserve.Problem {
 		return problem(http.StatusUnprocessableEntity, r.Reason, "Command is ahead of time", r.Err.Error())
 	case classProblems[r.Reason] != "":
 		return problem(http.StatusUnprocessableEntity, r.Reason, classProblems[r.Reason], r.Err.Error())
-	case r.Reason == "clock":
-		return problem(http.StatusServiceUnavailable, "wrong_clock", "The writer's clock is wrong", r.Err.Error())
 	case r.Reason == "type":
 		return problem(http.StatusConflict, "wrong_type", "Key of the board holds something else", "")
 	case r.Reason == "json" || r.Reason == "size":

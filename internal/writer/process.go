@@ -32,17 +32,21 @@ type processor struct {
 
 func newProcessor(opts Options) *processor {
 	m := newMetrics(opts.Registerer)
-	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: newApplier(opts, m), rooms: newRoomSets(opts),
+	applier := newApplier(opts, m)
+	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: applier, rooms: newRoomSets(opts, applier.clock.Now),
 		topics: newTopics(opts.Topics, opts.Names, m), ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, metrics: m, log: opts.Log}
 }
 
 // acceptRecord returns the job of a record of the command topic, as [processor.accept] does.
-func (p *processor) acceptRecord(m *kafka.Message, polled time.Time) (*job, error) {
+func (p *processor) acceptRecord(m *kafka.Message, polled time.Time) (j *job, err error) {
 	at, arrived := recordTime(m, polled), arrival(m, polled)
 	if isRedress(m) {
 		return redressed{p}.accept(m.Value, at, arrived)
 	}
-	return p.accept(m.Value, at, arrived)
+	if j, err = p.accept(m.Value, at, arrived); brokerDates(m) {
+		j.clockLimit = maxClockDifference
+	}
+	return j, err
 }
 
 // accept returns the job of a command that has arrived at a time; at is the time of a
@@ -65,6 +69,7 @@ func (p *processor) check(c *Command, arrived time.Time) (j *job, err error) {
 	if err := p.opts.Names.CheckBoard(c.Board); err != nil {
 		return j, &Refusal{"board", err}
 	}
+	j.clockLimit = clockLimit(j.rules.kind)
 	if p.opts.Tiers.Mode(c.Board, c.Room) == rooms.ModeBlocked {
 		return j, errBlocked
 	}

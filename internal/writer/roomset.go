@@ -45,8 +45,8 @@ type roomBoard struct {
 	board rankcache.BoardID
 }
 
-func newRoomSets(opts Options) *roomSets {
-	return &roomSets{client: opts.Redis, names: opts.Names, now: time.Now, log: opts.Log, limit: logLimit(), known: make(map[roomBoard]bool)}
+func newRoomSets(opts Options, now func() time.Time) *roomSets {
+	return &roomSets{client: opts.Redis, names: opts.Names, now: now, log: opts.Log, limit: logLimit(), known: make(map[roomBoard]bool)}
 }
 
 // add puts the boards of jobs that are applied into the sets of the rooms that they name. If

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"rankcache/internal/httpserve"
+	"rankcache/internal/redisclock"
 	"rankcache/wire"
 )
 
@@ -133,7 +135,7 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
 	makeTopics := func(ctx context.Context) { w.makeTopics(ctx, p) }
-	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, makeTopics} {
+	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, makeTopics, w.applier.clock.Run} {
 		g.Go(func() error { w.meanwhile(ctx, work, run); return nil })
 	}
 	if err := g.Wait(); err != nil {
@@ -174,13 +176,17 @@ type appliedBatch struct {
 func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error) {
 	w.metrics.batch.Observe(float64(len(b.records)))
 	w.checkTimes(b.records)
+	polled, err := w.awaitClock(ctx, b)
+	if err != nil {
+		return nil, err
+	}
 	jobs, record := make([]*job, 0, len(b.records)), make([]*kafka.Message, 0, len(b.records))
 	var messages []message
 	for _, m := range b.records {
 		if wire.IsMarker(m.Value) { // its offset is committed with the others
 			continue
 		}
-		j, err := w.acceptRecord(m, b.polled)
+		j, err := w.acceptRecord(m, polled)
 		if err != nil {
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
 			continue
@@ -206,6 +212,17 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 	return &appliedBatch{messages, b.ends}, nil
 }
 
+// awaitClock waits until the batch can be judged by the clocks, and returns when it was polled by
+// that of Redis. Its only error is that ctx has ended.
+func (w *Writer) awaitClock(ctx context.Context, b *batch) (polled time.Time, err error) {
+	limit := maxClockDifference
+	if slices.ContainsFunc(b.records, func(m *kafka.Message) bool { return !brokerDates(m) }) {
+		limit = w.strictestClock()
+	}
+	err = w.retry(ctx, "clock", func() error { return w.applier.clock.Agrees(ctx, redisclock.Good, limit) })
+	return w.applier.clock.At(b.polled), err
+}
+
 // applyJobs applies jobs, and then those that they feed, which it returns.
 func (w *Writer) applyJobs(ctx context.Context, jobs []*job) (fedJobs, error) {
 	begin := time.Now()
@@ -225,7 +242,7 @@ func (w *Writer) applyJobs(ctx context.Context, jobs []*job) (fedJobs, error) {
 // checkTimes warns if the senders choose the times of the records and there are periods to
 // be late for.
 func (w *Writer) checkTimes(records []*kafka.Message) {
-	if len(records) == 0 || records[0].TimestampType == kafka.TimestampLogAppendTime || !w.opts.Tiers.File().Periodic() {
+	if len(records) == 0 || brokerDates(records[0]) || !w.opts.Tiers.File().Periodic() {
 		return
 	}
 	w.timesLog.Do(func() {
@@ -246,11 +263,14 @@ func recordTime(m *kafka.Message, polled time.Time) int64 {
 // arrival returns when the broker has appended a record, or the time of its poll if the
 // sender chose the record's time.
 func arrival(m *kafka.Message, polled time.Time) time.Time {
-	if m.TimestampType == kafka.TimestampLogAppendTime {
+	if brokerDates(m) {
 		return m.Timestamp
 	}
 	return polled
 }
+
+// brokerDates reports whether a record's time is that at which the broker has appended it.
+func brokerDates(m *kafka.Message) bool { return m.TimestampType == kafka.TimestampLogAppendTime }
 
 // publishBatches publishes and commits batches in the order of the channel until it
 // is closed.
