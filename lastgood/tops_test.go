@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"rankcache"
 )
@@ -52,7 +53,7 @@ func TestTopsAreLoadedAsSaved(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := s.LoadTops()
-		if diff := cmp.Diff(sampleTops(n), got); err != nil || diff != "" {
+		if diff := cmp.Diff(sampleTops(n), got, cmpopts.IgnoreUnexported(rankcache.Top{})); err != nil || diff != "" {
 			t.Errorf("%d pages: %v\n%.1000s", n, err, diff)
 		}
 	}
