@@ -24,7 +24,7 @@ var (
 
 	// leaves import at most the root and the leaves before them. Any package may import
 	// them, except that those below a folder's internal are for that folder.
-	leaves = []string{"rankcache/internal/yield", "rankcache/internal/httpserve", "rankcache/internal/lease", "rankcache/internal/redisclock", "rankcache/sidecar/internal/conn", "rankcache/proto/rankcache/v1"}
+	leaves = []string{"rankcache/internal/httpserve", "rankcache/internal/lease", "rankcache/internal/redisclock", "rankcache/sidecar/internal/conn", "rankcache/proto/rankcache/v1"}
 
 	// star folders import the ground floor and the leaves. A package below one also
 	// imports its own parents and what is below the folder's internal, never a sister.
@@ -84,8 +84,8 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/class", "os"},
 		{"rankcache/rooms", "net/http"},
 		{"rankcache/rooms", "golang.org/x/sync/errgroup"},
-		{"rankcache/rooms", "rankcache/internal/yield"},
-		{"rankcache/internal/yield", "rankcache/wire"},
+		{"rankcache/rooms", "rankcache/internal/lease"},
+		{"rankcache/internal/lease", "rankcache/wire"},
 		{"rankcache/internal/httpserve", "rankcache/sidecar/internal/conn"},
 		{"rankcache/replay", "rankcache/sidecar/internal/apijson"},
 		{"rankcache/replay", "rankcache/localboard"},
@@ -98,7 +98,7 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/deploy/sample", "rankcache"},
 		{"rankcache/sidecar", "rankcache/examples/live/go/live"},
 		{"rankcache/examples/embed", "rankcache/internal/roomsync"},
-		{"rankcache/examples/embed", "rankcache/internal/yield"},
+		{"rankcache/examples/embed", "rankcache/internal/lease"},
 		{"rankcache/examples/embed", "rankcache/internal/app"},
 		{"rankcache/examples/embed", "rankcache/sidecar/internal/conn"},
 	} {
