@@ -2,6 +2,7 @@ package app
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,9 +29,12 @@ func group(flags *pflag.FlagSet, heading string) {
 	})
 }
 
+// addTemplate tells cobra, which has one table of functions for all commands, ours.
+var addTemplate = sync.OnceFunc(func() { cobra.AddTemplateFunc("groupedFlags", FlagUsages) })
+
 // groupUsage has the help of root and its commands list flags under their headings.
 func groupUsage(root *cobra.Command) {
-	cobra.AddTemplateFunc("groupedFlags", FlagUsages)
+	addTemplate()
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{groupedFlags .LocalFlags | trimTrailingWhitespaces}}", 1))
 }
 
