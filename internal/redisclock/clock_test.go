@@ -29,7 +29,7 @@ func TestComparisonsOfClocks(t *testing.T) {
 		c := &Clock{Local: time.Now, ask: s.time}
 		expect := func(when string, ahead time.Duration, asked int) {
 			t.Helper()
-			if got := c.Now().Sub(time.Now()); got != ahead || s.asked != asked {
+			if got := time.Until(c.Now()); got != ahead || s.asked != asked {
 				t.Errorf("%s: %v ahead, want %v; asked %d times, want %d", when, got, ahead, s.asked, asked)
 			}
 		}
