@@ -228,8 +228,9 @@ func (f *flights) fresh(ctx context.Context, q *rankcache.Query) rankcache.Answe
 // when its first caller leaves: others wait for it, and its own time-out ends it. Its spans
 // belong to the trace of the first caller. The answers are shared.
 func (f *flights) fly(ctx context.Context, op string, qs []rankcache.Query) (as []rankcache.Answer, began bool, err error) {
+	mine := false // no result, which a caller that leaves would set beside the flight
 	landed := f.group.DoChan(keyOf(op, qs), func() (any, error) {
-		began = true                                                                     // read when it has landed
+		mine = true                                                                      // read when it has landed
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.limits.Timeout) // its trace
 		defer cancel()
 		return f.fetch(ctx, op, qs)
@@ -244,7 +245,7 @@ func (f *flights) fly(ctx context.Context, op string, qs []rankcache.Query) (as 
 			f.metrics.shared.Inc() // counts the flight's first caller too
 		}
 		as, _ = res.Val.([]rankcache.Answer)
-		return as, began, res.Err
+		return as, mine, res.Err
 	}
 }
 
