@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { byId, el, foreign, list, pill, text } from './dom.js';
 import { clock } from './format.js';
 
-const most = 200;
+const most = 100;
 const tones = { ERROR: 'bad', WARN: 'warn', INFO: 'calm' };
 
 let asked = 0;
