@@ -34,7 +34,7 @@ func (s rpcPart) buildRPC() (err error) {
 	if o.interval <= 0 || o.streams == 0 {
 		return Usagef("--live-interval %v and --live-streams %d: want more than 0", o.interval, o.streams)
 	}
-	s.rpcServer, err = rpc.New(s.reader, rpc.Config{Hosts: s.options.hosts, ReadTimeout: s.options.readTimeout, Interval: o.interval, Streams: int(o.streams), Classes: s.rooms.File}, s.log, s.registry)
+	s.rpcServer, err = rpc.New(s.reader, rpc.Config{Hosts: s.options.hosts, ReadTimeout: s.options.readTimeout, Interval: o.interval, Streams: int(o.streams), Drain: s.options.drain, Classes: s.rooms.File}, s.log, s.registry)
 	return err
 }
 

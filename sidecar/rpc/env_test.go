@@ -113,7 +113,7 @@ func (e *env) watchBody(path, lastID string, protocols *http.Protocols, body io.
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
+	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" || res.Header.Get("X-Accel-Buffering") != "no" {
 		e.t.Fatalf("%s: %s %v", path, res.Status, res.Header)
 	}
 	e.t.Cleanup(func() { _ = res.Body.Close() })

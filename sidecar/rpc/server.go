@@ -40,6 +40,7 @@ type Config struct {
 	WriteTimeout time.Duration
 	ReadTimeout  time.Duration // a whole request
 	Heartbeat    time.Duration // between two events that tell the age of the page
+	Drain        time.Duration // how long the process still answers after [Server.Drain]: clients are told to come back later
 	// Classes returns the rooms file in force, never nil; nil: there are no classes.
 	Classes func() *rooms.File
 	// Now is the clock that periods of classes run by; nil: time.Now.
@@ -68,7 +69,7 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	hub, err := live.New(r, live.Config{Interval: cfg.Interval, Streams: cfg.Streams, Heartbeat: cfg.Heartbeat}, reg)
+	hub, err := live.New(r, live.Config{Interval: cfg.Interval, Streams: cfg.Streams, Heartbeat: cfg.Heartbeat, Drain: cfg.Drain}, reg)
 	if err != nil {
 		return nil, err
 	}

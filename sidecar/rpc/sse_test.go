@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -343,4 +344,15 @@ func TestStreamOutlivesTimeouts(t *testing.T) {
 	}
 	e.publish(918)
 	s.want("page")
+}
+
+// TestDrainingStreamsComeBackLater: who came back at once would be sent away until the drain is over.
+func TestDrainingStreamsComeBackLater(t *testing.T) {
+	e := start(t, func(c *Config) { c.Drain = time.Minute })
+	s := e.watch("/v1/boards/local/live", "", nil)
+	s.want("page")
+	e.Drain()
+	if ms, err := strconv.Atoi(s.want("end").retry); err != nil || ms < 50_000 || ms > 61_000 {
+		t.Errorf("come back after %d ms, %v: want the rest of the drain", ms, err)
+	}
 }
