@@ -70,20 +70,28 @@ func (k *keptTops) waiting() map[rankcache.BoardID]lastgood.HotTop {
 	return *restored
 }
 
-// Run saves the pages every now and then, and at the end, until ctx is done.
+// Run saves the pages every now and then until ctx is done, and then once more.
 func (k *keptTops) Run(ctx context.Context) error {
-	tick := time.NewTicker(k.every)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
+	saveEvery(ctx, k.every, func() {
 		if err := k.save(); err != nil {
 			k.log.Warn("the pages of hot boards are not kept over a restart", "err", err)
 		}
-	}
+	})
 	return nil
+}
+
+// saveEvery calls save until ctx is done, and then once more: the call before may have missed what came meanwhile.
+func saveEvery(ctx context.Context, every time.Duration, save func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-tick.C:
+		}
+		save()
+	}
 }
 
 // save writes the tracker's pages. Those of the process before stay until Redis answers.
