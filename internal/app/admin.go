@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"io"
 	"net/http"
 	"os"
@@ -112,7 +111,7 @@ func (s adminPort) fleetVerdict() *hotVerdict {
 	}
 	ago := time.Since(seen)
 	return &hotVerdict{Source: v.Source, Poller: v.Poller, At: v.At, SeenAgo: ago.Milliseconds(),
-		Counts: ago <= cmp.Or(s.options.hot.VerdictAge, hotkey.DefaultVerdictAge),
+		Counts: ago <= hotkey.DefaultVerdictAge,
 		Boards: append([]hotkey.BoardCount{}, v.Boards...), Ignored: v.Ignored}
 }
 

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -44,7 +43,7 @@ func (s callWatch) buildDependencies() {
 		serviceKafka:    adminapi.NewDependency(answerLasts),
 		serviceProfiles: adminapi.NewDependency(profilesLast),
 		serviceLedger:   adminapi.NewDependency(answerLasts),
-		serviceHotKeys:  adminapi.NewDependency(cmp.Or(s.options.hot.VerdictAge, hotkey.DefaultVerdictAge)),
+		serviceHotKeys:  adminapi.NewDependency(hotkey.DefaultVerdictAge),
 	}
 	if o := s.options; o.profiles.url.get() == "" && o.profiles.redisKey == "" {
 		s.services[serviceProfiles].Off("")

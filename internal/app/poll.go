@@ -38,7 +38,6 @@ type pollOptions struct {
 	instance string
 	poller   hotkey.PollerConfig
 	tencent  hotkey.TencentConfig
-	redis    hotkey.RedisHotKeysConfig
 }
 
 func (o *pollOptions) register(flags *pflag.FlagSet) {
@@ -76,7 +75,7 @@ func (o *pollOptions) newSource(client redis.UniversalClient, names wire.Names) 
 	case sourceTencent:
 		return hotkey.NewTencent(o.tencent, names)
 	case sourceRedis:
-		return hotkey.NewRedisHotKeys(o.redis, client, names)
+		return hotkey.NewRedisHotKeys(hotkey.RedisHotKeysConfig{}, client, names)
 	case sourceNone:
 		return nil, nil
 	}
@@ -89,10 +88,7 @@ func (o *pollOptions) newPoller(client redis.UniversalClient, names wire.Names, 
 	if err != nil || source == nil {
 		return nil, err
 	}
-	if o.poller.ID == "" {
-		host, _ := os.Hostname()
-		o.poller.ID = fmt.Sprintf("%s-%d", host, os.Getpid())
-	}
+	o.poller.ID = fmt.Sprintf("%s-%d", hostName(), os.Getpid())
 	return hotkey.NewPoller(o.poller, source, client, names, o.verdictInstance(), log, reg)
 }
 

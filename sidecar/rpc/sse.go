@@ -28,16 +28,16 @@ func (s eventStreams) live(w http.ResponseWriter, r *http.Request, a address) {
 		writeProblem(w, p)
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx passes each event on at once
 	watch, p := s.open(r.Context(), a, r.Header.Get("Last-Event-Id"))
 	if p != nil {
 		writeProblem(w, p)
 		return
 	}
 	defer watch.close()
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx passes each event on at once
 	if r.Method != http.MethodHead {
 		sendEvents(w, r, watch)
 	}
@@ -110,7 +110,6 @@ func writeProblem(w http.ResponseWriter, p *apijson.Problem) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx passes each event on at once
 	if info.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", apijson.RetryAfter)
 	}
