@@ -50,6 +50,7 @@ type Config struct {
 	DrainTimeout time.Duration
 	NoKeepAlive  bool // every answer ends its connection
 	HTTP2        bool // beside HTTP/1.1, without TLS
+	HTTP2Streams int  // most requests at once on one connection of HTTP/2; 0: net/http's, 250
 }
 
 // ForProbes returns the Config of a health port: it can be reached from the network,
@@ -101,6 +102,7 @@ func newServer(h http.Handler, cfg Config, log *slog.Logger) *http.Server {
 		srv.Protocols = new(http.Protocols)
 		srv.Protocols.SetHTTP1(true)
 		srv.Protocols.SetUnencryptedHTTP2(true)
+		srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: cfg.HTTP2Streams}
 	}
 	return srv
 }

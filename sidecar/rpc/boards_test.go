@@ -365,3 +365,16 @@ func TestHealthAndReflection(t *testing.T) {
 		t.Errorf("reflection %v, %v", res, err)
 	}
 }
+
+// TestManyStreamsOnOneConnection: a gateway has one connection, and net/http's limit would have the 251st stream wait.
+func TestManyStreamsOnOneConnection(t *testing.T) {
+	e := start(t)
+	conn := e.grpc()
+	for i := range 300 {
+		s := e.watchGRPC(conn, &v1.WatchRequest{Address: at("local"), Limit: 2})
+		m := new(v1.WatchResponse)
+		if err := s.RecvMsg(m); err != nil || m.GetPage() == nil {
+			t.Fatalf("stream %d: %v, %v", i+1, m, err)
+		}
+	}
+}

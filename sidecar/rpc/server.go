@@ -47,6 +47,9 @@ type Config struct {
 	Now func() time.Time
 }
 
+// otherRequests is how many requests beside streams one connection of HTTP/2 may have at once.
+const otherRequests = 250
+
 // Server serves live pages.
 type Server struct {
 	cfg    Config
@@ -99,7 +102,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.hub.Wait()
 	defer s.Drain()
 	defer context.AfterFunc(ctx, s.Drain)()
-	return httpserve.Serve(ctx, countedListener{ln, &s.conns}, s.Handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true}, s.log)
+	return httpserve.Serve(ctx, countedListener{ln, &s.conns}, s.Handler(), httpserve.Config{Hosts: s.cfg.Hosts, MaxConns: s.cfg.MaxConns, ReadTimeout: s.cfg.ReadTimeout, HTTP2: true, HTTP2Streams: cmp.Or(s.cfg.Streams, live.DefaultStreams) + otherRequests}, s.log)
 }
 
 // ServeLiveBoard answers GET /v1/boards/{board}/live, for another listener of the process.
