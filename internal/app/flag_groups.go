@@ -1,8 +1,10 @@
 package app
 
 import (
+	"errors"
+	"io"
 	"strings"
-	"sync"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -29,14 +31,23 @@ func group(flags *pflag.FlagSet, heading string) {
 	})
 }
 
-// addTemplate tells cobra, which has one table of functions for all commands, ours.
-var addTemplate = sync.OnceFunc(func() { cobra.AddTemplateFunc("groupedFlags", FlagUsages) })
-
-// groupUsage has the help of root and its commands list flags under their headings.
+// groupUsage has the help of root and its commands list flags under their headings. Cobra's own usage templates would do it
+// too, but they link text/template, and whatever can call methods by name makes the binary 18 MB larger.
 func groupUsage(root *cobra.Command) {
-	addTemplate()
-	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{groupedFlags .LocalFlags | trimTrailingWhitespaces}}", 1))
+	plain := root.UsageFunc()
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		out := c.OutOrStderr()
+		var text strings.Builder
+		c.SetOut(&text)
+		err := plain(c)
+		c.SetOut(out)
+		flags := c.LocalFlags()
+		_, failed := io.WriteString(out, strings.Replace(text.String(), "Flags:\n"+trimEnd(flags.FlagUsages()), trimEnd(FlagUsages(flags)), 1))
+		return errors.Join(err, failed)
+	})
 }
+
+func trimEnd(text string) string { return strings.TrimRightFunc(text, unicode.IsSpace) }
 
 // FlagUsages returns the flags' usage texts under their headings, in the order in which they
 // were registered.

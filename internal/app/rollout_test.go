@@ -216,6 +216,7 @@ func (r *rollout) send(board string, i int) {
 // rolloutPage is what a read looks at.
 type rolloutPage struct {
 	Source  string `json:"source"`
+	AsOf    string `json:"as_of"`
 	Seq     *int   `json:"seq"`
 	Entries []struct {
 		Score float64 `json:"score"`
@@ -231,7 +232,7 @@ func (r *rollout) read(ctx context.Context, pod int, board string) {
 		case err != nil:
 			r.t.Errorf("pod %d, %s: %v", pod, board, err)
 		case page.Seq == nil || page.sum() != *page.Seq || *page.Seq < last:
-			r.t.Errorf("pod %d, %s: the scores of seq %v add up to %d, %d was shown before (%s)", pod, board, page.Seq, page.sum(), last, page.Source)
+			r.t.Errorf("pod %d, %s: the scores add up to %d, %d was shown before (%s, as of %s)", pod, board, page.sum(), last, page.Source, page.AsOf)
 		default:
 			last = *page.Seq
 		}
