@@ -56,7 +56,7 @@ docs: build ## generate CONFIG.md, METRICS.md, RESP.md, COMMANDS.md, commands/ a
 	rm -rf docs/commands && mkdir docs/commands
 	bin/rankcache-lab docs commands --pages docs/commands > docs/COMMANDS.md
 	bin/rankcache-lab docs lab > docs/LAB.md
-	bin/rankcache-lab bench chart docs/BENCHMARKS.md
+	bin/rankcache-lab bench chart docs/BENCHMARKS.md docs/speed/*.md
 
 faults: ## inject every fault and compare each answer, some ten minutes; writes the table in docs/RELIABILITY.md
 	scripts/setup.sh
