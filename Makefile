@@ -56,11 +56,11 @@ docs: build ## generate CONFIG.md, METRICS.md, RESP.md, COMMANDS.md, commands/ a
 	rm -rf docs/commands && mkdir docs/commands
 	bin/rankcache-lab docs commands --pages docs/commands > docs/COMMANDS.md
 	bin/rankcache-lab docs lab > docs/LAB.md
-	bin/rankcache-lab bench chart docs/BENCHMARKS.md
+	bin/rankcache-lab bench chart docs/BENCHMARKS.md docs/speed/*.md
 
-faults: ## inject every fault and compare each answer, some ten minutes; writes the table in docs/RELIABILITY.md
+faults: ## inject every fault and compare each answer, some ten minutes; writes the table in docs/reliability/FAULTS.md
 	scripts/setup.sh
-	RANKCACHE_FULL=1 RANKCACHE_REQUIRE_REAL=1 RANKCACHE_FAULTS_TABLE=$(CURDIR)/docs/RELIABILITY.md \
+	RANKCACHE_FULL=1 RANKCACHE_REQUIRE_REAL=1 RANKCACHE_FAULTS_TABLE=$(CURDIR)/docs/reliability/FAULTS.md \
 		go test -count=1 -timeout 40m -parallel 4 -run '^TestFaults$$' ./internal/lab/faults
 
 soak: ## read and write for RANKCACHE_SOAK (default 10m) while faults happen at random

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,44 +147,57 @@ func TestShareOfEachTier(t *testing.T) {
 }
 
 func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
-	text, err := os.ReadFile("../../docs/RUNBOOKS.md")
+	index, err := os.ReadFile("../../docs/RUNBOOKS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sections []string
-	for _, m := range regexp.MustCompile(`(?m)^## (Rankcache\w+)$`).FindAllSubmatch(text, -1) {
-		sections = append(sections, string(m[1]))
-	}
-	var alerts []string
+	page := pagesOfRunbooks(t, string(index))
 	for _, rule := range rules(t) {
-		alerts = append(alerts, rule.Alert)
-		if want := runbooks(t) + "#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != want {
+		if want := runbooks(t) + "/runbooks/" + page[rule.Alert] + "#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != want {
 			t.Errorf("%s points at %s, want %s", rule.Alert, rule.Annotations["runbook_url"], want)
 		}
 		if s := rule.Labels["severity"]; s != "critical" && s != "warning" || rule.Annotations["summary"] == "" {
 			t.Errorf("%s has severity %q and summary %q", rule.Alert, s, rule.Annotations["summary"])
 		}
+		delete(page, rule.Alert)
 	}
-	slices.Sort(alerts)
-	slices.Sort(sections)
-	if !slices.Equal(alerts, sections) {
-		t.Errorf("alerts   %v\nrunbooks %v", alerts, sections)
-	}
-	for _, section := range sections {
-		if !strings.Contains(string(text), "](#"+strings.ToLower(section)+")") {
-			t.Errorf("the table at the beginning of RUNBOOKS.md does not lead to %s", section)
-		}
-	}
-	for _, section := range regexp.MustCompile(`(?m)^## Rankcache`).Split(string(text), -1)[1:] {
-		for _, part := range []string{"**Means.**", "**Users see.**", "**Look.**", "**Do.**"} {
-			if !strings.Contains(section, part) {
-				t.Errorf("the runbook of Rankcache%.20s… has no %s", section, part)
-			}
-		}
+	for alert, file := range page {
+		t.Errorf("%s has the runbook of %s, which is no alert", file, alert)
 	}
 }
 
-// runbooks returns the one place where it is set where the runbooks are.
+// pagesOfRunbooks returns the page of each alert's runbook, which has all parts, and to which the index leads.
+func pagesOfRunbooks(t *testing.T, index string) map[string]string {
+	t.Helper()
+	page := map[string]string{}
+	files, err := filepath.Glob("../../docs/runbooks/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, section := range strings.Split(string(text), "\n## ")[1:] {
+			alert, _, _ := strings.Cut(section, "\n")
+			if strings.HasPrefix(alert, "Rankcache") {
+				page[alert] = filepath.Base(file)
+			}
+			if link := "](runbooks/" + filepath.Base(file) + "#" + strings.ToLower(alert) + ")"; page[alert] != "" && !strings.Contains(index, link) {
+				t.Errorf("RUNBOOKS.md has no link %s", link)
+			}
+			for _, part := range []string{"**Symptom.**", "**Cause.**", "**Look.**", "**Do.**"} {
+				if page[alert] != "" && !strings.Contains(section, part) {
+					t.Errorf("%s: %s has no %s", file, alert, part)
+				}
+			}
+		}
+	}
+	return page
+}
+
+// runbooks returns where the pages are read, which is set in one place.
 func runbooks(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(k8s + "/components/alerts/runbooks.yaml")
@@ -192,7 +205,7 @@ func runbooks(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var config struct{ Data struct{ URL string } }
-	if err := yaml.Unmarshal(data, &config); err != nil || !strings.HasSuffix(config.Data.URL, "/RUNBOOKS.md") {
+	if err := yaml.Unmarshal(data, &config); err != nil || config.Data.URL == "" {
 		t.Fatalf("runbooks.yaml: %+v, %v", config, err)
 	}
 	return config.Data.URL
@@ -203,12 +216,12 @@ func TestRunbooksOfYourOwn(t *testing.T) {
 	const more = `patches:
   - target: {kind: PrometheusRule, name: rankcache}
     patch: |-
-      - {op: add, path: /metadata/annotations, value: {runbooks: "https://docs.example.org/rankcache/v1.2.3/RUNBOOKS.md"}}
+      - {op: add, path: /metadata/annotations, value: {runbooks: "https://docs.example.org/rankcache/v1.2.3"}}
 replacements:
   - source: {kind: PrometheusRule, name: rankcache, fieldPath: metadata.annotations.runbooks}
     targets:
       - select: {kind: PrometheusRule, name: rankcache}
-        options: {delimiter: "#"}
+        options: {delimiter: /runbooks/}
         fieldPaths: [spec.groups.*.rules.*.annotations.runbook_url]
 `
 	docs, err := os.ReadFile("../../docs/kubernetes/COMPONENTS.md")
@@ -216,7 +229,7 @@ replacements:
 		t.Errorf("docs/kubernetes/COMPONENTS.md has other text (%v):\n%s", err, more)
 	}
 	text, err := buildText(t, k8s+"/base", k8s+"/components/alerts", more).AsYaml()
-	if n := strings.Count(string(text), "runbook_url: https://docs.example.org/rankcache/v1.2.3/RUNBOOKS.md#rankcache"); err != nil || n != len(rules(t)) {
+	if n := strings.Count(string(text), "runbook_url: https://docs.example.org/rankcache/v1.2.3/runbooks/"); err != nil || n != len(rules(t)) {
 		t.Errorf("%d of %d alerts point at the overlay's runbooks (%v)", n, len(rules(t)), err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"rankcache/docs"
 	"rankcache/internal/testkit"
 	"rankcache/internal/writer"
 	"rankcache/rooms"
@@ -198,10 +199,6 @@ func TestManifestsHookIsACommand(t *testing.T) {
 
 // Log lines that a runbook quotes must be those that are logged.
 func TestRunbooksLogLinesExist(t *testing.T) {
-	text, err := os.ReadFile("../../docs/RUNBOOKS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var source strings.Builder
 	for _, folder := range []string{"replay", "internal", "hotkey", "profile", "admission", "sidecar", "ledger"} {
 		err := filepath.WalkDir("../../"+folder, func(path string, _ fs.DirEntry, err error) error {
@@ -215,7 +212,7 @@ func TestRunbooksLogLinesExist(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	greps := regexp.MustCompile(`kubectl logs .*grep '([^']+)'`).FindAllStringSubmatch(string(text), -1)
+	greps := regexp.MustCompile(`kubectl logs .*grep '([^']+)'`).FindAllStringSubmatch(docs.Runbooks, -1)
 	if len(greps) < 3 {
 		t.Errorf("only %v found", greps)
 	}

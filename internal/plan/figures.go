@@ -1,6 +1,6 @@
 package plan
 
-// The measured figures of a plan, from docs/BENCHMARKS.md and docs/speed/ROWS.md: TestFiguresAreThoseOfTheDocs
+// The measured figures of a plan, from docs/BENCHMARKS.md and docs/speed: TestFiguresAreThoseOfTheDocs
 // compares them. They are of one core of a shared virtual machine, so a plan is good
 // for orders of magnitude.
 const (
@@ -34,7 +34,7 @@ const (
 	updateSeconds = (1 - updatingPerSecond/float64(readsPerSecond)) / 50e3
 )
 
-// Figures that are not in docs/BENCHMARKS.md.
+// Figures that are not in the docs.
 const (
 	// How serve divides the memory limit, and what it reserves for a board: those of
 	// admission and internal/app/memory_share.go, which a test there compares.

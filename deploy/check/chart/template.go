@@ -150,6 +150,6 @@ var changes = []struct {
 	{regexp.MustCompile(`(configMap:\n +name: rankcache)-[a-z0-9]{10}\n`), "$1\n"},
 	{regexp.MustCompile(`kubernetes.io/metadata.name: monitoring`), `kubernetes.io/metadata.name: {{ .Values.monitoringNamespace }}`},
 	{regexp.MustCompile(`- port: 8080\n`), "- port: {{ .Values.appPort }}\n"},
-	{regexp.MustCompile(`https://docs\.example\.com/rankcache/dev/RUNBOOKS\.md`), `{{ .Values.runbooks }}`},
+	{regexp.MustCompile(`https://docs\.example\.com/rankcache/dev`), `{{ trimSuffix "/RUNBOOKS.md" .Values.runbooks }}`}, // values of earlier charts end in that
 	{regexp.MustCompile(`( *)- name: RANKCACHE_HOT_SOURCE\n +value: none\n`), "$1{{- if .Values.poller.enabled }}\n$0$1{{- end }}\n"},
 }

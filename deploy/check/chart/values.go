@@ -66,8 +66,8 @@ ledgerSecret: rankcache-ledger
 # The Secret with the database-url of your own books, and the query.
 booksSecret: rankcache-books
 
-# Where your people read docs/RUNBOOKS.md of the version that runs: a PLACEHOLDER. Alerts link to it.
-runbooks: https://docs.example.com/rankcache/dev/RUNBOOKS.md
+# Where your people read the folder docs of the version that runs: a PLACEHOLDER. Alerts link to its runbooks.
+runbooks: https://docs.example.com/rankcache/dev
 
 # The namespace of Prometheus, which the network policy lets in.
 monitoringNamespace: monitoring

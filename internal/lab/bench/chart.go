@@ -13,37 +13,38 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-
-	"rankcache/internal/app"
 )
 
 func newBenchChartCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "chart PAGE",
-		Short: "Draw the charts of a Markdown page from the tables behind them",
+		Use:   "chart PAGE...",
+		Short: "Draw the charts of Markdown pages from the tables behind them",
 		Long: `Draw a bar chart as SVG from each table that follows an image of the folder charts;
-make docs draws those of docs/BENCHMARKS.md. A column whose heading ends in a unit, such
+make docs draws those of docs/BENCHMARKS.md and docs/speed. A column whose heading ends in a unit, such
 as "TCP (µs)", is drawn, of a range such as "2.4 to 4.3" its end. The heading "goal (µs)" is a
 mark: what is beyond it is missed. Bold rows and headings that begin with "ours" are ours.
 The pictures are readable on light and on dark ground.`,
-		Example: "  rankcache-lab bench chart docs/BENCHMARKS.md",
-		Args:    app.OneArg,
-		RunE:    func(_ *cobra.Command, args []string) error { return drawCharts(args[0]) },
+		Example: "  rankcache-lab bench chart docs/BENCHMARKS.md docs/speed/*.md",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return drawCharts(args) },
 	}
 }
 
-// drawCharts writes the pictures beside the page.
-func drawCharts(page string) error {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return fmt.Errorf("read the page: %w", err)
+// drawCharts writes the pictures to where the pages have them.
+func drawCharts(pages []string) (failed error) {
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return errors.Join(failed, fmt.Errorf("read the page: %w", err))
+		}
+		charts, err := parseCharts(string(text))
+		for _, c := range charts {
+			file := filepath.Join(filepath.Dir(page), c.file)
+			err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(c.draw()), 0o600))
+		}
+		failed = errors.Join(failed, err)
 	}
-	charts, err := parseCharts(string(text))
-	for _, c := range charts {
-		file := filepath.Join(filepath.Dir(page), c.file)
-		err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, []byte(c.draw()), 0o600))
-	}
-	return err
+	return failed
 }
 
 // chart is a table and the picture that is made of it.
@@ -56,7 +57,7 @@ type chart struct {
 }
 
 var (
-	chartImage  = regexp.MustCompile(`^!\[(.*)\]\((charts/[a-z-]+\.svg)\)$`)
+	chartImage  = regexp.MustCompile(`^!\[(.*)\]\(((?:\.\./)?charts/[a-z-]+\.svg)\)$`)
 	chartUnit   = regexp.MustCompile(`^(.+) \(([^()]+)\)$`)
 	chartFigure = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
 )

@@ -61,23 +61,29 @@ func TestChartWithoutTableIsRefused(t *testing.T) {
 
 // TestChartsOfTheDocumentation checks that the pictures are what the tables have.
 func TestChartsOfTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/BENCHMARKS.md")
+	pages, err := filepath.Glob("../../../docs/speed/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	charts, err := parseCharts(string(page))
-	if err != nil || len(charts) == 0 {
-		t.Fatal(charts, err)
-	}
 	var files []string
-	for _, c := range charts {
-		files = append(files, filepath.Base(c.file))
-		if got, err := os.ReadFile("../../../docs/" + c.file); err != nil || string(got) != c.draw() {
-			t.Errorf("docs/%s is not what the table gives (%v): run make docs and commit it", c.file, err)
+	for _, page := range append(pages, "../../../docs/BENCHMARKS.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		charts, err := parseCharts(string(text))
+		if err != nil {
+			t.Errorf("%s: %v", page, err)
+		}
+		for _, c := range charts {
+			files = append(files, filepath.Base(c.file))
+			if got, err := os.ReadFile(filepath.Join(filepath.Dir(page), c.file)); err != nil || string(got) != c.draw() {
+				t.Errorf("%s: %s is not what the table gives (%v): run make docs and commit it", page, c.file, err)
+			}
 		}
 	}
 	there, err := filepath.Glob("../../../docs/charts/*")
 	if slices.Sort(files); err != nil || len(there) != len(files) {
-		t.Errorf("docs/charts has %v, the page %v (%v)", there, files, err)
+		t.Errorf("docs/charts has %v, the pages %v (%v)", there, files, err)
 	}
 }

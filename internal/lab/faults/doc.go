@@ -15,7 +15,7 @@
 //	oracle.go,  an answer with seq S must be the board at S, entry by entry, must
 //	            not be older than its age, and not go back behind an answer
 //	judge.go    that was complete before its request
-//	tally.go    answers by phase, and the table in docs/RELIABILITY.md
+//	tally.go    answers by phase, and the table in docs/reliability/FAULTS.md
 //
 // A row is steady, then its fault is injected and held while reads and writes go
 // on, healed, and has recovered when local boards are answered locally with all
