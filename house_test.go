@@ -28,10 +28,9 @@ var (
 
 	// star folders import the ground floor and the leaves. A package below one also
 	// imports its own parents and what is below the folder's internal, never a sister.
-	star = []string{"rankcache/localboard", "rankcache/replay", "rankcache/lastgood", "rankcache/admission", "rankcache/hotkey",
-		"rankcache/profile", "rankcache/origin", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar",
-		"rankcache/internal/writer", "rankcache/internal/controller", "rankcache/internal/roomsync", "rankcache/internal/doctor",
-		"rankcache/internal/plan", "rankcache/internal/tracing"}
+	star = []string{"rankcache/localboard", "rankcache/replay", "rankcache/hotkey", "rankcache/profile", "rankcache/origin",
+		"rankcache/writer", "rankcache/controller", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar",
+		"rankcache/internal/roomsync", "rankcache/internal/doctor", "rankcache/internal/plan", "rankcache/internal/tracing"}
 
 	// assemblers import any folder.
 	assemblers = []string{"rankcache/internal/app", "rankcache/internal/lab", "rankcache/internal/testkit", "rankcache/cmd"}

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
-	"rankcache/admission"
 	"rankcache/hotkey"
 	"rankcache/internal/roomsync"
 	"rankcache/internal/tracing"
@@ -19,6 +18,7 @@ import (
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/replay"
+	"rankcache/replay/admission"
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"

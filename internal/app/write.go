@@ -15,11 +15,11 @@ import (
 
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
-	"rankcache/internal/writer"
-	"rankcache/internal/writer/compat"
-	writerrpc "rankcache/internal/writer/rpc"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
+	"rankcache/writer"
+	"rankcache/writer/compat"
+	writerrpc "rankcache/writer/rpc"
 )
 
 // Defaults of rankcache write.

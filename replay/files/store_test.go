@@ -1,4 +1,4 @@
-package lastgood
+package files
 
 import (
 	"bytes"
@@ -327,7 +327,7 @@ func resum(file []byte) {
 	}
 }
 
-// 210,000 members: go test -run '^$' -bench . ./lastgood
+// 210,000 members: go test -run '^$' -bench . ./replay/files
 func BenchmarkFile(b *testing.B) {
 	snap, entries := sample(210_000)
 	for i := range entries {

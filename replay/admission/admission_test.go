@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rankcache"
-	"rankcache/admission"
+	"rankcache/replay/admission"
 )
 
 // env stands for Redis, the memory and the part that fills boards.

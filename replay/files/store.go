@@ -1,4 +1,4 @@
-package lastgood
+package files
 
 import (
 	"bufio"

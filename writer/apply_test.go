@@ -69,7 +69,7 @@ func TestApplySkipsDoneJobs(t *testing.T) {
 
 // The writer publishes byte for byte the updates with which readers are tested.
 func TestGoldenUpdates(t *testing.T) {
-	golden, err := os.ReadFile("../../wire/testdata/updates.golden")
+	golden, err := os.ReadFile("../wire/testdata/updates.golden")
 	must(t, err)
 	server := testkit.StartRedis(t, servers.RedisOptions{}) // the file fixes the board ids
 	h := quiet(t, func(o *Options) { o.Redis = redisClient(t, server.Addr()) })

@@ -1,4 +1,4 @@
-// Package lastgood keeps boards in files over a restart: one file per board, the
+// Package files keeps boards in files over a restart: one file per board, the
 // last state that equalled the origin, with the offsets in the board's log at which
 // reading continues. The entry function is [Store.Load].
 //
@@ -35,4 +35,4 @@
 //	block     members that share a length and a checksum
 //	part      header, block or trailer: bytes followed by a checksum
 //	foreign   a file of another board or another format
-package lastgood
+package files
