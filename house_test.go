@@ -29,7 +29,7 @@ var (
 	// star folders import the ground floor and the leaves. A package below one also
 	// imports its own parents and what is below the folder's internal, never a sister.
 	star = []string{"rankcache/localboard", "rankcache/replay", "rankcache/hotkey", "rankcache/profile", "rankcache/origin",
-		"rankcache/writer", "rankcache/controller", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar",
+		"rankcache/writer", "rankcache/controller", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar", "rankcache/compat",
 		"rankcache/internal/roomsync", "rankcache/internal/doctor", "rankcache/internal/plan", "rankcache/internal/tracing"}
 
 	// assemblers import any folder.

@@ -22,7 +22,7 @@ import (
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
-	"rankcache/sidecar/compat"
+	"rankcache/compat"
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"
 )
@@ -156,7 +156,8 @@ func (s *Sidecar) buildReader() (err error) {
 	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
 	registerProcess(s.registry, s.ready)
 	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label})
-	older, err := compat.New(compat.Config{Reader: s.reader, Classes: s.rooms.File, Board: rankcache.BoardID(s.options.compatBoard)})
+	older, err := compat.NewReads(compat.Config{Reader: s.reader, Profiles: s.reader.Profiles(), Classes: s.rooms.File, Problem: httpapi.ProblemOf,
+		Board: rankcache.BoardID(s.options.compatBoard)})
 	if err != nil {
 		return Usagef("--compat-board: %w", err)
 	}

@@ -18,7 +18,7 @@ import (
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 	"rankcache/writer"
-	"rankcache/writer/compat"
+	"rankcache/compat"
 	writerrpc "rankcache/writer/rpc"
 )
 
@@ -221,7 +221,7 @@ func (w *Writer) drain() time.Duration {
 func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, HTTP2: true, ReadTimeout: w.options.readTimeout, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	// Older forms have their token in the body.
-	handler := compat.New(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.rooms.File)
+	handler := compat.NewChanges(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.rooms.File)
 	return w.serve(ctx, "scores", leaving(w.ready, w.knowing(handler)), cfg)
 }
 

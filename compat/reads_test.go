@@ -4,16 +4,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit"
 	"rankcache/internal/testkit/fixture"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/httpapi"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -30,7 +32,7 @@ classes:
 
 var now = time.Date(2026, 11, 23, 10, 30, 0, 0, time.UTC)
 
-func newHandler(t testing.TB, env *fixture.Env, board rankcache.BoardID) *Handler {
+func newReads(t testing.TB, env *fixture.Env, board rankcache.BoardID) *Reads {
 	t.Helper()
 	file, err := rooms.Parse([]byte(classes))
 	if err != nil {
@@ -41,7 +43,7 @@ func newHandler(t testing.TB, env *fixture.Env, board rankcache.BoardID) *Handle
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(Config{Reader: reader, Classes: func() *rooms.File { return file }, Board: board, Now: func() time.Time { return now }})
+	h, err := NewReads(Config{Reader: reader, Profiles: reader.Profiles(), Problem: httpapi.ProblemOf, Classes: func() *rooms.File { return file }, Board: board, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +51,7 @@ func newHandler(t testing.TB, env *fixture.Env, board rankcache.BoardID) *Handle
 }
 
 // ask returns the status and the body of an answer.
-func ask(t testing.TB, h *Handler, method, target, body string) (int, string) {
+func ask(t testing.TB, h *Reads, method, target, body string) (int, string) {
 	t.Helper()
 	path, query, _ := strings.Cut(target, "?")
 	answer, p, ours := h.Answer(t.Context(), method, path, query, []byte(body))
@@ -57,15 +59,22 @@ func ask(t testing.TB, h *Handler, method, target, body string) (int, string) {
 	case !ours:
 		return 0, ""
 	case answer == nil:
-		return p.Info().Status, string(p.Append(nil))
+		return p.Status, render(p)
 	case p != nil:
-		return p.Info().Status, string(answer)
+		return p.Status, string(answer)
 	}
 	return 200, string(answer)
 }
 
+// render returns the JSON of a problem.
+func render(p *httpserve.Problem) string {
+	w := httptest.NewRecorder()
+	p.Write(w)
+	return w.Body.String()
+}
+
 func TestAnswers(t *testing.T) {
-	h := newHandler(t, fixture.New(), "local")
+	h := newReads(t, fixture.New(), "local")
 	for _, c := range []struct {
 		target, body string
 		status       int
@@ -112,9 +121,9 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestScores(t *testing.T) {
-	h, other := newHandler(t, fixture.New(), "local"), newHandler(t, fixture.New(), "")
+	h, other := newReads(t, fixture.New(), "local"), newReads(t, fixture.New(), "")
 	for _, c := range []struct {
-		h      *Handler
+		h      *Reads
 		target string
 		status int
 		want   string
@@ -144,14 +153,14 @@ func TestScores(t *testing.T) {
 			t.Errorf("%s %s: %d %s", method, target, status, body)
 		}
 	}
-	if _, err := New(Config{Board: "a b"}); err == nil {
+	if _, err := NewReads(Config{Board: "a b"}); err == nil {
 		t.Error("a board that can't be one is configured")
 	}
 }
 
 // TestPeriodOfATime: t_time chooses the period.
 func TestPeriodOfATime(t *testing.T) {
-	h := newHandler(t, fixture.New(), "")
+	h := newReads(t, fixture.New(), "")
 	end := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC) // of the period before
 	for _, c := range []struct {
 		at     string
@@ -174,7 +183,7 @@ func TestPeriodOfATime(t *testing.T) {
 }
 
 // askHourly asks for the list of a period of the class hourly.
-func askHourly(t *testing.T, h *Handler, at string) (int, string) {
+func askHourly(t *testing.T, h *Reads, at string) (int, string) {
 	t.Helper()
 	body := `{"actId":2,"rankObj":{"rankId":1,"objId":"7"},"limit":1`
 	if at != "" {
@@ -187,7 +196,7 @@ func askHourly(t *testing.T, h *Handler, at string) (int, string) {
 // says: until then a command that came in time changes it.
 func TestOnlyRedisLocks(t *testing.T) {
 	env := fixture.New()
-	h := newHandler(t, env, "")
+	h := newReads(t, env, "")
 	end := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		after time.Duration // the end of the period; the grace is 10 s
@@ -210,7 +219,7 @@ func TestOnlyRedisLocks(t *testing.T) {
 // without it.
 func TestTrimmedMember(t *testing.T) {
 	env := fixture.New()
-	h := newHandler(t, env, "local")
+	h := newReads(t, env, "local")
 	tiers := fixture.Tiers(fixture.Rooms + "classes:\n- {name: local, board: local, period: none, ops: [incr], trim: 10, ties: first}\n")
 	var err error
 	if h.cfg.Reader, err = sidecar.NewReader(sidecar.Config{Tiers: tiers, Boards: fixture.Boards[sidecar.Board]{"local": env.Local}, Hot: env.Hot, Origin: env.Origin}, nil); err != nil {
@@ -239,12 +248,12 @@ func TestTrimmedMember(t *testing.T) {
 // TestNegativeScoreIsRefused: an unsigned number can't show it.
 func TestNegativeScoreIsRefused(t *testing.T) {
 	env := fixture.New()
-	h := newHandler(t, env, "")
+	h := newReads(t, env, "")
 	const body = `{"actId":1,"rankObj":{"rankId":3,"objId":"9"},"limit":1}`
 	if status, answer := ask(t, h, "POST", "/compat/rank/list", body); status != 200 {
 		t.Error(status, answer)
 	}
-	if _, err := rowOf("m", -0.5, 1); problemOf(err).Code != apijson.CodeUnsupported || problemOf(err).Argument != "score" {
+	if _, err := rowOf("m", -0.5, 1); problemOf(err, nil).Code != "not_supported" || problemOf(err, nil).Argument != "score" {
 		t.Error("a negative score:", err)
 	}
 	if r, err := rowOf("m", 41.9, 1); err != nil || r.Score != 41 {
@@ -254,14 +263,14 @@ func TestNegativeScoreIsRefused(t *testing.T) {
 	if status, answer := ask(t, h, "POST", "/compat/rank/list", body); status != 503 {
 		t.Error(status, answer)
 	}
-	if p := problemOf(errors.New("other")); p.Code != apijson.CodeUnavailable {
+	if p := problemOf(errors.New("other"), httpapi.ProblemOf); p.Code != "origin_unavailable" {
 		t.Error(p)
 	}
 }
 
 // TestNumbersMayBeStrings in all fields, as protobuf writes some of them.
 func TestNumbersMayBeStrings(t *testing.T) {
-	h := newHandler(t, fixture.New(), "")
+	h := newReads(t, fixture.New(), "")
 	for path, bodies := range map[string][2]string{
 		"/compat/rank/list": {`{"actId":1,"rankObj":{"rankId":1},"start":2,"limit":3,"order_type":1}`, `{"actId":"1","rankObj":{"rankId":"1"},"start":"2","limit":"3","order_type":"1"}`},
 		"/compat/topScore":  {`{"rank_name":"local","limit":2}`, `{"rank_name":"local","limit":"2"}`},
@@ -280,11 +289,11 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("/compat/topScore", "", `{"rank_name":"far","rank_type":9,"limit":3}`)
 	f.Add("/v1/scores", "board=local&start=1&limit=2", "")
 	f.Add("/v1/scores/%61", "board=tiny", "")
-	h := newHandler(f, fixture.New(), "tiny")
+	h := newReads(f, fixture.New(), "tiny")
 	f.Fuzz(func(t *testing.T, path, query, body string) {
 		for _, method := range []string{"GET", "POST"} {
 			answer, p, ours := h.Answer(t.Context(), method, path, query, []byte(body))
-			if ours && answer == nil && p == nil || answer != nil && !json.Valid(answer) || p != nil && !json.Valid(p.Append(nil)) {
+			if ours && answer == nil && p == nil || answer != nil && !json.Valid(answer) || p != nil && !json.Valid([]byte(render(p))) {
 				t.Errorf("%s %q?%q %q: %q, %+v, %t", method, path, query, body, answer, p, ours)
 			}
 		}

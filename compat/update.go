@@ -7,7 +7,6 @@ import (
 
 	"rankcache"
 	"rankcache/internal/httpserve"
-	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -17,27 +16,27 @@ const maxRows = 99
 // updateRequest is UpdateRankScoreReq, and, but for the scores, DeleteRankMemberReq.
 type updateRequest struct {
 	AppID   json.RawMessage `json:"appid"` // not looked at
-	ActID   wire.CompatID   `json:"actId"`
+	ActID   integer         `json:"actId"`
 	Token   string          `json:"xcode"`
-	RankObj wire.RankObj    `json:"rankObj"`
+	RankObj rankObj         `json:"rankObj"`
 	Data    []updateRow     `json:"data"`
-	Time    *wire.CompatID  `json:"t_time"`
-	Type    wire.CompatID   `json:"update_type"`
-	MsgID   wire.CompatText `json:"msgId"`
-	Minus   wire.CompatID   `json:"plusOrminus"`
+	Time    *integer        `json:"t_time"`
+	Type    integer         `json:"update_type"`
+	MsgID   text            `json:"msgId"`
+	Minus   integer         `json:"plusOrminus"`
 }
 
 type updateRow struct {
-	Member wire.CompatText   `json:"member_id"`
-	Score  *wire.CompatScore `json:"score"`
-	Data   json.RawMessage   `json:"data"`
+	Member text            `json:"member_id"`
+	Score  *wholeScore     `json:"score"`
+	Data   json.RawMessage `json:"data"`
 }
 
 // updateAnswer is UpdateRankScoreRsp.
 type updateAnswer struct {
-	ActID   wire.CompatID `json:"actId"`
-	RankObj wire.RankObj  `json:"rankObj"`
-	Data    []updated     `json:"data"`
+	ActID   integer   `json:"actId"`
+	RankObj rankObj   `json:"rankObj"`
+	Data    []updated `json:"data"`
 }
 
 // updated is what became of one row. Its code is 0, or the status of the problem that
@@ -49,16 +48,16 @@ type updated struct {
 	Score   uint64 `json:"result_score"`
 }
 
-func (h *Handler) update(w http.ResponseWriter, r *http.Request, body []byte) error {
+func (h *Changes) update(w http.ResponseWriter, r *http.Request, body []byte) error {
 	return h.change(w, r, body, (*updateRequest).changeOf)
 }
 
-func (h *Handler) remove(w http.ResponseWriter, r *http.Request, body []byte) error {
+func (h *Changes) remove(w http.ResponseWriter, r *http.Request, body []byte) error {
 	return h.change(w, r, body, (*updateRequest).removalOf)
 }
 
 // change has each row applied as a command that fill completes.
-func (h *Handler) change(w http.ResponseWriter, r *http.Request, body []byte, fill func(*updateRequest, *updateRow, *command) error) error {
+func (h *Changes) change(w http.ResponseWriter, r *http.Request, body []byte, fill func(*updateRequest, *updateRow, *command) error) error {
 	req, commands, err := h.decode(body, fill)
 	if err != nil {
 		return err
@@ -74,26 +73,25 @@ func (h *Handler) change(w http.ResponseWriter, r *http.Request, body []byte, fi
 	}
 	rows, err := readResults(answer.body.Bytes(), commands)
 	if err != nil {
-		return problem{httpserve.Problem{Status: http.StatusInternalServerError, Code: "internal", Title: "Internal error"}}
+		return internal
 	}
 	httpserve.WriteJSON(w, http.StatusOK, updateAnswer{req.ActID, req.RankObj, rows})
 	return nil
 }
 
 // decode reads a request and returns its rows as commands.
-func (h *Handler) decode(body []byte, fill func(*updateRequest, *updateRow, *command) error) (*updateRequest, []command, error) {
+func (h *Changes) decode(body []byte, fill func(*updateRequest, *updateRow, *command) error) (*updateRequest, []command, error) {
 	req := new(updateRequest)
-	if err := wire.DecodeCompat(body, req); err != nil {
+	if err := decode(body, req); err != nil {
 		return nil, nil, err
 	}
-	kind := h.classes().ByIDs(rooms.IDs{Act: int(req.ActID), Rank: int(req.RankObj.RankID)})
-	if kind == nil {
-		return nil, nil, problem{httpserve.Problem{Status: http.StatusNotFound, Code: "unknown_class", Title: "No such class",
-			Detail: "no class of the rooms file has ids with this actId and rankId"}}
+	kind, err := classByIDs(h.classes(), req.ActID, req.RankObj.RankID)
+	if err != nil {
+		return nil, nil, err
 	}
 	dims, err := kind.OneDim(string(req.RankObj.ObjID))
 	if err != nil {
-		return nil, nil, wire.BadField("objId", "%w", err)
+		return nil, nil, badField("objId", "%w", err)
 	}
 	if err := req.check(); err != nil {
 		return nil, nil, err
@@ -117,25 +115,25 @@ func (h *Handler) decode(body []byte, fill func(*updateRequest, *updateRow, *com
 func (r *updateRequest) check() error {
 	switch {
 	case len(r.Data) == 0 || len(r.Data) > maxRows:
-		return wire.BadField("data", "%d rows, want 1 to %d", len(r.Data), maxRows)
+		return badField("data", "%d rows, want 1 to %d", len(r.Data), maxRows)
 	case r.Type != 0 && r.Type != 1:
-		return wire.BadField("update_type", "is %d, want 0 (set) or 1 (incr)", r.Type)
+		return badField("update_type", "is %d, want 0 (set) or 1 (incr)", r.Type)
 	case r.Minus != 0 && r.Minus != 1:
-		return wire.BadField("plusOrminus", "is %d, want 0 (plus) or 1 (minus)", r.Minus)
+		return badField("plusOrminus", "is %d, want 0 (plus) or 1 (minus)", r.Minus)
 	case r.Minus == 1 && r.Type == 0:
-		return wire.Unsupported("plusOrminus", "minus needs update_type 1: a score can't be set to less than 0")
+		return unsupported("plusOrminus", "minus needs update_type 1: a score can't be set to less than 0")
 	}
-	seen := make(map[wire.CompatText]bool, len(r.Data))
+	seen := make(map[text]bool, len(r.Data))
 	for _, row := range r.Data {
 		if err := rankcache.CheckMember(string(row.Member)); err != nil {
-			return wire.BadField("member_id", "%w", err)
+			return badField("member_id", "%w", err)
 		}
 		if seen[row.Member] {
-			return wire.BadField("member_id", "%.60q is there twice: one request changes a member once", row.Member)
+			return badField("member_id", "%.60q is there twice: one request changes a member once", row.Member)
 		}
 		seen[row.Member] = true
 		if hasText(row.Data) {
-			return wire.Unsupported("data", "text of a member is not kept: nick and avatar are profiles")
+			return unsupported("data", "text of a member is not kept: nick and avatar are profiles")
 		}
 	}
 	return nil
@@ -149,7 +147,7 @@ func hasText(raw json.RawMessage) bool {
 
 func (r *updateRequest) changeOf(row *updateRow, c *command) error {
 	if row.Score == nil {
-		return wire.BadField("score", "is missing")
+		return badField("score", "is missing")
 	}
 	number := float64(*row.Score)
 	if c.Op = wire.OpSet.String(); r.Type == 0 {
@@ -166,9 +164,9 @@ func (r *updateRequest) changeOf(row *updateRow, c *command) error {
 func (r *updateRequest) removalOf(row *updateRow, c *command) error {
 	switch {
 	case row.Score != nil:
-		return wire.Unsupported("score", "a member is deleted whatever its score is")
+		return unsupported("score", "a member is deleted whatever its score is")
 	case r.Type != 0:
-		return wire.Unsupported("update_type", "a member is deleted whole")
+		return unsupported("update_type", "a member is deleted whole")
 	}
 	c.Op = wire.OpDelete.String()
 	return nil
@@ -193,12 +191,15 @@ func readResults(body []byte, commands []command) ([]updated, error) {
 	rows := make([]updated, len(commands))
 	for i, one := range all.Results {
 		rows[i].Member = commands[i].Member
-		if one.Result == nil {
-			rows[i].ErrCode, rows[i].ErrMsg = errorCode(one.Problem)
+		if one.Result == nil && one.Problem == nil {
+			return nil, fmt.Errorf("result %d is neither a score nor a problem", i)
+		}
+		if one.Problem != nil {
+			rows[i].ErrCode, rows[i].ErrMsg = one.Problem.Status, messageOf(one.Problem)
 			continue
 		}
 		var err error
-		if rows[i].Score, err = wire.ShownCompatScore(one.Result.Score); err != nil {
+		if rows[i].Score, err = shownScore(one.Result.Score); err != nil {
 			rows[i].ErrCode, rows[i].ErrMsg = http.StatusUnprocessableEntity, "the change is applied, but its result can't be shown: "+err.Error()
 		}
 	}

@@ -3,34 +3,29 @@ package compat
 import (
 	"bytes"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-	"time"
 
 	"rankcache/internal/httpserve"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
 
-// Handler answers the older forms, and has the next handler answer everything else. It may
-// be used concurrently.
-type Handler struct {
+// Changes answers changes in older forms, and has the next handler answer everything else.
+// It may be used concurrently.
+type Changes struct {
 	next    http.Handler
 	classes func() *rooms.File
-	now     func() time.Time
 }
 
-// New returns a handler before next, which is the writer's with its checks of tokens.
+// NewChanges returns a handler before next, which is the writer's with its checks of tokens.
 // classes returns the rooms file in force, never nil.
-func New(next http.Handler, classes func() *rooms.File) *Handler {
-	return &Handler{next, classes, time.Now}
+func NewChanges(next http.Handler, classes func() *rooms.File) *Changes {
+	return &Changes{next, classes}
 }
 
 // ServeHTTP implements [http.Handler].
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *Changes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer func(http.ResponseWriter, *http.Request, []byte) error
 	switch r.URL.Path {
 	case "/compat/rank/update":
@@ -44,37 +39,25 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		httpserve.Problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "Method not allowed", Detail: "want POST"}.Write(w)
+		p := badMethod(http.MethodPost)
+		p.Detail = "want POST"
+		p.Write(w)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxCompatLen))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLen))
 	if err != nil {
 		httpserve.BodyProblem(err).Write(w)
 		return
 	}
 	if err := answer(w, r, body); err != nil {
-		problemOf(err).Write(w)
+		changeProblem(err).Write(w)
 	}
 }
 
-// problem is an error that is answered as it is.
-type problem struct{ httpserve.Problem }
-
-func (p problem) Error() string { return p.Code + ": " + p.Detail }
-
-func problemOf(err error) httpserve.Problem {
-	if p, ok := errors.AsType[problem](err); ok {
-		return p.Problem
-	}
-	p := httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: "json", Detail: err.Error()}
-	if e, ok := errors.AsType[*wire.CompatError](err); ok {
-		p.Argument, p.Detail = e.Field, e.Err.Error()
-		if e.Unsupported {
-			p.Status, p.Code, p.Title = http.StatusUnprocessableEntity, "not_supported", "Not supported"
-		}
-	}
-	return p
+// changeProblem returns the problem of an error of a change: what is not of the request is a
+// fault of this process.
+func changeProblem(err error) *httpserve.Problem {
+	return problemOf(err, func(error) httpserve.Problem { return internal.Problem })
 }
 
 // command is what the next handler takes.
@@ -92,7 +75,7 @@ type command struct {
 
 // post sends a body to the next handler as if the caller had posted it to a path, and returns
 // the answer. A token in the body stands in for that of the header.
-func (h *Handler) post(r *http.Request, path, token string, body []byte) *reply {
+func (h *Changes) post(r *http.Request, path, token string, body []byte) *reply {
 	inner := r.Clone(r.Context())
 	inner.URL.Path, inner.URL.RawPath, inner.RequestURI = path, "", path
 	inner.Body, inner.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -139,30 +122,15 @@ func orderOf(message, member string) string {
 // checkOrder returns an error if no order id can be made of the message and a member.
 func checkOrder(order string) error {
 	if err := wire.CheckOrderID(order); err != nil {
-		return wire.BadField("msgId", "with the member behind it: %w", err)
+		return badField("msgId", "with the member behind it: %w", err)
 	}
 	return nil
 }
 
 // atOf returns the time of a change in Unix milliseconds; 0: now.
-func atOf(seconds *wire.CompatID) int64 {
+func atOf(seconds *integer) int64 {
 	if seconds == nil {
 		return 0
 	}
 	return int64(*seconds) * 1000
-}
-
-// errorCode is the code of one row, or of an envelope: 0, or the status of its problem.
-func errorCode(p *httpserve.Problem) (int, string) {
-	if p == nil {
-		return 0, ""
-	}
-	text := p.Code
-	if p.Argument != "" {
-		text += ": " + strconv.Quote(p.Argument)
-	}
-	if p.Detail != "" {
-		text += fmt.Sprintf(": %s", p.Detail)
-	}
-	return p.Status, text
 }

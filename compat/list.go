@@ -10,9 +10,6 @@ import (
 	"rankcache"
 	"rankcache/class"
 	"rankcache/rooms"
-	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
-	"rankcache/wire"
 )
 
 // Limits of a list.
@@ -32,32 +29,32 @@ const (
 
 // listRequest is GetRankListReq.
 type listRequest struct {
-	ActID   wire.CompatID     `json:"actId"`
-	RankObj wire.RankObj      `json:"rankObj"`
-	Start   wire.CompatID     `json:"start"`
-	Limit   *wire.CompatID    `json:"limit"`
-	Time    *wire.CompatID    `json:"t_time"`
-	Member  wire.CompatText   `json:"tid"`
-	Filter  []string          `json:"needDataFilter"`
-	Total   bool              `json:"need_total"`
-	Groups  []wire.CompatText `json:"groups"`
-	Ext     string            `json:"ext_json"`
-	Order   wire.CompatID     `json:"order_type"`
-	NoCache bool              `json:"noCache"`
+	ActID   integer  `json:"actId"`
+	RankObj rankObj  `json:"rankObj"`
+	Start   integer  `json:"start"`
+	Limit   *integer `json:"limit"`
+	Time    *integer `json:"t_time"`
+	Member  text     `json:"tid"`
+	Filter  []string `json:"needDataFilter"`
+	Total   bool     `json:"need_total"`
+	Groups  []text   `json:"groups"`
+	Ext     string   `json:"ext_json"`
+	Order   integer  `json:"order_type"`
+	NoCache bool     `json:"noCache"`
 }
 
 // listAnswer is GetRankListRsp.
 type listAnswer struct {
-	ActID     wire.CompatID `json:"actId"`
-	RankObj   wire.RankObj  `json:"rankObj"`
-	Name      string        `json:"rank_name"`
-	List      []row         `json:"rank_list"`
-	Mine      *row          `json:"rank_my,omitempty"`
-	Total     *int          `json:"rank_total,omitempty"`
-	Groups    []row         `json:"group_rank_list"`
-	Locked    string        `json:"locked"`
-	Ext       string        `json:"ext_json"`
-	AllGroups []row         `json:"all_group_rank_list"`
+	ActID     integer `json:"actId"`
+	RankObj   rankObj `json:"rankObj"`
+	Name      string  `json:"rank_name"`
+	List      []row   `json:"rank_list"`
+	Mine      *row    `json:"rank_my,omitempty"`
+	Total     *int    `json:"rank_total,omitempty"`
+	Groups    []row   `json:"group_rank_list"`
+	Locked    string  `json:"locked"`
+	Ext       string  `json:"ext_json"`
+	AllGroups []row   `json:"all_group_rank_list"`
 }
 
 // row is one row of a list. A member that is not on the board has rank 0 and score 0.
@@ -69,16 +66,16 @@ type row struct {
 }
 
 // lists answers /compat/rank/list.
-type lists struct{ *Handler }
+type lists struct{ *Reads }
 
 func (h lists) list(ctx context.Context, body []byte) (any, error) {
 	var r listRequest
-	if err := wire.DecodeCompat(body, &r); err != nil {
+	if err := decode(body, &r); err != nil {
 		return nil, err
 	}
-	kind := h.cfg.Classes().ByIDs(rooms.IDs{Act: int(r.ActID), Rank: int(r.RankObj.RankID)})
-	if kind == nil {
-		return nil, fail(apijson.CodeUnknownClass, "no class of the rooms file has ids with this actId and rankId")
+	kind, err := classByIDs(h.cfg.Classes(), r.ActID, r.RankObj.RankID)
+	if err != nil {
+		return nil, err
 	}
 	if err := r.check(kind); err != nil {
 		return nil, err
@@ -102,25 +99,25 @@ func (h lists) list(ctx context.Context, body []byte) (any, error) {
 
 // check checks what does not depend on the board, and sets the default of limit.
 func (r *listRequest) check(kind *rooms.Class) error {
-	most := wire.CompatID(min(kind.Top, maxLimit))
+	most := integer(min(kind.Top, maxLimit))
 	if r.Limit == nil {
 		r.Limit = &most
 	}
 	switch {
-	case r.Start > sidecar.MaxStart:
-		return wire.BadField("start", "is %d, want 0 to %d", r.Start, sidecar.MaxStart)
+	case r.Start > rankcache.MaxStart:
+		return badField("start", "is %d, want 0 to %d", r.Start, rankcache.MaxStart)
 	case *r.Limit < 1 || *r.Limit > most:
-		return wire.BadField("limit", "is %d, want 1 to %d", *r.Limit, most)
+		return badField("limit", "is %d, want 1 to %d", *r.Limit, most)
 	case r.Order != 0 && r.Order != 1:
-		return wire.BadField("order_type", "is %d, want 0 (best is the highest score) or 1", r.Order)
+		return badField("order_type", "is %d, want 0 (best is the highest score) or 1", r.Order)
 	case r.Ext != "":
-		return wire.Unsupported("ext_json", "nothing is known of its content: leave it empty")
+		return unsupported("ext_json", "nothing is known of its content: leave it empty")
 	case len(r.Groups) > maxGroups:
-		return wire.BadField("groups", "%d groups, want at most %d", len(r.Groups), maxGroups)
+		return badField("groups", "%d groups, want at most %d", len(r.Groups), maxGroups)
 	}
 	if r.Member != "" {
 		if err := rankcache.CheckMember(string(r.Member)); err != nil {
-			return wire.BadField("tid", "%w", err)
+			return badField("tid", "%w", err)
 		}
 	}
 	return r.checkFilter(kind)
@@ -130,22 +127,22 @@ func (r *listRequest) checkFilter(kind *rooms.Class) error {
 	for _, f := range r.Filter {
 		switch {
 		case f == filterCompare:
-			return wire.Unsupported(filterCompare, "ranks of the period before are trend=1 of GET /v1/classes/{class}/top")
+			return unsupported(filterCompare, "ranks of the period before are trend=1 of GET /v1/classes/{class}/top")
 		case f == filterAll || f == filterSome:
 			if kind.Group == "" {
-				return wire.Unsupported(f, "class %s has no group in the rooms file", kind.Name())
+				return unsupported(f, "class %s has no group in the rooms file", kind.Name())
 			}
 		case f != filterRaw && f != filterInfo:
-			return wire.BadField("needDataFilter", "%.40q: want RAW, INFO, RANK_COMPARE, ALL_GROUP or SPEC_GROUP", f)
+			return badField("needDataFilter", "%.40q: want RAW, INFO, RANK_COMPARE, ALL_GROUP or SPEC_GROUP", f)
 		}
 	}
 	some := slices.Contains(r.Filter, filterSome)
 	if some != (len(r.Groups) > 0) {
-		return wire.BadField("groups", "want 1 to %d groups with SPEC_GROUP, and none without", maxGroups)
+		return badField("groups", "want 1 to %d groups with SPEC_GROUP, and none without", maxGroups)
 	}
 	for _, g := range r.Groups {
 		if err := rankcache.CheckMember(string(g)); err != nil {
-			return wire.BadField("groups", "%w", err)
+			return badField("groups", "%w", err)
 		}
 	}
 	return nil
@@ -160,14 +157,14 @@ func (r *listRequest) wantsRows() bool {
 func boardAt(kind *rooms.Class, value string, at, now time.Time) (class.Board, error) {
 	dims, err := kind.OneDim(value)
 	if err != nil {
-		return class.Board{}, wire.BadField("objId", "%w", err)
+		return class.Board{}, badField("objId", "%w", err)
 	}
 	board, err := kind.At(dims, at)
 	if err != nil {
-		return board, wire.BadField("t_time", "%w", err)
+		return board, badField("t_time", "%w", err)
 	}
 	if end := board.Period.End; board.Period.Tag != "" && now.After(end.Add(kind.Keep)) {
-		return board, fail(apijson.CodeUnknownPeriod, fmt.Sprintf("the period %s ended on %s, boards are kept for %v", board.Period.Tag, end.Format(time.RFC3339), kind.Keep))
+		return board, notFound("unknown_period", "Period is not kept any more", fmt.Sprintf("the period %s ended on %s, boards are kept for %v", board.Period.Tag, end.Format(time.RFC3339), kind.Keep))
 	}
 	return board, nil
 }
@@ -224,7 +221,7 @@ func (h lists) addRows(ctx context.Context, r *listRequest, board rankcache.Boar
 }
 
 func rowOf(member string, score float64, rank int) (row, error) {
-	shown, err := wire.ShownCompatScore(score)
+	shown, err := shownScore(score)
 	return row{Rank: rank, Member: member, Score: shown}, err
 }
 
@@ -244,9 +241,8 @@ func (h lists) addInfo(ctx context.Context, r *listRequest, to *listAnswer) erro
 	if !slices.Contains(r.Filter, filterInfo) {
 		return nil
 	}
-	profiles := h.cfg.Reader.Profiles()
-	if profiles == nil {
-		return wire.Unsupported(filterInfo, "no profile source is configured")
+	if h.cfg.Profiles == nil {
+		return unsupported(filterInfo, "no profile source is configured")
 	}
 	var rows []*row
 	for i := range to.List {
@@ -262,9 +258,10 @@ func (h lists) addInfo(ctx context.Context, r *listRequest, to *listAnswer) erro
 	for i, row := range rows {
 		members[i] = row.Member
 	}
-	joined := apijson.JoinMembers(ctx, profiles, members)
+	profiles := make([][]byte, len(rows))
+	h.cfg.Profiles.Join(ctx, members, profiles)
 	for i, row := range rows {
-		row.Info = joined.Profiles[i]
+		row.Info = profiles[i]
 	}
 	return nil
 }
@@ -277,7 +274,7 @@ func (h lists) addGroups(ctx context.Context, r *listRequest, kind *rooms.Class,
 	}
 	group := h.cfg.Classes().Class(kind.Group)
 	if group == nil { // another rooms file came into force
-		return fail(apijson.CodeUnknownClass, "the class of the groups is not in the rooms file any more")
+		return notFound("unknown_class", "No such class", "the class of the groups is not in the rooms file any more")
 	}
 	value := string(r.RankObj.ObjID)
 	if len(group.Dimensions()) == 0 {

@@ -8,9 +8,6 @@ import (
 	"strconv"
 
 	"rankcache"
-	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
-	"rankcache/wire"
 )
 
 const defaultRows = 100
@@ -19,11 +16,11 @@ const defaultRows = 100
 // looked at.
 type scoreRequest struct {
 	Name  string          `json:"rank_name"`
-	Type  wire.CompatText `json:"rank_type"`
-	Item  wire.CompatText `json:"rank_item"`
+	Type  text            `json:"rank_type"`
+	Item  text            `json:"rank_item"`
 	Score json.RawMessage `json:"score"`
-	MsgID wire.CompatText `json:"msg_id"`
-	Limit *wire.CompatID  `json:"limit"`
+	MsgID text            `json:"msg_id"`
+	Limit *integer        `json:"limit"`
 }
 
 // itemRow is one row of the forms by rank_name. A member that is not on the board has rank 0
@@ -36,49 +33,34 @@ type itemRow struct {
 
 // decodeScore reads a request and returns its board and how many rows it may ask for: of the
 // class that rank_name names, else the board with that id.
-func (h *Handler) decodeScore(body []byte) (r scoreRequest, board rankcache.BoardID, most int, err error) {
-	if err := wire.DecodeCompat(body, &r); err != nil {
+func (h *Reads) decodeScore(body []byte) (r scoreRequest, board rankcache.BoardID, most int, err error) {
+	if err := decode(body, &r); err != nil {
 		return r, "", 0, err
 	}
-	kind := h.cfg.Classes().Class(r.Name)
-	if kind == nil {
-		return r, rankcache.BoardID(r.Name), rankcache.MaxTop, checkPlain(&r)
+	kind, dims, err := classByName(h.cfg.Classes(), r.Name, r.Type)
+	if kind == nil || err != nil {
+		return r, rankcache.BoardID(r.Name), rankcache.MaxTop, err
 	}
-	now := h.cfg.Now()
-	dims, err := kind.OneDim(string(r.Type))
+	b, err := kind.At(dims, h.cfg.Now())
 	if err != nil {
-		return r, "", 0, wire.BadField("rank_type", "%w", err)
-	}
-	b, err := kind.At(dims, now)
-	if err != nil {
-		return r, "", 0, wire.BadField("rank_name", "%w", err)
+		return r, "", 0, badField("rank_name", "%w", err)
 	}
 	return r, b.ID, kind.Top, nil
 }
 
-func checkPlain(r *scoreRequest) error {
-	if err := rankcache.BoardID(r.Name).Check(); err != nil {
-		return wire.BadField("rank_name", "is no class, and %w", err)
-	}
-	if r.Type != "" {
-		return wire.Unsupported("rank_type", "rank_name %s is no class but a board, which has no types", r.Name)
-	}
-	return nil
-}
-
-func (h *Handler) getScore(ctx context.Context, body []byte) (any, error) {
+func (h *Reads) getScore(ctx context.Context, body []byte) (any, error) {
 	r, board, _, err := h.decodeScore(body)
 	if err != nil {
 		return nil, err
 	}
 	if err := rankcache.CheckMember(string(r.Item)); err != nil {
-		return nil, wire.BadField("rank_item", "%w", err)
+		return nil, badField("rank_item", "%w", err)
 	}
 	s, err := h.standing(ctx, board, string(r.Item))
 	return itemRow{s.Member, s.Score, s.Rank}, err
 }
 
-func (h *Handler) topScore(ctx context.Context, body []byte) (any, error) {
+func (h *Reads) topScore(ctx context.Context, body []byte) (any, error) {
 	r, board, most, err := h.decodeScore(body)
 	if err != nil {
 		return nil, err
@@ -88,7 +70,7 @@ func (h *Handler) topScore(ctx context.Context, body []byte) (any, error) {
 		limit = int(*r.Limit)
 	}
 	if limit < 1 || limit > most {
-		return nil, wire.BadField("limit", "is %d, want 1 to %d", limit, most)
+		return nil, badField("limit", "is %d, want 1 to %d", limit, most)
 	}
 	page := h.page(ctx, board, 0, limit)
 	if page.Err != nil {
@@ -101,7 +83,7 @@ func (h *Handler) topScore(ctx context.Context, body []byte) (any, error) {
 	return map[string]any{"list": rows}, nil
 }
 
-func (h *Handler) standing(ctx context.Context, board rankcache.BoardID, member string) (rankcache.Standing, error) {
+func (h *Reads) standing(ctx context.Context, board rankcache.BoardID, member string) (rankcache.Standing, error) {
 	a := rankcache.One(ctx, h.cfg.Reader, rankcache.Query{Board: board, Members: []string{member}})
 	if a.Err != nil {
 		return rankcache.Standing{}, a.Err
@@ -111,7 +93,7 @@ func (h *Handler) standing(ctx context.Context, board rankcache.BoardID, member 
 	return s, a.Own[0].Err
 }
 
-func (h *Handler) page(ctx context.Context, board rankcache.BoardID, start, limit int) rankcache.Answer {
+func (h *Reads) page(ctx context.Context, board rankcache.BoardID, start, limit int) rankcache.Answer {
 	return rankcache.One(ctx, h.cfg.Reader, rankcache.Query{Board: board, Start: start, Limit: limit})
 }
 
@@ -123,10 +105,10 @@ type scoreRow struct {
 }
 
 // scores answers GET /v1/scores, or that of one member.
-func (h *Handler) scores(ctx context.Context, query, member string, one bool) (any, error) {
+func (h *Reads) scores(ctx context.Context, query, member string, one bool) (any, error) {
 	args, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, wire.BadField("query", "%w", err)
+		return nil, badField("query", "%w", err)
 	}
 	board, err := h.boardOf(args)
 	if err != nil {
@@ -135,11 +117,11 @@ func (h *Handler) scores(ctx context.Context, query, member string, one bool) (a
 	if one {
 		return h.oneScore(ctx, board, member, args)
 	}
-	start, err := number(args, "start", 0, 0, sidecar.MaxStart)
+	start, err := numberOf(args, "start", 0, 0, rankcache.MaxStart)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := number(args, "limit", defaultRows, 1, rankcache.MaxTop)
+	limit, err := numberOf(args, "limit", defaultRows, 1, rankcache.MaxTop)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +139,7 @@ func (h *Handler) scores(ctx context.Context, query, member string, one bool) (a
 	return map[string]any{"board": board, "total": page.Members, "scores": rows}, nil
 }
 
-func (h *Handler) oneScore(ctx context.Context, board rankcache.BoardID, raw string, args url.Values) (any, error) {
+func (h *Reads) oneScore(ctx context.Context, board rankcache.BoardID, raw string, args url.Values) (any, error) {
 	if err := unknownArgs(args); err != nil {
 		return nil, err
 	}
@@ -166,7 +148,7 @@ func (h *Handler) oneScore(ctx context.Context, board rankcache.BoardID, raw str
 		err = rankcache.CheckMember(member)
 	}
 	if err != nil {
-		return nil, wire.BadField("member", "%w", err)
+		return nil, badField("member", "%w", err)
 	}
 	s, err := h.standing(ctx, board, member)
 	return scoreRow{s.Member, s.Score, s.Rank}, err
@@ -174,23 +156,23 @@ func (h *Handler) oneScore(ctx context.Context, board rankcache.BoardID, raw str
 
 // boardOf returns the board that the arguments name, which it takes out of them, or the
 // configured one.
-func (h *Handler) boardOf(args url.Values) (rankcache.BoardID, error) {
+func (h *Reads) boardOf(args url.Values) (rankcache.BoardID, error) {
 	board := rankcache.BoardID(args.Get("board"))
 	args.Del("board")
 	switch {
 	case board == "" && h.cfg.Board == "":
-		return "", fail(apijson.CodeUnknownPath, "it is not known of which board: name it by ?board=, or start the sidecar with --compat-board")
+		return "", notFound("unknown_path", "No such resource", "it is not known of which board: name it by ?board=, or start the sidecar with --compat-board")
 	case board == "":
 		return h.cfg.Board, nil
 	}
 	if err := board.Check(); err != nil {
-		return "", wire.BadField("board", "%w", err)
+		return "", badField("board", "%w", err)
 	}
 	return board, nil
 }
 
-// number returns an argument, which it takes out of args.
-func number(args url.Values, name string, missing, least, most int) (int, error) {
+// numberOf returns an argument, which it takes out of args.
+func numberOf(args url.Values, name string, missing, least, most int) (int, error) {
 	text := args.Get(name)
 	args.Del(name)
 	if text == "" {
@@ -198,7 +180,7 @@ func number(args url.Values, name string, missing, least, most int) (int, error)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
-		return 0, wire.BadField(name, "is %.40q, want %d to %d", text, least, most)
+		return 0, badField(name, "is %.40q, want %d to %d", text, least, most)
 	}
 	return n, nil
 }
@@ -206,7 +188,7 @@ func number(args url.Values, name string, missing, least, most int) (int, error)
 // unknownArgs returns an error if arguments are left.
 func unknownArgs(args url.Values) error {
 	for name := range args {
-		return wire.Unsupported(fmt.Sprintf("%.60s", name), "is not an argument of this request")
+		return unsupported(fmt.Sprintf("%.60s", name), "is not an argument of this request")
 	}
 	return nil
 }

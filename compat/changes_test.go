@@ -11,13 +11,10 @@ import (
 	"testing"
 
 	"rankcache/internal/httpserve"
-	"rankcache/internal/testkit"
 	"rankcache/rooms"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
-
-const classes = `
+const changeClasses = `
 classes:
 - {name: gift, board: "gift:{zone}:{period}", period: day, ids: {act: 1, rank: 1}}
 - {name: all, board: all, period: none, ids: {act: 1, rank: 2}, score: integer}
@@ -37,13 +34,13 @@ func (n *next) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, n.answer)
 }
 
-func newHandler(t testing.TB, n *next) *Handler {
+func newChanges(t testing.TB, n *next) *Changes {
 	t.Helper()
-	file, err := rooms.Parse([]byte(classes))
+	file, err := rooms.Parse([]byte(changeClasses))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(n, func() *rooms.File { return file })
+	return NewChanges(n, func() *rooms.File { return file })
 }
 
 func send(h http.Handler, method, path, body string, header ...string) *httptest.ResponseRecorder {
@@ -71,7 +68,7 @@ func TestTranslation(t *testing.T) {
 		{"/compat/rank/update", `{` + gift + `,"update_type":1,"plusOrminus":1,"msgId":"m","data":[{"member_id":"u","score":2},{"member_id":"v","score":0}]}`, "", 200,
 			`{"results":[{"result":{"score":-2}},{"problem":{"status":422,"code":"score_range","argument":"x","detail":"d"}}]}`,
 			`{"commands":[{"class":"gift","dims":{"zone":"7"},"member":"u","op":"incr","delta":-2,"order":"m/u"},{"class":"gift","dims":{"zone":"7"},"member":"v","op":"incr","delta":-0,"order":"m/v"}]}`,
-			`"data":[{"member_id":"u","errCode":422,"errMsg":"the change is applied, but its result can't be shown: score: -2 is not an unsigned number of 64 bits: read the board by /v1/boards","result_score":0},{"member_id":"v","errCode":422,"errMsg":"score_range: \"x\": d","result_score":0}]}`, ""},
+			`"data":[{"member_id":"u","errCode":422,"errMsg":"the change is applied, but its result can't be shown: score: -2 is not an unsigned number of 64 bits: read the board by /v1/boards","result_score":0},{"member_id":"v","errCode":422,"errMsg":"score_range: x: d","result_score":0}]}`, ""},
 		{"/compat/rank/delete", `{"actId":1,"rankObj":{"rankId":2},"msgId":"m","data":[{"member_id":"u"}]}`, "", 200, `{"results":[{"result":{}}]}`,
 			`{"commands":[{"class":"all","member":"u","op":"delete","order":"m/u"}]}`, `"data":[{"member_id":"u","errCode":0,"result_score":0}]}`, ""},
 		{"/compat/rank/update", `{` + gift + `,"msgId":"m","data":[{"member_id":"u","score":2}]}`, "", 401, `{"code":"token_required"}`, `"u"`, `{"code":"token_required"}`, ""},
@@ -82,7 +79,7 @@ func TestTranslation(t *testing.T) {
 			`{"board":"1_2_3","member":"u","op":"incr","delta":-1,"order":"i/u"}`, `{"code":503,"errcode":503,"message":"origin_unavailable","errmsg":"origin_unavailable","data":null}`, ""},
 	} {
 		n := &next{status: c.status, answer: c.answer}
-		w := send(newHandler(t, n), "POST", c.path, c.body)
+		w := send(newChanges(t, n), "POST", c.path, c.body)
 		if !strings.Contains(n.posts, c.posts) || n.token != c.token || !strings.Contains(w.Body.String(), c.wants) || !strings.Contains(w.Body.String(), c.code) {
 			t.Errorf("%s %s\nposts %s with %q\nwant  %s\nanswers %d %s\nwant    %s", c.path, c.body, n.posts, n.token, c.posts, w.Code, w.Body, c.wants)
 		}
@@ -90,7 +87,7 @@ func TestTranslation(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	h := newHandler(t, &next{status: 200, answer: `{}`})
+	h := newChanges(t, &next{status: 200, answer: `{}`})
 	row := func(more string) string {
 		return `{"actId":1,"rankObj":{"rankId":1,"objId":"7"},` + more + `}`
 	}
@@ -132,10 +129,10 @@ func TestRefusals(t *testing.T) {
 		t.Error("GET:", w.Code, w.Header())
 	}
 	for body, want := range map[string]string{
-		`{"rank_name":"all","rank_item":"u"}`:                             "bad_argument: \\\"score\\\": is missing",
+		`{"rank_name":"all","rank_item":"u"}`:                             "bad_argument: score: is missing",
 		`{"rank_name":"all","rank_item":"","score":1}`:                    "rank_item",
 		`{"rank_name":"all","rank_type":"7","rank_item":"u","score":1}`:   "rank_type",
-		`{"rank_name":"1_2_3","rank_type":"7","rank_item":"u","score":1}`: "not_supported: \\\"rank_type\\\"",
+		`{"rank_name":"1_2_3","rank_type":"7","rank_item":"u","score":1}`: "not_supported: rank_type",
 		`{"rank_name":"a b","rank_item":"u","score":1}`:                   "rank_name",
 	} {
 		if w := send(h, "POST", "/compat/incrScore", body); w.Code < 400 || !strings.HasPrefix(w.Body.String(), `{"code":4`) || !strings.Contains(w.Body.String(), want) {
@@ -148,7 +145,7 @@ func TestRefusals(t *testing.T) {
 // header's token is kept.
 func TestEveryRequestIsAnOrder(t *testing.T) {
 	n := &next{status: 200, answer: `{"results":[{"result":{"score":1}}]}`}
-	h := newHandler(t, n)
+	h := newChanges(t, n)
 	const body = `{"actId":1,"rankObj":{"rankId":2},"xcode":"body","data":[{"member_id":"u","score":1}]}`
 	orders := map[string]bool{}
 	for range 2 {
@@ -163,10 +160,10 @@ func TestEveryRequestIsAnOrder(t *testing.T) {
 	}
 }
 
-// TestNumbersMayBeStrings in all fields, as protobuf writes some of them.
-func TestNumbersMayBeStrings(t *testing.T) {
+// TestNumbersOfChangesMayBeStrings: in all fields, as protobuf writes some of them.
+func TestNumbersOfChangesMayBeStrings(t *testing.T) {
 	n := &next{status: 200, answer: `{"results":[{"result":{"score":1}}],"score":2}`}
-	h := newHandler(t, n)
+	h := newChanges(t, n)
 	for path, bodies := range map[string][2]string{
 		"/compat/rank/update": {`{"actId":1,"rankObj":{"rankId":2},"msgId":7,"t_time":9,"update_type":1,"plusOrminus":1,"data":[{"member_id":5,"score":1}]}`,
 			`{"actId":"1","rankObj":{"rankId":"2"},"msgId":"7","t_time":"9","update_type":"1","plusOrminus":"1","data":[{"member_id":"5","score":"1"}]}`},
@@ -195,7 +192,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add(`{"actId":1,"rankObj":{"rankId":1,"objId":"7"},"xcode":"t","data":[{"member_id":"u","score":"1.5"}],"update_type":1,"plusOrminus":1,"msgId":"m","t_time":1700000000}`)
 	f.Add(`{"rank_name":"all","rank_type":"","rank_item":"u","score":1,"msg_id":"m"}`)
 	n := &next{status: 200, answer: `{"results":[{"result":{"score":1}}],"score":2}`}
-	h := newHandler(f, n)
+	h := newChanges(f, n)
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, path := range []string{"/compat/rank/update", "/compat/rank/delete", "/compat/incrScore"} {
 			n.posts = "{}"
