@@ -73,6 +73,7 @@ func TestTranslation(t *testing.T) {
 			`{"commands":[{"class":"all","member":"u","op":"delete","order":"m/u"}]}`, `"data":[{"member_id":"u","errCode":0,"result_score":0}]}`, ""},
 		{"/compat/rank/update", `{` + gift + `,"msgId":"m","data":[{"member_id":"u","score":2}]}`, "", 401, `{"code":"token_required"}`, `"u"`, `{"code":"token_required"}`, ""},
 		{"/compat/rank/update", `{` + gift + `,"msgId":"m","data":[{"member_id":"u","score":2}]}`, "", 200, `{"results":[]}`, `"u"`, "", "internal"},
+		{"/compat/rank/update", `{` + gift + `,"msgId":"m","data":[{"member_id":"u","score":2}]}`, "", 200, `{"results":[{}]}`, `"u"`, "", "internal"},
 		{"/compat/incrScore", `{"rank_name":"all","rank_item":"u","score":1.5,"msg_id":"i"}`, "", 200, `{"score":3}`,
 			`{"class":"all","member":"u","op":"incr","delta":1.5,"order":"i/u"}`, `{"code":0,"errcode":0,"message":"","errmsg":"","data":{"rank_item":"u","score":3}}`, ""},
 		{"/compat/incrScore", `{"rank_name":"1_2_3","rank_item":"u","score":-1,"msg_id":"i"}`, "", 503, `{"code":"origin_unavailable","status":503}`,

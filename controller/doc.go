@@ -1,4 +1,4 @@
-// Package controller ends the life of boards: it closes them after their period, and
+// Package controller (no public API) ends the life of boards: it closes them after their period, and
 // deletes the topics of those that are gone. Redis expires the keys itself, at a time
 // that the writer sets at a board's birth.
 //

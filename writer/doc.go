@@ -1,4 +1,4 @@
-// Package writer is the write side of rankcache: it applies commands to scores in
+// Package writer (no public API) is the write side of rankcache: it applies commands to scores in
 // Redis and publishes the updates of super-hot boards on Kafka.
 //
 // The path of a command, in order: consumer.go reads a batch of the command topic;

@@ -1,4 +1,4 @@
-// Package admission decides which super-hot boards are kept in memory, within a
+// Package admission (no public API) decides which super-hot boards are kept in memory, within a
 // budget. A board that does not fit is refused with the reason and answered like
 // any other board: one board read from Redis is better than a process that is killed
 // for its memory. The entry function is [Admission.Want].

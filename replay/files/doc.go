@@ -1,4 +1,4 @@
-// Package files keeps boards in files over a restart: one file per board, the
+// Package files (no public API) keeps boards in files over a restart: one file per board, the
 // last state that equalled the origin, with the offsets in the board's log at which
 // reading continues. The entry function is [Store.Load].
 //

@@ -1,4 +1,4 @@
-// Package rpc serves the service rankcache.v1.Scores for clients of Connect and gRPC: a call is
+// Package rpc (no public API) serves the service rankcache.v1.Scores for clients of Connect and gRPC: a call is
 // a batch of the writer's HTTP API in other clothes (scores.go). Entry: [Handler].
 package rpc
 
