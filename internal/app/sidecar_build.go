@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/compat"
 	"rankcache/hotkey"
 	"rankcache/internal/roomsync"
 	"rankcache/internal/tracing"
@@ -22,7 +23,6 @@ import (
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
-	"rankcache/compat"
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"
 )

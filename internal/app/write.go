@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"rankcache/compat"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
 	"rankcache/writer"
-	"rankcache/compat"
 	writerrpc "rankcache/writer/rpc"
 )
 
