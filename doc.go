@@ -15,14 +15,14 @@
 //
 //	localboard         whole boards in memory
 //	replay             Kafka to boards: consume, decode, apply, compare with Redis
-//	lastgood           boards in files, to start again from
-//	admission          which boards fit the memory budget
 //	hotkey             which boards are hot, and their refreshed tops
 //	profile            member to nick and avatar: read-through cache
 //	origin             reads Redis, the system of record
+//	writer             commands to Redis, updates to Kafka
+//	controller         closes boards at the end of their period
+//	ledger             every change in a SQL database
 //	sidecar            serves the app: tier, read path, HTTP
 //	operator           the operators' web page
-//	internal/writer    commands to Redis, updates to Kafka
 //	internal/roomsync  follows the rooms file and the rooms set at run time
 //	internal/doctor    checks of a deployment
 //	internal/plan      what a fleet costs

@@ -28,16 +28,19 @@ var (
 
 	// star folders import the ground floor and the leaves. A package below one also
 	// imports its own parents and what is below the folder's internal, never a sister.
-	star = []string{"rankcache/localboard", "rankcache/replay", "rankcache/lastgood", "rankcache/admission", "rankcache/hotkey",
-		"rankcache/profile", "rankcache/origin", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar",
-		"rankcache/internal/writer", "rankcache/internal/controller", "rankcache/internal/roomsync", "rankcache/internal/doctor",
-		"rankcache/internal/plan", "rankcache/internal/tracing"}
+	star = []string{"rankcache/localboard", "rankcache/replay", "rankcache/hotkey", "rankcache/profile", "rankcache/origin",
+		"rankcache/writer", "rankcache/controller", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar", "rankcache/compat",
+		"rankcache/internal/roomsync", "rankcache/internal/doctor", "rankcache/internal/plan", "rankcache/internal/tracing"}
 
 	// assemblers import any folder.
 	assemblers = []string{"rankcache/internal/app", "rankcache/internal/lab", "rankcache/internal/testkit", "rankcache/cmd"}
 
-	// examples show other modules how to use rankcache, so they import only what these
-	// can: the ground floor, star folders that are not internal, and each other.
+	// public are the packages that other modules may rely on, with the ground floor. The
+	// first line of any other's doc says "(no public API)", unless its path does.
+	public = []string{"rankcache/localboard", "rankcache/origin", "rankcache/sidecar"}
+
+	// examples show other modules how to use rankcache, so they import only the ground floor,
+	// what is public, and each other.
 	examples = "rankcache/examples"
 
 	// alone import no package of the module.
@@ -99,6 +102,8 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/sidecar", "rankcache/examples/live/go/live"},
 		{"rankcache/examples/embed", "rankcache/internal/roomsync"},
 		{"rankcache/examples/embed", "rankcache/internal/lease"},
+		{"rankcache/examples/embed", "rankcache/writer"},
+		{"rankcache/examples/embed", "rankcache/sidecar/httpapi"},
 		{"rankcache/examples/embed", "rankcache/internal/app"},
 		{"rankcache/examples/embed", "rankcache/sidecar/internal/conn"},
 	} {
@@ -114,11 +119,24 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/internal/app", "rankcache/replay"},
 		{"rankcache/examples/embed", "rankcache/wire"},
 		{"rankcache/examples/embed", "rankcache/origin"},
-		{"rankcache/examples/embed", "rankcache/sidecar/httpapi"},
 		{"rankcache/examples/webapp", "rankcache/examples/live/go/live"},
 	} {
 		if !mayImport(c.importer, c.imported) {
 			t.Errorf("%s may not import %s", c.importer, c.imported)
+		}
+	}
+}
+
+// TestDocsTellWhatIsPublic: who reads a package's doc learns whether to rely on it.
+func TestDocsTellWhatIsPublic(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		path := p.ImportPath
+		if p.Name == "main" || isInternal(path) || within(path, examples) {
+			continue
+		}
+		told := strings.Contains(p.Doc, "(no public API)")
+		if isPublic := slices.Contains(ground, path) || slices.Contains(public, path); told == isPublic {
+			t.Errorf("the doc of %s tells %q, and the table has it as public: %v", path, p.Doc, isPublic)
 		}
 	}
 }
@@ -158,14 +176,14 @@ func TestOneHTTPServer(t *testing.T) {
 }
 
 type goPackage struct {
-	ImportPath, Dir  string
-	Imports, GoFiles []string
+	ImportPath, Dir, Name, Doc string
+	Imports, GoFiles           []string
 }
 
 // list returns what go list prints for the arguments.
 func list(t *testing.T, args ...string) (packages []goPackage) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Dir,Imports,GoFiles"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Dir,Name,Doc,Imports,GoFiles"}, args...)...)
 	out, err := cmd.Output()
 	if err != nil {
 		if failed, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -206,7 +224,7 @@ func mayImport(importer, imported string) bool {
 		return slices.Contains(ground, imported) || isLeafFor(importer, imported) ||
 			within(importer, imported) || within(imported, folder(star, importer)+"/internal")
 	case within(importer, examples):
-		return slices.Contains(ground, imported) || within(imported, examples) || folder(star, imported) != "" && !isInternal(imported)
+		return slices.Contains(ground, imported) || within(imported, examples) || slices.Contains(public, imported)
 	}
 	return false
 }

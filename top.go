@@ -5,6 +5,9 @@ import "time"
 // MaxTop is the most entries that a [Top] or one answered page holds.
 const MaxTop = 500
 
+// MaxStart is the deepest first row of a page, 0-based.
+const MaxStart = 100_000_000
+
 // Entry is one row of a board. Its score is the raw one, which a [ScoreForm] shows.
 type Entry struct {
 	Member string

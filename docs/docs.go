@@ -1,4 +1,4 @@
-// Package docs has the pages that the program itself shows.
+// Package docs (no public API) has the pages that the program itself shows.
 package docs
 
 import (

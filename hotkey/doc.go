@@ -1,4 +1,4 @@
-// Package hotkey finds the boards that are hot by their traffic and keeps their
+// Package hotkey (no public API) finds the boards that are hot by their traffic and keeps their
 // top pages in local memory. The entry function is [Tracker.Read].
 //
 // The path of a request: [Tracker.Count] adds one to the board's counter

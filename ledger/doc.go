@@ -1,4 +1,4 @@
-// Package ledger keeps every applied change of boards in a SQL database behind Redis:
+// Package ledger (no public API) keeps every applied change of boards in a SQL database behind Redis:
 // PostgreSQL, MariaDB or MySQL. It consumes the topic rank_updates and writes rows and its
 // place in the topic in one transaction, so each change is in the tables exactly once,
 // whatever dies. docs/LEDGER.md has the tables.

@@ -1,4 +1,4 @@
-// Package profile joins nick and avatar to members: a read-through cache before
+// Package profile (no public API) joins nick and avatar to members: a read-through cache before
 // the service that owns the profiles. A profile is an opaque JSON object, kept
 // byte for byte. The entry function is [Cache.Join].
 //

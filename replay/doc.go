@@ -1,4 +1,4 @@
-// Package replay fills boards from Kafka, decides when each may be read, and keeps
+// Package replay (no public API) fills boards from Kafka, decides when each may be read, and keeps
 // comparing them with Redis. [New] is the entry function.
 //
 // # One update, in the order of the code

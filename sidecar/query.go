@@ -22,8 +22,6 @@ var (
 const (
 	// MaxAround is the most neighbours on either side of a member.
 	MaxAround = 100
-	// MaxStart is the deepest first row, 0-based.
-	MaxStart = 100_000_000
 	// MaxBatch is how many boards one request may read.
 	MaxBatch = 10
 )
@@ -37,8 +35,8 @@ func check(q *rankcache.Query) error {
 		return fmt.Errorf("%w: %d neighbours, want 0 to %d", ErrRange, q.Neighbours(), MaxAround)
 	case n > rankcache.MaxTop || n == 0 && q.Limit == 0:
 		return fmt.Errorf("%w: %d members, want 1 to %d", ErrRange, n, rankcache.MaxTop)
-	case q.Start < 0 || q.Start > MaxStart || q.Limit < 0 || q.Limit > rankcache.MaxTop && !q.CopiesOnly:
-		return fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, q.Limit, q.Start, rankcache.MaxTop, MaxStart)
+	case q.Start < 0 || q.Start > rankcache.MaxStart || q.Limit < 0 || q.Limit > rankcache.MaxTop && !q.CopiesOnly:
+		return fmt.Errorf("%w: %d rows from %d, want 1 to %d from 0 to %d", ErrRange, q.Limit, q.Start, rankcache.MaxTop, rankcache.MaxStart)
 	}
 	return nil
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/compat"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/compat"
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"
 	"rankcache/sidecar/rpc"
@@ -254,7 +254,7 @@ func (w *recordedWorld) origin(addr string) *origin.Origin {
 func (w *recordedWorld) serveHTTP(r *sidecar.Reader) string {
 	w.t.Helper()
 	classes, clock := func() *rooms.File { return w.file }, func() time.Time { return recordedNow }
-	older, err := compat.New(compat.Config{Reader: r, Classes: classes, Board: "whole", Now: clock})
+	older, err := compat.NewReads(compat.Config{Reader: r, Profiles: r.Profiles(), Classes: classes, Problem: httpapi.ProblemOf, Board: "whole", Now: clock})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"rankcache/internal/httpserve"
-	"rankcache/internal/writer"
+	"rankcache/writer"
 )
 
 // writeTokens decides what a post may change: with the write token every board, with a

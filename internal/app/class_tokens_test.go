@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"rankcache/internal/writer"
+	"rankcache/writer"
 )
 
 // newWriteTokens returns tokens of flags, and their log.

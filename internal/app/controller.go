@@ -16,14 +16,14 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"rankcache/internal/controller"
+	"rankcache/controller"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
-	"rankcache/internal/writer"
 	"rankcache/ledger"
 	"rankcache/ledger/final"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
+	"rankcache/writer"
 )
 
 // defaultControllerHealth is the health port of rankcache controller.

@@ -19,8 +19,8 @@ import (
 
 	"rankcache/docs"
 	"rankcache/internal/testkit"
-	"rankcache/internal/writer"
 	"rankcache/rooms"
+	"rankcache/writer"
 )
 
 // manifests is what people apply. That it is good Kubernetes is checked in
@@ -200,7 +200,7 @@ func TestManifestsHookIsACommand(t *testing.T) {
 // Log lines that a runbook quotes must be those that are logged.
 func TestRunbooksLogLinesExist(t *testing.T) {
 	var source strings.Builder
-	for _, folder := range []string{"replay", "internal", "hotkey", "profile", "admission", "sidecar", "ledger"} {
+	for _, folder := range []string{"replay", "writer", "controller", "internal", "hotkey", "profile", "sidecar", "ledger"} {
 		err := filepath.WalkDir("../../"+folder, func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
 				data, _ := os.ReadFile(path)

@@ -18,7 +18,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
-	"rankcache/admission"
 	"rankcache/hotkey"
 	"rankcache/internal/doctor"
 	"rankcache/internal/httpserve"
@@ -27,6 +26,7 @@ import (
 	"rankcache/ledger/reads"
 	"rankcache/origin"
 	"rankcache/profile"
+	"rankcache/replay/admission"
 	"rankcache/rooms"
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"

@@ -21,7 +21,7 @@ import (
 
 	"rankcache"
 	"rankcache/class"
-	"rankcache/internal/controller"
+	"rankcache/controller"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/rooms"

@@ -10,7 +10,7 @@ import (
 
 	"rankcache"
 	"rankcache/hotkey"
-	"rankcache/lastgood"
+	"rankcache/replay/files"
 	"rankcache/sidecar/adminapi"
 )
 
@@ -19,11 +19,11 @@ import (
 // current. It is safe for concurrent use.
 type keptTops struct {
 	*hotkey.Tracker
-	store         *lastgood.Store
+	store         *files.Store
 	redis         *adminapi.Dependency
 	every, maxAge time.Duration
 	log           *slog.Logger
-	restored      atomic.Pointer[map[rankcache.BoardID]lastgood.HotTop] // nil once Redis has answered
+	restored      atomic.Pointer[map[rankcache.BoardID]files.HotTop] // nil once Redis has answered
 }
 
 // newKeptTops reads the file of the process before.
@@ -34,7 +34,7 @@ func newKeptTops(s *Sidecar) *keptTops {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.log.Warn("the pages of hot boards that the process before has kept are not used", "err", err)
 	}
-	restored := make(map[rankcache.BoardID]lastgood.HotTop, len(tops))
+	restored := make(map[rankcache.BoardID]files.HotTop, len(tops))
 	for _, t := range tops {
 		restored[t.Board] = t
 	}
@@ -58,7 +58,7 @@ func (k *keptTops) Read(ctx context.Context, qs []rankcache.Query, as []rankcach
 }
 
 // waiting returns the pages of the file, nil once Redis has answered.
-func (k *keptTops) waiting() map[rankcache.BoardID]lastgood.HotTop {
+func (k *keptTops) waiting() map[rankcache.BoardID]files.HotTop {
 	restored := k.restored.Load()
 	if restored == nil {
 		return nil
@@ -99,7 +99,7 @@ func (k *keptTops) save() error {
 	if k.waiting() != nil {
 		return nil
 	}
-	var tops []lastgood.HotTop
-	k.Kept(func(top *rankcache.Top, at time.Time) { tops = append(tops, lastgood.HotTop{Top: top, CurrentAt: at}) })
+	var tops []files.HotTop
+	k.Kept(func(top *rankcache.Top, at time.Time) { tops = append(tops, files.HotTop{Top: top, CurrentAt: at}) })
 	return k.store.SaveTops(tops)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"rankcache"
-	"rankcache/lastgood"
 	"rankcache/replay"
+	"rankcache/replay/files"
 )
 
 // snapshotOptions configures whether boards are kept in files over a restart.
@@ -28,11 +28,11 @@ func (o *snapshotOptions) register(flags *pflag.FlagSet) {
 }
 
 // newStore returns the files that boards are kept in, nil if none are.
-func (o *snapshotOptions) newStore(reg prometheus.Registerer) (*lastgood.Store, error) {
+func (o *snapshotOptions) newStore(reg prometheus.Registerer) (*files.Store, error) {
 	if o.dir == "" {
 		return nil, nil
 	}
-	return lastgood.New(o.dir, reg)
+	return files.New(o.dir, reg)
 }
 
 // check makes the folder if need be, and a file in it for a moment.
@@ -59,10 +59,10 @@ func tryWriting(dir string) error {
 }
 
 // keptBoards gives the replay the files of its boards.
-type keptBoards struct{ *lastgood.Store }
+type keptBoards struct{ *files.Store }
 
 func (k keptBoards) Save(s replay.Saved, pieces iter.Seq[[]rankcache.Entry]) error {
-	return k.Store.Save(lastgood.Snapshot(s), pieces)
+	return k.Store.Save(files.Snapshot(s), pieces)
 }
 
 func (k keptBoards) Load(id rankcache.BoardID) (replay.Saved, []rankcache.Entry, error) {

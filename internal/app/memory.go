@@ -13,10 +13,10 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"rankcache"
-	"rankcache/admission"
-	"rankcache/lastgood"
 	"rankcache/localboard"
 	"rankcache/origin"
+	"rankcache/replay/admission"
+	"rankcache/replay/files"
 )
 
 const (
@@ -84,7 +84,7 @@ func (l memoryLimits) budget(text string) (int64, error) {
 // (for the mean length of the ids), or from their files while Redis does not answer.
 type boardSizes struct {
 	origin *origin.Origin
-	kept   *lastgood.Store // nil: none
+	kept   *files.Store // nil: none
 }
 
 const (

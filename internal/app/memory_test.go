@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"rankcache"
-	"rankcache/admission"
 	"rankcache/internal/plan"
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
+	"rankcache/replay/admission"
 	"rankcache/wire"
 )
 

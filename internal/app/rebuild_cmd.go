@@ -16,11 +16,11 @@ import (
 
 	"rankcache"
 	"rankcache/internal/roomsync"
-	"rankcache/internal/writer"
 	"rankcache/ledger"
 	"rankcache/ledger/rebuild"
 	"rankcache/origin"
 	"rankcache/rooms"
+	"rankcache/writer"
 )
 
 // rebuildOptions are the settings of rankcache rebuild.

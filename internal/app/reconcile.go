@@ -19,11 +19,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache/internal/httpserve"
-	"rankcache/internal/writer"
 	"rankcache/ledger"
 	"rankcache/ledger/reconcile"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
+	"rankcache/writer"
 )
 
 const (

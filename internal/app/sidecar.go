@@ -11,15 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"rankcache/admission"
 	"rankcache/hotkey"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
-	"rankcache/lastgood"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/replay"
+	"rankcache/replay/admission"
+	"rankcache/replay/files"
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
 	"rankcache/sidecar/httpapi"
@@ -40,7 +40,7 @@ type Sidecar struct {
 	rooms     *roomsync.Follower
 	memory    *memoryShare
 	boards    *localboard.Boards
-	kept      *lastgood.Store // nil: boards are not kept over a restart
+	kept      *files.Store // nil: boards are not kept over a restart
 	runner    *replay.Runner
 	admission *admission.Admission
 	tracker   *hotkey.Tracker // nil: no hot tier

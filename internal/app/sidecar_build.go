@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
-	"rankcache/admission"
+	"rankcache/compat"
 	"rankcache/hotkey"
 	"rankcache/internal/roomsync"
 	"rankcache/internal/tracing"
@@ -19,10 +19,10 @@ import (
 	"rankcache/origin"
 	"rankcache/profile"
 	"rankcache/replay"
+	"rankcache/replay/admission"
 	"rankcache/rooms"
 	"rankcache/sidecar"
 	"rankcache/sidecar/adminapi"
-	"rankcache/sidecar/compat"
 	"rankcache/sidecar/httpapi"
 	"rankcache/sidecar/resp"
 )
@@ -156,7 +156,8 @@ func (s *Sidecar) buildReader() (err error) {
 	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
 	registerProcess(s.registry, s.ready)
 	s.registry.MustRegister(boardAges{s.boards, s.runner.Status, s.shown.label})
-	older, err := compat.New(compat.Config{Reader: s.reader, Classes: s.rooms.File, Board: rankcache.BoardID(s.options.compatBoard)})
+	older, err := compat.NewReads(compat.Config{Reader: s.reader, Profiles: s.reader.Profiles(), Classes: s.rooms.File, Problem: httpapi.ProblemOf,
+		Board: rankcache.BoardID(s.options.compatBoard)})
 	if err != nil {
 		return Usagef("--compat-board: %w", err)
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"rankcache/compat"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
-	"rankcache/internal/writer"
-	"rankcache/internal/writer/compat"
-	writerrpc "rankcache/internal/writer/rpc"
 	"rankcache/origin"
 	"rankcache/sidecar/adminapi"
+	"rankcache/writer"
+	writerrpc "rankcache/writer/rpc"
 )
 
 // Defaults of rankcache write.
@@ -221,7 +221,7 @@ func (w *Writer) drain() time.Duration {
 func (w *Writer) servePosts(ctx context.Context) error {
 	cfg := httpserve.Config{Hosts: w.options.hosts, MaxConns: postConns, HTTP2: true, ReadTimeout: w.options.readTimeout, DrainTimeout: writer.PostTimeout + time.Second} // none is cut off
 	// Older forms have their token in the body.
-	handler := compat.New(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.rooms.File)
+	handler := compat.NewChanges(w.tokens.require(writerrpc.Handler(w.writer, w.writer.Handler())), w.rooms.File)
 	return w.serve(ctx, "scores", leaving(w.ready, w.knowing(handler)), cfg)
 }
 

@@ -17,12 +17,16 @@ type Problem struct {
 	Code     string `json:"code"`               // stable: callers may decide by it
 	Argument string `json:"argument,omitempty"` // that is wrong
 	Detail   string `json:"detail,omitempty"`
+	Allow    string `json:"-"` // of a 405: the methods that are allowed
 }
 
 // Write answers p; after a 503 the caller is to try again in a second.
 func (p Problem) Write(w http.ResponseWriter) {
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
+	}
+	if p.Allow != "" {
+		w.Header().Set("Allow", p.Allow)
 	}
 	body, err := encode(p)
 	if err != nil { // strings and a number only: can't be

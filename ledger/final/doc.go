@@ -1,4 +1,4 @@
-// Package final makes the results of closed boards: what prizes are paid from. A final is
+// Package final (no public API) makes the results of closed boards: what prizes are paid from. A final is
 // made of Redis once the ledger has the same members with the same scores, is kept in the
 // ledger's database and in a file of all members, and is never changed.
 //

@@ -1,4 +1,4 @@
-// Package reads answers reads of boards from the ledger while Redis is away: the server
+// Package reads (no public API) answers reads of boards from the ledger while Redis is away: the server
 // beside a ledger and the client in a sidecar.
 //
 // A read's path, in order: the [Client] (client.go) takes the place of Redis for a sidecar

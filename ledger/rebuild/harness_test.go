@@ -19,11 +19,11 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
-	"rankcache/internal/writer"
 	"rankcache/ledger"
 	"rankcache/origin"
 	"rankcache/rooms"
 	"rankcache/wire"
+	"rankcache/writer"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }

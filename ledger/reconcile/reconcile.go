@@ -1,4 +1,4 @@
-// Package reconcile compares the ledger with the business's own books, order by order: what
+// Package reconcile (no public API) compares the ledger with the business's own books, order by order: what
 // is missing in the ledger is posted as a command, what differs or is not in the books is
 // reported, and nothing is overwritten.
 package reconcile

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
 )
@@ -149,10 +148,4 @@ func WriteProblem(w http.ResponseWriter, code, argument, detail string) {
 }
 
 // writeProblem answers p, which has no seq: no route here takes min_seq.
-func writeProblem(w http.ResponseWriter, p *apijson.Problem) {
-	if p.Allow != "" {
-		w.Header().Set("Allow", p.Allow)
-	}
-	info := p.Info()
-	httpserve.Problem{Title: info.Title, Status: info.Status, Code: string(p.Code), Argument: p.Argument, Detail: p.Detail}.Write(w)
-}
+func writeProblem(w http.ResponseWriter, p *apijson.Problem) { p.HTTP().Write(w) }

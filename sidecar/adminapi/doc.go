@@ -1,4 +1,4 @@
-// Package adminapi is the side of probes and operators, on net/http: readiness.go decides
+// Package adminapi (no public API) is the side of probes and operators, on net/http: readiness.go decides
 // whether the app may rely on this process, health.go answers the probes, admin.go has the
 // routes of the admin port with its own view of a top, status.go answers /status, whose query
 // expect.go reads; dependency.go follows how the services that the process calls answer it.

@@ -135,7 +135,7 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 	q := c.query()
 	switch arg {
 	case argStart:
-		return setNumber(&q.Start, "start", value, 0, sidecar.MaxStart)
+		return setNumber(&q.Start, "start", value, 0, rankcache.MaxStart)
 	case argLimit:
 		return setNumber(&q.Limit, "limit", value, 1, c.rowLimit(rankcache.MaxTop))
 	case argAround:

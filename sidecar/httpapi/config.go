@@ -66,8 +66,11 @@ type Compat interface {
 	// Answer returns the JSON that answers a request, or the problem with it, or both: then
 	// the JSON is the body of that problem's answer. It returns false if the path is none of
 	// its own. It does not keep the body.
-	Answer(ctx context.Context, method, path, query string, body []byte) (answer []byte, p *apijson.Problem, ours bool)
+	Answer(ctx context.Context, method, path, query string, body []byte) (answer []byte, p *httpserve.Problem, ours bool)
 }
+
+// ProblemOf returns how the server answers an error of a [sidecar.Reader].
+func ProblemOf(err error) httpserve.Problem { return apijson.ProblemOf(err).HTTP() }
 
 // withDefaults returns c with the defaults in the place of zeros.
 func (c Config) withDefaults() Config {

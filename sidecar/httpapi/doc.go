@@ -1,4 +1,4 @@
-// Package httpapi is the data port: boards and profiles as JSON over HTTP/1.1, on fasthttp.
+// Package httpapi (no public API) is the data port: boards and profiles as JSON over HTTP/1.1, on fasthttp.
 //
 // A GET of a top page passes, in this order:
 //

@@ -62,7 +62,7 @@ func FuzzTarget(f *testing.F) {
 			}
 		}
 		q := c.query()
-		if c.route.page() != (q.Limit > 0) || q.Limit > rankcache.MaxTop || q.Start < 0 || q.Start > sidecar.MaxStart || q.Around < 0 || q.Around > 0 && q.Neighbours() > sidecar.MaxAround {
+		if c.route.page() != (q.Limit > 0) || q.Limit > rankcache.MaxTop || q.Start < 0 || q.Start > rankcache.MaxStart || q.Around < 0 || q.Around > 0 && q.Neighbours() > sidecar.MaxAround {
 			t.Fatalf("%+v", q)
 		}
 		if (c.me() || c.route == routeMember || c.route == routeClassMember) && rankcache.CheckMember(c.member[0]) != nil {

@@ -220,7 +220,7 @@ func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *apijson.Prob
 	}
 	c.route = routeCompat
 	if p != nil {
-		s.refuse(ctx, c.route, p)
+		s.refuse(ctx, c.route, &apijson.Problem{Code: apijson.Code(p.Code), Argument: p.Argument, Detail: p.Detail, Allow: p.Allow})
 		if answer == nil {
 			return nil
 		}

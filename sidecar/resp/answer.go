@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar"
 )
 
 // Limits of an answer. Larger ones are the upstream's: they would be held in memory whole.
@@ -61,7 +60,7 @@ func (l *lookup) read(r rankcache.Reader, q *form) {
 // another one if the board is published in between.
 func (l *lookup) readRange(r rankcache.Reader, q *form) {
 	query, a := &l.qs[0], &l.as[0]
-	if q.start >= 0 && q.start <= sidecar.MaxStart && q.stop >= q.start && q.stop-q.start < maxRows {
+	if q.start >= 0 && q.start <= rankcache.MaxStart && q.stop >= q.start && q.stop-q.start < maxRows {
 		query.Start, query.Limit = int(q.start), int(q.stop-q.start)+1
 	}
 	for {

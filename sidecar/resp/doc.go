@@ -1,4 +1,4 @@
-// Package resp answers clients of Redis, so that an app reads its boards here with the
+// Package resp (no public API) answers clients of Redis, so that an app reads its boards here with the
 // client that it has. What the copies here can't answer passes on to Redis.
 //
 // What a connection's bytes pass, in this order:

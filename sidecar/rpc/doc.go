@@ -1,4 +1,4 @@
-// Package rpc is the listener for live pages and for clients of Connect and gRPC. It serves
+// Package rpc (no public API) is the listener for live pages and for clients of Connect and gRPC. It serves
 // HTTP/1.1 and HTTP/2 without TLS.
 //
 // The path of a stream: [Server.Serve] checks Host; sse.go reads what is asked for and

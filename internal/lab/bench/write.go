@@ -20,9 +20,9 @@ import (
 	"rankcache"
 	"rankcache/internal/app"
 	"rankcache/internal/lab/servers"
-	"rankcache/internal/writer"
 	"rankcache/rooms"
 	"rankcache/wire"
+	"rankcache/writer"
 )
 
 // writeBench is one run of rankcache-lab bench write.

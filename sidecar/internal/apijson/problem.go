@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"rankcache"
+	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
 	"rankcache/wire"
 )
@@ -144,6 +145,12 @@ func (c Code) Index() int {
 
 // Info returns the status and the title of the problem.
 func (p *Problem) Info() *CodeInfo { return &Codes[p.Code.Index()] }
+
+// HTTP returns the problem for [httpserve.Problem.Write], without the seq.
+func (p *Problem) HTTP() httpserve.Problem {
+	info := p.Info()
+	return httpserve.Problem{Title: info.Title, Status: info.Status, Code: string(p.Code), Argument: p.Argument, Detail: p.Detail, Allow: p.Allow}
+}
 
 // Append appends the problem as JSON.
 func (p *Problem) Append(dst []byte) []byte {

@@ -1,0 +1,169 @@
+package compat
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxLen is the longest request in an older form that is read, in bytes.
+const maxLen = 64 << 10
+
+// maxExact is the greatest integer up to which a double has all.
+const maxExact = 1 << 53
+
+// fieldError is what is wrong with a request in an older form.
+type fieldError struct {
+	Field string
+	// Unsupported tells that the field may be right, but that boards have nothing like it.
+	Unsupported bool
+	Err         error
+}
+
+func (e *fieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *fieldError) Unwrap() error { return e.Err }
+
+// badField returns the error of a field that is wrong.
+func badField(field, format string, args ...any) *fieldError {
+	return &fieldError{Field: field, Err: fmt.Errorf(format, args...)}
+}
+
+// unsupported returns the error of a field that boards have nothing like.
+func unsupported(field, format string, args ...any) *fieldError {
+	return &fieldError{field, true, fmt.Errorf(format, args...)}
+}
+
+// decode reads one JSON value of at most [maxLen] bytes. Fields that to
+// has not are unsupported. The error is a [*fieldError].
+func decode(data []byte, to any) error {
+	if len(data) > maxLen || !utf8.Valid(data) { // the decoder would name another member
+		return badField("json", "want at most %d bytes of UTF-8", maxLen)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(to); err != nil {
+		return errorOf(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return badField("json", "want one object")
+	}
+	return nil
+}
+
+func errorOf(err error) error {
+	if own, ok := errors.AsType[*fieldError](err); ok {
+		return own
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return badField(wrong.Field, "%s is not a %s in range", wrong.Value, wrong.Type)
+	}
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		name, _ := strconv.Unquote(field) // as encoding/json quotes it
+		return unsupported(fmt.Sprintf("%.60s", name), "is not a field of this request")
+	}
+	return &fieldError{Field: "json", Err: err}
+}
+
+// rankObj names a board by the ids of its class and the value of its one dimension.
+type rankObj struct {
+	RankID integer `json:"rankId"`
+	ObjID  text    `json:"objId,omitempty"`
+}
+
+// integer is an integer from 0 that JSON has as a number or, as protobuf writes it, as a string.
+type integer int
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *integer) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	v, err := strconv.ParseUint(strings.Trim(string(data), `"`), 10, 53)
+	if err != nil {
+		return wrongType[uint](data)
+	}
+	*n = integer(v)
+	return nil
+}
+
+// wrongType returns an error to which the decoder adds the name of the field.
+func wrongType[T any](data []byte) error {
+	return &json.UnmarshalTypeError{Value: fmt.Sprintf("%.40s", data), Type: reflect.TypeFor[T]()}
+}
+
+// decimal is a finite number that JSON may have as a string.
+type decimal float64
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *decimal) UnmarshalJSON(data []byte) error {
+	v, err := parseNumber(strings.Trim(string(data), `"`))
+	if err != nil {
+		return wrongType[float64](data)
+	}
+	*n = decimal(v)
+	return nil
+}
+
+// parseNumber takes decimal numbers alone, where ParseFloat has further forms. The value is
+// infinite beside [strconv.ErrRange].
+func parseNumber(text string) (float64, error) {
+	if strings.Trim(text, "0123456789+-.eE") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(text, 64)
+}
+
+// wholeScore is a score from 0: an unsigned number of 64 bits in the older form. A fraction
+// is cut off.
+type wholeScore float64
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *wholeScore) UnmarshalJSON(data []byte) error {
+	text := strings.Trim(string(data), `"`)
+	v, err := parseNumber(text)
+	whole, bad := strconv.ParseUint(text, 10, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return badField("score", "%.40s is not a number", data)
+	case v < 0:
+		return unsupported("score", "%.40s is negative", data)
+	case bad == nil && whole > maxExact || bad != nil && v >= maxExact:
+		return unsupported("score", "%.40s is above 2^53, up to which scores are exact", data)
+	}
+	*s = wholeScore(math.Floor(v))
+	return nil
+}
+
+// shownScore returns a score as the older form has it: without its fraction.
+func shownScore(score float64) (uint64, error) {
+	if score < 0 || score >= 1<<64 {
+		return 0, unsupported("score", "%v is not an unsigned number of 64 bits: read the board by /v1/boards", score)
+	}
+	return uint64(score), nil
+}
+
+// text is a string that JSON may have as a number.
+type text string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *text) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	if data[0] == '"' {
+		return json.Unmarshal(data, (*string)(t))
+	}
+	var n json.Number
+	err := json.Unmarshal(data, &n)
+	*t = text(n)
+	return err
+}

@@ -1,0 +1,301 @@
+package compat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/httpserve"
+	"rankcache/internal/testkit"
+	"rankcache/internal/testkit/fixture"
+	"rankcache/rooms"
+	"rankcache/sidecar"
+	"rankcache/sidecar/httpapi"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// classes have boards of the fixture: one that is whole here, one in Redis, and their groups.
+const classes = `
+classes:
+- {name: local, title: Whole here, board: local, period: none, ids: {act: 1, rank: 1}, group: tiny, top: 500}
+- {name: tiny, board: tiny, period: none, ids: {act: 1, rank: 2}}
+- {name: far, board: "far:{zone}", period: none, ids: {act: 1, rank: 3}}
+- {name: hourly, board: "hourly:{zone}:{period}", period: 1h, keep: 24h, grace: 10s, ids: {act: 2, rank: 1}}
+- {name: two, board: "two:{x}:{y}", period: none}
+`
+
+var now = time.Date(2026, 11, 23, 10, 30, 0, 0, time.UTC)
+
+func newReads(t testing.TB, env *fixture.Env, board rankcache.BoardID) *Reads {
+	t.Helper()
+	file, err := rooms.Parse([]byte(classes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := sidecar.NewReader(sidecar.Config{Tiers: fixture.Tiers(fixture.Rooms), Boards: fixture.Boards[sidecar.Board]{"local": env.Local, "tiny": env.Tiny},
+		Hot: env.Hot, Origin: env.Origin, Profiles: env.Profiles}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := NewReads(Config{Reader: reader, Profiles: reader.Profiles(), Problem: httpapi.ProblemOf, Classes: func() *rooms.File { return file }, Board: board, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// ask returns the status and the body of an answer.
+func ask(t testing.TB, h *Reads, method, target, body string) (int, string) {
+	t.Helper()
+	path, query, _ := strings.Cut(target, "?")
+	answer, p, ours := h.Answer(t.Context(), method, path, query, []byte(body))
+	switch {
+	case !ours:
+		return 0, ""
+	case answer == nil:
+		return p.Status, render(p)
+	case p != nil:
+		return p.Status, string(answer)
+	}
+	return 200, string(answer)
+}
+
+// render returns the JSON of a problem.
+func render(p *httpserve.Problem) string {
+	w := httptest.NewRecorder()
+	p.Write(w)
+	return w.Body.String()
+}
+
+func TestAnswers(t *testing.T) {
+	h := newReads(t, fixture.New(), "local")
+	for _, c := range []struct {
+		target, body string
+		status       int
+		want         string
+	}{
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"start":1,"limit":1,"tid":"m000004","needDataFilter":["INFO"]}`, 200,
+			`"rank_name":"Whole here","rank_list":[{"rank":2,"member_id":"m000001","score":973999,"info":{"nick":"N-m000001","v":0}}],"rank_my":{"rank":5,"member_id":"m000004","score":973996,"info":{`},
+		{"/compat/rank/list", `{"actId":"1","rankObj":{"rankId":"1"},"limit":2,"needDataFilter":["ALL_GROUP"]}`, 200,
+			`"rank_list":[],"group_rank_list":[],"locked":"nolock","ext_json":"","all_group_rank_list":[{"rank":1,"member_id":"m000000","score":7003},{`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"limit":1,"groups":["m000001"],"needDataFilter":["RAW","SPEC_GROUP"]}`, 200,
+			`"group_rank_list":[{"rank":2,"member_id":"m000001","score":7002}]`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":3,"objId":9},"limit":1,"need_total":true}`, 200, `"rankObj":{"rankId":3,"objId":"9"},"rank_name":"","rank_list":[{"rank":1,"member_id":"m000000","score":13000}],"rank_total":1000`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"limit":500}`, 400, `"argument":"limit"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"start":-1}`, 400, `"argument":"start"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"order_type":2}`, 400, `"argument":"order_type"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"ext_json":"{}"}`, 422, `"argument":"ext_json"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"xyz":1}`, 422, `"code":"not_supported","argument":"xyz"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["RANK_COMPARE"]}`, 422, `"argument":"RANK_COMPARE"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["SOME"]}`, 400, `"argument":"needDataFilter"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":2},"needDataFilter":["ALL_GROUP"]}`, 422, `"argument":"ALL_GROUP"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["SPEC_GROUP"]}`, 400, `"argument":"groups"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"groups":["1"]}`, 400, `"argument":"groups"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1},"needDataFilter":["SPEC_GROUP"],"groups":[1,2,3,4,5,6,7,8,9,10,11]}`, 400, `"argument":"groups"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":1,"objId":"9"}}`, 400, `"argument":"objId"`},
+		{"/compat/rank/list", `{"actId":1,"rankObj":{"rankId":3}}`, 400, `"argument":"objId"`},
+		{"/compat/rank/list", `{"actId":9,"rankObj":{"rankId":1}}`, 404, `"code":"unknown_class"`},
+		{"/compat/rank/list", `{"actId":0,"rankObj":{"rankId":0}}`, 404, `"code":"unknown_class"`},
+		{"/compat/rank/list", `{"actId":-1,"rankObj":{"rankId":1}}`, 400, `"argument":"actId"`},
+		{"/compat/rank/list", `{} {}`, 400, `want one object`},
+		{"/compat/rank/list", `{"tid":"` + strings.Repeat("x", 64<<10) + `"}`, 400, `at most 65536 bytes`},
+		{"/compat/getScore", `{"rank_name":"hot","rank_item":"m000001","score":1,"msg_id":"x"}`, 200, `"data":{"rank_item":"m000001","score":`},
+		{"/compat/getScore", `{"rank_name":"two","rank_item":"m000001"}`, 400, `"message":"bad_argument: rank_type: class two has the dimensions`},
+		{"/compat/getScore", `{"rank_name":"shut","rank_item":"m000001"}`, 403, `{"code":403,"errcode":403,"message":"blocked: `},
+		{"/compat/getScore", `{"rank_name":"a b","rank_item":"m000001"}`, 400, `"data":null}`},
+		{"/compat/getScore", `{"rank_name":"local","rank_item":""}`, 400, `rank_item`},
+		{"/compat/topScore", `{"rank_name":"local","rank_type":"9"}`, 400, `rank_type`},
+		{"/compat/topScore", `{"rank_name":"local","limit":501}`, 400, `limit`},
+		{"/compat/other", `{}`, 0, ""},
+	} {
+		if status, body := ask(t, h, "POST", c.target, c.body); status != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s %.200s\ngot  %d %.400s\nwant %d with %s", c.target, c.body, status, body, c.status, c.want)
+		}
+	}
+}
+
+func TestScores(t *testing.T) {
+	h, other := newReads(t, fixture.New(), "local"), newReads(t, fixture.New(), "")
+	for _, c := range []struct {
+		h      *Reads
+		target string
+		status int
+		want   string
+	}{
+		{h, "/v1/scores?limit=1&start=2", 200, `{"board":"local","scores":[{"member":"m000002","score":973998,"rank":3}],"total":57000}`},
+		{h, "/v1/scores?board=tiny", 200, `{"board":"tiny","scores":[{"member":"m000000","score":7003,"rank":1},`},
+		{h, "/v1/scores/m%300000%30", 200, `{"member":"m000000","score":974000,"rank":1}`},
+		{h, "/v1/scores/nobody", 200, `{"member":"nobody","score":0,"rank":0}`},
+		{h, "/v1/scores/", 400, `"argument":"member"`},
+		{h, "/v1/scores/a%zz", 400, `"argument":"member"`},
+		{h, "/v1/scores?limit=501", 400, `"argument":"limit"`},
+		{h, "/v1/scores?me=x", 422, `"argument":"me"`},
+		{h, "/v1/scores/x?limit=1", 422, `"argument":"limit"`},
+		{h, "/v1/scores?board=%20", 400, `"argument":"board"`},
+		{h, "/v1/scores?board=%zz", 400, `"argument":"query"`},
+		{h, "/v1/scoresx", 0, ""},
+		{other, "/v1/scores", 404, `?board=, or start the sidecar with --compat-board`},
+		{other, "/v1/scores/m000000", 404, `"code":"unknown_path"`},
+		{other, "/v1/scores/m000000?board=local", 200, `{"member":"m000000","score":974000,"rank":1}`},
+	} {
+		if status, body := ask(t, c.h, "GET", c.target, ""); status != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s\ngot  %d %.400s\nwant %d with %s", c.target, status, body, c.status, c.want)
+		}
+	}
+	for target, method := range map[string]string{"/v1/scores": "POST", "/v1/scores/m": "DELETE", "/compat/rank/list": "GET", "/compat/getScore": "PUT"} {
+		if status, body := ask(t, h, method, target, ""); status != 405 {
+			t.Errorf("%s %s: %d %s", method, target, status, body)
+		}
+	}
+	if _, err := NewReads(Config{Board: "a b"}); err == nil {
+		t.Error("a board that can't be one is configured")
+	}
+}
+
+// TestPeriodOfATime: t_time chooses the period.
+func TestPeriodOfATime(t *testing.T) {
+	h := newReads(t, fixture.New(), "")
+	end := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC) // of the period before
+	for _, c := range []struct {
+		at     string
+		clock  time.Time
+		status int
+		want   string
+	}{
+		{"", now, 200, `"locked":"nolock"`},
+		{fmt.Sprint(now.Unix()), now, 200, `"locked":"nolock"`},
+		{fmt.Sprintf("%q", fmt.Sprint(end.Unix()-1)), now, 200, `"locked":"locking"`},
+		{fmt.Sprint(end.Unix() - 1), end.Add(25 * time.Hour), 404, `"code":"unknown_period"`},
+		{"99999999999999", now, 400, `"argument":"t_time"`},
+		{"-1", now, 400, `"argument":"t_time"`},
+	} {
+		h.cfg.Now = func() time.Time { return c.clock }
+		if status, answer := askHourly(t, h, c.at); status != c.status || !strings.Contains(answer, c.want) {
+			t.Errorf("%s at %v: %d %s, want %d with %s", c.at, c.clock, status, answer, c.status, c.want)
+		}
+	}
+}
+
+// askHourly asks for the list of a period of the class hourly.
+func askHourly(t *testing.T, h *Reads, at string) (int, string) {
+	t.Helper()
+	body := `{"actId":2,"rankObj":{"rankId":1,"objId":"7"},"limit":1`
+	if at != "" {
+		body += `,"t_time":` + at
+	}
+	return ask(t, h, "POST", "/compat/rank/list", body+"}")
+}
+
+// TestOnlyRedisLocks: a board is locked when Redis tells that it is closed, whatever the clock
+// says: until then a command that came in time changes it.
+func TestOnlyRedisLocks(t *testing.T) {
+	env := fixture.New()
+	h := newReads(t, env, "")
+	end := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		after time.Duration // the end of the period; the grace is 10 s
+		life  rankcache.Life
+		want  string
+	}{
+		{-time.Second, rankcache.LifeOpen, "nolock"}, {0, rankcache.LifeOpen, "locking"}, {23 * time.Hour, rankcache.LifeOpen, "locking"},
+		{-time.Second, rankcache.LifeClosing, "locking"}, {time.Hour, rankcache.LifeClosing, "locking"},
+		{-time.Second, rankcache.LifeClosed, "locked"}, {time.Second, rankcache.LifeFinal, "locked"},
+	} {
+		env.Origin.Life = c.life
+		h.cfg.Now = func() time.Time { return end.Add(c.after) }
+		if status, answer := askHourly(t, h, fmt.Sprint(end.Unix()-1)); status != 200 || !strings.Contains(answer, `"locked":"`+c.want+`"`) {
+			t.Errorf("%v after the end, life %v: %d %s, want %s", c.after, c.life, status, answer, c.want)
+		}
+	}
+}
+
+// TestTrimmedMember has its score with rank 0. Where it can't be read, a list from memory comes
+// without it.
+func TestTrimmedMember(t *testing.T) {
+	env := fixture.New()
+	h := newReads(t, env, "local")
+	tiers := fixture.Tiers(fixture.Rooms + "classes:\n- {name: local, board: local, period: none, ops: [incr], trim: 10, ties: first}\n")
+	var err error
+	if h.cfg.Reader, err = sidecar.NewReader(sidecar.Config{Tiers: tiers, Boards: fixture.Boards[sidecar.Board]{"local": env.Local}, Hot: env.Hot, Origin: env.Origin}, nil); err != nil {
+		t.Fatal(err)
+	}
+	env.Origin.Trimmed.Store("out", 5.25)
+	const list = `{"actId":1,"rankObj":{"rankId":1},"limit":1,"tid":%q}`
+	expect := func(path, body string, status int, want string) {
+		t.Helper()
+		method := "POST"
+		if body == "" {
+			method = "GET"
+		}
+		if got, answer := ask(t, h, method, path, body); got != status || !strings.Contains(answer, want) {
+			t.Errorf("%s %s: %d %s, want %d with %s", path, body, got, answer, status, want)
+		}
+	}
+	expect("/compat/rank/list", fmt.Sprintf(list, "out"), 200, `"rank_my":{"rank":0,"member_id":"out","score":5},`)
+	expect("/compat/getScore", `{"rank_name":"local","rank_item":"out"}`, 200, `{"rank_item":"out","score":5,"rank":0}`)
+	expect("/v1/scores/out", "", 200, `{"member":"out","score":5,"rank":0}`)
+	env.Origin.FailWith(fmt.Errorf("%w: down", rankcache.ErrUnavailable))
+	expect("/compat/rank/list", fmt.Sprintf(list, "other"), 200, `"score":974000}],"group_rank_list"`)
+	expect("/compat/getScore", `{"rank_name":"local","rank_item":"other"}`, 503, `origin_unavailable`)
+}
+
+// TestNegativeScoreIsRefused: an unsigned number can't show it.
+func TestNegativeScoreIsRefused(t *testing.T) {
+	env := fixture.New()
+	h := newReads(t, env, "")
+	const body = `{"actId":1,"rankObj":{"rankId":3,"objId":"9"},"limit":1}`
+	if status, answer := ask(t, h, "POST", "/compat/rank/list", body); status != 200 {
+		t.Error(status, answer)
+	}
+	if _, err := rowOf("m", -0.5, 1); problemOf(err, nil).Code != "not_supported" || problemOf(err, nil).Argument != "score" {
+		t.Error("a negative score:", err)
+	}
+	if r, err := rowOf("m", 41.9, 1); err != nil || r.Score != 41 {
+		t.Error("a fraction:", r, err)
+	}
+	env.Origin.FailWith(fmt.Errorf("%w: down", rankcache.ErrUnavailable))
+	if status, answer := ask(t, h, "POST", "/compat/rank/list", body); status != 503 {
+		t.Error(status, answer)
+	}
+	if p := problemOf(errors.New("other"), httpapi.ProblemOf); p.Code != "origin_unavailable" {
+		t.Error(p)
+	}
+}
+
+// TestNumbersMayBeStrings in all fields, as protobuf writes some of them.
+func TestNumbersMayBeStrings(t *testing.T) {
+	h := newReads(t, fixture.New(), "")
+	for path, bodies := range map[string][2]string{
+		"/compat/rank/list": {`{"actId":1,"rankObj":{"rankId":1},"start":2,"limit":3,"order_type":1}`, `{"actId":"1","rankObj":{"rankId":"1"},"start":"2","limit":"3","order_type":"1"}`},
+		"/compat/topScore":  {`{"rank_name":"local","limit":2}`, `{"rank_name":"local","limit":"2"}`},
+	} {
+		status, want := ask(t, h, "POST", path, bodies[0])
+		if again, got := ask(t, h, "POST", path, bodies[1]); status != 200 || again != 200 || got != want {
+			t.Errorf("%s: %d %s, with strings %d %s", path, status, want, again, got)
+		}
+	}
+}
+
+// FuzzAnswer: no request makes the handler panic or answer what is not JSON.
+func FuzzAnswer(f *testing.F) {
+	f.Add("/compat/rank/list", "", `{"actId":1,"rankObj":{"rankId":1,"objId":""},"start":0,"limit":9,"tid":"m","needDataFilter":["RAW","INFO","ALL_GROUP"],"t_time":"1"}`)
+	f.Add("/compat/getScore", "", `{"rank_name":"local","rank_type":"","rank_item":"m000001"}`)
+	f.Add("/compat/topScore", "", `{"rank_name":"far","rank_type":9,"limit":3}`)
+	f.Add("/v1/scores", "board=local&start=1&limit=2", "")
+	f.Add("/v1/scores/%61", "board=tiny", "")
+	h := newReads(f, fixture.New(), "tiny")
+	f.Fuzz(func(t *testing.T, path, query, body string) {
+		for _, method := range []string{"GET", "POST"} {
+			answer, p, ours := h.Answer(t.Context(), method, path, query, []byte(body))
+			if ours && answer == nil && p == nil || answer != nil && !json.Valid(answer) || p != nil && !json.Valid([]byte(render(p))) {
+				t.Errorf("%s %q?%q %q: %q, %+v, %t", method, path, query, body, answer, p, ours)
+			}
+		}
+	})
+}

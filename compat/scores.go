@@ -1,0 +1,194 @@
+package compat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"rankcache"
+)
+
+const defaultRows = 100
+
+// scoreRequest is what getScore and topScore take. Fields that only incrScore needs are not
+// looked at.
+type scoreRequest struct {
+	Name  string          `json:"rank_name"`
+	Type  text            `json:"rank_type"`
+	Item  text            `json:"rank_item"`
+	Score json.RawMessage `json:"score"`
+	MsgID text            `json:"msg_id"`
+	Limit *integer        `json:"limit"`
+}
+
+// itemRow is one row of the forms by rank_name. A member that is not on the board has rank 0
+// and score 0.
+type itemRow struct {
+	Item  string  `json:"rank_item"`
+	Score float64 `json:"score"`
+	Rank  int     `json:"rank"`
+}
+
+// decodeScore reads a request and returns its board and how many rows it may ask for: of the
+// class that rank_name names, else the board with that id.
+func (h *Reads) decodeScore(body []byte) (r scoreRequest, board rankcache.BoardID, most int, err error) {
+	if err := decode(body, &r); err != nil {
+		return r, "", 0, err
+	}
+	kind, dims, err := classByName(h.cfg.Classes(), r.Name, r.Type)
+	if kind == nil || err != nil {
+		return r, rankcache.BoardID(r.Name), rankcache.MaxTop, err
+	}
+	b, err := kind.At(dims, h.cfg.Now())
+	if err != nil {
+		return r, "", 0, badField("rank_name", "%w", err)
+	}
+	return r, b.ID, kind.Top, nil
+}
+
+func (h *Reads) getScore(ctx context.Context, body []byte) (any, error) {
+	r, board, _, err := h.decodeScore(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := rankcache.CheckMember(string(r.Item)); err != nil {
+		return nil, badField("rank_item", "%w", err)
+	}
+	s, err := h.standing(ctx, board, string(r.Item))
+	return itemRow{s.Member, s.Score, s.Rank}, err
+}
+
+func (h *Reads) topScore(ctx context.Context, body []byte) (any, error) {
+	r, board, most, err := h.decodeScore(body)
+	if err != nil {
+		return nil, err
+	}
+	limit := min(defaultRows, most)
+	if r.Limit != nil {
+		limit = int(*r.Limit)
+	}
+	if limit < 1 || limit > most {
+		return nil, badField("limit", "is %d, want 1 to %d", limit, most)
+	}
+	page := h.page(ctx, board, 0, limit)
+	if page.Err != nil {
+		return nil, page.Err
+	}
+	rows := make([]itemRow, len(page.Entries))
+	for i, e := range page.Entries {
+		rows[i] = itemRow{e.Member, page.Form.Shown(e.Score), i + 1}
+	}
+	return map[string]any{"list": rows}, nil
+}
+
+func (h *Reads) standing(ctx context.Context, board rankcache.BoardID, member string) (rankcache.Standing, error) {
+	a := rankcache.One(ctx, h.cfg.Reader, rankcache.Query{Board: board, Members: []string{member}})
+	if a.Err != nil {
+		return rankcache.Standing{}, a.Err
+	}
+	s := a.Own[0].Standing
+	s.Score = a.Form.Shown(s.Score)
+	return s, a.Own[0].Err
+}
+
+func (h *Reads) page(ctx context.Context, board rankcache.BoardID, start, limit int) rankcache.Answer {
+	return rankcache.One(ctx, h.cfg.Reader, rankcache.Query{Board: board, Start: start, Limit: limit})
+}
+
+// scoreRow is one row of GET /v1/scores.
+type scoreRow struct {
+	Member string  `json:"member"`
+	Score  float64 `json:"score"`
+	Rank   int     `json:"rank"`
+}
+
+// scores answers GET /v1/scores, or that of one member.
+func (h *Reads) scores(ctx context.Context, query, member string, one bool) (any, error) {
+	args, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, badField("query", "%w", err)
+	}
+	board, err := h.boardOf(args)
+	if err != nil {
+		return nil, err
+	}
+	if one {
+		return h.oneScore(ctx, board, member, args)
+	}
+	start, err := numberOf(args, "start", 0, 0, rankcache.MaxStart)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := numberOf(args, "limit", defaultRows, 1, rankcache.MaxTop)
+	if err != nil {
+		return nil, err
+	}
+	if err := unknownArgs(args); err != nil {
+		return nil, err
+	}
+	page := h.page(ctx, board, start, limit)
+	if page.Err != nil {
+		return nil, page.Err
+	}
+	rows := make([]scoreRow, len(page.Entries))
+	for i, e := range page.Entries {
+		rows[i] = scoreRow{e.Member, page.Form.Shown(e.Score), page.Start + i + 1}
+	}
+	return map[string]any{"board": board, "total": page.Members, "scores": rows}, nil
+}
+
+func (h *Reads) oneScore(ctx context.Context, board rankcache.BoardID, raw string, args url.Values) (any, error) {
+	if err := unknownArgs(args); err != nil {
+		return nil, err
+	}
+	member, err := url.PathUnescape(raw)
+	if err == nil {
+		err = rankcache.CheckMember(member)
+	}
+	if err != nil {
+		return nil, badField("member", "%w", err)
+	}
+	s, err := h.standing(ctx, board, member)
+	return scoreRow{s.Member, s.Score, s.Rank}, err
+}
+
+// boardOf returns the board that the arguments name, which it takes out of them, or the
+// configured one.
+func (h *Reads) boardOf(args url.Values) (rankcache.BoardID, error) {
+	board := rankcache.BoardID(args.Get("board"))
+	args.Del("board")
+	switch {
+	case board == "" && h.cfg.Board == "":
+		return "", notFound("unknown_path", "No such resource", "it is not known of which board: name it by ?board=, or start the sidecar with --compat-board")
+	case board == "":
+		return h.cfg.Board, nil
+	}
+	if err := board.Check(); err != nil {
+		return "", badField("board", "%w", err)
+	}
+	return board, nil
+}
+
+// numberOf returns an argument, which it takes out of args.
+func numberOf(args url.Values, name string, missing, least, most int) (int, error) {
+	text := args.Get(name)
+	args.Del(name)
+	if text == "" {
+		return missing, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, badField(name, "is %.40q, want %d to %d", text, least, most)
+	}
+	return n, nil
+}
+
+// unknownArgs returns an error if arguments are left.
+func unknownArgs(args url.Values) error {
+	for name := range args {
+		return unsupported(fmt.Sprintf("%.60s", name), "is not an argument of this request")
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package compat
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"rankcache"
+	"rankcache/internal/httpserve"
+	"rankcache/wire"
+)
+
+// maxRows is the most rows of one request.
+const maxRows = 99
+
+// updateRequest is UpdateRankScoreReq, and, but for the scores, DeleteRankMemberReq.
+type updateRequest struct {
+	AppID   json.RawMessage `json:"appid"` // not looked at
+	ActID   integer         `json:"actId"`
+	Token   string          `json:"xcode"`
+	RankObj rankObj         `json:"rankObj"`
+	Data    []updateRow     `json:"data"`
+	Time    *integer        `json:"t_time"`
+	Type    integer         `json:"update_type"`
+	MsgID   text            `json:"msgId"`
+	Minus   integer         `json:"plusOrminus"`
+}
+
+type updateRow struct {
+	Member text            `json:"member_id"`
+	Score  *wholeScore     `json:"score"`
+	Data   json.RawMessage `json:"data"`
+}
+
+// updateAnswer is UpdateRankScoreRsp.
+type updateAnswer struct {
+	ActID   integer   `json:"actId"`
+	RankObj rankObj   `json:"rankObj"`
+	Data    []updated `json:"data"`
+}
+
+// updated is what became of one row. Its code is 0, or the status of the problem that
+// errMsg names.
+type updated struct {
+	Member  string `json:"member_id"`
+	ErrCode int    `json:"errCode"`
+	ErrMsg  string `json:"errMsg,omitempty"`
+	Score   uint64 `json:"result_score"`
+}
+
+func (h *Changes) update(w http.ResponseWriter, r *http.Request, body []byte) error {
+	return h.change(w, r, body, (*updateRequest).changeOf)
+}
+
+func (h *Changes) remove(w http.ResponseWriter, r *http.Request, body []byte) error {
+	return h.change(w, r, body, (*updateRequest).removalOf)
+}
+
+// change has each row applied as a command that fill completes.
+func (h *Changes) change(w http.ResponseWriter, r *http.Request, body []byte, fill func(*updateRequest, *updateRow, *command) error) error {
+	req, commands, err := h.decode(body, fill)
+	if err != nil {
+		return err
+	}
+	batch, err := json.Marshal(map[string][]command{"commands": commands})
+	if err != nil { // strings and finite numbers
+		return fmt.Errorf("commands can't be encoded: %w", err)
+	}
+	answer := h.post(r, "/v1/scores:batch", req.Token, batch)
+	if answer.status != http.StatusOK {
+		answer.pass(w)
+		return nil
+	}
+	rows, err := readResults(answer.body.Bytes(), commands)
+	if err != nil {
+		return internal
+	}
+	httpserve.WriteJSON(w, http.StatusOK, updateAnswer{req.ActID, req.RankObj, rows})
+	return nil
+}
+
+// decode reads a request and returns its rows as commands.
+func (h *Changes) decode(body []byte, fill func(*updateRequest, *updateRow, *command) error) (*updateRequest, []command, error) {
+	req := new(updateRequest)
+	if err := decode(body, req); err != nil {
+		return nil, nil, err
+	}
+	kind, err := classByIDs(h.classes(), req.ActID, req.RankObj.RankID)
+	if err != nil {
+		return nil, nil, err
+	}
+	dims, err := kind.OneDim(string(req.RankObj.ObjID))
+	if err != nil {
+		return nil, nil, badField("objId", "%w", err)
+	}
+	if err := req.check(); err != nil {
+		return nil, nil, err
+	}
+	commands := make([]command, len(req.Data))
+	for i := range req.Data {
+		row := &req.Data[i]
+		member := string(row.Member)
+		c := command{Class: kind.Name(), Dims: dims, Member: member, Order: orderOf(string(req.MsgID), member), At: atOf(req.Time)}
+		if err := checkOrder(c.Order); err != nil {
+			return nil, nil, err
+		}
+		if err := fill(req, row, &c); err != nil {
+			return nil, nil, err
+		}
+		commands[i] = c
+	}
+	return req, commands, nil
+}
+
+func (r *updateRequest) check() error {
+	switch {
+	case len(r.Data) == 0 || len(r.Data) > maxRows:
+		return badField("data", "%d rows, want 1 to %d", len(r.Data), maxRows)
+	case r.Type != 0 && r.Type != 1:
+		return badField("update_type", "is %d, want 0 (set) or 1 (incr)", r.Type)
+	case r.Minus != 0 && r.Minus != 1:
+		return badField("plusOrminus", "is %d, want 0 (plus) or 1 (minus)", r.Minus)
+	case r.Minus == 1 && r.Type == 0:
+		return unsupported("plusOrminus", "minus needs update_type 1: a score can't be set to less than 0")
+	}
+	seen := make(map[text]bool, len(r.Data))
+	for _, row := range r.Data {
+		if err := rankcache.CheckMember(string(row.Member)); err != nil {
+			return badField("member_id", "%w", err)
+		}
+		if seen[row.Member] {
+			return badField("member_id", "%.60q is there twice: one request changes a member once", row.Member)
+		}
+		seen[row.Member] = true
+		if hasText(row.Data) {
+			return unsupported("data", "text of a member is not kept: nick and avatar are profiles")
+		}
+	}
+	return nil
+}
+
+// hasText reports whether there is a value other than an empty one.
+func hasText(raw json.RawMessage) bool {
+	text := string(raw)
+	return text != "" && text != "null" && text != `""`
+}
+
+func (r *updateRequest) changeOf(row *updateRow, c *command) error {
+	if row.Score == nil {
+		return badField("score", "is missing")
+	}
+	number := float64(*row.Score)
+	if c.Op = wire.OpSet.String(); r.Type == 0 {
+		c.Score = &number
+		return nil
+	}
+	if r.Minus == 1 {
+		number = -number
+	}
+	c.Op, c.Delta = wire.OpIncr.String(), &number
+	return nil
+}
+
+func (r *updateRequest) removalOf(row *updateRow, c *command) error {
+	switch {
+	case row.Score != nil:
+		return unsupported("score", "a member is deleted whatever its score is")
+	case r.Type != 0:
+		return unsupported("update_type", "a member is deleted whole")
+	}
+	c.Op = wire.OpDelete.String()
+	return nil
+}
+
+// result is one element of what POST /v1/scores:batch answers.
+type result struct {
+	Result *struct {
+		Score float64 `json:"score"`
+	} `json:"result"`
+	Problem *httpserve.Problem `json:"problem"`
+}
+
+// readResults returns the rows of an answer to the commands.
+func readResults(body []byte, commands []command) ([]updated, error) {
+	var all struct {
+		Results []result `json:"results"`
+	}
+	if err := json.Unmarshal(body, &all); err != nil || len(all.Results) != len(commands) {
+		return nil, fmt.Errorf("%d results for %d commands: %w", len(all.Results), len(commands), err)
+	}
+	rows := make([]updated, len(commands))
+	for i, one := range all.Results {
+		rows[i].Member = commands[i].Member
+		if one.Result == nil && one.Problem == nil {
+			return nil, fmt.Errorf("result %d is neither a score nor a problem", i)
+		}
+		if one.Problem != nil {
+			rows[i].ErrCode, rows[i].ErrMsg = one.Problem.Status, messageOf(one.Problem)
+			continue
+		}
+		var err error
+		if rows[i].Score, err = shownScore(one.Result.Score); err != nil {
+			rows[i].ErrCode, rows[i].ErrMsg = http.StatusUnprocessableEntity, "the change is applied, but its result can't be shown: "+err.Error()
+		}
+	}
+	return rows, nil
+}

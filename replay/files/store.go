@@ -1,0 +1,248 @@
+package files
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rankcache"
+)
+
+// Endings of the store's file names. Other files in the folder are not touched.
+const (
+	fileEnding = ".board"
+	tempEnding = ".tmp" // being written, or left by a killed process
+	badEnding  = ".bad" // damaged
+)
+
+// Store is a folder with a file per board. One process at a time may use it. All
+// methods may be called by several goroutines.
+type Store struct {
+	dir     string
+	metrics *metrics
+	temps   sync.Once // removes temporary files before the first load or save
+}
+
+// New returns the store in a folder, which Save creates if it is missing. New
+// accesses no disk. It fails if reg, which may be nil, has such metrics already.
+func New(dir string, reg prometheus.Registerer) (*Store, error) {
+	s := &Store{dir: dir, metrics: newMetrics()}
+	if reg == nil {
+		return s, nil
+	}
+	return s, s.metrics.register(reg)
+}
+
+// Save replaces the file of a board. When it returns nil, the file survives a
+// crash of the machine; when it returns an error, the previous file is unchanged.
+// Nothing of pieces is kept.
+func (s *Store) Save(snap Snapshot, pieces iter.Seq[[]rankcache.Entry]) error {
+	begin := time.Now()
+	err := s.save(&snap, pieces)
+	s.metrics.saves.WithLabelValues(kind(err)).Inc()
+	if err != nil {
+		return fmt.Errorf("save board %s: %w: check the disk of %s", snap.Board, err, s.dir)
+	}
+	s.metrics.seconds.Observe(time.Since(begin).Seconds())
+	return nil
+}
+
+func (s *Store) save(snap *Snapshot, pieces iter.Seq[[]rankcache.Entry]) error {
+	if err := snap.Board.Check(); err != nil {
+		return err
+	}
+	return s.replace(string(snap.Board)+fileEnding, func(w io.Writer) error { return encode(w, snap, pieces) })
+}
+
+// replace writes a file beside that of the name, and renames it.
+func (s *Store) replace(name string, write func(io.Writer) error) error {
+	s.temps.Do(s.removeTemps)
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(s.dir, name+".*"+tempEnding) // readable by its owner only
+	if err != nil {
+		return err
+	}
+	err = write(temp)
+	if err == nil {
+		err = temp.Sync() // otherwise the rename may reach the disk before the bytes
+	}
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), filepath.Join(s.dir, name))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	return syncDir(s.dir)
+}
+
+// syncDir makes a rename in the folder survive a crash of the machine.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Load returns the last saved state of a board. The error wraps fs.ErrNotExist if
+// there is none, or one of this package's if the file can't be used; a damaged file
+// is renamed to end in .bad.
+func (s *Store) Load(board rankcache.BoardID) (Snapshot, []rankcache.Entry, error) {
+	snap, entries, err := s.load(board)
+	s.metrics.loads.WithLabelValues(kind(err)).Inc()
+	if err == nil {
+		return snap, entries, nil
+	}
+	if err = fmt.Errorf("load board %s from %s: %w", board, s.dir, err); damaged(err) {
+		err = errors.Join(err, os.Rename(s.path(board), s.path(board)+badEnding))
+	}
+	return Snapshot{}, nil, err
+}
+
+func (s *Store) load(board rankcache.BoardID) (Snapshot, []rankcache.Entry, error) {
+	if err := board.Check(); err != nil {
+		return Snapshot{}, nil, err
+	}
+	s.temps.Do(s.removeTemps)
+	file, err := os.Open(s.path(board))
+	if err != nil {
+		return Snapshot{}, nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return Snapshot{}, nil, err
+	}
+	snap, entries, err := decode(file, info.Size())
+	if err == nil && snap.Board != board {
+		return Snapshot{}, nil, fmt.Errorf("%w: it is of board %s", ErrForeign, snap.Board)
+	}
+	return snap, entries, err
+}
+
+// Sweep removes the files of boards that are not in keep, temporary and damaged
+// files, unless they were written to within the last idle.
+func (s *Store) Sweep(keep []rankcache.BoardID, idle time.Duration) error {
+	list, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, file := range list {
+		if removable(file.Name(), keep) {
+			err = errors.Join(err, s.removeIdle(file, idle))
+		}
+	}
+	return err
+}
+
+func removable(name string, keep []rankcache.BoardID) bool {
+	board, ours := strings.CutSuffix(name, fileEnding)
+	if ours {
+		return !slices.Contains(keep, rankcache.BoardID(board))
+	}
+	return strings.HasSuffix(name, tempEnding) || strings.HasSuffix(name, fileEnding+badEnding)
+}
+
+func (s *Store) removeIdle(file fs.DirEntry, idle time.Duration) error {
+	info, err := file.Info()
+	if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < idle {
+		return ignoreGone(err)
+	}
+	return ignoreGone(os.Remove(filepath.Join(s.dir, file.Name())))
+}
+
+// removeTemps removes the temporary files of a killed process. Errors are left to
+// Sweep, which returns them.
+func (s *Store) removeTemps() {
+	list, _ := os.ReadDir(s.dir)
+	for _, file := range list {
+		if strings.HasSuffix(file.Name(), tempEnding) {
+			_ = s.removeIdle(file, 0)
+		}
+	}
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// path returns the file of a board. All characters of an id are allowed in names.
+func (s *Store) path(board rankcache.BoardID) string {
+	return filepath.Join(s.dir, string(board)+fileEnding)
+}
+
+// ReadHeader returns the header of a board's file, and the mean length of its members'
+// ids in bytes, computed from the file's size. The rest of the file is not read, so
+// Load may still refuse it. The errors are those of Load.
+func (s *Store) ReadHeader(board rankcache.BoardID) (Snapshot, int, error) {
+	snap, idBytes, err := s.readHeader(board)
+	if err != nil {
+		return Snapshot{}, 0, fmt.Errorf("size of board %s from %s: %w", board, s.dir, err)
+	}
+	return snap, idBytes, nil
+}
+
+func (s *Store) readHeader(board rankcache.BoardID) (Snapshot, int, error) {
+	if err := board.Check(); err != nil {
+		return Snapshot{}, 0, err
+	}
+	file, err := os.Open(s.path(board))
+	if err != nil {
+		return Snapshot{}, 0, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return Snapshot{}, 0, err
+	}
+	d := &decoder{in: bufio.NewReader(file)}
+	snap, err := d.header()
+	switch {
+	case err != nil:
+		return Snapshot{}, 0, err
+	case snap.Board != board:
+		return Snapshot{}, 0, fmt.Errorf("%w: it is of board %s", ErrForeign, snap.Board)
+	case int64(snap.Members) > info.Size()/minMemberBytes:
+		return Snapshot{}, 0, fmt.Errorf("%w: %d bytes, too few for %d members", ErrTruncated, info.Size(), snap.Members)
+	case snap.Members == 0:
+		return snap, 0, nil
+	}
+	return snap, int(info.Size()/int64(snap.Members)) - minMemberBytes + 1, nil
+}
+
+type metrics struct {
+	saves, loads *prometheus.CounterVec // by result, a fixed few
+	seconds      prometheus.Histogram
+}
+
+func newMetrics() *metrics {
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_lastgood_" + name, Help: help}, []string{"result"})
+	}
+	return &metrics{
+		saves: counter("saves_total", "Boards saved to files, by result: ok or failed."),
+		loads: counter("loads_total", "Boards loaded from files, by result: ok, absent, cut, corrupt, foreign, version or failed."),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_lastgood_save_seconds",
+			Help: "How long it took to save a board.", Buckets: []float64{.005, .02, .1, .5, 2, 10}}),
+	}
+}
+
+func (m *metrics) register(reg prometheus.Registerer) error {
+	return errors.Join(reg.Register(m.saves), reg.Register(m.loads), reg.Register(m.seconds))
+}
