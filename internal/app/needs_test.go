@@ -68,6 +68,23 @@ func (c *child) unready(command, want string) {
 	}
 }
 
+// staysUnready is unready, and for a sidecar so also once its board is given up.
+func (c *child) staysUnready(command, want string) {
+	c.t.Helper()
+	c.unready(command, want)
+	if command != "serve" {
+		return
+	}
+	testkit.Eventually(c.t, 30*time.Second, func() error {
+		_, body := c.Get("health", "/readyz")
+		return contains(body, `"state":"given-up"`)
+	})
+	c.unready(command, "kafka: ")
+	if code, reason := c.probe(command); code != http.StatusServiceUnavailable {
+		c.t.Errorf("a board is given up, and the sidecar ready: %s", reason)
+	}
+}
+
 // becomesReady waits until the probe passes.
 func (c *child) becomesReady(command string) {
 	c.t.Helper()
@@ -165,7 +182,7 @@ func TestNotReadyWithAWrongPasswordOfKafka(t *testing.T) {
 		if command == "serve" {
 			args = append(args, "--rooms", superHotRooms(t, testkit.Name(t)), "--give-up-after", "8s")
 		}
-		needy(t, command, "redis://"+testkit.Redis(t), broker.Addr(), args...).unready(command, "uthentication")
+		needy(t, command, "redis://"+testkit.Redis(t), broker.Addr(), args...).staysUnready(command, "uthentication")
 	})
 }
 
@@ -180,7 +197,7 @@ func TestNotReadyWithoutRightsInKafka(t *testing.T) {
 		if command == "serve" {
 			args = append(args, "--rooms", superHotRooms(t, testkit.Name(t)), "--give-up-after", "8s")
 		}
-		needy(t, command, "redis://"+testkit.Redis(t), broker.Addr(), args...).unready(command, "uthorization failed")
+		needy(t, command, "redis://"+testkit.Redis(t), broker.Addr(), args...).staysUnready(command, "uthorization failed")
 	})
 }
 
