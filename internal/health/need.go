@@ -49,7 +49,7 @@ type Need struct {
 
 	mu          sync.Mutex
 	met         bool // probe has succeeded
-	refused     bool // by the last error
+	refused     bool // since the last answer
 	off         bool
 	since       time.Time // of off, of the first answer in a row, or of the construction
 	answeredAt  time.Time // end of the last answered call
@@ -84,7 +84,7 @@ func (n *Need) Missing() string {
 	return cmp.Or(n.lastError, "it has not answered yet")
 }
 
-// Refused reports whether the last call was refused ([Refusal]): waiting changes nothing.
+// Refused reports whether a call was refused ([Refusal]) since the last answer: waiting changes nothing.
 func (n *Need) Refused() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,7 +141,7 @@ func (n *Need) Observe(took time.Duration, err error) {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.refused = refusal(err); err != nil {
+	if n.refused = err != nil && (n.refused || refusal(err)); err != nil {
 		n.off, n.failedAt, n.lastError = false, now, cleanError(errorText(took, err))
 		if n.failingFrom.IsZero() {
 			n.failingFrom = now.Add(-took)
