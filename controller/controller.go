@@ -155,6 +155,12 @@ func (c *Controller) Run(ctx context.Context) error {
 // ClockError returns why this controller closes no board, or nil: its clock and Redis's differ.
 func (c *Controller) ClockError() error { return c.clock.Check(ClockMargin) }
 
+// CompareClock compares this machine's clock with Redis's, for ClockError, unless that was done
+// lately. The error is that Redis did not tell its time.
+func (c *Controller) CompareClock(ctx context.Context) error {
+	return c.clock.Compare(ctx, redisclock.Good)
+}
+
 // lead works until ctx is done or the lease is lost.
 func (c *Controller) lead(ctx context.Context, k *kafkaClient) {
 	c.led(true)

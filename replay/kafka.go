@@ -179,7 +179,7 @@ func (c *client) poll(e *event) {
 func (c *client) tell(ctx context.Context, begun time.Time, err *error) {
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		*err = c.login.explain(*err)
-		c.answered(time.Since(begun), *err)
+		c.answered(time.Since(begun), c.login.refusal(*err))
 	}
 }
 

@@ -1,11 +1,14 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"rankcache/internal/health"
 )
 
 // login tells why Kafka does not answer if it refuses our user or password: requests then
@@ -47,4 +50,17 @@ func (l *login) explain(err error) error {
 		user = " for user " + *u
 	}
 	return fmt.Errorf("kafka authentication failed%s: %s; check --kafka.sasl.username, --kafka.sasl.password and --kafka.sasl.mechanism", user, *why)
+}
+
+// refusal marks an error, which explain has returned, of a Kafka that refuses the user: waiting
+// changes nothing.
+func (l *login) refusal(err error) error {
+	e, _ := errors.AsType[kafka.Error](err)
+	switch code := e.Code(); {
+	case err == nil:
+		return nil
+	case l.refused.Load() != nil, code == kafka.ErrTopicAuthorizationFailed, code == kafka.ErrClusterAuthorizationFailed:
+		return &health.Refusal{Err: err}
+	}
+	return err
 }

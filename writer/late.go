@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache/class"
+	"rankcache/internal/redisclock"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -64,6 +65,12 @@ func (p *processor) strictestClock() time.Duration {
 // ClockError returns why this writer judges no command of some class, or of any, or nil: its
 // clock and Redis's differ by too much.
 func (p *processor) ClockError() error { return p.applier.clock.Check(p.strictestClock()) }
+
+// CompareClock compares this machine's clock with Redis's, for ClockError, unless that was done
+// lately. The error is that Redis did not tell its time.
+func (p *processor) CompareClock(ctx context.Context) error {
+	return p.applier.clock.Compare(ctx, redisclock.Good)
+}
 
 // maxLookUps is how many orders are looked up at the same time.
 const maxLookUps = 16

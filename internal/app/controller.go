@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache/controller"
+	"rankcache/internal/doctor"
+	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/ledger"
@@ -120,17 +122,34 @@ func control(ctx context.Context, o *controllerOptions, hup hangups, stderr io.W
 		rooms.AwaitShared(ctx)
 		return c.Run(ctx)
 	})
-	ready := adminapi.NewReadiness(nil, nil)
+	needs := o.needs(client, books, c)
+	group.Go(func() error { return needs.Run(ctx) })
+	ready := readiness(needs, rooms)
+	ready.Fault = func() error { return wrongClock(c.ClockError()) }
 	registerProcess(registry, ready)
 	port := newHealthPort(&o.commonOptions, ready, registry, log)
 	port.rooms = rooms
-	health := withStatus(port.handler(), c)
+	handler := withStatus(port.handler(), ready, c)
 	for _, l := range listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, l, health, o.probes(nil), log) })
+		group.Go(func() error { return httpserve.Serve(ctx, l, handler, o.probes(nil), log) })
 	}
 	go hup.reload(ctx, log, o.secrets)
 	log.Info("controlling", "health", listeners.addr("health"), "topic_keep", o.topicKeep, "version", Version)
 	return group.Wait()
+}
+
+// needs returns what a controller can't close boards without.
+func (o *controllerOptions) needs(client redis.UniversalClient, books *ledger.Store, c *controller.Controller) health.Needs {
+	kafka := doctor.KafkaUse{Group: o.group, Writes: o.names.Commands}
+	if o.finals.get() != "" {
+		kafka.Makes = []string{o.names.Finals}
+	}
+	needs := health.Needs{serviceKafka: o.kafkaNeed(kafka),
+		serviceRedis: health.NewNeed(answerLasts).Require(o.redisNeed(client, "controller", "", c.CompareClock), nil)}
+	if books != nil {
+		needs[serviceDatabase] = health.NewNeed(answerLasts).Require(books.Ping, nil)
+	}
+	return needs
 }
 
 // ledger returns the ledger's database, which the caller closes, or nil if there is none.
@@ -187,11 +206,16 @@ func (o *controllerOptions) finalizer(boards *origin.Origin, books *ledger.Store
 }
 
 // withStatus adds /status to the health port.
-func withStatus(health http.Handler, c *controller.Controller) http.Handler {
+func withStatus(port http.Handler, ready *adminapi.Readiness, c *controller.Controller) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", health)
+	mux.Handle("/", port)
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		httpserve.WriteJSON(w, http.StatusOK, c.Status())
+		now := ready.Now()
+		httpserve.WriteJSON(w, http.StatusOK, struct {
+			State  adminapi.State `json:"state"`
+			Reason string         `json:"reason"`
+			controller.Status
+		}{now.State, now.Reason, c.Status()})
 	})
 	return mux
 }

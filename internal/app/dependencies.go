@@ -3,15 +3,11 @@ package app
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"rankcache/hotkey"
-	"rankcache/ledger/reads"
+	"rankcache/internal/health"
 	"rankcache/profile"
-	"rankcache/sidecar/adminapi"
 )
 
 // The services that a sidecar calls, as /status and the metrics name them.
@@ -24,11 +20,9 @@ const (
 )
 
 const (
-	// askEvery is how often Redis and Kafka are called at least: the totals and topics of
-	// boards are read about as often.
-	askEvery = time.Second
-	// answerLasts is how long an answer of them shows that they are there.
-	answerLasts = 10 * askEvery
+	// answerLasts is how long an answer of Redis or Kafka shows that they are there: they are
+	// asked every second.
+	answerLasts = 10 * health.AskEvery
 	// profilesLast is that of the profile service, which is called only for what is not cached.
 	profilesLast = time.Minute
 )
@@ -38,12 +32,12 @@ type callWatch struct{ *Sidecar }
 
 // buildDependencies makes the list; those that are not used are off.
 func (s callWatch) buildDependencies() {
-	s.services = adminapi.Dependencies{
-		serviceRedis:    adminapi.NewDependency(answerLasts),
-		serviceKafka:    adminapi.NewDependency(answerLasts),
-		serviceProfiles: adminapi.NewDependency(profilesLast),
-		serviceLedger:   adminapi.NewDependency(answerLasts),
-		serviceHotKeys:  adminapi.NewDependency(hotkey.DefaultVerdictAge),
+	s.services = health.Needs{
+		serviceRedis:    health.NewNeed(answerLasts),
+		serviceKafka:    health.NewNeed(answerLasts),
+		serviceProfiles: health.NewNeed(profilesLast),
+		serviceLedger:   health.NewNeed(answerLasts),
+		serviceHotKeys:  health.NewNeed(hotkey.DefaultVerdictAge),
 	}
 	if o := s.options; o.profiles.url.get() == "" && o.profiles.redisKey == "" {
 		s.services[serviceProfiles].Off("")
@@ -55,91 +49,7 @@ func (s callWatch) buildDependencies() {
 		s.services[serviceHotKeys].Off("")
 	}
 	s.registry.MustRegister(s.services)
-}
-
-// watchRedis observes every call of the Redis client, and calls Redis itself when no other
-// part does.
-func (s callWatch) watchRedis() {
-	d := s.services[serviceRedis]
-	s.redis.AddHook(redisHook{d})
-	s.whileIdle(d, func(ctx context.Context) { _ = s.redis.Ping(ctx).Err() }) // the hook observes it
-}
-
-// watchLedger calls the ledger when no read does.
-func (s callWatch) watchLedger(client *reads.Client) {
-	s.whileIdle(s.services[serviceLedger], func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, askEvery)
-		defer cancel()
-		_ = client.Ready(ctx) // it is observed
-	})
-}
-
-// whileIdle adds a part that calls a service when no other part does.
-func (s callWatch) whileIdle(d *adminapi.Dependency, call func(context.Context)) {
-	s.parts = append(s.parts, runFunc(func(ctx context.Context) error {
-		tick := time.NewTicker(askEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-			}
-			if d.Idle(askEvery) {
-				call(ctx)
-			}
-		}
-	}))
-}
-
-// redisHook observes how the calls of a Redis client end.
-type redisHook struct{ redis *adminapi.Dependency }
-
-func (redisHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h redisHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		begun := time.Now()
-		err := next(ctx, cmd)
-		h.observe(ctx, begun, err)
-		return err
-	}
-}
-
-func (h redisHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		begun := time.Now()
-		err := next(ctx, cmds)
-		worst := err
-		for i := 0; i < len(cmds) && !redisAway(worst); i++ { // err is the first command's, which may be a missing key's
-			worst = cmds[i].Err()
-		}
-		h.observe(ctx, begun, worst)
-		return err
-	}
-}
-
-func (h redisHook) observe(ctx context.Context, begun time.Time, err error) {
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, redis.ErrClosed): // we gave it up
-	case redisAway(err):
-		h.redis.Observe(time.Since(begun), err)
-	default:
-		h.redis.Observe(time.Since(begun), nil)
-	}
-}
-
-// awayPrefixes start the error replies of a Redis that answers nothing else.
-var awayPrefixes = []string{"NOAUTH", "WRONGPASS", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "BUSY ", "max number of clients"}
-
-// redisAway reports whether an error means that Redis does not serve us. Any other reply
-// with an error shows that it does.
-func redisAway(err error) bool {
-	if err == nil || errors.Is(err, redis.Nil) {
-		return false
-	}
-	var reply redis.Error
-	return !errors.As(err, &reply) || slices.ContainsFunc(awayPrefixes, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
+	s.parts = append(s.parts, s.services)
 }
 
 // watchProfiles returns the source, with its calls observed.
@@ -149,7 +59,7 @@ func (s callWatch) watchProfiles(source profile.Source) profile.Source {
 
 type watchedProfiles struct {
 	profile.Source
-	service *adminapi.Dependency
+	service *health.Need
 }
 
 func (w watchedProfiles) Load(ctx context.Context, members []string, answers []profile.Answer) error {
@@ -179,7 +89,7 @@ func (s callWatch) watchVerdicts(to hotkey.Observer) hotkey.Observer {
 
 type watchedVerdicts struct {
 	to      hotkey.Observer
-	service *adminapi.Dependency
+	service *health.Need
 	last    time.Time // of the newest verdict
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"rankcache"
 	"rankcache/hotkey"
+	"rankcache/internal/health"
 	"rankcache/replay/files"
-	"rankcache/sidecar/adminapi"
 )
 
 // keptTops keeps the pages of hot boards in a file over a restart. Until Redis answers for
@@ -20,7 +20,7 @@ import (
 type keptTops struct {
 	*hotkey.Tracker
 	store         *files.Store
-	redis         *adminapi.Dependency
+	redis         *health.Need
 	every, maxAge time.Duration
 	log           *slog.Logger
 	restored      atomic.Pointer[map[rankcache.BoardID]files.HotTop] // nil once Redis has answered

@@ -208,7 +208,7 @@ func TestStartWithoutRedis(t *testing.T) {
 		s.Kill() // leaves the file as it was
 	}
 	old := d.serve(t, "--snapshot-dir", dir, "--redis-timeout", "200ms", "--give-up-after", "1s", "--snapshot-max-age", "1ms")
-	old.WaitReady(time.Minute) // given up
+	old.unready("serve", "redis: ")
 	if a := d.ask(old, d.star); !refused(a) {
 		t.Errorf("a file that is too old answers %+v", a)
 	}

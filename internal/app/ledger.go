@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -13,6 +15,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"rankcache/internal/doctor"
+	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
 	"rankcache/ledger"
 	ledgerhistory "rankcache/ledger/history"
@@ -128,7 +132,8 @@ type ledgerProcess struct {
 	reads     *reads.Server // nil: none are served
 	redis     redis.UniversalClient
 	ledger    *ledger.Ledger
-	database  *adminapi.Dependency
+	database  *health.Need
+	needs     health.Needs
 	ready     *adminapi.Readiness
 	listeners listeners
 }
@@ -139,10 +144,8 @@ func newLedger(o *ledgerOptions, log *slog.Logger) (*ledgerProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &ledgerProcess{options: o, log: o.recorded(log), registry: newRegistry(), database: adminapi.NewDependency(answerLasts)}
-	l.ready = adminapi.NewReadiness(l.settled, nil)
-	registerProcess(l.registry, l.ready)
-	l.registry.MustRegister(adminapi.Dependencies{serviceDatabase: l.database})
+	l := &ledgerProcess{options: o, log: o.recorded(log), registry: newRegistry(), database: health.NewNeed(answerLasts)}
+	l.registry.MustRegister(health.Needs{serviceDatabase: l.database})
 	if l.store, err = openDatabase(o.database); err != nil {
 		return nil, err
 	}
@@ -176,6 +179,11 @@ func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
 		current := func() time.Time { return l.ledger.Status().CurrentAt }
 		l.reads = reads.New(reads.Config{Store: l.forReads, Current: current, Log: l.log, Registerer: l.registry})
 	}
+	l.needs = health.Needs{serviceDatabase: l.database.Require(l.settled, l.store.Ping),
+		serviceKafka: o.kafkaNeed(doctor.KafkaUse{Group: o.group, Reads: o.names.Ledger, Writes: o.names.Commands}),
+		serviceRedis: health.NewNeed(answerLasts).Require(o.redisNeed(l.redis, "ledger", "", nil), nil)}
+	l.ready = readiness(l.needs, nil)
+	registerProcess(l.registry, l.ready)
 	l.listeners, err = openListeners(flagAddr{"http", o.http})
 	return err
 }
@@ -190,12 +198,15 @@ func (l *ledgerProcess) close() error {
 	return l.store.Close()
 }
 
-// settled reports whether the ledger has its tables.
-func (l *ledgerProcess) settled() (bool, string) {
-	if l.ledger.Status().Schema == 0 {
-		return false, "the database's tables are not there yet"
+// settled returns nil once the database answers and has the tables; until then why not.
+func (l *ledgerProcess) settled(ctx context.Context) error {
+	if l.ledger.Status().Schema > 0 {
+		return nil
 	}
-	return true, ""
+	if err := l.store.Ping(ctx); err != nil {
+		return err
+	}
+	return errors.New(cmp.Or(l.database.Status().LastError, "its tables are not there yet"))
 }
 
 // runLedger runs the ledger until ctx is done.
@@ -214,7 +225,7 @@ func runLedger(ctx context.Context, o *ledgerOptions, hup hangups, stderr io.Wri
 	go hup.reload(ctx, log, o.secrets)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.ledger.Run(ctx) })
-	group.Go(func() error { l.watchDatabase(ctx); return nil })
+	group.Go(func() error { return l.needs.Run(ctx) })
 	for _, ln := range l.listeners {
 		group.Go(func() error {
 			return httpserve.Serve(ctx, ln, l.handler(), httpserve.Config{Hosts: o.hosts, ReadTimeout: o.readTimeout}, log)
@@ -224,35 +235,12 @@ func runLedger(ctx context.Context, o *ledgerOptions, hup hangups, stderr io.Wri
 	return group.Wait()
 }
 
-// watchDatabase calls the database when the ledger does not.
-func (l *ledgerProcess) watchDatabase(ctx context.Context) {
-	for tick := time.NewTicker(askEvery); ; {
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
-		}
-		if l.database.Idle(askEvery) {
-			begun := time.Now()
-			if err := l.ping(ctx); ctx.Err() == nil {
-				l.database.Observe(time.Since(begun), err)
-			}
-		}
-	}
-}
-
-func (l *ledgerProcess) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askEvery)
-	defer cancel()
-	return l.store.Ping(ctx)
-}
-
 // handler answers probes, metrics, status and reads of finals.
 func (l *ledgerProcess) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		httpserve.WriteJSON(w, http.StatusOK, map[string]any{"version": Version, "ledger": l.ledger.Status(),
+		now := l.ready.Now()
+		httpserve.WriteJSON(w, http.StatusOK, map[string]any{"state": now.State, "reason": now.Reason, "version": Version, "ledger": l.ledger.Status(),
 			"dependencies": map[string]any{serviceDatabase: l.database.Status()}})
 	})
 	ledgerhistory.Register(mux, l.store, l.log)

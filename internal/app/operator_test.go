@@ -16,10 +16,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
+	"rankcache/internal/health"
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
-	"rankcache/sidecar/adminapi"
 	"rankcache/wire"
 )
 
@@ -317,7 +317,7 @@ func TestLamps(t *testing.T) {
 	t.Parallel()
 	testkit.Chromium(t)
 	o := newOutage(t)
-	o.await(serviceProfiles, adminapi.DependencyOK, nothingMore)
+	o.await(serviceProfiles, health.OK, nothingMore)
 	p := openTab(t, o.URL("admin", "/"))
 	for _, service := range []string{serviceRedis, serviceKafka, serviceProfiles} {
 		p.await("a good lamp", lampSays(service, "ok", "answers"))

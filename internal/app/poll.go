@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache/hotkey"
+	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
 	"rankcache/origin"
-	"rankcache/sidecar/adminapi"
 	"rankcache/wire"
 )
 
@@ -154,11 +154,13 @@ func poll(ctx context.Context, o *pollCommandOptions, hup hangups, stderr io.Wri
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return poller.Run(ctx) })
-	ready := adminapi.NewReadiness(nil, nil)
+	needs := health.Needs{serviceRedis: health.NewNeed(answerLasts).Require(o.redisNeed(client, "poll", "", nil), nil)}
+	group.Go(func() error { return needs.Run(ctx) })
+	ready := readiness(needs, nil)
 	registerProcess(registry, ready)
-	health := newHealthPort(&o.commonOptions, ready, registry, log).handler()
+	port := newHealthPort(&o.commonOptions, ready, registry, log).handler()
 	for _, l := range listeners {
-		group.Go(func() error { return httpserve.Serve(ctx, l, health, o.probes(nil), log) })
+		group.Go(func() error { return httpserve.Serve(ctx, l, port, o.probes(nil), log) })
 	}
 	go hup.reload(ctx, log, o.secrets)
 	log.Info("polling", "health", listeners.addr("health"), "source", o.poll.source, "key", o.names.HotKey(o.poll.verdictInstance()), "version", Version)

@@ -57,8 +57,8 @@ func newServeCommand() *cobra.Command {
 		Long: `Run the sidecar: answer the app's reads from local memory where a board is hot or
 super-hot and from Redis where it is not.
 
-The health port reports ready once every super-hot board equals Redis, or has been
-given up to Redis because its deadline passed. With --snapshot-dir boards are kept
+The health port reports ready once Redis has answered, and every super-hot board equals
+Redis, or has been given up to Redis because its deadline passed. With --snapshot-dir boards are kept
 in files, so that a restart reads only what came since; where Redis is away at the
 start, they are answered from, with their honest age.`,
 		Example: `  rankcache serve --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
+	"rankcache"
 	"rankcache/hotkey"
+	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/localboard"
@@ -41,6 +44,7 @@ type Sidecar struct {
 	memory    *memoryShare
 	boards    *localboard.Boards
 	kept      *files.Store // nil: boards are not kept over a restart
+	keptTops  *keptTops    // nil: no pages are
 	runner    *replay.Runner
 	admission *admission.Admission
 	tracker   *hotkey.Tracker // nil: no hot tier
@@ -49,7 +53,7 @@ type Sidecar struct {
 	reader    *sidecar.Reader
 	ready     *adminapi.Readiness
 	trace     func(ctx context.Context, traceparent, tracestate string) context.Context // nil: no traces
-	services  adminapi.Dependencies                                                     // that are called
+	services  health.Needs                                                              // that are called
 
 	dataServer *httpapi.Server
 	respServer *resp.Server // nil: no listener for clients of Redis
@@ -79,11 +83,20 @@ func (s *Sidecar) Ready() (bool, string) {
 func (s *Sidecar) Hot() []hotkey.Row { return s.tracker.Hot() }
 
 // startup reports whether all super-hot boards are open or given up, and if not,
-// why. Redis has to list the boards that run in the rooms, and their sizes, first;
-// it is waited for as long as for a board.
+// why. Redis has to answer first, or files while it is away, and to list the boards that
+// run in the rooms, and their sizes; it is waited for as long as for a board. A Kafka that
+// is away is not waited for any longer, one that refuses this user is.
 func (s *Sidecar) startup() (bool, string) {
 	waited := time.Since(s.started) >= s.options.deadline
+	met, why := s.services.Met()
+	kafka := s.services[serviceKafka]
 	switch {
+	case !met && !s.answersFromFiles():
+		return false, why
+	case met && !s.rooms.SharedRead():
+		return false, notReadYet(s.rooms)
+	case kafka.Refused():
+		return false, serviceKafka + ": " + kafka.Status().LastError
 	case !s.rooms.Resolved() && !waited:
 		return false, "waiting for Redis: which rooms are set at run time, and which boards run in them"
 	case !s.admission.Decided() && !waited:
@@ -92,6 +105,16 @@ func (s *Sidecar) startup() (bool, string) {
 		return true, "the sizes of the boards are unknown: Redis answers them until it gives the sizes"
 	}
 	return s.runner.Ready()
+}
+
+// answersFromFiles reports whether boards, or pages of hot ones, are answered from files while
+// Redis is away. Where it refuses this process, it is not away.
+func (s *Sidecar) answersFromFiles() bool {
+	if s.kept == nil || s.services[serviceRedis].Refused() {
+		return false
+	}
+	return s.keptTops != nil && len(s.keptTops.waiting()) > 0 ||
+		slices.ContainsFunc(s.runner.Status(), func(b rankcache.BoardStatus) bool { return b.State == rankcache.StateStale })
 }
 
 func (s *Sidecar) listen() (err error) {

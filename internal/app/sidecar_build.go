@@ -55,7 +55,7 @@ func (s *Sidecar) buildOrigin() (err error) {
 	if s.redis, err = s.options.dialRedis(); err != nil {
 		return err
 	}
-	callWatch{s}.watchRedis()
+	s.services[serviceRedis].Require(s.options.redisNeed(s.redis, "serve", s.options.total, nil), pingRedis(s.redis))
 	tracer, err := s.options.tracing.newTracer(s.log)
 	if err != nil {
 		return err
@@ -135,8 +135,8 @@ func (s *Sidecar) buildReader() (err error) {
 	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
 		cfg.Hot = s.tracker
 		if s.kept != nil {
-			tops := newKeptTops(s)
-			cfg.Hot, s.parts = tops, append(s.parts, tops)
+			s.keptTops = newKeptTops(s)
+			cfg.Hot, s.parts = s.keptTops, append(s.parts, s.keptTops)
 		}
 	}
 	if s.profiles != nil {
@@ -148,7 +148,7 @@ func (s *Sidecar) buildReader() (err error) {
 			return Usagef("--ledger-url: %w", err)
 		}
 		cfg.Ledger = ledger
-		callWatch{s}.watchLedger(ledger)
+		s.services[serviceLedger].Require(nil, ledger.Ready)
 	}
 	if s.reader, err = sidecar.NewReader(cfg, s.registry); err != nil {
 		return err

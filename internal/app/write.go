@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache/compat"
+	"rankcache/internal/doctor"
+	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
 	"rankcache/internal/roomsync"
 	"rankcache/origin"
@@ -124,14 +126,14 @@ type Writer struct {
 	rooms     *roomsync.Follower
 	writer    *writer.Writer
 	tokens    *writeTokens
+	needs     health.Needs
 	ready     *adminapi.Readiness
 	listeners listeners
 }
 
 // newWriter builds every part and opens the listeners. It starts nothing.
 func newWriter(o *writeOptions, log *slog.Logger) (*Writer, error) {
-	w := &Writer{options: o, log: o.recorded(log), registry: newRegistry(), ready: adminapi.NewReadiness(nil, nil)}
-	registerProcess(w.registry, w.ready)
+	w := &Writer{options: o, log: o.recorded(log), registry: newRegistry()}
 	var err error
 	if w.redis, err = o.dialRedis(); err != nil {
 		return nil, err
@@ -173,8 +175,23 @@ func (w *Writer) build() (err error) {
 	if err != nil {
 		return Usagef("%w", err)
 	}
+	w.waitForAll()
+	registerProcess(w.registry, w.ready)
 	w.listeners, err = openListeners(flagAddr{"scores", o.scores}, flagAddr{"health", o.health})
 	return err
+}
+
+// waitForAll has the process be ready once it could apply and publish, and while its clock is right.
+func (w *Writer) waitForAll() {
+	o := w.options
+	kafka := doctor.KafkaUse{Group: o.group, Reads: o.names.Commands, Writes: o.names.Refused, Makes: []string{o.names.Refused, o.probeTopic()}, Replication: o.topics.Replication}
+	if o.topics.CommandPartitions > 0 {
+		kafka.Makes = append(kafka.Makes, o.names.Commands)
+	}
+	w.needs = health.Needs{serviceKafka: o.kafkaNeed(kafka),
+		serviceRedis: health.NewNeed(answerLasts).Require(o.redisNeed(w.redis, "write", "", w.writer.CompareClock), nil)}
+	w.ready = readiness(w.needs, w.rooms)
+	w.ready.Fault = func() error { return wrongClock(w.writer.ClockError()) }
 }
 
 // Run writes until ctx is done and the drain is over.
@@ -190,6 +207,7 @@ func (w *Writer) run(ctx context.Context) error {
 	group, live := errgroup.WithContext(live)
 	posts, endPosts := context.WithCancel(live)
 	group.Go(func() error { return checkRole(live, w.redis, w.log) })
+	group.Go(func() error { return w.needs.Run(live) })
 	group.Go(func() error { return w.rooms.Run(live) })
 	group.Go(func() error {
 		w.rooms.AwaitShared(live)

@@ -19,7 +19,7 @@ const probeBoard = rankcache.BoardID("rankcache-doctor-probe")
 // because an ACL is about both.
 type permission struct {
 	args   []any
-	writes bool
+	writes bool // else it may be tried: it reads, or there is nothing that it would change
 }
 
 // String returns the command as it is written in an ACL.
@@ -36,6 +36,7 @@ func (r Redis) needs(role string) []permission {
 	guard, scores := r.Names.GuardKey(probeBoard), r.Names.ScoresKey(probeBoard)
 	hot := r.Names.HotKey("doctor")
 	read := func(args ...any) permission { return permission{args, false} }
+	none, nobody := read, string(probeBoard) // none: a write of what is not there
 	write := func(args ...any) permission { return permission{args, true} }
 	switch role {
 	case "serve":
@@ -49,33 +50,35 @@ func (r Redis) needs(role string) []permission {
 		if r.Total != "none" {
 			list = append(list, read("GET", seq))
 		}
-		return append(list, write("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
+		return append(list, none("EVAL", "return 0", 1, board), write("MULTI"), write("HSET", r.Names.Readopt, "b", 1), read("INFO", "server"))
 	case "write":
 		return []permission{read("GET", meta), read("HGET", orders, "1"), read("HEXISTS", orders, ""), read("HLEN", orders), read("ZSCORE", board, "m"),
 			read("ZCARD", board), read("ZRANGE", board, 0, 0), read("PTTL", board), read("HSCAN", r.Names.Readopt, 0), read("HGET", r.Names.Readopt, "b"),
 			read("EVALSHA", noScript, 1, board), read("TIME"), read("INFO", "server"), read("GET", adopter),
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms),
-			write("EVAL", "return 0", 1, board), write("ZADD", board, 1, "m"), write("ZREM", board, "m"), write("SET", meta, "x"), write("SETRANGE", meta, 0, "x"),
-			write("HSET", orders, "1", "x"), write("UNLINK", orders), write("PEXPIREAT", board, 1), write("PERSIST", orders), write("SET", adopter, "x"),
-			write("PEXPIRE", adopter, 1), write("DEL", adopter), write("HDEL", r.Names.Readopt, "b"), write("ZADD", r.Names.Ends, 1, "b"), write("HINCRBY", guard, "m", 1),
-			read("HGET", scores, "m"), write("HSET", scores, "m", 1), write("HDEL", scores, "m"),
-			read("ZRANGEBYSCORE", r.Names.RoomEnds, 0, 1), write("ZADD", r.Names.RoomEnds, 1, "b"), write("ZREM", r.Names.RoomEnds, "b"),
-			write("SADD", r.Names.RoomKey("0"), "b"), write("SREM", r.Names.RoomKey("0"), "b")}
+			none("EVAL", "return 0", 1, board), none("ZADD", board, "XX", 1, "m"), none("ZREM", board, "m"), none("SET", meta, "x", "XX"), none("SETRANGE", meta, 0, ""),
+			write("HSET", orders, "1", "x"), none("UNLINK", orders), none("PEXPIREAT", board, 1), none("PERSIST", orders), none("SET", adopter, "x", "XX"),
+			none("PEXPIRE", adopter, 1), none("DEL", adopter), none("HDEL", r.Names.Readopt, nobody), none("ZADD", r.Names.Ends, "XX", 1, nobody), write("HINCRBY", guard, "m", 1),
+			read("HGET", scores, "m"), write("HSET", scores, "m", 1), none("HDEL", scores, "m"),
+			read("ZRANGEBYSCORE", r.Names.RoomEnds, 0, 1), none("ZADD", r.Names.RoomEnds, "XX", 1, nobody), none("ZREM", r.Names.RoomEnds, nobody),
+			write("SADD", r.Names.RoomKey("0"), "b"), none("SREM", r.Names.RoomKey("0"), nobody)}
 	case "controller":
 		ends, absent, lease := r.Names.Ends, r.Names.AbsentTopics, r.Names.Controller
 		return []permission{read("ZRANGEBYSCORE", ends, 0, 0), read("ZRANGE", ends, 0, 0), read("ZCARD", ends), read("HGETALL", absent), read("EXISTS", board), read("EXISTS", meta),
 			read("GET", meta), read("GET", lease), read("EVALSHA", noScript, 1, meta), read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms), read("INFO", "server"), read("TIME"),
-			write("EVAL", "return 0", 1, meta), write("SETRANGE", meta, 0, "x"), write("ZREM", ends, "b"), write("ZADD", ends, 1, "b"), write("HSET", absent, "t", 1), write("HDEL", absent, "t"),
-			read("ZCARD", board), read("ZSCAN", board, 0), write("MULTI"), write("PEXPIREAT", board, 1), // of finals
+			none("EVAL", "return 0", 1, meta), none("SETRANGE", meta, 0, ""), none("ZREM", ends, nobody), none("ZADD", ends, "XX", 1, nobody), write("HSET", absent, "t", 1), none("HDEL", absent, nobody),
+			read("ZCARD", board), read("ZSCAN", board, 0), write("MULTI"), none("PEXPIREAT", board, 1), // of finals
 			write("SET", lease, "x"), read("PTTL", lease), write("PEXPIRE", lease, 1), write("DEL", lease)}
+	case "ledger":
+		return []permission{read("GET", meta), read("HGET", orders, "1")}
 	case "poll":
-		return []permission{read("GET", hot), read("EVALSHA", noScript, 1, hot), write("SET", hot, "x"), write("EVAL", "return 0", 1, hot),
-			write("PEXPIRE", hot, 1), write("DEL", hot)}
+		return []permission{read("GET", hot), read("EVALSHA", noScript, 1, hot), none("SET", hot, "x", "XX"), none("EVAL", "return 0", 1, hot),
+			none("PEXPIRE", hot, 1), none("DEL", hot)}
 	}
 	return nil
 }
 
-// Needs returns the commands that an ACL must grant to a role: serve, write, poll or controller.
+// Needs returns the commands that an ACL must grant to a role: serve, write, poll, controller or ledger.
 func (r Redis) Needs(role string) (commands []string) {
 	for _, a := range r.needs(role) {
 		if !slices.Contains(commands, a.String()) {
@@ -122,6 +125,36 @@ func (r Redis) commands(ctx context.Context) Verdict {
 		return okf("all reads that %s needs are permitted; %d other commands were not tried, because this server or user has no ACL DRYRUN", roles, untried)
 	}
 	return okf("user %q may use every command that %s needs", user, roles)
+}
+
+// May tries in one round trip what a role needs, as far as that changes nothing, and returns nil if
+// Redis lets the user do it. Else the error is Redis's, such as NOPERM or READONLY.
+func (r Redis) May(ctx context.Context, role string) error {
+	pipe := r.Client.Pipeline()
+	var tried []*redis.Cmd
+	for _, a := range r.needs(role) {
+		if !a.writes {
+			tried = append(tried, pipe.Do(ctx, a.args...))
+		}
+	}
+	_, err := pipe.Exec(ctx) // the first command's, or of the connection
+	for i := 0; i < len(tried) && (err == nil || answered(err)); i++ {
+		err = tried[i].Err()
+	}
+	if err == nil || answered(err) {
+		return nil
+	}
+	return err
+}
+
+// unserved begin the replies of a Redis that does not do what it is asked for.
+var unserved = []string{"NOPERM", "NOAUTH", "WRONGPASS", "READONLY", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "MISCONF", "BUSY ", "max number of clients"}
+
+// answered reports whether an error is a reply about a command that may be used: that a key or
+// script is missing, or of another type.
+func answered(err error) bool {
+	_, reply := errors.AsType[redis.Error](err)
+	return reply && !slices.ContainsFunc(unserved, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }
 
 // may reports whether the user has the permission.

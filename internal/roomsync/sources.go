@@ -32,7 +32,7 @@ func (f *Follower) readFile() (changed bool, err error) {
 	}
 	data, err := readLimited(f.cfg.File)
 	if err != nil {
-		return false, fmt.Errorf("read rooms file: %w", err)
+		return false, fmt.Errorf("read rooms file: %w: check --rooms, and that the file is mounted", err)
 	}
 	if f.data != nil && bytes.Equal(data, f.data) {
 		return false, nil

@@ -4,6 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"rankcache/internal/health"
 )
 
 func TestAdminTop(t *testing.T) {
@@ -75,6 +78,17 @@ func TestRouted(t *testing.T) {
 		rec := ask(t, c.h, c.method, c.path)
 		if rec.Code != c.status || rec.Header().Get("Allow") != c.allow {
 			t.Errorf("%s %s: %d, Allow %q: %s", c.method, c.path, rec.Code, rec.Header().Get("Allow"), rec.Body)
+		}
+	}
+}
+
+func TestStatusTellsDependencies(t *testing.T) {
+	st := &Status{Readiness: NewReadiness(nil, nil), Reader: newEnv().reader(), Dependencies: health.Needs{"redis": health.NewNeed(time.Minute)}}
+	admin := New(st, st.Readiness, nil)
+	st.Dependencies["redis"].Observe(time.Millisecond, nil)
+	for path, want := range map[string]int{"/status": 200, "/status?expect=dependencies.redis.state=ok": 200, "/status?expect=dependencies.kafka.state=ok": 503} {
+		if rec := ask(t, admin, "GET", path); rec.Code != want || !strings.Contains(rec.Body.String(), `"dependencies":{"redis":{"state":"ok"`) {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
 		}
 	}
 }

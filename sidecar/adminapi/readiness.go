@@ -10,19 +10,24 @@ import (
 // State is where the process stands in its life.
 type State string
 
-// The states. The way goes only down the list.
+// The states. The way goes only down the list, but that a fault of its own makes a ready process
+// unready for as long as it lasts.
 const (
 	StateStarting State = "starting"
 	StateReady    State = "ready"
+	StateUnready  State = "unready"
 	StateStopping State = "stopping"
 )
 
 // Readiness knows whether the app may rely on this process. It latches: once
-// ready, nothing outside the process takes that back, only Stop does. All
+// ready, nothing outside the process takes that back, only Fault and Stop do. All
 // methods may be called concurrently.
 type Readiness struct {
 	settled func() (bool, string)
 	boards  func() []rankcache.BoardStatus
+	// Fault, if it is not nil, returns what makes this process alone of no use, such as a wrong
+	// clock. It is set before Now is called.
+	Fault func() error
 
 	mu      sync.Mutex
 	state   State
@@ -57,14 +62,24 @@ type Current struct {
 func (r *Readiness) Now() Current {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var fault error
+	if r.Fault != nil {
+		fault = r.Fault()
+	}
 	if r.state == StateStarting {
 		ok, reason := r.settled()
-		r.reason = reason
-		if ok {
+		if r.reason = reason; ok && fault == nil {
 			r.state, r.since, r.started = StateReady, time.Now(), true
 		}
 	}
-	return Current{State: r.state, Reason: r.reason, Since: r.since, Started: r.started}
+	now := Current{State: r.state, Reason: r.reason, Since: r.since, Started: r.started}
+	if fault != nil && r.state != StateStopping {
+		now.Reason = fault.Error()
+		if r.started {
+			now.State = StateUnready
+		}
+	}
+	return now
 }
 
 // Stop makes the process not ready for good: it is about to end.

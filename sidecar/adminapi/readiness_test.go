@@ -2,6 +2,7 @@ package adminapi
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -53,6 +54,13 @@ func ask(t testing.TB, h http.Handler, method, path string, header ...string) *h
 func TestProbes(t *testing.T) {
 	gate := new(settling)
 	r := NewReadiness(gate.settled, someBoards)
+	var fault atomic.Pointer[string]
+	r.Fault = func() error {
+		if why := fault.Load(); why != nil {
+			return errors.New(*why)
+		}
+		return nil
+	}
 	h := Health(r, nil)
 	expect := func(when string, live, ready, startup int, state State, reason string) {
 		t.Helper()
@@ -69,9 +77,16 @@ func TestProbes(t *testing.T) {
 	}
 	expect("at start", 200, 503, 503, StateStarting, "1 of 2 boards settled")
 	gate.open.Store(true)
+	fault.Store(new("wrong_clock: behind"))
+	expect("with a fault", 200, 503, 503, StateStarting, "wrong_clock: behind")
+	fault.Store(nil)
 	expect("settled", 200, 200, 200, StateReady, "2 of 2 boards settled")
 	gate.open.Store(false)
 	expect("when the boards are not settled any more", 200, 200, 200, StateReady, "2 of 2 boards settled")
+	fault.Store(new("wrong_clock: ahead"))
+	expect("with a fault later", 200, 503, 200, StateUnready, "wrong_clock: ahead")
+	fault.Store(nil)
+	expect("right again", 200, 200, 200, StateReady, "2 of 2 boards settled")
 	r.Stop("SIGTERM")
 	r.Stop("SIGTERM again")
 	expect("when the process ends", 200, 503, 200, StateStopping, "SIGTERM")

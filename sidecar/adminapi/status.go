@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/health"
 	"rankcache/internal/httpserve"
 	"rankcache/rooms"
 	"rankcache/sidecar"
@@ -20,7 +21,7 @@ type Status struct {
 	Name      string // of the host: in Kubernetes the pod's
 	Started   time.Time
 	// Dependencies are the services that this process calls.
-	Dependencies Dependencies
+	Dependencies health.Needs
 	// Sections adds parts to /status under their own names; the values are
 	// marshalled to JSON.
 	Sections map[string]func() any
@@ -61,7 +62,7 @@ func (st *Status) body(filter *boardFilter) map[string]any {
 	body := map[string]any{
 		"state": now.State, "reason": now.Reason, "since": now.Since,
 		"version": st.Version, "name": st.Name, "uptime_s": int(time.Since(st.Started).Seconds()),
-		"tiers": st.tierCounts(), "dependencies": st.Dependencies.statuses(), "tzdata": zoneData(zoneFolders),
+		"tiers": st.tierCounts(), "dependencies": st.Dependencies.Statuses(), "tzdata": zoneData(zoneFolders),
 	}
 	all := st.Readiness.boards()
 	sumBoards(body, all)

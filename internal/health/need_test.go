@@ -1,4 +1,4 @@
-package adminapi
+package health
 
 import (
 	"context"
@@ -17,64 +17,64 @@ import (
 
 var errAway = errors.New("connection refused")
 
-// TestDependencyStates walks through an outage second by second.
-func TestDependencyStates(t *testing.T) {
+// TestStates walks through an outage second by second.
+func TestNeedStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		d := NewDependency(10 * time.Second)
-		expect := func(when string, state DependencyState, since time.Duration) {
+		d := NewNeed(10 * time.Second)
+		expect := func(when string, state State, since time.Duration) {
 			t.Helper()
 			s := d.Status()
 			if s.State != state || s.Since.Sub(begun) != since {
 				t.Errorf("%s, at %v: %s since %v, want %s since %v", when, time.Since(begun), s.State, s.Since.Sub(begun), state, since)
 			}
 		}
-		expect("before the first call", DependencyUnknown, 0)
+		expect("before the first call", Unknown, 0)
 		time.Sleep(time.Second)
 		d.Observe(time.Second, errAway)
-		expect("never answered", DependencyFailing, 0)
+		expect("never answered", Failing, 0)
 		time.Sleep(time.Second)
 		d.Observe(4*time.Millisecond, nil)
-		expect("answered", DependencyOK, 2*time.Second)
+		expect("answered", OK, 2*time.Second)
 
 		time.Sleep(time.Second)
 		d.Observe(0, errAway)
-		expect("one failure", DependencyOK, 2*time.Second)
+		expect("one failure", OK, 2*time.Second)
 		time.Sleep(time.Second)
 		d.Observe(0, nil)
 		time.Sleep(9 * time.Second)
-		expect("one failure among answers", DependencyOK, 2*time.Second)
+		expect("one failure among answers", OK, 2*time.Second)
 		d.Observe(time.Second, errAway)
 		time.Sleep(time.Second)
-		expect("failures since a call that began two seconds ago", DependencyFailing, 12*time.Second)
+		expect("failures since a call that began two seconds ago", Failing, 12*time.Second)
 		time.Sleep(119 * time.Second)
-		expect("a failure is remembered longer than an answer", DependencyFailing, 12*time.Second)
+		expect("a failure is remembered longer than an answer", Failing, 12*time.Second)
 		time.Sleep(2 * time.Second)
-		expect("but not for ever", DependencyUnknown, 133*time.Second)
+		expect("but not for ever", Unknown, 133*time.Second)
 
 		d.Observe(4*time.Millisecond, nil)
-		expect("answered again", DependencyOK, 135*time.Second)
+		expect("answered again", OK, 135*time.Second)
 		time.Sleep(11 * time.Second)
-		expect("no calls", DependencyUnknown, 145*time.Second)
+		expect("no calls", Unknown, 145*time.Second)
 		d.Observe(0, errAway)
-		expect("unknown, then a failure", DependencyFailing, 146*time.Second)
+		expect("unknown, then a failure", Failing, 146*time.Second)
 		d.Off("not configured")
-		expect("off", DependencyOff, 146*time.Second)
+		expect("off", Off, 146*time.Second)
 		d.Observe(0, nil)
-		expect("on again", DependencyOK, 146*time.Second)
+		expect("on again", OK, 146*time.Second)
 	})
 }
 
-func TestDependencyOnTheWire(t *testing.T) {
+func TestNeedOnTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		text := func(d *Dependency) string {
+		text := func(d *Need) string {
 			data, err := json.Marshal(d.Status())
 			if err != nil {
 				t.Fatal(err)
 			}
 			return string(data)
 		}
-		d := NewDependency(time.Minute)
+		d := NewNeed(time.Minute)
 		if got, want := text(d), `{"state":"unknown","since":"2000-01-01T00:00:00Z","last_ok":null,"latency_ms":null}`; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -88,9 +88,9 @@ func TestDependencyOnTheWire(t *testing.T) {
 	})
 }
 
-// TestDependencyKeepsSecrets: errors are written by libraries and by other services.
-func TestDependencyKeepsSecrets(t *testing.T) {
-	d := NewDependency(time.Minute)
+// TestNeedKeepsSecrets: errors are written by libraries and by other services.
+func TestNeedKeepsSecrets(t *testing.T) {
+	d := NewNeed(time.Minute)
 	for text, want := range map[string]string{
 		`invalid proxy address "http://app:hush@proxy:1": x`: `invalid proxy address "http://***@proxy:1": x`,
 		"redis://app:hu@sh@host:6379/0 is away":              "redis://***@***@host:6379/0 is away",
@@ -113,10 +113,10 @@ func TestDependencyKeepsSecrets(t *testing.T) {
 	}
 }
 
-func TestDependenciesAsMetrics(t *testing.T) {
+func TestNeedsAsMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := Dependencies{"good": NewDependency(time.Minute), "bad": NewDependency(time.Minute),
-			"new": NewDependency(time.Minute), "none": NewDependency(time.Minute)}
+		all := Needs{"good": NewNeed(time.Minute), "bad": NewNeed(time.Minute),
+			"new": NewNeed(time.Minute), "none": NewNeed(time.Minute)}
 		all["good"].Observe(250*time.Millisecond, nil)
 		all["bad"].Observe(0, errAway)
 		all["none"].Observe(time.Second, nil)
@@ -141,13 +141,45 @@ rankcache_dependency_up{dependency="good"} 1
 	})
 }
 
-func TestStatusTellsDependencies(t *testing.T) {
-	st := &Status{Readiness: NewReadiness(nil, nil), Reader: newEnv().reader(), Dependencies: Dependencies{"redis": NewDependency(time.Minute)}}
-	admin := New(st, st.Readiness, nil)
-	st.Dependencies["redis"].Observe(time.Millisecond, nil)
-	for path, want := range map[string]int{"/status": 200, "/status?expect=dependencies.redis.state=ok": 200, "/status?expect=dependencies.kafka.state=ok": 503} {
-		if rec := ask(t, admin, "GET", path); rec.Code != want || !strings.Contains(rec.Body.String(), `"dependencies":{"redis":{"state":"ok"`) {
-			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+// TestNeedIsMetOnce: a service that is waited for is probed until it answers, and pinged then; later
+// failures don't make it missing again.
+func TestNeedIsMetOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var probes, pings int
+		probe := func(context.Context) error {
+			if probes++; probes < 4 {
+				return &Refusal{errors.New("WRONGPASS invalid username-password pair")}
+			}
+			return nil
 		}
-	}
+		n := NewNeed(10*time.Second).Require(probe, func(context.Context) error { pings++; return errAway })
+		all := Needs{"redis": n, "other": NewNeed(time.Minute)} // for that nobody waits
+		expect := func(when string, want bool, why string) {
+			t.Helper()
+			if met, reason := all.Met(); met != want || reason != why {
+				t.Errorf("%s: %t %q, want %t %q", when, met, reason, want, why)
+			}
+		}
+		expect("at the start", false, "redis: it has not answered yet")
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- all.Run(ctx) }()
+		synctest.Wait()
+		expect("refused", false, "redis: WRONGPASS invalid username-password pair")
+		if !n.Refused() {
+			t.Error("it does not tell that it was refused")
+		}
+		time.Sleep(350 * time.Millisecond)
+		synctest.Wait()
+		expect("answered", true, "all that it needs has answered")
+		time.Sleep(time.Minute)
+		expect("away", true, "all that it needs has answered")
+		if s := n.Status(); s.State != Failing || n.Refused() || probes != 4 || pings < 59 {
+			t.Errorf("%+v after %d probes and %d pings", s, probes, pings)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
