@@ -38,7 +38,7 @@ func TestImageIsBuiltFromAllThatItNeeds(t *testing.T) {
 }
 
 // dockerIgnored returns whether a file, named from the root, is left out. It
-// knows the patterns that our file uses: a path, **/ and a name, or ! and the path of a file.
+// knows the patterns that our file uses: a path, **/ and a name, or ! and the path of a file or folder.
 func dockerIgnored(t *testing.T) func(file string) bool {
 	t.Helper()
 	data, err := os.ReadFile("../../.dockerignore")
@@ -52,10 +52,10 @@ func dockerIgnored(t *testing.T) func(file string) bool {
 		}
 	}
 	return func(file string) bool {
-		if slices.Contains(patterns, "!"+file) {
-			return false
-		}
 		for part := file; part != "."; part = path.Dir(part) {
+			if slices.Contains(patterns, "!"+part) {
+				return false
+			}
 			for _, p := range patterns {
 				name, anywhere := strings.CutPrefix(p, "**/")
 				if ok, _ := path.Match(name, path.Base(part)); anywhere && ok || part == p {
