@@ -24,6 +24,7 @@ type gateInput struct {
 	truncated  bool          // the log has lost its beginning
 	compacted  bool          // the log may lack updates that later ones replace
 	kafkaErr   string        // why it has not answered
+	refused    string        // why the topic is not read though it has
 
 	// Redis:
 	redisKnown bool   // it has answered
@@ -77,7 +78,7 @@ func decide(in *gateInput) step {
 	case !in.kafkaKnown:
 		return stay(rankcache.StateWaiting, "Kafka has not answered yet: %s", cmp.Or(in.kafkaErr, "request sent"))
 	case !in.topicKnown:
-		return stay(rankcache.StateWaiting, "its topic does not exist yet: the writer makes it with the first update")
+		return stay(rankcache.StateWaiting, "%s", cmp.Or(in.refused, "its topic is gone"))
 	case !in.ended:
 		return stay(rankcache.StateReplaying, "reading the log up to its end at the start")
 	case !in.redisKnown:

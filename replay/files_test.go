@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"rankcache"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
@@ -100,22 +98,6 @@ func TestRestartReadsTheTailOnly(t *testing.T) {
 	}
 }
 
-func TestRestartAfterPartitionsWereAdded(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t, testkit.Kafka(t))
-	b, kept := e.newBoard(1, nil), newFolder(t)
-	b.produce(b.gifts(50, 20)...)
-	e.saveOnce(kept, b)
-	b.addPartitions(3)
-	b.client = testkit.KafkaClient(t, e.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	b.produce(b.gifts(30, 20)...)
-	s := e.start(ids(b), keptIn(kept))
-	s.waitOpen(b.id)
-	if n := s.counter("rankcache_replay_records_total"); n != 30 {
-		t.Errorf("%v records were read, want the 30 after the file", n)
-	}
-}
-
 // Two boards of one topic go on where the earlier of their files ends.
 func TestRestartOfBoardsThatShareATopic(t *testing.T) {
 	t.Parallel()
@@ -165,7 +147,7 @@ func TestRestartAfterAKillUnderWrites(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Kafka(t))
 	e.still = false
-	b, dir := e.newBoard(4, nil), t.TempDir()
+	b, dir := e.newBoard(1, nil), t.TempDir()
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
