@@ -191,7 +191,7 @@ type survey struct {
 	topics   []topic // of the boards with a topic
 	missing  []rankcache.BoardID
 	split    []string // topics of several partitions that belong to one board
-	matching int // all topics with the prefix of update topics
+	matching int      // all topics with the prefix of update topics
 	brokers  int
 	now      time.Time
 }
