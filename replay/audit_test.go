@@ -249,7 +249,7 @@ func TestRedisFlushed(t *testing.T) {
 	t.Parallel()
 	cache := testkit.StartRedis(t, servers.RedisOptions{})
 	e := newEnvOn(t, testkit.Kafka(t), cache.Addr())
-	a, b := e.newBoard(1, nil), e.newBoard(2, nil)
+	a, b := e.newBoard(1, nil), e.newBoard(1, nil)
 	a.produce(a.gifts(100, 40)...)
 	b.produce(b.gifts(100, 40)...)
 	s := e.start(ids(a, b), totalsEvery(often))
@@ -288,7 +288,7 @@ func TestAuditUnderWrites(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, testkit.Kafka(t))
 	e.still = false
-	b := e.newBoard(4, nil)
+	b := e.newBoard(1, nil)
 	b.produce(b.gifts(500, 300)...)
 	s := e.start(ids(b), auditEvery(time.Millisecond), totalsEvery(often))
 	s.waitOpen(b.id)

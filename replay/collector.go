@@ -94,7 +94,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 }
 
 func (f *feed) resultCounts() resultCounts {
-	c := &f.replica.counts
+	c := &f.replica.in.counts
 	return resultCounts{c.applied.Load(), c.duplicate.Load(), c.stale.Load()}
 }
 
@@ -142,7 +142,7 @@ func (s *boardSeries) send(out chan<- prometheus.Metric, label string) {
 }
 
 func (t *topic) collect(out chan<- prometheus.Metric) {
-	for _, p := range t.partitions() {
+	for _, p := range t.parts {
 		out <- prometheus.MustNewConstMetric(offsetDesc, prometheus.GaugeValue, float64(p.next.Load()), t.name, strconv.Itoa(int(p.number)))
 	}
 }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,12 +28,12 @@ func TestBoardsToldAsOne(t *testing.T) {
 	followed := map[rankcache.BoardID]*feed{}
 	for i := range 5 {
 		id := rankcache.BoardID(fmt.Sprint("b", i))
-		followed[id] = newFeed(id, rooms.Log{Topic: "update_cache_" + string(id)}, &fakeBoard{have: rankcache.Progress{Members: 10 * i}}, newMetrics(), time.Now())
+		followed[id] = newFeed(id, rooms.Log{Topic: "update_cache_" + string(id)}, &fakeBoard{have: rankcache.Progress{Members: 10 * i}}, new(atomic.Int64), newMetrics(), time.Now())
 	}
 	feeds.replace(followed)
 	apply := func(each int) {
 		for _, f := range followed {
-			f.replica.counts.add(rankcache.ApplyResult{Applied: each})
+			f.replica.in.counts.add(rankcache.ApplyResult{Applied: each})
 		}
 	}
 	applied := func(when string, want map[string]float64) {

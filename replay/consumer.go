@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -35,15 +33,10 @@ const (
 )
 
 // batches are two queues: full ones for the dispatcher, free ones for the consumer.
-type batches struct {
-	full, free chan []item
-	// repace tells the consumer that the dispatcher has changed which partitions are
-	// to be paused.
-	repace *atomic.Bool
-}
+type batches struct{ full, free chan []item }
 
 func newBatches() batches {
-	b := batches{make(chan []item, batchCount), make(chan []item, batchCount), new(atomic.Bool)}
+	b := batches{make(chan []item, batchCount), make(chan []item, batchCount)}
 	for range batchCount {
 		b.free <- make([]item, 0, batchItems)
 	}
@@ -76,9 +69,8 @@ type consumer struct {
 
 // reassignment is a request of the topic watcher to the consumer.
 type reassignment struct {
-	stop  []*topic     // stop reading these
-	start []*topic     // read these from where they begin
-	grow  []*partition // partitions added to topics being read
+	stop  []*topic // stop reading these
+	start []*topic // read these from where they begin
 	done  chan error
 }
 
@@ -117,9 +109,6 @@ func (c *consumer) run(ctx context.Context) error {
 			c.answer()
 		} else {
 			c.rest(ctx)
-		}
-		if err := c.pace(); err != nil {
-			return err
 		}
 		c.send()
 	}
@@ -184,14 +173,10 @@ func (c *consumer) fill() (events int, err error) {
 // dropped.
 func (c *consumer) add(e *event) {
 	t := c.topics[e.topic]
-	if t == nil {
+	if t == nil || int(e.partition) >= len(t.parts) {
 		return
 	}
-	parts := t.partitions()
-	if int(e.partition) >= len(parts) {
-		return
-	}
-	it := item{part: parts[e.partition], offset: e.offset, value: e.value}
+	it := item{part: t.parts[e.partition], offset: e.offset, value: e.value}
 	if e.kind == endEvent {
 		it.kind = itemEnd
 	}
@@ -210,29 +195,6 @@ func (c *consumer) failed(err error) error {
 	c.client.answered(0, err)
 	c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
 	return nil
-}
-
-// pace pauses and resumes partitions as the dispatcher wants it. No record of a paused
-// one is polled; librdkafka drops those that it has and fetches them again, so that
-// they take no memory.
-func (c *consumer) pace() error {
-	if !c.out.repace.Swap(false) {
-		return nil
-	}
-	var pause, resume []*partition
-	for _, t := range c.topics {
-		for _, p := range t.partitions() {
-			want := p.pause.Load()
-			switch {
-			case want && !p.paused:
-				pause = append(pause, p)
-			case !want && p.paused:
-				resume = append(resume, p)
-			}
-			p.paused = want
-		}
-	}
-	return c.failed(c.client.pause(pause, resume))
 }
 
 func (c *consumer) send() {
@@ -255,7 +217,7 @@ func (c *consumer) apply(r reassignment) error {
 			return err
 		}
 	}
-	return c.grow(r.grow)
+	return nil
 }
 
 func (c *consumer) stop(name string) error {
@@ -263,17 +225,7 @@ func (c *consumer) stop(name string) error {
 	if t == nil {
 		return nil
 	}
-	var paused []*partition
-	for _, p := range t.partitions() {
-		if p.paused {
-			paused = append(paused, p)
-		}
-	}
-	err := c.client.pause(nil, paused) // librdkafka remembers pauses for the next reading
-	if err == nil {
-		err = c.client.unassign(t.partitions())
-	}
-	if err != nil {
+	if err := c.client.unassign(t.parts); err != nil {
 		return fmt.Errorf("stop reading topic %s: %w", name, err)
 	}
 	delete(c.topics, name)
@@ -284,25 +236,10 @@ func (c *consumer) start(t *topic) error {
 	if err := c.stop(t.name); err != nil {
 		return err
 	}
-	if err := c.client.assign(t.partitions()); err != nil {
+	if err := c.client.assign(t.parts); err != nil {
 		return fmt.Errorf("read topic %s: %w", t.name, err)
 	}
 	c.topics[t.name] = t
-	c.batch = append(c.batch, item{part: t.partitions()[0], kind: itemBegin})
-	return nil
-}
-
-func (c *consumer) grow(more []*partition) error {
-	for _, p := range more {
-		t := c.topics[p.topic.name]
-		if t != p.topic || len(t.partitions()) > int(p.number) {
-			continue
-		}
-		if err := c.client.assign([]*partition{p}); err != nil {
-			return fmt.Errorf("read partition %d of topic %s: %w", p.number, t.name, err)
-		}
-		parts := append(slices.Clip(t.partitions()), p)
-		t.parts.Store(&parts)
-	}
+	c.batch = append(c.batch, item{part: t.parts[0], kind: itemBegin})
 	return nil
 }

@@ -24,6 +24,7 @@ type gateInput struct {
 	truncated  bool          // the log has lost its beginning
 	compacted  bool          // the log may lack updates that later ones replace
 	kafkaErr   string        // why it has not answered
+	refused    string        // why the topic is not read though it has
 
 	// Redis:
 	redisKnown bool   // it has answered
@@ -69,26 +70,26 @@ func stay(state rankcache.BoardState, reason string, args ...any) step {
 
 // decide returns the next step of a board that is not open. Opening takes two things:
 // the log was read to the end that it had at the start, and all members add up to
-// Redis's checksum. A board without seqs, or whose checksum in Redis is wrong, opens when
-// no update up to Redis's total is missing, and a sample agrees. A total of 0 is unknown,
-// so it is never reached. Updates that the log can't give are loaded from Redis.
+// Redis's checksum. A board whose checksum in Redis is wrong opens when no update up to
+// Redis's total is missing, and a sample agrees. Updates that the log can't give are loaded
+// from Redis.
 func decide(in *gateInput) step {
 	switch {
 	case !in.kafkaKnown:
 		return stay(rankcache.StateWaiting, "Kafka has not answered yet: %s", cmp.Or(in.kafkaErr, "request sent"))
 	case !in.topicKnown:
-		return stay(rankcache.StateWaiting, "its topic does not exist yet: the writer makes it with the first update")
+		return stay(rankcache.StateWaiting, "%s", cmp.Or(in.refused, "its topic is gone"))
 	case !in.ended:
 		return stay(rankcache.StateReplaying, "reading the log up to its end at the start")
 	case !in.redisKnown:
 		return stay(rankcache.StateWaiting, "Redis has not answered yet: %s", cmp.Or(in.redisErr, "request sent"))
-	case in.total == TotalNone && in.members == 0:
-		return stay(rankcache.StateWaiting, "Redis has no such board yet")
-	case in.total == TotalSeq && in.unborn():
+	case in.total != TotalSeq:
+		return decideForeign(in)
+	case in.unborn():
 		return step{actOpenEmpty, rankcache.StateChecking, "neither Redis nor the log has anything of the board"}
-	case in.total == TotalOrders && in.target == 0, in.total == TotalSeq && in.run == 0:
+	case in.run == 0:
 		return stay(rankcache.StateWaiting, "Redis has no total of the board yet")
-	case in.total == TotalSeq && !in.summed && !in.sumWrong:
+	case !in.summed && !in.sumWrong:
 		return step{actReadopt, rankcache.StateChecking, "Redis has no checksum of the board: a writer has to add it up"}
 	case in.loaded:
 		return afterLoad(in)
@@ -108,14 +109,12 @@ func afterReplay(in *gateInput) step {
 	switch {
 	case in.summed && in.differs == "" && !(short && in.truncated):
 		return prove(in)
-	case in.differs != "" && in.total == TotalSeq:
+	case in.differs != "":
 		return compare(in, actCompare) // waiting for the rest would not help
 	case short && in.compacted && in.have.Highest >= in.target && in.endedFor >= holeGrace:
 		return compare(in, actAcceptHoles)
 	case !short:
 		return compare(in, actCompare)
-	case in.total != TotalSeq:
-		return stay(rankcache.StateChecking, "the log gave %d of %d orders, and without seqs a load from Redis can't be joined to it", in.have.Applied(), in.target)
 	case in.truncated || in.endedFor >= holeGrace:
 		return step{actLoad, rankcache.StateSnapshot, fmt.Sprintf("the log gives updates up to %d of %d without a hole: loading from Redis", in.have.Contiguous, in.target)}
 	}
@@ -142,8 +141,8 @@ func prove(in *gateInput) step {
 
 // compare returns act, unless a comparison has shown that the board is wrong.
 func compare(in *gateInput, act action) step {
-	if in.differs == "" || in.total != TotalSeq {
-		return step{act, rankcache.StateChecking, cmp.Or(in.differs, "comparing with Redis")}
+	if in.differs == "" {
+		return step{act, rankcache.StateChecking, "comparing with Redis"}
 	}
 	return step{actLoad, rankcache.StateSnapshot, in.differs + ": loading from Redis"}
 }

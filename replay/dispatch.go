@@ -24,7 +24,6 @@ type dispatcher struct {
 	log     *slog.Logger
 	badLog  rate.Sometimes
 	publish publisher
-	pace    pacer
 
 	now     map[rankcache.BoardID]*feed // of the batch in hand
 	last    *feed                       // the board of the previous record: mostly the next one's too
@@ -35,14 +34,12 @@ type dispatcher struct {
 
 func newDispatcher(r *Runner, in batches) *dispatcher {
 	return &dispatcher{in: in, feeds: &r.feeds, totals: r.totalsWake, metrics: r.metrics, log: r.log,
-		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.metrics.visible),
-		pace: newPacer(in.repace, r.topicsWake, r.metrics.pauses)}
+		badLog: rate.Sometimes{Interval: logEvery}, publish: newPublisher(r.cfg.PublishEvery, r.metrics.visible)}
 }
 
 // run applies batches until ctx ends.
 func (d *dispatcher) run(ctx context.Context) error {
 	defer d.publish.timer.Stop()
-	defer d.pace.timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -52,8 +49,6 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.in.recycle(batch)
 		case <-d.publish.timer.C:
 			d.publish.all()
-		case now := <-d.pace.timer.C:
-			d.pace.tick(d.feeds.current(), now)
 		}
 	}
 }
@@ -95,7 +90,6 @@ func (d *dispatcher) record(it *item) {
 			d.filled = append(d.filled, f)
 		}
 		f.batch = append(f.batch, d.update)
-		f.pacing.came(part, d.update.Seq)
 	}
 }
 
@@ -123,15 +117,12 @@ func (d *dispatcher) reach(part *partition, next int64) {
 // flush has the replicas apply the gathered updates, and only then advances the
 // partitions: a gate that sees a log's end must see its updates on the board.
 func (d *dispatcher) flush() {
-	now := time.Now()
 	for _, f := range d.filled {
 		f.replica.apply(f.batch)
 		clear(f.batch) // releases the records' memory
 		f.batch = f.batch[:0]
 		d.publish.add(f)
-		d.pace.look(f, now)
 	}
-	d.pace.bound(d.now)
 	clear(d.filled)
 	d.filled = d.filled[:0]
 	for _, part := range d.touched {
@@ -148,10 +139,7 @@ func (d *dispatcher) flush() {
 // begin passes a new reading to the boards of its topic. Their gates need a new
 // total of Redis.
 func (d *dispatcher) begin(t *topic) {
-	d.eachOf(t, func(f *feed) {
-		f.replica.begin(t)
-		d.pace.begin(f)
-	})
+	d.eachOf(t, func(f *feed) { f.replica.begin(t) })
 	d.totals.wake()
 }
 

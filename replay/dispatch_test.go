@@ -33,7 +33,7 @@ func updateAt(part *partition, offset int64) item {
 func TestDispatchStopsWhenOffsetsGoBack(t *testing.T) {
 	b := &fakeBoard{}
 	d, old := dispatcherOf(feedOf(b)), logTo(4, false)
-	part := old.partitions()[0]
+	part := old.parts[0]
 	d.dispatch([]item{{part: part, kind: itemBegin}, updateAt(part, 0), updateAt(part, 3)})
 	if !old.ended() {
 		t.Error("the log is not seen to have ended")
@@ -44,7 +44,7 @@ func TestDispatchStopsWhenOffsetsGoBack(t *testing.T) {
 	}
 	b.want(t, "run 1", "apply 2")
 	again := logTo(1, true)
-	d.dispatch([]item{updateAt(part, 10), {part: again.partitions()[0], kind: itemBegin}, updateAt(again.partitions()[0], 0)})
+	d.dispatch([]item{updateAt(part, 10), {part: again.parts[0], kind: itemBegin}, updateAt(again.parts[0], 0)})
 	b.want(t, "close", "reset", "run 1", "apply 1")
 	if !again.ended() {
 		t.Error("the new log is not seen to have ended")
@@ -54,7 +54,7 @@ func TestDispatchStopsWhenOffsetsGoBack(t *testing.T) {
 // The last offsets of a log may never arrive: only the end event shows them.
 func TestLogEndsByPosition(t *testing.T) {
 	d, log := dispatcherOf(feedOf(&fakeBoard{})), logTo(9, false)
-	part := log.partitions()[0]
+	part := log.parts[0]
 	d.dispatch([]item{updateAt(part, 0), updateAt(part, 7)})
 	if log.ended() || log.left() != 1 {
 		t.Errorf("ended %t, left %d: want it one short", log.ended(), log.left())
@@ -71,7 +71,7 @@ func TestPublishing(t *testing.T) {
 	b := &fakeBoard{have: rankcache.Progress{Contiguous: 3, Highest: 3}}
 	f := feedOf(b)
 	d, log := dispatcherOf(f), logTo(9, false)
-	part := log.partitions()[0]
+	part := log.parts[0]
 	d.dispatch([]item{updateAt(part, 0)})
 	b.want(t, "run 1", "apply 1")
 	openNow(f.replica)
@@ -145,7 +145,7 @@ func BenchmarkPump(b *testing.B) {
 	for b.Loop() {
 		board.Reset()
 		log := logTo(updates, false)
-		part := log.partitions()[0]
+		part := log.parts[0]
 		batch = append(batch[:0], item{part: part, kind: itemBegin})
 		for i, v := range values {
 			if batch = append(batch, item{part: part, offset: int64(i), value: v}); len(batch) == batchItems {

@@ -42,7 +42,7 @@ func beginnings(ctx context.Context, c *client, topics []string) (parts []*parti
 		if info.partitions == 0 {
 			return nil, fmt.Errorf("topic %s does not exist", info.name)
 		}
-		parts = append(parts, newTopic(info, false).partitions()...)
+		parts = append(parts, newTopic(info, false).parts...)
 	}
 	found, err := c.offsets(ctx, parts)
 	for _, p := range parts {

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,21 +24,19 @@ func fromFile(t *testing.T, topicID string, offsets ...int64) *feed {
 	return f
 }
 
-func TestResumeOffsets(t *testing.T) {
+func TestResumeOffset(t *testing.T) {
 	fresh := feedOf(&fakeBoard{})
 	for name, c := range map[string]struct {
 		boards []*feed
-		want   []int64
+		want   int64
 	}{
-		"one file":                         {[]*feed{fromFile(t, "id", 5, 7)}, []int64{5, 7}},
-		"the earlier of two":               {[]*feed{fromFile(t, "id", 5, 7), fromFile(t, "id", 6, 3)}, []int64{5, 3}},
-		"partitions were added":            {[]*feed{fromFile(t, "id", 5)}, []int64{5, fromLow}},
-		"partitions were added before one": {[]*feed{fromFile(t, "id", 5, 7), fromFile(t, "id", 5)}, []int64{5, fromLow}},
-		"another topic":                    {[]*feed{fromFile(t, "other", 5, 7)}, nil},
-		"more partitions than there are":   {[]*feed{fromFile(t, "id", 5, 7, 9)}, nil},
-		"one of two has none":              {[]*feed{fromFile(t, "id", 5, 7), fresh}, nil},
+		"one file":            {[]*feed{fromFile(t, "id", 5)}, 5},
+		"the earlier of two":  {[]*feed{fromFile(t, "id", 6), fromFile(t, "id", 5)}, 5},
+		"another topic":       {[]*feed{fromFile(t, "other", 5)}, fromLow},
+		"several partitions":  {[]*feed{fromFile(t, "id", 5, 7)}, fromLow},
+		"one of two has none": {[]*feed{fromFile(t, "id", 5), fresh}, fromLow},
 	} {
-		if got := resumeOffsets(topicInfo{"update_cache_b", "id", 2}, c.boards); !slices.Equal(got, c.want) {
+		if got := resumeOffset(topicInfo{"update_cache_b", "id", 1}, c.boards); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -56,12 +53,11 @@ func TestResume(t *testing.T) {
 		"at the end":         {20, 20, true},
 		"truncated after it": {9, 10, false},
 		"lost its end":       {21, 10, false},
-		"not in a file":      {fromLow, 10, true},
 	} {
 		topic := newTopic(topicInfo{"update_cache_b", "id", 1}, false)
-		p := topic.partitions()[0]
+		p := topic.parts[0]
 		p.setOffsets(map[*partition]offsets{p: {10, 20}})
-		topic.resumeAt = []int64{c.at}
+		topic.resumeAt = c.at
 		if ok := topic.resume(); ok != c.ok || p.from != c.from || p.next.Load() != c.from || p.reached != c.from {
 			t.Errorf("%s: %v, from %d, next %d", name, ok, p.from, p.next.Load())
 		}

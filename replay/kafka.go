@@ -57,7 +57,7 @@ var settings = map[string]string{
 // time: a call of C keeps the processor of its goroutine until the Go runtime takes it away,
 // up to 10 ms later, and what is ready to run there waits as long. So polls don't wait, and
 // the log, which a goroutine of the wrapper waits for, is read only for who asks for it. poll,
-// assign, unassign and pause belong to the consumer's goroutine; describe, offsets, ends and
+// assign and unassign belong to the consumer's goroutine; describe, offsets, ends and
 // policies may be called by another.
 type client struct {
 	consumer *kafka.Consumer
@@ -203,19 +203,6 @@ func (c *client) assign(parts []*partition) error {
 // unassign stops reading. No record of the partitions is polled afterwards.
 func (c *client) unassign(parts []*partition) error {
 	return c.consumer.IncrementalUnassign(topicPartitions(parts))
-}
-
-// pause pauses some of the assigned partitions and resumes others: those are read on
-// from after their last polled record.
-func (c *client) pause(pause, resume []*partition) error {
-	var errs [2]error
-	if len(pause) > 0 {
-		errs[0] = c.consumer.Pause(topicPartitions(pause))
-	}
-	if len(resume) > 0 {
-		errs[1] = c.consumer.Resume(topicPartitions(resume))
-	}
-	return errors.Join(errs[:]...)
 }
 
 func topicPartitions(parts []*partition) []kafka.TopicPartition {

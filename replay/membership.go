@@ -29,16 +29,16 @@ type feed struct {
 	// gate's goroutine clears it.
 	restoring atomic.Bool
 
-	batch  []wire.Update // the dispatcher's alone: gathered, to be applied
-	pacing pacing        // the pacer's alone
-	dirty  bool          // the publisher's alone: to be published
-	lag    lagWatch      // the totals poller's alone
-	rest   rest          // the totals poller's alone
+	batch []wire.Update // the dispatcher's alone: gathered, to be applied
+	dirty bool          // the publisher's alone: to be published
+	lag   lagWatch      // the totals poller's alone
+	rest  rest          // the totals poller's alone
 }
 
-func newFeed(id rankcache.BoardID, log rooms.Log, boards Boards, m *metrics, now time.Time) *feed {
+// newFeed returns a feed; held are the bytes that wait on all boards.
+func newFeed(id rankcache.BoardID, log rooms.Log, boards Boards, held *atomic.Int64, m *metrics, now time.Time) *feed {
 	f := &feed{id: id, log: log, audit: newAuditStats(id, m)}
-	f.replica = newReplica(f, boards)
+	f.replica = newReplica(f, boards, held)
 	f.status.set(rankcache.StateWaiting, "just named", now)
 	return f
 }

@@ -14,7 +14,6 @@ type metrics struct {
 	snapshots   prometheus.Counter
 	refills     prometheus.Counter
 	stales      prometheus.Counter
-	pauses      prometheus.Counter
 	visible     prometheus.Histogram
 	kafkaErrors prometheus.Counter
 	redisErrors prometheus.Counter
@@ -47,7 +46,6 @@ func newMetrics() *metrics {
 		differences:    by("kind", "audit_differences_total", "Differences found between boards and Redis, by kind."),
 		sumWrong:       counter("origin_sum_wrong_total", "Boards whose checksum in Redis is not that of their members: a score was changed past the writer."),
 		foreignHistory: counter("replay_foreign_history_total", "Open boards that refuted an update of a history that Redis does not have, and stayed as they were."),
-		pauses:         counter("replay_pauses_total", "Boards for which partitions were paused that are ahead of a missing update."),
 	}
 	m.visible = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_replay_visible_seconds",
 		Help:    "Time from a command, by its at, until an open board has been published with its change: of the oldest one in each publication. It has the difference of the clocks in it.",
@@ -67,7 +65,7 @@ func (m *metrics) presetLabels() {
 }
 
 func (m *metrics) register(reg prometheus.Registerer) (err error) {
-	for _, c := range []prometheus.Collector{m.records, m.skipped, m.snapshots, m.refills, m.stales, m.pauses, m.visible, m.kafkaErrors, m.redisErrors,
+	for _, c := range []prometheus.Collector{m.records, m.skipped, m.snapshots, m.refills, m.stales, m.visible, m.kafkaErrors, m.redisErrors,
 		m.checks, m.compared, m.differences, m.sumWrong, m.foreignHistory} {
 		err = errors.Join(err, reg.Register(c))
 	}

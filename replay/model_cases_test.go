@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rankcache"
 )
 
 // modelCase runs a history that was written by hand.
@@ -120,26 +122,52 @@ func TestModelLoadAfterALoss(t *testing.T) {
 // logged returns how often the sidecar logged a text.
 func (w *modelEnv) logged(text string) int { return strings.Count(w.text.String(), text) }
 
-// The board is read from its file while Redis does not answer, and one of its partitions
+// The board is read from its file while Redis does not answer, and one of its writers
 // brings updates ahead of the other.
 func TestModelStaleBoardIsInOrder(t *testing.T) {
 	modelCase(t, func(w *modelEnv) {
 		w.files = &modelFiles{rng: w.random(3)}
-		w.partitions = 2
-		w.kafka.create(2)
+		w.producers = make([]modelProducer, 2)
 		w.changes(20)
 	}, func(w *modelEnv) {
 		w.run(6 * time.Second) // until there is a file
 		w.files.freeze()
+		w.producers[0].stalled = time.Now().Add(3 * time.Second)
 		for range 20 {
 			w.change()
 		}
 		w.produce(time.Now())
 		w.run(time.Second)
 		w.redis.answer(true, 0)
-		w.kafka.parts[0].stalled = time.Now().Add(time.Second)
+		w.until["redis"] = time.Now()
 		w.restart()
 		w.run(3 * time.Second)
+	})
+}
+
+// A board's topic gets a second partition: the board is closed, says why and what to do, and
+// comes back with a topic of one partition.
+func TestModelTopicIsSplit(t *testing.T) {
+	modelCase(t, func(w *modelEnv) { w.changes(30) }, func(w *modelEnv) {
+		w.run(2 * time.Second)
+		if !w.equal() {
+			w.fail("not open")
+		}
+		w.kafka.grow(1)
+		w.changes(10)
+		w.run(2 * time.Second)
+		for _, restart := range []func(){func() {}, w.restart} {
+			restart()
+			w.run(2 * time.Second)
+			ready, why := w.side.runner.Ready()
+			if s := w.feed().describe(); w.feed().replica.visible() || !strings.Contains(s.Reason, "has 2 partitions") || !ready && !strings.Contains(why, s.Reason) {
+				w.fail("%+v; %s", s, why)
+			}
+		}
+		w.run(noTopicDeadline)
+		if s := w.feed().describe(); s.State != rankcache.StateGivenUp || !strings.Contains(s.Reason, "delete the topic") {
+			w.fail("%+v", s)
+		}
 	})
 }
 

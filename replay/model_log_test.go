@@ -15,6 +15,8 @@ type modelLog struct {
 	rng       *rand.Rand
 	created   int // how often: its id
 	parts     []modelPartition
+	shared    bool // others have updates in it: the board's are all in its home
+	home      int
 	compacted bool
 	away      bool // no broker answers
 }
@@ -34,7 +36,14 @@ type modelRecord struct {
 
 func (l *modelLog) create(partitions int) {
 	l.created++
-	l.parts = make([]modelPartition, partitions)
+	l.parts = nil
+	l.grow(partitions)
+}
+
+// grow adds partitions; keys then belong to others.
+func (l *modelLog) grow(more int) {
+	l.parts = append(l.parts, make([]modelPartition, more)...)
+	l.home = l.rng.IntN(len(l.parts))
 }
 
 func (l *modelLog) info() topicInfo {
@@ -42,7 +51,11 @@ func (l *modelLog) info() topicInfo {
 }
 
 func (l *modelLog) produce(u *wire.Update) {
-	p := &l.parts[int(modelHash(u.Member))%len(l.parts)]
+	n := l.home
+	if !l.shared {
+		n = int(modelHash(u.Member)) % len(l.parts)
+	}
+	p := &l.parts[n]
 	p.records = append(p.records, modelRecord{p.end, u.Member, wire.AppendUpdate(nil, u)})
 	p.end++
 }
@@ -120,42 +133,39 @@ func (r *modelReader) watch(now time.Time, wake signal) {
 	var todo reassignment
 	for name, boards := range r.watcher.wanted() {
 		r.watcher.plan(r.log.info(), boards, &todo)
+		if len(todo.stop) > 0 {
+			r.topic = nil
+		}
 		for _, t := range todo.start {
 			r.start(t)
-			if t.resumed {
+			if t.resumed || t.shared {
 				boards = t.readFor
 			}
 			r.watcher.known[name] = readTopic{t, boards}
 		}
-	}
-	for _, p := range todo.grow {
-		p.setOffsets(map[*partition]offsets{p: {r.log.parts[p.number].low, r.log.parts[p.number].end}})
-		parts := append(slices.Clip(r.topic.partitions()), p)
-		r.topic.parts.Store(&parts)
-		r.next, r.ended = append(r.next, p.from), append(r.ended, -1)
 	}
 	r.readEnds(now)
 }
 
 func (r *modelReader) start(t *topic) {
 	found := make(map[*partition]offsets)
-	for _, p := range t.partitions() {
+	for _, p := range t.parts {
 		found[p] = offsets{r.log.parts[p.number].low, r.log.parts[p.number].end}
 		p.setOffsets(found)
 		if t.shared { // a time tells an offset as well as clocks agree
 			p.start(p.low + r.log.rng.Int64N(p.high-p.low+1))
 		}
 	}
-	if t.resumeAt != nil {
+	if t.resumeAt != fromLow {
 		t.resume()
 	}
 	t.compacted = r.log.compacted
 	r.topic, r.next, r.ended = t, nil, nil
-	for _, p := range t.partitions() {
+	for _, p := range t.parts {
 		r.next, r.ended = append(r.next, p.from), append(r.ended, -1)
 	}
 	batch := <-r.queue.free
-	r.queue.full <- append(batch, item{part: t.partitions()[0], kind: itemBegin})
+	r.queue.full <- append(batch, item{part: t.parts[0], kind: itemBegin})
 }
 
 func (r *modelReader) readEnds(now time.Time) {
@@ -163,7 +173,7 @@ func (r *modelReader) readEnds(now time.Time) {
 		return
 	}
 	found := make(map[*partition]int64)
-	for i, p := range r.topic.partitions() {
+	for i, p := range r.topic.parts {
 		if at := &r.log.parts[i]; !at.away || now.After(at.stalled) {
 			found[p] = at.end
 		}
@@ -195,7 +205,7 @@ func (r *modelReader) read(now time.Time) {
 }
 
 func (r *modelReader) readPartition(i int, batch []item) []item {
-	p, part := &r.log.parts[i], r.topic.partitions()[i]
+	p, part := &r.log.parts[i], r.topic.parts[i]
 	r.next[i] = max(r.next[i], p.low)
 	from, _ := slices.BinarySearchFunc(p.records, r.next[i], func(rec modelRecord, at int64) int { return int(rec.offset - at) })
 	chunk := p.records[from:min(from+r.maxChunk, len(p.records))]

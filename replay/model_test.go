@@ -81,7 +81,6 @@ type modelEnv struct {
 	rate       float64              // changes per tick
 	lost       float64              // of the changes are never produced
 	until      map[string]time.Time // when what goes on ends, by name
-	shared     bool                 // others have updates in the topic, too
 	noWalk     bool                 // what the walk would find soon is left to checksums
 	workAt     time.Time
 
@@ -102,17 +101,18 @@ func runHistory(t *testing.T, seed uint64) {
 		w.files = &modelFiles{rng: w.random(3)}
 	}
 	w.redis.pieces, w.redis.slowAdopt = 1+w.rng.IntN(4), w.rng.IntN(4) == 0
-	w.partitions = []int{1, 1, 2, 4, 16}[w.rng.IntN(5)]
+	kind := w.random(4)
+	if w.kafka.shared = kind.IntN(3) == 0; w.kafka.shared {
+		w.partitions = []int{1, 2, 4, 16}[kind.IntN(4)]
+	}
 	w.kafka.create(w.partitions)
 	w.producers = make([]modelProducer, 1+w.rng.IntN(2))
 	w.members, w.noWalk = 1+w.rng.IntN(30), w.rng.IntN(3) == 0
 	w.rate = []float64{0, 0.01, 0.1, 0.5}[w.rng.IntN(4)]
 	w.lost = []float64{0, 0, 0.02}[w.rng.IntN(3)]
-	kind := w.random(4)
 	if n := w.rng.IntN(100); kind.IntN(5) > 0 { // else the board has no change yet
 		w.changes(n)
 	}
-	w.shared = kind.IntN(3) == 0
 	w.start()
 	defer w.end()
 	w.disturbances()
@@ -179,7 +179,7 @@ func (w *modelEnv) fail(format string, args ...any) {
 func (w *modelEnv) start() {
 	boards := &modelBoards{Boards: localboard.NewBoards()}
 	cfg := Config{Brokers: "model", Names: wire.DefaultNames(), SaveEvery: 2 * time.Second}
-	if w.shared {
+	if w.kafka.shared {
 		cfg.Log = func(rankcache.BoardID) rooms.Log {
 			return rooms.Log{Topic: modelTopic, Shared: true, First: time.Now().Add(-time.Hour)}
 		}
@@ -424,8 +424,10 @@ func (w *modelEnv) disturb() {
 		{"named anew", w.nameAnew},
 		{"topic is made again", func() { w.kafka.create(w.partitions) }},
 		{"partitions are added", func() {
-			w.partitions += w.rng.IntN(3)
-			w.kafka.parts = append(w.kafka.parts, make([]modelPartition, w.partitions-len(w.kafka.parts))...)
+			more := w.rng.IntN(3)
+			if w.kafka.grow(more); w.kafka.shared {
+				w.partitions += more
+			}
 		}},
 		{"changes", func() {
 			for range w.rng.IntN(60) {
@@ -511,6 +513,9 @@ func (b *modelBoard) injure(apply bool, member string, byScore bool) {
 func (w *modelEnv) calm() {
 	w.log.Info("EVENT calm")
 	w.over(time.Now().Add(time.Hour))
+	if len(w.kafka.parts) != w.partitions {
+		w.kafka.create(w.partitions) // as the board's status advises
+	}
 	for i := range w.kafka.parts {
 		w.kafka.parts[i].stalled = time.Time{}
 	}
@@ -538,7 +543,7 @@ func (w *modelEnv) heal() {
 	closed := w.side.boards.closed()
 	for range 20 {
 		w.change()
-		w.run(time.Duration(w.rng.IntN(40)) * time.Millisecond) // partitions bring them out of order
+		w.run(time.Duration(w.rng.IntN(40)) * time.Millisecond) // writers bring them out of order
 	}
 	w.run(modelWalk)
 	if !w.equal() || closed != w.side.boards.closed() {

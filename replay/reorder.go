@@ -11,20 +11,22 @@ import (
 	"rankcache/wire"
 )
 
-// maxHeldBytes is the largest size of one board's buffer, some 80,000 updates. At half
-// of it the partitions that are ahead are paused (pacer).
-const maxHeldBytes = 24 << 20
+const (
+	// maxHeldBytes is the largest size of one board's buffer, some 80,000 updates.
+	maxHeldBytes = 24 << 20
+	// maxHeldInAll bounds the bytes that all boards hold.
+	maxHeldInAll = 64 << 20
+)
 
 // reorderBuffer holds the updates of one board that must not be applied yet. There
 // are two reasons, and both may hold at once:
 //
 //   - The board is read (enabled): it is given its updates in the order of their seqs
 //     without holes, because applying one ahead of a missing one would show a board
-//     that never was. Updates come out of order when a board has several partitions or
-//     writers.
+//     that never was. Updates come out of order when a board has several writers.
 //   - Its gate compares it at a seq (Hold): later updates wait.
 //
-// The replica owns it: its lock guards it. The zero value holds nothing.
+// It belongs to an [intake].
 type reorderBuffer struct {
 	enabled bool
 	limited bool
@@ -35,7 +37,8 @@ type reorderBuffer struct {
 	lowest  uint64                   // no held seq is below it
 	highest uint64                   // seq held since the buffer was empty
 	board   rankcache.BoardID        // of all of them, a copy of its own
-	bytes   atomic.Int64             // about their size; the pacer reads it without the lock
+	bytes   int64                    // about their size
+	all     *atomic.Int64            // the bytes of all boards
 	ready   []wire.Update            // the result of the last call
 }
 
@@ -59,16 +62,26 @@ func (b *reorderBuffer) Raise(limit uint64) []wire.Update {
 // what may be applied now, valid until the next call: in order of seqs if the buffer is
 // enabled, else as they came. Updates without a seq, and late ones, are returned too.
 //
-// If the buffer is full, all that is held is dropped, and overflow is set: the board
+// If an enabled buffer is full, all that is held is dropped, and overflow is set: the board
 // lacks updates that will not come again. It has to be filled from Redis, which has
-// them all, because an update is in Redis before it is in the log.
+// them all, because an update is in Redis before it is in the log. If another one is full,
+// its hold ends: the gate finds the board beyond its target, and takes another.
 func (b *reorderBuffer) Add(batch []wire.Update, contiguous uint64) (ready []wire.Update, overflow bool) {
 	b.reuse()
 	next := contiguous + 1
 	for i := range batch {
 		switch u := &batch[i]; {
 		case b.limited && u.Seq > b.limit, b.enabled && u.Seq > next:
-			overflow = !b.keep(u) || overflow
+			switch {
+			case b.keep(u):
+			case b.enabled:
+				b.Clear()
+				overflow = true
+			default:
+				b.Hold(math.MaxUint64)
+				b.take(math.MaxUint64)
+				b.ready = append(b.ready, *u)
+			}
 		default:
 			b.ready = append(b.ready, *u)
 			if b.enabled && u.Seq == next {
@@ -93,6 +106,7 @@ func (b *reorderBuffer) Next(contiguous uint64) []wire.Update {
 func (b *reorderBuffer) Keep(rest []wire.Update) bool {
 	for i := range rest {
 		if !b.keep(&rest[i]) {
+			b.Clear()
 			return false
 		}
 	}
@@ -110,7 +124,12 @@ func (b *reorderBuffer) Flush() []wire.Update {
 // Clear drops the held updates.
 func (b *reorderBuffer) Clear() {
 	b.updates, b.others, b.lowest, b.highest = nil, nil, 0, 0
-	b.bytes.Store(0)
+	b.count(-b.bytes)
+}
+
+func (b *reorderBuffer) count(more int64) {
+	b.bytes += more
+	b.all.Add(more)
 }
 
 func (b *reorderBuffer) bound() uint64 {
@@ -121,14 +140,13 @@ func (b *reorderBuffer) bound() uint64 {
 }
 
 // keep holds a copy of u, unless it is a repeat of one that is held. It returns false
-// if there is no room, and then holds nothing any more.
+// if there is no room.
 func (b *reorderBuffer) keep(u *wire.Update) bool {
 	first, taken := b.updates[u.Seq]
 	if taken && (first == *u || slices.Contains(b.others[u.Seq], *u)) {
 		return true
 	}
-	if b.bytes.Load()+heldSize(u) > maxHeldBytes {
-		b.Clear()
+	if size := heldSize(u); b.bytes+size > maxHeldBytes || b.all.Load()+size > maxHeldInAll {
 		return false
 	}
 	if b.board != u.Board {
@@ -150,7 +168,7 @@ func (b *reorderBuffer) put(u wire.Update, taken bool) {
 		b.updates[u.Seq] = u
 	}
 	b.lowest, b.highest = min(b.lowest, u.Seq), max(b.highest, u.Seq)
-	b.bytes.Add(heldSize(&u))
+	b.count(heldSize(&u))
 }
 
 // release moves to ready the updates from seq next on without a hole, and returns the
@@ -192,7 +210,7 @@ func (b *reorderBuffer) move(seq uint64) bool {
 	delete(b.updates, seq)
 	delete(b.others, seq)
 	for i := range b.ready[from:] {
-		b.bytes.Add(-heldSize(&b.ready[from+i]))
+		b.count(-heldSize(&b.ready[from+i]))
 	}
 	if len(b.updates) == 0 {
 		b.Clear()

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"rankcache/wire"
@@ -27,6 +28,10 @@ func (s *strictBoard) apply(us []wire.Update) {
 		s.contiguous = max(s.contiguous, u.Seq)
 		s.applied[u.Seq] = u.Member
 	}
+}
+
+func newBuffer(enabled bool) *reorderBuffer {
+	return &reorderBuffer{enabled: enabled, all: new(atomic.Int64)}
 }
 
 // add is Add of a buffer that has room.
@@ -63,8 +68,8 @@ func wantSeqs(t *testing.T, what string, got []wire.Update, want ...uint64) {
 // wantEmpty fails unless the buffer counts nothing and holds nothing.
 func wantEmpty(t *testing.T, b *reorderBuffer) {
 	t.Helper()
-	if len(b.updates) != 0 || len(b.others) != 0 || b.bytes.Load() != 0 || b.highest != 0 {
-		t.Errorf("not empty: %d and %d held, %d bytes, highest %d", len(b.updates), len(b.others), b.bytes.Load(), b.highest)
+	if len(b.updates) != 0 || len(b.others) != 0 || b.bytes != 0 || b.all.Load() != 0 || b.highest != 0 {
+		t.Errorf("not empty: %d and %d held, %d bytes, highest %d", len(b.updates), len(b.others), b.bytes, b.highest)
 	}
 }
 
@@ -74,7 +79,7 @@ func TestReorderBufferOrders(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		const n = 2000
-		buffer, board := reorderBuffer{enabled: true}, strictBoard{t: t, applied: map[uint64]string{}}
+		buffer, board := newBuffer(true), strictBoard{t: t, applied: map[uint64]string{}}
 		for from := 0; from < n; from += 100 {
 			seqs := rng.Perm(100)
 			for len(seqs) > 0 {
@@ -85,10 +90,10 @@ func TestReorderBufferOrders(t *testing.T) {
 						batch = append(batch, batch[rng.IntN(len(batch))])
 					}
 				}
-				board.apply(add(t, &buffer, board.contiguous, batch...))
+				board.apply(add(t, buffer, board.contiguous, batch...))
 			}
 		}
-		wantEmpty(t, &buffer)
+		wantEmpty(t, buffer)
 		if board.contiguous != n || len(board.applied) != n {
 			t.Fatalf("seed %d: up to %d, %d applied", seed, board.contiguous, len(board.applied))
 		}
@@ -103,52 +108,52 @@ func TestReorderBufferOrders(t *testing.T) {
 // A gate's limit: what is beyond it waits, the rest is returned as it came, and a
 // higher limit frees what waited in order of seqs, with holes.
 func TestReorderBufferHoldsBeyondALimit(t *testing.T) {
-	var b reorderBuffer
-	wantSeqs(t, "without a limit", add(t, &b, 0, numbered(7, 3, 9)...), 7, 3, 9)
+	b := newBuffer(false)
+	wantSeqs(t, "without a limit", add(t, b, 0, numbered(7, 3, 9)...), 7, 3, 9)
 	b.Hold(10)
-	wantSeqs(t, "up to the limit", add(t, &b, 3, numbered(15, 10, 12, 4, 11, 20)...), 10, 4)
-	wantSeqs(t, "a repeat", add(t, &b, 3, numbered(12)...))
+	wantSeqs(t, "up to the limit", add(t, b, 3, numbered(15, 10, 12, 4, 11, 20)...), 10, 4)
+	wantSeqs(t, "a repeat", add(t, b, 3, numbered(12)...))
 	if b.highest != 20 || len(b.updates) != 4 {
 		t.Errorf("highest %d, %d held", b.highest, len(b.updates))
 	}
 	wantSeqs(t, "raised", b.Raise(12), 11, 12)
-	wantSeqs(t, "up to the raised limit", add(t, &b, 3, numbered(12, 13)...), 12)
+	wantSeqs(t, "up to the raised limit", add(t, b, 3, numbered(12, 13)...), 12)
 	wantSeqs(t, "no limit any more", b.Raise(math.MaxUint64), 13, 15, 20)
-	wantEmpty(t, &b)
-	wantSeqs(t, "afterwards", add(t, &b, 3, numbered(30)...), 30)
+	wantEmpty(t, b)
+	wantSeqs(t, "afterwards", add(t, b, 3, numbered(30)...), 30)
 }
 
 // A limit of 0 holds everything: nothing is known of Redis yet.
 func TestReorderBufferHoldsEverything(t *testing.T) {
-	var b reorderBuffer
+	b := newBuffer(false)
 	b.Hold(0)
-	wantSeqs(t, "held", add(t, &b, 0, numbered(2, 1)...))
+	wantSeqs(t, "held", add(t, b, 0, numbered(2, 1)...))
 	wantSeqs(t, "raised", b.Raise(5), 1, 2)
-	wantEmpty(t, &b)
+	wantEmpty(t, b)
 }
 
 // A board that is read and has a limit gets neither holes nor what is beyond.
 func TestReorderBufferOrdersUpToALimit(t *testing.T) {
-	b := reorderBuffer{enabled: true}
+	b := newBuffer(true)
 	b.Hold(4)
-	wantSeqs(t, "ordered", add(t, &b, 0, numbered(5, 3, 1, 6, 4, 2)...), 1, 2, 3, 4)
+	wantSeqs(t, "ordered", add(t, b, 0, numbered(5, 3, 1, 6, 4, 2)...), 1, 2, 3, 4)
 	wantSeqs(t, "beyond the limit", b.Next(4))
 	wantSeqs(t, "raised, but the board is read", b.Raise(5))
 	wantSeqs(t, "next", b.Next(4), 5)
 	b.Hold(math.MaxUint64)
 	wantSeqs(t, "no limit", b.Next(5), 6)
-	wantEmpty(t, &b)
+	wantEmpty(t, b)
 }
 
 // A board that has come further by itself is given what waited for that, late
 // updates included: they are compared with those that it has.
 func TestReorderBufferAfterALoad(t *testing.T) {
-	b := reorderBuffer{enabled: true}
-	wantSeqs(t, "held", add(t, &b, 0, numbered(12, 3, 9, 11, 14)...))
+	b := newBuffer(true)
+	wantSeqs(t, "held", add(t, b, 0, numbered(12, 3, 9, 11, 14)...))
 	wantSeqs(t, "after a load at 10", b.Next(10), 3, 9, 11, 12)
 	wantSeqs(t, "nothing more", b.Next(12))
-	wantSeqs(t, "the missing one", add(t, &b, 12, numbered(13)...), 13, 14)
-	wantEmpty(t, &b)
+	wantSeqs(t, "the missing one", add(t, b, 12, numbered(13)...), 13, 14)
+	wantEmpty(t, b)
 }
 
 // Two updates of one seq are of two histories. The buffer can't decide which one is
@@ -160,10 +165,10 @@ func TestReorderBufferKeepsBothHistories(t *testing.T) {
 		"the second comes last": {own, numbered(2)[0], zombies},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := reorderBuffer{enabled: true}
+			b := newBuffer(true)
 			var got []wire.Update
 			for _, u := range order {
-				got = append(got, add(t, &b, 1, u)...)
+				got = append(got, add(t, b, 1, u)...)
 			}
 			if want := []wire.Update{numbered(2)[0], own, zombies}; name == "both held" && !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v", got)
@@ -174,20 +179,20 @@ func TestReorderBufferKeepsBothHistories(t *testing.T) {
 			if !slices.Contains(got, own) || !slices.Contains(got, zombies) || len(got) != 3 {
 				t.Errorf("got %+v", got)
 			}
-			wantEmpty(t, &b)
+			wantEmpty(t, b)
 		})
 	}
 }
 
 // What a board could not apply is taken back.
 func TestReorderBufferKeepsTheRest(t *testing.T) {
-	b := reorderBuffer{enabled: true}
-	ready := add(t, &b, 0, numbered(3, 2, 1)...)
+	b := newBuffer(true)
+	ready := add(t, b, 0, numbered(3, 2, 1)...)
 	if !b.Keep(ready[1:]) {
 		t.Error("overflow")
 	}
 	wantSeqs(t, "again", b.Next(1), 2, 3)
-	wantEmpty(t, &b)
+	wantEmpty(t, b)
 }
 
 // The buffer is bounded. When it is full, what is held is dropped, and the caller
@@ -196,17 +201,51 @@ func TestReorderBufferIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for name, u := range map[string]wire.Update{"many": {}, "long": {Member: long, OrderID: long}} {
 		t.Run(name, func(t *testing.T) {
-			b := reorderBuffer{enabled: true}
+			b := newBuffer(true)
 			for u.Seq = 7; ; u.Seq++ {
 				ready, overflow := b.Add([]wire.Update{u, {Seq: 4}}, 5)
-				if !slices.Equal(seqsOf(ready), []uint64{4}) || b.bytes.Load() > maxHeldBytes {
-					t.Fatalf("%d: %d returned, %d bytes held", u.Seq, seqsOf(ready), b.bytes.Load())
+				if !slices.Equal(seqsOf(ready), []uint64{4}) || b.bytes > maxHeldBytes {
+					t.Fatalf("%d: %d returned, %d bytes held", u.Seq, seqsOf(ready), b.bytes)
 				}
 				if overflow {
 					break
 				}
 			}
-			wantEmpty(t, &b)
+			wantEmpty(t, b)
 		})
 	}
+}
+
+// A full buffer of a board that is not read drops nothing: what waited for the gate is
+// applied, in order, and the gate finds the board beyond its target.
+func TestReorderBufferEndsAHold(t *testing.T) {
+	b := newBuffer(false)
+	b.Hold(5)
+	u := wire.Update{Seq: 6, Member: strings.Repeat("x", 10_000)}
+	for ; b.limited; u.Seq++ {
+		ready := add(t, b, 5, u)
+		if b.limited == (len(ready) > 0) {
+			t.Fatalf("%d: limited %t, %d returned", u.Seq, b.limited, len(ready))
+		}
+		if !b.limited && (len(ready) != int(u.Seq)-5 || ready[0].Seq != 6 || !slices.IsSorted(seqsOf(ready))) {
+			t.Errorf("%d returned, from %d on", len(ready), ready[0].Seq)
+		}
+	}
+	wantEmpty(t, b)
+	wantSeqs(t, "afterwards", add(t, b, u.Seq, numbered(u.Seq+9)...), u.Seq+9)
+}
+
+// What all boards hold is bounded, too.
+func TestReorderBuffersAreBounded(t *testing.T) {
+	full := newBuffer(true)
+	b := &reorderBuffer{enabled: true, all: full.all}
+	add(t, b, 0, numbered(7)...)
+	full.count(maxHeldInAll - b.bytes)
+	if _, overflow := b.Add(numbered(8), 0); !overflow || b.bytes != 0 {
+		t.Errorf("overflow %t, %d bytes", overflow, b.bytes)
+	}
+	full.Clear()
+	add(t, b, 0, numbered(8)...)
+	b.Clear()
+	wantEmpty(t, b)
 }

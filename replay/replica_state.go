@@ -3,7 +3,6 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"rankcache"
@@ -65,8 +64,7 @@ func (r *replica) open(epoch int, o opening) bool {
 	if o.equalTo != nil {
 		r.sources.proved(*o.equalTo, o.equalAt)
 	}
-	r.endHoldLocked()
-	r.applyNext()
+	r.foundLocked(r.in.endHold())
 	return true
 }
 
@@ -74,7 +72,7 @@ func (r *replica) readableLocked(equalAt time.Time) {
 	r.board.MarkCurrent(equalAt) // so that the first answer knows its age
 	r.readable.Store(true)       // first: what is applied from now on must be published
 	r.stale.Store(false)
-	r.reorder.enabled = true
+	r.in.reorder.enabled, r.in.oldest = true, 0 // filling it counts as no change
 	r.file.discard()
 	r.boards.Open(r.id)
 }
@@ -103,24 +101,32 @@ func (r *replica) hold() (run, highest uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	highest = r.board.Progress().Highest
-	r.reorder.Hold(highest)
-	r.proving.Store(true)
-	return r.run, highest
-}
-
-// endHoldLocked ends holding updates.
-func (r *replica) endHoldLocked() {
-	r.reorder.Hold(math.MaxUint64)
-	r.proving.Store(false)
+	r.in.reorder.Hold(highest)
+	return r.in.run, highest
 }
 
 // holdBeyond applies the waiting updates up to a seq, and has those beyond it wait.
 func (r *replica) holdBeyond(seq uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.applyLocked(r.reorder.Raise(seq))
-	r.proving.Store(true)
-	r.applyNext()
+	r.foundLocked(r.in.hold(seq))
+}
+
+// startOrdering makes early updates wait from now on.
+func (r *replica) startOrdering() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.in.reorder.enabled = true
+}
+
+// stopOrdering applies the waiting updates, and from now on all as they come, unless
+// the board is read.
+func (r *replica) stopOrdering() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.visible() {
+		r.foundLocked(r.in.flush())
+	}
 }
 
 // openStale makes a board readable that was filled from its file, unless it is
@@ -136,7 +142,7 @@ func (r *replica) openStale(epoch int) bool {
 		return false // updates were applied ahead of others: it would show a state that never was
 	}
 	r.stale.Store(true) // first: what is applied from now on must be published
-	r.reorder.enabled = true
+	r.in.reorder.enabled = true
 	r.boards.Open(r.id)
 	return true
 }
@@ -151,31 +157,14 @@ func (r *replica) closeStale() bool {
 	}
 	r.closeLocked()
 	r.board.Relax()
-	r.flushLocked()
+	r.foundLocked(r.in.flush())
 	return true
-}
-
-func (r *replica) closeLocked() {
-	r.readable.Store(false)
-	r.stale.Store(false)
-	r.awaited.Store(nil)
-	r.boards.Close(r.id)
-}
-
-// emptyLocked empties the board and forgets its updates.
-func (r *replica) emptyLocked() {
-	r.board.Reset()
-	r.reorder.Clear()
-	r.reorder.enabled = false
-	r.endHoldLocked()
-	r.counts.distinct.Store(0)
-	r.file.discard()
 }
 
 // resetLocked empties the board and forgets all that is known about it.
 func (r *replica) resetLocked() {
-	r.emptyLocked()
-	r.run, r.ofRedis = 0, false
+	r.in.empty()
+	r.in.run, r.in.ofRedis = 0, false
 	r.sources.reset()
 }
 
@@ -184,6 +173,7 @@ func (r *replica) drop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dropped = true
+	r.in.reorder.Clear()
 	r.readable.Store(false)
 	r.stale.Store(false)
 }
@@ -192,29 +182,6 @@ func (r *replica) currentEpoch() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.epoch
-}
-
-// report closes the board at once, because it is known to be wrong, and has its
-// gate fill it again. A fault found in an epoch that has passed is ignored.
-func (r *replica) report(epoch int, why fault) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.epoch == epoch && !r.dropped {
-		r.reportLocked(why)
-	}
-}
-
-func (r *replica) reportLocked(why fault) {
-	if r.visible() {
-		r.closeLocked()
-	}
-	if r.fault == nil || r.fault.suspected && !why.suspected {
-		r.fault = &why
-	}
-	if !why.counted {
-		r.audit.difference(why.kind, why.reason, time.Now())
-	}
-	r.wake.wake()
 }
 
 // startRefill starts a new epoch of a board that has a fault, and returns that; nil
@@ -272,15 +239,15 @@ func (r *replica) learnRunLocked(t reading) {
 	switch {
 	case t.Run == 0:
 		return
-	case t.Run < r.run:
-		r.reportLocked(faultRunLost(t.Run, r.run))
-	case t.Run > r.run:
+	case t.Run < r.in.run:
+		r.reportLocked(faultRunLost(t.Run, r.in.run))
+	case t.Run > r.in.run:
 		if r.visible() {
 			r.closeLocked()
 		}
-		r.setRunLocked(t.Run)
+		r.in.setRun(t.Run)
 	}
-	r.ofRedis = true
+	r.in.ofRedis = true
 }
 
 // relaxFileLocked ends the strictness of a board from a file that was not read: Redis
@@ -288,7 +255,7 @@ func (r *replica) learnRunLocked(t reading) {
 func (r *replica) relaxFileLocked() {
 	if r.file.entries() != nil && !r.visible() && r.board.State().HasSum {
 		r.board.Relax()
-		r.flushLocked()
+		r.foundLocked(r.in.flush())
 	}
 }
 
@@ -302,11 +269,11 @@ func (r *replica) load(epoch int, at rankcache.State, pieces [][]rankcache.Entry
 	if r.epoch != epoch || r.dropped {
 		return errEpochPassed
 	}
-	if at.Run > r.run {
-		r.setRunLocked(at.Run)
+	if at.Run > r.in.run {
+		r.in.setRun(at.Run)
 	}
-	if at.Run != r.run {
-		return fmt.Errorf("redis has run %d of the board, the log %d", at.Run, r.run)
+	if at.Run != r.in.run {
+		return fmt.Errorf("redis has run %d of the board, the log %d", at.Run, r.in.run)
 	}
 	err := r.board.Load(at.Seq, pieces...)
 	if have := r.board.Progress().Highest; err != nil && at.Seq < have {
@@ -328,7 +295,7 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.board.Reset()
-		r.board.SetRun(r.run) // it may have been read from Redis before
+		r.board.SetRun(r.in.run) // it may have been read from Redis before
 		return fmt.Errorf("its members add up to %012x, want %012x: the file was changed", sum, s.Sum)
 	}
 	if _, ok := s.age(now); ok {
@@ -336,13 +303,13 @@ func (r *replica) restore(s Saved, entries []rankcache.Entry, now time.Time) err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.run = s.Run
+	r.in.run = s.Run
 	r.board.SetRun(s.Run)
 	r.file.set(&s)
-	r.recent = spread(entries)
+	r.in.recent = spread(entries)
 	latest, _ := r.sources.totals()
 	if s.HasSum && latest.requested.IsZero() { // it may have to be read as it is
-		r.reorder.enabled = r.board.Prove(s.State)
+		r.in.reorder.enabled = r.board.Prove(s.State)
 	}
 	r.checkFileLocked(latest)
 	return nil
@@ -366,7 +333,7 @@ func (r *replica) resumePoint() (s Saved, epoch int, ok bool) {
 		return s, 0, false
 	}
 	s = Saved{Board: r.id, Total: string(TotalSeq), Topic: t.name, TopicID: t.id}
-	for _, p := range t.partitions() {
+	for _, p := range t.parts {
 		s.Offsets = append(s.Offsets, p.next.Load())
 	}
 	return s, r.epoch, true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func (b *fakeBoard) want(t *testing.T, want ...string) {
 
 // feedOf returns a feed of board b with that Board.
 func feedOf(boards Boards) *feed {
-	return newFeed("b", rooms.Log{Topic: "update_cache_b"}, boards, newMetrics(), time.Now())
+	return newFeed("b", rooms.Log{Topic: "update_cache_b"}, boards, new(atomic.Int64), newMetrics(), time.Now())
 }
 
 // openNow opens a replica in its own epoch.
@@ -75,7 +76,7 @@ func openNow(r *replica) bool { return r.open(r.currentEpoch(), opening{equalAt:
 // logTo returns a reading of board b's topic with one partition that ends at high.
 func logTo(high int64, reset bool) *topic {
 	t := newTopic(topicInfo{"update_cache_b", "id", 1}, reset)
-	p := t.partitions()[0]
+	p := t.parts[0]
 	p.setOffsets(map[*partition]offsets{p: {0, high}})
 	return t
 }

@@ -32,6 +32,7 @@ type Runner struct {
 	filler  *filler
 	// backlog is how many records the logs held when their reading began.
 	backlog atomic.Int64
+	held    atomic.Int64 // bytes of updates that wait on all boards
 
 	topicsWake, totalsWake signal // wake the topic watcher and the totals poller
 }
@@ -131,7 +132,7 @@ const relocateEvery = 10 * time.Second
 // start begins to follow a board.
 func (r *Runner) start(ctx context.Context, group *errgroup.Group, id rankcache.BoardID) *followed {
 	ctx, stop := context.WithCancel(ctx)
-	f := newFeed(id, r.cfg.Log(id), r.boards, r.metrics, time.Now())
+	f := newFeed(id, r.cfg.Log(id), r.boards, &r.held, r.metrics, time.Now())
 	f.sources.readingLasts = missedReadings * r.cfg.TotalsEvery
 	f.restoring.Store(r.cfg.Files != nil)
 	b := &followed{f, stop, make(chan struct{})}

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"rankcache"
@@ -24,9 +23,11 @@ type sources struct {
 	mu     sync.Mutex
 	log    *topic // the topic as it is being read, nil before Kafka has shown it
 	joined bool   // it was being read before it was read for this board
-	absent bool   // Kafka has answered that there is no such topic
-	latest reading
-	target uint64 // the first total of this epoch, which the replay has to reach
+	// refused is why the topic is not read though Kafka has answered: there is none, or it
+	// has several partitions.
+	refused string
+	latest  reading
+	target  uint64 // the first total of this epoch, which the replay has to reach
 	// equal is the latest state of Redis that the board was proved to have had.
 	equal   rankcache.State
 	equalAt time.Time
@@ -34,18 +35,15 @@ type sources struct {
 	kafkaErr, redisErr string
 	// readingLasts is for how long a reading tells where Redis is. It is set at the start.
 	readingLasts time.Duration
-
-	// wantEnd is set by the dispatcher while it has to know where the log ends.
-	wantEnd atomic.Bool
 }
 
 // observe fills in the gate's inputs.
 func (s *sources) observe(in *gateInput) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in.kafkaKnown, in.redisKnown = s.log != nil || s.absent, !s.latest.requested.IsZero()
+	in.kafkaKnown, in.redisKnown = s.log != nil || s.refused != "", !s.latest.requested.IsZero()
 	in.target, in.members, in.run, in.summed = s.target, s.latest.members, s.latest.Run, s.latest.HasSum
-	in.kafkaErr, in.redisErr = s.kafkaErr, s.redisErr
+	in.kafkaErr, in.redisErr, in.refused = s.kafkaErr, s.redisErr, s.refused
 	if t := s.log; t != nil && !t.gone.Load() {
 		in.topicKnown, in.ended, in.truncated, in.compacted = true, t.ended(), s.joined || t.truncated(), t.compacted
 	}
@@ -55,14 +53,14 @@ func (s *sources) observe(in *gateInput) {
 func (s *sources) begin(t *topic) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log, s.joined, s.absent = t, false, false
+	s.log, s.joined, s.refused = t, false, ""
 }
 
 // join is begin for a log that is being read already.
 func (s *sources) join(t *topic) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log, s.joined, s.absent = t, true, false
+	s.log, s.joined, s.refused = t, true, ""
 }
 
 // learn takes a total and returns whether it is the first of the epoch.
@@ -105,10 +103,13 @@ func (s *sources) proof() (rankcache.State, time.Time) {
 	return s.equal, s.equalAt
 }
 
-func (s *sources) topicAbsent() {
+// topicRefused records why the topic is not read, and returns whether that is new.
+func (s *sources) topicRefused(why string) (isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.absent, s.kafkaErr = true, ""
+	isNew = s.refused != why
+	s.refused, s.kafkaErr = why, ""
+	return isNew
 }
 
 func (s *sources) kafkaFailed(err error) {

@@ -92,7 +92,7 @@ func (m *meter) observe(now time.Time, count int64) {
 
 // measure updates the board's rates.
 func (f *feed) measure(now time.Time) {
-	f.status.observe(now, f.replica.counts.applied.Load(), f.sources.topic())
+	f.status.observe(now, f.replica.in.counts.applied.Load(), f.sources.topic())
 }
 
 // describe returns the board as operators see it. Where Redis's seq is unknown, so
@@ -101,7 +101,7 @@ func (f *feed) describe() rankcache.BoardStatus {
 	p := f.replica.board.Progress()
 	latest, target := f.sources.totals()
 	known := f.sources.redisKnown(time.Now())
-	s := rankcache.BoardStatus{Board: f.id, Have: max(p.Applied(), f.replica.counts.distinct.Load()), Want: target,
+	s := rankcache.BoardStatus{Board: f.id, Have: max(p.Applied(), f.replica.in.counts.distinct.Load()), Want: target,
 		Members: p.Members, Audit: f.audit.status()}
 	if at := f.replica.board.CurrentAt(); !at.IsZero() {
 		s.Age = max(time.Since(at), 0)

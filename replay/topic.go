@@ -16,13 +16,13 @@ type topic struct {
 	id   string // Kafka's; another id is another topic of the same name
 	// reset is set if earlier records of this name are void.
 	reset bool
-	// parts is replaced by the consumer when partitions are added.
-	parts atomic.Pointer[[]*partition]
-	// readFor are the boards that it was begun for. resumeAt is where it may begin in each
-	// partition, because their files have the records before it; nil for the beginning.
-	// resumed is set if it does.
+	// parts are one partition for boards with seqs, unless the topic is shared.
+	parts []*partition
+	// readFor are the boards that it was begun for. resumeAt is where its partition may begin,
+	// because their files have the records before it; fromLow for the beginning. resumed is
+	// set if it does.
 	readFor  []*feed
-	resumeAt []int64
+	resumeAt int64
 	resumed  bool
 	// since, if it is not zero, is before the first update of each board that the reading
 	// was begun for: reading begins there. shared tells that others have updates in it too.
@@ -62,10 +62,6 @@ type partition struct {
 	next atomic.Int64
 
 	reached int64 // the dispatcher's own: as next, but not yet applied
-
-	pausers int         // the dispatcher's own: how many boards want it paused
-	pause   atomic.Bool // set by the dispatcher if any does
-	paused  bool        // the consumer's own: it is paused
 }
 
 // newReading returns a reading of a topic for boards, whose offsets are still to be set.
@@ -83,12 +79,10 @@ func newReading(info topicInfo, reset bool, boards []*feed) *topic {
 
 // newTopic returns a reading whose offsets are still to be set.
 func newTopic(info topicInfo, reset bool) *topic {
-	t := &topic{name: info.name, id: info.id, reset: reset}
-	parts := make([]*partition, info.partitions)
-	for n := range parts {
-		parts[n] = &partition{topic: t, number: int32(n)}
+	t := &topic{name: info.name, id: info.id, reset: reset, resumeAt: fromLow}
+	for n := range info.partitions {
+		t.parts = append(t.parts, &partition{topic: t, number: int32(n)})
 	}
-	t.parts.Store(&parts)
 	return t
 }
 
@@ -110,15 +104,13 @@ func (p *partition) start(from int64) {
 // goes by position: control records and what compaction removed never arrive.
 func (p *partition) ended() bool { return p.next.Load() >= p.high }
 
-func (t *topic) partitions() []*partition { return *t.parts.Load() }
-
 func (t *topic) ended() bool {
-	return !slices.ContainsFunc(t.partitions(), func(p *partition) bool { return !p.ended() })
+	return !slices.ContainsFunc(t.parts, func(p *partition) bool { return !p.ended() })
 }
 
 // left returns how many records are left to read up to the end at the start.
 func (t *topic) left() (n int64) {
-	for _, p := range t.partitions() {
+	for _, p := range t.parts {
 		n += max(0, p.high-p.next.Load())
 	}
 	return n
@@ -126,7 +118,7 @@ func (t *topic) left() (n int64) {
 
 // size returns how many records the log had when reading began.
 func (t *topic) size() (n int64) {
-	for _, p := range t.partitions() {
+	for _, p := range t.parts {
 		n += p.high - p.from
 	}
 	return n
@@ -134,7 +126,7 @@ func (t *topic) size() (n int64) {
 
 // truncated returns whether the log has lost its beginning and no file has it.
 func (t *topic) truncated() bool {
-	return !t.resumed && slices.ContainsFunc(t.partitions(), func(p *partition) bool { return p.low > 0 && p.from == p.low })
+	return !t.resumed && slices.ContainsFunc(t.parts, func(p *partition) bool { return p.low > 0 && p.from == p.low })
 }
 
 // setEnd records where the log ended, if found has all its partitions.
@@ -143,7 +135,7 @@ func (t *topic) setEnd(requested time.Time, found map[*partition]int64) {
 	if last := t.end.Load(); last != nil {
 		end.known = last.known
 	}
-	for _, p := range t.partitions() {
+	for _, p := range t.parts {
 		high, ok := found[p]
 		if !ok {
 			t.end.Store(nil) // its leader is away: its end is unknown
@@ -155,13 +147,9 @@ func (t *topic) setEnd(requested time.Time, found map[*partition]int64) {
 }
 
 // drained returns whether everything that was in the log at a time has been applied.
-func (t *topic) drained(at time.Time) bool { return t.readTo(t.partitions(), at) }
-
-// readTo returns whether everything that was in some of its partitions at a time has
-// been applied.
-func (t *topic) readTo(some []*partition, at time.Time) bool {
+func (t *topic) drained(at time.Time) bool {
 	end := t.end.Load()
-	return end != nil && end.requested.After(at) && end.readIn(some)
+	return end != nil && end.requested.After(at) && t.readTo(end)
 }
 
 // exhausted returns whether the log was complete for a time after since, each
@@ -175,53 +163,42 @@ func (t *topic) exhausted(since time.Time, after time.Duration) bool {
 	if end.known.After(since) {
 		since = end.known
 	}
-	return end.requested.Sub(since) >= after && end.readIn(t.partitions())
+	return end.requested.Sub(since) >= after && t.readTo(end)
 }
 
-func (e *logEnd) readIn(some []*partition) bool {
-	return !slices.ContainsFunc(some, func(p *partition) bool {
-		return int(p.number) >= len(e.high) || p.next.Load() < e.high[p.number]
-	})
+func (t *topic) readTo(end *logEnd) bool {
+	return !slices.ContainsFunc(t.parts, func(p *partition) bool { return p.next.Load() < end.high[p.number] })
 }
 
-// fromLow stands for a partition that is read from its first offset.
+// fromLow stands for a topic that is read from its first offset.
 const fromLow = -1
 
-// resumeOffsets returns where reading resumes, per partition, if all boards of the
-// topic have files of it; nil if it is read from its beginning. The offsets of a file
-// count although Redis has proved its entries void: what Redis has lost is before
-// them in the log, and must not be read again.
-func resumeOffsets(info topicInfo, boards []*feed) []int64 {
-	var at []int64
+// resumeOffset returns where reading resumes if all boards of the topic have files of it,
+// else fromLow. The offset of a file counts although Redis has proved its entries void: what
+// Redis has lost is before it in the log, and must not be read again.
+func resumeOffset(info topicInfo, boards []*feed) int64 {
+	var first *Saved
 	for _, f := range boards {
 		s := f.file.resumePoint()
-		if s == nil || s.TopicID != info.id || len(s.Offsets) > info.partitions {
-			return nil
+		if s == nil || s.TopicID != info.id || len(s.Offsets) != 1 {
+			return fromLow
 		}
-		theirs := append(slices.Clone(s.Offsets), slices.Repeat([]int64{fromLow}, info.partitions-len(s.Offsets))...)
-		for i := range at {
-			theirs[i] = min(at[i], theirs[i])
+		if first == nil || s.Offsets[0] < first.Offsets[0] {
+			first = s
 		}
-		at = theirs
 	}
-	return at
+	return first.Offsets[0]
 }
 
 // resume makes reading begin at resumeAt. It returns false if the log was truncated
 // after that, or ends before: then it is read from its beginning, and the gate sees
 // what is missing.
 func (t *topic) resume() bool {
-	parts, at := t.partitions(), t.resumeAt
-	for i, p := range parts {
-		if at[i] != fromLow && (at[i] < p.low || at[i] > p.high) {
-			return false
-		}
+	p, at := t.parts[0], t.resumeAt
+	if at < p.low || at > p.high {
+		return false
 	}
-	for i, p := range parts {
-		if at[i] != fromLow {
-			p.start(at[i])
-		}
-	}
+	p.start(at)
 	t.resumed = true
 	return true
 }

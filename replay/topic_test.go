@@ -10,7 +10,7 @@ import (
 func TestLogIsExhausted(t *testing.T) {
 	const grace = 10 * time.Second
 	log := newTopic(topicInfo{"t", "id", 2}, false)
-	first, second := log.partitions()[0], log.partitions()[1]
+	first, second := log.parts[0], log.parts[1]
 	start := time.Now()
 	poll := func(after time.Duration, highs map[*partition]int64) { log.setEnd(start.Add(after), highs) }
 	want := func(what string, exhausted bool) {
@@ -38,23 +38,21 @@ func TestLogIsExhausted(t *testing.T) {
 	want("not read to the end", false)
 	second.next.Store(10)
 	want("read to the end", true)
-	log.parts.Store(&[]*partition{first, second, {topic: log, number: 2}})
-	want("a partition more", false)
 }
 
-// The same for some partitions at a time.
-func TestPartitionsAreReadTo(t *testing.T) {
+// The same at a time.
+func TestLogIsDrained(t *testing.T) {
 	log := newTopic(topicInfo{"t", "id", 2}, false)
-	first, second := log.partitions()[0], log.partitions()[1]
+	first, second := log.parts[0], log.parts[1]
 	at := time.Now()
 	first.next.Store(4)
 	log.setEnd(at.Add(1), map[*partition]int64{first: 4, second: 9})
-	if !log.readTo([]*partition{first}, at) || log.readTo([]*partition{second}, at) || log.drained(at) || log.readTo([]*partition{first}, at.Add(1)) {
-		t.Error("read to the end of another time or partition")
+	if log.drained(at) {
+		t.Error("drained, though a partition is not read to its end")
 	}
 	second.next.Store(9)
-	if !log.drained(at) {
-		t.Error("not drained")
+	if !log.drained(at) || log.drained(at.Add(1)) {
+		t.Error("not drained, or drained at a later time")
 	}
 	log.setEnd(at.Add(2), map[*partition]int64{first: 4})
 	if log.drained(at) {

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -111,24 +112,40 @@ func (w *topicWatcher) plan(info topicInfo, boards []*feed, todo *reassignment) 
 	switch {
 	case info.partitions == 0:
 		w.missing(t, boards, todo)
+	case info.partitions > 1 && w.cfg.TotalSource == TotalSeq && !boards[0].log.Shared:
+		w.refuse(t, info, boards, todo)
 	case t == nil:
 		t = newReading(info, false, boards)
-		if !t.shared { // where all boards begin, no file saves much
-			t.resumeAt = resumeOffsets(info, boards)
+		if w.cfg.TotalSource == TotalSeq && !t.shared { // where all boards begin, no file saves much
+			t.resumeAt = resumeOffset(info, boards)
 		}
 		todo.start = append(todo.start, t)
 	case t.id != info.id || t.rewound.Load():
 		w.log.Warn("topic is read again and its boards are reset", "topic", info.name, "recreated", t.id != info.id)
 		todo.start = append(todo.start, newReading(info, true, boards))
-	case t.gone.Load() || !t.shared && !subset(boards, known.feeds):
+	case t.gone.Load() || info.partitions > len(t.parts) || !t.shared && !subset(boards, known.feeds):
 		todo.start = append(todo.start, newReading(info, false, boards))
-	default:
-		if t.shared {
-			w.join(known, boards)
+	case t.shared:
+		w.join(known, boards)
+	}
+}
+
+// refuse closes boards whose topic has several partitions, because they bring a board's
+// updates out of order.
+func (w *topicWatcher) refuse(t *topic, info topicInfo, boards []*feed, todo *reassignment) {
+	why := fmt.Sprintf("topic %s has %d partitions, and a board with seqs is read from one: delete the topic, the writer makes it again, "+
+		"or make it with one partition if another program writes it", info.name, info.partitions)
+	for _, f := range boards {
+		if f.sources.topicRefused(why) {
+			w.log.Error("topic is not read", "board", f.id, "reason", why)
 		}
-		for n := len(t.partitions()); n < info.partitions; n++ {
-			todo.grow = append(todo.grow, &partition{topic: t, number: int32(n)})
-		}
+	}
+	if t == nil || t.gone.Swap(true) {
+		return
+	}
+	todo.stop = append(todo.stop, t)
+	for _, f := range boards {
+		f.replica.report(f.replica.currentEpoch(), fault{reason: why, counted: true})
 	}
 }
 
@@ -136,7 +153,7 @@ func (w *topicWatcher) plan(info topicInfo, boards []*feed, todo *reassignment) 
 // the id of the next one of the name can be compared.
 func (w *topicWatcher) missing(t *topic, boards []*feed, todo *reassignment) {
 	for _, f := range boards {
-		f.sources.topicAbsent()
+		f.sources.topicRefused("its topic does not exist yet: the writer makes it with the first update")
 	}
 	if t != nil && !t.gone.Swap(true) {
 		w.log.Warn("topic is gone", "topic", t.name)
@@ -163,7 +180,7 @@ func subset(some, of []*feed) bool {
 // A topic whose offsets are not known yet is left for the next poll.
 func (w *topicWatcher) carryOut(ctx context.Context, todo *reassignment) error {
 	unknown := w.fetchOffsets(ctx, todo)
-	if len(todo.start)+len(todo.stop)+len(todo.grow) == 0 {
+	if len(todo.start)+len(todo.stop) == 0 {
 		return unknown
 	}
 	if err := w.reassign(ctx, todo); err != nil {
@@ -177,9 +194,9 @@ func (w *topicWatcher) carryOut(ctx context.Context, todo *reassignment) error {
 func (w *topicWatcher) fetchOffsets(ctx context.Context, todo *reassignment) error {
 	var parts []*partition
 	for _, t := range todo.start {
-		parts = append(parts, t.partitions()...)
+		parts = append(parts, t.parts...)
 	}
-	if parts = append(parts, todo.grow...); len(parts) == 0 {
+	if len(parts) == 0 {
 		return nil
 	}
 	policies := make(chan struct{})
@@ -190,11 +207,10 @@ func (w *topicWatcher) fetchOffsets(ctx context.Context, todo *reassignment) err
 	found, err := w.client.offsets(ctx, parts)
 	<-policies
 	unknown := func(p *partition) bool { return !p.setOffsets(found) }
-	todo.start = slices.DeleteFunc(todo.start, func(t *topic) bool { return slices.ContainsFunc(t.partitions(), unknown) })
-	todo.grow = slices.DeleteFunc(todo.grow, unknown)
+	todo.start = slices.DeleteFunc(todo.start, func(t *topic) bool { return slices.ContainsFunc(t.parts, unknown) })
 	err = errors.Join(err, w.skipOlder(ctx, todo))
 	for _, t := range todo.start {
-		if t.resumeAt != nil && !t.resume() {
+		if t.resumeAt != fromLow && !t.resume() {
 			w.log.Warn("log lacks the records after the saved boards: it is read from its beginning", "topic", t.name)
 		}
 	}
@@ -208,7 +224,7 @@ func (w *topicWatcher) skipOlder(ctx context.Context, todo *reassignment) (err e
 		if t.since.IsZero() {
 			return false
 		}
-		found, failed := w.client.listOffsets(ctx, t.partitions(), kafka.NewOffsetSpecForTimestamp(t.since.UnixMilli()))
+		found, failed := w.client.listOffsets(ctx, t.parts, kafka.NewOffsetSpecForTimestamp(t.since.UnixMilli()))
 		for p, from := range found {
 			p.start(from)
 		}
@@ -231,7 +247,7 @@ func (w *topicWatcher) reassign(ctx context.Context, todo *reassignment) error {
 			boards = t.readFor // any other may have updates before
 		}
 		w.known[t.name] = readTopic{t, boards}
-		w.log.Info("topic is read", "topic", t.name, "partitions", len(t.partitions()), "records", t.size(), "again", t.reset, "resumed", t.resumed)
+		w.log.Info("topic is read", "topic", t.name, "partitions", len(t.parts), "records", t.size(), "again", t.reset, "resumed", t.resumed)
 	}
 	var sum int64
 	for _, known := range w.known {
@@ -267,7 +283,7 @@ func (w *topicWatcher) readEnds(ctx context.Context) error {
 	var topics []*topic
 	for _, known := range w.known {
 		if t := known.topic; !t.gone.Load() && slices.ContainsFunc(known.feeds, w.needsEnd) {
-			topics, parts = append(topics, t), append(parts, t.partitions()...)
+			topics, parts = append(topics, t), append(parts, t.parts...)
 		} else {
 			t.end.Store(nil)
 		}
@@ -283,10 +299,10 @@ func (w *topicWatcher) readEnds(ctx context.Context) error {
 	return err
 }
 
-// needsEnd returns whether a board has to know where its log ends: it is held up, it is
+// needsEnd returns whether a board has to know where its log ends: it is proved, it is
 // behind Redis, or its log was read to the end of the start and it could not be opened.
 func (w *topicWatcher) needsEnd(f *feed) bool {
-	if f.sources.wantEnd.Load() || f.replica.proving.Load() {
+	if f.replica.proving() {
 		return true
 	}
 	if f.replica.readable.Load() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 
 // Topics configures how missing topics are created.
 type Topics struct {
-	// Partitions of a board's topic. 0: one, which keeps its updates in sequence.
+	// Partitions of a topic that boards of a class share, each of them in one partition. 0: one. A
+	// board's own topic has one.
 	Partitions int
 	// Replication factor. 0: the broker's default.
 	Replication int
@@ -50,6 +52,7 @@ type topics struct {
 	commands string
 	refused  string // made like the command topic
 	ledger   string
+	classes  string // the prefix of topics that boards share
 	metrics  *metrics
 
 	mu    sync.Mutex      // not held during requests to the broker
@@ -57,7 +60,7 @@ type topics struct {
 }
 
 func newTopics(conf Topics, names wire.Names, m *metrics) *topics {
-	return &topics{conf: conf, commands: names.Commands, refused: names.Refused, ledger: names.Ledger, metrics: m, known: make(map[string]bool)}
+	return &topics{conf: conf, commands: names.Commands, refused: names.Refused, ledger: names.Ledger, classes: names.ClassPrefix, metrics: m, known: make(map[string]bool)}
 }
 
 // ensure creates the missing ones of the boards' topics, and of the topics of refused
@@ -78,8 +81,11 @@ func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []s
 		case t.commands: // made at the start
 			continue
 		}
-		specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.Partitions, 1),
-			ReplicationFactor: t.conf.Replication, Config: config})
+		spec := kafka.TopicSpecification{Topic: name, NumPartitions: 1, ReplicationFactor: t.conf.Replication, Config: config}
+		if strings.HasPrefix(name, t.classes) {
+			spec.NumPartitions = max(t.conf.Partitions, 1)
+		}
+		specs = append(specs, spec)
 	}
 	return t.create(ctx, admin, specs)
 }

@@ -23,7 +23,7 @@ func TestTopicIsCreated(t *testing.T) {
 	equal(t, "status "+answer, status, 200)
 	got := topicConfig(t, h.kafka, h.opts.Names.Topic(h.board))
 	equal(t, "settings", []string{got["cleanup.policy"], got["retention.ms"]}, []string{"compact", "-1"})
-	equal(t, "partitions", partitions(t, h.kafka, h.opts.Names.Topic(h.board)), 3)
+	equal(t, "partitions of a board's own topic", partitions(t, h.kafka, h.opts.Names.Topic(h.board)), 1)
 	equal(t, "command partitions", partitions(t, h.kafka, h.opts.Names.Commands), 2)
 }
 
@@ -138,6 +138,7 @@ func TestTopicOfAClass(t *testing.T) {
 		status, answer := h.post(t, strings.Replace(h.inClass(fmt.Sprint("o", i), "7", h.at), `"a"`, `"`+member+`"`, 1))
 		equal(t, answer, status, 200)
 	}
+	equal(t, "partitions", partitions(t, broker.Addr(), topic), 4)
 	records := testkit.Records(t, broker.Addr(), topic, 6)
 	for _, r := range records {
 		equal(t, "key and partition", []any{string(r.Key), r.Partition}, []any{string(board.ID), records[0].Partition})

@@ -185,10 +185,17 @@ func TestDoctorOnKafka(t *testing.T) {
 	found, _ = at("--rooms", inClass)
 	expect(t, found, "kafka-topics", "warn: 2 of 2 super-hot boards have no update topic")
 	for _, day := range []time.Time{time.Now().UTC(), time.Now().UTC().AddDate(0, 0, 1)} {
-		testkit.CreateTopic(t, brokers, "update_class_"+class+"."+day.Format("20060102"), 1, nil)
+		testkit.CreateTopic(t, brokers, "update_class_"+class+"."+day.Format("20060102"), 4, nil)
 	}
 	found, _ = at("--rooms", inClass)
 	expect(t, found, "kafka-topics", "ok")
+	wide := testkit.Name(t)
+	testkit.CreateTopic(t, brokers, "update_cache_"+wide, 3, nil)
+	found, code = at("--rooms", superHotRooms(t, kept, wide))
+	expect(t, found, "kafka-topics", "fail: update_cache_"+wide+" (3): Redis answers such boards; delete the topics")
+	if code != ExitFailed {
+		t.Errorf("exit code %d", code)
+	}
 	found, _ = at("--rooms", superHotRooms(t, cut), "--total", "none")
 	expect(t, found, "kafka-retention", "fail: never open")
 	found, _ = at("--kafka", silence(t), "--timeout", "1s")
@@ -211,7 +218,7 @@ func TestDoctorKnowsClassesSetAtRunTime(t *testing.T) {
 	document := fmt.Sprintf(`classes: [{name: %s, board: "%s:{zone}:{period}", period: 30m, lead: 0s, grace: 0s, mode: super-hot, dims: {zone: ["1"]}}]`, class, class)
 	must(t, client.HSet(t.Context(), key, rooms.ClassesField, document).Err())
 	for _, day := range []time.Time{time.Now().UTC(), time.Now().UTC().AddDate(0, 0, 1)} {
-		testkit.CreateTopic(t, brokers, "update_class_"+class+"."+day.Format("20060102"), 1, nil)
+		testkit.CreateTopic(t, brokers, "update_class_"+class+"."+day.Format("20060102"), 4, nil)
 	}
 	found := at()
 	expect(t, found, "kafka-topics", "ok: each of 1")

@@ -95,7 +95,7 @@ func (o *writeOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.orderLife, "order-life", writer.DefaultOrderLife, "how long an order id of a new board is known at least: commands whose time is older are refused, as they may be repeats")
 	flags.IntVar(&o.orderBuckets, "order-buckets", writer.DefaultOrderBuckets, "hashes over which the order ids of a new board are spread; so many that none has more than 100,000 in an order life")
 	group(flags, "Boards in Redis")
-	flags.IntVar(&o.topics.Partitions, "topic-partitions", 1, "partitions of a board's topic; one keeps its updates in order")
+	flags.IntVar(&o.topics.Partitions, "topic-partitions", 1, "partitions of a topic that boards of a class share; a board's own topic has one")
 	flags.IntVar(&o.topics.Replication, "topic-replication", 0, "replication factor of topics; 0 for the broker's default")
 	flags.StringToStringVar(&o.topics.Settings, "topic-setting", nil, "settings of a board's topic, as `key=value`; they win over retention for ever")
 	flags.IntVar(&o.topics.CommandPartitions, "command-partitions", 0, "make the command topic with so many partitions if it is missing; 0 leaves it to you")

@@ -119,9 +119,11 @@ func list[T ~string](names []T) string {
 	return strings.Join(text, ", ")
 }
 
-// judgeTopics judges which super-hot boards have a topic.
-func judgeTopics(s survey) Verdict {
+// judgeTopics judges which super-hot boards have a topic that they can be read from.
+func judgeTopics(s survey, total string) Verdict {
 	switch {
+	case len(s.split) > 0 && total == "seq":
+		return failf("%d topics have several partitions, and a board with seqs is read from one: %s: Redis answers such boards; delete the topics, the writer makes them again with one, or make them so if another program writes them", len(s.split), list(s.split))
 	case len(s.boards) == 0:
 		return okf("no board is super-hot, so no topic is needed; %d topics have the prefix of update topics", s.matching)
 	case len(s.missing) > 0:

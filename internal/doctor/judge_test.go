@@ -69,8 +69,11 @@ func TestJudgeTopics(t *testing.T) {
 	}
 	kept := topic{board: "b", replicas: 3, minISR: 2, policy: "delete", retention: -1, retentionBytes: -1}
 	with := func(change func(*topic)) survey { t := kept; change(&t); return of(t) }
-	check(t, "none", judgeTopics(survey{}), "ok: no board is super-hot")
-	check(t, "missing", judgeTopics(survey{boards: []rankcache.BoardID{"b"}, missing: []rankcache.BoardID{"b"}}), "warn: 1 of 1")
+	check(t, "none", judgeTopics(survey{}, "seq"), "ok: no board is super-hot")
+	check(t, "missing", judgeTopics(survey{boards: []rankcache.BoardID{"b"}, missing: []rankcache.BoardID{"b"}}, "seq"), "warn: 1 of 1")
+	split := survey{boards: []rankcache.BoardID{"b"}, split: []string{"update_cache_b (3)"}}
+	check(t, "several partitions", judgeTopics(split, "seq"), "fail: update_cache_b (3): Redis answers such boards; delete the topics")
+	check(t, "several partitions, no seqs", judgeTopics(split, "orders"), "ok")
 	check(t, "kept", judgeRetention(of(kept), "seq"), "ok")
 	check(t, "by age", judgeRetention(with(func(t *topic) { t.retention = 1000 }), "seq"), "warn: will be truncated")
 	check(t, "by size", judgeRetention(with(func(t *topic) { t.retentionBytes = 1000 }), "none"), "warn: never open")

@@ -90,7 +90,7 @@ func (k *Kafka) explain(err error) string {
 func (k *Kafka) Checks() []Check {
 	return []Check{
 		{CheckKafka, "", k.reachable},
-		{"kafka-topics", CheckKafka, k.with(judgeTopics)},
+		{"kafka-topics", CheckKafka, k.with(func(s survey) Verdict { return judgeTopics(s, k.total) })},
 		{"kafka-retention", CheckKafka, k.with(func(s survey) Verdict { return judgeRetention(s, k.total) })},
 		{"kafka-replicas", CheckKafka, k.with(judgeReplicas)},
 		{"kafka-clock", CheckKafka, k.with(judgeNewest)},
@@ -190,7 +190,8 @@ type survey struct {
 	boards   []rankcache.BoardID
 	topics   []topic // of the boards with a topic
 	missing  []rankcache.BoardID
-	matching int // all topics with the prefix of update topics
+	split    []string // topics of several partitions that belong to one board
+	matching int      // all topics with the prefix of update topics
 	brokers  int
 	now      time.Time
 }
@@ -238,6 +239,9 @@ func (k *Kafka) survey(ctx context.Context, boards []rankcache.BoardID) (survey,
 			t.replicas = len(d.Partitions[0].Replicas)
 		}
 		parts[d.Name] = len(d.Partitions)
+		if len(d.Partitions) > 1 && !strings.HasPrefix(d.Name, k.names.ClassPrefix) {
+			s.split = append(s.split, fmt.Sprintf("%s (%d)", d.Name, len(d.Partitions)))
+		}
 		s.topics = append(s.topics, t)
 	}
 	return s, cmp.Or(k.settings(ctx, s.topics), k.offsets(ctx, s.topics, parts))

@@ -149,7 +149,7 @@ func TestFiguresAreThoseOfTheDocs(t *testing.T) {
 		{"updatingPerSecond", updatingPerSecond, `\| rankcache top50 updates 50k/s \| tcp \| ([\d,]+) \|`, 1},
 		{"redisPerSecond", redisPerSecond, `\| redis zrevrange50 \| tcp \| ([\d,]+) \|`, 1},
 		{"redisSeconds", redisSeconds, `\| redis zrevrange50 \| tcp \| [\d,]+ \| ([\d.]+) \|`, 1e-6},
-		{"replayPerSecond", replayPerSecond, `(?m)^\| 1 partition \| ([\d,]+) \|`, 1},
+		{"replayPerSecond", replayPerSecond, `(?m)^\| the log, one partition \| ([\d,]+) \|`, 1},
 		{"openSeconds", openSeconds, `\| a board that is there \| [\d.]+ to ([\d.]+) s in most runs`, 1},
 		{"eventSeconds", eventSeconds, `\| CPU of an event[^|]*\| \| [\d.]+ µs \| ([\d.]+) µs \|`, 1e-6},
 		{"streamBytes", streamBytes, `\| heap and stacks of a stream over HTTP/1.1[^|]*\| \| ([\d,]+) B \|`, 1},

@@ -206,7 +206,7 @@ func (b *openBench) fillBoards(ctx context.Context) error {
 func (b *openBench) fillBoard(ctx context.Context, id rankcache.BoardID, members int) error {
 	filled := b.replayBench
 	filled.members, filled.updates = members, members
-	board, err := filled.fill(ctx, id, 1)
+	board, err := filled.fill(ctx, id)
 	b.filled[id] = board
 	return err
 }

@@ -26,21 +26,19 @@ import (
 
 // replayBench is one run of rankcache-lab bench replay.
 type replayBench struct {
-	kafka      string
-	updates    int
-	members    int
-	partitions []int
-	rounds     int
-	liveRate   int
-	progress   io.Writer
-	kafkaWhat  string
-	redis      *redis.Client
-	origin     *origin.Origin
+	kafka     string
+	updates   int
+	members   int
+	rounds    int
+	liveRate  int
+	progress  io.Writer
+	kafkaWhat string
+	redis     *redis.Client
+	origin    *origin.Origin
 }
 
-// replayRow is the stable JSON of one row; figures are medians over the rounds.
+// replayRow is the stable JSON of the figures, which are medians over the rounds.
 type replayRow struct {
-	Partitions        int     `json:"partitions"`
 	Members           int     `json:"members"`
 	Updates           int     `json:"updates"`
 	UpdatesPerSecond  float64 `json:"updates_per_s"`      // from Run to open
@@ -52,9 +50,9 @@ type replayRow struct {
 }
 
 type replayReport struct {
-	Kafka string      `json:"kafka"`
-	CPUs  int         `json:"cpus"`
-	Rows  []replayRow `json:"rows"`
+	Kafka string `json:"kafka"`
+	CPUs  int    `json:"cpus"`
+	replayRow
 }
 
 func newBenchReplayCommand() *cobra.Command {
@@ -73,7 +71,6 @@ kfake, unless --kafka names one.`,
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; a topic is made there and deleted")
 	flags.IntVar(&b.updates, "updates", 1_000_000, "updates in the topic")
 	flags.IntVar(&b.members, "members", 210_000, "members of the board")
-	flags.IntSliceVar(&b.partitions, "partitions", []int{1, 4}, "partitions of the topic, a row each")
 	flags.IntVar(&b.rounds, "rounds", 3, "rounds of bare loop and replay in turns")
 	flags.IntVar(&b.liveRate, "live", 50_000, "updates a second of the live tail behind the last round, for 5 s; 0 for none")
 	output := app.OutputFlag(flags, "text")
@@ -106,14 +103,8 @@ func (b *replayBench) run(ctx context.Context) (*replayReport, error) {
 	}
 	defer stop()
 	report := &replayReport{Kafka: b.kafkaWhat, CPUs: runtime.NumCPU()}
-	for _, partitions := range b.partitions {
-		row, err := b.row(ctx, partitions)
-		if err != nil {
-			return nil, err
-		}
-		report.Rows = append(report.Rows, row)
-	}
-	return report, nil
+	report.replayRow, err = b.row(ctx)
+	return report, err
 }
 
 // startKafka takes the broker that was named, or starts the best that is there.
@@ -136,10 +127,10 @@ func (b *replayBench) startKafka(ctx context.Context) (stop func() error, err er
 	return stop, err
 }
 
-func (b *replayBench) row(ctx context.Context, partitions int) (row replayRow, err error) {
-	board := rankcache.BoardID(fmt.Sprintf("bench_%d_%d", time.Now().UnixNano(), partitions))
-	fmt.Fprintf(b.progress, "%d partitions: producing %d updates of %d members\n", partitions, b.updates, b.members)
-	filled, err := b.fill(ctx, board, partitions)
+func (b *replayBench) row(ctx context.Context) (row replayRow, err error) {
+	board := rankcache.BoardID(fmt.Sprint("bench_", time.Now().UnixNano()))
+	fmt.Fprintf(b.progress, "producing %d updates of %d members\n", b.updates, b.members)
+	filled, err := b.fill(ctx, board)
 	if err != nil {
 		return row, err
 	}
@@ -162,7 +153,7 @@ func (b *replayBench) row(ctx context.Context, partitions int) (row replayRow, e
 		bare, whole, open = append(bare, bareRate), append(whole, rate), append(open, seconds)
 		ratios, bytes, live = append(ratios, rate/bareRate), append(bytes, perMember), tail
 	}
-	return replayRow{Partitions: partitions, Members: b.members, Updates: b.updates,
+	return replayRow{Members: b.members, Updates: b.updates,
 		UpdatesPerSecond: median(whole), BareUpdatesPerSec: median(bare), Ratio: median(ratios),
 		OpenSeconds: median(open), BytesPerMember: median(bytes), liveRow: live}, nil
 }
@@ -259,9 +250,9 @@ func (b *replayBench) benchUpdates(board rankcache.BoardID, each func(u *wire.Up
 	return filled, nil
 }
 
-func (b *replayBench) fill(ctx context.Context, board rankcache.BoardID, partitions int) (*fill.Board, error) {
+func (b *replayBench) fill(ctx context.Context, board rankcache.BoardID) (*fill.Board, error) {
 	topic := wire.DefaultNames().Topic(board)
-	producer, err := fill.NewTopic(ctx, b.kafka, topic, partitions)
+	producer, err := fill.NewTopic(ctx, b.kafka, topic, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -277,13 +268,8 @@ func (b *replayBench) fill(ctx context.Context, board rankcache.BoardID, partiti
 }
 
 func (r *replayReport) print(to io.Writer) error {
-	fmt.Fprintf(to, "broker: %s, %d CPUs\n%10s %9s %9s %12s %12s %7s %8s %9s %10s %8s %8s\n", r.Kafka, r.CPUs,
-		"partitions", "members", "updates", "replay/s", "bare/s", "ratio", "open s", "B/member", "live/s", "p50 ms", "p99 ms")
-	for _, row := range r.Rows {
-		if _, err := fmt.Fprintf(to, "%10d %9d %9d %12.0f %12.0f %7.2f %8.2f %9.1f %10.0f %8.1f %8.1f\n", row.Partitions, row.Members, row.Updates,
-			row.UpdatesPerSecond, row.BareUpdatesPerSec, row.Ratio, row.OpenSeconds, row.BytesPerMember, row.LiveRate, row.DelayP50, row.DelayP99); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := fmt.Fprintf(to, "broker: %s, %d CPUs\n%9s %9s %12s %12s %7s %8s %9s %10s %8s %8s\n%9d %9d %12.0f %12.0f %7.2f %8.2f %9.1f %10.0f %8.1f %8.1f\n", r.Kafka, r.CPUs,
+		"members", "updates", "replay/s", "bare/s", "ratio", "open s", "B/member", "live/s", "p50 ms", "p99 ms",
+		r.Members, r.Updates, r.UpdatesPerSecond, r.BareUpdatesPerSec, r.Ratio, r.OpenSeconds, r.BytesPerMember, r.LiveRate, r.DelayP50, r.DelayP99)
+	return err
 }

@@ -9,27 +9,28 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
-	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
 
-// brokerFaults are those of one of three brokers. A board's topic has one copy of each
-// partition, so that a partition is away as long as its broker, and others are not.
+// brokerFaults are those of one of three brokers. A board's topic has one copy, on a broker that
+// does not lead the commands, so that it is away as long as its broker, and commands are not.
 func brokerFaults() []fault {
 	return []fault{{
-		name: "one of three brokers is away for 13 s", note: "it leads 1 of 3 partitions of each board",
+		name: "one of three brokers is away for 13 s", note: "it leads the topics of boards",
 		prepare: func(w *env) { w.useBrokers() },
 		start: func(w *env) {
-			w.startRelay(relay{window: 1}, 3)
+			w.startRelay(relay{window: 1})
 			w.steady()
 		},
 		inject: func(w *env) { w.loseLeader(13 * time.Second) },
 	}, {
-		name: "one of 4 partitions stalls for 3 s at 50,000 updates/s",
+		name: "a board's broker stalls for 3 s at 50,000 updates/s",
 		prepare: func(w *env) {
 			w.useBrokers()
 			w.feedBoard()
@@ -53,17 +54,39 @@ func (w *env) useBrokers() {
 	own.seeds = own.direct
 	w.fixture = &own
 	testkit.CreateReplicated(w, w.direct, w.commands(), 1, 3, nil)
+	commands, err := w.kafkaCluster().Leader(w.Context(), w.commands(), 0)
+	w.must(err)
+	w.boardsBroker = 1
+	for w.kafkaCluster().Brokers[w.boardsBroker-1] == commands {
+		w.boardsBroker++
+	}
 }
 
-// loseLeader pauses a broker that leads one partition of a local board, and not the commands,
-// and checks that no read of a local board was answered by Redis.
+// createTopic makes a board's topic, on its broker if there are several.
+func (w *env) createTopic(topic string) {
+	w.Helper()
+	if w.boardsBroker == 0 {
+		testkit.CreateTopic(w, w.direct, topic, 1, nil)
+		return
+	}
+	req, rt, where := kmsg.NewPtrCreateTopicsRequest(), kmsg.NewCreateTopicsRequestTopic(), kmsg.NewCreateTopicsRequestTopicReplicaAssignment()
+	where.Replicas = []int32{w.boardsBroker}
+	rt.Topic, rt.NumPartitions, rt.ReplicationFactor, rt.ReplicaAssignment = topic, -1, -1, append(rt.ReplicaAssignment, where)
+	req.Topics = append(req.Topics, rt)
+	resp, err := req.RequestWith(w.Context(), testkit.KafkaClient(w, w.direct))
+	w.must(err)
+	w.must(kerr.ErrorForCode(resp.Topics[0].ErrorCode))
+	w.eventually(func() error {
+		_, err := w.kafkaCluster().Leader(w.Context(), topic, 0)
+		return err
+	})
+}
+
+// loseLeader pauses the broker of the local boards, and checks that no read of them was answered
+// by Redis.
 func (w *env) loseLeader(away time.Duration) {
 	w.Helper()
-	topic, partitions := w.topic(), int32(3)
-	if w.feeder != nil {
-		topic, partitions = wire.DefaultNames().Topic(w.feeder.board.ID), 4
-	}
-	leader := w.leaderOfOne(topic, partitions)
+	leader := w.kafkaCluster().Brokers[w.boardsBroker-1]
 	before := w.tally.Seen("local", "redis")
 	w.must(leader.Pause())
 	time.Sleep(away)
@@ -72,26 +95,6 @@ func (w *env) loseLeader(away time.Duration) {
 	if n := w.tally.Seen("local", "redis") - before; n > 0 {
 		w.Errorf("%d reads of local boards were answered by Redis", n)
 	}
-}
-
-// leaderOfOne returns a broker that leads one partition of a topic and not the commands.
-func (w *env) leaderOfOne(topic string, partitions int32) *servers.Kafka {
-	w.Helper()
-	c, led := w.kafkaCluster(), map[*servers.Kafka]int{}
-	for p := range partitions {
-		leader, err := c.Leader(w.Context(), topic, p)
-		w.must(err)
-		led[leader]++
-	}
-	commands, err := c.Leader(w.Context(), w.commands(), 0)
-	w.must(err)
-	for b, n := range led {
-		if n == 1 && b != commands {
-			return b
-		}
-	}
-	w.Fatalf("no broker leads just one of %d partitions of %s and not the commands: %v", partitions, topic, led)
-	return nil
 }
 
 // feeder changes one board in Redis, a thousand members at a time, and publishes the updates:
@@ -112,7 +115,7 @@ const (
 	feedEvery = 20 * time.Millisecond
 )
 
-// feedBoard has the second local board fed instead of posted to, from a topic of 4 partitions.
+// feedBoard has the second local board fed instead of posted to.
 func (w *env) feedBoard() {
 	w.Helper()
 	b := w.boards[1]
@@ -121,7 +124,7 @@ func (w *env) feedBoard() {
 	w.reads.Boards = w.boards
 	w.writes.Boards = append([]Board{w.boards[0]}, w.boards[2:]...)
 	topic := wire.DefaultNames().Topic(b.ID)
-	testkit.CreateTopic(w, w.direct, topic, 4, nil)
+	w.createTopic(topic)
 	f := &feeder{env: w, board: b, redis: w.client(), scores: make([]float64, b.Members), rng: rand.New(rand.NewPCG(5, 5)),
 		kafka: testkit.KafkaClient(w, w.direct, kgo.DefaultProduceTopic(topic), kgo.MaxBufferedRecords(1<<20))}
 	now := uint64(time.Now().UnixMilli())

@@ -40,22 +40,23 @@ type env struct {
 	*fixture
 	fault *fault
 
-	redis       *servers.Redis               // the one in use
-	readsRedis  *Proxy                       // the sidecar's way to it
-	writesRedis *Proxy                       // the writer's
-	args        []string                     // further arguments of serve
-	writerArgs  []string                     // of write
-	common      []string                     // of both
-	newClient   func() redis.UniversalClient // of the Redis in use, if it is not one server
-	whileDown   func()                       // called between the loss of writes and the sidecar's start
-	sentinel    *servers.Sentinel            // if it has some
-	notes       []string                     // figures that the table has beside the row's name
-	rooms       string                       // file
-	writerRooms string                       // the writer's, the same unless a row sets another
-	relay       *publisher                   // publishes updates if the writer does not
-	feeder      *feeder                      // of a board without posts
-	crowded     []net.Conn                   // connections that do nothing useful
-	cgroup      string                       // the sidecar's folder of the memory controller, if any
+	redis        *servers.Redis               // the one in use
+	readsRedis   *Proxy                       // the sidecar's way to it
+	writesRedis  *Proxy                       // the writer's
+	args         []string                     // further arguments of serve
+	writerArgs   []string                     // of write
+	common       []string                     // of both
+	newClient    func() redis.UniversalClient // of the Redis in use, if it is not one server
+	whileDown    func()                       // called between the loss of writes and the sidecar's start
+	sentinel     *servers.Sentinel            // if it has some
+	notes        []string                     // figures that the table has beside the row's name
+	rooms        string                       // file
+	writerRooms  string                       // the writer's, the same unless a row sets another
+	relay        *publisher                   // publishes updates if the writer does not
+	feeder       *feeder                      // of a board without posts
+	boardsBroker int32                        // the broker of the boards' topics; 0: there is one broker
+	crowded      []net.Conn                   // connections that do nothing useful
+	cgroup       string                       // the sidecar's folder of the memory controller, if any
 
 	boards []Board
 	posted rankcache.BoardID // is super-hot by the admin port, not by the file

@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
-	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
 
@@ -18,13 +17,13 @@ import (
 func orderFaults() []fault {
 	return []fault{{
 		name: "updates come twice", quick: true,
-		start: func(w *env) { w.startRelay(relay{double: 50, window: 1}, 1) },
+		start: func(w *env) { w.startRelay(relay{double: 50, window: 1}) },
 	}, {
 		name:  "updates come in another order",
-		start: func(w *env) { w.startRelay(relay{double: 30, window: 20}, 1) },
+		start: func(w *env) { w.startRelay(relay{double: 30, window: 20}) },
 	}, {
 		name: "some updates never come", note: "1 in 50",
-		start: func(w *env) { w.startRelay(relay{lose: 2, window: 1}, 1) },
+		start: func(w *env) { w.startRelay(relay{lose: 2, window: 1}) },
 		heal:  func(w *env) { w.relay.set(relay{window: 1}) },
 	}}
 }
@@ -47,9 +46,8 @@ type publisher struct {
 	batch []*kgo.Record
 }
 
-// startRelay starts everything with a writer that publishes nothing, and topics of so many
-// partitions.
-func (w *env) startRelay(how relay, partitions int32) {
+// startRelay starts everything with a writer that publishes nothing.
+func (w *env) startRelay(how relay) {
 	w.Helper()
 	w.writerRooms = "" // no board is super-hot to the writer
 	p := &publisher{client: w.producer(), topics: map[rankcache.BoardID]string{}, how: how, rng: rand.New(rand.NewPCG(4, 4))}
@@ -57,7 +55,7 @@ func (w *env) startRelay(how relay, partitions int32) {
 	for _, b := range w.boards {
 		if b.Tier == "local" {
 			p.topics[b.ID] = wire.DefaultNames().Topic(b.ID)
-			testkit.CreateTopic(w, w.direct, p.topics[b.ID], partitions, nil)
+			w.createTopic(p.topics[b.ID])
 		}
 	}
 	w.relay, w.writes.Publish = p, p.publish

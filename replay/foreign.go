@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,24 @@ import (
 
 	"rankcache"
 )
+
+// This file has what is different for boards without seqs, which another program
+// publishes: when they are opened, and how they are compared with Redis while they are open.
+
+// decideForeign is decide for a board without seqs whose log was read to its end: it opens
+// when no update up to Redis's total is missing, and a sample agrees. A total of 0 is unknown,
+// so it is never reached.
+func decideForeign(in *gateInput) step {
+	switch have := in.have.Applied(); {
+	case in.total == TotalNone && in.members == 0:
+		return stay(rankcache.StateWaiting, "Redis has no such board yet")
+	case in.total == TotalOrders && in.target == 0:
+		return stay(rankcache.StateWaiting, "Redis has no total of the board yet")
+	case have < in.target:
+		return stay(rankcache.StateChecking, "the log gave %d of %d orders, and without seqs a load from Redis can't be joined to it", have, in.target)
+	}
+	return step{actCompare, rankcache.StateChecking, cmp.Or(in.differs, "comparing with Redis")}
+}
 
 const (
 	// auditRows is how many rows one look compares, of the walk through all of them.

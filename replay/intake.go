@@ -1,0 +1,214 @@
+package replay
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"rankcache"
+	"rankcache/wire"
+)
+
+// intake gives a board its updates: those of its run, and in the order that it needs. Its
+// replica's lock guards it. What shows the board to be wrong is returned as a fault.
+type intake struct {
+	board  Board
+	file   *fileState
+	counts updateCounts
+
+	// run is that of the updates that are applied; those of another are not. 0 before
+	// the first, and for boards whose producer keeps none. ofRedis is set once it
+	// was read from Redis.
+	run     uint64
+	ofRedis bool
+	reorder reorderBuffer
+	recent  recentMembers
+	// oldest is the time of the first command that was applied since the last publication, in
+	// Unix milliseconds; 0: there is none.
+	oldest int64
+	fault  *fault // found by the call in hand
+}
+
+// updateCounts counts a board's updates by outcome. They are counted with the
+// replica's lock held and read without.
+type updateCounts struct {
+	applied, duplicate, stale atomic.Uint64
+	// foreign are updates of another history than the board's: of another run, or
+	// refuted by the board's sum.
+	foreign atomic.Uint64
+	// distinct is the number of different updates since the board was last empty.
+	distinct atomic.Uint64
+}
+
+func (c *updateCounts) add(done rankcache.ApplyResult) {
+	c.applied.Add(uint64(done.Applied))
+	c.duplicate.Add(uint64(done.Duplicate))
+	c.stale.Add(uint64(done.Stale))
+	c.distinct.Add(uint64(done.Applied + done.Stale))
+}
+
+// apply applies a batch, which is not empty. An early update waits in the reorder
+// buffer if the board is read, or is being compared with Redis.
+func (in *intake) apply(batch []wire.Update, visible bool) *fault {
+	in.recent.add(batch[len(batch)-1].Member)
+	if batch = in.ofRun(batch, visible); len(batch) == 0 {
+		return in.found()
+	}
+	if !in.waits() {
+		in.give(batch)
+		return in.found()
+	}
+	ready, overflow := in.reorder.Add(batch, in.board.Progress().Contiguous)
+	in.give(ready)
+	in.giveNext()
+	if overflow {
+		in.fail(faultOverflow(in.board.Progress().Contiguous + 1))
+	}
+	return in.found()
+}
+
+// waits returns whether there are updates that have to wait.
+func (in *intake) waits() bool { return in.reorder.enabled || in.reorder.limited }
+
+// ofRun returns the updates that are of the board's run. A later run begins the board
+// anew, unless the run was read from Redis: then it must be read again. A board that was
+// opened empty has the run of its first update.
+func (in *intake) ofRun(batch []wire.Update, visible bool) []wire.Update {
+	other := func(u wire.Update) bool { return u.Run != in.run }
+	if !slices.ContainsFunc(batch, other) {
+		return batch
+	}
+	kept := make([]wire.Update, 0, len(batch))
+	for i := range batch {
+		switch u := &batch[i]; {
+		case u.Run == in.run:
+			kept = append(kept, *u)
+		case u.Run > in.run && (in.ofRedis || visible && in.run != 0):
+			in.counts.foreign.Add(1)
+			in.fail(faultRun(u.Run, in.run))
+		case u.Run > in.run:
+			kept = append(kept[:0], *u)
+			in.setRun(u.Run)
+		default:
+			in.counts.foreign.Add(1)
+		}
+	}
+	return kept
+}
+
+// give applies updates. One that is refuted by the board's sum is not applied. What follows
+// it waits for the board's own update of that seq, which may be the next one.
+func (in *intake) give(us []wire.Update) {
+	for len(us) > 0 {
+		done := in.board.Apply(us)
+		in.counts.add(done)
+		if in.oldest == 0 && done.Applied > 0 && done.Duplicate+done.Stale == 0 {
+			in.oldest = us[0].At
+		}
+		if !done.Refuted {
+			return
+		}
+		us = us[done.Applied+done.Duplicate+done.Stale:]
+		in.counts.foreign.Add(1)
+		in.fail(faultRefuted(us[0].Seq))
+		us = in.keepBeyond(us[1:], in.board.Progress().Contiguous+1)
+	}
+}
+
+// giveNext applies the waiting updates that can be applied now.
+func (in *intake) giveNext() {
+	for {
+		ready := in.reorder.Next(in.board.Progress().Contiguous)
+		if len(ready) == 0 {
+			return
+		}
+		in.give(ready)
+	}
+}
+
+// keepBeyond has updates beyond a seq wait and returns the others.
+func (in *intake) keepBeyond(us []wire.Update, seq uint64) []wire.Update {
+	n := slices.IndexFunc(us, func(u wire.Update) bool { return u.Seq > seq })
+	if n < 0 {
+		return us
+	}
+	if !in.reorder.Keep(us[n:]) {
+		in.fail(faultOverflow(seq))
+	}
+	return us[:n]
+}
+
+// fail notes a fault. The first one counts, unless it is suspected only.
+func (in *intake) fail(why fault) {
+	if in.fault == nil || in.fault.suspected && !why.suspected {
+		in.fault = &why
+	}
+}
+
+func (in *intake) found() (why *fault) {
+	why, in.fault = in.fault, nil
+	return why
+}
+
+// hold has updates beyond a seq wait, and applies those up to it that waited.
+func (in *intake) hold(seq uint64) *fault {
+	in.give(in.reorder.Raise(seq))
+	in.giveNext()
+	return in.found()
+}
+
+// endHold ends hold.
+func (in *intake) endHold() *fault {
+	in.reorder.Hold(math.MaxUint64)
+	in.giveNext()
+	return in.found()
+}
+
+// flush applies all waiting updates, and from now on all as they come.
+func (in *intake) flush() *fault {
+	in.reorder.enabled = false
+	in.reorder.Hold(math.MaxUint64)
+	in.give(in.reorder.Flush())
+	return in.found()
+}
+
+// setRun begins the board anew, for the updates of a run.
+func (in *intake) setRun(run uint64) {
+	if in.run != 0 {
+		in.empty()
+	}
+	in.run = run
+	in.board.SetRun(run)
+}
+
+// empty empties the board and forgets its updates.
+func (in *intake) empty() {
+	in.board.Reset()
+	in.reorder.Clear()
+	in.reorder.enabled = false
+	in.reorder.Hold(math.MaxUint64)
+	in.counts.distinct.Store(0)
+	in.file.discard()
+}
+
+// progress is the board's, with the waiting updates counted as come.
+func (in *intake) progress() rankcache.Progress {
+	p := in.board.Progress()
+	p.Highest = max(p.Highest, in.reorder.highest)
+	return p
+}
+
+// maxRecent is how many of the members last written to are remembered, to be
+// compared with Redis: a removed member is not among Redis's random ones.
+const maxRecent = 16
+
+// recentMembers are the members last written to, oldest first.
+type recentMembers []string
+
+func (m *recentMembers) add(member string) {
+	if len(*m) == maxRecent {
+		*m = slices.Delete(*m, 0, 1)
+	}
+	*m = append(*m, strings.Clone(member))
+}
