@@ -56,12 +56,11 @@ type Meta struct {
 	ProfilesMissing int // how many profiles may still come
 }
 
-// encoding is a version in one format, from a version that is known to the client.
+// encoding is a version as a server-sent event, from a version that is known to the client.
 type encoding struct {
-	base   uint64 // 0: the whole page
-	format Format
-	data   []byte
-	page   bool // is the page, whatever base is
+	base uint64 // 0: the whole page
+	data []byte
+	page bool // is the page, whatever base is
 }
 
 // newVersion encodes what was read and is not in old, which may be nil.
