@@ -46,10 +46,10 @@ func head(k *live.Key, source rankcache.Source, s rankcache.Stamp) *v1.Page {
 		m.Order = v1.Direction_DIRECTION_ASCENDING
 	}
 	if k.Class.Name != "" {
-		m.Locked = k.Class.Locked(s.Life).String()
+		m.Locked = k.Class.State.Locked(s.Life).String()
 	}
 	if p := k.Class.Period; p.Tag != "" {
-		m.Period = &v1.Period{Tag: p.Tag, Start: timestamppb.New(p.Start), End: timestamppb.New(p.End), State: p.State}
+		m.Period = &v1.Period{Tag: p.Tag, Start: timestamppb.New(p.Start), End: timestamppb.New(p.End), State: k.Class.State.String()}
 	}
 	return m
 }
