@@ -29,7 +29,7 @@ func (r *Row) Profile() []byte {
 	return r.JSON[r.profile : len(r.JSON)-1]
 }
 
-// version is a page at one moment. Its fields don't change, but encodings come and go.
+// version is a page at one moment. Its fields don't change, but for encodings.
 type version struct {
 	publisher *publisher
 	n         uint64
