@@ -11,7 +11,9 @@ import (
 var ErrPeriod = errors.New("no such period")
 
 // Years that tags can name, so that they have four digits.
-const minYear, maxYear = 1970, 9999
+// Years of tags. The last period must end before the year 10000, which JSON and protobuf have no
+// text for.
+const minYear, maxYear = 1970, 9998
 
 // Period is one stretch of time of a calendar: Start is in it, End begins the next
 // one. The period of a calendar without periods is the zero Period.
@@ -117,7 +119,7 @@ func (c Calendar) Within(outer Calendar) bool {
 func (c Calendar) Periodic() bool { return c.unit != none }
 
 // At returns the period that t is in. The error wraps [ErrPeriod] if its tag has no
-// year from 1970 to 9999.
+// year from 1970 to 9998.
 func (c Calendar) At(t time.Time) (Period, error) {
 	if c.unit == none {
 		return Period{}, nil

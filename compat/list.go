@@ -3,7 +3,6 @@ package compat
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -163,8 +162,8 @@ func boardAt(kind *rooms.Class, value string, at, now time.Time) (class.Board, e
 	if err != nil {
 		return board, badField("t_time", "%w", err)
 	}
-	if end := board.Period.End; board.Period.Tag != "" && now.After(end.Add(kind.Keep)) {
-		return board, notFound("unknown_period", "Period is not kept any more", fmt.Sprintf("the period %s ended on %s, boards are kept for %v", board.Period.Tag, end.Format(time.RFC3339), kind.Keep))
+	if board.Period.Tag != "" && kind.InState(board.Period, now).State == rooms.PeriodGone {
+		return board, notFound("unknown_period", "Period is not kept any more", kind.Gone(board.Period).Error())
 	}
 	return board, nil
 }

@@ -67,7 +67,7 @@ func withAt(args [argCount]bool) [argCount]bool {
 
 // parseArgs fills the call from the raw query.
 func (c *call) parseArgs(query []byte) *apijson.Problem {
-	if c.args.at = atNow; c.route.page() {
+	if c.args.at = rooms.Now; c.route.page() {
 		c.query().Limit = c.rowLimit(defaultLimit)
 	}
 	for len(query) > 0 {

@@ -125,9 +125,8 @@ func (r *classRead) appendBoard(dst []byte, at string, now time.Time) ([]byte, *
 	if err != nil {
 		return dst, apijson.BadArgument(argNames[argAt], err.Error())
 	}
-	if p.state == periodGone {
-		return dst, &apijson.Problem{Code: apijson.CodeUnknownPeriod,
-			Detail: fmt.Sprintf("the period %s ended on %s, boards are kept for %v", p.Tag, p.End.Format(time.RFC3339), r.class.Keep)}
+	if p.State == rooms.PeriodGone {
+		return dst, &apijson.Problem{Code: apijson.CodeUnknownPeriod, Detail: r.class.Gone(p.Period).Error()}
 	}
 	r.period = p
 	return r.class.AppendID(dst, r.dims[:len(r.class.dims)], p.Tag), nil
@@ -154,31 +153,28 @@ func (r *classRead) appendClass(object []byte, life rankcache.Life) []byte {
 	if r.period == nil {
 		return object
 	}
-	if r.period.state >= periodOver { // also of a copy, or where there is no controller
-		life = max(life, rankcache.LifeClosing)
-	}
-	object = append(append(object[:len(object)-1], r.period.tail...), life.String()...)
+	object = append(append(object[:len(object)-1], r.period.tail...), r.period.State.Locked(life).String()...)
 	return append(object, `"}`...)
 }
 
 // classRow is a class as GET /v1/classes shows it.
 type classRow struct {
-	Name       string     `json:"name"`
-	Title      string     `json:"title"`
-	Board      string     `json:"board"` // template of ids
-	Dimensions []string   `json:"dimensions"`
-	Period     string     `json:"period"`
-	TZ         string     `json:"tz"`
-	Score      string     `json:"score"`
-	Ties       rooms.Ties `json:"ties"`
-	Ops        []string   `json:"ops"`
-	Mode       string     `json:"mode"`
-	Feeds      []string   `json:"feeds"`
-	Trim       int        `json:"trim"`
-	Grace      float64    `json:"grace_s"`
-	Keep       float64    `json:"keep_s"`
-	Top        int        `json:"top"`
-	Running    *periodRow `json:"running"` // nil: the class has no periods
+	Name       string          `json:"name"`
+	Title      string          `json:"title"`
+	Board      string          `json:"board"` // template of ids
+	Dimensions []string        `json:"dimensions"`
+	Period     string          `json:"period"`
+	TZ         string          `json:"tz"`
+	Score      string          `json:"score"`
+	Ties       rooms.Ties      `json:"ties"`
+	Ops        []string        `json:"ops"`
+	Mode       string          `json:"mode"`
+	Feeds      []string        `json:"feeds"`
+	Trim       int             `json:"trim"`
+	Grace      float64         `json:"grace_s"`
+	Keep       float64         `json:"keep_s"`
+	Top        int             `json:"top"`
+	Running    *apijson.Period `json:"running"` // nil: the class has no periods
 }
 
 // rows returns the classes in force as they are listed, in the order of the rooms file.
@@ -187,7 +183,7 @@ func (c *classes) rows(now time.Time) ([]classRow, error) {
 	rows := make([]classRow, len(known.file.Classes))
 	for i, class := range known.file.Classes {
 		k := known.byName[class.Name()]
-		p, err := k.periodAt(atNow, now)
+		p, err := k.periodAt(rooms.Now, now)
 		if err != nil {
 			return nil, fmt.Errorf("class %s has no running period: %w", k.Name(), err)
 		}
@@ -200,7 +196,7 @@ func (c *classes) rows(now time.Time) ([]classRow, error) {
 func (k *knownClass) row(running *classPeriod) classRow {
 	row := classRow{Name: k.Name(), Title: k.Title, Board: k.Template(), Dimensions: append([]string{}, k.dims...),
 		Period: k.Calendar().String(), TZ: k.Calendar().Zone(), Score: "number", Ties: k.Ties, Mode: k.Mode.String(),
-		Feeds: append([]string{}, k.Feeds...), Trim: k.Trim, Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Running: running.row()}
+		Feeds: append([]string{}, k.Feeds...), Trim: k.Trim, Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Running: apijson.PeriodOf(running.Period, running.State)}
 	for _, op := range k.Ops {
 		row.Ops = append(row.Ops, op.String())
 	}

@@ -18,8 +18,8 @@ type pageKey struct {
 	profiles     bool
 	form         rankcache.ScoreForm // as in [rankcache.Answer]
 	trend        bool
-	class        *rooms.Class // that the page tells of, nil: of none
-	state        periodState  // of the class's period, as in the page
+	class        *rooms.Class      // that the page tells of, nil: of none
+	state        rooms.PeriodState // of the class's period, as in the page
 }
 
 // key returns the key of the page that answers the call.
@@ -27,7 +27,7 @@ func (c *call) key() pageKey {
 	q, a := &c.qs[0], &c.as[0]
 	k := pageKey{start: q.Start, limit: q.Limit, order: q.Order, source: a.Source, profiles: c.args.profiles, form: a.Form, trend: c.args.trend}
 	if c.class != nil {
-		k.class, k.state = c.class.Class, c.period.state
+		k.class, k.state = c.class.Class, c.period.State
 	}
 	return k
 }

@@ -188,7 +188,7 @@ func (c *clientConn) answerCached(q *cachedRequest) (answered bool, err error) {
 	if c.sampler.Next() {
 		begun = time.Now()
 	}
-	if q.period != nil && (s.cfg.Classes() != q.class.file || !q.period.named(s.cfg.Now())) { // may be another board's now
+	if q.period != nil && (s.cfg.Classes() != q.class.file || !q.period.Holds(s.cfg.Now())) { // may be another board's now
 		return false, nil
 	}
 	a := &c.answers[0]

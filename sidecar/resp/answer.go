@@ -13,11 +13,8 @@ const (
 	maxMembers = 500
 )
 
-// encoder writes replies as one version of the protocol and one server have them.
-type encoder struct {
-	proto  uint8
-	format format
-}
+// version is a version of the protocol, 2 or 3, which replies are written in.
+type version uint8
 
 // lookup is a question to the copies of boards, with its answer. It is used again.
 type lookup struct {
@@ -80,7 +77,7 @@ func (l *lookup) readRange(r rankcache.Reader, q *form) {
 }
 
 // append appends the reply. It returns false, and dst as it was, if the answer can't give it.
-func (l *lookup) append(dst []byte, q *form, s *Server, e encoder) ([]byte, bool) {
+func (l *lookup) append(dst []byte, q *form, s *Server, v version) ([]byte, bool) {
 	a := &l.as[0]
 	switch {
 	case q.verb == zCount:
@@ -89,24 +86,21 @@ func (l *lookup) append(dst []byte, q *form, s *Server, e encoder) ([]byte, bool
 		if len(a.Entries) > maxRows {
 			return dst, false
 		}
-		return e.rows(dst, a.Entries, q.score)
+		return v.rows(dst, a.Entries, q.score), true
 	case q.verb == zCard:
 		return appendInt(dst, a.Members), true
 	case len(q.members) > 0:
-		return e.standings(dst, q, a.Own)
+		return v.standings(dst, q, a.Own), true
 	case l.n < 0:
 		return dst, false
 	}
 	rows := a.Entries[:min(l.n, len(a.Entries))]
 	if a.Kept == nil {
-		return e.rows(dst, rows, q.score)
+		return v.rows(dst, rows, q.score), true
 	}
 	kept := a.Kept.By(s, newKept).(*kept)
-	reply := kept.Get(&replyKey{a.Start, len(rows), q.score, e}, func() []byte {
-		reply, _ := e.rows(nil, rows, q.score)
-		return reply
-	})
-	return append(dst, reply...), len(reply) > 0
+	reply := kept.Get(&replyKey{a.Start, len(rows), q.score, v}, func() []byte { return v.rows(nil, rows, q.score) })
+	return append(dst, reply...), true
 }
 
 // resolve returns the first row and the number of rows from start to stop of a board
@@ -126,41 +120,38 @@ func resolve(start, stop int64, members int) (from, n int) {
 	return int(start), int(stop-start) + 1
 }
 
-// rows appends rows. It returns false if it is not known how the upstream writes a score.
-func (e encoder) rows(dst []byte, rows []rankcache.Entry, scores bool) (reply []byte, ok bool) {
-	pairs := scores && e.proto == 3
+// rows appends rows.
+func (v version) rows(dst []byte, rows []rankcache.Entry, scores bool) []byte {
+	pairs := scores && v == 3
 	n := len(rows)
 	if scores && !pairs {
 		n *= 2
 	}
-	reply = appendArray(dst, n)
+	dst = appendArray(dst, n)
 	for i := range rows {
 		if pairs {
-			reply = append(reply, "*2\r\n"...)
+			dst = append(dst, "*2\r\n"...)
 		}
-		reply = appendBulk(reply, rows[i].Member)
-		if scores {
-			if reply, ok = e.score(reply, rows[i].Score); !ok {
-				return dst, false
-			}
+		if dst = appendBulk(dst, rows[i].Member); scores {
+			dst = v.score(dst, rows[i].Score)
 		}
 	}
-	return reply, true
+	return dst
 }
 
-func (e encoder) score(dst []byte, score float64) ([]byte, bool) {
+func (v version) score(dst []byte, score float64) []byte {
 	var room [32]byte
-	digits, ok := e.format.append(room[:0], score)
-	if e.proto == 3 {
-		return append(append(append(dst, ','), digits...), "\r\n"...), ok
+	digits := appendScore(room[:0], score)
+	if v == 3 {
+		return append(append(append(dst, ','), digits...), "\r\n"...)
 	}
-	return appendBulk(dst, digits), ok
+	return appendBulk(dst, digits)
 }
 
 // null appends the reply for what is not there.
-func (e encoder) null(dst []byte, array bool) []byte {
+func (v version) null(dst []byte, array bool) []byte {
 	switch {
-	case e.proto == 3:
+	case v == 3:
 		return append(dst, "_\r\n"...)
 	case array:
 		return append(dst, "*-1\r\n"...)
@@ -169,35 +160,31 @@ func (e encoder) null(dst []byte, array bool) []byte {
 }
 
 // standings appends ranks or scores of members.
-func (e encoder) standings(dst []byte, q *form, rows []rankcache.Own) (reply []byte, ok bool) {
+func (v version) standings(dst []byte, q *form, rows []rankcache.Own) []byte {
 	if q.verb == zRank || q.verb == zRevRank {
-		return e.rank(dst, &rows[0], q.score)
+		return v.rank(dst, &rows[0], q.score)
 	}
-	if reply = dst; q.verb == zMScore {
-		reply = appendArray(reply, len(rows))
+	if q.verb == zMScore {
+		dst = appendArray(dst, len(rows))
 	}
 	for i := range rows {
 		if rows[i].Rank == 0 {
-			reply = e.null(reply, false)
-		} else if reply, ok = e.score(reply, rows[i].Score); !ok {
-			return dst, false
+			dst = v.null(dst, false)
+		} else {
+			dst = v.score(dst, rows[i].Score)
 		}
 	}
-	return reply, true
+	return dst
 }
 
-func (e encoder) rank(dst []byte, row *rankcache.Own, score bool) ([]byte, bool) {
+func (v version) rank(dst []byte, row *rankcache.Own, score bool) []byte {
 	switch {
 	case row.Rank == 0:
-		return e.null(dst, score), true
+		return v.null(dst, score)
 	case !score:
-		return appendInt(dst, row.Rank-1), true
+		return appendInt(dst, row.Rank-1)
 	}
-	reply, ok := e.score(appendInt(append(dst, "*2\r\n"...), row.Rank-1), row.Score)
-	if !ok {
-		return dst, false
-	}
-	return reply, true
+	return v.score(appendInt(append(dst, "*2\r\n"...), row.Rank-1), row.Score)
 }
 
 // fresh reports whether the copy may be read, which was current at a time.

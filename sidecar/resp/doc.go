@@ -9,8 +9,8 @@
 //	frame.go        parser: commands, with limits; malformed ones end the connection
 //	commands.go     what becomes of a command, by its name
 //	form.go         parseForm: the well-formed reads of one key
-//	answer.go       answer: the reply from a copy of the board, byte for byte as Redis;
-//	                double.go and grisu.go write scores as the upstream does
+//	answer.go       answer: the reply from a copy of the board, as Redis gives it;
+//	                double.go writes scores
 //	kept.go         kept: replies are encoded once for each top
 //	handshake.go    handshake: HELLO, AUTH and others, answered here and repeated to the upstream
 //	passing.go      pass and finishRun: all else goes to the upstream, a run of commands at
@@ -20,8 +20,8 @@
 //	upstream.go     the connection to Redis, opened with the first command that needs it
 //	reply.go        replies: counts what the upstream sends
 //
-// learner.go has a connection of its own learn the facts.go of the upstream: how it writes
-// scores and which commands it knows. server.go has the listener, its limits and its drain.
+// learner.go has a connection of its own learn the facts.go of the upstream: which
+// commands it knows. server.go has the listener, its limits and its drain.
 //
 // A parser of our own, not a library's: commands that pass on need their bytes, the errors
 // of malformed frames are Redis's, and a command may be cut anywhere without being

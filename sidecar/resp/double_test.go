@@ -7,32 +7,17 @@ import (
 	"testing"
 )
 
-func TestLearnedFormat(t *testing.T) {
-	for want, texts := range map[format][]string{
-		formatPrintf:   {"0.10000000000000001", "1e+17", "1048576.9999995232"},
-		formatShortest: {"0.1", "100000000000000000", "1.0485769999995232e+6"},
-		formatUnknown:  {"0.1", "1e+17", "1048576.9999995232"},
-	} {
-		if got := learnedFormat(texts); got != want {
-			t.Errorf("%q: %v, want %v", texts, got, want)
-		}
-	}
-	if got := learnedFormat(nil); got != formatUnknown {
-		t.Errorf("no texts: %v", got)
-	}
-}
-
-func TestUnknownFormatWritesIntegersOnly(t *testing.T) {
-	for score, want := range map[float64]string{0: "0", -7: "-7", 99999999999999984: "99999999999999984", 1e17: "", 0.5: "", -1e300: ""} {
-		got, ok := formatUnknown.append(nil, score)
-		if string(got) != want || ok != (want != "") {
-			t.Errorf("%v: %q, %v", score, got, ok)
+func TestScoresAreWritten(t *testing.T) {
+	for score, want := range map[float64]string{0: "0", math.Copysign(0, -1): "0", -7: "-7", 99999999999999984: "99999999999999984", 1e17: "100000000000000000", 0.1: "0.1",
+		1048576.9999995232: "1048576.9999995232", -1e300: "-1e+300", 5e-324: "5e-324"} {
+		if got := string(appendScore(nil, score)); got != want {
+			t.Errorf("%v is written %s, want %s", score, got, want)
 		}
 	}
 }
 
-// TestShortestReadsBack: what is written is the number, for any.
-func TestShortestReadsBack(t *testing.T) {
+// TestScoresReadBack: what is written is the number, for any.
+func TestScoresReadBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 200_000 {
 		score := math.Float64frombits(r.Uint64())
@@ -42,9 +27,8 @@ func TestShortestReadsBack(t *testing.T) {
 		if math.IsNaN(score) || math.IsInf(score, 0) {
 			continue
 		}
-		text := appendShortest(nil, score)
-		// Of numbers with 18 and more digits the exponent form drops the last ones.
-		if back, err := strconv.ParseFloat(string(text), 64); err != nil || back != score && math.Abs(back-score) > math.Abs(score)*1e-15 {
+		text := string(appendScore(nil, score))
+		if back, err := strconv.ParseFloat(text, 64); err != nil || back != score {
 			t.Fatalf("%v is written %s, which is %v (%v)", score, text, back, err)
 		}
 	}

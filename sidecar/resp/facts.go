@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// facts are what was learned from the upstream: how it writes scores, and what it knows.
+// facts are what was learned from the upstream: what it knows.
 // They are never changed, only replaced.
 type facts struct {
-	format       format
 	rangeOptions bool      // ZRANGE takes BYSCORE, REV and LIMIT
 	rankScore    bool      // ZRANK takes WITHSCORE
 	multiScore   bool      // there is ZMSCORE
@@ -39,7 +38,7 @@ var optional = []string{"SETINFO", "MAINT_NOTIFICATIONS"}
 
 // learn asks the upstream, on a connection that is logged in and speaks RESP2.
 func learn(conn net.Conn, timeout time.Duration) (*facts, error) {
-	ask := [][]string{{"COMMAND"}, {"EVAL", learnScores, "0"}, {"ZRANGE", noKey, "0", "0", "REV"}, {"ZRANK", noKey, "m", "WITHSCORE"},
+	ask := [][]string{{"COMMAND"}, {"ZRANGE", noKey, "0", "0", "REV"}, {"ZRANK", noKey, "m", "WITHSCORE"},
 		{"ZMSCORE", noKey, "m"}, {"HELLO", "3"}, {"HELLO", "2"}}
 	for _, sub := range optional {
 		ask = append(ask, []string{"CLIENT", sub})
@@ -49,12 +48,11 @@ func learn(conn net.Conn, timeout time.Duration) (*facts, error) {
 		return nil, err
 	}
 	f := &facts{flags: flagsOf(got[0]), unknown: make(map[string]string)}
-	f.format = learnedFormat(texts(got[1]))
-	f.rangeOptions, f.rankScore, f.multiScore = got[2][0] == '*', got[3][0] == '*', got[4][0] == '*'
-	f.setHello(3, got[5])
-	f.setHello(2, got[6])
+	f.rangeOptions, f.rankScore, f.multiScore = got[1][0] == '*', got[2][0] == '*', got[3][0] == '*'
+	f.setHello(3, got[4])
+	f.setHello(2, got[5])
 	for i, sub := range optional {
-		if reply := string(got[7+i]); strings.Contains(strings.ToLower(reply), "unknown subcommand") {
+		if reply := string(got[6+i]); strings.Contains(strings.ToLower(reply), "unknown subcommand") {
 			f.unknown[sub] = reply
 		}
 	}
@@ -77,7 +75,7 @@ func (f *facts) setHello(proto int, reply []byte) {
 }
 
 // appendHello appends the reply to HELLO for a connection.
-func (f *facts) appendHello(dst []byte, proto uint8, id uint64) []byte {
+func (f *facts) appendHello(dst []byte, proto version, id uint64) []byte {
 	at := f.helloID[proto]
 	dst = append(dst, f.hello[proto][:at]...)
 	dst = fmt.Append(dst, id)

@@ -8,7 +8,7 @@ import (
 
 // greeting is what a client has set before its first command, to be repeated to its upstream.
 type greeting struct {
-	proto            uint8
+	proto            version
 	loggedIn         bool // as the sidecar's own user
 	db               int
 	name             string
@@ -122,7 +122,7 @@ func (h *handshake) client(args [][]byte) (next greeting, reply string, k kind) 
 		return next, string(appendInt(nil, int(h.id))), kindHandshake
 	case sub == "GETNAME" && len(args) == 1:
 		if h.name == "" {
-			return next, string(encoder{proto: h.proto}.null(nil, false)), kindHandshake
+			return next, string(h.proto.null(nil, false)), kindHandshake
 		}
 		return next, string(appendBulk(nil, h.name)), kindHandshake
 	case sub == "SETNAME" && len(args) == 2 && isName(args[1]):

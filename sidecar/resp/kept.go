@@ -10,11 +10,10 @@ import (
 type replyKey struct {
 	from, n int
 	scores  bool
-	encoder
+	proto   version
 }
 
-// kept holds the encoded replies of one top, as long as it is the newest of its board; none where
-// it is not known how a score is written.
+// kept holds the encoded replies of one top, as long as it is the newest of its board.
 type kept struct {
 	rankcache.Few[replyKey, []byte]
 }

@@ -82,7 +82,7 @@ func (l *learner) lost(err error) {
 func (l *learner) learned(f *facts) {
 	l.facts.Store(f)
 	l.away.Store(false)
-	l.log.Info("RESP: learned from Redis", "server", f.name, "scores", f.format.String())
+	l.log.Info("RESP: learned from Redis", "server", f.name)
 }
 
 // ask is a command for the connection of follow.

@@ -150,14 +150,13 @@ type Status struct {
 	Connections int    `json:"connections"`
 	Upstreams   int    `json:"upstream_connections"`
 	Server      string `json:"server"` // "" before it was asked
-	Scores      string `json:"scores"`
 	Reached     bool   `json:"reached"`
 }
 
 // Status returns the present state.
 func (s *Server) Status() Status {
 	f := s.facts.Load()
-	return Status{s.conns.Len(), s.upstreams.len(), f.name, f.format.String(), f != unlearned && !s.away.Load()}
+	return Status{s.conns.Len(), s.upstreams.len(), f.name, f != unlearned && !s.away.Load()}
 }
 
 // Conns returns how many connections are open now, and how many were ever accepted.

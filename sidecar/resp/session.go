@@ -209,7 +209,6 @@ func (c *session) handleRead(v verb, cmd *command, n int) error {
 func (c *session) answerRead(q *form) (answered bool, err error) {
 	s, l := c.server, &c.lookup
 	for {
-		e := encoder{c.proto, s.facts.Load().format}
 		l.read(s.reader, q)
 		switch a := &l.as[0]; {
 		case errors.Is(a.Err, sidecar.ErrBlocked):
@@ -217,7 +216,7 @@ func (c *session) answerRead(q *form) (answered bool, err error) {
 		case a.Err != nil || !s.fresh(a.CurrentAt) || c.writes.after(q.key, a.CurrentAt):
 			return false, nil
 		}
-		reply, ok := l.append(c.out, q, s, e)
+		reply, ok := l.append(c.out, q, s, c.proto)
 		switch {
 		case !ok:
 			return false, nil

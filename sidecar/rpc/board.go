@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,35 +74,26 @@ func (s boardFinder) find(a *address) (found, *apijson.Problem) {
 }
 
 func (s boardFinder) findClass(a *address, f *found) (*rooms.Class, *apijson.Problem) {
-	classes := s.cfg.Classes().Classes
-	i := slices.IndexFunc(classes, func(c *rooms.Class) bool { return c.Name() == a.class })
-	if i < 0 {
+	c := s.cfg.Classes().Class(a.class)
+	if c == nil {
 		return nil, &apijson.Problem{Code: apijson.CodeUnknownClass, Detail: "want a class of the rooms file: GET /v1/classes of the data port lists them"}
 	}
-	c := classes[i]
 	now := s.cfg.Now()
-	period, moves, err := periodOf(c.Calendar(), a.at, now)
+	period, err := c.PeriodAt(cmp.Or(a.at, rooms.Now), now)
 	if err != nil {
 		return nil, apijson.BadArgument("at", err.Error())
 	}
-	board, err := c.In(a.dims, period)
+	board, err := c.In(a.dims, period.Period)
 	if err != nil {
 		return nil, dimensionProblem(c, a.dims, err)
 	}
-	f.Board, f.Class = board.ID, live.Class{Name: c.Name()}
-	if period.Tag == "" {
-		return c, nil
+	if period.State == rooms.PeriodGone {
+		return nil, &apijson.Problem{Code: apijson.CodeUnknownPeriod, Detail: c.Gone(period.Period).Error()}
 	}
-	f.Class.Period = live.Period{Tag: period.Tag, Start: period.Start, End: period.End}
-	var until time.Time
-	if f.Class.State, f.Class.Over, until = stateOf(c, period, now); f.Class.State == "" {
-		return nil, &apijson.Problem{Code: apijson.CodeUnknownPeriod, Detail: fmt.Sprintf("the period %s ended on %s, boards are kept for %v",
-			period.Tag, period.End.Format(time.RFC3339), c.Keep)}
+	f.Board, f.Class = board.ID, live.Class{Name: c.Name(), Period: period.Period, State: period.State}
+	if !period.Until.IsZero() {
+		f.lasts = period.Until.Sub(now)
 	}
-	if !moves.IsZero() && moves.Before(until) {
-		until = moves
-	}
-	f.lasts = until.Sub(now)
 	return c, nil
 }
 
@@ -121,48 +113,6 @@ func dimensionProblem(c *rooms.Class, dims map[string]string, err error) *apijso
 		}
 	}
 	return apijson.BadArgument("dimensions", err.Error())
-}
-
-// periodOf returns the period that at names, and when it names another one; zero: never.
-func periodOf(calendar class.Calendar, at string, now time.Time) (p class.Period, moves time.Time, err error) {
-	current := at == "" || at == "now"
-	switch {
-	case !calendar.Periodic() && current:
-		return p, moves, nil
-	case !calendar.Periodic():
-		return p, moves, fmt.Errorf("the class has no periods: leave it out")
-	case !current && at != "previous":
-		if t, failed := time.Parse(time.RFC3339, at); failed == nil {
-			p, err = calendar.At(t)
-		} else if p, err = calendar.Parse(at); err != nil {
-			err = fmt.Errorf("is %.40q: want now, previous, a time as in RFC 3339 or a tag of the class", at)
-		}
-		return p, moves, err
-	}
-	if p, err = calendar.At(now); err != nil {
-		return p, moves, err
-	}
-	if moves = p.End; !current {
-		p, err = calendar.Previous(p)
-	}
-	return p, moves, err
-}
-
-// stateOf returns the state of a period as answers tell it, "" if its boards are not kept any
-// more, whether its grace is over, and until when that is so.
-func stateOf(c *rooms.Class, p class.Period, now time.Time) (state string, over bool, until time.Time) {
-	graceEnd, gone := p.End.Add(c.Grace), p.End.Add(c.Keep)
-	switch {
-	case now.Before(p.Start):
-		return "upcoming", false, p.Start
-	case now.Before(p.End):
-		return "running", false, p.End
-	case now.Before(graceEnd):
-		return "ended", false, graceEnd
-	case now.Before(gone):
-		return "ended", true, gone
-	}
-	return "", false, time.Time{}
 }
 
 // query returns how the board is read, without rows and members.

@@ -28,7 +28,7 @@ type services struct{ *Server }
 
 // handle adds the service, its health and its reflection to the mux.
 func (s services) handle(mux *http.ServeMux) {
-	options := connect.WithHandlerOptions(codecs(), connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(never), connect.WithRecover(s.recovered),
+	options := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(never), connect.WithRecover(s.recovered),
 		connect.WithInterceptors(measured(s.durations)))
 	add := func(path string, h http.Handler) { mux.Handle(path, h) }
 	procedure := func(name string) string { return "/" + boardsService + "/" + name }
@@ -104,29 +104,25 @@ func bound(q *rankcache.Query, b *v1.Bounds) *apijson.Problem {
 	return nil
 }
 
-func (s services) getTop(ctx context.Context, r *v1.GetTopRequest) (*topAnswer, error) {
-	a, p := s.top(ctx, r)
+func (s services) getTop(ctx context.Context, r *v1.GetTopRequest) (*v1.GetTopResponse, error) {
+	f, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles)
 	if p != nil {
 		return nil, errorOf(p)
 	}
-	return a, nil
-}
-
-func (s services) top(ctx context.Context, r *v1.GetTopRequest) (*topAnswer, *apijson.Problem) {
-	f, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles)
-	if p != nil {
-		return nil, p
-	}
 	q := f.query()
 	if p := bound(&q, r.Bounds); p != nil {
-		return nil, p
+		return nil, errorOf(p)
 	}
 	q.Start, q.Limit = int(r.Start), f.Limit
 	a := rankcache.One(ctx, s.reader, q)
 	if a.Err != nil {
-		return nil, apijson.ProblemOf(a.Err)
+		return nil, errorOf(apijson.ProblemOf(a.Err))
 	}
-	return &topAnswer{pageMaker(s).pageOf(&f, q.Start, &a), ageMs(a.CurrentAt)}, nil
+	return s.topOf(&f, &a), nil
+}
+
+func (s services) topOf(f *found, a *rankcache.Answer) *v1.GetTopResponse {
+	return &v1.GetTopResponse{Page: pageMaker(s).pageOf(f, a.Start, a), AgeMs: ageMs(a.CurrentAt)}
 }
 
 func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v1.GetStandingResponse, error) {
@@ -144,7 +140,7 @@ func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v
 	}
 	if len(own.Neighbours) > 0 {
 		a.Start, a.Entries, f.Limit = own.First, own.Neighbours, len(own.Neighbours)
-		m := pageMaker(s).newPage(&f, a.Start, &a).message
+		m := pageMaker(s).pageOf(&f, a.Start, &a)
 		return &v1.GetStandingResponse{Page: m, AgeMs: ageMs(a.CurrentAt), Standing: m.Rows[own.Rank-1-own.First]}, nil
 	}
 	res := s.standings(ctx, &f, &a)
@@ -239,8 +235,7 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 			results[i] = problemResult(apijson.ProblemOf(a.Err))
 			continue
 		}
-		top := &v1.GetTopResponse{Page: pageMaker(s).pageOf(&all[i], a.Start, a).message, AgeMs: ageMs(a.CurrentAt)}
-		results[i] = &v1.BoardResult{Result: &v1.BoardResult_Top{Top: top}}
+		results[i] = &v1.BoardResult{Result: &v1.BoardResult_Top{Top: s.topOf(&all[i], a)}}
 	}
 	return &v1.GetBoardsResponse{Boards: results}, nil
 }

@@ -244,32 +244,6 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// TestPageIsEncodedOnce: until the board or a profile changes.
-func TestPageIsEncodedOnce(t *testing.T) {
-	e := start(t)
-	get := func() *page {
-		t.Helper()
-		a, p := services{e.Server}.top(t.Context(), &v1.GetTopRequest{Address: at("local"), Profiles: true})
-		if p != nil {
-			t.Fatal(p)
-		}
-		return a.page
-	}
-	first := get()
-	if get() != first {
-		t.Error("a second page for the same top")
-	}
-	e.Profiles.Epoch.Add(1)
-	second := get()
-	if second == first {
-		t.Error("the old profiles")
-	}
-	e.publish(918)
-	if third := get(); third == second || third.message.Seq != 918 {
-		t.Error("the old page")
-	}
-}
-
 // TestPlainJSON: a POST by any HTTP client.
 func TestPlainJSON(t *testing.T) {
 	e := start(t)

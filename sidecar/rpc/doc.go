@@ -1,12 +1,17 @@
-// Package rpc (no public API) is the listener for live pages and for clients of Connect and gRPC. It serves
+// Package rpc (no public API) is the listener for live pages and for clients of Connect and gRPC, over
 // HTTP/1.1 and HTTP/2 without TLS.
 //
-// The path of a stream: [Server.Serve] checks Host; sse.go reads what is asked for and
-// board.go finds the board, by its id or by its class; a watch (watch.go) passes the events
-// of a [rankcache/sidecar/internal/live] stream on, and goes over to the board of a class's
-// next period. Over HTTP/1.1 a pusher (pusher.go) takes the connection over, and whoever
-// notifies it writes the events; elsewhere the request's goroutine waits for them. Each write
-// has a deadline. What changed is told to [Server.Changed].
+// A request passes:
 //
-// The terms are those of the live package.
+//	server.go   Server.Serve: the listener, its limits, Host and Origin, routes
+//	boards.go   the methods of rankcache.v1.Boards, handlers of connect-go
+//	sse.go      arguments of a stream of server-sent events
+//	board.go    boardFinder: from board or class, dimensions and time to the board
+//	page.go     pageMaker: from an answer to a message
+//	watch.go    watch: the events of a [rankcache/sidecar/internal/live] stream, each written within
+//	            a deadline; at the end of a period it subscribes to the class's next board
+//	events.go   the method Watch: events as messages
+//	problem.go  errors
+//
+// [Server.Changed] signals a change of a board. The terms are those of the live package.
 package rpc

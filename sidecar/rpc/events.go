@@ -26,7 +26,7 @@ func withControl(next http.Handler) http.Handler {
 type watchService struct{ services }
 
 // watch is the method Watch: the events of a watch as messages.
-func (s watchService) watch(ctx context.Context, r *v1.WatchRequest, to *connect.ServerStream[raw]) error {
+func (s watchService) watch(ctx context.Context, r *v1.WatchRequest, to *connect.ServerStream[v1.WatchResponse]) error {
 	if _, p := s.locate(r.Address, r.Order, r.Limit, r.Profiles); p != nil {
 		return errorOf(p)
 	}
@@ -35,33 +35,17 @@ func (s watchService) watch(ctx context.Context, r *v1.WatchRequest, to *connect
 		return errorOf(p)
 	}
 	defer w.close()
-	return w.run(ctx, ctx.Value(controlKey{}).(*http.ResponseController), func(ev *live.Event) error {
-		return to.Send(&raw{func(json bool) []byte { return encodeEvent(ev, json) }})
-	})
+	return w.run(ctx, ctx.Value(controlKey{}).(*http.ResponseController), func(ev *live.Event) error { return to.Send(eventMessage(ev)) })
 }
 
-// encodeEvent returns the bytes of an event. Those of updates are shared.
-func encodeEvent(ev *live.Event, json bool) []byte {
-	format := live.Protobuf
-	if json {
-		format = live.ProtoJSON
+func eventMessage(ev *live.Event) *v1.WatchResponse {
+	switch ev.Kind {
+	case live.Update:
+		return updateMessage(ev.Message())
+	case live.End:
+		return &v1.WatchResponse{Event: &v1.WatchResponse_End{End: &v1.End{Code: string(ev.Code), RetryMs: int32(ev.Retry.Milliseconds())}}}
 	}
-	if ev.Kind == live.Update {
-		return ev.Encoded(format, func(m *live.Message) []byte { return encodeMessage(updateMessage(m), json) })
-	}
-	m := &v1.WatchResponse{Event: &v1.WatchResponse_Age{Age: &v1.Age{AgeMs: ev.Age.Milliseconds(), Source: ev.Source.String()}}}
-	if ev.Kind == live.End {
-		m.Event = &v1.WatchResponse_End{End: &v1.End{Code: string(ev.Code), RetryMs: int32(ev.Retry.Milliseconds())}}
-	}
-	return encodeMessage(m, json)
-}
-
-func encodeMessage(m *v1.WatchResponse, json bool) []byte {
-	data, err := appendMessage(nil, m, json)
-	if err != nil { // its strings are UTF-8: can't be
-		panic(err)
-	}
-	return data
+	return &v1.WatchResponse{Event: &v1.WatchResponse_Age{Age: &v1.Age{AgeMs: ev.Age.Milliseconds(), Source: ev.Source.String()}}}
 }
 
 func updateMessage(m *live.Message) *v1.WatchResponse {

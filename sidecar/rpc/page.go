@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -15,85 +14,17 @@ import (
 	"rankcache/sidecar/internal/live"
 )
 
-// maxPages is how many encoded pages are kept for one top.
-const maxPages = 16
-
-// pageKey tells the pages of one top apart.
-type pageKey struct {
-	live.Key
-	start  int
-	source rankcache.Source
-	form   rankcache.ScoreForm
-}
-
-// page is a page in both formats, each encoded when it is needed first.
-type page struct {
-	message *v1.Page
-	fresh   func() bool // nil: no profiles
-
-	mu   sync.Mutex
-	data [2][]byte
-}
-
-func (p *page) encoded(json bool) ([]byte, error) {
-	i := 0
-	if json {
-		i = 1
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.data[i] == nil {
-		data, err := appendMessage([]byte{}, p.message, json)
-		if err != nil {
-			return nil, err
-		}
-		p.data[i] = data
-	}
-	return p.data[i], nil
-}
-
-// pages is what the listener keeps for one top.
-type pages struct {
-	mu   sync.Mutex
-	kept map[pageKey]*page
-}
-
-func newPages() any { return &pages{kept: make(map[pageKey]*page)} }
-
-// pageMaker makes the messages of pages, and keeps them as long as their top is the newest.
+// pageMaker makes the messages of pages.
 type pageMaker struct{ *Server }
 
-// pageOf returns the page with the rows of a, encoded at most once for all callers.
-func (s pageMaker) pageOf(f *found, start int, a *rankcache.Answer) *page {
-	if a.Kept == nil {
-		return s.newPage(f, start, a)
-	}
-	key := pageKey{f.Key, start, a.Source, a.Form}
-	key.Room = ""
-	all := a.Kept.By(s.Server, newPages).(*pages)
-	all.mu.Lock()
-	p := all.kept[key]
-	all.mu.Unlock()
-	if p != nil && (p.fresh == nil || p.fresh()) {
-		return p
-	}
-	p = s.newPage(f, start, a)
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if len(all.kept) >= maxPages {
-		clear(all.kept)
-	}
-	all.kept[key] = p
-	return p
-}
-
-func (s pageMaker) newPage(f *found, start int, a *rankcache.Answer) *page {
+// pageOf returns the page with the rows of a.
+func (s pageMaker) pageOf(f *found, start int, a *rankcache.Answer) *v1.Page {
 	m := head(&f.Key, a.Source, a.Stamp)
 	m.Start, m.Limit = int64(start), int32(f.Limit)
 	j := s.join(f.Profiles, a.Entries)
 	m.ProfilesMissing = int32(j.Missing)
 	m.Rows = rowsOf(a.Entries, start, a.Form, &j)
-	return &page{message: m, fresh: j.Fresh}
+	return m
 }
 
 // join returns the profiles of entries, if they are asked for.
@@ -115,10 +46,10 @@ func head(k *live.Key, source rankcache.Source, s rankcache.Stamp) *v1.Page {
 		m.Order = v1.Direction_DIRECTION_ASCENDING
 	}
 	if k.Class.Name != "" {
-		m.Locked = k.Class.Locked(s.Life).String()
+		m.Locked = k.Class.State.Locked(s.Life).String()
 	}
 	if p := k.Class.Period; p.Tag != "" {
-		m.Period = &v1.Period{Tag: p.Tag, Start: timestamppb.New(p.Start), End: timestamppb.New(p.End), State: p.State}
+		m.Period = &v1.Period{Tag: p.Tag, Start: timestamppb.New(p.Start), End: timestamppb.New(p.End), State: k.Class.State.String()}
 	}
 	return m
 }

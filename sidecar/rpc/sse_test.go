@@ -356,3 +356,25 @@ func TestDrainingStreamsComeBackLater(t *testing.T) {
 		t.Errorf("come back after %d ms, %v: want the rest of the drain", ms, err)
 	}
 }
+
+// TestLastPeriodOfTheCalendar: the end of each period can be told in all formats.
+func TestLastPeriodOfTheCalendar(t *testing.T) {
+	clock, file := classClock()
+	e := start(t, func(c *Config) { c.Now, c.Classes = clock.now, file })
+	for at, ok := range map[string]bool{"99981231": true, "99990101": false, "99991231": false} {
+		res, err := http.Get(e.url("/v1/classes/gift/live?zone=eu&at=" + at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := res.StatusCode == http.StatusOK; got != ok {
+			t.Errorf("%s: a stream is answered with %s", at, res.Status)
+		}
+		_ = res.Body.Close()
+		for name, call := range e.callers() {
+			err := call(t.Context(), "GetTop", &v1.GetTopRequest{Address: &v1.Address{Class: "gift", Dimensions: map[string]string{"zone": "eu"}, At: at}}, &v1.GetTopResponse{})
+			if (err == nil) != ok {
+				t.Errorf("%s: %s: %v", at, name, err)
+			}
+		}
+	}
+}

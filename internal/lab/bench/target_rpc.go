@@ -3,20 +3,21 @@ package bench
 import (
 	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 
+	"connectrpc.com/connect"
 	"github.com/redis/go-redis/v9"
+	"google.golang.org/protobuf/proto"
 
 	"rankcache/internal/app"
 	"rankcache/internal/httpserve"
 	"rankcache/localboard"
 	"rankcache/origin"
+	v1 "rankcache/proto/rankcache/v1"
 	"rankcache/sidecar"
 	"rankcache/sidecar/rpc"
 	"rankcache/wire"
@@ -48,44 +49,27 @@ func targetLog() *slog.Logger {
 
 func (t *rpcTarget) serve(ctx context.Context, ln net.Listener) error { return t.server.Serve(ctx, ln) }
 
-// bareRPCTarget answers with the bytes that an rpcTarget gave, by the same HTTP server with a
-// bare handler.
-type bareRPCTarget struct{ replies map[string]*http.Response } // by Content-Type
+// bareRPCTarget is the same HTTP server with a handler of connect-go that returns the answer which
+// an rpcTarget gave.
+type bareRPCTarget struct{ answer *v1.GetTopResponse }
 
 func newBareRPCTarget(ctx context.Context, o *targetOptions) (target, error) {
 	full, err := newRPCTarget(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	t := &bareRPCTarget{make(map[string]*http.Response)}
-	for _, p := range rpcProtocols {
-		req := httptest.NewRequest(http.MethodPost, "http://localhost"+rpcTop, bytes.NewReader(p.request()))
-		p.set(req)
-		answer := httptest.NewRecorder()
-		full.(*rpcTarget).server.Handler().ServeHTTP(answer, req)
-		t.replies[p.contentType] = answer.Result()
-		t.replies[p.contentType].Body = io.NopCloser(bytes.NewReader(nil))
-		t.replies[p.contentType].Status = answer.Body.String() // the bytes; a Status is not looked at
-	}
-	return t, nil
+	p := rpcProtocols[0]
+	req := httptest.NewRequest(http.MethodPost, "http://localhost"+rpcTop, bytes.NewReader(p.request()))
+	p.set(req)
+	answer := httptest.NewRecorder()
+	full.(*rpcTarget).server.Handler().ServeHTTP(answer, req)
+	t := &bareRPCTarget{new(v1.GetTopResponse)}
+	return t, proto.Unmarshal(answer.Body.Bytes(), t.answer)
 }
 
 func (t *bareRPCTarget) serve(ctx context.Context, ln net.Listener) error {
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		reply := t.replies[r.Header.Get("Content-Type")]
-		if _, err := io.Copy(io.Discard, r.Body); err != nil || reply == nil {
-			http.Error(w, "no such reply", http.StatusBadRequest)
-			return
-		}
-		to := w.Header()
-		for name, values := range reply.Header {
-			to[name] = values
-		}
-		_, _ = io.WriteString(w, reply.Status)
-		for name, values := range reply.Trailer {
-			to[http.TrailerPrefix+strings.TrimPrefix(name, http.TrailerPrefix)] = values
-		}
-	})
+	h := connect.NewUnaryHandlerSimple(rpcTop, func(context.Context, *v1.GetTopRequest) (*v1.GetTopResponse, error) { return t.answer, nil },
+		connect.WithCompressMinBytes(1<<30)) // the listener compresses nothing
 	if err := httpserve.Serve(ctx, ln, h, httpserve.Config{HTTP2: true, MaxConns: rpc.DefaultMaxConns}, targetLog()); err != nil && ctx.Err() == nil {
 		return err
 	}

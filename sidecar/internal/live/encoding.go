@@ -1,15 +1,8 @@
 package live
 
-import "strconv"
-
-// Format is one of the formats of updates, each encoded once for all subscribers.
-type Format uint8
-
-// The formats.
-const (
-	JSON     Format = iota // a server-sent event
-	Protobuf               // a message of Watch
-	ProtoJSON
+import (
+	"slices"
+	"strconv"
 )
 
 // pageShare is which part of the page's bytes a diff may have, in percent; else the page is
@@ -19,7 +12,7 @@ const pageShare = 70
 // eventRoom is room for what events have beside the page's bytes: a name, ids and a length.
 const eventRoom = 160
 
-// Message is an update as formats other than [JSON] encode it.
+// Message is an update whose encoding is not shared.
 type Message struct {
 	Meta
 	ID   string
@@ -30,39 +23,53 @@ type Message struct {
 	Positions []int
 }
 
-// Encoded returns the update in a format, which encode makes if no subscriber has had it made
-// before. The bytes are shared.
-func (ev *Event) Encoded(format Format, encode func(*Message) []byte) []byte {
+// Message returns what an event of kind Update tells.
+func (ev *Event) Message() *Message {
 	v, base := ev.version, ev.base
+	at, page := v.changed(nil, base)
+	v.publisher.hub.metrics.sent(page)
+	m := &Message{Meta: v.Meta, ID: string(v.publisher.appendID(nil, v.n)), Len: len(v.rows), Rows: v.rows}
+	if page {
+		return m
+	}
+	m.Base, m.Positions, m.Rows = string(v.publisher.appendID(nil, base)), at, make([]*Row, len(at))
+	for i, n := range at {
+		m.Rows[i] = v.rows[n]
+	}
+	return m
+}
+
+// sse returns the update as a server-sent event, encoded for the first subscriber. The bytes are shared.
+func (v *version) sse(base uint64) []byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for i := range v.encodings {
-		if e := &v.encodings[i]; e.base == base && e.format == format {
-			v.publisher.hub.metrics.sent(e.page)
-			return e.data
-		}
+	i := slices.IndexFunc(v.encodings, func(e encoding) bool { return e.base == base })
+	if i < 0 {
+		i = len(v.encodings)
+		v.encodings = append(v.encodings, v.encode(base))
 	}
-	made := encoding{base: base, format: format}
+	v.publisher.hub.metrics.sent(v.encodings[i].page)
+	return v.encodings[i].data
+}
+
+func (v *version) encode(base uint64) encoding {
 	var room [64]int
-	at := room[:0]
-	if made.page = base == 0; !made.page {
-		at = v.appendChanged(at, base)
-		made.page = v.diffLength(at)*100 > v.pageLength()*pageShare
+	at, page := v.changed(room[:0], base)
+	if page {
+		return encoding{base, v.appendPageEvent(make([]byte, 0, v.pageLength()+eventRoom)), true}
 	}
-	switch {
-	case format != JSON:
-		made.data = encode(v.message(base, at, made.page))
-	case made.page:
-		made.data = v.appendPageEvent(make([]byte, 0, v.pageLength()+eventRoom))
-	default:
-		made.data = v.appendDiffEvent(make([]byte, 0, v.diffLength(at)+eventRoom), base, at)
+	v.publisher.hub.metrics.diffs.Inc()
+	return encoding{base, v.appendDiffEvent(make([]byte, 0, v.diffLength(at)+eventRoom), base, at), false}
+}
+
+// changed appends the positions whose rows have changed since the version base, and reports
+// whether the page is sent in place of a diff.
+func (v *version) changed(at []int, base uint64) (changed []int, page bool) {
+	if base == 0 {
+		return at, true
 	}
-	if !made.page {
-		v.publisher.hub.metrics.diffs.Inc()
-	}
-	v.encodings = append(v.encodings, made)
-	v.publisher.hub.metrics.sent(made.page)
-	return made.data
+	at = v.appendChanged(at, base)
+	return at, v.diffLength(at)*100 > v.pageLength()*pageShare
 }
 
 func (v *version) pageLength() int { return len(v.head) + v.length + len(v.tail) }
@@ -74,18 +81,6 @@ func (v *version) diffLength(at []int) int {
 		n += len(v.rows[i].JSON) + len(`"at":00,`)
 	}
 	return n
-}
-
-func (v *version) message(base uint64, at []int, page bool) *Message {
-	m := &Message{Meta: v.Meta, ID: string(v.publisher.appendID(nil, v.n)), Len: len(v.rows), Rows: v.rows}
-	if page {
-		return m
-	}
-	m.Base, m.Positions, m.Rows = string(v.publisher.appendID(nil, base)), append([]int(nil), at...), make([]*Row, len(at))
-	for i, n := range at {
-		m.Rows[i] = v.rows[n]
-	}
-	return m
 }
 
 func (v *version) appendPageEvent(dst []byte) []byte {

@@ -13,7 +13,7 @@ type Kind uint8
 
 // The kinds of events.
 const (
-	// Update is the page or a diff: see [Event.Encoded].
+	// Update is the page or a diff: see [Event.SSE] and [Event.Message].
 	Update Kind = iota
 	// Age is the heartbeat: Event.Age and Event.Source.
 	Age
@@ -50,7 +50,7 @@ type Event struct {
 func (ev *Event) SSE() (dst []byte) {
 	switch ev.Kind {
 	case Update:
-		return ev.Encoded(JSON, nil)
+		return ev.version.sse(ev.base)
 	case Age:
 		dst = strconv.AppendInt(append(dst, "event: age\ndata: {\"age_ms\":"...), ev.Age.Milliseconds(), 10)
 		dst = wire.AppendString(append(dst, `,"source":`...), ev.Source.String())

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/class"
+	"rankcache/rooms"
 	"rankcache/sidecar"
 )
 
@@ -57,16 +59,9 @@ type Key struct {
 
 // Class is what pages tell of the class that names the board.
 type Class struct {
-	Name string
-	Period
-}
-
-// Period is a period of a class, "" as its tag if the class has none.
-type Period struct {
-	Tag        string
-	Start, End time.Time
-	State      string // upcoming, running or ended
-	Over       bool   // its grace has ended, too
+	Name   string
+	Period class.Period // zero: the class has no periods
+	State  rooms.PeriodState
 }
 
 // Hub has the publishers of all keys that have subscribers. Its methods may be called concurrently.

@@ -17,7 +17,7 @@ func newMetrics(h *Hub, reg prometheus.Registerer) (*metrics, error) {
 	}
 	m := &metrics{
 		versions: counter("rankcache_live_versions_total", "Versions of pages that were made for live streams: one for each change, at most one each --live-interval for a key (board, direction, rows, profiles)."),
-		diffs:    counter("rankcache_live_diffs_total", "Diffs between two versions that were encoded, each once for all streams that need it."),
+		diffs:    counter("rankcache_live_diffs_total", "Diffs between two versions that were encoded as server-sent events, each once for all streams that need it."),
 		skipped:  counter("rankcache_live_skipped_total", "Versions that streams did not send, because the client was still taking an earlier one."),
 	}
 	sent := prometheus.NewCounterVec(prometheus.CounterOpts{

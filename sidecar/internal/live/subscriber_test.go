@@ -407,7 +407,7 @@ func TestWatchedBoardCountsAsRead(t *testing.T) {
 	}
 }
 
-// TestEncodingsAreShared: each update is encoded once for all streams of a key, and an
+// TestEncodingsAreShared: each update is encoded once for all event streams of a key, and an
 // unwatched key has no encoder for long.
 func TestEncodingsAreShared(t *testing.T) {
 	w := newWorld(t, quick)
@@ -422,7 +422,7 @@ func TestEncodingsAreShared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bytes[i] = ev.Encoded(JSON, nil)
+		bytes[i] = ev.SSE()
 		c.take(ev)
 	}
 	if &bytes[0][0] != &bytes[1][0] {

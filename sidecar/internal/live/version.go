@@ -2,7 +2,6 @@ package live
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +29,7 @@ func (r *Row) Profile() []byte {
 	return r.JSON[r.profile : len(r.JSON)-1]
 }
 
-// version is a page at one moment. Its fields don't change, but encodings come and go.
+// version is a page at one moment. Its fields don't change, but for encodings.
 type version struct {
 	publisher *publisher
 	n         uint64
@@ -56,12 +55,11 @@ type Meta struct {
 	ProfilesMissing int // how many profiles may still come
 }
 
-// encoding is a version in one format, from a version that is known to the client.
+// encoding is a version as a server-sent event, from a version that is known to the client.
 type encoding struct {
-	base   uint64 // 0: the whole page
-	format Format
-	data   []byte
-	page   bool // is the page, whatever base is
+	base uint64 // 0: the whole page
+	data []byte
+	page bool // is the page, whatever base is
 }
 
 // newVersion encodes what was read and is not in old, which may be nil.
@@ -116,42 +114,11 @@ func (v *version) setRow(old *version, i int, e *rankcache.Entry, profile []byte
 // class if it names the board, as there.
 func (v *version) appendMore(tail []byte) []byte {
 	tail = appendNumber(append(tail[:len(tail)-1], `,"run":`...), v.State.Run)
-	if class := v.publisher.key.Class; class.Name != "" {
-		text, err := json.Marshal(struct {
-			Class  string      `json:"class"`
-			Period *periodJSON `json:"period"`
-			Locked string      `json:"locked"`
-		}{class.Name, class.row(), class.Locked(v.Life).String()})
-		if err != nil { // names and times only: can't be
-			panic(err)
-		}
-		text[0] = ','
-		return append(tail, text...)
+	if class := &v.publisher.key.Class; class.Name != "" {
+		tail = append(tail, apijson.ClassTail(class.Name, class.Period, class.State)...)
+		return append(append(tail, class.State.Locked(v.Life).String()...), `"}`...)
 	}
 	return append(tail, '}')
-}
-
-type periodJSON struct {
-	Tag   string    `json:"tag"`
-	Start time.Time `json:"start"`
-	End   time.Time `json:"end"`
-	State string    `json:"state"`
-}
-
-func (p Period) row() *periodJSON {
-	if p.Tag == "" {
-		return nil
-	}
-	return &periodJSON{p.Tag, p.Start, p.End, p.State}
-}
-
-// Locked is the life as answers tell it: a board is closing at least once period and grace are
-// over by the clock. Only Redis tells more.
-func (p Period) Locked(life rankcache.Life) rankcache.Life {
-	if p.Over {
-		return max(life, rankcache.LifeClosing)
-	}
-	return life
 }
 
 // isOf reports whether v was made of the same publication or the same answer.
