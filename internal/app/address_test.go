@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"rankcache/internal/httpserve"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
@@ -146,10 +148,9 @@ func TestTLSToAPlainRedis(t *testing.T) {
 	t.Parallel()
 	addr := testkit.StartRedis(t, servers.RedisOptions{}).Addr()
 	for _, mode := range []string{"single", "cluster"} {
-		cmd, o := newPollCommand(), &pollCommandOptions{}
-		cmd.ResetFlags()
-		o.register(cmd.Flags())
-		must(t, cmd.ParseFlags([]string{"--redis", "rediss://" + addr, "--redis-mode", mode, "--redis-timeout", "1s"}))
+		o, flags := &redisOptions{}, pflag.NewFlagSet("any", pflag.ContinueOnError)
+		o.registerRedis(flags)
+		must(t, flags.Parse([]string{"--redis", "rediss://" + addr, "--redis-mode", mode, "--redis-timeout", "1s"}))
 		client, err := o.dialRedis()
 		must(t, err)
 		if err := client.Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), "use redis:// instead of rediss://") {

@@ -132,7 +132,7 @@ func TestConfigIsReadBack(t *testing.T) {
 		defaults := roundTrip(t, name)
 		changed := []string{"--kafka.linger.ms=7", "--kafka.sasl.password-file=/run/secrets/kafka"}
 		command.Flags().VisitAll(func(f *pflag.Flag) {
-			if _, secret := f.Annotations[secretFlag]; !secret {
+			if !IsSecret(f) {
 				changed = append(changed, "--"+f.Name+"="+otherValue(f))
 			}
 		})

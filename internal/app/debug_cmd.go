@@ -62,7 +62,7 @@ boards, and rooms where none are followed. errors.txt tells what is missing.`,
 	registerAdmin(cmd.Flags(), &c.admin)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "tar `file` to write; - for standard output; empty: rankcache-<time>.tar here")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		bundle, err := c.bundle(cmd.Context(), time.Now())
+		bundle, err := makeBundle(cmd.Context(), c, time.Now())
 		if err != nil {
 			return err
 		}
@@ -82,9 +82,9 @@ boards, and rooms where none are followed. errors.txt tells what is missing.`,
 	return cmd
 }
 
-// bundle returns the tar. What one part's request fails with is in errors.txt; without any
+// makeBundle returns the tar. What one part's request fails with is in errors.txt; without any
 // answer it is the error.
-func (c *adminClient) bundle(ctx context.Context, now time.Time) ([]byte, error) {
+func makeBundle(ctx context.Context, c *adminClient, now time.Time) ([]byte, error) {
 	var file bytes.Buffer
 	to := tar.NewWriter(&file)
 	var failed []string

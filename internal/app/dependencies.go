@@ -10,7 +10,7 @@ import (
 	"rankcache/profile"
 )
 
-// The services that a sidecar calls, as /status and the metrics name them.
+// The services that processes call, as /status and the metrics name them.
 const (
 	serviceRedis    = "redis"
 	serviceKafka    = "kafka"
@@ -19,13 +19,12 @@ const (
 	serviceLedger   = "ledger"
 )
 
-const (
-	// answerLasts is how long an answer of Redis or Kafka shows that they are there: they are
-	// asked every second.
-	answerLasts = 10 * health.AskEvery
-	// profilesLast is that of the profile service, which is called only for what is not cached.
-	profilesLast = time.Minute
-)
+// answerLasts is how long an answer of Redis or Kafka shows that they are there: they are
+// asked every second.
+const answerLasts = 10 * health.AskEvery
+
+// profilesLast is how long one of the profile service does, which is called only for what is not cached.
+const profilesLast = time.Minute
 
 // callWatch observes the ends of the calls of a sidecar.
 type callWatch struct{ *Sidecar }

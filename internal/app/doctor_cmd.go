@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"rankcache/internal/doctor"
 )
@@ -18,10 +19,18 @@ import (
 // time-out.
 const defaultDoctorTimeout = 5 * time.Second
 
-// doctorOptions are the settings of serve, which name what is checked, and how to
-// check it.
+// examined are the settings of rankcache serve, which name what is checked.
+type examined interface {
+	register(*pflag.FlagSet)
+	load(*cobra.Command) error
+	// dependencies returns the checks of what a sidecar with the settings depends on, in the order of
+	// the report, and what closes their connections.
+	dependencies(roles []string, timeout time.Duration, database *secret) (checks []doctor.Check, end func(), err error)
+}
+
+// doctorOptions are the settings of rankcache doctor.
 type doctorOptions struct {
-	serveOptions
+	serve    examined
 	roles    []string
 	timeout  time.Duration
 	database *secret // empty: the ledger is not checked
@@ -34,8 +43,9 @@ type doctorReport struct {
 	Checks   []doctor.Finding `json:"checks"`
 }
 
-func newDoctorCommand() *cobra.Command {
-	o := &doctorOptions{}
+// newDoctorCommand returns the command, which checks what the settings of serve name.
+func newDoctorCommand(serve examined) *cobra.Command {
+	o := &doctorOptions{serve: serve}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that a sidecar depends on, with advice for each failure",
@@ -54,13 +64,13 @@ Exit codes: 0 nothing failed (there may be warnings), 1 something failed, 2 bad 
   kubectl exec app-0 -c rankcache -- rankcache doctor`,
 		Args: NoArgs,
 	}
-	o.register(cmd.Flags())
+	o.serve.register(cmd.Flags())
 	cmd.Flags().StringSliceVar(&o.roles, "for", []string{"serve"}, "`roles` whose Redis commands are checked: serve, write, poll, controller; for the last also whether the Kafka user may delete topics")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", defaultDoctorTimeout, "deadline of one check")
 	o.database = secretVar(cmd.Flags(), "database", "", "`URL` of the ledger's database, to check the ledger, too: as of rankcache ledger")
 	output := OutputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := o.load(cmd); err != nil {
+		if err := o.serve.load(cmd); err != nil {
 			return err
 		}
 		report, err := runDoctor(cmd.Context(), o)
@@ -87,13 +97,13 @@ func runDoctor(ctx context.Context, o *doctorOptions) (*doctorReport, error) {
 	if o.timeout <= 0 {
 		return nil, Usagef("--timeout %v: want more than 0", o.timeout)
 	}
-	t, err := newTargets(o)
+	checks, end, err := o.serve.dependencies(o.roles, o.timeout, o.database)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer end()
 	report := &doctorReport{}
-	doctor.Run(ctx, t.checks(), o.timeout, func(f doctor.Finding) {
+	doctor.Run(ctx, checks, o.timeout, func(f doctor.Finding) {
 		report.Checks = append(report.Checks, f)
 		switch f.Status {
 		case doctor.Fail:

@@ -35,7 +35,8 @@ import (
 
 // targets are the clients of the servers in the settings.
 type targets struct {
-	*doctorOptions
+	*serveOptions
+	roles  []string
 	redis  redis.UniversalClient
 	origin *origin.Origin
 	kafka  *doctor.Kafka
@@ -43,17 +44,27 @@ type targets struct {
 	file   atomic.Pointer[rooms.File] // with the classes set at run time, once superHot has read them
 }
 
-func newTargets(o *doctorOptions) (*targets, error) {
+// dependencies returns the checks of what a sidecar with these settings depends on, by the roles
+// whose rights are checked, and a function that closes their connections. An empty database is not checked.
+func (o *serveOptions) dependencies(roles []string, timeout time.Duration, database *secret) ([]doctor.Check, func(), error) {
+	t, err := newTargets(o, roles, timeout, database)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.checks(), t.close, nil
+}
+
+func newTargets(o *serveOptions, roles []string, timeout time.Duration, database *secret) (*targets, error) {
 	origin.LogTo(slog.New(slog.DiscardHandler)) // the checks report the clients' errors
-	t := &targets{doctorOptions: o}
+	t := &targets{serveOptions: o, roles: roles}
 	// A slow answer is a success: the check's deadline bounds it.
-	o.redisTimeout = max(o.redisTimeout, o.timeout)
+	o.redisTimeout = max(o.redisTimeout, timeout)
 	total, err := origin.ParseTotalSource(o.total)
 	if err != nil {
 		return nil, Usagef("--total: %w", err)
 	}
-	if o.database.get() != "" {
-		if t.store, err = openDatabase(o.database); err != nil {
+	if database.get() != "" {
+		if t.store, err = openDatabase(database); err != nil {
 			return nil, err
 		}
 	}
@@ -314,6 +325,9 @@ func (t *targets) ports(ctx context.Context) doctor.Verdict {
 	return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
 }
 
+// maxAlive is more than a liveness probe answers, in bytes.
+const maxAlive = 1 << 20
+
 // isSidecar reports whether a rankcache answers liveness on the address.
 func isSidecar(ctx context.Context, health string) bool {
 	at, err := parseAddress("health", health)
@@ -331,7 +345,7 @@ func isSidecar(ctx context.Context, health string) bool {
 	}
 	defer resp.Body.Close()
 	var alive struct{ State string }
-	return json.NewDecoder(io.LimitReader(resp.Body, waitBody)).Decode(&alive) == nil && alive.State == "alive"
+	return json.NewDecoder(io.LimitReader(resp.Body, maxAlive)).Decode(&alive) == nil && alive.State == "alive"
 }
 
 // memory compares the super-hot boards with --memory-budget, by the estimate with

@@ -129,15 +129,12 @@ func newEnding(t *testing.T, n int, finals ...string) *ending {
 	shortPeriods := func(data []byte) (*rooms.File, error) {
 		return rooms.ParseWith(data, func(_, tz string) (class.Calendar, error) { return class.PartsOfDay(2*time.Second, tz) })
 	}
-	write, serve := &writeOptions{}, &serveOptions{}
-	must(t, parse("write", write, append([]string{"--scores", "127.0.0.1:0", "--group", e.name, "--command-partitions", "2", "--drain", "0s"}, common...)))
-	must(t, parse("serve", serve, append([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain", "0s"}, common...)))
-	write.parseRooms, serve.parseRooms = shortPeriods, shortPeriods
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	var err error
-	e.writer, err = newWriter(write, log)
+	e.writer, err = NewWriter(append([]string{"--scores", "127.0.0.1:0", "--group", e.name, "--command-partitions", "2", "--drain", "0s"}, common...), shortPeriods, log)
 	must(t, err)
-	e.sidecar, err = newSidecar(serve, slog.New(slog.NewTextHandler(&e.notices, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	e.sidecar, err = NewSidecar(append([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain", "0s"}, common...), shortPeriods,
+		slog.New(slog.NewTextHandler(&e.notices, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	must(t, err)
 	e.background(e.writer.Run)
 	e.background(e.sidecar.Run)

@@ -31,11 +31,11 @@ const (
 	ledgerAll     = "all"
 )
 
-// Defaults of rankcache ledger.
-const (
-	defaultLedgerHTTP = "127.0.0.1:8976"
-	defaultDatabase   = "postgres://rankcache@127.0.0.1:5432/rankcache"
-)
+// defaultLedgerHTTP is the address of rankcache ledger.
+const defaultLedgerHTTP = "127.0.0.1:8976"
+
+// defaultDatabase is the ledger's database.
+const defaultDatabase = "postgres://rankcache@127.0.0.1:5432/rankcache"
 
 const serviceDatabase = "database"
 

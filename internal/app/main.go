@@ -1,13 +1,6 @@
-// Package app is rankcache's command line: every sub-command, its settings, and
-// the place where the folders of the star meet.
-//
-// [Main] prints and exits; [Run] does the work and can be called by a test.
-// Every sub-command has a file of its own; config.go gives them their settings
-// and wire.go joins the folders of the star.
-//
-// Words: a setting is a flag, an environment variable and a key of the file, by one
-// name; a secret is a setting that is never printed; a listener is named by its flag;
-// a part is a long-lived piece of the process, run in one errgroup.
+// Package app is rankcache's command line: the commands of [rankcache/internal/serve],
+// [rankcache/internal/run] and [rankcache/internal/operate] under one root, and the commands that
+// know several of them. Its tests run the whole command.
 package app
 
 import (
@@ -128,7 +121,7 @@ ends no serve, write, ledger, poll or controller: it has the files of secrets re
 	root.PersistentFlags().String("config", "", "YAML `file` of settings, named as the flags are")
 	root.AddCommand(LongRunning()...)
 	root.AddCommand(
-		fromConfig(newHotCommand()), newRoomsCommand(), newClassesCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(), newVerifyCommand(), newRebuildCommand(), newBigCommand(), newDebugCommand(), fromConfig(newPlanCommand()), newVersionCommand(),
+		fromConfig(newHotCommand()), newRoomsCommand(), newClassesCommand(), newConfigCommand(), fromConfig(newWaitCommand()), newDoctorCommand(&serveOptions{}), newVerifyCommand(), newRebuildCommand(), newBigCommand(), newDebugCommand(), fromConfig(newPlanCommand()), newVersionCommand(),
 		movedCommand("demo"), movedCommand("bench"))
 	completeFlags(root)
 	return root

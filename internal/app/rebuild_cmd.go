@@ -193,9 +193,12 @@ type rebuildReport struct {
 	one       bool
 }
 
+// boardsOfClass is how many names of boards are read at a time.
+const boardsOfClass = 1000
+
 func (r *rebuildReport) addClass(ctx context.Context, store *ledger.Store, class string) error {
 	for after := rankcache.BoardID(""); ; {
-		boards, err := store.BoardsOf(ctx, class, after, boardsAtOnce)
+		boards, err := store.BoardsOf(ctx, class, after, boardsOfClass)
 		if err != nil || len(boards) == 0 {
 			return err
 		}

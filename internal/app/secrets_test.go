@@ -175,7 +175,7 @@ func TestEverySecretIsTried(t *testing.T) {
 		cmd, _, err := NewCommand().Find([]string{name})
 		must(t, err)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if _, secret := f.Annotations[secretFlag]; secret && !slices.Contains(args, "--"+f.Name) {
+			if IsSecret(f) && !slices.Contains(args, "--"+f.Name) {
 				t.Errorf("%s --%s is not tried", name, f.Name)
 			}
 		})
@@ -222,7 +222,7 @@ func TestEverySecretHasAFile(t *testing.T) {
 	found := 0
 	everyCommand(func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if _, secret := f.Annotations[secretFlag]; !secret {
+			if !IsSecret(f) {
 				return
 			}
 			found++
@@ -289,7 +289,7 @@ func TestSecretFilesOfTheEnvironment(t *testing.T) {
 	t.Setenv("RANKCACHE_PROFILE_HEADER_FILE", path)
 	t.Setenv("RANKCACHE_KAFKA_SASL_PASSWORD_FILE", path)
 	cmd, o := newServeCommand(), &serveOptions{}
-	NewCommand().AddCommand(cmd)
+	NewRoot(&cobra.Command{}).AddCommand(cmd)
 	cmd.ResetFlags()
 	o.register(cmd.Flags())
 	must(t, o.load(cmd))

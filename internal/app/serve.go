@@ -13,12 +13,14 @@ import (
 	"rankcache/replay"
 )
 
-// Defaults of rankcache serve that no folder of the star owns.
-const (
-	DefaultData   = "127.0.0.1:8970"
-	DefaultAdmin  = "127.0.0.1:8971"
-	defaultHealth = ":8972"
-)
+// DefaultData is the address of the data port.
+const DefaultData = "127.0.0.1:8970"
+
+// DefaultAdmin is the address of the sidecar's admin port.
+const DefaultAdmin = "127.0.0.1:8971"
+
+// defaultHealth is the address of the sidecar's health port.
+const defaultHealth = ":8972"
 
 // serveOptions are the settings of rankcache serve.
 type serveOptions struct {

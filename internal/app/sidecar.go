@@ -30,7 +30,7 @@ import (
 	"rankcache/sidecar/rpc"
 )
 
-// Sidecar is one sidecar: the folders of the star joined, and its listeners.
+// Sidecar is one sidecar: the peers joined, and its listeners.
 type Sidecar struct {
 	options   *serveOptions
 	log       *slog.Logger

@@ -90,13 +90,9 @@ func newSwitchShow(t *testing.T, period time.Duration) *switchShow {
 	common := []string{"--redis", "redis://" + s.redis.Addr(), "--kafka", s.kafka, "--rooms", path, "--topic-commands", name, "--topic-refused", name + "-refused",
 		"--topic-class-updates", name + "-class-", "--health", "127.0.0.1:0"}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	write, serve := &writeOptions{}, &serveOptions{}
-	must(t, parse("write", write, append([]string{"--scores", "", "--group", name, "--command-partitions", "1"}, common...)))
-	must(t, parse("serve", serve, append([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain", "0s"}, common...)))
-	write.parseRooms, serve.parseRooms = shortPeriods, shortPeriods
-	writer, err := newWriter(write, log)
+	writer, err := NewWriter(append([]string{"--scores", "", "--group", name, "--command-partitions", "1"}, common...), shortPeriods, log)
 	must(t, err)
-	s.sidecar, err = newSidecar(serve, log)
+	s.sidecar, err = NewSidecar(append([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain", "0s"}, common...), shortPeriods, log)
 	must(t, err)
 	s.kind = s.sidecar.rooms.File().Class("gift").Class
 	s.background(writer.Run)

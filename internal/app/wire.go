@@ -15,7 +15,7 @@ import (
 	"rankcache/sidecar/adminapi"
 )
 
-// The packages of the star don't import each other: each declares the interfaces
+// The peers don't import each other: each declares the interfaces
 // that it needs. These adapters implement them with the other packages' types.
 
 // OpenBoards gives the read path the boards that may be read.
