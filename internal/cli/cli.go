@@ -27,6 +27,7 @@ func OneArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// AtMostOneArg is cobra.MaximumNArgs(1) with our exit code.
 func AtMostOneArg(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return Usagef("%s takes at most one argument, got %d", cmd.CommandPath(), len(args))
@@ -71,10 +72,13 @@ func ChoiceVar(flags *pflag.FlagSet, value *string, name, short, first, usage st
 	flags.VarP(&Choice{value, words}, name, short, usage)
 }
 
+// String returns the word.
 func (c *Choice) String() string { return *c.value }
 
+// Type is that of a word.
 func (c *Choice) Type() string { return "word" }
 
+// Set takes one of the words.
 func (c *Choice) Set(s string) error {
 	if !slices.Contains(c.Words, s) {
 		return fmt.Errorf("want %s", orList(c.Words))

@@ -113,6 +113,7 @@ func FromConfig(cmd *cobra.Command) *cobra.Command {
 // once, and of which another command has one of the same name, is no setting.
 const typedFlag = "rankcache_typed"
 
+// MarkTyped leaves the flags to the command line: environment and file do not set them.
 func MarkTyped(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		annotate(flags.Lookup(name), typedFlag)

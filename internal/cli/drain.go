@@ -23,6 +23,7 @@ const (
 // ErrStopped is the cause with which the parts' context is cancelled.
 var ErrStopped = errors.New("asked to stop")
 
+// RegisterDrain registers how long a process goes on answering at its end.
 func RegisterDrain(flags *pflag.FlagSet, drain *time.Duration) {
 	flags.DurationVar(drain, "drain", defaultDrain, "how long to go on answering, not ready, after SIGTERM")
 }

@@ -33,6 +33,7 @@ func (o *Options) Probes(hosts []string) httpserve.Config {
 	return cfg
 }
 
+// NewHealthPort returns the health port of a process, which the caller may give rooms and parts.
 func NewHealthPort(o *Options, ready *adminapi.Readiness, reg *Registry, log *slog.Logger) *HealthPort {
 	return &HealthPort{Options: o, log: log, ready: ready, registry: reg, started: time.Now()}
 }

@@ -30,6 +30,7 @@ type HotKeyOptions struct {
 	tencent  hotkey.TencentConfig
 }
 
+// Register registers the flags.
 func (o *HotKeyOptions) Register(flags *pflag.FlagSet) {
 	ChoiceVar(flags, &o.Source, "hot-source", "", sourceAuto, "source of the hot keys: tencent, redis (HOTKEYS), none, or auto: tencent if --tencent-instance is set, else redis",
 		sourceAuto, sourceTencent, sourceRedis, sourceNone)

@@ -96,6 +96,7 @@ func (ls Listeners) Addr(flag string) string {
 	return ""
 }
 
+// Close closes all.
 func (ls Listeners) Close() {
 	for _, l := range ls {
 		l.Close()

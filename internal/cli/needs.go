@@ -116,4 +116,5 @@ const (
 // asked every second.
 const AnswerLasts = 10 * health.AskEvery
 
+// ServiceDatabase is that of the ledger.
 const ServiceDatabase = "database"

@@ -32,6 +32,7 @@ type Options struct {
 	ReadTimeout time.Duration // of a request over HTTP; 0: the default
 }
 
+// Register registers the flags.
 func (o *Options) Register(flags *pflag.FlagSet) {
 	o.RegisterRedis(flags)
 	flags.StringVar(&o.Kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
@@ -44,6 +45,7 @@ func (o *Options) Register(flags *pflag.FlagSet) {
 	Group(flags, "Log")
 }
 
+// RegisterNames registers the names of keys and topics.
 func (o *Options) RegisterNames(flags *pflag.FlagSet) {
 	o.Names = wire.DefaultNames()
 	flags.StringVar(&o.Names.Board, "key-board", o.Names.Board, "Redis key `pattern` of a board's sorted set")

@@ -26,6 +26,7 @@ type ExitError struct {
 	Err  error
 }
 
+// Error returns the text of the cause.
 func (e *ExitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// FlagNames returns the names of the flags.
 func FlagNames(flags *pflag.FlagSet) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names
@@ -39,6 +40,7 @@ func InForce(flags *pflag.FlagSet, names []string, kafka map[string]string) map[
 	return values
 }
 
+// Masked stands for a secret.
 const Masked = "****"
 
 // secretKey finds librdkafka settings that are or hold secrets.

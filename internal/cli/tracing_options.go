@@ -23,6 +23,7 @@ type TracingOptions struct {
 	ratio    float64
 }
 
+// Register registers the flags.
 func (o *TracingOptions) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.endpoint, "otlp-endpoint", "", "`URL` of an OTLP/HTTP collector, such as http://127.0.0.1:4318, that is sent a span of each call to Redis; empty: the value of OTEL_EXPORTER_OTLP_ENDPOINT, or no traces")
 	flags.StringSlice("otlp-header", nil, "`headers` sent to the collector, as key=value")

@@ -31,6 +31,7 @@ type bigOptions struct {
 	rate  int64
 }
 
+// NewBigCommand returns rankcache big.
 func NewBigCommand() *cobra.Command {
 	o := &bigOptions{}
 	cmd := &cobra.Command{

@@ -14,6 +14,7 @@ import (
 	"rankcache/internal/roomsync"
 )
 
+// NewClassesCommand returns rankcache classes.
 func NewClassesCommand() *cobra.Command {
 	classes := &cobra.Command{
 		Use:   "classes",

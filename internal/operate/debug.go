@@ -33,6 +33,7 @@ var bundleParts = []struct {
 	{"heap.pprof", "/debug/pprof/heap", false},
 }
 
+// NewDebugCommand returns rankcache debug.
 func NewDebugCommand() *cobra.Command {
 	debug := &cobra.Command{
 		Use:     "debug",

@@ -13,6 +13,7 @@ import (
 	"rankcache/internal/cli"
 )
 
+// NewHotCommand returns rankcache hot.
 func NewHotCommand() *cobra.Command {
 	c := &cli.AdminClient{}
 	cmd := &cobra.Command{

@@ -15,6 +15,7 @@ import (
 	"rankcache/profile"
 )
 
+// NewPlanCommand returns rankcache plan.
 func NewPlanCommand() *cobra.Command {
 	q := plan.Question{}
 	cmd := &cobra.Command{

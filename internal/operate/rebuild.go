@@ -36,6 +36,7 @@ type rebuildOptions struct {
 	buckets              int
 }
 
+// NewRebuildCommand returns rankcache rebuild.
 func NewRebuildCommand() *cobra.Command {
 	o := &rebuildOptions{}
 	cmd := &cobra.Command{

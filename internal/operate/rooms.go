@@ -19,6 +19,7 @@ import (
 	"rankcache/rooms"
 )
 
+// NewRoomsCommand returns rankcache rooms.
 func NewRoomsCommand() *cobra.Command {
 	rooms := &cobra.Command{
 		Use:   "rooms",

@@ -25,6 +25,7 @@ type verifyOptions struct {
 	required bool
 }
 
+// NewVerifyCommand returns rankcache verify.
 func NewVerifyCommand() *cobra.Command {
 	o := &verifyOptions{}
 	cmd := &cobra.Command{

@@ -39,6 +39,7 @@ type WaitReport struct {
 	Last     json.RawMessage `json:"last,omitempty"` // the last answer, if it was one
 }
 
+// NewWaitCommand returns rankcache wait.
 func NewWaitCommand() *cobra.Command {
 	o := &waitOptions{}
 	cmd := &cobra.Command{

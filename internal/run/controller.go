@@ -44,6 +44,7 @@ type ControllerOptions struct {
 	Now          func() time.Time
 }
 
+// NewControllerCommand returns rankcache controller.
 func NewControllerCommand() *cobra.Command {
 	o := &ControllerOptions{}
 	cmd := &cobra.Command{
@@ -77,6 +78,7 @@ them, when Redis has not known their board for --topic-keep; 0 leaves them alone
 	return cmd
 }
 
+// Register registers the flags.
 func (o *ControllerOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	flags.StringVar(&o.health, "health", defaultControllerHealth, "`address` of the health port, with /status and /metrics")

@@ -48,6 +48,7 @@ type LedgerOptions struct {
 	classes  map[string]string
 }
 
+// NewLedgerCommand returns rankcache ledger.
 func NewLedgerCommand() *cobra.Command {
 	o := &LedgerOptions{}
 	cmd := &cobra.Command{
@@ -73,6 +74,7 @@ share one consumer group. It makes its tables itself, unless --database-check is
 	return cmd
 }
 
+// Register registers the flags.
 func (o *LedgerOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	o.database = cli.RegisterDatabase(flags)

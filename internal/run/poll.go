@@ -24,6 +24,7 @@ type PollOptions struct {
 	health string
 }
 
+// NewPollCommand returns rankcache poll.
 func NewPollCommand() *cobra.Command {
 	o := &PollOptions{}
 	cmd := &cobra.Command{
@@ -46,6 +47,7 @@ running, sidecars need no cloud credentials: give them --hot-source none.`,
 	return cmd
 }
 
+// Register registers the flags.
 func (o *PollOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	o.poll.Register(flags)

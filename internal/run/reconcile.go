@@ -50,6 +50,7 @@ type ReconcileOptions struct {
 	output   *string
 }
 
+// NewReconcileCommand returns rankcache reconcile.
 func NewReconcileCommand() *cobra.Command {
 	o := &ReconcileOptions{}
 	cmd := &cobra.Command{
@@ -83,6 +84,7 @@ Exit codes of --once: 0 both are the same, 1 failed, 2 bad flag, 3 something dif
 	return cmd
 }
 
+// Register registers the flags.
 func (o *ReconcileOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	o.database = cli.RegisterDatabase(flags)

@@ -11,6 +11,7 @@ import (
 	"rankcache/sidecar/adminapi"
 )
 
+// WriteRegistry returns the metrics of rankcache write, which does not run.
 func WriteRegistry() (*cli.Registry, error) {
 	o := &WriteOptions{}
 	o.Register(pflag.NewFlagSet("write", pflag.ContinueOnError))
@@ -23,6 +24,7 @@ func WriteRegistry() (*cli.Registry, error) {
 	return w.registry, w.redis.Close()
 }
 
+// LedgerRegistry returns the metrics of rankcache ledger, which does not run.
 func LedgerRegistry() (*cli.Registry, error) {
 	o := &LedgerOptions{}
 	o.Register(pflag.NewFlagSet("ledger", pflag.ContinueOnError))
@@ -35,10 +37,12 @@ func LedgerRegistry() (*cli.Registry, error) {
 	return l.registry, l.close()
 }
 
+// ReconcileRegistry returns the metrics of rankcache reconcile, which does not run.
 func ReconcileRegistry() (*cli.Registry, error) {
 	return runnerRegistry(&reconcile.Runner{}, adminapi.NewReadiness(nil, nil)), nil
 }
 
+// PollRegistry returns the metrics of rankcache poll, which does not run.
 func PollRegistry() (*cli.Registry, error) {
 	o := &PollOptions{}
 	flags := pflag.NewFlagSet("poll", pflag.ContinueOnError)
@@ -55,6 +59,7 @@ func PollRegistry() (*cli.Registry, error) {
 	return metrics, err
 }
 
+// ControllerRegistry returns the metrics of rankcache controller, which does not run.
 func ControllerRegistry() (*cli.Registry, error) {
 	o := &ControllerOptions{}
 	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)

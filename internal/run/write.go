@@ -53,6 +53,7 @@ type WriteOptions struct {
 	topics         writer.Topics
 }
 
+// NewWriteCommand returns rankcache write.
 func NewWriteCommand() *cobra.Command {
 	o := &WriteOptions{}
 	cmd := &cobra.Command{
@@ -78,6 +79,7 @@ you like: they share one consumer group.`,
 	return cmd
 }
 
+// Register registers the flags.
 func (o *WriteOptions) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	flags.StringVar(&o.scores, "scores", defaultScores, "`address` of POST /v1/scores, empty for none")

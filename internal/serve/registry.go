@@ -8,6 +8,7 @@ import (
 	"rankcache/internal/cli"
 )
 
+// Registry returns the metrics of rankcache serve with every optional part, which does not run.
 func Registry() (*cli.Registry, error) {
 	o := &Options{}
 	o.Register(pflag.NewFlagSet("serve", pflag.ContinueOnError))

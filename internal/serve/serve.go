@@ -46,6 +46,7 @@ type Options struct {
 	snapshots     snapshotOptions
 }
 
+// NewCommand returns rankcache serve.
 func NewCommand() *cobra.Command {
 	o := &Options{}
 	cmd := &cobra.Command{
@@ -75,6 +76,7 @@ start, they are answered from, with their honest age.`,
 	return cmd
 }
 
+// Register registers the flags.
 func (o *Options) Register(flags *pflag.FlagSet) {
 	o.Options.Register(flags)
 	flags.StringVar(&o.data, "data", DefaultData, "`address` of the data port, for the app; keep it on loopback")

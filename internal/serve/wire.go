@@ -26,6 +26,7 @@ func (b OpenBoards) Get(id rankcache.BoardID) (sidecar.Board, bool) {
 	return nil, false
 }
 
+// IsOpen reports whether the board may be read.
 func (b OpenBoards) IsOpen(id rankcache.BoardID) bool {
 	_, ok := b.Boards.Get(id)
 	return ok
@@ -44,6 +45,7 @@ func (b FilledBoards) Create(id rankcache.BoardID) replay.Board { return b.Board
 // GateOrigin gives the gate Redis's states and members, which it compares boards with.
 type GateOrigin struct{ *origin.Origin }
 
+// Sample is [origin.Origin.Sample].
 func (o GateOrigin) Sample(ctx context.Context, board rankcache.BoardID, members []string, random int) (replay.Sample, error) {
 	s, err := o.Origin.Sample(ctx, board, members, random)
 	return replay.Sample(s), err
