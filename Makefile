@@ -9,7 +9,7 @@ help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+: .*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/rankcache and bin/rankcache-lab
-	go build -ldflags '-X rankcache/internal/app.Version=$(VERSION)' -o bin/ ./cmd/...
+	go build -ldflags '-X rankcache/internal/cli.Version=$(VERSION)' -o bin/ ./cmd/...
 
 test: ## run the tests with -race on a real Redis and Kafka, installed if missing; lists the slowest, and what RANKCACHE_FULL=1 adds
 	scripts/test.sh

@@ -26,14 +26,25 @@ var (
 	// them, except that those below a folder's internal are for that folder.
 	leaves = []string{"rankcache/internal/httpserve", "rankcache/internal/health", "rankcache/internal/lease", "rankcache/internal/redisclock", "rankcache/sidecar/internal/conn", "rankcache/proto/rankcache/v1"}
 
-	// star folders import the ground floor and the leaves. A package below one also
-	// imports its own parents and what is below the folder's internal, never a sister.
-	star = []string{"rankcache/localboard", "rankcache/replay", "rankcache/hotkey", "rankcache/profile", "rankcache/origin",
+	// peers import the ground floor and the leaves. A package below one also
+	// imports its own parents and what is below the folder's internal, never another peer.
+	peers = []string{"rankcache/localboard", "rankcache/replay", "rankcache/hotkey", "rankcache/profile", "rankcache/origin",
 		"rankcache/writer", "rankcache/controller", "rankcache/ledger", "rankcache/operator", "rankcache/sidecar", "rankcache/compat",
 		"rankcache/internal/roomsync", "rankcache/internal/doctor", "rankcache/internal/plan", "rankcache/internal/tracing"}
 
-	// assemblers import any folder.
-	assemblers = []string{"rankcache/internal/app", "rankcache/internal/lab", "rankcache/internal/testkit", "rankcache/cmd"}
+	// command are the rooms of the command, which import everything above but testkit's and the lab's, and of each other
+	// what stands beside them.
+	command = map[string][]string{
+		"rankcache/internal/cli":     nil,
+		"rankcache/internal/serve":   {"rankcache/internal/cli"},
+		"rankcache/internal/run":     {"rankcache/internal/cli"},
+		"rankcache/internal/operate": {"rankcache/internal/cli"},
+		"rankcache/internal/app":     {"rankcache/internal/cli", "rankcache/internal/serve", "rankcache/internal/run", "rankcache/internal/operate"},
+		"rankcache/cmd/rankcache":    {"rankcache/internal/cli", "rankcache/internal/app"},
+	}
+
+	// lab and what tests share import any package.
+	lab = []string{"rankcache/internal/lab", "rankcache/internal/testkit", "rankcache/cmd/rankcache-lab"}
 
 	// public are the packages that other modules may rely on, with the ground floor. The
 	// first line of any other's doc says "(no public API)", unless its path does.
@@ -98,6 +109,14 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/sidecar/httpapi", "rankcache/origin"},
 		{"rankcache/origin", "rankcache/internal/app"},
 		{"rankcache/origin", "rankcache/internal/testkit"},
+		{"rankcache/internal/cli", "rankcache/internal/serve"},
+		{"rankcache/internal/serve", "rankcache/internal/run"},
+		{"rankcache/internal/run", "rankcache/internal/operate"},
+		{"rankcache/internal/operate", "rankcache/internal/serve"},
+		{"rankcache/internal/operate", "rankcache/internal/app"},
+		{"rankcache/internal/app", "rankcache/internal/testkit"},
+		{"rankcache/internal/serve", "rankcache/internal/lab/servers"},
+		{"rankcache/replay", "rankcache/internal/cli"},
 		{"rankcache/deploy/sample", "rankcache"},
 		{"rankcache/sidecar", "rankcache/examples/live/go/live"},
 		{"rankcache/examples/embed", "rankcache/internal/roomsync"},
@@ -116,7 +135,11 @@ func TestImportTableRejects(t *testing.T) {
 		{"rankcache/sidecar/httpapi", "rankcache/sidecar/internal/conn"},
 		{"rankcache/sidecar/httpapi", "rankcache/sidecar/internal/apijson"},
 		{"rankcache/sidecar/internal/conn", "rankcache/internal/httpserve"},
-		{"rankcache/internal/app", "rankcache/replay"},
+		{"rankcache/internal/cli", "rankcache/ledger"},
+		{"rankcache/internal/serve", "rankcache/replay"},
+		{"rankcache/internal/serve", "rankcache/internal/cli"},
+		{"rankcache/internal/app", "rankcache/internal/run"},
+		{"rankcache/cmd/rankcache-lab", "rankcache/internal/cli"},
 		{"rankcache/examples/embed", "rankcache/wire"},
 		{"rankcache/examples/embed", "rankcache/origin"},
 		{"rankcache/examples/webapp", "rankcache/examples/live/go/live"},
@@ -206,7 +229,7 @@ func list(t *testing.T, args ...string) (packages []goPackage) {
 
 func inTable(path string) bool {
 	return slices.Contains(ground, path) || slices.Contains(leaves, path) ||
-		folder(star, path) != "" || folder(assemblers, path) != "" || folder(alone, path) != "" || within(path, examples)
+		folder(peers, path) != "" || isRoom(path) || folder(lab, path) != "" || folder(alone, path) != "" || within(path, examples)
 }
 
 func mayImport(importer, imported string) bool {
@@ -218,16 +241,21 @@ func mayImport(importer, imported string) bool {
 		return slices.Index(ground, imported) >= 0 && slices.Index(ground, imported) < slices.Index(ground, importer)
 	case slices.Contains(leaves, importer):
 		return imported == module || slices.Contains(leaves[:slices.Index(leaves, importer)], imported)
-	case folder(assemblers, importer) != "":
+	case folder(lab, importer) != "":
 		return true
-	case folder(star, importer) != "":
+	case isRoom(importer):
+		return !isRoom(imported) && folder(lab, imported) == "" || slices.Contains(command[importer], imported)
+	case folder(peers, importer) != "":
 		return slices.Contains(ground, imported) || isLeafFor(importer, imported) ||
-			within(importer, imported) || within(imported, folder(star, importer)+"/internal")
+			within(importer, imported) || within(imported, folder(peers, importer)+"/internal")
 	case within(importer, examples):
 		return slices.Contains(ground, imported) || within(imported, examples) || slices.Contains(public, imported)
 	}
 	return false
 }
+
+// isRoom reports whether path is a room of the command.
+func isRoom(path string) bool { _, room := command[path]; return room }
 
 // pure reports whether the ground floor may import a package from outside the
 // module.

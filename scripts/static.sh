@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 # The musl tag picks librdkafka's musl library; the other two let Go look up names and users itself.
 build() {
   CC=${CC:-musl-gcc} CGO_ENABLED=1 go build -trimpath -tags musl,netgo,osusergo \
-    -ldflags "-s -w -linkmode external -extldflags -static -X rankcache/internal/app.Version=${2:-unknown}" -o "$1" ./cmd/rankcache
+    -ldflags "-s -w -linkmode external -extldflags -static -X rankcache/internal/cli.Version=${2:-unknown}" -o "$1" ./cmd/rankcache
 }
 
 # in_empty_root runs the file with nothing else around it and as nobody, as the image does.

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab"
 )
 
-func main() { app.Main(lab.NewCommand()) }
+func main() { cli.Main(lab.NewCommand()) }

@@ -1,6 +1,9 @@
 // Command rankcache answers leaderboard reads beside an app from local memory.
 package main
 
-import "rankcache/internal/app"
+import (
+	"rankcache/internal/app"
+	"rankcache/internal/cli"
+)
 
-func main() { app.Main(app.NewCommand()) }
+func main() { cli.Main(app.NewCommand()) }

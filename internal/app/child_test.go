@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 )
 
@@ -18,7 +19,7 @@ const envBinary = "RANKCACHE_TEST_BINARY"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envRunMain) != "" {
-		Main(NewCommand())
+		cli.Main(NewCommand())
 		return
 	}
 	testkit.Main(m, endBrowser)

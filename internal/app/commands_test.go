@@ -2,12 +2,9 @@ package app
 
 import (
 	"bytes"
-	"encoding/json"
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"rankcache/internal/cli"
+	"rankcache/internal/operate"
 	"rankcache/internal/plan"
+	"rankcache/internal/serve"
 	"rankcache/internal/testkit/doctext"
 )
 
@@ -81,7 +81,7 @@ func checkCall(call []string) error {
 	}
 	root := NewCommand()
 	root.InitDefaultCompletionCmd()
-	if err := addKafkaFlags(root, call[1:]); err != nil {
+	if err := cli.AddKafkaFlags(root, call[1:]); err != nil {
 		return err
 	}
 	return doctext.Check(root, call[1:])
@@ -90,7 +90,7 @@ func checkCall(call []string) error {
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		var out bytes.Buffer
-		if err := Run(t.Context(), NewCommand(), []string{"completion", shell}, &out, &out); err != nil || !strings.Contains(out.String(), "__complete") {
+		if err := cli.Run(t.Context(), NewCommand(), []string{"completion", shell}, &out, &out); err != nil || !strings.Contains(out.String(), "__complete") {
 			t.Errorf("%s: %v, %d bytes", shell, err, out.Len())
 		}
 		path, err := exec.LookPath(shell)
@@ -117,7 +117,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
-		if err := Run(t.Context(), NewCommand(), args, &out, &bytes.Buffer{}); err != nil {
+		if err := cli.Run(t.Context(), NewCommand(), args, &out, &bytes.Buffer{}); err != nil {
 			t.Errorf("%q: %v", line, err)
 		}
 		if got := strings.Join(strings.Split(out.String(), "\n"), " "); !strings.Contains(got, want) {
@@ -126,46 +126,13 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-func TestVersionSaysWhatItWasBuiltWith(t *testing.T) {
-	var out bytes.Buffer
-	if err := Run(t.Context(), NewCommand(), []string{"version", "-o", "json"}, &out, &out); err != nil {
-		t.Fatal(err)
-	}
-	var v versionInfo
-	if err := json.Unmarshal(out.Bytes(), &v); err != nil {
-		t.Fatal(err)
-	}
-	if v.Version == "" || v.Commit == "" || !strings.HasPrefix(v.Go, "go1.") || !strings.HasPrefix(v.Librdkafka, "2.") || v.Build["GOARCH"] != runtime.GOARCH {
-		t.Errorf("%+v", v)
-	}
-}
-
-// TestVersionHasTheLibraries: what the go command notes in a program, which it does not in a
-// test.
-func TestVersionHasTheLibraries(t *testing.T) {
-	v := versionOf(&debug.BuildInfo{
-		Deps: []*debug.Module{
-			{Path: "example.com/a", Version: "v1.2.3", Sum: "h1:a="},
-			{Path: "example.com/b", Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.0.1", Sum: "h1:b="}},
-		},
-		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "4f2a"}, {Key: "vcs.modified", Value: "true"}, {Key: "CGO_ENABLED", Value: "1"}},
-	})
-	want := []libraryInfo{{"example.com/a", "v1.2.3", "h1:a="}, {"example.com/fork", "v1.0.1", "h1:b="}}
-	if !slices.Equal(v.Libraries, want) || v.Commit != "4f2a" || !v.Modified || v.Build["CGO_ENABLED"] != "1" {
-		t.Errorf("%+v", v)
-	}
-	if v := versionOf(&debug.BuildInfo{}); v.Commit != "unknown" || v.Libraries == nil || v.Build == nil {
-		t.Errorf("of nothing: %+v", v)
-	}
-}
-
 func TestWrongWordsAreRefusedWithTheRightOnes(t *testing.T) {
 	for want, args := range map[string][]string{
 		"text or json":               {"hot", "-o", "xml"},
 		"single, cluster or sentine": {"config", "--redis-mode", "many"},
 	} {
-		err := Run(t.Context(), NewCommand(), args, &bytes.Buffer{}, &bytes.Buffer{})
-		if ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), want) {
+		err := cli.Run(t.Context(), NewCommand(), args, &bytes.Buffer{}, &bytes.Buffer{})
+		if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want a usage error with %q", args, err, want)
 		}
 	}
@@ -173,10 +140,10 @@ func TestWrongWordsAreRefusedWithTheRightOnes(t *testing.T) {
 
 func TestPlanSaysWhenItIsNotNeeded(t *testing.T) {
 	var out bytes.Buffer
-	if err := Run(t.Context(), NewCommand(), []string{"plan", "--requests", "1000", "--pods", "2"}, &out, &out); err != nil || !strings.Contains(out.String(), "not needed") {
+	if err := cli.Run(t.Context(), NewCommand(), []string{"plan", "--requests", "1000", "--pods", "2"}, &out, &out); err != nil || !strings.Contains(out.String(), "not needed") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	if err := Run(t.Context(), NewCommand(), []string{"plan", "--pods", "0"}, &out, &out); ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), "--pods") {
+	if err := cli.Run(t.Context(), NewCommand(), []string{"plan", "--pods", "0"}, &out, &out); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "--pods") {
 		t.Errorf("no pods: %v", err)
 	}
 }
@@ -202,7 +169,7 @@ func TestJSONHasUnits(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range []any{waitReport{}, versionInfo{}, doctorReport{}, plan.Answer{}, roomsSummary{}, roomsAnswer{}, hotAnswer{}, localBoard{}, memoryStatus{}, eventsBody{}} {
+	for _, v := range []any{operate.WaitReport{}, operate.VersionInfo{}, operate.DoctorReport{}, plan.Answer{}, operate.RoomsSummary{}, operate.RoomsAnswer{}, cli.HotAnswer{}, serve.LocalBoard{}, serve.MemoryStatus{}, cli.EventsBody{}} {
 		walk(reflect.TypeOf(v).Name(), reflect.TypeOf(v))
 	}
 	if len(seen) < 12 {

@@ -14,13 +14,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"rankcache/internal/cli"
+	"rankcache/internal/run"
+	"rankcache/internal/serve"
 )
 
 // runConfig returns what rankcache config prints, by key.
 func runConfig(t *testing.T, args ...string) (map[string]any, error) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Run(context.Background(), NewCommand(), append([]string{"config"}, args...), &out, &out); err != nil {
+	if err := cli.Run(context.Background(), NewCommand(), append([]string{"config"}, args...), &out, &out); err != nil {
 		return nil, err
 	}
 	values := map[string]any{}
@@ -78,8 +82,8 @@ func TestUnknownKeysAreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := try(t)
-			var exit *ExitError
-			if !errors.As(err, &exit) || exit.Code != ExitUsage {
+			var exit *cli.ExitError
+			if !errors.As(err, &exit) || exit.Code != cli.ExitUsage {
 				t.Errorf("got %v, want a usage error", err)
 			}
 		})
@@ -98,7 +102,7 @@ func TestConfigMasksSecrets(t *testing.T) {
 			t.Errorf("%s shows its secret: %s", key, value)
 		}
 	}
-	if written, err := runConfig(t, "write", "--write-token", "hush-6"); err != nil || written["write-token"] != masked {
+	if written, err := runConfig(t, "write", "--write-token", "hush-6"); err != nil || written["write-token"] != cli.Masked {
 		t.Errorf("write-token is %q, %v", written["write-token"], err)
 	}
 	if want := "rediss://app:****@redis:6379/1?dial_timeout=1s"; got["redis"] != want {
@@ -127,12 +131,12 @@ func TestVariablesOfServicesAreNoSettings(t *testing.T) {
 // TestConfigIsReadBack: what rankcache config prints is a configuration file with
 // the same effect, with every setting as it is by default and changed.
 func TestConfigIsReadBack(t *testing.T) {
-	for _, command := range []*cobra.Command{newServeCommand(), newWriteCommand(), newPollCommand()} {
+	for _, command := range []*cobra.Command{serve.NewCommand(), run.NewWriteCommand(), run.NewPollCommand()} {
 		name := strings.TrimPrefix(command.Name(), "serve")
 		defaults := roundTrip(t, name)
 		changed := []string{"--kafka.linger.ms=7", "--kafka.sasl.password-file=/run/secrets/kafka"}
 		command.Flags().VisitAll(func(f *pflag.Flag) {
-			if _, secret := f.Annotations[secretFlag]; !secret {
+			if !cli.IsSecret(f) {
 				changed = append(changed, "--"+f.Name+"="+otherValue(f))
 			}
 		})
@@ -180,7 +184,7 @@ func otherValue(f *pflag.Flag) string {
 	case "stringToString":
 		return "retention.ms=1,cleanup.policy=delete"
 	case "word":
-		words := f.Value.(*choice).words
+		words := f.Value.(*cli.Choice).Words
 		return words[len(words)-1]
 	}
 	return "[x, y]: 'z' # 1"
@@ -195,7 +199,7 @@ func TestMaskedSecretsAreRefused(t *testing.T) {
 		text, err := yaml.Marshal(printed)
 		must(t, err)
 		must(t, os.WriteFile(file, text, 0o600))
-		if _, err := runConfig(t, "--config", file); ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), masked) {
+		if _, err := runConfig(t, "--config", file); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), cli.Masked) {
 			t.Errorf("%v: got %v, want a usage error", args, err)
 		}
 	}
@@ -237,18 +241,18 @@ func TestBadSettingsEndWithTheirName(t *testing.T) {
 	} {
 		args = append(args, "--health", "127.0.0.1:0")
 		var out bytes.Buffer
-		err := Run(t.Context(), NewCommand(), args, &out, &out)
-		if ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), name) {
-			t.Errorf("%v: got %v (exit code %d), want a usage error that names %q", args, err, ExitCode(err), name)
+		err := cli.Run(t.Context(), NewCommand(), args, &out, &out)
+		if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: got %v (exit code %d), want a usage error that names %q", args, err, cli.ExitCode(err), name)
 		}
 	}
 }
 
 func TestEnvironmentNamesGoBothWays(t *testing.T) {
 	for _, cmd := range NewCommand().Commands() {
-		for _, name := range flagNames(cmd.Flags()) {
-			if got, _ := envKey(EnvName(name), ""); got != name {
-				t.Errorf("%s is read back as %q", EnvName(name), got)
+		for _, name := range cli.FlagNames(cmd.Flags()) {
+			if got, _ := cli.EnvKey(cli.EnvName(name), ""); got != name {
+				t.Errorf("%s is read back as %q", cli.EnvName(name), got)
 			}
 		}
 	}

@@ -2,21 +2,19 @@ package app
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"rankcache"
-	"rankcache/hotkey"
+	"rankcache/internal/cli"
 	"rankcache/internal/health"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
@@ -106,36 +104,36 @@ func TestOutagesAreTold(t *testing.T) {
 		return nil
 	}
 	unknown := func(s *outageStatus) error {
-		if b := s.Boards[0]; b.State != "open" || b.Want != nil || strings.Contains(b.Reason, "equal") || s.Dependencies[serviceKafka].State != health.OK {
+		if b := s.Boards[0]; b.State != "open" || b.Want != nil || strings.Contains(b.Reason, "equal") || s.Dependencies[cli.ServiceKafka].State != health.OK {
 			return fmt.Errorf("board: %+v", b)
 		}
 		return nil
 	}
-	for _, service := range []string{serviceRedis, serviceKafka, serviceProfiles} {
+	for _, service := range []string{cli.ServiceRedis, cli.ServiceKafka, cli.ServiceProfiles} {
 		o.await(service, health.OK, level)
 	}
 	must(t, o.redis.Pause())
-	o.await(serviceRedis, health.Failing, unknown)
+	o.await(cli.ServiceRedis, health.Failing, unknown)
 	must(t, o.redis.Resume())
-	o.await(serviceRedis, health.OK, level)
+	o.await(cli.ServiceRedis, health.OK, level)
 
 	o.profiles.Store(false)
-	o.await(serviceProfiles, health.Failing, level)
+	o.await(cli.ServiceProfiles, health.Failing, level)
 	o.profiles.Store(true)
-	o.await(serviceProfiles, health.OK, level)
+	o.await(cli.ServiceProfiles, health.OK, level)
 
 	_, port, _ := strings.Cut(o.kafka.Addr(), ":")
 	var number int
 	fmt.Sscan(port, &number)
 	o.kafka.Close()
-	o.await(serviceKafka, health.Failing, level)
+	o.await(cli.ServiceKafka, health.Failing, level)
 	testkit.Kfake(t, kfake.Ports(number))
-	o.await(serviceKafka, health.OK, nothingMore)
+	o.await(cli.ServiceKafka, health.OK, nothingMore)
 
 	must(t, o.redis.Kill())
-	o.await(serviceRedis, health.Failing, nothingMore)
+	o.await(cli.ServiceRedis, health.Failing, nothingMore)
 	must(t, o.redis.Restart(t.Context()))
-	o.await(serviceRedis, health.OK, nothingMore)
+	o.await(cli.ServiceRedis, health.OK, nothingMore)
 }
 
 // TestPingRedis: a user who may not PING is served all the same.
@@ -145,7 +143,7 @@ func TestPingRedis(t *testing.T) {
 		client, err := origin.Dial(origin.Options{URL: "redis://" + user + ":" + urlSecret + "@" + server.Addr()})
 		must(t, err)
 		defer client.Close()
-		return pingRedis(client)(t.Context())
+		return cli.PingRedis(client)(t.Context())
 	}
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer admin.Close()
@@ -155,43 +153,3 @@ func TestPingRedis(t *testing.T) {
 		t.Errorf("a user who is not known: %v", err)
 	}
 }
-
-// TestHotKeySource: own calls and new verdicts of the fleet show that the source answers, an old
-// verdict that is read again does not.
-func TestHotKeySource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := health.NewNeed(30 * time.Second)
-		s := &Sidecar{services: health.Needs{serviceHotKeys: d}}
-		var passed int
-		verdicts := callWatch{s}.watchVerdicts(observed(func() { passed++ }))
-		expect := func(when string, want health.State) {
-			t.Helper()
-			if got := d.Status(); got.State != want {
-				t.Errorf("%s: %+v, want %s", when, got, want)
-			}
-		}
-		first := hotkey.Verdict{At: time.Now()}
-		verdicts.Observe(first)
-		expect("a verdict", health.OK)
-		time.Sleep(31 * time.Second)
-		verdicts.Observe(first)
-		expect("the same again", health.Unknown)
-		verdicts.Observe(hotkey.Verdict{At: first.At.Add(-time.Minute)})
-		expect("a poller whose clock is behind", health.OK)
-		if passed != 3 {
-			t.Errorf("%d verdicts were passed on, want 3", passed)
-		}
-		callWatch{s}.hotKeysAnswered(time.Second, &hotkey.CallError{Code: hotkey.CodeUnsupported, Err: errors.New("unknown command")})
-		expect("a server without hot keys", health.Off)
-		callWatch{s}.hotKeysAnswered(2*time.Second, &hotkey.CallError{Code: "AuthFailure", Err: errors.New("wrong key")})
-		time.Sleep(2 * time.Second)
-		expect("a refused call", health.Failing)
-		callWatch{s}.hotKeysAnswered(time.Second, nil)
-		expect("an answered call", health.OK)
-	})
-}
-
-// observed calls a function for each verdict.
-type observed func()
-
-func (f observed) Observe(hotkey.Verdict) { f() }

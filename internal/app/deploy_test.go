@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rankcache/docs"
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
 	"rankcache/writer"
@@ -98,7 +99,7 @@ func readContainer(path string, node map[string]any) manifestContainer {
 	}
 	c.command, c.args = c.args[0], c.args[1:]
 	walk(node["env"], func(e map[string]any) {
-		if name, ok := e["name"].(string); ok && strings.HasPrefix(name, envPrefix) {
+		if name, ok := e["name"].(string); ok && strings.HasPrefix(name, cli.EnvPrefix) {
 			c.env[name], _ = e["value"].(string)
 		}
 	})
@@ -135,7 +136,7 @@ func TestManifestsSettingsAreAccepted(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name := range c.env { // accepted because another command knows it?
-				if key, _ := envKey(name, ""); key != "" {
+				if key, _ := cli.EnvKey(name, ""); key != "" {
 					if _, ok := values[key]; !ok {
 						t.Errorf("%s: rankcache %s has no setting for %s", c.file, c.command, name)
 					}
@@ -186,8 +187,8 @@ func TestManifestsHookIsACommand(t *testing.T) {
 		for _, m := range regexp.MustCompile(`command: \[/rankcache, (.*)\]`).FindAllStringSubmatch(text, -1) {
 			found++
 			var out bytes.Buffer
-			err := Run(t.Context(), NewCommand(), append(strings.Split(m[1], ", "), "--max=0s"), &out, &out) // nothing listens there
-			if ExitCode(err) != ExitFailed {
+			err := cli.Run(t.Context(), NewCommand(), append(strings.Split(m[1], ", "), "--max=0s"), &out, &out) // nothing listens there
+			if cli.ExitCode(err) != cli.ExitFailed {
 				t.Errorf("%s: rankcache %s: %v", path, m[1], err)
 			}
 		}
@@ -297,7 +298,7 @@ func TestComposeFitsTheBinary(t *testing.T) {
 	}
 	var out bytes.Buffer
 	wait := compose.Services["writer"].Healthcheck.Test[2:]
-	if err := Run(t.Context(), NewCommand(), append(wait, "--max=0s"), &out, &out); ExitCode(err) != ExitFailed { // nothing listens there
+	if err := cli.Run(t.Context(), NewCommand(), append(wait, "--max=0s"), &out, &out); cli.ExitCode(err) != cli.ExitFailed { // nothing listens there
 		t.Errorf("rankcache %s: %v", wait, err)
 	}
 	sent := regexp.MustCompile(`echo .(\{.*\}). \|`)

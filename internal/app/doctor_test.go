@@ -21,8 +21,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
+	"rankcache/internal/cli"
 	"rankcache/internal/doctor"
 	"rankcache/internal/lab/servers"
+	"rankcache/internal/operate"
 	"rankcache/internal/testkit"
 	"rankcache/ledger/reads"
 	"rankcache/rooms"
@@ -35,8 +37,8 @@ func examine(t *testing.T, args ...string) (map[string]doctor.Finding, int, stri
 	var out, errs bytes.Buffer
 	args = append([]string{"doctor", "-o", "json", "--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--hot-source", "none", "--timeout", "20s"}, args...)
-	code := ExitCode(Run(t.Context(), NewCommand(), args, &out, &errs))
-	var report doctorReport
+	code := cli.ExitCode(cli.Run(t.Context(), NewCommand(), args, &out, &errs))
+	var report operate.DoctorReport
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatalf("%v in %q %q", err, out.String(), errs.String())
 	}
@@ -76,7 +78,7 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 	testkit.CreateTopic(t, brokers, "update_cache_"+board, 1, map[string]string{"retention.ms": "-1"})
 	found, code, text := examine(t, "--redis", "redis://"+testkit.Redis(t), "--kafka", brokers, "--rooms", superHotRooms(t, board),
 		"--for", "serve,write,poll,controller", "--key-rooms", testkit.Name(t), "--rpc", "127.0.0.1:0", "--live-streams", "4000000000")
-	if code != ExitOK {
+	if code != cli.ExitOK {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	for check, want := range map[string]string{
@@ -132,7 +134,7 @@ func TestDoctorOnRedis(t *testing.T) {
 			for check, want := range c.want {
 				expect(t, found, check, want)
 			}
-			if code != ExitFailed {
+			if code != cli.ExitFailed {
 				t.Errorf("exit code %d", code)
 			}
 			if strings.Contains(text, "hush") {
@@ -170,13 +172,13 @@ func TestDoctorOnKafka(t *testing.T) {
 	expect(t, found, "kafka-topics", "warn: 1 of 3 super-hot boards have no update topic: "+missing)
 	expect(t, found, "kafka-retention", "warn: will be truncated by age or size: "+short)
 	expect(t, found, "kafka-clock", "warn: of board "+short)
-	if code != ExitOK {
+	if code != cli.ExitOK {
 		t.Errorf("warnings end with exit code %d", code)
 	}
 	found, code = at("--rooms", superHotRooms(t, kept, cut))
 	expect(t, found, "kafka-retention", "warn: lost their beginning: "+cut)
 	expect(t, found, "kafka-replicas", "fail: nothing can be produced: "+cut)
-	if code != ExitFailed {
+	if code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	inClass := filepath.Join(t.TempDir(), "classes.yaml")
@@ -193,7 +195,7 @@ func TestDoctorOnKafka(t *testing.T) {
 	testkit.CreateTopic(t, brokers, "update_cache_"+wide, 3, nil)
 	found, code = at("--rooms", superHotRooms(t, kept, wide))
 	expect(t, found, "kafka-topics", "fail: update_cache_"+wide+" (3): Redis answers such boards; delete the topics")
-	if code != ExitFailed {
+	if code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	found, _ = at("--rooms", superHotRooms(t, cut), "--total", "none")
@@ -277,7 +279,7 @@ func cutLog(t *testing.T, brokers, topic string) {
 func TestDoctorRefusesWrongSettings(t *testing.T) {
 	for _, args := range [][]string{{"--for", "everything"}, {"--timeout", "0"}, {"--total", "sum"}, {"--kafka.no.such=1"}} {
 		var out bytes.Buffer
-		if err := Run(t.Context(), NewCommand(), append([]string{"doctor"}, args...), &out, &out); ExitCode(err) != ExitUsage {
+		if err := cli.Run(t.Context(), NewCommand(), append([]string{"doctor"}, args...), &out, &out); cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("%v: %v, want a usage error", args, err)
 		}
 	}

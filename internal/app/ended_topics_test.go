@@ -22,7 +22,10 @@ import (
 	"rankcache"
 	"rankcache/class"
 	"rankcache/controller"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/servers"
+	"rankcache/internal/run"
+	"rankcache/internal/serve"
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -38,8 +41,8 @@ type ending struct {
 	ledger      bool // the class has one, and ranks ties
 	kafka       string
 	redis       *redis.Client
-	writer      *Writer
-	sidecar     *Sidecar
+	writer      *run.Writer
+	sidecar     *serve.Sidecar
 	notices     notices
 	ahead       atomic.Int64 // how far the controllers' clock is, in ns
 	controllers []*controller.Controller
@@ -81,7 +84,7 @@ func TestEndedBoardsLeaveNothing(t *testing.T) {
 
 	e.waitClosed()
 	e.nameBoards(false)
-	e.eventually("boards in memory", func() int { return len(e.sidecar.boards.All()) })
+	e.eventually("boards in memory", func() int { return len(e.sidecar.Local.All()) })
 	e.expire()
 	e.eventually("topics that no look has found absent", func() int {
 		return n - int(e.redis.HLen(t.Context(), wire.DefaultNames().AbsentTopics).Val())
@@ -129,15 +132,12 @@ func newEnding(t *testing.T, n int, finals ...string) *ending {
 	shortPeriods := func(data []byte) (*rooms.File, error) {
 		return rooms.ParseWith(data, func(_, tz string) (class.Calendar, error) { return class.PartsOfDay(2*time.Second, tz) })
 	}
-	write, serve := &writeOptions{}, &serveOptions{}
-	must(t, parse("write", write, append([]string{"--scores", "127.0.0.1:0", "--group", e.name, "--command-partitions", "2", "--drain", "0s"}, common...)))
-	must(t, parse("serve", serve, append([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain", "0s"}, common...)))
-	write.parseRooms, serve.parseRooms = shortPeriods, shortPeriods
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	var err error
-	e.writer, err = newWriter(write, log)
+	e.writer, err = run.NewWriter(append([]string{"--scores", "127.0.0.1:0", "--group", e.name, "--command-partitions", "2", "--drain", "0s"}, common...), shortPeriods, log)
 	must(t, err)
-	e.sidecar, err = newSidecar(serve, slog.New(slog.NewTextHandler(&e.notices, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	e.sidecar, err = serve.NewSidecar(append([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain", "0s"}, common...), shortPeriods,
+		slog.New(slog.NewTextHandler(&e.notices, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	must(t, err)
 	e.background(e.writer.Run)
 	e.background(e.sidecar.Run)
@@ -146,15 +146,15 @@ func newEnding(t *testing.T, n int, finals ...string) *ending {
 		ids = ids[:1] // two would publish some finals twice
 	}
 	for _, id := range ids {
-		o := &controllerOptions{every: 50 * time.Millisecond, posts: 50 * time.Millisecond}
-		must(t, parse("controller", o, append([]string{"--group", e.name, "--controller-id", id, "--key-controller", "rankcache:controller:" + id, "--topic-keep", "24h"}, append(finals, common...)...)))
-		o.parseRooms, o.now = shortPeriods, func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }
-		books, err := o.ledger()
+		o := &run.ControllerOptions{Every: 50 * time.Millisecond, Posts: 50 * time.Millisecond}
+		must(t, cli.ParseArgs("controller", o, append([]string{"--group", e.name, "--controller-id", id, "--key-controller", "rankcache:controller:" + id, "--topic-keep", "24h"}, append(finals, common...)...)))
+		o.ParseRooms, o.Now = shortPeriods, func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }
+		books, err := o.Ledger()
 		must(t, err)
 		if books != nil {
 			t.Cleanup(func() { books.Close() })
 		}
-		follower, c, err := o.build(e.redis, books, log, newRegistry())
+		follower, c, err := o.Build(e.redis, books, log, cli.NewRegistry())
 		must(t, err)
 		e.controllers = append(e.controllers, c)
 		e.background(follower.Run)
@@ -195,9 +195,11 @@ func (e *ending) nameBoards(superHot bool) {
 }
 
 func (e *ending) zone(i int) string { return fmt.Sprint("z", i) }
+
 func (e *ending) plain(i int) rankcache.BoardID {
 	return rankcache.BoardID(fmt.Sprintf("%s:plain.%d", e.name, i))
 }
+
 func (e *ending) eventually(what string, left func() int) {
 	e.t.Helper()
 	testkit.Eventually(e.t, 3*time.Minute, func() error {
@@ -212,7 +214,7 @@ func (e *ending) eventually(what string, left func() int) {
 func (e *ending) bear() {
 	e.t.Helper()
 	e.eventually("writers that do not know the boards", func() int {
-		return 1 - len(e.writer.rooms.File().Rooms)
+		return 1 - len(e.writer.Rooms.File().Rooms)
 	})
 	for i := range e.n {
 		status, answer := e.post(fmt.Sprintf(`{"order":"p%d","board":%q,"member":"m","op":"incr","delta":1}`, i, e.plain(i)))
@@ -229,7 +231,7 @@ func (e *ending) bear() {
 	}
 	e.eventually("boards are not open", func() (n int) {
 		for i := range e.n {
-			if !(OpenBoards{e.sidecar.boards}).IsOpen(e.plain(i)) {
+			if !(serve.OpenBoards{Boards: e.sidecar.Local}).IsOpen(e.plain(i)) {
 				n++
 			}
 		}
@@ -244,7 +246,7 @@ func (e *ending) bear() {
 func (e *ending) post(command string) (status int, answer string) {
 	e.t.Helper()
 	e.eventually("posts are not answered", func() int {
-		resp, err := http.Post("http://"+e.writer.listeners.addr("scores")+"/v1/scores", "application/json", strings.NewReader(command))
+		resp, err := http.Post("http://"+e.writer.Listeners.Addr("scores")+"/v1/scores", "application/json", strings.NewReader(command))
 		must(e.t, err)
 		defer resp.Body.Close()
 		data, err := io.ReadAll(resp.Body)
@@ -320,7 +322,7 @@ func (e *ending) checkNothingLeft() {
 		keys := slices.DeleteFunc(e.redis.Keys(e.t.Context(), "*").Val(), func(key string) bool { return strings.HasPrefix(key, "rankcache:controller:") })
 		return len(keys)
 	})
-	if left := e.sidecar.boards.All(); len(left) > 0 {
+	if left := e.sidecar.Local.All(); len(left) > 0 {
 		e.t.Errorf("%d boards in memory", len(left))
 	}
 }
@@ -328,7 +330,7 @@ func (e *ending) checkNothingLeft() {
 // refills returns how often the sidecar has filled a board again.
 func (e *ending) refills() (n float64) {
 	e.t.Helper()
-	families, err := e.sidecar.registry.Gather()
+	families, err := e.sidecar.Registry.Gather()
 	must(e.t, err)
 	for _, f := range families {
 		if f.GetName() == "rankcache_replay_refills_total" {

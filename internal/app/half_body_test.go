@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"rankcache/internal/cli"
+	"rankcache/internal/run"
+	"rankcache/internal/serve"
 	"rankcache/internal/testkit"
 	"rankcache/internal/testkit/halfbody"
 )
@@ -88,9 +91,9 @@ func startShortTimed(t *testing.T) map[string]string {
 	common := []string{"--redis", "redis://" + testkit.Redis(t), "--kafka", testkit.Kafka(t), "--rooms", rooms, "--key-rooms", name + ":rooms", "--key-ends", name + ":ends",
 		"--key-controller", name + ":lease", "--topic-commands", name, "--topic-ledger", name + "-ledger"}
 	ports := make(map[string]string)
-	start := func(command string, o settings, times *time.Duration, run func(ctx context.Context, log io.Writer) error, args ...string) {
+	start := func(command string, o cli.Settings, times *time.Duration, run func(ctx context.Context, log io.Writer) error, args ...string) {
 		t.Helper()
-		must(t, parse(command, o, append(append(args, "--log-format", "json"), common...)))
+		must(t, cli.ParseArgs(command, o, append(append(args, "--log-format", "json"), common...)))
 		*times = 100 * time.Millisecond
 		for flag, addr := range listening(t, run) {
 			ports[command+" "+flag] = addr
@@ -98,17 +101,17 @@ func startShortTimed(t *testing.T) map[string]string {
 	}
 	socket := filepath.Join(t.TempDir(), "data")
 	ports["serve socket"] = socket
-	s, w, l, c, r, p := &serveOptions{}, &writeOptions{}, &ledgerOptions{}, &controllerOptions{}, &reconcileOptions{}, &pollCommandOptions{}
-	start("serve", s, &s.readTimeout, func(ctx context.Context, log io.Writer) error { return serve(ctx, s, nil, log) },
+	s, w, l, c, r, p := &serve.Options{}, &run.WriteOptions{}, &run.LedgerOptions{}, &run.ControllerOptions{}, &run.ReconcileOptions{}, &run.PollOptions{}
+	start("serve", s, &s.ReadTimeout, func(ctx context.Context, log io.Writer) error { return serve.Run(ctx, s, nil, log) },
 		"--data", local, "--socket", socket, "--rpc", local, "--admin", local, "--health", local, "--drain", "0s")
-	start("write", w, &w.readTimeout, func(ctx context.Context, log io.Writer) error { return write(ctx, w, nil, log) },
+	start("write", w, &w.ReadTimeout, func(ctx context.Context, log io.Writer) error { return run.Write(ctx, w, nil, log) },
 		"--scores", local, "--health", local, "--group", name, "--command-partitions", "1", "--drain", "0s")
-	start("ledger", l, &l.readTimeout, func(ctx context.Context, log io.Writer) error { return runLedger(ctx, l, nil, log) },
+	start("ledger", l, &l.ReadTimeout, func(ctx context.Context, log io.Writer) error { return run.Ledger(ctx, l, nil, log) },
 		"--http", local, "--database", database, "--serve-reads", "--ledger-group", name)
-	start("controller", c, &c.readTimeout, func(ctx context.Context, log io.Writer) error { return control(ctx, c, nil, log) }, "--health", local, "--topic-keep", "0")
-	start("reconcile", r, &r.readTimeout, func(ctx context.Context, log io.Writer) error { return runReconcile(ctx, r, nil, io.Discard, log) },
+	start("controller", c, &c.ReadTimeout, func(ctx context.Context, log io.Writer) error { return run.Control(ctx, c, nil, log) }, "--health", local, "--topic-keep", "0")
+	start("reconcile", r, &r.ReadTimeout, func(ctx context.Context, log io.Writer) error { return run.Reconcile(ctx, r, nil, io.Discard, log) },
 		"--health", local, "--database", database, "--books", database, "--books-query-file", query)
-	start("poll", p, &p.readTimeout, func(ctx context.Context, log io.Writer) error { return poll(ctx, p, nil, log) }, "--health", local, "--hot-source", "redis")
+	start("poll", p, &p.ReadTimeout, func(ctx context.Context, log io.Writer) error { return run.Poll(ctx, p, nil, log) }, "--health", local, "--hot-source", "redis")
 	return ports
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 )
@@ -82,8 +83,11 @@ func (d *degraded) until(c *child, board rankcache.BoardID, what string, right f
 }
 
 func fromLocal(a answer) bool { return a.status == http.StatusOK && a.source == "local" }
+
 func fromRedis(a answer) bool { return a.status == http.StatusOK && a.source == "redis" }
-func fromHot(a answer) bool   { return a.status == http.StatusOK && a.source == "hot" }
+
+func fromHot(a answer) bool { return a.status == http.StatusOK && a.source == "hot" }
+
 func refused(a answer) bool {
 	return a.status == http.StatusServiceUnavailable && a.code == "origin_unavailable" && a.retry != ""
 }
@@ -155,7 +159,7 @@ func TestHotPagesSurviveARestart(t *testing.T) {
 	}
 	for range 2 {
 		s.Signal(syscall.SIGTERM)
-		if code := s.Wait(time.Minute); code != ExitOK {
+		if code := s.Wait(time.Minute); code != cli.ExitOK {
 			t.Fatalf("it ended with %d", code)
 		}
 		s = d.serve(t, args("10m")...)
@@ -184,7 +188,7 @@ func TestStartWithoutRedis(t *testing.T) {
 	first.WaitReady(time.Minute)
 	d.until(first, d.star, "the local copy", fromLocal)
 	first.Signal(syscall.SIGTERM)
-	if code := first.Wait(30 * time.Second); code != ExitOK {
+	if code := first.Wait(30 * time.Second); code != cli.ExitOK {
 		t.Fatalf("exit code %d", code)
 	}
 	saved := time.Now()

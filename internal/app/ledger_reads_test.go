@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 	"rankcache/ledger"
 	"rankcache/wire"
@@ -68,7 +69,7 @@ func TestLedgerAnswersWhileRedisIsAway(t *testing.T) {
 	}
 
 	l.Signal(syscall.SIGTERM)
-	if code := l.Wait(time.Minute); code != ExitOK {
+	if code := l.Wait(time.Minute); code != cli.ExitOK {
 		t.Errorf("the ledger ended with %d", code)
 	}
 	d.until(s, d.small, "a refusal without the ledger", refused)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 	"rankcache/ledger"
 	"rankcache/wire"
@@ -37,13 +38,13 @@ func TestLedgerKeepsWhatIsPosted(t *testing.T) {
 				t.Errorf("/readyz: %d %s", code, body)
 			}
 			var out bytes.Buffer
-			must(t, Run(t.Context(), NewCommand(), []string{"ledger", "check", "--database", url}, &out, io.Discard))
+			must(t, cli.Run(t.Context(), NewCommand(), []string{"ledger", "check", "--database", url}, &out, io.Discard))
 			if out.String() != "2 boards, 0 not proved\n" {
 				t.Errorf("ledger check prints %q", out.String())
 			}
 			spoil(t, url, string(h.star))
-			err := Run(t.Context(), NewCommand(), []string{"ledger", "check", "--database", url, "-o", "json"}, &out, io.Discard)
-			if exit, ok := errors.AsType[*ExitError](err); !ok || exit.Code != ExitDiffers || !strings.Contains(out.String(), `"missing": 1`) {
+			err := cli.Run(t.Context(), NewCommand(), []string{"ledger", "check", "--database", url, "-o", "json"}, &out, io.Discard)
+			if exit, ok := errors.AsType[*cli.ExitError](err); !ok || exit.Code != cli.ExitDiffers || !strings.Contains(out.String(), `"missing": 1`) {
 				t.Errorf("ledger check after a row was deleted: %v\n%s", err, out.String())
 			}
 		})
@@ -98,7 +99,7 @@ func TestDatabasePasswordIsNotTold(t *testing.T) {
 	for _, url := range []string{"postgres://u:hush@127.0.0.1:1/d", "mysql://u:hush@127.0.0.1:1/d", "postgres://u:hush@127.0.0.1:x/d", "hush", "postgres://u:hush@h/d?sslmode=hush",
 		"mysql://u:hush@h/d?timeout=hush", "mysql://u:hu%zzsh@h/d", "oracle://u:hush@h/d"} {
 		var out bytes.Buffer
-		err := Run(t.Context(), NewCommand(), []string{"ledger", "migrate", "--database", url}, &out, &out)
+		err := cli.Run(t.Context(), NewCommand(), []string{"ledger", "migrate", "--database", url}, &out, &out)
 		if err == nil || strings.Contains(err.Error()+out.String(), "hu") {
 			t.Errorf("%v %s", err, out.String())
 		}
@@ -107,8 +108,8 @@ func TestDatabasePasswordIsNotTold(t *testing.T) {
 
 func TestLedgerFlagsAreChecked(t *testing.T) {
 	for _, args := range [][]string{{"--ledger-keep-class", "c=x"}, {"--ledger-keep-class", "c=-1h"}, {"--ledger-keep", "-1h"}, {"--database", "file:x"}, {"--http", "x"}} {
-		err := Run(t.Context(), NewCommand(), append([]string{"ledger"}, args...), io.Discard, io.Discard)
-		if ExitCode(err) != ExitUsage {
+		err := cli.Run(t.Context(), NewCommand(), append([]string{"ledger"}, args...), io.Discard, io.Discard)
+		if cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

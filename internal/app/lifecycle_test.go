@@ -16,6 +16,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 )
 
@@ -57,8 +58,8 @@ func TestProbesInEveryState(t *testing.T) {
 		t.Errorf("the app is answered %d during the drain", code)
 	}
 	s.stopAgain()
-	if code := s.Wait(5 * time.Second); code != ExitSignaled { // long before the drain is over
-		t.Errorf("a second signal ends with %d, want %d", code, ExitSignaled)
+	if code := s.Wait(5 * time.Second); code != cli.ExitSignaled { // long before the drain is over
+		t.Errorf("a second signal ends with %d, want %d", code, cli.ExitSignaled)
 	}
 }
 
@@ -89,8 +90,8 @@ func TestSignalsTogetherAreOne(t *testing.T) {
 			c.Signal(syscall.SIGTERM)
 			c.Signal(syscall.SIGTERM)
 			c.Signal(syscall.SIGINT)
-			if code := c.Wait(20 * time.Second); code != ExitOK {
-				t.Errorf("ended with %d, want %d", code, ExitOK)
+			if code := c.Wait(20 * time.Second); code != cli.ExitOK {
+				t.Errorf("ended with %d, want %d", code, cli.ExitOK)
 			}
 		})
 	}
@@ -114,8 +115,8 @@ func TestStopUnderLoad(t *testing.T) {
 	load.stop(t)         // now they have: a Service sends no more callers
 	s.waitClosed("data")
 	slow.finish(t, `"m1"`)
-	if code := s.Wait(10 * time.Second); code != ExitOK {
-		t.Errorf("exit code %d, want %d", code, ExitOK)
+	if code := s.Wait(10 * time.Second); code != cli.ExitOK {
+		t.Errorf("exit code %d, want %d", code, cli.ExitOK)
 	}
 }
 
@@ -220,7 +221,7 @@ func TestGroupsAtTheBroker(t *testing.T) {
 	var all sync.WaitGroup
 	for name, c := range map[string]*child{"sidecar": s, "writer": h.writer} {
 		all.Go(func() {
-			if code := c.Wait(20 * time.Second); code != ExitOK {
+			if code := c.Wait(20 * time.Second); code != cli.ExitOK {
 				t.Errorf("the %s ends with %d", name, code)
 			}
 		})

@@ -72,7 +72,7 @@ func (c memoryCase) run(t *testing.T, binary string) {
 	s.WaitListening()
 	s.WaitReady(10 * time.Minute)
 	if group != "" {
-		s.waitStatus("memory.limit_source", limitCgroup)
+		s.waitStatus("memory.limit_source", "cgroup")
 		s.waitStatus("memory.limit_bytes", fmt.Sprint(c.limit<<20))
 	}
 	local := s.waitLocal(b.all, 0)

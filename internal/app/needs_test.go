@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 )
@@ -256,7 +257,7 @@ func TestNotReadyWithoutRoomsFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rooms.yaml")
 	each(t, []string{"serve", "write", "controller"}, func(t *testing.T, command string) {
 		c := startChild(t, command, "--rooms", file, "--health", "127.0.0.1:0")
-		if code := c.Wait(20 * time.Second); code != ExitUsage {
+		if code := c.Wait(20 * time.Second); code != cli.ExitUsage {
 			t.Errorf("ended with %d", code)
 		}
 		for _, want := range []string{file, "check --rooms", "no such file"} {

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"rankcache"
+	"rankcache/internal/cli"
 	"rankcache/internal/health"
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/servers"
@@ -317,15 +318,15 @@ func TestLamps(t *testing.T) {
 	t.Parallel()
 	testkit.Chromium(t)
 	o := newOutage(t)
-	o.await(serviceProfiles, health.OK, nothingMore)
+	o.await(cli.ServiceProfiles, health.OK, nothingMore)
 	p := openTab(t, o.URL("admin", "/"))
-	for _, service := range []string{serviceRedis, serviceKafka, serviceProfiles} {
+	for _, service := range []string{cli.ServiceRedis, cli.ServiceKafka, cli.ServiceProfiles} {
 		p.await("a good lamp", lampSays(service, "ok", "answers"))
 	}
 	p.await("a lamp of hot keys", `document.querySelector('#lamps [data-service=hot_keys] .pill') !== null`)
 	p.await("a board that is level", behindSays("0"))
 	must(t, o.redis.Pause())
-	p.await("a failing lamp", lampSays(serviceRedis, "failing", "last answered"))
+	p.await("a failing lamp", lampSays(cli.ServiceRedis, "failing", "last answered"))
 	p.await("why", `document.querySelector('#lamps [data-service=redis] .lamp-error').textContent.length > 5`)
 	p.await("the spoken change", `document.getElementById('lamps-spoken').textContent === 'Failing: Redis'`)
 	p.await("an unknown distance", behindSays("–"))
@@ -337,7 +338,7 @@ func TestLamps(t *testing.T) {
 	}
 	p.run(t, "Phone", func(t *testing.T) { p.checkPhone(t) })
 	must(t, o.redis.Resume())
-	p.await("a good lamp again", lampSays(serviceRedis, "ok", "answers"))
+	p.await("a good lamp again", lampSays(cli.ServiceRedis, "ok", "answers"))
 	p.await("silence", `document.getElementById('lamps-spoken').textContent === ''`)
 	if messages := p.complaints(); len(messages) > 0 {
 		t.Errorf("the console has %q", messages)

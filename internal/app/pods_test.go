@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 )
 
@@ -30,7 +31,7 @@ func (p *pod) end(t *testing.T) {
 	p.app.preStop(t)
 	p.app.end(t)
 	p.sidecar.Signal(syscall.SIGTERM)
-	if code := p.sidecar.Wait(time.Minute); code != ExitOK { // of ten
+	if code := p.sidecar.Wait(time.Minute); code != cli.ExitOK { // of ten
 		t.Errorf("the sidecar's exit code is %d", code)
 	}
 }

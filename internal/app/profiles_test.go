@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/compare"
 	"rankcache/internal/lab/nicks"
 	"rankcache/internal/testkit"
@@ -78,7 +79,7 @@ func TestHotCommand(t *testing.T) {
 			s.Get("data", "/v1/boards/"+string(h.small)+"/top")
 		}
 		var out bytes.Buffer
-		if err := Run(t.Context(), NewCommand(), []string{"hot", "--admin", admin}, &out, &out); err != nil {
+		if err := cli.Run(t.Context(), NewCommand(), []string{"hot", "--admin", admin}, &out, &out); err != nil {
 			return err
 		}
 		if line := out.String(); !strings.Contains(line, string(h.small)) || !strings.Contains(line, "own-rate") {

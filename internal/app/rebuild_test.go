@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/compare"
 	"rankcache/internal/testkit"
 	"rankcache/origin"
@@ -37,7 +38,7 @@ func TestRebuild(t *testing.T) {
 		args := append([]string{"rebuild", "--board", string(h.star), "--database", url, "--redis", "redis://" + testkit.Redis(t), "--redis-timeout", "2s",
 			"--rooms", h.rooms, "--key-rooms", h.common[len(h.common)-1]}, more...)
 		var out bytes.Buffer
-		err := Run(t.Context(), NewCommand(), args, &out, io.Discard)
+		err := cli.Run(t.Context(), NewCommand(), args, &out, io.Discard)
 		return out.String(), err
 	}
 	testkit.Eventually(t, time.Minute, func() error { // the ledger has it
@@ -64,7 +65,7 @@ func TestRebuild(t *testing.T) {
 
 	must(t, client.ZAdd(t.Context(), string(h.star), redis.Z{Member: "m3", Score: 1000}, redis.Z{Member: "thief", Score: 500}).Err())
 	out, err := run("--dry-run", "-o", "json")
-	if exit, ok := errors.AsType[*ExitError](err); !ok || exit.Code != ExitDiffers || !strings.Contains(out, `"members_that_differ": 2`) || !strings.Contains(out, `"member": "thief"`) {
+	if exit, ok := errors.AsType[*cli.ExitError](err); !ok || exit.Code != cli.ExitDiffers || !strings.Contains(out, `"members_that_differ": 2`) || !strings.Contains(out, `"member": "thief"`) {
 		t.Errorf("a dry run of a board with two wrong scores: %v\n%s", err, out)
 	}
 	out, err = run()
@@ -100,11 +101,11 @@ func TestRebuild(t *testing.T) {
 	follows(state.Seq + 1)
 
 	for _, args := range [][]string{{"--class", "nothing"}, {"--board", ""}, {"--board", "not a board"}, {"--wait", "0s"}} {
-		if _, err := run(args...); ExitCode(err) != ExitUsage {
-			t.Errorf("%v: %v, want exit code %d", args, err, ExitUsage)
+		if _, err := run(args...); cli.ExitCode(err) != cli.ExitUsage {
+			t.Errorf("%v: %v, want exit code %d", args, err, cli.ExitUsage)
 		}
 	}
-	if out, err = run("--board", "unknown", "--wait", "1s"); ExitCode(err) != ExitFailed || !strings.Contains(out, "no such board") {
+	if out, err = run("--board", "unknown", "--wait", "1s"); cli.ExitCode(err) != cli.ExitFailed || !strings.Contains(out, "no such board") {
 		t.Errorf("a board that the ledger does not have: %v\n%s", err, out)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 	"rankcache/ledger/reconcile"
 	"rankcache/wire"
@@ -51,15 +52,15 @@ FROM gifts WHERE sent >= to_timestamp($1::bigint / 1000.0) AND sent < to_timesta
 	once := func(more ...string) (r reconcile.Report) {
 		t.Helper()
 		var out bytes.Buffer
-		err := Run(t.Context(), NewCommand(), append(slices.Concat(args, more), "--once", "-o", "json"), &out, io.Discard)
-		if exit, ok := errors.AsType[*ExitError](err); !ok || exit.Code != ExitDiffers {
+		err := cli.Run(t.Context(), NewCommand(), append(slices.Concat(args, more), "--once", "-o", "json"), &out, io.Discard)
+		if exit, ok := errors.AsType[*cli.ExitError](err); !ok || exit.Code != cli.ExitDiffers {
 			t.Fatalf("reconcile: %v\n%s", err, out.String())
 		}
 		must(t, json.Unmarshal(out.Bytes(), &r))
 		return r
 	}
 	testkit.Eventually(t, time.Minute, func() error { // the ledger makes its tables
-		return Run(t.Context(), NewCommand(), []string{"ledger", "check", "--database", database}, io.Discard, io.Discard)
+		return cli.Run(t.Context(), NewCommand(), []string{"ledger", "check", "--database", database}, io.Discard, io.Discard)
 	})
 	want := map[string]int{reconcile.Missing: 1, reconcile.Different: 1, reconcile.Extra: 1, reconcile.Bad: 0}
 	for i, more := range [][]string{{"--dry-run"}, {}} {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/cli"
+	"rankcache/internal/operate"
 	"rankcache/internal/testkit"
 )
 
@@ -40,7 +42,7 @@ func tryAdmin(t *testing.T, c *child, args ...string) (string, error) {
 	settings := filepath.Join(t.TempDir(), "rankcache.yaml")
 	must(t, os.WriteFile(settings, []byte("admin-token: "+testToken+"\n"), 0o600))
 	var out bytes.Buffer
-	err := Run(t.Context(), NewCommand(), append(args, "--admin", c.URL("admin", ""), "--config", settings), &out, &out)
+	err := cli.Run(t.Context(), NewCommand(), append(args, "--admin", c.URL("admin", ""), "--config", settings), &out, &out)
 	return out.String(), err
 }
 
@@ -204,7 +206,7 @@ func checkOverridden(t *testing.T, h *fixture, s *child) {
 	if out := rankcacheRooms(t, s, "list"); !strings.Contains(out, "dynamic (overridden)") {
 		t.Errorf("list prints\n%s", out)
 	}
-	var list roomsAnswer
+	var list operate.RoomsAnswer
 	if err := json.Unmarshal([]byte(rankcacheRooms(t, s, "list", "-o", "json")), &list); err != nil || len(list.Boards) != 3 {
 		t.Errorf("%+v, %v", list, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"rankcache/internal/testkit"
-	rankcachev1 "rankcache/proto/rankcache/v1"
+	"rankcache/proto/rankcache/v1"
 )
 
 // TestLivePage watches a super-hot board and a small one while gifts come, through the whole

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 )
@@ -120,7 +120,7 @@ var processSecrets = []string{"--redis", "redis://app:hush-url-word@127.0.0.1:1/
 func bundleOf(t *testing.T, port string) map[string]string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Run(t.Context(), NewCommand(), []string{"debug", "bundle", "-o", "-", "--admin", port}, &out, io.Discard); err != nil {
+	if err := cli.Run(t.Context(), NewCommand(), []string{"debug", "bundle", "-o", "-", "--admin", port}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	files := map[string]string{}
@@ -175,7 +175,7 @@ func TestEverySecretIsTried(t *testing.T) {
 		cmd, _, err := NewCommand().Find([]string{name})
 		must(t, err)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if _, secret := f.Annotations[secretFlag]; secret && !slices.Contains(args, "--"+f.Name) {
+			if cli.IsSecret(f) && !slices.Contains(args, "--"+f.Name) {
 				t.Errorf("%s --%s is not tried", name, f.Name)
 			}
 		})
@@ -222,7 +222,7 @@ func TestEverySecretHasAFile(t *testing.T) {
 	found := 0
 	everyCommand(func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if _, secret := f.Annotations[secretFlag]; !secret {
+			if !cli.IsSecret(f) {
 				return
 			}
 			found++
@@ -265,9 +265,9 @@ func TestBadSecretFiles(t *testing.T) {
 				t.Setenv(c.env, "hush")
 			}
 			var out bytes.Buffer
-			err := Run(t.Context(), NewCommand(), append(c.args, "--health", "127.0.0.1:0"), &out, &out)
-			if ExitCode(err) != ExitUsage {
-				t.Fatalf("got %v (exit code %d), want a usage error", err, ExitCode(err))
+			err := cli.Run(t.Context(), NewCommand(), append(c.args, "--health", "127.0.0.1:0"), &out, &out)
+			if cli.ExitCode(err) != cli.ExitUsage {
+				t.Fatalf("got %v (exit code %d), want a usage error", err, cli.ExitCode(err))
 			}
 			for _, want := range c.wants {
 				if !strings.Contains(err.Error(), want) {
@@ -278,27 +278,6 @@ func TestBadSecretFiles(t *testing.T) {
 				t.Errorf("%v tells the secret", err)
 			}
 		})
-	}
-}
-
-// TestSecretFilesOfTheEnvironment: the value is the file's without the newline at
-// its end; lists stand one a line.
-func TestSecretFilesOfTheEnvironment(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "secret")
-	must(t, os.WriteFile(path, []byte("Accept: a, b\r\nX-Key: hush \r\n"), 0o600))
-	t.Setenv("RANKCACHE_PROFILE_HEADER_FILE", path)
-	t.Setenv("RANKCACHE_KAFKA_SASL_PASSWORD_FILE", path)
-	cmd, o := newServeCommand(), &serveOptions{}
-	NewCommand().AddCommand(cmd)
-	cmd.ResetFlags()
-	o.register(cmd.Flags())
-	must(t, o.load(cmd))
-	want := http.Header{"Accept": {"a, b"}, "X-Key": {"hush"}}
-	if got := o.profiles.header(); !reflect.DeepEqual(got, want) {
-		t.Errorf("headers are %q, want %q", got, want)
-	}
-	if got := o.kafkaKeys["sasl.password"]; got != "Accept: a, b\r\nX-Key: hush " || len(o.kafkaKeys) != 1 {
-		t.Errorf("Kafka's settings are %q", o.kafkaKeys)
 	}
 }
 

@@ -1,9 +1,7 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -166,62 +164,5 @@ func TestBoardsComeAndGoWhileRunning(t *testing.T) {
 	source(h.star, "redis")
 	if code, body := s.Get("health", "/readyz"); code != http.StatusOK {
 		t.Errorf("coming and going boards touched readiness: %d %s", code, body)
-	}
-}
-
-func TestRoomsCheck(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "rooms.yaml")
-	var out bytes.Buffer
-	must := func(content string) error {
-		out.Reset()
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return Run(t.Context(), NewCommand(), []string{"rooms", "check", file, "-o", "json"}, &out, &out)
-	}
-	if err := must("rooms:\n- {uid: \"88\", mode: super-hot, boards: [\"a\"]}\n"); err != nil {
-		t.Fatal(err)
-	}
-	var got roomsSummary
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Rooms["super-hot"] != 1 || len(got.Boards) != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if err := must("rooms:\n- {uid: 88, mode: hot}\n"); err == nil || !strings.Contains(err.Error(), "line 2") {
-		t.Errorf("got %v, want the line", err)
-	}
-}
-
-func TestRoomsCheckShowsClasses(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "rooms.yaml")
-	classes := `classes:
-- {name: gift-half-hour, board: "gift:{zone}:{period}", period: 30m, tz: Asia/Shanghai}
-- {name: total, board: total, period: none}
-- {name: fans, board: "fans_{host}", period: none, keep: 8760h}
-`
-	if err := os.WriteFile(file, []byte(classes), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	now := time.Date(2026, 11, 22, 9, 20, 0, 0, time.UTC)
-	if err := checkRooms(&out, file, "text", now); err != nil {
-		t.Fatal(err)
-	}
-	want := file + ` is good: 0 rooms (0 super-hot, 0 hot, 0 blocked), 0 board rules, 3 classes
-CLASS           PERIOD  MODE  BOARD                    ENDS                       EXPIRES                                   NEXT BOARD
-gift-half-hour  30m     none  gift:{zone}:20261122-35  2026-11-22T17:30:00+08:00  72h0m0s after the period                  gift:{zone}:20261122-36
-total           none    none  total                    never                      never, or by --board-life of the writers  
-fans            none    none  fans_{host}              never                      8760h0m0s after the last change           
-Boards of no class expire never, or by --board-life of the writers.
-`
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
-	out.Reset()
-	var got roomsSummary
-	if err := checkRooms(&out, file, "json", now); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Classes) != 3 || got.Classes[2].Expires != "8760h0m0s after the last change" || !got.Classes[0].Ends.Equal(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)) {
-		t.Errorf("%s, %v", out.String(), err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"testing"
+
+	"rankcache/internal/run"
 )
 
 // TestSlowHeadersKeepNoClientOut: on every port of the real processes, 600 clients send
@@ -20,7 +22,7 @@ func TestSlowHeadersKeepNoClientOut(t *testing.T) {
 		slow, want     int
 	}{
 		{s, "data", "/openapi.yaml", 600, 200}, {s, "admin", "/livez", 600, 200}, {s, "health", "/livez", 600, 200},
-		{h.writer, "scores", "/v1/scores", postConns + 600, 405}, {h.writer, "health", "/livez", 600, 200},
+		{h.writer, "scores", "/v1/scores", run.PostConns + 600, 405}, {h.writer, "health", "/livez", 600, 200},
 	} {
 		for range port.slow {
 			conn, err := net.Dial("tcp", port.c.Addr(port.listener))

@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"rankcache"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"rankcache"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
 	"rankcache/origin"

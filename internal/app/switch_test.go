@@ -20,6 +20,8 @@ import (
 
 	"rankcache/class"
 	"rankcache/internal/lab/servers"
+	"rankcache/internal/run"
+	"rankcache/internal/serve"
 	"rankcache/internal/testkit"
 	"rankcache/rooms"
 )
@@ -29,7 +31,7 @@ import (
 type switchShow struct {
 	t       *testing.T
 	redis   *servers.Redis
-	sidecar *Sidecar
+	sidecar *serve.Sidecar
 	kind    *class.Class
 	topic   string // of commands
 	kafka   string
@@ -90,19 +92,15 @@ func newSwitchShow(t *testing.T, period time.Duration) *switchShow {
 	common := []string{"--redis", "redis://" + s.redis.Addr(), "--kafka", s.kafka, "--rooms", path, "--topic-commands", name, "--topic-refused", name + "-refused",
 		"--topic-class-updates", name + "-class-", "--health", "127.0.0.1:0"}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	write, serve := &writeOptions{}, &serveOptions{}
-	must(t, parse("write", write, append([]string{"--scores", "", "--group", name, "--command-partitions", "1"}, common...)))
-	must(t, parse("serve", serve, append([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain", "0s"}, common...)))
-	write.parseRooms, serve.parseRooms = shortPeriods, shortPeriods
-	writer, err := newWriter(write, log)
+	writer, err := run.NewWriter(append([]string{"--scores", "", "--group", name, "--command-partitions", "1"}, common...), shortPeriods, log)
 	must(t, err)
-	s.sidecar, err = newSidecar(serve, log)
+	s.sidecar, err = serve.NewSidecar(append([]string{"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain", "0s"}, common...), shortPeriods, log)
 	must(t, err)
-	s.kind = s.sidecar.rooms.File().Class("gift").Class
+	s.kind = s.sidecar.Rooms.File().Class("gift").Class
 	s.background(writer.Run)
 	s.background(s.sidecar.Run)
 	testkit.Eventually(t, time.Minute, func() error {
-		if b := s.board(time.Now()); !(OpenBoards{s.sidecar.boards}).IsOpen(b.ID) {
+		if b := s.board(time.Now()); !(serve.OpenBoards{Boards: s.sidecar.Local}).IsOpen(b.ID) {
 			return fmt.Errorf("%s is not open", b.ID)
 		}
 		return nil

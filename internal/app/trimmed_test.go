@@ -13,7 +13,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/testkit"
-	rankcachev1 "rankcache/proto/rankcache/v1"
+	"rankcache/proto/rankcache/v1"
 )
 
 // TestTrimmedMembers: who is beyond the best two of a board has a score and no rank, in all

@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 	"rankcache/wire"
 )
@@ -40,8 +41,8 @@ func TestWriterStopsUnderLoad(t *testing.T) {
 	h.waitCommits(t) // the writer itself goes on while there is a post that needs it
 	h.waitCommits(t) // not only its last
 	slow.finish(t, `"order":"slow"`)
-	if code := h.writer.Wait(30 * time.Second); code != ExitOK {
-		t.Errorf("exit code %d, want %d", code, ExitOK)
+	if code := h.writer.Wait(30 * time.Second); code != cli.ExitOK {
+		t.Errorf("exit code %d, want %d", code, cli.ExitOK)
 	}
 	stopCommands()
 	h.checkWritten(t, posts.seqs, 2) // beside those: the first gift and the slow one
@@ -55,13 +56,13 @@ func TestWriterDoesNotDrainForEver(t *testing.T) {
 	h.writer.Signal(syscall.SIGTERM)
 	h.writer.waitNotReady()
 	h.writer.stopAgain()
-	if code := h.writer.Wait(30 * time.Second); code != ExitSignaled {
-		t.Errorf("a second signal ends with %d, want %d", code, ExitSignaled)
+	if code := h.writer.Wait(30 * time.Second); code != cli.ExitSignaled {
+		t.Errorf("a second signal ends with %d, want %d", code, cli.ExitSignaled)
 	}
 	h = newFixture(t, "--drain", "1h", "--scores", "")
 	h.writer.Signal(syscall.SIGTERM)
-	if code := h.writer.Wait(30 * time.Second); code != ExitOK {
-		t.Errorf("without posts: exit code %d, want %d", code, ExitOK)
+	if code := h.writer.Wait(30 * time.Second); code != cli.ExitOK {
+		t.Errorf("without posts: exit code %d, want %d", code, cli.ExitOK)
 	}
 }
 

@@ -5,7 +5,7 @@ package lab
 import (
 	"github.com/spf13/cobra"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/bench"
 	"rankcache/internal/lab/demo"
 	"rankcache/internal/lab/reference"
@@ -13,7 +13,7 @@ import (
 
 // NewCommand returns the command line of rankcache-lab.
 func NewCommand() *cobra.Command {
-	root := app.NewRoot(&cobra.Command{
+	root := cli.NewRoot(&cobra.Command{
 		Use:   "rankcache-lab",
 		Short: "The workbench of rankcache: a demo and benchmarks",
 		Long: `rankcache-lab shows rankcache at work and measures it on this machine. It is not

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit/doctext"
 )
 
@@ -53,7 +53,7 @@ func TestDocumentedLabCommandsParse(t *testing.T) {
 
 func TestReferenceIsUpToDate(t *testing.T) {
 	var want bytes.Buffer
-	if err := app.Run(t.Context(), NewCommand(), []string{"docs", "lab"}, &want, &want); err != nil {
+	if err := cli.Run(t.Context(), NewCommand(), []string{"docs", "lab"}, &want, &want); err != nil {
 		t.Fatal(err)
 	}
 	const file = "../../docs/LAB.md"

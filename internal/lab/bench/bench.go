@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/measure"
 )
 
@@ -30,13 +30,13 @@ func newBenchHotCommand() *cobra.Command {
 		Short: "Measure what counting requests costs",
 		Example: `  rankcache-lab bench hot
   rankcache-lab bench hot -o json`,
-		Args: app.NoArgs,
+		Args: cli.NoArgs,
 	}
-	output := app.OutputFlag(cmd.Flags(), "text")
+	output := cli.OutputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c := measure.Counters()
 		if *output == "json" {
-			return app.PrintJSON(cmd.OutOrStdout(), c)
+			return cli.PrintJSON(cmd.OutOrStdout(), c)
 		}
 		_, err := fmt.Fprintf(cmd.OutOrStdout(), "count, 5,000 boards:           %6.1f ns\ncount, 1,000,000 made-up names: %5.1f ns\nmemory of the counters:        %6d KiB\n",
 			c.CountNS, c.CountFloodNS, c.MemBytes>>10)
@@ -58,16 +58,16 @@ func newBenchProfileCommand() *cobra.Command {
 		Short: "Measure joining profiles, reusing a page, and the cache's hit ratio",
 		Example: `  rankcache-lab bench profile
   rankcache-lab bench profile -o json`,
-		Args: app.NoArgs,
+		Args: cli.NoArgs,
 	}
-	output := app.OutputFlag(cmd.Flags(), "text")
+	output := cli.OutputFlag(cmd.Flags(), "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		f, err := measure.Profiles(cmd.Context())
 		if err != nil {
 			return err
 		}
 		if *output == "json" {
-			return app.PrintJSON(cmd.OutOrStdout(), f)
+			return cli.PrintJSON(cmd.OutOrStdout(), f)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "page of 50, joined and encoded: %6.1f us\nthe same page kept, reused:     %6.1f ns, %g allocations\nheap per profile of 150 bytes:  %6.0f bytes\nhit ratio: %.3f, exact LRU of as many entries: %.3f\n",
 			f.PageEncodeUs, f.PageReuseNs, f.PageReuseAllocs, f.BytesPerEntry, f.HitRatio, f.HitRatioLRU)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/servers"
 )
 
@@ -20,7 +20,7 @@ import (
 // measured its buffers, one for each partition that is fetched, would count as
 // the heap of the boards.
 func newBrokerCommand() *cobra.Command {
-	return &cobra.Command{Use: "broker", Short: "kfake for bench replay, until its input ends", Hidden: true, Args: app.NoArgs,
+	return &cobra.Command{Use: "broker", Short: "kfake for bench replay, until its input ends", Hidden: true, Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			broker, err := servers.StartKfake()
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"rankcache"
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/servers"
 	"rankcache/ledger"
@@ -51,21 +51,21 @@ beside the same rows inserted in batches with nothing around; then send changes 
 rate and measure how long each takes until it is in the database. Starts the databases and
 a Kafka broker (make setup).`,
 		Example: "  rankcache-lab bench ledger -o json\n  rankcache-lab bench ledger --rows 50000",
-		Args:    app.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&b.rows, "rows", 200_000, "changes in the topic")
 	flags.IntVar(&b.boards, "boards", 24, "boards of the changes")
 	flags.IntVar(&b.members, "members", 5_000, "members of each board")
 	flags.IntVar(&b.rate, "rate", 2_000, "changes a second of the steady part, for 5 s")
-	output := app.OutputFlag(flags, "text")
+	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
 		rows, err := b.run(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return app.PrintAs(cmd.OutOrStdout(), *output, rows, func(to io.Writer) error { return printLedger(to, rows) })
+		return cli.PrintAs(cmd.OutOrStdout(), *output, rows, func(to io.Writer) error { return printLedger(to, rows) })
 	}
 	return cmd
 }
@@ -81,7 +81,7 @@ func printLedger(to io.Writer, rows []ledgerRow) error {
 
 func (b *ledgerBench) run(ctx context.Context) (rows []ledgerRow, err error) {
 	if b.rows < 1 || b.boards < 1 || b.members < 1 || b.rate < 1 {
-		return nil, app.Usagef("want --rows, --boards, --members and --rate of 1 or more")
+		return nil, cli.Usagef("want --rows, --boards, --members and --rate of 1 or more")
 	}
 	broker, err := servers.StartKafka(ctx, servers.KafkaOptions{})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankcache"
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/load"
 )
 
@@ -64,7 +64,7 @@ The sidecar has the last core, everything else the others. What else this machin
 as an agent, counts as the sidecar's delay, with streams and without. GOMAXPROCS is 2, as Go has it
 in a pod with a CPU limit of 1. Needs Linux and a redis-server in PATH.`,
 		Example: "  rankcache-lab bench live\n  rankcache-lab bench live --boards 50 --streams 2 -o json",
-		Args:    app.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; topics are made there and stay")
@@ -75,20 +75,20 @@ in a pod with a CPU limit of 1. Needs Linux and a redis-server in PATH.`,
 	flags.DurationVar(&b.window, "window", 30*time.Second, "time over which a round is measured, without streams and with them")
 	flags.IntVar(&b.rounds, "rounds", 5, "rounds")
 	flags.StringVar(&b.memory, "go-memory", "670MiB", "GOMEMLIMIT of the sidecar: what a pod with a limit of 768 MiB leaves for Go")
-	output := app.OutputFlag(flags, "text")
+	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
 		if err := b.run(cmd.Context()); err != nil {
 			return err
 		}
-		return app.PrintAs(cmd.OutOrStdout(), *output, b.report, b.report.print)
+		return cli.PrintAs(cmd.OutOrStdout(), *output, b.report, b.report.print)
 	}
 	return cmd
 }
 
 func (b *liveBench) run(ctx context.Context) error {
 	if b.boards < 1 || b.quiet < 1 || b.streams < 1 || b.rate <= 0 || b.rate > 20 || b.rounds < 1 || b.window <= 0 {
-		return app.Usagef("want --boards, --quiet, --streams and --rounds of 1 or more, --changes of at most 20 and a positive --window")
+		return cli.Usagef("want --boards, --quiet, --streams and --rounds of 1 or more, --changes of at most 20 and a positive --window")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(ownGarbage))
 	dir, err := os.MkdirTemp("", "rankcache-live")

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 )
 
@@ -15,7 +15,7 @@ func TestBenchLive(t *testing.T) {
 	t.Setenv(envRunMain, "1")
 	t.Setenv("RANKCACHE_TEST_KAFKA_LIBS", t.TempDir()) // no Kafka there: kfake
 	var out, progress bytes.Buffer
-	err := app.Run(t.Context(), benchOnly(), []string{"bench", "live", "-o", "json", "--boards", "2", "--quiet", "1", "--streams", "2", "--rounds", "1", "--window", "500ms"}, &out, &progress)
+	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "live", "-o", "json", "--boards", "2", "--quiet", "1", "--streams", "2", "--rounds", "1", "--window", "500ms"}, &out, &progress)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}
@@ -32,7 +32,7 @@ func TestBenchLive(t *testing.T) {
 func TestBenchRPC(t *testing.T) {
 	t.Setenv(envRunMain, "1")
 	var out, progress bytes.Buffer
-	err := app.Run(t.Context(), benchOnly(), []string{"bench", "rpc", "-o", "json", "--rounds", "1", "--calls", "20", "--connections", "2", "--board-members", "2000"}, &out, &progress)
+	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "rpc", "-o", "json", "--rounds", "1", "--calls", "20", "--connections", "2", "--board-members", "2000"}, &out, &progress)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}

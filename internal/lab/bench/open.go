@@ -16,6 +16,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/load"
 	"rankcache/internal/lab/servers"
@@ -90,7 +91,7 @@ board becomes super-hot, until it is open. A late answer counts from when its re
 due. The sidecar has the last core, load and servers have the others, and the load goes
 before the servers where that is allowed. Needs Linux and a redis-server in PATH.`,
 		Example: "  rankcache-lab bench open\n  rankcache-lab bench open --members 210000 --rate 500 -o json",
-		Args:    app.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; topics are made there and stay")
@@ -99,21 +100,21 @@ before the servers where that is allowed. Needs Linux and a redis-server in PATH
 	flags.BoolVar(&b.apart, "apart", true, "give the sidecar a core of its own, where there are two")
 	flags.Float64Var(&b.rate, "rate", 250, "reads a second of the other board, at most 500")
 	flags.DurationVar(&b.window, "window", 2*time.Second, "time over which a row is measured")
-	output := app.OutputFlag(flags, "text")
+	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
 		report, err := b.run(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return app.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
+		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
 	}
 	return cmd
 }
 
 func (b *openBench) run(ctx context.Context) (report *openReport, err error) {
 	if b.members < 1 || b.boards < 0 || b.rate <= 0 || b.rate > 500 || b.window <= 0 {
-		return nil, app.Usagef("want --members of 1 or more, --boards of 0 or more, a --rate of at most 500 and a positive --window")
+		return nil, cli.Usagef("want --members of 1 or more, --boards of 0 or more, a --rate of at most 500 and a positive --window")
 	}
 	if b.dir, err = os.MkdirTemp("", "rankcache-bench"); err != nil {
 		return nil, err
@@ -248,7 +249,7 @@ func (b *openBench) startSidecar(ctx context.Context, redisAddr string) (*exec.C
 func newSidecarCommand() *cobra.Command {
 	return &cobra.Command{Use: "rankcache", Short: "The deployed program, for bench open", Hidden: true, DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return app.Run(cmd.Context(), app.NewCommand(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return cli.Run(cmd.Context(), app.NewCommand(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}}
 }
 

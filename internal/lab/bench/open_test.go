@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 )
 
@@ -16,7 +16,7 @@ func TestBenchOpenMeasuresUntilOpen(t *testing.T) {
 	t.Setenv(envRunMain, "1")
 	t.Setenv("RANKCACHE_TEST_KAFKA_LIBS", t.TempDir()) // no Kafka there: kfake
 	var out, progress bytes.Buffer
-	err := app.Run(t.Context(), benchOnly(), []string{"bench", "open", "-o", "json", "--members", "3000", "--boards", "3", "--rate", "100", "--window", "100ms"}, &out, &progress)
+	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "open", "-o", "json", "--members", "3000", "--boards", "3", "--rate", "100", "--window", "100ms"}, &out, &progress)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}

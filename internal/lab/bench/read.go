@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/load"
 )
 
@@ -82,7 +82,7 @@ PATH, and what is missing is listed.`,
 		Example: `  rankcache-lab bench read
   rankcache-lab bench read -o json > read.json
   rankcache-lab bench read --only 'top50 super-hot|fixed' --rounds 3`,
-		Args: app.NoArgs,
+		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&b.rounds, "rounds", benchRounds, "rounds; the figures are medians over them")
@@ -92,14 +92,14 @@ PATH, and what is missing is listed.`,
 	flags.IntVar(&b.profiles, "profiles", benchProfiles, "profiles cached in the busy rows")
 	flags.StringVar(&b.only, "only", "", "measure rows whose name and transport match this regular `expression`")
 	flags.StringVar(&b.pprof, "pprof", "", "`folder` to put a CPU profile of each of our own servers into, taken row by row after the last round")
-	output := app.OutputFlag(flags, "text")
+	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = &lineWriter{to: cmd.ErrOrStderr()}
 		report, err := b.run(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return app.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
+		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
 	}
 	return cmd
 }
@@ -107,7 +107,7 @@ PATH, and what is missing is listed.`,
 func (b *readBench) run(ctx context.Context) (report *readReport, err error) {
 	only, err := regexp.Compile(b.only)
 	if err != nil || b.rounds < 1 || b.duration <= 0 || b.connections < 1 || b.members < 1000 || b.profiles < b.members {
-		return nil, app.Usagef("want --rounds and --connections of 1 or more, a --duration, 1000 or more --board-members, no fewer --profiles, and --only a regular expression (%v)", err)
+		return nil, cli.Usagef("want --rounds and --connections of 1 or more, a --duration, 1000 or more --board-members, no fewer --profiles, and --only a regular expression (%v)", err)
 	}
 	if b.servers, err = newBenchServers(ctx, b); err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (b *readBench) prepare(only *regexp.Regexp) error {
 		}
 	}
 	if len(b.cases) == 0 {
-		return app.Usagef("--only %q leaves no row", b.only)
+		return cli.Usagef("--only %q leaves no row", b.only)
 	}
 	return nil
 }

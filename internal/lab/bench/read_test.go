@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"rankcache"
-
 	"github.com/spf13/cobra"
 
-	"rankcache/internal/app"
+	"rankcache"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/load"
 	"rankcache/internal/testkit"
 	"rankcache/localboard"
@@ -28,14 +27,14 @@ const envRunMain = "RANKCACHE_TEST_RUN_MAIN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envRunMain) != "" {
-		app.Main(benchOnly())
+		cli.Main(benchOnly())
 		return
 	}
 	testkit.Main(m)
 }
 
 func benchOnly() *cobra.Command {
-	root := app.NewRoot(&cobra.Command{Use: "rankcache-lab"})
+	root := cli.NewRoot(&cobra.Command{Use: "rankcache-lab"})
 	root.AddCommand(NewCommand())
 	return root
 }
@@ -46,7 +45,7 @@ func TestBenchReadMeasuresEveryRow(t *testing.T) {
 	testkit.Redis(t) // skips or fails where there is no redis-server
 	t.Setenv(envRunMain, "1")
 	var out, progress bytes.Buffer
-	err := app.Run(t.Context(), benchOnly(), []string{"bench", "read", "-o", "json", "--rounds", "1", "--duration", "20ms",
+	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "read", "-o", "json", "--rounds", "1", "--duration", "20ms",
 		"--connections", "4", "--board-members", "2000", "--profiles", "3000"}, &out, &progress)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
@@ -84,7 +83,7 @@ func TestBenchRESPMeasuresEveryRow(t *testing.T) {
 	testkit.Redis(t)
 	t.Setenv(envRunMain, "1")
 	var out, progress bytes.Buffer
-	err := app.Run(t.Context(), benchOnly(), []string{"bench", "resp", "-o", "json", "--rounds", "1", "--duration", "20ms", "--connections", "4", "--board-members", "2000"}, &out, &progress)
+	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "resp", "-o", "json", "--rounds", "1", "--duration", "20ms", "--connections", "4", "--board-members", "2000"}, &out, &progress)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}
@@ -106,7 +105,7 @@ func TestBenchReadLeavesOutWhatIsNotInstalled(t *testing.T) {
 	t.Setenv(envRunMain, "1")
 	t.Setenv("PATH", t.TempDir())
 	var out, progress bytes.Buffer
-	err := app.Run(t.Context(), benchOnly(), []string{"bench", "read", "--only", "sortedset|zrevrange", "--rounds", "1", "--duration", "10ms",
+	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "read", "--only", "sortedset|zrevrange", "--rounds", "1", "--duration", "10ms",
 		"--board-members", "1000", "--profiles", "1000"}, &out, &progress)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &progress)

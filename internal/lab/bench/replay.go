@@ -15,9 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankcache"
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/servers"
+	"rankcache/internal/serve"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/replay"
@@ -65,7 +66,7 @@ it to an open board: decode, apply, order, compare with Redis. Needs a redis-ser
 in PATH; starts a Kafka broker of its own if its jars are there (make setup), else
 kfake, unless --kafka names one.`,
 		Example: "  rankcache-lab bench replay -o json\n  rankcache-lab bench replay --updates 100000 --members 21000 --kafka broker:9092",
-		Args:    app.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; a topic is made there and deleted")
@@ -73,21 +74,21 @@ kfake, unless --kafka names one.`,
 	flags.IntVar(&b.members, "members", 210_000, "members of the board")
 	flags.IntVar(&b.rounds, "rounds", 3, "rounds of bare loop and replay in turns")
 	flags.IntVar(&b.liveRate, "live", 50_000, "updates a second of the live tail behind the last round, for 5 s; 0 for none")
-	output := app.OutputFlag(flags, "text")
+	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
 		report, err := b.run(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return app.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
+		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
 	}
 	return cmd
 }
 
 func (b *replayBench) run(ctx context.Context) (*replayReport, error) {
 	if b.members < 1 || b.updates < b.members || b.rounds < 1 {
-		return nil, app.Usagef("want --members of 1 or more, at least as many --updates, and --rounds of 1 or more")
+		return nil, cli.Usagef("want --members of 1 or more, at least as many --updates, and --rounds of 1 or more")
 	}
 	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
 	if err != nil {
@@ -175,7 +176,7 @@ func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, f
 	before := heapNow()
 	boards := localboard.NewBoards()
 	runner, err := replay.New(replay.Config{Brokers: b.kafka, Names: wire.DefaultNames(), Deadline: 5 * time.Minute},
-		app.FilledBoards{Boards: boards}, app.GateOrigin{Origin: b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+		serve.FilledBoards{Boards: boards}, serve.GateOrigin{Origin: b.origin}, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
 		return 0, 0, live, err
 	}
@@ -185,7 +186,7 @@ func (b *replayBench) wholeRound(ctx context.Context, board rankcache.BoardID, f
 	ended := make(chan error, 1)
 	start := time.Now()
 	go func() { ended <- runner.Run(ctx) }()
-	for !(app.OpenBoards{Boards: boards}).IsOpen(board) {
+	for !(serve.OpenBoards{Boards: boards}).IsOpen(board) {
 		select {
 		case err := <-ended:
 			return 0, 0, live, fmt.Errorf("the replay ended before the board was open: %w", err)

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 )
 
@@ -16,7 +16,7 @@ func TestHeapIsTheBoardsAlone(t *testing.T) {
 	t.Setenv(envRunMain, "1")
 	t.Setenv("RANKCACHE_TEST_KAFKA_LIBS", t.TempDir()) // no Kafka there: kfake
 	var out, progress bytes.Buffer
-	err := app.Run(t.Context(), benchOnly(), []string{"bench", "replay", "-o", "json", "--members", "20000", "--updates", "60000",
+	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "replay", "-o", "json", "--members", "20000", "--updates", "60000",
 		"--rounds", "1", "--live", "0"}, &out, &progress)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &progress)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/load"
 )
 
@@ -80,28 +80,28 @@ board, a bare server of the library redcon that writes the same bytes, and a rel
 bytes to Redis. CPU time is that of the server's own process. Needs Linux and redis-server.`,
 		Example: `  rankcache-lab bench resp
   rankcache-lab bench resp -o json --rounds 3`,
-		Args: app.NoArgs,
+		Args: cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&b.rounds, "rounds", benchRounds, "rounds; the figures are medians over them")
 	flags.DurationVar(&b.duration, "duration", benchDuration, "of each run")
 	flags.IntVar(&b.connections, "connections", benchConns, "connections at once")
 	flags.IntVar(&b.members, "board-members", benchMembers, "members of the board")
-	output := app.OutputFlag(flags, "text")
+	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = &lineWriter{to: cmd.ErrOrStderr()}
 		report, err := b.run(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return app.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
+		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
 	}
 	return cmd
 }
 
 func (b *respBench) run(ctx context.Context) (report *respReport, err error) {
 	if b.rounds < 1 || b.duration <= 0 || b.connections < 1 || b.members < 1000 {
-		return nil, app.Usagef("want --rounds and --connections of 1 or more, a --duration, 1000 or more --board-members")
+		return nil, cli.Usagef("want --rounds and --connections of 1 or more, a --duration, 1000 or more --board-members")
 	}
 	if b.servers, err = newBenchServers(ctx, &b.readBench); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/load"
 	v1 "rankcache/proto/rankcache/v1"
 )
@@ -87,28 +87,28 @@ func newBenchRPCCommand() *cobra.Command {
 a handler of connect-go that returns the same message, and call them in turn. CPU time is that of the server's
 own process. Needs Linux.`,
 		Example: "  rankcache-lab bench rpc\n  rankcache-lab bench rpc -o json --rounds 3",
-		Args:    app.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&b.rounds, "rounds", benchRounds, "rounds; the figures are medians over them")
 	flags.IntVar(&b.calls, "calls", 20_000, "calls of each run")
 	flags.IntVar(&b.connections, "connections", 16, "calls at once")
 	flags.IntVar(&b.members, "board-members", benchMembers, "members of the board")
-	output := app.OutputFlag(flags, "text")
+	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = &lineWriter{to: cmd.ErrOrStderr()}
 		report, err := b.run(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return app.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
+		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
 	}
 	return cmd
 }
 
 func (b *rpcBench) run(ctx context.Context) (*rpcReport, error) {
 	if b.rounds < 1 || b.calls < 1 || b.connections < 1 || b.members < 1000 {
-		return nil, app.Usagef("want --rounds, --calls and --connections of 1 or more, 1000 or more --board-members")
+		return nil, cli.Usagef("want --rounds, --calls and --connections of 1 or more, 1000 or more --board-members")
 	}
 	all, err := newBenchServers(ctx, &b.readBench)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 )
 
 // A target is one server of bench read in a process of its own, so that its CPU
@@ -77,7 +77,7 @@ var targetMakers = map[string]func(context.Context, *targetOptions) (target, err
 // newBenchTargetCommand is for bench read, which calls this program again.
 func newBenchTargetCommand() *cobra.Command {
 	o := &targetOptions{}
-	cmd := &cobra.Command{Use: "target NAME", Short: "One server of bench read", Hidden: true, Args: app.OneArg}
+	cmd := &cobra.Command{Use: "target NAME", Short: "One server of bench read", Hidden: true, Args: cli.OneArg}
 	flags := cmd.Flags()
 	flags.StringVar(&o.socket, "target-socket", "", "Unix socket `file` to listen on")
 	flags.StringVar(&o.redis, "target-redis", "", "`address` of a filled Redis")
@@ -87,7 +87,7 @@ func newBenchTargetCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		build, ok := targetMakers[args[0]]
 		if !ok {
-			return app.Usagef("no target %q", args[0])
+			return cli.Usagef("no target %q", args[0])
 		}
 		return runTarget(cmd.Context(), build, o, cmd.InOrStdin(), cmd.OutOrStdout())
 	}

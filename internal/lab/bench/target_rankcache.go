@@ -16,7 +16,7 @@ import (
 
 	"rankcache"
 	"rankcache/hotkey"
-	"rankcache/internal/app"
+	"rankcache/internal/serve"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/profile"
@@ -46,11 +46,11 @@ func newRankcacheTarget(ctx context.Context, o *targetOptions) (target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.tracker, err = hotkey.New(hotkey.Config{}, hotkey.Deps{Origin: from, Tiers: tiers, Open: app.OpenBoards{Boards: boards}.IsOpen, Log: log, Registry: registry})
+	t.tracker, err = hotkey.New(hotkey.Config{}, hotkey.Deps{Origin: from, Tiers: tiers, Open: serve.OpenBoards{Boards: boards}.IsOpen, Log: log, Registry: registry})
 	if err != nil {
 		return nil, err
 	}
-	cfg := sidecar.Config{Tiers: tiers, Boards: app.OpenBoards{Boards: boards}, Hot: t.tracker, Origin: from}
+	cfg := sidecar.Config{Tiers: tiers, Boards: serve.OpenBoards{Boards: boards}, Hot: t.tracker, Origin: from}
 	if o.profiles > 0 {
 		if t.profiles, err = cachedProfiles(ctx, o.profiles, log, registry); err != nil {
 			return nil, err

@@ -14,8 +14,8 @@ import (
 	"github.com/tidwall/redcon"
 	"golang.org/x/sync/errgroup"
 
-	"rankcache/internal/app"
 	"rankcache/internal/lab/load"
+	"rankcache/internal/serve"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/sidecar"
@@ -38,7 +38,7 @@ func newRESPTarget(_ context.Context, o *targetOptions) (target, error) {
 		return nil, err
 	}
 	names := wire.DefaultNames()
-	reader, err := sidecar.NewReader(sidecar.Config{Tiers: tiers, Boards: app.OpenBoards{Boards: boards}, Origin: origin.New(client, names)}, nil)
+	reader, err := sidecar.NewReader(sidecar.Config{Tiers: tiers, Boards: serve.OpenBoards{Boards: boards}, Origin: origin.New(client, names)}, nil)
 	if err != nil {
 		return nil, err
 	}

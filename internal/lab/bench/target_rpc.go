@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"google.golang.org/protobuf/proto"
 
-	"rankcache/internal/app"
 	"rankcache/internal/httpserve"
+	"rankcache/internal/serve"
 	"rankcache/localboard"
 	"rankcache/origin"
 	v1 "rankcache/proto/rankcache/v1"
@@ -35,7 +35,7 @@ func newRPCTarget(_ context.Context, o *targetOptions) (target, error) {
 		return nil, err
 	}
 	from := origin.New(redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Protocol: 2}), wire.DefaultNames()) // asked for nothing
-	reader, err := sidecar.NewReader(sidecar.Config{Tiers: tiers, Boards: app.OpenBoards{Boards: boards}, Origin: from}, nil)
+	reader, err := sidecar.NewReader(sidecar.Config{Tiers: tiers, Boards: serve.OpenBoards{Boards: boards}, Origin: from}, nil)
 	if err != nil {
 		return nil, err
 	}

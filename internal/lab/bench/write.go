@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankcache"
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/servers"
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -93,27 +93,27 @@ that feeds two others (feeds3), which are compared with the first.
 Updates are not published. Needs a redis-server in PATH; the broker is kfake, in a process
 of its own.`,
 		Example: "  rankcache-lab bench write -o json\n  rankcache-lab bench write --members 1000 --rounds 3",
-		Args:    app.NoArgs,
+		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&b.members, "members", 57_000, "members of each board")
 	flags.IntVar(&b.commands, "commands", 20_000, "commands of a round, for each row")
 	flags.IntVar(&b.rounds, "rounds", 15, "rounds of all rows in turns")
-	output := app.OutputFlag(flags, "text")
+	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.progress = cmd.ErrOrStderr()
 		report, err := b.run(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return app.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
+		return cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print)
 	}
 	return cmd
 }
 
 func (b *writeBench) run(ctx context.Context) (*writeReport, error) {
 	if b.members < 1 || b.commands < writeBatch || b.rounds < 1 {
-		return nil, app.Usagef("want --members and --rounds of 1 or more, and --commands of %d or more", writeBatch)
+		return nil, cli.Usagef("want --members and --rounds of 1 or more, and --commands of %d or more", writeBatch)
 	}
 	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
 	if err != nil {

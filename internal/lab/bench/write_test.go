@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 )
 
@@ -14,7 +14,7 @@ func TestBenchWrite(t *testing.T) {
 	testkit.Redis(t) // skips or fails where there is no redis-server
 	t.Setenv(envRunMain, "1")
 	var out, progress bytes.Buffer
-	err := app.Run(t.Context(), benchOnly(), []string{"bench", "write", "-o", "json", "--members", "300", "--commands", "300", "--rounds", "2"}, &out, &progress)
+	err := cli.Run(t.Context(), benchOnly(), []string{"bench", "write", "-o", "json", "--members", "300", "--commands", "300", "--rounds", "2"}, &out, &progress)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &progress)
 	}

@@ -22,10 +22,12 @@ import (
 	"rankcache"
 	"rankcache/class"
 	"rankcache/hotkey"
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/lab/compare"
 	"rankcache/internal/lab/fill"
 	"rankcache/internal/lab/nicks"
+	"rankcache/internal/run"
+	"rankcache/internal/serve"
 	"rankcache/origin"
 	"rankcache/wire"
 )
@@ -63,27 +65,27 @@ with Redis entry by entry; the exit code is 3 if they differ.`,
 		Example: `  rankcache-lab demo
   rankcache-lab demo --duration 30s --profile-faults
   rankcache-lab demo --redis redis://127.0.0.1:6379 --kafka 127.0.0.1:9092`,
-		Args: app.NoArgs,
+		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.members < 100 || o.rate < 0 {
-				return app.Usagef("want --members of 100 or more and --rate of 0 or more")
+				return cli.Usagef("want --members of 100 or more and --rate of 0 or more")
 			}
 			if _, err := class.PartsOfDay(o.period, "UTC"); err != nil {
-				return app.Usagef("--period: %w", err)
+				return cli.Usagef("--period: %w", err)
 			}
 			return demo(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.redis, "redis", "", "Redis `URL` to use instead of an own one; the demo's keys expire there after an hour")
-	app.MarkSecret(flags, "redis")
+	cli.MarkSecret(flags, "redis")
 	flags.StringVar(&o.kafka, "kafka", "", "Kafka `brokers` to use instead of the embedded one; the demo's topics are deleted at the end")
 	flags.DurationVar(&o.duration, "duration", 0, "end by itself after this; 0: at Ctrl-C")
 	flags.DurationVar(&o.period, "period", demoPeriod, "`length` of the periods of the class gift-half-hour: whole seconds that divide a day")
 	flags.IntVar(&o.members, "members", demoMembers, "members of the super-hot board")
 	flags.IntVar(&o.rate, "rate", 0, "live gifts a second; 0: 3000, or 300 on miniredis")
-	flags.StringVar(&o.data, "data", app.DefaultData, "`address` of the data port")
-	flags.StringVar(&o.admin, "admin", app.DefaultAdmin, "`address` of the admin port")
+	flags.StringVar(&o.data, "data", serve.DefaultData, "`address` of the data port")
+	flags.StringVar(&o.admin, "admin", cli.DefaultAdmin, "`address` of the admin port")
 	flags.StringVar(&o.health, "health", "127.0.0.1:8972", "`address` of the health port")
 	flags.BoolVar(&o.profileFaults, "profile-faults", false, "make the profile service slow and failing")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "show the sidecar's and the writer's log")
@@ -101,7 +103,7 @@ type demoRun struct {
 	dir            string
 	names          wire.Names
 	client         *http.Client
-	sidecar        *app.Sidecar
+	sidecar        *serve.Sidecar
 	redisClient    redis.UniversalClient
 	begun          time.Time
 
@@ -240,7 +242,7 @@ func (d *demoRun) start(live context.Context, parts *errgroup.Group, e *evening)
 	if err := os.WriteFile(filepath.Join(d.dir, "rooms.yaml"), []byte(file), 0o600); err != nil {
 		return err
 	}
-	w, err := app.NewWriter(d.writeArgs(), d.parseRooms, d.log)
+	w, err := run.NewWriter(d.writeArgs(), d.parseRooms, d.log)
 	if err != nil {
 		return err
 	}
@@ -250,7 +252,7 @@ func (d *demoRun) start(live context.Context, parts *errgroup.Group, e *evening)
 		return err
 	}
 	context.AfterFunc(live, func() { profiles.Close() })
-	if d.sidecar, err = app.NewSidecar(d.serveArgs(url), d.parseRooms, d.log); err != nil {
+	if d.sidecar, err = serve.NewSidecar(d.serveArgs(url), d.parseRooms, d.log); err != nil {
 		return err
 	}
 	fmt.Fprintln(d.stdout, "Now:    the sidecar starts and replays the log")
@@ -317,7 +319,7 @@ func (d *demoRun) live(ctx context.Context, e *evening) error {
 	fmt.Fprintln(d.stdout, "\nThe last gift is given; comparing the local board with Redis …")
 	rows, err := compare.Board(after, d.client, d.base(), e.starBoard(), origin.New(d.redisClient, d.names), seq)
 	if err != nil {
-		return &app.ExitError{Code: app.ExitDiffers, Err: fmt.Errorf("the local board differs from Redis: %w", err)}
+		return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("the local board differs from Redis: %w", err)}
 	}
 	fmt.Fprintf(d.stdout, "Equal: %d entries, one by one, after %d gifts.\n", rows, seq)
 	return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 	"rankcache/internal/testkit"
 )
 
@@ -22,7 +22,7 @@ var (
 
 func TestDemoEndsEqual(t *testing.T) {
 	var out, errs bytes.Buffer
-	err := app.Run(t.Context(), NewCommand(), []string{"--members", "3000", "--duration", "3s", "--rate", "500",
+	err := cli.Run(t.Context(), NewCommand(), []string{"--members", "3000", "--duration", "3s", "--rate", "500",
 		"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0", "--profile-faults"}, &out, &errs)
 	if err != nil || !strings.Contains(out.String(), "Equal: 3000 entries") || !readsByRedisClient.MatchString(out.String()) || !watches.MatchString(out.String()) {
 		t.Errorf("%v\n%s\n%s", err, out.String(), errs.String())
@@ -62,7 +62,7 @@ func TestDemoShowsPeriods(t *testing.T) {
 		regexp.MustCompile(`\n\* period \d+, flood of 300 commands by one member: [1-9]\d* refused`),
 	}}
 	var errs bytes.Buffer
-	err := app.Run(ctx, NewCommand(), []string{"--members", "100", "--period", "2s", "--rate", "100",
+	err := cli.Run(ctx, NewCommand(), []string{"--members", "100", "--period", "2s", "--rate", "100",
 		"--data", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--health", "127.0.0.1:0"}, out, &errs)
 	if line := out.missing(); err != nil || line != nil || !strings.Contains(out.String(), "Equal: 100 entries") {
 		t.Errorf("%v, missing %v\n%s\n%s", err, line, out.String(), errs.String())

@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankcache/internal/app"
+	"rankcache/internal/cli"
 )
 
 // newLabCommand prints docs/LAB.md.
 func newLabCommand() *cobra.Command {
-	return &cobra.Command{Use: "lab", Short: "Print the page of rankcache-lab", Args: app.NoArgs,
+	return &cobra.Command{Use: "lab", Short: "Print the page of rankcache-lab", Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return writeCommands(cmd.OutOrStdout(), cmd.Root()) }}
 }
 
@@ -55,13 +56,13 @@ func describeCommand(to io.Writer, level string, cmd *cobra.Command) {
 	textBlock(to, cmd.Example)
 	flags := cmd.LocalNonPersistentFlags()
 	flags.SortFlags = cmd.Flags().SortFlags
-	textBlock(to, app.FlagUsages(flags))
+	textBlock(to, cli.FlagUsages(flags))
 }
 
 // newCommandsCommand prints the table of rankcache's commands, and writes a page for each of those right below the root.
 func newCommandsCommand() *cobra.Command {
 	var dir string
-	cmd := &cobra.Command{Use: "commands", Short: "Print the table of all commands, and write their pages", Args: app.NoArgs,
+	cmd := &cobra.Command{Use: "commands", Short: "Print the table of all commands, and write their pages", Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root := app.NewCommand()
 			if dir != "" {

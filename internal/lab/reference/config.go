@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"rankcache/internal/app"
+	"rankcache/internal/cli"
 )
 
 const configIntro = `# Configuration
@@ -64,10 +65,10 @@ func writeFlags(to io.Writer, title string, cmd *cobra.Command, want func(*pflag
 			return
 		}
 		takes, usage := pflag.UnquoteUsage(f)
-		if app.IsSecret(f) {
+		if cli.IsSecret(f) {
 			usage = "**secret**: " + usage
 		}
-		tableRow(to, "`"+f.Name+"`", "`"+app.EnvName(f.Name)+"`", takesOf(f, takes), codeOrDash(defaultOf(f)), noTags.Replace(usage))
+		tableRow(to, "`"+f.Name+"`", "`"+cli.EnvName(f.Name)+"`", takesOf(f, takes), codeOrDash(defaultOf(f)), noTags.Replace(usage))
 	})
 }
 

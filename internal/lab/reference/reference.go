@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"rankcache/internal/app"
+	"rankcache/internal/cli"
 )
 
 // pages by the name of their sub-command.
@@ -24,7 +24,7 @@ func NewCommand() *cobra.Command {
 		docs.AddCommand(&cobra.Command{
 			Use:   name,
 			Short: "Print the page of " + name,
-			Args:  app.NoArgs,
+			Args:  cli.NoArgs,
 			RunE:  func(cmd *cobra.Command, _ []string) error { return write(cmd.OutOrStdout()) },
 		})
 	}

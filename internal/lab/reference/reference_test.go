@@ -13,11 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"rankcache/internal/app"
+	"rankcache/internal/cli"
 )
 
 // print runs one of the sub-commands.
 func print(t *testing.T, name string, to io.Writer, args ...string) error {
-	return app.Run(t.Context(), NewCommand(), append([]string{name}, args...), to, to)
+	return cli.Run(t.Context(), NewCommand(), append([]string{name}, args...), to, to)
 }
 
 func TestReferencesAreUpToDate(t *testing.T) {

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const (
+	// adminCall bounds one request to the admin port.
+	adminCall = 10 * time.Second
+	// maxAnswer is more than the admin port answers, in bytes.
+	maxAnswer = 16 << 20
+)
+
+// AdminClient asks the admin port of a running sidecar.
+type AdminClient struct {
+	Admin  string
+	token  *Secret // nil: of a command that changes nothing
+	output *string
+}
+
+// Register registers the settings. With token they have serve's admin token.
+func (c *AdminClient) Register(cmd *cobra.Command, token bool) {
+	flags := cmd.Flags()
+	RegisterAdmin(flags, &c.Admin)
+	c.output = OutputFlag(flags, "text")
+	if token {
+		c.token = SecretVar(flags, "admin-token", "", "bearer token of the sidecar's admin port; visible to other users on a command line, not in the environment or a file")
+	}
+}
+
+// Ask returns the body of the answer, or the problem in it as an error.
+func (c *AdminClient) Ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	addr, err := ParseAddress("admin", c.Admin)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, adminCall)
+	defer cancel()
+	base, client := addr.Client()
+	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, Usagef("--admin: %w", err)
+	}
+	if c.token != nil {
+		if err := c.token.load(); err != nil {
+			return nil, Usagef("%w", err)
+		}
+		req.Header.Set("Authorization", "Bearer "+c.token.Get())
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%w; is the sidecar running, and is --admin its admin port?", err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err == nil && resp.StatusCode >= 300 {
+		err = problemText(resp.Status, answer)
+	}
+	return answer, err
+}
+
+// ErrUnknownPath is the answer of a process that has nothing under the path.
+var ErrUnknownPath = errors.New("the process answers: no such resource; is --admin the right port?")
+
+// problemText returns the error in a problem+json.
+func problemText(status string, body []byte) error {
+	var p struct{ Code, Title, Detail string }
+	if json.Unmarshal(body, &p) != nil || p.Title == "" {
+		return fmt.Errorf("the sidecar answers %s", status)
+	}
+	if p.Code == "unknown_path" {
+		return ErrUnknownPath
+	}
+	if p.Detail == "" {
+		return fmt.Errorf("the sidecar answers: %s", p.Title)
+	}
+	return fmt.Errorf("the sidecar answers: %s: %s", p.Title, p.Detail)
+}
+
+// Print prints an answer as it came, or as text.
+func (c *AdminClient) Print(to io.Writer, body []byte, text func(io.Writer, []byte) error) error {
+	if *c.output == "json" {
+		_, err := to.Write(body)
+		return err
+	}
+	return text(to, body)
+}
+
+// DefaultAdmin is the address of the sidecar's admin port.
+const DefaultAdmin = "127.0.0.1:8971"
+
+// RegisterAdmin registers the address of the admin port, of serve and its clients.
+func RegisterAdmin(flags *pflag.FlagSet, admin *string) {
+	flags.StringVar(admin, "admin", DefaultAdmin, "`address` of the sidecar's admin port; keep it on loopback")
+}

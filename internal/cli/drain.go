@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"rankcache/sidecar/adminapi"
+)
+
+const (
+	// defaultDrain covers the seconds that a Service needs to take a pod out.
+	defaultDrain = 5 * time.Second
+	// unusedFor is long beside the milliseconds after which an app that still runs
+	// connects again, and short beside the drain.
+	unusedFor = 250 * time.Millisecond
+)
+
+// ErrStopped is the cause with which the parts' context is cancelled.
+var ErrStopped = errors.New("asked to stop")
+
+// RegisterDrain registers how long a process goes on answering at its end.
+func RegisterDrain(flags *pflag.FlagSet, drain *time.Duration) {
+	flags.DurationVar(drain, "drain", defaultDrain, "how long to go on answering, not ready, after SIGTERM")
+}
+
+// Connections tells how many connections of callers are open now and how many there
+// have ever been.
+type Connections func() (open int, ever uint64)
+
+// Drained returns when ctx is done and callers, which see it in ready, have had
+// the time to go elsewhere; or when live is done, because a part has failed. With
+// conns it also returns when no caller is left.
+func Drained(ctx, live context.Context, ready *adminapi.Readiness, drain time.Duration, conns Connections, log *slog.Logger) {
+	select {
+	case <-ctx.Done():
+	case <-live.Done():
+		return
+	}
+	ready.Stop(ErrStopped.Error())
+	log.Info("stopping", "drain", drain)
+	over, cancel := context.WithTimeout(live, drain)
+	defer cancel()
+	waitUnused(over, conns)
+}
+
+// waitUnused returns when there was no connection for unusedFor, or when ctx is
+// done. Short connections between two looks count too.
+func waitUnused(ctx context.Context, conns Connections) {
+	if conns == nil {
+		<-ctx.Done()
+		return
+	}
+	look := time.NewTicker(unusedFor / 10)
+	defer look.Stop()
+	_, before := conns()
+	for since := time.Now(); time.Since(since) < unusedFor; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		open, ever := conns()
+		if open > 0 || ever != before {
+			since, before = time.Now(), ever
+		}
+	}
+}
+
+// Leaving makes every answer of a process that is stopping end its connection,
+// so that few are left when the listener is closed.
+func Leaving(ready *adminapi.Readiness, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if ready.Now().State == adminapi.StateStopping {
+			rw.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(rw, r)
+	})
+}

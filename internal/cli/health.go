@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"rankcache/internal/httpserve"
+	"rankcache/internal/roomsync"
+	"rankcache/sidecar/adminapi"
+)
+
+// HealthPort is what a process without an admin port answers on its health port: probes and
+// metrics to all callers, and to those on this machine what explains the process.
+type HealthPort struct {
+	*Options
+	log      *slog.Logger
+	ready    *adminapi.Readiness
+	registry *Registry
+	started  time.Time
+	Rooms    *roomsync.Follower // nil: it follows none
+	// Parts are the process's own in /status.
+	Parts map[string]func(context.Context) any
+}
+
+// Probes returns how a health port behaves.
+func (o *Options) Probes(hosts []string) httpserve.Config {
+	cfg := httpserve.ForProbes(hosts)
+	cfg.ReadTimeout = o.ReadTimeout
+	return cfg
+}
+
+// NewHealthPort returns the health port of a process, which the caller may give rooms and parts.
+func NewHealthPort(o *Options, ready *adminapi.Readiness, reg *Registry, log *slog.Logger) *HealthPort {
+	return &HealthPort{Options: o, log: log, ready: ready, registry: reg, started: time.Now()}
+}
+
+func (p *HealthPort) Handler() http.Handler {
+	local := http.NewServeMux()
+	local.HandleFunc("GET /status", p.serveStatus)
+	if p.Rooms != nil {
+		local.HandleFunc("GET /rooms", roomsync.NewHandler(p.Rooms, WriteProblem).Get)
+	}
+	p.AddDiagnostics(local)
+	adminapi.AddProfiles(local)
+	guarded := httpserve.CheckLocal(httpserve.CheckOrigin(local))
+	health := adminapi.Health(p.ready, promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := local.Handler(r); pattern != "" {
+			guarded.ServeHTTP(w, r)
+			return
+		}
+		health.ServeHTTP(w, r)
+	})
+}
+
+// serveStatus answers GET /status.
+func (p *HealthPort) serveStatus(w http.ResponseWriter, r *http.Request) {
+	now := p.ready.Now()
+	body := map[string]any{"state": now.State, "reason": now.Reason, "since": now.Since, "version": Version, "name": HostName(),
+		"uptime_s": int(time.Since(p.started).Seconds())}
+	for name, part := range p.Parts {
+		body[name] = part(r.Context())
+	}
+	httpserve.WriteJSON(w, http.StatusOK, body)
+}
+
+// Recorded returns a log that is also kept for GET /events.
+func (o *Options) Recorded(log *slog.Logger) *slog.Logger {
+	return slog.New(slog.NewMultiHandler(log.Handler(), o.events.handler()))
+}
+
+// AddDiagnostics adds events and settings to a listener that only this machine may read.
+func (o *Options) AddDiagnostics(mux *http.ServeMux) {
+	mux.HandleFunc("GET /events", o.events.serve)
+	mux.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) { httpserve.WriteJSON(w, http.StatusOK, o.shown) })
+}
+
+// DefaultHealth is the address of the sidecar's health port.
+const DefaultHealth = ":8972"

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
+
+	"rankcache/hotkey"
+	"rankcache/wire"
+)
+
+// Sources of the fleet's verdict.
+const (
+	sourceAuto    = "auto"
+	sourceTencent = "tencent"
+	sourceRedis   = "redis"
+	sourceNone    = "none"
+)
+
+// HotKeyOptions configure the poller of hot keys.
+type HotKeyOptions struct {
+	Source   string
+	instance string
+	Poller   hotkey.PollerConfig
+	tencent  hotkey.TencentConfig
+}
+
+// Register registers the flags.
+func (o *HotKeyOptions) Register(flags *pflag.FlagSet) {
+	ChoiceVar(flags, &o.Source, "hot-source", "", sourceAuto, "source of the hot keys: tencent, redis (HOTKEYS), none, or auto: tencent if --tencent-instance is set, else redis",
+		sourceAuto, sourceTencent, sourceRedis, sourceNone)
+	flags.StringVar(&o.instance, "hot-instance", "", "`name` of the Redis in the shared verdict's key; empty: --tencent-instance, else \"default\"")
+	flags.DurationVar(&o.Poller.Every, "poll-every", hotkey.DefaultPollEvery, "time between two calls of the whole fleet")
+	flags.StringVar(&o.tencent.Instance, "tencent-instance", "", "Tencent Cloud Redis `instance`, such as crs-1234abcd")
+	flags.StringVar(&o.tencent.Region, "tencent-region", "", "its `region`, such as ap-guangzhou")
+	flags.StringVar(&o.tencent.Endpoint, "tencent-endpoint", hotkey.DefaultTencentEndpoint, "`URL` of the API")
+	ChoiceVar(flags, &o.tencent.Credentials, "tencent-credentials", "", hotkey.TencentAuto, "where its credentials come from: env, tke, cvm or auto",
+		hotkey.TencentAuto, hotkey.TencentEnv, hotkey.TencentTKE, hotkey.TencentCVM)
+	flags.Int64Var(&o.tencent.MinCount, "tencent-min-count", hotkey.DefaultTencentMinCount, "least `requests` per 5 s of a hot key")
+}
+
+// VerdictInstance names the Redis in the key of the fleet's verdict.
+func (o *HotKeyOptions) VerdictInstance() string {
+	return cmp.Or(o.instance, o.tencent.Instance, "default")
+}
+
+// NewSource returns the source that is configured, nil for none.
+func (o *HotKeyOptions) NewSource(client redis.UniversalClient, names wire.Names) (hotkey.Source, error) {
+	source := o.Source
+	if _, single := client.(*redis.Client); source == sourceAuto {
+		switch {
+		case o.tencent.Instance != "":
+			source = sourceTencent
+		case single:
+			source = sourceRedis
+		default:
+			source = sourceNone // HOTKEYS speaks of one server
+		}
+	}
+	switch source {
+	case sourceTencent:
+		return hotkey.NewTencent(o.tencent, names)
+	case sourceRedis:
+		return hotkey.NewRedisHotKeys(hotkey.RedisHotKeysConfig{}, client, names)
+	case sourceNone:
+		return nil, nil
+	}
+	return nil, Usagef("--hot-source %q: want auto, tencent, redis or none", o.Source)
+}
+
+// NewPoller returns the poller of the source that is configured, nil for none.
+func (o *HotKeyOptions) NewPoller(client redis.UniversalClient, names wire.Names, log *slog.Logger, reg prometheus.Registerer) (*hotkey.Poller, error) {
+	source, err := o.NewSource(client, names)
+	if err != nil || source == nil {
+		return nil, err
+	}
+	o.Poller.ID = fmt.Sprintf("%s-%d", HostName(), os.Getpid())
+	return hotkey.NewPoller(o.Poller, source, client, names, o.VerdictInstance(), log, reg)
+}

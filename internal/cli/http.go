@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"net/http"
+	"os"
+
+	"rankcache/internal/httpserve"
+	"rankcache/sidecar/adminapi"
+)
+
+// HostName returns the host's name, which in Kubernetes is the pod's; "" if it has none.
+func HostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// RequireToken is [httpserve.RequireToken] with a token that may change.
+func RequireToken(what string, token *Secret, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpserve.RequireToken(what, token.Get(), next).ServeHTTP(w, r)
+	})
+}
+
+// WriteProblem answers errors of handlers that know nothing of the listener.
+func WriteProblem(w http.ResponseWriter, code, argument, detail string) {
+	adminapi.WriteProblem(w, code, argument, detail)
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"regexp"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"rankcache/sidecar/adminapi"
+)
+
+// Registry holds the metrics of one process. It remembers what was registered:
+// a metric that has no series yet shows up in no answer, but docs/METRICS.md
+// lists it.
+type Registry struct {
+	*prometheus.Registry
+
+	mu   sync.Mutex
+	ours []prometheus.Collector // in the order of registration, without Go's and the process's
+}
+
+// collectorCPU shows whether Go's garbage collector is short of memory: then it
+// runs all the time.
+var collectorCPU = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile("^/cpu/classes/(gc/total|gc/mark/idle|idle|total):cpu-seconds$")}
+
+// NewRegistry returns a registry with the metrics of Go and of the process.
+func NewRegistry() *Registry {
+	r := &Registry{Registry: prometheus.NewRegistry()}
+	r.Registry.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectorCPU)), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// Register is prometheus.Registry's, remembering c.
+func (r *Registry) Register(c prometheus.Collector) error {
+	err := r.Registry.Register(c)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ours = append(r.ours, c)
+	}
+	return err
+}
+
+// MustRegister is prometheus.Registry's, remembering all.
+func (r *Registry) MustRegister(all ...prometheus.Collector) {
+	for _, c := range all {
+		if err := r.Register(c); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// Registered returns what was registered so far.
+func (r *Registry) Registered() []prometheus.Collector {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.ours)
+}
+
+// RegisterProcess registers the metrics of every long-running command:
+// which version it is and what its readiness probe answers.
+func RegisterProcess(reg prometheus.Registerer, r *adminapi.Readiness) {
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rankcache_build_info", Help: "1, with the version as label.",
+		ConstLabels: prometheus.Labels{"version": Version, "goversion": runtime.Version()}})
+	build.Set(1)
+	ready := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "rankcache_ready", Help: "1 while the readiness probe is answered with 200.",
+	}, func() float64 {
+		if r.Now().State == adminapi.StateReady {
+			return 1
+		}
+		return 0
+	})
+	reg.MustRegister(build, ready)
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"rankcache/internal/roomsync"
+	"rankcache/rooms"
+	"rankcache/wire"
+)
+
+// Options are the settings that every long-running command shares.
+type Options struct {
+	RedisOptions
+	Kafka      string
+	KafkaKeys  map[string]string // kafka.* without the prefix
+	kafkaPaths map[string]string // of those that came from files
+	Rooms      string
+	ParseRooms func([]byte) (*rooms.File, error) // nil: [rooms.Parse]
+	Names      wire.Names
+	logLevel   string
+	logFormat  string
+	events     eventRing
+	shown      map[string]any // what rankcache config prints
+	Secrets    Secrets
+
+	ReadTimeout time.Duration // of a request over HTTP; 0: the default
+}
+
+// Register registers the flags.
+func (o *Options) Register(flags *pflag.FlagSet) {
+	o.RegisterRedis(flags)
+	flags.StringVar(&o.Kafka, "kafka", "127.0.0.1:9092", "Kafka `brokers`, comma-separated; kafka.<key> passes any librdkafka setting, such as --kafka.security.protocol=sasl_ssl")
+	flags.StringVar(&o.Rooms, "rooms", "", "rooms `file` (YAML); read again while running")
+	Group(flags, "Redis, Kafka, rooms")
+	o.RegisterNames(flags)
+	Group(flags, "Names of keys and topics")
+	ChoiceVar(flags, &o.logLevel, "log-level", "", "info", "least that is logged: debug, info, warn or error", "debug", "info", "warn", "error")
+	ChoiceVar(flags, &o.logFormat, "log-format", "", "text", "how the log is written: text or json", "text", "json")
+	Group(flags, "Log")
+}
+
+// RegisterNames registers the names of keys and topics.
+func (o *Options) RegisterNames(flags *pflag.FlagSet) {
+	o.Names = wire.DefaultNames()
+	flags.StringVar(&o.Names.Board, "key-board", o.Names.Board, "Redis key `pattern` of a board's sorted set")
+	flags.StringVar(&o.Names.Meta, "key-meta", o.Names.Meta, "Redis key `pattern` of a board's state: run, seq, sum, members and more")
+	flags.StringVar(&o.Names.Orders, "key-orders", o.Names.Orders, "Redis key `pattern` of the hashes of a board's applied order ids")
+	flags.StringVar(&o.Names.Room, "key-room", o.Names.Room, "Redis key `pattern` of the set of boards running in a room")
+	flags.StringVar(&o.Names.Rooms, "key-rooms", o.Names.Rooms, "Redis `key` of the hash of rooms that are set at run time")
+	flags.StringVar(&o.Names.Ends, "key-ends", o.Names.Ends, "Redis `key` of the index of boards that are to be closed")
+	flags.StringVar(&o.Names.Controller, "key-controller", o.Names.Controller, "Redis `key` of the lease of the controller that works")
+	flags.StringVar(&o.Names.Hot, "key-hot", o.Names.Hot, "Redis key `pattern` of the shared hot-key verdict")
+	flags.StringVar(&o.Names.Commands, "topic-commands", o.Names.Commands, "Kafka topic of commands")
+	flags.StringVar(&o.Names.Refused, "topic-refused", o.Names.Refused, "Kafka topic of the commands that are refused")
+	flags.StringVar(&o.Names.ClassPrefix, "topic-class-updates", o.Names.ClassPrefix, "beginning of the Kafka topic of the updates of a class and day")
+	flags.StringVar(&o.Names.Finals, "topic-finals", o.Names.Finals, "Kafka topic of the results of closed boards")
+	flags.StringVar(&o.Names.Ledger, "topic-ledger", o.Names.Ledger, "Kafka topic of all changes of the boards that are kept in the ledger")
+	flags.StringVar(&o.Names.UpdatePrefix, "topic-updates", o.Names.UpdatePrefix, "beginning of the Kafka topic of each board's updates")
+}
+
+// Load reads the configuration into the flags of cmd and checks what is common.
+func (o *Options) Load(cmd *cobra.Command) (err error) {
+	if o.KafkaKeys, err = LoadConfig(cmd); err != nil {
+		return err
+	}
+	if err := o.ReadSecrets(cmd.Flags()); err != nil {
+		return err
+	}
+	if err := o.Names.Check(); err != nil {
+		return Usagef("%w", err)
+	}
+	return nil
+}
+
+// ReadSecrets keeps what may be shown of the settings, and reads the files of all secret
+// ones.
+func (o *Options) ReadSecrets(flags *pflag.FlagSet) (err error) {
+	o.shown = InForce(flags, shownNames(flags), o.KafkaKeys) // before files of Kafka's secrets are read
+	if o.Secrets, err = SecretsOf(flags); err != nil {
+		return err
+	}
+	o.kafkaPaths, err = readKafkaFiles(o.KafkaKeys)
+	return err
+}
+
+// SharedRooms is the hash of rooms that are set at run time.
+func (o *Options) SharedRooms(client redis.UniversalClient) roomsync.Shared {
+	return roomsync.NewHash(client, o.Names.Rooms, o.RedisTimeout)
+}
+
+// Logger returns the log of the process.
+func (o *Options) Logger(to io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil { // --log-level takes no other word
+		return nil, Usagef("--log-level: %w", err)
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	log := slog.New(slog.NewTextHandler(to, opts))
+	if o.logFormat == "json" {
+		log = slog.New(slog.NewJSONHandler(to, opts))
+	}
+	o.Secrets.LogTo(log)
+	return log, nil
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
+
+	"rankcache/origin"
+)
+
+// RedisOptions are the settings of how Redis is reached.
+type RedisOptions struct {
+	redis        *Secret
+	RedisMode    string
+	redisUser    string
+	redisSecret  *Secret
+	redisCA      string
+	RedisTimeout time.Duration
+}
+
+func (o *RedisOptions) RegisterRedis(flags *pflag.FlagSet) {
+	o.redis = SecretVar(flags, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
+	ChoiceVar(flags, &o.RedisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",
+		origin.ModeSingle, origin.ModeCluster, origin.ModeSentinel)
+	flags.StringVar(&o.redisUser, "redis-user", "", "ACL user `name`; wins over the URL's")
+	o.redisSecret = SecretVar(flags, "redis-password", "", "password of Redis; wins over the URL's")
+	flags.StringVar(&o.redisCA, "redis-ca", "", "PEM `file` of the authorities that a rediss:// server is checked against; empty: those of the system")
+	flags.DurationVar(&o.RedisTimeout, "redis-timeout", origin.DefaultTimeout, "deadline of one call to Redis")
+}
+
+// DialRedis returns a client that connects when it is first used.
+func (o *RedisOptions) DialRedis() (redis.UniversalClient, error) {
+	if u, err := url.Parse(o.redis.Get()); err == nil && u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" {
+		return nil, Usagef("--redis is not a URL of Redis: want redis://redis:6379, rediss://user:password@redis:6379/0 for TLS, or unix:///run/redis.sock")
+	}
+	client, err := origin.Dial(origin.Options{URL: o.redis.Get(), Mode: o.RedisMode, Timeout: o.RedisTimeout,
+		Credentials: o.Credentials, CAFile: o.redisCA})
+	if err != nil {
+		return nil, Usagef("--redis: %w", err)
+	}
+	explainTLS(client)
+	return client, nil
+}
+
+// CheckRole logs once if Redis is a replica, which is not used ([origin.Dial]), or does
+// not tell. It never fails: a master may answer at the address later.
+func CheckRole(ctx context.Context, client redis.UniversalClient, log *slog.Logger) error {
+	known, err := origin.CheckMaster(ctx, client)
+	switch {
+	case errors.Is(err, origin.ErrNotMaster):
+		log.Error("Redis is not used until it is a master", "err", err)
+	case err == nil && !known:
+		log.Warn("Redis does not tell whether it is a master (ROLE): check by hand, because the lag of a replica looks like lost writes")
+	}
+	return nil
+}
+
+// Credentials returns the user and password of a new connection to Redis.
+func (o *RedisOptions) Credentials() (user, password string) {
+	if u, err := url.Parse(o.redis.Get()); err == nil {
+		user = u.User.Username()
+		password, _ = u.User.Password()
+	}
+	return cmp.Or(o.redisUser, user), cmp.Or(o.redisSecret.Get(), password)
+}
+
+// explainTLS adds to errors of TLS handshakes with Redis what to check.
+func explainTLS(client redis.UniversalClient) {
+	switch c := client.(type) {
+	case *redis.ClusterClient: // its nodes dial
+		if c.Options().TLSConfig != nil {
+			c.OnNewNode(func(node *redis.Client) { node.AddHook(tlsHook{}) })
+		}
+	case *redis.Client:
+		if c.Options().TLSConfig != nil {
+			c.AddHook(tlsHook{})
+		}
+	}
+}
+
+// tlsHook is the [redis.Hook] of explainTLS.
+type tlsHook struct{}
+
+// DialHook explains the errors of connecting.
+func (tlsHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		return conn, ExplainHandshake(err)
+	}
+}
+
+// ExplainHandshake adds to an error what to check. A plain Redis waits for the
+// rest of what it takes for a command, so that the handshake runs out of time.
+func ExplainHandshake(err error) error {
+	var record tls.RecordHeaderError
+	var authority x509.UnknownAuthorityError
+	var dial *net.OpError // of the connection below
+	switch {
+	case errors.As(err, &record):
+		return fmt.Errorf("the server does not speak TLS, use redis:// instead of rediss://: %w", err)
+	case errors.As(err, &authority):
+		return fmt.Errorf("the server's certificate is of an unknown authority, check --redis-ca: %w", err)
+	case errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &dial):
+		return fmt.Errorf("the server does not answer the TLS handshake, use redis:// instead of rediss:// if it does not speak TLS: %w", err)
+	}
+	return err
+}
+
+// ProcessHook changes nothing.
+func (tlsHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook changes nothing.
+func (tlsHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}

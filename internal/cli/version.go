@@ -1,0 +1,4 @@
+package cli
+
+// Version is set by the build (-ldflags "-X rankcache/internal/cli.Version=…").
+var Version = "dev"

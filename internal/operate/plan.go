@@ -1,0 +1,101 @@
+package operate
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankcache/hotkey"
+	"rankcache/internal/cli"
+	"rankcache/internal/plan"
+	"rankcache/profile"
+)
+
+// NewPlanCommand returns rankcache plan.
+func NewPlanCommand() *cobra.Command {
+	q := plan.Question{}
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Compute the cost of a fleet of sidecars, and whether it pays",
+		Long: `Compute memory and CPU of a pod, the time to open, Kafka's traffic and the load of
+Redis with and without sidecars, CPU and memory of live streams and the growth of the ledger's
+database, from the figures in docs/BENCHMARKS.md: good for orders of magnitude. Without
+--pods it computes how many pods the reads need, at half a core for each sidecar. It
+tells you when you do not need sidecars. It calls no server.`,
+		Example: `  rankcache plan --members 57000,210000 --updates 500 --requests 200000 --pods 40
+  rankcache plan --requests 2000000
+  rankcache plan --requests 3000 --pods 4 -o json`,
+		Args: cli.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.IntSliceVar(&q.Members, "members", nil, "`members` of each super-hot board")
+	flags.IntVar(&q.IDBytes, "id-bytes", 10, "length of a member's id, in `bytes`")
+	flags.Float64Var(&q.Updates, "updates", 0, "`updates/s` of all super-hot boards together")
+	flags.DurationVar(&q.History, "history", 3*time.Hour, "`length` of the log that a starting sidecar replays")
+	flags.Float64Var(&q.Requests, "requests", 0, "`reads/s` of the whole fleet")
+	flags.Float64Var(&q.Small, "small", 0.05, "`share` of the reads, 0 to 1, that are of small boards and answered by Redis")
+	flags.IntVar(&q.HotBoards, "hot-boards", 10, "`boards` that are hot at the same time")
+	flags.DurationVar(&q.Refresh, "hot-refresh", hotkey.DefaultRefresh, "interval of reading a hot page from Redis")
+	flags.IntVar(&q.Pods, "pods", 0, "`pods` with a sidecar; without it, as many as the reads need")
+	flags.IntVar(&q.ProfileMiB, "profile-budget-mib", profile.DefaultBudget>>20, "heap of the profile cache, in `MiB`; 0: none")
+	flags.DurationVar(&q.PollEvery, "poll-every", hotkey.DefaultPollEvery, "interval of the fleet's calls to the cloud's API; 0: none")
+	flags.IntVar(&q.UpdateBytes, "update-bytes", 0, "`bytes` of one update; 0: as the writer encodes it")
+	flags.IntVar(&q.Streams, "streams", 0, "live `streams` of one pod")
+	flags.IntVar(&q.HTTP2, "streams-http2", 0, "how many of the `streams` are over HTTP/2, as those of gRPC: they take more memory, and more CPU than is counted")
+	flags.Float64Var(&q.StreamRate, "stream-events", 1, "`events/s` of one live stream")
+	flags.Float64Var(&q.LedgerRows, "ledger-rows", 0, "`changes/s` that the ledger keeps; 0: no ledger")
+	flags.DurationVar(&q.LedgerKeep, "ledger-keep", 0, "how long the ledger keeps changes; 0 for ever")
+	output := cli.OutputFlag(flags, "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if flags.Changed("pods") && q.Pods < 1 {
+			return cli.Usagef("--pods %d: want 1 or more", q.Pods)
+		}
+		if wrong := q.Check(); wrong != "" {
+			return cli.Usagef("--%s", wrong)
+		}
+		a := plan.Make(q)
+		return cli.PrintAs(cmd.OutOrStdout(), *output, a, func(to io.Writer) error { return printPlan(to, &a) })
+	}
+	return cmd
+}
+
+func printPlan(to io.Writer, a *plan.Answer) error {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	pods := "%d"
+	if a.PodsComputed {
+		pods = fmt.Sprintf("%%d, so that each sidecar takes at most %g cores", plan.MaxPodCPU)
+	}
+	for _, row := range []struct {
+		what, format string
+		values       []any
+	}{
+		{"pods", pods, []any{a.Pods}},
+		{"memory of a pod", "%.0f MiB live, %.0f MiB as the lowest limit", []any{a.PodHeapMiB, a.PodMemoryMiB}},
+		{"CPU of a pod", "%.2f cores for %.0f reads/s and %.0f updates/s", []any{a.PodCPU, a.PodReads, a.PodUpdates}},
+		{"open after", "%.1f s: %.0f updates, %.0f MiB of log", []any{a.OpenSeconds, a.LogUpdates, a.LogMiB}},
+		{"Kafka", "%.2f MB/s in, %.2f MB/s out to the fleet, %.0f MB when all pods start (%d B for each update, uncompressed)",
+			[]any{a.KafkaIngressMB, a.KafkaEgressMB, a.RolloutMB, a.UpdateBytes}},
+		{"Redis without", "%.0f calls/s, %.2f cores", []any{a.RedisBefore, a.RedisBeforeCPU}},
+		{"Redis with", "%.0f calls/s, %.2f cores", []any{a.RedisAfter, a.RedisAfterCPU}},
+		{"writers", "%.2f cores", []any{a.WriterCPU}},
+		{"cloud API", "%.0f calls/h of the whole fleet", []any{a.APICallsPerHour}},
+		{"live streams", "%.0f events/s, %.3f cores and %.0f MiB of a pod, which are in its CPU and memory", []any{a.LiveEvents, a.LiveCPU, a.LiveMiB}},
+		{"ledger", "%.0f MiB of the database a day, %s", []any{a.LedgerDayMiB, ledgerSize(a)}},
+		{"verdict", "%s: %s", []any{a.Verdict, strings.Join(a.Reasons, "; ")}},
+	} {
+		fmt.Fprintf(table, "%s\t%s\n", row.what, fmt.Sprintf(row.format, row.values...))
+	}
+	return table.Flush()
+}
+
+// ledgerSize tells what the ledger grows to.
+func ledgerSize(a *plan.Answer) string {
+	if a.LedgerMiB == 0 {
+		return "without end"
+	}
+	return fmt.Sprintf("%.0f MiB with the retention", a.LedgerMiB)
+}

@@ -1,0 +1,308 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"rankcache"
+	"rankcache/internal/cli"
+	"rankcache/internal/roomsync"
+	"rankcache/ledger"
+	"rankcache/ledger/rebuild"
+	"rankcache/origin"
+	"rankcache/rooms"
+	"rankcache/writer"
+)
+
+// rebuildOptions are the settings of rankcache rebuild.
+type rebuildOptions struct {
+	cli.Options
+	database     *cli.Secret
+	board, class string
+	dryRun       bool
+	wait         time.Duration
+	// Of boards that Redis does not have and no class sets.
+	boardLife, orderLife time.Duration
+	buckets              int
+}
+
+// NewRebuildCommand returns rankcache rebuild.
+func NewRebuildCommand() *cobra.Command {
+	o := &rebuildOptions{}
+	cmd := &cobra.Command{
+		Use:   "rebuild",
+		Short: "Write boards in Redis anew from the ledger: boards that are wrong or gone",
+		Long: `Write a board in Redis anew from the ledger, or all boards of a class one after the
+other: members, scores and the order ids of the last order life. The board gets a new
+run and goes on counting; sidecars fill their copies again.
+
+All of it is written under temporary names first, and put in the board's place at once.
+Writers wait only at the end, while the members are read: a post for up to 5 s, a command
+of update_rank for as long as it takes. If it is killed, the board is as it was; run it
+again. Redis needs memory for a second copy of the board meanwhile. Its user must be
+allowed what a writer's is, that of the database to read.
+
+A board of which the ledger does not have all changes that Redis has applied is not
+rebuilt. --dry-run only compares: scores that are changed at the same time may differ.
+
+Exit codes: 0 done, or no member differs; 1 a board was not rebuilt; 2 bad flag; 3 members
+differ (--dry-run).`,
+		Example: `  rankcache rebuild --board money:7 --redis redis://redis:6379 --rooms rooms.yaml --database-file /run/secrets/database --dry-run
+  rankcache rebuild --board money:7 --redis redis://redis:6379 --rooms rooms.yaml --database-file /run/secrets/database
+  rankcache rebuild --class gift-half-hour --redis redis://redis:6379 --rooms rooms.yaml --database-file /run/secrets/database -o json`,
+		Args: cli.NoArgs,
+	}
+	o.registerRebuild(cmd.Flags())
+	output := cli.OutputFlag(cmd.Flags(), "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := o.Load(cmd); err != nil {
+			return err
+		}
+		report, err := o.rebuild(cmd.Context(), cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		if err := cli.PrintAs(cmd.OutOrStdout(), *output, report, report.print); err != nil {
+			return err
+		}
+		return report.err()
+	}
+	return cmd
+}
+
+func (o *rebuildOptions) registerRebuild(flags *pflag.FlagSet) {
+	o.RegisterRedis(flags)
+	o.RegisterNames(flags)
+	o.database = cli.RegisterDatabase(flags)
+	flags.StringVar(&o.Rooms, "rooms", "", "rooms `file` (YAML), that of the writers")
+	flags.StringVar(&o.board, "board", "", "the `board`")
+	flags.StringVar(&o.class, "class", "", "the `class` whose boards are rebuilt; those that have expired are left out")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "change nothing, and list what differs")
+	flags.DurationVar(&o.wait, "wait", rebuild.DefaultWait, "how long the ledger may take to write what Redis has applied")
+	flags.DurationVar(&o.boardLife, "board-life", 0, "as of write: how long after the rebuild a board without a period expires that Redis does not have; 0 for never. The keep of its class wins")
+	flags.DurationVar(&o.orderLife, "order-life", writer.DefaultOrderLife, "as of write, for a board that Redis does not have")
+	flags.IntVar(&o.buckets, "order-buckets", writer.DefaultOrderBuckets, "as of write, for a board that Redis does not have")
+	cli.MarkTyped(flags, "board", "class", "dry-run")
+}
+
+func (o *rebuildOptions) check() error {
+	if (o.board == "") == (o.class == "") {
+		return cli.Usagef("--board or --class: want one of them")
+	}
+	if o.board != "" {
+		if err := o.Names.CheckBoard(rankcache.BoardID(o.board)); err != nil {
+			return cli.Usagef("--board: %w", err)
+		}
+	}
+	if o.wait <= 0 || o.boardLife < 0 || o.orderLife < time.Minute || o.buckets < 1 || o.buckets > 256 {
+		return cli.Usagef("--wait %v, --board-life %v, --order-life %v, --order-buckets %d: want a wait above 0, a board life of 0 or more, an order life of 1m or more, 1 to 256 buckets",
+			o.wait, o.boardLife, o.orderLife, o.buckets)
+	}
+	return nil
+}
+
+func (o *rebuildOptions) rebuild(ctx context.Context, stderr io.Writer) (*rebuildReport, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	origin.LogTo(slog.New(slog.DiscardHandler)) // the report has the errors
+	client, err := o.DialRedis()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	store, err := cli.OpenDatabase(o.database)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	boards := origin.New(client, o.Names, origin.WithTimeout(o.RedisTimeout))
+	follower := roomsync.New(roomsync.Config{File: o.Rooms, Parse: o.ParseRooms, CheckBoard: o.Names.CheckBoard, Every: 100 * time.Millisecond, Origin: boards, Shared: o.SharedRooms(client),
+		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
+	if err := cli.ReadRooms(ctx, follower); err != nil {
+		return nil, fmt.Errorf("--rooms: %w", err)
+	}
+	file := follower.File()
+	if o.class != "" && file.Class(o.class) == nil {
+		return nil, cli.Usagef("--class %s: neither in the rooms file (--rooms) nor set at run time", o.class)
+	}
+	r := &rebuildReport{DryRun: o.dryRun, Boards: []*rebuiltBoard{}, progress: stderr, one: o.board != ""}
+	r.rebuilder = rebuild.New(rebuild.Options{Redis: client, Names: o.Names, Origin: boards, Store: store, Wait: o.wait,
+		Rules: func(b rankcache.BoardID) rebuild.Rules { return o.rules(file, b) }, Log: slog.New(slog.NewTextHandler(stderr, nil))})
+	if o.board != "" {
+		r.add(ctx, rankcache.BoardID(o.board))
+		return r, ctx.Err()
+	}
+	return r, r.addClass(ctx, store, o.class)
+}
+
+// rules are those by which a writer would make the board.
+func (o *rebuildOptions) rules(file *rooms.File, b rankcache.BoardID) rebuild.Rules {
+	r := rebuild.Rules{OrderLife: o.orderLife, Buckets: o.buckets}
+	board, class, _ := file.Board(b)
+	keep := o.boardLife
+	if class != nil {
+		keep = cmp.Or(class.Keep, keep)
+	}
+	if keep > 0 {
+		r.Expires = time.Now().Add(keep).UnixMilli()
+	}
+	if class == nil {
+		return r
+	}
+	r.OrderLife, r.Trimmed, r.Ties = cmp.Or(class.Orders, o.orderLife), class.Trim > 0, class.Ties != rooms.TiesMember
+	if end := board.Period.End; board.Period.Tag != "" {
+		r.End, r.Expires = end.UnixMilli(), end.Add(class.Keep).UnixMilli()
+	}
+	return r
+}
+
+// rebuiltBoard is what was done to a board. States are written as [rankcache.State.String] does.
+type rebuiltBoard struct {
+	Board    rankcache.BoardID    `json:"board"`
+	Result   string               `json:"result"` // rebuilt; of a dry run same or differs; expired; failed
+	Error    string               `json:"error,omitempty"`
+	Redis    string               `json:"redis_state"` // before
+	Ledger   string               `json:"ledger_state,omitempty"`
+	State    string               `json:"state,omitempty"` // after
+	Members  int                  `json:"members"`         // of the ledger
+	InRedis  *int                 `json:"redis_members,omitempty"`
+	Differ   *int                 `json:"members_that_differ,omitempty"`
+	List     []rebuild.Difference `json:"differences,omitempty"` // the first of them, by member
+	Orders   int                  `json:"orders,omitempty"`
+	Earlier  int                  `json:"earlier_members,omitempty"` // of lives before the board began anew
+	WaitedMS int64                `json:"writers_waited_ms,omitempty"`
+	TookMS   int64                `json:"took_ms"`
+}
+
+// rebuildReport is the stable JSON of rankcache rebuild.
+type rebuildReport struct {
+	DryRun bool            `json:"dry_run"`
+	Boards []*rebuiltBoard `json:"boards"`
+
+	rebuilder *rebuild.Rebuilder
+	progress  io.Writer
+	one       bool
+}
+
+// boardsOfClass is how many names of boards are read at a time.
+const boardsOfClass = 1000
+
+func (r *rebuildReport) addClass(ctx context.Context, store *ledger.Store, class string) error {
+	for after := rankcache.BoardID(""); ; {
+		boards, err := store.BoardsOf(ctx, class, after, boardsOfClass)
+		if err != nil || len(boards) == 0 {
+			return err
+		}
+		for _, after = range boards {
+			if r.add(ctx, after); ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+// add rebuilds or compares a board.
+func (r *rebuildReport) add(ctx context.Context, b rankcache.BoardID) {
+	begun, done := time.Now(), &rebuiltBoard{Board: b}
+	var err error
+	if r.DryRun {
+		err = r.compare(ctx, done)
+	} else {
+		fmt.Fprintf(r.progress, "rebuilding %s\n", b)
+		err = r.rebuild(ctx, done)
+	}
+	done.TookMS = time.Since(begun).Milliseconds()
+	switch {
+	case errors.Is(err, rebuild.ErrExpired) && !r.one:
+		done.Result = "expired"
+	case err != nil:
+		done.Result, done.Error = "failed", err.Error()
+	}
+	if done.Earlier > 0 {
+		fmt.Fprintf(r.progress, "%s began anew with run %s: %d members of earlier lives are not on it\n", b, cmp.Or(done.State, done.Ledger), done.Earlier)
+	}
+	r.Boards = append(r.Boards, done)
+}
+
+func (r *rebuildReport) rebuild(ctx context.Context, done *rebuiltBoard) error {
+	result, err := r.rebuilder.Rebuild(ctx, done.Board)
+	if err != nil {
+		return err
+	}
+	done.Result, done.Redis, done.State = "rebuilt", result.Before.String(), result.After.String()
+	done.Members, done.Orders, done.Earlier, done.WaitedMS = result.Members, result.Orders, result.Earlier, result.Held.Milliseconds()
+	return nil
+}
+
+func (r *rebuildReport) compare(ctx context.Context, done *rebuiltBoard) error {
+	c, err := r.rebuilder.Compare(ctx, done.Board)
+	if err != nil {
+		return err
+	}
+	done.Result, done.Redis, done.Ledger = "same", c.Redis.String(), c.Ledger.String()
+	done.Members, done.InRedis, done.Differ, done.List, done.Earlier = c.LedgerMembers, &c.RedisMembers, &c.Differ, c.List, c.Earlier
+	if c.Differ > 0 {
+		done.Result = "differs"
+	}
+	return c.Refused
+}
+
+// err returns the error of the exit code.
+func (r *rebuildReport) err() error {
+	failed, differ := 0, 0
+	for _, b := range r.Boards {
+		switch b.Result {
+		case "failed":
+			failed++
+		case "differs":
+			differ++
+		}
+	}
+	switch {
+	case failed > 0:
+		return fmt.Errorf("rebuild: %d of %d boards failed", failed, len(r.Boards))
+	case differ > 0:
+		return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("rebuild: %d of %d boards differ from the ledger", differ, len(r.Boards))}
+	}
+	return nil
+}
+
+func (r *rebuildReport) print(to io.Writer) error {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	for _, b := range r.Boards {
+		switch b.Result {
+		case "rebuilt":
+			fmt.Fprintf(table, "%s\trebuilt\t%d members, %d order ids, state %s, in %v, writers waited %v\n", b.Board, b.Members, b.Orders, b.State,
+				time.Duration(b.TookMS)*time.Millisecond, time.Duration(b.WaitedMS)*time.Millisecond)
+		case "same", "differs":
+			fmt.Fprintf(table, "%s\t%s\tredis %d members, %s; ledger %d members, %s; %d differ\n", b.Board, b.Result, *b.InRedis, b.Redis, b.Members, b.Ledger, *b.Differ)
+		default:
+			fmt.Fprintf(table, "%s\t%s\t%s\n", b.Board, b.Result, b.Error)
+		}
+		for _, d := range b.List[:min(len(b.List), maxDifferencesShown)] {
+			fmt.Fprintf(table, "\t%s\tredis %s, ledger %s (raw scores)\n", d.Member, scoreOrNone(d.Redis), scoreOrNone(d.Ledger))
+		}
+	}
+	return table.Flush()
+}
+
+// maxDifferencesShown is how many members of a board are listed as text; JSON has 1,000.
+const maxDifferencesShown = 20
+
+func scoreOrNone(score *float64) string {
+	if score == nil {
+		return "-"
+	}
+	return fmt.Sprint(*score)
+}

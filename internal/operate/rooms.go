@@ -1,0 +1,306 @@
+package operate
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rankcache"
+	"rankcache/internal/cli"
+	"rankcache/internal/roomsync"
+	"rankcache/rooms"
+)
+
+// NewRoomsCommand returns rankcache rooms.
+func NewRoomsCommand() *cobra.Command {
+	rooms := &cobra.Command{
+		Use:   "rooms",
+		Short: "Check rooms files; list, set, delete and bypass rooms of running sidecars",
+		Example: `  rankcache rooms check rooms.yaml
+  rankcache rooms list`,
+	}
+	check := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check whether a rooms file would be accepted",
+		Long: `Read a rooms file with the code that rankcache serve reads it with, and print
+its rooms and boards; of each class the board of the period that runs, when that ends, when boards
+expire, and the next board. A file that serve would refuse is an error with its line.`,
+		Example: "  rankcache rooms check rooms.yaml",
+		Args:    cli.OneArg,
+	}
+	output := cli.OutputFlag(check.Flags(), "text")
+	check.RunE = func(cmd *cobra.Command, args []string) error {
+		return checkRooms(cmd.OutOrStdout(), args[0], *output, time.Now())
+	}
+	rooms.AddCommand(check, cli.FromConfig(newRoomsListCommand()), cli.FromConfig(newRoomsSetCommand()), cli.FromConfig(newRoomsDeleteCommand()), cli.FromConfig(newRoomsBypassCommand()))
+	return rooms
+}
+
+// RoomsSummary is the stable JSON of rooms check.
+type RoomsSummary struct {
+	Rooms   map[string]int      `json:"rooms"`  // by mode
+	Rules   int                 `json:"rules"`  // entries under boards:
+	Boards  []rankcache.BoardID `json:"boards"` // super-hot boards named in the file, without those of classes
+	Classes []classSummary      `json:"classes"`
+}
+
+// classSummary is one class and its boards; dimensions stand in braces.
+type classSummary struct {
+	Name    string    `json:"name"`
+	Period  string    `json:"period"`
+	TZ      string    `json:"tz"`
+	Mode    string    `json:"mode"`
+	Board   string    `json:"board"`          // of the running period
+	Ends    time.Time `json:"ends,omitzero"`  // when the period does
+	Expires string    `json:"expires"`        // when a board does
+	Next    string    `json:"next,omitempty"` // board of the next period
+}
+
+// expiryText tells when the boards of a class expire, or those without a class (nil).
+func expiryText(c *rooms.Class) string {
+	switch {
+	case c != nil && c.Calendar().Periodic():
+		return c.Keep.String() + " after the period"
+	case c != nil && c.Keep > 0:
+		return c.Keep.String() + " after the last change"
+	}
+	return "never, or by --board-life of the writers"
+}
+
+func checkRooms(to io.Writer, path, output string, now time.Time) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read rooms file: %w", err)
+	}
+	parsed, err := rooms.Parse(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	s := RoomsSummary{Rooms: map[string]int{}, Rules: len(parsed.Rules),
+		Boards: parsed.Resolve(nil).Boards(rooms.ModeSuperHot), Classes: []classSummary{}}
+	for _, room := range parsed.Rooms {
+		s.Rooms[room.Mode.String()]++
+	}
+	for _, c := range parsed.Classes {
+		row, err := summarize(c, now)
+		if err != nil {
+			return fmt.Errorf("%s: class %s: %w", path, c.Name(), err)
+		}
+		s.Classes = append(s.Classes, row)
+	}
+	return cli.PrintAs(to, output, s, func(to io.Writer) error {
+		fmt.Fprintf(to, "%s is good: %d rooms (%d super-hot, %d hot, %d blocked), %d board rules, %d classes\n", path,
+			len(parsed.Rooms), s.Rooms["super-hot"], s.Rooms["hot"], s.Rooms["blocked"], s.Rules, len(s.Classes))
+		if err := printClasses(to, s.Classes); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(to, "Boards of no class expire %s.\n", expiryText(nil))
+		return err
+	})
+}
+
+func summarize(c *rooms.Class, now time.Time) (classSummary, error) {
+	calendar := c.Calendar()
+	running, err := calendar.At(now)
+	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Board: c.Pattern(running), Ends: running.End, Expires: expiryText(c)}
+	if err != nil || !calendar.Periodic() {
+		return s, err
+	}
+	next, err := calendar.Next(running)
+	s.Next = c.Pattern(next)
+	return s, err
+}
+
+func printClasses(to io.Writer, classes []classSummary) error {
+	if len(classes) == 0 {
+		return nil
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CLASS\tPERIOD\tMODE\tBOARD\tENDS\tEXPIRES\tNEXT BOARD")
+	for _, c := range classes {
+		ends := "never"
+		if !c.Ends.IsZero() {
+			ends = c.Ends.Format(time.RFC3339)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Period, c.Mode, c.Board, ends, c.Expires, c.Next)
+	}
+	return table.Flush()
+}
+
+func newRoomsListCommand() *cobra.Command {
+	c := &cli.AdminClient{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Print what a running sidecar follows, and where each entry comes from",
+		Example: `  rankcache rooms list
+  kubectl exec app-0 -c rankcache -- rankcache rooms list -o json`,
+		Args: cli.NoArgs,
+	}
+	c.Register(cmd, false)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		body, err := c.Ask(cmd.Context(), http.MethodGet, "/rooms", nil)
+		if err != nil {
+			return err
+		}
+		return c.Print(cmd.OutOrStdout(), body, printRooms)
+	}
+	return cmd
+}
+
+func newRoomsSetCommand() *cobra.Command {
+	c := &cli.AdminClient{}
+	var mode, match string
+	var boards []string
+	cmd := &cobra.Command{
+		Use:   "set [UID]",
+		Short: "Make a room or a board super-hot, hot or blocked on all sidecars",
+		Long: `Tell one sidecar, which acts at once and tells all others through Redis within 2 s.
+A rooms file that names the same room or pattern wins.`,
+		Example: `  rankcache rooms set 88 --mode super-hot
+  rankcache rooms set 88 --mode super-hot --boards 1_2_3,1_2_4
+  rankcache rooms set --match '9_*' --mode blocked`,
+		Args: cli.AtMostOneArg,
+	}
+	c.Register(cmd, true)
+	cmd.Flags().StringVar(&mode, "mode", "", "super-hot, hot or blocked")
+	cmd.Flags().StringVar(&match, "match", "", "board or `pattern` over boards, instead of a room")
+	cmd.Flags().StringSliceVar(&boards, "boards", nil, "the room's `boards`; without it they are read from Redis")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		entry, err := roomEntry(args, match, mode, boards)
+		if err != nil {
+			return cli.Usagef("%w", err)
+		}
+		body, err := c.Ask(cmd.Context(), http.MethodPost, "/rooms", entry)
+		if err != nil {
+			return err
+		}
+		return c.Print(cmd.OutOrStdout(), body, printSet)
+	}
+	return cmd
+}
+
+func newRoomsDeleteCommand() *cobra.Command {
+	c := &cli.AdminClient{}
+	var match string
+	cmd := &cobra.Command{
+		Use:   "delete [UID]",
+		Short: "Take back what was set for a room or a board",
+		Example: `  rankcache rooms delete 88
+  rankcache rooms delete --match '9_*'`,
+		Args: cli.AtMostOneArg,
+	}
+	c.Register(cmd, true)
+	cmd.Flags().StringVar(&match, "match", "", "board or `pattern` over boards, instead of a room")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		query := url.Values{}
+		switch uid := strings.Join(args, ""); {
+		case (uid == "") == (match == ""):
+			return cli.Usagef("want a uid or --match")
+		case uid != "":
+			query.Set("uid", uid)
+		default:
+			query.Set("match", match)
+		}
+		_, err := c.Ask(cmd.Context(), http.MethodDelete, "/rooms?"+query.Encode(), nil)
+		return err
+	}
+	return cmd
+}
+
+// roomEntry checks an entry before it is sent, and returns it as JSON.
+func roomEntry(args []string, match, mode string, boards []string) ([]byte, error) {
+	text, err := json.Marshal(struct {
+		UID    string   `json:"uid,omitempty"`
+		Match  string   `json:"match,omitempty"`
+		Mode   string   `json:"mode"`
+		Boards []string `json:"boards,omitzero"`
+	}{strings.Join(args, ""), match, mode, boards})
+	if err != nil {
+		return nil, err
+	}
+	_, err = rooms.ParseEntry(text)
+	return text, err
+}
+
+// RoomsAnswer has the printed fields of GET /rooms.
+type RoomsAnswer struct {
+	Rooms    []roomsync.RoomRow     `json:"rooms"`
+	Boards   []roomsync.RuleRow     `json:"boards"`
+	Bypasses []rooms.Bypass         `json:"bypasses"`
+	File     roomsync.FileStatus    `json:"file"`
+	Dynamic  roomsync.DynamicStatus `json:"dynamic"`
+}
+
+func printRooms(to io.Writer, body []byte) error {
+	var a RoomsAnswer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tMODE\tSOURCE\tBOARDS")
+	for _, r := range a.Rooms {
+		fmt.Fprintf(table, "room %s\t%s\t%s\t%s\n", r.UID, r.Mode, sourceText(r.Source, r.Overridden), boardsText(r.Boards))
+	}
+	for _, r := range a.Boards {
+		fmt.Fprintf(table, "boards %s\t%s\t%s\t\n", r.Match, r.Mode, sourceText(r.Source, r.Overridden))
+	}
+	for _, b := range a.Bypasses {
+		fmt.Fprintf(table, "%s\n", bypassText(&b))
+	}
+	if a.File.Error != "" {
+		fmt.Fprintf(table, "the newest rooms file is refused: %s\n", a.File.Error)
+	}
+	if a.Dynamic.Error != "" {
+		fmt.Fprintf(table, "what is set at run time can't be read: %s\n", a.Dynamic.Error)
+	}
+	for _, bad := range a.Dynamic.Bad {
+		fmt.Fprintf(table, "ignored: %s: %s\n", bad.Field, bad.Reason)
+	}
+	return table.Flush()
+}
+
+func sourceText(source string, overridden bool) string {
+	if overridden {
+		return source + " (overridden)"
+	}
+	return source
+}
+
+func boardsText(boards []rankcache.BoardID) string {
+	const few = 5
+	text := make([]string, 0, few+1)
+	for _, b := range boards[:min(few, len(boards))] {
+		text = append(text, string(b))
+	}
+	if len(boards) > few {
+		text = append(text, fmt.Sprintf("… (%d)", len(boards)))
+	}
+	return strings.Join(text, " ")
+}
+
+func printSet(to io.Writer, body []byte) error {
+	var row struct {
+		UID, Match, Mode string
+		Overridden       bool
+	}
+	if err := json.Unmarshal(body, &row); err != nil {
+		return err
+	}
+	name, note := "room "+row.UID, ""
+	if row.UID == "" {
+		name = "boards " + row.Match
+	}
+	if row.Overridden {
+		note = ", but the rooms file sets another mode and wins"
+	}
+	_, err := fmt.Fprintf(to, "%s is %s on all sidecars%s\n", name, row.Mode, note)
+	return err
+}

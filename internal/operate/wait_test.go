@@ -1,0 +1,98 @@
+package operate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rankcache"
+	"rankcache/internal/cli"
+	"rankcache/sidecar/adminapi"
+)
+
+// waitFor runs rankcache wait and returns its exit code, report and progress.
+func waitFor(t *testing.T, args ...string) (int, WaitReport, string) {
+	t.Helper()
+	var out, progress bytes.Buffer
+	code := cli.ExitCode(cli.Run(t.Context(), NewCommand(), append([]string{"wait", "-o", "json", "--every", "1ms"}, args...), &out, &progress))
+	var report WaitReport
+	if code != cli.ExitUsage {
+		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+			t.Fatalf("%v in %q", err, out.String())
+		}
+	}
+	return code, report, progress.String()
+}
+
+func TestWaitUntilReady(t *testing.T) {
+	var asked atomic.Int32
+	ready := adminapi.NewReadiness(func() (bool, string) { return asked.Add(1) > 3, "1 of 2 boards" },
+		func() []rankcache.BoardStatus {
+			return []rankcache.BoardStatus{{Board: "1_2_3", State: rankcache.StateReplaying, Have: 45, Want: 100, Reason: "reading the log"}}
+		})
+	probes := httptest.NewServer(adminapi.Health(ready, nil))
+	defer probes.Close()
+	code, report, progress := waitFor(t, "--health", probes.URL+"/", "--max", "30s")
+	if code != cli.ExitOK || !report.Ready || !strings.Contains(string(report.Last), `"ready"`) {
+		t.Errorf("exit code %d, report %+v", code, report)
+	}
+	if want := "0 of 1 boards open; 1_2_3 is replaying, 40 % there: reading the log"; strings.Count(progress, want) != 1 {
+		t.Errorf("progress %q, want %q in it once", progress, want)
+	}
+}
+
+func TestWaitGivesUp(t *testing.T) {
+	t.Parallel()
+	starting := httptest.NewServer(adminapi.Health(adminapi.NewReadiness(func() (bool, string) { return false, "a reason" }, nil), nil))
+	defer starting.Close()
+	stranger := httptest.NewServer(http.NotFoundHandler())
+	defer stranger.Close()
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	for url, want := range map[string]string{
+		starting.URL:         "a reason",
+		stranger.URL:         "is it the right port",
+		silent.URL:           "no answer",
+		"http://127.0.0.1:1": "refused",
+	} {
+		begin := time.Now()
+		code, report, _ := waitFor(t, "--health", url, "--max", "5ms")
+		if code != cli.ExitFailed || report.Ready || !strings.Contains(report.Reason, want) {
+			t.Errorf("%s: exit code %d, report %+v, want %q in it", url, code, report, want)
+		}
+		if took := time.Since(begin); took > time.Minute {
+			t.Errorf("%s: it took %v", url, took)
+		}
+	}
+}
+
+func TestWaitForABoard(t *testing.T) {
+	answers := map[string]string{
+		"/status/open":  `{"mode":"super-hot","replay":{"board":"open","state":"open"}}`,
+		"/status/small": `{"mode":"none"}`,
+		"/status/late":  `{"mode":"super-hot","replay":{"board":"late","state":"waiting","reason":"its topic does not exist yet"}}`,
+	}
+	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, answers[r.URL.Path]) }))
+	defer admin.Close()
+	address := strings.TrimPrefix(admin.URL, "http://")
+	for board, want := range map[string]struct {
+		code   int
+		reason string
+	}{
+		"open":  {cli.ExitOK, "open is open"},
+		"small": {cli.ExitFailed, "not super-hot"},
+		"late":  {cli.ExitFailed, "its topic does not exist yet"},
+		"a b":   {cli.ExitUsage, ""},
+	} {
+		code, report, _ := waitFor(t, "--admin", address, "--board", board, "--max", "0")
+		if code != want.code || !strings.Contains(report.Reason, want.reason) {
+			t.Errorf("board %q: exit code %d, report %+v, want %+v", board, code, report, want)
+		}
+	}
+}

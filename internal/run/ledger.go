@@ -1,0 +1,237 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"rankcache/internal/cli"
+	"rankcache/internal/doctor"
+	"rankcache/internal/health"
+	"rankcache/internal/httpserve"
+	"rankcache/ledger"
+	ledgerhistory "rankcache/ledger/history"
+	"rankcache/ledger/reads"
+	"rankcache/origin"
+	"rankcache/sidecar/adminapi"
+)
+
+// Boards of which the ledger is.
+const (
+	ledgerClasses = "classes"
+	ledgerAll     = "all"
+)
+
+// defaultLedgerHTTP is the address of rankcache ledger.
+const defaultLedgerHTTP = "127.0.0.1:8976"
+
+// LedgerOptions are the settings of rankcache ledger.
+type LedgerOptions struct {
+	cli.Options
+	database *cli.Secret
+	http     string
+	hosts    []string
+	group    string
+	check    bool
+	reads    bool
+	keep     time.Duration
+	classes  map[string]string
+}
+
+// NewLedgerCommand returns rankcache ledger.
+func NewLedgerCommand() *cobra.Command {
+	o := &LedgerOptions{}
+	cmd := &cobra.Command{
+		Use:   "ledger",
+		Short: "Keep every applied change in PostgreSQL, MariaDB or MySQL",
+		Long: `Consume the topic rank_updates and write every change into a SQL database, with the
+place in the topic in the same transaction, so that each is there exactly once. While
+the database is away it waits; Kafka keeps the changes. Run as many as you like: they
+share one consumer group. It makes its tables itself, unless --database-check is set.`,
+		Example: `  rankcache ledger --kafka kafka:9092 --redis redis://redis:6379 --database-file /run/secrets/database
+  rankcache ledger check --database-file /run/secrets/database --board money:7`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			hup := cli.CatchHangups()
+			if err := o.Load(cmd); err != nil {
+				return err
+			}
+			return Ledger(cmd.Context(), o, hup, cmd.ErrOrStderr())
+		},
+	}
+	o.Register(cmd.Flags())
+	cmd.AddCommand(newLedgerCheckCommand(), newLedgerMigrateCommand())
+	return cmd
+}
+
+// Register registers the flags.
+func (o *LedgerOptions) Register(flags *pflag.FlagSet) {
+	o.Options.Register(flags)
+	o.database = cli.RegisterDatabase(flags)
+	flags.BoolVar(&o.check, "database-check", false, "make no tables, and end if they are not this version's: rankcache ledger migrate makes them, as another user")
+	registerServeReads(flags, &o.reads, "answer sidecars (--ledger-url) while Redis is away, on --http; it has an index made, which each change pays for")
+	flags.StringVar(&o.http, "http", defaultLedgerHTTP, "`address` of reads, probes, metrics and status")
+	flags.StringSliceVar(&o.hosts, "allow-host", nil, "further `names` that callers may put into Host on loopback ports")
+	flags.StringVar(&o.group, "ledger-group", ledger.DefaultGroup, "Kafka consumer group that all ledgers of one database share")
+	flags.DurationVar(&o.keep, "ledger-keep", 0, "how long changes are kept, by their time; 0 for ever")
+	flags.StringToStringVar(&o.classes, "ledger-keep-class", nil, "how long changes of boards of a class are kept, as `class=time`; they win over --ledger-keep")
+}
+
+func registerServeReads(flags *pflag.FlagSet, on *bool, usage string) {
+	flags.BoolVar(on, "serve-reads", false, usage)
+}
+
+// keeps returns how long changes are kept.
+func (o *LedgerOptions) keeps() (ledger.Keep, error) {
+	keep := ledger.Keep{Default: o.keep, Classes: make(map[string]time.Duration)}
+	for class, text := range o.classes {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return keep, cli.Usagef("--ledger-keep-class %s=%s: want a time such as 720h, or 0 for ever", class, text)
+		}
+		keep.Classes[class] = d
+	}
+	if o.keep < 0 {
+		return keep, cli.Usagef("--ledger-keep %v: want 0 or more", o.keep)
+	}
+	return keep, nil
+}
+
+// ledgerProcess is one rankcache ledger and its listener.
+type ledgerProcess struct {
+	options   *LedgerOptions
+	log       *slog.Logger
+	registry  *cli.Registry
+	store     *ledger.Store
+	forReads  *ledger.Store // with connections of its own
+	reads     *reads.Server // nil: none are served
+	redis     redis.UniversalClient
+	ledger    *ledger.Ledger
+	database  *health.Need
+	needs     health.Needs
+	ready     *adminapi.Readiness
+	listeners cli.Listeners
+}
+
+// newLedger builds every part and opens the listener. It starts nothing.
+func newLedger(o *LedgerOptions, log *slog.Logger) (*ledgerProcess, error) {
+	keep, err := o.keeps()
+	if err != nil {
+		return nil, err
+	}
+	l := &ledgerProcess{options: o, log: o.Recorded(log), registry: cli.NewRegistry(), database: health.NewNeed(cli.AnswerLasts)}
+	l.registry.MustRegister(health.Needs{cli.ServiceDatabase: l.database})
+	if l.store, err = cli.OpenDatabase(o.database); err != nil {
+		return nil, err
+	}
+	if o.reads {
+		l.forReads, err = cli.OpenDatabase(o.database)
+	}
+	if err == nil {
+		l.redis, err = o.DialRedis()
+	}
+	if err == nil {
+		err = l.build(keep)
+	}
+	if err != nil {
+		_ = l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *ledgerProcess) build(keep ledger.Keep) (err error) {
+	o := l.options
+	l.store.Orders = ledger.NewRedisOrders(l.redis, o.Names)
+	kafka := map[string]string{"bootstrap.servers": o.Kafka}
+	maps.Copy(kafka, o.KafkaKeys)
+	l.ledger, err = ledger.New(ledger.Options{Store: l.store, Kafka: kafka, KafkaLogin: o.KafkaLogin(l.log), Group: o.group, Topic: o.Names.Ledger, Commands: o.Names.Commands,
+		Check: o.check, ServeReads: o.reads, Keep: keep, Observe: l.database.Observe, Log: l.log, Registerer: l.registry})
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
+	if o.reads {
+		current := func() time.Time { return l.ledger.Status().CurrentAt }
+		l.reads = reads.New(reads.Config{Store: l.forReads, Current: current, Log: l.log, Registerer: l.registry})
+	}
+	l.needs = health.Needs{cli.ServiceDatabase: l.database.Require(l.settled, l.store.Ping),
+		cli.ServiceKafka: o.KafkaNeed(doctor.KafkaUse{Group: o.group, Reads: o.Names.Ledger, Writes: o.Names.Commands}),
+		cli.ServiceRedis: health.NewNeed(cli.AnswerLasts).Require(o.RedisNeed(l.redis, "ledger", "", nil), nil)}
+	l.ready = cli.Readiness(l.needs, nil)
+	cli.RegisterProcess(l.registry, l.ready)
+	l.listeners, err = cli.OpenListeners(cli.FlagAddr{Flag: "http", Addr: o.http})
+	return err
+}
+
+func (l *ledgerProcess) close() error {
+	if l.redis != nil {
+		l.redis.Close()
+	}
+	if l.forReads != nil {
+		l.forReads.Close()
+	}
+	return l.store.Close()
+}
+
+// settled returns nil once the database answers and has the tables; until then why not.
+func (l *ledgerProcess) settled(ctx context.Context) error {
+	if l.ledger.Status().Schema > 0 {
+		return nil
+	}
+	if err := l.store.Ping(ctx); err != nil {
+		return err
+	}
+	return errors.New(cmp.Or(l.database.Status().LastError, "its tables are not there yet"))
+}
+
+// Ledger runs the ledger until ctx is done.
+func Ledger(ctx context.Context, o *LedgerOptions, hup cli.Hangups, stderr io.Writer) error {
+	log, err := o.Logger(stderr)
+	if err != nil {
+		return err
+	}
+	origin.LogTo(log)
+	l, err := newLedger(o, log)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	log = l.log
+	go hup.Reload(ctx, log, o.Secrets)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.ledger.Run(ctx) })
+	group.Go(func() error { return l.needs.Run(ctx) })
+	for _, ln := range l.listeners {
+		group.Go(func() error {
+			return httpserve.Serve(ctx, ln, l.handler(), httpserve.Config{Hosts: o.hosts, ReadTimeout: o.ReadTimeout}, log)
+		})
+	}
+	log.Info("keeping the ledger", "http", l.listeners.Addr("http"), "database", l.store.Kind(), "topic", o.Names.Ledger, "group", o.group, "version", cli.Version)
+	return group.Wait()
+}
+
+// handler answers probes, metrics, status and reads of finals.
+func (l *ledgerProcess) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		now := l.ready.Now()
+		httpserve.WriteJSON(w, http.StatusOK, map[string]any{"state": now.State, "reason": now.Reason, "version": cli.Version, "ledger": l.ledger.Status(),
+			"dependencies": map[string]any{cli.ServiceDatabase: l.database.Status()}})
+	})
+	ledgerhistory.Register(mux, l.store, l.log)
+	if l.reads != nil {
+		l.reads.Register(mux)
+	}
+	mux.Handle("/", cli.NewHealthPort(&l.options.Options, l.ready, l.registry, l.log).Handler())
+	return mux
+}

@@ -1,0 +1,116 @@
+package serve
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"rankcache/docs"
+	"rankcache/hotkey"
+	"rankcache/internal/cli"
+	"rankcache/internal/httpserve"
+	"rankcache/internal/roomsync"
+	"rankcache/operator"
+	"rankcache/rooms"
+	"rankcache/sidecar/adminapi"
+)
+
+// adminPort has the handlers of a sidecar's admin port.
+type adminPort struct{ *Sidecar }
+
+// handler returns all that the port answers.
+func (s adminPort) handler(metrics http.Handler) http.Handler {
+	status := &adminapi.Status{Readiness: s.ready, Reader: s.reader, Version: cli.Version, Name: cli.HostName(), Started: s.started, Dependencies: s.services,
+		Sections: map[string]func() any{
+			"rooms_file":    func() any { return s.Rooms.Status().File },
+			"rooms_dynamic": func() any { return s.Rooms.Status().Dynamic },
+			"bypasses":      func() any { return append([]rooms.Bypass{}, s.Rooms.Bypasses()...) },
+			"memory":        func() any { return s.memoryStatus() },
+			"resp":          s.respStatus,
+		}}
+	mux := adminapi.New(status, s.ready, metrics)
+	s.addOperator(status, mux)
+	compare := &boardComparer{boards: s.Local, origin: s.origin}
+	mux.HandleFunc("POST /boards/{board}/compare", compare.serve)
+	mux.HandleFunc("GET /history", s.history.serve)
+	mux.HandleFunc("GET /hotkeys", s.serveHot)
+	s.options.AddDiagnostics(mux)
+	h := roomsync.NewHandler(s.Rooms, cli.WriteProblem)
+	mux.HandleFunc("GET /rooms", h.Get)
+	mux.Handle("POST /rooms", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Post)))
+	mux.Handle("DELETE /rooms", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.Delete)))
+	mux.Handle("POST /rooms/bypass", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.PostBypass)))
+	mux.Handle("DELETE /rooms/bypass", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.DeleteBypass)))
+	mux.HandleFunc("GET /classes", h.GetClasses)
+	mux.Handle("PUT /classes", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.PutClasses)))
+	mux.Handle("DELETE /classes", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(h.DeleteClasses)))
+	mux.Handle("DELETE /profiles/{member}", cli.RequireToken("the admin token", s.options.adminToken, http.HandlerFunc(s.dropProfile)))
+	return httpserve.CheckOrigin(adminapi.Routed(mux))
+}
+
+// addOperator adds the operator's page, and the sections of /status that only the
+// page shows.
+func (s adminPort) addOperator(status *adminapi.Status, mux *http.ServeMux) {
+	s.addLocalBoards(status)
+	status.Sections["profiles"] = func() any { return s.profileStats() }
+	status.Sections["changes"] = func() any { return map[string]bool{"token_set": s.options.adminToken.Get() != ""} }
+	status.Sections["live"] = func() any { return map[string]bool{"streams": s.rpcServer != nil} }
+	if s.rpcServer != nil {
+		mux.HandleFunc("GET /v1/boards/{board}/live", s.rpcServer.ServeLiveBoard)
+	}
+	page := adminapi.Routed(operator.Handler())
+	mux.Handle("GET /{$}", page)
+	mux.Handle("GET /assets/{name}", page)
+	mux.HandleFunc("GET /runbooks.md", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, docs.Runbooks) // the caller may have left
+	})
+}
+
+// profileStats returns nil where no profiles are joined.
+func (s adminPort) profileStats() any {
+	if s.profiles == nil {
+		return nil
+	}
+	return s.profiles.Stats()
+}
+
+// respStatus is the section of /status; nil without the listener.
+func (s adminPort) respStatus() any {
+	if s.respServer == nil {
+		return nil
+	}
+	return s.respServer.Status()
+}
+
+// serveHot answers GET /hotkeys on the admin port.
+func (s adminPort) serveHot(w http.ResponseWriter, _ *http.Request) {
+	answer := cli.HotAnswer{Enabled: s.tracker != nil, Boards: []hotkey.Row{}}
+	if answer.Enabled {
+		answer.Boards = append(answer.Boards, s.tracker.Hot()...)
+		answer.Verdict = s.fleetVerdict()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	cli.PrintJSON(w, answer) // fails only if the client has gone
+}
+
+// fleetVerdict returns the newest verdict, nil before the first.
+func (s adminPort) fleetVerdict() *cli.HotVerdict {
+	v, seen := s.tracker.Verdict()
+	if seen.IsZero() {
+		return nil
+	}
+	ago := time.Since(seen)
+	return &cli.HotVerdict{Source: v.Source, Poller: v.Poller, At: v.At, SeenAgo: ago.Milliseconds(),
+		Counts: ago <= hotkey.DefaultVerdictAge,
+		Boards: append([]hotkey.BoardCount{}, v.Boards...), Ignored: v.Ignored}
+}
+
+// dropProfile answers DELETE /profiles/{member} on the admin port.
+func (s adminPort) dropProfile(w http.ResponseWriter, r *http.Request) {
+	if s.profiles == nil || !s.profiles.Drop(r.PathValue("member")) {
+		cli.WriteProblem(w, string(adminapi.CodeUnknownProfile), "", "no profile of this member is cached here")
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

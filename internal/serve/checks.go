@@ -1,0 +1,369 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/hotkey"
+	"rankcache/internal/cli"
+	"rankcache/internal/doctor"
+	"rankcache/internal/httpserve"
+	"rankcache/internal/roomsync"
+	"rankcache/ledger"
+	"rankcache/ledger/reads"
+	"rankcache/origin"
+	"rankcache/profile"
+	"rankcache/replay/admission"
+	"rankcache/rooms"
+	"rankcache/sidecar/httpapi"
+	"rankcache/sidecar/resp"
+	"rankcache/sidecar/rpc"
+)
+
+// targets are the clients of the servers in the settings.
+type targets struct {
+	*Options
+	roles  []string
+	redis  redis.UniversalClient
+	origin *origin.Origin
+	kafka  *doctor.Kafka
+	store  *ledger.Store              // nil: no --database
+	file   atomic.Pointer[rooms.File] // with the classes set at run time, once superHot has read them
+}
+
+// Dependencies returns the checks of what a sidecar with these settings depends on, by the roles
+// whose rights are checked, and a function that closes their connections. An empty database is not checked.
+func (o *Options) Dependencies(roles []string, timeout time.Duration, database *cli.Secret) ([]doctor.Check, func(), error) {
+	t, err := newTargets(o, roles, timeout, database)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t.checks(), t.close, nil
+}
+
+func newTargets(o *Options, roles []string, timeout time.Duration, database *cli.Secret) (*targets, error) {
+	origin.LogTo(slog.New(slog.DiscardHandler)) // the checks report the clients' errors
+	t := &targets{Options: o, roles: roles}
+	// A slow answer is a success: the check's deadline bounds it.
+	o.RedisTimeout = max(o.RedisTimeout, timeout)
+	total, err := origin.ParseTotalSource(o.total)
+	if err != nil {
+		return nil, cli.Usagef("--total: %w", err)
+	}
+	if database.Get() != "" {
+		if t.store, err = cli.OpenDatabase(database); err != nil {
+			return nil, err
+		}
+	}
+	if t.redis, err = o.DialRedis(); err != nil {
+		t.closeStore()
+		return nil, err
+	}
+	t.origin = origin.New(t.redis, o.Names, origin.WithTotalSource(total), origin.WithTimeout(o.RedisTimeout))
+	if t.kafka, err = doctor.OpenKafka(o.Kafka, o.KafkaKeys, o.Names, o.total, t.superHot, t.topicOf); err != nil {
+		t.redis.Close()
+		t.closeStore()
+		return nil, cli.Usagef("%w", err)
+	}
+	return t, nil
+}
+
+func (t *targets) close() {
+	t.kafka.Close()
+	t.redis.Close()
+	t.closeStore()
+}
+
+func (t *targets) closeStore() {
+	if t.store != nil {
+		t.store.Close()
+	}
+}
+
+// ledgerChecks returns the checks of the ledger, none without a database.
+func (t *targets) ledgerChecks() []doctor.Check {
+	if t.store == nil {
+		return nil
+	}
+	placed := func(ctx context.Context) (map[int32]int64, error) { return t.store.Offsets(ctx, t.Names.Ledger) }
+	return append(doctor.Database{Store: t.store, Postgres: t.store.Kind() == "postgres"}.Checks(), t.kafka.Ledger(placed)...)
+}
+
+// checks returns all checks in the order of the report: those on which others depend
+// come first.
+func (t *targets) checks() []doctor.Check {
+	r := doctor.Redis{Client: t.redis, Mode: t.RedisMode, Names: t.Names, Total: t.total, Roles: t.roles}
+	checks := append([]doctor.Check{{Name: "rooms", Look: t.roomsFile}}, r.Checks()...)
+	checks = append(checks, r.Expiry(t.endless))
+	checks = append(checks, t.kafka.Checks()...)
+	checks = append(checks, t.kafka.CommandTimes(t.periodic))
+	if slices.Contains(t.roles, "controller") {
+		checks = append(checks, t.kafka.Deletion())
+	}
+	checks = append(checks, t.ledgerChecks()...)
+	if source := t.hotSource(r); source != nil {
+		checks = append(checks, *source)
+	}
+	checks = append(checks, t.services()...)
+	if t.snapshots.dir != "" {
+		checks = append(checks, doctor.Folder("snapshots", "snapshot-dir", t.snapshots.dir))
+	}
+	if t.socket != "" {
+		checks = append(checks, doctor.Socket("socket", "socket", t.socket))
+	}
+	if t.resp.socket != "" {
+		checks = append(checks, doctor.Socket("resp-socket", "resp-socket", t.resp.socket))
+	}
+	return append(checks, doctor.Check{Name: "memory", Needs: doctor.CheckRedis, Look: t.memory}, doctor.OpenFiles(t.conns()),
+		doctor.Check{Name: "ports", Look: t.ports})
+}
+
+// conns are the connections that serve's listeners take. Each client of --resp may have one
+// to Redis of its own.
+func (t *targets) conns() []doctor.Conns {
+	conns := []doctor.Conns{{Name: "the data port", Files: httpapi.DefaultMaxConns}, {Name: "admin and health", Files: 2 * httpserve.DefaultMaxConns}}
+	if t.resp.enabled() {
+		conns = append(conns, doctor.Conns{Name: "--resp", Files: 2 * resp.DefaultMaxConns})
+	}
+	if t.rpc.addr != "" {
+		conns = append(conns, doctor.Conns{Name: "--rpc", Files: int(t.rpc.streams) + rpc.DefaultMaxConns})
+	}
+	return conns
+}
+
+// services returns the checks of the profile source, of the collector of traces and of the
+// ledger that serves reads, by the calls that serve makes.
+func (t *targets) services() (checks []doctor.Check) {
+	needs := ""
+	if t.profiles.redisKey != "" {
+		needs = doctor.CheckRedis
+	}
+	switch source, err := t.profiles.source(t.redis); {
+	case err != nil:
+		checks = append(checks, failed("profiles", err))
+	case source != nil:
+		checks = append(checks, doctor.Call("profiles", needs, func(ctx context.Context) error { return tryProfiles(ctx, source) }))
+	}
+	switch tracer, err := t.tracing.Tracer(); {
+	case err != nil:
+		checks = append(checks, failed("traces", fmt.Errorf("--otlp-endpoint, --otlp-header, --otlp-ratio, OTEL_EXPORTER_OTLP_…: %w", err)))
+	case tracer != nil:
+		checks = append(checks, doctor.Call("traces", "", tracer.Probe))
+	}
+	if t.ledgerURL == "" {
+		return checks
+	}
+	ledger, err := reads.NewClient(t.ledgerURL, nil)
+	if err != nil {
+		return append(checks, failed("ledger-reads", fmt.Errorf("--ledger-url: %w", err)))
+	}
+	return append(checks, doctor.Call("ledger-reads", "", ledger.Ready))
+}
+
+// tryProfiles loads the profile of a member that does not exist.
+func tryProfiles(ctx context.Context, source profile.Source) error {
+	answers := make([]profile.Answer, 1)
+	if err := source.Load(ctx, []string{"rankcache-doctor-probe"}, answers); err != nil {
+		return err
+	}
+	return answers[0].Err
+}
+
+// failed returns a check that fails because of wrong settings.
+func failed(name string, err error) doctor.Check {
+	return doctor.Check{Name: name, Look: func(context.Context) doctor.Verdict {
+		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+	}}
+}
+
+func (t *targets) roomsFile(context.Context) doctor.Verdict {
+	if t.Rooms == "" {
+		return doctor.Verdict{Status: doctor.OK, Advice: "no rooms file: only rooms set at run time can be super-hot, pinned or blocked"}
+	}
+	parsed, err := t.parseRooms()
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+	}
+	return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("%s names %d rooms, %d board rules and %d classes", t.Rooms, len(parsed.Rooms), len(parsed.Rules), len(parsed.Classes))}
+}
+
+// parseRooms returns the rooms file, an empty one if there is none.
+func (t *targets) parseRooms() (*rooms.File, error) {
+	if t.Rooms == "" {
+		return &rooms.File{}, nil
+	}
+	data, err := os.ReadFile(t.Rooms)
+	if err != nil {
+		return nil, fmt.Errorf("--rooms: %w", err)
+	}
+	parsed, err := rooms.Parse(data)
+	if err == nil {
+		err = parsed.CheckBoards(t.Names.CheckBoard)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Rooms, err)
+	}
+	return parsed, nil
+}
+
+// topicOf returns the topic of the updates of a board that superHot has returned.
+func (t *targets) topicOf(id rankcache.BoardID) string { return t.file.Load().Log(t.Names, id).Topic }
+
+// periodic reports whether a class in force has periods.
+func (t *targets) periodic(ctx context.Context) (bool, error) {
+	follower, err := t.inForce(ctx)
+	return err == nil && follower.File().Periodic(), err
+}
+
+// superHot returns the boards of which serve would keep whole copies.
+func (t *targets) superHot(ctx context.Context) ([]rankcache.BoardID, error) {
+	follower, err := t.inForce(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.file.Store(follower.File())
+	return follower.Tiers().Boards(rooms.ModeSuperHot), nil
+}
+
+// endless returns the super-hot boards without a period.
+func (t *targets) endless(ctx context.Context) (boards []doctor.Endless, err error) {
+	all, err := t.superHot(ctx)
+	for _, b := range all {
+		board, kind, of := t.file.Load().Board(b)
+		switch {
+		case !of:
+			boards = append(boards, doctor.Endless{Board: b})
+		case board.Period.Tag == "":
+			boards = append(boards, doctor.Endless{Board: b, Keep: kind.Keep})
+		}
+	}
+	return boards, err
+}
+
+// inForce returns what has read the file, the rooms' sets in Redis, and the rooms and classes
+// set at run time.
+func (t *targets) inForce(ctx context.Context) (*roomsync.Follower, error) {
+	follower := roomsync.New(roomsync.Config{File: t.Rooms, CheckBoard: t.Names.CheckBoard, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.SharedRooms(t.redis),
+		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
+	return follower, cli.ReadRooms(ctx, follower)
+}
+
+// hotSource returns the check of the server-side source of hot keys, nil without one.
+func (t *targets) hotSource(r doctor.Redis) *doctor.Check {
+	source, err := t.poll.NewSource(t.redis, t.Names)
+	check := &doctor.Check{Name: "hot-source"}
+	switch tencent := source.(type) {
+	case *hotkey.Tencent:
+		check.Look = func(ctx context.Context) doctor.Verdict { return tryTencent(ctx, tencent) }
+	case *hotkey.RedisHotKeys:
+		*check = r.HotKeys()
+	case nil:
+		if err == nil {
+			return nil
+		}
+		*check = failed("hot-source", err)
+	}
+	return check
+}
+
+// tryTencent makes the call that the poller makes, with the same credentials.
+func tryTencent(ctx context.Context, source *hotkey.Tencent) doctor.Verdict {
+	hot, err := source.Hot(ctx)
+	var call *hotkey.CallError
+	switch {
+	case err == nil:
+		return doctor.Verdict{Status: doctor.OK, Advice: fmt.Sprintf("the cloud's API answers: %d hot boards", len(hot.Boards))}
+	case errors.As(err, &call) && call.After == hotkey.AfterOperator:
+		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+	}
+	return doctor.Verdict{Status: doctor.Warn, Advice: err.Error()}
+}
+
+// ports checks whether serve could listen. Addresses that a running sidecar uses pass.
+func (t *targets) ports(ctx context.Context) doctor.Verdict {
+	opened, err := cli.OpenListeners(t.addresses()...)
+	opened.Close()
+	if err == nil {
+		return doctor.Verdict{Status: doctor.OK, Advice: "all addresses can be listened on"}
+	}
+	if isSidecar(ctx, t.health) {
+		return doctor.Verdict{Status: doctor.OK, Advice: "a rankcache answers on the health port and uses the addresses"}
+	}
+	return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+}
+
+// maxAlive is more than a liveness probe answers, in bytes.
+const maxAlive = 1 << 20
+
+// isSidecar reports whether a rankcache answers liveness on the address.
+func isSidecar(ctx context.Context, health string) bool {
+	at, err := cli.ParseAddress("health", health)
+	if err != nil {
+		return false
+	}
+	base, client := at.Client()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/livez", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var alive struct{ State string }
+	return json.NewDecoder(io.LimitReader(resp.Body, maxAlive)).Decode(&alive) == nil && alive.State == "alive"
+}
+
+// memory compares the super-hot boards with --memory-budget, by the estimate with
+// which serve admits boards.
+func (t *targets) memory(ctx context.Context) doctor.Verdict {
+	limits, _ := findMemoryLimits() // the zero value: unknown
+	budget, err := limits.budget(t.memoryBudget)
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
+	}
+	budget = newMemoryShare(limits, budget, t.profileBytes(), t.KafkaKeys, nil).expected()
+	boards, err := t.superHot(ctx)
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Warn, Advice: "the super-hot boards are unknown: " + err.Error()}
+	}
+	sizes, err := boardSizes{origin: t.origin}.Sizes(ctx, boards)
+	if err != nil {
+		return doctor.Verdict{Status: doctor.Warn, Advice: "the boards' sizes are unknown: " + err.Error()}
+	}
+	m := doctor.Memory{Boards: len(boards), Budget: cmp.Or(budget, limits.Limit),
+		Source: fmt.Sprintf("--memory-budget %s; the %s has %d MiB", t.memoryBudget, limits.Source, limits.Limit>>20)}
+	fill := int64(0) // boards are filled one after the other when memory is short
+	for _, size := range sizes {
+		if size != nil {
+			m.Members += int64(size.Members)
+			m.Estimate += admission.Estimate(*size)
+			fill = max(fill, admission.Fill(*size))
+		}
+	}
+	m.Estimate += fill
+	return m.Judge()
+}
+
+// profileBytes returns the budget of the profile cache, 0 without one.
+func (t *targets) profileBytes() int64 {
+	if source, err := t.profiles.source(t.redis); err != nil || source == nil {
+		return 0
+	}
+	return t.profiles.budgetMB << 20
+}

@@ -1,0 +1,71 @@
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/internal/testkit"
+	"rankcache/localboard"
+	"rankcache/origin"
+	"rankcache/wire"
+)
+
+// compared answers a comparison of the board with its last line, and how many lines came before.
+func compared(t *testing.T, c *boardComparer, id rankcache.BoardID) (last compareLine, before int) {
+	t.Helper()
+	mux, w := http.NewServeMux(), httptest.NewRecorder()
+	mux.HandleFunc("POST /boards/{board}/compare", c.serve)
+	mux.ServeHTTP(w, httptest.NewRequest("POST", "/boards/"+string(id)+"/compare", nil))
+	for lines := json.NewDecoder(w.Body); lines.More(); before++ {
+		last = compareLine{}
+		must(t, lines.Decode(&last))
+	}
+	return last, before - 1
+}
+
+func TestCompareFindsEachDifference(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: testkit.Redis(t), Protocol: 2})
+	t.Cleanup(func() { client.Close() })
+	id, boards := rankcache.BoardID(testkit.Name(t)), localboard.NewBoards()
+	c := &boardComparer{boards: boards, origin: origin.New(client, wire.DefaultNames())}
+	if last, _ := compared(t, c, id); last.Error != errNotOpen.Error() {
+		t.Errorf("a board that is not open: %+v", last)
+	}
+
+	const members = 6000
+	board, pipe := boards.Create(id), client.Pipeline()
+	entries := make([]rankcache.Entry, members)
+	for i := range entries {
+		entries[i] = rankcache.Entry{Member: fmt.Sprint("m", i), Score: float64(i)}
+		pipe.ZAdd(t.Context(), string(id), redis.Z{Member: entries[i].Member, Score: entries[i].Score})
+	}
+	_, err := pipe.Exec(t.Context())
+	must(t, err)
+	must(t, board.Load(members, entries))
+	board.Publish()
+	boards.Open(id)
+	if last, before := compared(t, c, id); !last.Done || last.Differences != nil || last.Compared < members || last.Members != members || before < 2 {
+		t.Errorf("equal boards: %+v after %d lines", last, before)
+	}
+
+	must(t, client.ZAdd(t.Context(), string(id), redis.Z{Member: "m17", Score: 1e6}, redis.Z{Member: "only there", Score: 5}).Err())
+	must(t, client.ZRem(t.Context(), string(id), "m18", "m19").Err())
+	last, _ := compared(t, c, id)
+	got := map[string]string{}
+	for _, d := range last.Differences {
+		text, _ := json.Marshal([]*float64{d.Here, d.Redis})
+		got[d.Member] = string(text)
+	}
+	want := map[string]string{"m17": "[17,1000000]", "m18": "[18,null]", "m19": "[19,null]", "only there": "[null,5]"}
+	if diff := cmp.Diff(want, got); diff != "" || !last.Done {
+		t.Errorf("differences: %+v\n%s", last, diff)
+	}
+}

@@ -1,0 +1,158 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/dustin/go-humanize"
+
+	"rankcache"
+	"rankcache/internal/cli"
+	"rankcache/localboard"
+	"rankcache/origin"
+	"rankcache/replay/admission"
+	"rankcache/replay/files"
+)
+
+const (
+	// defaultMemoryBudget is an upper bound: boards get less where Kafka's client, the
+	// profile cache and the garbage collector need it (see memoryShare).
+	defaultMemoryBudget = "60%"
+	// minBareBudget in bytes: a smaller number without a unit lacks it by mistake.
+	minBareBudget = 1 << 20
+)
+
+// memoryLimits are the limits of the process's memory.
+type memoryLimits struct {
+	Limit   int64  `json:"limit_bytes"`
+	Source  string `json:"limit_source"`        // limitCgroup or limitMachine
+	Outside int64  `json:"outside_of_go_bytes"` // the most so far, or what is to be expected
+	Go      int64  `json:"go_limit_bytes"`      // MaxInt64: none
+}
+
+// Values of memoryLimits.Source.
+const limitCgroup, limitMachine = "cgroup", "machine"
+
+// MemoryStatus is the part of /status about memory.
+type MemoryStatus struct {
+	memoryLimits
+	admission.Status
+	RefusedBoards int `json:"refused_boards"` // of which refused lists the first
+}
+
+// findMemoryLimits asks the cgroup, and the machine where that has no limit.
+func findMemoryLimits() (memoryLimits, error) {
+	machine, machineErr := memlimit.FromSystem()
+	cgroup, err := memlimit.FromCgroup()
+	switch {
+	case err == nil && (machineErr != nil || cgroup < machine):
+		return memoryLimits{Limit: int64(cgroup), Source: limitCgroup}, nil
+	case machineErr == nil:
+		return memoryLimits{Limit: int64(min(machine, math.MaxInt64)), Source: limitMachine}, nil
+	}
+	return memoryLimits{}, fmt.Errorf("neither the cgroup's nor the machine's memory is known: %w", errors.Join(err, machineErr))
+}
+
+// budget reads --memory-budget: bytes, or a share of the limit.
+func (l memoryLimits) budget(text string) (int64, error) {
+	bad := func() (int64, error) {
+		return 0, cli.Usagef("--memory-budget %q: want bytes such as 300MiB, a share such as 60%%, or 0", text)
+	}
+	if share, ok := strings.CutSuffix(text, "%"); ok {
+		percent, err := strconv.ParseFloat(share, 64)
+		if err != nil || !(percent >= 0 && percent <= 100) {
+			return bad()
+		}
+		return int64(float64(l.Limit) * percent / 100), nil
+	}
+	bytes, err := humanize.ParseBytes(text)
+	if err != nil || bytes > math.MaxInt64 {
+		return bad()
+	}
+	if _, bare := strconv.ParseFloat(text, 64); bare == nil && bytes > 0 && bytes < minBareBudget {
+		return 0, cli.Usagef("--memory-budget %q is %d bytes: add the unit, such as 300MiB", text, bytes)
+	}
+	return int64(bytes), nil
+}
+
+// boardSizes estimates boards from their count of members and first rows in Redis
+// (for the mean length of the ids), or from their files while Redis does not answer.
+type boardSizes struct {
+	origin *origin.Origin
+	kept   *files.Store // nil: none
+}
+
+const (
+	sizeRows   = 20
+	sizeBoards = 100 // in one round trip
+)
+
+// Sizes returns the size of each board, nil where it is not known.
+func (o boardSizes) Sizes(ctx context.Context, boards []rankcache.BoardID) ([]*admission.Size, error) {
+	sizes := make([]*admission.Size, len(boards))
+	err := o.inRedis(ctx, boards, sizes)
+	for i, id := range boards {
+		if sizes[i] == nil && o.kept != nil {
+			if head, idBytes, err := o.kept.ReadHeader(id); err == nil { // else Redis's error is returned
+				sizes[i] = &admission.Size{Members: head.Members, IDBytes: idBytes}
+			}
+		}
+	}
+	return sizes, err
+}
+
+// inRedis asks for some boards at a time, and no more once Redis is away.
+func (o boardSizes) inRedis(ctx context.Context, boards []rankcache.BoardID, sizes []*admission.Size) (err error) {
+	for from := 0; from < len(boards); from += sizeBoards {
+		to := min(from+sizeBoards, len(boards))
+		for i, a := range readHeads(ctx, o.origin, boards[from:to], sizeRows) {
+			if a.Err == nil {
+				sizes[from+i] = sizeOf(&a)
+			} else {
+				err = cmp.Or(err, a.Err)
+			}
+		}
+		if errors.Is(err, rankcache.ErrUnavailable) {
+			break
+		}
+	}
+	return err
+}
+
+// readHeads returns the first rows of each board.
+func readHeads(ctx context.Context, r rankcache.Reader, boards []rankcache.BoardID, rows int) []rankcache.Answer {
+	qs, as := make([]rankcache.Query, len(boards)), make([]rankcache.Answer, len(boards))
+	for i, b := range boards {
+		qs[i] = rankcache.Query{Board: b, Limit: rows}
+	}
+	r.Read(ctx, qs, as)
+	return as
+}
+
+func sizeOf(head *rankcache.Answer) *admission.Size {
+	bytes := 0
+	for _, e := range head.Entries {
+		bytes += len(e.Member)
+	}
+	rows := max(1, len(head.Entries))
+	return &admission.Size{Members: head.Members, IDBytes: (bytes + rows - 1) / rows}
+}
+
+// heldBoards measures the memory of the local boards.
+type heldBoards struct{ *localboard.Boards }
+
+func (b heldBoards) held() map[rankcache.BoardID]admission.Usage {
+	held := make(map[rankcache.BoardID]admission.Usage)
+	for _, board := range b.All() {
+		_, open := b.Get(board.ID())
+		held[board.ID()] = admission.Usage{Size: admission.Size{Members: board.Progress().Members},
+			Bytes: int64(board.Bytes()), Open: open}
+	}
+	return held
+}

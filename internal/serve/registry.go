@@ -1,0 +1,26 @@
+package serve
+
+import (
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"rankcache/internal/cli"
+)
+
+// Registry returns the metrics of rankcache serve with every optional part, which does not run.
+func Registry() (*cli.Registry, error) {
+	o := &Options{}
+	o.Register(pflag.NewFlagSet("serve", pflag.ContinueOnError))
+	o.data, o.admin, o.health = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	o.profiles.redisKey = "profile:<member>"
+	o.resp.addr = "127.0.0.1:0"
+	o.rpc.addr = "127.0.0.1:0"
+	o.snapshots.dir = "boards" // is not touched before the first save
+	s, err := newSidecar(o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	s.close()
+	return s.Registry, nil
+}

@@ -1,0 +1,260 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"rankcache"
+	"rankcache/compat"
+	"rankcache/hotkey"
+	"rankcache/internal/cli"
+	"rankcache/internal/roomsync"
+	"rankcache/internal/tracing"
+	"rankcache/ledger/reads"
+	"rankcache/localboard"
+	"rankcache/origin"
+	"rankcache/profile"
+	"rankcache/replay"
+	"rankcache/replay/admission"
+	"rankcache/rooms"
+	"rankcache/sidecar"
+	"rankcache/sidecar/adminapi"
+	"rankcache/sidecar/httpapi"
+	"rankcache/sidecar/resp"
+)
+
+// newSidecar builds every part and opens the listeners, so that a bad setting
+// or a port in use is an error at once. It starts nothing.
+func newSidecar(o *Options, log *slog.Logger) (*Sidecar, error) {
+	s := &Sidecar{options: o, started: time.Now(), Registry: cli.NewRegistry()}
+	s.shown = newShownBoards(int(o.metricsBoards), func() []rankcache.BoardStatus { return s.runner.Status() })
+	s.log = o.Recorded(log)
+	s.history = &metricHistory{from: s.Registry}
+	s.parts = append(s.parts, s.history)
+	callWatch{s}.buildDependencies()
+	for _, build := range []func() error{s.buildBoards, s.buildOrigin, s.buildProfiles, s.buildReplay, s.buildAdmission, s.buildRooms, s.buildHot, s.buildReader, s.buildResp, rpcPart{s}.buildRPC, s.listen} {
+		if err := build(); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Sidecar) buildBoards() error {
+	s.Local = localboard.NewBoards(localboard.WithChanged(rpcPart{s}.changed))
+	s.Registry.MustRegister(localboard.Collector(s.Local, s.shown.label))
+	return nil
+}
+
+func (s *Sidecar) buildOrigin() (err error) {
+	if s.redis, err = s.options.DialRedis(); err != nil {
+		return err
+	}
+	s.services[cli.ServiceRedis].Require(s.options.RedisNeed(s.redis, "serve", s.options.total, nil), cli.PingRedis(s.redis))
+	tracer, err := s.options.tracing.NewTracer(s.log)
+	if err != nil {
+		return err
+	}
+	if tracer != nil {
+		s.redis.AddHook(tracer.Hook())
+		s.trace = tracing.Continue
+		s.parts = append(s.parts, tracer)
+	}
+	total, err := origin.ParseTotalSource(s.options.total)
+	if err != nil {
+		return cli.Usagef("--total: %w", err)
+	}
+	s.origin = origin.New(s.redis, s.options.Names, origin.WithTotalSource(total),
+		origin.WithTimeout(s.options.RedisTimeout), origin.WithRegisterer(s.Registry))
+	return nil
+}
+
+func (s *Sidecar) buildReplay() (err error) {
+	o := s.options
+	if s.kept, err = o.snapshots.newStore(s.Registry); err != nil {
+		return err
+	}
+	var files replay.Files // a nil *Store in it would not be nil
+	if s.kept != nil {
+		files = keptBoards{s.kept}
+	}
+	s.runner, err = replay.New(replay.Config{
+		Brokers: o.Kafka, Kafka: o.KafkaKeys, Names: o.Names, Log: s.boardLog, TotalSource: replayTotal(o.total),
+		PublishEvery: o.publishEvery, TotalsEvery: o.totalsEvery, AuditEvery: orNever(o.auditEvery), AuditRows: orNever(o.auditRows), Deadline: o.deadline,
+		Files: files, SaveEvery: o.snapshots.every, MaxStale: o.snapshots.maxAge, BoardLabel: s.shown.label, KafkaAnswered: s.services[cli.ServiceKafka].Observe, KafkaLogin: o.KafkaLogin(s.log),
+		Memory: func(ctx context.Context, board rankcache.BoardID) (func(), error) {
+			return s.admission.Fill(ctx, board)
+		},
+	}, FilledBoards{s.Local, s.profiles, func() *rooms.File { return s.Rooms.File() }}, GateOrigin{s.origin}, s.log, s.Registry)
+	s.parts = append(s.parts, s.runner)
+	return err
+}
+
+// boardLog returns where the updates of a board are, as the rooms file in force has it.
+func (s *Sidecar) boardLog(id rankcache.BoardID) rooms.Log {
+	return s.Rooms.File().Log(s.options.Names, id)
+}
+
+// orNever returns a setting for replay, where a negative one is never and 0 the default.
+func orNever[T time.Duration | int](v T) T {
+	if v == 0 {
+		return -1
+	}
+	return v
+}
+
+// replayTotal returns replay's value of --total.
+func replayTotal(total string) replay.TotalSource {
+	switch total {
+	case "seq":
+		return replay.TotalSeq
+	case "none":
+		return replay.TotalNone
+	}
+	return replay.TotalOrders // key:<pattern>
+}
+
+func (s *Sidecar) buildRooms() error {
+	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
+	s.Rooms = roomsync.New(roomsync.Config{File: s.options.Rooms, Parse: s.options.ParseRooms, CheckBoard: s.options.Names.CheckBoard, Origin: s.origin, Shared: s.options.SharedRooms(s.redis),
+		Changed: changed, Log: s.log}, s.Registry)
+	if err := s.Rooms.Load(); err != nil {
+		return cli.Usagef("--rooms: %w", err)
+	}
+	s.parts = append(s.parts, s.Rooms)
+	return nil
+}
+
+func (s *Sidecar) buildReader() (err error) {
+	cfg := sidecar.Config{Tiers: s.Rooms.Tiers, CheckBoard: s.options.Names.CheckBoard, Boards: OpenBoards{s.Local}, Origin: s.origin, Log: s.log}
+	if s.tracker != nil { // a nil *Tracker in the interface would not be nil
+		cfg.Hot = s.tracker
+		if s.kept != nil {
+			s.keptTops = newKeptTops(s)
+			cfg.Hot, s.parts = s.keptTops, append(s.parts, s.keptTops)
+		}
+	}
+	if s.profiles != nil {
+		cfg.Profiles = s.profiles
+	}
+	if o := s.options; o.ledgerURL != "" {
+		ledger, err := reads.NewClient(o.ledgerURL, s.services[cli.ServiceLedger].Observe)
+		if err != nil {
+			return cli.Usagef("--ledger-url: %w", err)
+		}
+		cfg.Ledger = ledger
+		s.services[cli.ServiceLedger].Require(nil, ledger.Ready)
+	}
+	if s.reader, err = sidecar.NewReader(cfg, s.Registry); err != nil {
+		return err
+	}
+	s.ready = adminapi.NewReadiness(s.startup, s.runner.Status)
+	cli.RegisterProcess(s.Registry, s.ready)
+	s.Registry.MustRegister(boardAges{s.Local, s.runner.Status, s.shown.label})
+	older, err := compat.NewReads(compat.Config{Reader: s.reader, Profiles: s.reader.Profiles(), Classes: s.Rooms.File, Problem: httpapi.ProblemOf,
+		Board: rankcache.BoardID(s.options.compatBoard)})
+	if err != nil {
+		return cli.Usagef("--compat-board: %w", err)
+	}
+	data := httpapi.Config{Hosts: s.options.hosts, ReadTimeout: s.options.ReadTimeout, Trace: s.trace, Classes: s.Rooms.File, Compat: older}
+	s.dataServer, err = httpapi.New(s.reader, data, s.log, s.Registry)
+	return err
+}
+
+// buildResp builds the listener for clients of Redis, if there is to be one.
+func (s *Sidecar) buildResp() (err error) {
+	o := s.options
+	if !o.resp.enabled() {
+		return nil
+	}
+	client, ok := s.redis.(*redis.Client)
+	if !ok || o.RedisMode == origin.ModeCluster {
+		return cli.Usagef("--resp can't be used with --redis-mode cluster: clients of a cluster connect to its nodes by themselves")
+	}
+	s.respServer, err = resp.New(s.reader, resp.Config{Dial: rawDial(client.Options()), OneMaster: o.RedisMode == origin.ModeSentinel, Credentials: o.Credentials, DB: client.Options().DB,
+		Names: o.Names, MaxAge: o.resp.maxAge, UpstreamTimeout: o.RedisTimeout}, s.log, s.Registry)
+	s.parts = append(s.parts, s.respServer)
+	return err
+}
+
+// buildProfiles builds the profile cache if a source is configured.
+func (s *Sidecar) buildProfiles() error {
+	o := s.options.profiles
+	source, err := o.source(s.redis)
+	if err != nil || source == nil {
+		return err
+	}
+	o.cache.Budget = o.budgetMB << 20
+	if s.profiles, err = profile.New(o.cache, callWatch{s}.watchProfiles(source), s.log, s.Registry); err != nil {
+		return cli.Usagef("profiles: %w", err)
+	}
+	s.parts = append(s.parts, s.profiles, runFunc(func(ctx context.Context) error { return warmNamed(ctx, s.Rooms, s.origin, s.profiles) }))
+	return nil
+}
+
+// buildAdmission builds the admission of boards by memory.
+func (s *Sidecar) buildAdmission() error {
+	limits, err := findMemoryLimits()
+	if err != nil && strings.HasSuffix(s.options.memoryBudget, "%") {
+		return fmt.Errorf("--memory-budget %s: %w: give it in bytes", s.options.memoryBudget, err)
+	}
+	budget, err := limits.budget(s.options.memoryBudget)
+	if err != nil {
+		return err
+	}
+	profiles := int64(0)
+	if s.profiles != nil {
+		profiles = s.options.profiles.budgetMB << 20
+	}
+	s.memory = newMemoryShare(limits, budget, profiles, s.options.KafkaKeys, s.log)
+	s.memory.budget() // limits Go from the start
+	s.admission = admission.New(admission.Config{Budget: s.memory.budget, Origin: boardSizes{s.origin, s.kept}, Usage: heldBoards{s.Local}.held,
+		Follow: s.runner.Follow, Log: s.log}, s.Registry)
+	s.parts = append(s.parts, s.admission)
+	return nil
+}
+
+// buildHot builds the hot tier: the tracker, the follower of the fleet's verdict
+// and, unless another process polls, the poller.
+func (s *Sidecar) buildHot() (err error) {
+	o := s.options
+	if !o.hotKeys {
+		return nil
+	}
+	s.tracker, err = hotkey.New(o.hot, hotkey.Deps{Origin: warmingOrigin{s.origin, s.profiles}, Tiers: s.Rooms.Tiers,
+		Open: OpenBoards{s.Local}.IsOpen, Changed: rpcPart{s}.changed, Log: s.log, Registry: s.Registry})
+	if err != nil {
+		return cli.Usagef("hot boards: %w", err)
+	}
+	key := o.Names.HotKey(o.poll.VerdictInstance())
+	s.parts = append(s.parts, s.tracker, hotkey.NewVerdictReader(s.redis, key, callWatch{s}.watchVerdicts(s.tracker), s.log, s.Registry))
+	o.poll.Poller.Answered = callWatch{s}.hotKeysAnswered
+	poller, err := o.poll.NewPoller(s.redis, o.Names, s.log, s.Registry)
+	if err != nil {
+		return cli.Usagef("hot-key source: %w", err)
+	}
+	if poller != nil {
+		s.parts = append(s.parts, poller)
+	}
+	return nil
+}
+
+// NewSidecar builds the sidecar that "rankcache serve" with these arguments is,
+// for a program that runs it in its own process. It opens the listeners and
+// starts nothing; neither environment nor file of settings is read. The rooms file is
+// parsed by parseRooms, or by [rooms.Parse] if that is nil.
+func NewSidecar(args []string, parseRooms func([]byte) (*rooms.File, error), log *slog.Logger) (*Sidecar, error) {
+	o := &Options{}
+	if err := cli.ParseArgs("serve", o, args); err != nil {
+		return nil, err
+	}
+	o.Secrets.LogTo(log)
+	o.ParseRooms = parseRooms
+	return newSidecar(o, log)
+}
