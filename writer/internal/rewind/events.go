@@ -1,0 +1,188 @@
+package rewind
+
+import "time"
+
+// Master names a master of Redis. It is the same name after a failover.
+type Master string
+
+// Era is the name of a server's present history (master_replid), "" if it is not known.
+type Era string
+
+// Position is how far a master is in a partition.
+type Position struct {
+	Topic  string // id of the topic; another one if it was made again
+	Next   int64  // everything before was applied or refused
+	Healed Era    // the latest era in which all that was lost before is applied and published again
+}
+
+// Hash is a master's hash of positions. The script that reads it makes one if there is none.
+type Hash struct {
+	Life string // made at random with the hash
+	New  bool   // it was made just now: whatever the master had is lost
+	Of   map[int32]Position
+}
+
+// History names what a master has: as long as both are the same, nothing was lost.
+type History struct {
+	Era  Era
+	Life string // of its hash of positions
+}
+
+// Log is what Kafka tells of a partition. The offsets of a time are those of the first record
+// that is not older, or End.
+type Log struct {
+	Topic        string
+	Start, End   int64
+	LifeBack     int64 // of the time one order life ago
+	HalfLifeBack int64 // of the time half an order life ago
+	Committed    int64 // of the writers' group, negative if there is none
+}
+
+// Event is what a [Machine] is told. Those with a round are about what was begun in that round;
+// they change nothing in a later one.
+type Event interface{ event() }
+
+// Events.
+type (
+	// Assigned tells all partitions that the writer is to read from now on.
+	Assigned struct{ Partitions []int32 }
+	// ErasRead answers [ReadEras]: all masters, and every script is loaded on each of them.
+	ErasRead struct {
+		Round uint64
+		Eras  map[Master]Era
+	}
+	// PositionsRead answers [ReadPositions]. A master that answered that its era is another one is
+	// told by [Fenced] instead.
+	PositionsRead struct {
+		Round uint64
+		Of    map[Master]Hash
+	}
+	// LogRead answers [ReadLog].
+	LogRead struct {
+		Round uint64
+		Of    map[int32]Log
+	}
+	// Failed tells that one of the three could not be read. It is tried again at a tick.
+	Failed struct{ Round uint64 }
+	// Cut tells that the log has no longer what is to be read next: it was cut, or made again.
+	Cut struct{ Round uint64 }
+	// Done tells that everything of a partition before Next was applied or refused by all masters that
+	// it changes, and that what came of it is published.
+	Done struct {
+		Round     uint64
+		Partition int32
+		Next      int64
+	}
+	// Fenced tells that a master has refused a call because its era is another one, or that it does
+	// not know a script.
+	Fenced struct {
+		Round  uint64
+		Master Master
+	}
+	// Written answers [WritePosition].
+	Written struct {
+		WritePosition
+		Answer Answer
+	}
+	// Tick comes once a second with what the masters that have answered tell: without it nothing
+	// would tell that keys were deleted while no command comes.
+	Tick struct {
+		Asked time.Time
+		Seen  map[Master]History
+	}
+	// Drain has positions written at once, before the writer ends.
+	Drain struct{}
+)
+
+// Answer is what the script that writes a position has answered.
+type Answer uint8
+
+// Answers.
+const (
+	NotWritten Answer = iota // it was not reached
+	Wrote
+	OtherEra // the master has another era
+	Gone     // the hash is not the one that was read
+)
+
+// Action is what the writer is to do. A new round begins with [ReadEras]: what is under way is
+// dropped, so that it is neither published nor answered.
+type Action interface{ action() }
+
+// Actions.
+type (
+	// ReadEras has the era of each master read, and the scripts loaded on the same connection.
+	ReadEras struct{ Round uint64 }
+	// ReadPositions has the hashes of positions read by a script that compares the era.
+	ReadPositions struct {
+		Round uint64
+		Eras  map[Master]Era
+	}
+	// ReadLog has Kafka asked about partitions.
+	ReadLog struct {
+		Round      uint64
+		Partitions []int32
+	}
+	// Seek has a partition read from an offset on.
+	Seek struct {
+		Round     uint64
+		Partition int32
+		Offset    int64
+	}
+	// WritePosition has a position written by a script that answers [OtherEra] or [Gone], or keeps the
+	// higher Next of the same topic, unless Reset is set.
+	WritePosition struct {
+		Round     uint64
+		Master    Master
+		Era       Era
+		Life      string
+		Partition int32
+		Topic     string
+		Next      int64
+		Heal      bool // the era is noted as healed
+		Reset     bool // the higher one is beyond the end of the log
+	}
+	// Healed tells that all partitions of the writer are healed on all masters.
+	Healed struct{ Took time.Duration }
+	// Alert tells an operator of something that is not as it should be.
+	Alert struct {
+		Kind      AlertKind
+		Master    Master // of Damaged
+		Partition int32
+		Commands  int64 // of Lost: how many, 0 if that is not known; of Damaged: how many are read again
+	}
+)
+
+// AlertKind is what an [Alert] tells of.
+type AlertKind uint8
+
+// Kinds of alerts.
+const (
+	// Lost: commands that a master may have lost, or that were never read, are not in the log any more.
+	Lost AlertKind = iota + 1
+	// Damaged: a master does not know how far it is, or is far behind: one order life is read again, and
+	// what is older may be lost.
+	Damaged
+	// Alternating: eras change too often, as if two servers were taken for the same master.
+	Alternating
+)
+
+func (Assigned) event()      {}
+func (ErasRead) event()      {}
+func (PositionsRead) event() {}
+func (LogRead) event()       {}
+func (Failed) event()        {}
+func (Cut) event()           {}
+func (Done) event()          {}
+func (Fenced) event()        {}
+func (Written) event()       {}
+func (Tick) event()          {}
+func (Drain) event()         {}
+
+func (ReadEras) action()      {}
+func (ReadPositions) action() {}
+func (ReadLog) action()       {}
+func (Seek) action()          {}
+func (WritePosition) action() {}
+func (Healed) action()        {}
+func (Alert) action()         {}

@@ -1,0 +1,208 @@
+package rewind
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// shard is a master of Redis by its name, and the servers that may be it.
+type shard struct {
+	id     int
+	master *node // in truth
+	nodes  []*node
+}
+
+// faults are what a history may have.
+type faults struct {
+	failover, oldState, empty, flush, hashGone, scriptFlush, freeze, kill, cut, remade, partition bool
+}
+
+func someFaults(r *rand.Rand) faults {
+	often := func(n int) bool { return r.IntN(n) == 0 }
+	return faults{failover: !often(5), oldState: often(3), empty: often(4), flush: often(6), hashGone: often(5), scriptFlush: often(4),
+		freeze: !often(4), kill: often(2), cut: often(10), remade: often(16), partition: often(10)}
+}
+
+// fault makes something happen to servers, writers or the log.
+func (w *world) fault(f *faults) {
+	s := w.shards[w.rand.IntN(len(w.shards))]
+	wr := w.writers[w.rand.IntN(len(w.writers))]
+	switch k := w.rand.IntN(14); {
+	case k <= 2 && f.failover:
+		w.failover(s)
+	case k == 3:
+		w.demote(s)
+	case k == 4 && f.oldState:
+		w.restart(s, w.back(s.master, 60))
+	case k == 5 && f.empty:
+		w.restart(s, 0)
+	case k == 6 && f.flush:
+		w.flushes++
+		w.flushed[s.id] = true
+		w.say("FLUSHALL on %s", s.master.name)
+		s.master.do(func(d *data) { *d = *newData() })
+	case k == 7 && f.hashGone:
+		w.flushes++
+		w.say("the hash of %s is deleted", s.master.name)
+		s.master.do(func(d *data) { d.hash = nil })
+	case k == 8 && f.scriptFlush:
+		w.scriptFlushes++
+		w.say("SCRIPT FLUSH on %s", s.master.name)
+		s.master.scripts = make(map[Era]bool)
+	case k == 9 && f.freeze:
+		wr.frozen = !wr.frozen
+		w.say("%s frozen: %v", wr.name, wr.frozen)
+		if !wr.frozen && !slices.Contains(w.members, wr) { // it joins again
+			w.rebalance()
+		}
+	case k == 10 && f.kill:
+		for _, o := range w.writers { // rather one that has applied what it has not published
+			if o.publishing > 0 && w.rand.IntN(2) == 0 {
+				wr = o
+			}
+		}
+		w.kill(wr)
+	case k == 11:
+		w.rebalance()
+	case k == 12 && f.cut:
+		w.cutLog()
+	case k == 13 && (f.remade || f.partition):
+		w.changeTopic(f)
+	}
+}
+
+// back returns a length of the node's stream that is at most so much shorter than it is.
+func (w *world) back(n *node, most int) int {
+	return max(len(n.stream)-w.rand.IntN(most), 0)
+}
+
+func (w *world) newEra() Era { return Era(w.name("era")) }
+
+// failover promotes a replica. The old master may be down, or not notice.
+func (w *world) failover(s *shard) {
+	old := s.master
+	to := s.nodes[w.rand.IntN(len(s.nodes))]
+	if to == old || to.master && to.up {
+		return
+	}
+	n := w.back(old, []int{1, 3, 12, 40}[w.rand.IntN(4)])
+	old.up = w.rand.IntN(2) == 0
+	s.master = to
+	to.become(w.newEra(), old.stream[:n])
+	w.say("%s is the master of %d in %s, without %d effects of %s (up: %v)", to.name, s.id, to.era, len(old.stream)-n, old.name, old.up)
+	w.checkPositions(s.id, to)
+}
+
+// demote has an old master become a replica.
+func (w *world) demote(s *shard) {
+	for _, n := range s.nodes {
+		if n != s.master {
+			n.up, n.master = true, false
+		}
+	}
+}
+
+// restart has the master begin again with an earlier state of its own.
+func (w *world) restart(s *shard, n int) {
+	lost := len(s.master.stream) - n
+	s.master.scripts = make(map[Era]bool)
+	s.master.become(w.newEra(), s.master.stream[:n])
+	w.say("%s restarts in %s without %d effects", s.master.name, s.master.era, lost)
+	w.checkPositions(s.id, s.master)
+}
+
+func (w *world) kill(wr *writer) {
+	wr.alive, wr.frozen = false, false
+	w.say("%s is killed", wr.name)
+	for _, t := range w.threads { // what it has sent may come, or not
+		if t.of == wr && t.inFlight && w.rand.IntN(2) == 0 {
+			t.inFlight = false
+		}
+	}
+	w.writers = slices.DeleteFunc(w.writers, func(o *writer) bool { return o == wr })
+	w.newWriter()
+	w.rebalance()
+}
+
+// rebalance gives each partition to a writer that is taken for alive. Those that are not asked go on
+// with what they have.
+func (w *world) rebalance() {
+	w.term++
+	w.members = nil
+	for _, wr := range w.writers {
+		if !wr.frozen || w.rand.IntN(3) == 0 {
+			w.members = append(w.members, wr)
+		}
+	}
+	w.topic.owner = make(map[int32]*writer)
+	of := make(map[*writer][]int32)
+	for p := range len(w.topic.parts) {
+		if len(w.members) > 0 {
+			wr := w.members[w.rand.IntN(len(w.members))]
+			of[wr] = append(of[wr], int32(p))
+			w.topic.owner[int32(p)] = wr
+		}
+	}
+	for _, wr := range w.members {
+		wr.pending, wr.pendingTerm, wr.told = of[wr], w.term, true
+	}
+}
+
+// cutLog has retention take the beginning of a partition.
+func (w *world) cutLog() {
+	p := w.topic.parts[w.rand.IntN(len(w.topic.parts))]
+	start := p.start + w.rand.Int64N(p.end()-p.start+1)
+	for _, c := range p.records[p.start:start] {
+		w.cut[c.id] = true
+	}
+	w.say("the log is cut from %d to %d", p.start, start)
+	p.start = start
+	w.logEvents++
+}
+
+// changeTopic adds a partition, or makes the topic again.
+func (w *world) changeTopic(f *faults) {
+	w.logEvents++
+	w.repartial = true
+	if f.partition && len(w.topic.parts) < 4 {
+		w.topic.parts = append(w.topic.parts, &plog{})
+		w.say("a partition is added")
+		w.rebalance()
+		return
+	}
+	if !f.remade {
+		return
+	}
+	for _, p := range w.topic.parts {
+		for _, c := range p.records {
+			w.cut[c.id] = true
+		}
+	}
+	w.topic.id = w.name("topic")
+	for i := range w.topic.parts {
+		w.topic.parts[i] = &plog{}
+	}
+	if w.rand.IntN(2) == 0 {
+		w.topic.committed = make(map[int32]int64)
+	}
+	w.say("the topic is made again: %s", w.topic.id)
+}
+
+// settle ends all faults.
+func (w *world) settle() {
+	w.quiet = true
+	for _, s := range w.shards {
+		w.demote(s)
+		s.master.up = true
+	}
+	all := true
+	for _, wr := range w.writers {
+		all = all && !wr.frozen
+		wr.frozen = false
+	}
+	if !all || w.rand.IntN(3) == 0 {
+		w.rebalance()
+	}
+	w.now = w.now.Add(time.Second)
+}

@@ -1,0 +1,262 @@
+package rewind
+
+import "maps"
+
+// rules are those of the contract; a test switches each off in turn.
+type rules struct {
+	positionEra   bool    // the script that writes positions compares the era
+	positionLife  bool    // and the life of the hash ("gone")
+	fence         bool    // scripts that change boards compare the era
+	fenceInside   bool    // also those of commuting classes do so inside, not by their text alone
+	newRun        bool    // a board has a new run in each era
+	healing       bool    // repeats are published again until the partition is healed
+	boardKey      bool    // the board is the key where order matters
+	throughLog    bool    // posts of ordered classes are applied by the reader of their partition
+	seenBefore    bool    // a board with a guard knows the offsets that it has seen
+	positionClose bool    // boards are closed by positions
+	published     bool    // positions tell only what is published
+	erasFirst     bool    // eras are read before positions
+	looksAtLife   bool    // once a second
+	only          *faults // what a history may have, nil for any
+}
+
+var contract = rules{true, true, true, true, true, true, true, true, true, true, true, true, true, nil}
+
+// node is a server of Redis. Its data is what the stream of its effects makes of nothing.
+type node struct {
+	name       string
+	era        Era
+	up, master bool
+	stream     []effect
+	data       *data
+	scripts    map[Era]bool // in the cache, which survives a change of role
+}
+
+type effect func(*data)
+
+// data is what a server has: replicas have a prefix of it.
+type data struct {
+	boards map[string]*board
+	hash   *Hash
+}
+
+// board is a board with its meta and its records of orders.
+type board struct {
+	era      Era // in which its run began
+	run, seq uint64
+	scores   map[string]score
+	orders   map[int]record
+	closed   bool
+	runs     []uint64 // all that led to it
+	// The offsets that a board with a guard has seen.
+	topic      string
+	part       int32
+	from, next int64
+}
+
+type score struct {
+	number int64
+	reach  uint64
+}
+
+type record struct {
+	run, seq uint64
+	member   string
+	number   int64 // the score then
+	gone     bool  // deleted
+}
+
+func newData() *data { return &data{boards: make(map[string]*board)} }
+
+func fold(stream []effect) *data {
+	d := newData()
+	for _, e := range stream {
+		e(d)
+	}
+	return d
+}
+
+func (n *node) do(e effect) {
+	n.stream = append(n.stream, e)
+	e(n.data)
+}
+
+// become makes the node a master, of a stream that is a prefix of what it was.
+func (n *node) become(era Era, stream []effect) {
+	n.stream = stream[:len(stream):len(stream)] // appends copy it
+	n.data, n.era, n.up, n.master = fold(n.stream), era, true, true
+}
+
+// refuses returns what a node that is no master answers.
+func (n *node) refuses() string {
+	switch {
+	case !n.up:
+		return "down"
+	case !n.master:
+		return "readonly"
+	}
+	return ""
+}
+
+func (n *node) readEra() (Era, string) { return n.era, n.refuses() }
+
+func (n *node) history() (History, string) {
+	if n.data.hash == nil {
+		return History{Era: n.era}, n.refuses()
+	}
+	return History{n.era, n.data.hash.Life}, n.refuses()
+}
+
+// readPositions is the script that reads the positions and makes the hash.
+func (n *node) readPositions(era Era, life string) (Hash, string) {
+	if no := n.refuses(); no != "" {
+		return Hash{}, no
+	}
+	if n.era != era {
+		return Hash{}, "s"
+	}
+	made := n.data.hash == nil
+	if made {
+		n.do(func(d *data) { d.hash = &Hash{Life: life, Of: make(map[int32]Position)} })
+	}
+	return Hash{Life: n.data.hash.Life, New: made, Of: maps.Clone(n.data.hash.Of)}, ""
+}
+
+// writePosition is the positions' script.
+func (n *node) writePosition(r *rules, w *WritePosition) (Answer, string) {
+	if no := n.refuses(); no != "" {
+		return NotWritten, no
+	}
+	if r.positionEra && n.era != w.Era {
+		return OtherEra, ""
+	}
+	if n.data.hash == nil || n.data.hash.Life != w.Life {
+		if r.positionLife {
+			return Gone, ""
+		}
+		n.do(func(d *data) { d.hash = &Hash{Life: w.Life, Of: make(map[int32]Position)} })
+	}
+	there := n.data.hash.Of[w.Partition]
+	p := Position{w.Topic, w.Next, there.Healed}
+	if there.Topic == w.Topic && !w.Reset {
+		p.Next = max(p.Next, there.Next)
+	}
+	if w.Heal {
+		p.Healed = w.Era
+	}
+	part := w.Partition
+	n.do(func(d *data) { d.hash.Of[part] = p })
+	return Wrote, ""
+}
+
+// prepare is prepare.lua: birth, and a new run in a new era.
+func (n *node) prepare(r *rules, era Era, name string, run uint64) string {
+	if no := n.refuses(); no != "" {
+		return no
+	}
+	if r.fence && n.era != era {
+		return "s"
+	}
+	if b := n.data.boards[name]; b == nil {
+		n.do(func(d *data) {
+			d.boards[name] = &board{era: era, run: run, runs: []uint64{run}, scores: make(map[string]score), orders: make(map[int]record)}
+		})
+	} else if b.era != era && r.newRun {
+		run = max(run, b.run+1)
+		n.do(func(d *data) {
+			b := d.boards[name]
+			b.era, b.run, b.runs = era, run, append(b.runs, run)
+		})
+	}
+	return ""
+}
+
+// applied is the reply of apply.lua to one command.
+type applied struct {
+	outcome Outcome
+	record
+}
+
+// apply is apply.lua: the commands of one board.
+func (n *node) apply(r *rules, era Era, name string, commands []entry) ([]applied, string) {
+	if no := n.refuses(); no != "" {
+		return nil, no
+	}
+	if r.fence && !n.scripts[era] {
+		return nil, "noscript"
+	}
+	if r.fence && (r.fenceInside || !commutes(name)) && n.era != era {
+		return nil, "s"
+	}
+	b := n.data.boards[name]
+	if b == nil || r.newRun && b.era != era {
+		return nil, "prepare"
+	}
+	replies := make([]applied, len(commands))
+	for i, e := range commands {
+		replies[i] = n.one(r, name, e)
+	}
+	return replies, ""
+}
+
+// maxMembers is the cap of guarded boards.
+const maxMembers = 2
+
+func (n *node) one(r *rules, name string, e entry) applied {
+	b := n.data.boards[name]
+	if rec, ok := b.orders[e.id]; ok {
+		return applied{Repeated, rec}
+	}
+	if b.closed {
+		return applied{outcome: Refused}
+	}
+	seen := guarded(name) && b.topic == e.topic && b.part == e.part
+	if r.seenBefore && seen && b.from <= e.offset && e.offset < b.next {
+		return applied{outcome: Refused}
+	}
+	old, on := b.scores[e.member]
+	if guarded(name) && !on && e.op != opDelete && len(b.scores) >= maxMembers {
+		n.do(func(d *data) { d.boards[name].see(e) })
+		return applied{outcome: Refused}
+	}
+	rec := record{run: b.run, seq: b.seq + 1, member: e.member, number: e.number, gone: e.op == opDelete}
+	if e.op == opIncr {
+		rec.number += old.number
+	}
+	n.do(func(d *data) { d.boards[name].take(name, e, rec) })
+	return applied{Applied, rec}
+}
+
+// see notes the offset of a command of a board with a guard.
+func (b *board) see(e entry) {
+	if b.topic != e.topic || b.part != e.part {
+		b.topic, b.part, b.from, b.next = e.topic, e.part, e.offset, e.offset
+	}
+	b.next = max(b.next, e.offset+1)
+}
+
+func (b *board) take(name string, e entry, rec record) {
+	if guarded(name) {
+		b.see(e)
+	}
+	b.seq, b.orders[e.id] = rec.seq, rec
+	if rec.gone {
+		delete(b.scores, e.member)
+		return
+	}
+	b.scores[e.member] = score{rec.number, rec.seq}
+}
+
+// closeBoard is life.lua.
+func (n *node) closeBoard(r *rules, era Era, name string) string {
+	if no := n.refuses(); no != "" {
+		return no
+	}
+	if n.era != era {
+		return "s"
+	}
+	if b := n.data.boards[name]; b != nil && !b.closed {
+		n.do(func(d *data) { d.boards[name].closed = true })
+	}
+	return ""
+}

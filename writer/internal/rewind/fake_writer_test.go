@@ -1,0 +1,240 @@
+package rewind
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// writer is a writer process: what will be real calls are steps of threads here.
+type writer struct {
+	*world
+	name          string
+	m             *Machine
+	alive, frozen bool
+	view          []*node // whom it takes for the master of each shard
+	next          map[int32]int64
+	topicID       map[int32]string
+	pending       []int32 // partitions that it is to have, once it knows
+	pendingTerm   int
+	term          int
+	told          bool
+	assigned      int
+	rewinds       int
+	flips         int
+	publishing    int
+	early         map[Master]Hash // positions that were read before the eras
+}
+
+func (w *world) newWriter() *writer {
+	wr := &writer{world: w, name: w.name("w"), m: New(), alive: true, next: make(map[int32]int64), topicID: make(map[int32]string)}
+	for _, s := range w.shards {
+		wr.view = append(wr.view, s.master)
+	}
+	w.writers = append(w.writers, wr)
+	w.spawn(wr, wr.read)
+	w.spawn(wr, wr.tick)
+	return wr
+}
+
+func (wr *writer) tell(e Event) {
+	for _, a := range wr.m.Step(wr.now, e) {
+		wr.say("%s: %T%+v -> %T%+v", wr.name, e, e, a, a)
+		wr.act(a)
+	}
+}
+
+func (wr *writer) act(a Action) {
+	switch a := a.(type) {
+	case ReadEras:
+		wr.spawn(wr, func(t *thread) { wr.readEras(t, a) })
+	case ReadPositions:
+		wr.spawn(wr, func(t *thread) { wr.readPositions(t, a) })
+	case ReadLog:
+		wr.spawn(wr, func(t *thread) {
+			of, topics := wr.readLog(t, a)
+			if wr.m.Round() == a.Round {
+				wr.topicID = topics
+				wr.rewinds++
+			}
+			wr.tell(LogRead{a.Round, of})
+		})
+	case Seek:
+		wr.next[a.Partition] = a.Offset
+	case WritePosition:
+		wr.spawn(wr, func(t *thread) { wr.writePosition(t, a) })
+	}
+}
+
+func master(shard int) Master { return Master(fmt.Sprint(shard)) }
+
+// discover asks who is the master of a shard. The answer may be one of before.
+func (wr *writer) discover(t *thread, s int) {
+	n := ask(t, func() *node {
+		sh := wr.shards[s]
+		if !wr.quiet && wr.rand.IntN(10) == 0 {
+			return sh.nodes[wr.rand.IntN(len(sh.nodes))]
+		}
+		return sh.master
+	})
+	if n != wr.view[s] {
+		wr.flips++
+	}
+	wr.view[s] = n
+}
+
+func (wr *writer) readEras(t *thread, a ReadEras) {
+	eras := make(map[Master]Era)
+	wr.early = make(map[Master]Hash)
+	for s := range wr.shards {
+		n := wr.view[s]
+		if !wr.rules.erasFirst {
+			wr.early[master(s)], _ = ask2(t, func() (Hash, string) { return n.readPositions(n.era, wr.world.name("life")) })
+		}
+		era, no := ask2(t, n.readEra)
+		if no != "" {
+			wr.discover(t, s)
+			wr.tell(Failed(a))
+			return
+		}
+		ask(t, func() bool { n.scripts[era] = true; return true }) // SCRIPT LOAD on that connection
+		eras[master(s)] = era
+	}
+	wr.tell(ErasRead{a.Round, eras})
+}
+
+func ask2[T, U any](t *thread, serve func() (T, U)) (T, U) {
+	type both struct {
+		a T
+		b U
+	}
+	r := ask(t, func() both { a, b := serve(); return both{a, b} })
+	return r.a, r.b
+}
+
+func (wr *writer) readPositions(t *thread, a ReadPositions) {
+	of := make(map[Master]Hash)
+	for s := range wr.shards {
+		n := wr.view[s]
+		h, no := ask2(t, func() (Hash, string) { return n.readPositions(a.Eras[master(s)], wr.world.name("life")) })
+		if early, ok := wr.early[master(s)]; ok {
+			h = early
+		}
+		switch no {
+		case "":
+			of[master(s)] = h
+		case "s":
+			wr.tell(Fenced{a.Round, master(s)})
+			return
+		default:
+			wr.discover(t, s)
+			wr.tell(Failed{a.Round})
+			return
+		}
+	}
+	wr.tell(PositionsRead{a.Round, of})
+}
+
+func (wr *writer) readLog(t *thread, a ReadLog) (map[int32]Log, map[int32]string) {
+	of, topics := make(map[int32]Log), make(map[int32]string)
+	for _, p := range a.Partitions {
+		of[p] = ask(t, func() Log {
+			if int(p) >= len(wr.topic.parts) {
+				return Log{Topic: wr.topic.id, Committed: -1}
+			}
+			log, committed := wr.topic.parts[p], int64(-1)
+			if c, ok := wr.topic.committed[p]; ok {
+				committed = c
+			}
+			return Log{Topic: wr.topic.id, Start: log.start, End: log.end(), LifeBack: log.start, HalfLifeBack: log.start, Committed: committed}
+		})
+		topics[p] = of[p].Topic
+	}
+	return of, topics
+}
+
+func (wr *writer) writePosition(t *thread, a WritePosition) {
+	s := slices.IndexFunc(wr.shards, func(s *shard) bool { return master(s.id) == a.Master })
+	n := wr.view[s]
+	answer, no := ask2(t, func() (Answer, string) {
+		answer, no := n.writePosition(&wr.rules, &a)
+		wr.checkPositions(s, n)
+		return answer, no
+	})
+	if no != "" {
+		wr.discover(t, s)
+	}
+	wr.tell(Written{a, answer})
+}
+
+// tick asks for eras and lives once a second.
+func (wr *writer) tick(t *thread) {
+	for {
+		t.sleep(time.Second)
+		asked, seen := wr.now, make(map[Master]History)
+		for s := range wr.shards {
+			n := wr.view[s]
+			h, no := ask2(t, n.history)
+			if no != "" {
+				wr.discover(t, s)
+				continue
+			}
+			if !wr.rules.looksAtLife {
+				h.Life = wr.m.hashes[master(s)].Life
+			}
+			seen[master(s)] = h
+		}
+		wr.tell(Tick{asked, seen})
+	}
+}
+
+// read is the reader of the log.
+func (wr *writer) read(t *thread) {
+	for {
+		if wr.told {
+			wr.told = false
+			wr.term = wr.pendingTerm
+			wr.assigned++
+			wr.tell(Assigned{wr.pending})
+		}
+		round := wr.m.Round()
+		if !wr.m.Reading() || len(wr.next) == 0 {
+			t.sleep(20 * time.Millisecond)
+			continue
+		}
+		parts := slices.Sorted(maps.Keys(wr.m.parts))
+		if len(parts) == 0 {
+			t.sleep(20 * time.Millisecond)
+			continue
+		}
+		p := parts[wr.rand.IntN(len(parts))]
+		batch, ok := ask2(t, func() ([]entry, bool) { return wr.fetch(p) })
+		switch {
+		case wr.m.Round() != round:
+		case !ok:
+			wr.tell(Cut{round})
+		case len(batch) == 0:
+			if wr.topic.committed[p] < wr.next[p] {
+				ask(t, func() bool { wr.commit(p, wr.next[p]); return true })
+			}
+			t.sleep(30 * time.Millisecond)
+		case wr.process(t, round, p, batch):
+			wr.next[p] = batch[len(batch)-1].offset + 1
+		}
+	}
+}
+
+func (wr *writer) fetch(p int32) (batch []entry, ok bool) {
+	if wr.topic.id != wr.topicID[p] || int(p) >= len(wr.topic.parts) {
+		return nil, false
+	}
+	log, next := wr.topic.parts[p], wr.next[p]
+	if next < log.start {
+		return nil, false
+	}
+	for ; next < log.end() && len(batch) < 4; next++ {
+		batch = append(batch, entry{log.records[next], wr.topic.id, p, next})
+	}
+	return batch, true
+}

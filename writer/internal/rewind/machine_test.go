@@ -1,0 +1,188 @@
+package rewind
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// From where a partition is read, by what the master, Kafka and the group tell.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	log := Log{Topic: "a", Start: 100, End: 1000, LifeBack: 400, HalfLifeBack: 700, Committed: 950}
+	for name, c := range map[string]struct {
+		committed int64
+		hash      Hash
+		want      place
+	}{
+		"the position":                  {950, at("a", 900, "old"), place{900, 950, nil}},
+		"less is committed":             {850, at("a", 900, "old"), place{900, 850, nil}},
+		"nothing committed":             {-1, at("a", 900, "old"), place{900, -1, nil}},
+		"committed beyond the end":      {1001, at("a", 900, "old"), place{900, 0, nil}},
+		"no hash":                       {950, Hash{New: true}, place{400, 950, damaged(600)}},
+		"a hash without positions":      {950, Hash{}, place{400, 950, damaged(600)}},
+		"a new partition":               {950, Hash{Of: map[int32]Position{8: {"a", 5, "new"}}}, place{400, 950, nil}},
+		"of another topic":              {950, at("b", 900, "new"), place{400, 0, damaged(600)}},
+		"beyond the end":                {950, at("a", 1001, "new"), place{400, 950, damaged(600)}},
+		"older than half an order life": {950, at("a", 650, "old"), place{400, 950, damaged(600)}},
+		"older than an order life":      {950, at("a", 300, "old"), place{300, 950, damaged(700)}},
+		"as old, but nothing was lost":  {950, at("a", 650, "new"), place{650, 950, nil}},
+		"not in the log any more":       {950, at("a", 40, "new"), place{100, 950, []Action{Alert{Kind: Lost, Partition: 7, Commands: 60}}}},
+	} {
+		log.Committed = c.committed
+		got := find(7, &log, map[Master]Hash{"m": c.hash}, map[Master]Era{"m": "new"})
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+	log.Committed = 950
+	got := find(7, &log, map[Master]Hash{"m": at("a", 900, "x"), "n": at("a", 800, "x")}, map[Master]Era{"m": "x", "n": "x"})
+	if got.offset != 800 {
+		t.Errorf("with two masters: %d, want the least, 800", got.offset)
+	}
+}
+
+func at(topic string, next int64, healed Era) Hash {
+	return Hash{Of: map[int32]Position{7: {topic, next, healed}}}
+}
+
+func damaged(commands int64) []Action { return []Action{Alert{Damaged, "m", 7, commands}} }
+
+// One rewind: a position is lost with the changes behind it, and healed is told once what was lost is
+// published again.
+func TestRewind(t *testing.T) {
+	t.Parallel()
+	m, now := New(), time.Unix(1_800_000_000, 0)
+	check := func(e Event, want ...Action) {
+		t.Helper()
+		if got := m.Step(now, e); len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v: %+v, want %+v", e, got, want)
+		}
+	}
+	eras, seen := map[Master]Era{"m": "new"}, map[Master]History{"m": {"new", "l"}}
+	check(Assigned{[]int32{7}}, ReadEras{1})
+	check(ErasRead{1, eras}, ReadPositions{1, eras})
+	check(PositionsRead{1, map[Master]Hash{"m": {Life: "l", Of: map[int32]Position{7: {"a", 900, "old"}}}}}, ReadLog{1, []int32{7}})
+	check(LogRead{1, map[int32]Log{7: {Topic: "a", End: 1000, Committed: 950}}}, Seek{1, 7, 900})
+	for _, c := range []struct {
+		offset  int64
+		outcome Outcome
+		want    bool
+	}{{940, Applied, true}, {940, Repeated, true}, {940, Refused, false}, {950, Refused, true}} {
+		if got := m.Publishes(7, c.offset, "m", c.outcome); got != c.want {
+			t.Errorf("publishes outcome %d at %d: %v", c.outcome, c.offset, got)
+		}
+	}
+	check(Done{0, 7, 999}) // of a round that is over
+	check(Done{1, 7, 960})
+	first := WritePosition{1, "m", "new", "l", 7, "a", 960, false, false}
+	check(Tick{now.Add(1), seen}, first)
+	check(Written{first, Wrote})
+	check(Tick{now.Add(1), seen})
+	check(Done{1, 7, 1000})
+	now = now.Add(time.Second)
+	heal := first
+	heal.Next, heal.Heal = 1000, true
+	check(Drain{}, heal)
+	check(Written{heal, Wrote}, Healed{time.Second})
+	if m.Publishes(7, 940, "m", Repeated) || m.Rewinding(7) {
+		t.Error("healed, and repeats are published again")
+	}
+	check(Written{heal, Gone}, ReadEras{2})
+	check(ErasRead{2, eras}, ReadPositions{2, eras})
+	check(PositionsRead{2, map[Master]Hash{"m": {Life: "k", New: true}}}, ReadLog{2, []int32{7}})
+	check(LogRead{2, map[int32]Log{7: {Topic: "a", End: 1000, LifeBack: 500, Committed: 1000}}}, Alert{Damaged, "m", 7, 500}, Seek{2, 7, 500})
+	check(Tick{now.Add(1), map[Master]History{"m": {"new", "k"}}}, WritePosition{2, "m", "new", "k", 7, "a", 500, false, false})
+	check(Tick{now.Add(1), map[Master]History{"m": {"new", "j"}}}, ReadEras{3})
+	check(Cut{3}, Alert{Kind: Lost}, ReadEras{4})
+}
+
+// A position that can't be right is replaced, also by a lower one.
+func TestResetsPosition(t *testing.T) {
+	t.Parallel()
+	log := Log{Topic: "a", End: 10, Committed: 10}
+	hashes, eras := map[Master]Hash{"m": at("a", 11, "x")}, map[Master]Era{"m": "x"}
+	p := begun(7, &log, find(7, &log, hashes, eras), hashes, eras)
+	p.done = 10
+	w, due := p.due("m")
+	if want := (WritePosition{Topic: "a", Next: 10, Heal: true, Reset: true}); !due || w != want {
+		t.Errorf("%+v, want %+v", w, want)
+	}
+	if w.Master = "m"; true {
+		p.wrote(w)
+	}
+	if _, due := p.due("m"); due {
+		t.Error("due again")
+	}
+}
+
+// Two servers that are taken for one master in turn make the writer wait longer and longer.
+func TestAlternatingMasters(t *testing.T) {
+	t.Parallel()
+	m, now := New(), time.Unix(1_800_000_000, 0)
+	m.Step(now, Assigned{})
+	m.Step(now, ErasRead{1, map[Master]Era{"m": "a"}})
+	rounds, alerts := 0, 0
+	for i := range 600 { // ten minutes
+		now = now.Add(time.Second)
+		era := Era([]string{"a", "b"}[i%2])
+		for _, a := range append(m.Step(now, Tick{now, map[Master]History{"m": {Era: era}}}), m.Step(now, Fenced{m.Round(), "m"})...) {
+			if a, ok := a.(ReadEras); ok {
+				rounds++
+				for _, a := range m.Step(now, ErasRead{a.Round, map[Master]Era{"m": era}}) {
+					if a, ok := a.(Alert); ok && a.Kind == Alternating {
+						alerts++
+					}
+				}
+			}
+		}
+	}
+	if rounds > 200 || alerts == 0 || m.Changes() > 70 {
+		t.Errorf("%d rounds, %d alerts, %d changes in ten minutes", rounds, alerts, m.Changes())
+	}
+}
+
+// What is not answered is asked again.
+func TestAsksAgain(t *testing.T) {
+	t.Parallel()
+	m, now := New(), time.Unix(1_800_000_000, 0)
+	m.Step(now, Assigned{})
+	if got := m.Step(now.Add(time.Second), Tick{}); got != nil {
+		t.Errorf("after a second: %+v", got)
+	}
+	if got := m.Step(now.Add(6*time.Second), Tick{}); !reflect.DeepEqual(got, []Action{ReadEras{2}}) {
+		t.Errorf("after six seconds: %+v", got)
+	}
+	m.Step(now, Failed{2})
+	if m.Era("m") != "" || m.Reading() {
+		t.Error("an era is known")
+	}
+	if got := m.Step(now.Add(7*time.Second), Tick{}); !reflect.DeepEqual(got, []Action{ReadEras{4}}) {
+		t.Errorf("after a failure: %+v", got)
+	}
+}
+
+// A posted command is answered by its record, or refused once it was its turn.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	p, h := &Post{"m", "a", 7, 100, now}, History{"x", "l"}
+	for name, c := range map[string]struct {
+		look Look
+		age  time.Duration
+		want Verdict
+	}{
+		"recorded":                    {Look{Recorded: true}, 0, WasApplied},
+		"not its turn":                {Look{h, Position{"a", 100, ""}, false, h}, 0, Waits},
+		"its turn, no record":         {Look{h, Position{"a", 101, ""}, false, h}, 0, WasRefused},
+		"a position of another topic": {Look{h, Position{"b", 101, ""}, false, h}, 0, Waits},
+		"of two eras":                 {Look{h, Position{"a", 101, ""}, false, History{"y", "l"}}, 0, Waits},
+		"of two lives":                {Look{h, Position{"a", 101, ""}, false, History{"x", "k"}}, 0, Waits},
+		"nothing is known":            {Look{}, 0, Waits},
+		"too long":                    {Look{}, PostTimeout + 1, NotInTime},
+	} {
+		if got := Judge(now.Add(c.age), p, &c.look); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

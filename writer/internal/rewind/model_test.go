@@ -1,0 +1,214 @@
+package rewind
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"rankcache/internal/testkit"
+)
+
+// newWorld returns a world with servers, writers and boards, in which nothing has happened.
+func newWorld(seed uint64, r rules) *world {
+	w := &world{rules: r, rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_800_000_000, 0), place: make(map[string]int), closing: &closing{},
+		refused: make(map[int]bool), cut: make(map[int]bool)}
+	w.ledger = ledger{rows: make(map[orderKey]update), at: make(map[placeKey]update), score: make(map[memberKey]update), last: make(map[string]update)}
+	w.topic = &topic{id: w.name("topic"), committed: make(map[int32]int64), owner: make(map[int32]*writer)}
+	for range 1 + w.rand.IntN(3) {
+		w.topic.parts = append(w.topic.parts, &plog{})
+	}
+	for i := range 1 + w.rand.IntN(3) {
+		s := &shard{id: i}
+		for range 2 {
+			s.nodes = append(s.nodes, &node{name: w.name("node"), scripts: make(map[Era]bool), data: newData(), up: true})
+		}
+		s.master = s.nodes[0]
+		s.master.become(w.newEra(), nil)
+		w.shards, w.flushed = append(w.shards, s), append(w.flushed, false)
+	}
+	for _, board := range []string{"C0", "C1", "F0", "S0", "T0", "G0"} {
+		w.place[board] = w.rand.IntN(len(w.shards))
+		w.closing.left = append(w.closing.left, board)
+	}
+	for range 1 + w.rand.IntN(3) {
+		w.newWriter()
+	}
+	w.spawn(nil, w.runLedger)
+	w.spawn(nil, w.runController)
+	w.rebalance()
+	return w
+}
+
+// command returns a random command.
+func (w *world) command() *command {
+	board := []string{"C0", "C1", "S0", "S0", "T0", "T0", "G0", "G0"}[w.rand.IntN(8)]
+	w.orders++
+	c := &command{id: w.orders, board: board, member: fmt.Sprint("m", w.rand.IntN(4)), op: opIncr, number: int64(1 + w.rand.IntN(9)), post: w.rand.IntN(3) > 0}
+	switch {
+	case board == "G0" && w.rand.IntN(3) == 0:
+		c.op = opDelete
+	case !commutes(board) && w.rand.IntN(2) == 0:
+		c.op = opSet
+	}
+	return c
+}
+
+// history runs one history and returns why it is wrong, or nil.
+func history(seed uint64, r rules, log bool) (w *world) {
+	w = newWorld(seed, r)
+	w.log = log
+	defer w.close()
+	f := someFaults(w.rand)
+	if r.only != nil {
+		f = *r.only
+	}
+	for left, steps := 20+w.rand.IntN(30), 0; left > 0 && w.failed == nil; steps++ {
+		switch k := w.rand.IntN(150); {
+		case k < 4:
+			left--
+			if c := w.command(); c.post {
+				w.postTo(w.writers[w.rand.IntN(len(w.writers))], c)
+			} else {
+				w.append(c)
+			}
+		case k == 4:
+			w.fault(&f)
+		default:
+			w.run()
+		}
+	}
+	// The period ends; faults go on for a while.
+	for range 100 + w.rand.IntN(1500) {
+		if w.failed != nil {
+			return w
+		}
+		if w.closing.ended = true; w.rand.IntN(150) == 0 {
+			w.fault(&f)
+		}
+		w.run()
+	}
+	w.settle()
+	for steps := 0; w.failed == nil && !w.atRest(); steps++ {
+		if steps > 200_000 {
+			w.fail("it does not come to rest: %d callers, %v to close, ledger %d of %d", w.callers, w.closing.left, w.ledger.next, len(w.ledger.topic))
+			break
+		}
+		w.run()
+	}
+	if w.failed == nil {
+		w.check()
+	}
+	return w
+}
+
+// atRest reports whether nothing is left to do.
+func (w *world) atRest() bool {
+	if w.callers > 0 || w.ledger.next < len(w.ledger.topic) || len(w.closing.left) > 0 {
+		return false
+	}
+	for _, wr := range w.writers {
+		if wr.told || !wr.m.Reading() {
+			return false
+		}
+		for p := range wr.m.parts {
+			if wr.m.Rewinding(p) || wr.next[p] < w.topic.parts[p].end() || wr.topicID[p] != w.topic.id {
+				return false
+			}
+		}
+	}
+	for _, s := range w.shards {
+		if !s.master.isPast(w.topic.id, w.ends()) {
+			return false
+		}
+	}
+	return true
+}
+
+// Histories of failovers and of all that can come between two steps end with each command counted once.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	const parts = 4
+	for part := range uint64(parts) {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Parallel()
+			for seed := part; seed < testkit.Sized[uint64](300, 20_000); seed += parts {
+				if history(seed, contract, false).failed != nil {
+					w := history(seed, contract, true)
+					t.Fatalf("-run TestSeed -seed %d: %v\n%s", seed, w.failed, w.story())
+				}
+			}
+		})
+	}
+}
+
+// story returns what has happened, the last of it.
+func (w *world) story() (text string) {
+	for _, line := range w.trace[max(0, len(w.trace)-*traceLines):] {
+		text += line + "\n"
+	}
+	return text
+}
+
+// without switches one rule off.
+var without = map[string]func(*rules){
+	"":                       func(*rules) {},
+	"position era":           func(r *rules) { r.positionEra = false },
+	"gone":                   func(r *rules) { r.positionLife, r.only = false, &faults{flush: true} },
+	"fence":                  func(r *rules) { r.fence = false },
+	"fence inside":           func(r *rules) { r.fenceInside, r.only = false, &faults{failover: true, freeze: true} },
+	"new run":                func(r *rules) { r.newRun = false },
+	"healing":                func(r *rules) { r.healing, r.only = false, &faults{failover: true, kill: true} },
+	"board as key":           func(r *rules) { r.boardKey = false },
+	"log order":              func(r *rules) { r.throughLog = false },
+	"log order, nor healing": func(r *rules) { r.throughLog, r.healing = false, false },
+	"seen offsets":           func(r *rules) { r.seenBefore = false },
+	"published first":        func(r *rules) { r.published = false },
+	"eras first":             func(r *rules) { r.erasFirst = false },
+	"a look at the life":     func(r *rules) { r.looksAtLife, r.only = false, &faults{flush: true} },
+	"closing by positions":   func(r *rules) { r.positionClose = false },
+}
+
+// Without any one of the rules some history goes wrong.
+func TestModelNeedsEachRule(t *testing.T) {
+	t.Parallel()
+	for name, off := range without {
+		if name == "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := contract
+			off(&r)
+			for seed := range uint64(20_000) {
+				if w := history(seed, r, false); w.failed != nil {
+					t.Logf("-run TestSeed -seed %d -without %q: %v", seed, name, w.failed)
+					whole := contract
+					if whole.only = r.only; history(seed, whole, false).failed != nil {
+						t.Errorf("seed %d fails with the rule, too", seed)
+					}
+					return
+				}
+			}
+			t.Errorf("no history fails without it")
+		})
+	}
+}
+
+var (
+	seedFlag    = flag.Uint64("seed", 0, "the one history of TestSeed")
+	withoutFlag = flag.String("without", "", "the rule that it lacks")
+	traceLines  = flag.Int("trace", 150, "lines of a history, its last")
+)
+
+// TestSeed tells one history.
+func TestSeed(t *testing.T) {
+	r := contract
+	without[*withoutFlag](&r)
+	w := history(*seedFlag, r, true)
+	t.Logf("%s", w.story())
+	if w.failed != nil {
+		t.Error(w.failed)
+	}
+}

@@ -1,0 +1,78 @@
+package rewind
+
+// partition is the progress in one partition.
+type partition struct {
+	log    Log
+	target int64 // healed once everything before is done
+	floor  int64 // repeats and refusals before are published already
+	// done is what the positions may tell. What is applied and not published may not count: a rewind
+	// begins before the committed offset, so that whoever goes on after this writer would not publish it.
+	done    int64
+	written map[Master]int64 // the positions that are there
+	healed  map[Master]bool
+	reset   map[Master]bool // the position that is there can't be right
+}
+
+// begun returns the progress at the beginning of a round.
+func begun(id int32, log *Log, at place, hashes map[Master]Hash, eras map[Master]Era) *partition {
+	p := &partition{log: *log, target: log.End, floor: at.published, done: at.offset,
+		written: make(map[Master]int64), healed: make(map[Master]bool), reset: make(map[Master]bool)}
+	for master, era := range eras {
+		there, ok := hashes[master].Of[id]
+		good := ok && there.Topic == log.Topic && there.Next <= log.End
+		p.reset[master] = ok && !good
+		p.healed[master] = good && there.Healed == era
+		if p.written[master] = -1; good {
+			p.written[master] = there.Next
+		}
+	}
+	return p
+}
+
+// due returns what is to be written of a master's position, if anything.
+func (p *partition) due(master Master) (w WritePosition, due bool) {
+	heal := !p.healed[master] && p.done >= p.target
+	if p.done <= p.written[master] && !heal {
+		return w, false
+	}
+	return WritePosition{Topic: p.log.Topic, Next: p.done, Heal: heal, Reset: p.reset[master]}, true
+}
+
+// wrote notes that a position was written.
+func (p *partition) wrote(w WritePosition) {
+	p.written[w.Master] = max(p.written[w.Master], w.Next)
+	p.reset[w.Master] = false
+	p.healed[w.Master] = p.healed[w.Master] || w.Heal
+}
+
+// Outcome is what became of a command on one board.
+type Outcome uint8
+
+// Outcomes.
+const (
+	Applied  Outcome = iota + 1 // now
+	Repeated                    // it was applied before
+	Refused
+)
+
+// Publishes reports whether the outcome of the command at an offset is to be published by the
+// reader of its partition. A repeat may be the work of a writer that died before it published, so only
+// those are left out that are published for certain.
+func (m *Machine) Publishes(id int32, offset int64, master Master, o Outcome) bool {
+	p := m.parts[id]
+	return p == nil || o == Applied || offset >= p.floor || o == Repeated && !p.healed[master]
+}
+
+// Rewinding reports whether a partition may lack changes on some master.
+func (m *Machine) Rewinding(id int32) bool {
+	p := m.parts[id]
+	if p == nil {
+		return false
+	}
+	for master := range m.eras {
+		if !p.healed[master] {
+			return true
+		}
+	}
+	return false
+}
