@@ -6,6 +6,7 @@ import (
 
 	"rankcache/internal/httpserve"
 	"rankcache/internal/redisclock"
+	"rankcache/wire"
 )
 
 // errNotAcked reports that Redis took a command and Kafka did not yet take its
@@ -68,5 +69,9 @@ func problemOf(err error) httpserve.Problem {
 	case r.Reason == "json" || r.Reason == "size":
 		return problem(http.StatusBadRequest, "bad_request", "Command can't be read", r.Err.Error())
 	}
-	return httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: r.Reason, Detail: r.Err.Error()}
+	argument := r.Reason
+	if bad, ok := errors.AsType[*wire.BadJSON](r.Err); ok {
+		argument = bad.Field
+	}
+	return httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: argument, Detail: r.Err.Error()}
 }

@@ -61,7 +61,7 @@ func TestOrderConflict(t *testing.T) {
 	h.do1(t, h.opCommand("incr", "o", "a", "delta", 1))
 	before := h.meta(t)
 	for _, other := range []string{h.opCommand("set", "o", "a", "score", 1), h.opCommand("incr", "o", "b", "delta", 1),
-		h.opCommand("incr", "o", "a", "delta", 2), h.opCommand("delete", "o", "a", "none", 0)} {
+		h.opCommand("incr", "o", "a", "delta", 2), h.opCommand("delete", "o", "a", "score", 0)} {
 		h.checkRefused(t, other, "order_conflict")
 	}
 	equal(t, "meta", h.meta(t), before)
@@ -92,7 +92,7 @@ func TestScoreRange(t *testing.T) {
 	must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "a", Score: math.Inf(1)}, redis.Z{Member: "b", Score: 1e300}).Err())
 	for _, member := range []string{"a", "b"} {
 		h.checkRefused(t, h.opCommand("incr", "o4", member, "delta", -1), "score_range")
-		h.do1(t, h.opCommand("delete", "delete "+member, member, "none", 0))
+		h.do1(t, h.opCommand("delete", "delete "+member, member, "score", 0))
 	}
 }
 
@@ -107,7 +107,7 @@ func TestWrongTypes(t *testing.T) {
 		for _, op := range []string{"incr", "set", "delete"} {
 			h := quiet(t, nil)
 			must(t, h.client.Set(t.Context(), key(h.board), "no number", 0).Err())
-			field := map[string]string{"incr": "delta", "set": "score", "delete": "none"}[op]
+			field := map[string]string{"incr": "delta", "set": "score", "delete": "score"}[op]
 			_, err := h.do(t.Context(), []byte(h.opCommand(op, "o", "m", field, 1)))
 			if refusal := asRefusal(err); refusal == nil || refusal.Reason != "type" {
 				t.Errorf("%s, %s: %v", name, op, err)
