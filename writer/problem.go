@@ -66,6 +66,8 @@ func problemOf(err error) httpserve.Problem {
 		return problem(http.StatusUnprocessableEntity, r.Reason, classProblems[r.Reason], r.Err.Error())
 	case r.Reason == "type":
 		return problem(http.StatusConflict, "wrong_type", "Key of the board holds something else", "")
+	case r.Reason == "unreadable":
+		return problem(http.StatusConflict, r.Reason, "Board can't be read", r.Err.Error())
 	case r.Reason == "json" || r.Reason == "size":
 		return problem(http.StatusBadRequest, "bad_request", "Command can't be read", r.Err.Error())
 	}
