@@ -64,7 +64,7 @@ var inputOutput = []string{"os", "net", "syscall", "log", "plugin", "database"}
 
 // groundModules are the only packages outside the standard library that the ground
 // floor imports.
-var groundModules = []string{"go.yaml.in/yaml/v3"}
+var groundModules = []string{"go.yaml.in/yaml/v3", "github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext"}
 
 // toolPackages are only for tests, demo and benchmarks.
 var toolPackages = []string{"github.com/alicebob/miniredis", "github.com/twmb/franz-go/pkg/kfake", "github.com/wangjia184/sortedset", "github.com/tidwall/redcon",

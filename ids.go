@@ -16,6 +16,9 @@ var (
 	ErrMember = errors.New("bad member id")
 	// ErrScore reports a score or delta that is not a finite number.
 	ErrScore = errors.New("bad score")
+	// ErrUnreadable reports that Redis has something under a key of the board that can't be
+	// served: a score that is infinite, or a key of another type.
+	ErrUnreadable = errors.New("board can't be read")
 	// ErrUnavailable reports that Redis is unreachable or did not answer in time.
 	ErrUnavailable = errors.New("origin unavailable")
 )

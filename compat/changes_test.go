@@ -117,6 +117,9 @@ func TestRefusals(t *testing.T) {
 		{"update", strings.Repeat(" ", 65<<10), 413, "", "body_too_large"},
 		{"update", "{", 400, "json", "bad_argument"},
 		{"update", `{"xcode":` + "\"\xff\"}", 400, "json", "bad_argument"},
+		{"update", row(`"data":[{"member_id":"\ud800","score":1}]`), 400, "json", "bad_argument"},
+		{"update", row(`"data":[{"member_id":"a","score":1,"score":2}]`), 400, "data.0.score", "bad_argument"},
+		{"update", row(`"data":[{"member_id":"a","score":1,"scor":2}]`), 422, "data.0.scor", "not_supported"},
 		{"delete", row(`"data":[{"member_id":"a","score":1}]`), 422, "score", "not_supported"},
 		{"delete", row(`"data":[{"member_id":"a"}],"update_type":1`), 422, "update_type", "not_supported"},
 	} {

@@ -1,16 +1,15 @@
 package compat
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"rankcache/wire"
 )
 
 // maxLen is the longest request in an older form that is read, in bytes.
@@ -42,35 +41,20 @@ func unsupported(field, format string, args ...any) *fieldError {
 	return &fieldError{field, true, fmt.Errorf(format, args...)}
 }
 
-// decode reads one JSON value of at most [maxLen] bytes. Fields that to
+// decode reads one JSON value of at most [maxLen] bytes, as [wire.DecodeStrict] does. Fields that to
 // has not are unsupported. The error is a [*fieldError].
 func decode(data []byte, to any) error {
-	if len(data) > maxLen || !utf8.Valid(data) { // the decoder would name another member
-		return badField("json", "want at most %d bytes of UTF-8", maxLen)
+	if len(data) > maxLen {
+		return badField("json", "want at most %d bytes", maxLen)
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(to); err != nil {
-		return errorOf(err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return badField("json", "want one object")
-	}
-	return nil
-}
-
-func errorOf(err error) error {
+	err := wire.DecodeStrict(data, to)
 	if own, ok := errors.AsType[*fieldError](err); ok {
 		return own
 	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return badField(wrong.Field, "%s is not a %s in range", wrong.Value, wrong.Type)
+	if bad, ok := errors.AsType[*wire.BadJSON](err); ok {
+		return &fieldError{cmp.Or(bad.Field, "json"), bad.Unknown, bad.Err}
 	}
-	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		name, _ := strconv.Unquote(field) // as encoding/json quotes it
-		return unsupported(fmt.Sprintf("%.60s", name), "is not a field of this request")
-	}
-	return &fieldError{Field: "json", Err: err}
+	return nil
 }
 
 // rankObj names a board by the ids of its class and the value of its one dimension.
@@ -89,16 +73,13 @@ func (n *integer) UnmarshalJSON(data []byte) error {
 	}
 	v, err := strconv.ParseUint(strings.Trim(string(data), `"`), 10, 53)
 	if err != nil {
-		return wrongType[uint](data)
+		return noNumber(data)
 	}
 	*n = integer(v)
 	return nil
 }
 
-// wrongType returns an error to which the decoder adds the name of the field.
-func wrongType[T any](data []byte) error {
-	return &json.UnmarshalTypeError{Value: fmt.Sprintf("%.40s", data), Type: reflect.TypeFor[T]()}
-}
+func noNumber(data []byte) error { return fmt.Errorf("is %.40s, not a number in range", data) }
 
 // decimal is a finite number that JSON may have as a string.
 type decimal float64
@@ -107,7 +88,7 @@ type decimal float64
 func (n *decimal) UnmarshalJSON(data []byte) error {
 	v, err := parseNumber(strings.Trim(string(data), `"`))
 	if err != nil {
-		return wrongType[float64](data)
+		return noNumber(data)
 	}
 	*n = decimal(v)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,7 +26,10 @@ func explain(ctx context.Context, op string, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("redis %s: %w", op, context.Cause(ctx))
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
-		return fmt.Errorf("redis %s: %w: check that nothing else uses the key of the board or of its meta", op, err)
+		words, _, _ := strings.Cut(err.Error(), " script:") // what follows is of no use to a caller
+		return fmt.Errorf("redis %s: %w: %s: check that nothing else uses the key of the board or of its meta", op, rankcache.ErrUnreadable, words)
+	case unreadable(err):
+		return fmt.Errorf("redis %s: %w: %w", op, rankcache.ErrUnreadable, err)
 	case refused(err):
 		return fmt.Errorf("redis %s: %w", op, err)
 	}
@@ -36,14 +40,16 @@ func explain(ctx context.Context, op string, err error) error {
 // refused reports whether Redis replied with an error (WRONGTYPE, NOPERM, NOAUTH,
 // ...) or with data that can't be a board's.
 func refused(err error) bool {
-	var bad *badReply
-	if errors.As(err, &bad) || errors.Is(err, wire.ErrMeta) {
-		return true
-	}
 	var reply redis.Error
-	return errors.As(err, &reply) && !slices.ContainsFunc(unavailablePrefixes, func(prefix string) bool {
+	return unreadable(err) || errors.As(err, &reply) && !slices.ContainsFunc(unavailablePrefixes, func(prefix string) bool {
 		return redis.HasErrorPrefix(err, prefix)
 	})
+}
+
+// unreadable reports whether Redis replied with data that can't be a board's.
+func unreadable(err error) bool {
+	_, bad := errors.AsType[*badReply](err)
+	return bad || errors.Is(err, wire.ErrMeta)
 }
 
 // badReply reports a reply that does not fit the kind of its key.

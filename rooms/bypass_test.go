@@ -44,8 +44,8 @@ func TestBypassRequestRefuses(t *testing.T) {
 		`{"board":"b","for_s":1}`:                            "operator's name",
 		`{"board":"b","for_s":1,"by":"a\nb"}`:                "operator's name",
 		`{"board":"b","for_s":1,"by":"` + x("a", 129) + `"}`: "operator's name",
-		`{"board":"b","for_s":1,"by":"a","why":1}`:           "unknown field",
-		`{"board":"b","for_s":1,"by":"a"}{}`:                 "follows",
+		`{"board":"b","for_s":1,"by":"a","why":1}`:           "no field here",
+		`{"board":"b","for_s":1,"by":"a"}{}`:                 "after top-level value",
 	} {
 		if _, err := ParseBypassRequest([]byte(text), sixOClock); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %q", text, err, want)
@@ -58,7 +58,7 @@ func TestParseBypassRefuses(t *testing.T) {
 		`{"board":"b","by":"a","from":"2026-11-22T18:00:00Z","until":"2026-11-22T18:00:00Z"}`:       "end after it began",
 		`{"board":"b","by":"a","from":"2026-11-22T18:00:00Z","until":"2026-11-23T18:00:00.001Z"}`:   "within 24h",
 		`{"board":"b","by":"a","until":"2026-11-22T18:00:00Z"}`:                                     "within 24h",
-		`{"board":"b","by":"a","from":"2026-11-22T18:00:00Z","until":"2026-11-22T19:00:00Z","x":1}`: "unknown field",
+		`{"board":"b","by":"a","from":"2026-11-22T18:00:00Z","until":"2026-11-22T19:00:00Z","x":1}`: "no field here",
 		strings.Repeat(" ", MaxBypassJSON+1):                                                        "at most",
 	} {
 		if _, err := ParseBypass([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

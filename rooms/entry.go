@@ -1,14 +1,12 @@
 package rooms
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"unicode/utf8"
 
 	"rankcache"
+	"rankcache/wire"
 )
 
 // MaxEntry is the longest JSON form of an [Entry], in bytes.
@@ -37,7 +35,7 @@ func ParseEntry(data []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("room entry has %d bytes, want at most %d", len(data), MaxEntry)
 	}
 	var j entryJSON
-	if err := unmarshalStrict(data, &j); err != nil {
+	if err := wire.DecodeStrict(data, &j); err != nil {
 		return Entry{}, fmt.Errorf("room entry: %w", err)
 	}
 	entry, err := j.entry()
@@ -62,22 +60,6 @@ func (j *entryJSON) entry() (Entry, error) {
 	}
 	room := &Room{UID: j.UID, Mode: mode, Boards: j.Boards}
 	return Entry{Room: room}, room.check()
-}
-
-// unmarshalStrict decodes exactly one JSON value without unknown fields.
-func unmarshalStrict(data []byte, into any) error {
-	if !utf8.Valid(data) { // encoding/json would replace the bad bytes and name another room
-		return errors.New("not UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return fmt.Errorf("%.100w", err) // it may quote a field name of 64 KiB
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("data follows the JSON object")
-	}
-	return nil
 }
 
 // MarshalJSON returns the form that [ParseEntry] parses.

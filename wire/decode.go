@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"rankcache"
 )
@@ -158,8 +159,8 @@ func (w *rawUpdate) unmarshal(data []byte) error {
 		InviterUID        idText `json:"inviter_uid"`
 		InviteeUID        idText `json:"invitee_uid"`
 	}
-	if !utf8.Valid(data) { // encoding/json would replace the bad bytes and name another member
-		return errors.New("not UTF-8")
+	if !jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true)) { // encoding/json would replace what is not Unicode, and so name another member
+		return errors.New("not JSON of Unicode text")
 	}
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err

@@ -2,12 +2,13 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/go-json-experiment/json"
 
 	"rankcache"
 )
@@ -90,18 +91,16 @@ func DecodeLedgerUpdate(data []byte, u *LedgerUpdate) error {
 
 // ledgerClass are the fields of a [LedgerUpdate] beside its update.
 type ledgerClass struct {
-	Class *string
-	Dims  map[string]string
-	Tag   string
+	Class *string           `json:"class"`
+	Dims  map[string]string `json:"dims"`
+	Tag   string            `json:"tag"`
 }
 
 // readClass reads the three fields in the order in which they are written. It reports
 // false for anything else, such as further fields.
 func (u *LedgerUpdate) readClass(fields []byte) bool {
-	dec := json.NewDecoder(bytes.NewReader(append([]byte{'{'}, fields...)))
-	dec.DisallowUnknownFields()
 	var c ledgerClass
-	if dec.Decode(&c) != nil || dec.InputOffset() != int64(len(fields))+1 || c.Class == nil {
+	if DecodeStrict(append([]byte{'{'}, fields...), &c) != nil || c.Class == nil {
 		return false
 	}
 	u.Class, u.Dims, u.Tag = *c.Class, c.Dims, c.Tag

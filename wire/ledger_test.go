@@ -91,14 +91,17 @@ func TestDecodeLedgerUpdateRejects(t *testing.T) {
 		head + `,"run":1,"seq":9223372036854775808}`:                                   "run",
 		head + `,"run":1,"seq":1,"class":7}`:                                           "json",
 		head + `,"run":1,"seq":1,"class":"c","dims":{"a":1}}`:                          "json",
+		head + `,"run":1,"seq":1,"class":"c","dims":{"a":"\ud800"},"tag":""}`:          "json",
+		head + `,"run":1,"seq":1,"class":"c","dims":{"a":"1","a":"2"},"tag":""}`:       "json",
+		head + `,"run":1,"seq":1,"class":"c","more":1,"dims":{"a":"\ud800"}}`:          "json",
 		head + `,"run":1,"seq":1,"class":"c"}}`:                                        "json",
 		head + `,"run":1,"seq":1,"class":"` + strings.Repeat("c", 41) + `"}`:           "class",
 		head + `,"run":1,"seq":1,"class":"c","tag":"` + strings.Repeat("1", 41) + `"}`: "class",
 		head + `,"run":1,"seq":1,"more":"` + strings.Repeat("1", MaxUpdateLen) + `"}`:  "size",
-		`{"v":3,"class":"c"}`:                                                          "version",
-		head + `,"raw":1.5,"run":1,"seq":1}`:                                           "",
-		head + `,"raw":2.5,"run":1,"seq":1}`:                                           "score",
-		head + `,"raw":0.5,"run":1,"seq":1}`:                                           "score",
+		`{"v":3,"class":"c"}`:                "version",
+		head + `,"raw":1.5,"run":1,"seq":1}`: "",
+		head + `,"raw":2.5,"run":1,"seq":1}`: "score",
+		head + `,"raw":0.5,"run":1,"seq":1}`: "score",
 	} {
 		err := DecodeLedgerUpdate([]byte(record), new(LedgerUpdate))
 		if bad, ok := errors.AsType[*BadUpdate](err); ok != (reason != "") || ok && bad.Reason != reason {

@@ -80,6 +80,8 @@ func TestDecodeUpdateRejects(t *testing.T) {
 		head + "\"op\":\"\xff\"}":           "op",
 		`{"v":2,"board":"b","member":"` + "\xff" + `","order":"o","op":"delete"}`:                   "member",
 		`{"v":2,"board":"b","member":"` + "\xff" + `","order":"\u0041","op":"delete"}`:              "json",
+		`{"v":2,"board":"b","member":"m\ud800","order":"o","op":"delete"}`:                          "json",
+		`{"rank_id":"b","inviter_uid":"\udc00","invitee_uid":1}`:                                    "json",
 		`{"v":1,"board":"b","member":"m","op":"incr"}`:                                              "version",
 		head + `"op":"add","delta":1}`:                                                              "op",
 		head + `"op":"trim"}`:                                                                       "op",

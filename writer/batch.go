@@ -3,10 +3,8 @@ package writer
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"unicode/utf8"
 
 	"rankcache"
 	"rankcache/wire"
@@ -59,7 +57,7 @@ func decodeBatch(body []byte) ([]json.RawMessage, error) {
 	var batch struct {
 		Commands []json.RawMessage `json:"commands"`
 	}
-	if err := json.Unmarshal(body, &batch); err != nil {
+	if err := wire.DecodeStrict(body, &batch); err != nil {
 		return nil, badJSON(err)
 	}
 	if n := len(batch.Commands); n == 0 || n > maxPosts {
@@ -72,13 +70,15 @@ func decodeBatch(body []byte) ([]json.RawMessage, error) {
 // made of the body's and the member. The error is a [*Refusal].
 func decodeDelete(body []byte) ([]json.RawMessage, error) {
 	var all struct {
-		rawCommand
-		Members []string `json:"members"`
+		Board   string            `json:"board"`
+		Class   string            `json:"class"`
+		Dims    map[string]string `json:"dims"`
+		Room    string            `json:"room"`
+		Members []string          `json:"members"`
+		Order   string            `json:"order"`
+		At      int64             `json:"at"`
 	}
-	if !utf8.Valid(body) { // as for a command
-		return nil, &Refusal{"json", errors.New("not UTF-8")}
-	}
-	if err := json.Unmarshal(body, &all); err != nil {
+	if err := wire.DecodeStrict(body, &all); err != nil {
 		return nil, badJSON(err)
 	}
 	if n := len(all.Members); n == 0 || n > maxPosts {

@@ -135,13 +135,17 @@ func TestPostDelete(t *testing.T) {
 		`{"order":"o","board":"1","members":[]}`:                                            "members",
 		`{"order":"o","board":"1"}`:                                                         "members",
 		`{"order":"o","board":"1","members":7}`:                                             "members",
+		`{"order":"o","board":"1","members":["a"],"op":"incr"}`:                             "op",
+		`{"order":"o","board":"1","members":["a"],"members":["b"]}`:                         "members",
 		`{"order":"o","board":"1","members":["a"` + strings.Repeat(`,"a"`, maxPosts) + `]}`: "members",
 	} {
 		rec := h.postTo("delete", body)
 		checkProblem(t, body, rec.Code, rec.Body.String(), httpserve.Problem{Status: 400, Code: "bad_argument", Argument: argument})
 	}
-	rec = h.postTo("delete", "{\"order\":\"o\",\"board\":\"1\",\"members\":[\"\xff\"]}")
-	checkProblem(t, "not UTF-8", rec.Code, rec.Body.String(), httpserve.Problem{Status: 400, Code: "bad_request"})
+	for _, member := range []string{"\xff", `\ud800`} {
+		rec = h.postTo("delete", `{"order":"o","board":"1","members":["`+member+`"]}`)
+		checkProblem(t, "not Unicode", rec.Code, rec.Body.String(), httpserve.Problem{Status: 400, Code: "bad_request"})
+	}
 }
 
 func TestBatchLimits(t *testing.T) {
@@ -156,12 +160,13 @@ func TestBatchLimits(t *testing.T) {
 		return batchOf(commands...)
 	}
 	for body, want := range map[string]httpserve.Problem{
-		`{`:                 {Status: 400, Code: "bad_request"},
-		`[]`:                {Status: 400, Code: "bad_request"},
-		`{"commands":7}`:    {Status: 400, Code: "bad_argument", Argument: "commands"},
-		`{"commands":null}`: {Status: 400, Code: "bad_argument", Argument: "commands"},
-		batchOf():           {Status: 400, Code: "bad_argument", Argument: "commands"},
-		many(maxPosts + 1):  {Status: 400, Code: "bad_argument", Argument: "commands"},
+		`{`:                          {Status: 400, Code: "bad_request"},
+		`[]`:                         {Status: 400, Code: "bad_request"},
+		`{"commands":7}`:             {Status: 400, Code: "bad_argument", Argument: "commands"},
+		`{"commands":[{}],"wait":1}`: {Status: 400, Code: "bad_argument", Argument: "wait"},
+		`{"commands":null}`:          {Status: 400, Code: "bad_argument", Argument: "commands"},
+		batchOf():                    {Status: 400, Code: "bad_argument", Argument: "commands"},
+		many(maxPosts + 1):           {Status: 400, Code: "bad_argument", Argument: "commands"},
 		strings.Repeat(" ", maxBatchLen) + batchOf(): {Status: 413, Code: "body_too_large"},
 	} {
 		rec := h.postBatch(body)
@@ -192,13 +197,13 @@ func TestBatchWhileServersAreAway(t *testing.T) {
 
 // FuzzDecodeBatch looks for commands that were not in the body as they are.
 func FuzzDecodeBatch(f *testing.F) {
-	for _, seed := range []string{`{"commands":[{"order":"o1"},null,[1]]}`, `{"commands":[]}`, `{"COMMANDS":[7],"commands":["\ud800"]}`, "{\"commands\":[\"\xff\"]}"} {
+	for _, seed := range []string{`{"commands":[{"order":"o1"},null,[1]]}`, `{"commands":[]}`, `{"COMMANDS":[7],"commands":["\ud800"]}`, `{"commands":[7,"é"]}`, "{\"commands\":[\"\xff\"]}"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		commands, err := decodeBatch(body)
 		if err != nil {
-			if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Reason != "json" && refusal.Reason != "commands" {
+			if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Reason != "json" && refusal.Reason != "field" && refusal.Reason != "commands" {
 				t.Fatalf("%q: %v", body, err)
 			}
 			return

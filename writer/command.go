@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"rankcache"
 	"rankcache/rooms"
@@ -30,9 +31,9 @@ type Command struct {
 }
 
 // Refusal is the reason why a command is not applied. Reason is one of a few fixed
-// words, usable as a metric label; those up to "at" name a field of the command.
+// words, usable as a metric label; those from "board" to "at" name a field of the command, "field" is one that should not be there.
 type Refusal struct {
-	Reason string // size, json, board, class, dims, room, member, op, delta, score, order, at; blocked, score_range, unknown_class and more
+	Reason string // size, json, field, board, class, dims, room, member, op, delta, score, order, at; blocked, score_range, unknown_class and more
 	Err    error
 }
 
@@ -53,8 +54,31 @@ type rawCommand struct {
 	Score  *float64          `json:"score,omitempty"`
 	Order  string            `json:"order"`
 	At     int64             `json:"at"`
+}
 
-	RankID json.RawMessage `json:"rank_id,omitempty"` // only in the legacy form
+// foreignCommand is what may come as a command.
+type foreignCommand struct {
+	rawCommand
+	legacy
+	rest
+}
+
+// legacy is the older form, which [legacyCommand] reads.
+type legacy struct {
+	RankID  jsontext.Value `json:"rank_id"`
+	Inviter jsontext.Value `json:"inviter_uid"`
+	Invitee jsontext.Value `json:"invitee_uid"`
+}
+
+// rest is what an update has that a command has not: the ledger's commands are updates.
+type rest struct {
+	V       jsontext.Value `json:"v"`
+	Raw     jsontext.Value `json:"raw"`
+	Run     jsontext.Value `json:"run"`
+	Seq     jsontext.Value `json:"seq"`
+	Sum     jsontext.Value `json:"sum"`
+	Members jsontext.Value `json:"members"`
+	Tag     jsontext.Value `json:"tag"`
 }
 
 // encodeCommand returns the JSON of a command, its time included: that of the record that
@@ -82,11 +106,8 @@ func DecodeCommand(data []byte, now int64) (*Command, error) {
 	if len(data) > MaxCommandLen {
 		return nil, &Refusal{"size", fmt.Errorf("%d bytes, want at most %d", len(data), MaxCommandLen)}
 	}
-	if !utf8.Valid(data) { // encoding/json would replace the bad bytes and name another member
-		return nil, &Refusal{"json", errors.New("not UTF-8")}
-	}
-	var w rawCommand
-	if err := json.Unmarshal(data, &w); err != nil {
+	var w foreignCommand
+	if err := wire.DecodeStrict(data, &w); err != nil {
 		return nil, badJSON(err)
 	}
 	c, err := w.command(data)
@@ -101,15 +122,18 @@ func DecodeCommand(data []byte, now int64) (*Command, error) {
 
 // badJSON names the field if only one is invalid, such as a score of 1e999.
 func badJSON(err error) error {
-	reason := "json"
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		field, _, _ := strings.Cut(wrong.Field, ".") // one of dims is the caller's word
-		reason, err = field, fmt.Errorf("%s is not a %s in range", wrong.Value, wrong.Type)
+	bad, ok := errors.AsType[*wire.BadJSON](err)
+	switch {
+	case !ok || bad.Field == "":
+		return &Refusal{"json", err}
+	case bad.Unknown || bad.Twice:
+		return &Refusal{"field", err}
 	}
+	reason, _, _ := strings.Cut(bad.Field, ".") // one of dims is the caller's word
 	return &Refusal{reason, err}
 }
 
-func (w *rawCommand) command(data []byte) (*Command, error) {
+func (w *foreignCommand) command(data []byte) (*Command, error) {
 	if err := w.checkTarget(); err != nil {
 		return nil, err
 	}
@@ -128,7 +152,7 @@ func (w *rawCommand) command(data []byte) (*Command, error) {
 }
 
 // checkTarget checks that the command names a board in one way only.
-func (w *rawCommand) checkTarget() error {
+func (w *foreignCommand) checkTarget() error {
 	switch {
 	case w.Class != "" && (w.Board != "" || w.RankID != nil):
 		return &Refusal{"board_and_class", errors.New("want board, or class and dims, not both")}

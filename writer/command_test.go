@@ -7,18 +7,19 @@ import (
 	"testing"
 	"time"
 
+	"rankcache"
 	"rankcache/wire"
 )
 
 func TestDecodeCommand(t *testing.T) {
 	for data, want := range map[string]Command{
-		`{"order":"o1","board":"1_2_3","room":"88","member":"m","op":"incr","delta":1.5,"at":7}`:     {Board: "1_2_3", Room: "88", Member: "m", Op: wire.OpIncr, Number: 1.5, OrderID: "o1", At: 7},
-		`{"order":"o1","board":"1_2_3","member":"m","op":"set","score":-0.0,"delta":4,"other":[{}]}`: {Board: "1_2_3", Member: "m", Op: wire.OpSet, Number: 0, OrderID: "o1", At: 99},
-		`{"order":"é","board":"a:b","member":"m n","op":"delete"}`:                                   {Board: "a:b", Member: "m n", Op: wire.OpDelete, Number: 0, OrderID: "é", At: 99},
-		`{"rank_id":"1_2_3","inviter_uid":"7","invitee_uid":8}`:                                      {Board: "1_2_3", Member: "7", Op: wire.OpIncr, Number: 1, OrderID: "1_2_3_7_8", At: 99},
-		`{"rank_id":12,"inviter_uid":7,"invitee_uid":"8","at":3}`:                                    {Board: "12", Member: "7", Op: wire.OpIncr, Number: 1, OrderID: "12_7_8", At: 3},
-		`{"order":"o1","class":"gift","dims":{"zone":"7"},"member":"m","op":"delete"}`:               {Class: "gift", Dims: map[string]string{"zone": "7"}, Member: "m", Op: wire.OpDelete, OrderID: "o1", At: 99},
-		`{"order":"o1","board":"b","class":null,"dims":{},"member":"m","op":"delete"}`:               {Board: "b", Dims: map[string]string{}, Member: "m", Op: wire.OpDelete, OrderID: "o1", At: 99},
+		`{"order":"o1","board":"1_2_3","room":"88","member":"m","op":"incr","delta":1.5,"at":7}`: {Board: "1_2_3", Room: "88", Member: "m", Op: wire.OpIncr, Number: 1.5, OrderID: "o1", At: 7},
+		`{"order":"o1","board":"1_2_3","member":"m","op":"set","score":-0.0,"delta":4}`:          {Board: "1_2_3", Member: "m", Op: wire.OpSet, Number: 0, OrderID: "o1", At: 99},
+		`{"order":"é","board":"a:b","member":"m n","op":"delete"}`:                               {Board: "a:b", Member: "m n", Op: wire.OpDelete, Number: 0, OrderID: "é", At: 99},
+		`{"rank_id":"1_2_3","inviter_uid":"7","invitee_uid":8}`:                                  {Board: "1_2_3", Member: "7", Op: wire.OpIncr, Number: 1, OrderID: "1_2_3_7_8", At: 99},
+		`{"rank_id":12,"inviter_uid":7,"invitee_uid":"8","at":3}`:                                {Board: "12", Member: "7", Op: wire.OpIncr, Number: 1, OrderID: "12_7_8", At: 3},
+		`{"order":"o1","class":"gift","dims":{"zone":"7"},"member":"m","op":"delete"}`:           {Class: "gift", Dims: map[string]string{"zone": "7"}, Member: "m", Op: wire.OpDelete, OrderID: "o1", At: 99},
+		`{"order":"o1","board":"b","class":null,"dims":{},"member":"m","op":"delete"}`:           {Board: "b", Dims: map[string]string{}, Member: "m", Op: wire.OpDelete, OrderID: "o1", At: 99},
 	} {
 		c, err := DecodeCommand([]byte(data), 99)
 		must(t, err)
@@ -29,6 +30,15 @@ func TestDecodeCommand(t *testing.T) {
 	}
 }
 
+// TestUpdatesAreCommands: the ledger posts its updates, all fields included.
+func TestUpdatesAreCommands(t *testing.T) {
+	u := wire.LedgerUpdate{Class: "c", Dims: map[string]string{"zone": "7"}, Tag: "20261122", Update: wire.Update{Member: "m", Op: wire.OpIncr, Delta: 1, Score: 2.5,
+		Form: rankcache.ScoreInteger, OrderID: "o1", At: 7, Run: 1, Seq: 2, Sum: 3, HasSum: true, Members: 4}}
+	c, err := DecodeCommand(wire.AppendLedgerUpdate(nil, &u), 99)
+	must(t, err)
+	equal(t, "command", *c, Command{Class: "c", Dims: u.Dims, Member: "m", Op: wire.OpIncr, Number: 1, OrderID: "o1", At: 7})
+}
+
 func TestDecodeCommandRejects(t *testing.T) {
 	long := strings.Repeat("x", 201)
 	for data, reason := range map[string]string{
@@ -36,6 +46,15 @@ func TestDecodeCommandRejects(t *testing.T) {
 		`[]`:  "json",
 		`{}x`: "json",
 		`{"order":"o","board":"b","member":"` + "\xff" + `","op":"delete"}`:               "json",
+		`{"order":"o","board":"b","member":"m\ud800","op":"delete"}`:                      "json",
+		`{"order":"o","class":"c","dims":{"\udc00":"7"},"member":"m","op":"delete"}`:      "json",
+		`{"rank_id":"b","inviter_uid":"m\ud800","invitee_uid":"n"}`:                       "json",
+		`{"order":"o","board":"b","member":"m","op":"delete","att":7}`:                    "field",
+		`{"order":"o","board":"b","member":"m","op":"delete","At":7}`:                     "field",
+		`{"order":"o","board":"b","member":"m","op":"delete","at":7,"at":8}`:              "field",
+		`{"order":"o","class":"c","dims":{"z":"7","z":"8"},"member":"m","op":"delete"}`:   "field",
+		`{"rank_id":"b","inviter_uid":"m","invitee_uid":"n","inviter_uid":"o"}`:           "field",
+		`{"rank_id":"b","inviter_uid":"m","invitee_uid":"n","invitees_uid":"o"}`:          "field",
 		`{"order":"` + strings.Repeat("x", MaxCommandLen) + `"}`:                          "size",
 		`{"order":"o","board":"b","member":"m"}`:                                          "op",
 		`{"order":"o","board":"b","member":"m","op":"double"}`:                            "op",

@@ -40,11 +40,13 @@ func TestPostProblems(t *testing.T) {
 		return strings.Replace(h.command("o2", "a"), old, replacement, 1)
 	}
 	for body, want := range map[string]httpserve.Problem{
-		`{`:                                  {Status: 400, Code: "bad_request"},
-		strings.Repeat(" ", MaxCommandLen+1): {Status: 413, Code: "body_too_large"},
-		with(`"a"`, `""`):                    {Status: 400, Code: "bad_argument", Argument: "member"},
-		with(`:1,`, `:1e999,`):               {Status: 400, Code: "bad_argument", Argument: "delta"},
-		with(string(h.board), "blocked"):     {Status: 403, Code: "blocked"},
+		`{`:                                           {Status: 400, Code: "bad_request"},
+		strings.Repeat(" ", MaxCommandLen+1):          {Status: 413, Code: "body_too_large"},
+		with(`"a"`, `""`):                             {Status: 400, Code: "bad_argument", Argument: "member"},
+		with(`:1,`, `:1e999,`):                        {Status: 400, Code: "bad_argument", Argument: "delta"},
+		with(`"at"`, `"att"`):                         {Status: 400, Code: "bad_argument", Argument: "att"},
+		with(`{`, `{"at":7,`):                         {Status: 400, Code: "bad_argument", Argument: "at"},
+		with(string(h.board), "blocked"):              {Status: 403, Code: "blocked"},
 		with(string(h.board), string(h.board)+"x"):    {Status: 409, Code: "wrong_type"},
 		h.opCommand("incr", "o3", "rich", "delta", 1): {Status: 422, Code: "score_range"},
 	} {
@@ -52,7 +54,7 @@ func TestPostProblems(t *testing.T) {
 		checkProblem(t, body, status, answer, want)
 	}
 	equal(t, "board", h.scores(t), map[string]float64{"rich": maxScore})
-	equal(t, "refused", h.count("refused"), 6) // the body that was too large was never a command
+	equal(t, "refused", h.count("refused"), 8) // the body that was too large was never a command
 }
 
 // TestForeignPosts: what a page of another site can make a browser send changes

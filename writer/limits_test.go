@@ -93,6 +93,8 @@ func commandLimits(board string) map[string]bool {
 		op("set", `,"score":1,"delta":2`):                   true,
 		op("set", `,"score":-0.5`):                          true,
 		op("delete", ``):                                    true,
+		op("delete", `,"att":7`):                            false,
+		op("incr", `,"delta":1,"Room":null`):                false,
 		op("delete", `,"score":null`):                       true,
 		`null`:                                              false,
 	}

@@ -267,7 +267,7 @@ func (h *fixture) changePast(t *testing.T, m *boardModel, step int) {
 	ctx, board, members := t.Context(), string(h.board), len(m.scores)
 	switch rand.IntN(5) {
 	case 0:
-		must(t, h.client.ZAdd(ctx, board, redis.Z{Member: fmt.Sprint("past", step), Score: math.Inf(1 - 2*rand.IntN(2))}).Err())
+		must(t, h.client.ZAdd(ctx, board, redis.Z{Member: fmt.Sprint("past", step), Score: math.MaxFloat64 * float64(1-2*rand.IntN(2))}).Err())
 	case 1:
 		must(t, h.client.ZRemRangeByRank(ctx, board, 0, rand.Int64N(4)).Err())
 	case 2:

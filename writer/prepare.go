@@ -48,6 +48,8 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 		return a.adopt(ctx, b)
 	case '+':
 		return a.prepared(b, rest, time.Since(begin))
+	case 'i':
+		return &Refusal{"unreadable", fmt.Errorf("board %s: member %q has an infinite score, which no reader can be given: give it another (ZADD); nothing was changed", b, rest)}
 	case '!':
 		if refusals[rest] == nil {
 			return badReply(reply)

@@ -9,7 +9,8 @@
 -- with a period its end and when it expires, in ms (0: no period).
 -- Returns "+", whether members were adopted (1 or 0), how many, and the fields of the
 -- fullest hash; "w" and the run while a writer must adopt the board; "n" and "m" as
--- apply.lua does; "!" and a reason if the board is not to be born.
+-- apply.lua does; "i" and a member with an infinite score, which has commands wait until it has another;
+-- "!" and a reason if the board is not to be born.
 local call = redis.call
 local layout, sets = '>BBI8I8I8I8I8I8I8I8I4I2', { [0] = {}, {} }
 local n = tonumber(ARGV[7])
@@ -71,6 +72,17 @@ for i = 3 + 2 * n, #KEYS do
 end
 
 local adopt = flags >= 32 or card ~= members or again ~= ''
+if adopt and card > 0 then -- no reader can be given an infinite score: those are the first or the last
+  for place = -1, 0 do
+    local row = call('ZRANGE', KEYS[1], place, place, 'WITHSCORES')
+    if math.abs(tonumber(row[2])) == math.huge then
+      if meta and flags < 32 then
+        call('SETRANGE', KEYS[2], 1, string.char(flags + 32))
+      end
+      return 'i' .. row[1]
+    end
+  end
+end
 if adopt then
   run, members, sum = math.max(run + 1, tonumber(ARGV[2])), card, 0
   flags = flags % 16

@@ -6,6 +6,7 @@ import (
 
 	"rankcache/internal/httpserve"
 	"rankcache/internal/redisclock"
+	"rankcache/wire"
 )
 
 // errNotAcked reports that Redis took a command and Kafka did not yet take its
@@ -65,8 +66,14 @@ func problemOf(err error) httpserve.Problem {
 		return problem(http.StatusUnprocessableEntity, r.Reason, classProblems[r.Reason], r.Err.Error())
 	case r.Reason == "type":
 		return problem(http.StatusConflict, "wrong_type", "Key of the board holds something else", "")
+	case r.Reason == "unreadable":
+		return problem(http.StatusConflict, r.Reason, "Board can't be read", r.Err.Error())
 	case r.Reason == "json" || r.Reason == "size":
 		return problem(http.StatusBadRequest, "bad_request", "Command can't be read", r.Err.Error())
 	}
-	return httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: r.Reason, Detail: r.Err.Error()}
+	argument := r.Reason
+	if bad, ok := errors.AsType[*wire.BadJSON](r.Err); ok {
+		argument = bad.Field
+	}
+	return httpserve.Problem{Status: http.StatusBadRequest, Code: "bad_argument", Title: "Bad argument", Argument: argument, Detail: r.Err.Error()}
 }

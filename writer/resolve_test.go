@@ -56,9 +56,12 @@ func TestResolve(t *testing.T) {
 		`"class":"gift-minute","dims":{"zone":"7","app":"1"},"op":"incr","delta":1`: "bad_dims",
 		`"class":"gift-minute","dims":{"zone":"7"},"op":"set","score":1`:            "op_not_allowed",
 		`"board":"gift:7:20261122-1041","op":"delete"`:                              "op_not_allowed",
-		`"class":"gift-minute","dims":{"zone":"7"},"op":"incr","delta":1,"at":9e17`: "at",
+		`"class":"gift-minute","dims":{"zone":"7"},"op":"incr","delta":1,"at":-1`:   "at",
 	} {
-		c, err := DecodeCommand([]byte(`{"order":"o","member":"m","at":`+fmt.Sprint(at)+`,`+data+`}`), 1)
+		if !strings.Contains(data, `"at"`) {
+			data += `,"at":` + fmt.Sprint(at)
+		}
+		c, err := DecodeCommand([]byte(`{"order":"o","member":"m",`+data+`}`), 1)
 		if err == nil {
 			_, _, err = resolve(c, classFile(t), time.UnixMilli(at))
 		}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func TestOrderConflict(t *testing.T) {
 	h.do1(t, h.opCommand("incr", "o", "a", "delta", 1))
 	before := h.meta(t)
 	for _, other := range []string{h.opCommand("set", "o", "a", "score", 1), h.opCommand("incr", "o", "b", "delta", 1),
-		h.opCommand("incr", "o", "a", "delta", 2), h.opCommand("delete", "o", "a", "none", 0)} {
+		h.opCommand("incr", "o", "a", "delta", 2), h.opCommand("delete", "o", "a", "score", 0)} {
 		h.checkRefused(t, other, "order_conflict")
 	}
 	equal(t, "meta", h.meta(t), before)
@@ -89,10 +90,40 @@ func TestScoreRange(t *testing.T) {
 	equal(t, "seq", h.meta(t).Seq, uint64(2))
 	equal(t, "score", h.client.ZScore(t.Context(), string(h.board), "a").Val(), float64(maxScore))
 	equal(t, "then", h.do1(t, h.opCommand("incr", "o3", "a", "delta", -maxScore)).Update.Score, 0.0)
-	must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "a", Score: math.Inf(1)}, redis.Z{Member: "b", Score: 1e300}).Err())
-	for _, member := range []string{"a", "b"} {
-		h.checkRefused(t, h.opCommand("incr", "o4", member, "delta", -1), "score_range")
-		h.do1(t, h.opCommand("delete", "delete "+member, member, "none", 0))
+	must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "b", Score: 1e300}).Err())
+	h.checkRefused(t, h.opCommand("incr", "o4", "b", "delta", -1), "score_range")
+	h.do1(t, h.opCommand("delete", "delete b", "b", "score", 0))
+}
+
+// A board with an infinite score, which no reader can be given, takes no command until that is
+// mended by hand, whether it was there before its first command, came beside a new member, or
+// a sidecar has found it.
+func TestInfiniteScore(t *testing.T) {
+	for _, score := range []float64{math.Inf(1), math.Inf(-1)} {
+		for name, found := range map[string]func(*fixture){
+			"at birth": func(*fixture) {},
+			"adopted":  func(h *fixture) { h.client.Del(t.Context(), string(h.board)); h.do1(t, h.command("o0", "a")) },
+			"large":    func(h *fixture) { h.applier.birth.addAtOnce = 0 },
+			"by a sidecar": func(h *fixture) {
+				h.client.Del(t.Context(), string(h.board))
+				h.do1(t, h.command("o0", "in"))
+				must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "in", Score: score}).Err())
+				err := readopter{h.applier.adopter}.readoptBoard(t.Context(), h.board, fmt.Sprint(h.meta(t).Run))
+				equal(t, "readopted", asRefusal(err).Reason, "unreadable")
+			},
+		} {
+			h := quiet(t, nil)
+			must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "in", Score: score}, redis.Z{Member: "b", Score: 5}).Err())
+			found(h)
+			must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "in", Score: score}, redis.Z{Member: "b", Score: 5}).Err())
+			_, err := h.do(t.Context(), []byte(h.command("o1", "b")))
+			if r := asRefusal(err); r == nil || r.Reason != "unreadable" || !strings.Contains(r.Error(), string(h.board)) || !strings.Contains(r.Error(), `"in"`) {
+				t.Errorf("%s, %v: %v", name, score, err)
+			}
+			must(t, h.client.ZAdd(t.Context(), string(h.board), redis.Z{Member: "in", Score: 7}).Err())
+			equal(t, name+" mended", h.do1(t, h.command("o1", "b")).Update.Score, 6.0)
+			h.checkSum(t)
+		}
 	}
 }
 
@@ -107,7 +138,7 @@ func TestWrongTypes(t *testing.T) {
 		for _, op := range []string{"incr", "set", "delete"} {
 			h := quiet(t, nil)
 			must(t, h.client.Set(t.Context(), key(h.board), "no number", 0).Err())
-			field := map[string]string{"incr": "delta", "set": "score", "delete": "none"}[op]
+			field := map[string]string{"incr": "delta", "set": "score", "delete": "score"}[op]
 			_, err := h.do(t.Context(), []byte(h.opCommand(op, "o", "m", field, 1)))
 			if refusal := asRefusal(err); refusal == nil || refusal.Reason != "type" {
 				t.Errorf("%s, %s: %v", name, op, err)

@@ -93,6 +93,21 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 	}
 }
 
+// TestDoctorOfUnreadableBoard: the others are judged.
+func TestDoctorOfUnreadableBoard(t *testing.T) {
+	t.Parallel()
+	addr, bad, good := testkit.Redis(t), testkit.Name(t), testkit.Name(t)
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
+	for _, row := range [][]any{{"ZADD", bad, "inf", "a"}, {"ZADD", good, "1", "a"}} {
+		if err := client.Do(t.Context(), row...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, _, _ := examine(t, "--redis", "redis://"+addr, "--kafka", "127.0.0.1:1", "--rooms", superHotRooms(t, bad, good), "--for", "serve", "--key-rooms", testkit.Name(t))
+	expect(t, found, "memory", `fail: board can't be read: key "`+bad+`" holds the score +Inf of member "a"`)
+	expect(t, found, "memory", "fail: 1 super-hot boards with 1 members")
+}
+
 func TestDoctorOnRedis(t *testing.T) {
 	t.Parallel()
 	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}})

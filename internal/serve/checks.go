@@ -343,21 +343,26 @@ func (t *targets) memory(ctx context.Context) doctor.Verdict {
 		return doctor.Verdict{Status: doctor.Warn, Advice: "the super-hot boards are unknown: " + err.Error()}
 	}
 	sizes, err := boardSizes{origin: t.origin}.Sizes(ctx, boards)
-	if err != nil {
+	if err != nil && !errors.Is(err, rankcache.ErrUnreadable) {
 		return doctor.Verdict{Status: doctor.Warn, Advice: "the boards' sizes are unknown: " + err.Error()}
 	}
-	m := doctor.Memory{Boards: len(boards), Budget: cmp.Or(budget, limits.Limit),
+	m := doctor.Memory{Budget: cmp.Or(budget, limits.Limit),
 		Source: fmt.Sprintf("--memory-budget %s; the %s has %d MiB", t.memoryBudget, limits.Source, limits.Limit>>20)}
 	fill := int64(0) // boards are filled one after the other when memory is short
 	for _, size := range sizes {
 		if size != nil {
+			m.Boards++
 			m.Members += int64(size.Members)
 			m.Estimate += admission.Estimate(*size)
 			fill = max(fill, admission.Fill(*size))
 		}
 	}
 	m.Estimate += fill
-	return m.Judge()
+	v := m.Judge()
+	if err != nil { // the others are judged
+		v.Status, v.Advice = doctor.Fail, err.Error()+"; "+v.Advice
+	}
+	return v
 }
 
 // profileBytes returns the budget of the profile cache, 0 without one.

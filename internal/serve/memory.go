@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,8 +113,8 @@ func (o boardSizes) inRedis(ctx context.Context, boards []rankcache.BoardID, siz
 		for i, a := range readHeads(ctx, o.origin, boards[from:to], sizeRows) {
 			if a.Err == nil {
 				sizes[from+i] = sizeOf(&a)
-			} else {
-				err = cmp.Or(err, a.Err)
+			} else if err == nil || errors.Is(a.Err, rankcache.ErrUnavailable) {
+				err = a.Err
 			}
 		}
 		if errors.Is(err, rankcache.ErrUnavailable) {

@@ -2,7 +2,7 @@ package reads
 
 import (
 	"context"
-	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -15,6 +15,7 @@ import (
 	"rankcache"
 	"rankcache/internal/httpserve"
 	"rankcache/ledger"
+	"rankcache/wire"
 )
 
 const (
@@ -80,9 +81,10 @@ var notReady = httpserve.Problem{Status: http.StatusServiceUnavailable, Code: "n
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	var q Request
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&q)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err == nil {
+		err = wire.DecodeStrict(body, &q)
+	}
 	if err == nil {
 		err = q.check()
 	}

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -168,7 +167,7 @@ func (s *scanner) row(rows *sql.Rows) (*Row, error) {
 	if c.dims.String == "" {
 		return r, nil
 	}
-	if err := json.Unmarshal([]byte(c.dims.String), &r.Dims); err != nil {
+	if err := wire.DecodeStrict([]byte(c.dims.String), &r.Dims); err != nil {
 		return nil, fmt.Errorf("%w: dims of order %.40q: %w: want a JSON object of texts", ErrQuery, r.Order, err)
 	}
 	return r, nil

@@ -1,40 +1,21 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
-	"unicode/utf8"
 
 	"rankcache"
 	"rankcache/sidecar"
 	"rankcache/sidecar/internal/apijson"
+	"rankcache/wire"
 )
-
-// decodeBody reads one JSON value without unknown fields. Its strings are copies.
-func decodeBody(data []byte, to any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(to); err != nil {
-		return err
-	}
-	if _, more := dec.Token(); more != io.EOF {
-		return fmt.Errorf("more than one value")
-	}
-	if !utf8.Valid(data) { // the decoder would name another member
-		return fmt.Errorf("not UTF-8")
-	}
-	return nil
-}
 
 // parseBatch reads {"members":["…"]} with 1 to [rankcache.MaxTop] members.
 func parseBatch(data []byte) ([]string, *apijson.Problem) {
 	var req struct {
 		Members []string `json:"members"`
 	}
-	if err := decodeBody(data, &req); err != nil {
+	if err := wire.DecodeStrict(data, &req); err != nil {
 		return nil, apijson.BadArgument("members", fmt.Sprintf(`want {"members":["id",…]}: %.100v`, err))
 	}
 	return req.Members, checkBatch(req.Members)
@@ -77,7 +58,7 @@ func parseBoards(data []byte) ([]call, *apijson.Problem) {
 	var req struct {
 		Boards []boardBody `json:"boards"`
 	}
-	if err := decodeBody(data, &req); err != nil {
+	if err := wire.DecodeStrict(data, &req); err != nil {
 		return nil, apijson.BadArgument("boards", fmt.Sprintf(`want {"boards":[{"board":"id"},…]}: %.100v`, err))
 	}
 	if n := len(req.Boards); n < 1 || n > sidecar.MaxBatch {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -155,6 +156,10 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/v1/boards/local/members:batch", "", 405, apijson.CodeBadMethod, ""},
 		{"POST", "/v1/boards/local/members:batch", `{"members":[]}`, 400, apijson.CodeBadArgument, "members"},
 		{"POST", "/v1/boards/local/members:batch", `{"members":[""]}`, 400, apijson.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":["\ud800"]}`, 400, apijson.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":["a"],"members":["b"]}`, 400, apijson.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"Members":["a"]}`, 400, apijson.CodeBadArgument, "members"},
+		{"POST", "/v1/boards:batch", `{"boards":[{"board":"local","board":"small"}]}`, 400, apijson.CodeBadArgument, "boards"},
 		{"POST", "/v1/boards/local/members:batch", `{"members":[1]}`, 400, apijson.CodeBadArgument, "members"},
 		{"POST", "/v1/boards/local/members:batch", `{"member":["a"]}`, 400, apijson.CodeBadArgument, "members"},
 		{"POST", "/v1/boards/local/members:batch", `{"members":["a"]}{}`, 400, apijson.CodeBadArgument, "members"},
@@ -186,6 +191,23 @@ func TestRefusals(t *testing.T) {
 	}
 	if n := env.Origin.Calls.Load(); n != 0 {
 		t.Errorf("%d calls to Redis for requests that are refused", n)
+	}
+}
+
+// TestUnreadableBoard: what Redis has of one board can't be served. The answer says so, and
+// others are answered beside it.
+func TestUnreadableBoard(t *testing.T) {
+	env := newEnv()
+	s := start(t, env, Config{})
+	env.Origin.FailBoard("small", fmt.Errorf("redis page: %w: key \"small\" holds the score +Inf of member \"a\"", rankcache.ErrUnreadable))
+	for _, path := range []string{"/v1/boards/small/top", "/v1/boards/small/members/a"} {
+		a := s.do(t, "GET", path, "")
+		if checkProblem(t, a, 409, apijson.CodeUnreadable, ""); !strings.Contains(a.body, `+Inf of member \"a\"`) || a.header.Get("Retry-After") != "" {
+			t.Errorf("%s: %s, Retry-After %q", path, a.body, a.header.Get("Retry-After"))
+		}
+	}
+	if a := s.do(t, "POST", "/v1/boards:batch", `{"boards":[{"board":"small"},{"board":"local"}]}`); a.status != 200 || !strings.Contains(a.body, `"code":"unreadable"`) || !strings.Contains(a.body, `"board":"local"`) {
+		t.Error(a.status, a.body)
 	}
 }
 

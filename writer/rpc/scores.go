@@ -13,6 +13,7 @@ import (
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"rankcache/internal/httpserve"
 	v1 "rankcache/proto/rankcache/v1"
@@ -33,7 +34,7 @@ type Batches interface {
 // next.
 func Handler(to Batches, next http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	options := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxRequest))
+	options := connect.WithHandlerOptions(connect.WithReadMaxBytes(maxRequest), connect.WithCodec(jsonCodec("json")), connect.WithCodec(jsonCodec("json; charset=utf-8")))
 	s := scores{to}
 	mux.Handle(postScores, httpserve.CheckOrigin(connect.NewUnaryHandlerSimple(postScores, s.post, options)))
 	mux.Handle(grpchealth.NewHandler(grpchealth.NewStaticChecker(service), options))
@@ -80,6 +81,19 @@ func (s scores) post(ctx context.Context, r *v1.PostScoresRequest) (*v1.PostScor
 		return nil, connect.NewError(connect.CodeInternal, fmt.Errorf("the answer does not fit its message: %w", err))
 	}
 	return res, nil
+}
+
+// jsonCodec refuses fields that a message has not, which Connect's own ignores.
+type jsonCodec string
+
+func (c jsonCodec) Name() string { return string(c) }
+
+func (c jsonCodec) Marshal(message any) ([]byte, error) {
+	return protojson.Marshal(message.(proto.Message))
+}
+
+func (c jsonCodec) Unmarshal(data []byte, message any) error {
+	return protojson.Unmarshal(data, message.(proto.Message))
 }
 
 // errorOf returns the problem as the error of a call, with its code in the detail.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -71,6 +72,29 @@ func TestRefusedBatch(t *testing.T) {
 		ce, ok := err.(*connect.Error)
 		if !ok || ce.Code() != want || ce.Message() != "T: D" || len(ce.Details()) != 1 {
 			t.Errorf("%d: %v", status, err)
+		}
+	}
+}
+
+// TestPostedJSON: a field that is misspelt, given twice or no Unicode is refused, as by the HTTP API.
+func TestPostedJSON(t *testing.T) {
+	b := &batches{answer: `{"results":[]}`}
+	h := Handler(b, http.NotFoundHandler())
+	for command, want := range map[string]string{
+		`"member":"m","at":"7"`:     "",
+		`"member":"m","att":"7"`:    "att",
+		`"member":"m","member":"n"`: "member",
+		`"member":"\ud800"`:         "invalid_argument",
+	} {
+		for _, media := range []string{"application/json", "application/json; charset=utf-8"} {
+			b.body = nil
+			r := httptest.NewRequest(http.MethodPost, postScores, strings.NewReader(`{"commands":[{`+command+`}]}`))
+			r.Header.Set("Content-Type", media)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if refused := w.Code == http.StatusBadRequest && b.body == nil; refused != (want != "") || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s as %s: %d %s, posts %s; want %q", command, media, w.Code, w.Body, b.body, want)
+			}
 		}
 	}
 }

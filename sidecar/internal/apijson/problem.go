@@ -29,6 +29,7 @@ const (
 	CodeUnknownPath    Code = "unknown_path"         // 404: no such resource
 	CodeBadMethod      Code = "method_not_allowed"   // 405: Allow lists the allowed ones
 	CodeNotReached     Code = "seq_not_reached"      // 409: Redis has not counted up to min_seq; "seq" is where it is
+	CodeUnreadable     Code = "unreadable"           // 409: what Redis has of the board can't be served; "detail" has the member
 	CodeTimeout        Code = "request_timeout"      // 408: the request came in too slowly
 	CodePrecondition   Code = "precondition_failed"  // 412: If-Match names another page
 	CodeWriteLost      Code = "write_lost"           // 412: the board has not been through min_state; "detail" has both sides
@@ -67,6 +68,7 @@ var Codes = [...]CodeInfo{
 	{CodeUnknownPath, 404, "No such resource"},
 	{CodeBadMethod, 405, "Method not allowed"},
 	{CodeNotReached, 409, "Board has not reached min_seq"},
+	{CodeUnreadable, 409, "Board can't be read"},
 	{CodeTimeout, 408, "Request came in too slowly"},
 	{CodePrecondition, 412, "Precondition failed"},
 	{CodeWriteLost, 412, "Write is lost"},
@@ -109,6 +111,8 @@ func ProblemOf(err error) *Problem {
 		return notReachedProblem(err)
 	case errors.Is(err, sidecar.ErrWriteLost):
 		return &Problem{Code: CodeWriteLost, Detail: err.Error() + "; post the change again with the same order, which applies it once"}
+	case errors.Is(err, rankcache.ErrUnreadable):
+		return &Problem{Code: CodeUnreadable, Detail: err.Error()}
 	case errors.Is(err, sidecar.ErrFault):
 		return &Problem{Code: CodeInternal}
 	case errors.Is(err, sidecar.ErrOverloaded):
