@@ -6,9 +6,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"rankcache/internal/app"
 	"rankcache/internal/cli"
@@ -54,9 +56,50 @@ func describeCommand(to io.Writer, level string, cmd *cobra.Command) {
 		fmt.Fprintf(to, "\n%s\n", noTags.Replace(cmd.Long))
 	}
 	textBlock(to, cmd.Example)
-	flags := cmd.LocalNonPersistentFlags()
-	flags.SortFlags = cmd.Flags().SortFlags
-	textBlock(to, cli.FlagUsages(flags))
+	own := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
+	own.SortFlags = cmd.Flags().SortFlags
+	settings := map[string]bool{}
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if key := settingOf(f); f.Shorthand == "" && isSetting()[key] {
+			settings[key] = true
+		} else {
+			own.AddFlag(f)
+		}
+	})
+	textBlock(to, cli.FlagUsages(own))
+	linkSettings(to, settings)
+}
+
+// linkSettings leads to the settings of a command in CONFIG.md: first to what all processes share, then to
+// the table that has most of the rest, and so on.
+func linkSettings(to io.Writer, taken map[string]bool) {
+	sections := settingSections()
+	for n, s := range slices.Concat(sections[:1], sections) {
+		if n > 0 {
+			s = slices.MaxFunc(sections, func(a, b settingSection) int { return len(namesOf(a, taken)) - len(namesOf(b, taken)) })
+		}
+		names := namesOf(s, taken)
+		which := strings.Join(names, " ")
+		if len(names) == len(s.flags) {
+			which = "all"
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(to, "\nSettings in [%s](../CONFIG.md#%s): %s.\n", s.title, anchor(s.title), which)
+		}
+		for _, f := range s.flags {
+			delete(taken, settingOf(f))
+		}
+	}
+}
+
+// namesOf returns the names of those settings of a section that are taken.
+func namesOf(s settingSection, taken map[string]bool) (names []string) {
+	for _, f := range s.flags {
+		if taken[settingOf(f)] {
+			names = append(names, "`"+f.Name+"`")
+		}
+	}
+	return names
 }
 
 // newCommandsCommand prints the table of rankcache's commands, and writes a page for each of those right below the root.
