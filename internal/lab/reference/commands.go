@@ -23,17 +23,17 @@ func newLabCommand() *cobra.Command {
 }
 
 // writeCommands writes the reference of all commands below root as Markdown:
-// the output of --help, without the flags that all commands share.
+// the output of --help, without the flags.
 func writeCommands(to io.Writer, root *cobra.Command) error {
 	var text bytes.Buffer
-	writeCommand(&text, root)
-	return writeSections(to, fmt.Sprintf("# Commands of %s\n\n%s\n", root.Name(), root.Long), text.String())
+	writeCommand(&text, root, describeCommand)
+	return writeSections(to, fmt.Sprintf("# Commands of %s\n\n%s `--help` lists the flags of a command.\n", root.Name(), root.Long), text.String())
 }
 
-func writeCommand(to io.Writer, cmd *cobra.Command) {
+func writeCommand(to io.Writer, cmd *cobra.Command, describe func(to io.Writer, level string, cmd *cobra.Command)) {
 	for _, sub := range documented(cmd) {
-		describeCommand(to, "##", sub)
-		writeCommand(to, sub)
+		describe(to, "##", sub)
+		writeCommand(to, sub, describe)
 	}
 }
 
@@ -56,6 +56,14 @@ func describeCommand(to io.Writer, level string, cmd *cobra.Command) {
 		fmt.Fprintf(to, "\n%s\n", noTags.Replace(cmd.Long))
 	}
 	textBlock(to, cmd.Example)
+}
+
+// describeWithFlags adds the flags: those that CONFIG.md does not describe, and links to those that it does.
+func describeWithFlags(to io.Writer, level string, cmd *cobra.Command) {
+	if !cmd.Runnable() {
+		return
+	}
+	describeCommand(to, level, cmd)
 	own := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
 	own.SortFlags = cmd.Flags().SortFlags
 	settings := map[string]bool{}
@@ -76,14 +84,13 @@ func linkSettings(to io.Writer, taken map[string]bool) {
 	sections := settingSections()
 	for n, s := range slices.Concat(sections[:1], sections) {
 		if n > 0 {
-			s = slices.MaxFunc(sections, func(a, b settingSection) int { return len(namesOf(a, taken)) - len(namesOf(b, taken)) })
+			s = slices.MaxFunc(sections, func(a, b settingSection) int {
+				inA, _ := namesOf(a, taken)
+				inB, _ := namesOf(b, taken)
+				return len(inA) - len(inB)
+			})
 		}
-		names := namesOf(s, taken)
-		which := strings.Join(names, " ")
-		if len(names) == len(s.flags) {
-			which = "all"
-		}
-		if len(names) > 0 {
+		if which := whichOf(s, taken); which != "" {
 			fmt.Fprintf(to, "\nSettings in [%s](../CONFIG.md#%s): %s.\n", s.title, anchor(s.title), which)
 		}
 		for _, f := range s.flags {
@@ -92,14 +99,28 @@ func linkSettings(to io.Writer, taken map[string]bool) {
 	}
 }
 
-// namesOf returns the names of those settings of a section that are taken.
-func namesOf(s settingSection, taken map[string]bool) (names []string) {
-	for _, f := range s.flags {
-		if taken[settingOf(f)] {
-			names = append(names, "`"+f.Name+"`")
-		}
+// whichOf names those settings of a section that are taken: all of them, all but some, or some.
+func whichOf(s settingSection, taken map[string]bool) string {
+	names, others := namesOf(s, taken)
+	switch {
+	case len(others) == 0:
+		return "all"
+	case len(others) < len(names):
+		return "all but " + strings.Join(others, " ")
 	}
-	return names
+	return strings.Join(names, " ")
+}
+
+// namesOf returns the names of those settings of a section that are taken, and of the others.
+func namesOf(s settingSection, taken map[string]bool) (names, others []string) {
+	for _, f := range s.flags {
+		to := &others
+		if taken[settingOf(f)] {
+			to = &names
+		}
+		*to = append(*to, "`"+f.Name+"`")
+	}
+	return names, others
 }
 
 // newCommandsCommand prints the table of rankcache's commands, and writes a page for each of those right below the root.
@@ -145,11 +166,11 @@ func writeCommandPages(dir string, root *cobra.Command) error {
 		var text bytes.Buffer
 		text.WriteString(generated)
 		if cmd.Runnable() {
-			describeCommand(&text, "#", cmd)
+			describeWithFlags(&text, "#", cmd)
 		} else {
 			fmt.Fprintf(&text, "\n# %s\n\n%s.\n", cmd.CommandPath(), strings.TrimSuffix(cmd.Short, "."))
 		}
-		writeCommand(&text, cmd)
+		writeCommand(&text, cmd, describeWithFlags)
 		if err := os.WriteFile(filepath.Join(dir, cmd.Name()+".md"), text.Bytes(), 0o600); err != nil { // git keeps no more of a mode than x
 			return fmt.Errorf("write the page of %s: %w", cmd.CommandPath(), err)
 		}
