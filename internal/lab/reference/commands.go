@@ -22,12 +22,11 @@ func newLabCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return writeCommands(cmd.OutOrStdout(), cmd.Root()) }}
 }
 
-// writeCommands writes the reference of all commands below root as Markdown:
-// the output of --help, without the flags.
+// writeCommands writes the reference of all commands below root as Markdown: what each does, and examples.
 func writeCommands(to io.Writer, root *cobra.Command) error {
 	var text bytes.Buffer
-	writeCommand(&text, root, describeCommand)
-	return writeSections(to, fmt.Sprintf("# Commands of %s\n\n%s `--help` lists the flags of a command.\n", root.Name(), root.Long), text.String())
+	writeCommand(&text, root, describeShortly)
+	return writeSections(to, fmt.Sprintf("# Commands of %s\n\n%s `--help` has the details and flags of a command.\n", root.Name(), root.Long), text.String())
 }
 
 func writeCommand(to io.Writer, cmd *cobra.Command, describe func(to io.Writer, level string, cmd *cobra.Command)) {
@@ -37,16 +36,25 @@ func writeCommand(to io.Writer, cmd *cobra.Command, describe func(to io.Writer, 
 	}
 }
 
-// documented returns the commands right below one that have a place in the reference.
+// documented returns the commands right below one that have a place in the reference: config's, which
+// its own text describes, have none.
 func documented(cmd *cobra.Command) (all []*cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		if !sub.Hidden && sub.Name() != "help" && sub.Name() != "completion" {
+		if !sub.Hidden && sub.Name() != "help" && sub.Name() != "completion" && cmd.Name() != "config" {
 			all = append(all, sub)
 		}
 	}
 	return all
 }
 
+func describeShortly(to io.Writer, level string, cmd *cobra.Command) {
+	if cmd.Runnable() {
+		fmt.Fprintf(to, "\n%s %s\n\n%s.\n", level, cmd.CommandPath(), strings.TrimSuffix(cmd.Short, "."))
+		textBlock(to, cmd.Example)
+	}
+}
+
+// describeCommand writes the output of --help, without the flags that CONFIG.md describes; it links to these.
 func describeCommand(to io.Writer, level string, cmd *cobra.Command) {
 	if !cmd.Runnable() {
 		return
@@ -56,14 +64,6 @@ func describeCommand(to io.Writer, level string, cmd *cobra.Command) {
 		fmt.Fprintf(to, "\n%s\n", noTags.Replace(cmd.Long))
 	}
 	textBlock(to, cmd.Example)
-}
-
-// describeWithFlags adds the flags: those that CONFIG.md does not describe, and links to those that it does.
-func describeWithFlags(to io.Writer, level string, cmd *cobra.Command) {
-	if !cmd.Runnable() {
-		return
-	}
-	describeCommand(to, level, cmd)
 	own := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
 	own.SortFlags = cmd.Flags().SortFlags
 	settings := map[string]bool{}
@@ -166,11 +166,11 @@ func writeCommandPages(dir string, root *cobra.Command) error {
 		var text bytes.Buffer
 		text.WriteString(generated)
 		if cmd.Runnable() {
-			describeWithFlags(&text, "#", cmd)
+			describeCommand(&text, "#", cmd)
 		} else {
 			fmt.Fprintf(&text, "\n# %s\n\n%s.\n", cmd.CommandPath(), strings.TrimSuffix(cmd.Short, "."))
 		}
-		writeCommand(&text, cmd, describeWithFlags)
+		writeCommand(&text, cmd, describeCommand)
 		if err := os.WriteFile(filepath.Join(dir, cmd.Name()+".md"), text.Bytes(), 0o600); err != nil { // git keeps no more of a mode than x
 			return fmt.Errorf("write the page of %s: %w", cmd.CommandPath(), err)
 		}
