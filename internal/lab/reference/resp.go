@@ -9,7 +9,7 @@ import (
 	"rankcache/sidecar/resp"
 )
 
-//go:embed resp_intro.md
+//go:embed resp_intro.tmpl
 var respIntro string
 
 // writeRESP writes docs/RESP.md.
