@@ -54,6 +54,34 @@ func TestPagesAreShort(t *testing.T) {
 	}
 }
 
+// TestFirstPagesAreShort checks that a newcomer reads little first: the five pages, and those to which they lead at once,
+// that is before their section "Further".
+func TestFirstPagesAreShort(t *testing.T) {
+	const words = 9000
+	all := []string{"README.md", "docs/START.md", "docs/HTTP.md", "docs/CLASSES.md", "docs/KUBERNETES.md"}
+	for _, page := range slices.Clone(all) {
+		first, _, ok := strings.Cut(read(t, page), "\n## Further\n")
+		if !ok {
+			t.Errorf("%s has no section Further", page)
+		}
+		for _, link := range mdLink.FindAllStringSubmatch(first, -1) {
+			to := path.Join(path.Dir(page), link[1])
+			if strings.HasSuffix(link[1], ".md") && !strings.Contains(link[1], ":") && !slices.Contains(all, to) {
+				all = append(all, to)
+			}
+		}
+	}
+	sum := 0
+	for _, page := range all {
+		n := len(strings.Fields(read(t, page)))
+		t.Logf("%5d %s", n, page)
+		sum += n
+	}
+	if sum > words {
+		t.Errorf("%d words are to be read first, more than %d", sum, words)
+	}
+}
+
 // TestEveryPageIsListed checks that docs/README.md, or a page that it leads to, leads to each page.
 func TestEveryPageIsListed(t *testing.T) {
 	listed, next := map[string]bool{}, []string{"docs/README.md"}

@@ -129,7 +129,7 @@ func (r *updateRequest) check() error {
 			return badField("member_id", "%w", err)
 		}
 		if seen[row.Member] {
-			return badField("member_id", "%.60q is there twice: one request changes a member once", row.Member)
+			return badField("member_id", "%.60q is listed twice: one request changes a member once", row.Member)
 		}
 		seen[row.Member] = true
 		if hasText(row.Data) {

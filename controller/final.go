@@ -64,7 +64,7 @@ func (l leading) extend(ctx context.Context, e ended) error {
 		keys = append(keys, names.OrdersKey(e.board, 0, i), names.OrdersKey(e.board, 1, i))
 	}
 	until := now.Add(e.class.Keep)
-	l.log.Warn("a board is kept longer as its final is missing", "board", e.board, "until", until)
+	l.log.Warn("the expiry of a board is postponed: its final is missing", "board", e.board, "until", until)
 	return extendScript.Run(ctx, l.opts.Redis, keys, until.UnixMilli(), wire.MetaLen).Err()
 }
 

@@ -88,7 +88,7 @@ func TestBoardWithoutFinalIsKept(t *testing.T) {
 	if got := f.meta(t, b); got.Expires != uint64(f.redis.PExpireTime(t.Context(), n.MetaKey(b)).Val().Milliseconds()) || got.End != meta.End || got.Buckets != meta.Buckets {
 		t.Errorf("meta %+v", got)
 	}
-	if !strings.Contains(f.log.String(), "kept longer") {
+	if !strings.Contains(f.log.String(), "is postponed") {
 		t.Error("the log does not tell")
 	}
 }

@@ -66,12 +66,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts(gauge(name, help)) }
 	m := &metrics{
 		leading: prometheus.NewGauge(gauge("leading", "1 while this controller has the lease.")),
-		lag:     prometheus.NewGauge(gauge("lag_seconds", "How long ago period and grace of the oldest board ended that is not closed, or has no final, yet.")),
-		absent:  prometheus.NewGauge(gauge("absent_topics", "Topics whose board Redis does not know, and that go when it has not for --topic-keep.")),
+		lag:     prometheus.NewGauge(gauge("lag_seconds", "Time since period and grace ended of the oldest board that is not closed yet, or has no final yet.")),
+		absent:  prometheus.NewGauge(gauge("absent_topics", "Topics whose board Redis does not have; they are deleted after --topic-keep.")),
 		boards:  prometheus.NewGaugeVec(gauge("boards", "Boards of classes that are not closed yet: running, or closing as their period is over."), []string{"state"}),
 		closed:  prometheus.NewCounter(counter("closed_total", "Boards closed.")),
-		deleted: prometheus.NewCounterVec(counter("topics_deleted_total", "Topics deleted: of ended boards of a class, or of boards that Redis has not known for --topic-keep (unknown)."), []string{"of"}),
-		errors:  prometheus.NewCounterVec(counter("errors_total", "Attempts that failed and are made again: to get the lease, to compare the clock, to close boards, to look at topics."), []string{"part"}),
+		deleted: prometheus.NewCounterVec(counter("topics_deleted_total", "Deleted topics: of ended boards of a class, or of boards that Redis has not had for --topic-keep (unknown)."), []string{"of"}),
+		errors:  prometheus.NewCounterVec(counter("errors_total", "Failed attempts, which are repeated: to get the lease, to compare the clock, to close boards, to list topics."), []string{"part"}),
 	}
 	reg.MustRegister(m.leading, m.lag, m.absent, m.boards, m.closed, m.deleted, m.errors)
 	return m

@@ -123,7 +123,7 @@ func (c *consumer) add(b *Batch, m *kafka.Message) bool {
 	}
 	c.metrics.bad.WithLabelValues(reason).Inc()
 	c.errLog.Do(func() {
-		c.log.Error("record is no change, kept in rank_bad", "partition", p, "offset", offset, "err", err)
+		c.log.Error("record is not a change: kept in rank_bad", "partition", p, "offset", offset, "err", err)
 	})
 	return true
 }
@@ -233,7 +233,7 @@ func (c *consumer) place(partition int32) (next int64, err error) {
 		_, high, err = c.watermarks(partition)
 	}
 	if err == nil && next > high {
-		err = fmt.Errorf("%w: partition %d of %s ends at offset %d, the ledger has read up to %d: if the topic was made anew on purpose, give it another name",
+		err = fmt.Errorf("%w: partition %d of %s ends at offset %d, the ledger has read up to %d: if the topic was made again on purpose, give it another name",
 			ErrTopic, partition, c.topic, high, next)
 	}
 	return next, err

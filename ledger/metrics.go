@@ -26,9 +26,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	seconds := prometheus.ExponentialBuckets(0.001, 2.5, 12) // 1 ms to 24 s
 	m := &metrics{
 		rows: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_ledger_rows_total",
-			Help: "Changes by what became of them: written, repeated (they were there), lost (moved to rank_lost, because Redis has another history), bad (kept in rank_bad)."}, []string{"result"}),
+			Help: "Changes by result: written, repeated (they were there), lost (moved to rank_lost, because Redis has another history), bad (kept in rank_bad)."}, []string{"result"}),
 		bad: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_ledger_bad_total",
-			Help: "Records that tell of no change, by reason."}, []string{"reason"}),
+			Help: "Records that are not changes, by reason."}, []string{"reason"}),
 		lag: f.NewGaugeVec(prometheus.GaugeOpts{Name: "rankcache_ledger_lag_records",
 			Help: "Records that the database does not have yet, by partition that this process reads."}, []string{"partition"}),
 		delay: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_ledger_delay_seconds",
@@ -40,9 +40,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		overtaken: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_ledger_overtaken_total",
 			Help: "Batches that were rolled back because the database's offsets were ahead: another consumer is active, or the answer of a commit was lost."}),
 		gaps: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_ledger_skipped_offsets_total",
-			Help: "Offsets that the topic no longer had when they were to be read: its retention is shorter than the database was away."}),
+			Help: "Offsets that Kafka removed before they were read: the topic's retention is shorter than the database was away."}),
 		removed: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_ledger_removed_total",
-			Help: "Rows of rank_log that were removed because they are older than is kept."}),
+			Help: "Rows of rank_log that were removed by --ledger-keep."}),
 		pending: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_ledger_redress_pending",
 			Help: "Changes that Redis has lost and that are to be applied again. All ledgers of a database show the same."}),
 		redressed: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_ledger_redressed_total",

@@ -258,7 +258,7 @@ func (f *flights) fetch(ctx context.Context, op string, qs []rankcache.Query) ([
 	}
 	if f.slots.Acquire(ctx, 1) != nil {
 		f.metrics.done(op, ErrOverloaded, 0)
-		return nil, fmt.Errorf("%w: no place within %v", ErrOverloaded, f.limits.Timeout)
+		return nil, fmt.Errorf("%w: no free call within %v", ErrOverloaded, f.limits.Timeout)
 	}
 	defer f.slots.Release(1)
 	as := f.origins.ask(ctx, op, qs)

@@ -41,11 +41,11 @@ func newOriginMetrics(reg prometheus.Registerer, waiting, readers *atomic.Int64)
 	}
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_origin_in_flight",
-		Help: "Reads in progress at Redis or waiting for a place.",
+		Help: "Reads in progress at Redis, or waiting for one of its calls.",
 	}, func() float64 { return float64(waiting.Load()) })
 	waitFor := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "rankcache_origin_readers_waiting",
-		Help: "Callers that wait for an answer of Redis, several of them for one call.",
+		Help: "Callers that wait for an answer of Redis; several may share one call.",
 	}, func() float64 { return float64(readers.Load()) })
 	return m, register(reg, m.calls, m.seconds, m.shared, m.ledger, inFlight, waitFor)
 }

@@ -66,7 +66,7 @@ func newAdopter(opts Options, m *metrics) *adopter {
 }
 
 // errAdopting tells that commands of a board have to wait.
-var errAdopting = errors.New("the board is being adopted: its members are added up, or written anew from the ledger")
+var errAdopting = errors.New("the board is being adopted: a writer adds up its members, or a rebuild writes them")
 
 // adopt adds up a board that is marked so, unless another writer does, which is an
 // error that wraps errAdopting. It returns when the board is ready or ctx ends.

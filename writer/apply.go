@@ -119,7 +119,7 @@ func (a *applier) passes(ctx context.Context, jobs []*job, send func() error) er
 	return unavailable(errUnprepared)
 }
 
-var errUnprepared = errors.New("a board is prepared again and again: check that no other program changes its keys, and that all writers are of one version")
+var errUnprepared = errors.New("a board had to be prepared several times in a row: check that no other program changes its keys, and that all writers are of one version")
 
 func unavailable(err error) error {
 	return fmt.Errorf("%w: changing scores: %w: check that Redis is up, writable and not full", rankcache.ErrUnavailable, err)

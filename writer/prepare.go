@@ -89,7 +89,7 @@ func (a *adopter) prepared(b rankcache.BoardID, reply string, took time.Duration
 
 func (a *adopter) adopted(b rankcache.BoardID, members int64, took time.Duration) {
 	a.metrics.adoptions.Inc()
-	a.log.Info("board adopted: it was not made by a writer, or changed by something else", "board", b, "members", members, "took", took)
+	a.log.Info("board adopted: another client has made or changed it", "board", b, "members", members, "took", took)
 }
 
 // allKeys returns the keys of prepare.lua.

@@ -46,7 +46,7 @@ func problemOf(err error) httpserve.Problem {
 			"a command that feeds other boards is appended to the command topic first; post the same command with the same order again")
 	case errors.Is(err, errAdopting):
 		return problem(http.StatusServiceUnavailable, "adopting", "Board is being adopted",
-			"its members are added up, after something else has changed the board, or written anew from the ledger; post the same command with the same order again")
+			"another client has changed the board, so that a writer adds up its members, or a rebuild writes them; post the same command with the same order again")
 	case !ok:
 		return problem(http.StatusServiceUnavailable, "origin_unavailable", "Redis did not answer",
 			"post the same command with the same order again")

@@ -110,7 +110,7 @@ func (s *roomSets) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-			s.limit.Do(func() { s.log.Warn("boards that have ended not taken out of their rooms, retrying", "err", err) })
+			s.limit.Do(func() { s.log.Warn("ended boards can't be removed from their rooms, retrying", "err", err) })
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (w *Writer) makeTopics(ctx context.Context, p *producer) {
 	limit := logLimit()
 	for ctx.Err() == nil {
 		if err := p.makeTopics(ctx, w.classTopics(w.applier.now())); err != nil && ctx.Err() == nil {
-			limit.Do(func() { w.log.Warn("topics of boards that begin soon are not made, retrying", "err", err) })
+			limit.Do(func() { w.log.Warn("topics of the next boards can't be made, retrying", "err", err) })
 		}
 		select {
 		case <-ctx.Done():

@@ -39,7 +39,7 @@ func judgeMode(mode, server, cluster string) Verdict {
 func judgeRole(values []any, err error) Verdict {
 	switch {
 	case err != nil:
-		return warnf("Redis does not tell whether it is a master: check by hand, because a replica's lag looks like lost writes, and grant ROLE if an ACL forbids it: %s", explain(err))
+		return warnf("it is unknown whether this Redis is a master: grant ROLE if an ACL forbids it, else check by hand, because a replica's lag looks like lost writes: %s", explain(err))
 	case len(values) == 0 || values[0] != "master":
 		return failf("this Redis is no master but %v: a replica's lag looks like lost writes: give the master's address, or use --redis-mode sentinel", values)
 	}
@@ -181,7 +181,7 @@ func judgeDeletion(name string, found kafka.TopicDescription) Verdict {
 	case found.Error.Code() != kafka.ErrNoError:
 		return warnf("the rights on topic %s are unknown: %s", name, explain(found.Error))
 	case !slices.Contains(found.AuthorizedOperations, kafka.ACLOperationDelete):
-		return failf("the user may not delete topic %s: the controller can't delete topics of boards that are gone; grant Delete on those that begin so", name)
+		return failf("the user may not delete topic %s: the controller can't delete topics of boards that are gone; grant Delete on topics with this prefix", name)
 	}
 	return okf("the user may delete topic %s", name)
 }

@@ -65,9 +65,9 @@ func judgeLedgerTopic(t topic, partitions int) Verdict {
 	case strings.Contains(t.policy, "compact"):
 		return failf("topic %s has cleanup.policy=%s, which removes changes: set delete", t.name, t.policy)
 	case t.retention >= 0 && t.retention < shortLedger.Milliseconds():
-		return warnf("topic %s keeps changes for %v: what a database that is away longer has not taken is lost; set retention.ms=%d or more", t.name, kept, shortLedger.Milliseconds())
+		return warnf("topic %s keeps changes for %v: changes are lost if the database is away for longer; set retention.ms=%d or more", t.name, kept, shortLedger.Milliseconds())
 	case t.retentionBytes >= 0:
-		return warnf("topic %s is cut at %d bytes a partition: what the database has not taken by then is lost; set retention.bytes=-1", t.name, t.retentionBytes)
+		return warnf("topic %s is cut at %d bytes a partition: changes are lost that the database has not written by then; set retention.bytes=-1", t.name, t.retentionBytes)
 	case t.retention < 0:
 		return okf("%d partitions, changes are kept for ever", partitions)
 	}
@@ -85,7 +85,7 @@ func (k *Kafka) ledgerLag(ctx context.Context, placed func(context.Context) (map
 	}
 	next, err := placed(ctx)
 	if err != nil {
-		return warnf("the ledger's places in the topic are unknown: %s", explain(err))
+		return warnf("the ledger's offsets in the topic are unknown: %s", explain(err))
 	}
 	ends, err := k.ledgerOffsets(ctx, len(found.Partitions), kafka.LatestOffsetSpec) // after the places, which are never beyond it
 	if err != nil {
@@ -125,7 +125,7 @@ func judgeLag(first, next, ends map[int32]int64) Verdict {
 			fresh++
 			at = first[p]
 		case at > end:
-			return failf("the database has read partition %d up to %d, but the topic ends at %d: it was made anew, or --database is of another Kafka; if on purpose, give the topic another name", p, at, end)
+			return failf("the database has read partition %d up to %d, but the topic ends at %d: it was made anew, or --database belongs to another Kafka; if on purpose, give the topic another name", p, at, end)
 		}
 		gone += max(0, first[p]-at)
 		behind += max(0, end-max(at, first[p]))

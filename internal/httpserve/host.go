@@ -30,7 +30,7 @@ func CheckLocal(next http.Handler) http.Handler {
 		here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 		if !ok || !OnlyLocal(here.String()) || !OnlyLocal(r.RemoteAddr) {
 			Problem{Status: http.StatusForbidden, Code: "local_only", Title: "Answered on loopback only",
-				Detail: "ask 127.0.0.1 from inside the pod, or through kubectl port-forward"}.Write(w)
+				Detail: "call 127.0.0.1 from inside the pod, or through kubectl port-forward"}.Write(w)
 			return
 		}
 		named.ServeHTTP(w, r)

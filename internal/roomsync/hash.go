@@ -81,7 +81,7 @@ func (h *Hash) Remove(ctx context.Context, field string) (bool, error) {
 }
 
 // ErrNoHash reports that the key has another type, so that nothing is set at run time.
-var ErrNoHash = errors.New("its key is no hash: what was set at run time is gone; delete the key and set it again")
+var ErrNoHash = errors.New("its key holds no hash, so nothing is set at run time: delete the key and set the rooms again")
 
 func (h *Hash) explain(err error) error {
 	switch {

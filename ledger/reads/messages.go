@@ -133,7 +133,7 @@ func (r *Read) check() error {
 	case len(r.Members) > rankcache.MaxTop || len(r.Members) > 1 && (r.Around != nil || r.Gap):
 		return fmt.Errorf("%d members, want up to %d, and one with around or gap", len(r.Members), rankcache.MaxTop)
 	case r.Scores && (r.Limit > 0 || r.Around != nil || r.Gap || r.Ranked):
-		return fmt.Errorf("scores are asked for alone, without rows, around, gap and ranked")
+		return fmt.Errorf("a read of scores takes no rows, around, gap and ranked")
 	case r.Limit == 0 && len(r.Members) == 0:
 		return fmt.Errorf("neither rows nor members are wanted")
 	}

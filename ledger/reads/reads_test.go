@@ -348,7 +348,7 @@ func TestBadRequests(t *testing.T) {
 		`{"reads":[{"board":"a","board":"b","limit":1}]}`:                            "twice",
 		`{"reads":[{"board":"a","limit":1,"order":"up"}]}`:                           "want asc or desc",
 		`{"reads":[{"board":"a","members":["x","y"],"around":1}]}`:                   "one with around or gap",
-		`{"reads":[{"board":"a","members":["x"],"scores":true,"gap":true}]}`:         "scores are asked for alone",
+		`{"reads":[{"board":"a","members":["x"],"scores":true,"gap":true}]}`:         "a read of scores takes no rows",
 		`{"reads":[{"board":"a","members":[""]}]}`:                                   "bad member id",
 		`{"reads":[{"board":"a","members":["` + strings.Repeat("m", 2<<20) + `"]}]}`: "too large",
 	} {

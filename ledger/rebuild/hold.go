@@ -42,7 +42,7 @@ const (
 )
 
 // errLease reports a rebuild that was held up for longer than its lease, or another one.
-var errLease = errors.New("the board's lease is another's: a second rebuild has begun, or this one was held up")
+var errLease = errors.New("another process has the board's lease: a second rebuild has begun, or this one was too slow")
 
 // hold has the writers of one board wait, without refusing anything: the board is marked as
 // one that is adopted.

@@ -57,19 +57,17 @@ func newBenchLiveCommand() *cobra.Command {
 beside. In turns measure it with some streams of each board and without: the CPU time that an
 event costs, how late it is after the broker has acknowledged the update, and how late page reads
 are. Some further boards change once in a second or two: their events are first changes. All are
-boards of one class, whose updates share a topic: with one topic each the broker needs a core of
-its own for a few hundred.
+boards of one class, whose updates share a topic.
 
-The sidecar has the last core, everything else the others. What else this machine runs there, such
-as an agent, counts as the sidecar's delay, with streams and without. GOMAXPROCS is 2, as Go has it
-in a pod with a CPU limit of 1. Needs Linux and a redis-server in PATH.`,
+The sidecar has the last core, everything else the others. GOMAXPROCS is 2, as in a pod with a CPU
+limit of 1. Needs Linux and a redis-server in PATH.`,
 		Example: "  rankcache-lab bench live\n  rankcache-lab bench live --boards 50 --streams 2 -o json",
 		Args:    cli.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&b.kafka, "kafka", "", "`brokers` to use instead of an own one; topics are made there and stay")
 	flags.IntVar(&b.boards, "boards", 500, "boards of 2,100 members that change")
-	flags.IntVar(&b.quiet, "quiet", 20, "further boards that change seldom")
+	flags.IntVar(&b.quiet, "quiet", 20, "further boards that change once in a second or two")
 	flags.IntVar(&b.streams, "streams", 10, "streams of each board")
 	flags.Float64Var(&b.rate, "changes", 10, "changes a second of each board")
 	flags.DurationVar(&b.window, "window", 30*time.Second, "time over which a round is measured, without streams and with them")

@@ -231,7 +231,7 @@ func (w *watchers) results() (events int, quiet, lively []time.Duration, err err
 	if failed := w.failed.Load(); failed != nil {
 		err = fmt.Errorf("a stream ended: %w", *failed)
 	} else if w.streams.Len() > 0 && len(lively) == 0 {
-		err = errors.New("no event told of a change that the broker has acknowledged: the cores are too busy for so many boards")
+		err = errors.New("no event had a change that the broker has acknowledged: the cores are too busy for so many boards")
 	}
 	return int(w.events.Load()), quiet, lively, err
 }

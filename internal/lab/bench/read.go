@@ -70,7 +70,7 @@ func newBenchReadCommand() *cobra.Command {
 		Use:   "read",
 		Short: "Measure reads beside a fixed body, nginx, Redis and what people would write instead",
 		Long: `Start real servers on loopback, fill them with the same board, and load them in
-turn, round after round. A round asks each as fast as it answers (requests/s, CPU
+turn, round after round. A round loads each server as fast as it answers (requests/s, CPU
 time of the server's processes for each) and then at half of that rate by a timetable
 (p50, p99, p99.9 from the time when a request was due). With two cores or more the
 servers run on the first and the load on the second.

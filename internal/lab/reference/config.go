@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,41 +36,82 @@ that changes is read again; others are read at the start:
 A sidecar logs librdkafka's own lines only with ` + "`--kafka.debug` or `--kafka.log_level`" + `.
 `
 
-// writeConfig writes docs/CONFIG.md: first what all long-running
-// commands share, then what each has of its own.
-func writeConfig(to io.Writer) error {
-	commands := app.LongRunning()
-	shared := func(f *pflag.Flag) bool {
-		for _, cmd := range commands {
-			if other := cmd.Flags().Lookup(f.Name); other == nil || other.DefValue != f.DefValue || other.Usage != f.Usage {
-				return false
-			}
-		}
-		return true
-	}
-	var text bytes.Buffer
-	writeFlags(&text, "All of serve, write, ledger, poll and controller", commands[0], shared)
+// settingSection is a table of CONFIG.md.
+type settingSection struct {
+	title string
+	flags []*pflag.Flag
+}
+
+// settingSections returns first what all long-running commands share, then what each has of its own,
+// in the order of the code, which groups related flags.
+var settingSections = sync.OnceValue(func() []settingSection {
+	commands, count := app.LongRunning(), map[string]int{}
 	for _, cmd := range commands {
-		writeFlags(&text, "rankcache "+cmd.Name(), cmd, func(f *pflag.Flag) bool { return !shared(f) })
+		cmd.Flags().SortFlags = false
+		visitSettings(cmd, func(f *pflag.Flag) { count[settingOf(f)]++ })
+	}
+	all := []settingSection{{title: "All of serve, write, ledger, poll and controller"}}
+	for i, cmd := range commands {
+		own := settingSection{title: "rankcache " + cmd.Name()}
+		visitSettings(cmd, func(f *pflag.Flag) {
+			switch {
+			case count[settingOf(f)] < len(commands):
+				own.flags = append(own.flags, f)
+			case i == 0:
+				all[0].flags = append(all[0].flags, f)
+			}
+		})
+		all = append(all, own)
+	}
+	return all
+})
+
+// isSetting has the settings that CONFIG.md describes, by [settingOf].
+var isSetting = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for _, s := range settingSections() {
+		for _, f := range s.flags {
+			all[settingOf(f)] = true
+		}
+	}
+	return all
+})
+
+func visitSettings(cmd *cobra.Command, visit func(*pflag.Flag)) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			visit(f)
+		}
+	})
+}
+
+// settingOf returns what two flags have in common that are described once.
+func settingOf(f *pflag.Flag) string { return f.Name + "\x00" + f.Usage + "\x00" + f.DefValue }
+
+// writeConfig writes docs/CONFIG.md.
+func writeConfig(to io.Writer) error {
+	var text bytes.Buffer
+	for _, s := range settingSections() {
+		fmt.Fprintf(&text, "\n## %s\n\n", s.title)
+		tableRow(&text, "setting", "takes", "default", "what")
+		tableRow(&text, "---", "---", "---", "---")
+		for _, f := range s.flags {
+			writeSetting(&text, f)
+		}
 	}
 	return writeSections(to, configIntro, text.String())
 }
 
-func writeFlags(to io.Writer, title string, cmd *cobra.Command, want func(*pflag.Flag) bool) {
-	fmt.Fprintf(to, "\n## %s\n\n", title)
-	tableRow(to, "setting", "environment", "takes", "default", "what")
-	tableRow(to, "---", "---", "---", "---", "---")
-	cmd.Flags().SortFlags = false // in the order of the code, which groups related flags
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !want(f) || f.Hidden {
-			return
-		}
-		takes, usage := pflag.UnquoteUsage(f)
-		if cli.IsSecret(f) {
-			usage = "**secret**: " + usage
-		}
-		tableRow(to, "`"+f.Name+"`", "`"+cli.EnvName(f.Name)+"`", takesOf(f, takes), codeOrDash(defaultOf(f)), noTags.Replace(usage))
-	})
+// writeSetting writes the row of a setting; files of secrets are described once, in the intro.
+func writeSetting(to io.Writer, f *pflag.Flag) {
+	takes, usage := pflag.UnquoteUsage(f)
+	if secret, ok := strings.CutSuffix(f.Name, "-file"); ok && usage == "file that holds --"+secret+"; read again when it changes" {
+		return
+	}
+	if cli.IsSecret(f) {
+		usage = "**secret**: " + usage
+	}
+	tableRow(to, "`"+f.Name+"`", takesOf(f, takes), codeOrDash(defaultOf(f)), noTags.Replace(usage))
 }
 
 // takesOf returns the kind of value that a flag takes, where its usage text does not name it.

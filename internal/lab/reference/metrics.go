@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,8 +20,8 @@ import (
 const metricsIntro = `# Metrics
 
 Served as ` + "`/metrics`" + ` on the health port (` + "`serve`" + ` 8972, ` + "`write`" + ` 8974, ` + "`ledger`" + ` 8976, ` + "`reconcile`" + ` 8978, ` + "`poll`" + ` 8975, ` + "`controller`" + ` 8977) and, by ` + "`serve`" + `, on
-the admin port. A metric with labels appears with its first event. ` + "`go_…`" + ` and ` + "`process_…`" + ` are
-those of Prometheus's Go client.
+the admin port. The name ends with the unit (` + "`_seconds`, `_bytes`, `_ratio`" + `); the others are counts. A metric with labels
+appears with its first event. ` + "`go_…`" + ` and ` + "`process_…`" + ` are those of Prometheus's Go client.
 `
 
 // metricDoc is one metric as the reference lists it.
@@ -32,17 +33,35 @@ func writeMetrics(to io.Writer) error {
 	if err != nil {
 		return err
 	}
+	of := map[metricDoc][]string{}
+	for _, p := range processes {
+		for _, d := range describeAll(p.Registered) {
+			of[d] = append(of[d], p.Command)
+		}
+	}
 	var text bytes.Buffer
+	fmt.Fprint(&text, "\n## Several processes\n\n")
+	tableRow(&text, "metric", "type", "labels", "processes", "what")
+	tableRow(&text, "---", "---", "---", "---", "---")
+	for _, d := range slices.SortedFunc(maps.Keys(of), compareMetrics) {
+		if len(of[d]) > 1 {
+			tableRow(&text, "`"+d.name+"`", d.kind, cmp.Or(d.labels, "-"), strings.Join(of[d], " "), noTags.Replace(d.help))
+		}
+	}
 	for _, p := range processes {
 		fmt.Fprintf(&text, "\n## rankcache %s\n\n", p.Command)
-		tableRow(&text, "metric", "type", "unit", "labels", "what")
-		tableRow(&text, "---", "---", "---", "---", "---")
+		tableRow(&text, "metric", "type", "labels", "what")
+		tableRow(&text, "---", "---", "---", "---")
 		for _, d := range describeAll(p.Registered) {
-			tableRow(&text, "`"+d.name+"`", d.kind, unitOf(d.name), cmp.Or(d.labels, "-"), noTags.Replace(d.help))
+			if len(of[d]) == 1 {
+				tableRow(&text, "`"+d.name+"`", d.kind, cmp.Or(d.labels, "-"), noTags.Replace(d.help))
+			}
 		}
 	}
 	return writeSections(to, metricsIntro, text.String())
 }
+
+func compareMetrics(a, b metricDoc) int { return cmp.Compare(a.name, b.name) }
 
 // describeAll returns the metrics of the collectors, by name.
 func describeAll(collectors []prometheus.Collector) (docs []metricDoc) {
@@ -53,7 +72,7 @@ func describeAll(collectors []prometheus.Collector) (docs []metricDoc) {
 			docs = append(docs, describe(c, d))
 		}
 	}
-	slices.SortFunc(docs, func(a, b metricDoc) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(docs, compareMetrics)
 	return slices.Compact(docs) // several collectors may share a metric, distinguished by constant labels
 }
 
@@ -112,15 +131,4 @@ func kindOfSample(m *dto.Metric) string {
 		return "histogram"
 	}
 	return "unknown"
-}
-
-// unitOf reads the unit from a metric's name, as Prometheus wants it there.
-func unitOf(name string) string {
-	name = strings.TrimSuffix(name, "_total")
-	for _, unit := range []string{"seconds", "bytes", "ratio"} {
-		if strings.HasSuffix(name, "_"+unit) {
-			return unit
-		}
-	}
-	return "count"
 }

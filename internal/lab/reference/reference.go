@@ -52,9 +52,13 @@ func tableRow(to io.Writer, cells ...string) {
 func writeSections(to io.Writer, intro, sections string) error {
 	var links []string
 	for _, heading := range sectionHeading.FindAllStringSubmatch(sections, -1) {
-		anchor := strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(heading[1]))
-		links = append(links, "["+heading[1]+"](#"+anchor+")")
+		links = append(links, "["+heading[1]+"](#"+anchor(heading[1])+")")
 	}
 	_, err := io.WriteString(to, generated+intro+"\n"+strings.Join(links, " · ")+"\n"+sections)
 	return err
+}
+
+// anchor returns the name under which a heading is linked.
+func anchor(heading string) string {
+	return strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(heading))
 }
