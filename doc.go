@@ -11,7 +11,7 @@
 //	wire       commands and updates, their JSON, Redis keys and Kafka topics
 //	rooms      the rooms file: which boards are hot, super-hot or blocked
 //
-// On it stands a star of packages, none of which imports another:
+// On it stand the peers, none of which imports another:
 //
 //	localboard         whole boards in memory
 //	replay             Kafka to boards: consume, decode, apply, compare with Redis
@@ -28,7 +28,8 @@
 //	internal/plan      what a fleet costs
 //	internal/tracing   OpenTelemetry spans
 //
-// internal/app wires them for cmd/rankcache; internal/lab holds benchmarks, demo
+// The rooms of the command wire them for cmd/rankcache: internal/cli, on it internal/serve,
+// internal/run and internal/operate, and over them internal/app; internal/lab holds benchmarks, demo
 // and load generator for cmd/rankcache-lab. A test of this package checks these
 // imports.
 //

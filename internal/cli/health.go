@@ -38,6 +38,7 @@ func NewHealthPort(o *Options, ready *adminapi.Readiness, reg *Registry, log *sl
 	return &HealthPort{Options: o, log: log, ready: ready, registry: reg, started: time.Now()}
 }
 
+// Handler answers probes and metrics to all callers, and to those on this machine what explains the process.
 func (p *HealthPort) Handler() http.Handler {
 	local := http.NewServeMux()
 	local.HandleFunc("GET /status", p.serveStatus)

@@ -28,6 +28,7 @@ type RedisOptions struct {
 	RedisTimeout time.Duration
 }
 
+// RegisterRedis registers how Redis is reached.
 func (o *RedisOptions) RegisterRedis(flags *pflag.FlagSet) {
 	o.redis = SecretVar(flags, "redis", "redis://127.0.0.1:6379", "Redis `URL`; rediss:// for TLS, user and password for ACL, go-redis options as query")
 	ChoiceVar(flags, &o.RedisMode, "redis-mode", "", origin.ModeSingle, "what the URL names: single, cluster (addr=… in the query adds nodes) or sentinel (master_name=…)",

@@ -37,7 +37,7 @@ const (
 // Figures that are not in the docs.
 const (
 	// How serve divides the memory limit, and what it reserves for a board: those of
-	// admission and internal/app/memory_share.go, which a test there compares.
+	// admission and internal/serve/memory_share.go, which a test there compares.
 	boardBytes, reservedBytes          = 128 << 10, 100
 	boardFillBytes, memberFillBytes    = 64 << 10, 40
 	outsideBytes, ownHeapBytes         = 55 << 20, 12 << 20

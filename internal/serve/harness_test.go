@@ -14,6 +14,3 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
-
-// urlSecret is in the addresses that servers are given.
-const urlSecret = "hush"

@@ -11,7 +11,7 @@ import (
 
 	"rankcache"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // New returns the handler of the admin listener: /status, /status/{board},
@@ -70,12 +70,12 @@ func (st *Status) top(w http.ResponseWriter, r *http.Request) {
 	}
 	a := rankcache.One(r.Context(), st.Reader, q)
 	if a.Err != nil {
-		writeProblem(w, apijson.ProblemOf(a.Err))
+		writeProblem(w, encode.ProblemOf(a.Err))
 		return
 	}
-	j := apijson.Joined{}
+	j := encode.Joined{}
 	if profiles := st.Reader.Profiles(); profiles != nil {
-		j = apijson.Join(r.Context(), profiles, a.Entries)
+		j = encode.Join(r.Context(), profiles, a.Entries)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -85,20 +85,20 @@ func (st *Status) top(w http.ResponseWriter, r *http.Request) {
 		h.Set("Rankcache-State", a.State.String())
 	}
 	h.Set("Rankcache-Age-Ms", strconv.FormatInt(max(time.Since(a.CurrentAt).Milliseconds(), 0), 10))
-	show := apijson.ShowOf(&q, &a, nil)
-	_, _ = w.Write(apijson.AppendPage(nil, &q, &a, &show, &j)) // the caller may have left
+	show := encode.ShowOf(&q, &a, nil)
+	_, _ = w.Write(encode.AppendPage(nil, &q, &a, &show, &j)) // the caller may have left
 }
 
 // topQuery returns the query of the request. An operator's look at a board is not traffic.
-func topQuery(r *http.Request) (q rankcache.Query, p *apijson.Problem) {
+func topQuery(r *http.Request) (q rankcache.Query, p *encode.Problem) {
 	id, err := rankcache.ParseBoardID(r.PathValue("board"))
 	if err != nil {
-		return q, apijson.BadArgument("board", err.Error())
+		return q, encode.BadArgument("board", err.Error())
 	}
 	q = rankcache.Query{Board: id, Limit: defaultTop, Uncounted: true}
 	if text := r.URL.Query().Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > rankcache.MaxTop {
-			return q, apijson.BadArgument("limit", fmt.Sprintf("want 1 to %d", rankcache.MaxTop))
+			return q, encode.BadArgument("limit", fmt.Sprintf("want 1 to %d", rankcache.MaxTop))
 		}
 	}
 	return q, nil
@@ -116,7 +116,7 @@ func Routed(mux *http.ServeMux) http.Handler {
 		refused := &statusOnly{header: make(http.Header)}
 		h.ServeHTTP(refused, r)
 		if refused.status == http.StatusMethodNotAllowed {
-			writeProblem(w, &apijson.Problem{Code: apijson.CodeBadMethod, Allow: refused.header.Get("Allow")})
+			writeProblem(w, &encode.Problem{Code: encode.CodeBadMethod, Allow: refused.header.Get("Allow")})
 			return
 		}
 		writeUnknownPath(w, r)
@@ -124,7 +124,7 @@ func Routed(mux *http.ServeMux) http.Handler {
 }
 
 func writeUnknownPath(w http.ResponseWriter, _ *http.Request) {
-	writeProblem(w, &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "GET /openapi.yaml on the data and the admin port lists the paths"})
+	writeProblem(w, &encode.Problem{Code: encode.CodeUnknownPath, Detail: "GET /openapi.yaml on the data and the admin port lists the paths"})
 }
 
 // statusOnly keeps status and headers of a handler's answer, without its body.
@@ -138,14 +138,14 @@ func (s *statusOnly) Write(p []byte) (int, error) { return len(p), nil }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 
 // CodeUnknownProfile is the code of an answer 404 about a profile that is not cached here.
-const CodeUnknownProfile = string(apijson.CodeUnknownProfile)
+const CodeUnknownProfile = string(encode.CodeUnknownProfile)
 
 // WriteProblem answers an error as application/problem+json, for handlers that others
 // add to the admin listener. code is one of the codes in the OpenAPI document; argument is
 // for bad_argument and may be empty.
 func WriteProblem(w http.ResponseWriter, code, argument, detail string) {
-	writeProblem(w, &apijson.Problem{Code: apijson.Code(code), Argument: argument, Detail: detail})
+	writeProblem(w, &encode.Problem{Code: encode.Code(code), Argument: argument, Detail: detail})
 }
 
 // writeProblem answers p, which has no seq: no route here takes min_seq.
-func writeProblem(w http.ResponseWriter, p *apijson.Problem) { p.HTTP().Write(w) }
+func writeProblem(w http.ResponseWriter, p *encode.Problem) { p.HTTP().Write(w) }

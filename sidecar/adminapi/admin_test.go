@@ -52,7 +52,7 @@ func TestOperatorsDoNotMakeBoardsHot(t *testing.T) {
 	}
 }
 
-// TestRouted: what no pattern takes is a apijson.Problem on every listener, and what one
+// TestRouted: what no pattern takes is a encode.Problem on every listener, and what one
 // takes is not touched.
 func TestRouted(t *testing.T) {
 	st := &Status{Readiness: NewReadiness(nil, someBoards), Reader: newEnv().reader()}

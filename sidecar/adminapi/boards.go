@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"rankcache"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // Bounds of the boards that one answer of /status lists.
@@ -31,25 +31,25 @@ type boardFilter struct {
 }
 
 // parseFilter reads start, limit, state and match.
-func parseFilter(query url.Values) (f boardFilter, p *apijson.Problem) {
+func parseFilter(query url.Values) (f boardFilter, p *encode.Problem) {
 	f = boardFilter{limit: defaultBoards, state: rankcache.BoardState(query.Get("state")), match: query.Get("match")}
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if f.limit = n; err != nil || n < 0 || n > maxBoards {
-			return f, apijson.BadArgument("limit", fmt.Sprintf("want 0 to %d", maxBoards))
+			return f, encode.BadArgument("limit", fmt.Sprintf("want 0 to %d", maxBoards))
 		}
 	}
 	if text := query.Get("start"); text != "" {
 		n, err := strconv.Atoi(text)
 		if f.start = n; err != nil || n < 0 {
-			return f, apijson.BadArgument("start", "want a number, 0 or more")
+			return f, encode.BadArgument("start", "want a number, 0 or more")
 		}
 	}
 	if f.state != "" && !slices.Contains(boardStates, f.state) {
-		return f, apijson.BadArgument("state", fmt.Sprintf("want one of %q", boardStates))
+		return f, encode.BadArgument("state", fmt.Sprintf("want one of %q", boardStates))
 	}
 	if _, err := path.Match(f.match, ""); err != nil || len(f.match) > rankcache.MaxBoardLen {
-		return f, apijson.BadArgument("match", "want a pattern such as gift*, with *, ? and [a-z]")
+		return f, encode.BadArgument("match", "want a pattern such as gift*, with *, ? and [a-z]")
 	}
 	return f, nil
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // statusArgs are the query arguments of /status.
@@ -20,14 +20,14 @@ const maxNamed = 40
 
 // parseStatusArgs returns the query arguments. What can't be read is a problem: a check in a
 // script must not pass because it was not understood.
-func parseStatusArgs(query string) (url.Values, *apijson.Problem) {
+func parseStatusArgs(query string) (url.Values, *encode.Problem) {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, _, _ := strings.Cut(pair, "=")
 		if pair != "" && !slices.Contains(statusArgs, name) {
-			return nil, apijson.BadArgument(name[:min(len(name), maxNamed)], "is no argument here: want "+strings.Join(statusArgs, " "))
+			return nil, encode.BadArgument(name[:min(len(name), maxNamed)], "is no argument here: want "+strings.Join(statusArgs, " "))
 		}
 		if _, err := url.ParseQuery(pair); err != nil {
-			return nil, apijson.BadArgument(name, fmt.Sprintf("%.80v: percent-encode it", err))
+			return nil, encode.BadArgument(name, fmt.Sprintf("%.80v: percent-encode it", err))
 		}
 	}
 	values, _ := url.ParseQuery(query) // each pair was read

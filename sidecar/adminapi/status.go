@@ -9,7 +9,7 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // Status answers /status of the admin listener. Its fields are set before
@@ -47,7 +47,7 @@ func (st *Status) all(w http.ResponseWriter, r *http.Request) {
 	for _, e := range args["expect"] {
 		ok, err := holds(body, e)
 		if err != nil {
-			writeProblem(w, apijson.BadArgument("expect", err.Error()))
+			writeProblem(w, encode.BadArgument("expect", err.Error()))
 			return
 		}
 		if !ok {
@@ -139,7 +139,7 @@ type rankRow struct {
 func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 	id, err := rankcache.ParseBoardID(r.PathValue("board"))
 	if err != nil {
-		writeProblem(w, apijson.BadArgument("board", err.Error()))
+		writeProblem(w, encode.BadArgument("board", err.Error()))
 		return
 	}
 	body := boardStatus{Board: id, Mode: st.Reader.Tiers().Mode(id, "").String(), Top: []rankRow{}}
@@ -150,7 +150,7 @@ func (st *Status) board(w http.ResponseWriter, r *http.Request) {
 	if a := rankcache.One(r.Context(), st.Reader, rankcache.Query{Board: id, Limit: boardSample, Uncounted: true}); a.Err == nil {
 		body.fill(&a)
 	} else {
-		body.Error = string(apijson.ProblemOf(a.Err).Code)
+		body.Error = string(encode.ProblemOf(a.Err).Code)
 	}
 	for _, b := range st.Readiness.boards() {
 		if b.Board == id {

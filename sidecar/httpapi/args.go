@@ -9,7 +9,7 @@ import (
 	"rankcache"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // defaultLimit is how many rows a top has without the argument limit.
@@ -66,7 +66,7 @@ func withAt(args [argCount]bool) [argCount]bool {
 }
 
 // parseArgs fills the call from the raw query.
-func (c *call) parseArgs(query []byte) *apijson.Problem {
+func (c *call) parseArgs(query []byte) *encode.Problem {
 	if c.args.at = rooms.Now; c.route.page() {
 		c.query().Limit = c.rowLimit(defaultLimit)
 	}
@@ -88,20 +88,20 @@ func (c *call) parseArgs(query []byte) *apijson.Problem {
 }
 
 // checkMe refuses around and gap without me.
-func (c *call) checkMe() *apijson.Problem {
+func (c *call) checkMe() *encode.Problem {
 	const detail = "is of the member that me names: want me, too"
 	switch q := c.query(); {
 	case !c.route.page() || len(q.Members) > 0:
 		return nil
 	case q.Gap:
-		return apijson.BadArgument("gap", detail)
+		return encode.BadArgument("gap", detail)
 	case q.Around > 0:
-		return apijson.BadArgument("around", detail)
+		return encode.BadArgument("around", detail)
 	}
 	return nil
 }
 
-func (c *call) parseArg(pair []byte) *apijson.Problem {
+func (c *call) parseArg(pair []byte) *encode.Problem {
 	var raw []byte
 	if i := bytes.IndexByte(pair, '='); i >= 0 {
 		pair, raw = pair[:i], pair[i+1:]
@@ -111,7 +111,7 @@ func (c *call) parseArg(pair []byte) *apijson.Problem {
 			continue
 		}
 		if c.args.seen[arg] {
-			return apijson.BadArgument(name, "is given twice")
+			return encode.BadArgument(name, "is given twice")
 		}
 		if !argsOf[c.route][arg] {
 			break
@@ -119,7 +119,7 @@ func (c *call) parseArg(pair []byte) *apijson.Problem {
 		c.args.seen[arg] = true
 		value, ok := c.decode(raw, true)
 		if !ok {
-			return apijson.BadArgument(name, "is not percent-encoded")
+			return encode.BadArgument(name, "is not percent-encoded")
 		}
 		return c.setArg(arg, value)
 	}
@@ -127,11 +127,11 @@ func (c *call) parseArg(pair []byte) *apijson.Problem {
 		value, ok := c.decode(raw, true)
 		return c.set(i, value, ok)
 	}
-	return apijson.BadArgument(string(pair[:min(len(pair), 40)]), "is no argument here: want "+c.wants())
+	return encode.BadArgument(string(pair[:min(len(pair), 40)]), "is no argument here: want "+c.wants())
 }
 
 // setArg checks one decoded value.
-func (c *call) setArg(arg int, value string) *apijson.Problem {
+func (c *call) setArg(arg int, value string) *encode.Problem {
 	q := c.query()
 	switch arg {
 	case argStart:
@@ -171,12 +171,12 @@ func (c *call) setArg(arg int, value string) *apijson.Problem {
 	}
 	c.name(value)
 	if err := rankcache.CheckMember(value); err != nil {
-		return apijson.BadArgument("me", err.Error())
+		return encode.BadArgument("me", err.Error())
 	}
 	return nil
 }
 
-func (c *call) setTrend(value string) *apijson.Problem {
+func (c *call) setTrend(value string) *encode.Problem {
 	p := setWord(value, "trend", "0", "1", func(on bool) { c.args.trend = on })
 	if p == nil && c.args.trend && c.class == nil {
 		return noTrend("a board id has no period before: read the board by its class")
@@ -184,18 +184,18 @@ func (c *call) setTrend(value string) *apijson.Problem {
 	return p
 }
 
-func (c *call) setRankMode(text string) *apijson.Problem {
+func (c *call) setRankMode(text string) *encode.Problem {
 	var ok bool
 	if c.query().Mode, ok = rankcache.ParseRankMode(text); !ok {
-		return apijson.BadArgument("rank_mode", fmt.Sprintf("is %.40q: want ordinal, competition or dense", text))
+		return encode.BadArgument("rank_mode", fmt.Sprintf("is %.40q: want ordinal, competition or dense", text))
 	}
 	return nil
 }
 
-func (c *call) setRoom(uid string) *apijson.Problem {
+func (c *call) setRoom(uid string) *encode.Problem {
 	c.query().Room = uid
 	if err := rooms.CheckUID(uid); err != nil {
-		return apijson.BadArgument("room", err.Error())
+		return encode.BadArgument("room", err.Error())
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ const (
 
 // setBound reads one of the arguments that bound the age of the answer. An age of
 // 0 is one that no copy has: only an answer of Redis will do.
-func (c *call) setBound(arg int, value string) (p *apijson.Problem) {
+func (c *call) setBound(arg int, value string) (p *encode.Problem) {
 	n := 0
 	switch arg {
 	case argMaxAge:
@@ -224,20 +224,20 @@ func (c *call) setBound(arg int, value string) (p *apijson.Problem) {
 	return p
 }
 
-func (c *call) setMinState(text string) *apijson.Problem {
+func (c *call) setMinState(text string) *encode.Problem {
 	state, err := rankcache.ParseState(text)
 	c.query().MinState = state
 	switch {
 	case err != nil:
-		return apijson.BadArgument("min_state", err.Error())
+		return encode.BadArgument("min_state", err.Error())
 	case state.Run == 0:
-		return apijson.BadArgument("min_state", "has no run: want <run>-<seq>-<sum>, as the header Rankcache-State has it")
+		return encode.BadArgument("min_state", "has no run: want <run>-<seq>-<sum>, as the header Rankcache-State has it")
 	}
 	return nil
 }
 
 // setNumber reads plain decimal digits.
-func setNumber(to *int, name, value string, least, most int) *apijson.Problem {
+func setNumber(to *int, name, value string, least, most int) *encode.Problem {
 	n := 0
 	for i := range len(value) {
 		d := value[i] - '0'
@@ -247,16 +247,16 @@ func setNumber(to *int, name, value string, least, most int) *apijson.Problem {
 		}
 	}
 	if n < least || value == "" {
-		return apijson.BadArgument(name, fmt.Sprintf("is %.40q: want %d to %d", value, least, most))
+		return encode.BadArgument(name, fmt.Sprintf("is %.40q: want %d to %d", value, least, most))
 	}
 	*to = n
 	return nil
 }
 
 // setWord calls set with whether value is the second of the two words.
-func setWord(value, name, first, second string, set func(bool)) *apijson.Problem {
+func setWord(value, name, first, second string, set func(bool)) *encode.Problem {
 	if value != first && value != second {
-		return apijson.BadArgument(name, fmt.Sprintf("is %.40q: want %s or %s", value, first, second))
+		return encode.BadArgument(name, fmt.Sprintf("is %.40q: want %s or %s", value, first, second))
 	}
 	set(value == second)
 	return nil

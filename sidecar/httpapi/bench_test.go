@@ -19,7 +19,7 @@ import (
 	"rankcache/internal/testkit/fixture"
 	"rankcache/localboard"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // bigBoard is a real local board of n members with Zipf-like scores.
@@ -78,7 +78,7 @@ func BenchmarkEncode(b *testing.B) {
 	dst := make([]byte, 0, 8<<10)
 	b.ReportAllocs()
 	for b.Loop() {
-		dst = apijson.AppendPage(dst[:0], &q, &a, &apijson.Show{}, &apijson.Joined{})
+		dst = encode.AppendPage(dst[:0], &q, &a, &encode.Show{}, &encode.Joined{})
 	}
 	b.SetBytes(int64(len(dst)))
 }

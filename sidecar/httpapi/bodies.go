@@ -6,28 +6,28 @@ import (
 
 	"rankcache"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 	"rankcache/wire"
 )
 
 // parseBatch reads {"members":["…"]} with 1 to [rankcache.MaxTop] members.
-func parseBatch(data []byte) ([]string, *apijson.Problem) {
+func parseBatch(data []byte) ([]string, *encode.Problem) {
 	var req struct {
 		Members []string `json:"members"`
 	}
 	if err := wire.DecodeStrict(data, &req); err != nil {
-		return nil, apijson.BadArgument("members", fmt.Sprintf(`want {"members":["id",…]}: %.100v`, err))
+		return nil, encode.BadArgument("members", fmt.Sprintf(`want {"members":["id",…]}: %.100v`, err))
 	}
 	return req.Members, checkBatch(req.Members)
 }
 
-func checkBatch(members []string) *apijson.Problem {
+func checkBatch(members []string) *encode.Problem {
 	if n := len(members); n < 1 || n > rankcache.MaxTop {
-		return apijson.BadArgument("members", fmt.Sprintf("%d members, want 1 to %d", n, rankcache.MaxTop))
+		return encode.BadArgument("members", fmt.Sprintf("%d members, want 1 to %d", n, rankcache.MaxTop))
 	}
 	for _, m := range members {
 		if err := rankcache.CheckMember(m); err != nil {
-			return apijson.BadArgument("members", err.Error())
+			return encode.BadArgument("members", err.Error())
 		}
 	}
 	return nil
@@ -51,18 +51,18 @@ type boardBody struct {
 
 // parseBoards reads {"boards":[{"board":"…"}]} with 1 to [sidecar.MaxBatch] boards. Each
 // becomes a call of its own.
-func parseBoards(data []byte) ([]call, *apijson.Problem) {
+func parseBoards(data []byte) ([]call, *encode.Problem) {
 	if len(data) > maxBoardsBody {
-		return nil, &apijson.Problem{Code: apijson.CodeBodyTooLarge, Detail: "want at most 32 KiB"}
+		return nil, &encode.Problem{Code: encode.CodeBodyTooLarge, Detail: "want at most 32 KiB"}
 	}
 	var req struct {
 		Boards []boardBody `json:"boards"`
 	}
 	if err := wire.DecodeStrict(data, &req); err != nil {
-		return nil, apijson.BadArgument("boards", fmt.Sprintf(`want {"boards":[{"board":"id"},…]}: %.100v`, err))
+		return nil, encode.BadArgument("boards", fmt.Sprintf(`want {"boards":[{"board":"id"},…]}: %.100v`, err))
 	}
 	if n := len(req.Boards); n < 1 || n > sidecar.MaxBatch {
-		return nil, apijson.BadArgument("boards", fmt.Sprintf("%d boards, want 1 to %d", n, sidecar.MaxBatch))
+		return nil, encode.BadArgument("boards", fmt.Sprintf("%d boards, want 1 to %d", n, sidecar.MaxBatch))
 	}
 	calls := make([]call, len(req.Boards))
 	for i := range req.Boards {
@@ -75,11 +75,11 @@ func parseBoards(data []byte) ([]call, *apijson.Problem) {
 }
 
 // fill makes c the call that a GET of the page would be.
-func (b *boardBody) fill(c *call) *apijson.Problem {
+func (b *boardBody) fill(c *call) *encode.Problem {
 	*c = call{route: routeTop, args: args{profiles: b.Profiles}}
 	*c.query() = rankcache.Query{Board: rankcache.BoardID(b.Board), Limit: defaultLimit, Gap: b.Gap, Percentile: b.Percentile}
 	if err := c.query().Board.Check(); err != nil {
-		return apijson.BadArgument("board", err.Error())
+		return encode.BadArgument("board", err.Error())
 	}
 	for _, v := range []struct {
 		arg  int

@@ -10,7 +10,7 @@ import (
 	"rankcache"
 	"rankcache/class"
 	"rankcache/rooms"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // maxDims is the most dimensions that the ids of a class can have, as the longest id
@@ -61,13 +61,13 @@ type classRead struct {
 // periodBefore is what a trend is read from.
 type periodBefore struct {
 	board rankcache.BoardID
-	now   time.Time      // of the request
-	until time.Time      // when the trend that was read may have changed; zero: it can't
-	trend *apijson.Trend // of the page's rows and the caller, if they were looked up for this call
+	now   time.Time     // of the request
+	until time.Time     // when the trend that was read may have changed; zero: it can't
+	trend *encode.Trend // of the page's rows and the caller, if they were looked up for this call
 }
 
 // known returns the trend that was looked up, nil if none was.
-func (b *periodBefore) known() *apijson.Trend {
+func (b *periodBefore) known() *encode.Trend {
 	if b == nil {
 		return nil
 	}
@@ -75,9 +75,9 @@ func (b *periodBefore) known() *apijson.Trend {
 }
 
 // find sets the class of the name.
-func (r *classRead) find(known *classIndex, name string) *apijson.Problem {
+func (r *classRead) find(known *classIndex, name string) *encode.Problem {
 	if r.class = known.byName[name]; r.class == nil {
-		return &apijson.Problem{Code: apijson.CodeUnknownClass, Detail: "want a class of the rooms file, or one set at run time: GET /v1/classes lists them"}
+		return &encode.Problem{Code: encode.CodeUnknownClass, Detail: "want a class of the rooms file, or one set at run time: GET /v1/classes lists them"}
 	}
 	return nil
 }
@@ -99,41 +99,41 @@ func (r *classRead) dimension(name string) int {
 }
 
 // set takes the value of a dimension, decoded unless ok is false.
-func (r *classRead) set(i int, value string, ok bool) *apijson.Problem {
+func (r *classRead) set(i int, value string, ok bool) *encode.Problem {
 	name := r.class.dims[i]
 	switch {
 	case r.dims[i] != "":
-		return apijson.BadArgument(name, "is given twice")
+		return encode.BadArgument(name, "is given twice")
 	case !ok:
-		return apijson.BadArgument(name, "is not percent-encoded")
+		return encode.BadArgument(name, "is not percent-encoded")
 	}
 	if err := class.CheckDimension(value); err != nil {
-		return apijson.BadArgument(name, fmt.Sprintf("is %.80q: %v", value, err))
+		return encode.BadArgument(name, fmt.Sprintf("is %.80q: %v", value, err))
 	}
 	r.dims[i] = value
 	return nil
 }
 
 // appendBoard finds the period that at names, and appends the id of its board to dst.
-func (r *classRead) appendBoard(dst []byte, at string, now time.Time) ([]byte, *apijson.Problem) {
+func (r *classRead) appendBoard(dst []byte, at string, now time.Time) ([]byte, *encode.Problem) {
 	for i, name := range r.class.dims {
 		if r.dims[i] == "" {
-			return dst, apijson.BadArgument(name, "is missing: the class has the dimensions "+strings.Join(r.class.dims, ", "))
+			return dst, encode.BadArgument(name, "is missing: the class has the dimensions "+strings.Join(r.class.dims, ", "))
 		}
 	}
 	p, err := r.class.periodAt(at, now)
 	if err != nil {
-		return dst, apijson.BadArgument(argNames[argAt], err.Error())
+		return dst, encode.BadArgument(argNames[argAt], err.Error())
 	}
 	if p.State == rooms.PeriodGone {
-		return dst, &apijson.Problem{Code: apijson.CodeUnknownPeriod, Detail: r.class.Gone(p.Period).Error()}
+		return dst, &encode.Problem{Code: encode.CodeUnknownPeriod, Detail: r.class.Gone(p.Period).Error()}
 	}
 	r.period = p
 	return r.class.AppendID(dst, r.dims[:len(r.class.dims)], p.Tag), nil
 }
 
 // findBefore finds the board of the period before.
-func (r *classRead) findBefore(now time.Time) *apijson.Problem {
+func (r *classRead) findBefore(now time.Time) *encode.Problem {
 	before, err := r.class.before(r.period, now)
 	if err != nil {
 		return noTrend(err.Error())
@@ -143,8 +143,8 @@ func (r *classRead) findBefore(now time.Time) *apijson.Problem {
 	return nil
 }
 
-func noTrend(detail string) *apijson.Problem {
-	return &apijson.Problem{Code: apijson.CodeTrend, Detail: detail}
+func noTrend(detail string) *encode.Problem {
+	return &encode.Problem{Code: encode.CodeTrend, Detail: detail}
 }
 
 // appendClass adds the class, its period and how far the board's life has come to an
@@ -159,22 +159,22 @@ func (r *classRead) appendClass(object []byte, life rankcache.Life) []byte {
 
 // classRow is a class as GET /v1/classes shows it.
 type classRow struct {
-	Name       string          `json:"name"`
-	Title      string          `json:"title"`
-	Board      string          `json:"board"` // template of ids
-	Dimensions []string        `json:"dimensions"`
-	Period     string          `json:"period"`
-	TZ         string          `json:"tz"`
-	Score      string          `json:"score"`
-	Ties       rooms.Ties      `json:"ties"`
-	Ops        []string        `json:"ops"`
-	Mode       string          `json:"mode"`
-	Feeds      []string        `json:"feeds"`
-	Trim       int             `json:"trim"`
-	Grace      float64         `json:"grace_s"`
-	Keep       float64         `json:"keep_s"`
-	Top        int             `json:"top"`
-	Running    *apijson.Period `json:"running"` // nil: the class has no periods
+	Name       string         `json:"name"`
+	Title      string         `json:"title"`
+	Board      string         `json:"board"` // template of ids
+	Dimensions []string       `json:"dimensions"`
+	Period     string         `json:"period"`
+	TZ         string         `json:"tz"`
+	Score      string         `json:"score"`
+	Ties       rooms.Ties     `json:"ties"`
+	Ops        []string       `json:"ops"`
+	Mode       string         `json:"mode"`
+	Feeds      []string       `json:"feeds"`
+	Trim       int            `json:"trim"`
+	Grace      float64        `json:"grace_s"`
+	Keep       float64        `json:"keep_s"`
+	Top        int            `json:"top"`
+	Running    *encode.Period `json:"running"` // nil: the class has no periods
 }
 
 // rows returns the classes in force as they are listed, in the order of the rooms file.
@@ -196,7 +196,7 @@ func (c *classes) rows(now time.Time) ([]classRow, error) {
 func (k *knownClass) row(running *classPeriod) classRow {
 	row := classRow{Name: k.Name(), Title: k.Title, Board: k.Template(), Dimensions: append([]string{}, k.dims...),
 		Period: k.Calendar().String(), TZ: k.Calendar().Zone(), Score: "number", Ties: k.Ties, Mode: k.Mode.String(),
-		Feeds: append([]string{}, k.Feeds...), Trim: k.Trim, Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Running: apijson.PeriodOf(running.Period, running.State)}
+		Feeds: append([]string{}, k.Feeds...), Trim: k.Trim, Grace: k.Grace.Seconds(), Keep: k.Keep.Seconds(), Top: k.Top, Running: encode.PeriodOf(running.Period, running.State)}
 	for _, op := range k.Ops {
 		row.Ops = append(row.Ops, op.String())
 	}

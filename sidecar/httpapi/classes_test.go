@@ -18,7 +18,7 @@ import (
 	"rankcache/internal/testkit/fixture"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // classFile has classes of which two half hours of zone 7 are local boards.
@@ -166,34 +166,34 @@ func TestClassRefusals(t *testing.T) {
 	for _, c := range []struct {
 		path     string
 		status   int
-		code     apijson.Code
+		code     encode.Code
 		argument string
 	}{
-		{"/v1/classes/", 404, apijson.CodeUnknownPath, ""},
-		{"/v1/classesx", 404, apijson.CodeUnknownPath, ""},
-		{"/v1/classes//top?zone=7", 404, apijson.CodeUnknownClass, ""},
-		{"/v1/classes/no/top?zone=7", 404, apijson.CodeUnknownClass, ""},
-		{"/v1/classes/gift-day/members:batch", 404, apijson.CodeUnknownPath, ""},
-		{"/v1/classes?limit=1", 400, apijson.CodeBadArgument, "limit"},
-		{top, 400, apijson.CodeBadArgument, "zone"},
-		{top + "?zone=", 400, apijson.CodeBadArgument, "zone"},
-		{top + "?zone=%2", 400, apijson.CodeBadArgument, "zone"},
-		{top + "?zone=" + strings.Repeat("z", 65), 400, apijson.CodeBadArgument, "zone"},
-		{top + "?zone=7:8", 400, apijson.CodeBadArgument, "zone"},
-		{top + "?zone=7&zone=7", 400, apijson.CodeBadArgument, "zone"},
-		{top + "?zone=7&app=7", 400, apijson.CodeBadArgument, "app"},
-		{top + "?zone=7&period=20261122-35", 400, apijson.CodeBadArgument, "period"},
-		{top + "?zone=7&limit=21", 400, apijson.CodeBadArgument, "limit"},
-		{top + "?zone=7&at=", 400, apijson.CodeBadArgument, "at"},
-		{top + "?zone=7&at=20261122-49", 400, apijson.CodeBadArgument, "at"},
-		{top + "?zone=7&at=2026-11-22T17:20:00+08:00", 400, apijson.CodeBadArgument, "at"}, // + is a space
-		{top + "?zone=7&at=now&at=now", 400, apijson.CodeBadArgument, "at"},
-		{top + "?zone=7&gap=1", 400, apijson.CodeBadArgument, "gap"},
-		{"/v1/classes/gift-day/top?zone=7&at=99991231", 400, apijson.CodeBadArgument, "at"},
-		{"/v1/classes/fans/top?app=7&host=8&at=previous", 400, apijson.CodeBadArgument, "at"},
-		{"/v1/boards/local/top?at=now", 400, apijson.CodeBadArgument, "at"},
-		{top + "?zone=7&at=20261122-32", 404, apijson.CodeUnknownPeriod, ""},
-		{top + "?zone=9", 403, apijson.CodeBlocked, ""},
+		{"/v1/classes/", 404, encode.CodeUnknownPath, ""},
+		{"/v1/classesx", 404, encode.CodeUnknownPath, ""},
+		{"/v1/classes//top?zone=7", 404, encode.CodeUnknownClass, ""},
+		{"/v1/classes/no/top?zone=7", 404, encode.CodeUnknownClass, ""},
+		{"/v1/classes/gift-day/members:batch", 404, encode.CodeUnknownPath, ""},
+		{"/v1/classes?limit=1", 400, encode.CodeBadArgument, "limit"},
+		{top, 400, encode.CodeBadArgument, "zone"},
+		{top + "?zone=", 400, encode.CodeBadArgument, "zone"},
+		{top + "?zone=%2", 400, encode.CodeBadArgument, "zone"},
+		{top + "?zone=" + strings.Repeat("z", 65), 400, encode.CodeBadArgument, "zone"},
+		{top + "?zone=7:8", 400, encode.CodeBadArgument, "zone"},
+		{top + "?zone=7&zone=7", 400, encode.CodeBadArgument, "zone"},
+		{top + "?zone=7&app=7", 400, encode.CodeBadArgument, "app"},
+		{top + "?zone=7&period=20261122-35", 400, encode.CodeBadArgument, "period"},
+		{top + "?zone=7&limit=21", 400, encode.CodeBadArgument, "limit"},
+		{top + "?zone=7&at=", 400, encode.CodeBadArgument, "at"},
+		{top + "?zone=7&at=20261122-49", 400, encode.CodeBadArgument, "at"},
+		{top + "?zone=7&at=2026-11-22T17:20:00+08:00", 400, encode.CodeBadArgument, "at"}, // + is a space
+		{top + "?zone=7&at=now&at=now", 400, encode.CodeBadArgument, "at"},
+		{top + "?zone=7&gap=1", 400, encode.CodeBadArgument, "gap"},
+		{"/v1/classes/gift-day/top?zone=7&at=99991231", 400, encode.CodeBadArgument, "at"},
+		{"/v1/classes/fans/top?app=7&host=8&at=previous", 400, encode.CodeBadArgument, "at"},
+		{"/v1/boards/local/top?at=now", 400, encode.CodeBadArgument, "at"},
+		{top + "?zone=7&at=20261122-32", 404, encode.CodeUnknownPeriod, ""},
+		{top + "?zone=9", 403, encode.CodeBlocked, ""},
 	} {
 		checkProblem(t, s.get(t, c.path), c.status, c.code, c.argument)
 	}

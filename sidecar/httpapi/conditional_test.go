@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 const topOf = "GET /v1/boards/local/top" + hostLine
@@ -43,7 +43,7 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/v1/boards/any/top", "/v1/boards/local/members/m000007", "/v1/boards/local/top?me=m000007"} {
-		checkProblem(t, s.get(t, path, "If-Match", `"0"`), 412, apijson.CodePrecondition, "")
+		checkProblem(t, s.get(t, path, "If-Match", `"0"`), 412, encode.CodePrecondition, "")
 		if a := s.get(t, path, "If-Match", "*"); a.status != 200 {
 			t.Errorf("%s: %d", path, a.status)
 		}

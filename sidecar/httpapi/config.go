@@ -7,7 +7,7 @@ import (
 
 	"rankcache/internal/httpserve"
 	"rankcache/rooms"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // Limits of the data listener, and the defaults of [Config].
@@ -70,7 +70,7 @@ type Compat interface {
 }
 
 // ProblemOf returns how the server answers an error of a [sidecar.Reader].
-func ProblemOf(err error) httpserve.Problem { return apijson.ProblemOf(err).HTTP() }
+func ProblemOf(err error) httpserve.Problem { return encode.ProblemOf(err).HTTP() }
 
 // withDefaults returns c with the defaults in the place of zeros.
 func (c Config) withDefaults() Config {

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // outcome is the result of a request: a [Source] for an answer, above those one for
@@ -19,7 +19,7 @@ const (
 	outcomeProfiles    = outcomeNotModified + sources // answered from profiles alone
 	outcomeNoSource    = outcomeProfiles + 1          // answered, and not by one source
 	firstProblem       = outcomeNoSource + 1
-	outcomes           = firstProblem + outcome(len(apijson.Codes))
+	outcomes           = firstProblem + outcome(len(encode.Codes))
 )
 
 func (o outcome) labels() (result, source string) {
@@ -33,7 +33,7 @@ func (o outcome) labels() (result, source string) {
 	case o == outcomeNoSource:
 		return "ok", ""
 	}
-	return string(apijson.Codes[o-firstProblem].Code), ""
+	return string(encode.Codes[o-firstProblem].Code), ""
 }
 
 // stripes is a power of two well above the number of cores.

@@ -25,7 +25,7 @@ import (
 	"rankcache"
 	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 var update = flag.Bool("update", false, "write the golden bodies anew")
@@ -106,83 +106,83 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		method, path, body string
 		status             int
-		code               apijson.Code
+		code               encode.Code
 		argument           string
 	}{
-		{"GET", "/", "", 404, apijson.CodeUnknownPath, ""},
-		{"GET", "/v1/boards/local", "", 404, apijson.CodeUnknownPath, ""},
-		{"GET", "/v1/boards//top", "", 400, apijson.CodeBadArgument, "board"},
-		{"GET", "/v1/boards/a%20b/top", "", 400, apijson.CodeBadArgument, "board"},
-		{"GET", "/v1/boards/rankcache:rooms/top", "", 400, apijson.CodeBadArgument, "board"},
-		{"GET", "/v1/boards/rankcache%3Arooms/members/a", "", 400, apijson.CodeBadArgument, "board"},
-		{"GET", "/v1/boards/a/b/top", "", 404, apijson.CodeUnknownPath, ""},
-		{"GET", "/v1/boards/local/top/", "", 404, apijson.CodeUnknownPath, ""},
-		{"GET", "/v1/boards/local/members/", "", 400, apijson.CodeBadArgument, "member"},
-		{"GET", "/v1/boards/local/members/%00", "", 400, apijson.CodeBadArgument, "member"},
-		{"GET", "/v1/boards/local/members/%ff", "", 400, apijson.CodeBadArgument, "member"},
-		{"GET", "/v1/boards/local/members/" + long, "", 400, apijson.CodeBadArgument, "member"},
-		{"GET", "/v1/boards/local/members/a/b", "", 404, apijson.CodeUnknownPath, ""},
-		{"GET", "/v1/boards/local/members/a%2Fb", "", 404, apijson.CodeUnknownMember, ""},
-		{"GET", "/v1/boards/local/top?limit=0", "", 400, apijson.CodeBadArgument, "limit"},
-		{"GET", "/v1/boards/local/top?limit=501", "", 400, apijson.CodeBadArgument, "limit"},
-		{"GET", "/v1/boards/local/top?limit=", "", 400, apijson.CodeBadArgument, "limit"},
-		{"GET", "/v1/boards/local/top?limit=1e2", "", 400, apijson.CodeBadArgument, "limit"},
-		{"GET", "/v1/boards/local/top?limit=99999999999999999999999", "", 400, apijson.CodeBadArgument, "limit"},
-		{"GET", "/v1/boards/local/top?start=-1", "", 400, apijson.CodeBadArgument, "start"},
-		{"GET", "/v1/boards/local/top?order=up", "", 400, apijson.CodeBadArgument, "order"},
-		{"GET", "/v1/boards/local/top?profiles=yes", "", 400, apijson.CodeBadArgument, "profiles"},
-		{"GET", "/v1/boards/local/top?me=", "", 400, apijson.CodeBadArgument, "me"},
-		{"GET", "/v1/boards/local/top?me=%2", "", 400, apijson.CodeBadArgument, "me"},
-		{"GET", "/v1/boards/local/top?room=", "", 400, apijson.CodeBadArgument, "room"},
-		{"GET", "/v1/boards/local/top?limit=5&limit=6", "", 400, apijson.CodeBadArgument, "limit"},
-		{"GET", "/v1/boards/local/top?around=4", "", 400, apijson.CodeBadArgument, "around"},
-		{"GET", "/v1/boards/local/members/a?around=101", "", 400, apijson.CodeBadArgument, "around"},
-		{"GET", "/v1/boards/local/members/a?limit=4", "", 400, apijson.CodeBadArgument, "limit"},
-		{"GET", "/v1/boards/local/top?max_age_ms=-1", "", 400, apijson.CodeBadArgument, "max_age_ms"},
-		{"GET", "/v1/boards/local/top?max_age_ms=86400001", "", 400, apijson.CodeBadArgument, "max_age_ms"},
-		{"GET", "/v1/boards/local/top?min_seq=9007199254740993", "", 400, apijson.CodeBadArgument, "min_seq"},
-		{"GET", "/v1/boards/local/top?min_state=917", "", 400, apijson.CodeBadArgument, "min_state"},
-		{"GET", "/v1/boards/local/top?min_state=0-917-", "", 400, apijson.CodeBadArgument, "min_state"},
-		{"POST", "/v1/profiles:batch?min_state=1-1-", `{"members":["a"]}`, 400, apijson.CodeBadArgument, "min_state"},
-		{"GET", "/v1/boards/local/top?wait_ms=5001", "", 400, apijson.CodeBadArgument, "wait_ms"},
-		{"POST", "/v1/profiles:batch?min_seq=1", `{"members":["a"]}`, 400, apijson.CodeBadArgument, "min_seq"},
-		{"GET", "/v1/boards/shut/top", "", 403, apijson.CodeBlocked, ""},
-		{"GET", "/v1/boards/shut/members/a", "", 403, apijson.CodeBlocked, ""},
-		{"GET", "/v1/boards/local/top?room=99", "", 403, apijson.CodeBlocked, ""},
-		{"GET", "/v1/profiles/xno", "", 404, apijson.CodeUnknownProfile, ""},
-		{"GET", "/v1/profiles/late", "", 503, apijson.CodeNoProfiles, ""},
-		{"POST", "/v1/boards/local/top", "", 405, apijson.CodeBadMethod, ""},
-		{"DELETE", "/v1/boards/local/members/a", "", 405, apijson.CodeBadMethod, ""},
-		{"GET", "/v1/boards/local/members:batch", "", 405, apijson.CodeBadMethod, ""},
-		{"POST", "/v1/boards/local/members:batch", `{"members":[]}`, 400, apijson.CodeBadArgument, "members"},
-		{"POST", "/v1/boards/local/members:batch", `{"members":[""]}`, 400, apijson.CodeBadArgument, "members"},
-		{"POST", "/v1/boards/local/members:batch", `{"members":["\ud800"]}`, 400, apijson.CodeBadArgument, "members"},
-		{"POST", "/v1/boards/local/members:batch", `{"members":["a"],"members":["b"]}`, 400, apijson.CodeBadArgument, "members"},
-		{"POST", "/v1/boards/local/members:batch", `{"Members":["a"]}`, 400, apijson.CodeBadArgument, "members"},
-		{"POST", "/v1/boards:batch", `{"boards":[{"board":"local","board":"small"}]}`, 400, apijson.CodeBadArgument, "boards"},
-		{"POST", "/v1/boards/local/members:batch", `{"members":[1]}`, 400, apijson.CodeBadArgument, "members"},
-		{"POST", "/v1/boards/local/members:batch", `{"member":["a"]}`, 400, apijson.CodeBadArgument, "members"},
-		{"POST", "/v1/boards/local/members:batch", `{"members":["a"]}{}`, 400, apijson.CodeBadArgument, "members"},
-		{"POST", "/v1/boards/local/members:batch", "{\"members\":[\"\xff\"]}", 400, apijson.CodeBadArgument, "members"},
-		{"POST", "/v1/boards/local/members:batch", ``, 400, apijson.CodeBadArgument, "members"},
-		{"GET", "/v1/boards/local/top?gap=1", "", 400, apijson.CodeBadArgument, "gap"},
-		{"GET", "/v1/boards/local/top?me=a&gap=2", "", 400, apijson.CodeBadArgument, "gap"},
-		{"GET", "/v1/boards/local/members/a?gap=1", "", 400, apijson.CodeBadArgument, "gap"},
-		{"GET", "/v1/boards:batch", "", 405, apijson.CodeBadMethod, ""},
-		{"POST", "/v1/boards:batch?profiles=1", `{"boards":[{"board":"a"}]}`, 400, apijson.CodeBadArgument, "profiles"},
-		{"POST", "/v1/boards:batch", ``, 400, apijson.CodeBadArgument, "boards"},
-		{"POST", "/v1/boards:batch", `{"boards":[]}`, 400, apijson.CodeBadArgument, "boards"},
-		{"POST", "/v1/boards:batch", `{"boards":["a"]}`, 400, apijson.CodeBadArgument, "boards"},
-		{"POST", "/v1/boards:batch", `{"boards":[{"board":"a"}]}[]`, 400, apijson.CodeBadArgument, "boards"},
-		{"POST", "/v1/boards:batch", `{"boards":[{"board":"a","min_seq":1}]}`, 400, apijson.CodeBadArgument, "boards"},
-		{"POST", "/v1/boards:batch", `{"boards":[{"board":"a","me":"` + "\xff" + `"}]}`, 400, apijson.CodeBadArgument, "boards"},
-		{"POST", "/v1/boards:batch", `{"boards":` + strings.Repeat("[", 12000), 400, apijson.CodeBadArgument, "boards"},
-		{"POST", "/v1/boards:batch", `{"boards":[{"board":` + strings.Repeat(`{"a":`, 5000), 400, apijson.CodeBadArgument, "boards"},
-		{"POST", "/v1/boards:batch", `{"boards":[{"board":"local"},{"limit":5}]}`, 400, apijson.CodeBadArgument, "board"},
-		{"POST", "/v1/boards:batch", `{"boards":[{"board":"a","gap":true}]}`, 400, apijson.CodeBadArgument, "gap"},
-		{"POST", "/v1/boards:batch", `{"boards":[{"board":"a","around":3}]}`, 400, apijson.CodeBadArgument, "around"},
-		{"POST", "/v1/boards:batch", `{"boards":[` + strings.Repeat(" ", maxBoardsBody) + `]}`, 413, apijson.CodeBodyTooLarge, ""},
-		{"POST", "/v1/boards/local/members:batch", `{"members":["a"` + strings.Repeat(`,"a"`, 500) + `]}`, 400, apijson.CodeBadArgument, "members"},
+		{"GET", "/", "", 404, encode.CodeUnknownPath, ""},
+		{"GET", "/v1/boards/local", "", 404, encode.CodeUnknownPath, ""},
+		{"GET", "/v1/boards//top", "", 400, encode.CodeBadArgument, "board"},
+		{"GET", "/v1/boards/a%20b/top", "", 400, encode.CodeBadArgument, "board"},
+		{"GET", "/v1/boards/rankcache:rooms/top", "", 400, encode.CodeBadArgument, "board"},
+		{"GET", "/v1/boards/rankcache%3Arooms/members/a", "", 400, encode.CodeBadArgument, "board"},
+		{"GET", "/v1/boards/a/b/top", "", 404, encode.CodeUnknownPath, ""},
+		{"GET", "/v1/boards/local/top/", "", 404, encode.CodeUnknownPath, ""},
+		{"GET", "/v1/boards/local/members/", "", 400, encode.CodeBadArgument, "member"},
+		{"GET", "/v1/boards/local/members/%00", "", 400, encode.CodeBadArgument, "member"},
+		{"GET", "/v1/boards/local/members/%ff", "", 400, encode.CodeBadArgument, "member"},
+		{"GET", "/v1/boards/local/members/" + long, "", 400, encode.CodeBadArgument, "member"},
+		{"GET", "/v1/boards/local/members/a/b", "", 404, encode.CodeUnknownPath, ""},
+		{"GET", "/v1/boards/local/members/a%2Fb", "", 404, encode.CodeUnknownMember, ""},
+		{"GET", "/v1/boards/local/top?limit=0", "", 400, encode.CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?limit=501", "", 400, encode.CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?limit=", "", 400, encode.CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?limit=1e2", "", 400, encode.CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?limit=99999999999999999999999", "", 400, encode.CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?start=-1", "", 400, encode.CodeBadArgument, "start"},
+		{"GET", "/v1/boards/local/top?order=up", "", 400, encode.CodeBadArgument, "order"},
+		{"GET", "/v1/boards/local/top?profiles=yes", "", 400, encode.CodeBadArgument, "profiles"},
+		{"GET", "/v1/boards/local/top?me=", "", 400, encode.CodeBadArgument, "me"},
+		{"GET", "/v1/boards/local/top?me=%2", "", 400, encode.CodeBadArgument, "me"},
+		{"GET", "/v1/boards/local/top?room=", "", 400, encode.CodeBadArgument, "room"},
+		{"GET", "/v1/boards/local/top?limit=5&limit=6", "", 400, encode.CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?around=4", "", 400, encode.CodeBadArgument, "around"},
+		{"GET", "/v1/boards/local/members/a?around=101", "", 400, encode.CodeBadArgument, "around"},
+		{"GET", "/v1/boards/local/members/a?limit=4", "", 400, encode.CodeBadArgument, "limit"},
+		{"GET", "/v1/boards/local/top?max_age_ms=-1", "", 400, encode.CodeBadArgument, "max_age_ms"},
+		{"GET", "/v1/boards/local/top?max_age_ms=86400001", "", 400, encode.CodeBadArgument, "max_age_ms"},
+		{"GET", "/v1/boards/local/top?min_seq=9007199254740993", "", 400, encode.CodeBadArgument, "min_seq"},
+		{"GET", "/v1/boards/local/top?min_state=917", "", 400, encode.CodeBadArgument, "min_state"},
+		{"GET", "/v1/boards/local/top?min_state=0-917-", "", 400, encode.CodeBadArgument, "min_state"},
+		{"POST", "/v1/profiles:batch?min_state=1-1-", `{"members":["a"]}`, 400, encode.CodeBadArgument, "min_state"},
+		{"GET", "/v1/boards/local/top?wait_ms=5001", "", 400, encode.CodeBadArgument, "wait_ms"},
+		{"POST", "/v1/profiles:batch?min_seq=1", `{"members":["a"]}`, 400, encode.CodeBadArgument, "min_seq"},
+		{"GET", "/v1/boards/shut/top", "", 403, encode.CodeBlocked, ""},
+		{"GET", "/v1/boards/shut/members/a", "", 403, encode.CodeBlocked, ""},
+		{"GET", "/v1/boards/local/top?room=99", "", 403, encode.CodeBlocked, ""},
+		{"GET", "/v1/profiles/xno", "", 404, encode.CodeUnknownProfile, ""},
+		{"GET", "/v1/profiles/late", "", 503, encode.CodeNoProfiles, ""},
+		{"POST", "/v1/boards/local/top", "", 405, encode.CodeBadMethod, ""},
+		{"DELETE", "/v1/boards/local/members/a", "", 405, encode.CodeBadMethod, ""},
+		{"GET", "/v1/boards/local/members:batch", "", 405, encode.CodeBadMethod, ""},
+		{"POST", "/v1/boards/local/members:batch", `{"members":[]}`, 400, encode.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":[""]}`, 400, encode.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":["\ud800"]}`, 400, encode.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":["a"],"members":["b"]}`, 400, encode.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"Members":["a"]}`, 400, encode.CodeBadArgument, "members"},
+		{"POST", "/v1/boards:batch", `{"boards":[{"board":"local","board":"small"}]}`, 400, encode.CodeBadArgument, "boards"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":[1]}`, 400, encode.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"member":["a"]}`, 400, encode.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", `{"members":["a"]}{}`, 400, encode.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", "{\"members\":[\"\xff\"]}", 400, encode.CodeBadArgument, "members"},
+		{"POST", "/v1/boards/local/members:batch", ``, 400, encode.CodeBadArgument, "members"},
+		{"GET", "/v1/boards/local/top?gap=1", "", 400, encode.CodeBadArgument, "gap"},
+		{"GET", "/v1/boards/local/top?me=a&gap=2", "", 400, encode.CodeBadArgument, "gap"},
+		{"GET", "/v1/boards/local/members/a?gap=1", "", 400, encode.CodeBadArgument, "gap"},
+		{"GET", "/v1/boards:batch", "", 405, encode.CodeBadMethod, ""},
+		{"POST", "/v1/boards:batch?profiles=1", `{"boards":[{"board":"a"}]}`, 400, encode.CodeBadArgument, "profiles"},
+		{"POST", "/v1/boards:batch", ``, 400, encode.CodeBadArgument, "boards"},
+		{"POST", "/v1/boards:batch", `{"boards":[]}`, 400, encode.CodeBadArgument, "boards"},
+		{"POST", "/v1/boards:batch", `{"boards":["a"]}`, 400, encode.CodeBadArgument, "boards"},
+		{"POST", "/v1/boards:batch", `{"boards":[{"board":"a"}]}[]`, 400, encode.CodeBadArgument, "boards"},
+		{"POST", "/v1/boards:batch", `{"boards":[{"board":"a","min_seq":1}]}`, 400, encode.CodeBadArgument, "boards"},
+		{"POST", "/v1/boards:batch", `{"boards":[{"board":"a","me":"` + "\xff" + `"}]}`, 400, encode.CodeBadArgument, "boards"},
+		{"POST", "/v1/boards:batch", `{"boards":` + strings.Repeat("[", 12000), 400, encode.CodeBadArgument, "boards"},
+		{"POST", "/v1/boards:batch", `{"boards":[{"board":` + strings.Repeat(`{"a":`, 5000), 400, encode.CodeBadArgument, "boards"},
+		{"POST", "/v1/boards:batch", `{"boards":[{"board":"local"},{"limit":5}]}`, 400, encode.CodeBadArgument, "board"},
+		{"POST", "/v1/boards:batch", `{"boards":[{"board":"a","gap":true}]}`, 400, encode.CodeBadArgument, "gap"},
+		{"POST", "/v1/boards:batch", `{"boards":[{"board":"a","around":3}]}`, 400, encode.CodeBadArgument, "around"},
+		{"POST", "/v1/boards:batch", `{"boards":[` + strings.Repeat(" ", maxBoardsBody) + `]}`, 413, encode.CodeBodyTooLarge, ""},
+		{"POST", "/v1/boards/local/members:batch", `{"members":["a"` + strings.Repeat(`,"a"`, 500) + `]}`, 400, encode.CodeBadArgument, "members"},
 	} {
 		t.Run(c.method+" "+c.path[:min(60, len(c.path))], func(t *testing.T) {
 			a := s.do(t, c.method, c.path, c.body)
@@ -202,7 +202,7 @@ func TestUnreadableBoard(t *testing.T) {
 	env.Origin.FailBoard("small", fmt.Errorf("redis page: %w: key \"small\" holds the score +Inf of member \"a\"", rankcache.ErrUnreadable))
 	for _, path := range []string{"/v1/boards/small/top", "/v1/boards/small/members/a"} {
 		a := s.do(t, "GET", path, "")
-		if checkProblem(t, a, 409, apijson.CodeUnreadable, ""); !strings.Contains(a.body, `+Inf of member \"a\"`) || a.header.Get("Retry-After") != "" {
+		if checkProblem(t, a, 409, encode.CodeUnreadable, ""); !strings.Contains(a.body, `+Inf of member \"a\"`) || a.header.Get("Retry-After") != "" {
 			t.Errorf("%s: %s, Retry-After %q", path, a.body, a.header.Get("Retry-After"))
 		}
 	}
@@ -211,12 +211,12 @@ func TestUnreadableBoard(t *testing.T) {
 	}
 }
 
-func checkProblem(t *testing.T, a answer, status int, code apijson.Code, argument string) {
+func checkProblem(t *testing.T, a answer, status int, code encode.Code, argument string) {
 	t.Helper()
 	var p struct {
 		Status         int
 		Title          string
-		Code           apijson.Code
+		Code           encode.Code
 		Argument       string
 		Detail         string
 		Type, Instance string
@@ -355,7 +355,7 @@ func TestOriginAway(t *testing.T) {
 		if a.status != status {
 			t.Errorf("%s: %d, want %d", path, a.status, status)
 		} else if status == 503 {
-			checkProblem(t, a, 503, apijson.CodeUnavailable, "")
+			checkProblem(t, a, 503, encode.CodeUnavailable, "")
 		}
 	}
 	if logged.lines() == 0 {

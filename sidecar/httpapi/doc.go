@@ -15,7 +15,7 @@
 //	../reader.go      Reader.Read: the tier, the source, the rows
 //	pagecache.go      the encoded page that is kept for them; one that is not there is
 //	                  encoded once
-//	encode.go         by ../internal/apijson, with the profiles of previous.go
+//	encode.go         by ../internal/encode, with the profiles of previous.go
 //	response.go       ETag and 304, content coding (pack.go, once), age
 //	counters.go       the request is counted
 //	durations.go      and measured

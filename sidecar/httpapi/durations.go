@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 	"rankcache/sidecar/internal/latency"
 )
 
@@ -48,7 +48,7 @@ func (o outcome) status() int {
 	case o >= outcomeNotModified && o < outcomeProfiles:
 		return fasthttp.StatusNotModified
 	case o >= firstProblem:
-		return apijson.Codes[o-firstProblem].Status
+		return encode.Codes[o-firstProblem].Status
 	}
 	return fasthttp.StatusOK
 }

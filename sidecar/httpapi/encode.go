@@ -15,7 +15,7 @@ import (
 
 	"rankcache"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 	"rankcache/wire"
 )
 
@@ -52,14 +52,14 @@ func (s *encoder) encoded(c *call, a *rankcache.Answer) *body {
 // encode is apart from encoded because its closure would cost a kept page an allocation.
 func (s *encoder) encode(e *entry, c *call, a *rankcache.Answer) *body {
 	return e.renew(func() *body {
-		var j apijson.Joined
+		var j encode.Joined
 		if c.args.profiles {
 			j = s.previous.joinRows(c.query().Board, s.reader.Profiles(), a.Entries)
 		}
 		buffer := s.buffers.Get().(*[]byte)
 		defer s.buffers.Put(buffer)
-		show := apijson.ShowOf(c.query(), a, s.pageTrend(c, a))
-		*buffer = apijson.AppendPage((*buffer)[:0], c.query(), a, &show, &j)
+		show := encode.ShowOf(c.query(), a, s.pageTrend(c, a))
+		*buffer = encode.AppendPage((*buffer)[:0], c.query(), a, &show, &j)
 		*buffer = c.appendClass(*buffer, a.Life)
 		fresh := j.Fresh
 		if show.Trend != nil {
@@ -74,8 +74,8 @@ func (s *encoder) encode(e *entry, c *call, a *rankcache.Answer) *body {
 // appendPage appends a page that is made for this request alone, with the caller.
 func (s *encoder) appendPage(dst []byte, c *call, a *rankcache.Answer) []byte {
 	j := s.join(c, a.Entries)
-	show := apijson.ShowOf(c.query(), a, s.pageTrend(c, a))
-	dst = c.appendClass(apijson.AppendPage(dst, c.query(), a, &show, &j), a.Life)
+	show := encode.ShowOf(c.query(), a, s.pageTrend(c, a))
+	dst = c.appendClass(encode.AppendPage(dst, c.query(), a, &show, &j), a.Life)
 	if !c.me() {
 		return dst
 	}
@@ -87,20 +87,20 @@ func (s *encoder) appendPage(dst []byte, c *call, a *rankcache.Answer) []byte {
 func (s *encoder) appendMe(dst []byte, c *call, a *rankcache.Answer) []byte {
 	own := &a.Own[0]
 	if own.Err != nil {
-		return apijson.AppendMeError(dst, s.problemOf(own.Err).Code)
+		return encode.AppendMeError(dst, s.problemOf(own.Err).Code)
 	}
-	j, show := s.joinOwn(c, a), apijson.ShowOf(c.query(), a, s.ownTrend(c))
-	return apijson.AppendMe(dst, c.query(), own, &show, &j)
+	j, show := s.joinOwn(c, a), encode.ShowOf(c.query(), a, s.ownTrend(c))
+	return encode.AppendMe(dst, c.query(), own, &show, &j)
 }
 
 // appendMembers appends an answer about members alone.
 func (s *encoder) appendMembers(dst []byte, c *call, a *rankcache.Answer) []byte {
-	j, show := s.joinOwn(c, a), apijson.ShowOf(c.query(), a, s.pageTrend(c, a))
+	j, show := s.joinOwn(c, a), encode.ShowOf(c.query(), a, s.pageTrend(c, a))
 	dst = s.appendHead(dst, c.query(), a)
 	if c.route == routeBatch {
-		return apijson.AppendMembers(dst, a, &show, &j)
+		return encode.AppendMembers(dst, a, &show, &j)
 	}
-	return c.appendClass(apijson.AppendMember(dst, c.query(), &a.Own[0], &show, &j), a.Life)
+	return c.appendClass(encode.AppendMember(dst, c.query(), &a.Own[0], &show, &j), a.Life)
 }
 
 // appendBoard appends one answer of a batch, with what a single one has in headers.
@@ -151,7 +151,7 @@ func (s *encoder) encodeTogether(calls []call, now time.Time) [][]byte {
 
 // pageTrend returns the trend of an answer's rows, neighbours and members, nil if it is not asked
 // for.
-func (s *encoder) pageTrend(c *call, a *rankcache.Answer) *apijson.Trend {
+func (s *encoder) pageTrend(c *call, a *rankcache.Answer) *encode.Trend {
 	if c.before == nil {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (s *encoder) freshTrend(before *periodBefore, fresh func() bool) func() boo
 
 // ownTrend returns the trend of the caller of a page, which pageTrend has looked up unless
 // the page was encoded for another call.
-func (s *encoder) ownTrend(c *call) *apijson.Trend {
+func (s *encoder) ownTrend(c *call) *encode.Trend {
 	if c.before == nil || c.before.trend != nil {
 		return c.before.known()
 	}
@@ -192,48 +192,48 @@ func (s *encoder) ownTrend(c *call) *apijson.Trend {
 
 // readTrend returns the ranks of members in the period before. An answer is sent all the same
 // where they can't be read.
-func (s *encoder) readTrend(c *call, members []string) *apijson.Trend {
+func (s *encoder) readTrend(c *call, members []string) *encode.Trend {
 	q := rankcache.Query{Board: c.before.board, Room: c.query().Room, Order: c.query().Order, Mode: c.query().Mode, Members: members, Uncounted: true, RanksOnly: true}
 	ranks, until, err := s.trends.ranks(c.ctx, s.reader, &q, c.before.now)
 	if err != nil {
-		return &apijson.Trend{Error: s.problemOf(err).Code}
+		return &encode.Trend{Error: s.problemOf(err).Code}
 	}
 	c.before.until = until
-	return &apijson.Trend{Ranks: ranks}
+	return &encode.Trend{Ranks: ranks}
 }
 
 // join returns the profiles of the rows if they were requested.
-func (s *encoder) join(c *call, entries []rankcache.Entry) apijson.Joined {
+func (s *encoder) join(c *call, entries []rankcache.Entry) encode.Joined {
 	if !c.args.profiles {
-		return apijson.Joined{}
+		return encode.Joined{}
 	}
-	return apijson.Join(context.Background(), s.reader.Profiles(), entries)
+	return encode.Join(context.Background(), s.reader.Profiles(), entries)
 }
 
 // joinOwn returns the profiles of the neighbours of the member, without them those of the members.
-func (s *encoder) joinOwn(c *call, a *rankcache.Answer) apijson.Joined {
+func (s *encoder) joinOwn(c *call, a *rankcache.Answer) encode.Joined {
 	switch {
 	case !c.args.profiles:
-		return apijson.Joined{}
+		return encode.Joined{}
 	case len(a.Own) == 1 && len(a.Own[0].Neighbours) > 0:
 		return s.join(c, a.Own[0].Neighbours)
 	}
 	return s.load(c.query().Members)
 }
 
-func (s *encoder) load(members []string) apijson.Joined {
+func (s *encoder) load(members []string) encode.Joined {
 	own := make([]string, len(members))
 	for i, m := range members {
 		own[i] = strings.Clone(m)
 	}
-	return apijson.JoinMembers(context.Background(), s.reader.Profiles(), own)
+	return encode.JoinMembers(context.Background(), s.reader.Profiles(), own)
 }
 
 // problemOf returns the problem of err. Why a call to Redis failed is for the log, once a
 // second.
-func (s *encoder) problemOf(err error) *apijson.Problem {
-	p := apijson.ProblemOf(err)
-	if p.Code != apijson.CodeUnavailable {
+func (s *encoder) problemOf(err error) *encode.Problem {
+	p := encode.ProblemOf(err)
+	if p.Code != encode.CodeUnavailable {
 		return p
 	}
 	s.failedReads.Do(func() { s.log.Warn("reads of Redis fail", "error", err) })

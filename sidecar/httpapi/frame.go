@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // frame follows the bytes of a connection from request to request, to find out where each
@@ -46,14 +46,14 @@ const (
 
 // refusal is a request that is not handed to fasthttp. It is an error of a read, so that
 // fasthttp ends the connection.
-type refusal struct{ *apijson.Problem }
+type refusal struct{ *encode.Problem }
 
 func (r *refusal) Error() string { return string(r.Code) + ": " + r.Detail }
 
 func malformed() error { return &refusal{unreadable()} }
 
 func notImplemented(detail string) error {
-	return &refusal{&apijson.Problem{Code: apijson.CodeNotImplemented, Detail: detail}}
+	return &refusal{&encode.Problem{Code: encode.CodeNotImplemented, Detail: detail}}
 }
 
 // next returns how many bytes of p belong to the present head, or to the body behind it.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 const (
@@ -28,42 +28,42 @@ func TestFraming(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
 		status        int
-		code          apijson.Code
+		code          encode.Code
 	}{
-		{"length and chunked", batchLine + "Content-Length: 9\r\n" + chunked + "\r\n" + body, 400, apijson.CodeBadRequest},
-		{"length and chunked, no body yet", batchLine + "Content-Length: 9\r\n" + chunked + "\r\n", 400, apijson.CodeBadRequest},
-		{"length and identity", batchLine + "Content-Length: 4\r\nTransfer-Encoding: identity\r\n\r\nabcd", 400, apijson.CodeBadRequest},
-		{"identity", batchLine + "Transfer-Encoding: identity\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"no coding", batchLine + "Transfer-Encoding:\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"not chunked", batchLine + "Transfer-Encoding: gzip\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"chunked is not the last", batchLine + "Transfer-Encoding: chunked, gzip\r\n\r\n" + body, 400, apijson.CodeBadRequest},
-		{"chunked twice", batchLine + "Transfer-Encoding: chunked, chunked\r\n\r\n" + body, 400, apijson.CodeBadRequest},
-		{"unknown coding", batchLine + "Transfer-Encoding: gzip, chunked\r\n\r\n" + body, 501, apijson.CodeNotImplemented},
-		{"unknown coding in a line of its own", batchLine + "Transfer-Encoding: gzip\r\n" + chunked + "\r\n" + body, 501, apijson.CodeNotImplemented},
-		{"chunked in HTTP/1.0", strings.Replace(batchLine, "HTTP/1.1", "HTTP/1.0", 1) + chunked + "\r\n" + body, 400, apijson.CodeBadRequest},
-		{"space in a name", get + "Foo Bar: x\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"space behind a name", get + "Foo : x\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"no name", get + ": x\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"folded line", get + "Foo: x\r\n y\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"folded by a tab", get + "Foo: x\r\n\ty\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"lone line feed behind the request line", "GET / HTTP/1.1\nHost: localhost\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"lone line feed behind a field", get + "Foo: x\n\r\n", 400, apijson.CodeBadRequest},
-		{"lone line feeds alone", "GET / HTTP/1.1\nHost: localhost\n\n", 400, apijson.CodeBadRequest},
-		{"lone line feed first", "\n" + get + "\r\n", 400, apijson.CodeBadRequest},
-		{"no chunk size", batchLine + chunked + "\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"signed chunk size", batchLine + chunked + "\r\n+4\r\nabcd\r\n0\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"hex sign before a chunk size", batchLine + chunked + "\r\n0x4\r\nabcd\r\n0\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"space behind a chunk size", batchLine + chunked + "\r\n4 \r\nabcd\r\n0\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"endless chunk size", batchLine + chunked + "\r\n" + strings.Repeat("0", 40) + "4\r\nabcd\r\n0\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"control character in an extension", batchLine + chunked + "\r\n4;a=\x01\r\nabcd\r\n0\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"lone line feed behind a chunk size", batchLine + chunked + "\r\n4\nabcd\r\n0\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"no line end behind a chunk", batchLine + chunked + "\r\n4\r\nabcde\r\n0\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"space in a trailer's name", batchLine + chunked + "\r\n0\r\nFoo Bar: x\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"space behind a trailer's name", batchLine + chunked + "\r\n0\r\nFoo : x\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"folded trailer", batchLine + chunked + "\r\n0\r\nFoo: x\r\n y\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"lone line feed behind a trailer", batchLine + chunked + "\r\n0\r\nFoo: x\nBar: y\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"length in a trailer", batchLine + chunked + "\r\n0\r\nContent-Length: 4\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"CONNECT", "CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n", 501, apijson.CodeNotImplemented},
+		{"length and chunked", batchLine + "Content-Length: 9\r\n" + chunked + "\r\n" + body, 400, encode.CodeBadRequest},
+		{"length and chunked, no body yet", batchLine + "Content-Length: 9\r\n" + chunked + "\r\n", 400, encode.CodeBadRequest},
+		{"length and identity", batchLine + "Content-Length: 4\r\nTransfer-Encoding: identity\r\n\r\nabcd", 400, encode.CodeBadRequest},
+		{"identity", batchLine + "Transfer-Encoding: identity\r\n\r\n", 400, encode.CodeBadRequest},
+		{"no coding", batchLine + "Transfer-Encoding:\r\n\r\n", 400, encode.CodeBadRequest},
+		{"not chunked", batchLine + "Transfer-Encoding: gzip\r\n\r\n", 400, encode.CodeBadRequest},
+		{"chunked is not the last", batchLine + "Transfer-Encoding: chunked, gzip\r\n\r\n" + body, 400, encode.CodeBadRequest},
+		{"chunked twice", batchLine + "Transfer-Encoding: chunked, chunked\r\n\r\n" + body, 400, encode.CodeBadRequest},
+		{"unknown coding", batchLine + "Transfer-Encoding: gzip, chunked\r\n\r\n" + body, 501, encode.CodeNotImplemented},
+		{"unknown coding in a line of its own", batchLine + "Transfer-Encoding: gzip\r\n" + chunked + "\r\n" + body, 501, encode.CodeNotImplemented},
+		{"chunked in HTTP/1.0", strings.Replace(batchLine, "HTTP/1.1", "HTTP/1.0", 1) + chunked + "\r\n" + body, 400, encode.CodeBadRequest},
+		{"space in a name", get + "Foo Bar: x\r\n\r\n", 400, encode.CodeBadRequest},
+		{"space behind a name", get + "Foo : x\r\n\r\n", 400, encode.CodeBadRequest},
+		{"no name", get + ": x\r\n\r\n", 400, encode.CodeBadRequest},
+		{"folded line", get + "Foo: x\r\n y\r\n\r\n", 400, encode.CodeBadRequest},
+		{"folded by a tab", get + "Foo: x\r\n\ty\r\n\r\n", 400, encode.CodeBadRequest},
+		{"lone line feed behind the request line", "GET / HTTP/1.1\nHost: localhost\r\n\r\n", 400, encode.CodeBadRequest},
+		{"lone line feed behind a field", get + "Foo: x\n\r\n", 400, encode.CodeBadRequest},
+		{"lone line feeds alone", "GET / HTTP/1.1\nHost: localhost\n\n", 400, encode.CodeBadRequest},
+		{"lone line feed first", "\n" + get + "\r\n", 400, encode.CodeBadRequest},
+		{"no chunk size", batchLine + chunked + "\r\n\r\n", 400, encode.CodeBadRequest},
+		{"signed chunk size", batchLine + chunked + "\r\n+4\r\nabcd\r\n0\r\n\r\n", 400, encode.CodeBadRequest},
+		{"hex sign before a chunk size", batchLine + chunked + "\r\n0x4\r\nabcd\r\n0\r\n\r\n", 400, encode.CodeBadRequest},
+		{"space behind a chunk size", batchLine + chunked + "\r\n4 \r\nabcd\r\n0\r\n\r\n", 400, encode.CodeBadRequest},
+		{"endless chunk size", batchLine + chunked + "\r\n" + strings.Repeat("0", 40) + "4\r\nabcd\r\n0\r\n\r\n", 400, encode.CodeBadRequest},
+		{"control character in an extension", batchLine + chunked + "\r\n4;a=\x01\r\nabcd\r\n0\r\n\r\n", 400, encode.CodeBadRequest},
+		{"lone line feed behind a chunk size", batchLine + chunked + "\r\n4\nabcd\r\n0\r\n\r\n", 400, encode.CodeBadRequest},
+		{"no line end behind a chunk", batchLine + chunked + "\r\n4\r\nabcde\r\n0\r\n\r\n", 400, encode.CodeBadRequest},
+		{"space in a trailer's name", batchLine + chunked + "\r\n0\r\nFoo Bar: x\r\n\r\n", 400, encode.CodeBadRequest},
+		{"space behind a trailer's name", batchLine + chunked + "\r\n0\r\nFoo : x\r\n\r\n", 400, encode.CodeBadRequest},
+		{"folded trailer", batchLine + chunked + "\r\n0\r\nFoo: x\r\n y\r\n\r\n", 400, encode.CodeBadRequest},
+		{"lone line feed behind a trailer", batchLine + chunked + "\r\n0\r\nFoo: x\nBar: y\r\n\r\n", 400, encode.CodeBadRequest},
+		{"length in a trailer", batchLine + chunked + "\r\n0\r\nContent-Length: 4\r\n\r\n", 400, encode.CodeBadRequest},
+		{"CONNECT", "CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n", 501, encode.CodeNotImplemented},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stream := s.raw(t, "tcp", c.request+smuggled)

@@ -17,7 +17,7 @@ import (
 
 	"rankcache"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // FuzzTarget gives paths and queries to the parser. What it accepts must be
@@ -76,7 +76,7 @@ func FuzzTarget(f *testing.F) {
 }
 
 // checkFuzzed checks that a refusal is one that can be answered.
-func checkFuzzed(t *testing.T, p *apijson.Problem) {
+func checkFuzzed(t *testing.T, p *encode.Problem) {
 	t.Helper()
 	body := p.Append(nil)
 	if !json.Valid(body) || !utf8.Valid(body) || len(body) > 2000 {
@@ -170,9 +170,9 @@ func FuzzPage(f *testing.F) {
 		a := rankcache.Answer{Start: 3, Entries: []rankcache.Entry{{Member: m1, Score: s1}, {Member: m2, Score: s2}}}
 		a.Seq = seq
 		q := &rankcache.Query{Board: "b", Limit: 50}
-		body := apijson.AppendPage(nil, q, &a, &apijson.Show{}, &apijson.Joined{})
+		body := encode.AppendPage(nil, q, &a, &encode.Show{}, &encode.Joined{})
 		me := &rankcache.Own{Standing: rankcache.Standing{Member: m1, Score: s1, Rank: 4}, Stamp: a.Stamp}
-		body = apijson.AppendMe(body[:len(body)-1], q, me, &apijson.Show{}, &apijson.Joined{})
+		body = encode.AppendMe(body[:len(body)-1], q, me, &encode.Show{}, &encode.Joined{})
 		var p pageBody
 		if err := json.Unmarshal(body, &p); err != nil {
 			t.Fatalf("%v in %q", err, body)

@@ -8,16 +8,16 @@ import (
 
 	"rankcache"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 	"rankcache/wire"
 )
 
 // serve answers one request, or returns the problem with it. Reads wait for Redis and
 // for profiles as long as those allow, which is bounded, so they get no deadline of their
 // own here.
-func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	if p := c.parsePath(ctx.URI().PathOriginal()); p != nil {
-		if s.cfg.Compat != nil && p.Code == apijson.CodeUnknownPath {
+		if s.cfg.Compat != nil && p.Code == encode.CodeUnknownPath {
 			return s.compat(ctx, c, p)
 		}
 		return p
@@ -46,7 +46,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	case routeTop, routeClassTop, routeMember, routeClassMember:
 		return s.read(ctx, c)
 	case routeBatch:
-		var p *apijson.Problem
+		var p *encode.Problem
 		if c.query().Members, p = parseBatch(ctx.PostBody()); p != nil {
 			return p
 		}
@@ -61,8 +61,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 	return s.profiles(ctx, c)
 }
 
-func noProfileSource() *apijson.Problem {
-	return apijson.BadArgument("profiles", "no profile source is configured")
+func noProfileSource() *encode.Problem {
+	return encode.BadArgument("profiles", "no profile source is configured")
 }
 
 // traceOf returns a context for calls to Redis, in the trace that the caller names.
@@ -78,7 +78,7 @@ func (s *Server) traceOf(h *fasthttp.RequestHeader) context.Context {
 }
 
 // read answers a question about one board.
-func (s *Server) read(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+func (s *Server) read(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	s.reader.Read(c.ctx, c.qs[:], c.as[:])
 	a := &c.as[0]
 	if a.Err != nil {
@@ -92,7 +92,7 @@ func (s *Server) read(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		if own := &a.Own[i]; own.Err != nil {
 			return s.problemOf(own.Err)
 		} else if !own.Found() && c.route != routeBatch {
-			return &apijson.Problem{Code: apijson.CodeUnknownMember}
+			return &encode.Problem{Code: encode.CodeUnknownMember}
 		}
 	}
 	c.out = s.appendMembers(c.out, c, a)
@@ -123,7 +123,7 @@ func (s *Server) page(ctx *fasthttp.RequestCtx, c *call, a *rankcache.Answer) {
 }
 
 // boards answers several pages, each with its own problem.
-func (s *Server) boards(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+func (s *Server) boards(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	calls, p := parseBoards(ctx.PostBody())
 	if p != nil {
 		return p
@@ -161,9 +161,9 @@ func (s *Server) boards(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 }
 
 // profiles answers the two routes that ask for profiles alone.
-func (s *Server) profiles(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+func (s *Server) profiles(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	if s.reader.Profiles() == nil {
-		return &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "no profile source is configured"}
+		return &encode.Problem{Code: encode.CodeUnknownPath, Detail: "no profile source is configured"}
 	}
 	if c.route == routeProfile {
 		return s.profile(ctx, c)
@@ -173,28 +173,28 @@ func (s *Server) profiles(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
 		return p
 	}
 	j := s.load(members)
-	c.out = apijson.AppendProfiles(c.out, members, &j)
+	c.out = encode.AppendProfiles(c.out, members, &j)
 	s.sendProfiles(ctx, c)
 	return nil
 }
 
-func (s *Server) profile(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+func (s *Server) profile(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	j := s.load(c.member[:])
 	switch {
 	case j.Profiles[0] != nil:
 	case j.Missing > 0:
-		return &apijson.Problem{Code: apijson.CodeNoProfiles}
+		return &encode.Problem{Code: encode.CodeNoProfiles}
 	default:
-		return &apijson.Problem{Code: apijson.CodeUnknownProfile}
+		return &encode.Problem{Code: encode.CodeUnknownProfile}
 	}
 	c.out = wire.AppendString(append(c.out, `{"member":`...), c.member[0])
-	c.out = append(apijson.AppendProfile(c.out, &j, 0), '}')
+	c.out = append(encode.AppendProfile(c.out, &j, 0), '}')
 	s.sendProfiles(ctx, c)
 	return nil
 }
 
 // listClasses answers with the classes in force.
-func (s *Server) listClasses(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+func (s *Server) listClasses(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	rows, err := s.classes.rows(s.cfg.Now())
 	var body []byte
 	if err == nil {
@@ -202,7 +202,7 @@ func (s *Server) listClasses(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem
 	}
 	if err != nil {
 		s.log.Error("classes can't be listed", "error", err)
-		return &apijson.Problem{Code: apijson.CodeInternal}
+		return &encode.Problem{Code: encode.CodeInternal}
 	}
 	ctx.Response.Header.SetCanonical(headerCache, valueShared)
 	ctx.Response.Header.SetContentType(contentJSON)
@@ -212,7 +212,7 @@ func (s *Server) listClasses(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem
 }
 
 // compat answers a request of an older form; unknown is the problem with other paths.
-func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *apijson.Problem) *apijson.Problem {
+func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *encode.Problem) *encode.Problem {
 	uri, h := ctx.URI(), &ctx.Request.Header
 	answer, p, ours := s.cfg.Compat.Answer(s.traceOf(h), string(h.Method()), string(uri.PathOriginal()), string(uri.QueryString()), ctx.PostBody())
 	if !ours {
@@ -220,7 +220,7 @@ func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *apijson.Prob
 	}
 	c.route = routeCompat
 	if p != nil {
-		s.refuse(ctx, c.route, &apijson.Problem{Code: apijson.Code(p.Code), Argument: p.Argument, Detail: p.Detail, Allow: p.Allow})
+		s.refuse(ctx, c.route, &encode.Problem{Code: encode.Code(p.Code), Argument: p.Argument, Detail: p.Detail, Allow: p.Allow})
 		if answer == nil {
 			return nil
 		}
@@ -234,7 +234,7 @@ func (s *Server) compat(ctx *fasthttp.RequestCtx, c *call, unknown *apijson.Prob
 }
 
 // reference answers with the OpenAPI document.
-func (s *Server) reference(ctx *fasthttp.RequestCtx, c *call) *apijson.Problem {
+func (s *Server) reference(ctx *fasthttp.RequestCtx, c *call) *encode.Problem {
 	ctx.Response.Header.SetContentType("application/yaml")
 	ctx.Response.SetBodyString(sidecar.OpenAPI())
 	s.count(ctx, c.route, outcomeNoSource)

@@ -10,7 +10,7 @@ import (
 	"rankcache"
 	"rankcache/internal/testkit/apitest"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // document is loaded once for all tests of the package: every exchange that they
@@ -72,7 +72,7 @@ func TestDocumentHasTheCodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	codes := doc.Codes()
-	for _, info := range apijson.Codes {
+	for _, info := range encode.Codes {
 		if !codes[string(info.Code)] {
 			t.Errorf("code %s is not in the document", info.Code)
 		}

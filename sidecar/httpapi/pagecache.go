@@ -7,7 +7,7 @@ import (
 	"rankcache"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // pageKey tells the pages of one top apart.
@@ -60,11 +60,11 @@ func (s *pageCache) pagesOf(a *rankcache.Answer) *pages {
 func (s *pageCache) appendHead(dst []byte, q *rankcache.Query, a *rankcache.Answer) []byte {
 	p := s.pagesOf(a)
 	if p == nil || q.Order != rankcache.Descending {
-		return apijson.AppendHead(dst, q, a)
+		return encode.AppendHead(dst, q, a)
 	}
 	head := p.head.Load()
 	if head == nil {
-		encoded := apijson.AppendHead(nil, q, a)
+		encoded := encode.AppendHead(nil, q, a)
 		head = &encoded
 		p.head.Store(head)
 	}

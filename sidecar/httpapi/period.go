@@ -6,7 +6,7 @@ import (
 
 	"rankcache/class"
 	"rankcache/rooms"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // classPeriod is one period of a class as answers show it. It is immutable.
@@ -34,7 +34,7 @@ func (k *knownClass) periodAt(at string, now time.Time) (*classPeriod, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &classPeriod{named, apijson.ClassTail(k.Name(), named.Period, named.State)}
+	p := &classPeriod{named, encode.ClassTail(k.Name(), named.Period, named.State)}
 	if kept != nil {
 		kept.Store(p)
 	}

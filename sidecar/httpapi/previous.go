@@ -8,7 +8,7 @@ import (
 
 	"rankcache"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // maxReuse is how long profiles are copied from page to page before they are looked up
@@ -32,7 +32,7 @@ type previousPage struct {
 
 // joinRows returns the profiles of a page's rows: those of the previous page, if it had
 // the same members, otherwise those of the profile cache.
-func (p *previousPages) joinRows(board rankcache.BoardID, profiles sidecar.Profiles, entries []rankcache.Entry) apijson.Joined {
+func (p *previousPages) joinRows(board rankcache.BoardID, profiles sidecar.Profiles, entries []rankcache.Entry) encode.Joined {
 	if v, ok := p.boards.Load(board); ok {
 		if old := v.(*previousPage); time.Since(old.asked) < maxReuse {
 			if j, ok := old.join(entries); ok {
@@ -43,7 +43,7 @@ func (p *previousPages) joinRows(board rankcache.BoardID, profiles sidecar.Profi
 			}
 		}
 	}
-	j := apijson.Join(context.Background(), profiles, entries)
+	j := encode.Join(context.Background(), profiles, entries)
 	j.Offsets = make([]int, len(entries))
 	return j
 }
@@ -59,12 +59,12 @@ func (p *previousPages) drop() {
 }
 
 // join returns false if one of the rows is not in the page, or has another profile now.
-func (p *previousPage) join(entries []rankcache.Entry) (apijson.Joined, bool) {
-	j := apijson.Joined{Profiles: make([][]byte, len(entries)), Fresh: p.fresh, Asked: p.asked}
+func (p *previousPage) join(entries []rankcache.Entry) (encode.Joined, bool) {
+	j := encode.Joined{Profiles: make([][]byte, len(entries)), Fresh: p.fresh, Asked: p.asked}
 	for i := range entries {
 		at := p.find(entries[i].Member, i)
 		if at < 0 {
-			return apijson.Joined{}, false
+			return encode.Joined{}, false
 		}
 		j.Profiles[i] = p.profiles[at]
 	}
@@ -86,7 +86,7 @@ func (p *previousPage) find(member string, i int) int {
 }
 
 // keep leaves the profiles of an encoded page to the next one, unless some are still missing.
-func (p *previousPages) keep(board rankcache.BoardID, entries []rankcache.Entry, j *apijson.Joined, b *body) {
+func (p *previousPages) keep(board rankcache.BoardID, entries []rankcache.Entry, j *encode.Joined, b *body) {
 	if j.Offsets == nil || j.Missing > 0 || j.Fresh == nil {
 		return
 	}

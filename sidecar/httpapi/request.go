@@ -9,7 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // call is the state of one request. A connection uses one for all of its
@@ -116,7 +116,7 @@ func (r route) byClass() bool { return r == routeClassTop || r == routeClassMemb
 
 // parsePath fills the call from the raw path: segments are split before they are
 // decoded, so that a member id may hold an encoded slash.
-func (c *call) parsePath(path []byte) *apijson.Problem {
+func (c *call) parsePath(path []byte) *encode.Problem {
 	if rest, ok := bytes.CutPrefix(path, []byte("/v1/boards/")); ok {
 		board, rest, _ := bytes.Cut(rest, []byte("/"))
 		if p := c.boardRoute(rest); p != nil {
@@ -149,7 +149,7 @@ func (c *call) parsePath(path []byte) *apijson.Problem {
 }
 
 // boardRoute reads the path behind the board.
-func (c *call) boardRoute(rest []byte) *apijson.Problem {
+func (c *call) boardRoute(rest []byte) *encode.Problem {
 	switch {
 	case string(rest) == "top":
 		c.route = routeTop
@@ -167,7 +167,7 @@ func (c *call) boardRoute(rest []byte) *apijson.Problem {
 }
 
 // classRoute reads the path behind /v1/classes.
-func (c *call) classRoute(rest []byte) *apijson.Problem {
+func (c *call) classRoute(rest []byte) *encode.Problem {
 	if len(rest) == 0 {
 		c.route = routeClasses
 		return nil
@@ -190,44 +190,44 @@ func (c *call) classRoute(rest []byte) *apijson.Problem {
 		return unknownPath()
 	}
 	if c.args.name, ok = c.decode(name, false); !ok {
-		return apijson.BadArgument("class", "want the name of a class")
+		return encode.BadArgument("class", "want the name of a class")
 	}
 	return nil
 }
 
-func unknownPath() *apijson.Problem {
-	return &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "want /v1/boards/{board}/top, " +
+func unknownPath() *encode.Problem {
+	return &encode.Problem{Code: encode.CodeUnknownPath, Detail: "want /v1/boards/{board}/top, " +
 		"/v1/boards/{board}/members/{member}, /v1/boards/{board}/members:batch, /v1/boards:batch, " +
 		"/v1/classes, /v1/classes/{class}/top, /v1/classes/{class}/members/{member}, " +
 		"/v1/profiles/{member}, /v1/profiles:batch or /openapi.yaml"}
 }
 
-func (c *call) setBoard(raw []byte) *apijson.Problem {
+func (c *call) setBoard(raw []byte) *encode.Problem {
 	s, ok := c.decode(raw, false)
 	c.query().Board = rankcache.BoardID(s)
 	if !ok {
-		return apijson.BadArgument("board", "want a percent-encoded board id")
+		return encode.BadArgument("board", "want a percent-encoded board id")
 	}
 	if err := c.query().Board.Check(); err != nil {
-		return apijson.BadArgument("board", err.Error())
+		return encode.BadArgument("board", err.Error())
 	}
 	return nil
 }
 
-func (c *call) setMember(raw []byte) *apijson.Problem {
+func (c *call) setMember(raw []byte) *encode.Problem {
 	m, ok := c.decode(raw, false)
 	if c.name(m); !ok {
-		return apijson.BadArgument("member", "want a percent-encoded member id")
+		return encode.BadArgument("member", "want a percent-encoded member id")
 	}
 	if err := rankcache.CheckMember(m); err != nil {
-		return apijson.BadArgument("member", err.Error())
+		return encode.BadArgument("member", err.Error())
 	}
 	return nil
 }
 
 // nameBoard sets the board of the call's class, dimensions and time. The rest of the call
 // is a read of that board.
-func (c *call) nameBoard(now time.Time) (p *apijson.Problem) {
+func (c *call) nameBoard(now time.Time) (p *encode.Problem) {
 	from := len(c.decoded)
 	c.decoded, p = c.appendBoard(c.decoded, c.args.at, now)
 	if p != nil {
@@ -248,12 +248,12 @@ func (c *call) fields(source rankcache.Source) *fasthttp.ResponseHeader {
 	return &sharedFields[source]
 }
 
-func (c *call) checkMethod(h *fasthttp.RequestHeader) *apijson.Problem {
+func (c *call) checkMethod(h *fasthttp.RequestHeader) *encode.Problem {
 	switch {
 	case c.route.post() && !h.IsPost():
-		return &apijson.Problem{Code: apijson.CodeBadMethod, Allow: "POST"}
+		return &encode.Problem{Code: encode.CodeBadMethod, Allow: "POST"}
 	case !c.route.post() && !h.IsGet() && !h.IsHead():
-		return &apijson.Problem{Code: apijson.CodeBadMethod, Allow: "GET, HEAD"}
+		return &encode.Problem{Code: encode.CodeBadMethod, Allow: "GET, HEAD"}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // Header fields in the form that fasthttp stores them in, so that it need not
@@ -172,7 +172,7 @@ func (s *responder) conditional(ctx *fasthttp.RequestCtx, c *call, etag []byte, 
 		return false
 	}
 	if want := asked.ifMatch; len(want) > 0 && !matches(want, etag, false) {
-		p := &apijson.Problem{Code: apijson.CodePrecondition, Detail: "want If-Match: * or none: the page has changed"}
+		p := &encode.Problem{Code: encode.CodePrecondition, Detail: "want If-Match: * or none: the page has changed"}
 		ctx.Response.Header.SetContentEncoding("")
 		setProblem(ctx, p)
 		s.count(ctx, c.route, firstProblem+outcome(p.Code.Index()))
@@ -245,12 +245,12 @@ func setNotModified(h *fasthttp.ResponseHeader) {
 }
 
 // writeProblem makes p the answer and drops anything set before.
-func writeProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
+func writeProblem(ctx *fasthttp.RequestCtx, p *encode.Problem) {
 	ctx.Response.Reset()
 	setProblem(ctx, p)
 }
 
-func setProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
+func setProblem(ctx *fasthttp.RequestCtx, p *encode.Problem) {
 	status := p.Info().Status
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentType("application/problem+json")
@@ -258,7 +258,7 @@ func setProblem(ctx *fasthttp.RequestCtx, p *apijson.Problem) {
 		ctx.Response.Header.Set("Allow", p.Allow)
 	}
 	if status == fasthttp.StatusServiceUnavailable {
-		ctx.Response.Header.Set("Retry-After", apijson.RetryAfter)
+		ctx.Response.Header.Set("Retry-After", encode.RetryAfter)
 	}
 	ctx.Response.SetBodyRaw(p.Append(nil))
 }
@@ -346,7 +346,7 @@ func appendETag(dst, plain []byte, source rankcache.Source) []byte {
 	h.Reset()
 	at := max(bytes.Index(plain, []byte(field)), 0)
 	h.Write(plain[:at])
-	h.Write(plain[min(at+len(field)+apijson.TimeLen, len(plain)):])
+	h.Write(plain[min(at+len(field)+encode.TimeLen, len(plain)):])
 	return appendHash(append(dst, `W/"`...), h.Sum64())
 }
 

@@ -8,7 +8,7 @@ import (
 	"rankcache"
 
 	"rankcache/internal/testkit/fixture"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // TestWeakTagLeavesOutTheTime: answers of Redis that differ in published_at
@@ -17,7 +17,7 @@ func TestWeakTagLeavesOutTheTime(t *testing.T) {
 	page := func(seq uint64, at time.Time) string {
 		a := rankcache.Answer{Source: rankcache.SourceRedis}
 		a.Seq, a.At = seq, at
-		return string(appendETag(nil, apijson.AppendPage(nil, &rankcache.Query{Board: "b", Limit: 50}, &a, &apijson.Show{}, &apijson.Joined{}), rankcache.SourceRedis))
+		return string(appendETag(nil, encode.AppendPage(nil, &rankcache.Query{Board: "b", Limit: 50}, &a, &encode.Show{}, &encode.Joined{}), rankcache.SourceRedis))
 	}
 	tag := page(7, fixture.Published)
 	if page(7, fixture.Published.Add(time.Hour)) != tag {

@@ -17,7 +17,7 @@ import (
 
 	"rankcache/internal/httpserve"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 	"rankcache/sidecar/internal/conn"
 )
 
@@ -162,7 +162,7 @@ func (s *Server) checkVersion(next fasthttp.RequestHandler) fasthttp.RequestHand
 // after rebinding its own name to this address.
 func (s *Server) checkHost(ctx *fasthttp.RequestCtx) {
 	if !httpserve.HostAllowed(view(ctx.Host()), s.cfg.Hosts) {
-		s.refuse(ctx, routeNone, &apijson.Problem{Code: apijson.CodeWrongHost, Detail: "want localhost, a loopback address or a configured name"})
+		s.refuse(ctx, routeNone, &encode.Problem{Code: encode.CodeWrongHost, Detail: "want localhost, a loopback address or a configured name"})
 		return
 	}
 	s.handle(ctx)
@@ -183,14 +183,14 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, c *call) {
 	defer c.release()
 	if fault := recover(); fault != nil {
 		s.log.Error("request handler panicked", "fault", fault, "route", c.route.String(), "stack", string(debug.Stack()))
-		s.refuse(ctx, c.route, &apijson.Problem{Code: apijson.CodeInternal})
+		s.refuse(ctx, c.route, &encode.Problem{Code: encode.CodeInternal})
 	}
 	if s.draining.Load() {
 		ctx.SetConnectionClose()
 	}
 }
 
-func (s *Server) refuse(ctx *fasthttp.RequestCtx, r route, p *apijson.Problem) {
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, r route, p *encode.Problem) {
 	writeProblem(ctx, p)
 	s.count(ctx, r, firstProblem+outcome(p.Code.Index()))
 }
@@ -204,18 +204,18 @@ func (s *Server) unreadable(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &refused):
 		p = refused.Problem
 	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
-		p = &apijson.Problem{Code: apijson.CodeHeaderTooLarge, Detail: "want at most 8 KiB of request line and header"}
+		p = &encode.Problem{Code: encode.CodeHeaderTooLarge, Detail: "want at most 8 KiB of request line and header"}
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		p = &apijson.Problem{Code: apijson.CodeBodyTooLarge, Detail: "want at most 256 KiB"}
+		p = &encode.Problem{Code: encode.CodeBodyTooLarge, Detail: "want at most 256 KiB"}
 	case errors.As(err, &timeout) && timeout.Timeout():
-		p = &apijson.Problem{Code: apijson.CodeTimeout}
+		p = &encode.Problem{Code: encode.CodeTimeout}
 	}
 	s.refuse(ctx, routeNone, p)
 	setRefused(ctx)
 }
 
-func unreadable() *apijson.Problem {
-	return &apijson.Problem{Code: apijson.CodeBadRequest, Detail: "the request is not well-formed HTTP/1.1"}
+func unreadable() *encode.Problem {
+	return &encode.Problem{Code: encode.CodeBadRequest, Detail: "the request is not well-formed HTTP/1.1"}
 }
 
 // fieldsRead is called when a head has been read. It has fasthttp understand fields of which

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"rankcache/internal/testkit/fixture"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // TestMemberWithoutARank: a member that its board has trimmed has a score and a null rank,
@@ -47,7 +47,7 @@ classes:
 			}
 		}
 		for _, path := range []string{"members/nobody", "members/nobody?around=1", "members/nobody?percentile=1"} {
-			if a := s.get(t, "/v1/boards/"+board+"/"+path); a.status != 404 || !strings.Contains(a.body, string(apijson.CodeUnknownMember)) {
+			if a := s.get(t, "/v1/boards/"+board+"/"+path); a.status != 404 || !strings.Contains(a.body, string(encode.CodeUnknownMember)) {
 				t.Errorf("%s: %d %s", path, a.status, a.body)
 			}
 		}

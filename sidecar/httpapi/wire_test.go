@@ -15,7 +15,7 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/internal/testkit/fixture"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 const closing = "Connection: close\r\n\r\n"
@@ -65,7 +65,7 @@ func TestPipelining(t *testing.T) {
 }
 
 // TestUnreadable sends what no client should send. Each must be refused with a
-// apijson.Problem, nothing behind it may be answered as a request of its own, and the
+// encode.Problem, nothing behind it may be answered as a request of its own, and the
 // connection must end.
 func TestUnreadable(t *testing.T) {
 	s := start(t, newEnv(), Config{})
@@ -75,27 +75,27 @@ func TestUnreadable(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
 		status        int
-		code          apijson.Code
+		code          encode.Code
 	}{
-		{"length and chunked", post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled, 400, apijson.CodeBadRequest},
-		{"two lengths", post + "Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcd" + smuggled, 400, apijson.CodeBadRequest},
-		{"two equal lengths", post + "Content-Length: 4\r\nContent-Length: 4\r\n\r\nabcd" + smuggled, 400, apijson.CodeBadRequest},
-		{"negative length", post + "Content-Length: -1\r\n\r\n" + smuggled, 400, apijson.CodeBadRequest},
-		{"length with a sign", post + "Content-Length: +4\r\n\r\nabcd" + smuggled, 400, apijson.CodeBadRequest},
-		{"unknown coding", post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + smuggled, 400, apijson.CodeBadRequest},
-		{"chunked twice", post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled, 400, apijson.CodeBadRequest},
-		{"broken chunk", post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n" + smuggled, 400, apijson.CodeBadRequest},
-		{"space before the colon", get + "Content-Length : 5\r\n\r\n" + smuggled, 400, apijson.CodeBadRequest},
-		{"length and chunked on a GET", get + "Transfer-Encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n" + smuggled, 400, apijson.CodeBadRequest},
-		{"two hosts", get + "Host: localhost\r\n\r\n" + smuggled, 400, apijson.CodeBadRequest},
-		{"no host", "GET / HTTP/1.1\r\n\r\n" + smuggled, 400, apijson.CodeBadRequest},
-		{"no version", "GET /v1/boards/local/top\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"version 2", "GET / HTTP/2.0\r\nHost: localhost\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"random bytes", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"zero byte in a header", get + "X: a\x00b\r\n\r\n", 400, apijson.CodeBadRequest},
-		{"big header", get + "X: " + strings.Repeat("x", maxHeader) + "\r\n\r\n", 431, apijson.CodeHeaderTooLarge},
-		{"big path", "GET /" + strings.Repeat("x", maxHeader) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", 431, apijson.CodeHeaderTooLarge},
-		{"big body", post + fmt.Sprintf("Content-Length: %d\r\n\r\n", maxBody+1), 413, apijson.CodeBodyTooLarge},
+		{"length and chunked", post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled, 400, encode.CodeBadRequest},
+		{"two lengths", post + "Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcd" + smuggled, 400, encode.CodeBadRequest},
+		{"two equal lengths", post + "Content-Length: 4\r\nContent-Length: 4\r\n\r\nabcd" + smuggled, 400, encode.CodeBadRequest},
+		{"negative length", post + "Content-Length: -1\r\n\r\n" + smuggled, 400, encode.CodeBadRequest},
+		{"length with a sign", post + "Content-Length: +4\r\n\r\nabcd" + smuggled, 400, encode.CodeBadRequest},
+		{"unknown coding", post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + smuggled, 400, encode.CodeBadRequest},
+		{"chunked twice", post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled, 400, encode.CodeBadRequest},
+		{"broken chunk", post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n" + smuggled, 400, encode.CodeBadRequest},
+		{"space before the colon", get + "Content-Length : 5\r\n\r\n" + smuggled, 400, encode.CodeBadRequest},
+		{"length and chunked on a GET", get + "Transfer-Encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n" + smuggled, 400, encode.CodeBadRequest},
+		{"two hosts", get + "Host: localhost\r\n\r\n" + smuggled, 400, encode.CodeBadRequest},
+		{"no host", "GET / HTTP/1.1\r\n\r\n" + smuggled, 400, encode.CodeBadRequest},
+		{"no version", "GET /v1/boards/local/top\r\n\r\n", 400, encode.CodeBadRequest},
+		{"version 2", "GET / HTTP/2.0\r\nHost: localhost\r\n\r\n", 400, encode.CodeBadRequest},
+		{"random bytes", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, encode.CodeBadRequest},
+		{"zero byte in a header", get + "X: a\x00b\r\n\r\n", 400, encode.CodeBadRequest},
+		{"big header", get + "X: " + strings.Repeat("x", maxHeader) + "\r\n\r\n", 431, encode.CodeHeaderTooLarge},
+		{"big path", "GET /" + strings.Repeat("x", maxHeader) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", 431, encode.CodeHeaderTooLarge},
+		{"big body", post + fmt.Sprintf("Content-Length: %d\r\n\r\n", maxBody+1), 413, encode.CodeBodyTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stream := s.raw(t, "tcp", c.request)
@@ -147,7 +147,7 @@ func TestHosts(t *testing.T) {
 			t.Errorf("Host %s: %d, want %d", host, a.status, status)
 		}
 	}
-	checkProblem(t, s.get(t, path, "Host", "evil.example"), 421, apijson.CodeWrongHost, "")
+	checkProblem(t, s.get(t, path, "Host", "evil.example"), 421, encode.CodeWrongHost, "")
 	// A request may name its host in its target, which then counts.
 	if codes := statuses(t, s.raw(t, "tcp", "GET http://evil.example"+path+" HTTP/1.1\r\nHost: localhost\r\n"+closing)); codes[0] != 421 {
 		t.Errorf("absolute target: %v", codes)

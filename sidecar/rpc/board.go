@@ -10,8 +10,8 @@ import (
 	"rankcache"
 	"rankcache/class"
 	"rankcache/rooms"
-	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/live"
+	"rankcache/sidecar/encode"
+	"rankcache/sidecar/live"
 )
 
 // defaultLimit is how many rows a page has if the caller gives no number.
@@ -40,7 +40,7 @@ type found struct {
 type boardFinder struct{ *Server }
 
 // find returns the board of the address. A limit of 0 is the default.
-func (s boardFinder) find(a *address) (found, *apijson.Problem) {
+func (s boardFinder) find(a *address) (found, *encode.Problem) {
 	f := found{Key: live.Key{Board: a.board, Room: a.room, Order: a.order, Limit: a.limit, Profiles: a.profiles}}
 	most := rankcache.MaxTop
 	if a.class != "" {
@@ -58,37 +58,37 @@ func (s boardFinder) find(a *address) (found, *apijson.Problem) {
 	}
 	switch {
 	case f.Limit < 1 || f.Limit > most:
-		return f, apijson.BadArgument("limit", fmt.Sprintf("is %d: want 1 to %d", a.limit, most))
+		return f, encode.BadArgument("limit", fmt.Sprintf("is %d: want 1 to %d", a.limit, most))
 	case a.profiles && s.reader.Profiles() == nil:
-		return f, apijson.BadArgument("profiles", "no profile source is configured")
+		return f, encode.BadArgument("profiles", "no profile source is configured")
 	}
 	if err := f.Board.Check(); err != nil {
-		return f, apijson.BadArgument("board", err.Error())
+		return f, encode.BadArgument("board", err.Error())
 	}
 	if a.room != "" {
 		if err := rooms.CheckUID(a.room); err != nil {
-			return f, apijson.BadArgument("room", err.Error())
+			return f, encode.BadArgument("room", err.Error())
 		}
 	}
 	return f, nil
 }
 
-func (s boardFinder) findClass(a *address, f *found) (*rooms.Class, *apijson.Problem) {
+func (s boardFinder) findClass(a *address, f *found) (*rooms.Class, *encode.Problem) {
 	c := s.cfg.Classes().Class(a.class)
 	if c == nil {
-		return nil, &apijson.Problem{Code: apijson.CodeUnknownClass, Detail: "want a class of the rooms file: GET /v1/classes of the data port lists them"}
+		return nil, &encode.Problem{Code: encode.CodeUnknownClass, Detail: "want a class of the rooms file: GET /v1/classes of the data port lists them"}
 	}
 	now := s.cfg.Now()
 	period, err := c.PeriodAt(cmp.Or(a.at, rooms.Now), now)
 	if err != nil {
-		return nil, apijson.BadArgument("at", err.Error())
+		return nil, encode.BadArgument("at", err.Error())
 	}
 	board, err := c.In(a.dims, period.Period)
 	if err != nil {
 		return nil, dimensionProblem(c, a.dims, err)
 	}
 	if period.State == rooms.PeriodGone {
-		return nil, &apijson.Problem{Code: apijson.CodeUnknownPeriod, Detail: c.Gone(period.Period).Error()}
+		return nil, &encode.Problem{Code: encode.CodeUnknownPeriod, Detail: c.Gone(period.Period).Error()}
 	}
 	f.Board, f.Class = board.ID, live.Class{Name: c.Name(), Period: period.Period, State: period.State}
 	if !period.Until.IsZero() {
@@ -97,22 +97,22 @@ func (s boardFinder) findClass(a *address, f *found) (*rooms.Class, *apijson.Pro
 	return c, nil
 }
 
-func dimensionProblem(c *rooms.Class, dims map[string]string, err error) *apijson.Problem {
+func dimensionProblem(c *rooms.Class, dims map[string]string, err error) *encode.Problem {
 	names := c.Dimensions()
 	for name, value := range dims {
 		switch {
 		case !slices.Contains(names, name):
-			return apijson.BadArgument(name, "is no argument here: the class has the dimensions "+strings.Join(names, ", "))
+			return encode.BadArgument(name, "is no argument here: the class has the dimensions "+strings.Join(names, ", "))
 		case class.CheckDimension(value) != nil:
-			return apijson.BadArgument(name, fmt.Sprintf("is %.80q: %v", value, class.CheckDimension(value)))
+			return encode.BadArgument(name, fmt.Sprintf("is %.80q: %v", value, class.CheckDimension(value)))
 		}
 	}
 	for _, name := range names {
 		if dims[name] == "" {
-			return apijson.BadArgument(name, "is missing: the class has the dimensions "+strings.Join(names, ", "))
+			return encode.BadArgument(name, "is missing: the class has the dimensions "+strings.Join(names, ", "))
 		}
 	}
-	return apijson.BadArgument("dimensions", err.Error())
+	return encode.BadArgument("dimensions", err.Error())
 }
 
 // query returns how the board is read, without rows and members.

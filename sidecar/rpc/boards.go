@@ -14,7 +14,7 @@ import (
 	"rankcache"
 	v1 "rankcache/proto/rankcache/v1"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 const (
@@ -60,7 +60,7 @@ func (s services) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpch
 
 func (s services) recovered(_ context.Context, spec connect.Spec, _ http.Header, fault any) error {
 	s.log.Error("method panicked", "procedure", spec.Procedure, "fault", fault)
-	return errorOf(&apijson.Problem{Code: apijson.CodeInternal})
+	return errorOf(&encode.Problem{Code: encode.CodeInternal})
 }
 
 func addressOf(a *v1.Address, order v1.Direction, limit int32, profiles bool) address {
@@ -72,26 +72,26 @@ func addressOf(a *v1.Address, order v1.Direction, limit int32, profiles bool) ad
 }
 
 // locate returns the board of a request.
-func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profiles bool) (found, *apijson.Problem) {
+func (s services) locate(a *v1.Address, order v1.Direction, limit int32, profiles bool) (found, *encode.Problem) {
 	to := addressOf(a, order, limit, profiles)
 	switch {
 	case order < 0 || order > v1.Direction_DIRECTION_ASCENDING:
-		return found{}, apijson.BadArgument("order", "want DIRECTION_DESCENDING or DIRECTION_ASCENDING")
+		return found{}, encode.BadArgument("order", "want DIRECTION_DESCENDING or DIRECTION_ASCENDING")
 	case to.board != "" && to.class != "":
-		return found{}, apijson.BadArgument("address", "want board or class, not both")
+		return found{}, encode.BadArgument("address", "want board or class, not both")
 	case to.class == "" && (len(to.dims) > 0 || to.at != ""):
-		return found{}, apijson.BadArgument("address", "dimensions and at are of a class")
+		return found{}, encode.BadArgument("address", "dimensions and at are of a class")
 	}
 	return boardFinder(s).find(&to)
 }
 
 // bound sets the bounds of a query.
-func bound(q *rankcache.Query, b *v1.Bounds) *apijson.Problem {
+func bound(q *rankcache.Query, b *v1.Bounds) *encode.Problem {
 	if b == nil {
 		return nil
 	}
 	if b.MaxAgeMs < 0 || b.WaitMs < 0 || b.WaitMs > sidecar.MaxWait.Milliseconds() {
-		return apijson.BadArgument("bounds", fmt.Sprintf("want max_age_ms of 0 or more, and wait_ms of 0 to %d", sidecar.MaxWait.Milliseconds()))
+		return encode.BadArgument("bounds", fmt.Sprintf("want max_age_ms of 0 or more, and wait_ms of 0 to %d", sidecar.MaxWait.Milliseconds()))
 	}
 	q.MaxAge, q.MinSeq, q.Wait = time.Duration(b.MaxAgeMs)*time.Millisecond, b.MinSeq, time.Duration(b.WaitMs)*time.Millisecond
 	if b.MinState == "" {
@@ -99,7 +99,7 @@ func bound(q *rankcache.Query, b *v1.Bounds) *apijson.Problem {
 	}
 	var err error
 	if q.MinState, err = rankcache.ParseState(b.MinState); err != nil || q.MinState.Run == 0 {
-		return apijson.BadArgument("min_state", "want a state, as Page.state has it")
+		return encode.BadArgument("min_state", "want a state, as Page.state has it")
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (s services) getTop(ctx context.Context, r *v1.GetTopRequest) (*v1.GetTopRe
 	q.Start, q.Limit = int(r.Start), f.Limit
 	a := rankcache.One(ctx, s.reader, q)
 	if a.Err != nil {
-		return nil, errorOf(apijson.ProblemOf(a.Err))
+		return nil, errorOf(encode.ProblemOf(a.Err))
 	}
 	return s.topOf(&f, &a), nil
 }
@@ -136,7 +136,7 @@ func (s services) getStanding(ctx context.Context, r *v1.GetStandingRequest) (*v
 	}
 	own := &a.Own[0]
 	if !own.Found() {
-		return nil, errorOf(&apijson.Problem{Code: apijson.CodeUnknownMember})
+		return nil, errorOf(&encode.Problem{Code: encode.CodeUnknownMember})
 	}
 	if len(own.Neighbours) > 0 {
 		a.Start, a.Entries, f.Limit = own.First, own.Neighbours, len(own.Neighbours)
@@ -165,11 +165,11 @@ func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address
 		return f, a, errorOf(p)
 	}
 	if a = rankcache.One(ctx, s.reader, q); a.Err != nil {
-		return f, a, errorOf(apijson.ProblemOf(a.Err))
+		return f, a, errorOf(encode.ProblemOf(a.Err))
 	}
 	for i := range a.Own {
 		if err := a.Own[i].Err; err != nil {
-			return f, a, errorOf(apijson.ProblemOf(err))
+			return f, a, errorOf(encode.ProblemOf(err))
 		}
 	}
 	return f, a, nil
@@ -178,13 +178,13 @@ func (s services) members(ctx context.Context, q rankcache.Query, at *v1.Address
 // standings returns the answer about members alone.
 func (s services) standings(ctx context.Context, f *found, a *rankcache.Answer) *v1.BatchStandingsResponse {
 	m := head(&f.Key, a.Source, a.Stamp)
-	var j apijson.Joined
+	var j encode.Joined
 	rows, members := make([]*v1.Row, len(a.Own)), make([]string, len(a.Own))
 	for i := range a.Own {
 		members[i] = a.Own[i].Member
 	}
 	if f.Profiles {
-		j = apijson.JoinMembers(ctx, s.reader.Profiles(), members)
+		j = encode.JoinMembers(ctx, s.reader.Profiles(), members)
 	}
 	m.ProfilesMissing = int32(j.Missing)
 	for i := range a.Own {
@@ -211,7 +211,7 @@ func rowOf(s *rankcache.Standing, form rankcache.ScoreForm) *v1.Row {
 // getBoards reads the boards together: what Redis has to answer is asked in one call.
 func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.GetBoardsResponse, error) {
 	if n := len(r.Boards); n == 0 || n > maxBoards {
-		return nil, errorOf(apijson.BadArgument("boards", fmt.Sprintf("%d boards, want 1 to %d", n, maxBoards)))
+		return nil, errorOf(encode.BadArgument("boards", fmt.Sprintf("%d boards, want 1 to %d", n, maxBoards)))
 	}
 	results := make([]*v1.BoardResult, len(r.Boards))
 	var reads []rankcache.Query
@@ -232,7 +232,7 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 	for n := range answers {
 		i, a := at[n], &answers[n]
 		if a.Err != nil {
-			results[i] = problemResult(apijson.ProblemOf(a.Err))
+			results[i] = problemResult(encode.ProblemOf(a.Err))
 			continue
 		}
 		results[i] = &v1.BoardResult{Result: &v1.BoardResult_Top{Top: s.topOf(&all[i], a)}}
@@ -240,6 +240,6 @@ func (s services) getBoards(ctx context.Context, r *v1.GetBoardsRequest) (*v1.Ge
 	return &v1.GetBoardsResponse{Boards: results}, nil
 }
 
-func problemResult(p *apijson.Problem) *v1.BoardResult {
+func problemResult(p *encode.Problem) *v1.BoardResult {
 	return &v1.BoardResult{Result: &v1.BoardResult_Problem{Problem: problemMessage(p)}}
 }

@@ -8,7 +8,7 @@
 //	sse.go      arguments of a stream of server-sent events
 //	board.go    boardFinder: from board or class, dimensions and time to the board
 //	page.go     pageMaker: from an answer to a message
-//	watch.go    watch: the events of a [rankcache/sidecar/internal/live] stream, each written within
+//	watch.go    watch: the events of a [rankcache/sidecar/live] stream, each written within
 //	            a deadline; at the end of a period it subscribes to the class's next board
 //	events.go   the method Watch: events as messages
 //	problem.go  errors

@@ -9,7 +9,7 @@ import (
 
 	"rankcache"
 	v1 "rankcache/proto/rankcache/v1"
-	"rankcache/sidecar/internal/live"
+	"rankcache/sidecar/live"
 )
 
 type controlKey struct{}

@@ -10,8 +10,8 @@ import (
 
 	"rankcache"
 	v1 "rankcache/proto/rankcache/v1"
-	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/live"
+	"rankcache/sidecar/encode"
+	"rankcache/sidecar/live"
 )
 
 // pageMaker makes the messages of pages.
@@ -28,11 +28,11 @@ func (s pageMaker) pageOf(f *found, start int, a *rankcache.Answer) *v1.Page {
 }
 
 // join returns the profiles of entries, if they are asked for.
-func (s pageMaker) join(profiles bool, entries []rankcache.Entry) apijson.Joined {
+func (s pageMaker) join(profiles bool, entries []rankcache.Entry) encode.Joined {
 	if !profiles {
-		return apijson.Joined{}
+		return encode.Joined{}
 	}
-	return apijson.Join(context.Background(), s.reader.Profiles(), entries)
+	return encode.Join(context.Background(), s.reader.Profiles(), entries)
 }
 
 // head returns a page without rows.
@@ -54,7 +54,7 @@ func head(k *live.Key, source rankcache.Source, s rankcache.Stamp) *v1.Page {
 	return m
 }
 
-func rowsOf(entries []rankcache.Entry, start int, form rankcache.ScoreForm, j *apijson.Joined) []*v1.Row {
+func rowsOf(entries []rankcache.Entry, start int, form rankcache.ScoreForm, j *encode.Joined) []*v1.Row {
 	rows := make([]*v1.Row, len(entries))
 	for i := range entries {
 		rows[i] = &v1.Row{Rank: proto.Int64(int64(start + i + 1)), Member: entries[i].Member, Score: proto.Float64(form.Shown(entries[i].Score))}

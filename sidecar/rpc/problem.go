@@ -7,12 +7,12 @@ import (
 	"connectrpc.com/connect"
 
 	v1 "rankcache/proto/rankcache/v1"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // errorOf returns the problem as the error of a call: the detail has the code that callers
 // decide by, which is that of HTTP.
-func errorOf(p *apijson.Problem) error {
+func errorOf(p *encode.Problem) error {
 	text := p.Info().Title
 	if p.Argument != "" {
 		text += ": " + p.Argument
@@ -27,13 +27,13 @@ func errorOf(p *apijson.Problem) error {
 	return err
 }
 
-func problemMessage(p *apijson.Problem) *v1.Problem {
+func problemMessage(p *encode.Problem) *v1.Problem {
 	info := p.Info()
 	return &v1.Problem{Code: string(p.Code), Status: int32(info.Status), Title: info.Title, Detail: p.Detail, Argument: p.Argument, Seq: p.Seq}
 }
 
 // connectCode returns Connect's code for a problem.
-func connectCode(p *apijson.Problem) connect.Code {
+func connectCode(p *encode.Problem) connect.Code {
 	switch p.Info().Status {
 	case http.StatusBadRequest:
 		return connect.CodeInvalidArgument

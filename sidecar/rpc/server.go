@@ -15,7 +15,7 @@ import (
 	"rankcache/internal/httpserve"
 	"rankcache/rooms"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/live"
+	"rankcache/sidecar/live"
 )
 
 // Defaults of [Config].

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"rankcache"
-	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/live"
+	"rankcache/sidecar/encode"
+	"rankcache/sidecar/live"
 )
 
 // eventStreams are the streams as server-sent events.
@@ -56,14 +56,14 @@ func sendEvents(w http.ResponseWriter, r *http.Request, watch *watch) {
 }
 
 // parse reads the query. Unknown and repeated arguments are errors, as on the data port.
-func (a *address) parse(raw string) *apijson.Problem {
+func (a *address) parse(raw string) *encode.Problem {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return apijson.BadArgument("query", "is not percent-encoded")
+		return encode.BadArgument("query", "is not percent-encoded")
 	}
 	for name, values := range query {
 		if len(values) > 1 {
-			return apijson.BadArgument(name, "is given twice")
+			return encode.BadArgument(name, "is given twice")
 		}
 		if p := a.set(name, values[0]); p != nil {
 			return p
@@ -72,29 +72,29 @@ func (a *address) parse(raw string) *apijson.Problem {
 	return nil
 }
 
-func (a *address) set(name, value string) *apijson.Problem {
+func (a *address) set(name, value string) *encode.Problem {
 	switch name {
 	case "limit":
 		n, err := strconv.Atoi(value)
 		if a.limit = n; err != nil || n < 1 || n > rankcache.MaxTop {
-			return apijson.BadArgument(name, "want 1 to "+strconv.Itoa(rankcache.MaxTop))
+			return encode.BadArgument(name, "want 1 to "+strconv.Itoa(rankcache.MaxTop))
 		}
 	case "order":
 		if value != "desc" && value != "asc" {
-			return apijson.BadArgument(name, "want desc or asc")
+			return encode.BadArgument(name, "want desc or asc")
 		}
 		if value == "asc" {
 			a.order = rankcache.Ascending
 		}
 	case "profiles":
 		if a.profiles = value == "1"; !a.profiles && value != "0" {
-			return apijson.BadArgument(name, "want 0 or 1")
+			return encode.BadArgument(name, "want 0 or 1")
 		}
 	case "room":
 		a.room = value
 	default:
 		if a.class == "" {
-			return apijson.BadArgument(name[:min(len(name), 40)], "is no argument here: want limit order profiles room")
+			return encode.BadArgument(name[:min(len(name), 40)], "is no argument here: want limit order profiles room")
 		}
 		if name == "at" {
 			a.at = value
@@ -105,18 +105,18 @@ func (a *address) set(name, value string) *apijson.Problem {
 	return nil
 }
 
-func writeProblem(w http.ResponseWriter, p *apijson.Problem) {
+func writeProblem(w http.ResponseWriter, p *encode.Problem) {
 	info := p.Info()
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
 	if info.Status == http.StatusServiceUnavailable {
-		h.Set("Retry-After", apijson.RetryAfter)
+		h.Set("Retry-After", encode.RetryAfter)
 	}
 	w.WriteHeader(info.Status)
 	_, _ = w.Write(p.Append(nil)) // a caller that left gets no answer
 }
 
-func unknownPath() *apijson.Problem {
-	return &apijson.Problem{Code: apijson.CodeUnknownPath, Detail: "want GET /v1/boards/{board}/live or /v1/classes/{class}/live, or a method of rankcache.v1.Boards; pages are on the data port"}
+func unknownPath() *encode.Problem {
+	return &encode.Problem{Code: encode.CodeUnknownPath, Detail: "want GET /v1/boards/{board}/live or /v1/classes/{class}/live, or a method of rankcache.v1.Boards; pages are on the data port"}
 }

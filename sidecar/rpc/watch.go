@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"rankcache/sidecar/internal/apijson"
-	"rankcache/sidecar/internal/live"
+	"rankcache/sidecar/encode"
+	"rankcache/sidecar/live"
 )
 
 // watch is one client's stream of events of one address.
@@ -21,12 +21,12 @@ type watch struct {
 type streams struct{ *Server }
 
 // open returns the watch once its page was read. The caller closes it.
-func (s streams) open(ctx context.Context, a address, lastID string) (*watch, *apijson.Problem) {
+func (s streams) open(ctx context.Context, a address, lastID string) (*watch, *encode.Problem) {
 	w := &watch{server: s.Server, address: a}
 	return w, w.subscribe(ctx, lastID)
 }
 
-func (w *watch) subscribe(ctx context.Context, lastID string) *apijson.Problem {
+func (w *watch) subscribe(ctx context.Context, lastID string) *encode.Problem {
 	f, p := boardFinder{w.server}.find(&w.address)
 	if p != nil {
 		return p
@@ -36,9 +36,9 @@ func (w *watch) subscribe(ctx context.Context, lastID string) *apijson.Problem {
 	case errors.Is(err, live.ErrDraining):
 		return nil // the first event tells it
 	case errors.Is(err, live.ErrStreams):
-		return &apijson.Problem{Code: apijson.CodeOverloaded, Detail: "as many live streams, or keys of boards that Redis answers, are watched here as may be"}
+		return &encode.Problem{Code: encode.CodeOverloaded, Detail: "as many live streams, or keys of boards that Redis answers, are watched here as may be"}
 	case err != nil:
-		return apijson.ProblemOf(err)
+		return encode.ProblemOf(err)
 	}
 	w.subscriber = subscriber
 	return nil
@@ -80,11 +80,11 @@ func (w *watch) next(ctx context.Context) (live.Event, error) {
 }
 
 // endCode returns why a stream ends whose class has no next board.
-func endCode(p *apijson.Problem) live.Code {
+func endCode(p *encode.Problem) live.Code {
 	switch p.Code {
-	case apijson.CodeBlocked:
+	case encode.CodeBlocked:
 		return live.CodeBlocked
-	case apijson.CodeUnknownClass, apijson.CodeUnknownPeriod, apijson.CodeBadArgument:
+	case encode.CodeUnknownClass, encode.CodeUnknownPeriod, encode.CodeBadArgument:
 		return live.CodeDeleted
 	}
 	return live.Code(p.Code)

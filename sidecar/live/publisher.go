@@ -13,7 +13,7 @@ import (
 
 	"rankcache"
 	"rankcache/sidecar"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 const (
@@ -274,7 +274,7 @@ func (p *publisher) update(ctx context.Context, a *rankcache.Answer) {
 }
 
 // join returns the profiles of the rows, if the key has them.
-func (p *publisher) join(ctx context.Context, rows []rankcache.Entry) (j apijson.Joined) {
+func (p *publisher) join(ctx context.Context, rows []rankcache.Entry) (j encode.Joined) {
 	if !p.key.Profiles {
 		return j
 	}
@@ -282,7 +282,7 @@ func (p *publisher) join(ctx context.Context, rows []rankcache.Entry) (j apijson
 	for i := range rows {
 		members[i] = strings.Clone(rows[i].Member)
 	}
-	return apijson.JoinMembers(ctx, p.hub.reader.Profiles(), members)
+	return encode.JoinMembers(ctx, p.hub.reader.Profiles(), members)
 }
 
 // publish replaces the state and wakes the subscribers.

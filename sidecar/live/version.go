@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"rankcache"
-	"rankcache/sidecar/internal/apijson"
+	"rankcache/sidecar/encode"
 )
 
 // Row is one row of a page. It is shared by the versions that have it in the same place, and
@@ -63,7 +63,7 @@ type encoding struct {
 }
 
 // newVersion encodes what was read and is not in old, which may be nil.
-func (p *publisher) newVersion(old *version, a *rankcache.Answer, j apijson.Joined) *version {
+func (p *publisher) newVersion(old *version, a *rankcache.Answer, j encode.Joined) *version {
 	v := &version{publisher: p, n: 1, since: 1, rows: make([]*Row, len(a.Entries)), form: a.Form,
 		Meta: Meta{Key: &p.key, Source: a.Source, State: a.State, Members: a.Members, At: a.At, Life: a.Life}}
 	if old != nil {
@@ -87,7 +87,7 @@ func (p *publisher) newVersion(old *version, a *rankcache.Answer, j apijson.Join
 		v.length += len(v.rows[i].JSON) + 1
 	}
 	var room [256]byte
-	head, tail := apijson.AppendFrame(p.scratch[:0], room[:0], &rankcache.Query{Board: p.key.Board, Order: p.key.Order, Limit: p.key.Limit}, a, missing)
+	head, tail := encode.AppendFrame(p.scratch[:0], room[:0], &rankcache.Query{Board: p.key.Board, Order: p.key.Order, Limit: p.key.Limit}, a, missing)
 	v.head, v.tail, p.scratch = bytes.Clone(head), bytes.Clone(v.appendMore(tail)), head
 	return v
 }
@@ -101,7 +101,7 @@ func (v *version) setRow(old *version, i int, e *rankcache.Entry, profile []byte
 			return
 		}
 	}
-	scratch := apijson.AppendRow(v.publisher.scratch[:0], i+1, e, v.form, profile != nil, profile)
+	scratch := encode.AppendRow(v.publisher.scratch[:0], i+1, e, v.form, profile != nil, profile)
 	r := &Row{Member: strings.Clone(e.Member), Score: score, JSON: bytes.Clone(scratch), since: v.n}
 	v.publisher.scratch = scratch
 	if profile != nil {
@@ -115,7 +115,7 @@ func (v *version) setRow(old *version, i int, e *rankcache.Entry, profile []byte
 func (v *version) appendMore(tail []byte) []byte {
 	tail = appendNumber(append(tail[:len(tail)-1], `,"run":`...), v.State.Run)
 	if class := &v.publisher.key.Class; class.Name != "" {
-		tail = append(tail, apijson.ClassTail(class.Name, class.Period, class.State)...)
+		tail = append(tail, encode.ClassTail(class.Name, class.Period, class.State)...)
 		return append(append(tail, class.State.Locked(v.Life).String()...), `"}`...)
 	}
 	return append(tail, '}')

@@ -1,4 +1,4 @@
-// Package live makes streams of a board's page: the page, then what has changed in it. It
+// Package live (no public API) makes streams of a board's page: the page, then what has changed in it. It
 // knows no protocol: the rpc listener sends what it makes as server-sent events and as
 // messages of Connect.
 //

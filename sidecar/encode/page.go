@@ -1,7 +1,7 @@
-// Package apijson is the JSON of answers and errors, which the data port and the admin port
+// Package encode (no public API) is the JSON of answers and errors, which the data port and the admin port
 // write alike. page.go appends answers by hand, which takes a sixth of the time of
 // encoding/json; profiles.go joins profiles into them; problem.go has the error codes.
-package apijson
+package encode
 
 import (
 	"strconv"

@@ -1,4 +1,4 @@
-package apijson
+package encode
 
 import (
 	"encoding/json"
