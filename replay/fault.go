@@ -61,7 +61,7 @@ func faultUnproved() fault {
 }
 
 func faultRun(now, before uint64) fault {
-	return fault{kind: kindRun, reason: fmt.Sprintf("the board began anew as run %d, it was %d", now, before)}
+	return fault{kind: kindRun, reason: fmt.Sprintf("the board began again as run %d, it was %d", now, before)}
 }
 
 func faultRunLost(redis, board uint64) fault {
@@ -154,7 +154,7 @@ func (s *auditStats) differences(all []difference, log *slog.Logger) {
 		s.difference(all[i].kind, all[i].String(), now)
 	}
 	s.warning.Do(func() {
-		log.Warn("board differs from Redis and is healed", "board", s.board, "differences", len(all), "first", all[0].String())
+		log.Warn("board differs from Redis and is filled again", "board", s.board, "differences", len(all), "first", all[0].String())
 	})
 }
 

@@ -25,7 +25,7 @@ var ErrStopped = errors.New("asked to stop")
 
 // RegisterDrain registers how long a process goes on answering at its end.
 func RegisterDrain(flags *pflag.FlagSet, drain *time.Duration) {
-	flags.DurationVar(drain, "drain", defaultDrain, "how long to go on answering, not ready, after SIGTERM")
+	flags.DurationVar(drain, "drain", defaultDrain, "how long to go on answering after SIGTERM, while not ready")
 }
 
 // Connections tells how many connections of callers are open now and how many there

@@ -40,7 +40,7 @@ func (o *Options) Register(flags *pflag.FlagSet) {
 	Group(flags, "Redis, Kafka, rooms")
 	o.RegisterNames(flags)
 	Group(flags, "Names of keys and topics")
-	ChoiceVar(flags, &o.logLevel, "log-level", "", "info", "least that is logged: debug, info, warn or error", "debug", "info", "warn", "error")
+	ChoiceVar(flags, &o.logLevel, "log-level", "", "info", "lowest level that is logged: debug, info, warn or error", "debug", "info", "warn", "error")
 	ChoiceVar(flags, &o.logFormat, "log-format", "", "text", "how the log is written: text or json", "text", "json")
 	Group(flags, "Log")
 }

@@ -61,7 +61,7 @@ func CheckRole(ctx context.Context, client redis.UniversalClient, log *slog.Logg
 	case errors.Is(err, origin.ErrNotMaster):
 		log.Error("Redis is not used until it is a master", "err", err)
 	case err == nil && !known:
-		log.Warn("Redis does not tell whether it is a master (ROLE): check by hand, because the lag of a replica looks like lost writes")
+		log.Warn("it is unknown whether Redis is a master (ROLE is refused): check by hand, because the lag of a replica looks like lost writes")
 	}
 	return nil
 }

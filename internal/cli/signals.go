@@ -61,7 +61,7 @@ func (h Hangups) Reload(ctx context.Context, log *slog.Logger, all Secrets) {
 			return
 		case <-h:
 		}
-		log.Info("SIGHUP: the files of secrets are read again, as the rooms file is every second")
+		log.Info("SIGHUP: secret files are read again")
 		if err := all.load(); err != nil {
 			log.Error("secrets can't be read again, the last ones stay in force", "err", err)
 		}

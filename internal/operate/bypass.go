@@ -34,9 +34,9 @@ func newRoomsBypassCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bypass [BOARD]",
 		Short: "Have Redis answer a board, or all, instead of local copies, for a while",
-		Long: `The kill switch: within 5 s no sidecar answers the board, or any board, from memory;
+		Long: `The kill switch: within 2 s no sidecar answers the board, or any board, from memory;
 Redis answers, by the few calls at a time that it always gets. Copies are kept up to
-date meanwhile, so that the end costs nothing. It ends by itself. Who asked for it,
+date meanwhile, so that the end costs nothing. It ends by itself. Who set it,
 and when, is shown by rooms list, /status, the log and the operator's page.
 --all, --off, --for and --by are taken from the command line alone.`,
 		Example: `  rankcache rooms bypass 1_2_3 --for 10m

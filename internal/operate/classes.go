@@ -53,7 +53,7 @@ func newClassesSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set FILE",
 		Short: "Set classes beside those of the rooms file, on all processes",
-		Long: `Tell one sidecar, which acts at once and tells all others, writers and controllers through Redis
+		Long: `Set it on one sidecar, which applies it at once; the others, writers and controllers follow through Redis
 within 2 s. FILE has a list under classes, as a rooms file has it. It takes the place of
 all classes that were set so before. A class of the rooms file wins over one of its name.`,
 		Example: "  rankcache classes set classes.yaml",

@@ -49,8 +49,8 @@ func newBundleCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "bundle",
-		Short: "Write what a running process knows of itself to one tar",
-		Long: `Ask a sidecar's admin port for its status, rooms, hot boards, configuration, events
+		Short: "Save the state of a running process in one tar",
+		Long: `Read from a sidecar's admin port its status, rooms, hot boards, configuration, events
 of the last hour, metrics, goroutines and heap, and write them to one tar. Secrets
 are not in it: settings that hold them are masked. Ids of boards, and in events of
 members, are. For rankcache write, poll, controller and reconcile give their health port

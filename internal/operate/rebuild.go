@@ -41,8 +41,8 @@ func NewRebuildCommand() *cobra.Command {
 	o := &rebuildOptions{}
 	cmd := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Write boards in Redis anew from the ledger: boards that are wrong or gone",
-		Long: `Write a board in Redis anew from the ledger, or all boards of a class one after the
+		Short: "Write boards in Redis again from the ledger: boards that are wrong or gone",
+		Long: `Write a board in Redis again from the ledger, or all boards of a class one after the
 other: members, scores and the order ids of the last order life. The board gets a new
 run and goes on counting; sidecars fill their copies again.
 
@@ -230,7 +230,7 @@ func (r *rebuildReport) add(ctx context.Context, b rankcache.BoardID) {
 		done.Result, done.Error = "failed", err.Error()
 	}
 	if done.Earlier > 0 {
-		fmt.Fprintf(r.progress, "%s began anew with run %s: %d members of earlier lives are not on it\n", b, cmp.Or(done.State, done.Ledger), done.Earlier)
+		fmt.Fprintf(r.progress, "%s began again as run %s: %d members of earlier lives are not on it\n", b, cmp.Or(done.State, done.Ledger), done.Earlier)
 	}
 	r.Boards = append(r.Boards, done)
 }

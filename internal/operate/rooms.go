@@ -162,7 +162,7 @@ func newRoomsSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set [UID]",
 		Short: "Make a room or a board super-hot, hot or blocked on all sidecars",
-		Long: `Tell one sidecar, which acts at once and tells all others through Redis within 2 s.
+		Long: `Set it on one sidecar, which applies it at once; the others follow within 2 s, through Redis.
 A rooms file that names the same room or pattern wins.`,
 		Example: `  rankcache rooms set 88 --mode super-hot
   rankcache rooms set 88 --mode super-hot --boards 1_2_3,1_2_4

@@ -161,7 +161,7 @@ func (v *verifier) askCopy(ctx context.Context) (*copySide, string) {
 	}
 	switch v.sidecarErr = err; {
 	case err != nil:
-		return nil, fmt.Sprintf("no sidecar was asked: %v", err)
+		return nil, fmt.Sprintf("no sidecar's copy was compared: %v", err)
 	case status.Replay == nil:
 		return nil, "the sidecar keeps no copy of it: it is not super-hot there"
 	case status.Replay.State != rankcache.StateOpen || status.State == "":

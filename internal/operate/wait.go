@@ -59,7 +59,7 @@ Exit codes: 0 ready, 1 not ready within --max, 2 bad flag.`,
 	flags.StringVar(&o.health, "health", cli.DefaultHealth, "`address` of the health port")
 	cli.RegisterAdmin(flags, &o.admin)
 	flags.StringVar(&o.board, "board", "", "wait until this `board` is open instead")
-	flags.DurationVar(&o.max, "max", defaultWaitMax, "longest to wait; 0: ask once")
+	flags.DurationVar(&o.max, "max", defaultWaitMax, "longest to wait; 0: check once")
 	flags.DurationVar(&o.every, "every", defaultWaitEvery, "pause between two requests")
 	output := cli.OutputFlag(flags, "text")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

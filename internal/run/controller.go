@@ -84,7 +84,7 @@ func (o *ControllerOptions) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.health, "health", defaultControllerHealth, "`address` of the health port, with /status and /metrics")
 	flags.StringVar(&o.id, "controller-id", "", "`name` of this controller; empty: host name and process id")
 	flags.StringVar(&o.group, "group", writer.DefaultGroup, "Kafka consumer group that all writers share")
-	o.database = cli.SecretVar(flags, "database", "", "`URL` of the ledger's database: boards of classes with a ledger are closed once it has all of them and nothing that Redis has lost is to be applied again; empty: it is not asked")
+	o.database = cli.SecretVar(flags, "database", "", "`URL` of the ledger's database: boards of classes with a ledger are closed once it has all of them and nothing that Redis has lost is to be applied again; empty: boards are closed without it")
 	o.finals = cli.SecretVar(flags, "finals", "", "`URL` of the folder or bucket for finals, which are also kept in --database: file:///folder or s3://key:secret@host:port/bucket/prefix, with ?tls=false and region=… as options; empty: no board has a final")
 	flags.DurationVar(&o.topicKeep, "topic-keep", controller.DefaultTopicKeep, "how long Redis must not have known a board without class until its topic is deleted; 0 for never")
 }

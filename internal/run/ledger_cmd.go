@@ -72,7 +72,7 @@ func newLedgerCheckCommand() *cobra.Command {
 		Short: "Compare the ledger's boards with themselves: no change missing, scores add up",
 		Long: `Check that no change of a board is missing in rank_log, and that the scores in
 rank_score add up to the checksum of its latest change. Each board is read in one
-snapshot. It changes nothing, and asks neither Redis nor Kafka.
+snapshot. It changes nothing, and reads neither Redis nor Kafka.
 
 Exit codes: 0 all boards are proved, 1 failed, 2 bad flag, 3 a board is not.`,
 		Example: `  rankcache ledger check --database-file /run/secrets/database

@@ -30,7 +30,7 @@ func NewPollCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "poll",
 		Short: "Run the fleet's hot-key poller alone",
-		Long: `Ask the cloud which Redis keys are hot and share the verdict with all sidecars
+		Long: `Read from the cloud which Redis keys are hot and share the verdict with all sidecars
 through Redis. A lease elects one poller however many run. With this command
 running, sidecars need no cloud credentials: give them --hot-source none.`,
 		Example: "  rankcache poll --redis redis://redis:6379 --tencent-instance crs-1234abcd --tencent-region ap-guangzhou",

@@ -22,7 +22,7 @@ type profileOptions struct {
 }
 
 func (o *profileOptions) register(flags *pflag.FlagSet) {
-	flags.String("profile-url", "", "`URL` of the profile service, asked by POST; empty: see --profile-redis-key")
+	flags.String("profile-url", "", "`URL` of the profile service, called by POST; empty: see --profile-redis-key")
 	o.url = cli.SecretFile(flags, "profile-url", "read again when it changes")
 	flags.StringSlice("profile-header", nil, "`header` of each request to the profile service, as \"Name: value\"")
 	o.headers = cli.SecretFile(flags, "profile-header", "one a line, read again when it changes")

@@ -19,7 +19,7 @@ type rpcOptions struct {
 
 func (o *rpcOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.addr, "rpc", "", "`address` for live pages and for clients of Connect and gRPC, such as 127.0.0.1:8975; empty: none. Keep it on loopback")
-	flags.DurationVar(&o.interval, "live-interval", rpc.DefaultInterval, "shortest time between two events of a live page that tell of changes; the first change is sent at once")
+	flags.DurationVar(&o.interval, "live-interval", rpc.DefaultInterval, "shortest time between two events of a live page with changes; the first change is sent at once")
 	flags.UintVar(&o.streams, "live-streams", rpc.DefaultStreams, "most live pages at once, over --rpc")
 }
 

@@ -1,4 +1,4 @@
-// Package rebuild (no public API) writes boards in Redis anew from the ledger.
+// Package rebuild (no public API) writes boards in Redis again from the ledger.
 //
 // The path of a board: [Rebuilder.Rebuild] (rebuild.go) writes the order ids of the last order
 // life under temporary names while writers go on (fill.go), then has the writers of this board
