@@ -135,12 +135,12 @@ func TestVerifyWithoutSidecar(t *testing.T) {
 	b := newVerifyBoard(t, 3)
 	v := &verifier{board: b.id, origin: origin.New(b.client, wire.DefaultNames()), sidecar: &cli.AdminClient{Admin: "127.0.0.1:1"}}
 	report, err := v.run(t.Context())
-	if err != nil || report.Wrong != wrongNone || !strings.Contains(report.CopyMissing, "no sidecar was asked") {
+	if err != nil || report.Wrong != wrongNone || !strings.Contains(report.CopyMissing, "no sidecar's copy was compared") {
 		t.Errorf("not named: %v, %+v", err, report)
 	}
 	var text bytes.Buffer
 	must(t, report.print(&text))
-	for _, part := range []string{"wrong  none: ", "state " + b.state(t).String(), "added up " + b.state(t).String() + ": 3 members", "open, 3 members", "no sidecar was asked"} {
+	for _, part := range []string{"wrong  none: ", "state " + b.state(t).String(), "added up " + b.state(t).String() + ": 3 members", "open, 3 members", "no sidecar's copy was compared"} {
 		if !strings.Contains(text.String(), part) {
 			t.Errorf("no %q in\n%s", part, &text)
 		}
