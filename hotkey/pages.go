@@ -13,7 +13,7 @@ import (
 )
 
 // page is the local top page of one promoted board. read may be called by any
-// goroutine; the refresher alone writes.
+// goroutine; what writes holds the refresher's lock.
 type page struct {
 	board    rankcache.BoardID
 	cached   atomic.Pointer[cachedTop] // nil: nothing read yet, or dropped when idle
@@ -26,10 +26,10 @@ type page struct {
 	fails    int       // failed reads in a row
 }
 
-// cachedTop is a page and when it was last known to equal Redis.
+// cachedTop is a page, when it was last known to equal Redis, and when Redis had answered it.
 type cachedTop struct {
-	top *rankcache.Top
-	at  time.Time
+	top          *rankcache.Top
+	at, answered time.Time
 }
 
 // readGrain limits how often readers of one page write the same cache line.
@@ -55,14 +55,18 @@ func (p *page) idle(now time.Time, after time.Duration) bool {
 }
 
 // publish replaces the cached page by top, whose reading began at at. An unchanged
-// page keeps its pointer, so that its encoded pages stay valid, and false is returned.
-func (p *page) publish(top *rankcache.Top, at time.Time) (changed bool) {
+// page keeps its pointer, so that its encoded pages stay valid. A page of a later state
+// that Redis answered since then stays; replaced is false.
+func (p *page) publish(top *rankcache.Top, at time.Time) (replaced, changed bool) {
 	old := p.cached.Load()
+	if old != nil && !at.After(old.answered) && top.State.Before(old.top.State) {
+		return false, false
+	}
 	if changed = old == nil || !sameTop(old.top, top); !changed {
 		top = old.top
 	}
-	p.cached.Store(&cachedTop{top, at})
-	return changed
+	p.cached.Store(&cachedTop{top, at, time.Now()})
+	return true, changed
 }
 
 // sameTop reports whether two pages of a board are equal, their states included.
@@ -193,10 +197,14 @@ func (r *refresher) publish(batch []*page, tops []*rankcache.Top, begin time.Tim
 	for i, p := range batch {
 		p.inFlight = false
 		if i < len(tops) && tops[i] != nil {
-			if p.publish(tops[i], begin) {
+			p.fails, p.due = 0, next
+			replaced, other := p.publish(tops[i], begin)
+			if other {
 				changed = append(changed, p.board)
 			}
-			p.fails, p.due = 0, next
+			if !replaced {
+				p.due = now
+			}
 			r.metrics.refreshes.WithLabelValues("ok").Inc()
 			continue
 		}
@@ -205,6 +213,20 @@ func (r *refresher) publish(batch []*page, tops []*rankcache.Top, begin time.Tim
 		r.metrics.refreshes.WithLabelValues("error").Inc()
 	}
 	return changed
+}
+
+// take publishes the rows that Redis has answered to a reader, if they are later than the page.
+func (r *refresher) take(p *page, a *rankcache.Answer) {
+	r.mu.Lock()
+	old, changed := p.cached.Load(), false
+	if old == nil || old.top.State.Before(a.State) {
+		_, changed = p.publish(rankcache.TopOf(p.board, a), a.CurrentAt)
+		p.due = time.Now() // the page has more rows
+	}
+	r.mu.Unlock()
+	if changed && r.changed != nil {
+		r.changed(p.board)
+	}
 }
 
 // logOutcome logs the first failure and the first success after it.
