@@ -145,7 +145,7 @@ func TestIdlePageIsDropped(t *testing.T) {
 	o := &slowOrigin{}
 	inBubble(t, Config{}, o, 1, func(tr *Tracker) {
 		readFor(tr, 3*time.Second)
-		time.Sleep(DefaultIdle + 2*time.Second)
+		time.Sleep(Idle + 2*time.Second)
 		if (*tr.pages.Load())[board(0)].cached.Load() != nil { // it is not too old to be served yet
 			t.Error("an idle page is kept")
 		}
@@ -337,7 +337,7 @@ func TestReadWhileThePageIsDropped(t *testing.T) {
 	r := &refresher{cfg: Config{}.withDefaults()}
 	p := &page{board: "1"}
 	now := time.Now()
-	p.lastRead.Store(now.Add(-r.cfg.Idle - time.Second).UnixNano())
+	p.lastRead.Store(now.Add(-Idle - time.Second).UnixNano())
 	pages := pageMap{"1": p}
 	if batches := r.due(now, pages); len(batches) != 0 {
 		t.Fatalf("idle page is fetched: %v", batches)
@@ -358,7 +358,7 @@ func TestConfigCheck(t *testing.T) {
 		t.Errorf("defaults: %v", err)
 	}
 	for i, cfg := range []Config{
-		{PromoteRate: 0.5}, {PromoteSeconds: 4}, {ExitRate: 60}, {ListedExitRate: 3}, {MaxBoards: -1}, {Entries: 501},
+		{PromoteRate: 0.5}, {MaxBoards: -1}, {Entries: 501},
 		{Residency: -1}, {Refresh: 20 * time.Second},
 	} {
 		if cfg.Check() == nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache"
+	"rankcache/internal/tick"
 	"rankcache/rooms"
 )
 
@@ -156,16 +157,10 @@ func (t *Tracker) Run(ctx context.Context) error {
 
 func (t *Tracker) decide(ctx context.Context) error {
 	t.rolled = time.Now()
-	tick := time.NewTicker(second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			t.tick(time.Now())
-		}
+	for range tick.Every(ctx, second) {
+		t.tick(time.Now())
 	}
+	return nil
 }
 
 // tick ends a second: it rolls the counters, steps the policy and publishes the
@@ -189,7 +184,7 @@ func (t *Tracker) tick(now time.Time) {
 // listed returns the boards of the verdict unless it is too old.
 func (t *Tracker) listed(now time.Time) map[rankcache.BoardID]int64 {
 	v := t.verdict.Load()
-	if now.Sub(v.seen) > t.cfg.VerdictAge {
+	if now.Sub(v.seen) > VerdictAge {
 		return nil
 	}
 	return v.listed

@@ -66,7 +66,7 @@ func TestHotBoardDoesNotStepBack(t *testing.T) {
 			if whole := top(ctx, r, rankcache.Query{Board: "busy"}, 100); whole.Source != rankcache.SourceHot {
 				t.Errorf("the whole page is of %v", whole.Source)
 			}
-			time.Sleep(hotkey.DefaultIdle + time.Second) // the page is dropped
+			time.Sleep(hotkey.Idle + time.Second) // the page is dropped
 		}
 		cancel()
 		if err := <-ended; err != nil {
