@@ -1,4 +1,4 @@
-// Package metric makes the Prometheus metrics of one part of the program. It is no public API.
+// Package metric makes the Prometheus metrics of one part of the program.
 package metric
 
 import (

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/internal/tick"
 	"rankcache/rooms"
 )
 
@@ -132,17 +132,10 @@ func (f *Follower) Load() error {
 
 // Run polls all sources until ctx is done and returns nil.
 func (f *Follower) Run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
+	for ; ctx.Err() == nil; tick.Sleep(ctx, tick.Jitter(f.cfg.Every)) {
 		f.poll(ctx)
-		timer.Reset(f.cfg.Every*9/10 + rand.N(f.cfg.Every/5)) // spreads a fleet's reads
 	}
+	return nil
 }
 
 // poll reads all sources and publishes changes.

@@ -1,25 +1,24 @@
-// Package tick waits and repeats. It is no public API.
+// Package tick waits and repeats.
 package tick
 
 import (
 	"context"
-	"iter"
 	"math/rand/v2"
 	"time"
 )
 
-// Every yields the time after each d until ctx is done. Where the loop's body takes longer, the ticks
-// that it misses are left out.
-func Every(ctx context.Context, d time.Duration) iter.Seq[time.Time] {
-	return func(yield func(time.Time) bool) {
+// Every is a loop whose body runs after each d until ctx is done. Where the body takes longer, the
+// ticks that it misses are left out.
+func Every(ctx context.Context, d time.Duration) func(yield func() bool) {
+	return func(yield func() bool) {
 		ticker := time.NewTicker(d)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case now := <-ticker.C:
-				if !yield(now) {
+			case <-ticker.C:
+				if !yield() {
 					return
 				}
 			}
@@ -27,10 +26,10 @@ func Every(ctx context.Context, d time.Duration) iter.Seq[time.Time] {
 	}
 }
 
-// NowAndEvery yields the time at once, and then as [Every] does.
-func NowAndEvery(ctx context.Context, d time.Duration) iter.Seq[time.Time] {
-	return func(yield func(time.Time) bool) {
-		if yield(time.Now()) {
+// NowAndEvery is [Every] with a first run at once.
+func NowAndEvery(ctx context.Context, d time.Duration) func(yield func() bool) {
+	return func(yield func() bool) {
+		if yield() {
 			Every(ctx, d)(yield)
 		}
 	}
