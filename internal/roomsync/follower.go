@@ -145,14 +145,20 @@ func (f *Follower) poll(ctx context.Context) {
 	fileChanged, err := f.readFile()
 	f.recordFileError(err)
 	sharedChanged, _ := f.readShared(ctx) // its error is in the status
-	classesChanged := f.nameClassBoards()
+	f.putInForce(ctx, fileChanged || sharedChanged)
+	f.polls++
+	f.checkResolved()
+}
+
+// putInForce publishes what was read or has just been written by this process, if that has changed, a
+// period has begun or ended, or a room has other boards.
+func (f *Follower) putInForce(ctx context.Context, changed bool) {
+	changed = f.nameClassBoards() || changed
 	f.putBypasses(time.Now()) // before the rooms' boards are read: it has to act in any case
-	if f.readRunning(ctx) || fileChanged || classesChanged || sharedChanged {
+	if f.readRunning(ctx) || changed {
 		f.publish()
 		f.notify()
 	}
-	f.polls++
-	f.checkResolved()
 }
 
 // publish merges the sources, resolves them and makes the tiers visible.
