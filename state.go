@@ -66,5 +66,10 @@ func ParseState(text string) (s State, err error) {
 	return s, nil
 }
 
+// Before reports whether s is of an earlier run than other, or of an earlier seq of the same run.
+func (s State) Before(other State) bool {
+	return s.Run < other.Run || s.Run == other.Run && s.Seq < other.Seq
+}
+
 // SameSum returns whether both states have a sum and it is the same.
 func (s State) SameSum(other State) bool { return s.HasSum && other.HasSum && s.Sum == other.Sum }

@@ -16,6 +16,7 @@ import (
 	"rankcache"
 	"rankcache/internal/lease"
 	"rankcache/internal/redisclock"
+	"rankcache/internal/tick"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -147,7 +148,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case err != nil:
 			c.failed("lease", err)
 		}
-		sleep(ctx, wait)
+		tick.Sleep(ctx, wait)
 	}
 	return nil
 }
@@ -170,7 +171,7 @@ func (c *Controller) lead(ctx context.Context, k *kafkaClient) {
 		t := newTerm(c, k)
 		for ctx.Err() == nil {
 			t.step(ctx)
-			sleep(ctx, c.opts.Every)
+			tick.Sleep(ctx, c.opts.Every)
 		}
 	})
 	if ctx.Err() == nil {
@@ -223,12 +224,4 @@ func (c *Controller) failed(part string, err error) {
 	c.metrics.errors.WithLabelValues(part).Inc()
 	c.note(func(s *Status) { s.Error, s.ErrorAt = err.Error(), c.now() })
 	c.errLog.Do(func() { c.log.Warn("controller failed, retrying", "part", part, "err", err) })
-}
-
-// sleep returns after d or when ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

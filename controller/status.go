@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"rankcache/internal/metric"
 )
 
 // Status is what a controller shows to operators; its JSON is stable. What follows
@@ -60,19 +62,15 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	gauge := func(name, help string) prometheus.GaugeOpts {
-		return prometheus.GaugeOpts{Namespace: "rankcache", Subsystem: "controller", Name: name, Help: help}
+	set := metric.New(reg, "controller_")
+	defer set.Must()
+	return &metrics{
+		leading: set.Gauge("leading", "1 while this controller has the lease."),
+		lag:     set.Gauge("lag_seconds", "Time since period and grace ended of the oldest board that is not closed yet, or has no final yet."),
+		absent:  set.Gauge("absent_topics", "Topics whose board Redis does not have; they are deleted after --topic-keep."),
+		boards:  set.Gauges("boards", "Boards of classes that are not closed yet: running, or closing as their period is over.", "state"),
+		closed:  set.Counter("closed_total", "Boards closed."),
+		deleted: set.Counters("topics_deleted_total", "Deleted topics: of ended boards of a class, or of boards that Redis has not had for --topic-keep (unknown).", "of"),
+		errors:  set.Counters("errors_total", "Failed attempts, which are repeated: to get the lease, to compare the clock, to close boards, to list topics.", "part"),
 	}
-	counter := func(name, help string) prometheus.CounterOpts { return prometheus.CounterOpts(gauge(name, help)) }
-	m := &metrics{
-		leading: prometheus.NewGauge(gauge("leading", "1 while this controller has the lease.")),
-		lag:     prometheus.NewGauge(gauge("lag_seconds", "Time since period and grace ended of the oldest board that is not closed yet, or has no final yet.")),
-		absent:  prometheus.NewGauge(gauge("absent_topics", "Topics whose board Redis does not have; they are deleted after --topic-keep.")),
-		boards:  prometheus.NewGaugeVec(gauge("boards", "Boards of classes that are not closed yet: running, or closing as their period is over."), []string{"state"}),
-		closed:  prometheus.NewCounter(counter("closed_total", "Boards closed.")),
-		deleted: prometheus.NewCounterVec(counter("topics_deleted_total", "Deleted topics: of ended boards of a class, or of boards that Redis has not had for --topic-keep (unknown)."), []string{"of"}),
-		errors:  prometheus.NewCounterVec(counter("errors_total", "Failed attempts, which are repeated: to get the lease, to compare the clock, to close boards, to list topics."), []string{"part"}),
-	}
-	reg.MustRegister(m.leading, m.lag, m.absent, m.boards, m.closed, m.deleted, m.errors)
-	return m
 }

@@ -85,13 +85,15 @@ const fleetSize = 40
 
 // runFleet lets ten virtual minutes of steady load pass, from a cold board to
 // very hot ones.
-func runFleet(cfg Config) *simFleet {
+func runFleet(set func(*policy)) *simFleet {
 	f := &simFleet{rnd: rand.New(rand.NewPCG(4, 4)), promotions: map[rankcache.BoardID]int{}, flips: map[rankcache.BoardID]int{},
 		total: map[rankcache.BoardID]float64{
 			"cold": 20, "cool": 60, "border": 80, "listed": 150, "warm": 400, "hot": 1_500, "edge": 2_000, "very-hot": 20_000,
 		}}
 	for range fleetSize {
-		f.sidecars = append(f.sidecars, newPolicy(cfg.withDefaults()))
+		p := newPolicy(Config{}.withDefaults())
+		set(p)
+		f.sidecars = append(f.sidecars, p)
 		f.skew = append(f.skew, 0.7+0.6*f.rnd.Float64())
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -105,7 +107,7 @@ func runFleet(cfg Config) *simFleet {
 // Once a sidecar has promoted a board it keeps it, though the API stops listing
 // it, and Redis is left with little more than the refreshes.
 func TestFleetDoesNotFlap(t *testing.T) {
-	f := runFleet(Config{})
+	f := runFleet(func(*policy) {})
 	for b, total := range f.total {
 		var reached int64
 		for _, s := range f.counted[len(f.counted)-60:] {
@@ -127,7 +129,7 @@ func TestFleetDoesNotFlap(t *testing.T) {
 // Why boards of the verdict have an exit rate of their own: with the one of busy
 // boards, this fleet flaps.
 func TestFleetFlapsWithOneExitRate(t *testing.T) {
-	f := runFleet(Config{ListedExitRate: DefaultExitRate, ExitRate: DefaultExitRate})
+	f := runFleet(func(p *policy) { p.listedExit = p.exit })
 	if f.flips["warm"] == 0 {
 		t.Errorf("no flips of a board that 40 sidecars read 10 times a second each: the fleet of TestFleetDoesNotFlap proves nothing")
 	}

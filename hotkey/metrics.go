@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/internal/metric"
 )
 
 // metrics are the tracker's.
@@ -24,20 +25,20 @@ type counted struct {
 }
 
 func newMetrics(reg prometheus.Registerer, t *Tracker) *metrics {
+	set := metric.New(reg, "hot_")
 	m := &metrics{
-		promotions: counterVec("promotions_total", "Boards promoted to hot, by cause.", "cause"),
-		demotions:  counterVec("demotions_total", "Hot boards demoted, by reason.", "reason"),
-		flips:      counter("flips_total", "Promotions of boards that were demoted less than 5 minutes before."),
-		evictions:  counter("evictions_total", "Hot boards demoted because the cap was reached by hotter ones."),
-		refreshes:  counterVec("page_refreshes_total", "Pages of hot boards read from Redis, by result.", "result"),
-		hits:       counter("page_hits_total", "Reads answered from the local page of a hot board."),
+		promotions: set.Counters("promotions_total", "Boards promoted to hot, by cause.", "cause"),
+		demotions:  set.Counters("demotions_total", "Hot boards demoted, by reason.", "reason"),
+		flips:      set.Counter("flips_total", "Promotions of boards that were demoted less than 5 minutes before."),
+		evictions:  set.Counter("evictions_total", "Hot boards demoted because the cap was reached by hotter ones."),
+		refreshes:  set.Counters("page_refreshes_total", "Pages of hot boards read from Redis, by result.", "result"),
+		hits:       set.Counter("page_hits_total", "Reads answered from the local page of a hot board."),
 	}
-	reg.MustRegister(m.promotions, m.demotions, m.flips, m.evictions, m.refreshes, m.hits,
-		counterFunc("page_misses_total", "Reads of hot boards that found no fresh page.", func() float64 { return float64(t.misses.Load()) }),
-		gaugeFunc("boards", "Boards that are hot now.", func() float64 { return float64(len(*t.pages.Load())) }),
-		gaugeFunc("page_age_seconds", "Age of the oldest page that is served.", func() float64 { return t.oldestPage().Seconds() }),
-		gaugeFunc("verdict_age_seconds", "Time since a new verdict was seen, -1 before the first.", t.verdictAge),
-	)
+	set.CounterFunc("page_misses_total", "Reads of hot boards that found no fresh page.", func() float64 { return float64(t.misses.Load()) })
+	set.GaugeFunc("boards", "Boards that are hot now.", func() float64 { return float64(len(*t.pages.Load())) })
+	set.GaugeFunc("page_age_seconds", "Age of the oldest page that is served.", func() float64 { return t.oldestPage().Seconds() })
+	set.GaugeFunc("verdict_age_seconds", "Time since a new verdict was seen, -1 before the first.", t.verdictAge)
+	set.Must()
 	return m
 }
 
@@ -68,30 +69,4 @@ func (m *metrics) countHits(pages pageMap) {
 		next[b] = counted{p, hits}
 	}
 	m.counted = next
-}
-
-const namespace, subsystem = "rankcache", "hot"
-
-func opts(name, help string) prometheus.Opts {
-	return prometheus.Opts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
-}
-
-func counter(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts(opts(name, help)))
-}
-
-func counterVec(name, help, label string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts(opts(name, help)), []string{label})
-}
-
-func counterFunc(name, help string, f func() float64) prometheus.CounterFunc {
-	return prometheus.NewCounterFunc(prometheus.CounterOpts(opts(name, help)), f)
-}
-
-func gauge(name, help string) prometheus.Gauge {
-	return prometheus.NewGauge(prometheus.GaugeOpts(opts(name, help)))
-}
-
-func gaugeFunc(name, help string, f func() float64) prometheus.GaugeFunc {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts(name, help)), f)
 }

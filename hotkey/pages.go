@@ -4,16 +4,16 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"rankcache"
+	"rankcache/internal/tick"
 )
 
 // page is the local top page of one promoted board. read may be called by any
-// goroutine; the refresher alone writes.
+// goroutine; what writes holds the refresher's lock.
 type page struct {
 	board    rankcache.BoardID
 	cached   atomic.Pointer[cachedTop] // nil: nothing read yet, or dropped when idle
@@ -26,10 +26,10 @@ type page struct {
 	fails    int       // failed reads in a row
 }
 
-// cachedTop is a page and when it was last known to equal Redis.
+// cachedTop is a page, when it was last known to equal Redis, and when Redis had answered it.
 type cachedTop struct {
-	top *rankcache.Top
-	at  time.Time
+	top          *rankcache.Top
+	at, answered time.Time
 }
 
 // readGrain limits how often readers of one page write the same cache line.
@@ -55,14 +55,18 @@ func (p *page) idle(now time.Time, after time.Duration) bool {
 }
 
 // publish replaces the cached page by top, whose reading began at at. An unchanged
-// page keeps its pointer, so that its encoded pages stay valid, and false is returned.
-func (p *page) publish(top *rankcache.Top, at time.Time) (changed bool) {
+// page keeps its pointer, so that its encoded pages stay valid. A page of a later state
+// that Redis answered since then stays; replaced is false.
+func (p *page) publish(top *rankcache.Top, at time.Time) (replaced, changed bool) {
 	old := p.cached.Load()
+	if old != nil && !at.After(old.answered) && top.State.Before(old.top.State) {
+		return false, false
+	}
 	if changed = old == nil || !sameTop(old.top, top); !changed {
 		top = old.top
 	}
-	p.cached.Store(&cachedTop{top, at})
-	return changed
+	p.cached.Store(&cachedTop{top, at, time.Now()})
+	return true, changed
 }
 
 // sameTop reports whether two pages of a board are equal, their states included.
@@ -98,26 +102,20 @@ type refresher struct {
 	metrics *metrics
 	changed func(rankcache.BoardID) // see [Deps]
 
-	mu      sync.Mutex // guards the scheduling fields of all pages; nothing is called under it
-	failing bool       // the last fetch failed, which was logged
+	mu      sync.Mutex  // guards the scheduling fields of all pages; nothing is called under it
+	failing atomic.Bool // the last fetch failed, which was logged
 }
 
 // run fetches due pages until ctx is done, then waits for its fetches.
 func (r *refresher) run(ctx context.Context, pages func() pageMap) error {
 	var fetches sync.WaitGroup
 	defer fetches.Wait()
-	tick := time.NewTicker(refreshTick)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for range tick.Every(ctx, refreshTick) {
 		for _, batch := range r.due(time.Now(), pages()) {
 			fetches.Go(func() { r.fetch(ctx, batch) })
 		}
 	}
+	return nil
 }
 
 // due returns the pages to read now, in batches, and empties idle pages, so that the
@@ -130,7 +128,7 @@ func (r *refresher) due(now time.Time, pages pageMap) (batches [][]*page) {
 		if p.inFlight || p.due.After(now) {
 			continue
 		}
-		if p.idle(now, r.cfg.Idle) {
+		if p.idle(now, Idle) {
 			p.cached.Store(nil)
 			continue
 		}
@@ -147,7 +145,7 @@ func (r *refresher) due(now time.Time, pages pageMap) (batches [][]*page) {
 
 // fetch reads the pages of a batch from Redis.
 func (r *refresher) fetch(ctx context.Context, batch []*page) {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.FetchTimeout)
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	boards := make([]rankcache.BoardID, len(batch))
 	for i, p := range batch {
@@ -186,44 +184,53 @@ func (r *refresher) complete(batch []*page, tops []*rankcache.Top, begin time.Ti
 
 // publish returns the boards whose pages have changed.
 func (r *refresher) publish(batch []*page, tops []*rankcache.Top, begin time.Time) (changed []rankcache.BoardID) {
-	next := begin.Add(jitter(r.cfg.Refresh))
+	next := begin.Add(tick.Jitter(r.cfg.Refresh))
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, p := range batch {
 		p.inFlight = false
 		if i < len(tops) && tops[i] != nil {
-			if p.publish(tops[i], begin) {
+			p.fails, p.due = 0, next
+			replaced, other := p.publish(tops[i], begin)
+			if other {
 				changed = append(changed, p.board)
 			}
-			p.fails, p.due = 0, next
+			if !replaced {
+				p.due = now
+			}
 			r.metrics.refreshes.WithLabelValues("ok").Inc()
 			continue
 		}
-		p.due = now.Add(jitter(min(retryFirst<<min(p.fails, 10), r.cfg.Refresh)))
+		p.due = now.Add(tick.Jitter(min(retryFirst<<min(p.fails, 10), r.cfg.Refresh)))
 		p.fails++
 		r.metrics.refreshes.WithLabelValues("error").Inc()
 	}
 	return changed
 }
 
+// take publishes the rows that Redis has answered to a reader, if they are later than the page.
+func (r *refresher) take(p *page, a *rankcache.Answer) {
+	r.mu.Lock()
+	old, changed := p.cached.Load(), false
+	if old == nil || old.top.State.Before(a.State) {
+		_, changed = p.publish(rankcache.TopOf(p.board, a), a.CurrentAt)
+		p.due = time.Now() // the page has more rows
+	}
+	r.mu.Unlock()
+	if changed && r.changed != nil {
+		r.changed(p.board)
+	}
+}
+
 // logOutcome logs the first failure and the first success after it.
 func (r *refresher) logOutcome(ctx context.Context, err error) {
-	r.mu.Lock()
-	changed := r.failing != (err != nil)
-	r.failing = err != nil
-	r.mu.Unlock()
-	switch {
-	case !changed || context.Cause(ctx) == context.Canceled:
-	case err != nil:
+	switch failing := err != nil; {
+	case r.failing.Swap(failing) == failing || context.Cause(ctx) == context.Canceled:
+	case failing:
 		r.log.Warn("pages of hot boards can't be refreshed; they are served until they are stale, then reads go to Redis",
 			"stale", r.cfg.Stale, "err", err)
 	default:
 		r.log.Info("pages of hot boards are refreshed again")
 	}
-}
-
-// jitter returns d ± 10 %, so that sidecars that were started together drift apart.
-func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64()))
 }

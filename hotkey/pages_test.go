@@ -145,7 +145,7 @@ func TestIdlePageIsDropped(t *testing.T) {
 	o := &slowOrigin{}
 	inBubble(t, Config{}, o, 1, func(tr *Tracker) {
 		readFor(tr, 3*time.Second)
-		time.Sleep(DefaultIdle + 2*time.Second)
+		time.Sleep(Idle + 2*time.Second)
 		if (*tr.pages.Load())[board(0)].cached.Load() != nil { // it is not too old to be served yet
 			t.Error("an idle page is kept")
 		}
@@ -273,6 +273,63 @@ func TestUnchangedPageKeepsItsPointer(t *testing.T) {
 	})
 }
 
+// TestTakenPageFollowsRedis: a page that a reader's answer replaced is whole and as Redis has it after the
+// next read, also where Redis has gone back, as one does that lost writes in a failover. Answers that no page
+// would have given are not taken.
+func TestTakenPageFollowsRedis(t *testing.T) {
+	o := &slowOrigin{state: rankcache.State{Run: 1, Seq: 5}}
+	inBubble(t, Config{}, o, 1, func(tr *Tracker) {
+		readFor(tr, 2*time.Second)
+		at := func(seq uint64) rankcache.Answer {
+			now := time.Now()
+			return rankcache.Answer{Stamp: rankcache.Stamp{State: rankcache.State{Run: 1, Seq: seq}}, Source: rankcache.SourceRedis, CurrentAt: now, Entries: []rankcache.Entry{{Member: "taken"}}}
+		}
+		take := func(q rankcache.Query, a rankcache.Answer) (seq uint64) {
+			q.Board = board(0)
+			tr.Take(&q, &a)
+			page, _, _ := top(tr, board(0))
+			return page.Seq
+		}
+		ledgers := at(6)
+		ledgers.Source = rankcache.SourceLedger
+		for what, seq := range map[string]uint64{
+			"rows from the second on": take(rankcache.Query{Start: 1, Limit: 1}, at(6)),
+			"members":                 take(rankcache.Query{}, at(6)),
+			"the last rows":           take(rankcache.Query{Limit: 1, Order: rankcache.Ascending}, at(6)),
+			"more than a page":        take(rankcache.Query{Limit: rankcache.MaxTop}, at(6)),
+			"a bounded read":          take(rankcache.Query{Limit: 1, MinSeq: 6}, at(6)),
+			"an error":                take(rankcache.Query{Limit: 1}, rankcache.Answer{Source: rankcache.SourceRedis, Err: errors.New("away")}),
+			"the ledger":              take(rankcache.Query{Limit: 1}, ledgers),
+			"an earlier state":        take(rankcache.Query{Limit: 1}, at(4)),
+		} {
+			if seq != 5 {
+				t.Errorf("%s: the page is at seq %d", what, seq)
+			}
+		}
+		if seq := take(rankcache.Query{Limit: 1}, at(9)); seq != 9 {
+			t.Errorf("the page is at seq %d, a reader was at 9", seq)
+		}
+		time.Sleep(2 * refreshTick)
+		if page, _, _ := top(tr, board(0)); page.Seq != 5 || page.Entries[0].Member == "taken" {
+			t.Errorf("the page is at seq %d, Redis at 5", page.Seq)
+		}
+		o.set(func(o *slowOrigin) { o.takes = 20 * time.Millisecond })
+		for begun := o.callCount(); o.callCount() == begun; time.Sleep(time.Millisecond) {
+		}
+		if seq := take(rankcache.Query{Limit: 1}, at(9)); seq != 9 {
+			t.Errorf("the page is at seq %d, a reader was at 9", seq)
+		}
+		time.Sleep(25 * time.Millisecond)
+		if page, _, _ := top(tr, board(0)); page.Seq != 9 {
+			t.Errorf("a read that began before the reader's put the page back to seq %d", page.Seq)
+		}
+		time.Sleep(2 * refreshTick)
+		if page, _, _ := top(tr, board(0)); page.Seq != 5 || page.Entries[0].Member == "taken" {
+			t.Errorf("the page is at seq %d, Redis at 5", page.Seq)
+		}
+	})
+}
+
 // A read between the refresher's look at the clock of a page and its dropping
 // it must not lose the page for longer than one look: the read has left its
 // time, so the next look fetches.
@@ -280,7 +337,7 @@ func TestReadWhileThePageIsDropped(t *testing.T) {
 	r := &refresher{cfg: Config{}.withDefaults()}
 	p := &page{board: "1"}
 	now := time.Now()
-	p.lastRead.Store(now.Add(-r.cfg.Idle - time.Second).UnixNano())
+	p.lastRead.Store(now.Add(-Idle - time.Second).UnixNano())
 	pages := pageMap{"1": p}
 	if batches := r.due(now, pages); len(batches) != 0 {
 		t.Fatalf("idle page is fetched: %v", batches)
@@ -301,7 +358,7 @@ func TestConfigCheck(t *testing.T) {
 		t.Errorf("defaults: %v", err)
 	}
 	for i, cfg := range []Config{
-		{PromoteRate: 0.5}, {PromoteSeconds: 4}, {ExitRate: 60}, {ListedExitRate: 3}, {MaxBoards: -1}, {Entries: 501},
+		{PromoteRate: 0.5}, {MaxBoards: -1}, {Entries: 501},
 		{Residency: -1}, {Refresh: 20 * time.Second},
 	} {
 		if cfg.Check() == nil {

@@ -43,12 +43,15 @@ const (
 // own rate, the operator or the cap demotes it: reads of a promoted board no longer
 // reach Redis, so a server-side source stops listing it.
 type policy struct {
-	cfg    Config
-	boards map[rankcache.BoardID]*candidate
+	cfg        Config
+	exit       float64 // rate below which boards are cold that own requests promoted
+	listedExit float64 // of boards that the verdict has listed
+	boards     map[rankcache.BoardID]*candidate
 }
 
 func newPolicy(cfg Config) *policy {
-	return &policy{cfg: cfg, boards: make(map[rankcache.BoardID]*candidate)}
+	exit := min(maxExitRate, cfg.PromoteRate/2)
+	return &policy{cfg: cfg, exit: exit, listedExit: min(listedExitRate, exit), boards: make(map[rankcache.BoardID]*candidate)}
 }
 
 // observation is the input of one step.
@@ -139,9 +142,9 @@ func (p *policy) demote(now time.Time, o observation) (transitions []transition)
 // requests, and would promote it again at once.
 func (p *policy) exitRate(c *candidate) float64 {
 	if c.wasListed {
-		return min(p.cfg.ListedExitRate, p.cfg.ExitRate)
+		return p.listedExit
 	}
-	return p.cfg.ExitRate
+	return p.exit
 }
 
 // promote promotes the boards that have a cause, the pinned ones first and then the
@@ -181,9 +184,9 @@ func (p *policy) cause(c *candidate) Cause {
 		return CausePinned
 	case c.cooling:
 		return ""
-	case c.bursts() >= p.cfg.PromoteSeconds:
+	case c.bursts() >= promoteSeconds:
 		return CauseOwn
-	case c.inVerdict && c.rates.n >= listedSeconds && c.rates.mean() >= p.cfg.ListedRate:
+	case c.inVerdict && c.rates.n >= listedSeconds && c.rates.mean() >= listedRate:
 		return CauseVerdict
 	}
 	return ""

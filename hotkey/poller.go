@@ -14,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache/internal/lease"
+	"rankcache/internal/metric"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -21,24 +23,23 @@ import (
 const (
 	// DefaultPollEvery is well under the 5 s over which Tencent Cloud counts, and
 	// half a call a second of the 20 that an account may make in a region.
-	DefaultPollEvery   = 2 * time.Second
-	DefaultCallTimeout = 5 * time.Second
+	DefaultPollEvery = 2 * time.Second
 	// DefaultLease bounds how long the fleet has no poller: after one dies, the
 	// next call is made within 1.2 leases, or when the rate key expires.
 	DefaultLease = 1500 * time.Millisecond
-	// DefaultStopPause is the pause after an error that needs an operator.
-	DefaultStopPause = 5 * time.Minute
+
+	// callTimeout bounds one call of the source.
+	callTimeout = 5 * time.Second
+	// stopPause is the pause after an error that needs an operator.
+	stopPause = 5 * time.Minute
 	// maxBackoff is the longest pause of the exponential back-off.
 	maxBackoff = time.Minute
 )
 
 // PollerConfig configures a [Poller]. Zero fields take the defaults of this package.
 type PollerConfig struct {
-	Every       time.Duration // between two calls of the whole fleet
-	CallTimeout time.Duration // of one call
-	Lease       time.Duration // life of the lease, renewed four times in it
-	VerdictAge  time.Duration // life of the verdict in Redis
-	StopPause   time.Duration // after an error that needs an operator
+	Every time.Duration // between two calls of the whole fleet
+	Lease time.Duration // life of the lease, renewed four times in it
 	// ID identifies this poller and must be unique in the fleet, such as the pod's
 	// name.
 	ID string
@@ -48,10 +49,7 @@ type PollerConfig struct {
 
 func (c PollerConfig) withDefaults() PollerConfig {
 	c.Every = cmp.Or(c.Every, DefaultPollEvery)
-	c.CallTimeout = cmp.Or(c.CallTimeout, DefaultCallTimeout)
 	c.Lease = cmp.Or(c.Lease, DefaultLease)
-	c.VerdictAge = cmp.Or(c.VerdictAge, DefaultVerdictAge)
-	c.StopPause = cmp.Or(c.StopPause, DefaultStopPause)
 	return c
 }
 
@@ -59,10 +57,8 @@ func (c PollerConfig) check() error {
 	if c.ID == "" {
 		return errors.New("hot-key poller has no id: set it to the pod's name")
 	}
-	for _, d := range []time.Duration{c.Every, c.CallTimeout, c.Lease, c.VerdictAge, c.StopPause} {
-		if d < 20*time.Millisecond {
-			return fmt.Errorf("hot-key poller: time of %v: want at least 20ms", d)
-		}
+	if d := min(c.Every, c.Lease); d < 20*time.Millisecond {
+		return fmt.Errorf("hot-key poller: time of %v: want at least 20ms", d)
 	}
 	return nil
 }
@@ -117,9 +113,9 @@ func (p *Poller) Run(ctx context.Context) error {
 			if !failing && ctx.Err() == nil {
 				p.log.Warn("hot keys are not polled: the lease can't be acquired from Redis", "err", err)
 			}
-			failing, wait = true, jitter(p.cfg.Lease/2)
+			failing, wait = true, tick.Jitter(p.cfg.Lease/2)
 		}
-		sleep(ctx, wait)
+		tick.Sleep(ctx, wait)
 	}
 	return nil
 }
@@ -135,17 +131,17 @@ func (p *Poller) lead(ctx context.Context) (pause time.Duration) {
 		for led.Err() == nil && !stop {
 			pause, stop = p.poll(led)
 			if !stop {
-				sleep(led, pause)
+				tick.Sleep(led, pause)
 			}
 		}
 	})
 	if stop {
-		return jitter(p.cfg.StopPause)
+		return tick.Jitter(stopPause)
 	}
 	if ctx.Err() == nil {
 		p.log.Info("no longer polling hot keys", "reason", reason)
 	}
-	return jitter(p.cfg.Lease / 2)
+	return tick.Jitter(p.cfg.Lease / 2)
 }
 
 // poll makes one call if it is time for one and returns the pause until the
@@ -158,9 +154,9 @@ func (p *Poller) lead(ctx context.Context) (pause time.Duration) {
 func (p *Poller) poll(ctx context.Context) (pause time.Duration, stop bool) {
 	mine, err := p.rdb.SetNX(ctx, p.rateKey, p.cfg.ID, p.cfg.Every*9/10).Result()
 	if err != nil || !mine {
-		return jitter(p.cfg.Every / 8), false
+		return tick.Jitter(p.cfg.Every / 8), false
 	}
-	bounded, cancel := context.WithTimeout(ctx, p.cfg.CallTimeout)
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	begun := time.Now()
 	hot, err := p.source.Hot(bounded)
@@ -182,15 +178,15 @@ func (p *Poller) publish(ctx context.Context, s HotBoards) error {
 	slices.SortFunc(s.Boards, func(a, b BoardCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Board, b.Board))
 	})
-	v := Verdict{At: time.Now(), Source: p.source.Name(), Poller: p.cfg.ID,
+	v := Verdict{At: time.Now().UnixMilli(), Source: p.source.Name(), Poller: p.cfg.ID,
 		Boards: s.Boards[:min(len(s.Boards), maxVerdictBoards)], Ignored: s.Ignored}
-	if !p.prev.At.IsZero() && p.prev.sameBoards(v) {
+	if p.prev.At != 0 && slices.Equal(p.prev.Boards, v.Boards) {
 		p.metrics.identical.Inc()
 	} else {
 		p.metrics.identical.Set(0)
 	}
 	p.prev = v
-	if err := p.rdb.Set(ctx, p.verdict, v.Encode(), p.cfg.VerdictAge).Err(); err != nil {
+	if err := p.rdb.Set(ctx, p.verdict, v.Encode(), VerdictAge).Err(); err != nil {
 		return &CallError{"publish", AfterPause, fmt.Errorf("publish the hot-key verdict under %s: %w", p.verdict, err)}
 	}
 	return nil
@@ -214,7 +210,7 @@ func (p *Poller) afterCall(err error) (pause time.Duration, stop bool) {
 	}
 	p.metrics.stopped.Set(0)
 	p.backoff.Reset()
-	return jitter(p.cfg.Every), false
+	return tick.Jitter(p.cfg.Every), false
 }
 
 // logOutcome logs an outcome that differs from the one before.
@@ -230,21 +226,11 @@ func (p *Poller) logOutcome(call *CallError) {
 		p.lastCode = call.Code
 	case call.After == AfterOperator:
 		p.log.Error("hot keys are not polled: the settings or rights of the source are wrong; own request rates still promote",
-			"source", p.source.Name(), "code", call.Code, "retry_in", p.cfg.StopPause, "err", call.Err)
+			"source", p.source.Name(), "code", call.Code, "retry_in", stopPause, "err", call.Err)
 		p.lastCode = call.Code
 	default:
 		p.log.Warn("source of hot keys failed", "source", p.source.Name(), "code", call.Code, "then", string(call.After), "err", call.Err)
 		p.lastCode = call.Code
-	}
-}
-
-// sleep returns after d or when ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }
 
@@ -257,14 +243,13 @@ type pollerMetrics struct {
 }
 
 func newPollerMetrics(reg prometheus.Registerer) *pollerMetrics {
-	m := &pollerMetrics{
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts(opts("source_calls_total",
-			"Calls of the server-side hot-key source by this poller, by result code.")), []string{"source", "code"}),
-		identical: gauge("source_identical_answers", "Consecutive answers that were equal to the one before."),
-		ignored:   counter("source_ignored_keys_total", "Hot keys of the source that belong to no board."),
-		leading:   gauge("poller_leading", "1 while this poller has the fleet's lease."),
-		stopped:   gauge("source_stopped", "1 while this poller pauses because the source's settings or rights are wrong."),
+	set := metric.New(reg, "hot_")
+	defer set.Must()
+	return &pollerMetrics{
+		calls:     set.Counters("source_calls_total", "Calls of the server-side hot-key source by this poller, by result code.", "source", "code"),
+		identical: set.Gauge("source_identical_answers", "Consecutive answers that were equal to the one before."),
+		ignored:   set.Counter("source_ignored_keys_total", "Hot keys of the source that belong to no board."),
+		leading:   set.Gauge("poller_leading", "1 while this poller has the fleet's lease."),
+		stopped:   set.Gauge("source_stopped", "1 while this poller pauses because the source's settings or rights are wrong."),
 	}
-	reg.MustRegister(m.calls, m.identical, m.ignored, m.leading, m.stopped)
-	return m
 }

@@ -288,7 +288,7 @@ func TestVerdictReader(t *testing.T) {
 	step("none", false)
 	rdb.Set(t.Context(), key, "{}", time.Minute)
 	step("bad", true)
-	rdb.Set(t.Context(), key, Verdict{At: time.Now(), Boards: []BoardCount{{"1_2_3", 1}}}.Encode(), time.Minute)
+	rdb.Set(t.Context(), key, Verdict{At: time.Now().UnixMilli(), Boards: []BoardCount{{"1_2_3", 1}}}.Encode(), time.Minute)
 	step("ok", false)
 	if s.verdicts.Load() != 1 {
 		t.Error("the verdict was not passed on")

@@ -1,7 +1,6 @@
 package hotkey
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,16 +13,13 @@ import (
 	"rankcache/wire"
 )
 
-// Defaults of [RedisHotKeysConfig].
 const (
-	// DefaultRedisMinCPU is about a hundred reads a second of a top 50.
-	DefaultRedisMinCPU = time.Millisecond
-	// DefaultRedisWindow is long enough for steady figures and short enough to
-	// notice a room that gets hot.
-	DefaultRedisWindow = 5 * time.Second
-)
-
-const (
+	// hotKeysMinCPU is the server's CPU time per second from which on a key is hot: about a
+	// hundred reads of a top 50.
+	hotKeysMinCPU = time.Millisecond
+	// hotKeysWindow is the length of one tracking session: long enough for steady figures and
+	// short enough to notice a room that gets hot.
+	hotKeysWindow = 5 * time.Second
 	// hotKeysCount is the maximum that HOTKEYS accepts.
 	hotKeysCount = 64
 	// hotKeysLife is the duration of a tracking session, in windows, after which
@@ -36,15 +32,6 @@ const (
 // CodeUnsupported is the code of a [CallError] of a server without HOTKEYS, which is no failure.
 const CodeUnsupported = "unsupported"
 
-// RedisHotKeysConfig sets from which CPU time on a key is hot. Zero fields take the
-// defaults of this package.
-type RedisHotKeysConfig struct {
-	// MinCPU is the server's CPU time per second from which on a key is hot.
-	MinCPU time.Duration
-	// Window is the length of one tracking session.
-	Window time.Duration
-}
-
 // RedisHotKeys calls HOTKEYS, which Redis has since 8.6, but neither Valkey nor the
 // clouds' Redis. The server has one tracking session at a time: this source starts
 // one per window; it reads sessions of other clients, but does not end them. Hot is
@@ -52,7 +39,6 @@ type RedisHotKeysConfig struct {
 type RedisHotKeys struct {
 	rdb   *redis.Client
 	names wire.Names
-	cfg   RedisHotKeysConfig
 
 	started int64     // start of our session, see hotKeysSession.start; 0: none
 	last    HotBoards // of the last session that was long enough
@@ -60,23 +46,18 @@ type RedisHotKeys struct {
 
 // NewRedisHotKeys returns the source of one server. Each server has its own
 // statistics, so client must not be a cluster's. The caller closes it.
-func NewRedisHotKeys(cfg RedisHotKeysConfig, client redis.UniversalClient, names wire.Names) (*RedisHotKeys, error) {
+func NewRedisHotKeys(client redis.UniversalClient, names wire.Names) (*RedisHotKeys, error) {
 	rdb, ok := client.(*redis.Client)
 	if !ok {
 		return nil, errors.New("redis hot keys: HOTKEYS is of one server and can't be used with a cluster client")
 	}
-	cfg.MinCPU = cmp.Or(cfg.MinCPU, DefaultRedisMinCPU)
-	cfg.Window = cmp.Or(cfg.Window, DefaultRedisWindow)
-	if cfg.MinCPU < time.Microsecond || cfg.Window < hotKeysMinAge {
-		return nil, fmt.Errorf("redis hot keys: min CPU %v and window %v: want at least 1µs and %v", cfg.MinCPU, cfg.Window, hotKeysMinAge)
-	}
-	return &RedisHotKeys{rdb: rdb, names: names, cfg: cfg}, nil
+	return &RedisHotKeys{rdb: rdb, names: names}, nil
 }
 
 // Name returns "redis".
 func (r *RedisHotKeys) Name() string { return "redis" }
 
-// Hot returns the boards whose keys took at least MinCPU recently. Count is in µs of
+// Hot returns the boards whose keys took at least 1 ms of CPU time per second recently. Count is in µs of
 // CPU time per second. The error is a [*CallError].
 func (r *RedisHotKeys) Hot(ctx context.Context) (HotBoards, error) {
 	now, err := r.read(ctx)
@@ -87,7 +68,7 @@ func (r *RedisHotKeys) Hot(ctx context.Context) (HotBoards, error) {
 		r.last = r.hotBoards(now)
 	}
 	ours := now.active && now.start == r.started
-	if !now.active || ours && now.length >= r.cfg.Window {
+	if !now.active || ours && now.length >= hotKeysWindow {
 		if err := r.restart(ctx, ours); err != nil {
 			return HotBoards{}, explainHotKeys(err)
 		}
@@ -110,7 +91,7 @@ func (r *RedisHotKeys) read(ctx context.Context) (hotKeysSession, error) {
 // hotBoards returns the boards of the session that are hot enough.
 func (r *RedisHotKeys) hotBoards(session hotKeysSession) (s HotBoards) {
 	for _, k := range session.byCPU {
-		if perSecond := int64(float64(k.us) / session.length.Seconds()); perSecond >= r.cfg.MinCPU.Microseconds() {
+		if perSecond := int64(float64(k.us) / session.length.Seconds()); perSecond >= hotKeysMinCPU.Microseconds() {
 			s.addKey(r.names, k.key, perSecond)
 		}
 	}
@@ -128,7 +109,7 @@ func (r *RedisHotKeys) restart(ctx context.Context, ours bool) error {
 	err := r.rdb.HotKeysStart(ctx, &redis.HotKeysStartArgs{
 		Metrics:  []redis.HotKeysMetric{redis.HotKeysMetricCPU},
 		Count:    hotKeysCount,
-		Duration: max(int64((hotKeysLife * r.cfg.Window).Seconds()), 1),
+		Duration: int64((hotKeysLife * hotKeysWindow).Seconds()),
 	}).Err()
 	if err != nil {
 		return err

@@ -109,7 +109,7 @@ func newHotKeysServer(t *testing.T) (*fakeHotKeys, *RedisHotKeys) {
 }
 
 func newRedisHotKeys(t *testing.T, addr string) *RedisHotKeys {
-	r, err := NewRedisHotKeys(RedisHotKeysConfig{}, newClient(t, addr), wire.DefaultNames())
+	r, err := NewRedisHotKeys(newClient(t, addr), wire.DefaultNames())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,11 +222,8 @@ func TestRedisHotKeysOnARealServer(t *testing.T) {
 func TestRedisHotKeysConfig(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer cluster.Close()
-	if _, err := NewRedisHotKeys(RedisHotKeysConfig{}, cluster, wire.DefaultNames()); err == nil {
+	if _, err := NewRedisHotKeys(cluster, wire.DefaultNames()); err == nil {
 		t.Error("a cluster client is accepted")
-	}
-	if _, err := NewRedisHotKeys(RedisHotKeysConfig{Window: time.Millisecond}, newClient(t, "127.0.0.1:1"), wire.DefaultNames()); err == nil {
-		t.Error("a window of 1 ms is accepted")
 	}
 }
 

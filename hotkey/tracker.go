@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"rankcache"
+	"rankcache/internal/tick"
 	"rankcache/rooms"
 )
 
@@ -105,6 +106,15 @@ func (t *Tracker) Read(_ context.Context, qs []rankcache.Query, as []rankcache.A
 	}
 }
 
+// Take takes Redis's answer to a query that the page of a hot board should have answered, but was
+// missing. A page that is older is replaced by it: no reader sees the board step back.
+func (t *Tracker) Take(q *rankcache.Query, a *rankcache.Answer) {
+	head := q.Start == 0 && q.Limit > 0 && q.Limit <= t.cfg.Entries && q.Order == rankcache.Descending
+	if p := (*t.pages.Load())[q.Board]; p != nil && head && !q.Bounded() && a.Err == nil && a.Source == rankcache.SourceRedis {
+		t.refresh.take(p, a)
+	}
+}
+
 // Kept calls fn with each page that is kept, also of those that are too old to be served,
 // and when it was last known to be current.
 func (t *Tracker) Kept(fn func(top *rankcache.Top, currentAt time.Time)) {
@@ -147,16 +157,10 @@ func (t *Tracker) Run(ctx context.Context) error {
 
 func (t *Tracker) decide(ctx context.Context) error {
 	t.rolled = time.Now()
-	tick := time.NewTicker(second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			t.tick(time.Now())
-		}
+	for range tick.Every(ctx, second) {
+		t.tick(time.Now())
 	}
+	return nil
 }
 
 // tick ends a second: it rolls the counters, steps the policy and publishes the
@@ -180,7 +184,7 @@ func (t *Tracker) tick(now time.Time) {
 // listed returns the boards of the verdict unless it is too old.
 func (t *Tracker) listed(now time.Time) map[rankcache.BoardID]int64 {
 	v := t.verdict.Load()
-	if now.Sub(v.seen) > t.cfg.VerdictAge {
+	if now.Sub(v.seen) > VerdictAge {
 		return nil
 	}
 	return v.listed

@@ -126,7 +126,7 @@ func TestOperatorDecides(t *testing.T) {
 
 func TestVerdictCountsForALimitedTime(t *testing.T) {
 	runTracker(t, Deps{}, func(tr *Tracker) {
-		v := Verdict{At: time.UnixMilli(1), Source: "test", Boards: []BoardCount{{"1", 5000}}}
+		v := Verdict{At: 1, Source: "test", Boards: []BoardCount{{"1", 5000}}}
 		for range 40 { // the same verdict again and again, as a poller that has died leaves it
 			tr.Observe(v)
 			time.Sleep(second)
@@ -135,7 +135,7 @@ func TestVerdictCountsForALimitedTime(t *testing.T) {
 		if len(*tr.pages.Load()) != 0 {
 			t.Error("an old verdict promoted a board")
 		}
-		v.At = time.UnixMilli(2)
+		v.At = 2
 		tr.Observe(v)
 		if after := load(tr, "1", 5, 10*time.Second, true); after < 0 || after > 8*time.Second {
 			t.Errorf("promoted %v after the verdict, want some seconds", after)

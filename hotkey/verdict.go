@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+
+	"rankcache/internal/metric"
+	"rankcache/internal/tick"
 )
 
 // Limits of a verdict that is read from Redis.
@@ -25,54 +27,43 @@ const verdictVersion = 1
 // Verdict is the result of one poll of a server-side source, shared with the fleet
 // through Redis. It is immutable.
 type Verdict struct {
-	At      time.Time    // when the source answered, by the poller's clock
-	Source  string       // the source's name
-	Poller  string       // ID of the poller
-	Boards  []BoardCount // the hot boards, most counted first
-	Ignored int          // hot keys that belong to no board
-}
-
-// wireVerdict is the JSON form.
-type wireVerdict struct {
-	V       int          `json:"v"`
-	At      int64        `json:"at"` // Unix ms
-	Source  string       `json:"source"`
-	Poller  string       `json:"poller"`
-	Boards  []BoardCount `json:"boards"`
-	Ignored int          `json:"ignored"`
+	V       int          `json:"v"`       // version of the format, which Encode sets
+	At      int64        `json:"at"`      // when the source answered, in Unix ms of the poller's clock
+	Source  string       `json:"source"`  // the source's name
+	Poller  string       `json:"poller"`  // ID of the poller
+	Boards  []BoardCount `json:"boards"`  // the hot boards, most counted first
+	Ignored int          `json:"ignored"` // hot keys that belong to no board
 }
 
 // Encode returns the JSON of the verdict, as it is stored in Redis.
 func (v Verdict) Encode() []byte {
-	data, _ := json.Marshal(wireVerdict{V: verdictVersion, At: v.At.UnixMilli(), Source: v.Source, Poller: v.Poller,
-		Boards: v.Boards, Ignored: v.Ignored}) // strings and numbers always marshal
+	v.V = verdictVersion
+	data, _ := json.Marshal(v) // strings and numbers always marshal
 	return data
 }
 
 // DecodeVerdict parses the result of [Verdict.Encode]. It returns an error for
 // malformed or too long data and for another version.
-func DecodeVerdict(data []byte) (Verdict, error) {
+func DecodeVerdict(data []byte) (v Verdict, err error) {
 	if len(data) > maxVerdictBytes {
-		return Verdict{}, fmt.Errorf("verdict has %d bytes, want at most %d", len(data), maxVerdictBytes)
+		return v, fmt.Errorf("verdict has %d bytes, want at most %d", len(data), maxVerdictBytes)
 	}
-	var w wireVerdict
-	if err := json.Unmarshal(data, &w); err != nil {
-		return Verdict{}, fmt.Errorf("verdict: %w", err)
+	if err := json.Unmarshal(data, &v); err != nil {
+		return v, fmt.Errorf("verdict: %w", err)
 	}
-	v := Verdict{At: time.UnixMilli(w.At), Source: w.Source, Poller: w.Poller, Boards: w.Boards, Ignored: w.Ignored}
-	return v, w.check()
+	return v, v.check()
 }
 
-func (w *wireVerdict) check() error {
+func (v *Verdict) check() error {
 	switch {
-	case w.V != verdictVersion:
-		return fmt.Errorf("verdict of version %d, want %d: update the older sidecars or pollers", w.V, verdictVersion)
-	case w.At <= 0:
+	case v.V != verdictVersion:
+		return fmt.Errorf("verdict of version %d, want %d: update the older sidecars or pollers", v.V, verdictVersion)
+	case v.At <= 0:
 		return errors.New("verdict has no time")
-	case len(w.Boards) > maxVerdictBoards:
-		return fmt.Errorf("verdict lists %d boards, want at most %d", len(w.Boards), maxVerdictBoards)
+	case len(v.Boards) > maxVerdictBoards:
+		return fmt.Errorf("verdict lists %d boards, want at most %d", len(v.Boards), maxVerdictBoards)
 	}
-	for _, b := range w.Boards {
+	for _, b := range v.Boards {
 		if err := b.Board.Check(); err != nil {
 			return fmt.Errorf("verdict: %w", err)
 		}
@@ -82,11 +73,8 @@ func (w *wireVerdict) check() error {
 
 // same reports whether v and w are results of the same poll.
 func (v Verdict) same(w Verdict) bool {
-	return v.At.Equal(w.At) && v.Poller == w.Poller && v.Source == w.Source
+	return v.At == w.At && v.Poller == w.Poller && v.Source == w.Source
 }
-
-// sameBoards reports whether v and w list the same boards with the same counts.
-func (v Verdict) sameBoards(w Verdict) bool { return slices.Equal(v.Boards, w.Boards) }
 
 const (
 	// readVerdictEvery is the interval of reading the verdict, ± 10 %.
@@ -114,22 +102,19 @@ type VerdictReader struct {
 // NewVerdictReader returns a reader of the verdict under key (see
 // wire.Names.HotKey). It starts nothing; the caller closes rdb.
 func NewVerdictReader(rdb redis.Cmdable, key string, to Observer, log *slog.Logger, reg prometheus.Registerer) *VerdictReader {
-	r := &VerdictReader{rdb: rdb, key: key, to: to, log: log,
-		reads: counterVec("verdict_reads_total", "Reads of the fleet's hot-key verdict, by result.", "result")}
-	reg.MustRegister(r.reads)
-	return r
+	set := metric.New(reg, "hot_")
+	defer set.Must()
+	return &VerdictReader{rdb: rdb, key: key, to: to, log: log,
+		reads: set.Counters("verdict_reads_total", "Reads of the fleet's hot-key verdict, by result.", "result")}
 }
 
 // Run reads the verdict about once a second until ctx is done; it returns nil.
 func (r *VerdictReader) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		result, err := r.read(ctx)
-		if ctx.Err() != nil {
-			break
+	for ; ctx.Err() == nil; tick.Sleep(ctx, tick.Jitter(readVerdictEvery)) {
+		if result, err := r.read(ctx); ctx.Err() == nil {
+			r.reads.WithLabelValues(result).Inc()
+			r.logOutcome(err)
 		}
-		r.reads.WithLabelValues(result).Inc()
-		r.logOutcome(err)
-		sleep(ctx, jitter(readVerdictEvery))
 	}
 	return nil
 }
@@ -158,10 +143,9 @@ func (r *VerdictReader) logOutcome(err error) {
 	switch failing := err != nil; {
 	case failing == r.failing:
 	case failing:
-		r.failing = true
 		r.log.Warn("the hot-key verdict can't be read; own request rates still promote", "err", err)
 	default:
-		r.failing = false
 		r.log.Info("the hot-key verdict is read again")
 	}
+	r.failing = err != nil
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"rankcache/internal/tick"
+
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/time/rate"
 )
@@ -28,7 +30,7 @@ type current struct {
 
 // run makes the index for reads and then notes, until ctx ends, when the database had all.
 func (c *current) run(ctx context.Context) {
-	for tick := time.NewTicker(currentEvery); ; {
+	for range tick.NowAndEvery(ctx, currentEvery) {
 		at := time.Now()
 		err := c.index(ctx)
 		if err == nil {
@@ -36,18 +38,11 @@ func (c *current) run(ctx context.Context) {
 		}
 		switch {
 		case ctx.Err() != nil:
-			tick.Stop()
 			return
 		case err != nil:
 			c.errLog.Do(func() { c.log.Warn("what the ledger has for reads grows older", "err", err) })
 		default:
 			c.ledger.note(func(s *Status) { s.CurrentAt = at })
-		}
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
 		}
 	}
 }

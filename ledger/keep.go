@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rankcache"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -34,17 +35,11 @@ func (l *Ledger) retain(ctx context.Context) {
 	if l.opts.Keep.Default == 0 && len(l.opts.Keep.Classes) == 0 {
 		return
 	}
-	for tick := time.NewTicker(retainEvery); ; {
+	for range tick.NowAndEvery(ctx, retainEvery) {
 		n, err := l.opts.Store.Retain(ctx, l.opts.Keep, time.Now())
 		l.metrics.removed.Add(float64(n))
 		if err != nil && ctx.Err() == nil {
 			l.log.Warn("old rows of the ledger were not removed, the next attempt is in ten minutes", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
 		}
 	}
 }

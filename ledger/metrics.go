@@ -2,7 +2,8 @@ package ledger
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"rankcache/internal/metric"
 )
 
 type metrics struct {
@@ -22,33 +23,22 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	f := promauto.With(reg)
+	set := metric.New(reg, "ledger_")
+	defer set.Must()
 	seconds := prometheus.ExponentialBuckets(0.001, 2.5, 12) // 1 ms to 24 s
 	m := &metrics{
-		rows: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_ledger_rows_total",
-			Help: "Changes by result: written, repeated (they were there), lost (moved to rank_lost, because Redis has another history), bad (kept in rank_bad)."}, []string{"result"}),
-		bad: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_ledger_bad_total",
-			Help: "Records that are not changes, by reason."}, []string{"reason"}),
-		lag: f.NewGaugeVec(prometheus.GaugeOpts{Name: "rankcache_ledger_lag_records",
-			Help: "Records that the database does not have yet, by partition that this process reads."}, []string{"partition"}),
-		delay: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_ledger_delay_seconds",
-			Help: "Time from the oldest record of a batch, as Kafka has it, until the batch is in the database.", Buckets: seconds}),
-		apply: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_ledger_apply_seconds",
-			Help: "Time until a batch was in the database, retries included.", Buckets: seconds}),
-		retries: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_ledger_retries_total",
-			Help: "Attempts that failed and were repeated, by server: database, kafka."}, []string{"of"}),
-		overtaken: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_ledger_overtaken_total",
-			Help: "Batches that were rolled back because the database's offsets were ahead: another consumer is active, or the answer of a commit was lost."}),
-		gaps: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_ledger_skipped_offsets_total",
-			Help: "Offsets that Kafka removed before they were read: the topic's retention is shorter than the database was away."}),
-		removed: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_ledger_removed_total",
-			Help: "Rows of rank_log that were removed by --ledger-keep."}),
-		pending: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_ledger_redress_pending",
-			Help: "Changes that Redis has lost and that are to be applied again. All ledgers of a database show the same."}),
-		redressed: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_ledger_redressed_total",
-			Help: "Changes that Redis had lost and that were applied again."}),
-		unredressed: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_ledger_unredressed_total",
-			Help: "Changes that Redis has lost and that are not applied again, by reason: changed (the member was set or deleted since, or changed at all behind a set or delete), raced (it is applied, but behind such a change), too_old, closed, gone (the board), no_order."}, []string{"reason"}),
+		rows:        set.Counters("rows_total", "Changes by result: written, repeated (they were there), lost (moved to rank_lost, because Redis has another history), bad (kept in rank_bad).", "result"),
+		bad:         set.Counters("bad_total", "Records that are not changes, by reason.", "reason"),
+		lag:         set.Gauges("lag_records", "Records that the database does not have yet, by partition that this process reads.", "partition"),
+		delay:       set.Histogram("delay_seconds", "Time from the oldest record of a batch, as Kafka has it, until the batch is in the database.", seconds),
+		apply:       set.Histogram("apply_seconds", "Time until a batch was in the database, retries included.", seconds),
+		retries:     set.Counters("retries_total", "Attempts that failed and were repeated, by server: database, kafka.", "of"),
+		overtaken:   set.Counter("overtaken_total", "Batches that were rolled back because the database's offsets were ahead: another consumer is active, or the answer of a commit was lost."),
+		gaps:        set.Counter("skipped_offsets_total", "Offsets that Kafka removed before they were read: the topic's retention is shorter than the database was away."),
+		removed:     set.Counter("removed_total", "Rows of rank_log that were removed by --ledger-keep."),
+		pending:     set.Gauge("redress_pending", "Changes that Redis has lost and that are to be applied again. All ledgers of a database show the same."),
+		redressed:   set.Counter("redressed_total", "Changes that Redis had lost and that were applied again."),
+		unredressed: set.Counters("unredressed_total", "Changes that Redis has lost and that are not applied again, by reason: changed (the member was set or deleted since, or changed at all behind a set or delete), raced (it is applied, but behind such a change), too_old, closed, gone (the board), no_order.", "reason"),
 	}
 	for _, reason := range []string{lostChanged, lostRaced, lostTooOld, lostClosed, lostGone, lostNoOrder} {
 		m.unredressed.WithLabelValues(reason)

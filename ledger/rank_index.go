@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"rankcache/internal/tick"
 )
 
 // ErrRankIndex reports that the index of [Ranks] is not there.
@@ -54,18 +56,12 @@ func (s rankIndex) MakeRankIndex(ctx context.Context) error {
 // awaitLock polls for the lock: PostgreSQL does not finish an index that is made without
 // locking the table while another statement waits, even for this lock.
 func (s rankIndex) awaitLock(ctx context.Context, conn *sql.Conn) error {
-	for tick := time.NewTicker(time.Second); ; {
+	for range tick.NowAndEvery(ctx, time.Second) {
 		var got sql.NullInt64
 		err := conn.QueryRowContext(ctx, s.d.tryLock).Scan(&got)
 		if err != nil || got.Int64 == 1 {
-			tick.Stop()
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return fmt.Errorf("waiting for another program that changes the ledger's tables: %w", ctx.Err())
-		case <-tick.C:
-		}
 	}
+	return fmt.Errorf("waiting for another program that changes the ledger's tables: %w", ctx.Err())
 }

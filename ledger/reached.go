@@ -7,6 +7,8 @@ import (
 	"maps"
 	"time"
 
+	"rankcache/internal/tick"
+
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
@@ -61,19 +63,13 @@ func (p positions) wait(topic, reader string, next func(ends map[int32]int64) (m
 	if err != nil {
 		return err
 	}
-	for tick := time.NewTicker(reachedEvery); ; {
-		at, err := next(ends)
-		if err == nil && passed(at, ends) {
-			tick.Stop()
+	for range tick.NowAndEvery(p.ctx, reachedEvery) {
+		var at map[int32]int64
+		if at, err = next(ends); err == nil && passed(at, ends) {
 			return nil
 		}
-		select {
-		case <-p.ctx.Done():
-			tick.Stop()
-			return errors.Join(fmt.Errorf("%w: %s has not read all of %s: look at its lag", ErrBehind, reader, topic), err)
-		case <-tick.C:
-		}
 	}
+	return errors.Join(fmt.Errorf("%w: %s has not read all of %s: look at its lag", ErrBehind, reader, topic), err)
 }
 
 // passed reports whether all partitions that have records were read to their ends.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"rankcache"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -60,13 +61,7 @@ type redresser struct {
 func redress(ctx context.Context, l *Ledger, post func(context.Context, []*wire.Update) error) {
 	r := &redresser{store: l.opts.Store, post: post, metrics: l.metrics, log: l.log, now: time.Now}
 	limit := rate.Sometimes{Interval: 10 * logEvery}
-	for tick := time.NewTicker(redressEvery); ; {
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
-		}
+	for range tick.Every(ctx, redressEvery) {
 		pending, err := r.round(ctx)
 		if err != nil {
 			limit.Do(func() {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"rankcache"
+	"rankcache/internal/metric"
 )
 
 type metrics struct {
@@ -18,21 +18,12 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {
-	f := promauto.With(reg)
+	set := metric.New(reg, "redis_")
+	defer set.Must()
 	return metrics{
-		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "rankcache_redis_seconds",
-			Help:    "Time of one round trip to Redis, retries included.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 10), // 0.1 ms to 0.38 s
-		}, []string{"op"}),
-		errors: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "rankcache_redis_errors_total",
-			Help: "Round trips to Redis that failed: unavailable, refused (Redis answered an error) or canceled by the caller.",
-		}, []string{"op", "kind"}),
-		badBoards: f.NewCounter(prometheus.CounterOpts{
-			Name: "rankcache_redis_bad_room_boards_total",
-			Help: "Ids read from rooms' sets of boards that name no board and were ignored.",
-		}),
+		seconds:   set.Histograms("seconds", "Time of one round trip to Redis, retries included.", prometheus.ExponentialBuckets(0.0001, 2.5, 10), "op"), // 0.1 ms to 0.38 s
+		errors:    set.Counters("errors_total", "Round trips to Redis that failed: unavailable, refused (Redis answered an error) or canceled by the caller.", "op", "kind"),
+		badBoards: set.Counter("bad_room_boards_total", "Ids read from rooms' sets of boards that name no board and were ignored."),
 	}
 }
 

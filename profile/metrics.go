@@ -4,8 +4,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	dto "github.com/prometheus/client_model/go"
+
+	"rankcache/internal/metric"
 )
 
 type metrics struct {
@@ -18,42 +19,34 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	f := promauto.With(reg)
-	counter := func(name, help string) prometheus.Counter {
-		return f.NewCounter(prometheus.CounterOpts{Name: "rankcache_profile_" + name, Help: help})
-	}
-	vec := func(name, help, label string) *prometheus.CounterVec {
-		return f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_profile_" + name, Help: help}, []string{label})
-	}
-	lookups := vec("lookups_total", "Rows looked up in the cache: hit, stale (served and refreshed), negative (known to have no profile), miss.", "result")
-	loads := vec("loads_total", "Calls of the profile service: ok, timeout, unavailable, refused (by the circuit breaker), or the kind of a bad answer.", "result")
+	set := metric.New(reg, "profile_")
+	defer set.Must()
+	lookups := set.Counters("lookups_total", "Rows looked up in the cache: hit, stale (served and refreshed), negative (known to have no profile), miss.", "result")
+	loads := set.Counters("loads_total", "Calls of the profile service: ok, timeout, unavailable, refused (by the circuit breaker), or the kind of a bad answer.", "result")
 	return &metrics{
 		hits:        lookups.WithLabelValues("hit"),
 		stale:       lookups.WithLabelValues("stale"),
 		negative:    lookups.WithLabelValues("negative"),
 		misses:      lookups.WithLabelValues("miss"),
-		missing:     counter("missing_total", "Rows answered without a profile because it was not loaded in time."),
-		overflow:    counter("overflow_total", "Members not loaded because too many were waiting."),
-		evictions:   counter("evictions_total", "Profiles evicted to make room."),
+		missing:     set.Counter("missing_total", "Rows answered without a profile because it was not loaded in time."),
+		overflow:    set.Counter("overflow_total", "Members not loaded because too many were waiting."),
+		evictions:   set.Counter("evictions_total", "Profiles evicted to make room."),
 		loads:       loads,
 		refused:     loads.WithLabelValues("refused"),
-		badProfiles: vec("bad_profiles_total", "Invalid profiles in otherwise valid answers, by kind.", "kind"),
-		batch: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_profile_batch_members", Help: "Members in one call of the profile service.",
-			Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}}),
-		seconds: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_profile_load_seconds", Help: "Time of one call of the profile service.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 10)}), // 0.5 ms to 1.9 s
+		badProfiles: set.Counters("bad_profiles_total", "Invalid profiles in otherwise valid answers, by kind.", "kind"),
+		batch:       set.Histogram("batch_members", "Members in one call of the profile service.", []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}),
+		seconds:     set.Histogram("load_seconds", "Time of one call of the profile service.", prometheus.ExponentialBuckets(0.0005, 2.5, 10)), // 0.5 ms to 1.9 s
 	}
 }
 
 // registerGauges registers the metrics that are read from the cache when it is scraped.
 func registerGauges(reg prometheus.Registerer, c *Cache) {
-	gauge := func(name, help string, value func() float64) {
-		promauto.With(reg).NewGaugeFunc(prometheus.GaugeOpts{Name: "rankcache_profile_" + name, Help: help}, value)
-	}
-	gauge("bytes", "Heap that the cached profiles take.", func() float64 { return float64(c.store.used()) })
-	gauge("breaker", "Circuit breaker before the profile service: 0 closed, 1 trying, 2 open.",
+	set := metric.New(reg, "profile_")
+	set.GaugeFunc("bytes", "Heap that the cached profiles take.", func() float64 { return float64(c.store.used()) })
+	set.GaugeFunc("breaker", "Circuit breaker before the profile service: 0 closed, 1 trying, 2 open.",
 		func() float64 { return float64(c.loader.source.breaker.State()) })
-	gauge("pending", "Members that wait for a call of the profile service.", func() float64 { return float64(c.loader.pending()) })
+	set.GaugeFunc("pending", "Members that wait for a call of the profile service.", func() float64 { return float64(c.loader.pending()) })
+	set.Must()
 }
 
 // tally counts the results of one page's lookups, so that a page touches the shared

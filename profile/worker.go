@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"rankcache/internal/tick"
 )
 
 const (
@@ -156,16 +158,10 @@ func (l *loader) retain(f *flight, expiry time.Duration) {
 
 // sweep removes expired recent results until ctx ends.
 func (l *loader) sweep(ctx context.Context) error {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			l.expire(l.now())
-		}
+	for range tick.Every(ctx, sweepEvery) {
+		l.expire(l.now())
 	}
+	return nil
 }
 
 func (l *loader) expire(now time.Duration) {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rankcache/internal/metric"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
@@ -125,18 +127,13 @@ type waits struct {
 
 func newWaits(reg prometheus.Registerer) (*waits, error) {
 	w := &waits{ended: make(chan struct{})}
-	answers := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "rankcache_bounded_reads_total",
-		Help: "Reads with max_age_ms, min_seq or min_state of a board that has a local copy, by answer: from the copy at once (copy), after waiting for it (waited), or by Redis (redis).",
-	}, []string{"answer"})
+	set := metric.New(reg, "bounded_reads_")
+	answers := set.Counters("total", "Reads with max_age_ms, min_seq or min_state of a board that has a local copy, by answer: from the copy at once (copy), after waiting for it (waited), or by Redis (redis).", "answer")
 	for i, by := range [answeredBy]string{"copy", "waited", "redis"} {
 		w.by[i] = answers.WithLabelValues(by)
 	}
-	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "rankcache_bounded_reads_waiting",
-		Help: "Reads that now wait for a local copy to be fresh enough.",
-	}, func() float64 { return float64(w.n.Load()) })
-	return w, register(reg, answers, waiting)
+	set.GaugeFunc("waiting", "Reads that now wait for a local copy to be fresh enough.", func() float64 { return float64(w.n.Load()) })
+	return w, set.Err()
 }
 
 func (w *waits) answered(by int) { w.by[by].Inc() }

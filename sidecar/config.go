@@ -29,6 +29,8 @@ type Hot interface {
 	rankcache.Reader
 	// Count counts a read, of any source.
 	Count(rankcache.BoardID)
+	// Take gets what the origin has answered in place of a page, before the reader gets it.
+	Take(*rankcache.Query, *rankcache.Answer)
 }
 
 // Profiles joins nick and avatar into answers.

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rankcache/internal/metric"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
@@ -20,34 +22,16 @@ type originMetrics struct {
 }
 
 func newOriginMetrics(reg prometheus.Registerer, waiting, readers *atomic.Int64) (*originMetrics, error) {
+	set := metric.New(reg, "")
 	m := &originMetrics{
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rankcache_origin_calls_total",
-			Help: "Reads sent to Redis, by operation and result (ok, unavailable, overloaded, panic, error).",
-		}, []string{"op", "result"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "rankcache_origin_call_duration_seconds",
-			Help:    "Time that Redis took to answer a read.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 11),
-		}, []string{"op"}),
-		shared: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "rankcache_origin_shared_total",
-			Help: "Reads that shared one call to Redis with others.",
-		}),
-		ledger: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rankcache_ledger_calls_total",
-			Help: "Reads sent to the ledger because Redis did not answer, by operation and result (as of rankcache_origin_calls_total).",
-		}, []string{"op", "result"}),
+		calls:   set.Counters("origin_calls_total", "Reads sent to Redis, by operation and result (ok, unavailable, overloaded, panic, error).", "op", "result"),
+		seconds: set.Histograms("origin_call_duration_seconds", "Time that Redis took to answer a read.", prometheus.ExponentialBuckets(0.0001, 2.5, 11), "op"),
+		shared:  set.Counter("origin_shared_total", "Reads that shared one call to Redis with others."),
+		ledger:  set.Counters("ledger_calls_total", "Reads sent to the ledger because Redis did not answer, by operation and result (as of rankcache_origin_calls_total).", "op", "result"),
 	}
-	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "rankcache_origin_in_flight",
-		Help: "Reads in progress at Redis, or waiting for one of its calls.",
-	}, func() float64 { return float64(waiting.Load()) })
-	waitFor := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "rankcache_origin_readers_waiting",
-		Help: "Callers that wait for an answer of Redis; several may share one call.",
-	}, func() float64 { return float64(readers.Load()) })
-	return m, register(reg, m.calls, m.seconds, m.shared, m.ledger, inFlight, waitFor)
+	set.GaugeFunc("origin_in_flight", "Reads in progress at Redis, or waiting for one of its calls.", func() float64 { return float64(waiting.Load()) })
+	set.GaugeFunc("origin_readers_waiting", "Callers that wait for an answer of Redis; several may share one call.", func() float64 { return float64(readers.Load()) })
+	return m, set.Err()
 }
 
 func (m *originMetrics) done(op string, err error, took time.Duration) {
@@ -69,18 +53,4 @@ func result(err error) string {
 		return "panic"
 	}
 	return "error"
-}
-
-// register registers all collectors. The error names the one that clashes. A nil reg
-// registers nothing.
-func register(reg prometheus.Registerer, cs ...prometheus.Collector) error {
-	if reg == nil {
-		return nil
-	}
-	for _, c := range cs {
-		if err := reg.Register(c); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -60,7 +60,7 @@ func compare(want *rankcache.State, s rankcache.State) verdict {
 	switch {
 	case want.Run == 0:
 		return enough
-	case s.Run < want.Run || s.Run == want.Run && s.Seq < want.Seq:
+	case s.Before(*want):
 		return behind
 	case s.Run > want.Run || s.Seq == want.Seq && s.HasSum && want.HasSum && s.Sum != want.Sum:
 		return lost

@@ -61,6 +61,7 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 	if len(qs) == 1 {
 		if !r.readHere(ctx, qs, as) {
 			r.flights.read(ctx, &qs[0], &as[0])
+			r.take(qs, as)
 		}
 		if r.wantsScores(&qs[0], &as[0]) {
 			r.addScores(ctx, &qs[0], &as[0])
@@ -75,6 +76,7 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 	}
 	if len(rest) > 0 {
 		r.flights.readAll(ctx, qs, as, rest)
+		r.take(qs, as)
 	}
 	var scores sync.WaitGroup
 	for i := range qs {
@@ -83,6 +85,13 @@ func (r *Reader) Read(ctx context.Context, qs []rankcache.Query, as []rankcache.
 		}
 	}
 	scores.Wait()
+}
+
+// take gives the origin's answers to the hot tier, which looks at their source.
+func (r *Reader) take(qs []rankcache.Query, as []rankcache.Answer) {
+	for i := 0; i < len(qs) && r.hot != nil; i++ {
+		r.hot.Take(&qs[i], &as[i])
+	}
 }
 
 // readHere answers one query as far as that is possible here. It returns false if Redis has to

@@ -32,6 +32,8 @@ func (h recordedHot) Read(_ context.Context, qs []rankcache.Query, as []rankcach
 
 func (h recordedHot) Count(rankcache.BoardID) {}
 
+func (h recordedHot) Take(*rankcache.Query, *rankcache.Answer) {}
+
 // recordedAway is a Redis that is away.
 type recordedAway struct{}
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"rankcache/internal/metric"
 	"rankcache/wire"
 )
 
@@ -32,43 +32,27 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	f := promauto.With(reg)
+	set := metric.New(reg, "write_")
+	defer set.Must()
 	seconds := prometheus.ExponentialBuckets(0.0005, 2.5, 10) // 0.5 ms to 1.9 s
 	return &metrics{
-		commands: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_commands_total",
-			Help: "Commands by result: applied, duplicate, refused."}, []string{"result"}),
-		refused: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_refused_total",
-			Help: "Commands that were not applied, by reason."}, []string{"reason"}),
-		fed: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_fed_total",
-			Help: "Changes of boards that a command's class feeds, by result: applied, duplicate, refused."}, []string{"result"}),
-		refusedLost: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_refused_unpublished_total",
-			Help: "Refused posts that Kafka did not take in time; their callers got the refusal."}),
-		adoptions: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_adoptions_total",
-			Help: "Boards whose members were added up because another client had made or changed them."}),
-		waits: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_waits_total",
-			Help: "Commands that waited until their board was adopted."}),
-		ties: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_ties_unranked_total",
-			Help: "Changes of boards with ties first or last beyond those that the fraction of a score can distinguish: these members tie among themselves."}),
-		guards: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_guard_total",
-			Help: "Commands beyond a guard of their class, by limit (changes, members) and action: observe (applied), refuse."}, []string{"limit", "action"}),
-		gains: &gains{highest: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_write_gain_highest",
-			Help: "Highest gain of one member on one board in the running clock hour, by increments that this writer applied; boards of classes with a guard."})},
-		trims: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_trims_total",
-			Help: "Members that were driven out of boards that keep only their best."}),
-		fullest: &fullest{gauge: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_write_orders_fullest",
-			Help: "Order ids in the fullest hash that was seen in the last ten minutes: one command a second is sampled. More than 100,000: raise --order-buckets."})},
-		published: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_updates_published_total",
-			Help: "Updates acknowledged by Kafka."}),
-		topics: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_write_topics_created_total",
-			Help: "Topics created because they were missing."}),
-		retries: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_write_retries_total",
-			Help: "Attempts that failed and were repeated, by server: redis, kafka."}, []string{"of"}),
-		apply: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_write_apply_seconds",
-			Help: "Time until Redis answered one batch, retries included.", Buckets: seconds}),
-		publish: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_write_publish_seconds",
-			Help: "Time until Kafka acknowledged the updates of one batch, retries included.", Buckets: seconds}),
-		batch: f.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_write_batch_commands",
-			Help: "Records per batch from Kafka.", Buckets: prometheus.ExponentialBuckets(1, 4, 6)}),
+		commands:    set.Counters("commands_total", "Commands by result: applied, duplicate, refused.", "result"),
+		refused:     set.Counters("refused_total", "Commands that were not applied, by reason.", "reason"),
+		fed:         set.Counters("fed_total", "Changes of boards that a command's class feeds, by result: applied, duplicate, refused.", "result"),
+		refusedLost: set.Counter("refused_unpublished_total", "Refused posts that Kafka did not take in time; their callers got the refusal."),
+		adoptions:   set.Counter("adoptions_total", "Boards whose members were added up because another client had made or changed them."),
+		waits:       set.Counter("waits_total", "Commands that waited until their board was adopted."),
+		ties:        set.Counter("ties_unranked_total", "Changes of boards with ties first or last beyond those that the fraction of a score can distinguish: these members tie among themselves."),
+		guards:      set.Counters("guard_total", "Commands beyond a guard of their class, by limit (changes, members) and action: observe (applied), refuse.", "limit", "action"),
+		gains:       &gains{highest: set.Gauge("gain_highest", "Highest gain of one member on one board in the running clock hour, by increments that this writer applied; boards of classes with a guard.")},
+		trims:       set.Counter("trims_total", "Members that were driven out of boards that keep only their best."),
+		fullest:     &fullest{gauge: set.Gauge("orders_fullest", "Order ids in the fullest hash that was seen in the last ten minutes: one command a second is sampled. More than 100,000: raise --order-buckets.")},
+		published:   set.Counter("updates_published_total", "Updates acknowledged by Kafka."),
+		topics:      set.Counter("topics_created_total", "Topics created because they were missing."),
+		retries:     set.Counters("retries_total", "Attempts that failed and were repeated, by server: redis, kafka.", "of"),
+		apply:       set.Histogram("apply_seconds", "Time until Redis answered one batch, retries included.", seconds),
+		publish:     set.Histogram("publish_seconds", "Time until Kafka acknowledged the updates of one batch, retries included.", seconds),
+		batch:       set.Histogram("batch_commands", "Records per batch from Kafka.", prometheus.ExponentialBuckets(1, 4, 6)),
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"rankcache/internal/tick"
+
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
@@ -27,13 +29,7 @@ type readopter struct{ *adopter }
 // wrong, until ctx ends.
 func (a readopter) readopt(ctx context.Context) {
 	limit := logLimit()
-	for tick := time.NewTicker(readoptEvery); ; {
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
-		}
+	for range tick.Every(ctx, readoptEvery) {
 		if err := a.readoptOnce(ctx); err != nil && ctx.Err() == nil {
 			limit.Do(func() { a.log.Warn("boards with a wrong sum not adopted, retrying", "err", err) })
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"rankcache"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -102,13 +103,7 @@ func (s *roomSets) note(jobs []*job) {
 
 // run takes boards out of their rooms when they have ended, until ctx ends.
 func (s *roomSets) run(ctx context.Context) {
-	for tick := time.NewTicker(sweepEvery); ; {
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
-		}
+	for range tick.Every(ctx, sweepEvery) {
 		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 			s.limit.Do(func() { s.log.Warn("ended boards can't be removed from their rooms, retrying", "err", err) })
 		}

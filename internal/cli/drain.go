@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"rankcache/internal/tick"
 	"rankcache/sidecar/adminapi"
 )
 
@@ -55,18 +56,15 @@ func waitUnused(ctx context.Context, conns Connections) {
 		<-ctx.Done()
 		return
 	}
-	look := time.NewTicker(unusedFor / 10)
-	defer look.Stop()
 	_, before := conns()
-	for since := time.Now(); time.Since(since) < unusedFor; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
+	since := time.Now()
+	for range tick.Every(ctx, unusedFor/10) {
 		open, ever := conns()
 		if open > 0 || ever != before {
 			since, before = time.Now(), ever
+		}
+		if time.Since(since) >= unusedFor {
+			return
 		}
 	}
 }

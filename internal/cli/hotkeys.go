@@ -66,7 +66,7 @@ func (o *HotKeyOptions) NewSource(client redis.UniversalClient, names wire.Names
 	case sourceTencent:
 		return hotkey.NewTencent(o.tencent, names)
 	case sourceRedis:
-		return hotkey.NewRedisHotKeys(hotkey.RedisHotKeysConfig{}, client, names)
+		return hotkey.NewRedisHotKeys(client, names)
 	case sourceNone:
 		return nil, nil
 	}

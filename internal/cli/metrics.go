@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"rankcache/internal/metric"
 	"rankcache/sidecar/adminapi"
 )
 
@@ -66,13 +67,13 @@ func RegisterProcess(reg prometheus.Registerer, r *adminapi.Readiness) {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "rankcache_build_info", Help: "1, with the version as label.",
 		ConstLabels: prometheus.Labels{"version": Version, "goversion": runtime.Version()}})
 	build.Set(1)
-	ready := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "rankcache_ready", Help: "1 while the readiness probe is answered with 200.",
-	}, func() float64 {
+	set := metric.New(reg, "")
+	set.Add(build)
+	set.GaugeFunc("ready", "1 while the readiness probe is answered with 200.", func() float64 {
 		if r.Now().State == adminapi.StateReady {
 			return 1
 		}
 		return 0
 	})
-	reg.MustRegister(build, ready)
+	set.Must()
 }

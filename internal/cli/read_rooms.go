@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rankcache/internal/roomsync"
+	"rankcache/internal/tick"
 )
 
 // ReadRooms has a follower read the file, the rooms' sets in Redis, and what is set at run time.
@@ -22,7 +23,7 @@ func ReadRooms(ctx context.Context, follower *roomsync.Follower) error {
 		if status.File.Resolved && !status.Dynamic.ReadAt.IsZero() {
 			return nil
 		}
-		if !Sleep(ctx, 5*time.Millisecond) {
+		if !tick.Sleep(ctx, 5*time.Millisecond) {
 			return fmt.Errorf("redis has not returned the boards of the rooms: %s", status.Dynamic.Error)
 		}
 	}

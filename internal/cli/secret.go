@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/time/rate"
+
+	"rankcache/internal/tick"
 )
 
 const (
@@ -237,13 +239,7 @@ func (o *Options) KafkaLogin(log *slog.Logger) func(context.Context, func(userna
 // read leaves the last login in force.
 func (l *kafkaLogin) follow(ctx context.Context, set func(username, password string) error) {
 	username, password, failed := l.username, l.password, rate.Sometimes{Interval: time.Minute}
-	for tick := time.NewTicker(loginEvery); ; {
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
-		}
+	for range tick.Every(ctx, loginEvery) {
 		u, err := l.read(saslUsername, username)
 		p, perr := l.read(saslPassword, password)
 		if err = errors.Join(err, perr); err == nil && (u != username || p != password) {

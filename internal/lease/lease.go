@@ -12,6 +12,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"rankcache/internal/tick"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -83,14 +85,8 @@ func (l *Lease) Release(ctx context.Context) error {
 // keepAlive renews the lease until ctx is done. It calls lost when another process
 // has the lease or when no renewal succeeded for its whole life.
 func (l *Lease) keepAlive(ctx context.Context, lost context.CancelCauseFunc) {
-	tick := time.NewTicker(l.TTL / 4)
-	defer tick.Stop()
-	for renewed := time.Now(); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	renewed := time.Now()
+	for range tick.Every(ctx, l.TTL/4) {
 		begin := time.Now()
 		attempt, cancel := context.WithTimeout(ctx, l.TTL/2)
 		ok, err := l.Renew(attempt)

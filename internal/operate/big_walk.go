@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"rankcache/internal/cli"
+	"rankcache/internal/tick"
 	"rankcache/origin"
 )
 
@@ -90,7 +90,7 @@ func larger(a, b origin.Size) int {
 }
 
 func (w *bigWalk) wait(ctx context.Context) error {
-	if !cli.Sleep(ctx, w.pause) {
+	if !tick.Sleep(ctx, w.pause) {
 		return context.Cause(ctx)
 	}
 	return nil

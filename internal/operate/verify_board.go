@@ -11,6 +11,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/cli"
+	"rankcache/internal/tick"
 	"rankcache/origin"
 	"rankcache/wire"
 )
@@ -86,7 +87,7 @@ func (v *verifier) addUp(ctx context.Context, side *redisSide) (*whole, error) {
 			side.AddedUp = w.own().String()
 			return w, nil
 		}
-		if !cli.Sleep(ctx, verifyPause) {
+		if !tick.Sleep(ctx, verifyPause) {
 			return nil, ctx.Err()
 		}
 	}
@@ -141,7 +142,7 @@ func (v *verifier) compareCopy(ctx context.Context, report *verifyReport) error 
 		if report.Copy.Redis = meta.State.String(); report.copyAgrees() != nil {
 			return nil
 		}
-		if !cli.Sleep(ctx, verifyPause) {
+		if !tick.Sleep(ctx, verifyPause) {
 			return ctx.Err()
 		}
 	}

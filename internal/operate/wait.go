@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"rankcache/internal/tick"
+
 	"github.com/spf13/cobra"
 
 	"rankcache"
@@ -95,7 +97,7 @@ func wait(ctx context.Context, o *waitOptions, progress io.Writer) (*WaitReport,
 		if report.Ready {
 			return report, nil
 		}
-		if waited+o.every > o.max || !cli.Sleep(ctx, o.every) {
+		if waited+o.every > o.max || !tick.Sleep(ctx, o.every) {
 			return report, fmt.Errorf("not ready after %v: %s", waited.Round(time.Millisecond), report.Reason)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rankcache/internal/tick"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -118,13 +120,7 @@ func (c *Clock) Agrees(ctx context.Context, within, most time.Duration) error {
 
 // Run compares the clocks again and again until ctx is done.
 func (c *Clock) Run(ctx context.Context) {
-	for tick := time.NewTicker(every); ; {
+	for range tick.NowAndEvery(ctx, every) {
 		_ = c.Compare(ctx, every/2) // whoever needs it compares again, and has the error
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
-		}
 	}
 }

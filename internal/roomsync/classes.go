@@ -34,9 +34,6 @@ func (s *files) next(own *rooms.File, document string) (files, error) {
 	return next, err
 }
 
-// refusedClasses is why a document of classes can't be set.
-type refusedClasses struct{ error }
-
 // sharedGate is open once what is set at run time was read and is in force.
 type sharedGate struct {
 	once sync.Once

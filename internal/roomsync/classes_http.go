@@ -2,8 +2,6 @@ package roomsync
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 
 	"rankcache/rooms"
@@ -42,35 +40,13 @@ func (h *Handler) GetClasses(w http.ResponseWriter, _ *http.Request) {
 // PutClasses sets the classes of a document on all that follow the hash and responds as
 // GetClasses does.
 func (h *Handler) PutClasses(w http.ResponseWriter, r *http.Request) {
-	document, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rooms.MaxMoreClasses))
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		h.problem(w, CodeTooLarge, "", "want at most 64 KiB")
-		return
-	}
-	if err != nil { // half a document may be a good one
-		h.problem(w, CodeBadArgument, "body", "the body ended early")
-		return
-	}
-	var refused refusedClasses
-	switch err := h.follower.SetClasses(context.WithoutCancel(r.Context()), document); {
-	case errors.As(err, &refused):
-		h.problem(w, CodeBadArgument, "body", err.Error())
-	case err != nil:
-		h.unavailable(w, err)
-	default:
-		h.GetClasses(w, r)
+	if document, ok := h.body(w, r, rooms.MaxMoreClasses); ok {
+		h.changed(w, h.follower.SetClasses(context.WithoutCancel(r.Context()), document), func() { h.GetClasses(w, r) })
 	}
 }
 
 // DeleteClasses takes away the classes that were set at run time.
 func (h *Handler) DeleteClasses(w http.ResponseWriter, r *http.Request) {
-	switch found, err := h.follower.UnsetClasses(context.WithoutCancel(r.Context())); {
-	case err != nil:
-		h.unavailable(w, err)
-	case !found:
-		h.problem(w, CodeUnknownClass, "", "no classes are set at run time")
-	default:
-		w.WriteHeader(http.StatusNoContent)
-	}
+	found, err := h.follower.UnsetClasses(context.WithoutCancel(r.Context()))
+	h.removed(w, found, err, CodeUnknownClass, "no classes are set at run time")
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/internal/tick"
 	"rankcache/rooms"
 )
 
@@ -132,17 +132,10 @@ func (f *Follower) Load() error {
 
 // Run polls all sources until ctx is done and returns nil.
 func (f *Follower) Run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
+	for ; ctx.Err() == nil; tick.Sleep(ctx, tick.Jitter(f.cfg.Every)) {
 		f.poll(ctx)
-		timer.Reset(f.cfg.Every*9/10 + rand.N(f.cfg.Every/5)) // spreads a fleet's reads
 	}
+	return nil
 }
 
 // poll reads all sources and publishes changes.
@@ -152,14 +145,20 @@ func (f *Follower) poll(ctx context.Context) {
 	fileChanged, err := f.readFile()
 	f.recordFileError(err)
 	sharedChanged, _ := f.readShared(ctx) // its error is in the status
-	classesChanged := f.nameClassBoards()
+	f.putInForce(ctx, fileChanged || sharedChanged)
+	f.polls++
+	f.checkResolved()
+}
+
+// putInForce publishes what was read or has just been written by this process, if that has changed, a
+// period has begun or ended, or a room has other boards.
+func (f *Follower) putInForce(ctx context.Context, changed bool) {
+	changed = f.nameClassBoards() || changed
 	f.putBypasses(time.Now()) // before the rooms' boards are read: it has to act in any case
-	if f.readRunning(ctx) || fileChanged || classesChanged || sharedChanged {
+	if f.readRunning(ctx) || changed {
 		f.publish()
 		f.notify()
 	}
-	f.polls++
-	f.checkResolved()
 }
 
 // publish merges the sources, resolves them and makes the tiers visible.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -55,10 +56,8 @@ func (h *Handler) Get(w http.ResponseWriter, _ *http.Request) {
 
 // Post sets one room or board on all sidecars and responds with its row of Get.
 func (h *Handler) Post(w http.ResponseWriter, r *http.Request) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rooms.MaxEntry))
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		h.problem(w, CodeTooLarge, "", "want at most 64 KiB")
+	data, ok := h.body(w, r, rooms.MaxEntry)
+	if !ok {
 		return
 	}
 	entry, err := rooms.ParseEntry(data)
@@ -67,14 +66,8 @@ func (h *Handler) Post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// The change continues if the client disconnects: other sidecars may have it.
-	switch err := h.follower.Set(context.WithoutCancel(r.Context()), entry); {
-	case errors.Is(err, ErrFull), errors.Is(err, rankcache.ErrBoard):
-		h.problem(w, CodeBadArgument, "body", err.Error())
-	case err != nil:
-		h.unavailable(w, err)
-	default:
-		writeJSON(w, h.follower.merged.Load().find(entry))
-	}
+	err = h.follower.Set(context.WithoutCancel(r.Context()), entry)
+	h.changed(w, err, func() { writeJSON(w, h.follower.merged.Load().find(entry)) })
 }
 
 // Delete removes the entry that was set at run time for ?uid= or ?match=.
@@ -85,11 +78,44 @@ func (h *Handler) Delete(w http.ResponseWriter, r *http.Request) {
 		h.problem(w, CodeBadArgument, "uid", err.Error())
 		return
 	}
-	switch found, err := h.follower.Unset(context.WithoutCancel(r.Context()), field); {
+	found, err := h.follower.Unset(context.WithoutCancel(r.Context()), field)
+	h.removed(w, found, err, CodeUnknownRoom, "nothing is set at run time for "+field)
+}
+
+// body reads the request's body. It responds and returns false if the body has more than limit bytes, or
+// ends early: half a document may be a good one.
+func (h *Handler) body(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		h.problem(w, CodeTooLarge, "", fmt.Sprintf("want at most %d KiB", limit>>10))
+	case err != nil:
+		h.problem(w, CodeBadArgument, "body", "the body ended early")
+	}
+	return data, err == nil
+}
+
+// changed responds to a change that has ended with err, and with respond if there is none.
+func (h *Handler) changed(w http.ResponseWriter, err error, respond func()) {
+	var no refused
+	switch {
+	case errors.As(err, &no):
+		h.problem(w, CodeBadArgument, "body", err.Error())
+	case err != nil:
+		h.unavailable(w, err)
+	default:
+		respond()
+	}
+}
+
+// removed responds to a DELETE of what was found or not.
+func (h *Handler) removed(w http.ResponseWriter, found bool, err error, code, detail string) {
+	switch {
 	case err != nil:
 		h.unavailable(w, err)
 	case !found:
-		h.problem(w, CodeUnknownRoom, "", "nothing is set at run time for "+field)
+		h.problem(w, code, "", detail)
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}
@@ -128,10 +154,8 @@ func writeJSON(w http.ResponseWriter, v any) {
 
 // PostBypass bypasses a board, or all, and responds with the bypass in force.
 func (h *Handler) PostBypass(w http.ResponseWriter, r *http.Request) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rooms.MaxBypassJSON))
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		h.problem(w, CodeTooLarge, "", "want at most 4 KiB")
+	data, ok := h.body(w, r, rooms.MaxBypassJSON)
+	if !ok {
 		return
 	}
 	b, err := rooms.ParseBypassRequest(data, time.Now().UTC().Truncate(time.Millisecond))
@@ -139,14 +163,7 @@ func (h *Handler) PostBypass(w http.ResponseWriter, r *http.Request) {
 		h.problem(w, CodeBadArgument, "body", err.Error())
 		return
 	}
-	switch err := h.follower.SetBypass(context.WithoutCancel(r.Context()), b); {
-	case errors.Is(err, errManyBypasses):
-		h.problem(w, CodeBadArgument, "body", err.Error())
-	case err != nil:
-		h.unavailable(w, err)
-	default:
-		writeJSON(w, b)
-	}
+	h.changed(w, h.follower.SetBypass(context.WithoutCancel(r.Context()), b), func() { writeJSON(w, b) })
 }
 
 // DeleteBypass ends the bypass of ?board=, or with ?all=true every bypass.
@@ -157,12 +174,6 @@ func (h *Handler) DeleteBypass(w http.ResponseWriter, r *http.Request) {
 		h.problem(w, CodeBadArgument, "board", "want either a board's id or all=true")
 		return
 	}
-	switch found, err := h.follower.EndBypass(context.WithoutCancel(r.Context()), board, all); {
-	case err != nil:
-		h.unavailable(w, err)
-	case !found:
-		h.problem(w, CodeUnknownRoom, "", "nothing of that name is bypassed; GET /rooms lists what is")
-	default:
-		w.WriteHeader(http.StatusNoContent)
-	}
+	found, err := h.follower.EndBypass(context.WithoutCancel(r.Context()), board, all)
+	h.removed(w, found, err, CodeUnknownRoom, "nothing of that name is bypassed; GET /rooms lists what is")
 }

@@ -16,13 +16,18 @@ import (
 	"rankcache/rooms"
 )
 
-// ErrFull reports that no more entries can be set at run time.
-var ErrFull = fmt.Errorf("limit of %d rooms and boards set at run time reached: delete some, or move them to the rooms file", MaxDynamic)
+// refused is an error of what was to be set at run time.
+type refused struct{ error }
+
+func (r refused) Unwrap() error { return r.error }
+
+var (
+	errFull         = refused{fmt.Errorf("limit of %d rooms and boards set at run time reached: delete some, or move them to the rooms file", MaxDynamic)}
+	errManyBypasses = refused{fmt.Errorf("limit of %d bypassed boards reached: bypass all boards", MaxBypasses)}
+)
 
 // bypassKept is how long a bypass that has ended stays in the hash, at least.
 const bypassKept = time.Minute
-
-var errManyBypasses = fmt.Errorf("limit of %d bypassed boards reached: bypass all boards", MaxBypasses)
 
 // readFile reads the rooms file and puts it in force if it has changed and is
 // valid.
@@ -176,21 +181,21 @@ func (f *Follower) fetchRunning(ctx context.Context, uids []string) map[string][
 	return running
 }
 
-// Set sets entry on all sidecars, and on this one before it returns. The error
-// wraps [ErrFull] or [rankcache.ErrBoard], or is of Redis and leaves unknown whether the others get it.
+// Set sets entry on all sidecars, and on this one before it returns. The error is a refused one, or is
+// of Redis and leaves unknown whether the others get it.
 func (f *Follower) Set(ctx context.Context, entry rooms.Entry) error {
 	value, err := json.Marshal(entry)
 	if err == nil {
 		err = f.checkEntry(entry)
 	}
 	if err != nil {
-		return err
+		return refused{err}
 	}
 	f.pollMu.Lock()
 	defer f.pollMu.Unlock()
 	field := entry.Field()
 	if _, known := f.dynamic.entries[field]; !known && len(f.dynamic.entries) >= MaxDynamic {
-		return ErrFull
+		return errFull
 	}
 	if err := f.cfg.Shared.Put(ctx, field, string(value)); err != nil {
 		return err
@@ -198,7 +203,7 @@ func (f *Follower) Set(ctx context.Context, entry rooms.Entry) error {
 	f.cfg.Log.Info("set at run time", "entry", string(value))
 	next := f.dynamic.clone()
 	next.entries[field] = entry
-	f.apply(ctx, next)
+	f.putInForce(ctx, f.setDynamic(next))
 	return nil
 }
 
@@ -216,17 +221,8 @@ func (f *Follower) Unset(ctx context.Context, field string) (bool, error) {
 	}
 	next := f.dynamic.clone()
 	delete(next.entries, field)
-	f.apply(ctx, next)
+	f.putInForce(ctx, f.setDynamic(next))
 	return found, nil
-}
-
-// apply publishes what this process has just written.
-func (f *Follower) apply(ctx context.Context, d dynamic) {
-	if f.setDynamic(d) {
-		f.readRunning(ctx)
-		f.publish()
-		f.notify()
-	}
 }
 
 // putClasses puts a file and the classes of a document into force together, or returns why
@@ -252,7 +248,7 @@ func (f *Follower) putClasses(own *rooms.File, document string) error {
 func (f *Follower) SetClasses(ctx context.Context, document []byte) error {
 	f.pollMu.Lock()
 	defer f.pollMu.Unlock()
-	defer f.applyClasses(ctx)
+	defer f.putInForce(ctx, true)
 	if _, err := f.readShared(ctx); err != nil { // what another sidecar has set counts
 		return err
 	}
@@ -261,7 +257,7 @@ func (f *Follower) SetClasses(ctx context.Context, document []byte) error {
 		_, err = f.next(f.own, string(document))
 	}
 	if err != nil {
-		return refusedClasses{err}
+		return refused{err}
 	}
 	if err := f.cfg.Shared.Put(ctx, rooms.ClassesField, string(document)); err != nil {
 		return err
@@ -274,20 +270,12 @@ func (f *Follower) SetClasses(ctx context.Context, document []byte) error {
 func (f *Follower) UnsetClasses(ctx context.Context) (bool, error) {
 	f.pollMu.Lock()
 	defer f.pollMu.Unlock()
-	defer f.applyClasses(ctx)
+	defer f.putInForce(ctx, true)
 	found, err := f.cfg.Shared.Remove(ctx, rooms.ClassesField)
 	if err != nil {
 		return false, err
 	}
 	return found, f.putClasses(f.own, "")
-}
-
-// applyClasses publishes what has been read or written.
-func (f *Follower) applyClasses(ctx context.Context) {
-	f.nameClassBoards()
-	f.readRunning(ctx)
-	f.publish()
-	f.notify()
 }
 
 // SetBypass puts b into force on all sidecars, on this one before it returns, in place of
@@ -314,8 +302,7 @@ func (f *Follower) SetBypass(ctx context.Context, b rooms.Bypass) error {
 	if err := f.cfg.Shared.Put(ctx, b.Field(), string(value)); err != nil {
 		return err
 	}
-	f.dynamic = next
-	f.putBypasses(time.Now())
+	f.putInForce(ctx, f.setDynamic(next))
 	return nil
 }
 
@@ -338,7 +325,6 @@ func (f *Follower) EndBypass(ctx context.Context, board rankcache.BoardID, all b
 		found = found || removed
 		delete(next.bypasses, field)
 	}
-	f.dynamic = next
-	f.putBypasses(time.Now())
+	f.putInForce(ctx, f.setDynamic(next))
 	return found, nil
 }

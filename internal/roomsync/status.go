@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"rankcache/internal/metric"
 )
 
 // maxBadShown is the most invalid entries in the status.
@@ -44,31 +46,16 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) metrics {
-	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-		reg.MustRegister(g)
-		return g
+	set := metric.New(reg, "")
+	defer set.Must()
+	return metrics{
+		fileBad:     set.Gauge("rooms_file_bad", "1 while the newest rooms file is refused and the last good one is in force."),
+		superHot:    set.Gauge("rooms_super_hot_boards", "Boards that the rooms in force make super-hot."),
+		dynamic:     set.Gauge("rooms_dynamic_entries", "Rooms and boards that are set at run time."),
+		dynamicBad:  set.Gauge("rooms_dynamic_bad_entries", "Entries of the hash of rooms set at run time that are ignored because they are not valid."),
+		bypassed:    set.Gauge("bypassed_boards", "Boards that an operator has Redis answer for a while, named one by one (rankcache rooms bypass)."),
+		bypassedAll: set.Gauge("bypassed_all", "1 while an operator has Redis answer all boards (rankcache rooms bypass --all)."),
+		sharedRead:  set.Gauge("rooms_dynamic_read_timestamp_seconds", "When the hash of rooms set at run time was last read, in Unix time; 0 before the first time."),
+		redisErrors: set.Counter("rooms_redis_errors_total", "Failed reads from Redis of the rooms set at run time or of the boards that run in rooms."),
 	}
-	m := metrics{
-		fileBad: gauge("rankcache_rooms_file_bad",
-			"1 while the newest rooms file is refused and the last good one is in force."),
-		superHot: gauge("rankcache_rooms_super_hot_boards",
-			"Boards that the rooms in force make super-hot."),
-		dynamic: gauge("rankcache_rooms_dynamic_entries",
-			"Rooms and boards that are set at run time."),
-		dynamicBad: gauge("rankcache_rooms_dynamic_bad_entries",
-			"Entries of the hash of rooms set at run time that are ignored because they are not valid."),
-		bypassed: gauge("rankcache_bypassed_boards",
-			"Boards that an operator has Redis answer for a while, named one by one (rankcache rooms bypass)."),
-		bypassedAll: gauge("rankcache_bypassed_all",
-			"1 while an operator has Redis answer all boards (rankcache rooms bypass --all)."),
-		sharedRead: gauge("rankcache_rooms_dynamic_read_timestamp_seconds",
-			"When the hash of rooms set at run time was last read, in Unix time; 0 before the first time."),
-		redisErrors: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "rankcache_rooms_redis_errors_total",
-			Help: "Failed reads from Redis of the rooms set at run time or of the boards that run in rooms.",
-		}),
-	}
-	reg.MustRegister(m.redisErrors)
-	return m
 }

@@ -101,8 +101,8 @@ func (s adminPort) fleetVerdict() *cli.HotVerdict {
 		return nil
 	}
 	ago := time.Since(seen)
-	return &cli.HotVerdict{Source: v.Source, Poller: v.Poller, At: v.At, SeenAgo: ago.Milliseconds(),
-		Counts: ago <= hotkey.DefaultVerdictAge,
+	return &cli.HotVerdict{Source: v.Source, Poller: v.Poller, At: time.UnixMilli(v.At), SeenAgo: ago.Milliseconds(),
+		Counts: ago <= hotkey.VerdictAge,
 		Boards: append([]hotkey.BoardCount{}, v.Boards...), Ignored: v.Ignored}
 }
 

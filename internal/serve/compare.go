@@ -10,6 +10,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/cli"
+	"rankcache/internal/tick"
 	"rankcache/localboard"
 	"rankcache/origin"
 )
@@ -173,7 +174,7 @@ func (c *boardComparer) confirm(ctx context.Context, id rankcache.BoardID, board
 		members = append(members, m)
 	}
 	for try := 0; try < compareTries && len(members) > 0; try++ {
-		if try > 0 && !cli.Sleep(ctx, comparePause) {
+		if try > 0 && !tick.Sleep(ctx, comparePause) {
 			return nil, ctx.Err()
 		}
 		if differ, err = c.differing(ctx, id, board, members); err != nil {

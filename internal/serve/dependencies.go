@@ -24,7 +24,7 @@ func (s callWatch) buildDependencies() {
 		cli.ServiceKafka:    health.NewNeed(cli.AnswerLasts),
 		cli.ServiceProfiles: health.NewNeed(profilesLast),
 		cli.ServiceLedger:   health.NewNeed(cli.AnswerLasts),
-		cli.ServiceHotKeys:  health.NewNeed(hotkey.DefaultVerdictAge),
+		cli.ServiceHotKeys:  health.NewNeed(hotkey.VerdictAge),
 	}
 	if o := s.options; o.profiles.url.Get() == "" && o.profiles.redisKey == "" {
 		s.services[cli.ServiceProfiles].Off("")
@@ -77,11 +77,11 @@ func (s callWatch) watchVerdicts(to hotkey.Observer) hotkey.Observer {
 type watchedVerdicts struct {
 	to      hotkey.Observer
 	service *health.Need
-	last    time.Time // of the newest verdict
+	last    int64 // Unix ms of the newest verdict
 }
 
 func (w *watchedVerdicts) Observe(v hotkey.Verdict) {
-	if !v.At.Equal(w.last) { // not After: pollers' clocks differ
+	if v.At != w.last { // not later: pollers' clocks differ
 		w.last = v.At
 		w.service.Observe(0, nil)
 	}

@@ -25,13 +25,13 @@ func TestHotKeySource(t *testing.T) {
 				t.Errorf("%s: %+v, want %s", when, got, want)
 			}
 		}
-		first := hotkey.Verdict{At: time.Now()}
+		first := hotkey.Verdict{At: time.Now().UnixMilli()}
 		verdicts.Observe(first)
 		expect("a verdict", health.OK)
 		time.Sleep(31 * time.Second)
 		verdicts.Observe(first)
 		expect("the same again", health.Unknown)
-		verdicts.Observe(hotkey.Verdict{At: first.At.Add(-time.Minute)})
+		verdicts.Observe(hotkey.Verdict{At: first.At - time.Minute.Milliseconds()})
 		expect("a poller whose clock is behind", health.OK)
 		if passed != 3 {
 			t.Errorf("%d verdicts were passed on, want 3", passed)

@@ -11,6 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"rankcache/internal/httpserve"
+	"rankcache/internal/tick"
 )
 
 const (
@@ -46,16 +47,10 @@ type historyPoint struct {
 
 // Run takes a point every 5 s until ctx ends.
 func (h *metricHistory) Run(ctx context.Context) error {
-	ticks := time.NewTicker(historyEvery)
-	defer ticks.Stop()
-	for {
+	for range tick.NowAndEvery(ctx, historyEvery) {
 		h.take(time.Now())
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticks.C:
-		}
 	}
+	return nil
 }
 
 func (h *metricHistory) take(at time.Time) {

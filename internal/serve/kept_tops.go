@@ -12,6 +12,7 @@ import (
 	"rankcache/hotkey"
 	"rankcache/internal/cli"
 	"rankcache/internal/health"
+	"rankcache/internal/tick"
 	"rankcache/replay/files"
 )
 
@@ -83,16 +84,10 @@ func (k *keptTops) Run(ctx context.Context) error {
 
 // saveEvery calls save until ctx is done, and then once more: the call before may have missed what came meanwhile.
 func saveEvery(ctx context.Context, every time.Duration, save func()) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for ended := false; !ended; {
-		select {
-		case <-ctx.Done():
-			ended = true
-		case <-tick.C:
-		}
+	for range tick.Every(ctx, every) {
 		save()
 	}
+	save()
 }
 
 // save writes the tracker's pages. Those of the process before stay until Redis answers.

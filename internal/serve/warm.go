@@ -7,6 +7,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/roomsync"
+	"rankcache/internal/tick"
 	"rankcache/localboard"
 	"rankcache/origin"
 	"rankcache/profile"
@@ -21,20 +22,14 @@ const warmRows = 50
 // warmNamed loads, once Redis answers, the profiles of the heads of the boards
 // that the rooms file names.
 func warmNamed(ctx context.Context, named *roomsync.Follower, origin *origin.Origin, profiles *profile.Cache) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
+	for range tick.NowAndEvery(ctx, time.Second) {
 		tiers := named.Tiers()
 		boards := append(tiers.Boards(rooms.ModeSuperHot), tiers.Boards(rooms.ModeHot)...)
 		if warm(profiles, readHeads(ctx, origin, boards, warmRows)) == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+			break
 		}
 	}
+	return nil
 }
 
 // warm has the profiles loaded of the boards that could be read, and returns the first error of the

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"rankcache"
+	"rankcache/internal/metric"
 	"rankcache/ledger"
 	"rankcache/rooms"
 	"rankcache/wire"
@@ -54,8 +54,9 @@ func New(opts Options) *Finalizer {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Finalizer{opts: opts, attempts: promauto.With(opts.Registerer).NewCounterVec(prometheus.CounterOpts{Name: "rankcache_finals_total",
-		Help: "Attempts to make the final of a closed board: made, behind (the ledger lags), differs (Redis and ledger disagree), failed."}, []string{"result"})}
+	set := metric.New(opts.Registerer, "finals_")
+	defer set.Must()
+	f := &Finalizer{opts: opts, attempts: set.Counters("total", "Attempts to make the final of a closed board: made, behind (the ledger lags), differs (Redis and ledger disagree), failed.", "result")}
 	for _, result := range []string{"made", "behind", "differs", "failed"} {
 		f.attempts.WithLabelValues(result)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"rankcache"
 	"rankcache/internal/httpserve"
+	"rankcache/internal/metric"
 	"rankcache/ledger"
 	"rankcache/wire"
 )
@@ -52,11 +53,10 @@ type Server struct {
 func New(cfg Config) *Server {
 	s := &Server{reader: reader{cfg.Store, &proofs{store: cfg.Store, boards: make(map[rankcache.BoardID]proof)}, cfg.Current},
 		places: semaphore.NewWeighted(atOnce), log: cfg.Log, errLog: rate.Sometimes{Interval: 10 * time.Second}}
-	s.results = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_ledger_reads_total",
-		Help: "Boards that sidecars read from the ledger, by result (ok, unknown_board, not_proved, not_covered, unavailable)."}, []string{"result"})
-	s.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_ledger_read_duration_seconds",
-		Help: "Time that the ledger took to read a board from its database.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 10)})
-	cfg.Registerer.MustRegister(s.results, s.seconds)
+	set := metric.New(cfg.Registerer, "ledger_")
+	s.results = set.Counters("reads_total", "Boards that sidecars read from the ledger, by result (ok, unknown_board, not_proved, not_covered, unavailable).", "result")
+	s.seconds = set.Histogram("read_duration_seconds", "Time that the ledger took to read a board from its database.", prometheus.ExponentialBuckets(0.001, 2.5, 10))
+	set.Must()
 	return s
 }
 

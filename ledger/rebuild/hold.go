@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/internal/tick"
 	"rankcache/wire"
 )
 
@@ -120,13 +121,7 @@ func (h *hold) renew(ctx context.Context, cancel context.CancelCauseFunc) {
 		lasts, made = absentTime, "1"
 	}
 	last := time.Now()
-	for tick := time.NewTicker(leaseTime / 5); ; {
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
-		}
+	for range tick.Every(ctx, leaseTime/5) {
 		mine, err := renewScript.Run(ctx, h.opts.Redis, h.leaseKeys(), h.lease, lasts.Milliseconds(), made).Bool()
 		if err == nil && mine {
 			last = time.Now()

@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"time"
 
+	"rankcache/internal/metric"
+	"rankcache/internal/tick"
+
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/time/rate"
 )
 
@@ -41,15 +43,14 @@ type metrics struct {
 
 // Register registers the runner's metrics, before it runs.
 func (r *Runner) Register(reg prometheus.Registerer) {
-	f := promauto.With(reg)
+	set := metric.New(reg, "reconcile_")
+	defer set.Must()
 	r.metrics = &metrics{
-		rows: f.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_reconcile_rows_total", Help: "Orders that were compared, by side: books, ledger."}, []string{"side"}),
-		differences: f.NewGaugeVec(prometheus.GaugeOpts{Name: "rankcache_reconcile_differences",
-			Help: "Orders of the last ten minutes that differ, by kind: missing (in the ledger), different, extra (not in the books), bad (no command could be like it)."}, []string{"kind"}),
-		posted: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_reconcile_posted_total", Help: "Orders that were missing in the ledger and posted as commands."}),
-		failures: f.NewCounter(prometheus.CounterOpts{Name: "rankcache_reconcile_failures_total",
-			Help: "Comparisons that failed, or were put off because the ledger did not have all commands."}),
-		success: f.NewGauge(prometheus.GaugeOpts{Name: "rankcache_reconcile_last_success_timestamp_seconds", Help: "When books and ledger were compared last, Unix time; 0: never."}),
+		rows:        set.Counters("rows_total", "Orders that were compared, by side: books, ledger.", "side"),
+		differences: set.Gauges("differences", "Orders of the last ten minutes that differ, by kind: missing (in the ledger), different, extra (not in the books), bad (no command could be like it).", "kind"),
+		posted:      set.Counter("posted_total", "Orders that were missing in the ledger and posted as commands."),
+		failures:    set.Counter("failures_total", "Comparisons that failed, or were put off because the ledger did not have all commands."),
+		success:     set.Gauge("last_success_timestamp_seconds", "When books and ledger were compared last, Unix time; 0: never."),
 	}
 	for _, kind := range Kinds {
 		r.metrics.differences.WithLabelValues(kind)
@@ -59,18 +60,13 @@ func (r *Runner) Register(reg prometheus.Registerer) {
 // Run compares until ctx is done. What fails is tried again.
 func (r *Runner) Run(ctx context.Context) error {
 	r.limit = rate.Sometimes{Interval: logEvery, First: 1}
-	for tick := time.NewTicker(every); ; {
+	for range tick.NowAndEvery(ctx, every) {
 		if err := r.round(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			r.metrics.failures.Inc()
 			r.limit.Do(func() { r.Log.Warn("books and ledger are not compared: the next attempt is in 5 s", "err", err) })
 		}
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return nil
-		case <-tick.C:
-		}
 	}
+	return nil
 }
 
 // round compares what has become old enough since the last round, or the whole window.

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"rankcache/internal/metric"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
@@ -37,11 +39,8 @@ type Store struct {
 // New returns the store in a folder, which Save creates if it is missing. New
 // accesses no disk. It fails if reg, which may be nil, has such metrics already.
 func New(dir string, reg prometheus.Registerer) (*Store, error) {
-	s := &Store{dir: dir, metrics: newMetrics()}
-	if reg == nil {
-		return s, nil
-	}
-	return s, s.metrics.register(reg)
+	m, err := newMetrics(reg)
+	return &Store{dir: dir, metrics: m}, err
 }
 
 // Save replaces the file of a board. When it returns nil, the file survives a
@@ -231,18 +230,11 @@ type metrics struct {
 	seconds      prometheus.Histogram
 }
 
-func newMetrics() *metrics {
-	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rankcache_lastgood_" + name, Help: help}, []string{"result"})
-	}
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	set := metric.New(reg, "lastgood_")
 	return &metrics{
-		saves: counter("saves_total", "Boards saved to files, by result: ok or failed."),
-		loads: counter("loads_total", "Boards loaded from files, by result: ok, absent, cut, corrupt, foreign, version or failed."),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rankcache_lastgood_save_seconds",
-			Help: "How long it took to save a board.", Buckets: []float64{.005, .02, .1, .5, 2, 10}}),
-	}
-}
-
-func (m *metrics) register(reg prometheus.Registerer) error {
-	return errors.Join(reg.Register(m.saves), reg.Register(m.loads), reg.Register(m.seconds))
+		saves:   set.Counters("saves_total", "Boards saved to files, by result: ok or failed.", "result"),
+		loads:   set.Counters("loads_total", "Boards loaded from files, by result: ok, absent, cut, corrupt, foreign, version or failed.", "result"),
+		seconds: set.Histogram("save_seconds", "How long it took to save a board.", []float64{.005, .02, .1, .5, 2, 10}),
+	}, set.Err()
 }

@@ -314,3 +314,5 @@ func TestNoAllocations(t *testing.T) {
 type quietHot struct{ *fixture.Hot }
 
 func (quietHot) Count(rankcache.BoardID) {}
+
+func (quietHot) Take(*rankcache.Query, *rankcache.Answer) {}

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"rankcache/internal/httpserve"
+	"rankcache/internal/metric"
 	"rankcache/sidecar"
 	"rankcache/sidecar/encode"
 	"rankcache/sidecar/internal/conn"
@@ -53,14 +54,11 @@ func New(r *sidecar.Reader, cfg Config, log *slog.Logger, reg prometheus.Registe
 }
 
 func (s *Server) register(reg prometheus.Registerer) error {
-	if reg == nil {
-		return nil
-	}
-	conns := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "rankcache_data_connections",
-		Help: "Connections now open to the data listeners.",
-	}, func() float64 { return float64(s.conns.Len()) })
-	return errors.Join(reg.Register(s.counters), reg.Register(s.durations), reg.Register(conns))
+	set := metric.New(reg, "data_")
+	set.Add(s.counters)
+	set.Add(s.durations)
+	set.GaugeFunc("connections", "Connections now open to the data listeners.", func() float64 { return float64(s.conns.Len()) })
+	return set.Err()
 }
 
 // tick is called some times a second, by the clock of each listener.
