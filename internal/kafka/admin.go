@@ -94,7 +94,7 @@ func (a Admin) ListOffsets(ctx context.Context, of []TopicPartition, spec Offset
 	return answer.ResultInfos, err
 }
 
-// Offsets returns an offset of each of a topic's first n partitions; a negative one is none.
+// Offsets returns an offset of each of a topic's first n partitions; where no record is so late it is negative.
 func (a Admin) Offsets(ctx context.Context, topic string, n int, spec OffsetSpec) (map[int32]int64, error) {
 	answer, err := a.ListOffsets(ctx, partitionsOf(topic, n), spec)
 	if err != nil {
@@ -104,6 +104,9 @@ func (a Admin) Offsets(ctx context.Context, topic string, n int, spec OffsetSpec
 	for p, is := range answer {
 		if is.Error.Code() != ErrNoError {
 			return nil, fmt.Errorf("offsets of partition %d of %s: %w", p.Partition, topic, is.Error)
+		}
+		if is.Offset < 0 && spec < 0 {
+			return nil, fmt.Errorf("offsets of partition %d of %s: its leader has not answered", p.Partition, topic)
 		}
 		found[p.Partition] = int64(is.Offset)
 	}

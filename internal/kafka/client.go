@@ -47,6 +47,15 @@ func (c *Consumer) Close() error {
 	return err
 }
 
+// Subscribe joins the group for a topic. rebalance, which may be nil, takes and gives up partitions; it
+// runs in a poll.
+func (c *Consumer) Subscribe(topic string, rebalance func(Event) error) error {
+	if rebalance == nil {
+		return c.Consumer.Subscribe(topic, nil)
+	}
+	return c.Consumer.Subscribe(topic, func(_ *ck.Consumer, ev Event) error { return rebalance(ev) })
+}
+
 // Record polls for a time and returns a record, nil if there is none, or an error. The error of a
 // partition comes with a message that has it.
 func (c *Consumer) Record(wait time.Duration) (*Message, error) {
