@@ -194,7 +194,8 @@ func (p *producer) enqueue(ctx context.Context, messages []message) (reports cha
 	reports = make(chan kafka.Event, len(messages))
 	for i := range messages {
 		m := &messages[i]
-		err = client.Produce(&kafka.Message{TopicPartition: kafka.On(m.topic, kafka.PartitionAny), Key: m.key, Value: m.value, Opaque: i}, reports)
+		err = client.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &m.topic, Partition: kafka.PartitionAny},
+			Key: m.key, Value: m.value, Opaque: i}, reports)
 		if err != nil {
 			p.forgetIfGone(m.topic, err)
 			return reports, client, i, fmt.Errorf("producing to %s: %w", m.topic, err)
