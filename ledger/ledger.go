@@ -124,18 +124,14 @@ func (l *Ledger) Run(ctx context.Context) error {
 		return err
 	}
 	defer c.close()
-	if l.opts.KafkaLogin != nil {
-		g.Go(func() error { l.opts.KafkaLogin(work, c.client.SetSaslCredentials); return nil })
-	}
+	defer kafka.KeepLogin(work, l.opts.KafkaLogin, c.client.SetSaslCredentials)()
 	if l.opts.Commands != "" && l.opts.Store.Orders != nil {
 		p, err := NewPoster(l.opts.Kafka, l.opts.Commands, l.log)
 		if err != nil {
 			return err
 		}
 		defer p.Close()
-		if l.opts.KafkaLogin != nil {
-			g.Go(func() error { l.opts.KafkaLogin(work, p.Login); return nil })
-		}
+		defer kafka.KeepLogin(work, l.opts.KafkaLogin, p.Login)()
 		g.Go(func() error { redress(work, l, p.again); return nil })
 	}
 	if l.opts.ServeReads {
