@@ -227,32 +227,24 @@ func (c *client) listOffsets(ctx context.Context, parts []*partition, spec kafka
 	return offsetsOf(parts, answer, spec >= 0)
 }
 
-// offsetsOf finds the partitions in an answer, whose keys have other pointers.
-func offsetsOf(parts []*partition, answer map[kafka.TopicPartition]kafka.OffsetResult, ofTime bool) (found map[*partition]int64, err error) {
-	byName := make(map[topicPartition]*partition, len(parts))
-	for _, p := range parts {
-		byName[topicPartition{p.topic.name, p.number}] = p
-	}
+// offsetsOf finds the partitions in an answer.
+func offsetsOf(parts []*partition, answer map[kafka.Partition]kafka.OffsetResult, ofTime bool) (found map[*partition]int64, err error) {
 	found = make(map[*partition]int64, len(parts))
-	for tp, info := range answer {
-		p := byName[topicPartition{*tp.Topic, tp.Partition}]
-		if info.Error.Code() != kafka.ErrNoError {
-			err = fmt.Errorf("list kafka offsets of %s: %w", tp, info.Error)
-		} else if info.Offset < 0 && ofTime && p != nil {
-			found[p] = p.high // there is no record so late
-		} else if info.Offset < 0 {
-			err = fmt.Errorf("list kafka offsets of %s: its leader has not answered", tp)
-		} else if p != nil {
+	for _, p := range parts {
+		info, answered := answer[kafka.Partition{Topic: p.topic.name, Number: p.number}]
+		switch {
+		case !answered:
+		case info.Error.Code() != kafka.ErrNoError:
+			err = fmt.Errorf("list kafka offsets of %s, partition %d: %w", p.topic.name, p.number, info.Error)
+		case info.Offset >= 0:
 			found[p] = int64(info.Offset)
+		case ofTime: // there is no record so late
+			found[p] = p.high
+		default:
+			err = fmt.Errorf("list kafka offsets of %s, partition %d: its leader has not answered", p.topic.name, p.number)
 		}
 	}
 	return found, err
-}
-
-// topicPartition names a partition.
-type topicPartition struct {
-	topic  string
-	number int32
 }
 
 // policies returns the cleanup policy of each topic whose settings may be read.

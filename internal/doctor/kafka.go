@@ -259,7 +259,7 @@ func (k *Kafka) offsets(ctx context.Context, topics []topic, partitions map[stri
 			if info.Error.Code() != kafka.ErrNoError {
 				continue // an old broker does not support MaxTimestamp
 			}
-			t := &topics[slices.IndexFunc(topics, func(t topic) bool { return t.name == *tp.Topic })]
+			t := &topics[slices.IndexFunc(topics, func(t topic) bool { return t.name == tp.Topic })]
 			if spec == kafka.First {
 				t.low += max(int64(info.Offset), 0)
 			} else if at := time.UnixMilli(info.Timestamp); info.Timestamp > 0 && at.After(t.newest) {

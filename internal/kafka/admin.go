@@ -81,8 +81,14 @@ func (a Admin) Settings(ctx context.Context, names ...string) ([]TopicSettings, 
 	return a.client.DescribeConfigs(ctx, ask)
 }
 
-// ListOffsets returns an offset of each partition. The keys have other pointers than the partitions.
-func (a Admin) ListOffsets(ctx context.Context, of []TopicPartition, spec OffsetSpec, how ...ck.ListOffsetsAdminOption) (map[TopicPartition]OffsetResult, error) {
+// Partition names a partition. It may be a map's key, other than a [TopicPartition], which has a pointer.
+type Partition struct {
+	Topic  string
+	Number int32
+}
+
+// ListOffsets returns an offset of each partition.
+func (a Admin) ListOffsets(ctx context.Context, of []TopicPartition, spec OffsetSpec, how ...ck.ListOffsetsAdminOption) (map[Partition]OffsetResult, error) {
 	ask := make(map[TopicPartition]OffsetSpec, len(of))
 	for _, p := range of {
 		ask[p] = spec
@@ -91,7 +97,11 @@ func (a Admin) ListOffsets(ctx context.Context, of []TopicPartition, spec Offset
 		return nil, nil
 	}
 	answer, err := a.client.ListOffsets(ctx, ask, how...)
-	return answer.ResultInfos, err
+	found := make(map[Partition]OffsetResult, len(of))
+	for p, is := range answer.ResultInfos {
+		found[Partition{*p.Topic, p.Partition}] = is
+	}
+	return found, err
 }
 
 // Offsets returns an offset of each of a topic's first n partitions; where no record is so late it is negative.
@@ -103,12 +113,12 @@ func (a Admin) Offsets(ctx context.Context, topic string, n int, spec OffsetSpec
 	found := make(map[int32]int64, n)
 	for p, is := range answer {
 		if is.Error.Code() != ErrNoError {
-			return nil, fmt.Errorf("offsets of partition %d of %s: %w", p.Partition, topic, is.Error)
+			return nil, fmt.Errorf("offsets of partition %d of %s: %w", p.Number, topic, is.Error)
 		}
 		if is.Offset < 0 && spec < 0 {
-			return nil, fmt.Errorf("offsets of partition %d of %s: its leader has not answered", p.Partition, topic)
+			return nil, fmt.Errorf("offsets of partition %d of %s: its leader has not answered", p.Number, topic)
 		}
-		found[p.Partition] = int64(is.Offset)
+		found[p.Number] = int64(is.Offset)
 	}
 	return found, nil
 }
