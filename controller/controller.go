@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"rankcache"
+	"rankcache/internal/kafka"
 	"rankcache/internal/lease"
 	"rankcache/internal/redisclock"
 	"rankcache/internal/tick"
@@ -134,7 +135,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		return err
 	}
 	defer k.close()
-	defer k.keepLogin(ctx, c.opts.KafkaLogin)()
+	defer kafka.KeepLogin(ctx, c.opts.KafkaLogin, k.setLogin)()
 	var compares sync.WaitGroup
 	compares.Go(func() { c.clock.Run(ctx) })
 	defer compares.Wait()

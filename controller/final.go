@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/internal/kafka"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -74,27 +74,15 @@ const finalsRetention = "2592000000" // 30 days
 // publish appends a record to the topic of finals, which it makes if it is missing.
 func (k *kafkaClient) publish(ctx context.Context, topic string, b rankcache.BoardID, record []byte) error {
 	if !k.finalsMade {
-		made, err := k.admin.CreateTopics(ctx, []kafka.TopicSpecification{{Topic: topic, NumPartitions: 1, Config: map[string]string{"retention.ms": finalsRetention}}})
-		if err == nil && made[0].Error.Code() != kafka.ErrNoError && made[0].Error.Code() != kafka.ErrTopicAlreadyExists {
-			err = made[0].Error
-		}
-		if err != nil {
-			return fmt.Errorf("creating topic %s: %w: check that the controller may create topics", topic, err)
+		spec := kafka.TopicSpec{Topic: topic, NumPartitions: 1, Config: map[string]string{"retention.ms": finalsRetention}}
+		if _, err := k.producer.Make(ctx, []kafka.TopicSpec{spec}); err != nil {
+			return err
 		}
 		k.finalsMade = true
 	}
-	report := make(chan kafka.Event, 1)
-	at := kafka.TopicPartition{Topic: &topic, Partition: kafka.PartitionAny}
-	if err := k.producer.Produce(&kafka.Message{TopicPartition: at, Key: []byte(b), Value: record}, report); err != nil {
+	at := kafka.On(topic, kafka.PartitionAny)
+	if _, err := k.producer.Send(ctx, &kafka.Message{TopicPartition: at, Key: []byte(b), Value: record}); err != nil {
 		return fmt.Errorf("publish to %s: %w", topic, err)
 	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case ev := <-report:
-		if m, ok := ev.(*kafka.Message); ok && m.TopicPartition.Error != nil {
-			return fmt.Errorf("publish to %s: %w", topic, m.TopicPartition.Error)
-		}
-		return nil
-	}
+	return nil
 }

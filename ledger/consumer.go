@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/time/rate"
 
+	"rankcache/internal/kafka"
 	"rankcache/wire"
 )
 
@@ -34,7 +34,6 @@ type consumer struct {
 	metrics *metrics
 	log     *slog.Logger
 	errLog  rate.Sometimes
-	drained chan struct{}
 
 	ctx     context.Context // of the run, for what happens in polls
 	next    map[int32]int64 // what the database has of the assigned partitions
@@ -44,19 +43,14 @@ type consumer struct {
 }
 
 // newConsumer returns a consumer that is joining its group. The caller closes it.
-func newConsumer(ctx context.Context, conf *kafka.ConfigMap, l *Ledger) (*consumer, error) {
-	client, err := kafka.NewConsumer(conf)
+func newConsumer(ctx context.Context, l *Ledger) (*consumer, error) {
+	ours := kafka.Settings{"client.id": "rankcache-ledger", "auto.offset.reset": "error"} // what the topic has no longer is skipped with an alert only
+	client, err := kafka.NewConsumer(kafka.Debug(l.log), kafka.Member(l.opts.Group), ours, l.opts.Kafka)
 	if err != nil {
-		return nil, fmt.Errorf("kafka consumer: %w", err)
+		return nil, err
 	}
 	c := &consumer{ctx: ctx, client: client, topic: l.opts.Topic, store: l.opts.Store, retry: l.retry, metrics: l.metrics, log: l.log,
-		errLog: rate.Sometimes{Interval: logEvery}, drained: make(chan struct{}), next: make(map[int32]int64)}
-	go func() {
-		defer close(c.drained)
-		for line := range client.Logs() {
-			c.log.Debug(line.Message, "client", line.Name, "fac", line.Tag)
-		}
-	}()
+		errLog: rate.Sometimes{Interval: logEvery}, next: make(map[int32]int64)}
 	if err := client.Subscribe(c.topic, c.rebalance); err != nil {
 		c.close()
 		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", c.topic, err)
@@ -68,7 +62,6 @@ func (c *consumer) close() {
 	if err := c.client.Close(); err != nil {
 		c.log.Warn("kafka consumer did not close cleanly", "err", err)
 	}
-	<-c.drained
 }
 
 // batch waits for a record and returns it with those that come within a moment, or an
@@ -134,27 +127,23 @@ func (c *consumer) record(wait time.Duration) (*kafka.Message, error) {
 		c.waiting = nil
 		return m, nil
 	}
-	switch ev := c.client.Poll(int(wait.Milliseconds())).(type) {
-	case *kafka.Message:
-		if ev.TopicPartition.Error == nil {
-			return ev, nil
-		}
-		return nil, c.failed(ev.TopicPartition.Error, ev.TopicPartition.Partition)
-	case kafka.Error:
-		if ev.IsFatal() {
-			return nil, fmt.Errorf("kafka consumer failed: %w", ev)
-		}
-		return nil, c.failed(ev, kafka.PartitionAny)
+	m, err := c.client.Record(wait)
+	switch {
+	case err == nil:
+		return m, nil
+	case kafka.Fatal(err):
+		return nil, fmt.Errorf("kafka consumer failed: %w", err)
+	case m != nil:
+		return nil, c.failed(err, m.TopicPartition.Partition)
 	}
-	return nil, nil
+	return nil, c.failed(err, kafka.PartitionAny)
 }
 
 // failed handles an error of the client. A position that the topic does not have any more
 // is looked for again; all others pass.
 func (c *consumer) failed(err error, partition int32) error {
 	c.errLog.Do(func() { c.log.Warn("kafka consumer", "err", err) })
-	e, _ := errors.AsType[kafka.Error](err)
-	if e.Code() != kafka.ErrAutoOffsetReset && e.Code() != kafka.ErrOffsetOutOfRange {
+	if code := kafka.Code(err); code != kafka.ErrAutoOffsetReset && code != kafka.ErrOffsetOutOfRange {
 		return nil
 	}
 	if partition < 0 {
@@ -193,7 +182,7 @@ func (c *consumer) seek(partitions ...int32) error {
 }
 
 // rebalance takes and gives up partitions. It runs in a poll.
-func (c *consumer) rebalance(_ *kafka.Consumer, ev kafka.Event) error {
+func (c *consumer) rebalance(ev kafka.Event) error {
 	c.cut = true
 	switch ev := ev.(type) {
 	case kafka.AssignedPartitions:

@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"rankcache/internal/tick"
-
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/time/rate"
+
+	"rankcache/internal/kafka"
+	"rankcache/internal/tick"
 )
 
 const (
@@ -64,11 +64,6 @@ func (c *current) index(ctx context.Context) error {
 func (c *current) reached(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, currentTime)
 	defer cancel()
-	admin, err := kafka.NewAdminClientFromConsumer(c.client)
-	if err != nil {
-		return fmt.Errorf("kafka admin client: %w", err)
-	}
-	defer admin.Close()
 	topic := c.ledger.opts.Topic
-	return positions{ctx, admin}.wait(topic, "the ledger", func(map[int32]int64) (map[int32]int64, error) { return c.ledger.opts.Store.Offsets(ctx, topic) })
+	return positions{ctx, c.client.Admin}.wait(topic, "the ledger", func(map[int32]int64) (map[int32]int64, error) { return c.ledger.opts.Store.Offsets(ctx, topic) })
 }

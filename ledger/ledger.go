@@ -3,18 +3,16 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
+
+	"rankcache/internal/kafka"
 )
 
 // DefaultGroup is the consumer group that all ledgers of one topic and database share.
@@ -85,7 +83,7 @@ func New(opts Options) (*Ledger, error) {
 	if opts.Store == nil || opts.Topic == "" {
 		return nil, errors.New("ledger: Store and Topic are required")
 	}
-	if err := checkSettings(opts.Kafka); err != nil {
+	if err := kafka.Check(opts.Kafka, "auto.offset.reset", "isolation.level", "partition.assignment.strategy"); err != nil {
 		return nil, err
 	}
 	if opts.Group == "" {
@@ -121,23 +119,19 @@ func (l *Ledger) Run(ctx context.Context) error {
 		return ended(ctx, err)
 	}
 	g, work := errgroup.WithContext(ctx)
-	c, err := newConsumer(work, consumerConf(l.opts.Kafka, l.opts.Group), l)
+	c, err := newConsumer(work, l)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	if l.opts.KafkaLogin != nil {
-		g.Go(func() error { l.opts.KafkaLogin(work, c.client.SetSaslCredentials); return nil })
-	}
+	defer kafka.KeepLogin(work, l.opts.KafkaLogin, c.client.SetSaslCredentials)()
 	if l.opts.Commands != "" && l.opts.Store.Orders != nil {
 		p, err := NewPoster(l.opts.Kafka, l.opts.Commands, l.log)
 		if err != nil {
 			return err
 		}
 		defer p.Close()
-		if l.opts.KafkaLogin != nil {
-			g.Go(func() error { l.opts.KafkaLogin(work, p.Login); return nil })
-		}
+		defer kafka.KeepLogin(work, l.opts.KafkaLogin, p.Login)()
 		g.Go(func() error { redress(work, l, p.again); return nil })
 	}
 	if l.opts.ServeReads {
@@ -261,52 +255,4 @@ func (l *Ledger) retry(ctx context.Context, of string, attempt func() error) err
 		return errors.Join(context.Cause(ctx), last)
 	}
 	return err
-}
-
-// consumerSettings may be changed by the operator; owned ones may not, as the guarantees
-// depend on them.
-var (
-	consumerSettings = map[string]string{
-		"client.id":                          "rankcache-ledger",
-		"log.connection.close":               "false", // brokers close idle connections all the time
-		"enable.metrics.push":                "false",
-		"socket.keepalive.enable":            "true",
-		"topic.metadata.refresh.interval.ms": "10000", // finds the topic when it is made
-		"session.timeout.ms":                 "10000", // another ledger takes over this long after a crash
-		"heartbeat.interval.ms":              "3000",
-		"queued.max.messages.kbytes":         "16384", // memory outside of Go's heap
-		"fetch.queue.backoff.ms":             "10",    // the default of 1 s limits the rate
-	}
-	ownedSettings = map[string]string{
-		"enable.auto.commit":            "false", // the offsets are in the database
-		"enable.auto.offset.store":      "false",
-		"auto.offset.reset":             "error", // what the topic has no longer is skipped with an alert only
-		"isolation.level":               "read_committed",
-		"partition.assignment.strategy": "cooperative-sticky",
-		"group.id":                      "", // Options.Group
-	}
-)
-
-func checkSettings(kafka map[string]string) error {
-	if kafka["bootstrap.servers"] == "" {
-		return errors.New("kafka setting bootstrap.servers is missing: want host:port[,host:port]")
-	}
-	for key := range kafka {
-		if _, ours := ownedSettings[key]; ours || strings.HasPrefix(key, "go.") {
-			return fmt.Errorf("kafka setting %s is set by rankcache: remove it", key)
-		}
-	}
-	return nil
-}
-
-func consumerConf(settings map[string]string, group string) *kafka.ConfigMap {
-	conf := kafka.ConfigMap{"go.logs.channel.enable": true}
-	all := maps.Clone(consumerSettings)
-	maps.Copy(all, settings)
-	maps.Copy(all, ownedSettings)
-	all["group.id"] = group
-	for key, value := range all {
-		conf[key] = value
-	}
-	return &conf
 }

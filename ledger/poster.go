@@ -7,57 +7,33 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
-
+	"rankcache/internal/kafka"
 	"rankcache/wire"
 )
 
 // Poster writes commands to the writers' topic. It is safe for concurrent use.
 type Poster struct {
-	client  *kafka.Producer
-	topic   string
-	drained chan struct{}
+	client *kafka.Producer
+	topic  string
 
 	mu       sync.Mutex
-	settings kafka.ConfigMap // for other clients, with the newest login
+	settings kafka.Settings // for other clients, with the newest login
 }
 
 // NewPoster returns a poster, which the caller closes. Settings are librdkafka's. It does not
 // wait for the broker.
 func NewPoster(settings map[string]string, topic string, log *slog.Logger) (*Poster, error) {
-	given := kafka.ConfigMap{}
-	for key, value := range settings {
-		given[key] = value
-	}
-	conf := maps.Clone(given)
 	// Acknowledged by all copies, in sequence, and soon given up: the next round posts them.
-	maps.Copy(conf, kafka.ConfigMap{"enable.idempotence": true, "message.timeout.ms": 10000, "linger.ms": 5, "client.id": "rankcache-ledger", "go.logs.channel.enable": true})
-	client, err := kafka.NewProducer(&conf)
+	ours := kafka.Settings{"enable.idempotence": "true", "message.timeout.ms": "10000", "linger.ms": "5", "client.id": "rankcache-ledger"}
+	client, err := kafka.NewProducer(kafka.Debug(log), settings, ours)
 	if err != nil {
-		return nil, fmt.Errorf("kafka producer: %w", err)
+		return nil, err
 	}
-	p := &Poster{client: client, topic: topic, drained: make(chan struct{}), settings: given}
-	go func() {
-		defer close(p.drained)
-		for line := range client.Logs() {
-			log.Debug(line.Message, "client", line.Name, "fac", line.Tag)
-		}
-	}()
-	go func() {
-		for ev := range client.Events() {
-			if err, ok := ev.(kafka.Error); ok {
-				log.Debug("kafka producer", "err", err)
-			}
-		}
-	}()
-	return p, nil
+	return &Poster{client: client, topic: topic, settings: maps.Clone(settings)}, nil
 }
 
 // Close drops what is not acknowledged.
-func (p *Poster) Close() {
-	p.client.Close()
-	<-p.drained
-}
+func (p *Poster) Close() { p.client.Close() }
 
 // Login has new connections log in with another user and password.
 func (p *Poster) Login(username, password string) error {
@@ -92,22 +68,12 @@ func (p *Poster) again(ctx context.Context, changes []*wire.Update) error {
 }
 
 func (p *Poster) send(ctx context.Context, messages []*kafka.Message) error {
-	reports := make(chan kafka.Event, len(messages))
 	for _, m := range messages {
-		m.TopicPartition = kafka.TopicPartition{Topic: &p.topic, Partition: kafka.PartitionAny}
-		if err := p.client.Produce(m, reports); err != nil {
-			return fmt.Errorf("posting to %s: %w", p.topic, err)
-		}
+		m.TopicPartition = kafka.On(p.topic, kafka.PartitionAny)
 	}
-	for range messages {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case ev := <-reports:
-			if m, ok := ev.(*kafka.Message); ok && m.TopicPartition.Error != nil {
-				return fmt.Errorf("posting to %s: %w: check that this user may write there", p.topic, m.TopicPartition.Error)
-			}
-		}
+	_, err := p.client.Send(ctx, messages...)
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	return nil
+	return fmt.Errorf("posting to %s: %w: check that this user may write there", p.topic, err)
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
+	"rankcache/internal/kafka"
 	"rankcache/internal/tick"
-
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 )
 
 // ErrBehind reports that commands which are in Kafka are not in the ledger yet.
@@ -32,19 +30,16 @@ type Feed struct {
 func (p *Poster) Reached(ctx context.Context, store *Store, feed Feed, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	admin, err := kafka.NewAdminClientFromProducer(p.client)
-	if err != nil {
-		return fmt.Errorf("kafka admin client: %w", err)
-	}
-	defer admin.Close()
 	group, err := p.group(feed.Writers)
 	if err != nil {
 		return err
 	}
 	defer group.Close()
-	at := positions{ctx, admin}
+	at := positions{ctx, p.client.Admin}
 	if err := at.wait(p.topic, "the writers' group "+feed.Writers, func(ends map[int32]int64) (map[int32]int64, error) {
-		return committed(group, feed.Writers, p.topic, ends)
+		ctx, cancel := context.WithTimeout(ctx, offsetsTime)
+		defer cancel()
+		return group.GroupOffsets(ctx, feed.Writers, p.topic, len(ends))
 	}); err != nil {
 		return err
 	}
@@ -54,7 +49,7 @@ func (p *Poster) Reached(ctx context.Context, store *Store, feed Feed, patience 
 // positions reads offsets while a call lasts.
 type positions struct {
 	ctx   context.Context
-	admin *kafka.AdminClient
+	admin kafka.Admin
 }
 
 // wait returns once all of a topic that is there now was read.
@@ -84,65 +79,18 @@ func passed(at, ends map[int32]int64) bool {
 
 // ends returns the ends of a topic's partitions, none if there is no such topic.
 func (p positions) ends(topic string) (map[int32]int64, error) {
-	md, err := p.admin.GetMetadata(&topic, false, int(offsetsTime.Milliseconds()))
+	asked, cancel := context.WithTimeout(p.ctx, offsetsTime)
+	defer cancel()
+	n, err := p.admin.Partitions(asked, topic)
 	if err != nil {
-		return nil, fmt.Errorf("partitions of %s: %w", topic, err)
+		return nil, err
 	}
-	ask := make(map[kafka.TopicPartition]kafka.OffsetSpec)
-	for _, part := range md.Topics[topic].Partitions {
-		ask[kafka.TopicPartition{Topic: &topic, Partition: part.ID}] = kafka.LatestOffsetSpec
-	}
-	ends := make(map[int32]int64)
-	if len(ask) == 0 {
-		return ends, nil
-	}
-	answer, err := p.admin.ListOffsets(p.ctx, ask)
-	if err != nil {
-		return nil, fmt.Errorf("ends of %s: %w", topic, err)
-	}
-	for part, info := range answer.ResultInfos {
-		if info.Error.Code() != kafka.ErrNoError {
-			return nil, fmt.Errorf("end of %s, partition %d: %w", topic, part.Partition, info.Error)
-		}
-		ends[part.Partition] = int64(info.Offset)
-	}
-	return ends, nil
+	return p.admin.Offsets(p.ctx, topic, n, kafka.End)
 }
 
-// group returns a client that joins nothing and reads what a consumer group has committed. The
-// caller closes it. Asked by another client for that, librdkafka crashes when the broker does not
-// coordinate the group any more.
+// group returns a client that reads what a consumer group has committed. The caller closes it.
 func (p *Poster) group(name string) (*kafka.Consumer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	conf := maps.Clone(p.settings)
-	conf["group.id"], conf["enable.auto.commit"], conf["log_level"] = name, false, 0
-	client, err := kafka.NewConsumer(&conf)
-	if err != nil {
-		return nil, fmt.Errorf("kafka consumer: %w", err)
-	}
-	return client, nil
-}
-
-// committed returns the offsets that the group of a client has committed.
-func committed(client *kafka.Consumer, group, topic string, parts map[int32]int64) (map[int32]int64, error) {
-	var ask []kafka.TopicPartition
-	for part := range parts {
-		ask = append(ask, kafka.TopicPartition{Topic: &topic, Partition: part})
-	}
-	next := make(map[int32]int64)
-	if len(ask) == 0 {
-		return next, nil
-	}
-	at, err := client.Committed(ask, int(offsetsTime.Milliseconds()))
-	if err != nil {
-		return nil, fmt.Errorf("offsets of the group %s: %w: check that this user may describe it", group, err)
-	}
-	for _, part := range at {
-		if part.Error != nil {
-			return nil, fmt.Errorf("offset of the group %s: %w", group, part.Error)
-		}
-		next[part.Partition] = int64(part.Offset)
-	}
-	return next, nil
+	return kafka.NewGroup(nil, name, p.settings)
 }

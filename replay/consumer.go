@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"rankcache/internal/kafka"
 )
 
 // Batches circulate between consumer and dispatcher, which bounds how many
@@ -187,7 +189,7 @@ func (c *consumer) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	if fatal(err) {
+	if kafka.Fatal(err) {
 		return fmt.Errorf("kafka consumer: %w", err)
 	}
 	c.metrics.kafkaErrors.Inc()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"rankcache/internal/kafka"
 )
 
 // Drain reads topics from beginning to end with the settings of a [Runner] and
@@ -52,10 +54,10 @@ func beginnings(ctx context.Context, c *client, topics []string) (parts []*parti
 }
 
 func drain(ctx context.Context, c *client, parts []*partition) (records int, err error) {
-	open := make(map[topicPartition]int64) // the end of each partition that is not read yet
+	open := make(map[kafka.Partition]int64) // the end of each partition that is not read yet
 	for _, p := range parts {
 		if p.low < p.high {
-			open[topicPartition{p.topic.name, p.number}] = p.high
+			open[kafka.Partition{Topic: p.topic.name, Number: p.number}] = p.high
 		}
 	}
 	var e event
@@ -71,7 +73,7 @@ func drain(ctx context.Context, c *client, parts []*partition) (records int, err
 			records++
 			next++
 		}
-		if at := (topicPartition{e.topic, e.partition}); e.kind != noEvent && next >= open[at] {
+		if at := (kafka.Partition{Topic: e.topic, Number: e.partition}); e.kind != noEvent && next >= open[at] {
 			delete(open, at)
 		}
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/sync/errgroup"
+
+	"rankcache/internal/kafka"
 )
 
 const (
@@ -48,8 +48,6 @@ var settings = map[string]string{
 	"queued.max.messages.kbytes": "4096",
 	"queued.min.messages":        "10000", // of each partition
 	"reconnect.backoff.max.ms":   "1000",
-	"log.connection.close":       "false",
-	"enable.metrics.push":        "false",
 	"client.id":                  "rankcache",
 }
 
@@ -61,9 +59,6 @@ var settings = map[string]string{
 // policies may be called by another.
 type client struct {
 	consumer *kafka.Consumer
-	admin    *kafka.AdminClient
-	logs     chan kafka.LogEvent // nil: not read
-	logged   chan struct{}       // closed when the last log line was written
 	answered func(took time.Duration, err error)
 	login    login
 }
@@ -104,57 +99,18 @@ func newClient(cfg Config, log *slog.Logger) (*client, error) {
 	if c.answered == nil {
 		c.answered = func(time.Duration, error) {}
 	}
-	conf := c.logConfig(cfg.Kafka)
-	all := maps.Clone(settings)
-	all["bootstrap.servers"] = cfg.Brokers
-	maps.Copy(all, cfg.Kafka)
-	for k, v := range all {
-		conf[k] = v
+	var lines kafka.Log
+	if cfg.Kafka["debug"] != "" || cfg.Kafka["log_level"] != "" {
+		lines = kafka.LogTo(log)
 	}
-	c.login.user.Store(new(all["sasl.username"]))
+	c.login.user.Store(new(cfg.Kafka["sasl.username"]))
 	var err error
-	if c.consumer, err = kafka.NewConsumer(&conf); err != nil {
-		return nil, fmt.Errorf("kafka consumer: %w; check the kafka settings", err)
-	}
-	if c.admin, err = kafka.NewAdminClientFromConsumer(c.consumer); err != nil {
-		return nil, errors.Join(fmt.Errorf("kafka admin client: %w", err), c.consumer.Close())
-	}
-	if c.logs != nil {
-		go c.writeLogs(log)
-	}
-	return c, nil
-}
-
-// logConfig returns the settings of librdkafka's log. Errors come as events too.
-func (c *client) logConfig(wanted map[string]string) kafka.ConfigMap {
-	if wanted["debug"] == "" && wanted["log_level"] == "" {
-		return kafka.ConfigMap{"log_level": 0}
-	}
-	c.logs, c.logged = make(chan kafka.LogEvent, 64), make(chan struct{})
-	return kafka.ConfigMap{"go.logs.channel.enable": true, "go.logs.channel": c.logs}
+	c.consumer, err = kafka.NewConsumer(lines, settings, kafka.Settings{"bootstrap.servers": cfg.Brokers}, cfg.Kafka)
+	return c, err
 }
 
 // close closes the client. No other call may be running.
-func (c *client) close() error {
-	c.admin.Close()
-	err := c.consumer.Close() // also ends the writer of logs
-	if c.logs != nil {
-		close(c.logs)
-		<-c.logged
-	}
-	return err
-}
-
-func (c *client) writeLogs(log *slog.Logger) {
-	defer close(c.logged)
-	for line := range c.logs {
-		level := slog.LevelDebug
-		if line.Level <= 4 { // syslog's warning
-			level = slog.LevelWarn
-		}
-		log.Log(context.Background(), level, "kafka client", "tag", line.Tag, "message", line.Message)
-	}
-}
+func (c *client) close() error { return c.consumer.Close() }
 
 // poll stores the next event in e; noEvent if there is none now.
 func (c *client) poll(e *event) {
@@ -189,12 +145,6 @@ func (c *client) setLogin(username, password string) error {
 	return c.consumer.SetSaslCredentials(username, password)
 }
 
-// fatal returns whether the client will never work again.
-func fatal(err error) bool {
-	var kerr kafka.Error
-	return errors.As(err, &kerr) && kerr.IsFatal()
-}
-
 // assign starts reading partitions at their from.
 func (c *client) assign(parts []*partition) error {
 	return c.consumer.IncrementalAssign(topicPartitions(parts))
@@ -218,11 +168,11 @@ func (c *client) describe(ctx context.Context, names []string) (infos []topicInf
 	defer c.tell(ctx, time.Now(), &err)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	answer, err := c.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames(names))
+	topics, err := c.consumer.Describe(ctx, names...)
 	if err != nil {
 		return nil, fmt.Errorf("describe kafka topics: %w; check the brokers' addresses and that they run", err)
 	}
-	for _, d := range answer.TopicDescriptions {
+	for _, d := range topics {
 		switch code := d.Error.Code(); code {
 		case kafka.ErrNoError:
 			infos = append(infos, topicInfo{d.Name, d.TopicID.String(), len(d.Partitions)})
@@ -241,11 +191,11 @@ func (c *client) offsets(ctx context.Context, parts []*partition) (map[*partitio
 	var lows, highs map[*partition]int64
 	var both errgroup.Group // requests sent together wait together for a fetch
 	both.Go(func() (err error) {
-		lows, err = c.listOffsets(ctx, parts, kafka.EarliestOffsetSpec)
+		lows, err = c.listOffsets(ctx, parts, kafka.First)
 		return err
 	})
 	both.Go(func() (err error) {
-		highs, err = c.listOffsets(ctx, parts, kafka.LatestOffsetSpec)
+		highs, err = c.listOffsets(ctx, parts, kafka.End)
 		return err
 	})
 	err := both.Wait()
@@ -260,7 +210,7 @@ func (c *client) offsets(ctx context.Context, parts []*partition) (map[*partitio
 
 // ends returns where the partitions end.
 func (c *client) ends(ctx context.Context, parts []*partition) (map[*partition]int64, error) {
-	return c.listOffsets(ctx, parts, kafka.LatestOffsetSpec)
+	return c.listOffsets(ctx, parts, kafka.End)
 }
 
 // listOffsets reads offsets at the consumer's own isolation level: the end of a
@@ -270,54 +220,38 @@ func (c *client) listOffsets(ctx context.Context, parts []*partition, spec kafka
 	defer c.tell(ctx, time.Now(), &err)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	request := make(map[kafka.TopicPartition]kafka.OffsetSpec, len(parts))
-	for _, p := range parts {
-		request[kafka.TopicPartition{Topic: &p.topic.name, Partition: p.number}] = spec
-	}
-	answer, err := c.admin.ListOffsets(ctx, request, kafka.SetAdminIsolationLevel(kafka.IsolationLevelReadCommitted))
+	answer, err := c.consumer.ListOffsets(ctx, topicPartitions(parts), spec, kafka.ReadCommitted)
 	if err != nil {
 		return nil, fmt.Errorf("list kafka offsets: %w", err)
 	}
-	return offsetsOf(parts, answer.ResultInfos, spec >= 0)
+	return offsetsOf(parts, answer, spec >= 0)
 }
 
-// offsetsOf finds the partitions in an answer, whose keys have other pointers.
-func offsetsOf(parts []*partition, answer map[kafka.TopicPartition]kafka.ListOffsetsResultInfo, ofTime bool) (found map[*partition]int64, err error) {
-	byName := make(map[topicPartition]*partition, len(parts))
-	for _, p := range parts {
-		byName[topicPartition{p.topic.name, p.number}] = p
-	}
+// offsetsOf finds the partitions in an answer.
+func offsetsOf(parts []*partition, answer map[kafka.Partition]kafka.OffsetResult, ofTime bool) (found map[*partition]int64, err error) {
 	found = make(map[*partition]int64, len(parts))
-	for tp, info := range answer {
-		p := byName[topicPartition{*tp.Topic, tp.Partition}]
-		if info.Error.Code() != kafka.ErrNoError {
-			err = fmt.Errorf("list kafka offsets of %s: %w", tp, info.Error)
-		} else if info.Offset < 0 && ofTime && p != nil {
-			found[p] = p.high // there is no record so late
-		} else if info.Offset < 0 {
-			err = fmt.Errorf("list kafka offsets of %s: its leader has not answered", tp)
-		} else if p != nil {
+	for _, p := range parts {
+		info, answered := answer[kafka.Partition{Topic: p.topic.name, Number: p.number}]
+		switch {
+		case !answered:
+		case info.Error.Code() != kafka.ErrNoError:
+			err = fmt.Errorf("list kafka offsets of %s, partition %d: %w", p.topic.name, p.number, info.Error)
+		case info.Offset >= 0:
 			found[p] = int64(info.Offset)
+		case ofTime: // there is no record so late
+			found[p] = p.high
+		default:
+			err = fmt.Errorf("list kafka offsets of %s, partition %d: its leader has not answered", p.topic.name, p.number)
 		}
 	}
 	return found, err
-}
-
-// topicPartition names a partition.
-type topicPartition struct {
-	topic  string
-	number int32
 }
 
 // policies returns the cleanup policy of each topic whose settings may be read.
 func (c *client) policies(ctx context.Context, topics []string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	request := make([]kafka.ConfigResource, len(topics))
-	for i, name := range topics {
-		request[i] = kafka.ConfigResource{Type: kafka.ResourceTopic, Name: name}
-	}
-	answer, err := c.admin.DescribeConfigs(ctx, request)
+	answer, err := c.consumer.Settings(ctx, topics...)
 	if err != nil {
 		return nil, fmt.Errorf("read the settings of kafka topics: %w", err)
 	}
@@ -330,10 +264,4 @@ func (c *client) policies(ctx context.Context, topics []string) (map[string]stri
 		}
 	}
 	return found, err
-}
-
-// ClientVersion returns the version of librdkafka, the Kafka client.
-func ClientVersion() string {
-	_, text := kafka.LibraryVersion()
-	return text
 }

@@ -1,14 +1,12 @@
 package replay
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
-
 	"rankcache/internal/health"
+	"rankcache/internal/kafka"
 )
 
 // login tells why Kafka does not answer if it refuses our user or password: requests then
@@ -42,7 +40,7 @@ func (l *login) explain(err error) error {
 		l.refused.Store(nil)
 		return nil
 	}
-	if why == nil || fatal(err) {
+	if why == nil || kafka.Fatal(err) {
 		return err
 	}
 	user := ""
@@ -55,11 +53,7 @@ func (l *login) explain(err error) error {
 // refusal marks an error, which explain has returned, of a Kafka that refuses the user: waiting
 // changes nothing.
 func (l *login) refusal(err error) error {
-	e, _ := errors.AsType[kafka.Error](err)
-	switch code := e.Code(); {
-	case err == nil:
-		return nil
-	case l.refused.Load() != nil, code == kafka.ErrTopicAuthorizationFailed, code == kafka.ErrClusterAuthorizationFailed:
+	if err != nil && (l.refused.Load() != nil || kafka.Refused(err)) {
 		return &health.Refusal{Err: err}
 	}
 	return err

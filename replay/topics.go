@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/time/rate"
+
+	"rankcache/internal/kafka"
 )
 
 // topicWatcher keeps the consumer assigned to the topics of the followed boards.
@@ -224,7 +225,7 @@ func (w *topicWatcher) skipOlder(ctx context.Context, todo *reassignment) (err e
 		if t.since.IsZero() {
 			return false
 		}
-		found, failed := w.client.listOffsets(ctx, t.parts, kafka.NewOffsetSpecForTimestamp(t.since.UnixMilli()))
+		found, failed := w.client.listOffsets(ctx, t.parts, kafka.Since(t.since))
 		for p, from := range found {
 			p.start(from)
 		}

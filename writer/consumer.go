@@ -8,8 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/time/rate"
+
+	"rankcache/internal/kafka"
 )
 
 const (
@@ -39,23 +40,21 @@ type consumer struct {
 	topic    string
 	log      *slog.Logger
 	errorLog rate.Sometimes
-	drains   sync.WaitGroup // the goroutine that reads the client's log
 
 	mu     sync.Mutex // guards closed; held only while the client is asked for what it remembers
 	closed bool
 }
 
 // newConsumer returns a consumer that is joining its group. The caller closes it.
-func newConsumer(conf *kafka.ConfigMap, topic string, log *slog.Logger) (*consumer, error) {
-	client, err := kafka.NewConsumer(conf)
+func newConsumer(opts Options) (*consumer, error) {
+	client, err := opts.newClient()
 	if err != nil {
-		return nil, fmt.Errorf("kafka consumer: %w", err)
+		return nil, err
 	}
-	c := &consumer{client: client, topic: topic, log: log, errorLog: logLimit()}
-	c.drains.Go(func() { drainLogs(log, client.Logs()) })
-	if err := client.Subscribe(topic, nil); err != nil {
+	c := &consumer{client: client, topic: opts.Names.Commands, log: opts.Log, errorLog: logLimit()}
+	if err := client.Subscribe(c.topic, nil); err != nil {
 		c.close()
-		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", topic, err)
+		return nil, fmt.Errorf("kafka consumer: subscribing to %s: %w", c.topic, err)
 	}
 	return c, nil
 }
@@ -67,7 +66,6 @@ func (c *consumer) close() {
 	if err := c.client.Close(); err != nil {
 		c.log.Warn("kafka consumer did not close cleanly", "err", err)
 	}
-	c.drains.Wait()
 }
 
 // leave gives the partitions to the other members of the group. Closing does so too, but not
@@ -119,21 +117,16 @@ func (c *consumer) fill(m *kafka.Message) (*batch, error) {
 
 // poll returns a record, or nil if there is none or an event was handled instead.
 func (c *consumer) poll(wait time.Duration) (*kafka.Message, error) {
-	switch ev := c.client.Poll(int(wait.Milliseconds())).(type) {
-	case *kafka.Message:
-		if ev.TopicPartition.Error == nil {
-			return ev, nil
-		}
-		c.logError(ev.TopicPartition.Error)
-	case kafka.Error:
-		if ev.IsFatal() {
-			if ev.Code() == kafka.ErrFencedInstanceID {
-				return nil, fmt.Errorf("kafka consumer: %w: another writer of the group has this one's --group-instance: each needs one of its own", ev)
-			}
-			return nil, fmt.Errorf("kafka consumer failed: %w", ev)
-		}
-		c.logError(ev)
+	m, err := c.client.Record(wait)
+	switch {
+	case err == nil:
+		return m, nil
+	case kafka.Code(err) == kafka.ErrFencedInstanceID && kafka.Fatal(err):
+		return nil, fmt.Errorf("kafka consumer: %w: another writer of the group has this one's --group-instance: each needs one of its own", err)
+	case kafka.Fatal(err):
+		return nil, fmt.Errorf("kafka consumer failed: %w", err)
 	}
+	c.logError(err)
 	return nil, nil
 }
 

@@ -87,7 +87,7 @@ func TestFeedsSurviveCrashes(t *testing.T) {
 	broker := testkit.Kfake(t)
 	h := newFixture(t, broker.Addr(), feeding(t))
 	h.makeCommandTopicFor(t)
-	p, err := newProducer(settings(h.opts.Kafka).producer(), h.topics, h.metrics, h.log)
+	p, err := newProducer(h.opts.Kafka, h.topics, h.metrics, h.log)
 	must(t, err)
 	defer p.close()
 	c := &crashes{fixture: h, producer: p, topic: testkit.KafkaClient(t, broker.Addr(),

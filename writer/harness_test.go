@@ -140,7 +140,7 @@ func (h *fixture) produce(t testing.TB, commands ...string) {
 
 func (h *fixture) makeCommandTopicFor(t testing.TB) {
 	t.Helper()
-	p, err := newProducer(settings(h.opts.Kafka).producer(), h.topics, h.metrics, h.log)
+	p, err := newProducer(h.opts.Kafka, h.topics, h.metrics, h.log)
 	must(t, err)
 	defer p.close()
 	must(t, h.makeCommandTopic(t.Context(), p))

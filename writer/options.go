@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/internal/kafka"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -86,7 +83,7 @@ func (opts Options) check() (Options, error) {
 	if opts.Redis == nil || opts.Tiers == nil {
 		return opts, errors.New("writer: Redis and Tiers are required")
 	}
-	if err := settings(opts.Kafka).check(); err != nil {
+	if err := kafka.Check(opts.Kafka, "group.instance.id", "enable.idempotence"); err != nil {
 		return opts, err
 	}
 	if err := opts.Names.Check(); err != nil {
@@ -123,32 +120,16 @@ func (opts *Options) checkOrders() error {
 	return nil
 }
 
-// settings are librdkafka settings by name.
-type settings map[string]string
-
-// commonSettings apply to every client.
-var commonSettings = settings{
+// commonSettings apply to consumer and producer.
+var commonSettings = kafka.Settings{
 	"client.id":                          "rankcache-writer",
-	"log.connection.close":               "false", // brokers close idle connections all the time
-	"enable.metrics.push":                "false",
-	"socket.keepalive.enable":            "true",
 	"topic.metadata.refresh.interval.ms": "10000", // finds topics that are created later
-}
-
-// consumerSettings apply to the consumer of commands.
-var consumerSettings = settings{
-	"auto.offset.reset":             "earliest", // a command is never skipped
-	"partition.assignment.strategy": "cooperative-sticky",
-	"isolation.level":               "read_committed",
-	"session.timeout.ms":            "10000", // another writer takes over this long after a crash
-	"heartbeat.interval.ms":         "3000",
-	"queued.max.messages.kbytes":    "16384", // memory outside of Go's heap
-	"fetch.queue.backoff.ms":        "10",    // the default of 1 s limits the rate
 }
 
 // producerSettings apply to the producer of updates. It retries for
 // message.timeout.ms, which covers the restart of a broker.
-var producerSettings = settings{
+var producerSettings = kafka.Settings{
+	"enable.idempotence": "true",
 	"acks":               "all",
 	"linger.ms":          "2", // a batch of commands is enqueued in less
 	"compression.type":   "lz4",
@@ -157,51 +138,14 @@ var producerSettings = settings{
 	// A topic is created before its first update, so an unknown one was deleted and
 	// is to be created again soon.
 	"topic.metadata.propagation.max.ms": "2000",
+	"go.delivery.report.fields":         "none", // the opaque value is its index
 }
 
-// owned are the settings on which the guarantees of this package depend.
-var owned = settings{
-	"group.id":                 "",      // see Options.Group
-	"group.instance.id":        "",      // see Options.GroupInstance
-	"enable.auto.commit":       "false", // committed when the updates are acknowledged
-	"enable.auto.offset.store": "false",
-	"enable.idempotence":       "true",
-}
-
-// check rejects settings that operators can't set.
-func (s settings) check() error {
-	if s["bootstrap.servers"] == "" {
-		return errors.New("kafka setting bootstrap.servers is missing: want host:port[,host:port]")
+// newClient returns a consumer for a member of the group.
+func (opts *Options) newClient() (*kafka.Consumer, error) {
+	first := kafka.Settings{"auto.offset.reset": "earliest"} // a command is never skipped
+	if opts.GroupInstance != "" {
+		first["group.instance.id"] = opts.GroupInstance
 	}
-	for _, key := range slices.Sorted(maps.Keys(s)) {
-		if _, ours := owned[key]; ours || strings.HasPrefix(key, "go.") {
-			return fmt.Errorf("kafka setting %s is set by rankcache: remove it", key)
-		}
-	}
-	return nil
-}
-
-// merge returns a client's configuration; later layers win.
-func merge(layers ...settings) *kafka.ConfigMap {
-	conf := kafka.ConfigMap{"go.logs.channel.enable": true}
-	for _, layer := range layers {
-		for key, value := range layer {
-			conf[key] = value
-		}
-	}
-	return &conf
-}
-
-func (s settings) consumer(group, instance string) *kafka.ConfigMap {
-	ours := settings{"group.id": group, "enable.auto.commit": "false", "enable.auto.offset.store": "false"}
-	if instance != "" {
-		ours["group.instance.id"] = instance
-	}
-	return merge(commonSettings, consumerSettings, s, ours)
-}
-
-func (s settings) producer() *kafka.ConfigMap {
-	conf := merge(commonSettings, producerSettings, s, settings{"enable.idempotence": "true"})
-	(*conf)["go.delivery.report.fields"] = "none" // the opaque value is its index
-	return conf
+	return kafka.NewConsumer(kafka.LogTo(opts.Log), kafka.Member(opts.Group), commonSettings, first, opts.Kafka)
 }

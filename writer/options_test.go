@@ -2,7 +2,6 @@ package writer
 
 import (
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +27,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"kafka":  func(o *Options) { o.Kafka = nil },
 		"commit": func(o *Options) { o.Kafka["enable.auto.commit"] = "true" },
 		"group":  func(o *Options) { o.Kafka["group.id"] = "mine" },
+		"member": func(o *Options) { o.Kafka["group.instance.id"] = "mine" },
+		"repeat": func(o *Options) { o.Kafka["enable.idempotence"] = "false" },
 		"go":     func(o *Options) { o.Kafka["go.batch.producer"] = "true" },
 	} {
 		opts := good
@@ -44,12 +45,4 @@ func TestUnknownKafkaSetting(t *testing.T) {
 	if err := h.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no.such.setting") {
 		t.Error("run:", err)
 	}
-}
-
-func TestMergedSettings(t *testing.T) {
-	conf := *settings{"bootstrap.servers": "x", "acks": "1", "linger.ms": "50"}.producer()
-	equal(t, "operator", []any{conf["linger.ms"], conf["acks"]}, []any{"50", "1"})
-	equal(t, "ours", conf["enable.idempotence"], any("true"))
-	keys := slices.Sorted(maps.Keys(owned))
-	equal(t, "owned", keys, []string{"enable.auto.commit", "enable.auto.offset.store", "enable.idempotence", "group.id", "group.instance.id"})
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
+	"rankcache/internal/kafka"
 	"rankcache/rooms"
 	"rankcache/wire"
 )

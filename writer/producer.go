@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/time/rate"
+
+	"rankcache/internal/kafka"
 )
 
 // flushTimeout is how long queued updates may take when the writer stops.
@@ -33,7 +35,7 @@ type producer struct {
 	log     *slog.Logger
 
 	mu      sync.Mutex // guards the next two; not held during requests to the broker
-	conf    *kafka.ConfigMap
+	conf    kafka.Settings
 	current *kafkaClient // nil once closed
 }
 
@@ -41,35 +43,26 @@ type producer struct {
 // its users are counted, and closing waits for them.
 type kafkaClient struct {
 	*kafka.Producer
-	admin  *kafka.AdminClient // shares the producer's connections
-	users  sync.WaitGroup     // Add only with producer.mu held, while it is current
-	drains sync.WaitGroup     // goroutines that read its channels
+	users sync.WaitGroup // Add only with producer.mu held, while it is current
 }
 
 var errClosed = errors.New("the writer is stopping")
 
 // newProducer returns a producer with a running client, which the caller closes.
-func newProducer(conf *kafka.ConfigMap, t *topics, m *metrics, log *slog.Logger) (*producer, error) {
-	client, err := openClient(conf, log)
-	return &producer{conf: conf, topics: t, metrics: m, log: log, current: client}, err
+func newProducer(given kafka.Settings, t *topics, m *metrics, log *slog.Logger) (*producer, error) {
+	p := &producer{conf: maps.Clone(given), topics: t, metrics: m, log: log}
+	var err error
+	p.current, err = p.open()
+	return p, err
 }
 
-// openClient starts a client. It does not wait for the broker.
-func openClient(conf *kafka.ConfigMap, log *slog.Logger) (*kafkaClient, error) {
-	p, err := kafka.NewProducer(conf)
+// open starts a client. It does not wait for the broker.
+func (p *producer) open() (*kafkaClient, error) {
+	client, err := kafka.NewProducer(kafka.LogTo(p.log), commonSettings, producerSettings, p.conf)
 	if err != nil {
-		return nil, fmt.Errorf("kafka producer: %w", err)
+		return nil, err
 	}
-	admin, err := kafka.NewAdminClientFromProducer(p)
-	if err != nil {
-		p.Close()
-		return nil, fmt.Errorf("kafka admin: %w", err)
-	}
-	c := &kafkaClient{Producer: p, admin: admin}
-	logs, events := p.Logs(), p.Events()
-	c.drains.Go(func() { drainLogs(log, logs) })
-	c.drains.Go(func() { drainEvents(log, events) })
-	return c, nil
+	return &kafkaClient{Producer: client}, nil
 }
 
 // use returns the current client. The caller calls users.Done when it no longer uses
@@ -92,8 +85,8 @@ func (p *producer) setLogin(username, password string) error {
 	if p.current == nil {
 		return nil
 	}
-	return errors.Join(p.conf.SetKey("sasl.username", username), p.conf.SetKey("sasl.password", password),
-		p.current.SetSaslCredentials(username, password))
+	p.conf["sasl.username"], p.conf["sasl.password"] = username, password
+	return p.current.SetSaslCredentials(username, password)
 }
 
 // close flushes queued messages, for a limited time, and closes the client.
@@ -112,12 +105,10 @@ func (p *producer) close() {
 func (c *kafkaClient) end(flush time.Duration) {
 	c.users.Wait()
 	if c.Flush(int(flush.Milliseconds())) > 0 {
-		_ = c.Purge(kafka.PurgeQueue | kafka.PurgeInFlight)
+		c.Drop()
 		c.Flush(int(purgeTimeout.Milliseconds()))
 	}
-	c.admin.Close()
 	c.Close()
-	c.drains.Wait()
 }
 
 // renew replaces a client after a fatal error, which librdkafka reports when it has
@@ -136,7 +127,7 @@ func (p *producer) replace(used *kafkaClient) (replaced bool, err error) {
 	if used == nil || p.current != used || used.GetFatalError() == nil {
 		return false, nil // closed, replaced by another caller, or without a fatal error
 	}
-	next, err := openClient(p.conf, p.log)
+	next, err := p.open()
 	if err != nil {
 		return false, err
 	}
@@ -151,7 +142,7 @@ func (p *producer) makeCommandTopic(ctx context.Context, name string) error {
 		return err
 	}
 	defer c.users.Done()
-	return p.topics.ensureCommands(ctx, c.admin, name)
+	return p.topics.ensureCommands(ctx, c.Admin, name)
 }
 
 // makeTopics creates those of the boards' topics that are missing.
@@ -161,7 +152,7 @@ func (p *producer) makeTopics(ctx context.Context, names []string) error {
 		return err
 	}
 	defer c.users.Done()
-	return p.topics.ensure(ctx, c.admin, names)
+	return p.topics.ensure(ctx, c.Admin, names)
 }
 
 // send makes one attempt and returns once Kafka has acknowledged all messages. After
@@ -197,7 +188,7 @@ func (p *producer) enqueue(ctx context.Context, messages []message) (reports cha
 	for i := range messages {
 		names[i] = messages[i].topic
 	}
-	if err = p.topics.ensure(ctx, client.admin, names); err != nil {
+	if err = p.topics.ensure(ctx, client.Admin, names); err != nil {
 		return nil, client, 0, err
 	}
 	reports = make(chan kafka.Event, len(messages))
@@ -232,8 +223,7 @@ func (p *producer) report(ev kafka.Event, messages []message, acked []bool) erro
 
 // forgetIfGone makes the next attempt check for the topic and create it again.
 func (p *producer) forgetIfGone(topic string, err error) {
-	e, _ := errors.AsType[kafka.Error](err)
-	switch e.Code() {
+	switch kafka.Code(err) {
 	case kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownTopic, kafka.ErrUnknownPartition:
 		p.topics.forget(topic)
 	}
@@ -250,25 +240,3 @@ func unacked(messages []message, acked []bool) (rest []message) {
 
 // logLimit allows one log line a second of one kind; metrics count every event.
 func logLimit() rate.Sometimes { return rate.Sometimes{Interval: time.Second} }
-
-// drainLogs forwards librdkafka's log lines until its client is closed.
-func drainLogs(log *slog.Logger, lines <-chan kafka.LogEvent) {
-	for line := range lines {
-		level := slog.LevelDebug
-		if line.Level <= 4 { // syslog's warning, error and worse
-			level = slog.LevelWarn
-		}
-		log.Log(context.Background(), level, line.Message, "client", line.Name, "fac", line.Tag)
-	}
-}
-
-// drainEvents logs the errors of a producer that concern no message, until it is
-// closed.
-func drainEvents(log *slog.Logger, events <-chan kafka.Event) {
-	limit := logLimit()
-	for ev := range events {
-		if err, ok := ev.(kafka.Error); ok {
-			limit.Do(func() { log.Warn("kafka producer", "err", err) })
-		}
-	}
-}

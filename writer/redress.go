@@ -3,8 +3,7 @@ package writer
 import (
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
-
+	"rankcache/internal/kafka"
 	"rankcache/rooms"
 	"rankcache/wire"
 )

@@ -7,10 +7,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/time/rate"
 
 	"rankcache"
+
+	"rankcache/internal/kafka"
 )
 
 // refusedRecord is a record of the topic of refused commands.

@@ -3,15 +3,13 @@ package writer
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
-
 	"rankcache"
+	"rankcache/internal/kafka"
 	"rankcache/rooms"
 	"rankcache/wire"
 )
@@ -65,23 +63,23 @@ func newTopics(conf Topics, names wire.Names, m *metrics) *topics {
 
 // ensure creates the missing ones of the boards' topics, and of the topics of refused
 // commands and of the ledger.
-func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []string) error {
+func (t *topics) ensure(ctx context.Context, admin kafka.Admin, names []string) error {
 	config := DefaultTopicSettings()
 	maps.Copy(config, t.conf.Settings)
-	var specs []kafka.TopicSpecification
+	var specs []kafka.TopicSpec
 	for _, name := range t.unknown(names) {
 		switch name {
 		case t.refused:
 			specs = append(specs, t.commandSpec(name))
 			continue
 		case t.ledger:
-			specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: cmp.Or(t.conf.LedgerPartitions, DefaultLedgerPartitions),
+			specs = append(specs, kafka.TopicSpec{Topic: name, NumPartitions: cmp.Or(t.conf.LedgerPartitions, DefaultLedgerPartitions),
 				ReplicationFactor: t.conf.Replication, Config: map[string]string{"retention.ms": ledgerRetention}})
 			continue
 		case t.commands: // made at the start
 			continue
 		}
-		spec := kafka.TopicSpecification{Topic: name, NumPartitions: 1, ReplicationFactor: t.conf.Replication, Config: config}
+		spec := kafka.TopicSpec{Topic: name, NumPartitions: 1, ReplicationFactor: t.conf.Replication, Config: config}
 		if strings.HasPrefix(name, t.classes) {
 			spec.NumPartitions = max(t.conf.Partitions, 1)
 		}
@@ -91,39 +89,27 @@ func (t *topics) ensure(ctx context.Context, admin *kafka.AdminClient, names []s
 }
 
 // ensureCommands creates the command topic if it is missing and configured.
-func (t *topics) ensureCommands(ctx context.Context, admin *kafka.AdminClient, name string) error {
+func (t *topics) ensureCommands(ctx context.Context, admin kafka.Admin, name string) error {
 	if t.conf.CommandPartitions == 0 {
 		return nil
 	}
 	spec := t.commandSpec(name)
 	spec.Config = map[string]string{"message.timestamp.type": "LogAppendTime"} // tells when a command has arrived
-	return t.create(ctx, admin, []kafka.TopicSpecification{spec})
+	return t.create(ctx, admin, []kafka.TopicSpec{spec})
 }
 
 // commandSpec is of a topic with the broker's own retention.
-func (t *topics) commandSpec(name string) kafka.TopicSpecification {
-	return kafka.TopicSpecification{Topic: name, NumPartitions: max(t.conf.CommandPartitions, 1), ReplicationFactor: t.conf.Replication}
+func (t *topics) commandSpec(name string) kafka.TopicSpec {
+	return kafka.TopicSpec{Topic: name, NumPartitions: max(t.conf.CommandPartitions, 1), ReplicationFactor: t.conf.Replication}
 }
 
-func (t *topics) create(ctx context.Context, admin *kafka.AdminClient, specs []kafka.TopicSpecification) error {
-	if len(specs) == 0 {
-		return nil
+func (t *topics) create(ctx context.Context, admin kafka.Admin, specs []kafka.TopicSpec) error {
+	made, err := admin.Make(ctx, specs)
+	t.metrics.topics.Add(float64(made))
+	for i := 0; err == nil && i < len(specs); i++ {
+		t.note(specs[i].Topic)
 	}
-	results, err := admin.CreateTopics(ctx, specs)
-	if err != nil {
-		return fmt.Errorf("creating topic %s: %w", specs[0].Topic, err)
-	}
-	for _, r := range results {
-		switch r.Error.Code() {
-		case kafka.ErrNoError:
-			t.metrics.topics.Inc()
-		case kafka.ErrTopicAlreadyExists:
-		default:
-			return fmt.Errorf("creating topic %s: %w: check that the writer may create topics and that the broker knows the settings", r.Topic, r.Error)
-		}
-		t.note(r.Topic)
-	}
-	return nil
+	return err
 }
 
 func (t *topics) unknown(names []string) (missing []string) {

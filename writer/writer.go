@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 
 	"rankcache/internal/httpserve"
+	"rankcache/internal/kafka"
 	"rankcache/internal/redisclock"
 	"rankcache/wire"
 )
@@ -79,7 +79,7 @@ func (w *Writer) PostBatch(ctx context.Context, body []byte) (answer []byte, pro
 // timed out, which is then repeated at the next start. Run must not be called
 // concurrently.
 func (w *Writer) Run(ctx context.Context) error {
-	p, err := newProducer(settings(w.opts.Kafka).producer(), w.topics, w.metrics, w.log)
+	p, err := newProducer(w.opts.Kafka, w.topics, w.metrics, w.log)
 	if err != nil {
 		return err
 	}
@@ -92,36 +92,21 @@ func (w *Writer) Run(ctx context.Context) error {
 	if err := w.makeCommandTopic(ctx, p); err != nil {
 		return nil // its only error is that ctx has ended
 	}
-	c, err := newConsumer(settings(w.opts.Kafka).consumer(w.opts.Group, w.opts.GroupInstance), w.opts.Names.Commands, w.log)
+	c, err := newConsumer(w.opts)
 	if err != nil {
 		return err
 	}
 	defer c.close()
 	w.consumer.Store(c)
 	defer w.consumer.Store(nil)
-	defer w.keepLogin(work, c, p)()
+	defer kafka.KeepLogin(work, w.opts.KafkaLogin, func(username, password string) error {
+		return errors.Join(c.client.SetSaslCredentials(username, password), p.setLogin(username, password))
+	})()
 	err = w.pipeline(ctx, work, c, p)
 	if err == nil && w.opts.GroupInstance != "" {
 		c.leave()
 	}
 	return err
-}
-
-// keepLogin has the clients log in with each new user name and password, until stop
-// is called.
-func (w *Writer) keepLogin(ctx context.Context, c *consumer, p *producer) (stop func()) {
-	if w.opts.KafkaLogin == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		w.opts.KafkaLogin(ctx, func(username, password string) error {
-			return errors.Join(c.client.SetSaslCredentials(username, password), p.setLogin(username, password))
-		})
-	}()
-	return func() { cancel(); <-ended }
 }
 
 // pipeline runs the two stages concurrently, so that Redis applies a batch while
@@ -254,7 +239,7 @@ func (w *Writer) checkTimes(records []*kafka.Message) {
 // recordTime returns the time of a record in Unix milliseconds, or that of its poll for a
 // record without.
 func recordTime(m *kafka.Message, polled time.Time) int64 {
-	if at := m.Timestamp.UnixMilli(); m.TimestampType != kafka.TimestampNotAvailable && at > 0 {
+	if at := m.Timestamp.UnixMilli(); m.TimestampType != kafka.NoTime && at > 0 {
 		return at
 	}
 	return polled.UnixMilli()
@@ -270,7 +255,7 @@ func arrival(m *kafka.Message, polled time.Time) time.Time {
 }
 
 // brokerDates reports whether a record's time is that at which the broker has appended it.
-func brokerDates(m *kafka.Message) bool { return m.TimestampType == kafka.TimestampLogAppendTime }
+func brokerDates(m *kafka.Message) bool { return m.TimestampType == kafka.LogAppendTime }
 
 // publishBatches publishes and commits batches in the order of the channel until it
 // is closed.

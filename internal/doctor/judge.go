@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
-
 	"rankcache"
+	"rankcache/internal/kafka"
 )
 
 const (
@@ -163,7 +162,7 @@ func judgeRetention(s survey, total string) Verdict {
 }
 
 // judgeCommandTimes judges who sets the times of the records of the command topic.
-func judgeCommandTimes(name string, found kafka.ConfigResourceResult) Verdict {
+func judgeCommandTimes(name string, found kafka.TopicSettings) Verdict {
 	switch kind := found.Config["message.timestamp.type"].Value; {
 	case found.Error.Code() == kafka.ErrUnknownTopicOrPart:
 		return warnf("there is no topic %s: make it with message.timestamp.type=LogAppendTime, or have the writer do so by --command-partitions", name)
@@ -180,7 +179,7 @@ func judgeDeletion(name string, found kafka.TopicDescription) Verdict {
 	switch {
 	case found.Error.Code() != kafka.ErrNoError:
 		return warnf("the rights on topic %s are unknown: %s", name, explain(found.Error))
-	case !slices.Contains(found.AuthorizedOperations, kafka.ACLOperationDelete):
+	case !slices.Contains(found.AuthorizedOperations, kafka.MayDelete):
 		return failf("the user may not delete topic %s: the controller can't delete topics of boards that are gone; grant Delete on topics with this prefix", name)
 	}
 	return okf("the user may delete topic %s", name)

@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
-
 	"rankcache"
+	"rankcache/internal/kafka"
 	"rankcache/wire"
 )
 
@@ -24,10 +23,7 @@ type Kafka struct {
 	names  wire.Names
 	total  string
 
-	consumer *kafka.Consumer
-	admin    *kafka.AdminClient
-	logs     chan kafka.LogEvent
-	logged   chan struct{}
+	client *kafka.Consumer
 
 	mu      sync.Mutex
 	lastLog string // last warning of the client: its errors lack the reason
@@ -36,43 +32,23 @@ type Kafka struct {
 // OpenKafka returns the client of the checks, whose threads run until Close. boards
 // returns the super-hot boards, topic that of a board's updates; total is the value of --total.
 func OpenKafka(brokers string, settings map[string]string, names wire.Names, total string, boards func(context.Context) ([]rankcache.BoardID, error), topic func(rankcache.BoardID) string) (*Kafka, error) {
-	k := &Kafka{boards: boards, topic: topic, names: names, total: total, logs: make(chan kafka.LogEvent, 64), logged: make(chan struct{})}
-	conf := kafka.ConfigMap{"bootstrap.servers": brokers, "group.id": "rankcache-doctor", "enable.auto.commit": "false",
-		"client.id": "rankcache-doctor", "enable.metrics.push": "false", "go.logs.channel.enable": true, "go.logs.channel": k.logs}
-	own := kafka.ConfigMap{}
-	for key, value := range settings {
-		own[key] = value
-	}
-	maps.Copy(conf, own)
+	k := &Kafka{boards: boards, topic: topic, names: names, total: total}
 	var err error
-	if k.consumer, err = kafka.NewConsumer(&conf); err != nil {
-		return nil, fmt.Errorf("kafka settings: %w", err)
-	}
-	if k.admin, err = kafka.NewAdminClientFromConsumer(k.consumer); err != nil {
-		k.consumer.Close()
-		return nil, fmt.Errorf("kafka admin client: %w", err)
-	}
-	go k.listen()
-	return k, nil
+	k.client, err = kafka.NewConsumer(k.listen, kafka.Settings{"bootstrap.servers": brokers, "group.id": "rankcache-doctor", "enable.auto.commit": "false",
+		"client.id": "rankcache-doctor", "log.connection.close": "true"}, settings)
+	return k, err
 }
 
 // Close ends the client. No check may be running.
-func (k *Kafka) Close() {
-	k.admin.Close()
-	k.consumer.Close()
-	close(k.logs)
-	<-k.logged
-}
+func (k *Kafka) Close() { _ = k.client.Close() }
 
-func (k *Kafka) listen() {
-	defer close(k.logged)
-	for line := range k.logs {
-		if line.Level <= 4 { // syslog's warning
-			k.mu.Lock()
-			k.lastLog = line.Message
-			k.mu.Unlock()
-		}
+func (k *Kafka) listen(level slog.Level, line string, _ ...any) {
+	if level < slog.LevelWarn {
+		return
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.lastLog = line
 }
 
 // explain returns the advice for an error, to which it adds the last warning of the
@@ -108,7 +84,7 @@ func (k *Kafka) CommandTimes(periodic func(context.Context) (bool, error)) Check
 		case !found:
 			return okf("no class has periods, so no command can be late")
 		}
-		answer, err := k.admin.DescribeConfigs(ctx, []kafka.ConfigResource{{Type: kafka.ResourceTopic, Name: k.names.Commands}})
+		answer, err := k.client.Settings(ctx, k.names.Commands)
 		if err != nil {
 			return Verdict{Fail, k.explain(err)}
 		}
@@ -120,38 +96,31 @@ func (k *Kafka) CommandTimes(periodic func(context.Context) (bool, error)) Check
 // broker tells for one of them.
 func (k *Kafka) Deletion() Check {
 	return Check{"kafka-deletion", CheckKafka, func(ctx context.Context) Verdict {
-		md, err := k.consumer.GetMetadata(nil, true, remaining(ctx))
+		names, _, err := k.client.Topics(ctx)
 		if err != nil {
 			return Verdict{Fail, k.explain(err)}
 		}
-		for name := range md.Topics {
-			if !strings.HasPrefix(name, k.names.UpdatePrefix) && !strings.HasPrefix(name, k.names.ClassPrefix) {
+		for _, name := range names {
+			if !k.isLog(name) {
 				continue
 			}
-			topics, err := k.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames([]string{name}), kafka.SetAdminOptionIncludeAuthorizedOperations(true))
+			found, err := k.describe(ctx, name)
 			if err != nil {
 				return Verdict{Fail, k.explain(err)}
 			}
-			return judgeDeletion(name, topics.TopicDescriptions[0])
+			return judgeDeletion(name, found)
 		}
 		return okf("there is no topic of a board yet")
 	}}
 }
 
-// remaining returns the time until the deadline of ctx, in ms.
-func remaining(ctx context.Context) int {
-	deadline, _ := ctx.Deadline()
-	return max(int(time.Until(deadline).Milliseconds()), 1)
-}
-
 func (k *Kafka) reachable(ctx context.Context) Verdict {
 	begin := time.Now()
-	none := "" // no topic can have this name: only the brokers matter
-	md, err := k.consumer.GetMetadata(&none, false, remaining(ctx))
+	brokers, err := k.client.Brokers(ctx)
 	if err != nil {
 		return Verdict{Fail, k.explain(err)}
 	}
-	return okf("%d brokers, metadata in %v", len(md.Brokers), time.Since(begin).Round(time.Millisecond))
+	return okf("%d brokers, metadata in %v", brokers, time.Since(begin).Round(time.Millisecond))
 }
 
 // with returns a check that surveys the update topics and judges the survey.
@@ -169,20 +138,9 @@ func (k *Kafka) with(judge func(survey) Verdict) func(context.Context) Verdict {
 	}
 }
 
-// matching returns the number of topics with the prefix of update topics, and of
-// brokers.
-func (k *Kafka) matching(ctx context.Context) (int, int, error) {
-	md, err := k.consumer.GetMetadata(nil, true, remaining(ctx))
-	if err != nil {
-		return 0, 0, err
-	}
-	n := 0
-	for name := range md.Topics {
-		if strings.HasPrefix(name, k.names.UpdatePrefix) || strings.HasPrefix(name, k.names.ClassPrefix) {
-			n++
-		}
-	}
-	return n, len(md.Brokers), nil
+// isLog reports whether a topic has the prefix of update topics.
+func (k *Kafka) isLog(name string) bool {
+	return strings.HasPrefix(name, k.names.UpdatePrefix) || strings.HasPrefix(name, k.names.ClassPrefix)
 }
 
 // survey is the state of the topics of the super-hot boards.
@@ -209,20 +167,24 @@ type topic struct {
 
 func (k *Kafka) survey(ctx context.Context, boards []rankcache.BoardID) (survey, error) {
 	s := survey{boards: boards, now: time.Now()}
-	var err error
-	if s.matching, s.brokers, err = k.matching(ctx); err != nil || len(boards) == 0 {
+	all, brokers, err := k.client.Topics(ctx)
+	if s.brokers = brokers; err != nil {
 		return s, err
+	}
+	s.matching = len(slices.DeleteFunc(all, func(name string) bool { return !k.isLog(name) }))
+	if len(boards) == 0 {
+		return s, nil
 	}
 	names := make([]string, len(boards))
 	for i, b := range boards {
 		names[i] = k.topic(b)
 	}
-	answer, err := k.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames(slices.Compact(slices.Sorted(slices.Values(names)))))
+	found, err := k.client.Describe(ctx, slices.Compact(slices.Sorted(slices.Values(names)))...)
 	if err != nil {
 		return s, err
 	}
 	parts := map[string]int{}
-	for _, d := range answer.TopicDescriptions {
+	for _, d := range found {
 		switch {
 		case d.Error.Code() == kafka.ErrUnknownTopicOrPart:
 			for i, b := range boards {
@@ -252,11 +214,11 @@ func (k *Kafka) settings(ctx context.Context, topics []topic) error {
 	if len(topics) == 0 {
 		return nil
 	}
-	ask := make([]kafka.ConfigResource, len(topics))
+	names := make([]string, len(topics))
 	for i, t := range topics {
-		ask[i] = kafka.ConfigResource{Type: kafka.ResourceTopic, Name: t.name}
+		names[i] = t.name
 	}
-	answer, err := k.admin.DescribeConfigs(ctx, ask)
+	answer, err := k.client.Settings(ctx, names...)
 	if err != nil {
 		return err
 	}
@@ -282,27 +244,23 @@ func number(s string, otherwise int64) int64 {
 
 // offsets sets the first offsets of the logs and the times of their newest records.
 func (k *Kafka) offsets(ctx context.Context, topics []topic, partitions map[string]int) error {
-	for _, spec := range []kafka.OffsetSpec{kafka.EarliestOffsetSpec, kafka.MaxTimestampOffsetSpec} {
-		ask := map[kafka.TopicPartition]kafka.OffsetSpec{}
-		for _, t := range topics {
-			name := t.name
-			for p := range partitions[name] {
-				ask[kafka.TopicPartition{Topic: &name, Partition: int32(p)}] = spec
-			}
+	var of []kafka.TopicPartition
+	for _, t := range topics {
+		for p := range partitions[t.name] {
+			of = append(of, kafka.On(t.name, int32(p)))
 		}
-		if len(ask) == 0 {
-			return nil
-		}
-		answer, err := k.admin.ListOffsets(ctx, ask)
+	}
+	for _, spec := range []kafka.OffsetSpec{kafka.First, kafka.Newest} {
+		answer, err := k.client.ListOffsets(ctx, of, spec)
 		if err != nil {
 			return err
 		}
-		for tp, info := range answer.ResultInfos {
+		for tp, info := range answer {
 			if info.Error.Code() != kafka.ErrNoError {
 				continue // an old broker does not support MaxTimestamp
 			}
-			t := &topics[slices.IndexFunc(topics, func(t topic) bool { return t.name == *tp.Topic })]
-			if spec == kafka.EarliestOffsetSpec {
+			t := &topics[slices.IndexFunc(topics, func(t topic) bool { return t.name == tp.Topic })]
+			if spec == kafka.First {
 				t.low += max(int64(info.Offset), 0)
 			} else if at := time.UnixMilli(info.Timestamp); info.Timestamp > 0 && at.After(t.newest) {
 				t.newest = at

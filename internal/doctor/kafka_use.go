@@ -8,9 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
-
 	"rankcache/internal/health"
+	"rankcache/internal/kafka"
 	"rankcache/wire"
 )
 
@@ -52,19 +51,18 @@ func (k *Kafka) withLog(err error) error {
 }
 
 func (k *Kafka) tryTopics(ctx context.Context, use KafkaUse) error {
-	answer, err := k.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames(slices.DeleteFunc([]string{use.Reads, use.Writes}, func(name string) bool { return name == "" })),
-		kafka.SetAdminOptionIncludeAuthorizedOperations(true))
+	found, err := k.client.Rights(ctx, slices.DeleteFunc([]string{use.Reads, use.Writes}, func(name string) bool { return name == "" })...)
 	if err != nil {
 		return fmt.Errorf("describe topics: %w", err)
 	}
-	for _, t := range answer.TopicDescriptions {
+	for _, t := range found {
 		switch code := t.Error.Code(); {
 		case code == kafka.ErrUnknownTopicOrPart:
 			continue
 		case code != kafka.ErrNoError:
-			return refusal("topic "+t.Name, t.Error)
+			return refusal(fmt.Errorf("topic %s: %w", t.Name, t.Error))
 		}
-		for name, need := range map[string]kafka.ACLOperation{use.Reads: kafka.ACLOperationRead, use.Writes: kafka.ACLOperationWrite} {
+		for name, need := range map[string]kafka.Right{use.Reads: kafka.MayRead, use.Writes: kafka.MayWrite} {
 			if may := t.AuthorizedOperations; t.Name == name && len(may) > 0 && !slices.Contains(may, need) { // an old broker tells none
 				return &health.Refusal{Err: fmt.Errorf("topic %s: the user has no right to %s", name, need)}
 			}
@@ -74,49 +72,27 @@ func (k *Kafka) tryTopics(ctx context.Context, use KafkaUse) error {
 }
 
 func (k *Kafka) tryGroup(ctx context.Context, use KafkaUse) error {
-	topic := cmp.Or(use.Reads, use.Writes)
-	offsets, err := k.consumer.Committed([]kafka.TopicPartition{{Topic: &topic}}, remaining(ctx))
-	if err == nil && len(offsets) > 0 {
-		err = offsets[0].Error
-	}
-	switch codeOf(err) {
-	case kafka.ErrNoError, kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownPartition, kafka.ErrGroupIDNotFound: // err may be nil
+	_, err := k.client.GroupOffsets(ctx, use.Group, cmp.Or(use.Reads, use.Writes), 1)
+	switch kafka.Code(err) {
+	case kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownPartition, kafka.ErrGroupIDNotFound:
 		return nil
 	}
-	return refusal("offsets of group "+use.Group, err)
+	return refusal(err)
 }
 
 func (k *Kafka) tryMaking(ctx context.Context, use KafkaUse) error {
-	if len(use.Makes) == 0 {
-		return nil
-	}
-	var specs []kafka.TopicSpecification
+	var specs []kafka.TopicSpec
 	for _, name := range use.Makes {
-		specs = append(specs, kafka.TopicSpecification{Topic: name, NumPartitions: 1, ReplicationFactor: use.Replication})
+		specs = append(specs, kafka.TopicSpec{Topic: name, NumPartitions: 1, ReplicationFactor: use.Replication})
 	}
-	results, err := k.admin.CreateTopics(ctx, specs, kafka.SetAdminValidateOnly(true))
-	if err != nil {
-		return fmt.Errorf("ask whether topics may be made: %w", err)
-	}
-	for _, r := range results {
-		if code := r.Error.Code(); code != kafka.ErrNoError && code != kafka.ErrTopicAlreadyExists {
-			return refusal("make topic "+r.Topic, r.Error)
-		}
-	}
-	return nil
+	_, err := k.client.Make(ctx, specs, kafka.ValidateOnly)
+	return refusal(err)
 }
 
-// refusal returns an error with what was asked for.
-func refusal(of string, err error) error {
-	err = fmt.Errorf("%s: %w", of, err)
-	switch codeOf(err) {
-	case kafka.ErrTopicAuthorizationFailed, kafka.ErrGroupAuthorizationFailed, kafka.ErrClusterAuthorizationFailed, kafka.ErrSaslAuthenticationFailed, kafka.ErrAuthentication:
+// refusal marks an error of a Kafka that refuses the user.
+func refusal(err error) error {
+	if kafka.Refused(err) {
 		return &health.Refusal{Err: err}
 	}
 	return err
-}
-
-func codeOf(err error) kafka.ErrorCode {
-	e, _ := errors.AsType[kafka.Error](err)
-	return e.Code()
 }

@@ -2,12 +2,11 @@ package doctor
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"rankcache/internal/kafka"
 )
 
 const (
@@ -33,11 +32,11 @@ func (k *Kafka) Ledger(placed func(context.Context) (map[int32]int64, error)) []
 
 // describe returns a topic with the rights of the user.
 func (k *Kafka) describe(ctx context.Context, name string) (kafka.TopicDescription, error) {
-	answer, err := k.admin.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames([]string{name}), kafka.SetAdminOptionIncludeAuthorizedOperations(true))
+	found, err := k.client.Rights(ctx, name)
 	if err != nil {
 		return kafka.TopicDescription{}, err
 	}
-	return answer.TopicDescriptions[0], nil
+	return found[0], nil
 }
 
 func (k *Kafka) ledgerTopic(ctx context.Context) Verdict {
@@ -79,7 +78,7 @@ func (k *Kafka) ledgerLag(ctx context.Context, placed func(context.Context) (map
 	if err != nil {
 		return Verdict{Fail, k.explain(err)}
 	}
-	first, err := k.ledgerOffsets(ctx, len(found.Partitions), kafka.EarliestOffsetSpec)
+	first, err := k.client.Offsets(ctx, k.names.Ledger, len(found.Partitions), kafka.First)
 	if err != nil {
 		return Verdict{Fail, k.explain(err)}
 	}
@@ -87,31 +86,11 @@ func (k *Kafka) ledgerLag(ctx context.Context, placed func(context.Context) (map
 	if err != nil {
 		return warnf("the ledger's offsets in the topic are unknown: %s", explain(err))
 	}
-	ends, err := k.ledgerOffsets(ctx, len(found.Partitions), kafka.LatestOffsetSpec) // after the places, which are never beyond it
+	ends, err := k.client.Offsets(ctx, k.names.Ledger, len(found.Partitions), kafka.End) // after the places, which are never beyond it
 	if err != nil {
 		return Verdict{Fail, k.explain(err)}
 	}
 	return judgeLag(first, next, ends)
-}
-
-// ledgerOffsets returns the first or last offsets of the ledger's topic, by partition.
-func (k *Kafka) ledgerOffsets(ctx context.Context, partitions int, spec kafka.OffsetSpec) (map[int32]int64, error) {
-	ask := make(map[kafka.TopicPartition]kafka.OffsetSpec)
-	for p := range partitions {
-		ask[kafka.TopicPartition{Topic: &k.names.Ledger, Partition: int32(p)}] = spec
-	}
-	answer, err := k.admin.ListOffsets(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
-	offsets := make(map[int32]int64)
-	for tp, info := range answer.ResultInfos {
-		if info.Error.Code() != kafka.ErrNoError {
-			return nil, fmt.Errorf("offsets of partition %d of %s: %w", tp.Partition, k.names.Ledger, info.Error)
-		}
-		offsets[tp.Partition] = int64(info.Offset)
-	}
-	return offsets, nil
 }
 
 // judgeLag compares the places of the database with the ends of the topic, by partition.
@@ -156,7 +135,7 @@ func judgeRedress(name string, found kafka.TopicDescription) Verdict {
 		return warnf("there is no topic %s, so what Redis loses can't be applied again: have the writer make it by --command-partitions", name)
 	case found.Error.Code() != kafka.ErrNoError:
 		return warnf("the rights on topic %s are unknown: %s", name, explain(found.Error))
-	case !slices.Contains(found.AuthorizedOperations, kafka.ACLOperationWrite):
+	case !slices.Contains(found.AuthorizedOperations, kafka.MayWrite):
 		return failf("the user may not write to topic %s, so what Redis loses can't be applied again: grant Write", name)
 	}
 	return okf("the user may write to topic %s", name)

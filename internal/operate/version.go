@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rankcache/internal/cli"
-	"rankcache/replay"
+	"rankcache/internal/kafka"
 )
 
 // VersionInfo is the stable JSON of rankcache version.
@@ -62,7 +62,7 @@ func readVersion() VersionInfo {
 
 // versionOf adds to the version what the go command noted.
 func versionOf(info *debug.BuildInfo) VersionInfo {
-	v := VersionInfo{Version: cli.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Librdkafka: replay.ClientVersion(),
+	v := VersionInfo{Version: cli.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Librdkafka: kafka.Version(),
 		Build: map[string]string{}, Libraries: []libraryInfo{}}
 	for _, m := range info.Deps {
 		if m.Replace != nil {

@@ -1,0 +1,171 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+// Admin asks about topics and makes them, over the connections of its producer or consumer. It is
+// safe for concurrent use.
+type Admin struct{ client *ck.AdminClient }
+
+var (
+	// ReadCommitted has offsets listed as one sees them that reads committed records: the end is
+	// before the first open transaction.
+	ReadCommitted = ck.SetAdminIsolationLevel(ck.IsolationLevelReadCommitted)
+	// ValidateOnly has topics not made, but only the right to do so checked.
+	ValidateOnly = ck.SetAdminValidateOnly(true)
+)
+
+// Topics returns the names of all topics, and the number of brokers.
+func (a Admin) Topics(ctx context.Context) (names []string, brokers int, err error) {
+	md, err := a.client.GetMetadata(nil, true, remaining(ctx))
+	if err != nil {
+		return nil, 0, err
+	}
+	for name := range md.Topics {
+		names = append(names, name)
+	}
+	return names, len(md.Brokers), nil
+}
+
+// Brokers returns the number of brokers.
+func (a Admin) Brokers(ctx context.Context) (int, error) {
+	none := "" // no topic can have this name
+	md, err := a.client.GetMetadata(&none, false, remaining(ctx))
+	if err != nil {
+		return 0, err
+	}
+	return len(md.Brokers), nil
+}
+
+// Partitions returns the number of a topic's partitions, 0 if it is missing.
+func (a Admin) Partitions(ctx context.Context, topic string) (int, error) {
+	md, err := a.client.GetMetadata(&topic, false, remaining(ctx))
+	if err == nil && Code(md.Topics[topic].Error) != ErrNoError {
+		err = md.Topics[topic].Error
+	}
+	switch {
+	case Code(err) == ErrUnknownTopicOrPart:
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("metadata of %s: %w", topic, err)
+	}
+	return len(md.Topics[topic].Partitions), nil
+}
+
+// Describe returns descriptions of topics, which have the error ErrUnknownTopicOrPart if they are missing.
+func (a Admin) Describe(ctx context.Context, names ...string) ([]TopicDescription, error) {
+	return a.describe(ctx, names, false)
+}
+
+// Rights returns descriptions of topics that have the rights of the user.
+func (a Admin) Rights(ctx context.Context, names ...string) ([]TopicDescription, error) {
+	return a.describe(ctx, names, true)
+}
+
+func (a Admin) describe(ctx context.Context, names []string, rights bool) ([]TopicDescription, error) {
+	answer, err := a.client.DescribeTopics(ctx, ck.NewTopicCollectionOfTopicNames(names), ck.SetAdminOptionIncludeAuthorizedOperations(rights))
+	return answer.TopicDescriptions, err
+}
+
+// Settings returns the settings of topics.
+func (a Admin) Settings(ctx context.Context, names ...string) ([]TopicSettings, error) {
+	ask := make([]ck.ConfigResource, len(names))
+	for i, name := range names {
+		ask[i] = ck.ConfigResource{Type: ck.ResourceTopic, Name: name}
+	}
+	return a.client.DescribeConfigs(ctx, ask)
+}
+
+// Partition names a partition. It may be a map's key, other than a [TopicPartition], which has a pointer.
+type Partition struct {
+	Topic  string
+	Number int32
+}
+
+// ListOffsets returns an offset of each partition.
+func (a Admin) ListOffsets(ctx context.Context, of []TopicPartition, spec OffsetSpec, how ...ck.ListOffsetsAdminOption) (map[Partition]OffsetResult, error) {
+	ask := make(map[TopicPartition]OffsetSpec, len(of))
+	for _, p := range of {
+		ask[p] = spec
+	}
+	if len(ask) == 0 {
+		return nil, nil
+	}
+	answer, err := a.client.ListOffsets(ctx, ask, how...)
+	found := make(map[Partition]OffsetResult, len(of))
+	for p, is := range answer.ResultInfos {
+		found[Partition{*p.Topic, p.Partition}] = is
+	}
+	return found, err
+}
+
+// Offsets returns an offset of each of a topic's first n partitions; where no record is so late it is negative.
+func (a Admin) Offsets(ctx context.Context, topic string, n int, spec OffsetSpec) (map[int32]int64, error) {
+	answer, err := a.ListOffsets(ctx, partitionsOf(topic, n), spec)
+	if err != nil {
+		return nil, fmt.Errorf("offsets of %s: %w", topic, err)
+	}
+	found := make(map[int32]int64, n)
+	for p, is := range answer {
+		if is.Error.Code() != ErrNoError {
+			return nil, fmt.Errorf("offsets of partition %d of %s: %w", p.Number, topic, is.Error)
+		}
+		if is.Offset < 0 && spec < 0 {
+			return nil, fmt.Errorf("offsets of partition %d of %s: its leader has not answered", p.Number, topic)
+		}
+		found[p.Number] = int64(is.Offset)
+	}
+	return found, nil
+}
+
+// Make makes the topics that are missing, and returns how many those were.
+func (a Admin) Make(ctx context.Context, topics []TopicSpec, how ...ck.CreateTopicsAdminOption) (made int, failed error) {
+	if len(topics) == 0 {
+		return 0, nil
+	}
+	results, err := a.client.CreateTopics(ctx, topics, how...)
+	if err != nil {
+		return 0, fmt.Errorf("creating topic %s: %w", topics[0].Topic, err)
+	}
+	for _, r := range results {
+		switch r.Error.Code() {
+		case ErrNoError:
+			made++
+		case ck.ErrTopicAlreadyExists:
+		default:
+			failed = fmt.Errorf("creating topic %s: %w: check that this user may create topics and that the broker knows the settings", r.Topic, r.Error)
+		}
+	}
+	return made, failed
+}
+
+// Delete deletes topics, with a result for each.
+func (a Admin) Delete(ctx context.Context, names []string) ([]TopicResult, error) {
+	return a.client.DeleteTopics(ctx, names, ck.SetAdminOperationTimeout(time.Duration(remaining(ctx))*time.Millisecond))
+}
+
+// partitionsOf returns the first n partitions of a topic.
+func partitionsOf(topic string, n int) []TopicPartition {
+	all := make([]TopicPartition, n)
+	for i := range all {
+		all[i] = TopicPartition{Topic: &topic, Partition: int32(i)} // #nosec G115 -- a topic has thousands at most
+	}
+	return all
+}
+
+// remaining returns the time until the deadline of ctx, in ms.
+func remaining(ctx context.Context) int {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(requestTimeout)
+	}
+	return max(int(time.Until(deadline).Milliseconds()), 1)
+}
+
+// requestTimeout bounds a request whose caller has set no limit.
+const requestTimeout = 30 * time.Second

@@ -1,0 +1,149 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+// Consumer reads topics, as a member of a group or by itself. Poll belongs to one goroutine.
+type Consumer struct {
+	*ck.Consumer
+	Admin
+	drains sync.WaitGroup
+}
+
+// NewConsumer returns a consumer, whose threads run until Close. It does not wait for the broker.
+func NewConsumer(log Log, layers ...Settings) (*Consumer, error) {
+	client, err := ck.NewConsumer(config(log, layers))
+	if err != nil {
+		return nil, fmt.Errorf("kafka consumer: %w; check the kafka settings", err)
+	}
+	admin, err := ck.NewAdminClientFromConsumer(client)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("kafka admin client: %w", err), client.Close())
+	}
+	c := &Consumer{Consumer: client, Admin: Admin{admin}}
+	if lines := client.Logs(); log != nil {
+		c.drains.Go(func() { log.drainLines(lines) })
+	}
+	return c, nil
+}
+
+// NewGroup returns a consumer that joins nothing, for [Consumer.GroupOffsets]. Asked by another
+// client for those, librdkafka crashes when the broker does not coordinate the group any more.
+func NewGroup(log Log, group string, layers ...Settings) (*Consumer, error) {
+	return NewConsumer(log, append(layers, Settings{"group.id": group, "enable.auto.commit": "false"})...)
+}
+
+// Close leaves the group and ends the consumer. No other call may be running.
+func (c *Consumer) Close() error {
+	err := c.Consumer.Close()
+	c.drains.Wait()
+	return err
+}
+
+// Subscribe joins the group for a topic. rebalance, which may be nil, takes and gives up partitions; it
+// runs in a poll.
+func (c *Consumer) Subscribe(topic string, rebalance func(Event) error) error {
+	if rebalance == nil {
+		return c.Consumer.Subscribe(topic, nil)
+	}
+	return c.Consumer.Subscribe(topic, func(_ *ck.Consumer, ev Event) error { return rebalance(ev) })
+}
+
+// Record polls for a time and returns a record, nil if there is none, or an error. The error of a
+// partition comes with a message that has it.
+func (c *Consumer) Record(wait time.Duration) (*Message, error) {
+	switch ev := c.Poll(int(wait.Milliseconds())).(type) {
+	case *Message:
+		return ev, ev.TopicPartition.Error
+	case Error:
+		return nil, ev
+	}
+	return nil, nil
+}
+
+// GroupOffsets returns the offsets that the consumer's group has committed of a topic's first n
+// partitions, by partition; a negative one is none.
+func (c *Consumer) GroupOffsets(ctx context.Context, group, topic string, n int) (map[int32]int64, error) {
+	next := make(map[int32]int64, n)
+	if n == 0 {
+		return next, nil
+	}
+	at, err := c.Committed(partitionsOf(topic, n), remaining(ctx))
+	for i := 0; err == nil && i < len(at); i++ {
+		next[at[i].Partition], err = int64(at[i].Offset), at[i].Error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("offsets of the group %s: %w: check that this user may describe it", group, err)
+	}
+	return next, nil
+}
+
+// Producer writes to topics. It is safe for concurrent use.
+type Producer struct {
+	*ck.Producer
+	Admin
+	drains sync.WaitGroup
+}
+
+// NewProducer returns a producer, whose threads run until Close. It does not wait for the broker.
+func NewProducer(log Log, layers ...Settings) (*Producer, error) {
+	client, err := ck.NewProducer(config(log, layers))
+	if err != nil {
+		return nil, fmt.Errorf("kafka producer: %w; check the kafka settings", err)
+	}
+	admin, err := ck.NewAdminClientFromProducer(client)
+	if err != nil {
+		client.Close()
+		return nil, fmt.Errorf("kafka admin client: %w", err)
+	}
+	p := &Producer{Producer: client, Admin: Admin{admin}}
+	lines, events := client.Logs(), client.Events()
+	if log != nil {
+		p.drains.Go(func() { log.drainLines(lines) })
+	}
+	p.drains.Go(func() { log.drainEvents(events) })
+	return p, nil
+}
+
+// Send writes messages and returns Kafka's reports, which have their offsets, once all are
+// acknowledged. It gives up at the first failure, and when ctx ends.
+func (p *Producer) Send(ctx context.Context, messages ...*Message) (acked []*Message, err error) {
+	reports := make(chan Event, len(messages)) // has room for all, so that librdkafka never waits
+	for _, m := range messages {
+		if err := p.Produce(m, reports); err != nil {
+			return nil, err
+		}
+	}
+	for range messages {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case ev := <-reports:
+			report, ok := ev.(*Message)
+			if !ok {
+				return nil, fmt.Errorf("report %v", ev)
+			}
+			if report.TopicPartition.Error != nil {
+				return nil, report.TopicPartition.Error
+			}
+			acked = append(acked, report)
+		}
+	}
+	return acked, nil
+}
+
+// Drop gives up what is not acknowledged. Its senders are told.
+func (p *Producer) Drop() { _ = p.Purge(ck.PurgeQueue | ck.PurgeInFlight) }
+
+// Close ends the producer. No other call may be running.
+func (p *Producer) Close() {
+	p.Producer.Close()
+	p.drains.Wait()
+}
