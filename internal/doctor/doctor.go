@@ -10,7 +10,7 @@
 //
 // # Words
 //
-//	check    one thing to look at, with the check on which it depends
+//	check    one thing to look at, with the checks on which it depends
 //	verdict  the outcome of a check: ok, warn, fail or skip, and advice
 //	finding  a verdict with the name of its check
 //	role     the part of rankcache whose Redis commands are checked
@@ -18,6 +18,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ import (
 // Status is the outcome of one check.
 type Status string
 
-// Outcomes. A check is skipped when the check on which it depends failed.
+// Outcomes. A check is skipped when one on which it depends failed or was skipped.
 const (
 	OK   Status = "ok"
 	Warn Status = "warn"
@@ -52,7 +53,7 @@ type Finding struct {
 // Check is one thing to look at. Look should return soon after ctx is done.
 type Check struct {
 	Name  string
-	Needs string // name of the check on which this one depends; "": none
+	Needs []string // names of the checks on which this one depends
 	Look  func(context.Context) Verdict
 }
 
@@ -62,13 +63,19 @@ const lookGrace = time.Second
 // Run makes the checks in order, each within the deadline, and calls found with
 // every finding. A check that does not return is abandoned.
 func Run(ctx context.Context, checks []Check, deadline time.Duration, found func(Finding)) {
-	failed := map[string]bool{}
+	causes := map[string]string{} // of each check that did not pass: the one that failed
 	for _, c := range checks {
-		v := Verdict{Skip, "not checked: " + c.Needs + " failed"}
-		if !failed[c.Needs] {
-			v = look(ctx, c, deadline)
+		cause := ""
+		for _, name := range c.Needs {
+			cause = cmp.Or(cause, causes[name])
 		}
-		failed[c.Name] = v.Status == Fail || v.Status == Skip
+		v := Verdict{Skip, "not checked: " + cause + " failed"}
+		if cause == "" {
+			v, cause = look(ctx, c, deadline), c.Name
+		}
+		if v.Status == Fail || v.Status == Skip {
+			causes[c.Name] = cause
+		}
 		found(Finding{c.Name, v})
 	}
 }
@@ -92,13 +99,25 @@ func failf(format string, args ...any) Verdict { return Verdict{Fail, fmt.Sprint
 
 // Call returns the check that makes one call of a service. Its verdict has the time
 // that the call took, or the error and what to do about it.
-func Call(name, needs string, call func(context.Context) error) Check {
+func Call(name string, needs []string, call func(context.Context) error) Check {
 	return Check{Name: name, Needs: needs, Look: func(ctx context.Context) Verdict {
 		begin := time.Now()
 		if err := call(ctx); err != nil {
 			return Verdict{Fail, explain(err)}
 		}
 		return okf("answered in %v", time.Since(begin).Round(10*time.Microsecond))
+	}}
+}
+
+// Boards returns the check that reads which boards are super-hot, on which other checks depend;
+// read returns their number.
+func Boards(read func(context.Context) (int, error)) Check {
+	return Check{CheckBoards, []string{CheckRooms, CheckRedis}, func(ctx context.Context) Verdict {
+		n, err := read(ctx)
+		if err != nil {
+			return failf("the super-hot boards are unknown: %s", explain(err))
+		}
+		return okf("%d boards are super-hot", n)
 	}}
 }
 

@@ -119,12 +119,12 @@ func TestRunNeverHangs(t *testing.T) {
 		never := make(chan struct{})
 		var got []Finding
 		Run(t.Context(), []Check{
-			{"deaf", "", func(context.Context) Verdict { <-never; return Verdict{} }},
-			{"after deaf", "deaf", nil},
-			{"after that", "after deaf", nil},
-			{"late", "", func(ctx context.Context) Verdict { <-ctx.Done(); return warnf("late") }},
+			{"deaf", nil, func(context.Context) Verdict { <-never; return Verdict{} }},
+			{"after deaf", []string{"none", "deaf"}, nil},
+			{"after that", []string{"after deaf"}, nil},
+			{"late", nil, func(ctx context.Context) Verdict { <-ctx.Done(); return warnf("late") }},
 		}, time.Second, func(f Finding) { got = append(got, f) })
-		for i, want := range []string{"fail: no answer within 1s", "skip: deaf failed", "skip: after deaf failed", "warn: late"} {
+		for i, want := range []string{"fail: no answer within 1s", "skip: deaf failed", "skip: deaf failed", "warn: late"} {
 			check(t, got[i].Check, got[i].Verdict, want)
 		}
 		close(never)
@@ -156,8 +156,8 @@ func TestFolders(t *testing.T) {
 }
 
 func TestCall(t *testing.T) {
-	ok := Call("service", "", func(context.Context) error { return nil })
+	ok := Call("service", nil, func(context.Context) error { return nil })
 	check(t, "answers", ok.Look(t.Context()), "ok: answered in")
-	refused := Call("service", "", func(context.Context) error { return errors.New("bad answer (status): HTTP 401 Unauthorized") })
+	refused := Call("service", nil, func(context.Context) error { return errors.New("bad answer (status): HTTP 401 Unauthorized") })
 	check(t, "refuses", refused.Look(t.Context()), "fail: --profile-header (bad answer")
 }
