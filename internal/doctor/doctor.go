@@ -125,8 +125,8 @@ func Boards(read func(context.Context) (int, error)) Check {
 // is used.
 var remedies = []struct{ words, advice string }{
 	{"wrongpass|noauth|invalid username-password|without any password configured", "Redis refuses the user or the password: check --redis, --redis-user and --redis-password"},
+	{"3d000|unknown database|to database '", "there is no database of this name, or the user may not use it: make it, grant it, or check the path of the URL in --database"},
 	{"password authentication failed|access denied for user", "the database refuses the user or the password: check --database"},
-	{"3d000|unknown database", "there is no database of this name: make it, or check the path of the URL in --database"},
 	{"noperm", "Redis refuses the command to this user: grant it by ACL"},
 	{"cluster support disabled", "this Redis is not a cluster: use --redis-mode single"},
 	{"first record does not look like a tls handshake", "the server's port has no TLS: use the TLS port, or redis:// and http:// without TLS"},

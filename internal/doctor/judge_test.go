@@ -91,11 +91,13 @@ func TestJudgeTopics(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	for text, want := range map[string]string{
-		"WRONGPASS invalid username-password pair":         "Redis refuses",
-		"tls: failed to verify certificate: x509: unknown": "not trusted",
-		"dial tcp: lookup nowhere: no such host":           "DNS",
-		"SASL authentication error: Authentication failed": "kafka.sasl",
-		"SSL handshake failed: ssl/record: wrong version":  "TLS handshake failed",
+		"WRONGPASS invalid username-password pair":                                 "Redis refuses",
+		"tls: failed to verify certificate: x509: unknown":                         "not trusted",
+		"dial tcp: lookup nowhere: no such host":                                   "DNS",
+		"SASL authentication error: Authentication failed":                         "kafka.sasl",
+		"SSL handshake failed: ssl/record: wrong version":                          "TLS handshake failed",
+		"Error 1045 (28000): Access denied for user 'a'@'h' (using password: YES)": "user or the password",
+		"Error 1044 (42000): Access denied for user 'a'@'%' to database 'nope'":    "no database of this name, or",
 		"something else": "something else",
 		"Local: Broker transport failure: nothing is known":  "no answer in time",
 		"ERR This instance has cluster support disabled":     "--redis-mode single",
