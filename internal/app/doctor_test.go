@@ -77,13 +77,13 @@ func TestDoctorFindsNothingWrong(t *testing.T) {
 	brokers := testkit.Kafka(t)
 	testkit.CreateTopic(t, brokers, "update_cache_"+board, 1, map[string]string{"retention.ms": "-1"})
 	found, code, text := examine(t, "--redis", "redis://"+testkit.Redis(t), "--kafka", brokers, "--rooms", superHotRooms(t, board),
-		"--for", "serve,write,poll,controller", "--key-rooms", testkit.Name(t), "--rpc", "127.0.0.1:0", "--live-streams", "4000000000")
+		"--for", "serve,write,poll,controller,ledger", "--key-rooms", testkit.Name(t), "--rpc", "127.0.0.1:0", "--live-streams", "4000000000")
 	if code != cli.ExitOK {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	for check, want := range map[string]string{
-		"rooms": "ok: 1 board rules", "redis": "ok: Redis ", "redis-mode": "ok", "redis-role": "ok: master", "redis-acl": `ok: user "default" may use every command that serve, write, poll, controller`, "kafka-deletion": "ok: the user may delete topic",
-		"redis-eviction": "ok: noeviction", "redis-clock": "ok: agrees", "kafka": "ok: 1 brokers", "kafka-topics": "ok: each of 1",
+		"rooms": "ok: 1 board rules", "redis": "ok: Redis ", "redis-mode": "ok", "redis-role": "ok: master", "redis-acl": `ok: user "default" may use every command that serve, write, poll, controller, ledger`, "kafka-deletion": "ok: the user may delete topic",
+		"boards": "ok: 1 boards are super-hot", "redis-eviction": "ok: noeviction", "redis-clock": "ok: agrees", "kafka": "ok: 1 brokers", "kafka-topics": "ok: each of 1",
 		"kafka-retention": "ok: no retention limit", "kafka-replicas": "ok: one broker", "kafka-clock": "ok", "ports": "ok", "open-files": "warn: 4000004096 for --rpc",
 	} {
 		expect(t, found, check, want)
@@ -156,6 +156,39 @@ func TestDoctorOnRedis(t *testing.T) {
 				t.Errorf("a password is shown: %s", text)
 			}
 		})
+	}
+}
+
+// A Redis that refuses the password is the one failure: what takes Redis is not checked, whatever else it takes.
+func TestDoctorTellsAWrongPasswordOnce(t *testing.T) {
+	t.Parallel()
+	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--requirepass", "hush-right"}})
+	found, code, text := examine(t, "--redis", "redis://:hush-wrong@"+server.Addr(), "--kafka", testkit.Kafka(t), "--rooms", superHotRooms(t, testkit.Name(t)),
+		"--for", "serve,write,poll,controller,ledger", "--profile-redis-key", "profile:<member>")
+	expect(t, found, "redis", "fail: refuses the user or the password")
+	expect(t, found, "kafka", "ok")
+	for _, check := range []string{"redis-mode", "redis-role", "redis-acl", "redis-eviction", "redis-clock", "boards", "expiry", "kafka-topics", "kafka-retention",
+		"kafka-replicas", "kafka-clock", "kafka-commands", "profiles", "memory"} {
+		expect(t, found, check, "skip: not checked: redis failed")
+	}
+	if n := strings.Count(text, `"fail"`); n != 1 || code != cli.ExitFailed {
+		t.Errorf("%d failures, exit code %d: %s", n, code, text)
+	}
+}
+
+// A command that the server does not have is no matter of an ACL.
+func TestDoctorNamesCommandsThatRedisLacks(t *testing.T) {
+	t.Parallel()
+	server := testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--rename-command", "EVAL", "hidden"}})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	must(t, client.Do(t.Context(), "ACL", "SETUSER", "old", "on", ">hush", "~*", "+@all", "-@admin").Err()) // no ACL DRYRUN
+	for _, user := range []string{"", "old:hush@"} {
+		found, _, _ := examine(t, "--redis", "redis://"+user+server.Addr(), "--kafka", testkit.Kafka(t), "--key-rooms", testkit.Name(t))
+		expect(t, found, "redis-acl", "fail: this Redis has no EVAL, which serve needs: it is renamed or disabled (rename-command)")
+		if f := found["redis-acl"]; strings.Contains(f.Advice, "ACL") {
+			t.Errorf("no ACL would help: %s", f.Advice)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ and a key of the YAML file given by --config (redis-timeout). Addresses are host
 :port, http://host:port or unix:/path.
 
 Exit codes: 0 done, or stopped by one SIGTERM or SIGINT; 1 failed; 2 bad flag or
-configuration; 3 verify, ledger check, rebuild --dry-run: a board is wrong; 130 ended at once by a second
+configuration; 3 verify, ledger check, rebuild --dry-run, reconcile --once: something differs; 130 ended at once by a second
 signal, at least a second after the first. SIGHUP reloads the secret files of serve, write,
 ledger, poll and controller.`,
 		Example: `  rankcache doctor --redis redis://redis:6379 --kafka kafka:9092 --rooms rooms.yaml

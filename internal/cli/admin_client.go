@@ -69,6 +69,18 @@ func (c *AdminClient) Ask(ctx context.Context, method, path string, body []byte)
 	return answer, err
 }
 
+// Delete has the sidecar delete what is at the path, and prints that it did; -o json prints the answer.
+func (c *AdminClient) Delete(cmd *cobra.Command, path, done string) error {
+	body, err := c.Ask(cmd.Context(), http.MethodDelete, path, nil)
+	if err != nil {
+		return err
+	}
+	return c.Print(cmd.OutOrStdout(), body, func(to io.Writer, _ []byte) error {
+		_, err := fmt.Fprintln(to, done)
+		return err
+	})
+}
+
 // ErrUnknownPath is the answer of a process that has nothing under the path.
 var ErrUnknownPath = errors.New("the process answers: no such resource; is --admin the right port?")
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -24,7 +25,7 @@ func ReadRooms(ctx context.Context, follower *roomsync.Follower) error {
 			return nil
 		}
 		if !tick.Sleep(ctx, 5*time.Millisecond) {
-			return fmt.Errorf("redis has not returned the boards of the rooms: %s", status.Dynamic.Error)
+			return fmt.Errorf("redis has not returned the boards of the rooms: %s", cmp.Or(status.Dynamic.Error, "no answer in time"))
 		}
 	}
 }

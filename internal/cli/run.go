@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit codes, documented in README.md and in rankcache --help.
@@ -16,7 +18,7 @@ const (
 	ExitOK       = 0   // done; for a long-running command: stopped by one signal, after its drain
 	ExitFailed   = 1   // the command failed
 	ExitUsage    = 2   // bad flag, configuration key or argument
-	ExitDiffers  = 3   // verify, rankcache-lab demo: a board differs
+	ExitDiffers  = 3   // verify, rebuild, reconcile, ledger check, rankcache-lab demo: something differs
 	ExitSignaled = 130 // another signal, a second or more after the first, ended it at once
 )
 
@@ -100,7 +102,24 @@ func NewRoot(root *cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	groupUsage(root)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			err = fmt.Errorf("%w%s", err, suggest(cmd, unknown.GetSpecifiedName()))
+		}
 		return Usagef("%w (see %s --help)", err, cmd.CommandPath())
 	})
 	return root
+}
+
+// suggest returns the flag that may have been meant as a question, "" if none is like it.
+func suggest(cmd *cobra.Command, name string) string {
+	names := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra compares names of commands
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		names.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
+	})
+	like := names.SuggestionsFor(name)
+	if len(like) == 0 {
+		return ""
+	}
+	begins := slices.IndexFunc(like, func(flag string) bool { return strings.HasPrefix(flag, name) }) // what is cut off is likelier than what is replaced
+	return ", did you mean --" + like[max(begins, 0)] + "?"
 }

@@ -96,32 +96,47 @@ const noScript = "0000000000000000000000000000000000000000"
 func (r Redis) commands(ctx context.Context) Verdict {
 	user, err := r.Client.Do(ctx, "ACL", "WHOAMI").Text()
 	dry := err == nil && r.Client.Do(ctx, "ACL", "DRYRUN", user, "PING").Err() == nil
-	var refused []string
+	var refused, absent []string
 	untried := 0
 	for _, role := range r.Roles {
-		var missing []string
+		var missing, lacking []string
 		for _, a := range r.needs(role) {
 			if !dry && a.writes {
 				untried++
 				continue
 			}
-			ok, err := r.may(ctx, dry, user, a)
-			if err != nil {
-				return Verdict{Fail, explain(err)}
-			}
-			if !ok && !slices.Contains(missing, a.String()) {
+			switch err := r.may(ctx, dry, user, a); {
+			case errors.Is(err, errRefused) && !slices.Contains(missing, a.String()):
 				missing = append(missing, a.String())
+			case errors.Is(err, errLacking) && !slices.Contains(lacking, a.String()):
+				lacking = append(lacking, a.String())
+			case err != nil && !errors.Is(err, errRefused) && !errors.Is(err, errLacking):
+				return Verdict{Fail, explain(err)}
 			}
 		}
 		if len(missing) > 0 {
 			refused = append(refused, role+" needs "+strings.Join(missing, ", "))
 		}
+		if len(lacking) > 0 {
+			absent = append(absent, strings.Join(lacking, ", ")+", which "+role+" needs")
+		}
 	}
-	roles := strings.Join(r.Roles, ", ")
+	return judgeCommands(user, strings.Join(r.Roles, ", "), refused, absent, untried)
+}
+
+// judgeCommands judges the commands that are refused, those that the server lacks, and how many were not tried.
+func judgeCommands(user, roles string, refused, absent []string, untried int) Verdict {
+	var causes []string
+	if len(absent) > 0 {
+		causes = append(causes, "this Redis has no "+strings.Join(absent, "; no ")+": it is renamed or disabled (rename-command), or the service does not offer it")
+	}
+	if len(refused) > 0 {
+		causes = append(causes, "the user lacks permissions on rankcache's keys: "+strings.Join(refused, "; ")+": grant them by ACL")
+	}
 	switch {
-	case len(refused) > 0:
-		return failf("the user lacks permissions on rankcache's keys: %s: grant them by ACL", strings.Join(refused, "; "))
-	case !dry:
+	case len(causes) > 0:
+		return failf("%s", strings.Join(causes, "; "))
+	case untried > 0:
 		return okf("all reads that %s needs are permitted; %d other commands were not tried, because this server or user has no ACL DRYRUN", roles, untried)
 	}
 	return okf("user %q may use every command that %s needs", user, roles)
@@ -157,21 +172,32 @@ func answered(err error) bool {
 	return reply && !slices.ContainsFunc(unserved, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }
 
-// may reports whether the user has the permission.
-func (r Redis) may(ctx context.Context, dry bool, user string, a permission) (bool, error) {
+var (
+	errRefused = errors.New("refused to the user")
+	errLacking = errors.New("no command of the server")
+)
+
+// may returns nil if the user has the permission, else errRefused, errLacking, or what kept it from being known.
+func (r Redis) may(ctx context.Context, dry bool, user string, a permission) error {
 	if dry {
 		answer, err := r.Client.Do(ctx, append([]any{"ACL", "DRYRUN", user}, a.args...)...).Text()
-		if _, refused := errors.AsType[redis.Error](err); refused { // the server has no such command
-			return false, nil
+		if _, unknown := errors.AsType[redis.Error](err); unknown {
+			return errLacking
 		}
-		return answer == "OK", err
+		if err == nil && answer != "OK" {
+			return errRefused
+		}
+		return err
 	}
 	err := r.Client.Do(ctx, a.args...).Err()
-	if redis.HasErrorPrefix(err, "NOPERM") || err != nil && strings.Contains(err.Error(), "unknown command") {
-		return false, nil
+	_, answered := errors.AsType[redis.Error](err)
+	switch {
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		return errRefused
+	case err != nil && strings.Contains(err.Error(), "unknown command"):
+		return errLacking
+	case answered: // NOSCRIPT, nil: permitted
+		return nil
 	}
-	if _, answered := errors.AsType[redis.Error](err); answered { // NOSCRIPT, nil: permitted
-		return true, nil
-	}
-	return err == nil, err
+	return err
 }

@@ -30,9 +30,9 @@ type Database struct {
 // Checks returns the checks of the database; all depend on the first.
 func (d Database) Checks() []Check {
 	return []Check{
-		{CheckDatabase, "", d.reachable},
-		{checkSchema, CheckDatabase, d.schema},
-		{"database-rights", checkSchema, d.rights},
+		{CheckDatabase, nil, d.reachable},
+		{checkSchema, []string{CheckDatabase}, d.schema},
+		{"database-rights", []string{checkSchema}, d.rights},
 	}
 }
 

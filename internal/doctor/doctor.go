@@ -10,7 +10,7 @@
 //
 // # Words
 //
-//	check    one thing to look at, with the check on which it depends
+//	check    one thing to look at, with the checks on which it depends
 //	verdict  the outcome of a check: ok, warn, fail or skip, and advice
 //	finding  a verdict with the name of its check
 //	role     the part of rankcache whose Redis commands are checked
@@ -18,6 +18,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ import (
 // Status is the outcome of one check.
 type Status string
 
-// Outcomes. A check is skipped when the check on which it depends failed.
+// Outcomes. A check is skipped when one on which it depends failed or was skipped.
 const (
 	OK   Status = "ok"
 	Warn Status = "warn"
@@ -52,7 +53,7 @@ type Finding struct {
 // Check is one thing to look at. Look should return soon after ctx is done.
 type Check struct {
 	Name  string
-	Needs string // name of the check on which this one depends; "": none
+	Needs []string // names of the checks on which this one depends
 	Look  func(context.Context) Verdict
 }
 
@@ -62,13 +63,19 @@ const lookGrace = time.Second
 // Run makes the checks in order, each within the deadline, and calls found with
 // every finding. A check that does not return is abandoned.
 func Run(ctx context.Context, checks []Check, deadline time.Duration, found func(Finding)) {
-	failed := map[string]bool{}
+	causes := map[string]string{} // of each check that did not pass: the one that failed
 	for _, c := range checks {
-		v := Verdict{Skip, "not checked: " + c.Needs + " failed"}
-		if !failed[c.Needs] {
-			v = look(ctx, c, deadline)
+		cause := ""
+		for _, name := range c.Needs {
+			cause = cmp.Or(cause, causes[name])
 		}
-		failed[c.Name] = v.Status == Fail || v.Status == Skip
+		v := Verdict{Skip, "not checked: " + cause + " failed"}
+		if cause == "" {
+			v, cause = look(ctx, c, deadline), c.Name
+		}
+		if v.Status == Fail || v.Status == Skip {
+			causes[c.Name] = cause
+		}
 		found(Finding{c.Name, v})
 	}
 }
@@ -92,7 +99,7 @@ func failf(format string, args ...any) Verdict { return Verdict{Fail, fmt.Sprint
 
 // Call returns the check that makes one call of a service. Its verdict has the time
 // that the call took, or the error and what to do about it.
-func Call(name, needs string, call func(context.Context) error) Check {
+func Call(name string, needs []string, call func(context.Context) error) Check {
 	return Check{Name: name, Needs: needs, Look: func(ctx context.Context) Verdict {
 		begin := time.Now()
 		if err := call(ctx); err != nil {
@@ -102,12 +109,24 @@ func Call(name, needs string, call func(context.Context) error) Check {
 	}}
 }
 
+// Boards returns the check that reads which boards are super-hot, on which other checks depend;
+// read returns their number.
+func Boards(read func(context.Context) (int, error)) Check {
+	return Check{CheckBoards, []string{CheckRooms, CheckRedis}, func(ctx context.Context) Verdict {
+		n, err := read(ctx)
+		if err != nil {
+			return failf("the super-hot boards are unknown: %s", explain(err))
+		}
+		return okf("%d boards are super-hot", n)
+	}}
+}
+
 // remedies are the advice for errors that contain one of the words. The first match
 // is used.
 var remedies = []struct{ words, advice string }{
 	{"wrongpass|noauth|invalid username-password|without any password configured", "Redis refuses the user or the password: check --redis, --redis-user and --redis-password"},
+	{"3d000|unknown database|to database '", "there is no database of this name, or the user may not use it: make it, grant it, or check the path of the URL in --database"},
 	{"password authentication failed|access denied for user", "the database refuses the user or the password: check --database"},
-	{"3d000|unknown database", "there is no database of this name: make it, or check the path of the URL in --database"},
 	{"noperm", "Redis refuses the command to this user: grant it by ACL"},
 	{"cluster support disabled", "this Redis is not a cluster: use --redis-mode single"},
 	{"first record does not look like a tls handshake", "the server's port has no TLS: use the TLS port, or redis:// and http:// without TLS"},

@@ -18,12 +18,9 @@ type Endless struct {
 }
 
 // Expiry returns the check of when boards without a period expire, as Redis has it.
-func (r Redis) Expiry(boards func(context.Context) ([]Endless, error)) Check {
-	return Check{"expiry", CheckRedis, func(ctx context.Context) Verdict {
-		all, err := boards(ctx)
-		if err != nil {
-			return warnf("the super-hot boards are unknown: %s", explain(err))
-		}
+func (r Redis) Expiry(boards func() []Endless) Check {
+	return Check{"expiry", []string{CheckBoards}, func(ctx context.Context) Verdict {
+		all := boards()
 		expires, err := r.expiries(ctx, all)
 		if err != nil {
 			return warnf("when boards expire is unknown: %s", explain(err))

@@ -91,11 +91,13 @@ func TestJudgeTopics(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	for text, want := range map[string]string{
-		"WRONGPASS invalid username-password pair":         "Redis refuses",
-		"tls: failed to verify certificate: x509: unknown": "not trusted",
-		"dial tcp: lookup nowhere: no such host":           "DNS",
-		"SASL authentication error: Authentication failed": "kafka.sasl",
-		"SSL handshake failed: ssl/record: wrong version":  "TLS handshake failed",
+		"WRONGPASS invalid username-password pair":                                 "Redis refuses",
+		"tls: failed to verify certificate: x509: unknown":                         "not trusted",
+		"dial tcp: lookup nowhere: no such host":                                   "DNS",
+		"SASL authentication error: Authentication failed":                         "kafka.sasl",
+		"SSL handshake failed: ssl/record: wrong version":                          "TLS handshake failed",
+		"Error 1045 (28000): Access denied for user 'a'@'h' (using password: YES)": "user or the password",
+		"Error 1044 (42000): Access denied for user 'a'@'%' to database 'nope'":    "no database of this name, or",
 		"something else": "something else",
 		"Local: Broker transport failure: nothing is known":  "no answer in time",
 		"ERR This instance has cluster support disabled":     "--redis-mode single",
@@ -119,12 +121,12 @@ func TestRunNeverHangs(t *testing.T) {
 		never := make(chan struct{})
 		var got []Finding
 		Run(t.Context(), []Check{
-			{"deaf", "", func(context.Context) Verdict { <-never; return Verdict{} }},
-			{"after deaf", "deaf", nil},
-			{"after that", "after deaf", nil},
-			{"late", "", func(ctx context.Context) Verdict { <-ctx.Done(); return warnf("late") }},
+			{"deaf", nil, func(context.Context) Verdict { <-never; return Verdict{} }},
+			{"after deaf", []string{"none", "deaf"}, nil},
+			{"after that", []string{"after deaf"}, nil},
+			{"late", nil, func(ctx context.Context) Verdict { <-ctx.Done(); return warnf("late") }},
 		}, time.Second, func(f Finding) { got = append(got, f) })
-		for i, want := range []string{"fail: no answer within 1s", "skip: deaf failed", "skip: after deaf failed", "warn: late"} {
+		for i, want := range []string{"fail: no answer within 1s", "skip: deaf failed", "skip: deaf failed", "warn: late"} {
 			check(t, got[i].Check, got[i].Verdict, want)
 		}
 		close(never)
@@ -156,8 +158,8 @@ func TestFolders(t *testing.T) {
 }
 
 func TestCall(t *testing.T) {
-	ok := Call("service", "", func(context.Context) error { return nil })
+	ok := Call("service", nil, func(context.Context) error { return nil })
 	check(t, "answers", ok.Look(t.Context()), "ok: answered in")
-	refused := Call("service", "", func(context.Context) error { return errors.New("bad answer (status): HTTP 401 Unauthorized") })
+	refused := Call("service", nil, func(context.Context) error { return errors.New("bad answer (status): HTTP 401 Unauthorized") })
 	check(t, "refuses", refused.Look(t.Context()), "fail: --profile-header (bad answer")
 }

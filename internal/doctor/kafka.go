@@ -18,7 +18,7 @@ import (
 
 // Kafka has the checks of Kafka, by the same client and settings as the replay.
 type Kafka struct {
-	boards func(context.Context) ([]rankcache.BoardID, error)
+	boards func() []rankcache.BoardID
 	topic  func(rankcache.BoardID) string
 	names  wire.Names
 	total  string
@@ -30,8 +30,8 @@ type Kafka struct {
 }
 
 // OpenKafka returns the client of the checks, whose threads run until Close. boards
-// returns the super-hot boards, topic that of a board's updates; total is the value of --total.
-func OpenKafka(brokers string, settings map[string]string, names wire.Names, total string, boards func(context.Context) ([]rankcache.BoardID, error), topic func(rankcache.BoardID) string) (*Kafka, error) {
+// returns the super-hot boards once [Boards] has passed, topic that of a board's updates; total is the value of --total.
+func OpenKafka(brokers string, settings map[string]string, names wire.Names, total string, boards func() []rankcache.BoardID, topic func(rankcache.BoardID) string) (*Kafka, error) {
 	k := &Kafka{boards: boards, topic: topic, names: names, total: total}
 	var err error
 	k.client, err = kafka.NewConsumer(k.listen, kafka.Settings{"bootstrap.servers": brokers, "group.id": "rankcache-doctor", "enable.auto.commit": "false",
@@ -62,26 +62,24 @@ func (k *Kafka) explain(err error) string {
 	return explain(err)
 }
 
-// Checks returns the checks of Kafka; all depend on the first.
+// Checks returns the checks of Kafka; all depend on the first, and those of topics on [Boards].
 func (k *Kafka) Checks() []Check {
+	needs := []string{CheckKafka, CheckBoards}
 	return []Check{
-		{CheckKafka, "", k.reachable},
-		{"kafka-topics", CheckKafka, k.with(func(s survey) Verdict { return judgeTopics(s, k.total) })},
-		{"kafka-retention", CheckKafka, k.with(func(s survey) Verdict { return judgeRetention(s, k.total) })},
-		{"kafka-replicas", CheckKafka, k.with(judgeReplicas)},
-		{"kafka-clock", CheckKafka, k.with(judgeNewest)},
+		{CheckKafka, nil, k.reachable},
+		{"kafka-topics", needs, k.with(func(s survey) Verdict { return judgeTopics(s, k.total) })},
+		{"kafka-retention", needs, k.with(func(s survey) Verdict { return judgeRetention(s, k.total) })},
+		{"kafka-replicas", needs, k.with(judgeReplicas)},
+		{"kafka-clock", needs, k.with(judgeNewest)},
 	}
 }
 
 // CommandTimes returns the check that the records of the command topic have the broker's
 // time, by which writers know whether a command came in time for its period; periodic reports
 // whether any class has periods.
-func (k *Kafka) CommandTimes(periodic func(context.Context) (bool, error)) Check {
-	return Check{"kafka-commands", CheckKafka, func(ctx context.Context) Verdict {
-		switch found, err := periodic(ctx); {
-		case err != nil:
-			return warnf("the classes are unknown: %s", explain(err))
-		case !found:
+func (k *Kafka) CommandTimes(periodic func() bool) Check {
+	return Check{"kafka-commands", []string{CheckKafka, CheckBoards}, func(ctx context.Context) Verdict {
+		if !periodic() {
 			return okf("no class has periods, so no command can be late")
 		}
 		answer, err := k.client.Settings(ctx, k.names.Commands)
@@ -95,7 +93,7 @@ func (k *Kafka) CommandTimes(periodic func(context.Context) (bool, error)) Check
 // Deletion returns the check that the user may delete topics of boards, as far as the
 // broker tells for one of them.
 func (k *Kafka) Deletion() Check {
-	return Check{"kafka-deletion", CheckKafka, func(ctx context.Context) Verdict {
+	return Check{"kafka-deletion", []string{CheckKafka}, func(ctx context.Context) Verdict {
 		names, _, err := k.client.Topics(ctx)
 		if err != nil {
 			return Verdict{Fail, k.explain(err)}
@@ -126,11 +124,7 @@ func (k *Kafka) reachable(ctx context.Context) Verdict {
 // with returns a check that surveys the update topics and judges the survey.
 func (k *Kafka) with(judge func(survey) Verdict) func(context.Context) Verdict {
 	return func(ctx context.Context) Verdict {
-		boards, err := k.boards(ctx)
-		if err != nil {
-			return warnf("the super-hot boards are unknown: %s", explain(err))
-		}
-		s, err := k.survey(ctx, boards)
+		s, err := k.survey(ctx, k.boards())
 		if err != nil {
 			return Verdict{Fail, k.explain(err)}
 		}

@@ -24,9 +24,9 @@ const (
 // partition that the database has.
 func (k *Kafka) Ledger(placed func(context.Context) (map[int32]int64, error)) []Check {
 	return []Check{
-		{checkLedgerTopic, CheckKafka, k.ledgerTopic},
-		{"ledger-lag", checkLedgerTopic, func(ctx context.Context) Verdict { return k.ledgerLag(ctx, placed) }},
-		{"ledger-redress", CheckKafka, k.mayRedress},
+		{checkLedgerTopic, []string{CheckKafka}, k.ledgerTopic},
+		{"ledger-lag", []string{checkLedgerTopic, CheckDatabase}, func(ctx context.Context) Verdict { return k.ledgerLag(ctx, placed) }},
+		{"ledger-redress", []string{CheckKafka}, k.mayRedress},
 	}
 }
 

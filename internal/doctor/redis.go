@@ -22,19 +22,22 @@ type Redis struct {
 
 // Names of checks on which others depend.
 const (
-	CheckRedis = "redis"
-	CheckKafka = "kafka"
+	CheckRooms  = "rooms"
+	CheckRedis  = "redis"
+	CheckBoards = "boards"
+	CheckKafka  = "kafka"
 )
 
 // Checks returns the checks of Redis; all depend on the first.
 func (r Redis) Checks() []Check {
+	needs := []string{CheckRedis}
 	return []Check{
-		{CheckRedis, "", r.reachable},
-		{"redis-mode", CheckRedis, r.mode},
-		{"redis-role", CheckRedis, r.role},
-		{"redis-acl", CheckRedis, r.commands},
-		{"redis-eviction", CheckRedis, r.eviction},
-		{"redis-clock", CheckRedis, r.clock},
+		{CheckRedis, nil, r.reachable},
+		{"redis-mode", needs, r.mode},
+		{"redis-role", needs, r.role},
+		{"redis-acl", needs, r.commands},
+		{"redis-eviction", needs, r.eviction},
+		{"redis-clock", needs, r.clock},
 	}
 }
 
@@ -98,7 +101,7 @@ func (r Redis) clock(ctx context.Context) Verdict {
 
 // HotKeys returns the check of HOTKEYS, for --hot-source redis.
 func (r Redis) HotKeys() Check {
-	return Check{"hot-source", CheckRedis, func(ctx context.Context) Verdict {
+	return Check{"hot-source", []string{CheckRedis}, func(ctx context.Context) Verdict {
 		err := r.Client.Do(ctx, "HOTKEYS", "GET").Err()
 		text := strings.ToLower(fmt.Sprint(err))
 		switch {

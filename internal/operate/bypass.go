@@ -63,12 +63,11 @@ func (o *bypassOptions) run(cmd *cobra.Command, board rankcache.BoardID) error {
 		return cli.Usagef("want a board or --all")
 	}
 	if o.off {
-		query := url.Values{"all": {"true"}}
+		query, done := url.Values{"all": {"true"}}, "no board is bypassed any more on any sidecar"
 		if !o.all {
-			query = url.Values{"board": {string(board)}}
+			query, done = url.Values{"board": {string(board)}}, fmt.Sprintf("board %s is no longer bypassed on any sidecar", board)
 		}
-		_, err := o.Ask(cmd.Context(), http.MethodDelete, "/rooms/bypass?"+query.Encode(), nil)
-		return err
+		return o.Delete(cmd, "/rooms/bypass?"+query.Encode(), done)
 	}
 	request, err := o.request(board)
 	if err != nil {

@@ -84,8 +84,7 @@ func newClassesDeleteCommand() *cobra.Command {
 	}
 	c.Register(cmd, true)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		_, err := c.Ask(cmd.Context(), http.MethodDelete, "/classes", nil)
-		return err
+		return c.Delete(cmd, "/classes", "the classes that were set at run time are taken away on all processes")
 	}
 	return cmd
 }

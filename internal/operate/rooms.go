@@ -200,7 +200,7 @@ func newRoomsDeleteCommand() *cobra.Command {
 	c.Register(cmd, true)
 	cmd.Flags().StringVar(&match, "match", "", "board or `pattern` over boards, instead of a room")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		query := url.Values{}
+		query, what := url.Values{}, "room "+strings.Join(args, "")
 		switch uid := strings.Join(args, ""); {
 		case (uid == "") == (match == ""):
 			return cli.Usagef("want a uid or --match")
@@ -208,9 +208,9 @@ func newRoomsDeleteCommand() *cobra.Command {
 			query.Set("uid", uid)
 		default:
 			query.Set("match", match)
+			what = "boards " + match
 		}
-		_, err := c.Ask(cmd.Context(), http.MethodDelete, "/rooms?"+query.Encode(), nil)
-		return err
+		return c.Delete(cmd, "/rooms?"+query.Encode(), "what was set for "+what+" is taken back on all sidecars")
 	}
 	return cmd
 }

@@ -3,6 +3,8 @@ package operate
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +33,24 @@ func TestRoomsCheck(t *testing.T) {
 	}
 	if err := must("rooms:\n- {uid: 88, mode: hot}\n"); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("got %v, want the line", err)
+	}
+}
+
+// What takes something away tells that it did.
+func TestDeletionsTellWhatTheyDid(t *testing.T) {
+	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer admin.Close()
+	for line, want := range map[string]string{
+		"rooms delete 88":          "what was set for room 88 is taken back on all sidecars\n",
+		"rooms delete --match 9_*": "what was set for boards 9_* is taken back on all sidecars\n",
+		"rooms bypass a --off":     "board a is no longer bypassed on any sidecar\n",
+		"rooms bypass --all --off": "no board is bypassed any more on any sidecar\n",
+		"classes delete":           "the classes that were set at run time are taken away on all processes\n",
+	} {
+		var out bytes.Buffer
+		if err := cli.Run(t.Context(), NewCommand(), append(strings.Fields(line), "--admin", admin.URL), &out, &out); err != nil || out.String() != want {
+			t.Errorf("%s: %q, %v; want %q", line, out.String(), err, want)
+		}
 	}
 }
 

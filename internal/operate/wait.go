@@ -153,7 +153,10 @@ func processReady(status int, body []byte) (bool, string) {
 	if err := json.Unmarshal(body, &probe); err != nil || probe.State == "" {
 		return false, "the answer has no state: is it rankcache's health port?"
 	}
-	text := probe.State + ": " + probe.Reason
+	text := probe.State
+	if probe.Reason != "" {
+		text += ": " + probe.Reason
+	}
 	if status == http.StatusOK || len(probe.Boards) == 0 {
 		return status == http.StatusOK, text
 	}
@@ -189,7 +192,7 @@ type boardProgress struct {
 func (b *boardProgress) String() string {
 	text := fmt.Sprintf("%s is %s", b.Board, b.State)
 	if b.Want != nil && b.State != rankcache.StateOpen {
-		text += fmt.Sprintf(", %d0 %% there", min(b.Have*10/max(*b.Want, 1), 10))
+		text += fmt.Sprintf(", %d %% there", 10*min(b.Have*10/max(*b.Want, 1), 10))
 	}
 	if b.Reason != "" {
 		text += ": " + b.Reason

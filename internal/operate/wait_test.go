@@ -47,6 +47,21 @@ func TestWaitUntilReady(t *testing.T) {
 	}
 }
 
+// Progress and reasons have no ends that say nothing.
+func TestWaitWords(t *testing.T) {
+	ready := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"state":"ready"}`) }))
+	defer ready.Close()
+	if _, report, progress := waitFor(t, "--health", ready.URL); report.Reason != "ready" || progress != "ready\n" {
+		t.Errorf("%+v, %q", report, progress)
+	}
+	for have, want := range map[uint64]string{4: "a is replaying, 0 % there", 45: "a is replaying, 40 % there", 100: "a is replaying, 100 % there"} {
+		of := uint64(100)
+		if got := (&boardProgress{Board: "a", State: rankcache.StateReplaying, Have: have, Want: &of}).String(); got != want {
+			t.Errorf("%d: %s, want %s", have, got, want)
+		}
+	}
+}
+
 func TestWaitGivesUp(t *testing.T) {
 	t.Parallel()
 	starting := httptest.NewServer(adminapi.Health(adminapi.NewReadiness(func() (bool, string) { return false, "a reason" }, nil), nil))

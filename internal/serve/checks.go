@@ -37,12 +37,18 @@ import (
 // targets are the clients of the servers in the settings.
 type targets struct {
 	*Options
-	roles  []string
-	redis  redis.UniversalClient
-	origin *origin.Origin
-	kafka  *doctor.Kafka
-	store  *ledger.Store              // nil: no --database
-	file   atomic.Pointer[rooms.File] // with the classes set at run time, once superHot has read them
+	roles   []string
+	redis   redis.UniversalClient
+	origin  *origin.Origin
+	kafka   *doctor.Kafka
+	store   *ledger.Store           // nil: no --database
+	inForce atomic.Pointer[inForce] // once its check has passed
+}
+
+// inForce is what the rooms file, the rooms' sets in Redis and what is set at run time come to.
+type inForce struct {
+	file   *rooms.File         // with the classes set at run time
+	boards []rankcache.BoardID // of which serve would keep whole copies
 }
 
 // Dependencies returns the checks of what a sidecar with these settings depends on, by the roles
@@ -107,8 +113,8 @@ func (t *targets) ledgerChecks() []doctor.Check {
 // come first.
 func (t *targets) checks() []doctor.Check {
 	r := doctor.Redis{Client: t.redis, Mode: t.RedisMode, Names: t.Names, Total: t.total, Roles: t.roles}
-	checks := append([]doctor.Check{{Name: "rooms", Look: t.roomsFile}}, r.Checks()...)
-	checks = append(checks, r.Expiry(t.endless))
+	checks := append([]doctor.Check{{Name: doctor.CheckRooms, Look: t.roomsFile}}, r.Checks()...)
+	checks = append(checks, doctor.Boards(t.readBoards), r.Expiry(t.endless))
 	checks = append(checks, t.kafka.Checks()...)
 	checks = append(checks, t.kafka.CommandTimes(t.periodic))
 	if slices.Contains(t.roles, "controller") {
@@ -128,7 +134,7 @@ func (t *targets) checks() []doctor.Check {
 	if t.resp.socket != "" {
 		checks = append(checks, doctor.Socket("resp-socket", "resp-socket", t.resp.socket))
 	}
-	return append(checks, doctor.Check{Name: "memory", Needs: doctor.CheckRedis, Look: t.memory}, doctor.OpenFiles(t.conns()),
+	return append(checks, doctor.Check{Name: "memory", Needs: []string{doctor.CheckBoards}, Look: t.memory}, doctor.OpenFiles(t.conns()),
 		doctor.Check{Name: "ports", Look: t.ports})
 }
 
@@ -148,9 +154,9 @@ func (t *targets) conns() []doctor.Conns {
 // services returns the checks of the profile source, of the collector of traces and of the
 // ledger that serves reads, by the calls that serve makes.
 func (t *targets) services() (checks []doctor.Check) {
-	needs := ""
+	var needs []string
 	if t.profiles.redisKey != "" {
-		needs = doctor.CheckRedis
+		needs = []string{doctor.CheckRedis}
 	}
 	switch source, err := t.profiles.source(t.redis); {
 	case err != nil:
@@ -162,7 +168,7 @@ func (t *targets) services() (checks []doctor.Check) {
 	case err != nil:
 		checks = append(checks, failed("traces", fmt.Errorf("--otlp-endpoint, --otlp-header, --otlp-ratio, OTEL_EXPORTER_OTLP_…: %w", err)))
 	case tracer != nil:
-		checks = append(checks, doctor.Call("traces", "", tracer.Probe))
+		checks = append(checks, doctor.Call("traces", nil, tracer.Probe))
 	}
 	if t.ledgerURL == "" {
 		return checks
@@ -171,7 +177,7 @@ func (t *targets) services() (checks []doctor.Check) {
 	if err != nil {
 		return append(checks, failed("ledger-reads", fmt.Errorf("--ledger-url: %w", err)))
 	}
-	return append(checks, doctor.Call("ledger-reads", "", ledger.Ready))
+	return append(checks, doctor.Call("ledger-reads", nil, ledger.Ready))
 }
 
 // tryProfiles loads the profile of a member that does not exist.
@@ -220,30 +226,32 @@ func (t *targets) parseRooms() (*rooms.File, error) {
 	return parsed, nil
 }
 
-// topicOf returns the topic of the updates of a board that superHot has returned.
-func (t *targets) topicOf(id rankcache.BoardID) string { return t.file.Load().Log(t.Names, id).Topic }
+// readBoards reads what is in force, which the methods below return, and returns the number of super-hot boards.
+func (t *targets) readBoards(ctx context.Context) (int, error) {
+	follower := roomsync.New(roomsync.Config{File: t.Rooms, CheckBoard: t.Names.CheckBoard, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.SharedRooms(t.redis),
+		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
+	if err := cli.ReadRooms(ctx, follower); err != nil {
+		return 0, err
+	}
+	found := &inForce{follower.File(), follower.Tiers().Boards(rooms.ModeSuperHot)}
+	t.inForce.Store(found)
+	return len(found.boards), nil
+}
+
+func (t *targets) superHot() []rankcache.BoardID { return t.inForce.Load().boards }
+
+// topicOf returns the topic of the updates of a super-hot board.
+func (t *targets) topicOf(id rankcache.BoardID) string {
+	return t.inForce.Load().file.Log(t.Names, id).Topic
+}
 
 // periodic reports whether a class in force has periods.
-func (t *targets) periodic(ctx context.Context) (bool, error) {
-	follower, err := t.inForce(ctx)
-	return err == nil && follower.File().Periodic(), err
-}
-
-// superHot returns the boards of which serve would keep whole copies.
-func (t *targets) superHot(ctx context.Context) ([]rankcache.BoardID, error) {
-	follower, err := t.inForce(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t.file.Store(follower.File())
-	return follower.Tiers().Boards(rooms.ModeSuperHot), nil
-}
+func (t *targets) periodic() bool { return t.inForce.Load().file.Periodic() }
 
 // endless returns the super-hot boards without a period.
-func (t *targets) endless(ctx context.Context) (boards []doctor.Endless, err error) {
-	all, err := t.superHot(ctx)
-	for _, b := range all {
-		board, kind, of := t.file.Load().Board(b)
+func (t *targets) endless() (boards []doctor.Endless) {
+	for _, b := range t.superHot() {
+		board, kind, of := t.inForce.Load().file.Board(b)
 		switch {
 		case !of:
 			boards = append(boards, doctor.Endless{Board: b})
@@ -251,15 +259,7 @@ func (t *targets) endless(ctx context.Context) (boards []doctor.Endless, err err
 			boards = append(boards, doctor.Endless{Board: b, Keep: kind.Keep})
 		}
 	}
-	return boards, err
-}
-
-// inForce returns what has read the file, the rooms' sets in Redis, and the rooms and classes
-// set at run time.
-func (t *targets) inForce(ctx context.Context) (*roomsync.Follower, error) {
-	follower := roomsync.New(roomsync.Config{File: t.Rooms, CheckBoard: t.Names.CheckBoard, Every: 100 * time.Millisecond, Origin: t.origin, Shared: t.SharedRooms(t.redis),
-		Log: slog.New(slog.DiscardHandler)}, prometheus.NewRegistry())
-	return follower, cli.ReadRooms(ctx, follower)
+	return boards
 }
 
 // hotSource returns the check of the server-side source of hot keys, nil without one.
@@ -338,10 +338,7 @@ func (t *targets) memory(ctx context.Context) doctor.Verdict {
 		return doctor.Verdict{Status: doctor.Fail, Advice: err.Error()}
 	}
 	budget = newMemoryShare(limits, budget, t.profileBytes(), t.KafkaKeys, nil).expected()
-	boards, err := t.superHot(ctx)
-	if err != nil {
-		return doctor.Verdict{Status: doctor.Warn, Advice: "the super-hot boards are unknown: " + err.Error()}
-	}
+	boards := t.superHot()
 	sizes, err := boardSizes{origin: t.origin}.Sizes(ctx, boards)
 	if err != nil && !errors.Is(err, rankcache.ErrUnreadable) {
 		return doctor.Verdict{Status: doctor.Warn, Advice: "the boards' sizes are unknown: " + err.Error()}
