@@ -14,8 +14,8 @@ type dialect struct {
 	// ignore keeps the row that is there, and newer the state of the higher run and seq;
 	// replace overwrites a row of rank_board.
 	ignore, newer, replace string
-	// tryLock returns 1 if it got the lock of those that change tables: PostgreSQL's is a transaction's.
-	tryLock, unlock string
+	lock, unlock           string // of the migrations, for a connection
+	tryLock                string // the same lock, or 0 at once
 	// rankIndex makes the index that [Ranks] need, while rows are written; there counts it once
 	// it can be used, and dropIndex removes one that was not finished.
 	rankIndex, rankIndexThere, dropRankIndex string
@@ -28,7 +28,8 @@ var postgres = &dialect{
  WHERE (rank_score.run, rank_score.seq) < (excluded.run, excluded.seq)`,
 	replace: ` ON CONFLICT (board, run) DO UPDATE SET class = excluded.class, dims = excluded.dims, tag = excluded.tag, base_run = excluded.base_run,
  begin_seq = excluded.begin_seq, first_seq = excluded.first_seq, seq = excluded.seq, sum = excluded.sum, members = excluded.members, at = excluded.at`,
-	tryLock: "SELECT pg_try_advisory_xact_lock(7311930021)::int", unlock: "ROLLBACK",
+	lock: "SELECT 1 FROM pg_advisory_lock(7311930021)", unlock: "SELECT pg_advisory_unlock(7311930021)",
+	tryLock:        "SELECT pg_try_advisory_lock(7311930021)::int",
 	rankIndex:      "CREATE INDEX CONCURRENTLY IF NOT EXISTS rank_score_order ON rank_score (board, raw, member)",
 	rankIndexThere: "SELECT count(*) FROM pg_index WHERE indisvalid AND indexrelid = to_regclass('rank_score_order')",
 	dropRankIndex:  "DROP INDEX CONCURRENTLY IF EXISTS rank_score_order",
@@ -45,7 +46,8 @@ var mysqlDialect = &dialect{
  run = GREATEST(rank_score.run, VALUES(run))`,
 	replace: ` ON DUPLICATE KEY UPDATE class = VALUES(class), dims = VALUES(dims), tag = VALUES(tag), base_run = VALUES(base_run), begin_seq = VALUES(begin_seq),
  first_seq = VALUES(first_seq), seq = VALUES(seq), sum = VALUES(sum), members = VALUES(members), at = VALUES(at)`,
-	tryLock: "SELECT GET_LOCK('rankcache_ledger', 0)", unlock: "DO RELEASE_LOCK('rankcache_ledger')",
+	lock: "SELECT GET_LOCK('rankcache_ledger', 60)", unlock: "SELECT RELEASE_LOCK('rankcache_ledger')",
+	tryLock:        "SELECT GET_LOCK('rankcache_ledger', 0)",
 	rankIndex:      "ALTER TABLE rank_score ADD INDEX rank_score_order (board, raw, member), ALGORITHM=INPLACE, LOCK=NONE",
 	rankIndexThere: "SELECT count(DISTINCT index_name) FROM information_schema.statistics WHERE table_schema = database() AND table_name = 'rank_score' AND index_name = 'rank_score_order'",
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -59,36 +60,51 @@ func (s schema) Migrate(ctx context.Context) error {
 	if err != nil || version == s.Wanted() {
 		return err
 	}
-	return s.alone(ctx, func() error { return s.migrateAll(ctx) })
-}
-
-func (s schema) migrateAll(ctx context.Context) error {
-	version, err := s.Version(ctx)
+	conn, err := s.db.Conn(ctx) // a lock belongs to a connection
 	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := s.lock(ctx, conn); err != nil {
+		return err
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), s.d.unlock) }() // the end of the connection unlocks as well
+	if version, err = s.Version(ctx); err != nil {
 		return err
 	}
 	if version > s.Wanted() {
 		return fmt.Errorf("%w: version %d, this program knows %d: update it", ErrSchema, version, s.Wanted())
 	}
-	if _, err := s.db.ExecContext(ctx, schemaTable); err != nil {
+	if _, err := conn.ExecContext(ctx, schemaTable); err != nil {
 		return fmt.Errorf("making the ledger's tables: %w", err)
 	}
 	for i, file := range s.files()[version:] {
-		if err := s.migrate(ctx, version+i+1, file); err != nil {
+		if err := s.migrate(ctx, conn, version+i+1, file); err != nil {
 			return fmt.Errorf("making the ledger's tables, version %d: %w", version+i+1, err)
 		}
 	}
 	return nil
 }
 
+func (s schema) lock(ctx context.Context, conn *sql.Conn) error {
+	var got sql.NullInt64
+	if err := conn.QueryRowContext(ctx, s.d.lock).Scan(&got); err != nil {
+		return err
+	}
+	if got.Int64 != 1 {
+		return errors.New("another program has been changing the ledger's tables for a minute")
+	}
+	return nil
+}
+
 // migrate runs the statements of one version. MariaDB commits each, so those that were run
 // before are repeated after a crash.
-func (s schema) migrate(ctx context.Context, version int, file string) error {
+func (s schema) migrate(ctx context.Context, conn *sql.Conn, version int, file string) error {
 	text, err := migrations.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -36,10 +36,13 @@ func newOldStore(t *testing.T, kind string) *Store {
 
 // migrateTo brings tables to a version, as earlier programs did.
 func migrateTo(t *testing.T, s *Store, version int) error {
-	_, err := s.db.ExecContext(t.Context(), schemaTable)
+	conn, err := s.db.Conn(t.Context())
+	must(t, err)
+	defer conn.Close()
+	_, err = conn.ExecContext(t.Context(), schemaTable)
 	must(t, err)
 	for i, file := range s.files()[:version] {
-		if err := s.migrate(t.Context(), i+1, file); err != nil {
+		if err := s.migrate(t.Context(), conn, i+1, file); err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,12 @@ package ledger
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"time"
+
+	"rankcache/internal/tick"
 )
 
 // ErrRankIndex reports that the index of [Ranks] is not there.
@@ -26,20 +30,38 @@ func (s rankIndex) MakeRankIndex(ctx context.Context) error {
 	if there, err := s.HasRankIndex(ctx); there || err != nil {
 		return err
 	}
-	return s.alone(ctx, func() error { return s.make(ctx) })
-}
-
-func (s rankIndex) make(ctx context.Context) error {
+	conn, err := s.db.Conn(ctx) // a lock belongs to a connection
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := s.awaitLock(ctx, conn); err != nil {
+		return err
+	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), s.d.unlock) }()
 	if there, err := s.HasRankIndex(ctx); there || err != nil {
 		return err
 	}
 	if s.d.dropRankIndex != "" { // what an earlier attempt has left
-		if _, err := s.db.ExecContext(ctx, s.d.dropRankIndex); err != nil {
+		if _, err := conn.ExecContext(ctx, s.d.dropRankIndex); err != nil {
 			return fmt.Errorf("making the index for reads: %w", err)
 		}
 	}
-	if _, err := s.db.ExecContext(ctx, s.d.rankIndex); err != nil && !isThere(err) {
+	if _, err := conn.ExecContext(ctx, s.d.rankIndex); err != nil && !isThere(err) {
 		return fmt.Errorf("making the index for reads: %w: if this user may not, run rankcache ledger migrate --serve-reads as one who may", err)
 	}
 	return nil
+}
+
+// awaitLock polls for the lock: PostgreSQL does not finish an index that is made without
+// locking the table while another statement waits, even for this lock.
+func (s rankIndex) awaitLock(ctx context.Context, conn *sql.Conn) error {
+	for range tick.NowAndEvery(ctx, time.Second) {
+		var got sql.NullInt64
+		err := conn.QueryRowContext(ctx, s.d.tryLock).Scan(&got)
+		if err != nil || got.Int64 == 1 {
+			return err
+		}
+	}
+	return fmt.Errorf("waiting for another program that changes the ledger's tables: %w", ctx.Err())
 }
