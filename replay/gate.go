@@ -29,9 +29,10 @@ const (
 	minRetry, maxRetry = 200 * time.Millisecond, 30 * time.Second
 	// maxMemoryWait is how long a gate waits for memory before it looks at its deadline.
 	maxMemoryWait = 5 * time.Second
-	// soundAfter is how long a board must have been open for its next fault to be
-	// the first again.
-	soundAfter = 5 * time.Minute
+	// soundAfter is how long a board must have been open for its load to have succeeded: a
+	// program that keeps changing the board past the writer must not have each sidecar of a
+	// fleet load it each time.
+	soundAfter = 10 * time.Second
 )
 
 // gate opens one board, keeps it audited, and fills and opens it again when it has
@@ -113,10 +114,13 @@ func (g *gate) run(ctx context.Context) {
 // begin starts an attempt in the replica's epoch.
 func (g *gate) begin(now time.Time) { g.attempt = attempt{epoch: g.replica.currentEpoch(), begun: now} }
 
-// refill begins to fill a board again that has a fault. One that has faults again
-// and again is filled ever more rarely.
+// refill begins to fill a board again that has a fault. One that has faults soon after each
+// load is filled ever more rarely.
 func (g *gate) refill(why *fault, now time.Time) {
 	last := g.attempt
+	if last.isOpen && now.Sub(last.openedAt) >= soundAfter {
+		g.retry.Reset()
+	}
 	g.begin(now)
 	if why.suspected {
 		g.log.Warn("board is compared with Redis before it is read again", "board", g.feed.id, "reason", why.reason)
@@ -128,9 +132,6 @@ func (g *gate) refill(why *fault, now time.Time) {
 		g.metrics.refills.Inc()
 	} else {
 		g.begun = last.begun // a log full of faults must not hold readiness for ever
-	}
-	if last.isOpen && now.Sub(last.openedAt) >= soundAfter {
-		g.retry.Reset()
 	}
 	if g.cfg.TotalSource == TotalSeq {
 		g.differs = why.reason
@@ -233,9 +234,9 @@ func (g *gate) load(ctx context.Context) {
 		return
 	}
 	defer done()
-	g.later() // also after a success: loading again at once would not help
 	after, err := g.filler.fromRedis(ctx, g.replica, g.epoch)
 	if err != nil {
+		g.later()
 		g.failed(ctx, err.Error())
 		return
 	}
@@ -366,6 +367,7 @@ func (g *gate) differed(ctx context.Context, p *prover) {
 	if g.loadedAt.IsZero() {
 		return
 	}
+	g.later()
 	server, err := g.origin.ServerID(ctx, g.feed.id)
 	is := inequality{p.difference(), server}
 	if err == nil && g.unequal == is {

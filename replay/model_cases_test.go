@@ -234,3 +234,25 @@ func TestModelMemoryChanges(t *testing.T) {
 		})
 	}
 }
+
+// Redis fails over again and again. Each time the board is loaded, and is right: the next load
+// waits for nothing.
+func TestModelFailoversDoNotAddUp(t *testing.T) {
+	modelCase(t, func(w *modelEnv) { w.changes(30) }, func(w *modelEnv) {
+		w.run(5 * time.Second)
+		for i := range 9 {
+			w.changes(20)
+			w.run(2 * time.Second)
+			w.redis.failOver(10)
+			w.change()
+			w.run(5 * time.Second)
+			if !w.feed().replica.readable.Load() {
+				w.fail("not read again 5 s after failover %d", i+1)
+			}
+			w.run(13 * time.Second)
+		}
+		if n := w.logged("board loaded from Redis"); n < 5 {
+			w.fail("loaded %d times: nothing was lost", n)
+		}
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"rankcache/internal/cli"
 	"rankcache/internal/operate"
 	"rankcache/internal/testkit"
+	"rankcache/wire"
 )
 
 const testToken = "correct horse"
@@ -408,4 +410,39 @@ func (r *steadyLoad) stop(t *testing.T) {
 		t.Errorf("of %d requests failed: %q", r.done, r.failed)
 	}
 	t.Logf("%d requests, none failed", r.done)
+}
+
+// TestRoomsThatRedisNamesAreKept: without Redis a sidecar that starts answers boards of rooms that
+// were set at run time from their files, as it does those of the rooms file.
+func TestRoomsThatRedisNamesAreKept(t *testing.T) {
+	t.Parallel()
+	h := newFixture(t)
+	h.give(t, h.star, 2)
+	h.give(t, h.small, 3)
+	dir := t.TempDir()
+	args := []string{"--admin-token", testToken, "--snapshot-dir", dir, "--snapshot-every", "100ms"}
+	first := h.serve(t, args...)
+	first.WaitReady(time.Minute)
+	room, client := testkit.Name(t), h.redis(t)
+	must(t, client.SAdd(t.Context(), wire.DefaultNames().RoomKey(room), string(h.small)).Err())
+	rankcacheRooms(t, first, "set", room, "--mode", "super-hot")
+	testkit.Eventually(t, time.Minute, func() error { // the writer has the board's topic with its first change that it knows to be of such a room
+		h.give(t, h.small, 1)
+		if code, source := first.answers(h.small); source != "local" {
+			return fmt.Errorf("%d from %q", code, source)
+		}
+		return nil
+	})
+	testkit.Eventually(t, 30*time.Second, func() error {
+		data, err := os.ReadFile(filepath.Join(dir, "rooms.json"))
+		if err == nil && !strings.Contains(string(data), string(h.small)) {
+			err = fmt.Errorf("kept: %s", data)
+		}
+		return err
+	})
+	first.Signal(syscall.SIGTERM)
+	first.Wait(time.Minute)
+	again := h.serve(t, append(args, "--redis", "redis://127.0.0.1:1")...)
+	again.waitSource(h.star, "local")
+	again.waitSource(h.small, "local")
 }

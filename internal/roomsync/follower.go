@@ -43,6 +43,7 @@ type Config struct {
 	Every  time.Duration // 0: DefaultEvery
 	Origin Origin
 	Shared Shared // rooms set at run time; nil: none
+	Kept   Kept   // nil: what Redis tells is not kept over a restart
 	// Changed is called with every new tiers, one call at a time, on the goroutine
 	// that polled. The first call waits until all sources were read, or Redis has
 	// failed for a few polls. nil: not called.
@@ -61,10 +62,12 @@ type Follower struct {
 	pollMu sync.Mutex // before mu; held for a poll; guards the next fields
 	data   []byte     // of the file in force
 	files
-	classBoards []rooms.Rule // what the modes of classes name now
+	classBoards []rooms.Rule      // what the modes of classes name now
+	fields      map[string]string // of the hash
 	dynamic     dynamic
 	bypasses    []rooms.Bypass // in force; replaced, never changed
 	running     map[string][]rankcache.BoardID
+	kept        told
 	sharedRead  bool // the hash was read once
 	runningRead bool // the boards of all rooms were read once
 	polls       int
@@ -124,6 +127,7 @@ func (f *Follower) Load() error {
 	if _, err := f.readFile(); err != nil {
 		return err
 	}
+	f.restore()
 	f.nameClassBoards()
 	f.publish()
 	f.checkResolved()
@@ -148,6 +152,7 @@ func (f *Follower) poll(ctx context.Context) {
 	f.putInForce(ctx, fileChanged || sharedChanged)
 	f.polls++
 	f.checkResolved()
+	f.keep()
 }
 
 // putInForce publishes what was read or has just been written by this process, if that has changed, a

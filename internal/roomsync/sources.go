@@ -94,9 +94,19 @@ func (f *Follower) readShared(ctx context.Context) (changed bool, err error) {
 		f.sharedRead = f.sharedRead || errors.Is(err, ErrNoHash) // nothing is set, and waiting changes nothing
 		return false, err
 	}
+	changed = f.putShared(fields)
+	f.recordSharedRead()
+	f.sharedRead = true
+	return changed, nil
+}
+
+// putShared puts in force what the hash has.
+func (f *Follower) putShared(fields map[string]string) (changed bool) {
+	f.fields = fields
 	document := fields[rooms.ClassesField]
-	delete(fields, rooms.ClassesField)
-	read, bad := f.parse(fields)
+	entries := maps.Clone(fields)
+	delete(entries, rooms.ClassesField)
+	read, bad := f.parse(entries)
 	if document != f.document {
 		if err := f.putClasses(f.own, document); err != nil {
 			bad = append(bad, BadEntry{rooms.ClassesField, err.Error()})
@@ -105,9 +115,7 @@ func (f *Follower) readShared(ctx context.Context) (changed bool, err error) {
 		}
 	}
 	f.recordBad(bad)
-	f.recordSharedRead()
-	f.sharedRead = true
-	return f.setDynamic(read) || changed, nil
+	return f.setDynamic(read) || changed
 }
 
 func (f *Follower) recordSharedRead() {

@@ -122,8 +122,11 @@ func replayTotal(total string) replay.TotalSource {
 
 func (s *Sidecar) buildRooms() error {
 	changed := func(t *rooms.Tiers) { s.admission.Want(t.ByPriority(rooms.ModeSuperHot)) }
-	s.Rooms = roomsync.New(roomsync.Config{File: s.options.Rooms, Parse: s.options.ParseRooms, CheckBoard: s.options.Names.CheckBoard, Origin: s.origin, Shared: s.options.SharedRooms(s.redis),
-		Changed: changed, Log: s.log}, s.Registry)
+	cfg := roomsync.Config{File: s.options.Rooms, Parse: s.options.ParseRooms, CheckBoard: s.options.Names.CheckBoard, Origin: s.origin, Shared: s.options.SharedRooms(s.redis), Changed: changed, Log: s.log}
+	if s.kept != nil { // a nil *Store in the interface would not be nil
+		cfg.Kept = s.kept
+	}
+	s.Rooms = roomsync.New(cfg, s.Registry)
 	if err := s.Rooms.Load(); err != nil {
 		return cli.Usagef("--rooms: %w", err)
 	}

@@ -87,6 +87,20 @@ func (s *Store) replace(name string, write func(io.Writer) error) error {
 	return syncDir(s.dir)
 }
 
+// roomsFile is what Redis has told of rooms. What it means is the caller's.
+const roomsFile = "rooms.json"
+
+// SaveRooms replaces the file of rooms, as [Store.Save] does that of a board.
+func (s *Store) SaveRooms(data []byte) error {
+	if err := s.replace(roomsFile, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
+		return fmt.Errorf("save rooms: %w: check the disk of %s", err, s.dir)
+	}
+	return nil
+}
+
+// LoadRooms returns the file of rooms. The error wraps [fs.ErrNotExist] if there is none.
+func (s *Store) LoadRooms() ([]byte, error) { return os.ReadFile(filepath.Join(s.dir, roomsFile)) }
+
 // syncDir makes a rename in the folder survive a crash of the machine.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
