@@ -12,10 +12,6 @@ import (
 // the write, or the run that it was made in has ended.
 var ErrWriteLost = errors.New("write is lost")
 
-// ErrUnknownState reports that the board is further than [rankcache.Query].MinState, and that it is
-// not known whether it has been through that: Redis has the sum of its newest state alone.
-var ErrUnknownState = errors.New("it is not known whether the board has been through the state")
-
 // WriteLostError is [ErrWriteLost] with both sides.
 type WriteLostError struct {
 	Want   rankcache.State
@@ -55,7 +51,7 @@ const (
 )
 
 // compare returns whether a board with the state s has been through the wanted one, as far as
-// that state alone tells it. Without its sum any board of the run that has come to the seq has.
+// that state alone tells it: at a later seq it is taken to have been.
 func compare(want *rankcache.State, s rankcache.State) verdict {
 	switch {
 	case want.Run == 0:
@@ -64,8 +60,6 @@ func compare(want *rankcache.State, s rankcache.State) verdict {
 		return behind
 	case s.Run > want.Run || s.Seq == want.Seq && s.HasSum && want.HasSum && s.Sum != want.Sum:
 		return lost
-	case want.HasSum && (s.Seq > want.Seq || !s.HasSum):
-		return unknown
 	}
 	return enough
 }
@@ -73,17 +67,18 @@ func compare(want *rankcache.State, s rankcache.State) verdict {
 // compareLocal is compare for a local board, which knows the sums of its recent seqs, too, and has
 // answered with the state s. The state that it returns is that which was compared.
 func compareLocal(want *rankcache.State, b Board, s rankcache.State) (verdict, rankcache.State) {
-	v := compare(want, s)
 	switch {
 	case want.Run != 0 && s.Run == 0:
-		v = unknown
-	case v == unknown:
-		if sum, known := b.SumAt(want.Run, want.Seq); known { // not too long ago
-			s.Seq, s.Sum, s.HasSum = want.Seq, sum, true
-			v = compare(want, s)
-		}
+		return unknown, s
+	case s.Run != want.Run || s.Seq <= want.Seq || !want.HasSum:
+		return compare(want, s), s
 	}
-	return v, s
+	sum, known := b.SumAt(want.Run, want.Seq)
+	if !known {
+		return unknown, s // it is too long ago
+	}
+	s.Seq, s.Sum, s.HasSum = want.Seq, sum, true
+	return compare(want, s), s
 }
 
 // reached reports whether an answer with the state s is one to q.
@@ -93,11 +88,8 @@ func reached(q *rankcache.Query, s rankcache.State) bool {
 
 // missed returns the error of an answer of Redis that has not reached q.
 func missed(q *rankcache.Query, s rankcache.State) error {
-	switch {
-	case s.Seq < q.MinSeq:
+	if s.Seq < q.MinSeq {
 		return &NotReachedError{q.MinSeq, s.Seq}
-	case compare(&q.MinState, s) == unknown:
-		return fmt.Errorf("%w: want %s, and Redis has %s", ErrUnknownState, inWords(q.MinState), inWords(s))
 	}
 	return &WriteLostError{q.MinState, s, rankcache.SourceRedis}
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,8 +100,6 @@ func (c *Client) ask(ctx context.Context, board string, known *Page, state strin
 		return nil, errAway
 	case resp.StatusCode == http.StatusNotModified:
 		return known, nil
-	case resp.StatusCode == http.StatusPreconditionFailed && bytes.Contains(body, []byte("unknown_state")):
-		return c.ask(ctx, board, known, state[:strings.LastIndexByte(state, '-')+1]) // later changes hide it: run and seq must do
 	case resp.StatusCode != http.StatusOK: // 403 blocked, 412 write_lost: not for Redis
 		return nil, fmt.Errorf("read %s: %s: %s", board, resp.Status, body)
 	}

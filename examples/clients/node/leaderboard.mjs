@@ -43,9 +43,6 @@ class Client {
     if (state) path += `&wait_ms=200&min_state=${encodeURIComponent(state)}`;
     const headers = known?.etag ? { 'If-None-Match': known.etag } : {};
     const { answer, body } = await this.get({ agent, path, headers });
-    if (answer.statusCode === 412 && body.includes('unknown_state')) { // later changes hide it: run and seq must do
-      return this.ask(agent, board, known, state.slice(0, state.lastIndexOf('-') + 1));
-    }
     switch (answer.statusCode) {
       case 200: {
         const { source, entries } = JSON.parse(body);

@@ -69,8 +69,6 @@ class Client:
             raise Away(body)
         if status == 304:
             return known
-        if status == 412 and b"unknown_state" in body:  # later changes hide it: run and seq must do
-            return self.ask(board, known, state[: state.rindex("-") + 1])
         if status != 200:  # 403 blocked, 412 write_lost: not for Redis
             raise RuntimeError(f"read {board}: {status}: {body.decode()}")
         page = json.loads(body)
