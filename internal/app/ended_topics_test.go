@@ -74,7 +74,7 @@ func (n *notices) take() []string {
 // TestEndedBoardsLeaveNothing has boards be born and end: no topic, no key and no memory is left
 // of them, the sidecar notices nothing, and late repeats make none of them again.
 func TestEndedBoardsLeaveNothing(t *testing.T) {
-	n := testkit.Sized(10, 500)
+	n := testkit.Sized(10, 250)
 	t.Parallel()
 	e := newEnding(t, n)
 	e.nameBoards(true)
