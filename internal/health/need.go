@@ -108,7 +108,9 @@ func (n *Need) run(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, AskEvery) {
 		switch {
 		case n.Missing() != "":
-			n.ask(ctx, n.probe, probeTime)
+			if n.ask(ctx, n.probe, probeTime) {
+				n.meet()
+			}
 		case n.ping == nil:
 			return
 		default:
@@ -121,18 +123,23 @@ func (n *Need) run(ctx context.Context) {
 	}
 }
 
-func (n *Need) ask(ctx context.Context, call func(context.Context) error, limit time.Duration) {
+func (n *Need) meet() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.met = true
+}
+
+// ask reports whether the call was answered.
+func (n *Need) ask(ctx context.Context, call func(context.Context) error, limit time.Duration) bool {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	begun := time.Now()
 	err := call(bounded)
 	if ctx.Err() != nil { // we gave it up
-		return
+		return false
 	}
 	n.Observe(time.Since(begun), err)
-	n.mu.Lock()
-	n.met = n.met || err == nil && limit == probeTime
-	n.mu.Unlock()
+	return err == nil
 }
 
 // Observe records the end of a call: how long it took, 0 if that is not known, and nil or why
