@@ -237,10 +237,16 @@ func FreeAddr() (string, error) {
 	return loopback(port), err
 }
 
-// freePort returns a loopback TCP port without a listener. Its random choice keeps test binaries that run side by side apart.
+// given has the ports that this process was given: their servers may need seconds until they listen.
+var given sync.Map
+
+// freePort returns a loopback TCP port without a listener, each once. Its random choice keeps test binaries that run side by side apart.
 func freePort() (int, error) {
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
+		if _, is := given.LoadOrStore(port, true); is {
+			continue
+		}
 		l, err := net.Listen("tcp", loopback(port))
 		if err != nil {
 			continue
