@@ -74,11 +74,12 @@ func (b *Board) Redis(ctx context.Context, client redis.UniversalClient, names w
 	meta := b.meta(time.Now(), life)
 	keys := []string{names.BoardKey(b.id), names.MetaKey(b.id)}
 	pipe := client.TxPipeline() // readers see the board whole
-	if len(rows) > atOnce {
-		pipe = client.Pipeline() // else other clients wait for too long
-	}
 	for chunk := range slices.Chunk(rows, 1000) {
-		pipe.ZAdd(ctx, keys[0], chunk...)
+		if len(rows) <= atOnce {
+			pipe.ZAdd(ctx, keys[0], chunk...)
+		} else if err := client.ZAdd(ctx, keys[0], chunk...).Err(); err != nil { // at once other clients wait for too long, and this one gives up
+			return fmt.Errorf("fill Redis: %w", err)
+		}
 	}
 	pipe.Set(ctx, keys[1], wire.AppendMeta(nil, &meta), 0)
 	for i := range 2 * buckets {
