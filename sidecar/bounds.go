@@ -8,11 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rankcache/internal/metric"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/internal/metric"
 )
 
 // MaxWait is the longest that a read waits for the local copy, whatever its

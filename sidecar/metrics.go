@@ -5,11 +5,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rankcache/internal/metric"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/internal/metric"
 )
 
 // originMetrics counts calls to Redis and the ledger. They cost tens of microseconds each, so

@@ -5,11 +5,10 @@ import (
 	"strconv"
 	"time"
 
-	"rankcache/internal/tick"
-
 	"github.com/redis/go-redis/v9"
 
 	"rankcache"
+	"rankcache/internal/tick"
 )
 
 const (

@@ -110,11 +110,9 @@ const (
 	ServiceProfiles = "profiles"
 	ServiceHotKeys  = "hot_keys"
 	ServiceLedger   = "ledger"
+	ServiceDatabase = "database" // the ledger's
 )
 
 // AnswerLasts is how long an answer of Redis or Kafka shows that they are there: they are
 // asked every second.
 const AnswerLasts = 10 * health.AskEvery
-
-// ServiceDatabase is that of the ledger.
-const ServiceDatabase = "database"

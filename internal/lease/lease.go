@@ -12,9 +12,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"rankcache/internal/tick"
-
 	"github.com/redis/go-redis/v9"
+
+	"rankcache/internal/tick"
 )
 
 // ErrLost is the cause of the end of work under a lease that another process has.

@@ -8,12 +8,11 @@ import (
 	"net/http"
 	"time"
 
-	"rankcache/internal/tick"
-
 	"github.com/spf13/cobra"
 
 	"rankcache"
 	"rankcache/internal/cli"
+	"rankcache/internal/tick"
 )
 
 // Defaults of rankcache wait.

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rankcache/internal/tick"
-
 	"github.com/redis/go-redis/v9"
+
+	"rankcache/internal/tick"
 )
 
 const (

@@ -68,6 +68,7 @@ type Follower struct {
 	bypasses    []rooms.Bypass // in force; replaced, never changed
 	running     map[string][]rankcache.BoardID
 	kept        told
+	keepFailed  bool // the last time
 	sharedRead  bool // the hash was read once
 	runningRead bool // the boards of all rooms were read once
 	polls       int

@@ -53,9 +53,12 @@ func (f *Follower) keep() {
 	if f.cfg.Kept == nil || !f.Resolved() || maps.Equal(now.Fields, f.kept.Fields) && maps.EqualFunc(now.Running, f.kept.Running, slices.Equal) {
 		return
 	}
-	f.kept = now
 	data, _ := json.Marshal(now) // maps of strings
-	if err := f.cfg.Kept.SaveRooms(data); err != nil {
-		f.cfg.Log.Warn("what Redis tells of rooms is not kept over a restart", "err", err)
+	err := f.cfg.Kept.SaveRooms(data)
+	if err == nil {
+		f.kept = now
+	} else if !f.keepFailed { // it is tried again at each poll
+		f.cfg.Log.Warn("what Redis tells of rooms is not kept over a restart, trying again", "err", err)
 	}
+	f.keepFailed = err != nil
 }

@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"time"
 
-	"rankcache/internal/metric"
-	"rankcache/internal/tick"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+
+	"rankcache/internal/metric"
+	"rankcache/internal/tick"
 )
 
 const (

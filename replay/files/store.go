@@ -14,11 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"rankcache/internal/metric"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rankcache"
+	"rankcache/internal/metric"
 )
 
 // Endings of the store's file names. Other files in the folder are not touched.
