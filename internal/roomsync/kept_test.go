@@ -3,6 +3,7 @@ package roomsync_test
 import (
 	"io/fs"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -15,11 +16,15 @@ type disk struct {
 	mu    sync.Mutex
 	data  []byte
 	saves int
+	full  bool
 }
 
 func (d *disk) SaveRooms(data []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.full {
+		return syscall.ENOSPC
+	}
 	d.data, d.saves = data, d.saves+1
 	return nil
 }
@@ -74,5 +79,23 @@ func TestRoomsOfTheProcessBefore(t *testing.T) {
 		wantSuperHot(t, follow(away, none), "e")
 		kept.data = []byte(`{`)
 		wantSuperHot(t, follow(away, none))
+	})
+}
+
+// TestRoomsAreKeptOnceTheDiskTakesThem: a save that failed is tried again, though nothing has changed since.
+func TestRoomsAreKeptOnceTheDiskTakesThem(t *testing.T) {
+	path := writeFile(t, superHot88)
+	synctest.Test(t, func(t *testing.T) {
+		kept, redis := &disk{full: true}, &running{}
+		redis.set("88", nil, "a")
+		run(t, newFollower(roomsync.Config{File: path, Origin: redis, Shared: newShared(), Kept: kept}))
+		nextPoll()
+		kept.mu.Lock()
+		kept.full = false
+		kept.mu.Unlock()
+		nextPoll()
+		if _, err := kept.LoadRooms(); err != nil {
+			t.Errorf("what Redis told is not kept: %v", err)
+		}
 	})
 }
