@@ -72,13 +72,17 @@ type Class struct {
 	Trim        int      // members that stay in the sorted set; 0: all
 	Top         int      // default and greatest limit of a page
 	Ledger      bool
-	Guard       Guard
+	// Durable tells that each command is in the command topic before it is applied, so that
+	// no failover of Redis loses it. It is set for classes with a ledger, too, and for those that feed or are fed.
+	Durable bool
+	Guard   Guard
 	// IDs name the class to callers that know boards by numbers; zero: it has none.
 	IDs IDs
 	// Group is the class whose boards rank the groups of this class's members, such as
 	// their teams; "": none.
 	Group string
 
+	plain  bool   // durable: false is written
 	source string // of its line
 	line   int
 }
@@ -114,6 +118,7 @@ func (c *Class) keys(text *classText) map[string]func(*yaml.Node) error {
 		"trim":         integer(&c.Trim, 0, maxMembers),
 		"top":          integer(&c.Top, 1, rankcache.MaxTop),
 		"ledger":       boolean(&c.Ledger),
+		"durable":      c.readDurable,
 		"guard":        c.readGuard,
 		"ids":          c.readIDs,
 		"group":        intoString(&c.Group),
@@ -148,7 +153,10 @@ func (c *Class) finish(text classText, newCalendar NewCalendar) error {
 	if c.Ops == nil {
 		c.Ops = []wire.Op{wire.OpIncr, wire.OpSet, wire.OpDelete}
 	}
-	if err := c.check(text.score); err != nil {
+	if err = c.imply(); err == nil {
+		err = c.check(text.score)
+	}
+	if err != nil {
 		return fmt.Errorf("class %s: %w", c.Name(), err)
 	}
 	return nil
@@ -165,6 +173,8 @@ func (c *Class) check(score string) error {
 		return fmt.Errorf("grace %v is longer than keep %v", c.Grace, c.Keep)
 	case c.Orders%time.Second != 0:
 		return fmt.Errorf("orders %v: want whole seconds", c.Orders)
+	case c.Durable && c.Orders < minDurableOrders:
+		return fmt.Errorf("orders %v: want at least %v, as the class is durable: what Redis has lost is applied again while its order id is known", c.Orders, minDurableOrders)
 	case len(c.Ops) == 0:
 		return errors.New("ops: want at least one of incr, set and delete")
 	case c.Trim > 0 && !onlyIncr:

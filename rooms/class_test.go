@@ -58,9 +58,9 @@ func TestParseClasses(t *testing.T) {
 	want := Classes{
 		{Title: "Gifts of this half hour", Grace: 3 * time.Second, Keep: 24 * time.Hour, Lead: 30 * time.Second, Orders: 2 * time.Hour, Ties: TiesFirst, Form: rankcache.ScoreInteger,
 			Ops: []wire.Op{wire.OpIncr}, Mode: ModeSuperHot, Dims: map[string][]string{"zone": {"1", "2"}}, Feeds: []string{"gift-day", "gift-total"}, Trim: 1000, Top: 50,
-			Ledger: true, Guard: Guard{60, time.Minute, 1_000_000, true}, IDs: IDs{7, 2}, Group: "gift-total"},
-		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Ops: all, Top: 100},
-		{Grace: 5 * time.Second, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Form: rankcache.ScoreInteger, Ops: all, Top: 100},
+			Ledger: true, Durable: true, Guard: Guard{60, time.Minute, 1_000_000, true}, IDs: IDs{7, 2}, Group: "gift-total"},
+		{Grace: 5 * time.Second, Keep: 72 * time.Hour, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Ops: all, Top: 100, Durable: true},
+		{Grace: 5 * time.Second, Lead: time.Minute, Orders: 2 * time.Hour, Ties: TiesMember, Form: rankcache.ScoreInteger, Ops: all, Top: 100, Durable: true},
 	}
 	if diff := cmp.Diff(want, f.Classes, cmpopts.IgnoreUnexported(Class{}), cmpopts.IgnoreFields(Class{}, "Class")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -134,6 +134,11 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a("top: \"50\""), "line 4: "},
 		{a("ledger: yes please"), "line 4: "},
 		{a("trim: 100"), "line 2: class a: trim: want ops: [incr]"},
+		{a("durable: \"true\""), "line 4: \"true\": want true or false"},
+		{a("durable: yes please"), "line 4: "},
+		{a("durable: true", "orders: 9m"), "line 2: class a: orders 9m0s: want at least 10m0s, as the class is durable"},
+		{a("ledger: true", "orders: 9m"), "line 2: class a: orders 9m0s: want at least 10m0s, as the class is durable"},
+		{a("ledger: true", "durable: false"), "line 2: class a: durable: false: ledger: true needs each command in the log before it is applied: leave durable out"},
 		{a("guard: {changes: 60}"), "line 4: want a string in quotes"},
 		{a("guard: {changes: 60/2h}"), "line 4: changes \"60/2h\""},
 		{a("guard: {members: 0}"), "line 4: "},
@@ -164,6 +169,8 @@ func TestParseRejectsClasses(t *testing.T) {
 		{a() + a(), "line 6: class a: there is another one in line 2"},
 		{a() + entry("b", "a.{app}.{period}", "period: month"), "line 6: class b: boards \"a:{zone}:{period}\" of class a and \"a.{app}.{period}\" of class b can have one id"},
 		{entry("a", "a:{zone}", "period: none") + entry("b", "a:{zone}:{sub}", "period: none"), "line 6: class b: board \"a:{zone}:{sub}\" of class b can have the id of one of class a (\"a:{zone}\") with .p<n>"},
+		{a(onlyIncr, "feeds: [b]", "durable: false") + b(), "line 2: class a: durable: false: feeds need each command in the log"},
+		{a(onlyIncr, "feeds: [b]") + b("durable: false"), "line 8: class b: durable: false: class a feeds this one"},
 		{a(onlyIncr, "feeds: [c]"), "line 2: class a: feeds \"c\", which is not a class"},
 		{a("feeds: [b]") + b(), "line 2: class a: feeds: want ops: [incr]"},
 		{a(onlyIncr, "feeds: [b, b]") + b(), "line 5: feeds \"b\" twice"},

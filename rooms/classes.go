@@ -84,7 +84,7 @@ func (all Classes) ClassBoards(now time.Time) []Rule {
 	return rules
 }
 
-// check checks the classes with each other. Errors have the line of the class
+// check checks the classes with each other, and makes those durable that are fed. Errors have the line of the class
 // that is further down, or that feeds.
 func (all Classes) check() error {
 	if len(all) > MaxClasses {
@@ -118,6 +118,9 @@ func (all Classes) check() error {
 		if boards += c.boards(); boards > MaxClassBoards {
 			return c.wrong(fmt.Errorf("modes of classes name more than %d boards in each period", MaxClassBoards))
 		}
+	}
+	if err := all.makeFedDurable(); err != nil {
+		return err
 	}
 	return all.checkBoards(rankcache.BoardID.Check)
 }

@@ -55,16 +55,18 @@ type refusedCount struct {
 
 // classStatus is what a class has writers do.
 type classStatus struct {
-	Name   string       `json:"name"`
-	Board  string       `json:"board"` // template of ids
-	Period string       `json:"period"`
-	TZ     string       `json:"tz"`
-	Grace  float64      `json:"grace_s"`
-	Ties   rooms.Ties   `json:"ties"`
-	Feeds  []string     `json:"feeds,omitempty"`
-	Trim   int          `json:"trim,omitempty"`
-	Ledger bool         `json:"ledger,omitempty"`
-	Guard  *guardStatus `json:"guard,omitempty"`
+	Name   string     `json:"name"`
+	Board  string     `json:"board"` // template of ids
+	Period string     `json:"period"`
+	TZ     string     `json:"tz"`
+	Grace  float64    `json:"grace_s"`
+	Ties   rooms.Ties `json:"ties"`
+	Feeds  []string   `json:"feeds,omitempty"`
+	Trim   int        `json:"trim,omitempty"`
+	Ledger bool       `json:"ledger,omitempty"`
+	// Durable is also set where it follows from other settings.
+	Durable bool         `json:"durable,omitempty"`
+	Guard   *guardStatus `json:"guard,omitempty"`
 }
 
 type guardStatus struct {
@@ -144,7 +146,7 @@ func (s statusPage) askKafka(ctx context.Context) error {
 
 func classStatusOf(c *rooms.Class) classStatus {
 	st := classStatus{Name: c.Name(), Board: c.Template(), Period: c.Calendar().String(), TZ: c.Calendar().Zone(), Grace: c.Grace.Seconds(),
-		Ties: c.Ties, Feeds: c.Feeds, Trim: c.Trim, Ledger: c.Ledger}
+		Ties: c.Ties, Feeds: c.Feeds, Trim: c.Trim, Ledger: c.Ledger, Durable: c.Durable}
 	if g := c.Guard; g != (rooms.Guard{}) {
 		st.Guard = &guardStatus{g.Changes, g.Per.Seconds(), g.Members, "observe"}
 		if g.Refuse {

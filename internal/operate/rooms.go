@@ -62,6 +62,7 @@ type classSummary struct {
 	Ends    time.Time `json:"ends,omitzero"`  // when the period does
 	Expires string    `json:"expires"`        // when a board does
 	Next    string    `json:"next,omitempty"` // board of the next period
+	Durable bool      `json:"durable,omitempty"`
 }
 
 // expiryText tells when the boards of a class expire, or those without a class (nil).
@@ -110,7 +111,7 @@ func checkRooms(to io.Writer, path, output string, now time.Time) error {
 func summarize(c *rooms.Class, now time.Time) (classSummary, error) {
 	calendar := c.Calendar()
 	running, err := calendar.At(now)
-	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Board: c.Pattern(running), Ends: running.End, Expires: expiryText(c)}
+	s := classSummary{Name: c.Name(), Period: calendar.String(), TZ: calendar.Zone(), Mode: c.Mode.String(), Board: c.Pattern(running), Ends: running.End, Expires: expiryText(c), Durable: c.Durable}
 	if err != nil || !calendar.Periodic() {
 		return s, err
 	}
@@ -124,13 +125,13 @@ func printClasses(to io.Writer, classes []classSummary) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CLASS\tPERIOD\tMODE\tBOARD\tENDS\tEXPIRES\tNEXT BOARD")
+	fmt.Fprintln(table, "CLASS\tPERIOD\tMODE\tBOARD\tENDS\tEXPIRES\tDURABLE\tNEXT BOARD")
 	for _, c := range classes {
 		ends := "never"
 		if !c.Ends.IsZero() {
 			ends = c.Ends.Format(time.RFC3339)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.Period, c.Mode, c.Board, ends, c.Expires, c.Next)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\n", c.Name, c.Period, c.Mode, c.Board, ends, c.Expires, c.Durable, c.Next)
 	}
 	return table.Flush()
 }

@@ -58,7 +58,7 @@ func TestRoomsCheckShowsClasses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rooms.yaml")
 	classes := `classes:
 - {name: gift-half-hour, board: "gift:{zone}:{period}", period: 30m, tz: Asia/Shanghai}
-- {name: total, board: total, period: none}
+- {name: total, board: total, period: none, durable: true}
 - {name: fans, board: "fans_{host}", period: none, keep: 8760h}
 `
 	if err := os.WriteFile(file, []byte(classes), 0o644); err != nil {
@@ -70,10 +70,10 @@ func TestRoomsCheckShowsClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := file + ` is good: 0 rooms (0 super-hot, 0 hot, 0 blocked), 0 board rules, 3 classes
-CLASS           PERIOD  MODE  BOARD                    ENDS                       EXPIRES                                   NEXT BOARD
-gift-half-hour  30m     none  gift:{zone}:20261122-35  2026-11-22T17:30:00+08:00  72h0m0s after the period                  gift:{zone}:20261122-36
-total           none    none  total                    never                      never, or by --board-life of the writers  
-fans            none    none  fans_{host}              never                      8760h0m0s after the last change           
+CLASS           PERIOD  MODE  BOARD                    ENDS                       EXPIRES                                   DURABLE  NEXT BOARD
+gift-half-hour  30m     none  gift:{zone}:20261122-35  2026-11-22T17:30:00+08:00  72h0m0s after the period                  false    gift:{zone}:20261122-36
+total           none    none  total                    never                      never, or by --board-life of the writers  true     
+fans            none    none  fans_{host}              never                      8760h0m0s after the last change           false    
 Boards of no class expire never, or by --board-life of the writers.
 `
 	if out.String() != want {
@@ -84,7 +84,7 @@ Boards of no class expire never, or by --board-life of the writers.
 	if err := checkRooms(&out, file, "json", now); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Classes) != 3 || got.Classes[2].Expires != "8760h0m0s after the last change" || !got.Classes[0].Ends.Equal(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)) {
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got.Classes) != 3 || got.Classes[2].Expires != "8760h0m0s after the last change" || !got.Classes[1].Durable || !got.Classes[0].Ends.Equal(time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)) {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 }

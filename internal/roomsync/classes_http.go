@@ -14,7 +14,9 @@ type ClassRow struct {
 	Period string `json:"period"`
 	TZ     string `json:"tz"`
 	Mode   string `json:"mode"`
-	Source string `json:"source"` // file or dynamic
+	// Durable is also set where it follows from other settings.
+	Durable bool   `json:"durable,omitempty"`
+	Source  string `json:"source"` // file or dynamic
 }
 
 // ClassList is the response of GET /classes.
@@ -28,7 +30,7 @@ func (h *Handler) GetClasses(w http.ResponseWriter, _ *http.Request) {
 	m := h.follower.merged.Load()
 	list := ClassList{Classes: []ClassRow{}, Document: m.document}
 	for _, c := range m.file.Classes {
-		row := ClassRow{c.Name(), c.Template(), c.Calendar().String(), c.Calendar().Zone(), c.Mode.String(), sourceFile}
+		row := ClassRow{c.Name(), c.Template(), c.Calendar().String(), c.Calendar().Zone(), c.Mode.String(), c.Durable, sourceFile}
 		if c.SetAtRunTime() {
 			row.Source = sourceDynamic
 		}

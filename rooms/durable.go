@@ -1,0 +1,71 @@
+package rooms
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"rankcache/wire"
+)
+
+// minDurableOrders is the least order life of a durable class: what a failover of Redis has lost is
+// known by its order id when it is applied again.
+const minDurableOrders = 10 * time.Minute
+
+// Ordered reports whether the sequence of a class's commands matters: whether two of them, applied
+// the other way round, can leave other scores, another order of members or another refusal.
+func (c *Class) Ordered() bool {
+	return c.OrderedAsBoard() || slices.ContainsFunc(c.Ops, func(op wire.Op) bool { return op != wire.OpIncr })
+}
+
+// OrderedAsBoard reports whether that is so between different members of a board, too: its commands
+// then need its id as their key in the command topic. Else the member is enough.
+func (c *Class) OrderedAsBoard() bool {
+	return c.Ties != TiesMember || c.Guard.Refuse && (c.Guard.Changes > 0 || c.Guard.Members > 0)
+}
+
+func (c *Class) readDurable(n *yaml.Node) error {
+	err := boolean(&c.Durable)(n)
+	c.plain = !c.Durable
+	return err
+}
+
+// imply makes a class durable that must be so for another of its settings.
+func (c *Class) imply() error {
+	why := ""
+	switch {
+	case c.Ledger:
+		why = "ledger: true needs"
+	case len(c.Feeds) > 0:
+		why = "feeds need"
+	default:
+		return nil
+	}
+	return c.needDurable(why + " each command in the log before it is applied")
+}
+
+func (c *Class) needDurable(why string) error {
+	if c.plain {
+		return fmt.Errorf("durable: false: %s: leave durable out", why)
+	}
+	c.Durable = true
+	return nil
+}
+
+// makeFedDurable makes the classes durable that others feed: what a change has fed is lost and found
+// together with the change. It puts changed copies in their places.
+func (all Classes) makeFedDurable() error {
+	for _, c := range all {
+		for _, name := range c.Feeds {
+			i := slices.IndexFunc(all, func(fed *Class) bool { return fed.Name() == name })
+			fed := *all[i]
+			if err := fed.needDurable("class " + c.Name() + " feeds this one, so it must be durable, too"); err != nil {
+				return fed.wrong(err)
+			}
+			all[i] = &fed
+		}
+	}
+	return nil
+}
