@@ -69,3 +69,13 @@ func (all Classes) makeFedDurable() error {
 	}
 	return nil
 }
+
+// DurableOrders returns the longest order life of the durable classes, 0 without one.
+func (all Classes) DurableOrders() (longest time.Duration) {
+	for _, c := range all {
+		if c.Durable {
+			longest = max(longest, c.Orders)
+		}
+	}
+	return longest
+}

@@ -151,20 +151,22 @@ func (p *poster) doAll(ctx context.Context, commands []json.RawMessage) []posted
 	return posts
 }
 
-// record appends the commands that change several boards, or a ledger, to the command
-// topic before they are applied: if this writer dies between, the one that reads the topic completes
-// them. What comes outside of its period was appended when it was in time, or is refused.
+// record appends the commands of durable classes to the command topic before they are applied: if this
+// writer dies between, or Redis loses what it did, the one that reads the topic completes them. What comes outside of its period was appended when it was in time, or is refused.
 func (p *poster) record(ctx context.Context, posts []posted) {
 	var messages []message
 	var recorded []*posted
 	for i := range posts {
 		post := &posts[i]
 		kind := post.rules.kind
-		if post.err != nil || post.outside != nil || kind == nil || len(kind.Feeds) == 0 && !kind.Ledger {
+		if post.err != nil || post.outside != nil || kind == nil || !kind.Durable {
+			continue
+		}
+		if post.err = p.logFits(ctx, kind); post.err != nil {
 			continue
 		}
 		recorded = append(recorded, post)
-		messages = append(messages, message{p.opts.Names.Commands, []byte(post.Member), encodeCommand(post.Command)})
+		messages = append(messages, message{p.opts.Names.Commands, []byte(commandKey(post.Command, kind)), encodeCommand(post.Command)})
 	}
 	if err := p.publishPosts(ctx, messages); err != nil {
 		for _, post := range recorded {

@@ -23,6 +23,8 @@ type metrics struct {
 	ties        prometheus.Counter
 	guards      *prometheus.CounterVec // by limit and action
 	trims       prometheus.Counter
+	otherKeys   *prometheus.CounterVec // by class
+	unfit       prometheus.Gauge
 	gains       *gains
 	topics      prometheus.Counter
 	retries     *prometheus.CounterVec // by the server that failed
@@ -46,6 +48,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		guards:      set.Counters("guard_total", "Commands beyond a guard of their class, by limit (changes, members) and action: observe (applied), refuse.", "limit", "action"),
 		gains:       &gains{highest: set.Gauge("gain_highest", "Highest gain of one member on one board in the running clock hour, by increments that this writer applied; boards of classes with a guard.")},
 		trims:       set.Counter("trims_total", "Members that were driven out of boards that keep only their best."),
+		otherKeys:   set.Counters("other_keys_total", "Records of durable classes whose sequence matters that have another key than it needs, by class: they are applied, in a sequence of chance.", "class"),
+		unfit:       set.Gauge("durable_refused", "Durable classes whose posts are refused, as the command topic does not keep what they need."),
 		fullest:     &fullest{gauge: set.Gauge("orders_fullest", "Order ids in the fullest hash that was seen in the last ten minutes: one command a second is sampled. More than 100,000: raise --order-buckets.")},
 		published:   set.Counter("updates_published_total", "Updates acknowledged by Kafka."),
 		topics:      set.Counter("topics_created_total", "Topics created because they were missing."),

@@ -43,7 +43,9 @@ func problemOf(err error) httpserve.Problem {
 			"the score is changed; post the same command with the same order again so that its update is published")
 	case errors.Is(err, errNotRecorded):
 		return problem(http.StatusServiceUnavailable, "kafka_unavailable", "Kafka did not answer",
-			"a command that feeds other boards is appended to the command topic first; post the same command with the same order again")
+			"a command of a durable class is appended to the command topic first; post the same command with the same order again")
+	case errors.Is(err, errUnfit):
+		return problem(http.StatusServiceUnavailable, "not_durable", "Command topic is not fit for durable classes", err.Error()+"; then post the same command with the same order again")
 	case errors.Is(err, errAdopting):
 		return problem(http.StatusServiceUnavailable, "adopting", "Board is being adopted",
 			"another client has changed the board, so that a writer adds up its members, or a rebuild writes them; post the same command with the same order again")

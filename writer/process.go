@@ -18,13 +18,14 @@ import (
 // posts have in common. It is safe for concurrent use.
 type processor struct {
 	*refuser
-	opts    Options
-	applier *applier
-	rooms   *roomSets
-	topics  *topics
-	ledger  ledgerTopic
-	metrics *metrics
-	log     *slog.Logger
+	opts     Options
+	applier  *applier
+	rooms    *roomSets
+	topics   *topics
+	commands *commandLog
+	ledger   ledgerTopic
+	metrics  *metrics
+	log      *slog.Logger
 	// producer is set while the writer runs; posted commands use it at any time.
 	producer atomic.Pointer[producer]
 	consumer atomic.Pointer[consumer] // likewise
@@ -34,7 +35,8 @@ func newProcessor(opts Options) *processor {
 	m := newMetrics(opts.Registerer)
 	applier := newApplier(opts, m)
 	return &processor{refuser: newRefuser(opts.Names.Refused, m, opts.Log), opts: opts, applier: applier, rooms: newRoomSets(opts, applier.clock.Now),
-		topics: newTopics(opts.Topics, opts.Names, m), ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, metrics: m, log: opts.Log}
+		topics: newTopics(opts.Topics, opts.Names, opts.Tiers, m), commands: &commandLog{tiers: opts.Tiers, metrics: m, log: opts.Log, every: readLogEvery},
+		ledger: ledgerTopic{opts.Names.Ledger, opts.Tiers, opts.LedgerAll}, metrics: m, log: opts.Log}
 }
 
 // acceptRecord returns the job of a record of the command topic, as [processor.accept] does.

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,14 +137,34 @@ func (p *producer) replace(used *kafkaClient) (replaced bool, err error) {
 }
 
 // makeCommandTopic creates the topic of commands if it is missing and configured.
-func (p *producer) makeCommandTopic(ctx context.Context, name string) error {
+func (p *producer) makeCommandTopic(ctx context.Context) error {
 	c, err := p.use()
 	if err != nil {
 		return err
 	}
 	defer c.users.Done()
-	return p.topics.ensureCommands(ctx, c.Admin, name)
+	return p.topics.ensureCommands(ctx, c.Admin)
 }
+
+// commandLog returns how the topic of commands keeps them. One that is missing is made first if that is configured.
+func (p *producer) commandLog(ctx context.Context) (found kafka.CommandLog, err error) {
+	c, err := p.use()
+	if err != nil {
+		return found, err
+	}
+	defer c.users.Done()
+	found, err = c.CommandLog(ctx, p.topics.commands)
+	if err != nil || !found.Missing || p.topics.conf.CommandPartitions == 0 {
+		return found, err
+	}
+	if err = p.topics.ensureCommands(ctx, c.Admin); kafka.Refused(err) {
+		return found, nil // it is missing, and stays so
+	}
+	return found, cmp.Or(err, errNotMadeYet)
+}
+
+// errNotMadeYet is of a topic that a broker has been told to make.
+var errNotMadeYet = errors.New("the command topic is being made")
 
 // makeTopics creates those of the boards' topics that are missing.
 func (p *producer) makeTopics(ctx context.Context, names []string) error {

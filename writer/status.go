@@ -32,9 +32,9 @@ type status struct {
 	Gains         gainsStatus       `json:"gains"`
 }
 
-// answer is how a service answered a call of the status.
+// answer is how a service answered a call of the status, or what is known of the command topic for durable classes.
 type answer struct {
-	State   string  `json:"state"` // ok, failing
+	State   string  `json:"state"` // ok, failing; of the command topic also unknown
 	Latency float64 `json:"latency_ms"`
 	Error   string  `json:"error,omitempty"`
 }
@@ -105,6 +105,9 @@ func (s statusPage) read(ctx context.Context) status {
 			"redis": ask(func() error { return s.opts.Redis.Ping(ctx).Err() }),
 			"kafka": ask(func() error { return s.askKafka(ctx) }),
 		}}
+	if log, _ := s.commands.state(); log.State != "" {
+		st.Dependencies["command_log"] = log
+	}
 	if s.opts.Process != nil {
 		st.Process = s.opts.Process()
 	}

@@ -186,7 +186,7 @@ func TestTiesBeyondTheirLimit(t *testing.T) {
 
 // What has no room for a tie-break is refused, and changes nothing.
 func TestTieRange(t *testing.T) {
-	h := quiet(t, func(o *Options) {
+	h := newFixture(t, testkit.Kfake(t).Addr(), func(o *Options) {
 		file, err := rooms.Parse([]byte(`
 classes:
   - {name: first, board: "first_{x}", period: none, ties: first}
@@ -197,6 +197,7 @@ classes:
 		must(t, err)
 		o.Tiers = tiers{file: file}
 	})
+	h.run(t)
 	h.board = rankcache.BoardID("first_" + h.zone())
 	h.do1(t, h.opCommand("set", "o1", "a", "score", wire.MaxTieScore))
 	h.do1(t, h.opCommand("set", "o2", "b", "score", -wire.MaxTieScore))

@@ -47,6 +47,7 @@ const maxKnownTopics = 100_000
 // topics creates missing topics. It is safe for concurrent use.
 type topics struct {
 	conf     Topics
+	tiers    Tiers
 	commands string
 	refused  string // made like the command topic
 	ledger   string
@@ -57,8 +58,8 @@ type topics struct {
 	known map[string]bool // topics found or created by this process
 }
 
-func newTopics(conf Topics, names wire.Names, m *metrics) *topics {
-	return &topics{conf: conf, commands: names.Commands, refused: names.Refused, ledger: names.Ledger, classes: names.ClassPrefix, metrics: m, known: make(map[string]bool)}
+func newTopics(conf Topics, names wire.Names, tiers Tiers, m *metrics) *topics {
+	return &topics{conf: conf, tiers: tiers, commands: names.Commands, refused: names.Refused, ledger: names.Ledger, classes: names.ClassPrefix, metrics: m, known: make(map[string]bool)}
 }
 
 // ensure creates the missing ones of the boards' topics, and of the topics of refused
@@ -88,13 +89,13 @@ func (t *topics) ensure(ctx context.Context, admin kafka.Admin, names []string) 
 	return t.create(ctx, admin, specs)
 }
 
-// ensureCommands creates the command topic if it is missing and configured.
-func (t *topics) ensureCommands(ctx context.Context, admin kafka.Admin, name string) error {
+// ensureCommands creates the command topic if it is missing and configured, fit for the durable classes in force.
+func (t *topics) ensureCommands(ctx context.Context, admin kafka.Admin) error {
 	if t.conf.CommandPartitions == 0 {
 		return nil
 	}
-	spec := t.commandSpec(name)
-	spec.Config = map[string]string{"message.timestamp.type": "LogAppendTime"} // tells when a command has arrived
+	spec := t.commandSpec(t.commands)
+	spec.Config = kafka.CommandLogSettings(t.tiers.File().DurableOrders())
 	return t.create(ctx, admin, []kafka.TopicSpec{spec})
 }
 

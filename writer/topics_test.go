@@ -75,7 +75,7 @@ func TestDeletedTopicIsCreatedAgain(t *testing.T) {
 }
 
 func TestKnownTopicsAreLimited(t *testing.T) {
-	topics := newTopics(Topics{}, wire.Names{}, newMetrics(nil))
+	topics := newTopics(Topics{}, wire.Names{}, tiers{}, newMetrics(nil))
 	for i := range maxKnownTopics + 1 {
 		topics.note(fmt.Sprint(i))
 	}

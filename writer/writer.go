@@ -120,7 +120,8 @@ func (w *Writer) pipeline(ctx, work context.Context, c *consumer, p *producer) e
 	})
 	g.Go(func() error { return w.publishBatches(work, c, p, applied) })
 	makeTopics := func(ctx context.Context) { w.makeTopics(ctx, p) }
-	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, makeTopics, w.applier.clock.Run} {
+	watchLog := func(ctx context.Context) { w.commands.run(ctx, p) }
+	for _, run := range []func(context.Context){readopter{w.applier.adopter}.readopt, w.rooms.run, makeTopics, watchLog, w.applier.clock.Run} {
 		g.Go(func() error { w.meanwhile(ctx, work, run); return nil })
 	}
 	if err := g.Wait(); err != nil {
@@ -176,6 +177,7 @@ func (w *Writer) applyBatch(ctx context.Context, b *batch) (*appliedBatch, error
 			messages = append(messages, w.refuseRecord(asRefusal(err), j.Command, m))
 			continue
 		}
+		w.countKey(j, m.Key)
 		jobs, record = append(jobs, j), append(record, m)
 	}
 	fed, err := w.applyJobs(ctx, jobs)
@@ -305,7 +307,7 @@ func (w *Writer) meanwhile(ctx, work context.Context, run func(context.Context))
 // makeCommandTopic creates the command topic if needed. Its only error is that ctx
 // has ended.
 func (w *Writer) makeCommandTopic(ctx context.Context, p *producer) error {
-	return w.retry(ctx, "kafka", func() error { return p.makeCommandTopic(ctx, w.opts.Names.Commands) })
+	return w.retry(ctx, "kafka", func() error { return p.makeCommandTopic(ctx) })
 }
 
 // outlive returns a context that ends grace after ctx.

@@ -116,6 +116,7 @@ func TestDoctorOnRedis(t *testing.T) {
 	for _, acl := range [][]any{
 		{"ACL", "SETUSER", "reader", "on", ">hush-hush", "~*", "+@all", "-zscan", "-hgetall"},
 		{"ACL", "SETUSER", "old", "on", ">hush-hush", "~*", "+@all", "-@admin", "-zrevrank"}, // no ACL DRYRUN
+		{"ACL", "SETUSER", "blind", "on", ">hush-hush", "~*", "+@all", "-info"},
 		{"ACL", "SETUSER", "narrow", "on", ">hush-hush", "~1_*", "+@all"},
 	} {
 		if err := client.Do(t.Context(), acl...).Err(); err != nil {
@@ -133,6 +134,7 @@ func TestDoctorOnRedis(t *testing.T) {
 		"bad password":  {"redis://reader:hush-wrong@" + server.Addr(), "single", map[string]string{"redis": "fail: refuses the user or the password", "redis-acl": "skip: redis failed"}},
 		"ACL":           {"redis://reader:hush-hush@" + server.Addr(), "single", map[string]string{"redis": "ok", "redis-acl": "fail: serve needs ZSCAN, HGETALL"}},
 		"ACL, tried":    {"redis://old:hush-hush@" + server.Addr(), "single", map[string]string{"redis": "ok", "redis-acl": "fail: serve needs ZREVRANK"}},
+		"no INFO":       {"redis://blind:hush-hush@" + server.Addr(), "single", map[string]string{"redis-acl": `fail: user "blind" lacks permissions on rankcache's keys: serve needs INFO; write needs INFO`}},
 		"ACL of keys":   {"redis://narrow:hush-hush@" + server.Addr(), "single", map[string]string{"redis-acl": "fail: serve needs ZCARD"}},
 		"no cluster":    {"redis://" + server.Addr(), "cluster", map[string]string{"redis": "fail: use --redis-mode single"}},
 		"a cluster":     {"redis://" + cluster.Addr(), "single", map[string]string{"redis-mode": "fail: use --redis-mode cluster"}},
@@ -145,7 +147,7 @@ func TestDoctorOnRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for a Kafka that is not there
-			found, code, text := examine(t, "--redis", c.url, "--redis-mode", c.mode, "--kafka", "127.0.0.1:1", "--timeout", "1s")
+			found, code, text := examine(t, "--redis", c.url, "--redis-mode", c.mode, "--kafka", "127.0.0.1:1", "--timeout", "1s", "--for", "serve,write")
 			for check, want := range c.want {
 				expect(t, found, check, want)
 			}
@@ -168,7 +170,7 @@ func TestDoctorTellsAWrongPasswordOnce(t *testing.T) {
 	expect(t, found, "redis", "fail: refuses the user or the password")
 	expect(t, found, "kafka", "ok")
 	for _, check := range []string{"redis-mode", "redis-role", "redis-acl", "redis-eviction", "redis-clock", "boards", "expiry", "kafka-topics", "kafka-retention",
-		"kafka-replicas", "kafka-clock", "kafka-commands", "profiles", "memory"} {
+		"kafka-replicas", "kafka-clock", "kafka-commands", "kafka-durable", "profiles", "memory"} {
 		expect(t, found, check, "skip: not checked: redis failed")
 	}
 	if n := strings.Count(text, `"fail"`); n != 1 || code != cli.ExitFailed {
@@ -265,6 +267,7 @@ func TestDoctorKnowsClassesSetAtRunTime(t *testing.T) {
 	}
 	testkit.CreateTopic(t, brokers, commands, 1, nil)
 	expect(t, at(), "kafka-commands", "ok: no class has periods")
+	expect(t, at(), "kafka-durable", "ok: no class is durable")
 	document := fmt.Sprintf(`classes: [{name: %s, board: "%s:{zone}:{period}", period: 30m, lead: 0s, grace: 0s, mode: super-hot, dims: {zone: ["1"]}}]`, class, class)
 	must(t, client.HSet(t.Context(), key, rooms.ClassesField, document).Err())
 	for _, day := range []time.Time{time.Now().UTC(), time.Now().UTC().AddDate(0, 0, 1)} {
@@ -273,6 +276,8 @@ func TestDoctorKnowsClassesSetAtRunTime(t *testing.T) {
 	found := at()
 	expect(t, found, "kafka-topics", "ok: each of 1")
 	expect(t, found, "kafka-commands", "warn: message.timestamp.type=CreateTime")
+	must(t, client.HSet(t.Context(), key, rooms.ClassesField, fmt.Sprintf(`classes: [{name: %s, board: %s, period: none, durable: true, orders: 720h}]`, class, class)).Err())
+	expect(t, at(), "kafka-durable", "fail: writers refuse posts of durable classes: set on topic "+commands+": message.timestamp.type=LogAppendTime (it is CreateTime), retention.ms=5184000000")
 }
 
 // Boards without a period are reported while they have an expiry.

@@ -161,6 +161,18 @@ func TestNotReadyWithoutRightsInRedis(t *testing.T) {
 	})
 }
 
+// The scripts of durable boards ask which server's history they change: without that right nothing is ready to change them.
+func TestNotReadyWithoutInfo(t *testing.T) {
+	t.Parallel()
+	server := testkit.StartRedis(t, servers.RedisOptions{})
+	admin := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { admin.Close() })
+	must(t, admin.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">"+urlSecret, "~*", "+@all", "-info").Err())
+	each(t, []string{"write", "controller"}, func(t *testing.T, command string) {
+		needy(t, command, "redis://blind:"+urlSecret+"@"+server.Addr(), testkit.Kafka(t)).unready(command, "NOPERM this user has no permissions to run the 'info' command")
+	})
+}
+
 // Nothing listens there. A sidecar needs Kafka for super-hot boards alone, and gives them up to Redis.
 func TestNotReadyWithoutKafka(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func (r Redis) needs(role string) []permission {
 	case "write":
 		return []permission{read("GET", meta), read("HGET", orders, "1"), read("HEXISTS", orders, ""), read("HLEN", orders), read("ZSCORE", board, "m"),
 			read("ZCARD", board), read("ZRANGE", board, 0, 0), read("PTTL", board), read("HSCAN", r.Names.Readopt, 0), read("HGET", r.Names.Readopt, "b"),
-			read("EVALSHA", noScript, 1, board), read("TIME"), read("INFO", "server"), read("GET", adopter),
+			read("EVALSHA", noScript, 1, board), read("TIME"), read("INFO", "replication"), read("GET", adopter), // INFO: which server's history a durable board is of
 			read("SMEMBERS", r.Names.RoomKey("0")), read("HLEN", r.Names.Rooms), read("HGETALL", r.Names.Rooms),
 			none("EVAL", "return 0", 1, board), none("ZADD", board, "XX", 1, "m"), none("ZREM", board, "m"), none("SET", meta, "x", "XX"), none("SETRANGE", meta, 0, ""),
 			write("HSET", orders, "1", "x"), none("UNLINK", orders), none("PEXPIREAT", board, 1), none("PERSIST", orders), none("SET", adopter, "x", "XX"),
@@ -131,7 +131,7 @@ func judgeCommands(user, roles string, refused, absent []string, untried int) Ve
 		causes = append(causes, "this Redis has no "+strings.Join(absent, "; no ")+": it is renamed or disabled (rename-command), or the service does not offer it")
 	}
 	if len(refused) > 0 {
-		causes = append(causes, "the user lacks permissions on rankcache's keys: "+strings.Join(refused, "; ")+": grant them by ACL")
+		causes = append(causes, fmt.Sprintf("user %q lacks permissions on rankcache's keys: %s: grant them by ACL", user, strings.Join(refused, "; ")))
 	}
 	switch {
 	case len(causes) > 0:

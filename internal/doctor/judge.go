@@ -174,6 +174,21 @@ func judgeCommandTimes(name string, found kafka.TopicSettings) Verdict {
 	return okf("records of %s have the broker's time", name)
 }
 
+// judgeDurable judges whether the command topic is fit for durable classes of an order life, as writers do before they take
+// posts of them. What can lose records together with brokers is a note.
+func judgeDurable(l kafka.CommandLog, orders time.Duration, replicas int) Verdict {
+	err := l.Fit(orders)
+	switch {
+	case err != nil:
+		return failf("writers refuse posts of durable classes: %s", err)
+	case l.RetentionBytes >= 0:
+		return warnf("topic %s is cut at %d bytes a partition: what Redis has lost can't be applied again if that is less than two order lives of %v; set retention.bytes=-1", l.Topic, l.RetentionBytes, orders)
+	case replicas > 1 && l.MinISR < 2:
+		return okf("topic %s keeps what durable classes need; with min.insync.replicas=%d of %d a command can be lost with one broker: better 2", l.Topic, l.MinISR, replicas)
+	}
+	return okf("topic %s keeps what durable classes need", l.Topic)
+}
+
 // judgeDeletion judges whether the user may delete a topic.
 func judgeDeletion(name string, found kafka.TopicDescription) Verdict {
 	switch {

@@ -90,6 +90,29 @@ func (k *Kafka) CommandTimes(periodic func() bool) Check {
 	}}
 }
 
+// Durable returns the check that the command topic keeps what durable classes need; orders returns the longest order
+// life of those in force, 0 without one.
+func (k *Kafka) Durable(orders func() time.Duration) Check {
+	return Check{"kafka-durable", []string{CheckKafka, CheckBoards}, func(ctx context.Context) Verdict {
+		life := orders()
+		if life == 0 {
+			return okf("no class is durable")
+		}
+		found, err := k.client.CommandLog(ctx, k.names.Commands)
+		switch {
+		case kafka.Refused(err):
+			return warnf("whether topic %s is fit for durable classes is unknown: grant DescribeConfigs on it: %s", k.names.Commands, k.explain(err))
+		case err != nil:
+			return Verdict{Fail, k.explain(err)}
+		}
+		replicas := 0
+		if t, err := k.describe(ctx, k.names.Commands); err == nil && len(t.Partitions) > 0 {
+			replicas = len(t.Partitions[0].Replicas)
+		}
+		return judgeDurable(found, life, replicas)
+	}}
+}
+
 // Deletion returns the check that the user may delete topics of boards, as far as the
 // broker tells for one of them.
 func (k *Kafka) Deletion() Check {

@@ -196,6 +196,7 @@ func (w *Writer) waitForAll() {
 		cli.ServiceRedis: health.NewNeed(cli.AnswerLasts).Require(o.RedisNeed(w.redis, "write", "", w.writer.CompareClock), nil)}
 	w.ready = cli.Readiness(w.needs, w.Rooms)
 	w.ready.Fault = func() error { return cli.WrongClock(w.writer.ClockError()) }
+	w.ready.Partly = w.writer.LogFault
 }
 
 // Run writes until ctx is done and the drain is over.

@@ -116,7 +116,7 @@ func (t *targets) checks() []doctor.Check {
 	checks := append([]doctor.Check{{Name: doctor.CheckRooms, Look: t.roomsFile}}, r.Checks()...)
 	checks = append(checks, doctor.Boards(t.readBoards), r.Expiry(t.endless))
 	checks = append(checks, t.kafka.Checks()...)
-	checks = append(checks, t.kafka.CommandTimes(t.periodic))
+	checks = append(checks, t.kafka.CommandTimes(t.periodic), t.kafka.Durable(t.durableOrders))
 	if slices.Contains(t.roles, "controller") {
 		checks = append(checks, t.kafka.Deletion())
 	}
@@ -247,6 +247,9 @@ func (t *targets) topicOf(id rankcache.BoardID) string {
 
 // periodic reports whether a class in force has periods.
 func (t *targets) periodic() bool { return t.inForce.Load().file.Periodic() }
+
+// durableOrders returns the longest order life of the durable classes in force.
+func (t *targets) durableOrders() time.Duration { return t.inForce.Load().file.DurableOrders() }
 
 // endless returns the super-hot boards without a period.
 func (t *targets) endless() (boards []doctor.Endless) {

@@ -28,6 +28,9 @@ type Readiness struct {
 	// Fault, if it is not nil, returns what makes this process alone of no use, such as a wrong
 	// clock. It is set before Now is called.
 	Fault func() error
+	// Partly, if it is not nil, returns what keeps a ready process from a part of its work, which is
+	// then the reason of its state. It is set before Now is called.
+	Partly func() error
 
 	mu      sync.Mutex
 	state   State
@@ -73,6 +76,11 @@ func (r *Readiness) Now() Current {
 		}
 	}
 	now := Current{State: r.state, Reason: r.reason, Since: r.since, Started: r.started}
+	if r.Partly != nil && now.State == StateReady {
+		if err := r.Partly(); err != nil {
+			now.Reason = "ready, but " + err.Error()
+		}
+	}
 	if fault != nil && r.state != StateStopping {
 		now.Reason = fault.Error()
 		if r.started {

@@ -83,9 +83,12 @@ func TestProbes(t *testing.T) {
 	expect("settled", 200, 200, 200, StateReady, "2 of 2 boards settled")
 	gate.open.Store(false)
 	expect("when the boards are not settled any more", 200, 200, 200, StateReady, "2 of 2 boards settled")
+	r.Partly = func() error { return errors.New("posts of class gift are refused") }
+	expect("a part of its work", 200, 200, 200, StateReady, "ready, but posts of class gift are refused")
 	fault.Store(new("wrong_clock: ahead"))
 	expect("with a fault later", 200, 503, 200, StateUnready, "wrong_clock: ahead")
 	fault.Store(nil)
+	r.Partly = nil
 	expect("right again", 200, 200, 200, StateReady, "2 of 2 boards settled")
 	r.Stop("SIGTERM")
 	r.Stop("SIGTERM again")
