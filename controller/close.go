@@ -19,7 +19,7 @@ import (
 //go:embed life.lua
 var lifeSource string
 
-var lifeScript = redis.NewScript(lifeSource)
+var lifeScript = redis.NewScript(wire.Script(lifeSource))
 
 const (
 	// pageSize is how many boards are read from the index at once.
@@ -205,12 +205,12 @@ func (t *term) settled(ctx context.Context, e ended) (bool, error) {
 // setLives sets the lives of boards, in one pipeline, unless they are further already.
 func (t *term) setLives(ctx context.Context, moves []*move, want wire.Life) {
 	now := t.now().UnixMilli()
-	replies := make([]*redis.Cmd, len(moves))
+	replies, history := make([]*redis.Cmd, len(moves)), make([]string, len(moves))
 	ask := func(run func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd, of func(int) bool) {
 		_, _ = t.opts.Redis.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
 			for i, m := range moves {
 				if of(i) {
-					replies[i] = run(ctx, p, []string{t.opts.Names.MetaKey(m.board)}, int(want), now, wire.MetaLen)
+					replies[i] = run(ctx, p, []string{t.opts.Names.MetaKey(m.board)}, int(want), now, history[i])
 				}
 			}
 			return nil
@@ -219,6 +219,11 @@ func (t *term) setLives(ctx context.Context, moves []*move, want wire.Life) {
 	unknown := func(i int) bool { return redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") }
 	ask(lifeScript.EvalSha, func(int) bool { return true })
 	ask(lifeScript.Eval, unknown)
+	ask(lifeScript.Eval, func(i int) bool {
+		id, err := replies[i].Text()
+		history[i] = id
+		return err == nil
+	})
 	for i, m := range moves {
 		t.read(m, replies[i], want, now)
 	}

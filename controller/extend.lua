@@ -1,8 +1,8 @@
 -- Has a board whose final is missing expire later.
--- KEYS: its meta, then its other keys. ARGV: when they are to expire, in ms; length of a
--- meta. Layout: wire/meta.go.
+-- KEYS: its meta, then its other keys. ARGV: when they are to expire, in ms.
+-- Layout: wire/meta.go.
 local meta = redis.call('GET', KEYS[1])
-if not meta or #meta ~= tonumber(ARGV[2]) or meta:byte() ~= 1 or (struct.unpack('>I8', meta, 43)) >= tonumber(ARGV[1]) then
+if not meta or META_UNREADABLE or (struct.unpack('>I8', meta, 43)) >= tonumber(ARGV[1]) then
   return 0
 end
 redis.call('SETRANGE', KEYS[1], 42, struct.pack('>I8', tonumber(ARGV[1])))

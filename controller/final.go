@@ -17,7 +17,7 @@ import (
 //go:embed extend.lua
 var extendSource string
 
-var extendScript = redis.NewScript(extendSource)
+var extendScript = redis.NewScript(wire.Script(extendSource))
 
 // Finalizer makes the finals of boards whose class has a ledger.
 type Finalizer interface {
@@ -65,7 +65,7 @@ func (l leading) extend(ctx context.Context, e ended) error {
 	}
 	until := now.Add(e.class.Keep)
 	l.log.Warn("the expiry of a board is postponed: its final is missing", "board", e.board, "until", until)
-	return extendScript.Run(ctx, l.opts.Redis, keys, until.UnixMilli(), wire.MetaLen).Err()
+	return extendScript.Run(ctx, l.opts.Redis, keys, until.UnixMilli()).Err()
 }
 
 // finalsRetention is as long as that of the ledger's topic, in milliseconds.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"rankcache"
 )
@@ -57,14 +58,38 @@ type Meta struct {
 	// the board is born.
 	OrderLife uint32
 	Buckets   uint16
+
+	// Era names the history of the server in which the run began: the first [EraLen] hex digits of
+	// its master_replid. Empty: the board is not durable.
+	Era string
+	// Seen is what a durable board with a guard has seen of the topic of commands.
+	Seen Seen
 }
 
-// metaVersion is the first byte of a meta value. The scripts spell the layout as
-// struct.pack('>BBI8I8I8I8I8I8I8I8I4I2', ...).
-const metaVersion = 1
+// Seen are the commands of a partition from an offset up to the next one that is to come.
+type Seen struct {
+	Topic      uint64 // digest of the topic's id
+	Partition  uint32
+	From, Next uint64
+}
 
-// MetaLen is the length of a meta value, in bytes.
-const MetaLen = 2 + 8*8 + 4 + 2
+// EraLen is the length of [Meta.Era]: 64 bits of a random number.
+const EraLen = 16
+
+// A meta value begins with its version: 1, which the scripts spell as
+// struct.pack('>BBI8I8I8I8I8I8I8I8I4I2', ...), or 2 of durable boards, which have the era
+// behind it, and '>I8I4I8I8'.
+const (
+	metaLen1 = 2 + 8*8 + 4 + 2
+	metaLen2 = metaLen1 + EraLen + 8 + 4 + 8 + 8
+)
+
+// Script returns the source of a script of Redis in which META_UNREADABLE is the condition that the
+// value in its variable meta can't be read.
+func Script(source string) string {
+	return strings.ReplaceAll(source, "META_UNREADABLE",
+		fmt.Sprintf("((#meta ~= %d or meta:byte() ~= 1) and (#meta ~= %d or meta:byte() ~= 2))", metaLen1, metaLen2))
+}
 
 const (
 	lifeMask       = 0x0f
@@ -84,18 +109,28 @@ func AppendMeta(dst []byte, m *Meta) []byte {
 	if !m.HasSum {
 		flags |= metaUnknownSum
 	}
-	dst = append(dst, metaVersion, flags)
+	version := byte(1)
+	if m.Era != "" {
+		version = 2
+	}
+	dst = append(dst, version, flags)
 	for _, n := range []uint64{m.Run, m.Seq, m.Sum, m.Members, m.End, m.Expires, m.Now, m.Turn} {
 		dst = binary.BigEndian.AppendUint64(dst, n)
 	}
-	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(dst, m.OrderLife), m.Buckets)
+	dst = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(dst, m.OrderLife), m.Buckets)
+	if version == 1 {
+		return dst
+	}
+	dst = append(dst, m.Era...)
+	dst = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(dst, m.Seen.Topic), m.Seen.Partition)
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(dst, m.Seen.From), m.Seen.Next)
 }
 
 // ParseMeta reads the value of a meta key. The error wraps [ErrMeta].
 func ParseMeta(value string) (m Meta, err error) {
-	if len(value) != MetaLen || value[0] != metaVersion {
-		return Meta{}, fmt.Errorf("%w: %d bytes that begin with %.4q, want %d of version %d: check that nothing else uses the key, and that all writers and sidecars are of one version",
-			ErrMeta, len(value), value, MetaLen, metaVersion)
+	if !(len(value) == metaLen1 && value[0] == 1 || len(value) == metaLen2 && value[0] == 2) {
+		return Meta{}, fmt.Errorf("%w: %d bytes that begin with %.4q, want %d of version 1 or %d of version 2: check that nothing else uses the key, and that all writers and sidecars are of one version",
+			ErrMeta, len(value), value, metaLen1, metaLen2)
 	}
 	data := []byte(value)
 	flags := data[1]
@@ -104,6 +139,11 @@ func ParseMeta(value string) (m Meta, err error) {
 		*n = binary.BigEndian.Uint64(data[2+8*i:])
 	}
 	m.OrderLife, m.Buckets = binary.BigEndian.Uint32(data[66:]), binary.BigEndian.Uint16(data[70:])
+	if rest := data[metaLen1:]; len(rest) > 0 {
+		m.Era, rest = value[metaLen1:][:EraLen], rest[EraLen:]
+		m.Seen = Seen{Topic: binary.BigEndian.Uint64(rest), Partition: binary.BigEndian.Uint32(rest[8:]),
+			From: binary.BigEndian.Uint64(rest[12:]), Next: binary.BigEndian.Uint64(rest[20:])}
+	}
 	if m.Life > LifeFinal || m.Sum > SumMask || m.Buckets == 0 {
 		return Meta{}, fmt.Errorf("%w: life %d, sum %x, %d buckets", ErrMeta, m.Life, m.Sum, m.Buckets)
 	}

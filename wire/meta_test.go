@@ -41,17 +41,18 @@ func TestMetaIsReadAsItIsWritten(t *testing.T) {
 		{Life: LifeClosed, State: rankcache.State{Run: 1838429319476737, Seq: 917, Sum: 0x0a1b2c3d4e5f, HasSum: true}, Members: 5000,
 			End: 1700000000123, Expires: 1700000000999, Now: 1700000000124, Turn: 456123, OrderLife: 3600, Buckets: 4},
 		{Adopting: true, State: rankcache.State{Run: 5}, Buckets: 1},
+		{State: rankcache.State{Run: 5}, Buckets: 1, Era: "0123456789abcdef", Seen: Seen{Topic: 1 << 60, Partition: 7, From: 1 << 40, Next: 1<<40 + 1}},
 	} {
 		data := AppendMeta(nil, &want)
-		if got, err := ParseMeta(string(data)); err != nil || got != want || len(data) != MetaLen {
+		if got, err := ParseMeta(string(data)); err != nil || got != want {
 			t.Errorf("got %+v, %v of %d bytes, want %+v", got, err, len(data), want)
 		}
 	}
 }
 
 func TestMetaOfAnotherVersionIsRefused(t *testing.T) {
-	data := string(AppendMeta(nil, &Meta{Buckets: 4}))
-	for _, bad := range []string{"", "917", data[:len(data)-1], data + "\x00", "\x02" + data[1:], data[:1] + "\x0f" + data[2:], data[:len(data)-2] + "\x00\x00"} {
+	data, durable := string(AppendMeta(nil, &Meta{Buckets: 4})), string(AppendMeta(nil, &Meta{Buckets: 4, Era: "0123456789abcdef"}))
+	for _, bad := range []string{"", "917", data[:len(data)-1], data + "\x00", "\x02" + data[1:], "\x01" + durable[1:], "\x03" + durable[1:], durable[:len(durable)-1], durable + "\x00", data[:1] + "\x0f" + data[2:], data[:len(data)-2] + "\x00\x00"} {
 		if got, err := ParseMeta(bad); !errors.Is(err, ErrMeta) {
 			t.Errorf("%q: got %+v, %v", bad, got, err)
 		}
@@ -60,6 +61,7 @@ func TestMetaOfAnotherVersionIsRefused(t *testing.T) {
 
 func FuzzParseMeta(f *testing.F) {
 	f.Add(string(AppendMeta(nil, &Meta{Buckets: 4, State: rankcache.State{Run: 1, Seq: 2, Sum: 3, HasSum: true}})))
+	f.Add(string(AppendMeta(nil, &Meta{Buckets: 4, State: rankcache.State{Run: 1, Seq: 2}, Era: "0123456789abcdef", Seen: Seen{Next: 9}})))
 	f.Fuzz(func(t *testing.T, value string) {
 		m, err := ParseMeta(value)
 		if err != nil {

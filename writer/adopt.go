@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,7 +21,10 @@ import (
 var finishSource string
 
 var (
-	finishScript  = redis.NewScript(finishSource)
+	// takeScript takes the lease of an adoption and returns the server's master_replid, "" if another has the lease.
+	takeScript = redis.NewScript(`if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return '' end
+return string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')`)
+	finishScript  = redis.NewScript(wire.Script(finishSource))
 	releaseScript = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end return 0`)
 )
 
@@ -41,6 +43,7 @@ const (
 type adopter struct {
 	client  redis.UniversalClient
 	names   wire.Names
+	tiers   Tiers
 	birth   birth
 	metrics *metrics
 	log     *slog.Logger
@@ -49,6 +52,7 @@ type adopter struct {
 	now       func() time.Time // clock.Now, except in tests
 	buckets   bucketCounts
 	adoptions singleflight.Group // by board
+	eras      eras
 }
 
 // birth has the settings that a board gets when it is born.
@@ -60,7 +64,7 @@ type birth struct {
 
 func newAdopter(opts Options, m *metrics) *adopter {
 	clock := redisclock.New(opts.Redis)
-	return &adopter{client: opts.Redis, names: opts.Names, metrics: m, log: opts.Log, clock: clock, now: clock.Now,
+	return &adopter{client: opts.Redis, names: opts.Names, tiers: opts.Tiers, metrics: m, log: opts.Log, clock: clock, now: clock.Now,
 		birth:   birth{opts.BoardLife, opts.OrderLife, opts.OrderBuckets, maxAtOnce},
 		buckets: bucketCounts{usual: opts.OrderBuckets}}
 }
@@ -87,11 +91,11 @@ func (a *adopter) adopt(ctx context.Context, b rankcache.BoardID) error {
 // adoption makes one attempt.
 func (a *adopter) adoption(ctx context.Context, b rankcache.BoardID) error {
 	begin, lease := time.Now(), rand.Text()
-	taken, err := a.client.SetNX(ctx, a.names.AdopterKey(b), lease, leaseTime).Result()
+	history, err := takeScript.Run(ctx, a.client, []string{a.names.AdopterKey(b)}, lease, leaseTime.Milliseconds()).Text()
 	if err != nil {
 		return err
 	}
-	if !taken {
+	if history == "" {
 		return errAdopting
 	}
 	defer releaseScript.Run(context.WithoutCancel(ctx), a.client, []string{a.names.AdopterKey(b)}, lease)
@@ -104,7 +108,7 @@ func (a *adopter) adoption(ctx context.Context, b rankcache.BoardID) error {
 		return err
 	}
 	keys := []string{a.names.BoardKey(b), a.names.MetaKey(b), a.names.AdopterKey(b)}
-	if ended, err := finishScript.Run(ctx, a.client, keys, meta.Run, lease, members, sum).Bool(); err != nil || !ended {
+	if ended, err := finishScript.Run(ctx, a.client, keys, meta.Run, lease, members, sum, history).Bool(); err != nil || !ended {
 		return errors.Join(errAdopting, err)
 	}
 	a.adopted(b, members, time.Since(begin))
@@ -124,10 +128,6 @@ func (a *adopter) meta(ctx context.Context, b rankcache.BoardID) (wire.Meta, err
 
 // addUp returns the members of a board that is not changed meanwhile, and their sum.
 func (a *adopter) addUp(ctx context.Context, b rankcache.BoardID) (members int64, sum uint64, err error) {
-	before, err := a.serverID(ctx, b)
-	if err != nil {
-		return 0, 0, err
-	}
 	for {
 		rows, err := a.client.ZRangeWithScores(ctx, a.names.BoardKey(b), members, members+adoptPage-1).Result()
 		if err != nil {
@@ -138,28 +138,10 @@ func (a *adopter) addUp(ctx context.Context, b rankcache.BoardID) (members int64
 			sum = (sum + wire.Hash(member, row.Score)) & wire.SumMask
 		}
 		if members += int64(len(rows)); len(rows) < adoptPage {
-			break
+			return members, sum, nil
 		}
 		if err := a.client.PExpire(ctx, a.names.AdopterKey(b), leaseTime).Err(); err != nil {
 			return 0, 0, err
 		}
 	}
-	after, err := a.serverID(ctx, b)
-	if err == nil && after != before {
-		err = fmt.Errorf("%w: another server has the board now", errAdopting)
-	}
-	return members, sum, err
-}
-
-var runID = regexp.MustCompile(`(?m)^run_id:(\w+)`)
-
-// serverID returns the run_id of the server that has the board: another one after a
-// failover or a restart.
-func (a *adopter) serverID(ctx context.Context, b rankcache.BoardID) (string, error) {
-	node, err := a.server(ctx, b)
-	if err != nil {
-		return "", err
-	}
-	info, err := node.Info(ctx, "server").Result()
-	return runID.FindString(info), err
 }

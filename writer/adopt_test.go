@@ -106,12 +106,13 @@ func TestAdoptionOfAChangedBoardBeginsAgain(t *testing.T) {
 	}
 	keys := []string{names.BoardKey(h.board), names.MetaKey(h.board), names.AdopterKey(h.board)}
 	before := h.meta(t)
-	for name, args := range map[string][]any{"run": {before.Run + 1, "mine", maxAtOnce + 1, 7}, "lease": {before.Run, "other", maxAtOnce + 1, 7},
-		"members": {before.Run, "mine", maxAtOnce, 7}} {
+	history := fullEra(t, h.client)
+	for name, args := range map[string][]any{"run": {before.Run + 1, "mine", maxAtOnce + 1, 7, history}, "lease": {before.Run, "other", maxAtOnce + 1, 7, history},
+		"members": {before.Run, "mine", maxAtOnce, 7, history}, "history": {before.Run, "mine", maxAtOnce + 1, 7, "0" + history[1:] + "0"}} {
 		equal(t, name, finishScript.Run(ctx, h.client, keys, args...).Val(), any(int64(0)))
 		equal(t, name, h.meta(t), before)
 	}
-	equal(t, "finished", finishScript.Run(ctx, h.client, keys, before.Run, "mine", maxAtOnce+1, uint64(wire.SumMask)).Val(), any(int64(1)))
+	equal(t, "finished", finishScript.Run(ctx, h.client, keys, before.Run, "mine", maxAtOnce+1, uint64(wire.SumMask), history).Val(), any(int64(1)))
 	before.Adopting, before.HasSum, before.Sum = false, true, wire.SumMask
 	equal(t, "meta", h.meta(t), before)
 }

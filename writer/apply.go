@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 )
 
 // maxPasses is how often a command is sent in one attempt: a board that is met for the
-// first time may have another number of buckets, and then need a preparation.
-const maxPasses = 5
+// first time may be of another era, have another number of buckets, and then need a preparation.
+const maxPasses = 6
 
 // applier applies commands in Redis: the only code that changes a score. All keys of a
 // script carry the board as hash tag, so that a cluster runs it in the board's slot. It
@@ -51,8 +52,7 @@ type job struct {
 // wraps [rankcache.ErrUnavailable], some may be done and others not. Calling it again
 // is safe: an order id that was applied is answered from its record.
 //
-// Commands of one board are applied in the sequence of jobs, unless Redis rejects
-// one and accepts a later one of the same pipeline (out of memory, for example). Those
+// Commands of one board are applied in the sequence of jobs where it matters (see callsOf). Those
 // outside of their period come last, as they may be repeats of others.
 func (a *applier) apply(ctx context.Context, jobs []*job) error {
 	inside, outside := split(jobs)
@@ -119,31 +119,38 @@ func (a *applier) passes(ctx context.Context, jobs []*job, send func() error) er
 	return unavailable(errUnprepared)
 }
 
-var errUnprepared = errors.New("a board had to be prepared several times in a row: check that no other program changes its keys, and that all writers are of one version")
+var errUnprepared = errors.New("a board had to be prepared several times in a row: check that no other program changes its keys, that the address of Redis is that of one master, and that all writers are of one version")
 
 func unavailable(err error) error {
 	return fmt.Errorf("%w: changing scores: %w: check that Redis is up, writable and not full", rankcache.ErrUnavailable, err)
 }
 
-// pipeline sends the jobs that are not done. It returns the first error that is worth a
-// retry.
+// pipeline sends the jobs that are not done, in several pipelines if their sequence matters, until
+// each is done or its board needs something. It returns the first error that is worth a retry.
 func (a *applier) pipeline(ctx context.Context, jobs []*job) error {
-	err := a.send(ctx, jobs, false)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") { // a restart, a new master, or SCRIPT FLUSH
-		err = a.send(ctx, jobs, true)
+	for _, j := range jobs {
+		j.need = needNothing
 	}
-	return err
+	for calls := callsOf(jobs); len(calls) > 0; calls = callsOf(jobs) {
+		err := a.send(ctx, calls, false)
+		if redis.HasErrorPrefix(err, "NOSCRIPT") { // a restart, a new master, or SCRIPT FLUSH
+			err = a.send(ctx, callsOf(jobs), true)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// send sends the jobs that are not done in one pipeline, withSource the first ones of
+// send sends calls in one pipeline, withSource the first ones of
 // each board with the script's source, which makes it known to the board's server.
-func (a *applier) send(ctx context.Context, jobs []*job, withSource bool) (first error) {
+func (a *applier) send(ctx context.Context, calls [][]*job, withSource bool) (first error) {
 	type use struct {
 		board  rankcache.BoardID
 		script *redis.Script
 	}
 	known := make(map[use]bool)
-	calls := callsOf(jobs)
 	replies := make([]*redis.Cmd, len(calls))
 	var fields []*redis.IntCmd
 	_, _ = a.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each reply has its own error
@@ -172,22 +179,47 @@ func (a *applier) send(ctx context.Context, jobs []*job, withSource bool) (first
 // maxPerCall is the most commands of one call, which stops Redis for half a millisecond.
 const maxPerCall = 64
 
-// callsOf groups the jobs that are not done into calls of a script: those of one
-// board, in their sequence, and of one class's rules, which may be set anew meanwhile.
+// callsOf groups the jobs that are not done into calls of a script for one pipeline: those of one
+// board, in their sequence, and of one class's rules, which may be set anew meanwhile. A board that needs
+// something has none, and one whose commands don't commute a single one: Redis may reject a call (NOSCRIPT,
+// out of memory) and accept a later one of the same pipeline.
 func callsOf(jobs []*job) (calls [][]*job) {
+	const waits = -1                        // in open: the board's other jobs are not sent
 	open := make(map[rankcache.BoardID]int) // index of the board's last call
+	ordered := orderedBoards(jobs)
 	for _, j := range jobs {
-		if j.done {
-			continue
-		}
 		i, ok := open[j.Board]
-		if !ok || len(calls[i]) == maxPerCall || calls[i][0].rules != j.rules {
+		switch {
+		case j.done || ok && i == waits:
+			continue
+		case j.need != needNothing:
+			open[j.Board] = waits
+			continue
+		case !ok || len(calls[i]) == maxPerCall || calls[i][0].rules != j.rules:
+			if ok && ordered[j.Board] {
+				open[j.Board] = waits
+				continue
+			}
 			i = len(calls)
 			open[j.Board], calls = i, append(calls, nil)
 		}
 		calls[i] = append(calls[i], j)
 	}
 	return calls
+}
+
+// orderedBoards returns the boards with jobs whose sequence matters.
+func orderedBoards(jobs []*job) map[rankcache.BoardID]bool {
+	ordered := make(map[rankcache.BoardID]bool)
+	for _, j := range jobs {
+		if j.done {
+			continue
+		}
+		if f := j.rules.features(); j.Op != wire.OpIncr || f.Ties || f.Guard {
+			ordered[j.Board] = true
+		}
+	}
+	return ordered
 }
 
 // script returns the variant of apply.lua for jobs of one board, its keys and arguments.
@@ -197,6 +229,9 @@ func (a *applier) script(jobs []*job) (script *redis.Script, keys []string, args
 	n := a.buckets.of(board)
 	keys = []string{a.names.BoardKey(board), a.names.MetaKey(board)}
 	args = []any{a.now().UnixMilli(), n, a.keepOf(r)}
+	if f.Durable {
+		args = append(args, a.eras.list())
+	}
 	if f.Guard {
 		keys, args = append(keys, a.names.GuardKey(board)), append(args, guardArgs(r.guard)...)
 	}
@@ -270,6 +305,9 @@ func anyNeed(jobs []*job) bool {
 // prepareBoards gives each board what one of its jobs needs. A refusal is the outcome
 // of all jobs of the board that are not done.
 func (a *applier) prepareBoards(ctx context.Context, jobs []*job) (first error) {
+	if slices.ContainsFunc(jobs, func(j *job) bool { return !j.done && j.need == needEras }) {
+		first = a.fenced(ctx)
+	}
 	results := make(map[rankcache.BoardID]error)
 	for _, j := range jobs {
 		if j.done {

@@ -9,20 +9,29 @@
 -- the earlier record if its order id is known, "!" and a reason if it is refused, "w"
 -- while the board is adopted, "p" if prepare.lua has to run first. Of a single command it
 -- returns the reply alone. Instead of replies it returns "p", "n" and the board's number
--- of buckets, or "m" if the meta can't be read.
+-- of buckets, "m" if the meta can't be read, or "s" if the server's era is none of the caller's.
 -- Layouts: meta in wire/meta.go, record in order.go.
 -- Sections between --if and --end are only in the scripts of boards whose class needs
--- them (script.go). With guards KEYS has their hash behind the meta, and ARGV behind the
--- time that it is kept: changes a member, within ms, members, and 1 if what is beyond is refused; the
+-- them (script.go). Of durable boards ARGV has the eras of all masters behind the time that
+-- the board is kept. With guards KEYS has their hash behind the meta, and ARGV then has: changes a member, within ms, members, and 1 if what is beyond is refused; the
 -- reply to a command beyond that is not refused begins with "C" or "M" instead of "+".
 -- With trim then follow in KEYS the hash of all members' scores, and in ARGV how many stay
 -- in the sorted set.
 -- No functions of its own: to make a closure costs as much as a call of a command.
 local call, pack, unpack, sub, sha1hex = redis.call, struct.pack, struct.unpack, string.sub, redis.sha1hex
 local board, meta = KEYS[1], call('GET', KEYS[2])
+--if Durable
+-- Nothing is applied, nor answered from records, in a history that the caller does not know.
+local info = call('INFO', 'replication')
+local at = string.find(info, 'master_replid:', 1, true) + 14
+local era = sub(info, at, at + 15)
+if not string.find(ARGV[4], era, 1, true) then
+  return 's'
+end
+--end
 if not meta then
   return 'p'
-elseif #meta ~= 72 or meta:byte() ~= 1 then
+elseif META_UNREADABLE then
   return 'm'
 end
 local _, flags, run, seq, sum, members, finish, expires, last, turn, life, buckets =
@@ -31,10 +40,13 @@ if buckets ~= tonumber(ARGV[2]) then
   return 'n' .. string.format('%.0f', buckets)
 end
 local orders, first, keep = 3, 4, tonumber(ARGV[3]) -- the first of the pairs in KEYS, and in ARGV
+--if Durable
+first = 5
+--end
 --if Guard
 local guard, changes, per, most, refuse =
-  KEYS[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
-orders, first = 4, 8
+  KEYS[3], tonumber(ARGV[first]), tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2]), ARGV[first + 3] == '1'
+orders, first = 4, first + 4
 --end
 --if Trim
 local scores, best = KEYS[orders], tonumber(ARGV[first])
@@ -52,8 +64,8 @@ if now >= (turn + 1) * span then
 end
 
 -- Why no new command is applied: the board is closed; or without a sum, or after
--- somebody wrote past the scripts, it is adopted first; or its keys, all of which only
--- prepare.lua knows, would expire too early, or some day though it is kept for ever.
+-- somebody wrote past the scripts, it is adopted first; or it has no run in this era yet; or its
+-- keys, all of which only prepare.lua knows, would expire too early, or some day though it is kept for ever.
 local waits
 if flags % 16 >= 2 then
   waits = '!ended'
@@ -61,6 +73,10 @@ elseif flags % 32 >= 16 then
   waits = 'w'
 elseif call('ZCARD', board) ~= members or flags >= 32 then
   waits = 'p'
+--if Durable
+elseif sub(meta, 73, 88) ~= era then
+  waits = 'p'
+--end
 elseif finish == 0 and (keep > 0 and expires < now + keep or keep == 0 and expires > 0) then
   waits = 'p'
 end

@@ -92,6 +92,7 @@ const (
 	needPrepare       // of its board
 	needAdoption      // of its board
 	needBuckets       // the script was given another number than the board has; noted
+	needEras          // the server has another history than the script was made for
 )
 
 // Outcome is the result of one command: an update, which a repeat of the order id
@@ -148,6 +149,8 @@ func outcome(c *Command, reply string) (o Outcome, then need, err error) {
 		then = needAdoption
 	case 'n':
 		then = needBuckets
+	case 's':
+		then = needEras
 	case 'm':
 		o.Refusal = errMeta
 	default:

@@ -14,12 +14,13 @@ import (
 
 	"rankcache"
 	"rankcache/internal/redisclock"
+	"rankcache/wire"
 )
 
 //go:embed prepare.lua
 var prepareSource string
 
-var prepareScript = redis.NewScript(prepareSource)
+var prepareScript = redis.NewScript(wire.Script(prepareSource))
 
 // maxAtOnce is the most members that prepare.lua adds up itself, in some milliseconds.
 const maxAtOnce = 5000
@@ -35,15 +36,21 @@ func (a *adopter) prepare(ctx context.Context, b rankcache.BoardID, r rules, run
 		return err
 	}
 	begin := time.Now()
+	eras := ""
+	if r.durable() {
+		eras = a.eras.list()
+	}
 	now, orderLife := a.now(), cmp.Or(r.orderLife, a.birth.orderLife)
 	reply, err := prepareScript.Run(ctx, a.client, a.allKeys(b, &r), now.UnixMilli(), newRun(now), a.keepOf(&r),
-		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires).Text()
+		int64(orderLife/time.Second), a.birth.addAtOnce, run, a.buckets.of(b), r.end, r.expires, eras).Text()
 	if err != nil {
 		return err
 	}
 	switch rest := reply[1:]; reply[0] {
 	case 'n':
 		return a.buckets.note(b, rest)
+	case 's':
+		return a.fenced(ctx)
 	case 'w':
 		return a.adopt(ctx, b)
 	case '+':
@@ -112,14 +119,6 @@ func (a *adopter) allKeys(b rankcache.BoardID, r *rules) []string {
 // newRun proposes a run: later ones are higher, and two writers do not propose the
 // same one. It is below 2^53, which a script's numbers hold exactly, until 2248.
 func newRun(now time.Time) uint64 { return uint64(now.UnixMilli())<<10 | rand.Uint64N(1<<10) }
-
-// server returns the client of the server that has the board.
-func (a *adopter) server(ctx context.Context, b rankcache.BoardID) (redis.Cmdable, error) {
-	if cluster, ok := a.client.(*redis.ClusterClient); ok {
-		return cluster.MasterForKey(ctx, a.names.BoardKey(b))
-	}
-	return a.client, nil
-}
 
 // maxBucketCounts limits the boards that are remembered; they are forgotten beyond that.
 const maxBucketCounts = 100_000

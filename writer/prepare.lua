@@ -6,10 +6,11 @@
 -- ARGV: now in ms, proposed run, keep as apply.lua takes it, order life
 -- of a new board in seconds, members that are added up at once, run to be adopted
 -- again ("" for none: then a board that is not there stays so), n, and of a new board
--- with a period its end and when it expires, in ms (0: no period).
+-- with a period its end and when it expires, in ms (0: no period), and the eras of all masters
+-- if the board is durable, else "". Such a board has a run of its own in each era in which it changes.
 -- Returns "+", whether members were adopted (1 or 0), how many, and the fields of the
 -- fullest hash; "w" and the run while a writer must adopt the board; "n" and "m" as
--- apply.lua does; "i" and a member with an infinite score, which has commands wait until it has another;
+-- apply.lua does, and "s"; "i" and a member with an infinite score, which has commands wait until it has another;
 -- "!" and a reason if the board is not to be born.
 local call = redis.call
 local layout, sets = '>BBI8I8I8I8I8I8I8I8I4I2', { [0] = {}, {} }
@@ -18,16 +19,24 @@ for i = 3, 2 + 2 * n do
   table.insert(sets[i <= 2 + n and 0 or 1], KEYS[i])
 end
 
+local era = ''
+if ARGV[10] ~= '' then
+  era = string.match(call('INFO', 'replication'), 'master_replid:(' .. string.rep('%x', 16) .. ')')
+  if not string.find(ARGV[10], era, 1, true) then
+    return 's'
+  end
+end
 local meta, card = call('GET', KEYS[2]), call('ZCARD', KEYS[1])
 local now, again = tonumber(ARGV[1]), ARGV[6]
 local flags, run, seq, sum, members, last, turn, life, buckets = 32, 0, 0, 0, card, now, -2, tonumber(ARGV[4]), n
 local finish, expires, keep, before = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[3])
+local version, rest = 1, '' -- of version 2: the era, and what stays in all of them
 if meta then
-  if #meta ~= 72 or meta:byte() ~= 1 then
+  if META_UNREADABLE then
     return 'm'
   end
-  local _
-  _, flags, run, seq, sum, members, finish, expires, last, turn, life, buckets = struct.unpack(layout, meta)
+  version, flags, run, seq, sum, members, finish, expires, last, turn, life, buckets = struct.unpack(layout, meta)
+  rest = meta:sub(73)
   if buckets ~= n then
     return 'n' .. string.format('%.0f', buckets)
   elseif flags % 32 >= 16 then
@@ -71,7 +80,10 @@ for i = 3 + 2 * n, #KEYS do
   end
 end
 
-local adopt = flags >= 32 or card ~= members or again ~= ''
+local adopt, turned = flags >= 32 or card ~= members or again ~= '', false
+if era ~= '' and rest:sub(1, 16) ~= era and flags % 16 < 2 then
+  version, rest, turned = 2, era .. (rest ~= '' and rest:sub(17) or string.rep('\0', 28)), meta
+end
 if adopt and card > 0 then -- no reader can be given an infinite score: those are the first or the last
   for place = -1, 0 do
     local row = call('ZRANGE', KEYS[1], place, place, 'WITHSCORES')
@@ -83,8 +95,11 @@ if adopt and card > 0 then -- no reader can be given an infinite score: those ar
     end
   end
 end
+if adopt or turned then
+  run = math.max(run + 1, tonumber(ARGV[2]))
+end
 if adopt then
-  run, members, sum = math.max(run + 1, tonumber(ARGV[2])), card, 0
+  members, sum = card, 0
   flags = flags % 16
   if card > tonumber(ARGV[5]) then
     flags = flags + 48
@@ -98,7 +113,7 @@ if adopt then
 end
 
 -- Nothing below can fail.
-call('SET', KEYS[2], struct.pack(layout, 1, flags, run, seq, sum, members, finish, expires, now, math.max(turn, current), life, buckets))
+call('SET', KEYS[2], struct.pack(layout, version, flags, run, seq, sum, members, finish, expires, now, math.max(turn, current), life, buckets) .. rest)
 if #fresh > 0 then
   call('UNLINK', unpack(fresh))
 end

@@ -57,8 +57,9 @@ func (a readopter) readoptBoard(ctx context.Context, b rankcache.BoardID, run st
 	if n, err := strconv.ParseUint(run, 10, 53); b.Check() != nil || err != nil || n == 0 {
 		return nil // not of a sidecar
 	}
-	for range 2 { // the first may learn the number of buckets
-		if err := a.prepare(ctx, b, rules{keep: keepAsItIs}, run); err != nil {
+	_, kind, _ := a.tiers.File().Board(b)
+	for range 3 { // the first may learn the number of buckets, and the eras
+		if err := a.prepare(ctx, b, rules{kind: kind, keep: keepAsItIs}, run); err != nil {
 			return err
 		}
 	}

@@ -64,6 +64,9 @@ func rulesOf(b class.Board, kind *rooms.Class) rules {
 	return r
 }
 
+// durable reports whether no change of the board may be lost.
+func (r *rules) durable() bool { return r.kind != nil && r.kind.Durable }
+
 // form returns how scores of the board are shown.
 func (r *rules) form() rankcache.ScoreForm {
 	if r.kind == nil {

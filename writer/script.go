@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"rankcache/rooms"
+	"rankcache/wire"
 )
 
 //go:embed apply.lua
@@ -19,12 +20,13 @@ type features struct {
 	Ties, Last bool // Last with Ties only
 	Guard      bool
 	Trim       bool
+	Durable    bool
 }
 
 func (r *rules) features() features {
 	return features{
 		Ties: r.ties == rooms.TiesFirst || r.ties == rooms.TiesLast, Last: r.ties == rooms.TiesLast,
-		Guard: r.guard != rooms.Guard{}, Trim: r.trim > 0,
+		Guard: r.guard != rooms.Guard{}, Trim: r.trim > 0, Durable: r.durable(),
 	}
 }
 
@@ -33,9 +35,9 @@ var applyScripts = makeScripts()
 
 func makeScripts() map[features]*redis.Script {
 	scripts := make(map[features]*redis.Script)
-	for i := range 1 << 4 {
-		f := features{Ties: i&1 != 0, Last: i&3 == 3, Guard: i&4 != 0, Trim: i&8 != 0}
-		scripts[f] = redis.NewScript(f.choose(applySource))
+	for i := range 1 << 5 {
+		f := features{Ties: i&1 != 0, Last: i&3 == 3, Guard: i&4 != 0, Trim: i&8 != 0, Durable: i&16 != 0}
+		scripts[f] = redis.NewScript(wire.Script(f.choose(applySource)))
 	}
 	return scripts
 }
@@ -44,7 +46,7 @@ func makeScripts() map[features]*redis.Script {
 // the lines "--if NAME", "--else" and "--end". text/template would have the linker keep every
 // exported method of the program, 15 MB.
 func (f features) choose(source string) string {
-	has := map[string]bool{"Ties": f.Ties, "Last": f.Last, "Guard": f.Guard, "Trim": f.Trim}
+	has := map[string]bool{"Ties": f.Ties, "Last": f.Last, "Guard": f.Guard, "Trim": f.Trim, "Durable": f.Durable}
 	var chosen strings.Builder
 	in := []bool{true} // of the sections around a line, the innermost last
 	for line := range strings.Lines(source) {

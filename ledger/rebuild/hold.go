@@ -27,8 +27,8 @@ var releaseSource string
 var switchSource string
 
 var (
-	lockScript, renewScript     = redis.NewScript(lockSource), redis.NewScript(renewSource)
-	releaseScript, switchScript = redis.NewScript(releaseSource), redis.NewScript(switchSource)
+	lockScript, renewScript     = redis.NewScript(wire.Script(lockSource)), redis.NewScript(renewSource)
+	releaseScript, switchScript = redis.NewScript(releaseSource), redis.NewScript(wire.Script(switchSource))
 )
 
 const (
@@ -52,6 +52,8 @@ type hold struct {
 	lease  string
 	before string    // meta as it was, "": Redis did not have the board
 	meta   wire.Meta // as it is
+	// history is that of the server of a durable board, its master_replid.
+	history string
 }
 
 func (w *work) leaseKeys() []string {
@@ -89,13 +91,14 @@ func (w *work) tryHold(ctx context.Context) (*hold, error) {
 	switch {
 	case reply == "h":
 		return nil, nil
-	case !ok || len(list) != 3:
+	case !ok || len(list) != 4:
 		return nil, fmt.Errorf("%w: check that nothing else uses its key", wire.ErrMeta)
 	}
 	h := &hold{work: w}
 	h.lease, _ = list[0].(string)
 	h.before, _ = list[1].(string)
 	value, _ := list[2].(string)
+	h.history, _ = list[3].(string)
 	if h.meta, err = wire.ParseMeta(value); err == nil && h.before != "" {
 		var before wire.Meta
 		before, err = wire.ParseMeta(h.before)
@@ -151,12 +154,14 @@ func (w *work) swap(ctx context.Context, h *hold, state rankcache.State) error {
 		scores = 1
 	}
 	reply, err := switchScript.Run(ctx, w.opts.Redis, append(w.leaseKeys(), w.keys.pairs()...), h.lease, h.meta.Run, wire.AppendMeta(nil, &next),
-		w.done.Members, w.keys.fields, scores).Result()
+		w.done.Members, w.keys.fields, scores, h.history).Result()
 	switch {
 	case err != nil:
 		return err
 	case reply == "lease":
 		return errLease
+	case reply == "s":
+		return fmt.Errorf("%w: Redis has failed over", errMoved)
 	case reply != int64(1):
 		return fmt.Errorf("%w: its temporary keys are not as they were written: Redis has failed over, or is full", errMoved)
 	}

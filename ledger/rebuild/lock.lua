@@ -3,8 +3,8 @@
 -- left is taken over.
 -- KEYS: meta, lease. ARGV: id of the rebuild, proposed run, ms that the lease lasts, meta of
 -- a board that is not there, ms that this one and its lease last.
--- Returns the lease and the meta as it was and now is; "h" while a writer has the lease, or
--- "m" if the meta can't be read. A meta that was not there was empty.
+-- Returns the lease, the meta as it was and now is, and the server's master_replid if the board is
+-- durable; "h" while a writer has the lease, or "m" if the meta can't be read. A meta that was not there was empty.
 local call = redis.call
 local held, meta = call('GET', KEYS[2]), call('GET', KEYS[1])
 if held and held:sub(1, 8) ~= 'rebuild:' then
@@ -14,12 +14,13 @@ if not meta or held and held:sub(1, 12) == 'rebuild:new:' then
   local lease = 'rebuild:new:' .. ARGV[1]
   call('SET', KEYS[2], lease, 'PX', ARGV[5])
   call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5] - 1000) -- never without a lease
-  return { lease, '', ARGV[4] }
-elseif #meta ~= 72 or meta:byte() ~= 1 then
+  return { lease, '', ARGV[4], '' }
+elseif META_UNREADABLE then
   return 'm'
 end
 local lease = 'rebuild:' .. ARGV[1]
+local history = meta:byte() == 2 and string.match(call('INFO', 'replication'), 'master_replid:(%x+)') or ''
 local _, flags, run = struct.unpack('>BBI8', meta)
 call('SET', KEYS[2], lease, 'PX', ARGV[3])
 call('SETRANGE', KEYS[1], 1, struct.pack('>BI8', flags % 16 + 48, math.max(run + 1, tonumber(ARGV[2]))))
-return { lease, meta, call('GET', KEYS[1]) }
+return { lease, meta, call('GET', KEYS[1]), history }
