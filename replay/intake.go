@@ -71,7 +71,7 @@ func (in *intake) apply(batch []wire.Update, visible bool) *fault {
 // waits returns whether there are updates that have to wait.
 func (in *intake) waits() bool { return in.reorder.enabled || in.reorder.limited }
 
-// ofRun returns the updates that are of the board's run. A later run begins the board
+// ofRun returns the updates that are of the board's run, or may follow on it. Another later run begins the board
 // anew, unless the run was read from Redis: then it must be read again. A board that was
 // opened empty has the run of its first update.
 func (in *intake) ofRun(batch []wire.Update, visible bool) []wire.Update {
@@ -82,7 +82,7 @@ func (in *intake) ofRun(batch []wire.Update, visible bool) []wire.Update {
 	kept := make([]wire.Update, 0, len(batch))
 	for i := range batch {
 		switch u := &batch[i]; {
-		case u.Run == in.run:
+		case u.Run == in.run, u.Run > in.run && visible && in.follows(u):
 			kept = append(kept, *u)
 		case u.Run > in.run && (in.ofRedis || visible && in.run != 0):
 			in.counts.foreign.Add(1)
@@ -97,23 +97,63 @@ func (in *intake) ofRun(batch []wire.Update, visible bool) []wire.Update {
 	return kept
 }
 
-// give applies updates. One that is refuted by the board's sum is not applied. What follows
+// follows reports whether an update of a later run may be of the history that the board has: a durable
+// board goes on from the same state in a new run. Its sum decides when it is applied.
+func (in *intake) follows(u *wire.Update) bool {
+	own := in.board.State()
+	if sum, known := in.board.SumAt(in.run, u.Seq); known && sum == u.Sum {
+		return u.HasSum
+	}
+	return in.run != 0 && own.HasSum && u.HasSum && u.Seq > own.Seq
+}
+
+// turn has the board be of a later run, without a change.
+func (in *intake) turn(run uint64) {
+	in.run = run
+	in.board.SetRun(run)
+}
+
+// give applies updates, those of each run apart. One that is refuted by the board's sum is not applied. What follows
 // it waits for the board's own update of that seq, which may be the next one.
 func (in *intake) give(us []wire.Update) {
 	for len(us) > 0 {
-		done := in.board.Apply(us)
+		before, run := in.run, us[0].Run
+		part := us[:leading(us, func(u *wire.Update) bool { return u.Run == run })]
+		if run < before { // it waited, and a later run has taken its place
+			in.counts.foreign.Add(uint64(len(part)))
+			us = us[len(part):]
+			continue
+		}
+		if run > before {
+			in.turn(run)
+		}
+		done := in.board.Apply(part)
 		in.counts.add(done)
 		if in.oldest == 0 && done.Applied > 0 && done.Duplicate+done.Stale == 0 {
-			in.oldest = us[0].At
+			in.oldest = part[0].At
 		}
 		if !done.Refuted {
-			return
+			us = us[len(part):]
+			continue
 		}
-		us = us[done.Applied+done.Duplicate+done.Stale:]
+		given := done.Applied + done.Duplicate + done.Stale
+		if us = us[given:]; given == 0 && run > before {
+			in.turn(before)
+		}
 		in.counts.foreign.Add(1)
 		in.fail(faultRefuted(us[0].Seq))
 		us = in.keepBeyond(us[1:], in.board.Progress().Contiguous+1)
 	}
+}
+
+// leading returns how many updates there are before the first that is not so.
+func leading(us []wire.Update, so func(*wire.Update) bool) int {
+	for i := range us {
+		if !so(&us[i]) {
+			return i
+		}
+	}
+	return len(us)
 }
 
 // giveNext applies the waiting updates that can be applied now.
@@ -129,10 +169,7 @@ func (in *intake) giveNext() {
 
 // keepBeyond has updates beyond a seq wait and returns the others.
 func (in *intake) keepBeyond(us []wire.Update, seq uint64) []wire.Update {
-	n := slices.IndexFunc(us, func(u wire.Update) bool { return u.Seq > seq })
-	if n < 0 {
-		return us
-	}
+	n := leading(us, func(u *wire.Update) bool { return u.Seq <= seq })
 	if !in.reorder.Keep(us[n:]) {
 		in.fail(faultOverflow(seq))
 	}

@@ -44,6 +44,77 @@ func TestModelBoardIsProvedAfterAdoption(t *testing.T) {
 	})
 }
 
+// A new run of the same state, which a durable board gets in each era, is taken as it comes: by an
+// update, by a look at Redis before one, or both in turn. The board is neither closed nor filled.
+func TestModelNewRunOfTheSameState(t *testing.T) {
+	modelCase(t, func(w *modelEnv) {
+		w.redis.durable = true
+		w.changes(30)
+	}, func(w *modelEnv) {
+		w.run(4 * time.Second)
+		for range 3 {
+			w.redis.failOver(0)
+			w.changes(3) // from n+1 on the updates are of the new run
+			w.run(4 * time.Second)
+			w.redis.failOver(0)
+			w.redis.turn(time.Now()) // Redis tells the new run at n
+			w.run(4 * time.Second)
+			w.wantRun()
+			w.changes(3)
+			w.change() // Redis is ahead, in the new run
+			w.redis.failOver(0)
+			w.change()
+			w.producers[0].stalled = time.Now().Add(3 * time.Second)
+			w.run(6 * time.Second)
+			w.wantRun()
+		}
+		if n := w.side.boards.closed(); n > 0 {
+			w.fail("closed %d times", n)
+		}
+	})
+}
+
+// wantRun checks that the open board has the run of Redis.
+func (w *modelEnv) wantRun() {
+	if got := w.side.boards.board.State(); got != w.redis.now.state {
+		w.fail("the board is at %v, Redis at %v", got, w.redis.now.state)
+	}
+}
+
+// An era begins with the loss of updates that the board has, or of such that it has not: a board that
+// has what is lost is filled.
+func TestModelNewRunAfterALoss(t *testing.T) {
+	for name, has := range map[string]bool{"has it": true, "has it not": false} {
+		t.Run(name, func(t *testing.T) {
+			modelCase(t, func(w *modelEnv) {
+				w.redis.durable = true
+				w.changes(30)
+			}, func(w *modelEnv) {
+				w.run(4 * time.Second)
+				if has {
+					w.changes(5)
+				} else {
+					for range 5 {
+						w.change()
+					}
+				}
+				lost := w.producers[0].queue
+				w.producers[0].queue = nil
+				w.awaitReading()
+				w.redis.failOver(5)
+				w.changes(8)
+				w.run(20 * time.Millisecond)
+				w.producers[0].queue = append(w.producers[0].queue, lost...) // come late
+				w.run(4 * time.Second)
+				w.wantRun()
+				if n := w.side.boards.closed(); (n > 0) != has {
+					w.fail("closed %d times", n)
+				}
+			})
+		})
+	}
+}
+
 // A board whose sorted set is not the one of its meta is not opened: a sample can't tell it
 // from one of a lost history (seed 5227).
 func TestModelBoardWithoutAChecksumIsNotOpened(t *testing.T) {

@@ -86,6 +86,8 @@ type modelRedis struct {
 	handmade  bool          // something was changed by hand
 	pieces    int           // of a scan
 	slowAdopt bool
+	durable   bool // the board has a run of its own in each era
+	newEra    bool // it has none in this one yet
 	readopt   uint64
 	shown     modelShown // of a lost history, that readers see
 	shownAt   time.Time  // since when
@@ -163,6 +165,9 @@ func (r *modelRedis) change(op wire.Op, member string, value float64, at time.Ti
 			return u, false
 		}
 	}
+	if r.newEra {
+		r.turn(at)
+	}
 	c := r.now.clone()
 	before, was := c.set[member]
 	score := value
@@ -199,7 +204,7 @@ func (r *modelRedis) change(op wire.Op, member string, value float64, at time.Ti
 func (r *modelRedis) adopt(at time.Time) {
 	c := r.now.clone()
 	c.state.Run = max(c.state.Run+1, uint64(at.UnixMilli())<<10+r.rng.Uint64N(1<<10))
-	c.unaware = nil
+	c.unaware, r.newEra = nil, false
 	c.adopting = r.slowAdopt && len(c.set) > 0
 	c.counted, c.state.Sum, c.state.HasSum = len(c.set), c.addUp(), true
 	if c.adopting {
@@ -207,6 +212,14 @@ func (r *modelRedis) adopt(at time.Time) {
 	}
 	r.put(c)
 	r.breaks(modelLoss)
+}
+
+// turn begins a new run of the same state, as prepare.lua does before the first change in an era.
+func (r *modelRedis) turn(at time.Time) {
+	r.newEra = false
+	c := r.now.clone()
+	c.state.Run = max(c.state.Run+1, uint64(at.UnixMilli())<<10+r.rng.Uint64N(1<<10))
+	r.put(c)
 }
 
 // work is what writers do from time to time beside changes.
@@ -268,6 +281,7 @@ func (r *modelRedis) failOver(n int) {
 	r.now = r.past[len(r.past)-1]
 	r.floor = min(r.floor, len(r.past)-1)
 	r.server++
+	r.newEra = r.durable && r.now.state.Run != 0
 	r.relax(modelLoss)
 }
 

@@ -101,6 +101,7 @@ func runHistory(t *testing.T, seed uint64) {
 		w.files = &modelFiles{rng: w.random(3)}
 	}
 	w.redis.pieces, w.redis.slowAdopt = 1+w.rng.IntN(4), w.rng.IntN(4) == 0
+	w.redis.durable = w.random(5).IntN(2) == 0
 	kind := w.random(4)
 	if w.kafka.shared = kind.IntN(3) == 0; w.kafka.shared {
 		w.partitions = []int{1, 2, 4, 16}[kind.IntN(4)]

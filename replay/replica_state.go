@@ -233,6 +233,16 @@ func (r *replica) learn(t reading, epoch int) bool {
 	return true
 }
 
+// follow has a board that is read be of the run that Redis has, if that goes on from the board's state.
+func (r *replica) follow(t reading, epoch int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := r.board.State()
+	if r.epoch == epoch && r.visible() && t.Run > own.Run && own.Run != 0 && t.Seq == own.Seq && own.HasSum && t.SameSum(own) {
+		r.in.turn(t.Run)
+	}
+}
+
 // learnRunLocked has the board take the updates of the run that Redis has. If it took
 // those of a later one, which Redis has lost, updates of this one may be missing.
 func (r *replica) learnRunLocked(t reading) {

@@ -108,6 +108,7 @@ func (t *totalsPoller) learn(p *probe, r reading) {
 	f := p.feed
 	f.rest.look(&f.lag, r, t.every, t.crowded)
 	f.measure(r.requested)
+	f.replica.follow(r, p.epoch)
 	if !f.replica.learn(r, p.epoch) || !f.replica.readable.Load() {
 		f.lag = lagWatch{}
 		return
@@ -215,6 +216,8 @@ func (w *lagWatch) checkState(r reading, before uint64, board Board, proved func
 	w.odd = ""
 	switch {
 	case own.Run == 0 && (r.Run == 0 || r.Seq > 0): // empty: its first update gives it its run
+		return nil
+	case r.Run > own.Run && r.HasSum && own.HasSum && r.Seq > own.Seq: // its updates tell whether it goes on from here
 		return nil
 	case r.Run > own.Run:
 		return new(faultRun(r.Run, own.Run))
