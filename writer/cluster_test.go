@@ -48,7 +48,30 @@ func TestPostsWhileASlotMoves(t *testing.T) {
 	cluster, nodes, all := clusterOfTwo(t)
 	h := quiet(t, func(o *Options) { o.Redis, o.OrderBuckets = cluster, 2 })
 	h.posts.time = testTimeout
-	h.do1(t, h.opCommand("incr", "first", "m", "delta", 1))
+	h.whileASlotMoves(t, nodes, all, func(command string) error {
+		_, err := h.do(t.Context(), []byte(command))
+		return err
+	})
+}
+
+// The same for a durable board, which has another era at the new node.
+func TestDurablePostsWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	cluster, nodes, all := clusterOfTwo(t)
+	h := durable(t, cluster)
+	h.applier.buckets.usual, h.applier.birth.buckets = 2, 2
+	h.whileASlotMoves(t, nodes, all, func(command string) error {
+		jobs := h.jobs(t, command)
+		return h.retry(t.Context(), "redis", func() error { return h.applier.applyPosts(t.Context(), jobs) })
+	})
+	h.client = nodes[1]
+	equal(t, "era", h.meta(t).Era, eraOf(t, nodes[1]))
+}
+
+// whileASlotMoves moves the slot of the board while commands are posted.
+func (h *fixture) whileASlotMoves(t *testing.T, nodes [2]*redis.Client, all [2]*servers.Redis, post func(command string) error) {
+	t.Helper()
+	must(t, post(h.opCommand("incr", "first", "m", "delta", 1)))
 	ctx, keys := t.Context(), h.applier.allKeys(h.board, &rules{})
 	slot := nodes[0].ClusterKeySlot(ctx, keys[0]).Val()
 	var ids [2]string
@@ -67,7 +90,7 @@ func TestPostsWhileASlotMoves(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := h.do(ctx, []byte(h.opCommand("incr", fmt.Sprint("o", i, "-", n), fmt.Sprint("m", i), "delta", 1))); err != nil {
+				if err := post(h.opCommand("incr", fmt.Sprint("o", i, "-", n), fmt.Sprint("m", i), "delta", 1)); err != nil {
 					t.Error(err)
 					return
 				}
