@@ -18,6 +18,7 @@ import (
 	"rankcache"
 	"rankcache/internal/lab/servers"
 	"rankcache/internal/testkit"
+	"rankcache/rooms"
 	"rankcache/wire"
 )
 
@@ -105,6 +106,27 @@ func BenchmarkPosts(b *testing.B) {
 	}
 }
 
+// BenchmarkDurable compares boards of a durable class with plain ones, in the same way.
+func BenchmarkDurable(b *testing.B) {
+	for _, boards := range []int{1, 50, 500} {
+		b.Run(fmt.Sprintf("boards=%d", boards), func(b *testing.B) {
+			for b.Loop() {
+				server := testkit.StartRedis(b, servers.RedisOptions{})
+				h := quiet(b, func(o *Options) { o.Redis = redisClient(b, server.Addr()) })
+				kind := &rooms.Class{Durable: true}
+				plain := scriptRun{h: h, send: (*scriptRun).pipeline, boards: boards, name: "plain", apply: applyNow}
+				durable := scriptRun{h: h, send: (*scriptRun).pipeline, boards: boards, name: "durable", apply: func(b *testing.B, h *fixture, jobs []*job) error {
+					for _, j := range jobs {
+						j.rules.kind = kind
+					}
+					return applyNow(b, h, jobs)
+				}}
+				compare(b, &plain, &durable)
+			}
+		})
+	}
+}
+
 func compareScripts(b *testing.B, boards int, send func(*scriptRun, *testing.B)) {
 	for b.Loop() {
 		server := testkit.StartRedis(b, servers.RedisOptions{})
@@ -112,16 +134,21 @@ func compareScripts(b *testing.B, boards int, send func(*scriptRun, *testing.B))
 		must(b, beforeScript.Load(b.Context(), h.client).Err())
 		before := scriptRun{h: h, send: send, boards: boards, name: "before", apply: applyBefore, post: applyBefore}
 		now := scriptRun{h: h, send: send, boards: boards, name: "now", apply: applyNow, post: postNow}
-		before.load(b)
-		now.load(b)
-		for range 20 {
-			before.block(b)
-			now.block(b)
-		}
-		before.report(b)
-		now.report(b)
-		b.ReportMetric(now.median()/before.median(), "cpu-ratio")
+		compare(b, &before, &now)
 	}
+}
+
+// compare runs both in turns.
+func compare(b *testing.B, before, now *scriptRun) {
+	before.load(b)
+	now.load(b)
+	for range 20 {
+		before.block(b)
+		now.block(b)
+	}
+	before.report(b)
+	now.report(b)
+	b.ReportMetric(now.median()/before.median(), "cpu-ratio")
 }
 
 //go:embed testdata/before.lua
