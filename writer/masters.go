@@ -59,21 +59,19 @@ func readEra(ctx context.Context, node redis.Cmdable) (rewind.Era, error) {
 
 // lowestSlot returns the lowest slot of a node by its own account, -1 if it has none.
 func lowestSlot(ctx context.Context, node *redis.Client) (lowest int, err error) {
-	id, err := node.ClusterMyID(ctx).Result()
+	text, err := node.ClusterNodes(ctx).Result()
 	if err != nil {
-		return -1, fmt.Errorf("node of a cluster: %w", err)
+		return -1, fmt.Errorf("slots of a node of the cluster: %w", err)
 	}
-	ranges, err := node.ClusterSlots(ctx).Result()
-	if err != nil {
-		return -1, fmt.Errorf("slots of a node: %w", err)
-	}
-	lowest = -1
-	for _, r := range ranges {
-		if len(r.Nodes) > 0 && r.Nodes[0].ID == id && (lowest < 0 || r.Start < lowest) {
-			lowest = r.Start
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 8 && strings.HasPrefix(f[2], "myself") { // its slots are behind eight other fields, ascending
+			first, _, _ := strings.Cut(f[8], "-")
+			if lowest, err := strconv.Atoi(first); err == nil {
+				return lowest, nil
+			}
 		}
 	}
-	return lowest, nil
+	return -1, nil
 }
 
 const slots = 1 << 14
