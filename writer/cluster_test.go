@@ -58,7 +58,7 @@ func TestPostsWhileASlotMoves(t *testing.T) {
 func TestDurablePostsWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	cluster, nodes, all := clusterOfTwo(t)
-	h := durable(t, cluster)
+	h := durableOn(t, cluster)
 	h.applier.buckets.usual, h.applier.birth.buckets = 2, 2
 	h.whileASlotMoves(t, nodes, all, func(command string) error {
 		jobs := h.jobs(t, command)

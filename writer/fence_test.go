@@ -19,8 +19,8 @@ import (
 	"rankcache/wire"
 )
 
-// durable returns a writer on a server whose board is of a durable class.
-func durable(t testing.TB, client redis.UniversalClient) *fixture {
+// durableOn returns a writer on a server whose board is of a durable class.
+func durableOn(t testing.TB, client redis.UniversalClient) *fixture {
 	t.Helper()
 	prefix := lastPart(testkit.Name(t))
 	file, err := rooms.Parse(fmt.Appendf(nil, `classes: [{name: money, board: "%s:{zone}", period: none, durable: true}]`, prefix))
@@ -30,7 +30,7 @@ func durable(t testing.TB, client redis.UniversalClient) *fixture {
 	return h
 }
 
-// at returns another writer of the fixture's board, on a server.
+// atServer returns another writer of the board, on a server.
 func (h *fixture) atServer(t testing.TB, client *redis.Client) *fixture {
 	t.Helper()
 	h = h.restarted(t)
@@ -76,7 +76,7 @@ func newEra(t testing.TB, client *redis.Client) {
 func TestDurableBoardHasARunOfEachEra(t *testing.T) {
 	t.Parallel()
 	client := redisClient(t, testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--enable-debug-command", "yes"}}).Addr())
-	h := durable(t, client)
+	h := durableOn(t, client)
 	plain := h.jobs(t, h.command("o0", "a"))
 	plain[0].rules = rules{}
 	must(t, h.applier.apply(t.Context(), plain))
@@ -120,7 +120,7 @@ func (h *fixture) set(t testing.TB, change func(*wire.Meta)) {
 func TestScriptsAreFenced(t *testing.T) {
 	t.Parallel()
 	client := redisClient(t, testkit.StartRedis(t, servers.RedisOptions{Args: []string{"--enable-debug-command", "yes"}}).Addr())
-	h := durable(t, client)
+	h := durableOn(t, client)
 	h.applyAll(t, h.command("o1", "a"))
 	ctx, a := t.Context(), h.applier
 	jobs := h.jobs(t, h.command("o2", "a"), h.command("o1", "a"))
@@ -225,7 +225,7 @@ func TestStoppedWriterChangesNothingAfterTwoFailovers(t *testing.T) {
 	}
 	promote := func(i int) { must(t, clients[i].Do(t.Context(), "REPLICAOF", "NO", "ONE").Err()) }
 
-	first := durable(t, clients[0])
+	first := durableOn(t, clients[0])
 	stopped, stale, second := first.atServer(t, redisClient(t, nodes[0].Addr())), first.atServer(t, clients[0]), first.atServer(t, clients[1])
 	of := make(map[[2]uint64]string) // run and seq to order id
 	orders := 0
